@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// Agent answers turns. Run is called once a turn, from a goroutine of its own; several turns of different conversations
+// run at the same time.
+type Agent interface {
+	Run(ctx context.Context, in Input, out *Emitter) error
+}
+
+// Resumer is an agent whose upstream goes on without it. After a restart of the gateway, Resume is called in place of
+// Run with the state that was last emitted (see [Emitter.Emit]); the log holds exactly what was emitted up to it.
+type Resumer interface {
+	Resume(ctx context.Context, in Input, state json.RawMessage, out *Emitter) error
+}
+
+// Steerer takes a message while its turn runs. ErrNotSteered queues the message as a turn of its own.
+type Steerer interface {
+	Steer(ctx context.Context, in Input, m Message) error
+}
+
+// Answerer takes a person's answer to a request that its turn waits on.
+type Answerer interface {
+	Answer(ctx context.Context, in Input, a event.Answer) error
+}
+
+// ErrNotSteered says that the running turn can't take another message.
+var ErrNotSteered = errors.New("agent: turn can't be steered")
+
+// Input is what an agent gets to answer.
+type Input struct {
+	Conversation string `json:"conversation"`
+	Turn         string `json:"turn"`
+	// Key is the idempotency key for calls upstream. It derives from the turn and stays the same over retries and restarts.
+	Key       string                     `json:"key"`
+	Principal Principal                  `json:"principal"`
+	Message   Message                    `json:"message"`
+	History   []Message                  `json:"history,omitempty"` // oldest first, without Message
+	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
+}
+
+// Principal is on whose behalf a turn runs.
+type Principal struct {
+	Tenant  string `json:"tenant,omitempty"`
+	Subject string `json:"subject,omitempty"`
+}
+
+// Message is one message of the conversation. Text is its visible text.
+type Message struct {
+	ID    string       `json:"id"`
+	Role  event.Role   `json:"role"`
+	Text  string       `json:"text"`
+	Parts []event.Part `json:"parts,omitempty"`
+}
+
+// Error is a failure that an agent wants readers to see as it is. Any other error is shown by its text.
+type Error struct {
+	event.Error
+}
+
+func (e *Error) Error() string { return e.Message }

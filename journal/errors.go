@@ -1,0 +1,21 @@
+package journal
+
+import "errors"
+
+var (
+	ErrNotFound = errors.New("journal: not found")
+	ErrExists   = errors.New("journal: conversation exists")
+	ErrDeleted  = errors.New("journal: conversation was deleted")
+	// ErrFenced says that another writer has moved the log on; the caller gives the conversation up.
+	ErrFenced = errors.New("journal: fenced")
+	// ErrFull says that the disk is full. Nothing was written; the same batch may be tried again.
+	ErrFull = errors.New("journal: disk full")
+	// ErrUnknown says that a commit failed in a way that leaves open whether it is there.
+	ErrUnknown = errors.New("journal: fate of commit unknown")
+	// ErrLocked says that another process has the data folder.
+	ErrLocked = errors.New("journal: data folder is in use")
+	// ErrForeign says that a file belongs to another program; ErrNewer that a newer Leat wrote it.
+	ErrForeign = errors.New("journal: file is not a Leat journal")
+	ErrNewer   = errors.New("journal: file was written by a newer version")
+	ErrClosed  = errors.New("journal: closed")
+)

@@ -1,0 +1,146 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// Journal stores logs. All methods may be called from several goroutines.
+type Journal interface {
+	// Append writes a batch and returns when it is durable. Events' seqs must be Expected+1, Expected+2, ...
+	// Several goroutines' batches share a commit. The slices are not kept.
+	// Errors wrap ErrFenced, ErrNotFound, ErrExists, ErrDeleted, ErrFull, ErrUnknown or ErrClosed.
+	Append(ctx context.Context, b Batch) error
+
+	// Read returns a log's events after a seq, in ascending seq: compacted ones where the log was settled, as written
+	// above. It stops after about limit bytes of their JSON (0: no limit), never inside a commit, and Range.More says so.
+	Read(ctx context.Context, conversation string, after int64, limit int) (Range, error)
+
+	// Conversation returns one summary; ErrNotFound, or ErrDeleted where a tombstone is.
+	Conversation(ctx context.Context, id string) (Summary, error)
+	// Conversations lists summaries, newest Updated first.
+	Conversations(ctx context.Context, q Query) ([]Summary, error)
+
+	// Get returns a key's value, ErrNotFound where there is none or it has expired.
+	Get(ctx context.Context, key string) ([]byte, error)
+	// Keys lists the keys with a prefix, in ascending order, with their values.
+	Keys(ctx context.Context, prefix string) ([]KeyValue, error)
+
+	// Compact settles the log up to a seq: what lies there is rewritten as transcript.Compact gives it and its traces
+	// are kept. The caller promises that no turn runs or waits at or below upto. It is idempotent.
+	Compact(ctx context.Context, conversation string, upto int64) error
+	// Trace returns what is kept of a turn's history in time; ErrNotFound after TraceRetention or before it settled.
+	Trace(ctx context.Context, conversation, turn string) (Trace, error)
+	// Trim drops the events up to a seq. Readers from before get a snapshot.
+	Trim(ctx context.Context, conversation string, upto int64) error
+	// Delete removes a conversation: rows, keys, traces. Its text is in no file of the store when Delete returns.
+	// A tombstone stays, so that the id is not used again. Deleting a deleted one is no error.
+	Delete(ctx context.Context, conversation string) error
+
+	// Backup writes a consistent copy of the store to a new file at path, while it goes on.
+	Backup(ctx context.Context, path string) error
+	// Healthy returns nil, or why commits fail now.
+	Healthy() error
+	// Close commits what waits and releases the store.
+	Close() error
+}
+
+// Batch is what is written at once. It belongs to one conversation.
+type Batch struct {
+	Conversation string
+	// Expected is the seq of the log's last event as the writer knows it; 0 for an empty log.
+	Expected int64
+	Events   []event.Event
+	Put      []KeyValue
+	// Create makes the conversation; ErrExists or ErrDeleted where the id was used. Summary is then needed.
+	Create bool
+	// Summary, where given, replaces what is stored. Epoch, Head, Settled and Trimmed are the journal's and ignored.
+	Summary *Summary
+	// Terminal marks a batch that ends turns: a full disk gives up its reserve for it.
+	Terminal bool
+}
+
+// KeyValue is stored beside the logs.
+type KeyValue struct {
+	Key   string // unique in the whole store, at most 1 KiB
+	Value []byte // nil deletes
+	// Expires is when the key may be forgotten, epoch milliseconds; 0 lives as long as the conversation of the batch.
+	Expires int64
+}
+
+// Summary is what is known of a conversation without reading its log.
+type Summary struct {
+	ID       string                     `json:"id"`
+	Tenant   string                     `json:"tenant,omitempty"`
+	Owner    string                     `json:"owner,omitempty"` // subject
+	Title    string                     `json:"title,omitempty"`
+	Agent    string                     `json:"agent,omitempty"`
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	Created  int64                      `json:"created"` // epoch milliseconds
+	Updated  int64                      `json:"updated"`
+	// Truncated is the seq of the last truncate.
+	Truncated int64 `json:"truncated,omitempty"`
+	// Open lists the turns that are queued, running or waiting.
+	Open []string `json:"open,omitempty"`
+
+	// The journal's own.
+	Epoch   string `json:"epoch"`   // new at creation and at a restore
+	Head    int64  `json:"head"`    // seq of the last event
+	Settled int64  `json:"settled"` // up to here the log is compacted
+	Trimmed int64  `json:"trimmed,omitempty"`
+}
+
+// Query selects conversations.
+type Query struct {
+	Tenant, Owner string // empty: all
+	// Unfinished selects those with open turns.
+	Unfinished bool
+	// BeforeUpdated and BeforeID page: only conversations that come after (Updated, ID) in the listing.
+	BeforeUpdated int64
+	BeforeID      string
+	Limit         int // 0: all
+}
+
+// Range is a stretch of a log.
+type Range struct {
+	Epoch string
+	// Head is the seq of the log's last event; Settled and Trimmed as in Summary. All of one moment with Events.
+	Head, Settled, Trimmed int64
+	Events                 []event.Event
+	// More says that events up to Head are missing because of the limit.
+	More bool
+}
+
+// Trace is the history in time of one turn, for inspection and replay.
+type Trace struct {
+	Turn    string        `json:"turn"`
+	Commits []TraceCommit `json:"commits"`
+	// Replaced are the texts that a replace took back, oldest first, up to 256 KiB in all.
+	Replaced []TraceReplace `json:"replaced,omitempty"`
+}
+
+// TraceCommit says what one event brought, when it arrived and when it was durable.
+type TraceCommit struct {
+	Arrival int64  `json:"arrival"` // epoch milliseconds
+	Commit  int64  `json:"commit"`
+	Seq     int64  `json:"seq"`
+	Message string `json:"message,omitempty"`
+	Part    string `json:"part,omitempty"`
+	Field   string `json:"field,omitempty"`
+	End     int64  `json:"end"` // length of the field after it, bytes
+}
+
+// TraceReplace is a text that was taken back.
+type TraceReplace struct {
+	Seq     int64  `json:"seq"` // of the replace
+	Message string `json:"message"`
+	Part    string `json:"part"`
+	Field   string `json:"field,omitempty"`
+	Text    string `json:"text"`
+}
+
+// DefaultTraceRetention is how long traces are kept: long enough to look into what users report.
+const DefaultTraceRetention = 30 * 24 * time.Hour

@@ -1,0 +1,350 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// Apply folds one event in. Events of one delivery come in ascending seq. An error wraps [ErrGap] or [ErrMismatch] and
+// leaves the transcript as it was before the event; the reader then takes a snapshot. What does not apply (known,
+// late, or of a message outside the window) is ignored.
+func (t *Transcript) Apply(e *event.Event) error {
+	if e.Seq <= t.floor {
+		return nil
+	}
+	if err := t.apply(e); err != nil {
+		return fmt.Errorf("%w: %s at %d", err, e.Type, e.Seq)
+	}
+	if e.Seq > t.Seq && !e.More {
+		t.Seq = e.Seq
+	}
+	return nil
+}
+
+func (t *Transcript) apply(e *event.Event) error {
+	if t.messages == nil {
+		t.messages, t.turns = map[string]*Message{}, map[string]*Turn{}
+	}
+	if e.Turn != "" {
+		if turn := t.turns[e.Turn]; turn != nil && turn.State == Ended {
+			if e.Seq > turn.EndSeq {
+				t.Late++
+			}
+			return nil
+		}
+	}
+	switch e.Type {
+	case event.MessageAdd, event.MessageStart:
+		t.start(e)
+	case event.MessageUpdate, event.MessageEnd:
+		t.message(e)
+	case event.TurnQueue, event.TurnStart, event.TurnUpdate, event.TurnWait, event.TurnResume, event.TurnEnd:
+		t.turn(e)
+	case event.PartStart, event.PartAppend, event.PartReplace, event.PartUpdate, event.PartEnd:
+		m := t.messages[e.Message]
+		if m == nil || e.Seq <= m.floor {
+			return nil
+		}
+		return m.part(e)
+	case event.ConversationUpdate:
+		if e.Seq > t.updated {
+			t.updated = e.Seq
+			t.update(e.Get())
+		}
+	case event.ConversationTruncate:
+		if e.Seq > t.Truncated {
+			t.Truncated = e.Seq
+			t.truncate(e.Message)
+		}
+	case event.ConversationDelete:
+		t.truncate("")
+	}
+	return nil
+}
+
+func (t *Transcript) start(e *event.Event) {
+	if t.messages[e.Message] != nil {
+		return
+	}
+	b := e.Get()
+	m := &Message{ID: e.Message, Turn: e.Turn, Role: b.Role, Author: b.Author, Source: b.Source, At: e.At}
+	if e.Type == event.MessageAdd {
+		m.Ended, m.EndAt = true, e.At
+		for i, p := range b.Parts {
+			part := &Part{ID: p.ID, Kind: p.Kind, Media: p.Media, Data: p.Data, At: e.At, EndAt: e.At, Ended: true}
+			if part.ID == "" {
+				part.ID = fmt.Sprintf("p%d", i+1)
+			}
+			if i > 0 {
+				part.Join = event.JoinBlank
+			}
+			if p.Text != "" {
+				part.texts[0].b = []byte(p.Text)
+			}
+			for _, h := range p.History {
+				part.notes = append(part.notes, note{e.Seq, h})
+			}
+			m.Parts = append(m.Parts, part)
+		}
+	}
+	t.Messages = append(t.Messages, m)
+	t.messages[m.ID] = m
+}
+
+func (t *Transcript) message(e *event.Event) {
+	m := t.messages[e.Message]
+	if m == nil || e.Seq <= m.floor {
+		return
+	}
+	b := e.Get()
+	if e.Type == event.MessageEnd {
+		if !m.Ended && e.Seq > m.closed {
+			m.closed, m.Ended, m.EndAt, m.StopReason = e.Seq, true, e.At, b.Reason
+		}
+	} else if e.Seq > m.updated {
+		m.updated, m.State, m.StateTurn, m.StateReason = e.Seq, b.State, e.Turn, b.Reason
+	}
+}
+
+func (t *Transcript) turn(e *event.Event) {
+	b := e.Get()
+	turn := t.turns[e.Turn]
+	if turn == nil {
+		turn = &Turn{ID: e.Turn, State: Running, FirstSeq: e.FirstSeq()}
+		t.turns[e.Turn] = turn
+		t.Turns = append(t.Turns, turn)
+	}
+	switch e.Type {
+	case event.TurnWait:
+		t.wait(turn, e)
+		return
+	case event.TurnResume:
+		t.answer(turn, e)
+		return
+	case event.TurnEnd:
+		turn.State, turn.Outcome, turn.Reason, turn.Error, turn.Usage = Ended, b.Outcome, b.Reason, b.Error, b.Usage
+		turn.EndedAt, turn.EndSeq, turn.Requests, turn.answered = e.At, e.Seq, nil, nil
+		t.close(e)
+		return
+	}
+	if e.Seq <= turn.updated {
+		return
+	}
+	turn.updated = e.Seq
+	switch e.Type {
+	case event.TurnQueue:
+		turn.State, turn.QueuedAt = Queued, e.At
+	case event.TurnStart:
+		turn.State, turn.StartedAt = Running, e.At
+		if len(turn.Requests) > 0 {
+			turn.State = Waiting
+		}
+	}
+	set(&turn.Agent, b.Agent)
+	set(&turn.Answers, b.Answers)
+	set(&turn.Parent, b.Parent)
+	set(&turn.Phase, b.Phase)
+	set(&turn.Model, b.Model)
+	if b.Step != 0 {
+		turn.Step = b.Step
+	}
+	if b.Upstream != nil {
+		turn.Upstream = b.Upstream
+	}
+}
+
+func (t *Transcript) wait(turn *Turn, e *event.Event) {
+	r := e.Get().Request
+	if r == nil || e.Seq <= turn.answered[r.ID] {
+		return
+	}
+	for _, open := range turn.Requests {
+		if open.ID == r.ID {
+			return
+		}
+	}
+	turn.Requests = append(turn.Requests, &Request{Request: *r, At: e.At, seq: e.Seq})
+	if turn.State == Running {
+		turn.State = Waiting
+	}
+}
+
+func (t *Transcript) answer(turn *Turn, e *event.Event) {
+	a := e.Get().Answer
+	if a == nil || e.Seq <= turn.answered[a.ID] {
+		return
+	}
+	if turn.answered == nil {
+		turn.answered = map[string]int64{}
+	}
+	turn.answered[a.ID] = e.Seq
+	turn.Requests = slices.DeleteFunc(turn.Requests, func(r *Request) bool { return r.ID == a.ID && r.seq < e.Seq })
+	if len(turn.Requests) == 0 && turn.State == Waiting {
+		turn.State = Running
+	}
+}
+
+// close ends all that the turn left open.
+func (t *Transcript) close(e *event.Event) {
+	// A turn's messages come after its first event, so the newest ones are looked at first; an older message of the
+	// same turn can't follow one from before the turn, but other messages may lie between.
+	for i := len(t.Messages) - 1; i >= 0; i-- {
+		m := t.Messages[i]
+		if m.Turn != e.Turn {
+			continue
+		}
+		if !m.Ended {
+			m.Ended, m.EndAt = true, e.At
+		}
+		for _, p := range m.Parts {
+			if !p.Ended {
+				p.Ended, p.EndAt = true, e.At
+			}
+			if p.State == event.PartRunning {
+				p.State = event.PartFailed
+				if p.Error == nil {
+					p.Error = &event.Error{Code: string(e.Get().Outcome), Message: "the turn ended: " + string(e.Get().Outcome)}
+				}
+			}
+		}
+	}
+}
+
+func (m *Message) part(e *event.Event) error {
+	p := m.Part(e.Part)
+	if e.Type == event.PartStart {
+		if p == nil {
+			b := e.Get()
+			p = &Part{ID: e.Part, Kind: b.Kind, Name: b.Name, Call: b.Call, MediaType: b.MediaType, Join: b.Join, State: b.State, Media: b.Media, Data: b.Data, At: e.At}
+			if b.Title != nil {
+				p.Title = *b.Title
+			}
+			m.Parts = append(m.Parts, p)
+		}
+		return nil
+	}
+	if p == nil {
+		return ErrGap
+	}
+	switch e.Type {
+	case event.PartUpdate:
+		if e.Seq > p.updated {
+			p.updated = e.Seq
+			p.update(e.Get())
+		}
+		return nil
+	case event.PartEnd:
+		return p.end(e)
+	}
+	return p.op(e)
+}
+
+func (p *Part) op(e *event.Event) error {
+	f := &p.texts[index(e.Field)]
+	if e.Seq <= f.seq || (p.Ended && (e.Type != event.PartReplace || e.Text != "")) {
+		return nil
+	}
+	if e.Type == event.PartReplace {
+		f.b = append(f.b[:0:0], e.Text...)
+	} else {
+		if e.Offset > int64(len(f.b)) {
+			return ErrGap
+		}
+		if known := int64(len(f.b)) - e.Offset; known < int64(len(e.Text)) {
+			f.b = append(f.b, e.Text[known:]...)
+		}
+	}
+	if e.History != nil {
+		p.notes = p.notes[:0:0]
+		for _, n := range e.History {
+			p.notes = append(p.notes, note{e.Seq, n})
+		}
+	} else if n := strings.TrimSpace(e.Note); n != "" {
+		p.notes = append(p.notes, note{e.Seq, n})
+	}
+	if !e.More {
+		f.seq = e.Seq
+	}
+	return nil
+}
+
+func (p *Part) end(e *event.Event) error {
+	if p.Ended || e.Seq <= p.closed {
+		return nil
+	}
+	for _, f := range Fields {
+		if s, ok := e.Get().Sums[f.Name()]; ok && s != p.Sum(f) {
+			return ErrMismatch
+		}
+	}
+	p.closed, p.Ended, p.EndAt = e.Seq, true, e.At
+	return nil
+}
+
+func (p *Part) update(b *event.Body) {
+	set(&p.State, b.State)
+	set(&p.Name, b.Name)
+	if b.Title != nil {
+		p.Title = *b.Title
+	}
+	if b.Media != nil {
+		p.Media = b.Media
+	}
+	if b.Error != nil {
+		p.Error = b.Error
+	}
+	if b.Data != nil {
+		p.Data = b.Data
+	}
+}
+
+func (t *Transcript) update(b *event.Body) {
+	if b.Title != nil {
+		t.Title = *b.Title
+	}
+	for k, v := range b.Metadata {
+		if string(v) == "null" {
+			delete(t.Metadata, k)
+			continue
+		}
+		if t.Metadata == nil {
+			t.Metadata = map[string]json.RawMessage{}
+		}
+		t.Metadata[k] = v
+	}
+}
+
+// truncate drops every message after the one with that id, and the turns that answered or said what went.
+// An unknown id changes nothing; the empty one drops everything.
+func (t *Transcript) truncate(last string) {
+	keep := 0
+	if last != "" {
+		keep = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
+		if keep == 0 {
+			return
+		}
+	}
+	gone := map[string]bool{}
+	for _, m := range t.Messages[keep:] {
+		gone[m.ID] = true
+		delete(t.messages, m.ID)
+	}
+	t.Messages = slices.Clip(t.Messages[:keep])
+	t.Turns = slices.DeleteFunc(t.Turns, func(turn *Turn) bool {
+		if turn.State != Ended || !(gone[turn.Answers] || keep == 0) {
+			return false
+		}
+		delete(t.turns, turn.ID)
+		return true
+	})
+}
+
+func set(to *string, v string) {
+	if v != "" {
+		*to = v
+	}
+}

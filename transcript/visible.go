@@ -1,0 +1,59 @@
+package transcript
+
+import (
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// Visible returns the message's visible text: its non-empty text and status parts in order, each after its join.
+func (m *Message) Visible() string {
+	var b strings.Builder
+	for _, p := range m.Parts {
+		if (p.Kind != event.KindText && p.Kind != event.KindStatus) || len(p.texts[0].b) == 0 {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(p.Join)
+		}
+		b.Write(p.texts[0].b)
+	}
+	return b.String()
+}
+
+// History returns the message's callback history: its parts' lists in part order, adjacent equals dropped.
+func (m *Message) History() []string {
+	var h []string
+	for _, p := range m.Parts {
+		for _, n := range p.History() {
+			h = addNote(h, n)
+		}
+	}
+	return h
+}
+
+// Visible returns the visible text of a turn: its assistant messages', joined by a blank line.
+func (t *Transcript) Visible(turn string) string {
+	var texts []string
+	for _, m := range t.Messages {
+		if m.Turn == turn && m.Role == event.Assistant {
+			if v := m.Visible(); v != "" {
+				texts = append(texts, v)
+			}
+		}
+	}
+	return strings.Join(texts, event.JoinBlank)
+}
+
+// History returns the callback history of a turn's assistant messages.
+func (t *Transcript) History(turn string) []string {
+	var h []string
+	for _, m := range t.Messages {
+		if m.Turn == turn && m.Role == event.Assistant {
+			for _, n := range m.History() {
+				h = addNote(h, n)
+			}
+		}
+	}
+	return h
+}
