@@ -18,4 +18,10 @@ var (
 	ErrForeign = errors.New("journal: file is not a Leat journal")
 	ErrNewer   = errors.New("journal: file was written by a newer version")
 	ErrClosed  = errors.New("journal: closed")
+	// ErrInvalid says that a batch could be taken by no log; it is the caller's fault.
+	ErrInvalid = errors.New("journal: invalid batch")
+	// ErrOccupied says that a store is already where one should be restored.
+	ErrOccupied = errors.New("journal: a store is already there")
+	// ErrCorrupt says that a store is not as it was written. It is never mended in silence.
+	ErrCorrupt = errors.New("journal: corrupt")
 )

@@ -12,16 +12,18 @@ import (
 type Journal interface {
 	// Append writes a batch and returns when it is durable. Events' seqs must be Expected+1, Expected+2, ...
 	// Several goroutines' batches share a commit. The slices are not kept.
-	// Errors wrap ErrFenced, ErrNotFound, ErrExists, ErrDeleted, ErrFull, ErrUnknown or ErrClosed.
+	// Errors wrap ErrFenced, ErrNotFound, ErrExists, ErrDeleted, ErrInvalid, ErrFull, ErrUnknown or ErrClosed.
+	// A context that ends before the batch is taken into a commit takes it back; later it is waited for.
 	Append(ctx context.Context, b Batch) error
 
 	// Read returns a log's events after a seq, in ascending seq: compacted ones where the log was settled, as written
 	// above. It stops after about limit bytes of their JSON (0: no limit), never inside a commit, and Range.More says so.
+	// A compacted event whose seq is above after is given whole, however early it began.
 	Read(ctx context.Context, conversation string, after int64, limit int) (Range, error)
 
-	// Conversation returns one summary; ErrNotFound, or ErrDeleted where a tombstone is.
+	// Conversation returns one summary; ErrNotFound, or ErrDeleted where a tombstone is, as do all methods that name one.
 	Conversation(ctx context.Context, id string) (Summary, error)
-	// Conversations lists summaries, newest Updated first.
+	// Conversations lists summaries, newest Updated first, of equals the higher ID first.
 	Conversations(ctx context.Context, q Query) ([]Summary, error)
 
 	// Get returns a key's value, ErrNotFound where there is none or it has expired.
@@ -29,24 +31,31 @@ type Journal interface {
 	// Keys lists the keys with a prefix, in ascending order, with their values.
 	Keys(ctx context.Context, prefix string) ([]KeyValue, error)
 
-	// Compact settles the log up to a seq: what lies there is rewritten as transcript.Compact gives it and its traces
-	// are kept. The caller promises that no turn runs or waits at or below upto. It is idempotent.
+	// Compact settles the log up to a seq: what lies there is rewritten as transcript.Compact gives it, in one or several
+	// stretches that fold the same, and its traces are kept. The caller promises that no turn runs or waits at or below
+	// upto. It is idempotent; a seq above the head means the head.
 	Compact(ctx context.Context, conversation string, upto int64) error
 	// Trace returns what is kept of a turn's history in time; ErrNotFound after TraceRetention or before it settled.
 	Trace(ctx context.Context, conversation, turn string) (Trace, error)
-	// Trim drops the events up to a seq. Readers from before get a snapshot.
+	// Trim drops the events up to a seq. Readers from before get a snapshot. A seq above the head means the head.
 	Trim(ctx context.Context, conversation string, upto int64) error
 	// Delete removes a conversation: rows, keys, traces. Its text is in no file of the store when Delete returns.
-	// A tombstone stays, so that the id is not used again. Deleting a deleted one is no error.
+	// Records about it in the logs whose ids begin with SystemPrefix lose their data and stay. A tombstone stays, so
+	// that the id is not used again. Deleting a deleted one is no error. When the context ends half-way, the
+	// conversation is gone for all callers, and the journal clears up by itself.
 	Delete(ctx context.Context, conversation string) error
 
-	// Backup writes a consistent copy of the store to a new file at path, while it goes on.
+	// Backup writes a consistent copy of the store to a new file at path, while it goes on. A journal without a file
+	// answers errors.ErrUnsupported.
 	Backup(ctx context.Context, path string) error
 	// Healthy returns nil, or why commits fail now.
 	Healthy() error
 	// Close commits what waits and releases the store.
 	Close() error
 }
+
+// SystemPrefix begins the ids of the gateway's own logs, such as signals and audit.
+const SystemPrefix = "$"
 
 // Batch is what is written at once. It belongs to one conversation.
 type Batch struct {
@@ -124,13 +133,14 @@ type Trace struct {
 
 // TraceCommit says what one event brought, when it arrived and when it was durable.
 type TraceCommit struct {
-	Arrival int64  `json:"arrival"` // epoch milliseconds
-	Commit  int64  `json:"commit"`
-	Seq     int64  `json:"seq"`
-	Message string `json:"message,omitempty"`
-	Part    string `json:"part,omitempty"`
-	Field   string `json:"field,omitempty"`
-	End     int64  `json:"end"` // length of the field after it, bytes
+	Arrival int64      `json:"arrival"` // epoch milliseconds
+	Commit  int64      `json:"commit"`
+	Seq     int64      `json:"seq"`
+	Type    event.Type `json:"type"`
+	Message string     `json:"message,omitempty"`
+	Part    string     `json:"part,omitempty"`
+	Field   string     `json:"field,omitempty"` // the text's is empty, as in events
+	End     int64      `json:"end,omitempty"`   // length of the field after it, bytes; only operations on a text have one
 }
 
 // TraceReplace is a text that was taken back.

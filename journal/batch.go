@@ -1,0 +1,59 @@
+package journal
+
+import (
+	"fmt"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// MaxKey bounds the key of a [KeyValue], in bytes.
+const MaxKey = 1 << 10
+
+// Validate reports, wrapping [ErrInvalid], why no log could take the batch. Every journal's Append calls it first.
+func (b *Batch) Validate() error {
+	if b.Conversation == "" {
+		return fmt.Errorf("%w: conversation is missing", ErrInvalid)
+	}
+	if err := event.CheckID("conversation", b.Conversation); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if b.Create && b.Summary == nil {
+		return fmt.Errorf("%w: a conversation is made without a summary", ErrInvalid)
+	}
+	if b.Expected < 0 {
+		return fmt.Errorf("%w: expected seq %d", ErrInvalid, b.Expected)
+	}
+	for i := range b.Events {
+		if want := b.Expected + int64(i) + 1; b.Events[i].Seq != want {
+			return fmt.Errorf("%w: event %d has seq %d, want %d", ErrInvalid, i, b.Events[i].Seq, want)
+		}
+	}
+	for _, kv := range b.Put {
+		if kv.Key == "" || len(kv.Key) > MaxKey {
+			return fmt.Errorf("%w: key of %d bytes, at least 1 and at most %d", ErrInvalid, len(kv.Key), MaxKey)
+		}
+	}
+	return nil
+}
+
+// Compare orders summaries as a listing does: newest Updated first, then the higher id.
+func (s *Summary) Compare(o *Summary) int {
+	switch {
+	case s.Updated > o.Updated, s.Updated == o.Updated && s.ID > o.ID:
+		return -1
+	case s.Updated == o.Updated && s.ID == o.ID:
+		return 0
+	}
+	return 1
+}
+
+// Matches reports whether a summary belongs to what q selects, leaving its Limit aside.
+func (q *Query) Matches(s *Summary) bool {
+	if (q.Tenant != "" && q.Tenant != s.Tenant) || (q.Owner != "" && q.Owner != s.Owner) || (q.Unfinished && len(s.Open) == 0) {
+		return false
+	}
+	if q.BeforeUpdated == 0 && q.BeforeID == "" {
+		return true
+	}
+	return s.Compare(&Summary{Updated: q.BeforeUpdated, ID: q.BeforeID}) > 0
+}

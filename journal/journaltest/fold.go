@@ -1,0 +1,69 @@
+package journaltest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// view is what a reader sees of a transcript.
+type view struct {
+	Title    string
+	Metadata map[string]string
+	Messages []message
+	Turns    []*transcript.Turn
+}
+
+type message struct {
+	*transcript.Message
+	Visible string
+	History []string
+	Texts   [][4]string
+}
+
+func fold(t testing.TB, events []event.Event) view {
+	t.Helper()
+	var tr transcript.Transcript
+	for i := range events {
+		if err := tr.Apply(&events[i]); err != nil {
+			t.Fatalf("fold: %v", err)
+		}
+	}
+	v := view{Title: tr.Title, Turns: tr.Turns, Metadata: map[string]string{}}
+	for k, data := range tr.Metadata {
+		v.Metadata[k] = string(data)
+	}
+	for _, m := range tr.Messages {
+		seen := message{Message: m, Visible: m.Visible(), History: m.History()}
+		for _, p := range m.Parts {
+			var texts [4]string
+			for i, f := range transcript.Fields {
+				texts[i] = p.Text(f)
+			}
+			seen.Texts = append(seen.Texts, texts)
+		}
+		v.Messages = append(v.Messages, seen)
+	}
+	return v
+}
+
+// sameFold fails where two logs, or ways to read one, come to different transcripts.
+func sameFold(t testing.TB, what string, got, want []event.Event) {
+	t.Helper()
+	hidden := cmpopts.IgnoreUnexported(transcript.Message{}, transcript.Part{}, transcript.Turn{}, transcript.Request{})
+	if d := cmp.Diff(fold(t, want), fold(t, got), hidden, cmpopts.EquateEmpty()); d != "" {
+		t.Fatalf("%s: fold differs (-want +got):\n%s", what, d)
+	}
+}
+
+// sameEvents fails where events differ in anything.
+func sameEvents(t testing.TB, what string, got, want []event.Event) {
+	t.Helper()
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		t.Fatalf("%s (-want +got):\n%s", what, d)
+	}
+}
