@@ -12,10 +12,12 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
+
+	"pgregory.net/rapid"
 )
 
 // create makes a conversation with a summary of its own.
-func create(t testing.TB, j journal.Journal, id string) {
+func create(t rapid.TB, j journal.Journal, id string) {
 	t.Helper()
 	if err := j.Append(context.Background(), journal.Batch{Conversation: id, Create: true, Summary: &journal.Summary{Title: id}}); err != nil {
 		t.Fatalf("create %s: %v", id, err)
@@ -23,7 +25,7 @@ func create(t testing.TB, j journal.Journal, id string) {
 }
 
 // put appends events as one batch.
-func put(t testing.TB, j journal.Journal, id string, events ...event.Event) {
+func put(t rapid.TB, j journal.Journal, id string, events ...event.Event) {
 	t.Helper()
 	if len(events) == 0 {
 		return
@@ -33,7 +35,7 @@ func put(t testing.TB, j journal.Journal, id string, events ...event.Event) {
 	}
 }
 
-func read(t testing.TB, j journal.Journal, id string, after int64) journal.Range {
+func read(t rapid.TB, j journal.Journal, id string, after int64) journal.Range {
 	t.Helper()
 	r, err := j.Read(context.Background(), id, after, 0)
 	if err != nil {

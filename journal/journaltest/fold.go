@@ -1,13 +1,13 @@
 package journaltest
 
 import (
-	"testing"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/transcript"
+
+	"pgregory.net/rapid"
 )
 
 // view is what a reader sees of a transcript.
@@ -25,7 +25,7 @@ type message struct {
 	Texts   [][4]string
 }
 
-func fold(t testing.TB, events []event.Event) view {
+func fold(t rapid.TB, events []event.Event) view {
 	t.Helper()
 	var tr transcript.Transcript
 	for i := range events {
@@ -52,7 +52,7 @@ func fold(t testing.TB, events []event.Event) view {
 }
 
 // sameFold fails where two logs, or ways to read one, come to different transcripts.
-func sameFold(t testing.TB, what string, got, want []event.Event) {
+func sameFold(t rapid.TB, what string, got, want []event.Event) {
 	t.Helper()
 	hidden := cmpopts.IgnoreUnexported(transcript.Message{}, transcript.Part{}, transcript.Turn{}, transcript.Request{})
 	if d := cmp.Diff(fold(t, want), fold(t, got), hidden, cmpopts.EquateEmpty()); d != "" {
@@ -61,7 +61,7 @@ func sameFold(t testing.TB, what string, got, want []event.Event) {
 }
 
 // sameEvents fails where events differ in anything.
-func sameEvents(t testing.TB, what string, got, want []event.Event) {
+func sameEvents(t rapid.TB, what string, got, want []event.Event) {
 	t.Helper()
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("%s (-want +got):\n%s", what, d)

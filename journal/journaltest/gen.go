@@ -12,6 +12,8 @@ import (
 // Pick chooses a number from 0 to n-1; it is where randomness comes from.
 type Writer struct {
 	Pick func(n int) int
+	// Whole leaves out truncates, after which readers need a snapshot.
+	Whole bool
 	// Open counts the turns that run; a log may be settled where it is 0.
 	Open int
 	// Log is everything that was written.
@@ -71,7 +73,7 @@ func (w *Writer) Finish() []event.Event {
 
 func (w *Writer) idle() {
 	switch n := w.Pick(20); {
-	case n == 0:
+	case n == 0 && !w.Whole:
 		last := ""
 		if len(w.t.Messages) > 0 && w.Pick(4) > 0 {
 			last = w.t.Messages[w.Pick(len(w.t.Messages))].ID
