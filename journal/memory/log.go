@@ -121,10 +121,10 @@ func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) 
 }
 
 func (l *log) compact(upto int64) error {
-	from := max(l.summary.Settled, l.summary.Trimmed)
-	if upto <= from {
+	if upto <= l.summary.Settled {
 		return nil
 	}
+	from := max(l.summary.Settled, l.summary.Trimmed)
 	var commits []settle.Commit
 	for _, c := range l.live {
 		if c.First > upto {
