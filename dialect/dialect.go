@@ -13,8 +13,8 @@ type Frame struct {
 
 // Decoder turns the frames of one upstream stream into operations. It is not safe for concurrent use.
 type Decoder interface {
-	// Decode returns the operations of one frame. A frame after the stream's end gives none. An error is an *Error;
-	// the decoder is spent after it but for Close.
+	// Decode returns the operations of one frame, which are the caller's to keep. A frame after the stream's end gives
+	// none. An error is an *Error; the decoder is spent after it but for Close.
 	Decode(f Frame) ([]event.Event, error)
 	// Close says that no frame follows. It returns what was held back, and ErrCutShort where the dialect's own end was
 	// not seen. Operations and error may come together.

@@ -9,6 +9,12 @@
 //   - A stream that was cut short is never taken for a finished one: [Decoder.Close] returns [ErrCutShort].
 //   - [Decoder.State] holds what the decoder holds back and where it stands, never whole texts, so that it can be stored
 //     with every commit. A decoder restored from it goes on exactly as the first would have.
+//   - Operations come in order: message.start before a message's first part, part.start before its texts, part.end where
+//     the dialect knows that the content is final, message.end, and one turn.end for the dialect's own end.
 //   - Unknown frames are counted, never an error; invalid ones are an [*Error] that names the dialect, the frame's
 //     number and the reason.
+//
+// A [Stream] takes bytes apart into frames, a [Mapper] gives operations their ids, and a [Registry] finds a dialect by its
+// name. [Text], [Snapshot] and [Segments] are the helpers that decoders are made of: the holding back of incomplete
+// characters, of texts that come as snapshots, and the semantics of callbacks.
 package dialect

@@ -28,13 +28,13 @@ type Reader struct {
 	Resumed bool
 
 	fed    int64 // bytes of all calls of Feed before this one
-	offset int64 // end of the last event
+	offset int64 // the last boundary
 	err    error // sticky
 
 	partial []byte // the line that the last call left unended
 	started bool   // past the byte order mark
 	skipLF  bool   // the last line ended in CR: an LF now belongs to it
-	atEvent bool   // that line was the end of the last event
+	atEvent bool   // a boundary lies behind that line
 
 	// The event being read.
 	name, id string
@@ -119,6 +119,10 @@ func (r *Reader) feed(p []byte, emit func(Event) error) error {
 			if err := r.field(line, own); err != nil {
 				return err
 			}
+			// Between events every line is a boundary, so that heartbeats don't pile up behind the last event.
+			if !r.has && r.name == "" && r.id == "" {
+				r.offset, r.atEvent = r.fed+int64(pos), true
+			}
 		} else if err := r.dispatch(r.fed+int64(pos), emit); err != nil {
 			return err
 		}
@@ -197,11 +201,15 @@ func (r *Reader) dispatch(end int64, emit func(Event) error) error {
 	e := Event{Name: r.name, ID: r.id, Data: r.data}
 	has := r.has
 	r.name, r.id, r.has = "", "", false
+	before := r.offset
+	r.offset, r.atEvent = end, true
 	if !has {
 		return nil
 	}
-	r.offset, r.atEvent = end, true
 	err := emit(e)
+	if err != nil {
+		r.offset = before // the event was not taken
+	}
 	if r.shared || cap(r.data) > keepBuffer {
 		r.data, r.shared = nil, false
 	}
@@ -215,7 +223,8 @@ func (r *Reader) own() {
 	}
 }
 
-// Offset returns how many of the fed bytes lie before the end of the last event; within emit, of the event at hand.
+// Offset returns how many of the fed bytes lie before the last boundary: the end of the last event, within emit of the
+// event at hand, or of the last line after it that belongs to no event.
 func (r *Reader) Offset() int64 { return r.offset }
 
 // LastID returns the last id that the stream gave, also by a block without data.

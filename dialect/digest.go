@@ -1,0 +1,96 @@
+package dialect
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"math/bits"
+	"strings"
+	"unicode"
+)
+
+// digest is the length and the FNV-1a hash (128 bits) of a text that is not kept. It is a plain value, so that a copy
+// remembers how the text stood.
+type digest struct {
+	n      int64
+	hi, lo uint64
+}
+
+const (
+	fnvHi    = 0x6c62272e07bb0142
+	fnvLo    = 0x62b821756295c58d
+	fnvPrime = 0x13b // and bit 88
+)
+
+func (d *digest) add(s string) {
+	if s == "" {
+		return // an empty text has the zero digest
+	}
+	if d.n == 0 {
+		d.hi, d.lo = fnvHi, fnvLo
+	}
+	hi, lo := d.hi, d.lo
+	for i := range len(s) {
+		lo ^= uint64(s[i])
+		carry, low := bits.Mul64(lo, fnvPrime)
+		hi, lo = hi*fnvPrime+carry+lo<<24, low
+	}
+	d.hi, d.lo = hi, lo
+	d.n += int64(len(s))
+}
+
+func digestOf(s string) (d digest) {
+	d.add(s)
+	return d
+}
+
+type digestJSON struct {
+	N int64  `json:"n"`
+	H string `json:"h"`
+}
+
+// MarshalJSON writes the state.
+func (d digest) MarshalJSON() ([]byte, error) {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], d.hi)
+	binary.BigEndian.PutUint64(b[8:], d.lo)
+	return json.Marshal(digestJSON{d.n, hex.EncodeToString(b[:])})
+}
+
+// UnmarshalJSON reads it back.
+func (d *digest) UnmarshalJSON(p []byte) error {
+	var j digestJSON
+	if err := json.Unmarshal(p, &j); err != nil {
+		return err
+	}
+	b, err := hex.DecodeString(j.H)
+	if err != nil || len(b) != 16 || j.N < 0 {
+		return errDigest
+	}
+	*d = digest{j.N, binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
+	return nil
+}
+
+var errDigest = errors.New("dialect: malformed digest")
+
+// trimmed is the digest of a growing text without the white space around it.
+type trimmed struct {
+	Full digest `json:"full,omitzero"` // from the first character that is no space
+	Trim digest `json:"trim,omitzero"` // up to the last one
+}
+
+func (t *trimmed) add(s string) {
+	if t.Full.n == 0 {
+		s = strings.TrimLeftFunc(s, unicode.IsSpace)
+	}
+	if body := strings.TrimRightFunc(s, unicode.IsSpace); body != "" {
+		t.Full.add(body)
+		t.Trim = t.Full
+		s = s[len(body):]
+	}
+	t.Full.add(s)
+}
+
+// is reports whether the text, trimmed, is s, which is trimmed and not empty.
+func (t *trimmed) is(s string) bool { return t.Trim.n == int64(len(s)) && t.Trim == digestOf(s) }

@@ -1,0 +1,65 @@
+package dialect
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// MaxLine is the default limit of a line, in bytes; it is that of SSE.
+const MaxLine = 32 << 20
+
+// ErrTooLong says that a line is above the limit.
+var ErrTooLong = errors.New("dialect: line too long")
+
+// lineReader splits a stream of bytes into lines, however it is cut. Lines end in LF or CRLF; blank ones are skipped.
+type lineReader struct {
+	limit   int
+	fed     int64 // bytes of all calls of feed before this one
+	offset  int64 // end of the last line
+	partial []byte
+}
+
+// feed calls emit for each line that p completes. The line is valid until emit returns.
+func (l *lineReader) feed(p []byte, emit func([]byte) error) error {
+	pos := 0
+	for pos < len(p) {
+		i := bytes.IndexByte(p[pos:], '\n')
+		end := pos + i
+		if i < 0 {
+			end = len(p)
+		}
+		if len(l.partial)+end-pos > l.limit {
+			return fmt.Errorf("%w: more than %d bytes", ErrTooLong, l.limit)
+		}
+		if i < 0 {
+			l.partial = append(l.partial, p[pos:]...)
+			break
+		}
+		line := p[pos:end]
+		if len(l.partial) > 0 {
+			l.partial = append(l.partial, line...)
+			line = l.partial
+		}
+		pos = end + 1
+		before := l.offset
+		l.offset = l.fed + int64(pos)
+		if line = trimLine(line); len(line) > 0 {
+			if err := emit(line); err != nil {
+				l.offset = before
+				return err
+			}
+		}
+		if l.partial = l.partial[:0]; cap(l.partial) > 64<<10 {
+			l.partial = nil // one huge line must not hold memory for hours
+		}
+	}
+	l.fed += int64(len(p))
+	return nil
+}
+
+func trimLine(line []byte) []byte {
+	return bytes.TrimSpace(bytes.TrimPrefix(line, bom)) // no JSON begins with a byte order mark
+}
+
+var bom = []byte("\xef\xbb\xbf")

@@ -1,0 +1,430 @@
+package dialect
+
+import (
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Mapper turns the operations of one stream, which hold upstream keys, into events with ids. It fills in At, Offset and
+// the sums of parts; Seq is left to the log. Parts are "p1", "p2", ... in the order of their start.
+//
+// The operations of the stream's first upstream turn belong to the Mapper's own. Every further one is a turn inside it,
+// which is started where its first operation comes and ended, if it is still open, with the turn around it.
+//
+// What comes for an ended turn is dropped and counted, and so is what can't change a thing: a second start, an append
+// after a part's end. An operation on something that was never started is an error that wraps [event.ErrInvalid]; so is
+// any that would give an event that [event.Event.Validate] refuses. A Mapper never gives such an event.
+//
+// It is pure and not safe for concurrent use.
+type Mapper struct {
+	// Flat sets further upstream turns beside the first, each with a start of its own, as a reader of a whole
+	// connection's recording wants it. Set it before the first Map.
+	Flat bool
+	// Dropped counts the operations that were dropped.
+	Dropped int64
+
+	id    string
+	newID func() string
+	turns []*mappedTurn // the first is the Mapper's own; it may have no key yet
+	msgs  []*mappedMessage
+	keys  int
+
+	at  int64
+	out []event.Event
+}
+
+type mappedTurn struct {
+	key, id string
+	known   bool // key is set
+	ended   bool
+}
+
+type mappedMessage struct {
+	turn, key, id string // turn is an id
+	parts         []*mappedPart
+	ended         bool
+}
+
+type mappedPart struct {
+	key, kind string
+	ended     bool
+	sums      [4]event.Sum // by index of transcript.Fields
+}
+
+// NewMapper makes the mapper of one stream into the turn of that id. newID gives the ids of messages and further turns.
+func NewMapper(turn string, newID func() string) *Mapper {
+	return &Mapper{id: turn, newID: newID, turns: []*mappedTurn{{id: turn}}}
+}
+
+// Map returns the events of operations that arrived at a time in epoch milliseconds. With an error come the events of
+// the operations before it. The operations are not changed.
+func (m *Mapper) Map(ops []event.Event, at int64) ([]event.Event, error) {
+	m.at = at
+	m.out = make([]event.Event, 0, len(ops))
+	defer func() { m.out = nil }()
+	for i := range ops {
+		if err := m.op(&ops[i]); err != nil {
+			return m.out, fmt.Errorf("map %s: %w", ops[i].Type, err)
+		}
+	}
+	return m.out, nil
+}
+
+// End notes that a turn, by its id, was ended from outside. Its operations are dropped from now on.
+func (m *Mapper) End(turn string) {
+	for _, t := range m.turns {
+		if t.id == turn {
+			t.ended = true
+		}
+	}
+}
+
+func (m *Mapper) op(op *event.Event) error {
+	if m.turns[0].ended && !m.Flat {
+		m.Dropped++
+		return nil
+	}
+	t, err := m.turn(op)
+	if err != nil {
+		return err
+	}
+	if t.ended {
+		m.Dropped++
+		return nil
+	}
+	switch op.Type {
+	case event.TurnQueue, event.TurnStart:
+		return m.begin(t, op)
+	case event.TurnEnd:
+		return m.end(t, op)
+	case event.TurnWait:
+		return m.wait(t, op)
+	case event.TurnUpdate, event.TurnResume, event.ConversationUpdate, event.Record:
+		e := m.event(t, op)
+		return m.put(e)
+	case event.MessageAdd, event.MessageStart:
+		return m.start(t, op)
+	case event.MessageUpdate, event.MessageEnd:
+		return m.message(t, op)
+	case event.PartStart, event.PartAppend, event.PartReplace, event.PartUpdate, event.PartEnd:
+		return m.part(t, op)
+	case event.ConversationTruncate, event.ConversationDelete:
+		return fmt.Errorf("%w: not for an agent to do", event.ErrInvalid)
+	}
+	return fmt.Errorf("%w: type %q is unknown", event.ErrInvalid, op.Type)
+}
+
+// event copies what an operation says as it is.
+func (m *Mapper) event(t *mappedTurn, op *event.Event) event.Event {
+	return event.Event{At: m.at, Type: op.Type, Turn: t.id, Body: op.Body}
+}
+
+func (m *Mapper) put(e event.Event) error {
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	m.out = append(m.out, e)
+	return nil
+}
+
+// turn returns the turn of an operation. A further one is started by its first operation.
+func (m *Mapper) turn(op *event.Event) (*mappedTurn, error) {
+	own := m.turns[0]
+	if op.Turn == "" {
+		return own, nil
+	}
+	if i := slices.IndexFunc(m.turns, func(t *mappedTurn) bool { return t.known && t.key == op.Turn }); i >= 0 {
+		return m.turns[i], nil
+	}
+	if !own.known {
+		own.key, own.known = op.Turn, true
+		m.keys++
+		return own, nil
+	}
+	t := &mappedTurn{key: op.Turn, id: m.newID(), known: true}
+	e := event.Event{At: m.at, Type: event.TurnStart, Turn: t.id}
+	var b event.Body
+	if op.Type == event.TurnStart || op.Type == event.TurnQueue {
+		b = *op.Get()
+	}
+	b.Answers = m.messageID(b.Answers)
+	b.Parent = m.parent(b.Parent)
+	if b.Parent != "" || op.Body != nil {
+		e.Body = &b
+	}
+	if err := m.put(e); err != nil {
+		return nil, err
+	}
+	m.turns = append(m.turns, t)
+	m.keys++
+	return t, nil
+}
+
+// parent returns the id of the turn that an upstream key names as the one around a further turn.
+func (m *Mapper) parent(key string) string {
+	for _, t := range m.turns {
+		if key != "" && t.known && t.key == key {
+			return t.id
+		}
+	}
+	if m.Flat {
+		return ""
+	}
+	return m.id
+}
+
+func (m *Mapper) messageID(key string) string {
+	if key != "" {
+		for _, msg := range m.msgs {
+			if msg.key == key {
+				return msg.id
+			}
+		}
+	}
+	return ""
+}
+
+// begin takes an upstream's start of a turn, which is started already: what it tells beyond that is an update.
+func (m *Mapper) begin(t *mappedTurn, op *event.Event) error {
+	if t != m.turns[0] {
+		return nil // see turn
+	}
+	b := op.Get()
+	u := event.Body{Phase: b.Phase, Step: b.Step, Upstream: b.Upstream, Model: b.Model}
+	if u.Phase == "" && u.Step == 0 && u.Upstream == nil && u.Model == "" {
+		return nil
+	}
+	return m.put(event.Event{At: m.at, Type: event.TurnUpdate, Turn: t.id, Body: &u})
+}
+
+func (m *Mapper) end(t *mappedTurn, op *event.Event) error {
+	e := m.event(t, op)
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	if t == m.turns[0] && !m.Flat {
+		for _, inner := range m.turns[1:] {
+			if !inner.ended {
+				inner.ended = true
+				b := event.Body{Outcome: event.Interrupted, Reason: "the turn around it ended"}
+				if o := op.Get().Outcome; o != event.Completed {
+					b.Outcome = o
+				}
+				m.out = append(m.out, event.Event{At: m.at, Type: event.TurnEnd, Turn: inner.id, Body: &b})
+			}
+		}
+	}
+	t.ended = true
+	m.out = append(m.out, e)
+	return nil
+}
+
+func (m *Mapper) wait(t *mappedTurn, op *event.Event) error {
+	e := m.event(t, op)
+	if r := op.Get().Request; r != nil && r.Part != "" {
+		req := *r
+		req.Part = ""
+		for _, msg := range m.msgs {
+			if i := msg.find(r.Part); i >= 0 && (op.Message == "" || msg.key == op.Message) {
+				req.Part = partID(i)
+			}
+		}
+		b := *op.Body
+		b.Request = &req
+		e.Body = &b
+	}
+	return m.put(e)
+}
+
+func (m *Mapper) start(t *mappedTurn, op *event.Event) error {
+	if m.find(t, op) != nil {
+		m.Dropped++
+		return nil
+	}
+	msg := &mappedMessage{turn: t.id, key: op.Message, id: m.newID(), ended: op.Type == event.MessageAdd}
+	e := m.event(t, op)
+	e.Message = msg.id
+	if op.Message == "" {
+		e.Message = "" // Validate says that it is missing
+	}
+	if op.Type == event.MessageAdd {
+		b := *op.Get()
+		b.Parts = slices.Clone(b.Parts)
+		for i := range b.Parts {
+			msg.parts = append(msg.parts, &mappedPart{key: b.Parts[i].ID, kind: b.Parts[i].Kind, ended: true})
+			b.Parts[i].ID = partID(i)
+		}
+		e.Body = &b
+		if b.Role == event.User {
+			e.Turn = "" // what a user says belongs to no turn
+		}
+	}
+	if err := m.put(e); err != nil {
+		return err
+	}
+	m.msgs = append(m.msgs, msg)
+	m.keys += 1 + len(msg.parts)
+	return nil
+}
+
+// find returns the message of an operation, the latest first, or nil.
+func (m *Mapper) find(t *mappedTurn, op *event.Event) *mappedMessage {
+	for i := len(m.msgs) - 1; i >= 0; i-- {
+		if msg := m.msgs[i]; msg.key == op.Message && msg.turn == t.id {
+			return msg
+		}
+	}
+	return nil
+}
+
+func (m *Mapper) message(t *mappedTurn, op *event.Event) error {
+	msg := m.find(t, op)
+	if msg == nil {
+		return fmt.Errorf("%w: message %q was not started", event.ErrInvalid, op.Message)
+	}
+	if op.Type == event.MessageEnd {
+		if msg.ended {
+			m.Dropped++
+			return nil
+		}
+		msg.ended = true
+	}
+	e := m.event(t, op)
+	e.Message = msg.id
+	return m.put(e)
+}
+
+func (m *mappedMessage) find(key string) int {
+	for i := len(m.parts) - 1; i >= 0; i-- {
+		if m.parts[i].key == key {
+			return i
+		}
+	}
+	return -1
+}
+
+func partID(i int) string { return "p" + strconv.Itoa(i+1) }
+
+func (m *Mapper) part(t *mappedTurn, op *event.Event) error {
+	msg := m.find(t, op)
+	if msg == nil {
+		return fmt.Errorf("%w: message %q was not started", event.ErrInvalid, op.Message)
+	}
+	i := msg.find(op.Part)
+	e := m.event(t, op)
+	e.Message = msg.id
+	if op.Type == event.PartStart {
+		if i >= 0 {
+			m.Dropped++
+			return nil
+		}
+		if op.Part != "" {
+			e.Part = partID(len(msg.parts))
+		}
+		if err := m.put(e); err != nil {
+			return err
+		}
+		msg.parts = append(msg.parts, &mappedPart{key: op.Part, kind: op.Get().Kind})
+		m.keys++
+		return nil
+	}
+	if i < 0 {
+		return fmt.Errorf("%w: part %q of message %q was not started", event.ErrInvalid, op.Part, op.Message)
+	}
+	e.Part = partID(i)
+	p := msg.parts[i]
+	switch op.Type {
+	case event.PartAppend, event.PartReplace:
+		return m.text(p, e, op)
+	case event.PartEnd:
+		return m.endPart(p, e, op)
+	}
+	return m.put(e)
+}
+
+// text maps an append or a replace; a text above the limit of one event becomes several.
+func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
+	text := strings.ToValidUTF8(op.Text, "\ufffd")
+	nothing := op.Type == event.PartAppend && text == "" && op.Note == "" && op.History == nil
+	if nothing || p.ended && (op.Type == event.PartAppend || text != "") {
+		m.Dropped++
+		return nil
+	}
+	f := slices.Index(transcript.Fields[:], op.Field)
+	if f < 0 {
+		return fmt.Errorf("%w: field %q is unknown", event.ErrInvalid, op.Field)
+	}
+	sum := p.sums[f]
+	if op.Type == event.PartReplace {
+		sum = event.Sum{}
+	}
+	e.Field, e.Note, e.History = op.Field, strings.ToValidUTF8(op.Note, "\ufffd"), op.History
+	for {
+		e.Text = text[:cut(text)]
+		text = text[len(e.Text):]
+		if e.Type == event.PartAppend {
+			e.Offset = sum.Length
+		}
+		if err := m.put(e); err != nil {
+			return err
+		}
+		sum.Length += int64(len(e.Text))
+		sum.CRC = crc32.Update(sum.CRC, castagnoli, []byte(e.Text))
+		p.sums[f] = sum
+		if text == "" {
+			return nil
+		}
+		e.Type, e.Note, e.History = event.PartAppend, "", nil
+	}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// cut returns how much of a text one event takes.
+func cut(text string) int {
+	n := len(text)
+	if n > event.MaxText {
+		for n = event.MaxText; text[n]&0xc0 == 0x80; n-- {
+		}
+	}
+	return n
+}
+
+func (m *Mapper) endPart(p *mappedPart, e event.Event, op *event.Event) error {
+	if p.ended {
+		m.Dropped++
+		return nil
+	}
+	b := *op.Get()
+	given := b.Sums
+	b.Sums = nil
+	for i, f := range transcript.Fields {
+		sum := p.sums[i]
+		if want, ok := given[f.Name()]; ok && want != sum {
+			return fmt.Errorf("%w: %s of part %q has %d bytes, checksum %d; its end says %d, %d", event.ErrInvalid, f.Name(), op.Part, sum.Length, sum.CRC, want.Length, want.CRC)
+		}
+		if sum.Length > 0 || f == event.Text && textual(p.kind) {
+			if b.Sums == nil {
+				b.Sums = map[string]event.Sum{}
+			}
+			b.Sums[f.Name()] = sum
+		}
+	}
+	e.Body = &b
+	if err := m.put(e); err != nil {
+		return err
+	}
+	p.ended = true
+	return nil
+}
+
+// textual reports whether a part of that kind is a text, even where it is empty.
+func textual(kind string) bool {
+	return kind == event.KindText || kind == event.KindReasoning || kind == event.KindStatus
+}

@@ -1,0 +1,109 @@
+package dialect
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/leat-dev/leat/transcript"
+)
+
+type mapperState struct {
+	Turns    []turnState    `json:"turns"`
+	Messages []messageState `json:"messages,omitempty"`
+}
+
+type turnState struct {
+	ID  string  `json:"id"`
+	Key *string `json:"key,omitempty"`
+}
+
+type messageState struct {
+	ID    string   `json:"id"`
+	Turn  int      `json:"turn,omitempty"` // index of its turn
+	Key   string   `json:"key"`
+	Parts []string `json:"parts,omitempty"` // keys, in the order of their ids
+}
+
+// Keys counts the keys that the mapper knows. Its state changes only when it does.
+func (m *Mapper) Keys() int { return m.keys }
+
+// State returns which key has which id, as JSON. How long each text is and what has ended is in the log already.
+func (m *Mapper) State() ([]byte, error) {
+	var st mapperState
+	index := map[string]int{}
+	for i, t := range m.turns {
+		index[t.id] = i
+		ts := turnState{ID: t.id}
+		if t.known {
+			ts.Key = &t.key
+		}
+		st.Turns = append(st.Turns, ts)
+	}
+	for _, msg := range m.msgs {
+		ms := messageState{ID: msg.id, Turn: index[msg.turn], Key: msg.key}
+		for _, p := range msg.parts {
+			ms.Parts = append(ms.Parts, p.key)
+		}
+		st.Messages = append(st.Messages, ms)
+	}
+	b, err := json.Marshal(st)
+	if err != nil {
+		return nil, fmt.Errorf("dialect: state of mapper: %w", err)
+	}
+	return b, nil
+}
+
+// Restore makes a new mapper what it was when it gave the state, with the log's transcript of that moment for what the
+// state leaves out. The transcript holds all messages of the turn; it is only read.
+func (m *Mapper) Restore(state []byte, tr *transcript.Transcript) error {
+	var st mapperState
+	if err := json.Unmarshal(state, &st); err != nil {
+		return fmt.Errorf("dialect: restore mapper: %w", err)
+	}
+	if len(st.Turns) == 0 || st.Turns[0].ID != m.id {
+		return fmt.Errorf("dialect: restore mapper: the state is not that of turn %s", m.id)
+	}
+	r := &Mapper{Flat: m.Flat, id: m.id, newID: m.newID}
+	for _, ts := range st.Turns {
+		t := &mappedTurn{id: ts.ID}
+		if ts.Key != nil {
+			t.key, t.known = *ts.Key, true
+			r.keys++
+		}
+		if turn := tr.Turn(ts.ID); turn != nil {
+			t.ended = !turn.Unfinished()
+		}
+		r.turns = append(r.turns, t)
+	}
+	for _, ms := range st.Messages {
+		if ms.Turn < 0 || ms.Turn >= len(r.turns) {
+			return fmt.Errorf("dialect: restore mapper: message %s has no turn", ms.ID)
+		}
+		from := tr.Message(ms.ID)
+		if from == nil {
+			return fmt.Errorf("dialect: restore mapper: message %s is not in the log", ms.ID)
+		}
+		msg := &mappedMessage{turn: r.turns[ms.Turn].id, key: ms.Key, id: ms.ID, ended: from.Ended}
+		for i, key := range ms.Parts {
+			p := from.Part(partID(i))
+			if p == nil {
+				return fmt.Errorf("dialect: restore mapper: part %s of message %s is not in the log", partID(i), ms.ID)
+			}
+			msg.parts = append(msg.parts, restorePart(key, p))
+		}
+		r.msgs = append(r.msgs, msg)
+		r.keys += 1 + len(ms.Parts)
+	}
+	*m = *r
+	return nil
+}
+
+func restorePart(key string, p *transcript.Part) *mappedPart {
+	mp := &mappedPart{key: key, kind: p.Kind, ended: p.Ended}
+	for i, f := range transcript.Fields {
+		if p.Len(f) > 0 {
+			mp.sums[i] = p.Sum(f)
+		}
+	}
+	return mp
+}

@@ -1,0 +1,288 @@
+package dialect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// Merge says how a callback's text joins the status before it.
+type Merge string
+
+// The ways to merge. Every other value is [Replace].
+const (
+	Replace Merge = "replace" // it takes the place of the status before
+	Append  Merge = "append"  // it extends the status as it stands
+)
+
+// SegmentsMessage is the upstream key of the one message that [Segments] writes.
+const SegmentsMessage = "m"
+
+// maxEcho bounds, in bytes, a callback text that later text is compared with: it is kept with every commit while the
+// comparison is open. No status is as long; a longer one is simply not compared.
+const maxEcho = 64 << 10
+
+// Segments writes one assistant message out of two kinds of text: what the model streams, which is appended, and
+// callbacks, which tell a status. They are the callback semantics of every path by which an agent can answer.
+//
+//   - Text goes on in the last text part, or opens one after the status.
+//   - A callback rewrites the status in place, or opens it; the text before it and the text that came after it stay.
+//     With [Append] it extends the status instead. A blank callback changes nothing.
+//   - Each operation on the status carries the callback's own trimmed text as its note.
+//   - A callback that equals the streamed text, both trimmed, empties the status: the text is shown already.
+//   - Text that repeats the status is held back while it is a prefix of it. As soon as it differs it is said, all of it;
+//     where it is the same to its end it is dropped.
+//
+// An incomplete UTF-8 sequence at the end of a text is held back too. The zero value is ready to use; it is not safe
+// for concurrent use.
+type Segments struct{ s segments }
+
+// segments is the state: where the message stands, and what is held back.
+type segments struct {
+	Begun  bool `json:"begun,omitempty"`
+	Closed bool `json:"closed,omitempty"`
+	Parts  int  `json:"parts,omitempty"` // ordinals given away
+	Text   int  `json:"text,omitempty"`  // ordinal of the open text part; 0 is none
+	Slot   int  `json:"slot,omitempty"`  // ordinal of the status; 0 is none
+
+	Status Snapshot `json:"status,omitzero"` // what the status shows
+	// Hidden is what the status would show if it did not equal the text; an append may yet make it differ.
+	Hidden string `json:"hidden,omitempty"`
+
+	Said trimmed `json:"said,omitzero"` // all text, its parts joined by blank lines
+	Last trimmed `json:"last,omitzero"` // the last text part
+
+	Echo *echo  `json:"echo,omitempty"` // set while the status is the last segment
+	Held string `json:"held,omitempty"` // text that has repeated the status so far
+	Raw  Text   `json:"raw,omitzero"`
+}
+
+// echo is the rest of the status that text may yet repeat. White space around either is not compared.
+type echo struct {
+	Rest  string `json:"rest"`
+	Begun bool   `json:"begun,omitempty"`
+}
+
+// repeats takes the next text and reports whether all of it repeats the status. After false the echo is of no more use.
+func (e *echo) repeats(s string) bool {
+	if !e.Begun {
+		if s = strings.TrimLeftFunc(s, unicode.IsSpace); s == "" {
+			return true
+		}
+		e.Begun = true
+	}
+	n := min(len(s), len(e.Rest))
+	if s[:n] == e.Rest[:n] {
+		s, e.Rest = s[n:], e.Rest[n:]
+		return blank(s)
+	}
+	return blank(s) && blank(e.Rest)
+}
+
+func (e *echo) whole() bool { return e.Begun && blank(e.Rest) }
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// Begin starts the message if that has not happened. Whoever writes parts of its own into the message calls it first.
+func (g *Segments) Begin() []event.Event {
+	if g.s.Begun || g.s.Closed {
+		return nil
+	}
+	g.s.Begun = true
+	return []event.Event{{Type: event.MessageStart, Message: SegmentsMessage, Body: &event.Body{Role: event.Assistant}}}
+}
+
+// Text appends what the model says.
+func (g *Segments) Text(text string) []event.Event {
+	if g.s.Closed {
+		return nil
+	}
+	return g.hear(g.s.Raw.Raw(text))
+}
+
+// hear takes whole characters.
+func (g *Segments) hear(text string) []event.Event {
+	s := &g.s
+	if text == "" {
+		return nil
+	}
+	if s.Text == 0 && s.Echo != nil {
+		s.Held += text
+		if s.Echo.repeats(text) && len(s.Held) <= 2*maxEcho {
+			return nil
+		}
+		text = s.Held
+	}
+	return g.say(text)
+}
+
+func (g *Segments) say(text string) []event.Event {
+	s := &g.s
+	s.Held, s.Echo = "", nil
+	ops := g.Begin()
+	if s.Text == 0 {
+		s.Parts++
+		s.Text = s.Parts
+		s.Last = trimmed{}
+		s.Said.add(event.JoinBlank)
+		ops = append(ops, start(textKey(s.Text), event.KindText))
+	}
+	s.Said.add(text)
+	s.Last.add(text)
+	return append(ops, event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: textKey(s.Text), Text: text})
+}
+
+// Callback tells a status. The text is shown as it is; its trimmed form is the note.
+func (g *Segments) Callback(text string, merge Merge) []event.Event {
+	s := &g.s
+	text = strings.ToValidUTF8(text, "\ufffd")
+	note := strings.TrimSpace(text)
+	if s.Closed || text == "" {
+		return nil
+	}
+	if merge == Append && s.Status.Len() > 0 {
+		return g.extend(text, note)
+	}
+	if note == "" {
+		return nil
+	}
+	if merge == Append {
+		text = s.Hidden + text
+	}
+	return g.rewrite(text, note)
+}
+
+// extend appends to a status that is shown.
+func (g *Segments) extend(text, note string) []event.Event {
+	s := &g.s
+	ops := g.release()
+	if s.Echo != nil {
+		s.Echo.Rest += text
+		if len(s.Echo.Rest) > maxEcho {
+			s.Echo = nil
+		}
+	}
+	s.Status.Append(text)
+	return append(ops, event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: slotKey(s.Slot), Text: text, Note: note})
+}
+
+// rewrite gives the status a new text.
+func (g *Segments) rewrite(text, note string) []event.Event {
+	s := &g.s
+	shows := s.Status.Is(text)
+	if shows && s.Held != "" {
+		return nil // it repeats itself, as the text held back repeats it
+	}
+	ops := g.release()
+	all := strings.TrimSpace(text)
+	equal := s.Said.is(all) || s.Last.is(all)
+	if shows && !equal {
+		return nil // its note is the last one too
+	}
+	ops = append(ops, g.Begin()...)
+	if s.Slot == 0 {
+		s.Parts++
+		s.Slot = s.Parts
+		ops = append(ops, start(slotKey(s.Slot), event.KindStatus))
+	}
+	s.Hidden, s.Echo = "", nil
+	op, delta := event.PartReplace, ""
+	if equal {
+		s.Status = Snapshot{}
+		if len(text) <= maxEcho {
+			s.Hidden = text
+		}
+	} else {
+		op, delta = s.Status.Next(text)
+		if s.Text != 0 && s.Text < s.Slot {
+			ops = append(ops, g.endText())
+		}
+		if s.Text == 0 && len(text) <= maxEcho {
+			s.Echo = &echo{Rest: strings.TrimLeftFunc(text, unicode.IsSpace)}
+		}
+	}
+	return append(ops, event.Event{Type: op, Message: SegmentsMessage, Part: slotKey(s.Slot), Text: delta, Note: note})
+}
+
+// release says text that was held back, since the status that it may have repeated is about to change.
+func (g *Segments) release() []event.Event {
+	if g.s.Held == "" {
+		return nil
+	}
+	return g.say(g.s.Held)
+}
+
+// settle ends the comparison with the status: text that is the same to its end is dropped, a part of it is said.
+func (g *Segments) settle() []event.Event {
+	s := &g.s
+	ops := g.hear(s.Raw.Close())
+	if s.Held == "" {
+		return ops
+	}
+	if s.Echo.whole() {
+		s.Held, s.Echo = "", nil
+		return ops
+	}
+	return append(ops, g.say(s.Held)...)
+}
+
+// Break says that something else follows in the message, such as a tool: later text opens a part of its own.
+func (g *Segments) Break() []event.Event {
+	ops := g.settle()
+	if g.s.Text != 0 {
+		ops = append(ops, g.endText())
+	}
+	return ops
+}
+
+// Close ends the message, whether the stream came to its end, failed or was stopped: what is held back is said. Later
+// calls of any method return nothing.
+func (g *Segments) Close() []event.Event {
+	s := &g.s
+	if s.Closed {
+		return nil
+	}
+	ops := g.Break()
+	s.Closed = true
+	if s.Slot != 0 {
+		ops = append(ops, event.Event{Type: event.PartEnd, Message: SegmentsMessage, Part: slotKey(s.Slot)})
+	}
+	if s.Begun {
+		ops = append(ops, event.Event{Type: event.MessageEnd, Message: SegmentsMessage})
+	}
+	return ops
+}
+
+func (g *Segments) endText() event.Event {
+	e := event.Event{Type: event.PartEnd, Message: SegmentsMessage, Part: textKey(g.s.Text)}
+	g.s.Text = 0
+	return e
+}
+
+// State returns all that Segments holds, as JSON.
+func (g *Segments) State() ([]byte, error) { return json.Marshal(&g.s) }
+
+// Restore takes up a state in place of what g holds.
+func (g *Segments) Restore(state []byte) error {
+	var s segments
+	if err := json.Unmarshal(state, &s); err != nil {
+		return fmt.Errorf("restore segments: %w", err)
+	}
+	if s.Held != "" && s.Echo == nil {
+		return errors.New("restore segments: text is held back for nothing")
+	}
+	g.s = s
+	return nil
+}
+
+func start(key, kind string) event.Event {
+	return event.Event{Type: event.PartStart, Message: SegmentsMessage, Part: key, Body: &event.Body{Kind: kind, Join: event.JoinBlank}}
+}
+
+func textKey(n int) string { return "t" + strconv.Itoa(n) }
+func slotKey(n int) string { return "s" + strconv.Itoa(n) }

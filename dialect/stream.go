@@ -1,0 +1,170 @@
+package dialect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/sse"
+)
+
+// Stream decodes a body: bytes, cut anywhere, into frames, and frames into operations. It is not safe for concurrent use.
+//
+// A body can be taken up elsewhere: a new Stream that was restored from State and is fed the body from Offset on goes
+// on exactly as the first would have.
+type Stream struct {
+	d       Dialect
+	dec     Decoder
+	sse     sse.Reader
+	lines   lineReader
+	base    int64  // bytes of the body before the first that this Stream was fed
+	offset  int64  // bytes of the body up to the last boundary
+	pending []byte // the bytes after it
+	out     []event.Event
+	used    bool
+	err     error // sticky
+	closed  bool
+}
+
+// NewStream makes a stream at the beginning of a body.
+func NewStream(d Dialect) *Stream {
+	return &Stream{d: d, dec: d.Decoder(), lines: lineReader{limit: MaxLine}}
+}
+
+// Write takes the next bytes and returns the operations of the frames that they complete. With an error come the
+// operations of the frames before it; the Stream is spent then but for Close. p is not kept.
+func (s *Stream) Write(p []byte) ([]event.Event, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	if s.closed {
+		return nil, errClosed
+	}
+	s.used = true
+	s.out = nil
+	before := s.offset
+	if s.d.Framing == SSE {
+		s.err = s.sse.Feed(p, s.event)
+		s.offset = s.base + s.sse.Offset()
+	} else {
+		s.err = s.lines.feed(p, s.line)
+		s.offset = s.base + s.lines.offset
+	}
+	if s.err != nil {
+		return s.take(), s.err
+	}
+	s.pend(p, s.offset-before)
+	if len(s.pending) > 2*MaxLine {
+		s.err = fmt.Errorf("dialect %s: %w: frame of more than %d bytes", s.d.Name, sse.ErrTooLong, 2*MaxLine)
+	}
+	return s.take(), s.err
+}
+
+// pend appends p to what is pending and drops the first n bytes, which are decoded.
+func (s *Stream) pend(p []byte, n int64) {
+	if old := int64(len(s.pending)); n >= old {
+		p = p[n-old:]
+		if s.pending = s.pending[:0]; cap(s.pending) > 64<<10 {
+			s.pending = nil
+		}
+		n = 0
+	}
+	s.pending = append(s.pending, p...)
+	if n > 0 {
+		s.pending = s.pending[:copy(s.pending, s.pending[n:])]
+	}
+}
+
+func (s *Stream) event(e sse.Event) error {
+	return s.decode(Frame{Event: e.Name, ID: e.ID, Data: e.Data})
+}
+
+func (s *Stream) line(b []byte) error { return s.decode(Frame{Data: b}) }
+
+func (s *Stream) decode(f Frame) error {
+	ops, err := s.dec.Decode(f)
+	if s.out == nil {
+		s.out = ops
+	} else {
+		s.out = append(s.out, ops...)
+	}
+	return err
+}
+
+func (s *Stream) take() []event.Event {
+	out := s.out
+	s.out = nil
+	return out
+}
+
+// Offset returns how many bytes of the body are done with: all up to the end of the last wholly decoded frame, and what
+// follows it without beginning another.
+func (s *Stream) Offset() int64 { return s.offset }
+
+// Pending returns a copy of the bytes that were written after Offset.
+func (s *Stream) Pending() []byte { return append([]byte(nil), s.pending...) }
+
+// Close says that the body ends here. A last line of NDJSON needs no line end; an event of SSE that no blank line ends
+// is none, as its format says. Close returns what the decoder held back, and [ErrCutShort] where the dialect's own end
+// was not seen; operations and error may come together. A second call returns nothing.
+func (s *Stream) Close() ([]event.Event, error) {
+	if s.closed {
+		return nil, nil
+	}
+	s.closed = true
+	s.out = nil
+	if s.d.Framing == Lines && s.err == nil {
+		// A line that is no JSON was cut in the middle; the decoder says what that means for the stream.
+		if line := trimLine(s.pending); len(line) > 0 && json.Valid(line) {
+			if s.err = s.line(line); s.err == nil {
+				s.offset += int64(len(s.pending))
+				s.pending = nil
+			}
+		}
+	}
+	out := s.take()
+	ops, err := s.dec.Close()
+	return append(out, ops...), errors.Join(s.err, err)
+}
+
+var errClosed = errors.New("dialect: stream is closed")
+
+type streamState struct {
+	Offset  int64           `json:"offset"`
+	Decoder json.RawMessage `json:"decoder"`
+}
+
+// State returns, as JSON, where the stream stands as of Offset.
+func (s *Stream) State() ([]byte, error) {
+	dec, err := s.dec.State()
+	if err != nil {
+		return nil, fmt.Errorf("dialect %s: state: %w", s.d.Name, err)
+	}
+	b, err := json.Marshal(streamState{s.offset, dec})
+	if err != nil {
+		return nil, fmt.Errorf("dialect %s: state: %w", s.d.Name, err)
+	}
+	return b, nil
+}
+
+// Restore takes up a stream from its state. It is called on a new Stream, before anything else.
+func (s *Stream) Restore(state []byte) error {
+	if s.used {
+		return fmt.Errorf("dialect %s: restore: the stream was used", s.d.Name)
+	}
+	var st streamState
+	if err := json.Unmarshal(state, &st); err != nil {
+		return fmt.Errorf("dialect %s: restore: %w", s.d.Name, err)
+	}
+	if st.Offset < 0 {
+		return fmt.Errorf("dialect %s: restore: offset %d", s.d.Name, st.Offset)
+	}
+	if err := s.dec.Restore(st.Decoder); err != nil {
+		return fmt.Errorf("dialect %s: restore: %w", s.d.Name, err)
+	}
+	s.used = true
+	s.base, s.offset = st.Offset, st.Offset
+	s.sse.Resumed = st.Offset > 0
+	return nil
+}

@@ -1,0 +1,146 @@
+package dialect
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Text decodes the deltas of one text. A delta may end inside a character: in the middle of its UTF-8 bytes, or between
+// the two escapes of a surrogate pair, where decoding JSON delta by delta would destroy it. What is incomplete is held
+// back until the rest comes. The zero value is ready; a Text is its own state and can be marshalled to JSON and back.
+//
+// All deltas of one text must go through the same Text, and each text needs one of its own.
+type Text struct {
+	// Held is an incomplete UTF-8 sequence, at most 3 bytes.
+	Held []byte `json:"held,omitempty"`
+	// High is a high surrogate that waits for its low one; 0 is none. Held and High are never set together.
+	High uint16 `json:"high,omitempty"`
+}
+
+// ErrNotString says that a JSON value is not a string.
+var ErrNotString = errors.New("dialect: not a JSON string")
+
+// JSON decodes a delta given as a JSON token: a string as it stands in the frame, quotes included, or null, which is
+// empty. Invalid UTF-8 and lone surrogates become U+FFFD each, as encoding/json does it.
+func (t *Text) JSON(token []byte) (string, error) {
+	if len(token) < 2 || token[0] != '"' || token[len(token)-1] != '"' {
+		if string(token) == "null" {
+			return "", nil
+		}
+		return "", ErrNotString
+	}
+	s := token[1 : len(token)-1]
+	if t.whole() && bytes.IndexByte(s, '\\') < 0 && utf8.Valid(s) {
+		return string(s), nil
+	}
+	out := make([]byte, 0, len(t.Held)+len(s)+utf8.UTFMax)
+	for len(s) > 0 {
+		i := bytes.IndexByte(s, '\\')
+		if i < 0 {
+			return string(t.raw(out, s)), nil
+		}
+		out = t.raw(out, s[:i])
+		n, r := escape(s[i:])
+		if n == 0 {
+			return string(out), ErrNotString
+		}
+		s = s[i+n:]
+		switch {
+		case t.High != 0 && r >= 0xdc00 && r < 0xe000:
+			out = utf8.AppendRune(out, utf16.DecodeRune(rune(t.High), r))
+			t.High = 0
+			continue
+		case r >= 0xd800 && r < 0xdc00:
+			out = t.flush(out)
+			t.High = uint16(r)
+			continue
+		}
+		out = utf8.AppendRune(t.flush(out), r) // a lone low surrogate is U+FFFD by itself
+	}
+	return string(out), nil
+}
+
+// Raw takes a delta that is not JSON.
+func (t *Text) Raw(s string) string {
+	if t.whole() && utf8.ValidString(s) {
+		return s
+	}
+	return string(t.raw(nil, []byte(s)))
+}
+
+// Close ends the text and returns what is held back as U+FFFD. The Text is ready for another one.
+func (t *Text) Close() string {
+	if t.whole() {
+		return ""
+	}
+	return string(t.flush(nil))
+}
+
+func (t *Text) whole() bool { return len(t.Held) == 0 && t.High == 0 }
+
+// flush gives up on what is held back.
+func (t *Text) flush(out []byte) []byte {
+	if t.High != 0 {
+		out = utf8.AppendRune(out, utf8.RuneError)
+	}
+	for range t.Held {
+		out = utf8.AppendRune(out, utf8.RuneError)
+	}
+	t.High, t.Held = 0, nil
+	return out
+}
+
+// raw appends bytes of UTF-8.
+func (t *Text) raw(out, s []byte) []byte {
+	if len(s) == 0 {
+		return out
+	}
+	if t.High != 0 {
+		out = t.flush(out)
+	}
+	if len(t.Held) > 0 {
+		s = append(t.Held, s...)
+		t.Held = nil
+	}
+	for len(s) > 0 {
+		r, n := utf8.DecodeRune(s)
+		if r == utf8.RuneError && n == 1 && !utf8.FullRune(s) {
+			t.Held = bytes.Clone(s)
+			return out
+		}
+		out = utf8.AppendRune(out, r)
+		s = s[n:]
+	}
+	return out
+}
+
+// escape reads the escape at the beginning of s: its length, 0 where it is none, and what it stands for.
+func escape(s []byte) (int, rune) {
+	if len(s) < 2 {
+		return 0, 0
+	}
+	switch s[1] {
+	case '"', '\\', '/':
+		return 2, rune(s[1])
+	case 'b':
+		return 2, '\b'
+	case 'f':
+		return 2, '\f'
+	case 'n':
+		return 2, '\n'
+	case 'r':
+		return 2, '\r'
+	case 't':
+		return 2, '\t'
+	case 'u':
+		if len(s) >= 6 {
+			if r, err := strconv.ParseUint(string(s[2:6]), 16, 16); err == nil {
+				return 6, rune(r)
+			}
+		}
+	}
+	return 0, 0
+}
