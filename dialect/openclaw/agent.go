@@ -1,0 +1,259 @@
+package openclaw
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// agent decodes an agent frame: what the run says and does.
+func (d *decoder) agent(p *payload) error {
+	stream := string(p.stream)
+	switch stream {
+	case "assistant", "thinking", "tool", "item", "command_output", "lifecycle", "run_status", "usage":
+	default:
+		d.Unknown++
+		return nil
+	}
+	var a agentData
+	a.read(p.data)
+	// The rest of a lifecycle may come late, from a run that ended before this stream began.
+	begins := stream != "usage" && (stream != "lifecycle" || string(a.phase) == "start")
+	r, err := d.run(p, begins)
+	if r == nil || err != nil {
+		return err
+	}
+	if p.seq > 0 {
+		if p.seq <= r.Seq {
+			return nil
+		}
+		r.Seq = p.seq
+	}
+	switch stream {
+	case "assistant":
+		return d.assistant(r, &a)
+	case "thinking":
+		d.thinking(r, &a)
+	case "tool":
+		return d.tool(r, &a)
+	case "item":
+		return d.item(r, &a)
+	case "command_output":
+		return d.commandOutput(r, &a)
+	case "lifecycle":
+		d.lifecycle(r, &a)
+	case "run_status":
+		d.phase(r, a.phase)
+	case "usage":
+		r.Output = max(r.Output, a.outputTokens)
+	}
+	return nil
+}
+
+// agentData is the data of an agent frame of any stream.
+type agentData struct {
+	// assistant, thinking
+	text, delta string
+	hasText     bool
+	replace     bool
+	itemID      []byte // item, command_output too
+	mediaURLs   []string
+
+	phase []byte // lifecycle, run_status, tool, item, command_output
+
+	// lifecycle
+	model, errorText, disposition []byte
+
+	// tool, item, command_output
+	call, name, title, meta, kind, status []byte
+	args, partial, result                 []byte // as they stand
+	isError                               bool
+	output                                string
+	hasOutput                             bool
+
+	outputTokens int64 // usage
+}
+
+func (a *agentData) read(b []byte) {
+	c := cursor{b: b}
+	if len(b) == 0 || !c.enter('{') {
+		return
+	}
+	var key []byte
+	for c.next(&key) {
+		switch string(key) {
+		case "text":
+			a.text, a.hasText = c.snapshot(), true
+		case "delta":
+			a.delta = c.snapshot()
+		case "replace":
+			a.replace = c.bool()
+		case "itemId":
+			a.itemID = c.bytes()
+		case "mediaUrls":
+			if c.enter('[') {
+				for c.more(']') {
+					a.mediaURLs = append(a.mediaURLs, c.str())
+				}
+			}
+		case "phase":
+			a.phase = c.bytes()
+		case "model":
+			a.model = c.bytes()
+		case "error":
+			a.errorText = c.bytes()
+		case "terminalReply":
+			a.disposition = member(c.raw(), "disposition")
+		case "toolCallId":
+			a.call = c.bytes()
+		case "name":
+			a.name = c.bytes()
+		case "title":
+			a.title = c.bytes()
+		case "meta":
+			a.meta = c.bytes()
+		case "kind":
+			a.kind = c.bytes()
+		case "status":
+			a.status = c.bytes()
+		case "args":
+			a.args = c.raw()
+		case "partialResult":
+			a.partial = c.raw()
+		case "result":
+			a.result = c.raw()
+		case "isError":
+			a.isError = c.bool()
+		case "output":
+			a.output, a.hasOutput = c.snapshot(), true
+		case "outputTokens":
+			a.outputTokens = c.int()
+		default:
+			c.skip()
+		}
+	}
+}
+
+// member gives a string of an object.
+func member(object []byte, name string) []byte {
+	c := cursor{b: object}
+	if len(object) == 0 || !c.enter('{') {
+		return nil
+	}
+	var key, found []byte
+	for c.next(&key) {
+		if string(key) == name {
+			found = c.bytes()
+		} else {
+			c.skip()
+		}
+	}
+	return found
+}
+
+func (d *decoder) assistant(r *run, a *agentData) error {
+	switch {
+	case !a.hasText:
+	case len(a.itemID) > 0:
+		if err := d.keyed(r, a); err != nil {
+			return err
+		}
+	default:
+		d.unkeyed(r, a)
+	}
+	for _, url := range a.mediaURLs {
+		d.media(r, url)
+	}
+	return nil
+}
+
+// keyed takes the snapshot of a segment that the gateway has named; only protocol 4 does.
+func (d *decoder) keyed(r *run, a *agentData) error {
+	d.Protocol = protocolKeyed
+	part := keyedPrefix + string(a.itemID)
+	for i := len(r.Texts) - 1; i >= 0; i-- {
+		if r.Texts[i].Part == part {
+			d.show(r, r.Texts[i], a.text)
+			return nil
+		}
+	}
+	if err := event.CheckID("itemId", part); err != nil {
+		return err
+	}
+	s := &segment{Part: part, Kind: event.KindText}
+	r.Texts = append(r.Texts, s)
+	d.show(r, s, a.text)
+	return nil
+}
+
+// protocolKeyed is the first protocol whose gateway takes control syntax out of the text itself.
+const protocolKeyed = 4
+
+// unkeyed takes the snapshot of a segment without a name.
+func (d *decoder) unkeyed(r *run, a *agentData) {
+	text := screened{shown: a.text}
+	if d.Protocol < protocolKeyed {
+		text = screen(a.text)
+	}
+	s := r.text()
+	goesOn := s != nil && !s.Over && s.Shown.begins(text.shown)
+	switch {
+	case a.replace && s != nil:
+		s.Held = text.held
+		d.show(r, s, text.shown)
+		d.found(r, text)
+		return
+	case a.delta == "" && s != nil:
+		// The frame that brings mediaUrls repeats the segment's text, or what is left of it without its media.
+		if !goesOn {
+			return
+		}
+	case !goesOn || a.text == a.delta && (s.Shown.Len() > 0 || s.Held != ""):
+		d.settle(r, s, false)
+		s = &segment{Part: "text:" + strconv.Itoa(len(r.Texts)+1), Kind: event.KindText}
+		r.Texts = append(r.Texts, s)
+	}
+	d.show(r, s, text.shown)
+	s.Held = text.held
+	d.found(r, text)
+}
+
+// thinking takes a snapshot of the model's reasoning, which starts anew with each of its messages.
+func (d *decoder) thinking(r *run, a *agentData) {
+	s := last(r.Thoughts)
+	if s == nil || !a.replace && (!s.Shown.begins(a.text) || a.text == a.delta && s.Shown.Len() > 0) {
+		if a.text == "" {
+			return
+		}
+		s = &segment{Part: "thinking:" + strconv.Itoa(len(r.Thoughts)+1), Kind: event.KindReasoning}
+		r.Thoughts = append(r.Thoughts, s)
+	}
+	d.show(r, s, a.text)
+}
+
+// lifecycle takes the progress of the run. None of its phases is the run's end: the chat frame that follows is.
+func (d *decoder) lifecycle(r *run, a *agentData) {
+	if len(a.disposition) > 0 {
+		r.Disposition = string(a.disposition)
+	}
+	switch string(a.phase) {
+	case "model":
+		if m := string(a.model); m != "" && m != r.Model {
+			r.Model = m
+			d.emit(r, event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: m}})
+		}
+	case "start", "finishing", "fallback_step":
+		d.phase(r, a.phase)
+	case "end", "error":
+		r.Error = strings.TrimSpace(string(a.errorText))
+	}
+}
+
+// phase tells of the run's progress, once where several frames tell the same.
+func (d *decoder) phase(r *run, phase []byte) {
+	if p := string(phase); p != "" && p != r.Phase {
+		r.Phase = p
+		d.emit(r, event.Event{Type: event.TurnUpdate, Body: &event.Body{Phase: p}})
+	}
+}

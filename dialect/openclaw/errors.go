@@ -1,0 +1,5 @@
+package openclaw
+
+import "errors"
+
+var errNotObject = errors.New("not a JSON object")

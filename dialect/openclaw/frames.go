@@ -1,0 +1,195 @@
+package openclaw
+
+import (
+	"github.com/leat-dev/leat/event"
+)
+
+// frame is a frame from the gateway: an event, or the response to a request. What it does not have is empty.
+type frame struct {
+	typ     []byte
+	event   []byte
+	ok      bool
+	payload payload
+}
+
+// payload is what any payload of interest carries; a field's meaning is its frame's.
+type payload struct {
+	typ      []byte // of a response; "hello-ok"
+	protocol int64  // of hello-ok
+
+	run       []byte
+	session   []byte
+	spawnedBy []byte // the session that spawned this one
+	seq       int64  // of the run
+
+	stream []byte // agent
+	data   []byte // agent, as it stands
+
+	state        []byte // chat
+	status       []byte // of a response to chat.send
+	phase        []byte
+	stopReason   []byte
+	errorKind    []byte
+	errorMessage []byte
+	message      []byte // as it stands
+	usage        []byte // as it stands
+}
+
+func (f *frame) read(b []byte) error {
+	c := cursor{b: b}
+	if !c.enter('{') {
+		return errNotObject
+	}
+	var key []byte
+	for c.next(&key) {
+		switch string(key) {
+		case "type":
+			f.typ = c.bytes()
+		case "event":
+			f.event = c.bytes()
+		case "ok":
+			f.ok = c.bool()
+		case "payload":
+			f.payload.read(&c)
+		default:
+			c.skip()
+		}
+	}
+	if !c.done() {
+		return errNotObject
+	}
+	return nil
+}
+
+func (p *payload) read(c *cursor) {
+	if !c.enter('{') {
+		return
+	}
+	var key []byte
+	for c.next(&key) {
+		switch string(key) {
+		case "type":
+			p.typ = c.bytes()
+		case "protocol":
+			p.protocol = c.int()
+		case "runId":
+			p.run = c.bytes()
+		case "sessionKey":
+			p.session = c.bytes()
+		case "spawnedBy":
+			p.spawnedBy = c.bytes()
+		case "seq":
+			p.seq = c.int()
+		case "stream":
+			p.stream = c.bytes()
+		case "data":
+			p.data = c.raw()
+		case "state":
+			p.state = c.bytes()
+		case "status":
+			p.status = c.bytes()
+		case "phase":
+			p.phase = c.bytes()
+		case "stopReason":
+			p.stopReason = c.bytes()
+		case "errorKind":
+			p.errorKind = c.bytes()
+		case "errorMessage":
+			p.errorMessage = c.bytes()
+		case "message":
+			p.message = c.raw()
+		case "usage":
+			p.usage = c.raw()
+		default:
+			c.skip()
+		}
+	}
+}
+
+// route hands a frame to the one that understands it.
+func (d *decoder) route(f *frame) error {
+	switch string(f.typ) {
+	case "event":
+		switch string(f.event) {
+		case "agent":
+			return d.agent(&f.payload)
+		case "chat":
+			return d.chat(&f.payload)
+		case "connect.challenge", "tick", "health", "presence", "shutdown":
+			return nil
+		}
+	case "res":
+		return d.response(f)
+	}
+	d.Unknown++
+	return nil
+}
+
+// response learns the protocol from a handshake, and a run from the response to chat.send. Each of the statuses
+// started, in_flight and ok means that the gateway has taken the message; the run's end is told by chat frames alone.
+// Whose response it is, and what a refusal means, is known to who asked.
+func (d *decoder) response(f *frame) error {
+	p := &f.payload
+	switch {
+	case !f.ok:
+	case string(p.typ) == "hello-ok":
+		d.Protocol = int(p.protocol)
+	case len(p.run) > 0:
+		switch string(p.status) {
+		case "started", "in_flight", "ok", "accepted":
+			_, err := d.run(p, true)
+			return err
+		}
+	}
+	return nil
+}
+
+// run gives the open run of a frame. It is nil where the run has ended, belongs to another conversation, or is not
+// known and the frame is none that a run begins with.
+func (d *decoder) run(p *payload, begins bool) (*run, error) {
+	if len(p.run) == 0 {
+		d.Unknown++
+		return nil, nil
+	}
+	for _, r := range d.Runs {
+		if r.ID == string(p.run) {
+			d.adopt(p)
+			return r, nil
+		}
+	}
+	for _, id := range d.Ended {
+		if id == string(p.run) {
+			return nil, nil
+		}
+	}
+	if !begins || !d.adopt(p) {
+		d.Unknown++
+		return nil, nil
+	}
+	r := &run{ID: string(p.run)}
+	if err := event.CheckID("runId", r.ID); err != nil {
+		return nil, err
+	}
+	d.Runs = append(d.Runs, r)
+	d.emit(r, event.Event{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: r.ID}}})
+	return r, nil
+}
+
+// adopt reports whether a frame's session is one of the conversation's: the first one, one that such a session
+// spawned, or not given.
+func (d *decoder) adopt(p *payload) bool {
+	if len(p.session) == 0 {
+		return true
+	}
+	spawner := len(d.Sessions) == 0
+	for _, s := range d.Sessions {
+		if s == string(p.session) {
+			return true
+		}
+		spawner = spawner || s == string(p.spawnedBy)
+	}
+	if spawner {
+		d.Sessions = append(d.Sessions, string(p.session))
+	}
+	return spawner
+}

@@ -1,0 +1,324 @@
+package openclaw
+
+import (
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+)
+
+// cursor reads one JSON text front to back, once. Its methods consume one value each; a value of another type than
+// asked for counts as absent. The first violation of the grammar ends the reading and stays in bad.
+//
+// Frames repeat all of a segment's text, so that the time to read them is most of the time to decode; encoding/json
+// goes over nested raw values once a level, and takes four to six times as long.
+type cursor struct {
+	b     []byte
+	i     int
+	first bool // the next member is the first of its object or array
+	bad   bool
+}
+
+// maxDepth bounds nesting, as encoding/json does.
+const maxDepth = 10000
+
+// enter consumes the opening bracket of an object or array. Any other value is skipped, and false returned.
+func (c *cursor) enter(open byte) bool {
+	if c.peek() != open {
+		c.skip()
+		return false
+	}
+	c.i++
+	c.first = true
+	return true
+}
+
+// next steps to the next member of an object and gives its key, or consumes the end and returns false.
+func (c *cursor) next(key *[]byte) bool {
+	if !c.more('}') {
+		return false
+	}
+	if c.peek() != '"' {
+		return c.fail()
+	}
+	*key = c.bytes()
+	if c.bad || c.peek() != ':' {
+		return c.fail()
+	}
+	c.i++
+	return true
+}
+
+// more steps to the next element of an array, or consumes the end and returns false.
+func (c *cursor) more(end byte) bool {
+	first := c.first
+	c.first = false
+	switch ch := c.peek(); {
+	case c.bad:
+		return false
+	case ch == end:
+		c.i++
+		return false
+	case first:
+		return true
+	case ch == ',':
+		c.i++
+		return true
+	}
+	return c.fail()
+}
+
+// done reports whether nothing but space follows.
+func (c *cursor) done() bool {
+	c.space()
+	return !c.bad && c.i == len(c.b)
+}
+
+// str returns a string; any other value counts as the empty one.
+func (c *cursor) str() string { return string(c.bytes()) }
+
+// bytes returns the content of a string, which is a part of the input where that is possible; nil for any other value.
+func (c *cursor) bytes() []byte {
+	raw, escaped := c.token()
+	if raw == nil {
+		return nil
+	}
+	return unquote(raw, escaped)
+}
+
+// snapshot returns a text that a later one will extend. A lone high surrogate at its end, half of a pair whose other
+// half is still to come, is left out.
+func (c *cursor) snapshot() string {
+	raw, escaped := c.token()
+	if raw == nil {
+		return ""
+	}
+	if escaped {
+		raw = cutSurrogate(raw)
+	}
+	return string(unquote(raw, escaped))
+}
+
+// int returns a whole number; any other value counts as 0.
+func (c *cursor) int() int64 {
+	n, err := strconv.ParseInt(string(c.raw()), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// bool reports whether the value is true.
+func (c *cursor) bool() bool { return string(c.raw()) == "true" }
+
+// raw returns a value as it stands; nil for null.
+func (c *cursor) raw() []byte {
+	c.space()
+	start := c.i
+	c.skip()
+	if v := c.b[start:c.i]; !c.bad && string(v) != "null" {
+		return v
+	}
+	return nil
+}
+
+// skip consumes any value.
+func (c *cursor) skip() { c.value(0) }
+
+func (c *cursor) value(depth int) {
+	switch ch := c.peek(); {
+	case ch == '"':
+		c.token()
+	case (ch == '{' || ch == '[') && depth < maxDepth:
+		c.enter(ch)
+		var key []byte
+		for ch == '{' && c.next(&key) || ch == '[' && c.more(']') {
+			c.value(depth + 1)
+		}
+	case ch == 't':
+		c.literal("true")
+	case ch == 'f':
+		c.literal("false")
+	case ch == 'n':
+		c.literal("null")
+	default:
+		c.number()
+	}
+}
+
+func (c *cursor) literal(l string) {
+	if len(c.b)-c.i < len(l) || string(c.b[c.i:c.i+len(l)]) != l {
+		c.fail()
+		return
+	}
+	c.i += len(l)
+}
+
+func (c *cursor) number() {
+	if c.at() == '-' {
+		c.i++
+	}
+	if c.at() == '0' {
+		c.i++
+	} else {
+		c.digits()
+	}
+	if c.at() == '.' {
+		c.i++
+		c.digits()
+	}
+	if ch := c.at(); ch == 'e' || ch == 'E' {
+		c.i++
+		if ch := c.at(); ch == '+' || ch == '-' {
+			c.i++
+		}
+		c.digits()
+	}
+}
+
+func (c *cursor) digits() {
+	start := c.i
+	for c.i < len(c.b) && c.b[c.i] >= '0' && c.b[c.i] <= '9' {
+		c.i++
+	}
+	if c.i == start {
+		c.fail()
+	}
+}
+
+// token consumes a string and returns what stands between its quotes; nil, after a skip, for any other value.
+func (c *cursor) token() (raw []byte, escaped bool) {
+	if c.peek() != '"' {
+		c.skip()
+		return nil, false
+	}
+	c.i++
+	start := c.i
+	for c.i < len(c.b) {
+		switch ch := c.b[c.i]; {
+		case ch == '"':
+			c.i++
+			return c.b[start : c.i-1 : c.i-1], escaped
+		case ch == '\\':
+			escaped = true
+			if n := escapeLen(c.b[c.i:]); n > 0 {
+				c.i += n
+			} else {
+				c.fail()
+				return nil, false
+			}
+		case ch < 0x20:
+			c.fail()
+			return nil, false
+		default:
+			c.i++
+		}
+	}
+	c.fail()
+	return nil, false
+}
+
+// escapeLen returns the length of the escape that b begins with, 0 where it is none.
+func escapeLen(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if _, ok := hex4(b); ok {
+			return 6
+		}
+	}
+	return 0
+}
+
+// hex4 reads the escape \uXXXX.
+func hex4(b []byte) (uint64, bool) {
+	if len(b) < 6 {
+		return 0, false
+	}
+	v := uint64(0)
+	for _, ch := range b[2:6] {
+		switch {
+		case ch >= '0' && ch <= '9':
+			ch -= '0'
+		case ch >= 'a' && ch <= 'f':
+			ch -= 'a' - 10
+		case ch >= 'A' && ch <= 'F':
+			ch -= 'A' - 10
+		default:
+			return 0, false
+		}
+		v = v<<4 | uint64(ch)
+	}
+	return v, true
+}
+
+// unquote decodes what stood between quotes. The grammar has been checked.
+func unquote(raw []byte, escaped bool) []byte {
+	if !escaped && utf8.Valid(raw) {
+		return raw
+	}
+	quoted := make([]byte, 0, len(raw)+2)
+	quoted = append(append(append(quoted, '"'), raw...), '"')
+	var s string
+	if err := json.Unmarshal(quoted, &s); err != nil {
+		// The token was scanned by the same grammar; a difference between the two would be a bug here, and losing
+		// text over it would be worse than showing the escapes.
+		return raw
+	}
+	return []byte(s)
+}
+
+// cutSurrogate cuts a lone high surrogate off the end of a string's raw content.
+func cutSurrogate(raw []byte) []byte {
+	at := len(raw) - 6
+	if at < 0 || raw[at] != '\\' || raw[at+1] != 'u' {
+		return raw
+	}
+	if v, ok := hex4(raw[at:]); !ok || v < 0xd800 || v > 0xdbff {
+		return raw
+	}
+	backslashes := 0
+	for i := at - 1; i >= 0 && raw[i] == '\\'; i-- {
+		backslashes++
+	}
+	if backslashes%2 == 1 { // the backslash at hand is itself escaped
+		return raw
+	}
+	return raw[:at]
+}
+
+func (c *cursor) space() {
+	for c.i < len(c.b) {
+		switch c.b[c.i] {
+		case ' ', '\t', '\n', '\r':
+			c.i++
+		default:
+			return
+		}
+	}
+}
+
+// peek returns the first byte of the next token; 0 at the end.
+func (c *cursor) peek() byte {
+	if c.bad {
+		return 0
+	}
+	c.space()
+	return c.at()
+}
+
+func (c *cursor) at() byte {
+	if c.i < len(c.b) {
+		return c.b[c.i]
+	}
+	return 0
+}
+
+func (c *cursor) fail() bool {
+	c.bad = true
+	c.i = len(c.b)
+	return false
+}

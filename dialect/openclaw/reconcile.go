@@ -1,0 +1,122 @@
+package openclaw
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// reconcile adds to a run's text what the message of its end has more. Where the two can't be brought together, what
+// was streamed stands: a final is trimmed and folded, and may be of the last segment alone.
+func (d *decoder) reconcile(r *run, message []byte, cut bool) {
+	text, _ := content(message)
+	if d.Protocol >= protocolKeyed {
+		d.reconcileAll(r, text)
+	} else {
+		d.reconcileLast(r, text, cut)
+	}
+}
+
+// reconcileAll brings the segments together with a text of protocol 4, which is all of them joined by blank lines.
+func (d *decoder) reconcileAll(r *run, text string) {
+	if strings.Trim(text, space) == "" {
+		return
+	}
+	var visible []*segment
+	for _, s := range r.Texts {
+		if s.Tight.N > 0 {
+			visible = append(visible, s)
+		}
+	}
+	if len(visible) == 0 {
+		d.append(r, text)
+		return
+	}
+	spans := align(text, visible)
+	for i, s := range visible[:len(spans)] {
+		to := len(text)
+		if i+1 < len(spans) {
+			to = spans[i+1].from
+		}
+		if i == 0 && spans[0].from > 0 {
+			// What came before the first segment that was seen can only be put before it by writing both.
+			d.show(r, s, strings.Trim(text[:to], space))
+			continue
+		}
+		d.add(r, s, strings.TrimRight(text[spans[i].to:to], space))
+	}
+}
+
+// reconcileLast brings the last segment together with a text of protocol 3.
+func (d *decoder) reconcileLast(r *run, text string, cut bool) {
+	s := r.text()
+	whole := screenWhole(text)
+	open := s != nil && !s.Over
+	switch {
+	case whole.shown == "" && open && s.Shown.Len() == 0 && !cut:
+		// The run ended without text, so that what was held back is none.
+		held := strings.Trim(s.Held, space)
+		r.Silent = r.Silent || held != "" && strings.HasPrefix(silentToken, held)
+		s.Held, s.Over = "", true
+	case whole.shown == "":
+		d.settle(r, s, true)
+	case open:
+		end, ok := s.Tight.begins(whole.shown)
+		if s.Shown.begins(whole.shown) {
+			end, ok = int(s.Shown.Len()), true
+		}
+		if ok { // what was held back stands in the text, as what it came to
+			s.Held, s.Over = "", true
+			d.add(r, s, whole.shown[end:])
+		} else {
+			d.settle(r, s, cut)
+		}
+	case s == nil || !s.Tight.is(whole.shown):
+		d.append(r, whole.shown)
+	}
+	d.found(r, whole)
+}
+
+// append shows a segment of which no frame told.
+func (d *decoder) append(r *run, text string) {
+	s := &segment{Part: "text:" + strconv.Itoa(len(r.Texts)+1), Kind: event.KindText}
+	r.Texts = append(r.Texts, s)
+	d.show(r, s, strings.Trim(text, space))
+}
+
+type span struct{ from, to int }
+
+// align finds the segments in the text, each after the one before, at its beginning or behind a blank line. It gives
+// nothing if one is missing.
+func align(text string, segments []*segment) []span {
+	spans := make([]span, 0, len(segments))
+	at := 0
+	for _, s := range segments {
+		from, to, ok := locate(text, at, s.Tight)
+		if !ok {
+			return nil
+		}
+		spans = append(spans, span{from, to})
+		at = to
+	}
+	return spans
+}
+
+// maxTries bounds how many places are tried for one segment; each costs as much as the segment is long.
+const maxTries = 64
+
+func locate(text string, at int, t tight) (from, to int, ok bool) {
+	for range maxTries {
+		at += len(text[at:]) - len(strings.TrimLeft(text[at:], space))
+		if end, ok := t.begins(text[at:]); ok {
+			return at, at + end, true
+		}
+		next := strings.Index(text[at:], event.JoinBlank)
+		if next < 0 {
+			break
+		}
+		at += next
+	}
+	return 0, 0, false
+}

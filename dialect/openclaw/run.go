@@ -1,0 +1,167 @@
+package openclaw
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// text gives the run's last text segment, or nil.
+func (r *run) text() *segment { return last(r.Texts) }
+
+func last(s []*segment) *segment {
+	if len(s) == 0 {
+		return nil
+	}
+	return s[len(s)-1]
+}
+
+// unkeyed gives the last text segment if it is one that ends where a tool starts, or nil.
+func (r *run) unkeyed() *segment {
+	if s := r.text(); s != nil && !strings.HasPrefix(s.Part, keyedPrefix) {
+		return s
+	}
+	return nil
+}
+
+// keyedPrefix begins the part keys of segments that the gateway names.
+const keyedPrefix = "item:"
+
+// emit adds an operation of a run.
+func (d *decoder) emit(r *run, e event.Event) {
+	e.Turn = r.ID
+	d.out = append(d.out, e)
+}
+
+// part adds an operation on a part of a run's message.
+func (d *decoder) part(r *run, part string, e event.Event) {
+	e.Message, e.Part = r.ID, part
+	d.emit(r, e)
+}
+
+// start opens a part, and before the first one the run's message.
+func (d *decoder) start(r *run, part string, b *event.Body) {
+	if !r.Started {
+		r.Started = true
+		d.emit(r, event.Event{Type: event.MessageStart, Message: r.ID, Body: &event.Body{Role: event.Assistant}})
+	}
+	d.part(r, part, event.Event{Type: event.PartStart, Body: b})
+}
+
+// write appends to a field of a part or replaces it, in pieces where the text is too long for one event.
+func (d *decoder) write(r *run, part string, f event.Field, typ event.Type, text string) {
+	for {
+		piece := text
+		if len(piece) > event.MaxText {
+			piece = piece[:boundary(piece, event.MaxText)]
+		}
+		d.part(r, part, event.Event{Type: typ, Field: f, Text: piece})
+		if text = text[len(piece):]; text == "" {
+			return
+		}
+		typ = event.PartAppend
+	}
+}
+
+// boundary returns the last boundary of UTF-8 in s at or before n.
+func boundary(s string, n int) int {
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return n
+}
+
+// show makes a segment show exactly text.
+func (d *decoder) show(r *run, s *segment, text string) {
+	typ, rest := s.Shown.next(text)
+	if typ == event.PartReplace {
+		s.Tight = tight{}
+	}
+	if typ != "" {
+		d.grow(r, s, typ, rest)
+	}
+}
+
+// add appends text to what a segment shows.
+func (d *decoder) add(r *run, s *segment, text string) {
+	if text != "" {
+		s.Shown.add(text)
+		d.grow(r, s, event.PartAppend, text)
+	}
+}
+
+func (d *decoder) grow(r *run, s *segment, typ event.Type, text string) {
+	s.Tight.add(text)
+	if !s.Open {
+		s.Open, typ = true, event.PartAppend
+		b := &event.Body{Kind: s.Kind}
+		if s.Kind == event.KindText {
+			b.Join = event.JoinBlank
+		}
+		d.start(r, s.Part, b)
+	}
+	d.write(r, s.Part, event.Text, typ, text)
+}
+
+// media shows a file, once.
+func (d *decoder) media(r *run, url string) {
+	if url == "" || slices.Contains(r.Media, url) {
+		return
+	}
+	r.Media = append(r.Media, url)
+	d.start(r, "media:"+strconv.Itoa(len(r.Media)), &event.Body{Kind: event.KindMedia, Media: &event.Media{URL: url}})
+}
+
+// settle ends a protocol 3 text segment: what was held back is text after all, or was control syntax. cut says that
+// the text was cut off rather than ended.
+func (d *decoder) settle(r *run, s *segment, cut bool) {
+	if s == nil {
+		return
+	}
+	if s.Held != "" {
+		rest := release(s.Held, cut)
+		s.Held = ""
+		d.add(r, s, rest.shown)
+		d.found(r, rest)
+	}
+	s.Over = true
+}
+
+// found takes note of what a screening found beside text.
+func (d *decoder) found(r *run, s screened) {
+	r.Silent = r.Silent || s.silent
+	for _, url := range s.media {
+		d.media(r, url)
+	}
+}
+
+// end ends a run, and all that it left open but running tools, which the turn's end fails.
+func (d *decoder) end(r *run, b *event.Body) {
+	for _, parts := range [][]*segment{r.Texts, r.Thoughts} {
+		for _, s := range parts {
+			if s.Open {
+				d.part(r, s.Part, event.Event{Type: event.PartEnd})
+			}
+		}
+	}
+	if r.Started {
+		d.emit(r, event.Event{Type: event.MessageEnd, Message: r.ID, Body: &event.Body{Reason: b.Reason}})
+	}
+	if b.Usage == nil && r.Output > 0 {
+		b.Usage = &event.Usage{Model: r.Model, Output: r.Output}
+	}
+	d.emit(r, event.Event{Type: event.TurnEnd, Body: b})
+	d.Runs = slices.DeleteFunc(d.Runs, func(o *run) bool { return o == r })
+	d.Whole = true
+	d.remember(r.ID)
+}
+
+// remember keeps the id of what has ended.
+func (d *decoder) remember(id string) {
+	d.Ended = append(d.Ended, id)
+	if over := len(d.Ended) - maxEnded; over > 0 {
+		d.Ended = slices.Delete(d.Ended, 0, over)
+	}
+}

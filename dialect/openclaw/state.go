@@ -1,0 +1,84 @@
+package openclaw
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// state is all that a decoder holds.
+type state struct {
+	Frames   int      `json:"frames"`             // seen, for the number in errors
+	Protocol int      `json:"protocol,omitempty"` // 0 is not known yet, and read as 3
+	Sessions []string `json:"sessions,omitempty"` // of the conversation
+	Runs     []*run   `json:"runs,omitempty"`     // open ones, in order of appearance
+	Ended    []string `json:"ended,omitempty"`    // the last maxEnded ended runs
+	Whole    bool     `json:"whole,omitempty"`    // a run has ended
+	Unknown  int      `json:"unknown,omitempty"`  // frames of unknown kinds or of other conversations
+}
+
+// maxEnded bounds how many ended runs are remembered. Frames that come after a run's end come within seconds of it.
+const maxEnded = 64
+
+// run is one run of the agent.
+type run struct {
+	ID      string `json:"id"`
+	Seq     int64  `json:"seq,omitempty"` // the highest of its agent frames
+	Started bool   `json:"started,omitempty"`
+	Phase   string `json:"phase,omitempty"`
+	Model   string `json:"model,omitempty"`
+	Output  int64  `json:"output,omitempty"` // tokens
+
+	Texts    []*segment `json:"texts,omitempty"`
+	Thoughts []*segment `json:"thoughts,omitempty"`
+	Tools    []*tool    `json:"tools,omitempty"`
+	Media    []string   `json:"media,omitempty"` // shown ones
+
+	Silent bool `json:"silent,omitempty"` // the model said NO_REPLY
+	// Disposition and Error are what the run's lifecycle said last: visible, silent or empty, and why it failed.
+	Disposition string `json:"disposition,omitempty"`
+	Error       string `json:"error,omitempty"`
+}
+
+// segment is one text or reasoning part: what the model said between two tool calls.
+type segment struct {
+	Part  string   `json:"part"`
+	Kind  string   `json:"kind"`
+	Open  bool     `json:"open,omitempty"` // the part has started
+	Shown snapshot `json:"shown,omitzero"`
+	Tight tight    `json:"tight,omitzero"`
+	// Held waits behind what is shown; see screen.
+	Held string `json:"held,omitempty"`
+	// Over says that no further text belongs to it, though no other segment has begun.
+	Over bool `json:"over,omitempty"`
+}
+
+// tool is one tool call.
+type tool struct {
+	Call   string   `json:"call"`
+	Named  bool     `json:"named,omitempty"`
+	Direct bool     `json:"direct,omitempty"` // tool frames came, so that command_output only repeats
+	Input  bool     `json:"input,omitempty"`
+	Title  string   `json:"title,omitempty"`
+	State  string   `json:"state,omitempty"`
+	Output snapshot `json:"output,omitzero"`
+	Tight  tight    `json:"tight,omitzero"`
+}
+
+// State implements [dialect.Decoder].
+func (d *decoder) State() ([]byte, error) {
+	b, err := json.Marshal(&d.state)
+	if err != nil {
+		return nil, fmt.Errorf("openclaw: encode state: %w", err)
+	}
+	return b, nil
+}
+
+// Restore implements [dialect.Decoder].
+func (d *decoder) Restore(b []byte) error {
+	var s state
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("openclaw: restore state: %w", err)
+	}
+	*d = decoder{state: s}
+	return nil
+}

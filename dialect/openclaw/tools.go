@@ -1,0 +1,204 @@
+package openclaw
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// tool decodes a frame of the stream tool, which only the connection that started the run gets.
+func (d *decoder) tool(r *run, a *agentData) error {
+	t, err := d.call(r, a, a.call)
+	if t == nil || err != nil || t.State != event.PartRunning {
+		return err
+	}
+	t.Direct = true
+	if len(a.args) > 0 && !t.Input {
+		t.Input = true
+		d.write(r, t.part(), event.Input, event.PartAppend, string(a.args))
+	}
+	if text, ok := content(a.partial); ok {
+		d.output(r, t, text, false)
+	}
+	if text, ok := content(a.result); ok {
+		d.output(r, t, text, true)
+	}
+	if string(a.phase) == "result" {
+		state := event.PartDone
+		if a.isError {
+			state = event.PartFailed
+		}
+		d.finish(r, t, state, "")
+		d.part(r, t.part(), event.Event{Type: event.PartEnd})
+		t.Output, t.Tight = snapshot{}, tight{}
+	}
+	return nil
+}
+
+// item decodes a frame of the stream item. Items of other kinds repeat text that assistant frames bring.
+func (d *decoder) item(r *run, a *agentData) error {
+	if string(a.kind) != "tool" {
+		return nil
+	}
+	call := a.call
+	if len(call) == 0 {
+		call = bytes.TrimPrefix(a.itemID, []byte("tool:"))
+	}
+	t, err := d.call(r, a, call)
+	if t == nil || err != nil {
+		return err
+	}
+	switch string(a.status) {
+	case "completed":
+		d.finish(r, t, event.PartDone, "")
+	case "failed":
+		d.finish(r, t, event.PartFailed, string(a.errorText))
+	}
+	return nil
+}
+
+// commandOutput decodes a frame of the stream command_output: for those who get no tool frames, the only source of a
+// command's output; for others a repetition without its last line end.
+func (d *decoder) commandOutput(r *run, a *agentData) error {
+	call := a.call
+	if len(call) == 0 {
+		call = bytes.TrimPrefix(a.itemID, []byte("command:"))
+	}
+	a.title, a.meta = nil, nil // the same as the item's, in other words
+	t, err := d.call(r, a, call)
+	if t == nil || err != nil || t.Direct || !a.hasOutput {
+		return err
+	}
+	d.output(r, t, a.output, string(a.phase) == "end")
+	return nil
+}
+
+// call gives a tool call, whose part it starts or completes by what the frame says of it.
+func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
+	if len(id) == 0 {
+		d.Unknown++
+		return nil, nil
+	}
+	title := string(a.meta)
+	if title == "" {
+		title = string(a.title)
+	}
+	t := r.tool(id)
+	if t == nil {
+		t = &tool{Call: string(id), State: event.PartRunning, Named: len(a.name) > 0, Title: title}
+		if err := event.CheckID("toolCallId", t.part()); err != nil {
+			return nil, err
+		}
+		d.settle(r, r.unkeyed(), false)
+		r.Tools = append(r.Tools, t)
+		b := &event.Body{Kind: event.KindTool, Call: t.Call, Name: string(a.name), State: t.State}
+		if title != "" {
+			b.Title = &title
+		}
+		d.start(r, t.part(), b)
+		return t, nil
+	}
+	b := event.Body{}
+	if !t.Named && len(a.name) > 0 {
+		t.Named, b.Name = true, string(a.name)
+	}
+	if title != "" && title != t.Title && (t.Title == "" || len(a.meta) > 0) {
+		t.Title, b.Title = title, &title
+	}
+	if b.Name != "" || b.Title != nil {
+		d.part(r, t.part(), event.Event{Type: event.PartUpdate, Body: &b})
+	}
+	return t, nil
+}
+
+// output takes a snapshot of a tool's output. The last one is often trimmed, which takes nothing back.
+func (d *decoder) output(r *run, t *tool, text string, last bool) {
+	if last && int64(len(text)) < t.Output.Len() && t.Tight.is(text) {
+		return
+	}
+	empty := t.Output.Len() == 0
+	typ, rest := t.Output.next(text)
+	if typ == "" {
+		return
+	}
+	if typ == event.PartReplace {
+		t.Tight = tight{}
+	}
+	t.Tight.add(rest)
+	if empty {
+		typ = event.PartAppend
+	}
+	d.write(r, t.part(), event.Output, typ, rest)
+}
+
+func (d *decoder) finish(r *run, t *tool, state, reason string) {
+	if t.State != event.PartRunning {
+		return
+	}
+	t.State = state
+	b := &event.Body{State: state}
+	if reason != "" {
+		b.Error = &event.Error{Message: reason}
+	}
+	d.part(r, t.part(), event.Event{Type: event.PartUpdate, Body: b})
+}
+
+func (t *tool) part() string { return "tool:" + t.Call }
+
+func (r *run) tool(call []byte) *tool {
+	for i := len(r.Tools) - 1; i >= 0; i-- {
+		if r.Tools[i].Call == string(call) {
+			return r.Tools[i]
+		}
+	}
+	return nil
+}
+
+// content gives the text of a message's or result's content: a string, or blocks of which the texts count.
+func content(object []byte) (text string, ok bool) {
+	c := cursor{b: object}
+	if len(object) == 0 || !c.enter('{') {
+		return "", false
+	}
+	var key []byte
+	for c.next(&key) {
+		if string(key) != "content" {
+			c.skip()
+			continue
+		}
+		if c.peek() == '"' {
+			text, ok = c.snapshot(), true
+			continue
+		}
+		if !c.enter('[') {
+			continue
+		}
+		var texts []string
+		for c.more(']') {
+			if s, is := textBlock(&c); is {
+				texts = append(texts, s)
+			}
+		}
+		text, ok = strings.Join(texts, "\n\n"), len(texts) > 0
+	}
+	return text, ok
+}
+
+func textBlock(c *cursor) (text string, ok bool) {
+	if !c.enter('{') {
+		return "", false
+	}
+	var key []byte
+	for c.next(&key) {
+		switch string(key) {
+		case "type":
+			ok = string(c.bytes()) == "text"
+		case "text":
+			text = c.snapshot()
+		default:
+			c.skip()
+		}
+	}
+	return text, ok
+}
