@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/leat-dev/leat/event"
 )
@@ -12,16 +11,21 @@ import (
 // Apply folds one event in. Events of one delivery come in ascending seq. An error wraps [ErrGap] or [ErrMismatch] and
 // leaves the transcript as it was before the event; the reader then takes a snapshot. What does not apply (known,
 // late, or of a message outside the window) is ignored.
+//
+// A piece of an operation (More) is held back and changes nothing until the last piece is there.
 func (t *Transcript) Apply(e *event.Event) error {
+	if e.More || t.held != nil {
+		if e = t.hold(e); e == nil {
+			return nil
+		}
+	}
 	if e.Seq <= t.floor {
 		return nil
 	}
 	if err := t.apply(e); err != nil {
 		return fmt.Errorf("%w: %s at %d", err, e.Type, e.Seq)
 	}
-	if e.Seq > t.Seq && !e.More {
-		t.Seq = e.Seq
-	}
+	t.Seq = max(t.Seq, e.Seq)
 	return nil
 }
 
@@ -71,7 +75,7 @@ func (t *Transcript) start(e *event.Event) {
 		return
 	}
 	b := e.Get()
-	m := &Message{ID: e.Message, Turn: e.Turn, Role: b.Role, Author: b.Author, Source: b.Source, At: e.At}
+	m := &Message{ID: e.Message, Turn: e.Turn, Role: b.Role, Author: b.Author, Source: b.Source, At: e.At, Seq: e.Seq}
 	if e.Type == event.MessageAdd {
 		m.Ended, m.EndAt = true, e.At
 		for i, p := range b.Parts {
@@ -85,9 +89,7 @@ func (t *Transcript) start(e *event.Event) {
 			if p.Text != "" {
 				part.texts[0].b = []byte(p.Text)
 			}
-			for _, h := range p.History {
-				part.notes = append(part.notes, note{e.Seq, h})
-			}
+			part.setNotes(p.History, e.Seq)
 			m.Parts = append(m.Parts, part)
 		}
 	}
@@ -128,7 +130,7 @@ func (t *Transcript) turn(e *event.Event) {
 	case event.TurnEnd:
 		turn.State, turn.Outcome, turn.Reason, turn.Error, turn.Usage = Ended, b.Outcome, b.Reason, b.Error, b.Usage
 		turn.EndedAt, turn.EndSeq, turn.Requests, turn.answered = e.At, e.Seq, nil, nil
-		t.close(e)
+		t.close(turn, e)
 		return
 	}
 	if e.Seq <= turn.updated {
@@ -189,12 +191,16 @@ func (t *Transcript) answer(turn *Turn, e *event.Event) {
 }
 
 // close ends all that the turn left open.
-func (t *Transcript) close(e *event.Event) {
-	// A turn's messages come after its first event, so the newest ones are looked at first; an older message of the
-	// same turn can't follow one from before the turn, but other messages may lie between.
+func (t *Transcript) close(turn *Turn, e *event.Event) {
 	for i := len(t.Messages) - 1; i >= 0; i-- {
 		m := t.Messages[i]
 		if m.Turn != e.Turn {
+			if m.Seq != 0 && m.Seq < turn.FirstSeq {
+				return // no message is older than its turn
+			}
+			continue
+		}
+		if e.Seq <= m.floor {
 			continue
 		}
 		if !m.Ended {
@@ -258,18 +264,23 @@ func (p *Part) op(e *event.Event) error {
 			f.b = append(f.b, e.Text[known:]...)
 		}
 	}
-	if e.History != nil {
-		p.notes = p.notes[:0:0]
-		for _, n := range e.History {
-			p.notes = append(p.notes, note{e.Seq, n})
+	f.seq = e.Seq
+	if (e.History != nil || e.Note != "") && e.Seq > p.noted {
+		p.noted = e.Seq
+		if e.History != nil {
+			p.setNotes(e.History, e.Seq)
+		} else {
+			p.notes = append(p.notes, note{seq: e.Seq, text: e.Note})
 		}
-	} else if n := strings.TrimSpace(e.Note); n != "" {
-		p.notes = append(p.notes, note{e.Seq, n})
-	}
-	if !e.More {
-		f.seq = e.Seq
 	}
 	return nil
+}
+
+func (p *Part) setNotes(history []string, seq int64) {
+	p.notes, p.noted = make([]note, 0, len(history)), seq
+	for _, n := range history {
+		p.notes = append(p.notes, note{seq: seq, whole: true, text: n})
+	}
 }
 
 func (p *Part) end(e *event.Event) error {
@@ -316,31 +327,6 @@ func (t *Transcript) update(b *event.Body) {
 		}
 		t.Metadata[k] = v
 	}
-}
-
-// truncate drops every message after the one with that id, and the turns that answered or said what went.
-// An unknown id changes nothing; the empty one drops everything.
-func (t *Transcript) truncate(last string) {
-	keep := 0
-	if last != "" {
-		keep = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
-		if keep == 0 {
-			return
-		}
-	}
-	gone := map[string]bool{}
-	for _, m := range t.Messages[keep:] {
-		gone[m.ID] = true
-		delete(t.messages, m.ID)
-	}
-	t.Messages = slices.Clip(t.Messages[:keep])
-	t.Turns = slices.DeleteFunc(t.Turns, func(turn *Turn) bool {
-		if turn.State != Ended || !(gone[turn.Answers] || keep == 0) {
-			return false
-		}
-		delete(t.turns, turn.ID)
-		return true
-	})
 }
 
 func set(to *string, v string) {

@@ -1,165 +1,245 @@
 package transcript
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/leat-dev/leat/event"
 )
 
-// MaxPiece bounds, in bytes, the text of one event as it is sent; a longer one goes out in pieces.
-const MaxPiece = 256 << 10
+// History returns a part's notes as of a seq, and false where it does not know them.
+type History func(message, part string, seq int64) ([]string, bool)
 
-// Merge gives one operation for each field of a contiguous range of events, and one update for each part, turn and
-// conversation, each at the place and with the seq of its last. history returns a part's notes as of a seq; it may be
-// nil where the range begins at the first event of the log. The events given are not changed.
-func Merge(events []event.Event, history func(message, part string, seq int64) []string) []event.Event {
-	g := merger{out: make([]event.Event, 0, len(events)), at: map[mergeKey]int{}, history: history}
+// Merge gives one operation for each field of a contiguous range of events, and one update for each part, turn and the
+// conversation, each with the seq of its last. Nothing merges across a truncate, and no update of a part across the end of
+// any turn. history tells the notes from before the range; operations with notes that it does not know stay apart. It may
+// be nil where every part with notes began in the range. The events given are not changed.
+func Merge(events []event.Event, history History) []event.Event {
+	g := merger{history: history, lastIndex: -1, conversation: -1}
 	for i := range events {
 		g.add(&events[i])
 	}
 	return g.done()
 }
 
-// Compact merges a whole log, and leaves out what a truncate has removed.
-func Compact(events []event.Event) []event.Event { return Merge(dropTruncated(events), nil) }
+type partKey struct{ message, part string }
 
-type mergeKey struct {
-	kind                 byte // o field operation, p part.update, t turn.update, c conversation.update
-	turn, message, field string
-	part                 string
+type fieldKey struct {
+	partKey
+	field event.Field
 }
 
-// run is what a merged field operation is made of.
-type run struct {
-	text    []byte
-	notes   []string // of the range
-	base    []string // History of a compacted operation in it
-	hasBase bool
-}
-
+// merger holds what comes out in order of the first event of each; done puts it in order of the last. The maps and indexes
+// say where in out the next event of that thing is merged into.
 type merger struct {
-	out     []event.Event // a slot with an empty type has moved to a later one
-	at      map[mergeKey]int
-	runs    map[int]*run // by slot
-	ends    map[mergeKey]int
-	history func(string, string, int64) []string
+	out     []merged
+	history History
+
+	fields       map[fieldKey]int
+	parts        map[partKey]int
+	turns        map[string]int
+	conversation int // -1: nowhere
+
+	// The field of the last operation, which is most often that of the next one too.
+	last      fieldKey
+	lastIndex int // -1: none
+
+	ends   map[partKey]int
+	trails map[partKey]*trail
+}
+
+type merged struct {
+	event.Event
+	text  []byte // stands for Text once two were merged
+	noted bool   // an operation in it had a note or a history
 }
 
 func (g *merger) add(e *event.Event) {
-	var k mergeKey
 	switch e.Type {
 	case event.PartAppend, event.PartReplace:
-		k = mergeKey{kind: 'o', message: e.Message, part: e.Part, field: string(e.Field)}
+		g.op(e)
+		return
 	case event.PartUpdate:
-		k = mergeKey{kind: 'p', message: e.Message, part: e.Part}
-	case event.TurnUpdate:
-		k = mergeKey{kind: 't', turn: e.Turn}
-	case event.ConversationUpdate:
-		k = mergeKey{kind: 'c'}
-	case event.ConversationTruncate:
-		clear(g.at)
-	case event.TurnEnd:
-		// What a part was set to before an end must not be set again after it.
-		maps.DeleteFunc(g.at, func(k mergeKey, _ int) bool { return k.kind == 'p' })
-	case event.PartEnd:
-		if g.ends == nil {
-			g.ends = map[mergeKey]int{}
+		k := partKey{e.Message, e.Part}
+		if i, ok := g.parts[k]; ok {
+			g.out[i].update(e)
+			return
 		}
-		g.ends[mergeKey{message: e.Message, part: e.Part}] = len(g.out)
+		put(&g.parts, k, len(g.out))
+	case event.TurnUpdate:
+		if i, ok := g.turns[e.Turn]; ok {
+			g.out[i].update(e)
+			return
+		}
+		put(&g.turns, e.Turn, len(g.out))
+	case event.ConversationUpdate:
+		if g.conversation >= 0 {
+			g.out[g.conversation].update(e)
+			return
+		}
+		g.conversation = len(g.out)
+	case event.ConversationTruncate:
+		g.fields, g.parts, g.turns, g.conversation, g.lastIndex = nil, nil, nil, -1, -1
+	case event.TurnQueue, event.TurnStart:
+		delete(g.turns, e.Turn) // what a turn was set to before it must not be set again after
+	case event.TurnEnd:
+		g.parts = nil // likewise: an end sets what runs to failed
+	case event.PartEnd:
+		put(&g.ends, partKey{e.Message, e.Part}, len(g.out))
 	}
-	if k.kind == 0 {
-		g.out = append(g.out, *e)
-		return
-	}
-	slot := len(g.out)
-	old, known := g.at[k]
-	g.at[k] = slot
-	if k.kind == 'o' && e.Type == event.PartReplace {
-		g.retract(e)
-	}
-	if !known {
-		g.out = append(g.out, *e)
-		return
-	}
-	prev := &g.out[old]
-	m := *e
-	m.First = prev.FirstSeq()
-	if k.kind == 'o' {
-		g.op(prev, &m, old, slot)
-	} else {
-		m.Body = mergeBody(prev.Get(), e.Get())
-	}
-	g.out = append(g.out, m)
-	g.out[old] = event.Event{}
+	g.out = append(g.out, merged{Event: *e})
 }
 
-// retract drops the check of a field that a later replace changes after the part's end.
-func (g *merger) retract(e *event.Event) {
-	i, ok := g.ends[mergeKey{message: e.Message, part: e.Part}]
+// op takes an operation on a field.
+func (g *merger) op(e *event.Event) {
+	k := fieldKey{partKey{e.Message, e.Part}, e.Field}
+	noted := e.Note != "" || e.History != nil
+	var tr *trail
+	if noted {
+		tr = g.trail(k.partKey)
+		tr.add(e)
+	}
+	if e.Type == event.PartReplace {
+		g.retract(k)
+	}
+	i, ok := g.lastIndex, true
+	if i < 0 || k != g.last {
+		i, ok = g.fields[k]
+	}
+	// A noted operation carries the whole history once it is merged; where that is not known, none is merged into it.
+	if ok && (noted || g.out[i].noted) {
+		if tr == nil {
+			tr = g.trail(k.partKey)
+		}
+		ok = tr.whole(g.history, k.partKey)
+	}
+	if !ok {
+		i = len(g.out)
+		put(&g.fields, k, i)
+		g.out = append(g.out, merged{Event: *e, noted: noted})
+	} else {
+		g.out[i].op(e)
+		if noted {
+			g.out[i].noted = true
+		}
+		if g.out[i].noted {
+			g.out[i].Note, g.out[i].History = "", tr.notes[:len(tr.notes):len(tr.notes)]
+		}
+	}
+	g.last, g.lastIndex = k, i
+}
+
+// op folds e, a later operation on the same field, into m.
+func (m *merged) op(e *event.Event) {
+	if e.FirstSeq() <= m.Seq {
+		// e was merged before from more than the range holds, and is whole by itself.
+		first := min(m.FirstSeq(), e.First)
+		m.Event, m.text = *e, nil
+		m.First = first
+		return
+	}
+	first, typ, offset, note, history := m.FirstSeq(), m.Type, m.Offset, m.Note, m.History
+	if e.Type == event.PartReplace {
+		m.text, typ, offset = append(m.text[:0], e.Text...), e.Type, 0
+	} else {
+		if m.text == nil {
+			m.text = append(make([]byte, 0, 2*(len(m.Text)+len(e.Text))), m.Text...)
+		}
+		m.text = append(m.text, e.Text...)
+	}
+	m.Event = *e
+	m.First, m.Type, m.Offset, m.Note, m.History = first, typ, offset, note, history
+}
+
+// update folds e, a later update of the same thing, into m.
+func (m *merged) update(e *event.Event) {
+	first, body := m.FirstSeq(), mergeBody(m.Get(), e.Get())
+	m.Event = *e
+	m.First, m.Body = first, body
+}
+
+// retract drops the check of a field that changes after its part's end.
+func (g *merger) retract(k fieldKey) {
+	i, ok := g.ends[k.partKey]
 	if !ok {
 		return
 	}
 	b := *g.out[i].Get()
 	b.Sums = maps.Clone(b.Sums)
-	delete(b.Sums, e.Field.Name())
+	delete(b.Sums, k.field.Name())
 	g.out[i].Body = &b
 }
 
-// op folds e, the later operation, with the one before it.
-func (g *merger) op(prev, e *event.Event, old, slot int) {
-	if g.runs == nil {
-		g.runs = map[int]*run{}
-	}
-	r := g.runs[old]
-	if r == nil {
-		r = &run{text: append(make([]byte, 0, 2*(len(prev.Text)+len(e.Text))), prev.Text...)}
-		r.note(prev)
-	}
-	delete(g.runs, old)
-	g.runs[slot] = r
-	r.note(e)
-	if e.Type == event.PartReplace {
-		r.text = append(r.text[:0], e.Text...)
-		return
-	}
-	r.text = append(r.text, e.Text...)
-	e.Type, e.Offset = prev.Type, prev.Offset
-}
-
-func (r *run) note(e *event.Event) {
-	if e.History != nil {
-		r.base, r.hasBase, r.notes = e.History, true, nil
-	} else if e.Note != "" {
-		r.notes = append(r.notes, e.Note)
-	}
-}
-
 func (g *merger) done() []event.Event {
-	for slot, r := range g.runs {
-		e := &g.out[slot]
-		e.Text = string(r.text)
-		if !r.hasBase && r.notes == nil {
-			continue
+	slices.SortStableFunc(g.out, func(a, b merged) int { return cmp.Compare(a.Seq, b.Seq) })
+	events := make([]event.Event, len(g.out))
+	for i := range g.out {
+		m := &g.out[i]
+		if m.text != nil {
+			m.Text = string(m.text)
 		}
-		e.Note = ""
-		switch {
-		case r.hasBase:
-			e.History = slices.Clone(r.base)
-		case g.history != nil:
-			e.History = g.history(e.Message, e.Part, e.First-1)
-		}
-		for _, n := range r.notes {
-			e.History = addNote(e.History, n)
+		events[i] = m.Event
+	}
+	return events
+}
+
+func (g *merger) trail(k partKey) *trail {
+	tr := g.trails[k]
+	if tr == nil {
+		tr = &trail{}
+		put(&g.trails, k, tr)
+	}
+	return tr
+}
+
+// trail is the callback history of one part, as far as the range has come.
+type trail struct {
+	first int64 // seq of the first noted operation
+	notes []string
+	known bool // notes are the whole list, not only the range's
+	asked bool
+}
+
+func (tr *trail) add(e *event.Event) {
+	if tr.first == 0 {
+		tr.first = e.FirstSeq()
+	}
+	if e.History != nil {
+		tr.notes, tr.known = slices.Clone(e.History), true
+	} else {
+		tr.notes = addNote(tr.notes, e.Note)
+	}
+}
+
+// whole makes notes the whole list, and reports whether it can.
+func (tr *trail) whole(history History, k partKey) bool {
+	if tr.known || tr.asked {
+		return tr.known
+	}
+	tr.asked = true
+	var before []string
+	tr.known = true
+	if history != nil {
+		before, tr.known = history(k.message, k.part, tr.first-1)
+	}
+	if tr.known {
+		since := tr.notes
+		tr.notes = slices.Clone(before)
+		for _, n := range since {
+			tr.notes = addNote(tr.notes, n)
 		}
 	}
-	return slices.DeleteFunc(g.out, func(e event.Event) bool { return e.Type == "" })
+	return tr.known
 }
 
 func mergeBody(a, b *event.Body) *event.Body {
 	m := *a
 	set(&m.State, b.State)
 	set(&m.Name, b.Name)
+	set(&m.Agent, b.Agent)
+	set(&m.Answers, b.Answers)
+	set(&m.Parent, b.Parent)
 	set(&m.Phase, b.Phase)
 	set(&m.Model, b.Model)
 	if b.Step != 0 {
@@ -191,47 +271,10 @@ func mergeBody(a, b *event.Body) *event.Body {
 	return &m
 }
 
-// dropTruncated leaves out the messages and turns that a truncate in events removes.
-func dropTruncated(events []event.Event) []event.Event {
-	if !slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == event.ConversationTruncate }) {
-		return events
+// put sets a key of a map that is made when first needed.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
 	}
-	var t Transcript
-	for i := range events {
-		_ = t.Apply(&events[i]) // a log's own events apply; what does not is dropped by every reader alike
-	}
-	return slices.DeleteFunc(slices.Clone(events), func(e event.Event) bool {
-		switch {
-		case e.Message != "" && e.Type != event.ConversationTruncate:
-			return t.messages[e.Message] == nil
-		case e.Turn != "":
-			return t.turns[e.Turn] == nil
-		}
-		return false
-	})
-}
-
-// Split cuts every text above limit bytes into pieces at boundaries of UTF-8; all but the last carry More.
-func Split(events []event.Event, limit int) []event.Event {
-	if !slices.ContainsFunc(events, func(e event.Event) bool { return len(e.Text) > limit }) {
-		return events
-	}
-	out := make([]event.Event, 0, len(events)+4)
-	for _, e := range events {
-		offset := e.Offset
-		for len(e.Text) > limit {
-			n := limit
-			for n > 0 && e.Text[n]&0xc0 == 0x80 {
-				n--
-			}
-			piece := e
-			piece.Text, piece.More, piece.Note, piece.History = e.Text[:n], true, "", nil
-			out = append(out, piece)
-			e.Text, e.Type = e.Text[n:], event.PartAppend
-			offset += int64(n)
-			e.Offset = offset
-		}
-		out = append(out, e)
-	}
-	return out
+	(*m)[k] = v
 }

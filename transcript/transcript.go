@@ -3,6 +3,7 @@ package transcript
 import (
 	"encoding/json"
 	"hash/crc32"
+	"strings"
 
 	"github.com/leat-dev/leat/event"
 )
@@ -16,6 +17,8 @@ type Transcript struct {
 
 	// Seq is the seq of the last event applied; after [Transcript.Reset] that of the snapshot.
 	Seq int64
+	// Earlier says that the conversation has messages before the first one held here.
+	Earlier bool
 	// Truncated is the seq of the last truncate; a reader from before it needs a snapshot.
 	Truncated int64
 	// Late counts events that came after the end of their turn and were dropped.
@@ -25,56 +28,68 @@ type Transcript struct {
 	updated  int64
 	messages map[string]*Message
 	turns    map[string]*Turn
+	held     *held
 }
 
 // Message is what one author said.
 type Message struct {
-	ID     string
-	Turn   string // the turn that said it; empty for messages outside turns
-	Role   event.Role
-	Author *event.Author
-	Source string
-	At     int64 // epoch milliseconds
-	EndAt  int64
+	ID     string        `json:"id"`
+	Turn   string        `json:"turn"` // the turn that said it; empty for messages outside turns
+	Role   event.Role    `json:"role"`
+	Author *event.Author `json:"author"`
+	Source string        `json:"source"`
+	At     int64         `json:"at"` // epoch milliseconds
+	EndAt  int64         `json:"endAt"`
 	// State and StateTurn say what became of a user's message; StateReason why it was rejected.
-	State, StateTurn, StateReason string
-	Ended                         bool
-	StopReason                    string
-	Parts                         []*Part
+	State       string  `json:"state"`
+	StateTurn   string  `json:"stateTurn"`
+	StateReason string  `json:"stateReason"`
+	Ended       bool    `json:"ended"`
+	StopReason  string  `json:"stopReason"`
+	Parts       []*Part `json:"parts"`
+
+	// Seq is that of the event that began it; 0 where it came with a snapshot or a page.
+	Seq int64 `json:"-"`
 
 	floor           int64 // as of this seq, for a message that came by page
 	updated, closed int64 // seqs
 }
 
-// Part is one piece of a message.
+// Part is one piece of a message. Its texts are read with [Part.Text].
 type Part struct {
-	ID        string
-	Kind      string
-	Name      string
-	Call      string
-	MediaType string
-	Join      string
-	State     string
-	Title     string
-	Media     *event.Media
-	Error     *event.Error
-	Data      json.RawMessage
-	At, EndAt int64 // epoch milliseconds
-	Ended     bool
+	ID        string          `json:"id"`
+	Kind      string          `json:"kind"`
+	Name      string          `json:"name"`
+	Call      string          `json:"call"`
+	MediaType string          `json:"mediaType"`
+	Join      string          `json:"join"`
+	State     string          `json:"state"`
+	Title     string          `json:"title"`
+	Media     *event.Media    `json:"media"`
+	Error     *event.Error    `json:"error"`
+	Data      json.RawMessage `json:"data"`
+	At        int64           `json:"at"` // epoch milliseconds
+	EndAt     int64           `json:"endAt"`
+	Ended     bool            `json:"ended"`
 
 	texts           [4]text
 	notes           []note
+	noted           int64 // seq of the operation that changed the notes last
 	updated, closed int64
 }
 
+// text is one field. Bytes below len(b) are never written again, so that a copy of the slice is a copy of the text.
 type text struct {
 	b   []byte
 	seq int64
 }
 
+// note is one entry of a callback history. A list that came whole has the seq of the operation that brought it, and
+// what it was before is not known.
 type note struct {
-	seq  int64
-	text string
+	seq   int64
+	whole bool
+	text  string
 }
 
 // The states of a turn beside its outcomes.
@@ -87,24 +102,27 @@ const (
 
 // Turn is one run of an agent.
 type Turn struct {
-	ID       string
-	Agent    string
-	Answers  string
-	Parent   string
-	State    string // Queued, Running, Waiting or Ended
-	Outcome  event.Outcome
-	Reason   string
-	Error    *event.Error
-	Usage    *event.Usage
-	Phase    string
-	Step     int
-	Model    string
-	Upstream *event.Upstream
-	Requests []*Request // open ones
+	ID       string          `json:"id"`
+	Agent    string          `json:"agent,omitempty"`
+	Answers  string          `json:"answers,omitempty"`
+	Parent   string          `json:"parent,omitempty"`
+	State    string          `json:"state"` // Queued, Running, Waiting or Ended
+	Outcome  event.Outcome   `json:"outcome,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Error    *event.Error    `json:"error,omitempty"`
+	Usage    *event.Usage    `json:"usage,omitempty"`
+	Phase    string          `json:"phase,omitempty"`
+	Step     int             `json:"step,omitempty"`
+	Model    string          `json:"model,omitempty"`
+	Upstream *event.Upstream `json:"upstream,omitempty"`
+	Requests []*Request      `json:"requests,omitempty"` // open ones
 
-	QueuedAt, StartedAt, EndedAt int64 // epoch milliseconds
+	QueuedAt  int64 `json:"queuedAt,omitempty"` // epoch milliseconds
+	StartedAt int64 `json:"startedAt,omitempty"`
+	EndedAt   int64 `json:"endedAt,omitempty"`
 	// FirstSeq and EndSeq are the seqs of its first event and of its end.
-	FirstSeq, EndSeq int64
+	FirstSeq int64 `json:"firstSeq,omitempty"`
+	EndSeq   int64 `json:"endSeq,omitempty"`
 
 	updated  int64
 	answered map[string]int64 // closed requests and the seq that closed them
@@ -113,7 +131,7 @@ type Turn struct {
 // Request is an open question of a turn.
 type Request struct {
 	event.Request
-	At  int64
+	At  int64 `json:"at,omitempty"` // epoch milliseconds
 	seq int64
 }
 
@@ -149,20 +167,30 @@ func (p *Part) Sum(f event.Field) event.Sum {
 }
 
 // History returns the part's notes, oldest first: blanks and adjacent equals are dropped.
-func (p *Part) History() []string { return p.HistoryAt(1<<63 - 1) }
-
-// HistoryAt returns the part's notes as of seq.
-func (p *Part) HistoryAt(seq int64) []string {
+func (p *Part) History() []string {
 	var h []string
 	for _, n := range p.notes {
-		if n.seq <= seq {
-			h = addNote(h, n.text)
-		}
+		h = addNote(h, n.text)
 	}
 	return h
 }
 
+// HistoryAt returns the part's notes as of seq. It reports false where they are not known, because a merged operation
+// from after seq has replaced the list.
+func (p *Part) HistoryAt(seq int64) ([]string, bool) {
+	var h []string
+	for _, n := range p.notes {
+		if n.seq > seq {
+			return h, !n.whole
+		}
+		h = addNote(h, n.text)
+	}
+	return h, true
+}
+
+// addNote adds a note to a history.
 func addNote(h []string, n string) []string {
+	n = strings.TrimSpace(n)
 	if n == "" || (len(h) > 0 && h[len(h)-1] == n) {
 		return h
 	}
@@ -173,7 +201,7 @@ func addNote(h []string, n string) []string {
 func (m *Message) Size() int {
 	n := 200
 	for _, p := range m.Parts {
-		n += 100
+		n += 100 + len(p.Data)
 		for i := range p.texts {
 			n += len(p.texts[i].b)
 		}

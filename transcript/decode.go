@@ -1,0 +1,67 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// UnmarshalJSON reads what AppendJSON writes; unknown keys are ignored. Earlier is not part of it.
+func (s *Snapshot) UnmarshalJSON(b []byte) error {
+	var w struct {
+		Seq      int64                      `json:"seq"`
+		Title    string                     `json:"title"`
+		Metadata map[string]json.RawMessage `json:"metadata"`
+		Messages []*Message                 `json:"messages"`
+		Turns    []*Turn                    `json:"turns"`
+	}
+	if err := json.Unmarshal(b, &w); err != nil {
+		return fmt.Errorf("transcript: decode: %w", err)
+	}
+	for i, m := range w.Messages {
+		if m == nil || m.ID == "" {
+			return fmt.Errorf("transcript: decode: message %d has no id", i)
+		}
+		for j, p := range m.Parts {
+			if p == nil || p.ID == "" {
+				return fmt.Errorf("transcript: decode: message %s: part %d has no id", m.ID, j)
+			}
+		}
+	}
+	for i, turn := range w.Turns {
+		if turn == nil || turn.ID == "" {
+			return fmt.Errorf("transcript: decode: turn %d has no id", i)
+		}
+		for j, r := range turn.Requests {
+			if r == nil {
+				return fmt.Errorf("transcript: decode: turn %s: request %d is null", turn.ID, j)
+			}
+		}
+	}
+	*s = Snapshot{Seq: w.Seq, Title: w.Title, Metadata: w.Metadata, Messages: w.Messages, Turns: w.Turns}
+	return nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Part) UnmarshalJSON(b []byte) error {
+	type plain Part // without this method
+	var w struct {
+		*plain
+		Text    string   `json:"text"`
+		Input   string   `json:"input"`
+		Output  string   `json:"output"`
+		Stderr  string   `json:"stderr"`
+		History []string `json:"history"`
+	}
+	w.plain = (*plain)(p)
+	*p = Part{}
+	if err := json.Unmarshal(b, &w); err != nil {
+		return err
+	}
+	for i, text := range [...]string{w.Text, w.Input, w.Output, w.Stderr} {
+		if text != "" {
+			p.texts[i].b = []byte(text)
+		}
+	}
+	p.setNotes(w.History, 0)
+	return nil
+}

@@ -1,0 +1,184 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// AppendJSON appends the snapshot as JSON: {"seq", "title", "metadata", "messages", "turns"}. It writes texts by hand, since a
+// window may hold megabytes of them. It fails only where Data or Metadata isn't JSON.
+func (s *Snapshot) AppendJSON(b []byte) ([]byte, error) {
+	w := writer{b: slices.Grow(b, s.size())}
+	w.open('{')
+	w.int("seq", s.Seq)
+	w.str("title", s.Title)
+	if len(s.Metadata) > 0 {
+		w.any("metadata", s.Metadata)
+	}
+	w.list("messages", len(s.Messages), func(i int) { w.message(s.Messages[i]) })
+	w.list("turns", len(s.Turns), func(i int) { w.value(s.Turns[i]) })
+	w.close('}')
+	if w.err != nil {
+		return nil, fmt.Errorf("transcript: encode: %w", w.err)
+	}
+	return w.b, nil
+}
+
+// MarshalJSON is AppendJSON for encoding/json.
+func (s *Snapshot) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil) }
+
+// AppendJSON appends the message as flat JSON.
+func (m *Message) AppendJSON(b []byte) ([]byte, error) {
+	w := writer{b: b}
+	w.message(m)
+	if w.err != nil {
+		return nil, fmt.Errorf("transcript: encode message: %w", w.err)
+	}
+	return w.b, nil
+}
+
+// MarshalJSON is AppendJSON for encoding/json.
+func (m *Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+
+// MarshalJSON writes the part with its texts as keys.
+func (p *Part) MarshalJSON() ([]byte, error) {
+	var w writer
+	w.part(p)
+	if w.err != nil {
+		return nil, fmt.Errorf("transcript: encode part: %w", w.err)
+	}
+	return w.b, nil
+}
+
+// size estimates the length of the JSON: texts with some room for escapes, so that the buffer seldom grows.
+func (s *Snapshot) size() int {
+	n := 512 + 512*len(s.Turns)
+	for _, m := range s.Messages {
+		n += m.Size() + m.Size()/32 + 300*len(m.Parts)
+	}
+	return n
+}
+
+// writer appends JSON. Empty values are left out.
+type writer struct {
+	b   []byte
+	err error
+}
+
+func (w *writer) open(c byte) { w.b = append(w.b, c) }
+
+// close ends an object or list, and takes back the comma after its last entry.
+func (w *writer) close(c byte) {
+	if w.b[len(w.b)-1] == ',' {
+		w.b = w.b[:len(w.b)-1]
+	}
+	w.b = append(w.b, c)
+}
+
+func (w *writer) key(k string) { w.b = append(append(append(w.b, '"'), k...), '"', ':') }
+
+func (w *writer) str(k, v string) {
+	if v != "" {
+		w.key(k)
+		w.b = append(event.AppendString(w.b, v), ',')
+	}
+}
+
+func (w *writer) int(k string, v int64) {
+	if v != 0 {
+		w.key(k)
+		w.b = append(strconv.AppendInt(w.b, v, 10), ',')
+	}
+}
+
+func (w *writer) bool(k string, v bool) {
+	if v {
+		w.key(k)
+		w.b = append(w.b, "true,"...)
+	}
+}
+
+func (w *writer) any(k string, v any) {
+	w.key(k)
+	w.value(v)
+	w.b = append(w.b, ',')
+}
+
+func (w *writer) value(v any) {
+	buf := bytes.NewBuffer(w.b)
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		w.err = err
+		return
+	}
+	w.b = bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// list writes its key even where it is empty: readers may range over it.
+func (w *writer) list(k string, n int, item func(int)) {
+	w.key(k)
+	w.open('[')
+	for i := range n {
+		item(i)
+		w.b = append(w.b, ',')
+	}
+	w.close(']')
+	w.b = append(w.b, ',')
+}
+
+func (w *writer) message(m *Message) {
+	w.open('{')
+	w.str("id", m.ID)
+	w.str("turn", m.Turn)
+	w.str("role", string(m.Role))
+	if m.Author != nil {
+		w.any("author", m.Author)
+	}
+	w.str("source", m.Source)
+	w.int("at", m.At)
+	w.int("endAt", m.EndAt)
+	w.str("state", m.State)
+	w.str("stateTurn", m.StateTurn)
+	w.str("stateReason", m.StateReason)
+	w.bool("ended", m.Ended)
+	w.str("stopReason", m.StopReason)
+	w.list("parts", len(m.Parts), func(i int) { w.part(m.Parts[i]) })
+	w.close('}')
+}
+
+func (w *writer) part(p *Part) {
+	w.open('{')
+	w.str("id", p.ID)
+	w.str("kind", p.Kind)
+	w.str("name", p.Name)
+	w.str("call", p.Call)
+	w.str("mediaType", p.MediaType)
+	w.str("join", p.Join)
+	w.str("state", p.State)
+	w.str("title", p.Title)
+	if p.Media != nil {
+		w.any("media", p.Media)
+	}
+	if p.Error != nil {
+		w.any("error", p.Error)
+	}
+	if len(p.Data) > 0 {
+		w.any("data", p.Data)
+	}
+	w.int("at", p.At)
+	w.int("endAt", p.EndAt)
+	w.bool("ended", p.Ended)
+	for i, f := range Fields {
+		w.str(f.Name(), string(p.texts[i].b))
+	}
+	if h := p.History(); len(h) > 0 {
+		w.list("history", len(h), func(i int) { w.b = event.AppendString(w.b, h[i]) })
+	}
+	w.close('}')
+}

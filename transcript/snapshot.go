@@ -1,0 +1,147 @@
+package transcript
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// Snapshot is a contiguous stretch of a transcript as it was at Seq: the newest messages, or a page of older ones. It
+// shares no memory that is ever written with the transcript that it was taken from, so that it may be encoded, by several
+// goroutines, while the transcript goes on. It is not to be changed.
+type Snapshot struct {
+	Seq      int64
+	Title    string
+	Metadata map[string]json.RawMessage
+	Messages []*Message
+	Turns    []*Turn // in order of their first event
+	// Earlier says that there are messages before the first one here.
+	Earlier bool
+}
+
+// First returns the id of the first message, empty where there is none.
+func (s *Snapshot) First() string {
+	if len(s.Messages) == 0 {
+		return ""
+	}
+	return s.Messages[0].ID
+}
+
+// Snapshot copies the messages from index from up to the newest, with every turn that had not ended before the first of
+// them began. The cost is that of the parts, not of their texts.
+func (t *Transcript) Snapshot(from int) *Snapshot {
+	s := t.excerpt(from, len(t.Messages))
+	s.Title, s.Metadata = t.Title, maps.Clone(t.Metadata)
+	return s
+}
+
+// Page copies the messages from index from up to, not including, to, with the turns that said or answer them.
+func (t *Transcript) Page(from, to int) *Snapshot {
+	s := t.excerpt(from, to)
+	of := map[string]bool{}
+	for _, m := range s.Messages {
+		of[m.ID], of[m.Turn] = true, true
+	}
+	s.Turns = slices.DeleteFunc(s.Turns, func(turn *Turn) bool {
+		return !of[turn.ID] && (turn.Answers == "" || !of[turn.Answers])
+	})
+	return s
+}
+
+func (t *Transcript) excerpt(from, to int) *Snapshot {
+	s := &Snapshot{Seq: t.Seq, Earlier: t.Earlier || from > 0}
+	s.Messages = copyMessages(t.Messages[from:to])
+	since := int64(0)
+	if len(s.Messages) > 0 {
+		since = s.Messages[0].Seq
+	}
+	for _, turn := range t.Turns {
+		if turn.Unfinished() || turn.EndSeq >= since {
+			s.Turns = append(s.Turns, copyTurn(turn))
+		}
+	}
+	return s
+}
+
+// Reset replaces all that t holds by a copy of s. Events up to s.Seq are ignored from then on.
+func (t *Transcript) Reset(s *Snapshot) {
+	*t = Transcript{
+		Title: s.Title, Metadata: maps.Clone(s.Metadata), Messages: copyMessages(s.Messages), Earlier: s.Earlier,
+		Seq: s.Seq, floor: s.Seq, messages: make(map[string]*Message, len(s.Messages)), turns: make(map[string]*Turn, len(s.Turns)),
+	}
+	for _, m := range t.Messages {
+		t.messages[m.ID] = m
+	}
+	for _, turn := range s.Turns {
+		turn = copyTurn(turn)
+		t.Turns = append(t.Turns, turn)
+		t.turns[turn.ID] = turn
+	}
+}
+
+// AddPage puts a page of older messages before those held. cursor is the seq of the reader's cursor, at least that of its
+// snapshot. It reports false, and changes nothing, where the page does not fit: it is older than the cursor, or does not
+// end at the first message held (the reader was reset in between, or the page was taken before). The reader then asks
+// anew. A page of another epoch is for the caller to refuse.
+func (t *Transcript) AddPage(p *Snapshot, before string, cursor int64) bool {
+	if p.Seq < cursor || len(t.Messages) == 0 || t.Messages[0].ID != before {
+		return false
+	}
+	for _, m := range p.Messages {
+		if t.messages[m.ID] != nil {
+			return false
+		}
+	}
+	messages := copyMessages(p.Messages)
+	for _, m := range messages {
+		m.floor = p.Seq
+		t.messages[m.ID] = m
+	}
+	t.Messages = append(messages, t.Messages...)
+	t.Earlier = p.Earlier
+	// A turn that ended after the cursor is still on its way as events; as ended it would keep them from applying.
+	turns := make([]*Turn, 0, len(p.Turns)+len(t.Turns))
+	for _, turn := range p.Turns {
+		if t.turns[turn.ID] == nil && turn.State == Ended && turn.EndSeq <= cursor {
+			turn = copyTurn(turn)
+			turns = append(turns, turn)
+			t.turns[turn.ID] = turn
+		}
+	}
+	t.Turns = append(turns, t.Turns...)
+	return true
+}
+
+func copyMessages(messages []*Message) []*Message {
+	out := make([]*Message, len(messages))
+	for i, m := range messages {
+		c := *m
+		c.Parts = make([]*Part, len(m.Parts))
+		parts := make([]Part, len(m.Parts))
+		for j, p := range m.Parts {
+			parts[j] = *p
+			for k := range parts[j].texts {
+				b := parts[j].texts[k].b
+				parts[j].texts[k].b = b[:len(b):len(b)]
+			}
+			parts[j].notes = p.notes[:len(p.notes):len(p.notes)]
+			c.Parts[j] = &parts[j]
+		}
+		out[i] = &c
+	}
+	return out
+}
+
+func copyTurn(turn *Turn) *Turn {
+	c := *turn
+	c.Requests = make([]*Request, len(turn.Requests))
+	for i, r := range turn.Requests {
+		q := *r
+		c.Requests[i] = &q
+	}
+	if len(c.Requests) == 0 {
+		c.Requests = nil
+	}
+	c.answered = maps.Clone(turn.answered)
+	return &c
+}

@@ -1,0 +1,110 @@
+package transcript
+
+import "slices"
+
+const (
+	// WindowMessages is how many of the newest messages a snapshot holds: more than a screen shows, few enough to send at once.
+	WindowMessages = 50
+	// WindowBytes ends a snapshot's window earlier where messages are long.
+	WindowBytes = 1 << 20
+)
+
+// Window returns the index in t.Messages of the first message of a snapshot. The window is contiguous and goes back to the
+// older of two: the 50th newest message, or the one with which 1 MiB is full; and the first message of an unfinished turn,
+// among them the one that it answers.
+func (t *Transcript) Window() int {
+	from := t.Before(len(t.Messages), WindowMessages)
+	var open map[string]bool // unfinished turns, and the messages that they answer
+	for _, turn := range t.Turns {
+		if turn.Unfinished() {
+			if open == nil {
+				open = map[string]bool{}
+			}
+			open[turn.ID] = true
+			if turn.Answers != "" {
+				open[turn.Answers] = true
+			}
+		}
+	}
+	if open != nil {
+		if i := slices.IndexFunc(t.Messages[:from], func(m *Message) bool { return open[m.Turn] || open[m.ID] }); i >= 0 {
+			return i
+		}
+	}
+	return from
+}
+
+// Before returns the index of the first of the messages that come before index i on one page: at most n of them, fewer
+// where they fill 1 MiB, one at least if there is one.
+func (t *Transcript) Before(i, n int) int {
+	for size := 0; i > 0 && n > 0 && size < WindowBytes; n-- {
+		i--
+		size += t.Messages[i].Size()
+	}
+	return i
+}
+
+// Evict forgets the messages before index n, and the turns that had ended before the first one kept began. It is for folds
+// of a log: of a message that came by snapshot or page it isn't known when it began. Later events of what is gone are ignored.
+func (t *Transcript) Evict(n int) {
+	if n <= 0 {
+		return
+	}
+	for _, m := range t.Messages[:n] {
+		delete(t.messages, m.ID)
+	}
+	t.Messages = slices.Clone(t.Messages[n:]) // a slice of the old array would keep the texts
+	t.Earlier = true
+	since := t.Seq + 1
+	if len(t.Messages) > 0 {
+		since = t.Messages[0].Seq
+	}
+	t.dropTurns(func(turn *Turn) bool { return turn.EndSeq < since })
+}
+
+// truncate drops every message after the one with that id, and the turns that answered them; the empty id drops
+// everything. An id that is not held is that of an older message, since logs name only messages that are there: then too
+// all that is held goes.
+func (t *Transcript) truncate(last string) {
+	keep := 0
+	if last != "" {
+		keep = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
+	}
+	if keep == len(t.Messages) && keep > 0 {
+		return
+	}
+	gone := map[string]bool{}  // messages, and turns with them
+	stays := map[string]bool{} // turns that have said something that stays
+	for _, m := range t.Messages[:keep] {
+		stays[m.Turn] = true
+	}
+	for _, m := range t.Messages[keep:] {
+		gone[m.ID] = true
+		if m.Turn != "" && !stays[m.Turn] {
+			if turn := t.turns[m.Turn]; turn != nil && turn.Answers == "" {
+				gone[turn.ID] = true
+			}
+		}
+		delete(t.messages, m.ID)
+	}
+	clear(t.Messages[keep:])
+	t.Messages = t.Messages[:keep]
+	t.dropTurns(func(turn *Turn) bool {
+		if keep == 0 || gone[turn.ID] || gone[turn.Answers] || gone[turn.Parent] {
+			gone[turn.ID] = true // and the children, which come later
+			return true
+		}
+		return false
+	})
+}
+
+// dropTurns forgets ended turns; an unfinished one always stays.
+func (t *Transcript) dropTurns(drop func(*Turn) bool) {
+	t.Turns = slices.DeleteFunc(t.Turns, func(turn *Turn) bool {
+		if turn.Unfinished() || !drop(turn) {
+			return false
+		}
+		delete(t.turns, turn.ID)
+		return true
+	})
+}
