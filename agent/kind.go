@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ErrUnknownKind says that no kind of agent has the name asked for.
+var ErrUnknownKind = errors.New("agent: unknown kind")
+
+// Kind is a way to make agents from a [Spec].
+type Kind struct {
+	Name    string // as users write it
+	Summary string // one line
+	Target  string // what the target is, such as FILE; empty where the kind takes none
+	Options []Option
+	// New makes an agent. Unknown options and a missing target have been refused before.
+	New func(Spec) (Agent, error)
+}
+
+// Option is a setting that a kind knows.
+type Option struct {
+	Name, Help, Default string
+	Secret              bool // never shown
+}
+
+// Kinds are all kinds of agents that a program knows. It is a value: each program puts together its own.
+type Kinds []Kind
+
+// Make makes the agent of a spec. An error names the agent; it wraps ErrUnknownKind where the kind is not known.
+func (k Kinds) Make(s Spec) (Agent, error) {
+	kind, err := k.Check(s)
+	if err != nil {
+		return nil, err
+	}
+	a, err := kind.New(s)
+	if err != nil {
+		return nil, fmt.Errorf("agent %s: %w", s.Name, err)
+	}
+	return a, nil
+}
+
+// Check refuses what Make would refuse before it makes anything, and returns the spec's kind.
+func (k Kinds) Check(s Spec) (Kind, error) {
+	fail := func(format string, args ...any) (Kind, error) {
+		return Kind{}, fmt.Errorf("agent %s: %w", s.Name, fmt.Errorf(format, args...))
+	}
+	if err := s.check(); err != nil {
+		return fail("%w", err)
+	}
+	kind, ok := k.find(s.Kind)
+	if !ok {
+		return fail("%w %q; there are %s", ErrUnknownKind, s.Kind, strings.Join(k.names(), ", "))
+	}
+	switch {
+	case kind.Target == "" && s.Target != "":
+		return fail("kind %s takes nothing after the colon, it has %q", kind.Name, s.Target)
+	case kind.Target != "" && s.Target == "":
+		return fail("kind %s needs a target: %s:%s", kind.Name, kind.Name, kind.Target)
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
+		if !slices.ContainsFunc(kind.Options, func(o Option) bool { return o.Name == key }) {
+			return fail("kind %s has no option %q; it has %s", kind.Name, key, strings.Join(kind.options(), ", "))
+		}
+	}
+	return kind, nil
+}
+
+// Masked returns the spec with its secret options hidden, to be shown. Of a kind that is not known all are hidden.
+func (k Kinds) Masked(s Spec) Spec {
+	kind, known := k.find(s.Kind)
+	s.Options = maps.Clone(s.Options)
+	for key := range s.Options {
+		i := slices.IndexFunc(kind.Options, func(o Option) bool { return o.Name == key })
+		if !known || i < 0 || kind.Options[i].Secret {
+			s.Options[key] = "***"
+		}
+	}
+	return s
+}
+
+func (k Kinds) find(name string) (Kind, bool) {
+	i := slices.IndexFunc(k, func(kind Kind) bool { return kind.Name == name })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return k[i], true
+}
+
+func (k Kinds) names() []string {
+	names := make([]string, len(k))
+	for i, kind := range k {
+		names[i] = kind.Name
+	}
+	return names
+}
+
+func (k *Kind) options() []string {
+	names := make([]string, len(k.Options))
+	for i, o := range k.Options {
+		names[i] = o.Name
+	}
+	return append(names, silence)
+}

@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Spec says which agent to make. It is written as [name=]kind[:target][?key=value…], or in the config file as a mapping
+// with the same keys.
+type Spec struct {
+	Name    string // how conversations call it; the kind's name where none is given
+	Kind    string
+	Target  string // what the agent runs on, such as a file; its meaning is the kind's
+	Options map[string]string
+	// Silence is how long the agent may say nothing: 0 is the gateway's default, below 0 no limit.
+	Silence time.Duration
+}
+
+// maxName bounds names in bytes: they stand in every turn's first event.
+const maxName = 64
+
+// silence is the option that every kind has.
+const silence = "silence"
+
+// ParseSpec reads the written form. The target runs to the first question mark; one that holds a question mark itself
+// has to be given in the config file. Keys and values are encoded as in a URL's query.
+func ParseSpec(s string) (Spec, error) {
+	head, query, _ := strings.Cut(s, "?")
+	spec := Spec{}
+	if name, rest, ok := strings.Cut(head, "="); ok && !strings.Contains(name, ":") {
+		if name == "" {
+			return spec, fmt.Errorf("agent %q: the name before = is empty", s)
+		}
+		spec.Name, head = name, rest
+	}
+	spec.Kind, spec.Target, _ = strings.Cut(head, ":")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return spec, fmt.Errorf("agent %q: after the question mark: %w", s, err)
+	}
+	options := make(map[string]string, len(values))
+	for key, v := range values {
+		if len(v) > 1 {
+			return spec, fmt.Errorf("agent %q: %s is given %d times", s, key, len(v))
+		}
+		options[key] = v[0]
+	}
+	if err := spec.SetOptions(options); err != nil {
+		return spec, fmt.Errorf("agent %q: %w", s, err)
+	}
+	if spec.Name == "" {
+		spec.Name = spec.Kind
+	}
+	if err := spec.check(); err != nil {
+		return spec, fmt.Errorf("agent %q: %w", s, err)
+	}
+	return spec, nil
+}
+
+// SetOptions gives the spec its options; those that every kind has go to fields of their own.
+func (s *Spec) SetOptions(options map[string]string) error {
+	s.Options, s.Silence = maps.Clone(options), 0
+	v, ok := s.Options[silence]
+	if !ok {
+		return nil
+	}
+	delete(s.Options, silence)
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 {
+		return fmt.Errorf("%s is %q; it takes a time such as 90s, or 0 for no limit", silence, v)
+	}
+	if s.Silence = d; d == 0 {
+		s.Silence = -1
+	}
+	return nil
+}
+
+func (s *Spec) check() error {
+	if s.Kind == "" {
+		return fmt.Errorf("the kind is missing; the form is [name=]kind[:target][?key=value…]")
+	}
+	if err := checkName(s.Kind); err != nil {
+		return fmt.Errorf("kind %w", err)
+	}
+	if err := checkName(s.Name); err != nil {
+		return fmt.Errorf("name %w", err)
+	}
+	return nil
+}
+
+func checkName(s string) error {
+	if s == "" || len(s) > maxName {
+		return fmt.Errorf("%q: a name has 1 to %d characters", s, maxName)
+	}
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-_.", c) {
+			return fmt.Errorf("%q: a name has letters, digits, dash, underscore and dot only", s)
+		}
+	}
+	return nil
+}
+
+// String writes the spec in the form that ParseSpec reads. The values of options are as they are: see [Kinds.Masked].
+func (s Spec) String() string {
+	var b strings.Builder
+	if s.Name != s.Kind {
+		b.WriteString(s.Name + "=")
+	}
+	b.WriteString(s.Kind)
+	if s.Target != "" {
+		b.WriteString(":" + s.Target)
+	}
+	sep := "?"
+	add := func(key, value string) {
+		b.WriteString(sep + url.QueryEscape(key) + "=" + url.QueryEscape(value))
+		sep = "&"
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
+		add(key, s.Options[key])
+	}
+	if s.Silence != 0 {
+		add(silence, max(s.Silence, 0).String())
+	}
+	return b.String()
+}
+
+// Float returns an option as a number that is not negative, or def where it is not given.
+func (s Spec) Float(key string, def float64) (float64, error) {
+	v, ok := s.Options[key]
+	if !ok {
+		return def, nil
+	}
+	f, err := strconv.ParseFloat(v, 64)
+	// Written so that NaN is refused too.
+	if err != nil || !(f >= 0 && f <= maxFloat) {
+		return 0, fmt.Errorf("%s is %q; it takes a number from 0 on", key, v)
+	}
+	return f, nil
+}
+
+// maxFloat keeps options that are factors of times away from overflow.
+const maxFloat = 1e9

@@ -1,0 +1,115 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// Agents are the configured agents in their order. In the file they are a mapping from names to mappings: kind, target,
+// and the kind's own options.
+type Agents []agent.Spec
+
+// UnmarshalYAML implements [yaml.NodeUnmarshaler].
+func (a *Agents) UnmarshalYAML(n ast.Node) error {
+	*a = nil
+	all, err := entries(n)
+	if err != nil {
+		return fmt.Errorf("agents: %w", err)
+	}
+	for _, e := range all {
+		s := agent.Spec{Name: e.key}
+		settings, err := entries(e.value)
+		if err != nil {
+			return fmt.Errorf("agents: %s: %w", e.key, err)
+		}
+		options := map[string]string{}
+		for _, o := range settings {
+			v, err := scalar(o.value)
+			if err != nil {
+				return fmt.Errorf("agents: %s: %s: %w", e.key, o.key, err)
+			}
+			switch o.key {
+			case "kind":
+				s.Kind = v
+			case "target":
+				s.Target = v
+			default:
+				options[o.key] = v
+			}
+		}
+		if err := s.SetOptions(options); err != nil {
+			return fmt.Errorf("agents: %s: %w", e.key, err)
+		}
+		*a = append(*a, s)
+	}
+	return nil
+}
+
+// MarshalYAML implements [yaml.InterfaceMarshaler].
+func (a Agents) MarshalYAML() (any, error) {
+	all := make(yaml.MapSlice, 0, len(a))
+	for _, s := range a {
+		m := yaml.MapSlice{{Key: "kind", Value: s.Kind}}
+		if s.Target != "" {
+			m = append(m, yaml.MapItem{Key: "target", Value: s.Target})
+		}
+		if s.Silence != 0 {
+			m = append(m, yaml.MapItem{Key: "silence", Value: Duration(max(s.Silence, 0)).String()})
+		}
+		for _, key := range sorted(s.Options) {
+			m = append(m, yaml.MapItem{Key: key, Value: s.Options[key]})
+		}
+		all = append(all, yaml.MapItem{Key: s.Name, Value: m})
+	}
+	return all, nil
+}
+
+type entry struct {
+	key   string
+	value ast.Node
+}
+
+func entries(n ast.Node) ([]entry, error) {
+	var values []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		values = n.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{n}
+	case *ast.NullNode:
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("a mapping is expected, not %s", n.Type())
+	}
+	seen := map[string]bool{}
+	all := make([]entry, 0, len(values))
+	for _, v := range values {
+		key, err := scalar(v.Key)
+		if err != nil {
+			return nil, err
+		}
+		if seen[key] {
+			return nil, fmt.Errorf("%s stands there twice", key)
+		}
+		seen[key] = true
+		all = append(all, entry{key, v.Value})
+	}
+	return all, nil
+}
+
+// scalar returns a value as it is written, so that 1.50 and yes stay what they are.
+func scalar(n ast.Node) (string, error) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, nil
+	case *ast.LiteralNode:
+		return n.Value.Value, nil
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, nil
+	}
+	return "", fmt.Errorf("a single value is expected, not %s", n.Type())
+}

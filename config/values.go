@@ -1,0 +1,100 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Duration is a time, written such as 30s, 2m30s, 24h or 30d.
+type Duration time.Duration
+
+const day = 24 * time.Hour
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Duration) UnmarshalText(b []byte) error {
+	s := strings.TrimSpace(string(b))
+	if s == "0" {
+		*d = 0
+		return nil
+	}
+	v, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); err != nil && ok {
+		var n float64
+		if n, err = strconv.ParseFloat(days, 64); err == nil {
+			// Written so that NaN is refused too.
+			if !(math.Abs(n) <= float64(math.MaxInt64/day)) {
+				err = strconv.ErrRange
+			} else {
+				v = time.Duration(n * float64(day))
+			}
+		}
+	}
+	if err != nil || v < 0 {
+		return fmt.Errorf("%q is no time; write it as 30s, 10m, 24h or 30d", s)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+func (d Duration) String() string {
+	v := time.Duration(d)
+	switch {
+	case v == 0:
+		return "0s"
+	case v%day == 0 && v > day:
+		return strconv.FormatInt(int64(v/day), 10) + "d"
+	}
+	s := v.String()
+	// 24h0m0s says no more than 24h.
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Size is a number of bytes, written such as 512, 64KiB or 4MiB.
+type Size int64
+
+var units = []struct {
+	name string
+	size int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (z *Size) UnmarshalText(b []byte) error {
+	s := strings.TrimSpace(string(b))
+	number, unit := s, int64(1)
+	for _, u := range units {
+		if n, ok := strings.CutSuffix(s, u.name); ok {
+			number, unit = strings.TrimSpace(n), u.size
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return fmt.Errorf("%q is no size; write it as 512, 64KiB, 4MiB or 1GiB", s)
+	}
+	*z = Size(n * unit)
+	return nil
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (z Size) MarshalText() ([]byte, error) { return []byte(z.String()), nil }
+
+func (z Size) String() string {
+	for _, u := range units[:3] {
+		if z != 0 && int64(z)%u.size == 0 {
+			return strconv.FormatInt(int64(z)/u.size, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(z), 10)
+}
