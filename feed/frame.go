@@ -1,0 +1,107 @@
+package feed
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Frame is a batch as a client reads it.
+type Frame struct {
+	Type         string `json:"type"` // "snapshot" or "batch"
+	Conversation string `json:"conversation"`
+	Cursor       Cursor `json:"cursor"`
+
+	// Snapshot.
+	Epoch string `json:"epoch"`
+	Reset bool   `json:"reset"`
+	First string `json:"first"` // id of the first message of the window; empty where there is none
+	// Earlier says that there are older messages, to be had by page.
+	Earlier    bool                 `json:"earlier"`
+	Transcript *transcript.Snapshot `json:"transcript"`
+
+	// Batch.
+	Seq    int64         `json:"seq"` // of the cursor
+	Events []event.Event `json:"events"`
+}
+
+// ParseFrame reads a frame. It fails for types that it does not know, and where a snapshot has no transcript.
+func ParseFrame(b []byte) (*Frame, error) {
+	f := &Frame{}
+	if err := json.Unmarshal(b, f); err != nil {
+		return nil, fmt.Errorf("feed: frame: %w", err)
+	}
+	switch f.Type {
+	case "snapshot":
+		if f.Transcript == nil {
+			return nil, fmt.Errorf("feed: frame: snapshot without transcript")
+		}
+		f.Transcript.Earlier, f.Seq = f.Earlier, f.Transcript.Seq
+	case "batch":
+	default:
+		return nil, fmt.Errorf("feed: frame: type %q is unknown", f.Type)
+	}
+	return f, nil
+}
+
+// Apply folds the frame into a client's transcript. Where it fails the client asks again without a cursor.
+func (f *Frame) Apply(t *transcript.Transcript) error {
+	return (&Batch{Reset: f.Type == "snapshot", Snapshot: f.Transcript, Events: f.Events}).Apply(t)
+}
+
+// Page is a stretch of older messages.
+type Page struct {
+	Conversation string
+	Epoch        string
+	*transcript.Snapshot
+}
+
+// AppendJSON appends the page as JSON: {"conversation", "epoch", "seq", "first", "earlier", "transcript"}.
+func (p *Page) AppendJSON(w []byte) ([]byte, error) {
+	w = event.AppendString(append(w, `{"conversation":`...), p.Conversation)
+	w = event.AppendString(append(w, `,"epoch":`...), p.Epoch)
+	w = strconv.AppendInt(append(w, `,"seq":`...), p.Seq, 10)
+	if first := p.First(); first != "" {
+		w = event.AppendString(append(w, `,"first":`...), first)
+	}
+	if p.Earlier {
+		w = append(w, `,"earlier":true`...)
+	}
+	w, err := p.Snapshot.AppendJSON(append(w, `,"transcript":`...))
+	if err != nil {
+		return nil, fmt.Errorf("feed: encode page: %w", err)
+	}
+	return append(w, '}'), nil
+}
+
+// MarshalJSON is AppendJSON for encoding/json.
+func (p *Page) MarshalJSON() ([]byte, error) { return p.AppendJSON(nil) }
+
+// UnmarshalJSON reads what AppendJSON writes.
+func (p *Page) UnmarshalJSON(b []byte) error {
+	var w struct {
+		Conversation string               `json:"conversation"`
+		Epoch        string               `json:"epoch"`
+		Earlier      bool                 `json:"earlier"`
+		Transcript   *transcript.Snapshot `json:"transcript"`
+	}
+	if err := json.Unmarshal(b, &w); err != nil {
+		return fmt.Errorf("feed: page: %w", err)
+	}
+	if w.Transcript == nil {
+		return fmt.Errorf("feed: page without transcript")
+	}
+	w.Transcript.Earlier = w.Earlier
+	*p = Page{Conversation: w.Conversation, Epoch: w.Epoch, Snapshot: w.Transcript}
+	return nil
+}
+
+// Add puts the page before what t holds, as [transcript.Transcript.AddPage] does; cursor is the reader's. It reports
+// false where the page does not fit: the reader asks for it again.
+func (p *Page) Add(t *transcript.Transcript, before string, cursor Cursor) bool {
+	epoch, seq, ok := cursor.Parse()
+	return ok && epoch == p.Epoch && t.AddPage(p.Snapshot, before, seq)
+}

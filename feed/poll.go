@@ -1,0 +1,209 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"weak"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Poll returns what changed since a cursor, or a snapshot where the cursor can't be gone on from; nil where nothing is new.
+// budget bounds the batch, in bytes of text and such, about; it holds one event at least, and what it holds is whole. 0 is
+// no bound. Poll never waits for new events, but may read the log for an old cursor; ctx bounds that.
+//
+// On a closed feed the error is why it was closed, once the cursor has what the tail holds.
+func (f *Feed) Poll(ctx context.Context, c Cursor, budget int) (*Batch, error) {
+	epoch, after, ok := c.Parse()
+	f.mu.Lock()
+	switch {
+	case !ok || epoch != f.epoch || f.foreign(after):
+		return f.snapshot(ctx)
+	case after == f.head:
+		defer f.mu.Unlock()
+		return nil, f.err
+	case after >= f.tail.from:
+		return f.recent(after, budget), nil
+	}
+	return f.older(ctx, after, budget)
+}
+
+// Next waits until Poll has something, and returns it.
+func (f *Feed) Next(ctx context.Context, c Cursor, budget int) (*Batch, error) {
+	for {
+		changed := f.Notify()
+		if b, err := f.Poll(ctx, c, budget); b != nil || err != nil {
+			return b, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// foreign reports whether a cursor at seq can't be gone on from.
+func (f *Feed) foreign(seq int64) bool {
+	return seq > f.head || seq < f.truncated || seq < f.trimmed
+}
+
+// snapshot makes a batch of the newest messages. It is called with mu held and releases it.
+func (f *Feed) snapshot(ctx context.Context) (*Batch, error) {
+	if f.err == nil && f.short {
+		f.mu.Unlock()
+		if err := f.reload(ctx); err != nil {
+			return nil, err
+		}
+		f.mu.Lock()
+	}
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return nil, f.err
+	}
+	k := key{upto: f.head, kind: 's'}
+	if b := f.cache[k].Value(); b != nil {
+		return b, nil
+	}
+	s := f.fold.Snapshot(f.fold.Window())
+	s.Seq = f.head // the last events may have left no trace in the fold
+	return f.share(k, &Batch{Conversation: f.id, Cursor: NewCursor(f.epoch, f.head), Upto: f.head, Reset: true, Snapshot: s}), nil
+}
+
+// recent makes a batch of what the tail holds after a seq. It is called with mu held and releases it.
+func (f *Feed) recent(after int64, budget int) *Batch {
+	events := f.tail.after(after, budget)
+	upto := events[len(events)-1].Seq
+	k := key{after: after, upto: upto, kind: 't'}
+	if b := f.cache[k].Value(); b != nil {
+		f.mu.Unlock()
+		return b
+	}
+	b := &Batch{Conversation: f.id, Cursor: NewCursor(f.epoch, upto), Upto: upto, Events: events}
+	if len(events) > 1 {
+		f.mu.Unlock()
+		b.Events = transcript.Merge(events, f.history)
+		f.mu.Lock()
+	}
+	defer f.mu.Unlock()
+	return f.share(k, b)
+}
+
+// older makes a batch of what the log has after a seq. It is called with mu held and releases it.
+func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, error) {
+	err, raw := f.err, after >= f.settled
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer f.unlock()
+	f.mu.Lock()
+	k := key{after: after, upto: f.head, kind: 'l', budget: budget}
+	b := f.cache[k].Value()
+	f.mu.Unlock()
+	if b != nil {
+		return b, nil
+	}
+	s, missing, err := f.behind(ctx, after, raw)
+	if err != nil {
+		return nil, fmt.Errorf("feed: read %s after %d: %w", f.id, after, err)
+	}
+	f.mu.Lock()
+	if f.err == nil && s.Epoch != f.epoch {
+		f.mu.Unlock()
+		f.Close(fmt.Errorf("%w: %s: the log has another epoch", ErrLost, f.id))
+		f.mu.Lock()
+	}
+	// What has happened meanwhile counts, since what was read may have it in it.
+	if f.err != nil {
+		defer f.mu.Unlock()
+		return nil, f.err
+	}
+	f.settled, f.trimmed = max(f.settled, s.Settled), max(f.trimmed, s.Trimmed)
+	if f.foreign(after) || missing {
+		return f.snapshot(ctx)
+	}
+	head, epoch := f.head, f.epoch
+	f.mu.Unlock()
+
+	b = &Batch{Conversation: f.id}
+	b.Events, b.Upto = f.pick(s, head, budget)
+	b.Cursor = NewCursor(epoch, b.Upto)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.share(k, b), nil
+}
+
+// behind reads what the log has after a seq. It reports missing where that is too much, and a piece of it won't do: merged
+// operations may begin in the piece and lie behind it. Where nothing was ever merged (raw) any piece will do.
+func (f *Feed) behind(ctx context.Context, after int64, raw bool) (s Stretch, missing bool, err error) {
+	for _, limit := range [...]int{readChunk, MaxBehind} {
+		if limit == readChunk && !raw {
+			continue
+		}
+		if s, err = f.registry.log.Read(ctx, f.id, after, limit); err != nil {
+			return s, false, err
+		}
+		missing = s.More && (len(s.Events) == 0 || s.Events[len(s.Events)-1].Seq < s.Settled)
+		if !missing {
+			break
+		}
+	}
+	return s, missing, nil
+}
+
+// pick chooses how far a batch from the log goes, and makes it: the merge of what lies up to there, and every merged
+// operation that began there and went on.
+func (f *Feed) pick(s Stretch, head int64, budget int) (events []event.Event, upto int64) {
+	n, spent := 0, int64(0)
+	for n < len(s.Events) && s.Events[n].Seq <= head && (budget <= 0 || spent < int64(budget)) {
+		spent += cost(&s.Events[n])
+		n++
+	}
+	// What was not published yet is left for its time.
+	rest := s.Events[n:]
+	upto = head
+	if n > 0 && (s.More || (len(rest) > 0 && rest[0].Seq <= head)) {
+		upto = s.Events[n-1].Seq
+	}
+	events = transcript.Merge(s.Events[:n], f.history)
+	for i := range rest {
+		if rest[i].FirstSeq() <= upto {
+			events = append(events, rest[i])
+		}
+	}
+	return events, upto
+}
+
+// share remembers a batch for those who come to the same place, or returns what another was quicker to remember. It is
+// called with mu held. What nobody uses any more is not kept alive.
+func (f *Feed) share(k key, b *Batch) *Batch {
+	if known := f.cache[k].Value(); known != nil {
+		return known
+	}
+	if f.cache == nil {
+		f.cache = map[key]weak.Pointer[Batch]{}
+	}
+	if len(f.cache) < maxCached {
+		f.cache[k] = weak.Make(b)
+	}
+	return b
+}
+
+// history tells a part's notes as of a seq.
+func (f *Feed) history(message, part string, seq int64) ([]string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m := f.fold.Message(message); m != nil {
+		if p := m.Part(part); p != nil {
+			h, ok := p.HistoryAt(seq)
+			return slices.Clip(h), ok
+		}
+	}
+	return nil, false
+}
