@@ -60,8 +60,6 @@ type Message struct {
 }
 
 // Error is a failure that an agent wants readers to see as it is. Any other error is shown by its text.
-type Error struct {
-	event.Error
-}
+type Error event.Error
 
 func (e *Error) Error() string { return e.Message }

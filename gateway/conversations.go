@@ -1,0 +1,256 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/feed"
+	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Limits of what describes a conversation, in bytes: enough for what people write, too little to hide text in.
+const (
+	maxTitle    = 1 << 10
+	maxMetadata = 64 << 10
+	maxConvID   = 128
+)
+
+// CreateOptions describe a new conversation. All may be empty.
+type CreateOptions struct {
+	ID       string // chosen by the client; a UUIDv7 where empty
+	Title    string
+	Agent    string
+	Metadata map[string]json.RawMessage
+	// Key makes a repeat by the same principal harmless.
+	Key string
+}
+
+// Create makes a conversation that belongs to the principal. created is false where the key was known.
+func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s journal.Summary, created bool, err error) {
+	if err := Decide(p, ActionCreate, nil); err != nil {
+		return s, false, err
+	}
+	if g.Draining() {
+		return s, false, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
+	}
+	if c.Agent != "" {
+		if _, ok := g.agent(c.Agent); !ok {
+			return s, false, reject(ReasonUnknownAgent, "no agent is named %q", c.Agent)
+		}
+	}
+	if err := checkMeta(&c.Title, c.Metadata); err != nil {
+		return s, false, err
+	}
+	if err := checkConversationID(c.ID); err != nil {
+		return s, false, err
+	}
+	if err := event.CheckID("key", c.Key); err != nil {
+		return s, false, reject(ReasonInvalid, "%v", err)
+	}
+	key, hash := "", ""
+	if c.Key != "" {
+		key = "create/" + p.Tenant + "\x00" + p.Subject + "\x00" + c.Key
+		hash = Command{Type: "create", Agent: c.Agent, After: c.ID, Title: &c.Title, Metadata: c.Metadata}.hash()
+		if s, ok, err := g.createdBefore(ctx, key, hash); ok || err != nil {
+			return s, false, err
+		}
+	}
+	id := c.ID
+	if id == "" {
+		id = newID()
+	}
+	at := now()
+	s = journal.Summary{
+		ID: id, Tenant: p.Tenant, Owner: p.Subject, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Created: at, Updated: at,
+	}
+	b := journal.Batch{Conversation: id, Create: true, Summary: &s}
+	if c.Title != "" || len(c.Metadata) > 0 {
+		body := &event.Body{Metadata: c.Metadata}
+		if c.Title != "" {
+			body.Title = &c.Title
+		}
+		b.Events = []event.Event{{Seq: 1, At: at, Type: event.ConversationUpdate, Body: body}}
+	}
+	if key != "" {
+		v, err := json.Marshal(done{Hash: hash, Ack: Ack{Message: id}})
+		if err != nil {
+			return s, false, err
+		}
+		b.Put = []journal.KeyValue{{Key: key, Value: v, Expires: at + g.cfg.KeyLife.Milliseconds()}}
+	}
+	if err := g.journal.Append(ctx, b); err != nil {
+		if errors.Is(err, journal.ErrDeleted) {
+			return s, false, ErrExists // the id was used
+		}
+		return s, false, journalError("create conversation", err)
+	}
+	s, err = g.journal.Conversation(ctx, id)
+	return s, true, err
+}
+
+func (g *Gateway) createdBefore(ctx context.Context, key, hash string) (s journal.Summary, ok bool, err error) {
+	v, err := g.journal.Get(ctx, key)
+	if errors.Is(err, journal.ErrNotFound) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, false, journalError("look for key", err)
+	}
+	var d done
+	if err := json.Unmarshal(v, &d); err != nil {
+		return s, false, fmt.Errorf("stored key: %w", err)
+	}
+	if d.Hash != hash {
+		return s, false, reject(ReasonConflict, "the key was used with another body")
+	}
+	s, err = g.journal.Conversation(ctx, d.Ack.Message)
+	return s, true, err
+}
+
+// checkConversationID refuses ids that can't stand in a path or that the gateway keeps for itself.
+func checkConversationID(id string) error {
+	switch {
+	case len(id) > maxConvID:
+		return reject(ReasonInvalid, "conversation id of %d bytes, at most %d", len(id), maxConvID)
+	case strings.HasPrefix(id, "$"), id == ".", id == "..", strings.ContainsAny(id, "/?#%\\"):
+		return reject(ReasonInvalid, "conversation id %q is not allowed", id)
+	}
+	if err := event.CheckID("conversation", id); err != nil {
+		return reject(ReasonInvalid, "%v", err)
+	}
+	return nil
+}
+
+func checkMeta(title *string, metadata map[string]json.RawMessage) error {
+	if title != nil && len(*title) > maxTitle {
+		return reject(ReasonTooLarge, "title of %d bytes, at most %d", len(*title), maxTitle)
+	}
+	size := 0
+	for k, v := range metadata {
+		size += len(k) + len(v)
+	}
+	if size > maxMetadata {
+		return reject(ReasonTooLarge, "metadata of %d bytes, at most %d", size, maxMetadata)
+	}
+	return nil
+}
+
+// setMeta brings a summary up to what a conversation.update says.
+func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMessage) {
+	if title != nil {
+		s.Title = *title
+	}
+	if len(metadata) == 0 {
+		return
+	}
+	all := make(map[string]json.RawMessage, len(s.Metadata)+len(metadata))
+	for k, v := range s.Metadata {
+		all[k] = v
+	}
+	for k, v := range metadata {
+		if string(v) == "null" {
+			delete(all, k)
+		} else {
+			all[k] = v
+		}
+	}
+	s.Metadata = all
+}
+
+// List returns the principal's conversations, newest first; before is the last of the page before.
+func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary, limit int) ([]journal.Summary, error) {
+	if err := Decide(p, ActionList, nil); err != nil {
+		return nil, err
+	}
+	q := journal.Query{Limit: limit}
+	if !p.Admin {
+		q.Tenant, q.Owner = p.Tenant, p.Subject
+	}
+	if before != nil {
+		q.BeforeUpdated, q.BeforeID = before.Updated, before.ID
+	}
+	all, err := g.journal.Conversations(ctx, q)
+	if err != nil {
+		return nil, journalError("list conversations", err)
+	}
+	out := all[:0]
+	for _, s := range all {
+		// The query selects by owner; the decision stays with the one function.
+		if !strings.HasPrefix(s.ID, "$") && Decide(p, ActionRead, &s) == nil {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// Conversation returns one summary, if the principal may do action with it.
+func (g *Gateway) Conversation(ctx context.Context, p Principal, action Action, id string) (journal.Summary, error) {
+	s, err := g.journal.Conversation(ctx, id)
+	if err != nil {
+		return s, journalError("look up conversation", err)
+	}
+	if _, err := g.journal.Get(ctx, deletingKey(id)); err == nil {
+		return s, ErrNotFound
+	}
+	return s, Decide(p, action, &s)
+}
+
+// Feed returns a conversation's feed for reading. The caller releases it.
+func (g *Gateway) Feed(ctx context.Context, p Principal, id string) (*feed.Feed, error) {
+	if _, err := g.Conversation(ctx, p, ActionRead, id); err != nil {
+		return nil, err
+	}
+	f, err := g.feeds.Acquire(ctx, id)
+	if err != nil {
+		return nil, journalError("open feed", err)
+	}
+	return f, nil
+}
+
+// Turn returns what is known of a turn and the conversation that it belongs to.
+func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id string) (conversation string, t transcript.Turn, err error) {
+	v, err := g.journal.Get(ctx, turnKey(id))
+	if err != nil {
+		return "", t, journalError("look up turn", err)
+	}
+	conversation = string(v)
+	if _, err := g.Conversation(ctx, p, action, conversation); err != nil {
+		return "", t, err
+	}
+	f, err := g.feeds.Acquire(ctx, conversation)
+	if err != nil {
+		return "", t, journalError("look up turn", err)
+	}
+	defer f.Release()
+	found := false
+	f.View(func(tr *transcript.Transcript) {
+		if turn := tr.Turn(id); turn != nil {
+			found, t = true, *turn
+		}
+	})
+	if found {
+		return conversation, t, nil
+	}
+	// Older than what the feed holds.
+	r, err := g.journal.Read(ctx, conversation, 0, 0)
+	if err != nil {
+		return "", t, journalError("look up turn", err)
+	}
+	var whole transcript.Transcript
+	for i := range r.Events {
+		if err := whole.Apply(&r.Events[i]); err != nil {
+			return "", t, fmt.Errorf("gateway: fold: %w", err)
+		}
+	}
+	if turn := whole.Turn(id); turn != nil {
+		return conversation, *turn, nil
+	}
+	return "", t, ErrNotFound // truncated
+}
+
+func deletingKey(conversation string) string { return "deleting/" + conversation }

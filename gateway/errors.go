@@ -1,0 +1,48 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotFound says that there is no such thing, or none that the principal may know of.
+	ErrNotFound = errors.New("not found")
+	// ErrForbidden says that the principal may see the thing but not do this to it.
+	ErrForbidden = errors.New("forbidden")
+	// ErrExists says that the id is taken.
+	ErrExists = errors.New("already exists")
+	// ErrUnavailable says that the gateway can't do it now and may soon: it drains, or commits fail.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrTurnOver says that the turn has ended.
+	ErrTurnOver = errors.New("turn is over")
+	// ErrClosed says that the gateway has stopped.
+	ErrClosed = errors.New("gateway closed")
+)
+
+// Rejection is a command's refusal, with a reason for programs and a text for people.
+type Rejection struct {
+	Reason  string
+	Message string
+}
+
+func (r *Rejection) Error() string { return r.Message }
+
+// The reasons of rejections.
+const (
+	ReasonInvalid      = "invalid"         // the command itself is malformed
+	ReasonConflict     = "conflict"        // the key was used with another body, or an id is taken
+	ReasonUnknownAgent = "unknown_agent"   // no agent has that name
+	ReasonUnknown      = "unknown"         // no such message, turn or request
+	ReasonUnfinished   = "unfinished"      // a turn is unfinished
+	ReasonFull         = "queue_full"      // too many turns wait
+	ReasonAnswered     = "already_ended"   // the request was answered, or the turn ended
+	ReasonDraining     = "draining"        // the gateway is stopping; try again
+	ReasonDeleted      = "deleted"         // the conversation is gone
+	ReasonTooLarge     = "too_large"       // beyond a limit
+	ReasonDialect      = "unknown_dialect" // no such dialect
+)
+
+func reject(reason, format string, args ...any) *Rejection {
+	return &Rejection{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}

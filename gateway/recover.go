@@ -1,0 +1,212 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// adopt takes up the turns that a conversation's last owner left open. It is called once, when an owner was opened.
+func (o *owner) adopt() {
+	if len(o.summary.Open) == 0 {
+		return
+	}
+	o.post(func(t *tx) error { return o.adoptIn(t) })
+}
+
+// adoptIn decides what becomes of each open turn: a queued one goes on waiting, the running one is resumed where its
+// agent can, and otherwise ends as interrupted.
+func (o *owner) adoptIn(t *tx) error {
+	var running []transcript.Turn
+	o.feed.View(func(tr *transcript.Transcript) {
+		for _, id := range o.summary.Open {
+			if turn := tr.Turn(id); turn != nil && turn.State != transcript.Queued {
+				running = append(running, *turn)
+			}
+		}
+	})
+	for _, turn := range running {
+		if turn.Parent != "" {
+			continue // it lives and ends with its parent
+		}
+		resumed, err := o.resume(t, turn)
+		if err != nil {
+			return err
+		}
+		if resumed {
+			o.g.cfg.Metrics.Recovered.WithLabelValues("resumed").Inc()
+			continue
+		}
+		for _, child := range running {
+			if child.Parent == turn.ID {
+				o.interrupt(t, child.ID)
+			}
+		}
+		o.interrupt(t, turn.ID)
+		o.g.cfg.Metrics.Recovered.WithLabelValues("interrupted").Inc()
+	}
+	if o.current == nil {
+		t.then(func() { o.post(func(t *tx) error { return o.next(t, nil) }) })
+	}
+	return nil
+}
+
+func (o *owner) interrupt(t *tx, turn string) {
+	t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: &event.Body{
+		Outcome: event.Interrupted, Reason: codeRestart,
+		Error: &event.Error{Code: codeRestart, Message: "the gateway was restarted while the agent answered", Retryable: true},
+	}})
+	o.closeTurn(t, turn)
+	t.set(stateKey(turn), nil, 0)
+	t.set(keysKey(turn), nil, 0)
+	t.then(func() { o.g.cfg.Metrics.Turns.WithLabelValues(string(event.Interrupted)).Inc() })
+}
+
+// resume makes the run of a turn whose agent can go on with it, with its decoder where the log left it.
+func (o *owner) resume(t *tx, turn transcript.Turn) (bool, error) {
+	a, ok := o.g.agent(turn.Agent)
+	if !ok {
+		return false, nil
+	}
+	up, ok := a.Agent.(agent.Resumer)
+	if !ok {
+		return false, nil
+	}
+	state, err := o.g.journal.Get(o.g.life, stateKey(turn.ID))
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return false, fmt.Errorf("state of turn %s: %w", turn.ID, err)
+	}
+	keys, err := o.g.journal.Get(o.g.life, keysKey(turn.ID))
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return false, fmt.Errorf("keys of turn %s: %w", turn.ID, err)
+	}
+	r := o.newRun(turn.ID, turn.Agent, a, agent.Input{
+		Conversation: o.id, Turn: turn.ID, Key: turn.ID, Principal: o.principal(turn.ID), Metadata: o.summary.Metadata,
+	})
+	var rerr error
+	o.feed.View(func(tr *transcript.Transcript) {
+		if keys != nil {
+			rerr = r.mapper.Restore(keys, tr)
+		}
+		for _, child := range tr.Turns {
+			if child.Parent == turn.ID && child.Unfinished() {
+				r.children[child.ID] = true
+			}
+		}
+	})
+	if rerr != nil {
+		o.g.log.Error("turn can't be resumed", "turn", turn.ID, "err", rerr)
+		return false, nil
+	}
+	r.keys = r.mapper.Keys()
+	for _, req := range turn.Requests {
+		r.requests[req.ID] = true
+		left := o.g.cfg.WaitLimit - time.Duration(now()-req.At)*time.Millisecond
+		t.then(func() { r.limit(req.ID, max(left, 0)) })
+	}
+	o.setCurrent(r)
+	t.then(func() {
+		o.fill(&r.input, turn.Answers)
+		r.launch(func(ctx context.Context) error { return up.Resume(ctx, r.input, json.RawMessage(state), r.out) })
+	})
+	return true, nil
+}
+
+// drain waits until the conversation's running turn has ended, or the context is done.
+func (o *owner) drain(ctx context.Context) {
+	o.mu.Lock()
+	o.left = true // what is queued stays queued for the next start
+	r := o.current
+	o.mu.Unlock()
+	if r == nil {
+		return
+	}
+	select {
+	case <-r.returned:
+	case <-ctx.Done():
+	}
+}
+
+// leave takes the running turn away at the end of the drain time: a resumable one is left open for the next start,
+// any other ends as interrupted.
+func (o *owner) leave() {
+	o.mu.Lock()
+	r := o.current
+	o.mu.Unlock()
+	if r == nil || r.over.Load() {
+		return
+	}
+	if _, ok := r.agent.Agent.(agent.Resumer); ok {
+		r.detach()
+		return
+	}
+	o.post(func(t *tx) error {
+		r.endIn(t, &event.Body{Outcome: event.Interrupted, Reason: codeRestart, Error: &event.Error{
+			Code: codeRestart, Message: "the gateway was stopped while the agent answered", Retryable: true,
+		}})
+		return nil
+	})
+}
+
+// reopener opens given up conversations again, until their turns have their ends.
+type reopener struct {
+	g    *Gateway
+	mu   sync.Mutex
+	todo map[string]bool
+}
+
+func newReopener(g *Gateway) *reopener {
+	return &reopener{g: g, todo: map[string]bool{}}
+}
+
+func (p *reopener) add(conversation string) {
+	p.mu.Lock()
+	p.todo[conversation] = true
+	p.mu.Unlock()
+}
+
+// retryEvery is how often given up conversations are tried; a failing disk is not worth asking more often.
+const retryEvery = time.Second
+
+func (p *reopener) run() {
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-p.g.life.Done():
+			return
+		}
+		p.mu.Lock()
+		ids := make([]string, 0, len(p.todo))
+		for id := range p.todo {
+			ids = append(ids, id)
+		}
+		clear(p.todo)
+		p.mu.Unlock()
+		if len(ids) > 0 && p.g.journal.Healthy() != nil {
+			for _, id := range ids {
+				p.add(id)
+			}
+			continue
+		}
+		for _, id := range ids {
+			o, err := p.g.owner(p.g.life, id)
+			switch {
+			case err == nil:
+				o.release()
+			case errors.Is(err, ErrNotFound), errors.Is(err, ErrClosed):
+			default:
+				p.add(id)
+			}
+		}
+	}
+}

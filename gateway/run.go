@@ -1,0 +1,459 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// run is a turn that runs or waits in this process.
+type run struct {
+	o      *owner
+	id     string
+	name   string
+	agent  Agent
+	input  agent.Input
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	out    *agent.Emitter
+
+	returned chan struct{} // closed when Run returned
+	over     atomic.Bool   // the end is committed or about to be
+	last     atomic.Int64  // last sign of life, epoch milliseconds
+
+	mu      sync.Mutex
+	answers map[string]chan event.Answer // open requests that the agent waits on
+	timers  map[string]*time.Timer       // limits of open requests
+	silence *time.Timer
+
+	// The writer's own.
+	mapper   *dialect.Mapper
+	keys     int             // how many keys of the mapper are stored
+	children map[string]bool // open turns inside this one
+	requests map[string]bool // open requests
+}
+
+// Why a turn's context ended, as agents may see it by context.Cause.
+var (
+	errStopped  = fmt.Errorf("%w: stopped", ErrTurnOver)
+	errDetached = errors.New("gateway: detached for a restart")
+	errLost     = errors.New("gateway: conversation given up")
+)
+
+// The codes of the errors that the gateway itself ends turns with.
+const (
+	codeSilence    = "silence"       // the agent said nothing for too long
+	codeLease      = "lease_expired" // the producer of a pushed turn stayed away
+	codeWait       = "wait_expired"  // nobody answered
+	codeStream     = "invalid_stream"
+	codeCutShort   = "cut_short"   // the agent's stream ended without its end
+	codeAgent      = "agent_error" // the agent returned an error of no other kind
+	codeNotStarted = "not_started" // nothing reached the agent; the same send may run again
+	codeRestart    = "gateway_restart"
+)
+
+func (o *owner) newRun(id, name string, a Agent, in agent.Input) *run {
+	r := &run{
+		o: o, id: id, name: name, agent: a, input: in,
+		returned: make(chan struct{}),
+		answers:  map[string]chan event.Answer{}, timers: map[string]*time.Timer{},
+		children: map[string]bool{}, requests: map[string]bool{},
+	}
+	r.ctx, r.cancel = context.WithCancelCause(o.g.life)
+	r.out = agent.NewEmitter(r.ctx, (*sink)(r))
+	r.mapper = dialect.NewMapper(id, newID)
+	return r
+}
+
+// launch starts the agent's goroutine. It is called once the turn's start is committed.
+func (r *run) launch(call func(context.Context) error) {
+	r.o.hold()
+	r.touch()
+	r.o.g.cfg.Metrics.Running.Inc()
+	r.watch()
+	r.o.g.tasks.Go(func() {
+		defer r.o.release()
+		defer r.o.g.cfg.Metrics.Running.Dec()
+		err := r.call(call)
+		r.mu.Lock()
+		if r.silence != nil {
+			r.silence.Stop()
+		}
+		for _, t := range r.timers {
+			t.Stop()
+		}
+		r.mu.Unlock()
+		r.finish(err)
+		close(r.returned)
+		r.o.post(func(t *tx) error { return r.o.next(t, r) })
+	})
+}
+
+// call runs the agent; a panic of its code fails the turn, not the gateway.
+func (r *run) call(call func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.o.g.log.Error("agent panicked", "agent", r.name, "turn", r.id, "panic", p, "stack", string(debug.Stack()))
+			err = errors.New("the agent failed unexpectedly")
+		}
+	}()
+	return call(r.ctx)
+}
+
+// finish writes the turn's end after Run has returned, if nothing else ended it.
+func (r *run) finish(err error) {
+	cause := context.Cause(r.ctx)
+	if errors.Is(cause, errDetached) || errors.Is(cause, errLost) || r.over.Load() {
+		return
+	}
+	body := outcome(err)
+	// The job is the last of this turn's, since the goroutine that emitted is this one.
+	if serr := r.o.submit(context.WithoutCancel(r.ctx), true, func(t *tx) error { r.endIn(t, body); return nil }); serr != nil {
+		r.o.g.log.Error("end of turn not written; recovery will", "turn", r.id, "err", serr)
+	}
+}
+
+// outcome turns what Run returned into a turn's end.
+func outcome(err error) *event.Body {
+	var shown *agent.Error
+	var bad *dialect.Error
+	switch {
+	case err == nil:
+		return &event.Body{Outcome: event.Completed}
+	case errors.As(err, &shown):
+		e := event.Error(*shown)
+		return &event.Body{Outcome: event.Failed, Error: &e}
+	case errors.Is(err, dialect.ErrCutShort):
+		return &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeCutShort, Message: "the agent's stream was cut short", Retryable: true}}
+	case errors.As(err, &bad), errors.Is(err, event.ErrInvalid):
+		return &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeStream, Message: err.Error()}}
+	}
+	return &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeAgent, Message: err.Error()}}
+}
+
+// endIn writes the turn's end: what was held back, the ends of the turns inside it, its own. A second call does nothing.
+func (r *run) endIn(t *tx, body *event.Body) {
+	if r.over.Swap(true) {
+		return
+	}
+	r.cancel(errStopped) // an Emit that waits for room lets go of the emitter
+	if held, err := r.mapper.Map(r.out.Close(), now()); err == nil {
+		r.addIn(t, held)
+	} else {
+		r.o.g.log.Warn("held back operations do not apply", "turn", r.id, "err", err)
+	}
+	if !r.o.openTurn(t, r.id) {
+		return // its own stream ended it with what was held back
+	}
+	for child := range r.children {
+		t.add(event.Event{Type: event.TurnEnd, Turn: child, Body: &event.Body{Outcome: body.Outcome, Reason: "parent ended"}})
+		r.o.closeTurn(t, child)
+	}
+	t.add(event.Event{Type: event.TurnEnd, Turn: r.id, Body: body})
+	r.closed(t, body.Outcome)
+}
+
+// closed does what follows from the end of the turn.
+func (r *run) closed(t *tx, outcome event.Outcome) {
+	r.over.Store(true)
+	r.o.closeTurn(t, r.id)
+	t.set(stateKey(r.id), nil, 0)
+	t.set(keysKey(r.id), nil, 0)
+	t.then(func() {
+		r.o.g.cfg.Metrics.Turns.WithLabelValues(string(outcome)).Inc()
+		r.cancel(errStopped)
+		time.AfterFunc(returnLimit, func() { r.o.post(func(t *tx) error { return r.o.next(t, r) }) })
+	})
+}
+
+// openTurn reports whether the turn is open as this tx will leave it.
+func (o *owner) openTurn(t *tx, id string) bool {
+	for _, open := range t.current().Open {
+		if open == id {
+			return true
+		}
+	}
+	return false
+}
+
+// current is the summary as this tx will leave it.
+func (t *tx) current() *journal.Summary {
+	if t.summary != nil {
+		return t.summary
+	}
+	return &t.o.summary
+}
+
+func (o *owner) closeTurn(t *tx, id string) {
+	s := t.edit()
+	for i, open := range s.Open {
+		if open == id {
+			s.Open = append(s.Open[:i], s.Open[i+1:]...)
+			break
+		}
+	}
+	s.Updated = now()
+	t.terminal = true
+	if len(s.Open) == 0 {
+		t.then(func() { o.g.settle.add(o.id, o.head) })
+	}
+}
+
+// addIn adds mapped events and follows what they say of turns and requests.
+func (r *run) addIn(t *tx, events []event.Event) {
+	for i := range events {
+		e := events[i]
+		t.add(e)
+		switch e.Type {
+		case event.TurnStart:
+			if e.Turn != r.id {
+				r.children[e.Turn] = true
+				s := t.edit()
+				s.Open = append(s.Open, e.Turn)
+				t.set(turnKey(e.Turn), []byte(r.o.id), 0)
+			}
+		case event.TurnWait:
+			req := *e.Get().Request
+			r.requests[req.ID] = true
+			t.then(func() { r.limit(req.ID, r.o.g.cfg.WaitLimit) })
+		case event.TurnResume:
+			r.resumedIn(t, *e.Get().Answer)
+		case event.TurnEnd:
+			if e.Turn == r.id {
+				r.closed(t, e.Get().Outcome)
+			} else {
+				delete(r.children, e.Turn)
+				r.o.closeTurn(t, e.Turn)
+			}
+		}
+	}
+}
+
+func (r *run) resumedIn(t *tx, a event.Answer) {
+	delete(r.requests, a.ID)
+	if v, err := json.Marshal(a); err == nil {
+		// A resumed agent asks again and finds the answer; it outlives the longest wait.
+		t.set(answerKey(r.id, a.ID), v, now()+2*r.o.g.cfg.WaitLimit.Milliseconds())
+	}
+	t.then(func() {
+		r.touch()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if timer := r.timers[a.ID]; timer != nil {
+			timer.Stop()
+			delete(r.timers, a.ID)
+		}
+		if ch := r.answers[a.ID]; ch != nil {
+			ch <- a
+			delete(r.answers, a.ID)
+		}
+	})
+}
+
+// limit ends the turn when a request stays open for too long.
+func (r *run) limit(request string, d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.timers[request] = time.AfterFunc(d, func() {
+		r.o.post(func(t *tx) error {
+			if r.requests[request] {
+				r.endIn(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeWait, Message: "nobody answered in time"}})
+			}
+			return nil
+		})
+	})
+}
+
+func (r *run) touch() { r.last.Store(now()) }
+
+// watch ends the turn when its agent is silent for too long. The clock stands still while a tool runs or a person is asked.
+func (r *run) watch() {
+	limit := r.agent.Silence
+	if limit == 0 {
+		limit = DefaultSilence
+	}
+	if limit < 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.silence = time.AfterFunc(limit, func() { r.silent(limit) })
+}
+
+func (r *run) silent(limit time.Duration) {
+	if r.over.Load() {
+		return
+	}
+	left := limit - time.Duration(now()-r.last.Load())*time.Millisecond
+	if r.busy() {
+		r.touch()
+		left = limit
+	}
+	if left > 0 {
+		r.mu.Lock()
+		r.silence.Reset(left)
+		r.mu.Unlock()
+		return
+	}
+	r.o.post(func(t *tx) error {
+		r.endIn(t, &event.Body{Outcome: event.Failed, Error: &event.Error{
+			Code: codeSilence, Message: fmt.Sprintf("the agent said nothing for %v", limit), Retryable: true,
+		}})
+		return nil
+	})
+}
+
+// busy reports whether a tool of the turn runs, or a request is open.
+func (r *run) busy() (busy bool) {
+	r.o.feed.View(func(t *transcript.Transcript) {
+		if turn := t.Turn(r.id); turn != nil && len(turn.Requests) > 0 {
+			busy = true
+		}
+		for _, m := range t.Messages {
+			if m.Turn != r.id || m.Ended {
+				continue
+			}
+			for _, p := range m.Parts {
+				busy = busy || (p.Kind == event.KindTool && !p.Ended && p.State == event.PartRunning)
+			}
+		}
+	})
+	return busy
+}
+
+// lose takes the run away from an owner that gave up; recovery decides what becomes of the turn.
+func (r *run) lose(err error) {
+	r.over.Store(true)
+	r.cancel(fmt.Errorf("%w: %w", errLost, err))
+	r.out.Close()
+}
+
+// detach takes the run away for a restart: what was emitted is committed, nothing more is taken.
+func (r *run) detach() {
+	r.cancel(errDetached)
+}
+
+// sink is a run as its emitter sees it.
+type sink run
+
+func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessage) error {
+	r := (*run)(s)
+	r.touch()
+	bytes := 64
+	for i := range ops {
+		bytes += len(ops[i].Text)
+	}
+	at := now()
+	// The slices are the caller's; the job runs later.
+	ops = append([]event.Event(nil), ops...)
+	if state != nil {
+		state = append(json.RawMessage(nil), state...)
+	}
+	err := r.o.feedIn(ctx, bytes, func(t *tx) error { return r.emitIn(t, ops, state, at) })
+	if r.over.Load() {
+		return agent.ErrTurnOver
+	}
+	return err
+}
+
+func (r *run) emitIn(t *tx, ops []event.Event, state json.RawMessage, at int64) error {
+	if r.over.Load() || r.ctx.Err() != nil && errors.Is(context.Cause(r.ctx), errDetached) {
+		r.o.g.cfg.Metrics.Late.Add(float64(len(ops)))
+		return agent.ErrTurnOver
+	}
+	events, err := r.mapper.Map(ops, at)
+	if err != nil {
+		r.o.g.log.Warn("operation does not apply", "turn", r.id, "agent", r.name, "err", err)
+		// Ends the turn from a job of its own: this one may share its commit with others.
+		r.o.post(func(t *tx) error {
+			r.endIn(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeStream, Message: err.Error()}})
+			return nil
+		})
+		return err
+	}
+	r.addIn(t, events)
+	if state != nil && r.over.Load() {
+		// Where the stream stood at its end: a producer that missed the last acknowledgement may still ask.
+		t.set(stateKey(r.id), state, now()+r.o.g.cfg.KeyLife.Milliseconds())
+	} else if state != nil {
+		t.set(stateKey(r.id), state, 0)
+		if n := r.mapper.Keys(); n != r.keys {
+			r.keys = n
+			keys, err := r.mapper.State()
+			if err != nil {
+				return fmt.Errorf("state of keys: %w", err)
+			}
+			t.set(keysKey(r.id), keys, 0)
+		}
+	}
+	return nil
+}
+
+func (s *sink) Flush(ctx context.Context) error {
+	return (*run)(s).o.submit(ctx, false, func(*tx) error { return nil })
+}
+
+func (s *sink) Alive() { (*run)(s).touch() }
+
+// Wait asks a person. A request that is known already, since the agent was resumed, is not asked again.
+func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error) {
+	r := (*run)(s)
+	if req.ID == "" {
+		req.ID = newID()
+	}
+	if v, err := r.o.g.journal.Get(ctx, answerKey(r.id, req.ID)); err == nil {
+		var a event.Answer
+		if err := json.Unmarshal(v, &a); err != nil {
+			return a, fmt.Errorf("stored answer: %w", err)
+		}
+		return a, nil
+	} else if !errors.Is(err, journal.ErrNotFound) {
+		return event.Answer{}, fmt.Errorf("look for answer: %w", err)
+	}
+	ch := make(chan event.Answer, 1)
+	r.mu.Lock()
+	r.answers[req.ID] = ch
+	r.mu.Unlock()
+	err := r.o.submit(ctx, false, func(t *tx) error {
+		if r.over.Load() {
+			return agent.ErrTurnOver
+		}
+		if r.requests[req.ID] {
+			return nil
+		}
+		e := event.Event{Type: event.TurnWait, Turn: r.id, Body: &event.Body{Request: &req}}
+		if err := e.Validate(); err != nil {
+			return err
+		}
+		r.addIn(t, []event.Event{e})
+		return nil
+	})
+	if err != nil {
+		return event.Answer{}, err
+	}
+	select {
+	case a := <-ch:
+		return a, nil
+	case <-ctx.Done():
+		return event.Answer{}, context.Cause(ctx)
+	case <-r.ctx.Done():
+		return event.Answer{}, context.Cause(r.ctx)
+	}
+}
+
+// The keys under which a conversation's things are stored.
+func turnKey(turn string) string            { return "turn/" + turn }
+func stateKey(turn string) string           { return "turn/" + turn + "/state" }
+func keysKey(turn string) string            { return "turn/" + turn + "/keys" }
+func answerKey(turn, request string) string { return "turn/" + turn + "/answer/" + request }

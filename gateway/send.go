@@ -1,0 +1,342 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// steerLimit bounds how long an agent may take to say whether it takes a message into its running turn.
+const steerLimit = 10 * time.Second
+
+// message checks a command's message and makes its event.
+func (o *owner) message(c Command, role event.Role) (event.Event, error) {
+	m := c.Message
+	if m == nil || (m.Text == "" && len(m.Parts) == 0) {
+		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is needed", c.Type)
+	}
+	parts := m.Parts
+	if m.Text != "" {
+		parts = append([]event.Part{{Kind: event.KindText, Text: m.Text}}, parts...)
+	}
+	size := 0
+	for _, p := range parts {
+		size += len(p.Text) + len(p.Data)
+	}
+	if size > o.g.cfg.MaxMessage {
+		return event.Event{}, reject(ReasonTooLarge, "message of %d bytes, at most %d", size, o.g.cfg.MaxMessage)
+	}
+	id := m.ID
+	if id == "" {
+		id = newID()
+	}
+	if m.Role != "" {
+		role = m.Role
+	}
+	e := event.Event{Type: event.MessageAdd, Message: id, Body: &event.Body{Role: role, Author: m.Author, Source: m.Source, Parts: parts}}
+	if err := e.Validate(); err != nil {
+		return e, reject(ReasonInvalid, "%v", err)
+	}
+	if err := event.CheckID("source", m.Source); err != nil {
+		return e, reject(ReasonInvalid, "%v", err)
+	}
+	return e, nil
+}
+
+// free reports whether a message id is unused, as far as memory reaches; ids of older messages are UUIDs that do not recur.
+func (o *owner) free(id string) (free bool) {
+	o.feed.View(func(t *transcript.Transcript) { free = t.Message(id) == nil })
+	return free
+}
+
+// send adds a user's message and sees that a turn answers it: the running one, if it can be steered, else a new one,
+// at once or in the queue.
+func (o *owner) send(ctx context.Context, p Principal, c Command) (Ack, error) {
+	m, err := o.message(c, event.User)
+	if err != nil {
+		return Ack{}, err
+	}
+	name, a, err := o.choose(c.Agent)
+	if err != nil {
+		return Ack{}, err
+	}
+	if r := o.steerable(name); r != nil {
+		ack, err := o.steer(ctx, r, m, c)
+		if !errors.Is(err, agent.ErrNotSteered) {
+			return ack, err
+		}
+	}
+	return o.keyedSend(ctx, c, func(t *tx, again *Ack) (Ack, error) {
+		turn := newID()
+		ack := Ack{Message: m.Message, Turn: turn}
+		if again == nil {
+			if !o.free(m.Message) {
+				return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
+			}
+			if len(o.summary.Open) > o.g.cfg.MaxQueued {
+				return Ack{}, reject(ReasonFull, "%d turns wait already", len(o.summary.Open)-1)
+			}
+			t.add(m)
+		} else {
+			ack.Message = again.Message
+		}
+		ack.State, ack.Seq = o.begin(t, turn, name, a, ack.Message, p, nil)
+		return ack, nil
+	})
+}
+
+// keyedSend is keyed, but a turn that ended before anything reached its agent runs again under the same key.
+func (o *owner) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ack, error)) (Ack, error) {
+	var ack Ack
+	err := o.submit(ctx, true, func(t *tx) error {
+		known, err := o.known(ctx, c)
+		if err != nil {
+			return err
+		}
+		var again *Ack
+		if known != nil {
+			if !o.neverStarted(known.Ack.Turn) {
+				ack = known.Ack
+				ack.Repeated = true
+				return nil
+			}
+			again = &known.Ack
+		}
+		if ack, err = do(t, again); err != nil {
+			return err
+		}
+		return o.remember(t, c, ack)
+	})
+	return ack, commandError(err)
+}
+
+func (o *owner) neverStarted(turn string) (yes bool) {
+	o.feed.View(func(t *transcript.Transcript) {
+		tr := t.Turn(turn)
+		yes = tr != nil && tr.State == transcript.Ended && tr.Error != nil && tr.Error.Code == codeNotStarted
+	})
+	return yes
+}
+
+// choose returns the agent of a command: the one it names, else the conversation's, else the default.
+func (o *owner) choose(name string) (string, Agent, error) {
+	if name == "" {
+		name = o.info().Agent
+	}
+	if name == "" {
+		name = o.g.cfg.DefaultAgent
+	}
+	a, ok := o.g.agent(name)
+	if !ok {
+		if name == "" {
+			return "", a, reject(ReasonUnknownAgent, "no agent is configured")
+		}
+		return "", a, reject(ReasonUnknownAgent, "no agent is named %q", name)
+	}
+	return name, a, nil
+}
+
+func (g *Gateway) agent(name string) (Agent, bool) {
+	if name == PushAgent {
+		return Agent{Agent: pushAgent{g}, Silence: -1, Kind: PushAgent}, true
+	}
+	a, ok := g.cfg.Agents[name]
+	return a, ok
+}
+
+// begin starts a turn, or queues it while another one is unfinished. It returns the message's state and the seq.
+// more is written as the turn's first state, for an agent that can be resumed.
+func (o *owner) begin(t *tx, turn, name string, a Agent, answers string, p Principal, state json.RawMessage) (string, int64) {
+	s := t.edit()
+	busy := len(s.Open) > 0 || o.current != nil
+	s.Open = append(s.Open, turn)
+	s.Updated = now()
+	t.set(turnKey(turn), []byte(o.id), 0)
+	if who, err := json.Marshal(agent.Principal{Tenant: p.Tenant, Subject: p.Subject}); err == nil {
+		t.set(principalKey(turn), who, 0)
+	}
+	if state != nil {
+		t.set(stateKey(turn), state, 0)
+	}
+	body := &event.Body{Agent: name, Answers: answers}
+	what := event.Event{Type: event.TurnStart, Turn: turn, Body: body}
+	became := event.MessageStarted
+	if busy {
+		what.Type, became = event.TurnQueue, event.MessageQueued
+	}
+	seq := t.add(what)
+	if answers != "" {
+		seq = t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{State: became}})
+	}
+	if !busy {
+		o.start(t, turn, name, a, answers, agent.Principal{Tenant: p.Tenant, Subject: p.Subject})
+	}
+	return became, seq
+}
+
+// start makes the run of a turn whose turn.start is in this tx, and launches it once that is committed.
+func (o *owner) start(t *tx, turn, name string, a Agent, answers string, p agent.Principal) {
+	r := o.newRun(turn, name, a, agent.Input{Conversation: o.id, Turn: turn, Key: turn, Principal: p, Metadata: o.summary.Metadata})
+	o.setCurrent(r)
+	t.then(func() {
+		o.fill(&r.input, answers)
+		r.launch(func(ctx context.Context) error { return a.Run(ctx, r.input, r.out) })
+	})
+}
+
+func (o *owner) setCurrent(r *run) {
+	o.mu.Lock()
+	o.current = r
+	o.mu.Unlock()
+}
+
+// fill gives an input its message and history from the committed transcript.
+func (o *owner) fill(in *agent.Input, answers string) {
+	o.feed.View(func(t *transcript.Transcript) {
+		for _, m := range t.Messages {
+			am := agent.Message{ID: m.ID, Role: m.Role, Text: m.Visible(), Parts: parts(m)}
+			if m.ID == answers {
+				in.Message = am
+				break // what was queued behind it is not its history
+			}
+			if am.Text != "" || len(am.Parts) > 0 {
+				in.History = append(in.History, am)
+			}
+		}
+	})
+	if over := len(in.History) - o.g.cfg.HistoryMessages; over > 0 {
+		in.History = in.History[over:]
+	}
+}
+
+// parts are what a message holds beside its visible text.
+func parts(m *transcript.Message) []event.Part {
+	var out []event.Part
+	for _, p := range m.Parts {
+		if p.Kind == event.KindMedia || p.Kind == event.KindData {
+			out = append(out, event.Part{ID: p.ID, Kind: p.Kind, Media: p.Media, Data: p.Data})
+		}
+	}
+	return out
+}
+
+// next starts the turn that waits longest, if the one before it is out of the way. It runs in the writer.
+func (o *owner) next(t *tx, before *run) error {
+	if before != nil && o.current != before {
+		return nil
+	}
+	if before != nil && o.openTurn(t, before.id) {
+		return nil // detached, or its end is still to be written
+	}
+	o.setCurrent(nil)
+	if o.left {
+		return nil
+	}
+	for len(t.current().Open) > 0 {
+		turn := t.current().Open[0]
+		name, answers := "", ""
+		o.feed.View(func(tr *transcript.Transcript) {
+			if q := tr.Turn(turn); q != nil {
+				name, answers = q.Agent, q.Answers
+			}
+		})
+		a, ok := o.g.agent(name)
+		if !ok {
+			t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: &event.Body{
+				Outcome: event.Failed, Error: &event.Error{Code: codeNotStarted, Message: "no agent is named " + name, Retryable: true},
+			}})
+			o.closeTurn(t, turn)
+			continue
+		}
+		t.add(event.Event{Type: event.TurnStart, Turn: turn, Body: &event.Body{Agent: name, Answers: answers}})
+		if answers != "" {
+			t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{State: event.MessageStarted}})
+		}
+		o.start(t, turn, name, a, answers, o.principal(turn))
+		return nil
+	}
+	return nil
+}
+
+// principal is on whose behalf a turn was queued.
+func (o *owner) principal(turn string) (p agent.Principal) {
+	v, err := o.g.journal.Get(o.g.life, principalKey(turn))
+	if err == nil {
+		err = json.Unmarshal(v, &p)
+	}
+	if err != nil {
+		o.g.log.Warn("turn has no principal; its conversation's owner stands in", "turn", turn, "err", err)
+		return agent.Principal{Tenant: o.summary.Tenant, Subject: o.summary.Owner}
+	}
+	return p
+}
+
+func principalKey(turn string) string { return "turn/" + turn + "/principal" }
+
+// steerable returns the running turn, if it is the named agent's and that can be steered.
+func (o *owner) steerable(name string) *run {
+	o.mu.Lock()
+	r := o.current
+	o.mu.Unlock()
+	if r == nil || r.over.Load() || r.name != name {
+		return nil
+	}
+	if _, ok := r.agent.Agent.(agent.Steerer); !ok {
+		return nil
+	}
+	return r
+}
+
+// steer hands a message to the running turn. The message is committed first, so that it is not lost whatever the agent says.
+func (o *owner) steer(ctx context.Context, r *run, m event.Event, c Command) (Ack, error) {
+	known, err := o.known(ctx, c)
+	if err != nil {
+		return Ack{}, commandError(err)
+	}
+	if known != nil {
+		return Ack{}, agent.ErrNotSteered // the ordinary path answers repeats
+	}
+	sctx, cancel := context.WithTimeout(ctx, steerLimit)
+	defer cancel()
+	b := m.Get()
+	text := ""
+	if len(b.Parts) > 0 && b.Parts[0].Kind == event.KindText {
+		text = b.Parts[0].Text
+	}
+	ack := Ack{Message: m.Message, Turn: r.id, State: event.MessageSteered}
+	err = o.submit(ctx, true, func(t *tx) error {
+		if r.over.Load() {
+			return agent.ErrNotSteered
+		}
+		if !o.free(m.Message) {
+			return reject(ReasonConflict, "message id %q is taken", m.Message)
+		}
+		t.add(m)
+		ack.Seq = t.add(event.Event{Type: event.MessageUpdate, Turn: r.id, Message: m.Message, Body: &event.Body{State: event.MessageSteered}})
+		t.edit().Updated = now()
+		return o.remember(t, c, ack)
+	})
+	if err != nil {
+		if errors.Is(err, agent.ErrNotSteered) {
+			return Ack{}, err
+		}
+		return Ack{}, commandError(err)
+	}
+	err = r.agent.Agent.(agent.Steerer).Steer(sctx, r.input, agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
+	if err == nil {
+		return ack, nil
+	}
+	o.g.log.Info("turn not steered; the message is queued", "turn", r.id, "err", err)
+	// The message is in the log: only its turn is still to be made.
+	err = o.submit(context.WithoutCancel(ctx), true, func(t *tx) error {
+		ack.Turn = newID()
+		ack.State, ack.Seq = o.begin(t, ack.Turn, r.name, r.agent, m.Message, Principal{Tenant: r.input.Principal.Tenant, Subject: r.input.Principal.Subject}, nil)
+		return o.remember(t, c, ack)
+	})
+	return ack, commandError(err)
+}
