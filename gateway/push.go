@@ -43,11 +43,14 @@ type push struct {
 	done    chan error
 }
 
-// Producer is one connection that brings a pushed turn's stream in. Its methods are called from one goroutine.
+// Producer is one connection that brings a pushed turn's stream in. Its methods are called from one goroutine, which
+// calls Close in the end.
 type Producer struct {
 	Turn         string
 	Conversation string
 	p            *push
+	o            *owner // held until Close
+	closed       sync.Once
 	generation   int
 	acks         chan PushAck
 }
@@ -164,6 +167,10 @@ func (g *Gateway) attach(ctx context.Context, conversation, turn string) (*Produ
 	if err != nil {
 		return nil, fmt.Errorf("pushed turn %s: %w", turn, err)
 	}
+	o, err := g.owner(ctx, conversation)
+	if err != nil {
+		return nil, err
+	}
 	p := g.push(turn, d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,10 +182,11 @@ func (g *Gateway) attach(ctx context.Context, conversation, turn string) (*Produ
 	if p.stream != nil {
 		// The connection before may have left half a frame behind.
 		if p.stream, err = restored(p.d, p.state); err != nil {
+			o.release()
 			return nil, err
 		}
 	}
-	return &Producer{Turn: turn, Conversation: conversation, p: p, generation: p.owner, acks: make(chan PushAck, 1)}, nil
+	return &Producer{Turn: turn, Conversation: conversation, p: p, o: o, generation: p.owner, acks: make(chan PushAck, 1)}, nil
 }
 
 func (g *Gateway) pushState(ctx context.Context, turn string) (st pushState, err error) {
@@ -382,7 +390,7 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 	if err != nil {
 		return pr.failed(err)
 	}
-	return pr.ack(ctx, r, offset)
+	return pr.ack(ctx, offset)
 }
 
 // saved returns the operations with the state after them. p.mu is held.
@@ -416,9 +424,9 @@ func (p *push) finish(err error) {
 }
 
 // ack sends an acknowledgement once what was handed on is committed; a newer one takes the place of one not yet read.
-func (pr *Producer) ack(ctx context.Context, r *run, offset int64) error {
-	return r.o.feedIn(ctx, 0, func(t *tx) error {
-		seq := r.o.head + int64(len(t.events))
+func (pr *Producer) ack(ctx context.Context, offset int64) error {
+	return pr.o.feedIn(ctx, 0, func(t *tx) error {
+		seq := pr.o.head + int64(len(t.events))
 		t.then(func() {
 			select {
 			case <-pr.acks:
@@ -437,6 +445,7 @@ func (pr *Producer) Acks() <-chan PushAck { return pr.acks }
 // was seen the turn has ended; where the dialect takes the end of the body for its end it ends now; and otherwise, since
 // a cut body is not an end, the lease runs.
 func (pr *Producer) Close(whole bool) error {
+	defer pr.closed.Do(pr.o.release)
 	p := pr.p
 	p.mu.Lock()
 	if p.owner != pr.generation {

@@ -349,6 +349,9 @@ type sink run
 
 func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessage) error {
 	r := (*run)(s)
+	if r.over.Load() {
+		return agent.ErrTurnOver
+	}
 	r.touch()
 	bytes := 64
 	for i := range ops {
@@ -361,7 +364,7 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 		state = append(json.RawMessage(nil), state...)
 	}
 	err := r.o.feedIn(ctx, bytes, func(t *tx) error { return r.emitIn(t, ops, state, at) })
-	if r.over.Load() {
+	if err != nil && r.over.Load() {
 		return agent.ErrTurnOver
 	}
 	return err

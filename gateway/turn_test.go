@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,10 +123,10 @@ func TestSilenceStandsStillWhileAToolRuns(t *testing.T) {
 
 func TestStopFencesAndTheNextTurnWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var began []string
+		var began atomic.Int32
 		stuck := make(chan struct{})
 		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-			began = append(began, in.Message.Text)
+			began.Add(1)
 			if in.Message.Text != "one" {
 				return out.Text("done")
 			}
@@ -157,8 +158,8 @@ func TestStopFencesAndTheNextTurnWaits(t *testing.T) {
 			t.Error("a second stop is news")
 		}
 		time.Sleep(9 * time.Second)
-		if len(began) != 1 {
-			t.Errorf("began %q before the stopped Run returned", began)
+		if n := began.Load(); n != 1 {
+			t.Errorf("%d turns began before the stopped Run returned", n)
 		}
 		time.Sleep(2 * time.Second)
 		wantOutcome(t, h.view(c).Turn(third.Turn), event.Completed, "")
