@@ -114,6 +114,9 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	drain, cancel := context.WithTimeout(ctx, g.cfg.Drain)
 	defer cancel()
 	for _, o := range owners {
+		o.hush()
+	}
+	for _, o := range owners {
 		o.drain(drain)
 	}
 	for _, o := range owners {
@@ -216,7 +219,9 @@ func (g *Gateway) open(ctx context.Context, id string) (*owner, error) {
 	if err != nil {
 		return nil, journalError("open conversation", err)
 	}
-	return newOwner(g, s, f), nil
+	o := newOwner(g, s, f)
+	o.left = g.Draining()
+	return o, nil
 }
 
 // forget drops an owner from the gateway's table, if it is still the one there.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leat-dev/leat/event"
@@ -30,6 +31,8 @@ type owner struct {
 	failing error         // why commits fail now
 	current *run          // the turn that runs; changed by the writer alone
 	left    bool          // shutdown has taken the turns away
+
+	settled atomic.Int64
 
 	// The writer's own.
 	summary journal.Summary
@@ -91,7 +94,9 @@ func (t *tx) edit() *journal.Summary {
 func (t *tx) then(fn func()) { t.after = append(t.after, fn) }
 
 func newOwner(g *Gateway, s journal.Summary, f *feed.Feed) *owner {
-	return &owner{g: g, id: s.ID, feed: f, summary: s, head: s.Head, room: make(chan struct{}), rest: make(chan struct{})}
+	o := &owner{g: g, id: s.ID, feed: f, summary: s, head: s.Head, room: make(chan struct{}), rest: make(chan struct{})}
+	o.settled.Store(s.Settled)
+	return o
 }
 
 // release gives the owner back; the last to do so drops it from memory unless it has work.
@@ -111,7 +116,7 @@ func (o *owner) release() {
 	}
 	o.g.mu.Unlock()
 	if last {
-		if o.head > o.summary.Settled && len(o.summary.Open) == 0 {
+		if o.head > o.settled.Load() && len(o.summary.Open) == 0 {
 			o.g.settle.add(o.id, o.head)
 		}
 		o.feed.Release()

@@ -120,10 +120,16 @@ func (o *owner) resume(t *tx, turn transcript.Turn) (bool, error) {
 	return true, nil
 }
 
+// hush starts no further turn: what is queued stays queued for the next start.
+func (o *owner) hush() {
+	o.mu.Lock()
+	o.left = true
+	o.mu.Unlock()
+}
+
 // drain waits until the conversation's running turn has ended, or the context is done.
 func (o *owner) drain(ctx context.Context) {
 	o.mu.Lock()
-	o.left = true // what is queued stays queued for the next start
 	r := o.current
 	o.mu.Unlock()
 	if r == nil {

@@ -233,8 +233,11 @@ func (o *owner) next(t *tx, before *run) error {
 	if before != nil && o.openTurn(t, before.id) {
 		return nil // detached, or its end is still to be written
 	}
-	o.setCurrent(nil)
-	if o.left {
+	o.mu.Lock()
+	o.current = nil
+	left := o.left
+	o.mu.Unlock()
+	if left {
 		return nil
 	}
 	for len(t.current().Open) > 0 {

@@ -81,6 +81,11 @@ func (s *settler) one() bool {
 	switch {
 	case err == nil:
 		s.g.feeds.Compacted(id, upto)
+		s.g.mu.Lock()
+		if o := s.g.owners[id]; o != nil {
+			o.settled.Store(max(upto, o.settled.Load()))
+		}
+		s.g.mu.Unlock()
 	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted), errors.Is(err, context.Canceled):
 	default:
 		// Nothing is lost: the log stays as it was written, and the next turn's end asks again.
