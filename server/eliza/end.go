@@ -1,0 +1,148 @@
+package eliza
+
+import (
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// end is the last frame of a stream, and the outcome of a turn wherever else it is told.
+type end struct {
+	Type                  string       `json:"type"`
+	FullText              string       `json:"fullText"`
+	AgentName             string       `json:"agentName"`
+	MessageID             string       `json:"messageId,omitempty"`
+	UserMessageID         string       `json:"userMessageId,omitempty"`
+	Usage                 *usage       `json:"usage,omitempty"`
+	ActionCallbackHistory []string     `json:"actionCallbackHistory,omitempty"`
+	FailureKind           string       `json:"failureKind,omitempty"`
+	NoResponseReason      string       `json:"noResponseReason,omitempty"`
+	Attachments           []attachment `json:"attachments,omitempty"`
+	// Outcome and Error say how a turn ended that did not complete.
+	Outcome event.Outcome `json:"outcome,omitempty"`
+	Error   *event.Error  `json:"error,omitempty"`
+	Turn    string        `json:"turn,omitempty"`
+}
+
+// usage is a turn's use of its model in Eliza's words.
+type usage struct {
+	PromptTokens     int64  `json:"promptTokens"`
+	CompletionTokens int64  `json:"completionTokens"`
+	TotalTokens      int64  `json:"totalTokens"`
+	Model            string `json:"model,omitempty"`
+}
+
+// failure is the last frame of a stream whose turn failed without a word, in a way that Eliza has no failure kind for.
+type failure struct {
+	Type          string `json:"type"`
+	Message       string `json:"message"`
+	Code          string `json:"code,omitempty"`
+	Retryable     bool   `json:"retryable,omitempty"`
+	UserMessageID string `json:"userMessageId,omitempty"`
+	Turn          string `json:"turn,omitempty"`
+}
+
+// ended returns how the turn ended, in Eliza's words. ok is false while it has not ended, and where it failed without a
+// word and without a failure kind; failed then tells.
+//
+// What was said stands, however the turn ended. A failure without a word becomes a sentence with a failure kind, as
+// Eliza's clients know it, but only where the kind is one of theirs.
+func (a answer) ended() (e end, ok bool) {
+	t := a.turn
+	if t == nil || t.Unfinished() {
+		return e, false
+	}
+	e = end{
+		Type: "done", FullText: a.text(), AgentName: t.Agent, MessageID: a.id(), UserMessageID: t.Answers,
+		ActionCallbackHistory: a.history(), Attachments: a.attachments(), Turn: t.ID,
+	}
+	if u := t.Usage; u != nil {
+		e.Usage = &usage{PromptTokens: u.Input + u.CacheRead + u.CacheWrite, CompletionTokens: u.Output, Model: u.Model}
+		e.Usage.TotalTokens = e.Usage.PromptTokens + e.Usage.CompletionTokens
+	}
+	said := strings.TrimSpace(e.FullText) != "" || len(e.Attachments) > 0
+	switch t.Outcome {
+	case event.Completed:
+		if !said {
+			e.FullText, e.NoResponseReason = "", "ignored"
+		}
+		return e, true
+	case event.Cancelled:
+		e.Outcome = t.Outcome
+		return e, true
+	}
+	e.Outcome, e.Error = t.Outcome, t.Error
+	if said {
+		return e, true
+	}
+	if t.Error != nil {
+		e.FailureKind = failureKind(t.Error.Code)
+	}
+	if e.FailureKind == "" {
+		return end{}, false
+	}
+	e.FullText = canned[e.FailureKind]
+	return e, true
+}
+
+// failed returns the failure of a turn that ended without a word and without a failure kind.
+func (a answer) failed() failure {
+	f := failure{Type: "error", Message: "The agent could not answer.", UserMessageID: a.turn.Answers, Turn: a.turn.ID}
+	if e := a.turn.Error; e != nil {
+		f.Code, f.Retryable = e.Code, e.Retryable
+		if e.Message != "" {
+			f.Message = e.Message
+		}
+	}
+	return f
+}
+
+// Eliza's failure kinds that a turn's error code can come to. Its fifth, local_inference, is about models on the device.
+const (
+	insufficientCredits = "insufficient_credits"
+	noProvider          = "no_provider"
+	providerIssue       = "provider_issue"
+	rateLimited         = "rate_limited"
+)
+
+// canned is what a client shows of a turn that failed without a word.
+var canned = map[string]string{
+	insufficientCredits: "Sorry, the model provider's credits are used up. Top up the balance and try again.",
+	noProvider:          "Sorry, no model provider is set up for me.",
+	providerIssue:       "Sorry, I'm having a provider issue",
+	rateLimited:         "Sorry, the model provider is limiting requests right now. Please try again in a moment.",
+}
+
+// failureKinds maps beginnings of error codes, as the dialects hand them on from their upstreams.
+var failureKinds = []struct{ prefix, kind string }{
+	{"rate_limit", rateLimited},
+	{"too_many_requests", rateLimited},
+	{"resource_exhausted", rateLimited},
+	{"429", rateLimited},
+	{"insufficient_", insufficientCredits}, // quota, credits, balance
+	{"billing", insufficientCredits},
+	{"payment_required", insufficientCredits},
+	{"402", insufficientCredits},
+	{"not_started", noProvider},
+	{"no_provider", noProvider},
+	{"overloaded", providerIssue},
+	{"api_error", providerIssue},
+	{"server_error", providerIssue},
+	{"internal_server_error", providerIssue},
+	{"service_unavailable", providerIssue},
+	{"unavailable", providerIssue},
+	{"authentication", providerIssue},
+	{"auth", providerIssue},
+	{"timeout", providerIssue},
+	{"provider", providerIssue},
+}
+
+func failureKind(code string) string {
+	code = strings.ToLower(code)
+	for _, k := range failureKinds {
+		if strings.HasPrefix(code, k.prefix) {
+			return k.kind
+		}
+	}
+	return ""
+}

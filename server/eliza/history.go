@@ -1,0 +1,191 @@
+package eliza
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leat-dev/leat/feed"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// maxGathered bounds the text of what is gathered for one request, in bytes. Beyond it a list is shorter.
+const maxGathered = 8 << 20
+
+// errGone says that a turn isn't in the conversation any more: it was truncated or trimmed away.
+var errGone = errors.New("eliza: turn is gone")
+
+// stretch is the newest part of a conversation, put together from pages.
+type stretch struct {
+	messages []*transcript.Message
+	turns    []*transcript.Turn
+	earlier  bool
+	size     int // bytes of text, about
+}
+
+// gather reads pages, newest first, until there is enough or nothing older.
+func gather(ctx context.Context, f *feed.Feed, enough func(*stretch) bool) (*stretch, error) {
+	// A truncate between two pages takes away the message that the next one is asked by: then all begins anew. Truncates
+	// are rare, and are made by hand.
+	for try := 0; ; try++ {
+		s, err := gatherOnce(ctx, f, enough)
+		if err == nil || try == 3 || !errors.Is(err, feed.ErrNoMessage) {
+			return s, err
+		}
+	}
+}
+
+func gatherOnce(ctx context.Context, f *feed.Feed, enough func(*stretch) bool) (*stretch, error) {
+	s := &stretch{earlier: true}
+	known := make(map[string]bool)
+	before := ""
+	for s.earlier && s.size < maxGathered {
+		p, err := f.Page(ctx, before, feed.MaxPage)
+		if err != nil {
+			return nil, fmt.Errorf("eliza: read messages: %w", err)
+		}
+		s.messages = append(slices.Clone(p.Messages), s.messages...)
+		var turns []*transcript.Turn
+		for _, t := range p.Turns {
+			if !known[t.ID] {
+				known[t.ID] = true
+				turns = append(turns, t)
+			}
+		}
+		s.turns = append(turns, s.turns...)
+		for _, m := range p.Messages {
+			s.size += m.Size()
+		}
+		s.earlier, before = p.Earlier, p.First()
+		if before == "" || enough(s) {
+			break
+		}
+	}
+	return s, nil
+}
+
+// newest returns the last messages of a conversation, as a list.
+func newest(ctx context.Context, f *feed.Feed) ([]message, error) {
+	s, err := gather(ctx, f, func(s *stretch) bool {
+		// The oldest one may be a turn whose first messages lie before the page.
+		return len(list(s.messages, s.turns)) > maxListed
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := list(s.messages, s.turns)
+	return all[max(0, len(all)-maxListed):], nil
+}
+
+// look returns a turn with all that it has said, as of the seq.
+func look(ctx context.Context, f *feed.Feed, turn string) (a answer, seq int64, err error) {
+	whole := false
+	f.View(func(t *transcript.Transcript) {
+		seq = t.Seq
+		u := t.Turn(turn)
+		if u == nil {
+			return
+		}
+		from := slices.IndexFunc(t.Messages, func(m *transcript.Message) bool { return m.Turn == turn })
+		if from < 0 {
+			from = len(t.Messages)
+		}
+		s := t.Snapshot(from)
+		a, whole = answerOf(s.Messages, s.Turns, turn)
+		// Of a turn that has ended, the first messages may have been forgotten and the last ones not yet.
+		if whole && !u.Unfinished() && t.Earlier && (len(t.Messages) == 0 || t.Messages[0].Seq > u.FirstSeq) {
+			whole = false
+		}
+	})
+	if whole {
+		return a, seq, nil
+	}
+	s, err := gather(ctx, f, func(s *stretch) bool {
+		a, ok := answerOf(s.messages, s.turns, turn)
+		return ok && s.messages[0].Seq <= a.turn.FirstSeq
+	})
+	if err != nil {
+		return a, seq, err
+	}
+	a, ok := answerOf(s.messages, s.turns, turn)
+	if !ok {
+		return a, seq, errGone
+	}
+	return a, seq, nil
+}
+
+// turnAt returns the turn in which a seq lies, by its id, or errGone. Of several it is the one that ran then: turns of a
+// conversation run one after another, but wait beside each other, and children run inside their parents.
+func turnAt(ctx context.Context, f *feed.Feed, seq int64) (string, error) {
+	if seq > f.Head() {
+		return "", errGone
+	}
+	id := ""
+	covered := false
+	f.View(func(t *transcript.Transcript) {
+		id = contains(t.Turns, seq)
+		covered = !t.Earlier || (len(t.Messages) > 0 && t.Messages[0].Seq <= seq)
+	})
+	if id != "" || covered {
+		return found(id)
+	}
+	s, err := gather(ctx, f, func(s *stretch) bool {
+		return contains(s.turns, seq) != "" || s.messages[0].Seq <= seq
+	})
+	if err != nil {
+		return "", err
+	}
+	return found(contains(s.turns, seq))
+}
+
+func found(id string) (string, error) {
+	if id == "" {
+		return "", errGone
+	}
+	return id, nil
+}
+
+// running returns the turn that runs or waits for a person now; empty where none does.
+func running(f *feed.Feed) string {
+	id := ""
+	f.View(func(t *transcript.Transcript) {
+		for _, u := range t.Turns {
+			if u.Parent == "" && (u.State == transcript.Running || u.State == transcript.Waiting) {
+				id = u.ID
+				return
+			}
+		}
+	})
+	return id
+}
+
+func contains(turns []*transcript.Turn, seq int64) string {
+	best := ""
+	var since int64
+	for _, t := range turns {
+		if t.Parent != "" || !began(t) || seq < t.FirstSeq || (!t.Unfinished() && seq > t.EndSeq) {
+			continue
+		}
+		// Of turns that waited beside each other the one that was there first ran first.
+		if best == "" || t.FirstSeq < since {
+			best, since = t.ID, t.FirstSeq
+		}
+	}
+	return best
+}
+
+// began reports whether a turn runs or has run. One that still waits, or was stopped before it ran, has no place of its
+// own in the log, since others ran meanwhile.
+func began(t *transcript.Turn) bool { return t.State != transcript.Queued && t.StartedAt != 0 }
+
+// position is where a reader of a turn stands: at the end of the turn, should the log have gone on.
+func position(epoch string, t *transcript.Turn, seq int64) string {
+	if !began(t) {
+		return ""
+	}
+	if !t.Unfinished() {
+		seq = min(seq, t.EndSeq)
+	}
+	return string(feed.NewCursor(epoch, seq))
+}

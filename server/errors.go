@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/feed"
+	"github.com/leat-dev/leat/gateway"
+)
+
+var (
+	// ErrOpen says that a server without a token was to listen where others than this machine reach it.
+	ErrOpen = errors.New("server: without a token only loopback addresses may be listened on")
+	// ErrShutdown is the cause with which the server ends streams.
+	ErrShutdown = errors.New("server: shutting down")
+)
+
+// Error is what a client is told. Reason is for programs and part of the protocol, Message for people.
+type Error struct {
+	Status  int    `json:"-"`
+	Message string `json:"error"`
+	Reason  string `json:"reason,omitempty"`
+	// RetryAfter is when it is worth to try again; 0 says nothing.
+	RetryAfter time.Duration `json:"-"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Errorf makes an Error.
+func Errorf(status int, reason, format string, args ...any) *Error {
+	return &Error{Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// The reasons of errors that are not a command's refusal; those are the gateway's.
+const (
+	ReasonUnauthorized = "unauthorized" // no token, or a wrong one
+	ReasonForbidden    = "forbidden"
+	ReasonNotFound     = "not_found"
+	ReasonMethod       = "method_not_allowed"
+	ReasonExists       = "conflict"
+	ReasonInvalid      = gateway.ReasonInvalid
+	ReasonTooLarge     = gateway.ReasonTooLarge
+	ReasonTurnOver     = gateway.ReasonAnswered
+	ReasonUnavailable  = "unavailable" // the gateway can't now and may soon
+	ReasonStream       = "invalid_stream"
+	ReasonTimeout      = "timeout"
+	ReasonInternal     = "internal"
+	ReasonBusy         = "busy" // too many of something at once
+)
+
+// statusClosed is what the log shows of a request whose client went away; nobody reads it.
+const statusClosed = 499
+
+// retrySoon is how long a client should stay away from a gateway that drains or whose commits fail.
+const retrySoon = 2 * time.Second
+
+var rejections = map[string]int{
+	gateway.ReasonInvalid:      http.StatusBadRequest,
+	gateway.ReasonConflict:     http.StatusConflict,
+	gateway.ReasonUnknownAgent: http.StatusBadRequest,
+	gateway.ReasonDialect:      http.StatusBadRequest,
+	gateway.ReasonUnknown:      http.StatusNotFound,
+	gateway.ReasonUnfinished:   http.StatusConflict,
+	gateway.ReasonFull:         http.StatusTooManyRequests,
+	gateway.ReasonAnswered:     http.StatusConflict,
+	gateway.ReasonDraining:     http.StatusServiceUnavailable,
+	gateway.ReasonDeleted:      http.StatusNotFound,
+	gateway.ReasonTooLarge:     http.StatusRequestEntityTooLarge,
+}
+
+// Describe says what a client is told of an error. The text of one that it does not know stays here: such an Error has
+// the status 500, and the caller logs err.
+func Describe(err error) *Error {
+	var known *Error
+	var rejected *gateway.Rejection
+	var tooLarge *http.MaxBytesError
+	var bad *dialect.Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &rejected):
+		status, ok := rejections[rejected.Reason]
+		if !ok {
+			status = http.StatusConflict
+		}
+		e := &Error{Status: status, Reason: rejected.Reason, Message: rejected.Message}
+		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+			e.RetryAfter = retrySoon
+		}
+		return e
+	case errors.As(err, &tooLarge):
+		return Errorf(http.StatusRequestEntityTooLarge, ReasonTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
+	case errors.As(err, &bad):
+		return &Error{Status: http.StatusUnprocessableEntity, Reason: ReasonStream, Message: bad.Error()}
+	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, feed.ErrDeleted):
+		return &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "not found"}
+	case errors.Is(err, gateway.ErrForbidden):
+		return &Error{Status: http.StatusForbidden, Reason: ReasonForbidden, Message: "forbidden"}
+	case errors.Is(err, gateway.ErrExists):
+		return &Error{Status: http.StatusConflict, Reason: ReasonExists, Message: "the id is taken"}
+	case errors.Is(err, gateway.ErrTurnOver):
+		return &Error{Status: http.StatusConflict, Reason: ReasonTurnOver, Message: err.Error()}
+	case errors.Is(err, gateway.ErrUnavailable), errors.Is(err, gateway.ErrClosed), errors.Is(err, feed.ErrLost), errors.Is(err, ErrShutdown):
+		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "the gateway can't do this now; try again in a moment", RetryAfter: retrySoon}
+	case errors.Is(err, event.ErrInvalid):
+		return &Error{Status: http.StatusBadRequest, Reason: ReasonInvalid, Message: err.Error()}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Status: http.StatusGatewayTimeout, Reason: ReasonTimeout, Message: "it took too long; a repeat with the same key tells what became of it"}
+	case errors.Is(err, context.Canceled):
+		return &Error{Status: statusClosed, Reason: ReasonTimeout, Message: "cancelled"}
+	}
+	return &Error{Status: http.StatusInternalServerError, Reason: ReasonInternal, Message: "internal error"}
+}
+
+// WriteError answers a request with an error. Nothing may have been written before.
+func WriteError(w http.ResponseWriter, err error) {
+	e := Describe(err)
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+	if e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="leat"`)
+	}
+	WriteJSON(w, e.Status, e)
+}

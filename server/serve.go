@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Serve answers the connections of listeners until ctx ends, and closes the listeners. Then it tells the streams to end,
+// lets requests finish for a few seconds, and returns nil when every connection is closed. It is called once.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	hs := &http.Server{
+		Handler: s, MaxHeaderBytes: MaxHeader, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Protocols: new(http.Protocols),
+	}
+	hs.Protocols.SetHTTP1(true)
+	hs.Protocols.SetUnencryptedHTTP2(true) // for a proxy in front that multiplexes
+	if !s.TokenNeeded() {
+		for _, l := range listeners {
+			if !loopbackAddr(l.Addr()) {
+				return errors.Join(fmt.Errorf("%w: %s", ErrOpen, l.Addr()), closeAll(listeners))
+			}
+		}
+	}
+	var open atomic.Int64
+	failed := make(chan error, len(listeners))
+	var serving sync.WaitGroup
+	for _, l := range listeners {
+		limited := &limitListener{Listener: l, open: &open, max: int64(s.opt.MaxConnections), log: s.log}
+		serving.Go(func() {
+			if err := hs.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("server: serve %s: %w", l.Addr(), err)
+			}
+		})
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	s.Close()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if serr := hs.Shutdown(last); serr != nil {
+		err = errors.Join(err, hs.Close())
+	}
+	serving.Wait()
+	return err
+}
+
+func closeAll(listeners []net.Listener) error {
+	var errs []error
+	for _, l := range listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// limitListener turns connections away above a bound. They get an answer, because one that waits unseen in the kernel's
+// queue looks like a gateway that hangs.
+type limitListener struct {
+	net.Listener
+	open *atomic.Int64
+	max  int64
+	log  *slog.Logger
+}
+
+var fullAnswer = func() []byte {
+	const body = `{"error":"too many connections","reason":"busy"}` + "\n"
+	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5\r\n"+
+		"Content-Type: application/json; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}()
+
+func (l *limitListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= l.max {
+			return &limitedConn{Conn: c, open: l.open}, nil
+		}
+		l.open.Add(-1)
+		l.log.Warn("connection refused: too many are open", "max", l.max, "remote", c.RemoteAddr().String())
+		// It fits the empty send buffer, so this does not wait. The client may be gone: nobody to tell.
+		_ = c.SetDeadline(time.Now().Add(time.Second))
+		_, _ = c.Write(fullAnswer)
+		_ = c.Close()
+	}
+}
+
+type limitedConn struct {
+	net.Conn
+	open *atomic.Int64
+	once sync.Once
+}
+
+func (c *limitedConn) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
