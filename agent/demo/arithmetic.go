@@ -1,0 +1,67 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+)
+
+// arithmetic works a calculation out and shows each step.
+func arithmetic(s *stage, q question) {
+	e := findExpression(q.text)
+	v, steps, err := calculate(e)
+	s.think(fmt.Sprintf("The message holds a calculation: %s. I won't guess it. I'll work it out exactly, with fractions, and note every step.", e))
+	s.status("Working it out…")
+	t := s.call("calculator", "Calculate "+e, map[string]string{"expression": e})
+	for _, st := range steps {
+		t.print(st.what + " = " + st.result)
+	}
+	if err != nil {
+		t.complain(err.Error())
+		t.fail(err.Error())
+		s.status("No result")
+		s.say(fmt.Sprintf("I can't give a result for `%s`: %s.", e, err))
+		return
+	}
+	t.done()
+	s.status(fmt.Sprintf("Worked out in %s", plural(len(steps), "step")))
+	s.say(fmt.Sprintf("**%s = %s**\n\n", e, decimal(v)))
+	if !v.IsInt() {
+		s.say(fmt.Sprintf("As a fraction it is %s.\n\n", v.RatString()))
+	}
+	rows := make([][]string, len(steps))
+	for i, st := range steps {
+		rows[i] = []string{fmt.Sprint(i + 1), st.what, st.result}
+	}
+	s.say(table([]string{"Step", "Calculation", "Result"}, rows))
+	s.say("\nTo check it elsewhere:\n\n```python\nprint(" + strings.NewReplacer("^", "**", ",", "").Replace(e) + ")\n```\n")
+}
+
+// table is a Markdown table.
+func table(head []string, rows [][]string) string {
+	var b strings.Builder
+	row := func(cells []string) {
+		for i, c := range cells {
+			if i == 0 {
+				b.WriteString("|")
+			}
+			b.WriteString(" " + cell.Replace(c) + " |")
+		}
+		b.WriteString("\n")
+	}
+	row(head)
+	row(strings.Split(strings.Repeat("--- ", len(head)-1)+"---", " "))
+	for _, r := range rows {
+		row(r)
+	}
+	return b.String()
+}
+
+// cell keeps a text inside its cell.
+var cell = strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ")
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

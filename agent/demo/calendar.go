@@ -1,0 +1,91 @@
+package demo
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+var (
+	isoDate    = regexp.MustCompile(`\b(\d{4})-(\d{2})-(\d{2})\b`)
+	askedClock = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date|day)\b|what (time|day|date|year|week) is|today'?s date|(the )?(time|date) (now|today)|what week)`)
+)
+
+func isCalendar(text string) bool { return askedClock.MatchString(text) || len(dates(text)) > 0 }
+
+// dates returns the days that a text names; those that no calendar has are left out.
+func dates(text string) []time.Time {
+	var all []time.Time
+	for _, m := range isoDate.FindAllString(text, -1) {
+		if d, err := time.Parse(time.DateOnly, m); err == nil {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// calendar tells of the days that a message names, and of now.
+func calendar(s *stage, q question) {
+	days := dates(q.text)
+	_, zone := q.now.Zone()
+	name := "UTC"
+	if zone != 0 {
+		name = q.now.Format("UTC-07:00")
+	}
+	today := time.Date(q.now.Year(), q.now.Month(), q.now.Day(), 0, 0, 0, 0, time.UTC)
+	s.think(fmt.Sprintf("This is about dates. I count %s in the message. The clock of the machine I run on tells me the rest.", plural(len(days), "date")))
+	s.status("Looking at the clock…")
+	t := s.call("clock", "Read the clock", map[string]string{"zone": name})
+	t.print(q.now.Format(time.RFC3339))
+	t.done()
+
+	_, week := q.now.ISOWeek()
+	rows := [][]string{{"now", q.now.Format(time.DateOnly), q.now.Weekday().String(), fmt.Sprint(q.now.YearDay()), fmt.Sprint(week), "0"}}
+	c := (*tool)(nil)
+	if len(days) > 0 {
+		s.status("Counting days…")
+		c = s.call("calendar", "Count days", map[string][]string{"dates": isoDate.FindAllString(q.text, -1)})
+	}
+	for _, d := range days {
+		_, w := d.ISOWeek()
+		n := daysBetween(today, d)
+		c.print(fmt.Sprintf("%s  %-9s  %+d days", d.Format(time.DateOnly), d.Weekday(), n))
+		rows = append(rows, []string{"named", d.Format(time.DateOnly), d.Weekday().String(), fmt.Sprint(d.YearDay()), fmt.Sprint(w), fmt.Sprintf("%+d", n)})
+	}
+	if c != nil {
+		c.done()
+	}
+	s.status("Checked the calendar")
+	switch len(days) {
+	case 0:
+		s.say(fmt.Sprintf("It is **%s** on **%s** (%s).\n\n", q.now.Format("15:04:05"), q.now.Format("Monday, 2 January 2006"), name))
+	case 1:
+		s.say(fmt.Sprintf("**%s is a %s**, %s.\n\n", days[0].Format("2 January 2006"), days[0].Weekday(), distance(daysBetween(today, days[0]))))
+	default:
+		n := daysBetween(days[0], days[1])
+		s.say(fmt.Sprintf("From %s to %s it is **%s**.\n\n", days[0].Format(time.DateOnly), days[1].Format(time.DateOnly), plural(max(n, -n), "day")))
+	}
+	s.say(table([]string{"What", "Date", "Weekday", "Day of the year", "Week", "Days from now"}, rows))
+	s.say("\nThe same on a command line:\n\n```sh\ndate " + strings.TrimSpace(dateArgument(days)+" +%F,%A") + "\n```\n")
+}
+
+func dateArgument(days []time.Time) string {
+	if len(days) == 0 {
+		return ""
+	}
+	return "-d " + days[0].Format(time.DateOnly)
+}
+
+// daysBetween counts from one midnight in UTC to another.
+func daysBetween(a, b time.Time) int { return int((b.Unix() - a.Unix()) / (24 * 60 * 60)) }
+
+func distance(n int) string {
+	switch {
+	case n == 0:
+		return "today"
+	case n > 0:
+		return plural(n, "day") + " from today"
+	}
+	return plural(-n, "day") + " ago"
+}

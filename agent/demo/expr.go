@@ -1,0 +1,250 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"regexp"
+	"strings"
+)
+
+// The calculator is exact: numbers are fractions. Its limits keep a question from costing more than a moment.
+const (
+	maxExpression = 500    // bytes
+	maxPower      = 4096   // of an exponent
+	maxBits       = 16_384 // of a numerator or denominator; about 5,000 digits
+	maxDepth      = 50     // of parentheses
+	maxDecimals   = 12     // shown of what is no whole number
+)
+
+var (
+	errZero = errors.New("division by zero")
+	errBig  = errors.New("the numbers get too large for a demo")
+)
+
+// step is one operation of a calculation.
+type step struct {
+	what   string // such as 3 + 4
+	result string
+}
+
+// calculate works an expression out: numbers, + - * / % ^ and parentheses.
+func calculate(text string) (*big.Rat, []step, error) {
+	if len(text) > maxExpression {
+		return nil, nil, errBig
+	}
+	p := &parser{text: text}
+	v, err := p.sum()
+	if err == nil && p.peek() != 0 {
+		err = fmt.Errorf("%q is not expected", p.peek())
+	}
+	return v, p.steps, err
+}
+
+type parser struct {
+	text  string
+	pos   int
+	depth int
+	steps []step
+}
+
+func (p *parser) peek() byte {
+	for p.pos < len(p.text) && (p.text[p.pos] == ' ' || p.text[p.pos] == '\t') {
+		p.pos++
+	}
+	if p.pos == len(p.text) {
+		return 0
+	}
+	return p.text[p.pos]
+}
+
+func (p *parser) sum() (*big.Rat, error) { return p.chain("+-", p.product) }
+
+func (p *parser) product() (*big.Rat, error) { return p.chain("*/%", p.sign) }
+
+// chain reads operands with operators of one rank between them, from left to right.
+func (p *parser) chain(ops string, operand func() (*big.Rat, error)) (*big.Rat, error) {
+	v, err := operand()
+	for err == nil && p.peek() != 0 && strings.IndexByte(ops, p.peek()) >= 0 {
+		op := p.text[p.pos]
+		p.pos++
+		var w *big.Rat
+		if w, err = operand(); err == nil {
+			v, err = p.apply(v, op, w)
+		}
+	}
+	return v, err
+}
+
+func (p *parser) sign() (*big.Rat, error) {
+	switch p.peek() {
+	case '-', '+':
+		op := p.text[p.pos]
+		p.pos++
+		if p.depth++; p.depth > maxDepth {
+			return nil, errBig
+		}
+		v, err := p.sign()
+		p.depth--
+		if err == nil && op == '-' {
+			v = new(big.Rat).Neg(v)
+		}
+		return v, err
+	}
+	return p.power()
+}
+
+// power binds from the right, and closer than a sign before it: -2^2 is -4.
+func (p *parser) power() (*big.Rat, error) {
+	v, err := p.atom()
+	if err != nil || p.peek() != '^' {
+		return v, err
+	}
+	p.pos++
+	if p.depth++; p.depth > maxDepth {
+		return nil, errBig
+	}
+	w, err := p.sign()
+	p.depth--
+	if err != nil {
+		return nil, err
+	}
+	return p.apply(v, '^', w)
+}
+
+var number = regexp.MustCompile(`^(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?`)
+
+func (p *parser) atom() (*big.Rat, error) {
+	c := p.peek()
+	if c == '(' {
+		if p.depth++; p.depth > maxDepth {
+			return nil, errBig
+		}
+		p.pos++
+		v, err := p.sum()
+		if err != nil {
+			return nil, err
+		}
+		if p.peek() != ')' {
+			return nil, errors.New("a closing parenthesis is missing")
+		}
+		p.pos++
+		p.depth--
+		return v, nil
+	}
+	digits := number.FindString(p.text[p.pos:])
+	if digits == "" {
+		if c == 0 {
+			return nil, errors.New("a number is missing at the end")
+		}
+		return nil, fmt.Errorf("%q is not expected", c)
+	}
+	p.pos += len(digits)
+	v, ok := new(big.Rat).SetString(strings.ReplaceAll(digits, ",", ""))
+	if !ok {
+		return nil, fmt.Errorf("%q is no number", digits)
+	}
+	return v, nil
+}
+
+func (p *parser) apply(a *big.Rat, op byte, b *big.Rat) (*big.Rat, error) {
+	v := new(big.Rat)
+	switch op {
+	case '+':
+		v.Add(a, b)
+	case '-':
+		v.Sub(a, b)
+	case '*':
+		v.Mul(a, b)
+	case '/', '%':
+		if b.Sign() == 0 {
+			return nil, errZero
+		}
+		v.Quo(a, b)
+		if op == '%' { // what is left, with the sign of b
+			v.Sub(a, v.Mul(b, new(big.Rat).SetInt(floor(v))))
+		}
+	case '^':
+		var err error
+		if v, err = power(a, b); err != nil {
+			return nil, err
+		}
+	}
+	if v.Num().BitLen() > maxBits || v.Denom().BitLen() > maxBits {
+		return nil, errBig
+	}
+	p.steps = append(p.steps, step{fmt.Sprintf("%s %s %s", operand(a), signs[op], operand(b)), decimal(v)})
+	return v, nil
+}
+
+var signs = map[byte]string{'+': "+", '-': "−", '*': "×", '/': "÷", '%': "mod", '^': "^"}
+
+func power(a, b *big.Rat) (*big.Rat, error) {
+	if !b.IsInt() {
+		return nil, errors.New("only whole numbers can stand in an exponent")
+	}
+	n := b.Num()
+	if !n.IsInt64() || n.Int64() > maxPower || n.Int64() < -maxPower ||
+		int(max(n.Int64(), -n.Int64()))*max(a.Num().BitLen(), a.Denom().BitLen()) > maxBits+maxPower {
+		return nil, errBig
+	}
+	if n.Sign() < 0 && a.Sign() == 0 {
+		return nil, errZero
+	}
+	e := new(big.Int).Abs(n)
+	v := new(big.Rat).SetFrac(new(big.Int).Exp(a.Num(), e, nil), new(big.Int).Exp(a.Denom(), e, nil))
+	if n.Sign() < 0 {
+		v.Inv(v)
+	}
+	return v, nil
+}
+
+func floor(v *big.Rat) *big.Int {
+	return new(big.Int).Div(v.Num(), v.Denom()) // Euclidean, and the denominator is positive
+}
+
+// decimal writes a number as people do: whole, with its decimals, or with as many as are of use.
+func decimal(v *big.Rat) string {
+	if v.IsInt() {
+		return v.Num().String()
+	}
+	if n, exact := v.FloatPrec(); exact && n <= maxDecimals {
+		return v.FloatString(n)
+	}
+	return "≈ " + v.FloatString(maxDecimals)
+}
+
+func operand(v *big.Rat) string {
+	s := decimal(v)
+	if v.Sign() < 0 || strings.HasPrefix(s, "≈") {
+		return "(" + s + ")"
+	}
+	return s
+}
+
+// spoken are the words of arithmetic, longer ones first.
+var spoken = strings.NewReplacer(
+	"×", "*", "÷", "/", "−", "-", "·", "*", "**", "^",
+	" multiplied by ", " * ", " divided by ", " / ", " to the power of ", " ^ ", " modulo ", " % ",
+	"% of ", "/100 * ", " percent of ", "/100 * ", " squared", "^2", " cubed", "^3",
+	" plus ", " + ", " minus ", " - ", " times ", " * ", " over ", " / ", " mod ", " % ",
+)
+
+var expression = regexp.MustCompile(`[-+(]*[\d.][-+*/%^().,\d \t]*`)
+
+// findExpression returns the longest calculation in a text, empty where there is none.
+func findExpression(text string) string {
+	best := ""
+	for _, c := range expression.FindAllString(spoken.Replace(strings.ToLower(text)), -1) {
+		for c = strings.TrimRight(c, " \t.,"); c != "" && len(c) <= maxExpression; c = strings.TrimRight(c[:len(c)-1], " \t.,") {
+			_, steps, err := calculate(c)
+			if (err == nil && len(steps) > 0) || errors.Is(err, errZero) || errors.Is(err, errBig) {
+				break
+			}
+		}
+		if len(c) > len(best) && len(c) <= maxExpression {
+			best = c
+		}
+	}
+	return best
+}

@@ -1,0 +1,73 @@
+package demo
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+var greeting = regexp.MustCompile(`(?i)^(hi|hello|hey|good (morning|evening|day|afternoon)|who are you|what can you do)\b[^\d]{0,40}$`)
+
+func isGreeting(text string) bool { return text == "?" || greeting.MatchString(text) }
+
+// help says what the agent can do.
+func help(s *stage, q question) {
+	s.think("Somebody new. I'll say in a few words what I can do.")
+	s.say("Hello! I'm the **demo agent** of this gateway. There is no model behind me, but what I say is worked out, not made up.\n\n")
+	s.say("Ask me, for example:\n\n" +
+		"- `What is 12 * (3 + 4) / 5?`\n" +
+		"- `What day is 2027-01-01?` or `What time is it?`\n" +
+		"- `How many r's are in strawberry?`\n" +
+		"- any text, to see what is in it, or code between fences\n" +
+		"- `What did I say?`\n\n")
+	s.say("Messages that begin with one of these words show something of their own:\n\n")
+	rows := make([][]string, 0, len(commands)+1)
+	for _, c := range commands {
+		rows = append(rows, []string{"`" + c.word + "`", c.help})
+	}
+	rows = append(rows, []string{"`slow`", "before any other message: the same, slowly; time to stop, reload or cut me off"})
+	s.say(table([]string{"Word", "What you will see"}, rows))
+	s.say("\nAn agent of your own takes a few lines of Go:\n\n```go\n" +
+		"func (a *Echo) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {\n" +
+		"\treturn out.Text(\"You said: \" + in.Message.Text)\n" +
+		"}\n```\n")
+}
+
+var askedRecall = regexp.MustCompile(`(?i)\b(what (did|have) (i|we|you) (say|said|talk|discuss)|summari[sz]e (this|our|the) (chat|conversation)|what was my (last|first) message)`)
+
+func isRecall(text string) bool { return askedRecall.MatchString(text) }
+
+// shownMessages is how many earlier messages are listed.
+const shownMessages = 12
+
+// recall tells what was said before.
+func recall(s *stage, q question) {
+	h := q.history
+	s.think(fmt.Sprintf("I'm asked about what was said. The gateway gave me %s of this conversation.", plural(len(h), "earlier message")))
+	s.status("Looking back…")
+	t := s.call("history", "Read the conversation", map[string]int{"messages": len(h)})
+	mine, theirs := 0, 0
+	var rows [][]string
+	for i, m := range h {
+		n := len(wordsOf(m.Text))
+		if m.Role == event.User {
+			theirs += n
+		} else {
+			mine += n
+		}
+		if i >= len(h)-shownMessages {
+			rows = append(rows, []string{fmt.Sprint(i + 1), string(m.Role), clip(strings.Join(strings.Fields(m.Text), " "), 50)})
+			t.print(fmt.Sprintf("%d %s: %s", i+1, m.Role, plural(n, "word")))
+		}
+	}
+	t.done()
+	s.status(fmt.Sprintf("Looked at %s", plural(len(h), "message")))
+	if len(h) == 0 {
+		s.say("Nothing was said before this message.\n")
+		return
+	}
+	s.say(fmt.Sprintf("Before this you said **%s** and I said **%s**. The last messages were:\n\n", plural(theirs, "word"), plural(mine, "word")))
+	s.say(table([]string{"Nr.", "Who", "What"}, rows))
+}

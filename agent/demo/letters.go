@@ -1,0 +1,54 @@
+package demo
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// askedLetters are questions such as: How many r's are in "strawberry"? How often does a occur in banana?
+var askedLetters = regexp.MustCompile(`(?i)how (?:many|often)\b.*?(?:\b|["'“‘])(\pL)["'”’]?(?:['’]?s)?\b.*\bin\b(?: the)?(?: word)?\s+["'“‘]?([\pL][\pL'’-]*)`)
+
+func isLetters(text string) bool { return askedLetters.MatchString(text) }
+
+// letters counts a letter in a word, where models are known to fail.
+func letters(s *stage, q question) {
+	m := askedLetters.FindStringSubmatch(q.text)
+	letter, word := strings.ToLower(m[1]), m[2]
+	s.think(fmt.Sprintf("I'm asked how often %q stands in %q. Counting letters is where models stumble, since they read tokens. I'll go letter by letter.", letter, word))
+	s.status("Counting letters…")
+	t := s.call("letters", "Look at each letter of "+word, map[string]string{"letter": letter, "word": word})
+	var places []string
+	i := 0
+	marks := &strings.Builder{}
+	for _, r := range word {
+		i++
+		mark := " "
+		if strings.ToLower(string(r)) == letter {
+			mark = "^"
+			places = append(places, fmt.Sprint(i))
+		}
+		marks.WriteString(mark)
+		t.print(fmt.Sprintf("%2d  %c  %s", i, r, mark))
+	}
+	t.done()
+	s.status(fmt.Sprintf("Looked at %s", plural(utf8.RuneCountInString(word), "letter")))
+	s.say(fmt.Sprintf("The letter **%s** stands **%s** in *%s*.\n\n", letter, timesWord(len(places)), word))
+	s.say("```text\n" + word + "\n" + strings.TrimRight(marks.String(), " ") + "\n```\n\n")
+	where := "nowhere"
+	if len(places) > 0 {
+		where = strings.Join(places, ", ")
+	}
+	s.say(table([]string{"Letter", "How often", "At"}, [][]string{{letter, fmt.Sprint(len(places)), where}}))
+}
+
+func timesWord(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}

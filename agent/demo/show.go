@@ -1,0 +1,200 @@
+package demo
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+)
+
+// statuses shows callbacks: each takes the place of the one before.
+func statuses(s *stage, _ question) {
+	for _, text := range []string{"🔍 Looking up track...", "🔍 Searching for track...", "✨ Setting up playback...", "Now playing: **Song**"} {
+		s.status(text)
+		s.pause(perStatus)
+	}
+}
+
+// tools runs three tools at once on the text of the message; the last one fails.
+func tools(s *stage, q question) {
+	text := q.text
+	if text == "" {
+		text = "Leat"
+	}
+	s.think(fmt.Sprintf("I'll run several tools on %q at the same time, so that you can see how their outputs grow side by side. The last one will fail on purpose.", clip(text, 40)))
+	s.status("Running three tools…")
+	in := map[string]string{"text": clip(text, 200)}
+	sum := s.call("sha256", "Checksum", in)
+	enc := s.call("base64", "Encode", in)
+	div := s.call("divide", "Divide by nothing", map[string]int{"dividend": utf8.RuneCountInString(text), "divisor": 0})
+
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+	encoded := base64.StdEncoding.EncodeToString([]byte(text))
+	left, right := pieces(hash, 16), pieces(encoded, 32)
+	for i := range max(len(left), len(right)) {
+		if i < len(left) {
+			sum.print(left[i])
+		}
+		if i < len(right) {
+			enc.print(right[i])
+		}
+	}
+	sum.done()
+	div.complain("can't divide by zero")
+	div.fail("exit status 1")
+	enc.done()
+	s.status("Two of three tools have a result")
+	s.say("Three tools ran, two have a result:\n\n")
+	s.say(table([]string{"Tool", "State", "Result"}, [][]string{
+		{"sha256", "done", "`" + hash[:16] + "…`"},
+		{"base64", "done", "`" + clip(encoded, 24) + "`"},
+		{"divide", "failed", "can't divide by zero"},
+	}))
+	s.say("\nThe first one on a command line:\n\n```sh\nprintf %s " + shellQuote(clip(text, 60)) + " | sha256sum\n```\n")
+}
+
+func pieces(text string, n int) []string {
+	var all []string
+	for chunk := range slices.Chunk([]byte(text), n) {
+		all = append(all, string(chunk))
+	}
+	return all
+}
+
+func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// approval asks a person and does what is decided.
+func approval(s *stage, q question) {
+	what := q.text
+	if what == "" {
+		what = "write a haiku about water"
+	}
+	s.think("This is something that I should ask about first.")
+	if s.err != nil {
+		return
+	}
+	s.say(fmt.Sprintf("I'd like to do this: **%s**. I'll wait for your decision.\n\n", clip(what, 200)))
+	if s.err != nil {
+		return
+	}
+	a, err := s.out.Ask(s.ctx, event.Request{
+		ID: "approve", Kind: event.RequestApproval, Tool: "demo", Prompt: "May I " + clip(what, 200) + "?", Options: []string{event.Approve, event.Deny},
+	})
+	s.do(err)
+	switch {
+	case a.Decision == event.Approve:
+		s.say("Thank you. Here it is:\n\n> A leat, cut by hand,\n> carries the stream where it serves:\n> nothing spills, all comes.\n")
+	case a.Text != "":
+		s.say(fmt.Sprintf("I take that as a no, with a reason: %s\n", a.Text))
+	default:
+		s.say("All right, I leave it.\n")
+	}
+}
+
+// The length of long answers, in words.
+const (
+	longWords = 600
+	maxWords  = 50_000
+)
+
+// long takes numbers apart, one a line, until it has said about as many words as were asked for.
+func long(s *stage, q question) {
+	want := longWords
+	for _, w := range wordsOf(q.text) {
+		if n, err := strconv.Atoi(w); err == nil {
+			want = min(max(n, 1), maxWords)
+			break
+		}
+	}
+	s.think(fmt.Sprintf("A long answer is asked for, about %s. I'll take the numbers apart, one after another: that never ends and every line is true.", plural(want, "word")))
+	s.say("# The numbers, taken apart\n\n")
+	said := 0
+	for n := 2; said < want && s.err == nil; n++ {
+		line := apart(n)
+		said += len(strings.Fields(line))
+		s.say("- " + line + "\n")
+	}
+	s.say(fmt.Sprintf("\nThat was about %s.\n", plural(said, "word")))
+}
+
+// apart tells what a number is made of.
+func apart(n int) string {
+	var factors []string
+	divisors := 1
+	for rest, p := n, 2; rest > 1; p++ {
+		if p*p > rest {
+			p = rest
+		}
+		times := 0
+		for ; rest%p == 0; rest /= p {
+			times++
+		}
+		if times > 0 {
+			divisors *= times + 1
+			f := strconv.Itoa(p)
+			if times > 1 {
+				f += "^" + strconv.Itoa(times)
+			}
+			factors = append(factors, f)
+		}
+	}
+	if divisors == 2 {
+		return fmt.Sprintf("**%d** is a prime number: only 1 and itself divide it.", n)
+	}
+	return fmt.Sprintf("**%d** is %s, and has %d divisors.", n, strings.Join(factors, " × "), divisors)
+}
+
+// failure breaks off in the middle.
+func failure(s *stage, _ question) {
+	s.think("I'm asked to fail. I'll begin as if all were well.")
+	s.say("This answer begins well, and it would go on for a while if ")
+	s.fail(&agent.Error{Code: "demo", Message: "the demo agent failed, as it was asked to", Retryable: true})
+}
+
+// maxCount bounds how far count goes.
+const maxCount = 1000
+
+var askedCount = regexp.MustCompile(`(?i)^(down\b|to\b|up\b|from\b|-?\d)`)
+
+// isCount reports whether what follows the word is how far; to count the words of a text is another thing.
+func isCount(rest string) bool { return rest == "" || askedCount.MatchString(rest) }
+
+// count counts up or down.
+func count(s *stage, q question) {
+	var numbers []int
+	for _, w := range wordsOf(q.text) {
+		if n, err := strconv.Atoi(w); err == nil {
+			numbers = append(numbers, min(max(n, -maxCount), maxCount))
+		}
+	}
+	from, to := 1, 10
+	switch len(numbers) {
+	case 0:
+	case 1:
+		to = numbers[0]
+		if strings.Contains(strings.ToLower(q.text), "down") {
+			from, to = to, 0
+		}
+	default:
+		from, to = numbers[0], numbers[1]
+	}
+	by := 1
+	if to < from {
+		by = -1
+	}
+	s.think(fmt.Sprintf("From %d to %d, one at a time.", from, to))
+	for n := from; s.err == nil; n += by {
+		if n == to {
+			s.say(fmt.Sprintf("**%d**", n))
+			break
+		}
+		s.say(fmt.Sprintf("%d, ", n))
+	}
+}

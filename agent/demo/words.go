@@ -1,0 +1,146 @@
+package demo
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// readingSpeed is what studies give for adults who read silently, in words a minute.
+const readingSpeed = 240
+
+// shownWords is how many of the most frequent words are shown.
+const shownWords = 6
+
+type statistics struct {
+	words, distinct, sentences, characters int
+	longest                                string
+	average                                float64 // letters a word
+	top                                    []frequency
+}
+
+type frequency struct {
+	word string
+	n    int
+}
+
+// wordsOf splits a text into words: letters, digits, and what joins them.
+func wordsOf(text string) []string {
+	fields := strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != '\'' && r != '’' && r != '-'
+	})
+	return slices.DeleteFunc(fields, func(w string) bool {
+		return !strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+	})
+}
+
+var sentenceEnd = regexp.MustCompile(`[.!?…。！？]+(\s|$)`)
+
+func analyse(text string) statistics {
+	st := statistics{characters: utf8.RuneCountInString(text)}
+	counts := map[string]int{}
+	letters := 0
+	for _, w := range wordsOf(text) {
+		st.words++
+		n := utf8.RuneCountInString(w)
+		letters += n
+		if n > utf8.RuneCountInString(st.longest) {
+			st.longest = w
+		}
+		counts[strings.ToLower(w)]++
+	}
+	st.distinct = len(counts)
+	if st.words > 0 {
+		st.average = float64(letters) / float64(st.words)
+		st.sentences = max(1, len(sentenceEnd.FindAllString(text, -1)))
+	}
+	for w, n := range counts {
+		st.top = append(st.top, frequency{w, n})
+	}
+	slices.SortFunc(st.top, func(a, b frequency) int {
+		return cmp.Or(b.n-a.n, utf8.RuneCountInString(b.word)-utf8.RuneCountInString(a.word), strings.Compare(a.word, b.word))
+	})
+	st.top = st.top[:min(len(st.top), shownWords)]
+	return st
+}
+
+// words tells of the text itself: what is left where nothing can be computed.
+func words(s *stage, q question) {
+	st := analyse(q.text)
+	s.think("There is nothing here that I could compute, and I have no model to make an answer up with. " +
+		"What I can do honestly is to read the text closely and tell what is in it.")
+	s.status("Reading your message…")
+	t := s.call("word_count", "Count words", map[string]any{"text": clip(q.text, 80), "characters": st.characters})
+	most := 0
+	for _, f := range st.top {
+		most = max(most, f.n)
+	}
+	for _, f := range st.top {
+		t.print(bar(f, most))
+	}
+	t.print(fmt.Sprintf("%s, %d distinct", plural(st.words, "word"), st.distinct))
+	t.done()
+	s.status(fmt.Sprintf("Read %s", plural(st.words, "word")))
+
+	kind := "statement"
+	if strings.HasSuffix(q.text, "?") {
+		kind = "question"
+	}
+	s.say(fmt.Sprintf("I'm the **demo agent**: I have no model behind me, so I can't answer a %s like this one. I did read it, though:\n\n", kind))
+	rows := [][]string{
+		{"Words", fmt.Sprintf("%d, of them %d distinct", st.words, st.distinct)},
+		{"Sentences", fmt.Sprint(st.sentences)},
+		{"Characters", fmt.Sprint(st.characters)},
+		{"Longest word", clip(st.longest, 60)},
+		{"Letters a word", fmt.Sprintf("%.1f", st.average)},
+		{"Time to read", fmt.Sprintf("%.0f s", float64(st.words)*60/readingSpeed)},
+	}
+	for _, p := range q.parts {
+		rows = append(rows, []string{"Attached", describe(p)})
+	}
+	s.say(table([]string{"What", "Value"}, rows))
+	if len(st.top) > 0 {
+		var b strings.Builder
+		for _, f := range st.top {
+			b.WriteString(bar(f, most) + "\n")
+		}
+		s.say("\nThe words that count most in it:\n\n```text\n" + b.String() + "```\n")
+	}
+	s.say("\nSay `help` for what I can work out.\n")
+}
+
+// bar draws how often a word occurs.
+func bar(f frequency, most int) string {
+	const width, longest = 20, 16
+	word := clip(f.word, longest)
+	pad := strings.Repeat(" ", max(0, longest-utf8.RuneCountInString(word)))
+	return fmt.Sprintf("%s%s %s %d", word, pad, strings.Repeat("█", max(1, f.n*width/max(most, 1))), f.n)
+}
+
+func describe(p event.Part) string {
+	if p.Media == nil {
+		return p.Kind
+	}
+	name := p.Media.Name
+	if name == "" {
+		name = "a file"
+	}
+	if p.Media.MIME != "" {
+		name += " (" + p.Media.MIME + ")"
+	}
+	return name
+}
+
+// clip shortens a text to a number of characters.
+func clip(text string, n int) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n-1]) + "…"
+}
