@@ -35,6 +35,7 @@ type push struct {
 
 	mu      sync.Mutex
 	started chan struct{} // closed when the turn runs
+	over    chan struct{} // closed when the turn runs here no more, or never will
 	run     *run
 	stream  *dialect.Stream
 	state   pushState // after the last frame handed on
@@ -203,7 +204,7 @@ func (g *Gateway) push(turn string, d dialect.Dialect) *push {
 	defer g.mu.Unlock()
 	p := g.pushes[turn]
 	if p == nil {
-		p = &push{g: g, turn: turn, d: d, started: make(chan struct{}), done: make(chan error, 1)}
+		p = &push{g: g, turn: turn, d: d, started: make(chan struct{}), over: make(chan struct{}), done: make(chan error, 1)}
 		g.pushes[turn] = p
 	}
 	return p
@@ -238,16 +239,7 @@ func (a pushAgent) Resume(ctx context.Context, in agent.Input, state json.RawMes
 		return err
 	}
 	p := a.g.push(in.Turn, d)
-	defer func() {
-		a.g.mu.Lock()
-		delete(a.g.pushes, in.Turn)
-		a.g.mu.Unlock()
-		p.mu.Lock()
-		if p.lease != nil {
-			p.lease.Stop()
-		}
-		p.mu.Unlock()
-	}()
+	defer a.g.endPush(in.Turn)
 	o, err := a.g.owner(ctx, in.Conversation)
 	if err != nil {
 		return err
@@ -281,6 +273,23 @@ func (a pushAgent) Resume(ctx context.Context, in agent.Input, state json.RawMes
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// endPush forgets a pushed turn that has ended or is left to another process, and tells its producer.
+func (g *Gateway) endPush(turn string) {
+	g.mu.Lock()
+	p := g.pushes[turn]
+	delete(g.pushes, turn)
+	g.mu.Unlock()
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lease != nil {
+		p.lease.Stop()
+	}
+	close(p.over) // once: only who took p out of the table comes here
 }
 
 // arm starts the lease. p.mu is held.
@@ -354,6 +363,8 @@ func (pr *Producer) ready(ctx context.Context) error {
 	select {
 	case <-pr.p.started:
 		return nil
+	case <-pr.p.over:
+		return ErrTurnOver // it was stopped while it waited in the queue
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -437,6 +448,9 @@ func (pr *Producer) ack(ctx context.Context, offset int64) error {
 		return nil
 	})
 }
+
+// Over is closed when the turn has ended, and is shown so, or when this process has given it up, as at a shutdown.
+func (pr *Producer) Over() <-chan struct{} { return pr.p.over }
 
 // Acks delivers acknowledgements, the newest only.
 func (pr *Producer) Acks() <-chan PushAck { return pr.acks }

@@ -205,6 +205,7 @@ func (o *owner) closeTurn(t *tx, id string) {
 	}
 	s.Updated = now()
 	t.terminal = true
+	t.then(func() { o.g.endPush(id) })
 	if len(s.Open) == 0 {
 		t.then(func() { o.g.settle.add(o.id, o.head) })
 	}
