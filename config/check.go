@@ -36,13 +36,19 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 		bad("token", "it may hold printable ASCII without spaces only, to fit into a header")
 	}
 	for _, o := range c.AllowedOrigins {
+		if o == "*" {
+			continue
+		}
 		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" {
 			bad("allowed_origins", "%q is no origin; write it as https://chat.example.com", o)
 		}
 	}
 	for _, h := range c.Hosts {
-		if h == "" || strings.ContainsAny(h, "/ ") {
+		switch {
+		case h == "" || strings.ContainsAny(h, "/ "):
 			bad("hosts", "%q is no host; write it as chat.example.com", h)
+		case h == "*" && c.Token == "":
+			bad("hosts", "every host is allowed only where a token is set")
 		}
 	}
 	c.checkAgents(kinds, bad)

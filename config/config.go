@@ -1,16 +1,15 @@
 package config
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/journal"
@@ -66,8 +65,8 @@ const (
 // DefaultListen is the address that the gateway's ancestors and their clients use.
 const DefaultListen = "127.0.0.1:31337"
 
-// DefaultConnections bounds open connections: below what a process may open as files by default on every system.
-const DefaultConnections = 10_000
+// DefaultConnections is that of the server.
+const DefaultConnections = 20_000
 
 // Default is the configuration of a gateway that was told nothing. Data is filled in by [Config.Check].
 func Default() Config {
@@ -105,16 +104,20 @@ func Load(path string, lookup func(string) (string, bool)) (Config, error) {
 
 // Parse changes the configuration by what a file says.
 func (c *Config) Parse(b []byte) error {
-	d := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict())
-	if err := d.Decode(c); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil // an empty file, or comments only
-		}
-		// Without the source, which may hold a secret.
-		return fmt.Errorf("%w: %s", ErrInvalid, yaml.FormatError(err, false, false))
+	// Errors are told without the source, which may hold a secret.
+	invalid := func(err error) error { return fmt.Errorf("%w: %s", ErrInvalid, yaml.FormatError(err, false, false)) }
+	f, err := parser.ParseBytes(b, 0)
+	if err != nil {
+		return invalid(err)
 	}
-	if err := d.Decode(&struct{}{}); !errors.Is(err, io.EOF) {
+	if len(f.Docs) > 1 {
 		return fmt.Errorf("%w: the file holds more than one document", ErrInvalid)
+	}
+	if len(f.Docs) == 0 || f.Docs[0].Body == nil || f.Docs[0].Body.Type() == ast.NullType || f.Docs[0].Body.Type() == ast.CommentType {
+		return nil // an empty file, or comments only
+	}
+	if err := yaml.NodeToValue(f.Docs[0].Body, c, yaml.Strict()); err != nil {
+		return invalid(err)
 	}
 	return nil
 }
