@@ -6,10 +6,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// end is the last frame of a stream, and the outcome of a turn wherever else it is told.
-type end struct {
-	Type                  string       `json:"type"`
-	FullText              string       `json:"fullText"`
+// outcome is what is told of a turn that has ended, beside its text.
+type outcome struct {
 	AgentName             string       `json:"agentName"`
 	MessageID             string       `json:"messageId,omitempty"`
 	UserMessageID         string       `json:"userMessageId,omitempty"`
@@ -22,6 +20,21 @@ type end struct {
 	Outcome event.Outcome `json:"outcome,omitempty"`
 	Error   *event.Error  `json:"error,omitempty"`
 	Turn    string        `json:"turn,omitempty"`
+
+	text string
+}
+
+// done is the last frame of a stream.
+type done struct {
+	Type     string `json:"type"`
+	FullText string `json:"fullText"`
+	outcome
+}
+
+// reply is the answer to a message that was not streamed.
+type reply struct {
+	Text string `json:"text"`
+	outcome
 }
 
 // usage is a turn's use of its model in Eliza's words.
@@ -47,24 +60,24 @@ type failure struct {
 //
 // What was said stands, however the turn ended. A failure without a word becomes a sentence with a failure kind, as
 // Eliza's clients know it, but only where the kind is one of theirs.
-func (a answer) ended() (e end, ok bool) {
+func (a answer) ended() (e outcome, ok bool) {
 	t := a.turn
 	if t == nil || t.Unfinished() {
 		return e, false
 	}
-	e = end{
-		Type: "done", FullText: a.text(), AgentName: t.Agent, MessageID: a.id(), UserMessageID: t.Answers,
+	e = outcome{
+		text: a.text(), AgentName: t.Agent, MessageID: a.id(), UserMessageID: t.Answers,
 		ActionCallbackHistory: a.history(), Attachments: a.attachments(), Turn: t.ID,
 	}
 	if u := t.Usage; u != nil {
 		e.Usage = &usage{PromptTokens: u.Input + u.CacheRead + u.CacheWrite, CompletionTokens: u.Output, Model: u.Model}
 		e.Usage.TotalTokens = e.Usage.PromptTokens + e.Usage.CompletionTokens
 	}
-	said := strings.TrimSpace(e.FullText) != "" || len(e.Attachments) > 0
+	said := strings.TrimSpace(e.text) != "" || len(e.Attachments) > 0
 	switch t.Outcome {
 	case event.Completed:
 		if !said {
-			e.FullText, e.NoResponseReason = "", "ignored"
+			e.text, e.NoResponseReason = "", "ignored"
 		}
 		return e, true
 	case event.Cancelled:
@@ -79,9 +92,9 @@ func (a answer) ended() (e end, ok bool) {
 		e.FailureKind = failureKind(t.Error.Code)
 	}
 	if e.FailureKind == "" {
-		return end{}, false
+		return outcome{}, false
 	}
-	e.FullText = canned[e.FailureKind]
+	e.text = canned[e.FailureKind]
 	return e, true
 }
 

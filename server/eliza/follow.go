@@ -4,21 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leat-dev/leat/feed"
 	"github.com/leat-dev/leat/gateway"
 )
 
-// follow calls fn with the states of a turn, the present one first and then one after each commit that came since the
-// call before: a slow reader skips states and loses nothing, since each is whole. It returns when fn reports that it has
-// enough, with fn's error, the context's, one that wraps feed.ErrDeleted, or errGone.
-func follow(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, conversation, turn string, fn func(a answer, cursor string) (bool, error)) error {
+// follower is told of the states of a turn.
+type follower struct {
+	// state gets the present state first and then one after each commit that came since the call before: a slow reader
+	// skips states and loses nothing, since each is whole. It reports when it has enough.
+	state func(a answer, cursor string) (enough bool, err error)
+	// tick is called at every tick in between; both may be nil.
+	tick  func() error
+	ticks <-chan time.Time
+}
+
+// follow returns when the follower has enough or fails, when the context ends, or with an error that wraps
+// [feed.ErrDeleted] or errGone.
+func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation, turn string, to follower) error {
 	for {
-		f, err := gw.Feed(ctx, p, conversation)
+		f, err := s.gw.Feed(ctx, p, conversation)
 		if err != nil {
 			return err
 		}
-		err = followFeed(ctx, f, turn, fn)
+		err = to.follow(ctx, f, turn)
 		f.Release()
 		// Its owner gave it up and reads the log anew; so does this reader.
 		if !errors.Is(err, feed.ErrLost) {
@@ -27,7 +37,7 @@ func follow(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, conve
 	}
 }
 
-func followFeed(ctx context.Context, f *feed.Feed, turn string, fn func(answer, string) (bool, error)) error {
+func (to follower) follow(ctx context.Context, f *feed.Feed, turn string) error {
 	epoch, _, _ := f.Cursor().Parse()
 	seen := int64(-1)
 	for {
@@ -38,15 +48,30 @@ func followFeed(ctx context.Context, f *feed.Feed, turn string, fn func(answer, 
 		}
 		if seq != seen {
 			seen = seq
-			if enough, err := fn(a, position(epoch, a.turn, seq)); enough || err != nil {
+			if enough, err := to.state(a, position(epoch, a.turn, seq)); enough || err != nil {
 				return err
 			}
 		}
+		// What was committed before a feed was closed has been told; only then does it count that it is.
 		if _, err := f.Poll(ctx, f.Cursor(), 1); err != nil {
 			return fmt.Errorf("eliza: follow turn %s: %w", turn, err)
 		}
+		if err := to.wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns when something has changed.
+func (to follower) wait(ctx context.Context, changed <-chan struct{}) error {
+	for {
 		select {
 		case <-changed:
+			return nil
+		case <-to.ticks:
+			if err := to.tick(); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// maxGathered bounds the text of what is gathered for one request, in bytes. Beyond it a list is shorter.
-const maxGathered = 8 << 20
+// maxList bounds what is gathered for a list, in bytes of text. Beyond it the list is shorter.
+const maxList = 8 << 20
 
 // errGone says that a turn isn't in the conversation any more: it was truncated or trimmed away.
 var errGone = errors.New("eliza: turn is gone")
@@ -20,8 +20,7 @@ var errGone = errors.New("eliza: turn is gone")
 type stretch struct {
 	messages []*transcript.Message
 	turns    []*transcript.Turn
-	earlier  bool
-	size     int // bytes of text, about
+	earlier  bool // there is more before it
 }
 
 // gather reads pages, newest first, until there is enough or nothing older.
@@ -40,7 +39,7 @@ func gatherOnce(ctx context.Context, f *feed.Feed, enough func(*stretch) bool) (
 	s := &stretch{earlier: true}
 	known := make(map[string]bool)
 	before := ""
-	for s.earlier && s.size < maxGathered {
+	for s.earlier {
 		p, err := f.Page(ctx, before, feed.MaxPage)
 		if err != nil {
 			return nil, fmt.Errorf("eliza: read messages: %w", err)
@@ -54,9 +53,6 @@ func gatherOnce(ctx context.Context, f *feed.Feed, enough func(*stretch) bool) (
 			}
 		}
 		s.turns = append(turns, s.turns...)
-		for _, m := range p.Messages {
-			s.size += m.Size()
-		}
 		s.earlier, before = p.Earlier, p.First()
 		if before == "" || enough(s) {
 			break
@@ -68,8 +64,12 @@ func gatherOnce(ctx context.Context, f *feed.Feed, enough func(*stretch) bool) (
 // newest returns the last messages of a conversation, as a list.
 func newest(ctx context.Context, f *feed.Feed) ([]message, error) {
 	s, err := gather(ctx, f, func(s *stretch) bool {
-		// The oldest one may be a turn whose first messages lie before the page.
-		return len(list(s.messages, s.turns)) > maxListed
+		size := 0
+		for _, m := range s.messages {
+			size += m.Size()
+		}
+		// One more than is wanted: the oldest may be a turn whose first messages lie further back.
+		return size > maxList || len(list(s.messages, s.turns)) > maxListed
 	})
 	if err != nil {
 		return nil, err

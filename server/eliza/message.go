@@ -96,7 +96,7 @@ func (s slot) message() (message, bool) {
 		if !ok || end.FailureKind == "" {
 			return e, false
 		}
-		e = message{ID: s.answer.turn.ID, Role: string(event.Assistant), Text: end.FullText, Timestamp: s.answer.turn.EndedAt, FailureKind: end.FailureKind, Turn: s.answer.turn.ID}
+		e = message{ID: s.answer.turn.ID, Role: string(event.Assistant), Text: end.text, Timestamp: s.answer.turn.EndedAt, FailureKind: end.FailureKind, Turn: s.answer.turn.ID}
 		e.first = s.user.ID
 		return e, true
 	case s.user != nil:

@@ -1,6 +1,7 @@
 package eliza
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/leat-dev/leat/sse"
@@ -11,61 +12,73 @@ import (
 type render struct {
 	tokens tokens
 	status progress
-	over   bool
+	// user is the message that this stream answers, where it isn't the one that began the turn.
+	user string
+	over bool
 }
 
 // next appends to b the frames that take the client from the state before to a, and reports whether the last of them
 // ended the stream. Only the last frame carries the cursor: a client that was cut half-way asks again from the one before.
-func (r *render) next(b []byte, a answer, cursor string) ([]byte, bool, error) {
+func (r *render) next(b []byte, a answer, cursor string) (_ []byte, over bool, err error) {
 	if r.over {
 		return b, true, nil
 	}
 	var frames [][]byte
-	if a.turn.Unfinished() {
-		if p := a.progress(); !p.same(r.status) {
-			r.status = p
-			f, err := encode(p)
-			if err != nil {
-				return b, false, err
-			}
-			frames = append(frames, f)
+	add := func(v any) {
+		f, e := encode(v)
+		if e != nil && err == nil {
+			err = e
 		}
+		frames = append(frames, f)
 	}
-	text := a.text()
-	e, ended := a.ended()
-	if ended && e.FailureKind != "" {
-		text = e.FullText
+	ended := !a.turn.Unfinished()
+	if p := a.progress(); !ended && !p.same(r.status) {
+		r.status = p
+		add(p)
+	}
+	end, answered := a.ended()
+	text := end.text
+	if !answered {
+		text = a.text()
 	}
 	if f := r.tokens.next(nil, text); f != nil {
 		frames = append(frames, f)
 	}
-	if !a.turn.Unfinished() {
-		var last any = e
-		if !ended {
-			last = a.failed()
+	if answered {
+		if r.user != "" {
+			end.UserMessageID = r.user
 		}
-		f, err := encode(last)
-		if err != nil {
-			return b, false, err
+		add(done{Type: "done", FullText: text, outcome: end})
+	} else if ended {
+		f := a.failed()
+		if r.user != "" {
+			f.UserMessageID = r.user
 		}
-		frames = append(frames, f)
-		r.over = true
+		add(f)
+	}
+	if err != nil {
+		return b, false, err
 	}
 	for i, f := range frames {
 		id := ""
 		if i == len(frames)-1 {
 			id = cursor
 		}
-		var err error
 		if b, err = sse.AppendEvent(b, id, "", f); err != nil {
 			return b, false, err
 		}
 	}
-	return b, r.over, nil
+	r.over = ended
+	return b, ended, nil
 }
 
-// encode is json.Marshal that leaves <, > and & as they are.
+// encode is json.Marshal, but leaves <, > and & as they are. The result has no line end.
 func encode(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
-	return b, err
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -1,0 +1,128 @@
+package eliza
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/server"
+)
+
+// maxConversations is how many conversations a list holds, the newest ones; Eliza itself keeps no more.
+const maxConversations = 500
+
+// newChat is the title of a conversation that nobody has given one.
+const newChat = "New Chat"
+
+// conversation is one conversation as Eliza's clients read it, with the agent that answers in it.
+type conversation struct {
+	ID        string                     `json:"id"`
+	Title     string                     `json:"title"`
+	RoomID    string                     `json:"roomId"`
+	CreatedAt string                     `json:"createdAt"`
+	UpdatedAt string                     `json:"updatedAt"`
+	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
+	Agent     string                     `json:"agent,omitempty"`
+}
+
+func conversationOf(s journal.Summary) conversation {
+	c := conversation{
+		ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated), Metadata: s.Metadata, Agent: s.Agent,
+	}
+	if c.Title == "" {
+		c.Title = newChat
+	}
+	return c
+}
+
+// iso writes epoch milliseconds as JavaScript does.
+func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+type oneConversation struct {
+	Conversation conversation `json:"conversation"`
+}
+
+func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	summaries, err := s.gw.List(r.Context(), p, nil, maxConversations)
+	if err != nil {
+		return err
+	}
+	all := make([]conversation, len(summaries))
+	for i, c := range summaries {
+		all[i] = conversationOf(c)
+	}
+	server.WriteJSON(w, http.StatusOK, map[string]any{"conversations": all})
+	return nil
+}
+
+// create makes a conversation. The keys of Eliza that ask for a greeting are accepted: there is none.
+func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var body struct {
+		ID       string                     `json:"id"`
+		Title    string                     `json:"title"`
+		Agent    string                     `json:"agent"`
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if err := server.Decode(r, &body); err != nil {
+		return err
+	}
+	summary, _, err := s.gw.Create(r.Context(), p, gateway.CreateOptions{
+		ID: body.ID, Title: strings.TrimSpace(body.Title), Agent: body.Agent, Metadata: body.Metadata, Key: r.Header.Get("Idempotency-Key"),
+	})
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, oneConversation{conversationOf(summary)})
+	return nil
+}
+
+func (s *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	return s.show(w, r, p, r.PathValue("id"))
+}
+
+func (s *surface) show(w http.ResponseWriter, r *http.Request, p gateway.Principal, id string) error {
+	summary, err := s.gw.Conversation(r.Context(), p, gateway.ActionRead, id)
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, oneConversation{conversationOf(summary)})
+	return nil
+}
+
+// patch sets the title and the metadata, key by key. A blank title changes none, and neither does "generate": titles are
+// not generated here.
+func (s *surface) patch(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var body struct {
+		Title    string                     `json:"title"`
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if err := server.Decode(r, &body); err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	c := gateway.Command{Type: gateway.CommandUpdate, Key: r.Header.Get("Idempotency-Key"), Metadata: body.Metadata}
+	if t := strings.TrimSpace(body.Title); t != "" {
+		c.Title = &t
+	}
+	if c.Title != nil || len(c.Metadata) > 0 {
+		if _, err := s.do(r.Context(), p, id, c); err != nil {
+			return err
+		}
+	}
+	return s.show(w, r, p, id)
+}
+
+type okay struct {
+	OK bool `json:"ok"`
+}
+
+func (s *surface) delete(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if _, err := s.do(r.Context(), p, r.PathValue("id"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, okay{true})
+	return nil
+}
