@@ -1,0 +1,238 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/recording"
+	"github.com/leat-dev/leat/event"
+)
+
+// DefaultPace is the time from one frame to the next where a recording keeps no times: that of a model of 50 tokens/s.
+const DefaultPace = 20 * time.Millisecond
+
+// aliveEvery is how often a long pause of the recording says that the agent is there; it is below every sensible limit
+// on silence.
+const aliveEvery = 10 * time.Second
+
+// Config says what is played.
+type Config struct {
+	File    string
+	Dialect dialect.Dialect
+	// Client chooses one connection of a recorder's file; empty is the first one.
+	Client string
+	// Speed is a factor of the recorded pace; 0 is as fast as possible.
+	Speed float64
+}
+
+// Agent plays a file. Several turns may play it at the same time.
+type Agent struct{ cfg Config }
+
+var (
+	_ agent.Agent   = (*Agent)(nil)
+	_ agent.Resumer = (*Agent)(nil)
+)
+
+// New returns the agent. It reads the file's first frame, so that a wrong file or client is told at the start and not to
+// whoever asks first.
+func New(cfg Config) (*Agent, error) {
+	a := &Agent{cfg}
+	r, err := a.open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if _, err := r.Next(); err != nil && !errors.Is(err, io.EOF) {
+		return nil, a.error(err)
+	}
+	return a, nil
+}
+
+// Kind is the agent as a kind.
+func Kind(dialects dialect.Registry) agent.Kind {
+	return agent.Kind{
+		Name:    "replay",
+		Summary: "plays a recorded or written stream in any dialect, at its recorded pace",
+		Target:  "FILE",
+		Options: []agent.Option{
+			{Name: "dialect", Help: "the dialect of the file"},
+			{Name: "speed", Help: "factor of the recorded pace; 0 is as fast as possible", Default: "1"},
+			{Name: "client", Help: "one connection of a recorder's file", Default: "the first one"},
+		},
+		New: func(s agent.Spec) (agent.Agent, error) {
+			name := s.Options["dialect"]
+			if name == "" {
+				return nil, fmt.Errorf("replay %s: the dialect is missing: replay:%s?dialect=NAME", s.Target, s.Target)
+			}
+			d, err := dialects.Lookup(name)
+			if err != nil {
+				return nil, fmt.Errorf("replay %s: %w", s.Target, err)
+			}
+			speed, err := s.Float("speed", 1)
+			if err != nil {
+				return nil, err
+			}
+			return New(Config{File: s.Target, Dialect: d, Client: s.Options["client"], Speed: speed})
+		},
+	}
+}
+
+// Run plays the file from its beginning.
+func (a *Agent) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+	return a.play(ctx, state{}, out)
+}
+
+// Resume plays on after the last frame that was committed.
+func (a *Agent) Resume(ctx context.Context, _ agent.Input, raw json.RawMessage, out *agent.Emitter) error {
+	var s state
+	if len(raw) > 0 { // else nothing was said before the restart
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return a.error(fmt.Errorf("stored state: %w", err))
+		}
+	}
+	return a.play(ctx, s, out)
+}
+
+// state is where a turn stands.
+type state struct {
+	Frame   int             `json:"frame"` // how many frames were played
+	Size    int64           `json:"size"`  // of the file, bytes
+	Decoder json.RawMessage `json:"decoder,omitempty"`
+}
+
+func (a *Agent) play(ctx context.Context, from state, out *agent.Emitter) error {
+	r, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if from.Frame > 0 && from.Size != r.size {
+		return a.error(fmt.Errorf("the file has changed since the turn began (%d bytes, now %d)", from.Size, r.size))
+	}
+	p := &player{agent: a, out: out, decoder: a.cfg.Dialect.Decoder(), state: state{Frame: from.Frame, Size: r.size}}
+	if from.Decoder != nil {
+		if err := p.decoder.Restore(from.Decoder); err != nil {
+			return a.error(fmt.Errorf("restore decoder: %w", err))
+		}
+	}
+	out.OnEnd(p.held)
+	clock := pacer{speed: a.cfg.Speed, out: out}
+	for n := 0; ; n++ {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return a.error(err)
+		}
+		if n < from.Frame {
+			clock.last = f.At
+			continue
+		}
+		if err := clock.wait(ctx, f.At); err != nil {
+			return err
+		}
+		if err := p.frame(f.Frame); err != nil {
+			return p.over(err)
+		}
+	}
+	return p.over(p.end())
+}
+
+// player is one turn.
+type player struct {
+	agent   *Agent
+	out     *agent.Emitter
+	decoder dialect.Decoder
+	state   state
+	closed  bool // the decoder is; guarded by the emitter's lock
+}
+
+// frame plays one frame. The state goes with what the frame says; a frame that says nothing is decoded again after a
+// restart, to the same effect.
+func (p *player) frame(f dialect.Frame) error {
+	return p.out.Decode(func() ([]event.Event, json.RawMessage, error) {
+		p.state.Frame++
+		ops, err := p.decoder.Decode(f)
+		if err != nil || len(ops) == 0 {
+			return ops, nil, err
+		}
+		if p.state.Decoder, err = p.decoder.State(); err != nil {
+			return ops, nil, fmt.Errorf("state of decoder: %w", err)
+		}
+		s, err := json.Marshal(p.state)
+		return ops, s, err
+	})
+}
+
+// end says that the recording is over.
+func (p *player) end() error {
+	return p.out.Decode(func() ([]event.Event, json.RawMessage, error) {
+		p.closed = true
+		ops, err := p.decoder.Close()
+		return ops, nil, err
+	})
+}
+
+// held releases what the decoder holds back when the turn ends.
+func (p *player) held() []event.Event {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	// That the stream was not at its end is no news: the turn has ended before it.
+	ops, _ := p.decoder.Close()
+	return ops
+}
+
+// over turns what stopped the play into the turn's end.
+func (p *player) over(err error) error {
+	switch {
+	case errors.Is(err, agent.ErrTurnOver):
+		return nil // the stream itself, or a person, ended the turn
+	case errors.Is(err, dialect.ErrCutShort):
+		return &agent.Error{Code: "cut_short", Message: p.agent.error(err).Error()}
+	case err != nil:
+		return p.agent.error(err)
+	}
+	return nil
+}
+
+func (a *Agent) error(err error) error { return fmt.Errorf("replay %s: %w", a.cfg.File, err) }
+
+// file is an open recording.
+type file struct {
+	*recording.Reader
+	f    *os.File
+	size int64
+}
+
+func (f *file) Close() error { return f.f.Close() }
+
+func (a *Agent) open() (*file, error) {
+	f, err := os.Open(a.cfg.File)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err) // which names the file
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, a.error(err)
+	}
+	r, err := recording.NewReader(f, a.cfg.Client)
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the file is empty")
+	}
+	if err != nil {
+		f.Close()
+		return nil, a.error(err)
+	}
+	return &file{r, f, info.Size()}, nil
+}
