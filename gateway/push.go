@@ -138,8 +138,8 @@ func (g *Gateway) PushStatus(ctx context.Context, p Principal, turn string) (off
 		}
 	}
 	st, err := g.pushState(ctx, turn)
-	if errors.Is(err, journal.ErrNotFound) && !t.Unfinished() {
-		return 0, true, ErrTurnOver
+	if errors.Is(err, journal.ErrNotFound) {
+		return 0, true, ErrTurnOver // the state goes with the end, which may have come just now
 	}
 	return st.Offset, !t.Unfinished(), err
 }
@@ -360,6 +360,11 @@ func (pr *Producer) Offset(ctx context.Context) (int64, error) {
 }
 
 func (pr *Producer) ready(ctx context.Context) error {
+	select {
+	case <-pr.p.started:
+		return nil
+	default:
+	}
 	select {
 	case <-pr.p.started:
 		return nil

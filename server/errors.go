@@ -27,6 +27,8 @@ type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`
 	Reason  string `json:"reason,omitempty"`
+	// Rejected says that a command was understood and refused.
+	Rejected bool `json:"rejected,omitempty"`
 	// RetryAfter is when it is worth to try again; 0 says nothing.
 	RetryAfter time.Duration `json:"-"`
 }
@@ -90,7 +92,7 @@ func Describe(err error) *Error {
 		if !ok {
 			status = http.StatusConflict
 		}
-		e := &Error{Status: status, Reason: rejected.Reason, Message: rejected.Message}
+		e := &Error{Status: status, Reason: rejected.Reason, Message: rejected.Message, Rejected: true}
 		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 			e.RetryAfter = retrySoon
 		}
@@ -99,7 +101,11 @@ func Describe(err error) *Error {
 		return Errorf(http.StatusRequestEntityTooLarge, ReasonTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
 	case errors.As(err, &bad):
 		return &Error{Status: http.StatusUnprocessableEntity, Reason: ReasonStream, Message: bad.Error()}
-	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, feed.ErrDeleted):
+	case errors.Is(err, feed.ErrDeleted):
+		return &Error{Status: http.StatusNotFound, Reason: gateway.ReasonDeleted, Message: "the conversation was deleted"}
+	case errors.Is(err, feed.ErrNoMessage):
+		return &Error{Status: http.StatusNotFound, Reason: gateway.ReasonUnknown, Message: "there is no such message"}
+	case errors.Is(err, gateway.ErrNotFound):
 		return &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "not found"}
 	case errors.Is(err, gateway.ErrForbidden):
 		return &Error{Status: http.StatusForbidden, Reason: ReasonForbidden, Message: "forbidden"}
@@ -107,7 +113,7 @@ func Describe(err error) *Error {
 		return &Error{Status: http.StatusConflict, Reason: ReasonExists, Message: "the id is taken"}
 	case errors.Is(err, gateway.ErrTurnOver):
 		return &Error{Status: http.StatusConflict, Reason: ReasonTurnOver, Message: err.Error()}
-	case errors.Is(err, gateway.ErrUnavailable), errors.Is(err, gateway.ErrClosed), errors.Is(err, feed.ErrLost), errors.Is(err, ErrShutdown):
+	case errors.Is(err, gateway.ErrUnavailable), errors.Is(err, gateway.ErrClosed), errors.Is(err, feed.ErrLost), errors.Is(err, feed.ErrClosed), errors.Is(err, ErrShutdown):
 		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "the gateway can't do this now; try again in a moment", RetryAfter: retrySoon}
 	case errors.Is(err, event.ErrInvalid):
 		return &Error{Status: http.StatusBadRequest, Reason: ReasonInvalid, Message: err.Error()}

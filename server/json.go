@@ -22,14 +22,19 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 		b.Reset()
 		b.WriteString(`{"error":"internal error","reason":"internal"}` + "\n")
 	}
+	WriteRawJSON(w, status, b.Bytes())
+}
+
+// WriteRawJSON answers with a JSON value that is encoded already.
+func WriteRawJSON(w http.ResponseWriter, status int, b []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
-	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	h.Set("Content-Length", strconv.Itoa(len(b)))
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-store")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the client may have gone; there is nobody to tell
+	_, _ = w.Write(b) // the client may have gone; there is nobody to tell
 }
 
 // Decode reads the request's body as one JSON value. Unknown keys are ignored, an empty body is an empty object.

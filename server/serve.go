@@ -52,6 +52,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		err = errors.Join(err, hs.Close())
 	}
 	serving.Wait()
+	s.open.Wait() // sockets are not the http.Server's any more
 	return err
 }
 

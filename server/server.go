@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leat-dev/leat/gateway"
@@ -21,9 +22,10 @@ type Server struct {
 	routes  []Route
 	methods []string
 
-	// streams ends when streams are told to end.
+	// streams ends when streams are told to end; open are those that have not yet.
 	streams context.Context
 	end     context.CancelCauseFunc
+	open    sync.WaitGroup
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -138,6 +140,8 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		defer context.AfterFunc(s.streams, func() { cancel(ErrShutdown) })()
+		s.open.Add(1)
+		defer s.open.Done()
 		r = r.WithContext(ctx)
 	}
 	return e.Handler(w, r, p)

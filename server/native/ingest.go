@@ -1,0 +1,127 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/server"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// The headers of ingest.
+const (
+	HeaderOffset  = "Upload-Offset"     // in bytes of the body
+	HeaderTurn    = "Leat-Turn"         // id
+	HeaderState   = "Leat-Turn-State"   // queued, running, waiting or ended
+	HeaderOutcome = "Leat-Turn-Outcome" // of an ended turn
+)
+
+// postTurn answers POST /api/conversations/{id}/turns?dialect=…: a turn whose stream is the body.
+func (n *native) postTurn(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if err := plain(r); err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	pr, ack, err := n.gw.Push(r.Context(), p, r.PathValue("id"), gateway.PushOptions{
+		Dialect: q.Get("dialect"), Answers: q.Get("answers"), Key: r.Header.Get(HeaderKey),
+	})
+	if ack.Turn != "" {
+		w.Header().Set("Location", "/api/turns/"+url.PathEscape(ack.Turn)+"/ingest")
+		w.Header().Set(HeaderTurn, ack.Turn)
+	}
+	if err != nil {
+		if ack.Repeated && errors.Is(err, gateway.ErrNotFound) {
+			err = gateway.ErrTurnOver // the key is known, and there is nothing left to go on with
+		}
+		return err
+	}
+	g := &ingest{n: n, p: p, producer: pr, w: w, r: r}
+	if ack.Repeated {
+		// The same body from its beginning: what of it is committed is passed over.
+		if g.skip, err = n.offset(r.Context(), p, pr); err != nil {
+			return errors.Join(err, pr.Close(false))
+		}
+	}
+	return g.run(http.StatusCreated)
+}
+
+// patchIngest answers PATCH /api/turns/{turn}/ingest: the body goes on at an offset.
+func (n *native) patchIngest(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if err := plain(r); err != nil {
+		return err
+	}
+	at, err := strconv.ParseUint(r.Header.Get(HeaderOffset), 10, 63)
+	if err != nil {
+		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%s is needed: the offset in bytes at which the body goes on", HeaderOffset)
+	}
+	turn := r.PathValue("turn")
+	pr, err := n.gw.Attach(r.Context(), p, turn)
+	if err != nil {
+		if errors.Is(err, gateway.ErrTurnOver) {
+			w.Header().Set(HeaderState, transcript.Ended)
+		}
+		return err
+	}
+	offset, err := n.offset(r.Context(), p, pr)
+	if err != nil {
+		return errors.Join(err, pr.Close(false))
+	}
+	w.Header().Set(HeaderTurn, turn)
+	if offset != int64(at) {
+		w.Header().Set(HeaderOffset, strconv.FormatInt(offset, 10))
+		wrong := server.Errorf(http.StatusConflict, gateway.ReasonConflict, "the body goes on at %d, not at %d", offset, at)
+		return errors.Join(wrong, pr.Close(false))
+	}
+	return (&ingest{n: n, p: p, producer: pr, w: w, r: r}).run(http.StatusOK)
+}
+
+// headIngest answers HEAD /api/turns/{turn}/ingest: how far a pushed turn has come.
+func (n *native) headIngest(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	turn := r.PathValue("turn")
+	offset, _, err := n.gw.PushStatus(r.Context(), p, turn)
+	known := err == nil
+	if err != nil && !errors.Is(err, gateway.ErrTurnOver) {
+		return err
+	}
+	_, t, err := n.gw.Turn(r.Context(), p, gateway.ActionAgent, turn)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set(HeaderTurn, turn)
+	h.Set(HeaderState, t.State)
+	if t.State == transcript.Ended {
+		h.Set(HeaderOutcome, string(t.Outcome))
+	}
+	if known {
+		h.Set(HeaderOffset, strconv.FormatInt(offset, 10))
+	}
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// offset is where the stream of an attached turn goes on. A queued one has taken nothing, and is not waited for.
+func (n *native) offset(ctx context.Context, p gateway.Principal, pr *gateway.Producer) (int64, error) {
+	_, t, err := n.gw.Turn(ctx, p, gateway.ActionAgent, pr.Turn)
+	if err != nil {
+		return 0, err
+	}
+	if t.State == transcript.Queued {
+		return 0, nil
+	}
+	return pr.Offset(ctx)
+}
+
+// plain refuses encoded bodies: an offset counts bytes as they are sent.
+func plain(r *http.Request) error {
+	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "Content-Encoding %s: the stream comes as it is", e)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package native
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/server"
+)
+
+// Protocol is the name and version that every hello carries. It changes when a client that was written for it could misread.
+const Protocol = "leat/1"
+
+const (
+	// MaxCommand bounds a command's JSON, in bytes: the longest message that the gateway takes, with its escapes.
+	MaxCommand = server.MaxMessageBody
+	// MaxSubscriptions bounds the conversations that are followed on one socket: far more than a page shows.
+	MaxSubscriptions = 256
+	// MaxPending bounds the commands of one socket that wait for their acknowledgement; the socket is not read above it.
+	MaxPending = 64
+
+	// batchBudget bounds a batch, in bytes about, so that a reader that is far behind gets on in steps.
+	batchBudget = 1 << 20
+	// authLimit is how long a socket may stay without a principal, and authFrame how large its first frame may be.
+	authLimit = 10 * time.Second
+	authFrame = 8 << 10
+	// ackEvery spaces acknowledgements of a pushed stream: a producer needs them only to know what it may forget.
+	ackEvery = 250 * time.Millisecond
+	// endLimit is how long the other side may take to say goodbye.
+	endLimit = 2 * time.Second
+	// retryHint is what EventSource is told to wait before it connects again.
+	retryHint = time.Second
+)
+
+type native struct {
+	s  *server.Server
+	gw *gateway.Gateway
+}
+
+// Register adds the native protocol's routes.
+func Register(s *server.Server, gw *gateway.Gateway) {
+	n := &native{s: s, gw: gw}
+	for _, rt := range []server.Route{
+		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/events", Handler: n.events, Stream: true},
+		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/transcript", Handler: n.transcript},
+		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/commands", Handler: n.command, MaxBody: MaxCommand},
+		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/turns", Handler: n.postTurn, MaxBody: -1, Stream: true},
+		{Method: http.MethodGet, Pattern: "/api/turns/{turn}", Handler: n.turn},
+		{Method: http.MethodHead, Pattern: "/api/turns/{turn}/ingest", Handler: n.headIngest},
+		{Method: http.MethodPatch, Pattern: "/api/turns/{turn}/ingest", Handler: n.patchIngest, MaxBody: -1, Stream: true},
+		{Method: http.MethodGet, Pattern: "/api/agents", Handler: n.agents},
+		{Method: http.MethodGet, Pattern: "/api/dialects", Handler: n.dialects},
+		{Method: http.MethodGet, Pattern: "/api/ws", Handler: n.socket, Access: server.InBand, Stream: true},
+	} {
+		if rt.Access == 0 {
+			rt.Access = server.Authenticated
+		}
+		s.Handle(rt)
+	}
+}
+
+func (n *native) agents(w http.ResponseWriter, _ *http.Request, p gateway.Principal) error {
+	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": n.gw.Agents()})
+	return nil
+}
+
+type dialectInfo struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Framing string `json:"framing"` // "sse" or "lines"
+}
+
+func (n *native) dialects(w http.ResponseWriter, _ *http.Request, p gateway.Principal) error {
+	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
+		return err
+	}
+	all := []dialectInfo{}
+	for _, d := range n.gw.Dialects() {
+		framing := "sse"
+		if d.Framing == dialect.Lines {
+			framing = "lines"
+		}
+		all = append(all, dialectInfo{d.Name, d.Summary, framing})
+	}
+	server.WriteJSON(w, http.StatusOK, map[string]any{"dialects": all})
+	return nil
+}

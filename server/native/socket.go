@@ -1,0 +1,218 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/server"
+)
+
+// socket is one WebSocket: many conversations and commands.
+type socket struct {
+	n    *native
+	r    *http.Request
+	conn *websocket.Conn
+	p    gateway.Principal
+	ctx  context.Context // ends with the socket
+
+	tasks sync.WaitGroup // subscriptions, commands, heartbeats
+
+	// writing is a lock with one slot for who writes; a subscription that waits for it looks anew at its feed when it has it.
+	writing chan struct{}
+	stall   *time.Timer // cuts the socket when a write gets nowhere
+	wrote   atomic.Int64
+
+	// The reader's own.
+	subs    map[string]*subscription
+	pending chan struct{} // one slot a command
+	lanes   lanes
+}
+
+// socket answers GET /api/ws.
+func (n *native) socket(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		InsecureSkipVerify: true, // the server has looked at Origin, by its own configuration
+		CompressionMode:    websocket.CompressionDisabled,
+	})
+	if err != nil {
+		return nil //nolint:nilerr // Accept has answered what was wrong with the handshake
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	s := &socket{
+		n: n, r: r, conn: conn, p: p, ctx: ctx,
+		writing: make(chan struct{}, 1), subs: map[string]*subscription{}, pending: make(chan struct{}, MaxPending),
+	}
+	s.stall = time.AfterFunc(n.s.Options().Stall, func() { cancel(errGone); _ = conn.CloseNow() })
+	s.stall.Stop()
+	// A write or read that hangs ends with the context, after a moment to say goodbye.
+	stop := context.AfterFunc(ctx, s.goodbye)
+	err = s.run()
+	cancel(err)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	_ = conn.CloseNow()
+	s.tasks.Wait()
+	s.stall.Stop()
+	if server.Describe(err).Status == http.StatusInternalServerError && !errors.Is(err, errGone) {
+		return err
+	}
+	return nil
+}
+
+// goodbye runs once when the socket's context ends: at the server's shutdown it tells the client to come back.
+func (s *socket) goodbye() {
+	if errors.Is(context.Cause(s.ctx), server.ErrShutdown) {
+		late := time.AfterFunc(endLimit, func() { _ = s.conn.CloseNow() })
+		defer late.Stop()
+		select {
+		case s.writing <- struct{}{}:
+			if b, err := json.Marshal(newError("error", "", "", server.ErrShutdown)); err == nil {
+				_ = s.conn.Write(context.Background(), websocket.MessageText, b)
+			}
+			<-s.writing
+			_ = s.conn.Close(websocket.StatusGoingAway, "shutting down")
+		case <-time.After(endLimit):
+		}
+	}
+	_ = s.conn.CloseNow()
+}
+
+// run authenticates, greets and reads until the socket ends. Its error is why, for the log.
+func (s *socket) run() error {
+	if err := s.authenticate(); err != nil {
+		_ = s.send(newError("error", "", "", err))
+		_ = s.conn.Close(websocket.StatusPolicyViolation, "Unauthorized")
+		return errGone
+	}
+	s.conn.SetReadLimit(MaxCommand)
+	if err := s.send(helloFrame{Type: "hello", Protocol: Protocol}); err != nil {
+		return err
+	}
+	s.tasks.Go(s.heartbeat)
+	for {
+		f, err := s.read(s.ctx)
+		switch {
+		case err == nil:
+			err = s.take(f)
+		case server.Describe(err).Status == http.StatusBadRequest:
+			err = s.send(newError("error", "", "", err)) // the frame was nonsense; the socket is not
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// authenticate waits for the token of a socket whose handshake brought none.
+func (s *socket) authenticate() error {
+	if s.p.Admin || s.p.Subject != "" {
+		return nil
+	}
+	s.conn.SetReadLimit(authFrame)
+	ctx, cancel := context.WithTimeout(s.ctx, authLimit)
+	defer cancel()
+	f, err := s.read(ctx)
+	if err != nil || f.Type != "auth" {
+		return server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "the first frame must be auth with a valid token, within %v", authLimit)
+	}
+	s.p, err = s.n.s.Authenticate(s.r, f.Token)
+	return err
+}
+
+// read returns the next frame. An error that Describe gives the status 400 is the frame's alone; any other is the socket's.
+func (s *socket) read(ctx context.Context) (f clientFrame, err error) {
+	kind, b, err := s.conn.Read(ctx)
+	if err != nil {
+		return f, fmt.Errorf("%w: %w", errGone, err)
+	}
+	if kind != websocket.MessageText {
+		return f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "frames are text, not binary")
+	}
+	return f, server.Unmarshal(b, &f, true)
+}
+
+// send writes one frame.
+func (s *socket) send(frame any) error {
+	b, err := json.Marshal(frame)
+	if err != nil {
+		return fmt.Errorf("frame: %w", err)
+	}
+	return s.sendRaw(b)
+}
+
+func (s *socket) sendRaw(b []byte) error {
+	if err := s.lock(s.ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
+	return s.put(b)
+}
+
+func (s *socket) lock(ctx context.Context) error {
+	select {
+	case s.writing <- struct{}{}:
+	case <-ctx.Done():
+		return errGone
+	}
+	if ctx.Err() != nil { // both were ready
+		s.unlock()
+		return errGone
+	}
+	return nil
+}
+
+func (s *socket) tryLock() bool {
+	select {
+	case s.writing <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *socket) unlock() { <-s.writing }
+
+// put writes under the lock. It has no context, which costs more than the write: the stall timer and the end of the socket's
+// context close the connection, and so end it.
+func (s *socket) put(b []byte) error {
+	s.stall.Reset(s.n.s.Options().Stall)
+	err := s.conn.Write(context.Background(), websocket.MessageText, b)
+	s.stall.Stop()
+	s.wrote.Store(time.Now().UnixNano())
+	if err != nil {
+		return errGone
+	}
+	return nil
+}
+
+// heartbeat says that the socket lives when nothing else did.
+func (s *socket) heartbeat() {
+	every := s.n.s.Options().Heartbeat
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if time.Since(time.Unix(0, s.wrote.Load())) < every || !s.tryLock() {
+			continue // something was written, or is being
+		}
+		err := s.put(pingFrame)
+		s.unlock()
+		if err != nil {
+			return // the reader finds out too
+		}
+	}
+}
