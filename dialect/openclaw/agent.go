@@ -13,7 +13,7 @@ func (d *decoder) agent(p *payload) error {
 	switch stream {
 	case "assistant", "thinking", "tool", "item", "command_output", "lifecycle", "run_status", "usage":
 	default:
-		d.Unknown++
+		d.Seen.Add("agent " + stream)
 		return nil
 	}
 	var a agentData

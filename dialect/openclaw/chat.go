@@ -10,7 +10,7 @@ func (d *decoder) chat(p *payload) error {
 	switch st {
 	case "status", "delta", "final", "aborted", "error":
 	default:
-		d.Unknown++
+		d.Seen.Add("chat " + st)
 		return nil
 	}
 	if st == "final" && isInjected(p.run) {
@@ -139,7 +139,7 @@ func (d *decoder) injected(p *payload) error {
 	}
 	text, ok := content(p.message)
 	if !ok || !d.adopt(p) {
-		d.Unknown++
+		d.Seen.Add(foreign)
 		return nil
 	}
 	d.remember(key)

@@ -25,7 +25,10 @@ type decoder struct {
 	closed bool
 }
 
-var _ dialect.Decoder = (*decoder)(nil)
+var (
+	_ dialect.Decoder = (*decoder)(nil)
+	_ dialect.Counter = (*decoder)(nil)
+)
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
@@ -61,6 +64,9 @@ func (d *decoder) Close() ([]event.Event, error) {
 	}
 	return d.take(), nil
 }
+
+// Unknown implements [dialect.Counter].
+func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
 
 // fail drops the operations of a frame that turned out to be invalid.
 func (d *decoder) fail(err error) error {

@@ -12,10 +12,16 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// failer is what testing.T and rapid.T share.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // folder folds operations as the gateway would, with upstream keys for ids. It fails the test on any operation that
 // does not fit what came before.
 type folder struct {
-	t    testing.TB
+	t    failer
 	seq  int64
 	Tr   transcript.Transcript
 	ends map[string]int
@@ -23,7 +29,7 @@ type folder struct {
 	each func(*transcript.Transcript, *event.Event)
 }
 
-func newFolder(t testing.TB) *folder { return &folder{t: t, ends: map[string]int{}} }
+func newFolder(t failer) *folder { return &folder{t: t, ends: map[string]int{}} }
 
 func (f *folder) apply(ops []event.Event) {
 	f.t.Helper()
@@ -115,4 +121,12 @@ func (f *folder) decode(d dialect.Decoder, frames [][]byte) {
 		}
 		f.apply(ops)
 	}
+}
+
+func bytesOf(lines []string) [][]byte {
+	out := make([][]byte, len(lines))
+	for i, l := range lines {
+		out[i] = []byte(l)
+	}
+	return out
 }

@@ -121,7 +121,11 @@ func (d *decoder) route(f *frame) error {
 	case "res":
 		return d.response(f)
 	}
-	d.Unknown++
+	name := string(f.event)
+	if name == "" {
+		name = string(f.typ)
+	}
+	d.Seen.Add(name)
 	return nil
 }
 
@@ -144,11 +148,14 @@ func (d *decoder) response(f *frame) error {
 	return nil
 }
 
+// foreign counts frames of runs that are not the conversation's, or had ended before its stream began.
+const foreign = "foreign run"
+
 // run gives the open run of a frame. It is nil where the run has ended, belongs to another conversation, or is not
 // known and the frame is none that a run begins with.
 func (d *decoder) run(p *payload, begins bool) (*run, error) {
 	if len(p.run) == 0 {
-		d.Unknown++
+		d.Seen.Add("run without id")
 		return nil, nil
 	}
 	for _, r := range d.Runs {
@@ -163,7 +170,7 @@ func (d *decoder) run(p *payload, begins bool) (*run, error) {
 		}
 	}
 	if !begins || !d.adopt(p) {
-		d.Unknown++
+		d.Seen.Add(foreign)
 		return nil, nil
 	}
 	r := &run{ID: string(p.run)}

@@ -2,12 +2,16 @@ package openclaw
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
 )
 
 // Sentences that the recorded agent's model was scripted to say.
@@ -97,5 +101,104 @@ func TestRecordings(t *testing.T) {
 				t.Errorf("upstream %+v", turn.Upstream)
 			}
 		})
+	}
+}
+
+// What a reader sees on the way: it only grows but where the agent takes it back, is never there twice, and has no
+// control syntax in it.
+func TestOnTheWay(t *testing.T) {
+	for _, rec := range recordings {
+		t.Run(rec.version+"/"+rec.name+rec.client, func(t *testing.T) {
+			f, shown, retracted := newFolder(t), "", 0
+			f.each = func(tr *transcript.Transcript, e *event.Event) {
+				if len(tr.Messages) == 0 {
+					return
+				}
+				if e.Type == event.PartReplace {
+					retracted++
+					shown = ""
+				}
+				now := tr.Messages[0].Visible()
+				if !strings.HasPrefix(now, shown) || !strings.HasPrefix(rec.visible, now) {
+					t.Fatalf("%q after %q", now, shown)
+				}
+				for _, part := range tr.Messages[0].Parts {
+					if part.Media != nil && part.Media.URL != "/srv/agent/files/media/ws/pic.png" {
+						t.Fatalf("media %q", part.Media.URL)
+					}
+				}
+				shown = now
+			}
+			f.decode(Dialect().Decoder(), frames(t, rec.version, rec.name, rec.client))
+			want := 0
+			if rec.name == "errmid" {
+				want = 7
+			}
+			if retracted != want {
+				t.Errorf("%d retractions, want %d", retracted, want)
+			}
+		})
+	}
+}
+
+func TestParts(t *testing.T) {
+	const (
+		echoes = `{"command":"echo hello-from-tool; sleep 1; echo step2; sleep 1; echo done"}`
+		output = `"hello-from-tool\nstep2\ndone\n"`
+	)
+	let, the, _ := strings.Cut(ran, "\n\n")
+	seg := strings.Split(three, "\n\n")
+	text := func(s string) string { return fmt.Sprintf("text %q", s) }
+	tests := []struct {
+		version, name string
+		want          []string
+	}{
+		{"2026.2.3", "multi", []string{
+			text(seg[0]), `tool exec "echo one" done in={"command":"echo one"} out=""`, text(seg[1]), `tool exec "echo two" done in={"command":"echo two"} out=""`, text(seg[2]),
+		}},
+		{"2026.9.6", "multi", []string{
+			text(seg[0]), `tool exec "print text" done in={"command":"echo one"} out="one\n"`, text(seg[1]), `tool exec "print text" done in={"command":"echo two"} out="two\n"`, text(seg[2]),
+		}},
+		{"2026.2.3", "tool", []string{text(let), `tool exec "echo hello-from-tool; sleep 1; echo step2; sleep 1; echo done" done in=` + echoes + ` out=""`, text(the)}},
+		{"2026.2.3", "verbosefull", []string{text(let), `tool exec "echo hello-from-tool; sleep 1; echo step2; sleep 1; echo done" done in=` + echoes + ` out=` + output, text(the)}},
+		{"2026.9.6", "tool", []string{text(let), `tool exec "print text → run sleep 1 → print text → run sleep 1 → print text" done in=` + echoes + ` out=` + output, text(the)}},
+		{"2026.9.6", "par", []string{
+			`tool exec "run sleep 1 → print text" done in={"command":"sleep 1; echo A"} out="A\n"`, `tool exec "print text" done in={"command":"echo B"} out="B\n"`, text("Both tools returned."),
+		}},
+		{"2026.9.6", "think", []string{`reasoning "First I consider the question, then I weigh options, and then I decide."`, text("My answer after thinking is forty two.")}},
+		{"2026.2.3", "media", []string{text("Here is the picture you asked for.\nAnd that was it."), "media /srv/agent/files/media/ws/pic.png"}},
+		{"2026.9.6", "media", []string{text("Here is the picture you asked for.\nAnd that was it."), "media /srv/agent/files/media/ws/pic.png"}},
+		{"2026.9.6", "noreply", nil},
+		{"2026.9.6", "errmid", []string{text(""), text(""), text(""), text(""), text(""), text(""), text(""), text("This answer will be cut in the middle of")}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.version+"/"+tt.name, func(t *testing.T) {
+			f := newFolder(t)
+			f.decode(Dialect().Decoder(), frames(t, tt.version, tt.name, ""))
+			if diff := cmp.Diff(tt.want, parts(f.Tr.Message(f.Tr.Turns[0].ID))); diff != "" {
+				t.Errorf("parts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFailedRun(t *testing.T) {
+	f := newFolder(t)
+	f.decode(Dialect().Decoder(), frames(t, "2026.9.6", "errmid", ""))
+	turn := f.Tr.Turns[0]
+	want := &event.Error{Code: "timeout", Message: "LLM request timed out.", Retryable: true}
+	if diff := cmp.Diff(want, turn.Error); diff != "" || len(f.Tr.Turns) != 1 {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+}
+
+func TestBusySession(t *testing.T) {
+	f := newFolder(t)
+	f.decode(Dialect().Decoder(), frames(t, "2026.9.6", "busy", ""))
+	if len(f.Tr.Turns) != 2 || len(f.Tr.Messages) != 1 {
+		t.Fatalf("%d runs with %d messages", len(f.Tr.Turns), len(f.Tr.Messages))
+	}
+	if steered := f.Tr.Turns[1]; steered.Outcome != event.Completed || f.Tr.Visible(steered.ID) != "" {
+		t.Errorf("the run that the other absorbed: %s, %q", steered.Outcome, f.Tr.Visible(steered.ID))
 	}
 }

@@ -50,29 +50,6 @@ func (d *decoder) start(r *run, part string, b *event.Body) {
 	d.part(r, part, event.Event{Type: event.PartStart, Body: b})
 }
 
-// write appends to a field of a part or replaces it, in pieces where the text is too long for one event.
-func (d *decoder) write(r *run, part string, f event.Field, typ event.Type, text string) {
-	for {
-		piece := text
-		if len(piece) > event.MaxText {
-			piece = piece[:boundary(piece, event.MaxText)]
-		}
-		d.part(r, part, event.Event{Type: typ, Field: f, Text: piece})
-		if text = text[len(piece):]; text == "" {
-			return
-		}
-		typ = event.PartAppend
-	}
-}
-
-// boundary returns the last boundary of UTF-8 in s at or before n.
-func boundary(s string, n int) int {
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return n
-}
-
 // show makes a segment show exactly text.
 func (d *decoder) show(r *run, s *segment, text string) {
 	typ, rest := s.Shown.next(text)
@@ -102,7 +79,7 @@ func (d *decoder) grow(r *run, s *segment, typ event.Type, text string) {
 		}
 		d.start(r, s.Part, b)
 	}
-	d.write(r, s.Part, event.Text, typ, text)
+	d.part(r, s.Part, event.Event{Type: typ, Text: text})
 }
 
 // media shows a file, once.

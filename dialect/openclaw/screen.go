@@ -28,21 +28,22 @@ const (
 // screen divides a text that may go on.
 func screen(t string) screened {
 	s := screened{shown: t}
+	tail := 0
 	if strings.Contains(t, mediaToken) || strings.Contains(t, "[[") || strings.Contains(t, silentToken) {
 		var fenced bool
-		s.shown, s.media, s.silent, fenced = strip(t)
+		s.shown, tail, s.media, s.silent, fenced = strip(t)
 		if fenced {
 			return s
 		}
 	}
-	cut := holdFrom(s.shown)
+	cut := holdFrom(s.shown, tail)
 	s.shown, s.held = s.shown[:cut], s.shown[cut:]
 	return s
 }
 
 // screenWhole gives a text to which nothing will be added. Space at its end is left out, as the gateway itself does.
 func screenWhole(t string) screened {
-	shown, media, silent, _ := strip(t + "\n")
+	shown, _, media, silent, _ := strip(t + "\n")
 	return screened{shown: strings.TrimRight(shown, " \t\r\n"), media: media, silent: silent}
 }
 
@@ -61,8 +62,8 @@ func release(held string, cut bool) screened {
 }
 
 // strip takes whole MEDIA: and NO_REPLY lines and whole directives out of t, but nothing that stands in fenced code.
-// fenced reports whether t ends inside such code.
-func strip(t string) (kept string, media []string, silent, fenced bool) {
+// What is kept stands in t as it is from tail on. fenced reports whether t ends inside such code.
+func strip(t string) (kept string, tail int, media []string, silent, fenced bool) {
 	var b strings.Builder
 	b.Grow(len(t))
 	fence := ""
@@ -70,7 +71,7 @@ func strip(t string) (kept string, media []string, silent, fenced bool) {
 		line, rest, whole := strings.Cut(t, "\n")
 		t = rest
 		if fence, fenced = nextFence(fence, line); !fenced {
-			bare := stripDirectives(line)
+			bare, at := stripDirectives(line)
 			trimmed := strings.TrimSpace(bare)
 			if whole {
 				if trimmed == silentToken {
@@ -86,6 +87,7 @@ func strip(t string) (kept string, media []string, silent, fenced bool) {
 				}
 			}
 			line = bare
+			tail = b.Len() + at
 		}
 		b.WriteString(line)
 		if whole {
@@ -93,7 +95,7 @@ func strip(t string) (kept string, media []string, silent, fenced bool) {
 		}
 		fenced = fence != ""
 	}
-	return b.String(), media, silent, fenced
+	return b.String(), tail, media, silent, fenced
 }
 
 // nextFence follows fenced code as Markdown defines it: fence is the run of marks that opened it, empty outside.
@@ -140,19 +142,19 @@ func mediaURL(line string) string {
 	return url
 }
 
-// stripDirectives takes whole directives, and the space behind them, out of a line.
-func stripDirectives(line string) string {
+// stripDirectives takes whole directives, and the space behind them, out of a line. From tail on it is as it was.
+func stripDirectives(line string) (bare string, tail int) {
 	for from := 0; ; {
 		at := strings.Index(line[from:], "[[")
 		if at < 0 {
-			return line
+			return line, tail
 		}
 		at += from
 		from = at + 1
 		inner, rest, ok := strings.Cut(line[at+2:], "]]")
 		if ok && directive(inner, true) {
 			line = line[:at] + strings.TrimLeft(rest, " \t")
-			from = at
+			from, tail = at, at
 		}
 	}
 }
@@ -177,14 +179,14 @@ func directive(inner string, whole bool) bool {
 }
 
 // holdFrom returns where in t the text begins that may turn out to be control syntax, and so must wait: a directive
-// or a line that has begun, and line ends behind which nothing stands yet.
-func holdFrom(t string) int {
+// or a line that has begun, and line ends behind which nothing stands yet. Before tail no directive begins.
+func holdFrom(t string, tail int) int {
 	start := strings.LastIndexByte(t, '\n') + 1
-	line := t[start:]
 	cut := len(t)
-	if at := strings.LastIndex(line, "[["); at >= 0 && directive(line[at+2:], false) {
-		cut = start + at
-	} else if strings.HasSuffix(line, "[") {
+	open := t[max(start, tail):]
+	if at := strings.LastIndex(open, "[["); at >= 0 && directive(open[at+2:], false) {
+		cut = len(t) - len(open) + at
+	} else if strings.HasSuffix(open, "[") {
 		cut--
 	}
 	begun := strings.TrimSpace(t[start:cut])

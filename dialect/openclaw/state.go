@@ -3,6 +3,8 @@ package openclaw
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/leat-dev/leat/dialect"
 )
 
 // state is all that a decoder holds.
@@ -13,7 +15,8 @@ type state struct {
 	Runs     []*run   `json:"runs,omitempty"`     // open ones, in order of appearance
 	Ended    []string `json:"ended,omitempty"`    // the last maxEnded ended runs
 	Whole    bool     `json:"whole,omitempty"`    // a run has ended
-	Unknown  int      `json:"unknown,omitempty"`  // frames of unknown kinds or of other conversations
+	// Seen counts the frames that mean nothing here: of unknown kinds, and of other conversations.
+	Seen dialect.Unknown `json:"unknown,omitempty"`
 }
 
 // maxEnded bounds how many ended runs are remembered. Frames that come after a run's end come within seconds of it.
@@ -56,6 +59,7 @@ type segment struct {
 type tool struct {
 	Call   string   `json:"call"`
 	Named  bool     `json:"named,omitempty"`
+	Over   bool     `json:"over,omitempty"`   // its result has come
 	Direct bool     `json:"direct,omitempty"` // tool frames came, so that command_output only repeats
 	Input  bool     `json:"input,omitempty"`
 	Title  string   `json:"title,omitempty"`

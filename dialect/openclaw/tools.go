@@ -10,13 +10,13 @@ import (
 // tool decodes a frame of the stream tool, which only the connection that started the run gets.
 func (d *decoder) tool(r *run, a *agentData) error {
 	t, err := d.call(r, a, a.call)
-	if t == nil || err != nil || t.State != event.PartRunning {
+	if t == nil || err != nil || t.Over {
 		return err
 	}
 	t.Direct = true
 	if len(a.args) > 0 && !t.Input {
 		t.Input = true
-		d.write(r, t.part(), event.Input, event.PartAppend, string(a.args))
+		d.part(r, t.part(), event.Event{Type: event.PartAppend, Field: event.Input, Text: string(a.args)})
 	}
 	if text, ok := content(a.partial); ok {
 		d.output(r, t, text, false)
@@ -31,7 +31,7 @@ func (d *decoder) tool(r *run, a *agentData) error {
 		}
 		d.finish(r, t, state, "")
 		d.part(r, t.part(), event.Event{Type: event.PartEnd})
-		t.Output, t.Tight = snapshot{}, tight{}
+		t.Over, t.Output, t.Tight = true, snapshot{}, tight{}
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (d *decoder) commandOutput(r *run, a *agentData) error {
 // call gives a tool call, whose part it starts or completes by what the frame says of it.
 func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 	if len(id) == 0 {
-		d.Unknown++
+		d.Seen.Add("tool without id")
 		return nil, nil
 	}
 	title := string(a.meta)
@@ -129,7 +129,7 @@ func (d *decoder) output(r *run, t *tool, text string, last bool) {
 	if empty {
 		typ = event.PartAppend
 	}
-	d.write(r, t.part(), event.Output, typ, rest)
+	d.part(r, t.part(), event.Event{Type: typ, Field: event.Output, Text: rest})
 }
 
 func (d *decoder) finish(r *run, t *tool, state, reason string) {

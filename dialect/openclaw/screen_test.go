@@ -1,0 +1,248 @@
+package openclaw
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+func TestScreen(t *testing.T) {
+	type want struct {
+		shown, held string
+		media       []string
+		silent      bool
+	}
+	tests := []struct {
+		text string
+		want want
+	}{
+		{"", want{}},
+		{"Hello", want{shown: "Hello"}},
+		{"Hello\n", want{shown: "Hello", held: "\n"}},
+		{"Hello\n\n  ", want{shown: "Hello", held: "\n\n  "}},
+		{"Hello  \nM", want{shown: "Hello  ", held: "\nM"}},
+		{"Hello\nME", want{shown: "Hello", held: "\nME"}},
+		{"Hello\nMe", want{shown: "Hello\nMe"}},
+		{"MEDIA", want{held: "MEDIA"}},
+		{"Hello MEDIA:/a/b.png", want{shown: "Hello MEDIA:/a/b.png"}},
+		{"Hello\nMEDIA:/a/b", want{shown: "Hello", held: "\nMEDIA:/a/b"}},
+		{"Hello\nMEDIA:/a/b.png\n", want{shown: "Hello", held: "\n", media: []string{"/a/b.png"}}},
+		{"Hello\nMEDIA: `./a b.png`\nBye", want{shown: "Hello\nBye", media: []string{"./a b.png"}}},
+		{"MEDIA:https://x/y.png\nMEDIA:/z\nBye", want{shown: "Bye", media: []string{"https://x/y.png", "/z"}}},
+		{"MEDIA: is a plural\nBye", want{shown: "MEDIA: is a plural\nBye"}},
+		{"MEDIA:https:/\nBye", want{shown: "MEDIA:https:/\nBye"}},
+		{"MEDIA:" + strings.Repeat("/x", maxMedia), want{shown: "MEDIA:" + strings.Repeat("/x", maxMedia)}},
+		{"```\nMEDIA:/a\n```\nMEDIA:/b\nx", want{shown: "```\nMEDIA:/a\n```\nx", media: []string{"/b"}}},
+		{"~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]", want{shown: "~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]"}},
+		{"NO", want{held: "NO"}},
+		{"NO way", want{shown: "NO way"}},
+		{"NO_REPLY", want{held: "NO_REPLY"}},
+		{"Hello\nNO_REPLY\n", want{shown: "Hello", held: "\n", silent: true}},
+		{"NO_REPLY to that", want{shown: "NO_REPLY to that"}},
+		{"[", want{held: "["}},
+		{"a [", want{shown: "a ", held: "["}},
+		{"a [link](b)", want{shown: "a [link](b)"}},
+		{"[[reply_to_cur", want{held: "[[reply_to_cur"}},
+		{"[[reply_to_current]", want{held: "[[reply_to_current]"}},
+		{"[[reply_to_current]] Hello", want{shown: "Hello"}},
+		{"[[reply_to_current]]\nHello", want{shown: "Hello"}},
+		{"Hello\n[[ reply_to : 17 ]]\n", want{shown: "Hello", held: "\n"}},
+		{"a [[audio_as_voice]] b [[ c", want{shown: "a b [[ c"}},
+		{"[[Page]] [[ -f x ]]", want{shown: "[[Page]] [[ -f x ]]"}},
+		{"[[[reply_to_current]]", want{shown: "["}},
+	}
+	for _, tt := range tests {
+		s := screen(tt.text)
+		got := want{s.shown, s.held, s.media, s.silent}
+		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(want{})); diff != "" {
+			t.Errorf("%.60q (-want +got):\n%s", tt.text, diff)
+		}
+	}
+}
+
+func TestRelease(t *testing.T) {
+	tests := []struct {
+		held        string
+		whole, torn string
+	}{
+		{"\nME", "\nME", "\nME"},
+		{"NO", "NO", "NO"},
+		{"NO_REP", "NO_REP", ""},
+		{"\n\nNO_REPLY", "", ""},
+		{"\nMEDIA:/a/b", "", ""},
+		{"\nMEDIA: x", "\nMEDIA: x", ""},
+		{"[[reply", "[[reply", ""},
+		{" \n", "", ""},
+	}
+	for _, tt := range tests {
+		if got := release(tt.held, false).shown; got != tt.whole {
+			t.Errorf("%q ended: %q, want %q", tt.held, got, tt.whole)
+		}
+		r := release(tt.held, true)
+		if r.shown != tt.torn || len(r.media) > 0 {
+			t.Errorf("%q cut off: %q and media %v, want %q", tt.held, r.shown, r.media, tt.torn)
+		}
+	}
+}
+
+// protocol3 draws what a model may say: words, and control syntax in and out of place.
+func protocol3() *rapid.Generator[string] {
+	words := rapid.SampledFrom([]string{
+		"a", " ", "\n", "\n\n", "NO", "NO_REPLY", "_", "[", "[[", "]", "]]", "reply_to_current", "reply_to:", "[[reply_to_current]]", "[[reply_to: 9]]",
+		"MEDIA:", "MED", "/a/b.png", "./c", "https://d/e", "```", "```\n", "~~~", "`", "é", "👍", "Hello", " world", ".", "\t", "\r\n", "[[audio_as_voice]]",
+	})
+	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(words, 0, 12).Draw(t, "words"), "") })
+}
+
+// What is shown of a text only ever grows, ends at what is shown of the whole, and never has control syntax in it.
+func TestScreenGrows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := protocol3().Draw(t, "text")
+		before := screened{}
+		for n := range len(text) + 1 {
+			s := screen(text[:n])
+			if !strings.HasPrefix(s.shown, before.shown) {
+				t.Fatalf("%q shows %q, after %q", text[:n], s.shown, before.shown)
+			}
+			if len(s.media) < len(before.media) || before.silent && !s.silent {
+				t.Fatalf("%q lost what was found before", text[:n])
+			}
+			if stripped, _, _, _, fenced := strip(text[:n]); !fenced && s.shown+s.held != stripped {
+				t.Fatalf("%q: %q and %q are not all of %q", text[:n], s.shown, s.held, stripped)
+			}
+			if start := strings.LastIndexByte(text[:n], '\n') + 1; !strings.ContainsAny(text, "`~") {
+				line := strings.TrimSpace(text[start:n])
+				control := line != "" && strings.HasPrefix(silentToken, line) || strings.HasPrefix(mediaToken, line) || mediaURL(line) != ""
+				if control && s.shown != screen(text[:start]).shown {
+					t.Fatalf("%q shows %q", text[:n], s.shown)
+				}
+				raw := text[start:n]
+				if at := strings.LastIndex(raw, "[["); at >= 0 && strings.HasPrefix("reply_to_current]", raw[at+2:]) && !strings.HasSuffix(s.held, raw[at:]) {
+					t.Fatalf("%q shows %q", text[:n], s.shown)
+				}
+			}
+			before = s
+		}
+		whole, rest := screenWhole(text), release(before.held, false)
+		if got := strings.TrimRight(before.shown+rest.shown, " \t\r\n"); got != whole.shown {
+			t.Fatalf("%q comes to %q in pieces, %q as a whole", text, got, whole.shown)
+		}
+	})
+}
+
+// A run of protocol 3 whose text comes in any pieces, with the final that the gateway would write.
+func TestProtocol3(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := protocol3().Draw(t, "text")
+		s := ready("s")
+		lines := []string{hello3}
+		for rest := []rune(text); len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "n")
+			lines = append(lines, s.say(string(rest[:n])))
+			rest = rest[n:]
+		}
+		final := strings.TrimSpace(text)
+		if rapid.Bool().Draw(t, "folded") {
+			final = strings.ReplaceAll(final, "\n\n", "\n")
+		}
+		lines = append(lines, s.chat("final", final, nil))
+		f, err := play3(t, lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := screenWhole(text)
+		if got := strings.Join(strings.Fields(f.Tr.Visible(s.run)), " "); got != strings.Join(strings.Fields(want.shown), " ") {
+			t.Fatalf("%q is shown as %q, want %q", text, f.Tr.Visible(s.run), want.shown)
+		}
+		media := map[string]bool{}
+		for _, url := range want.media {
+			media[url] = true
+		}
+		for _, p := range parts(f.Tr.Message(s.run)) {
+			if url, ok := strings.CutPrefix(p, "media "); ok {
+				if !media[url] {
+					t.Fatalf("%q shows media %q", text, url)
+				}
+				delete(media, url)
+			}
+		}
+		if len(media) > 0 {
+			t.Fatalf("%q lacks media %v", text, media)
+		}
+	})
+}
+
+func TestMedia(t *testing.T) {
+	tests := []struct {
+		name   string
+		frames func(*script) []string
+		want   []string
+	}{
+		{"a relative path at the end, of which only mediaUrls tell", func(s *script) []string {
+			return []string{
+				s.say("Relative one."), s.say("\nME"), s.say("DIA:"),
+				s.agent("assistant", fields{"text": "Relative one.", "delta": "", "mediaUrls": []string{"./pic.png"}}), s.chat("final", "Relative one.", nil),
+			}
+		}, []string{`text "Relative one."`, "media ./pic.png"}},
+		{"a line and mediaUrls are one file", func(s *script) []string {
+			return []string{
+				s.say("Look:\nMEDIA:./pic.png\n"), s.agent("assistant", fields{"text": "Look:", "delta": "", "mediaUrls": []string{"./pic.png", "./two.png"}}),
+				s.chat("final", "Look:", nil),
+			}
+		}, []string{`text "Look:"`, "media ./pic.png", "media ./two.png"}},
+		{"a path at the end is whole with the final", func(s *script) []string {
+			return []string{s.say("Look:\nMEDIA:/srv/p"), s.say("ic.png"), s.chat("final", "Look:\nMEDIA:/srv/pic.png", nil)}
+		}, []string{`text "Look:"`, "media /srv/pic.png"}},
+		{"a frame of the path that was lost comes with the final", func(s *script) []string {
+			return []string{s.say("Look:\nMEDIA:/srv/p"), s.chat("final", "Look:\nMEDIA:/srv/pic.png\nNice?", nil)}
+		}, []string{`text "Look:\nNice?"`, "media /srv/pic.png"}},
+		{"an abort in the middle of a path shows none of it", func(s *script) []string {
+			return []string{s.say("Look:\nMEDIA:/srv/p"), s.chat("aborted", "", fields{"stopReason": "rpc"})}
+		}, []string{`text "Look:"`}},
+		{"a file without a word", func(s *script) []string {
+			return []string{s.agent("assistant", fields{"text": "", "delta": "", "mediaUrls": []string{"./pic.png"}}), s.chat("final", "", nil)}
+		}, []string{"media ./pic.png"}},
+		{"a file shown before the tool is whole there", func(s *script) []string {
+			return []string{s.say("Look:\nMEDIA:/srv/pic.png"), s.tool("start", "c", nil), s.tool("result", "c", nil), s.say("Nice?"), s.chat("final", "Nice?", nil)}
+		}, []string{`text "Look:"`, "media /srv/pic.png", `tool exec "" done in= out=""`, `text "Nice?"`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := ready("s")
+			f, err := play3(t, append([]string{hello3}, tt.frames(s)...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, parts(f.Tr.Message(s.run))); diff != "" {
+				t.Errorf("parts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// play3 plays a stream of protocol 3 and checks that nothing that was visible is taken back.
+func play3(t failer, lines []string) (*folder, error) {
+	t.Helper()
+	f := newFolder(t)
+	shown := ""
+	f.each = func(tr *transcript.Transcript, e *event.Event) {
+		if e.Turn == "" {
+			return
+		}
+		now := tr.Visible(e.Turn)
+		if !strings.HasPrefix(now, shown) {
+			t.Fatalf("%q was shown, then %q", shown, now)
+		}
+		shown = now
+	}
+	d := Dialect().Decoder()
+	f.decode(d, bytesOf(lines))
+	ops, err := d.Close()
+	f.apply(ops)
+	return f, err
+}
