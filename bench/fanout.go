@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+const fanoutRatio = 1.7 // times the raw sockets' CPU
+
+// benchFanout compares the CPU that a delivery costs the gateway with what it costs a program that only writes the same
+// number of bytes to as many sockets.
+func benchFanout(ctx context.Context, e *env) ([]measure, error) {
+	own, size, f, err := leatFanout(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	writers, err := rawFanout(ctx, e, "writers", size)
+	if err != nil {
+		return nil, fmt.Errorf("baseline: %w", err)
+	}
+	loop, err := rawFanout(ctx, e, "loop", size)
+	if err != nil {
+		return nil, fmt.Errorf("baseline: %w", err)
+	}
+	return []measure{
+		{name: "viewers", value: float64(e.size.fanoutViewers)},
+		{name: "deliveries a second", value: float64(e.size.fanoutViewers * e.size.fanoutRate)},
+		{name: "bytes a delivery, as on the socket", unit: "B", value: float64(size)},
+		{name: "raw sockets, a goroutine a connection", unit: "µs", value: micros(writers)},
+		{name: "raw sockets, one goroutine writes to all", unit: "µs", value: micros(loop)},
+		{name: "leat, CPU a delivery", unit: "µs", value: micros(own)},
+		{name: "leat / raw (goroutine a connection)", unit: "times", value: float64(own) / float64(writers), most: fanoutRatio},
+		{name: "leat / raw (one goroutine)", unit: "times", value: float64(own) / float64(loop)},
+		{name: "SSE events a token", value: f.frames},
+		{name: "from producer to viewer p50", unit: "ms", value: millis(f.p50)},
+		{name: "from producer to viewer p99", unit: "ms", value: millis(f.p99)},
+	}, nil
+}
+
+// leatFanout returns CPU and bytes of one delivery.
+func leatFanout(ctx context.Context, e *env) (cpu time.Duration, size int, f flow, err error) {
+	z := e.size
+	g, err := e.leat.start(ctx, e.dir)
+	if err != nil {
+		return 0, 0, f, err
+	}
+	defer func() { err = errors.Join(err, g.stop()) }()
+	const id = "fanout"
+	if err := g.create(ctx, id); err != nil {
+		return 0, 0, f, err
+	}
+	p, err := push(ctx, g.addr, id)
+	if err != nil {
+		return 0, 0, f, err
+	}
+	defer p.close()
+	viewers, err := connect(z.fanoutViewers, func(int) (*viewer, error) { return watch(ctx, g.addr, id, 0) })
+	if err != nil {
+		return 0, 0, f, err
+	}
+	rounds := int(z.fanoutTime.Seconds() * float64(z.fanoutRate))
+	viewers.read(rounds)
+	// Until the viewers have come to rest after connecting.
+	wait(ctx, settleDown)
+	profiled := g.profileFor(ctx, "fanout", z.fanoutTime)
+	before, err := g.usage()
+	if err != nil {
+		viewers.close()
+		return 0, 0, f, err
+	}
+	bytes0 := viewers.sum(func(v *viewer) int64 { return v.bytes.Load() })
+	frames0 := viewers.sum(func(v *viewer) int64 { return v.frames.Load() })
+	_, serr := paced(ctx, []*producer{p}, z.fanoutRate, rounds)
+	ferr := viewers.finish(arriveLimit)
+	after, uerr := g.usage()
+	if err := errors.Join(serr, ferr, uerr, profiled()); err != nil {
+		return 0, 0, f, fmt.Errorf("%w\n%s", err, g.said())
+	}
+	deliveries := viewers.sum(func(v *viewer) int64 { return v.seen.Load() })
+	q := quantiles(viewers.samples(), 0.5, 0.99)
+	f.p50, f.p99 = q[0], q[1]
+	f.frames = float64(viewers.sum(func(v *viewer) int64 { return v.frames.Load() })-frames0) / float64(deliveries)
+	bytes := viewers.sum(func(v *viewer) int64 { return v.bytes.Load() }) - bytes0
+	return after.since(before).cpu() / time.Duration(deliveries), int(bytes / deliveries), f, nil
+}
+
+// settleDown is long enough for the last connection's snapshot to be written.
+const settleDown = 500 * time.Millisecond
+
+// rawFanout returns the CPU of one write of size bytes to one of as many sockets.
+func rawFanout(ctx context.Context, e *env, how string, size int) (cpu time.Duration, err error) {
+	z := e.size
+	child, err := startChild("fan", how, strconv.Itoa(z.fanoutViewers), strconv.Itoa(size), (time.Second / time.Duration(z.fanoutRate)).String())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, child.stop()) }()
+	viewers, err := connect(z.fanoutViewers, func(int) (*viewer, error) { return dial(ctx, child.addr, 0) })
+	if err != nil {
+		return 0, err
+	}
+	defer viewers.close()
+	for _, v := range viewers.all {
+		viewers.wg.Go(func() { v.drain() })
+	}
+	wait(ctx, settleDown)
+	before, err1 := child.usage()
+	bytes0 := viewers.sum(func(v *viewer) int64 { return v.bytes.Load() })
+	wait(ctx, z.fanoutTime)
+	bytes1 := viewers.sum(func(v *viewer) int64 { return v.bytes.Load() })
+	after, err2 := child.usage()
+	viewers.close()
+	viewers.wg.Wait()
+	if err := errors.Join(err1, err2, ctx.Err()); err != nil {
+		return 0, err
+	}
+	n := (bytes1 - bytes0) / int64(size)
+	if n == 0 {
+		return 0, errors.New("nothing was delivered")
+	}
+	return after.since(before).cpu() / time.Duration(n), nil
+}
+
+// drain reads and counts until the connection ends.
+func (v *viewer) drain() {
+	b := make([]byte, 2048)
+	for {
+		if _, err := v.r.Read(b); err != nil {
+			return
+		}
+	}
+}

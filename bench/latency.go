@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+const (
+	latencyP50 = 1 // ms, added
+	latencyP99 = 5
+	// arriveLimit is how long what was sent may take to arrive at the end of a run.
+	arriveLimit = 30 * time.Second
+)
+
+// flow is what a run of many streams through some program came to.
+type flow struct {
+	p50, p99, p999 time.Duration
+	frames         float64 // a token
+	measured, load usage   // over the sampled time
+	late           time.Duration
+	took           time.Duration
+}
+
+// benchLatency sends the same tokens at the same pace through a plain relay and through the gateway.
+func benchLatency(ctx context.Context, e *env) ([]measure, error) {
+	raw, err := rawLatency(ctx, e)
+	if err != nil {
+		return nil, fmt.Errorf("baseline: %w", err)
+	}
+	own, err := leatLatency(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	e.logf("latest token was sent %.1f ms late (raw %.1f)", millis(own.late), millis(raw.late))
+	seconds := own.took.Seconds()
+	return []measure{
+		{name: "streams", value: float64(e.size.latencyStreams)},
+		{name: "tokens a second, in and out", value: float64(e.size.latencyStreams * e.size.latencyRate)},
+		{name: "raw relay p50", unit: "ms", value: millis(raw.p50)},
+		{name: "raw relay p99", unit: "ms", value: millis(raw.p99)},
+		{name: "leat p50", unit: "ms", value: millis(own.p50)},
+		{name: "leat p99", unit: "ms", value: millis(own.p99)},
+		{name: "leat p99.9", unit: "ms", value: millis(own.p999)},
+		{name: "added p50", unit: "ms", value: millis(own.p50 - raw.p50), most: latencyP50},
+		{name: "added p99", unit: "ms", value: millis(own.p99 - raw.p99), most: latencyP99},
+		{name: "SSE events a token", value: own.frames},
+		{name: "CPU of leat, cores", value: own.measured.cpu().Seconds() / seconds},
+		{name: "CPU of the load, cores", value: own.load.cpu().Seconds() / seconds},
+		{name: "CPU of the raw relay, cores", value: raw.measured.cpu().Seconds() / raw.took.Seconds()},
+		{name: "CPU of leat, a token", unit: "µs", value: micros(own.measured.cpu()) / (seconds * float64(e.size.latencyStreams*e.size.latencyRate))},
+	}, nil
+}
+
+func rawLatency(ctx context.Context, e *env) (f flow, err error) {
+	child, err := startChild("relay")
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, child.stop()) }()
+	viewers, err := connect(e.size.latencyStreams, func(i int) (*viewer, error) {
+		v, err := dial(ctx, child.addr, 0)
+		if err == nil {
+			_, err = fmt.Fprintf(v.conn, "V %d\n", i)
+		}
+		return v, err
+	})
+	if err != nil {
+		return f, err
+	}
+	producers := make([]*producer, e.size.latencyStreams)
+	err = each(len(producers), func(i int) (err error) {
+		if producers[i], err = newProducer(ctx, child.addr); err == nil {
+			_, err = fmt.Fprintf(producers[i].conn, "P %d\n", i)
+		}
+		return err
+	})
+	defer closeProducers(producers)
+	if err != nil {
+		viewers.close()
+		return f, err
+	}
+	return e.flow(ctx, child, producers, viewers)
+}
+
+func leatLatency(ctx context.Context, e *env) (f flow, err error) {
+	g, err := e.leat.start(ctx, e.dir)
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, g.stop()) }()
+	id := func(i int) string { return fmt.Sprintf("latency-%04d", i) }
+	producers := make([]*producer, e.size.latencyStreams)
+	err = each(len(producers), func(i int) (err error) {
+		if err := g.create(ctx, id(i)); err != nil {
+			return err
+		}
+		producers[i], err = push(ctx, g.addr, id(i))
+		return err
+	})
+	defer closeProducers(producers)
+	if err != nil {
+		return f, err
+	}
+	viewers, err := connect(e.size.latencyStreams, func(i int) (*viewer, error) { return watch(ctx, g.addr, id(i), 0) })
+	if err != nil {
+		return f, err
+	}
+	profiled := g.profileFor(ctx, "latency", e.size.latencyWarm+e.size.latencyTime)
+	f, err = e.flow(ctx, g.process, producers, viewers)
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, g.said())
+	}
+	return f, errors.Join(err, profiled())
+}
+
+func closeProducers(all []*producer) {
+	for _, p := range all {
+		if p != nil {
+			_ = p.close()
+		}
+	}
+}
+
+// flow sends, reads, and measures the sampled time: all but the warm-up.
+func (e *env) flow(ctx context.Context, p *process, producers []*producer, viewers *crowd) (f flow, err error) {
+	z := e.size
+	rounds := int((z.latencyWarm + z.latencyTime).Seconds() * float64(z.latencyRate))
+	viewers.read(rounds)
+	start := time.Since(began)
+	viewers.window(start+z.latencyWarm, start+z.latencyWarm+z.latencyTime)
+
+	type sent struct {
+		late time.Duration
+		err  error
+	}
+	done := make(chan sent, 1)
+	go func() {
+		late, err := paced(ctx, producers, z.latencyRate, rounds)
+		done <- sent{late, err}
+	}()
+	// CPU is read at the ends of the sampled time.
+	var before, after, self0, self1 usage
+	errs := make([]error, 0, 4)
+	read := func(u *usage, pid int) {
+		var err error
+		*u, err = usageOf(pid)
+		errs = append(errs, err)
+	}
+	self := os.Getpid()
+	wait(ctx, z.latencyWarm)
+	read(&before, p.cmd.Process.Pid)
+	read(&self0, self)
+	from := time.Now()
+	wait(ctx, z.latencyTime)
+	read(&after, p.cmd.Process.Pid)
+	read(&self1, self)
+	f.took = time.Since(from)
+	s := <-done
+	f.late = s.late
+	err = errors.Join(append(errs, s.err, viewers.finish(arriveLimit))...)
+	if err != nil {
+		return f, err
+	}
+	q := quantiles(viewers.samples(), 0.5, 0.99, 0.999)
+	f.p50, f.p99, f.p999 = q[0], q[1], q[2]
+	f.measured, f.load = after.since(before), self1.since(self0)
+	f.frames = float64(viewers.sum(func(v *viewer) int64 { return v.frames.Load() })) /
+		float64(viewers.sum(func(v *viewer) int64 { return v.seen.Load() }))
+	return f, nil
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// binary is the program, built from this tree.
+type binary struct {
+	path    string
+	profile string // folder for CPU profiles; empty: none
+}
+
+// hook is compiled into the measured program, and only there: it serves profiles and exact memory figures on a port of
+// its own. Nothing calls it while a figure is measured, but for its memory before and after.
+const hook = `package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"runtime"
+)
+
+func init() {
+	addr := os.Getenv("LEAT_BENCH_DEBUG")
+	if addr == "" {
+		return
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/memory", func(w http.ResponseWriter, r *http.Request) {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		_ = json.NewEncoder(w).Encode(map[string]any{"heap": m.HeapAlloc, "stack": m.StackInuse, "goroutines": runtime.NumGoroutine()})
+	})
+	go func() { panic(http.ListenAndServe(addr, mux)) }()
+}
+`
+
+// build compiles cmd/leat of this tree into dir.
+func build(ctx context.Context, dir, profile string) (*binary, error) {
+	root, err := output(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/leat-dev/leat"))
+	if err != nil {
+		return nil, fmt.Errorf("find the module: %w", err)
+	}
+	src := filepath.Join(dir, "hook.go")
+	if err := os.WriteFile(src, []byte(hook), 0o600); err != nil {
+		return nil, fmt.Errorf("build leat: %w", err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "cmd", "leat", "bench_hook.go"): src}})
+	if err != nil {
+		return nil, fmt.Errorf("build leat: %w", err)
+	}
+	file := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+		return nil, fmt.Errorf("build leat: %w", err)
+	}
+	b := &binary{path: filepath.Join(dir, "leat"), profile: profile}
+	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", file, "-o", b.path, "./cmd/leat")
+	cmd.Dir = root
+	if _, err := output(cmd); err != nil {
+		return nil, fmt.Errorf("build leat: %w", err)
+	}
+	return b, nil
+}
+
+func output(cmd *exec.Cmd) (string, error) {
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// gateway is the real program, running on a folder of its own.
+type gateway struct {
+	*process
+	b     *binary
+	debug string // address of the hook
+	logs  string // file
+}
+
+const startLimit = 20 * time.Second
+
+// start runs "leat serve" with its defaults: every commit is synced before anybody sees it.
+func (b *binary) start(ctx context.Context, dir string, env ...string) (*gateway, error) {
+	addr, err1 := freeAddr()
+	debug, err2 := freeAddr()
+	data, err3 := os.MkdirTemp(dir, "data")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, fmt.Errorf("start leat: %w", err)
+	}
+	logs, err := os.Create(data + ".log")
+	if err != nil {
+		return nil, fmt.Errorf("start leat: %w", err)
+	}
+	defer logs.Close()
+	cmd := exec.Command(b.path, "serve", "--listen", addr, "--data", data, "--agent", "demo")
+	cmd.Env = append(append(os.Environ(), "LEAT_LOG_LEVEL=warn", "LEAT_BENCH_DEBUG="+debug, "LEAT_DRAIN=1s"), env...)
+	cmd.Stdout, cmd.Stderr = logs, logs
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start leat: %w", err)
+	}
+	g := &gateway{process: &process{cmd: cmd, addr: addr, done: make(chan struct{})}, b: b, debug: debug, logs: logs.Name()}
+	go g.wait()
+	deadline := time.Now().Add(startLimit)
+	for {
+		resp, err := http.Get("http://" + addr + "/readyz")
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return g, nil
+			}
+		}
+		select {
+		case <-g.done:
+			return nil, fmt.Errorf("start leat: it ended: %w\n%s", g.err, g.said())
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), g.stop())
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return nil, errors.Join(fmt.Errorf("start leat: not ready in %s: %w\n%s", startLimit, err, g.said()), g.stop())
+		}
+	}
+}
+
+// said returns the end of what the program logged.
+func (g *gateway) said() string {
+	b, err := os.ReadFile(g.logs)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-4096):])
+}
+
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// create makes a conversation with the id given.
+func (g *gateway) create(ctx context.Context, id string) error {
+	body, err := json.Marshal(map[string]string{"id": id})
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+g.addr+"/api/conversations", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("create conversation: %w", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("create conversation: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+		return fmt.Errorf("create conversation: %s: %s", resp.Status, text)
+	}
+	return nil
+}
+
+// memory is what the program holds after a garbage collection, in bytes.
+type memory struct{ Heap, Stack, Goroutines int64 }
+
+func (g *gateway) memory(ctx context.Context) (m memory, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.debug+"/memory", nil)
+	if err != nil {
+		return m, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return m, fmt.Errorf("memory of leat: %w", err)
+	}
+	defer resp.Body.Close()
+	return m, json.NewDecoder(resp.Body).Decode(&m)
+}
+
+// profileFor writes a CPU profile of the program over so long, beside the measurement, if profiles are wanted. The
+// function that it returns waits for it.
+func (g *gateway) profileFor(ctx context.Context, name string, d time.Duration) func() error {
+	if g.b.profile == "" {
+		return func() error { return nil }
+	}
+	done := make(chan error, 1)
+	go func() {
+		done <- func() error {
+			url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", g.debug, max(1, int(d.Seconds())))
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+			if err != nil {
+				return err
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				return fmt.Errorf("profile: %w", err)
+			}
+			defer resp.Body.Close()
+			if err := os.MkdirAll(g.b.profile, 0o755); err != nil {
+				return err
+			}
+			f, err := os.Create(filepath.Join(g.b.profile, name+".pprof"))
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(f, resp.Body)
+			return errors.Join(err, f.Close())
+		}()
+	}()
+	return func() error { return <-done }
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// describe writes what the figures were measured on. Without it they mean nothing.
+func describe(w io.Writer, dir string) error {
+	p50, p99, err := fsyncTime(dir, 300)
+	if err != nil {
+		return err
+	}
+	kernel, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return fmt.Errorf("read kernel release: %w", err)
+	}
+	kind, err := fileSystem(dir)
+	if err != nil {
+		return err
+	}
+	cpu, err := cpuModel()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "machine   %s, %d cores; %s/%s, Linux %s; %s\n", cpu, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH,
+		strings.TrimSpace(string(kernel)), runtime.Version())
+	fmt.Fprintf(w, "disk      %s; fdatasync of 4 KiB appended: p50 %.2f ms, p99 %.2f ms\n", kind, millis(p50), millis(p99))
+	fmt.Fprintf(w, "load      the load generator and the program measured share these cores; CPU is counted by process\n")
+	fmt.Fprintf(w, "date      %s\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"))
+	return nil
+}
+
+func cpuModel() (string, error) {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "", fmt.Errorf("describe machine: %w", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
+			return strings.TrimSpace(v), nil
+		}
+	}
+	return "unknown CPU", nil
+}
+
+// fsyncTime measures what the figures of durable writes stand on: a page appended to a file and synced.
+func fsyncTime(dir string, n int) (p50, p99 time.Duration, err error) {
+	f, err := os.CreateTemp(dir, "fsync")
+	if err != nil {
+		return 0, 0, fmt.Errorf("measure fsync: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	page := make([]byte, 4096)
+	samples := make([]int64, 0, n)
+	for range n {
+		start := time.Now()
+		if _, err := f.Write(page); err != nil {
+			return 0, 0, fmt.Errorf("measure fsync: %w", err)
+		}
+		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
+			return 0, 0, fmt.Errorf("measure fsync: %w", err)
+		}
+		samples = append(samples, int64(time.Since(start)))
+	}
+	q := quantiles(samples, 0.5, 0.99)
+	return q[0], q[1], nil
+}
+
+// fileSystem names the type of the file system that a folder lies on, as /proc/mounts has it.
+func fileSystem(dir string) (string, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", fmt.Errorf("describe disk: %w", err)
+	}
+	b, err := os.ReadFile("/proc/mounts")
+	if err != nil {
+		return "", fmt.Errorf("describe disk: %w", err)
+	}
+	kind, longest := "unknown file system", -1
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) < 3 || len(f[1]) <= longest {
+			continue
+		}
+		if f[1] == "/" || dir == f[1] || strings.HasPrefix(dir, f[1]+"/") {
+			kind, longest = f[2], len(f[1])
+		}
+	}
+	return kind, nil
+}

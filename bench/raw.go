@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The baselines: the least that a program in Go can do with the same bytes on plain sockets.
+
+// listen serves each connection in a goroutine of its own until ctx ends.
+func listen(ctx context.Context, ready func(string), serve func(net.Conn)) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	open := map[net.Conn]bool{}
+	stop := context.AfterFunc(ctx, func() {
+		_ = l.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for c := range open {
+			_ = c.Close()
+		}
+	})
+	defer stop()
+	ready(l.Addr().String())
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			wg.Wait()
+			return errors.Join(ctx.Err(), ignoreClosed(err))
+		}
+		mu.Lock()
+		open[c] = true
+		mu.Unlock()
+		wg.Go(func() {
+			serve(c)
+			mu.Lock()
+			delete(open, c)
+			mu.Unlock()
+			_ = c.Close()
+		})
+	}
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// relay copies what the producer of a pair sends to its viewer. A connection begins with a line "P <n>" or "V <n>".
+func relay(ctx context.Context, _ []string, ready func(string)) error {
+	var mu sync.Mutex
+	viewers := map[string]chan net.Conn{}
+	pair := func(n string) chan net.Conn {
+		mu.Lock()
+		defer mu.Unlock()
+		if viewers[n] == nil {
+			viewers[n] = make(chan net.Conn, 1)
+		}
+		return viewers[n]
+	}
+	return listen(ctx, ready, func(c net.Conn) {
+		r := bufio.NewReaderSize(c, 4096)
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		role, n, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if role == "V" {
+			pair(n) <- c
+			_, _ = io.Copy(io.Discard, r) // until the viewer leaves
+			return
+		}
+		var v net.Conn
+		select {
+		case v = <-pair(n):
+		case <-ctx.Done():
+			return
+		}
+		// Read and Write, not splice: a gateway has to see the bytes.
+		b := make([]byte, 4096)
+		for {
+			n, err := r.Read(b)
+			if n > 0 {
+				if _, err := v.Write(b[:n]); err != nil {
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+}
+
+// fan writes frames of a size to all its connections at a rate. Its arguments: how ("writers": a goroutine a
+// connection, woken as readers of a feed are; "loop": one goroutine for all), connections, bytes, and the interval.
+func fan(ctx context.Context, args []string, ready func(string)) error {
+	if len(args) != 4 {
+		return fmt.Errorf("fan: %d arguments", len(args))
+	}
+	want, err1 := strconv.Atoi(args[1])
+	size, err2 := strconv.Atoi(args[2])
+	every, err3 := time.ParseDuration(args[3])
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return fmt.Errorf("fan: %w", err)
+	}
+	frame := bytes.Repeat([]byte{'.'}, size)
+	frame[size-1] = '\n'
+
+	var mu sync.Mutex
+	var conns []net.Conn
+	full := make(chan struct{})
+	changed := make(chan struct{})
+	next := func() <-chan struct{} {
+		mu.Lock()
+		defer mu.Unlock()
+		return changed
+	}
+	go func() { // ends with ctx
+		select {
+		case <-full:
+		case <-ctx.Done():
+			return
+		}
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			if args[0] == "loop" {
+				for _, c := range conns {
+					_, _ = c.Write(frame) // one that has left does not matter here
+				}
+				continue
+			}
+			mu.Lock()
+			close(changed)
+			changed = make(chan struct{})
+			mu.Unlock()
+		}
+	}()
+	return listen(ctx, ready, func(c net.Conn) {
+		wait := next()
+		mu.Lock()
+		conns = append(conns, c)
+		if len(conns) == want {
+			close(full)
+		}
+		mu.Unlock()
+		if args[0] == "loop" {
+			<-ctx.Done()
+			return
+		}
+		for {
+			select {
+			case <-wait:
+			case <-ctx.Done():
+				return
+			}
+			wait = next()
+			if _, err := c.Write(frame); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// blob answers every line that it is sent with so many bytes.
+func blob(ctx context.Context, args []string, ready func(string)) error {
+	size, err := strconv.Atoi(strings.Join(args, " "))
+	if err != nil {
+		return fmt.Errorf("blob: %w", err)
+	}
+	b := bytes.Repeat([]byte{'.'}, size)
+	return listen(ctx, ready, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		for {
+			if _, err := r.ReadString('\n'); err != nil {
+				return
+			}
+			if _, err := c.Write(b); err != nil {
+				return
+			}
+		}
+	})
+}

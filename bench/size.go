@@ -1,0 +1,56 @@
+package main
+
+import "time"
+
+// size is how large the loads are. The figures that are quoted come from full; tiny only shows that all of it runs.
+type size struct {
+	decodeTime   time.Duration
+	decodeDeltas int
+
+	journalStreams int
+	journalTime    time.Duration
+	journalEvents  int // in one append
+	journalTurn    int // events in a turn
+
+	latencyStreams int
+	latencyRate    int // tokens a second and stream
+	latencyWarm    time.Duration
+	latencyTime    time.Duration
+
+	fanoutViewers int
+	fanoutRate    int // events a second
+	fanoutTime    time.Duration
+
+	joinEvents int
+	joinTimes  int
+
+	stalledViewers int
+	stalledTime    time.Duration
+}
+
+var (
+	full = size{
+		decodeTime: 500 * time.Millisecond, decodeDeltas: 200,
+		journalStreams: 1000, journalTime: 8 * time.Second, journalEvents: 16, journalTurn: 512,
+		latencyStreams: 1000, latencyRate: 50, latencyWarm: 3 * time.Second, latencyTime: 10 * time.Second,
+		fanoutViewers: 2000, fanoutRate: 20, fanoutTime: 10 * time.Second,
+		joinEvents: 100_000, joinTimes: 300,
+		stalledViewers: 1000, stalledTime: 60 * time.Second,
+	}
+	short = size{
+		decodeTime: 200 * time.Millisecond, decodeDeltas: 200,
+		journalStreams: 1000, journalTime: 3 * time.Second, journalEvents: 16, journalTurn: 512,
+		latencyStreams: 1000, latencyRate: 50, latencyWarm: 2 * time.Second, latencyTime: 4 * time.Second,
+		fanoutViewers: 2000, fanoutRate: 20, fanoutTime: 4 * time.Second,
+		joinEvents: 100_000, joinTimes: 100,
+		stalledViewers: 1000, stalledTime: 8 * time.Second,
+	}
+	tiny = size{
+		decodeTime: 5 * time.Millisecond, decodeDeltas: 20,
+		journalStreams: 20, journalTime: 200 * time.Millisecond, journalEvents: 8, journalTurn: 32,
+		latencyStreams: 10, latencyRate: 50, latencyWarm: 100 * time.Millisecond, latencyTime: 500 * time.Millisecond,
+		fanoutViewers: 20, fanoutRate: 20, fanoutTime: time.Second,
+		joinEvents: 2000, joinTimes: 5,
+		stalledViewers: 10, stalledTime: time.Second,
+	}
+)
