@@ -1,0 +1,107 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/journal/internal/settle"
+)
+
+// blank takes a deleted conversation's data out of the records of the gateway's own logs.
+func (j *Journal) blank(ctx context.Context, conversation string) error {
+	var ids []string
+	err := j.read(ctx, func(c *conn) error {
+		return c.each("SELECT id FROM conversations WHERE id >= ? AND id < ?", func(r row) error {
+			ids = append(ids, r.text(0))
+			return nil
+		}, journal.SystemPrefix, after(journal.SystemPrefix))
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		for again := true; again; {
+			if again, err = j.blankLog(ctx, id, conversation); err != nil {
+				if errors.Is(err, journal.ErrDeleted) {
+					break
+				}
+				return fmt.Errorf("blank records in %s: %w", id, err)
+			}
+		}
+	}
+	return nil
+}
+
+// blankLog blanks the records that it finds in a log. Rows may be settled while it looks, and so escape it; so it is
+// called again until it finds nothing more in a log that stands still.
+func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again bool, err error) {
+	v, known := j.index.view(id, 0)
+	var settled []int64 // by last seq
+	var live []chunk
+	err = j.read(ctx, func(c *conn) error {
+		l, err := load(c, "id", id)
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			return absent(c, id)
+		}
+		again = known && l.floor() != v.floor()
+		err = c.each("SELECT last, events FROM settled WHERE conversation = ?", func(r row) error {
+			b, err := settle.Blank(r.blob(1), conversation)
+			if b != nil {
+				settled = append(settled, r.int(0))
+			}
+			return err
+		}, l.n)
+		if err != nil || again {
+			return err
+		}
+		return liveRows(c, l.n, v.chunks, func(ch chunk, _ int64, blob []byte) error {
+			b, err := settle.Blank(blob, conversation)
+			if b != nil {
+				live = append(live, ch)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, last := range settled {
+		err := j.rewrite(ctx, id, conversation, "settled", "conversation = ? AND last = ?", func(n int64) []any { return []any{n, last} })
+		if err != nil {
+			return false, err
+		}
+	}
+	for _, ch := range live {
+		err := j.rewrite(ctx, id, conversation, "live", "conversation = ? AND row = ? AND first = ?", func(n int64) []any { return []any{n, ch.row, ch.first} })
+		if err != nil {
+			return false, err
+		}
+	}
+	return again || len(settled)+len(live) > 0, nil
+}
+
+// rewrite blanks one row in place, if it is still there.
+func (j *Journal) rewrite(ctx context.Context, id, conversation, table, where string, key func(n int64) []any) error {
+	return j.do(ctx, settle.ChunkSize, func(t *tx) error {
+		l, p, err := t.find(id)
+		if err != nil {
+			return err
+		}
+		p.rewrites++ // what was prepared from the row as it was is stale
+		r, err := t.one("SELECT events FROM "+table+" WHERE "+where, key(l.n)...)
+		if err != nil || r == nil {
+			t.err = err
+			return err
+		}
+		b, err := settle.Blank(r.blob(0), conversation)
+		if err != nil || b == nil {
+			return err
+		}
+		return t.exec("UPDATE "+table+" SET events = ? WHERE "+where, append([]any{b}, key(l.n)...)...)
+	})
+}

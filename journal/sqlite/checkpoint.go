@@ -1,0 +1,140 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// checkpointEvery is how many bytes are written before their pages are copied to the main file. Small pieces keep the
+	// syncs of the main file short, which share the disk with the commits.
+	checkpointEvery = 8 << 20
+	// pageCost is what a commit is counted as beside its bytes: pages that are written for the sake of a few.
+	pageCost = 4 * pageSize
+	// restartAt is the length of the write-ahead log, in pages, from which the writer is held up for the moment that it takes to
+	// begin the log from the start again. Without that a log that is written all the time grows without end.
+	restartAt = 48 << 20 / pageSize
+	// restartWait is how long the writer is held up for readers that still read from the log; when the log has become four
+	// times as long, it is longer.
+	restartWait, restartWaitLong = 5 * time.Millisecond, 200 * time.Millisecond
+)
+
+// checkpointer copies what was committed from the write-ahead log to the main file, beside the writer, on its own connection.
+type checkpointer struct {
+	j    *Journal
+	wake chan struct{}
+
+	count int // bytes since the last signal; the writer's
+
+	mu   sync.Mutex // protects what follows; it is held while a checkpoint runs
+	conn *conn      // nil until it is needed
+}
+
+func newCheckpointer(j *Journal) *checkpointer {
+	return &checkpointer{j: j, wake: make(chan struct{}, 1)}
+}
+
+// written notes what a commit wrote.
+func (k *checkpointer) written(bytes int) {
+	if k.count += bytes + pageCost; k.count < checkpointEvery {
+		return
+	}
+	k.count = 0
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *checkpointer) run() {
+	for {
+		select {
+		case <-k.wake:
+		case <-k.j.ctx.Done():
+			return
+		}
+		if err := k.cycle(); err != nil {
+			k.j.log.Warn("journal: checkpoint", "error", err)
+		}
+	}
+}
+
+// cycle copies what there is, and lets the log begin anew when it has become long.
+func (k *checkpointer) cycle() error {
+	_, pages, err := k.checkpoint("PASSIVE", 0)
+	if err != nil || pages < restartAt {
+		return err
+	}
+	// What was written meanwhile is copied too, so that the writer is held up for little.
+	if _, pages, err = k.checkpoint("PASSIVE", 0); err != nil {
+		return err
+	}
+	wait := restartWait
+	if pages > 4*restartAt {
+		wait = restartWaitLong
+	}
+	err = k.pause(k.j.ctx, func() error {
+		_, _, err := k.checkpoint("RESTART", wait)
+		return err
+	})
+	if k.j.ctx.Err() != nil { // the last connection that closes does what is left
+		return nil
+	}
+	return err
+}
+
+// pause runs f while the writer stands still.
+func (k *checkpointer) pause(ctx context.Context, f func() error) error {
+	return k.j.queue.do(ctx, &request{pause: f, result: make(chan error, 1)})
+}
+
+// checkpoint runs one and returns whether something was in its way, and the length of the log in pages.
+func (k *checkpointer) checkpoint(mode string, wait time.Duration) (busy bool, pages int64, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.conn == nil {
+		// The connection is made when it is first needed, and anew after the file was opened anew.
+		if k.conn, err = dial(k.j.path, "wal_autocheckpoint=0", "secure_delete=on", "synchronous="+string(k.j.opt.Sync)); err != nil {
+			return false, 0, err
+		}
+	}
+	if err := k.conn.exec(fmt.Sprintf("PRAGMA busy_timeout=%d", wait.Milliseconds())); err != nil {
+		return false, 0, err
+	}
+	r, err := k.conn.one("PRAGMA wal_checkpoint(" + mode + ")")
+	if err != nil || r == nil {
+		return false, 0, err
+	}
+	return r.int(0) != 0, r.int(1), nil
+}
+
+// close closes the connection. Callers hold the lock.
+func (k *checkpointer) close() error {
+	if k.conn == nil {
+		return nil
+	}
+	err := k.conn.close()
+	k.conn = nil
+	return err
+}
+
+// truncate cuts the write-ahead log off, so that nothing of what was overwritten is left in it. It waits for readers.
+func (k *checkpointer) truncate(ctx context.Context) error {
+	for wait := restartWait; ; wait = min(2*wait, restartWaitLong) {
+		var busy bool
+		err := k.pause(ctx, func() (err error) {
+			busy, _, err = k.checkpoint("TRUNCATE", wait)
+			return err
+		})
+		if err != nil || !busy {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+
+	"modernc.org/sqlite"
+)
+
+// conn is one connection with its prepared statements. It speaks to the driver directly: database/sql's pool, its
+// reflection and its locks cost more than the statements do. It is used by one goroutine at a time.
+type conn struct {
+	raw   driver.Conn
+	stmts map[string]*stmt
+	args  []driver.NamedValue
+}
+
+type stmt struct {
+	driver.Stmt
+	exec  driver.StmtExecContext
+	query driver.StmtQueryContext
+}
+
+// dial opens a file and runs pragmas on the connection.
+func dial(path string, pragmas ...string) (*conn, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: "_error_rc=1&_dqs=0"}
+	raw, err := (&sqlite.Driver{}).Open(u.String())
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	c := &conn{raw: raw, stmts: map[string]*stmt{}}
+	for _, p := range pragmas {
+		if err := c.exec("PRAGMA " + p); err != nil {
+			return nil, errors.Join(fmt.Errorf("open %s: pragma %s: %w", path, p, err), c.close())
+		}
+	}
+	return c, nil
+}
+
+func (c *conn) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	c.stmts = nil
+	return errors.Join(append(errs, c.raw.Close())...)
+}
+
+func (c *conn) prepare(query string) (*stmt, error) {
+	if s := c.stmts[query]; s != nil {
+		return s, nil
+	}
+	d, err := c.raw.Prepare(query)
+	if err != nil {
+		return nil, err
+	}
+	e, ok1 := d.(driver.StmtExecContext)
+	q, ok2 := d.(driver.StmtQueryContext)
+	if !ok1 || !ok2 {
+		return nil, errors.New("the sqlite driver has changed: its statements take no context")
+	}
+	s := &stmt{d, e, q}
+	c.stmts[query] = s
+	return s, nil
+}
+
+// bind lends the connection's argument slice. Values are int64, string, []byte or nil; an empty []byte would be bound as
+// NULL, so callers that may have one say x” by other means.
+func (c *conn) bind(args []any) []driver.NamedValue {
+	c.args = c.args[:0]
+	for i, a := range args {
+		if n, ok := a.(int); ok {
+			a = int64(n)
+		}
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: a})
+	}
+	return c.args
+}
+
+// exec runs a statement that gives no rows.
+func (c *conn) exec(query string, args ...any) error {
+	_, err := c.change(context.Background(), query, args...)
+	return err
+}
+
+// change runs a statement and returns how many rows it changed. A context that ends interrupts it.
+func (c *conn) change(ctx context.Context, query string, args ...any) (int64, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.exec.ExecContext(ctx, c.bind(args))
+	if err != nil {
+		return 0, err
+	}
+	if r == nil { // a statement that is only a comment
+		return 0, nil
+	}
+	return r.RowsAffected()
+}
+
+// insert runs an INSERT and returns the row number.
+func (c *conn) insert(query string, args ...any) (int64, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.exec.ExecContext(context.Background(), c.bind(args))
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
+}
+
+// row is one row of a result. It is reused for the next; the values themselves are not.
+type row []driver.Value
+
+func (r row) int(i int) int64 { n, _ := r[i].(int64); return n }
+
+// text returns a TEXT column.
+func (r row) text(i int) string { s, _ := r[i].(string); return s }
+
+// blob returns a BLOB column; the driver gives nil for an empty one.
+func (r row) blob(i int) []byte { b, _ := r[i].([]byte); return b }
+
+// each runs a query and gives its rows to f, until f returns an error.
+func (c *conn) each(query string, f func(row) error, args ...any) (err error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	rows, err := s.query.QueryContext(context.Background(), c.bind(args))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	r := make(row, len(rows.Columns()))
+	for {
+		if err := rows.Next(r); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := f(r); err != nil {
+			return err
+		}
+	}
+}
+
+// one runs a query and returns its first row, nil where there is none.
+func (c *conn) one(query string, args ...any) (row, error) {
+	var first row
+	err := c.each(query, func(r row) error {
+		if first == nil {
+			first = append(row(nil), r...)
+		}
+		return nil
+	}, args...)
+	return first, err
+}
+
+// number runs a query that gives one number.
+func (c *conn) number(query string, args ...any) (int64, error) {
+	r, err := c.one(query, args...)
+	if err != nil || r == nil {
+		return 0, err
+	}
+	return r.int(0), nil
+}
+
+// snapshot runs f in a read transaction.
+func (c *conn) snapshot(f func() error) error {
+	if err := c.exec("BEGIN"); err != nil {
+		return err
+	}
+	err := f()
+	return errors.Join(err, c.exec("ROLLBACK"))
+}
+
+// code returns SQLite's extended result code of an error, 0 where it has none.
+func code(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code()
+	}
+	return 0
+}

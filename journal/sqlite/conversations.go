@@ -1,0 +1,107 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/leat-dev/leat/journal"
+)
+
+const summaryColumns = "id, epoch, head, settled, trimmed, summary"
+
+func readSummary(r row) (journal.Summary, error) {
+	var s journal.Summary
+	if err := json.Unmarshal(r.blob(5), &s); err != nil {
+		return s, fmt.Errorf("summary of %s: %w: %w", r.text(0), journal.ErrCorrupt, err)
+	}
+	s.ID, s.Epoch, s.Settled, s.Trimmed = r.text(0), r.text(1), r.int(3), r.int(4)
+	s.Head = max(r.int(2), s.Settled, s.Trimmed)
+	return s, nil
+}
+
+// Conversation implements [journal.Journal].
+func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary, error) {
+	var s journal.Summary
+	v, ok := j.index.view(id, 1<<62) // before the snapshot, so that the head never falls behind what it was
+	err := j.read(ctx, func(c *conn) error {
+		r, err := c.one("SELECT "+summaryColumns+" FROM conversations WHERE id = ?", id)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			return absent(c, id)
+		}
+		s, err = readSummary(r)
+		return err
+	})
+	if err != nil {
+		return journal.Summary{}, fmt.Errorf("conversation %s: %w", id, err)
+	}
+	if ok {
+		s.Head = max(s.Head, v.head)
+	}
+	return s, nil
+}
+
+// Conversations implements [journal.Journal].
+func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error) {
+	query, args := listing(q)
+	for {
+		// The heads of logs with live rows are in memory, under ids that only the file tells. A log that was dropped from
+		// memory after the snapshot was taken would be listed with the head of before; then the list is made again.
+		drops := j.index.drops()
+		var out []journal.Summary
+		err := j.read(ctx, func(c *conn) error {
+			return c.each(query, func(r row) error {
+				s, err := readSummary(r)
+				out = append(out, s)
+				return err
+			}, args...)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("conversations: %w", err)
+		}
+		for i := range out {
+			if v, ok := j.index.view(out[i].ID, 1<<62); ok {
+				out[i].Head = max(out[i].Head, v.head)
+			}
+		}
+		if j.index.drops() == drops {
+			return out, nil
+		}
+	}
+}
+
+// listing makes the query for a list. Each shape of it has an index that gives its order.
+func listing(q journal.Query) (string, []any) {
+	var where []string
+	var args []any
+	add := func(cond string, values ...any) {
+		where = append(where, cond)
+		args = append(args, values...)
+	}
+	if q.Tenant != "" {
+		add("tenant = ?", q.Tenant)
+	}
+	if q.Owner != "" {
+		add("owner = ?", q.Owner)
+	}
+	if q.Unfinished {
+		add("unfinished > 0")
+	}
+	if q.BeforeUpdated != 0 || q.BeforeID != "" {
+		add("(updated, id) < (?, ?)", q.BeforeUpdated, q.BeforeID)
+	}
+	query := "SELECT " + summaryColumns + " FROM conversations"
+	if len(where) > 0 {
+		query += " WHERE " + strings.Join(where, " AND ")
+	}
+	query += " ORDER BY updated DESC, id DESC"
+	if q.Limit > 0 {
+		query += " LIMIT ?"
+		args = append(args, q.Limit)
+	}
+	return query, args
+}

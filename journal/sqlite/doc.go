@@ -1,0 +1,21 @@
+// Package sqlite is the durable journal: one SQLite file in a folder that one process owns.
+//
+// Invariants
+//
+//   - One goroutine writes. It takes all that waits into one transaction, at once when idle, and answers after the commit;
+//     with Sync full that is after the disk has it.
+//   - A log is what lies settled up to its settled seq, and above it what lies live. Live rows at or below it, or at or
+//     below what was trimmed, are garbage: every reader ignores them, whether they were deleted yet or not.
+//   - Live rows lie in the order of arrival, without an index. Where a log's rows are is kept in memory, changed after the
+//     commit and before the answer, and rebuilt from the rows when the journal is opened. A row number is never used twice;
+//     a reader checks conversation and first seq all the same.
+//   - A reader takes positions from memory first and then a snapshot of the file, so the snapshot is never older: what
+//     has moved in between is at its new place, and nothing is missing.
+//   - What a log holds beyond its rows (head, settled, trimmed) can be told from the file alone; nothing in memory is
+//     needed to open it again after a crash.
+//   - Deleted text is overwritten, not only unlinked (secure_delete), and the write-ahead log is cut off before Delete returns.
+//
+// Files in the folder: leat.db with leat.db-wal and leat.db-shm, leat.lock (who owns the folder), ballast (a reserve that
+// is given up for the ends of turns when the disk is full), and leat.db.vN.copy after a migration from version N, which
+// the first Delete removes.
+package sqlite

@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// sweepEvery is how often expired keys and traces are deleted; readers never see them anyway.
+	sweepEvery = time.Minute
+	// sweepRows is how many of them one transaction deletes.
+	sweepRows = 256
+	// vacuumPages is how many free pages one transaction gives back to the file system.
+	vacuumPages = 64
+	// spare is how many free pages the file keeps: 64 MiB, into which bursts are written without making it longer.
+	spare = 64 << 20 / pageSize
+)
+
+// janitor deletes what has expired, finishes deletes that were cut short, and gives free space back.
+type janitor struct {
+	j    *Journal
+	wake chan struct{}
+}
+
+func newJanitor(j *Journal) *janitor {
+	w := &janitor{j: j, wake: make(chan struct{}, 1)}
+	w.call() // deletes that the last process did not finish
+	return w
+}
+
+// call has deletes finished soon.
+func (w *janitor) call() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *janitor) run() {
+	ctx := w.j.ctx
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+			err = w.purge(ctx)
+		case <-tick.C:
+			err = errors.Join(w.purge(ctx), w.sweep(ctx, time.Now()), w.vacuum(ctx))
+		}
+		if err != nil && ctx.Err() == nil {
+			w.j.log.Warn("journal: clear up", "error", err)
+		}
+	}
+}
+
+// purge finishes deletes.
+func (w *janitor) purge(ctx context.Context) error {
+	ids, err := w.j.unpurged(ctx)
+	for _, id := range ids {
+		err = errors.Join(err, w.j.purge(ctx, id))
+	}
+	return err
+}
+
+// sweep deletes keys and traces that have expired.
+func (w *janitor) sweep(ctx context.Context, now time.Time) error {
+	return errors.Join(
+		w.j.slices(ctx, "DELETE FROM kv WHERE key IN (SELECT key FROM kv WHERE expires > 0 AND expires <= ? LIMIT ?)", now.UnixMilli(), sweepRows),
+		w.j.slices(ctx, "DELETE FROM traces WHERE (conversation, turn, first) IN (SELECT conversation, turn, first FROM traces WHERE at <= ? LIMIT ?)",
+			now.Add(-w.j.opt.TraceRetention).UnixMilli(), sweepRows),
+	)
+}
+
+// vacuum gives free pages back to the file system, while more than spare and more than a quarter of the file are free.
+func (w *janitor) vacuum(ctx context.Context) error {
+	for {
+		var free, pages int64
+		err := w.j.read(ctx, func(c *conn) (err error) {
+			if free, err = c.number("PRAGMA freelist_count"); err != nil {
+				return err
+			}
+			pages, err = c.number("PRAGMA page_count")
+			return err
+		})
+		if err != nil || free <= spare || free <= pages/4 {
+			return err
+		}
+		if err := w.j.do(ctx, vacuumPages*pageSize, func(t *tx) error { return t.exec("PRAGMA incremental_vacuum(64)") }); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"github.com/leat-dev/leat/journal"
+)
+
+// lock takes the folder for this process. The lock ends with the process, however that ends.
+func lock(dir string) (*flock.Flock, error) {
+	path := filepath.Join(dir, "leat.lock")
+	l := flock.New(path)
+	ok, err := l.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if !ok {
+		owner := "another process"
+		if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
+			owner = "process " + strings.TrimSpace(string(b))
+		}
+		return nil, fmt.Errorf("%s is in use by %s; stop it, or choose another folder: %w", dir, owner, journal.ErrLocked)
+	}
+	if err := os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), l.Unlock())
+	}
+	return l, nil
+}

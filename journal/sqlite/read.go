@@ -1,0 +1,118 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/journal/internal/settle"
+)
+
+// Read implements [journal.Journal].
+func (j *Journal) Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error) {
+	r, rows, err := j.rows(ctx, conversation, after, limit)
+	if err != nil {
+		return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+	}
+	for _, row := range rows { // decoded outside the transaction, which is short
+		if r.Events, err = settle.Decode(r.Events, row.Blob, max(after, r.Trimmed, row.First-1)); err != nil {
+			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+		}
+	}
+	return r, nil
+}
+
+// errEnough ends a query early.
+var errEnough = errors.New("enough")
+
+func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []settle.Row, err error) {
+	v, ok := j.index.view(conversation, after) // before the snapshot: see the package's invariants
+	err = j.read(ctx, func(c *conn) error {
+		l, err := load(c, "id", conversation)
+		switch {
+		case err != nil:
+			return err
+		case l == nil:
+			return absent(c, conversation)
+		}
+		r = journal.Range{Epoch: l.epoch, Head: l.head, Settled: l.settled, Trimmed: l.trimmed}
+		if ok {
+			r.Head = max(r.Head, v.head)
+		}
+		from, size := max(after, l.trimmed), 0
+		take := func(first, last int64, blob []byte) bool {
+			if limit > 0 && size >= limit {
+				r.More = true
+				return false
+			}
+			rows = append(rows, settle.Row{First: first, Last: last, Blob: blob})
+			size += len(blob)
+			return true
+		}
+		err = c.each("SELECT first, last, events FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(row row) error {
+			if !take(row.int(0), row.int(1), row.blob(2)) {
+				return errEnough
+			}
+			return nil
+		}, l.n, from)
+		if err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+		chunks := v.chunks
+		for len(chunks) > 0 && chunks[0].last <= max(from, l.settled) {
+			chunks = chunks[1:]
+		}
+		if r.More || len(chunks) == 0 {
+			return nil
+		}
+		err = liveRows(c, l.n, chunks, func(ch chunk, _ int64, blob []byte) error {
+			if !take(max(ch.first, l.settled+1), ch.last, blob) {
+				return errEnough
+			}
+			return nil
+		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	})
+	return r, rows, err
+}
+
+// liveBatch is how many live rows one query fetches.
+const liveBatch = 256
+
+// liveRows gives f the live rows of a conversation, in order. A row that is not what the index says is an error that
+// wraps [journal.ErrCorrupt].
+func liveRows(c *conn, n int64, chunks []chunk, f func(ch chunk, at int64, blob []byte) error) error {
+	var list []byte
+	for len(chunks) > 0 {
+		part := chunks[:min(len(chunks), liveBatch)]
+		chunks = chunks[len(part):]
+		list = append(list[:0], '[')
+		for i, ch := range part {
+			if i > 0 {
+				list = append(list, ',')
+			}
+			list = strconv.AppendInt(list, ch.row, 10)
+		}
+		list = append(list, ']')
+		i := 0
+		err := c.each("SELECT row, conversation, first, last, at, events FROM live WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row", func(r row) error {
+			if i == len(part) || r.int(0) != part[i].row || r.int(1) != n || r.int(2) != part[i].first || r.int(3) != part[i].last {
+				return fmt.Errorf("row %d is of conversation %d from %d to %d: %w", r.int(0), r.int(1), r.int(2), r.int(3), journal.ErrCorrupt)
+			}
+			i++
+			return f(part[i-1], r.int(4), r.blob(5))
+		}, string(list))
+		if err != nil {
+			return err
+		}
+		if i < len(part) {
+			return fmt.Errorf("row %d is missing: %w", part[i].row, journal.ErrCorrupt)
+		}
+	}
+	return nil
+}

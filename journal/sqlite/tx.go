@@ -1,0 +1,205 @@
+package sqlite
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/journal"
+)
+
+// pending is what a transaction does to a log. It counts once the transaction is committed.
+type pending struct {
+	state
+	created bool
+	deleted bool
+	chunk   chunk    // row is 0 where no events are added
+	blobs   [][]byte // of the chunk, in order
+	summary *summary
+}
+
+// tx is one transaction of the writer.
+type tx struct {
+	*conn
+	j *Journal
+	// logs are those with something pending, in order of arrival.
+	logs    []*log
+	created map[string]*log
+	puts    map[string]put
+	order   []string // of puts
+	at      int64    // epoch milliseconds
+	bytes   int      // that it writes, about
+	// collected is the garbage that it deletes.
+	collected []waste
+	// err is the first error of the database; it undoes the transaction.
+	err error
+}
+
+type put struct {
+	journal.KeyValue
+	n int64
+}
+
+func (j *Journal) begin() *tx {
+	return &tx{conn: j.conn, j: j, at: time.Now().UnixMilli(), created: map[string]*log{}, puts: map[string]put{}}
+}
+
+// exec runs a statement; its error undoes the whole transaction.
+func (t *tx) exec(query string, args ...any) error {
+	_, err := t.change(query, args...)
+	return err
+}
+
+// change is exec with the number of rows that changed.
+func (t *tx) change(query string, args ...any) (int64, error) {
+	if t.err != nil {
+		return 0, t.err
+	}
+	n, err := t.conn.change(background, query, args...)
+	t.err = err
+	return n, err
+}
+
+// find returns a log, with what is pending for it. A log that was used lately is found in memory.
+func (t *tx) find(id string) (*log, *pending, error) {
+	l := t.created[id]
+	if l == nil {
+		l = t.j.index.get(id)
+	}
+	if l == nil {
+		var err error
+		if l, err = load(t.conn, "id", id); err != nil {
+			t.err = err
+			return nil, nil, err
+		}
+		if l == nil {
+			if err = absent(t.conn, id); code(err) != 0 {
+				t.err = err
+			}
+			return nil, nil, err
+		}
+		t.created[id] = l
+	}
+	if l.pending == nil {
+		l.pending = &pending{state: l.state}
+		t.logs = append(t.logs, l)
+	}
+	if l.pending.deleted {
+		return nil, nil, journal.ErrDeleted
+	}
+	return l, l.pending, nil
+}
+
+// create makes a log.
+func (t *tx) create(id string, s *summary) (*log, *pending, error) {
+	l := &log{id: id, epoch: epoch()}
+	var err error
+	l.n, err = t.insert(`INSERT INTO conversations (id, epoch, head, settled, trimmed, updated, tenant, owner, unfinished, summary)
+		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, s.json)
+	if err != nil {
+		t.err = err
+		return nil, nil, err
+	}
+	l.pending = &pending{created: true}
+	t.created[id] = l
+	t.logs = append(t.logs, l)
+	return l, l.pending, nil
+}
+
+// multi is how many live rows one statement inserts where there are as many: measured to take half the time of single ones.
+const multi = 16
+
+var (
+	insertOne  = "INSERT INTO live (row, conversation, first, last, at, events) VALUES (?, ?, ?, ?, ?, ?)"
+	insertMany = insertOne + strings.Repeat(", (?, ?, ?, ?, ?, ?)", multi-1)
+)
+
+// writeLive inserts the chunks of all logs.
+func (t *tx) writeLive() {
+	args := make([]any, 0, 6*multi)
+	for _, l := range t.logs {
+		p := l.pending
+		if p.blobs == nil {
+			continue
+		}
+		p.chunk.row = t.j.nextRow
+		t.j.nextRow++ // a number that a failed transaction took is left out
+		blob := p.blobs[0]
+		if len(p.blobs) > 1 {
+			blob = bytes.Join(p.blobs, nil)
+		}
+		t.bytes += len(blob)
+		args = append(args, p.chunk.row, l.n, p.chunk.first, p.chunk.last, t.at, blob)
+		if len(args) == cap(args) {
+			_ = t.exec(insertMany, args...) // t.err has it
+			args = args[:0]
+		}
+	}
+	for ; len(args) > 0; args = args[6:] {
+		_ = t.exec(insertOne, args[:6]...)
+	}
+}
+
+// writeSummaries stores the last summary that each log got.
+func (t *tx) writeSummaries() {
+	for _, l := range t.logs {
+		if s := l.pending.summary; s != nil {
+			t.bytes += len(s.json)
+			_ = t.exec("UPDATE conversations SET updated = ?, tenant = ?, owner = ?, unfinished = ?, summary = ? WHERE n = ?",
+				s.updated, s.tenant, s.owner, s.unfinished, s.json, l.n)
+		}
+	}
+}
+
+// writeKeys stores the last value that each key got. Most puts change the value of a key that is there already, which
+// touches no index; so that is tried first.
+func (t *tx) writeKeys() {
+	for _, key := range t.order {
+		p := t.puts[key]
+		t.bytes += len(key) + len(p.Value)
+		switch {
+		case p.Value == nil:
+			_ = t.exec("DELETE FROM kv WHERE key = ?", key)
+		case len(p.Value) == 0: // would be bound as NULL
+			_ = t.exec("INSERT OR REPLACE INTO kv (key, conversation, expires, value) VALUES (?, ?, ?, x'')", key, p.n, p.Expires)
+		default:
+			n, err := t.change("UPDATE kv SET value = ? WHERE key = ? AND conversation = ? AND expires = ?", p.Value, key, p.n, p.Expires)
+			if err == nil && n == 0 {
+				_ = t.exec("INSERT OR REPLACE INTO kv (key, conversation, expires, value) VALUES (?, ?, ?, ?)", key, p.n, p.Expires, p.Value)
+			}
+		}
+	}
+}
+
+// apply makes what was committed count in memory.
+func (t *tx) apply() {
+	x := &t.j.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t.j.commits++
+	for _, l := range t.logs {
+		p := l.pending
+		l.pending = nil
+		l.state, l.used = p.state, t.j.commits
+		if p.chunk.row != 0 {
+			l.chunks = append(l.chunks, p.chunk)
+		}
+		if p.deleted {
+			t.j.waste.add(l.n, l.chunks...)
+			l.chunks = nil
+			delete(x.logs, l.id)
+			continue
+		}
+		t.j.waste.add(l.n, l.clear()...)
+		x.logs[l.id] = l
+	}
+	x.sweep(t.j.commits)
+}
+
+// forget drops what was pending.
+func (t *tx) forget() {
+	for _, l := range t.logs {
+		l.pending = nil
+	}
+	t.j.waste.put(t.collected)
+}
