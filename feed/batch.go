@@ -22,6 +22,7 @@ type Batch struct {
 	// Snapshot, where Reset is true.
 	Snapshot *transcript.Snapshot
 
+	piece      int // bytes, as transcript.Split takes them
 	once       sync.Once
 	frame      []byte // an SSE event; the other encodings lie in it
 	begin, end int    // of the JSON
@@ -91,7 +92,7 @@ func (b *Batch) appendJSON(w []byte) ([]byte, error) {
 	w = event.AppendString(append(w, `,"cursor":`...), string(b.Cursor))
 	w = strconv.AppendInt(append(w, `,"seq":`...), b.Upto, 10)
 	w = append(w, `,"events":[`...)
-	for i, e := range transcript.Split(b.Events, transcript.MaxPiece) {
+	for i, e := range transcript.Split(b.Events, b.piece) {
 		if i > 0 {
 			w = append(w, ',')
 		}

@@ -139,17 +139,17 @@ func (s *state) take(e *event.Event, cfg Config, keep int64, id string) {
 		s.tail.reset(e.Seq) // whoever is behind it gets a snapshot
 	case event.MessageAdd, event.MessageStart, event.TurnEnd:
 		if e.Seq > keep {
-			s.evict()
+			s.evict(cfg.Window)
 		}
 	}
 }
 
 // evict forgets messages that no snapshot will hold. It looks only when the fold has doubled since it last did.
-func (s *state) evict() {
-	if len(s.fold.Messages) < max(s.check, 2*transcript.WindowMessages) && s.grown < 2*transcript.WindowBytes {
+func (s *state) evict(l transcript.Limits) {
+	if len(s.fold.Messages) < max(s.check, 2*l.Messages) && s.grown < 2*l.Bytes {
 		return
 	}
-	s.fold.Evict(s.fold.Window())
+	s.fold.Evict(s.fold.Window(l))
 	s.check, s.grown = 2*len(s.fold.Messages), 0
 }
 

@@ -50,7 +50,7 @@ func (f *Feed) readState(ctx context.Context, upto, keep int64) (state, error) {
 func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error, end func(Stretch)) error {
 	epoch, after := "", int64(0)
 	for {
-		r, err := f.registry.log.Read(ctx, f.id, after, readChunk)
+		r, err := f.registry.log.Read(ctx, f.id, after, f.registry.cfg.chunk)
 		if err != nil {
 			return err
 		}

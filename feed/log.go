@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
 )
 
 // Log is what a feed needs of the journal.
@@ -32,8 +33,12 @@ type Config struct {
 	TailEvents, TailBytes int
 	// Idle is how many feeds that nobody holds are kept for the next reader. Negative: none.
 	Idle int
+	// Window bounds a snapshot, where no unfinished turn begins earlier, and a page in bytes.
+	Window transcript.Limits
 	// Logger is told of events that don't fit their log. Nothing is logged where it is nil.
 	Logger *slog.Logger
+
+	chunk, behind, piece int // for tests: other values of readChunk, MaxBehind and transcript.MaxPiece
 }
 
 const (
@@ -62,6 +67,15 @@ func (c *Config) setDefaults() {
 	}
 	if c.Idle == 0 {
 		c.Idle = DefaultIdle
+	}
+	if c.Window.Messages <= 0 {
+		c.Window.Messages = transcript.DefaultWindow.Messages
+	}
+	if c.Window.Bytes <= 0 {
+		c.Window.Bytes = transcript.DefaultWindow.Bytes
+	}
+	if c.chunk == 0 {
+		c.chunk, c.behind, c.piece = readChunk, MaxBehind, transcript.MaxPiece
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

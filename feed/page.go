@@ -13,13 +13,13 @@ import (
 const MaxPage = 200
 
 // Page returns up to limit messages before the one with that id (empty: the newest), fewer where they fill 1 MiB, and
-// the turns that said or answer them. A limit of 0 is [transcript.WindowMessages]; at most [MaxPage] are given. The error
+// the turns that said or answer them. A limit of 0 is that of the window; at most [MaxPage] are given. The error
 // wraps [ErrNoMessage] where there is no such message. It may read the whole log.
 func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error) {
-	if limit <= 0 {
-		limit = transcript.WindowMessages
+	l := f.registry.cfg.Window
+	if limit > 0 {
+		l.Messages = min(limit, MaxPage)
 	}
-	limit = min(limit, MaxPage)
 	f.mu.Lock()
 	if f.err != nil {
 		defer f.mu.Unlock()
@@ -30,7 +30,7 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 	if before != "" {
 		i = slices.IndexFunc(t.Messages, func(m *transcript.Message) bool { return m.ID == before })
 	}
-	if from := t.Before(max(i, 0), limit); i >= 0 && !f.short && (from > 0 || i-from == limit || !t.Earlier) {
+	if from := t.Before(max(i, 0), l); i >= 0 && !f.short && (from > 0 || i == l.Messages || !t.Earlier) {
 		defer f.mu.Unlock()
 		p := &Page{Conversation: f.id, Epoch: f.epoch, Snapshot: t.Page(from, i)}
 		p.Seq = f.head
@@ -45,12 +45,12 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 		return nil, err
 	}
 	defer f.unlock()
-	return f.readPage(ctx, before, limit)
+	return f.readPage(ctx, before, l)
 }
 
 // readPage folds the log, keeping no more than the page needs.
-func (f *Feed) readPage(ctx context.Context, before string, limit int) (*Page, error) {
-	g := pager{before: before, limit: limit}
+func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits) (*Page, error) {
+	g := pager{before: before, limit: l.Messages}
 	p := &Page{Conversation: f.id}
 	for again := true; again; {
 		g.t, g.later, again = transcript.Transcript{}, nil, false
@@ -68,7 +68,7 @@ func (f *Feed) readPage(ctx context.Context, before string, limit int) (*Page, e
 		return nil, fmt.Errorf("%w: page before %q", ErrNoMessage, before)
 	}
 	to := len(g.t.Messages)
-	p.Snapshot = g.t.Page(g.t.Before(to, limit), to)
+	p.Snapshot = g.t.Page(g.t.Before(to, l), to)
 	p.Seq = g.head
 	return p, nil
 }

@@ -67,7 +67,7 @@ func (f *Feed) snapshot(ctx context.Context) (*Batch, error) {
 	if b := f.cache[k].Value(); b != nil {
 		return b, nil
 	}
-	s := f.fold.Snapshot(f.fold.Window())
+	s := f.fold.Snapshot(f.fold.Window(f.registry.cfg.Window))
 	s.Seq = f.head // the last events may have left no trace in the fold
 	return f.share(k, &Batch{Conversation: f.id, Cursor: NewCursor(f.epoch, f.head), Upto: f.head, Reset: true, Snapshot: s}), nil
 }
@@ -81,7 +81,7 @@ func (f *Feed) recent(after int64, budget int) *Batch {
 		f.mu.Unlock()
 		return b
 	}
-	b := &Batch{Conversation: f.id, Cursor: NewCursor(f.epoch, upto), Upto: upto, Events: events}
+	b := &Batch{Conversation: f.id, Cursor: NewCursor(f.epoch, upto), Upto: upto, Events: events, piece: f.registry.cfg.piece}
 	if len(events) > 1 {
 		f.mu.Unlock()
 		b.Events = transcript.Merge(events, f.history)
@@ -131,7 +131,7 @@ func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, erro
 	head, epoch := f.head, f.epoch
 	f.mu.Unlock()
 
-	b = &Batch{Conversation: f.id}
+	b = &Batch{Conversation: f.id, piece: f.registry.cfg.piece}
 	b.Events, b.Upto = f.pick(s, head, budget)
 	b.Cursor = NewCursor(epoch, b.Upto)
 	f.mu.Lock()
@@ -142,10 +142,12 @@ func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, erro
 // behind reads what the log has after a seq. It reports missing where that is too much, and a piece of it won't do: merged
 // operations may begin in the piece and lie behind it. Where nothing was ever merged (raw) any piece will do.
 func (f *Feed) behind(ctx context.Context, after int64, raw bool) (s Stretch, missing bool, err error) {
-	for _, limit := range [...]int{readChunk, MaxBehind} {
-		if limit == readChunk && !raw {
-			continue
-		}
+	cfg := &f.registry.cfg
+	limits := []int{cfg.chunk, cfg.behind}
+	if !raw {
+		limits = limits[1:]
+	}
+	for _, limit := range limits {
 		if s, err = f.registry.log.Read(ctx, f.id, after, limit); err != nil {
 			return s, false, err
 		}

@@ -33,11 +33,14 @@ func (t *Transcript) apply(e *event.Event) error {
 	if t.messages == nil {
 		t.messages, t.turns = map[string]*Message{}, map[string]*Turn{}
 	}
-	if e.Turn != "" {
-		if turn := t.turns[e.Turn]; turn != nil && turn.State == Ended {
-			if e.Seq > turn.EndSeq {
-				t.Late++
-			}
+	if turn := t.turns[e.Turn]; turn != nil && turn.State == Ended {
+		if e.Seq > turn.EndSeq {
+			t.Late++
+			return nil
+		}
+		// What comes again, because the reader was cut, is known, but for operations on texts: the batch that was cut may
+		// have held them behind the end, merged with a later one.
+		if !e.Op() {
 			return nil
 		}
 	}
@@ -79,7 +82,7 @@ func (t *Transcript) start(e *event.Event) {
 	if e.Type == event.MessageAdd {
 		m.Ended, m.EndAt = true, e.At
 		for i, p := range b.Parts {
-			part := &Part{ID: p.ID, Kind: p.Kind, Media: p.Media, Data: p.Data, At: e.At, EndAt: e.At, Ended: true}
+			part := &Part{ID: p.ID, Kind: p.Kind, Media: p.Media, Data: p.Data, At: e.At, EndAt: e.At, Ended: true, closed: e.Seq}
 			if part.ID == "" {
 				part.ID = fmt.Sprintf("p%d", i+1)
 			}
@@ -117,6 +120,7 @@ func (t *Transcript) turn(e *event.Event) {
 	turn := t.turns[e.Turn]
 	if turn == nil {
 		turn = &Turn{ID: e.Turn, State: Running, FirstSeq: e.FirstSeq()}
+		turn.whole = e.Type == event.TurnQueue || e.Type == event.TurnStart
 		t.turns[e.Turn] = turn
 		t.Turns = append(t.Turns, turn)
 	}
@@ -195,8 +199,8 @@ func (t *Transcript) close(turn *Turn, e *event.Event) {
 	for i := len(t.Messages) - 1; i >= 0; i-- {
 		m := t.Messages[i]
 		if m.Turn != e.Turn {
-			if m.Seq != 0 && m.Seq < turn.FirstSeq {
-				return // no message is older than its turn
+			if turn.whole && m.Seq != 0 && m.Seq < turn.FirstSeq {
+				return // no message of a turn is older than it
 			}
 			continue
 		}
@@ -208,7 +212,7 @@ func (t *Transcript) close(turn *Turn, e *event.Event) {
 		}
 		for _, p := range m.Parts {
 			if !p.Ended {
-				p.Ended, p.EndAt = true, e.At
+				p.closed, p.Ended, p.EndAt = e.Seq, true, e.At
 			}
 			if p.State == event.PartRunning {
 				p.State = event.PartFailed
@@ -251,8 +255,11 @@ func (m *Message) part(e *event.Event) error {
 
 func (p *Part) op(e *event.Event) error {
 	f := &p.texts[index(e.Field)]
-	if e.Seq <= f.seq || (p.Ended && (e.Type != event.PartReplace || e.Text != "")) {
+	if e.Seq <= f.seq {
 		return nil
+	}
+	if p.Ended && e.Seq > p.closed && (e.Type != event.PartReplace || e.Text != "") {
+		return nil // what is final can only be taken back
 	}
 	if e.Type == event.PartReplace {
 		f.b = append(f.b[:0:0], e.Text...)
@@ -284,7 +291,7 @@ func (p *Part) setNotes(history []string, seq int64) {
 }
 
 func (p *Part) end(e *event.Event) error {
-	if p.Ended || e.Seq <= p.closed {
+	if p.Ended {
 		return nil
 	}
 	for _, f := range Fields {

@@ -114,18 +114,20 @@ func (g *merger) op(e *event.Event) {
 		}
 		ok = tr.whole(g.history, k.partKey)
 	}
+	history := ok
 	if !ok {
 		i = len(g.out)
 		put(&g.fields, k, i)
-		g.out = append(g.out, merged{Event: *e, noted: noted})
+		g.out = append(g.out, merged{Event: *e})
+		// A note of another field may merge into an operation that comes after this one.
+		history = noted && tr.mixed && tr.whole(g.history, k.partKey)
 	} else {
 		g.out[i].op(e)
-		if noted {
-			g.out[i].noted = true
-		}
-		if g.out[i].noted {
-			g.out[i].Note, g.out[i].History = "", tr.notes[:len(tr.notes):len(tr.notes)]
-		}
+	}
+	m := &g.out[i]
+	m.noted = m.noted || noted
+	if history && m.noted {
+		m.Note, m.History = "", tr.notes[:len(tr.notes):len(tr.notes)]
 	}
 	g.last, g.lastIndex = k, i
 }
@@ -196,6 +198,8 @@ func (g *merger) trail(k partKey) *trail {
 // trail is the callback history of one part, as far as the range has come.
 type trail struct {
 	first int64 // seq of the first noted operation
+	field event.Field
+	mixed bool // operations of several fields had notes
 	notes []string
 	known bool // notes are the whole list, not only the range's
 	asked bool
@@ -203,8 +207,9 @@ type trail struct {
 
 func (tr *trail) add(e *event.Event) {
 	if tr.first == 0 {
-		tr.first = e.FirstSeq()
+		tr.first, tr.field = e.FirstSeq(), e.Field
 	}
+	tr.mixed = tr.mixed || e.Field != tr.field
 	if e.History != nil {
 		tr.notes, tr.known = slices.Clone(e.History), true
 	} else {

@@ -124,6 +124,7 @@ type Turn struct {
 	FirstSeq int64 `json:"firstSeq,omitempty"`
 	EndSeq   int64 `json:"endSeq,omitempty"`
 
+	whole    bool // its first event was seen, and not trimmed away
 	updated  int64
 	answered map[string]int64 // closed requests and the seq that closed them
 }

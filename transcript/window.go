@@ -2,18 +2,17 @@ package transcript
 
 import "slices"
 
-const (
-	// WindowMessages is how many of the newest messages a snapshot holds: more than a screen shows, few enough to send at once.
-	WindowMessages = 50
-	// WindowBytes ends a snapshot's window earlier where messages are long.
-	WindowBytes = 1 << 20
-)
+// Limits bound a stretch of messages. The one that reaches Bytes is the last one in it.
+type Limits struct{ Messages, Bytes int }
+
+// DefaultWindow is how much of a conversation a snapshot holds: more messages than a screen shows and few enough to send at once;
+// less where they are long.
+var DefaultWindow = Limits{Messages: 50, Bytes: 1 << 20}
 
 // Window returns the index in t.Messages of the first message of a snapshot. The window is contiguous and goes back to the
-// older of two: the 50th newest message, or the one with which 1 MiB is full; and the first message of an unfinished turn,
-// among them the one that it answers.
-func (t *Transcript) Window() int {
-	from := t.Before(len(t.Messages), WindowMessages)
+// older of two: what the limits give, and the first message of an unfinished turn, among them the one that it answers.
+func (t *Transcript) Window(l Limits) int {
+	from := t.Before(len(t.Messages), l)
 	var open map[string]bool // unfinished turns, and the messages that they answer
 	for _, turn := range t.Turns {
 		if turn.Unfinished() {
@@ -34,10 +33,9 @@ func (t *Transcript) Window() int {
 	return from
 }
 
-// Before returns the index of the first of the messages that come before index i on one page: at most n of them, fewer
-// where they fill 1 MiB, one at least if there is one.
-func (t *Transcript) Before(i, n int) int {
-	for size := 0; i > 0 && n > 0 && size < WindowBytes; n-- {
+// Before returns the index of the first of the messages before index i that fit the limits; one at least does.
+func (t *Transcript) Before(i int, l Limits) int {
+	for n, size := 0, 0; i > 0 && n < l.Messages && size < l.Bytes; n++ {
 		i--
 		size += t.Messages[i].Size()
 	}
@@ -62,12 +60,14 @@ func (t *Transcript) Evict(n int) {
 	t.dropTurns(func(turn *Turn) bool { return turn.EndSeq < since })
 }
 
-// truncate drops every message after the one with that id, and the turns that answered them; the empty id drops
-// everything. An id that is not held is that of an older message, since logs name only messages that are there: then too
+// truncate drops every message after the one with that id, and the turns that answered them, or answered none
+// and said nothing that stays; the empty id drops everything. An id that is not held is that of an older message, since logs name only messages that are there: then too
 // all that is held goes.
 func (t *Transcript) truncate(last string) {
 	keep := 0
-	if last != "" {
+	if last == "" {
+		t.Earlier = false
+	} else {
 		keep = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
 	}
 	if keep == len(t.Messages) && keep > 0 {
@@ -90,7 +90,7 @@ func (t *Transcript) truncate(last string) {
 	clear(t.Messages[keep:])
 	t.Messages = t.Messages[:keep]
 	t.dropTurns(func(turn *Turn) bool {
-		if keep == 0 || gone[turn.ID] || gone[turn.Answers] || gone[turn.Parent] {
+		if keep == 0 || gone[turn.ID] || gone[turn.Answers] || (gone[turn.Parent] && !stays[turn.ID]) {
 			gone[turn.ID] = true // and the children, which come later
 			return true
 		}

@@ -1,0 +1,105 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+var errNotFound = errors.New("fake log: not found")
+
+// fakeLog is one conversation's log, as a journal keeps it: settled rows, compacted, and live ones as written.
+type fakeLog struct {
+	mu        sync.Mutex
+	epoch     string
+	rows      []event.Event // up to settled
+	live      []event.Event // all above, and some below that nobody reads
+	head      int64
+	settled   int64
+	trimmed   int64
+	truncated int64
+	reads     int
+	onRead    func() // called before each read, without the lock
+}
+
+func (l *fakeLog) Read(ctx context.Context, conversation string, after int64, limit int) (Stretch, error) {
+	if l.onRead != nil {
+		l.onRead()
+	}
+	if err := ctx.Err(); err != nil {
+		return Stretch{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reads++
+	if l.epoch == "" {
+		return Stretch{}, fmt.Errorf("%w: %s", errNotFound, conversation)
+	}
+	s := Stretch{Epoch: l.epoch, Head: l.head, Settled: l.settled, Trimmed: l.trimmed, Truncated: l.truncated}
+	size := 0
+	add := func(events []event.Event, from int64) {
+		for _, e := range events {
+			if e.Seq <= max(after, from, l.trimmed) {
+				continue
+			}
+			if limit > 0 && size >= limit {
+				s.More = true
+				return
+			}
+			size += 40 + len(e.Text)
+			s.Events = append(s.Events, e)
+		}
+	}
+	add(l.rows, 0)
+	if !s.More {
+		add(l.live, l.settled)
+	}
+	return s, nil
+}
+
+// append writes events, and gives them their seqs.
+func (l *fakeLog) append(events ...event.Event) []event.Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range events {
+		l.head++
+		events[i].Seq = l.head
+		if events[i].Type == event.ConversationTruncate {
+			l.truncated = l.head
+		}
+	}
+	l.live = append(l.live, events...)
+	return events
+}
+
+// settle compacts everything up to the head.
+func (l *fakeLog) settle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	live := slices.DeleteFunc(slices.Clone(l.live), func(e event.Event) bool { return e.Seq <= l.settled })
+	l.rows = transcript.Compact(append(slices.Clone(l.rows), live...))
+	l.settled, l.live = l.head, nil
+}
+
+func (l *fakeLog) trim(upto int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trimmed = max(l.trimmed, upto)
+	l.rows = slices.DeleteFunc(slices.Clone(l.rows), func(e event.Event) bool { return e.Seq <= l.trimmed })
+	l.live = slices.DeleteFunc(slices.Clone(l.live), func(e event.Event) bool { return e.Seq <= l.trimmed })
+}
+
+// copyOf returns a backup.
+func (l *fakeLog) copyOf() *fakeLog {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &fakeLog{
+		epoch: l.epoch, rows: slices.Clone(l.rows), live: slices.Clone(l.live),
+		head: l.head, settled: l.settled, trimmed: l.trimmed, truncated: l.truncated,
+	}
+}

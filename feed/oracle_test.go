@@ -1,0 +1,307 @@
+package feed
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// oracle folds a log as it was written: strictly, with no thought of merging, resuming or windows, and with no code of
+// package transcript. What viewers hold is compared with it.
+type oracle struct {
+	title    string
+	meta     map[string]string
+	order    []string
+	messages map[string]*oracleMessage
+	turns    map[string]*oracleTurn
+}
+
+type oracleMessage struct {
+	id, turn, state string
+	seq             int64
+	ended           bool
+	parts           []*oraclePart
+}
+
+type oraclePart struct {
+	id, kind, join, state, title, url string
+	fields                            map[string]string
+	history                           []string
+	ended                             bool
+}
+
+type oracleTurn struct {
+	state, outcome, phase, run string
+	answers, parent            string
+	first                      int64
+	requests                   []string
+}
+
+func newOracle() *oracle {
+	return &oracle{meta: map[string]string{}, messages: map[string]*oracleMessage{}, turns: map[string]*oracleTurn{}}
+}
+
+func (o *oracle) clone() *oracle {
+	c := *o
+	c.meta, c.order = maps.Clone(o.meta), slices.Clone(o.order)
+	c.messages, c.turns = map[string]*oracleMessage{}, map[string]*oracleTurn{}
+	for id, m := range o.messages {
+		cm := *m
+		cm.parts = nil
+		for _, p := range m.parts {
+			cp := *p
+			cp.fields, cp.history = maps.Clone(p.fields), slices.Clone(p.history)
+			cm.parts = append(cm.parts, &cp)
+		}
+		c.messages[id] = &cm
+	}
+	for id, t := range o.turns {
+		ct := *t
+		ct.requests = slices.Clone(t.requests)
+		c.turns[id] = &ct
+	}
+	return &c
+}
+
+func (m *oracleMessage) part(id string) *oraclePart {
+	for _, p := range m.parts {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
+}
+
+func (o *oracle) apply(e event.Event) {
+	b := e.Get()
+	m := o.messages[e.Message]
+	var p *oraclePart
+	if m != nil {
+		p = m.part(e.Part)
+	}
+	switch e.Type {
+	case event.MessageAdd, event.MessageStart:
+		m = &oracleMessage{id: e.Message, turn: e.Turn, seq: e.Seq, ended: e.Type == event.MessageAdd}
+		for i, q := range b.Parts {
+			join := ""
+			if i > 0 {
+				join = event.JoinBlank
+			}
+			m.parts = append(m.parts, &oraclePart{id: fmt.Sprintf("p%d", i+1), kind: q.Kind, join: join, fields: map[string]string{"text": q.Text}, ended: true})
+		}
+		o.messages[e.Message] = m
+		o.order = append(o.order, e.Message)
+	case event.MessageUpdate:
+		m.state = b.State
+	case event.MessageEnd:
+		m.ended = true
+	case event.PartStart:
+		m.parts = append(m.parts, &oraclePart{id: e.Part, kind: b.Kind, join: b.Join, fields: map[string]string{}})
+	case event.PartAppend, event.PartReplace:
+		if e.Type == event.PartReplace {
+			p.fields[e.Field.Name()] = ""
+		} else if int(e.Offset) != len(p.fields[e.Field.Name()]) {
+			panic(fmt.Sprintf("the schedule is wrong: offset %d at %d", e.Offset, e.Seq))
+		}
+		p.fields[e.Field.Name()] += e.Text
+		if n := strings.TrimSpace(e.Note); n != "" && (len(p.history) == 0 || p.history[len(p.history)-1] != n) {
+			p.history = append(p.history, n)
+		}
+	case event.PartUpdate:
+		if b.State != "" {
+			p.state = b.State
+		}
+		if b.Title != nil {
+			p.title = *b.Title
+		}
+		if b.Media != nil {
+			p.url = b.Media.URL
+		}
+	case event.PartEnd:
+		p.ended = true
+	case event.TurnQueue:
+		o.turns[e.Turn] = &oracleTurn{state: "queued", answers: b.Answers, parent: b.Parent, first: e.Seq}
+	case event.TurnStart:
+		if o.turns[e.Turn] == nil {
+			o.turns[e.Turn] = &oracleTurn{answers: b.Answers, parent: b.Parent, first: e.Seq}
+		}
+		o.turns[e.Turn].state = "running"
+	case event.TurnUpdate:
+		if b.Phase != "" {
+			o.turns[e.Turn].phase = b.Phase
+		}
+		if b.Upstream != nil {
+			o.turns[e.Turn].run = b.Upstream.Run
+		}
+	case event.TurnWait:
+		t := o.turns[e.Turn]
+		t.state, t.requests = "waiting", append(t.requests, b.Request.ID)
+	case event.TurnResume:
+		t := o.turns[e.Turn]
+		t.requests = slices.DeleteFunc(t.requests, func(id string) bool { return id == b.Answer.ID })
+		if len(t.requests) == 0 {
+			t.state = "running"
+		}
+	case event.TurnEnd:
+		t := o.turns[e.Turn]
+		t.state, t.outcome, t.requests = "ended", string(b.Outcome), nil
+		for _, m := range o.messages {
+			if m.turn == e.Turn {
+				m.ended = true
+				for _, p := range m.parts {
+					p.ended = true
+					if p.state == event.PartRunning {
+						p.state = event.PartFailed
+					}
+				}
+			}
+		}
+	case event.ConversationUpdate:
+		if b.Title != nil {
+			o.title = *b.Title
+		}
+		for k, v := range b.Metadata {
+			if o.meta[k] = string(v); string(v) == "null" {
+				delete(o.meta, k)
+			}
+		}
+	case event.ConversationTruncate:
+		keep := 0
+		if e.Message != "" {
+			keep = slices.Index(o.order, e.Message) + 1
+		}
+		o.truncate(keep)
+	}
+}
+
+// truncate drops the messages from an index on, the turns that answered them, those that answered none and said nothing
+// that stays, and the children of all these.
+func (o *oracle) truncate(keep int) {
+	said, stays := map[string]bool{}, map[string]bool{}
+	for i, id := range o.order {
+		said[o.messages[id].turn] = true
+		stays[o.messages[id].turn] = stays[o.messages[id].turn] || i < keep
+	}
+	if keep == len(o.order) && keep > 0 {
+		return
+	}
+	for _, id := range o.order[keep:] {
+		delete(o.messages, id)
+	}
+	o.order = o.order[:keep]
+	ids := slices.SortedFunc(maps.Keys(o.turns), func(a, b string) int { return int(o.turns[a].first - o.turns[b].first) })
+	for _, id := range ids {
+		t := o.turns[id]
+		gone := keep == 0 || (t.answers != "" && o.messages[t.answers] == nil) || (t.answers == "" && said[id] && !stays[id]) || (t.parent != "" && o.turns[t.parent] == nil && !stays[id])
+		if t.state == "ended" && gone {
+			delete(o.turns, id)
+		}
+	}
+}
+
+func (m *oracleMessage) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s turn=%s state=%s ended=%v", m.id, m.turn, m.state, m.ended)
+	for _, p := range m.parts {
+		fmt.Fprintf(&b, "\n    %s %s join=%q state=%s title=%s url=%s ended=%v history=%q", p.id, p.kind, p.join, p.state, p.title, p.url, p.ended, p.history)
+		for _, f := range transcript.Fields {
+			fmt.Fprintf(&b, " %s=%q", f.Name(), p.fields[f.Name()])
+		}
+	}
+	return b.String()
+}
+
+func (t *oracleTurn) String() string {
+	return fmt.Sprintf("state=%s outcome=%s phase=%s run=%s answers=%s requests=%q", t.state, t.outcome, t.phase, t.run, t.answers, t.requests)
+}
+
+// asOracle renders what a viewer holds of a message as the oracle does.
+func asOracle(m *transcript.Message) string {
+	o := oracleMessage{id: m.ID, turn: m.Turn, state: m.State, ended: m.Ended}
+	for _, p := range m.Parts {
+		q := &oraclePart{id: p.ID, kind: p.Kind, join: p.Join, state: p.State, title: p.Title, ended: p.Ended, history: p.History(), fields: map[string]string{}}
+		if p.Media != nil {
+			q.url = p.Media.URL
+		}
+		for _, f := range transcript.Fields {
+			q.fields[f.Name()] = p.Text(f)
+		}
+		o.parts = append(o.parts, q)
+	}
+	return o.String()
+}
+
+func turnAsOracle(t *transcript.Turn) string {
+	o := oracleTurn{state: t.State, outcome: string(t.Outcome), phase: t.Phase, answers: t.Answers}
+	if t.Upstream != nil {
+		o.run = t.Upstream.Run
+	}
+	for _, r := range t.Requests {
+		o.requests = append(o.requests, r.ID)
+	}
+	return o.String()
+}
+
+// differ says how what a viewer holds differs from the log: from its first message on everything must be there, once, in
+// order. Entries of the log that were trimmed away may be known to the viewer or not.
+func (o *oracle) differ(t *transcript.Transcript, trimmed int64) string {
+	order := o.order
+	if len(t.Messages) > 0 {
+		i := slices.Index(order, t.Messages[0].ID)
+		if i < 0 {
+			return fmt.Sprintf("first message %s is not in the log", t.Messages[0].ID)
+		}
+		order = order[i:]
+	} else {
+		order = slices.DeleteFunc(slices.Clone(order), func(id string) bool { return o.messages[id].seq <= trimmed })
+	}
+	for i, id := range order {
+		if i >= len(t.Messages) {
+			return fmt.Sprintf("message %s and later are missing", id)
+		}
+		if got, want := asOracle(t.Messages[i]), o.messages[id].String(); got != want {
+			return fmt.Sprintf("message %d\n  viewer %s\n  log    %s", i, got, want)
+		}
+	}
+	if len(t.Messages) > len(order) {
+		return fmt.Sprintf("message %s is too many", t.Messages[len(order)].ID)
+	}
+	held := map[string]bool{}
+	for _, turn := range t.Turns {
+		if held[turn.ID] {
+			return fmt.Sprintf("turn %s is there twice", turn.ID)
+		}
+		held[turn.ID] = true
+		want := o.turns[turn.ID]
+		if want == nil {
+			return fmt.Sprintf("turn %s is not in the log", turn.ID)
+		}
+		if got := turnAsOracle(turn); got != want.String() && want.first > trimmed {
+			return fmt.Sprintf("turn %s\n  viewer %s\n  log    %s", turn.ID, got, want)
+		}
+	}
+	for id, turn := range o.turns {
+		needed := turn.state != "ended"
+		for _, m := range t.Messages {
+			needed = needed || m.Turn == id || m.ID == turn.answers
+		}
+		if needed && !held[id] && turn.first > trimmed {
+			return fmt.Sprintf("turn %s is missing: %s", id, turn)
+		}
+	}
+	if trimmed > 0 {
+		return "" // what an update set may be gone with it
+	}
+	meta := map[string]string{}
+	for k, v := range t.Metadata {
+		meta[k] = string(v)
+	}
+	if t.Title != o.title || !maps.Equal(meta, o.meta) {
+		return fmt.Sprintf("conversation: viewer %q %v, log %q %v", t.Title, meta, o.title, o.meta)
+	}
+	return ""
+}

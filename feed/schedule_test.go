@@ -1,0 +1,493 @@
+package feed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// schedules is how many random histories are played; LEAT_FULL=1 plays fullSchedules, LEAT_SEED=n plays one with a trace.
+const (
+	schedules     = 1200
+	fullSchedules = 20000
+)
+
+// TestEveryViewerSeesTheLog plays random histories of a conversation with several viewers, who are cut, stall, reload,
+// resume from anywhere and page back, while the log is settled, trimmed, restored and lost from memory. Whenever a viewer
+// has all, what it holds equals the log's own fold from its first message on; in the end, after paging, it equals the whole.
+func TestEveryViewerSeesTheLog(t *testing.T) {
+	if s := os.Getenv("LEAT_SEED"); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := play(seed)
+		t.Log(strings.Join(w.trace, "\n"))
+		if w.fault != "" {
+			t.Fatal(w.fault)
+		}
+		return
+	}
+	n := uint64(schedules)
+	if os.Getenv("LEAT_FULL") != "" {
+		n = fullSchedules
+	}
+	seen := counts{}
+	for seed := range n {
+		w := play(seed)
+		seen.add(w.counts)
+		if w.fault != "" {
+			t.Fatalf("seed %d (LEAT_SEED=%d plays it again): %s\n%s", seed, seed, w.fault, strings.Join(w.trace, "\n"))
+		}
+	}
+	t.Logf("%+v", seen)
+	// Schedules that never come to what they are for would pass as well.
+	for name, n := range map[string]int{
+		"snapshots": seen.snapshots, "batches from the tail": seen.tail, "batches from the log": seen.log, "cuts": seen.cuts, "pages": seen.pages,
+		"pages refused": seen.refused, "pieces": seen.pieces, "operations that span the cursor": seen.spans, "restores": seen.restores, "kills": seen.kills, "trims": seen.trims, "reloads after a truncate": seen.reloads,
+	} {
+		if n == 0 {
+			t.Errorf("no schedule has had any %s", name)
+		}
+	}
+}
+
+type counts struct {
+	snapshots, tail, log, cuts, pages, refused, pieces, spans, restores, kills, trims, reloads int
+}
+
+func (c *counts) add(d counts) {
+	c.snapshots += d.snapshots
+	c.tail += d.tail
+	c.log += d.log
+	c.cuts += d.cuts
+	c.pages += d.pages
+	c.refused += d.refused
+	c.pieces += d.pieces
+	c.spans += d.spans
+	c.restores += d.restores
+	c.kills += d.kills
+	c.trims += d.trims
+	c.reloads += d.reloads
+}
+
+// world is one schedule: a log, the gateway that writes it, and its viewers.
+type world struct {
+	r       *rand.Rand
+	ctx     context.Context
+	w       *writer
+	log     *fakeLog
+	cfg     Config
+	reg     *Registry
+	feed    *Feed // the owner's
+	backup  *fakeLog
+	was     *writer // when the backup was made
+	viewers []*viewer
+	trace   []string
+	fault   string
+	counts
+}
+
+// viewer is a client: what it holds, and what is on its way to it.
+type viewer struct {
+	name    string
+	json    bool // reads bytes, as over a network; else it is in the process
+	t       transcript.Transcript
+	cursor  Cursor
+	earlier []Cursor // since the last snapshot
+	page    *Page    // asked for and not yet there
+	before  string   // which page
+	conn    int
+	late    []lateFrame
+}
+
+type lateFrame struct {
+	conn   int
+	events []event.Event
+}
+
+func play(seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 2))
+	w := &world{r: r, ctx: context.Background(), w: &writer{r: r, o: newOracle(), epoch: 1}, log: &fakeLog{epoch: "e1"}}
+	w.cfg = Config{
+		TailEvents: pick(r, 1, 7, 1000), TailBytes: 1 << 20, Idle: pick(r, -1, 1), Window: transcript.Limits{Messages: pick(r, 1, 3, 3), Bytes: pick(r, 600, 1<<20)},
+		chunk: pick(r, 1, 300, 1<<20), behind: 1 << 20, piece: pick(r, 4, 5, 1<<20),
+	}
+	w.start()
+	for i := range 3 {
+		w.viewers = append(w.viewers, &viewer{name: fmt.Sprintf("v%d", i), json: i > 0})
+	}
+	length := int64(6 + r.IntN(60))
+	for w.log.head < length && w.fault == "" {
+		for range 1 + r.IntN(5) {
+			w.write()
+		}
+		w.happen()
+		for _, v := range w.viewers {
+			w.visit(v)
+		}
+	}
+	for _, v := range w.viewers {
+		w.drain(v)
+		w.pageBack(v)
+	}
+	return w
+}
+
+func (w *world) say(format string, args ...any) {
+	w.trace = append(w.trace, fmt.Sprintf(format, args...))
+}
+
+func (w *world) fail(format string, args ...any) {
+	if w.fault == "" {
+		w.fault = fmt.Sprintf(format, args...)
+	}
+}
+
+// start is what a gateway does when it comes up, or when it took a conversation up again.
+func (w *world) start() {
+	w.reg = NewRegistry(w.log, w.cfg)
+	w.acquire()
+}
+
+func (w *world) acquire() {
+	f, err := w.reg.Acquire(w.ctx, "c")
+	if err != nil {
+		w.fail("acquire: %v", err)
+		return
+	}
+	if f.Head() != w.log.head {
+		w.fail("acquired at %d, the log is at %d", f.Head(), w.log.head)
+	}
+	w.feed = f
+}
+
+// write commits the next events and shows them, unless the gateway dies in between.
+func (w *world) write() {
+	events := w.log.append(w.w.next()...)
+	for _, e := range events {
+		w.w.o.apply(e)
+		w.say("write %s", text(e))
+	}
+	if w.r.IntN(40) == 0 {
+		w.kills++
+		w.say("KILL before %d is shown", events[0].Seq)
+		w.start()
+		return
+	}
+	if err := w.feed.Publish(events); err != nil {
+		w.fail("publish: %v", err)
+	}
+	if w.feed.short {
+		w.reloads++
+	}
+}
+
+// happen is what may happen to a log and a gateway at any moment.
+func (w *world) happen() {
+	switch x := w.r.IntN(100); {
+	case x < 12:
+		if w.w.turn == "" { // as the gateway promises
+			w.say("SETTLE %d", w.log.head)
+			w.log.settle()
+			if w.r.IntN(3) > 0 {
+				w.feed.Compacted(w.log.head)
+			}
+		}
+	case x < 16:
+		w.say("BACKUP %d", w.log.head)
+		w.backup, w.was = w.log.copyOf(), w.w.clone()
+	case x < 20 && w.backup != nil:
+		w.restores++
+		n := w.w.n
+		epoch := w.w.epoch + 1
+		w.log, w.w = w.backup.copyOf(), w.was.clone()
+		w.w.n, w.w.epoch, w.log.epoch = n, epoch, fmt.Sprintf("e%d", epoch)
+		w.say("RESTORE %s %d", w.log.epoch, w.log.head)
+		w.start()
+	case x < 22 && w.log.settled > 0:
+		w.trims++
+		upto := w.log.settled - w.r.Int64N(w.log.settled)/2
+		w.say("TRIM %d", upto)
+		w.log.trim(upto)
+		w.feed.Trimmed(upto)
+	case x < 26: // the owner gives the conversation up, and takes it again
+		w.say("LOST")
+		w.feed.Close(ErrLost)
+		if _, err := w.feed.Poll(w.ctx, "", 0); !errors.Is(err, ErrLost) {
+			w.fail("a lost feed gives %v", err)
+		}
+		w.feed.Release()
+		w.acquire()
+	case x < 32: // nobody reads or writes for a while
+		w.say("IDLE")
+		w.feed.Release()
+		w.acquire()
+	}
+}
+
+// visit is what a viewer does at its turn, if it isn't stalled.
+func (w *world) visit(v *viewer) {
+	if w.fault != "" {
+		return
+	}
+	switch x := w.r.IntN(100); {
+	case x < 45:
+		w.poll(v, -1)
+	case x < 65:
+		w.poll(v, w.r.IntN(5))
+	case x < 68:
+		w.say("%s RELOAD", v.name)
+		*v = viewer{name: v.name, json: v.json, conn: v.conn + 1}
+	case x < 72 && len(v.earlier) > 0:
+		v.cursor = pick(w.r, v.earlier...)
+		w.say("%s resumes from %s", v.name, v.cursor)
+	case x < 75:
+		w.strange(v)
+	}
+	if len(v.late) > 0 && w.r.IntN(3) == 0 {
+		f := v.late[0]
+		v.late = v.late[1:]
+		w.receive(v, f.conn, f.events) // of a connection that it has left
+	}
+	w.turnPage(v)
+}
+
+// strange resumes with a cursor that this log has never given: it must get a snapshot.
+func (w *world) strange(v *viewer) {
+	c := pick(w.r, Cursor("x.1"), "", "1", "e1.", "e1.-1", "e1.01", NewCursor(w.log.epoch, w.log.head+1), NewCursor(w.log.epoch+"x", 1), NewCursor(w.log.epoch, 1<<50))
+	b, err := w.feed.Poll(w.ctx, c, 0)
+	if err != nil || b == nil || !b.Reset {
+		w.fail("cursor %q: batch %+v, error %v; want a snapshot", c, b, err)
+	}
+	_ = v
+}
+
+// poll takes the next batch, up to event cut of it (-1: all).
+func (w *world) poll(v *viewer, cut int) {
+	_, after, ok := v.cursor.Parse()
+	before := w.log.reads
+	b, err := w.feed.Poll(w.ctx, v.cursor, pick(w.r, 0, 1, 20, 60, 200, 1000))
+	if err != nil {
+		w.fail("%s: poll %s: %v", v.name, v.cursor, err)
+		return
+	}
+	if b == nil {
+		w.compare(v)
+		return
+	}
+	mustReset := !ok || !strings.HasPrefix(string(v.cursor), w.log.epoch+".") || after > w.log.head || after < w.log.truncated || after < w.log.trimmed
+	if b.Reset != mustReset {
+		w.fail("%s: at %s reset is %v, should be %v (truncated %d, trimmed %d)", v.name, v.cursor, b.Reset, mustReset, w.log.truncated, w.log.trimmed)
+		return
+	}
+	f := w.frame(v, b)
+	switch {
+	case f == nil:
+		return
+	case b.Reset:
+		w.snapshots++
+	case w.log.reads > before:
+		w.log_(f, after)
+	default:
+		w.counts.tail++
+	}
+	w.say("%s %s after %s upto %s cut %d: %s", v.name, f.Type, v.cursor, f.Cursor, cut, texts(f.Events))
+	if b.Reset {
+		if cut < 0 {
+			v.t.Reset(f.Transcript)
+			v.cursor, v.earlier = f.Cursor, nil
+		}
+		return
+	}
+	if b.Upto <= after {
+		w.fail("%s: batch after %d goes up to %d", v.name, after, b.Upto)
+	}
+	if cut < 0 || cut >= len(f.Events) {
+		w.receive(v, v.conn, f.Events)
+		v.earlier = append(v.earlier, v.cursor)
+		v.cursor = f.Cursor
+		return
+	}
+	w.cuts++
+	w.receive(v, v.conn, f.Events[:cut])
+	v.late = append(v.late, lateFrame{v.conn, f.Events[cut:]})
+	v.conn++
+}
+
+func (w *world) log_(f *Frame, after int64) {
+	w.counts.log++
+	for _, e := range f.Events {
+		if e.Seq > f.Seq || e.FirstSeq() <= after {
+			w.spans++
+		}
+	}
+}
+
+// frame returns the batch as the viewer reads it.
+func (w *world) frame(v *viewer, b *Batch) *Frame {
+	for _, e := range b.Events {
+		if e.Type == event.ConversationTruncate {
+			w.fail("%s gets a truncate", v.name)
+		}
+	}
+	if !v.json {
+		f := &Frame{Type: "batch", Cursor: b.Cursor, Seq: b.Upto, Events: b.Events, Transcript: b.Snapshot, Reset: b.Reset}
+		if b.Reset {
+			f.Type = "snapshot"
+		}
+		return f
+	}
+	bytes, err := b.Encode(JSON)
+	if err != nil {
+		w.fail("%s: encode: %v", v.name, err)
+		return nil
+	}
+	f, err := ParseFrame(bytes)
+	if err != nil {
+		w.fail("%s: %v: %s", v.name, err, bytes)
+		return nil
+	}
+	if f.Cursor != b.Cursor || f.Seq != b.Upto || f.Reset != b.Reset {
+		w.fail("%s: frame %s for batch up to %s", v.name, bytes, b.Cursor)
+	}
+	for _, e := range f.Events {
+		if e.More {
+			w.pieces++
+		}
+	}
+	return f
+}
+
+// receive is how a client takes events: it drops those of a connection that it has left.
+func (w *world) receive(v *viewer, conn int, events []event.Event) {
+	if conn != v.conn {
+		return
+	}
+	for i := range events {
+		if err := v.t.Apply(&events[i]); err != nil {
+			w.fail("%s: %v in %s", v.name, err, text(events[i]))
+		}
+	}
+}
+
+// turnPage asks for an older page, or takes one that was asked for some time ago.
+func (w *world) turnPage(v *viewer) {
+	if v.page == nil && len(v.t.Messages) > 0 && v.t.Earlier && w.r.IntN(8) == 0 && strings.HasPrefix(string(v.cursor), w.log.epoch+".") {
+		v.before = v.t.Messages[0].ID
+		p, err := w.feed.Page(w.ctx, v.before, 1+w.r.IntN(3))
+		if errors.Is(err, ErrNoMessage) && w.w.o.messages[v.before] == nil || w.log.trimmed > 0 {
+			return
+		}
+		if err != nil {
+			w.fail("%s: page: %v", v.name, err)
+			return
+		}
+		v.page = w.overTheWire(v, p)
+	}
+	if v.page != nil && w.r.IntN(2) == 0 {
+		w.add(v)
+	}
+}
+
+func (w *world) overTheWire(v *viewer, p *Page) *Page {
+	if !v.json {
+		return p
+	}
+	bytes, err := json.Marshal(p)
+	if err != nil {
+		w.fail("%s: encode page: %v", v.name, err)
+	}
+	q := &Page{}
+	if err := json.Unmarshal(bytes, q); err != nil {
+		w.fail("%s: decode page: %v: %s", v.name, err, bytes)
+	}
+	return q
+}
+
+func (w *world) add(v *viewer) bool {
+	p := v.page
+	v.page = nil
+	if !p.Add(&v.t, v.before, v.cursor) {
+		w.refused++
+		return false
+	}
+	w.pages++
+	w.say("%s page of %d before %s as of %d", v.name, len(p.Messages), v.before, p.Seq)
+	return true
+}
+
+// compare checks a viewer that has all.
+func (w *world) compare(v *viewer) {
+	if d := w.w.o.differ(&v.t, w.log.trimmed); d != "" {
+		w.fail("%s at %s: %s", v.name, v.cursor, d)
+	}
+}
+
+func (w *world) drain(v *viewer) {
+	for range 400 {
+		if w.fault != "" {
+			return
+		}
+		if v.cursor == w.feed.Cursor() {
+			w.compare(v)
+			return
+		}
+		w.poll(v, -1)
+	}
+	w.fail("%s does not get beyond %s", v.name, v.cursor)
+}
+
+// pageBack fetches all older messages; then the viewer holds the whole conversation.
+func (w *world) pageBack(v *viewer) {
+	for n := 0; v.t.Earlier && w.fault == ""; n++ {
+		if n > 100 {
+			w.fail("%s pages without end", v.name)
+			return
+		}
+		v.before = v.t.Messages[0].ID
+		p, err := w.feed.Page(w.ctx, v.before, 2)
+		if err != nil {
+			if !errors.Is(err, ErrNoMessage) || w.log.trimmed == 0 {
+				w.fail("%s: page before %s: %v", v.name, v.before, err)
+			}
+			return
+		}
+		v.page = w.overTheWire(v, p)
+		if !w.add(v) {
+			w.fail("%s: fresh page before %s refused", v.name, v.before)
+		}
+		w.compare(v)
+	}
+	if len(v.t.Messages) < len(w.w.o.order) && w.fault == "" {
+		if first := w.w.o.order[len(w.w.o.order)-len(v.t.Messages)-1]; w.w.o.messages[first].seq > w.log.trimmed {
+			w.fail("%s has paged back to the beginning and does not hold %s", v.name, first)
+		}
+	}
+}
+
+func text(e event.Event) string {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func texts(events []event.Event) string {
+	s := make([]string, len(events))
+	for i, e := range events {
+		s[i] = "\n        " + text(e)
+	}
+	return strings.Join(slices.Clip(s), "")
+}
