@@ -1,0 +1,127 @@
+package leat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Client calls one gateway. Its methods may be called from several goroutines; its fields are set before the first call.
+type Client struct {
+	// URL is the gateway's address, such as http://127.0.0.1:31337. A path before /api is kept.
+	URL string
+	// Token is the API token, where one is set.
+	Token string
+	// Subject and Tenant say for whom the holder of the token acts; empty: for itself.
+	Subject, Tenant string
+	// HTTP makes the calls; nil is http.DefaultClient. It must have no timeout of its own: streams go on.
+	HTTP *http.Client
+}
+
+const (
+	// callLimit bounds one try of an ordinary call: longer than a gateway tries to commit.
+	callLimit = 40 * time.Second
+	// tries is how often a call is made whose first tries failed for a reason that may pass.
+	tries = 4
+	// maxAnswer bounds the body of an answer, in bytes.
+	maxAnswer = 256 << 20
+)
+
+func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
+	base := strings.TrimRight(c.URL, "/")
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	var r io.Reader
+	if body != nil {
+		r = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, base+path, r)
+	if err != nil {
+		return nil, fmt.Errorf("leat: %w", err)
+	}
+	set := func(name, value string) {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	if c.Token != "" {
+		set("Authorization", "Bearer "+c.Token)
+	}
+	set("Leat-Subject", c.Subject)
+	set("Leat-Tenant", c.Tenant)
+	if body != nil {
+		set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+func (c *Client) client() *http.Client {
+	if c.HTTP != nil {
+		return c.HTTP
+	}
+	return http.DefaultClient
+}
+
+// call makes a request, with some repeats where repeat says that one does no harm, and reads its answer into out.
+func (c *Client) call(ctx context.Context, repeat bool, method, path string, header http.Header, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return fmt.Errorf("leat: encode request: %w", err)
+		}
+	}
+	var wait backoff
+	for try := 1; ; try++ {
+		err := c.once(ctx, method, path, header, body, out)
+		if err == nil || !repeat || try == tries || !temporary(err) || ctx.Err() != nil {
+			return err
+		}
+		if wait.sleep(ctx, err) != nil {
+			return err
+		}
+	}
+}
+
+func (c *Client) once(ctx context.Context, method, path string, header http.Header, body []byte, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	req, err := c.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	res, err := c.client().Do(req)
+	if err != nil {
+		return fmt.Errorf("leat: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return errorOf(res)
+	}
+	if out == nil {
+		return nil
+	}
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("leat: read answer: %w", err)
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("%w: %s %s: %w", ErrProtocol, method, path, err)
+	}
+	return nil
+}
+
+// conversation is the path of one.
+func conversation(id, rest string) string {
+	return "/api/conversations/" + url.PathEscape(id) + rest
+}

@@ -1,0 +1,116 @@
+package leat
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Conversation is what a list tells of one.
+type Conversation struct {
+	ID       string                     `json:"id"`
+	Title    string                     `json:"title"`
+	Agent    string                     `json:"agent,omitempty"` // empty: the gateway's default
+	Created  time.Time                  `json:"createdAt"`
+	Updated  time.Time                  `json:"updatedAt"`
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+}
+
+// Conversations lists the conversations, the last used first; the gateway bounds how many.
+func (c *Client) Conversations(ctx context.Context) ([]Conversation, error) {
+	var out struct {
+		Conversations []Conversation `json:"conversations"`
+	}
+	err := c.call(ctx, true, http.MethodGet, "/api/conversations", nil, nil, &out)
+	return out.Conversations, err
+}
+
+// Conversation returns one.
+func (c *Client) Conversation(ctx context.Context, id string) (Conversation, error) {
+	var out struct {
+		Conversation Conversation `json:"conversation"`
+	}
+	err := c.call(ctx, true, http.MethodGet, conversation(id, ""), nil, nil, &out)
+	return out.Conversation, err
+}
+
+// CreateOptions describe a new conversation. All may be empty.
+type CreateOptions struct {
+	ID       string                     `json:"id,omitempty"` // chosen by the caller, or made
+	Title    string                     `json:"title,omitempty"`
+	Agent    string                     `json:"agent,omitempty"`
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	// Key makes a repeat harmless; empty: one is made for the repeats of this call.
+	Key string `json:"-"`
+}
+
+// Create makes a conversation.
+func (c *Client) Create(ctx context.Context, o CreateOptions) (Conversation, error) {
+	if o.Key == "" {
+		o.Key = rand.Text()
+	}
+	var out struct {
+		Conversation Conversation `json:"conversation"`
+	}
+	err := c.call(ctx, true, http.MethodPost, "/api/conversations", http.Header{"Idempotency-Key": {o.Key}}, o, &out)
+	return out.Conversation, err
+}
+
+// Agent is one that the gateway offers.
+type Agent struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Default bool   `json:"default,omitempty"`
+}
+
+// Agents lists the agents.
+func (c *Client) Agents(ctx context.Context) ([]Agent, error) {
+	var out struct {
+		Agents []Agent `json:"agents"`
+	}
+	err := c.call(ctx, true, http.MethodGet, "/api/agents", nil, nil, &out)
+	return out.Agents, err
+}
+
+// Turn returns what is known of a turn, and the conversation that it belongs to.
+func (c *Client) Turn(ctx context.Context, turn string) (conversation string, t transcript.Turn, err error) {
+	var out struct {
+		Conversation string          `json:"conversation"`
+		Turn         transcript.Turn `json:"turn"`
+	}
+	err = c.call(ctx, true, http.MethodGet, "/api/turns/"+url.PathEscape(turn), nil, nil, &out)
+	return out.Conversation, out.Turn, err
+}
+
+// Page is a stretch of messages older than a snapshot's window.
+type Page struct {
+	Epoch string `json:"epoch"`
+	First string `json:"first"` // id of the first message
+	// Earlier says that there are older messages still.
+	Earlier    bool                 `json:"earlier"`
+	Transcript *transcript.Snapshot `json:"transcript"`
+}
+
+// Page returns up to limit messages before the one with the id; limit 0 leaves it to the gateway. For pages that join a
+// transcript that is being followed see [Update.AddPage].
+func (c *Client) Page(ctx context.Context, id, before string, limit int) (*Page, error) {
+	q := url.Values{"before": {before}}
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	p := &Page{}
+	if err := c.call(ctx, true, http.MethodGet, conversation(id, "/transcript?"+q.Encode()), nil, nil, p); err != nil {
+		return nil, err
+	}
+	if p.Transcript == nil {
+		return nil, ErrProtocol
+	}
+	p.Transcript.Earlier = p.Earlier
+	return p, nil
+}

@@ -1,0 +1,23 @@
+// Package leat is a client of a Leat gateway: it lists and makes conversations, sends commands, and follows a
+// conversation live.
+//
+//	c := &leat.Client{URL: "http://127.0.0.1:31337"}
+//	conv, err := c.Create(ctx, leat.CreateOptions{})
+//	...
+//	ack, err := c.Send(ctx, conv.ID, "What is 12 * 7?")
+//	...
+//	err = c.Follow(ctx, conv.ID, func(u leat.Update) error {
+//		fmt.Println(u.Transcript.Visible(ack.Turn))
+//		if turn := u.Transcript.Turn(ack.Turn); turn != nil && !turn.Unfinished() {
+//			return leat.ErrStop
+//		}
+//		return nil
+//	})
+//
+// Invariants
+//
+//   - [Client.Follow] shows every state once, in order, across lost connections and restarts of the gateway; where it can't
+//     go on from its cursor, it takes a snapshot. It ends only by its context, its function, or an error that no repeat mends.
+//   - A command carries a key, so that a repeat after a lost answer takes effect once.
+//   - Errors of the gateway are an [*Error], which says whether a repeat may help.
+package leat
