@@ -1,0 +1,321 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+const name = "anthropic"
+
+// Dialect describes the stream of the Anthropic Messages API.
+func Dialect() dialect.Dialect {
+	return dialect.Dialect{
+		Name:    name,
+		Summary: "Anthropic Messages API, SSE",
+		Framing: dialect.SSE,
+		Decoder: func() dialect.Decoder { return &decoder{} },
+	}
+}
+
+// decoder is the dialect's decoder. All that outlives a frame is in its state.
+type decoder struct {
+	state
+	in     frame         // reused
+	out    []event.Event // of the frame at hand
+	failed error
+	closed bool
+}
+
+var (
+	_ dialect.Decoder = (*decoder)(nil)
+	_ dialect.Counter = (*decoder)(nil)
+)
+
+type state struct {
+	Frames int  `json:"frames"`
+	Ended  bool `json:"ended,omitempty"`
+
+	// The message at hand.
+	ID       string `json:"id,omitempty"`
+	Key      string `json:"key,omitempty"` // empty: none is open
+	Messages int    `json:"messages,omitempty"`
+	Parts    int    `json:"parts,omitempty"` // ordinals of its blocks given away
+	Before   string `json:"before,omitempty"`
+	Stop     string `json:"stop,omitempty"`
+	Why      string `json:"why,omitempty"` // explanation of a refusal
+
+	Open  []*open `json:"open,omitempty"`  // blocks, in order of their start
+	Tools []*tool `json:"tools,omitempty"` // calls whose parts have not ended, in order
+
+	Model string      `json:"model,omitempty"`
+	Usage tokens      `json:"usage,omitzero"` // of the message at hand
+	Total event.Usage `json:"total,omitzero"` // of the messages before
+
+	Seen dialect.Unknown `json:"unknown,omitempty"`
+}
+
+// open is a block between its start and its stop.
+type open struct {
+	Index int          `json:"index"`
+	Type  string       `json:"type"`
+	Part  string       `json:"part,omitempty"` // key; empty where the block is not shown
+	Text  dialect.Text `json:"text,omitzero"`
+	// Given says that the block's start brought an input; Input that a delta has brought some.
+	Given bool `json:"given,omitempty"`
+	Input bool `json:"input,omitempty"`
+}
+
+// tool is a call whose part is open.
+type tool struct {
+	Call    string `json:"call"`
+	Message string `json:"message"`
+	Part    string `json:"part"`
+	Server  bool   `json:"server,omitempty"` // a result may follow
+}
+
+type tokens struct {
+	Input      int64 `json:"input,omitempty"`
+	Output     int64 `json:"output,omitempty"`
+	CacheRead  int64 `json:"cache_read,omitempty"`
+	CacheWrite int64 `json:"cache_write,omitempty"`
+}
+
+var (
+	errNoType    = errors.New("a frame is an object with a type")
+	errNoMessage = errors.New("a block before message_start")
+	errNoBlock   = errors.New("no such block is open")
+	errMissing   = errors.New("it is missing")
+)
+
+// Decode implements [dialect.Decoder].
+func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
+	if d.failed != nil {
+		return nil, d.failed
+	}
+	if d.Ended || d.closed {
+		return nil, nil
+	}
+	d.Frames++
+	d.in = frame{}
+	in := &d.in
+	if err := json.Unmarshal(f.Data, in); err != nil {
+		return nil, d.fail("invalid JSON", err)
+	}
+	if in.Type == "" {
+		in.Type = f.Event
+	}
+	d.out = nil
+	if err := d.route(in); err != nil {
+		return nil, d.fail(in.Type, err)
+	}
+	return d.take(), nil
+}
+
+func (d *decoder) route(in *frame) error {
+	switch in.Type {
+	case "content_block_delta":
+		return d.delta(in)
+	case "content_block_start":
+		return d.start(in)
+	case "content_block_stop":
+		if b := d.block(in.Index); b != nil {
+			d.stop(b)
+		}
+	case "message_start":
+		return d.begin(in)
+	case "message_delta":
+		d.count(in.Usage)
+		if in.Delta != nil && in.Delta.StopReason != "" {
+			d.Stop = in.Delta.StopReason
+			if s := in.Delta.StopDetails; s != nil {
+				d.Why = s.Explanation
+			}
+		}
+	case "message_stop":
+		if d.Key == "" {
+			return errNoMessage
+		}
+		d.finish()
+	case "error":
+		d.error(in)
+	case "ping":
+	case "":
+		return errNoType
+	default:
+		d.Seen.Add(in.Type)
+	}
+	return nil
+}
+
+// begin takes a message_start.
+func (d *decoder) begin(in *frame) error {
+	if in.Message == nil {
+		return fmt.Errorf("message: %w", errMissing)
+	}
+	if d.Key != "" {
+		if in.Message.ID == d.ID {
+			return nil // sent twice
+		}
+		d.endMessage("aborted")
+	}
+	d.Messages++
+	d.ID, d.Key = in.Message.ID, in.Message.ID
+	if d.Messages > 1 || d.Key == "" {
+		d.Key = fmt.Sprintf("%s/%d", d.ID, d.Messages) // an upstream may come back to an id
+	}
+	d.count(in.Message.Usage)
+	d.model(in.Message.Model)
+	d.emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
+	return nil
+}
+
+func (d *decoder) model(name string) {
+	if name != "" && name != d.Model {
+		d.Model = name
+		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: name}})
+	}
+}
+
+func (d *decoder) count(u *usage) {
+	if u == nil {
+		return
+	}
+	set(&d.Usage.Input, u.Input)
+	set(&d.Usage.Output, u.Output)
+	set(&d.Usage.CacheRead, u.CacheRead)
+	set(&d.Usage.CacheWrite, u.CacheWrite)
+}
+
+func set(to, v *int64) {
+	if v != nil {
+		*to = *v
+	}
+}
+
+// finish takes a message_stop.
+func (d *decoder) finish() {
+	stop, why := d.Stop, d.Why
+	d.endMessage(stop)
+	switch stop {
+	case "pause_turn":
+	case "refusal":
+		if why == "" {
+			why = "the model refused to answer"
+		}
+		d.end(&event.Body{Outcome: event.Failed, Reason: stop, Error: &event.Error{Code: stop, Message: why}})
+	default:
+		d.end(&event.Body{Outcome: event.Completed, Reason: stop})
+	}
+}
+
+func (d *decoder) error(in *frame) {
+	var f failure
+	if json.Unmarshal(in.Error, &f) != nil || f.Message == "" {
+		f.Message = "the upstream failed"
+		if f.Type != "" {
+			f.Message = f.Type
+		}
+	}
+	if d.Key != "" {
+		d.endMessage("error")
+	}
+	d.end(&event.Body{Outcome: event.Failed, Reason: "error", Error: &event.Error{Code: f.Type, Message: f.Message, Retryable: retryable[f.Type]}})
+}
+
+// endMessage ends the message at hand and what it left open. A server's tool may yet give its result in the next one.
+func (d *decoder) endMessage(reason string) {
+	for len(d.Open) > 0 {
+		d.stop(d.Open[0])
+	}
+	kept := d.Tools[:0]
+	for _, t := range d.Tools {
+		if t.Server {
+			kept = append(kept, t)
+		} else {
+			d.emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
+		}
+	}
+	d.Tools = kept
+	e := event.Event{Type: event.MessageEnd, Message: d.Key}
+	if reason != "" {
+		e.Body = &event.Body{Reason: reason}
+	}
+	d.emit(e)
+	d.Total.Input += d.Usage.Input
+	d.Total.Output += d.Usage.Output
+	d.Total.CacheRead += d.Usage.CacheRead
+	d.Total.CacheWrite += d.Usage.CacheWrite
+	d.Usage = tokens{}
+	d.ID, d.Key, d.Parts, d.Before, d.Stop, d.Why = "", "", 0, "", "", ""
+}
+
+// end ends the turn.
+func (d *decoder) end(b *event.Body) {
+	d.Ended = true
+	total := d.Total
+	total.Model = d.Model
+	if total != (event.Usage{}) {
+		b.Usage = &total
+	}
+	d.Open, d.Tools = nil, nil
+	d.emit(event.Event{Type: event.TurnEnd, Body: b})
+}
+
+func (d *decoder) emit(e event.Event) { d.out = append(d.out, e) }
+
+func (d *decoder) take() []event.Event {
+	out := d.out
+	d.out = nil
+	return out
+}
+
+// fail drops the operations of a frame that turned out to be invalid.
+func (d *decoder) fail(reason string, err error) error {
+	d.out = nil
+	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: reason, Err: err}
+	return d.failed
+}
+
+// Close implements [dialect.Decoder].
+func (d *decoder) Close() ([]event.Event, error) {
+	cut := !d.Ended && !d.closed
+	d.closed = true
+	if !cut {
+		return nil, nil
+	}
+	d.out = nil
+	for _, b := range d.Open {
+		d.flush(b)
+	}
+	return d.take(), dialect.ErrCutShort
+}
+
+// Unknown implements [dialect.Counter].
+func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+
+// State implements [dialect.Decoder].
+func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
+
+// Restore implements [dialect.Decoder].
+func (d *decoder) Restore(b []byte) error {
+	var st state
+	if err := json.Unmarshal(b, &st); err != nil {
+		return err
+	}
+	for _, o := range st.Open {
+		if o == nil {
+			return errNoBlock
+		}
+	}
+	for _, t := range st.Tools {
+		if t == nil {
+			return errNoBlock
+		}
+	}
+	d.state = st
+	return nil
+}

@@ -1,0 +1,108 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// result is what a tool gave.
+type result struct {
+	output, stderr string
+	err            *event.Error
+}
+
+// content is what the contents of results have in common.
+type content struct {
+	Type       string  `json:"type"`
+	ErrorCode  string  `json:"error_code"`
+	Stdout     *string `json:"stdout"`
+	Stderr     string  `json:"stderr"`
+	ReturnCode int     `json:"return_code"`
+}
+
+// read takes a *_tool_result block apart. A program's output is said as it is, texts as their lines, anything else as
+// JSON without the encrypted fields, which mean nothing to a reader and outweigh all else.
+func read(c *block) result {
+	var r result
+	var one content
+	if json.Unmarshal(c.Content, &one) == nil {
+		switch {
+		case one.ErrorCode != "" || strings.HasSuffix(one.Type, "_error"):
+			r.err = &event.Error{Code: one.ErrorCode, Message: strings.ReplaceAll(one.ErrorCode, "_", " ")}
+			if r.err.Message == "" {
+				r.err.Message = "the tool failed"
+			}
+			return r
+		case one.Stdout != nil:
+			r.output, r.stderr = *one.Stdout, one.Stderr
+			if one.ReturnCode != 0 {
+				r.err = &event.Error{Code: "exit_status", Message: "exit status " + strconv.Itoa(one.ReturnCode)}
+			}
+			return r
+		}
+	}
+	r.output = plain(c.Content)
+	if c.IsError {
+		r.err = &event.Error{Message: "the tool failed"}
+	}
+	return r
+}
+
+// plain returns the lines of text blocks, a string as it is, and anything else as JSON.
+func plain(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var blocks []struct {
+		Type string  `json:"type"`
+		Text *string `json:"text"`
+	}
+	if json.Unmarshal(raw, &blocks) == nil && len(blocks) > 0 {
+		texts := make([]string, 0, len(blocks))
+		for _, b := range blocks {
+			if b.Type == "text" && b.Text != nil {
+				texts = append(texts, *b.Text)
+			}
+		}
+		if len(texts) == len(blocks) {
+			return strings.Join(texts, "\n")
+		}
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil || v == nil {
+		return ""
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(legible(v)) != nil {
+		return ""
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// legible drops the encrypted fields.
+func legible(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, x := range v {
+			if strings.HasPrefix(k, "encrypted_") {
+				delete(v, k)
+			} else {
+				v[k] = legible(x)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = legible(v[i])
+		}
+	}
+	return v
+}

@@ -1,0 +1,69 @@
+package anthropic
+
+import "encoding/json"
+
+// frame is any event of the stream. Texts stay raw, since a character may be split over two of them.
+type frame struct {
+	Type    string          `json:"type"`
+	Index   int             `json:"index"`
+	Delta   *delta          `json:"delta"`
+	Message *message        `json:"message"`
+	Block   *block          `json:"content_block"`
+	Usage   *usage          `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+type delta struct {
+	Type        string          `json:"type"`
+	Text        json.RawMessage `json:"text"`
+	Thinking    json.RawMessage `json:"thinking"`
+	PartialJSON json.RawMessage `json:"partial_json"`
+	StopReason  string          `json:"stop_reason"`
+	StopDetails *struct {
+		Category    string `json:"category"`
+		Explanation string `json:"explanation"`
+	} `json:"stop_details"`
+}
+
+type message struct {
+	ID    string `json:"id"`
+	Model string `json:"model"`
+	Usage *usage `json:"usage"`
+}
+
+type block struct {
+	Type      string          `json:"type"`
+	Text      json.RawMessage `json:"text"`
+	Thinking  json.RawMessage `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+	To        *struct {
+		Model string `json:"model"`
+	} `json:"to"`
+}
+
+// usage is cumulative within a message; what a frame leaves out stays as it was.
+type usage struct {
+	Input      *int64 `json:"input_tokens,omitempty"`
+	Output     *int64 `json:"output_tokens,omitempty"`
+	CacheRead  *int64 `json:"cache_read_input_tokens,omitempty"`
+	CacheWrite *int64 `json:"cache_creation_input_tokens,omitempty"`
+}
+
+// failure is the error of an error event.
+type failure struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// retryable are the errors that another try may not meet.
+var retryable = map[string]bool{
+	"overloaded_error": true,
+	"rate_limit_error": true,
+	"api_error":        true,
+	"timeout_error":    true,
+}

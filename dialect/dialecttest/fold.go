@@ -1,0 +1,142 @@
+package dialecttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Turn is the id of the turn that streams are folded into.
+const Turn = "turn"
+
+// start is when folded streams begin, in epoch milliseconds; each event comes one later.
+const start = 1_000_000
+
+// Folder maps the operations of a stream and folds them, with ids that are the same every time: messages and further
+// turns are "id1", "id2", ... Upstream turns stand beside each other, as in a recording of several turns.
+type Folder struct {
+	Events     []event.Event
+	Transcript transcript.Transcript
+	Mapper     *dialect.Mapper
+	ids        int
+}
+
+// NewFolder returns a folder whose turn has started.
+func NewFolder() *Folder {
+	f := &Folder{}
+	f.Mapper = f.mapper()
+	if err := f.apply(event.Event{Type: event.TurnStart, Turn: Turn, At: start}); err != nil {
+		panic(err) // it applies to an empty transcript
+	}
+	return f
+}
+
+func (f *Folder) mapper() *dialect.Mapper {
+	m := dialect.NewMapper(Turn, func() string {
+		f.ids++
+		return fmt.Sprintf("id%d", f.ids)
+	})
+	m.Flat = true
+	return m
+}
+
+// Fold takes the next operations.
+func (f *Folder) Fold(ops []event.Event) error {
+	for i := range ops {
+		events, err := f.Mapper.Map(ops[i:i+1], start+int64(len(f.Events)))
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := f.apply(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *Folder) apply(e event.Event) error {
+	e.Seq = int64(len(f.Events)) + 1
+	f.Events = append(f.Events, e)
+	return f.Transcript.Apply(&e)
+}
+
+// Restart puts a new mapper in place of the old one, restored from its state, as after a restart of the gateway.
+func (f *Folder) Restart() error {
+	st, err := f.Mapper.State()
+	if err != nil {
+		return err
+	}
+	m := f.mapper()
+	if err := m.Restore(st, &f.Transcript); err != nil {
+		return err
+	}
+	if m.Keys() != f.Mapper.Keys() {
+		return fmt.Errorf("the restored mapper knows %d keys, not %d", m.Keys(), f.Mapper.Keys())
+	}
+	m.Dropped = f.Mapper.Dropped
+	f.Mapper = m
+	return nil
+}
+
+// Fold returns what operations come to.
+func Fold(t testing.TB, ops []event.Event) *transcript.Transcript {
+	t.Helper()
+	f := NewFolder()
+	if err := f.Fold(ops); err != nil {
+		t.Fatalf("fold: %v", err)
+	}
+	return &f.Transcript
+}
+
+// Visible returns the visible texts of the transcript's assistant messages, a blank line between.
+func Visible(tr *transcript.Transcript) string {
+	var texts []string
+	for _, m := range tr.Messages {
+		if v := m.Visible(); m.Role == event.Assistant && v != "" {
+			texts = append(texts, v)
+		}
+	}
+	return strings.Join(texts, event.JoinBlank)
+}
+
+// Dump writes all that a transcript holds, a line for each thing, times left out.
+func Dump(tr *transcript.Transcript) string {
+	var b strings.Builder
+	line := func(indent, what string, pairs ...any) {
+		b.WriteString(indent + what)
+		for i := 0; i < len(pairs); i += 2 {
+			v, err := json.Marshal(pairs[i+1])
+			if err != nil {
+				panic(err) // plain values
+			}
+			if s := string(v); s != `""` && s != "null" && s != "0" && s != "false" {
+				fmt.Fprintf(&b, " %s=%s", pairs[i], s)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	if tr.Title != "" || tr.Metadata != nil {
+		line("", "conversation", "title", tr.Title, "metadata", tr.Metadata)
+	}
+	for _, t := range tr.Turns {
+		line("", "turn "+t.ID, "parent", t.Parent, "state", t.State, "outcome", t.Outcome, "reason", t.Reason, "error", t.Error,
+			"usage", t.Usage, "phase", t.Phase, "step", t.Step, "model", t.Model, "upstream", t.Upstream, "requests", t.Requests)
+	}
+	for _, m := range tr.Messages {
+		line("", "message "+m.ID, "turn", m.Turn, "role", m.Role, "state", m.State, "ended", m.Ended, "stop", m.StopReason)
+		for _, p := range m.Parts {
+			line("  ", p.ID+" "+p.Kind, "name", p.Name, "call", p.Call, "type", p.MediaType, "join", p.Join, "state", p.State,
+				"title", p.Title, "media", p.Media, "error", p.Error, "data", p.Data, "ended", p.Ended,
+				"text", p.Text(event.Text), "input", p.Text(event.Input), "output", p.Text(event.Output), "stderr", p.Text(event.Stderr),
+				"history", p.History())
+		}
+	}
+	return b.String()
+}

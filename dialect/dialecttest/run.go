@@ -1,0 +1,416 @@
+package dialecttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/sse"
+)
+
+const (
+	// chunkings is into how many random chunkings each stream is cut.
+	chunkings = 20
+	// maxCuts is at how many bytes a frame is cut in two; a longer one is cut at some of its bytes.
+	maxCuts = 200
+)
+
+// unknown is a frame that no dialect knows.
+var unknown = []byte(`{"type":"dialecttest.unknown","event":"dialecttest.unknown"}`)
+
+// Run checks that a dialect keeps the promises of package dialect on every stream of a corpus.
+func Run(t *testing.T, d dialect.Dialect, corpus []Stream) {
+	if len(corpus) == 0 {
+		t.Fatal("the corpus is empty")
+	}
+	for _, s := range corpus {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			want := whole(t, d, s)
+			t.Run("chunks", func(t *testing.T) { chunks(t, d, s, want) })
+			t.Run("resume", func(t *testing.T) { resume(t, d, s, want) })
+			frames := split(t, d, s.Body)
+			t.Run("restore", func(t *testing.T) { restore(t, d, frames, want) })
+			t.Run("cut", func(t *testing.T) { cut(t, d, frames) })
+			t.Run("invalid", func(t *testing.T) { invalid(t, d, frames) })
+			t.Run("unknown", func(t *testing.T) { ignored(t, d, frames, want) })
+			t.Run("after", func(t *testing.T) { after(t, d, s, frames) })
+		})
+	}
+}
+
+// whole decodes a stream in one piece and checks its operations.
+func whole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
+	t.Helper()
+	ops := feed(t, d, s, s.Body)
+	f := NewFolder()
+	if err := f.Fold(ops); err != nil {
+		t.Fatalf("the operations don't apply: %v", err)
+	}
+	for i := range ops {
+		e := &ops[i]
+		if e.Seq != 0 || e.At != 0 || e.Offset != 0 {
+			t.Errorf("operation %d has seq %d, time %d, offset %d: a decoder invents none", i, e.Seq, e.At, e.Offset)
+		}
+	}
+	if f.Mapper.Dropped > 0 {
+		t.Errorf("%d operations change nothing: a decoder knows what it has said", f.Mapper.Dropped)
+	}
+	ended := 0
+	for _, turn := range f.Transcript.Turns {
+		if !turn.Unfinished() {
+			ended++
+		}
+	}
+	if !s.Cut && ended == 0 {
+		t.Error("no turn has ended")
+	}
+	return ops
+}
+
+// feed decodes a stream in pieces.
+func feed(t *testing.T, d dialect.Dialect, s Stream, pieces ...[]byte) []event.Event {
+	t.Helper()
+	st := dialect.NewStream(d)
+	var ops []event.Event
+	for _, p := range pieces {
+		got, err := st.Write(p)
+		ops = append(ops, got...)
+		if err != nil {
+			t.Fatalf("Write: %v", err)
+		}
+	}
+	got, err := st.Close()
+	if s.Cut != errors.Is(err, dialect.ErrCutShort) || (!s.Cut && err != nil) {
+		t.Fatalf("Close: %v; the stream is cut: %v", err, s.Cut)
+	}
+	return append(ops, got...)
+}
+
+func same(t *testing.T, what string, want, got []event.Event) bool {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: the operations differ (-want +got):\n%s", what, diff)
+		return false
+	}
+	return true
+}
+
+func chunks(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
+	single := make([][]byte, len(s.Body))
+	for i := range s.Body {
+		single[i] = s.Body[i : i+1]
+	}
+	same(t, "byte by byte", want, feed(t, d, s, single...))
+	for seed := range uint64(chunkings) {
+		if !same(t, "random pieces", want, feed(t, d, s, pieces(s.Body, seed)...)) {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	for pos := 0; pos < len(s.Body); {
+		pos = everyCut(t, d, s, pos)
+	}
+}
+
+// everyCut cuts the frame that begins at a byte in two, at every byte, and returns where the next one begins.
+func everyCut(t *testing.T, d dialect.Dialect, s Stream, pos int) int {
+	st := dialect.NewStream(d)
+	if _, err := st.Write(s.Body[:pos]); err != nil {
+		t.Fatal(err)
+	}
+	state, err := st.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []event.Event
+	end := pos
+	for ; end < len(s.Body) && st.Offset() <= int64(pos); end++ {
+		if want, err = st.Write(s.Body[end : end+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step := 1 + (end-pos)/maxCuts
+	for i := pos + 1; i < end; i += step {
+		cut := dialect.NewStream(d)
+		if err := cut.Restore(state); err != nil {
+			t.Fatal(err)
+		}
+		first, err := cut.Write(s.Body[pos:i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := cut.Write(s.Body[i:end])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := append(first, second...); !reflect.DeepEqual(want, got) {
+			t.Fatalf("frame at byte %d, cut at %d: the operations differ:\n%s", pos, i, cmp.Diff(want, got))
+		}
+	}
+	return end
+}
+
+// pieces cuts a body at random, into pieces of up to a few hundred bytes.
+func pieces(body []byte, seed uint64) [][]byte {
+	r := rand.New(rand.NewPCG(seed, 1))
+	var out [][]byte
+	for len(body) > 0 {
+		n := min(len(body), 1+r.IntN(1+r.IntN(700)))
+		out, body = append(out, body[:n]), body[n:]
+	}
+	return out
+}
+
+// resume gives a stream up after random pieces, and takes it up from its state at its offset.
+func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
+	for seed := range uint64(4) {
+		st := dialect.NewStream(d)
+		var ops []event.Event
+		f := NewFolder()
+		fold := func(got []event.Event) {
+			ops = append(ops, got...)
+			if err := f.Fold(got); err != nil {
+				t.Fatalf("seed %d: fold: %v", seed, err)
+			}
+		}
+		r := rand.New(rand.NewPCG(seed, 2))
+		taken := int64(-1) // offset of the last resume: none but a new one, or a long frame would never be whole
+		for pos := 0; pos < len(s.Body); {
+			n := min(len(s.Body)-pos, 1+r.IntN(1+r.IntN(700)))
+			got, err := st.Write(s.Body[pos : pos+n])
+			if err != nil {
+				t.Fatalf("seed %d: Write: %v", seed, err)
+			}
+			pos += n
+			fold(got)
+			if st.Offset()+int64(len(st.Pending())) != int64(pos) || !bytes.Equal(st.Pending(), s.Body[st.Offset():pos]) {
+				t.Fatalf("seed %d: at byte %d the offset is %d, and %d bytes are pending", seed, pos, st.Offset(), len(st.Pending()))
+			}
+			if r.IntN(3) > 0 || st.Offset() == taken {
+				continue
+			}
+			taken = st.Offset()
+			b, err := st.State()
+			if err != nil {
+				t.Fatalf("State: %v", err)
+			}
+			next := dialect.NewStream(d)
+			if err := next.Restore(b); err != nil {
+				t.Fatalf("Restore: %v", err)
+			}
+			if next.Offset() != st.Offset() {
+				t.Fatalf("the restored stream is at byte %d, not %d", next.Offset(), st.Offset())
+			}
+			pos = int(next.Offset())
+			st = next
+			if err := f.Restart(); err != nil {
+				t.Fatalf("restore mapper: %v", err)
+			}
+		}
+		got, err := st.Close()
+		if s.Cut != errors.Is(err, dialect.ErrCutShort) {
+			t.Fatalf("seed %d: Close: %v", seed, err)
+		}
+		fold(got)
+		same(t, "resumed", want, ops)
+		whole := NewFolder()
+		if err := whole.Fold(want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(whole.Events, f.Events); diff != "" {
+			t.Errorf("seed %d: the mapped events differ:\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(Dump(&whole.Transcript), Dump(&f.Transcript)); diff != "" {
+			t.Errorf("seed %d: the transcripts differ:\n%s", seed, diff)
+		}
+	}
+}
+
+// split takes a body apart into its frames.
+func split(t *testing.T, d dialect.Dialect, body []byte) []dialect.Frame {
+	t.Helper()
+	var frames []dialect.Frame
+	if d.Framing == dialect.Lines {
+		for line := range bytes.Lines(body) {
+			if line = bytes.TrimSpace(line); json.Valid(line) {
+				frames = append(frames, dialect.Frame{Data: line})
+			}
+		}
+		return frames
+	}
+	var r sse.Reader
+	if err := r.Feed(body, func(e sse.Event) error {
+		frames = append(frames, dialect.Frame{Event: e.Name, ID: e.ID, Data: bytes.Clone(e.Data)})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return frames
+}
+
+// clone makes another decoder of the same state.
+func clone(t *testing.T, d dialect.Dialect, dec dialect.Decoder) dialect.Decoder {
+	t.Helper()
+	st, err := dec.State()
+	if err != nil {
+		t.Fatalf("State: %v", err)
+	}
+	if !json.Valid(st) {
+		t.Fatalf("State is not JSON: %s", st)
+	}
+	next := d.Decoder()
+	if err := next.Restore(st); err != nil {
+		t.Fatalf("Restore: %v", err)
+	}
+	return next
+}
+
+// decode gives a frame to a decoder and takes the data away afterwards.
+func decode(t *testing.T, dec dialect.Decoder, f dialect.Frame) []event.Event {
+	t.Helper()
+	f.Data = bytes.Clone(f.Data)
+	ops, err := dec.Decode(f)
+	if err != nil {
+		t.Fatalf("Decode: %v", err)
+	}
+	clear(f.Data)
+	return ops
+}
+
+// restore stops and restores the decoder at every frame.
+func restore(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []event.Event) {
+	dec := d.Decoder()
+	var ops []event.Event
+	for _, f := range frames {
+		dec = clone(t, d, dec)
+		ops = append(ops, decode(t, dec, f)...)
+	}
+	got, err := clone(t, d, dec).Close()
+	if err != nil && !errors.Is(err, dialect.ErrCutShort) {
+		t.Fatalf("Close: %v", err)
+	}
+	same(t, "restored", want, append(ops, got...))
+}
+
+// cut ends the stream at every frame: as long as no turn has ended, it was cut short, and no turn may seem complete.
+func cut(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
+	dec := d.Decoder()
+	f := NewFolder()
+	ended := false
+	for i := 0; ; i++ {
+		probe := clone(t, d, dec)
+		ops, err := probe.Close()
+		if !ended && !errors.Is(err, dialect.ErrCutShort) {
+			t.Fatalf("after %d frames Close says %v", i, err)
+		}
+		for _, e := range ops {
+			if e.Type == event.TurnEnd && e.Get().Outcome == event.Completed {
+				t.Fatalf("after %d frames Close completes a turn", i)
+			}
+		}
+		again, err := probe.Close()
+		if len(again) > 0 || (ended && err != nil && !errors.Is(err, dialect.ErrCutShort)) {
+			t.Fatalf("after %d frames a second Close gives %d operations, %v", i, len(again), err)
+		}
+		if i == len(frames) {
+			return
+		}
+		got := decode(t, dec, frames[i])
+		if err := f.Fold(got); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range got {
+			ended = ended || e.Type == event.TurnEnd
+		}
+	}
+}
+
+// invalid puts broken JSON in the place of a frame.
+func invalid(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
+	for _, at := range []int{0, len(frames) / 2} {
+		dec := d.Decoder()
+		over := false
+		for _, f := range frames[:at] {
+			for _, e := range decode(t, dec, f) {
+				over = over || e.Type == event.TurnEnd
+			}
+		}
+		if over {
+			continue
+		}
+		for _, bad := range []string{`{"type":`, `[`, `"text"`, `17`, `{"type":"a"}{"type":"b"}`, "\x00"} {
+			probe := clone(t, d, dec)
+			_, err := probe.Decode(dialect.Frame{Data: []byte(bad)})
+			var e *dialect.Error
+			if !errors.As(err, &e) {
+				t.Errorf("%q gives %v, want a *dialect.Error", bad, err)
+				continue
+			}
+			if e.Dialect != d.Name || e.Frame != at+1 || e.Reason == "" {
+				t.Errorf("%q gives %+v, want dialect %s, frame %d and a reason", bad, e, d.Name, at+1)
+			}
+			if at < len(frames) {
+				if ops, err := probe.Decode(frames[at]); err == nil || len(ops) > 0 {
+					t.Errorf("after %q the decoder goes on: %d operations, %v", bad, len(ops), err)
+				}
+			}
+			if _, err := probe.Close(); !errors.Is(err, dialect.ErrCutShort) {
+				t.Errorf("after %q Close says %v", bad, err)
+			}
+		}
+	}
+}
+
+// ignored puts unknown frames between all others.
+func ignored(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []event.Event) {
+	dec := d.Decoder()
+	var ops []event.Event
+	for _, f := range frames {
+		ops = append(ops, decode(t, dec, dialect.Frame{Data: unknown})...)
+		ops = append(ops, decode(t, dec, f)...)
+	}
+	got, err := dec.Close()
+	if err != nil && !errors.Is(err, dialect.ErrCutShort) {
+		t.Fatalf("Close: %v", err)
+	}
+	same(t, "with unknown frames", want, append(ops, got...))
+	if c, ok := dec.(dialect.Counter); ok {
+		n := 0
+		for _, k := range c.Unknown() {
+			n += k
+		}
+		if n < 1 {
+			t.Error("the unknown frames are not counted")
+		}
+	}
+}
+
+// after gives frames to a decoder whose stream has ended.
+func after(t *testing.T, d dialect.Dialect, s Stream, frames []dialect.Frame) {
+	if s.Cut {
+		return
+	}
+	dec := d.Decoder()
+	for _, f := range frames {
+		decode(t, dec, f)
+	}
+	for i, f := range frames {
+		if ops := decode(t, dec, f); len(ops) > 0 {
+			t.Fatalf("frame %d, after the end, gives %d operations, the first a %s", i+1, len(ops), ops[0].Type)
+		}
+	}
+	if ops, err := dec.Close(); err != nil || len(ops) > 0 {
+		t.Errorf("Close after the end: %d operations, %v", len(ops), err)
+	}
+	for i, f := range frames {
+		if ops := decode(t, dec, f); len(ops) > 0 {
+			t.Fatalf("frame %d, after Close, gives %d operations", i+1, len(ops))
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package leat
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+const name = "leat"
+
+// Dialect describes canonical NDJSON.
+func Dialect() dialect.Dialect {
+	return dialect.Dialect{
+		Name:    name,
+		Summary: "Leat's canonical events, NDJSON",
+		Framing: dialect.Lines,
+		Decoder: func() dialect.Decoder { return &decoder{} },
+		Encoder: func() dialect.Encoder { return encoder{} },
+	}
+}
+
+type decoder struct {
+	state
+	failed error
+	closed bool
+}
+
+var (
+	_ dialect.Decoder = (*decoder)(nil)
+	_ dialect.Counter = (*decoder)(nil)
+)
+
+type state struct {
+	Frames int             `json:"frames"`
+	Turn   string          `json:"turn,omitempty"` // key of the turn that the stream answers
+	Ended  bool            `json:"ended,omitempty"`
+	Seen   dialect.Unknown `json:"unknown,omitempty"`
+}
+
+// known are the types that this version applies. A newer producer may send others.
+var known = map[event.Type]bool{
+	event.MessageAdd: true, event.MessageUpdate: true, event.MessageStart: true, event.MessageEnd: true,
+	event.TurnQueue: true, event.TurnStart: true, event.TurnUpdate: true, event.TurnWait: true, event.TurnResume: true, event.TurnEnd: true,
+	event.PartStart: true, event.PartAppend: true, event.PartReplace: true, event.PartUpdate: true, event.PartEnd: true,
+	event.ConversationUpdate: true, event.ConversationTruncate: true, event.ConversationDelete: true,
+	event.Record: true,
+}
+
+// Decode implements [dialect.Decoder].
+func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
+	if d.failed != nil {
+		return nil, d.failed
+	}
+	if d.Ended || d.closed {
+		return nil, nil
+	}
+	d.Frames++
+	var e event.Event
+	if err := json.Unmarshal(f.Data, &e); err != nil {
+		return nil, d.fail("invalid JSON", err)
+	}
+	if e.Type != "" && !known[e.Type] {
+		d.Seen.Add(string(e.Type))
+		return nil, nil
+	}
+	if err := e.Validate(); err != nil {
+		return nil, d.fail("invalid event", err)
+	}
+	if d.Turn == "" {
+		d.Turn = e.Turn
+	}
+	if e.Type == event.TurnEnd && (e.Turn == "" || e.Turn == d.Turn) {
+		d.Ended = true
+	}
+	e.Seq, e.First, e.At, e.Offset, e.More = 0, 0, 0, 0, false
+	return []event.Event{e}, nil
+}
+
+func (d *decoder) fail(reason string, err error) error {
+	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: reason, Err: err}
+	return d.failed
+}
+
+// Close implements [dialect.Decoder].
+func (d *decoder) Close() ([]event.Event, error) {
+	cut := !d.Ended && !d.closed
+	d.closed = true
+	if cut {
+		return nil, dialect.ErrCutShort
+	}
+	return nil, nil
+}
+
+// Unknown implements [dialect.Counter].
+func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+
+// State implements [dialect.Decoder].
+func (d *decoder) State() ([]byte, error) { return json.Marshal(d.state) }
+
+// Restore implements [dialect.Decoder].
+func (d *decoder) Restore(b []byte) error {
+	var st state
+	if err := json.Unmarshal(b, &st); err != nil {
+		return err
+	}
+	d.state = st
+	return nil
+}
+
+type encoder struct{}
+
+var _ dialect.Encoder = encoder{}
+
+// Encode implements [dialect.Encoder]: one frame an event.
+func (encoder) Encode(events []event.Event) ([]dialect.Frame, error) {
+	frames := make([]dialect.Frame, 0, len(events))
+	for i := range events {
+		b, err := events[i].AppendJSON(nil)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", name, err)
+		}
+		frames = append(frames, dialect.Frame{Data: b})
+	}
+	return frames, nil
+}

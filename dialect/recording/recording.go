@@ -1,0 +1,285 @@
+package recording
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/sse"
+)
+
+var (
+	// ErrForm says that the input is none of the known forms.
+	ErrForm = errors.New("recording: unknown form")
+	// ErrTooLong says that a line is above the limit.
+	ErrTooLong = errors.New("recording: line too long")
+	// ErrClient says that the recording has no such client.
+	ErrClient = errors.New("recording: no such client")
+)
+
+// maxLine bounds a line, in bytes: a frame of the longest allowed, quoted, and what the recorder adds.
+const maxLine = 2 * dialect.MaxLine
+
+// Form is how a stream was recorded.
+type Form string
+
+// The forms.
+const (
+	SSE      Form = "sse"      // raw server-sent events
+	Lines    Form = "lines"    // one JSON value a line
+	Recorder Form = "recorder" // {t, c, dir, frame} lines
+)
+
+// Frame is a recorded frame.
+type Frame struct {
+	At int64 // epoch milliseconds; 0 where the form keeps no times
+	dialect.Frame
+}
+
+// Reader reads the frames of one stream. It is not safe for concurrent use.
+type Reader struct {
+	form    Form
+	in      *bufio.Reader
+	line    int // number of the last line read, from 1
+	first   []byte
+	client  string
+	clients []string
+	any     bool // a frame of the client was given
+	closed  bool // it has closed
+
+	sse   sse.Reader
+	queue []Frame
+	piece []byte
+}
+
+// NewReader begins to read. client chooses one connection of a recorder's lines; empty is the first one on which
+// anything came in. It returns [ErrForm] where the form can't be told, and io.EOF for an empty input.
+func NewReader(r io.Reader, client string) (*Reader, error) {
+	rd := &Reader{in: bufio.NewReaderSize(r, 64<<10), client: client}
+	if mark, _ := rd.in.Peek(len(bom)); bytes.Equal(mark, bom) {
+		if _, err := rd.in.Discard(len(bom)); err != nil {
+			return nil, err
+		}
+	}
+	if err := rd.detect(); err != nil {
+		return nil, err
+	}
+	if client != "" && rd.form != Recorder {
+		return nil, fmt.Errorf("%w %q: the recording is of form %s, which has none", ErrClient, client, rd.form)
+	}
+	return rd, nil
+}
+
+var bom = []byte("\xef\xbb\xbf")
+
+// Form returns the form of the recording.
+func (r *Reader) Form() Form { return r.form }
+
+// Clients returns the connections that were seen so far, in the order of their first frame. After io.EOF these are all.
+func (r *Reader) Clients() []string { return slices.Clone(r.clients) }
+
+// Client returns which connection is read; empty before the first frame where none was asked for.
+func (r *Reader) Client() string { return r.client }
+
+// detect reads as far as the form shows.
+func (r *Reader) detect() error {
+	for {
+		c, err := r.in.Peek(1)
+		if err != nil {
+			return err
+		}
+		switch c[0] {
+		case '\n', '\r', ' ', '\t':
+			if _, err := r.in.Discard(1); err != nil {
+				return err
+			}
+			continue
+		case '{':
+			if r.first, err = r.readLine(); err != nil {
+				return err
+			}
+			r.form = Lines
+			var l recorded
+			if json.Unmarshal(r.first, &l) == nil && l.Dir != "" && l.Time != nil {
+				r.form = Recorder
+			}
+			return nil
+		}
+		// A line of server-sent events is a comment or one of four fields.
+		head, _ := r.in.Peek(6)
+		for _, f := range []string{":", "data", "event", "id", "retry"} {
+			if bytes.HasPrefix(head, []byte(f)) {
+				r.form = SSE
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: it begins with %q", ErrForm, head)
+	}
+}
+
+// recorded is a recorder's line.
+type recorded struct {
+	Time   *float64        `json:"t"`
+	Client json.RawMessage `json:"c"`
+	Dir    string          `json:"dir"`
+	Frame  json.RawMessage `json:"frame"`
+}
+
+// Next returns the next frame, whose data is the caller's, or io.EOF after the last. Other errors are final.
+func (r *Reader) Next() (Frame, error) {
+	switch r.form {
+	case SSE:
+		return r.nextEvent()
+	case Recorder:
+		return r.nextRecorded()
+	}
+	line, err := r.nextLine()
+	if err != nil {
+		return Frame{}, err
+	}
+	return Frame{Frame: dialect.Frame{Data: line}}, nil
+}
+
+// nextLine returns the next line that is not blank. The last one, where it is cut, is left out.
+func (r *Reader) nextLine() ([]byte, error) {
+	for {
+		line := r.first
+		if r.first = nil; line == nil {
+			var err error
+			if line, err = r.readLine(); err != nil {
+				return nil, err
+			}
+		}
+		ended := bytes.HasSuffix(line, []byte("\n"))
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if !ended && !json.Valid(line) {
+			return nil, io.EOF
+		}
+		return line, nil
+	}
+}
+
+// readLine returns a line with its end, and io.EOF only where there is none.
+func (r *Reader) readLine() ([]byte, error) {
+	r.line++
+	var line []byte
+	for {
+		part, err := r.in.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > maxLine {
+			return nil, fmt.Errorf("line %d: %w: more than %d bytes", r.line, ErrTooLong, maxLine)
+		}
+		switch {
+		case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
+			return line, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		}
+		return nil, err
+	}
+}
+
+func (r *Reader) nextRecorded() (Frame, error) {
+	for {
+		line, err := r.nextLine()
+		if errors.Is(err, io.EOF) && r.client != "" && !slices.Contains(r.clients, r.client) {
+			return Frame{}, fmt.Errorf("%w %q; there are: %q", ErrClient, r.client, r.clients)
+		}
+		if err != nil {
+			return Frame{}, err
+		}
+		var l recorded
+		if err := json.Unmarshal(line, &l); err != nil {
+			return Frame{}, fmt.Errorf("recording: line %d: %w", r.line, err)
+		}
+		name := clientName(l.Client)
+		if !slices.Contains(r.clients, name) && len(r.clients) < maxClients {
+			r.clients = append(r.clients, name)
+		}
+		if r.client == "" && l.Dir == "in" {
+			r.client = name
+		}
+		if r.closed || name != r.client {
+			continue // read on, to know all clients
+		}
+		switch l.Dir {
+		case "in":
+			r.any = true
+			data := l.Frame
+			var text string
+			if json.Unmarshal(l.Frame, &text) == nil {
+				data = []byte(text) // a frame that is no JSON object was kept as a string
+			}
+			f := Frame{Frame: dialect.Frame{Data: data}}
+			if l.Time != nil {
+				f.At = int64(*l.Time)
+			}
+			return f, nil
+		case "close":
+			// A connection that was refused before anything came in may yet be made.
+			r.closed = r.any
+		}
+	}
+}
+
+// maxClients bounds how many names of clients are kept.
+const maxClients = 1000
+
+func clientName(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+func (r *Reader) nextEvent() (Frame, error) {
+	for len(r.queue) == 0 {
+		if r.piece == nil {
+			r.piece = make([]byte, 32<<10)
+		}
+		n, err := r.in.Read(r.piece)
+		if n > 0 {
+			if ferr := r.sse.Feed(r.piece[:n], r.event); ferr != nil {
+				return Frame{}, fmt.Errorf("recording: %w", ferr)
+			}
+			continue
+		}
+		if err != nil {
+			return Frame{}, err // an event that no blank line ends is none
+		}
+	}
+	f := r.queue[0]
+	r.queue = r.queue[1:]
+	return f, nil
+}
+
+func (r *Reader) event(e sse.Event) error {
+	r.queue = append(r.queue, Frame{Frame: dialect.Frame{Event: e.Name, ID: e.ID, Data: bytes.Clone(e.Data)}})
+	return nil
+}
+
+// Clients reads a whole recording and returns its connections; none where the form has no such thing.
+func Clients(in io.Reader) ([]string, error) {
+	r, err := NewReader(in, "")
+	if err != nil {
+		return nil, err
+	}
+	if r.form != Recorder {
+		return nil, nil
+	}
+	for {
+		if _, err := r.Next(); errors.Is(err, io.EOF) {
+			return r.clients, nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+}
