@@ -13,13 +13,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
-// binary is the program, built from this tree.
+// binary is the program, built from this tree when it is first needed.
 type binary struct {
-	path    string
+	dir     string // where it is built
 	profile string // folder for CPU profiles; empty: none
+
+	once sync.Once
+	path string
+	err  error
 }
 
 // hook is compiled into the measured program, and only there: it serves profiles and exact memory figures on a port of
@@ -53,31 +58,31 @@ func init() {
 }
 `
 
-// build compiles cmd/leat of this tree into dir.
-func build(ctx context.Context, dir, profile string) (*binary, error) {
+// build compiles cmd/leat of this tree.
+func (b *binary) build(ctx context.Context) error {
 	root, err := output(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/leat-dev/leat"))
 	if err != nil {
-		return nil, fmt.Errorf("find the module: %w", err)
+		return fmt.Errorf("find the module: %w", err)
 	}
-	src := filepath.Join(dir, "hook.go")
+	src := filepath.Join(b.dir, "hook.go")
 	if err := os.WriteFile(src, []byte(hook), 0o600); err != nil {
-		return nil, fmt.Errorf("build leat: %w", err)
+		return fmt.Errorf("build leat: %w", err)
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "cmd", "leat", "bench_hook.go"): src}})
 	if err != nil {
-		return nil, fmt.Errorf("build leat: %w", err)
+		return fmt.Errorf("build leat: %w", err)
 	}
-	file := filepath.Join(dir, "overlay.json")
+	file := filepath.Join(b.dir, "overlay.json")
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
-		return nil, fmt.Errorf("build leat: %w", err)
+		return fmt.Errorf("build leat: %w", err)
 	}
-	b := &binary{path: filepath.Join(dir, "leat"), profile: profile}
+	b.path = filepath.Join(b.dir, "leat")
 	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", file, "-o", b.path, "./cmd/leat")
 	cmd.Dir = root
 	if _, err := output(cmd); err != nil {
-		return nil, fmt.Errorf("build leat: %w", err)
+		return fmt.Errorf("build leat: %w", err)
 	}
-	return b, nil
+	return nil
 }
 
 func output(cmd *exec.Cmd) (string, error) {
@@ -102,6 +107,10 @@ const startLimit = 20 * time.Second
 
 // start runs "leat serve" with its defaults: every commit is synced before anybody sees it.
 func (b *binary) start(ctx context.Context, dir string, env ...string) (*gateway, error) {
+	b.once.Do(func() { b.err = b.build(ctx) })
+	if b.err != nil {
+		return nil, b.err
+	}
 	addr, err1 := freeAddr()
 	debug, err2 := freeAddr()
 	data, err3 := os.MkdirTemp(dir, "data")
