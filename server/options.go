@@ -50,6 +50,7 @@ const (
 	headerTimeout   = 10 * time.Second // to send a request's head
 	idleTimeout     = 2 * time.Minute  // between two requests of a connection
 	shutdownTimeout = 5 * time.Second  // for ordinary requests to finish once streams were told
+	leftoverTimeout = time.Second      // for what still comes of a streamed body that was answered
 )
 
 func (o *Options) setDefaults() {

@@ -47,8 +47,9 @@ func (s *Server) logRequest(r *http.Request, w *response, route string, took tim
 		slog.Int64("bytes", w.bytes), slog.Duration("took", took), slog.String("remote", r.RemoteAddr))
 }
 
-// timedBody cuts a client off that stops in the middle of its body. The deadline goes away with the body, since it would
-// otherwise end a long answer.
+// timedBody renews the deadline of a body as it comes, so that a client that stops in the middle is cut off. The deadline
+// goes away with the body's end, since it would otherwise end a long answer; after an error it stays, so that net/http does
+// not wait for the rest before it answers.
 type timedBody struct {
 	io.ReadCloser
 	rc    *http.ResponseController
@@ -57,14 +58,31 @@ type timedBody struct {
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {
-	if b.ended {
-		return b.ReadCloser.Read(p)
+	if !b.ended {
+		_ = b.rc.SetReadDeadline(time.Now().Add(b.limit)) // not every writer has deadlines; then there is none
 	}
-	_ = b.rc.SetReadDeadline(time.Now().Add(b.limit)) // not every writer has deadlines; then there is none
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
+	if err != nil && !b.ended {
 		b.ended = true
-		_ = b.rc.SetReadDeadline(time.Time{})
+		if err == io.EOF {
+			_ = b.rc.SetReadDeadline(time.Time{})
+		}
 	}
 	return n, err
+}
+
+// guardBody sees to it that no answer waits for a body that nobody reads: net/http wants to read the rest of one before it
+// answers. It is called before anything can be refused; the result is called when the answer is written.
+func (s *Server) guardBody(w http.ResponseWriter, r *http.Request, e *endpoint) (after func()) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return func() {}
+	}
+	rc := http.NewResponseController(w)
+	if e == nil || e.MaxBody > 0 {
+		_ = rc.SetReadDeadline(time.Now().Add(s.opt.BodyTimeout))
+		return func() {}
+	}
+	// A stream: it may go on for ever, and the answer goes out beside it.
+	_ = rc.EnableFullDuplex()
+	return func() { _ = rc.SetReadDeadline(time.Now().Add(leftoverTimeout)) }
 }

@@ -74,6 +74,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if e != nil {
 		route = e.Pattern
 	}
+	defer s.guardBody(w, r, e)()
 	if err := s.serve(w, r, e, redirect, allow); err != nil {
 		if d := Describe(err); d.Status == http.StatusInternalServerError {
 			s.log.Error("request failed", "method", r.Method, "route", route, "err", err)

@@ -53,7 +53,6 @@ func (g *ingest) run(status int) error {
 	ctx, cancel := context.WithCancel(g.r.Context())
 	defer cancel()
 	rc := http.NewResponseController(g.w)
-	_ = rc.EnableFullDuplex() // HTTP/2 has it anyway
 	if strings.EqualFold(g.r.Header.Get("Expect"), "100-continue") {
 		g.w.WriteHeader(http.StatusContinue) // else the final status would tell the client to keep its body
 	}

@@ -54,12 +54,14 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	s.stall = time.AfterFunc(n.s.Options().Stall, func() { cancel(errGone); _ = conn.CloseNow() })
 	s.stall.Stop()
 	// A write or read that hangs ends with the context, after a moment to say goodbye.
-	stop := context.AfterFunc(ctx, s.goodbye)
+	gone := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { defer close(gone); s.goodbye() })
 	err = s.run()
-	cancel(err)
 	if !stop() {
+		<-gone
 		err = context.Cause(ctx)
 	}
+	cancel(err)
 	_ = conn.CloseNow()
 	s.tasks.Wait()
 	s.stall.Stop()
@@ -90,8 +92,7 @@ func (s *socket) goodbye() {
 // run authenticates, greets and reads until the socket ends. Its error is why, for the log.
 func (s *socket) run() error {
 	if err := s.authenticate(); err != nil {
-		_ = s.send(newError("error", "", "", err))
-		_ = s.conn.Close(websocket.StatusPolicyViolation, "Unauthorized")
+		s.unauthorized(err)
 		return errGone
 	}
 	s.conn.SetReadLimit(MaxCommand)
@@ -118,15 +119,33 @@ func (s *socket) authenticate() error {
 	if s.p.Admin || s.p.Subject != "" {
 		return nil
 	}
+	bad := server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "the first frame must be auth with a valid token, within %v", authLimit)
 	s.conn.SetReadLimit(authFrame)
-	ctx, cancel := context.WithTimeout(s.ctx, authLimit)
-	defer cancel()
-	f, err := s.read(ctx)
+	// A read that a context ends takes the connection along, so the limit closes the socket in its own words.
+	arrived := make(chan struct{})
+	s.tasks.Go(func() {
+		limit := time.NewTimer(authLimit)
+		defer limit.Stop()
+		select {
+		case <-limit.C:
+			s.unauthorized(bad)
+		case <-arrived:
+		case <-s.ctx.Done():
+		}
+	})
+	f, err := s.read(s.ctx)
+	close(arrived)
 	if err != nil || f.Type != "auth" {
-		return server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "the first frame must be auth with a valid token, within %v", authLimit)
+		return bad
 	}
 	s.p, err = s.n.s.Authenticate(s.r, f.Token)
 	return err
+}
+
+// unauthorized tells why, and closes as clients of Eliza know it.
+func (s *socket) unauthorized(err error) {
+	_ = s.send(newError("error", "", "", err)) // the client may be gone; there is nobody else to tell
+	_ = s.conn.Close(websocket.StatusPolicyViolation, "Unauthorized")
 }
 
 // read returns the next frame. An error that Describe gives the status 400 is the frame's alone; any other is the socket's.
