@@ -94,29 +94,34 @@ func (d *decoder) call(b *open, c *block) {
 
 // delta takes a content_block_delta.
 func (d *decoder) delta(in *frame) error {
-	b := d.block(in.Index)
-	if b == nil {
-		return fmt.Errorf("index %d: %w", in.Index, errNoBlock)
-	}
 	c := in.Delta
 	if c == nil {
 		return fmt.Errorf("delta: %w", errMissing)
 	}
-	if b.Part == "" {
-		return nil // of a block that is not shown
-	}
 	switch c.Type {
 	case "text_delta":
-		return d.append(b, event.Text, c.Text)
+		return d.grow(in.Index, event.Text, c.Text)
 	case "thinking_delta":
-		return d.append(b, event.Text, c.Thinking)
+		return d.grow(in.Index, event.Text, c.Thinking)
 	case "input_json_delta":
-		return d.append(b, event.Input, c.PartialJSON)
+		return d.grow(in.Index, event.Input, c.PartialJSON)
 	case "citations_delta", "signature_delta":
 	default:
 		d.Seen.Add(c.Type)
 	}
 	return nil
+}
+
+// grow takes a delta of a text, as scan finds it.
+func (d *decoder) grow(index int, f event.Field, token []byte) error {
+	b := d.block(index)
+	if b == nil {
+		return fmt.Errorf("index %d: %w", index, errNoBlock)
+	}
+	if b.Part == "" {
+		return nil // of a block that is not shown
+	}
+	return d.append(b, f, token)
 }
 
 // append says a text that came as a JSON token; an absent one is empty.

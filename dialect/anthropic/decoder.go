@@ -100,6 +100,13 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 		return nil, nil
 	}
 	d.Frames++
+	d.out = nil
+	if index, f, token, ok := scan(f.Data); ok {
+		if err := d.grow(index, f, token); err != nil {
+			return nil, d.fail("content_block_delta", err)
+		}
+		return d.take(), nil
+	}
 	d.in = frame{}
 	in := &d.in
 	if err := json.Unmarshal(f.Data, in); err != nil {
@@ -108,7 +115,6 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	if in.Type == "" {
 		in.Type = f.Event
 	}
-	d.out = nil
 	if err := d.route(in); err != nil {
 		return nil, d.fail(in.Type, err)
 	}

@@ -113,17 +113,15 @@ func chunks(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
+	st := dialect.NewStream(d)
 	for pos := 0; pos < len(s.Body); {
-		pos = everyCut(t, d, s, pos)
+		pos = everyCut(t, d, s, st, pos)
 	}
 }
 
-// everyCut cuts the frame that begins at a byte in two, at every byte, and returns where the next one begins.
-func everyCut(t *testing.T, d dialect.Dialect, s Stream, pos int) int {
-	st := dialect.NewStream(d)
-	if _, err := st.Write(s.Body[:pos]); err != nil {
-		t.Fatal(err)
-	}
+// everyCut cuts the frame that begins at a byte in two, at every byte, and returns where the next one begins. st stands
+// at the frame, and then behind it.
+func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos int) int {
 	state, err := st.State()
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/jsonscan"
 )
 
 const name = "eliza-actions"
@@ -61,17 +62,16 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 		return nil, nil
 	}
 	d.Frames++
+	if token, ok := scan(f.Data); ok {
+		return d.chunk(token)
+	}
 	var in frame
 	if err := json.Unmarshal(f.Data, &in); err != nil {
 		return nil, d.fail("invalid JSON", err)
 	}
 	switch in.Type {
 	case "chunk":
-		text, err := d.Text.JSON(optional(in.Text))
-		if err != nil {
-			return nil, d.fail("text of a chunk", err)
-		}
-		return d.segments.Text(text), nil
+		return d.chunk(optional(in.Text))
 	case "callback":
 		var whole dialect.Text
 		text, err := whole.JSON(optional(in.Text))
@@ -88,6 +88,26 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	}
 	d.Seen.Add(in.Type)
 	return nil, nil
+}
+
+// scan reads a chunk as it is usually written: nine frames of ten.
+func scan(b []byte) (token []byte, ok bool) {
+	s := jsonscan.New(b)
+	if !s.Lit(`{"type":"chunk","text":`) {
+		return nil, false
+	}
+	if token, ok = s.String(); !ok {
+		return nil, false
+	}
+	return token, s.Lit("}") && s.End()
+}
+
+func (d *decoder) chunk(token []byte) ([]event.Event, error) {
+	text, err := d.Text.JSON(token)
+	if err != nil {
+		return nil, d.fail("text of a chunk", err)
+	}
+	return d.segments.Text(text), nil
 }
 
 var errNoType = errors.New("a frame is an object with a type")
