@@ -160,7 +160,7 @@ func flat(groups ...[]event.Event) []event.Event {
 	return all
 }
 
-func all(e ...event.Event) []event.Event { return e }
+func just(e ...event.Event) []event.Event { return e }
 
 func TestList(t *testing.T) {
 	ignore := cmp.Options{cmpopts.IgnoreUnexported(message{}), cmpopts.IgnoreFields(message{}, "Timestamp"), cmpopts.EquateEmpty()}
@@ -170,29 +170,29 @@ func TestList(t *testing.T) {
 		events []event.Event
 		want   []message
 	}{
-		{"a turn is one message under the id of its first", flat(all(user("u1", "hi"), start("t1", "u1")), saidIn("t1", "a1", "text:Hello"), saidIn("t1", "a2", "text:again"), all(over("t1", event.Completed, nil))), []message{
+		{"a turn is one message under the id of its first", flat(just(user("u1", "hi"), start("t1", "u1")), saidIn("t1", "a1", "text:Hello"), saidIn("t1", "a2", "text:again"), just(over("t1", event.Completed, nil))), []message{
 			{ID: "u1", Role: "user", Text: "hi"},
 			{ID: "a1", Role: "assistant", Text: "Hello\n\nagain", Turn: "t1"},
 		}},
-		{"a running turn shows what is there", flat(all(user("u1", "hi"), start("t1", "u1")), saidIn("t1", "a1", "text:Hel")), []message{
+		{"a running turn shows what is there", flat(just(user("u1", "hi"), start("t1", "u1")), saidIn("t1", "a1", "text:Hel")), []message{
 			{ID: "u1", Role: "user", Text: "hi"}, {ID: "a1", Role: "assistant", Text: "Hel", Turn: "t1"},
 		}},
-		{"a trail before the text", flat(all(user("u1", "play"), start("t1", "u1")), saidIn("t1", "a1", "text:On it.", "status:Now playing"), all(over("t1", event.Completed, nil))), []message{
+		{"a trail before the text", flat(just(user("u1", "play"), start("t1", "u1")), saidIn("t1", "a1", "text:On it.", "status:Now playing"), just(over("t1", event.Completed, nil))), []message{
 			{ID: "u1", Role: "user", Text: "play"},
 			{ID: "a1", Role: "assistant", Text: "On it.\n\nNow playing", ActionCallbackHistory: []string{"Now playing"}, Turn: "t1"},
 		}},
-		{"a message in the middle of a turn does not tear it", flat(all(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1", "text:one"), all(user("u2", "b")), saidIn("t1", "a2", "text:two")), []message{
+		{"a message in the middle of a turn does not tear it", flat(just(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1", "text:one"), just(user("u2", "b")), saidIn("t1", "a2", "text:two")), []message{
 			{ID: "u1", Role: "user", Text: "a"}, {ID: "a1", Role: "assistant", Text: "one\n\ntwo", Turn: "t1"}, {ID: "u2", Role: "user", Text: "b"},
 		}},
-		{"blank ones are left out, and system messages", flat(all(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1", "reasoning:hm", "text: \n"), all(over("t1", event.Completed, nil),
+		{"blank ones are left out, and system messages", flat(just(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1", "reasoning:hm", "text: \n"), just(over("t1", event.Completed, nil),
 			event.Event{Type: event.MessageAdd, Message: "s1", Body: &event.Body{Role: event.System, Parts: []event.Part{{Kind: event.KindText, Text: "be nice"}}}})), []message{
 			{ID: "u1", Role: "user", Text: "a"},
 		}},
-		{"a picture is worth a message", flat(all(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1"), all(pic, over("t1", event.Completed, nil))), []message{
+		{"a picture is worth a message", flat(just(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1"), just(pic, over("t1", event.Completed, nil))), []message{
 			{ID: "u1", Role: "user", Text: "a"},
 			{ID: "a1", Role: "assistant", Turn: "t1", Attachments: []attachment{{ID: "a1.pic", URL: "/f/1", Title: "cat", Description: "a cat", ContentType: "image", MIMEType: "image/png"}}},
 		}},
-		{"what comes from elsewhere says so", all(
+		{"what comes from elsewhere says so", just(
 			event.Event{Type: event.MessageAdd, Message: "n1", Body: &event.Body{Role: event.Assistant, Source: "reminder", Parts: []event.Part{{Kind: event.KindText, Text: "Stand up."}}}},
 			event.Event{Type: event.MessageAdd, Message: "n2", Body: &event.Body{Role: event.User, Source: "telegram", Author: &event.Author{Name: "Ann"}, Parts: []event.Part{{Kind: event.KindText, Text: "ok"}}}},
 			event.Event{Type: event.MessageAdd, Message: "n3", Body: &event.Body{Role: event.Assistant, Source: clientChat, Parts: []event.Part{{Kind: event.KindStatus, Text: "Done", History: []string{"Doing", "Done"}}}}},
@@ -201,12 +201,12 @@ func TestList(t *testing.T) {
 			{ID: "n2", Role: "user", Text: "ok", Source: "telegram", From: "Ann"},
 			{ID: "n3", Role: "assistant", Text: "Doing\n\nDone", ActionCallbackHistory: []string{"Doing", "Done"}},
 		}},
-		{"stopped and interrupted turns say so", flat(all(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1", "text:half"), all(over("t1", event.Cancelled, nil), start("t2", "u1")), saidIn("t2", "a2", "text:other half"), all(over("t2", event.Interrupted, nil))), []message{
+		{"stopped and interrupted turns say so", flat(just(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1", "text:half"), just(over("t1", event.Cancelled, nil), start("t2", "u1")), saidIn("t2", "a2", "text:other half"), just(over("t2", event.Interrupted, nil))), []message{
 			{ID: "u1", Role: "user", Text: "a"},
 			{ID: "a1", Role: "assistant", Text: "half", Interrupted: true, Turn: "t1"},
 			{ID: "a2", Role: "assistant", Text: "other half", Interrupted: true, Turn: "t2"},
 		}},
-		{"a failure without a word is told where it has a kind", all(user("u1", "a"), start("t1", "u1"), over("t1", event.Failed, &event.Error{Code: "rate_limit_error", Message: "slow down"}),
+		{"a failure without a word is told where it has a kind", just(user("u1", "a"), start("t1", "u1"), over("t1", event.Failed, &event.Error{Code: "rate_limit_error", Message: "slow down"}),
 			user("u2", "b"), start("t2", "u2"), over("t2", event.Failed, &event.Error{Code: "agent_error", Message: "oops"})), []message{
 			{ID: "u1", Role: "user", Text: "a"},
 			{ID: "t1", Role: "assistant", Text: canned[rateLimited], FailureKind: rateLimited, Turn: "t1"},
