@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect/all"
 	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/journal"
 	"github.com/leat-dev/leat/journal/memory"
 	"github.com/leat-dev/leat/server"
 	"github.com/leat-dev/leat/transcript"
@@ -35,6 +36,7 @@ var echo = agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter)
 type house struct {
 	t       *testing.T
 	journal *memory.Journal
+	store   journal.Journal // what the gateway gets: the journal, or something before it
 	agents  map[string]gateway.Agent
 	gw      *gateway.Gateway
 	srv     *server.Server
@@ -44,7 +46,8 @@ type house struct {
 func bubble(t *testing.T, a agent.Agent, test func(h *house)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := &house{t: t, journal: memory.New(), agents: map[string]gateway.Agent{"eliza": {Agent: a}}}
+		j := memory.New()
+		h := &house{t: t, journal: j, store: j, agents: map[string]gateway.Agent{"eliza": {Agent: a}}}
 		h.start()
 		test(h)
 		h.stop()
@@ -56,7 +59,7 @@ func bubble(t *testing.T, a agent.Agent, test func(h *house)) {
 
 func (h *house) start() {
 	h.t.Helper()
-	cfg := gateway.Config{Journal: h.journal, Agents: h.agents, Dialects: all.Registry()}
+	cfg := gateway.Config{Journal: h.store, Agents: h.agents, Dialects: all.Registry()}
 	if len(h.agents) > 0 {
 		cfg.DefaultAgent = "eliza"
 	}
