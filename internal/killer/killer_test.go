@@ -163,6 +163,7 @@ func storm(t *testing.T, w *world, each int) {
 			return
 		}
 		w.trace.add("%d: gone in %.2f s, ready again", i+1, took.Seconds())
+		t.Logf("%d: %v at %.2f s, gone in %.2f s, ready again after %.2f s", i+1, sig, begin.Sub(w.trace.begin).Seconds(), took.Seconds(), time.Since(begin).Seconds()-took.Seconds())
 		slowest = max(slowest, took)
 	}
 	t.Logf("%d kills in %.1f s, the slowest end took %.2f s", len(signals), time.Since(w.trace.begin).Seconds(), slowest.Seconds())
