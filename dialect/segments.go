@@ -51,6 +51,7 @@ type segments struct {
 	Slot   int  `json:"slot,omitempty"`  // ordinal of the status; 0 is none
 
 	Status Snapshot `json:"status,omitzero"` // what the status shows
+	Grown  bool     `json:"grown,omitempty"` // by an append: its last note is not all of it
 	// Hidden is what the status would show if it did not equal the text; an append may yet make it differ.
 	Hidden string `json:"hidden,omitempty"`
 
@@ -76,12 +77,12 @@ func (e *echo) repeats(s string) bool {
 		}
 		e.Begun = true
 	}
-	n := min(len(s), len(e.Rest))
-	if s[:n] == e.Rest[:n] {
-		s, e.Rest = s[n:], e.Rest[n:]
-		return blank(s)
+	n := 0
+	for n < len(s) && n < len(e.Rest) && s[n] == e.Rest[n] {
+		n++
 	}
-	return blank(s) && blank(e.Rest)
+	s, e.Rest = s[n:], e.Rest[n:]
+	return s == "" || blank(s) && blank(e.Rest)
 }
 
 func (e *echo) whole() bool { return e.Begun && blank(e.Rest) }
@@ -168,6 +169,7 @@ func (g *Segments) extend(text, note string) []event.Event {
 		}
 	}
 	s.Status.Append(text)
+	s.Grown = true
 	return append(ops, event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: slotKey(s.Slot), Text: text, Note: note})
 }
 
@@ -176,13 +178,14 @@ func (g *Segments) rewrite(text, note string) []event.Event {
 	s := &g.s
 	shows := s.Status.Is(text)
 	if shows && s.Held != "" {
-		return nil // it repeats itself, as the text held back repeats it
+		return g.again(note) // it repeats itself, as the text held back repeats it
 	}
 	ops := g.release()
 	all := strings.TrimSpace(text)
 	equal := s.Said.is(all) || s.Last.is(all)
 	if shows && !equal {
-		return nil // its note is the last one too
+		g.listen(text)
+		return g.again(note)
 	}
 	ops = append(ops, g.Begin()...)
 	if s.Slot == 0 {
@@ -190,7 +193,7 @@ func (g *Segments) rewrite(text, note string) []event.Event {
 		s.Slot = s.Parts
 		ops = append(ops, start(slotKey(s.Slot), event.KindStatus))
 	}
-	s.Hidden, s.Echo = "", nil
+	s.Hidden, s.Grown, s.Echo = "", note != all, nil
 	op, delta := event.PartReplace, ""
 	if equal {
 		s.Status = Snapshot{}
@@ -202,11 +205,26 @@ func (g *Segments) rewrite(text, note string) []event.Event {
 		if s.Text != 0 && s.Text < s.Slot {
 			ops = append(ops, g.endText())
 		}
-		if s.Text == 0 && len(text) <= maxEcho {
-			s.Echo = &echo{Rest: strings.TrimLeftFunc(text, unicode.IsSpace)}
-		}
+		g.listen(text)
 	}
 	return append(ops, event.Event{Type: op, Message: SegmentsMessage, Part: slotKey(s.Slot), Text: delta, Note: note})
+}
+
+// again takes a callback whose text the status shows already. Its note is the last one too, unless the status came to its
+// text by an append.
+func (g *Segments) again(note string) []event.Event {
+	if !g.s.Grown {
+		return nil
+	}
+	g.s.Grown = false
+	return []event.Event{{Type: event.PartAppend, Message: SegmentsMessage, Part: slotKey(g.s.Slot), Note: note}}
+}
+
+// listen begins to compare the text that follows with a status, unless that text goes on in an open part.
+func (g *Segments) listen(status string) {
+	if g.s.Text == 0 && len(status) <= maxEcho {
+		g.s.Echo = &echo{Rest: strings.TrimLeftFunc(status, unicode.IsSpace)}
+	}
 }
 
 // release says text that was held back, since the status that it may have repeated is about to change.
