@@ -151,16 +151,17 @@ func TestLongTurn(t *testing.T) {
 		if s.final() != whole || s.text != whole {
 			t.Errorf("the stream gave %d and %d bytes of %d", len(s.final()), len(s.text), len(whole))
 		}
+		// Whether all of the turn is in memory, its end, or nothing.
 		for i := range 60 {
+			again := h.stream("GET", at(c, "/messages/stream"), "", "Last-Event-ID", s.ids[0]).wait()
+			if again.done == nil || again.final() != whole || again.done.MessageID != s.done.MessageID {
+				t.Fatalf("attached after %d more turns: %d bytes of %d", i, len(again.final()), len(whole))
+			}
 			h.send(c, fmt.Sprint(i))
 		}
 		list := h.messages(c)
 		if len(list) != 2*61 || list[1].Text != whole || list[1].ID != s.done.MessageID {
 			t.Fatalf("%d messages; the second has %d bytes", len(list), len(list[1].Text))
-		}
-		again := h.stream("GET", at(c, "/messages/stream"), "", "Last-Event-ID", s.ids[0]).wait()
-		if again.done == nil || again.final() != whole || again.done.MessageID != s.done.MessageID {
-			t.Errorf("attached late: %+v", again.done)
 		}
 	})
 }
@@ -221,6 +222,22 @@ func TestTruncateFarBack(t *testing.T) {
 			t.Errorf("%d deleted, want 500", got.DeletedCount)
 		}
 		wantTexts(t, h.messages(c), "user: first", "assistant: re: first")
+	})
+}
+
+// The message to go may be the first of a page: what is before it stays all the same.
+func TestTruncateAtThePageEdge(t *testing.T) {
+	bubble(t, echo, func(h *house) {
+		c := h.create()
+		for i := range 110 {
+			h.send(c, fmt.Sprint(i))
+		}
+		synctest.Wait()
+		h.do(200, nil, "POST", at(c, "/messages/truncate"), `{"messageId":"`+h.messages(c)[0].ID+`","inclusive":true}`)
+		list := h.messages(c)
+		if len(list) != 20 || list[19].Text != "re: 9" {
+			t.Errorf("%q", texts(list))
+		}
 	})
 }
 

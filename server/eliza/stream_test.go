@@ -427,7 +427,10 @@ func TestSteering(t *testing.T) {
 	})
 }
 
-type steered struct{ heard chan string }
+type steered struct {
+	heard chan string
+	hold  chan struct{} // nil: it answers at once
+}
 
 func (s *steered) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 	select {
@@ -438,7 +441,40 @@ func (s *steered) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) er
 	}
 }
 
-func (s *steered) Steer(_ context.Context, _ agent.Input, m agent.Message) error {
-	s.heard <- m.Text
-	return nil
+func (s *steered) Steer(ctx context.Context, _ agent.Input, m agent.Message) error {
+	if s.hold != nil {
+		select {
+		case <-s.hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	select {
+	case s.heard <- m.Text:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// The same where the sender goes away while the agent makes up its mind.
+func TestSteeringWithoutItsSender(t *testing.T) {
+	a := &steered{}
+	bubble(t, a, func(h *house) {
+		a.heard = make(chan string)
+		c := h.create()
+		first := h.stream("POST", at(c, "/messages/stream"), `{"text":"go"}`)
+		synctest.Wait()
+		a.hold = make(chan struct{})
+		second := h.stream("POST", at(c, "/messages/stream"), `{"text":"left"}`)
+		synctest.Wait()
+		second.cancel()
+		synctest.Wait()
+		close(a.hold)
+		if s := first.wait(); s.done == nil || s.final() != "left it is" {
+			t.Errorf("%+v %+v", s.done, s.failed)
+		}
+		second.wait()
+		wantTexts(t, h.messages(c), "user: go", "user: left", "assistant: left it is")
+	})
 }
