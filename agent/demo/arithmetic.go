@@ -24,7 +24,11 @@ func arithmetic(s *stage, q question) {
 	}
 	t.done()
 	s.status(fmt.Sprintf("Worked out in %s", plural(len(steps), "step")))
-	s.say(fmt.Sprintf("**%s = %s**\n\n", e, decimal(v)))
+	equals := " = "
+	if strings.HasPrefix(decimal(v), "≈") {
+		equals = " " // it is only about that
+	}
+	s.say("**" + e + equals + decimal(v) + "**\n\n")
 	if !v.IsInt() {
 		s.say(fmt.Sprintf("As a fraction it is %s.\n\n", v.RatString()))
 	}

@@ -88,6 +88,21 @@ func (c *Client) Turn(ctx context.Context, turn string) (conversation string, t 
 	return out.Conversation, out.Turn, err
 }
 
+// Transcript returns the newest messages of a conversation as they are now, with all turns that are unfinished.
+func (c *Client) Transcript(ctx context.Context, id string) (*transcript.Transcript, error) {
+	var f Frame
+	if err := c.call(ctx, true, http.MethodGet, conversation(id, "/transcript"), nil, nil, &f); err != nil {
+		return nil, err
+	}
+	if f.Transcript == nil {
+		return nil, ErrProtocol
+	}
+	f.Transcript.Earlier = f.Earlier
+	t := &transcript.Transcript{}
+	t.Reset(f.Transcript)
+	return t, nil
+}
+
 // Page is a stretch of messages older than a snapshot's window.
 type Page struct {
 	Epoch string `json:"epoch"`

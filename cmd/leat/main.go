@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/leat-dev/leat/agent"
+	agents "github.com/leat-dev/leat/agent/all"
+	"github.com/leat-dev/leat/config"
+	"github.com/leat-dev/leat/dialect"
+	dialects "github.com/leat-dev/leat/dialect/all"
+)
+
+// The exit statuses.
+const (
+	exitError = 1
+	exitUsage = 2
+	exitCut   = 3
+)
+
+// errCut says that a stream was cut short.
+var errCut = errors.New("the stream was cut short")
+
+// commands are what the program does.
+type commands struct {
+	Serve    serveCmd    `cmd:"" help:"Run the gateway."`
+	Chat     chatCmd     `cmd:"" help:"Talk to an agent in the terminal."`
+	Tail     tailCmd     `cmd:"" help:"Follow a conversation."`
+	Send     sendCmd     `cmd:"" help:"Say something in a conversation, without waiting for the answer."`
+	Stop     stopCmd     `cmd:"" help:"Stop what runs in a conversation."`
+	Decode   decodeCmd   `cmd:"" help:"Read a recorded stream of an agent."`
+	Backup   backupCmd   `cmd:"" help:"Copy a gateway's data to a file, while it runs."`
+	Restore  restoreCmd  `cmd:"" help:"Make a data folder from a backup."`
+	Dialects dialectsCmd `cmd:"" help:"List the formats of streams that can be read."`
+	Config   configCmd   `cmd:"" help:"Look at the configuration."`
+	Version  versionCmd  `cmd:"" help:"Say which version this is."`
+}
+
+// app is what a command gets from the world.
+type app struct {
+	ctx      context.Context
+	in       io.Reader
+	out, err io.Writer
+	lookup   func(string) (string, bool)
+
+	dialects dialect.Registry
+	kinds    agent.Kinds
+}
+
+func (a *app) getenv(name string) string {
+	v, _ := a.lookup(name)
+	return v
+}
+
+func main() {
+	a := &app{ctx: context.Background(), in: os.Stdin, out: os.Stdout, err: os.Stderr, lookup: os.LookupEnv}
+	os.Exit(a.run(os.Args[1:]))
+}
+
+// exit is how kong asks for the end of the program.
+type exit int
+
+// run carries out one command line and returns the exit status.
+func (a *app) run(args []string) (status int) {
+	defer func() {
+		if r := recover(); r != nil {
+			code, ok := r.(exit)
+			if !ok {
+				panic(r)
+			}
+			status = int(code)
+		}
+	}()
+	a.dialects = dialects.Registry()
+	a.kinds = agents.Kinds(a.dialects)
+	var cmd commands
+	parser, err := kong.New(&cmd,
+		kong.Name("leat"),
+		kong.Description("A streaming gateway for AI agents. Exit status: 0 all went well, 1 error, 2 wrong usage or configuration, 3 a decoded stream was cut short."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Writers(a.out, a.err),
+		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.Bind(a),
+		kong.Vars{"kinds": a.kindsHelp()},
+	)
+	if err != nil {
+		panic(err) // the tags above are wrong
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(a.err, "leat: %v\n", err)
+		var usage *kong.ParseError
+		if errors.As(err, &usage) && usage.Context.Command() == "" {
+			fmt.Fprintln(a.err, "Say leat --help for the commands.")
+		} else if usage != nil {
+			fmt.Fprintf(a.err, "Say leat %s --help for what it takes.\n", usage.Context.Selected().Name)
+		}
+		return exitUsage
+	}
+	if err := k.Run(); err != nil {
+		return a.fail(err)
+	}
+	return 0
+}
+
+// fail tells of an error, a line for each, and returns its exit status.
+func (a *app) fail(err error) int {
+	if many, ok := err.(interface{ Unwrap() []error }); ok && errors.Is(err, config.ErrInvalid) {
+		for _, e := range many.Unwrap() {
+			fmt.Fprintf(a.err, "leat: %v\n", e)
+		}
+		return exitUsage
+	}
+	fmt.Fprintf(a.err, "leat: %v\n", err)
+	switch {
+	case errors.Is(err, config.ErrInvalid), errors.Is(err, errUsage):
+		return exitUsage
+	case errors.Is(err, errCut):
+		return exitCut
+	}
+	return exitError
+}
+
+// errUsage says that the command line asks for what can't be.
+var errUsage = errors.New("usage")
+
+func (a *app) kindsHelp() string {
+	s := ""
+	for i, k := range a.kinds {
+		if i > 0 {
+			s += ", "
+		}
+		s += k.Name
+		if k.Target != "" {
+			s += ":" + k.Target
+		}
+	}
+	return s
+}

@@ -1,0 +1,68 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/server"
+)
+
+// Backuper writes a consistent copy of a store to a new file while it is in use. Journals do.
+type Backuper interface {
+	Backup(ctx context.Context, path string) error
+}
+
+// RegisterBackup adds GET /api/backup, by which the admin gets a copy of the whole store. The copy is made in a folder of
+// its own inside dir first, so the disk has to have room for it.
+func RegisterBackup(s *server.Server, b Backuper, dir string) {
+	s.Handle(server.Route{
+		Method: http.MethodGet, Pattern: "/api/backup", Access: server.Admin, Stream: true,
+		Handler: func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+			return backup(s, w, r, b, dir)
+		},
+	})
+}
+
+func backup(s *server.Server, w http.ResponseWriter, r *http.Request, b Backuper, dir string) (err error) {
+	tmp, err := os.MkdirTemp(dir, "backup-")
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	path := tmp + "/leat.db"
+	if err := b.Backup(r.Context(), path); err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer f.Close()
+	w.Header().Set("Content-Disposition", `attachment; filename="leat.db"`)
+	st, err := s.OpenStream(w, r, http.StatusOK, "application/vnd.sqlite3")
+	if err != nil || st.Head() {
+		return err
+	}
+	buf := make([]byte, 256<<10)
+	for {
+		n, err := f.Read(buf)
+		if n > 0 {
+			if err := st.Write(buf[:n]); err != nil {
+				return nil // the client is gone
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil || r.Context().Err() != nil:
+			// What was sent must not look whole.
+			s.Log().Error("backup cut", "err", errors.Join(err, context.Cause(r.Context())))
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
