@@ -18,6 +18,13 @@ type oracle struct {
 	order    []string
 	messages map[string]*oracleMessage
 	turns    map[string]*oracleTurn
+	changes  map[string][]change // of each thing that a viewer sees, in order
+}
+
+// change is what a thing became at a seq.
+type change struct {
+	seq   int64
+	value string
 }
 
 type oracleMessage struct {
@@ -42,12 +49,16 @@ type oracleTurn struct {
 }
 
 func newOracle() *oracle {
-	return &oracle{meta: map[string]string{}, messages: map[string]*oracleMessage{}, turns: map[string]*oracleTurn{}}
+	return &oracle{meta: map[string]string{}, messages: map[string]*oracleMessage{}, turns: map[string]*oracleTurn{}, changes: map[string][]change{}}
 }
 
 func (o *oracle) clone() *oracle {
 	c := *o
 	c.meta, c.order = maps.Clone(o.meta), slices.Clone(o.order)
+	c.changes = make(map[string][]change, len(o.changes))
+	for k, l := range o.changes {
+		c.changes[k] = slices.Clip(l)
+	}
 	c.messages, c.turns = map[string]*oracleMessage{}, map[string]*oracleTurn{}
 	for id, m := range o.messages {
 		cm := *m
@@ -77,6 +88,72 @@ func (m *oracleMessage) part(id string) *oraclePart {
 }
 
 func (o *oracle) apply(e event.Event) {
+	o.fold(e)
+	set := func(key, value string) {
+		if l := o.changes[key]; len(l) == 0 || l[len(l)-1].value != value {
+			o.changes[key] = append(l, change{e.Seq, value})
+		}
+	}
+	for _, m := range o.messages {
+		if m.id == e.Message || (m.turn == e.Turn && e.Type == event.TurnEnd) {
+			m.things(set)
+		}
+	}
+	if t := o.turns[e.Turn]; t != nil {
+		t.things(e.Turn, set)
+	}
+}
+
+// things calls set with each thing of a message that may change.
+func (m *oracleMessage) things(set func(key, value string)) {
+	set(m.id+" state", m.state)
+	set(m.id+" ended", fmt.Sprint(m.ended))
+	for _, p := range m.parts {
+		k := m.id + "/" + p.id + " "
+		for _, f := range transcript.Fields {
+			set(k+f.Name(), p.fields[f.Name()])
+		}
+		set(k+"state", p.state)
+		set(k+"title", p.title)
+		set(k+"url", p.url)
+		set(k+"ended", fmt.Sprint(p.ended))
+		set(k+"history", fmt.Sprintf("%q", p.history))
+	}
+}
+
+func (t *oracleTurn) things(id string, set func(key, value string)) {
+	set(id+" state", t.state+t.outcome)
+	set(id+" phase", t.phase)
+	set(id+" run", t.run)
+	set(id+" requests", fmt.Sprintf("%q", t.requests))
+}
+
+// unsaid says which thing a viewer that has seen it as it was at a seq, or later, sees as it was before that, or as it
+// never was. seen is what the viewer has seen so far, and is kept up.
+func (o *oracle) unsaid(t *transcript.Transcript, seen map[string]int64, trimmed int64) string {
+	fault := ""
+	look := func(key, value string) {
+		l := o.changes[key]
+		for i, c := range l {
+			if c.value == value && (i == len(l)-1 || l[i+1].seq > seen[key]) {
+				seen[key] = max(seen[key], c.seq)
+				return
+			}
+		}
+		fault = fmt.Sprintf("%s is %q; it was as of %d, and has been %v", key, value, seen[key], l)
+	}
+	for _, m := range t.Messages {
+		oracleOf(m).things(look)
+	}
+	for _, turn := range t.Turns {
+		if want := o.turns[turn.ID]; want != nil && want.first > trimmed {
+			oracleOfTurn(turn).things(turn.ID, look)
+		}
+	}
+	return fault
+}
+
+func (o *oracle) fold(e event.Event) {
 	b := e.Get()
 	m := o.messages[e.Message]
 	var p *oraclePart
@@ -219,9 +296,9 @@ func (t *oracleTurn) String() string {
 	return fmt.Sprintf("state=%s outcome=%s phase=%s run=%s answers=%s requests=%q", t.state, t.outcome, t.phase, t.run, t.answers, t.requests)
 }
 
-// asOracle renders what a viewer holds of a message as the oracle does.
-func asOracle(m *transcript.Message) string {
-	o := oracleMessage{id: m.ID, turn: m.Turn, state: m.State, ended: m.Ended}
+// oracleOf tells what a viewer holds of a message as the oracle does.
+func oracleOf(m *transcript.Message) *oracleMessage {
+	o := &oracleMessage{id: m.ID, turn: m.Turn, state: m.State, ended: m.Ended}
 	for _, p := range m.Parts {
 		q := &oraclePart{id: p.ID, kind: p.Kind, join: p.Join, state: p.State, title: p.Title, ended: p.Ended, history: p.History(), fields: map[string]string{}}
 		if p.Media != nil {
@@ -232,18 +309,18 @@ func asOracle(m *transcript.Message) string {
 		}
 		o.parts = append(o.parts, q)
 	}
-	return o.String()
+	return o
 }
 
-func turnAsOracle(t *transcript.Turn) string {
-	o := oracleTurn{state: t.State, outcome: string(t.Outcome), phase: t.Phase, answers: t.Answers}
+func oracleOfTurn(t *transcript.Turn) *oracleTurn {
+	o := &oracleTurn{state: t.State, outcome: string(t.Outcome), phase: t.Phase, answers: t.Answers}
 	if t.Upstream != nil {
 		o.run = t.Upstream.Run
 	}
 	for _, r := range t.Requests {
 		o.requests = append(o.requests, r.ID)
 	}
-	return o.String()
+	return o
 }
 
 // differ says how what a viewer holds differs from the log: from its first message on everything must be there, once, in
@@ -263,7 +340,7 @@ func (o *oracle) differ(t *transcript.Transcript, trimmed int64) string {
 		if i >= len(t.Messages) {
 			return fmt.Sprintf("message %s and later are missing", id)
 		}
-		if got, want := asOracle(t.Messages[i]), o.messages[id].String(); got != want {
+		if got, want := oracleOf(t.Messages[i]).String(), o.messages[id].String(); got != want {
 			return fmt.Sprintf("message %d\n  viewer %s\n  log    %s", i, got, want)
 		}
 	}
@@ -280,7 +357,7 @@ func (o *oracle) differ(t *transcript.Transcript, trimmed int64) string {
 		if want == nil {
 			return fmt.Sprintf("turn %s is not in the log", turn.ID)
 		}
-		if got := turnAsOracle(turn); got != want.String() && want.first > trimmed {
+		if got := oracleOfTurn(turn).String(); got != want.String() && want.first > trimmed {
 			return fmt.Sprintf("turn %s\n  viewer %s\n  log    %s", turn.ID, got, want)
 		}
 	}

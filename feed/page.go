@@ -36,7 +36,7 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 		p.Seq = f.head
 		return p, nil
 	}
-	known := i >= 0 || t.Earlier
+	known, head := i >= 0 || t.Earlier, f.head
 	f.mu.Unlock()
 	if !known {
 		return nil, fmt.Errorf("%w: page before %q", ErrNoMessage, before)
@@ -45,21 +45,19 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 		return nil, err
 	}
 	defer f.unlock()
-	return f.readPage(ctx, before, l)
+	return f.readPage(ctx, before, l, head)
 }
 
-// readPage folds the log, keeping no more than the page needs.
-func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits) (*Page, error) {
+// readPage folds the log up to head, keeping no more than the page needs.
+func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits, head int64) (*Page, error) {
 	g := pager{before: before, limit: l.Messages}
 	p := &Page{Conversation: f.id}
 	for again := true; again; {
 		g.t, g.later, again = transcript.Transcript{}, nil, false
-		err := f.scan(ctx, everything, func(e *event.Event) error {
+		err := f.scan(ctx, head, func(e *event.Event) error {
 			again = g.take(e) || again
 			return nil
-		}, func(r Stretch) {
-			p.Epoch, g.head = r.Epoch, r.Head
-		})
+		}, func(r Stretch) { p.Epoch = r.Epoch })
 		if err != nil {
 			return nil, fmt.Errorf("feed: page of %s: %w", f.id, err)
 		}
@@ -69,7 +67,7 @@ func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits)
 	}
 	to := len(g.t.Messages)
 	p.Snapshot = g.t.Page(g.t.Before(to, l), to)
-	p.Seq = g.head
+	p.Seq = head
 	return p, nil
 }
 
@@ -81,7 +79,6 @@ type pager struct {
 	t      transcript.Transcript
 	// later are the ids of before and the messages after it, which are not folded; nil until before has come.
 	later map[string]bool
-	head  int64
 }
 
 // take folds the next event. It reports whether the log has to be read again, since a truncate went back to messages that

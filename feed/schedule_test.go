@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +30,7 @@ func TestEveryViewerSeesTheLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := play(seed)
+		w := play(seed, true)
 		t.Log(strings.Join(w.trace, "\n"))
 		if w.fault != "" {
 			t.Fatal(w.fault)
@@ -44,9 +43,10 @@ func TestEveryViewerSeesTheLog(t *testing.T) {
 	}
 	seen := counts{}
 	for seed := range n {
-		w := play(seed)
+		w := play(seed, false)
 		seen.add(w.counts)
 		if w.fault != "" {
+			w = play(seed, true)
 			t.Fatalf("seed %d (LEAT_SEED=%d plays it again): %s\n%s", seed, seed, w.fault, strings.Join(w.trace, "\n"))
 		}
 	}
@@ -89,10 +89,15 @@ type world struct {
 	log     *fakeLog
 	cfg     Config
 	reg     *Registry
-	feed    *Feed // the owner's
+	feed    *Feed         // the owner's
+	waiting []event.Event // committed, and not shown yet
+	shown   *oracle       // of what is shown
+	head    int64         // the same
+	cut     int64         // seq of the last truncate that is shown
 	backup  *fakeLog
 	was     *writer // when the backup was made
 	viewers []*viewer
+	tell    bool
 	trace   []string
 	fault   string
 	counts
@@ -109,6 +114,7 @@ type viewer struct {
 	before  string   // which page
 	conn    int
 	late    []lateFrame
+	seen    map[string]int64 // what it has seen of each thing, as of which seq
 }
 
 type lateFrame struct {
@@ -116,12 +122,12 @@ type lateFrame struct {
 	events []event.Event
 }
 
-func play(seed uint64) *world {
+func play(seed uint64, tell bool) *world {
 	r := rand.New(rand.NewPCG(seed, 2))
-	w := &world{r: r, ctx: context.Background(), w: &writer{r: r, o: newOracle(), epoch: 1}, log: &fakeLog{epoch: "e1"}}
+	w := &world{r: r, tell: tell, ctx: context.Background(), w: &writer{r: r, o: newOracle(), epoch: 1}, log: &fakeLog{epoch: "e1"}}
 	w.cfg = Config{
 		TailEvents: pick(r, 1, 7, 1000), TailBytes: 1 << 20, Idle: pick(r, -1, 1), Window: transcript.Limits{Messages: pick(r, 1, 3, 3), Bytes: pick(r, 600, 1<<20)},
-		chunk: pick(r, 1, 300, 1<<20), behind: 1 << 20, piece: pick(r, 4, 5, 1<<20),
+		chunk: pick(r, 1, 300, 1<<20), behind: pick(r, 1<<20, 1<<20, 1<<20, 500), piece: pick(r, 4, 5, 1<<20),
 	}
 	w.start()
 	for i := range 3 {
@@ -137,6 +143,9 @@ func play(seed uint64) *world {
 			w.visit(v)
 		}
 	}
+	if w.fault == "" {
+		w.show()
+	}
 	for _, v := range w.viewers {
 		w.drain(v)
 		w.pageBack(v)
@@ -145,7 +154,9 @@ func play(seed uint64) *world {
 }
 
 func (w *world) say(format string, args ...any) {
-	w.trace = append(w.trace, fmt.Sprintf(format, args...))
+	if w.tell {
+		w.trace = append(w.trace, fmt.Sprintf(format, args...))
+	}
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -169,15 +180,34 @@ func (w *world) acquire() {
 	if f.Head() != w.log.head {
 		w.fail("acquired at %d, the log is at %d", f.Head(), w.log.head)
 	}
-	w.feed = f
+	w.feed, w.waiting = f, nil
+	w.shown, w.head, w.cut = w.w.o, w.log.head, w.log.truncated
+}
+
+// show publishes what is committed.
+func (w *world) show() {
+	if len(w.waiting) > 0 {
+		w.say("SHOW up to %d", w.log.head)
+	}
+	if err := w.feed.Publish(w.waiting); err != nil {
+		w.fail("publish: %v", err)
+	}
+	w.waiting, w.shown, w.head, w.cut = nil, w.w.o, w.log.head, w.log.truncated
+	if w.feed.short {
+		w.reloads++
+	}
 }
 
 // write commits the next events and shows them, unless the gateway dies in between.
 func (w *world) write() {
+	show := w.r.IntN(5) > 0
+	if !show && len(w.waiting) == 0 {
+		w.shown = w.w.o.clone()
+	}
 	events := w.log.append(w.w.next()...)
 	for _, e := range events {
 		w.w.o.apply(e)
-		w.say("write %s", text(e))
+		w.say("write %s", texts{e})
 	}
 	if w.r.IntN(40) == 0 {
 		w.kills++
@@ -185,17 +215,19 @@ func (w *world) write() {
 		w.start()
 		return
 	}
-	if err := w.feed.Publish(events); err != nil {
-		w.fail("publish: %v", err)
-	}
-	if w.feed.short {
-		w.reloads++
+	w.waiting = append(w.waiting, events...)
+	if show {
+		w.show()
 	}
 }
 
 // happen is what may happen to a log and a gateway at any moment.
 func (w *world) happen() {
-	switch x := w.r.IntN(100); {
+	x := w.r.IntN(100)
+	if x < 32 && len(w.waiting) > 0 {
+		w.show()
+	}
+	switch {
 	case x < 12:
 		if w.w.turn == "" { // as the gateway promises
 			w.say("SETTLE %d", w.log.head)
@@ -265,7 +297,7 @@ func (w *world) visit(v *viewer) {
 
 // strange resumes with a cursor that this log has never given: it must get a snapshot.
 func (w *world) strange(v *viewer) {
-	c := pick(w.r, Cursor("x.1"), "", "1", "e1.", "e1.-1", "e1.01", NewCursor(w.log.epoch, w.log.head+1), NewCursor(w.log.epoch+"x", 1), NewCursor(w.log.epoch, 1<<50))
+	c := pick(w.r, Cursor("x.1"), "", "1", "e1.", "e1.-1", "e1.01", NewCursor(w.log.epoch, w.head+1), NewCursor(w.log.epoch+"x", 1), NewCursor(w.log.epoch, 1<<50))
 	b, err := w.feed.Poll(w.ctx, c, 0)
 	if err != nil || b == nil || !b.Reset {
 		w.fail("cursor %q: batch %+v, error %v; want a snapshot", c, b, err)
@@ -286,9 +318,10 @@ func (w *world) poll(v *viewer, cut int) {
 		w.compare(v)
 		return
 	}
-	mustReset := !ok || !strings.HasPrefix(string(v.cursor), w.log.epoch+".") || after > w.log.head || after < w.log.truncated || after < w.log.trimmed
-	if b.Reset != mustReset {
-		w.fail("%s: at %s reset is %v, should be %v (truncated %d, trimmed %d)", v.name, v.cursor, b.Reset, mustReset, w.log.truncated, w.log.trimmed)
+	mustReset := !ok || !strings.HasPrefix(string(v.cursor), w.log.epoch+".") || after > w.head || after < w.cut || after < w.log.trimmed
+	tooFar := w.cfg.behind < 1<<20 && w.log.reads > before // then a snapshot will do
+	if b.Reset != mustReset && !(b.Reset && tooFar) {
+		w.fail("%s: at %s reset is %v, should be %v (truncated %d, trimmed %d)", v.name, v.cursor, b.Reset, mustReset, w.cut, w.log.trimmed)
 		return
 	}
 	f := w.frame(v, b)
@@ -306,12 +339,16 @@ func (w *world) poll(v *viewer, cut int) {
 	if b.Reset {
 		if cut < 0 {
 			v.t.Reset(f.Transcript)
+			if epoch, _, _ := v.cursor.Parse(); epoch != w.log.epoch {
+				v.seen = map[string]int64{}
+			}
 			v.cursor, v.earlier = f.Cursor, nil
+			w.unsaid(v)
 		}
 		return
 	}
-	if b.Upto <= after {
-		w.fail("%s: batch after %d goes up to %d", v.name, after, b.Upto)
+	if b.Upto <= after || b.Upto > w.head {
+		w.fail("%s: batch after %d goes up to %d, what is shown to %d", v.name, after, b.Upto, w.head)
 	}
 	if cut < 0 || cut >= len(f.Events) {
 		w.receive(v, v.conn, f.Events)
@@ -376,8 +413,19 @@ func (w *world) receive(v *viewer, conn int, events []event.Event) {
 	}
 	for i := range events {
 		if err := v.t.Apply(&events[i]); err != nil {
-			w.fail("%s: %v in %s", v.name, err, text(events[i]))
+			w.fail("%s: %v in %s", v.name, err, texts(events[i:i+1]))
 		}
+	}
+	w.unsaid(v)
+}
+
+// unsaid checks that a viewer, whatever was cut or sent again, sees nothing as it was before it saw it last.
+func (w *world) unsaid(v *viewer) {
+	if epoch, _, _ := v.cursor.Parse(); epoch != w.log.epoch {
+		return // it has not yet been told that there is another log
+	}
+	if d := w.shown.unsaid(&v.t, v.seen, w.log.trimmed); d != "" {
+		w.fail("%s: %s", v.name, d)
 	}
 }
 
@@ -423,13 +471,14 @@ func (w *world) add(v *viewer) bool {
 		return false
 	}
 	w.pages++
+	w.unsaid(v)
 	w.say("%s page of %d before %s as of %d", v.name, len(p.Messages), v.before, p.Seq)
 	return true
 }
 
 // compare checks a viewer that has all.
 func (w *world) compare(v *viewer) {
-	if d := w.w.o.differ(&v.t, w.log.trimmed); d != "" {
+	if d := w.shown.differ(&v.t, w.log.trimmed); d != "" {
 		w.fail("%s at %s: %s", v.name, v.cursor, d)
 	}
 }
@@ -476,18 +525,17 @@ func (w *world) pageBack(v *viewer) {
 	}
 }
 
-func text(e event.Event) string {
-	b, err := json.Marshal(e)
-	if err != nil {
-		return err.Error()
-	}
-	return string(b)
-}
+// texts are events that are written out if they are.
+type texts []event.Event
 
-func texts(events []event.Event) string {
-	s := make([]string, len(events))
-	for i, e := range events {
-		s[i] = "\n        " + text(e)
+func (t texts) String() string {
+	var b strings.Builder
+	for _, e := range t {
+		j, err := json.Marshal(e)
+		fmt.Fprintf(&b, "\n        %s", j)
+		if err != nil {
+			fmt.Fprint(&b, err)
+		}
 	}
-	return strings.Join(slices.Clip(s), "")
+	return b.String()
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// tail holds the events (from, from+len(events)] as written, without holes. Slices of it may be read outside the feed's
+// tail holds the events (from, from+len(events)], without holes. Slices of it may be read outside the feed's
 // lock: what was added is never written again.
 type tail struct {
 	from   int64
@@ -15,14 +15,11 @@ type tail struct {
 	bytes  int     // that the events take in memory, about
 }
 
-// add takes the next event. One that was merged, or before which there is a hole, begins a new tail: what came before
-// it can't be told apart any more.
+// add takes the next event. One before which there is a hole begins a new tail: what was in the hole was merged into a
+// later event, and a reader that stands before the hole may need that too. A merged event is as good as any other: what
+// went into it lay before from, or it would have left a hole.
 func (t *tail) add(e *event.Event, maxEvents, maxBytes int) {
-	switch {
-	case e.First != 0 && e.First != e.Seq:
-		t.reset(e.Seq)
-		return
-	case e.Seq != t.from+int64(len(t.events))+1:
+	if e.Seq != t.from+int64(len(t.events))+1 {
 		t.reset(e.Seq - 1)
 	}
 	sum := cost(e)

@@ -87,7 +87,7 @@ func (w *writer) next() []event.Event {
 		end = append(end, event.Event{Type: event.TurnEnd, Turn: w.turn, Body: &event.Body{Outcome: pick(w.r, event.Completed, event.Failed)}})
 		w.turn, w.child = "", ""
 		return end
-	case x < 34 && len(w.o.order) > 0:
+	case x < 36 && len(w.o.order) > 0:
 		return w.afterwards()
 	}
 	var open []*oracleMessage
@@ -96,11 +96,11 @@ func (w *writer) next() []event.Event {
 			open = append(open, m)
 		}
 	}
-	if len(open) == 0 || x < 38 {
+	if len(open) == 0 || x < 40 {
 		return []event.Event{{Type: event.MessageStart, Turn: turn, Message: w.id("a"), Body: &event.Body{Role: event.Assistant}}}
 	}
 	m := pick(w.r, open...)
-	if x < 40 {
+	if x < 42 {
 		return []event.Event{{Type: event.MessageEnd, Turn: turn, Message: m.id, Body: &event.Body{Reason: "stop"}}}
 	}
 	return w.part(m, turn)
@@ -122,7 +122,7 @@ func (w *writer) between() []event.Event {
 		return w.conversation()
 	case x < 53 && len(w.o.order) > 0:
 		return []event.Event{{Type: event.MessageUpdate, Message: pick(w.r, w.o.order...), Body: &event.Body{State: pick(w.r, event.MessageStarted, event.MessageJoined)}}}
-	case x < 60 && len(w.o.order) > 0:
+	case x < 68 && len(w.o.order) > 0:
 		return w.afterwards()
 	case len(w.queued) > 0:
 		w.turn, w.queued = w.queued[0], w.queued[1:]
@@ -201,7 +201,10 @@ func (w *writer) part(m *oracleMessage, turn string) []event.Event {
 // afterwards makes an event of any message, whether its turn is over or not, that belongs to no turn: media fetched late,
 // history reconciled, what was said taken back.
 func (w *writer) afterwards() []event.Event {
-	m := w.o.messages[pick(w.r, w.o.order...)]
+	m := w.o.messages[w.o.order[len(w.o.order)-1]]
+	if w.r.IntN(2) == 0 {
+		m = w.o.messages[pick(w.r, w.o.order...)]
+	}
 	e := event.Event{Message: m.id}
 	x := w.r.IntN(10)
 	if x < 3 || len(m.parts) == 0 {
