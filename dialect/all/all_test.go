@@ -1,0 +1,31 @@
+package all
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/leat-dev/leat/dialect"
+)
+
+func TestRegistry(t *testing.T) {
+	var names []string
+	for _, d := range Registry().List() {
+		names = append(names, d.Name)
+		if d.Summary == "" {
+			t.Errorf("%s says nothing of itself", d.Name)
+		}
+		st, err := d.Decoder().State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Decoder().Restore(st); err != nil {
+			t.Errorf("%s: restore at the beginning: %v", d.Name, err)
+		}
+		if _, err := dialect.NewStream(d).Close(); err == nil {
+			t.Errorf("%s takes an empty stream for a whole one", d.Name)
+		}
+	}
+	if want := []string{"anthropic", "eliza-actions", "leat", "openclaw"}; !slices.Equal(names, want) {
+		t.Errorf("dialects %q, want %q", names, want)
+	}
+}
