@@ -51,12 +51,12 @@ func (t *Transcript) Page(from, to int) *Snapshot {
 func (t *Transcript) excerpt(from, to int) *Snapshot {
 	s := &Snapshot{Seq: t.Seq, Earlier: t.Earlier || from > 0}
 	s.Messages = copyMessages(t.Messages[from:to])
-	since := int64(0)
+	since := t.Seq
 	if len(s.Messages) > 0 {
 		since = s.Messages[0].Seq
 	}
 	for _, turn := range t.Turns {
-		if turn.Unfinished() || turn.EndSeq >= since {
+		if from == 0 || turn.Unfinished() || turn.EndSeq >= since {
 			s.Turns = append(s.Turns, copyTurn(turn))
 		}
 	}
