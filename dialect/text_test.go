@@ -134,7 +134,7 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%q, %q give %q", a, b, all)
 		}
 		var want string
-		if json.Unmarshal(a, &want) == nil && a[0] == '"' && (errX != nil || one != want) {
+		if json.Unmarshal(a, &want) == nil && a[0] == '"' && a[len(a)-1] == '"' && (errX != nil || one != want) {
 			t.Fatalf("%q gives %q, %v; encoding/json says %q", a, one, errX, want)
 		}
 	})
