@@ -72,6 +72,7 @@ type session struct {
 	client       *leat.Client
 	conversation string
 	quiet        bool   // only the outcome is shown
+	untitled     bool   // nobody has named it yet
 	single       bool   // one question is asked, and the talk is over with its answer
 	only         string // the turn of that question
 
@@ -103,7 +104,7 @@ func (s *session) open(ctx context.Context, agent string) error {
 	if err != nil {
 		return err
 	}
-	s.conversation = c.ID
+	s.conversation, s.untitled = c.ID, true
 	if !s.quiet {
 		fmt.Fprintln(s.app.err, s.screen.t.style(dim, "conversation "+c.ID))
 	}
@@ -259,6 +260,9 @@ func (s *session) typed(ctx context.Context, line, turn, request string) error {
 	return s.say(ctx, line)
 }
 
+// titleLength is how many characters of the first message make the title.
+const titleLength = 60
+
 func (s *session) say(ctx context.Context, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock() // so that the answer is not drawn before it is known whose the message is
@@ -267,6 +271,13 @@ func (s *session) say(ctx context.Context, text string) error {
 		return err
 	}
 	s.mine[ack.Message] = true
+	if s.untitled {
+		s.untitled = false
+		title := clip(strings.Join(strings.Fields(text), " "), titleLength)
+		if _, err := s.client.Do(ctx, s.conversation, leat.Command{Type: "update", Title: &title}); err != nil {
+			return err
+		}
+	}
 	if s.single && s.only == "" {
 		s.only = ack.Turn
 	}
