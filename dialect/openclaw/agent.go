@@ -9,17 +9,15 @@ import (
 
 // agent decodes an agent frame: what the run says and does.
 func (d *decoder) agent(p *payload) error {
-	stream := string(p.stream)
-	switch stream {
+	switch string(p.stream) {
 	case "assistant", "thinking", "tool", "item", "command_output", "lifecycle", "run_status", "usage":
 	default:
-		d.Seen.Add("agent " + stream)
+		d.Seen.Add("agent " + string(p.stream))
 		return nil
 	}
-	var a agentData
-	a.read(p.data)
+	a := &p.data
 	// The rest of a lifecycle may come late, from a run that ended before this stream began.
-	begins := stream != "usage" && (stream != "lifecycle" || string(a.phase) == "start")
+	begins := string(p.stream) != "usage" && (string(p.stream) != "lifecycle" || string(a.phase) == "start")
 	r, err := d.run(p, begins)
 	if r == nil || err != nil {
 		return err
@@ -30,19 +28,19 @@ func (d *decoder) agent(p *payload) error {
 		}
 		r.Seq = p.seq
 	}
-	switch stream {
+	switch string(p.stream) {
 	case "assistant":
-		return d.assistant(r, &a)
+		return d.assistant(r, a)
 	case "thinking":
-		d.thinking(r, &a)
+		d.thinking(r, a)
 	case "tool":
-		return d.tool(r, &a)
+		return d.tool(r, a)
 	case "item":
-		return d.item(r, &a)
+		return d.item(r, a)
 	case "command_output":
-		return d.commandOutput(r, &a)
+		return d.commandOutput(r, a)
 	case "lifecycle":
-		d.lifecycle(r, &a)
+		d.lifecycle(r, a)
 	case "run_status":
 		d.phase(r, a.phase)
 	case "usage":
@@ -75,9 +73,8 @@ type agentData struct {
 	outputTokens int64 // usage
 }
 
-func (a *agentData) read(b []byte) {
-	c := cursor{b: b}
-	if len(b) == 0 || !c.enter('{') {
+func (a *agentData) read(c *cursor) {
+	if !c.enter('{') {
 		return
 	}
 	var key []byte

@@ -6,21 +6,20 @@ import (
 
 // chat decodes a chat frame: status and the run's end. Its deltas repeat, throttled, what agent frames bring.
 func (d *decoder) chat(p *payload) error {
-	st := string(p.state)
-	switch st {
+	switch string(p.state) {
 	case "status", "delta", "final", "aborted", "error":
 	default:
-		d.Seen.Add("chat " + st)
+		d.Seen.Add("chat " + string(p.state))
 		return nil
 	}
-	if st == "final" && isInjected(p.run) {
+	if string(p.state) == "final" && isInjected(p.run) {
 		return d.injected(p)
 	}
 	r, err := d.run(p, true)
 	if r == nil || err != nil {
 		return err
 	}
-	switch st {
+	switch string(p.state) {
 	case "status":
 		d.phase(r, p.phase)
 	case "final":

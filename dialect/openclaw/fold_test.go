@@ -25,6 +25,8 @@ type folder struct {
 	seq  int64
 	Tr   transcript.Transcript
 	ends map[string]int
+	// replaced counts replaces, partEnds the ends of parts.
+	replaced, partEnds int
 	// each is called after every operation.
 	each func(*transcript.Transcript, *event.Event)
 }
@@ -63,6 +65,12 @@ func (f *folder) apply(ops []event.Event) {
 			e.Offset = int64(p.Len(e.Field))
 			if e.Type == event.PartAppend && e.Text == "" {
 				f.t.Fatalf("part %s of %s: empty append", e.Part, e.Message)
+			}
+			if e.Type == event.PartReplace {
+				f.replaced++
+			}
+			if e.Type == event.PartEnd {
+				f.partEnds++
 			}
 		case event.TurnEnd:
 			f.ends[e.Turn]++

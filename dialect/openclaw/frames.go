@@ -22,8 +22,8 @@ type payload struct {
 	spawnedBy []byte // the session that spawned this one
 	seq       int64  // of the run
 
-	stream []byte // agent
-	data   []byte // agent, as it stands
+	stream []byte    // agent
+	data   agentData // agent
 
 	state        []byte // chat
 	status       []byte // of a response to chat.send
@@ -83,7 +83,7 @@ func (p *payload) read(c *cursor) {
 		case "stream":
 			p.stream = c.bytes()
 		case "data":
-			p.data = c.raw()
+			p.data.read(c)
 		case "state":
 			p.state = c.bytes()
 		case "status":

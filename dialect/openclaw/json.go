@@ -1,7 +1,9 @@
 package openclaw
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 )
@@ -40,8 +42,12 @@ func (c *cursor) next(key *[]byte) bool {
 	if c.peek() != '"' {
 		return c.fail()
 	}
-	*key = c.bytes()
-	if c.bad || c.peek() != ':' {
+	raw, escaped := c.token()
+	if escaped {
+		raw = unquote(raw, true)
+	}
+	*key = raw // not valid UTF-8 perhaps, and then no key that anyone asks for
+	if c.peek() != ':' {
 		return c.fail()
 	}
 	c.i++
@@ -193,7 +199,7 @@ func (c *cursor) token() (raw []byte, escaped bool) {
 	}
 	c.i++
 	start := c.i
-	for c.i < len(c.b) {
+	for c.i += plain(c.b[c.i:]); c.i < len(c.b); c.i += plain(c.b[c.i:]) {
 		switch ch := c.b[c.i]; {
 		case ch == '"':
 			c.i++
@@ -209,12 +215,28 @@ func (c *cursor) token() (raw []byte, escaped bool) {
 		case ch < 0x20:
 			c.fail()
 			return nil, false
-		default:
-			c.i++
 		}
 	}
 	c.fail()
 	return nil, false
+}
+
+// plain returns how many bytes at the beginning of b are neither quote, backslash nor control character. It looks at
+// eight at once: in each lane of a word, a subtraction that borrows although the lane's high bit was clear marks a hit.
+func plain(b []byte) int {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; len(b)-i >= 8; i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := w^low*'"', w^low*'\\'
+		if hit := ((w-low*0x20)&^w | (quote-low)&^quote | (slash-low)&^slash) & high; hit != 0 {
+			return i + bits.TrailingZeros64(hit)/8
+		}
+	}
+	for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= 0x20 {
+		i++
+	}
+	return i
 }
 
 // escapeLen returns the length of the escape that b begins with, 0 where it is none.

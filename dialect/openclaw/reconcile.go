@@ -48,7 +48,7 @@ func (d *decoder) reconcileAll(r *run, text string) {
 	}
 }
 
-// reconcileLast brings the last segment together with a text of protocol 3.
+// reconcileLast brings the last segment together with a text of protocol 3. Nothing comes for the segment after it.
 func (d *decoder) reconcileLast(r *run, text string, cut bool) {
 	s := r.text()
 	whole := screenWhole(text)
@@ -58,7 +58,6 @@ func (d *decoder) reconcileLast(r *run, text string, cut bool) {
 		// The run ended without text, so that what was held back is none.
 		held := strings.Trim(s.Held, space)
 		r.Silent = r.Silent || held != "" && strings.HasPrefix(silentToken, held)
-		s.Held, s.Over = "", true
 	case whole.shown == "":
 		d.settle(r, s, true)
 	case open:
@@ -67,7 +66,6 @@ func (d *decoder) reconcileLast(r *run, text string, cut bool) {
 			end, ok = int(s.Shown.Len()), true
 		}
 		if ok { // what was held back stands in the text, as what it came to
-			s.Held, s.Over = "", true
 			d.add(r, s, whole.shown[end:])
 		} else {
 			d.settle(r, s, cut)

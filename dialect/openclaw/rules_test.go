@@ -163,6 +163,21 @@ func TestText(t *testing.T) {
 		{"3: nothing but a final", func(s *script) []string {
 			return []string{s.chat("final", "Done.", nil)}
 		}, []string{`text "Done."`}, done},
+		{"3: a final adds no second space", func(s *script) []string {
+			return []string{s.say("One "), s.chat("final", "One two", nil)}
+		}, []string{`text "One two"`}, done},
+		{"3: what was held back when the run was stopped is text", func(s *script) []string {
+			return []string{s.say("Yes\nNO"), s.chat("aborted", "", fields{"stopReason": "rpc"})}
+		}, []string{`text "Yes\nNO"`}, event.Cancelled},
+		{"a segment without a name may be retracted", func(s *script) []string {
+			return []string{s.say("Bad"), s.agent("assistant", fields{"text": "", "delta": "", "replace": true}), s.chat("final", "", nil)}
+		}, []string{`text ""`}, done},
+		{"4: nor is a segment without a name screened", func(s *script) []string {
+			return []string{hello4, s.say("See\nMEDIA:/a/b\nNO"), s.chat("final", "See\nMEDIA:/a/b\nNO", nil)}
+		}, []string{`text "See\nMEDIA:/a/b\nNO"`}, done},
+		{"reasoning may begin with the words of the one before", func(s *script) []string {
+			return []string{s.agent("thinking", fields{"text": "I", "delta": "I"}), s.agent("thinking", fields{"text": "I do", "delta": "I do"}), s.chat("final", "", nil)}
+		}, []string{`reasoning "I"`, `reasoning "I do"`}, done},
 		{"an empty final", func(s *script) []string { return []string{s.chat("final", "", nil)} }, nil, done},
 		{"4: segments by their ids, in any order", func(s *script) []string {
 			return []string{hello4, s.item("a:1", "One"), s.item("a:2", "Two"), s.item("a:1", "One."), s.item("a:2", "Two."), s.chat("final", "One.\n\nTwo.", nil)}
@@ -221,6 +236,13 @@ func TestText(t *testing.T) {
 			if diff := cmp.Diff(tt.want, parts(f.Tr.Message(s.run))); diff != "" {
 				t.Errorf("parts (-want +got):\n%s", diff)
 			}
+			replaced := 0
+			if strings.Contains(tt.name, "replaces") || strings.Contains(tt.name, "retracted") || strings.Contains(tt.name, "before the first frame") {
+				replaced = 1
+			}
+			if f.replaced != replaced || f.partEnds != len(tt.want) {
+				t.Errorf("%d replaces, want %d; %d parts ended, want all %d", f.replaced, replaced, f.partEnds, len(tt.want))
+			}
 			if got := f.Tr.Turns[0].Outcome; got != tt.end {
 				t.Errorf("outcome %q, want %q", got, tt.end)
 			}
@@ -249,6 +271,9 @@ func TestTools(t *testing.T) {
 		{"a failure", func(s *script) []string {
 			return []string{s.tool("start", "c", nil), s.tool("result", "c", fields{"isError": true, "result": texts("no such file")})}
 		}, []string{`tool exec "" failed in= out="no such file"`}},
+		{"a failure stays one", func(s *script) []string {
+			return []string{s.tool("start", "c", nil), s.tool("result", "c", fields{"isError": true}), s.agent("item", fields{"itemId": "tool:c", "kind": "tool", "status": "completed"})}
+		}, []string{`tool exec "" failed in= out=""`}},
 		{"command_output only repeats what tool frames bring", func(s *script) []string {
 			return []string{
 				s.agent("item", fields{"itemId": "tool:c", "toolCallId": "c", "kind": "tool", "phase": "start", "title": "Exec list", "meta": "list", "status": "running", "name": "exec"}),
@@ -390,7 +415,7 @@ func TestProgress(t *testing.T) {
 		`{"type":"res","id":"2","ok":true,"payload":{"runId":"run-s","status":"started"}}`,
 		s.chat("status", "", fields{"phase": "starting_model"}), s.agent("run_status", fields{"phase": "starting_model"}),
 		s.agent("lifecycle", fields{"phase": "start"}), s.agent("lifecycle", fields{"phase": "model", "provider": "p", "model": "m"}),
-		s.agent("lifecycle", fields{"phase": "model", "provider": nil, "model": nil}), s.agent("run_status", fields{"phase": "retrying", "retryAttempt": 1}),
+		s.agent("lifecycle", fields{"phase": "model", "provider": nil, "model": nil}), s.agent("lifecycle", fields{"phase": "model", "provider": "p", "model": "m"}), s.agent("run_status", fields{"phase": "retrying", "retryAttempt": 1}),
 		s.agent("lifecycle", fields{"phase": "end"}),
 	} {
 		ops, err := d.Decode(dialect.Frame{Data: []byte(l)})
@@ -514,6 +539,9 @@ func TestInvalidFrames(t *testing.T) {
 		}
 		if _, again := d.Decode(dialect.Frame{Data: []byte(hello4)}); again == nil {
 			t.Errorf("%.60s: the decoder goes on after its error", l)
+		}
+		if ops, err := d.Close(); len(ops) != 0 || !errors.Is(err, dialect.ErrCutShort) {
+			t.Errorf("%.60s: Close after the error: %v, %v", l, ops, err)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (d *decoder) show(r *run, s *segment, text string) {
 // add appends text to what a segment shows.
 func (d *decoder) add(r *run, s *segment, text string) {
 	if text != "" {
-		s.Shown.add(text)
+		s.Shown.Append(text)
 		d.grow(r, s, event.PartAppend, text)
 	}
 }
@@ -72,7 +72,7 @@ func (d *decoder) add(r *run, s *segment, text string) {
 func (d *decoder) grow(r *run, s *segment, typ event.Type, text string) {
 	s.Tight.add(text)
 	if !s.Open {
-		s.Open, typ = true, event.PartAppend
+		s.Open = true
 		b := &event.Body{Kind: s.Kind}
 		if s.Kind == event.KindText {
 			b.Join = event.JoinBlank

@@ -184,7 +184,11 @@ func holdFrom(t string, tail int) int {
 	start := strings.LastIndexByte(t, '\n') + 1
 	cut := len(t)
 	open := t[max(start, tail):]
-	if at := strings.LastIndex(open, "[["); at >= 0 && directive(open[at+2:], false) {
+	at := -1
+	if strings.Contains(open, "[[") { // seldom, and a tenth of the time of looking from the end
+		at = strings.LastIndex(open, "[[")
+	}
+	if at >= 0 && directive(open[at+2:], false) {
 		cut = len(t) - len(open) + at
 	} else if strings.HasSuffix(open, "[") {
 		cut--

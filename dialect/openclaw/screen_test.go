@@ -189,6 +189,11 @@ func TestMedia(t *testing.T) {
 				s.agent("assistant", fields{"text": "Relative one.", "delta": "", "mediaUrls": []string{"./pic.png"}}), s.chat("final", "Relative one.", nil),
 			}
 		}, []string{`text "Relative one."`, "media ./pic.png"}},
+		{"the frame that brings media may fold the text", func(s *script) []string {
+			return []string{
+				s.say("A.\n\nB."), s.say("\nMEDIA:"), s.agent("assistant", fields{"text": "A.\nB.", "delta": "", "mediaUrls": []string{"./pic.png"}}), s.chat("final", "A.\nB.", nil),
+			}
+		}, []string{`text "A.\n\nB."`, "media ./pic.png"}},
 		{"a line and mediaUrls are one file", func(s *script) []string {
 			return []string{
 				s.say("Look:\nMEDIA:./pic.png\n"), s.agent("assistant", fields{"text": "Look:", "delta": "", "mediaUrls": []string{"./pic.png", "./two.png"}}),

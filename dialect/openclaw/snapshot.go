@@ -38,9 +38,3 @@ func (s *snapshot) next(text string) (event.Type, string) {
 	s.Append(rest)
 	return event.PartAppend, rest
 }
-
-// add appends to the text.
-func (s *snapshot) add(rest string) {
-	s.Append(rest)
-	s.last = ""
-}

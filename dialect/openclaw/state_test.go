@@ -244,12 +244,15 @@ func TestEndedRunsAreForgottenInTime(t *testing.T) {
 
 // FuzzDecode feeds lines of any content: no panic, no operation out of place, and a restored decoder goes on the same.
 func FuzzDecode(f *testing.F) {
-	for _, rec := range recordings {
-		in := frames(f, rec.version, rec.name, rec.client)
-		f.Add(bytes.Join(in[:min(len(in), 40)], []byte("\n")), uint64(3))
-	}
+	add := func(lines ...string) { f.Add([]byte(strings.Join(lines, "\n")), uint64(len(lines))) }
 	s := ready("s")
-	f.Add([]byte(hello3+"\n"+s.say("Look:\nMEDIA:/a/b.png\n[[reply")+"\n"+s.chat("final", "Look:\nNO_REPLY", nil)), uint64(1))
+	add(hello3, s.say("Look:\nMEDIA:/a/b.png\n[[reply"), s.tool("start", "c", fields{"args": 1}), s.tool("result", "c", fields{"result": texts("1")}), s.say("NO"), s.chat("final", "Look:\nNO_REPLY", nil))
+	s = ready("s")
+	add(hello4, s.item("a", "One"), s.item("b", "Two"), s.agent("assistant", fields{"text": "", "itemId": "a", "replace": true}), s.chat("final", "Zero\n\nTwo\n\nThree", nil))
+	s = ready("s")
+	add(s.agent("thinking", fields{"text": "Hm", "delta": "Hm"}), s.agent("item", fields{"itemId": "tool:c", "kind": "tool", "status": "failed"}), s.agent("command_output", fields{"itemId": "command:c", "output": "a"}), s.chat("aborted", "One", nil))
+	s = ready("s")
+	add(s.agent("lifecycle", fields{"phase": "start"}), s.agent("usage", fields{"outputTokens": 5}), s.agent("assistant", fields{"text": "x\ny", "delta": "", "mediaUrls": []string{"./p"}}), s.chat("error", "", fields{"errorKind": "timeout"}))
 	f.Fuzz(func(t *testing.T, body []byte, seed uint64) {
 		var in [][]byte
 		probe := Dialect().Decoder()

@@ -65,7 +65,6 @@ func (d *decoder) commandOutput(r *run, a *agentData) error {
 	if len(call) == 0 {
 		call = bytes.TrimPrefix(a.itemID, []byte("command:"))
 	}
-	a.title, a.meta = nil, nil // the same as the item's, in other words
 	t, err := d.call(r, a, call)
 	if t == nil || err != nil || t.Direct || !a.hasOutput {
 		return err
@@ -117,7 +116,6 @@ func (d *decoder) output(r *run, t *tool, text string, last bool) {
 	if last && int64(len(text)) < t.Output.Len() && t.Tight.is(text) {
 		return
 	}
-	empty := t.Output.Len() == 0
 	typ, rest := t.Output.next(text)
 	if typ == "" {
 		return
@@ -126,9 +124,6 @@ func (d *decoder) output(r *run, t *tool, text string, last bool) {
 		t.Tight = tight{}
 	}
 	t.Tight.add(rest)
-	if empty {
-		typ = event.PartAppend
-	}
 	d.part(r, t.part(), event.Event{Type: typ, Field: event.Output, Text: rest})
 }
 
