@@ -77,7 +77,7 @@ func (a answer) ended() (e outcome, ok bool) {
 	switch t.Outcome {
 	case event.Completed:
 		if !said {
-			e.text, e.NoResponseReason = "", "ignored"
+			e.NoResponseReason = "ignored"
 		}
 		return e, true
 	case event.Cancelled:
