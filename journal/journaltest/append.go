@@ -47,7 +47,8 @@ func read(t rapid.TB, j journal.Journal, id string, after int64) journal.Range {
 	return r
 }
 
-func seeded(seed uint64) func(int) int {
+// Seeded picks numbers from 0 to n-1 for a [Writer], the same ones for the same seed.
+func Seeded(seed uint64) func(int) int {
 	r := rand.New(rand.NewPCG(seed, seed))
 	return func(n int) int { return r.IntN(n) }
 }
@@ -55,7 +56,7 @@ func seeded(seed uint64) func(int) int {
 func testAppend(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
-	w := Writer{Pick: seeded(1)}
+	w := Writer{Pick: Seeded(1)}
 	for range 200 {
 		put(t, j, "c", w.Next()...)
 	}
@@ -74,7 +75,7 @@ func testAppendMany(t *testing.T, open Open) {
 	var wg sync.WaitGroup
 	for i := range writers {
 		w := &writers[i]
-		w.Pick = seeded(uint64(i))
+		w.Pick = Seeded(uint64(i))
 		id := fmt.Sprint("c", i)
 		wg.Go(func() {
 			ctx := context.Background()
@@ -109,7 +110,7 @@ func testCreate(t *testing.T, open Open) {
 	if err := j.Append(ctx, journal.Batch{Conversation: "c"}); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("append to nothing: %v", err)
 	}
-	w := Writer{Pick: seeded(3)}
+	w := Writer{Pick: Seeded(3)}
 	b := journal.Batch{Conversation: "c", Create: true, Summary: &journal.Summary{Title: "a"}, Events: w.Next()}
 	if err := j.Append(ctx, b); err != nil {
 		t.Fatalf("create with events: %v", err)
@@ -161,7 +162,7 @@ func testInvalid(t *testing.T, open Open) {
 func testFence(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
-	w := Writer{Pick: seeded(4)}
+	w := Writer{Pick: Seeded(4)}
 	first := w.Next()
 	put(t, j, "c", first...)
 	head := int64(len(first))

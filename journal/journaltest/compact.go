@@ -200,7 +200,7 @@ func testCompactRecords(t *testing.T, open Open) {
 func testCompactWhileAppending(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
-	w := Writer{Pick: seeded(11)}
+	w := Writer{Pick: Seeded(11)}
 	done := make(chan error, 200)
 	calls := 0
 	for range 500 {
@@ -218,4 +218,11 @@ func testCompactWhileAppending(t *testing.T, open Open) {
 		}
 	}
 	checkRange(t, read(t, j, "c", 0), w.Log)
+}
+
+// CheckLog fails where a journal's log, which was never trimmed, is not the given one: the live part event by event, the
+// whole by its fold.
+func CheckLog(t rapid.TB, j journal.Journal, conversation string, log []event.Event) {
+	t.Helper()
+	checkRange(t, read(t, j, conversation, 0), log)
 }

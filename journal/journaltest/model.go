@@ -28,6 +28,47 @@ func testModel(t *testing.T, open Open) {
 	})
 }
 
+// RunDurable compares a journal with a model of it as [Run] does, and closes and opens it again at random moments. open
+// opens what lies in a folder, or makes it there.
+func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
+	dir := t.TempDir()
+	j, err := open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		m := newModel(fmt.Sprint("run", run))
+		rt.Repeat(map[string]func(*rapid.T){
+			"step": func(rt *rapid.T) {
+				actions := m.actions(j)
+				delete(actions, "")
+				actions[rapid.SampledFrom(slices.Sorted(maps.Keys(actions))).Draw(rt, "action")](rt)
+			},
+			"reopen": func(rt *rapid.T) {
+				if rapid.IntRange(0, 4).Draw(rt, "really") > 0 {
+					rt.Skip("reopening is rare")
+				}
+				if err := j.Close(); err != nil {
+					rt.Fatalf("close: %v", err)
+				}
+				again, err := open(dir)
+				if err != nil {
+					rt.Fatalf("open again: %v", err)
+				}
+				j = again
+			},
+			"": func(rt *rapid.T) { m.check(rt, j) },
+		})
+	})
+}
+
 // model is what a journal holds of one tenant.
 type model struct {
 	tenant string

@@ -18,7 +18,7 @@ func testRead(t *testing.T, open Open) {
 	}
 	create(t, j, "c")
 	create(t, j, "other")
-	w, other := Writer{Pick: seeded(5)}, Writer{Pick: seeded(6)}
+	w, other := Writer{Pick: Seeded(5)}, Writer{Pick: Seeded(6)}
 	for range 60 {
 		put(t, j, "c", w.Next()...)
 		put(t, j, "other", other.Next()...)
@@ -38,7 +38,7 @@ func testRead(t *testing.T, open Open) {
 func testReadLimit(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
-	w := Writer{Pick: seeded(7)}
+	w := Writer{Pick: Seeded(7)}
 	commits := map[int64]bool{} // seqs after which a commit ends
 	next := func() {
 		events := w.Next()
@@ -88,7 +88,7 @@ func testReadLimit(t *testing.T, open Open) {
 func testReadWhile(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
-	w := Writer{Pick: seeded(8), Whole: true}
+	w := Writer{Pick: Seeded(8), Whole: true}
 	written := make(chan struct{})
 	var readers sync.WaitGroup
 	logs := make([][]event.Event, 4)

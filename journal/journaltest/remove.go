@@ -15,7 +15,7 @@ func testTrim(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
 	create(t, j, "c")
-	w := Writer{Pick: seeded(12), Whole: true}
+	w := Writer{Pick: Seeded(12), Whole: true}
 	for len(w.Log) < 300 || w.Open > 0 {
 		put(t, j, "c", w.Next()...)
 	}
@@ -67,7 +67,7 @@ func testDelete(t *testing.T, open Open) {
 	ctx := context.Background()
 	create(t, j, "c")
 	create(t, j, "stays")
-	w, stays := Writer{Pick: seeded(13)}, Writer{Pick: seeded(14)}
+	w, stays := Writer{Pick: Seeded(13)}, Writer{Pick: Seeded(14)}
 	for i := range 100 {
 		put(t, j, "c", w.Next()...)
 		put(t, j, "stays", stays.Next()...)

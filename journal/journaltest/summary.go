@@ -41,7 +41,7 @@ func testSummary(t *testing.T, open Open) {
 	if s := get(); string(s.Metadata["k"]) != `{"v":1}` || s.Open[0] != "t1" {
 		t.Errorf("the journal keeps the caller's slices: %+v", s)
 	}
-	w := Writer{Pick: seeded(9)}
+	w := Writer{Pick: Seeded(9)}
 	for len(w.Log) < 30 || w.Open > 0 {
 		put(t, j, "c", w.Next()...)
 	}

@@ -43,7 +43,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 	r := journal.Range{Epoch: s.Epoch, Head: s.Head, Settled: s.Settled, Trimmed: s.Trimmed}
 	var rows []settle.Row
 	size := 0
-	add := func(row settle.Row, floor int64) {
+	add := func(row settle.Row, n int, floor int64) {
 		switch {
 		case row.Last <= max(after, s.Trimmed, floor):
 		case limit > 0 && size >= limit:
@@ -51,14 +51,14 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		default:
 			row.First = max(row.First, floor+1)
 			rows = append(rows, row)
-			size += len(row.Blob)
+			size += n
 		}
 	}
 	for _, row := range l.settled {
-		add(row, 0)
+		add(row, len(row.Blob), 0)
 	}
 	for _, c := range l.live {
-		add(c.Row, s.Settled)
+		add(c.Row, c.Size(), s.Settled)
 	}
 	return r, rows, nil
 }

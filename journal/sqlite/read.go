@@ -42,17 +42,18 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 			r.Head = max(r.Head, v.head)
 		}
 		from, size := max(after, l.trimmed), 0
-		take := func(first, last int64, blob []byte) bool {
+		take := func(row settle.Row, n int) bool {
 			if limit > 0 && size >= limit {
 				r.More = true
 				return false
 			}
-			rows = append(rows, settle.Row{First: first, Last: last, Blob: blob})
-			size += len(blob)
+			rows = append(rows, row)
+			size += n
 			return true
 		}
 		err = c.each("SELECT first, last, events FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(row row) error {
-			if !take(row.int(0), row.int(1), row.blob(2)) {
+			blob := row.blob(2)
+			if !take(settle.Row{First: row.int(0), Last: row.int(1), Blob: blob}, len(blob)) {
 				return errEnough
 			}
 			return nil
@@ -68,7 +69,8 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 			return nil
 		}
 		err = liveRows(c, l.n, chunks, func(ch chunk, _ int64, blob []byte) error {
-			if !take(max(ch.first, l.settled+1), ch.last, blob) {
+			row := settle.Row{First: max(ch.first, l.settled+1), Last: ch.last, Blob: blob}
+			if !take(row, row.Size()) {
 				return errEnough
 			}
 			return nil

@@ -57,7 +57,7 @@ var schema = []string{
 		first INTEGER NOT NULL,
 		last INTEGER NOT NULL,
 		at INTEGER NOT NULL,         -- of the commit, epoch milliseconds
-		events BLOB NOT NULL         -- JSON, one event a line
+		events BLOB NOT NULL         -- a chunk, see internal/settle
 	) STRICT`,
 	`CREATE TABLE settled (
 		conversation INTEGER NOT NULL,

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"log/slog"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -10,7 +11,12 @@ import (
 	"github.com/leat-dev/leat/journal/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if runChild() {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func open(t testing.TB, opt sqlite.Options) *sqlite.Journal {
 	t.Helper()
@@ -23,6 +29,15 @@ func open(t testing.TB, opt sqlite.Options) *sqlite.Journal {
 	}
 	return j
 }
+
+func TestDurable(t *testing.T) {
+	journaltest.RunDurable(t, func(dir string) (journal.Journal, error) {
+		return sqlite.Open(sqlite.Options{Dir: dir, Sync: sqlite.Normal, Logger: quiet})
+	})
+}
+
+// quiet drops what a journal logs.
+var quiet = slog.New(slog.DiscardHandler)
 
 func TestConformance(t *testing.T) {
 	journaltest.Run(t, func(t testing.TB) journal.Journal { return open(t, sqlite.Options{}) })
