@@ -81,7 +81,8 @@ func (a *agentData) read(c *cursor) {
 	for c.next(&key) {
 		switch string(key) {
 		case "text":
-			a.text, a.hasText = c.snapshot(), true
+			a.hasText = c.peek() == '"'
+			a.text = c.snapshot()
 		case "delta":
 			a.delta = c.snapshot()
 		case "replace":
@@ -123,7 +124,8 @@ func (a *agentData) read(c *cursor) {
 		case "isError":
 			a.isError = c.bool()
 		case "output":
-			a.output, a.hasOutput = c.snapshot(), true
+			a.hasOutput = c.peek() == '"'
+			a.output = c.snapshot()
 		case "outputTokens":
 			a.outputTokens = c.int()
 		default:
@@ -165,9 +167,13 @@ func (d *decoder) assistant(r *run, a *agentData) error {
 	return nil
 }
 
-// keyed takes the snapshot of a segment that the gateway has named; only protocol 4 does.
+// keyed takes the snapshot of a segment that the gateway has named; only protocol 4 does. An empty one retracts the
+// segment if it says so; else it is of a frame that brings something else.
 func (d *decoder) keyed(r *run, a *agentData) error {
-	d.Protocol = protocolKeyed
+	d.Protocol = max(d.Protocol, protocolKeyed)
+	if a.text == "" && !a.replace {
+		return nil
+	}
 	part := keyedPrefix + string(a.itemID)
 	for i := len(r.Texts) - 1; i >= 0; i-- {
 		if r.Texts[i].Part == part {
@@ -194,7 +200,7 @@ func (d *decoder) unkeyed(r *run, a *agentData) {
 		text = screen(a.text)
 	}
 	s := r.text()
-	goesOn := s != nil && !s.Over && s.Shown.begins(text.shown)
+	goesOn := s != nil && s.Shown.begins(text.shown)
 	switch {
 	case a.replace && s != nil:
 		s.Held = text.held
@@ -212,7 +218,7 @@ func (d *decoder) unkeyed(r *run, a *agentData) {
 		r.Texts = append(r.Texts, s)
 	}
 	d.show(r, s, text.shown)
-	s.Held = text.held
+	s.Held, s.Over = text.held, false
 	d.found(r, text)
 }
 

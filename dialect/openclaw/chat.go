@@ -40,7 +40,7 @@ func (d *decoder) completed(r *run, p *payload) *event.Body {
 	if b.Usage != nil {
 		b.Usage.Model = r.Model
 	}
-	if r.Disposition == "silent" || r.Silent && !r.said() {
+	if (r.Silent || r.Disposition == "silent") && !r.said() {
 		b.Reason = reasonSilent
 	}
 	return b
@@ -137,7 +137,7 @@ func (d *decoder) injected(p *payload) error {
 		}
 	}
 	text, ok := content(p.message)
-	if !ok || !d.adopt(p) {
+	if !ok || !d.adopt(p, false) {
 		d.Seen.Add(foreign)
 		return nil
 	}

@@ -160,7 +160,7 @@ func (d *decoder) run(p *payload, begins bool) (*run, error) {
 	}
 	for _, r := range d.Runs {
 		if r.ID == string(p.run) {
-			d.adopt(p)
+			d.adopt(p, true)
 			return r, nil
 		}
 	}
@@ -169,7 +169,7 @@ func (d *decoder) run(p *payload, begins bool) (*run, error) {
 			return nil, nil
 		}
 	}
-	if !begins || !d.adopt(p) {
+	if !begins || !d.adopt(p, false) {
 		d.Seen.Add(foreign)
 		return nil, nil
 	}
@@ -182,13 +182,13 @@ func (d *decoder) run(p *payload, begins bool) (*run, error) {
 	return r, nil
 }
 
-// adopt reports whether a frame's session is one of the conversation's: the first one, one that such a session
-// spawned, or not given.
-func (d *decoder) adopt(p *payload) bool {
+// adopt reports whether a frame's session is one of the conversation's: the first run's, one that such a session
+// spawned, or not given. While nothing but a response told of the first run, only a frame of that run tells its session.
+func (d *decoder) adopt(p *payload, known bool) bool {
 	if len(p.session) == 0 {
 		return true
 	}
-	spawner := len(d.Sessions) == 0
+	spawner := len(d.Sessions) == 0 && (known || len(d.Runs) == 0)
 	for _, s := range d.Sessions {
 		if s == string(p.session) {
 			return true

@@ -203,6 +203,18 @@ func TestText(t *testing.T) {
 		{"4: a final without a segment that was shown takes nothing back", func(s *script) []string {
 			return []string{s.item("a:1", "One."), s.item("a:2", "Two."), s.chat("final", "Two.", nil)}
 		}, []string{`text "One."`, `text "Two."`}, done},
+		{"4: a frame without text takes nothing back", func(s *script) []string {
+			return []string{
+				s.item("a:1", "One."), s.agent("assistant", fields{"itemId": "a:1", "text": "", "delta": "", "mediaUrls": []string{"/p"}}),
+				s.agent("assistant", fields{"itemId": "a:1", "text": nil, "replace": true}), s.chat("final", "One.", nil),
+			}
+		}, []string{`text "One."`, "media /p"}, done},
+		{"3: a text that goes on over a tool is one segment", func(s *script) []string {
+			return []string{
+				s.say("One"), s.tool("start", "c", nil), s.tool("result", "c", nil),
+				s.agent("assistant", fields{"text": "One two", "delta": " two"}), s.chat("final", "One two three", nil),
+			}
+		}, []string{`text "One two three"`, `tool exec "" done in= out=""`}, done},
 		{"4: control syntax in the text is text", func(s *script) []string {
 			return []string{s.item("a:1", "if [[ -f x ]]\nMEDIA:"), s.chat("final", "if [[ -f x ]]\nMEDIA:", nil)}
 		}, []string{`text "if [[ -f x ]]\nMEDIA:"`}, done},
@@ -453,6 +465,14 @@ func TestRuns(t *testing.T) {
 		}
 		if len(f.Tr.Turns) != 2 || f.Tr.Visible("run-s") != "One" || f.Tr.Visible("run-s:sub") != "Sub" {
 			t.Errorf("turns %d, %q, %q", len(f.Tr.Turns), f.Tr.Visible("run-s"), f.Tr.Visible("run-s:sub"))
+		}
+	})
+	t.Run("the response tells which run, and its frames which session", func(t *testing.T) {
+		a, b := ready("s"), ready("elsewhere")
+		f, err := play(t, `{"type":"res","id":"2","ok":true,"payload":{"runId":"run-s","status":"started"}}`,
+			b.item("b:1", "Secret"), a.item("a:1", "One"), b.chat("final", "Secret", nil), a.chat("final", "One", nil))
+		if err != nil || len(f.Tr.Turns) != 1 || f.Tr.Visible("run-s") != "One" {
+			t.Errorf("%v, %d turns, %q", err, len(f.Tr.Turns), f.Tr.Visible("run-s"))
 		}
 	})
 	t.Run("what is left of an earlier run begins none", func(t *testing.T) {

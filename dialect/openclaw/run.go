@@ -88,7 +88,9 @@ func (d *decoder) media(r *run, url string) {
 		return
 	}
 	r.Media = append(r.Media, url)
-	d.start(r, "media:"+strconv.Itoa(len(r.Media)), &event.Body{Kind: event.KindMedia, Media: &event.Media{URL: url}})
+	part := "media:" + strconv.Itoa(len(r.Media))
+	d.start(r, part, &event.Body{Kind: event.KindMedia, Media: &event.Media{URL: url}})
+	d.part(r, part, event.Event{Type: event.PartEnd})
 }
 
 // settle ends a protocol 3 text segment: what was held back is text after all, or was control syntax. cut says that

@@ -12,54 +12,47 @@ import (
 )
 
 func TestScreen(t *testing.T) {
-	type want struct {
-		shown, held string
-		media       []string
-		silent      bool
-	}
 	tests := []struct {
 		text string
-		want want
+		want screened
 	}{
-		{"", want{}},
-		{"Hello", want{shown: "Hello"}},
-		{"Hello\n", want{shown: "Hello", held: "\n"}},
-		{"Hello\n\n  ", want{shown: "Hello", held: "\n\n  "}},
-		{"Hello  \nM", want{shown: "Hello  ", held: "\nM"}},
-		{"Hello\nME", want{shown: "Hello", held: "\nME"}},
-		{"Hello\nMe", want{shown: "Hello\nMe"}},
-		{"MEDIA", want{held: "MEDIA"}},
-		{"Hello MEDIA:/a/b.png", want{shown: "Hello MEDIA:/a/b.png"}},
-		{"Hello\nMEDIA:/a/b", want{shown: "Hello", held: "\nMEDIA:/a/b"}},
-		{"Hello\nMEDIA:/a/b.png\n", want{shown: "Hello", held: "\n", media: []string{"/a/b.png"}}},
-		{"Hello\nMEDIA: `./a b.png`\nBye", want{shown: "Hello\nBye", media: []string{"./a b.png"}}},
-		{"MEDIA:https://x/y.png\nMEDIA:/z\nBye", want{shown: "Bye", media: []string{"https://x/y.png", "/z"}}},
-		{"MEDIA: is a plural\nBye", want{shown: "MEDIA: is a plural\nBye"}},
-		{"MEDIA:https:/\nBye", want{shown: "MEDIA:https:/\nBye"}},
-		{"MEDIA:" + strings.Repeat("/x", maxMedia), want{shown: "MEDIA:" + strings.Repeat("/x", maxMedia)}},
-		{"```\nMEDIA:/a\n```\nMEDIA:/b\nx", want{shown: "```\nMEDIA:/a\n```\nx", media: []string{"/b"}}},
-		{"~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]", want{shown: "~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]"}},
-		{"NO", want{held: "NO"}},
-		{"NO way", want{shown: "NO way"}},
-		{"NO_REPLY", want{held: "NO_REPLY"}},
-		{"Hello\nNO_REPLY\n", want{shown: "Hello", held: "\n", silent: true}},
-		{"NO_REPLY to that", want{shown: "NO_REPLY to that"}},
-		{"[", want{held: "["}},
-		{"a [", want{shown: "a ", held: "["}},
-		{"a [link](b)", want{shown: "a [link](b)"}},
-		{"[[reply_to_cur", want{held: "[[reply_to_cur"}},
-		{"[[reply_to_current]", want{held: "[[reply_to_current]"}},
-		{"[[reply_to_current]] Hello", want{shown: "Hello"}},
-		{"[[reply_to_current]]\nHello", want{shown: "Hello"}},
-		{"Hello\n[[ reply_to : 17 ]]\n", want{shown: "Hello", held: "\n"}},
-		{"a [[audio_as_voice]] b [[ c", want{shown: "a b [[ c"}},
-		{"[[Page]] [[ -f x ]]", want{shown: "[[Page]] [[ -f x ]]"}},
-		{"[[[reply_to_current]]", want{shown: "["}},
+		{"", screened{}},
+		{"Hello", screened{shown: "Hello"}},
+		{"Hello\n", screened{shown: "Hello", held: "\n"}},
+		{"Hello\n\n  ", screened{shown: "Hello", held: "\n\n  "}},
+		{"Hello  \nM", screened{shown: "Hello  ", held: "\nM"}},
+		{"Hello\nME", screened{shown: "Hello", held: "\nME"}},
+		{"Hello\nMe", screened{shown: "Hello\nMe"}},
+		{"MEDIA", screened{held: "MEDIA"}},
+		{"Hello MEDIA:/a/b.png", screened{shown: "Hello MEDIA:/a/b.png"}},
+		{"Hello\nMEDIA:/a/b", screened{shown: "Hello", held: "\nMEDIA:/a/b"}},
+		{"Hello\nMEDIA:/a/b.png\n", screened{shown: "Hello", held: "\n", media: []string{"/a/b.png"}}},
+		{"Hello\nMEDIA: `./a b.png`\nBye", screened{shown: "Hello\nBye", media: []string{"./a b.png"}}},
+		{"MEDIA:https://x/y.png\nMEDIA:/z\nBye", screened{shown: "Bye", media: []string{"https://x/y.png", "/z"}}},
+		{"MEDIA: is a plural\nBye", screened{shown: "MEDIA: is a plural\nBye"}},
+		{"MEDIA:https:/\nBye", screened{shown: "MEDIA:https:/\nBye"}},
+		{"MEDIA:" + strings.Repeat("/x", maxMedia), screened{shown: "MEDIA:" + strings.Repeat("/x", maxMedia)}},
+		{"```\nMEDIA:/a\n```\nMEDIA:/b\nx", screened{shown: "```\nMEDIA:/a\n```\nx", media: []string{"/b"}}},
+		{"~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]", screened{shown: "~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]"}},
+		{"NO", screened{held: "NO"}},
+		{"NO way", screened{shown: "NO way"}},
+		{"NO_REPLY", screened{held: "NO_REPLY"}},
+		{"Hello\nNO_REPLY\n", screened{shown: "Hello", held: "\n", silent: true}},
+		{"NO_REPLY to that", screened{shown: "NO_REPLY to that"}},
+		{"[", screened{held: "["}},
+		{"a [", screened{shown: "a ", held: "["}},
+		{"a [link](b)", screened{shown: "a [link](b)"}},
+		{"[[reply_to_cur", screened{held: "[[reply_to_cur"}},
+		{"[[reply_to_current]", screened{held: "[[reply_to_current]"}},
+		{"[[reply_to_current]] Hello", screened{shown: "Hello"}},
+		{"[[reply_to_current]]\nHello", screened{shown: "Hello"}},
+		{"Hello\n[[ reply_to : 17 ]]\n", screened{shown: "Hello", held: "\n"}},
+		{"a [[audio_as_voice]] b [[ c", screened{shown: "a b [[ c"}},
+		{"[[Page]] [[ -f x ]]", screened{shown: "[[Page]] [[ -f x ]]"}},
+		{"[[[reply_to_current]]", screened{shown: "["}},
 	}
 	for _, tt := range tests {
-		s := screen(tt.text)
-		got := want{s.shown, s.held, s.media, s.silent}
-		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(want{})); diff != "" {
+		if diff := cmp.Diff(tt.want, screen(tt.text), cmp.AllowUnexported(screened{})); diff != "" {
 			t.Errorf("%.60q (-want +got):\n%s", tt.text, diff)
 		}
 	}
