@@ -142,7 +142,7 @@ func TestForeignConversations(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	bubble(t, echo, func(h *house) {
 		c := h.create()
-		big := quote(strings.Repeat("x", server.MaxMessageBody))
+		long := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
 		pixel := "iVBORw0KGgo="
 		for _, x := range []struct {
 			status int
@@ -169,9 +169,9 @@ func TestBadInput(t *testing.T) {
 			{400, "base64", `{"text":"hi","images":[{"data":"???","mimeType":"image/png"}]}`},
 			{400, "base64", `{"text":"hi","images":[{"data":"","mimeType":"image/png"}]}`},
 			{400, "base64", `{"text":"hi","images":[{"data":"data:image/gif;base64,` + pixel + `","mimeType":"image/png"}]}`},
-			{400, "images have more", `{"text":"hi","images":[{"data":"` + strings.Repeat("A", 4<<20) + `","mimeType":"image/png"}]}`},
-			{413, "larger than", `{"text":` + big + `}`},
-			{413, "at most", `{"text":` + quote(strings.Repeat("x", 5<<20)) + `}`},
+			{400, "images have more", `{"text":"hi","images":[{"data":"` + strings.Repeat("A", 3<<19) + `","mimeType":"image/png"}]}`},
+			{413, "larger than", long(server.MaxMessageBody)},
+			{413, "at most", `{"text":` + long(4<<20+1) + `}`},
 		} {
 			h.refused(x.status, x.text, "POST", at(c, "/messages"), x.body)
 			h.refused(x.status, x.text, "POST", at(c, "/messages/stream"), x.body)

@@ -14,7 +14,9 @@ import (
 type follower struct {
 	// state gets the present state first and then one after each commit that came since the call before: a slow reader
 	// skips states and loses nothing, since each is whole. It reports when it has enough.
-	state func(a answer, cursor string) (enough bool, err error)
+	state func(s *state, cursor string) (enough bool, err error)
+	// textless says that the text of a running turn is not looked at.
+	textless bool
 	// tick is called at every tick in between; both may be nil.
 	tick  func() error
 	ticks <-chan time.Time
@@ -42,13 +44,13 @@ func (to follower) follow(ctx context.Context, f *feed.Feed, turn string) error 
 	seen := int64(-1)
 	for {
 		changed := f.Notify()
-		a, seq, err := look(ctx, f, turn)
+		s, err := look(ctx, f, turn, to.textless)
 		if err != nil {
 			return err
 		}
-		if seq != seen {
-			seen = seq
-			if enough, err := to.state(a, position(epoch, a.turn, seq)); enough || err != nil {
+		if s.seq != seen {
+			seen = s.seq
+			if enough, err := to.state(&s, s.position(epoch)); enough || err != nil {
 				return err
 			}
 		}

@@ -78,41 +78,66 @@ func newest(ctx context.Context, f *feed.Feed) ([]message, error) {
 	return all[max(0, len(all)-maxListed):], nil
 }
 
-// look returns a turn with all that it has said, as of the seq.
-func look(ctx context.Context, f *feed.Feed, turn string) (a answer, seq int64, err error) {
+// state is a turn at one moment.
+type state struct {
+	turn transcript.Turn
+	seq  int64 // of the log
+	// While the turn runs: its visible text and what it does.
+	text     string
+	progress progress
+	// Once it has ended: all of it.
+	answer answer
+}
+
+func (s *state) ended() bool { return !s.turn.Unfinished() }
+
+// look returns the present state of a turn, or errGone. Where textless is set the text of a running turn is left out.
+// While it runs no more than its text is copied, since this is done for each reader at each commit.
+func look(ctx context.Context, f *feed.Feed, turn string, textless bool) (s state, err error) {
 	whole := false
 	f.View(func(t *transcript.Transcript) {
-		seq = t.Seq
+		s.seq = t.Seq
 		u := t.Turn(turn)
 		if u == nil {
 			return
 		}
+		s.turn = *u
 		from := slices.IndexFunc(t.Messages, func(m *transcript.Message) bool { return m.Turn == turn })
 		if from < 0 {
 			from = len(t.Messages)
 		}
-		s := t.Snapshot(from)
-		a, whole = answerOf(s.Messages, s.Turns, turn)
-		// Of a turn that has ended, the first messages may have been forgotten and the last ones not yet.
-		if whole && !u.Unfinished() && t.Earlier && (len(t.Messages) == 0 || t.Messages[0].Seq > u.FirstSeq) {
-			whole = false
+		if s.ended() {
+			// Its first messages may have been forgotten and the last ones not yet.
+			whole = !t.Earlier || (len(t.Messages) > 0 && t.Messages[0].Seq <= u.FirstSeq)
+			if whole {
+				u := s.turn
+				s.answer, _ = answerOf(t.Snapshot(from).Messages, []*transcript.Turn{&u}, turn)
+			}
+			return
+		}
+		whole = true // what a feed holds goes back to the beginning of every turn that runs
+		live, _ := answerOf(t.Messages[from:], t.Turns, turn)
+		s.progress = live.progress()
+		if !textless {
+			s.text = live.text()
 		}
 	})
 	if whole {
-		return a, seq, nil
+		return s, nil
 	}
-	s, err := gather(ctx, f, func(s *stretch) bool {
-		a, ok := answerOf(s.messages, s.turns, turn)
-		return ok && s.messages[0].Seq <= a.turn.FirstSeq
+	all, err := gather(ctx, f, func(all *stretch) bool {
+		a, ok := answerOf(all.messages, all.turns, turn)
+		return ok && all.messages[0].Seq <= a.turn.FirstSeq
 	})
 	if err != nil {
-		return a, seq, err
+		return s, err
 	}
-	a, ok := answerOf(s.messages, s.turns, turn)
+	a, ok := answerOf(all.messages, all.turns, turn)
 	if !ok {
-		return a, seq, errGone
+		return s, errGone
 	}
-	return a, seq, nil
+	s.turn, s.answer, s.text, s.progress = *a.turn, a, a.text(), a.progress()
+	return s, nil
 }
 
 // turnAt returns the turn in which a seq lies, by its id, or errGone. Of several it is the one that ran then: turns of a
@@ -180,7 +205,8 @@ func contains(turns []*transcript.Turn, seq int64) string {
 func began(t *transcript.Turn) bool { return t.State != transcript.Queued && t.StartedAt != 0 }
 
 // position is where a reader of a turn stands: at the end of the turn, should the log have gone on.
-func position(epoch string, t *transcript.Turn, seq int64) string {
+func (s *state) position(epoch string) string {
+	t, seq := &s.turn, s.seq
 	if !began(t) {
 		return ""
 	}

@@ -38,9 +38,9 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, p gateway.Princip
 		return err
 	}
 	var last answer
-	err = s.follow(r.Context(), p, id, ack.Turn, follower{state: func(a answer, _ string) (bool, error) {
-		last = a
-		return !a.turn.Unfinished(), nil
+	err = s.follow(r.Context(), p, id, ack.Turn, follower{textless: true, state: func(s *state, _ string) (bool, error) {
+		last = s.answer
+		return s.ended(), nil
 	}})
 	if err != nil {
 		return err

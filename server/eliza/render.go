@@ -17,9 +17,9 @@ type render struct {
 	over bool
 }
 
-// next appends to b the frames that take the client from the state before to a, and reports whether the last of them
+// next appends to b the frames that take the client from the state before to s, and reports whether the last of them
 // ended the stream. Only the last frame carries the cursor: a client that was cut half-way asks again from the one before.
-func (r *render) next(b []byte, a answer, cursor string) (_ []byte, over bool, err error) {
+func (r *render) next(b []byte, s *state, cursor string) (_ []byte, over bool, err error) {
 	if r.over {
 		return b, true, nil
 	}
@@ -31,15 +31,14 @@ func (r *render) next(b []byte, a answer, cursor string) (_ []byte, over bool, e
 		}
 		frames = append(frames, f)
 	}
-	ended := !a.turn.Unfinished()
-	if p := a.progress(); !ended && !p.same(r.status) {
-		r.status = p
-		add(p)
+	if !s.ended() && !s.progress.same(r.status) {
+		r.status = s.progress
+		add(s.progress)
 	}
-	end, answered := a.ended()
-	text := end.text
-	if !answered {
-		text = a.text()
+	text := s.text
+	end, answered := s.answer.ended()
+	if s.ended() {
+		text = end.text // none where the turn failed without a word
 	}
 	if f := r.tokens.next(nil, text); f != nil {
 		frames = append(frames, f)
@@ -49,8 +48,8 @@ func (r *render) next(b []byte, a answer, cursor string) (_ []byte, over bool, e
 			end.UserMessageID = r.user
 		}
 		add(done{Type: "done", FullText: text, outcome: end})
-	} else if ended {
-		f := a.failed()
+	} else if s.ended() {
+		f := s.answer.failed()
 		if r.user != "" {
 			f.UserMessageID = r.user
 		}
@@ -68,8 +67,8 @@ func (r *render) next(b []byte, a answer, cursor string) (_ []byte, over bool, e
 			return b, false, err
 		}
 	}
-	r.over = ended
-	return b, ended, nil
+	r.over = s.ended()
+	return b, r.over, nil
 }
 
 // encode is json.Marshal, but leaves <, > and & as they are. The result has no line end.

@@ -138,8 +138,8 @@ func (st *stream) write(b []byte) {
 // client attaches again.
 func (st *stream) turn(ctx context.Context, p gateway.Principal, conversation, turn string) error {
 	err := st.s.follow(ctx, p, conversation, turn, follower{
-		state: func(a answer, cursor string) (over bool, err error) {
-			if st.buf, over, err = st.render.next(st.buf[:0], a, cursor); err != nil {
+		state: func(s *state, cursor string) (over bool, err error) {
+			if st.buf, over, err = st.render.next(st.buf[:0], s, cursor); err != nil {
 				return true, err
 			}
 			st.write(st.buf)
