@@ -1,7 +1,6 @@
 package openclaw
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
@@ -184,9 +183,7 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 	if err := event.CheckID("itemId", part); err != nil {
 		return err
 	}
-	s := &segment{Part: part, Kind: event.KindText}
-	r.Texts = append(r.Texts, s)
-	d.show(r, s, a.text)
+	d.show(r, begin(&r.Texts, event.KindText, part), a.text)
 	return nil
 }
 
@@ -214,8 +211,7 @@ func (d *decoder) unkeyed(r *run, a *agentData) {
 		}
 	case !goesOn || a.text == a.delta && (s.Shown.Len() > 0 || s.Held != ""):
 		d.settle(r, s, false)
-		s = &segment{Part: "text:" + strconv.Itoa(len(r.Texts)+1), Kind: event.KindText}
-		r.Texts = append(r.Texts, s)
+		s = begin(&r.Texts, event.KindText, ordinal("text:", r.Texts))
 	}
 	d.show(r, s, text.shown)
 	s.Held, s.Over = text.held, false
@@ -225,12 +221,14 @@ func (d *decoder) unkeyed(r *run, a *agentData) {
 // thinking takes a snapshot of the model's reasoning, which starts anew with each of its messages.
 func (d *decoder) thinking(r *run, a *agentData) {
 	s := last(r.Thoughts)
+	if !a.hasText {
+		return
+	}
 	if s == nil || !a.replace && (!s.Shown.begins(a.text) || a.text == a.delta && s.Shown.Len() > 0) {
 		if a.text == "" {
 			return
 		}
-		s = &segment{Part: "thinking:" + strconv.Itoa(len(r.Thoughts)+1), Kind: event.KindReasoning}
-		r.Thoughts = append(r.Thoughts, s)
+		s = begin(&r.Thoughts, event.KindReasoning, ordinal("thinking:", r.Thoughts))
 	}
 	d.show(r, s, a.text)
 }

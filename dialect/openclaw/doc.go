@@ -10,7 +10,7 @@
 //   - Text is taken from agent frames, where each segment is a snapshot that repeats all of its text; chat frames give
 //     status and ends. A final only adds what is missing. It never shortens or overwrites what was shown.
 //   - Protocol 4 names segments; the gateway itself retracts and replaces them. On protocol 3, and wherever a frame names
-//     none, a segment ends where a tool starts or where a text does not go on from the one before.
+//     none, a segment ends where a text does not go on from the one before, or is its own delta: the model's next message.
 //   - Control syntax is never visible, whole or in part: on protocol 3 a MEDIA: line becomes a media part once it is
 //     whole, and directives and NO_REPLY vanish; on protocol 4 the gateway does the same, and its text is taken as it is.
 //   - A connection sees the runs of all sessions. The first run's session, and those that it spawned, are decoded.

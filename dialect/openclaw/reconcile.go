@@ -1,7 +1,6 @@
 package openclaw
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
@@ -78,9 +77,7 @@ func (d *decoder) reconcileLast(r *run, text string, cut bool) {
 
 // append shows a segment of which no frame told.
 func (d *decoder) append(r *run, text string) {
-	s := &segment{Part: "text:" + strconv.Itoa(len(r.Texts)+1), Kind: event.KindText}
-	r.Texts = append(r.Texts, s)
-	d.show(r, s, strings.Trim(text, space))
+	d.show(r, begin(&r.Texts, event.KindText, ordinal("text:", r.Texts)), strings.Trim(text, space))
 }
 
 type span struct{ from, to int }

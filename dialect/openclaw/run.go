@@ -11,6 +11,19 @@ import (
 // text gives the run's last text segment, or nil.
 func (r *run) text() *segment { return last(r.Texts) }
 
+// begin adds a segment to a run's texts or thoughts. The comparisons' copy of the one before is not needed any more.
+func begin(to *[]*segment, kind, part string) *segment {
+	if s := last(*to); s != nil {
+		s.Shown.last = ""
+	}
+	s := &segment{Part: part, Kind: kind}
+	*to = append(*to, s)
+	return s
+}
+
+// ordinal gives the key of the next segment that upstream does not name.
+func ordinal(prefix string, of []*segment) string { return prefix + strconv.Itoa(len(of)+1) }
+
 func last(s []*segment) *segment {
 	if len(s) == 0 {
 		return nil
