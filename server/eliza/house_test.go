@@ -35,7 +35,7 @@ var echo = agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter)
 // house is a gateway with the surface before it, in a synctest bubble: requests go to the handler without a socket.
 type house struct {
 	t       *testing.T
-	journal *memory.Journal
+	journal journal.Journal
 	store   journal.Journal // what the gateway gets: the journal, or something before it
 	agents  map[string]gateway.Agent
 	gw      *gateway.Gateway
