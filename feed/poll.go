@@ -128,7 +128,7 @@ func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, erro
 	if f.foreign(after) || missing {
 		return f.snapshot(ctx)
 	}
-	head, epoch := f.head, f.epoch
+	head, epoch := min(f.head, s.Head), f.epoch // of what was published while it was read, s knows nothing
 	f.mu.Unlock()
 
 	b = &Batch{Conversation: f.id, piece: f.registry.cfg.piece}
