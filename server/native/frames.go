@@ -16,7 +16,7 @@ type helloFrame struct {
 	Protocol     string            `json:"protocol,omitempty"`
 	ID           string            `json:"id,omitempty"` // of the subscribe that is answered
 	Conversation string            `json:"conversation,omitempty"`
-	Turns        []transcript.Turn `json:"turns"` // the unfinished ones
+	Turns        []transcript.Turn `json:"turns,omitzero"` // the unfinished ones; nil on a socket
 }
 
 type ackFrame struct {
