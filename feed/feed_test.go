@@ -535,7 +535,7 @@ func TestLoadKeepsTheWindowOnly(t *testing.T) {
 	if n := len(f.fold.Messages); n > 200 {
 		t.Errorf("%d messages are held after publishing", n)
 	}
-	if n := len(f.tail.events); n > DefaultTailEvents*5/4 {
+	if n := len(f.tail.events); n > DefaultTailEvents*3/2 {
 		t.Errorf("%d events in the tail", n)
 	}
 }

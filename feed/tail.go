@@ -28,8 +28,8 @@ func (t *tail) add(e *event.Event, maxEvents, maxBytes int) {
 	}
 	t.events, t.sums = append(t.events, *e), append(t.sums, sum)
 	t.bytes += memory(e)
-	// A quarter more than allowed is let grow, so that one in many adds pays for the copy.
-	if len(t.events) > maxEvents+maxEvents/4 || t.bytes > maxBytes+maxBytes/4 {
+	// Half as much again as allowed is let grow, so that one in many adds pays for the copy.
+	if len(t.events) > maxEvents+maxEvents/2 || t.bytes > maxBytes+maxBytes/2 {
 		t.shrink(maxEvents, maxBytes)
 	}
 }
@@ -48,7 +48,7 @@ func (t *tail) shrink(maxEvents, maxBytes int) {
 	}
 	t.from += int64(n)
 	t.bytes = bytes
-	room := len(t.events) - n + (len(t.events)-n)/4
+	room := (len(t.events)-n)*3/2 + 2 // until the next time
 	t.events = append(make([]event.Event, 0, room), t.events[n:]...)
 	t.sums = append(make([]int64, 0, room), t.sums[n:]...)
 }
