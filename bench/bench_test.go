@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -90,6 +91,7 @@ func TestMedian(t *testing.T) {
 func TestNumber(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 0.001234: "0.0012", 0.5: "0.50", 1.7: "1.70", 12.34: "12.3", 123.4: "123", 1234: "1,234", 1234567.8: "1,234,568", -1500: "-1,500",
+		math.Inf(1): "-",
 	} {
 		if got := number(v); got != want {
 			t.Errorf("number(%v) is %q, want %q", v, got, want)

@@ -187,9 +187,10 @@ func awaitText(ctx context.Context, g *gateway, id string, n int) (string, error
 	defer stop()
 	f := &follower{viewer: v}
 	for {
+		_ = v.conn.SetReadDeadline(time.Now().Add(arriveLimit))
 		data, err := f.next()
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("%d of %d bytes came, up to %s: %w", len(f.text()), n*len(joinWord(0)), f.cursor, err)
 		}
 		if err := f.fold(data); err != nil {
 			return "", err
@@ -235,6 +236,7 @@ func joinAll(ctx context.Context, g *gateway, id string, have, times int) (j joi
 		if err != nil {
 			return j, err
 		}
+		_ = v.conn.SetReadDeadline(time.Now().Add(arriveLimit))
 		f := &follower{viewer: v}
 		var took time.Duration
 		for len(f.text()) < have {
@@ -248,7 +250,7 @@ func joinAll(ctx context.Context, g *gateway, id string, have, times int) (j joi
 				err = f.fold(data)
 			}
 			if err != nil {
-				return j, errors.Join(err, v.conn.Close())
+				return j, errors.Join(fmt.Errorf("%d of %d bytes came, up to %s: %w", len(f.text()), have, f.cursor, err), v.conn.Close())
 			}
 		}
 		if err := errors.Join(checkWords(f.text()), v.conn.Close()); err != nil {

@@ -80,7 +80,9 @@ func (r *results) print(w io.Writer) {
 
 // number writes a value with three digits that count, and large ones whole.
 func number(v float64) string {
-	switch a := max(v, -v); {
+	switch a := math.Abs(v); {
+	case math.IsNaN(a) || math.IsInf(a, 0):
+		return "-" // the run was too short to measure it
 	case a == 0:
 		return "0"
 	case a >= 1000:
