@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -173,6 +174,12 @@ func (g *Gateway) attach(ctx context.Context, conversation, turn string) (*Produ
 		return nil, err
 	}
 	p := g.push(turn, d)
+	// An end that is committed from here on finds p and closes it; one from before may have been missed.
+	if !slices.Contains(o.info().Open, turn) {
+		g.endPush(turn)
+		o.release()
+		return nil, ErrTurnOver
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lease != nil {
