@@ -119,7 +119,7 @@ func (t *tx) append(b *batch) error {
 		if _, again := t.puts[kv.Key]; !again {
 			t.order = append(t.order, kv.Key)
 		}
-		t.puts[kv.Key] = put{kv, l.n}
+		t.puts[kv.Key] = put{kv, l}
 	}
 	return nil
 }

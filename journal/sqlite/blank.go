@@ -11,17 +11,21 @@ import (
 
 // blank takes a deleted conversation's data out of the records of the gateway's own logs.
 func (j *Journal) blank(ctx context.Context, conversation string) error {
-	var ids []string
+	ids := map[string]int64{} // and numbers
 	err := j.read(ctx, func(c *conn) error {
-		return c.each("SELECT id FROM conversations WHERE id >= ? AND id < ?", func(r row) error {
-			ids = append(ids, r.text(0))
+		return c.each("SELECT id, n FROM conversations WHERE id >= ? AND id < ?", func(r row) error {
+			ids[r.text(0)] = r.int(1)
 			return nil
 		}, journal.SystemPrefix, after(journal.SystemPrefix))
 	})
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
+	for id, n := range ids {
+		// What was settled lies in its live rows as well until they are deleted.
+		if err := j.purgeLive(ctx, n); err != nil {
+			return err
+		}
 		for again := true; again; {
 			if again, err = j.blankLog(ctx, id, conversation); err != nil {
 				if errors.Is(err, journal.ErrDeleted) {
@@ -50,8 +54,8 @@ func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again 
 		}
 		again = known && l.floor() != v.floor()
 		err = c.each("SELECT last, events FROM settled WHERE conversation = ?", func(r row) error {
-			b, err := settle.Blank(r.blob(1), conversation)
-			if b != nil {
+			found, err := holds(l, r.blob(1), conversation)
+			if found {
 				settled = append(settled, r.int(0))
 			}
 			return err
@@ -60,8 +64,8 @@ func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again 
 			return err
 		}
 		return liveRows(c, l.n, v.chunks, func(ch chunk, _ int64, blob []byte) error {
-			b, err := settle.Blank(blob, conversation)
-			if b != nil {
+			found, err := holds(l, blob, conversation)
+			if found {
 				live = append(live, ch)
 			}
 			return err
@@ -98,10 +102,24 @@ func (j *Journal) rewrite(ctx context.Context, id, conversation, table, where st
 			t.err = err
 			return err
 		}
-		b, err := settle.Blank(r.blob(0), conversation)
+		text, err := l.secret.open(r.blob(0))
+		if err != nil {
+			return err
+		}
+		b, err := settle.Blank(text, conversation)
 		if err != nil || b == nil {
 			return err
 		}
-		return t.exec("UPDATE "+table+" SET events = ? WHERE "+where, append([]any{b}, key(l.n)...)...)
+		return t.exec("UPDATE "+table+" SET events = ? WHERE "+where, append([]any{t.seal(l, b)}, key(l.n)...)...)
 	})
+}
+
+// holds reports whether a sealed chunk of a log has records to blank.
+func holds(l *log, blob []byte, conversation string) (bool, error) {
+	text, err := l.secret.open(blob)
+	if err != nil {
+		return false, err
+	}
+	b, err := settle.Blank(text, conversation)
+	return b != nil, err
 }

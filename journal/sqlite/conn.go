@@ -73,8 +73,8 @@ func (c *conn) prepare(query string) (*stmt, error) {
 	return s, nil
 }
 
-// bind lends the connection's argument slice. Values are int64, string, []byte or nil; an empty []byte would be bound as
-// NULL, so callers that may have one say x” by other means.
+// bind lends the connection's argument slice. Values are int, int64, string, []byte or nil; an empty []byte would be bound
+// as NULL, but what is sealed is never empty.
 func (c *conn) bind(args []any) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, a := range args {

@@ -9,11 +9,19 @@ import (
 	"github.com/leat-dev/leat/journal"
 )
 
-const summaryColumns = "id, epoch, head, settled, trimmed, summary"
+const selectSummary = "SELECT id, epoch, head, settled, trimmed, summary, key FROM conversations JOIN secrets USING (n)"
 
 func readSummary(r row) (journal.Summary, error) {
 	var s journal.Summary
-	if err := json.Unmarshal(r.blob(5), &s); err != nil {
+	sec, err := secretOf(r.blob(6))
+	var text []byte
+	if err == nil {
+		text, err = sec.open(r.blob(5))
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
 		return s, fmt.Errorf("summary of %s: %w: %w", r.text(0), journal.ErrCorrupt, err)
 	}
 	s.ID, s.Epoch, s.Settled, s.Trimmed = r.text(0), r.text(1), r.int(3), r.int(4)
@@ -26,7 +34,7 @@ func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary,
 	var s journal.Summary
 	v, ok := j.index.view(id, 1<<62) // before the snapshot, so that the head never falls behind what it was
 	err := j.read(ctx, func(c *conn) error {
-		r, err := c.one("SELECT "+summaryColumns+" FROM conversations WHERE id = ?", id)
+		r, err := c.one(selectSummary+" WHERE id = ?", id)
 		if err != nil {
 			return err
 		}
@@ -94,7 +102,7 @@ func listing(q journal.Query) (string, []any) {
 	if q.BeforeUpdated != 0 || q.BeforeID != "" {
 		add("(updated, id) < (?, ?)", q.BeforeUpdated, q.BeforeID)
 	}
-	query := "SELECT " + summaryColumns + " FROM conversations"
+	query := selectSummary
 	if len(where) > 0 {
 		query += " WHERE " + strings.Join(where, " AND ")
 	}

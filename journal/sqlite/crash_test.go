@@ -128,11 +128,9 @@ func after(t *testing.T, dir string, round int, acked map[string]int64, deleted 
 			t.Error(err)
 		}
 	}
-	for n := range 1000 { // ids that the child had used without saying so
-		id := goneID(round, n)
-		if err := j.Delete(t.Context(), id); errors.Is(err, journal.ErrNotFound) {
-			break
-		} else if err != nil {
+	// A delete that was cut short is finished by the next, which waits for it.
+	for i := range (round + 1) * 200 {
+		if err := j.Delete(t.Context(), goneID(i%(round+1), i/(round+1))); err != nil && !errors.Is(err, journal.ErrNotFound) {
 			t.Error(err)
 		}
 	}
@@ -242,7 +240,7 @@ func child(dir, point string, hits int64) {
 		})
 	}
 	wg.Go(func() {
-		for n := range 1000 {
+		for n := range 200 {
 			var id string
 			for round := 0; ; round++ {
 				id = goneID(round, n)

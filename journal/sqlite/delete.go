@@ -32,6 +32,8 @@ func (t *tx) delete(conversation string) error {
 	}
 	_ = t.exec("INSERT INTO deleted (id, n, at, purged) VALUES (?, ?, ?, 0)", conversation, l.n, t.at)
 	p.deleted = true
+	// From here on nobody can read what is left of it.
+	_ = t.exec("UPDATE secrets SET key = zeroblob(?) WHERE n = ?", keySize, l.n)
 	return t.exec("DELETE FROM conversations WHERE n = ?", l.n)
 }
 
@@ -89,7 +91,7 @@ func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 	})
 }
 
-// purgeLive deletes the live rows of a conversation, which its tombstone has made garbage.
+// purgeLive deletes the live rows of a conversation that are garbage, as its tombstone makes all of them.
 func (j *Journal) purgeLive(ctx context.Context, n int64) error {
 	for more := true; more; {
 		err := j.do(ctx, maxOps/2, func(t *tx) error {

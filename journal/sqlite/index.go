@@ -18,11 +18,12 @@ type state struct {
 // floor is the seq up to which live rows are garbage.
 func (s state) floor() int64 { return max(s.settled, s.trimmed) }
 
-// log is a conversation as it is held in memory. n, id and epoch never change; the rest is protected by the index's lock,
+// log is a conversation as it is held in memory. What comes before state never changes; the rest is protected by the index's lock,
 // and changed by the writer alone.
 type log struct {
 	n         int64
 	id, epoch string
+	secret    *secret
 
 	state
 	chunks []chunk // above floor, ascending
@@ -164,11 +165,15 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, err error) 
 
 // load reads a log that has no live rows, by its id or its number n; nil where there is none.
 func load(c *conn, by string, key any) (*log, error) {
-	r, err := c.one("SELECT n, id, epoch, head, settled, trimmed FROM conversations WHERE "+by+" = ?", key)
+	r, err := c.one("SELECT n, id, epoch, head, settled, trimmed, key FROM conversations JOIN secrets USING (n) WHERE "+by+" = ?", key)
 	if err != nil || r == nil {
 		return nil, err
 	}
-	l := &log{n: r.int(0), id: r.text(1), epoch: r.text(2)}
+	s, err := secretOf(r.blob(6))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", r.text(1), journal.ErrCorrupt, err)
+	}
+	l := &log{n: r.int(0), id: r.text(1), epoch: r.text(2), secret: s}
 	l.settled, l.trimmed = r.int(4), r.int(5)
 	l.head = max(r.int(3), l.settled, l.trimmed)
 	return l, nil

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,17 +12,23 @@ import (
 
 // Get implements [journal.Journal].
 func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
-	value := []byte{}
+	var value []byte
 	err := j.read(ctx, func(c *conn) error {
-		r, err := c.one("SELECT value, expires FROM kv WHERE key = ?", key)
+		r, err := c.one("SELECT value, expires, secrets.key FROM kv JOIN secrets ON n = conversation WHERE kv.key = ?", key)
 		if err != nil {
 			return err
 		}
 		if r == nil || expired(r.int(1), time.Now()) {
 			return journal.ErrNotFound
 		}
-		value = append(value, r.blob(0)...)
-		return nil
+		s, err := secretOf(r.blob(2))
+		if errors.Is(err, errNoKey) { // of a conversation that is being deleted
+			return journal.ErrNotFound
+		}
+		if err == nil {
+			value, err = s.open(r.blob(0))
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", key, err)
@@ -35,16 +42,24 @@ func expired(at int64, now time.Time) bool { return at != 0 && at <= now.UnixMil
 func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error) {
 	var out []journal.KeyValue
 	now := time.Now()
-	query, args := "SELECT key, value, expires FROM kv WHERE key >= ? ORDER BY key", []any{prefix}
+	query, args := "SELECT kv.key, value, expires, secrets.key FROM kv JOIN secrets ON n = conversation WHERE kv.key >= ?", []any{prefix}
 	if end := after(prefix); end != "" {
-		query, args = "SELECT key, value, expires FROM kv WHERE key >= ? AND key < ? ORDER BY key", []any{prefix, end}
+		query, args = query+" AND kv.key < ?", append(args, end)
 	}
 	err := j.read(ctx, func(c *conn) error {
-		return c.each(query, func(r row) error {
-			if !expired(r.int(2), now) {
-				out = append(out, journal.KeyValue{Key: r.text(0), Value: append([]byte{}, r.blob(1)...), Expires: r.int(2)})
+		return c.each(query+" ORDER BY kv.key", func(r row) error {
+			if expired(r.int(2), now) {
+				return nil
 			}
-			return nil
+			s, err := secretOf(r.blob(3))
+			if errors.Is(err, errNoKey) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			value, err := s.open(r.blob(1))
+			out = append(out, journal.KeyValue{Key: r.text(0), Value: value, Expires: r.int(2)})
+			return err
 		}, args...)
 	})
 	if err != nil {

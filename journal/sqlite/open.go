@@ -55,7 +55,8 @@ type Journal struct {
 	waste   garbage
 	nextRow int64
 	commits int64
-	broken  bool // the fate of a commit is unknown; everything is opened anew before the next
+	buf     []byte // what the transaction has sealed
+	broken  bool   // the fate of a commit is unknown; everything is opened anew before the next
 	reserve *reserve
 	// faults, for tests, makes commits fail at points of their own.
 	faults func(point string) error

@@ -12,12 +12,16 @@ import (
 
 // Read implements [journal.Journal].
 func (j *Journal) Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error) {
-	r, rows, err := j.rows(ctx, conversation, after, limit)
+	r, rows, sec, err := j.rows(ctx, conversation, after, limit)
 	if err != nil {
 		return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
 	}
-	for _, row := range rows { // decoded outside the transaction, which is short
-		if r.Events, err = settle.Decode(r.Events, row.Blob, max(after, r.Trimmed, row.First-1)); err != nil {
+	for _, row := range rows { // deciphered and decoded outside the transaction, which is short
+		text, err := sec.open(row.Blob)
+		if err != nil {
+			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+		}
+		if r.Events, err = settle.Decode(r.Events, text, max(after, r.Trimmed, row.First-1)); err != nil {
 			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
 		}
 	}
@@ -27,7 +31,7 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 // errEnough ends a query early.
 var errEnough = errors.New("enough")
 
-func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []settle.Row, err error) {
+func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []settle.Row, sec *secret, err error) {
 	v, ok := j.index.view(conversation, after) // before the snapshot: see the package's invariants
 	err = j.read(ctx, func(c *conn) error {
 		l, err := load(c, "id", conversation)
@@ -37,6 +41,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		case l == nil:
 			return absent(c, conversation)
 		}
+		sec = l.secret
 		r = journal.Range{Epoch: l.epoch, Head: l.head, Settled: l.settled, Trimmed: l.trimmed}
 		if ok {
 			r.Head = max(r.Head, v.head)
@@ -80,7 +85,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		}
 		return err
 	})
-	return r, rows, err
+	return r, rows, sec, err
 }
 
 // liveBatch is how many live rows one query fetches.

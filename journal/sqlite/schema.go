@@ -39,7 +39,13 @@ var schema = []string{
 		tenant TEXT NOT NULL,
 		owner TEXT NOT NULL,
 		unfinished INTEGER NOT NULL, -- number of open turns
-		summary BLOB NOT NULL        -- JSON of journal.Summary
+		summary BLOB NOT NULL        -- JSON of journal.Summary, sealed
+	) STRICT`,
+	// Keys are never removed: an update that keeps the length overwrites the very bytes, and rows that only come at the end
+	// are never moved, so that no copy of a key is left when it is overwritten.
+	`CREATE TABLE secrets (
+		n INTEGER PRIMARY KEY,
+		key BLOB NOT NULL            -- zeros when the conversation was deleted
 	) STRICT`,
 	`CREATE INDEX conversations_updated ON conversations (updated, id)`,
 	`CREATE INDEX conversations_owner ON conversations (tenant, owner, updated, id)`,
@@ -57,13 +63,13 @@ var schema = []string{
 		first INTEGER NOT NULL,
 		last INTEGER NOT NULL,
 		at INTEGER NOT NULL,         -- of the commit, epoch milliseconds
-		events BLOB NOT NULL         -- a chunk, see internal/settle
+		events BLOB NOT NULL         -- a chunk, sealed
 	) STRICT`,
 	`CREATE TABLE settled (
 		conversation INTEGER NOT NULL,
 		last INTEGER NOT NULL,
 		first INTEGER NOT NULL,
-		events BLOB NOT NULL,
+		events BLOB NOT NULL,        -- a chunk, sealed
 		PRIMARY KEY (conversation, last)
 	) STRICT, WITHOUT ROWID`,
 	`CREATE TABLE traces (
@@ -71,7 +77,7 @@ var schema = []string{
 		turn TEXT NOT NULL,
 		first INTEGER NOT NULL,
 		at INTEGER NOT NULL,         -- when it was settled, epoch milliseconds
-		trace BLOB NOT NULL,
+		trace BLOB NOT NULL,         -- sealed
 		PRIMARY KEY (conversation, turn, first)
 	) STRICT, WITHOUT ROWID`,
 	`CREATE INDEX traces_at ON traces (at)`,
@@ -79,7 +85,7 @@ var schema = []string{
 		key TEXT PRIMARY KEY,
 		conversation INTEGER NOT NULL,
 		expires INTEGER NOT NULL,    -- epoch milliseconds; 0 never
-		value BLOB NOT NULL
+		value BLOB NOT NULL          -- sealed
 	) STRICT, WITHOUT ROWID`,
 	`CREATE INDEX kv_conversation ON kv (conversation)`,
 	`CREATE INDEX kv_expires ON kv (expires) WHERE expires > 0`,

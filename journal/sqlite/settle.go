@@ -32,6 +32,7 @@ type settlement struct {
 	from   view // what it was prepared from
 	known  bool // whether the log was in memory
 	n      int64
+	secret *secret
 	upto   int64
 	whole  bool
 	rows   []settle.Row
@@ -55,12 +56,13 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 	if s.rows, err = settle.Rows(r.Events); err != nil {
 		return err
 	}
-	for _, row := range s.rows {
-		s.size += len(row.Blob)
+	for i := range s.rows {
+		s.rows[i].Blob = s.secret.seal(nil, s.rows[i].Blob)
+		s.size += len(s.rows[i].Blob)
 	}
 	for i := range r.Traces {
 		t := &r.Traces[i]
-		s.traces = append(s.traces, encodedTrace{t.Turn, t.Commits[0].Seq, appendTrace(nil, t)})
+		s.traces = append(s.traces, encodedTrace{t.Turn, t.Commits[0].Seq, s.secret.seal(nil, appendTrace(nil, t))})
 		s.size += len(s.traces[i].blob)
 	}
 	s.whole = r.Whole
@@ -85,7 +87,7 @@ func (j *Journal) prepare(ctx context.Context, conversation string, s *settlemen
 		if !s.known {
 			s.from.state = l.state
 		}
-		s.n, s.upto = l.n, min(s.upto, s.from.state.head)
+		s.n, s.secret, s.upto = l.n, l.secret, min(s.upto, s.from.state.head)
 		if s.upto <= l.settled {
 			s.upto = 0
 			return nil
@@ -107,7 +109,11 @@ func (j *Journal) prepare(ctx context.Context, conversation string, s *settlemen
 	}
 	commits := make([]settle.Commit, len(live))
 	for i, blob := range live {
-		events, err := settle.Decode(nil, blob, l.floor())
+		text, err := l.secret.open(blob)
+		if err != nil {
+			return settle.Result{}, err
+		}
+		events, err := settle.Decode(nil, text, l.floor())
 		if err != nil {
 			return settle.Result{}, err
 		}
@@ -127,7 +133,10 @@ func (j *Journal) settled(ctx context.Context, conversation string, l *log) (eve
 			return errStale
 		}
 		return c.each("SELECT events FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(r row) (err error) {
-			events, err = settle.Decode(events, r.blob(0), l.trimmed)
+			text, err := l.secret.open(r.blob(0))
+			if err == nil {
+				events, err = settle.Decode(events, text, l.trimmed)
+			}
 			return err
 		}, l.n, l.trimmed)
 	})

@@ -16,13 +16,20 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 	t := journal.Trace{Turn: turn}
 	since := time.Now().Add(-j.opt.TraceRetention).UnixMilli()
 	err := j.read(ctx, func(c *conn) error {
-		n, err := number(c, conversation)
+		l, err := load(c, "id", conversation)
 		if err != nil {
 			return err
 		}
+		if l == nil {
+			return absent(c, conversation)
+		}
 		err = c.each("SELECT trace FROM traces WHERE conversation = ? AND turn = ? AND at > ? ORDER BY first", func(r row) error {
-			return decodeTrace(&t, r.blob(0))
-		}, n, turn, since)
+			b, err := l.secret.open(r.blob(0))
+			if err != nil {
+				return err
+			}
+			return decodeTrace(&t, b)
+		}, l.n, turn, since)
 		if err == nil && t.Commits == nil {
 			err = journal.ErrNotFound
 		}
@@ -32,18 +39,6 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
 	}
 	return t, nil
-}
-
-// number returns a conversation's number; [journal.ErrNotFound] or [journal.ErrDeleted] where it has none.
-func number(c *conn, id string) (int64, error) {
-	r, err := c.one("SELECT n FROM conversations WHERE id = ?", id)
-	if err != nil {
-		return 0, err
-	}
-	if r == nil {
-		return 0, absent(c, id)
-	}
-	return r.int(0), nil
 }
 
 // absent tells why there is no such conversation.

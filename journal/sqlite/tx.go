@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"strings"
 	"time"
 
@@ -37,10 +36,14 @@ type tx struct {
 
 type put struct {
 	journal.KeyValue
-	n int64
+	log *log
 }
 
 func (j *Journal) begin() *tx {
+	if cap(j.buf) > 2*maxCommit {
+		j.buf = nil
+	}
+	j.buf = j.buf[:0]
 	return &tx{conn: j.conn, j: j, at: time.Now().UnixMilli(), created: map[string]*log{}, puts: map[string]put{}}
 }
 
@@ -92,10 +95,17 @@ func (t *tx) find(id string) (*log, *pending, error) {
 
 // create makes a log.
 func (t *tx) create(id string, s *summary) (*log, *pending, error) {
-	l := &log{id: id, epoch: epoch()}
-	var err error
+	key := newKey()
+	sec, err := secretOf(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &log{id: id, epoch: epoch(), secret: sec}
 	l.n, err = t.insert(`INSERT INTO conversations (id, epoch, head, settled, trimmed, updated, tenant, owner, unfinished, summary)
-		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, s.json)
+		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, t.seal(l, s.json))
+	if err == nil {
+		err = t.conn.exec("INSERT INTO secrets (n, key) VALUES (?, ?)", l.n, key)
+	}
 	if err != nil {
 		t.err = err
 		return nil, nil, err
@@ -104,6 +114,13 @@ func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 	t.created[id] = l
 	t.logs = append(t.logs, l)
 	return l, l.pending, nil
+}
+
+// seal enciphers a text of a log. What it returns lasts as long as the transaction.
+func (t *tx) seal(l *log, pieces ...[]byte) []byte {
+	from := len(t.j.buf)
+	t.j.buf = l.secret.seal(t.j.buf, pieces...)
+	return t.j.buf[from:len(t.j.buf):len(t.j.buf)]
 }
 
 // multi is how many live rows one statement inserts where there are as many: measured to take half the time of single ones.
@@ -124,10 +141,7 @@ func (t *tx) writeLive() {
 		}
 		p.chunk.row = t.j.nextRow
 		t.j.nextRow++ // a number that a failed transaction took is left out
-		blob := p.blobs[0]
-		if len(p.blobs) > 1 {
-			blob = bytes.Join(p.blobs, nil)
-		}
+		blob := t.seal(l, p.blobs...)
 		t.bytes += len(blob)
 		args = append(args, p.chunk.row, l.n, p.chunk.first, p.chunk.last, t.at, blob)
 		if len(args) == cap(args) {
@@ -144,9 +158,10 @@ func (t *tx) writeLive() {
 func (t *tx) writeSummaries() {
 	for _, l := range t.logs {
 		if s := l.pending.summary; s != nil {
-			t.bytes += len(s.json)
+			blob := t.seal(l, s.json)
+			t.bytes += len(blob)
 			_ = t.exec("UPDATE conversations SET updated = ?, tenant = ?, owner = ?, unfinished = ?, summary = ? WHERE n = ?",
-				s.updated, s.tenant, s.owner, s.unfinished, s.json, l.n)
+				s.updated, s.tenant, s.owner, s.unfinished, blob, l.n)
 		}
 	}
 }
@@ -156,17 +171,15 @@ func (t *tx) writeSummaries() {
 func (t *tx) writeKeys() {
 	for _, key := range t.order {
 		p := t.puts[key]
-		t.bytes += len(key) + len(p.Value)
-		switch {
-		case p.Value == nil:
+		if p.Value == nil {
 			_ = t.exec("DELETE FROM kv WHERE key = ?", key)
-		case len(p.Value) == 0: // would be bound as NULL
-			_ = t.exec("INSERT OR REPLACE INTO kv (key, conversation, expires, value) VALUES (?, ?, ?, x'')", key, p.n, p.Expires)
-		default:
-			n, err := t.change("UPDATE kv SET value = ? WHERE key = ? AND conversation = ? AND expires = ?", p.Value, key, p.n, p.Expires)
-			if err == nil && n == 0 {
-				_ = t.exec("INSERT OR REPLACE INTO kv (key, conversation, expires, value) VALUES (?, ?, ?, ?)", key, p.n, p.Expires, p.Value)
-			}
+			continue
+		}
+		value := t.seal(p.log, p.Value)
+		t.bytes += len(key) + len(value)
+		n, err := t.change("UPDATE kv SET value = ? WHERE key = ? AND conversation = ? AND expires = ?", value, key, p.log.n, p.Expires)
+		if err == nil && n == 0 {
+			_ = t.exec("INSERT OR REPLACE INTO kv (key, conversation, expires, value) VALUES (?, ?, ?, ?)", key, p.log.n, p.Expires, value)
 		}
 	}
 }

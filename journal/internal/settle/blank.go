@@ -8,7 +8,8 @@ import (
 )
 
 // Blank takes a conversation's data out of the records of a chunk. The records stay, with their seqs, so that the log
-// that they lie in has no hole. It returns nil where there is nothing to take out.
+// that they lie in has no hole. It returns nil where there is nothing to take out. What it returns is as long as the chunk
+// was where it can be, so that a store can overwrite the chunk in its place.
 func Blank(chunk []byte, conversation string) ([]byte, error) {
 	if !bytes.Contains(chunk, event.AppendString([]byte(`"conversation":`), conversation)) {
 		return nil, nil
@@ -33,5 +34,9 @@ func Blank(chunk []byte, conversation string) ([]byte, error) {
 	if !changed {
 		return nil, nil
 	}
-	return Encode(nil, events)
+	blank, err := Encode(make([]byte, 0, len(chunk)), events)
+	if err != nil {
+		return nil, err
+	}
+	return append(blank, bytes.Repeat([]byte{'\n'}, max(0, len(chunk)-len(blank)))...), nil
 }

@@ -72,6 +72,9 @@ func Decode(events []event.Event, chunk []byte, after int64) ([]event.Event, err
 		} else {
 			chunk = nil
 		}
+		if len(line) == 0 { // what Blank fills up with
+			continue
+		}
 		if err := decodeLine(&e, line); err != nil {
 			return nil, fmt.Errorf("decode chunk: line %d: %w", n, err)
 		}
@@ -86,7 +89,7 @@ var errLine = errors.New("neither an event nor what goes on from one")
 
 // decodeLine turns e, the event before, into the one that the line holds.
 func decodeLine(e *event.Event, line []byte) error {
-	if len(line) > 0 && line[0] == '{' {
+	if line[0] == '{' {
 		return e.UnmarshalJSON(line)
 	}
 	quote := bytes.IndexByte(line, '"')
