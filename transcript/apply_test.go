@@ -319,6 +319,13 @@ func TestApply(t *testing.T) {
 			want: `metadata b={"c":2}`,
 		},
 		{
+			name: "an update of the conversation that was applied is not applied again",
+			events: `{"seq":1,"type":"conversation.update","metadata":{"a":1}}
+				{"seq":2,"type":"conversation.update","metadata":{"a":2}}
+				{"seq":1,"type":"conversation.update","metadata":{"a":1}}`,
+			want: `metadata a=2`,
+		},
+		{
 			name:   "a record is no part of a transcript",
 			events: `{"type":"record","kind":"agent_event","data":{"a":1}}`,
 			want:   "",
