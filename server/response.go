@@ -82,7 +82,11 @@ func (s *Server) guardBody(w http.ResponseWriter, r *http.Request, e *endpoint) 
 		_ = rc.SetReadDeadline(time.Now().Add(s.opt.BodyTimeout))
 		return func() {}
 	}
-	// A stream: it may go on for ever, and the answer goes out beside it.
+	// A stream: it may go on for ever, and the answer goes out beside it. The connection is not used again, since net/http
+	// panics where the rest of such a body ends after the handler returned.
 	_ = rc.EnableFullDuplex()
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
 	return func() { _ = rc.SetReadDeadline(time.Now().Add(leftoverTimeout)) }
 }

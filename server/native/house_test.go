@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.uber.org/goleak"
@@ -76,6 +77,7 @@ func newGateway(t *testing.T, o options) *gateway.Gateway {
 	c := gateway.Config{
 		Journal: o.journal, Dialects: dialect.NewRegistry(elizaactions.Dialect(), leat.Dialect()),
 		Agents: map[string]gateway.Agent{"a": {Agent: o.agent, Kind: "script"}}, DefaultAgent: "a",
+		Drain: time.Millisecond, // tests that stop have nothing to wait for
 	}
 	if o.gateway != nil {
 		o.gateway(&c)

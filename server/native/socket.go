@@ -101,7 +101,7 @@ func (s *socket) run() error {
 	}
 	s.tasks.Go(s.heartbeat)
 	for {
-		f, err := s.read(s.ctx)
+		f, err := s.read()
 		switch {
 		case err == nil:
 			err = s.take(f)
@@ -121,7 +121,6 @@ func (s *socket) authenticate() error {
 	}
 	bad := server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "the first frame must be auth with a valid token, within %v", authLimit)
 	s.conn.SetReadLimit(authFrame)
-	// A read that a context ends takes the connection along, so the limit closes the socket in its own words.
 	arrived := make(chan struct{})
 	s.tasks.Go(func() {
 		limit := time.NewTimer(authLimit)
@@ -133,7 +132,7 @@ func (s *socket) authenticate() error {
 		case <-s.ctx.Done():
 		}
 	})
-	f, err := s.read(s.ctx)
+	f, err := s.read()
 	close(arrived)
 	if err != nil || f.Type != "auth" {
 		return bad
@@ -149,8 +148,9 @@ func (s *socket) unauthorized(err error) {
 }
 
 // read returns the next frame. An error that Describe gives the status 400 is the frame's alone; any other is the socket's.
-func (s *socket) read(ctx context.Context) (f clientFrame, err error) {
-	kind, b, err := s.conn.Read(ctx)
+// It has no context, whose end would take the connection along before goodbye.
+func (s *socket) read() (f clientFrame, err error) {
+	kind, b, err := s.conn.Read(context.Background())
 	if err != nil {
 		return f, fmt.Errorf("%w: %w", errGone, err)
 	}
