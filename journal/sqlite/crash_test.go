@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -178,7 +179,7 @@ func grep(t testing.TB, dir, text string) (found string) {
 			return err
 		}
 		b, err := os.ReadFile(path)
-		if strings.Contains(string(b), text) {
+		if bytes.Contains(b, []byte(text)) {
 			found = path
 		}
 		return err

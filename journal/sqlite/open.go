@@ -108,7 +108,7 @@ func Open(opt Options) (_ *Journal, err error) {
 		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.flock.Close())
 	}
 	if err := j.connect(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.disconnect(), j.flock.Close())
+		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.hangUp(), j.flock.Close())
 	}
 	if err := j.reserve.fill(); err != nil {
 		j.log.Error("journal: no reserve for a full disk", "error", err)
@@ -152,14 +152,20 @@ func (j *Journal) connect() (err error) {
 			return err
 		}
 	}
-	return j.readers.swap(conns)
+	j.readers.fill(conns)
+	return nil
 }
 
 // disconnect closes the connections that connect opened, after those who read have finished.
 func (j *Journal) disconnect() error {
-	err := j.readers.swap(make([]*conn, readerCount))
+	err := j.readers.drain()
+	return errors.Join(err, j.hangUp())
+}
+
+// hangUp closes the writer's connection.
+func (j *Journal) hangUp() (err error) {
 	if j.conn != nil {
-		err = errors.Join(err, j.conn.close())
+		err = j.conn.close()
 		j.conn = nil
 	}
 	return err
@@ -173,11 +179,14 @@ func (j *Journal) reopen() error {
 		j.log.Warn("journal: close before reopening", "error", err)
 	}
 	if err := j.connect(); err != nil {
-		return err
+		j.readers.fill(make([]*conn, readerCount))
+		return errors.Join(err, j.hangUp())
 	}
 	// What was recovered is written to the main file, and synced: only then is it known to last.
 	if err := j.conn.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		return errors.Join(err, j.disconnect())
+		err = errors.Join(err, j.disconnect())
+		j.readers.fill(make([]*conn, readerCount))
+		return err
 	}
 	j.broken = false
 	j.log.Info("journal: opened anew")

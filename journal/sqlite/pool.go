@@ -7,17 +7,11 @@ import (
 	"github.com/leat-dev/leat/journal"
 )
 
-// pool lends connections to those who read. It always holds readerCount of them, those that are lent included; a nil one
-// says that the file can't be opened now.
-type pool struct {
-	conns chan *conn
-}
+// pool lends connections to those who read. It holds readerCount of them, those that are lent included; while it is empty
+// readers wait, and a nil one says that the file can't be opened.
+type pool struct{ conns chan *conn }
 
-func newPool() *pool {
-	p := &pool{conns: make(chan *conn, readerCount)}
-	p.fill(make([]*conn, readerCount))
-	return p
-}
+func newPool() *pool { return &pool{make(chan *conn, readerCount)} }
 
 func (p *pool) fill(conns []*conn) {
 	for _, c := range conns {
@@ -25,15 +19,14 @@ func (p *pool) fill(conns []*conn) {
 	}
 }
 
-// swap puts other connections into the place of those that are there, of which each is closed when its reader has finished.
-func (p *pool) swap(conns []*conn) error {
+// drain takes all connections out and closes them, each when its reader has finished.
+func (p *pool) drain() error {
 	var errs []error
-	for range conns {
+	for range readerCount {
 		if c := <-p.conns; c != nil {
 			errs = append(errs, c.close())
 		}
 	}
-	p.fill(conns)
 	return errors.Join(errs...)
 }
 
