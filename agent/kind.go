@@ -9,7 +9,7 @@ import (
 )
 
 // ErrUnknownKind says that no kind of agent has the name asked for.
-var ErrUnknownKind = errors.New("agent: unknown kind")
+var ErrUnknownKind = errors.New("unknown kind")
 
 // Kind is a way to make agents from a [Spec].
 type Kind struct {

@@ -11,7 +11,7 @@ import (
 
 type backupCmd struct {
 	remote
-	Data string `help:"Folder of the data of a gateway that does not run. Default: ask the running one." type:"path" placeholder:"DIR"`
+	Data string `help:"Folder of the data of a gateway that does not run. Default: ask the running one." placeholder:"DIR"`
 	File string `arg:"" help:"File to make; it must not be there."`
 }
 
@@ -50,7 +50,7 @@ func (c *backupCmd) local(a *app) error {
 }
 
 type restoreCmd struct {
-	Data string `help:"Folder to make the data in; there may be none in it. Default: where serve looks for it." type:"path" placeholder:"DIR" env:"LEAT_DATA"`
+	Data string `help:"Folder to make the data in; there may be none in it. Default: where serve looks for it." placeholder:"DIR" env:"LEAT_DATA"`
 	File string `arg:"" help:"The backup." type:"existingfile"`
 }
 

@@ -56,7 +56,11 @@ func (c *chatCmd) Run(a *app) error {
 	var following sync.WaitGroup
 	followed := make(chan error, 1)
 	following.Go(func() { followed <- s.follow(ctx) })
-	err := s.talk(ctx, text, signals, followed)
+	var lines <-chan string
+	if !s.single || inputIsTerminal(a.in) {
+		lines = readLines(a.in)
+	}
+	err := s.talk(ctx, text, lines, signals, followed)
 	cancel()
 	following.Wait()
 	if err != nil || text == "" {
@@ -79,8 +83,10 @@ type session struct {
 	mu      sync.Mutex // guards what follows
 	screen  *screen
 	mine    map[string]bool // messages that the person typed
-	state   *transcript.Transcript
-	changed chan struct{} // one slot: the state has changed
+	ready   bool            // the conversation is on the screen
+	turn    string          // the one that runs, or waits; empty: none
+	request string          // on which it waits
+	changed chan struct{}   // one slot: something of this has changed
 	final   final
 }
 
@@ -132,7 +138,8 @@ func (s *session) follow(ctx context.Context) error {
 			lost = false
 			return nil
 		}
-		s.state = u.Transcript
+		s.ready = true
+		s.turn, s.request = waiting(u.Transcript)
 		if !s.quiet {
 			s.screen.draw(u.Transcript, s.mine)
 		}
@@ -152,11 +159,7 @@ func (s *session) follow(ctx context.Context) error {
 }
 
 // talk sends what is typed, until the input ends, the person has had enough, or the one question is answered.
-func (s *session) talk(ctx context.Context, text string, signals <-chan os.Signal, followed <-chan error) error {
-	var lines <-chan string
-	if text == "" || inputIsTerminal(s.app.in) {
-		lines = readLines(s.app.in)
-	}
+func (s *session) talk(ctx context.Context, text string, lines <-chan string, signals <-chan os.Signal, followed <-chan error) error {
 	if text != "" {
 		if err := s.say(ctx, text); err != nil {
 			return err
@@ -168,7 +171,7 @@ func (s *session) talk(ctx context.Context, text string, signals <-chan os.Signa
 		if s.only != "" && s.ended() {
 			return nil
 		}
-		if turn == "" && text == "" {
+		if turn == "" && !s.single {
 			s.prompt()
 		}
 		select {
@@ -201,13 +204,8 @@ func (s *session) talk(ctx context.Context, text string, signals <-chan os.Signa
 }
 
 // waiting returns the turn that runs, and the request on which it waits.
-func (s *session) waiting() (turn, request string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state == nil {
-		return "", ""
-	}
-	for _, t := range s.state.Turns {
+func waiting(t *transcript.Transcript) (turn, request string) {
+	for _, t := range t.Turns {
 		if t.Unfinished() && t.Parent == "" {
 			if len(t.Requests) > 0 {
 				return t.ID, t.Requests[0].ID
@@ -220,6 +218,12 @@ func (s *session) waiting() (turn, request string) {
 	return turn, ""
 }
 
+func (s *session) waiting() (turn, request string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn, s.request
+}
+
 func (s *session) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +233,7 @@ func (s *session) ended() bool {
 func (s *session) prompt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == nil || s.screen.last == promptKey {
+	if !s.ready || s.screen.last == promptKey {
 		return
 	}
 	s.screen.begin(promptKey)
@@ -271,6 +275,9 @@ func (s *session) say(ctx context.Context, text string) error {
 		return err
 	}
 	s.mine[ack.Message] = true
+	if s.turn == "" {
+		s.turn = ack.Turn // its events are on their way
+	}
 	if s.untitled {
 		s.untitled = false
 		title := clip(strings.Join(strings.Fields(text), " "), titleLength)

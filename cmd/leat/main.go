@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -113,13 +114,9 @@ func (a *app) run(args []string) (status int) {
 
 // fail tells of an error, a line for each, and returns its exit status.
 func (a *app) fail(err error) int {
-	if many, ok := err.(interface{ Unwrap() []error }); ok && errors.Is(err, config.ErrInvalid) {
-		for _, e := range many.Unwrap() {
-			fmt.Fprintf(a.err, "leat: %v\n", e)
-		}
-		return exitUsage
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(a.err, "leat: %s\n", line)
 	}
-	fmt.Fprintf(a.err, "leat: %v\n", err)
 	switch {
 	case errors.Is(err, config.ErrInvalid), errors.Is(err, errUsage):
 		return exitUsage

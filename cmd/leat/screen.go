@@ -124,6 +124,9 @@ func (s *screen) text(key string, d *drawn, p *transcript.Part, f event.Field, s
 	switch {
 	case !extends && now == "":
 		s.begin(key)
+		if !s.fresh {
+			s.write("\n")
+		}
 		s.write(s.t.style(dim, "(taken back)") + "\n")
 		return
 	case !extends:

@@ -8,7 +8,7 @@ import (
 
 // settings are the flags that make a configuration. What they don't give comes from the environment, then from the file.
 type settings struct {
-	Config       string   `help:"Configuration file; leat.example.yaml describes it." type:"path" env:"LEAT_CONFIG" placeholder:"FILE"`
+	Config       string   `help:"Configuration file; leat.example.yaml describes it." env:"LEAT_CONFIG" placeholder:"FILE"`
 	Listen       []string `help:"Address to listen on; may be repeated. Default: 127.0.0.1:31337." placeholder:"ADDR" sep:"none"`
 	Data         string   `help:"Folder of the data. Default: the user's data folder." placeholder:"DIR"`
 	Token        string   `help:"API token that clients have to present; better in LEAT_API_TOKEN, where no list of processes shows it." placeholder:"T"`

@@ -35,7 +35,7 @@ const (
 
 // style returns the text in a style, where there are colours.
 func (t terminal) style(style, text string) string {
-	if !t.colour || text == "" {
+	if !t.colour || style == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
