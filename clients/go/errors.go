@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -75,6 +76,10 @@ func temporary(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Temporary()
+	}
+	var bad *url.Error
+	if errors.As(err, &bad) && bad.Op == "parse" {
+		return false // the address itself is wrong
 	}
 	return !errors.Is(err, ErrProtocol)
 }

@@ -19,5 +19,5 @@ func (a *app) logger(c config.Log) (*slog.Logger, error) {
 	if c.Format == config.FormatJSON || c.Format == config.FormatAuto && !t.is {
 		return slog.New(slog.NewJSONHandler(a.err, &slog.HandlerOptions{Level: level})), nil
 	}
-	return slog.New(tint.NewHandler(a.err, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !t.colour})), nil
+	return slog.New(tint.NewTextHandler(a.err, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !t.colour})), nil
 }
