@@ -734,3 +734,14 @@ func TestReadersRunBesideThePublisher(t *testing.T) {
 		}
 	}
 }
+
+func TestSnapshotOfALogThatWasTrimmedAway(t *testing.T) {
+	log := &fakeLog{epoch: "e"}
+	log.append(message("u", "a"), message("v", "b"))
+	log.trim(2)
+	_, f := open(t, log, Config{})
+	defer f.Release()
+	if b := poll(t, f, "", 0); b.Upto != 2 || b.Snapshot.Seq != 2 || b.Cursor != "e.2" {
+		t.Errorf("%s", encoded(t, b, JSON))
+	}
+}
