@@ -22,7 +22,11 @@ func Register(s *server.Server, gw *gateway.Gateway, gatherer prometheus.Gathere
 			return ready(w, s, gw)
 		}},
 		{Pattern: "/metrics", Handler: func(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-			if !p.Admin && !server.Local(r) {
+			switch {
+			case p.Admin, server.Local(r):
+			case p.Subject != "":
+				return gateway.ErrForbidden
+			default:
 				return server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "metrics need the API token")
 			}
 			metrics.ServeHTTP(w, r)
