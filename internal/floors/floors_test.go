@@ -3,8 +3,11 @@ package floors
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -114,6 +117,22 @@ func TestFloors(t *testing.T) {
 				if f := fault(name, to); f != "" {
 					t.Errorf("%s imports %s: %s", name, to, f)
 				}
+			}
+		}
+	}
+}
+
+// ARCHITECTURE.md tells of the same floors.
+func TestArchitectureNamesTheFloors(t *testing.T) {
+	b, err := os.ReadFile("../../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range floors {
+		row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| %d \|.*$`, f.floor)).FindString(string(b))
+		for _, p := range f.packages {
+			if name := strings.TrimSuffix(p, "/..."); !strings.Contains(row, "`"+name) {
+				t.Errorf("floor %d does not name %s: %q", f.floor, name, row)
 			}
 		}
 	}
