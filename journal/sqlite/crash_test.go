@@ -1,15 +1,16 @@
+//go:build unix
+
 package sqlite_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,9 +25,6 @@ import (
 )
 
 const crashLogs = 6
-
-// marker stands in every text of a conversation that is deleted.
-func marker(id string) string { return "marker-of-" + id + "-" }
 
 // TestCrash kills a process at each named point, several times over one folder, and looks at what is left: all that was
 // acknowledged is there, no batch by half, and what was deleted is in no file.
@@ -171,27 +169,18 @@ func resume(t testing.TB, i int, head int64) *journaltest.Writer {
 	return w
 }
 
-// grep returns a file under dir that holds text.
-func grep(t testing.TB, dir, text string) (found string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		if bytes.Contains(b, []byte(text)) {
-			found = path
+func init() {
+	children["LEAT_CRASH_DIR"] = func(dir string) error {
+		hits, err := strconv.ParseInt(os.Getenv("LEAT_CRASH_HITS"), 10, 64)
+		if err == nil {
+			crashChild(dir, os.Getenv("LEAT_CRASH_POINT"), hits)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return found
 }
 
-// child is the process that crashes: it writes, settles, deletes and backs up until it is killed.
-func child(dir, point string, hits int64) {
+// crashChild is the process that crashes: it writes, settles, deletes and backs up until it is killed.
+func crashChild(dir, point string, hits int64) {
 	var mu sync.Mutex
 	say := func(word, id string, n int64) {
 		mu.Lock()
@@ -275,19 +264,4 @@ func child(dir, point string, hits int64) {
 		}
 	})
 	wg.Wait()
-}
-
-// runChild is the way into the processes that tests start; false in any other.
-func runChild() bool {
-	dir := os.Getenv("LEAT_CRASH_DIR")
-	if dir == "" {
-		return false
-	}
-	var hits int64
-	if _, err := fmt.Sscan(os.Getenv("LEAT_CRASH_HITS"), &hits); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	child(dir, os.Getenv("LEAT_CRASH_POINT"), hits)
-	return true
 }

@@ -1,10 +1,12 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -165,4 +167,26 @@ func TestDeleteTakesMigrationCopy(t *testing.T) {
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the copy is still there: %v", err)
 	}
+}
+
+// marker stands in every text of a conversation that is deleted.
+func marker(id string) string { return "marker-of-" + id + "-" }
+
+// grep returns a file under dir that holds text.
+func grep(t testing.TB, dir, text string) (found string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(text)) {
+			found = path
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }

@@ -89,15 +89,19 @@ func (x *index) get(id string) *log {
 	return x.logs[id]
 }
 
-// sweep drops logs that have no live rows and were not used in the last commits, now and then. Callers hold the lock.
+// sweep drops logs from memory that are idle, now and then. Callers hold the lock.
 func (x *index) sweep(commit int64) {
 	const often = 1000 // commits
-	if len(x.logs) <= maxIdle || commit-x.swept < often {
-		return
+	if len(x.logs) > maxIdle && commit-x.swept >= often {
+		x.swept = commit
+		x.drop(often, commit)
 	}
-	x.swept = commit
+}
+
+// drop drops logs that have no live rows and were not used in the last commits. Callers hold the lock.
+func (x *index) drop(last, commit int64) {
 	for id, l := range x.logs {
-		if len(l.chunks) == 0 && commit-l.used > often {
+		if len(l.chunks) == 0 && commit-l.used > last {
 			delete(x.logs, id)
 			x.dropped++
 		}

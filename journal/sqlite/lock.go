@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/gofrs/flock"
 
@@ -27,7 +28,8 @@ func lock(dir string) (*flock.Flock, error) {
 		}
 		return nil, fmt.Errorf("%s is in use by %s; stop it, or choose another folder: %w", dir, owner, journal.ErrLocked)
 	}
-	if err := os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
+	// Who it is is told for people alone, so a disk on which it can't be written is no reason to refuse.
+	if err := os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), l.Unlock())
 	}
 	return l, nil

@@ -104,11 +104,13 @@ func Open(opt Options) (_ *Journal, err error) {
 	if j.flock, err = lock(opt.Dir); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if err := prepare(opt.Dir, version, migrations); err != nil {
-		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.flock.Close())
+	err = j.attach()
+	if errors.Is(err, journal.ErrFull) && j.reserve.release() {
+		j.log.Warn("journal: the disk is full; the reserve is released to open the journal")
+		err = j.attach()
 	}
-	if err := j.connect(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.hangUp(), j.flock.Close())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.flock.Close())
 	}
 	if err := j.reserve.fill(); err != nil {
 		j.log.Error("journal: no reserve for a full disk", "error", err)
@@ -120,6 +122,21 @@ func Open(opt Options) (_ *Journal, err error) {
 	j.running.Go(j.checkpointer.run)
 	j.running.Go(j.janitor.run)
 	return j, nil
+}
+
+// attach makes or checks the file, and connects to it.
+func (j *Journal) attach() error {
+	err := prepare(j.opt.Dir, version, migrations)
+	if err == nil {
+		err = j.connect()
+	}
+	if err == nil {
+		return nil
+	}
+	if full(err) {
+		err = fmt.Errorf("%w: %w", journal.ErrFull, err)
+	}
+	return errors.Join(err, j.hangUp())
 }
 
 // connect opens the connections and rebuilds what is held in memory.

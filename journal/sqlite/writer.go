@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"modernc.org/sqlite/lib"
@@ -213,9 +214,14 @@ func (j *Journal) undo(cause error) error {
 	return j.classify("write", cause)
 }
 
+// full reports whether an error says that there is no space.
+func full(err error) bool {
+	return code(err)&0xff == sqlite3.SQLITE_FULL || code(err) == sqlite3.SQLITE_IOERR_SHMSIZE || errors.Is(err, syscall.ENOSPC)
+}
+
 // classify gives an error of the database its meaning.
 func (j *Journal) classify(op string, err error) error {
-	if code(err)&0xff == sqlite3.SQLITE_FULL {
+	if full(err) {
 		return fmt.Errorf("%s: %w: %w", op, journal.ErrFull, err)
 	}
 	return fmt.Errorf("%s: %w", op, err)
