@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -61,6 +62,7 @@ type program struct {
 	data string
 	args []string
 	env  []string
+	wrap []string // a command that runs the program, in the same process
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process is gone
@@ -102,8 +104,8 @@ func (p *program) url() string { return "http://" + p.addr }
 
 // launch starts the process without waiting for anything.
 func (p *program) launch() error {
-	args := append([]string{"serve", "--listen", p.addr, "--data", p.data}, p.args...)
-	p.cmd = exec.Command(p.path, args...)
+	args := slices.Concat(p.wrap, []string{p.path, "serve", "--listen", p.addr, "--data", p.data}, p.args)
+	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Env = append(os.Environ(), p.env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.logs, &p.logs
 	if err := p.cmd.Start(); err != nil {

@@ -82,6 +82,7 @@ type producer struct {
 	rng          *rand.Rand
 	// leaves says that it goes away in the middle of its first turn and never comes back.
 	leaves bool
+	pace   time.Duration // between two lines; linePace where 0
 	n      int
 }
 
@@ -187,7 +188,10 @@ func (d *delivery) attempt() error {
 func (d *delivery) upload(method, path string, from int64, h http.Header) error {
 	ctx, cancel := context.WithCancel(d.p.w.ctx)
 	defer cancel()
-	body := &paced{ctx: ctx, rest: d.body[from:], sent: from, stop: -1}
+	body := &paced{ctx: ctx, rest: d.body[from:], sent: from, stop: -1, pace: linePace}
+	if d.p.pace > 0 {
+		body.pace = d.p.pace
+	}
 	if d.p.leaves {
 		body.stop = int64(len(d.body)) / 2
 	} else if d.p.rng.IntN(3) == 0 { // its own connection breaks
@@ -262,6 +266,7 @@ type paced struct {
 	rest []byte
 	sent int64
 	stop int64 // -1: never
+	pace time.Duration
 	note func(at int64)
 	cut  func()
 }
@@ -283,7 +288,7 @@ func (b *paced) Read(p []byte) (int, error) {
 		n = int(min(int64(n), b.stop-b.sent)) // also in the middle of a line
 	}
 	select {
-	case <-time.After(linePace):
+	case <-time.After(b.pace):
 	case <-b.ctx.Done():
 		return 0, b.ctx.Err()
 	}

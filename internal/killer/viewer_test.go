@@ -107,6 +107,7 @@ type rawViewer struct {
 	seen
 	conversation string
 	rng          *rand.Rand
+	patience     int // how much longer than usual it lets a connection live, so that it gets a large frame in the end
 }
 
 func (v *rawViewer) run(ctx context.Context) {
@@ -145,7 +146,10 @@ func (v *rawViewer) connect(ctx context.Context) error {
 	if resp.StatusCode != http.StatusOK {
 		return errors.New(resp.Status)
 	}
-	left := 2000 + v.rng.IntN(60_000) // bytes until it cuts the connection
+	left := (2000 + v.rng.IntN(60_000)) << v.patience // bytes until it cuts the connection
+	v.mu.Lock()
+	before := v.cursor
+	v.mu.Unlock()
 	var r sse.Reader
 	buf := make([]byte, 4096)
 	for {
@@ -157,6 +161,11 @@ func (v *rawViewer) connect(ctx context.Context) error {
 			return ferr
 		}
 		if left == 0 {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			if v.patience++; v.cursor != before {
+				v.patience = 0
+			}
 			return errCut
 		}
 		if err != nil {

@@ -33,11 +33,14 @@ type world struct {
 	expected map[string]map[string]*answer // conversation: turn
 }
 
+// worldLimit bounds a test: a long storm takes five minutes.
+const worldLimit = 15 * time.Minute
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, seed: seed(t), calm: make(chan struct{}), expected: map[string]map[string]*answer{}}
 	w.trace.begin = time.Now()
-	w.ctx, w.cancel = context.WithCancel(t.Context())
+	w.ctx, w.cancel = context.WithTimeout(t.Context(), worldLimit)
 	t.Cleanup(func() {
 		w.cancel()
 		w.tasks.Wait()
@@ -73,7 +76,7 @@ func (w *world) rng(name string) *rand.Rand {
 func (w *world) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ctx.Err() != nil && len(w.failures) == 0 && w.t.Context().Err() != nil {
+	if w.t.Context().Err() != nil {
 		return
 	}
 	if len(w.failures) < 10 {

@@ -1,0 +1,175 @@
+//go:build linux
+
+package killer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	leat "github.com/leat-dev/leat/clients/go"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// smallDisk makes the program run on a disk of its own of so many MB, in memory, which nobody else sees.
+func smallDisk(t *testing.T, p *program, megabytes int) {
+	t.Helper()
+	if err := os.MkdirAll(p.data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mount := []string{
+		"unshare", "--map-root-user", "--mount", "sh", "-c",
+		fmt.Sprintf(`mount -t tmpfs -o size=%dm,mode=700 tmpfs "$0" && exec "$@"`, megabytes), p.data,
+	}
+	probe := append(mount[:len(mount):len(mount)], "true")
+	if out, err := exec.Command(probe[0], probe[1:]...).CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: a full disk needs unshare (util-linux) and user namespaces: %v: %s", err, out)
+	}
+	p.wrap = mount
+}
+
+// filler is a file on the program's disk that takes all room that is left.
+type filler struct{ path string }
+
+func fill(t *testing.T, p *program) *filler {
+	t.Helper()
+	// Another process's files are seen through /proc, as it sees them.
+	f := &filler{filepath.Join(fmt.Sprintf("/proc/%d/root", p.cmd.Process.Pid), p.data, "filler")}
+	out, err := os.Create(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 4096)
+	for err == nil {
+		_, err = out.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("fill the disk: %v", err)
+	}
+	if err := out.Close(); err != nil && !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *filler) remove(t *testing.T) {
+	t.Helper()
+	if err := os.Remove(f.path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKillerFullDisk lets the disk fill up in the middle of a pushed turn. Nothing may be shown that is not in the log;
+// when there is room again everything goes on, and nothing is missing.
+func TestKillerFullDisk(t *testing.T) {
+	w := newWorld(t)
+	w.program = newProgram(t, filepath.Join(t.TempDir(), "data"))
+	smallDisk(t, w.program, 40)
+	w.client = begin(t, w.program)
+	if _, err := w.client.Create(t.Context(), leat.CreateOptions{ID: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	v := &rawViewer{seen: newSeen(w, "viewer"), conversation: "c", rng: w.rng("viewer")}
+	w.tasks.Go(func() { v.run(w.ctx) })
+
+	body := bulk()
+	expected := pushed(t, "eliza-actions", body)
+	p := &producer{w: w, conversation: "c", dialect: "eliza-actions", rng: w.rng("producer")}
+	p.body = func(int) []byte { return body }
+	p.expect = func(int, []byte) *answer { return &expected }
+	p.pace = time.Millisecond
+	p.n = 1
+	over := make(chan bool, 1)
+	if !beginsStreaming(w, v, func() { w.tasks.Go(func() { over <- p.turn(v) }) }) {
+		w.report()
+		t.Fatal("the turn did not begin")
+	}
+
+	f := fill(t, w.program)
+	w.trace.add("disk full")
+	if err := awaitReady(w.ctx, w.program, http.StatusServiceUnavailable); err != nil {
+		t.Fatalf("the disk is full, and nobody says so: %v", err)
+	}
+	var refusal *leat.Error
+	if _, err := w.client.Create(w.ctx, leat.CreateOptions{ID: "d"}); !errors.As(err, &refusal) || !refusal.Temporary() {
+		t.Errorf("a new conversation on a full disk gives %v, want an error that passes", err)
+	}
+	f.remove(t)
+	w.trace.add("room again")
+	if err := awaitReady(w.ctx, w.program, http.StatusOK); err != nil {
+		t.Fatalf("there is room again: %v", err)
+	}
+	select {
+	case ok := <-over:
+		if !ok {
+			w.report()
+			t.Fatal("the producer gave up")
+		}
+	case <-time.After(calmLimit):
+		t.Fatal("the turn did not end after there was room again")
+	}
+	if err := w.program.end(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	w.report()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for turn, a := range w.expected["c"] {
+		v.view(func(tr *transcript.Transcript) {
+			if err := a.check(tr, turn); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// bulk is a stream that needs more room than the journal's files have to spare, and less than the disk.
+func bulk() []byte {
+	var b bytes.Buffer
+	pad := strings.Repeat("lorem ipsum ", 200)
+	for i := range 1200 {
+		fmt.Fprintf(&b, `{"type":"chunk","text":"%d %s"}`+"\n", i, pad)
+	}
+	b.WriteString(`{"type":"done"}` + "\n")
+	return b.Bytes()
+}
+
+func beginsStreaming(w *world, r reader, start func()) bool {
+	start()
+	ctx, cancel := context.WithTimeout(w.ctx, calmLimit)
+	defer cancel()
+	return await(ctx, r, func(t *transcript.Transcript) bool { return len(t.Messages) > 0 && t.Messages[0].Size() > 10_000 })
+}
+
+// awaitReady waits until /readyz answers with a status.
+func awaitReady(ctx context.Context, p *program, status int) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	last := 0
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url()+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			_ = resp.Body.Close()
+			if last = resp.StatusCode; last == status {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond): // another process: there is nothing to wait on
+		case <-ctx.Done():
+			return fmt.Errorf("/readyz answers %d, want %d", last, status)
+		}
+	}
+}
