@@ -88,7 +88,9 @@ func newHouse(t *testing.T, token string) *house {
 	srv := server.New(server.Options{Token: token})
 	native.Register(srv, gw)
 	eliza.Register(srv, gw, eliza.Options{})
-	ops.RegisterBackup(srv, copyist("a whole store"), t.TempDir())
+	if err := ops.RegisterBackup(srv, copyist("a whole store"), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,9 @@ func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 	native.Register(srv, gw)
 	eliza.Register(srv, gw, eliza.Options{})
 	ops.Register(srv, gw, gatherer)
-	ops.RegisterBackup(srv, j, cfg.Data)
+	if err := ops.RegisterBackup(srv, j, cfg.Data); err != nil {
+		return err
+	}
 	ui.Register(srv)
 
 	listeners, err := listen(cfg.Listen)

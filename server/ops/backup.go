@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/server"
@@ -17,25 +18,41 @@ type Backuper interface {
 	Backup(ctx context.Context, path string) error
 }
 
+// copies begins the names of the folders in which copies lie while they are sent.
+const copies = "backup-"
+
 // RegisterBackup adds GET /api/backup, by which the admin gets a copy of the whole store. The copy is made in a folder of
-// its own inside dir first, so the disk has to have room for it.
-func RegisterBackup(s *server.Server, b Backuper, dir string) {
+// its own inside dir first, so the disk has to have room for it. Copies that a killed process left there are removed: they
+// may hold what was deleted since.
+func RegisterBackup(s *server.Server, b Backuper, dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, copies+"*"))
+	if err != nil {
+		return fmt.Errorf("look for old copies: %w", err)
+	}
+	for _, path := range left {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove old copy: %w", err)
+		}
+	}
 	s.Handle(server.Route{
 		Method: http.MethodGet, Pattern: "/api/backup", Access: server.Admin, Stream: true,
 		Handler: func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 			return backup(s, w, r, b, dir)
 		},
 	})
+	return nil
 }
 
 func backup(s *server.Server, w http.ResponseWriter, r *http.Request, b Backuper, dir string) (err error) {
-	tmp, err := os.MkdirTemp(dir, "backup-")
+	tmp, err := os.MkdirTemp(dir, copies)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-	path := tmp + "/leat.db"
-	if err := b.Backup(r.Context(), path); err != nil {
+	path := filepath.Join(tmp, "leat.db")
+	if err := b.Backup(r.Context(), path); errors.Is(err, errors.ErrUnsupported) {
+		return server.Errorf(http.StatusNotImplemented, server.ReasonInvalid, "this gateway's store can't be copied")
+	} else if err != nil {
 		return err
 	}
 	f, err := os.Open(path)
