@@ -130,13 +130,25 @@ func (o *owner) hold() {
 	o.g.mu.Unlock()
 }
 
-// submit queues a job and waits until it is committed, or failed.
+// submit queues a command and waits until it is committed, or failed. While commits fail it is refused.
 func (o *owner) submit(ctx context.Context, alone bool, do func(*tx) error) error {
+	o.mu.Lock()
+	err := o.refuse()
+	o.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return o.await(ctx, alone, do)
+}
+
+// await queues a job and waits until it is committed, or failed. While commits fail it waits with all the others: what a
+// turn that runs says, and its end, is not lost because the disk is full for a moment.
+func (o *owner) await(ctx context.Context, alone bool, do func(*tx) error) error {
 	j := &job{do: do, alone: alone, done: make(chan error, 1)}
 	o.mu.Lock()
-	if err := o.refuse(); err != nil {
+	if err := o.dead; err != nil {
 		o.mu.Unlock()
-		return err
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	o.push(j)
 	o.mu.Unlock()

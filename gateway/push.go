@@ -346,7 +346,7 @@ func (g *Gateway) endQueued(turn string, e *event.Error) error {
 		return err
 	}
 	defer o.release()
-	return o.submit(g.life, true, func(t *tx) error {
+	return o.await(g.life, true, func(t *tx) error {
 		if o.current != nil && o.current.id == turn || !o.openTurn(t, turn) {
 			return nil
 		}

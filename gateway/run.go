@@ -119,7 +119,7 @@ func (r *run) finish(err error) {
 	}
 	body := outcome(err)
 	// The job is the last of this turn's, since the goroutine that emitted is this one.
-	if serr := r.o.submit(context.WithoutCancel(r.ctx), true, func(t *tx) error { r.endIn(t, body); return nil }); serr != nil {
+	if serr := r.o.await(context.WithoutCancel(r.ctx), true, func(t *tx) error { r.endIn(t, body); return nil }); serr != nil {
 		r.o.g.log.Error("end of turn not written; recovery will", "turn", r.id, "err", serr)
 	}
 }
@@ -405,7 +405,7 @@ func (r *run) emitIn(t *tx, ops []event.Event, state json.RawMessage, at int64) 
 }
 
 func (s *sink) Flush(ctx context.Context) error {
-	return (*run)(s).o.submit(ctx, false, func(*tx) error { return nil })
+	return (*run)(s).o.await(ctx, false, func(*tx) error { return nil })
 }
 
 func (s *sink) Alive() { (*run)(s).touch() }
@@ -429,7 +429,7 @@ func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error
 	r.mu.Lock()
 	r.answers[req.ID] = ch
 	r.mu.Unlock()
-	err := r.o.submit(ctx, false, func(t *tx) error {
+	err := r.o.await(ctx, false, func(t *tx) error {
 		if r.over.Load() {
 			return agent.ErrTurnOver
 		}

@@ -336,7 +336,7 @@ func (o *owner) steer(ctx context.Context, r *run, m event.Event, c Command) (Ac
 	}
 	o.g.log.Info("turn not steered; the message is queued", "turn", r.id, "err", err)
 	// The message is in the log: only its turn is still to be made.
-	err = o.submit(context.WithoutCancel(ctx), true, func(t *tx) error {
+	err = o.await(context.WithoutCancel(ctx), true, func(t *tx) error {
 		ack.Turn = newID()
 		ack.State, ack.Seq = o.begin(t, ack.Turn, r.name, r.agent, m.Message, Principal{Tenant: r.input.Principal.Tenant, Subject: r.input.Principal.Subject}, nil)
 		return o.remember(t, c, ack)
