@@ -350,7 +350,7 @@ type sink run
 
 func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessage) error {
 	r := (*run)(s)
-	if r.over.Load() {
+	if r.over.Load() || errors.Is(context.Cause(r.ctx), errDetached) {
 		return agent.ErrTurnOver
 	}
 	r.touch()
@@ -372,7 +372,7 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 }
 
 func (r *run) emitIn(t *tx, ops []event.Event, state json.RawMessage, at int64) error {
-	if r.over.Load() || r.ctx.Err() != nil && errors.Is(context.Cause(r.ctx), errDetached) {
+	if r.over.Load() {
 		r.o.g.cfg.Metrics.Late.Add(float64(len(ops)))
 		return agent.ErrTurnOver
 	}

@@ -45,7 +45,10 @@ func newWorld(t *testing.T) *world {
 		w.cancel()
 		w.tasks.Wait()
 		if t.Failed() || os.Getenv("LEAT_TRACE") != "" {
-			t.Logf("seed %d (LEAT_SEED=%d repeats it); what happened:\n%s\nthe program said:\n%s", w.seed, w.seed, w.trace.String(), w.program.said())
+			t.Logf("seed %d (LEAT_SEED=%d repeats it); what happened:\n%s", w.seed, w.seed, w.trace.String())
+			if w.program != nil {
+				t.Logf("the program said:\n%s", w.program.said())
+			}
 		}
 	})
 	return w
