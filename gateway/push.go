@@ -299,10 +299,15 @@ func (g *Gateway) endPush(turn string) {
 	close(p.over) // once: only who took p out of the table comes here
 }
 
-// arm starts the lease. p.mu is held.
+// arm starts the lease, unless the turn is over. p.mu is held.
 func (p *push) arm() {
 	if p.lease != nil {
 		p.lease.Stop()
+	}
+	select {
+	case <-p.over:
+		return
+	default:
 	}
 	p.lease = time.AfterFunc(p.g.cfg.Lease, p.expire)
 }
@@ -321,7 +326,7 @@ func (p *push) expire() {
 	p.g.cfg.Metrics.Leases.Inc()
 	err := &agent.Error{Code: codeLease, Message: "the agent's connection was lost and did not come back", Retryable: true}
 	if p.run != nil {
-		p.done <- err
+		p.finish(err)
 		return
 	}
 	// It waits in the queue still.

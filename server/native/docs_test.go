@@ -93,7 +93,7 @@ func TestDocReasons(t *testing.T) {
 			t.Errorf("the reason %s is not in the table", reason)
 		}
 	}
-	for _, row := range regexp.MustCompile("(?m)^\\| \\d+ \\| (.*?) \\|").FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| \d+ \| (.*?) \|`).FindAllStringSubmatch(table, -1) {
 		for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
 			if !known[m[1]] {
 				t.Errorf("the table has a reason %s that nothing gives", m[1])

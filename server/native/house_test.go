@@ -288,7 +288,6 @@ type reader struct {
 	cursor feed.Cursor
 	fold   transcript.Transcript
 	resets int
-	bytes  int
 }
 
 // take folds a frame with a cursor; it reports whether it was one.
