@@ -37,6 +37,7 @@ func (s *Server) OpenStream(w http.ResponseWriter, r *http.Request, status int, 
 	h.Set("X-Accel-Buffering", "no") // nginx would hold everything back
 	st := &Stream{w: w, rc: http.NewResponseController(w), stall: s.opt.Stall, head: r.Method == http.MethodHead, Beat: s.opt.Heartbeat}
 	w.WriteHeader(status)
+	_ = st.rc.SetWriteDeadline(time.Now().Add(st.stall))
 	return st, st.flush()
 }
 
@@ -54,14 +55,13 @@ func (st *Stream) Write(b []byte) error {
 		}
 		b = b[n:]
 	}
-	return st.flush()
+	return st.flush() // under the deadline of the last piece
 }
 
 // Comment sends an SSE comment, which clients ignore: a heartbeat.
 func (st *Stream) Comment(text string) error { return st.Write(sse.AppendComment(nil, text)) }
 
 func (st *Stream) flush() error {
-	_ = st.rc.SetWriteDeadline(time.Now().Add(st.stall))
 	if err := st.rc.Flush(); err != nil {
 		return fmt.Errorf("flush stream: %w", err)
 	}

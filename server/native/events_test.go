@@ -243,9 +243,9 @@ func TestSlowViewer(t *testing.T) {
 	quick := h.events(id)
 	q := &reader{t: t}
 	ack := h.send(id, "go")
-	word := strings.Repeat("x", 1000) + " "
+	word := strings.Repeat("x", 10_000) + " "
 	// More than the sockets' buffers hold, so that the server's write to the slow reader stands still.
-	const words = 10 << 10
+	const words = 1 << 10
 	for range words {
 		texts <- word
 	}

@@ -346,8 +346,8 @@ func TestSocketSlow(t *testing.T) {
 	c.send(`{"type":"subscribe","conversation":%q}`, id)
 	c.until(r, id, func() bool { return r.resets == 1 })
 	ack := h.send(id, "go")
-	word := strings.Repeat("y", 1000) + " "
-	const words = 10 << 10
+	word := strings.Repeat("y", 10_000) + " "
+	const words = 1 << 10
 	for range words {
 		texts <- word
 	}
