@@ -91,7 +91,7 @@ func testReadWhile(t *testing.T, open Open) {
 	w := Writer{Pick: Seeded(8), Whole: true}
 	written := make(chan struct{})
 	var readers sync.WaitGroup
-	logs := make([][]event.Event, 4)
+	logs := make([][]event.Event, 3)
 	for i := range logs {
 		readers.Go(func() {
 			var tr transcript.Transcript
@@ -133,7 +133,7 @@ func testReadWhile(t *testing.T, open Open) {
 			}
 		})
 	}
-	for range 400 {
+	for range 250 {
 		put(t, j, "c", w.Next()...)
 		if w.Open == 0 {
 			if err := j.Compact(context.Background(), "c", int64(len(w.Log))); err != nil {

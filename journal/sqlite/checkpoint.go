@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,8 +17,9 @@ const (
 	// restartAt is the length of the write-ahead log, in pages, from which the writer is held up for the moment that it takes to
 	// begin the log from the start again. Without that a log that is written all the time grows without end.
 	restartAt = 48 << 20 / pageSize
-	// restartWait is how long the writer is held up for readers that still read from the log; when the log has become four
-	// times as long, it is longer.
+	// restartForced times restartAt is the length at which the writer waits for it, however long that takes.
+	restartForced = 4
+	// restartWait is how long the writer is held up for readers that still read from the log; restartWaitLong where it must be.
 	restartWait, restartWaitLong = 5 * time.Millisecond, 200 * time.Millisecond
 )
 
@@ -26,7 +28,8 @@ type checkpointer struct {
 	j    *Journal
 	wake chan struct{}
 
-	count int // bytes since the last signal; the writer's
+	count int          // bytes since the last signal; the writer's
+	total atomic.Int64 // bytes since the log began anew
 
 	mu   sync.Mutex // protects what follows; it is held while a checkpoint runs
 	conn *conn      // nil until it is needed
@@ -36,9 +39,16 @@ func newCheckpointer(j *Journal) *checkpointer {
 	return &checkpointer{j: j, wake: make(chan struct{}, 1)}
 }
 
-// written notes what a commit wrote.
+// written notes what a commit wrote. The writer calls it, and helps itself where the checkpointer can't keep up.
 func (k *checkpointer) written(bytes int) {
-	if k.count += bytes + pageCost; k.count < checkpointEvery {
+	bytes += pageCost
+	if k.total.Add(int64(bytes)) > restartForced*k.j.opt.restartAt*pageSize {
+		k.total.Store(0) // where a reader is in the way, such as a backup, it is tried again after as much
+		if err := k.restart(restartWaitLong); err != nil {
+			k.j.log.Warn("journal: checkpoint", "error", err)
+		}
+	}
+	if k.count += bytes; k.count < checkpointEvery {
 		return
 	}
 	k.count = 0
@@ -46,6 +56,15 @@ func (k *checkpointer) written(bytes int) {
 	case k.wake <- struct{}{}:
 	default:
 	}
+}
+
+// restart lets the log begin anew. The writer stands still.
+func (k *checkpointer) restart(wait time.Duration) error {
+	busy, _, err := k.checkpoint("RESTART", wait)
+	if err == nil && !busy {
+		k.total.Store(0)
+	}
+	return err
 }
 
 func (k *checkpointer) run() {
@@ -64,21 +83,14 @@ func (k *checkpointer) run() {
 // cycle copies what there is, and lets the log begin anew when it has become long.
 func (k *checkpointer) cycle() error {
 	_, pages, err := k.checkpoint("PASSIVE", 0)
-	if err != nil || pages < restartAt {
+	if err != nil || pages < k.j.opt.restartAt {
 		return err
 	}
 	// What was written meanwhile is copied too, so that the writer is held up for little.
-	if _, pages, err = k.checkpoint("PASSIVE", 0); err != nil {
+	if _, _, err = k.checkpoint("PASSIVE", 0); err != nil {
 		return err
 	}
-	wait := restartWait
-	if pages > 4*restartAt {
-		wait = restartWaitLong
-	}
-	err = k.pause(k.j.ctx, func() error {
-		_, _, err := k.checkpoint("RESTART", wait)
-		return err
-	})
+	err = k.pause(k.j.ctx, func() error { return k.restart(restartWait) })
 	if k.j.ctx.Err() != nil { // the last connection that closes does what is left
 		return nil
 	}

@@ -82,8 +82,8 @@ func TestDeleteLeavesNothing(t *testing.T) {
 					}
 				}
 			}
-			for len(ids) > 10 {
-				for range 15 {
+			for len(ids) > 22 {
+				for range 12 {
 					turn(ids[rnd.IntN(len(ids))])
 				}
 				i := rnd.IntN(len(ids))

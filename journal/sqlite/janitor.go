@@ -86,7 +86,7 @@ func (w *janitor) vacuum(ctx context.Context) error {
 			pages, err = c.number("PRAGMA page_count")
 			return err
 		})
-		if err != nil || free <= spare || free <= pages/4 {
+		if err != nil || free <= w.j.opt.spare || free <= pages/4 {
 			return err
 		}
 		if err := w.j.do(ctx, vacuumPages*pageSize, func(t *tx) error { return t.exec("PRAGMA incremental_vacuum(64)") }); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/journal"
@@ -70,9 +69,12 @@ func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, 
 
 // after returns the lowest string above all that begin with prefix, by bytes; empty where there is none.
 func after(prefix string) string {
-	p := strings.TrimRight(prefix, "\xff")
-	if p == "" {
-		return ""
+	p := []byte(prefix)
+	for len(p) > 0 && p[len(p)-1] == 0xff {
+		p = p[:len(p)-1]
 	}
-	return p[:len(p)-1] + string([]byte{p[len(p)-1] + 1})
+	if len(p) > 0 {
+		p[len(p)-1]++
+	}
+	return string(p)
 }

@@ -38,6 +38,9 @@ type Options struct {
 	// Crash, for tests, is called at named points: before-commit, after-commit-before-ack, mid-settle, mid-garbage,
 	// mid-delete, mid-backup. Nil in production.
 	Crash func(point string)
+
+	// For tests: what restartAt and spare are, where not 0.
+	restartAt, spare int64
 }
 
 // Journal is a journal in a folder. See [Open].
@@ -83,6 +86,8 @@ const readerCount = 4
 func Open(opt Options) (_ *Journal, err error) {
 	opt.Sync = cmp.Or(opt.Sync, Full)
 	opt.TraceRetention = cmp.Or(opt.TraceRetention, journal.DefaultTraceRetention)
+	opt.restartAt = cmp.Or(opt.restartAt, restartAt)
+	opt.spare = cmp.Or(opt.spare, spare)
 	if opt.Sync != Full && opt.Sync != Normal {
 		return nil, fmt.Errorf("open journal: sync is %q, not %q or %q", opt.Sync, Full, Normal)
 	}

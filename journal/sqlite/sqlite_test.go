@@ -53,5 +53,5 @@ func TestDurable(t *testing.T) {
 var quiet = slog.New(slog.DiscardHandler)
 
 func TestConformance(t *testing.T) {
-	journaltest.Run(t, func(t testing.TB) journal.Journal { return open(t, sqlite.Options{}) })
+	journaltest.Run(t, func(t testing.TB) journal.Journal { return open(t, sqlite.Options{Sync: sqlite.Normal, Logger: quiet}) })
 }

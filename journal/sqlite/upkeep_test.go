@@ -83,13 +83,14 @@ func TestGarbageGoes(t *testing.T) {
 
 // TestLogStaysShort writes more than the write-ahead log may hold before it begins anew.
 func TestLogStaysShort(t *testing.T) {
-	j := start(t, Options{Sync: Normal})
+	const restart = 8 << 20 / pageSize
+	j := start(t, Options{Sync: Normal, restartAt: restart})
 	create1(t, j, "c")
 	data, err := json.Marshal(string(bytes.Repeat([]byte("x"), 200<<10)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const total = 250 << 20
+	const total = 80 << 20
 	for n := range int64(total / len(data)) {
 		b := record("c", n)
 		b.Events[0].Body = &event.Body{Kind: "k", Data: data}
@@ -106,7 +107,7 @@ func TestLogStaysShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if limit := int64(4 * restartAt * pageSize); fi.Size() > limit {
+	if limit := int64(5 * restart * pageSize); fi.Size() > limit {
 		t.Errorf("after %d MiB the write-ahead log has %d MiB", total>>20, fi.Size()>>20)
 	}
 	main, err := os.Stat(j.path)
@@ -164,13 +165,14 @@ func TestTraceRetention(t *testing.T) {
 
 // TestVacuum gives free space back.
 func TestVacuum(t *testing.T) {
-	j := start(t, Options{Sync: Normal})
+	const spare = 4 << 20 / pageSize
+	j := start(t, Options{Sync: Normal, spare: spare})
 	create1(t, j, "c")
 	data, err := json.Marshal(string(bytes.Repeat([]byte("x"), 1<<20)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = spare*pageSize>>20 + 30
+	const n = spare*pageSize>>20 + 10
 	for seq := range int64(n) {
 		b := record("c", seq)
 		b.Events[0].Body = &event.Body{Kind: "k", Data: data}

@@ -237,7 +237,7 @@ func TestReopenWhileReading(t *testing.T) {
 	create1(t, j, "c")
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	for range 4 {
+	for range 2 {
 		wg.Go(func() {
 			last := int64(0)
 			for {
@@ -259,14 +259,14 @@ func TestReopenWhileReading(t *testing.T) {
 	n := 0
 	j.faults = func(point string) error {
 		if point == "committed" {
-			if n++; n%10 == 0 {
+			if n++; n%5 == 0 {
 				return errors.New("I/O error")
 			}
 		}
 		return nil
 	}
 	release()
-	for range 60 {
+	for range 25 {
 		err := j.Append(t.Context(), record("c", head(t, j, "c")))
 		if err != nil && !errors.Is(err, journal.ErrUnknown) {
 			t.Fatal(err)
@@ -274,7 +274,7 @@ func TestReopenWhileReading(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	if got := head(t, j, "c"); got != 60 {
+	if got := head(t, j, "c"); got != 25 {
 		t.Errorf("head is %d", got)
 	}
 }
