@@ -25,6 +25,7 @@ type fakeLog struct {
 	truncated int64
 	reads     int
 	onRead    func() // called before each read, without the lock
+	afterRead func() // called after it, before the reader has the stretch in hand
 }
 
 func (l *fakeLog) Read(ctx context.Context, conversation string, after int64, limit int) (Stretch, error) {
@@ -34,6 +35,14 @@ func (l *fakeLog) Read(ctx context.Context, conversation string, after int64, li
 	if err := ctx.Err(); err != nil {
 		return Stretch{}, err
 	}
+	s, err := l.read(conversation, after, limit)
+	if l.afterRead != nil {
+		l.afterRead()
+	}
+	return s, err
+}
+
+func (l *fakeLog) read(conversation string, after int64, limit int) (Stretch, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reads++

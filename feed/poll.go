@@ -98,6 +98,15 @@ func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, erro
 	if err != nil {
 		return nil, err
 	}
+	if b, err := f.read(ctx, after, budget, raw); b != nil || err != nil {
+		return b, err
+	}
+	f.mu.Lock() // and no slow lock: a snapshot may need that
+	return f.snapshot(ctx)
+}
+
+// read makes a batch of what the log has after a seq, or none where only a snapshot will do.
+func (f *Feed) read(ctx context.Context, after int64, budget int, raw bool) (*Batch, error) {
 	if err := f.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -120,16 +129,13 @@ func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, erro
 		f.mu.Lock()
 	}
 	// What has happened meanwhile counts, since what was read may have it in it.
-	if f.err != nil {
-		defer f.mu.Unlock()
-		return nil, f.err
-	}
 	f.settled, f.trimmed = max(f.settled, s.Settled), max(f.trimmed, s.Trimmed)
-	if f.foreign(after) || missing {
-		return f.snapshot(ctx)
-	}
+	foreign, err := f.foreign(after), f.err
 	head, epoch := min(f.head, s.Head), f.epoch // of what was published while it was read, s knows nothing
 	f.mu.Unlock()
+	if err != nil || foreign || missing {
+		return nil, err
+	}
 
 	b = &Batch{Conversation: f.id, piece: f.registry.cfg.piece}
 	b.Events, b.Upto = f.pick(s, head, budget)

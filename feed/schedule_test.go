@@ -54,7 +54,7 @@ func TestEveryViewerSeesTheLog(t *testing.T) {
 	// Schedules that never come to what they are for would pass as well.
 	for name, n := range map[string]int{
 		"snapshots": seen.snapshots, "batches from the tail": seen.tail, "batches from the log": seen.log, "cuts": seen.cuts, "pages": seen.pages,
-		"pages refused": seen.refused, "pieces": seen.pieces, "operations that span the cursor": seen.spans, "restores": seen.restores, "kills": seen.kills, "trims": seen.trims, "reloads after a truncate": seen.reloads,
+		"pages refused": seen.refused, "pieces": seen.pieces, "operations that span the cursor": seen.spans, "restores": seen.restores, "kills": seen.kills, "trims": seen.trims, "reloads after a truncate": seen.reloads, "writes during a read": seen.meddled,
 	} {
 		if n == 0 {
 			t.Errorf("no schedule has had any %s", name)
@@ -63,7 +63,7 @@ func TestEveryViewerSeesTheLog(t *testing.T) {
 }
 
 type counts struct {
-	snapshots, tail, log, cuts, pages, refused, pieces, spans, restores, kills, trims, reloads int
+	snapshots, tail, log, cuts, pages, refused, pieces, spans, restores, kills, trims, reloads, meddled int
 }
 
 func (c *counts) add(d counts) {
@@ -79,6 +79,7 @@ func (c *counts) add(d counts) {
 	c.kills += d.kills
 	c.trims += d.trims
 	c.reloads += d.reloads
+	c.meddled += d.meddled
 }
 
 // world is one schedule: a log, the gateway that writes it, and its viewers.
@@ -98,6 +99,7 @@ type world struct {
 	was     *writer // when the backup was made
 	viewers []*viewer
 	tell    bool
+	reading bool // the log, for a viewer
 	trace   []string
 	fault   string
 	counts
@@ -172,6 +174,7 @@ func (w *world) start() {
 }
 
 func (w *world) acquire() {
+	w.log.afterRead = w.meanwhile
 	f, err := w.reg.Acquire(w.ctx, "c")
 	if err != nil {
 		w.fail("acquire: %v", err)
@@ -218,6 +221,23 @@ func (w *world) write() {
 	w.waiting = append(w.waiting, events...)
 	if show {
 		w.show()
+	}
+}
+
+// meanwhile is what happens between a read of the log and the use of what was read.
+func (w *world) meanwhile() {
+	if !w.reading || w.r.IntN(8) > 0 {
+		return
+	}
+	w.reading = false // while it reads no more than once
+	w.meddled++
+	w.say("MEANWHILE")
+	w.write()
+	w.show()
+	if w.w.turn == "" && w.r.IntN(2) == 0 {
+		w.say("SETTLE %d", w.log.head)
+		w.log.settle()
+		w.feed.Compacted(w.log.head)
 	}
 }
 
@@ -308,9 +328,16 @@ func (w *world) strange(v *viewer) {
 // poll takes the next batch, up to event cut of it (-1: all).
 func (w *world) poll(v *viewer, cut int) {
 	_, after, ok := v.cursor.Parse()
-	before := w.log.reads
+	mustReset := !ok || !strings.HasPrefix(string(v.cursor), w.log.epoch+".") || after > w.head || after < w.cut || after < w.log.trimmed
+	before, feed := w.log.reads, w.feed
+	w.reading = true
 	b, err := w.feed.Poll(w.ctx, v.cursor, pick(w.r, 0, 1, 20, 60, 200, 1000))
+	meddled := !w.reading
+	w.reading = false
 	if err != nil {
+		if feed != w.feed { // the gateway was killed meanwhile
+			return
+		}
 		w.fail("%s: poll %s: %v", v.name, v.cursor, err)
 		return
 	}
@@ -318,9 +345,8 @@ func (w *world) poll(v *viewer, cut int) {
 		w.compare(v)
 		return
 	}
-	mustReset := !ok || !strings.HasPrefix(string(v.cursor), w.log.epoch+".") || after > w.head || after < w.cut || after < w.log.trimmed
 	tooFar := w.cfg.behind < 1<<20 && w.log.reads > before // then a snapshot will do
-	if b.Reset != mustReset && !(b.Reset && tooFar) {
+	if b.Reset != mustReset && !(b.Reset && (tooFar || meddled)) {
 		w.fail("%s: at %s reset is %v, should be %v (truncated %d, trimmed %d)", v.name, v.cursor, b.Reset, mustReset, w.cut, w.log.trimmed)
 		return
 	}
@@ -433,7 +459,9 @@ func (w *world) unsaid(v *viewer) {
 func (w *world) turnPage(v *viewer) {
 	if v.page == nil && len(v.t.Messages) > 0 && v.t.Earlier && w.r.IntN(8) == 0 && strings.HasPrefix(string(v.cursor), w.log.epoch+".") {
 		v.before = v.t.Messages[0].ID
+		w.reading = true
 		p, err := w.feed.Page(w.ctx, v.before, 1+w.r.IntN(3))
+		w.reading = false
 		if errors.Is(err, ErrNoMessage) && w.w.o.messages[v.before] == nil || w.log.trimmed > 0 {
 			return
 		}
