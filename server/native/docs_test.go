@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -10,13 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/server"
 	"github.com/leat-dev/leat/server/eliza"
 	"github.com/leat-dev/leat/server/native"
 	"github.com/leat-dev/leat/server/ops"
-
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/leat-dev/leat/sse"
 )
 
 func readDoc(t *testing.T) string {
@@ -98,6 +101,32 @@ func TestDocReasons(t *testing.T) {
 			if !known[m[1]] {
 				t.Errorf("the table has a reason %s that nothing gives", m[1])
 			}
+		}
+	}
+}
+
+// TestDocLimits: the table of limits has the values that hold.
+func TestDocLimits(t *testing.T) {
+	_, table, ok := strings.Cut(readDoc(t), "## 11. Limits")
+	if !ok {
+		t.Fatal("no table of limits")
+	}
+	table, _, _ = strings.Cut(table, "## 12.")
+	for _, want := range []string{
+		fmt.Sprintf("head | %d KiB", server.MaxHeader>>10),
+		fmt.Sprintf("| %d MiB; %d MiB |", server.DefaultMaxBody>>20, native.MaxCommand>>20),
+		fmt.Sprintf("| %.0f s | 400", server.DefaultBodyTimeout.Seconds()),
+		fmt.Sprintf("text and data | %d MiB", gateway.DefaultMaxMessage>>20),
+		fmt.Sprintf("| %d bytes, no control", event.MaxID),
+		fmt.Sprintf("conversation | %d |", gateway.DefaultMaxQueued),
+		fmt.Sprintf("stream | %d MiB", sse.MaxLine>>20),
+		fmt.Sprintf("subscriptions of a socket | %d", native.MaxSubscriptions),
+		fmt.Sprintf("their answer | %d |", native.MaxPending),
+		fmt.Sprintf("nothing | %.0f minutes", server.DefaultStall.Minutes()),
+		fmt.Sprintf("connections | %d,000", server.DefaultMaxConnections/1000),
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table of limits has no %q", want)
 		}
 	}
 }

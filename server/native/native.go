@@ -26,7 +26,7 @@ const (
 	authLimit = 10 * time.Second
 	authFrame = 8 << 10
 	// ackEvery spaces acknowledgements of a pushed stream: a producer needs them only to know what it may forget.
-	ackEvery = 250 * time.Millisecond
+	ackEvery = time.Second
 	// endLimit is how long the other side may take to say goodbye.
 	endLimit = 2 * time.Second
 	// retryHint is what EventSource is told to wait before it connects again.
