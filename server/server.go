@@ -145,5 +145,9 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 		defer s.open.Done()
 		r = r.WithContext(ctx)
 	}
-	return e.Handler(w, r, p)
+	err = e.Handler(w, r, p)
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(r.Context()), ErrShutdown) {
+		return ErrShutdown // the client is still there, and may come back
+	}
+	return err
 }
