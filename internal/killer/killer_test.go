@@ -175,6 +175,9 @@ func settled(w *world, readers map[string][]reader) {
 	defer cancel()
 	for id, rs := range readers {
 		head, err := headOf(ctx, w, id)
+		if err != nil && w.ctx.Err() != nil {
+			return // it has failed already
+		}
 		if err != nil {
 			w.fail("%s: %v", id, err)
 			return

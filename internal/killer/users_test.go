@@ -55,9 +55,18 @@ func (u *talker) send() (turn string, ok bool) {
 	n := u.rng.IntN(len(u.prompts))
 	u.sent++
 	cmd := leat.Command{Type: "send", Key: fmt.Sprintf("send-%d", u.sent), Message: &leat.Message{Text: u.prompts[n]}}
+	again := u.rng.IntN(4) == 0 // though it was acknowledged, as one does who has missed that
 	for {
 		ack, err := u.w.client.Do(u.w.ctx, u.conversation, cmd)
-		if err == nil {
+		switch {
+		case err == nil && turn != "" && (ack.Turn != turn || !ack.Repeated):
+			u.w.fail("%s: the same message again made turn %s, not %s", u.conversation, ack.Turn, turn)
+			return "", false
+		case err == nil && again:
+			turn, again = ack.Turn, false
+			u.w.expect(u.conversation, turn, u.answers[n])
+			continue
+		case err == nil:
 			u.w.expect(u.conversation, ack.Turn, u.answers[n])
 			return ack.Turn, true
 		}
