@@ -57,21 +57,18 @@ func (t *Transcript) Evict(n int) {
 	if len(t.Messages) > 0 {
 		since = t.Messages[0].Seq
 	}
-	t.dropTurns(func(turn *Turn) bool { return turn.EndSeq < since })
+	t.dropTurns(func(turn *Turn) bool { return !turn.Unfinished() && turn.EndSeq < since })
 }
 
-// truncate drops every message after the one with that id, and the turns that answered them, or answered none
-// and said nothing that stays; the empty id drops everything. An id that is not held is that of an older message, since logs name only messages that are there: then too
-// all that is held goes.
+// truncate drops every message after the one with that id, and the turns that answered them, or answered none and said
+// nothing that stays; the empty id drops everything. An id that is not held is that of an older message, since logs name
+// only messages that are there: then too all that is held goes.
 func (t *Transcript) truncate(last string) {
 	keep := 0
 	if last == "" {
 		t.Earlier = false
 	} else {
 		keep = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
-	}
-	if keep == len(t.Messages) && keep > 0 {
-		return
 	}
 	gone := map[string]bool{}  // messages, and turns with them
 	stays := map[string]bool{} // turns that have said something that stays
@@ -89,8 +86,10 @@ func (t *Transcript) truncate(last string) {
 	}
 	clear(t.Messages[keep:])
 	t.Messages = t.Messages[:keep]
+	// No turn is unfinished when a log is truncated. One that is so here has lost its end: the log was compacted, and the
+	// end left out, while this fold was half-way through it.
 	t.dropTurns(func(turn *Turn) bool {
-		if keep == 0 || gone[turn.ID] || gone[turn.Answers] || (gone[turn.Parent] && !stays[turn.ID]) {
+		if turn.Unfinished() || keep == 0 || gone[turn.ID] || gone[turn.Answers] || (gone[turn.Parent] && !stays[turn.ID]) {
 			gone[turn.ID] = true // and the children, which come later
 			return true
 		}
@@ -98,10 +97,9 @@ func (t *Transcript) truncate(last string) {
 	})
 }
 
-// dropTurns forgets ended turns; an unfinished one always stays.
 func (t *Transcript) dropTurns(drop func(*Turn) bool) {
 	t.Turns = slices.DeleteFunc(t.Turns, func(turn *Turn) bool {
-		if turn.Unfinished() || !drop(turn) {
+		if !drop(turn) {
 			return false
 		}
 		delete(t.turns, turn.ID)
