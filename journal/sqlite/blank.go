@@ -54,7 +54,7 @@ func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again 
 		}
 		again = known && l.floor() != v.floor()
 		err = c.each("SELECT last, events FROM settled WHERE conversation = ?", func(r row) error {
-			found, err := holds(l, r.blob(1), conversation)
+			found, err := holds(l, true, r.blob(1), conversation)
 			if found {
 				settled = append(settled, r.int(0))
 			}
@@ -63,8 +63,8 @@ func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again 
 		if err != nil || again {
 			return err
 		}
-		return liveRows(c, l.n, v.chunks, func(ch chunk, _ int64, blob []byte) error {
-			found, err := holds(l, blob, conversation)
+		return liveRows(c, l.n, v.chunks, func(ch chunk, blob []byte) error {
+			found, err := holds(l, ch.blob == nil, blob, conversation)
 			if found {
 				live = append(live, ch)
 			}
@@ -114,12 +114,13 @@ func (j *Journal) rewrite(ctx context.Context, id, conversation, table, where st
 	})
 }
 
-// holds reports whether a sealed chunk of a log has records to blank.
-func holds(l *log, blob []byte, conversation string) (bool, error) {
-	text, err := l.secret.open(blob)
-	if err != nil {
-		return false, err
+// holds reports whether a chunk of a log has records to blank.
+func holds(l *log, sealed bool, blob []byte, conversation string) (_ bool, err error) {
+	if sealed {
+		if blob, err = l.secret.open(blob); err != nil {
+			return false, err
+		}
 	}
-	b, err := settle.Blank(text, conversation)
+	b, err := settle.Blank(blob, conversation)
 	return b != nil, err
 }

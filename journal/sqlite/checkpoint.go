@@ -83,6 +83,7 @@ func (k *checkpointer) run() {
 // cycle copies what there is, and lets the log begin anew when it has become long.
 func (k *checkpointer) cycle() error {
 	_, pages, err := k.checkpoint("PASSIVE", 0)
+	k.total.Store(pages * pageSize) // what was written is only about known
 	if err != nil || pages < k.j.opt.restartAt {
 		return err
 	}

@@ -95,7 +95,7 @@ func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 func (j *Journal) purgeLive(ctx context.Context, n int64) error {
 	for more := true; more; {
 		err := j.do(ctx, maxOps/2, func(t *tx) error {
-			rows := t.j.waste.take(n)
+			rows := t.j.waste.of(n)
 			more = len(rows) > 0
 			for start := time.Now(); len(rows) > 0 && time.Since(start) < slice; rows = rows[1:] {
 				t.collected = append(t.collected, rows[0]) // given back if the transaction fails

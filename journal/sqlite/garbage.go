@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 )
@@ -13,69 +12,145 @@ const (
 	idleAfter = 10 * time.Millisecond
 	// surplus makes the garbage shrink under load: a commit deletes one row more for each so many that it adds.
 	surplus = 4
+	// run is how many bytes of neighbours must be garbage for a commit to delete them: two pages, of which at least one
+	// is then freed, instead of being written again for each row. Single rows wait until their neighbours are garbage too,
+	// or nothing else is to do.
+	run = 2 * pageSize
+	// maxRun is how many bytes one statement deletes: well below a slice.
+	maxRun = 16 * pageSize
+	// maxWaste is how many rows of garbage may wait for that, and maxWasteSize how many bytes.
+	maxWaste, maxWasteSize = 200_000, 256 << 20
 )
 
-// garbage are live rows that every reader ignores. They are deleted oldest first: neighbours lie on one page, which is
-// then written once. Only the writer touches it.
+// garbage are live rows that every reader ignores. Only the writer touches it.
 type garbage struct {
-	rows wasteHeap
+	rows  []waste // in order; those that were taken have row 0
+	fresh []waste // not yet among rows
+	next  int     // where in rows to look next
+	n     int     // number of rows, without those that were taken
+	size  int     // of them, bytes
+	new   int     // size of the fresh ones
 }
 
-type waste struct{ row, n int64 }
+type waste struct {
+	row, n int64
+	size   int // bytes
+}
 
 func (g *garbage) add(n int64, chunks ...chunk) {
 	for _, c := range chunks {
-		heap.Push(&g.rows, waste{c.row, n})
+		g.put([]waste{{c.row, n, c.size}})
 	}
 }
 
-// put gives back what next took.
+// put gives back what was taken.
 func (g *garbage) put(rows []waste) {
+	g.fresh = append(g.fresh, rows...)
 	for _, w := range rows {
-		heap.Push(&g.rows, w)
+		g.n++
+		g.size += w.size
+		g.new += w.size
 	}
 }
 
-// next takes the oldest row.
-func (g *garbage) next() (waste, bool) {
-	if len(g.rows) == 0 {
-		return waste{}, false
+// take takes neighbouring rows of at least so many bytes, and up to maxRun or one row of them; the oldest such. Where
+// there are none it takes nothing.
+func (g *garbage) take(least int) []waste {
+	if len(g.fresh) > max(256, len(g.rows)/8) || g.new > max(1<<20, g.size/8) {
+		g.merge()
 	}
-	return heap.Pop(&g.rows).(waste), true
-}
-
-// take takes all rows of one conversation.
-func (g *garbage) take(n int64) []waste {
-	var rows []waste
-	g.rows = slices.DeleteFunc(g.rows, func(w waste) bool {
-		if w.n != n {
-			return false
-		}
-		rows = append(rows, w)
-		return true
-	})
-	heap.Init(&g.rows)
+	rows := g.look(least)
+	if rows == nil && least == 0 && g.n > 0 { // what is left was too little when it was looked at
+		g.merge()
+		rows = g.look(0)
+	}
 	return rows
 }
 
+// look goes on through the rows until it finds some to take.
+func (g *garbage) look(least int) []waste {
+	for g.next < len(g.rows) {
+		from, size := g.next, g.rows[g.next].size
+		for g.next++; g.next < len(g.rows) && g.rows[g.next].row == g.rows[g.next-1].row+1 && size+g.rows[g.next].size <= maxRun; g.next++ {
+			size += g.rows[g.next].size
+		}
+		if size < least || g.rows[from].row == 0 {
+			continue
+		}
+		taken := slices.Clone(g.rows[from:g.next])
+		clear(g.rows[from:g.next])
+		g.n -= len(taken)
+		g.size -= size
+		return taken
+	}
+	return nil
+}
+
+// of takes all rows of one conversation.
+func (g *garbage) of(n int64) (rows []waste) {
+	for _, list := range [][]waste{g.rows, g.fresh} {
+		for i, w := range list {
+			if w.row != 0 && w.n == n {
+				rows = append(rows, w)
+				list[i] = waste{}
+				g.n--
+				g.size -= w.size
+			}
+		}
+	}
+	g.fresh = slices.DeleteFunc(g.fresh, func(w waste) bool { return w.row == 0 })
+	return rows
+}
+
+// merge puts the fresh rows among the others, and begins to look from the oldest again.
+func (g *garbage) merge() {
+	order := func(a, b waste) int { return int(a.row - b.row) }
+	slices.SortFunc(g.fresh, order)
+	merged := make([]waste, 0, g.n)
+	rest := g.fresh
+	for _, w := range g.rows {
+		if w.row == 0 {
+			continue
+		}
+		for len(rest) > 0 && rest[0].row < w.row {
+			merged, rest = append(merged, rest[0]), rest[1:]
+		}
+		merged = append(merged, w)
+	}
+	g.rows, g.fresh, g.next, g.new = append(merged, rest...), nil, 0, 0
+}
+
+// remove deletes neighbouring rows.
+func (g *garbage) remove(exec func(string, ...any) error, rows []waste) error {
+	return exec("DELETE FROM live WHERE row BETWEEN ? AND ?", rows[0].row, rows[len(rows)-1].row)
+}
+
 // collect deletes garbage before the transaction adds rows, which then take the pages that become free: so overwriting
-// deleted text costs nothing on top of writing the new. A commit deletes a few more rows than the added ones that follow;
+// deleted text costs little on top of writing the new. A commit deletes a few more rows than the added ones that follow;
 // where that takes longer than a slice, it stops at the slice, or at as many as it adds.
 func (t *tx) collect(added int) {
 	if added == 0 || t.err != nil {
 		return
 	}
-	start := time.Now()
-	for n := 0; n < added+added/surplus+1 && t.err == nil; n++ {
-		if n >= added && time.Since(start) > slice {
+	g, start := &t.j.waste, time.Now()
+	least := run
+	if g.n > maxWaste || g.size > maxWasteSize {
+		least = 0
+	}
+	for want := added + added/surplus + 1; want > 0 && t.err == nil; {
+		if len(t.collected) >= added && time.Since(start) > slice {
 			break
 		}
-		w, ok := t.j.waste.next()
-		if !ok {
+		rows := g.take(least)
+		if rows == nil {
 			break
 		}
-		t.collected = append(t.collected, w)
-		_ = t.exec("DELETE FROM live WHERE row = ?", w.row) // t.err has it
+		want -= len(rows)
+		for _, w := range rows {
+			t.bytes += w.size
+		}
+		t.collected = append(t.collected, rows...)
+		_ = g.remove(t.exec, rows) // t.err has it
 	}
 	if len(t.collected) > 0 {
 		t.j.crash("mid-garbage")
@@ -88,12 +163,12 @@ func (j *Journal) clearUp() error {
 	start := time.Now()
 	err := j.conn.transaction(func() error {
 		for time.Since(start) < slice {
-			w, ok := j.waste.next()
-			if !ok {
+			rows := j.waste.take(0)
+			if rows == nil {
 				break
 			}
-			gone = append(gone, w)
-			if err := j.conn.exec("DELETE FROM live WHERE row = ?", w.row); err != nil {
+			gone = append(gone, rows...)
+			if err := j.waste.remove(j.conn.exec, rows); err != nil {
 				return err
 			}
 		}
@@ -109,17 +184,3 @@ func (j *Journal) clearUp() error {
 // keepRow is the statement that writes down which row numbers were used, for where the newest rows go before the journal
 // is opened again.
 const keepRow = "INSERT OR REPLACE INTO meta (name, value) VALUES ('row', ?)"
-
-// wasteHeap implements heap.Interface by row.
-type wasteHeap []waste
-
-func (h wasteHeap) Len() int           { return len(h) }
-func (h wasteHeap) Less(i, k int) bool { return h[i].row < h[k].row }
-func (h wasteHeap) Swap(i, k int)      { h[i], h[k] = h[k], h[i] }
-func (h *wasteHeap) Push(w any)        { *h = append(*h, w.(waste)) }
-func (h *wasteHeap) Pop() any {
-	old := *h
-	w := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return w
-}

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/leat-dev/leat/journal"
@@ -36,6 +38,9 @@ type log struct {
 type chunk struct {
 	row         int64
 	first, last int64
+	size        int    // of the row's blob, bytes
+	at          int64  // of the commit, epoch milliseconds
+	blob        []byte // nil where it lies in the file alone; never changed
 }
 
 // maxIdle is how many logs without live rows are kept in memory before those that were not used lately are dropped;
@@ -44,10 +49,11 @@ const maxIdle = 20_000
 
 // index holds the logs that have live rows or were used lately.
 type index struct {
-	mu      sync.RWMutex
+	mu      sync.RWMutex // protects what follows
 	logs    map[string]*log
 	dropped int // counts logs that were dropped from memory
 	swept   int64
+	cache   cache
 }
 
 // view is a moment of a log.
@@ -65,12 +71,7 @@ func (x *index) view(id string, after int64) (view, bool) {
 	if l == nil {
 		return view{}, false
 	}
-	i, _ := slices.BinarySearchFunc(l.chunks, after, func(c chunk, after int64) int {
-		if c.last <= after {
-			return -1
-		}
-		return 1
-	})
+	i := sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].last > after })
 	return view{l, l.state, slices.Clone(l.chunks[i:])}, true
 }
 
@@ -108,6 +109,11 @@ func (x *index) drop(last, commit int64) {
 	}
 }
 
+// find returns the place of a row among the chunks.
+func (l *log) find(row int64) (int, bool) {
+	return slices.BinarySearchFunc(l.chunks, row, func(c chunk, row int64) int { return cmp.Compare(c.row, row) })
+}
+
 // clear takes the chunks up to the floor out of a log and returns them. Callers hold the index's lock.
 func (l *log) clear() []chunk {
 	n := 0
@@ -115,6 +121,9 @@ func (l *log) clear() []chunk {
 		n++
 	}
 	gone := l.chunks[:n:n]
+	for i := range gone {
+		gone[i].blob = nil // the cache does not find it any more
+	}
 	if l.chunks = l.chunks[n:]; len(l.chunks) == 0 {
 		l.chunks = nil
 	}
@@ -129,13 +138,13 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, err error) 
 	logs = map[string]*log{}
 	byNumber := map[int64]*log{}
 	floors := map[int64]int64{} // the head as the file has it, by number
-	type found struct {
+	type place struct {
 		chunk
 		n int64
 	}
-	var rows []found
-	err = c.each("SELECT row, conversation, first, last FROM live ORDER BY row", func(r row) error {
-		rows = append(rows, found{chunk{r.int(0), r.int(2), r.int(3)}, r.int(1)})
+	var rows []place
+	err = c.each("SELECT row, conversation, first, last, length(events) FROM live ORDER BY row", func(r row) error {
+		rows = append(rows, place{chunk{row: r.int(0), first: r.int(2), last: r.int(3), size: int(r.int(4))}, r.int(1)})
 		return nil
 	})
 	if err != nil {

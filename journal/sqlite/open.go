@@ -164,6 +164,7 @@ func (j *Journal) connect() (err error) {
 	j.index.mu.Lock()
 	j.index.logs, j.waste, j.nextRow = logs, waste, next
 	j.index.dropped++
+	j.index.cache = cache{}
 	j.index.mu.Unlock()
 	conns := make([]*conn, readerCount)
 	for i := range conns {

@@ -17,9 +17,11 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 		return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
 	}
 	for _, row := range rows { // deciphered and decoded outside the transaction, which is short
-		text, err := sec.open(row.Blob)
-		if err != nil {
-			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+		text := row.Blob
+		if row.sealed {
+			if text, err = sec.open(text); err != nil {
+				return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+			}
 		}
 		if r.Events, err = settle.Decode(r.Events, text, max(after, r.Trimmed, row.First-1)); err != nil {
 			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
@@ -28,10 +30,16 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 	return r, nil
 }
 
+// found is a row that is read. Live chunks that were in memory are not sealed.
+type found struct {
+	settle.Row
+	sealed bool
+}
+
 // errEnough ends a query early.
 var errEnough = errors.New("enough")
 
-func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []settle.Row, sec *secret, err error) {
+func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []found, sec *secret, err error) {
 	v, ok := j.index.view(conversation, after) // before the snapshot: see the package's invariants
 	err = j.read(ctx, func(c *conn) error {
 		l, err := load(c, "id", conversation)
@@ -47,18 +55,18 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 			r.Head = max(r.Head, v.head)
 		}
 		from, size := max(after, l.trimmed), 0
-		take := func(row settle.Row, n int) bool {
+		take := func(row settle.Row, sealed bool, n int) bool {
 			if limit > 0 && size >= limit {
 				r.More = true
 				return false
 			}
-			rows = append(rows, row)
+			rows = append(rows, found{row, sealed})
 			size += n
 			return true
 		}
 		err = c.each("SELECT first, last, events FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(row row) error {
 			blob := row.blob(2)
-			if !take(settle.Row{First: row.int(0), Last: row.int(1), Blob: blob}, len(blob)) {
+			if !take(settle.Row{First: row.int(0), Last: row.int(1), Blob: blob}, true, len(blob)) {
 				return errEnough
 			}
 			return nil
@@ -73,9 +81,9 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		if r.More || len(chunks) == 0 {
 			return nil
 		}
-		err = liveRows(c, l.n, chunks, func(ch chunk, _ int64, blob []byte) error {
+		err = liveRows(c, l.n, chunks, func(ch chunk, blob []byte) error {
 			row := settle.Row{First: max(ch.first, l.settled+1), Last: ch.last, Blob: blob}
-			if !take(row, row.Size()) {
+			if !take(row, ch.blob == nil, row.Size()) {
 				return errEnough
 			}
 			return nil
@@ -91,35 +99,50 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 // liveBatch is how many live rows one query fetches.
 const liveBatch = 256
 
-// liveRows gives f the live rows of a conversation, in order. A row that is not what the index says is an error that
-// wraps [journal.ErrCorrupt].
-func liveRows(c *conn, n int64, chunks []chunk, f func(ch chunk, at int64, blob []byte) error) error {
-	var list []byte
+// liveRows gives f the chunks of a conversation, in order: as they are in memory, where ch.blob is not nil, or sealed, from
+// their rows. A row that is not what the index says is an error that wraps [journal.ErrCorrupt].
+func liveRows(c *conn, n int64, chunks []chunk, f func(ch chunk, blob []byte) error) error {
 	for len(chunks) > 0 {
-		part := chunks[:min(len(chunks), liveBatch)]
-		chunks = chunks[len(part):]
-		list = append(list[:0], '[')
-		for i, ch := range part {
-			if i > 0 {
-				list = append(list, ',')
+		if chunks[0].blob != nil {
+			if err := f(chunks[0], chunks[0].blob); err != nil {
+				return err
 			}
-			list = strconv.AppendInt(list, ch.row, 10)
+			chunks = chunks[1:]
+			continue
 		}
-		list = append(list, ']')
-		i := 0
-		err := c.each("SELECT row, conversation, first, last, at, events FROM live WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row", func(r row) error {
-			if i == len(part) || r.int(0) != part[i].row || r.int(1) != n || r.int(2) != part[i].first || r.int(3) != part[i].last {
-				return fmt.Errorf("row %d is of conversation %d from %d to %d: %w", r.int(0), r.int(1), r.int(2), r.int(3), journal.ErrCorrupt)
-			}
+		i := 1
+		for i < min(len(chunks), liveBatch) && chunks[i].blob == nil {
 			i++
-			return f(part[i-1], r.int(4), r.blob(5))
-		}, string(list))
-		if err != nil {
+		}
+		if err := fileRows(c, n, chunks[:i], f); err != nil {
 			return err
 		}
-		if i < len(part) {
-			return fmt.Errorf("row %d is missing: %w", part[i].row, journal.ErrCorrupt)
-		}
+		chunks = chunks[i:]
 	}
 	return nil
+}
+
+func fileRows(c *conn, n int64, chunks []chunk, f func(ch chunk, blob []byte) error) error {
+	list := []byte{'['}
+	for i, ch := range chunks {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = strconv.AppendInt(list, ch.row, 10)
+	}
+	list = append(list, ']')
+	i := 0
+	err := c.each("SELECT row, conversation, first, last, at, events FROM live WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row", func(r row) error {
+		if i == len(chunks) || r.int(0) != chunks[i].row || r.int(1) != n || r.int(2) != chunks[i].first || r.int(3) != chunks[i].last {
+			return fmt.Errorf("row %d is of conversation %d from %d to %d: %w", r.int(0), r.int(1), r.int(2), r.int(3), journal.ErrCorrupt)
+		}
+		ch := chunks[i]
+		ch.at = r.int(4)
+		i++
+		return f(ch, r.blob(5))
+	}, string(list))
+	if err == nil && i < len(chunks) {
+		err = fmt.Errorf("row %d is missing: %w", chunks[i].row, journal.ErrCorrupt)
+	}
+	return err
 }

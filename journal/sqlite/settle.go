@@ -71,8 +71,11 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 
 // prepare reads what is to be settled and compacts it. It sets upto to 0 where there is nothing to do.
 func (j *Journal) prepare(ctx context.Context, conversation string, s *settlement) (settle.Result, error) {
-	var live [][]byte
-	var ats []int64
+	type part struct {
+		chunk
+		text []byte
+	}
+	var live []part
 	var l *log
 	err := j.read(ctx, func(c *conn) (err error) {
 		if l, err = load(c, "id", conversation); err != nil {
@@ -99,8 +102,8 @@ func (j *Journal) prepare(ctx context.Context, conversation string, s *settlemen
 				break
 			}
 		}
-		return liveRows(c, l.n, chunks, func(_ chunk, at int64, blob []byte) error {
-			live, ats = append(live, blob), append(ats, at)
+		return liveRows(c, l.n, chunks, func(ch chunk, blob []byte) error {
+			live = append(live, part{ch, blob})
 			return nil
 		})
 	})
@@ -108,16 +111,17 @@ func (j *Journal) prepare(ctx context.Context, conversation string, s *settlemen
 		return settle.Result{}, err
 	}
 	commits := make([]settle.Commit, len(live))
-	for i, blob := range live {
-		text, err := l.secret.open(blob)
+	for i, p := range live {
+		if p.blob == nil {
+			if p.text, err = l.secret.open(p.text); err != nil {
+				return settle.Result{}, err
+			}
+		}
+		events, err := settle.Decode(nil, p.text, l.floor())
 		if err != nil {
 			return settle.Result{}, err
 		}
-		events, err := settle.Decode(nil, text, l.floor())
-		if err != nil {
-			return settle.Result{}, err
-		}
-		commits[i] = settle.Commit{At: ats[i], Events: slices.DeleteFunc(events, func(e event.Event) bool { return e.Seq > s.upto })}
+		commits[i] = settle.Commit{At: p.at, Events: slices.DeleteFunc(events, func(e event.Event) bool { return e.Seq > s.upto })}
 	}
 	return settle.Settle(commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
 }

@@ -13,7 +13,7 @@ type pending struct {
 	created bool
 	deleted bool
 	chunk   chunk    // row is 0 where no events are added
-	blobs   [][]byte // of the chunk, in order
+	batches []*batch // whose events the chunk holds, in order
 	summary *summary
 }
 
@@ -136,12 +136,17 @@ func (t *tx) writeLive() {
 	args := make([]any, 0, 6*multi)
 	for _, l := range t.logs {
 		p := l.pending
-		if p.blobs == nil {
+		if p.batches == nil {
 			continue
 		}
 		p.chunk.row = t.j.nextRow
 		t.j.nextRow++ // a number that a failed transaction took is left out
-		blob := t.seal(l, p.blobs...)
+		p.chunk.at, p.chunk.blob = t.at, p.batches[0].blob
+		if len(p.batches) > 1 {
+			p.chunk.blob = join(p.batches)
+		}
+		blob := t.seal(l, p.chunk.blob)
+		p.chunk.size = len(blob)
 		t.bytes += len(blob)
 		args = append(args, p.chunk.row, l.n, p.chunk.first, p.chunk.last, t.at, blob)
 		if len(args) == cap(args) {
@@ -152,6 +157,18 @@ func (t *tx) writeLive() {
 	for ; len(args) > 0; args = args[6:] {
 		_ = t.exec(insertOne, args[:6]...)
 	}
+}
+
+func join(batches []*batch) []byte {
+	n := 0
+	for _, b := range batches {
+		n += len(b.blob)
+	}
+	all := make([]byte, 0, n)
+	for _, b := range batches {
+		all = append(all, b.blob...)
+	}
+	return all
 }
 
 // writeSummaries stores the last summary that each log got.
@@ -193,9 +210,16 @@ func (t *tx) apply() {
 	for _, l := range t.logs {
 		p := l.pending
 		l.pending = nil
+		if p.rewrites != l.rewrites {
+			for i := range l.chunks {
+				l.chunks[i].blob = nil
+			}
+		}
 		l.state, l.used = p.state, t.j.commits
 		if p.chunk.row != 0 {
 			l.chunks = append(l.chunks, p.chunk)
+			x.cache.add(l, p.chunk)
+			p.batches[0].blob = nil // the chunk has it now
 		}
 		if p.deleted {
 			t.j.waste.add(l.n, l.chunks...)

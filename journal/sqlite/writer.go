@@ -27,7 +27,7 @@ func (j *Journal) write() {
 			j.commit(group)
 			continue
 		}
-		if len(j.waste.rows) == 0 || j.health.failing() {
+		if j.waste.n == 0 || j.health.failing() {
 			<-j.queue.wake
 			continue
 		}
@@ -153,7 +153,7 @@ func (j *Journal) try(group []*request) ([]error, error) {
 		}
 	}
 	for _, l := range t.logs {
-		if l.pending.blobs != nil {
+		if l.pending.batches != nil {
 			added++
 		}
 	}
