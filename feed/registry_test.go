@@ -1,0 +1,146 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+func TestAcquireLoadsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		enter := make(chan struct{})
+		log := &fakeLog{epoch: "e", onRead: func() { <-enter }}
+		log.append(message("u", "a"))
+		reg := NewRegistry(log, Config{})
+		feeds := make(chan *Feed, 10)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				f, err := reg.Acquire(t.Context(), "c")
+				if err != nil {
+					t.Error(err)
+				}
+				feeds <- f
+			})
+		}
+		// One that does not wait to the end leaves the others their turn.
+		ctx, cancel := context.WithCancel(t.Context())
+		wg.Go(func() {
+			if f, err := reg.Acquire(ctx, "c"); err == nil {
+				feeds <- f
+			}
+		})
+		synctest.Wait()
+		cancel()
+		close(enter)
+		wg.Wait()
+		close(feeds)
+		first := <-feeds
+		for f := range feeds {
+			if f != first {
+				t.Error("two feeds of one conversation")
+			}
+			f.Release()
+		}
+		if log.reads > 2 || reg.Len() != 1 {
+			t.Errorf("%d reads, %d feeds", log.reads, reg.Len())
+		}
+		first.Release()
+	})
+}
+
+func TestAcquireFails(t *testing.T) {
+	log := &fakeLog{}
+	reg := NewRegistry(log, Config{})
+	if _, err := reg.Acquire(t.Context(), "c"); !errors.Is(err, errNotFound) {
+		t.Errorf("unknown: %v", err)
+	}
+	if reg.Len() != 0 {
+		t.Error("a feed that was not loaded is kept")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	log.epoch = "e"
+	if _, err := reg.Acquire(ctx, "c"); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	reg.Close()
+	if _, err := reg.Acquire(t.Context(), "c"); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestIdleFeeds(t *testing.T) {
+	log := &fakeLog{epoch: "e"}
+	log.append(message("u", "a"))
+	reg, f := open(t, log, Config{Idle: 2})
+	f.Release()
+	again := func() *Feed {
+		t.Helper()
+		f, err := reg.Acquire(t.Context(), "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	if g := again(); g != f {
+		t.Error("an idle feed is not used again")
+	}
+	if log.reads != 2 {
+		t.Errorf("%d reads, want the load and one look", log.reads)
+	}
+	f.Release()
+	// What happened without it is noticed.
+	log.append(message("v", "b"))
+	f = again()
+	if f.Head() != 2 || len(poll(t, f, "", 0).Snapshot.Messages) != 2 {
+		t.Errorf("head %d", f.Head())
+	}
+	f.Release()
+	log.epoch = "e2"
+	f = again()
+	if f.Cursor() != "e2.2" {
+		t.Errorf("cursor %s", f.Cursor())
+	}
+	f.Release()
+	for _, id := range []string{"d", "e", "f"} {
+		g, err := reg.Acquire(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Release()
+	}
+	if reg.Len() != 2 {
+		t.Errorf("%d feeds are kept, want 2", reg.Len())
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a feed can be released twice")
+		}
+	}()
+	f.Release()
+}
+
+func TestRegistryTellsFeeds(t *testing.T) {
+	log := &fakeLog{epoch: "e"}
+	reg, f := open(t, log, Config{})
+	defer f.Release()
+	publish(t, log, f, message("u", "a"), message("v", "b"))
+	reg.Compacted("c", 2)
+	reg.Compacted("other", 2)
+	log.trim(1)
+	reg.Trimmed("c", 1)
+	reg.Trimmed("other", 1)
+	if b := poll(t, f, NewCursor("e", 0), 0); !b.Reset || len(b.Snapshot.Messages) != 1 || b.Snapshot.Earlier {
+		t.Errorf("%s", encoded(t, b, JSON))
+	}
+	if b := poll(t, f, NewCursor("e", 1), 0); b.Reset {
+		t.Errorf("%s", encoded(t, b, JSON))
+	}
+	reg.Close()
+	if _, err := f.Poll(t.Context(), f.Cursor(), 0); !errors.Is(err, ErrClosed) {
+		t.Errorf("%v", err)
+	}
+}
