@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/leat-dev/leat/event"
@@ -11,10 +12,19 @@ import (
 // everything is above any seq.
 const everything = int64(1<<63 - 1)
 
+// While a log is read piece by piece it goes on. These say that what was read has a hole, and is to be read again.
+var (
+	errSettled = errors.New("feed: log settled beyond what was asked for") // again, up to the present head
+	errTrimmed = errors.New("feed: log trimmed while it was read")
+)
+
 // load reads a conversation's log up to a seq and folds it, keeping the newest messages only.
 func (f *Feed) load(ctx context.Context, upto int64) (state, error) {
 	for keep := int64(0); ; {
 		s, err := f.readState(ctx, upto, keep)
+		if errors.Is(err, errTrimmed) {
+			continue
+		}
 		if err != nil {
 			return state{}, fmt.Errorf("feed: load %s: %w", f.id, err)
 		}
@@ -46,7 +56,8 @@ func (f *Feed) readState(ctx context.Context, upto, keep int64) (state, error) {
 
 // scan reads a log up to a seq, a piece at a time, and calls fn for each event, then end with the last piece. The log may be
 // settled in between: then a later event may be a merged one that holds some of what fn was given before, as a reader
-// that resumes would get it.
+// that resumes would get it. Where that does not help, since events up to upto were merged with later ones or trimmed away,
+// the error is errSettled or errTrimmed.
 func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error, end func(Stretch)) error {
 	epoch, after := "", int64(0)
 	for {
@@ -59,6 +70,12 @@ func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error
 		}
 		if r.Epoch != epoch {
 			return fmt.Errorf("%w: the log was replaced while it was read", ErrLost)
+		}
+		if r.Settled > upto {
+			return errSettled
+		}
+		if after > 0 && r.Trimmed > after {
+			return errTrimmed
 		}
 		more := r.More
 		for i := range r.Events {
@@ -89,14 +106,20 @@ func (f *Feed) reload(ctx context.Context) error {
 	defer f.unlock()
 	for {
 		f.mu.Lock()
-		head, done := f.head, !f.short || f.err != nil
+		epoch, head, done := f.epoch, f.head, !f.short || f.err != nil
 		f.mu.Unlock()
 		if done {
 			return nil
 		}
 		s, err := f.load(ctx, head)
-		if err != nil {
+		switch {
+		case errors.Is(err, errSettled) && f.Head() > head:
+			continue
+		case err != nil:
 			return err
+		case s.epoch != epoch:
+			f.Close(fmt.Errorf("%w: %s: the log has another epoch", ErrLost, f.id))
+			return nil
 		}
 		if f.replace(s) {
 			return nil
@@ -112,7 +135,7 @@ func (f *Feed) replace(s state) bool {
 	if f.err != nil {
 		return true
 	}
-	if s.epoch != f.epoch || s.head < f.tail.from || s.head > f.head {
+	if s.head < f.tail.from {
 		return false
 	}
 	for _, e := range f.tail.after(s.head, 0) {

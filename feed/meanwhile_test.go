@@ -77,3 +77,46 @@ func TestPublishedWhileTheLogIsRead(t *testing.T) {
 		t.Errorf("the reader has %d bytes of %d", got, length)
 	}
 }
+
+// What a page or a fold is read from may be settled and trimmed piece by piece while it is read.
+func TestLogMovesWhileItIsRead(t *testing.T) {
+	for name, move := range map[string]func(l *busyLog, f *Feed) error{
+		"settled": func(l *busyLog, f *Feed) error {
+			err := f.Publish(l.append(event.Event{Type: event.MessageUpdate, Message: "u3", Body: &event.Body{State: event.MessageJoined}}))
+			l.settle()
+			return err
+		},
+		"trimmed": func(l *busyLog, _ *Feed) error {
+			l.trim(2)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &busyLog{fakeLog: &fakeLog{epoch: "e"}}
+			for _, id := range []string{"u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8"} {
+				l.append(message(id, "x"))
+			}
+			r := NewRegistry(l, Config{Window: transcript.Limits{Messages: 1}, chunk: 1, behind: 1 << 20, piece: 1 << 20})
+			f, err := r.Acquire(t.Context(), "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Release()
+			l.afterRead = func() {
+				if err := move(l, f); err != nil {
+					t.Error(err)
+				}
+			}
+			p, err := f.Page(t.Context(), "u5", 2)
+			if err != nil || l.afterRead != nil {
+				t.Fatalf("page: %v", err)
+			}
+			if len(p.Messages) != 2 || p.Messages[0].ID != "u3" || p.Seq != f.Head() {
+				t.Errorf("page as of %d has %d messages", p.Seq, len(p.Messages))
+			}
+			if name == "settled" && p.Messages[0].State != event.MessageJoined {
+				t.Error("the page is older than it says")
+			}
+		})
+	}
+}

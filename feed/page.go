@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -36,7 +37,7 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 		p.Seq = f.head
 		return p, nil
 	}
-	known, head := i >= 0 || t.Earlier, f.head
+	known := i >= 0 || t.Earlier
 	f.mu.Unlock()
 	if !known {
 		return nil, fmt.Errorf("%w: page before %q", ErrNoMessage, before)
@@ -45,7 +46,13 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 		return nil, err
 	}
 	defer f.unlock()
-	return f.readPage(ctx, before, l, head)
+	for {
+		head := f.Head()
+		p, err := f.readPage(ctx, before, l, head)
+		if !errors.Is(err, errSettled) || f.Head() == head {
+			return p, err
+		}
+	}
 }
 
 // readPage folds the log up to head, keeping no more than the page needs.
@@ -58,7 +65,9 @@ func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits,
 			again = g.take(e) || again
 			return nil
 		}, func(r Stretch) { p.Epoch = r.Epoch })
-		if err != nil {
+		if errors.Is(err, errTrimmed) {
+			again = true
+		} else if err != nil {
 			return nil, fmt.Errorf("feed: page of %s: %w", f.id, err)
 		}
 	}

@@ -238,7 +238,19 @@ func (w *world) meanwhile() {
 		w.say("SETTLE %d", w.log.head)
 		w.log.settle()
 		w.feed.Compacted(w.log.head)
+		if w.r.IntN(4) == 0 {
+			w.trim()
+		}
 	}
+}
+
+// trim drops some of what is settled.
+func (w *world) trim() {
+	w.trims++
+	upto := w.log.settled - w.r.Int64N(w.log.settled)/2
+	w.say("TRIM %d", upto)
+	w.log.trim(upto)
+	w.feed.Trimmed(upto)
 }
 
 // happen is what may happen to a log and a gateway at any moment.
@@ -268,11 +280,7 @@ func (w *world) happen() {
 		w.say("RESTORE %s %d", w.log.epoch, w.log.head)
 		w.start()
 	case x < 22 && w.log.settled > 0:
-		w.trims++
-		upto := w.log.settled - w.r.Int64N(w.log.settled)/2
-		w.say("TRIM %d", upto)
-		w.log.trim(upto)
-		w.feed.Trimmed(upto)
+		w.trim()
 	case x < 26: // the owner gives the conversation up, and takes it again
 		w.say("LOST")
 		w.feed.Close(ErrLost)
