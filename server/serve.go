@@ -86,6 +86,9 @@ func (l *limitListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if l.open.Add(1) <= l.max {
+			if err := limitUnsent(c); err != nil {
+				l.log.Debug("connection keeps the system's send buffer", "err", err) // it works as well, with more memory
+			}
 			return &limitedConn{Conn: c, open: l.open}, nil
 		}
 		l.open.Add(-1)
