@@ -164,6 +164,17 @@ func (f *follower) fold(data []byte) error {
 	return frame.Apply(&f.t)
 }
 
+// length is that of text.
+func (f *follower) length() (n int) {
+	if len(f.t.Messages) == 0 {
+		return 0
+	}
+	for _, p := range f.t.Messages[len(f.t.Messages)-1].Parts {
+		n += p.Len(event.Text)
+	}
+	return n
+}
+
 // text is the newest message's.
 func (f *follower) text() string {
 	if len(f.t.Messages) == 0 {
@@ -190,17 +201,13 @@ func awaitText(ctx context.Context, g *gateway, id string, n int) (string, error
 		_ = v.conn.SetReadDeadline(time.Now().Add(arriveLimit))
 		data, err := f.next()
 		if err != nil {
-			return "", fmt.Errorf("%d of %d bytes came, up to %s: %w", len(f.text()), n*len(joinWord(0)), f.cursor, err)
+			return "", fmt.Errorf("%d of %d bytes came, up to %s: %w", f.length(), n*len(joinWord(0)), f.cursor, err)
 		}
 		if err := f.fold(data); err != nil {
 			return "", err
 		}
-		text := f.text()
-		if err := checkWords(text); err != nil {
-			return "", err
-		}
-		if len(text) == n*len(joinWord(0)) {
-			return text, nil
+		if f.length() >= n*len(joinWord(0)) {
+			return f.text(), checkWords(f.text())
 		}
 	}
 }
@@ -239,7 +246,7 @@ func joinAll(ctx context.Context, g *gateway, id string, have, times int) (j joi
 		_ = v.conn.SetReadDeadline(time.Now().Add(arriveLimit))
 		f := &follower{viewer: v}
 		var took time.Duration
-		for len(f.text()) < have {
+		for f.length() < have {
 			start := time.Now()
 			if took == 0 {
 				start = begin
@@ -250,7 +257,7 @@ func joinAll(ctx context.Context, g *gateway, id string, have, times int) (j joi
 				err = f.fold(data)
 			}
 			if err != nil {
-				return j, errors.Join(fmt.Errorf("%d of %d bytes came, up to %s: %w", len(f.text()), have, f.cursor, err), v.conn.Close())
+				return j, errors.Join(fmt.Errorf("%d of %d bytes came, up to %s: %w", f.length(), have, f.cursor, err), v.conn.Close())
 			}
 		}
 		if err := errors.Join(checkWords(f.text()), v.conn.Close()); err != nil {

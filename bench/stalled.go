@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
 const (
 	stalledExtra = 8 // KB beyond an idle viewer
 	stalledRate  = 50
-	// stalledPad makes a minute of tokens larger than what the kernel's buffers of one connection hold here, so that the
+	// stalledPad makes a minute of tokens larger than what the kernel's buffers of one connection hold, so that the
 	// gateway's own writes stand still.
 	stalledPad = 500
+	// kernelHolds is what the smallest buffers of a connection may hold, in bytes.
+	kernelHolds = 128 << 10
 	// stalledRead keeps the kernel's receive buffer small, as a phone's link would.
 	stalledRead = 4096
 )
@@ -61,12 +65,16 @@ func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 	_, err2 := paced(ctx, []*producer{p}, stalledRate, rounds)
 	after, err3 := g.usage()
 	stalled, err4 := g.memory(ctx)
-	if err := errors.Join(err1, err2, err3, err4, profiled()); err != nil {
+	held, err5 := queued(g.addr)
+	if err := errors.Join(err1, err2, err3, err4, err5, profiled()); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, g.said())
 	}
+	sent := float64(rounds * (tokenLen + stalledPad))
+	if held := float64(held) / float64(z.stalledViewers); held > sent/2 && sent > kernelHolds {
+		return nil, fmt.Errorf("the kernel holds %.0f of %.0f bytes for each viewer: nobody stood still", held, sent)
+	}
 	begin := time.Now()
-	waited, err := catchUp(ctx, viewers, p)
-	if err != nil {
+	if err := catchUp(ctx, viewers, p); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, g.said())
 	}
 	n := float64(z.stalledViewers)
@@ -76,8 +84,8 @@ func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 	return []measure{
 		{name: "viewers", value: n},
 		{name: "seconds stalled", unit: "s", value: z.stalledTime.Seconds()},
-		{name: "text sent meanwhile", unit: "KB", value: float64(rounds*(tokenLen+stalledPad)) / 1000},
-		{name: "of it in the kernel's buffers, a viewer", unit: "KB", value: waited / n / 1000},
+		{name: "text sent meanwhile", unit: "KB", value: sent / 1000},
+		{name: "of it in the kernel's buffers, a viewer", unit: "KB", value: float64(held) / n / 1000},
 		{name: "disconnected", value: 0},
 		{name: "lost or doubled", value: 0},
 		{name: "an idle viewer, heap and stack", unit: "KB", value: each(idle, alone)},
@@ -87,42 +95,29 @@ func benchStalled(ctx context.Context, e *env) (ms []measure, err error) {
 	}, nil
 }
 
-// catchUp lets every viewer read to the end, folds what it gets, and compares it with what was sent. It returns how
-// many bytes came before the first batch that was made after the stall, which the kernel had held.
-func catchUp(ctx context.Context, viewers *crowd, p *producer) (held float64, err error) {
+// catchUp lets every viewer read to the end, folds what it gets, and compares it with what was sent.
+func catchUp(ctx context.Context, viewers *crowd, p *producer) error {
 	stop := context.AfterFunc(ctx, viewers.close)
 	defer stop()
 	for _, v := range viewers.all {
 		_ = v.conn.SetReadDeadline(time.Now().Add(catchUpLimit))
 	}
-	var mu sync.Mutex
-	err = each(len(viewers.all), func(i int) error {
+	return each(len(viewers.all), func(i int) error {
 		f := &follower{viewer: viewers.all[i]}
-		last := 0
-		for n := 0; n < p.sent; {
+		for f.length() < p.sent*(tokenLen+stalledPad) {
 			data, err := f.next()
+			if err == nil {
+				err = f.fold(data)
+			}
 			if err != nil {
 				return fmt.Errorf("viewer %d: %w", i, err)
 			}
-			before := f.bytes - len(data)
-			if err := f.fold(data); err != nil {
-				return fmt.Errorf("viewer %d: %w", i, err)
-			}
-			if n = len(f.text()) / (tokenLen + stalledPad); n < p.sent {
-				last = f.bytes
-			} else {
-				last = max(last, before)
-			}
 		}
-		mu.Lock()
-		held += float64(last)
-		mu.Unlock()
 		if err := checkTokens(f.text(), p); err != nil {
 			return fmt.Errorf("viewer %d: %w", i, err)
 		}
 		return nil
 	})
-	return held, err
 }
 
 const catchUpLimit = 3 * time.Minute
@@ -140,4 +135,37 @@ func checkTokens(text string, p *producer) error {
 		}
 	}
 	return nil
+}
+
+// queued returns how many bytes lie in the kernel's buffers of all connections to an address, on both sides.
+func queued(addr string) (n int64, err error) {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return 0, err
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return 0, err
+	}
+	b, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return 0, err
+	}
+	suffix := fmt.Sprintf(":%04X", number)
+	for line := range strings.Lines(string(b)) {
+		// sl local remote state tx_queue:rx_queue ...
+		f := strings.Fields(line)
+		if len(f) < 5 || (!strings.HasSuffix(f[1], suffix) && !strings.HasSuffix(f[2], suffix)) {
+			continue
+		}
+		tx, rx, _ := strings.Cut(f[4], ":")
+		for _, q := range []string{tx, rx} {
+			v, err := strconv.ParseInt(q, 16, 64)
+			if err != nil {
+				return 0, fmt.Errorf("/proc/net/tcp: %w", err)
+			}
+			n += v
+		}
+	}
+	return n, nil
 }
