@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -26,6 +27,16 @@ type pushState struct {
 	Dialect string          `json:"dialect"`
 	Offset  int64           `json:"offset"` // bytes of the body up to the end of the last frame whose events are committed
 	Stream  json.RawMessage `json:"stream,omitempty"`
+}
+
+// appendJSON is what encoding/json makes of it. It is written with nearly every commit, and Stream is JSON as it is.
+func (s *pushState) appendJSON(b []byte) []byte {
+	b = event.AppendString(append(b, `{"dialect":`...), s.Dialect)
+	b = strconv.AppendInt(append(b, `,"offset":`...), s.Offset, 10)
+	if len(s.Stream) > 0 {
+		b = append(append(b, `,"stream":`...), s.Stream...)
+	}
+	return append(b, '}')
 }
 
 // push is a pushed turn that is open, with its producer's stream.
@@ -428,8 +439,7 @@ func (p *push) saved(ops []event.Event) ([]event.Event, json.RawMessage, error) 
 		return ops, nil, err
 	}
 	p.state = pushState{Dialect: p.d.Name, Offset: p.stream.Offset(), Stream: st}
-	v, err := json.Marshal(p.state)
-	return ops, v, err
+	return ops, p.state.appendJSON(nil), nil
 }
 
 func (pr *Producer) failed(err error) error {
