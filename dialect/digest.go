@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/bits"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -55,7 +56,10 @@ func (d digest) MarshalJSON() ([]byte, error) {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], d.hi)
 	binary.BigEndian.PutUint64(b[8:], d.lo)
-	return json.Marshal(digestJSON{d.n, hex.EncodeToString(b[:])})
+	// By hand: states are written with nearly every commit of a pushed turn.
+	out := strconv.AppendInt(append(make([]byte, 0, 32+2*len(b)), `{"n":`...), d.n, 10)
+	out = hex.AppendEncode(append(out, `,"h":"`...), b[:])
+	return append(out, `"}`...), nil
 }
 
 // UnmarshalJSON reads it back.

@@ -181,8 +181,14 @@ func (d *decoder) State() ([]byte, error) {
 		return nil, fmt.Errorf("state of segments: %w", err)
 	}
 	st := d.state
-	st.Segments = segments
-	return json.Marshal(st)
+	st.Segments = nil
+	b, err := json.Marshal(&st)
+	if err != nil {
+		return nil, err
+	}
+	// The segments are JSON as they are, which encoding/json would read again.
+	b = append(append(b[:len(b)-1], `,"segments":`...), segments...)
+	return append(b, '}'), nil
 }
 
 // Restore implements [dialect.Decoder].
