@@ -24,21 +24,22 @@ type flow struct {
 	took           time.Duration
 }
 
-// benchLatency sends the same tokens at the same pace through a plain relay and through the gateway.
+// benchLatency sends the same tokens at the same pace through a plain relay and through the gateway: at the full load,
+// and at a tenth of it, which tells what the gateway adds from what the machine's queues do.
 func benchLatency(ctx context.Context, e *env) ([]measure, error) {
-	raw, err := rawLatency(ctx, e)
-	if err != nil {
-		return nil, fmt.Errorf("baseline: %w", err)
-	}
-	own, err := leatLatency(ctx, e)
+	n := e.size.latencyStreams
+	raw, own, err := e.flows(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	e.logf("latest token was sent %.1f ms late (raw %.1f)", millis(own.late), millis(raw.late))
-	seconds := own.took.Seconds()
+	rawFew, few, err := e.flows(ctx, n/10)
+	if err != nil {
+		return nil, err
+	}
+	seconds, tokens := own.took.Seconds(), float64(n*e.size.latencyRate)
 	return []measure{
-		{name: "streams", value: float64(e.size.latencyStreams)},
-		{name: "tokens a second, in and out", value: float64(e.size.latencyStreams * e.size.latencyRate)},
+		{name: "streams", value: float64(n)},
+		{name: "tokens a second, in and out", value: tokens},
 		{name: "raw relay p50", unit: "ms", value: millis(raw.p50)},
 		{name: "raw relay p99", unit: "ms", value: millis(raw.p99)},
 		{name: "leat p50", unit: "ms", value: millis(own.p50)},
@@ -50,17 +51,31 @@ func benchLatency(ctx context.Context, e *env) ([]measure, error) {
 		{name: "CPU of leat, cores", value: own.measured.cpu().Seconds() / seconds},
 		{name: "CPU of the load, cores", value: own.load.cpu().Seconds() / seconds},
 		{name: "CPU of the raw relay, cores", value: raw.measured.cpu().Seconds() / raw.took.Seconds()},
-		{name: "CPU of leat, a token", unit: "µs", value: micros(own.measured.cpu()) / (seconds * float64(e.size.latencyStreams*e.size.latencyRate))},
+		{name: "CPU of leat, a token", unit: "µs", value: micros(own.measured.cpu()) / (seconds * tokens)},
+		{name: "the latest token was sent too late by", unit: "ms", value: millis(own.late)},
+		{name: "a tenth of the streams: raw relay p50", unit: "ms", value: millis(rawFew.p50)},
+		{name: "a tenth of the streams: raw relay p99", unit: "ms", value: millis(rawFew.p99)},
+		{name: "a tenth of the streams: leat p50", unit: "ms", value: millis(few.p50)},
+		{name: "a tenth of the streams: leat p99", unit: "ms", value: millis(few.p99)},
 	}, nil
 }
 
-func rawLatency(ctx context.Context, e *env) (f flow, err error) {
+// flows measures both with so many streams.
+func (e *env) flows(ctx context.Context, n int) (raw, own flow, err error) {
+	if raw, err = rawLatency(ctx, e, n); err != nil {
+		return raw, own, fmt.Errorf("baseline: %w", err)
+	}
+	own, err = leatLatency(ctx, e, n)
+	return raw, own, err
+}
+
+func rawLatency(ctx context.Context, e *env, n int) (f flow, err error) {
 	child, err := startChild("relay")
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, child.stop()) }()
-	viewers, err := connect(e.size.latencyStreams, func(i int) (*viewer, error) {
+	viewers, err := connect(n, func(i int) (*viewer, error) {
 		v, err := dial(ctx, child.addr, 0)
 		if err == nil {
 			_, err = fmt.Fprintf(v.conn, "V %d\n", i)
@@ -70,7 +85,7 @@ func rawLatency(ctx context.Context, e *env) (f flow, err error) {
 	if err != nil {
 		return f, err
 	}
-	producers := make([]*producer, e.size.latencyStreams)
+	producers := make([]*producer, n)
 	err = each(len(producers), func(i int) (err error) {
 		if producers[i], err = newProducer(ctx, child.addr); err == nil {
 			_, err = fmt.Fprintf(producers[i].conn, "P %d\n", i)
@@ -85,14 +100,14 @@ func rawLatency(ctx context.Context, e *env) (f flow, err error) {
 	return e.flow(ctx, child, producers, viewers)
 }
 
-func leatLatency(ctx context.Context, e *env) (f flow, err error) {
+func leatLatency(ctx context.Context, e *env, n int) (f flow, err error) {
 	g, err := e.leat.start(ctx, e.dir)
 	if err != nil {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, g.stop()) }()
 	id := func(i int) string { return fmt.Sprintf("latency-%04d", i) }
-	producers := make([]*producer, e.size.latencyStreams)
+	producers := make([]*producer, n)
 	err = each(len(producers), func(i int) (err error) {
 		if err := g.create(ctx, id(i)); err != nil {
 			return err
@@ -104,11 +119,11 @@ func leatLatency(ctx context.Context, e *env) (f flow, err error) {
 	if err != nil {
 		return f, err
 	}
-	viewers, err := connect(e.size.latencyStreams, func(i int) (*viewer, error) { return watch(ctx, g.addr, id(i), 0) })
+	viewers, err := connect(n, func(i int) (*viewer, error) { return watch(ctx, g.addr, id(i), 0) })
 	if err != nil {
 		return f, err
 	}
-	profiled := g.profileFor(ctx, "latency", e.size.latencyWarm+e.size.latencyTime)
+	profiled := g.profileFor(ctx, fmt.Sprintf("latency-%d", n), e.size.latencyWarm+e.size.latencyTime)
 	f, err = e.flow(ctx, g.process, producers, viewers)
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, g.said())
