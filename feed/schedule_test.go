@@ -467,10 +467,14 @@ func (w *world) unsaid(v *viewer) {
 func (w *world) turnPage(v *viewer) {
 	if v.page == nil && len(v.t.Messages) > 0 && v.t.Earlier && w.r.IntN(8) == 0 && strings.HasPrefix(string(v.cursor), w.log.epoch+".") {
 		v.before = v.t.Messages[0].ID
+		feed := w.feed
 		w.reading = true
 		p, err := w.feed.Page(w.ctx, v.before, 1+w.r.IntN(3))
 		w.reading = false
-		if errors.Is(err, ErrNoMessage) && w.w.o.messages[v.before] == nil || w.log.trimmed > 0 {
+		if feed != w.feed { // the gateway was killed meanwhile
+			return
+		}
+		if errors.Is(err, ErrNoMessage) && (w.w.o.messages[v.before] == nil || w.log.trimmed > 0) {
 			return
 		}
 		if err != nil {

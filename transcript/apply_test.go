@@ -313,6 +313,14 @@ func TestApply(t *testing.T) {
 			want:   "",
 		},
 		{
+			// Its end was left out when the log was compacted, while this fold was half-way through it.
+			name: "a truncate leaves no turn unfinished",
+			events: `{"type":"message.add","message":"u","role":"user"}
+				{"type":"turn.start","turn":"t"}
+				{"type":"conversation.truncate","message":"u"}`,
+			want: "message u turn= user state= ended=true",
+		},
+		{
 			name: "metadata merges by key, null removes",
 			events: `{"type":"conversation.update","metadata":{"a":1,"b":{"c":2}}}
 				{"type":"conversation.update","metadata":{"a":null}}`,
