@@ -41,11 +41,10 @@ func (n *native) postTurn(w http.ResponseWriter, r *http.Request, p gateway.Prin
 		return err
 	}
 	g := &ingest{n: n, p: p, producer: pr, w: w, r: r}
-	if ack.Repeated {
-		// The same body from its beginning: what of it is committed is passed over.
-		if g.skip, err = n.offset(r.Context(), p, pr); err != nil {
-			return errors.Join(err, pr.Close(false))
-		}
+	// The body begins at its beginning, and what of it is taken already is passed over. That may be so even where the key
+	// is new to this request: its repeat can have been quicker to attach, and was cut off by this one.
+	if g.skip, err = n.offset(r.Context(), p, pr); err != nil {
+		return errors.Join(err, pr.Close(false))
 	}
 	return g.run(http.StatusCreated)
 }
