@@ -126,18 +126,18 @@ func (l *log) compact(upto int64) error {
 	}
 	from := max(l.summary.Settled, l.summary.Trimmed)
 	var commits []settle.Commit
+	live := make([]event.Event, 0, upto-from)
 	for _, c := range l.live {
 		if c.First > upto {
 			break
 		}
-		events, err := settle.Decode(nil, c.Blob, from)
-		if err != nil {
+		var err error
+		if live, err = settle.Decode(live, c.Blob, from); err != nil {
 			return err
 		}
-		events = slices.DeleteFunc(events, func(e event.Event) bool { return e.Seq > upto })
-		commits = append(commits, settle.Commit{At: c.at, Events: events})
+		commits = append(commits, settle.Commit{At: c.at, Last: c.Last})
 	}
-	r, err := settle.Settle(commits, func() (before []event.Event, err error) {
+	r, err := settle.Settle(settle.UpTo(live, upto), commits, func() (before []event.Event, err error) {
 		for _, row := range l.settled {
 			if before, err = settle.Decode(before, row.Blob, l.summary.Trimmed); err != nil {
 				return nil, err

@@ -30,7 +30,7 @@ type summary struct {
 	json          []byte
 }
 
-// requests holds requests of Append that nobody uses. Their buffers are mostly given away to the index.
+// requests holds requests of Append that nobody uses, with their buffers.
 var requests = sync.Pool{New: func() any { return &request{batch: &batch{}, result: make(chan error, 1)} }}
 
 // maxKept is the largest buffer that goes back to the pool, in bytes.
@@ -63,13 +63,6 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 }
 
 func (b *batch) fill(of *journal.Batch) error {
-	if b.blob == nil {
-		n := 256
-		for i := range of.Events {
-			n += len(of.Events[i].Text) + 32 // of most, little more than the text is written
-		}
-		b.blob = make([]byte, 0, n)
-	}
 	blob, err := settle.Encode(b.blob[:0], of.Events)
 	if err != nil {
 		return err

@@ -9,11 +9,17 @@ import (
 	"path/filepath"
 	"time"
 
+	"modernc.org/sqlite"
+
 	"github.com/leat-dev/leat/journal"
 )
 
-// Backup implements [journal.Journal]. The copy is of one moment, without free pages, and has a name only when it is
-// whole; a file that is there already is not overwritten. Writers go on beside it; only the write-ahead log grows meanwhile.
+// backupStep is how many pages a backup copies before it syncs them and waits for as long as both took: half a MiB, so that
+// commits, which share the disk, wait for milliseconds. One VACUUM INTO of 200 MB let some wait for 180 ms (measured).
+const backupStep = 512 << 10 / pageSize
+
+// Backup implements [journal.Journal]. The copy is of the moment at which it begins, and has a name only when it is whole;
+// a file that is there already is not overwritten. Writers go on beside it; only the write-ahead log grows meanwhile.
 func (j *Journal) Backup(ctx context.Context, path string) error {
 	if err := j.backup(ctx, path); err != nil {
 		return fmt.Errorf("backup to %s: %w", path, err)
@@ -32,12 +38,11 @@ func (j *Journal) backup(ctx context.Context, path string) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(j.ctx, cancel)()
-	c, err := dial(j.path, "busy_timeout=5000", "wal_autocheckpoint=0", "cache_size=-8192")
-	if err != nil {
+	part := path + ".part"
+	if err := remove(part); err != nil {
 		return err
 	}
-	part := path + ".part"
-	err = errors.Join(remove(part), vacuumInto(ctx, c, part), c.close())
+	err = j.copyTo(ctx, part)
 	j.crash("mid-backup")
 	if err == nil {
 		err = stamp(part)
@@ -49,6 +54,50 @@ func (j *Journal) backup(ctx context.Context, path string) (err error) {
 		return errors.Join(err, remove(part))
 	}
 	return rename(part, path)
+}
+
+// copyTo copies the file page by page. The transaction that it holds keeps what it reads as it was when it began.
+func (j *Journal) copyTo(ctx context.Context, path string) (err error) {
+	c, err := dial(j.path, "busy_timeout=5000", "wal_autocheckpoint=0")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	return c.snapshot(func() (err error) {
+		if _, err := c.number("SELECT count(*) FROM meta"); err != nil { // a transaction begins with its first read
+			return err
+		}
+		source, ok := c.raw.(interface {
+			NewBackup(uri string) (*sqlite.Backup, error)
+		})
+		if !ok {
+			return errors.New("the sqlite driver has changed: it makes no backups")
+		}
+		uri, err := fileURI(path, "_pragma=journal_mode(off)&_pragma=synchronous(off)") // it is synced here, and worth nothing until it is whole
+		if err != nil {
+			return err
+		}
+		b, err := source.NewBackup(uri)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.Finish()) }()
+		for more := true; more; {
+			start := time.Now()
+			if more, err = b.Step(backupStep); err != nil {
+				return err
+			}
+			if err := syncFile(path); err != nil {
+				return err
+			}
+			select {
+			case <-time.After(time.Since(start)):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
 }
 
 // vacuumInto copies the database to a new file and syncs it.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -184,6 +185,7 @@ func BenchmarkAppendPaced(b *testing.B) {
 			took := make([][]time.Duration, conversations)
 			value := []byte(strings.Repeat("s", 300))
 			var wg sync.WaitGroup
+			used := cpu()
 			b.ResetTimer()
 			for i, st := range all {
 				wg.Go(func() {
@@ -212,12 +214,77 @@ func BenchmarkAppendPaced(b *testing.B) {
 			wg.Wait()
 			s.wait()
 			b.StopTimer()
+			b.ReportMetric(float64(cpu()-used)/float64(each*conversations), "cpu-ns/event")
 			lat := slices.Concat(took...)
 			slices.Sort(lat)
 			for _, q := range []float64{0.5, 0.99, 0.999} {
 				b.ReportMetric(float64(lat[int(q*float64(len(lat)-1))])/1e6, fmt.Sprintf("p%g-ms", 100*q))
 			}
 			b.ReportMetric(float64(s.n.Load()), "settled")
+		})
+	}
+}
+
+// BenchmarkAppendDuringBackup appends single events from 20 conversations while the store, of some 200 MB, is backed up
+// again and again, and reports how long that takes.
+func BenchmarkAppendDuringBackup(b *testing.B) {
+	for _, backup := range []bool{false, true} {
+		b.Run(fmt.Sprint("backup=", backup), func(b *testing.B) {
+			j := open(b, sqlite.Options{Logger: quiet})
+			defer j.Close()
+			all := streams(b, j, 2000)[:20]
+			for range 20 {
+				for _, st := range all {
+					var events []event.Event
+					for range 10_000 {
+						events, _ = st.next(events)
+					}
+					if err := j.Append(context.Background(), journal.Batch{Conversation: st.id, Expected: st.seq - int64(len(events)), Events: events}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			ctx, stop := context.WithCancel(context.Background())
+			var beside, wg sync.WaitGroup
+			copies := 0
+			if backup {
+				dir := b.TempDir()
+				beside.Go(func() {
+					for ctx.Err() == nil {
+						if err := j.Backup(ctx, filepath.Join(dir, fmt.Sprint(copies))); err == nil {
+							copies++
+						} else if ctx.Err() == nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			took := make([][]time.Duration, len(all))
+			b.ResetTimer()
+			for i, st := range all {
+				wg.Go(func() {
+					for range max(1, b.N/len(all)) {
+						events, _ := st.next(nil)
+						start := time.Now()
+						if err := j.Append(context.Background(), journal.Batch{Conversation: st.id, Expected: st.seq - 1, Events: events}); err != nil {
+							b.Error(err)
+							return
+						}
+						took[i] = append(took[i], time.Since(start))
+					}
+				})
+			}
+			wg.Wait()
+			b.StopTimer()
+			stop()
+			beside.Wait()
+			lat := slices.Concat(took...)
+			slices.Sort(lat)
+			for _, q := range []float64{0.5, 0.99, 1} {
+				b.ReportMetric(float64(lat[int(q*float64(len(lat)-1))])/1e6, fmt.Sprintf("p%g-ms", 100*q))
+			}
+			b.ReportMetric(float64(copies), "copies")
 		})
 	}
 }

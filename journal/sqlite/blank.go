@@ -43,7 +43,7 @@ func (j *Journal) blank(ctx context.Context, conversation string) error {
 func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again bool, err error) {
 	v, known := j.index.view(id, 0)
 	var settled []int64 // by last seq
-	var live []chunk
+	var live []int64    // by row
 	err = j.read(ctx, func(c *conn) error {
 		l, err := load(c, "id", id)
 		if err != nil {
@@ -63,10 +63,10 @@ func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again 
 		if err != nil || again {
 			return err
 		}
-		return liveRows(c, l.n, v.chunks, func(ch chunk, blob []byte) error {
-			found, err := holds(l, ch.blob == nil, blob, conversation)
+		return liveRows(c, l.n, v.chunks, func(ch held, blob []byte, sealed bool) error {
+			found, err := holds(l, sealed, blob, conversation)
 			if found {
-				live = append(live, ch)
+				live = append(live, ch.row)
 			}
 			return err
 		})
@@ -75,29 +75,31 @@ func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again 
 		return false, err
 	}
 	for _, last := range settled {
-		err := j.rewrite(ctx, id, conversation, "settled", "conversation = ? AND last = ?", func(n int64) []any { return []any{n, last} })
-		if err != nil {
+		if err := j.rewrite(ctx, id, conversation, "settled", "last", last); err != nil {
 			return false, err
 		}
 	}
-	for _, ch := range live {
-		err := j.rewrite(ctx, id, conversation, "live", "conversation = ? AND row = ? AND first = ?", func(n int64) []any { return []any{n, ch.row, ch.first} })
-		if err != nil {
+	for _, row := range live {
+		if err := j.rewrite(ctx, id, conversation, "live", "row", row); err != nil {
 			return false, err
 		}
 	}
 	return again || len(settled)+len(live) > 0, nil
 }
 
-// rewrite blanks one row in place, if it is still there.
-func (j *Journal) rewrite(ctx context.Context, id, conversation, table, where string, key func(n int64) []any) error {
+// rewrite blanks one row of a table in place, if it is still there.
+func (j *Journal) rewrite(ctx context.Context, id, conversation, table, column string, key int64) error {
+	where := " WHERE conversation = ? AND " + column + " = ?"
 	return j.do(ctx, settle.ChunkSize, func(t *tx) error {
 		l, p, err := t.find(id)
 		if err != nil {
 			return err
 		}
 		p.rewrites++ // what was prepared from the row as it was is stale
-		r, err := t.one("SELECT events FROM "+table+" WHERE "+where, key(l.n)...)
+		if table == "live" {
+			p.changed = append(p.changed, key)
+		}
+		r, err := t.one("SELECT events FROM "+table+where, l.n, key)
 		if err != nil || r == nil {
 			t.err = err
 			return err
@@ -110,7 +112,7 @@ func (j *Journal) rewrite(ctx context.Context, id, conversation, table, where st
 		if err != nil || b == nil {
 			return err
 		}
-		return t.exec("UPDATE "+table+" SET events = ? WHERE "+where, append([]any{t.seal(l, b)}, key(l.n)...)...)
+		return t.exec("UPDATE "+table+" SET events = ?"+where, t.seal(l, b), l.n, key)
 	})
 }
 

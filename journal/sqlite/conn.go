@@ -28,12 +28,11 @@ type stmt struct {
 
 // dial opens a file and runs pragmas on the connection.
 func dial(path string, pragmas ...string) (*conn, error) {
-	abs, err := filepath.Abs(path)
+	uri, err := fileURI(path, "_error_rc=1&_dqs=0")
 	if err != nil {
 		return nil, err
 	}
-	u := url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: "_error_rc=1&_dqs=0"}
-	raw, err := (&sqlite.Driver{}).Open(u.String())
+	raw, err := (&sqlite.Driver{}).Open(uri)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -44,6 +43,16 @@ func dial(path string, pragmas ...string) (*conn, error) {
 		}
 	}
 	return c, nil
+}
+
+// fileURI names a file to SQLite, whatever characters its path has.
+func fileURI(path, query string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: query}
+	return u.String(), nil
 }
 
 func (c *conn) close() error {

@@ -13,7 +13,14 @@
 //     has moved in between is at its new place, and nothing is missing.
 //   - What a log holds beyond its rows (head, settled, trimmed) can be told from the file alone; nothing in memory is
 //     needed to open it again after a crash.
-//   - Deleted text is overwritten, not only unlinked (secure_delete), and the write-ahead log is cut off before Delete returns.
+//   - Text lies in the file only as it was sealed with the key of its conversation. A delete overwrites the key in its first
+//     commit and the rows after it (secure_delete), and cuts the write-ahead log off before it returns; see secret for why
+//     both are needed.
+//   - What a commit holds up is bounded: garbage is deleted for a millisecond at a time, checkpoints run beside the writer,
+//     settling is prepared beside it. Only a log whose settled part is touched is rewritten whole, in one commit.
+//
+// SQL that changes the schema must go through migrations; the file of each version stays in testdata, made by
+// go test -run TestVersions -update.
 //
 // Files in the folder: leat.db with leat.db-wal and leat.db-shm, leat.lock (who owns the folder), ballast (a reserve that
 // is given up for the ends of turns when the disk is full), and leat.db.vN.copy after a migration from version N, which

@@ -1,9 +1,7 @@
 package sqlite
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"sort"
 	"sync"
 
@@ -38,9 +36,14 @@ type log struct {
 type chunk struct {
 	row         int64
 	first, last int64
-	size        int    // of the row's blob, bytes
-	at          int64  // of the commit, epoch milliseconds
-	blob        []byte // nil where it lies in the file alone; never changed
+	size        int // of the row's blob, bytes
+}
+
+// held is a chunk with its text, where that is in memory.
+type held struct {
+	chunk
+	at   int64  // of the commit, epoch milliseconds
+	text []byte // nil where it lies in the file alone
 }
 
 // maxIdle is how many logs without live rows are kept in memory before those that were not used lately are dropped;
@@ -60,7 +63,7 @@ type index struct {
 type view struct {
 	*log
 	state
-	chunks []chunk
+	chunks []held
 }
 
 // view returns a log's state and its chunks above a seq; false where the log is not in memory, and so has no live rows.
@@ -72,7 +75,12 @@ func (x *index) view(id string, after int64) (view, bool) {
 		return view{}, false
 	}
 	i := sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].last > after })
-	return view{l, l.state, slices.Clone(l.chunks[i:])}, true
+	v := view{log: l, state: l.state, chunks: make([]held, len(l.chunks)-i)}
+	for k, ch := range l.chunks[i:] {
+		text, at := x.cache.get(ch.row)
+		v.chunks[k] = held{ch, at, text}
+	}
+	return v, true
 }
 
 // drops returns how often logs were dropped. Who finds it unchanged after a snapshot of the file knows that a log that
@@ -109,11 +117,6 @@ func (x *index) drop(last, commit int64) {
 	}
 }
 
-// find returns the place of a row among the chunks.
-func (l *log) find(row int64) (int, bool) {
-	return slices.BinarySearchFunc(l.chunks, row, func(c chunk, row int64) int { return cmp.Compare(c.row, row) })
-}
-
 // clear takes the chunks up to the floor out of a log and returns them. Callers hold the index's lock.
 func (l *log) clear() []chunk {
 	n := 0
@@ -121,9 +124,6 @@ func (l *log) clear() []chunk {
 		n++
 	}
 	gone := l.chunks[:n:n]
-	for i := range gone {
-		gone[i].blob = nil // the cache does not find it any more
-	}
 	if l.chunks = l.chunks[n:]; len(l.chunks) == 0 {
 		l.chunks = nil
 	}

@@ -81,9 +81,9 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		if r.More || len(chunks) == 0 {
 			return nil
 		}
-		err = liveRows(c, l.n, chunks, func(ch chunk, blob []byte) error {
+		err = liveRows(c, l.n, chunks, func(ch held, blob []byte, sealed bool) error {
 			row := settle.Row{First: max(ch.first, l.settled+1), Last: ch.last, Blob: blob}
-			if !take(row, ch.blob == nil, row.Size()) {
+			if !take(row, sealed, row.Size()) {
 				return errEnough
 			}
 			return nil
@@ -99,19 +99,19 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 // liveBatch is how many live rows one query fetches.
 const liveBatch = 256
 
-// liveRows gives f the chunks of a conversation, in order: as they are in memory, where ch.blob is not nil, or sealed, from
-// their rows. A row that is not what the index says is an error that wraps [journal.ErrCorrupt].
-func liveRows(c *conn, n int64, chunks []chunk, f func(ch chunk, blob []byte) error) error {
+// liveRows gives f the chunks of a conversation, in order: their texts where those are in memory, else sealed from their
+// rows. A row that is not what the index says is an error that wraps [journal.ErrCorrupt].
+func liveRows(c *conn, n int64, chunks []held, f func(ch held, blob []byte, sealed bool) error) error {
 	for len(chunks) > 0 {
-		if chunks[0].blob != nil {
-			if err := f(chunks[0], chunks[0].blob); err != nil {
+		if text := chunks[0].text; text != nil {
+			if err := f(chunks[0], text, false); err != nil {
 				return err
 			}
 			chunks = chunks[1:]
 			continue
 		}
 		i := 1
-		for i < min(len(chunks), liveBatch) && chunks[i].blob == nil {
+		for i < min(len(chunks), liveBatch) && chunks[i].text == nil {
 			i++
 		}
 		if err := fileRows(c, n, chunks[:i], f); err != nil {
@@ -122,7 +122,7 @@ func liveRows(c *conn, n int64, chunks []chunk, f func(ch chunk, blob []byte) er
 	return nil
 }
 
-func fileRows(c *conn, n int64, chunks []chunk, f func(ch chunk, blob []byte) error) error {
+func fileRows(c *conn, n int64, chunks []held, f func(ch held, blob []byte, sealed bool) error) error {
 	list := []byte{'['}
 	for i, ch := range chunks {
 		if i > 0 {
@@ -139,7 +139,7 @@ func fileRows(c *conn, n int64, chunks []chunk, f func(ch chunk, blob []byte) er
 		ch := chunks[i]
 		ch.at = r.int(4)
 		i++
-		return f(ch, r.blob(5))
+		return f(ch, r.blob(5), true)
 	}, string(list))
 	if err == nil && i < len(chunks) {
 		err = fmt.Errorf("row %d is missing: %w", chunks[i].row, journal.ErrCorrupt)

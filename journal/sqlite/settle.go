@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal/internal/settle"
@@ -72,8 +71,9 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 // prepare reads what is to be settled and compacts it. It sets upto to 0 where there is nothing to do.
 func (j *Journal) prepare(ctx context.Context, conversation string, s *settlement) (settle.Result, error) {
 	type part struct {
-		chunk
-		text []byte
+		held
+		blob   []byte
+		sealed bool
 	}
 	var live []part
 	var l *log
@@ -102,28 +102,31 @@ func (j *Journal) prepare(ctx context.Context, conversation string, s *settlemen
 				break
 			}
 		}
-		return liveRows(c, l.n, chunks, func(ch chunk, blob []byte) error {
-			live = append(live, part{ch, blob})
+		return liveRows(c, l.n, chunks, func(ch held, blob []byte, sealed bool) error {
+			live = append(live, part{ch, blob, sealed})
 			return nil
 		})
 	})
 	if err != nil || s.upto == 0 {
 		return settle.Result{}, err
 	}
-	commits := make([]settle.Commit, len(live))
-	for i, p := range live {
-		if p.blob == nil {
-			if p.text, err = l.secret.open(p.text); err != nil {
+	var commits []settle.Commit
+	var events []event.Event
+	if n := len(live); n > 0 {
+		events = make([]event.Event, 0, live[n-1].last-max(l.floor(), live[0].first-1))
+	}
+	for _, p := range live {
+		if p.sealed {
+			if p.blob, err = l.secret.open(p.blob); err != nil {
 				return settle.Result{}, err
 			}
 		}
-		events, err := settle.Decode(nil, p.text, l.floor())
-		if err != nil {
+		if events, err = settle.Decode(events, p.blob, l.floor()); err != nil {
 			return settle.Result{}, err
 		}
-		commits[i] = settle.Commit{At: p.at, Events: slices.DeleteFunc(events, func(e event.Event) bool { return e.Seq > s.upto })}
+		commits = append(commits, settle.Commit{At: p.at, Last: p.last})
 	}
-	return settle.Settle(commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
+	return settle.Settle(settle.UpTo(events, s.upto), commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
 }
 
 // settled reads the settled part of a log that is in the given state.

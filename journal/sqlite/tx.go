@@ -14,6 +14,7 @@ type pending struct {
 	deleted bool
 	chunk   chunk    // row is 0 where no events are added
 	batches []*batch // whose events the chunk holds, in order
+	changed []int64  // live rows that were changed in place
 	summary *summary
 }
 
@@ -28,6 +29,10 @@ type tx struct {
 	order   []string // of puts
 	at      int64    // epoch milliseconds
 	bytes   int      // that it writes, about
+	// The texts of the rows that it adds, for the cache.
+	first int64 // number of the first row
+	text  []byte
+	spans []span
 	// collected is the garbage that it deletes.
 	collected []waste
 	// err is the first error of the database; it undoes the transaction.
@@ -134,6 +139,13 @@ var (
 // writeLive inserts the chunks of all logs.
 func (t *tx) writeLive() {
 	args := make([]any, 0, 6*multi)
+	n, size := 0, 0
+	for _, l := range t.logs {
+		for _, b := range l.pending.batches {
+			n, size = n+1, size+len(b.blob)
+		}
+	}
+	t.first, t.text, t.spans = t.j.nextRow, make([]byte, 0, size), make([]span, 0, n)
 	for _, l := range t.logs {
 		p := l.pending
 		if p.batches == nil {
@@ -141,11 +153,12 @@ func (t *tx) writeLive() {
 		}
 		p.chunk.row = t.j.nextRow
 		t.j.nextRow++ // a number that a failed transaction took is left out
-		p.chunk.at, p.chunk.blob = t.at, p.batches[0].blob
-		if len(p.batches) > 1 {
-			p.chunk.blob = join(p.batches)
+		from := len(t.text)
+		for _, b := range p.batches {
+			t.text = append(t.text, b.blob...)
 		}
-		blob := t.seal(l, p.chunk.blob)
+		t.spans = append(t.spans, span{uint32(from), uint32(len(t.text))})
+		blob := t.seal(l, t.text[from:])
 		p.chunk.size = len(blob)
 		t.bytes += len(blob)
 		args = append(args, p.chunk.row, l.n, p.chunk.first, p.chunk.last, t.at, blob)
@@ -157,18 +170,6 @@ func (t *tx) writeLive() {
 	for ; len(args) > 0; args = args[6:] {
 		_ = t.exec(insertOne, args[:6]...)
 	}
-}
-
-func join(batches []*batch) []byte {
-	n := 0
-	for _, b := range batches {
-		n += len(b.blob)
-	}
-	all := make([]byte, 0, n)
-	for _, b := range batches {
-		all = append(all, b.blob...)
-	}
-	return all
 }
 
 // writeSummaries stores the last summary that each log got.
@@ -210,16 +211,12 @@ func (t *tx) apply() {
 	for _, l := range t.logs {
 		p := l.pending
 		l.pending = nil
-		if p.rewrites != l.rewrites {
-			for i := range l.chunks {
-				l.chunks[i].blob = nil
-			}
+		for _, row := range p.changed {
+			x.cache.forget(row)
 		}
 		l.state, l.used = p.state, t.j.commits
 		if p.chunk.row != 0 {
 			l.chunks = append(l.chunks, p.chunk)
-			x.cache.add(l, p.chunk)
-			p.batches[0].blob = nil // the chunk has it now
 		}
 		if p.deleted {
 			t.j.waste.add(l.n, l.chunks...)
@@ -229,6 +226,9 @@ func (t *tx) apply() {
 		}
 		t.j.waste.add(l.n, l.clear()...)
 		x.logs[l.id] = l
+	}
+	if len(t.text) > 0 {
+		x.cache.add(t.at, t.first, t.spans, t.text)
 	}
 	x.sweep(t.j.commits)
 }

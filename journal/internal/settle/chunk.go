@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sort"
 	"strconv"
 	"unicode/utf8"
 
@@ -60,6 +61,11 @@ func end(e *event.Event) int64 {
 		return int64(len(e.Text))
 	}
 	return e.Offset + int64(len(e.Text))
+}
+
+// UpTo returns the events up to a seq; they ascend.
+func UpTo(events []event.Event, seq int64) []event.Event {
+	return events[:sort.Search(len(events), func(i int) bool { return events[i].Seq > seq })]
 }
 
 // Decode appends to events those of a chunk whose seq is above after.

@@ -6,10 +6,10 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Commit is what one commit brought to a log.
+// Commit is one commit of a log.
 type Commit struct {
-	At     int64 // when it was committed, epoch milliseconds
-	Events []event.Event
+	At   int64 // when it was committed, epoch milliseconds
+	Last int64 // seq of its last event
 }
 
 // Result is what settling a stretch of a log gives.
@@ -20,26 +20,19 @@ type Result struct {
 	Traces []journal.Trace
 }
 
-// Settle compacts live commits of a log. Only where they touch what lies in the settled part does it call settled, for
-// the events there, and compacts both together; so the usual turn costs what it wrote, however long the log is.
-func Settle(commits []Commit, settled func() ([]event.Event, error)) (Result, error) {
-	n := 0
-	for _, c := range commits {
-		n += len(c.Events)
-	}
-	live := make([]event.Event, 0, n)
-	for _, c := range commits {
-		live = append(live, c.Events...)
-	}
+// Settle compacts live events of a log, which came in the given commits. Only where they touch what lies in the settled
+// part does it call settled, for the events there, and compacts both together; so the usual turn costs what it wrote,
+// however long the log is.
+func Settle(live []event.Event, commits []Commit, settled func() ([]event.Event, error)) (Result, error) {
 	if !touches(live) {
-		return Result{Events: transcript.Compact(live), Traces: traces(nil, commits)}, nil
+		return Result{Events: transcript.Compact(live), Traces: traces(nil, live, commits)}, nil
 	}
 	before, err := settled()
 	if err != nil {
 		return Result{}, err
 	}
 	all := append(before[:len(before):len(before)], live...)
-	return Result{Whole: true, Events: transcript.Compact(all), Traces: traces(before, commits)}, nil
+	return Result{Whole: true, Events: transcript.Compact(all), Traces: traces(before, live, commits)}, nil
 }
 
 type field struct {

@@ -10,41 +10,44 @@ import (
 // MaxReplaced bounds, in bytes, the superseded texts that the trace of a turn keeps.
 const MaxReplaced = 256 << 10
 
-// traces gives what is kept in time of each turn in commits, in order of their first events. before are the events of the
-// log that the texts of earlier messages come from; nil where commits touch none.
-func traces(before []event.Event, commits []Commit) []journal.Trace {
-	texts := watch(commits)
+// traces gives what is kept in time of each turn in live events, in order of their first ones. before are the events of
+// the log that the texts of earlier messages come from; nil where live touches none.
+func traces(before, live []event.Event, commits []Commit) []journal.Trace {
+	texts := watch(live)
 	for i := range before {
 		texts.apply(&before[i])
 	}
 	var out []journal.Trace
 	at := map[string]int{} // index in out by turn
-	room := map[string]int{}
-	for _, c := range commits {
-		for i := range c.Events {
-			e := &c.Events[i]
-			if e.Turn == "" {
-				texts.apply(e)
-				continue
-			}
-			t, ok := at[e.Turn]
-			if !ok {
+	room := []int{}        // for replaced texts, by index in out
+	var now *journal.Trace // of the turn that the event before belongs to
+	t := -1
+	for i := range live {
+		e := &live[i]
+		for len(commits) > 1 && e.Seq > commits[0].Last {
+			commits = commits[1:]
+		}
+		if e.Turn == "" {
+			texts.apply(e)
+			continue
+		}
+		if now == nil || now.Turn != e.Turn {
+			var known bool
+			if t, known = at[e.Turn]; !known {
 				t = len(out)
-				at[e.Turn], room[e.Turn] = t, MaxReplaced
-				out = append(out, journal.Trace{Turn: e.Turn})
+				at[e.Turn], room = t, append(room, MaxReplaced)
+				out = append(out, journal.Trace{Turn: e.Turn, Commits: make([]journal.TraceCommit, 0, len(live)-i)})
 			}
-			entry := journal.TraceCommit{Arrival: e.At, Commit: c.At, Seq: e.Seq, Type: e.Type, Message: e.Message, Part: e.Part}
-			if e.Op() {
-				entry.Field, entry.End = string(e.Field), int64(len(e.Text))
-				if e.Type == event.PartAppend {
-					entry.End += e.Offset
-				}
-			}
-			out[t].Commits = append(out[t].Commits, entry)
-			if old := texts.apply(e); old != "" && len(old) <= room[e.Turn] {
-				room[e.Turn] -= len(old)
-				out[t].Replaced = append(out[t].Replaced, journal.TraceReplace{Seq: e.Seq, Message: e.Message, Part: e.Part, Field: string(e.Field), Text: old})
-			}
+			now = &out[t]
+		}
+		entry := journal.TraceCommit{Arrival: e.At, Commit: commits[0].At, Seq: e.Seq, Type: e.Type, Message: e.Message, Part: e.Part}
+		if e.Op() {
+			entry.Field, entry.End = string(e.Field), end(e)
+		}
+		now.Commits = append(now.Commits, entry)
+		if old := texts.apply(e); old != "" && len(old) <= room[t] {
+			room[t] -= len(old)
+			now.Replaced = append(now.Replaced, journal.TraceReplace{Seq: e.Seq, Message: e.Message, Part: e.Part, Field: string(e.Field), Text: old})
 		}
 	}
 	return out
@@ -53,16 +56,14 @@ func traces(before []event.Event, commits []Commit) []journal.Trace {
 // texts are the fields that something replaces, as they stand.
 type texts map[field]*strings.Builder
 
-func watch(commits []Commit) texts {
+func watch(live []event.Event) texts {
 	var t texts
-	for _, c := range commits {
-		for i := range c.Events {
-			if e := &c.Events[i]; e.Type == event.PartReplace {
-				if t == nil {
-					t = texts{}
-				}
-				t[field{e.Message, e.Part, e.Field}] = &strings.Builder{}
+	for i := range live {
+		if e := &live[i]; e.Type == event.PartReplace {
+			if t == nil {
+				t = texts{}
 			}
+			t[field{e.Message, e.Part, e.Field}] = &strings.Builder{}
 		}
 	}
 	return t
