@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -92,7 +93,7 @@ func (t *tx) append(b *batch) error {
 	switch {
 	case b.create && err == nil:
 		return journal.ErrExists
-	case b.create && err == journal.ErrNotFound:
+	case b.create && errors.Is(err, journal.ErrNotFound):
 		if b.expected != 0 {
 			return fmt.Errorf("head is 0, not %d: %w", b.expected, journal.ErrFenced)
 		}

@@ -82,7 +82,8 @@ var _ journal.Journal = (*Journal)(nil)
 // readerCount is how many reads run at once; they are short, and more would only share the cores.
 const readerCount = 4
 
-// Open opens the journal of a folder, or makes it. Errors wrap journal.ErrLocked, ErrForeign, ErrNewer or ErrCorrupt.
+// Open opens the journal of a folder, or makes it. Errors wrap journal.ErrLocked, ErrForeign, ErrNewer,
+// ErrCorrupt, or ErrFull where not even reading is possible.
 func Open(opt Options) (_ *Journal, err error) {
 	opt.Sync = cmp.Or(opt.Sync, Full)
 	opt.TraceRetention = cmp.Or(opt.TraceRetention, journal.DefaultTraceRetention)

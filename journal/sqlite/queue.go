@@ -22,6 +22,7 @@ type request struct {
 	result chan error   // takes one
 }
 
+// The states of a request.
 const (
 	waiting = iota
 	taken

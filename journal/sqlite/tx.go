@@ -10,7 +10,6 @@ import (
 // pending is what a transaction does to a log. It counts once the transaction is committed.
 type pending struct {
 	state
-	created bool
 	deleted bool
 	chunk   chunk    // row is 0 where no events are added
 	batches []*batch // whose events the chunk holds, in order
@@ -115,7 +114,7 @@ func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 		t.err = err
 		return nil, nil, err
 	}
-	l.pending = &pending{created: true}
+	l.pending = &pending{}
 	t.created[id] = l
 	t.logs = append(t.logs, l)
 	return l, l.pending, nil
