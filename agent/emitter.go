@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/leat-dev/leat/dialect"
@@ -22,6 +23,12 @@ type Sink interface {
 	Wait(ctx context.Context, r event.Request) (event.Answer, error)
 	// Alive resets the silence limit.
 	Alive()
+}
+
+// LateSink is a sink that wants to know of what agents say after their turn's end: so many operations, or frames that
+// nobody decodes any more. It is dropped whatever the sink does.
+type LateSink interface {
+	Late(n int)
 }
 
 // ErrTurnOver says that the turn has ended, and that nothing said from now on is seen.
@@ -122,6 +129,14 @@ func (e *Emitter) End(o event.Outcome, reason string, usage *event.Usage) error 
 // Alive says that the upstream is there though it has nothing to say; it resets the limit on silence.
 func (e *Emitter) Alive() { e.sink.Alive() }
 
+// Log is where the agent logs what concerns this turn; what it writes carries the ids of turn and conversation.
+func (e *Emitter) Log() *slog.Logger {
+	if l, ok := e.sink.(interface{ Log() *slog.Logger }); ok {
+		return l.Log()
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
 // Flush returns when all that was emitted is durable.
 func (e *Emitter) Flush() error { return e.sink.Flush(e.ctx) }
 
@@ -135,7 +150,7 @@ func (e *Emitter) Emit(ops []event.Event, state json.RawMessage) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return ErrTurnOver
+		return e.late(max(len(ops), 1))
 	}
 	return e.sink.Emit(e.ctx, ops, state)
 }
@@ -146,7 +161,7 @@ func (e *Emitter) Decode(step func() ([]event.Event, json.RawMessage, error)) er
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return ErrTurnOver
+		return e.late(1)
 	}
 	ops, state, err := step()
 	if len(ops) > 0 || state != nil {
@@ -181,11 +196,19 @@ func (e *Emitter) Close() []event.Event {
 	return ops
 }
 
+// late tells the sink of what comes after the turn's end.
+func (e *Emitter) late(n int) error {
+	if l, ok := e.sink.(LateSink); ok {
+		l.Late(n)
+	}
+	return ErrTurnOver
+}
+
 func (e *Emitter) emit(make func() []event.Event) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return ErrTurnOver
+		return e.late(1)
 	}
 	ops := make()
 	if len(ops) == 0 {

@@ -42,7 +42,7 @@ func ExampleAgent() {
 	ctx := context.Background()
 	gw, err := gateway.New(gateway.Config{
 		Journal:      memory.New(),
-		Agents:       map[string]gateway.Agent{"shout": {Agent: Shout{}}},
+		Agents:       gateway.Agents{"shout": {Agent: Shout{}}},
 		DefaultAgent: "shout",
 	})
 	if err != nil {

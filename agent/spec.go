@@ -28,7 +28,7 @@ const maxName = 64
 const silence = "silence"
 
 // ParseSpec reads the written form. The target runs to the first question mark; one that holds a question mark itself
-// has to be given in the config file. Keys and values are encoded as in a URL's query.
+// has to be given in the config file. A URL by itself is of kind http. Keys and values are encoded as in a URL's query.
 func ParseSpec(s string) (Spec, error) {
 	head, query, _ := strings.Cut(s, "?")
 	spec := Spec{}
@@ -39,6 +39,9 @@ func ParseSpec(s string) (Spec, error) {
 		spec.Name, head = name, rest
 	}
 	spec.Kind, spec.Target, _ = strings.Cut(head, ":")
+	if strings.HasPrefix(spec.Target, "//") && (spec.Kind == "http" || spec.Kind == "https") {
+		spec.Kind, spec.Target = "http", head // a URL by itself says what it is
+	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return spec, fmt.Errorf("agent %q: after the question mark: %w", s, err)

@@ -27,6 +27,8 @@ func TestParseSpec(t *testing.T) {
 		{"replay:C:\\x y.jsonl", agent.Spec{Name: "replay", Kind: "replay", Target: `C:\x y.jsonl`}},
 		{"replay:a=b", agent.Spec{Name: "replay", Kind: "replay", Target: "a=b"}},
 		{"k?a=%3F%26&b=x+y", agent.Spec{Name: "k", Kind: "k", Options: map[string]string{"a": "?&", "b": "x y"}}},
+		{"https://h:1/p=q?dialect=d", agent.Spec{Name: "http", Kind: "http", Target: "https://h:1/p=q", Options: map[string]string{"dialect": "d"}}},
+		{"web=http://h/", agent.Spec{Name: "web", Kind: "http", Target: "http://h/"}},
 		{"demo?silence=90s", agent.Spec{Name: "demo", Kind: "demo", Silence: 90 * time.Second}},
 		{"demo?silence=0", agent.Spec{Name: "demo", Kind: "demo", Silence: -1}},
 	}

@@ -32,7 +32,7 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 			bad("listen", "%w", err)
 		}
 	}
-	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !printable(c.Token) {
 		bad("token", "it may hold printable ASCII without spaces only, to fit into a header")
 	}
 	for _, o := range c.AllowedOrigins {
@@ -47,11 +47,17 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 		switch {
 		case h == "" || strings.ContainsAny(h, "/ "):
 			bad("hosts", "%q is no host; write it as chat.example.com", h)
-		case h == "*" && c.Token == "":
+		case h == "*" && c.Open():
 			bad("hosts", "every host is allowed only where a token is set")
 		}
 	}
+	c.checkSite(bad)
+	c.Users.check(bad)
 	c.checkAgents(kinds, bad)
+	c.Webhooks.check(bad)
+	c.Record.check(bad)
+	c.Terminal.check(c.Token, bad)
+	c.Plugins.check(bad)
 	if c.Sync != SyncFull && c.Sync != SyncNormal {
 		bad("sync", "%q; it is %s or %s", c.Sync, SyncFull, SyncNormal)
 	}
@@ -68,15 +74,20 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 		{"limits.message", int64(c.Limits.Message)},
 		{"limits.queued", int64(c.Limits.Queued)},
 		{"limits.history", int64(c.Limits.History)},
+		{"limits.history_bytes", int64(c.Limits.HistoryBytes)},
+		{"limits.file", int64(c.Limits.File)},
 		{"limits.connections", int64(c.Limits.Connections)},
 		{"wait_limit", int64(c.WaitLimit)},
 		{"lease", int64(c.Lease)},
 		{"trace_retention", int64(c.TraceRetention)},
+		{"usage_retention", int64(c.UsageRetention)},
 	} {
 		if l.value <= 0 {
 			bad(l.key, "it has to be above 0")
 		}
 	}
+	c.Limits.User.check("limits.user", bad)
+	c.Limits.Tenant.check("limits.tenant", bad)
 	if c.Data == "" {
 		dir, err := DataDir(getenv)
 		if err != nil {
@@ -84,10 +95,22 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 		}
 		c.Data = dir
 	}
+	c.Files.check(c.Data, bad)
 	return errors.Join(errs...)
 }
 
+// printable reports whether a token fits into a header.
+func printable(token string) bool {
+	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
 func (c *Config) checkListen(address string) error {
+	if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
+		if path == "" || strings.HasSuffix(path, "/") {
+			return fmt.Errorf("%q names no socket; write it as unix:/run/leat.sock", address)
+		}
+		return nil // the rights of its file say who may connect
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("%q is no address; write it as 127.0.0.1:31337", address)
@@ -95,11 +118,14 @@ func (c *Config) checkListen(address string) error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("%q: %q is no port", address, port)
 	}
-	if c.Token == "" && !Loopback(host) {
-		return fmt.Errorf("%q can be reached from outside, and no token is set: set one (LEAT_API_TOKEN), or listen on 127.0.0.1", address)
+	if c.Open() && !Loopback(host) {
+		return fmt.Errorf("%q can be reached from outside, and no token is set: set one (LEAT_API_TOKEN), let users in with theirs (users), or listen on 127.0.0.1", address)
 	}
 	return nil
 }
+
+// Open reports whether nobody needs a token.
+func (c *Config) Open() bool { return c.Token == "" && !c.Users.Enabled() }
 
 // Loopback reports whether only this machine can reach the host. A name other than localhost is not looked up: what it
 // leads to may change.
@@ -157,10 +183,17 @@ func (c Config) masked(kinds agent.Kinds) Config {
 	if c.Token != "" {
 		c.Token = "***"
 	}
+	if c.Terminal.Token != "" {
+		c.Terminal.Token = "***"
+	}
+	if c.Users.Secret != "" {
+		c.Users.Secret = "***"
+	}
 	agents := make(Agents, len(c.Agents))
 	for i, s := range c.Agents {
 		agents[i] = kinds.Masked(s)
 	}
 	c.Agents = agents
+	c.Webhooks = c.Webhooks.masked()
 	return c
 }

@@ -13,26 +13,47 @@ import (
 
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/rawlog"
+	"github.com/leat-dev/leat/terminal"
+	"github.com/leat-dev/leat/usage"
 )
 
 // Config is all that can be set. Every leaf is a key of the file and an environment variable, whose name is LEAT_ and
-// the key's path in capitals; leat.example.yaml describes them.
+// the key's path in capitals; leat.example.yaml describes them. Keys that are tagged live can be taken over while the gateway
+// runs, others by its next start.
 type Config struct {
 	Listen         []string `yaml:"listen"`
 	Data           string   `yaml:"data"`
 	Token          string   `yaml:"token" env:"LEAT_API_TOKEN ELIZA_API_TOKEN"`
-	AllowedOrigins []string `yaml:"allowed_origins"`
-	Hosts          []string `yaml:"hosts"`
+	AllowedOrigins []string `yaml:"allowed_origins" live:"yes"`
+	Hosts          []string `yaml:"hosts" live:"yes"`
+	PublicURL      string   `yaml:"public_url"`
+	BasePath       string   `yaml:"base_path"`
+	TrustedProxies []string `yaml:"trusted_proxies"`
+	TLS            TLS      `yaml:"tls"`
+	Users          Users    `yaml:"users"`
+	Eliza          Eliza    `yaml:"eliza"`
 
-	Agents       Agents   `yaml:"agents"`
+	Agents       Agents   `yaml:"agents" live:"yes"`
 	DefaultAgent string   `yaml:"default_agent"`
-	Silence      Duration `yaml:"silence"`
-	WaitLimit    Duration `yaml:"wait_limit"`
-	Lease        Duration `yaml:"lease"`
-	Drain        Duration `yaml:"drain"`
+	Silence      Duration `yaml:"silence" live:"yes"`
+	WaitLimit    Duration `yaml:"wait_limit" live:"yes"`
+	Lease        Duration `yaml:"lease" live:"yes"`
+	Drain        Duration `yaml:"drain" live:"yes"`
 
 	Sync           string   `yaml:"sync"`
 	TraceRetention Duration `yaml:"trace_retention"`
+	Record         Record   `yaml:"record"`
+
+	Webhooks       Webhooks  `yaml:"webhooks"`
+	Retention      Retention `yaml:"retention" live:"yes"`
+	AuditRetention Duration  `yaml:"audit_retention" live:"yes"`
+	UsageRetention Duration  `yaml:"usage_retention"`
+	Prices         Prices    `yaml:"prices" live:"yes"`
+
+	Terminal Terminal `yaml:"terminal"`
+	Plugins  Plugins  `yaml:"plugins"`
+	Files    Files    `yaml:"files"`
 
 	Limits Limits `yaml:"limits"`
 	Log    Log    `yaml:"log"`
@@ -40,16 +61,23 @@ type Config struct {
 
 // Limits bound what a client may ask for.
 type Limits struct {
-	Message     Size `yaml:"message"`
-	Queued      int  `yaml:"queued"`
-	History     int  `yaml:"history"`
-	Connections int  `yaml:"connections"`
+	Message      Size `yaml:"message" live:"yes"`
+	Queued       int  `yaml:"queued" live:"yes"`
+	History      int  `yaml:"history" live:"yes"`
+	HistoryBytes Size `yaml:"history_bytes" live:"yes"`
+	Connections  int  `yaml:"connections"`
+	File         Size `yaml:"file"`
+
+	User   Quota `yaml:"user"`
+	Tenant Quota `yaml:"tenant"`
 }
 
 // Log says what is logged, and how.
 type Log struct {
-	Level  string `yaml:"level"`
+	Level  string `yaml:"level" live:"yes"`
 	Format string `yaml:"format"`
+	// Content logs the texts of messages, at level debug.
+	Content bool `yaml:"content"`
 }
 
 // The values of the keys that are words.
@@ -78,11 +106,18 @@ func Default() Config {
 		Drain:          Duration(gateway.DefaultDrain),
 		Sync:           SyncFull,
 		TraceRetention: Duration(journal.DefaultTraceRetention),
+		Record:         Record{Enabled: true, Keep: Duration(rawlog.DefaultKeep), Size: rawlog.DefaultSize},
+		Webhooks:       Webhooks{},
+		AuditRetention: Duration(DefaultAuditRetention),
+		UsageRetention: Duration(usage.DefaultRetention),
+		Prices:         Prices{},
 		Limits: Limits{
-			Message: gateway.DefaultMaxMessage, Queued: gateway.DefaultMaxQueued, History: gateway.DefaultHistory,
-			Connections: DefaultConnections,
+			Message: gateway.DefaultMaxMessage, Queued: gateway.DefaultMaxQueued, History: gateway.DefaultHistory, HistoryBytes: gateway.DefaultHistoryBytes,
+			Connections: DefaultConnections, File: gateway.DefaultMaxFile,
 		},
-		Log: Log{Level: "info", Format: FormatAuto},
+		Users:    Users{SubjectClaim: "sub"},
+		Terminal: Terminal{MaxDuration: Duration(terminal.DefaultMaxDuration), Concurrent: terminal.DefaultMaxRuns},
+		Log:      Log{Level: "info", Format: FormatAuto},
 	}
 }
 

@@ -94,7 +94,7 @@ log: {level: debug}
 
 // What is shown can be read again, and says the same but for the secrets.
 func TestPrint(t *testing.T) {
-	c, err := config.Load(write(t, "token: t0ken\nagents:\n  two: {kind: remote, target: \"x: y\", key: s3cret, model: \"1.50\"}\n"), env())
+	c, err := config.Load(write(t, "token: t0ken\nusers: {secret: s3cret-that-is-long-enough-for-hs256}\nagents:\n  two: {kind: remote, target: \"x: y\", key: s3cret, model: \"1.50\"}\n"), env())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestPrint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := string(b); strings.Contains(s, "t0ken") || strings.Contains(s, "s3cret") || strings.Count(s, "***") != 2 {
+		if s := string(b); strings.Contains(s, "t0ken") || strings.Contains(s, "s3cret") || strings.Count(s, "***") != 3 {
 			t.Errorf("%s shows a secret:\n%s", name, s)
 		}
 		again, err := config.Load(write(t, string(b)), env())
@@ -114,7 +114,7 @@ func TestPrint(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", name, err, b)
 		}
 		want := c
-		want.Token = "***"
+		want.Token, want.Users.Secret = "***", "***"
 		want.Agents = config.Agents{c.Agents[0]}
 		want.Agents[0].Options = map[string]string{"key": "***", "model": "1.50"}
 		if d := cmp.Diff(want, again, emptyIsNil); d != "" {
@@ -163,22 +163,43 @@ func TestFileRefused(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                                   "",
-		"listen: []":                                         "listen: an address is needed",
-		"listen: [\":31337\"]":                               "listen: \":31337\" can be reached from outside, and no token is set",
-		"listen: [\"0.0.0.0:1\"]":                            "can be reached from outside",
-		"listen: [example.com:1]":                            "can be reached from outside",
-		"listen: [localhost:1, \"[::1]:2\"]":                 "",
-		"listen: [\"0.0.0.0:1\"]\ntoken: x":                  "",
-		"listen: [127.0.0.1]":                                "is no address",
-		"listen: [127.0.0.1:99999]":                          "is no port",
-		"token: \"a b\"":                                     "token: it may hold",
-		"allowed_origins: [example.com]":                     "is no origin",
-		"allowed_origins: [https://a.b/c]":                   "is no origin",
-		"allowed_origins: [https://a.b:8080]":                "",
-		"hosts: [\"*\"]":                                     "only where a token is set",
+		"":                                    "",
+		"listen: []":                          "listen: an address is needed",
+		"listen: [\":31337\"]":                "listen: \":31337\" can be reached from outside, and no token is set",
+		"listen: [\"0.0.0.0:1\"]":             "can be reached from outside",
+		"listen: [example.com:1]":             "can be reached from outside",
+		"listen: [localhost:1, \"[::1]:2\"]":  "",
+		"listen: [\"0.0.0.0:1\"]\ntoken: x":   "",
+		"listen: [127.0.0.1]":                 "is no address",
+		"listen: [127.0.0.1:99999]":           "is no port",
+		"token: \"a b\"":                      "token: it may hold",
+		"allowed_origins: [example.com]":      "is no origin",
+		"allowed_origins: [https://a.b/c]":    "is no origin",
+		"allowed_origins: [https://a.b:8080]": "",
+		"hosts: [\"*\"]":                      "only where a token is set",
+
 		"hosts: [\"*\"]\nallowed_origins: [\"*\"]\ntoken: x": "",
 		"hosts: [https://a.b]":                               "is no host",
+		"listen: [\"unix:/run/leat.sock\"]":                  "",
+		"listen: [\"unix:\"]":                                "names no socket",
+		"public_url: https://a.b\ntoken: x":                  "",
+		"public_url: http://localhost:80/leat/":              "",
+		"public_url: https://a.b":                            "public_url: https://a.b can be reached from outside, and no token is set",
+		"public_url: a.b\ntoken: x":                          "is no address of a site",
+		"public_url: https://u:p@a.b\ntoken: x":              "is no address of a site",
+		"public_url: https://a.b/?x\ntoken: x":               "is no address of a site",
+		"public_url: https://a.b/x y\ntoken: x":              "its path may hold",
+		"public_url: https://a.b/../x\ntoken: x":             "its path may hold",
+		"base_path: /leat/":                                  "",
+		"base_path: /":                                       "",
+		"base_path: leat":                                    "base_path: \"leat\"; write it as /leat",
+		"base_path: //leat":                                  "write it as /leat",
+		"base_path: /a/..":                                   "write it as /leat",
+		"trusted_proxies: [127.0.0.1, 10.1.2.3/8, \"::1\"]":  "",
+		"trusted_proxies: [proxy]":                           "trusted_proxies: \"proxy\" is no network",
+		"trusted_proxies: [0.0.0.0/0]":                       "are all addresses there are",
+		"trusted_proxies: [\"::ffff:10.0.0.0/104\"]":         "write an IPv4 network as such",
+		"tls: {cert: x}":                                     "tls: cert and key go together",
 		"agents: {a: {kind: x}}":                             `unknown kind "x"; there are demo, remote`,
 		"agents: {a: {}}":                                    "kind is missing",
 		"agents: {a: {kind: demo, sped: 2}}":                 `no option "sped"`,
@@ -231,9 +252,17 @@ func TestEnvironment(t *testing.T) {
 	values := map[string]string{
 		"listen": "127.0.0.1:5,[::1]:6", "data": "/d", "token": "t", "allowed_origins": "https://a.b", "hosts": "a.b",
 		"agents": "demo x=remote:y?key=k", "default_agent": "x", "silence": "1s", "wait_limit": "2s", "lease": "3s", "drain": "4s",
-		"sync": "normal", "trace_retention": "5d", "limits.message": "6KiB", "limits.queued": "7", "limits.history": "8",
-		"limits.connections": "9", "log.level": "warn", "log.format": "json",
+		"sync": "normal", "trace_retention": "5d", "limits.message": "6KiB", "limits.queued": "7", "limits.history": "8", "limits.history_bytes": "9KiB",
+		"webhooks": "[{name: a}]", "limits.connections": "9", "limits.file": "1MiB", "public_url": "https://a.b", "base_path": "/a", "trusted_proxies": "::1,10.0.0.0/8", "tls.cert": "c", "tls.key": "k", "log.level": "warn", "log.format": "json", "log.content": "true",
+		"users.secret": "s", "users.secret_file": "/s", "users.key_file": "/k", "users.jwks": "https://a.b/c", "users.issuer": "i",
+		"users.audience": "a,b", "users.subject_claim": "user.id", "users.tenant_claim": "t", "users.scopes_claim": "scope", "users.admin_scope": "true", "eliza.query_token": "1", "eliza.emotes": "/e", "files.workspace": "/w",
+		"limits.user.turns": "10", "limits.user.messages": "11", "limits.user.bytes": "12MiB", "limits.user.viewers": "13",
+		"limits.tenant.turns": "14", "limits.tenant.messages": "15", "limits.tenant.bytes": "16GiB", "limits.tenant.viewers": "17",
 	}
+	maps.Copy(values, map[string]string{"terminal.enabled": "true", "terminal.token": "s", "terminal.max_duration": "6s", "terminal.concurrent": "3"})
+	maps.Copy(values, map[string]string{"record.enabled": "false", "record.keep": "1h", "record.size": "2MiB"})
+	maps.Copy(values, map[string]string{"plugins.enabled": "true", "plugins.env": "A,B", "plugins.allow_private": "true"})
+	maps.Copy(values, map[string]string{"retention.default": "90d", "retention.agents": "demo=30d x=0", "audit_retention": "0", "usage_retention": "30d", "prices": "{a: {input: 1, output: 2}}"})
 	def := config.Default()
 	seen := map[string]bool{}
 	for _, k := range def.Keys() {
@@ -273,6 +302,7 @@ func TestElizaEnvironment(t *testing.T) {
 		{[]string{"ELIZA_API_PORT", "4000"}, "127.0.0.1:4000"},
 		{[]string{"ELIZA_PORT", "2138"}, "127.0.0.1:2138"},
 		{[]string{"ELIZA_PORT", "2138", "ELIZA_API_PORT", "31337"}, "127.0.0.1:2138 127.0.0.1:31337"},
+		{[]string{"ELIZA_API_PORT", "31337", "ELIZA_GATEWAY_PORT", "18789"}, "127.0.0.1:18789 127.0.0.1:31337"},
 		{[]string{"ELIZA_PORT", "2138", "ELIZA_API_PORT", "2138"}, "127.0.0.1:2138"},
 		{[]string{"ELIZA_PORT", "2138", "LEAT_LISTEN", "127.0.0.1:9"}, "127.0.0.1:9"},
 		{[]string{"ELIZA_PORT", ""}, "127.0.0.1:31337"},
@@ -293,5 +323,25 @@ func TestElizaEnvironment(t *testing.T) {
 	}
 	if _, err := config.Load("", env("LEAT_DRAIN", "x")); err == nil || !strings.Contains(err.Error(), "LEAT_DRAIN") {
 		t.Errorf("the error does not name the variable: %v", err)
+	}
+}
+
+// The path is that of the public URL, unless it is said otherwise.
+func TestBase(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                              "",
+		"base_path: /leat/":             "/leat",
+		"public_url: https://a.b/leat/": "/leat",
+		"public_url: https://a.b/":      "",
+		"public_url: https://a.b/leat\nbase_path: /":  "",
+		"public_url: https://a.b/leat\nbase_path: /x": "/x",
+	} {
+		c, err := config.Load(write(t, text), env())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Base(); got != want || err != nil {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
 	}
 }

@@ -17,32 +17,51 @@ import (
 type Key struct {
 	Path string   // in the file, such as limits.message
 	Env  []string // environment variables, the first that is set counts
+	Live bool     // whether a change counts while the gateway runs, or only from its next start on
 
 	value reflect.Value
 }
 
 // Keys returns all settings of a configuration, in the order of the file.
-func (c *Config) Keys() []Key { return keys(reflect.ValueOf(c).Elem(), "") }
+func (c *Config) Keys() []Key { return keys(reflect.ValueOf(c).Elem(), "", false) }
 
-func keys(v reflect.Value, prefix string) []Key {
+func keys(v reflect.Value, prefix string, live bool) []Key {
 	var all []Key
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		path := prefix + f.Tag.Get("yaml")
+		live := live || f.Tag.Get("live") != ""
 		if f.Type.Kind() == reflect.Struct {
-			all = append(all, keys(v.Field(i), path+".")...)
+			all = append(all, keys(v.Field(i), path+".", live)...)
 			continue
 		}
 		env := strings.Fields(f.Tag.Get("env"))
 		if len(env) == 0 {
 			env = []string{"LEAT_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))}
 		}
-		all = append(all, Key{path, env, v.Field(i)})
+		all = append(all, Key{path, env, live, v.Field(i)})
 	}
 	return all
 }
 
-// Set gives the key a value as the environment writes it: lists are separated by commas, agents by white space.
+// Changed returns the keys whose values differ from those of another configuration, in the order of the file.
+func (c *Config) Changed(from *Config) []Key {
+	var all []Key
+	old := from.Keys()
+	for i, k := range c.Keys() {
+		a, b := k.value, old[i].value
+		if kind := a.Kind(); (kind == reflect.Slice || kind == reflect.Map) && a.Len() == 0 && b.Len() == 0 {
+			continue // written as empty, or not at all
+		}
+		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// Set gives the key a value as the environment writes it: lists are separated by commas, agents by white space, unless it
+// stands in quotation marks.
 func (k Key) Set(s string) error {
 	if err := k.set(s); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrInvalid, k.Path, err)
@@ -62,6 +81,12 @@ func (k Key) set(s string) error {
 			return fmt.Errorf("%q is no whole number", s)
 		}
 		*p = n
+	case *bool:
+		v, err := strconv.ParseBool(strings.TrimSpace(s))
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", s)
+		}
+		*p = v
 	case *[]string:
 		*p = nil
 		for v := range strings.SplitSeq(s, ",") {
@@ -70,7 +95,15 @@ func (k Key) set(s string) error {
 			}
 		}
 	case *Agents:
-		return p.Parse(strings.Fields(s))
+		specs, err := agent.Words(s)
+		if err != nil {
+			return err
+		}
+		return p.Parse(specs)
+	case *Prices:
+		return p.parse(s)
+	case *Webhooks:
+		return p.parse(s)
 	default:
 		return fmt.Errorf("a %T can't be set", p)
 	}
@@ -91,7 +124,7 @@ func (a *Agents) Parse(specs []string) error {
 }
 
 // The ports that the environment of an Eliza gives.
-var elizaPorts = []string{"ELIZA_API_PORT", "ELIZA_PORT"}
+var elizaPorts = []string{"ELIZA_API_PORT", "ELIZA_PORT", "ELIZA_GATEWAY_PORT"}
 
 func (c *Config) environment(lookup func(string) (string, bool)) error {
 	listen := false

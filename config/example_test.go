@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,15 +36,23 @@ func TestExampleIsComplete(t *testing.T) {
 	}
 	lines := strings.Split(text, "\n")
 	for _, k := range want.Keys() {
-		indent, key := "", k.Path
-		if group, leaf, ok := strings.Cut(k.Path, "."); ok {
-			indent, key = "  ", leaf
-			if !strings.Contains(text, "\n"+group+":\n") {
-				t.Errorf("group %s is missing", group)
+		indent, key, from := "", k.Path, 0
+		for {
+			group, rest, ok := strings.Cut(key, ".")
+			if !ok {
+				break
 			}
+			at := slices.Index(lines[from:], indent+group+":")
+			if at < 0 {
+				t.Fatalf("%s: group %s is missing", k.Path, group)
+			}
+			indent, key, from = indent+"  ", rest, from+at
 		}
 		found := false
 		for i, l := range lines {
+			if i < from || found {
+				continue
+			}
 			if !strings.HasPrefix(l, indent+key+":") {
 				continue
 			}
@@ -51,6 +60,9 @@ func TestExampleIsComplete(t *testing.T) {
 			about := ""
 			for i--; i >= 0 && strings.HasPrefix(strings.TrimSpace(lines[i]), "#"); i-- {
 				about = lines[i] + about
+			}
+			if live := strings.Contains(about, "Live. "); live != k.Live {
+				t.Errorf("%s: the comment says live: %v", k.Path, live)
 			}
 			for _, name := range k.Env {
 				if !strings.Contains(about, name) {
@@ -82,7 +94,7 @@ func TestExampleCommentsAreRight(t *testing.T) {
 	}
 	var lines []string
 	for _, l := range strings.Split(string(b), "\n") {
-		if m := regexp.MustCompile(`^  # ((?:take|  \w+):.*)$`).FindStringSubmatch(l); m != nil {
+		if m := regexp.MustCompile(`^  # ((?:mine|staying|remote|claw|remembering|coder|runtime|ada|graph|crew|screen|route|take|claude|gpt|local|google|llama|  \w+):.*)$`).FindStringSubmatch(l); m != nil {
 			l = "  " + m[1]
 		}
 		lines = append(lines, l)
@@ -99,13 +111,35 @@ func TestExampleCommentsAreRight(t *testing.T) {
 	for _, a := range c.Agents {
 		names = append(names, a.Name)
 	}
-	if len(c.Agents) != 2 || c.Agents[1].Options["client"] != "c1" {
+	last := len(c.Agents) - 1
+	if last != 18 || c.Agents[last].Options["client"] != "c1" {
 		t.Fatalf("agents: %v", names)
 	}
 	if err := c.Check(agents.Kinds(all.Registry()), getenv); err != nil {
 		t.Error(err)
 	}
-	if _, ok := c.Agents[1].Options["silence"]; ok || c.Agents[0].Silence != 120*time.Second {
+	if _, ok := c.Agents[last].Options["silence"]; ok || c.Agents[0].Silence != 120*time.Second {
 		t.Error("silence is an option of every kind and not one of the kind's own")
+	}
+}
+
+// docs/config.md lists the keys that are live, and no others.
+func TestLiveKeysAreDocumented(t *testing.T) {
+	b, err := os.ReadFile("../docs/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	c := config.Default()
+	for _, k := range c.Keys() {
+		if k.Live {
+			want = append(want, k.Path)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|").FindAllStringSubmatch(string(b), -1) {
+		got = append(got, m[1])
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
 	}
 }

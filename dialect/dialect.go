@@ -43,6 +43,9 @@ type Dialect struct {
 	Name    string // as users write it, such as "anthropic"
 	Summary string // one line
 	Framing Framing
+	// EOF says that the end of the body is the dialect's own end, once a frame has said that nothing more comes: the turn is
+	// then ended by [Decoder.Close].
+	EOF bool
 	// Decoder makes a decoder at the beginning of a stream.
 	Decoder func() Decoder
 	// Encoder makes an encoder; nil where the dialect is only read.

@@ -6,7 +6,8 @@
 //   - A decoder invents nothing. Its operations are [event.Event] values in which Message and Part hold upstream keys or
 //     ordinals, Turn an upstream run (empty: the turn that the stream answers), and Seq, At, Offset and a part's sums are
 //     left to whoever maps them.
-//   - A stream that was cut short is never taken for a finished one: [Decoder.Close] returns [ErrCutShort].
+//   - A stream that was cut short is never taken for a finished one: [Decoder.Close] returns [ErrCutShort]. Only where a dialect
+//     says that the end of the body is its own (Dialect.EOF) may Close end a turn, and only when its content is final.
 //   - [Decoder.State] holds what the decoder holds back and where it stands, never whole texts, so that it can be stored
 //     with every commit. A decoder restored from it goes on exactly as the first would have.
 //   - Operations come in order: message.start before a message's first part, part.start before its texts, part.end where

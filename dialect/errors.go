@@ -15,13 +15,17 @@ var (
 // Error says which frame of a stream is invalid, and why.
 type Error struct {
 	Dialect string
-	Frame   int // from 1
+	Frame   int // from 1; 0 where it never came to be a frame
 	Reason  string
 	Err     error // may be nil
 }
 
 func (e *Error) Error() string {
-	s := fmt.Sprintf("dialect %s: frame %d: %s", e.Dialect, e.Frame, e.Reason)
+	s := "dialect " + e.Dialect + ": "
+	if e.Frame > 0 {
+		s += fmt.Sprintf("frame %d: ", e.Frame)
+	}
+	s += e.Reason
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}

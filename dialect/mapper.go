@@ -19,12 +19,14 @@ import (
 //
 // What comes for an ended turn is dropped and counted, and so is what can't change a thing: a second start, an append
 // after a part's end. An operation on something that was never started is an error that wraps [event.ErrInvalid]; so is
-// any that would give an event that [event.Event.Validate] refuses. A Mapper never gives such an event.
+// any that would give an event that [event.Event.Validate] refuses. A Mapper never gives such an event. So is the operation
+// that would start more turns, messages and parts than a turn may have together: whoever sends those means harm, and all
+// their keys are in the state.
 //
 // It is pure and not safe for concurrent use.
 type Mapper struct {
 	// Flat sets further upstream turns beside the first, each with a start of its own, as a reader of a whole
-	// connection's recording wants it. Set it before the first Map.
+	// connection's recording wants it, and bounds none of them. Set it before the first Map.
 	Flat bool
 	// Dropped counts the operations that were dropped.
 	Dropped int64
@@ -37,6 +39,17 @@ type Mapper struct {
 
 	at  int64
 	out []event.Event
+}
+
+// maxKeys bounds the turns, messages and parts of a turn together. It is above what dialects allow a turn of one message.
+const maxKeys = 16_384
+
+// room refuses more keys than a turn may have.
+func (m *Mapper) room(n int) error {
+	if m.keys+n > maxKeys && !m.Flat {
+		return fmt.Errorf("%w: more than %d turns, messages and parts in a turn", event.ErrInvalid, maxKeys)
+	}
+	return nil
 }
 
 type mappedTurn struct {
@@ -147,6 +160,9 @@ func (m *Mapper) turn(op *event.Event) (*mappedTurn, error) {
 		m.keys++
 		return own, nil
 	}
+	if err := m.room(1); err != nil {
+		return nil, err
+	}
 	t := &mappedTurn{key: op.Turn, id: m.newID(), known: true}
 	e := event.Event{At: m.at, Type: event.TurnStart, Turn: t.id}
 	var b event.Body
@@ -247,6 +263,9 @@ func (m *Mapper) start(t *mappedTurn, op *event.Event) error {
 		m.Dropped++
 		return nil
 	}
+	if err := m.room(1 + len(op.Get().Parts)); err != nil {
+		return err
+	}
 	msg := &mappedMessage{turn: t.id, key: op.Message, id: m.newID(), ended: op.Type == event.MessageAdd}
 	e := m.event(t, op)
 	e.Message = msg.id
@@ -323,6 +342,9 @@ func (m *Mapper) part(t *mappedTurn, op *event.Event) error {
 		if i >= 0 {
 			m.Dropped++
 			return nil
+		}
+		if err := m.room(1); err != nil {
+			return err
 		}
 		if op.Part != "" {
 			e.Part = partID(len(msg.parts))

@@ -189,6 +189,54 @@ func TestMapperRefuses(t *testing.T) {
 	}
 }
 
+// What a turn may hold is bounded, whatever it is made of. What was there before goes on.
+func TestMapperBound(t *testing.T) {
+	const most = 16_384
+	big := op(event.MessageAdd, "run/big", event.Event{Body: &event.Body{Role: event.Assistant}})
+	for range most - 20 {
+		big.Body.Parts = append(big.Body.Parts, event.Part{ID: "a", Kind: event.KindText, Text: "x"})
+	}
+	part := func(i int) event.Event {
+		return op(event.PartStart, fmt.Sprintf("run/m/%d", i), event.Event{Body: text})
+	}
+	message := func(i int) event.Event {
+		return op(event.MessageStart, fmt.Sprintf("run/m%d", i), event.Event{Body: assistant})
+	}
+	for name, one := range map[string]func(i int) event.Event{
+		"parts":    part,
+		"messages": message,
+		"turns":    func(i int) event.Event { return op(event.TurnStart, fmt.Sprintf("t%d", i), event.Event{}) },
+		"whole messages": func(i int) event.Event {
+			return op(event.MessageAdd, fmt.Sprintf("run/m%d", i), event.Event{Body: &event.Body{Role: event.Assistant, Parts: big.Body.Parts[:1]}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMapper()
+			mapAll(t, m, big, op(event.MessageStart, "run/m", event.Event{Body: assistant}), op(event.PartStart, "run/m/a", event.Event{Body: text}))
+			n, err := 0, error(nil)
+			for ; err == nil && n < 20; n++ {
+				_, err = m.Map([]event.Event{one(n)}, 1)
+			}
+			if !errors.Is(err, event.ErrInvalid) || !strings.Contains(err.Error(), "more than 16384 turns, messages and parts") {
+				t.Fatalf("after %d: %v", n, err)
+			}
+			if k := m.Keys(); k > most || k < most-1 {
+				t.Errorf("%d keys", k)
+			}
+			if got := mapAll(t, m, one(0), op(event.PartAppend, "run/m/a", event.Event{Text: "y"})); got[len(got)-1].Text != "y" {
+				t.Errorf("what is there: %v", got)
+			}
+		})
+	}
+	m := newMapper()
+	m.Flat = true
+	mapAll(t, m, big)
+	for i := range 21 {
+		mapAll(t, m, message(i))
+	}
+}
+
 func TestMapperTurns(t *testing.T) {
 	m := newMapper()
 	got := mapAll(t, m,

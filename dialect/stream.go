@@ -52,12 +52,13 @@ func (s *Stream) Write(p []byte) ([]event.Event, error) {
 		s.err = s.lines.feed(p, s.line)
 		s.offset = s.base + s.lines.offset
 	}
-	if s.err != nil {
-		return s.take(), s.err
+	if s.err == nil {
+		if s.pend(p, s.offset-before); len(s.pending) > 2*MaxLine {
+			s.err = fmt.Errorf("%w: frame of more than %d bytes", sse.ErrTooLong, 2*MaxLine)
+		}
 	}
-	s.pend(p, s.offset-before)
-	if len(s.pending) > 2*MaxLine {
-		s.err = fmt.Errorf("dialect %s: %w: frame of more than %d bytes", s.d.Name, sse.ErrTooLong, 2*MaxLine)
+	if errors.Is(s.err, sse.ErrTooLong) || errors.Is(s.err, ErrTooLong) {
+		s.err = &Error{Dialect: s.d.Name, Reason: fmt.Sprintf("after byte %d", s.offset), Err: s.err}
 	}
 	return s.take(), s.err
 }
@@ -98,6 +99,12 @@ func (s *Stream) take() []event.Event {
 	s.out = nil
 	return out
 }
+
+// Dialect returns the name of the stream's dialect.
+func (s *Stream) Dialect() string { return s.d.Name }
+
+// Decoder returns the stream's decoder, to be asked for what only its dialect tells. It is not to be fed.
+func (s *Stream) Decoder() Decoder { return s.dec }
 
 // Offset returns how many bytes of the body are done with: all up to the end of the last wholly decoded frame, and what
 // follows it without beginning another.

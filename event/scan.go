@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// scan reads the common shape of an event, exactly as AppendJSON writes it: fixed order of keys, no body, no escapes
+// scan reads the common shape of an event, as AppendJSON writes it: fixed order of keys, no body, no escapes
 // but \n, \" and \\. It reports false, and leaves e unspecified, for anything else, which encoding/json then reads.
 // Nine in ten events of a log are appends, and settling reads all of them back.
 func (e *Event) scan(b []byte) bool {
@@ -15,6 +15,9 @@ func (e *Event) scan(b []byte) bool {
 		return false
 	}
 	if s.lit(`"seq":`) && !(s.int(&w.Seq) && s.lit(",")) {
+		return false
+	}
+	if s.lit(`"first":`) && !(s.int(&w.First) && s.lit(",")) {
 		return false
 	}
 	if s.lit(`"at":`) && !(s.int(&w.At) && s.lit(",")) {
@@ -33,7 +36,10 @@ func (e *Event) scan(b []byte) bool {
 	if s.lit(`,"part":`) && !s.str(&w.Part) {
 		return false
 	}
-	if !(s.lit(`,"offset":`) && s.int(&w.Offset) && s.lit(`,"text":`) && s.str(&w.Text) && s.lit("}")) || len(s.b) != 0 {
+	if s.lit(`,"offset":`) && !s.int(&w.Offset) { // a producer leaves it out
+		return false
+	}
+	if !(s.lit(`,"text":`) && s.str(&w.Text) && s.lit("}")) || len(s.b) != 0 {
 		return false
 	}
 	*e = w

@@ -17,6 +17,8 @@ type Batch struct {
 	Cursor Cursor
 	Upto   int64
 	Reset  bool
+	// Oldest is when the oldest of the events in it arrived, epoch milliseconds; 0 where Reset is true or there are none.
+	Oldest int64
 	// Events, where Reset is false, ascend in seq. There may be none: what changed was merged away.
 	Events []event.Event
 	// Snapshot, where Reset is true.

@@ -20,6 +20,8 @@ type Feed struct {
 	refs     int         // under the registry's lock
 	fresh    atomic.Bool // loaded, and held since, so that nothing can have been missed
 
+	access atomic.Int64
+
 	// slow is a lock with one slot for those who read the log: they go one by one, and may give up.
 	slow chan struct{}
 
@@ -76,6 +78,18 @@ func (f *Feed) Notify() <-chan struct{} {
 	defer f.mu.Unlock()
 	return f.notify
 }
+
+// AccessChanged tells the readers that some may not read any more: those that wait wake up.
+func (f *Feed) AccessChanged() {
+	f.access.Add(1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wake()
+}
+
+// Access counts the calls of AccessChanged. A reader that finds another count than the one with which it was let in asks
+// anew whether it may go on; the feed itself lets everybody.
+func (f *Feed) Access() int64 { return f.access.Load() }
 
 // View calls fn with the fold of what is published: the newest messages, those of unfinished turns among them. fn must not
 // change it, keep it, or call the feed, and should be quick: nobody publishes or polls meanwhile.

@@ -81,7 +81,7 @@ func (f *Feed) recent(after int64, budget int) *Batch {
 		f.mu.Unlock()
 		return b
 	}
-	b := &Batch{Conversation: f.id, Cursor: NewCursor(f.epoch, upto), Upto: upto, Events: events, piece: f.registry.cfg.piece}
+	b := &Batch{Conversation: f.id, Cursor: NewCursor(f.epoch, upto), Upto: upto, Oldest: events[0].At, Events: events, piece: f.registry.cfg.piece}
 	if len(events) > 1 {
 		f.mu.Unlock()
 		b.Events = transcript.Merge(events, f.history)
@@ -138,6 +138,9 @@ func (f *Feed) read(ctx context.Context, after int64, budget int, raw bool) (*Ba
 	}
 
 	b = &Batch{Conversation: f.id, piece: f.registry.cfg.piece}
+	if len(s.Events) > 0 {
+		b.Oldest = s.Events[0].At
+	}
 	b.Events, b.Upto = f.pick(s, head, budget)
 	b.Cursor = NewCursor(epoch, b.Upto)
 	f.mu.Lock()

@@ -47,6 +47,14 @@ func (r *Registry) Acquire(ctx context.Context, conversation string) (*Feed, err
 	}
 }
 
+// Held reports whether somebody holds the conversation's feed now: then Acquire has nothing to read.
+func (r *Registry) Held(conversation string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.feeds[conversation]
+	return f != nil && f.refs > 0
+}
+
 // hold counts a reference to the conversation's feed, which may have to be loaded.
 func (r *Registry) hold(conversation string) (*Feed, error) {
 	r.mu.Lock()

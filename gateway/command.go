@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leat-dev/leat/audit"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
 )
@@ -20,6 +21,7 @@ type Command struct {
 
 	Message *CommandMessage `json:"message,omitempty"` // send, inject
 	Agent   string          `json:"agent,omitempty"`   // send: another agent than the conversation's
+	Queue   bool            `json:"queue,omitempty"`   // send: a turn of its own, also where the running one could take the message
 
 	Turn    string `json:"turn,omitempty"`    // stop, answer
 	Request string `json:"request,omitempty"` // answer
@@ -32,6 +34,12 @@ type Command struct {
 
 	Title    *string                    `json:"title,omitempty"`    // update
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"` // update
+
+	Subject string `json:"subject,omitempty"` // share, unshare: with whom; Everybody is the whole tenant
+	Access  string `json:"access,omitempty"`  // share: read or write
+
+	by      audit.By             // whoever gave it
+	missing map[int]*event.Error // why a part of the message has no file, by its place among the parts
 }
 
 // CommandMessage is the message of a send or an inject.
@@ -53,6 +61,8 @@ const (
 	CommandTruncate = "truncate" // drop the messages after one
 	CommandUpdate   = "update"   // set title and metadata
 	CommandDelete   = "delete"   // drop the whole conversation
+	CommandShare    = "share"    // let another subject read or write
+	CommandUnshare  = "unshare"  // take that back
 )
 
 // Ack says at which seq a command took effect.
@@ -79,7 +89,7 @@ type done struct {
 func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Command) (Ack, error) {
 	action, ok := map[string]Action{
 		CommandSend: ActionWrite, CommandStop: ActionWrite, CommandAnswer: ActionWrite, CommandTruncate: ActionWrite,
-		CommandUpdate: ActionWrite, CommandInject: ActionAgent, CommandDelete: ActionDelete,
+		CommandUpdate: ActionWrite, CommandInject: ActionAgent, CommandDelete: ActionDelete, CommandShare: ActionShare, CommandUnshare: ActionShare,
 	}[c.Type]
 	if !ok {
 		return Ack{}, reject(ReasonInvalid, "unknown command type %q", c.Type)
@@ -99,21 +109,32 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	if g.Draining() && c.Type == CommandSend {
 		return Ack{}, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
 	}
+	c.by = by(ctx, p)
+	if c, err = o.withoutInline(ctx, p, c); err != nil {
+		return Ack{}, err
+	}
+	if c, err = o.withoutPaths(ctx, p, c); err != nil {
+		return Ack{}, err
+	}
 	switch c.Type {
 	case CommandSend:
-		return o.send(ctx, p, c)
+		return o.send(ctx, p, asGuest(p, &s, c))
 	case CommandStop:
 		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.stop(t, c.Turn, p) })
 	case CommandAnswer:
 		return o.answer(ctx, p, c)
 	case CommandInject:
-		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.inject(t, c) })
+		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.inject(ctx, t, p, c) })
 	case CommandTruncate:
-		return o.truncate(ctx, c)
+		return g.removing(ctx, s, c, func(func()) (Ack, error) { return o.truncate(ctx, c) })
+	case CommandShare:
+		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.share(t, c) })
+	case CommandUnshare:
+		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.unshare(t, c) })
 	case CommandUpdate:
-		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.update(t, c) })
+		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.update(t, p, c) })
 	}
-	return o.delete(ctx, p)
+	return g.removing(ctx, s, c, func(release func()) (Ack, error) { return o.delete(ctx, c, nil, release) })
 }
 
 // keyed runs a command alone in its own commit, together with its key.
@@ -125,15 +146,22 @@ func (o *owner) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error))
 			if known != nil {
 				ack = known.Ack
 				ack.Repeated = true
+				o.g.cfg.Metrics.Repeated.Inc()
 			}
 			return err
 		}
 		if ack, err = do(t); err != nil {
 			return err
 		}
+		if err := o.note(t, c, ack); err != nil {
+			return err
+		}
 		return o.remember(t, c, ack)
 	})
-	return ack, commandError(err)
+	if err != nil {
+		return Ack{}, commandError(err) // ack is the job's still where the context has ended
+	}
+	return ack, nil
 }
 
 // known looks a command's key up: nil where it is new, a conflict where it came with another body.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
-	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/files"
+	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/quota"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -34,7 +37,7 @@ func (o *owner) stop(t *tx, turn string, p Principal) (Ack, error) {
 	default:
 		t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: body})
 		o.closeTurn(t, turn)
-		t.then(func() { o.g.cfg.Metrics.Turns.WithLabelValues(string(event.Cancelled)).Inc() })
+		t.set(stateKey(turn), nil, 0) // of a push that never began
 	}
 	ack.Seq = o.head + int64(len(t.events))
 	return ack, nil
@@ -49,8 +52,7 @@ func (o *owner) knows(turn string) bool {
 // answer closes an open request. The first answer wins.
 func (o *owner) answer(ctx context.Context, p Principal, c Command) (Ack, error) {
 	a := event.Answer{ID: c.Request, Decision: c.Decision, Text: c.Text, By: p.Subject}
-	var r *run
-	ack, err := o.keyed(ctx, c, func(t *tx) (Ack, error) {
+	return o.keyed(ctx, c, func(t *tx) (Ack, error) {
 		if c.Turn == "" || c.Request == "" {
 			return Ack{}, reject(ReasonInvalid, "answer: a turn and a request are needed")
 		}
@@ -58,11 +60,16 @@ func (o *owner) answer(ctx context.Context, p Principal, c Command) (Ack, error)
 		if err := e.Validate(); err != nil {
 			return Ack{}, reject(ReasonInvalid, "%v", err)
 		}
-		var open, ended, known bool
+		var ended, known bool
+		var open *event.Request
 		o.feed.View(func(tr *transcript.Transcript) {
 			if turn := tr.Turn(c.Turn); turn != nil {
 				known, ended = true, turn.State == transcript.Ended
-				open = slices.ContainsFunc(turn.Requests, func(q *transcript.Request) bool { return q.ID == c.Request })
+				for _, q := range turn.Requests {
+					if q.ID == c.Request {
+						open = &q.Request
+					}
+				}
 			}
 		})
 		switch {
@@ -70,29 +77,39 @@ func (o *owner) answer(ctx context.Context, p Principal, c Command) (Ack, error)
 			return Ack{}, reject(ReasonUnknown, "no turn %q here", c.Turn)
 		case ended || !known:
 			return Ack{}, reject(ReasonAnswered, "the turn has ended")
-		case !open:
+		case open == nil:
 			return Ack{}, reject(ReasonAnswered, "no such request is open")
+		case a.Decision == "" && a.Text == "":
+			return Ack{}, reject(ReasonInvalid, "answer: a decision or a text is needed")
+		case a.Decision != "" && a.Decision != event.Approve && a.Decision != event.Deny && !slices.Contains(open.Options, a.Decision):
+			return Ack{}, reject(ReasonInvalid, "answer: %q is no decision here; there are %s", a.Decision, strings.Join(decisions(open), ", "))
 		}
-		r = o.current
+		r := o.current
 		if r == nil || (r.id != c.Turn && !r.children[c.Turn]) {
 			return Ack{}, reject(ReasonUnknown, "the turn does not run here")
 		}
+		asked := r.asks(a.ID)
 		r.addIn(t, []event.Event{e})
+		if !asked {
+			if err := r.setAnswer(t, answered{Answer: a}); err != nil {
+				return Ack{}, err
+			}
+			t.then(func() { r.tell(a) })
+		}
 		return Ack{Turn: c.Turn, Seq: o.head + int64(len(t.events))}, nil
 	})
-	if err != nil || r == nil {
-		return ack, err
+}
+
+// decisions are the words that answer a request.
+func decisions(r *event.Request) []string {
+	if len(r.Options) > 0 {
+		return r.Options
 	}
-	if up, ok := r.agent.Agent.(agent.Answerer); ok {
-		if err := up.Answer(ctx, r.input, a); err != nil {
-			o.g.log.Warn("answer not taken by the agent", "turn", r.id, "err", err)
-		}
-	}
-	return ack, nil
+	return []string{event.Approve, event.Deny}
 }
 
 // inject adds a message that nothing answers: a note, a proactive message.
-func (o *owner) inject(t *tx, c Command) (Ack, error) {
+func (o *owner) inject(ctx context.Context, t *tx, p Principal, c Command) (Ack, error) {
 	m, err := o.message(c, event.Assistant)
 	if err != nil {
 		return Ack{}, err
@@ -100,14 +117,22 @@ func (o *owner) inject(t *tx, c Command) (Ack, error) {
 	if !o.free(m.Message) {
 		return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 	}
+	if err := t.take(p, quota.Need{Message: true, Bytes: o.g.sizeOf(m)}); err != nil {
+		return Ack{}, err
+	}
+	if err := o.useFiles(ctx, t, m.Body.Parts); err != nil {
+		return Ack{}, err
+	}
 	t.edit().Updated = now()
-	return Ack{Message: m.Message, Seq: t.add(m)}, nil
+	ack := Ack{Message: m.Message, Seq: t.say(m, c)}
+	o.entitle(t, p, &m)
+	return ack, nil
 }
 
 // truncate drops the messages after one. It is refused while any turn is unfinished.
 func (o *owner) truncate(ctx context.Context, c Command) (Ack, error) {
 	// The message may be older than what is in memory, so the log is asked, before the writer is held up.
-	whole, err := o.whole(ctx)
+	whole, head, err := o.whole(ctx)
 	if err != nil {
 		return Ack{}, journalError("truncate", err)
 	}
@@ -119,39 +144,56 @@ func (o *owner) truncate(ctx context.Context, c Command) (Ack, error) {
 		}
 	}
 	deleted := len(whole.Messages) - keep
-	return o.keyed(ctx, c, func(t *tx) (Ack, error) {
-		if len(o.summary.Open) > 0 || o.current != nil {
+	gone := onlyIn(whole.Messages[keep:], whole.Messages[:keep], o.id)
+	ack, err := o.keyed(ctx, c, func(t *tx) (Ack, error) {
+		// An agent that has not returned yet from a turn that has ended adds nothing to it.
+		if r := o.current; len(o.summary.Open) > 0 || r != nil && !r.over.Load() {
 			return Ack{}, reject(ReasonUnfinished, "a turn is unfinished; stop it first")
+		}
+		if c.After == "" {
+			if err := o.forgetSessions(ctx, t); err != nil {
+				return Ack{}, err
+			}
 		}
 		seq := t.add(event.Event{Type: event.ConversationTruncate, Message: c.After})
 		s := t.edit()
 		s.Truncated, s.Updated = seq, now()
 		t.then(func() { o.g.settle.add(o.id, o.head) })
+		if o.head == head { // else what came meanwhile may show them
+			o.dropFiles(t, gone)
+		}
 		return Ack{Seq: seq, Deleted: deleted}, nil
 	})
+	if err == nil {
+		o.forgetRaw(ctx)
+	}
+	return ack, err
 }
 
-// whole folds the conversation's whole log.
-func (o *owner) whole(ctx context.Context) (*transcript.Transcript, error) {
+// whole folds the conversation's whole log, and returns the seq of its last event.
+func (o *owner) whole(ctx context.Context) (*transcript.Transcript, int64, error) {
 	r, err := o.g.journal.Read(ctx, o.id, 0, 0)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	t := &transcript.Transcript{}
 	for i := range r.Events {
 		if err := t.Apply(&r.Events[i]); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return t, nil
+	return t, r.Head, nil
 }
 
 // update sets title and metadata.
-func (o *owner) update(t *tx, c Command) (Ack, error) {
+func (o *owner) update(t *tx, p Principal, c Command) (Ack, error) {
 	if c.Title == nil && len(c.Metadata) == 0 {
 		return Ack{}, reject(ReasonInvalid, "update: a title or metadata is needed")
 	}
 	if err := checkMeta(c.Title, c.Metadata); err != nil {
+		return Ack{}, err
+	}
+	if err := t.take(p, quota.Need{Bytes: o.g.metaSize(c.Title, c.Metadata)}); err != nil {
 		return Ack{}, err
 	}
 	seq := t.add(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: c.Title, Metadata: c.Metadata}})
@@ -159,10 +201,17 @@ func (o *owner) update(t *tx, c Command) (Ack, error) {
 	return Ack{Seq: seq}, nil
 }
 
-// delete ends the conversation's turns, tells its readers, and removes all that is stored of it.
-func (o *owner) delete(ctx context.Context, p Principal) (Ack, error) {
+// delete ends the conversation's turns, tells its readers, and removes all that is stored of it. unless, where given, is
+// asked last, with the summary that nothing else can change any more. committed is called when nothing can stop it.
+func (o *owner) delete(ctx context.Context, c Command, unless func(*journal.Summary) error, committed func()) (Ack, error) {
 	var ack Ack
+	ctx = context.WithoutCancel(ctx) // a delete that was taken goes to its end, whether or not somebody waits
 	err := o.submit(ctx, true, func(t *tx) error {
+		if unless != nil {
+			if err := unless(t.current()); err != nil {
+				return err
+			}
+		}
 		if r := o.current; r != nil {
 			r.endIn(t, &event.Body{Outcome: event.Cancelled, Reason: "conversation deleted"})
 		}
@@ -174,15 +223,37 @@ func (o *owner) delete(ctx context.Context, p Principal) (Ack, error) {
 		t.set(deletingKey(o.id), []byte("1"), 0)
 		t.terminal = true
 		t.then(func() { o.kill(ErrNotFound) })
-		return nil
+		return o.note(t, c, ack)
 	})
 	if err != nil {
 		return ack, commandError(err)
 	}
+	committed()
 	o.g.settle.wait(o.id)
+	// So that what the audit log says of it is blanked with it.
+	if err := o.g.audit.Flush(ctx); err != nil {
+		return ack, journalError("delete conversation", err)
+	}
 	// The delete is in the log: should this be cut off, the next start finishes it.
-	if err := o.g.journal.Delete(context.WithoutCancel(ctx), o.id); err != nil && !errors.Is(err, context.Canceled) {
+	if err := o.g.erase(ctx, o.id); err != nil && !errors.Is(err, context.Canceled) {
 		return ack, journalError("delete conversation", err)
 	}
 	return ack, nil
+}
+
+// erase removes all that is stored of a conversation, its files first: its mark stays until the rest is gone too.
+func (g *Gateway) erase(ctx context.Context, id string) error {
+	if err := g.cfg.Raw.Forget(ctx, id); err != nil {
+		return err
+	}
+	if g.cfg.Files != nil {
+		if err := g.cfg.Files.RemoveAll(id); err != nil {
+			return err
+		}
+		g.stored.remove(files.Folder(id))
+	}
+	if err := g.eraseUploads(ctx, id); err != nil {
+		return err
+	}
+	return g.journal.Delete(ctx, id)
 }

@@ -6,18 +6,40 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/files"
 	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/quota"
+	"github.com/leat-dev/leat/rawlog"
+	"github.com/leat-dev/leat/usage"
 )
 
 // Config is what a gateway is made of. Journal is needed; all else has a default.
 type Config struct {
 	Journal  journal.Journal
 	Dialects dialect.Registry
-	// Agents by name. DefaultAgent is used where a conversation and a command name none.
-	Agents       map[string]Agent
+	// Agents knows the agents by name; nil knows none. DefaultAgent is used where a conversation and a command name none.
+	Agents       Directory
 	DefaultAgent string
 	Log          *slog.Logger
 	Metrics      *Metrics
+	// Recorders write down what follows from events, in the same commit.
+	Recorders []Recorder
+	Tracer    Tracer // nil: none
+	// Watchers are told of events once they are committed.
+	Watchers []Watcher
+	// Admit refuses new turns of an agent, by a Rejection, while it is not to answer; nil refuses none.
+	Admit func(agent string) error
+	// Titles gives conversations that nobody has named a title made of their first message.
+	Titles bool
+	// LogContent logs the texts of messages, at level debug.
+	LogContent bool
+
+	// User and Tenant bound what each user, and each tenant's users together, may use; the admin for itself is not bound.
+	User, Tenant quota.Limits
+	// Prices give turns a cost whose agents tell none. UsageRetention is how long what a turn cost is kept; 0 is
+	// usage.DefaultRetention.
+	Prices         usage.Prices
+	UsageRetention time.Duration
 
 	// Drain is how long running turns may go on after Shutdown began.
 	Drain time.Duration
@@ -30,8 +52,23 @@ type Config struct {
 	// MaxMessage bounds one message's text, in bytes; MaxQueued the turns that wait in one conversation.
 	MaxMessage int
 	MaxQueued  int
-	// HistoryMessages bounds the messages that an agent gets as history.
+	// HistoryMessages bounds the messages that an agent gets as history, HistoryBytes their texts and data; the oldest
+	// are left out.
 	HistoryMessages int
+	HistoryBytes    int
+	// Files keeps the bytes of files; nil keeps none, and media stay as they come. MaxFile bounds one of them, in bytes.
+	Files   Files
+	MaxFile int64
+	// Workspace is a folder that the gateway shares with its agents; nil is none. Uploads are files on their way, which may take
+	// long; nil takes none.
+	Workspace *files.Workspace
+	Uploads   *files.Uploads
+	// Raw keeps the bytes that turns exchange with their agents, for a while; nil keeps none.
+	Raw *rawlog.Log
+	// BasePath stands before the paths where files are served.
+	BasePath string
+	// URL is where agents reach the native surface, without a slash at its end; it is told to agents that may push.
+	URL string
 }
 
 // Agent is an agent under a name, with its limits.
@@ -41,6 +78,8 @@ type Agent struct {
 	Silence time.Duration
 	// Kind says what it is, such as "demo" or "replay", for listings.
 	Kind string
+	// Secrets are masked in what is kept of the bytes of its turns, beside what is known to be secret by its form.
+	Secrets []string
 }
 
 // The defaults, each from the design.
@@ -54,6 +93,8 @@ const (
 	DefaultMaxMessage = 4 << 20
 	DefaultMaxQueued  = 32
 	DefaultHistory    = 50
+	// DefaultHistoryBytes is some 60,000 tokens: half of what most models take.
+	DefaultHistoryBytes = 256 << 10
 
 	// returnLimit is how long the next turn waits for a stopped one's Run to return.
 	returnLimit = 10 * time.Second
@@ -79,8 +120,17 @@ func (c *Config) setDefaults() {
 	if c.MaxQueued == 0 {
 		c.MaxQueued = DefaultMaxQueued
 	}
+	if c.MaxFile == 0 {
+		c.MaxFile = DefaultMaxFile
+	}
 	if c.HistoryMessages == 0 {
 		c.HistoryMessages = DefaultHistory
+	}
+	if c.HistoryBytes == 0 {
+		c.HistoryBytes = DefaultHistoryBytes
+	}
+	if c.Agents == nil {
+		c.Agents = Agents{}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leat-dev/leat/audit"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/feed"
 	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/quota"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -26,6 +27,8 @@ type CreateOptions struct {
 	Title    string
 	Agent    string
 	Metadata map[string]json.RawMessage
+	// Messages are what was said before, elsewhere: the conversation begins with them, and nothing answers them.
+	Messages []CommandMessage
 	// Key makes a repeat by the same principal harmless.
 	Key string
 }
@@ -39,7 +42,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		return s, false, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
 	}
 	if c.Agent != "" {
-		if _, ok := g.agent(c.Agent); !ok {
+		if _, ok := g.agent(c.Agent, behalf(p)); !ok {
 			return s, false, reject(ReasonUnknownAgent, "no agent is named %q", c.Agent)
 		}
 	}
@@ -52,10 +55,14 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	if err := event.CheckID("key", c.Key); err != nil {
 		return s, false, reject(ReasonInvalid, "%v", err)
 	}
+	seeds, err := g.seed(c.Messages)
+	if err != nil {
+		return s, false, err
+	}
 	key, hash := "", ""
 	if c.Key != "" {
-		key = "create/" + p.Tenant + "\x00" + p.Subject + "\x00" + c.Key
-		hash = Command{Type: "create", Agent: c.Agent, After: c.ID, Title: &c.Title, Metadata: c.Metadata}.hash()
+		key = "create/" + audit.Digest(p.Tenant, p.Subject) + "/" + c.Key // names of subjects stand in no key
+		hash = Command{Type: "create", Agent: c.Agent, After: c.ID, Title: &c.Title, Metadata: c.Metadata, Text: digest(c.Messages)}.hash()
 		if s, ok, err := g.createdBefore(ctx, key, hash); ok || err != nil {
 			return s, false, err
 		}
@@ -63,6 +70,9 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	id := c.ID
 	if id == "" {
 		id = newID()
+	}
+	if c.Title == "" && g.cfg.Titles {
+		c.Title = firstTitle(seeds)
 	}
 	at := now()
 	s = journal.Summary{
@@ -76,6 +86,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		}
 		b.Events = []event.Event{{Seq: 1, At: at, Type: event.ConversationUpdate, Body: body}}
 	}
+	b.Events = append(b.Events, numbered(seeds, int64(len(b.Events)), at)...)
 	if key != "" {
 		v, err := json.Marshal(done{Hash: hash, Ack: Ack{Message: id}})
 		if err != nil {
@@ -83,13 +94,26 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		}
 		b.Put = []journal.KeyValue{{Key: key, Value: v, Expires: at + g.cfg.KeyLife.Milliseconds()}}
 	}
+	note, err := g.audit.Note(audit.Entry{Action: "create", By: by(ctx, p), Conversation: id})
+	if err != nil {
+		return s, false, err
+	}
+	b.Put = append(b.Put, note)
+	grant, err := g.quota.Take(p.who(), quota.Need{Bytes: g.metaSize(&c.Title, c.Metadata) + g.sizeOf(seeds...), Owner: quota.Who{Tenant: p.Tenant, Subject: p.Subject}})
+	if err != nil {
+		return s, false, g.refused(err)
+	}
+	defer grant.Keep()
 	if err := g.journal.Append(ctx, b); err != nil {
 		if errors.Is(err, journal.ErrDeleted) {
 			return s, false, ErrExists // the id was used
 		}
 		return s, false, journalError("create conversation", err)
 	}
-	s, err = g.journal.Conversation(ctx, id)
+	g.audit.Wake()
+	if s, err = g.journal.Conversation(ctx, id); err == nil {
+		g.arrived(&s)
+	}
 	return s, true, err
 }
 
@@ -117,7 +141,7 @@ func checkConversationID(id string) error {
 	switch {
 	case len(id) > maxConvID:
 		return reject(ReasonInvalid, "conversation id of %d bytes, at most %d", len(id), maxConvID)
-	case strings.HasPrefix(id, "$"), id == ".", id == "..", strings.ContainsAny(id, "/?#%\\"):
+	case system(id), id == ".", id == "..", strings.ContainsAny(id, "/?#%\\"):
 		return reject(ReasonInvalid, "conversation id %q is not allowed", id)
 	}
 	if err := event.CheckID("conversation", id); err != nil {
@@ -125,6 +149,9 @@ func checkConversationID(id string) error {
 	}
 	return nil
 }
+
+// system reports whether an id is that of one of the gateway's own logs, which no route names.
+func system(id string) bool { return strings.HasPrefix(id, journal.SystemPrefix) }
 
 func checkMeta(title *string, metadata map[string]json.RawMessage) error {
 	if title != nil && len(*title) > maxTitle {
@@ -162,34 +189,20 @@ func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMess
 	s.Metadata = all
 }
 
-// List returns the principal's conversations, newest first; before is the last of the page before.
-func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary, limit int) ([]journal.Summary, error) {
-	if err := Decide(p, ActionList, nil); err != nil {
-		return nil, err
-	}
-	q := journal.Query{Limit: limit}
-	if !p.Admin {
-		q.Tenant, q.Owner = p.Tenant, p.Subject
-	}
-	if before != nil {
-		q.BeforeUpdated, q.BeforeID = before.Updated, before.ID
-	}
-	all, err := g.journal.Conversations(ctx, q)
-	if err != nil {
-		return nil, journalError("list conversations", err)
-	}
-	out := all[:0]
-	for _, s := range all {
-		// The query selects by owner; the decision stays with the one function.
-		if !strings.HasPrefix(s.ID, "$") && Decide(p, ActionRead, &s) == nil {
-			out = append(out, s)
-		}
-	}
-	return out, nil
-}
-
 // Conversation returns one summary, if the principal may do action with it.
 func (g *Gateway) Conversation(ctx context.Context, p Principal, action Action, id string) (journal.Summary, error) {
+	s, err := g.summary(ctx, id)
+	if err != nil {
+		return s, err
+	}
+	return s, Decide(p, action, &s)
+}
+
+// summary looks a conversation up, for a caller who decides.
+func (g *Gateway) summary(ctx context.Context, id string) (journal.Summary, error) {
+	if system(id) {
+		return journal.Summary{}, ErrNotFound
+	}
 	s, err := g.journal.Conversation(ctx, id)
 	if err != nil {
 		return s, journalError("look up conversation", err)
@@ -197,19 +210,7 @@ func (g *Gateway) Conversation(ctx context.Context, p Principal, action Action, 
 	if _, err := g.journal.Get(ctx, deletingKey(id)); err == nil {
 		return s, ErrNotFound
 	}
-	return s, Decide(p, action, &s)
-}
-
-// Feed returns a conversation's feed for reading. The caller releases it.
-func (g *Gateway) Feed(ctx context.Context, p Principal, id string) (*feed.Feed, error) {
-	if _, err := g.Conversation(ctx, p, ActionRead, id); err != nil {
-		return nil, err
-	}
-	f, err := g.feeds.Acquire(ctx, id)
-	if err != nil {
-		return nil, journalError("open feed", err)
-	}
-	return f, nil
+	return s, nil
 }
 
 // Turn returns what is known of a turn and the conversation that it belongs to.
@@ -219,7 +220,11 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 		return "", t, journalError("look up turn", err)
 	}
 	conversation = string(v)
-	if _, err := g.Conversation(ctx, p, action, conversation); err != nil {
+	s, err := g.summary(ctx, conversation)
+	if err != nil {
+		return "", t, err
+	}
+	if err := DecideTurn(p, action, id, &s); err != nil {
 		return "", t, err
 	}
 	f, err := g.feeds.Acquire(ctx, conversation)

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/journal"
 	"github.com/leat-dev/leat/journal/memory"
 )
@@ -47,7 +46,7 @@ func TestNothingIsAcknowledgedThatAShutdownLeftOut(t *testing.T) {
 		write(lines[2]) // waits for that
 		down := make(chan struct{})
 		go func() { h.close(); close(down) }()
-		time.Sleep(gateway.DefaultDrain + time.Second) // the turn is detached
+		time.Sleep(time.Second) // the turn is detached
 		open()
 		<-down
 		acked := int64(-1)

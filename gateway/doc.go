@@ -10,6 +10,7 @@
 //   - Every turn that was queued or started gets exactly one end, whatever dies: by its agent, by a stop, by a limit, or
 //     by recovery.
 //   - An accepted stop commits the end and fences the emitter: no later text of that turn is seen.
-//   - Every surface asks [Decide] before it does anything for a principal.
+//   - Every surface asks [Decide] before it does anything for a principal. A [Reader] asks it again when access changes, so that
+//     who may not read any more is cut at once.
 //   - An owner whose commit failed for good is dropped with all that it held in memory; the next use reads the log anew.
 package gateway

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 var (
@@ -16,6 +17,8 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 	// ErrTurnOver says that the turn has ended.
 	ErrTurnOver = errors.New("turn is over")
+	// ErrNotKept says that the bytes of a turn are not kept, or not any more.
+	ErrNotKept = errors.New("the bytes of this turn are not kept: it is too old, its agent exchanges none, or recording is off")
 	// ErrClosed says that the gateway has stopped.
 	ErrClosed = errors.New("gateway closed")
 )
@@ -24,6 +27,8 @@ var (
 type Rejection struct {
 	Reason  string
 	Message string
+	// RetryAfter is when it is worth to try again; 0 says nothing.
+	RetryAfter time.Duration
 }
 
 func (r *Rejection) Error() string { return r.Message }
@@ -40,7 +45,11 @@ const (
 	ReasonDraining     = "draining"        // the gateway is stopping; try again
 	ReasonDeleted      = "deleted"         // the conversation is gone
 	ReasonTooLarge     = "too_large"       // beyond a limit
+	ReasonHeld         = "held"            // a legal hold keeps it
 	ReasonDialect      = "unknown_dialect" // no such dialect
+	ReasonRateLimited  = "rate_limited"    // too many messages a minute
+	ReasonNotRunning   = "not_running"     // the agent was stopped or paused
+	ReasonQuota        = "quota"           // a user or tenant uses all that it may
 )
 
 func reject(reason, format string, args ...any) *Rejection {

@@ -7,27 +7,41 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/audit"
 	"github.com/leat-dev/leat/feed"
 	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/quota"
+	"github.com/leat-dev/leat/usage"
 )
 
 // Gateway runs turns and keeps conversations. Make one with New, start it with Start, end it with Shutdown.
 // All methods may be called from several goroutines.
 type Gateway struct {
-	cfg     Config
+	cfg     Config // what it was made of; what may have changed since is in live
+	live    atomic.Pointer[Settings]
 	log     *slog.Logger
 	journal journal.Journal
 	feeds   *feed.Registry
 
-	life   context.Context // ends when the gateway has drained
-	end    context.CancelFunc
-	tasks  sync.WaitGroup // every goroutine of the gateway
-	settle *settler
-	reopen *reopener
+	life    context.Context // ends when the gateway has drained
+	end     context.CancelFunc
+	tasks   sync.WaitGroup // every goroutine of the gateway
+	reports reports        // of clients' mismatches
+	// positions tells readers of what they have read and have not.
+	positions positions
+	settle    *settler
+	reopen    *reopener
+	audit     *audit.Log
+	holds     *Holds
+	quota     *quota.Quota
+	ledger    *usage.Ledger
+	stored    *stored
 
 	mu       sync.Mutex
 	owners   map[string]*owner
@@ -50,7 +64,7 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, errors.New("gateway: a journal is needed")
 	}
 	if cfg.DefaultAgent != "" {
-		if _, ok := cfg.Agents[cfg.DefaultAgent]; !ok {
+		if _, ok := cfg.Agents.Agent(cfg.DefaultAgent, agent.Principal{}); !ok {
 			return nil, fmt.Errorf("gateway: the default agent %q is not among the agents", cfg.DefaultAgent)
 		}
 	}
@@ -61,22 +75,46 @@ func New(cfg Config) (*Gateway, error) {
 		opening: map[string]*opening{},
 		pushes:  map[string]*push{},
 	}
+	g.live.Store(cfg.settings())
 	g.life, g.end = context.WithCancel(context.Background())
+	g.ledger = usage.New(cfg.Journal, cfg.Prices, cfg.UsageRetention)
+	g.stored = newStored()
+	g.quota = quota.New(quota.Options{User: cfg.User, Tenant: cfg.Tenant, Stored: func(tenant, owner string) (int64, int64) {
+		logs, logsTenant := cfg.Journal.Stored(tenant, owner)
+		files, filesTenant := g.stored.of(tenant, owner)
+		brought, broughtTenant := g.brought(tenant, owner)
+		return logs + files + brought, logsTenant + filesTenant + broughtTenant
+	}})
 	g.settle, g.reopen = newSettler(g), newReopener(g)
+	g.audit = audit.New(cfg.Journal, cfg.Log)
+	g.holds = &Holds{g: g, held: map[string]Hold{}}
 	return g, nil
 }
 
 // Start takes up what the last run left open: queued turns go on waiting, resumable ones are resumed, pushed ones wait
 // for their producer, and the rest end as interrupted.
 func (g *Gateway) Start(ctx context.Context) error {
+	if err := g.audit.Open(ctx); err != nil { // before the deletes that were cut off, which blank what it says
+		return fmt.Errorf("gateway: %w", err)
+	}
+	if err := g.ledger.Open(ctx); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	if err := g.holds.load(ctx); err != nil {
+		return err
+	}
 	half, err := g.journal.Keys(ctx, deletingKey(""))
 	if err != nil {
 		return fmt.Errorf("gateway: list unfinished deletes: %w", err)
 	}
 	for _, kv := range half {
-		if err := g.journal.Delete(ctx, strings.TrimPrefix(kv.Key, deletingKey(""))); err != nil {
+		if err := g.erase(ctx, strings.TrimPrefix(kv.Key, deletingKey(""))); err != nil {
 			return fmt.Errorf("gateway: finish delete: %w", err)
 		}
+	}
+	// What a run before left half done is taken away whatever its age: nothing is brought in yet.
+	if err := g.cleanFiles(ctx, 0); err != nil {
+		return err
 	}
 	open, err := g.journal.Conversations(ctx, journal.Query{Unfinished: true})
 	if err != nil {
@@ -84,6 +122,10 @@ func (g *Gateway) Start(ctx context.Context) error {
 	}
 	g.tasks.Go(g.settle.run)
 	g.tasks.Go(g.reopen.run)
+	if g.cfg.Files != nil {
+		g.tasks.Go(g.keepFilesClean)
+	}
+	g.tasks.Go(func() { g.audit.Run(g.life) })
 	for _, s := range open {
 		o, err := g.owner(ctx, s.ID)
 		if err != nil {
@@ -96,8 +138,9 @@ func (g *Gateway) Start(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown refuses new turns and gives the running ones the drain time. What a Resumer runs is then left detached,
-// pushed turns to their lease, and only the rest end as interrupted. It returns when every goroutine has ended.
+// Shutdown refuses new turns and gives those that can't be resumed, or whose upstream ends when it is left, the drain time. What a Resumer runs goes on meanwhile, is
+// waited for by nobody, and is then left detached; pushed turns are left to their lease; only the rest end as interrupted. It
+// returns when every goroutine has ended: at once where all turns can be resumed, so that an upgrade is a short pause.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.mu.Lock()
 	if g.closed {
@@ -111,7 +154,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	}
 	g.mu.Unlock()
 
-	drain, cancel := context.WithTimeout(ctx, g.cfg.Drain)
+	drain, cancel := context.WithTimeout(ctx, g.settings().Drain)
 	defer cancel()
 	for _, o := range owners {
 		o.hush()
@@ -139,6 +182,9 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	go func() { g.tasks.Wait(); close(done) }()
 	select {
 	case <-done:
+		for _, o := range owners {
+			o.watch.gone(errDetached)
+		}
 		return nil
 	case <-time.After(returnLimit):
 		return errors.New("gateway: an agent did not return; its goroutine is left behind")
@@ -185,14 +231,12 @@ func (g *Gateway) owner(ctx context.Context, id string) (*owner, error) {
 				op.owner.refs++
 				g.owners[id] = op.owner
 				g.cfg.Metrics.Owners.Set(float64(len(g.owners)))
+				// Its first job, before anybody else has the owner: a turn that begins now is none that was left open.
+				op.owner.adopt()
 			}
 			g.mu.Unlock()
 			close(op.done)
-			if op.err != nil {
-				return nil, op.err
-			}
-			op.owner.adopt()
-			return op.owner, nil
+			return op.owner, op.err
 		}
 		g.mu.Unlock()
 		select {
@@ -208,12 +252,18 @@ func (g *Gateway) owner(ctx context.Context, id string) (*owner, error) {
 }
 
 func (g *Gateway) open(ctx context.Context, id string) (*owner, error) {
+	if system(id) {
+		return nil, ErrNotFound
+	}
 	s, err := g.journal.Conversation(ctx, id)
 	if err != nil {
 		return nil, journalError("open conversation", err)
 	}
 	if _, err := g.journal.Get(ctx, deletingKey(id)); err == nil {
 		return nil, ErrNotFound
+	}
+	if err := g.count(ctx, &s); err != nil {
+		return nil, journalError("count unfinished turns", err)
 	}
 	f, err := g.feeds.Acquire(ctx, id)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/elizaactions"
+	leatdialect "github.com/leat-dev/leat/dialect/leat"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/journal"
@@ -65,7 +66,7 @@ type house struct {
 	journal *faulty
 }
 
-func newHouse(t *testing.T, j journal.Journal, agents map[string]gateway.Agent, change func(*gateway.Config)) *house {
+func newHouse(t *testing.T, j journal.Journal, agents gateway.Agents, change func(*gateway.Config)) *house {
 	t.Helper()
 	if j == nil {
 		j = memory.New()
@@ -74,7 +75,7 @@ func newHouse(t *testing.T, j journal.Journal, agents map[string]gateway.Agent, 
 	if !ok {
 		f = &faulty{Journal: j}
 	}
-	c := gateway.Config{Journal: f, Agents: agents, Dialects: dialect.NewRegistry(elizaactions.Dialect()), DefaultAgent: "a"}
+	c := gateway.Config{Journal: f, Agents: agents, Dialects: dialect.NewRegistry(elizaactions.Dialect(), leatdialect.Dialect()), DefaultAgent: "a"}
 	if _, ok := agents["a"]; !ok {
 		c.DefaultAgent = ""
 	}
@@ -91,7 +92,7 @@ func newHouse(t *testing.T, j journal.Journal, agents map[string]gateway.Agent, 
 	return &house{t, g, f}
 }
 
-func one(a agent.Agent) map[string]gateway.Agent { return map[string]gateway.Agent{"a": {Agent: a}} }
+func one(a agent.Agent) gateway.Agents { return gateway.Agents{"a": {Agent: a}} }
 
 func (h *house) close() {
 	h.t.Helper()

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/feed"
 	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/quota"
+	"github.com/leat-dev/leat/transcript"
 )
 
 // owner is the one writer of a conversation. Whatever changes the conversation is a job; the writer goroutine, which
@@ -19,7 +23,8 @@ type owner struct {
 	g    *Gateway
 	id   string
 	feed *feed.Feed
-	refs int // guarded by g.mu
+	log  *slog.Logger // names the conversation
+	refs int          // guarded by g.mu
 
 	mu      sync.Mutex
 	queue   []*job
@@ -34,9 +39,12 @@ type owner struct {
 
 	settled atomic.Int64
 
+	parents parents
+
 	// The writer's own.
 	summary journal.Summary
 	head    int64
+	watch   observer
 }
 
 // job is one change of a conversation.
@@ -46,6 +54,7 @@ type job struct {
 	// alone runs the job in a commit of its own, after all before it is committed and shown.
 	alone bool
 	bytes int
+	trace string     // traceparent of who asked for it
 	done  chan error // buffered; nil when nobody waits
 	err   error
 }
@@ -57,7 +66,11 @@ type tx struct {
 	put      []journal.KeyValue
 	summary  *journal.Summary
 	terminal bool
+	past     bool     // what it adds was said elsewhere, before: nobody is told of that
+	trace    string   // traceparent of the job that runs
 	after    []func() // run once the commit is shown
+	grants   []*quota.Grant
+	ended    []string // turns
 }
 
 // add appends an event; its seq is the owner's to give.
@@ -67,6 +80,9 @@ func (t *tx) add(e event.Event) int64 {
 		e.At = now()
 	}
 	t.events = append(t.events, e)
+	if !t.past && speaks(&e) {
+		t.edit().Spoken = e.Seq
+	}
 	return e.Seq
 }
 
@@ -94,8 +110,9 @@ func (t *tx) edit() *journal.Summary {
 func (t *tx) then(fn func()) { t.after = append(t.after, fn) }
 
 func newOwner(g *Gateway, s journal.Summary, f *feed.Feed) *owner {
-	o := &owner{g: g, id: s.ID, feed: f, summary: s, head: s.Head, room: make(chan struct{}), rest: make(chan struct{})}
+	o := &owner{g: g, id: s.ID, feed: f, log: g.log.With("conversation", s.ID), summary: s, head: s.Head, room: make(chan struct{}), rest: make(chan struct{})}
 	o.settled.Store(s.Settled)
+	o.watch.o = o
 	return o
 }
 
@@ -144,7 +161,7 @@ func (o *owner) submit(ctx context.Context, alone bool, do func(*tx) error) erro
 // await queues a job and waits until it is committed, or failed. While commits fail it waits with all the others: what a
 // turn that runs says, and its end, is not lost because the disk is full for a moment.
 func (o *owner) await(ctx context.Context, alone bool, do func(*tx) error) error {
-	j := &job{do: do, alone: alone, done: make(chan error, 1)}
+	j := &job{do: do, alone: alone, trace: agent.TraceParent(ctx), done: make(chan error, 1)}
 	o.mu.Lock()
 	if err := o.dead; err != nil {
 		o.mu.Unlock()
@@ -256,7 +273,11 @@ func (o *owner) write() {
 
 		t := &tx{o: o}
 		for _, j := range jobs {
-			j.err = j.do(t)
+			t.trace = j.trace
+			granted := len(t.grants)
+			if j.err = j.do(t); j.err != nil {
+				t.giveBack(granted)
+			}
 		}
 		err := o.commit(t)
 		for _, j := range jobs {
@@ -288,39 +309,56 @@ func (o *owner) commit(t *tx) error {
 		return nil
 	}
 	b := journal.Batch{Conversation: o.id, Expected: o.head, Events: t.events, Put: t.put, Summary: t.summary, Terminal: t.terminal}
+	o.bill(&b)
+	recordings := o.record(t, &b)
 	begin := time.Now()
 	wait := 50 * time.Millisecond
+	var asked, durable time.Time
 	for {
-		start := time.Now()
+		asked = time.Now()
 		err := o.g.journal.Append(o.g.life, b)
 		if err == nil {
-			o.g.cfg.Metrics.CommitSeconds.Observe(time.Since(start).Seconds())
+			durable = time.Now()
+			o.g.cfg.Metrics.CommitSeconds.Observe(durable.Sub(asked).Seconds())
 			break
 		}
 		o.g.cfg.Metrics.CommitFailed.Inc()
 		if !errors.Is(err, journal.ErrFull) || time.Since(begin) > commitLimit || o.g.life.Err() != nil {
+			recorded(recordings, err)
+			t.settled(err)
 			return fmt.Errorf("commit: %w", err)
 		}
 		o.setFailing(err)
-		o.g.log.Warn("commit failed; trying again", "conversation", o.id, "err", err)
+		o.log.Warn("commit failed; trying again", "err", err)
 		select {
 		case <-time.After(wait):
 		case <-o.g.life.Done():
 		}
 		wait = min(2*wait, 2*time.Second)
 	}
+	defer recorded(recordings, nil) // once it is shown: a recorder may look at the conversation
+	t.settled(nil)
 	o.setFailing(nil)
 	o.head += int64(len(t.events))
+	spoken := t.summary != nil && t.summary.Spoken > o.summary.Spoken
 	if t.summary != nil {
 		o.mu.Lock()
 		o.summary = *t.summary
 		o.mu.Unlock()
 	}
 	if len(t.events) > 0 {
-		o.g.cfg.Metrics.Events.Add(float64(len(t.events)))
 		if err := o.feed.Publish(t.events); err != nil {
 			return fmt.Errorf("show: %w", err)
 		}
+		o.watch.committed(t.events, asked, durable)
+		if t.past {
+			o.g.arrived(&o.summary)
+		} else {
+			o.watched(&o.summary, t.events)
+		}
+	}
+	if spoken {
+		o.g.positions.spoken(&o.summary)
 	}
 	return nil
 }
@@ -333,7 +371,7 @@ func (o *owner) setFailing(err error) {
 
 // fail gives the conversation up: what is in memory may be ahead of the log, so all of it goes. Recovery reads the log anew.
 func (o *owner) fail(err error) {
-	o.g.log.Error("conversation given up", "conversation", o.id, "err", err)
+	o.log.Error("conversation given up", "err", err)
 	o.mu.Lock()
 	o.dead = err
 	r := o.current
@@ -342,6 +380,7 @@ func (o *owner) fail(err error) {
 	if r != nil {
 		r.lose(err)
 	}
+	o.watch.gone(err)
 	o.feed.Close(feed.ErrLost)
 	o.feed.Release()
 	o.g.reopen.add(o.id)
@@ -372,6 +411,22 @@ func (o *owner) idle(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// queued counts the turns that wait for another one.
+func (o *owner) queued() (n int) {
+	open := o.info().Open
+	if len(open) == 0 {
+		return 0
+	}
+	o.feed.View(func(t *transcript.Transcript) {
+		for _, id := range open {
+			if turn := t.Turn(id); turn != nil && turn.State == transcript.Queued {
+				n++
+			}
+		}
+	})
+	return n
 }
 
 // info returns the committed summary.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,13 +15,11 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/quota"
 )
 
 // PushAgent is the name of the agent of pushed turns: a producer outside brings the stream in.
 const PushAgent = "push"
-
-// errTaken says that another connection of the producer has taken over.
-var errTaken = fmt.Errorf("%w: another connection has taken over", ErrTurnOver)
 
 // pushState is what is stored of a pushed turn with each commit.
 type pushState struct {
@@ -43,35 +42,22 @@ func (s *pushState) appendJSON(b []byte) []byte {
 type push struct {
 	g    *Gateway
 	turn string
-	d    dialect.Dialect
 
-	mu      sync.Mutex
 	started chan struct{} // closed when the turn runs
 	over    chan struct{} // closed when the turn runs here no more, or never will
-	run     *run
-	stream  *dialect.Stream
-	state   pushState // after the last frame handed on
-	owner   int       // generation of the attached connection; 0 is nobody
-	lease   *time.Timer
-	done    chan error
-}
 
-// Producer is one connection that brings a pushed turn's stream in. Its methods are called from one goroutine, which
-// calls Close in the end.
-type Producer struct {
-	Turn         string
-	Conversation string
-	p            *push
-	o            *owner // held until Close
-	closed       sync.Once
-	generation   int
-	acks         chan PushAck
-}
+	mu     sync.Mutex
+	ended  bool // over is closed
+	run    *run // nil while the turn is queued; d and stream come with it
+	d      dialect.Dialect
+	stream *dialect.Stream
+	state  pushState // after the last frame handed on
+	owner  int       // generation of the attached connection; 0 is nobody
+	lease  *time.Timer
+	done   chan error
 
-// PushAck says up to which byte of the body everything is committed, and at which seq.
-type PushAck struct {
-	Offset int64 `json:"offset"`
-	Seq    int64 `json:"seq"`
+	answers  []event.Answer // that people gave, for the producer to be told
+	answered chan struct{}  // closed and replaced when one comes
 }
 
 // PushOptions describe a pushed turn.
@@ -109,17 +95,20 @@ func (g *Gateway) Push(ctx context.Context, p Principal, conversation string, op
 	if err != nil {
 		return nil, Ack{}, err
 	}
-	c := Command{Type: "push", Key: opt.Key, Agent: d.Name, After: opt.Answers}
+	c := Command{Type: "push", Key: opt.Key, Agent: d.Name, After: opt.Answers, by: by(ctx, p)}
 	ack, err := o.keyed(ctx, c, func(t *tx) (Ack, error) {
-		if len(o.summary.Open) > g.cfg.MaxQueued {
+		if len(o.summary.Open) > g.settings().MaxQueued {
 			return Ack{}, reject(ReasonFull, "%d turns wait already", len(o.summary.Open)-1)
 		}
 		if opt.Answers != "" && o.free(opt.Answers) {
 			return Ack{}, reject(ReasonUnknown, "no message %q here", opt.Answers)
 		}
 		turn := newID()
+		if err := t.take(p, quota.Need{Turn: turn, Message: true, Bytes: g.sizeOf()}); err != nil {
+			return Ack{}, err
+		}
 		ack := Ack{Turn: turn}
-		a, _ := g.agent(PushAgent)
+		a, _ := g.agent(PushAgent, behalf(p))
 		ack.State, ack.Seq = o.begin(t, turn, PushAgent, a, opt.Answers, p, state)
 		return ack, nil
 	})
@@ -136,8 +125,8 @@ func (g *Gateway) PushStatus(ctx context.Context, p Principal, turn string) (off
 	if err != nil {
 		return 0, false, err
 	}
-	if t.Agent != PushAgent {
-		return 0, false, ErrNotFound
+	if may, err := g.mayPush(ctx, conversation, turn, t.Agent); err != nil || !may {
+		return 0, false, cmp.Or(err, ErrNotFound)
 	}
 	if t.Unfinished() {
 		// What was handed on but waits for its commit counts once it is committed.
@@ -151,6 +140,9 @@ func (g *Gateway) PushStatus(ctx context.Context, p Principal, turn string) (off
 	}
 	st, err := g.pushState(ctx, turn)
 	if errors.Is(err, journal.ErrNotFound) {
+		if t.Unfinished() && t.Agent != PushAgent {
+			return 0, false, nil // it is not handed on yet
+		}
 		return 0, true, ErrTurnOver // the state goes with the end, which may have come just now
 	}
 	return st.Offset, !t.Unfinished(), err
@@ -162,8 +154,8 @@ func (g *Gateway) Attach(ctx context.Context, p Principal, turn string) (*Produc
 	if err != nil {
 		return nil, err
 	}
-	if t.Agent != PushAgent {
-		return nil, ErrNotFound
+	if may, err := g.mayPush(ctx, conversation, turn, t.Agent); err != nil || !may {
+		return nil, cmp.Or(err, ErrNotFound)
 	}
 	if !t.Unfinished() {
 		return nil, ErrTurnOver
@@ -172,39 +164,44 @@ func (g *Gateway) Attach(ctx context.Context, p Principal, turn string) (*Produc
 }
 
 func (g *Gateway) attach(ctx context.Context, conversation, turn string) (*Producer, error) {
-	st, err := g.pushState(ctx, turn)
-	if err != nil {
-		return nil, journalError("state of pushed turn", err)
-	}
-	d, err := g.cfg.Dialects.Lookup(st.Dialect)
-	if err != nil {
-		return nil, fmt.Errorf("pushed turn %s: %w", turn, err)
-	}
 	o, err := g.owner(ctx, conversation)
 	if err != nil {
 		return nil, err
 	}
-	p := g.push(turn, d)
+	p := g.push(turn)
 	// An end that is committed from here on finds p and closes it; one from before may have been missed.
 	if !slices.Contains(o.info().Open, turn) {
-		g.endPush(turn)
+		g.endPush(p)
 		o.release()
 		return nil, ErrTurnOver
 	}
+	// Read once p is there: where it has no run yet nothing has been written since.
+	st, err := g.pushState(ctx, turn)
+	if err != nil && !errors.Is(err, journal.ErrNotFound) { // which says that its agent has not handed it on yet
+		o.release()
+		return nil, journalError("state of pushed turn", err)
+	}
+	given, err := g.given(ctx, turn)
+	if err != nil {
+		o.release()
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, a := range given {
+		p.tell(a)
+	}
+	if p.run == nil {
+		p.state = st
+	} else if p.stream, err = restored(p.d, p.state); err != nil { // half a frame may be left of the connection before
+		o.release()
+		return nil, err
+	}
 	if p.lease != nil {
 		p.lease.Stop()
 		p.lease = nil
 	}
 	p.owner++
-	if p.stream != nil {
-		// The connection before may have left half a frame behind.
-		if p.stream, err = restored(p.d, p.state); err != nil {
-			o.release()
-			return nil, err
-		}
-	}
 	return &Producer{Turn: turn, Conversation: conversation, p: p, o: o, generation: p.owner, acks: make(chan PushAck, 1)}, nil
 }
 
@@ -217,12 +214,12 @@ func (g *Gateway) pushState(ctx context.Context, turn string) (st pushState, err
 }
 
 // push returns the open pushed turn, which it makes where it is not known yet.
-func (g *Gateway) push(turn string, d dialect.Dialect) *push {
+func (g *Gateway) push(turn string) *push {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := g.pushes[turn]
 	if p == nil {
-		p = &push{g: g, turn: turn, d: d, started: make(chan struct{}), over: make(chan struct{}), done: make(chan error, 1)}
+		p = &push{g: g, turn: turn, started: make(chan struct{}), over: make(chan struct{}), done: make(chan error, 1), answered: make(chan struct{})}
 		g.pushes[turn] = p
 	}
 	return p
@@ -252,12 +249,6 @@ func (a pushAgent) Resume(ctx context.Context, in agent.Input, state json.RawMes
 	if err := json.Unmarshal(state, &st); err != nil {
 		return fmt.Errorf("state of pushed turn: %w", err)
 	}
-	d, err := a.g.cfg.Dialects.Lookup(st.Dialect)
-	if err != nil {
-		return err
-	}
-	p := a.g.push(in.Turn, d)
-	defer a.g.endPush(in.Turn)
 	o, err := a.g.owner(ctx, in.Conversation)
 	if err != nil {
 		return err
@@ -266,19 +257,30 @@ func (a pushAgent) Resume(ctx context.Context, in agent.Input, state json.RawMes
 	o.mu.Lock()
 	r := o.current
 	o.mu.Unlock()
+	return r.pushed(ctx, st)
+}
 
-	p.mu.Lock()
-	p.run, p.state = r, st
-	if p.stream, err = restored(d, st); err != nil {
-		p.mu.Unlock()
+// pushed runs the turn until the stream that its producer brings ends, or the lease.
+func (r *run) pushed(ctx context.Context, st pushState) error {
+	g := r.o.g
+	d, err := g.cfg.Dialects.Lookup(st.Dialect)
+	if err != nil {
 		return err
 	}
-	if p.owner == 0 {
-		p.arm()
+	stream, err := restored(d, st)
+	if err != nil {
+		return err
 	}
-	close(p.started)
-	p.mu.Unlock()
-	out.OnEnd(func() []event.Event {
+	r.out.Body(d.Name)
+	p := g.push(r.id)
+	if !p.start(r, d, stream, st) {
+		// It is that of a run before this one, which was given up and has not returned yet.
+		g.endPush(p)
+		p = g.push(r.id)
+		p.start(r, d, stream, st)
+	}
+	r.push = p
+	r.out.OnEnd(func() []event.Event {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		// The turn ends whatever the stream says of its own end.
@@ -293,21 +295,48 @@ func (a pushAgent) Resume(ctx context.Context, in agent.Input, state json.RawMes
 	}
 }
 
-// endPush forgets a pushed turn that has ended or is left to another process, and tells its producer.
-func (g *Gateway) endPush(turn string) {
-	g.mu.Lock()
-	p := g.pushes[turn]
-	delete(g.pushes, turn)
-	g.mu.Unlock()
-	if p == nil {
-		return
-	}
+// start gives the turn its run; it reports false where it had one before.
+func (p *push) start(r *run, d dialect.Dialect, s *dialect.Stream, st pushState) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.run != nil {
+		return false
+	}
+	p.run, p.d, p.stream, p.state = r, d, s, st
+	if p.owner == 0 {
+		p.arm()
+	}
+	close(p.started)
+	return true
+}
+
+// endTurnPush ends what is open of a pushed turn that has ended.
+func (g *Gateway) endTurnPush(turn string) {
+	g.mu.Lock()
+	p := g.pushes[turn]
+	g.mu.Unlock()
+	if p != nil {
+		g.endPush(p)
+	}
+}
+
+// endPush forgets a pushed turn that has ended or is left to another process, and tells its producer. A second call does nothing.
+func (g *Gateway) endPush(p *push) {
+	g.mu.Lock()
+	if g.pushes[p.turn] == p {
+		delete(g.pushes, p.turn)
+	}
+	g.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return
+	}
+	p.ended = true
 	if p.lease != nil {
 		p.lease.Stop()
 	}
-	close(p.over) // once: only who took p out of the table comes here
+	close(p.over)
 }
 
 // arm starts the lease, unless the turn is over. p.mu is held.
@@ -315,12 +344,10 @@ func (p *push) arm() {
 	if p.lease != nil {
 		p.lease.Stop()
 	}
-	select {
-	case <-p.over:
+	if p.ended {
 		return
-	default:
 	}
-	p.lease = time.AfterFunc(p.g.cfg.Lease, p.expire)
+	p.lease = time.AfterFunc(p.g.settings().Lease, p.expire)
 }
 
 // expire ends a turn whose producer stayed away, unless a person is being waited for.
@@ -341,10 +368,8 @@ func (p *push) expire() {
 		return
 	}
 	// It waits in the queue still.
-	p.g.mu.Lock()
-	delete(p.g.pushes, p.turn)
-	p.g.mu.Unlock()
 	p.g.tasks.Go(func() {
+		p.g.endPush(p)
 		if err := p.g.endQueued(p.turn, (*event.Error)(err)); err != nil {
 			p.g.log.Warn("queued turn not ended", "turn", p.turn, "err", err)
 		}
@@ -372,66 +397,6 @@ func (g *Gateway) endQueued(turn string, e *event.Error) error {
 	})
 }
 
-// Offset returns where the producer has to go on: the end of the last frame that was taken. It waits until the turn runs.
-func (pr *Producer) Offset(ctx context.Context) (int64, error) {
-	if err := pr.ready(ctx); err != nil {
-		return 0, err
-	}
-	pr.p.mu.Lock()
-	defer pr.p.mu.Unlock()
-	return pr.p.state.Offset, nil
-}
-
-func (pr *Producer) ready(ctx context.Context) error {
-	select {
-	case <-pr.p.started:
-		return nil
-	default:
-	}
-	select {
-	case <-pr.p.started:
-		return nil
-	case <-pr.p.over:
-		return ErrTurnOver // it was stopped while it waited in the queue
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Write takes the next bytes of the body. It blocks while the turn is queued or the log can't take more. After the
-// turn's end it returns ErrTurnOver; an error that wraps *dialect.Error has failed the turn.
-func (pr *Producer) Write(ctx context.Context, b []byte) error {
-	if err := pr.ready(ctx); err != nil {
-		return err
-	}
-	p := pr.p
-	p.mu.Lock()
-	r, gone := p.run, p.owner != pr.generation
-	p.mu.Unlock()
-	if gone {
-		return errTaken
-	}
-	var offset int64
-	err := r.out.Decode(func() ([]event.Event, json.RawMessage, error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.owner != pr.generation {
-			return nil, nil, errTaken
-		}
-		before := p.stream.Offset()
-		ops, err := p.stream.Write(b)
-		offset = p.stream.Offset()
-		if err != nil || offset == before {
-			return ops, nil, err
-		}
-		return p.saved(ops)
-	})
-	if err != nil {
-		return pr.failed(err)
-	}
-	return pr.ack(ctx, offset)
-}
-
 // saved returns the operations with the state after them. p.mu is held.
 func (p *push) saved(ops []event.Event) ([]event.Event, json.RawMessage, error) {
 	st, err := p.stream.State()
@@ -442,17 +407,6 @@ func (p *push) saved(ops []event.Event) ([]event.Event, json.RawMessage, error) 
 	return ops, p.state.appendJSON(nil), nil
 }
 
-func (pr *Producer) failed(err error) error {
-	if errors.Is(err, agent.ErrTurnOver) {
-		return ErrTurnOver
-	}
-	var bad *dialect.Error
-	if errors.As(err, &bad) {
-		pr.p.finish(err)
-	}
-	return err
-}
-
 // finish lets Run return.
 func (p *push) finish(err error) {
 	select {
@@ -461,75 +415,12 @@ func (p *push) finish(err error) {
 	}
 }
 
-// ack sends an acknowledgement once what was handed on is committed; a newer one takes the place of one not yet read.
-func (pr *Producer) ack(ctx context.Context, offset int64) error {
-	return pr.o.feedIn(ctx, 0, func(t *tx) error {
-		seq := pr.o.head + int64(len(t.events))
-		t.then(func() {
-			select {
-			case <-pr.acks:
-			default:
-			}
-			pr.acks <- PushAck{Offset: offset, Seq: seq}
-		})
-		return nil
-	})
-}
-
-// Over is closed when the turn has ended, and is shown so, or when this process has given it up, as at a shutdown.
-func (pr *Producer) Over() <-chan struct{} { return pr.p.over }
-
-// Acks delivers acknowledgements, the newest only.
-func (pr *Producer) Acks() <-chan PushAck { return pr.acks }
-
-// Close says that the connection is gone. whole is true where the body ended as bodies do. Where the dialect's own end
-// was seen the turn has ended; where the dialect takes the end of the body for its end it ends now; and otherwise, since
-// a cut body is not an end, the lease runs.
-func (pr *Producer) Close(whole bool) error {
-	defer pr.closed.Do(pr.o.release)
-	p := pr.p
-	p.mu.Lock()
-	if p.owner != pr.generation {
-		p.mu.Unlock()
-		return nil
+// tell notes an answer for the producer. p.mu is held.
+func (p *push) tell(a event.Answer) {
+	if slices.ContainsFunc(p.answers, func(known event.Answer) bool { return known.ID == a.ID }) {
+		return
 	}
-	p.arm()
-	r := p.run
-	p.mu.Unlock()
-	if !whole || r == nil {
-		return nil
-	}
-	ended := false
-	err := r.out.Decode(func() ([]event.Event, json.RawMessage, error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		st, err := p.stream.State()
-		if err != nil {
-			return nil, nil, err
-		}
-		// A last line without its end, and a decoder's verdict, are tried on a copy: the body may yet go on.
-		probe, err := restored(p.d, pushState{Stream: st})
-		if err != nil {
-			return nil, nil, err
-		}
-		if _, err = probe.Write(p.stream.Pending()); err == nil {
-			_, err = probe.Close()
-		}
-		if err != nil {
-			return nil, nil, nil // not an end
-		}
-		ended = true
-		ops, err := p.stream.Close()
-		if err != nil {
-			return ops, nil, err
-		}
-		return p.saved(ops)
-	})
-	if err != nil && !errors.Is(err, agent.ErrTurnOver) {
-		return pr.failed(err)
-	}
-	if ended {
-		p.finish(nil)
-	}
-	return nil
+	p.answers = append(p.answers, a)
+	close(p.answered)
+	p.answered = make(chan struct{})
 }

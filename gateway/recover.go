@@ -14,7 +14,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// adopt takes up the turns that a conversation's last owner left open. It is called once, when an owner was opened.
+// adopt takes up the turns that a conversation's last owner left open. It is called once, before
+// the owner is given out.
 func (o *owner) adopt() {
 	if len(o.summary.Open) == 0 {
 		return
@@ -67,17 +68,19 @@ func (o *owner) interrupt(t *tx, turn string) {
 	o.closeTurn(t, turn)
 	t.set(stateKey(turn), nil, 0)
 	t.set(keysKey(turn), nil, 0)
-	t.then(func() { o.g.cfg.Metrics.Turns.WithLabelValues(string(event.Interrupted)).Inc() })
+	t.set(handedKey(turn), nil, 0)
 }
 
 // resume makes the run of a turn whose agent can go on with it, with its decoder where the log left it.
 func (o *owner) resume(t *tx, turn transcript.Turn) (bool, error) {
-	a, ok := o.g.agent(turn.Agent)
-	if !ok {
-		return false, nil
+	handed, err := o.g.handed(o.g.life, turn.ID)
+	if err != nil {
+		return false, fmt.Errorf("turn %s: %w", turn.ID, err)
 	}
-	up, ok := a.Agent.(agent.Resumer)
-	if !ok {
+	p := o.principal(turn.ID)
+	a, _ := o.g.agent(turn.Agent, p) // one that handed its turn on is not needed for it any more
+	up := o.g.resumer(a, handed)
+	if up == nil {
 		return false, nil
 	}
 	state, err := o.g.journal.Get(o.g.life, stateKey(turn.ID))
@@ -89,8 +92,9 @@ func (o *owner) resume(t *tx, turn transcript.Turn) (bool, error) {
 		return false, fmt.Errorf("keys of turn %s: %w", turn.ID, err)
 	}
 	r := o.newRun(turn.ID, turn.Agent, a, agent.Input{
-		Conversation: o.id, Turn: turn.ID, Key: turn.ID, Principal: o.principal(turn.ID), Metadata: o.summary.Metadata,
+		Conversation: o.id, Turn: turn.ID, Key: turn.ID, Principal: p, Metadata: o.summary.Metadata,
 	})
+	r.handed.Store(handed)
 	var rerr error
 	o.feed.View(func(tr *transcript.Transcript) {
 		if keys != nil {
@@ -103,19 +107,23 @@ func (o *owner) resume(t *tx, turn transcript.Turn) (bool, error) {
 		}
 	})
 	if rerr != nil {
-		o.g.log.Error("turn can't be resumed", "turn", turn.ID, "err", rerr)
+		o.log.Error("turn can't be resumed", "turn", turn.ID, "err", rerr)
 		return false, nil
 	}
 	r.keys = r.mapper.Keys()
+	o.watch.runs(r, true)
 	for _, req := range turn.Requests {
 		r.requests[req.ID] = true
-		left := o.g.cfg.WaitLimit - time.Duration(now()-req.At)*time.Millisecond
+		left := o.g.settings().WaitLimit - time.Duration(now()-req.At)*time.Millisecond
 		t.then(func() { r.limit(req.ID, max(left, 0)) })
 	}
 	o.setCurrent(r)
 	t.then(func() {
-		o.fill(&r.input, turn.Answers)
-		r.launch(func(ctx context.Context) error { return up.Resume(ctx, r.input, json.RawMessage(state), r.out) })
+		o.fill(r, turn.Answers)
+		r.launch(func(ctx context.Context) error { return up.Resume(ctx, r.in(), json.RawMessage(state), r.out) })
+		if err := r.retell(o.g.life); err != nil {
+			o.log.Error("agent not told of answers", "turn", turn.ID, "err", err)
+		}
 	})
 	return true, nil
 }
@@ -127,7 +135,8 @@ func (o *owner) hush() {
 	o.mu.Unlock()
 }
 
-// drain waits until the conversation's running turn has ended, or the context is done.
+// drain waits until the conversation's running turn has ended, or the context is done. It does not wait for one that the
+// next start resumes.
 func (o *owner) drain(ctx context.Context) {
 	o.mu.Lock()
 	r := o.current
@@ -135,10 +144,31 @@ func (o *owner) drain(ctx context.Context) {
 	if r == nil {
 		return
 	}
-	select {
-	case <-r.returned:
-	case <-ctx.Done():
+	look := time.NewTicker(drainLook)
+	defer look.Stop()
+	for !r.resumable() || r.tied() {
+		select {
+		case <-r.returned:
+			return
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
 	}
+}
+
+// drainLook is how often a stop looks whether a turn has become one to be resumed, since its agent handed it on.
+const drainLook = 100 * time.Millisecond
+
+// resumable reports whether the next start can go on with the turn.
+func (r *run) resumable() bool {
+	return r.o.g.resumer(r.agent, r.handed.Load()) != nil
+}
+
+// tied reports whether the turn's upstream gives it up when it is left.
+func (r *run) tied() bool {
+	up, ok := r.agent.Agent.(agent.Tied)
+	return ok && !r.handed.Load() && up.Tied()
 }
 
 // leave takes the running turn away at the end of the drain time: a resumable one is left open for the next start,
@@ -150,7 +180,7 @@ func (o *owner) leave() {
 	if r == nil || r.over.Load() {
 		return
 	}
-	if _, ok := r.agent.Agent.(agent.Resumer); ok {
+	if r.resumable() {
 		r.detach()
 		return
 	}

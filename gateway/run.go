@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/rawlog"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -28,8 +30,11 @@ type run struct {
 	cancel context.CancelCauseFunc
 	out    *agent.Emitter
 
+	raw      *rawlog.Turn  // nil where its bytes are not kept
+	push     *push         // nil where nothing is pushed; launch's goroutine's own
 	returned chan struct{} // closed when Run returned
 	over     atomic.Bool   // the end is committed or about to be
+	handed   atomic.Bool   // its agent has handed it on: its stream is pushed
 	last     atomic.Int64  // last sign of life, epoch milliseconds
 
 	mu      sync.Mutex
@@ -42,13 +47,17 @@ type run struct {
 	keys     int             // how many keys of the mapper are stored
 	children map[string]bool // open turns inside this one
 	requests map[string]bool // open requests
+	answered map[string]bool // requests that were answered in this process
 }
 
 // Why a turn's context ended, as agents may see it by context.Cause.
 var (
-	errStopped  = fmt.Errorf("%w: stopped", ErrTurnOver)
+	errStopped  = fmt.Errorf("%w: stopped", errOver)
+	errEnded    = fmt.Errorf("%w: ended by its own stream", errOver)
 	errDetached = errors.New("gateway: detached for a restart")
 	errLost     = errors.New("gateway: conversation given up")
+	// errOver is ErrTurnOver, to agents too: it tells a turn that has ended from one that is only left.
+	errOver = fmt.Errorf("%w (%w)", ErrTurnOver, agent.ErrTurnOver)
 )
 
 // The codes of the errors that the gateway itself ends turns with.
@@ -56,6 +65,7 @@ const (
 	codeSilence    = "silence"       // the agent said nothing for too long
 	codeLease      = "lease_expired" // the producer of a pushed turn stayed away
 	codeWait       = "wait_expired"  // nobody answered
+	codeUntold     = "not_answered"  // the agent did not take the answer
 	codeStream     = "invalid_stream"
 	codeCutShort   = "cut_short"   // the agent's stream ended without its end
 	codeAgent      = "agent_error" // the agent returned an error of no other kind
@@ -68,7 +78,7 @@ func (o *owner) newRun(id, name string, a Agent, in agent.Input) *run {
 		o: o, id: id, name: name, agent: a, input: in,
 		returned: make(chan struct{}),
 		answers:  map[string]chan event.Answer{}, timers: map[string]*time.Timer{},
-		children: map[string]bool{}, requests: map[string]bool{},
+		children: map[string]bool{}, requests: map[string]bool{}, answered: map[string]bool{},
 	}
 	r.ctx, r.cancel = context.WithCancelCause(o.g.life)
 	r.out = agent.NewEmitter(r.ctx, (*sink)(r))
@@ -82,10 +92,16 @@ func (r *run) launch(call func(context.Context) error) {
 	r.touch()
 	r.o.g.cfg.Metrics.Running.Inc()
 	r.watch()
+	r.raw = r.o.g.cfg.Raw.Turn(rawlog.Meta{Turn: r.id, Conversation: r.o.id, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
 	r.o.g.tasks.Go(func() {
+		defer r.raw.Close()
 		defer r.o.release()
 		defer r.o.g.cfg.Metrics.Running.Dec()
 		err := r.call(call)
+		if to := handsOn(r.agent, err); to != nil {
+			err = r.call(func(ctx context.Context) error { return r.handOn(ctx, to) })
+		}
+		foreign := r.endedByOthers(err)
 		r.mu.Lock()
 		if r.silence != nil {
 			r.silence.Stop()
@@ -95,6 +111,12 @@ func (r *run) launch(call func(context.Context) error) {
 		}
 		r.mu.Unlock()
 		r.finish(err)
+		if r.push != nil {
+			r.o.g.endPush(r.push) // not before its end is committed, which the producer is told of
+		}
+		if foreign {
+			r.tellStopped()
+		}
 		close(r.returned)
 		r.o.post(func(t *tx) error { return r.o.next(t, r) })
 	})
@@ -104,7 +126,7 @@ func (r *run) launch(call func(context.Context) error) {
 func (r *run) call(call func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.o.g.log.Error("agent panicked", "agent", r.name, "turn", r.id, "panic", p, "stack", string(debug.Stack()))
+			r.o.log.Error("agent panicked", "agent", r.name, "turn", r.id, "panic", p, "stack", string(debug.Stack()))
 			err = errors.New("the agent failed unexpectedly")
 		}
 	}()
@@ -120,7 +142,7 @@ func (r *run) finish(err error) {
 	body := outcome(err)
 	// The job is the last of this turn's, since the goroutine that emitted is this one.
 	if serr := r.o.await(context.WithoutCancel(r.ctx), true, func(t *tx) error { r.endIn(t, body); return nil }); serr != nil {
-		r.o.g.log.Error("end of turn not written; recovery will", "turn", r.id, "err", serr)
+		r.o.log.Error("end of turn not written; recovery will", "turn", r.id, "err", serr)
 	}
 }
 
@@ -148,10 +170,10 @@ func (r *run) endIn(t *tx, body *event.Body) {
 		return
 	}
 	r.cancel(errStopped) // an Emit that waits for room lets go of the emitter
-	if held, err := r.mapper.Map(r.out.Close(), now()); err == nil {
+	if held, err := r.mapper.Map((*sink)(r).bare(r.out.Close()), now()); err == nil {
 		r.addIn(t, held)
 	} else {
-		r.o.g.log.Warn("held back operations do not apply", "turn", r.id, "err", err)
+		r.o.log.Warn("held back operations do not apply", "turn", r.id, "err", err)
 	}
 	if !r.o.openTurn(t, r.id) {
 		return // its own stream ended it with what was held back
@@ -161,18 +183,18 @@ func (r *run) endIn(t *tx, body *event.Body) {
 		r.o.closeTurn(t, child)
 	}
 	t.add(event.Event{Type: event.TurnEnd, Turn: r.id, Body: body})
-	r.closed(t, body.Outcome)
+	r.closed(t)
 }
 
 // closed does what follows from the end of the turn.
-func (r *run) closed(t *tx, outcome event.Outcome) {
+func (r *run) closed(t *tx) {
 	r.over.Store(true)
 	r.o.closeTurn(t, r.id)
 	t.set(stateKey(r.id), nil, 0)
 	t.set(keysKey(r.id), nil, 0)
+	t.set(handedKey(r.id), nil, 0)
 	t.then(func() {
-		r.o.g.cfg.Metrics.Turns.WithLabelValues(string(outcome)).Inc()
-		r.cancel(errStopped)
+		r.cancel(errEnded)
 		time.AfterFunc(returnLimit, func() { r.o.post(func(t *tx) error { return r.o.next(t, r) }) })
 	})
 }
@@ -205,7 +227,9 @@ func (o *owner) closeTurn(t *tx, id string) {
 	}
 	s.Updated = now()
 	t.terminal = true
-	t.then(func() { o.g.endPush(id) })
+	t.set(principalKey(id), nil, 0) // it was for a start that can't come any more
+	t.ended = append(t.ended, id)
+	t.then(func() { o.g.endTurnPush(id) })
 	if len(s.Open) == 0 {
 		t.then(func() { o.g.settle.add(o.id, o.head) })
 	}
@@ -227,12 +251,12 @@ func (r *run) addIn(t *tx, events []event.Event) {
 		case event.TurnWait:
 			req := *e.Get().Request
 			r.requests[req.ID] = true
-			t.then(func() { r.limit(req.ID, r.o.g.cfg.WaitLimit) })
+			t.then(func() { r.limit(req.ID, r.o.g.settings().WaitLimit) })
 		case event.TurnResume:
 			r.resumedIn(t, *e.Get().Answer)
 		case event.TurnEnd:
 			if e.Turn == r.id {
-				r.closed(t, e.Get().Outcome)
+				r.closed(t)
 			} else {
 				delete(r.children, e.Turn)
 				r.o.closeTurn(t, e.Turn)
@@ -242,10 +266,11 @@ func (r *run) addIn(t *tx, events []event.Event) {
 }
 
 func (r *run) resumedIn(t *tx, a event.Answer) {
+	r.touch() // the clock of silence goes on as soon as the request is closed
 	delete(r.requests, a.ID)
-	if v, err := json.Marshal(a); err == nil {
-		// A resumed agent asks again and finds the answer; it outlives the longest wait.
-		t.set(answerKey(r.id, a.ID), v, now()+2*r.o.g.cfg.WaitLimit.Milliseconds())
+	r.answered[a.ID] = true
+	if err := r.setAnswer(t, answered{a, true}); err != nil {
+		r.o.log.Error("answer not stored", "turn", r.id, "err", err)
 	}
 	t.then(func() {
 		r.touch()
@@ -350,10 +375,18 @@ type sink run
 
 func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessage) error {
 	r := (*run)(s)
-	if r.over.Load() || errors.Is(context.Cause(r.ctx), errDetached) {
+	if errors.Is(context.Cause(r.ctx), errDetached) {
+		return agent.ErrTurnOver // the next run has it to say
+	}
+	if r.over.Load() {
+		s.Late(len(ops))
 		return agent.ErrTurnOver
 	}
 	r.touch()
+	ops, err := s.storeMedia(ctx, ops)
+	if err != nil {
+		return err
+	}
 	bytes := 64
 	for i := range ops {
 		bytes += len(ops[i].Text)
@@ -364,7 +397,7 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 	if state != nil {
 		state = append(json.RawMessage(nil), state...)
 	}
-	err := r.o.feedIn(ctx, bytes, func(t *tx) error { return r.emitIn(t, ops, state, at) })
+	err = r.o.feedIn(ctx, bytes, func(t *tx) error { return r.emitIn(t, ops, state, at) })
 	if err != nil && r.over.Load() {
 		return agent.ErrTurnOver
 	}
@@ -378,7 +411,7 @@ func (r *run) emitIn(t *tx, ops []event.Event, state json.RawMessage, at int64) 
 	}
 	events, err := r.mapper.Map(ops, at)
 	if err != nil {
-		r.o.g.log.Warn("operation does not apply", "turn", r.id, "agent", r.name, "err", err)
+		r.o.log.Warn("operation does not apply", "turn", r.id, "agent", r.name, "err", err)
 		// Ends the turn from a job of its own: this one may share its commit with others.
 		r.o.post(func(t *tx) error {
 			r.endIn(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeStream, Message: err.Error()}})
@@ -408,6 +441,14 @@ func (s *sink) Flush(ctx context.Context) error {
 	return (*run)(s).o.await(ctx, false, func(*tx) error { return nil })
 }
 
+// Log is the turn's logger, see [agent.Emitter.Log].
+func (s *sink) Log() *slog.Logger {
+	return s.o.log.With("turn", s.id, "agent", s.name)
+}
+
+// Late implements [agent.LateSink].
+func (s *sink) Late(n int) { (*run)(s).o.g.cfg.Metrics.Late.Add(float64(n)) }
+
 func (s *sink) Alive() { (*run)(s).touch() }
 
 // Wait asks a person. A request that is known already, since the agent was resumed, is not asked again.
@@ -416,6 +457,11 @@ func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error
 	if req.ID == "" {
 		req.ID = newID()
 	}
+	// A dialect may have opened the request before, so that its answer may come at any time: first the ear, then the look.
+	ch := make(chan event.Answer, 1)
+	r.mu.Lock()
+	r.answers[req.ID] = ch
+	r.mu.Unlock()
 	if v, err := r.o.g.journal.Get(ctx, answerKey(r.id, req.ID)); err == nil {
 		var a event.Answer
 		if err := json.Unmarshal(v, &a); err != nil {
@@ -425,15 +471,11 @@ func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error
 	} else if !errors.Is(err, journal.ErrNotFound) {
 		return event.Answer{}, fmt.Errorf("look for answer: %w", err)
 	}
-	ch := make(chan event.Answer, 1)
-	r.mu.Lock()
-	r.answers[req.ID] = ch
-	r.mu.Unlock()
 	err := r.o.await(ctx, false, func(t *tx) error {
 		if r.over.Load() {
 			return agent.ErrTurnOver
 		}
-		if r.requests[req.ID] {
+		if r.requests[req.ID] || r.answered[req.ID] {
 			return nil
 		}
 		e := event.Event{Type: event.TurnWait, Turn: r.id, Body: &event.Body{Request: &req}}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/quota"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -16,9 +17,12 @@ const steerLimit = 10 * time.Second
 
 // message checks a command's message and makes its event.
 func (o *owner) message(c Command, role event.Role) (event.Event, error) {
-	m := c.Message
+	return o.g.message(c.Type, c.Message, role)
+}
+
+func (g *Gateway) message(what string, m *CommandMessage, role event.Role) (event.Event, error) {
 	if m == nil || (m.Text == "" && len(m.Parts) == 0) {
-		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is needed", c.Type)
+		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is needed", what)
 	}
 	parts := m.Parts
 	if m.Text != "" {
@@ -28,8 +32,8 @@ func (o *owner) message(c Command, role event.Role) (event.Event, error) {
 	for _, p := range parts {
 		size += len(p.Text) + len(p.Data)
 	}
-	if size > o.g.cfg.MaxMessage {
-		return event.Event{}, reject(ReasonTooLarge, "message of %d bytes, at most %d", size, o.g.cfg.MaxMessage)
+	if most := g.settings().MaxMessage; size > most {
+		return event.Event{}, reject(ReasonTooLarge, "message of %d bytes, at most %d", size, most)
 	}
 	id := m.ID
 	if id == "" {
@@ -61,28 +65,43 @@ func (o *owner) send(ctx context.Context, p Principal, c Command) (Ack, error) {
 	if err != nil {
 		return Ack{}, err
 	}
-	name, a, err := o.choose(c.Agent)
+	name, a, err := o.choose(c.Agent, p)
 	if err != nil {
 		return Ack{}, err
 	}
-	if r := o.steerable(name); r != nil {
-		ack, err := o.steer(ctx, r, m, c)
+	if r := o.steerable(name); r != nil && !c.Queue {
+		ack, err := o.steer(ctx, p, r, m, c)
 		if !errors.Is(err, agent.ErrNotSteered) {
 			return ack, err
 		}
 	}
 	return o.keyedSend(ctx, c, func(t *tx, again *Ack) (Ack, error) {
+		if admit := o.g.cfg.Admit; admit != nil { // a repeat of what was taken is not asked for
+			if err := admit(name); err != nil {
+				return Ack{}, err
+			}
+		}
 		turn := newID()
 		ack := Ack{Message: m.Message, Turn: turn}
 		if again == nil {
 			if !o.free(m.Message) {
 				return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 			}
-			if len(o.summary.Open) > o.g.cfg.MaxQueued {
+			if len(o.summary.Open) > o.g.settings().MaxQueued {
 				return Ack{}, reject(ReasonFull, "%d turns wait already", len(o.summary.Open)-1)
 			}
-			t.add(m)
+			if err := t.take(p, quota.Need{Turn: turn, Message: true, Bytes: o.g.sizeOf(m)}); err != nil {
+				return Ack{}, err
+			}
+			if err := o.useFiles(ctx, t, m.Body.Parts); err != nil {
+				return Ack{}, err
+			}
+			t.say(m, c)
+			o.entitle(t, p, &m)
 		} else {
+			if err := t.take(p, quota.Need{Turn: turn, Message: true, Bytes: o.g.sizeOf()}); err != nil {
+				return Ack{}, err
+			}
 			ack.Message = again.Message
 		}
 		ack.State, ack.Seq = o.begin(t, turn, name, a, ack.Message, p, nil)
@@ -103,6 +122,7 @@ func (o *owner) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ac
 			if !o.neverStarted(known.Ack.Turn) {
 				ack = known.Ack
 				ack.Repeated = true
+				o.g.cfg.Metrics.Repeated.Inc()
 				return nil
 			}
 			again = &known.Ack
@@ -110,9 +130,15 @@ func (o *owner) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ac
 		if ack, err = do(t, again); err != nil {
 			return err
 		}
+		if err := o.note(t, c, ack); err != nil {
+			return err
+		}
 		return o.remember(t, c, ack)
 	})
-	return ack, commandError(err)
+	if err != nil {
+		return Ack{}, commandError(err) // ack is the job's still where the context has ended
+	}
+	return ack, nil
 }
 
 func (o *owner) neverStarted(turn string) (yes bool) {
@@ -124,14 +150,14 @@ func (o *owner) neverStarted(turn string) (yes bool) {
 }
 
 // choose returns the agent of a command: the one it names, else the conversation's, else the default.
-func (o *owner) choose(name string) (string, Agent, error) {
+func (o *owner) choose(name string, p Principal) (string, Agent, error) {
 	if name == "" {
 		name = o.info().Agent
 	}
 	if name == "" {
 		name = o.g.cfg.DefaultAgent
 	}
-	a, ok := o.g.agent(name)
+	a, ok := o.g.agent(name, behalf(p))
 	if !ok {
 		if name == "" {
 			return "", a, reject(ReasonUnknownAgent, "no agent is configured")
@@ -139,14 +165,6 @@ func (o *owner) choose(name string) (string, Agent, error) {
 		return "", a, reject(ReasonUnknownAgent, "no agent is named %q", name)
 	}
 	return name, a, nil
-}
-
-func (g *Gateway) agent(name string) (Agent, bool) {
-	if name == PushAgent {
-		return Agent{Agent: pushAgent{g}, Silence: -1, Kind: PushAgent}, true
-	}
-	a, ok := g.cfg.Agents[name]
-	return a, ok
 }
 
 // begin starts a turn, or queues it while another one is unfinished. It returns the message's state and the seq.
@@ -157,7 +175,8 @@ func (o *owner) begin(t *tx, turn, name string, a Agent, answers string, p Princ
 	s.Open = append(s.Open, turn)
 	s.Updated = now()
 	t.set(turnKey(turn), []byte(o.id), 0)
-	if who, err := json.Marshal(agent.Principal{Tenant: p.Tenant, Subject: p.Subject}); err == nil {
+	o.parents.put(turn, t.trace)
+	if who, err := json.Marshal(behalf(p)); err == nil {
 		t.set(principalKey(turn), who, 0)
 	}
 	if state != nil {
@@ -174,18 +193,19 @@ func (o *owner) begin(t *tx, turn, name string, a Agent, answers string, p Princ
 		seq = t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{State: became}})
 	}
 	if !busy {
-		o.start(t, turn, name, a, answers, agent.Principal{Tenant: p.Tenant, Subject: p.Subject})
+		o.start(t, turn, name, a, answers, behalf(p))
 	}
 	return became, seq
 }
 
 // start makes the run of a turn whose turn.start is in this tx, and launches it once that is committed.
 func (o *owner) start(t *tx, turn, name string, a Agent, answers string, p agent.Principal) {
-	r := o.newRun(turn, name, a, agent.Input{Conversation: o.id, Turn: turn, Key: turn, Principal: p, Metadata: o.summary.Metadata})
+	r := o.newRun(turn, name, a, agent.Input{Conversation: o.id, Turn: turn, Key: turn, Principal: p, Metadata: o.summary.Metadata, Ingest: o.issue(t, turn, a)})
+	o.watch.runs(r, false)
 	o.setCurrent(r)
 	t.then(func() {
-		o.fill(&r.input, answers)
-		r.launch(func(ctx context.Context) error { return a.Run(ctx, r.input, r.out) })
+		o.fill(r, answers)
+		r.launch(func(ctx context.Context) error { return a.Run(ctx, r.in(), r.out) })
 	})
 }
 
@@ -195,40 +215,10 @@ func (o *owner) setCurrent(r *run) {
 	o.mu.Unlock()
 }
 
-// fill gives an input its message and history from the committed transcript.
-func (o *owner) fill(in *agent.Input, answers string) {
-	o.feed.View(func(t *transcript.Transcript) {
-		for _, m := range t.Messages {
-			am := agent.Message{ID: m.ID, Role: m.Role, Text: m.Visible(), Parts: parts(m)}
-			if m.ID == answers {
-				in.Message = am
-				break // what was queued behind it is not its history
-			}
-			if am.Text != "" || len(am.Parts) > 0 {
-				in.History = append(in.History, am)
-			}
-		}
-	})
-	if over := len(in.History) - o.g.cfg.HistoryMessages; over > 0 {
-		in.History = in.History[over:]
-	}
-}
-
-// parts are what a message holds beside its visible text.
-func parts(m *transcript.Message) []event.Part {
-	var out []event.Part
-	for _, p := range m.Parts {
-		if p.Kind == event.KindMedia || p.Kind == event.KindData {
-			out = append(out, event.Part{ID: p.ID, Kind: p.Kind, Media: p.Media, Data: p.Data})
-		}
-	}
-	return out
-}
-
 // next starts the turn that waits longest, if the one before it is out of the way. It runs in the writer.
 func (o *owner) next(t *tx, before *run) error {
-	if before != nil && o.current != before {
-		return nil
+	if o.current != before {
+		return nil // also where a turn has begun since the conversation was adopted
 	}
 	if before != nil && o.openTurn(t, before.id) {
 		return nil // detached, or its end is still to be written
@@ -248,7 +238,8 @@ func (o *owner) next(t *tx, before *run) error {
 				name, answers = q.Agent, q.Answers
 			}
 		})
-		a, ok := o.g.agent(name)
+		p := o.principal(turn)
+		a, ok := o.g.agent(name, p)
 		if !ok {
 			t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: &event.Body{
 				Outcome: event.Failed, Error: &event.Error{Code: codeNotStarted, Message: "no agent is named " + name, Retryable: true},
@@ -260,23 +251,29 @@ func (o *owner) next(t *tx, before *run) error {
 		if answers != "" {
 			t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{State: event.MessageStarted}})
 		}
-		o.start(t, turn, name, a, answers, o.principal(turn))
+		o.start(t, turn, name, a, answers, p)
 		return nil
 	}
 	return nil
 }
 
 // principal is on whose behalf a turn was queued.
-func (o *owner) principal(turn string) (p agent.Principal) {
-	v, err := o.g.journal.Get(o.g.life, principalKey(turn))
-	if err == nil {
-		err = json.Unmarshal(v, &p)
-	}
+func (o *owner) principal(turn string) agent.Principal {
+	p, err := o.g.principal(o.g.life, turn)
 	if err != nil {
-		o.g.log.Warn("turn has no principal; its conversation's owner stands in", "turn", turn, "err", err)
+		o.log.Warn("turn has no principal; its conversation's owner stands in", "turn", turn, "err", err)
 		return agent.Principal{Tenant: o.summary.Tenant, Subject: o.summary.Owner}
 	}
 	return p
+}
+
+// principal is on whose behalf an unfinished turn runs or waits.
+func (g *Gateway) principal(ctx context.Context, turn string) (p agent.Principal, err error) {
+	v, err := g.journal.Get(ctx, principalKey(turn))
+	if err == nil {
+		err = json.Unmarshal(v, &p)
+	}
+	return p, err
 }
 
 func principalKey(turn string) string { return "turn/" + turn + "/principal" }
@@ -292,11 +289,14 @@ func (o *owner) steerable(name string) *run {
 	if _, ok := r.agent.Agent.(agent.Steerer); !ok {
 		return nil
 	}
+	if c, ok := r.agent.Agent.(agent.Chooser); ok && !c.Steers(r.id) {
+		return nil
+	}
 	return r
 }
 
 // steer hands a message to the running turn. The message is committed first, so that it is not lost whatever the agent says.
-func (o *owner) steer(ctx context.Context, r *run, m event.Event, c Command) (Ack, error) {
+func (o *owner) steer(ctx context.Context, p Principal, r *run, m event.Event, c Command) (Ack, error) {
 	known, err := o.known(ctx, c)
 	if err != nil {
 		return Ack{}, commandError(err)
@@ -319,9 +319,18 @@ func (o *owner) steer(ctx context.Context, r *run, m event.Event, c Command) (Ac
 		if !o.free(m.Message) {
 			return reject(ReasonConflict, "message id %q is taken", m.Message)
 		}
-		t.add(m)
+		if err := t.take(p, quota.Need{Message: true, Bytes: o.g.sizeOf(m)}); err != nil {
+			return err
+		}
+		if err := o.useFiles(ctx, t, b.Parts); err != nil {
+			return err
+		}
+		t.say(m, c)
 		ack.Seq = t.add(event.Event{Type: event.MessageUpdate, Turn: r.id, Message: m.Message, Body: &event.Body{State: event.MessageSteered}})
 		t.edit().Updated = now()
+		if err := o.note(t, c, ack); err != nil {
+			return err
+		}
 		return o.remember(t, c, ack)
 	})
 	if err != nil {
@@ -330,14 +339,15 @@ func (o *owner) steer(ctx context.Context, r *run, m event.Event, c Command) (Ac
 		}
 		return Ack{}, commandError(err)
 	}
-	err = r.agent.Agent.(agent.Steerer).Steer(sctx, r.input, agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
+	err = r.agent.Agent.(agent.Steerer).Steer(sctx, r.in(), agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
 	if err == nil {
 		return ack, nil
 	}
-	o.g.log.Info("turn not steered; the message is queued", "turn", r.id, "err", err)
-	// The message is in the log: only its turn is still to be made.
+	o.log.Info("turn not steered; the message is queued", "turn", r.id, "err", err)
+	// The message is in the log: only its turn is still to be made, whatever the limit on turns.
 	err = o.await(context.WithoutCancel(ctx), true, func(t *tx) error {
 		ack.Turn = newID()
+		o.g.quota.Begin(quota.Who(r.input.Principal), ack.Turn, o.id)
 		ack.State, ack.Seq = o.begin(t, ack.Turn, r.name, r.agent, m.Message, Principal{Tenant: r.input.Principal.Tenant, Subject: r.input.Principal.Subject}, nil)
 		return o.remember(t, c, ack)
 	})

@@ -242,6 +242,43 @@ func TestSendDuringATurnSteersOrQueues(t *testing.T) {
 	})
 }
 
+func TestAMessageWaitsWhereThatIsAskedForAndCanBeTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var histories [][]agent.Message
+		h := newHouse(t, nil, one(steered{
+			func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+				histories = append(histories, in.History)
+				if in.Message.Text == "go" {
+					<-release
+				}
+				return out.Text("answer to " + in.Message.Text)
+			},
+			func(agent.Message) error { t.Error("it was steered"); return nil },
+		}), nil)
+		defer h.close()
+		c := h.create(admin)
+		h.send(c, "go")
+		synctest.Wait()
+		queue := func(text string) gateway.Ack {
+			return h.do(c, gateway.Command{Type: gateway.CommandSend, Queue: true, Message: &gateway.CommandMessage{Text: text}})
+		}
+		back, last := queue("never mind"), queue("last")
+		if back.State != event.MessageQueued || last.State != event.MessageQueued {
+			t.Errorf("%+v, %+v", back, last)
+		}
+		h.do(c, gateway.Command{Type: gateway.CommandStop, Turn: back.Turn})
+		close(release)
+		h.ended(c, last.Turn)
+		wantTexts(t, h.view(c), "user: go", "user: never mind", "user: last", "assistant: answer to go", "assistant: answer to last")
+		for _, m := range histories[len(histories)-1] {
+			if m.Text == "never mind" {
+				t.Error("the agent is told what was taken back")
+			}
+		}
+	})
+}
+
 func TestManyTextsShareCommitsAndNoneIsLost(t *testing.T) {
 	h := newHouse(t, nil, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		for range 20_000 {

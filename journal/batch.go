@@ -2,6 +2,8 @@ package journal
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/leat-dev/leat/event"
 )
@@ -49,7 +51,10 @@ func (s *Summary) Compare(o *Summary) int {
 
 // Matches reports whether a summary belongs to what q selects, leaving its Limit aside.
 func (q *Query) Matches(s *Summary) bool {
-	if (q.Tenant != "" && q.Tenant != s.Tenant) || (q.Owner != "" && q.Owner != s.Owner) || (q.Unfinished && len(s.Open) == 0) {
+	if (q.Tenant != "" && q.Tenant != s.Tenant) || (q.Owner != "" && q.Owner != s.Owner) || (q.Unfinished && len(s.Open) == 0) || (!q.System && strings.HasPrefix(s.ID, SystemPrefix)) {
+		return false
+	}
+	if q.IDs != nil && !slices.Contains(q.IDs, s.ID) {
 		return false
 	}
 	if q.BeforeUpdated == 0 && q.BeforeID == "" {

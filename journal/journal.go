@@ -26,16 +26,25 @@ type Journal interface {
 	// Conversations lists summaries, newest Updated first, of equals the higher ID first.
 	Conversations(ctx context.Context, q Query) ([]Summary, error)
 
+	// Stored tells how many bytes an owner's conversations take, and all of its tenant, of those that are not deleted: their
+	// logs as they lie in the store, settled or not, and their summaries, without traces and keys. It is kept in memory; a
+	// commit counts before its Append returns.
+	Stored(tenant, owner string) (ofOwner, ofTenant int64)
+
 	// Get returns a key's value, ErrNotFound where there is none or it has expired.
 	Get(ctx context.Context, key string) ([]byte, error)
 	// Keys lists the keys with a prefix, in ascending order, with their values.
 	Keys(ctx context.Context, prefix string) ([]KeyValue, error)
+	// KeysAfter lists the first keys with a prefix that come after a key, in ascending order: all that there are where it
+	// returns fewer than limit, which is above 0. So what is many is read in pages.
+	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]KeyValue, error)
 
 	// Compact settles the log up to a seq: what lies there is rewritten as transcript.Compact gives it, in one or several
 	// stretches that fold the same, and its traces are kept. The caller promises that no turn runs or waits at or below
 	// upto. It is idempotent; a seq above the head means the head.
 	Compact(ctx context.Context, conversation string, upto int64) error
-	// Trace returns what is kept of a turn's history in time; ErrNotFound after TraceRetention or before it settled.
+	// Trace returns what is kept of a turn's history in time, as far as the turn has come; ErrNotFound where there is none, as
+	// after TraceRetention.
 	Trace(ctx context.Context, conversation, turn string) (Trace, error)
 	// Trim drops the events up to a seq. Readers from before get a snapshot. A seq above the head means the head.
 	Trim(ctx context.Context, conversation string, upto int64) error
@@ -44,6 +53,12 @@ type Journal interface {
 	// that the id is not used again. Deleting a deleted one is no error. When the context ends half-way, the
 	// conversation is gone for all callers, and the journal clears up by itself.
 	Delete(ctx context.Context, conversation string) error
+	// Blank takes the data out of the events of a log for which match says so, in place: out of a record as Delete does with
+	// those about its conversation, out of a message.add its author and the content of its parts, out of a turn.resume who
+	// gave the answer, and its text. The events stay, with their seqs. What was taken out is in no file of the store when it
+	// returns. match may be called several times for an event, and from another goroutine; it gets no other events, and none
+	// that are blank already. A context that ends half-way leaves the rest to a repeat.
+	Blank(ctx context.Context, conversation string, match func(*event.Event) bool) error
 
 	// Backup writes a consistent copy of the store to a new file at path, while it goes on. A journal without a file
 	// answers errors.ErrUnsupported.
@@ -76,8 +91,12 @@ type Batch struct {
 type KeyValue struct {
 	Key   string // unique in the whole store, at most 1 KiB
 	Value []byte // nil deletes
-	// Expires is when the key may be forgotten, epoch milliseconds; 0 lives as long as the conversation of the batch.
+	// Expires is when the key may be forgotten, epoch milliseconds; 0 lives as long as its conversation.
 	Expires int64
+	// Log is the conversation to which the key belongs, and with which it goes; empty is the batch's. A batch is refused
+	// whose keys belong to one that is not there. What has to outlive a conversation, and so holds none of its text, belongs
+	// to a log of the gateway's own.
+	Log string
 }
 
 // Summary is what is known of a conversation without reading its log.
@@ -88,10 +107,15 @@ type Summary struct {
 	Title    string                     `json:"title,omitempty"`
 	Agent    string                     `json:"agent,omitempty"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
-	Created  int64                      `json:"created"` // epoch milliseconds
-	Updated  int64                      `json:"updated"`
+	// Grants say with whom the owner shares it.
+	Grants  []Grant `json:"grants,omitempty"`
+	Created int64   `json:"created"` // epoch milliseconds
+	Updated int64   `json:"updated"`
 	// Truncated is the seq of the last truncate.
 	Truncated int64 `json:"truncated,omitempty"`
+	// Spoken is the seq of the last by which an agent has said something to people: what comes after a reader's position is
+	// unread.
+	Spoken int64 `json:"spoken,omitempty"`
 	// Open lists the turns that are queued, running or waiting.
 	Open []string `json:"open,omitempty"`
 
@@ -102,11 +126,21 @@ type Summary struct {
 	Trimmed int64  `json:"trimmed,omitempty"`
 }
 
+// Grant lets another subject of the owner's tenant into a conversation. What the words mean is the gateway's to say.
+type Grant struct {
+	Subject string `json:"subject"`
+	Access  string `json:"access"`
+}
+
 // Query selects conversations.
 type Query struct {
 	Tenant, Owner string // empty: all
+	// IDs, where it is not nil, selects only conversations among them.
+	IDs []string
 	// Unfinished selects those with open turns.
 	Unfinished bool
+	// System selects the gateway's own logs too, whose ids begin with SystemPrefix; else they are in no list.
+	System bool
 	// BeforeUpdated and BeforeID page: only conversations that come after (Updated, ID) in the listing.
 	BeforeUpdated int64
 	BeforeID      string

@@ -20,6 +20,10 @@ var (
 	ErrOpen = errors.New("server: without a token only loopback addresses may be listened on")
 	// ErrShutdown is the cause with which the server ends streams.
 	ErrShutdown = errors.New("server: shutting down")
+	// ErrExpired says that a token was good and is too old now. It is the cause with which streams end when theirs is.
+	ErrExpired = errors.New("server: the token has expired")
+	// ErrNotNow says that it can't be found out now whose a token is.
+	ErrNotNow = errors.New("server: tokens can't be checked now")
 )
 
 // Error is what a client is told. Reason is for programs and part of the protocol, Message for people.
@@ -43,6 +47,8 @@ func Errorf(status int, reason, format string, args ...any) *Error {
 // The reasons of errors that are not a command's refusal; those are the gateway's.
 const (
 	ReasonUnauthorized = "unauthorized" // no token, or a wrong one
+	ReasonExpired      = "expired"      // the token was good, and is too old now
+	ReasonAttempts     = "attempts"     // too many wrong tokens
 	ReasonForbidden    = "forbidden"
 	ReasonNotFound     = "not_found"
 	ReasonMethod       = "method_not_allowed"
@@ -54,14 +60,24 @@ const (
 	ReasonStream       = "invalid_stream"
 	ReasonTimeout      = "timeout"
 	ReasonInternal     = "internal"
-	ReasonBusy         = "busy" // too many of something at once
+	ReasonBusy         = "busy"     // too many of something at once
+	ReasonNotKept      = "not_kept" // it was there, and is kept no more
 )
 
 // statusClosed is what the log shows of a request whose client went away; nobody reads it.
 const statusClosed = 499
 
-// retrySoon is how long a client should stay away from a gateway that drains or whose commits fail.
-const retrySoon = 2 * time.Second
+const (
+	// retrySoon is how long a client should stay away from a gateway that drains or whose commits fail.
+	retrySoon = 2 * time.Second
+	// retryRestart is how long the reader of a stream should: a gateway that takes another one's place is there in less.
+	retryRestart = 250 * time.Millisecond
+)
+
+// Restarting reports whether an error says that this process is about to end, and that the client is to come back to the next.
+func Restarting(err error) bool {
+	return errors.Is(err, ErrShutdown) || errors.Is(err, feed.ErrClosed) || errors.Is(err, gateway.ErrClosed)
+}
 
 var rejections = map[string]int{
 	gateway.ReasonInvalid:      http.StatusBadRequest,
@@ -70,11 +86,15 @@ var rejections = map[string]int{
 	gateway.ReasonDialect:      http.StatusBadRequest,
 	gateway.ReasonUnknown:      http.StatusNotFound,
 	gateway.ReasonUnfinished:   http.StatusConflict,
+	gateway.ReasonHeld:         http.StatusConflict,
 	gateway.ReasonFull:         http.StatusTooManyRequests,
 	gateway.ReasonAnswered:     http.StatusConflict,
 	gateway.ReasonDraining:     http.StatusServiceUnavailable,
 	gateway.ReasonDeleted:      http.StatusNotFound,
 	gateway.ReasonTooLarge:     http.StatusRequestEntityTooLarge,
+	gateway.ReasonRateLimited:  http.StatusTooManyRequests,
+	gateway.ReasonNotRunning:   http.StatusServiceUnavailable,
+	gateway.ReasonQuota:        http.StatusTooManyRequests,
 }
 
 // Describe says what a client is told of an error. The text of one that it does not know stays here: such an Error has
@@ -92,8 +112,8 @@ func Describe(err error) *Error {
 		if !ok {
 			status = http.StatusConflict
 		}
-		e := &Error{Status: status, Reason: rejected.Reason, Message: rejected.Message, Rejected: true}
-		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+		e := &Error{Status: status, Reason: rejected.Reason, Message: rejected.Message, Rejected: true, RetryAfter: rejected.RetryAfter}
+		if e.RetryAfter == 0 && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) {
 			e.RetryAfter = retrySoon
 		}
 		return e
@@ -105,6 +125,12 @@ func Describe(err error) *Error {
 		return &Error{Status: http.StatusNotFound, Reason: gateway.ReasonDeleted, Message: "the conversation was deleted"}
 	case errors.Is(err, feed.ErrNoMessage):
 		return &Error{Status: http.StatusNotFound, Reason: gateway.ReasonUnknown, Message: "there is no such message"}
+	case errors.Is(err, ErrExpired):
+		return &Error{Status: http.StatusUnauthorized, Reason: ReasonExpired, Message: "the token has expired; come back with a new one"}
+	case errors.Is(err, ErrNotNow):
+		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "tokens of users can't be checked now; try again in a moment", RetryAfter: retrySoon}
+	case errors.Is(err, gateway.ErrNotKept):
+		return &Error{Status: http.StatusNotFound, Reason: ReasonNotKept, Message: gateway.ErrNotKept.Error()}
 	case errors.Is(err, gateway.ErrNotFound):
 		return &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "not found"}
 	case errors.Is(err, gateway.ErrForbidden):
@@ -113,7 +139,9 @@ func Describe(err error) *Error {
 		return &Error{Status: http.StatusConflict, Reason: ReasonExists, Message: "the id is taken"}
 	case errors.Is(err, gateway.ErrTurnOver):
 		return &Error{Status: http.StatusConflict, Reason: ReasonTurnOver, Message: err.Error()}
-	case errors.Is(err, gateway.ErrUnavailable), errors.Is(err, gateway.ErrClosed), errors.Is(err, feed.ErrLost), errors.Is(err, feed.ErrClosed), errors.Is(err, ErrShutdown):
+	case Restarting(err):
+		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "the gateway is stopping; another one may follow at once", RetryAfter: retryRestart}
+	case errors.Is(err, gateway.ErrUnavailable), errors.Is(err, feed.ErrLost):
 		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "the gateway can't do this now; try again in a moment", RetryAfter: retrySoon}
 	case errors.Is(err, event.ErrInvalid):
 		return &Error{Status: http.StatusBadRequest, Reason: ReasonInvalid, Message: err.Error()}
@@ -125,14 +153,35 @@ func Describe(err error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Reason: ReasonInternal, Message: "internal error"}
 }
 
+// errorBody is an Error as REST has it.
+type errorBody struct {
+	*Error
+	RetryAfter int64 `json:"retryAfter,omitempty"` // milliseconds, as in the frames of streams
+}
+
 // WriteError answers a request with an error. Nothing may have been written before.
 func WriteError(w http.ResponseWriter, err error) {
 	e := Describe(err)
+	setErrorHeaders(w, e)
+	WriteJSON(w, e.Status, errorBody{e, e.RetryAfter.Milliseconds()})
+}
+
+// writeError is WriteError in the shape of the endpoint, which may be nil.
+func (e *endpoint) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	if e == nil || e.Errors == nil {
+		WriteError(w, err)
+		return
+	}
+	d := Describe(err)
+	setErrorHeaders(w, d)
+	e.Errors(w, r, d)
+}
+
+func setErrorHeaders(w http.ResponseWriter, e *Error) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
 	if e.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="leat"`)
 	}
-	WriteJSON(w, e.Status, e)
 }

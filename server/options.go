@@ -1,20 +1,44 @@
 package server
 
 import (
+	"context"
+	"crypto/tls"
 	"log/slog"
+	"net/netip"
+	"net/url"
 	"time"
 )
 
 // Options are what a server is made of. All have defaults.
 type Options struct {
-	// Token is the API token, whose holder is the admin. Empty: everybody is, and only loopback is served.
+	// Token is the API token, whose holder is the admin. Empty: nobody is, or, without Users, everybody, and then only loopback
+	// is served.
 	Token string
+	// Users knows the tokens of end users; nil: they have none.
+	Users Users
+	// Sessions keeps what cookies need beyond a restart; nil: their sessions end with the server.
+	Sessions SessionStore
 	// Hosts are the names, beside those of this machine's loopback, under which the server may be addressed: "example.org",
-	// or "example.org:8443" to fix the port. "*" allows all, for a server with a token.
+	// or "example.org:8443" to fix the port. "*" allows all, for a server with a token. See [Server.SetReach].
 	Hosts []string
 	// AllowedOrigins are the origins, beside the server's own, whose pages may call it: "https://app.example.org", or "*".
 	AllowedOrigins []string
-	Log            *slog.Logger
+	// PublicURL is how people reach the server, or nil: its host may be used, its origin's pages may call, and addresses and
+	// cookies are made for it. It has a scheme, a host and perhaps a path.
+	PublicURL *url.URL
+	// BasePath stands before the path of every route, such as "/leat"; empty is none. Probes are answered without it too.
+	BasePath string
+	// TrustedProxies are the addresses whose word about the client is believed: X-Forwarded-For, -Proto and -Host, or
+	// Forwarded. A connection over a Unix socket is believed by itself.
+	TrustedProxies []netip.Prefix
+	// TLS encrypts the connections of all listeners but Unix sockets, and brings HTTP/2; nil is none. See [Certificate].
+	TLS *tls.Config
+	// Producer tells which turn a token lets its holder bring the stream of; "" where it is no such token. It is asked on
+	// routes that are a producer's. nil: there are no such tokens.
+	Producer func(ctx context.Context, token string) (turn string, err error)
+	Log      *slog.Logger
+	// Metrics are what is counted; nil is none that anybody collects.
+	Metrics *Metrics
 
 	// MaxConnections bounds the connections that are open at once; 0 is DefaultMaxConnections.
 	MaxConnections int
@@ -65,6 +89,12 @@ func (o *Options) setDefaults() {
 	def(&o.BodyTimeout, DefaultBodyTimeout)
 	if o.MaxConnections == 0 {
 		o.MaxConnections = DefaultMaxConnections
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics()
+	}
+	if o.Sessions == nil {
+		o.Sessions = newMemorySessions()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

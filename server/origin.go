@@ -8,6 +8,12 @@ import (
 	"strings"
 )
 
+// reach are the names under which the server may be addressed, and the origins whose pages may call it.
+type reach struct{ hosts, origins []string }
+
+// SetReach has other [Options.Hosts] and [Options.AllowedOrigins] count from the next request on.
+func (s *Server) SetReach(hosts, origins []string) { s.reach.Store(&reach{hosts, origins}) }
+
 // hostname returns the host of "host:port" or "host", without brackets and port, in lower case.
 func hostname(hostport string) string {
 	host := hostport
@@ -28,17 +34,20 @@ func loopbackName(host string) bool {
 }
 
 // hostAllowed guards against DNS rebinding, by which a foreign page makes its own name point here: the name that the
-// client used must be loopback's, a configured one, or the very address that it connected to.
-func (s *Server) hostAllowed(r *http.Request) bool {
-	host := hostname(r.Host)
+// client used must be loopback's, the public or a configured one, or the very address that it connected to.
+func (s *Server) hostAllowed(r *http.Request, hostport string) bool {
+	host := hostname(hostport)
 	if host == "" {
 		return false
 	}
 	if loopbackName(host) {
 		return true
 	}
-	for _, h := range s.opt.Hosts {
-		if (h == "*" && s.TokenNeeded()) || strings.EqualFold(h, r.Host) || (!hasPort(h) && hostname(h) == host) {
+	if s.byPublicHost(hostport) {
+		return true
+	}
+	for _, h := range s.reach.Load().hosts {
+		if (h == "*" && s.TokenNeeded()) || strings.EqualFold(h, hostport) || (!hasPort(h) && hostname(h) == host) {
 			return true
 		}
 	}
@@ -59,24 +68,56 @@ func hasPort(h string) bool {
 func (s *Server) origin(r *http.Request) (cors string, ok bool) {
 	values := r.Header.Values("Origin")
 	if len(values) == 0 {
-		return "", true
+		return "", safe(r.Method) || !s.foreignForm(r)
 	}
 	o := values[0]
 	if len(values) > 1 {
 		return "", false
 	}
-	if slices.ContainsFunc(s.opt.AllowedOrigins, func(a string) bool { return a == "*" || strings.EqualFold(strings.TrimSuffix(a, "/"), o) }) {
+	if slices.ContainsFunc(s.reach.Load().origins, func(a string) bool { return a == "*" || strings.EqualFold(strings.TrimSuffix(a, "/"), o) }) {
 		return o, true
 	}
 	u, err := url.Parse(o)
-	return "", err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && strings.EqualFold(u.Host, r.Host)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", false
+	}
+	if strings.EqualFold(u.Host, r.Host) {
+		return "", true
+	}
+	if !s.publicOrigin(u) {
+		return "", false
+	}
+	if s.byPublicHost(r.Host) {
+		return "", true // the server's own, by a proxy that leaves the port out
+	}
+	return o, true
+}
+
+func safe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
+
+// foreignForm reports whether a request without an Origin that wants to change something may be another site's form.
+// Browsers of today name the origin of such a request, or say that it is the page's own; so a cookie alone does not do,
+// nor does the word of a browser that the request comes from elsewhere.
+func (s *Server) foreignForm(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
+		return false
+	case "":
+		_, byHeader := presented(r)
+		return s.TokenNeeded() && !byHeader && r.Header.Get("Cookie") != ""
+	}
+	return true
 }
 
 const (
-	// corsHeaders are what Leat's clients and Eliza's send.
-	corsHeaders = "Accept, Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID, Leat-Subject, Leat-Tenant, " +
-		"Upload-Offset, X-Api-Key, X-Eliza-Token, X-ElizaOS-Client-Id, X-ElizaOS-Token, X-ElizaOS-UI-Language, X-Eliza-Client-Id"
-	corsExposed = "Leat-Turn, Leat-Turn-Outcome, Leat-Turn-State, Location, Retry-After, Upload-Offset"
+	// corsHeaders are what Leat's clients, Eliza's, and those of the model APIs send.
+	corsHeaders = "Accept, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access, Anthropic-Version, Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID, Leat-Conversation, Leat-Subject, Leat-Tenant, OpenAI-Organization, OpenAI-Project, " +
+		"Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-Api-Key, X-Eliza-Terminal-Token, X-Eliza-Token, X-ElizaOS-Client-Id, X-ElizaOS-Terminal-Token, X-ElizaOS-Token, X-ElizaOS-UI-Language, X-Eliza-Client-Id, X-Stainless-Arch, X-Stainless-Helper-Method, " +
+		"X-Stainless-Lang, X-Stainless-Os, X-Stainless-Package-Version, X-Stainless-Retry-Count, X-Stainless-Runtime, " +
+		"X-Stainless-Runtime-Version, X-Stainless-Timeout"
+	corsExposed = "Leat-Conversation, Leat-Turn, Leat-Turn-Outcome, Leat-Turn-State, Location, Request-Id, Retry-After, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Offset, X-Request-Id"
 	// corsMaxAge is how long a browser may remember a preflight, in seconds.
 	corsMaxAge = "600"
 )
@@ -91,8 +132,7 @@ func setCORS(h http.Header, origin string) {
 }
 
 // preflight answers a browser that asks what a page may send.
-func (s *Server) preflight(w http.ResponseWriter, r *http.Request, origin string) {
-	methods := s.allowed(r)
+func (s *Server) preflight(w http.ResponseWriter, methods []string, origin string) {
 	if len(methods) == 0 {
 		WriteError(w, errNoRoute)
 		return

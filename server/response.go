@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -42,9 +43,43 @@ func (s *Server) logRequest(r *http.Request, w *response, route string, took tim
 	case w.status >= http.StatusBadRequest && w.status != statusClosed:
 		level = slog.LevelInfo
 	}
-	s.log.LogAttrs(r.Context(), level, "request",
-		slog.String("method", r.Method), slog.String("route", route), slog.String("path", r.URL.Path), slog.Int("status", w.status),
-		slog.Int64("bytes", w.bytes), slog.Duration("took", took), slog.String("remote", r.RemoteAddr))
+	if !s.log.Enabled(r.Context(), level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request", RequestID(r.Context())), slog.String("method", r.Method), slog.String("route", route), slog.Int("status", w.status),
+		slog.Int64("bytes", w.bytes), slog.Duration("took", took), slog.String("remote", remote(r)),
+	}
+	// What a route names is told by its own name, so that all lines of a conversation or turn are found by it.
+	for _, name := range [][2]string{{"id", "conversation"}, {"turn", "turn"}} {
+		v := r.PathValue(name[0])
+		if v == "" || name[0] == "id" && !strings.HasPrefix(route, "/api/conversations/") {
+			continue
+		}
+		attrs = append(attrs, slog.String(name[1], short(v)))
+	}
+	if route == "-" {
+		attrs = append(attrs, slog.String("path", short(r.URL.Path)))
+	}
+	s.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// remote is who asks, for the log.
+func remote(r *http.Request) string {
+	if a := ClientAddr(r); a.IsValid() {
+		return a.String()
+	}
+	return "unix" // no proxy says who it is
+}
+
+// maxLogged bounds what a client chose and the log shows, in bytes.
+const maxLogged = 256
+
+func short(s string) string {
+	if len(s) > maxLogged {
+		return strings.ToValidUTF8(s[:maxLogged], "") + "…"
+	}
+	return s
 }
 
 // timedBody renews the deadline of a body as it comes, so that a client that stops in the middle is cut off. The deadline

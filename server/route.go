@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,8 +52,15 @@ type Route struct {
 	MaxBody int64
 	// Stream marks a response that goes on until somebody ends it: its context ends with [ErrShutdown] when the server closes.
 	Stream bool
+	// Producer lets an agent call it with the token of the turn that was handed to it, which is good nowhere else.
+	Producer bool
 	// AnyHost lets the route be called under any name: a probe's.
 	AnyHost bool
+	// Errors writes the body of an error, with the status, in the shape that the route's clients know; nil is Leat's own.
+	// Headers that say when to come back and what is lacking are set before.
+	Errors func(http.ResponseWriter, *http.Request, *Error)
+	// About is what OPTIONS tells of the path, beside its methods.
+	About   http.Header
 	Handler Handler
 }
 
@@ -89,6 +97,18 @@ type endpoint struct {
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw := w.(*response)
 	rw.err = e.s.call(rw, r, e)
+}
+
+// about is what the routes of r's path say of it.
+func (s *Server) about(r *http.Request, methods []string) http.Header {
+	out := http.Header{}
+	for _, m := range methods {
+		h, _ := s.mux.Handler(&http.Request{Method: m, URL: r.URL, Host: r.Host, RequestURI: r.RequestURI})
+		if e, ok := h.(*endpoint); ok {
+			maps.Copy(out, e.About)
+		}
+	}
+	return out
 }
 
 // find looks a request's endpoint up. Where there is none it returns the handler that the mux answers with instead

@@ -20,7 +20,11 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		Protocols: new(http.Protocols),
 	}
+	if s.opt.TLS != nil {
+		hs.TLSConfig = s.opt.TLS.Clone()
+	}
 	hs.Protocols.SetHTTP1(true)
+	hs.Protocols.SetHTTP2(true)
 	hs.Protocols.SetUnencryptedHTTP2(true) // for a proxy in front that multiplexes
 	if !s.TokenNeeded() {
 		for _, l := range listeners {
@@ -33,9 +37,14 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	failed := make(chan error, len(listeners))
 	var serving sync.WaitGroup
 	for _, l := range listeners {
-		limited := &limitListener{Listener: l, open: &open, max: int64(s.opt.MaxConnections), log: s.log}
+		limited := &limitListener{Listener: l, open: &open, max: int64(s.opt.MaxConnections), log: s.log, metrics: s.opt.Metrics}
+		serve := func() error { return hs.Serve(limited) }
+		if s.opt.TLS != nil && l.Addr().Network() != "unix" {
+			limited.mute = true
+			serve = func() error { return hs.ServeTLS(limited, "", "") }
+		}
 		serving.Go(func() {
-			if err := hs.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
+			if err := serve(); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("server: serve %s: %w", l.Addr(), err)
 			}
 		})
@@ -71,6 +80,9 @@ type limitListener struct {
 	open *atomic.Int64
 	max  int64
 	log  *slog.Logger
+	mute bool // the client expects TLS: an answer without it says nothing
+
+	metrics *Metrics
 }
 
 var fullAnswer = func() []byte {
@@ -89,24 +101,31 @@ func (l *limitListener) Accept() (net.Conn, error) {
 			if err := limitUnsent(c); err != nil {
 				l.log.Debug("connection keeps the system's send buffer", "err", err) // it works as well, with more memory
 			}
-			return &limitedConn{Conn: c, open: l.open}, nil
+			l.metrics.connections.Inc()
+			return &limitedConn{Conn: c, l: l}, nil
 		}
 		l.open.Add(-1)
+		l.metrics.refused.WithLabelValues("full").Inc()
 		l.log.Warn("connection refused: too many are open", "max", l.max, "remote", c.RemoteAddr().String())
 		// It fits the empty send buffer, so this does not wait. The client may be gone: nobody to tell.
-		_ = c.SetDeadline(time.Now().Add(time.Second))
-		_, _ = c.Write(fullAnswer)
+		if !l.mute {
+			_ = c.SetDeadline(time.Now().Add(time.Second))
+			_, _ = c.Write(fullAnswer)
+		}
 		_ = c.Close()
 	}
 }
 
 type limitedConn struct {
 	net.Conn
-	open *atomic.Int64
+	l    *limitListener
 	once sync.Once
 }
 
 func (c *limitedConn) Close() error {
-	c.once.Do(func() { c.open.Add(-1) })
+	c.once.Do(func() {
+		c.l.open.Add(-1)
+		c.l.metrics.connections.Dec()
+	})
 	return c.Conn.Close()
 }

@@ -70,7 +70,7 @@ func TestServeTellsStreams(t *testing.T) {
 		c := ask(t, l, "GET /stream HTTP/1.1\nHost: localhost\n\n")
 		res := answer(t, c) // the headers come before there is anything to say
 		for h, want := range map[string]string{
-			"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no", "Cache-Control": "no-cache, no-transform",
+			"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no", "Cache-Control": "private, no-cache, no-store, no-transform",
 		} {
 			if got := res.Header.Get(h); got != want {
 				t.Errorf("%s: %q, want %q", h, got, want)

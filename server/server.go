@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leat-dev/leat/gateway"
@@ -26,6 +28,10 @@ type Server struct {
 	streams context.Context
 	end     context.CancelCauseFunc
 	open    sync.WaitGroup
+
+	reach    atomic.Pointer[reach]
+	attempts attempts
+	live     liveSessions
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -34,6 +40,7 @@ var _ http.Handler = (*Server)(nil)
 func New(opt Options) *Server {
 	opt.setDefaults()
 	s := &Server{opt: opt, log: opt.Log, mux: http.NewServeMux()}
+	s.SetReach(opt.Hosts, opt.AllowedOrigins)
 	s.streams, s.end = context.WithCancelCause(context.Background())
 	s.registerSession()
 	return s
@@ -45,6 +52,9 @@ func (s *Server) Options() Options { return s.opt }
 // Log returns the server's logger, for surfaces.
 func (s *Server) Log() *slog.Logger { return s.log }
 
+// Metrics returns what the server counts, for surfaces.
+func (s *Server) Metrics() *Metrics { return s.opt.Metrics }
+
 // Close tells all streams to end. Requests are still answered; streams end at once.
 func (s *Server) Close() { s.end(ErrShutdown) }
 
@@ -54,33 +64,48 @@ var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Mes
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := &response{ResponseWriter: rw}
 	start := time.Now()
+	r = s.label(w, s.resolve(r))
 	route := "-"
+	var (
+		e        *endpoint
+		redirect http.Handler
+		allow    []string
+	)
 	defer func() {
 		p := recover()
 		if p == http.ErrAbortHandler {
 			panic(p)
 		}
 		if p != nil {
-			s.log.Error("handler panicked", "method", r.Method, "route", route, "panic", p, "stack", string(debug.Stack()))
+			s.log.Error("handler panicked", "request", RequestID(r.Context()), "method", r.Method, "route", route, "panic", p, "stack", string(debug.Stack()))
 			if w.status != 0 {
 				panic(http.ErrAbortHandler) // an answer that has begun must not look whole
 			}
-			WriteError(w, errors.New("panic"))
+			e.writeError(w, r, errors.New("panic"))
 		}
-		s.logRequest(r, w, route, time.Since(start))
+		took := time.Since(start)
+		s.opt.Metrics.request(r, e, w.status, took)
+		s.logRequest(r, w, route, took)
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	e, redirect, allow := s.find(r)
+	r, outside := s.below(r)
+	e, redirect, allow = s.find(r)
+	if outside && (e == nil || !e.AnyHost) {
+		e, redirect, allow = nil, nil, nil
+		if r.URL.Path == s.opt.BasePath {
+			redirect = http.RedirectHandler("/", http.StatusPermanentRedirect)
+		}
+	}
 	if e != nil {
 		route = e.Pattern
 	}
 	defer s.guardBody(w, r, e)()
 	if err := s.serve(w, r, e, redirect, allow); err != nil {
 		if d := Describe(err); d.Status == http.StatusInternalServerError {
-			s.log.Error("request failed", "method", r.Method, "route", route, "err", err)
+			s.log.Error("request failed", "request", RequestID(r.Context()), "method", r.Method, "route", route, "err", err)
 		}
 		if w.status == 0 {
-			WriteError(w, err)
+			e.writeError(w, r, err)
 		}
 	}
 }
@@ -89,30 +114,47 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 	if !s.TokenNeeded() && !toLoopback(r) {
 		return Errorf(http.StatusForbidden, ReasonForbidden, "no token is configured, so only connections on the loopback address are answered")
 	}
-	if (e == nil || !e.AnyHost) && !s.hostAllowed(r) {
-		return Errorf(http.StatusForbidden, ReasonForbidden, "the host %q is not this server's; add it to the configured hosts", r.Host)
+	if !s.TokenNeeded() && callerOf(r).outside {
+		return Errorf(http.StatusForbidden, ReasonForbidden, "no token is configured, so what a proxy passes on from elsewhere is not answered")
+	}
+	if e == nil || !e.AnyHost {
+		// The name that a proxy tells counts beside the one that it used, not in place of it: it may be the client's own.
+		for _, host := range []string{r.Host, callerOf(r).host} {
+			if !s.hostAllowed(r, host) {
+				return Errorf(http.StatusForbidden, ReasonForbidden, "the host %q is not this server's; add it to the configured hosts", host)
+			}
+		}
+	}
+	if e == nil && redirect == nil && len(allow) == 0 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return errNoRoute // sockets of Eliza's clients are told so before their origin is looked at
 	}
 	cors, ok := s.origin(r)
 	if !ok {
 		return Errorf(http.StatusForbidden, ReasonForbidden, "the origin %q is not among the allowed ones", r.Header.Get("Origin"))
 	}
 	setCORS(w.Header(), cors)
+	if s.byPublicHost(r.Host) && s.opt.PublicURL.Scheme == "https" && callerOf(r).https {
+		w.Header().Set("Strict-Transport-Security", "max-age="+hstsAge)
+	}
 	switch {
 	case e != nil:
 		s.mux.ServeHTTP(w, r) // which sets the path's values and comes back by way of the endpoint
 		return w.err
 	case r.Method == http.MethodOptions:
-		s.preflight(w, r, cors)
+		maps.Copy(w.Header(), s.about(r, allow))
+		s.preflight(w, allow, cors)
 		return nil
 	case redirect != nil:
-		redirect.ServeHTTP(w, r)
+		redirect.ServeHTTP(&rebased{w, s.Prefix(r)}, r)
 		return nil
 	case len(allow) > 0:
 		w.Header().Set("Allow", strings.Join(allow, ", "))
 		return Errorf(http.StatusMethodNotAllowed, ReasonMethod, "this path knows %s, not %s", strings.Join(allow, ", "), r.Method)
 	}
 	// What exists is nobody's business who has no token.
-	if _, err := s.principal(r); err != nil && strings.HasPrefix(r.URL.Path, "/api/") {
+	if _, err := s.identify(r); err != nil && strings.HasPrefix(r.URL.Path, "/api/") {
+		_, token := presented(r)
+		s.opt.Metrics.Unauthorized(token)
 		return err
 	}
 	return errNoRoute
@@ -120,34 +162,72 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 
 // call resolves the principal, sets the limits and runs the handler.
 func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
-	p, err := s.principal(r)
+	id, err := s.producer(r, e)
+	if err == nil && id.Turn == "" {
+		id, err = s.identify(r)
+	}
+	_, token := presented(r)
+	open := e.Access == Public || e.Access == InBand
+	if err != nil && (token || !open) {
+		s.opt.Metrics.Unauthorized(token)
+	}
 	switch {
-	case err == nil:
-	case e.Access == Public || e.Access == InBand:
-		p = gateway.Principal{}
-		if _, bad := presented(r); bad && e.Access == InBand {
+	case open:
+		if err != nil && token && e.Access == InBand {
 			return err
 		}
-	default:
+		r = r.WithContext(context.WithValue(r.Context(), askedKey{}, asked{id, err}))
+	case err != nil:
 		return err
 	}
-	if e.Access == Admin && !p.Admin {
+	if e.Access == Admin && !id.Admin {
 		return gateway.ErrForbidden
 	}
+	if addr := ClientAddr(r); addr.IsValid() {
+		r = r.WithContext(gateway.WithFrom(r.Context(), addr.String()))
+	}
 	if e.MaxBody > 0 {
+		if r.ContentLength > e.MaxBody {
+			return &http.MaxBytesError{Limit: e.MaxBody} // it says so itself; there is nothing to wait for
+		}
 		r.Body = &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, e.MaxBody), rc: http.NewResponseController(w), limit: s.opt.BodyTimeout}
 	}
 	if e.Stream {
-		ctx, cancel := context.WithCancelCause(r.Context())
-		defer cancel(nil)
-		defer context.AfterFunc(s.streams, func() { cancel(ErrShutdown) })()
-		s.open.Add(1)
-		defer s.open.Done()
-		r = r.WithContext(ctx)
+		var end func()
+		r, end = s.stream(r, e, id)
+		defer end()
 	}
-	err = e.Handler(w, r, p)
-	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(r.Context()), ErrShutdown) {
-		return ErrShutdown // the client is still there, and may come back
+	err = e.Handler(w, r, id.Principal)
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	// Where the client is still there, it may come back.
+	switch cause := context.Cause(r.Context()); {
+	case cause == nil:
+		return ErrShutdown // the gateway gave up in the middle of it, as it does when it stops
+	case !errors.Is(cause, context.Canceled):
+		return cause
 	}
 	return err
+}
+
+// stream gives the request of a stream a context that ends with the server, with the session that it came by, and, unless
+// the connection can renew it, with the proof of who asks.
+func (s *Server) stream(r *http.Request, e *endpoint, id Identity) (_ *http.Request, end func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	unhook := []func() bool{context.AfterFunc(s.streams, func() { cancel(ErrShutdown) })}
+	if id.session != "" {
+		unhook = append(unhook, s.live.add(id.session, cancel))
+	}
+	if e.Access != InBand && !id.Expires.IsZero() {
+		unhook = append(unhook, time.AfterFunc(time.Until(id.Expires), func() { cancel(ErrExpired) }).Stop)
+	}
+	s.open.Add(1)
+	return r.WithContext(ctx), func() {
+		for _, fn := range unhook {
+			fn()
+		}
+		cancel(nil)
+		s.open.Done()
+	}
 }

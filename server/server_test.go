@@ -302,6 +302,7 @@ func TestErrors(t *testing.T) {
 		"/api/draining": &gateway.Rejection{Reason: gateway.ReasonDraining, Message: "stopping"},
 		"/api/gone":     fmt.Errorf("look: %w", gateway.ErrNotFound),
 		"/api/down":     fmt.Errorf("%w: disk full", gateway.ErrUnavailable),
+		"/api/stopped":  fmt.Errorf("append: %w", context.Canceled), // while its client waits
 	}
 	for path, err := range fail {
 		s.Handle(server.Route{Method: "GET", Pattern: path, Access: server.Public, Handler: func(http.ResponseWriter, *http.Request, gateway.Principal) error { return err }})
@@ -319,9 +320,10 @@ func TestErrors(t *testing.T) {
 		"/api/internal": {500, `{"error":"internal error","reason":"internal"}`, ""},
 		"/api/panic":    {500, `{"error":"internal error","reason":"internal"}`, ""},
 		"/api/rejected": {409, `{"error":"a turn is unfinished","reason":"unfinished","rejected":true}`, ""},
-		"/api/draining": {503, `{"error":"stopping","reason":"draining","rejected":true}`, "2"},
+		"/api/draining": {503, `{"error":"stopping","reason":"draining","rejected":true,"retryAfter":2000}`, "2"},
 		"/api/gone":     {404, `{"error":"not found","reason":"not_found"}`, ""},
-		"/api/down":     {503, `{"error":"the gateway can't do this now; try again in a moment","reason":"unavailable"}`, "2"},
+		"/api/down":     {503, `{"error":"the gateway can't do this now; try again in a moment","reason":"unavailable","retryAfter":2000}`, "2"},
+		"/api/stopped":  {503, `{"error":"the gateway is stopping; another one may follow at once","reason":"unavailable","retryAfter":250}`, "1"},
 		"/api/late":     {200, `"fine"`, ""},
 	} {
 		r := request("GET", "http://localhost"+path+"?token="+token+"&q=private", nil)

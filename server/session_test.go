@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +20,19 @@ func record(s *server.Server, r *http.Request) *httptest.ResponseRecorder {
 }
 
 func login(s *server.Server, tok string) *httptest.ResponseRecorder {
-	return record(s, request(http.MethodPost, "http://localhost:31337/api/session", strings.NewReader(`{"token":"`+tok+`"}`)))
+	return record(s, request(http.MethodPost, "http://localhost:31337/api/auth/session", strings.NewReader(`{"token":"`+tok+`"}`)))
+}
+
+// memoryStore is a session store whose key everybody knows.
+type memoryStore map[string]time.Time
+
+func (memoryStore) Key() []byte { return []byte("0123456789abcdef0123456789abcdef") }
+
+func (m memoryStore) Ended(id string) bool { return !m[id].IsZero() }
+
+func (m memoryStore) End(_ context.Context, id string, until time.Time) error {
+	m[id] = until
+	return nil
 }
 
 // with asks for who one is, with a cookie.
@@ -33,7 +46,8 @@ func with(s *server.Server, host string, c *http.Cookie) int {
 
 func TestSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(server.Options{Token: token, SessionLife: time.Hour})
+		store := memoryStore{}
+		s := newServer(server.Options{Token: token, SessionLife: time.Hour, Sessions: store})
 		if w := login(s, "wrong"); w.Code != 401 || len(w.Result().Cookies()) != 0 {
 			t.Errorf("wrong token: %d %v", w.Code, w.Result().Cookies())
 		}
@@ -52,10 +66,10 @@ func TestSession(t *testing.T) {
 		if got := with(s, "localhost:31337", c); got != 200 {
 			t.Errorf("with the cookie: %d", got)
 		}
-		if got := with(newServer(server.Options{Token: token}), "localhost:31337", c); got != 200 {
+		if got := with(newServer(server.Options{Token: token, Sessions: store}), "localhost:31337", c); got != 200 {
 			t.Errorf("after a restart: %d", got)
 		}
-		if got := with(newServer(server.Options{Token: "another"}), "localhost:31337", c); got != 401 {
+		if got := with(newServer(server.Options{Token: "another", Sessions: store}), "localhost:31337", c); got != 401 {
 			t.Errorf("after the token changed: %d", got)
 		}
 		for name, value := range map[string]string{
@@ -88,7 +102,7 @@ func TestSession(t *testing.T) {
 
 func TestSessionState(t *testing.T) {
 	state := func(s *server.Server, header ...string) (got struct{ TokenNeeded, Authenticated, Admin bool }) {
-		r := request(http.MethodGet, "http://localhost:31337/api/session", nil)
+		r := request(http.MethodGet, "http://localhost:31337/api/auth/session", nil)
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
@@ -98,7 +112,7 @@ func TestSessionState(t *testing.T) {
 		}
 		return got
 	}
-	secured, open := server.New(server.Options{Token: token}), server.New(server.Options{})
+	secured, open := server.New(server.Options{Token: token, TrustedProxies: prefixes("127.0.0.1/32")}), server.New(server.Options{})
 	if got := state(secured); !got.TokenNeeded || got.Authenticated {
 		t.Errorf("without a token: %+v", got)
 	}
@@ -111,12 +125,12 @@ func TestSessionState(t *testing.T) {
 	if w := login(open, "x"); w.Code != 200 || len(w.Result().Cookies()) != 0 {
 		t.Errorf("login where no token is configured: %d %v", w.Code, w.Result().Cookies())
 	}
-	r := request(http.MethodPost, "http://leat.localhost/api/session", strings.NewReader(`{"token":"`+token+`"}`))
+	r := request(http.MethodPost, "http://leat.localhost/api/auth/session", strings.NewReader(`{"token":"`+token+`"}`))
 	r.Header.Set("X-Forwarded-Proto", "https")
-	if c := record(secured, r).Result().Cookies(); len(c) != 1 || !c[0].Secure || c[0].Name != "leat_session" {
+	if c := record(secured, r).Result().Cookies(); len(c) != 1 || !c[0].Secure || c[0].Name != "__Host-leat_session" {
 		t.Errorf("behind TLS: %v", c)
 	}
-	out := record(secured, request(http.MethodDelete, "http://localhost:31337/api/session", nil))
+	out := record(secured, request(http.MethodDelete, "http://localhost:31337/api/auth/session", nil))
 	if c := out.Result().Cookies(); out.Code != 204 || len(c) != 1 || c[0].MaxAge >= 0 {
 		t.Errorf("logout: %d %v", out.Code, c)
 	}

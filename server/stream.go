@@ -23,6 +23,7 @@ type Stream struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	stall time.Duration
+	since time.Time // when the deadline was set last
 	head  bool
 	// Beat is how long the stream may be silent; whoever writes it sends a heartbeat then.
 	Beat time.Duration
@@ -33,11 +34,11 @@ type Stream struct {
 func (s *Server) OpenStream(w http.ResponseWriter, r *http.Request, status int, contentType string) (*Stream, error) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
-	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("Cache-Control", "private, no-cache, no-store, no-transform")
 	h.Set("X-Accel-Buffering", "no") // nginx would hold everything back
 	st := &Stream{w: w, rc: http.NewResponseController(w), stall: s.opt.Stall, head: r.Method == http.MethodHead, Beat: s.opt.Heartbeat}
 	w.WriteHeader(status)
-	_ = st.rc.SetWriteDeadline(time.Now().Add(st.stall))
+	st.extend()
 	return st, st.flush()
 }
 
@@ -49,7 +50,7 @@ func (st *Stream) Head() bool { return st.head }
 func (st *Stream) Write(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), piece)
-		_ = st.rc.SetWriteDeadline(time.Now().Add(st.stall)) // not every writer has deadlines; then there is none
+		st.extend()
 		if _, err := st.w.Write(b[:n]); err != nil {
 			return fmt.Errorf("write stream: %w", err)
 		}
@@ -60,6 +61,15 @@ func (st *Stream) Write(b []byte) error {
 
 // Comment sends an SSE comment, which clients ignore: a heartbeat.
 func (st *Stream) Comment(text string) error { return st.Write(sse.AppendComment(nil, text)) }
+
+// extend gives the client the whole stall limit again, less a hundredth: to set a deadline takes as long as a tenth of a
+// small write, so it is not done for each.
+func (st *Stream) extend() {
+	if now := time.Now(); now.Sub(st.since) > st.stall/100 {
+		st.since = now
+		_ = st.rc.SetWriteDeadline(now.Add(st.stall)) // not every writer has deadlines; then there is none
+	}
+}
 
 func (st *Stream) flush() error {
 	if err := st.rc.Flush(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
@@ -14,8 +15,22 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Stage runs an agent without a gateway: a sink that maps what it says and folds it at once. It answers no requests.
+// Stage runs an agent for one turn without a gateway: a sink that maps what it says and folds it at once. Make one with
+// NewStage.
 type Stage struct {
+	// Answer answers the agent's questions; nil, nobody does. Set it before Run.
+	Answer func(event.Request) event.Answer
+	// Shown is told of each new text that readers see, in order; it does not call the stage.
+	Shown func(visible string)
+	// Silence, where it is set, ends the turn when the agent has given no sign of life for so long. Set it before Run.
+	Silence time.Duration
+	// Session is what the agent has kept; it is given to Run as a later turn's.
+	Session json.RawMessage
+
+	out    *agent.Emitter
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
 	mu     sync.Mutex
 	mapper *dialect.Mapper
 	ids    int
@@ -23,30 +38,120 @@ type Stage struct {
 	fold   transcript.Transcript
 	views  []string
 	events []event.Event
+	ending *event.Body // how the turn ends, once somebody ends it
+	silent *time.Timer // nil without a limit
 }
+
+// CodeSilence is the code of the error by which a stage ends the turn of an agent that gives no sign of life.
+const CodeSilence = "silence"
 
 // stageTurn is the id of the only turn.
 const stageTurn = "turn"
 
-var _ agent.Sink = (*Stage)(nil)
+var (
+	_ agent.Sink        = (*Stage)(nil)
+	_ agent.SessionSink = (*Stage)(nil)
+)
+
+// NewStage returns a stage on which the turn has started. The context bounds the turn.
+func NewStage(ctx context.Context) *Stage {
+	s := &Stage{}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	s.mapper = dialect.NewMapper(stageTurn, func() string { s.ids++; return fmt.Sprintf("m%d", s.ids) })
+	s.out = agent.NewEmitter(s.ctx, s)
+	s.add(event.Event{Type: event.TurnStart, Turn: stageTurn, Body: &event.Body{Agent: "test"}})
+	return s
+}
+
+// Run runs the agent and ends the turn, as a gateway does. It returns what the agent's Run returned.
+func (s *Stage) Run(a agent.Agent, in agent.Input) error {
+	in.Turn = stageTurn
+	if s.Session != nil {
+		in.Session = s.Session
+	}
+	if s.Silence > 0 {
+		s.mu.Lock()
+		s.silent = time.AfterFunc(s.Silence, func() {
+			// An error of the fold is seen by what the turn has become.
+			_ = s.end(event.Body{Outcome: event.Failed, Error: &event.Error{Code: CodeSilence, Message: "the agent said nothing for too long"}})
+		})
+		s.mu.Unlock()
+		defer s.silent.Stop()
+	}
+	err := a.Run(s.ctx, in, s.out)
+	end := event.Body{Outcome: event.Completed}
+	if err != nil {
+		end = event.Body{Outcome: event.Failed, Error: &event.Error{Message: err.Error()}}
+	}
+	if eerr := s.end(end); eerr != nil {
+		return errors.Join(err, eerr)
+	}
+	return err
+}
+
+// Stop ends the turn as a person does.
+func (s *Stage) Stop() error {
+	return s.end(event.Body{Outcome: event.Cancelled, Reason: "stopped"})
+}
+
+func (s *Stage) end(body event.Body) error {
+	// Whoever ends the turn first says how: an agent that was stopped returns at once, and its end comes too late.
+	s.mu.Lock()
+	if s.ending == nil {
+		s.ending = &body
+	}
+	body = *s.ending
+	s.mu.Unlock()
+	s.cancel(agent.ErrTurnOver)
+	held := s.out.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over() {
+		return nil
+	}
+	err := s.emit(held)
+	s.add(event.Event{Type: event.TurnEnd, Turn: stageTurn, Body: &body})
+	if err != nil {
+		return fmt.Errorf("what was held back does not apply: %w", err)
+	}
+	return nil
+}
+
+// over reports whether the turn has ended. s.mu is held.
+func (s *Stage) over() bool { return s.fold.Turn(stageTurn).State == transcript.Ended }
+
+// Context is that of the turn: it ends with it.
+func (s *Stage) Context() context.Context { return s.ctx }
+
+// Visible is the text that readers see.
+func (s *Stage) Visible() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fold.Visible(stageTurn)
+}
+
+// Turn is what readers know of the turn.
+func (s *Stage) Turn() transcript.Turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *s.fold.Turn(stageTurn)
+}
+
+// Events are what was said, in order.
+func (s *Stage) Events() []event.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]event.Event(nil), s.events...)
+}
 
 // Play runs the agent for one turn and returns what a reader saw of it: live, and of its log as it was written and
 // compacted.
 func Play(t *testing.T, a agent.Agent, in agent.Input) Played {
 	t.Helper()
-	s := &Stage{}
-	s.mapper = dialect.NewMapper(stageTurn, func() string { s.ids++; return fmt.Sprintf("m%d", s.ids) })
-	s.add(event.Event{Type: event.TurnStart, Turn: stageTurn, Body: &event.Body{Agent: "test"}})
-	out := agent.NewEmitter(t.Context(), s)
-	in.Turn = stageTurn
-	end := event.Body{Outcome: event.Completed}
-	if err := a.Run(t.Context(), in, out); err != nil {
-		end = event.Body{Outcome: event.Failed, Error: &event.Error{Message: err.Error()}}
+	s := NewStage(t.Context())
+	if err := s.Run(a, in); err != nil {
+		t.Logf("the agent: %v", err) // as some scripts want it
 	}
-	if err := s.emit(out.Close()); err != nil {
-		t.Errorf("what was held back does not apply: %v", err)
-	}
-	s.add(event.Event{Type: event.TurnEnd, Turn: stageTurn, Body: &end})
 	return Played{Views: s.views, Readings: []Reading{
 		s.read(t, "live", s.fold.Visible, s.fold.History),
 		s.refold(t, "from its log", s.events),
@@ -72,12 +177,21 @@ func (s *Stage) read(t *testing.T, name string, visible func(string) string, his
 
 // Emit implements [agent.Sink].
 func (s *Stage) Emit(_ context.Context, ops []event.Event, _ json.RawMessage) error {
-	return s.emit(ops)
-}
-
-func (s *Stage) emit(ops []event.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over() {
+		return agent.ErrTurnOver
+	}
+	s.touch()
+	err := s.emit(ops)
+	if s.over() {
+		s.cancel(agent.ErrTurnOver)
+	}
+	return err
+}
+
+// emit maps operations. s.mu is held.
+func (s *Stage) emit(ops []event.Event) error {
 	events, err := s.mapper.Map(ops, s.seq+1)
 	for _, e := range events {
 		s.add(e)
@@ -95,6 +209,9 @@ func (s *Stage) add(e event.Event) {
 	}
 	if v := s.fold.Visible(stageTurn); len(s.views) == 0 || s.views[len(s.views)-1] != v {
 		s.views = append(s.views, v)
+		if s.Shown != nil {
+			s.Shown(v)
+		}
 	}
 }
 
@@ -102,9 +219,41 @@ func (s *Stage) add(e event.Event) {
 func (s *Stage) Flush(context.Context) error { return nil }
 
 // Wait implements [agent.Sink].
-func (s *Stage) Wait(context.Context, event.Request) (event.Answer, error) {
-	return event.Answer{}, errors.New("agenttest: nobody answers on this stage")
+func (s *Stage) Wait(_ context.Context, r event.Request) (event.Answer, error) {
+	if s.Answer == nil {
+		return event.Answer{}, errors.New("agenttest: nobody answers on this stage")
+	}
+	s.mu.Lock()
+	err := s.emit([]event.Event{{Type: event.TurnWait, Body: &event.Body{Request: &r}}})
+	s.mu.Unlock()
+	if err != nil {
+		return event.Answer{}, err
+	}
+	answer := s.Answer(r)
+	answer.ID = r.ID
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return answer, s.emit([]event.Event{{Type: event.TurnResume, Body: &event.Body{Answer: &answer}}})
+}
+
+// KeepSession implements [agent.SessionSink].
+func (s *Stage) KeepSession(_ context.Context, session json.RawMessage) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Session = session
+	return nil
 }
 
 // Alive implements [agent.Sink].
-func (s *Stage) Alive() {}
+func (s *Stage) Alive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touch()
+}
+
+// touch begins the limit on silence anew. s.mu is held.
+func (s *Stage) touch() {
+	if s.silent != nil && s.ending == nil {
+		s.silent.Reset(s.Silence)
+	}
+}

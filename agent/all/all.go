@@ -4,12 +4,26 @@ package all
 
 import (
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/acp"
+	"github.com/leat-dev/leat/agent/agentsdk"
 	"github.com/leat-dev/leat/agent/demo"
+	"github.com/leat-dev/leat/agent/eliza"
+	"github.com/leat-dev/leat/agent/exec"
+	"github.com/leat-dev/leat/agent/http"
+	"github.com/leat-dev/leat/agent/letta"
+	"github.com/leat-dev/leat/agent/llm"
+	"github.com/leat-dev/leat/agent/openclaw"
+	"github.com/leat-dev/leat/agent/plugin"
+	"github.com/leat-dev/leat/agent/protocol"
 	"github.com/leat-dev/leat/agent/replay"
 	"github.com/leat-dev/leat/dialect"
 )
 
 // Kinds returns all kinds. Those that read streams know the given dialects.
 func Kinds(dialects dialect.Registry) agent.Kinds {
-	return agent.Kinds{demo.Kind(), replay.Kind(dialects)}
+	kinds := agent.Kinds{
+		acp.Kind(dialects), agentsdk.Kind(dialects), demo.Kind(), eliza.Kind(dialects), exec.Kind(dialects), http.Kind(dialects), letta.Kind(), openclaw.Kind(dialects),
+		plugin.Kind(dialects), replay.Kind(dialects),
+	}
+	return append(append(kinds, protocol.Kinds(dialects)...), llm.Kinds()...)
 }

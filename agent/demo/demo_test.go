@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/agenttest"
 	"github.com/leat-dev/leat/agent/demo"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
@@ -331,4 +332,10 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatal("no answer")
 		}
 	})
+}
+
+// Of the callback cases the demo has one in its repertoire, word for word.
+func TestCallbacks(t *testing.T) {
+	c := agenttest.Cases()[0]
+	c.Check(t, agenttest.Play(t, demo.New(demo.Config{}), input("status")))
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/recording"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/sse"
 )
 
 // DefaultPace is the time from one frame to the next where a recording keeps no times: that of a model of 50 tokens/s.
@@ -62,12 +64,15 @@ func Kind(dialects dialect.Registry) agent.Kind {
 		Summary: "plays a recorded or written stream in any dialect, at its recorded pace",
 		Target:  "FILE",
 		Options: []agent.Option{
-			{Name: "dialect", Help: "the dialect of the file"},
+			{Name: "dialect", Help: "the dialect of the file", Default: "what the file says of itself"},
 			{Name: "speed", Help: "factor of the recorded pace; 0 is as fast as possible", Default: "1"},
 			{Name: "client", Help: "one connection of a recorder's file", Default: "the first one"},
 		},
 		New: func(s agent.Spec) (agent.Agent, error) {
 			name := s.Options["dialect"]
+			if name == "" {
+				name = dialectOf(s.Target, s.Options["client"])
+			}
 			if name == "" {
 				return nil, fmt.Errorf("replay %s: the dialect is missing: replay:%s?dialect=NAME", s.Target, s.Target)
 			}
@@ -82,6 +87,18 @@ func Kind(dialects dialect.Registry) agent.Kind {
 			return New(Config{File: s.Target, Dialect: d, Client: s.Options["client"], Speed: speed})
 		},
 	}
+}
+
+// dialectOf is the dialect that a recording says it is in, empty where it doesn't.
+func dialectOf(path, client string) string {
+	a := Agent{Config{File: path, Client: client}}
+	r, err := a.open()
+	if err != nil {
+		return ""
+	}
+	defer r.Close()
+	_, _ = r.Next() // which says it, where it comes later; New tells what is wrong with the file
+	return r.Head().Dialect
 }
 
 // Run plays the file from its beginning.
@@ -123,6 +140,7 @@ func (a *Agent) play(ctx context.Context, from state, out *agent.Emitter) error 
 		}
 	}
 	out.OnEnd(p.held)
+	out.Body(a.cfg.Dialect.Name)
 	clock := pacer{speed: a.cfg.Speed, out: out}
 	for n := 0; ; n++ {
 		f, err := r.Next()
@@ -139,6 +157,7 @@ func (a *Agent) play(ctx context.Context, from state, out *agent.Emitter) error 
 		if err := clock.wait(ctx, f.At); err != nil {
 			return err
 		}
+		out.Received(body(a.cfg.Dialect.Framing, f.Frame))
 		if err := p.frame(f.Frame); err != nil {
 			return p.over(err)
 		}
@@ -170,6 +189,18 @@ func (p *player) frame(f dialect.Frame) error {
 		s, err := json.Marshal(p.state)
 		return ops, s, err
 	})
+}
+
+// body is a frame as it stands in a body.
+func body(framing dialect.Framing, f dialect.Frame) []byte {
+	if framing == dialect.Lines {
+		return append(bytes.Clone(f.Data), '\n')
+	}
+	b, err := sse.AppendEvent(nil, f.ID, f.Event, f.Data)
+	if err != nil {
+		return f.Data // it came from no stream of events
+	}
+	return b
 }
 
 // end says that the recording is over.

@@ -3,45 +3,62 @@ package leat
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"time"
 )
 
 const (
 	// minBackoff is the first wait: a gateway that restarts is back within a second.
-	minBackoff = 250 * time.Millisecond
-	// maxBackoff is the longest: what a person still takes for "soon".
+	minBackoff = 500 * time.Millisecond
+	// growth is by how much each wait is longer than the one before.
+	growth = 1.5
+	// maxBackoff is the longest wait of a client that hurries: what a person still takes for "soon".
 	maxBackoff = 10 * time.Second
+	// hurried is how many waits there are before the client only probes, and probe how long it waits then.
+	hurried = 15
+	probe   = 30 * time.Second
 )
 
 // backoff waits longer after each failure. The zero value is ready to use.
-type backoff struct{ next time.Duration }
+type backoff struct{ failures int }
 
-// after returns how long to wait before the next try: at least as long as the gateway asks, and by chance a little longer,
+// late reports whether the gateway asks to wait for longer than a person takes for "soon".
+func late(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.RetryAfter > maxBackoff
+}
+
+// after returns how long to wait before the next try: as long as the gateway asks, within maxBackoff, and by chance a little longer,
 // so that clients that were cut at the same time don't come back at the same time.
 func (b *backoff) after(err error) time.Duration {
-	if b.next == 0 {
-		b.next = minBackoff
+	d := min(time.Duration(float64(minBackoff)*math.Pow(growth, float64(b.failures))), maxBackoff)
+	if b.failures++; b.failures > hurried {
+		d = probe
 	}
-	d := b.next
-	b.next = min(2*b.next, maxBackoff)
 	var e *Error
 	if errors.As(err, &e) {
-		d = max(d, e.RetryAfter)
+		d = max(d, min(e.RetryAfter, maxBackoff))
 	}
 	return d + rand.N(d/2)
 }
 
-func (b *backoff) reset() { b.next = 0 }
+func (b *backoff) reset() { b.failures = 0 }
 
 // sleep waits, or returns the context's error.
-func (b *backoff) sleep(ctx context.Context, err error) error { return sleep(ctx, b.after(err)) }
+func (b *backoff) sleep(ctx context.Context, err error) error { return sleep(ctx, b.after(err), nil) }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// sleep waits until the time is over or something comes from hurry, or returns the context's error.
+func sleep(ctx context.Context, d time.Duration, hurry <-chan struct{}) error {
+	if d <= 0 || ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return nil
+	case <-hurry:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

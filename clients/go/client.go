@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,8 +17,13 @@ import (
 type Client struct {
 	// URL is the gateway's address, such as http://127.0.0.1:31337. A path before /api is kept.
 	URL string
-	// Token is the API token, where one is set.
+	// Token is the API token or a user's own, where one is needed.
 	Token string
+	// TokenSource, where it is set, is asked for the token of each request in place of Token. It renews tokens that run out:
+	// a request whose token is refused is made once more, with what the source returns then. It may be called from several
+	// goroutines, and keeps by itself what is still good. An error of it is wrapped in ErrToken; what is repeated after a lost
+	// connection is repeated after that too.
+	TokenSource func() (string, error)
 	// Subject and Tenant say for whom the holder of the token acts; empty: for itself.
 	Subject, Tenant string
 	// HTTP makes the calls; nil is http.DefaultClient. It must have no timeout of its own: streams go on.
@@ -51,8 +57,14 @@ func (c *Client) request(ctx context.Context, method, path string, body []byte) 
 			req.Header.Set(name, value)
 		}
 	}
-	if c.Token != "" {
-		set("Authorization", "Bearer "+c.Token)
+	token := c.Token
+	if c.TokenSource != nil {
+		if token, err = c.TokenSource(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrToken, err)
+		}
+	}
+	if token != "" {
+		set("Authorization", "Bearer "+token)
 	}
 	set("Leat-Subject", c.Subject)
 	set("Leat-Tenant", c.Tenant)
@@ -69,7 +81,7 @@ func (c *Client) client() *http.Client {
 	return http.DefaultClient
 }
 
-// call makes a request, with some repeats where repeat says that one does no harm, and reads its answer into out.
+// call makes a request, with some repeats where repeat says that one does no harm and the gateway does not ask to stay away, and reads its answer into out.
 func (c *Client) call(ctx context.Context, repeat bool, method, path string, header http.Header, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -79,9 +91,14 @@ func (c *Client) call(ctx context.Context, repeat bool, method, path string, hea
 		}
 	}
 	var wait backoff
+	renewed := false
 	for try := 1; ; try++ {
 		err := c.once(ctx, method, path, header, body, out)
-		if err == nil || !repeat || try == tries || !temporary(err) || ctx.Err() != nil {
+		if c.renews(err) && !renewed {
+			renewed = true // nothing was carried out, so that this is no repeat
+			continue
+		}
+		if err == nil || !repeat || try == tries || !temporary(err) || late(err) || ctx.Err() != nil {
 			return err
 		}
 		if wait.sleep(ctx, err) != nil {
@@ -89,6 +106,15 @@ func (c *Client) call(ctx context.Context, repeat bool, method, path string, hea
 		}
 	}
 }
+
+// renews reports whether a request was refused because of its token, and another one may be had.
+func (c *Client) renews(err error) bool {
+	var e *Error
+	return c.TokenSource != nil && errors.As(err, &e) && (e.Status == http.StatusUnauthorized || e.Status == 0 && e.Reason == reasonExpired)
+}
+
+// reasonExpired is why the gateway ends streams whose token is too old.
+const reasonExpired = "expired"
 
 func (c *Client) once(ctx context.Context, method, path string, header http.Header, body []byte, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)

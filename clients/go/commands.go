@@ -11,12 +11,13 @@ import (
 
 // Command changes a conversation; docs/protocol.md says which fields count for which type.
 type Command struct {
-	Type string `json:"type"` // send, stop, answer, inject, truncate, update or delete
+	Type string `json:"type"` // send, stop, answer, inject, truncate, update, delete, share or unshare
 	// Key makes a repeat harmless; empty: one is made for the repeats of this call.
 	Key string `json:"key,omitempty"`
 
 	Message *Message `json:"message,omitempty"`
 	Agent   string   `json:"agent,omitempty"`
+	Queue   bool     `json:"queue,omitempty"` // not into the running turn
 
 	Turn     string `json:"turn,omitempty"`
 	Request  string `json:"request,omitempty"`
@@ -27,6 +28,9 @@ type Command struct {
 
 	Title    *string                    `json:"title,omitempty"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+
+	Subject string `json:"subject,omitempty"`
+	Access  string `json:"access,omitempty"`
 }
 
 // Message is one that a command brings.
@@ -74,6 +78,18 @@ func (c *Client) Stop(ctx context.Context, id, turn string) (Ack, error) {
 // Answer answers a request that a turn waits on. The first answer wins.
 func (c *Client) Answer(ctx context.Context, id, turn, request, decision, text string) (Ack, error) {
 	return c.Do(ctx, id, Command{Type: "answer", Turn: turn, Request: request, Decision: decision, Text: text})
+}
+
+// Share lets another subject of the owner's tenant in, or changes what it may do.
+func (c *Client) Share(ctx context.Context, id string, g Grant) error {
+	_, err := c.Do(ctx, id, Command{Type: "share", Subject: g.Subject, Access: g.Access})
+	return err
+}
+
+// Unshare takes back what was shared with a subject, who is cut at once.
+func (c *Client) Unshare(ctx context.Context, id, subject string) error {
+	_, err := c.Do(ctx, id, Command{Type: "unshare", Subject: subject})
+	return err
 }
 
 // Delete drops a conversation.

@@ -20,7 +20,27 @@ type Conversation struct {
 	Created  time.Time                  `json:"createdAt"`
 	Updated  time.Time                  `json:"updatedAt"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	// Owner and Access ("read" or "write") are there where it is somebody else's, Grants where it is the caller's to share.
+	Owner  string  `json:"owner,omitempty"`
+	Access string  `json:"access,omitempty"`
+	Grants []Grant `json:"grants,omitempty"`
+	// Unread says that an agent has spoken after Read, the seq up to which the caller has read it.
+	Unread bool  `json:"unread,omitempty"`
+	Read   int64 `json:"read,omitempty"`
 }
+
+// Grant lets a subject into a conversation.
+type Grant struct {
+	Subject string `json:"subject"` // Everybody is each of the owner's tenant
+	Access  string `json:"access"`  // AccessRead or AccessWrite
+}
+
+// What a conversation can be shared for, and with whom beside single subjects.
+const (
+	AccessRead  = "read"
+	AccessWrite = "write" // and read
+	Everybody   = "*"
+)
 
 // Conversations lists the conversations, the last used first; the gateway bounds how many.
 func (c *Client) Conversations(ctx context.Context) ([]Conversation, error) {
@@ -38,6 +58,14 @@ func (c *Client) Conversation(ctx context.Context, id string) (Conversation, err
 	}
 	err := c.call(ctx, true, http.MethodGet, conversation(id, ""), nil, nil, &out)
 	return out.Conversation, err
+}
+
+// MarkRead says that the caller has read a conversation up to a seq; 0 is all of it. All of the caller's devices are told.
+func (c *Client) MarkRead(ctx context.Context, id string, seq int64) error {
+	in := struct {
+		Seq int64 `json:"seq,omitempty"`
+	}{seq}
+	return c.call(ctx, true, http.MethodPost, conversation(id, "/read"), nil, in, nil)
 }
 
 // CreateOptions describe a new conversation. All may be empty.
@@ -67,6 +95,7 @@ type Agent struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
 	Default bool   `json:"default,omitempty"`
+	Steers  bool   `json:"steers,omitempty"` // a running turn may take further messages
 }
 
 // Agents lists the agents.

@@ -18,6 +18,11 @@
 //
 //   - [Client.Follow] shows every state once, in order, across lost connections and restarts of the gateway; where it can't
 //     go on from its cursor, it takes a snapshot. It ends only by its context, its function, or an error that no repeat mends.
+//   - After a cut it waits 0.5 s, half as long again each time up to 10 s, and after 15 tries 30 s, each by chance up to half as
+//     long again; from the beginning when the gateway has taken its token. After missed heartbeats it tries at once.
+//   - What an [Outbox] has taken is sent until the gateway acknowledges or refuses it, also by the next run of the program.
+//   - [Live] shows each signal once, in order, also across cuts, or says what is gone. Of its control frames 32 wait for a connection;
+//     which conversation is looked at is told anew on each.
 //   - A command carries a key, so that a repeat after a lost answer takes effect once.
 //   - Errors of the gateway are an [*Error], which says whether a repeat may help.
 package leat

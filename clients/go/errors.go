@@ -14,6 +14,8 @@ import (
 var (
 	// ErrStop, returned by a function that follows, ends the following without an error.
 	ErrStop = errors.New("leat: stop following")
+	// ErrToken says that a Client's TokenSource had no token to give.
+	ErrToken = errors.New("leat: no token")
 	// ErrProtocol says that what answers is no gateway of a version that this client knows.
 	ErrProtocol = errors.New("leat: not the protocol of this client")
 )
@@ -47,6 +49,9 @@ func (e *Error) Temporary() bool {
 	return e.Status >= 500 && e.Status != http.StatusNotImplemented
 }
 
+// maxRetryAfter bounds what is believed of a time to wait, in seconds: a day.
+const maxRetryAfter = 24 * 60 * 60
+
 // maxErrorBody bounds how much of an error's body is read, in bytes.
 const maxErrorBody = 64 << 10
 
@@ -54,7 +59,7 @@ const maxErrorBody = 64 << 10
 func errorOf(r *http.Response) *Error {
 	e := &Error{Status: r.StatusCode}
 	if s, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil && s >= 0 {
-		e.RetryAfter = min(time.Duration(s)*time.Second, maxBackoff)
+		e.RetryAfter = min(time.Duration(s), maxRetryAfter) * time.Second
 	}
 	var body struct {
 		Error    string `json:"error"`

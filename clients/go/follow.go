@@ -53,6 +53,7 @@ func (c *Client) FollowWith(ctx context.Context, id string, o FollowOptions, fn 
 			for i := range f.Events {
 				if err := u.Transcript.Apply(&f.Events[i]); err != nil {
 					// What was shown may be wrong, and what comes can't mend it.
+					c.report(ctx, id, u.Transcript, &f.Events[i], err)
 					u.Cursor = ""
 					return errResync
 				}

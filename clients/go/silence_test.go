@@ -33,7 +33,7 @@ func (d *dumb) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: out, Request: r}, nil
 }
 
-// A connection on which not even heartbeats come is given up, one with heartbeats is not.
+// A connection on which not even heartbeats come is given up, one with heartbeats is not. The next is tried at once.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dumb{beats: 10}
@@ -41,9 +41,14 @@ func TestSilence(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
 		var why error
-		err := c.FollowWith(ctx, "c", leat.FollowOptions{Lost: func(err error, _ time.Duration) {
+		err := c.FollowWith(ctx, "c", leat.FollowOptions{Lost: func(err error, next time.Duration) {
 			why = err
-			cancel()
+			if next != 0 {
+				t.Errorf("the next try is %v away", next)
+			}
+			if len(d.asked) == 2 {
+				cancel()
+			}
 		}}, func(leat.Update) error { return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
@@ -51,8 +56,11 @@ func TestSilence(t *testing.T) {
 		if why == nil || !strings.Contains(why.Error(), "nothing came for 45s") {
 			t.Errorf("lost: %v", why)
 		}
-		if took := time.Since(start); took != 195*time.Second {
-			t.Errorf("given up after %v", took)
+		if len(d.asked) != 2 {
+			t.Fatalf("connected %d times", len(d.asked))
+		}
+		if took := d.asked[1].Sub(start); took != 195*time.Second {
+			t.Errorf("given up, and tried again, after %v", took)
 		}
 	})
 }

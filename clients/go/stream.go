@@ -54,11 +54,14 @@ type StreamOptions struct {
 	Cursor string
 	// Lost is called, where it is set, each time a connection is lost or can't be made, with the time until the next try.
 	Lost func(err error, next time.Duration)
+	// Hurry, where it is set, ends a wait when something comes from it: for programs that are told when the network is back.
+	Hurry <-chan struct{}
 }
 
 // Stream reads a conversation's frames: the hello of each connection, snapshots and batches. It connects again by itself
 // and goes on at the cursor of the last frame that fn took. It returns nil where fn returns ErrStop, the context's cause, what else fn
-// returns, or an error of the gateway that no repeat mends: the conversation is gone, the token is wrong.
+// returns, or an error of the gateway that no repeat mends: the conversation is gone, the token is wrong. Where the
+// client's TokenSource gives another token when one runs out, it goes on with that.
 func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func(*Frame) error) error {
 	s := &stream{c: c, id: id, cursor: o.Cursor, fn: fn}
 	for {
@@ -69,19 +72,24 @@ func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func
 			return context.Cause(ctx)
 		case errors.As(err, &own) && errors.Is(own.error, errResync):
 			// Again from a snapshot. It counts as a failure, so that a gateway whose frames never fit is not asked in a loop.
-			s.cursor = ""
+			s.cursor, s.resyncs = "", true
 		case errors.As(err, &own) && errors.Is(own.error, ErrStop):
 			return nil
 		case errors.As(err, &own):
 			return own.error
+		case s.c.renews(err) && !s.renewed:
+			s.renewed = true
 		case !temporary(err):
 			return err
 		}
 		d := s.wait.after(err)
+		if errors.Is(err, errSilence) {
+			d = 0 // the wait is behind it
+		}
 		if o.Lost != nil {
 			o.Lost(err, d)
 		}
-		if err := sleep(ctx, d); err != nil {
+		if err := sleep(ctx, d, o.Hurry); err != nil {
 			return err
 		}
 	}
@@ -89,6 +97,9 @@ func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func
 
 // errResync is returned by a function that can't apply a frame: it gets a snapshot next.
 var errResync = errors.New("leat: resync")
+
+// errSilence says that a connection's heartbeats were missing.
+var errSilence = fmt.Errorf("nothing came for %v", silence)
 
 // ownError is an error of the caller's function.
 type ownError struct{ error }
@@ -101,17 +112,24 @@ type stream struct {
 	cursor string
 	fn     func(*Frame) error
 	wait   backoff
+	// renewed says that a token was refused, and none was taken since.
+	renewed bool
+	// resyncs says that the last frames did not fit, and none has fitted since.
+	resyncs bool
 }
 
 // connect reads one connection to its end. It never returns nil.
 func (s *stream) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("nothing came for %v", silence)) })
+	watch := time.AfterFunc(silence, func() { cancel(errSilence) })
 	defer watch.Stop()
 
 	req, err := s.c.request(ctx, http.MethodGet, conversation(s.id, "/events"), nil)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrToken):
+		return err
+	case err != nil:
 		return &ownError{err}
 	}
 	req.Header.Set("Accept", "text/event-stream")
@@ -166,8 +184,9 @@ func (s *stream) frame(e sse.Event) error {
 		if f.Protocol != protocol {
 			return fmt.Errorf("%w: it speaks %q, not %q", ErrProtocol, f.Protocol, protocol)
 		}
+		s.renewed = false
 	case "error":
-		return &Error{Message: f.Error, Reason: f.Reason, RetryAfter: min(time.Duration(f.RetryAfter)*time.Millisecond, maxBackoff)}
+		return &Error{Message: f.Error, Reason: f.Reason, RetryAfter: min(time.Duration(max(f.RetryAfter, 0)), maxRetryAfter*1000) * time.Millisecond}
 	case "snapshot":
 		if f.Transcript == nil {
 			return fmt.Errorf("%w: a snapshot without a transcript", ErrProtocol)
@@ -179,7 +198,10 @@ func (s *stream) frame(e sse.Event) error {
 	}
 	if f.Cursor != "" {
 		s.cursor = f.Cursor
-		s.wait.reset()
+		s.resyncs = s.resyncs && f.Type != "batch"
+	}
+	if !s.resyncs {
+		s.wait.reset() // here the gateway has taken the token, which to be connected does not say
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s takes an empty stream for a whole one", d.Name)
 		}
 	}
-	if want := []string{"anthropic", "eliza-actions", "leat", "openclaw"}; !slices.Equal(names, want) {
+	if want := []string{"a2a", "acp", "ag-ui", "agentsdk", "aisdk", "anthropic", "eliza-actions", "eliza-chat", "gemini", "langgraph", "leat", "letta", "letta-code", "ollama", "openai-chat", "openai-responses", "openclaw"}; !slices.Equal(names, want) {
 		t.Errorf("dialects %q, want %q", names, want)
 	}
 }

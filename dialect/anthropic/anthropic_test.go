@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +24,9 @@ func corpus(t *testing.T, paths []string) []dialecttest.Stream {
 }
 
 func TestRecordings(t *testing.T) {
-	dialecttest.Run(t, Dialect(), corpus(t, dialecttest.Glob(t, "anthropic/*")))
+	all := dialecttest.LoadAll(t, Dialect(), "anthropic/*")
+	dialecttest.Run(t, Dialect(), all)
+	dialecttest.Golden(t, Dialect(), all)
 }
 
 func TestConformance(t *testing.T) {
@@ -207,6 +210,26 @@ func TestInvalid(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBounds says that what a hostile server opens has a bound.
+func TestBounds(t *testing.T) {
+	for name, format := range map[string]string{
+		"open blocks": `{"type":"content_block_start","index":%d,"content_block":{"type":"hologram"}}`,
+		"parts":       `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"%d"}}`,
+		"messages":    `{"type":"message_start","message":{"id":"%d"}}`,
+	} {
+		d := Dialect().Decoder()
+		_, err := d.Decode(dialect.Frame{Data: []byte(begin)})
+		n := 0
+		for ; err == nil && n < 2*maxParts; n++ {
+			_, err = d.Decode(dialect.Frame{Data: fmt.Appendf(nil, format, n)})
+		}
+		var bad *dialect.Error
+		if !errors.As(err, &bad) {
+			t.Errorf("%s: %d were taken: %v", name, n, err)
+		}
 	}
 }
 

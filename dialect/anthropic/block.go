@@ -35,6 +35,9 @@ func (d *decoder) start(in *frame) error {
 	if b := d.block(in.Index); b != nil {
 		d.stop(b) // its stop was left out
 	}
+	if d.Parts == maxParts || len(d.Open) == maxOpen {
+		return errMany
+	}
 	b := &open{Index: in.Index, Type: c.Type}
 	before := d.Before
 	d.Before = c.Type

@@ -84,11 +84,20 @@ type tokens struct {
 	CacheWrite int64 `json:"cache_write,omitempty"`
 }
 
+// maxParts bounds the parts of a message, maxOpen the blocks that are open at once, maxMessages the messages of a turn; no model
+// comes near.
+const (
+	maxParts    = 8192
+	maxOpen     = 1024
+	maxMessages = 1024
+)
+
 var (
 	errNoType    = errors.New("a frame is an object with a type")
 	errNoMessage = errors.New("a block before message_start")
 	errNoBlock   = errors.New("no such block is open")
 	errMissing   = errors.New("it is missing")
+	errMany      = errors.New("there are too many blocks or messages")
 )
 
 // Decode implements [dialect.Decoder].
@@ -167,6 +176,9 @@ func (d *decoder) begin(in *frame) error {
 			return nil // sent twice
 		}
 		d.endMessage("aborted")
+	}
+	if d.Messages == maxMessages {
+		return errMany
 	}
 	d.Messages++
 	d.ID, d.Key = in.Message.ID, in.Message.ID

@@ -67,20 +67,7 @@ func Frame(t testing.TB, d dialect.Dialect, body []byte, f dialect.Frame) []byte
 // skips the test, loudly, where they are absent.
 func Glob(t testing.TB, pattern string) []string {
 	t.Helper()
-	root, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			break
-		}
-		if filepath.Dir(root) == root {
-			t.Fatal("no go.mod above the test")
-		}
-		root = filepath.Dir(root)
-	}
-	dir := filepath.Join(root, "..", "shared", "recordings")
+	dir := filepath.Join(repository(t), "..", "shared", "recordings")
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("SKIPPED: the recordings of real programs are not at %s", dir)
 	}
@@ -89,4 +76,22 @@ func Glob(t testing.TB, pattern string) []string {
 		t.Fatalf("no recording matches %s: %v", pattern, err)
 	}
 	return found
+}
+
+// repository returns the outermost folder above the test that holds a module: some tests are of modules within it.
+func repository(t testing.TB) (root string) {
+	t.Helper()
+	dir, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			root = dir
+		}
+	}
+	if root == "" {
+		t.Fatal("no go.mod above the test")
+	}
+	return root
 }

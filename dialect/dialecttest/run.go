@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/sse"
+	"github.com/leat-dev/leat/transcript"
 )
 
 const (
@@ -19,6 +22,10 @@ const (
 	chunkings = 20
 	// maxCuts is at how many bytes a frame is cut in two; a longer one is cut at some of its bytes.
 	maxCuts = 200
+	// long is a body, in bytes, with fewer chunkings, so that suites stay quick; from few on its frames are cut at fewer bytes
+	// each, the more of them there are.
+	long = 50_000
+	few  = 8_000
 )
 
 // unknown is a frame that no dialect knows.
@@ -108,20 +115,25 @@ func chunks(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 		single[i] = s.Body[i : i+1]
 	}
 	same(t, "byte by byte", want, feed(t, d, s, single...))
-	for seed := range uint64(chunkings) {
+	n := chunkings
+	if len(s.Body) > long {
+		n /= 10
+	}
+	for seed := range uint64(n) {
 		if !same(t, "random pieces", want, feed(t, d, s, pieces(s.Body, seed)...)) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
 	st := dialect.NewStream(d)
+	ended := false
 	for pos := 0; pos < len(s.Body); {
-		pos = everyCut(t, d, s, st, pos)
+		pos, ended = everyCut(t, d, s, st, pos, ended)
 	}
 }
 
-// everyCut cuts the frame that begins at a byte in two, at every byte, and returns where the next one begins. st stands
-// at the frame, and then behind it.
-func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos int) int {
+// everyCut cuts the frame that begins at a byte in two, at every byte, and returns where the next one begins and whether a
+// turn has ended before it. st stands at the frame, and then behind it.
+func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos int, ended bool) (int, bool) {
 	state, err := st.State()
 	if err != nil {
 		t.Fatal(err)
@@ -133,15 +145,15 @@ func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos
 			t.Fatal(err)
 		}
 	}
-	step := 1 + (end-pos)/maxCuts
+	n := max(1, maxCuts*few/max(len(s.Body), few))
+	step := 1 + (end-pos)/n
 	for i := pos + 1; i < end; i += step {
-		cut := dialect.NewStream(d)
-		if err := cut.Restore(state); err != nil {
-			t.Fatal(err)
-		}
-		first, err := cut.Write(s.Body[pos:i])
-		if err != nil {
-			t.Fatal(err)
+		cut, first := half(t, d, state, s.Body[pos:i])
+		if !ended && !ends(first) {
+			gone, _ := half(t, d, state, s.Body[pos:i])
+			if err := lost(d, gone); err != nil {
+				t.Fatalf("frame at byte %d, cut at %d and closed: %v", pos, i, err)
+			}
 		}
 		second, err := cut.Write(s.Body[i:end])
 		if err != nil {
@@ -151,7 +163,47 @@ func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos
 			t.Fatalf("frame at byte %d, cut at %d: the operations differ:\n%s", pos, i, cmp.Diff(want, got))
 		}
 	}
-	return end
+	return end, ended || ends(want)
+}
+
+// half feeds the first bytes of a frame to a stream that was taken up before it.
+func half(t *testing.T, d dialect.Dialect, state, body []byte) (*dialect.Stream, []event.Event) {
+	t.Helper()
+	st := dialect.NewStream(d)
+	if err := st.Restore(state); err != nil {
+		t.Fatal(err)
+	}
+	ops, err := st.Write(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st, ops
+}
+
+// lost closes a stream in the middle of a frame, when no turn has ended. It was cut short and no turn may seem complete, but
+// where the end of the body is the dialect's own (see cut), or where only the end of the line is missing.
+func lost(d dialect.Dialect, st *dialect.Stream) error {
+	if d.Framing == dialect.Lines && json.Valid(bytes.TrimSpace(st.Pending())) {
+		return nil
+	}
+	ops, err := st.Close()
+	closes := d.EOF && err == nil
+	if !closes && !errors.Is(err, dialect.ErrCutShort) {
+		return fmt.Errorf("want ErrCutShort, got %v", err) //nolint:errorlint // it may be nil
+	}
+	for _, e := range ops {
+		if e.Type == event.TurnEnd && e.Get().Outcome == event.Completed && !closes {
+			return errors.New("a turn is complete")
+		}
+	}
+	if closes != ends(ops) {
+		return fmt.Errorf("no error: %v, and a turn's end: %v", closes, ends(ops))
+	}
+	return nil
+}
+
+func ends(ops []event.Event) bool {
+	return slices.ContainsFunc(ops, func(e event.Event) bool { return e.Type == event.TurnEnd })
 }
 
 // pieces cuts a body at random, into pieces of up to a few hundred bytes.
@@ -296,21 +348,34 @@ func restore(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []eve
 	same(t, "restored", want, append(ops, got...))
 }
 
-// cut ends the stream at every frame: as long as no turn has ended, it was cut short, and no turn may seem complete.
+// cut ends the stream at every frame: as long as no turn has ended, it was cut short, and no turn may seem complete. Where
+// the end of the body is the dialect's own, Close may end the turn, but then nothing may follow that says more.
 func cut(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 	dec := d.Decoder()
 	f := NewFolder()
 	ended := false
+	final := "" // what the stream comes to, as Close first said that it is whole
 	for i := 0; ; i++ {
 		probe := clone(t, d, dec)
 		ops, err := probe.Close()
-		if !ended && !errors.Is(err, dialect.ErrCutShort) {
+		closes := d.EOF && !ended && err == nil
+		if !ended && !closes && !errors.Is(err, dialect.ErrCutShort) {
 			t.Fatalf("after %d frames Close says %v", i, err)
 		}
+		over := false
 		for _, e := range ops {
-			if e.Type == event.TurnEnd && e.Get().Outcome == event.Completed {
+			over = over || e.Type == event.TurnEnd
+			if e.Type == event.TurnEnd && e.Get().Outcome == event.Completed && !closes {
 				t.Fatalf("after %d frames Close completes a turn", i)
 			}
+		}
+		if closes != over {
+			t.Fatalf("after %d frames Close gives no error, and the turn's end: %v", i, over)
+		}
+		if now := said(&f.Transcript); closes && final == "" {
+			final = now
+		} else if final != "" && now != final {
+			t.Fatalf("after %d frames there is more than when Close said that the stream was whole:\n%s", i, cmp.Diff(final, now))
 		}
 		again, err := probe.Close()
 		if len(again) > 0 || (ended && err != nil && !errors.Is(err, dialect.ErrCutShort)) {
@@ -327,6 +392,12 @@ func cut(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 			ended = ended || e.Type == event.TurnEnd
 		}
 	}
+}
+
+// said is all that a transcript's messages hold, whatever became of the turn.
+func said(tr *transcript.Transcript) string {
+	only := transcript.Transcript{Messages: tr.Messages}
+	return "messages:\n" + Dump(&only)
 }
 
 // invalid puts broken JSON in the place of a frame.
@@ -395,8 +466,16 @@ func after(t *testing.T, d dialect.Dialect, s Stream, frames []dialect.Frame) {
 		return
 	}
 	dec := d.Decoder()
+	ended := false
 	for _, f := range frames {
-		decode(t, dec, f)
+		for _, e := range decode(t, dec, f) {
+			ended = ended || e.Type == event.TurnEnd
+		}
+	}
+	if d.EOF && !ended {
+		if _, err := dec.Close(); err != nil {
+			t.Fatalf("Close at the end of the body: %v", err)
+		}
 	}
 	for i, f := range frames {
 		if ops := decode(t, dec, f); len(ops) > 0 {

@@ -26,7 +26,7 @@ type fakeState struct {
 }
 
 func fakeDialect(fault string) dialect.Dialect {
-	return dialect.Dialect{Name: "fake", Framing: dialect.Lines, Decoder: func() dialect.Decoder { return &fake{fault: fault} }}
+	return dialect.Dialect{Name: "fake", Framing: dialect.Lines, EOF: fault == "is whole too early", Decoder: func() dialect.Decoder { return &fake{fault: fault} }}
 }
 
 func (d *fake) Decode(f dialect.Frame) ([]event.Event, error) {
@@ -87,6 +87,10 @@ func (d *fake) Close() ([]event.Event, error) {
 	if d.st.Ended || d.fault == "takes a cut for an end" {
 		return nil, nil
 	}
+	if d.fault == "is whole too early" && d.bad == nil {
+		d.st.Ended = true
+		return []event.Event{{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}}}, nil
+	}
 	if d.fault == "completes" {
 		d.st.Ended = true
 		return []event.Event{{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}}}, dialect.ErrCutShort
@@ -115,17 +119,18 @@ func TestFake(t *testing.T) { Run(t, fakeDialect(os.Getenv(faultVariable)), fake
 
 // TestSuite shows that the suite catches what it is there to catch.
 func TestSuite(t *testing.T) {
-	for fault, check := range map[string]string{
-		"goes on":                "after",
-		"takes anything":         "invalid",
-		"miscounts":              "invalid",
-		"knows all":              "unknown",
-		"keeps the frame":        "restore",
-		"stamps":                 "invents",
-		"says nothing":           "change nothing",
-		"takes a cut for an end": "Close",
-		"completes":              "completes a turn",
-		"forgets":                "restore",
+	for fault, checks := range map[string][]string{
+		"goes on":                {"after"},
+		"takes anything":         {"invalid"},
+		"miscounts":              {"invalid"},
+		"knows all":              {"unknown"},
+		"keeps the frame":        {"restore"},
+		"stamps":                 {"invents"},
+		"says nothing":           {"change nothing"},
+		"takes a cut for an end": {"Close", "and closed: want ErrCutShort, got <nil>"},
+		"completes":              {"completes a turn", "and closed: a turn is complete"},
+		"forgets":                {"restore"},
+		"is whole too early":     {"there is more than"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -135,8 +140,10 @@ func TestSuite(t *testing.T) {
 			if err == nil {
 				t.Fatal("the suite passes")
 			}
-			if strings.Contains(string(out), "panic:") || !strings.Contains(string(out), check) {
-				t.Errorf("it does not say %q:\n%s", check, out)
+			for _, check := range checks {
+				if strings.Contains(string(out), "panic:") || !strings.Contains(string(out), check) {
+					t.Errorf("it does not say %q:\n%s", check, out)
+				}
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	}
 	d.Frames++
 	var e event.Event
-	if err := json.Unmarshal(f.Data, &e); err != nil {
+	if err := e.UnmarshalJSON(f.Data); err != nil { // json.Unmarshal would read all of it once more before
 		return nil, d.fail("invalid JSON", err)
 	}
 	if e.Type != "" && !known[e.Type] {

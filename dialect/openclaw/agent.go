@@ -68,6 +68,7 @@ type agentData struct {
 	isError                               bool
 	output                                string
 	hasOutput                             bool
+	progress                              string // item
 
 	outputTokens int64 // usage
 }
@@ -125,6 +126,8 @@ func (a *agentData) read(c *cursor) {
 		case "output":
 			a.hasOutput = c.peek() == '"'
 			a.output = c.snapshot()
+		case "progressText":
+			a.progress = c.snapshot()
 		case "outputTokens":
 			a.outputTokens = c.int()
 		default:
@@ -175,10 +178,22 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 	}
 	part := keyedPrefix + string(a.itemID)
 	for i := len(r.Texts) - 1; i >= 0; i-- {
-		if r.Texts[i].Part == part {
-			d.show(r, r.Texts[i], a.text)
+		s := r.Texts[i]
+		if s.Part == part {
+			d.show(r, s, a.text)
 			return nil
 		}
+		if s.Item == part {
+			// It came whole from elsewhere; a snapshot that is older takes nothing of it back.
+			if a.replace || int64(len(a.text)) > s.Shown.Len() {
+				d.show(r, s, a.text)
+			}
+			return nil
+		}
+	}
+	if s := r.unnamed(a.text); s != nil {
+		s.Item = part
+		return nil
 	}
 	if err := event.CheckID("itemId", part); err != nil {
 		return err

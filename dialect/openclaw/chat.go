@@ -72,8 +72,8 @@ func aborted(r *run, p *payload) *event.Body {
 
 func failed(r *run, p *payload) *event.Body {
 	code := string(p.errorKind)
-	if code == "" {
-		code = "unknown"
+	if code == "" || code == unknown {
+		code = reason(p.errorReason)
 	}
 	message := string(p.errorMessage)
 	if message == "" {
@@ -82,11 +82,26 @@ func failed(r *run, p *payload) *event.Body {
 	return failure(code, message, "the agent failed")
 }
 
+// unknown is the kind of an error of which no kind is known.
+const unknown = "unknown"
+
+// reason is the code of an error without a kind: why the gateway would try another model, in the words that others have for it.
+func reason(b []byte) string {
+	switch r := string(b); r {
+	case "":
+		return unknown
+	case "format":
+		return "invalid_request"
+	default:
+		return r
+	}
+}
+
 func failure(code, message, otherwise string) *event.Body {
 	if message == "" {
 		message = otherwise
 	}
-	retryable := code == "rate_limit" || code == "timeout"
+	retryable := code == "rate_limit" || code == "timeout" || code == "overloaded"
 	return &event.Body{Outcome: event.Failed, Error: &event.Error{Code: code, Message: message, Retryable: retryable}}
 }
 

@@ -46,6 +46,9 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	if err := d.route(&fr); err != nil {
 		return nil, d.fail(err)
 	}
+	if err := d.bounded(); err != nil {
+		return nil, d.fail(err)
+	}
 	return d.take(), nil
 }
 

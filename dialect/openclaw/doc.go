@@ -15,9 +15,11 @@
 //     whole, and directives and NO_REPLY vanish; on protocol 4 the gateway does the same, and its text is taken as it is.
 //   - A connection sees the runs of all sessions. The first run's session, and those that it spawned, are decoded.
 //   - The state holds lengths, checksums and what is held back, never whole texts.
+//   - A response to chat.history adds what the open runs have in it and was not seen: the rest of a text, whole texts and
+//     tools behind the last that was seen. It takes nothing back, and tells no end.
 //
-// Left to whoever owns the connection: requests and their responses, loss (the outer seq of frames), and history. The
-// run seq only tells repeats of agent frames; it has gaps, and chat frames count by themselves.
+// Left to whoever owns the connection: requests and their other responses, loss (the outer seq of frames), and whose end a
+// history tells. The run seq only tells repeats of agent frames; it has gaps, and chat frames count by themselves.
 //
 // Every frame repeats its segment's text, so that decoding a segment takes time quadratic in its length; the gateway of
 // protocol 4 paces its frames for that reason.

@@ -31,7 +31,9 @@ type payload struct {
 	stopReason   []byte
 	errorKind    []byte
 	errorMessage []byte
+	errorReason  []byte // of errorDetail: why another model would be tried
 	message      []byte // as it stands
+	messages     []byte // as they stand; of a response to chat.history
 	usage        []byte // as it stands
 }
 
@@ -96,11 +98,29 @@ func (p *payload) read(c *cursor) {
 			p.errorKind = c.bytes()
 		case "errorMessage":
 			p.errorMessage = c.bytes()
+		case "errorDetail":
+			p.detail(c)
 		case "message":
 			p.message = c.raw()
+		case "messages":
+			p.messages = c.raw()
 		case "usage":
 			p.usage = c.raw()
 		default:
+			c.skip()
+		}
+	}
+}
+
+func (p *payload) detail(c *cursor) {
+	if !c.enter('{') {
+		return
+	}
+	var key []byte
+	for c.next(&key) {
+		if string(key) == "failoverReason" {
+			p.errorReason = c.bytes()
+		} else {
 			c.skip()
 		}
 	}
@@ -138,6 +158,8 @@ func (d *decoder) response(f *frame) error {
 	case !f.ok:
 	case string(p.typ) == "hello-ok":
 		d.Protocol = int(p.protocol)
+	case len(p.messages) > 0:
+		return d.history(p)
 	case len(p.run) > 0:
 		switch string(p.status) {
 		case "started", "in_flight", "ok", "accepted":
@@ -176,6 +198,9 @@ func (d *decoder) run(p *payload, begins bool) (*run, error) {
 	r := &run{ID: string(p.run)}
 	if err := event.CheckID("runId", r.ID); err != nil {
 		return nil, err
+	}
+	if len(d.Runs) >= maxRuns {
+		return nil, errRuns
 	}
 	d.Runs = append(d.Runs, r)
 	d.emit(r, event.Event{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: r.ID}}})

@@ -60,11 +60,7 @@ func (d *decoder) reconcileLast(r *run, text string, cut bool) {
 	case whole.shown == "":
 		d.settle(r, s, true)
 	case open:
-		end, ok := s.Tight.begins(whole.shown)
-		if s.Shown.begins(whole.shown) {
-			end, ok = int(s.Shown.Len()), true
-		}
-		if ok { // what was held back stands in the text, as what it came to
+		if end, ok := s.endIn(whole.shown); ok { // what was held back stands in the text, as what it came to
 			d.add(r, s, whole.shown[end:])
 		} else {
 			d.settle(r, s, cut)
@@ -88,7 +84,7 @@ func align(text string, segments []*segment) []span {
 	spans := make([]span, 0, len(segments))
 	at := 0
 	for _, s := range segments {
-		from, to, ok := locate(text, at, s.Tight)
+		from, to, ok := locate(text, at, s)
 		if !ok {
 			return nil
 		}
@@ -101,10 +97,10 @@ func align(text string, segments []*segment) []span {
 // maxTries bounds how many places are tried for one segment; each costs as much as the segment is long.
 const maxTries = 64
 
-func locate(text string, at int, t tight) (from, to int, ok bool) {
+func locate(text string, at int, s *segment) (from, to int, ok bool) {
 	for range maxTries {
 		at += len(text[at:]) - len(strings.TrimLeft(text[at:], space))
-		if end, ok := t.begins(text[at:]); ok {
+		if end, ok := s.endIn(text[at:]); ok {
 			return at, at + end, true
 		}
 		next := strings.Index(text[at:], event.JoinBlank)

@@ -359,6 +359,15 @@ func TestEnds(t *testing.T) {
 		{"refusal", func(s *script) []string {
 			return []string{s.chat("error", "", fields{"errorMessage": "no", "errorKind": "refusal"})}
 		}, event.Body{Outcome: event.Failed, Error: &event.Error{Code: "refusal", Message: "no"}}},
+		{"why another model would be tried, where there is no kind", func(s *script) []string {
+			return []string{s.chat("error", "", fields{"errorMessage": "no", "errorKind": "unknown", "errorDetail": fields{"provider": "p", "failoverReason": "billing"}})}
+		}, event.Body{Outcome: event.Failed, Error: &event.Error{Code: "billing", Message: "no"}}},
+		{"a request that the provider does not take", func(s *script) []string {
+			return []string{s.chat("error", "", fields{"errorMessage": "no", "errorDetail": fields{"failoverReason": "format", "httpStatus": 400}})}
+		}, event.Body{Outcome: event.Failed, Error: &event.Error{Code: "invalid_request", Message: "no"}}},
+		{"a kind says more than why another model would be tried", func(s *script) []string {
+			return []string{s.chat("error", "", fields{"errorMessage": "no", "errorKind": "refusal", "errorDetail": fields{"failoverReason": "format"}})}
+		}, event.Body{Outcome: event.Failed, Error: &event.Error{Code: "refusal", Message: "no"}}},
 		{"an error without words has the lifecycle's", func(s *script) []string {
 			return []string{life(s, fields{"phase": "start"}), life(s, fields{"phase": "error", "error": "boom"}), s.chat("error", "", nil)}
 		}, event.Body{Outcome: event.Failed, Error: &event.Error{Code: "unknown", Message: "boom"}}},

@@ -95,9 +95,9 @@ func (d *decoder) grow(r *run, s *segment, typ event.Type, text string) {
 	d.part(r, s.Part, event.Event{Type: typ, Text: text})
 }
 
-// media shows a file, once.
+// media shows a file, once. A frame that names more than a run may have is refused as a whole; no time is spent on the rest.
 func (d *decoder) media(r *run, url string) {
-	if url == "" || slices.Contains(r.Media, url) {
+	if url == "" || len(r.Media) > maxParts || slices.Contains(r.Media, url) {
 		return
 	}
 	r.Media = append(r.Media, url)

@@ -170,6 +170,49 @@ func TestProtocol3(t *testing.T) {
 	})
 }
 
+// However a text with MEDIA: lines is cut in three, what is seen at any moment is a beginning of the text without them.
+func TestMediaAtEveryCut(t *testing.T) {
+	for text, want := range map[string]screened{
+		"Look:\nMEDIA:/srv/pic.png\nNice?":                        {shown: "Look:\nNice?", media: []string{"/srv/pic.png"}},
+		"MEDIA:./é 👍.png\nBoth.\n MEDIA: `/b.pdf`":                {shown: "Both.", media: []string{"./é 👍.png", "/b.pdf"}},
+		"A\r\nMEDIA:/a.b\r\n\r\nMEDIUM ME\nMEDIA: is no path":     {shown: "A\r\n\r\nMEDIUM ME\nMEDIA: is no path", media: []string{"/a.b"}},
+		"```\nMEDIA:/in/code\n```\nMEDIA:file:///x/y.z\nafter it": {shown: "```\nMEDIA:/in/code\n```\nafter it", media: []string{"file:///x/y.z"}},
+	} {
+		runes := []rune(text)
+		for i := 1; i < len(runes); i++ {
+			for j := i; j < len(runes); j++ {
+				s := ready("s")
+				lines := []string{hello3, s.say(string(runes[:i]))}
+				if j > i {
+					lines = append(lines, s.say(string(runes[i:j])))
+				}
+				lines = append(lines, s.say(string(runes[j:])), s.chat("final", text, nil))
+				f := newFolder(t)
+				f.each = func(tr *transcript.Transcript, e *event.Event) {
+					if now := tr.Visible(s.run); e.Turn != "" && !strings.HasPrefix(want.shown, now) {
+						t.Fatalf("cut at %d and %d, %q shows %q", i, j, text, now)
+					}
+				}
+				d := Dialect().Decoder()
+				f.decode(d, bytesOf(lines))
+				ops, err := d.Close()
+				if f.apply(ops); err != nil {
+					t.Fatal(err)
+				}
+				var media []string
+				for _, p := range parts(f.Tr.Message(s.run)) {
+					if url, ok := strings.CutPrefix(p, "media "); ok {
+						media = append(media, url)
+					}
+				}
+				if f.Tr.Visible(s.run) != want.shown || !cmp.Equal(media, want.media) {
+					t.Fatalf("cut at %d and %d, %q comes to %q and media %q", i, j, text, f.Tr.Visible(s.run), media)
+				}
+			}
+		}
+	}
+}
+
 func TestMedia(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
 )
 
 // state is all that a decoder holds.
@@ -19,8 +20,52 @@ type state struct {
 	Seen dialect.Unknown `json:"unknown,omitempty"`
 }
 
-// maxEnded bounds how many ended runs are remembered. Frames that come after a run's end come within seconds of it.
-const maxEnded = 64
+// All that a gateway names lies in the state, which goes with every commit. Nobody reads more than these, and a gateway
+// that sends more means harm.
+const (
+	// maxEnded bounds how many ended runs are remembered. Frames that come after a run's end come within seconds of it.
+	maxEnded = 64
+	// maxRuns and maxSessions bound the runs that are open, and the sessions that they run in.
+	maxRuns     = 64
+	maxSessions = 64
+	// maxSession is the longest key that a gateway takes, in bytes.
+	maxSession = 512
+	// maxParts bounds the parts of a run's message: texts, reasoning, tools and media together.
+	maxParts = 8192
+	// maxRead bounds how many texts of histories a run has.
+	maxRead = 8192
+)
+
+// bounded says what the state holds too much of, after a frame; nil where it does not.
+func (d *decoder) bounded() error {
+	if len(d.Sessions) > maxSessions {
+		return errSessions
+	}
+	for _, s := range d.Sessions {
+		if len(s) > maxSession {
+			return errLong
+		}
+	}
+	for _, r := range d.Runs {
+		if err := r.bounded(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bounded says what a run has too much of.
+func (r *run) bounded() error {
+	switch {
+	case len(r.Phase) > event.MaxID, len(r.Model) > event.MaxID, len(r.Disposition) > event.MaxID:
+		return errLong
+	case len(r.Texts)+len(r.Thoughts)+len(r.Tools)+len(r.Media) > maxParts:
+		return errParts
+	case len(r.Read) > maxRead:
+		return errRows
+	}
+	return nil
+}
 
 // run is one run of the agent.
 type run struct {
@@ -36,6 +81,9 @@ type run struct {
 	Tools    []*tool    `json:"tools,omitempty"`
 	Media    []string   `json:"media,omitempty"` // shown ones
 
+	// Read are the texts of histories that are among what is shown, each without what follows it in its segment.
+	Read []tight `json:"read,omitempty"`
+
 	Silent bool `json:"silent,omitempty"` // the model said NO_REPLY
 	// Disposition and Error are what the run's lifecycle said last: visible, silent or empty, and why it failed.
 	Disposition string `json:"disposition,omitempty"`
@@ -45,6 +93,8 @@ type run struct {
 // segment is one text or reasoning part: what the model said between two tool calls.
 type segment struct {
 	Part  string   `json:"part"`
+	Item  string   `json:"item,omitempty"` // key of a segment that the gateway names, where this came from elsewhere
+	Told  bool     `json:"told,omitempty"` // a preamble has repeated it
 	Kind  string   `json:"kind"`
 	Open  bool     `json:"open,omitempty"` // the part has started
 	Shown snapshot `json:"shown,omitzero"`

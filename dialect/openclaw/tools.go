@@ -36,9 +36,13 @@ func (d *decoder) tool(r *run, a *agentData) error {
 	return nil
 }
 
-// item decodes a frame of the stream item. Items of other kinds repeat text that assistant frames bring.
+// item decodes a frame of the stream item.
 func (d *decoder) item(r *run, a *agentData) error {
-	if string(a.kind) != "tool" {
+	switch string(a.kind) {
+	case "tool":
+	case "preamble":
+		return d.preamble(r, a)
+	default:
 		return nil
 	}
 	call := a.call
@@ -55,6 +59,34 @@ func (d *decoder) item(r *run, a *agentData) error {
 	case "failed":
 		d.finish(r, t, event.PartFailed, string(a.errorText))
 	}
+	return nil
+}
+
+// preamble takes what the model said before it called a tool, once it is whole. Most often assistant frames have brought it;
+// of a fast model none may come, and then this is all that tells of it but the history.
+func (d *decoder) preamble(r *run, a *agentData) error {
+	if string(a.phase) != "end" || d.Protocol < protocolKeyed {
+		return nil
+	}
+	text := screenWhole(a.progress)
+	var of tight
+	if of.add(text.shown); of.N == 0 {
+		return nil
+	}
+	for _, s := range r.Texts {
+		if end, ok := s.endIn(text.shown); ok && s.Tight.N > 0 && !s.Told {
+			s.Told = true
+			d.add(r, s, strings.TrimRight(text.shown[end:], space))
+			return nil
+		}
+	}
+	part := preamblePrefix + string(a.itemID)
+	if err := event.CheckID("itemId", part); err != nil {
+		return err
+	}
+	s := begin(&r.Texts, event.KindText, part)
+	s.Told = true
+	d.show(r, s, text.shown)
 	return nil
 }
 

@@ -51,6 +51,9 @@ type Reader struct {
 	clients []string
 	any     bool // a frame of the client was given
 	closed  bool // it has closed
+	head    Head
+	body    pieces // that the client's lines are pieces of
+	at      int64  // of the last line of the client's
 
 	sse   sse.Reader
 	queue []Frame
@@ -86,6 +89,9 @@ func (r *Reader) Clients() []string { return slices.Clone(r.clients) }
 // Client returns which connection is read; empty before the first frame where none was asked for.
 func (r *Reader) Client() string { return r.client }
 
+// Head returns what the recording says of itself, as far as it was read; mostly nothing.
+func (r *Reader) Head() Head { return r.head }
+
 // detect reads as far as the form shows.
 func (r *Reader) detect() error {
 	for {
@@ -107,6 +113,7 @@ func (r *Reader) detect() error {
 			var l recorded
 			if json.Unmarshal(r.first, &l) == nil && l.Dir != "" && l.Time != nil {
 				r.form = Recorder
+				r.opened(&l)
 			}
 			return nil
 		}
@@ -128,7 +135,17 @@ type recorded struct {
 	Client json.RawMessage `json:"c"`
 	Dir    string          `json:"dir"`
 	Frame  json.RawMessage `json:"frame"`
+	// A piece of a body in place of a frame: as text, or, where it is none, in base64.
+	Raw    string `json:"raw"`
+	Base64 []byte `json:"base64"`
 }
+
+// The directions of a recorder's lines; those that went out and all others are passed over.
+const (
+	dirOpen  = "open"
+	dirIn    = "in"
+	dirClose = "close"
+)
 
 // Next returns the next frame, whose data is the caller's, or io.EOF after the last. Other errors are final.
 func (r *Reader) Next() (Frame, error) {
@@ -187,10 +204,15 @@ func (r *Reader) readLine() ([]byte, error) {
 }
 
 func (r *Reader) nextRecorded() (Frame, error) {
-	for {
+	for len(r.queue) == 0 {
 		line, err := r.nextLine()
-		if errors.Is(err, io.EOF) && r.client != "" && !slices.Contains(r.clients, r.client) {
-			return Frame{}, fmt.Errorf("%w %q; there are: %q", ErrClient, r.client, r.clients)
+		if errors.Is(err, io.EOF) {
+			if r.client != "" && !slices.Contains(r.clients, r.client) {
+				return Frame{}, fmt.Errorf("%w %q; there are: %q", ErrClient, r.client, r.clients)
+			}
+			if r.body.end(r.give); len(r.queue) > 0 {
+				break
+			}
 		}
 		if err != nil {
 			return Frame{}, err
@@ -203,31 +225,68 @@ func (r *Reader) nextRecorded() (Frame, error) {
 		if !slices.Contains(r.clients, name) && len(r.clients) < maxClients {
 			r.clients = append(r.clients, name)
 		}
-		if r.client == "" && l.Dir == "in" {
+		if r.client == "" && l.Dir == dirIn {
 			r.client = name
 		}
-		if r.closed || name != r.client {
+		if r.closed || r.client != "" && name != r.client {
 			continue // read on, to know all clients
 		}
-		switch l.Dir {
-		case "in":
-			r.any = true
-			data := l.Frame
-			var text string
-			if json.Unmarshal(l.Frame, &text) == nil {
-				data = []byte(text) // a frame that is no JSON object was kept as a string
-			}
-			f := Frame{Frame: dialect.Frame{Data: data}}
-			if l.Time != nil {
-				f.At = int64(*l.Time)
-			}
-			return f, nil
-		case "close":
-			// A connection that was refused before anything came in may yet be made.
-			r.closed = r.any
+		if err := r.recorded(&l); err != nil {
+			return Frame{}, fmt.Errorf("recording: line %d: %w", r.line, err)
 		}
 	}
+	f := r.queue[0]
+	r.queue = r.queue[1:]
+	return f, nil
 }
+
+// recorded takes a line of the client that is read.
+func (r *Reader) recorded(l *recorded) error {
+	if l.Time != nil {
+		r.at = int64(*l.Time)
+	}
+	switch l.Dir {
+	case dirOpen:
+		r.opened(l)
+	case dirIn:
+		r.any = true
+		piece := l.Base64
+		if l.Raw != "" {
+			piece = []byte(l.Raw)
+		}
+		if len(piece) > 0 {
+			return r.body.feed(piece, r.give)
+		}
+		if len(l.Frame) == 0 {
+			return nil
+		}
+		data := l.Frame
+		var text string
+		if json.Unmarshal(l.Frame, &text) == nil {
+			data = []byte(text) // a frame that is no JSON object was kept as a string
+		}
+		r.give(dialect.Frame{Data: data})
+	case dirClose:
+		r.body.end(r.give)
+		// A connection that was refused before anything came in may yet be made.
+		r.closed = r.any
+	}
+	return nil
+}
+
+// opened takes what a recording says of itself, and that another body begins.
+func (r *Reader) opened(l *recorded) {
+	if l.Dir != dirOpen {
+		return
+	}
+	r.body.end(r.give)
+	var h Head
+	if json.Unmarshal(l.Frame, &h) == nil && h != (Head{}) {
+		r.head = h
+	}
+}
+
+func (r *Reader) give(f dialect.Frame) { r.queue = append(r.queue, Frame{At: r.at, Frame: f}) }
 
 // maxClients bounds how many names of clients are kept.
 const maxClients = 1000

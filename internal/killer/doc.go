@@ -9,6 +9,8 @@
 //     completed with its whole text, as decoding offline gives it; any other ends as interrupted with all that was seen.
 //   - A command that was acknowledged took effect once, however often it was sent.
 //   - What a producer was told to be committed is never asked for again.
+//   - An upgrade, where one process follows another, is a pause of a moment: nobody is refused where the listening socket
+//     outlives the process, and how long viewers saw nothing is printed.
 //
 // LEAT_FULL=1 makes the storms long; LEAT_SEED repeats one. A failure prints its seed and what happened when.
 package killer

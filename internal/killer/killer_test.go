@@ -21,9 +21,9 @@ import (
 
 const (
 	// leaseTime is what a pushed turn gets without its producer: longer than the program is ever away.
-	leaseTime = 4 * time.Second
+	leaseTime = 10 * time.Second
 	// calmLimit is how long the last turns may take once nothing is killed any more.
-	calmLimit = 60 * time.Second
+	calmLimit = 5 * time.Minute
 )
 
 // demoPrompts are answered the same way each time.

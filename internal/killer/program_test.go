@@ -63,6 +63,8 @@ type program struct {
 	args []string
 	env  []string
 	wrap []string // a command that runs the program, in the same process
+	// socket is the listening socket where the program gets it from us, as from systemd; nil where it opens it itself.
+	socket *os.File
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process is gone
@@ -73,9 +75,9 @@ type program struct {
 const drainTime = 2 * time.Second
 
 const (
-	readyLimit = 20 * time.Second
+	readyLimit = time.Minute
 	// exitLimit is how long a stop may take beyond the drain time.
-	exitLimit = 15 * time.Second
+	exitLimit = 25 * time.Second
 )
 
 func newProgram(t testing.TB, data string, args ...string) *program {
@@ -108,6 +110,10 @@ func (p *program) launch() error {
 	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Env = append(os.Environ(), p.env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.logs, &p.logs
+	if p.socket != nil {
+		p.cmd.ExtraFiles = []*os.File{p.socket}
+		p.cmd.Env = append(p.cmd.Env, "LISTEN_FDS=1")
+	}
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("start leat: %w", err)
 	}
@@ -172,6 +178,21 @@ func (p *program) end(sig syscall.Signal) error {
 		return fmt.Errorf("leat ended badly after a %v: %s", sig, p.cmd.ProcessState)
 	}
 	return nil
+}
+
+// inherit makes the program take its socket from us from now on: while none runs, connections wait in it.
+func (p *program) inherit(t testing.TB) {
+	t.Helper()
+	l, err := net.Listen("tcp", p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.socket, err = l.(*net.TCPListener).File()
+	if err := errors.Join(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.socket.Close() })
+	p.wrap = []string{"sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh"}
 }
 
 // said returns the end of what the program printed.

@@ -91,8 +91,16 @@ type producer struct {
 	rng          *rand.Rand
 	// leaves says that it goes away in the middle of its first turn and never comes back.
 	leaves bool
+	stays  bool          // its own connections never break
 	pace   time.Duration // between two lines; linePace where 0
+	gate   *gate         // nil: nothing holds it up
 	n      int
+}
+
+// gate holds a body up at a byte until it opens.
+type gate struct {
+	at   int64
+	open <-chan struct{}
 }
 
 // linePace is the time between two lines of a body.
@@ -197,13 +205,13 @@ func (d *delivery) attempt() error {
 func (d *delivery) upload(method, path string, from int64, h http.Header) error {
 	ctx, cancel := context.WithCancel(d.p.w.ctx)
 	defer cancel()
-	body := &paced{ctx: ctx, rest: d.body[from:], sent: from, stop: -1, pace: linePace}
+	body := &paced{ctx: ctx, rest: d.body[from:], sent: from, stop: -1, pace: linePace, gate: d.p.gate}
 	if d.p.pace > 0 {
 		body.pace = d.p.pace
 	}
 	if d.p.leaves {
 		body.stop = int64(len(d.body)) / 2
-	} else if d.p.rng.IntN(3) == 0 { // its own connection breaks
+	} else if !d.p.stays && d.p.rng.IntN(3) == 0 { // its own connection breaks
 		body.stop = from + d.p.rng.Int64N(int64(len(d.body))-from+1)
 	}
 	body.note = d.note
@@ -276,6 +284,7 @@ type paced struct {
 	sent int64
 	stop int64 // -1: never
 	pace time.Duration
+	gate *gate
 	note func(at int64)
 	cut  func()
 }
@@ -300,6 +309,13 @@ func (b *paced) Read(p []byte) (int, error) {
 	case <-time.After(b.pace):
 	case <-b.ctx.Done():
 		return 0, b.ctx.Err()
+	}
+	if b.gate != nil && b.sent >= b.gate.at {
+		select {
+		case <-b.gate.open:
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
+		}
 	}
 	copy(p, b.rest[:n])
 	b.rest = b.rest[n:]

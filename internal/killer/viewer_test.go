@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,10 @@ type seen struct {
 	cursor feed.Cursor
 	ends   map[string]int64 // turn: seq of its end
 	news   chan struct{}
+
+	last    time.Time     // when something came
+	running bool          // a turn was unfinished then
+	silence time.Duration // the longest that nothing came while a turn was
 }
 
 func newSeen(w *world, label string) seen {
@@ -97,9 +102,22 @@ func (s *seen) moved(to feed.Cursor, reset bool, events []event.Event) {
 		}
 		s.ends[e.Turn] = e.Seq
 	}
+	if now := time.Now(); s.running {
+		s.silence, s.last = max(s.silence, now.Sub(s.last)), now
+	} else {
+		s.last = now
+	}
+	s.running = slices.ContainsFunc(s.t.Turns, func(q *transcript.Turn) bool { return q.Unfinished() })
 	s.cursor = to
 	close(s.news)
 	s.news = make(chan struct{})
+}
+
+// quiet returns the longest time in which nothing came while a turn was unfinished.
+func (s *seen) quiet() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silence
 }
 
 // rawViewer speaks the protocol by hand, and cuts its connections anywhere, inside of frames most of all.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,6 +89,8 @@ func TestCommands(t *testing.T) {
 			if out := run(t, "go list ./...", nil); strings.Count(out, "\n") < 20 {
 				t.Errorf("go list ./... finds %s", out)
 			}
+		case strings.HasPrefix(command, "leat "):
+			// With agents of one's own: TestOwnAgents runs it.
 		case strings.HasSuffix(command, " serve"):
 			url = serve(t, command)
 		case strings.Contains(command, "/events"):
@@ -113,17 +116,43 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// built is where the program is, once a test has needed it.
+var built struct {
+	sync.Once
+	dir, binary string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// program makes the program, once for all tests.
+func program(t *testing.T) string {
+	t.Helper()
+	built.Do(func() {
+		dir, err := os.MkdirTemp("", "readme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.dir, built.binary = dir, filepath.Join(dir, "leat")
+		run(t, "go build -o "+built.binary+" ./cmd/leat", nil)
+	})
+	return built.binary
+}
+
 // serve starts the gateway as the README says, on a free port, with data of its own, and a demo that does not dawdle.
 func serve(t *testing.T, command string) (url string) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "leat")
 	// "go run" is what people type; here the program itself is started, since a signal to "go run" does not end it.
 	rest, ok := strings.CutPrefix(command, "go run ./cmd/leat ")
 	if !ok {
 		t.Fatalf("%q does not start the program", command)
 	}
-	run(t, "go build -o "+binary+" ./cmd/leat", nil)
-	cmd := exec.Command(binary, strings.Fields(rest)...)
+	cmd := exec.Command(program(t), strings.Fields(rest)...)
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "LEAT_LISTEN=127.0.0.1:0", "LEAT_AGENTS=demo?speed=0", "LEAT_DATA="+t.TempDir(), "LEAT_API_TOKEN=", "ELIZA_API_TOKEN=", "LEAT_CONFIG=")
 	cmd.Stderr = os.Stderr

@@ -123,3 +123,95 @@ func testKeysExpire(t *testing.T, open Open) {
 		t.Errorf("after puts: %s", got)
 	}
 }
+
+// Keys in pages: each key once, in order, whatever the limit.
+func testKeysAfter(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	create(t, j, "c")
+	create(t, j, "gone")
+	var want []string
+	for _, k := range []string{"p/", "p/1", "p/10", "p/2", "p/\xff"} {
+		putKeys(t, j, "c", journal.KeyValue{Key: k, Value: []byte(k)})
+		want = append(want, k)
+	}
+	putKeys(t, j, "c", journal.KeyValue{Key: "o", Value: []byte("o")}, journal.KeyValue{Key: "q", Value: []byte("q")},
+		journal.KeyValue{Key: "p/11", Value: []byte("past"), Expires: 1})
+	putKeys(t, j, "gone", journal.KeyValue{Key: "p/3", Value: []byte("gone")})
+	if err := j.Delete(ctx, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	for limit := 1; limit < 7; limit++ {
+		var got []string
+		after := ""
+		for {
+			page, err := j.KeysAfter(ctx, "p/", after, limit)
+			if err != nil || len(page) > limit {
+				t.Fatalf("%d keys at a limit of %d: %v", len(page), limit, err)
+			}
+			for _, kv := range page {
+				if string(kv.Value) != kv.Key {
+					t.Errorf("%q = %q", kv.Key, kv.Value)
+				}
+				got, after = append(got, kv.Key), kv.Key
+			}
+			if len(page) < limit {
+				break
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("pages of %d (-want +got):\n%s", limit, d)
+		}
+	}
+}
+
+// A key of another log is written with the batch and goes with that log.
+func testKeysOfAnotherLog(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	create(t, j, "c")
+	create(t, j, "$own")
+	create(t, j, "gone")
+	if err := j.Delete(ctx, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	putKeys(t, j, "c",
+		journal.KeyValue{Key: "mine", Value: []byte("1"), Log: "c"},
+		journal.KeyValue{Key: "its", Value: []byte("1"), Log: "$own"},
+		journal.KeyValue{Key: "its/far", Value: []byte("1"), Log: "$own", Expires: time.Now().Add(time.Hour).UnixMilli()},
+		journal.KeyValue{Key: "moved", Value: []byte("1"), Log: "$own"},
+	)
+	putKeys(t, j, "c", journal.KeyValue{Key: "moved", Value: []byte("2")})
+	for log, want := range map[string]error{"none": journal.ErrNotFound, "gone": journal.ErrDeleted} {
+		err := j.Append(ctx, journal.Batch{Conversation: "c", Put: []journal.KeyValue{
+			{Key: "first", Value: []byte("1")}, {Key: "second", Value: []byte("1"), Log: log},
+		}})
+		if !errors.Is(err, want) {
+			t.Errorf("a key of %s: %v, want %v", log, err, want)
+		}
+	}
+	s := journal.Summary{Tenant: "t"}
+	err := j.Append(ctx, journal.Batch{Conversation: "new", Create: true, Summary: &s, Put: []journal.KeyValue{
+		{Key: "new/mine", Value: []byte("1"), Log: "new"}, {Key: "new/its", Value: []byte("1"), Log: "$own"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"c", "new"} {
+		if err := j.Delete(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := ""
+	for _, k := range []string{"mine", "its", "its/far", "moved", "first", "second", "new/mine", "new/its"} {
+		got += k + "=" + value(t, j, k) + " "
+	}
+	if want := "mine=none its=1 its/far=1 moved=none first=none second=none new/mine=none new/its=1 "; got != want {
+		t.Errorf("after the delete:\n%s, want\n%s", got, want)
+	}
+	// Whoever deletes a key need not own it.
+	putKeys(t, j, "$own", journal.KeyValue{Key: "its"})
+	if v := value(t, j, "its"); v != "none" {
+		t.Errorf("its = %s after it was deleted", v)
+	}
+}

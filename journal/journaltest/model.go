@@ -55,6 +55,7 @@ func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 				if rapid.IntRange(0, 4).Draw(rt, "really") > 0 {
 					rt.Skip("reopening is rare")
 				}
+				stored, _ := j.Stored(m.tenant, "")
 				if err := j.Close(); err != nil {
 					rt.Fatalf("close: %v", err)
 				}
@@ -63,6 +64,9 @@ func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 					rt.Fatalf("open again: %v", err)
 				}
 				j = again
+				if now, _ := j.Stored(m.tenant, ""); now != stored {
+					rt.Fatalf("%d bytes are stored, before it was closed %d", now, stored)
+				}
 			},
 			"": func(rt *rapid.T) { m.check(rt, j) },
 		})
@@ -216,6 +220,10 @@ func (m *model) check(t rapid.TB, j journal.Journal) {
 		want = append(want, journal.Summary{
 			ID: id, Tenant: m.tenant, Title: l.title, Updated: l.updated, Epoch: l.epoch, Head: int64(len(l.w.Log)), Settled: l.settled, Trimmed: l.trimmed,
 		})
+	}
+	owner, tenant := j.Stored(m.tenant, "")
+	if owner != tenant || (owner > 0) != (len(want) > 0) {
+		t.Fatalf("%d conversations take %d bytes, and their tenant %d", len(want), owner, tenant)
 	}
 	got, err := j.Conversations(ctx, journal.Query{Tenant: m.tenant})
 	if err != nil {

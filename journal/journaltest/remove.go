@@ -151,3 +151,46 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 	sameEvents(t, "$audit", read(t, j, "$audit", 0).Events, want)
 	sameEvents(t, "a conversation", read(t, j, "plain", 0).Events, log)
 }
+
+// testBlank checks that what is selected of a log loses its data, settled or not, and that nothing else does.
+func testBlank(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	create(t, j, "$audit")
+	var log []event.Event
+	for n := range 60 {
+		log = append(log, event.Event{Seq: int64(n + 1), At: int64(n), Type: event.Record, Body: &event.Body{
+			Kind: "send", Conversation: "c", Data: json.RawMessage(fmt.Sprintf(`{"by":%d}`, n%3)),
+		}})
+	}
+	put(t, j, "$audit", log[:40]...)
+	compact(t, j, "$audit", 30)
+	put(t, j, "$audit", log[40:]...)
+	for range 2 {
+		seen := map[int64]bool{}
+		if err := j.Blank(ctx, "$audit", func(e *event.Event) bool {
+			seen[e.Seq] = true
+			return string(e.Body.Data) == `{"by":1}`
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !seen[1] || !seen[60] {
+			t.Error("it was not asked of all")
+		}
+	}
+	var want []event.Event
+	for _, e := range log {
+		if e.Seq%3 == 2 {
+			b := *e.Body
+			b.Data = json.RawMessage("null")
+			e.Body = &b
+		}
+		want = append(want, e)
+	}
+	sameEvents(t, "$audit", read(t, j, "$audit", 0).Events, want)
+	// It goes on.
+	put(t, j, "$audit", event.Event{Seq: 61, Type: event.Record, Body: &event.Body{Kind: "send", Data: json.RawMessage(`{}`)}})
+	if err := j.Blank(ctx, "nobody", func(*event.Event) bool { return true }); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("blank in nothing: %v", err)
+	}
+}

@@ -74,6 +74,9 @@ func testQuery(t *testing.T, open Open) {
 	var all []journal.Summary
 	for i := range 40 {
 		s := journal.Summary{ID: fmt.Sprintf("c%02d", i), Tenant: fmt.Sprint("t", i%2), Owner: fmt.Sprint("o", i%3), Updated: int64(100 + i/4)}
+		if i == 12 {
+			s.ID = "$log"
+		}
 		if i%5 == 0 {
 			s.Open = []string{"turn"}
 		}
@@ -85,12 +88,17 @@ func testQuery(t *testing.T, open Open) {
 	}
 	for _, q := range []journal.Query{
 		{},
+		{System: true},
+		{System: true, Tenant: "t0"},
 		{Tenant: "t1"},
 		{Owner: "o2"},
 		{Tenant: "t0", Owner: "o1"},
 		{Unfinished: true},
 		{Tenant: "t0", Unfinished: true},
 		{Tenant: "nobody"},
+		{IDs: []string{}},
+		{IDs: []string{"c03", "c17", "c16", "c03", "none", "c39", "\"]", "$own"}},
+		{IDs: []string{"c00", "c01", "c02", "c05"}, Tenant: "t1"},
 	} {
 		var want []string
 		for i := len(all) - 1; i >= 0; i-- { // made in the order of a listing, backwards

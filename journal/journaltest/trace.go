@@ -48,13 +48,17 @@ func testTrace(t *testing.T, open Open) {
 	put(t, j, "c", log[:6]...)
 	put(t, j, "c", log[6:]...)
 	after := time.Now().UnixMilli()
-	if _, err := j.Trace(ctx, "c", "t"); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("trace before settling: %v", err)
+	live, err := j.Trace(ctx, "c", "t")
+	if err != nil {
+		t.Fatal(err)
 	}
 	compact(t, j, "c", int64(len(log)))
 	got, err := j.Trace(ctx, "c", "t")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if d := cmp.Diff(live, got); d != "" {
+		t.Errorf("the trace was another one before settling (-before +after):\n%s", d)
 	}
 	ends := []int64{0, 0, 0, 6, 3, 11, 3, 3, int64(len(big)), int64(len(big) + 4), 5, 0, 0}
 	want := journal.Trace{Turn: "t"}
@@ -81,6 +85,9 @@ func testTrace(t *testing.T, open Open) {
 		more[i].Seq = int64(len(log) + i + 1)
 	}
 	put(t, j, "c", more...)
+	if got, err = j.Trace(ctx, "c", "queued"); err != nil || len(got.Commits) != 3 {
+		t.Errorf("trace of a turn that is settled in part: %+v, %v", got, err)
+	}
 	compact(t, j, "c", int64(len(log)+2))
 	if got, err = j.Trace(ctx, "c", "queued"); err != nil || len(got.Commits) != 3 || got.Commits[0].Type != event.TurnQueue || got.Commits[2].Type != event.TurnEnd {
 		t.Errorf("trace of a queued turn: %+v, %v", got, err)

@@ -103,6 +103,41 @@ func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal
 	return out, nil
 }
 
+// Stored implements [journal.Journal].
+func (j *Journal) Stored(tenant, owner string) (ofOwner, ofTenant int64) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	for _, l := range j.logs {
+		if l.summary.Tenant != tenant {
+			continue
+		}
+		n := l.size()
+		ofTenant += n
+		if l.summary.Owner == owner {
+			ofOwner += n
+		}
+	}
+	return ofOwner, ofTenant
+}
+
+// size is how many bytes the log takes, with about what its summary does.
+func (l *log) size() int64 {
+	n := len(l.summary.Title)
+	for k, v := range l.summary.Metadata {
+		n += len(k) + len(v)
+	}
+	for _, r := range l.settled {
+		n += len(r.Blob)
+	}
+	for _, c := range l.live {
+		n += len(c.Blob)
+	}
+	return int64(n) + summarySize
+}
+
+// summarySize is about what a summary takes beside its title and metadata, in bytes.
+const summarySize = 256
+
 // Compact implements [journal.Journal].
 func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) error {
 	if err := ctx.Err(); err != nil {
@@ -124,27 +159,11 @@ func (l *log) compact(upto int64) error {
 	if upto <= l.summary.Settled {
 		return nil
 	}
-	from := max(l.summary.Settled, l.summary.Trimmed)
-	var commits []settle.Commit
-	live := make([]event.Event, 0, upto-from)
-	for _, c := range l.live {
-		if c.First > upto {
-			break
-		}
-		var err error
-		if live, err = settle.Decode(live, c.Blob, from); err != nil {
-			return err
-		}
-		commits = append(commits, settle.Commit{At: c.at, Last: c.Last})
+	live, commits, err := decode(l.live, max(l.summary.Settled, l.summary.Trimmed), upto)
+	if err != nil {
+		return err
 	}
-	r, err := settle.Settle(settle.UpTo(live, upto), commits, func() (before []event.Event, err error) {
-		for _, row := range l.settled {
-			if before, err = settle.Decode(before, row.Blob, l.summary.Trimmed); err != nil {
-				return nil, err
-			}
-		}
-		return before, nil
-	})
+	r, err := settle.Settle(live, commits, l.before)
 	if err != nil {
 		return err
 	}
@@ -167,6 +186,30 @@ func (l *log) compact(upto int64) error {
 	return nil
 }
 
+// decode reads the events of live chunks after a seq and up to another, and the commits that they came in.
+func decode(chunks []commit, after, upto int64) (events []event.Event, commits []settle.Commit, err error) {
+	for _, c := range chunks {
+		if c.First > upto {
+			break
+		}
+		if events, err = settle.Decode(events, c.Blob, after); err != nil {
+			return nil, nil, err
+		}
+		commits = append(commits, settle.Commit{At: c.at, Last: c.Last})
+	}
+	return settle.UpTo(events, upto), commits, nil
+}
+
+// before reads the settled part.
+func (l *log) before() (events []event.Event, err error) {
+	for _, row := range l.settled {
+		if events, err = settle.Decode(events, row.Blob, l.summary.Trimmed); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
+}
+
 // drop forgets the live chunks that lie at or below a seq.
 func (l *log) drop(upto int64) {
 	l.live = slices.DeleteFunc(l.live, func(c commit) bool { return c.Last <= upto })
@@ -183,11 +226,21 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 	if err != nil {
 		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
 	}
-	t := l.traces[turn]
-	if t == nil || t.expired(time.Now()) {
-		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, journal.ErrNotFound)
+	out := journal.Trace{Turn: turn}
+	if t := l.traces[turn]; t != nil && !t.expired(time.Now()) {
+		out.Commits, out.Replaced = slices.Clone(t.Commits), slices.Clone(t.Replaced)
 	}
-	return journal.Trace{Turn: t.Turn, Commits: slices.Clone(t.Commits), Replaced: slices.Clone(t.Replaced)}, nil
+	live, commits, err := decode(l.live, max(l.summary.Settled, l.summary.Trimmed), l.summary.Head)
+	if err == nil {
+		err = settle.Trace(&out, live, commits, l.before)
+	}
+	if err == nil && len(out.Commits) == 0 {
+		err = journal.ErrNotFound
+	}
+	if err != nil {
+		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
+	}
+	return out, nil
 }
 
 // Trim implements [journal.Journal].
@@ -226,7 +279,7 @@ func (j *Journal) Delete(ctx context.Context, conversation string) error {
 		if !strings.HasPrefix(id, journal.SystemPrefix) || id == conversation {
 			continue
 		}
-		if err := l.blank(conversation); err != nil {
+		if err := l.blank(settle.About(conversation)); err != nil {
 			return fmt.Errorf("delete %s: blank records in %s: %w", conversation, id, err)
 		}
 	}
@@ -236,10 +289,28 @@ func (j *Journal) Delete(ctx context.Context, conversation string) error {
 	return nil
 }
 
-// blank takes a deleted conversation's data out of the log's records. Blobs are replaced, since readers may hold them.
-func (l *log) blank(conversation string) error {
+// Blank implements [journal.Journal].
+func (j *Journal) Blank(ctx context.Context, conversation string, match func(*event.Event) bool) error {
+	err := ctx.Err()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var l *log
+	if err == nil {
+		l, err = j.find(conversation)
+	}
+	if err == nil {
+		err = l.blank(settle.Selection{Match: match})
+	}
+	if err != nil {
+		return fmt.Errorf("blank records in %s: %w", conversation, err)
+	}
+	return nil
+}
+
+// blank takes the data out of the log's selected records. Blobs are replaced, since readers may hold them.
+func (l *log) blank(of settle.Selection) error {
 	one := func(r *settle.Row) error {
-		b, err := settle.Blank(r.Blob, conversation)
+		b, err := settle.Blank(r.Blob, of)
 		if b != nil {
 			r.Blob = b
 		}

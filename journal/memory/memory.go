@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -89,6 +91,13 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	if b.Expected != l.summary.Head {
 		return fmt.Errorf("append to %s: head is %d, not %d: %w", b.Conversation, l.summary.Head, b.Expected, journal.ErrFenced)
 	}
+	for _, kv := range b.Put {
+		if kv.Log != "" && kv.Log != b.Conversation {
+			if _, err := j.find(kv.Log); err != nil {
+				return fmt.Errorf("append to %s: log %s of a key: %w", b.Conversation, kv.Log, err)
+			}
+		}
+	}
 	j.logs[b.Conversation] = l
 	if b.Summary != nil {
 		l.set(b.Conversation, b.Summary)
@@ -102,7 +111,7 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 			delete(j.keys, kv.Key)
 			continue
 		}
-		j.keys[kv.Key] = value{b.Conversation, bytes.Clone(kv.Value), kv.Expires}
+		j.keys[kv.Key] = value{cmp.Or(kv.Log, b.Conversation), bytes.Clone(kv.Value), kv.Expires}
 	}
 	j.sweep()
 	return nil
@@ -190,6 +199,16 @@ func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, 
 	}
 	slices.SortFunc(out, func(a, b journal.KeyValue) int { return strings.Compare(a.Key, b.Key) })
 	return out, nil
+}
+
+// KeysAfter implements [journal.Journal].
+func (j *Journal) KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error) {
+	all, err := j.Keys(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	from := sort.Search(len(all), func(i int) bool { return all[i].Key > after })
+	return all[from:min(from+limit, len(all))], nil
 }
 
 // Backup implements [journal.Journal]: there is no file to copy.

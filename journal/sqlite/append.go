@@ -26,7 +26,7 @@ type batch struct {
 // summary is what the conversations table takes of a journal.Summary.
 type summary struct {
 	updated       int64
-	tenant, owner string
+	tenant, owner string // aliases
 	unfinished    int
 	json          []byte
 }
@@ -84,11 +84,14 @@ func newSummary(id string, s journal.Summary) (*summary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("summary: %w", err)
 	}
-	return &summary{updated: s.Updated, tenant: s.Tenant, owner: s.Owner, unfinished: len(s.Open), json: data}, nil
+	return &summary{updated: s.Updated, tenant: alias(s.Tenant), owner: alias(s.Owner), unfinished: len(s.Open), json: data}, nil
 }
 
 // append takes a batch into the transaction, or returns why its log can't take it.
 func (t *tx) append(b *batch) error {
+	if err := t.findOwners(b); err != nil {
+		return err
+	}
 	l, p, err := t.find(b.conversation)
 	switch {
 	case b.create && err == nil:
@@ -120,7 +123,23 @@ func (t *tx) append(b *batch) error {
 		if _, again := t.puts[kv.Key]; !again {
 			t.order = append(t.order, kv.Key)
 		}
-		t.puts[kv.Key] = put{kv, l}
+		of := l
+		if kv.Log != "" {
+			of, _, _ = t.find(kv.Log) // it was found above, or is l
+		}
+		t.puts[kv.Key] = put{kv, of}
+	}
+	return nil
+}
+
+// findOwners checks that the logs are there to which the batch's keys belong, before anything of it is taken.
+func (t *tx) findOwners(b *batch) error {
+	for _, kv := range b.put {
+		if kv.Log != "" && kv.Log != b.conversation {
+			if _, _, err := t.find(kv.Log); err != nil {
+				return fmt.Errorf("log %s of a key: %w", kv.Log, err)
+			}
+		}
 	}
 	return nil
 }

@@ -5,9 +5,38 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
 	"github.com/leat-dev/leat/journal/internal/settle"
 )
+
+// Blank implements [journal.Journal].
+func (j *Journal) Blank(ctx context.Context, conversation string, match func(*event.Event) bool) (err error) {
+	if err = j.lockLong(ctx); err == nil { // a backup that is being made holds the write-ahead log
+		defer j.unlockLong()
+		var n int64
+		if err = j.read(ctx, func(c *conn) error {
+			l, err := load(c, "id", conversation)
+			switch {
+			case err != nil:
+				return err
+			case l == nil:
+				return absent(c, conversation)
+			}
+			n = l.n
+			return nil
+		}); err == nil {
+			err = j.blankAll(ctx, conversation, n, settle.Selection{Match: match})
+		}
+		if err == nil {
+			err = j.checkpointer.truncate(ctx)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("blank records in %s: %w", conversation, err)
+	}
+	return nil
+}
 
 // blank takes a deleted conversation's data out of the records of the gateway's own logs.
 func (j *Journal) blank(ctx context.Context, conversation string) error {
@@ -22,25 +51,29 @@ func (j *Journal) blank(ctx context.Context, conversation string) error {
 		return err
 	}
 	for id, n := range ids {
-		// What was settled lies in its live rows as well until they are deleted.
-		if err := j.purgeLive(ctx, n); err != nil {
-			return err
-		}
-		for again := true; again; {
-			if again, err = j.blankLog(ctx, id, conversation); err != nil {
-				if errors.Is(err, journal.ErrDeleted) {
-					break
-				}
-				return fmt.Errorf("blank records in %s: %w", id, err)
-			}
+		if err := j.blankAll(ctx, id, n, settle.About(conversation)); err != nil && !errors.Is(err, journal.ErrDeleted) {
+			return fmt.Errorf("blank records in %s: %w", id, err)
 		}
 	}
 	return nil
 }
 
+// blankAll blanks the selected records of a log, and what is left of them in rows that nobody reads any more.
+func (j *Journal) blankAll(ctx context.Context, id string, n int64, of settle.Selection) error {
+	// What was settled lies in its live rows as well until they are deleted.
+	if err := j.purgeLive(ctx, n); err != nil {
+		return err
+	}
+	for {
+		if again, err := j.blankLog(ctx, id, of); err != nil || !again {
+			return err
+		}
+	}
+}
+
 // blankLog blanks the records that it finds in a log. Rows may be settled while it looks, and so escape it; so it is
 // called again until it finds nothing more in a log that stands still.
-func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again bool, err error) {
+func (j *Journal) blankLog(ctx context.Context, id string, of settle.Selection) (again bool, err error) {
 	v, known := j.index.view(id, 0)
 	var settled []int64 // by last seq
 	var live []int64    // by row
@@ -54,7 +87,7 @@ func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again 
 		}
 		again = known && l.floor() != v.floor()
 		err = c.each("SELECT last, events FROM settled WHERE conversation = ?", func(r row) error {
-			found, err := holds(l, true, r.blob(1), conversation)
+			found, err := holds(l, true, r.blob(1), of)
 			if found {
 				settled = append(settled, r.int(0))
 			}
@@ -64,7 +97,7 @@ func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again 
 			return err
 		}
 		return liveRows(c, l.n, v.chunks, func(ch held, blob []byte, sealed bool) error {
-			found, err := holds(l, sealed, blob, conversation)
+			found, err := holds(l, sealed, blob, of)
 			if found {
 				live = append(live, ch.row)
 			}
@@ -75,12 +108,12 @@ func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again 
 		return false, err
 	}
 	for _, last := range settled {
-		if err := j.rewrite(ctx, id, conversation, "settled", "last", last); err != nil {
+		if err := j.rewrite(ctx, id, of, "settled", "last", last); err != nil {
 			return false, err
 		}
 	}
 	for _, row := range live {
-		if err := j.rewrite(ctx, id, conversation, "live", "row", row); err != nil {
+		if err := j.rewrite(ctx, id, of, "live", "row", row); err != nil {
 			return false, err
 		}
 	}
@@ -88,7 +121,7 @@ func (j *Journal) blankLog(ctx context.Context, id, conversation string) (again 
 }
 
 // rewrite blanks one row of a table in place, if it is still there.
-func (j *Journal) rewrite(ctx context.Context, id, conversation, table, column string, key int64) error {
+func (j *Journal) rewrite(ctx context.Context, id string, of settle.Selection, table, column string, key int64) error {
 	where := " WHERE conversation = ? AND " + column + " = ?"
 	return j.do(ctx, settle.ChunkSize, func(t *tx) error {
 		l, p, err := t.find(id)
@@ -108,7 +141,7 @@ func (j *Journal) rewrite(ctx context.Context, id, conversation, table, column s
 		if err != nil {
 			return err
 		}
-		b, err := settle.Blank(text, conversation)
+		b, err := settle.Blank(text, of)
 		if err != nil || b == nil {
 			return err
 		}
@@ -117,12 +150,12 @@ func (j *Journal) rewrite(ctx context.Context, id, conversation, table, column s
 }
 
 // holds reports whether a chunk of a log has records to blank.
-func holds(l *log, sealed bool, blob []byte, conversation string) (_ bool, err error) {
+func holds(l *log, sealed bool, blob []byte, of settle.Selection) (_ bool, err error) {
 	if sealed {
 		if blob, err = l.secret.open(blob); err != nil {
 			return false, err
 		}
 	}
-	b, err := settle.Blank(blob, conversation)
+	b, err := settle.Blank(blob, of)
 	return b != nil, err
 }

@@ -43,10 +43,10 @@ func newCheckpointer(j *Journal) *checkpointer {
 func (k *checkpointer) written(bytes int) {
 	bytes += pageCost
 	if k.total.Add(int64(bytes)) > restartForced*k.j.opt.restartAt*pageSize {
-		k.total.Store(0) // where a reader is in the way, such as a backup, it is tried again after as much
 		if err := k.restart(restartWaitLong); err != nil {
 			k.j.log.Warn("journal: checkpoint", "error", err)
 		}
+		k.total.Store(0) // where a reader is in the way, such as a backup, it is tried again after as much
 	}
 	if k.count += bytes; k.count < checkpointEvery {
 		return
@@ -60,10 +60,7 @@ func (k *checkpointer) written(bytes int) {
 
 // restart lets the log begin anew. The writer stands still.
 func (k *checkpointer) restart(wait time.Duration) error {
-	busy, _, err := k.checkpoint("RESTART", wait)
-	if err == nil && !busy {
-		k.total.Store(0)
-	}
+	_, _, err := k.checkpoint("RESTART", wait)
 	return err
 }
 
@@ -83,7 +80,6 @@ func (k *checkpointer) run() {
 // cycle copies what there is, and lets the log begin anew when it has become long.
 func (k *checkpointer) cycle() error {
 	_, pages, err := k.checkpoint("PASSIVE", 0)
-	k.total.Store(pages * pageSize) // what was written is only about known
 	if err != nil || pages < k.j.opt.restartAt {
 		return err
 	}
@@ -116,11 +112,17 @@ func (k *checkpointer) checkpoint(mode string, wait time.Duration) (busy bool, p
 	if err := k.conn.exec(fmt.Sprintf("PRAGMA busy_timeout=%d", wait.Milliseconds())); err != nil {
 		return false, 0, err
 	}
+	before := k.total.Load()
 	r, err := k.conn.one("PRAGMA wal_checkpoint(" + mode + ")")
 	if err != nil || r == nil {
 		return false, 0, err
 	}
-	return r.int(0) != 0, r.int(1), nil
+	if busy, pages = r.int(0) != 0, r.int(1); mode != "PASSIVE" && !busy {
+		pages = 0 // the log begins anew
+	}
+	// What was written is only about known, and the writer goes on adding to it: what it added meanwhile stays.
+	k.total.Add(pages*pageSize - before)
+	return busy, pages, nil
 }
 
 // close closes the connection. Callers hold the lock.

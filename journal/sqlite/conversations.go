@@ -91,13 +91,19 @@ func listing(q journal.Query) (string, []any) {
 		args = append(args, values...)
 	}
 	if q.Tenant != "" {
-		add("tenant = ?", q.Tenant)
+		add("tenant = ?", alias(q.Tenant))
 	}
 	if q.Owner != "" {
-		add("owner = ?", q.Owner)
+		add("owner = ?", alias(q.Owner))
+	}
+	if q.IDs != nil {
+		add("id IN (SELECT value FROM json_each(?))", idsJSON(q.IDs))
 	}
 	if q.Unfinished {
 		add("unfinished > 0")
+	}
+	if !q.System {
+		add("NOT (id >= ? AND id < ?)", journal.SystemPrefix, after(journal.SystemPrefix))
 	}
 	if q.BeforeUpdated != 0 || q.BeforeID != "" {
 		add("(updated, id) < (?, ?)", q.BeforeUpdated, q.BeforeID)
@@ -112,4 +118,13 @@ func listing(q journal.Query) (string, []any) {
 		args = append(args, q.Limit)
 	}
 	return query, args
+}
+
+// idsJSON writes ids as one parameter of a query, of which there may be only so many.
+func idsJSON(ids []string) string {
+	b, err := json.Marshal(ids)
+	if err != nil {
+		return "[]" // texts have a JSON form
+	}
+	return string(b)
 }

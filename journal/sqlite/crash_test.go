@@ -55,7 +55,7 @@ func TestCrash(t *testing.T) {
 // crash runs a child until it has been killed, and tells what it said.
 func crash(t *testing.T, dir, point string, hits int, said func(word, id string, n int64)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), "LEAT_CRASH_DIR="+dir, "LEAT_CRASH_POINT="+point, fmt.Sprint("LEAT_CRASH_HITS=", hits))

@@ -11,11 +11,12 @@
 //     a reader checks conversation and first seq all the same.
 //   - A reader takes positions from memory first and then a snapshot of the file, so the snapshot is never older: what
 //     has moved in between is at its new place, and nothing is missing.
-//   - What a log holds beyond its rows (head, settled, trimmed) can be told from the file alone; nothing in memory is
+//   - What a log holds beyond its rows (head, settled, trimmed, size) can be told from the file alone; nothing in memory is
 //     needed to open it again after a crash.
 //   - Text lies in the file only as it was sealed with the key of its conversation. A delete overwrites the key in its first
 //     commit and the rows after it (secure_delete), and cuts the write-ahead log off before it returns; see secret for why
 //     both are needed.
+//   - Names of tenants and owners lie sealed in summaries; what the file is searched by are aliases of them.
 //   - What a commit holds up is bounded: garbage is deleted for a millisecond at a time, checkpoints run beside the writer,
 //     settling is prepared beside it. Only a log whose settled part is touched is rewritten whole, in one commit.
 //

@@ -47,7 +47,7 @@ func fullChild(dir string) error {
 		os.Exit(cannotMount)
 	}
 	defer syscall.Unmount(dir, syscall.MNT_DETACH)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	store := filepath.Join(dir, "store")
 	j, err := sqlite.Open(sqlite.Options{Dir: store, Logger: quiet})

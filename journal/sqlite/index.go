@@ -11,6 +11,7 @@ import (
 // state is how far a log has come.
 type state struct {
 	head, settled, trimmed int64
+	size                   int64 // of the settled rows, bytes
 	// rewrites counts what was changed in place; what was prepared from an older state is prepared again.
 	rewrites int
 }
@@ -26,8 +27,12 @@ type log struct {
 	secret    *secret
 
 	state
-	chunks []chunk // above floor, ascending
-	used   int64   // number of the commit that used it last
+	chunks  []chunk // above floor, ascending
+	used    int64   // number of the commit that used it last
+	account account // whose it is
+	live    int64   // bytes of chunks
+	about   int64   // bytes of the summary
+	counted counted
 
 	pending *pending // of the transaction being built; the writer's own
 }
@@ -54,6 +59,7 @@ const maxIdle = 20_000
 type index struct {
 	mu      sync.RWMutex // protects what follows
 	logs    map[string]*log
+	stored  stored
 	dropped int // counts logs that were dropped from memory
 	swept   int64
 	cache   cache
@@ -124,6 +130,9 @@ func (l *log) clear() []chunk {
 		n++
 	}
 	gone := l.chunks[:n:n]
+	for _, ch := range gone {
+		l.live -= int64(ch.size)
+	}
 	if l.chunks = l.chunks[n:]; len(l.chunks) == 0 {
 		l.chunks = nil
 	}
@@ -171,6 +180,7 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, err error) 
 			return nil, waste, 0, fmt.Errorf("%s: row %d begins at %d, not %d: %w", l.id, f.row, f.first, want, journal.ErrCorrupt)
 		}
 		l.chunks = append(l.chunks, f.chunk)
+		l.live += int64(f.size)
 		l.head = max(l.head, f.last)
 	}
 	return logs, waste, next + 1, nil
@@ -178,7 +188,7 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, err error) 
 
 // load reads a log that has no live rows, by its id or its number n; nil where there is none.
 func load(c *conn, by string, key any) (*log, error) {
-	r, err := c.one("SELECT n, id, epoch, head, settled, trimmed, key FROM conversations JOIN secrets USING (n) WHERE "+by+" = ?", key)
+	r, err := c.one("SELECT n, id, epoch, head, settled, trimmed, key, size, tenant, owner, length(summary) FROM conversations JOIN secrets USING (n) WHERE "+by+" = ?", key)
 	if err != nil || r == nil {
 		return nil, err
 	}
@@ -189,5 +199,7 @@ func load(c *conn, by string, key any) (*log, error) {
 	l := &log{n: r.int(0), id: r.text(1), epoch: r.text(2), secret: s}
 	l.settled, l.trimmed = r.int(4), r.int(5)
 	l.head = max(r.int(3), l.settled, l.trimmed)
+	l.size, l.about, l.account = r.int(7), r.int(10), account{r.text(8), r.text(9)}
+	l.counted = counted{l.account, l.size + l.about} // as [countAll] has counted what lies in the file
 	return l, nil
 }

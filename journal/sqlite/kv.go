@@ -39,27 +39,34 @@ func expired(at int64, now time.Time) bool { return at != 0 && at <= now.UnixMil
 
 // Keys implements [journal.Journal].
 func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error) {
-	var out []journal.KeyValue
-	now := time.Now()
-	query, args := "SELECT kv.key, value, expires, secrets.key FROM kv JOIN secrets ON n = conversation WHERE kv.key >= ?", []any{prefix}
+	return j.keys(ctx, prefix, "", -1)
+}
+
+// KeysAfter implements [journal.Journal].
+func (j *Journal) KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error) {
+	return j.keys(ctx, prefix, after, limit)
+}
+
+// keys lists at most limit keys; below 0 there is no limit.
+func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]journal.KeyValue, error) {
+	// Those of a conversation that is being deleted are left out, as what has expired is.
+	query := `SELECT kv.key, value, expires, secrets.key FROM kv JOIN secrets ON n = conversation
+		WHERE kv.key >= ? AND kv.key > ? AND (expires = 0 OR expires > ?) AND secrets.key <> zeroblob(?)`
+	args := []any{prefix, past, time.Now().UnixMilli(), keySize}
 	if end := after(prefix); end != "" {
 		query, args = query+" AND kv.key < ?", append(args, end)
 	}
+	var out []journal.KeyValue
 	err := j.read(ctx, func(c *conn) error {
-		return c.each(query+" ORDER BY kv.key", func(r row) error {
-			if expired(r.int(2), now) {
-				return nil
-			}
+		return c.each(query+" ORDER BY kv.key LIMIT ?", func(r row) error {
 			s, err := secretOf(r.blob(3))
-			if errors.Is(err, errNoKey) {
-				return nil
-			} else if err != nil {
+			if err != nil {
 				return err
 			}
 			value, err := s.open(r.blob(1))
 			out = append(out, journal.KeyValue{Key: r.text(0), Value: value, Expires: r.int(2)})
 			return err
-		}, args...)
+		}, append(args, limit)...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("keys %s: %w", prefix, err)

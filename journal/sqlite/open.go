@@ -162,8 +162,12 @@ func (j *Journal) connect() (err error) {
 	if err != nil {
 		return err
 	}
+	all, err := countAll(j.conn, logs)
+	if err != nil {
+		return err
+	}
 	j.index.mu.Lock()
-	j.index.logs, j.waste, j.nextRow = logs, waste, next
+	j.index.logs, j.index.stored, j.waste, j.nextRow = logs, all, waste, next
 	j.index.dropped++
 	j.index.cache = cache{}
 	j.index.mu.Unlock()

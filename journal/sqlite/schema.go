@@ -18,12 +18,12 @@ const (
 	// applicationID marks a file as Leat's own: "Leat".
 	applicationID = 0x4c656174
 	// version is that of the schema below.
-	version = 1
+	version = 2
 	// pageSize is measured: the usual chunk of 3 to 10 KB fits best, in the file as in the write-ahead log.
 	pageSize = 8 << 10
 )
 
-// schema makes version 1.
+// schema makes the present version.
 //
 // live has no index but its row number: the writer only appends. settled is keyed by a chunk's last seq, so that a read
 // after a seq begins at the right chunk. The blob comes last in each row, so that a scan does not touch its pages.
@@ -36,9 +36,10 @@ var schema = []string{
 		settled INTEGER NOT NULL,
 		trimmed INTEGER NOT NULL,
 		updated INTEGER NOT NULL,
-		tenant TEXT NOT NULL,
-		owner TEXT NOT NULL,
+		tenant TEXT NOT NULL,        -- alias
+		owner TEXT NOT NULL,         -- alias
 		unfinished INTEGER NOT NULL, -- number of open turns
+		size INTEGER NOT NULL,       -- of the settled rows above trimmed, bytes
 		summary BLOB NOT NULL        -- JSON of journal.Summary, sealed
 	) STRICT`,
 	// Keys are never removed: an update that keeps the length overwrites the very bytes, and rows that only come at the end
@@ -99,7 +100,15 @@ var schema = []string{
 type migration func(*conn) error
 
 // migrations by the version that they begin with.
-var migrations = map[int64]migration{}
+var migrations = map[int64]migration{
+	1: func(c *conn) error {
+		return errors.Join(
+			c.exec("ALTER TABLE conversations ADD COLUMN size INTEGER NOT NULL DEFAULT 0"),
+			c.exec("UPDATE conversations SET size = ifnull((SELECT sum(length(events)) FROM settled WHERE conversation = n AND last > trimmed), 0)"),
+			aliasAll(c),
+		)
+	},
+}
 
 // prepare makes the file where there is none, and checks or migrates the one that is there.
 func prepare(dir string, want int64, steps map[int64]migration) error {
@@ -145,6 +154,14 @@ func create(path string) (err error) {
 	if err := remove(part); err != nil {
 		return err
 	}
+	// SQLite would let everybody read it; the log and the index beside it get the rights of the file.
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
 	c, err := dial(part, fmt.Sprint("page_size=", pageSize), "auto_vacuum=incremental", "synchronous=full", "journal_mode=delete")
 	if err != nil {
 		return err
@@ -184,7 +201,8 @@ func migrate(path string, have, want int64, steps map[int64]migration) (err erro
 			return fmt.Errorf("migrate %s from version %d: %w", path, v, err)
 		}
 	}
-	return c.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	// What a step took away is to be in no gap of the file.
+	return errors.Join(c.exec("VACUUM"), c.exec("PRAGMA wal_checkpoint(TRUNCATE)"))
 }
 
 // transaction runs f in a write transaction.

@@ -104,6 +104,17 @@ func checkVersion(t *testing.T, j *Journal, v int) {
 	if err != nil || s.Settled == 0 || s.Settled == s.Head {
 		t.Errorf("settled %d of %d, %v", s.Settled, s.Head, err)
 	}
+	err = j.read(t.Context(), func(c *conn) error {
+		lies, err := c.number("SELECT sum(length(events)) FROM settled")
+		said, serr := c.number("SELECT sum(size) FROM conversations")
+		if lies != said || lies == 0 {
+			t.Errorf("%d bytes are settled, %d are counted", lies, said)
+		}
+		return errors.Join(err, serr)
+	})
+	if err != nil {
+		t.Error(err)
+	}
 	if v, err := j.Get(t.Context(), "key"); string(v) != "value" {
 		t.Errorf("key is %q, %v", v, err)
 	}
@@ -268,5 +279,35 @@ func TestLocked(t *testing.T) {
 	}
 	if _, err := Open(Options{Dir: t.TempDir(), Sync: "sometimes"}); err == nil {
 		t.Error("an unknown sync was taken")
+	}
+}
+
+// Version 1 held the names of tenants and owners openly. They are still found, and nowhere in the file.
+func TestMigrateNames(t *testing.T) {
+	dir := storeFrom(t, "v1.db")
+	path := filepath.Join(dir, fileName)
+	c, err := dial(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.exec("UPDATE conversations SET tenant = 'acme-name', owner = 'alice-name' WHERE id = 'c'"), c.close()); err != nil {
+		t.Fatal(err)
+	}
+	j := start(t, Options{Dir: dir})
+	list, err := j.Conversations(t.Context(), journal.Query{Tenant: "acme-name", Owner: "alice-name"})
+	if err != nil || len(list) != 1 || list[0].ID != "c" {
+		t.Errorf("list: %v, %v", list, err)
+	}
+	if own, all := j.Stored("acme-name", "alice-name"); own == 0 || own != all {
+		t.Errorf("stored: %d of %d", own, all)
+	}
+	for _, name := range []string{path, path + "-wal"} {
+		b, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if bytes.Contains(b, []byte("acme-name")) || bytes.Contains(b, []byte("alice-name")) {
+			t.Errorf("%s names who owns what", name)
+		}
 	}
 }

@@ -70,6 +70,15 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 
 // prepare reads what is to be settled and compacts it. It sets upto to 0 where there is nothing to do.
 func (j *Journal) prepare(ctx context.Context, conversation string, s *settlement) (settle.Result, error) {
+	l, events, commits, err := j.live(ctx, conversation, s)
+	if err != nil || s.upto == 0 {
+		return settle.Result{}, err
+	}
+	return settle.Settle(events, commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
+}
+
+// live reads what is not settled yet, up to a seq, and the commits that it came in.
+func (j *Journal) live(ctx context.Context, conversation string, s *settlement) (*log, []event.Event, []settle.Commit, error) {
 	type part struct {
 		held
 		blob   []byte
@@ -108,7 +117,7 @@ func (j *Journal) prepare(ctx context.Context, conversation string, s *settlemen
 		})
 	})
 	if err != nil || s.upto == 0 {
-		return settle.Result{}, err
+		return l, nil, nil, err
 	}
 	var commits []settle.Commit
 	var events []event.Event
@@ -118,15 +127,15 @@ func (j *Journal) prepare(ctx context.Context, conversation string, s *settlemen
 	for _, p := range live {
 		if p.sealed {
 			if p.blob, err = l.secret.open(p.blob); err != nil {
-				return settle.Result{}, err
+				return nil, nil, nil, err
 			}
 		}
 		if events, err = settle.Decode(events, p.blob, l.floor()); err != nil {
-			return settle.Result{}, err
+			return nil, nil, nil, err
 		}
 		commits = append(commits, settle.Commit{At: p.at, Last: p.last})
 	}
-	return settle.Settle(settle.UpTo(events, s.upto), commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
+	return l, settle.UpTo(events, s.upto), commits, nil
 }
 
 // settled reads the settled part of a log that is in the given state.
@@ -161,8 +170,10 @@ func (t *tx) settle(conversation string, s *settlement) error {
 	}
 	if s.whole {
 		_ = t.exec("DELETE FROM settled WHERE conversation = ?", l.n)
+		p.size = 0
 	}
 	for i, row := range s.rows {
+		p.size += int64(len(row.Blob))
 		_ = t.exec("INSERT INTO settled (conversation, last, first, events) VALUES (?, ?, ?, ?)", l.n, row.Last, row.First, row.Blob)
 		if i == 0 {
 			t.j.crash("mid-settle")
@@ -172,7 +183,7 @@ func (t *tx) settle(conversation string, s *settlement) error {
 		_ = t.exec("INSERT OR REPLACE INTO traces (conversation, turn, first, at, trace) VALUES (?, ?, ?, ?, ?)", l.n, trace.turn, trace.first, t.at, trace.blob)
 	}
 	p.settled = s.upto
-	return t.exec("UPDATE conversations SET settled = ? WHERE n = ?", s.upto, l.n)
+	return t.exec("UPDATE conversations SET settled = ?, size = ? WHERE n = ?", s.upto, p.size, l.n)
 }
 
 // Trim implements [journal.Journal]. What was trimmed is ignored from the first commit on, and then deleted piece by piece.
@@ -188,7 +199,11 @@ func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) err
 			return nil
 		}
 		p.trimmed = floor
-		return t.exec("UPDATE conversations SET trimmed = ? WHERE n = ?", floor, n)
+		if p.size, err = t.number("SELECT ifnull(sum(length(events)), 0) FROM settled WHERE conversation = ? AND last > ?", n, floor); err != nil {
+			t.err = err
+			return err
+		}
+		return t.exec("UPDATE conversations SET trimmed = ?, size = ? WHERE n = ?", floor, p.size, n)
 	})
 	if err == nil {
 		err = j.slices(ctx, "DELETE FROM settled WHERE (conversation, last) IN (SELECT conversation, last FROM settled WHERE conversation = ? AND last <= ? ORDER BY last LIMIT 32)", n, floor)

@@ -5,40 +5,53 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/journal/internal/settle"
 )
 
 // Trace implements [journal.Journal].
 func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
+	for {
+		t, err := j.trace(ctx, conversation, turn)
+		switch {
+		case err == nil:
+			return t, nil
+		case !errors.Is(err, errStale):
+			return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
+		}
+	}
+}
+
+// trace reads what is not settled first: what is settled meanwhile is then found in the stored traces, and not taken twice.
+func (j *Journal) trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
 	t := journal.Trace{Turn: turn}
+	s := settlement{upto: math.MaxInt64}
+	s.from, s.known = j.index.view(conversation, 0)
+	l, live, commits, err := j.live(ctx, conversation, &s)
+	if err != nil {
+		return t, err
+	}
 	since := time.Now().Add(-j.opt.TraceRetention).UnixMilli()
-	err := j.read(ctx, func(c *conn) error {
-		l, err := load(c, "id", conversation)
-		if err != nil {
-			return err
-		}
-		if l == nil {
-			return absent(c, conversation)
-		}
-		err = c.each("SELECT trace FROM traces WHERE conversation = ? AND turn = ? AND at > ? ORDER BY first", func(r row) error {
+	err = j.read(ctx, func(c *conn) error {
+		return c.each("SELECT trace FROM traces WHERE conversation = ? AND turn = ? AND at > ? ORDER BY first", func(r row) error {
 			b, err := l.secret.open(r.blob(0))
 			if err != nil {
 				return err
 			}
 			return decodeTrace(&t, b)
 		}, l.n, turn, since)
-		if err == nil && t.Commits == nil {
-			err = journal.ErrNotFound
-		}
-		return err
 	})
-	if err != nil {
-		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
+	if err == nil && len(live) > 0 {
+		err = settle.Trace(&t, live, commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
 	}
-	return t, nil
+	if err == nil && len(t.Commits) == 0 {
+		err = journal.ErrNotFound
+	}
+	return t, err
 }
 
 // absent tells why there is no such conversation.

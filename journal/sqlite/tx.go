@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"cmp"
+	"crypto/aes"
 	"strings"
 	"time"
 
@@ -15,6 +17,8 @@ type pending struct {
 	batches []*batch // whose events the chunk holds, in order
 	changed []int64  // live rows that were changed in place
 	summary *summary
+	// described is the summary that it was made with; summary, where there is one, came later.
+	described *summary
 }
 
 // tx is one transaction of the writer.
@@ -105,8 +109,8 @@ func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 		return nil, nil, err
 	}
 	l := &log{id: id, epoch: epoch(), secret: sec}
-	l.n, err = t.insert(`INSERT INTO conversations (id, epoch, head, settled, trimmed, updated, tenant, owner, unfinished, summary)
-		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, t.seal(l, s.json))
+	l.n, err = t.insert(`INSERT INTO conversations (id, epoch, head, settled, trimmed, updated, tenant, owner, unfinished, size, summary)
+		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, 0, ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, t.seal(l, s.json))
 	if err == nil {
 		err = t.conn.exec("INSERT INTO secrets (n, key) VALUES (?, ?)", l.n, key)
 	}
@@ -114,7 +118,7 @@ func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 		t.err = err
 		return nil, nil, err
 	}
-	l.pending = &pending{}
+	l.pending = &pending{described: s}
 	t.created[id] = l
 	t.logs = append(t.logs, l)
 	return l, l.pending, nil
@@ -216,14 +220,20 @@ func (t *tx) apply() {
 		l.state, l.used = p.state, t.j.commits
 		if p.chunk.row != 0 {
 			l.chunks = append(l.chunks, p.chunk)
+			l.live += int64(p.chunk.size)
+		}
+		if s := cmp.Or(p.summary, p.described); s != nil {
+			l.account, l.about = account{s.tenant, s.owner}, int64(len(s.json)+aes.BlockSize)
 		}
 		if p.deleted {
+			x.stored.count(l, true)
 			t.j.waste.add(l.n, l.chunks...)
 			l.chunks = nil
 			delete(x.logs, l.id)
 			continue
 		}
 		t.j.waste.add(l.n, l.clear()...)
+		x.stored.count(l, false)
 		x.logs[l.id] = l
 	}
 	if len(t.text) > 0 {

@@ -28,7 +28,7 @@ func count(t testing.TB, j *Journal, query string, args ...any) (n int64) {
 // eventually waits for what the writer does when it is idle.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-deadline:
@@ -108,7 +108,8 @@ func TestLogStaysShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if limit := int64(5 * restart * pageSize); fi.Size() > limit {
+	// The writer itself begins the log anew at restartForced times as much, by what it reckons that it wrote.
+	if limit := int64((restartForced + 2) * restart * pageSize); fi.Size() > limit {
 		t.Errorf("after %d MiB the write-ahead log has %d MiB", total>>20, fi.Size()>>20)
 	}
 	main, err := os.Stat(j.path)

@@ -81,7 +81,7 @@ func (j *Journal) hold(t testing.TB) (release func()) {
 // waitFor returns when n batches wait for the writer.
 func (j *Journal) waitFor(t testing.TB, n int) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		j.queue.mu.Lock()
 		got := len(j.queue.batches)

@@ -1,6 +1,7 @@
 package eliza
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -26,14 +27,41 @@ type conversation struct {
 	UpdatedAt string                     `json:"updatedAt"`
 	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
 	Agent     string                     `json:"agent,omitempty"`
+	// Owner and Access are there where it is somebody else's, Grants where it is one's own and shared.
+	Owner  string          `json:"owner,omitempty"`
+	Access string          `json:"access,omitempty"`
+	Grants []journal.Grant `json:"grants,omitempty"`
+	// Unread says that an agent has spoken after Read, the seq up to which whoever asks has read it.
+	Unread bool  `json:"unread,omitempty"`
+	Read   int64 `json:"read,omitempty"`
 }
 
-func conversationOf(s journal.Summary) conversation {
+// conversation is what p is told of one.
+func (s *surface) conversation(ctx context.Context, p gateway.Principal, of journal.Summary) (conversation, error) {
+	c := conversationOf(p, of)
+	if of.Spoken == 0 {
+		return c, nil
+	}
+	at, err := s.gw.Position(ctx, p, &of)
+	c.Unread, c.Read = at.Unread, at.Read
+	return c, err
+}
+
+func conversationOf(p gateway.Principal, s journal.Summary) conversation {
 	c := conversation{
 		ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated), Metadata: s.Metadata, Agent: s.Agent,
 	}
 	if c.Title == "" {
 		c.Title = newChat
+	}
+	if gateway.Decide(p, gateway.ActionShare, &s) == nil {
+		c.Grants = s.Grants
+	}
+	if !p.Admin && p.Subject != s.Owner {
+		c.Owner, c.Access = s.Owner, gateway.AccessRead
+		if gateway.Decide(p, gateway.ActionWrite, &s) == nil {
+			c.Access = gateway.AccessWrite
+		}
 	}
 	return c
 }
@@ -52,7 +80,9 @@ func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	}
 	all := make([]conversation, len(summaries))
 	for i, c := range summaries {
-		all[i] = conversationOf(c)
+		if all[i], err = s.conversation(r.Context(), p, c); err != nil {
+			return err
+		}
 	}
 	server.WriteJSON(w, http.StatusOK, map[string]any{"conversations": all})
 	return nil
@@ -70,12 +100,20 @@ func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		return err
 	}
 	summary, _, err := s.gw.Create(r.Context(), p, gateway.CreateOptions{
-		ID: body.ID, Title: strings.TrimSpace(body.Title), Agent: body.Agent, Metadata: body.Metadata, Key: r.Header.Get("Idempotency-Key"),
+		ID: body.ID, Title: named(body.Title), Agent: body.Agent, Metadata: body.Metadata, Key: r.Header.Get("Idempotency-Key"),
 	})
 	if err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, oneConversation{conversationOf(summary)})
+	return s.write(w, r, p, summary)
+}
+
+func (s *surface) write(w http.ResponseWriter, r *http.Request, p gateway.Principal, summary journal.Summary) error {
+	c, err := s.conversation(r.Context(), p, summary)
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, oneConversation{c})
 	return nil
 }
 
@@ -88,15 +126,23 @@ func (s *surface) show(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, oneConversation{conversationOf(summary)})
-	return nil
+	return s.write(w, r, p, summary)
 }
 
-// patch sets the title and the metadata, key by key. A blank title changes none, and neither does "generate": titles are
-// not generated here.
+// named is the title that a client means: the one that stands for none is none.
+func named(title string) string {
+	if title = strings.TrimSpace(title); title == newChat {
+		return ""
+	}
+	return title
+}
+
+// patch sets the title and the metadata, key by key. A blank title changes none; with "generate" it is made of the first
+// message. The title that stands for none takes it away, so that the next message makes one.
 func (s *surface) patch(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
 		Title    string                     `json:"title"`
+		Generate bool                       `json:"generate"`
 		Metadata map[string]json.RawMessage `json:"metadata"`
 	}
 	if err := server.Decode(r, &body); err != nil {
@@ -104,8 +150,17 @@ func (s *surface) patch(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	}
 	id := r.PathValue("id")
 	c := gateway.Command{Type: gateway.CommandUpdate, Key: r.Header.Get("Idempotency-Key"), Metadata: body.Metadata}
-	if t := strings.TrimSpace(body.Title); t != "" {
+	switch t := named(body.Title); {
+	case strings.TrimSpace(body.Title) != "":
 		c.Title = &t
+	case body.Generate:
+		t, err := s.gw.Title(r.Context(), p, id)
+		if err != nil {
+			return err
+		}
+		if t != "" {
+			c.Title = &t
+		}
 	}
 	if c.Title != nil || len(c.Metadata) > 0 {
 		if _, err := s.do(r.Context(), p, id, c); err != nil {

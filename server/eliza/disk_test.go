@@ -19,7 +19,7 @@ func TestCallbacksOnDisk(t *testing.T) {
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			dir := t.TempDir()
-			h := &house{t: t, agents: map[string]gateway.Agent{"eliza": {Agent: c.Script.Agent(nil)}}}
+			h := &house{t: t, agents: gateway.Agents{"eliza": {Agent: c.Script.Agent(nil)}}}
 			open := func() {
 				t.Helper()
 				j, err := sqlite.Open(sqlite.Options{Dir: dir, Sync: sqlite.Normal, Logger: slog.New(slog.DiscardHandler)})

@@ -18,6 +18,7 @@ import (
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/journal/memory"
 	"github.com/leat-dev/leat/server"
+	"github.com/leat-dev/leat/terminal"
 )
 
 var (
@@ -31,6 +32,7 @@ var (
 		{regexp.MustCompile(`[0-9a-f]{16}\.\d+`), "CURSOR"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`), "TIME"},
 		{regexp.MustCompile(`"timestamp":\d{13}`), "MILLIS"},
+		{regexp.MustCompile(`run-\d{13}-[a-z0-9]{12}`), "RUN"},
 	}
 )
 
@@ -61,7 +63,7 @@ func TestDocumentation(t *testing.T) {
 	// The agent waits until what it said was shown, since the example shows every step.
 	shown := &paced{}
 	j := memory.New()
-	gw, err := gateway.New(gateway.Config{Journal: j, Agents: map[string]gateway.Agent{"eliza": {Agent: script.Agent(shown.wait)}}, DefaultAgent: "eliza"})
+	gw, err := gateway.New(gateway.Config{Journal: j, Agents: gateway.Agents{"eliza": {Agent: script.Agent(shown.wait)}}, DefaultAgent: "eliza"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +72,12 @@ func TestDocumentation(t *testing.T) {
 	}
 	srv := server.New(server.Options{})
 	Register(srv, gw, Options{})
+	term, err := terminal.New(terminal.Config{})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer term.Close()
+	RegisterTerminal(srv, TerminalOptions{Terminal: term, Token: "long and random"})
 	hs := httptest.NewServer(srv)
 	defer func() {
 		hs.Close()

@@ -24,11 +24,12 @@ type surface struct {
 	srv       *server.Server
 	gw        *gateway.Gateway
 	heartbeat time.Duration
+	viewers   *server.ViewerMetrics
 }
 
 // Register adds the routes of the surface to a server.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
-	s := &surface{srv: srv, gw: gw, heartbeat: opt.Heartbeat}
+	s := &surface{srv: srv, gw: gw, heartbeat: opt.Heartbeat, viewers: srv.Metrics().Viewers("eliza")}
 	if s.heartbeat == 0 {
 		s.heartbeat = DefaultHeartbeat
 	}
@@ -48,12 +49,17 @@ func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 		{Method: http.MethodPost, Pattern: messages + "/stream", Handler: s.sendStream, MaxBody: server.MaxMessageBody, Stream: true},
 		{Method: http.MethodGet, Pattern: messages + "/stream", Handler: s.attach, Stream: true},
 		{Method: http.MethodPost, Pattern: messages + "/truncate", Handler: s.truncate},
+		{Method: http.MethodPost, Pattern: one + "/read", Handler: s.read},
+		{Method: http.MethodPost, Pattern: one + "/greeting", Handler: s.greet},
+		{Method: http.MethodPost, Pattern: all + "/cleanup-empty", Handler: s.cleanup},
+		{Method: http.MethodPost, Pattern: one + "/import", Handler: s.load, MaxBody: server.MaxMessageBody},
 		{Method: http.MethodPost, Pattern: "/api/turns/{id}/abort", Handler: s.abort},
 	} {
 		r.Access = server.Authenticated
 		r.Handler = said(r.Handler)
 		srv.Handle(r)
 	}
+	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/auth/status", Access: server.Public, Handler: s.access})
 }
 
 // said puts a handler's errors in the words that Eliza's clients know.

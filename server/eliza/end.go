@@ -51,6 +51,7 @@ type failure struct {
 	Message       string `json:"message"`
 	Code          string `json:"code,omitempty"`
 	Retryable     bool   `json:"retryable,omitempty"`
+	RetryAfter    int64  `json:"retryAfter,omitempty"` // milliseconds
 	UserMessageID string `json:"userMessageId,omitempty"`
 	Turn          string `json:"turn,omitempty"`
 }

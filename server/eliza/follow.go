@@ -32,6 +32,12 @@ func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation,
 		}
 		err = to.follow(ctx, f, turn)
 		f.Release()
+		if errors.Is(err, errGone) {
+			// With a deleted conversation go its turns, a moment before its feed says why.
+			if _, gone := s.gw.Conversation(ctx, p, gateway.ActionRead, conversation); gone != nil {
+				err = gone
+			}
+		}
 		// Its owner gave it up and reads the log anew; so does this reader.
 		if !errors.Is(err, feed.ErrLost) {
 			return err
@@ -39,12 +45,15 @@ func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation,
 	}
 }
 
-func (to follower) follow(ctx context.Context, f *feed.Feed, turn string) error {
+func (to follower) follow(ctx context.Context, f *gateway.Reader, turn string) error {
 	epoch, _, _ := f.Cursor().Parse()
 	seen := int64(-1)
 	for {
 		changed := f.Notify()
-		s, err := look(ctx, f, turn, to.textless)
+		if err := f.Check(ctx); err != nil {
+			return err
+		}
+		s, err := look(ctx, f.Feed, turn, to.textless)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/journal"
 	"github.com/leat-dev/leat/journal/memory"
+	"github.com/leat-dev/leat/quota"
 	"github.com/leat-dev/leat/server"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -37,7 +38,9 @@ type house struct {
 	t       *testing.T
 	journal journal.Journal
 	store   journal.Journal // what the gateway gets: the journal, or something before it
-	agents  map[string]gateway.Agent
+	agents  gateway.Agents
+	user    quota.Limits
+	watcher gateway.Watcher // nil: none
 	gw      *gateway.Gateway
 	srv     *server.Server
 }
@@ -47,7 +50,7 @@ func bubble(t *testing.T, a agent.Agent, test func(h *house)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
-		h := &house{t: t, journal: j, store: j, agents: map[string]gateway.Agent{"eliza": {Agent: a}}}
+		h := &house{t: t, journal: j, store: j, agents: gateway.Agents{"eliza": {Agent: a}}}
 		h.start()
 		test(h)
 		h.stop()
@@ -59,9 +62,12 @@ func bubble(t *testing.T, a agent.Agent, test func(h *house)) {
 
 func (h *house) start() {
 	h.t.Helper()
-	cfg := gateway.Config{Journal: h.store, Agents: h.agents, Dialects: all.Registry()}
+	cfg := gateway.Config{Journal: h.store, Agents: h.agents, Dialects: all.Registry(), User: h.user, Titles: true}
 	if len(h.agents) > 0 {
 		cfg.DefaultAgent = "eliza"
+	}
+	if h.watcher != nil {
+		cfg.Watchers = []gateway.Watcher{h.watcher}
 	}
 	var err error
 	if h.gw, err = gateway.New(cfg); err != nil {

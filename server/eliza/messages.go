@@ -18,7 +18,7 @@ func (s *surface) messages(w http.ResponseWriter, r *http.Request, p gateway.Pri
 		return err
 	}
 	defer f.Release()
-	all, err := newest(r.Context(), f)
+	all, err := newest(r.Context(), f.Feed)
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,7 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	}
 	out.UserMessageID = ack.Message
 	server.WriteJSON(w, http.StatusOK, reply{Text: out.text, outcome: out})
+	s.shown(r.Context(), p, id, last.turn.EndSeq)
 	return nil
 }
 
@@ -97,7 +98,7 @@ func (s *surface) cut(ctx context.Context, p gateway.Principal, id, messageID st
 	at := func(st *stretch, id string) int {
 		return slices.IndexFunc(st.messages, func(m *transcript.Message) bool { return m.ID == id })
 	}
-	st, err := gather(ctx, f, func(st *stretch) bool {
+	st, err := gather(ctx, f.Feed, func(st *stretch) bool {
 		// The one before it is needed too.
 		m := find(list(st.messages, st.turns), messageID)
 		return m != nil && at(st, m.first) > 0
@@ -146,7 +147,7 @@ func (s *surface) abort(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err != nil {
 		return err
 	}
-	turn := running(f)
+	turn := running(f.Feed)
 	f.Release()
 	out := struct {
 		okay

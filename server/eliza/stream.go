@@ -23,6 +23,12 @@ func (s *surface) sendStream(w http.ResponseWriter, r *http.Request, p gateway.P
 		return err
 	}
 	id := r.PathValue("id")
+	// Asked first, so that nothing is said where the answer could not be followed.
+	leave, err := s.gw.View(p)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	type result struct {
 		ack gateway.Ack
 		err error
@@ -70,7 +76,7 @@ func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		return err
 	}
 	last := r.Header.Get("Last-Event-ID")
-	turn, err := locate(r.Context(), f, last)
+	turn, err := locate(r.Context(), f.Feed, last)
 	f.Release()
 	if err != nil {
 		if errors.Is(err, errGone) {
@@ -78,6 +84,11 @@ func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 		return err
 	}
+	leave, err := s.gw.View(p)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	st := s.open(w, r)
 	defer st.ticker.Stop()
 	if st.out.Head() {
@@ -111,6 +122,7 @@ type stream struct {
 	render render
 	ticker *time.Ticker
 	buf    []byte
+	seen   *server.Viewer
 	gone   error // the client takes nothing more
 }
 
@@ -137,18 +149,32 @@ func (st *stream) write(b []byte) {
 // turn streams a turn to its end. When the server closes it stops without a last frame: the turn may go on, and the
 // client attaches again.
 func (st *stream) turn(ctx context.Context, p gateway.Principal, conversation, turn string) error {
+	st.seen = st.s.viewers.Open()
+	defer st.seen.Close()
+	if st.render.tokens.unknown {
+		st.seen.Resumed()
+	}
+	end := int64(0)
 	err := st.s.follow(ctx, p, conversation, turn, follower{
 		state: func(s *state, cursor string) (over bool, err error) {
 			if st.buf, over, err = st.render.next(st.buf[:0], s, cursor); err != nil {
 				return true, err
 			}
-			st.write(st.buf)
+			if st.write(st.buf); len(st.buf) > 0 {
+				st.seen.Frame(len(st.buf))
+			}
+			if over {
+				end = s.turn.EndSeq
+			}
 			return over, st.gone
 		},
 		tick: func() error { st.beat(); return st.gone }, ticks: st.ticker.C,
 	})
-	if ctx.Err() != nil || st.gone != nil {
-		return nil // nobody is there to be told
+	if ctx.Err() != nil || st.gone != nil || server.Restarting(err) {
+		return nil // nobody is there to be told, or nothing that a person should read
+	}
+	if end > 0 && err == nil {
+		st.s.shown(ctx, p, conversation, end)
 	}
 	return st.fail(err)
 }
@@ -160,7 +186,7 @@ func (st *stream) fail(err error) error {
 	}
 	err = words(err)
 	e := server.Describe(err)
-	f := failure{Type: "error", UserMessageID: st.render.user, Message: e.Message, Code: e.Reason, Retryable: e.RetryAfter > 0}
+	f := failure{Type: "error", UserMessageID: st.render.user, Message: e.Message, Code: e.Reason, Retryable: e.RetryAfter > 0, RetryAfter: e.RetryAfter.Milliseconds()}
 	b, encoding := encode(f)
 	if encoding != nil {
 		return errors.Join(err, encoding)

@@ -56,7 +56,7 @@ func TestStreamBytes(t *testing.T) {
 		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`)
 		synctest.Wait()
 		for name, want := range map[string]string{
-			"Content-Type": "text/event-stream", "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no",
+			"Content-Type": "text/event-stream", "Cache-Control": "private, no-cache, no-store, no-transform", "X-Accel-Buffering": "no",
 		} {
 			if got := w.header.Get(name); got != want {
 				t.Errorf("%s: %q, want %q", name, got, want)
@@ -69,11 +69,11 @@ func TestStreamBytes(t *testing.T) {
 		list := h.messages(c)
 		epoch, _, _ := strings.Cut(s.ids[0], ".")
 		want := fmt.Sprintf(": heartbeat\n\n"+
-			"id: %[1]s.3\n"+`data: {"type":"status","kind":"thinking"}`+"\n\n"+
+			"id: %[1]s.4\n"+`data: {"type":"status","kind":"thinking"}`+"\n\n"+
 			`data: {"type":"status","kind":"streaming"}`+"\n\n"+
-			"id: %[1]s.6\n"+`data: {"type":"token","text":"Hello","fullText":"Hello"}`+"\n\n"+
-			"id: %[1]s.7\n"+`data: {"type":"token","text":" <world>\n","fullText":"Hello <world>\n"}`+"\n\n"+
-			"id: %[1]s.10\n"+`data: {"type":"done","fullText":"Hello <world>\n","agentName":"eliza","messageId":"%[2]s","userMessageId":"%[3]s","turn":"%[4]s"}`+"\n\n",
+			"id: %[1]s.7\n"+`data: {"type":"token","text":"Hello","fullText":"Hello"}`+"\n\n"+
+			"id: %[1]s.8\n"+`data: {"type":"token","text":" <world>\n","fullText":"Hello <world>\n"}`+"\n\n"+
+			"id: %[1]s.11\n"+`data: {"type":"done","fullText":"Hello <world>\n","agentName":"eliza","messageId":"%[2]s","userMessageId":"%[3]s","turn":"%[4]s"}`+"\n\n",
 			epoch, list[1].ID, list[0].ID, list[1].Turn)
 		if d := cmp.Diff(want, string(w.body)); d != "" {
 			t.Errorf("(-want +got)\n%s", d)

@@ -3,6 +3,7 @@ package eliza
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/journal"
@@ -127,11 +129,40 @@ func TestAStreamOutlivesItsFeed(t *testing.T) {
 	})
 }
 
+// lasting is an agent whose turns the next process goes on with.
+type lasting struct{ agentFunc }
+
+func (l lasting) Resume(ctx context.Context, in agent.Input, _ json.RawMessage, out *agent.Emitter) error {
+	return l.agentFunc(ctx, in, out)
+}
+
+// When the gateway is replaced, the stream of a turn that goes on ends without a last frame: the client attaches again, and
+// shows nobody an error.
+func TestAStreamOfATurnThatOutlivesTheGateway(t *testing.T) {
+	a := lasting{func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		if err := out.Text("begun"); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}}
+	bubble(t, a, func(h *house) {
+		w := h.stream("POST", at(h.create(), "/messages/stream"), `{"text":"hi"}`)
+		synctest.Wait()
+		if err := h.gw.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if s := w.wait(); s.failed != nil || s.done != nil || s.text != "begun" {
+			t.Errorf("%q, %+v %+v", s.text, s.done, s.failed)
+		}
+	})
+}
+
 // The same over a real connection: headers and text come when they are there, not when a buffer is full.
 func TestOverASocket(t *testing.T) {
 	a := &stepwise{texts: []string{"one", " two"}, goOn: make(chan struct{})}
 	j := memory.New()
-	gw, err := gateway.New(gateway.Config{Journal: j, Agents: map[string]gateway.Agent{"eliza": {Agent: a}}, DefaultAgent: "eliza"})
+	gw, err := gateway.New(gateway.Config{Journal: j, Agents: gateway.Agents{"eliza": {Agent: a}}, DefaultAgent: "eliza"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,10 +86,11 @@ func TestDocReasons(t *testing.T) {
 	}
 	known := map[string]bool{}
 	for _, reason := range []string{
-		server.ReasonUnauthorized, server.ReasonForbidden, server.ReasonNotFound, server.ReasonMethod, server.ReasonExists, server.ReasonInvalid,
+		server.ReasonUnauthorized, server.ReasonExpired, server.ReasonAttempts, server.ReasonForbidden, server.ReasonNotFound, server.ReasonMethod, server.ReasonExists, server.ReasonInvalid,
 		server.ReasonTooLarge, server.ReasonTurnOver, server.ReasonUnavailable, server.ReasonStream, server.ReasonTimeout, server.ReasonInternal,
 		server.ReasonBusy, gateway.ReasonConflict, gateway.ReasonUnknownAgent, gateway.ReasonUnknown, gateway.ReasonUnfinished, gateway.ReasonFull,
 		gateway.ReasonAnswered, gateway.ReasonDraining, gateway.ReasonDeleted, gateway.ReasonTooLarge, gateway.ReasonDialect,
+		gateway.ReasonRateLimited, gateway.ReasonQuota,
 	} {
 		known[reason] = true
 		if !strings.Contains(table, "`"+reason+"`") {
@@ -120,6 +121,7 @@ func TestDocLimits(t *testing.T) {
 		fmt.Sprintf("| %d bytes, no control", event.MaxID),
 		fmt.Sprintf("conversation | %d |", gateway.DefaultMaxQueued),
 		fmt.Sprintf("stream | %d MiB", sse.MaxLine>>20),
+		fmt.Sprintf("a token | %d KiB", server.MaxToken>>10),
 		fmt.Sprintf("subscriptions of a socket | %d", native.MaxSubscriptions),
 		fmt.Sprintf("their answer | %d |", native.MaxPending),
 		fmt.Sprintf("nothing | %.0f minutes", server.DefaultStall.Minutes()),

@@ -27,14 +27,21 @@ func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	}
 	v := &viewer{n: n, p: p, as: as, feed: f, cursor: cursor(r)}
 	defer func() { v.feed.Release() }()
-	media := server.EventStream
+	leave, err := n.gw.View(p)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	media, metrics := server.EventStream, n.sse
 	if as == feed.NDJSON {
-		media = server.NDJSON
+		media, metrics = server.NDJSON, n.ndjson
 	}
 	w.Header().Add("Vary", "Accept")
 	if v.st, err = n.s.OpenStream(w, r, http.StatusOK, media); err != nil || v.st.Head() {
 		return err
 	}
+	v.seen = metrics.Open()
+	defer v.seen.Close()
 	return v.run(r.Context())
 }
 
@@ -65,14 +72,15 @@ type viewer struct {
 	n      *native
 	p      gateway.Principal
 	as     feed.Encoding
-	feed   *feed.Feed
+	feed   *gateway.Reader
 	st     *server.Stream
 	cursor feed.Cursor
+	seen   *server.Viewer
 }
 
 // run writes until the client or the server goes, or the conversation does. Only what went wrong here is an error.
 func (v *viewer) run(ctx context.Context) error {
-	hello, err := json.Marshal(helloFrame{Type: "hello", Protocol: Protocol, Conversation: v.feed.Conversation(), Turns: open(v.feed)})
+	hello, err := json.Marshal(helloFrame{Type: "hello", Protocol: Protocol, Conversation: v.feed.Conversation(), Turns: open(v.feed.Feed), Head: v.feed.Head()})
 	if err != nil {
 		return fmt.Errorf("hello: %w", err)
 	}
@@ -91,7 +99,11 @@ func (v *viewer) run(ctx context.Context) error {
 	if merr != nil {
 		return fmt.Errorf("last frame: %w", merr)
 	}
-	_ = v.st.Write(v.frame(last)) // best effort: a client that did not get it finds out when it comes back
+	frame := v.frame(last)
+	if after := server.Describe(err).RetryAfter; after > 0 && v.as == feed.SSE {
+		frame = append(sse.AppendRetry(nil, after), frame...) // a browser's EventSource reads no frames
+	}
+	_ = v.st.Write(frame) // best effort: a client that did not get it finds out when it comes back
 	if server.Describe(err).Status == http.StatusInternalServerError {
 		return err
 	}
@@ -125,10 +137,12 @@ func (v *viewer) follow(ctx context.Context) error {
 			if err := v.st.Write(frame); err != nil {
 				return errGone
 			}
+			v.seen.Wrote(v.cursor, b, len(frame))
 			v.cursor = b.Cursor
 			beat.Reset(v.st.Beat)
 			continue
 		}
+		v.seen.Idle(v.cursor)
 		select {
 		case <-changed:
 		case <-beat.C:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -308,6 +309,18 @@ func TestShutdownTellsReaders(t *testing.T) {
 				t.Errorf("after the last frame: %s", f.raw)
 			}
 		}()
+	}
+	h.stop()
+}
+
+// A browser's EventSource reads no frames of ours: it is told by the stream itself when to come back.
+func TestShutdownTellsEventSource(t *testing.T) {
+	h := newHouse(t, options{})
+	res := h.open(http.MethodGet, "/api/conversations/"+h.create()+"/events", nil, "Accept", "text/event-stream")
+	go h.stop()
+	b, err := io.ReadAll(res.Body)
+	if all := strings.Split(string(b), "\n\n"); err != nil || len(all) < 4 || !regexp.MustCompile(`(?m)^retry: ?\d+$`).MatchString(all[len(all)-3]) {
+		t.Errorf("%v, it ends with %q", err, b)
 	}
 	h.stop()
 }

@@ -16,7 +16,16 @@ type helloFrame struct {
 	Protocol     string            `json:"protocol,omitempty"`
 	ID           string            `json:"id,omitempty"` // of the subscribe that is answered
 	Conversation string            `json:"conversation,omitempty"`
-	Turns        []transcript.Turn `json:"turns,omitzero"` // the unfinished ones; nil on a socket
+	Turns        []transcript.Turn `json:"turns,omitzero"`    // the unfinished ones; nil on a socket
+	Head         int64             `json:"head,omitempty"`    // seq of the conversation's newest event
+	Expires      int64             `json:"expires,omitempty"` // of a socket's token, epoch milliseconds
+}
+
+// expiryFrame is "authenticated", the answer to a token that was renewed, or "expiring".
+type expiryFrame struct {
+	Type    string `json:"type"`
+	ID      string `json:"id,omitempty"`
+	Expires int64  `json:"expires,omitempty"` // epoch milliseconds
 }
 
 type ackFrame struct {
@@ -58,8 +67,9 @@ type clientFrame struct {
 	Type         string           `json:"type"`
 	ID           string           `json:"id"`           // chosen by the client, and given back
 	Token        string           `json:"token"`        // auth
-	Conversation string           `json:"conversation"` // subscribe, unsubscribe, command
+	Conversation string           `json:"conversation"` // subscribe, unsubscribe, command, read
 	After        feed.Cursor      `json:"after"`        // subscribe
+	Seq          int64            `json:"seq"`          // read; 0 is all
 	Command      *gateway.Command `json:"command"`      // command
 	Create       *createBody      `json:"create"`       // create
 }

@@ -76,7 +76,7 @@ func newGateway(t *testing.T, o options) *gateway.Gateway {
 	}
 	c := gateway.Config{
 		Journal: o.journal, Dialects: dialect.NewRegistry(elizaactions.Dialect(), leat.Dialect()),
-		Agents: map[string]gateway.Agent{"a": {Agent: o.agent, Kind: "script"}}, DefaultAgent: "a",
+		Agents: gateway.Agents{"a": {Agent: o.agent, Kind: "script"}}, DefaultAgent: "a",
 		Drain: time.Millisecond, // tests that stop have nothing to wait for
 	}
 	if o.gateway != nil {
@@ -265,7 +265,7 @@ func valid(t *testing.T, name string, b []byte) {
 // frame is any frame of the server.
 type frame struct {
 	Type, ID, Conversation, Error, Reason, Protocol, Message, Turn, State string
-	RetryAfter, Seq                                                       int64
+	RetryAfter, Seq, Expires                                              int64
 	Turns                                                                 []transcript.Turn
 	Repeated, Created                                                     bool
 	raw                                                                   []byte

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -31,21 +30,15 @@ func (n *native) postTurn(w http.ResponseWriter, r *http.Request, p gateway.Prin
 		Dialect: q.Get("dialect"), Answers: q.Get("answers"), Key: r.Header.Get(HeaderKey),
 	})
 	if ack.Turn != "" {
-		w.Header().Set("Location", "/api/turns/"+url.PathEscape(ack.Turn)+"/ingest")
+		w.Header().Set("Location", n.s.URL(r, "/api/turns/"+url.PathEscape(ack.Turn)+"/ingest"))
 		w.Header().Set(HeaderTurn, ack.Turn)
 	}
 	if err != nil {
-		if ack.Repeated && errors.Is(err, gateway.ErrNotFound) {
-			err = gateway.ErrTurnOver // the key is known, and there is nothing left to go on with
-		}
 		return err
 	}
-	g := &ingest{n: n, p: p, producer: pr, w: w, r: r}
 	// The body begins at its beginning, and what of it is taken already is passed over. That may be so even where the key
 	// is new to this request: its repeat can have been quicker to attach, and was cut off by this one.
-	if g.skip, err = n.offset(r.Context(), p, pr); err != nil {
-		return errors.Join(err, pr.Close(false))
-	}
+	g := &ingest{n: n, p: p, producer: pr, w: w, r: r, skip: pr.Offset()}
 	return g.run(http.StatusCreated)
 }
 
@@ -66,12 +59,8 @@ func (n *native) patchIngest(w http.ResponseWriter, r *http.Request, p gateway.P
 		}
 		return err
 	}
-	offset, err := n.offset(r.Context(), p, pr)
-	if err != nil {
-		return errors.Join(err, pr.Close(false))
-	}
 	w.Header().Set(HeaderTurn, turn)
-	if offset != int64(at) {
+	if offset := pr.Offset(); offset != int64(at) {
 		w.Header().Set(HeaderOffset, strconv.FormatInt(offset, 10))
 		wrong := server.Errorf(http.StatusConflict, gateway.ReasonConflict, "the body goes on at %d, not at %d", offset, at)
 		return errors.Join(wrong, pr.Close(false))
@@ -103,18 +92,6 @@ func (n *native) headIngest(w http.ResponseWriter, r *http.Request, p gateway.Pr
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	return nil
-}
-
-// offset is where the stream of an attached turn goes on. A queued one has taken nothing, and is not waited for.
-func (n *native) offset(ctx context.Context, p gateway.Principal, pr *gateway.Producer) (int64, error) {
-	_, t, err := n.gw.Turn(ctx, p, gateway.ActionAgent, pr.Turn)
-	if err != nil {
-		return 0, err
-	}
-	if t.State == transcript.Queued {
-		return 0, nil
-	}
-	return pr.Offset(ctx)
 }
 
 // plain refuses encoded bodies: an offset counts bytes as they are sent.

@@ -24,9 +24,11 @@ const (
 	batchBudget = 1 << 20
 	// authLimit is how long a socket may stay without a principal, and authFrame how large its first frame may be.
 	authLimit = 10 * time.Second
-	authFrame = 8 << 10
+	authFrame = server.MaxToken + 1<<10
 	// ackEvery spaces acknowledgements of a pushed stream: a producer needs them only to know what it may forget.
 	ackEvery = time.Second
+	// maxMismatch bounds a report's body: some ids and numbers.
+	maxMismatch = 4 << 10
 	// endLimit is how long the other side may take to say goodbye.
 	endLimit = 2 * time.Second
 	// retryHint is what EventSource is told to wait before it connects again.
@@ -36,19 +38,27 @@ const (
 type native struct {
 	s  *server.Server
 	gw *gateway.Gateway
+
+	sse, ndjson, sockets *server.ViewerMetrics
 }
 
 // Register adds the native protocol's routes.
 func Register(s *server.Server, gw *gateway.Gateway) {
-	n := &native{s: s, gw: gw}
+	m := s.Metrics()
+	n := &native{s: s, gw: gw, sse: m.Viewers("sse"), ndjson: m.Viewers("ndjson"), sockets: m.Viewers("socket")}
 	for _, rt := range []server.Route{
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/events", Handler: n.events, Stream: true},
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/transcript", Handler: n.transcript},
 		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/commands", Handler: n.command, MaxBody: MaxCommand},
 		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/turns", Handler: n.postTurn, MaxBody: -1, Stream: true},
+		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/mismatches", Handler: n.mismatch, MaxBody: maxMismatch},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}", Handler: n.turn},
-		{Method: http.MethodHead, Pattern: "/api/turns/{turn}/ingest", Handler: n.headIngest},
-		{Method: http.MethodPatch, Pattern: "/api/turns/{turn}/ingest", Handler: n.patchIngest, MaxBody: -1, Stream: true},
+		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/trace", Handler: n.trace},
+		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/log", Handler: n.told},
+		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/recording", Handler: n.recording},
+		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/explain", Handler: n.explain},
+		{Method: http.MethodHead, Pattern: "/api/turns/{turn}/ingest", Handler: n.headIngest, Producer: true},
+		{Method: http.MethodPatch, Pattern: "/api/turns/{turn}/ingest", Handler: n.patchIngest, MaxBody: -1, Stream: true, Producer: true},
 		{Method: http.MethodGet, Pattern: "/api/agents", Handler: n.agents},
 		{Method: http.MethodGet, Pattern: "/api/dialects", Handler: n.dialects},
 		{Method: http.MethodGet, Pattern: "/api/ws", Handler: n.socket, Access: server.InBand, Stream: true},
@@ -60,11 +70,20 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 	}
 }
 
-func (n *native) agents(w http.ResponseWriter, _ *http.Request, p gateway.Principal) error {
+// agents lists the agents; with check=true the admin is told which of them are there.
+func (n *native) agents(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": n.gw.Agents()})
+	if r.URL.Query().Get("check") == "true" {
+		all, err := n.gw.CheckAgents(r.Context(), p)
+		if err != nil {
+			return err
+		}
+		server.WriteJSON(w, http.StatusOK, map[string]any{"agents": all})
+		return nil
+	}
+	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": n.gw.Agents(p)})
 	return nil
 }
 

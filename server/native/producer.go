@@ -20,6 +20,9 @@ import (
 // readSize is how many bytes of a pushed body are taken at once: what a fast agent sends between two commits.
 const readSize = 32 << 10
 
+// bodyLimit is how long the end of a body is waited for once its turn is over.
+const bodyLimit = 250 * time.Millisecond
+
 // ingest is one connection of a producer.
 type ingest struct {
 	n        *native
@@ -45,6 +48,11 @@ type ingestEnd struct {
 	Status int    `json:"status,omitempty"`
 }
 
+// ingestAnswer is a line that tells of what a person has answered.
+type ingestAnswer struct {
+	Answer *event.Answer `json:"answer"`
+}
+
 // errCut says that the body ended without its end.
 var errCut = errors.New("native: body cut short")
 
@@ -63,6 +71,15 @@ func (g *ingest) run(status int) error {
 	taken := make(chan error, 1)
 	go func() { taken <- g.take(ctx) }()
 	err, done := g.acknowledge(ctx, st, taken)
+	if !done && err == nil {
+		// A body mostly ends right after its stream. Where the connection is closed before that, a proxy loses the answer.
+		select {
+		case err = <-taken:
+			done = true
+		case <-time.After(bodyLimit):
+		case <-ctx.Done():
+		}
+	}
 	if !done {
 		cancel()
 		_ = rc.SetReadDeadline(time.Unix(1, 0)) // wakes a read that waits for a silent producer
@@ -104,7 +121,18 @@ func (g *ingest) acknowledge(ctx context.Context, st *server.Stream, taken <-cha
 	acks := g.producer.Acks()
 	var pause <-chan time.Time
 	for {
+		answers, more := g.producer.Answers()
+		for i := range answers {
+			line, err := json.Marshal(ingestAnswer{&answers[i]})
+			if err != nil {
+				return fmt.Errorf("answer: %w", err), false
+			}
+			if err := st.Write(append(line, '\n')); err != nil {
+				return errCut, false
+			}
+		}
 		select {
+		case <-more:
 		case g.last = <-acks:
 			line, err := json.Marshal(g.last)
 			if err != nil {
@@ -137,7 +165,15 @@ func (g *ingest) end(ctx context.Context, st *server.Stream, err error) error {
 	}
 	line := ingestEnd{}
 	t, terr := g.settle(ctx, &line)
+	over := false
+	select {
+	case <-g.producer.Over():
+		over = true
+	default:
+	}
 	switch {
+	case over && !line.Ended && bad == nil:
+		err = server.ErrShutdown // this process has given the turn up; what ended the reading of the body followed from that
 	case terr != nil && (err == nil || errors.Is(err, io.EOF)):
 		err = terr
 	case line.Ended && t.Error != nil:
@@ -169,6 +205,8 @@ func (g *ingest) settle(ctx context.Context, line *ingestEnd) (t transcript.Turn
 		return err
 	}
 	if err := look(); err != nil {
+		g.newest()
+		line.Offset, line.Seq = g.last.Offset, g.last.Seq // a gateway that has stopped says no more than what it has acknowledged
 		return t, err
 	}
 	var committed int64
@@ -180,18 +218,13 @@ func (g *ingest) settle(ctx context.Context, line *ingestEnd) (t transcript.Turn
 			return t, err
 		}
 	}
-	select {
-	case g.last = <-g.producer.Acks():
-	default:
-	}
+	g.newest()
 	line.Offset, line.Seq = max(committed, g.last.Offset), g.last.Seq
 	if !line.Ended {
 		return t, perr
 	}
 	line.Seq = max(line.Seq, t.EndSeq)
-	if offset, err := g.producer.Offset(ctx); err == nil {
-		line.Offset = offset
-	}
+	line.Offset = max(line.Offset, g.producer.Offset())
 	return t, nil
 }
 
@@ -204,4 +237,12 @@ func quiet(err error, ended bool) bool {
 		return ended // bytes after the end, or a stop
 	}
 	return false
+}
+
+// newest takes an acknowledgement that was not written yet.
+func (g *ingest) newest() {
+	select {
+	case g.last = <-g.producer.Acks():
+	default:
+	}
 }

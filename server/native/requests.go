@@ -15,11 +15,8 @@ func (s *socket) take(f clientFrame) error {
 		return s.sendRaw(pongFrame)
 	case "pong":
 		return nil
-	case "auth": // it has a principal already; a wrong token is still told of
-		if _, err := s.n.s.Authenticate(s.r, f.Token); err != nil {
-			return s.send(newError("error", f.ID, "", err))
-		}
-		return nil
+	case "auth":
+		return s.renew(f)
 	case "subscribe":
 		if err := s.subscribe(f); err != nil {
 			return s.refuse("error", f, err)
@@ -29,6 +26,11 @@ func (s *socket) take(f clientFrame) error {
 		s.unsubscribe(f.Conversation)
 		return nil
 	case "command", "create":
+		return s.request(f)
+	case "read":
+		if s.attend(); f.Conversation == "" {
+			return nil
+		}
 		return s.request(f)
 	}
 	return s.refuse("error", f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "unknown frame type %q", f.Type))
@@ -54,6 +56,8 @@ func (s *socket) request(f clientFrame) error {
 		_ = s.carry(f) // a socket that can't be written ends by itself
 	}
 	switch {
+	case f.Type == "read":
+		s.lanes.do(&s.tasks, f.Conversation, do)
 	case f.Type == "create", f.Command == nil, f.Command.Type == gateway.CommandStop, f.Command.Type == gateway.CommandAnswer:
 		s.tasks.Go(do)
 	default:
@@ -63,13 +67,16 @@ func (s *socket) request(f clientFrame) error {
 }
 
 func (s *socket) carry(f clientFrame) error {
-	if f.Type == "create" {
+	switch f.Type {
+	case "create":
 		return s.create(f)
+	case "read":
+		return s.markRead(f)
 	}
 	if f.Command == nil {
 		return s.refuse("rejected", f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "command is missing"))
 	}
-	ack, err := s.n.gw.Do(s.ctx, s.p, f.Conversation, *f.Command)
+	ack, err := s.n.gw.Do(s.ctx, s.principal(), f.Conversation, *f.Command)
 	if err != nil {
 		return s.refuse("rejected", f, err)
 	}
@@ -81,7 +88,7 @@ func (s *socket) create(f clientFrame) error {
 	if c == nil {
 		c = &createBody{}
 	}
-	summary, created, err := s.n.gw.Create(s.ctx, s.p, gateway.CreateOptions{
+	summary, created, err := s.n.gw.Create(s.ctx, s.principal(), gateway.CreateOptions{
 		ID: c.ID, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Key: c.Key,
 	})
 	if err != nil {

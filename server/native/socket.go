@@ -21,8 +21,11 @@ type socket struct {
 	n    *native
 	r    *http.Request
 	conn *websocket.Conn
-	p    gateway.Principal
 	ctx  context.Context // ends with the socket
+
+	cancel  context.CancelCauseFunc
+	who     atomic.Pointer[server.Identity] // who asks, and until when that is proven
+	renewed chan struct{}                   // one slot: who has changed
 
 	tasks sync.WaitGroup // subscriptions, commands, heartbeats
 
@@ -35,10 +38,11 @@ type socket struct {
 	subs    map[string]*subscription
 	pending chan struct{} // one slot a command
 	lanes   lanes
+	attends bool // it is told of read positions
 }
 
 // socket answers GET /api/ws.
-func (n *native) socket(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the server has looked at Origin, by its own configuration
 		CompressionMode:    websocket.CompressionDisabled,
@@ -48,9 +52,11 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	s := &socket{
-		n: n, r: r, conn: conn, p: p, ctx: ctx,
+		n: n, r: r, conn: conn, ctx: ctx, cancel: cancel, renewed: make(chan struct{}, 1),
 		writing: make(chan struct{}, 1), subs: map[string]*subscription{}, pending: make(chan struct{}, MaxPending),
 	}
+	id := server.IdentityOf(r.Context())
+	s.who.Store(&id)
 	s.stall = time.AfterFunc(n.s.Options().Stall, func() { cancel(errGone); _ = conn.CloseNow() })
 	s.stall.Stop()
 	// A write or read that hangs ends with the context, after a moment to say goodbye.
@@ -71,18 +77,29 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	return nil
 }
 
-// goodbye runs once when the socket's context ends: at the server's shutdown it tells the client to come back.
+// goodbye runs once when the socket's context ends. Where that is not the client's doing it is told why, and by the code of
+// the close whether to come back.
 func (s *socket) goodbye() {
-	if errors.Is(context.Cause(s.ctx), server.ErrShutdown) {
+	cause := context.Cause(s.ctx)
+	code, words := websocket.StatusCode(0), ""
+	switch {
+	case errors.Is(cause, server.ErrShutdown):
+		code, words = websocket.StatusServiceRestart, "restarting"
+	case errors.Is(cause, server.ErrExpired):
+		code, words = closeExpired, "the token has expired"
+	case server.Describe(cause).Status == http.StatusUnauthorized: // its session was ended
+		code, words = websocket.StatusPolicyViolation, "Unauthorized"
+	}
+	if code != 0 {
 		late := time.AfterFunc(endLimit, func() { _ = s.conn.CloseNow() })
 		defer late.Stop()
 		select {
 		case s.writing <- struct{}{}:
-			if b, err := json.Marshal(newError("error", "", "", server.ErrShutdown)); err == nil {
+			if b, err := json.Marshal(newError("error", "", "", cause)); err == nil {
 				_ = s.conn.Write(context.Background(), websocket.MessageText, b)
 			}
 			<-s.writing
-			_ = s.conn.Close(websocket.StatusGoingAway, "shutting down")
+			_ = s.conn.Close(code, words)
 		case <-time.After(endLimit):
 		}
 	}
@@ -96,10 +113,11 @@ func (s *socket) run() error {
 		return errGone
 	}
 	s.conn.SetReadLimit(MaxCommand)
-	if err := s.send(helloFrame{Type: "hello", Protocol: Protocol}); err != nil {
+	if err := s.send(helloFrame{Type: "hello", Protocol: Protocol, Expires: milliseconds(s.who.Load().Expires)}); err != nil {
 		return err
 	}
 	s.tasks.Go(s.heartbeat)
+	s.tasks.Go(s.watch)
 	for {
 		f, err := s.read()
 		switch {
@@ -116,7 +134,7 @@ func (s *socket) run() error {
 
 // authenticate waits for the token of a socket whose handshake brought none.
 func (s *socket) authenticate() error {
-	if s.p.Admin || s.p.Subject != "" {
+	if p := s.principal(); p.Admin || p.Subject != "" {
 		return nil
 	}
 	bad := server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "the first frame must be auth with a valid token, within %v", authLimit)
@@ -137,7 +155,12 @@ func (s *socket) authenticate() error {
 	if err != nil || f.Type != "auth" {
 		return bad
 	}
-	s.p, err = s.n.s.Authenticate(s.r, f.Token)
+	id, err := s.n.s.Authenticate(s.r, f.Token)
+	if err == nil {
+		s.who.Store(&id)
+	} else {
+		s.n.s.Metrics().Unauthorized(true)
+	}
 	return err
 }
 

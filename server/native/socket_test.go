@@ -287,7 +287,7 @@ func TestSocketAuth(t *testing.T) {
 		t.Errorf("after auth: %s", f.raw)
 	}
 	c.send(`{"type":"subscribe","conversation":%q}`, id).want("subscribed", "")
-	c.send(`{"type":"auth","token":%q}`, token).send(`{"type":"ping"}`).want("pong", "")
+	c.send(`{"type":"auth","id":"a","token":%q}`, token).want("authenticated", "a")
 	c.send(`{"type":"auth","token":"wrong"}`).want("error", "")
 
 	for _, first := range []string{`{"type":"auth","token":"wrong"}`, `{"type":"auth","token":""}`, `{"type":"ping"}`, `nonsense`, fmt.Sprintf(`{"type":"subscribe","conversation":%q}`, id)} {
@@ -368,7 +368,7 @@ func TestSocketShutdown(t *testing.T) {
 	c := h.greeted()
 	go h.stop()
 	last, status := c.closed()
-	if last.Type != "error" || last.Reason != server.ReasonUnavailable || status != websocket.StatusGoingAway {
+	if last.Type != "error" || last.Reason != server.ReasonUnavailable || status != websocket.StatusServiceRestart {
 		t.Errorf("closed with %d after %s", status, last.raw)
 	}
 	h.stop()

@@ -6,18 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/leat-dev/leat/feed"
+	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/server"
 )
 
 // subscription follows one conversation on a socket.
 type subscription struct {
 	s      *socket
-	feed   *feed.Feed
+	feed   *gateway.Reader
 	cursor feed.Cursor
+	seen   *server.Viewer
+	leave  func() // counts it as a viewer no more
 	cancel context.CancelFunc
 	ctx    context.Context
+	over   atomic.Bool // it ends by itself: its last frame is out, or about to be
 	done   chan struct{}
 }
 
@@ -29,19 +34,25 @@ func (s *socket) subscribe(f clientFrame) error {
 	if len(s.subs) >= MaxSubscriptions {
 		return server.Errorf(http.StatusTooManyRequests, server.ReasonBusy, "%d conversations are followed on this socket already", len(s.subs))
 	}
-	fd, err := s.n.gw.Feed(s.ctx, s.p, f.Conversation)
+	fd, err := s.n.gw.Feed(s.ctx, s.principal(), f.Conversation)
 	if err != nil {
 		return err
 	}
-	hello, err := json.Marshal(helloFrame{Type: "subscribed", ID: f.ID, Conversation: fd.Conversation(), Turns: open(fd)})
-	if err == nil {
-		err = s.sendRaw(hello)
-	}
+	leave, err := s.n.gw.View(s.principal())
 	if err != nil {
 		fd.Release()
 		return err
 	}
-	sub := &subscription{s: s, feed: fd, cursor: f.After, done: make(chan struct{})}
+	hello, err := json.Marshal(helloFrame{Type: "subscribed", ID: f.ID, Conversation: fd.Conversation(), Turns: open(fd.Feed), Head: fd.Head()})
+	if err == nil {
+		err = s.sendRaw(hello)
+	}
+	if err != nil {
+		leave()
+		fd.Release()
+		return err
+	}
+	sub := &subscription{s: s, feed: fd, cursor: f.After, seen: s.n.sockets.Open(), leave: leave, done: make(chan struct{})}
 	sub.ctx, sub.cancel = context.WithCancel(s.ctx)
 	s.subs[f.Conversation] = sub
 	s.tasks.Go(sub.run)
@@ -60,10 +71,9 @@ func (s *socket) unsubscribe(conversation string) {
 // reap forgets subscriptions that ended by themselves.
 func (s *socket) reap() {
 	for id, sub := range s.subs {
-		select {
-		case <-sub.done:
+		if sub.over.Load() {
+			<-sub.done
 			delete(s.subs, id)
-		default:
 		}
 	}
 }
@@ -71,10 +81,13 @@ func (s *socket) reap() {
 // run follows until the subscription, the socket or the conversation ends.
 func (b *subscription) run() {
 	defer close(b.done)
+	defer b.seen.Close()
 	defer b.cancel()
 	err := b.follow()
 	id := b.feed.Conversation()
 	b.feed.Release()
+	b.leave()
+	b.over.Store(true) // before the client is told, who may follow another one at once
 	if errors.Is(err, errGone) || b.ctx.Err() != nil {
 		return
 	}
@@ -98,6 +111,7 @@ func (b *subscription) follow() error {
 		if sent {
 			continue
 		}
+		b.seen.Idle(b.cursor)
 		select {
 		case <-changed:
 		case <-b.ctx.Done():
@@ -130,13 +144,14 @@ func (b *subscription) step() (sent bool, err error) {
 	if err := b.s.put(frame); err != nil {
 		return false, err
 	}
+	b.seen.Wrote(b.cursor, batch, len(frame))
 	b.cursor = batch.Cursor
 	return true, nil
 }
 
 // again takes the conversation's new feed after its owner gave the old one up. The cursor stays good.
 func (b *subscription) again() error {
-	f, err := b.s.n.gw.Feed(b.ctx, b.s.p, b.feed.Conversation())
+	f, err := b.s.n.gw.Feed(b.ctx, b.s.principal(), b.feed.Conversation())
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/server"
 )
 
-// Register adds /healthz, /readyz and /metrics. gatherer is what /metrics shows.
+// Register adds /healthz, /readyz, /metrics and the test stream. gatherer is what /metrics shows.
 func Register(s *server.Server, gw *gateway.Gateway, gatherer prometheus.Gatherer) {
 	metrics := promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 	for _, rt := range []server.Route{
@@ -36,6 +36,7 @@ func Register(s *server.Server, gw *gateway.Gateway, gatherer prometheus.Gathere
 		rt.Method, rt.Access = http.MethodGet, server.Public
 		s.Handle(rt)
 	}
+	registerSelftest(s)
 }
 
 type status struct {

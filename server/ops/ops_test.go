@@ -49,12 +49,12 @@ func TestOps(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	if err := m.Register(registry); err != nil {
+	if err := registry.Register(m); err != nil {
 		t.Fatal(err)
 	}
 	srv := server.New(server.Options{Token: "sesame", Hosts: []string{"leat.example"}})
 	ops.Register(srv, gw, registry)
-	m.Turns.WithLabelValues("completed").Inc()
+	m.Late.Inc()
 	get := func(path, host, ip string, header ...string) (int, string) {
 		r := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
 		r.RemoteAddr = ip + ":50000"
@@ -79,7 +79,7 @@ func TestOps(t *testing.T) {
 	status, body = get("/readyz", "pod-7:31337", far)
 	check("ready", status, 200, body, "ready")
 	status, body = get("/metrics", "localhost", near)
-	check("metrics here", status, 200, body, `leat_turns_total{outcome="completed"} 1`)
+	check("metrics here", status, 200, body, `leat_late_operations_total 1`)
 	status, body = get("/metrics", "leat.example", far)
 	check("metrics from afar", status, 401, body, "token")
 	status, body = get("/metrics", "localhost", near, "X-Forwarded-For", "192.0.2.1")
@@ -87,7 +87,7 @@ func TestOps(t *testing.T) {
 	status, body = get("/metrics", "leat.example", near)
 	check("metrics under a public name", status, 401, body, "token")
 	status, body = get("/metrics", "leat.example", far, "Authorization", "Bearer sesame")
-	check("metrics with the token", status, 200, body, "leat_turns_total")
+	check("metrics with the token", status, 200, body, "leat_late_operations_total")
 	status, body = get("/metrics", "leat.example", far, "Authorization", "Bearer sesame", server.HeaderSubject, "alice")
 	check("metrics as a user", status, 403, body, "forbidden")
 

@@ -1,10 +1,9 @@
-// Package ui is the first page: a conversation list, a log that grows live, an input. It is plain HTML, CSS and JavaScript
-// modules, embedded as they are written; nothing builds them.
+// Package ui serves the dashboard: the files that package web holds, under a policy that lets them do nothing but talk to their gateway.
 //
 // Invariants
 //
-//   - What a conversation says becomes text nodes, never markup; the page's policy allows no script but its own files.
-//   - The page keeps the reader's rules of docs/protocol.md: static/transcript.js is the fold of package transcript, and a
-//     test holds the two against each other.
+//   - What a conversation says never becomes markup: the page's policy allows no script but its own files, and no string as HTML.
+//   - The page keeps the reader's rules of docs/protocol.md: the fold of clients/ts, which it is built with, is held against package
+//     transcript by a test here (testdata/transcript.js is what the compiler makes of it).
 //   - The token goes to the gateway once, for a cookie that scripts can't read, and is kept nowhere.
 package ui

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -23,7 +24,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// reader is static/transcript.js in Node: a line with events goes in, a line with what it holds comes out.
+// reader is testdata/transcript.js in Node: a line with events goes in, a line with what it holds comes out.
 const reader = `
 import { Transcript, visible } from %q;
 import { createInterface } from "node:readline";
@@ -44,16 +45,25 @@ for await (const line of createInterface({ input: process.stdin })) {
   const turns = [...t.turns.values()].map((x) => ({
     id: x.id, agent: x.agent || "", state: x.state, outcome: x.outcome || "", error: x.error?.message || "", requests: x.requests.map((r) => r.id),
   }));
-  console.log(JSON.stringify({ ok, seq: t.seq, title: t.title, messages, turns }));
+  const mismatch = t.fault?.kind === "mismatch" ? t.fault : null;
+  console.log(JSON.stringify({ ok, mismatch, seq: t.seq, title: t.title, messages, turns }));
 }
 `
 
 type view struct {
 	OK       bool          `json:"ok"`
+	Mismatch *mismatch     `json:"mismatch"`
 	Seq      int64         `json:"seq"`
 	Title    string        `json:"title"`
 	Messages []viewMessage `json:"messages"`
 	Turns    []viewTurn    `json:"turns"`
+}
+
+// mismatch is what the page reports of a text that is not what its end says.
+type mismatch struct {
+	Turn, Message, Part, Field string
+	Seq                        int64
+	Have, Want                 event.Sum
 }
 
 type viewMessage struct {
@@ -116,7 +126,7 @@ func openPage(t *testing.T) *page {
 	if err != nil {
 		t.Skip("needs Node to run the page's fold; on Debian: apt-get install nodejs")
 	}
-	module, err := filepath.Abs("static/transcript.js")
+	module, err := filepath.Abs("testdata/transcript.js")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,6 +192,27 @@ func (p *page) send(s step) view {
 		p.t.Fatalf("%v: %s", err, p.out.Bytes())
 	}
 	return v
+}
+
+// The page tells which text is not what its end says of it, with the sizes and checksums of both.
+func TestMismatch(t *testing.T) {
+	p := openPage(t)
+	text := "Grüße"
+	events := []event.Event{
+		{Seq: 1, Type: event.TurnStart, Turn: "t", Body: &event.Body{}},
+		{Seq: 2, Type: event.MessageStart, Turn: "t", Message: "m", Body: &event.Body{Role: event.Assistant}},
+		{Seq: 3, Type: event.PartStart, Turn: "t", Message: "m", Part: "p", Body: &event.Body{Kind: event.KindText}},
+		{Seq: 4, Type: event.PartAppend, Turn: "t", Message: "m", Part: "p", Text: text},
+	}
+	if v := p.send(step{New: true, Events: events}); !v.OK || v.Mismatch != nil {
+		t.Fatalf("%+v", v)
+	}
+	want := event.Sum{Length: int64(len(text)), CRC: 7}
+	v := p.send(step{Events: []event.Event{{Seq: 5, Type: event.PartEnd, Turn: "t", Message: "m", Part: "p", Body: &event.Body{Sums: map[string]event.Sum{"text": want}}}}})
+	have := event.Sum{Length: want.Length, CRC: crc32.Checksum([]byte(text), crc32.MakeTable(crc32.Castagnoli))}
+	if diff := cmp.Diff(&mismatch{"t", "m", "p", "text", 5, have, want}, v.Mismatch); v.OK || diff != "" {
+		t.Errorf("ok %v\n%s", v.OK, diff)
+	}
 }
 
 // The page's fold comes to the same as package transcript, for readers that are cut, resume and get merged batches.
@@ -291,7 +322,9 @@ func confuse(t *testing.T, p *page, log []event.Event, rng *rand.Rand) {
 		if m := fold.Message(e.Message); m != nil && m.Part(e.Part) != nil && !utf8.ValidString(m.Part(e.Part).Text(e.Field)) {
 			return // an offset inside a character, which only a broken gateway sends, and which no string of the page can hold
 		}
-		if d := cmp.Diff(look(&fold, ok), p.send(step{Events: []event.Event{e}})); d != "" {
+		got := p.send(step{Events: []event.Event{e}})
+		got.Mismatch = nil // TestMismatch looks at it
+		if d := cmp.Diff(look(&fold, ok), got); d != "" {
 			t.Fatalf("%+v (-Go +page):\n%s", e, d)
 		}
 		if !ok {

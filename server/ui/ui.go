@@ -3,41 +3,42 @@ package ui
 import (
 	"bytes"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/server"
+	"github.com/leat-dev/leat/web"
 )
 
-//go:embed static
-var static embed.FS
-
-// policy lets the page load its own files and talk to its own gateway, and nothing else. Pictures may come as data.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy lets the page load its own files and talk to its own gateway, and nothing else. Pictures may come as data, and no string
+// becomes a script or markup.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Register adds the page at / and its files below /ui/.
 func Register(s *server.Server) {
-	all, err := fs.ReadDir(static, "static")
-	if err != nil {
-		panic(err) // they are embedded
-	}
-	for _, f := range all {
-		b, err := static.ReadFile("static/" + f.Name())
-		if err != nil {
-			panic(err)
+	err := fs.WalkDir(web.Dist, "dist", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
 		}
-		pattern := "/ui/" + f.Name()
-		if f.Name() == "index.html" {
+		b, err := web.Dist.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		pattern := strings.TrimPrefix(name, "dist")
+		if pattern == "/index.html" {
 			pattern = "/{$}"
 		}
-		s.Handle(server.Route{Method: http.MethodGet, Pattern: pattern, Access: server.Public, Handler: file(f.Name(), b)})
+		s.Handle(server.Route{Method: http.MethodGet, Pattern: pattern, Access: server.Public, Handler: file(path.Base(name), b)})
+		return nil
+	})
+	if err != nil {
+		panic(err) // they are embedded
 	}
 }
 
@@ -50,15 +51,11 @@ var types = map[string]string{
 }
 
 func file(name string, b []byte) server.Handler {
-	kind := types[path.Ext(name)]
-	if kind == "" {
-		kind = mime.TypeByExtension(path.Ext(name))
-	}
 	sum := sha256.Sum256(b)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	return func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 		h := w.Header()
-		h.Set("Content-Type", kind)
+		h.Set("Content-Type", types[path.Ext(name)])
 		h.Set("Content-Security-Policy", policy)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Frame-Options", "DENY")

@@ -66,7 +66,7 @@ func TestBlank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blank, err := Blank(chunk, "c")
+	blank, err := Blank(chunk, About("c"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,10 +85,10 @@ func TestBlank(t *testing.T) {
 			t.Errorf("event %+v, %+v", e, e.Body)
 		}
 	}
-	if again, err := Blank(blank, "c"); again != nil || err != nil {
+	if again, err := Blank(blank, About("c")); again != nil || err != nil {
 		t.Errorf("there is more to blank: %q, %v", again, err)
 	}
-	if none, err := Blank(chunk, "d"); none != nil || err != nil {
+	if none, err := Blank(chunk, About("d")); none != nil || err != nil {
 		t.Errorf("of another conversation: %q, %v", none, err)
 	}
 }

@@ -10,6 +10,37 @@ import (
 // MaxReplaced bounds, in bytes, the superseded texts that the trace of a turn keeps.
 const MaxReplaced = 256 << 10
 
+// Trace adds to a turn's trace what live events tell, beyond what it has. They need not be settled, nor the turn be at its end.
+func Trace(t *journal.Trace, live []event.Event, commits []Commit, settled func() ([]event.Event, error)) error {
+	var before []event.Event
+	if touches(live) {
+		var err error
+		if before, err = settled(); err != nil {
+			return err
+		}
+	}
+	has := int64(0)
+	if n := len(t.Commits); n > 0 {
+		has = t.Commits[n-1].Seq
+	}
+	for _, now := range traces(before, live, commits) {
+		if now.Turn != t.Turn {
+			continue
+		}
+		for _, c := range now.Commits {
+			if c.Seq > has {
+				t.Commits = append(t.Commits, c)
+			}
+		}
+		for _, r := range now.Replaced {
+			if r.Seq > has {
+				t.Replaced = append(t.Replaced, r)
+			}
+		}
+	}
+	return nil
+}
+
 // traces gives what is kept in time of each turn in live events, in order of their first ones. before are the events of
 // the log that the texts of earlier messages come from; nil where live touches none.
 func traces(before, live []event.Event, commits []Commit) []journal.Trace {

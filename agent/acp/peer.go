@@ -1,0 +1,245 @@
+package acp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/internal/process"
+)
+
+const (
+	// farewell is how long a process whose input has ended may take to end.
+	farewell = 2 * time.Second
+	// shown is how many bytes of a line that can't be read are shown.
+	shown = 80
+)
+
+// peer is one process, with what runs over its pipes.
+type peer struct {
+	*process.Talk
+	log   *slog.Logger
+	can   abilities
+	turns process.Listeners[line] // by session
+
+	mu      sync.Mutex
+	calls   int
+	replies map[string]*process.Listener[line] // by id; a turn hears its own among the lines of its session, in order
+	open    map[string]bool                    // sessions that this process knows
+}
+
+// line is one message, and how it came.
+type line struct {
+	message
+	raw []byte
+}
+
+// dial starts the process and greets it.
+func dial(ctx context.Context, g process.Program, log *slog.Logger) (*peer, error) {
+	t, err := process.StartTalk(g, farewell, log)
+	if err != nil {
+		return nil, &agent.Error{Code: codeNotStarted, Message: "the agent's process can't be started: " + err.Error(), Retryable: true}
+	}
+	c := &peer{Talk: t, log: log, replies: map[string]*process.Listener[line]{}, open: map[string]bool{}}
+	c.Read(c.read)
+	if err := c.greet(ctx); err != nil {
+		c.End()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *peer) greet(ctx context.Context) error {
+	hello := initialize{
+		Protocol: version,
+		Can:      map[string]any{"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false},
+		Info:     map[string]any{"name": "leat", "title": "Leat", "version": "0"},
+	}
+	if err := c.call(ctx, "initialize", hello, &c.can); err != nil {
+		return c.refused("the agent refuses to begin", err)
+	}
+	if c.can.Protocol != version {
+		return &agent.Error{Code: codeNotStarted, Message: fmt.Sprintf("the agent speaks version %d of the protocol, Leat version %d", c.can.Protocol, version)}
+	}
+	return nil
+}
+
+// refused is what readers are told of a request that failed.
+func (c *peer) refused(what string, err error) error {
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		return f.shown(what)
+	case errors.Is(err, process.ErrEnded):
+		return c.Why()
+	}
+	return err
+}
+
+// send queues a line for the process. It waits while the process does not read.
+func (c *peer) send(ctx context.Context, m toAgent) error {
+	m.Version = "2.0"
+	b, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("line to the agent: %w", err)
+	}
+	if err = c.Hand(ctx.Done(), append(b, '\n')); errors.Is(err, process.ErrStopped) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// request sends a request, and returns its id. Its answer goes to r until the id is dropped.
+func (c *peer) request(ctx context.Context, method string, params any, r *process.Listener[line]) (id string, err error) {
+	c.mu.Lock()
+	c.calls++
+	n := c.calls
+	id = strconv.Itoa(n)
+	c.replies[id] = r
+	c.mu.Unlock()
+	if err = c.send(ctx, toAgent{ID: n, Method: method, Params: params}); err != nil {
+		c.drop(id)
+	}
+	return id, err
+}
+
+func (c *peer) drop(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.replies, id)
+}
+
+// call makes a request and reads what it gives into v. What the agent refuses is a *failure.
+func (c *peer) call(ctx context.Context, method string, params, v any) error {
+	heard := process.NewListener[line]()
+	id, err := c.request(ctx, method, params, heard)
+	if err != nil {
+		return err
+	}
+	defer c.drop(id)
+	select {
+	case l := <-heard.Lines():
+		if l.Error != nil {
+			return l.Error
+		}
+		if err := json.Unmarshal(l.Result, v); err != nil {
+			return &agent.Error{Code: codeStream, Message: fmt.Sprintf("the agent's answer to %s can't be read: %v", method, err)}
+		}
+		return nil
+	case <-c.Done():
+		return process.ErrEnded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// read hands on what the process says, until it ends or says what can't be read. It returns why there is no more.
+func (c *peer) read() error {
+	r := bufio.NewReaderSize(c.Stdout, 64<<10)
+	for n := 1; ; n++ {
+		b, err := readLine(r)
+		if errors.Is(err, bufio.ErrTooLong) {
+			c.Stop()
+			return &agent.Error{Code: codeTooLarge, Message: fmt.Sprintf("line %d of the agent's output has more than %d MiB", n, dialect.MaxLine>>20)}
+		}
+		if err != nil {
+			break // what was cut is no line
+		}
+		if b = bytes.TrimSpace(b); len(b) == 0 {
+			continue
+		}
+		if err := c.take(b); err != nil {
+			c.Stop()
+			return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the agent's output %v", n, err)}
+		}
+	}
+	how, ended := c.Exit()
+	if !ended {
+		c.Stop()
+		return &agent.Error{Code: codeExit, Message: "the agent has closed its output", Retryable: true}
+	}
+	return &agent.Error{Code: codeExit, Message: "the agent's process ended" + how, Retryable: true}
+}
+
+// readLine reads a line with its end.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var b []byte
+	for {
+		piece, err := r.ReadSlice('\n')
+		if len(b)+len(piece) > dialect.MaxLine {
+			return nil, bufio.ErrTooLong
+		}
+		b = append(b, piece...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return b, err
+		}
+	}
+}
+
+// take hands one line on: a reply to whoever asked, the rest to the turn of its session.
+func (c *peer) take(b []byte) error {
+	l := line{raw: b}
+	if err := json.Unmarshal(b, &l.message); err != nil || b[0] != '{' {
+		return fmt.Errorf("is no message of JSON-RPC: %q", process.Clean(string(b[:min(len(b), shown)])))
+	}
+	if l.Method == "" {
+		c.mu.Lock()
+		to := c.replies[string(l.ID)]
+		delete(c.replies, string(l.ID))
+		c.mu.Unlock()
+		if to != nil {
+			to.Tell(l)
+		}
+		return nil
+	}
+	if string(l.ID) == "null" {
+		l.ID = nil
+	}
+	var of struct {
+		Session string `json:"sessionId"`
+	}
+	_ = json.Unmarshal(l.Params, &of) // one without a session is nobody's
+	if t := c.turns.Of(of.Session); t != nil && (l.ID == nil || l.Method == "session/request_permission") && t.Tell(l) {
+		return nil
+	}
+	if l.ID == nil {
+		return nil
+	}
+	answer := toAgent{ID: l.ID, Error: &failure{Code: noMethod, Message: "Leat has no " + l.Method}}
+	if l.Method == "session/request_permission" {
+		answer = toAgent{ID: l.ID, Result: chosen{outcome{Outcome: "cancelled"}}} // nobody is there to be asked
+	}
+	// Not to wait for a process that does not read while it waits to be read: that would be for ever.
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if err := c.send(ctx, answer); err != nil && !errors.Is(err, process.ErrEnded) {
+		return errors.New("has a request whose answer it does not read")
+	}
+	return nil
+}
+
+// knows and learn keep which sessions the process has open.
+func (c *peer) knows(session string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[session]
+}
+
+func (c *peer) learn(session string, is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if is {
+		c.open[session] = true
+	} else {
+		delete(c.open, session)
+	}
+}

@@ -1,0 +1,214 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/process"
+)
+
+// turn is one prompt and what the agent says to it.
+type turn struct {
+	peer    *peer
+	session string
+	out     *agent.Emitter
+	grace   time.Duration
+
+	// Guarded by the emitter's lock.
+	dec    dialect.Decoder
+	closed bool
+
+	ended bool
+	asked *event.Request // by the line at hand
+	asks  sync.WaitGroup
+}
+
+func (t *turn) run(ctx context.Context, p prompt) error {
+	heard := t.peer.turns.Begin(t.session)
+	defer t.peer.turns.End(t.session, heard)
+	t.peer.Aside.Refill()
+	t.out.OnEnd(t.held)
+	if b, err := json.Marshal(p); err == nil {
+		t.out.Sent(b)
+	}
+	id, err := t.peer.request(ctx, "session/prompt", p, heard)
+	if err != nil {
+		return t.peer.refused("", err)
+	}
+	defer t.peer.drop(id)
+	// Questions are open no longer than the turn.
+	open, cancel := context.WithCancel(ctx)
+	defer t.asks.Wait()
+	defer cancel()
+	for size := 0; ; {
+		var l line
+		select {
+		case l = <-heard.Lines():
+		case <-ctx.Done():
+			cancel()
+			return t.stop(ctx, heard)
+		case <-t.peer.Done():
+			select {
+			case l = <-heard.Lines(): // it said that before
+			default:
+				return t.peer.Why()
+			}
+		}
+		t.out.Received(l.raw)
+		if size += len(l.raw); size > agent.MaxStream {
+			return t.giveUp(&agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error()})
+		}
+		switch err := t.hear(open, l); {
+		case err == nil && t.ended:
+			return nil
+		case errors.Is(err, agent.ErrTurnOver):
+			cancel()
+			return t.stop(ctx, heard)
+		case err != nil:
+			return t.giveUp(err)
+		}
+	}
+}
+
+// hear hands a line to the readers.
+func (t *turn) hear(open context.Context, l line) error {
+	t.asked = nil
+	err := t.out.Decode(func() ([]event.Event, json.RawMessage, error) {
+		ops, err := t.dec.Decode(dialect.Frame{Data: l.raw})
+		return slices.DeleteFunc(ops, t.take), nil, err
+	})
+	if errors.Is(err, agent.ErrTurnOver) && t.ended {
+		return nil
+	}
+	if err == nil && t.asked != nil {
+		t.ask(open, l, *t.asked)
+	}
+	return err
+}
+
+// take looks at an operation, and reports whether it is a question.
+func (t *turn) take(e event.Event) bool {
+	switch e.Type {
+	case event.TurnWait:
+		t.asked = e.Get().Request
+		return true
+	case event.TurnEnd:
+		t.ended = true
+	}
+	return false
+}
+
+// held releases what the decoder holds back when the turn ends. The emitter's lock is held.
+func (t *turn) held() []event.Event {
+	if t.closed {
+		return nil
+	}
+	t.closed = true
+	ops, _ := t.dec.Close() // that the agent was not at its end is no news: the turn has ended before it
+	return ops
+}
+
+// ask asks for a permission, while the agent may say more.
+func (t *turn) ask(open context.Context, l line, q event.Request) {
+	t.asks.Go(func() {
+		choice := outcome{Outcome: "cancelled"}
+		if a, err := t.out.Ask(open, q); err == nil {
+			choice = choose(l.Params, a)
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(open), farewell)
+		defer cancel()
+		if err := t.peer.send(ctx, toAgent{ID: l.ID, Result: chosen{choice}}); err != nil {
+			t.out.Log().Warn("an answer does not reach the agent", "err", err)
+		}
+	})
+}
+
+// choose finds the option that a person's answer means: by its name, by its id, or by whether it allows.
+func choose(params json.RawMessage, a event.Answer) outcome {
+	var p struct {
+		Options []struct {
+			ID   string `json:"optionId"`
+			Name string `json:"name"`
+			Kind string `json:"kind"`
+		} `json:"options"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return outcome{Outcome: "cancelled"}
+	}
+	for _, by := range [][]string{{a.Decision}, kinds[a.Decision]} {
+		for _, want := range by {
+			for _, o := range p.Options {
+				if want != "" && (o.Name == want || o.ID == want || len(by) > 1 && o.Kind == want) {
+					return outcome{Outcome: "selected", Option: o.ID}
+				}
+			}
+		}
+	}
+	return outcome{Outcome: "cancelled"}
+}
+
+// kinds are the kinds of options that a decision means, the narrower first.
+var kinds = map[string][]string{
+	event.Approve: {"allow_once", "allow_always"},
+	event.Deny:    {"reject_once", "reject_always"},
+}
+
+// tellStop tells the agent that its turn is over.
+func (t *turn) tellStop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	err := t.peer.send(ctx, toAgent{Method: "session/cancel", Params: map[string]string{"sessionId": t.session}})
+	if errors.Is(err, process.ErrEnded) {
+		return nil
+	}
+	return err
+}
+
+// giveUp ends a turn whose agent goes on with what can't be taken. Its session is not spoken to again.
+func (t *turn) giveUp(why error) error {
+	t.peer.learn(t.session, false)
+	if err := t.tellStop(); err != nil {
+		t.out.Log().Warn("the agent can't be told to stop", "err", err)
+	}
+	return why
+}
+
+// stop ends a turn that somebody else has ended: the agent is told, and has a moment to answer its prompt.
+func (t *turn) stop(ctx context.Context, heard *process.Listener[line]) error {
+	cause := context.Cause(ctx)
+	if cause == nil {
+		cause = agent.ErrTurnOver // its end is about to be told
+	}
+	if err := t.tellStop(); err != nil {
+		return errors.Join(cause, err)
+	}
+	late := time.NewTimer(t.grace)
+	defer late.Stop()
+	for {
+		select {
+		case l := <-heard.Lines():
+			switch {
+			case l.Method == "":
+				return cause // the answer to the prompt
+			case l.ID != nil:
+				t.ask(ctx, l, event.Request{}) // which is answered at once, as cancelled
+			}
+		case <-t.peer.Done():
+			return cause
+		case <-late.C:
+			// It may yet speak of this turn in the middle of the next.
+			t.peer.learn(t.session, false)
+			if err := t.out.KeepSession(context.WithoutCancel(ctx), nil); err != nil && !errors.Is(err, agent.ErrNoSession) && !errors.Is(err, agent.ErrTurnOver) {
+				t.out.Log().Warn("the session of an agent that does not stop is not forgotten", "err", err)
+			}
+			return cause
+		}
+	}
+}

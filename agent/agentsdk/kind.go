@@ -1,0 +1,30 @@
+package agentsdk
+
+import (
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/dialect"
+)
+
+// Kind is the agent as a kind.
+func Kind(dialects dialect.Registry) agent.Kind {
+	return agent.Kind{
+		Name:    "agentsdk",
+		Summary: "an agentsdk-go runtime behind its HTTP server",
+		Target:  "URL",
+		Options: append([]agent.Option{
+			{Name: "session", Help: "the runtime's session of a conversation, with {tenant}, {subject}, {conversation}", Default: DefaultSession},
+		}, call.TokenOptions()...),
+		New: func(s agent.Spec) (agent.Agent, error) {
+			d, err := dialects.Lookup("agentsdk")
+			if err != nil {
+				return nil, err
+			}
+			token, err := call.TokenOf(s)
+			if err != nil {
+				return nil, err
+			}
+			return New(Config{URL: s.Target, Session: s.Options["session"], Token: token, Dialect: d})
+		},
+	}
+}

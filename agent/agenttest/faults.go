@@ -1,0 +1,292 @@
+package agenttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+)
+
+// Upstream is a fake server of one protocol, with faults on demand.
+type Upstream struct {
+	// New makes the agent that talks to the server at that URL.
+	New func(t *testing.T, url string) agent.Agent
+	// Accept looks at a request as strictly as the real server. It answers what is no request for a stream by itself, and
+	// what it refuses, and reports false then.
+	Accept func(t *testing.T, w http.ResponseWriter, r *http.Request) bool
+	// Frames are a good answer, each with the blank line that ends it; the last one ends the turn.
+	Frames []string
+	// Visible is what they come to.
+	Visible string
+	// Rejoin, where a broken stream is gone on with, answers a request that does so, of a run whose answer is Frames, and
+	// reports false for any other request. It comes before Accept.
+	Rejoin func(t *testing.T, w http.ResponseWriter, r *http.Request) bool
+}
+
+// Faults runs the agent against each fault.
+func Faults(t *testing.T, u Upstream, in agent.Input) {
+	whole := strings.Join(u.Frames, "")
+	body := strings.Join(u.Frames[:len(u.Frames)-1], "")
+	last := u.Frames[len(u.Frames)-1]
+
+	good := func(t *testing.T, w http.ResponseWriter) { write(t, w, whole) }
+	t.Run("good", func(t *testing.T) { u.play(t, in, u.Visible, "", good) })
+	t.Run("a terminal twice, and frames after it", func(t *testing.T) {
+		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) { write(t, w, whole+last+whole) })
+	})
+	t.Run("byte by byte", func(t *testing.T) {
+		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) {
+			for i := range len(whole) {
+				write(t, w, whole[i:i+1])
+			}
+		})
+	})
+	t.Run("comments", func(t *testing.T) {
+		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) { write(t, w, ": hi\n\n"+body+": hi\n\n"+last) })
+	})
+	once := func(fault func(http.ResponseWriter)) func(*testing.T, http.ResponseWriter) {
+		var calls atomic.Int64
+		return func(t *testing.T, w http.ResponseWriter) {
+			if calls.Add(1) == 1 {
+				fault(w)
+				return
+			}
+			good(t, w)
+		}
+	}
+	// Together, since each waits for a while.
+	again := map[string]func(http.ResponseWriter){
+		"429 without a hint": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
+		"429 with a hint": func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		},
+		"500":                    func(w http.ResponseWriter) { http.Error(w, "no", http.StatusInternalServerError) },
+		"503":                    func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"reset before an answer": reset,
+	}
+	t.Run("called again", func(t *testing.T) {
+		var all sync.WaitGroup
+		for name, fault := range again {
+			all.Go(func() {
+				t.Logf("after %s", name)
+				u.play(t, in, u.Visible, "", once(fault))
+			})
+		}
+		all.Wait()
+	})
+	for name, tt := range map[string]struct {
+		code  string
+		fault func(*testing.T, http.ResponseWriter)
+	}{
+		"401":        {"agent_status", func(_ *testing.T, w http.ResponseWriter) { http.Error(w, "no", http.StatusUnauthorized) }},
+		"400":        {"agent_status", func(_ *testing.T, w http.ResponseWriter) { http.Error(w, "no", http.StatusBadRequest) }},
+		"a redirect": {"agent_status", func(_ *testing.T, w http.ResponseWriter) { w.WriteHeader(http.StatusFound) }},
+		"a page": {"agent_answer", func(t *testing.T, w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/html")
+			write(t, w, "<html>")
+		}},
+		"garbage": {"invalid", func(t *testing.T, w http.ResponseWriter) { write(t, w, u.Frames[0]+"data: {\"type\n\n") }},
+	} {
+		t.Run(name, func(t *testing.T) { u.play(t, in, "", tt.code, tt.fault) })
+	}
+	t.Run("connection refused", func(t *testing.T) { u.refused(t, in) })
+	if u.Rejoin != nil {
+		for i := range u.Frames {
+			start, cut := strings.Join(u.Frames[:i], ""), u.Frames[i]
+			for name, end := range map[string]func(http.ResponseWriter){"closed": func(http.ResponseWriter) {}, "reset": reset} {
+				t.Run(fmt.Sprintf("half of frame %d, %s", i, name), func(t *testing.T) {
+					u.halved(t, in, once(func(w http.ResponseWriter) {
+						write(t, w, start+cut[:len(cut)/2])
+						end(w)
+					}))
+				})
+			}
+		}
+	} else {
+		t.Run("half a frame", func(t *testing.T) {
+			u.play(t, in, "", "cut_short", func(t *testing.T, w http.ResponseWriter) { write(t, w, body+last[:len(last)/2]) })
+		})
+		t.Run("reset in the middle", func(t *testing.T) {
+			u.play(t, in, "", "cut_short", func(t *testing.T, w http.ResponseWriter) {
+				write(t, w, body)
+				reset(w)
+			})
+		})
+	}
+	t.Run("a frame that never ends", func(t *testing.T) { u.drip(t, in, body) })
+	t.Run("silence", func(t *testing.T) { u.silence(t, in, body) })
+}
+
+// play runs one turn against answers, and checks how it ends: with code empty well, else with an error of that code.
+func (u *Upstream) play(t *testing.T, in agent.Input, visible, code string, answer func(*testing.T, http.ResponseWriter)) {
+	t.Helper()
+	stage := NewStage(t.Context())
+	err := u.run(t, stage, in, answer)
+	turn := stage.Turn()
+	if code == "" {
+		if err != nil || turn.Outcome != event.Completed || stage.Visible() != visible {
+			t.Errorf("%v; the turn is %s, %v; readers see %q, want %q", err, turn.Outcome, turn.Error, stage.Visible(), visible)
+		}
+		return
+	}
+	if err == nil {
+		t.Errorf("no error; the turn is %s, readers see %q", turn.Outcome, stage.Visible())
+		return
+	}
+	wantCode(t, err, code)
+}
+
+func wantCode(t *testing.T, err error, code string) {
+	t.Helper()
+	if code == "invalid" {
+		if !strings.Contains(err.Error(), "dialect") {
+			t.Errorf("got %v, want an error of the dialect", err)
+		}
+		return
+	}
+	if shown := (*agent.Error)(nil); !errors.As(err, &shown) || shown.Code != code {
+		t.Errorf("got %v, want %s", err, code)
+	}
+}
+
+// run runs one turn on a stage against answers.
+func (u *Upstream) run(t *testing.T, stage *Stage, in agent.Input, answer func(*testing.T, http.ResponseWriter)) error {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if u.Rejoin != nil && u.Rejoin(t, w, r) {
+			return
+		}
+		if u.Accept(t, w, r) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			answer(t, w)
+		}
+	}))
+	defer s.Close()
+	return stage.Run(u.New(t, s.URL), in)
+}
+
+// refused runs one turn against an address where nobody listens: it is called again for a while, and then given up.
+func (u *Upstream) refused(t *testing.T, in agent.Input) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		stage := NewStage(t.Context())
+		err := stage.Run(u.New(t, url), in)
+		if err == nil {
+			t.Fatalf("no error; the turn is %s", stage.Turn().Outcome)
+		}
+		wantCode(t, err, "agent_unreachable")
+		if took := time.Since(begin); took < time.Second || took > time.Minute {
+			t.Errorf("given up after %v", took)
+		}
+	})
+}
+
+// halved runs one turn whose stream ends within a frame: readers see all, or the turn is cut short.
+func (u *Upstream) halved(t *testing.T, in agent.Input, answer func(*testing.T, http.ResponseWriter)) {
+	stage := NewStage(t.Context())
+	err := u.run(t, stage, in, answer)
+	if err != nil {
+		wantCode(t, err, "cut_short")
+		return
+	}
+	if o := stage.Turn().Outcome; o != event.Completed || stage.Visible() != u.Visible {
+		t.Errorf("the turn is %s; readers see %q, want %q", o, stage.Visible(), u.Visible)
+	}
+}
+
+// dripLimit bounds what a drip sends; a turn that it keeps alive shows long before.
+const dripLimit = 500
+
+// drip sends the last frame byte by byte and never ends it: bytes that say nothing are silence.
+func (u *Upstream) drip(t *testing.T, in agent.Input, body string) {
+	stage := NewStage(t.Context())
+	stage.Silence = 300 * time.Millisecond
+	err := u.run(t, stage, in, func(t *testing.T, w http.ResponseWriter) {
+		write(t, w, body+"data: ")
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for range dripLimit {
+			select {
+			case <-stage.Context().Done():
+				return
+			case <-tick.C:
+				write(t, w, " ")
+			}
+		}
+		t.Errorf("after %d bytes of a frame the turn still goes on", dripLimit)
+	})
+	turn := stage.Turn()
+	if err == nil || turn.Outcome != event.Failed || turn.Error == nil || turn.Error.Code != CodeSilence {
+		t.Errorf("%v; the turn is %s, %v", err, turn.Outcome, turn.Error)
+	}
+}
+
+// silence stops a turn whose server has fallen silent: the request has to end.
+func (u *Upstream) silence(t *testing.T, in agent.Input, body string) {
+	silent, gone := make(chan struct{}), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !u.Accept(t, w, r) {
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		write(t, w, body)
+		close(silent)
+		<-r.Context().Done()
+		close(gone)
+	}))
+	defer s.Close()
+	stage := NewStage(t.Context())
+	done := make(chan error, 1)
+	a := u.New(t, s.URL)
+	go func() { done <- stage.Run(a, in) }()
+	<-silent
+	if err := stage.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil || !errors.Is(err, agent.ErrTurnOver) && !errors.Is(err, context.Canceled) {
+		t.Errorf("Run returned %v after the stop", err)
+	}
+	<-gone
+	if o := stage.Turn().Outcome; o != event.Cancelled {
+		t.Errorf("the turn is %s", o)
+	}
+}
+
+func write(t *testing.T, w http.ResponseWriter, s string) {
+	if _, err := w.Write([]byte(s)); err != nil && t.Context().Err() == nil {
+		t.Logf("write: %v", err) // the agent has gone, as some tests want it
+	}
+	w.(http.Flusher).Flush()
+}
+
+// reset breaks the connection off.
+func reset(w http.ResponseWriter) {
+	c, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		panic(err) // a server of HTTP/1 can
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}

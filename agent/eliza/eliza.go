@@ -1,0 +1,223 @@
+package eliza
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// DefaultTitle is the template of the titles of specs that give none.
+const DefaultTitle = "Leat {conversation}"
+
+// Config says where the server is.
+type Config struct {
+	URL     string
+	Token   call.Token
+	Title   string // template of conversations' titles
+	Dialect dialect.Dialect
+}
+
+// Agent sends turns to an Eliza server.
+type Agent struct {
+	cfg    Config
+	base   *url.URL
+	client *http.Client
+	socket *socket
+
+	mu    sync.Mutex
+	rooms map[string]string // of the server: conversation
+}
+
+var (
+	_ agent.Agent     = (*Agent)(nil)
+	_ agent.Checker   = (*Agent)(nil)
+	_ agent.Stopper   = (*Agent)(nil)
+	_ agent.Keeper    = (*Agent)(nil)
+	_ agent.Signaller = (*Agent)(nil)
+)
+
+// New returns the agent. It does not connect.
+func New(c Config) (*Agent, error) {
+	if c.Title == "" {
+		c.Title = DefaultTitle
+	}
+	if _, err := agent.Expand(c.Title, agent.Input{}); err != nil {
+		return nil, fmt.Errorf("title: %w", err)
+	}
+	a := &Agent{cfg: c, client: call.Client(), rooms: map[string]string{}}
+	var err error
+	if a.base, err = call.Address("the target", c.URL); err != nil {
+		return nil, err
+	}
+	a.socket = newSocket(a.base.JoinPath("ws"), c.Token, a.conversationOf)
+	return a, nil
+}
+
+// session is what is kept with a conversation.
+type session struct {
+	Conversation string `json:"conversation"`
+	Room         string `json:"room,omitempty"`
+}
+
+// maxRooms bounds the rooms whose conversations are known; more are forgotten, and so told to the operator alone.
+const maxRooms = 10_000
+
+func (a *Agent) remember(s session, conversation string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.rooms) >= maxRooms {
+		clear(a.rooms)
+	}
+	a.rooms[s.Room] = conversation
+}
+
+func (a *Agent) conversationOf(room string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.rooms[room]
+}
+
+// request is a message of the chat.
+type request struct {
+	Text     string  `json:"text"`
+	Channel  string  `json:"channelType"`
+	ID       string  `json:"clientMessageId"`
+	Protocol string  `json:"streamProtocol"`
+	Images   []image `json:"images,omitempty"`
+}
+
+type image struct {
+	Data string `json:"data"` // base64
+	MIME string `json:"mimeType"`
+	Name string `json:"name"`
+}
+
+// Run sends the message and hands the chat's stream on.
+func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+	in, err := out.Inline(ctx, in)
+	if err != nil {
+		return err
+	}
+	var s session
+	if len(in.Session) > 0 {
+		if err := json.Unmarshal(in.Session, &s); err != nil {
+			return fmt.Errorf("session: %w", err)
+		}
+	}
+	body := request{Text: in.Message.Text, Channel: "DM", ID: in.Key, Protocol: "delta-v2", Images: images(in.Message)}
+	known := s.Conversation != ""
+	for {
+		if s.Conversation == "" {
+			if s, err = a.create(ctx, in, out); err != nil {
+				return err
+			}
+		}
+		a.remember(s, in.Conversation)
+		talk := call.Talk{
+			Client: a.client, Dialect: a.cfg.Dialect, Out: out,
+			Request: func(ctx context.Context, _ []event.Answer) (*http.Request, error) {
+				return call.Stream(ctx, a.base.JoinPath("api/conversations", s.Conversation, "messages/stream"), a.cfg.Token, in.Key, body)
+			},
+			Gone: known,
+		}
+		err := talk.Run(ctx)
+		if !errors.Is(err, call.ErrGone) {
+			return err
+		}
+		s, known = session{}, false
+	}
+}
+
+// create makes the conversation on the server, and keeps what it is called there.
+func (a *Agent) create(ctx context.Context, in agent.Input, out *agent.Emitter) (session, error) {
+	title, err := agent.Expand(a.cfg.Title, in)
+	if err != nil {
+		return session{}, err
+	}
+	var made struct {
+		Conversation struct {
+			ID   string `json:"id"`
+			Room string `json:"roomId"`
+		} `json:"conversation"`
+	}
+	err = call.Repeat(ctx, out, func() error {
+		req, err := call.JSON(ctx, http.MethodPost, a.base.JoinPath("api/conversations"), a.cfg.Token, map[string]string{"title": title})
+		if err != nil {
+			return err
+		}
+		return call.Do(a.client, req, &made)
+	})
+	if err != nil {
+		return session{}, err
+	}
+	s := session{Conversation: made.Conversation.ID, Room: made.Conversation.Room}
+	if s.Conversation == "" {
+		return s, &agent.Error{Code: call.CodeAnswer, Message: "the server made a conversation and gave it no id"}
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return s, err
+	}
+	if err := out.KeepSession(ctx, b); err != nil && !errors.Is(err, agent.ErrNoSession) {
+		return s, err
+	}
+	return s, nil
+}
+
+func images(m agent.Message) (all []image) {
+	for _, p := range m.Parts {
+		if p.Media == nil || !strings.HasPrefix(p.Media.MIME, "image/") {
+			continue
+		}
+		if head, data, ok := strings.Cut(p.Media.URL, ";base64,"); ok && strings.HasPrefix(head, "data:") {
+			all = append(all, image{Data: data, MIME: p.Media.MIME, Name: p.Media.Name})
+		}
+	}
+	return all
+}
+
+// Stop implements [agent.Stopper]. Servers before July 2026 do not know of it: there the end of the request has to do.
+func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
+	var s session
+	if len(in.Session) == 0 || json.Unmarshal(in.Session, &s) != nil || s.Room == "" {
+		return nil
+	}
+	req, err := call.JSON(ctx, http.MethodPost, a.base.JoinPath("api/turns", s.Room, "abort"), a.cfg.Token, nil)
+	if err != nil {
+		return err
+	}
+	err = call.Do(a.client, req, nil)
+	var failed *call.Failure
+	if errors.As(err, &failed) && failed.Status == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+// Check implements [agent.Checker].
+func (a *Agent) Check(ctx context.Context) error {
+	req, err := call.JSON(ctx, http.MethodGet, a.base.JoinPath("api/status"), a.cfg.Token, nil)
+	if err != nil {
+		return err
+	}
+	var status struct {
+		State string `json:"state"`
+	}
+	if err := call.Do(a.client, req, &status); err != nil {
+		return err
+	}
+	if status.State != "" && status.State != "running" {
+		return fmt.Errorf("the server's agent is %q", status.State)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package eliza
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+)
+
+const (
+	// firstBackoff is how long a socket that has ended stays away; it doubles up to maxBackoff. Each pause is lengthened at
+	// random by up to a half, so that many gateways do not come back at once.
+	firstBackoff = 500 * time.Millisecond
+	maxBackoff   = 30 * time.Second
+	// quiet is how long a server may say nothing: it tells its status every five seconds.
+	quiet = 60 * time.Second
+	// maxMessage bounds a message of the server, in bytes.
+	maxMessage = 1 << 20
+	// newest is a cursor behind all events: what a server has told before this gateway came is no news.
+	newest = "9007199254740991"
+)
+
+// socket follows the events of a server.
+type socket struct {
+	url            *url.URL
+	token          call.Token
+	conversationOf func(room string) string
+
+	tasks  sync.WaitGroup
+	life   context.Context
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	started bool
+	tell    func(agent.Signal)
+	last    string // id of the last event, to go on behind it; only its goroutine touches it
+}
+
+func newSocket(u *url.URL, t call.Token, conversationOf func(string) string) *socket {
+	to := *u
+	to.Scheme = "ws" + u.Scheme[len("http"):]
+	s := &socket{url: &to, token: t, conversationOf: conversationOf, last: newest}
+	s.life, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Signals implements [agent.Signaller].
+func (a *Agent) Signals(tell func(agent.Signal)) {
+	a.socket.mu.Lock()
+	defer a.socket.mu.Unlock()
+	a.socket.tell = tell
+}
+
+// Start implements [agent.Keeper]: it follows the server's socket where somebody wants its signals.
+func (a *Agent) Start(log *slog.Logger) {
+	s := a.socket
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started || s.tell == nil || s.life.Err() != nil {
+		return
+	}
+	s.started = true
+	s.tasks.Go(func() { s.keep(log) })
+}
+
+// Close implements [agent.Keeper].
+func (a *Agent) Close() {
+	a.socket.mu.Lock()
+	a.socket.cancel() // under the lock, so that none is started after it
+	a.socket.mu.Unlock()
+	a.socket.tasks.Wait()
+	a.client.CloseIdleConnections()
+}
+
+// keep connects again and again.
+func (s *socket) keep(log *slog.Logger) {
+	backoff := firstBackoff
+	for s.life.Err() == nil {
+		heard, err := s.follow()
+		if s.life.Err() != nil {
+			return
+		}
+		if heard {
+			backoff = firstBackoff
+		}
+		log.Debug("the Eliza server's socket ended and is connected again", "err", err, "after", backoff.String())
+		t := time.NewTimer(backoff + time.Duration(rand.Int64N(int64(backoff)/2)))
+		select {
+		case <-t.C:
+		case <-s.life.Done():
+			t.Stop()
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// follow reads one connection to its end. It reports whether anything was heard.
+func (s *socket) follow() (heard bool, err error) {
+	to := *s.url
+	to.RawQuery = url.Values{"clientId": {"leat"}, "lastEventId": {s.last}}.Encode()
+	header := http.Header{"User-Agent": {"Leat"}}
+	if s.token != "" {
+		header.Set("Authorization", "Bearer "+string(s.token))
+	}
+	c, _, err := websocket.Dial(s.life, to.String(), &websocket.DialOptions{HTTPHeader: header})
+	if err != nil {
+		return false, fmt.Errorf("connect: %w", err)
+	}
+	defer c.CloseNow()
+	c.SetReadLimit(maxMessage)
+	for {
+		b, err := s.read(c)
+		if err != nil {
+			return heard, err
+		}
+		heard = true
+		s.take(b)
+	}
+}
+
+func (s *socket) read(c *websocket.Conn) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(s.life, quiet)
+	defer cancel()
+	_, b, err := c.Read(ctx)
+	return b, err
+}
+
+// envelope is an event as the server sends it.
+type envelope struct {
+	Type       string          `json:"type"`
+	EventID    string          `json:"eventId"`
+	RunID      string          `json:"runId"`
+	Seq        *int64          `json:"seq"`
+	Stream     string          `json:"stream"`
+	SessionKey string          `json:"sessionKey"`
+	AgentID    string          `json:"agentId"`
+	RoomID     string          `json:"roomId"`
+	Payload    json.RawMessage `json:"payload"`
+}
+
+// take tells of one message, if it is an event. What is none, or can't be read, is the server's business alone.
+func (s *socket) take(b []byte) {
+	var e envelope
+	if json.Unmarshal(b, &e) != nil {
+		return
+	}
+	switch e.Type {
+	case "agent_event", "heartbeat_event", "training_event":
+	default:
+		return
+	}
+	if e.EventID != "" {
+		if e.EventID == s.last {
+			return // replayed by a server that does not count
+		}
+		s.last = e.EventID
+	}
+	s.tell(agent.Signal{
+		Type: e.Type, Stream: e.Stream, RunID: e.RunID, Seq: e.Seq, SessionKey: e.SessionKey, AgentID: e.AgentID,
+		Conversation: s.conversationOf(e.RoomID), Payload: e.Payload,
+	})
+}

@@ -1,0 +1,149 @@
+//go:build unix
+
+package exec_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/agenttest"
+	"github.com/leat-dev/leat/agent/exec"
+	"github.com/leat-dev/leat/dialect/elizaactions"
+)
+
+// The test's binary is the agent's program too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "child" {
+		child(os.Args[2], os.Args[3:])
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child is a program in one of the ways in which programs behave.
+func child(how string, args []string) {
+	say := func(line string) { fmt.Println(line) }
+	begun := `{"type":"chunk","text":"begun"}`
+	switch how {
+	case "input": // says what it was told, and what it sees
+		var in agent.Input
+		if err := json.NewDecoder(os.Stdin).Decode(&in); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(9)
+		}
+		b, err := json.Marshal(map[string]any{"type": "chunk", "text": fmt.Sprint(in.Message.Text, in.Ingest, os.Environ())})
+		if err != nil {
+			os.Exit(9)
+		}
+		say(string(b))
+		say(`{"type":"done"}`)
+	case "cat": // plays a file
+		b, err := os.ReadFile(args[0])
+		if err != nil {
+			os.Exit(9)
+		}
+		_, _ = os.Stdout.Write(b)
+	case "stubborn": // does not heed SIGTERM
+		signal.Ignore(syscall.SIGTERM)
+		say(begun)
+		time.Sleep(time.Hour)
+	case "lasting": // does not heed SIGTERM, and says who it is
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Printf(`{"type":"chunk","text":"%d"}`+"\n", os.Getpid())
+		time.Sleep(time.Hour)
+	case "gateway": // runs a program, and dies in the middle of it
+		self, err := os.Executable()
+		if err != nil {
+			os.Exit(9)
+		}
+		a, err := exec.New(exec.Config{Command: []string{self, "child", "lasting"}, Dialect: elizaactions.Dialect()})
+		if err != nil {
+			os.Exit(9)
+		}
+		s := agenttest.NewStage(context.Background())
+		go func() { _ = s.Run(a, input) }()
+		for s.Visible() == "" {
+			time.Sleep(time.Millisecond)
+		}
+		fmt.Println(s.Visible())
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "polite": // says a last word
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		say(begun)
+		<-c
+		_ = os.WriteFile(args[0], []byte("stopped"), 0o600)
+	case "flood": // does not stop to speak
+		line := `{"type":"chunk","text":"` + strings.Repeat("x", 1000) + `"}`
+		for {
+			say(line)
+		}
+	case "hum": // prints without end what says nothing
+		say(begun)
+		line := `{"type":"hum","text":"` + strings.Repeat("m", 1<<20) + `"}`
+		for {
+			say(line)
+		}
+	case "endless": // a line without an end
+		text := strings.Repeat("x", 1<<20)
+		fmt.Print(`{"type":"chunk","text":"`)
+		for {
+			if _, err := fmt.Print(text); err != nil {
+				os.Exit(1)
+			}
+		}
+	case "blunt": // prints rubbish, and does not heed SIGTERM
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Printf(`{"type":"chunk","text":"%d"}`+"\n", os.Getpid())
+		say("rubbish")
+		time.Sleep(time.Hour)
+	case "rubbish":
+		say("Traceback (most recent call last):")
+		time.Sleep(time.Hour)
+	case "exit": // fails, with a word about it
+		say(begun)
+		fmt.Fprintln(os.Stderr, "first line")
+		fmt.Fprintln(os.Stderr, "no \x1b[31mmodel\x1b[0m")
+		fmt.Fprintln(os.Stderr)
+		os.Exit(3)
+	case "crash":
+		say(begun)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "after": // fails when all is said
+		say(`{"type":"chunk","text":"all"}`)
+		say(`{"type":"done"}`)
+		os.Exit(3)
+	case "silent":
+	case "closed": // closes its output and goes on
+		say(begun)
+		_ = os.Stdout.Close()
+		time.Sleep(time.Hour)
+	case "parent", "deserted": // leaves a child behind, in its group or out of it
+		attr := &syscall.SysProcAttr{Setsid: how == "deserted"}
+		p, err := os.StartProcess("/bin/sleep", []string{"sleep", "3600"}, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr})
+		if err != nil {
+			os.Exit(9)
+		}
+		_ = os.WriteFile(args[0], []byte(strconv.Itoa(p.Pid)), 0o600)
+		say(begun)
+		say(`{"type":"done"}`)
+	case "noisy": // prints much beside its stream
+		line := strings.Repeat("noise ", 500)
+		for range 2000 {
+			fmt.Fprintln(os.Stderr, line)
+		}
+		fmt.Fprintln(os.Stderr, "the last word")
+		os.Exit(1)
+	}
+}

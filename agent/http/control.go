@@ -1,0 +1,91 @@
+package http
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/event"
+)
+
+// Controlled is an agent that is told, at a URL of its own, of what people answer to its requests and of what they say while a turn
+// of its own runs.
+type Controlled struct {
+	*Agent
+	control *url.URL
+}
+
+var (
+	_ agent.Answerer = (*Controlled)(nil)
+	_ agent.Steerer  = (*Controlled)(nil)
+)
+
+// NewControlled returns an agent that is told at a URL.
+func NewControlled(c Config, control string) (*Controlled, error) {
+	u, err := call.Address("control", control)
+	if err != nil {
+		return nil, err
+	}
+	a, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Controlled{a, u}, nil
+}
+
+// told is the body of a request to the control URL.
+type told struct {
+	Type         string         `json:"type"` // answer or steer
+	Conversation string         `json:"conversation"`
+	Turn         string         `json:"turn"`
+	Key          string         `json:"key"`
+	Answer       *event.Answer  `json:"answer,omitempty"`
+	Message      *agent.Message `json:"message,omitempty"`
+}
+
+// Answer implements [agent.Answerer]. What is no success, and may become one, is told again.
+func (c *Controlled) Answer(ctx context.Context, in agent.Input, a event.Answer) error {
+	status, err := c.tell(ctx, in, told{Type: "answer", Answer: &a})
+	switch {
+	case err != nil:
+		return err
+	case status/100 == 2:
+		return nil
+	case status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooEarly && status != http.StatusTooManyRequests:
+		return &agent.Error{Code: codeControl, Message: fmt.Sprintf("the agent does not take the answer: its control URL answered %d %s", status, http.StatusText(status))}
+	}
+	return fmt.Errorf("the control URL answered %d %s", status, http.StatusText(status))
+}
+
+// Steer implements [agent.Steerer]: the message is taken where the answer is a success.
+func (c *Controlled) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
+	status, err := c.tell(ctx, in, told{Type: "steer", Message: &m})
+	if err != nil {
+		return fmt.Errorf("%w: %w", agent.ErrNotSteered, err)
+	}
+	if status/100 != 2 {
+		return fmt.Errorf("%w: the control URL answered %d %s", agent.ErrNotSteered, status, http.StatusText(status))
+	}
+	return nil
+}
+
+func (c *Controlled) tell(ctx context.Context, in agent.Input, t told) (status int, err error) {
+	t.Conversation, t.Turn, t.Key = in.Conversation, in.Turn, in.Key
+	body, err := json.Marshal(t)
+	if err != nil {
+		return 0, err
+	}
+	res, err := c.post(ctx, c.control, in, body)
+	if err != nil {
+		return 0, errors.New("the control URL can't be reached: " + call.Reason(err))
+	}
+	return res.StatusCode, res.Body.Close()
+}
+
+// codeControl is the error of turns whose agent refuses an answer.
+const codeControl = "agent_control"

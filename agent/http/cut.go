@@ -1,0 +1,31 @@
+package http
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+)
+
+// cut describes a body that ended without the dialect's own end.
+func (a *Agent) cut(res *http.Response, s *agent.Stream) string {
+	text := fmt.Sprintf("the agent's answer ended without the end that %s has", a.cfg.Dialect.Name)
+	if kind := res.Header.Get("Content-Type"); !s.Begun() && kind != "" {
+		text = fmt.Sprintf("the agent's answer (%d, %s) holds nothing in the dialect %s", res.StatusCode, kind, a.cfg.Dialect.Name)
+	}
+	return text
+}
+
+// undecodable adds to a decoder's error what may have led to it.
+func (a *Agent) undecodable(res *http.Response, err error) error {
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	sse := kind == "text/event-stream"
+	var bad *dialect.Error
+	if errors.As(err, &bad) && sse && a.cfg.Dialect.Framing == dialect.Lines {
+		return fmt.Errorf("%w; the answer is %s, and the dialect has lines of JSON", err, kind)
+	}
+	return err
+}

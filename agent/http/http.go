@@ -1,0 +1,173 @@
+package http
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/internal/signature"
+)
+
+// goodbye is how long an agent whose stream has ended may take to end its body too.
+const goodbye = 2 * time.Second
+
+// Config says where the agent is.
+type Config struct {
+	URL     string
+	Dialect dialect.Dialect
+	// Secret signs requests; empty: they are not signed.
+	Secret string
+	// Stop is told of turns that were stopped; empty: the end of the request tells.
+	Stop string
+}
+
+// Agent sends turns to a URL. Several may be there at the same time.
+type Agent struct {
+	cfg       Config
+	url, stop *url.URL
+	client    *http.Client
+}
+
+var (
+	_ agent.Agent   = (*Agent)(nil)
+	_ agent.Pusher  = (*Agent)(nil)
+	_ agent.Stopper = (*Agent)(nil)
+	_ agent.Checker = (*Agent)(nil)
+)
+
+// New returns the agent. It does not connect.
+func New(c Config) (*Agent, error) {
+	a := &Agent{cfg: c}
+	var err error
+	if a.url, err = call.Address("the target", c.URL); err != nil {
+		return nil, err
+	}
+	if c.Stop != "" {
+		if a.stop, err = call.Address("stop", c.Stop); err != nil {
+			return nil, err
+		}
+	}
+	a.client = call.Client()
+	return a, nil
+}
+
+// Close closes the connections that are kept for further turns. Turns that run go on.
+func (a *Agent) Close() { a.client.CloseIdleConnections() }
+
+// MayPush implements [agent.Pusher].
+func (a *Agent) MayPush() {}
+
+// Run sends the turn and hands the answer's stream on.
+func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+	in, err := out.Inline(ctx, in)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("input: %w", err)
+	}
+	return call.Repeat(ctx, out, func() error { return a.attempt(ctx, in, body, out) })
+}
+
+// attempt makes one call. A [*call.Failure] says that it failed, and whether it may be repeated.
+func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, out *agent.Emitter) error {
+	s := agent.NewStream(out, a.cfg.Dialect)
+	// Once the stream has ended the turn its context ends too; the agent may still end its body in peace.
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		if !s.Ended() {
+			cancel(context.Cause(ctx))
+		}
+	})()
+	out.Sent(body)
+	res, err := a.post(life, a.url, in, body)
+	if err != nil {
+		s.Drop()
+		return call.Unreachable(err)
+	}
+	defer res.Body.Close()
+	switch {
+	case res.StatusCode == http.StatusAccepted:
+		s.Drop()
+		return &agent.Pushed{Dialect: a.cfg.Dialect.Name}
+	case res.StatusCode/100 != 2:
+		s.Drop()
+		return call.Refused(res)
+	}
+	if e := res.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		s.Drop()
+		return &call.Failure{Code: call.CodeAnswer, Message: fmt.Sprintf("the agent's answer is encoded (Content-Encoding %q); the stream has to come as it is", e)}
+	}
+	_, err = s.ReadFrom(res.Body)
+	switch {
+	case err == nil:
+		stop := time.AfterFunc(goodbye, func() { cancel(nil) })
+		defer stop.Stop()
+		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be used again
+		return nil
+	case errors.Is(err, agent.ErrBroken):
+		f := call.Broken(s.Begun())
+		if f.Retry {
+			s.Drop()
+		}
+		return f
+	case errors.Is(err, agent.ErrTooLarge):
+		return &call.Failure{Code: call.CodeTooLarge, Message: err.Error()}
+	case errors.Is(err, dialect.ErrCutShort):
+		return &call.Failure{Code: call.CodeCutShort, Message: a.cut(res, s), Retryable: true}
+	case errors.Is(err, agent.ErrTurnOver):
+		return err
+	}
+	return a.undecodable(res, err)
+}
+
+// post sends a signed request.
+func (a *Agent) post(ctx context.Context, to *url.URL, in agent.Input, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	h := req.Header
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "text/event-stream, application/x-ndjson")
+	h.Set("User-Agent", "Leat")
+	h.Set("Idempotency-Key", in.Key)
+	if tp := agent.TraceParent(ctx); tp != "" {
+		h.Set("Traceparent", tp)
+	}
+	if a.cfg.Secret != "" {
+		h.Set(signature.Header, signature.Sign(a.cfg.Secret, time.Now(), body))
+	}
+	return a.client.Do(req)
+}
+
+// Stop implements [agent.Stopper]: it tells the stop URL, if there is one.
+func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
+	if a.stop == nil {
+		return nil
+	}
+	body, err := json.Marshal(map[string]string{"conversation": in.Conversation, "turn": in.Turn, "key": in.Key})
+	if err != nil {
+		return err
+	}
+	res, err := a.post(ctx, a.stop, in, body)
+	if err != nil {
+		return errors.New("the stop URL can't be reached: " + call.Reason(err))
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return fmt.Errorf("the stop URL answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package http
+
+import (
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/dialect"
+)
+
+// DefaultDialect is that of agents that name none. Its explicit end makes a cut never look like success.
+const DefaultDialect = "eliza-actions"
+
+// Kind is the agent as a kind.
+func Kind(dialects dialect.Registry) agent.Kind {
+	return agent.Kind{
+		Name:    "http",
+		Summary: "a program behind a URL: is sent what there is to answer, answers with a stream in any dialect",
+		Target:  "URL",
+		Options: []agent.Option{
+			{Name: "dialect", Help: "the dialect of the answer", Default: DefaultDialect},
+			{Name: "secret", Help: "signs the requests, in the header Leat-Signature", Secret: true},
+			{Name: "secret_file", Help: "file that holds the secret"},
+			{Name: "stop", Help: "URL that is told when a turn was stopped"},
+			{Name: "control", Help: "URL that is told of answers to its questions, and of messages while a turn runs"},
+		},
+		New: func(s agent.Spec) (agent.Agent, error) {
+			name := s.Options["dialect"]
+			if name == "" {
+				name = DefaultDialect
+			}
+			d, err := dialects.Lookup(name)
+			if err != nil {
+				return nil, err
+			}
+			c := Config{URL: s.Target, Dialect: d, Stop: s.Options["stop"]}
+			if c.Secret, err = call.Secret(s.Options["secret"], s.Options["secret_file"]); err != nil {
+				return nil, err
+			}
+			if control := s.Options["control"]; control != "" {
+				return NewControlled(c, control)
+			}
+			return New(c)
+		},
+	}
+}

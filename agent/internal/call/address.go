@@ -1,0 +1,40 @@
+package call
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// Secret returns the secret that is given, or that of the file.
+func Secret(given, file string) (string, error) {
+	switch {
+	case file == "":
+		return given, nil
+	case given != "":
+		return "", fmt.Errorf("secret and secret_file are both given")
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("secret_file: %w", err)
+	}
+	s := strings.TrimSpace(string(b))
+	if s == "" {
+		return "", fmt.Errorf("secret_file: %s is empty", file)
+	}
+	return s, nil
+}
+
+// Address checks a URL. The error does not repeat what may be secret in it.
+func Address(what, raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("%s is no URL of a program; write it as http://127.0.0.1:8000/chat", what)
+	case u.User != nil:
+		return nil, fmt.Errorf("%s holds a name or password; let the program check the signature instead, see the option secret", what)
+	}
+	u.Fragment = ""
+	return u, nil
+}

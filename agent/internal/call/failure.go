@@ -1,0 +1,136 @@
+package call
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// The codes of the errors that turns of this agent end with.
+const (
+	CodeUnreachable = "agent_unreachable"
+	CodeStatus      = "agent_status"
+	CodeAnswer      = "agent_answer"
+	CodeCutShort    = "cut_short"
+	CodeTooLarge    = "too_large"
+)
+
+// Failure is a call that failed.
+type Failure struct {
+	Code, Message string
+	Retry         bool          // nothing was said, and another call may go well
+	Retryable     bool          // somebody may ask again
+	Hint          time.Duration // when, as the agent said; 0 is nothing said
+	Status        int           // of an answer that is no success
+	Fresh         bool          // something came since the failure before: the time for retries begins anew
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// Shown is the failure as readers get it.
+func (f *Failure) Shown() error {
+	return &agent.Error{Code: f.Code, Message: f.Message, Retryable: f.Retry || f.Retryable}
+}
+
+// Unreachable is a call that came to nobody, or that nobody answered.
+func Unreachable(err error) *Failure {
+	return &Failure{Code: CodeUnreachable, Message: "the agent can't be reached: " + Reason(err), Retry: true}
+}
+
+// Broken is an answer that broke off. It is repeated where nothing of it was seen.
+func Broken(seen bool) *Failure {
+	return &Failure{Code: CodeCutShort, Message: "the connection to the agent broke in the middle of its answer", Retry: !seen, Retryable: true}
+}
+
+// maxExcerpt bounds what is told of an agent's error answer, in bytes of text.
+const maxExcerpt = 200
+
+// Refused describes an answer that is no success.
+func Refused(res *http.Response) *Failure {
+	f := &Failure{Code: CodeStatus, Status: res.StatusCode, Message: fmt.Sprintf("the agent answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))}
+	switch {
+	case res.StatusCode/100 == 3:
+		f.Message += ", a redirect, which is not followed; give the agent's final address"
+		return f
+	case Passing(res.StatusCode):
+		f.Retry = true
+		f.Hint = RetryAfter(res.Header.Get("Retry-After"), time.Now())
+	}
+	if text := excerpt(res); text != "" {
+		f.Message += ": " + text
+	}
+	return f
+}
+
+// excerpt is what an error answer says, in one line: the "error" or "message" of a JSON object, else plain text.
+func excerpt(res *http.Response) string {
+	b, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))
+	if err != nil {
+		return ""
+	}
+	text := ""
+	switch kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind {
+	case "application/json", "application/problem+json":
+		var body map[string]json.RawMessage
+		if json.Unmarshal(b, &body) != nil {
+			return ""
+		}
+		for _, key := range []string{"error", "message", "detail", "title"} {
+			if json.Unmarshal(body[key], &text) == nil && text != "" {
+				break
+			}
+		}
+	case "text/plain":
+		text = string(b)
+	}
+	return Line(text, maxExcerpt)
+}
+
+// Passing reports whether an answer of this status may be another one soon.
+func Passing(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return false
+	}
+	return status >= 500
+}
+
+// Line is the first line of a text, without control characters and cut to a number of bytes.
+func Line(text string, limit int) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(strings.ToValidUTF8(text, "�")), "\n")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > limit {
+		cut := limit
+		for !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	return text
+}
+
+// Reason is a transport's error without the URL, which may hold secrets in its query.
+func Reason(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return err.Error()
+}

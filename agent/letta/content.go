@@ -1,0 +1,82 @@
+package letta
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+)
+
+// maxImage bounds a picture that is sent along, in bytes.
+const maxImage = 10 << 20
+
+type textPiece struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+type imagePiece struct {
+	Type   string      `json:"type"`
+	Source imageSource `json:"source"`
+}
+
+type imageSource struct {
+	Type string `json:"type"`
+	MIME string `json:"media_type"`
+	Data string `json:"data"`
+}
+
+// content is what a person said, as Letta takes it: a string, or pieces where there are pictures. Files of other kinds are
+// named, since Letta takes none.
+func content(ctx context.Context, m agent.Message, out *agent.Emitter) (any, error) {
+	var images []any
+	text := m.Text
+	for _, p := range m.Parts {
+		if p.Kind != event.KindMedia || p.Media == nil {
+			continue
+		}
+		if !strings.HasPrefix(p.Media.MIME, "image/") {
+			text = strings.TrimSpace(text + "\n[attached: " + p.Media.Name + "]")
+			continue
+		}
+		data, err := image(ctx, *p.Media, out)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, agent.ErrNoFiles) {
+			out.Log().Warn("a picture is not sent along", "name", p.Media.Name, "err", err)
+			text = strings.TrimSpace(text + "\n[attached: " + p.Media.Name + "]")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, imagePiece{Type: "image", Source: imageSource{Type: "base64", MIME: p.Media.MIME, Data: data}})
+	}
+	if len(images) == 0 {
+		return text, nil
+	}
+	if text != "" {
+		images = append([]any{textPiece{Type: "text", Text: text}}, images...)
+	}
+	return images, nil
+}
+
+func image(ctx context.Context, m event.Media, out *agent.Emitter) (string, error) {
+	r, err := out.OpenFile(ctx, m)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, maxImage+1))
+	if err != nil {
+		return "", fmt.Errorf("read picture %s: %w", m.Name, err)
+	}
+	if len(b) > maxImage {
+		return "", &agent.Error{Code: codeTooLarge, Message: fmt.Sprintf("the picture %s is larger than %d MiB", m.Name, maxImage>>20)}
+	}
+	return base64.StdEncoding.EncodeToString(b), nil
+}

@@ -1,0 +1,202 @@
+package letta
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// The codes of the errors that turns of this agent end with.
+const (
+	codeUnreachable = "agent_unreachable"
+	codeStatus      = "agent_status"
+	codeToken       = "token_refused"
+	codeUnknown     = "agent_unknown"
+	codeRefused     = "agent_refused"
+	codeCutShort    = "cut_short"
+	codeGap         = "gap"
+	codeLost        = "run_lost"
+	codeTooLarge    = "too_large"
+)
+
+// tooLarge ends a turn that says more than anybody reads.
+var tooLarge = &agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error()}
+
+// failure is a call that failed before anything was said.
+type failure struct {
+	code, message string
+	status        int           // of HTTP; 0 is none
+	body          []byte        // of the answer
+	retry         bool          // another call may go well
+	hint          time.Duration // when, as the server said; 0 is nothing said
+}
+
+func (f *failure) Error() string { return f.message }
+
+// shown is the failure as readers get it.
+func (f *failure) shown() error {
+	return &agent.Error{Code: f.code, Message: f.message, Retryable: f.retry}
+}
+
+// shown makes a failure readable; other errors stay as they are.
+func shown(err error) error {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.shown()
+	}
+	return err
+}
+
+// unreachable is a call that did not get through.
+func unreachable(err error) *failure {
+	return &failure{code: codeUnreachable, message: "the Letta server can't be reached: " + reason(err), retry: true}
+}
+
+// refused describes an answer that is no success.
+func refused(res *http.Response) *failure {
+	f := &failure{code: codeStatus, status: res.StatusCode, message: fmt.Sprintf("the Letta server answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))}
+	if res.Body != nil {
+		f.body, _ = io.ReadAll(io.LimitReader(res.Body, 16<<10))
+	}
+	switch s := res.StatusCode; {
+	case s == http.StatusUnauthorized, s == http.StatusForbidden:
+		f.code, f.message = codeToken, "the Letta server refuses the token ("+strconv.Itoa(s)+"); see the options token_env and token_file"
+		return f
+	case s == http.StatusNotFound:
+		f.code = codeUnknown
+	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooEarly, s == http.StatusTooManyRequests,
+		s >= 500 && s != http.StatusNotImplemented:
+		f.retry = true
+		f.hint = retryAfter(res.Header.Get("Retry-After"), time.Now())
+	}
+	if text := excerpt(f.body); text != "" {
+		f.message += ": " + text
+	}
+	return f
+}
+
+// maxExcerpt bounds what is told of an error answer, in bytes of text.
+const maxExcerpt = 200
+
+// excerpt is what an error answer says, in one line.
+func excerpt(body []byte) string {
+	var v struct {
+		Detail  json.RawMessage `json:"detail"`
+		Error   string          `json:"error"`
+		Message string          `json:"message"`
+	}
+	if json.Unmarshal(body, &v) != nil {
+		return ""
+	}
+	text := v.Error
+	if text == "" {
+		text = v.Message
+	}
+	var inner struct {
+		Message string `json:"message"`
+	}
+	if text == "" && json.Unmarshal(v.Detail, &text) != nil && json.Unmarshal(v.Detail, &inner) == nil {
+		text = inner.Message
+	}
+	text, _, _ = strings.Cut(strings.TrimSpace(strings.ToValidUTF8(text, "�")), "\n")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > maxExcerpt {
+		cut := maxExcerpt
+		for !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	return text
+}
+
+// retryAfter reads a Retry-After, in seconds or as a date.
+func retryAfter(h string, now time.Time) time.Duration {
+	if n, err := strconv.ParseUint(strings.TrimSpace(h), 10, 31); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(h); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}
+
+// reason is a transport's error without the URL.
+func reason(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return err.Error()
+}
+
+// maxCalls bounds the calls to a server that says nothing of when to come back.
+const maxCalls = 8
+
+// retry calls until a call goes well, fails in a way that no repetition mends, or the time is over.
+func (b *base) retry(ctx context.Context, out *agent.Emitter, call func() error) error {
+	var begin time.Time
+	pause := b.times.wait
+	for calls := 1; ; calls++ {
+		err := call()
+		var f *failure
+		if !errors.As(err, &f) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		now := time.Now()
+		if begin.IsZero() {
+			begin = now
+		}
+		wait := pause
+		pause *= 2
+		if f.hint > 0 {
+			wait = f.hint
+		} else if calls >= maxCalls {
+			return f
+		}
+		if !f.retry || now.Add(wait).Sub(begin) > b.times.retries {
+			return f
+		}
+		out.Log().Info("the Letta server failed; it is called again", "err", f.message, "in", wait.String())
+		if err := out.Phase("retrying"); err != nil {
+			return err
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits, or returns the context's cause.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// stopped reports whether the turn was ended, and not only left.
+func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.ErrTurnOver) }

@@ -1,0 +1,77 @@
+package letta
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// Config says where the agent is.
+type Config struct {
+	URL          string
+	Agent        string // id, or a template of it
+	Conversation string // id, or a template of it; empty: one is made
+	Token        string
+	Mode         string // App Server: the permission mode
+	Steps        bool   // V1: whole messages in place of tokens
+	Background   bool   // V1: the run goes on without a reader
+}
+
+// The times that a connection may take. Tests shorten them.
+type times struct {
+	dial    time.Duration // to connect
+	answer  time.Duration // for what takes the server no time
+	stall   time.Duration // without a byte: three of the server's pings, after which the connection counts as dead
+	settle  time.Duration // after a stop reason the stream counts as ended, whatever the server leaves open
+	abort   time.Duration // to tell the server that a turn was stopped
+	wait    time.Duration // before the first repetition; each further one is twice as long
+	retries time.Duration // from the first failure to the last call
+}
+
+var usual = times{
+	dial: 10 * time.Second, answer: 30 * time.Second, stall: 75 * time.Second, settle: 2 * time.Second, abort: 4 * time.Second,
+	wait: 500 * time.Millisecond, retries: 60 * time.Second,
+}
+
+// New returns the agent. It does not connect.
+func New(c Config) (agent.Agent, error) {
+	u, err := url.Parse(c.URL)
+	switch {
+	case err != nil, u.Host == "":
+		return nil, errors.New("the target is no address of a Letta server; write it as http://127.0.0.1:8283 or ws://127.0.0.1:4500/ws")
+	case u.User != nil:
+		return nil, errors.New("the target holds a name or password; give the token by token_env or token_file")
+	case c.Agent == "":
+		return nil, errors.New("the option agent is missing: the id of the agent at the Letta server")
+	}
+	for _, t := range []string{c.Agent, c.Conversation} {
+		if _, err := agent.Expand(t, agent.Input{}); err != nil {
+			return nil, err
+		}
+	}
+	b := base{cfg: c, url: u, times: usual, most: agent.MaxStream}
+	switch u.Scheme {
+	case "http", "https":
+		if c.Mode != "" {
+			return nil, errors.New("mode is an option of the App Server (ws, wss)")
+		}
+		return newREST(b), nil
+	case "ws", "wss":
+		if c.Steps || !c.Background {
+			return nil, errors.New("stream and background are options of the V1 API (http, https)")
+		}
+		return newSocket(b), nil
+	}
+	return nil, fmt.Errorf("the target's scheme is %q; it takes http, https, ws or wss", u.Scheme)
+}
+
+// base is what both agents have.
+type base struct {
+	cfg   Config
+	url   *url.URL
+	times times
+	most  int // bytes that a turn's stream may hold; tests lower it
+}

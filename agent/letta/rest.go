@@ -1,0 +1,174 @@
+package letta
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// rest is an agent on the V1 API.
+type rest struct {
+	base
+	client *http.Client
+}
+
+var (
+	_ agent.Agent   = (*rest)(nil)
+	_ agent.Tied    = (*rest)(nil)
+	_ agent.Checker = (*rest)(nil)
+)
+
+func newREST(b base) *rest {
+	u := *b.url
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1")
+	u.RawQuery, u.Fragment = "", ""
+	b.url = &u
+	return &rest{base: b, client: &http.Client{
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: b.times.dial}).DialContext,
+			TLSHandshakeTimeout: b.times.dial,
+			ForceAttemptHTTP2:   true,
+			MaxIdleConns:        64, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
+			DisableCompression: true, // a compressor holds text back
+		},
+		// The token is for one address, not for another.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close closes the connections that are kept for further turns. Turns that run go on.
+func (r *rest) Close() { r.client.CloseIdleConnections() }
+
+// Tied implements [agent.Tied]: only a background run goes on when nobody reads it.
+func (r *rest) Tied() bool { return !r.cfg.Background }
+
+// query is for the paths of a conversation: that of the agent itself is found by the agent's id.
+func (s session) query() url.Values {
+	if s.Conversation == own {
+		return url.Values{"agent_id": {s.Agent}}
+	}
+	return nil
+}
+
+// call makes a request; its answer is a success, and the caller's to close.
+func (r *rest) call(ctx context.Context, method string, query url.Values, body any, path ...string) (*http.Response, error) {
+	u := r.url.JoinPath(append([]string{"v1"}, path...)...)
+	u.RawQuery = query.Encode()
+	var reader io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), reader)
+	if err != nil {
+		return nil, err
+	}
+	h := req.Header
+	h.Set("User-Agent", "Leat")
+	h.Set("Accept", "application/json, text/event-stream")
+	if body != nil {
+		h.Set("Content-Type", "application/json")
+	}
+	if r.cfg.Token != "" {
+		h.Set("Authorization", "Bearer "+r.cfg.Token)
+	}
+	if tp := agent.TraceParent(ctx); tp != "" {
+		h.Set("Traceparent", tp)
+	}
+	res, err := r.client.Do(req)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	if res.StatusCode/100 != 2 {
+		defer res.Body.Close()
+		return nil, refused(res)
+	}
+	return res, nil
+}
+
+// short makes a request whose answer takes the server no time, and reads it into v, which may be nil.
+func (r *rest) short(ctx context.Context, v any, method string, query url.Values, body any, path ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, r.times.answer)
+	defer cancel()
+	res, err := r.call(ctx, method, query, body, path...)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(res.Body, 4<<20))
+	if err != nil {
+		return unreachable(err)
+	}
+	if v == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return &failure{code: codeStatus, message: "the Letta server's answer is not what its API says; is it one?"}
+	}
+	return nil
+}
+
+// open sees to it that there is a conversation.
+func (r *rest) open(ctx context.Context, t *turn, s session) (session, error) {
+	if s.Conversation != "" {
+		return s, nil
+	}
+	var made struct {
+		ID string `json:"id"`
+	}
+	err := r.retry(ctx, t.out, func() error {
+		return r.short(ctx, &made, http.MethodPost, url.Values{"agent_id": {s.Agent}}, struct{}{}, "conversations/")
+	})
+	if err != nil {
+		return s, err
+	}
+	if made.ID == "" {
+		return s, &failure{code: codeStatus, message: "the Letta server made a conversation without an id"}
+	}
+	s.Conversation = made.ID
+	return s, nil
+}
+
+// Check implements [agent.Checker]: the server takes the token and, where there is one for all, knows the agent.
+func (r *rest) Check(ctx context.Context) error {
+	if strings.Contains(r.cfg.Agent, "{") { // there is one for each of many; the list wants the token as each of them does
+		return r.short(ctx, nil, http.MethodGet, url.Values{"limit": {"1"}}, nil, "agents/")
+	}
+	err := r.short(ctx, nil, http.MethodGet, nil, nil, "agents", r.cfg.Agent)
+	var f *failure
+	if errors.As(err, &f) && f.status == http.StatusNotFound {
+		return fmt.Errorf("the Letta server does not know the agent %s", r.cfg.Agent)
+	}
+	return err
+}
+
+// abort tells the server that the turn was stopped.
+func (r *rest) abort(ctx context.Context, t *turn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.times.abort)
+	defer cancel()
+	s := t.noted().Session
+	run, _ := t.cursor()
+	var err error
+	if run != "" {
+		err = r.short(ctx, nil, http.MethodPost, nil, map[string]any{"run_ids": []string{run}}, "agents", s.Agent, "messages", "cancel")
+	} else {
+		err = r.short(ctx, nil, http.MethodPost, s.query(), nil, "conversations", s.Conversation, "cancel")
+	}
+	if err != nil {
+		t.out.Log().Warn("the Letta server was not told that the turn was stopped", "err", err)
+	}
+}

@@ -1,0 +1,407 @@
+package letta
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+const said = "One two three four."
+
+var spoken = []string{"One ", "two ", "three ", "four."}
+
+func TestV1Plain(t *testing.T) {
+	f := newV1(t)
+	f.scripts = [][]string{plainRun(spoken...), plainRun("Again.")}
+	a := f.agent(map[string]string{"agent": "agent-{subject}"})
+	s := newStage(t).run(a, "hello")
+	s.want(event.Completed, "", said)
+	if u := s.fold.Turn(turnID).Usage; u == nil || u.Input != 20 || u.Output != 10 {
+		t.Errorf("usage %+v", u)
+	}
+	next := newStage(t)
+	next.session, next.key = s.session, "key-of-the-next-turn"
+	next.run(a, "and again").want(event.Completed, "", "Again.")
+	want := []string{"create conv-1 of agent-ann", "send message to conv-1: run-1", "send message to conv-1: run-2"}
+	if got := f.lines(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the server saw %q, want %q", got, want)
+	}
+	if b := f.bodies[0]; b["background"] != true || b["stream_tokens"] != true || b["streaming"] != true || b["include_pings"] != true {
+		t.Errorf("the body is %v", b)
+	}
+}
+
+func TestV1Faults(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults  []fault
+		options map[string]string
+		script  []string
+		times   func(*times)
+		outcome event.Outcome
+		code    string
+		visible string
+		log     []string // after the conversation was made
+	}{
+		"429 with a hint that is too far": {faults: []fault{{status: 429, header: "3600"}}, outcome: event.Failed, code: codeStatus},
+		"429 with a hint":                 {faults: []fault{{status: 429, header: "1"}}, outcome: event.Completed, visible: said},
+		"429 without a hint":              {faults: []fault{{status: 429}, {status: 429}}, outcome: event.Completed, visible: said},
+		"5xx":                             {faults: []fault{{status: 500}, {status: 503, body: `{"detail":"busy"}`}}, outcome: event.Completed, visible: said},
+		"5xx without an end":              {faults: repeated(fault{status: 502}, 20), outcome: event.Failed, code: codeStatus},
+		"busy":                            {faults: []fault{{status: 409, body: `{"detail":{"code":"CONVERSATION_BUSY"}}`}}, outcome: event.Completed, visible: said},
+		"400":                             {faults: []fault{{status: 400, body: `{"detail":"bad"}`}}, outcome: event.Failed, code: codeStatus},
+		"dropped before an answer":        {faults: []fault{{drop: true}}, outcome: event.Completed, visible: said},
+		"reset at once": {
+			faults: []fault{{how: "reset"}}, outcome: event.Completed, visible: said,
+			log: []string{"send message to conv-1: run-1", "send message to conv-1: run-1"},
+		},
+		"reset": {
+			faults: []fault{{how: "reset", frames: 3}}, outcome: event.Completed, visible: said,
+			log: []string{"send message to conv-1: run-1", "resume run-1 after 2"},
+		},
+		"half a frame": {faults: []fault{{how: "half", frames: 3}, {how: "half", frames: 2}}, outcome: event.Completed, visible: said},
+		"cut without an end": {
+			faults: []fault{{how: "eof", frames: 2}, {how: "eof", frames: 2}, {how: "eof", frames: 2}}, outcome: event.Completed, visible: said,
+		},
+		"silence": {
+			faults: []fault{{how: "silence", frames: 2}}, times: func(t *times) { t.stall = 100 * time.Millisecond },
+			outcome: event.Completed, visible: said,
+		},
+		"cut after the stop reason": {faults: []fault{{how: "eof", frames: 6}}, outcome: event.Completed, visible: said},
+		"silence after the stop reason": {
+			faults: []fault{{how: "silence", frames: 6}}, outcome: event.Completed, visible: said,
+		},
+		"slow loris":     {faults: []fault{{how: "loris"}}, outcome: event.Completed, visible: said},
+		"garbage":        {faults: []fault{{how: "garbage", frames: 3}}, outcome: event.Failed, code: "other", visible: "One two "},
+		"terminal twice": {script: append(words("x", spoken...), endTurn, counted, endTurn, counted, fin, fin), outcome: event.Completed, visible: said},
+		"frames after the terminal": {
+			script: append(append(words("x", spoken...), endTurn, counted), append(words("y", "More."), fin)...), outcome: event.Completed, visible: said,
+		},
+		"an error of the model": {
+			script:  append(words("x", "One "), `{"message_type":"stop_reason","stop_reason":"llm_api_error"}`, `error|{"message_type":"error_message","error_type":"llm_timeout","message":"Too slow."}`, fin, fin),
+			outcome: event.Failed, code: "llm_timeout", visible: "One ",
+		},
+		"the server lost the run": {
+			faults: []fault{{how: "reset", frames: 3}, {status: 404, body: `{"detail":"Run not found"}`}}, outcome: event.Interrupted, code: codeLost, visible: "One two ",
+		},
+		"the server fails when the run is taken up": {
+			faults: []fault{{how: "reset", frames: 3}, {status: 500}}, outcome: event.Completed, visible: said,
+		},
+		"broken again and again": {
+			faults: append([]fault{{how: "reset", frames: 3}}, repeated(fault{how: "reset"}, 20)...), outcome: event.Interrupted, code: codeCutShort, visible: "One two ",
+		},
+		"reset in the foreground": {
+			faults: []fault{{how: "reset", frames: 3}}, options: map[string]string{"background": "false"}, outcome: event.Failed, code: codeCutShort, visible: "One two ",
+		},
+		"[DONE] alone": {script: []string{fin}, outcome: event.Failed, code: codeCutShort},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newV1(t)
+			f.faults = c.faults
+			if c.script == nil {
+				c.script = plainRun(spoken...)
+			}
+			f.scripts = [][]string{c.script}
+			a := f.agent(c.options)
+			if c.times != nil {
+				c.times(&a.times)
+			}
+			s := newStage(t).run(a, "hello")
+			s.want(c.outcome, c.code, c.visible)
+			if got := f.lines(); c.log != nil && !reflect.DeepEqual(got[1:], c.log) {
+				t.Errorf("the server saw %q, want %q", got[1:], c.log)
+			}
+		})
+	}
+}
+
+func repeated(f fault, n int) (all []fault) {
+	for range n {
+		all = append(all, f)
+	}
+	return all
+}
+
+// A stream that goes on beyond what was seen has a hole, and so has no end.
+func TestV1Gap(t *testing.T) {
+	f := newV1(t)
+	script := words("x", strings.Split("abcdefgh", "")...)
+	for i := range script {
+		seq := i + 1
+		if i > 1 {
+			seq += 10 // the server dropped what was between
+		}
+		script[i] = strings.ReplaceAll(script[i], "SEQ", fmt.Sprint(seq))
+	}
+	f.scripts = [][]string{append(script, endTurn, counted, fin)}
+	f.faults = []fault{{how: "reset", frames: 3}}
+	newStage(t).run(f.agent(nil), "hello").want(event.Interrupted, codeGap, "ab")
+}
+
+func TestV1Unreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, scheme := range []string{"http", "ws"} {
+		a, err := New(Config{URL: scheme + "://" + addr, Agent: "agent-1", Background: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch a := a.(type) {
+		case *rest:
+			a.times = quick
+		case *socket:
+			a.times = quick
+		}
+		s := newStage(t).run(a, "hello")
+		s.want(event.Failed, codeUnreachable, "")
+		if !s.fold.Turn(turnID).Error.Retryable {
+			t.Error("it may be tried again")
+		}
+		if err := a.(agent.Checker).Check(t.Context()); err == nil {
+			t.Error("Check finds nothing wrong")
+		}
+	}
+}
+
+func TestV1Token(t *testing.T) {
+	f := newV1(t)
+	f.token = "secret-of-the-server"
+	f.scripts = [][]string{plainRun("Hi.")}
+	newStage(t).run(f.agent(nil), "hello").want(event.Failed, codeToken, "")
+	t.Setenv("LETTA_TEST_TOKEN", "wrong")
+	a := f.agent(map[string]string{"token_env": "LETTA_TEST_TOKEN"})
+	if err := a.Check(t.Context()); err == nil || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("Check: %v", err)
+	}
+	t.Setenv("LETTA_TEST_TOKEN", f.token)
+	a = f.agent(map[string]string{"token_env": "LETTA_TEST_TOKEN"})
+	if err := a.Check(t.Context()); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+	newStage(t).run(a, "hello").want(event.Completed, "", "Hi.")
+}
+
+func TestV1Check(t *testing.T) {
+	f := newV1(t)
+	if err := f.agent(map[string]string{"agent": "nobody"}).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody") {
+		t.Errorf("an unknown agent: %v", err)
+	}
+	newStage(t).run(f.agent(map[string]string{"agent": "nobody"}), "hello").want(event.Failed, codeUnknown, "")
+	each := f.agent(map[string]string{"agent": "agent-{subject}"})
+	if err := each.Check(t.Context()); err != nil {
+		t.Errorf("an agent for each user: %v", err)
+	}
+	f.mu.Lock()
+	f.token = "secret-of-the-server"
+	f.mu.Unlock()
+	if err := each.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "token") {
+		t.Errorf("an agent for each user, without the token: %v", err)
+	}
+}
+
+func TestV1TooLarge(t *testing.T) {
+	f := newV1(t)
+	f.scripts = [][]string{words("x", strings.Repeat("x", 5000), strings.Repeat("y", 5000), "z")}
+	f.faults = []fault{{how: "gate", frames: 3}}
+	a := f.agent(nil)
+	if a.most != agent.MaxStream {
+		t.Errorf("a turn may have %d bytes", a.most)
+	}
+	a.most = 10_000
+	newStage(t).run(a, "hello").want(event.Failed, codeTooLarge, strings.Repeat("x", 5000)+strings.Repeat("y", 5000))
+}
+
+// The process is killed after every chunk that was committed: what follows is whole, and nothing is twice.
+func TestV1KilledAnywhere(t *testing.T) {
+	for n := 1; n <= len(spoken); n++ {
+		f := newV1(t)
+		f.scripts = [][]string{plainRun(spoken...)}
+		f.faults = []fault{{how: "gate", frames: 1 + n}}
+		a := f.agent(nil)
+		s := newStage(t).run(a, "hello")
+		s.untilText(strings.Join(spoken[:n], ""))
+		s = s.kill().resume(f.agent(nil), "hello")
+		s.want(event.Completed, "", said)
+		want := []string{"create conv-1 of agent-1", "send message to conv-1: run-1", fmt.Sprintf("resume run-1 after %d", n)}
+		if got := f.lines(); !reflect.DeepEqual(got, want) {
+			t.Errorf("the server saw %q, want %q", got, want)
+		}
+	}
+}
+
+// Killed before anything came of the run: the otid finds it.
+func TestV1KilledBeforeTheFirstFrame(t *testing.T) {
+	f := newV1(t)
+	f.scripts = [][]string{plainRun(spoken...)}
+	f.faults = []fault{{how: "gate", frames: 0}}
+	s := newStage(t).run(f.agent(nil), "hello")
+	eventually(t, "sent", func() bool { return strings.Contains(strings.Join(f.lines(), " "), "send") })
+	s = s.kill().resume(f.agent(nil), "hello")
+	s.want(event.Completed, "", said)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.runs) != 1 {
+		t.Errorf("there are %d runs", len(f.runs))
+	}
+}
+
+func TestV1Approval(t *testing.T) {
+	second := append([]string{
+		`{"id":"message-r","step_id":"step-1","message_type":"tool_return_message","tool_call_id":"c1","status":"success","tool_return":"done","run_id":"RUN","seq_id":SEQ}`,
+	}, plainRun("Well.")...)
+	for name, c := range map[string]struct {
+		decision, text, state string
+		kill                  string
+	}{
+		"given":                        {event.Approve, "", event.PartDone, ""},
+		"refused":                      {event.Deny, "not now", event.PartDenied, ""},
+		"killed while it waits":        {event.Approve, "", event.PartDone, "waiting"},
+		"killed when it was answered":  {event.Approve, "", event.PartDone, "answered"},
+		"killed when the answer is on": {event.Approve, "", event.PartDone, "sent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newV1(t)
+			f.scripts = [][]string{append(words("w", "Shall I? "), callOf, waitFor, counted, fin, fin), second}
+			f.faults = []fault{{}, {how: "gate", frames: 0}}
+			if c.kill == "" {
+				f.faults = nil
+			}
+			a := f.agent(nil)
+			s := newStage(t).run(a, "hello")
+			id := s.untilAsked()
+			if r := s.fold.Turn(turnID).Requests[0]; r.Part == "" || r.Tool != "Bash" {
+				t.Errorf("the request is %+v", r)
+			}
+			switch c.kill {
+			case "waiting":
+				s = s.kill().resume(f.agent(nil), "hello")
+				s.answer(id, c.decision, c.text)
+			case "answered":
+				s = s.kill()
+				s.answers[id] = event.Answer{ID: id, Decision: c.decision}
+				s.add(event.Event{Type: event.TurnResume, Turn: turnID, Body: &event.Body{Answer: &event.Answer{ID: id, Decision: c.decision}}})
+				s.resume(f.agent(nil), "hello")
+			case "sent":
+				s.answer(id, c.decision, c.text)
+				s.until("sent", func(*transcript.Transcript) bool { return strings.Contains(string(s.state), `"answer"`) })
+				s = s.kill().resume(f.agent(nil), "hello")
+			default:
+				s.answer(id, c.decision, c.text)
+			}
+			if c.kill != "" {
+				close(f.gate("gate"))
+			}
+			s.want(event.Completed, "", "Shall I? \n\nWell.")
+			f.mu.Lock() // what the killed process has sent may still come in
+			defer f.mu.Unlock()
+			if len(f.runs) != 2 {
+				t.Errorf("there are %d runs", len(f.runs))
+			}
+			for _, m := range s.fold.Messages {
+				for _, p := range m.Parts {
+					if p.Kind == event.KindTool && p.State != c.state {
+						t.Errorf("the tool is %s, want %s", p.State, c.state)
+					}
+				}
+			}
+			var sent map[string]any
+			for _, b := range f.bodies {
+				if m := b["messages"]; m != nil {
+					sent = m.([]any)[0].(map[string]any)
+				}
+			}
+			ap := sent["approvals"].([]any)[0].(map[string]any)
+			if ap["tool_call_id"] != "c1" || ap["approve"] != (c.decision == event.Approve) || c.text != "" && ap["reason"] != c.text {
+				t.Errorf("what was sent is %v", sent)
+			}
+		})
+	}
+}
+
+// A conversation that somebody left waiting takes a message after the call was refused.
+func TestV1PendingApproval(t *testing.T) {
+	f := newV1(t)
+	f.pending = "message-9"
+	f.scripts = [][]string{plainRun("Hi.")}
+	newStage(t).run(f.agent(nil), "hello").want(event.Completed, "", "Hi.")
+	if got := f.lines()[1]; got != "send approval+message to conv-1: run-1" {
+		t.Error(got)
+	}
+}
+
+func TestV1ConversationIsGone(t *testing.T) {
+	f := newV1(t)
+	f.scripts = [][]string{plainRun("Hi.")}
+	s := newStage(t)
+	s.session = []byte(`{"agent":"agent-1","conversation":"conv-of-before"}`)
+	s.run(f.agent(nil), "hello").want(event.Completed, "", "Hi.")
+	if string(s.session) != `{"agent":"agent-1","conversation":"conv-1"}` {
+		t.Errorf("kept: %s", s.session)
+	}
+}
+
+func TestV1OwnConversation(t *testing.T) {
+	f := newV1(t)
+	f.scripts = [][]string{plainRun("Hi.")}
+	newStage(t).run(f.agent(map[string]string{"conversation": "default", "stream": "steps"}), "hello").want(event.Completed, "", "Hi.")
+	if b := f.bodies[0]; b["agent_id"] != "agent-1" || b["stream_tokens"] != false {
+		t.Errorf("the body is %v", b)
+	}
+}
+
+func TestV1StopIsTold(t *testing.T) {
+	for _, stop := range []bool{true, false} {
+		f := newV1(t)
+		f.scripts = [][]string{plainRun(spoken...)}
+		f.faults = []fault{{how: "gate", frames: 3}}
+		s := newStage(t).run(f.agent(nil), "hello")
+		s.untilText("two ")
+		if stop {
+			s.stop()
+			s.want(event.Cancelled, "", "One two ")
+		} else {
+			s.end(errors.New("detached"))
+		}
+		<-s.done
+		if told := strings.Contains(strings.Join(f.lines(), "\n"), "cancel [run-1]"); told != stop {
+			t.Errorf("stopped %v; the server saw %q", stop, f.lines())
+		}
+	}
+}
+
+func TestKindRefuses(t *testing.T) {
+	for spec, want := range map[string]string{
+		"letta:http://127.0.0.1:8283":                                      "agent is missing",
+		"letta:ftp://127.0.0.1?agent=a":                                    "scheme",
+		"letta:nonsense?agent=a":                                           "no address",
+		"letta:http://me:secret@127.0.0.1?agent=a":                         "name or password",
+		"letta:http://127.0.0.1?agent={whom}":                              "{whom}",
+		"letta:http://127.0.0.1?agent=a&stream=words":                      "tokens or steps",
+		"letta:http://127.0.0.1?agent=a&background=perhaps":                "true or false",
+		"letta:http://127.0.0.1?agent=a&mode=standard":                     "App Server",
+		"letta:ws://127.0.0.1?agent=a&background=false":                    "V1",
+		"letta:ws://127.0.0.1?agent=a&token_env=NO_SUCH_VARIABLE_ANYWHERE": "NO_SUCH_VARIABLE_ANYWHERE",
+	} {
+		s, err := agent.ParseSpec(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (agent.Kinds{Kind()}).Make(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q in it", spec, err, want)
+		}
+	}
+}

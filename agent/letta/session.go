@@ -1,0 +1,44 @@
+package letta
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// session is what the server calls the conversation.
+type session struct {
+	Agent        string `json:"agent"`
+	Conversation string `json:"conversation,omitempty"` // empty: none is made yet
+}
+
+// own is the conversation that an agent has without one being made.
+const own = "default"
+
+// session returns the kept session, or what the templates say.
+func (b *base) session(in agent.Input) (session, error) {
+	var s session
+	if len(in.Session) > 0 && json.Unmarshal(in.Session, &s) == nil && s.Agent != "" && s.Conversation != "" {
+		return s, nil
+	}
+	var err error
+	if s.Agent, err = agent.Expand(b.cfg.Agent, in); err != nil {
+		return s, err
+	}
+	s.Conversation, err = agent.Expand(b.cfg.Conversation, in)
+	return s, err
+}
+
+// keep stores the session. Whoever runs a turn without keeping sessions gets a conversation there for each turn.
+func keep(ctx context.Context, out *agent.Emitter, s session) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := out.KeepSession(ctx, raw); err != nil && !errors.Is(err, agent.ErrNoSession) {
+		return err
+	}
+	return nil
+}

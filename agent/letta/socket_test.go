@@ -1,0 +1,405 @@
+package letta
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+func TestAppServerPlain(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{append([]string{"think Hm. "}, spoken...), {"Again."}}
+	a := f.agent(map[string]string{"agent": "agent-{subject}"})
+	s := newStage(t).run(a, "hello")
+	s.want(event.Completed, "", said)
+	if p := s.fold.Messages[0].Parts[0]; p.Kind != event.KindReasoning || p.Text(event.Text) != "Hm. " {
+		t.Errorf("the first part is %s %q", p.Kind, p.Text(event.Text))
+	}
+	next := newStage(t)
+	next.session, next.key = s.session, "next"
+	next.run(a, "more").want(event.Completed, "", "Again.")
+	if got, want := f.lines(), []string{"make local-conv-1 of agent-ann", "started hello", "started more"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("the server saw %q, want %q", got, want)
+	}
+}
+
+func TestAppServerFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuse  []fault
+		break1  []fault
+		script  []string
+		times   func(*times)
+		outcome event.Outcome
+		code    string
+		visible string
+	}{
+		"429 with a hint that is too far": {refuse: []fault{{status: 429, header: "3600"}}, outcome: event.Failed, code: codeStatus},
+		"429 without a hint":              {refuse: []fault{{status: 429}}, outcome: event.Completed, visible: said},
+		"5xx":                             {refuse: []fault{{status: 500}, {status: 503}}, outcome: event.Completed, visible: said},
+		"dropped":                         {refuse: []fault{{drop: true}}, outcome: event.Completed, visible: said},
+		"403":                             {refuse: []fault{{status: 403}}, outcome: event.Failed, code: codeToken},
+		"404":                             {refuse: []fault{{status: 404}}, outcome: event.Failed, code: codeUnknown},
+		"silence":                         {refuse: []fault{{how: "silence"}}, times: func(t *times) { t.answer = 500 * time.Millisecond }, outcome: event.Completed, visible: said},
+		"reset": {
+			// The turn went with the connection: what the server remembers is shown, and no more comes.
+			break1: []fault{{how: "reset", frames: 2}}, outcome: event.Interrupted, code: codeLost, visible: "One two ",
+		},
+		"half a frame":  {break1: []fault{{how: "half", frames: 2}}, outcome: event.Interrupted, code: codeLost, visible: "One two "},
+		"reset at once": {break1: []fault{{how: "reset"}}, outcome: event.Interrupted, code: codeLost},
+		"garbage":       {break1: []fault{{how: "garbage", frames: 2}}, outcome: event.Failed, code: "other", visible: "One two "},
+		"a retry": {
+			script: []string{"One ", "retry", "One ", "two."}, outcome: event.Completed, visible: "One two.",
+		},
+		"a failure of the model":                {script: []string{"One ", "stop llm_api_error"}, outcome: event.Failed, code: "llm_api_error", visible: "One "},
+		"too many tokens":                       {script: []string{"One ", "stop max_tokens_exceeded"}, outcome: event.Failed, code: "max_tokens_exceeded", visible: "One "},
+		"a terminal twice, and frames after it": {script: []string{"One ", "twice"}, outcome: event.Completed, visible: "One "},
+		"slow loris":                            {break1: []fault{{how: "loris"}}, script: spoken, outcome: event.Completed, visible: said},
+		"nothing said":                          {script: []string{}, outcome: event.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newAppServer(t)
+			f.refuse, f.break1 = c.refuse, c.break1
+			if c.script == nil {
+				c.script = append([]string{spoken[0], spoken[1]}, spoken[2:]...)
+				if c.break1 != nil {
+					c.script = []string{spoken[0], spoken[1], "lost", "gate never"}
+				}
+			}
+			f.scripts = [][]string{c.script}
+			a := f.agent(nil)
+			if c.times != nil {
+				c.times(&a.times)
+			}
+			s := newStage(t).run(a, "hello")
+			turn := s.ended()
+			got := ""
+			if turn.Error != nil {
+				got = turn.Error.Code
+			}
+			v := s.fold.Visible(turnID)
+			right := v == c.visible
+			if c.code == codeLost { // how much the server remembers of what it could not send any more is its affair
+				right = strings.HasPrefix(v, c.visible) && strings.HasPrefix("One two lost", v)
+			}
+			if turn.Outcome != c.outcome || got != c.code || !right {
+				t.Errorf("the turn ended as %s %+v with %q, want %s %q with %q", turn.Outcome, turn.Error, v, c.outcome, c.code, c.visible)
+			}
+		})
+	}
+}
+
+func TestAppServerToken(t *testing.T) {
+	f := newAppServer(t)
+	f.token = "secret-of-the-server"
+	f.scripts = [][]string{{"Hi."}}
+	newStage(t).run(f.agent(nil), "hello").want(event.Failed, codeToken, "")
+	if err := f.agent(nil).Check(t.Context()); err == nil {
+		t.Error("Check finds nothing wrong")
+	}
+	t.Setenv("LETTA_TEST_TOKEN", f.token)
+	a := f.agent(map[string]string{"token_env": "LETTA_TEST_TOKEN"})
+	if err := a.Check(t.Context()); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+	newStage(t).run(a, "hello").want(event.Completed, "", "Hi.")
+}
+
+// A server that asks to be left alone for a while is.
+func TestAppServerKeepsTheHint(t *testing.T) {
+	t.Parallel()
+	f := newAppServer(t)
+	f.refuse = []fault{{status: 429, header: "1"}}
+	f.scripts = [][]string{spoken}
+	begin := time.Now()
+	newStage(t).run(f.agent(nil), "hello").want(event.Completed, "", said)
+	if d := time.Since(begin); d < time.Second {
+		t.Errorf("it was called again within %s", d)
+	}
+}
+
+// Nothing gets through any more in mid-turn, and nobody says so: pings find it out, and the turn is taken up where it is.
+func TestAppServerSilence(t *testing.T) {
+	t.Parallel()
+	f := newAppServer(t)
+	f.break1 = []fault{{how: "silence", frames: 2}}
+	f.scripts = [][]string{{"One ", "two ", "three ", "gate back", "four."}}
+	a := f.agent(nil)
+	a.times.stall, a.times.dial = 300*time.Millisecond, 2*time.Second
+	s := newStage(t).run(a, "hello")
+	s.untilText("three ")
+	close(f.gate("back"))
+	s.want(event.Completed, "", "One two three four.")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conns < 2 {
+		t.Errorf("there were %d connections", f.conns)
+	}
+}
+
+func TestAppServerTooLarge(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{strings.Repeat("x", 5000), strings.Repeat("y", 5000), "gate never"}}
+	a := f.agent(nil)
+	if a.most != agent.MaxStream {
+		t.Errorf("a turn may have %d bytes", a.most)
+	}
+	a.most = 10_000
+	newStage(t).run(a, "hello").want(event.Failed, codeTooLarge, strings.Repeat("x", 5000)+strings.Repeat("y", 5000))
+	if got := f.lines(); got[len(got)-1] != "abort" {
+		t.Errorf("the server saw %q", got)
+	}
+}
+
+func TestAppServerCheck(t *testing.T) {
+	f := newAppServer(t)
+	if err := f.agent(nil).Check(t.Context()); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+	if err := f.agent(map[string]string{"agent": "nobody"}).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "the agent nobody") {
+		t.Errorf("an unknown agent: %v", err)
+	}
+	if err := f.agent(map[string]string{"agent": "{subject}"}).Check(t.Context()); err != nil {
+		t.Errorf("an agent for each user: %v", err)
+	}
+	if got := f.lines(); len(got) > 0 {
+		t.Errorf("a check makes %q", got)
+	}
+	f.mu.Lock()
+	f.version = 2
+	f.mu.Unlock()
+	if err := f.agent(nil).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "protocol 2") {
+		t.Errorf("another protocol: %v", err)
+	}
+}
+
+func TestAppServerUnknownAgent(t *testing.T) {
+	f := newAppServer(t)
+	newStage(t).run(f.agent(map[string]string{"agent": "nobody"}), "hello").want(event.Failed, codeUnknown, "")
+}
+
+func TestAppServerConversationIsGone(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"Hi."}}
+	s := newStage(t)
+	s.session = []byte(`{"agent":"agent-1","conversation":"local-conv-of-before"}`)
+	s.run(f.agent(nil), "hello").want(event.Completed, "", "Hi.")
+	if string(s.session) != `{"agent":"agent-1","conversation":"local-conv-1"}` {
+		t.Errorf("kept: %s", s.session)
+	}
+}
+
+func TestAppServerApproval(t *testing.T) {
+	for name, c := range map[string]struct {
+		decision, text, told, state string
+	}{
+		"given":   {event.Approve, "", "answer perm-c1 map[behavior:allow]", event.PartDone},
+		"refused": {event.Deny, "not now", "answer perm-c1 map[behavior:deny message:not now]", event.PartDenied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newAppServer(t)
+			f.scripts = [][]string{{"May I? ", "ask c1", "step", "Well."}}
+			s := newStage(t).run(f.agent(nil), "hello")
+			id := s.untilAsked()
+			s.answer(id, c.decision, c.text)
+			s.want(event.Completed, "", "May I? \n\nWell.")
+			if got := f.lines(); got[len(got)-1] != c.told {
+				t.Errorf("the server saw %q", got)
+			}
+			if p := s.fold.Messages[0].Parts[1]; p.State != c.state {
+				t.Errorf("the tool is %s", p.State)
+			}
+		})
+	}
+}
+
+func TestAppServerAsks(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"question c1", "step", "Well."}}
+	s := newStage(t).run(f.agent(nil), "hello")
+	id := s.untilAsked()
+	if r := s.fold.Turn(turnID).Requests[0]; r.Kind != event.RequestInput || r.Prompt != "Which?" || !reflect.DeepEqual(r.Options, []string{"red", "blue"}) {
+		t.Errorf("the request is %+v", r)
+	}
+	s.answer(id, "blue", "")
+	s.want(event.Completed, "", "Well.")
+	if got := strings.Join(f.lines(), "\n"); !strings.Contains(got, "answers:map[Which?:blue]") {
+		t.Errorf("the server saw %s", got)
+	}
+}
+
+// Another program at the same server answers: the request is closed here too, and what is sent after it changes nothing.
+func TestAppServerApprovedElsewhere(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"ask c1", "step", "Well."}}
+	s := newStage(t).run(f.agent(nil), "hello")
+	s.untilAsked()
+	other := f.watch("local-conv-1")
+	const yes = `{"type":"input","runtime":{"agent_id":"agent-1","conversation_id":"local-conv-1"},"payload":{"kind":"approval_response","request_id":"perm-c1","decision":{"behavior":"allow"}}}`
+	if err := other.Write(t.Context(), websocket.MessageText, []byte(yes)); err != nil {
+		t.Fatal(err)
+	}
+	s.want(event.Completed, "", "Well.")
+}
+
+func TestAppServerStopIsTold(t *testing.T) {
+	for _, stop := range []bool{true, false} {
+		f := newAppServer(t)
+		f.scripts = [][]string{{"One ", "gate never"}}
+		s := newStage(t).run(f.agent(nil), "hello")
+		s.untilText("One ")
+		if stop {
+			s.stop()
+			s.want(event.Cancelled, "", "One ")
+		} else {
+			s.end(errors.New("detached"))
+		}
+		<-s.done
+		if told := strings.Contains(strings.Join(f.lines(), "\n"), "abort"); told != stop {
+			t.Errorf("stopped %v; the server saw %q", stop, f.lines())
+		}
+	}
+}
+
+// Leat is killed. Another viewer keeps the turn alive, or nobody does; nothing is twice, and nothing is missing.
+func TestAppServerKilled(t *testing.T) {
+	for name, c := range map[string]struct {
+		watched bool
+		outcome event.Outcome
+		code    string
+		visible string
+	}{
+		"somebody looks on": {true, event.Completed, "", "One two three four.\n\nFive."},
+		"nobody looks on":   {false, event.Interrupted, codeLost, "One two "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newAppServer(t)
+			f.scripts = [][]string{{"One ", "two ", "gate killed", "three ", "gate back", "four.", "step", "Five."}}
+			s := newStage(t).run(f.agent(nil), "hello")
+			s.untilText("two ")
+			if c.watched {
+				f.watch("local-conv-1")
+			}
+			next := s.kill()
+			if c.watched {
+				close(f.gate("killed"))
+			}
+			f.until("the server is where it is to be", func() bool {
+				c1 := f.convs["local-conv-1"]
+				if !c.watched {
+					return c1.cancel == nil
+				}
+				p, ok := c1.past[len(c1.past)-1]["content"].([]any)
+				return ok && p[0].(map[string]any)["text"] == "One two three "
+			})
+			next.resume(f.agent(nil), "hello")
+			if c.watched {
+				next.untilText("three ")
+			}
+			close(f.gate("back"))
+			next.want(c.outcome, c.code, c.visible)
+		})
+	}
+}
+
+// Killed while a person is asked: the request is asked once, and answered after it.
+func TestAppServerKilledWhileItWaits(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"May I? ", "ask c1", "step", "Well."}}
+	s := newStage(t).run(f.agent(nil), "hello")
+	id := s.untilAsked()
+	f.watch("local-conv-1")
+	s = s.kill()
+	s.resume(f.agent(nil), "hello")
+	s.answer(id, event.Approve, "")
+	s.want(event.Completed, "", "May I? \n\nWell.")
+	waits := 0
+	for _, e := range s.events {
+		if e.Type == event.TurnWait {
+			waits++
+		}
+	}
+	if waits != 1 {
+		t.Errorf("it was asked %d times", waits)
+	}
+}
+
+// A turn of somebody else runs: what it says is not ours.
+func TestAppServerQueuesBehindOthers(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"Theirs.", "gate theirs", "Theirs too."}, {"Ours."}}
+	other := newStage(t)
+	other.key = "theirs"
+	other.run(f.agent(nil), "their message")
+	other.untilText("Theirs.")
+	s := newStage(t)
+	s.session = other.session
+	s.run(f.agent(nil), "our message")
+	f.until("queued", func() bool { return strings.Contains(strings.Join(f.log, "\n"), "queued our message") })
+	close(f.gate("theirs"))
+	s.want(event.Completed, "", "Ours.")
+	other.want(event.Completed, "", "Theirs.Theirs too.")
+}
+
+// A turn that was stopped leaves the queue standing; the next one goes on all the same.
+func TestAppServerAfterAStop(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"Theirs.", "gate never"}, {"Ours."}, {"And more."}}
+	other := newStage(t)
+	other.key = "theirs"
+	other.run(f.agent(nil), "their message")
+	other.untilText("Theirs.")
+	s := newStage(t)
+	s.session = other.session
+	s.run(f.agent(nil), "our message")
+	f.until("queued", func() bool { return strings.Contains(strings.Join(f.log, "\n"), "queued our message") })
+	other.stop()
+	s.want(event.Completed, "", "Ours.")
+	next := newStage(t)
+	next.session, next.key = s.session, "next"
+	next.run(f.agent(nil), "another").want(event.Completed, "", "And more.")
+}
+
+func TestAppServerSteer(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"Let me. ", "gate talk", "run c1", "gate tool", "return c1", "take", "step", "Both."}}
+	a := f.agent(nil)
+	s := newStage(t).run(a, "hello")
+	s.untilText("Let me. ")
+	m := agent.Message{ID: "second", Role: event.User, Text: "and this"}
+	if err := a.Steer(t.Context(), s.input("hello"), m); !errors.Is(err, agent.ErrNotSteered) {
+		t.Errorf("while it talks: %v", err)
+	}
+	close(f.gate("talk"))
+	s.until("the tool runs", func(tr *transcript.Transcript) bool { return len(tr.Messages) > 0 && len(tr.Messages[0].Parts) > 1 })
+	if err := a.Steer(t.Context(), s.input("hello"), m); err != nil {
+		t.Errorf("while a tool runs: %v", err)
+	}
+	close(f.gate("tool"))
+	s.want(event.Completed, "", "Let me. \n\nBoth.")
+	if err := a.Steer(t.Context(), s.input("hello"), m); !errors.Is(err, agent.ErrNotSteered) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// A message that comes just too late to be taken up is answered in a turn of its own there, which is still the same here.
+func TestAppServerSteerTooLate(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"run c1", "gate tool", "return c1", "step", "First."}, {"Second."}}
+	a := f.agent(nil)
+	s := newStage(t).run(a, "hello")
+	s.until("the tool runs", func(tr *transcript.Transcript) bool { return len(tr.Messages) > 0 && len(tr.Messages[0].Parts) > 0 })
+	if err := a.Steer(t.Context(), s.input("hello"), agent.Message{ID: "second", Role: event.User, Text: "and this"}); err != nil {
+		t.Fatal(err)
+	}
+	close(f.gate("tool"))
+	s.want(event.Completed, "", "First.\n\nSecond.")
+}

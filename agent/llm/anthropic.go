@@ -1,0 +1,128 @@
+package llm
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/dialect/anthropic"
+	"github.com/leat-dev/leat/event"
+)
+
+const (
+	// anthropicVersion is that of the API which all servers that imitate it know.
+	anthropicVersion = "2023-06-01"
+	// anthropicTokens bounds an answer where nobody says how long it may be, which this API insists on.
+	anthropicTokens = 8192
+	// minThinking is the smallest budget that the API takes.
+	minThinking = 1024
+)
+
+type anthropicRequest struct {
+	Model       string             `json:"model"`
+	MaxTokens   int                `json:"max_tokens"`
+	Stream      bool               `json:"stream"`
+	System      string             `json:"system,omitempty"`
+	Messages    []anthropicMessage `json:"messages"`
+	Temperature *float64           `json:"temperature,omitempty"`
+	Thinking    *anthropicThinking `json:"thinking,omitempty"`
+}
+
+type anthropicThinking struct {
+	Type   string `json:"type"`
+	Budget int    `json:"budget_tokens,omitempty"`
+}
+
+type anthropicMessage struct {
+	Role    event.Role       `json:"role"`
+	Content []anthropicBlock `json:"content"`
+}
+
+type anthropicBlock struct {
+	Type   string           `json:"type"`
+	Text   string           `json:"text,omitempty"`
+	Source *anthropicSource `json:"source,omitempty"`
+	Title  string           `json:"title,omitempty"`
+}
+
+type anthropicSource struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      string `json:"data"`
+}
+
+var anthropicAPI = api{
+	title: "Anthropic", base: "https://api.anthropic.com", env: "ANTHROPIC_API_KEY", needKey: true,
+	dialect: anthropic.Dialect,
+	path:    func(*Config) string { return "/v1/messages" },
+	auth:    func(h http.Header, key string) { h.Set("X-Api-Key", key) },
+	headers: map[string]string{"Anthropic-Version": anthropicVersion},
+	body:    anthropicBody,
+	model: func(c *Config) (string, string, any) {
+		return http.MethodGet, "/v1/models/" + url.PathEscape(c.Model), nil
+	},
+	reads: pdf,
+	check: func(c *Config) error {
+		// Others write it with the version, as OpenAI's addresses are.
+		c.BaseURL = strings.TrimSuffix(strings.TrimRight(c.BaseURL, "/"), "/v1")
+		budget, err := anthropicBudget(c)
+		switch {
+		case err != nil:
+			return err
+		case budget > 0 && c.MaxTokens > 0 && c.MaxTokens <= budget:
+			return fmt.Errorf("max_tokens is %d; it has to be above the %d of thinking, which are part of it", c.MaxTokens, budget)
+		case c.Thinking != "" && c.Thinking != "off" && c.Temperature != nil:
+			return fmt.Errorf("temperature and thinking don't go together")
+		}
+		return nil
+	},
+}
+
+// anthropicBudget is how many tokens the model may think; 0 where there is no such number.
+func anthropicBudget(c *Config) (int, error) {
+	switch c.Thinking {
+	case "", "off", "adaptive":
+		return 0, nil
+	}
+	n, err := strconv.Atoi(c.Thinking)
+	if err != nil || n < minThinking {
+		return 0, fmt.Errorf("thinking is %q; it takes a number of tokens from %d on, adaptive or off", c.Thinking, minThinking)
+	}
+	return n, nil
+}
+
+func anthropicBody(a *Agent, turns []turn) any {
+	r := anthropicRequest{Model: a.cfg.Model, MaxTokens: a.cfg.MaxTokens, Stream: true, System: a.cfg.System, Temperature: a.cfg.Temperature}
+	budget, _ := anthropicBudget(&a.cfg) // it was checked
+	if r.MaxTokens == 0 {
+		r.MaxTokens = budget + anthropicTokens
+	}
+	switch {
+	case budget > 0:
+		r.Thinking = &anthropicThinking{Type: "enabled", Budget: budget}
+	case a.cfg.Thinking == "adaptive":
+		r.Thinking = &anthropicThinking{Type: "adaptive"}
+	case a.cfg.Thinking == "off":
+		r.Thinking = &anthropicThinking{Type: "disabled"}
+	}
+	for _, t := range turns {
+		m := anthropicMessage{Role: t.role}
+		for _, b := range t.blocks {
+			switch {
+			case b.mime == "":
+				m.Content = append(m.Content, anthropicBlock{Type: "text", Text: b.text})
+			default:
+				c := anthropicBlock{Type: "image", Source: &anthropicSource{Type: "base64", MediaType: b.mime, Data: base64.StdEncoding.EncodeToString(b.data)}}
+				if !b.picture() {
+					c.Type, c.Title = "document", b.name
+				}
+				m.Content = append(m.Content, c)
+			}
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	return r
+}

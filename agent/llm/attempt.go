@@ -1,0 +1,236 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// maxTail is how much of a body's end is kept to be looked through for an error that stands outside the stream's format.
+const maxTail = 8 << 10
+
+// attempt is the call of a turn, made once or, as long as nothing was seen, again.
+type attempt struct {
+	a    *Agent
+	in   agent.Input
+	body []byte
+	out  *agent.Emitter
+	from *followed // the response that is followed; nil where there is none
+
+	seen   bool          // something is shown
+	held   []event.Event // beginnings of messages and parts that have nothing yet
+	failed *call.Failure
+	tail   []byte
+}
+
+// call makes the call. An [*call.Failure] says that it failed, and whether it may be repeated.
+func (t *attempt) call(ctx context.Context) error {
+	t.held, t.failed, t.tail = nil, nil, nil
+	// Once the stream has ended the turn its context ends too; the provider may still end its body in peace.
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	stream, err := t.stream()
+	if err != nil {
+		return err
+	}
+	from := t.from
+	defer context.AfterFunc(ctx, func() {
+		if !stream.Ended() {
+			cancel(context.Cause(ctx))
+		}
+	})()
+	res, err := t.send(life)
+	if err != nil {
+		stream.Drop()
+		return &call.Failure{Code: codeUnreachable, Message: t.a.name + " can't be reached: " + call.Reason(err), Retry: true}
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		stream.Drop()
+		return t.refused(res)
+	}
+	if e := res.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		stream.Drop()
+		return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("the answer of %s is encoded (Content-Encoding %q); the stream has to come as it is", t.a.name, e)}
+	}
+	_, err = stream.ReadFrom(io.TeeReader(res.Body, (*tail)(&t.tail)))
+	if t.failed != nil {
+		stream.Drop()
+		if t.from != nil {
+			// The response has failed, and following it would tell the same again. A new one can be asked for by who asked for it.
+			t.from, t.failed.Retry, t.failed.Retryable = nil, t.body != nil, true
+		}
+		return t.failed
+	}
+	if err == nil {
+		stop := time.AfterFunc(goodbye, func() { cancel(nil) })
+		defer stop.Stop()
+		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be used again
+		return nil
+	}
+	if f := t.broken(res, err); f != nil {
+		if f.Retry {
+			stream.Drop()
+		}
+		f.Fresh = t.from != from
+		return f
+	}
+	return err
+}
+
+// stream makes the stream of a call, at its beginning or where the response that is followed stands.
+func (t *attempt) stream() (*agent.Stream, error) {
+	d := dialect.NewStream(t.a.api.dialect())
+	if t.from != nil && len(t.from.Decoder) > 0 {
+		if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, t.from.Decoder)); err != nil {
+			return nil, err
+		}
+	}
+	s := agent.TakeUp(t.out, d)
+	s.Through = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
+		ops, err := t.pass(ops)
+		if err != nil || !t.a.cfg.Background {
+			return ops, nil, err
+		}
+		return t.follow(ops, d)
+	}
+	return s, nil
+}
+
+// send makes the request.
+func (t *attempt) send(ctx context.Context) (*http.Response, error) {
+	if t.from != nil && t.from.ID != "" {
+		return t.a.do(ctx, http.MethodGet, t.from.path(), t.in.Key, nil)
+	}
+	t.out.Sent(t.body)
+	return t.a.do(ctx, http.MethodPost, t.a.api.path(&t.a.cfg), t.in.Key, t.body)
+}
+
+// pass looks through what the decoder gives. A message begins with what is seen of it, so that a call that is repeated leaves no
+// empty one behind; a failure before that is the call's, not the turn's.
+func (t *attempt) pass(ops []event.Event) ([]event.Event, error) {
+	if t.failed != nil {
+		return nil, t.failed
+	}
+	out := make([]event.Event, 0, len(ops))
+	for _, op := range ops {
+		switch {
+		case op.Type == event.TurnUpdate:
+		case op.Type == event.TurnEnd && op.Get().Error != nil:
+			f := t.a.inside(op.Body.Error)
+			if !t.seen && f.Retry {
+				t.failed = f
+				return out, f
+			}
+			b := *op.Body
+			b.Error = &event.Error{Code: f.Code, Message: f.Message, Retryable: f.Retry || f.Retryable}
+			op.Body = &b
+		case !t.seen && t.blank(&op):
+			t.held = append(t.held, op)
+			continue
+		default:
+			t.seen = t.seen || op.Type != event.TurnEnd
+			out = append(out, t.held...)
+			t.held = nil
+		}
+		out = append(out, op)
+	}
+	return out, nil
+}
+
+// blank reports whether an operation shows nothing by itself. What goes on in the background can't be held back: where it stands
+// is stored with what was said.
+func (t *attempt) blank(op *event.Event) bool {
+	switch op.Type {
+	case event.MessageStart, event.MessageEnd, event.PartEnd:
+		return !t.a.cfg.Background
+	case event.PartStart:
+		kind := op.Get().Kind
+		return !t.a.cfg.Background && (kind == event.KindText || kind == event.KindReasoning)
+	}
+	return false
+}
+
+// refused describes an answer that is no success.
+func (t *attempt) refused(res *http.Response) *call.Failure {
+	f := t.a.refused(res)
+	if t.from == nil || t.from.ID == "" {
+		return f
+	}
+	if !f.Retry && f.Code != codeKeyRefused {
+		f.Code = codeGone
+		f.Message = t.a.name + " has the response no more that this turn followed"
+	}
+	f.Retryable = true
+	return f
+}
+
+// broken describes a stream that did not come to its end; nil where that is not the provider's doing.
+func (t *attempt) broken(res *http.Response, err error) *call.Failure {
+	again := !t.seen || t.from != nil && t.from.ID != ""
+	var bad *dialect.Error
+	switch {
+	case errors.Is(err, agent.ErrTurnOver):
+		return nil
+	case errors.Is(err, agent.ErrTooLarge):
+		return &call.Failure{Code: codeTooLarge, Message: err.Error()}
+	case errors.As(err, &bad):
+		return &call.Failure{Code: codeAnswer, Message: "the answer of " + t.a.name + " can't be read: " + err.Error()}
+	case errors.Is(err, agent.ErrBroken):
+		return &call.Failure{Code: codeCutShort, Message: "the connection to " + t.a.name + " broke in the middle of its answer", Retry: again, Retryable: true}
+	case errors.Is(err, dialect.ErrCutShort):
+		if p, ok := stray(t.tail); ok {
+			code, retry := judge(0, p)
+			f := &call.Failure{Code: code, Message: t.a.tell(code, p.message), Retry: retry && again, Retryable: retry}
+			if code == "" {
+				f.Code = codeProvider
+			}
+			return f
+		}
+		if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); !t.seen && (kind == "text/html" || kind == "application/json") {
+			return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("%s answered with %s in place of a stream; is base_url right?", t.a.name, kind)}
+		}
+		return &call.Failure{Code: codeCutShort, Message: "the answer of " + t.a.name + " ended before it was whole", Retry: again, Retryable: true}
+	}
+	return nil
+}
+
+// stray finds an error that was written into a stream as it is, outside of its format.
+func stray(tail []byte) (problem, bool) {
+	i := bytes.LastIndex(tail, []byte(`"error"`))
+	if i < 0 {
+		return problem{}, false
+	}
+	i = bytes.LastIndexByte(tail[:i], '{')
+	if i < 0 || i > 0 && tail[i-1] != '\n' && tail[i-1] != '[' && tail[i-1] != ' ' {
+		return problem{}, false
+	}
+	var raw json.RawMessage
+	if json.NewDecoder(bytes.NewReader(tail[i:])).Decode(&raw) != nil {
+		return problem{}, false
+	}
+	p := parse(raw)
+	return p, p.message != ""
+}
+
+// tail keeps the end of what is written to it.
+type tail []byte
+
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	if n := len(*t) - maxTail; n > 0 {
+		*t = append((*t)[:0], (*t)[n:]...)
+	}
+	return len(p), nil
+}

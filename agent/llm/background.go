@@ -1,0 +1,109 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// followed is where a response in the background stands. It is the turn's state.
+type followed struct {
+	ID      string          `json:"id"`
+	Seq     int64           `json:"seq"`
+	Decoder json.RawMessage `json:"decoder"`
+}
+
+// path is where the response goes on.
+func (f *followed) path() string {
+	return "/responses/" + url.PathEscape(f.ID) + "?stream=true&starting_after=" + strconv.FormatInt(f.Seq, 10)
+}
+
+// positioned is a decoder that says what it reads, and how far it has come.
+type positioned interface {
+	Position() (id string, seq int64)
+}
+
+// follow notes how far the response has come, as the turn's state after what is said.
+func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, json.RawMessage, error) {
+	p, ok := d.Decoder().(positioned)
+	if !ok {
+		return ops, nil, nil
+	}
+	id, seq := p.Position()
+	known := t.from != nil && t.from.ID == id
+	if id == "" || known && t.from.Seq == seq {
+		return ops, nil, nil
+	}
+	decoder, err := d.Decoder().State()
+	if err != nil {
+		return ops, nil, fmt.Errorf("state of decoder: %w", err)
+	}
+	if !known {
+		t.a.remember(t.in.Turn, id)
+		ops = append([]event.Event{{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: id}}}}, ops...)
+	}
+	t.from = &followed{ID: id, Seq: seq, Decoder: decoder}
+	state, err := json.Marshal(t.from)
+	return ops, state, err
+}
+
+// Background is an agent whose responses go on without it.
+type Background struct{ *Agent }
+
+var (
+	_ agent.Resumer = Background{}
+	_ agent.Stopper = Background{}
+	_ agent.Checker = Background{}
+)
+
+// Resume follows the response that the turn had begun. Where none was known yet, nothing is sent again: whether the provider
+// works at it can't be told.
+func (b Background) Resume(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
+	if len(state) == 0 {
+		return out.End(event.Interrupted, "the gateway was restarted before the provider had named the response", nil)
+	}
+	var from followed
+	if err := json.Unmarshal(state, &from); err != nil {
+		return fmt.Errorf("stored state: %w", err)
+	}
+	b.remember(in.Turn, from.ID)
+	return b.run(ctx, in, &from, out)
+}
+
+// Stop implements [agent.Stopper]: the response of a turn that was stopped is cancelled.
+func (b Background) Stop(ctx context.Context, in agent.Input) error {
+	id := b.forget(in.Turn)
+	if id == "" {
+		return nil
+	}
+	res, err := b.do(ctx, http.MethodPost, "/responses/"+url.PathEscape(id)+"/cancel", "", nil)
+	if err != nil {
+		return fmt.Errorf("%s can't be told that the response is cancelled", b.name)
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return b.refused(res)
+	}
+	return nil
+}
+
+func (a *Agent) remember(turn, id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running[turn] = id
+}
+
+func (a *Agent) forget(turn string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	id := a.running[turn]
+	delete(a.running, turn)
+	return id
+}

@@ -1,0 +1,58 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/leat-dev/leat/agent/internal/call"
+)
+
+// maxList bounds a list of models, in bytes.
+const maxList = 8 << 20
+
+// Check implements [agent.Checker]: the provider is there, takes the key, and knows the model. It costs no tokens.
+func (a *Agent) Check(ctx context.Context) error {
+	if err := a.keyed(); err != nil {
+		return err
+	}
+	method, path, content := a.api.model(&a.cfg)
+	var body []byte
+	if content != nil {
+		var err error
+		if body, err = json.Marshal(content); err != nil {
+			return err
+		}
+	}
+	res, err := a.do(ctx, method, path, "", body)
+	if err != nil {
+		return errors.New(a.name + " can't be reached: " + call.Reason(err))
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return a.refused(res)
+	}
+	if !a.api.listed {
+		return nil
+	}
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxList)).Decode(&list); err != nil {
+		return fmt.Errorf("%s answers, but not with a list of models; is base_url right? %w", a.name, err)
+	}
+	for _, m := range list.Data {
+		if m.ID == a.cfg.Model || strings.TrimSuffix(m.ID, ":latest") == a.cfg.Model {
+			return nil
+		}
+	}
+	if len(list.Data) == 0 {
+		return nil // a server that lists none may yet have it
+	}
+	return fmt.Errorf("%s does not list the model %s", a.name, a.cfg.Model)
+}

@@ -1,0 +1,113 @@
+package llm
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/dialect/gemini"
+	"github.com/leat-dev/leat/event"
+)
+
+type geminiRequest struct {
+	Contents   []geminiContent   `json:"contents"`
+	System     *geminiContent    `json:"systemInstruction,omitempty"`
+	Generation *geminiGeneration `json:"generationConfig,omitempty"`
+}
+
+type geminiContent struct {
+	Role  string       `json:"role,omitempty"`
+	Parts []geminiPart `json:"parts"`
+}
+
+type geminiPart struct {
+	Text   string      `json:"text,omitempty"`
+	Inline *geminiBlob `json:"inlineData,omitempty"`
+}
+
+type geminiBlob struct {
+	MIME string `json:"mimeType"`
+	Data []byte `json:"data"`
+}
+
+type geminiGeneration struct {
+	Temperature *float64        `json:"temperature,omitempty"`
+	MaxTokens   int             `json:"maxOutputTokens,omitempty"`
+	Thinking    *geminiThinking `json:"thinkingConfig,omitempty"`
+}
+
+type geminiThinking struct {
+	Budget  *int `json:"thinkingBudget,omitempty"`
+	Include bool `json:"includeThoughts,omitempty"`
+}
+
+var geminiAPI = api{
+	title: "Gemini", base: "https://generativelanguage.googleapis.com", env: "GEMINI_API_KEY", needKey: true,
+	dialect: gemini.Dialect,
+	path: func(c *Config) string {
+		return "/v1beta/models/" + url.PathEscape(c.Model) + ":streamGenerateContent?alt=sse"
+	},
+	auth: func(h http.Header, key string) { h.Set("X-Goog-Api-Key", key) },
+	body: geminiBody,
+	model: func(c *Config) (string, string, any) {
+		return http.MethodGet, "/v1beta/models/" + url.PathEscape(c.Model), nil
+	},
+	reads: func(kind string) bool {
+		return pdf(kind) || strings.HasPrefix(kind, "audio/") || strings.HasPrefix(kind, "video/")
+	},
+	check: func(c *Config) error {
+		c.Model = strings.TrimPrefix(c.Model, "models/")
+		if _, err := geminiBudget(c); err != nil {
+			return err
+		}
+		return nil
+	},
+}
+
+// geminiBudget is how many tokens the model may think; nil where that is its own decision.
+func geminiBudget(c *Config) (*int, error) {
+	n := 0
+	switch c.Thinking {
+	case "", "adaptive":
+		return nil, nil
+	case "off":
+		return &n, nil
+	}
+	n, err := strconv.Atoi(c.Thinking)
+	if err != nil || n < 1 {
+		return nil, fmt.Errorf("thinking is %q; it takes a number of tokens, adaptive or off", c.Thinking)
+	}
+	return &n, nil
+}
+
+func geminiBody(a *Agent, turns []turn) any {
+	r := geminiRequest{}
+	if a.cfg.System != "" {
+		r.System = &geminiContent{Parts: []geminiPart{{Text: a.cfg.System}}}
+	}
+	g := geminiGeneration{Temperature: a.cfg.Temperature, MaxTokens: a.cfg.MaxTokens}
+	if a.cfg.Thinking != "" {
+		budget, _ := geminiBudget(&a.cfg) // it was checked
+		g.Thinking = &geminiThinking{Budget: budget, Include: a.cfg.Thinking != "off"}
+	}
+	if g != (geminiGeneration{}) {
+		r.Generation = &g
+	}
+	for _, t := range turns {
+		c := geminiContent{Role: "user"}
+		if t.role == event.Assistant {
+			c.Role = "model"
+		}
+		for _, b := range t.blocks {
+			if b.mime == "" {
+				c.Parts = append(c.Parts, geminiPart{Text: b.text})
+			} else {
+				c.Parts = append(c.Parts, geminiPart{Inline: &geminiBlob{b.mime, b.data}})
+			}
+		}
+		r.Contents = append(r.Contents, c)
+	}
+	return r
+}

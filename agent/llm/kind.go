@@ -1,0 +1,128 @@
+package llm
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// provider is an API as a kind of agent.
+type provider struct {
+	kind, summary string
+	api           *api
+	// model is that of the agent which there is without any configuration, where the key is in the environment.
+	model    string
+	thinking string // what the option takes
+}
+
+var providers = []provider{
+	{"anthropic", "a model of Anthropic, or behind an API like its Messages", &anthropicAPI, "claude-sonnet-5", "tokens that the model may think, adaptive or off"},
+	{"openai", "a model behind OpenAI's Chat Completions, which many servers speak: see base_url", &openAIAPI, "gpt-5.4-mini", "effort: " + strings.Join(efforts, ", ")},
+	{"responses", "a model behind OpenAI's Responses; in the background it goes on over restarts", &responsesAPI, "", "effort: " + strings.Join(efforts, ", ")},
+	{"gemini", "a model of Google's Gemini", &geminiAPI, "gemini-flash-latest", "tokens that the model may think, adaptive or off"},
+	{"ollama", "a model that Ollama runs", &ollamaAPI, "", "on, off, low, medium or high"},
+}
+
+// Kinds are these agents as kinds.
+func Kinds() []agent.Kind {
+	kinds := make([]agent.Kind, len(providers))
+	for i, p := range providers {
+		kinds[i] = p.agentKind()
+	}
+	return kinds
+}
+
+// FromEnvironment are the agents that there are without any configuration: one for each key that is set.
+func FromEnvironment(getenv func(string) string) []agent.Spec {
+	var specs []agent.Spec
+	for _, p := range providers {
+		if p.model != "" && strings.TrimSpace(getenv(p.api.env)) != "" {
+			specs = append(specs, agent.Spec{Name: p.kind, Kind: p.kind, Target: p.model})
+		}
+	}
+	return specs
+}
+
+func (p provider) agentKind() agent.Kind {
+	env := p.api.env + " at " + p.api.base
+	options := []agent.Option{
+		{Name: "base_url", Help: "where the API is", Default: p.api.base},
+		{Name: "api_key_env", Help: "environment variable that holds the key", Default: env + ", none elsewhere"},
+		{Name: "system", Help: "system prompt"},
+		{Name: "system_file", Help: "file that holds the system prompt"},
+		{Name: "max_tokens", Help: "bound of an answer", Default: "the provider's; " + strconv.Itoa(anthropicTokens) + " of Anthropic"},
+		{Name: "temperature", Help: "0 to 2", Default: "the model's"},
+		{Name: "thinking", Help: p.thinking, Default: "the model's"},
+		{Name: "history_bytes", Help: "bound of the history's texts, in bytes", Default: "limits.history_bytes"},
+	}
+	if p.api == &responsesAPI {
+		options = append(options, agent.Option{Name: "background", Help: "true: responses go on without their connection, stored at the provider; false: they don't", Default: "true at " + openAIBase + ", false elsewhere"})
+	}
+	return agent.Kind{Name: p.kind, Summary: p.summary, Target: "MODEL", Options: options, New: p.make}
+}
+
+func (p provider) make(s agent.Spec) (agent.Agent, error) {
+	o := s.Options
+	c := Config{Model: s.Target, BaseURL: o["base_url"], KeyEnv: o["api_key_env"], Thinking: o["thinking"], Background: p.api == &responsesAPI && o["base_url"] == ""}
+	var err error
+	if c.System, err = prompt(o["system"], o["system_file"]); err != nil {
+		return nil, err
+	}
+	if c.MaxTokens, err = count(o, "max_tokens"); err != nil {
+		return nil, err
+	}
+	if c.HistoryBytes, err = count(o, "history_bytes"); err != nil {
+		return nil, err
+	}
+	if v, ok := o["temperature"]; ok {
+		t, err := strconv.ParseFloat(v, 64)
+		if err != nil || !(t >= 0 && t <= 2) {
+			return nil, fmt.Errorf("temperature is %q; it takes a number from 0 to 2", v)
+		}
+		c.Temperature = &t
+	}
+	if v, ok := o["background"]; ok {
+		if c.Background, err = strconv.ParseBool(v); err != nil {
+			return nil, fmt.Errorf("background is %q; it takes true or false", v)
+		}
+	}
+	a, err := newAgent(*p.api, c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Background {
+		return Background{a}, nil
+	}
+	return a, nil
+}
+
+// count is a number from 1 on; 0 where it is not given.
+func count(o map[string]string, key string) (int, error) {
+	v, ok := o[key]
+	if !ok {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%s is %q; it takes a number from 1 on", key, v)
+	}
+	return n, nil
+}
+
+// prompt returns the one that is given, or that of the file.
+func prompt(given, file string) (string, error) {
+	switch {
+	case file == "":
+		return given, nil
+	case given != "":
+		return "", fmt.Errorf("system and system_file are both given")
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("system_file: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}

@@ -1,0 +1,185 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/dialect"
+)
+
+// goodbye is how long a provider whose stream has ended may take to end its body too.
+const goodbye = 2 * time.Second
+
+// Config says which model answers, and how.
+type Config struct {
+	Model string
+	// BaseURL is where the API is; empty is the provider's own address.
+	BaseURL string
+	// KeyEnv is the variable that holds the key; empty is the provider's own variable at its own address, and none elsewhere.
+	KeyEnv string
+	System string // the prompt
+	// MaxTokens bounds an answer; 0 is the provider's default.
+	MaxTokens   int
+	Temperature *float64
+	// Thinking says how much the model may think, in the provider's own words; empty is its default.
+	Thinking string
+	// HistoryBytes bounds the texts of the history; 0 is all that the gateway gives.
+	HistoryBytes int
+	// Background runs responses so that they go on without their connection; of the Responses API alone.
+	Background bool
+}
+
+// Agent is a model. Several turns may run at the same time.
+type Agent struct {
+	cfg    Config
+	api    api
+	name   string // of the provider, as users are told
+	base   string
+	env    string
+	client *http.Client
+
+	mu      sync.Mutex
+	running map[string]string // of turns in the background: the ids of their responses
+}
+
+// api is what one provider's API has of its own.
+type api struct {
+	title   string
+	base    string // its own address
+	env     string // the variable that holds its key
+	needKey bool   // at its own address
+	dialect func() dialect.Dialect
+	// path of a call that streams.
+	path    func(c *Config) string
+	auth    func(h http.Header, key string)
+	headers map[string]string // of every call
+	// body is what is sent.
+	body func(a *Agent, turns []turn) any
+	// model is where it tells of a model; where it lists them all, listed is set.
+	model  func(c *Config) (method, path string, body any)
+	listed bool
+	// reads says which attachments it takes beside pictures and texts.
+	reads func(mime string) bool
+	// check refuses options that don't go together.
+	check func(c *Config) error
+}
+
+var (
+	_ agent.Agent   = (*Agent)(nil)
+	_ agent.Checker = (*Agent)(nil)
+)
+
+func newAgent(p api, c Config) (*Agent, error) {
+	if p.check != nil {
+		if err := p.check(&c); err != nil {
+			return nil, err
+		}
+	}
+	a := &Agent{cfg: c, api: p, name: p.title, base: p.base, env: c.KeyEnv, running: map[string]string{}}
+	switch {
+	case c.BaseURL != "":
+		u, err := url.Parse(c.BaseURL)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return nil, errors.New("base_url is no address of an API; write it as http://127.0.0.1:11434/v1, the key apart from it")
+		}
+		a.base, a.name = strings.TrimRight(c.BaseURL, "/"), u.Host
+		if own, err := url.Parse(p.base); err == nil && own.Host == u.Host {
+			a.name = p.title
+			if a.env == "" {
+				a.env = p.env
+			}
+		}
+	case a.env == "":
+		a.env = p.env
+	}
+	a.client = call.Client()
+	return a, nil
+}
+
+// Close closes the connections that are kept for further turns. Turns that run go on.
+func (a *Agent) Close() { a.client.CloseIdleConnections() }
+
+func (a *Agent) key() string {
+	if a.env == "" {
+		return ""
+	}
+	return strings.TrimSpace(os.Getenv(a.env))
+}
+
+// keyed refuses to call without a key where one was asked for.
+func (a *Agent) keyed() error {
+	if a.key() != "" || a.env == "" || !a.api.needKey && a.cfg.KeyEnv == "" {
+		return nil
+	}
+	return &agent.Error{Code: codeKeyMissing, Message: fmt.Sprintf("the key for %s is missing: set %s", a.name, a.env)}
+}
+
+// Run makes the call and hands the answer's stream on.
+func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+	return a.run(ctx, in, nil, out)
+}
+
+// run answers the turn; from is where a response stands that is followed, nil at the beginning.
+func (a *Agent) run(ctx context.Context, in agent.Input, from *followed, out *agent.Emitter) error {
+	if err := a.keyed(); err != nil {
+		return err
+	}
+	t := &attempt{a: a, in: in, out: out, from: from}
+	if from == nil {
+		turns, err := a.turns(ctx, in, out)
+		if err != nil {
+			return err
+		}
+		if t.body, err = json.Marshal(a.api.body(a, turns)); err != nil {
+			return fmt.Errorf("request: %w", err)
+		}
+	}
+	err := call.Repeat(ctx, out, func() error { return t.call(ctx) })
+	if ctx.Err() == nil {
+		a.forget(in.Turn)
+	}
+	return err
+}
+
+// do sends a request. body may be nil.
+func (a *Agent) do(ctx context.Context, method, path, idempotency string, body []byte) (*http.Response, error) {
+	var r io.Reader
+	if body != nil {
+		r = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, r)
+	if err != nil {
+		return nil, err
+	}
+	h := req.Header
+	if body != nil {
+		h.Set("Content-Type", "application/json")
+	}
+	h.Set("User-Agent", "Leat")
+	if idempotency != "" {
+		h.Set("Accept", "text/event-stream, application/x-ndjson")
+		h.Set("Idempotency-Key", idempotency)
+	}
+	if tp := agent.TraceParent(ctx); tp != "" {
+		h.Set("Traceparent", tp)
+	}
+	for name, value := range a.api.headers {
+		h.Set(name, value)
+	}
+	if key := a.key(); key != "" {
+		a.api.auth(h, key)
+	}
+	return a.client.Do(req)
+}

@@ -1,0 +1,246 @@
+package llmtest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// strict decodes what an API knows, and refuses all else.
+func strict(raw []byte, v any) *refusal {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return bad("%s", err)
+	}
+	return nil
+}
+
+func bad(format string, args ...any) *refusal {
+	return &refusal{http.StatusBadRequest, "invalid_request_error", fmt.Sprintf(format, args...)}
+}
+
+// turns refuses roles that do not take turns, beginning and ending with the user.
+func turns(roles []string, assistant string) *refusal {
+	if len(roles) == 0 {
+		return bad("messages: at least one message is required")
+	}
+	for i, r := range roles {
+		want := "user"
+		if i%2 == 1 {
+			want = assistant
+		}
+		if r != want {
+			return bad("messages.%d: roles must alternate, found %q", i, r)
+		}
+	}
+	if len(roles)%2 == 0 {
+		return bad("the last message is the user's")
+	}
+	return nil
+}
+
+func bearer(r *http.Request) string {
+	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+}
+
+func sse(name, data string) string {
+	if name != "" {
+		name = "event: " + name + "\n"
+	}
+	return name + "data: " + data + "\n\n"
+}
+
+func dataURL(s string) bool {
+	head, data, ok := strings.Cut(s, ";base64,")
+	_, err := base64.StdEncoding.DecodeString(data)
+	return ok && strings.HasPrefix(head, "data:") && err == nil && data != ""
+}
+
+var apis = map[string]api{
+	"anthropic": {
+		base: "",
+		key: func(r *http.Request) string {
+			if r.Header.Get("Anthropic-Version") != "2023-06-01" {
+				return ""
+			}
+			return r.Header.Get("X-Api-Key")
+		},
+		missing: refusal{http.StatusUnauthorized, "authentication_error", "invalid x-api-key"},
+		route: func(r *http.Request) (string, string) {
+			if m, ok := strings.CutPrefix(r.URL.Path, "/v1/models/"); ok && r.Method == http.MethodGet {
+				return "model", m
+			}
+			if r.Method == http.MethodPost && r.URL.Path == "/v1/messages" {
+				return "stream", ""
+			}
+			return "", ""
+		},
+		check: checkAnthropic,
+		frames: func(pieces []string) ([]string, int) {
+			all := []string{
+				sse("message_start", `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m-1","content":[],"stop_reason":null,"usage":{"input_tokens":12,"output_tokens":1}}}`),
+				sse("ping", `{"type":"ping"}`),
+				sse("content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`),
+			}
+			for _, p := range pieces {
+				all = append(all, sse("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":`+quote(p)+`}}`))
+			}
+			return append(all,
+				sse("content_block_stop", `{"type":"content_block_stop","index":0}`),
+				sse("message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":7}}`),
+				sse("message_stop", `{"type":"message_stop"}`),
+			), len(all)
+		},
+		failure: func(kind, message string) string {
+			return sse("error", `{"type":"error","error":{"type":`+quote(kind)+`,"message":`+quote(message)+`}}`)
+		},
+		fail: func(r refusal) string {
+			return `{"type":"error","error":{"type":` + quote(r.kind) + `,"message":` + quote(r.message) + `},"request_id":"req_1"}`
+		},
+		found: `{"type":"model","id":"m-1"}`,
+		media: "text/event-stream",
+	},
+	"openai": {
+		base: "/v1", key: bearer,
+		missing: refusal{http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided."},
+		route: func(r *http.Request) (string, string) {
+			switch r.Method + " " + r.URL.Path {
+			case "GET /v1/models":
+				return "model", ""
+			case "POST /v1/chat/completions":
+				return "stream", ""
+			}
+			return "", ""
+		},
+		check: checkChat,
+		frames: func(pieces []string) ([]string, int) {
+			chunk := func(delta, finish string) string {
+				return sse("", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m-1","choices":[{"index":0,"delta":`+delta+`,"finish_reason":`+finish+`}],"usage":null}`)
+			}
+			all := []string{chunk(`{"role":"assistant","content":""}`, "null")}
+			for _, p := range pieces {
+				all = append(all, chunk(`{"content":`+quote(p)+`}`, "null"))
+			}
+			return append(all, chunk(`{}`, `"stop"`),
+				sse("", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m-1","choices":[],"usage":{"prompt_tokens":12,"completion_tokens":7,"total_tokens":19}}`),
+				sse("", "[DONE]")), len(all)
+		},
+		failure: func(kind, message string) string {
+			return sse("", openAIError(refusal{kind: kind, message: message}))
+		},
+		fail:  openAIError,
+		found: `{"object":"list","data":[{"id":"other"},{"id":"m-1","object":"model"}]}`,
+		media: "text/event-stream",
+	},
+	"responses": {
+		base: "/v1", key: bearer,
+		missing: refusal{http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided."},
+		route: func(r *http.Request) (string, string) {
+			switch id, below := strings.CutPrefix(r.URL.Path, "/v1/responses/"); {
+			case r.Method+" "+r.URL.Path == "GET /v1/models":
+				return "model", ""
+			case r.Method+" "+r.URL.Path == "POST /v1/responses":
+				return "stream", ""
+			case below && r.Method == http.MethodGet && !strings.Contains(id, "/"):
+				return "follow", ""
+			case below && r.Method == http.MethodPost && strings.HasSuffix(id, "/cancel"):
+				return "cancel", ""
+			}
+			return "", ""
+		},
+		check:  checkResponses,
+		frames: responsesFrames,
+		failure: func(kind, message string) string {
+			return sse("response.failed", `{"type":"response.failed","sequence_number":999,"response":{"id":"resp_0","status":"failed","model":"m-1","output":[],"error":{"code":`+quote(kind)+`,"message":`+quote(message)+`}}}`)
+		},
+		fail:  openAIError,
+		found: `{"object":"list","data":[{"id":"m-1","object":"model"}]}`,
+		media: "text/event-stream",
+	},
+	"gemini": {
+		base:    "",
+		key:     func(r *http.Request) string { return r.Header.Get("X-Goog-Api-Key") },
+		missing: refusal{http.StatusBadRequest, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."},
+		route: func(r *http.Request) (string, string) {
+			name, ok := strings.CutPrefix(r.URL.Path, "/v1beta/models/")
+			model, verb, _ := strings.Cut(name, ":")
+			switch {
+			case ok && r.Method == http.MethodGet && verb == "":
+				return "model", model
+			case ok && r.Method == http.MethodPost && verb == "streamGenerateContent" && r.URL.RawQuery == "alt=sse":
+				return "stream", model
+			}
+			return "", ""
+		},
+		check: checkGemini,
+		frames: func(pieces []string) ([]string, int) {
+			var all []string
+			for _, p := range pieces {
+				all = append(all, sse("", `{"candidates":[{"content":{"parts":[{"text":`+quote(p)+`}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":12},"modelVersion":"m-1","responseId":"r"}`))
+			}
+			return append(all, sse("", `{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":12,"candidatesTokenCount":7,"totalTokenCount":19},"modelVersion":"m-1","responseId":"r"}`)), len(all)
+		},
+		// The real one writes it into the stream as it is.
+		failure: func(kind, message string) string {
+			return "{\n  \"error\": {\n    \"code\": 503,\n    \"message\": " + quote(message) + ",\n    \"status\": " + quote(kind) + "\n  }\n}\n"
+		},
+		fail: func(r refusal) string {
+			return fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%s}}`, r.status, quote(r.message), quote(r.kind))
+		},
+		found: `{"name":"models/m-1"}`,
+		media: "text/event-stream",
+	},
+	"ollama": {
+		base: "",
+		route: func(r *http.Request) (string, string) {
+			switch r.Method + " " + r.URL.Path {
+			case "POST /api/show":
+				return "model", ""
+			case "POST /api/chat":
+				return "stream", ""
+			}
+			return "", ""
+		},
+		check: checkOllama,
+		frames: func(pieces []string) ([]string, int) {
+			var all []string
+			for _, p := range pieces {
+				all = append(all, `{"model":"m-1","created_at":"2025-10-26T17:15:24Z","message":{"role":"assistant","content":`+quote(p)+`},"done":false}`+"\n")
+			}
+			return append(all, `{"model":"m-1","created_at":"2025-10-26T17:15:24Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","prompt_eval_count":12,"eval_count":7}`+"\n"), len(all)
+		},
+		failure: func(_, message string) string { return `{"error":` + quote(message) + "}\n" },
+		fail:    func(r refusal) string { return `{"error":` + quote(r.message) + `}` },
+		found:   `{"details":{}}`,
+		media:   "application/x-ndjson",
+	},
+}
+
+func openAIError(r refusal) string {
+	return `{"error":{"message":` + quote(r.message) + `,"type":"invalid_request_error","param":null,"code":` + quote(r.kind) + `}}`
+}
+
+func responsesFrames(pieces []string) ([]string, int) {
+	var all []string
+	event := func(kind, rest string) {
+		all = append(all, sse("response."+kind, fmt.Sprintf(`{"type":"response.%s","sequence_number":%d,%s}`, kind, len(all), rest)))
+	}
+	event("created", `"response":{"id":"resp_0","status":"queued","model":"m-1","output":[]}`)
+	event("in_progress", `"response":{"id":"resp_0","status":"in_progress","model":"m-1","output":[]}`)
+	event("output_item.added", `"output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","role":"assistant","content":[]}`)
+	event("content_part.added", `"item_id":"msg_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}`)
+	for _, p := range pieces {
+		event("output_text.delta", `"item_id":"msg_1","output_index":0,"content_index":0,"delta":`+quote(p))
+	}
+	end := len(all)
+	text := quote(strings.Join(pieces, ""))
+	event("output_text.done", `"item_id":"msg_1","output_index":0,"content_index":0,"text":`+text)
+	event("content_part.done", `"item_id":"msg_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":`+text+`}`)
+	event("output_item.done", `"output_index":0,"item":{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":`+text+`}]}`)
+	event("completed", `"response":{"id":"resp_0","status":"completed","model":"m-1","output":[],"usage":{"input_tokens":12,"output_tokens":7,"total_tokens":19}}`)
+	return all, end
+}

@@ -1,0 +1,247 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+func checkAnthropic(raw []byte) *refusal {
+	var b struct {
+		Model       string   `json:"model"`
+		MaxTokens   int      `json:"max_tokens"`
+		Stream      bool     `json:"stream"`
+		System      string   `json:"system"`
+		Temperature *float64 `json:"temperature"`
+		Thinking    *struct {
+			Type   string `json:"type"`
+			Budget int    `json:"budget_tokens"`
+		} `json:"thinking"`
+		Messages []struct {
+			Role    string `json:"role"`
+			Content []struct {
+				Type   string `json:"type"`
+				Text   string `json:"text"`
+				Title  string `json:"title"`
+				Source *struct {
+					Type      string `json:"type"`
+					MediaType string `json:"media_type"`
+					Data      []byte `json:"data"`
+				} `json:"source"`
+			} `json:"content"`
+		} `json:"messages"`
+	}
+	if no := strict(raw, &b); no != nil {
+		return no
+	}
+	var roles []string
+	for i, m := range b.Messages {
+		roles = append(roles, m.Role)
+		if len(m.Content) == 0 {
+			return bad("messages.%d: all messages must have non-empty content", i)
+		}
+		for _, c := range m.Content {
+			switch {
+			case c.Type == "text" && strings.TrimSpace(c.Text) != "" && c.Source == nil:
+			case c.Type == "image" && c.Source != nil && c.Source.Type == "base64" && strings.HasPrefix(c.Source.MediaType, "image/") && len(c.Source.Data) > 0 && m.Role == "user":
+			case c.Type == "document" && c.Source != nil && c.Source.MediaType == "application/pdf" && m.Role == "user":
+			default:
+				return bad("messages.%d.content: %s is not allowed so", i, c.Type)
+			}
+		}
+	}
+	if no := turns(roles, "assistant"); no != nil {
+		return no
+	}
+	switch {
+	case !b.Stream:
+		return bad("stream: this test streams")
+	case b.MaxTokens < 1:
+		return bad("max_tokens: field required")
+	case b.Thinking != nil && b.Thinking.Type == "enabled" && (b.Thinking.Budget < 1024 || b.Thinking.Budget >= b.MaxTokens):
+		return bad("thinking.budget_tokens: must be at least 1024 and below max_tokens")
+	case b.Thinking != nil && b.Thinking.Type != "disabled" && b.Temperature != nil:
+		return bad("temperature may only be set to 1 when thinking is enabled")
+	}
+	return nil
+}
+
+func checkChat(raw []byte) *refusal {
+	var b struct {
+		Model         string `json:"model"`
+		Stream        bool   `json:"stream"`
+		StreamOptions *struct {
+			IncludeUsage bool `json:"include_usage"`
+		} `json:"stream_options"`
+		Temperature         *float64 `json:"temperature"`
+		MaxTokens           int      `json:"max_tokens"`
+		MaxCompletionTokens int      `json:"max_completion_tokens"`
+		ReasoningEffort     string   `json:"reasoning_effort"`
+		Messages            []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if no := strict(raw, &b); no != nil {
+		return no
+	}
+	if !b.Stream || b.StreamOptions == nil || !b.StreamOptions.IncludeUsage {
+		return bad("stream: this test streams, with usage")
+	}
+	var roles []string
+	for i, m := range b.Messages {
+		if i == 0 && m.Role == "system" {
+			continue
+		}
+		roles = append(roles, m.Role)
+		var text string
+		if json.Unmarshal(m.Content, &text) == nil && text != "" {
+			continue
+		}
+		var parts []struct {
+			Type  string `json:"type"`
+			Text  string `json:"text"`
+			Image *struct {
+				URL string `json:"url"`
+			} `json:"image_url"`
+			File *struct {
+				Name string `json:"filename"`
+				Data string `json:"file_data"`
+			} `json:"file"`
+		}
+		if no := strict(m.Content, &parts); no != nil || len(parts) == 0 {
+			return bad("messages.%d.content is neither a text nor a list of parts", i)
+		}
+		for _, p := range parts {
+			switch {
+			case p.Type == "text" && p.Text != "":
+			case p.Type == "image_url" && p.Image != nil && dataURL(p.Image.URL):
+			case p.Type == "file" && p.File != nil && p.File.Name != "" && dataURL(p.File.Data):
+			default:
+				return bad("messages.%d.content: invalid part %s", i, p.Type)
+			}
+		}
+	}
+	return turns(roles, "assistant")
+}
+
+func checkResponses(raw []byte) *refusal {
+	var b struct {
+		Model           string   `json:"model"`
+		Instructions    string   `json:"instructions"`
+		Stream          bool     `json:"stream"`
+		Background      bool     `json:"background"`
+		Store           *bool    `json:"store"`
+		Temperature     *float64 `json:"temperature"`
+		MaxOutputTokens int      `json:"max_output_tokens"`
+		Reasoning       *struct {
+			Effort  string `json:"effort"`
+			Summary string `json:"summary"`
+		} `json:"reasoning"`
+		Input []struct {
+			Role    string `json:"role"`
+			Content []struct {
+				Type     string `json:"type"`
+				Text     string `json:"text"`
+				ImageURL string `json:"image_url"`
+				FileName string `json:"filename"`
+				FileData string `json:"file_data"`
+			} `json:"content"`
+		} `json:"input"`
+	}
+	if no := strict(raw, &b); no != nil {
+		return no
+	}
+	if !b.Stream {
+		return bad("stream: this test streams")
+	}
+	if b.Background && b.Store != nil && !*b.Store {
+		return bad("Background mode requires store to be true")
+	}
+	var roles []string
+	for i, m := range b.Input {
+		roles = append(roles, m.Role)
+		for _, c := range m.Content {
+			switch {
+			case c.Type == "input_text" && m.Role == "user" && c.Text != "":
+			case c.Type == "output_text" && m.Role == "assistant" && c.Text != "":
+			case c.Type == "input_image" && m.Role == "user" && dataURL(c.ImageURL):
+			case c.Type == "input_file" && m.Role == "user" && c.FileName != "" && dataURL(c.FileData):
+			default:
+				return bad("Invalid value: '%s' in input[%d]", c.Type, i)
+			}
+		}
+	}
+	return turns(roles, "assistant")
+}
+
+func checkGemini(raw []byte) *refusal {
+	type part struct {
+		Text   string `json:"text"`
+		Inline *struct {
+			MIME string `json:"mimeType"`
+			Data []byte `json:"data"`
+		} `json:"inlineData"`
+	}
+	var b struct {
+		Contents []struct {
+			Role  string `json:"role"`
+			Parts []part `json:"parts"`
+		} `json:"contents"`
+		System *struct {
+			Parts []part `json:"parts"`
+		} `json:"systemInstruction"`
+		Generation *struct {
+			Temperature *float64 `json:"temperature"`
+			MaxTokens   int      `json:"maxOutputTokens"`
+			Thinking    *struct {
+				Budget  *int `json:"thinkingBudget"`
+				Include bool `json:"includeThoughts"`
+			} `json:"thinkingConfig"`
+		} `json:"generationConfig"`
+	}
+	if no := strict(raw, &b); no != nil {
+		return &refusal{no.status, "INVALID_ARGUMENT", "Invalid JSON payload received. " + no.message}
+	}
+	var roles []string
+	for i, c := range b.Contents {
+		roles = append(roles, c.Role)
+		for _, p := range c.Parts {
+			if p.Text == "" && (p.Inline == nil || p.Inline.MIME == "" || len(p.Inline.Data) == 0) {
+				return &refusal{400, "INVALID_ARGUMENT", "contents.parts: required oneof field 'data' must have one initialized field, in " + string(rune('0'+i))}
+			}
+		}
+	}
+	return turns(roles, "model")
+}
+
+func checkOllama(raw []byte) *refusal {
+	var b struct {
+		Model   string `json:"model"`
+		Stream  bool   `json:"stream"`
+		Think   any    `json:"think"`
+		Options *struct {
+			Temperature *float64 `json:"temperature"`
+			NumPredict  int      `json:"num_predict"`
+		} `json:"options"`
+		Messages []struct {
+			Role    string   `json:"role"`
+			Content string   `json:"content"`
+			Images  [][]byte `json:"images"`
+		} `json:"messages"`
+	}
+	if no := strict(raw, &b); no != nil {
+		return no
+	}
+	if b.Think != nil && b.Think != true && b.Think != false && !slices.Contains([]any{"low", "medium", "high"}, b.Think) {
+		return bad("invalid think value")
+	}
+	var roles []string
+	for i, m := range b.Messages {
+		if i == 0 && m.Role == "system" {
+			continue
+		}
+		roles = append(roles, m.Role)
+	}
+	return turns(roles, "assistant")
+}

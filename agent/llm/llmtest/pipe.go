@@ -1,0 +1,87 @@
+package llmtest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+)
+
+// Pipe is a network of one server, in memory: time stands still for whoever waits on it, so that it can be used where the clock
+// is a test's own.
+type Pipe struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+
+	mu   sync.Mutex
+	down int // how many connections are refused yet
+}
+
+// NewPiped starts a server of a kind behind a pipe.
+func NewPiped(t testing.TB, kind string) (*Server, *Pipe) {
+	t.Helper()
+	s := newServer(t, kind)
+	p := &Pipe{conns: make(chan net.Conn), done: make(chan struct{})}
+	s.http = &httptest.Server{Listener: p, Config: &http.Server{Handler: http.HandlerFunc(s.serve)}}
+	s.http.Start()
+	t.Cleanup(s.http.Close)
+	s.URL = s.http.URL + s.api.base
+	return s, p
+}
+
+// Refuse refuses the next connections.
+func (p *Pipe) Refuse(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = n
+}
+
+var errRefused = errors.New("connection refused")
+
+// Dial connects to the server, whatever the address is.
+func (p *Pipe) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	p.mu.Lock()
+	down := p.down > 0
+	p.down--
+	p.mu.Unlock()
+	if down {
+		return nil, errRefused
+	}
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.done:
+		return nil, errRefused
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements [net.Listener].
+func (p *Pipe) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements [net.Listener].
+func (p *Pipe) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return nil
+}
+
+// Addr implements [net.Listener].
+func (p *Pipe) Addr() net.Addr { return addr{} }
+
+type addr struct{}
+
+func (addr) Network() string { return "pipe" }
+func (addr) String() string  { return "provider.test" }

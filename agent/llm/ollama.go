@@ -1,0 +1,68 @@
+package llm
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/leat-dev/leat/dialect/ollama"
+	"github.com/leat-dev/leat/event"
+)
+
+type ollamaRequest struct {
+	Model    string          `json:"model"`
+	Messages []ollamaMessage `json:"messages"`
+	Stream   bool            `json:"stream"`
+	Think    any             `json:"think,omitempty"`
+	Options  *ollamaOptions  `json:"options,omitempty"`
+}
+
+type ollamaMessage struct {
+	Role    event.Role `json:"role"`
+	Content string     `json:"content"`
+	Images  [][]byte   `json:"images,omitempty"`
+}
+
+type ollamaOptions struct {
+	Temperature *float64 `json:"temperature,omitempty"`
+	NumPredict  int      `json:"num_predict,omitempty"`
+}
+
+// thinks are the ways of thinking by their words. A switch is sent as such.
+var thinks = map[string]any{"on": true, "off": false, "low": "low", "medium": "medium", "high": "high"}
+
+var ollamaAPI = api{
+	title: "Ollama", base: "http://127.0.0.1:11434", env: "OLLAMA_API_KEY",
+	dialect: ollama.Dialect,
+	path:    func(*Config) string { return "/api/chat" },
+	auth:    bearer,
+	body:    ollamaBody,
+	model: func(c *Config) (string, string, any) {
+		return http.MethodPost, "/api/show", map[string]string{"model": c.Model}
+	},
+	check: func(c *Config) error {
+		if _, ok := thinks[c.Thinking]; !ok && c.Thinking != "" {
+			return fmt.Errorf("thinking is %q; it takes on, off, low, medium, high", c.Thinking)
+		}
+		return nil
+	},
+}
+
+func ollamaBody(a *Agent, turns []turn) any {
+	r := ollamaRequest{Model: a.cfg.Model, Stream: true, Think: thinks[a.cfg.Thinking]}
+	if o := (ollamaOptions{Temperature: a.cfg.Temperature, NumPredict: a.cfg.MaxTokens}); o != (ollamaOptions{}) {
+		r.Options = &o
+	}
+	if a.cfg.System != "" {
+		r.Messages = append(r.Messages, ollamaMessage{Role: event.System, Content: a.cfg.System})
+	}
+	for i := range turns {
+		m := ollamaMessage{Role: turns[i].role, Content: turns[i].text()}
+		for _, b := range turns[i].blocks {
+			if b.picture() {
+				m.Images = append(m.Images, b.data)
+			}
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	return r
+}

@@ -1,0 +1,117 @@
+package llm
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/dialect/openaichat"
+	"github.com/leat-dev/leat/event"
+)
+
+const (
+	titleOpenAI = "OpenAI"
+	openAIBase  = "https://api.openai.com/v1"
+)
+
+type chatRequest struct {
+	Model         string        `json:"model"`
+	Messages      []chatMessage `json:"messages"`
+	Stream        bool          `json:"stream"`
+	StreamOptions chatOptions   `json:"stream_options"`
+	Temperature   *float64      `json:"temperature,omitempty"`
+	// OpenAI itself counts reasoning too, under a name of its own; others know the older one.
+	MaxTokens           int    `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int    `json:"max_completion_tokens,omitempty"`
+	ReasoningEffort     string `json:"reasoning_effort,omitempty"`
+}
+
+type chatOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// chatMessage has a text where there is nothing but one, since not every server takes lists.
+type chatMessage struct {
+	Role    event.Role `json:"role"`
+	Content any        `json:"content"`
+}
+
+type chatBlock struct {
+	Type  string     `json:"type"`
+	Text  string     `json:"text,omitempty"`
+	Image *chatImage `json:"image_url,omitempty"`
+	File  *chatFile  `json:"file,omitempty"`
+}
+
+type chatImage struct {
+	URL string `json:"url"`
+}
+
+type chatFile struct {
+	Name string `json:"filename"`
+	Data string `json:"file_data"`
+}
+
+var openAIAPI = api{
+	title: titleOpenAI, base: openAIBase, env: "OPENAI_API_KEY", needKey: true,
+	dialect: openaichat.Dialect,
+	path:    func(*Config) string { return "/chat/completions" },
+	auth:    bearer,
+	body:    chatBody,
+	model:   listModels,
+	listed:  true,
+	reads:   pdf,
+	check:   checkEffort,
+}
+
+func bearer(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
+
+func listModels(*Config) (string, string, any) { return http.MethodGet, "/models", nil }
+
+// efforts are the words that OpenAI has for how much a model thinks.
+var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
+
+func checkEffort(c *Config) error {
+	if c.Thinking != "" && !slices.Contains(efforts, c.Thinking) {
+		return fmt.Errorf("thinking is %q; it takes %s", c.Thinking, strings.Join(efforts, ", "))
+	}
+	return nil
+}
+
+func chatBody(a *Agent, turns []turn) any {
+	r := chatRequest{Model: a.cfg.Model, Stream: true, StreamOptions: chatOptions{true}, Temperature: a.cfg.Temperature, ReasoningEffort: a.cfg.Thinking}
+	if a.name == titleOpenAI {
+		r.MaxCompletionTokens = a.cfg.MaxTokens
+	} else {
+		r.MaxTokens = a.cfg.MaxTokens
+	}
+	if a.cfg.System != "" {
+		r.Messages = append(r.Messages, chatMessage{event.System, a.cfg.System})
+	}
+	for i := range turns {
+		t := &turns[i]
+		if !slices.ContainsFunc(t.blocks, func(b block) bool { return b.mime != "" }) {
+			r.Messages = append(r.Messages, chatMessage{t.role, t.text()})
+			continue
+		}
+		var content []chatBlock
+		for _, b := range t.blocks {
+			switch {
+			case b.mime == "":
+				content = append(content, chatBlock{Type: "text", Text: b.text})
+			case b.picture():
+				content = append(content, chatBlock{Type: "image_url", Image: &chatImage{dataURL(&b)}})
+			default:
+				content = append(content, chatBlock{Type: "file", File: &chatFile{b.name, dataURL(&b)}})
+			}
+		}
+		r.Messages = append(r.Messages, chatMessage{t.role, content})
+	}
+	return r
+}
+
+func dataURL(b *block) string {
+	return "data:" + b.mime + ";base64," + base64.StdEncoding.EncodeToString(b.data)
+}

@@ -1,0 +1,79 @@
+package llm
+
+import (
+	"github.com/leat-dev/leat/dialect/openairesponses"
+	"github.com/leat-dev/leat/event"
+)
+
+type responsesRequest struct {
+	Model           string              `json:"model"`
+	Instructions    string              `json:"instructions,omitempty"`
+	Input           []responsesMessage  `json:"input"`
+	Stream          bool                `json:"stream"`
+	Background      bool                `json:"background,omitempty"`
+	Store           bool                `json:"store"`
+	Temperature     *float64            `json:"temperature,omitempty"`
+	MaxOutputTokens int                 `json:"max_output_tokens,omitempty"`
+	Reasoning       *responsesReasoning `json:"reasoning,omitempty"`
+}
+
+type responsesReasoning struct {
+	Effort  string `json:"effort"`
+	Summary string `json:"summary,omitempty"`
+}
+
+type responsesMessage struct {
+	Role    event.Role       `json:"role"`
+	Content []responsesBlock `json:"content"`
+}
+
+type responsesBlock struct {
+	Type     string `json:"type"`
+	Text     string `json:"text,omitempty"`
+	ImageURL string `json:"image_url,omitempty"`
+	FileName string `json:"filename,omitempty"`
+	FileData string `json:"file_data,omitempty"`
+}
+
+var responsesAPI = api{
+	title: titleOpenAI, base: openAIBase, env: "OPENAI_API_KEY", needKey: true,
+	dialect: openairesponses.Dialect,
+	path:    func(*Config) string { return "/responses" },
+	auth:    bearer,
+	body:    responsesBody,
+	model:   listModels,
+	listed:  true,
+	reads:   pdf,
+	check:   checkEffort,
+}
+
+func responsesBody(a *Agent, turns []turn) any {
+	// A response in the background is one that is stored, for as long as it can be followed.
+	r := responsesRequest{
+		Model: a.cfg.Model, Instructions: a.cfg.System, Stream: true, Background: a.cfg.Background, Store: a.cfg.Background,
+		Temperature: a.cfg.Temperature, MaxOutputTokens: a.cfg.MaxTokens,
+	}
+	if a.cfg.Thinking != "" {
+		r.Reasoning = &responsesReasoning{Effort: a.cfg.Thinking}
+		if a.cfg.Thinking != "none" {
+			r.Reasoning.Summary = "auto"
+		}
+	}
+	for _, t := range turns {
+		m := responsesMessage{Role: t.role}
+		for _, b := range t.blocks {
+			switch {
+			case b.mime == "" && t.role == event.Assistant:
+				m.Content = append(m.Content, responsesBlock{Type: "output_text", Text: b.text})
+			case b.mime == "":
+				m.Content = append(m.Content, responsesBlock{Type: "input_text", Text: b.text})
+			case b.picture():
+				m.Content = append(m.Content, responsesBlock{Type: "input_image", ImageURL: dataURL(&b)})
+			default:
+				m.Content = append(m.Content, responsesBlock{Type: "input_file", FileName: b.name, FileData: dataURL(&b)})
+			}
+		}
+		r.Input = append(r.Input, m)
+	}
+	return r
+}

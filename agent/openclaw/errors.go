@@ -1,0 +1,122 @@
+package openclaw
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+var (
+	// ErrClosed says that the agent was closed.
+	ErrClosed = errors.New("openclaw: closed")
+
+	errSilent   = errors.New("openclaw: the connection went silent")
+	errNoAnswer = errors.New("openclaw: no answer to a request")
+	errLost     = errors.New("openclaw: connection lost")
+	errHandOver = errors.New("openclaw: the gateway is shutting down")
+)
+
+// The codes of the errors that turns of this agent end with, beside those that the gateway itself gives its runs.
+const (
+	codeUnreachable = "agent_unreachable"
+	codeRefused     = "agent_refused"  // the gateway does not let this client in, or not this far
+	codeRequest     = "agent_request"  // the gateway does not take the request
+	codeLost        = "run_lost"       // a run vanished without its end
+	codeAttachment  = "attachment"     // a file can't be handed on
+	codeFlood       = "too_large"      // more than a turn may say
+	codeRestarted   = "agent_restarts" // what took its place did not come back
+)
+
+// rpcError is an error that the gateway answers a request with.
+type rpcError struct {
+	Code       string          `json:"code"`
+	Message    string          `json:"message"`
+	Details    json.RawMessage `json:"details"`
+	Retryable  bool            `json:"retryable"`
+	RetryAfter int64           `json:"retryAfterMs"`
+}
+
+func (e *rpcError) Error() string { return e.Message }
+
+// detail is what the details of an error name.
+func (e *rpcError) detail() (d struct {
+	Code      string `json:"code"`
+	Reason    string `json:"reason"`
+	Scope     string `json:"missingScope"`
+	RequestID string `json:"requestId"`
+},
+) {
+	_ = json.Unmarshal(e.Details, &d) // details of another shape say nothing
+	return d
+}
+
+// unauthorized reports whether it is the token that is refused.
+func (e *rpcError) unauthorized() bool {
+	switch e.detail().Code {
+	case "AUTH_TOKEN_MISMATCH", "AUTH_TOKEN_MISSING", "AUTH_UNAUTHORIZED", "AUTH_REQUIRED":
+		return true
+	}
+	return strings.HasPrefix(e.Message, "unauthorized")
+}
+
+// refusal is a failure to connect that another attempt will not mend: somebody has to do something.
+type refusal struct{ message string }
+
+func (e *refusal) Error() string { return e.message }
+
+// hinted is a failure to connect with the gateway's word on when to come back.
+type hinted struct {
+	err   error
+	after time.Duration
+}
+
+func (e *hinted) Error() string { return e.err.Error() }
+func (e *hinted) Unwrap() error { return e.err }
+
+// explain says what an operator can do about a refused handshake or request; nil where it is none that needs one.
+func explain(e *rpcError) *refusal {
+	d := e.detail()
+	say := func(format string, args ...any) *refusal { return &refusal{fmt.Sprintf(format, args...)} }
+	switch {
+	case d.Code == "MISSING_SCOPE" || strings.HasPrefix(e.Message, "missing scope"):
+		scope := d.Scope
+		if scope == "" {
+			scope = strings.TrimSpace(strings.TrimPrefix(e.Message, "missing scope:"))
+		}
+		return say("OpenClaw gives this device no scope %s; approve it there: openclaw devices list, openclaw devices approve", scope)
+	case d.Code == "PAIRING_REQUIRED" || e.Code == "NOT_PAIRED" || strings.HasPrefix(e.Message, "pairing required"):
+		return say("OpenClaw does not know this device yet; approve it there: openclaw devices list, openclaw devices approve")
+	case e.unauthorized():
+		return say("OpenClaw refuses the token: %s", e.Message)
+	case d.Code == "PROTOCOL_MISMATCH" || e.Message == "protocol mismatch":
+		return say("this OpenClaw speaks neither protocol %d nor %d: %s", minProtocol, maxProtocol, string(e.Details))
+	}
+	return nil
+}
+
+// temporary reports whether a request may be repeated, and after what time; 0 is nothing said.
+func temporary(e *rpcError) (time.Duration, bool) {
+	again := e.Retryable || e.RetryAfter > 0 || e.Code == "UNAVAILABLE" || e.Code == "RATE_LIMITED"
+	return time.Duration(max(e.RetryAfter, 0)) * time.Millisecond, again
+}
+
+// shown is a failure as readers get it.
+func shown(err error) error {
+	var a *agent.Error
+	var no *refusal
+	var rpc *rpcError
+	switch {
+	case errors.As(err, &a):
+		return a
+	case errors.As(err, &no):
+		return &agent.Error{Code: codeRefused, Message: no.message}
+	case errors.As(err, &rpc):
+		_, again := temporary(rpc)
+		return &agent.Error{Code: codeRequest, Message: "OpenClaw refuses: " + rpc.Message, Retryable: again}
+	}
+	return &agent.Error{Code: codeUnreachable, Message: "OpenClaw can't be reached: " + err.Error(), Retryable: true}
+}

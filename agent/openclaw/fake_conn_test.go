@@ -1,0 +1,235 @@
+package openclaw
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+)
+
+type fakeConn struct {
+	f    *fake
+	ws   *websocket.Conn
+	raw  net.Conn
+	mu   sync.Mutex
+	seq  int
+	open bool // let in
+	// stuck says that nothing whole is sent any more.
+	stuck atomic.Bool
+	caps  []string
+}
+
+func (c *fakeConn) send(v any) {
+	b, ok := v.([]byte)
+	if !ok {
+		var err error
+		if b, err = json.Marshal(v); err != nil {
+			c.f.t.Errorf("fake: %v", err)
+			return
+		}
+	}
+	if c.stuck.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_ = c.ws.Write(ctx, websocket.MessageText, b) // who is gone is gone
+}
+
+// event sends an event with its number.
+func (c *fakeConn) event(name string, payload any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := map[string]any{"type": "event", "event": name, "payload": payload}
+	if c.f.protocol >= numbered {
+		c.seq++
+		e["seq"] = c.seq
+	}
+	c.send(e)
+}
+
+func (c *fakeConn) refuse(id, message string, details map[string]any, code websocket.StatusCode) {
+	e := map[string]any{"code": "INVALID_REQUEST", "message": message}
+	if details != nil {
+		e["details"] = details
+	}
+	c.send(map[string]any{"type": "res", "id": id, "ok": false, "error": e})
+	_ = c.ws.Close(code, message)
+}
+
+type fakeRequest struct {
+	Type   string          `json:"type"`
+	ID     string          `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+func (c *fakeConn) run() {
+	nonce := uuid.NewString()
+	at := time.Now().UnixMilli()
+	ch := map[string]any{"nonce": nonce, "ts": at}
+	if c.f.protocol >= numbered {
+		ch["capabilities"] = []string{"model-catalog-snapshot"}
+	}
+	c.send(map[string]any{"type": "event", "event": "connect.challenge", "payload": ch})
+	ctx := context.Background()
+	hs, cancel := context.WithTimeout(ctx, 15*time.Second)
+	_, b, err := c.ws.Read(hs)
+	cancel()
+	if err != nil {
+		return
+	}
+	if !c.handshake(b, nonce, at) {
+		return
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	go c.tick(stop)
+	for {
+		_, b, err := c.ws.Read(ctx)
+		if err != nil {
+			return
+		}
+		var q fakeRequest
+		if err := closed(b, &q); err != nil || q.Type != "req" {
+			c.send(map[string]any{"type": "res", "id": "invalid", "ok": false, "error": map[string]any{"code": "INVALID_REQUEST", "message": "invalid request frame"}})
+			c.f.t.Errorf("fake: the client sends %s", b)
+			continue
+		}
+		payload, rerr := c.f.call(c, q)
+		if rerr != nil {
+			c.send(map[string]any{"type": "res", "id": q.ID, "ok": false, "error": rerr})
+			continue
+		}
+		if payload != nil {
+			c.send(map[string]any{"type": "res", "id": q.ID, "ok": true, "payload": payload})
+		}
+	}
+}
+
+func (c *fakeConn) tick(stop chan struct{}) {
+	t := time.NewTicker(30 * time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			c.event("tick", map[string]any{"ts": time.Now().UnixMilli()})
+		case <-stop:
+			return
+		}
+	}
+}
+
+func (c *fakeConn) handshake(b []byte, nonce string, at int64) bool {
+	var q fakeRequest
+	var p struct {
+		MinProtocol int `json:"minProtocol"`
+		MaxProtocol int `json:"maxProtocol"`
+		Client      struct {
+			ID         string `json:"id"`
+			Version    string `json:"version"`
+			Platform   string `json:"platform"`
+			Mode       string `json:"mode"`
+			InstanceID string `json:"instanceId"`
+		} `json:"client"`
+		Role   string   `json:"role"`
+		Scopes []string `json:"scopes"`
+		Caps   []string `json:"caps"`
+		Auth   struct {
+			Token string `json:"token"`
+		} `json:"auth"`
+		Locale    string `json:"locale"`
+		UserAgent string `json:"userAgent"`
+		Device    struct {
+			ID        string `json:"id"`
+			PublicKey string `json:"publicKey"`
+			Signature string `json:"signature"`
+			SignedAt  int64  `json:"signedAt"`
+			Nonce     string `json:"nonce"`
+		} `json:"device"`
+	}
+	if err := closed(b, &q); err != nil || q.Method != "connect" || closed(q.Params, &p) != nil {
+		c.refuse(q.ID, "invalid connect params", nil, websocket.StatusPolicyViolation)
+		c.f.t.Errorf("fake: the first frame is %.200s", b)
+		return false
+	}
+	ids := []string{"webchat", "cli", "gateway-client", "test"}
+	modes := []string{"webchat", "cli", "ui", "backend", "node", "test"}
+	key, kerr := base64.RawURLEncoding.DecodeString(p.Device.PublicKey)
+	sig, serr := base64.RawURLEncoding.DecodeString(p.Device.Signature)
+	version, rest := "v2", ""
+	if c.f.protocol >= numbered {
+		version, rest = "v3", "|"+strings.ToLower(strings.TrimSpace(p.Client.Platform))+"|"
+	}
+	signed := fmt.Sprintf("%s|%s|%s|%s|%s|%s|%d|%s|%s%s", version, p.Device.ID, p.Client.ID, p.Client.Mode, p.Role, strings.Join(p.Scopes, ","), p.Device.SignedAt, p.Auth.Token, p.Device.Nonce, rest)
+	sum := sha256.Sum256(key)
+	switch {
+	case p.MinProtocol > c.f.protocol || p.MaxProtocol < c.f.protocol:
+		c.refuse(q.ID, "protocol mismatch", map[string]any{"code": "PROTOCOL_MISMATCH", "expectedProtocol": c.f.protocol}, websocket.StatusProtocolError)
+	case !slices.Contains(ids, p.Client.ID) || !slices.Contains(modes, p.Client.Mode) || p.Client.Version == "":
+		c.refuse(q.ID, "invalid connect params: at /client/id: must be equal to one of the allowed values", nil, websocket.StatusPolicyViolation)
+	case p.Auth.Token == "":
+		c.refuse(q.ID, "unauthorized: gateway token missing (provide gateway auth token)", map[string]any{"code": "AUTH_TOKEN_MISSING"}, websocket.StatusPolicyViolation)
+	case p.Auth.Token != fakeToken:
+		c.refuse(q.ID, "unauthorized: gateway token mismatch", map[string]any{"code": "AUTH_TOKEN_MISMATCH"}, websocket.StatusPolicyViolation)
+	case c.f.noPair:
+		c.refuse(q.ID, "pairing required", map[string]any{"code": "PAIRING_REQUIRED"}, websocket.StatusPolicyViolation)
+	case kerr != nil || serr != nil || p.Device.Nonce != nonce || p.Device.SignedAt != at || p.Device.ID != hex.EncodeToString(sum[:]) || !ed25519.Verify(key, []byte(signed), sig):
+		c.refuse(q.ID, "device signature invalid", map[string]any{"code": "DEVICE_AUTH_SIGNATURE_INVALID"}, websocket.StatusPolicyViolation)
+	default:
+		c.open, c.caps = true, p.Caps
+		c.send(map[string]any{"type": "res", "id": q.ID, "ok": true, "payload": map[string]any{
+			"type": "hello-ok", "protocol": c.f.protocol, "server": map[string]any{"version": "fake", "bootId": "b"},
+			"snapshot": map[string]any{"uptimeMs": time.Since(c.f.began).Milliseconds(), "sessionDefaults": map[string]any{"defaultAgentId": "main", "mainSessionKey": "agent:main:main"}},
+			"auth":     map[string]any{"role": p.Role, "scopes": p.Scopes, "deviceToken": "dev-t0ken"},
+			"policy":   map[string]any{"maxPayload": 1 << 20, "tickIntervalMs": 30000, "attachments": map[string]any{"maxBytes": 1000}},
+		}})
+		return true
+	}
+	return false
+}
+
+// lose lets a client in and drops the connection when it first calls a method, without taking the call.
+func (c *fakeConn) lose(method string) {
+	c.with(func(q fakeRequest) bool { return q.Method != method })
+}
+
+// mute lets a client in and answers it, but sends no event and no tick.
+func (c *fakeConn) mute() {
+	c.with(func(fakeRequest) bool { return true })
+}
+
+// with lets a client in that gets answers alone, until more says that it is enough.
+func (c *fakeConn) with(more func(fakeRequest) bool) {
+	nonce, at := uuid.NewString(), time.Now().UnixMilli()
+	c.send(map[string]any{"type": "event", "event": "connect.challenge", "payload": map[string]any{"nonce": nonce, "ts": at, "capabilities": []string{"x"}}})
+	_, b, err := c.ws.Read(context.Background())
+	if err != nil || !c.handshake(b, nonce, at) {
+		return
+	}
+	c.f.mu.Lock()
+	c.open = false // no events
+	c.f.mu.Unlock()
+	for {
+		_, b, err := c.ws.Read(context.Background())
+		var q fakeRequest
+		if err != nil || json.Unmarshal(b, &q) != nil || !more(q) {
+			_ = c.raw.Close()
+			return
+		}
+		payload, rerr := c.f.call(c, q)
+		c.send(map[string]any{"type": "res", "id": q.ID, "ok": rerr == nil, "payload": payload, "error": rerr})
+	}
+}

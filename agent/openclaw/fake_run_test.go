@@ -1,0 +1,138 @@
+package openclaw
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// fakeRun is a run that a script plays.
+type fakeRun struct {
+	f       *fake
+	id      string
+	session string
+	params  map[string]any
+	ctx     context.Context
+	cancel  context.CancelFunc
+	owner   *fakeConn
+	seq     int
+	over    bool
+	follow  []*fakeRun        // steered in
+	said    map[string]string // by segment
+	late    []map[string]any  // rows that are written at the end
+}
+
+// all sends to every connection that was let in.
+func (r *fakeRun) all(event string, payload map[string]any) {
+	r.f.mu.Lock()
+	payload["runId"], payload["sessionKey"] = r.id, r.session
+	if event == "agent" {
+		r.seq++
+	}
+	payload["seq"] = r.seq
+	var to []*fakeConn
+	for c := range r.f.conns {
+		if c.open && (payload["stream"] != "tool" || c == r.owner) {
+			to = append(to, c)
+		}
+	}
+	r.f.mu.Unlock()
+	for _, c := range to {
+		c.event(event, payload)
+	}
+}
+
+func (r *fakeRun) agent(stream string, data map[string]any) {
+	r.all("agent", map[string]any{"stream": stream, "data": data})
+}
+
+// say shows a snapshot of a segment.
+func (r *fakeRun) say(item, text string) {
+	r.f.mu.Lock()
+	before := r.said[item]
+	if r.said == nil {
+		r.said = map[string]string{}
+	}
+	r.said[item] = text
+	r.f.mu.Unlock()
+	data := map[string]any{"text": text, "delta": strings.TrimPrefix(text, before)}
+	if r.f.protocol >= numbered {
+		data["itemId"] = r.id + ":" + item
+	}
+	r.agent("assistant", data)
+}
+
+// tool runs a command.
+func (r *fakeRun) tool(call, command, output string) {
+	r.agent("tool", map[string]any{"phase": "start", "name": "exec", "toolCallId": call, "args": map[string]any{"command": command}})
+	r.agent("tool", map[string]any{"phase": "result", "name": "exec", "toolCallId": call, "result": content1(output)})
+}
+
+func content1(text string) map[string]any {
+	return map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}}
+}
+
+// row writes a row of the run into the session's history; before protocol 4 it lies there once the run has ended. f.mu is held.
+func (r *fakeRun) row(row map[string]any) {
+	s := r.f.sessions[r.session]
+	if r.f.protocol < numbered {
+		r.late = append(r.late, row)
+		return
+	}
+	if row["__openclaw"] == nil && row["role"] != "user" {
+		row["__openclaw"] = map[string]any{"runId": r.id}
+	}
+	s.rows = append(s.rows, row)
+}
+
+// write writes rows of the run.
+func (r *fakeRun) write(rows ...map[string]any) {
+	r.f.mu.Lock()
+	defer r.f.mu.Unlock()
+	for _, row := range rows {
+		r.row(row)
+	}
+}
+
+func (r *fakeRun) rowText(text, stop string) {
+	row := content1(text)
+	row["role"], row["stopReason"] = "assistant", stop
+	r.write(row)
+}
+
+// end ends the run: the row of its last text, and its terminal.
+func (r *fakeRun) end(state string, more map[string]any) {
+	r.f.mu.Lock()
+	r.over = true
+	s := r.f.sessions[r.session]
+	if s.inFlight == r {
+		s.inFlight = nil
+	}
+	s.rows = append(s.rows, r.late...)
+	r.f.mu.Unlock()
+	p := map[string]any{"state": state}
+	for k, v := range more {
+		p[k] = v
+	}
+	r.all("chat", p)
+}
+
+// final says a text, in two pieces where nothing of it was said, and ends with it.
+func (r *fakeRun) final(item, text string) {
+	if r.said[item] == "" {
+		r.say(item, text[:len(text)/2])
+	}
+	r.say(item, text)
+	r.rowText(text, "stop")
+	r.end("final", map[string]any{"stopReason": "stop", "message": content1(text)})
+}
+
+// wait lets time pass, and reports whether the run still runs.
+func (r *fakeRun) wait(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.ctx.Done():
+		return false
+	}
+}

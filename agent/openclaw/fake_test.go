@@ -1,0 +1,347 @@
+package openclaw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const fakeToken = "s3cret-token"
+
+// fake is a strict gateway: it refuses what a real one refuses. It runs in memory, so that it can be part of a bubble.
+type fake struct {
+	t        testing.TB
+	protocol int
+	server   *http.Server
+	accept   chan net.Conn
+	tasks    sync.WaitGroup
+	serving  sync.WaitGroup
+
+	mu        sync.Mutex
+	down      bool
+	began     time.Time
+	conns     map[*fakeConn]bool
+	sessions  map[string]*fakeSession
+	runs      map[string]*fakeRun
+	calls     []string // methods, in order
+	play      func(*fakeRun)
+	artifacts map[string]string // base64 by id
+	decisions map[string]string // of approvals
+	pending   []map[string]any  // approvals
+	// Faults, each given as often as it has elements.
+	dialed   []time.Time
+	dials    []func(w http.ResponseWriter) // in place of a WebSocket
+	greets   []func(c *fakeConn)           // in place of a handshake
+	refusals []map[string]any              // errors of chat.send
+	noScope  bool
+	noPair   bool
+	media    http.HandlerFunc
+}
+
+type fakeSession struct {
+	rows     []map[string]any
+	inFlight *fakeRun
+}
+
+func newFake(t testing.TB, protocol int, play func(*fakeRun)) *fake {
+	t.Helper()
+	f := &fake{
+		t: t, protocol: protocol, accept: make(chan net.Conn), began: time.Now(), conns: map[*fakeConn]bool{},
+		sessions: map[string]*fakeSession{}, runs: map[string]*fakeRun{}, play: play, artifacts: map[string]string{}, decisions: map[string]string{},
+	}
+	f.server = &http.Server{Handler: http.HandlerFunc(f.serve), ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, c)
+	}}
+	f.tasks.Go(func() { _ = f.server.Serve(f) }) // ends with Close
+	return f
+}
+
+type connKey struct{}
+
+// Accept, Close and Addr make it a listener.
+func (f *fake) Accept() (net.Conn, error) {
+	c, ok := <-f.accept
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (f *fake) Close() error   { return nil }
+func (f *fake) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (f *fake) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	f.mu.Lock()
+	down := f.down
+	f.dialed = append(f.dialed, time.Now())
+	f.mu.Unlock()
+	if down {
+		return nil, errors.New("connection refused")
+	}
+	here, there := net.Pipe()
+	select {
+	case f.accept <- there:
+		return here, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// stop ends it, once its clients are gone.
+func (f *fake) stop() {
+	f.kill()
+	close(f.accept)
+	_ = f.server.Close() // its connections are gone
+	f.tasks.Wait()
+	f.serving.Wait()
+}
+
+// kill drops all connections and forgets what runs.
+func (f *fake) kill() {
+	f.mu.Lock()
+	f.down = true
+	conns := f.conns
+	f.conns = map[*fakeConn]bool{}
+	for _, r := range f.runs {
+		r.cancel()
+	}
+	f.runs = map[string]*fakeRun{}
+	for _, s := range f.sessions {
+		s.inFlight = nil
+	}
+	f.mu.Unlock()
+	for c := range conns {
+		_ = c.raw.Close()
+	}
+}
+
+// start makes it answer again, as a new process.
+func (f *fake) start() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down, f.began = false, time.Now()
+}
+
+// cut drops all connections; what runs goes on.
+func (f *fake) cut() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.conns {
+		_ = c.raw.Close()
+	}
+}
+
+func (f *fake) count(method string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.calls {
+		if m == method {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
+	f.serving.Add(1)
+	defer f.serving.Done()
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		f.media(w, r)
+		return
+	}
+	f.mu.Lock()
+	var dial func(http.ResponseWriter)
+	if len(f.dials) > 0 {
+		dial, f.dials = f.dials[0], f.dials[1:]
+	}
+	f.mu.Unlock()
+	if dial != nil {
+		dial(w)
+		return
+	}
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
+		return
+	}
+	raw, _ := r.Context().Value(connKey{}).(net.Conn)
+	c := &fakeConn{f: f, ws: ws, raw: raw}
+	f.mu.Lock()
+	f.conns[c] = true
+	var greet func(*fakeConn)
+	if len(f.greets) > 0 {
+		greet, f.greets = f.greets[0], f.greets[1:]
+	}
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		delete(f.conns, c)
+		f.mu.Unlock()
+		_ = ws.CloseNow()
+	}()
+	if greet != nil {
+		greet(c)
+		return
+	}
+	c.run()
+}
+
+func invalid(format string, args ...any) map[string]any {
+	return map[string]any{"code": "INVALID_REQUEST", "message": fmt.Sprintf(format, args...)}
+}
+
+// call answers a request; a nil payload is sent by the run itself.
+func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, q.Method)
+	if f.noScope {
+		return nil, map[string]any{"code": "FORBIDDEN", "message": "missing scope: operator.write", "details": map[string]any{"code": "MISSING_SCOPE", "missingScope": "operator.write"}}
+	}
+	bad := func(err error) (any, map[string]any) { return nil, invalid("invalid %s params: %v", q.Method, err) }
+	switch q.Method {
+	case "chat.send":
+		var p struct {
+			SessionKey, Message, IdempotencyKey string
+			QueueMode                           string
+			Attachments                         []map[string]any
+		}
+		if err := closed(q.Params, &p); err != nil {
+			return bad(err)
+		}
+		if p.SessionKey == "" || p.IdempotencyKey == "" || p.Message == "" && len(p.Attachments) == 0 {
+			return nil, invalid("message or attachment required")
+		}
+		if f.protocol < numbered && p.QueueMode != "" {
+			return nil, invalid("invalid chat.send params: at root: unexpected property 'queueMode'")
+		}
+		if len(f.refusals) > 0 {
+			rerr, f.refusals = f.refusals[0], f.refusals[1:]
+			return nil, rerr
+		}
+		return f.begin(c, p.SessionKey, p.Message, p.IdempotencyKey, p.Attachments)
+	case "chat.abort":
+		var p struct{ SessionKey, RunID string }
+		if err := closed(q.Params, &p); err != nil || p.SessionKey == "" {
+			return bad(err)
+		}
+		r := f.runs[p.RunID]
+		if r == nil || r.over {
+			return map[string]any{"ok": true, "aborted": false, "runIds": []string{}}, nil
+		}
+		r.cancel()
+		return map[string]any{"ok": true, "aborted": true, "runIds": []string{r.id}}, nil
+	case "chat.history":
+		var p struct {
+			SessionKey      string
+			Limit, MaxChars int
+		}
+		if err := closed(q.Params, &p); err != nil || p.SessionKey == "" || p.Limit > 1000 || f.protocol < numbered && p.MaxChars != 0 {
+			return bad(err)
+		}
+		return f.historyOf(p.SessionKey), nil
+	case "sessions.patch":
+		var p struct{ Key, VerboseLevel string }
+		if err := closed(q.Params, &p); err != nil || p.VerboseLevel != "full" {
+			return bad(err)
+		}
+		return map[string]any{"ok": true}, nil
+	case "artifacts.download":
+		var p struct{ SessionKey, ArtifactID string }
+		if err := closed(q.Params, &p); err != nil {
+			return bad(err)
+		}
+		if f.artifacts[p.ArtifactID] == "" {
+			return nil, invalid("artifact not found")
+		}
+		return map[string]any{"artifact": map[string]any{"id": p.ArtifactID}, "encoding": "base64", "data": f.artifacts[p.ArtifactID]}, nil
+	case "exec.approval.list", "plugin.approval.list":
+		if q.Method[0] == 'p' {
+			return []any{}, nil
+		}
+		return append([]map[string]any{}, f.pending...), nil
+	case "exec.approval.resolve":
+		var p struct{ ID, Decision string }
+		if err := closed(q.Params, &p); err != nil || !slices.Contains([]string{"allow-once", "allow-always", "deny"}, p.Decision) {
+			return nil, invalid("invalid decision")
+		}
+		f.decisions[p.ID] = p.Decision
+		return map[string]any{"ok": true}, nil
+	}
+	return nil, invalid("unknown method: %s", q.Method)
+}
+
+// begin begins a run, once a key. f.mu is held.
+func (f *fake) begin(c *fakeConn, session, message, key string, attachments []map[string]any) (any, map[string]any) {
+	if session != strings.ToLower(session) || !strings.HasPrefix(session, "agent:") {
+		f.t.Errorf("fake: the session %q is not canonical", session)
+	}
+	if r := f.runs[key]; r != nil {
+		status := "in_flight"
+		if r.over && f.protocol >= numbered {
+			status = "ok"
+		}
+		return map[string]any{"runId": key, "status": status}, nil
+	}
+	s := f.sessions[session]
+	if s == nil {
+		s = &fakeSession{}
+		f.sessions[session] = s
+	}
+	r := &fakeRun{f: f, id: key, session: session, owner: c, params: map[string]any{"message": message, "attachments": attachments}}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	f.runs[key] = r
+	row := map[string]any{"role": "user", "content": message}
+	if f.protocol >= numbered {
+		row["idempotencyKey"] = key + ":user"
+	}
+	if s.inFlight != nil && !s.inFlight.over {
+		row["__openclaw"] = map[string]any{"steerTargetRunId": s.inFlight.id}
+		s.inFlight.follow = append(s.inFlight.follow, r)
+	} else {
+		s.inFlight = r
+		f.tasks.Go(func() { f.play(r) })
+	}
+	r.row(row)
+	return map[string]any{"runId": key, "status": "started"}, nil
+}
+
+func (f *fake) historyOf(session string) map[string]any {
+	s := f.sessions[session]
+	if s == nil {
+		s = &fakeSession{}
+	}
+	h := map[string]any{"sessionKey": session, "messages": append([]map[string]any{}, s.rows...)}
+	if f.protocol >= numbered {
+		info := map[string]any{"hasActiveRun": false, "activeRunIds": []string{}}
+		if r := s.inFlight; r != nil && !r.over {
+			h["inFlightRun"] = map[string]any{"runId": r.id, "text": ""}
+			info = map[string]any{"hasActiveRun": true}
+		}
+		h["sessionInfo"] = info
+	}
+	return h
+}
+
+// each calls do for every connection that was let in.
+func (f *fake) each(do func(*fakeConn)) {
+	f.mu.Lock()
+	var to []*fakeConn
+	for c := range f.conns {
+		if c.open {
+			to = append(to, c)
+		}
+	}
+	f.mu.Unlock()
+	for _, c := range to {
+		do(c)
+	}
+}

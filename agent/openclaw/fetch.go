@@ -1,0 +1,185 @@
+package openclaw
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+)
+
+// maxFile bounds what is fetched of one file; the store has a limit of its own.
+const maxFile = 64 << 20
+
+var errNowhere = errors.New("OpenClaw does not hand it out, and there is no media_root to find it in")
+
+// local stores a file that lies on this machine: below media_root, or in the workspace.
+func (t *turn) local(ctx context.Context, p string) (event.Media, error) {
+	if p == "" || isWeb(p) {
+		return event.Media{}, errNowhere
+	}
+	m, err := t.belowRoot(ctx, p)
+	if err == nil {
+		return m, nil
+	}
+	m, werr := t.out.PutPath(ctx, p)
+	if errors.Is(werr, agent.ErrNoFiles) {
+		return m, err
+	}
+	if werr != nil && t.a.root != nil {
+		werr = fmt.Errorf("%w, and %w", err, werr)
+	}
+	return m, werr
+}
+
+// belowRoot stores a file that lies below media_root. It is found by the whole of its path there, or by the end of it, since the
+// folder may be called otherwise on the gateway's machine.
+func (t *turn) belowRoot(ctx context.Context, p string) (event.Media, error) {
+	if t.a.root == nil {
+		return event.Media{}, errNowhere
+	}
+	p = strings.TrimPrefix(p, "file://")
+	elements := strings.Split(strings.Trim(path.Clean("/"+strings.TrimPrefix(p, "~")), "/"), "/")
+	for i := range elements {
+		name := path.Join(elements[i:]...)
+		f, err := t.a.root.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return event.Media{}, fmt.Errorf("below media_root: %w", bare(err))
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		// The agent may write to the same path again, so that the path alone is not the file.
+		origin := fmt.Sprintf("%s %d %d", name, info.Size(), info.ModTime().UnixNano())
+		return t.put(ctx, agent.File{Name: path.Base(name), Origin: origin}, f)
+	}
+	return event.Media{}, errors.New("it is not below media_root")
+}
+
+// put stores a file, once.
+func (t *turn) put(ctx context.Context, f agent.File, r io.Reader) (event.Media, error) {
+	if m, ok, err := t.out.FindFile(ctx, f.Origin); err == nil && ok {
+		return m, nil
+	}
+	return t.out.PutFile(ctx, f, &bounded{r: r, left: maxFile})
+}
+
+// bounded fails where more is read than it may be.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("it has more than %d MiB", maxFile>>20)
+	}
+	return n, err
+}
+
+// fetch stores a file that a history names: from the history itself, from the gateway's address for it, or as the gateway
+// hands it out over the connection.
+func (t *turn) fetch(ctx context.Context, l *link, p picture) (event.Media, error) {
+	if p.Attachment != nil {
+		return event.Media{}, fmt.Errorf("OpenClaw could not store it: %s", p.Attachment.Code)
+	}
+	f := agent.File{Name: p.name(), MIME: p.MIME, Alt: p.Alt, Origin: p.id}
+	if m, ok, err := t.out.FindFile(ctx, f.Origin); err == nil && ok {
+		return m, nil
+	}
+	if p.Data != "" {
+		return t.putBase64(ctx, f, p.Data)
+	}
+	var first error
+	if strings.HasPrefix(p.URL, "/") {
+		m, err := t.download(ctx, f, p.URL, t.a.cfg.Token)
+		if err == nil {
+			return m, nil
+		}
+		first = err
+	}
+	if p.Artifact != "" {
+		m, err := t.artifact(ctx, l, f, p.Artifact)
+		if err == nil {
+			return m, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if first == nil {
+		first = errNowhere
+	}
+	return event.Media{}, first
+}
+
+// artifact has the gateway hand a file out: the bytes, or an address that is good for a while and holds its own ticket.
+func (t *turn) artifact(ctx context.Context, l *link, f agent.File, id string) (event.Media, error) {
+	var a struct {
+		Data string `json:"data"`
+		URL  string `json:"url"`
+	}
+	if err := l.call(ctx, "artifacts.download", map[string]string{"sessionKey": t.session, "artifactId": id}, &a); err != nil {
+		return event.Media{}, err
+	}
+	switch {
+	case a.Data != "":
+		return t.putBase64(ctx, f, a.Data)
+	case strings.HasPrefix(a.URL, "/"):
+		return t.download(ctx, f, a.URL, "")
+	}
+	return event.Media{}, errNowhere
+}
+
+func (t *turn) putBase64(ctx context.Context, f agent.File, data string) (event.Media, error) {
+	if _, rest, ok := strings.Cut(data, ";base64,"); ok && strings.HasPrefix(data, "data:") {
+		data = rest
+	}
+	b, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return event.Media{}, fmt.Errorf("it is no base64: %w", err)
+	}
+	return t.put(ctx, f, bytes.NewReader(b))
+}
+
+// download fetches what the gateway serves under a path of its own, and nothing else.
+func (t *turn) download(ctx context.Context, f agent.File, ref, token string) (event.Media, error) {
+	to, err := t.a.base.Parse(ref)
+	if err != nil || to.Host != t.a.base.Host || to.Scheme != t.a.base.Scheme {
+		return event.Media{}, errors.New("its address is not OpenClaw's own")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
+	if err != nil {
+		return event.Media{}, errors.New("its address is invalid")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	req.Header.Set("User-Agent", "Leat")
+	res, err := t.a.client.Do(req)
+	if err != nil {
+		return event.Media{}, fmt.Errorf("OpenClaw does not hand it out: %w", bare(err))
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return event.Media{}, fmt.Errorf("OpenClaw answers %d %s to it", res.StatusCode, http.StatusText(res.StatusCode))
+	}
+	if f.MIME == "" {
+		f.MIME = res.Header.Get("Content-Type")
+	}
+	return t.put(ctx, f, res.Body)
+}

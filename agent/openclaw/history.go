@@ -1,0 +1,290 @@
+package openclaw
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// historyRows and historyChars bound what is asked for: the rows of one turn with many tools, and any text as a whole.
+	// At a run's end, of which next to nothing is missing, endRows will do.
+	historyRows  = 200
+	endRows      = 50
+	historyChars = 500_000
+)
+
+type historyParams struct {
+	Session  string `json:"sessionKey"`
+	Limit    int    `json:"limit"`
+	MaxChars int    `json:"maxChars,omitempty"`
+}
+
+// history is what a session's history says.
+type history struct {
+	Messages []row     `json:"messages"`
+	InFlight *inFlight `json:"inFlightRun"`
+	Info     struct {
+		Active *bool    `json:"hasActiveRun"`
+		Runs   []string `json:"activeRunIds"` // all that are active; nil is not known
+	} `json:"sessionInfo"`
+	Pending struct {
+		Items []struct {
+			Run   string `json:"runId"`
+			State string `json:"state"`
+		} `json:"items"`
+	} `json:"pendingInputs"`
+}
+
+type inFlight struct {
+	Run string `json:"runId"`
+}
+
+// row is a row of a history.
+type row struct {
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	StopReason string          `json:"stopReason"`
+	Error      string          `json:"errorMessage"`
+	Key        string          `json:"idempotencyKey"`
+	Custom     string          `json:"customType"`
+	Usage      json.RawMessage `json:"usage"`
+	Abort      *struct {
+		Run    string `json:"runId"`
+		Origin string `json:"origin"`
+	} `json:"openclawAbort"`
+	Provenance struct {
+		Tool string `json:"sourceTool"`
+	} `json:"provenance"`
+	Meta struct {
+		Run   string `json:"runId"`
+		Steer string `json:"steerTargetRunId"`
+	} `json:"__openclaw"`
+
+	raw json.RawMessage // as it came
+}
+
+// UnmarshalJSON reads a row and keeps it as it came.
+func (r *row) UnmarshalJSON(b []byte) error {
+	type plain row
+	if err := json.Unmarshal(b, (*plain)(r)); err != nil {
+		return err
+	}
+	r.raw = append(json.RawMessage(nil), b...)
+	return nil
+}
+
+// named makes the frame of a history in which the rows name their run, as those of protocol 4 do by themselves.
+func named(rows []row, run string) ([]byte, error) {
+	var all []map[string]json.RawMessage
+	for _, r := range rows {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(r.raw, &fields); err != nil {
+			return nil, fmt.Errorf("row of a history: %w", err)
+		}
+		if fields == nil {
+			continue // null is no row
+		}
+		fields["__openclaw"] = mustJSON(map[string]string{"runId": run})
+		all = append(all, fields)
+	}
+	return mustJSON(map[string]any{"type": "res", "id": "history", "ok": true, "payload": map[string]any{"messages": all}}), nil
+}
+
+// block is a piece of a row's content.
+type block struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Artifact string `json:"artifactId"`
+	URL      string `json:"url"`
+	Alt      string `json:"alt"`
+	Name     string `json:"fileName"`
+	MIME     string `json:"mimeType"`
+	Data     string `json:"data"`
+	// Attachment is one that the gateway could not store, in a block of type attachment_error.
+	Attachment *struct {
+		Code  string `json:"code"`
+		Label string `json:"label"`
+	} `json:"attachment"`
+	Source *struct {
+		Type string `json:"type"`
+		MIME string `json:"media_type"`
+		Data string `json:"data"`
+	} `json:"source"`
+}
+
+// blocks reads a row's content, which may also be a string.
+func (r *row) blocks() []block {
+	var text string
+	if json.Unmarshal(r.Content, &text) == nil {
+		return []block{{Type: "text", Text: text}}
+	}
+	var b []block
+	if json.Unmarshal(r.Content, &b) != nil {
+		return nil
+	}
+	return b
+}
+
+// text is what a row says.
+func (r *row) text() string {
+	var texts []string
+	for _, b := range r.blocks() {
+		if b.Type == "text" && strings.TrimSpace(b.Text) != "" {
+			texts = append(texts, b.Text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// history asks for the session's history. raw is the frame that it came in.
+func (t *turn) history(ctx context.Context, l *link, rows int) (h *history, raw []byte, err error) {
+	p := historyParams{Session: t.session, Limit: rows}
+	if l.protocol() >= numbered {
+		p.MaxChars = historyChars
+	}
+	r, err := l.ask(ctx, "chat.history", p, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("chat.history: %w", err)
+	}
+	h = &history{}
+	if err := json.Unmarshal(r.frame.Payload, h); err != nil {
+		return nil, nil, fmt.Errorf("chat.history: %w", err)
+	}
+	t.heard = time.Now()
+	return h, r.raw, nil
+}
+
+// of returns the rows of a run. Histories before protocol 4 name no runs: there it is what follows the last message of a user,
+// if that is the run's.
+func (h *history) of(run, message string, protocol int) []row {
+	var rows []row
+	if protocol >= numbered {
+		for _, r := range h.Messages {
+			if r.Meta.Run == run || r.Abort != nil && r.Abort.Run == run || strings.HasPrefix(r.Key, run+":") && r.Role != "user" {
+				rows = append(rows, r)
+			}
+		}
+		return rows
+	}
+	for i := len(h.Messages) - 1; i >= 0; i-- {
+		if r := h.Messages[i]; r.Role == "user" {
+			if !strings.Contains(r.text(), strings.TrimSpace(message)) {
+				return nil
+			}
+			return h.Messages[i+1:]
+		}
+	}
+	return nil
+}
+
+// user returns the row of the message that began a run, nil where there is none.
+func (h *history) user(run string) *row {
+	for i := range h.Messages {
+		if r := &h.Messages[i]; r.Role == "user" && r.Key == run+":user" {
+			return r
+		}
+	}
+	return nil
+}
+
+// active reports whether the gateway runs a run, or keeps it for when the session is free. restarted says that its process is
+// younger than the run.
+func (h *history) active(run string, restarted bool) bool {
+	if h.InFlight != nil && h.InFlight.Run == run || slices.Contains(h.Info.Runs, run) {
+		return true
+	}
+	for _, p := range h.Pending.Items {
+		if p.Run == run && p.State == "queued" {
+			return true
+		}
+	}
+	// Something runs that has no name: it may be this one, if it can have lived on.
+	return h.Info.Active != nil && *h.Info.Active && h.Info.Runs == nil && h.InFlight == nil && !restarted
+}
+
+// recovery is what a gateway's message comes from by which it goes on with what its restart interrupted.
+const recovery = "main_session_restart_recovery"
+
+// successor returns the run by which a restarted gateway has gone on with one, "" where there is none yet. It begins with a
+// message of the gateway's own behind the one that began the run; whoever else began a run left a message of another kind.
+func (h *history) successor(run string, known func(string) bool) string {
+	next, behind := "", false
+	for i := range h.Messages {
+		r := &h.Messages[i]
+		if r.Role != "user" {
+			continue
+		}
+		id, ok := strings.CutSuffix(r.Key, ":user")
+		switch {
+		case ok && id == run:
+			behind = true
+		case ok && behind && !known(id) && r.Provenance.Tool == recovery:
+			next = id
+		}
+	}
+	if next == "" && h.InFlight != nil && !known(h.InFlight.Run) && h.user(h.InFlight.Run) == nil {
+		return h.InFlight.Run // its message is not written yet
+	}
+	return next
+}
+
+// ending is a run's end as its history tells it, as the frame that did not come; nil where it tells none.
+func ending(session, run string, rows []row, protocol int) []byte {
+	p := map[string]any{"runId": run, "sessionKey": session}
+	var texts []string
+	state := ""
+	for i := range rows {
+		r := &rows[i]
+		switch {
+		case r.Abort != nil:
+			state = "aborted"
+			p["stopReason"] = r.Abort.Origin
+		case r.Role == "custom" && r.Custom == "run-failed-before-reply":
+			state = "error"
+			p["errorMessage"] = r.text()
+		case r.Role != "assistant":
+			continue
+		case r.StopReason == "error":
+			state = "error"
+			p["errorMessage"] = r.Error
+		case r.StopReason == "toolUse" || r.StopReason == "":
+			state = ""
+		default:
+			state = "final"
+			p["stopReason"] = r.StopReason
+			if len(r.Usage) > 0 {
+				p["usage"] = r.Usage
+			}
+		}
+		if r.Role == "assistant" {
+			if text := r.text(); text != "" {
+				texts = append(texts, visible(text))
+			}
+		}
+	}
+	if state == "" {
+		return nil
+	}
+	if protocol < numbered && len(texts) > 0 {
+		texts = texts[len(texts)-1:] // as its finals are
+	}
+	if len(texts) > 0 {
+		p["message"] = map[string]any{"role": "assistant", "content": []map[string]string{{"type": "text", "text": strings.Join(texts, "\n\n")}}}
+	}
+	p["state"] = state
+	return mustJSON(map[string]any{"type": "event", "event": "chat", "payload": p})
+}
+
+// truncated is what stands at the end of a text that a history shows in part.
+const truncated = "\n...(truncated)..."
+
+// visible is a text without the mark of its being cut, and without the lines that name files.
+func visible(text string) string {
+	lines := strings.Split(strings.TrimSuffix(text, truncated), "\n")
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "MEDIA:") })
+	return strings.Join(lines, "\n")
+}

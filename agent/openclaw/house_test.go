@@ -1,0 +1,319 @@
+package openclaw
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/openclaw"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// house is what keeps a turn: its log, its state, its files, over as many lives as a test wants.
+type house struct {
+	t   testing.TB
+	id  string
+	in  agent.Input
+	out *agent.Emitter
+
+	mu       sync.Mutex
+	mapper   *dialect.Mapper
+	newIDs   int
+	log      []event.Event
+	fold     transcript.Transcript
+	state    json.RawMessage
+	keys     json.RawMessage
+	session  json.RawMessage
+	sent     []string
+	files    map[string]event.Media
+	bytes    map[string][]byte
+	space    map[string]string // what lies in the workspace, by path; nil: there is none
+	answers  map[string]chan event.Answer
+	detached bool
+}
+
+func newHouse(t testing.TB, text string) *house {
+	h := &house{t: t, id: "turn-1", files: map[string]event.Media{}, bytes: map[string][]byte{}, answers: map[string]chan event.Answer{}}
+	h.in = agent.Input{Conversation: "C1", Turn: h.id, Key: h.id, Message: agent.Message{ID: "m1", Role: event.User, Text: text}}
+	h.mapper = dialect.NewMapper(h.id, h.newID)
+	h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
+	return h
+}
+
+func (h *house) newID() string { h.newIDs++; return fmt.Sprintf("m%d", h.newIDs) }
+
+func (h *house) add(e event.Event) {
+	e.Seq = int64(len(h.log) + 1)
+	h.log = append(h.log, e)
+	if err := h.fold.Apply(&e); err != nil {
+		h.t.Errorf("event %d does not apply: %v", e.Seq, err)
+	}
+}
+
+// Emit implements [agent.Sink].
+func (h *house) Emit(_ context.Context, ops []event.Event, state json.RawMessage) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.detached || h.turnLocked().State == transcript.Ended {
+		return agent.ErrTurnOver
+	}
+	events, err := h.mapper.Map(ops, int64(len(h.log)+1))
+	for _, e := range events {
+		h.add(e)
+		if e.Type == event.TurnResume {
+			if ch := h.answers[e.Body.Answer.ID]; ch != nil {
+				ch <- *e.Body.Answer
+			}
+		}
+	}
+	if err != nil {
+		h.t.Errorf("map: %v", err)
+		return err
+	}
+	if state != nil {
+		h.state = append(json.RawMessage{}, state...)
+		if h.keys, err = h.mapper.State(); err != nil {
+			h.t.Error(err)
+		}
+	}
+	return nil
+}
+
+func (h *house) Flush(context.Context) error { return nil }
+func (h *house) Alive()                      {}
+
+func (h *house) Wait(ctx context.Context, r event.Request) (event.Answer, error) {
+	ch := make(chan event.Answer, 1)
+	h.mu.Lock()
+	if h.answers[r.ID] == nil {
+		h.answers[r.ID] = ch
+		h.add(event.Event{Type: event.TurnWait, Turn: h.id, Body: &event.Body{Request: &r}})
+	}
+	h.mu.Unlock()
+	select {
+	case a := <-ch:
+		return a, nil
+	case <-ctx.Done():
+		return event.Answer{}, context.Cause(ctx)
+	}
+}
+
+func (h *house) KeepSession(_ context.Context, s json.RawMessage) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.session = append(json.RawMessage{}, s...)
+	return nil
+}
+
+func (h *house) Raw(sent bool, data []byte) {
+	if strings.Contains(string(data), fakeToken) || strings.Contains(string(data), "dev-t0ken") {
+		h.t.Errorf("a recording holds a secret: %s", data)
+	}
+	if sent {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.sent = append(h.sent, string(data))
+	}
+}
+
+func (h *house) PutFile(_ context.Context, f agent.File, r io.Reader) (event.Media, error) {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return event.Media{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := event.Media{URL: "/api/files/" + f.Name, Name: f.Name, MIME: f.MIME, Size: int64(len(b))}
+	if f.Origin == "" {
+		h.t.Error("a file without an origin")
+	}
+	h.files[f.Origin], h.bytes[m.URL] = m, b
+	return m, nil
+}
+
+func (h *house) FindFile(_ context.Context, origin string) (event.Media, bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, ok := h.files[origin]
+	return m, ok, nil
+}
+
+func (h *house) OpenFile(_ context.Context, m event.Media) (io.ReadCloser, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, ok := h.bytes[m.URL]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(b)), nil
+}
+
+// PutPath implements [agent.WorkspaceSink].
+func (h *house) PutPath(ctx context.Context, path string) (event.Media, error) {
+	if h.space == nil {
+		return event.Media{}, agent.ErrNoFiles
+	}
+	text, ok := h.space[path]
+	if !ok {
+		return event.Media{}, errors.New("it is not below the workspace")
+	}
+	return h.PutFile(ctx, agent.File{Name: path[strings.LastIndex(path, "/")+1:], Origin: "workspace " + path}, strings.NewReader(text))
+}
+
+func (h *house) FilePath(_ context.Context, m event.Media) string {
+	if h.space == nil {
+		return ""
+	}
+	return "/space/" + m.Name
+}
+
+func (h *house) turnLocked() *transcript.Turn { return h.fold.Turn(h.id) }
+
+func (h *house) turn() transcript.Turn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return *h.turnLocked()
+}
+
+func (h *house) visible() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fold.Visible(h.id)
+}
+
+func (h *house) parts(kind string) (all []*transcript.Part) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.fold.Messages {
+		for _, p := range m.Parts {
+			if p.Kind == kind {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// life runs the turn in an agent until it returns, the context ends, or, where die is closed, the process.
+func (h *house) life(ctx context.Context, a *Agent, die <-chan struct{}) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	h.mu.Lock()
+	h.in.Session = h.session
+	h.detached = false
+	state := h.state
+	if h.keys != nil {
+		h.mapper = dialect.NewMapper(h.id, h.newID)
+		if err := h.mapper.Restore(h.keys, &h.fold); err != nil {
+			h.t.Error(err)
+		}
+	}
+	h.mu.Unlock()
+	h.out = agent.NewEmitter(ctx, h)
+	result := make(chan error, 1)
+	go func() {
+		if state != nil {
+			result <- a.Resume(ctx, h.in, state, h.out)
+			return
+		}
+		result <- a.Run(ctx, h.in, h.out)
+	}()
+	select {
+	case err := <-result:
+		h.end(err)
+		return err
+	case <-die:
+		h.mu.Lock()
+		h.detached = true
+		h.mu.Unlock()
+		cancel(errors.New("killed"))
+		return <-result
+	}
+}
+
+// end is what the gateway does when Run has returned.
+func (h *house) end(err error) {
+	held := h.out.Close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.turnLocked().State == transcript.Ended {
+		return
+	}
+	events, merr := h.mapper.Map(held, 1)
+	if merr != nil {
+		h.t.Errorf("what was held back does not apply: %v", merr)
+	}
+	for _, e := range events {
+		h.add(e)
+	}
+	b := &event.Body{Outcome: event.Completed}
+	var shown *agent.Error
+	if errors.As(err, &shown) {
+		b = &event.Body{Outcome: event.Failed, Error: (*event.Error)(shown)}
+	} else if err != nil {
+		b = &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "agent_error", Message: err.Error()}}
+	}
+	h.add(event.Event{Type: event.TurnEnd, Turn: h.id, Body: b})
+}
+
+// newAgent returns an agent of a gateway.
+func newAgent(t testing.TB, f *fake, change func(*Config)) *Agent {
+	t.Helper()
+	c := Config{URL: "ws://claw.test:18789", Token: fakeToken, Dialect: openclaw.Dialect(), dial: f.dial}
+	if change != nil {
+		change(&c)
+	}
+	a, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// bubble runs a test in a bubble, with a gateway that plays a script and an agent of it.
+func bubble(t *testing.T, protocol int, play func(*fakeRun), test func(t *testing.T, f *fake, a *Agent)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, protocol, play)
+		a := newAgent(t, f, nil)
+		defer f.stop()
+		defer a.Close()
+		test(t, f, a)
+	})
+}
+
+// want checks how a turn ended and what readers see of it.
+func (h *house) want(t *testing.T, o event.Outcome, visible string) {
+	t.Helper()
+	turn := h.turn()
+	if turn.Outcome != o {
+		t.Errorf("the turn is %q (%+v), want %s", turn.Outcome, turn.Error, o)
+	}
+	if got := h.visible(); got != visible {
+		t.Errorf("readers see\n%q, want\n%q", got, visible)
+	}
+}
+
+// failed checks with what a turn failed.
+func (h *house) failed(t *testing.T, code string, words ...string) {
+	t.Helper()
+	e := h.turn().Error
+	if e == nil || e.Code != code {
+		t.Fatalf("the turn ends with %+v, want %s", e, code)
+	}
+	for _, w := range words {
+		if !strings.Contains(e.Message, w) {
+			t.Errorf("%q does not say %q", e.Message, w)
+		}
+	}
+}

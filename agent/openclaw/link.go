@@ -1,0 +1,233 @@
+package openclaw
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+)
+
+const (
+	// requestLimit is how long the answer to a request may take.
+	requestLimit = 30 * time.Second
+	// writeLimit is how long a frame may take to be sent; one with files has many MiB.
+	writeLimit = time.Minute
+	// defaultTick is how often a gateway gives a sign of life that does not say so.
+	defaultTick = 30 * time.Second
+	// closeSilent is the code by which clients of the gateway leave one that has fallen silent.
+	closeSilent = 4000
+)
+
+// link is one connection that was let in.
+type link struct {
+	ws    *websocket.Conn
+	hello *hello
+	began time.Time     // when the gateway's process began, by this machine's clock
+	done  chan struct{} // closed when nothing more is read
+
+	mu      sync.Mutex
+	pending map[string]chan *answered
+	seq     int64
+	cause   error // why it is over; the first counts
+	after   time.Duration
+}
+
+// answered is a response with the frame that it came in.
+type answered struct {
+	frame *frame
+	raw   []byte
+}
+
+func newLink(ws *websocket.Conn, h *hello) *link {
+	began := time.Now().Add(-time.Duration(h.Snapshot.Uptime) * time.Millisecond)
+	return &link{ws: ws, hello: h, began: began, done: make(chan struct{}), pending: map[string]chan *answered{}}
+}
+
+// protocol is the one that the gateway speaks.
+func (l *link) protocol() int { return l.hello.Protocol }
+
+// read reads frames until the connection ends, and hands them to take. Frames that are no JSON are ignored, as the gateway
+// ignores ours. It waits for nothing but the next frame, and for that not longer than two ticks.
+func (l *link) read(ctx context.Context, take func(raw []byte, f *frame)) {
+	defer close(l.done)
+	limit := 2 * time.Duration(l.hello.Policy.TickInterval) * time.Millisecond
+	if limit <= 0 {
+		limit = 2 * defaultTick
+	}
+	watch := time.AfterFunc(limit, func() {
+		l.fail(errSilent)
+		_ = l.ws.Close(closeSilent, "no tick")
+	})
+	defer watch.Stop()
+	for {
+		_, b, err := l.ws.Read(ctx)
+		if err != nil {
+			l.fail(fmt.Errorf("%w: %w", errLost, bare(err)))
+			_ = l.ws.CloseNow()
+			return
+		}
+		watch.Reset(limit)
+		var f frame
+		if json.Unmarshal(b, &f) != nil {
+			continue // it may be what there is of a message in which the connection was lost, which the next read tells
+		}
+		if f.Type == "res" {
+			l.answer(&answered{&f, b})
+			continue
+		}
+		take(b, &f)
+	}
+}
+
+func (l *link) answer(r *answered) {
+	l.mu.Lock()
+	ch := l.pending[r.frame.ID]
+	delete(l.pending, r.frame.ID)
+	l.mu.Unlock()
+	if ch != nil {
+		ch <- r
+	}
+}
+
+// gap reports whether frames are missing before this one. Only protocol 4 numbers the frames of a connection.
+func (l *link) gap(f *frame) bool {
+	if f.Seq == 0 || l.protocol() < numbered {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	missing := l.seq > 0 && f.Seq > l.seq+1
+	l.seq = max(l.seq, f.Seq)
+	return missing
+}
+
+// fail notes why the connection is over.
+func (l *link) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause == nil {
+		l.cause = err
+	}
+}
+
+// leaving notes that the gateway is about to close, and when it will be back.
+func (l *link) leaving(after time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.after = after
+	if l.cause == nil {
+		l.cause = errHandOver
+	}
+}
+
+// why is why the connection is over, and when the gateway said it would be back; 0 is nothing said.
+func (l *link) why() (time.Duration, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause == nil {
+		return l.after, errLost
+	}
+	return l.after, l.cause
+}
+
+// close ends the connection; read then returns.
+func (l *link) close() { _ = l.ws.Close(websocket.StatusNormalClosure, "") }
+
+// up reports whether frames still come.
+func (l *link) up() bool {
+	select {
+	case <-l.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// call asks and decodes the answer into to, which may be nil. An error of the gateway is a *rpcError; where the connection
+// ended first, errLost is in it.
+func (l *link) call(ctx context.Context, method string, params, to any) error {
+	r, err := l.ask(ctx, method, params, nil)
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	if to == nil {
+		return nil
+	}
+	if err := json.Unmarshal(r.frame.Payload, to); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	return nil
+}
+
+// ask asks and returns the answer with the bytes that it came in. sent, which may be nil, sees the request.
+func (l *link) ask(ctx context.Context, method string, params any, sent func([]byte)) (*answered, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, requestLimit, errNoAnswer)
+	defer cancel()
+	q := request{Type: "req", ID: uuid.NewString(), Method: method, Params: params}
+	b, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	if limit := l.hello.Policy.MaxPayload; limit > 0 && int64(len(b)) > limit {
+		return nil, &rpcError{Code: "INVALID_REQUEST", Message: fmt.Sprintf("the request has %d bytes; the gateway takes %d", len(b), limit)}
+	}
+	ch := make(chan *answered, 1)
+	l.mu.Lock()
+	l.pending[q.ID] = ch
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.pending, q.ID)
+		l.mu.Unlock()
+	}()
+	if sent != nil {
+		sent(b)
+	}
+	// A write that is cancelled closes the connection, which is everybody's: only its own limit may.
+	wctx, wcancel := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
+	err = l.ws.Write(wctx, websocket.MessageText, b)
+	wcancel()
+	if err != nil {
+		return nil, l.drop(fmt.Errorf("%w: %w", errLost, bare(err)))
+	}
+	select {
+	case r := <-ch:
+		return r.result()
+	case <-l.done:
+		select {
+		case r := <-ch:
+			return r.result()
+		default:
+		}
+		_, why := l.why()
+		return nil, errors.Join(errLost, why)
+	case <-ctx.Done():
+		if err := context.Cause(ctx); !errors.Is(err, errNoAnswer) {
+			return nil, err
+		}
+		// What answers nothing is not there, whatever its socket says.
+		return nil, l.drop(fmt.Errorf("%w: %w", errLost, errNoAnswer))
+	}
+}
+
+// drop ends the connection for a reason, which it returns.
+func (l *link) drop(why error) error {
+	l.fail(why)
+	_ = l.ws.CloseNow()
+	return why
+}
+
+func (r *answered) result() (*answered, error) {
+	switch {
+	case r.frame.OK:
+		return r, nil
+	case r.frame.Error != nil:
+		return nil, r.frame.Error
+	}
+	return nil, &rpcError{Message: "refused without a reason"}
+}

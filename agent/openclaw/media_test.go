@@ -1,0 +1,176 @@
+package openclaw
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// shows plays a run that shows a file, which its history names by block.
+func shows(path string, block map[string]any) func(*fakeRun) {
+	return func(r *fakeRun) {
+		if path != "" {
+			r.agent("assistant", map[string]any{"text": "", "delta": "", "mediaUrls": []string{path}, "itemId": r.id + ":1"})
+		}
+		r.say("1", "Here.")
+		row := content1("Here.")
+		row["role"], row["stopReason"] = "assistant", "stop"
+		if block != nil {
+			row["content"] = append(row["content"].([]any), block)
+		}
+		r.write(row)
+		r.end("final", map[string]any{"message": content1("Here.")})
+	}
+}
+
+func TestMedia(t *testing.T) {
+	const path = "/srv/claw/ws/pic.png"
+	b64 := base64.StdEncoding.EncodeToString([]byte("picture"))
+	artifact := map[string]any{"type": "image", "artifactId": "art-1", "url": "/api/chat/media/outgoing/x/1/full", "alt": "pic.png", "mimeType": "image/png"}
+	served := func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+fakeToken || r.URL.Path != artifact["url"] {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte("picture")) // whoever is gone needs none
+	}
+	gone := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+	for _, tt := range []struct {
+		name   string
+		path   string
+		block  map[string]any
+		media  http.HandlerFunc
+		art    string
+		root   bool
+		reason string // where it can't be had
+	}{
+		{"by its address", path, artifact, served, "", false, ""},
+		{"as an artifact", path, artifact, gone, b64, false, ""},
+		{"from a shared disk", path, nil, gone, "", true, ""},
+		{"in the history alone", "", artifact, served, "", false, ""},
+		{"as base64 of the history", "", map[string]any{"type": "image", "data": b64, "mimeType": "image/png", "alt": "pic.png"}, gone, "", false, ""},
+		{"nowhere", path, nil, gone, "", false, "no media_root"},
+		{"not stored there", path, map[string]any{"type": "attachment_error", "attachment": map[string]any{"code": "delivery-failed", "label": "pic.png"}}, gone, "", false, "delivery-failed"},
+		{"refused", path, artifact, gone, "", false, "404"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := t.TempDir()
+			if err := os.MkdirAll(filepath.Join(root, "ws"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(root, "ws", "pic.png"), []byte("picture"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(t, 4, shows(tt.path, tt.block))
+				defer f.stop()
+				f.media = tt.media
+				if tt.art != "" {
+					f.artifacts["art-1"] = tt.art
+				}
+				a := newAgent(t, f, func(c *Config) {
+					if tt.root {
+						c.MediaRoot = root
+					}
+				})
+				defer a.Close()
+				h := newHouse(t, "hello")
+				if err := h.life(t.Context(), a, nil); err != nil {
+					t.Fatal(err)
+				}
+				h.want(t, event.Completed, "Here.")
+				parts := h.parts(event.KindMedia)
+				if len(parts) != 1 || parts[0].Media.Name != "pic.png" {
+					t.Fatalf("parts: %+v", parts)
+				}
+				p := parts[0]
+				if tt.reason != "" {
+					if p.Error == nil || !strings.Contains(p.Error.Message, tt.reason) || p.Media.URL != "" || !strings.Contains(p.Media.Alt, "pic.png") {
+						t.Errorf("it shows %+v, %+v", p.Media, p.Error)
+					}
+					return
+				}
+				if string(h.bytes[p.Media.URL]) != "picture" {
+					t.Errorf("it shows %+v, %+v", p.Media, p.Error)
+				}
+			})
+		})
+	}
+}
+
+func TestAttachments(t *testing.T) {
+	play := func(r *fakeRun) {
+		list, _ := json.Marshal(r.params["attachments"])
+		r.final("1", string(list))
+	}
+	for _, tt := range []struct {
+		name  string
+		size  int
+		where string
+		want  string
+		code  string
+	}{
+		{"one that fits", 3, "/api/files/a.png", `[{"content":"eHh4","fileName":"a.png","mimeType":"image/png","type":"image"}]`, ""},
+		{"one that is too large", 2000, "/api/files/a.png", "", codeAttachment},
+		{"one that is nowhere", 3, "/api/files/other.png", "", codeAttachment},
+	} {
+		bubble(t, 4, play, func(t *testing.T, _ *fake, a *Agent) {
+			h := newHouse(t, "look")
+			h.bytes["/api/files/a.png"] = []byte(strings.Repeat("x", tt.size))
+			h.in.Message.Parts = []event.Part{{Kind: event.KindMedia, Media: &event.Media{URL: tt.where, MIME: "image/png", Name: "a.png"}}}
+			_ = h.life(t.Context(), a, nil)
+			if tt.code != "" {
+				h.failed(t, tt.code, "a.png")
+				return
+			}
+			h.want(t, event.Completed, tt.want)
+		})
+	}
+}
+
+// A file of the workspace is found without a look at OpenClaw's history, and one that is not there says so.
+func TestMediaOfTheWorkspace(t *testing.T) {
+	for path, reason := range map[string]string{"/space/pic.png": "", "/elsewhere/pic.png": "not below the workspace"} {
+		bubble(t, 4, shows(path, nil), func(t *testing.T, _ *fake, a *Agent) {
+			h := newHouse(t, "hello")
+			h.space = map[string]string{"/space/pic.png": "picture"}
+			if err := h.life(t.Context(), a, nil); err != nil {
+				t.Fatal(err)
+			}
+			h.want(t, event.Completed, "Here.")
+			parts := h.parts(event.KindMedia)
+			if len(parts) != 1 || parts[0].Media.Name != "pic.png" || strings.Contains(parts[0].Media.URL, "space") {
+				t.Fatalf("parts: %+v", parts)
+			}
+			if p := parts[0]; reason != "" && (p.Error == nil || !strings.Contains(p.Error.Message, reason) || p.Media.URL != "") || reason == "" && string(h.bytes[p.Media.URL]) != "picture" {
+				t.Errorf("%s: %+v, %+v", path, p.Media, p.Error)
+			}
+		})
+	}
+}
+
+// A file that OpenClaw does not take as an attachment is named by its path, where it has one.
+func TestAttachmentByItsPath(t *testing.T) {
+	play := func(r *fakeRun) {
+		text, _ := r.params["message"].(string)
+		r.final("1", text)
+	}
+	bubble(t, 4, play, func(t *testing.T, _ *fake, a *Agent) {
+		h := newHouse(t, "look")
+		h.space = map[string]string{}
+		h.bytes["/api/files/a.png"] = []byte(strings.Repeat("x", 2000))
+		h.in.Message.Parts = []event.Part{
+			{Kind: event.KindMedia, Media: &event.Media{URL: "/api/files/a.png", MIME: "image/png", Name: "a.png"}},
+			{Kind: event.KindMedia, Media: &event.Media{Name: "none.png"}}, // named by a path that leads nowhere
+		}
+		_ = h.life(t.Context(), a, nil)
+		h.want(t, event.Completed, "look\n\nMEDIA:/space/a.png")
+	})
+}

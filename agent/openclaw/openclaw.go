@@ -1,0 +1,140 @@
+package openclaw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+)
+
+// Config says where the gateway is, and how conversations are called there.
+type Config struct {
+	URL   string // ws:// or wss://
+	Token string // of the gateway
+	// TokenEnv is the environment variable that Token was looked for in; empty is OPENCLAW_TOKEN.
+	TokenEnv string
+	// Session is the template of session keys, see [agent.Expand]; empty is DefaultSession.
+	Session string
+	// Agent is whose session it is, where the key does not say so; empty is the gateway's default agent.
+	Agent string
+	// MediaRoot is a folder of this machine under which files lie that the gateway's agent names; empty: there is none.
+	MediaRoot string
+	// Dialect is openclaw.
+	Dialect dialect.Dialect
+
+	dial  func(ctx context.Context, network, address string) (net.Conn, error) // tests
+	limit int                                                                  // tests; what a turn may say, in bytes
+}
+
+// DefaultSession gives each conversation a session of its own.
+const DefaultSession = "leat-{conversation}"
+
+// Agent sends turns to an OpenClaw gateway. All methods may be called from several goroutines.
+type Agent struct {
+	cfg    Config
+	base   *url.URL // of what the gateway serves over HTTP
+	device *device
+	client *http.Client
+	root   *os.Root // of MediaRoot; nil where there is none
+
+	tasks  sync.WaitGroup
+	life   context.Context
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	started bool
+	current *link         // that is up; nil where none is
+	last    error         // why there is none
+	changed chan struct{} // closed, and made anew, when current or last changes
+
+	turns    map[string]*turn // by id
+	runs     map[string]*turn // by run
+	sessions map[string]*turn // by session key: the one that runs there, and those of runs that it spawned
+	stopped  map[string]place // turns that somebody else ended, by id, until Stop
+}
+
+// place is where a turn's runs are.
+type place struct {
+	session string
+	runs    []string
+}
+
+var (
+	_ agent.Keeper  = (*Agent)(nil)
+	_ agent.Resumer = (*Agent)(nil)
+	_ agent.Steerer = (*Agent)(nil)
+	_ agent.Stopper = (*Agent)(nil)
+	_ agent.Checker = (*Agent)(nil)
+)
+
+// New returns the agent. It does not connect.
+func New(c Config) (*Agent, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
+		return nil, errors.New("the target is no address of a gateway; write it as ws://127.0.0.1:18789")
+	}
+	if u.User != nil || u.RawQuery != "" {
+		return nil, errors.New("the target holds a name, a password or a query; name the variable that holds the token with token_env")
+	}
+	if c.Session == "" {
+		c.Session = DefaultSession
+	}
+	if _, err := agent.Expand(c.Session, agent.Input{}); err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	base := *u
+	base.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
+	a := &Agent{
+		cfg: c, base: &base, changed: make(chan struct{}),
+		turns: map[string]*turn{}, runs: map[string]*turn{}, sessions: map[string]*turn{}, stopped: map[string]place{},
+	}
+	if a.device, err = newDevice(c.Token, u.Host); err != nil {
+		return nil, err
+	}
+	if c.MediaRoot != "" {
+		if a.root, err = os.OpenRoot(c.MediaRoot); err != nil {
+			return nil, fmt.Errorf("media_root: %w", err)
+		}
+	}
+	if c.limit == 0 {
+		a.cfg.limit = agent.MaxStream
+	}
+	dial := c.dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: handshakeLimit}).DialContext
+	}
+	a.client = &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSHandshakeTimeout: handshakeLimit, ForceAttemptHTTP2: false,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	a.life, a.cancel = context.WithCancel(context.Background())
+	return a, nil
+}
+
+// host is what errors call the gateway.
+func (a *Agent) host() string { return a.base.Host }
+
+// begin makes sure that a connection is kept.
+func (a *Agent) begin() { a.Start(slog.New(slog.DiscardHandler)) }
+
+// Check implements [agent.Checker]: it is let in. The connection that is kept answers for itself.
+func (a *Agent) Check(ctx context.Context) error {
+	if l, _, _ := a.look(); l != nil && l.up() {
+		return nil
+	}
+	l, err := a.dial(ctx)
+	if err != nil {
+		return err
+	}
+	return l.ws.CloseNow()
+}

@@ -1,0 +1,197 @@
+package openclaw
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+)
+
+func TestAnswers(t *testing.T) {
+	for _, protocol := range []int{3, 4} {
+		bubble(t, protocol, func(r *fakeRun) {
+			r.agent("lifecycle", map[string]any{"phase": "start"})
+			r.say("1", "Let me")
+			r.say("1", "Let me look.")
+			r.tool("call_1", "echo one", "one")
+			r.final("2", "It printed one.")
+		}, func(t *testing.T, f *fake, a *Agent) {
+			h := newHouse(t, "hello")
+			if err := h.life(t.Context(), a, nil); err != nil {
+				t.Fatal(err)
+			}
+			h.want(t, event.Completed, "Let me look.\n\nIt printed one.")
+			tools := h.parts(event.KindTool)
+			if len(tools) != 1 || tools[0].Text(event.Input) != `{"command":"echo one"}` || tools[0].Text(event.Output) != "one" || tools[0].State != event.PartDone {
+				t.Errorf("tools: %+v", tools)
+			}
+			var k kept
+			if err := json.Unmarshal(h.session, &k); err != nil || !strings.HasPrefix(k.Session, "agent:main:leat-c1-") {
+				t.Errorf("kept: %s", h.session)
+			}
+			if u := h.turn().Upstream; u == nil || u.Run != h.in.Key {
+				t.Errorf("upstream: %+v", u)
+			}
+			if patched := f.count("sessions.patch") > 0; patched != (protocol == 3) {
+				t.Errorf("protocol %d: sessions.patch is called: %v", protocol, patched)
+			}
+		})
+	}
+}
+
+// Many conversations on one connection: none gets another's text.
+func TestOneConnection(t *testing.T) {
+	bubble(t, 4, func(r *fakeRun) {
+		text := "answer to " + r.params["message"].(string)
+		for i := 1; i < len(text); i++ {
+			r.say("1", text[:i])
+			if !r.wait(time.Millisecond) {
+				return
+			}
+		}
+		r.final("1", text)
+	}, func(t *testing.T, f *fake, a *Agent) {
+		a.begin()
+		done := make(chan *house)
+		for i := range 8 {
+			h := newHouse(t, "question "+string(rune('a'+i)))
+			h.in.Conversation, h.in.Key = h.in.Message.Text[9:], "run-"+h.in.Message.Text[9:]
+			h.in.Turn = h.in.Key
+			go func() {
+				if err := h.life(t.Context(), a, nil); err != nil {
+					t.Error(err)
+				}
+				done <- h
+			}()
+		}
+		for range 8 {
+			h := <-done
+			h.want(t, event.Completed, "answer to "+h.in.Message.Text)
+		}
+		if n := f.count("chat.send"); n != 8 {
+			t.Errorf("%d sends", n)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(f.conns) != 1 {
+			t.Errorf("%d connections", len(f.conns))
+		}
+	})
+}
+
+// Two conversations in one session: the second waits until the first has its answer.
+func TestOneSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, 4, func(r *fakeRun) {
+			r.wait(3 * time.Minute)
+			r.final("1", "answer to "+r.params["message"].(string))
+		})
+		defer f.stop()
+		a := newAgent(t, f, func(c *Config) { c.Session = "everybody" })
+		defer a.Close()
+		done := make(chan *house)
+		for _, name := range []string{"a", "b"} {
+			h := newHouse(t, name)
+			h.in.Key, h.in.Turn = "run-"+name, "turn-"+name
+			go func() {
+				if err := h.life(t.Context(), a, nil); err != nil {
+					t.Error(err)
+				}
+				done <- h
+			}()
+		}
+		for range 2 {
+			h := <-done
+			h.want(t, event.Completed, "answer to "+h.in.Message.Text)
+		}
+	})
+}
+
+// Somebody else has the session: the run that takes the message in is followed, since its answer is to both.
+func TestTakenIn(t *testing.T) {
+	bubble(t, 4, func(r *fakeRun) {
+		r.say("1", "To them.")
+		r.wait(2 * time.Second)
+		r.f.mu.Lock()
+		follow := r.follow
+		r.f.mu.Unlock()
+		for _, n := range follow {
+			n.f.mu.Lock()
+			n.over = true
+			n.f.mu.Unlock()
+			n.all("chat", map[string]any{"state": "final"})
+		}
+		r.wait(2 * time.Second)
+		r.say("2", "To you.")
+		r.end("final", map[string]any{"message": content1("To them.\n\nTo you.")})
+	}, func(t *testing.T, f *fake, a *Agent) {
+		h := newHouse(t, "hello")
+		h.session = json.RawMessage(`{"session":"agent:main:theirs"}`)
+		f.mu.Lock()
+		if _, rerr := f.begin(nil, "agent:main:theirs", "their question", "their-run", nil); rerr != nil {
+			t.Error(rerr)
+		}
+		f.mu.Unlock()
+		if err := h.life(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "To them.\n\nTo you.")
+	})
+}
+
+func TestEnds(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		play    func(*fakeRun)
+		outcome event.Outcome
+		visible string
+		code    string
+	}{
+		{"an error", func(r *fakeRun) {
+			r.say("1", "Half")
+			r.end("error", map[string]any{"errorMessage": "no quota", "errorKind": "rate_limit"})
+		}, event.Failed, "Half", "rate_limit"},
+		{"aborted elsewhere", func(r *fakeRun) {
+			r.say("1", "Half")
+			r.end("aborted", map[string]any{"stopReason": "rpc"})
+		}, event.Cancelled, "Half", ""},
+		{"a terminal twice", func(r *fakeRun) {
+			r.final("1", "Whole")
+			r.end("error", map[string]any{"errorMessage": "late"})
+		}, event.Completed, "Whole", ""},
+		{"frames after the terminal", func(r *fakeRun) {
+			r.final("1", "Whole")
+			r.say("1", "Whole and more")
+			r.agent("lifecycle", map[string]any{"phase": "error", "error": "late"})
+		}, event.Completed, "Whole", ""},
+		{"a text that is taken back", func(r *fakeRun) {
+			r.say("1", "Wrong")
+			r.agent("assistant", map[string]any{"text": "", "delta": "", "replace": true, "itemId": r.id + ":1"})
+			r.final("2", "Right")
+		}, event.Completed, "Right", ""},
+		{"the tail comes with the final alone", func(r *fakeRun) {
+			r.say("1", "The beg")
+			r.end("final", map[string]any{"message": content1("The beginning and the end.")})
+		}, event.Completed, "The beginning and the end.", ""},
+		{"a text before a tool of which only a preamble tells", func(r *fakeRun) {
+			r.agent("item", map[string]any{"kind": "preamble", "phase": "end", "itemId": "commentary-1", "progressText": "First."})
+			r.tool("c1", "echo", "x")
+			r.rowText("First.", "toolUse")
+			r.final("2", "Last.")
+		}, event.Completed, "First.\n\nLast.", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, 4, tt.play, func(t *testing.T, _ *fake, a *Agent) {
+				h := newHouse(t, "hello")
+				_ = h.life(t.Context(), a, nil)
+				h.want(t, tt.outcome, tt.visible)
+				if e := h.turn().Error; tt.code != "" && (e == nil || e.Code != tt.code) {
+					t.Errorf("error %+v, want %s", e, tt.code)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package openclaw
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// route hands a frame to those that it concerns. It never waits.
+func (a *Agent) route(l *link, raw []byte, f *frame) {
+	if l.gap(f) {
+		a.each(func(t *turn) { t.post(item{kind: itemGap}) })
+	}
+	switch f.Event {
+	case "agent", "chat":
+		a.runEvent(raw, f)
+	case "exec.approval.requested", "plugin.approval.requested":
+		a.approvalRequested(f)
+	case "exec.approval.resolved", "plugin.approval.resolved":
+		a.approvalResolved(f)
+	case "shutdown":
+		var s struct {
+			After int64 `json:"restartExpectedMs"`
+		}
+		_ = json.Unmarshal(f.Payload, &s) // without a time there is none
+		l.leaving(time.Duration(s.After) * time.Millisecond)
+	}
+}
+
+// runEvent hands on what a run says: by its run; where that is not known, by its session, since it may be one that goes on
+// with a run that was interrupted; and by the session that spawned its own.
+func (a *Agent) runEvent(raw []byte, f *frame) {
+	var r runFrame
+	if json.Unmarshal(f.Payload, &r) != nil {
+		return
+	}
+	a.mu.Lock()
+	t := a.runs[r.Run]
+	if t == nil && r.Session != "" {
+		t = a.sessions[r.Session]
+	}
+	if t == nil && r.SpawnedBy != "" {
+		if t = a.sessions[r.SpawnedBy]; t != nil && r.Session != "" {
+			a.sessions[r.Session] = t
+			t.children = append(t.children, r.Session)
+		}
+	}
+	a.mu.Unlock()
+	if t != nil {
+		t.post(item{kind: itemFrame, raw: raw, run: r})
+	}
+}
+
+// each calls f for all turns.
+func (a *Agent) each(f func(*turn)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.turns {
+		f(t)
+	}
+}
+
+// register makes frames of the turn's session and runs find it. A session runs one turn at a time: what is sent beside another
+// would become a part of that one's answer. So a turn that was not sent yet waits, and is told where it has to.
+func (a *Agent) register(ctx context.Context, t *turn, waits func()) error {
+	alive := time.NewTicker(waitSign)
+	defer alive.Stop()
+	for {
+		a.mu.Lock()
+		before := a.sessions[t.session]
+		if before == nil || t.sent() {
+			a.turns[t.in.Turn] = t
+			if before == nil {
+				a.sessions[t.session] = t
+			}
+			for _, r := range t.st.Runs {
+				a.runs[r.ID] = t
+			}
+			a.mu.Unlock()
+			return nil
+		}
+		a.mu.Unlock()
+		if waits != nil {
+			waits()
+			waits = nil
+		}
+		select {
+		case <-before.gone:
+		case <-alive.C:
+			t.out.Alive()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// waitSign is how often a turn that waits for its session says that it is there.
+const waitSign = 10 * time.Second
+
+// unregister undoes it. Where somebody else has ended the turn, it notes what Stop has to end.
+func (a *Agent) unregister(t *turn, foreign bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(t.gone)
+	delete(a.turns, t.in.Turn)
+	for _, key := range append(t.children, t.session) {
+		if a.sessions[key] == t {
+			delete(a.sessions, key)
+		}
+	}
+	for id, of := range a.runs {
+		if of == t {
+			delete(a.runs, id)
+		}
+	}
+	if !foreign {
+		return
+	}
+	p := place{session: t.session}
+	for _, r := range t.st.Runs {
+		if r.Sent {
+			p.runs = append(p.runs, r.ID)
+		}
+	}
+	a.stopped[t.in.Turn] = p
+}

@@ -1,0 +1,243 @@
+package openclaw
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+const (
+	// sendLimit bounds the time from a turn's start until the gateway has its message.
+	sendLimit = 60 * time.Second
+	// returnLimit is how long a gateway that has the turn may stay away.
+	returnLimit = 5 * time.Minute
+	// idleCheck is how long nothing may come for a turn until it is looked up whether its runs still run.
+	idleCheck = 30 * time.Second
+	// unsureCheck is how often it is looked up what became of a run that the gateway does not know.
+	unsureCheck = 2 * time.Second
+	// grace is how long a gateway that was started anew may take to go on with what it was doing.
+	grace = 30 * time.Second
+	// settleLimit bounds what is looked up before a run's end is shown.
+	settleLimit = 20 * time.Second
+)
+
+// Run implements [agent.Agent].
+func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+	t := a.newTurn(in, out)
+	t.st.Runs = []*run{{ID: in.Key}}
+	return a.drive(ctx, t)
+}
+
+// Resume implements [agent.Resumer].
+func (a *Agent) Resume(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
+	t := a.newTurn(in, out)
+	if len(state) == 0 {
+		t.st.Runs = []*run{{ID: in.Key}} // nothing was sent
+		return a.drive(ctx, t)
+	}
+	if err := json.Unmarshal(state, &t.st); err != nil {
+		return fmt.Errorf("openclaw: stored state: %w", err)
+	}
+	if len(t.st.Decoder) > 0 {
+		if err := t.dec.Restore(t.st.Decoder); err != nil {
+			return err
+		}
+	}
+	return a.drive(ctx, t)
+}
+
+// drive runs the turn over as many connections as it takes.
+func (a *Agent) drive(ctx context.Context, t *turn) (err error) {
+	a.begin()
+	began := time.Now()
+	t.heard = began
+	l, err := a.await(ctx, sendLimit, func() { t.phase(ctx, "connecting") })
+	if err != nil {
+		return a.failed(ctx, err)
+	}
+	if t.session, err = a.session(t.in, l.hello); err != nil {
+		return err
+	}
+	if err := keep(ctx, t.out, t.session); err != nil {
+		return err
+	}
+	if err := a.register(ctx, t, func() { t.phase(ctx, "waiting") }); err != nil {
+		return err
+	}
+	inner, cancel := context.WithCancel(ctx)
+	defer func() {
+		t.refuse(t.close())
+		cancel()
+		t.tasks.Wait()
+		a.unregister(t, !t.ended && ctx.Err() != nil)
+	}()
+	t.out.OnEnd(t.held)
+	for {
+		if err := t.follow(inner, l); err != nil || t.ended {
+			t.abandon(ctx, l, err)
+			return a.failed(ctx, err)
+		}
+		t.unsure = true
+		wait, limit := "reconnecting", returnLimit-time.Since(t.heard)
+		if !t.sent() {
+			wait, limit = "connecting", sendLimit-time.Since(began)
+		}
+		if limit <= 0 {
+			_, why := l.why()
+			return &agent.Error{Code: codeRestarted, Message: "OpenClaw does not answer: " + why.Error(), Retryable: true}
+		}
+		if l, err = a.await(ctx, limit, func() { t.phase(ctx, wait) }); err != nil {
+			var no *refusal
+			if t.sent() && ctx.Err() == nil && !errors.As(err, &no) && !errors.Is(err, ErrClosed) {
+				err = &agent.Error{Code: codeRestarted, Message: "OpenClaw did not come back: " + err.Error(), Retryable: true}
+			}
+			return a.failed(ctx, err)
+		}
+	}
+}
+
+// abandon stops the runs of a turn that said too much: nobody listens any more.
+func (t *turn) abandon(ctx context.Context, l *link, err error) {
+	var a *agent.Error
+	if !errors.As(err, &a) || a.Code != codeFlood {
+		return
+	}
+	for _, r := range t.open() {
+		if err := l.call(ctx, "chat.abort", map[string]string{"sessionKey": t.session, "runId": r.ID}, nil); err != nil {
+			t.out.Log().Warn("a run that said too much could not be stopped", "run", r.ID, "err", err)
+		}
+	}
+}
+
+// failed is what Run returns.
+func (a *Agent) failed(ctx context.Context, err error) error {
+	var bad *dialect.Error
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &bad), errors.Is(err, agent.ErrTurnOver), errors.Is(err, event.ErrInvalid):
+		return err
+	}
+	return shown(err)
+}
+
+// sent reports whether the gateway may have any of the turn's messages.
+func (t *turn) sent() bool {
+	for _, r := range t.st.Runs {
+		if r.Sent {
+			return true
+		}
+	}
+	return false
+}
+
+// follow runs the turn over one connection. It returns nil where the turn has ended, or the connection.
+func (t *turn) follow(ctx context.Context, l *link) error {
+	// The protocol is all that the decoder has to know of a handshake, and all of it that may be kept.
+	greeting := fmt.Appendf(nil, `{"type":"res","id":"connect","ok":true,"payload":{"type":"hello-ok","protocol":%d}}`, l.protocol())
+	t.out.Received(greeting)
+	if err := t.decode(greeting); err != nil {
+		return err
+	}
+	if t.sent() {
+		if err := t.lookUp(ctx, l); err != nil || t.ended {
+			return err
+		}
+		t.approvals(ctx, l)
+	}
+	check := time.NewTimer(t.patience())
+	defer check.Stop()
+	for !t.ended {
+		for _, r := range t.open() {
+			if !r.Sent {
+				if err := t.send(ctx, l, r); err != nil {
+					return lostIsNone(err)
+				}
+			}
+		}
+		select {
+		case <-t.wake:
+			unsure := t.unsure
+			if err := t.work(ctx, l); err != nil {
+				return lostIsNone(err)
+			}
+			if unsure && t.unsure {
+				continue // frames don't put off the check
+			}
+		case <-check.C:
+			if err := t.lookUp(ctx, l); err != nil {
+				return err
+			}
+		case <-l.done:
+			return lostIsNone(t.work(ctx, l)) // it said that before
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		check.Reset(t.patience())
+	}
+	return nil
+}
+
+// lostIsNone takes the loss of the connection out of what went wrong.
+func lostIsNone(err error) error {
+	if errors.Is(err, errLost) {
+		return nil
+	}
+	return err
+}
+
+// patience is when to look up next what becomes of the runs.
+func (t *turn) patience() time.Duration {
+	if t.unsure {
+		return unsureCheck
+	}
+	return idleCheck
+}
+
+// work takes what waits.
+func (t *turn) work(ctx context.Context, l *link) error {
+	items := t.take()
+	for n, i := range items {
+		var err error
+		switch i.kind {
+		case itemFrame:
+			if r := t.find(i.run.Run); r != nil && !r.Over && i.run.over() {
+				if other := t.settle(ctx, l, r); other != "" {
+					err = t.adopt(r, other)
+					break
+				}
+			}
+			err = t.frame(i)
+		case itemGap:
+			err = t.lookUp(ctx, l)
+		case itemAsk:
+			t.ask(ctx, i.approval)
+		case itemResolved:
+			err = t.resolved(i.approval)
+		case itemSteer:
+			err = t.follows(ctx, l, i.steer)
+		}
+		if err != nil || t.ended {
+			t.refuse(items[n+1:])
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse tells those who wait for an answer that there will be none.
+func (t *turn) refuse(items []item) {
+	for _, i := range items {
+		if i.kind == itemSteer {
+			i.steer.answer(false)
+		}
+	}
+}

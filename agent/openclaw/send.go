@@ -1,0 +1,226 @@
+package openclaw
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+)
+
+type sendParams struct {
+	Session     string       `json:"sessionKey"`
+	Message     string       `json:"message"`
+	Key         string       `json:"idempotencyKey"`
+	QueueMode   string       `json:"queueMode,omitempty"`
+	Attachments []attachment `json:"attachments,omitempty"`
+}
+
+type attachment struct {
+	Type    string `json:"type"`
+	MIME    string `json:"mimeType,omitempty"`
+	Name    string `json:"fileName,omitempty"`
+	Content string `json:"content"` // base64
+}
+
+type sendResult struct {
+	Run     string `json:"runId"`
+	Status  string `json:"status"`
+	Summary string `json:"summary"`
+}
+
+// send hands a run's message to the gateway. That it may have it is durable before. A refusal that says to come back is
+// followed, for as long as sendLimit; where the connection is lost the run's fate is looked up on the next one.
+func (t *turn) send(ctx context.Context, l *link, r *run) error {
+	m := t.in.Message
+	if r.Message != nil {
+		m = *r.Message
+	}
+	p := sendParams{Session: t.session, Message: m.Text, Key: r.ID}
+	if r.Message != nil {
+		p.QueueMode = "steer"
+	}
+	var err error
+	if p.Message, p.Attachments, err = t.attachments(ctx, l, m); err != nil {
+		return err
+	}
+	if err := t.verbose(ctx, l); err != nil {
+		return err
+	}
+	r.Sent, r.At = true, time.Now().UnixMilli()
+	err = t.step(func() ([]event.Event, error) {
+		return []event.Event{{Type: event.TurnUpdate, Turn: t.in.Key, Body: &event.Body{Upstream: &event.Upstream{Run: r.ID}}}}, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := t.save(); err != nil {
+		return err
+	}
+	b, begun := backoff{}, time.Now()
+	for {
+		answer, err := l.ask(ctx, "chat.send", p, t.out.Sent)
+		var no *rpcError
+		switch {
+		case err == nil:
+			return t.acknowledged(ctx, l, r, answer)
+		case !errors.As(err, &no):
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			t.unsure = true
+			return err
+		}
+		t.out.Received(mustJSON(map[string]any{"type": "res", "ok": false, "error": no}))
+		after, again := temporary(no)
+		wait := b.next(after)
+		if r.Message != nil || !again || time.Since(begun)+wait > sendLimit {
+			r.Sent = false
+			if why := explain(no); why != nil {
+				return why
+			}
+			return no
+		}
+		t.out.Log().Info("OpenClaw asks to come back", "err", no.Message, "in", wait.String())
+		t.phase(ctx, "retrying")
+		if err := sleep(ctx, l, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// acknowledged takes the answer to chat.send. All but an error means that the gateway has the message.
+func (t *turn) acknowledged(ctx context.Context, l *link, r *run, answer *answered) error {
+	t.out.Received(answer.raw)
+	var s sendResult
+	if err := json.Unmarshal(answer.frame.Payload, &s); err != nil {
+		return fmt.Errorf("chat.send: %w", err)
+	}
+	r.Taken = true
+	switch s.Status {
+	case "ok", "error": // it had it before, and the run has ended since
+		t.unsure = true
+		return t.lookUp(ctx, l)
+	}
+	return t.save()
+}
+
+// verbose makes a gateway before protocol 4 send the frames of tools whole.
+func (t *turn) verbose(ctx context.Context, l *link) error {
+	if l.protocol() >= numbered {
+		return nil
+	}
+	err := l.call(ctx, "sessions.patch", map[string]string{"key": t.session, "verboseLevel": "full"}, nil)
+	var no *rpcError
+	if errors.As(err, &no) {
+		t.out.Log().Warn("OpenClaw will not show tools whole", "err", no.Message)
+		return nil
+	}
+	return err
+}
+
+// attachments reads a message's files. One that does not lie in the store is named in the text, with its address, and one that is
+// too large to be attached with its path, where the agent finds it in the workspace.
+func (t *turn) attachments(ctx context.Context, l *link, m agent.Message) (string, []attachment, error) {
+	text := m.Text
+	var out []attachment
+	for _, p := range m.Parts {
+		if p.Kind != event.KindMedia || p.Media == nil {
+			continue
+		}
+		if p.Media.URL == "" {
+			continue // it was named by a path, and is not there: its part says so
+		}
+		f, err := t.out.OpenFile(ctx, *p.Media)
+		if err != nil {
+			if ctx.Err() != nil {
+				return "", nil, context.Cause(ctx)
+			}
+			if strings.HasPrefix(p.Media.URL, "https://") || strings.HasPrefix(p.Media.URL, "http://") {
+				text = strings.TrimLeft(text+"\n\n", "\n") + p.Media.URL
+				continue
+			}
+			return "", nil, &agent.Error{Code: codeAttachment, Message: fmt.Sprintf("the file %s can't be handed to OpenClaw: %v", fileName(p.Media), err)}
+		}
+		a, err := encode(f, l.attachmentLimit(), p.Media)
+		if errors.Is(err, errTooLarge) {
+			if at := t.out.FilePath(ctx, *p.Media); at != "" {
+				_ = f.Close() // nothing was written
+				text = strings.TrimLeft(text+"\n\n", "\n") + "MEDIA:" + at
+				continue
+			}
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return "", nil, &agent.Error{Code: codeAttachment, Message: fmt.Sprintf("the file %s can't be handed to OpenClaw: %v", fileName(p.Media), err)}
+		}
+		out = append(out, a)
+	}
+	return text, out, nil
+}
+
+var errTooLarge = errors.New("it has more than the")
+
+// oldAttachment is the limit of gateways that name none, in bytes.
+const oldAttachment = 5_000_000
+
+func (l *link) attachmentLimit() int64 {
+	if p := l.hello.Policy.Attachments; p != nil && p.MaxBytes > 0 {
+		return p.MaxBytes
+	}
+	return oldAttachment
+}
+
+func encode(r io.Reader, limit int64, m *event.Media) (attachment, error) {
+	a := attachment{Type: "file", MIME: m.MIME, Name: fileName(m)}
+	if strings.HasPrefix(m.MIME, "image/") {
+		a.Type = "image"
+	}
+	var b bytes.Buffer
+	e := base64.NewEncoder(base64.StdEncoding, &b)
+	n, err := io.Copy(e, io.LimitReader(r, limit+1))
+	if err := errors.Join(err, e.Close()); err != nil {
+		return a, err
+	}
+	if n > limit {
+		return a, fmt.Errorf("%w %d bytes that are taken", errTooLarge, limit)
+	}
+	a.Content = b.String()
+	return a, nil
+}
+
+func fileName(m *event.Media) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return "file"
+}
+
+// sleep waits, or returns why that was cut short.
+func sleep(ctx context.Context, l *link, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-l.done:
+		return errLost
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// mustJSON encodes what always can be.
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("openclaw: " + err.Error())
+	}
+	return b
+}

@@ -1,0 +1,80 @@
+package openclaw
+
+import "encoding/json"
+
+const (
+	minProtocol = 3
+	maxProtocol = 4
+	// numbered is the protocol whose connections number their frames from 1, and whose histories name runs.
+	numbered = 4
+)
+
+// frame is what the gateway sends, as far as all kinds share it.
+type frame struct {
+	Type    string          `json:"type"`
+	ID      string          `json:"id"`
+	OK      bool            `json:"ok"`
+	Event   string          `json:"event"`
+	Seq     int64           `json:"seq"`
+	Payload json.RawMessage `json:"payload"`
+	Error   *rpcError       `json:"error"`
+}
+
+// request is what is asked.
+type request struct {
+	Type   string `json:"type"`
+	ID     string `json:"id"`
+	Method string `json:"method"`
+	Params any    `json:"params"`
+}
+
+// runFrame is what agent and chat frames say of where they belong.
+type runFrame struct {
+	Run       string `json:"runId"`
+	Session   string `json:"sessionKey"`
+	SpawnedBy string `json:"spawnedBy"`
+	State     string `json:"state"`  // chat
+	Stream    string `json:"stream"` // agent
+	Data      struct {
+		Item  string   `json:"itemId"`
+		Media []string `json:"mediaUrls"`
+	} `json:"data"`
+}
+
+// over reports whether a chat frame is a run's end.
+func (f *runFrame) over() bool {
+	return f.State == "final" || f.State == "aborted" || f.State == "error"
+}
+
+type challenge struct {
+	Nonce        string   `json:"nonce"`
+	At           int64    `json:"ts"`
+	Capabilities []string `json:"capabilities"`
+}
+
+// hello is how the gateway takes a client in.
+type hello struct {
+	Type     string `json:"type"`
+	Protocol int    `json:"protocol"`
+	Server   struct {
+		Version string `json:"version"`
+		Boot    string `json:"bootId"`
+	} `json:"server"`
+	Snapshot struct {
+		Uptime   int64 `json:"uptimeMs"`
+		Defaults struct {
+			Agent string `json:"defaultAgentId"`
+			Main  string `json:"mainSessionKey"`
+		} `json:"sessionDefaults"`
+	} `json:"snapshot"`
+	Auth struct {
+		Scopes []string `json:"scopes"`
+	} `json:"auth"`
+	Policy struct {
+		MaxPayload   int64 `json:"maxPayload"`
+		TickInterval int64 `json:"tickIntervalMs"`
+		Attachments  *struct {
+			MaxBytes int64 `json:"maxBytes"`
+		} `json:"attachments"`
+	} `json:"policy"`
+}

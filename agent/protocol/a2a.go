@@ -1,0 +1,240 @@
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// a2a is an agent of the Agent2Agent protocol, over JSON-RPC.
+type a2a struct {
+	server
+	old   bool     // version 0.3
+	tasks sync.Map // turn: id of the task that runs
+}
+
+var (
+	_ agent.Agent   = (*a2a)(nil)
+	_ agent.Checker = (*a2a)(nil)
+	_ agent.Stopper = (*a2a)(nil)
+)
+
+func a2aKind(dialects dialect.Registry) agent.Kind {
+	return agent.Kind{
+		Name:    "a2a",
+		Summary: "an agent behind a URL that speaks A2A, JSON-RPC",
+		Target:  "URL",
+		Options: options(agent.Option{Name: "version", Help: "of the protocol, 1.0 or 0.3", Default: "1.0"}),
+		New: func(s agent.Spec) (agent.Agent, error) {
+			server, err := newServer(s, dialects, "a2a")
+			if err != nil {
+				return nil, err
+			}
+			switch v := s.Options["version"]; v {
+			case "", "1.0", "0.3":
+				return &a2a{server: server, old: v == "0.3"}, nil
+			default:
+				return nil, fmt.Errorf("version is %q; it takes 1.0 or 0.3", v)
+			}
+		},
+	}
+}
+
+// a2aSession is what is kept with a conversation.
+type a2aSession struct {
+	Context string `json:"context"`
+}
+
+type a2aRequest struct {
+	Version string `json:"jsonrpc"`
+	ID      string `json:"id"`
+	Method  string `json:"method"`
+	Params  any    `json:"params"`
+}
+
+type a2aMessage struct {
+	Kind    string    `json:"kind,omitempty"` // 0.3
+	ID      string    `json:"messageId"`
+	Role    string    `json:"role"`
+	Parts   []a2aPart `json:"parts"`
+	Context string    `json:"contextId,omitempty"`
+	Task    string    `json:"taskId,omitempty"`
+}
+
+type a2aPart struct {
+	Kind string   `json:"kind,omitempty"` // 0.3
+	Text string   `json:"text,omitempty"`
+	File *a2aFile `json:"file,omitempty"` // 0.3
+
+	URL  string `json:"url,omitempty"`
+	Raw  string `json:"raw,omitempty"`
+	Name string `json:"filename,omitempty"`
+	MIME string `json:"mediaType,omitempty"`
+}
+
+type a2aFile struct {
+	Name  string `json:"name,omitempty"`
+	MIME  string `json:"mimeType,omitempty"`
+	URI   string `json:"uri,omitempty"`
+	Bytes string `json:"bytes,omitempty"`
+}
+
+// a2aIDs are what frames name.
+type a2aIDs struct {
+	Task    string `json:"id"`
+	TaskID  string `json:"taskId"`
+	Context string `json:"contextId"`
+	Kind    string `json:"kind"`
+}
+
+// Run sends the message, and an answer to the task that asked.
+func (a *a2a) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+	in, err := out.Inline(ctx, in)
+	if err != nil {
+		return err
+	}
+	var kept a2aSession
+	if len(in.Session) > 0 {
+		if err := json.Unmarshal(in.Session, &kept); err != nil {
+			return fmt.Errorf("session: %w", err)
+		}
+	}
+	now, task := kept, ""
+	t := a.talk(out)
+	t.Frame = func(f dialect.Frame) {
+		seen := named(f.Data)
+		if seen.Context != "" {
+			now.Context = seen.Context
+		}
+		if seen.TaskID != "" && seen.TaskID != task {
+			task = seen.TaskID
+			a.tasks.Store(in.Turn, task)
+		}
+	}
+	sent := 0
+	t.Request = func(ctx context.Context, answers []event.Answer) (*http.Request, error) {
+		m := a.message(in.Message, now.Context)
+		if len(answers) > 0 {
+			sent++
+			m = a.message(agent.Message{ID: in.Message.ID + "-" + strconv.Itoa(sent), Text: said(answers)}, now.Context)
+			m.Task = task
+		}
+		return a.request(ctx, in.Key, "SendStreamingMessage", "message/stream", map[string]any{"message": m})
+	}
+	t.Rejoin = func(ctx context.Context, _ string) (*http.Request, error) {
+		if task == "" {
+			return nil, nil
+		}
+		return a.request(ctx, in.Key, "SubscribeToTask", "tasks/resubscribe", map[string]any{"id": task})
+	}
+	err = t.Run(ctx)
+	if ctx.Err() == nil {
+		a.tasks.Delete(in.Turn)
+	}
+	if now != kept {
+		return keep(context.WithoutCancel(ctx), out, now, err)
+	}
+	return err
+}
+
+// said is what was answered, as one text.
+func said(answers []event.Answer) string {
+	text := ""
+	for _, a := range answers {
+		if a.Text == "" {
+			a.Text = a.Decision
+		}
+		text += a.Text
+	}
+	return text
+}
+
+// named finds the ids in a frame, of either version.
+func named(data []byte) a2aIDs {
+	var f struct {
+		Result json.RawMessage `json:"result"`
+	}
+	if json.Unmarshal(data, &f) == nil && f.Result != nil {
+		data = f.Result
+	}
+	var u struct {
+		Task     *a2aIDs         `json:"task"`
+		Status   *a2aIDs         `json:"statusUpdate"`
+		Artifact *a2aIDs         `json:"artifactUpdate"`
+		Message  json.RawMessage `json:"message"`
+		a2aIDs                   // of version 0.3
+	}
+	if json.Unmarshal(data, &u) != nil {
+		return a2aIDs{}
+	}
+	switch {
+	case u.Task != nil:
+		u.Task.TaskID = u.Task.Task
+		return *u.Task
+	case u.Status != nil:
+		return *u.Status
+	case u.Artifact != nil:
+		return *u.Artifact
+	case u.Kind == "task":
+		return a2aIDs{TaskID: u.a2aIDs.Task, Context: u.Context}
+	case u.Kind != "":
+		return a2aIDs{TaskID: u.TaskID, Context: u.Context}
+	}
+	var m a2aIDs
+	if json.Unmarshal(u.Message, &m) != nil {
+		return a2aIDs{}
+	}
+	return a2aIDs{Context: m.Context}
+}
+
+func (a *a2a) message(m agent.Message, conversation string) a2aMessage {
+	out := a2aMessage{ID: m.ID, Role: "ROLE_USER", Context: conversation, Parts: []a2aPart{{Text: m.Text}}}
+	if a.old {
+		out.Kind, out.Role, out.Parts[0].Kind = "message", "user", "text"
+	}
+	for _, f := range files(m) {
+		data, inline := f.data()
+		p := a2aPart{URL: f.URL, Name: f.Name, MIME: f.MIME}
+		if inline {
+			p.URL, p.Raw = "", data
+		}
+		if a.old {
+			p = a2aPart{Kind: "file", File: &a2aFile{Name: p.Name, MIME: p.MIME, URI: p.URL, Bytes: p.Raw}}
+		}
+		out.Parts = append(out.Parts, p)
+	}
+	return out
+}
+
+func (a *a2a) request(ctx context.Context, key, method, old string, params any) (*http.Request, error) {
+	version := "1.0"
+	if a.old {
+		method, version = old, "0.3"
+	}
+	req, err := call.Stream(ctx, a.url, a.token, key, a2aRequest{Version: "2.0", ID: key, Method: method, Params: params})
+	if err == nil {
+		req.Header.Set("A2A-Version", version)
+	}
+	return req, err
+}
+
+// Stop implements [agent.Stopper]: a task runs on whoever listens.
+func (a *a2a) Stop(ctx context.Context, in agent.Input) error {
+	task, ok := a.tasks.LoadAndDelete(in.Turn)
+	if !ok {
+		return nil
+	}
+	req, err := a.request(ctx, in.Key, "CancelTask", "tasks/cancel", map[string]any{"id": task})
+	if err != nil {
+		return err
+	}
+	return call.Do(a.client, req, nil)
+}

@@ -1,0 +1,139 @@
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// agui is an agent of the AG-UI protocol.
+type agui struct{ server }
+
+var (
+	_ agent.Agent   = (*agui)(nil)
+	_ agent.Checker = (*agui)(nil)
+)
+
+func aguiKind(dialects dialect.Registry) agent.Kind {
+	return agent.Kind{
+		Name:    "agui",
+		Summary: "an agent behind a URL that speaks AG-UI",
+		Target:  "URL",
+		Options: options(),
+		New: func(s agent.Spec) (agent.Agent, error) {
+			server, err := newServer(s, dialects, "ag-ui")
+			return &agui{server}, err
+		},
+	}
+}
+
+// aguiInput is what a run begins with.
+type aguiInput struct {
+	Thread   string        `json:"threadId"`
+	Run      string        `json:"runId"`
+	Protocol string        `json:"protocolVersion"`
+	State    struct{}      `json:"state"`
+	Messages []aguiMessage `json:"messages"`
+	Tools    []struct{}    `json:"tools"`
+	Context  []struct{}    `json:"context"`
+	Props    struct{}      `json:"forwardedProps"`
+	Resume   []aguiResume  `json:"resume,omitempty"`
+}
+
+type aguiMessage struct {
+	ID      string `json:"id"`
+	Role    string `json:"role"`
+	Content any    `json:"content"` // a text, or a list of parts
+}
+
+type aguiPart struct {
+	Type   string      `json:"type"`
+	Text   string      `json:"text,omitempty"`
+	Source *aguiSource `json:"source,omitempty"`
+}
+
+type aguiSource struct {
+	Type  string `json:"type"`
+	Value string `json:"value"`
+	MIME  string `json:"mimeType,omitempty"`
+}
+
+type aguiResume struct {
+	Interrupt string `json:"interruptId"`
+	Status    string `json:"status"`
+	Payload   any    `json:"payload,omitempty"`
+}
+
+// Run begins a run, and another with each answer.
+func (a *agui) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+	in, err := out.Inline(ctx, in)
+	if err != nil {
+		return err
+	}
+	body := aguiInput{Thread: in.Conversation, Run: in.Turn, Protocol: "1.0", Tools: []struct{}{}, Context: []struct{}{}}
+	for _, m := range append(in.History[:len(in.History):len(in.History)], in.Message) {
+		body.Messages = append(body.Messages, aguiMessage{ID: m.ID, Role: string(m.Role), Content: aguiContent(m)})
+	}
+	t := a.talk(out)
+	runs := 0
+	t.Request = func(ctx context.Context, answers []event.Answer) (*http.Request, error) {
+		body.Resume = nil
+		for _, answer := range answers {
+			body.Resume = append(body.Resume, aguiAnswer(answer))
+		}
+		if len(answers) > 0 {
+			runs++
+			body.Run = fmt.Sprintf("%s-%d", in.Turn, runs+1)
+		}
+		return call.Stream(ctx, a.url, a.token, in.Key, body)
+	}
+	return t.Run(ctx)
+}
+
+func aguiContent(m agent.Message) any {
+	all := files(m)
+	if len(all) == 0 || m.Role != event.User {
+		return m.Text
+	}
+	parts := []aguiPart{{Type: "text", Text: m.Text}}
+	for _, f := range all {
+		part := aguiPart{Type: f.family(), Source: &aguiSource{Type: "url", Value: f.URL, MIME: f.MIME}}
+		if data, ok := f.data(); ok {
+			part.Source.Type, part.Source.Value = "data", data
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// aguiAnswer is a person's answer: of an approval whether it is given, of anything else what was said.
+func aguiAnswer(a event.Answer) aguiResume {
+	r := aguiResume{Interrupt: a.ID, Status: "resolved"}
+	switch {
+	case a.Decision == event.Approve, a.Decision == event.Deny:
+		payload := map[string]any{"approved": a.Decision == event.Approve}
+		if a.Text != "" {
+			payload["text"] = a.Text
+		}
+		r.Payload = payload
+	case a.Decision != "":
+		r.Payload = a.Decision
+	default:
+		r.Payload = value(a.Text)
+	}
+	return r
+}
+
+// value is what a person wrote: JSON where it is an object or a list, else text.
+func value(text string) any {
+	if len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return text
+}

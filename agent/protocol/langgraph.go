@@ -1,0 +1,286 @@
+package protocol
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// defaultAssistant is what the templates of LangGraph call their graph.
+const defaultAssistant = "agent"
+
+// langgraph is a graph on a LangGraph server. The server keeps what was said, by thread.
+type langgraph struct {
+	server
+	assistant string
+	runs      sync.Map    // turn: id of the run
+	stays     atomic.Bool // the server has given its events ids, so that what it runs can be gone on with
+}
+
+var (
+	_ agent.Agent   = (*langgraph)(nil)
+	_ agent.Tied    = (*langgraph)(nil)
+	_ agent.Checker = (*langgraph)(nil)
+	_ agent.Stopper = (*langgraph)(nil)
+)
+
+func langgraphKind(dialects dialect.Registry) agent.Kind {
+	return agent.Kind{
+		Name:    "langgraph",
+		Summary: "a graph on a LangGraph server",
+		Target:  "URL",
+		Options: options(agent.Option{Name: "assistant", Help: "id of the assistant, or name of the graph", Default: defaultAssistant}),
+		New: func(s agent.Spec) (agent.Agent, error) {
+			server, err := newServer(s, dialects, "langgraph")
+			a := &langgraph{server: server, assistant: s.Options["assistant"]}
+			if a.assistant == "" {
+				a.assistant = defaultAssistant
+			}
+			return a, err
+		},
+	}
+}
+
+// thread is a conversation's thread: its own id where that is a UUID, else one that follows from it.
+func thread(conversation string) string {
+	if id, err := uuid.Parse(conversation); err == nil {
+		return id.String()
+	}
+	return uuid.NewHash(sha256.New(), uuid.NameSpaceURL, []byte("leat:"+conversation), 8).String()
+}
+
+type langgraphInput struct {
+	Assistant string            `json:"assistant_id"`
+	Input     any               `json:"input,omitempty"`
+	Command   *langgraphCommand `json:"command,omitempty"`
+	Modes     []string          `json:"stream_mode"`
+	Resumable bool              `json:"stream_resumable"`
+	Leave     string            `json:"on_disconnect"`
+	Missing   string            `json:"if_not_exists"`
+}
+
+type langgraphCommand struct {
+	Resume any `json:"resume"`
+}
+
+// langgraphState is where a turn stands. Without a run nothing is known to go on with.
+type langgraphState struct {
+	Run string `json:"run,omitempty"`
+	call.Point
+}
+
+// Run starts a run on the conversation's thread, and another with each answer.
+func (a *langgraph) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+	in, err := out.Inline(ctx, in)
+	if err != nil {
+		return err
+	}
+	return a.run(ctx, in, langgraphState{}, out)
+}
+
+// Resume implements [agent.Resumer]: it goes on with the run behind the last event. Where none can be named, nothing is sent
+// again: whether the server works at it can't be told.
+func (a *langgraph) Resume(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
+	var from langgraphState
+	if len(state) > 0 {
+		if err := json.Unmarshal(state, &from); err != nil {
+			return fmt.Errorf("stored state: %w", err)
+		}
+	}
+	if from.Run == "" || from.Last == "" {
+		return out.End(event.Interrupted, "the gateway was restarted before the server had named the run", nil)
+	}
+	return a.run(ctx, in, from, out)
+}
+
+// Tied implements [agent.Tied]: an older server keeps no events of its runs.
+func (a *langgraph) Tied() bool { return !a.stays.Load() }
+
+func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState, out *agent.Emitter) error {
+	id, run, fresh := thread(in.Conversation), "", from.Run == ""
+	seen := func(r string) {
+		if r != "" && r != run {
+			run = r
+			a.runs.Store(in.Turn, run)
+		}
+	}
+	seen(from.Run)
+	t := a.talk(out)
+	if !fresh {
+		t.From = &from.Point
+	}
+	t.State = func(p *call.Point) (json.RawMessage, error) {
+		if p == nil {
+			return json.Marshal(langgraphState{})
+		}
+		return json.Marshal(langgraphState{run, *p})
+	}
+	t.Response = func(res *http.Response) {
+		if _, r, ok := strings.Cut(res.Header.Get("Content-Location"), "/runs/"); ok {
+			r, _, _ = strings.Cut(r, "/")
+			seen(r)
+		}
+	}
+	t.Frame = func(f dialect.Frame) {
+		fresh = true
+		if f.ID != "" {
+			a.stays.Store(true)
+		}
+		var m struct {
+			Run string `json:"run_id"`
+		}
+		if f.Event == "metadata" && json.Unmarshal(f.Data, &m) == nil {
+			seen(m.Run)
+		}
+	}
+	t.Request = func(ctx context.Context, answers []event.Answer) (*http.Request, error) {
+		body := langgraphInput{
+			Assistant: a.assistant, Modes: []string{"messages-tuple", "updates", "custom"},
+			Resumable: true, Leave: "continue", Missing: "create",
+			Input: map[string]any{"messages": []any{map[string]any{"role": "user", "id": in.Message.ID, "content": langgraphContent(in.Message)}}},
+		}
+		if len(answers) > 0 {
+			body.Input, body.Command = nil, &langgraphCommand{Resume: resume(answers)}
+		}
+		req, err := call.Stream(ctx, a.url.JoinPath("threads", id, "runs", "stream"), a.token, in.Key, body)
+		return a.keyed(req), err
+	}
+	t.Rejoin = func(ctx context.Context, lastID string) (*http.Request, error) {
+		if run == "" || lastID == "" {
+			return nil, nil
+		}
+		req, err := call.JSON(ctx, http.MethodGet, a.url.JoinPath("threads", id, "runs", run, "stream"), a.token, nil)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Accept", "text/event-stream")
+		req.Header.Set("Last-Event-ID", lastID)
+		return a.keyed(req), nil
+	}
+	t.Closed = func(ctx context.Context) error {
+		err := a.outcome(ctx, id, run)
+		if err == nil && !fresh {
+			// Servers keep a run's events for a while only. None may mean that there were none, or that they are no more.
+			return &call.Failure{Code: call.CodeCutShort, Message: "the run has ended, but the server gives none of what it said while the gateway was away", Retryable: true}
+		}
+		return err
+	}
+	err := t.Run(ctx)
+	if ctx.Err() == nil {
+		a.runs.Delete(in.Turn)
+	}
+	return err
+}
+
+// keyed gives a request the token where LangGraph's own servers look for it, too.
+func (a *langgraph) keyed(req *http.Request) *http.Request {
+	if req != nil && a.token != "" {
+		req.Header.Set("X-Api-Key", string(a.token))
+	}
+	return req
+}
+
+func langgraphContent(m agent.Message) any {
+	all := files(m)
+	if len(all) == 0 {
+		return m.Text
+	}
+	parts := []map[string]any{{"type": "text", "text": m.Text}}
+	for _, f := range all {
+		if f.family() == "image" {
+			parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": f.URL}})
+		} else {
+			parts = append(parts, map[string]any{"type": "file", "mime_type": f.MIME, "url": f.URL})
+		}
+	}
+	return parts
+}
+
+// resume is what a graph gets for its interrupts: the answer of one, or of several by their ids.
+func resume(answers []event.Answer) any {
+	one := func(a event.Answer) any {
+		if a.Text == "" && a.Decision != "" {
+			return a.Decision
+		}
+		return value(a.Text)
+	}
+	if len(answers) == 1 {
+		return one(answers[0])
+	}
+	all := map[string]any{}
+	for _, a := range answers {
+		all[a.ID] = one(a)
+	}
+	return all
+}
+
+// outcome asks what became of a run whose stream was closed without an end: newer servers send none.
+func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
+	cut := &call.Failure{Code: call.CodeCutShort, Message: "the server closed the stream of a run that it has not ended", Retryable: true}
+	if run == "" {
+		return cut
+	}
+	req, err := call.JSON(ctx, http.MethodGet, a.url.JoinPath("threads", thread, "runs", run), a.token, nil)
+	if err != nil {
+		return err
+	}
+	var r struct {
+		Status string `json:"status"`
+	}
+	if err := call.Do(a.client, a.keyed(req), &r); err != nil {
+		if f := (*call.Failure)(nil); errors.As(err, &f) {
+			if f.Retry {
+				return fmt.Errorf("%w: %w", agent.ErrBroken, err) // the server is away for a moment
+			}
+			cut.Message += ": " + f.Message
+		}
+		return cut
+	}
+	switch r.Status {
+	case "success":
+		return nil
+	case "pending", "running":
+		return fmt.Errorf("%w: the run goes on", agent.ErrBroken)
+	}
+	return &call.Failure{Code: "run_" + r.Status, Message: "the run ended as " + r.Status, Retryable: r.Status == "timeout"}
+}
+
+// Stop implements [agent.Stopper]: a run goes on whoever listens.
+func (a *langgraph) Stop(ctx context.Context, in agent.Input) error {
+	run, ok := a.runs.LoadAndDelete(in.Turn)
+	if !ok {
+		return nil
+	}
+	req, err := call.JSON(ctx, http.MethodPost, a.url.JoinPath("threads", thread(in.Conversation), "runs", run.(string), "cancel"), a.token, nil)
+	if err != nil {
+		return err
+	}
+	return call.Do(a.client, a.keyed(req), nil)
+}
+
+// Check implements [agent.Checker].
+func (a *langgraph) Check(ctx context.Context) error {
+	req, err := call.JSON(ctx, http.MethodGet, a.url.JoinPath("assistants", a.assistant), a.token, nil)
+	if err != nil {
+		return err
+	}
+	err = call.Do(a.client, a.keyed(req), nil)
+	var failed *call.Failure
+	if errors.As(err, &failed) && (failed.Status == http.StatusNotFound || failed.Status == http.StatusUnprocessableEntity) {
+		return nil // a graph's name is no assistant's id
+	}
+	return err
+}

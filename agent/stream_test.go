@@ -1,0 +1,79 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/elizaactions"
+	"github.com/leat-dev/leat/event"
+)
+
+// pulse is a sink that counts signs of life, and keeps what is said and the last state.
+type pulse struct {
+	alive atomic.Int64
+	ops   []event.Event
+	state string
+}
+
+func (p *pulse) Emit(_ context.Context, ops []event.Event, state json.RawMessage) error {
+	p.alive.Add(1)
+	p.ops = append(p.ops, ops...)
+	if state != nil {
+		p.state = string(state)
+	}
+	return nil
+}
+
+func (*pulse) Flush(context.Context) error { return nil }
+
+func (*pulse) Wait(context.Context, event.Request) (event.Answer, error) {
+	return event.Answer{}, errors.New("nobody is there")
+}
+
+func (p *pulse) Alive() { p.alive.Add(1) }
+
+const line = `{"type":"chunk","text":"hey"}` + "\n"
+
+// What comes byte by byte is a sign of life by its lines alone, so that whoever never ends one falls silent.
+func TestHalfALineIsNoSignOfLife(t *testing.T) {
+	p := &pulse{}
+	s := agent.NewStream(agent.NewEmitter(t.Context(), p), elizaactions.Dialect())
+	if _, err := s.ReadFrom(iotest.OneByteReader(strings.NewReader(line + line + `{"type":"chunk`))); !errors.Is(err, dialect.ErrCutShort) {
+		t.Fatal(err)
+	}
+	// Two lines, and what the end of the stream has of a third, and the end itself.
+	if n := p.alive.Load(); n > 4 {
+		t.Errorf("%d signs of life", n)
+	}
+}
+
+// What is said can be changed on its way, with a state that goes along, and a stream goes on where another stood.
+func TestThrough(t *testing.T) {
+	d := dialect.NewStream(elizaactions.Dialect())
+	if _, err := d.Write([]byte(line)); err != nil {
+		t.Fatal(err)
+	}
+	p := &pulse{}
+	s := agent.TakeUp(agent.NewEmitter(t.Context(), p), d)
+	boom := errors.New("boom")
+	s.Through = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
+		for i := range ops {
+			if ops[i].Text == "stop" {
+				return ops[:i], nil, boom
+			}
+			ops[i].Text = strings.ToUpper(ops[i].Text)
+		}
+		return ops, json.RawMessage(`"kept"`), nil
+	}
+	_, err := s.ReadFrom(iotest.OneByteReader(strings.NewReader(line + strings.Replace(line, "hey", "stop", 1) + line)))
+	if !errors.Is(err, boom) || p.state != `"kept"` || len(p.ops) != 1 || p.ops[0].Type != event.PartAppend || p.ops[0].Text != "HEY" {
+		t.Errorf("%v, state %s, %+v", err, p.state, p.ops)
+	}
+}

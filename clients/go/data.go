@@ -1,0 +1,261 @@
+package leat
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// AuditEntry is one entry of the log of who did what. Its JSON is described in docs/data.md.
+type AuditEntry struct {
+	Seq    int64  `json:"seq"`
+	At     int64  `json:"at"` // epoch milliseconds
+	Action string `json:"action"`
+	By     struct {
+		Admin   bool   `json:"admin,omitempty"`
+		Acting  bool   `json:"acting,omitempty"` // the holder of the API token did it for the subject
+		Tenant  string `json:"tenant,omitempty"`
+		Subject string `json:"subject,omitempty"`
+		Gateway string `json:"gateway,omitempty"` // a part of the gateway itself
+		From    string `json:"from,omitempty"`    // address
+	} `json:"by"`
+	Conversation string         `json:"conversation,omitempty"`
+	Turn         string         `json:"turn,omitempty"`
+	Message      string         `json:"message,omitempty"`
+	Tenant       string         `json:"tenant,omitempty"`
+	Subject      string         `json:"subject,omitempty"`
+	Result       string         `json:"result,omitempty"`
+	Effect       int64          `json:"effect,omitempty"`
+	Counts       map[string]int `json:"counts,omitempty"`
+	Digest       string         `json:"digest,omitempty"`
+	Plugin       string         `json:"plugin,omitempty"`
+	Blanked      bool           `json:"blanked,omitempty"`
+
+	Raw json.RawMessage `json:"-"` // the entry as it came
+}
+
+// AuditOptions select entries of the audit log.
+type AuditOptions struct {
+	After           int64  // seq
+	Since           string // a time in RFC 3339, or a duration before now such as 24h
+	Tenant, Subject string // what it did and what was done to it
+	Conversation    string
+	// Follow goes on with the entries that come, until the context ends.
+	Follow bool
+}
+
+// Audit calls f with entries of the audit log in order. [ErrStop] from f ends it without an error. It needs the rights of
+// the token's holder, as do all calls below.
+func (c *Client) Audit(ctx context.Context, o AuditOptions, f func(*AuditEntry) error) error {
+	q := url.Values{}
+	set := func(name, v string) {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	set("since", o.Since)
+	set("tenant", o.Tenant)
+	set("subject", o.Subject)
+	set("conversation", o.Conversation)
+	if o.After > 0 {
+		q.Set("after", fmt.Sprint(o.After))
+	}
+	if o.Follow {
+		q.Set("follow", "true")
+	}
+	req, err := c.request(ctx, http.MethodGet, "/api/audit?"+q.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.client().Do(req)
+	if err != nil {
+		return fmt.Errorf("leat: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return errorOf(res)
+	}
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, maxErrorBody)
+	for lines.Scan() {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		e := &AuditEntry{Raw: append(json.RawMessage(nil), lines.Bytes()...)}
+		if err := json.Unmarshal(e.Raw, e); err != nil {
+			return fmt.Errorf("%w: audit entry: %w", ErrProtocol, err)
+		}
+		if err := f(e); errors.Is(err, ErrStop) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("leat: audit log cut: %w", err)
+	}
+	return nil
+}
+
+// Hold keeps a conversation, or all of a subject, from being removed.
+type Hold struct {
+	Conversation string `json:"conversation,omitempty"`
+	Tenant       string `json:"tenant,omitempty"`
+	Subject      string `json:"subject,omitempty"`
+	Since        int64  `json:"since,omitempty"` // epoch milliseconds
+}
+
+// Hold places a legal hold. One that stands already is returned as it is.
+func (c *Client) Hold(ctx context.Context, h Hold) (Hold, error) {
+	h.Since = 0
+	var out Hold
+	err := c.call(ctx, true, http.MethodPost, "/api/holds", nil, h, &out)
+	return out, err
+}
+
+// ReleaseHold takes a legal hold away.
+func (c *Client) ReleaseHold(ctx context.Context, h Hold) error {
+	q := url.Values{}
+	for name, v := range map[string]string{"conversation": h.Conversation, "tenant": h.Tenant, "subject": h.Subject} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	return c.call(ctx, false, http.MethodDelete, "/api/holds?"+q.Encode(), nil, nil, nil)
+}
+
+// Holds lists the legal holds.
+func (c *Client) Holds(ctx context.Context) ([]Hold, error) {
+	var out struct {
+		Holds []Hold `json:"holds"`
+	}
+	err := c.call(ctx, true, http.MethodGet, "/api/holds", nil, nil, &out)
+	return out.Holds, err
+}
+
+// Purged says what a purge has removed, or would remove.
+type Purged struct {
+	DryRun        bool           `json:"dry_run,omitempty"`
+	Conversations int            `json:"conversations"`
+	Shared        int            `json:"shared"`         // of others, that were shared with it
+	Messages      int            `json:"messages"`       // that it wrote in those of others
+	Keys          map[string]int `json:"keys,omitempty"` // of what lies beside conversations, by its kind
+	Audit         int            `json:"audit"`          // entries of the audit log that lost their data
+}
+
+// Purge removes all that is stored of a subject. It may take long; cut off, it goes on at the gateway's next start, or
+// when it is called again.
+func (c *Client) Purge(ctx context.Context, tenant, subject string, dryRun bool) (Purged, error) {
+	q := url.Values{}
+	if tenant != "" {
+		q.Set("tenant", tenant)
+	}
+	if dryRun {
+		q.Set("dry_run", "true")
+	}
+	var out Purged
+	err := c.long(ctx, http.MethodDelete, "/api/subjects/"+url.PathEscape(subject)+"?"+q.Encode(), nil, &out)
+	return out, err
+}
+
+// Expired says what retention has deleted, or would delete.
+type Expired struct {
+	DryRun        bool     `json:"dry_run,omitempty"`
+	Deleted       int      `json:"deleted"`
+	Held          int      `json:"held"`
+	Audit         int      `json:"audit"`
+	Conversations []string `json:"conversations,omitempty"` // the first thousand ids
+}
+
+// Expire deletes now what retention would delete by and by.
+func (c *Client) Expire(ctx context.Context, dryRun bool) (Expired, error) {
+	method := http.MethodPost
+	if dryRun {
+		method = http.MethodGet
+	}
+	var out Expired
+	err := c.long(ctx, method, "/api/retention", nil, &out)
+	return out, err
+}
+
+// long makes a call that may take longer than callLimit.
+func (c *Client) long(ctx context.Context, method, path string, body []byte, out any) error {
+	req, err := c.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	return c.answer(req, out)
+}
+
+// answer makes a request once and reads its answer, however long that takes.
+func (c *Client) answer(req *http.Request, out any) error {
+	res, err := c.client().Do(req)
+	if err != nil {
+		return fmt.Errorf("leat: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return errorOf(res)
+	}
+	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
+		return fmt.Errorf("%w: %s %s: %w", ErrProtocol, req.Method, req.URL.Path, err)
+	}
+	return nil
+}
+
+// Export writes all that is stored of a subject to w, as lines of JSON that docs/data.md describes, and returns their
+// length in bytes. A user gets its own. After an error what was written is not whole.
+func (c *Client) Export(ctx context.Context, tenant, subject string, w io.Writer) (int64, error) {
+	path := "/api/subjects/" + url.PathEscape(subject) + "/export"
+	if tenant != "" {
+		path += "?tenant=" + url.QueryEscape(tenant)
+	}
+	req, err := c.request(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return 0, err
+	}
+	res, err := c.client().Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("leat: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return 0, errorOf(res)
+	}
+	n, err := io.Copy(w, res.Body)
+	if err != nil {
+		return n, fmt.Errorf("leat: export cut after %d bytes: %w", n, err)
+	}
+	return n, nil
+}
+
+// Imported says what an import has done.
+type Imported struct {
+	Imported  int `json:"imported"`
+	Unchanged int `json:"unchanged"` // conversations that the same import brought before
+	Refused   int `json:"refused"`
+	Refusals  []struct {
+		Conversation string `json:"conversation"`
+		Reason       string `json:"reason"`
+		Message      string `json:"message"`
+	} `json:"refusals,omitempty"` // the first thousand
+	Skipped int `json:"skipped,omitempty"` // lines of data that is not imported
+}
+
+// Import makes the conversations of an export. It may be repeated: what is there already is left as it is.
+func (c *Client) Import(ctx context.Context, r io.Reader) (Imported, error) {
+	var out Imported
+	req, err := c.request(ctx, http.MethodPost, "/api/import", nil)
+	if err != nil {
+		return out, err
+	}
+	req.Body, req.ContentLength = io.NopCloser(r), -1
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	err = c.answer(req, &out)
+	return out, err
+}

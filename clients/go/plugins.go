@@ -1,0 +1,68 @@
+package leat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// PluginRequest says which plugin is to be installed: an npm package, or a folder or an archive of the gateway's machine, or an
+// archive at an address.
+type PluginRequest struct {
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Archive string `json:"archive,omitempty"`
+	SHA256  string `json:"sha256,omitempty"` // of the archive
+}
+
+// InstalledPlugin says what was installed.
+type InstalledPlugin struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Path    string `json:"installPath"`
+}
+
+// Plugin is one that is installed.
+type Plugin struct {
+	Name        string    `json:"name"`
+	Version     string    `json:"version"`
+	Kind        string    `json:"kind"` // agent or channel
+	Description string    `json:"description,omitempty"`
+	Origin      string    `json:"origin"`
+	SHA256      string    `json:"sha256,omitempty"`
+	Installed   time.Time `json:"installedAt"`
+	Ready       bool      `json:"ready"`
+	Error       string    `json:"error,omitempty"`
+}
+
+// InstallPlugin installs a plugin, and returns when it runs. Ending the context takes the installation back.
+func (c *Client) InstallPlugin(ctx context.Context, r PluginRequest) (InstalledPlugin, error) {
+	var out struct {
+		Plugin InstalledPlugin `json:"plugin"`
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return out.Plugin, fmt.Errorf("leat: encode request: %w", err)
+	}
+	err = c.long(ctx, http.MethodPost, "/api/plugins/install", body, &out)
+	return out.Plugin, err
+}
+
+// Plugins lists the plugins that are installed.
+func (c *Client) Plugins(ctx context.Context) ([]Plugin, error) {
+	var out struct {
+		Plugins []Plugin `json:"plugins"`
+	}
+	err := c.call(ctx, true, http.MethodGet, "/api/plugins", nil, nil, &out)
+	return out.Plugins, err
+}
+
+// RemovePlugin stops a plugin and removes its files.
+func (c *Client) RemovePlugin(ctx context.Context, name string) error {
+	var out struct{}
+	return c.long(ctx, http.MethodDelete, "/api/plugins/"+url.PathEscape(name), nil, &out)
+}

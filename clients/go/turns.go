@@ -1,0 +1,70 @@
+package leat
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// Recording writes what a turn exchanged with its agent to w, as a recording, and returns its size in bytes. It needs the admin,
+// or the conversation's owner who may speak as the agent.
+func (c *Client) Recording(ctx context.Context, turn string, w io.Writer) (int64, error) {
+	req, err := c.request(ctx, http.MethodGet, ofTurn(turn, "/recording"), nil)
+	if err != nil {
+		return 0, err
+	}
+	res, err := c.client().Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("leat: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return 0, errorOf(res)
+	}
+	n, err := io.Copy(w, res.Body)
+	if err != nil {
+		return n, fmt.Errorf("leat: recording cut after %d bytes: %w", n, err)
+	}
+	return n, nil
+}
+
+// Explanation tells step by step how what a turn received became what readers saw.
+type Explanation struct {
+	Turn    string        `json:"turn"`
+	Agent   string        `json:"agent"`
+	Kind    string        `json:"kind,omitempty"`
+	Dialect string        `json:"dialect,omitempty"` // empty: the events are those of the log, by their times
+	Outcome event.Outcome `json:"outcome,omitempty"`
+	Error   *event.Error  `json:"error,omitempty"`
+	Stored  string        `json:"stored"` // the visible text
+	Same    bool          `json:"same"`   // the frames come to it when they are decoded now
+	Steps   []Step        `json:"steps"`
+}
+
+// Step is something that was sent or received, the events that came of it, and what they did to the visible text.
+type Step struct {
+	At      int64         `json:"at"` // epoch milliseconds
+	Sent    string        `json:"sent,omitempty"`
+	Frame   string        `json:"frame,omitempty"`
+	Event   string        `json:"event,omitempty"` // name and id of server-sent events
+	ID      string        `json:"id,omitempty"`
+	Said    []event.Event `json:"events,omitempty"`
+	Shown   string        `json:"shown,omitempty"`   // appended to the visible text
+	Visible *string       `json:"visible,omitempty"` // all of it, where it changed otherwise
+	Error   string        `json:"error,omitempty"`
+	Lost    int64         `json:"lost,omitempty"` // bytes that could not be kept
+}
+
+// Explain tells how a turn's text came to be; who may ask is as for Recording.
+func (c *Client) Explain(ctx context.Context, turn string) (Explanation, error) {
+	var x Explanation
+	err := c.call(ctx, true, http.MethodGet, ofTurn(turn, "/explain"), nil, nil, &x)
+	return x, err
+}
+
+// ofTurn is a path of a turn.
+func ofTurn(id, rest string) string { return "/api/turns/" + url.PathEscape(id) + rest }

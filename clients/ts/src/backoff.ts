@@ -1,0 +1,32 @@
+// How long a client waits before it tries again, in milliseconds: what the Eliza front end does, with jitter.
+
+const initial = 500;
+const factor = 1.5;
+const longest = 10_000;
+/** Tries before the client only probes. */
+export const attempts = 15;
+const probe = 30_000;
+
+/** Waits longer after each failure, and after 15 of them probes every 30 s. */
+export class Backoff {
+  failures = 0;
+
+  /** The client has given up hurrying, and only probes. */
+  get failed(): boolean {
+    return this.failures > attempts;
+  }
+
+  /**
+   * How long to wait after one more failure: at least as long as the gateway asks, and by chance up to half as long again, so
+   * that clients that were cut at the same time don't come back at the same time.
+   */
+  next(atLeast = 0): number {
+    this.failures++;
+    const wait = this.failed ? probe : Math.min(initial * factor ** (this.failures - 1), longest);
+    return Math.max(wait, atLeast) * (1 + Math.random() / 2);
+  }
+
+  reset(): void {
+    this.failures = 0;
+  }
+}

@@ -1,0 +1,69 @@
+import { asLeatError, LeatError } from "./errors.js";
+
+/** Where the gateway is, and who asks. */
+export interface Endpoint {
+  /** Without a slash at its end. */
+  url: string;
+  subject?: string | undefined;
+  tenant?: string | undefined;
+}
+
+export interface Call { method?: string; body?: unknown; accept?: string; signal?: AbortSignal; headers?: Record<string, string> }
+
+/** Makes a request and returns its answer; every status of 400 and above is thrown as a LeatError. */
+export async function request(at: Endpoint, token: string, path: string, call: Call = {}): Promise<Response> {
+  const headers: Record<string, string> = { ...call.headers };
+  if (token) headers["Authorization"] = `Bearer ${token}`;
+  if (at.subject) headers["Leat-Subject"] = at.subject;
+  if (at.tenant) headers["Leat-Tenant"] = at.tenant;
+  if (call.accept) headers["Accept"] = call.accept;
+  const init: RequestInit = { method: call.method ?? "GET", headers, cache: "no-store" };
+  if (call.body !== undefined) {
+    headers["Content-Type"] = "application/json";
+    init.body = JSON.stringify(call.body);
+  }
+  if (call.signal) init.signal = call.signal;
+  let res: Response;
+  try {
+    res = await fetch(at.url + path, init);
+  } catch (err) {
+    throw asLeatError(err);
+  }
+  if (res.status >= 400) throw await refusal(res);
+  return res;
+}
+
+/** Makes a request and reads its answer as JSON. */
+export async function json<T>(at: Endpoint, token: string, path: string, call: Call = {}): Promise<T> {
+  const res = await request(at, token, path, call);
+  try {
+    return (await res.json()) as T;
+  } catch (err) {
+    if (err instanceof SyntaxError) throw new LeatError(`${path} is answered with something else than JSON`, "protocol", res.status);
+    throw asLeatError(err);
+  }
+}
+
+async function refusal(res: Response): Promise<LeatError> {
+  const retryAfter = Number(res.headers.get("Retry-After") ?? 0) * 1000 || 0;
+  let body: { error?: unknown; reason?: unknown } = {};
+  try {
+    body = (await res.json()) as typeof body;
+  } catch {
+    // Something between here and the gateway has answered, in words of its own.
+  }
+  const message = typeof body.error === "string" ? body.error : `the server answered ${res.status} ${res.statusText}`;
+  const reason = typeof body.reason === "string" ? body.reason : reasonOf(res.status);
+  return new LeatError(message, reason, res.status, retryAfter);
+}
+
+function reasonOf(status: number): string {
+  if (status === 401) return "unauthorized";
+  if (status === 403) return "forbidden";
+  if (status === 404) return "not_found";
+  if (status === 429) return "busy";
+  return status >= 500 ? "unavailable" : "invalid";
+}
+
+/** The path of a conversation. */
+export const conversationPath = (id: string, rest: string): string => `/api/conversations/${encodeURIComponent(id)}${rest}`;

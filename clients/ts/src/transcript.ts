@@ -1,0 +1,438 @@
+// The reader's fold of the native protocol: what events come to. It follows docs/protocol.md rule by rule, as package
+// transcript does in Go, and imports nothing: the gateway's own page is served what the compiler makes of this file. Every
+// change of a message, part or turn raises its `version`, so that only what changed has to be drawn or copied.
+
+import type { Author, Event, Failure, Field, Json, Media, Message, MessageState, Metadata, NewPart, Page, Part, PartAppend, PartKind, PartReplace, PartState, Request, Role, Snapshot, Sum, Turn } from "./wire.js";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const ascii = /^[\x00-\x7f]*$/;
+const bytes = (text: string): number => (ascii.test(text) ? text.length : encoder.encode(text).length);
+
+const table = new Uint32Array(256).map((_, n) => {
+  for (let k = 0; k < 8; k++) n = n & 1 ? (n >>> 1) ^ 0x82f63b78 : n >>> 1;
+  return n >>> 0;
+});
+
+/** The CRC-32C of a text's UTF-8 bytes, as a part's end carries it. */
+export function crc32c(text: string): number {
+  let c = 0xffffffff;
+  for (const b of encoder.encode(text)) c = table[(c ^ b) & 0xff]! ^ (c >>> 8);
+  return (c ^ 0xffffffff) >>> 0;
+}
+
+const fields: readonly Field[] = ["text", "input", "output", "stderr"];
+
+/** One text of a part; `length` is in bytes of UTF-8. */
+export interface HeldText { text: string; length: number; seq: number }
+
+export interface HeldPart {
+  id: string; kind: PartKind; version: number; ended: boolean; history: string[];
+  text: HeldText; input: HeldText; output: HeldText; stderr: HeldText;
+  name?: string | undefined; call?: string | undefined; mediaType?: string | undefined; join?: string | undefined;
+  state?: PartState | undefined; title?: string | undefined; media?: Media | undefined; error?: Failure | undefined; data?: Json | undefined;
+  at?: number | undefined; endAt?: number | undefined;
+  /** Seqs: of its end, its last update, its last note. */
+  closed: number; updated: number; noted: number;
+}
+
+export interface HeldMessage {
+  id: string; role: Role; parts: HeldPart[]; version: number; ended: boolean;
+  turn?: string | undefined; author?: Author | undefined; source?: string | undefined; at?: number | undefined; endAt?: number | undefined;
+  state?: MessageState | undefined; stateTurn?: string | undefined; stateReason?: string | undefined; stopReason?: string | undefined;
+  /** Seqs: events up to floor are in it, for a message that came by page; of its last update; of its end. */
+  floor: number; updated: number; closed: number;
+}
+
+export interface HeldTurn extends Omit<Turn, "requests"> {
+  requests: (Request & { seq?: number })[];
+  version: number; updated: number;
+  /** Closed requests and the seq that closed them. */
+  answered: Map<string, number>;
+}
+
+/** Why the reader has to ask again without a cursor. A mismatch says where the text held differs from the gateway's. */
+export type Fault =
+  | { kind: "gap"; seq: number; message: string; part: string }
+  | { kind: "mismatch"; seq: number; message: string; part: string; field: Field; have: Sum; want: Sum; turn?: string };
+
+function newText(text = ""): HeldText {
+  return { text, length: bytes(text), seq: 0 };
+}
+
+function newPart(id: string, kind: PartKind, at?: number): HeldPart {
+  return {
+    id, kind, at, version: 1, ended: false, closed: 0, updated: 0, noted: 0, history: [],
+    text: newText(), input: newText(), output: newText(), stderr: newText(),
+  };
+}
+
+function note(history: string[], text: string | undefined): void {
+  if (text && history[history.length - 1] !== text) history.push(text);
+}
+
+function newTurn(t: Omit<Turn, "requests"> & { requests?: Request[] }): HeldTurn {
+  return { ...t, requests: t.requests ?? [], updated: 0, answered: new Map(), version: 1 };
+}
+
+type Piece = { first: PartAppend | PartReplace; text: string; length: number };
+
+/**
+ * A conversation as its events came to it. apply and batch return false where the reader has lost something and has to ask
+ * again without a cursor; `fault` then says what.
+ */
+export class Transcript {
+  title = "";
+  metadata: Metadata = {};
+  /** Seq of the last event applied; after reset that of the snapshot. */
+  seq = 0;
+  /** There are messages before the first one held. */
+  earlier = false;
+  order: HeldMessage[] = [];
+  messages = new Map<string, HeldMessage>();
+  turns = new Map<string, HeldTurn>();
+  fault: Fault | null = null;
+  private floor = 0; // events up to here are in the snapshot that this began with
+  private updated = 0;
+  private held: Piece | null = null;
+
+  /** Replaces all that is held by a snapshot's transcript. */
+  reset(snapshot: Snapshot, earlier = false): void {
+    this.title = snapshot.title || "";
+    this.metadata = { ...snapshot.metadata };
+    this.seq = this.floor = snapshot.seq || 0;
+    this.earlier = earlier;
+    this.updated = 0;
+    this.held = null;
+    this.fault = null;
+    this.order = [];
+    this.messages = new Map();
+    this.turns = new Map();
+    for (const m of snapshot.messages) this.adopt(m, 0);
+    for (const t of snapshot.turns || []) this.turns.set(t.id, newTurn(t));
+  }
+
+  private adopt(wire: Message, floor: number): void {
+    const m: HeldMessage = { ...wire, floor, updated: 0, closed: 0, version: 1, ended: !!wire.ended, parts: [] };
+    for (const w of wire.parts) {
+      const { text, input, output, stderr, history, ...rest } = w;
+      const p: HeldPart = { ...newPart(w.id, w.kind, w.at), ...rest, ended: !!w.ended, history: [...(history || [])] };
+      const texts = { text, input, output, stderr };
+      for (const f of fields) if (texts[f]) p[f] = newText(texts[f]);
+      m.parts.push(p);
+    }
+    this.messages.set(m.id, m);
+    this.order.push(m);
+  }
+
+  /** Puts a page of older messages before those held. It returns false where the page does not fit any more. */
+  addPage(page: Pick<Page, "seq" | "earlier" | "transcript">, before: string, cursorSeq: number): boolean {
+    if (page.seq < cursorSeq || this.order[0]?.id !== before) return false;
+    if (page.transcript.messages.some((m) => this.messages.has(m.id))) return false;
+    const held = this.order;
+    this.order = [];
+    for (const m of page.transcript.messages) this.adopt(m, page.seq);
+    this.order.push(...held);
+    this.earlier = !!page.earlier;
+    // A turn that ended after the cursor is still on its way as events; as ended it would keep them from applying.
+    const older = (page.transcript.turns || []).filter((t) => !this.turns.has(t.id) && t.state === "ended" && (t.endSeq || 0) <= cursorSeq);
+    this.turns = new Map([...older.map((t): [string, HeldTurn] => [t.id, newTurn(t)]), ...this.turns]);
+    return true;
+  }
+
+  /** Folds the events of one delivery. */
+  batch(events: Event[]): boolean {
+    return events.every((e) => this.apply(e));
+  }
+
+  apply(event: Event): boolean {
+    let e: Event | null = event;
+    if (this.held || (e as PartAppend).more) {
+      e = this.hold(e);
+      if (!e) return true;
+    }
+    if (e.seq <= this.floor) return true;
+    const ok = this.fold(e);
+    if (ok) this.seq = Math.max(this.seq, e.seq);
+    return ok;
+  }
+
+  // hold keeps the pieces of one operation until the last is there. Any other event ends the wait: they will come again.
+  private hold(e: Event): Event | null {
+    const h = this.held;
+    if (!h || e.type !== "part.append" || e.seq !== h.first.seq || e.message !== h.first.message || e.part !== h.first.part ||
+      (e.field || "text") !== (h.first.field || "text") || (e.offset || 0) !== offsetOf(h.first) + h.length) {
+      this.held = null;
+      if ((e.type !== "part.append" && e.type !== "part.replace") || !e.more) return e;
+      this.held = { first: e, text: e.text, length: bytes(e.text) };
+      return null;
+    }
+    h.text += e.text;
+    h.length += bytes(e.text);
+    if (e.more) return null;
+    this.held = null;
+    const whole = { ...h.first, text: h.text, more: false };
+    delete whole.note;
+    delete whole.history;
+    if (e.note) whole.note = e.note;
+    if (e.history) whole.history = e.history;
+    return whole;
+  }
+
+  private fold(e: Event): boolean {
+    const turn = e.turn ? this.turns.get(e.turn) : undefined;
+    if (turn && turn.state === "ended") {
+      if (e.seq > (turn.endSeq || 0)) return true;
+      if (e.type !== "part.append" && e.type !== "part.replace") return true;
+    }
+    switch (e.type) {
+      case "message.add":
+      case "message.start":
+        this.start(e);
+        return true;
+      case "message.update":
+      case "message.end":
+        this.message(e);
+        return true;
+      case "turn.queue":
+      case "turn.start":
+      case "turn.update":
+      case "turn.wait":
+      case "turn.resume":
+      case "turn.end":
+        this.turn(e);
+        return true;
+      case "part.start":
+      case "part.append":
+      case "part.replace":
+      case "part.update":
+      case "part.end": {
+        const m = this.messages.get(e.message);
+        if (!m || e.seq <= m.floor) return true;
+        const p = m.parts.find((q) => q.id === e.part);
+        const version = p?.version;
+        const ok = this.part(m, p, e);
+        if (!p || p.version !== version) m.version++;
+        return ok;
+      }
+      case "conversation.update":
+        if (e.seq > this.updated) {
+          this.updated = e.seq;
+          if (e.title !== undefined) this.title = e.title;
+          for (const [k, v] of Object.entries(e.metadata || {})) {
+            if (v === null) delete this.metadata[k];
+            else this.metadata[k] = v;
+          }
+        }
+        return true;
+      case "conversation.delete":
+        this.order = [];
+        this.messages.clear();
+        this.turns.clear();
+        this.earlier = false;
+        return true;
+    }
+    return true; // a type that came after this reader
+  }
+
+  private start(e: Event & { type: "message.add" | "message.start" }): void {
+    if (this.messages.has(e.message)) return;
+    const m: HeldMessage = {
+      id: e.message, turn: e.turn, role: e.role, author: e.author, source: e.source, at: e.at,
+      floor: 0, updated: 0, closed: 0, ended: false, parts: [], version: 1,
+    };
+    if (e.type === "message.add") {
+      m.ended = true;
+      m.endAt = e.at;
+      (e.parts || []).forEach((w: NewPart, i: number) => {
+        const p = newPart(w.id || `p${i + 1}`, w.kind, e.at);
+        Object.assign(p, { endAt: e.at, media: w.media, data: w.data, join: i > 0 ? "\n\n" : "", ended: true, closed: e.seq, noted: e.seq });
+        if (w.text) p.text = newText(w.text);
+        p.history = [...(w.history || [])];
+        m.parts.push(p);
+      });
+    }
+    this.messages.set(m.id, m);
+    this.order.push(m);
+  }
+
+  private message(e: Event & { type: "message.update" | "message.end" }): void {
+    const m = this.messages.get(e.message);
+    if (!m || e.seq <= m.floor) return;
+    if (e.type === "message.end") {
+      if (!m.ended && e.seq > m.closed) Object.assign(m, { closed: e.seq, ended: true, endAt: e.at, stopReason: e.reason, version: m.version + 1 });
+    } else if (e.seq > m.updated) {
+      Object.assign(m, { updated: e.seq, state: e.state, stateTurn: e.turn, stateReason: e.reason, version: m.version + 1 });
+    }
+  }
+
+  private turn(e: Event & { turn: string } & { type: `turn.${string}` }): void {
+    let t = this.turns.get(e.turn);
+    if (!t) {
+      t = { ...newTurn({ id: e.turn, state: "running", firstSeq: e.first || e.seq }), version: 0 };
+      this.turns.set(e.turn, t);
+    }
+    if (e.type === "turn.wait") {
+      const r = e.request;
+      if (!r || e.seq <= (t.answered.get(r.id) || 0) || t.requests.some((o) => o.id === r.id)) return;
+      t.requests = [...t.requests, { ...r, ...(e.at && { at: e.at }), seq: e.seq }];
+      if (t.state === "running") t.state = "waiting";
+    } else if (e.type === "turn.resume") {
+      const a = e.answer;
+      if (!a || e.seq <= (t.answered.get(a.id) || 0)) return;
+      t.answered.set(a.id, e.seq);
+      t.requests = t.requests.filter((r) => r.id !== a.id || (r.seq || 0) >= e.seq);
+      if (t.requests.length === 0 && t.state === "waiting") t.state = "running";
+    } else if (e.type === "turn.end") {
+      Object.assign(t, { state: "ended", outcome: e.outcome, reason: e.reason, error: e.error, usage: e.usage, endedAt: e.at, endSeq: e.seq, requests: [] });
+      this.close(e);
+    } else {
+      if (e.seq <= t.updated) return;
+      t.updated = e.seq;
+      if (e.type === "turn.queue") Object.assign(t, { state: "queued", queuedAt: e.at });
+      if (e.type === "turn.start") Object.assign(t, { state: t.requests.length ? "waiting" : "running", startedAt: e.at });
+      if (e.type === "turn.update") take(t, e, ["phase", "step", "model", "upstream"]);
+      else take(t, e, ["agent", "answers", "parent"]);
+    }
+    t.version++;
+  }
+
+  // close ends all that a turn left open.
+  private close(e: Event & { type: "turn.end" }): void {
+    for (const m of this.order) {
+      if (m.turn !== e.turn || e.seq <= m.floor) continue;
+      m.version++;
+      if (!m.ended) Object.assign(m, { ended: true, endAt: e.at });
+      for (const p of m.parts) {
+        if (!p.ended) Object.assign(p, { closed: e.seq, ended: true, endAt: e.at, version: p.version + 1 });
+        if (p.state === "running") {
+          p.state = "failed";
+          p.error ||= { code: e.outcome, message: `the turn ended: ${e.outcome}` };
+          p.version++;
+        }
+      }
+    }
+  }
+
+  private part(m: HeldMessage, p: HeldPart | undefined, e: Event & { type: `part.${string}` }): boolean {
+    if (e.type === "part.start") {
+      if (!p) {
+        p = newPart(e.part, e.kind, e.at);
+        take(p, e, ["name", "call", "mediaType", "join", "state", "media", "data", "title"]);
+        m.parts.push(p);
+      }
+      return true;
+    }
+    if (!p) return this.lost({ kind: "gap", seq: e.seq, message: m.id, part: e.part });
+    if (e.type === "part.update") {
+      if (e.seq > p.updated) {
+        p.updated = e.seq;
+        take(p, e, ["state", "name", "media", "error", "data"]);
+        if (e.title !== undefined) p.title = e.title;
+        p.version++;
+      }
+      return true;
+    }
+    if (e.type === "part.end") {
+      if (p.ended) return true;
+      for (const f of fields) {
+        const want = e.sums?.[f];
+        if (!want) continue;
+        const have = { length: p[f].length, crc: crc32c(p[f].text) };
+        if (have.length !== want.length || have.crc !== want.crc) {
+          return this.lost({ kind: "mismatch", seq: e.seq, message: m.id, part: p.id, field: f, have, want, ...(e.turn && { turn: e.turn }) });
+        }
+      }
+      Object.assign(p, { closed: e.seq, ended: true, endAt: e.at, version: p.version + 1 });
+      return true;
+    }
+    return this.operate(m, p, e);
+  }
+
+  // operate changes one of a part's texts.
+  private operate(m: HeldMessage, p: HeldPart, e: PartAppend | PartReplace): boolean {
+    const f = p[e.field || "text"];
+    if (!f || e.seq <= f.seq) return true;
+    if (p.ended && e.seq > p.closed && (e.type !== "part.replace" || e.text)) return true;
+    if (e.type === "part.replace") {
+      f.text = e.text || "";
+      f.length = bytes(f.text);
+    } else {
+      const offset = e.offset || 0;
+      if (offset > f.length) return this.lost({ kind: "gap", seq: e.seq, message: m.id, part: p.id });
+      const known = f.length - offset;
+      let more = e.text || "";
+      const length = bytes(more);
+      if (known > 0) more = known < length ? decoder.decode(encoder.encode(more).subarray(known)) : "";
+      f.text += more;
+      f.length = Math.max(f.length, offset + length);
+    }
+    f.seq = e.seq;
+    if ((e.history || e.note) && e.seq > p.noted) {
+      p.noted = e.seq;
+      if (e.history) p.history = [...e.history];
+      else note(p.history, e.note);
+    }
+    p.version++;
+    return true;
+  }
+
+  private lost(fault: Fault): false {
+    this.fault = fault;
+    return false;
+  }
+}
+
+const offsetOf = (e: PartAppend | PartReplace): number => (e.type === "part.append" && e.offset) || 0;
+
+// take copies the keys that are there. Data may be any value; elsewhere an empty one says nothing.
+function take<T extends object, E extends object>(to: T, from: E, keys: (keyof T & keyof E)[]): void {
+  for (const k of keys) {
+    const v = from[k];
+    if (v !== undefined && (k === "data" || (v !== "" && v !== 0))) to[k] = v as T[typeof k] & E[typeof k];
+  }
+}
+
+/** What a message shows as its text. */
+export function visible(m: Pick<HeldMessage, "parts">): string {
+  let out = "";
+  for (const p of m.parts) {
+    if ((p.kind !== "text" && p.kind !== "status") || !p.text.text) continue;
+    if (out) out += p.join || "";
+    out += p.text.text;
+  }
+  return out;
+}
+
+const partKeys = ["id", "kind", "name", "call", "mediaType", "join", "state", "title", "media", "error", "data", "at", "endAt", "ended"] as const satisfies readonly (keyof Part & keyof HeldPart)[];
+const messageKeys = ["id", "turn", "role", "author", "source", "at", "endAt", "state", "stateTurn", "stateReason", "ended", "stopReason"] as const satisfies readonly (keyof Message & keyof HeldMessage)[];
+const turnKeys = ["id", "agent", "answers", "parent", "state", "outcome", "reason", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"] as const satisfies readonly (keyof Turn & keyof HeldTurn)[];
+
+// lean copies the keys that say something.
+function lean(from: object, keys: readonly string[]): Record<string, unknown> {
+  const out: Record<string, unknown> = {};
+  for (const k of keys) {
+    const v = (from as Record<string, unknown>)[k];
+    if (v !== undefined && (k === "data" || (v !== "" && v !== 0 && v !== false))) out[k] = v;
+  }
+  return out;
+}
+
+export function partDocument(p: HeldPart): Part {
+  const out = lean(p, partKeys);
+  for (const f of fields) if (p[f].text) out[f] = p[f].text;
+  if (p.history.length) out["history"] = [...p.history];
+  return out as unknown as Part;
+}
+
+/** The message as a document of the protocol; it shares nothing that changes. */
+export function messageDocument(m: HeldMessage): Message {
+  return { ...lean(m, messageKeys), parts: m.parts.map(partDocument) } as unknown as Message;
+}
+
+/** The turn as a document of the protocol; it shares nothing that changes. */
+export function turnDocument(t: HeldTurn): Turn {
+  const out = lean(t, turnKeys) as unknown as Turn;
+  if (t.requests.length) out.requests = t.requests.map(({ seq: _, ...r }) => r);
+  return out;
+}

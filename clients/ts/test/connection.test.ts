@@ -1,0 +1,339 @@
+import assert from "node:assert/strict";
+import { beforeEach, mock, test, type TestContext } from "node:test";
+
+import { Connection, stallLimit, type TokenSource } from "../src/connection.js";
+import { LeatError } from "../src/errors.js";
+import type { Dial, LinkEvents } from "../src/link.js";
+import type { ClientFrame, ServerFrame } from "../src/wire.js";
+
+/** The other end of each connection that was made. */
+class Peer {
+  readonly sent: ClientFrame[] = [];
+  closed = false;
+  constructor(readonly token: string, private readonly events: LinkEvents, readonly at: number) {}
+  say(...frames: ServerFrame[]): void {
+    for (const f of frames) this.events.frame(f);
+  }
+  hello(): void {
+    this.say({ type: "hello", protocol: "leat/1" });
+  }
+  beat(): void {
+    this.events.alive();
+  }
+  cut(reason = "network", retryAfter = 0): void {
+    this.events.closed(new LeatError("cut", reason, 0, retryAfter));
+  }
+}
+
+let peers: Peer[];
+let states: string[];
+const last = () => peers.at(-1)!;
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+function connect(t: TestContext, token?: TokenSource): Connection {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  t.mock.method(Math, "random", () => 0); // no jitter, but where a test is about it
+  peers = [];
+  states = [];
+  const dial: Dial = (tok, events) => {
+    const p = new Peer(tok, events, Date.now());
+    peers.push(p);
+    return { send: (f) => p.sent.push(f), close: () => (p.closed = true) };
+  };
+  const c = new Connection(dial, token, { state: (s) => states.push(s), ready: () => states.push("ready"), frame: () => {} });
+  t.after(() => c.close());
+  c.connect();
+  return c;
+}
+
+// pass lets time go by in steps, so that what a timer starts can set the next.
+async function pass(t: TestContext, ms: number): Promise<void> {
+  const step = 50;
+  await settle();
+  for (let left = ms; left > 0; left -= step) {
+    t.mock.timers.tick(Math.min(step, left));
+    await settle();
+  }
+}
+
+beforeEach(() => mock.restoreAll());
+
+test("the waits are 500 ms, half as long again each time, 10 s at most; after 15 it probes every 30 s", async (t) => {
+  const c = connect(t);
+  const waits: number[] = [];
+  await settle();
+  for (let i = 0; i < 18; i++) {
+    const before = peers.length;
+    const began = Date.now();
+    last().cut();
+    while (peers.length === before) await pass(t, 50);
+    waits.push(last().at - began);
+  }
+  const want = [500, 750, 1125, 1688, 2532, 3797, 5696, 8543, ...Array<number>(7).fill(10_000), 30_000, 30_000, 30_000];
+  for (const [i, w] of want.entries()) assert.ok(Math.abs(waits[i]! - w) <= 50, `wait ${i + 1} is ${waits[i]}, not ${w}`);
+  assert.equal(c.state, "failed");
+  last().hello();
+  assert.equal(c.state, "connected");
+});
+
+test("waits are spread by chance, up to half as long again", async (t) => {
+  connect(t);
+  await settle();
+  (Math.random as unknown as { mock: { mockImplementation(f: () => number): void } }).mock.mockImplementation(() => 0.999);
+  last().cut();
+  await pass(t, 700);
+  assert.equal(peers.length, 1);
+  await pass(t, 100);
+  assert.equal(peers.length, 2);
+});
+
+test("the waits begin anew only when the gateway has greeted", async (t) => {
+  connect(t, "good");
+  await pass(t, 0);
+  for (let i = 0; i < 4; i++) {
+    last().beat(); // the connection stands, but is not authenticated
+    last().cut();
+    await pass(t, 2000);
+  }
+  assert.equal(peers.length, 5); // 500, 750, 1125, 1688
+  last().hello();
+  last().cut();
+  await pass(t, 450);
+  assert.equal(peers.length, 5);
+  await pass(t, 100);
+  assert.equal(peers.length, 6);
+});
+
+test("it waits at least as long as the gateway asks", async (t) => {
+  connect(t);
+  await settle();
+  last().cut("unavailable", 3000);
+  await pass(t, 2900);
+  assert.equal(peers.length, 1);
+  await pass(t, 150);
+  assert.equal(peers.length, 2);
+});
+
+test("a connection that is not greeted in 15 s is left", async (t) => {
+  const c = connect(t);
+  await pass(t, 15_000);
+  assert.ok(last().closed);
+  assert.equal(c.state, "reconnecting");
+  last().hello(); // of a connection that was left
+  assert.equal(c.state, "reconnecting");
+});
+
+test("a silent connection is asked, and left where nothing comes: after 22 s, and then as usual", async (t) => {
+  const c = connect(t);
+  await settle();
+  last().hello();
+  await pass(t, 16_000);
+  last().say({ type: "ping" });
+  assert.deepEqual(last().sent.at(-1), { type: "pong" });
+  await pass(t, 16_000);
+  last().beat(); // a comment of a stream counts, too
+  await pass(t, 17_050);
+  assert.deepEqual(last().sent.at(-1), { type: "ping" });
+  last().say({ type: "pong" });
+  assert.equal(stallLimit, 22_000);
+  await pass(t, stallLimit - 100);
+  assert.equal(peers.length, 1);
+  await pass(t, 150);
+  assert.equal(peers.length, 2);
+  assert.ok(peers[0]!.closed);
+  assert.equal(c.state, "reconnecting");
+  last().cut();
+  await pass(t, 450);
+  assert.equal(peers.length, 2);
+});
+
+test("over a link too slow for a frame in that time, the next connections get longer", async (t) => {
+  connect(t);
+  await settle();
+  const lives: number[] = [];
+  for (let i = 0; i < 6; i++) {
+    const began = Date.now();
+    const n = peers.length;
+    last().hello();
+    while (peers.length === n) await pass(t, 1000);
+    lives.push(Math.round((Date.now() - began) / stallLimit));
+  }
+  assert.deepEqual(lives, [1, 2, 4, 8, 16, 16]);
+  last().hello();
+  await pass(t, 15 * stallLimit);
+  last().beat();
+  await pass(t, 2 * stallLimit);
+  last().beat(); // it has lived longer than the patience
+  await pass(t, stallLimit + 100);
+  assert.equal(peers.length, 8);
+});
+
+test("whoever needs a connection that has said nothing lately finds out whether it lives", async (t) => {
+  const c = connect(t);
+  await settle();
+  last().hello();
+  c.need();
+  assert.deepEqual(last().sent, []);
+  await pass(t, 6000);
+  c.need();
+  c.need(); // the answer is awaited already
+  assert.deepEqual(last().sent, [{ type: "ping" }]);
+  await pass(t, 4000);
+  c.need();
+  await pass(t, 1100);
+  assert.equal(peers.length, 2);
+});
+
+test("it tells when it tries again, and when it heard last", async (t) => {
+  const c = connect(t);
+  await settle();
+  assert.deepEqual([c.retryAt, c.heard], [0, 0]);
+  last().hello();
+  const heard = Date.now();
+  assert.deepEqual([c.retryAt, c.heard], [0, heard]);
+  await pass(t, 1000);
+  last().cut();
+  assert.deepEqual([c.retryAt, c.heard], [Date.now() + 500, heard]);
+  await pass(t, 550);
+  assert.equal(peers.length, 2);
+  assert.equal(c.retryAt, 0);
+});
+
+/** A page, with its events. */
+function page(t: TestContext): { fire(event: string): void; visible(v: boolean): void } {
+  const target = new EventTarget();
+  const doc = Object.assign(new EventTarget(), { visibilityState: "visible" });
+  const g = globalThis as Record<string, unknown>;
+  g["addEventListener"] = target.addEventListener.bind(target);
+  g["removeEventListener"] = target.removeEventListener.bind(target);
+  g["document"] = doc;
+  t.after(() => {
+    for (const k of ["addEventListener", "removeEventListener", "document"]) delete g[k];
+  });
+  return {
+    fire: (e) => target.dispatchEvent(new Event(e)),
+    visible: (v) => {
+      doc.visibilityState = v ? "visible" : "hidden";
+      doc.dispatchEvent(new Event("visibilitychange"));
+    },
+  };
+}
+
+test("at once when the network is back, and when the page is seen", async (t) => {
+  const p = page(t);
+  const c = connect(t);
+  await settle();
+  for (let i = 0; i < 20; i++) {
+    last().cut();
+    await pass(t, 60); // far from the next try
+    if (i % 2) p.fire("online");
+    else {
+      p.visible(false);
+      p.visible(true);
+    }
+    await settle();
+    assert.equal(peers.length, i + 2);
+  }
+  c.close();
+  p.fire("online");
+  await pass(t, 60_000);
+  assert.equal(peers.length, 21);
+});
+
+test("a connection that has died while the page slept is found out", async (t) => {
+  const p = page(t);
+  connect(t);
+  await settle();
+  last().hello();
+  p.visible(true);
+  assert.deepEqual(last().sent, [{ type: "ping" }]);
+  last().say({ type: "pong" });
+  await pass(t, 6000);
+  assert.equal(peers.length, 1);
+  p.fire("online");
+  await pass(t, 5100);
+  assert.equal(peers.length, 2);
+  last().hello();
+  p.fire("offline"); // a socket may not notice for long
+  assert.deepEqual(last().sent, [{ type: "ping" }]);
+});
+
+test("a bad token is not tried again, until there is another or somebody asks", async (t) => {
+  const p = page(t);
+  const c = connect(t, "bad");
+  await settle();
+  last().cut("unauthorized");
+  p.fire("online");
+  await pass(t, 120_000);
+  assert.equal(peers.length, 1);
+  assert.deepEqual(states, ["connecting", "unauthorized"]);
+  c.connect();
+  await settle();
+  assert.equal(peers.length, 2);
+});
+
+test("a source of tokens is asked for another, three times at most", async (t) => {
+  const p = page(t);
+  let n = 0;
+  const c = connect(t, () => `bad${++n}`);
+  for (let i = 0; i < 5; i++) {
+    await settle();
+    if (peers.length > i) last().cut("unauthorized");
+  }
+  assert.equal(peers.length, 3);
+  assert.equal(c.state, "unauthorized");
+  await pass(t, 60_000);
+  assert.equal(peers.length, 3);
+  p.fire("online"); // the person is back, and perhaps logged in again
+  await settle();
+  last().hello();
+  assert.equal(c.state, "connected");
+});
+
+test("a source of tokens that fails is asked again later", async (t) => {
+  let fail = true;
+  const c = connect(t, async () => {
+    if (fail) throw new Error("no network");
+    return "good";
+  });
+  await settle();
+  assert.equal(c.state, "reconnecting");
+  assert.equal(c.error?.message, "no network");
+  fail = false;
+  await pass(t, 600);
+  assert.equal(last().token, "good");
+});
+
+test("a token is renewed before it ends, and after", async (t) => {
+  let n = 0;
+  connect(t, () => `t${++n}`);
+  await settle();
+  last().hello();
+  last().say({ type: "expiring" });
+  await settle();
+  assert.deepEqual(last().sent, [{ type: "auth", token: "t2" }]);
+  last().say({ type: "authenticated" });
+  await pass(t, 11_000);
+  last().cut("expired"); // it was too late
+  await settle();
+  assert.equal(peers.length, 2);
+  assert.equal(last().token, "t3");
+  last().hello();
+  last().cut("expired"); // and this one was dead already
+  await settle();
+  assert.equal(peers.length, 2, "a source of dead tokens is no reason to hurry");
+  await pass(t, 600);
+  assert.equal(peers.length, 3);
+});
+
+test("a token that has ended is not tried again", async (t) => {
+  const c = connect(t, "fixed");
+  await settle();
+  last().hello();
+  await pass(t, 11_000);
+  last().cut("expired");
+  await settle();
+  assert.equal(peers.length, 1);
+  assert.equal(c.state, "unauthorized");
+  assert.equal(c.error?.reason, "expired");
+});

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { Gateway } from "./gateway.js";
+import { root } from "./root.js";
+
+const here = join(root, "clients/ts");
+const folder = mkdtempSync(join(tmpdir(), "leat-package-"));
+const readme = readFileSync(join(here, "README.md"), "utf8");
+
+let gateway: Gateway;
+before(async () => {
+  gateway = await Gateway.start();
+  // A stranger's project: the package as npm packs it, and beside it what the adapters are for.
+  const [{ filename }] = JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], here)) as [{ filename: string }];
+  writeFileSync(join(folder, "package.json"), '{"type":"module","private":true}');
+  run("npm", ["install", "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps", "--ignore-scripts", join(folder, filename)], folder);
+});
+after(async () => {
+  await gateway.stop();
+  rmSync(folder, { recursive: true });
+});
+
+function run(program: string, args: string[], cwd: string): string {
+  return execFileSync(program, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+}
+
+test("the package installs alone, and imports", () => {
+  assert.deepEqual(readdirSync(join(folder, "node_modules")).filter((n) => !n.startsWith(".")), ["@leat"]);
+  const out = run(process.execPath, ["-e", 'import("@leat/client").then((m) => console.log(Object.keys(m).sort().join(" ")))'], folder);
+  assert.equal(out, "Client LeatError Live Transcript crc32c turnText visibleText\n");
+  run(process.execPath, ["-e", 'import("@leat/client/ai")'], folder); // it needs the types alone
+  const files = readdirSync(join(folder, "node_modules/@leat/client"));
+  assert.deepEqual(files.sort(), ["LICENSE", "README.md", "dist", "package.json"]);
+});
+
+test("the snippets of the README compile, run, and print what it says", async () => {
+  const modules = join(folder, "node_modules");
+  for (const name of readdirSync(join(here, "node_modules"))) {
+    if (!name.startsWith(".") && name !== "@leat") symlinkSync(join(here, "node_modules", name), join(modules, name));
+  }
+  const snippets = [...readme.matchAll(/```(tsx?)\n([^]*?)```\n(?:\n```text\n([^]*?)```\n)?/g)];
+  assert.equal(snippets.length, 6);
+  mkdirSync(join(folder, "src"));
+  for (const [i, [, ext, code]] of snippets.entries()) writeFileSync(join(folder, `src/s${i}.${ext}`), code!.replaceAll("http://127.0.0.1:31337", gateway.url));
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({
+    compilerOptions: { target: "ES2022", module: "NodeNext", lib: ["ES2023", "DOM", "DOM.Iterable"], types: [], jsx: "react-jsx", strict: true, skipLibCheck: true, rootDir: "src", outDir: "out" },
+    include: ["src"],
+  }));
+  run(process.execPath, [join(here, "node_modules/typescript/bin/tsc"), "-p", "."], folder);
+  let printed = 0;
+  for (const [i, [, ext, , want]] of snippets.entries()) {
+    if (ext !== "ts") continue;
+    assert.equal(run(process.execPath, ["--experimental-websocket", `out/s${i}.js`], folder), want);
+    printed++;
+  }
+  assert.equal(printed, 4);
+});

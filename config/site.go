@@ -1,0 +1,101 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// UnixPrefix begins an address that is the path of a Unix socket.
+const UnixPrefix = "unix:"
+
+// TLS names the files of a certificate, with its chain, and of its key; both or none.
+type TLS struct {
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+}
+
+// On reports whether connections are to be encrypted.
+func (t TLS) On() bool { return t.Cert != "" || t.Key != "" }
+
+// Public returns the URL by which people reach the gateway, nil where none is set.
+func (c *Config) Public() (*url.URL, error) {
+	if c.PublicURL == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is no address of a site; write it as https://chat.example.com or https://example.com/leat", c.PublicURL)
+	}
+	if u.Path != "" && !goodPath(strings.TrimSuffix(u.EscapedPath(), "/")) {
+		return nil, fmt.Errorf("%q: its path may hold letters, digits and . _ ~ - between single slashes", c.PublicURL)
+	}
+	return u, nil
+}
+
+// Base returns the path that stands before every route, without a slash at its end: base_path, else the path of public_url.
+func (c *Config) Base() (string, error) {
+	base := c.BasePath
+	if base == "" {
+		if u, err := c.Public(); err == nil && u != nil {
+			base = u.Path
+		}
+	}
+	base = strings.TrimSuffix(base, "/")
+	if !goodPath(base) {
+		return "", fmt.Errorf("%q; write it as /leat, of letters, digits and . _ ~ - between single slashes", c.BasePath)
+	}
+	return base, nil
+}
+
+var path = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*$`)
+
+func goodPath(s string) bool {
+	return path.MatchString(s) && !strings.Contains(s+"/", "/./") && !strings.Contains(s+"/", "/../")
+}
+
+// Proxies returns the networks of the trusted proxies.
+func (c *Config) Proxies() ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, s := range c.TrustedProxies {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			var a netip.Addr
+			if a, err = netip.ParseAddr(s); err == nil && a.Zone() == "" {
+				a = a.Unmap()
+				p = netip.PrefixFrom(a, a.BitLen())
+			}
+		}
+		switch {
+		case !p.IsValid():
+			return nil, fmt.Errorf("%q is no network; write it as 127.0.0.1, 10.0.0.0/8 or fd00::/8", s)
+		case p.Bits() == 0:
+			return nil, fmt.Errorf("%q are all addresses there are: name the proxies' own, or everybody could write who they are", s)
+		case p.Addr().Is4In6():
+			return nil, fmt.Errorf("%q: write an IPv4 network as such", s)
+		}
+		all = append(all, p.Masked())
+	}
+	return all, nil
+}
+
+func (c *Config) checkSite(bad func(key, format string, args ...any)) {
+	u, err := c.Public()
+	switch {
+	case err != nil:
+		bad("public_url", "%w", err)
+	case u != nil && c.Open() && !Loopback(u.Hostname()):
+		bad("public_url", "%s can be reached from outside, and no token is set: set one (LEAT_API_TOKEN)", u.Redacted())
+	}
+	if _, err := c.Base(); err != nil {
+		bad("base_path", "%w", err)
+	}
+	if _, err := c.Proxies(); err != nil {
+		bad("trusted_proxies", "%w", err)
+	}
+	if c.TLS.On() && (c.TLS.Cert == "" || c.TLS.Key == "") {
+		bad("tls", "cert and key go together")
+	}
+}

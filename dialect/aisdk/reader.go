@@ -1,0 +1,184 @@
+package aisdk
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/event"
+)
+
+const name = "aisdk"
+
+// Dialect describes the UI message stream of the AI SDK.
+func Dialect() dialect.Dialect {
+	return dialect.Dialect{
+		Name:    name,
+		Summary: "UI message stream of the AI SDK (Vercel), SSE",
+		Framing: dialect.SSE,
+		Decoder: func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+	}
+}
+
+// reader is what is asked of a person.
+type reader struct {
+	Asked int `json:"asked,omitempty"`
+}
+
+// frame is any chunk. Texts stay raw: a character may be split over two of them.
+type frame struct {
+	Type       string          `json:"type"`
+	ID         string          `json:"id"`
+	Delta      json.RawMessage `json:"delta"`
+	ToolCallID string          `json:"toolCallId"`
+	ToolName   string          `json:"toolName"`
+	Title      string          `json:"title"`
+	InputDelta json.RawMessage `json:"inputTextDelta"`
+	Input      json.RawMessage `json:"input"`
+	Output     json.RawMessage `json:"output"`
+	ErrorText  json.RawMessage `json:"errorText"`
+	Tentative  bool            `json:"preliminary"`
+	ApprovalID string          `json:"approvalId"`
+	URL        string          `json:"url"`
+	MediaType  string          `json:"mediaType"`
+	Data       json.RawMessage `json:"data"`
+	Transient  bool            `json:"transient"`
+	Finish     string          `json:"finishReason"`
+	Reason     string          `json:"reason"`
+}
+
+// Read implements [canvas.Reader].
+func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
+	if string(f.Data) == "[DONE]" {
+		if r.Asked == 0 {
+			c.Complete("")
+		}
+		return nil
+	}
+	var in frame
+	if err := canvas.Unmarshal(f.Data, &in); err != nil {
+		return err
+	}
+	switch in.Type {
+	case "text-delta", "reasoning-delta":
+		return r.prose(c, &in)
+	case "text-start", "reasoning-start":
+		c.EndPart(c.Find(proseKey(&in)))
+	case "text-end", "reasoning-end":
+		c.EndPart(c.Find(proseKey(&in)))
+	case "tool-input-start", "tool-input-delta", "tool-input-available", "tool-input-error",
+		"tool-output-available", "tool-output-error", "tool-output-denied", "tool-approval-request":
+		return r.tool(c, &in)
+	case "file", "reasoning-file":
+		return c.Whole(event.Body{Kind: event.KindMedia, Media: &event.Media{URL: in.URL, MIME: in.MediaType}})
+	case "error":
+		c.Fail(event.Error{Message: canvas.String(in.ErrorText)})
+	case "abort":
+		c.End(event.Body{Outcome: event.Cancelled, Reason: in.Reason})
+	case "finish":
+		if r.Asked == 0 {
+			c.Complete(in.Finish)
+		}
+	case "start", "start-step":
+		r.Asked = 0 // an answer is taken up
+	case "finish-step", "reset-step", "message-metadata", "source-url", "source-document", "tool-approval-response", "custom":
+	case "":
+		return canvas.Fault("a chunk is an object with a type", nil)
+	default:
+		if kind, ok := strings.CutPrefix(in.Type, "data-"); ok {
+			return data(c, kind, &in)
+		}
+		c.Unknown(in.Type)
+	}
+	return nil
+}
+
+func proseKey(in *frame) string {
+	kind, _, _ := strings.Cut(in.Type, "-")
+	return kind + " " + in.ID
+}
+
+func (r *reader) prose(c *canvas.Canvas, in *frame) error {
+	if in.Delta == nil || string(in.Delta) == `""` {
+		return nil
+	}
+	kind := event.KindText
+	if strings.HasPrefix(in.Type, "reasoning") {
+		kind = event.KindReasoning
+	}
+	p, err := c.Prose(proseKey(in), kind)
+	if err != nil {
+		return err
+	}
+	return c.Grow(p, event.Text, in.Delta)
+}
+
+func (r *reader) tool(c *canvas.Canvas, in *frame) error {
+	p, err := c.Tool("tool "+in.ToolCallID, in.ToolCallID, in.ToolName, event.PartRunning)
+	if err != nil {
+		return err
+	}
+	c.Update(p, "", in.Title, nil)
+	if in.Input != nil {
+		c.Set(p, event.Input, canvas.Plain(in.Input))
+	}
+	switch in.Type {
+	case "tool-input-delta":
+		return c.Grow(p, event.Input, in.InputDelta)
+	case "tool-output-available":
+		c.Set(p, event.Output, canvas.Plain(in.Output))
+		if !in.Tentative {
+			c.Update(p, event.PartDone, "", nil)
+			c.EndPart(p)
+		}
+	case "tool-input-error", "tool-output-error":
+		why := canvas.String(in.ErrorText)
+		if why == "" {
+			why = "the tool failed"
+		}
+		c.Update(p, event.PartFailed, "", &event.Error{Message: why})
+		c.EndPart(p)
+	case "tool-output-denied":
+		c.Update(p, event.PartDenied, "", nil)
+		c.EndPart(p)
+	case "tool-approval-request":
+		r.Asked++
+		return c.Ask(event.Request{ID: in.ApprovalID, Kind: event.RequestApproval, Tool: in.ToolName, Part: p.ID})
+	}
+	return nil
+}
+
+func data(c *canvas.Canvas, kind string, in *frame) error {
+	switch {
+	case kind == "status" && in.ID != "" && !in.Transient:
+		return status(c, in)
+	case in.Transient, in.ID != "", len(in.Data) == 0:
+		c.Unknown(in.Type)
+		return nil
+	}
+	b, err := json.Marshal(map[string]any{"type": in.Type, "data": in.Data})
+	if err != nil {
+		return canvas.Fault("data", err)
+	}
+	return c.Whole(event.Body{Kind: event.KindData, Data: b})
+}
+
+func status(c *canvas.Canvas, in *frame) error {
+	text := canvas.String(in.Data)
+	var said struct {
+		Text json.RawMessage `json:"text"`
+	}
+	if text == "" && json.Unmarshal(in.Data, &said) == nil {
+		text = canvas.String(said.Text)
+	}
+	p := c.Find("status " + in.ID)
+	if p == nil {
+		var err error
+		if p, err = c.Start("status "+in.ID, event.Body{Kind: event.KindStatus, Join: event.JoinBlank}); err != nil {
+			return err
+		}
+	}
+	c.Set(p, event.Text, text)
+	return nil
+}

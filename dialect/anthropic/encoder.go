@@ -1,0 +1,170 @@
+package anthropic
+
+import (
+	"strconv"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/sse"
+)
+
+// Encoder writes one message as the stream of the Anthropic Messages API: named events, blocks one after another with
+// indexes from 0, one message_start and, unless the message fails, one message_stop. Its methods append to b and return it.
+// It is not safe for concurrent use.
+type Encoder struct {
+	// ID and Model are the message's; they are set before Start.
+	ID, Model string
+
+	open   string // type of the block at hand; empty: none
+	blocks int    // begun
+}
+
+// Start begins the message.
+func (e *Encoder) Start(b []byte) []byte {
+	d := append([]byte(nil), `{"type":"message_start","message":{"id":`...)
+	d = event.AppendString(d, e.ID)
+	d = event.AppendString(append(d, `,"type":"message","role":"assistant","model":`...), e.Model)
+	d = append(d, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}}`...)
+	return write(b, "message_start", d)
+}
+
+// Text appends to the answer.
+func (e *Encoder) Text(b []byte, text string) []byte { return e.grow(b, "text", text) }
+
+// Reasoning appends to the thinking. There is no signature: what comes back of it is for no model.
+func (e *Encoder) Reasoning(b []byte, text string) []byte { return e.grow(b, "thinking", text) }
+
+func (e *Encoder) grow(b []byte, block, text string) []byte {
+	if text == "" {
+		return b
+	}
+	if e.open != block {
+		b = e.begin(e.stop(b), block)
+	}
+	d := append([]byte(nil), `{"type":"content_block_delta","index":`...)
+	d = strconv.AppendInt(d, int64(e.blocks-1), 10)
+	d = event.AppendString(append(d, `,"delta":{"type":`...), block+"_delta")
+	d = append(event.AppendString(append(d, ','), block), ':')
+	d = append(event.AppendString(d, text), "}}"...)
+	return write(b, "content_block_delta", d)
+}
+
+func (e *Encoder) begin(b []byte, block string) []byte {
+	d := append([]byte(nil), `{"type":"content_block_start","index":`...)
+	d = strconv.AppendInt(d, int64(e.blocks), 10)
+	d = append(d, `,"content_block":`...)
+	if block == "thinking" {
+		d = append(d, `{"type":"thinking","thinking":"","signature":""}}`...)
+	} else {
+		d = append(d, `{"type":"text","text":""}}`...)
+	}
+	e.open = block
+	e.blocks++
+	return write(b, "content_block_start", d)
+}
+
+func (e *Encoder) stop(b []byte) []byte {
+	if e.open == "" {
+		return b
+	}
+	e.open = ""
+	d := strconv.AppendInt(append([]byte(nil), `{"type":"content_block_stop","index":`...), int64(e.blocks-1), 10)
+	return write(b, "content_block_stop", append(d, '}'))
+}
+
+// Ping says that the message goes on.
+func (e *Encoder) Ping(b []byte) []byte { return write(b, "ping", []byte(`{"type":"ping"}`)) }
+
+// End ends a message that is whole. reason is the turn's; u may be nil. A message that says nothing has one empty text,
+// which clients that look at the first block count on.
+func (e *Encoder) End(b []byte, reason string, u *event.Usage) []byte {
+	if e.blocks == 0 {
+		b = e.begin(b, "text")
+	}
+	b = e.stop(b)
+	d := event.AppendString(append([]byte(nil), `{"type":"message_delta","delta":{"stop_reason":`...), StopReason(reason))
+	d = append(d, `,"stop_sequence":null},"usage":`...)
+	d = append(appendUsage(d, u), '}')
+	b = write(b, "message_delta", d)
+	return write(b, "message_stop", []byte(`{"type":"message_stop"}`))
+}
+
+// Fail ends a message that did not become whole.
+func (e *Encoder) Fail(b []byte, kind, message string) []byte {
+	return write(b, "error", AppendError(nil, kind, message, ""))
+}
+
+// AppendError appends an error as the API has it, in a stream and as an answer. request is the request's id; empty is none.
+func AppendError(b []byte, kind, message, request string) []byte {
+	b = event.AppendString(append(b, `{"type":"error","error":{"type":`...), kind)
+	b = event.AppendString(append(b, `,"message":`...), message)
+	b = append(b, '}')
+	if request != "" {
+		b = event.AppendString(append(b, `,"request_id":`...), request)
+	}
+	return append(b, '}')
+}
+
+// Block is a piece of a message that is answered whole.
+type Block struct {
+	Reasoning bool
+	Text      string
+}
+
+// AppendMessage appends a message as an answer that is not streamed. reason and u are those of End.
+func (e *Encoder) AppendMessage(b []byte, blocks []Block, reason string, u *event.Usage) []byte {
+	b = event.AppendString(append(b, `{"id":`...), e.ID)
+	b = event.AppendString(append(b, `,"type":"message","role":"assistant","model":`...), e.Model)
+	b = append(b, `,"content":[`...)
+	if len(blocks) == 0 {
+		blocks = []Block{{}}
+	}
+	for i, p := range blocks {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if p.Reasoning {
+			b = event.AppendString(append(b, `{"type":"thinking","thinking":`...), p.Text)
+			b = append(b, `,"signature":""}`...)
+		} else {
+			b = append(event.AppendString(append(b, `{"type":"text","text":`...), p.Text), '}')
+		}
+	}
+	b = event.AppendString(append(b, `],"stop_reason":`...), StopReason(reason))
+	b = append(b, `,"stop_sequence":null,"usage":`...)
+	return append(appendUsage(b, u), '}')
+}
+
+// StopReason is the API's word for why a completed turn ended.
+func StopReason(reason string) string {
+	switch reason {
+	case "max_tokens", "length", "max_output_tokens":
+		return "max_tokens"
+	case "stop_sequence", "model_context_window_exceeded":
+		return reason
+	}
+	return "end_turn"
+}
+
+func appendUsage(b []byte, u *event.Usage) []byte {
+	if u == nil {
+		u = &event.Usage{}
+	}
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{
+		{`{"input_tokens":`, u.Input},
+		{`,"output_tokens":`, u.Output},
+		{`,"cache_creation_input_tokens":`, u.CacheWrite},
+		{`,"cache_read_input_tokens":`, u.CacheRead},
+	} {
+		b = strconv.AppendInt(append(b, f.name...), f.n, 10)
+	}
+	return append(b, '}')
+}
+
+// write appends an event. Its name is one of this package's, so that there is nothing to refuse.
+func write(b []byte, name string, data []byte) []byte {
+	b, _ = sse.AppendEvent(b, "", name, data)
+	return b
+}

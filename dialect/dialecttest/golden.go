@@ -1,0 +1,61 @@
+package dialecttest
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew; read what has changed before it is committed")
+
+// Golden holds what each stream comes to against testdata/golden/NAME.txt.
+func Golden(t *testing.T, d dialect.Dialect, corpus []Stream) {
+	t.Helper()
+	for _, s := range corpus {
+		t.Run(s.Name, func(t *testing.T) {
+			st := dialect.NewStream(d)
+			ops, err := st.Write(s.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rest []event.Event
+			if rest, err = st.Close(); s.Cut != errors.Is(err, dialect.ErrCutShort) {
+				t.Fatalf("Close: %v; the stream is cut: %v", err, s.Cut)
+			}
+			got := Dump(Fold(t, append(ops, rest...)))
+			file := filepath.Join("testdata", "golden", s.Name+".txt")
+			if *update {
+				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatalf("%v; go test -update writes it", err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// LoadAll reads every recording that matches a pattern below the shared recordings.
+func LoadAll(t testing.TB, d dialect.Dialect, pattern string) []Stream {
+	t.Helper()
+	var all []Stream
+	for _, p := range Glob(t, pattern) {
+		all = append(all, Load(t, d, p, ""))
+	}
+	return all
+}

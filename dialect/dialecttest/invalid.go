@@ -1,0 +1,27 @@
+package dialecttest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/leat-dev/leat/dialect"
+)
+
+// Invalid checks that the last of the frames is refused, and all before it are not.
+func Invalid(t *testing.T, d dialect.Dialect, frames []string) {
+	t.Helper()
+	dec := d.Decoder()
+	for i, f := range frames {
+		ops, err := dec.Decode(dialect.Frame{Data: []byte(f)})
+		if i < len(frames)-1 {
+			if err != nil {
+				t.Fatalf("frame %d: %v", i+1, err)
+			}
+			continue
+		}
+		var bad *dialect.Error
+		if !errors.As(err, &bad) || bad.Frame != len(frames) || bad.Dialect != d.Name || bad.Reason == "" || len(ops) > 0 {
+			t.Errorf("%v, %d operations", err, len(ops))
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package canvas
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// Reader reads the frames of one dialect onto a canvas. Its exported fields are its state, as JSON.
+type Reader interface {
+	Read(c *Canvas, f dialect.Frame) error
+}
+
+// NewDecoder makes a decoder of a reader at the beginning of its stream.
+func NewDecoder(name string, r Reader) dialect.Decoder { return &decoder{name: name, reader: r} }
+
+type decoder struct {
+	name   string
+	reader Reader
+	canvas Canvas
+	failed error
+	closed bool
+}
+
+var (
+	_ dialect.Decoder = (*decoder)(nil)
+	_ dialect.Counter = (*decoder)(nil)
+)
+
+// Decode implements [dialect.Decoder].
+func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
+	if d.failed != nil {
+		return nil, d.failed
+	}
+	if d.canvas.Ended || d.closed {
+		return nil, nil
+	}
+	d.canvas.Frames++
+	d.canvas.out = nil
+	if err := d.reader.Read(&d.canvas, f); err != nil {
+		d.canvas.out = nil
+		d.failed = &dialect.Error{Dialect: d.name, Frame: d.canvas.Frames, Reason: reason(err), Err: errors.Unwrap(err)}
+		return nil, d.failed
+	}
+	return d.take(), nil
+}
+
+func (d *decoder) take() []event.Event {
+	out := d.canvas.out
+	d.canvas.out = nil
+	return out
+}
+
+// Close implements [dialect.Decoder].
+func (d *decoder) Close() ([]event.Event, error) {
+	cut := !d.canvas.Ended && !d.closed
+	d.closed = true
+	if !cut {
+		return nil, nil
+	}
+	d.canvas.out = nil
+	for _, p := range d.canvas.Open {
+		d.canvas.flush(p)
+	}
+	return d.take(), dialect.ErrCutShort
+}
+
+// Unknown implements [dialect.Counter].
+func (d *decoder) Unknown() dialect.Unknown { return d.canvas.Seen }
+
+type decoderState struct {
+	Canvas json.RawMessage `json:"canvas"`
+	Reader json.RawMessage `json:"reader"`
+}
+
+// State implements [dialect.Decoder].
+func (d *decoder) State() ([]byte, error) {
+	canvas, err := json.Marshal(&d.canvas.state)
+	if err != nil {
+		return nil, fmt.Errorf("state of the canvas: %w", err)
+	}
+	reader, err := json.Marshal(d.reader)
+	if err != nil {
+		return nil, fmt.Errorf("state of the reader: %w", err)
+	}
+	// Both are JSON as they are, which encoding/json would read again.
+	b := append(make([]byte, 0, len(canvas)+len(reader)+24), `{"canvas":`...)
+	b = append(append(b, canvas...), `,"reader":`...)
+	return append(append(b, reader...), '}'), nil
+}
+
+// Restore implements [dialect.Decoder].
+func (d *decoder) Restore(b []byte) error {
+	var st decoderState
+	if err := json.Unmarshal(b, &st); err != nil {
+		return err
+	}
+	var c state
+	if err := json.Unmarshal(st.Canvas, &c); err != nil {
+		return err
+	}
+	for _, p := range c.Open {
+		if p == nil {
+			return errors.New("a part is missing")
+		}
+	}
+	if err := json.Unmarshal(st.Reader, d.reader); err != nil {
+		return err
+	}
+	c.Seen = maps.Clone(c.Seen)
+	d.canvas.state = c
+	return nil
+}
+
+// fault is an error with its reason apart, as [dialect.Error] has them.
+type fault struct {
+	what string
+	err  error
+}
+
+func (f *fault) Error() string { return f.what }
+func (f *fault) Unwrap() error { return f.err }
+
+// Fault says what of a frame is invalid. err may be nil.
+func Fault(what string, err error) error { return &fault{what, err} }
+
+func reason(err error) string {
+	if f := (*fault)(nil); errors.As(err, &f) {
+		return f.what
+	}
+	return err.Error()
+}
+
+// Unmarshal reads a frame that is one JSON object.
+func Unmarshal(data []byte, v any) error {
+	if err := json.Unmarshal(data, v); err != nil {
+		return Fault("invalid JSON", err)
+	}
+	if i := first(data); i != '{' {
+		return Fault("a frame is a JSON object", nil)
+	}
+	return nil
+}
+
+func first(data []byte) byte {
+	for _, b := range data {
+		switch b {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return b
+		}
+	}
+	return 0
+}
+
+// String reads a JSON token: a string, and whatever stands in its place as nothing.
+func String(token json.RawMessage) string {
+	if token == nil {
+		return ""
+	}
+	var t dialect.Text
+	s, err := t.JSON(token)
+	if err != nil {
+		return ""
+	}
+	return s + t.Close()
+}
+
+// Plain is a JSON value as a tool's text: a string as it is, anything else compact.
+func Plain(token json.RawMessage) string {
+	if len(token) == 0 || string(token) == "null" {
+		return ""
+	}
+	if token[0] == '"' {
+		return String(token)
+	}
+	return Compact(token)
+}

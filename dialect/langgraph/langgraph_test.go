@@ -1,0 +1,18 @@
+package langgraph
+
+import (
+	"testing"
+
+	"github.com/leat-dev/leat/dialect/dialecttest"
+)
+
+func TestGolden(t *testing.T) { dialecttest.Golden(t, Dialect(), dialecttest.Own(t, Dialect())) }
+
+func TestConformance(t *testing.T) { dialecttest.Run(t, Dialect(), dialecttest.Own(t, Dialect())) }
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range dialecttest.Own(f, Dialect()) {
+		f.Add(s.Body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
+}

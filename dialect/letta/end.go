@@ -1,0 +1,160 @@
+package letta
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// waits is the stop reason of a step whose tools have to be approved.
+const waits = "requires_approval"
+
+// completed are the stop reasons of turns that went well.
+var completed = map[string]bool{"end_turn": true, "max_steps": true, "tool_rule": true}
+
+// Completed reports whether a stop reason is that of a turn that went well.
+func Completed(stop string) bool { return completed[stop] }
+
+// retryable are the errors that another try may not meet.
+var retryable = map[string]bool{
+	"llm_timeout": true, "llm_rate_limit": true, "llm_empty_response": true, "llm_error": true,
+	"internal_error": true, "stream_incomplete": true, "llm_api_error": true,
+}
+
+// said are stop reasons in words, where no error tells more.
+var said = map[string]string{
+	"llm_api_error":                            "the model's API failed",
+	"invalid_llm_response":                     "the model gave no valid answer",
+	"invalid_tool_call":                        "the model made an invalid call of a tool",
+	"max_tokens_exceeded":                      "the answer was cut at the model's limit of tokens",
+	"no_tool_call":                             "the model called no tool",
+	"insufficient_credits":                     "there are not enough credits",
+	"context_window_overflow_in_system_prompt": "the system prompt is larger than the model's context",
+}
+
+func (d *Decoder) count(m *message) {
+	if d.Counted {
+		return
+	}
+	d.Counted = true
+	u := &d.Usage
+	u.Input += max(m.Prompt-m.Cached-m.Written, 0)
+	u.Output += m.Completion
+	u.CacheRead += m.Cached
+	u.CacheWrite += m.Written
+	u.Reasoning += m.Reasoned
+	if !d.code && d.Stop != "" && d.Stop != waits {
+		d.end(d.Stop)
+	}
+}
+
+// stopped takes the stop reason of a step.
+func (d *Decoder) stopped(m *message) {
+	d.Stop = m.Stop
+	d.endText()
+	if d.code {
+		return
+	}
+	switch {
+	case m.Stop == waits:
+		for _, t := range d.Tools {
+			if !t.Over && t.Type == "approval_request_message" && !t.Asked && t.State == "" {
+				d.flushInput(t)
+				d.ask(t, event.Request{ID: t.Call, Kind: event.RequestApproval})
+			}
+		}
+	case d.Counted:
+		d.end(m.Stop)
+	}
+}
+
+// done takes [DONE], which ends what a stop reason has ended. Where the turn waits it goes on in another stream.
+func (d *Decoder) done() {
+	if d.Stop != "" && d.Stop != waits {
+		d.end(d.Stop)
+	}
+	d.Counted = false
+}
+
+// errorMessage takes an error that comes as a message. On the App Server a retry may follow.
+func (d *Decoder) errorMessage(m *message) error {
+	if d.code {
+		d.Error = failure(m)
+		return nil
+	}
+	return d.errorEvent(m, nil)
+}
+
+// errorEvent ends a V1 turn. An error after a good end is one of the server's clearing up.
+func (d *Decoder) errorEvent(m *message, raw json.RawMessage) error {
+	if completed[d.Stop] {
+		d.end(d.Stop)
+		return nil
+	}
+	d.Error = failure(m)
+	if m.Message == "" && len(raw) > 0 {
+		var last struct {
+			Error string `json:"error"`
+			Code  string `json:"code"`
+		}
+		if json.Unmarshal(raw, &last) == nil && last.Error != "" {
+			d.Error = &event.Error{Code: short(last.Code, event.MaxID), Message: short(last.Error, maxMessage), Retryable: last.Code == "INTERNAL_SERVER_ERROR"}
+		}
+	}
+	stop := d.Stop
+	if stop == "" || stop == waits {
+		stop = "error"
+	}
+	d.end(stop)
+	return nil
+}
+
+// maxMessage bounds what is told of a failure, in bytes: some upstreams hand on whole pages.
+const maxMessage = 2 << 10
+
+func short(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+func failure(m *message) *event.Error {
+	e := &event.Error{Code: short(m.ErrorType, event.MaxID), Message: short(m.Message, maxMessage), Retryable: m.Retryable || retryable[m.ErrorType]}
+	if e.Message == "" {
+		e.Message = "the upstream failed"
+	}
+	return e
+}
+
+// end ends the turn at hand.
+func (d *Decoder) end(stop string) {
+	if d.Key != "" {
+		d.leave(stop)
+	}
+	b := &event.Body{Outcome: event.Completed, Reason: stop}
+	switch {
+	case completed[stop]:
+	case stop == "cancelled":
+		b.Outcome = event.Cancelled
+	default:
+		b.Outcome = event.Failed
+		b.Error = d.Error
+		if b.Error == nil {
+			b.Error = &event.Error{Code: stop, Message: said[stop], Retryable: retryable[stop]}
+			if b.Error.Message == "" {
+				b.Error.Message = "the turn ended with the stop reason " + stop
+			}
+		}
+	}
+	if d.Usage != (event.Usage{}) {
+		usage := d.Usage
+		b.Usage = &usage
+	}
+	d.emit(event.Event{Type: event.TurnEnd, Body: b})
+	d.state = state{
+		Frames: d.Frames, Seen: d.Seen, Messages: d.Messages,
+		Whole: true, Over: !d.code, Ended: last(append(d.Ended, d.Runs...)), Run: d.Run, Seq: d.Seq,
+	}
+}

@@ -1,0 +1,150 @@
+package letta
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// state is all that a decoder holds.
+type state struct {
+	Frames int  `json:"frames"`
+	Over   bool `json:"over,omitempty"`  // V1: the turn has ended, and nothing more is read
+	Whole  bool `json:"whole,omitempty"` // a turn has ended
+
+	// The turn at hand.
+	Turn  string   `json:"turn,omitempty"` // key: its first run; V1 names none
+	Begun bool     `json:"begun,omitempty"`
+	Run   string   `json:"run,omitempty"`
+	Seq   int64    `json:"seq,omitempty"`   // of the run's last chunk
+	Runs  []string `json:"runs,omitempty"`  // of the turn
+	Ended []string `json:"ended,omitempty"` // runs of turns that have ended
+	Live  string   `json:"live,omitempty"`  // the run that is active, as the App Server says
+
+	Messages int      `json:"messages,omitempty"` // given keys
+	Key      string   `json:"key,omitempty"`      // of the message at hand; empty: none is open
+	Group    string   `json:"group,omitempty"`    // its run and step
+	Count    int      `json:"count,omitempty"`    // of its parts
+	Last     string   `json:"last,omitempty"`     // kind of its last part
+	Texts    []*text  `json:"texts,omitempty"`    // of the message at hand; the last may be open
+	Tools    []*tool  `json:"tools,omitempty"`    // of the message at hand, and those that have not ended
+	Done     []string `json:"done,omitempty"`     // calls that have ended
+
+	Stop    string       `json:"stop,omitempty"`
+	Counted bool         `json:"counted,omitempty"` // usage of the run at hand has come
+	Usage   event.Usage  `json:"usage,omitzero"`
+	Error   *event.Error `json:"error,omitempty"`
+
+	Seen dialect.Unknown `json:"unknown,omitempty"`
+}
+
+// text is a text or reasoning part.
+type text struct {
+	Message string           `json:"message"`
+	Part    string           `json:"part"`
+	Kind    string           `json:"kind"`
+	ID      string           `json:"id,omitempty"`
+	Otid    string           `json:"otid,omitempty"`
+	Open    bool             `json:"open,omitempty"`
+	Shown   dialect.Snapshot `json:"shown,omitzero"`
+	Held    dialect.Text     `json:"held,omitzero"`
+}
+
+// tool is a call.
+type tool struct {
+	Message string           `json:"message"`
+	Part    string           `json:"part"`
+	Call    string           `json:"call"`
+	Type    string           `json:"type"` // of the frame that told of it first
+	Name    string           `json:"name,omitempty"`
+	Origin  string           `json:"origin,omitempty"`  // id of the message that asked for approval
+	Request string           `json:"request,omitempty"` // open request for approval
+	Asked   bool             `json:"asked,omitempty"`
+	State   string           `json:"state,omitempty"`
+	Denied  bool             `json:"denied,omitempty"`
+	Over    bool             `json:"over,omitempty"` // its part has ended
+	Input   dialect.Snapshot `json:"input,omitzero"`
+	Output  dialect.Snapshot `json:"output,omitzero"`
+	Held    dialect.Text     `json:"held,omitzero"`
+}
+
+const (
+	// maxParts bounds a message, and the calls that are open: nobody reads more, and whoever sends more means harm.
+	maxParts = 2048
+	// maxKnown is how many runs and calls are remembered after their end. What comes late comes within seconds.
+	maxKnown = 64
+)
+
+var (
+	errNull  = errors.New("a part of the state is null")
+	errParts = errors.New("too many parts")
+	errLong  = errors.New("an id is too long")
+)
+
+// State implements [dialect.Decoder].
+func (d *Decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
+
+// Restore implements [dialect.Decoder].
+func (d *Decoder) Restore(b []byte) error {
+	var st state
+	if err := json.Unmarshal(b, &st); err != nil {
+		return err
+	}
+	if slices.Contains(st.Texts, nil) || slices.Contains(st.Tools, nil) {
+		return errNull
+	}
+	d.state = st
+	return nil
+}
+
+// Cursor returns which run came last, and the seq_id of its last chunk: where a stream that broke is taken up.
+func (d *Decoder) Cursor() (run string, seq int64) { return d.Run, d.Seq }
+
+// Finished reports whether a turn has ended and none is open.
+func (d *Decoder) Finished() bool { return d.Whole && !d.Begun }
+
+// Open reports whether a turn is open of which something was said.
+func (d *Decoder) Open() bool { return d.Begun }
+
+// Busy reports whether a tool runs, or waits to be allowed.
+func (d *Decoder) Busy() bool {
+	return slices.ContainsFunc(d.Tools, func(t *tool) bool { return !t.Over })
+}
+
+// Stopped reports whether the stop reason of the step at hand has come. What V1 sends after it is usage and [DONE].
+func (d *Decoder) Stopped() bool { return d.Stop != "" }
+
+// Continue says that a turn that waited goes on, in another stream.
+func (d *Decoder) Continue() { d.Stop, d.Counted = "", false }
+
+// Approval is a tool that waits for a person.
+type Approval struct {
+	Request string // id of the request
+	Call    string
+	Tool    string
+	Origin  string // id of the message that asked
+}
+
+// Waiting returns the tools that wait for a person.
+func (d *Decoder) Waiting() []Approval {
+	var all []Approval
+	for _, t := range d.Tools {
+		if t.Request != "" {
+			all = append(all, Approval{t.Request, t.Call, t.Name, t.Origin})
+		}
+	}
+	return all
+}
+
+// Answered notes that a request has its answer, by whoever drives the turn: no other frame has to tell of it.
+func (d *Decoder) Answered(request string, allowed bool) {
+	for _, t := range d.Tools {
+		if t.Request == request {
+			t.Request = ""
+			t.Denied = !allowed
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package ollama
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+const name = "ollama"
+
+// Dialect describes the streams of Ollama's own API.
+func Dialect() dialect.Dialect {
+	return dialect.Dialect{
+		Name:    name,
+		Summary: "Ollama's own API, NDJSON",
+		Framing: dialect.Lines,
+		Decoder: func() dialect.Decoder { return &decoder{} },
+	}
+}
+
+const (
+	// key is that of the one message.
+	key     = "answer"
+	textKey = "text"
+	// maxTools bounds the calls of an answer, maxThoughts its reasonings; what comes of more of these goes on in the last.
+	maxTools    = 1024
+	maxThoughts = 1024
+)
+
+// line is any line of the stream. Texts stay raw, since a character may be split over two of them.
+type line struct {
+	Type       string          `json:"type"`
+	Model      string          `json:"model"`
+	Message    *message        `json:"message"`  // of /api/chat
+	Response   json.RawMessage `json:"response"` // of /api/generate, with Thinking
+	Thinking   json.RawMessage `json:"thinking"`
+	Done       bool            `json:"done"`
+	DoneReason string          `json:"done_reason"`
+	Prompt     int64           `json:"prompt_eval_count"`
+	Eval       int64           `json:"eval_count"`
+	Error      json.RawMessage `json:"error"`
+}
+
+type message struct {
+	Content   json.RawMessage `json:"content"`
+	Thinking  json.RawMessage `json:"thinking"`
+	ToolCalls []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+// decoder is the dialect's decoder. All that outlives a line is in its state.
+type decoder struct {
+	state
+	out    []event.Event // of the line at hand
+	failed error
+	closed bool
+}
+
+var (
+	_ dialect.Decoder = (*decoder)(nil)
+	_ dialect.Counter = (*decoder)(nil)
+)
+
+type state struct {
+	Lines    int             `json:"lines"`
+	Ended    bool            `json:"ended,omitempty"`
+	Begun    bool            `json:"begun,omitempty"`
+	Texting  bool            `json:"texting,omitempty"` // the text has begun
+	Text     dialect.Text    `json:"text,omitzero"`
+	Thinking bool            `json:"thinking,omitempty"` // a reasoning is open
+	Thoughts int             `json:"thoughts,omitempty"` // how many there were
+	Thought  dialect.Text    `json:"thought,omitzero"`
+	Tools    int             `json:"tools,omitempty"`
+	Model    string          `json:"model,omitempty"`
+	Seen     dialect.Unknown `json:"unknown,omitempty"`
+}
+
+var (
+	errNoObject  = errors.New("a line is an object")
+	errManyTools = fmt.Errorf("more than %d calls", maxTools)
+)
+
+// Decode implements [dialect.Decoder].
+func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
+	if d.failed != nil {
+		return nil, d.failed
+	}
+	if d.Ended || d.closed {
+		return nil, nil
+	}
+	d.Lines++
+	d.out = nil
+	if !bytes.HasPrefix(bytes.TrimSpace(f.Data), []byte("{")) {
+		return nil, d.fail("invalid JSON", errNoObject)
+	}
+	var in line
+	if err := json.Unmarshal(f.Data, &in); err != nil {
+		return nil, d.fail("invalid JSON", err)
+	}
+	if err := d.line(&in); err != nil {
+		return nil, d.fail("line", err)
+	}
+	return d.take(), nil
+}
+
+func (d *decoder) line(in *line) error {
+	if in.Error != nil {
+		d.error(in.Error)
+		return nil
+	}
+	if in.Message == nil && in.Response == nil && !in.Done {
+		d.Seen.Add(in.Type)
+		return nil
+	}
+	if in.Model != "" && in.Model != d.Model {
+		d.Model = in.Model
+		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: in.Model}})
+	}
+	m := in.Message
+	if m == nil {
+		m = &message{Content: in.Response, Thinking: in.Thinking}
+	}
+	if err := d.message(m); err != nil {
+		return err
+	}
+	if in.Done {
+		d.end(&event.Body{Outcome: event.Completed, Reason: in.DoneReason}, event.Usage{Input: in.Prompt, Output: in.Eval})
+	}
+	return nil
+}
+
+func (d *decoder) message(m *message) error {
+	thought, err := token(&d.Thought, m.Thinking)
+	if err != nil {
+		return err
+	}
+	d.think(thought)
+	text, err := token(&d.Text, m.Content)
+	if err != nil {
+		return err
+	}
+	d.say(text)
+	for i := range m.ToolCalls {
+		c := &m.ToolCalls[i]
+		if d.Tools == maxTools {
+			return errManyTools
+		}
+		d.thought()
+		d.Tools++
+		part := "tool" + strconv.Itoa(d.Tools)
+		input := "{}"
+		var b bytes.Buffer
+		if a := c.Function.Arguments; len(a) > 0 && json.Compact(&b, a) == nil && b.String() != "null" {
+			input = b.String()
+		}
+		d.start(part, &event.Body{Kind: event.KindTool, Name: c.Function.Name, Call: c.ID})
+		d.emit(event.Event{Type: event.PartAppend, Message: key, Part: part, Field: event.Input, Text: input})
+		d.emit(event.Event{Type: event.PartEnd, Message: key, Part: part})
+	}
+	return nil
+}
+
+// token decodes a delta; an absent one is empty.
+func token(t *dialect.Text, raw json.RawMessage) (string, error) {
+	if raw == nil {
+		return "", nil
+	}
+	return t.JSON(raw)
+}
+
+func (d *decoder) thoughtKey() string { return "reasoning" + strconv.Itoa(d.Thoughts) }
+
+func (d *decoder) think(text string) {
+	if text == "" {
+		return
+	}
+	if !d.Thinking {
+		d.Thinking = true
+		d.Thoughts++
+		d.start(d.thoughtKey(), &event.Body{Kind: event.KindReasoning})
+	}
+	d.emit(event.Event{Type: event.PartAppend, Message: key, Part: d.thoughtKey(), Text: text})
+}
+
+// thought ends the reasoning that is open.
+func (d *decoder) thought() {
+	if !d.Thinking || d.Thoughts == maxThoughts && !d.Ended {
+		return
+	}
+	d.think(d.Thought.Close())
+	d.emit(event.Event{Type: event.PartEnd, Message: key, Part: d.thoughtKey()})
+	d.Thinking = false
+}
+
+func (d *decoder) say(text string) {
+	if text == "" {
+		return
+	}
+	d.thought()
+	if !d.Texting {
+		d.Texting = true
+		d.start(textKey, &event.Body{Kind: event.KindText, Join: event.JoinBlank})
+	}
+	d.emit(event.Event{Type: event.PartAppend, Message: key, Part: textKey, Text: text})
+}
+
+func (d *decoder) start(part string, b *event.Body) {
+	if !d.Begun {
+		d.Begun = true
+		d.emit(event.Event{Type: event.MessageStart, Message: key, Body: &event.Body{Role: event.Assistant}})
+	}
+	d.emit(event.Event{Type: event.PartStart, Message: key, Part: part, Body: b})
+}
+
+func (d *decoder) error(raw json.RawMessage) {
+	e := &event.Error{}
+	if json.Unmarshal(raw, &e.Message) != nil || e.Message == "" {
+		e.Message = "the upstream failed"
+	}
+	d.end(&event.Body{Outcome: event.Failed, Reason: "error", Error: e}, event.Usage{})
+}
+
+// end ends the message and the turn.
+func (d *decoder) end(b *event.Body, total event.Usage) {
+	d.Ended = true
+	d.thought()
+	d.say(d.Text.Close())
+	if d.Texting {
+		d.emit(event.Event{Type: event.PartEnd, Message: key, Part: textKey})
+	}
+	if d.Begun {
+		e := event.Event{Type: event.MessageEnd, Message: key}
+		if b.Reason != "" {
+			e.Body = &event.Body{Reason: b.Reason}
+		}
+		d.emit(e)
+	}
+	if total.Model = d.Model; total != (event.Usage{}) {
+		b.Usage = &total
+	}
+	d.emit(event.Event{Type: event.TurnEnd, Body: b})
+}
+
+func (d *decoder) emit(e event.Event) { d.out = append(d.out, e) }
+
+func (d *decoder) take() []event.Event {
+	out := d.out
+	d.out = nil
+	return out
+}
+
+// fail drops the operations of a line that turned out to be invalid.
+func (d *decoder) fail(reason string, err error) error {
+	d.out = nil
+	d.failed = &dialect.Error{Dialect: name, Frame: d.Lines, Reason: reason, Err: err}
+	return d.failed
+}
+
+// Close implements [dialect.Decoder].
+func (d *decoder) Close() ([]event.Event, error) {
+	cut := !d.Ended && !d.closed
+	d.closed = true
+	if !cut {
+		return nil, nil
+	}
+	d.out = nil
+	if d.Thinking {
+		d.think(d.Thought.Close())
+	}
+	d.say(d.Text.Close())
+	return d.take(), dialect.ErrCutShort
+}
+
+// Unknown implements [dialect.Counter].
+func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+
+// State implements [dialect.Decoder].
+func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
+
+// Restore implements [dialect.Decoder].
+func (d *decoder) Restore(b []byte) error {
+	var st state
+	if err := json.Unmarshal(b, &st); err != nil {
+		return err
+	}
+	d.state = st
+	return nil
+}

@@ -1,0 +1,252 @@
+package openaichat
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// choice is one answer of the stream.
+type choice struct {
+	Index    int    `json:"index"`
+	Finished bool   `json:"finished,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+
+	Texting  bool         `json:"texting,omitempty"` // its text has begun
+	Text     dialect.Text `json:"text,omitzero"`
+	Thinking bool         `json:"thinking,omitempty"` // a reasoning is open
+	Thoughts int          `json:"thoughts,omitempty"` // how many there were
+	Thought  dialect.Text `json:"thought,omitzero"`
+	Tools    []*tool      `json:"tools,omitempty"`
+}
+
+// tool is a call of a choice; its part's key is its place among them.
+type tool struct {
+	Index *int         `json:"index,omitempty"`
+	ID    string       `json:"id,omitempty"`
+	Said  bool         `json:"said,omitempty"` // it has some input
+	Text  dialect.Text `json:"text,omitzero"`
+}
+
+func (c *choice) key() string { return strconv.Itoa(c.Index) }
+
+const textKey = "text"
+
+func (c *choice) thoughtKey() string { return "reasoning" + strconv.Itoa(c.Thoughts) }
+
+func toolKey(i int) string { return "tool" + strconv.Itoa(i+1) }
+
+// delta takes what a chunk adds to a choice.
+func (d *decoder) delta(c *choice, in *delta) error {
+	thought := in.ReasoningContent
+	if null(thought) {
+		thought = in.Reasoning // a server that sends both means the same by them
+	}
+	if err := d.think(c, thought); err != nil {
+		return err
+	}
+	if err := d.content(c, in.Content); err != nil {
+		return err
+	}
+	if err := d.text(c, in.Refusal); err != nil {
+		return err
+	}
+	for i := range in.ToolCalls {
+		if err := d.call(c, &in.ToolCalls[i]); err != nil {
+			return err
+		}
+	}
+	if in.FunctionCall != nil {
+		one := 0
+		return d.call(c, &call{Index: &one, Function: *in.FunctionCall})
+	}
+	return nil
+}
+
+// content takes a content: a string, or a list of texts and thoughts.
+func (d *decoder) content(c *choice, raw json.RawMessage) error {
+	if !bytes.HasPrefix(raw, []byte("[")) {
+		return d.text(c, raw)
+	}
+	var pieces []piece
+	if err := json.Unmarshal(raw, &pieces); err != nil {
+		return err
+	}
+	for _, p := range pieces {
+		switch p.Type {
+		case "text":
+			if err := d.text(c, p.Text); err != nil {
+				return err
+			}
+		case "thinking":
+			for _, t := range p.Thinking {
+				if err := d.think(c, t.Text); err != nil {
+					return err
+				}
+			}
+		default:
+			d.Seen.Add(p.Type)
+		}
+	}
+	return nil
+}
+
+func (d *decoder) think(c *choice, raw json.RawMessage) error {
+	if null(raw) {
+		return nil
+	}
+	text, err := c.Thought.JSON(raw)
+	if err != nil || text == "" {
+		return err
+	}
+	if !c.Thinking {
+		c.Thinking = true
+		c.Thoughts++
+		d.start(c, c.thoughtKey(), &event.Body{Kind: event.KindReasoning})
+	}
+	d.append(c, c.thoughtKey(), event.Text, text)
+	return nil
+}
+
+// thought ends the reasoning that is open: something else has begun.
+func (d *decoder) thought(c *choice) {
+	if !c.Thinking || c.Thoughts == maxThoughts {
+		return
+	}
+	d.append(c, c.thoughtKey(), event.Text, c.Thought.Close())
+	d.emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: c.thoughtKey()})
+	c.Thinking = false
+}
+
+func (d *decoder) text(c *choice, raw json.RawMessage) error {
+	if null(raw) {
+		return nil
+	}
+	text, err := c.Text.JSON(raw)
+	if err != nil || text == "" {
+		return err
+	}
+	d.thought(c)
+	d.say(c, text)
+	return nil
+}
+
+func (d *decoder) say(c *choice, text string) {
+	if text == "" {
+		return
+	}
+	if !c.Texting {
+		c.Texting = true
+		d.start(c, textKey, &event.Body{Kind: event.KindText, Join: event.JoinBlank})
+	}
+	d.append(c, textKey, event.Text, text)
+}
+
+// call takes a piece of a tool call.
+func (d *decoder) call(c *choice, in *call) error {
+	i := c.tool(in)
+	if i < 0 {
+		if len(c.Tools) == maxTools {
+			return errManyTools
+		}
+		d.thought(c)
+		i = len(c.Tools)
+		c.Tools = append(c.Tools, &tool{Index: in.Index, ID: in.ID})
+		d.start(c, toolKey(i), &event.Body{Kind: event.KindTool, Name: in.Function.Name, Call: in.ID})
+	}
+	t, args := c.Tools[i], in.Function.Arguments
+	if null(args) {
+		return nil
+	}
+	if args[0] == '{' {
+		// A server that does not know better gives the object itself.
+		var b bytes.Buffer
+		if err := json.Compact(&b, args); err != nil {
+			return err
+		}
+		d.input(c, i, b.String())
+		return nil
+	}
+	text, err := t.Text.JSON(args)
+	if err != nil {
+		return err
+	}
+	d.input(c, i, text)
+	return nil
+}
+
+// tool returns the place of the call that a piece belongs to, -1 where it is a new one.
+func (c *choice) tool(in *call) int {
+	for i := len(c.Tools) - 1; i >= 0; i-- {
+		t := c.Tools[i]
+		switch {
+		case in.Index == nil && in.ID == "" && in.Function.Name == "":
+			return i // more of the last one
+		case in.Index == nil:
+			if in.ID != "" && in.ID == t.ID {
+				return i
+			}
+		case t.Index != nil && *t.Index == *in.Index:
+			if in.ID != "" && t.ID != "" && in.ID != t.ID && in.Function.Name != "" {
+				return -1
+			}
+			return i
+		}
+	}
+	return -1
+}
+
+func (d *decoder) input(c *choice, i int, text string) {
+	if text == "" {
+		return
+	}
+	c.Tools[i].Said = true
+	d.append(c, toolKey(i), event.Input, text)
+}
+
+func (d *decoder) start(c *choice, part string, b *event.Body) {
+	d.emit(event.Event{Type: event.PartStart, Message: c.key(), Part: part, Body: b})
+}
+
+func (d *decoder) append(c *choice, part string, f event.Field, text string) {
+	if text != "" {
+		d.emit(event.Event{Type: event.PartAppend, Message: c.key(), Part: part, Field: f, Text: text})
+	}
+}
+
+// finish ends a choice, with all that it left open.
+func (d *decoder) finish(c *choice, reason string) {
+	d.flush(c)
+	if c.Thinking {
+		d.emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: c.thoughtKey()})
+	}
+	if c.Texting {
+		d.emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: textKey})
+	}
+	for i, t := range c.Tools {
+		if !t.Said {
+			d.input(c, i, "{}")
+		}
+		d.emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: toolKey(i)})
+	}
+	e := event.Event{Type: event.MessageEnd, Message: c.key()}
+	if reason != "" {
+		e.Body = &event.Body{Reason: reason}
+	}
+	d.emit(e)
+	*c = choice{Index: c.Index, Finished: true, Reason: reason}
+}
+
+// flush says what is held back of a choice's texts.
+func (d *decoder) flush(c *choice) {
+	if c.Thinking {
+		d.append(c, c.thoughtKey(), event.Text, c.Thought.Close())
+	}
+	d.say(c, c.Text.Close())
+	for i, t := range c.Tools {
+		d.input(c, i, t.Text.Close())
+	}
+}

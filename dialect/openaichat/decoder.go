@@ -1,0 +1,258 @@
+package openaichat
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+const name = "openai-chat"
+
+// Dialect describes the stream of the Chat Completions API.
+func Dialect() dialect.Dialect {
+	return dialect.Dialect{
+		Name:    name,
+		Summary: "OpenAI Chat Completions API, SSE",
+		Framing: dialect.SSE,
+		EOF:     true,
+		Decoder: func() dialect.Decoder { return &decoder{} },
+	}
+}
+
+const (
+	// maxChoices bounds the answers of a stream, maxTools the calls of an answer; nobody asks for as many.
+	maxChoices = 128
+	maxTools   = 1024
+	// maxThoughts bounds the reasonings of an answer; what comes of more goes on in the last.
+	maxThoughts = 1024
+)
+
+// decoder is the dialect's decoder. All that outlives a frame is in its state.
+type decoder struct {
+	state
+	out    []event.Event // of the frame at hand
+	failed error
+	closed bool
+}
+
+var (
+	_ dialect.Decoder = (*decoder)(nil)
+	_ dialect.Counter = (*decoder)(nil)
+)
+
+type state struct {
+	Frames  int             `json:"frames"`
+	Ended   bool            `json:"ended,omitempty"`
+	Choices []*choice       `json:"choices,omitempty"` // in order of their first chunk
+	Model   string          `json:"model,omitempty"`
+	Usage   event.Usage     `json:"usage,omitzero"`
+	Seen    dialect.Unknown `json:"unknown,omitempty"`
+}
+
+var (
+	errNoObject    = errors.New("a frame is an object or [DONE]")
+	errManyChoices = fmt.Errorf("more than %d choices", maxChoices)
+	errManyTools   = fmt.Errorf("more than %d tool calls", maxTools)
+	errState       = errors.New("a choice or tool is missing")
+)
+
+var done = []byte("[DONE]")
+
+// Decode implements [dialect.Decoder].
+func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
+	if d.failed != nil {
+		return nil, d.failed
+	}
+	if d.Ended || d.closed {
+		return nil, nil
+	}
+	d.Frames++
+	d.out = nil
+	data := bytes.TrimSpace(f.Data)
+	if bytes.Equal(data, done) {
+		d.done()
+		return d.take(), nil
+	}
+	if !bytes.HasPrefix(data, []byte("{")) {
+		return nil, d.fail("invalid JSON", errNoObject)
+	}
+	var in chunk
+	if err := json.Unmarshal(data, &in); err != nil {
+		return nil, d.fail("invalid JSON", err)
+	}
+	if err := d.route(&in, f.Event, data); err != nil {
+		return nil, d.fail("chunk", err)
+	}
+	return d.take(), nil
+}
+
+func (d *decoder) route(in *chunk, event string, data []byte) error {
+	switch {
+	case !null(in.Error):
+		d.error(in.Error)
+		return nil
+	case in.Object == "error", event == "error" && len(in.Choices) == 0:
+		d.error(data)
+		return nil
+	}
+	if in.Choices == nil && in.Usage == nil {
+		kind := in.Type
+		if kind == "" {
+			kind = in.Object
+		}
+		d.Seen.Add(kind)
+		return nil
+	}
+	d.model(in.Model)
+	if in.Usage != nil {
+		d.Usage = in.Usage.total()
+	}
+	for i := range in.Choices {
+		if err := d.choice(&in.Choices[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *decoder) model(name string) {
+	if name != "" && name != d.Model {
+		d.Model = name
+		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: name}})
+	}
+}
+
+// choice takes a choice of a chunk.
+func (d *decoder) choice(in *wireChoice) error {
+	c, err := d.find(in.Index)
+	if err != nil {
+		return err
+	}
+	if c.Finished {
+		return nil
+	}
+	if err := d.delta(c, &in.Delta); err != nil {
+		return err
+	}
+	if in.Finish != "" {
+		d.finish(c, in.Finish)
+	}
+	return nil
+}
+
+// find returns the choice of an index. A new one begins its message.
+func (d *decoder) find(index int) (*choice, error) {
+	i := slices.IndexFunc(d.Choices, func(c *choice) bool { return c.Index == index })
+	if i >= 0 {
+		return d.Choices[i], nil
+	}
+	if len(d.Choices) == maxChoices {
+		return nil, errManyChoices
+	}
+	c := &choice{Index: index}
+	d.Choices = append(d.Choices, c)
+	d.emit(event.Event{Type: event.MessageStart, Message: c.key(), Body: &event.Body{Role: event.Assistant}})
+	return c, nil
+}
+
+// done takes [DONE], or the end of a body in which every choice has finished.
+func (d *decoder) done() {
+	for _, c := range d.Choices {
+		if !c.Finished {
+			d.finish(c, "")
+		}
+	}
+	b := &event.Body{Outcome: event.Completed}
+	for _, c := range d.Choices {
+		if c.Index == 0 || b.Reason == "" {
+			b.Reason = c.Reason
+		}
+	}
+	if b.Reason == "content_filter" {
+		b.Outcome = event.Failed
+		b.Error = &event.Error{Code: b.Reason, Message: "the provider's filter stopped the answer"}
+	}
+	d.end(b)
+}
+
+func (d *decoder) error(raw json.RawMessage) {
+	for _, c := range d.Choices {
+		if !c.Finished {
+			d.finish(c, "error")
+		}
+	}
+	d.end(&event.Body{Outcome: event.Failed, Reason: "error", Error: readError(raw)})
+}
+
+// end ends the turn.
+func (d *decoder) end(b *event.Body) {
+	d.Ended = true
+	if total := d.Usage; total != (event.Usage{}) || d.Model != "" {
+		total.Model = d.Model
+		b.Usage = &total
+	}
+	d.Choices = nil
+	d.emit(event.Event{Type: event.TurnEnd, Body: b})
+}
+
+func (d *decoder) emit(e event.Event) { d.out = append(d.out, e) }
+
+func (d *decoder) take() []event.Event {
+	out := d.out
+	d.out = nil
+	return out
+}
+
+// fail drops the operations of a frame that turned out to be invalid.
+func (d *decoder) fail(reason string, err error) error {
+	d.out = nil
+	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: reason, Err: err}
+	return d.failed
+}
+
+// Close implements [dialect.Decoder].
+func (d *decoder) Close() ([]event.Event, error) {
+	if d.Ended || d.closed {
+		d.closed = true
+		return nil, nil
+	}
+	d.closed = true
+	d.out = nil
+	open := slices.ContainsFunc(d.Choices, func(c *choice) bool { return !c.Finished })
+	if d.failed == nil && len(d.Choices) > 0 && !open {
+		d.done()
+		return d.take(), nil
+	}
+	for _, c := range d.Choices {
+		if !c.Finished {
+			d.flush(c)
+		}
+	}
+	return d.take(), dialect.ErrCutShort
+}
+
+// Unknown implements [dialect.Counter].
+func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+
+// State implements [dialect.Decoder].
+func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
+
+// Restore implements [dialect.Decoder].
+func (d *decoder) Restore(b []byte) error {
+	var st state
+	if err := json.Unmarshal(b, &st); err != nil {
+		return err
+	}
+	for _, c := range st.Choices {
+		if c == nil || slices.Contains(c.Tools, nil) {
+			return errState
+		}
+	}
+	d.state = st
+	return nil
+}

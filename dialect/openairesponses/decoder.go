@@ -1,0 +1,328 @@
+package openairesponses
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+const name = "openai-responses"
+
+// Dialect describes the stream of the Responses API.
+func Dialect() dialect.Dialect {
+	return dialect.Dialect{
+		Name:    name,
+		Summary: "OpenAI Responses API, SSE",
+		Framing: dialect.SSE,
+		Decoder: func() dialect.Decoder { return &decoder{} },
+	}
+}
+
+// maxItems bounds the items of a response, maxParts the parts of an item; no model writes as many.
+const (
+	maxItems = 4096
+	maxParts = 1024
+)
+
+// decoder is the dialect's decoder. All that outlives a frame is in its state.
+type decoder struct {
+	state
+	out    []event.Event // of the frame at hand
+	failed error
+	closed bool
+}
+
+var (
+	_ dialect.Decoder = (*decoder)(nil)
+	_ dialect.Counter = (*decoder)(nil)
+)
+
+type state struct {
+	Frames int             `json:"frames"`
+	Ended  bool            `json:"ended,omitempty"`
+	Seq    int64           `json:"seq,omitempty"` // the last sequence_number
+	ID     string          `json:"id,omitempty"`  // of the response
+	Key    string          `json:"key,omitempty"` // of the message; empty: it has not begun
+	Items  []*open         `json:"items,omitempty"`
+	Model  string          `json:"model,omitempty"`
+	Seen   dialect.Unknown `json:"unknown,omitempty"`
+}
+
+var (
+	errNoObject  = errors.New("a frame is an object with a type")
+	errNoItem    = errors.New("the item is missing")
+	errManyItems = fmt.Errorf("more than %d items", maxItems)
+	errManyParts = fmt.Errorf("more than %d parts of an item", maxParts)
+	errState     = errors.New("an item or part is missing")
+)
+
+// Decode implements [dialect.Decoder].
+func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
+	if d.failed != nil {
+		return nil, d.failed
+	}
+	if d.Ended || d.closed {
+		return nil, nil
+	}
+	d.Frames++
+	d.out = nil
+	data := bytes.TrimSpace(f.Data)
+	if string(data) == "[DONE]" {
+		return nil, nil // some servers end their bodies with it, whatever became of the response
+	}
+	if !bytes.HasPrefix(data, []byte("{")) {
+		return nil, d.fail("invalid JSON", errNoObject)
+	}
+	var in frame
+	if err := json.Unmarshal(data, &in); err != nil {
+		return nil, d.fail("invalid JSON", err)
+	}
+	if in.Type == "" {
+		in.Type = f.Event
+	}
+	if in.Type == "" && len(in.Error) == 0 {
+		return nil, d.fail("no type", errNoObject)
+	}
+	if in.Seq != nil {
+		if *in.Seq < d.Seq || *in.Seq == d.Seq && d.Seq > 0 {
+			return nil, nil // seen before
+		}
+		d.Seq = *in.Seq
+	}
+	if err := d.route(&in); err != nil {
+		return nil, d.fail(in.Type, err)
+	}
+	return d.take(), nil
+}
+
+func (d *decoder) route(in *frame) error {
+	kind, ok := strings.CutPrefix(in.Type, "response.")
+	if !ok {
+		if in.Type == "error" || in.Type == "" {
+			d.error(in)
+		} else {
+			d.Seen.Add(in.Type)
+		}
+		return nil
+	}
+	switch kind {
+	case "created", "queued", "in_progress":
+		d.begin(in.Response)
+	case "completed", "incomplete", "failed", "cancelled":
+		return d.finish(kind, in.Response)
+	case "output_item.added":
+		return d.added(in.Output, in.Item)
+	case "output_item.done":
+		return d.done(in.Output, in.Item)
+	case "content_part.added":
+		if in.Part != nil && in.Part.Type == "reasoning_text" {
+			return d.grow(in.Output, thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, nil)
+		}
+		return d.grow(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, nil)
+	case "content_part.done":
+		return d.content(in.Output, in.Content, in.Part)
+	case "output_text.delta", "refusal.delta":
+		return d.grow(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Delta)
+	case "output_text.done":
+		return d.whole(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Text)
+	case "refusal.done":
+		return d.whole(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Refusal)
+	case "reasoning_summary_part.added":
+		return d.grow(in.Output, summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, nil)
+	case "reasoning_summary_text.delta":
+		return d.grow(in.Output, summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, in.Delta)
+	case "reasoning_summary_text.done":
+		return d.whole(in.Output, summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, in.Text)
+	case "reasoning_text.delta":
+		return d.grow(in.Output, thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, in.Delta)
+	case "reasoning_text.done":
+		return d.whole(in.Output, thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, in.Text)
+	case "function_call_arguments.delta", "mcp_call_arguments.delta", "custom_tool_call_input.delta", "code_interpreter_call_code.delta":
+		return d.grow(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Delta)
+	case "function_call_arguments.done", "mcp_call_arguments.done":
+		return d.whole(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Arguments)
+	case "custom_tool_call_input.done":
+		return d.whole(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Input)
+	case "code_interpreter_call_code.done":
+		return d.whole(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Code)
+	case "reasoning_summary_part.done", "output_text.annotation.added", "image_generation_call.partial_image":
+	default:
+		if tool, _, ok := strings.Cut(kind, "."); !ok || !served[tool] {
+			d.Seen.Add(in.Type)
+		}
+	}
+	return nil
+}
+
+// The keys of parts.
+
+func textKey(output, content int) string { return strconv.Itoa(output) + "/" + strconv.Itoa(content) }
+
+func thoughtKey(output, content int) string {
+	return strconv.Itoa(output) + "/t" + strconv.Itoa(content)
+}
+
+func summaryKey(output, summary int) string {
+	return strconv.Itoa(output) + "/s" + strconv.Itoa(summary)
+}
+
+func toolKey(output int) string { return strconv.Itoa(output) }
+
+// begin takes what the first events tell of the response.
+func (d *decoder) begin(r *response) {
+	if r == nil {
+		return
+	}
+	if d.ID == "" {
+		d.ID = r.ID
+	}
+	if r.Model != "" && r.Model != d.Model {
+		d.Model = r.Model
+		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: r.Model}})
+	}
+}
+
+// message begins the message, if it has not begun.
+func (d *decoder) message() string {
+	if d.Key == "" {
+		if d.Key = d.ID; d.Key == "" {
+			d.Key = "response"
+		}
+		d.emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
+	}
+	return d.Key
+}
+
+// finish takes the response's last event.
+func (d *decoder) finish(kind string, r *response) error {
+	d.begin(r)
+	if r == nil {
+		r = &response{}
+	}
+	if len(d.Items) == 0 {
+		for i := range r.Output {
+			if err := d.done(i, &r.Output[i]); err != nil {
+				return err
+			}
+		}
+	}
+	b := &event.Body{Outcome: event.Completed, Reason: kind}
+	switch kind {
+	case "incomplete":
+		if r.Incomplete != nil && r.Incomplete.Reason != "" {
+			b.Reason = r.Incomplete.Reason
+		}
+		if b.Reason == "content_filter" {
+			b.Outcome = event.Failed
+			b.Error = &event.Error{Code: b.Reason, Message: "the provider's filter stopped the answer"}
+		}
+	case "failed":
+		b.Outcome = event.Failed
+		if r.Error == nil {
+			r.Error = &failure{}
+		}
+		b.Error = r.Error.error()
+	case "cancelled":
+		b.Outcome = event.Cancelled
+	}
+	d.end(b, r.Usage)
+	return nil
+}
+
+// error takes an error event, in its shape with an object or in the older one.
+func (d *decoder) error(in *frame) {
+	f := failure{Message: in.Message}
+	if in.Code != nil {
+		f.Code = *in.Code
+	}
+	if len(in.Error) > 0 && json.Unmarshal(in.Error, &f) != nil {
+		_ = json.Unmarshal(in.Error, &f.Message) // neither an object nor a text: then nothing is known of it
+	}
+	d.end(&event.Body{Outcome: event.Failed, Reason: "error", Error: f.error()}, nil)
+}
+
+// end ends the turn.
+func (d *decoder) end(b *event.Body, u *usage) {
+	for _, o := range d.Items {
+		d.close(o)
+	}
+	if d.Key != "" {
+		d.emit(event.Event{Type: event.MessageEnd, Message: d.Key, Body: &event.Body{Reason: b.Reason}})
+	}
+	var total event.Usage
+	if u != nil {
+		total = u.total()
+	}
+	if total.Model = d.Model; total != (event.Usage{}) {
+		b.Usage = &total
+	}
+	d.Ended = true
+	d.Items = nil
+	d.emit(event.Event{Type: event.TurnEnd, Body: b})
+}
+
+func (d *decoder) emit(e event.Event) { d.out = append(d.out, e) }
+
+func (d *decoder) take() []event.Event {
+	out := d.out
+	d.out = nil
+	return out
+}
+
+// fail drops the operations of a frame that turned out to be invalid.
+func (d *decoder) fail(reason string, err error) error {
+	d.out = nil
+	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: reason, Err: err}
+	return d.failed
+}
+
+// Close implements [dialect.Decoder].
+func (d *decoder) Close() ([]event.Event, error) {
+	cut := !d.Ended && !d.closed
+	d.closed = true
+	if !cut {
+		return nil, nil
+	}
+	d.out = nil
+	for _, o := range d.Items {
+		for _, p := range o.Parts {
+			d.say(p, p.Text.Close())
+		}
+	}
+	return d.take(), dialect.ErrCutShort
+}
+
+// Unknown implements [dialect.Counter].
+func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+
+// Position implements what a response is followed by: its id, and the number of the last event that was decoded.
+func (d *decoder) Position() (id string, seq int64) { return d.ID, d.Seq }
+
+// State implements [dialect.Decoder].
+func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
+
+// Restore implements [dialect.Decoder].
+func (d *decoder) Restore(b []byte) error {
+	var st state
+	if err := json.Unmarshal(b, &st); err != nil {
+		return err
+	}
+	for _, o := range st.Items {
+		if o == nil {
+			return errState
+		}
+		for _, p := range o.Parts {
+			if p == nil {
+				return errState
+			}
+		}
+	}
+	d.state = st
+	return nil
+}

@@ -1,0 +1,250 @@
+package openairesponses
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// open is an item of the response, from its first event on.
+type open struct {
+	Index int     `json:"index"`
+	Call  string  `json:"call,omitempty"`
+	Tool  bool    `json:"tool,omitempty"`  // its tool part is open
+	Done  bool    `json:"done,omitempty"`  // nothing of it follows, but for a call's output
+	Parts []*part `json:"parts,omitempty"` // those whose text may grow
+	// Final are the keys of parts that are done before their item is.
+	Final []string `json:"final,omitempty"`
+}
+
+// part is one text of an item.
+type part struct {
+	Key   string           `json:"key"`
+	Field event.Field      `json:"field,omitempty"`
+	Text  dialect.Text     `json:"text,omitzero"`
+	Said  dialect.Snapshot `json:"said,omitzero"`
+}
+
+// item returns the item of an index.
+func (d *decoder) item(index int) (*open, error) {
+	for i := len(d.Items) - 1; i >= 0; i-- {
+		if d.Items[i].Index == index {
+			return d.Items[i], nil
+		}
+	}
+	if len(d.Items) == maxItems {
+		return nil, errManyItems
+	}
+	o := &open{Index: index}
+	d.Items = append(d.Items, o)
+	return o, nil
+}
+
+// part returns the part of a key that may grow; nil where it is final.
+func (d *decoder) part(index int, key, kind string, field event.Field) (*part, error) {
+	o, err := d.item(index)
+	if err != nil || o.Done || slices.Contains(o.Final, key) {
+		return nil, err
+	}
+	for _, p := range o.Parts {
+		if p.Key == key {
+			return p, nil
+		}
+	}
+	if len(o.Parts)+len(o.Final) == maxParts {
+		return nil, errManyParts
+	}
+	p := &part{Key: key, Field: field}
+	o.Parts = append(o.Parts, p)
+	if kind == event.KindTool {
+		if !o.Tool {
+			d.start(o, key, &event.Body{Kind: kind})
+			o.Tool = true
+		}
+		return p, nil
+	}
+	b := &event.Body{Kind: kind}
+	if kind == event.KindText && strings.HasSuffix(key, "/0") {
+		b.Join = event.JoinBlank // the texts of one item go on in each other
+	}
+	d.start(o, key, b)
+	return p, nil
+}
+
+func (d *decoder) start(o *open, key string, b *event.Body) {
+	d.emit(event.Event{Type: event.PartStart, Message: d.message(), Part: key, Body: b})
+}
+
+// grow takes a delta; none starts the part alone.
+func (d *decoder) grow(index int, key, kind string, field event.Field, delta json.RawMessage) error {
+	p, err := d.part(index, key, kind, field)
+	if err != nil || p == nil || delta == nil {
+		return err
+	}
+	text, err := p.Text.JSON(delta)
+	if err != nil {
+		return err
+	}
+	d.say(p, text)
+	return nil
+}
+
+func (d *decoder) say(p *part, text string) {
+	if text == "" {
+		return
+	}
+	p.Said.Append(text)
+	d.emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: p.Key, Field: p.Field, Text: text})
+}
+
+// whole takes a text as it is at the end. It is final, unless it is a tool's: its output may follow.
+func (d *decoder) whole(index int, key, kind string, field event.Field, text *string) error {
+	p, err := d.part(index, key, kind, field)
+	if err != nil || p == nil {
+		return err
+	}
+	p.Text = dialect.Text{} // what was held back is in the whole
+	if text == nil {
+		known := ""
+		text = &known
+		if p.Said.Len() > 0 {
+			return nil // an event without its text is no word on it
+		}
+	}
+	if typ, rest := p.Said.Next(*text); typ != "" {
+		d.emit(event.Event{Type: typ, Message: d.Key, Part: key, Field: field, Text: rest})
+	}
+	o, err := d.item(index)
+	if err != nil {
+		return err
+	}
+	d.final(o, p, kind != event.KindTool)
+	return nil
+}
+
+// final notes that a part's text won't change.
+func (d *decoder) final(o *open, p *part, end bool) {
+	o.Parts = slices.DeleteFunc(o.Parts, func(q *part) bool { return q == p })
+	o.Final = append(o.Final, p.Key)
+	if end {
+		d.emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: p.Key})
+	}
+}
+
+// content takes a content part that is done.
+func (d *decoder) content(output, index int, c *content) error {
+	if c == nil {
+		return nil
+	}
+	switch c.Type {
+	case "output_text", "text":
+		return d.whole(output, textKey(output, index), event.KindText, event.Text, c.Text)
+	case "refusal":
+		return d.whole(output, textKey(output, index), event.KindText, event.Text, c.Refusal)
+	case "reasoning_text":
+		return d.whole(output, thoughtKey(output, index), event.KindReasoning, event.Text, c.Text)
+	}
+	d.Seen.Add("content " + c.Type)
+	return nil
+}
+
+// added takes the beginning of an item. All but a tool begins with its parts.
+func (d *decoder) added(index int, in *item) error {
+	if in == nil {
+		return errNoItem
+	}
+	o, err := d.item(index)
+	if err != nil || o.Done || o.Tool {
+		return err
+	}
+	switch {
+	case in.tool():
+		if o.Call = in.CallID; o.Call == "" {
+			o.Call = in.ID
+		}
+		b := &event.Body{Kind: event.KindTool, Name: in.title(), Call: in.CallID}
+		if served[in.Type] {
+			b.State = event.PartRunning
+		}
+		d.start(o, toolKey(index), b)
+		o.Tool = true
+	case in.Type == "message", in.Type == "reasoning", strings.HasSuffix(in.Type, outputSuffix):
+	default:
+		d.Seen.Add("item " + in.Type)
+	}
+	return nil
+}
+
+// done takes an item that is whole.
+func (d *decoder) done(index int, in *item) error {
+	if err := d.added(index, in); err != nil {
+		return err
+	}
+	o, err := d.item(index)
+	if err != nil || o.Done {
+		return err
+	}
+	switch {
+	case in.Type == "message", in.Type == "reasoning":
+		for i, c := range pieces(in.Summary) {
+			if err := d.whole(index, summaryKey(index, i), event.KindReasoning, event.Text, c.Text); err != nil {
+				return err
+			}
+		}
+		for i, c := range pieces(in.Content) {
+			if err := d.content(index, i, &c); err != nil {
+				return err
+			}
+		}
+	case in.tool():
+		if err := d.called(o, in); err != nil {
+			return err
+		}
+	case strings.HasSuffix(in.Type, outputSuffix):
+		d.returned(in)
+	}
+	d.settle(o)
+	return nil
+}
+
+// settle ends what an item has left open, but for a call whose output may follow.
+func (d *decoder) settle(o *open) {
+	for len(o.Parts) > 0 {
+		p := o.Parts[0]
+		d.say(p, p.Text.Close())
+		d.final(o, p, p.Field == event.Text)
+	}
+	o.Final = nil
+	o.Done = true
+}
+
+// close ends an item with the response.
+func (d *decoder) close(o *open) {
+	d.settle(o)
+	d.endTool(o)
+}
+
+func (d *decoder) endTool(o *open) {
+	if o.Tool {
+		o.Tool = false
+		d.emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: toolKey(o.Index)})
+	}
+}
+
+// compact is JSON on one line; empty for null and what is absent or empty.
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if len(raw) == 0 || json.Compact(&b, raw) != nil {
+		return ""
+	}
+	switch s := b.String(); s {
+	case "null", "{}", "[]", `""`:
+		return ""
+	default:
+		return s
+	}
+}

@@ -1,0 +1,183 @@
+package openairesponses
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/dialecttest"
+	"github.com/leat-dev/leat/event"
+)
+
+// recordings are the recorded streams. One of the files holds several responses, each of which is a stream.
+func recordings(t *testing.T) []dialecttest.Stream {
+	t.Helper()
+	var all []dialecttest.Stream
+	files := append(dialecttest.LoadAll(t, Dialect(), "openai-responses/*"), dialecttest.LoadAll(t, Dialect(), "letta-appserver/openai-api/responses-*")...)
+	for _, s := range files {
+		frames := bytes.SplitAfter(s.Body, []byte("\n\n"))
+		n := 0
+		for _, f := range frames {
+			if bytes.Contains(f, []byte(`"type":"response.created"`)) || n == 0 {
+				n++
+				all = append(all, dialecttest.Stream{Name: fmt.Sprintf("%s-%d", s.Name, n)})
+			}
+			last := &all[len(all)-1]
+			last.Body = append(last.Body, f...)
+		}
+	}
+	return all
+}
+
+func TestRecordings(t *testing.T) {
+	all := recordings(t)
+	dialecttest.Run(t, Dialect(), all)
+	dialecttest.Golden(t, Dialect(), all)
+}
+
+func TestConformance(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []dialecttest.Stream
+	for _, p := range paths {
+		s := dialecttest.Load(t, Dialect(), p, "")
+		s.Cut = s.Name == "cut"
+		all = append(all, s)
+	}
+	dialecttest.Run(t, Dialect(), all)
+	dialecttest.Golden(t, Dialect(), all)
+}
+
+// A response that is followed from the middle, or from its beginning again, comes to the same: what was seen is left out.
+func TestFollowed(t *testing.T) {
+	for _, s := range recordings(t) {
+		if s.Name != "background-starting-after-0-1" {
+			continue
+		}
+		frames := bytes.SplitAfter(s.Body, []byte("\n\n"))
+		whole := decode(t, frames)
+		for i := range frames {
+			for j := range i + 1 {
+				again := append(append([][]byte{}, frames[:i]...), frames[j:]...)
+				if diff := cmp.Diff(whole, decode(t, again)); diff != "" {
+					t.Fatalf("cut at frame %d, followed from %d: %s", i, j, diff)
+				}
+			}
+		}
+		return
+	}
+	t.Fatal("the recording is missing")
+}
+
+func decode(t *testing.T, frames [][]byte) []event.Event {
+	t.Helper()
+	s := dialect.NewStream(Dialect())
+	ops, err := s.Write(bytes.Join(frames, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := s.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(ops, rest...)
+}
+
+func TestInvalid(t *testing.T) {
+	for name, frame := range map[string]string{
+		"no object":           `[]`,
+		"no type":             `{}`,
+		"text that is none":   `{"type":"response.output_text.delta","delta":5}`,
+		"item that is none":   `{"type":"response.output_item.added"}`,
+		"done of nothing":     `{"type":"response.output_item.done"}`,
+		"item of another one": `{"type":"response.output_item.done","item":[]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Dialect().Decoder()
+			ops, err := d.Decode(dialect.Frame{Data: []byte(frame)})
+			var bad *dialect.Error
+			if !errors.As(err, &bad) || bad.Frame != 1 || bad.Dialect != "openai-responses" || len(ops) > 0 {
+				t.Errorf("%v, %d operations", err, len(ops))
+			}
+		})
+	}
+}
+
+// What a hostile server opens has a bound.
+func TestBounds(t *testing.T) {
+	for name, format := range map[string]string{
+		"items": `{"type":"response.output_text.delta","output_index":%d,"delta":"x"}`,
+		"parts": `{"type":"response.output_text.delta","output_index":0,"content_index":%d,"delta":"x"}`,
+	} {
+		d := Dialect().Decoder()
+		var err error
+		n := 0
+		for ; err == nil && n < 10*maxItems; n++ {
+			_, err = d.Decode(dialect.Frame{Data: fmt.Appendf(nil, format, n)})
+		}
+		var bad *dialect.Error
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), "more than") {
+			t.Errorf("%s: %d were taken: %v", name, n, err)
+		}
+	}
+}
+
+// Position says from where a response is followed.
+func TestPosition(t *testing.T) {
+	d := Dialect().Decoder().(interface{ Position() (string, int64) })
+	if id, seq := d.Position(); id != "" || seq != 0 {
+		t.Errorf("at the beginning: %q, %d", id, seq)
+	}
+	_, err := d.(dialect.Decoder).Decode(dialect.Frame{Data: []byte(`{"type":"response.created","sequence_number":3,"response":{"id":"r"}}`)})
+	if id, seq := d.Position(); err != nil || id != "r" || seq != 3 {
+		t.Errorf("%q, %d, %v", id, seq, err)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	s := dialect.NewStream(Dialect())
+	if _, err := s.Write(dialecttest.Load(t, Dialect(), "testdata/tools.sse", "").Body); err != nil {
+		t.Fatal(err)
+	}
+	want := dialect.Unknown{"item hologram": 1, "response.hologram.delta": 1, "output of no call": 1}
+	if diff := cmp.Diff(want, s.Unknown()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The state stays small however much was said: it goes with commits.
+func TestStateIsSmall(t *testing.T) {
+	d := Dialect().Decoder()
+	text, err := json.Marshal(strings.Repeat("many words ", 1<<12))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 32 {
+		if _, err := d.Decode(dialect.Frame{Data: fmt.Appendf(nil, `{"type":"response.output_text.delta","sequence_number":%d,"delta":%s}`, i+1, text)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st, err := d.State(); err != nil || len(st) > 400 {
+		t.Errorf("%d bytes, %v", len(st), err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	paths, err := filepath.Glob("testdata/*.sse")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, p := range paths {
+		f.Add(dialecttest.Load(f, Dialect(), p, "").Body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
+}

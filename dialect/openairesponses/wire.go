@@ -1,0 +1,147 @@
+package openairesponses
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// frame is any event of the stream. The texts of deltas stay raw, since a character may be split over two of them.
+type frame struct {
+	Type    string          `json:"type"`
+	Seq     *int64          `json:"sequence_number"`
+	Output  int             `json:"output_index"`
+	Content int             `json:"content_index"`
+	Summary int             `json:"summary_index"`
+	Delta   json.RawMessage `json:"delta"`
+
+	// What is done; each kind of event has a key of its own for it.
+	Text      *string `json:"text"`
+	Refusal   *string `json:"refusal"`
+	Arguments *string `json:"arguments"`
+	Input     *string `json:"input"`
+	Code      *string `json:"code"` // of code that is run, and of an error in its older shape
+
+	Part     *content        `json:"part"`
+	Item     *item           `json:"item"`
+	Response *response       `json:"response"`
+	Error    json.RawMessage `json:"error"`
+	Message  string          `json:"message"` // of an error in its older shape
+}
+
+type content struct {
+	Type    string  `json:"type"`
+	Text    *string `json:"text"`
+	Refusal *string `json:"refusal"`
+}
+
+type response struct {
+	ID         string   `json:"id"`
+	Model      string   `json:"model"`
+	Error      *failure `json:"error"`
+	Incomplete *struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+	Usage  *usage `json:"usage"`
+	Output []item `json:"output"`
+}
+
+type failure struct {
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type usage struct {
+	Input  int64 `json:"input_tokens"`
+	Output int64 `json:"output_tokens"`
+	In     struct {
+		Cached int64 `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+	Out struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+func (u *usage) total() event.Usage {
+	return event.Usage{Input: max(u.Input-u.In.Cached, 0), CacheRead: u.In.Cached, Output: u.Output, Reasoning: u.Out.Reasoning}
+}
+
+// item is a piece of output: a message, a reasoning, a call, what a call gave.
+type item struct {
+	Type   string `json:"type"`
+	Status string `json:"status"`
+	CallID string `json:"call_id"`
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+
+	Content json.RawMessage `json:"content"`
+	Summary json.RawMessage `json:"summary"`
+
+	Arguments json.RawMessage `json:"arguments"`
+	Input     json.RawMessage `json:"input"`
+	Code      string          `json:"code"`
+	Action    json.RawMessage `json:"action"`
+	Queries   json.RawMessage `json:"queries"`
+	Operation json.RawMessage `json:"operation"`
+
+	Output  json.RawMessage `json:"output"`
+	Outputs json.RawMessage `json:"outputs"`
+	Results json.RawMessage `json:"results"`
+	Result  string          `json:"result"` // an image in base64
+	Format  string          `json:"output_format"`
+	Error   json.RawMessage `json:"error"`
+}
+
+// pieces reads the content or the summary of an item; of one that is made otherwise nothing is known.
+func pieces(raw json.RawMessage) []content {
+	var all []content
+	if json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+const (
+	callSuffix   = "_call"
+	outputSuffix = "_call_output"
+)
+
+// tool reports whether the item is a call of some tool.
+func (i *item) tool() bool {
+	return strings.HasSuffix(i.Type, callSuffix) || i.Type == "mcp_list_tools" || i.Type == "mcp_approval_request"
+}
+
+// served are the calls that the server runs itself.
+var served = map[string]bool{
+	"web_search_call": true, "file_search_call": true, "code_interpreter_call": true, "image_generation_call": true,
+	"mcp_call": true, "mcp_list_tools": true, "tool_search_call": true,
+}
+
+// title is what the tool is called.
+func (i *item) title() string {
+	if i.Name != "" {
+		return i.Name
+	}
+	return strings.TrimSuffix(i.Type, callSuffix)
+}
+
+// retryable are the errors that another try may not meet.
+var retryable = map[string]bool{
+	"server_error": true, "rate_limit_exceeded": true, "rate_limit_error": true, "overloaded_error": true,
+	"vector_store_timeout": true, "timeout": true, "service_unavailable": true,
+}
+
+func (f failure) error() *event.Error {
+	e := &event.Error{Code: f.Code, Message: f.Message, Retryable: retryable[f.Code] || retryable[f.Type] && f.Code != "insufficient_quota"}
+	if e.Code == "" {
+		e.Code = f.Type
+	}
+	if e.Message == "" {
+		if e.Message = e.Code; e.Message == "" {
+			e.Message = "the response failed"
+		}
+	}
+	return e
+}

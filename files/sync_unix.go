@@ -1,0 +1,24 @@
+//go:build unix
+
+package files
+
+import (
+	"os"
+	"syscall"
+)
+
+// nonblock keeps an open from waiting for somebody who writes to a pipe.
+const nonblock = syscall.O_NONBLOCK
+
+// syncDir makes the entries of a folder durable.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+)
+
+// A person's answer is committed first, and so seen by all and won by one. Then it has to reach the agent: one that waits in
+// Ask is given it, also by asking again after a restart; an Answerer is told, as often as it takes.
+
+const (
+	// answerLimit is how long an agent may fail to take an answer before its turn does.
+	answerLimit = time.Minute
+	// answerTry bounds one try.
+	answerTry = 10 * time.Second
+	// answerWait is from the first try to the second; it doubles.
+	answerWait = 250 * time.Millisecond
+)
+
+// answered is what is stored of an answer.
+type answered struct {
+	event.Answer
+	// Told says that its agent has taken it.
+	Told bool `json:"told,omitempty"`
+}
+
+// asks reports whether the agent waits for a request in Ask.
+func (r *run) asks(request string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answers[request] != nil
+}
+
+// tell hands a committed answer to an agent that is an Answerer, and to the producer of a turn that is pushed.
+func (r *run) tell(a event.Answer) {
+	g := r.o.g
+	g.mu.Lock()
+	p := g.pushes[r.id]
+	g.mu.Unlock()
+	if p != nil {
+		p.mu.Lock()
+		p.tell(a)
+		p.mu.Unlock()
+	}
+	up, ok := r.agent.Agent.(agent.Answerer)
+	if !ok {
+		return
+	}
+	r.o.hold()
+	r.o.g.tasks.Go(func() {
+		defer r.o.release()
+		if err := r.deliver(up, a); err != nil {
+			r.undelivered(err)
+		}
+	})
+}
+
+// deliver tries until the agent has taken the answer, refuses it, or the turn is over.
+func (r *run) deliver(up agent.Answerer, a event.Answer) error {
+	wait := answerWait
+	for begin := time.Now(); ; wait *= 2 {
+		ctx, cancel := context.WithTimeout(r.ctx, answerTry)
+		err := up.Answer(ctx, r.in(), a)
+		cancel()
+		if r.ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			// Should this not be written, a next process tells it again.
+			err := r.o.await(r.ctx, false, func(t *tx) error { return r.setAnswer(t, answered{a, true}) })
+			if err != nil && r.ctx.Err() == nil {
+				r.o.log.Warn("answer was taken; that it was is not stored", "turn", r.id, "err", err)
+			}
+			return nil
+		}
+		var final *agent.Error
+		if errors.As(err, &final) || time.Since(begin) > answerLimit {
+			return err
+		}
+		r.o.log.Info("answer not taken by the agent; it is told again", "turn", r.id, "agent", r.name, "err", err, "in", wait.String())
+		select {
+		case <-time.After(wait):
+		case <-r.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// undelivered ends the turn: nobody waits for an agent that does not know that it may go on.
+func (r *run) undelivered(err error) {
+	body := &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeUntold, Message: "the agent did not take the answer: " + err.Error(), Retryable: true}}
+	var shown *agent.Error
+	if errors.As(err, &shown) {
+		e := event.Error(*shown)
+		body.Error = &e
+	}
+	r.o.post(func(t *tx) error { r.endIn(t, body); return nil })
+}
+
+// setAnswer stores an answer: a resumed agent asks again and finds it; it outlives the longest wait.
+func (r *run) setAnswer(t *tx, a answered) error {
+	v, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("store answer: %w", err)
+	}
+	t.set(answerKey(r.id, a.ID), v, now()+2*r.o.g.settings().WaitLimit.Milliseconds())
+	return nil
+}
+
+// retell tells an agent that was resumed what it was not told before.
+func (r *run) retell(ctx context.Context) error {
+	if _, ok := r.agent.Agent.(agent.Answerer); !ok {
+		return nil
+	}
+	given, err := r.o.g.given(ctx, r.id)
+	for _, a := range given {
+		r.tell(a)
+	}
+	return err
+}
+
+// given are the answers of a turn that its agent was not told.
+func (g *Gateway) given(ctx context.Context, turn string) ([]event.Answer, error) {
+	keys, err := g.journal.Keys(ctx, answerKey(turn, ""))
+	if err != nil {
+		return nil, journalError("list answers", err)
+	}
+	var all []event.Answer
+	for _, kv := range keys {
+		var a answered
+		if err := json.Unmarshal(kv.Value, &a); err != nil {
+			return nil, fmt.Errorf("gateway: stored answer %s: %w", kv.Key, err)
+		}
+		if !a.Told {
+			all = append(all, a.Answer)
+		}
+	}
+	return all, nil
+}

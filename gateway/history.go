@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// fill gives an input its message and history from the committed transcript, and the session that its agent kept.
+func (o *owner) fill(r *run, answers string) {
+	in := &r.input // nobody else has the run's input yet
+	set := o.g.settings()
+	in.Session = o.session(r.name)
+	first, earlier := "", false
+	o.feed.View(func(t *transcript.Transcript) {
+		if earlier = t.Earlier && len(t.Messages) > 0; earlier {
+			first = t.Messages[0].ID
+		}
+		for _, m := range t.Messages {
+			if m.ID == answers {
+				in.Message = message(m)
+				break // what was queued behind it is not its history
+			}
+			in.History = said(in.History, m)
+		}
+	})
+	// A feed keeps some 50 messages, the one to be answered among them. Where more are wanted the log is read.
+	for earlier && len(in.History)+1 < set.HistoryMessages {
+		p, err := o.feed.Page(o.g.life, first, set.HistoryMessages-len(in.History))
+		if err != nil {
+			o.log.Warn("agent gets less of the history", "turn", in.Turn, "err", err)
+			break
+		}
+		if len(p.Messages) == 0 {
+			break
+		}
+		var older []agent.Message
+		for _, m := range p.Messages {
+			older = said(older, m)
+		}
+		in.History = append(older, in.History...)
+		first, earlier = p.First(), p.Earlier
+	}
+	in.History = newest(in.History, set.HistoryMessages, set.HistoryBytes)
+}
+
+func message(m *transcript.Message) agent.Message {
+	return agent.Message{ID: m.ID, Role: m.Role, Text: m.Visible(), Parts: parts(m)}
+}
+
+// said appends a message that says something. One that still waits before the one to be answered was taken back: its turn was
+// stopped in the queue.
+func said(all []agent.Message, m *transcript.Message) []agent.Message {
+	if m.State == event.MessageQueued {
+		return all
+	}
+	am := message(m)
+	if am.Text == "" && len(am.Parts) == 0 {
+		return all
+	}
+	return append(all, am)
+}
+
+// newest returns the newest messages that a budget of so many messages and bytes has room for. A message is there whole or
+// not at all, and with it all that are newer.
+func newest(all []agent.Message, messages, bytes int) []agent.Message {
+	from := len(all)
+	for from > 0 && len(all)-from < messages {
+		if bytes -= size(&all[from-1]); bytes < 0 {
+			break
+		}
+		from--
+	}
+	return all[from:]
+}
+
+// size is what a message counts for in the budget, in bytes: its text and what its parts hold.
+func size(m *agent.Message) int {
+	n := len(m.Text)
+	for _, p := range m.Parts {
+		n += len(p.Text) + len(p.Data)
+		if p.Media != nil {
+			n += len(p.Media.URL) + len(p.Media.Alt)
+		}
+	}
+	return n
+}
+
+// parts are what a message holds beside its visible text.
+func parts(m *transcript.Message) []event.Part {
+	var out []event.Part
+	for _, p := range m.Parts {
+		if p.Kind == event.KindMedia || p.Kind == event.KindData {
+			out = append(out, event.Part{ID: p.ID, Kind: p.Kind, Media: p.Media, Data: p.Data})
+		}
+	}
+	return out
+}

@@ -1,0 +1,394 @@
+package pulse
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/signals"
+)
+
+// Condition is how an agent or a channel is.
+type Condition string
+
+// The conditions.
+const (
+	Up       Condition = "up"
+	Down     Condition = "down"     // its process does not run, or it can't be reached
+	Troubled Condition = "failing"  // it is there, but its last turns failed
+	Coming   Condition = "starting" // its process is not ready yet
+	Unknown  Condition = "unknown"  // it can't be asked, and no turn has told yet
+)
+
+const (
+	// lookEvery is how soon a change of a process is noticed.
+	lookEvery = time.Second
+	// checkEvery is how often an agent is asked whether it is there, while somebody looks; downEvery while it is not.
+	checkEvery = 30 * time.Second
+	downEvery  = 5 * time.Second
+	// looks is how long somebody looks who has asked once.
+	looks = 10 * time.Second
+	// maxTurns bounds the turns that are told of.
+	maxTurns = 100
+)
+
+// Member is an agent or a channel, as the house knows it.
+type Member struct {
+	Name, Kind string
+	Default    bool
+	// State tells whether its process is ready, and else why not; nil where it has none that stays.
+	State func() (ready bool, why error)
+	// Check asks it whether it is there, for a bounded time; nil where it can't be asked.
+	Check func(context.Context) error
+}
+
+// Health is how a member is. Times are epoch milliseconds, 0 where there is none.
+type Health struct {
+	Name      string    `json:"name"`
+	Kind      string    `json:"kind,omitempty"`
+	Default   bool      `json:"default,omitempty"`
+	State     Condition `json:"state"`
+	Since     int64     `json:"since"`
+	LastEvent int64     `json:"lastEvent,omitempty"`
+	// Conversation is where something happened last.
+	Conversation string `json:"conversation,omitempty"`
+	// Error is the last one, though it may be over; with the turn that it ended, if it was one.
+	Error   string `json:"error,omitempty"`
+	ErrorAt int64  `json:"errorAt,omitempty"`
+	Turn    string `json:"errorTurn,omitempty"`
+	ErrorIn string `json:"errorConversation,omitempty"`
+}
+
+// Open is a turn that has not ended.
+type Open struct {
+	Turn         string `json:"turn"`
+	Conversation string `json:"conversation"`
+	Title        string `json:"title,omitempty"`
+	Agent        string `json:"agent,omitempty"`
+	State        string `json:"state"` // queued, running or waiting
+	Since        int64  `json:"since"`
+}
+
+// Look is what an operator sees at a glance.
+type Look struct {
+	Now      int64    `json:"now"`
+	Agents   []Health `json:"agents"`
+	Channels []Health `json:"channels"`
+	// Turns are the oldest of those that have not ended.
+	Turns []Open `json:"turns"`
+}
+
+// Overview knows how agents and channels are, and which turns are open. The fields are set before Run and not changed.
+type Overview struct {
+	// Agents and Channels list those that there are. They are asked often, and do not wait.
+	Agents, Channels func() []Member
+	// Channel names the channel whose chat a conversation is; empty where it is none's.
+	Channel func(*journal.Summary) string
+
+	mu       sync.Mutex
+	agents   map[string]*member
+	channels map[string]*member
+	turns    map[string]*Open
+	asked    time.Time // when somebody looked last
+}
+
+// member is what is known of one.
+type member struct {
+	Health
+	begun   bool // its condition was found once
+	failed  int  // turns in a row
+	away    bool // the last turn did not reach it
+	worked  bool // a turn or a check did
+	checked time.Time
+	asking  bool
+	check   error // what the last check said
+}
+
+var _ gateway.Watcher = (*Overview)(nil)
+
+// NewOverview returns one that knows of nothing.
+func NewOverview() *Overview {
+	none := func() []Member { return nil }
+	return &Overview{
+		Agents: none, Channels: none, Channel: func(*journal.Summary) string { return "" },
+		agents: map[string]*member{}, channels: map[string]*member{}, turns: map[string]*Open{},
+	}
+}
+
+// Recall takes from the log of signals what agents did before this process. It is called before Run.
+func (o *Overview) Recall(entries []signals.Entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range entries {
+		var x struct {
+			TS      int64  `json:"ts"`
+			Stream  string `json:"stream"`
+			AgentID string `json:"agentId"`
+			Payload struct {
+				Phase string `json:"phase"`
+				Code  string `json:"code"`
+			} `json:"payload"`
+		}
+		if e.Type != signals.AgentEvent || e.RunID == "" || json.Unmarshal(e.JSON, &x) != nil || x.AgentID == "" {
+			continue
+		}
+		m := get(o.agents, x.AgentID)
+		m.LastEvent, m.Conversation = x.TS, e.Conversation
+		if x.Stream == streamLifecycle && x.Payload.Phase == "error" {
+			m.Error, m.ErrorAt, m.Turn, m.ErrorIn = cmp.Or(x.Payload.Code, "failed"), x.TS, e.RunID, e.Conversation
+		}
+	}
+}
+
+// Resume takes up a turn that was found open at the start. find tells how it is now, and whether it is open.
+func (o *Overview) Resume(find func() (t Open, open bool, err error)) error {
+	t, open, err := find()
+	if err != nil || !open {
+		return err
+	}
+	o.mu.Lock()
+	if o.turns[t.Turn] == nil {
+		o.turns[t.Turn] = &t
+	}
+	o.mu.Unlock()
+	// Had it ended before it was known here, nobody would tell of that again.
+	_, open, err = find()
+	if err == nil && !open {
+		o.mu.Lock()
+		delete(o.turns, t.Turn)
+		o.mu.Unlock()
+	}
+	return err
+}
+
+func get(all map[string]*member, name string) *member {
+	m := all[name]
+	if m == nil {
+		m = &member{Health: Health{Name: name}}
+		all[name] = m
+	}
+	return m
+}
+
+// away are the errors of turns that did not reach their agent.
+var away = []string{"agent_unreachable", "agent_not_started", "not_started"}
+
+// Committed implements [gateway.Watcher].
+func (o *Overview) Committed(s *journal.Summary, events []event.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if name := o.Channel(s); name != "" {
+		m := get(o.channels, name)
+		m.LastEvent, m.Conversation = time.Now().UnixMilli(), s.ID
+	}
+	for i := range events {
+		e := &events[i]
+		b := e.Get()
+		switch e.Type {
+		case event.ConversationDelete, event.ConversationTruncate:
+			o.forget(s.ID, e.Type == event.ConversationDelete)
+			continue
+		case event.TurnQueue, event.TurnStart:
+			if b.Parent != "" {
+				continue
+			}
+			t := &Open{Turn: e.Turn, Conversation: s.ID, Agent: b.Agent, State: "running", Since: e.At}
+			if e.Type == event.TurnQueue {
+				t.State = "queued"
+			}
+			o.turns[e.Turn] = t
+		}
+		t := o.turns[e.Turn]
+		if t == nil {
+			continue
+		}
+		t.Title = s.Title
+		m := get(o.agents, cmp.Or(t.Agent, gateway.PushAgent))
+		m.LastEvent, m.Conversation = e.At, s.ID
+		switch e.Type {
+		case event.TurnWait:
+			t.State = "waiting"
+		case event.TurnResume:
+			t.State = "running"
+		case event.TurnEnd:
+			delete(o.turns, e.Turn)
+			m.ended(e, s.ID)
+		}
+	}
+}
+
+// ended is told how a turn ended.
+func (m *member) ended(e *event.Event, conversation string) {
+	b := e.Get()
+	switch b.Outcome {
+	case event.Completed:
+		m.failed, m.away, m.worked, m.check = 0, false, true, nil
+	case event.Failed:
+		m.failed++
+		m.Error, m.ErrorAt, m.Turn, m.ErrorIn = "failed", e.At, e.Turn, conversation
+		if b.Error != nil {
+			m.Error = cmp.Or(agent.OneLine(errors.New(b.Error.Message)), b.Error.Code, m.Error)
+			m.away = slices.Contains(away, b.Error.Code)
+		}
+	}
+}
+
+// forget drops what was said of a conversation that changed behind its turns. An error's text may quote it.
+func (o *Overview) forget(conversation string, whole bool) {
+	for _, all := range []map[string]*member{o.agents, o.channels} {
+		for _, m := range all {
+			if m.ErrorIn == conversation {
+				m.Error, m.ErrorAt, m.Turn, m.ErrorIn = "", 0, "", ""
+			}
+			if whole && m.Conversation == conversation {
+				m.Conversation = ""
+			}
+		}
+	}
+	if whole {
+		for id, t := range o.turns {
+			if t.Conversation == conversation {
+				delete(o.turns, id)
+			}
+		}
+	}
+}
+
+// Run notices what no event tells of, until ctx ends: that processes come and go and, while somebody looks, what agents say when
+// they are asked whether they are there.
+func (o *Overview) Run(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	for {
+		o.look(func(m *member, check func(context.Context) error) {
+			checks.Go(func() {
+				err := check(ctx)
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				m.asking = false
+				if ctx.Err() == nil {
+					m.checks(err)
+				}
+			})
+		})
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (m *member) checks(err error) {
+	m.check = err
+	if errors.Is(err, agent.ErrNoCheck) {
+		m.check = nil
+		return
+	}
+	if err == nil {
+		m.worked, m.away = true, false
+	}
+}
+
+// look finds out how all are, and has those checked whose time has come.
+func (o *Overview) look(ask func(*member, func(context.Context) error)) {
+	agents, channels := o.Agents(), o.Channels() // which take locks of their own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	for _, kind := range []struct {
+		known map[string]*member
+		there []Member
+	}{{o.agents, agents}, {o.channels, channels}} {
+		for _, x := range kind.there {
+			m := get(kind.known, x.Name)
+			m.Kind, m.Default = x.Kind, x.Default
+			m.is(x, now)
+			due := checkEvery
+			if m.State == Down {
+				due = downEvery
+			}
+			if ask != nil && x.Check != nil && x.State == nil && !m.asking && now.Sub(o.asked) < looks && now.Sub(m.checked) >= due {
+				m.asking, m.checked = true, now
+				ask(m, x.Check)
+			}
+		}
+	}
+}
+
+// is finds out how a member is.
+func (m *member) is(x Member, now time.Time) {
+	state, why := Unknown, error(nil)
+	ready := false
+	if x.State != nil {
+		if ready, why = x.State(); ready {
+			m.away = false // whatever a turn found before
+		}
+	} else {
+		why = m.check
+	}
+	switch {
+	case x.State != nil && !ready && why == nil:
+		state = Coming
+	case !ready && why != nil, m.away:
+		state = Down
+	case m.failed >= failures:
+		state = Troubled
+	case ready, m.worked:
+		state = Up
+	}
+	if state == Down && why != nil {
+		if line := agent.OneLine(why); line != m.Error {
+			m.Error, m.ErrorAt, m.Turn, m.ErrorIn = line, now.UnixMilli(), "", ""
+		}
+	}
+	if state != m.State || !m.begun {
+		m.State, m.Since, m.begun = state, now.UnixMilli(), true
+	}
+}
+
+// Look returns how all are now.
+func (o *Overview) Look() Look {
+	o.mu.Lock()
+	o.asked = time.Now()
+	o.mu.Unlock()
+	o.look(nil)
+	agents, channels := names(o.Agents()), names(o.Channels())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := Look{Now: time.Now().UnixMilli(), Agents: list(o.agents, agents), Channels: list(o.channels, channels), Turns: []Open{}}
+	for _, t := range o.turns {
+		l.Turns = append(l.Turns, *t)
+	}
+	slices.SortFunc(l.Turns, func(a, b Open) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Turn, b.Turn)) })
+	l.Turns = l.Turns[:min(len(l.Turns), maxTurns)]
+	return l
+}
+
+func names(all []Member) (names []string) {
+	for _, x := range all {
+		names = append(names, x.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func list(known map[string]*member, names []string) []Health {
+	out := []Health{}
+	for _, name := range names {
+		if m := known[name]; m != nil && m.begun {
+			out = append(out, m.Health)
+		}
+	}
+	return out
+}

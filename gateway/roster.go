@@ -1,0 +1,147 @@
+package gateway
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+var (
+	errRosterClosed = errors.New("gateway: the agents were closed")
+	errNameTaken    = errors.New("gateway: an agent of that name is there")
+)
+
+// Roster is a directory whose agents come and go while the gateway runs, the same for all. It keeps what a Keeper among them
+// keeps: that is started when both the roster is and the agent has come, and closed when it goes.
+type Roster struct {
+	log *slog.Logger
+	// Tell takes what agents tell beside their turns; nil, they are not asked. Set it before Start.
+	Tell func(agent.Signal)
+
+	mu      sync.RWMutex
+	agents  map[string]Agent
+	started bool
+	closed  bool
+	leaving sync.WaitGroup // agents that are being closed
+}
+
+var _ Directory = (*Roster)(nil)
+
+// NewRoster returns a roster without agents.
+func NewRoster(log *slog.Logger) *Roster {
+	return &Roster{log: log, agents: map[string]Agent{}}
+}
+
+// Start starts what the agents keep running, and from then on that of agents as they come.
+func (r *Roster) Start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.started || r.closed {
+		return
+	}
+	r.started = true
+	for name, a := range r.agents {
+		r.start(name, a)
+	}
+}
+
+func (r *Roster) start(name string, a Agent) {
+	if s, ok := a.Agent.(agent.Signaller); ok && r.Tell != nil {
+		s.Signals(r.Tell)
+	}
+	if k, ok := a.Agent.(agent.Keeper); ok {
+		k.Start(r.log.With("part", "plugin", "agent", name))
+	}
+}
+
+// Add adds an agent under a name that is free. One that was not taken is closed.
+func (r *Roster) Add(name string, a Agent) error { return r.put(name, a, false) }
+
+// Replace puts an agent in the place of the one under that name, if there is one; that is closed as by Remove. One that was not
+// taken is closed.
+func (r *Roster) Replace(name string, a Agent) error { return r.put(name, a, true) }
+
+func (r *Roster) put(name string, a Agent, replace bool) error {
+	old, err := r.swap(name, a, replace)
+	if err != nil {
+		r.shut(a)
+		return err
+	}
+	defer r.leaving.Done()
+	r.shut(old)
+	return nil
+}
+
+// swap leaves it to the caller to shut the old one, and to say when that is done.
+func (r *Roster) swap(name string, a Agent, replace bool) (old Agent, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return old, errRosterClosed
+	}
+	old, there := r.agents[name]
+	if name == PushAgent || there && !replace {
+		return old, errNameTaken
+	}
+	r.agents[name] = a
+	if r.started {
+		r.start(name, a)
+	}
+	r.leaving.Add(1)
+	return old, nil
+}
+
+// Remove takes an agent away; false where there was none. New turns do not find it from then on. What it kept is gone when
+// Remove returns: turns that run on that have failed; turns that need nothing of it go on to their end.
+func (r *Roster) Remove(name string) bool {
+	r.mu.Lock()
+	a, ok := r.agents[name]
+	delete(r.agents, name)
+	if ok {
+		r.leaving.Add(1)
+		defer r.leaving.Done()
+	}
+	r.mu.Unlock()
+	r.shut(a)
+	return ok
+}
+
+func (r *Roster) shut(a Agent) {
+	if k, ok := a.Agent.(agent.Keeper); ok {
+		k.Close()
+	}
+}
+
+// Close ends what the agents keep running, all at the same time, and returns when it is gone. No agent comes after it.
+func (r *Roster) Close() {
+	r.mu.Lock()
+	r.closed = true
+	all := slices.Collect(maps.Values(r.agents))
+	clear(r.agents)
+	r.mu.Unlock()
+	var tasks sync.WaitGroup
+	for _, a := range all {
+		tasks.Go(func() { r.shut(a) })
+	}
+	tasks.Wait()
+	r.leaving.Wait()
+}
+
+// Agent implements [Directory].
+func (r *Roster) Agent(name string, _ agent.Principal) (Agent, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	a, ok := r.agents[name]
+	return a, ok
+}
+
+// Names implements [Directory].
+func (r *Roster) Names(agent.Principal) []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Collect(maps.Keys(r.agents))
+}

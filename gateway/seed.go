@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// seed checks the messages that a conversation begins with and makes their events. Together they may have as many bytes
+// as a history, and as one message may.
+func (g *Gateway) seed(messages []CommandMessage) ([]event.Event, error) {
+	var events []event.Event
+	var fold transcript.Transcript // finds ids that are there twice
+	size, most := 0, g.settings().MaxMessage
+	for i := range messages {
+		m := messages[i]
+		e, err := g.message("seed", &m, event.User)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range e.Body.Parts {
+			size += len(p.Text) + len(p.Data)
+		}
+		if size > most {
+			return nil, reject(ReasonTooLarge, "the messages before have more than %d bytes together", most)
+		}
+		if fold.Message(e.Message) != nil {
+			return nil, reject(ReasonConflict, "message id %q is there twice", e.Message)
+		}
+		e.Seq = int64(i) + 1
+		if err := fold.Apply(&e); err != nil {
+			return nil, reject(ReasonInvalid, "message %d: %v", i+1, err)
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// numbered gives the events the seqs that follow one, and a time.
+func numbered(events []event.Event, after, at int64) []event.Event {
+	for i := range events {
+		events[i].Seq, events[i].At = after+int64(i)+1, at
+	}
+	return events
+}
+
+// digest stands for messages in the hash of a key; empty where there are none.
+func digest(messages []CommandMessage) string {
+	if len(messages) == 0 {
+		return ""
+	}
+	b, err := json.Marshal(messages)
+	if err != nil {
+		return "" // they came from JSON or from Go values that have a JSON form
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,137 @@
+package attacks
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What belongs to somebody else does not exist, in the same words as what never did.
+func TestForeign(t *testing.T) {
+	alice, bob := as("t1", "alice"), as("t1", "bob")
+	cousin := as("t2", "alice") // of another tenant, by the same name
+	id := create(t, alice...)
+	want(t, raw(t, request("POST", "/api/conversations/"+id+"/commands", `{"type":"send","message":{"text":"alice-secret"},"key":"k"}`, alice...)), 200)
+	for name, who := range map[string][]string{"bob": bob, "another tenant": cousin, "no tenant": {"Leat-Subject: alice"}} {
+		for what, path := range map[string]string{
+			"read": "/events", "list": "/messages", "transcript": "/transcript", "conversation": "",
+		} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				theirs := raw(t, request("GET", "/api/conversations/"+id+path, "", who...))
+				never := raw(t, request("GET", "/api/conversations/"+strings.Repeat("0", len(id))+path, "", who...))
+				want(t, theirs, 404)
+				if theirs.body != never.body || theirs.StatusCode != never.StatusCode {
+					t.Errorf("a foreign one gives %d %s, none %d %s", theirs.StatusCode, theirs.body, never.StatusCode, never.body)
+				}
+			})
+		}
+		for _, command := range []string{"send", "stop", "truncate", "update", "delete", "inject", "answer"} {
+			t.Run(name+" "+command, func(t *testing.T) {
+				body := fmt.Sprintf(`{"type":%q,"text":"x","turn":"x","request":"x","after":"","title":"x","message":{"text":"x"}}`, command)
+				want(t, raw(t, request("POST", "/api/conversations/"+id+"/commands", body, who...)), 404, 400)
+			})
+		}
+		t.Run(name+" key", func(t *testing.T) { // the key of somebody else's command tells nothing
+			want(t, raw(t, request("POST", "/api/conversations/"+id+"/commands", `{"type":"send","message":{"text":"alice-secret"},"key":"k"}`, who...)), 404)
+		})
+		t.Run(name+" push", func(t *testing.T) {
+			want(t, raw(t, request("POST", "/api/conversations/"+id+"/turns?dialect=eliza-actions", `{"type":"done"}`, who...)), 404)
+		})
+		t.Run(name+" lists", func(t *testing.T) {
+			a := raw(t, request("GET", "/api/conversations", "", who...))
+			if strings.Contains(a.body, id) {
+				t.Error("it is listed")
+			}
+		})
+	}
+	t.Run("operations", func(t *testing.T) {
+		for _, path := range []string{"/api/backup", "/metrics"} {
+			want(t, raw(t, request("GET", path, "", append(bob, "X-Forwarded-For: 203.0.113.7")...)), 403, 404, 401)
+		}
+	})
+	t.Run("id of a deleted one", func(t *testing.T) { // nobody gets what was said to the former owner's readers
+		want(t, raw(t, request("POST", "/api/conversations", `{"id":"reused"}`, alice...)), 200, 201)
+		want(t, raw(t, request("DELETE", "/api/conversations/reused", "", alice...)), 200, 204)
+		want(t, raw(t, request("POST", "/api/conversations", `{"id":"reused"}`, bob...)), 409)
+	})
+	t.Run("cursor of another conversation", func(t *testing.T) {
+		mine := create(t, bob...)
+		a := raw(t, request("GET", "/api/conversations/"+mine+"/transcript", "", bob...))
+		want(t, a, 200)
+		if strings.Contains(a.body, "alice-secret") {
+			t.Error(a.body)
+		}
+	})
+	t.Run("own command line", func(t *testing.T) { // a user names agents, and does not make them
+		a := raw(t, request("POST", "/api/conversations", `{"agent":"exec:id"}`, bob...))
+		want(t, a, 400, 503)
+	})
+}
+
+// GET changes nothing, so that no picture, link or prefetch of another site does.
+func TestGetChangesNothing(t *testing.T) {
+	id := create(t)
+	head := func() int64 {
+		a := raw(t, request("GET", "/api/conversations/"+id+"/transcript", ""))
+		var v struct {
+			Seq int64 `json:"seq"`
+		}
+		if err := json.Unmarshal([]byte(a.body), &v); err != nil {
+			t.Fatal(err, a.body)
+		}
+		return v.Seq
+	}
+	before := head()
+	for _, path := range []string{"/commands", "/messages", "/messages/truncate", "/turns", "/messages/stream", ""} {
+		raw(t, request("GET", "/api/conversations/"+id+path+"?type=send&text=x&dialect=eliza-actions", ""))
+		raw(t, request("GET", "/api/conversations/"+id+path+"?_method=DELETE", "", "X-HTTP-Method-Override: DELETE"))
+	}
+	if after := head(); after != before {
+		t.Errorf("the log went from %d to %d", before, after)
+	}
+}
+
+// No cache between keeps an answer, and none is served to somebody else.
+func TestCaches(t *testing.T) {
+	id := create(t)
+	for _, path := range []string{"/api/conversations", "/api/conversations/" + id + "/messages", "/api/conversations/none", "/api/nothing"} {
+		t.Run(path, func(t *testing.T) {
+			a := raw(t, request("GET", path, ""))
+			if !strings.Contains(a.Header.Get("Cache-Control"), "no-store") {
+				t.Errorf("%d: Cache-Control %q", a.StatusCode, a.Header.Get("Cache-Control"))
+			}
+			if a.Header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Error("the type can be guessed")
+			}
+		})
+	}
+	t.Run("refusals", func(t *testing.T) {
+		a := raw(t, request("GET", "/api/conversations", "", nobody))
+		if !strings.Contains(a.Header.Get("Cache-Control"), "no-store") {
+			t.Errorf("Cache-Control %q", a.Header.Get("Cache-Control"))
+		}
+	})
+	t.Run("streams", func(t *testing.T) {
+		a := raw(t, strings.Replace(request("HEAD", "/api/conversations/"+id+"/events", "", "Accept: text/event-stream"), "Connection: close", "Connection: close", 1))
+		cc := a.Header.Get("Cache-Control")
+		for _, w := range []string{"private", "no-store", "no-transform"} {
+			if !strings.Contains(cc, w) {
+				t.Errorf("Cache-Control %q has no %s", cc, w)
+			}
+		}
+	})
+	t.Run("origin", func(t *testing.T) {
+		a := raw(t, request("GET", "/api/conversations", ""))
+		if !strings.Contains(strings.Join(a.Header.Values("Vary"), ","), "Origin") {
+			t.Errorf("Vary %q", a.Header.Values("Vary"))
+		}
+	})
+	t.Run("headers of proxies", func(t *testing.T) { // nothing of them comes back
+		a := raw(t, request("GET", "/", "", nobody, "X-Forwarded-Host: evil.example", "X-Forwarded-Prefix: /evil", "X-Original-URL: /evil"))
+		all := fmt.Sprint(a.Header) + a.body
+		if strings.Contains(all, "evil") {
+			t.Error("a header of the request is in the answer")
+		}
+	})
+}

@@ -1,0 +1,242 @@
+package attacks
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// token is that of the gateway under attack.
+const token = "correct-horse-battery-staple-0123456789"
+
+// limit is how long one exchange may take; all of them are answered in milliseconds.
+const limit = time.Minute
+
+// house is the gateway that all tests attack: the real program, as a process of its own.
+type house struct {
+	addr string
+	data string
+	logs logs
+	cmd  *exec.Cmd
+}
+
+var gate *house // started by TestMain
+
+func TestMain(m *testing.M) {
+	code, err := play(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func play(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "leat-attacks")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	binary := filepath.Join(dir, "leat")
+	if out, err := exec.Command("go", "build", "-o", binary, "github.com/leat-dev/leat/cmd/leat").CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("build leat: %w\n%s", err, out)
+	}
+	h, err := start(binary, filepath.Join(dir, "data"))
+	if err != nil {
+		return 1, err
+	}
+	gate = h
+	code := m.Run()
+	return code, h.stop()
+}
+
+func start(binary, data string) (*house, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	h := &house{addr: l.Addr().String(), data: data}
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	h.cmd = exec.Command(binary, "serve", "--listen", h.addr, "--data", data, "--agent", "demo?speed=0", "--drain", "1s")
+	h.cmd.Env = append(os.Environ(), "LEAT_API_TOKEN="+token, "LEAT_LOG_FORMAT=json", "LEAT_LOG_LEVEL=debug", "LEAT_PLUGINS_ENABLED=true")
+	h.cmd.Stdout, h.cmd.Stderr = &h.logs, &h.logs
+	if err := h.cmd.Start(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	for {
+		res, err := http.Get("http://" + h.addr + "/readyz")
+		if err == nil {
+			_ = res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return h, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("leat is not ready: %v\n%s", err, h.logs.String())
+		case <-time.After(10 * time.Millisecond): // another process: there is nothing to wait on
+		}
+	}
+}
+
+func (h *house) stop() error {
+	if err := h.cmd.Process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	if err := h.cmd.Wait(); err != nil {
+		return fmt.Errorf("leat: %w\n%s", err, h.logs.String())
+	}
+	return nil
+}
+
+// logs is what the program wrote.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// answer is what came back.
+type answer struct {
+	*http.Response
+	body string
+}
+
+// dial opens a connection that the test closes.
+func dial(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", gate.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(limit)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// raw sends bytes as they are and reads one answer. ADDR in them is the gateway's address, TOKEN its token. A connection that
+// is closed without an answer gives the status 0.
+func raw(t *testing.T, request string) answer {
+	t.Helper()
+	c := dial(t)
+	request = strings.NewReplacer("ADDR", gate.addr, "TOKEN", token).Replace(request)
+	go func() { _, _ = io.WriteString(c, request) }() // the gateway may have had enough before its end
+	return read(t, c, request)
+}
+
+func read(t *testing.T, c net.Conn, request string) answer {
+	t.Helper()
+	method, _, _ := strings.Cut(request, " ")
+	res, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
+	if err != nil {
+		if ne, ok := err.(net.Error); ok && ne.Timeout() {
+			t.Fatalf("no answer in %v to %.200q", limit, request)
+		}
+		return answer{Response: &http.Response{Header: http.Header{}}}
+	}
+	defer res.Body.Close()
+	b, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // cut where the gateway cuts
+	return answer{res, string(b)}
+}
+
+// request is a whole request with a good token, unless header lines say otherwise.
+func request(method, path, body string, headers ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", method, path)
+	names := map[string]bool{}
+	for _, h := range headers {
+		name, _, _ := strings.Cut(h, ":")
+		names[strings.ToLower(name)] = true
+		b.WriteString(h + "\r\n")
+	}
+	if !names["host"] {
+		b.WriteString("Host: ADDR\r\n")
+	}
+	if !names["authorization"] && !names["cookie"] && !names["x-none"] {
+		b.WriteString("Authorization: Bearer TOKEN\r\n")
+	}
+	if body != "" && !names["content-length"] && !names["transfer-encoding"] {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+	}
+	if body != "" && !names["content-type"] {
+		b.WriteString("Content-Type: application/json\r\n")
+	}
+	b.WriteString("Connection: close\r\n\r\n" + body)
+	return b.String()
+}
+
+// nobody is a header line that leaves the token out.
+const nobody = "X-None: 1"
+
+// as are the header lines of the API token's holder who acts for a subject.
+func as(tenant, subject string) []string {
+	return []string{"Leat-Tenant: " + tenant, "Leat-Subject: " + subject}
+}
+
+// create makes a conversation and returns its id.
+func create(t *testing.T, headers ...string) string {
+	t.Helper()
+	a := raw(t, request("POST", "/api/conversations", `{}`, headers...))
+	var out struct {
+		Conversation struct {
+			ID string `json:"id"`
+		} `json:"conversation"`
+	}
+	if err := json.Unmarshal([]byte(a.body), &out); err != nil || out.Conversation.ID == "" {
+		t.Fatalf("create: %s %s %v", a.Status, a.body, err)
+	}
+	return out.Conversation.ID
+}
+
+// cookie logs in and returns the cookie's line.
+func cookie(t *testing.T) string {
+	t.Helper()
+	a := raw(t, request("POST", sessionPath, `{"token":"`+token+`"}`, nobody))
+	cs := a.Cookies()
+	if a.StatusCode != http.StatusOK || len(cs) != 1 {
+		t.Fatalf("login: %s %v %s", a.Status, cs, a.body)
+	}
+	return "Cookie: " + cs[0].Name + "=" + cs[0].Value
+}
+
+const sessionPath = "/api/auth/session"
+
+// want checks a status; 0 is a connection that was closed without an answer.
+func want(t *testing.T, a answer, statuses ...int) {
+	t.Helper()
+	for _, s := range statuses {
+		if a.StatusCode == s {
+			return
+		}
+	}
+	t.Errorf("status %d, want %v: %.300s", a.StatusCode, statuses, a.body)
+}

@@ -1,0 +1,376 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	leat "github.com/leat-dev/leat/clients/go"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+type chatCmd struct {
+	remote
+	Conversation string   `short:"c" help:"Go on with this conversation; default: a new one." placeholder:"ID"`
+	Agent        string   `help:"Agent of a new conversation." placeholder:"NAME"`
+	JSON         bool     `name:"json" help:"With TEXT: print the outcome as JSON when the turn has ended."`
+	Text         []string `arg:"" optional:"" help:"Say this, show the answer and end; - reads it from standard input. Default: a talk, with lines typed in."`
+}
+
+func (c *chatCmd) Run(a *app) error {
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	s := &session{
+		app: a, remote: &c.remote, client: c.client(), conversation: c.Conversation,
+		mine: map[string]bool{}, changed: make(chan struct{}, 1), screen: newScreen(a.out, a.terminal(a.out), a.columns()),
+	}
+	text := ""
+	if len(c.Text) > 0 || !inputIsTerminal(a.in) {
+		var err error
+		if len(c.Text) == 0 {
+			c.Text = []string{"-"}
+		}
+		if text, err = a.text(c.Text); err != nil {
+			return err
+		}
+	}
+	s.single = text != ""
+	s.quiet = s.single && (c.JSON || !s.screen.t.is)
+	if err := s.open(ctx, c.Agent); err != nil {
+		return c.explain(err)
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt)
+	defer signal.Stop(signals)
+
+	var following sync.WaitGroup
+	followed := make(chan error, 1)
+	following.Go(func() { followed <- s.follow(ctx) })
+	var lines <-chan string
+	if !s.single || inputIsTerminal(a.in) {
+		lines = readLines(a.in)
+	}
+	err := s.talk(ctx, text, lines, signals, followed)
+	cancel()
+	following.Wait()
+	if err != nil || text == "" {
+		return c.explain(err)
+	}
+	return s.outcome(c.JSON)
+}
+
+// session is one talk.
+type session struct {
+	app          *app
+	remote       *remote
+	client       *leat.Client
+	conversation string
+	quiet        bool   // only the outcome is shown
+	untitled     bool   // nobody has named it yet
+	single       bool   // one question is asked, and the talk is over with its answer
+	only         string // the turn of that question
+
+	mu      sync.Mutex // guards what follows
+	screen  *screen
+	mine    map[string]bool // messages that the person typed
+	ready   bool            // the conversation is on the screen
+	turn    string          // the one that runs, or waits; empty: none
+	request *event.Request  // on which it waits; nil: none
+	changed chan struct{}   // one slot: something of this has changed
+	final   final
+}
+
+// final is what became of the turn of a single question.
+type final struct {
+	Conversation string        `json:"conversation"`
+	Turn         string        `json:"turn"`
+	Outcome      event.Outcome `json:"outcome"`
+	Error        *event.Error  `json:"error,omitempty"`
+	Text         string        `json:"text"`
+	Usage        *event.Usage  `json:"usage,omitempty"`
+}
+
+// open finds or makes the conversation.
+func (s *session) open(ctx context.Context, agent string) error {
+	if s.conversation != "" {
+		_, err := s.client.Conversation(ctx, s.conversation)
+		return err
+	}
+	c, err := s.client.Create(ctx, leat.CreateOptions{Agent: agent})
+	if err != nil {
+		return err
+	}
+	s.conversation, s.untitled = c.ID, true
+	if !s.quiet {
+		fmt.Fprintln(s.app.err, s.screen.t.style(dim, "conversation "+c.ID))
+	}
+	return nil
+}
+
+// follow draws the conversation until the context ends.
+func (s *session) follow(ctx context.Context) error {
+	lost := false
+	o := leat.FollowOptions{Lost: func(err error, next time.Duration) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !lost && !s.quiet {
+			s.screen.note("(the connection is lost; trying again)")
+		}
+		lost = true
+	}}
+	err := s.client.FollowWith(ctx, s.conversation, o, func(u leat.Update) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if u.Connected {
+			if lost && !s.quiet {
+				s.screen.note("(connected)")
+			}
+			lost = false
+			return nil
+		}
+		s.ready = true
+		s.turn, s.request = waiting(u.Transcript)
+		if !s.quiet {
+			s.screen.draw(u.Transcript, s.mine)
+		}
+		if turn := u.Transcript.Turn(s.only); turn != nil && !turn.Unfinished() {
+			s.final = final{s.conversation, turn.ID, turn.Outcome, turn.Error, u.Transcript.Visible(turn.ID), turn.Usage}
+		}
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// talk sends what is typed, until the input ends, the person has had enough, or the one question is answered.
+func (s *session) talk(ctx context.Context, text string, lines <-chan string, signals <-chan os.Signal, followed <-chan error) error {
+	if text != "" {
+		if err := s.say(ctx, text); err != nil {
+			return err
+		}
+	}
+	stopped := ""
+	for {
+		turn, request := s.waiting()
+		if s.only != "" && s.ended() {
+			return nil
+		}
+		if turn == "" && !s.single {
+			s.prompt()
+		}
+		select {
+		case <-s.changed:
+		case err := <-followed:
+			return err
+		case line, ok := <-lines:
+			if !ok {
+				if s.single {
+					lines = nil // the answer is still to come
+					continue
+				}
+				return nil
+			}
+			if err := s.typed(ctx, line, turn, request); err != nil {
+				if err := s.complain(err); err != nil {
+					return err
+				}
+			}
+		case <-signals:
+			if turn == "" || turn == stopped {
+				return nil
+			}
+			stopped = turn
+			if _, err := s.client.Stop(ctx, s.conversation, turn); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// waiting returns the turn that runs, and the request on which it waits.
+func waiting(t *transcript.Transcript) (turn string, request *event.Request) {
+	for _, t := range t.Turns {
+		if t.Unfinished() && t.Parent == "" {
+			if len(t.Requests) > 0 {
+				r := t.Requests[0].Request
+				return t.ID, &r
+			}
+			if turn == "" {
+				turn = t.ID
+			}
+		}
+	}
+	return turn, nil
+}
+
+func (s *session) waiting() (turn string, request *event.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn, s.request
+}
+
+func (s *session) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.final.Turn != ""
+}
+
+func (s *session) prompt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ready || s.screen.last == promptKey {
+		return
+	}
+	s.screen.begin(promptKey)
+	s.screen.write(s.screen.t.style(bold, "› "))
+}
+
+// promptKey is the prompt as something drawn.
+const promptKey = "prompt"
+
+func (s *session) typed(ctx context.Context, line, turn string, request *event.Request) error {
+	s.mu.Lock()
+	s.screen.last, s.screen.fresh = "", true // the terminal has shown what was typed
+	s.mu.Unlock()
+	switch word := strings.ToLower(strings.TrimSpace(line)); {
+	case word == "":
+		return nil
+	case request != nil:
+		decision, text := decided(line, request)
+		_, err := s.client.Answer(ctx, s.conversation, turn, request.ID, decision, text)
+		return err
+	}
+	return s.say(ctx, line)
+}
+
+// decided is a line as an answer to a request: a decision, one of its options, or a text.
+func decided(line string, r *event.Request) (decision, text string) {
+	word := strings.ToLower(strings.TrimSpace(line))
+	for _, option := range r.Options {
+		if strings.ToLower(option) == word {
+			return option, ""
+		}
+	}
+	if r.Kind == event.RequestInput {
+		return "", line // yes may be what was asked for
+	}
+	switch word {
+	case "y", "yes", event.Approve:
+		return event.Approve, ""
+	case "n", "no", event.Deny:
+		return event.Deny, ""
+	}
+	return "", line
+}
+
+// titleLength is how many characters of the first message make the title.
+const titleLength = 60
+
+func (s *session) say(ctx context.Context, text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock() // so that the answer is not drawn before it is known whose the message is
+	ack, err := s.client.Do(ctx, s.conversation, leat.Command{Type: "send", Message: &leat.Message{Text: text, Source: "cli"}})
+	if err != nil {
+		return err
+	}
+	s.mine[ack.Message] = true
+	if s.turn == "" {
+		s.turn = ack.Turn // its events are on their way
+	}
+	if s.untitled {
+		s.untitled = false
+		title := clip(strings.Join(strings.Fields(text), " "), titleLength)
+		if _, err := s.client.Do(ctx, s.conversation, leat.Command{Type: "update", Title: &title}); err != nil {
+			return err
+		}
+	}
+	if s.single && s.only == "" {
+		s.only = ack.Turn
+	}
+	return nil
+}
+
+// complain shows a refusal and goes on; other errors end the talk.
+func (s *session) complain(err error) error {
+	var e *leat.Error
+	if !errors.As(err, &e) || !e.Rejected {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.screen.note("(" + e.Message + ")")
+	return nil
+}
+
+// outcome tells what became of the one question.
+func (s *session) outcome(asJSON bool) error {
+	f := s.final
+	switch {
+	case f.Turn == "":
+		return errors.New("given up before the answer was there")
+	case asJSON:
+		if err := json.NewEncoder(s.app.out).Encode(f); err != nil {
+			return err
+		}
+	case s.quiet && f.Text != "":
+		if _, err := fmt.Fprintln(s.app.out, f.Text); err != nil {
+			return err
+		}
+	}
+	if f.Outcome == event.Completed {
+		return nil
+	}
+	if f.Error != nil {
+		return fmt.Errorf("the turn is %s: %s", f.Outcome, f.Error.Message)
+	}
+	return fmt.Errorf("the turn is %s", f.Outcome)
+}
+
+// readLines reads lines until the input ends. Its goroutine ends with the input or the program: nothing can take back a
+// read from a terminal.
+func readLines(r io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		in := bufio.NewScanner(r)
+		in.Buffer(nil, maxTyped)
+		for in.Scan() {
+			lines <- in.Text()
+		}
+	}()
+	return lines
+}
+
+// maxTyped bounds a typed line, in bytes: a long text that somebody pastes.
+const maxTyped = 1 << 20
+
+func inputIsTerminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && isTerminal(f)
+}
+
+func (a *app) columns() int {
+	if n, err := strconv.Atoi(a.getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	return defaultColumns
+}
+
+// defaultColumns is the width of a terminal that does not tell its own.
+const defaultColumns = 80

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/recording"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+type decodeCmd struct {
+	Dialect string `short:"d" required:"" help:"Dialect of the stream; leat dialects lists them." placeholder:"D"`
+	As      string `enum:"text,transcript,events" default:"text" help:"text: what the assistant's messages show, a blank line between; transcript: one JSON document (docs/transcript.schema.json); events: canonical events, one a line."`
+	Client  string `help:"One connection of a recorder's file; default: the first one." placeholder:"C"`
+	File    string `arg:"" optional:"" help:"Raw SSE bytes, JSON lines, or a recorder's {t,c,dir,frame} lines; default or -: standard input."`
+}
+
+func (c *decodeCmd) Run(a *app) error {
+	d, err := a.dialects.Lookup(c.Dialect)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	in, name := a.in, "standard input"
+	if c.File != "" && c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in, name = f, c.File
+	}
+	out := bufio.NewWriter(a.out)
+	dec := newDecoding(d, func(e *event.Event) error { return nil })
+	if c.As == "events" {
+		dec.each = func(e *event.Event) error {
+			b, err := e.AppendJSON(out.AvailableBuffer())
+			if err != nil {
+				return err
+			}
+			if _, err = out.Write(append(b, '\n')); err != nil {
+				return err
+			}
+			return out.Flush() // the input may be a stream that goes on
+		}
+	}
+	// What was decoded is printed, whatever came after it.
+	err = dec.read(in, c.Client)
+	if c.Client == "" && len(dec.clients) > 1 {
+		fmt.Fprintf(a.err, "%s: of %d connections this is %s; --client reads another: %s\n", name, len(dec.clients), dec.client, strings.Join(dec.clients, ", "))
+	}
+	switch c.As {
+	case "text":
+		err = errors.Join(dec.text(out), err)
+	case "transcript":
+		err = errors.Join(dec.document(out, errors.Is(err, dialect.ErrCutShort)), err)
+	}
+	err = errors.Join(err, out.Flush())
+	switch {
+	case errors.Is(err, dialect.ErrCutShort):
+		return fmt.Errorf("%s: %w", name, errCut)
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// decoding reads a recording into a transcript. The first turn is t1, messages and further turns are id1, id2 and so on:
+// the same each time.
+type decoding struct {
+	dialect dialect.Dialect
+	each    func(*event.Event) error
+	mapper  *dialect.Mapper
+	turns   int
+	fold    transcript.Transcript
+	clients []string // connections of a recorder's file
+	client  string   // the one that was read
+}
+
+const firstTurn = "t1"
+
+func newDecoding(d dialect.Dialect, each func(*event.Event) error) *decoding {
+	dec := &decoding{dialect: d, each: each}
+	ids := 0
+	dec.mapper = dialect.NewMapper(firstTurn, func() string { ids++; return "id" + strconv.Itoa(ids) })
+	dec.mapper.Flat = true
+	return dec
+}
+
+// read decodes to the end of the input. Its error wraps dialect.ErrCutShort where the stream ended without an end of its own.
+func (d *decoding) read(in io.Reader, client string) error {
+	r, err := recording.NewReader(in, client)
+	if errors.Is(err, io.EOF) {
+		return dialect.ErrCutShort // not even a first frame
+	}
+	if err != nil {
+		return err
+	}
+	decoder := d.dialect.Decoder()
+	at := int64(0)
+	for {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return errors.Join(d.release(decoder, at), err)
+		}
+		if f.At > 0 {
+			at = f.At
+		}
+		ops, err := decoder.Decode(f.Frame)
+		if err := errors.Join(d.take(ops, at), err); err != nil {
+			return errors.Join(d.release(decoder, at), err)
+		}
+	}
+	d.clients, d.client = r.Clients(), r.Client()
+	ops, err := decoder.Close()
+	return errors.Join(d.take(ops, at), err)
+}
+
+// release takes what a decoder still holds back of a stream that broke.
+func (d *decoding) release(decoder dialect.Decoder, at int64) error {
+	ops, _ := decoder.Close() // that the stream has no end is known
+	return d.take(ops, at)
+}
+
+func (d *decoding) take(ops []event.Event, at int64) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	events, err := d.mapper.Map(ops, at)
+	for i := range events {
+		if err := d.put(events[i]); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// put numbers an event and folds it. The first turn starts where its first event comes: a recording may have none.
+func (d *decoding) put(e event.Event) error {
+	if e.Turn == firstTurn && d.turns == 0 {
+		d.turns = 1
+		if err := d.put(event.Event{At: e.At, Type: event.TurnStart, Turn: firstTurn}); err != nil {
+			return err
+		}
+	}
+	e.Seq = d.fold.Seq + 1
+	if err := d.fold.Apply(&e); err != nil {
+		return err
+	}
+	return d.each(&e)
+}
+
+// text writes the visible text of each assistant message.
+func (d *decoding) text(w io.Writer) error {
+	var texts []string
+	for _, m := range d.fold.Messages {
+		if m.Role != event.Assistant {
+			continue
+		}
+		if v := m.Visible(); v != "" {
+			texts = append(texts, v)
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, strings.Join(texts, event.JoinBlank))
+	return err
+}
+
+// document writes the transcript as one JSON document.
+func (d *decoding) document(w io.Writer, cut bool) error {
+	s := d.fold.Snapshot(0)
+	doc := struct {
+		Dialect  string                `json:"dialect"`
+		CutShort bool                  `json:"cutShort"`
+		Turns    []*transcript.Turn    `json:"turns"`
+		Messages []*transcript.Message `json:"messages"`
+	}{d.dialect.Name, cut, s.Turns, s.Messages}
+	if doc.Turns == nil {
+		doc.Turns = []*transcript.Turn{}
+	}
+	if doc.Messages == nil {
+		doc.Messages = []*transcript.Message{}
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(doc)
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/leat-dev/leat/dialect"
+)
+
+type dialectsCmd struct {
+	JSON bool `name:"json" help:"As JSON."`
+}
+
+type dialectInfo struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Framing string `json:"framing"` // sse or lines
+	Encodes bool   `json:"encodes"` // it can be written too
+}
+
+func (c *dialectsCmd) Run(a *app) error {
+	all := []dialectInfo{}
+	for _, d := range a.dialects.List() {
+		framing := "sse"
+		if d.Framing == dialect.Lines {
+			framing = "lines"
+		}
+		all = append(all, dialectInfo{d.Name, d.Summary, framing, d.Encoder != nil})
+	}
+	if c.JSON {
+		return json.NewEncoder(a.out).Encode(all)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, d := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", d.Name, d.Framing, d.Summary)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,48 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// firstInherited is the first file descriptor that systemd passes on (sd_listen_fds(3)).
+const firstInherited = 3
+
+// maxInherited bounds them: far more than any unit lists.
+const maxInherited = 64
+
+// inherited returns the sockets that systemd passed to this process, none where it was started otherwise. Its variables are
+// unset, since they are not meant for the programs that this one starts.
+func inherited() ([]net.Listener, error) {
+	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
+	if pid != strconv.Itoa(os.Getpid()) {
+		return nil, nil // none, or a parent's
+	}
+	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+		if err := os.Unsetenv(name); err != nil {
+			return nil, err
+		}
+	}
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 0 || n > maxInherited {
+		return nil, fmt.Errorf("LISTEN_FDS=%q is no number of sockets", count)
+	}
+	var all []net.Listener
+	for fd := firstInherited; fd < firstInherited+n; fd++ {
+		syscall.CloseOnExec(fd)
+		f := os.NewFile(uintptr(fd), "LISTEN_FD_"+strconv.Itoa(fd))
+		l, err := net.FileListener(f)
+		err = errors.Join(err, f.Close()) // the listener has a copy
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("socket %d of systemd: %w", fd, err), closeListeners(all))
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}

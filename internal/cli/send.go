@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	leat "github.com/leat-dev/leat/clients/go"
+)
+
+type sendCmd struct {
+	remote
+	Agent        string   `help:"Another agent than the conversation's." placeholder:"NAME"`
+	Key          string   `help:"Idempotency key: the same key says it once, however often it is sent." placeholder:"K"`
+	JSON         bool     `name:"json" help:"Print the acknowledgement as JSON."`
+	Conversation string   `arg:"" help:"Id of the conversation."`
+	Text         []string `arg:"" help:"What to say; - reads it from standard input."`
+}
+
+func (c *sendCmd) Run(a *app) error {
+	text, err := a.text(c.Text)
+	if err != nil {
+		return err
+	}
+	ack, err := c.client().Do(a.ctx, c.Conversation, leat.Command{Type: "send", Key: c.Key, Agent: c.Agent, Message: &leat.Message{Text: text, Source: "cli"}})
+	if err != nil {
+		return c.explain(err)
+	}
+	if c.JSON {
+		return json.NewEncoder(a.out).Encode(ack)
+	}
+	_, err = fmt.Fprintf(a.out, "%s %s\n", ack.Turn, ack.State)
+	return err
+}
+
+// text joins the words of a command line, or reads standard input where they are a dash.
+func (a *app) text(words []string) (string, error) {
+	text := strings.Join(words, " ")
+	if text == "-" {
+		b, err := io.ReadAll(a.in)
+		if err != nil {
+			return "", fmt.Errorf("read standard input: %w", err)
+		}
+		text = strings.TrimRight(string(b), "\n")
+	}
+	if strings.TrimSpace(text) == "" {
+		return "", fmt.Errorf("%w: there is nothing to say", errUsage)
+	}
+	return text, nil
+}
+
+type stopCmd struct {
+	remote
+	JSON         bool   `name:"json" help:"Print the acknowledgements as JSON, one a line."`
+	Conversation string `arg:"" help:"Id of the conversation."`
+	Turn         string `arg:"" optional:"" help:"Id of the turn; default: all that run or wait."`
+}
+
+func (c *stopCmd) Run(a *app) error {
+	client := c.client()
+	turns := []string{c.Turn}
+	if c.Turn == "" {
+		var err error
+		if turns, err = unfinished(a, client, c.Conversation); err != nil {
+			return c.explain(err)
+		}
+	}
+	var errs []error
+	for _, turn := range turns {
+		ack, err := client.Stop(a.ctx, c.Conversation, turn)
+		switch {
+		case err != nil:
+			err = c.explain(err)
+		case c.JSON:
+			err = json.NewEncoder(a.out).Encode(ack)
+		case ack.AlreadyEnded:
+			_, err = fmt.Fprintf(a.out, "%s had ended\n", turn)
+		default:
+			_, err = fmt.Fprintf(a.out, "%s stopped\n", turn)
+		}
+		errs = append(errs, err)
+	}
+	if len(turns) == 0 {
+		fmt.Fprintln(a.err, "leat: nothing runs there")
+	}
+	return errors.Join(errs...)
+}
+
+// unfinished returns the turns of a conversation that can be stopped, the last first, so that none starts because the one
+// before it was stopped.
+func unfinished(a *app, client *leat.Client, conversation string) ([]string, error) {
+	t, err := client.Transcript(a.ctx, conversation)
+	if err != nil {
+		return nil, err
+	}
+	var turns []string
+	for _, turn := range slices.Backward(t.Turns) {
+		if turn.Unfinished() && turn.Parent == "" {
+			turns = append(turns, turn.ID)
+		}
+	}
+	return turns, nil
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	leat "github.com/leat-dev/leat/clients/go"
+)
+
+type usageCmd struct {
+	operator
+	From    string   `help:"First day, in UTC, such as 2026-11-01. Default: 30 days in all." placeholder:"DAY"`
+	To      string   `help:"Last day. Default: today." placeholder:"DAY"`
+	By      []string `help:"What the sums are grouped by: day, agent, model, tenant, subject, or several of them; none is the total alone." default:"day" placeholder:"NAME,..."`
+	Tenant  string   `help:"Only of this tenant." placeholder:"ID"`
+	Subject string   `help:"Only of this subject." placeholder:"ID"`
+	JSON    bool     `name:"json" help:"As JSON."`
+}
+
+func (c *usageCmd) Run(a *app) error {
+	by := c.By
+	if slices.Equal(by, []string{"none"}) {
+		by = []string{}
+	}
+	r := c.remote()
+	rep, err := r.client().Usage(a.ctx, leat.UsageQuery{From: c.From, To: c.To, By: by, Tenant: c.Tenant, Subject: c.Subject})
+	if err != nil {
+		return r.explain(err)
+	}
+	if c.JSON {
+		enc := json.NewEncoder(a.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(rep)
+	}
+	return a.usageTable(&rep)
+}
+
+// usageTable prints a line for each group and one for the total.
+func (a *app) usageTable(rep *leat.UsageReport) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, d := range rep.By {
+		fmt.Fprintf(w, "%s\t", strings.ToUpper(d))
+	}
+	fmt.Fprintln(w, "TURNS\tFAILED\tINPUT\tOUTPUT\tCACHED\tCOST\tUNPRICED")
+	line := func(s *leat.UsageSums) {
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%s\t%d\n",
+			s.Turns, s.Outcomes["failed"]+s.Outcomes["interrupted"], s.Input, s.Output, s.CacheRead+s.CacheWrite, costs(s.Cost), s.Unpriced)
+	}
+	for i := range rep.Groups {
+		g := &rep.Groups[i]
+		names := map[string]string{"day": g.Day, "agent": g.Agent, "model": g.Model, "tenant": g.Tenant, "subject": g.Subject}
+		for _, d := range rep.By {
+			name := "-"
+			if names[d] != "" {
+				name = printable(names[d])
+			}
+			fmt.Fprintf(w, "%s\t", name)
+		}
+		line(&g.UsageSums)
+	}
+	if len(rep.By) > 0 {
+		fmt.Fprint(w, "total", strings.Repeat("\t", len(rep.By)))
+	}
+	line(&rep.Total)
+	return w.Flush()
+}
+
+// costs writes amounts of several currencies.
+func costs(by map[string]string) string {
+	if len(by) == 0 {
+		return "-"
+	}
+	var all []string
+	for currency, amount := range by {
+		all = append(all, amount+" "+currency)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// printable keeps a name that somebody else chose from steering the terminal or breaking the table.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// file is one entry of an archive.
+type file struct {
+	name string
+	mode int64
+	data []byte
+}
+
+// archive packs files under a folder of its own: a zip for Windows, else a tar.gz. The same files give the same bytes.
+func archive(t target, folder string, at time.Time, files []file) (extension string, b []byte, err error) {
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	at = at.UTC().Truncate(time.Second)
+	var out bytes.Buffer
+	if t.os == "windows" {
+		err = writeZip(&out, folder, at, files)
+		return ".zip", out.Bytes(), err
+	}
+	err = writeTar(&out, folder, at, files)
+	return ".tar.gz", out.Bytes(), err
+}
+
+func writeTar(out io.Writer, folder string, at time.Time, files []file) error {
+	z, err := gzip.NewWriterLevel(out, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(z)
+	for _, f := range files {
+		h := &tar.Header{Name: folder + "/" + f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: at, Format: tar.FormatUSTAR, Typeflag: tar.TypeReg}
+		if err := w.WriteHeader(h); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+func writeZip(out io.Writer, folder string, at time.Time, files []file) error {
+	w := zip.NewWriter(out)
+	for _, f := range files {
+		h := &zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate, Modified: at}
+		e, err := w.CreateHeader(h)
+		if err == nil {
+			_, err = e.Write(f.data)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return w.Close()
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/buildinfo"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// downloads is where releases are.
+const downloads = "https://github.com/leat-dev/leat/releases/download"
+
+const (
+	sumsFile    = "SHA256SUMS"
+	formulaFile = "leat.rb"
+	installFile = "install.sh"
+)
+
+// pack writes the archive and the bill of materials of one target.
+func pack(dir string, r release, t target, binary string, docs []document) error {
+	b, err := os.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	files := []file{{t.program(), 0o755, b}}
+	for _, d := range docs {
+		files = append(files, file{d.name, 0o644, d.data})
+	}
+	name := r.name(t)
+	extension, packed, err := archive(t, name, r.time, files)
+	if err != nil {
+		return err
+	}
+	if err := write(dir, name+extension, packed, 0o644); err != nil {
+		return err
+	}
+	info, err := buildinfo.Read(bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	materials, err := json.MarshalIndent(billOf(r, t, info, b), "", "  ")
+	if err != nil {
+		return err
+	}
+	return write(dir, name+".cdx.json", append(materials, '\n'), 0o644)
+}
+
+//go:embed install.sh
+var installScript string
+
+//go:embed leat.rb
+var formula string
+
+// finish writes what is made of all archives.
+func finish(dir string, r release) error {
+	install := strings.ReplaceAll(installScript, "@VERSION@", r.version)
+	install = strings.ReplaceAll(install, "@DOWNLOADS@", downloads)
+	if err := write(dir, installFile, []byte(install), 0o755); err != nil {
+		return err
+	}
+	sums, err := sum(dir)
+	if err != nil {
+		return err
+	}
+	text, err := formulaOf(r, sums)
+	if err != nil {
+		return err
+	}
+	if err := write(dir, formulaFile, text, 0o644); err != nil {
+		return err
+	}
+	if sums, err = sum(dir); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, s := range sums {
+		fmt.Fprintf(&b, "%s  %s\n", s.hex, s.name)
+	}
+	return write(dir, sumsFile, []byte(b.String()), 0o644)
+}
+
+type checksum struct{ name, hex string }
+
+// sum computes the checksums of all files there, by name.
+func sum(dir string) ([]checksum, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []checksum
+	for _, f := range files {
+		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		s := sha256.Sum256(b)
+		all = append(all, checksum{f.Name(), hex.EncodeToString(s[:])})
+	}
+	return all, nil
+}
+
+// formulaOf fills in the Homebrew formula. Where a target was not built there is nothing to install, which a formula for
+// trying out may lack.
+func formulaOf(r release, sums []checksum) ([]byte, error) {
+	data := map[string]any{"Version": strings.TrimPrefix(r.version, "v"), "Modified": r.modified()}
+	for _, t := range targets {
+		for _, s := range sums {
+			if s.name == r.name(t)+".tar.gz" {
+				data[t.os+"_"+t.arch] = map[string]string{"URL": downloads + "/" + r.version + "/" + s.name, "Sum": s.hex}
+			}
+		}
+	}
+	tmpl, err := template.New("formula").Option("missingkey=zero").Parse(formula)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = tmpl.Execute(&b, data)
+	return b.Bytes(), err
+}
+
+func write(dir, name string, data []byte, mode os.FileMode) error {
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, data, mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode) // whatever the umask says
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// bill is a bill of materials in the form of CycloneDX 1.6, as far as we have something to say.
+type bill struct {
+	Schema       string       `json:"$schema"`
+	Format       string       `json:"bomFormat"`
+	Spec         string       `json:"specVersion"`
+	Serial       string       `json:"serialNumber"`
+	Version      int          `json:"version"`
+	Metadata     metadata     `json:"metadata"`
+	Components   []component  `json:"components"`
+	Dependencies []dependency `json:"dependencies"`
+}
+
+type metadata struct {
+	Timestamp string    `json:"timestamp"`
+	Component component `json:"component"`
+}
+
+type component struct {
+	Type       string     `json:"type"`
+	Ref        string     `json:"bom-ref"`
+	Name       string     `json:"name"`
+	Version    string     `json:"version"`
+	Licenses   []licence  `json:"licenses,omitempty"`
+	PURL       string     `json:"purl"`
+	Hashes     []hash     `json:"hashes,omitempty"`
+	Properties []property `json:"properties,omitempty"`
+}
+
+type licence struct {
+	Expression string `json:"expression"`
+}
+
+type hash struct {
+	Algorithm string `json:"alg"`
+	Content   string `json:"content"`
+}
+
+type property struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+type dependency struct {
+	Ref       string   `json:"ref"`
+	DependsOn []string `json:"dependsOn,omitempty"`
+}
+
+// billOf lists what a program was linked of: its modules with their checksums in go.sum, and Go's own library.
+func billOf(r release, t target, info *debug.BuildInfo, program []byte) bill {
+	sum := sha256.Sum256(program)
+	main := component{
+		Type: "application", Ref: purl(info.Main.Path, r.version), Name: info.Main.Path, Version: r.version,
+		Licenses: []licence{{"Apache-2.0"}}, PURL: purl(info.Main.Path, r.version),
+		Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}},
+		Properties: []property{
+			{"leat:commit", r.commit}, {"leat:os", t.os}, {"leat:arch", t.arch}, {"leat:file", t.program()},
+		},
+	}
+	std := strings.TrimPrefix(info.GoVersion, "go")
+	std, _, _ = strings.Cut(std, " ") // experiments are named behind it
+	all := []component{{Type: "library", Ref: purl("std", std), Name: "std", Version: std, PURL: purl("std", std)}}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		c := component{Type: "library", Ref: purl(m.Path, m.Version), Name: m.Path, Version: m.Version, PURL: purl(m.Path, m.Version)}
+		if m.Sum != "" {
+			c.Properties = []property{{"go:sum", m.Sum}}
+		}
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b component) int { return strings.Compare(a.Ref, b.Ref) })
+	uses := dependency{Ref: main.Ref}
+	for _, c := range all {
+		uses.DependsOn = append(uses.DependsOn, c.Ref)
+	}
+	return bill{
+		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", Spec: "1.6", Version: 1,
+		// A bill of other bytes is another bill, and the same ones give the same.
+		Serial:     "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, append([]byte(main.PURL+"/"), sum[:]...)).String(),
+		Metadata:   metadata{Timestamp: r.time.UTC().Format(time.RFC3339), Component: main},
+		Components: all, Dependencies: []dependency{uses},
+	}
+}
+
+// purl is a module as a package URL.
+func purl(path, version string) string {
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return "pkg:golang/" + strings.Join(segments, "/") + "@" + url.QueryEscape(version)
+}

@@ -1,0 +1,13 @@
+//go:build !linux && !darwin && !freebsd && !windows
+
+package doctor
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Free returns how many bytes the folder's disk has left for whoever asks.
+func Free(dir string) (int64, error) {
+	return 0, fmt.Errorf("free space of %s: %w", dir, errors.ErrUnsupported)
+}

@@ -1,0 +1,130 @@
+package tracing
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/gateway"
+)
+
+const (
+	// maxCommits is how many commits of a turn are spans of their own, and as many slow ones beyond.
+	maxCommits = 16
+	// slowCommit is how long a commit takes that is worth a look.
+	slowCommit = 100 * time.Millisecond
+	// traceparent is W3C's name of the header.
+	traceparent = "traceparent"
+)
+
+// Tracer makes the spans of a gateway's turns. Its methods may be called from several goroutines.
+type Tracer struct{ tracer trace.Tracer }
+
+var _ gateway.Tracer = (*Tracer)(nil)
+
+// New returns a tracer that makes its spans with a provider.
+func New(p trace.TracerProvider) *Tracer {
+	return &Tracer{p.Tracer("github.com/leat-dev/leat/otel")}
+}
+
+var w3c = propagation.TraceContext{}
+
+// Turn implements [gateway.Tracer].
+func (t *Tracer) Turn(ctx context.Context, info gateway.TurnInfo) (context.Context, gateway.TurnTrace) {
+	began := time.Now()
+	if info.Parent != "" {
+		ctx = w3c.Extract(ctx, propagation.MapCarrier{traceparent: info.Parent})
+	}
+	ctx, root := t.tracer.Start(ctx, "leat.turn", trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+		attribute.String("leat.conversation", info.Conversation),
+		attribute.String("leat.turn", info.Turn),
+		attribute.String("leat.agent", info.Agent),
+		attribute.String("leat.agent.kind", info.Kind),
+		attribute.Bool("leat.resumed", info.Resumed),
+	))
+	up, upstream := t.tracer.Start(ctx, "leat.upstream", trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindClient))
+	carrier := propagation.MapCarrier{}
+	w3c.Inject(up, carrier)
+	return agent.WithTraceParent(up, carrier[traceparent]), &turn{tracer: t.tracer, ctx: ctx, root: root, upstream: upstream, began: began}
+}
+
+// turn is told of one turn, by one goroutine at a time.
+type turn struct {
+	tracer         trace.Tracer
+	ctx            context.Context // of the root
+	root, upstream trace.Span
+	began          time.Time
+
+	commits, events, slow int
+	longest               time.Duration
+	asked                 time.Time // of the last commit
+}
+
+// Commit implements [gateway.TurnTrace].
+func (t *turn) Commit(events int, asked, durable, shown time.Time) {
+	t.commits++
+	t.events += events
+	t.asked = asked
+	took := shown.Sub(asked)
+	t.longest = max(t.longest, took)
+	if t.commits > maxCommits {
+		if took < slowCommit || t.slow >= maxCommits {
+			return
+		}
+		t.slow++
+	}
+	_, s := t.tracer.Start(t.ctx, "leat.commit", trace.WithTimestamp(asked), trace.WithAttributes(attribute.Int("leat.events", events)))
+	s.AddEvent("durable", trace.WithTimestamp(durable))
+	s.End(trace.WithTimestamp(shown))
+}
+
+// FirstText implements [gateway.TurnTrace].
+func (t *turn) FirstText(shown time.Time) {
+	_, s := t.tracer.Start(t.ctx, "leat.first_text", trace.WithTimestamp(t.began))
+	s.End(trace.WithTimestamp(shown))
+}
+
+// End implements [gateway.TurnTrace].
+func (t *turn) End(body *event.Body, err error) {
+	t.root.SetAttributes(
+		attribute.Int("leat.commits", t.commits),
+		attribute.Int("leat.events", t.events),
+		attribute.Float64("leat.commit.longest_seconds", t.longest.Seconds()),
+	)
+	switch {
+	case body != nil:
+		t.outcome(body)
+	case err != nil:
+		// It may be taken up again, by a span of its own.
+		t.root.SetAttributes(attribute.String("leat.left", "the turn goes on elsewhere or later"))
+	}
+	// The agent was done when its end was handed to the journal.
+	if t.asked.IsZero() {
+		t.upstream.End()
+	} else {
+		t.upstream.End(trace.WithTimestamp(t.asked))
+	}
+	t.root.End()
+}
+
+func (t *turn) outcome(b *event.Body) {
+	t.root.SetAttributes(attribute.String("leat.outcome", string(b.Outcome)))
+	if e := b.Error; e != nil {
+		t.root.SetAttributes(attribute.String("error.type", e.Code), attribute.Bool("leat.retryable", e.Retryable))
+	}
+	if b.Outcome == event.Failed || b.Outcome == event.Interrupted {
+		t.root.SetStatus(codes.Error, string(b.Outcome)) // the error's text may quote the conversation
+	}
+	if u := b.Usage; u != nil {
+		if u.Model != "" {
+			t.root.SetAttributes(attribute.String("gen_ai.response.model", u.Model))
+		}
+		t.root.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", u.Input), attribute.Int64("gen_ai.usage.output_tokens", u.Output))
+	}
+}

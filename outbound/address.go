@@ -1,0 +1,64 @@
+package outbound
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// special are the blocks of the registries of special-purpose addresses (RFC 6890 and its successors) that lie outside
+// the public internet, or lead to where another address decides.
+var special = []struct {
+	prefix netip.Prefix
+	what   string
+}{
+	{netip.MustParsePrefix("0.0.0.0/8"), "unspecified"},
+	{netip.MustParsePrefix("10.0.0.0/8"), "private"},
+	{netip.MustParsePrefix("100.64.0.0/10"), "shared, behind a carrier's NAT"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},
+	{netip.MustParsePrefix("172.16.0.0/12"), "private"},
+	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
+	{netip.MustParsePrefix("192.0.2.0/24"), "for documentation"},
+	{netip.MustParsePrefix("192.88.99.0/24"), "a 6to4 relay"},
+	{netip.MustParsePrefix("192.168.0.0/16"), "private"},
+	{netip.MustParsePrefix("198.18.0.0/15"), "for benchmarks"},
+	{netip.MustParsePrefix("198.51.100.0/24"), "for documentation"},
+	{netip.MustParsePrefix("203.0.113.0/24"), "for documentation"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
+
+	{netip.MustParsePrefix("::/128"), "unspecified"},
+	{netip.MustParsePrefix("::1/128"), "loopback"},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "local NAT64"},
+	{netip.MustParsePrefix("2001::/23"), "reserved"}, // Teredo among them
+	{netip.MustParsePrefix("2001:db8::/32"), "for documentation"},
+	{netip.MustParsePrefix("2002::/16"), "6to4"},
+	{netip.MustParsePrefix("3fff::/20"), "for documentation"},
+	{netip.MustParsePrefix("fc00::/7"), "private"},
+	{netip.MustParsePrefix("fe80::/10"), "link-local"},
+	{netip.MustParsePrefix("ff00::/8"), "multicast"},
+}
+
+var (
+	nat64   = netip.MustParsePrefix("64:ff9b::/96")
+	unicast = netip.MustParsePrefix("2000::/3") // of IPv6, all that is given out
+)
+
+// Check returns nil for an address of the public internet, and else an error that wraps [ErrPrivate] and says what it is.
+func Check(a netip.Addr) error {
+	given := a
+	a = a.Unmap().WithZone("")
+	if nat64.Contains(a) { // the network translates it to the IPv4 address in its last bytes
+		b := a.As16()
+		a = netip.AddrFrom4([4]byte(b[12:]))
+	}
+	for _, s := range special {
+		if s.prefix.Contains(a) {
+			return fmt.Errorf("%w: %s is %s", ErrPrivate, given, s.what)
+		}
+	}
+	if !a.IsValid() || (a.Is6() && !unicast.Contains(a)) {
+		return fmt.Errorf("%w: %s is reserved", ErrPrivate, given)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+const (
+	// freshFor is how long fetched keys count before they are fetched again: a key that was withdrawn is refused after
+	// this time at the latest.
+	freshFor = 5 * time.Minute
+	// fetchEvery is how often the URL is asked at most, whatever tokens come.
+	fetchEvery = 10 * time.Second
+	// fetchLimit bounds one request, all of it.
+	fetchLimit = 5 * time.Second
+	// maxJWKS bounds the answer, in bytes.
+	maxJWKS = 512 << 10
+	// maxRedirects bounds how often the URL may point elsewhere.
+	maxRedirects = 3
+)
+
+// remote is a source behind a URL.
+type remote struct {
+	url    string
+	client *http.Client
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	keys    fixed
+	fetched time.Time     // when keys were; zero: never
+	asked   time.Time     // when the URL was asked last, with whatever success
+	asking  chan struct{} // closed when the request that runs is over; nil when none does
+}
+
+func newRemote(address string, transport http.RoundTripper, log *slog.Logger) (*remote, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return nil, fmt.Errorf("%w: %q is no URL of a JWKS", ErrConfig, address)
+	}
+	if u.Scheme == "http" && !loopback(u.Hostname()) {
+		return nil, fmt.Errorf("%w: %q: whoever sits in between could put in keys of their own; use https", ErrConfig, address)
+	}
+	secure := u.Scheme == "https"
+	return &remote{url: address, log: log, client: &http.Client{
+		Transport: transport, Timeout: fetchLimit,
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			switch {
+			case len(via) > maxRedirects:
+				return errors.New("too many redirects")
+			case secure && r.URL.Scheme != "https":
+				return errors.New("a redirect away from https")
+			}
+			return nil
+		},
+	}}, nil
+}
+
+func (r *remote) find(ctx context.Context, kid, alg string) ([]jwt.VerificationKey, error) {
+	for {
+		r.mu.Lock()
+		keys, never, due := r.keys, r.fetched.IsZero(), time.Since(r.asked) >= fetchEvery
+		fit, err := keys.find(ctx, kid, alg)
+		asking := r.asking
+		switch {
+		case asking == nil && due && (err != nil || time.Since(r.fetched) >= freshFor):
+			// This caller asks; the others go on with what there is, or wait.
+			done := make(chan struct{})
+			r.asking, r.asked = done, time.Now()
+			r.mu.Unlock()
+			r.refresh(ctx, done)
+			continue
+		case err == nil:
+			r.mu.Unlock()
+			return fit, nil
+		}
+		r.mu.Unlock()
+		switch {
+		case asking != nil:
+			select {
+			case <-asking:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		case never:
+			return nil, errNoKeysRead
+		default:
+			return nil, err
+		}
+	}
+}
+
+// refresh asks the URL. What it answers replaces all keys; where it answers nothing of use they stay.
+func (r *remote) refresh(ctx context.Context, done chan struct{}) {
+	// Others wait for this answer too, so it does not end with the request of the one who happened to ask.
+	keys, err := r.fetch(context.WithoutCancel(ctx))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer close(done)
+	r.asking = nil
+	if err != nil {
+		r.log.Warn("keys of users not fetched; the last good ones go on counting", "url", redacted(r.url), "err", err)
+		return
+	}
+	r.keys, r.fetched = keys, time.Now()
+}
+
+func (r *remote) fetch(ctx context.Context) ([]key, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/jwk-set+json, application/json")
+	res, err := r.client.Do(req)
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the answer is %s", res.Status)
+	}
+	if media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err == nil && media == "text/html" {
+		return nil, errors.New("the answer is a page, not a JWKS")
+	}
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxJWKS+1))
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	if len(b) > maxJWKS {
+		return nil, fmt.Errorf("the answer is larger than %d bytes", maxJWKS)
+	}
+	return parseJWKS(b)
+}
+
+// withoutURL drops the URL that net/http puts into its errors: it may carry a secret.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// redacted is a URL without what may be secret in it.
+func redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "-"
+	}
+	u.RawQuery, u.User, u.Fragment = "", nil, ""
+	return u.String()
+}

@@ -1,0 +1,144 @@
+package auth
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/golang-jwt/jwt/v5"
+)
+
+const (
+	// MinSecret is how long a secret has to be, in bytes: as long as what HS256 makes of it (RFC 7518, section 3.2).
+	MinSecret = 32
+	// minRSA is the size of a modulus in bits that RS256 asks for (RFC 7518, section 3.3).
+	minRSA = 2048
+	// maxKeys bounds the keys of one source: those that are used, those that come next, and a few old ones.
+	maxKeys = 64
+)
+
+var hs256, rs256, es256, edDSA = jwt.SigningMethodHS256.Alg(), jwt.SigningMethodRS256.Alg(), jwt.SigningMethodES256.Alg(), jwt.SigningMethodEdDSA.Alg()
+
+// key is what a token's signature is checked with.
+type key struct {
+	id  string // kid; may be empty
+	alg string // the one algorithm that it is for
+	key jwt.VerificationKey
+}
+
+// publicKey makes a key of a public one, or of the private one that belongs to it.
+func publicKey(id string, k any) (key, error) {
+	if private, ok := k.(crypto.Signer); ok {
+		k = private.Public()
+	}
+	switch k := k.(type) {
+	case *rsa.PublicKey:
+		if n := k.N.BitLen(); n < minRSA {
+			return key{}, fmt.Errorf("RSA key of %d bits, at least %d", n, minRSA)
+		}
+		return key{id, rs256, k}, nil
+	case *ecdsa.PublicKey:
+		if k.Curve != elliptic.P256() {
+			return key{}, fmt.Errorf("key on the curve %s; ES256 needs P-256", k.Params().Name)
+		}
+		return key{id, es256, k}, nil
+	case ed25519.PublicKey:
+		return key{id, edDSA, k}, nil
+	}
+	return key{}, fmt.Errorf("key of type %T; RSA, P-256 or Ed25519 are known", k)
+}
+
+// fitting returns the keys that a token with this kid and algorithm may have been signed with. A token that names no key
+// may be of any, and a key without a name is any token's.
+func fitting(all []key, kid, alg string) []jwt.VerificationKey {
+	var fit []jwt.VerificationKey
+	for _, k := range all {
+		if k.alg == alg && (kid == "" || k.id == "" || k.id == kid) {
+			fit = append(fit, k.key)
+		}
+	}
+	return fit
+}
+
+// parseSecret makes the key of a shared secret.
+func parseSecret(b []byte) ([]key, error) {
+	if len(b) < MinSecret {
+		return nil, fmt.Errorf("the secret has %d bytes, at least %d", len(b), MinSecret)
+	}
+	return []key{{"", hs256, b}}, nil
+}
+
+// parsePEM reads public keys and certificates, one after another.
+func parsePEM(b []byte) ([]key, error) {
+	var all []key
+	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
+		var public any
+		var err error
+		switch block.Type {
+		case "PUBLIC KEY":
+			public, err = x509.ParsePKIXPublicKey(block.Bytes)
+		case "RSA PUBLIC KEY":
+			public, err = x509.ParsePKCS1PublicKey(block.Bytes)
+		case "CERTIFICATE":
+			var c *x509.Certificate
+			if c, err = x509.ParseCertificate(block.Bytes); err == nil {
+				public = c.PublicKey
+			}
+		default:
+			// A private key has no business here, and is no reason to look at it.
+			err = fmt.Errorf("a block %q, not a public key", block.Type)
+		}
+		var k key
+		if err == nil {
+			k, err = publicKey("", public)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, k); len(all) > maxKeys {
+			return nil, fmt.Errorf("more than %d keys", maxKeys)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no public key in PEM form")
+	}
+	return all, nil
+}
+
+// parseJWKS reads a JSON Web Key Set. Keys that it can't use, because they are for something else or of a kind that it
+// does not know, are left out, as RFC 7517 says; so are symmetric ones, which have no place in a set that is published.
+func parseJWKS(b []byte) ([]key, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(b, &set); err != nil {
+		return nil, fmt.Errorf("not a JWKS: %w", err)
+	}
+	if len(set.Keys) > maxKeys {
+		return nil, fmt.Errorf("a JWKS of %d keys, at most %d", len(set.Keys), maxKeys)
+	}
+	var all []key
+	for _, raw := range set.Keys {
+		var j jose.JSONWebKey
+		if j.UnmarshalJSON(raw) != nil || !j.Valid() || (j.Use != "" && j.Use != "sig") {
+			continue
+		}
+		k, err := publicKey(j.KeyID, j.Key)
+		if err != nil || (j.Algorithm != "" && j.Algorithm != k.alg && !(k.alg == edDSA && j.Algorithm == "Ed25519")) {
+			continue
+		}
+		all = append(all, k)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("a JWKS without a key for RS256, ES256 or EdDSA")
+	}
+	return all, nil
+}

@@ -1,0 +1,40 @@
+package elizaws
+
+import (
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"github.com/leat-dev/leat/server"
+)
+
+// addresses count the open sockets of each address. The zero value is ready to use.
+type addresses struct {
+	mu   sync.Mutex
+	open map[netip.Addr]int
+}
+
+// enter counts a socket in, but none of this machine itself. leave counts it out.
+func (s *surface) enter(r *http.Request) (leave func(), err error) {
+	addr := server.ClientAddr(r)
+	if !addr.IsValid() || addr.IsLoopback() {
+		return func() {}, nil // this machine, or a proxy on it that is not trusted to say who else
+	}
+	a := &s.addresses
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.open[addr] >= perAddress {
+		return nil, &server.Error{Status: http.StatusTooManyRequests, Reason: server.ReasonBusy, Message: "too many sockets are open from your address", RetryAfter: authLimit}
+	}
+	if a.open == nil {
+		a.open = map[netip.Addr]int{}
+	}
+	a.open[addr]++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.open[addr]--; a.open[addr] == 0 {
+			delete(a.open, addr)
+		}
+	}, nil
+}

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// SessionStore keeps what sessions need beyond a restart. It may be called from several goroutines.
+type SessionStore interface {
+	// Key is the secret that cookies are signed with, at least 32 bytes, and always the same.
+	Key() []byte
+	// Ended reports whether a session was ended before its time.
+	Ended(id string) bool
+	// End ends a session that would last until a time. Its error is for [Describe].
+	End(ctx context.Context, id string, until time.Time) error
+}
+
+// memorySessions is a store for servers that nobody restarts.
+type memorySessions struct {
+	key   []byte
+	mu    sync.Mutex
+	ended map[string]time.Time
+}
+
+func newMemorySessions() *memorySessions {
+	m := &memorySessions{key: make([]byte, 32), ended: map[string]time.Time{}}
+	_, _ = rand.Read(m.key) // it never fails
+	return m
+}
+
+func (m *memorySessions) Key() []byte { return m.key }
+
+func (m *memorySessions) Ended(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.ended[id]
+	return ok
+}
+
+func (m *memorySessions) End(_ context.Context, id string, until time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.ended, func(_ string, until time.Time) bool { return time.Now().After(until) })
+	m.ended[id] = until
+	return nil
+}
+
+var errLoggedOut = &Error{Status: http.StatusUnauthorized, Reason: ReasonUnauthorized, Message: "the session was ended"}
+
+// liveSessions are the streams that go on by the proof of a cookie. They end with its session. The zero value is ready to use.
+type liveSessions struct {
+	mu   sync.Mutex
+	each map[string][]*context.CancelCauseFunc
+}
+
+// add remembers a stream's cancel; remove forgets it.
+func (l *liveSessions) add(session string, cancel context.CancelCauseFunc) (remove func() bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.each == nil {
+		l.each = map[string][]*context.CancelCauseFunc{}
+	}
+	entry := &cancel
+	l.each[session] = append(l.each[session], entry)
+	return func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		rest := slices.DeleteFunc(l.each[session], func(c *context.CancelCauseFunc) bool { return c == entry })
+		if l.each[session] = rest; len(rest) == 0 {
+			delete(l.each, session)
+		}
+		return true
+	}
+}
+
+// end cancels the streams of a session.
+func (l *liveSessions) end(session string) {
+	l.mu.Lock()
+	streams := slices.Clone(l.each[session])
+	l.mu.Unlock()
+	for _, cancel := range streams {
+		(*cancel)(errLoggedOut)
+	}
+}

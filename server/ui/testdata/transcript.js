@@ -1,0 +1,435 @@
+// Code generated from clients/ts/src/transcript.ts by npm run page. DO NOT EDIT.
+
+// The reader's fold of the native protocol: what events come to. It follows docs/protocol.md rule by rule, as package
+// transcript does in Go, and imports nothing: the gateway's own page is served what the compiler makes of this file. Every
+// change of a message, part or turn raises its `version`, so that only what changed has to be drawn or copied.
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const ascii = /^[\x00-\x7f]*$/;
+const bytes = (text) => (ascii.test(text) ? text.length : encoder.encode(text).length);
+const table = new Uint32Array(256).map((_, n) => {
+    for (let k = 0; k < 8; k++)
+        n = n & 1 ? (n >>> 1) ^ 0x82f63b78 : n >>> 1;
+    return n >>> 0;
+});
+/** The CRC-32C of a text's UTF-8 bytes, as a part's end carries it. */
+export function crc32c(text) {
+    let c = 0xffffffff;
+    for (const b of encoder.encode(text))
+        c = table[(c ^ b) & 0xff] ^ (c >>> 8);
+    return (c ^ 0xffffffff) >>> 0;
+}
+const fields = ["text", "input", "output", "stderr"];
+function newText(text = "") {
+    return { text, length: bytes(text), seq: 0 };
+}
+function newPart(id, kind, at) {
+    return {
+        id, kind, at, version: 1, ended: false, closed: 0, updated: 0, noted: 0, history: [],
+        text: newText(), input: newText(), output: newText(), stderr: newText(),
+    };
+}
+function note(history, text) {
+    if (text && history[history.length - 1] !== text)
+        history.push(text);
+}
+function newTurn(t) {
+    return { ...t, requests: t.requests ?? [], updated: 0, answered: new Map(), version: 1 };
+}
+/**
+ * A conversation as its events came to it. apply and batch return false where the reader has lost something and has to ask
+ * again without a cursor; `fault` then says what.
+ */
+export class Transcript {
+    title = "";
+    metadata = {};
+    /** Seq of the last event applied; after reset that of the snapshot. */
+    seq = 0;
+    /** There are messages before the first one held. */
+    earlier = false;
+    order = [];
+    messages = new Map();
+    turns = new Map();
+    fault = null;
+    floor = 0; // events up to here are in the snapshot that this began with
+    updated = 0;
+    held = null;
+    /** Replaces all that is held by a snapshot's transcript. */
+    reset(snapshot, earlier = false) {
+        this.title = snapshot.title || "";
+        this.metadata = { ...snapshot.metadata };
+        this.seq = this.floor = snapshot.seq || 0;
+        this.earlier = earlier;
+        this.updated = 0;
+        this.held = null;
+        this.fault = null;
+        this.order = [];
+        this.messages = new Map();
+        this.turns = new Map();
+        for (const m of snapshot.messages)
+            this.adopt(m, 0);
+        for (const t of snapshot.turns || [])
+            this.turns.set(t.id, newTurn(t));
+    }
+    adopt(wire, floor) {
+        const m = { ...wire, floor, updated: 0, closed: 0, version: 1, ended: !!wire.ended, parts: [] };
+        for (const w of wire.parts) {
+            const { text, input, output, stderr, history, ...rest } = w;
+            const p = { ...newPart(w.id, w.kind, w.at), ...rest, ended: !!w.ended, history: [...(history || [])] };
+            const texts = { text, input, output, stderr };
+            for (const f of fields)
+                if (texts[f])
+                    p[f] = newText(texts[f]);
+            m.parts.push(p);
+        }
+        this.messages.set(m.id, m);
+        this.order.push(m);
+    }
+    /** Puts a page of older messages before those held. It returns false where the page does not fit any more. */
+    addPage(page, before, cursorSeq) {
+        if (page.seq < cursorSeq || this.order[0]?.id !== before)
+            return false;
+        if (page.transcript.messages.some((m) => this.messages.has(m.id)))
+            return false;
+        const held = this.order;
+        this.order = [];
+        for (const m of page.transcript.messages)
+            this.adopt(m, page.seq);
+        this.order.push(...held);
+        this.earlier = !!page.earlier;
+        // A turn that ended after the cursor is still on its way as events; as ended it would keep them from applying.
+        const older = (page.transcript.turns || []).filter((t) => !this.turns.has(t.id) && t.state === "ended" && (t.endSeq || 0) <= cursorSeq);
+        this.turns = new Map([...older.map((t) => [t.id, newTurn(t)]), ...this.turns]);
+        return true;
+    }
+    /** Folds the events of one delivery. */
+    batch(events) {
+        return events.every((e) => this.apply(e));
+    }
+    apply(event) {
+        let e = event;
+        if (this.held || e.more) {
+            e = this.hold(e);
+            if (!e)
+                return true;
+        }
+        if (e.seq <= this.floor)
+            return true;
+        const ok = this.fold(e);
+        if (ok)
+            this.seq = Math.max(this.seq, e.seq);
+        return ok;
+    }
+    // hold keeps the pieces of one operation until the last is there. Any other event ends the wait: they will come again.
+    hold(e) {
+        const h = this.held;
+        if (!h || e.type !== "part.append" || e.seq !== h.first.seq || e.message !== h.first.message || e.part !== h.first.part ||
+            (e.field || "text") !== (h.first.field || "text") || (e.offset || 0) !== offsetOf(h.first) + h.length) {
+            this.held = null;
+            if ((e.type !== "part.append" && e.type !== "part.replace") || !e.more)
+                return e;
+            this.held = { first: e, text: e.text, length: bytes(e.text) };
+            return null;
+        }
+        h.text += e.text;
+        h.length += bytes(e.text);
+        if (e.more)
+            return null;
+        this.held = null;
+        const whole = { ...h.first, text: h.text, more: false };
+        delete whole.note;
+        delete whole.history;
+        if (e.note)
+            whole.note = e.note;
+        if (e.history)
+            whole.history = e.history;
+        return whole;
+    }
+    fold(e) {
+        const turn = e.turn ? this.turns.get(e.turn) : undefined;
+        if (turn && turn.state === "ended") {
+            if (e.seq > (turn.endSeq || 0))
+                return true;
+            if (e.type !== "part.append" && e.type !== "part.replace")
+                return true;
+        }
+        switch (e.type) {
+            case "message.add":
+            case "message.start":
+                this.start(e);
+                return true;
+            case "message.update":
+            case "message.end":
+                this.message(e);
+                return true;
+            case "turn.queue":
+            case "turn.start":
+            case "turn.update":
+            case "turn.wait":
+            case "turn.resume":
+            case "turn.end":
+                this.turn(e);
+                return true;
+            case "part.start":
+            case "part.append":
+            case "part.replace":
+            case "part.update":
+            case "part.end": {
+                const m = this.messages.get(e.message);
+                if (!m || e.seq <= m.floor)
+                    return true;
+                const p = m.parts.find((q) => q.id === e.part);
+                const version = p?.version;
+                const ok = this.part(m, p, e);
+                if (!p || p.version !== version)
+                    m.version++;
+                return ok;
+            }
+            case "conversation.update":
+                if (e.seq > this.updated) {
+                    this.updated = e.seq;
+                    if (e.title !== undefined)
+                        this.title = e.title;
+                    for (const [k, v] of Object.entries(e.metadata || {})) {
+                        if (v === null)
+                            delete this.metadata[k];
+                        else
+                            this.metadata[k] = v;
+                    }
+                }
+                return true;
+            case "conversation.delete":
+                this.order = [];
+                this.messages.clear();
+                this.turns.clear();
+                this.earlier = false;
+                return true;
+        }
+        return true; // a type that came after this reader
+    }
+    start(e) {
+        if (this.messages.has(e.message))
+            return;
+        const m = {
+            id: e.message, turn: e.turn, role: e.role, author: e.author, source: e.source, at: e.at,
+            floor: 0, updated: 0, closed: 0, ended: false, parts: [], version: 1,
+        };
+        if (e.type === "message.add") {
+            m.ended = true;
+            m.endAt = e.at;
+            (e.parts || []).forEach((w, i) => {
+                const p = newPart(w.id || `p${i + 1}`, w.kind, e.at);
+                Object.assign(p, { endAt: e.at, media: w.media, data: w.data, join: i > 0 ? "\n\n" : "", ended: true, closed: e.seq, noted: e.seq });
+                if (w.text)
+                    p.text = newText(w.text);
+                p.history = [...(w.history || [])];
+                m.parts.push(p);
+            });
+        }
+        this.messages.set(m.id, m);
+        this.order.push(m);
+    }
+    message(e) {
+        const m = this.messages.get(e.message);
+        if (!m || e.seq <= m.floor)
+            return;
+        if (e.type === "message.end") {
+            if (!m.ended && e.seq > m.closed)
+                Object.assign(m, { closed: e.seq, ended: true, endAt: e.at, stopReason: e.reason, version: m.version + 1 });
+        }
+        else if (e.seq > m.updated) {
+            Object.assign(m, { updated: e.seq, state: e.state, stateTurn: e.turn, stateReason: e.reason, version: m.version + 1 });
+        }
+    }
+    turn(e) {
+        let t = this.turns.get(e.turn);
+        if (!t) {
+            t = { ...newTurn({ id: e.turn, state: "running", firstSeq: e.first || e.seq }), version: 0 };
+            this.turns.set(e.turn, t);
+        }
+        if (e.type === "turn.wait") {
+            const r = e.request;
+            if (!r || e.seq <= (t.answered.get(r.id) || 0) || t.requests.some((o) => o.id === r.id))
+                return;
+            t.requests = [...t.requests, { ...r, ...(e.at && { at: e.at }), seq: e.seq }];
+            if (t.state === "running")
+                t.state = "waiting";
+        }
+        else if (e.type === "turn.resume") {
+            const a = e.answer;
+            if (!a || e.seq <= (t.answered.get(a.id) || 0))
+                return;
+            t.answered.set(a.id, e.seq);
+            t.requests = t.requests.filter((r) => r.id !== a.id || (r.seq || 0) >= e.seq);
+            if (t.requests.length === 0 && t.state === "waiting")
+                t.state = "running";
+        }
+        else if (e.type === "turn.end") {
+            Object.assign(t, { state: "ended", outcome: e.outcome, reason: e.reason, error: e.error, usage: e.usage, endedAt: e.at, endSeq: e.seq, requests: [] });
+            this.close(e);
+        }
+        else {
+            if (e.seq <= t.updated)
+                return;
+            t.updated = e.seq;
+            if (e.type === "turn.queue")
+                Object.assign(t, { state: "queued", queuedAt: e.at });
+            if (e.type === "turn.start")
+                Object.assign(t, { state: t.requests.length ? "waiting" : "running", startedAt: e.at });
+            if (e.type === "turn.update")
+                take(t, e, ["phase", "step", "model", "upstream"]);
+            else
+                take(t, e, ["agent", "answers", "parent"]);
+        }
+        t.version++;
+    }
+    // close ends all that a turn left open.
+    close(e) {
+        for (const m of this.order) {
+            if (m.turn !== e.turn || e.seq <= m.floor)
+                continue;
+            m.version++;
+            if (!m.ended)
+                Object.assign(m, { ended: true, endAt: e.at });
+            for (const p of m.parts) {
+                if (!p.ended)
+                    Object.assign(p, { closed: e.seq, ended: true, endAt: e.at, version: p.version + 1 });
+                if (p.state === "running") {
+                    p.state = "failed";
+                    p.error ||= { code: e.outcome, message: `the turn ended: ${e.outcome}` };
+                    p.version++;
+                }
+            }
+        }
+    }
+    part(m, p, e) {
+        if (e.type === "part.start") {
+            if (!p) {
+                p = newPart(e.part, e.kind, e.at);
+                take(p, e, ["name", "call", "mediaType", "join", "state", "media", "data", "title"]);
+                m.parts.push(p);
+            }
+            return true;
+        }
+        if (!p)
+            return this.lost({ kind: "gap", seq: e.seq, message: m.id, part: e.part });
+        if (e.type === "part.update") {
+            if (e.seq > p.updated) {
+                p.updated = e.seq;
+                take(p, e, ["state", "name", "media", "error", "data"]);
+                if (e.title !== undefined)
+                    p.title = e.title;
+                p.version++;
+            }
+            return true;
+        }
+        if (e.type === "part.end") {
+            if (p.ended)
+                return true;
+            for (const f of fields) {
+                const want = e.sums?.[f];
+                if (!want)
+                    continue;
+                const have = { length: p[f].length, crc: crc32c(p[f].text) };
+                if (have.length !== want.length || have.crc !== want.crc) {
+                    return this.lost({ kind: "mismatch", seq: e.seq, message: m.id, part: p.id, field: f, have, want, ...(e.turn && { turn: e.turn }) });
+                }
+            }
+            Object.assign(p, { closed: e.seq, ended: true, endAt: e.at, version: p.version + 1 });
+            return true;
+        }
+        return this.operate(m, p, e);
+    }
+    // operate changes one of a part's texts.
+    operate(m, p, e) {
+        const f = p[e.field || "text"];
+        if (!f || e.seq <= f.seq)
+            return true;
+        if (p.ended && e.seq > p.closed && (e.type !== "part.replace" || e.text))
+            return true;
+        if (e.type === "part.replace") {
+            f.text = e.text || "";
+            f.length = bytes(f.text);
+        }
+        else {
+            const offset = e.offset || 0;
+            if (offset > f.length)
+                return this.lost({ kind: "gap", seq: e.seq, message: m.id, part: p.id });
+            const known = f.length - offset;
+            let more = e.text || "";
+            const length = bytes(more);
+            if (known > 0)
+                more = known < length ? decoder.decode(encoder.encode(more).subarray(known)) : "";
+            f.text += more;
+            f.length = Math.max(f.length, offset + length);
+        }
+        f.seq = e.seq;
+        if ((e.history || e.note) && e.seq > p.noted) {
+            p.noted = e.seq;
+            if (e.history)
+                p.history = [...e.history];
+            else
+                note(p.history, e.note);
+        }
+        p.version++;
+        return true;
+    }
+    lost(fault) {
+        this.fault = fault;
+        return false;
+    }
+}
+const offsetOf = (e) => (e.type === "part.append" && e.offset) || 0;
+// take copies the keys that are there. Data may be any value; elsewhere an empty one says nothing.
+function take(to, from, keys) {
+    for (const k of keys) {
+        const v = from[k];
+        if (v !== undefined && (k === "data" || (v !== "" && v !== 0)))
+            to[k] = v;
+    }
+}
+/** What a message shows as its text. */
+export function visible(m) {
+    let out = "";
+    for (const p of m.parts) {
+        if ((p.kind !== "text" && p.kind !== "status") || !p.text.text)
+            continue;
+        if (out)
+            out += p.join || "";
+        out += p.text.text;
+    }
+    return out;
+}
+const partKeys = ["id", "kind", "name", "call", "mediaType", "join", "state", "title", "media", "error", "data", "at", "endAt", "ended"];
+const messageKeys = ["id", "turn", "role", "author", "source", "at", "endAt", "state", "stateTurn", "stateReason", "ended", "stopReason"];
+const turnKeys = ["id", "agent", "answers", "parent", "state", "outcome", "reason", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"];
+// lean copies the keys that say something.
+function lean(from, keys) {
+    const out = {};
+    for (const k of keys) {
+        const v = from[k];
+        if (v !== undefined && (k === "data" || (v !== "" && v !== 0 && v !== false)))
+            out[k] = v;
+    }
+    return out;
+}
+export function partDocument(p) {
+    const out = lean(p, partKeys);
+    for (const f of fields)
+        if (p[f].text)
+            out[f] = p[f].text;
+    if (p.history.length)
+        out["history"] = [...p.history];
+    return out;
+}
+/** The message as a document of the protocol; it shares nothing that changes. */
+export function messageDocument(m) {
+    return { ...lean(m, messageKeys), parts: m.parts.map(partDocument) };
+}
+/** The turn as a document of the protocol; it shares nothing that changes. */
+export function turnDocument(t) {
+    const out = lean(t, turnKeys);
+    if (t.requests.length)
+        out.requests = t.requests.map(({ seq: _, ...r }) => r);
+    return out;
+}

@@ -1,0 +1,172 @@
+// The rail: the conversations, newest first, to find, open, rename and delete.
+
+import { type KeyboardEvent, memo, type RefObject, useLayoutEffect, useMemo, useRef, useState } from "react";
+
+import { type Session, theClient } from "./gateway";
+import { ariaKeys, spelled } from "./keys";
+import { layer } from "./layers";
+import { list, type Listed, refresh } from "./list";
+import { open, openOverview, route } from "./route";
+import { SignOut } from "./SignOut";
+import { useStore } from "./store";
+import { theme } from "./theme";
+import { ago } from "./time";
+import { Icon } from "./ui/Icon";
+
+interface RailProps {
+  current: string;
+  session: Session;
+  opened: boolean; // as a sheet over the page, where that is narrow
+  close: () => void;
+}
+
+export function Rail({ current, session, opened, close }: RailProps) {
+  const { conversations, loaded, error } = useStore(list);
+  const [sought, seek] = useState("");
+  const shown = useMemo(() => find(conversations, sought), [conversations, sought]);
+  const { view } = useStore(route);
+  const dark = useStore(theme) === "dark";
+  const rail = useRef<HTMLElement>(null);
+  useSheet(rail, opened);
+  return (
+    <nav ref={rail} className="rail" aria-label="Conversations" onKeyDown={(e) => {
+      if (!opened || e.key !== "Escape" || e.defaultPrevented) return;
+      e.preventDefault();
+      close();
+    }}>
+      <header>
+        <strong>Leat</strong>
+        <button type="button" className="quiet" aria-label={dark ? "Light theme" : "Dark theme"} title={dark ? "Light theme" : "Dark theme"} onClick={() => theme.set(dark ? "light" : "dark")}>
+          <Icon name={dark ? "sun" : "moon"} />
+        </button>
+        <button type="button" className="quiet only-narrow" aria-label="Close" data-first onClick={close}><Icon name="close" /></button>
+      </header>
+      <button type="button" className="new" aria-keyshortcuts={ariaKeys("new")} title={`New conversation (${spelled("new")})`} onClick={() => { open(""); close(); }}><Icon name="plus" /> New conversation</button>
+      <label className="seek"><Icon name="search" /><span className="unseen">Find a conversation</span>
+        <input type="search" placeholder="Find" value={sought} onChange={(e) => seek(e.target.value)} />
+      </label>
+      <ul className="list" onKeyDown={arrows}>
+        {shown.map((c) => <Entry key={c.id} entry={c} current={c.id === current} close={close} />)}
+      </ul>
+      {loaded && shown.length === 0 && <p className="muted">{sought ? `Nothing is called “${sought}”.` : "No conversations yet."}</p>}
+      {!loaded && error && <p className="muted">{error}</p>}
+      {(session.admin || !session.tokenNeeded) && (
+        <button type="button" className="quiet wide" aria-current={view === "overview" ? "page" : undefined} onClick={() => { openOverview(); close(); }}><Icon name="gauge" /> Overview</button>
+      )}
+      <button type="button" className="quiet wide" aria-keyshortcuts={ariaKeys("palette")} title={`Go to, or do (${spelled("palette")})`} onClick={() => layer.set("palette")}><Icon name="search" /> Go to …</button>
+      <button type="button" className="quiet wide" onClick={() => layer.set("settings")}><Icon name="settings" /> Settings</button>
+      <button type="button" className="quiet wide" title="Keys (?)" onClick={() => layer.set("keys")}><Icon name="help" /> Keys</button>
+      {session.tokenNeeded && <SignOut />}
+    </nav>
+  );
+}
+
+// On a narrow page it lies over the rest: what is below can't be reached meanwhile, and the focus goes back.
+function useSheet(rail: RefObject<HTMLElement | null>, opened: boolean): void {
+  useLayoutEffect(() => {
+    if (!opened) return;
+    const below = document.querySelector("main");
+    const opener = document.activeElement;
+    if (below) below.inert = true;
+    rail.current?.querySelector<HTMLElement>("[data-first]")?.focus();
+    return () => {
+      if (below) below.inert = false;
+      const at = document.activeElement;
+      if (!at || at === document.body || rail.current?.contains(at)) (opener instanceof HTMLElement && opener.isConnected ? opener : document.querySelector<HTMLElement>(".rail-opener"))?.focus();
+    };
+  }, [rail, opened]);
+}
+
+function find(all: readonly Listed[], sought: string): readonly Listed[] {
+  const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
+  return words.length === 0 ? all : all.filter((c) => words.every((w) => c.title.toLowerCase().includes(w)));
+}
+
+function arrows(event: KeyboardEvent<HTMLUListElement>) {
+  if (event.key !== "ArrowDown" && event.key !== "ArrowUp" || (event.target as HTMLElement).tagName === "INPUT") return;
+  const links = [...event.currentTarget.querySelectorAll<HTMLElement>("a")];
+  const at = links.indexOf(document.activeElement as HTMLElement);
+  links[at + (event.key === "ArrowDown" ? 1 : -1)]?.focus();
+  event.preventDefault();
+}
+
+const Entry = memo(function Entry({ entry, current, close }: { entry: Listed; current: boolean; close: () => void }) {
+  const [doing, setDoing] = useState<"" | "rename" | "delete">("");
+  const [error, setError] = useState("");
+  const item = useRef<HTMLLIElement>(null);
+  const menu = useRef<HTMLButtonElement>(null);
+  const conversation = () => theClient().conversation(entry.id);
+  const back = useRef(false);
+  const done = (err?: unknown) => {
+    setError(err instanceof Error ? err.message : "");
+    back.current = true;
+    setDoing("");
+    void refresh();
+  };
+  // The button that it was asked for with is there again.
+  useLayoutEffect(() => {
+    if (doing || !back.current) return;
+    back.current = false;
+    if (document.activeElement !== document.body) return;
+    menu.current?.closest("li")?.querySelector("a")?.focus(); // the buttons are only there where the focus is
+    menu.current?.focus();
+  }, [doing]);
+  const mine = !entry.owner;
+  if (doing === "rename") {
+    return (
+      <li>
+        <form className="rename" onSubmit={(e) => {
+          e.preventDefault();
+          const title = String(new FormData(e.currentTarget).get("title")).trim();
+          if (title && title !== entry.title) void conversation().update({ title }).then(() => done(), done);
+          else done();
+        }}>
+          <input name="title" aria-label="Title" defaultValue={entry.title} autoFocus onFocus={(e) => e.target.select()} onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); done(); } }} onBlur={(e) => e.currentTarget.form?.requestSubmit()} />
+        </form>
+      </li>
+    );
+  }
+  if (doing === "delete") {
+    return (
+      <li ref={item} className="sure" role="group" aria-label={`Delete ${entry.title}?`} onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); done(); } }}>
+        <span>Delete it for good?</span>
+        <button type="button" autoFocus onClick={() => done()}>Keep</button>
+        <button type="button" className="danger" onClick={() => {
+          const next = neighbour(item.current);
+          void conversation().delete().then(() => {
+            if (current) open("", "replace"); // where one writes has the focus then
+            else next?.focus();
+            void refresh();
+          }, done);
+        }}>Delete</button>
+      </li>
+    );
+  }
+  return (
+    <li>
+      <a href={`#/c/${encodeURIComponent(entry.id)}`} aria-current={current ? "page" : undefined} title={entry.title} onClick={(e) => {
+        if (e.metaKey || e.ctrlKey || e.shiftKey) return;
+        e.preventDefault();
+        open(entry.id);
+        close();
+      }}>
+        <span className="title">{entry.title || "New conversation"}</span>
+        {entry.unread && !current && <span className="unread" role="img" aria-label="Not read yet" />}
+        <time dateTime={entry.updatedAt}>{ago(entry.updatedAt)}</time>
+      </a>
+      {error && <p role="alert" className="bad">{error}</p>}
+      {mine && (
+        <span className="acts">
+          <button ref={menu} type="button" className="quiet" aria-label={`Rename ${entry.title}`} title="Rename" onClick={() => setDoing("rename")}><Icon name="pencil" /></button>
+          <button type="button" className="quiet" aria-label={`Delete ${entry.title}`} title="Delete" onClick={() => setDoing("delete")}><Icon name="trash" /></button>
+        </span>
+      )}
+    </li>
+  );
+});
+
+/** What the focus goes to when an entry goes: the one below, else the one above, else the way to a new one. */
+function neighbour(item: HTMLElement | null): HTMLElement | null {
+  const other = item?.nextElementSibling ?? item?.previousElementSibling;
+  return other?.querySelector("a") ?? item?.closest(".rail")?.querySelector(".new") ?? null;
+}

@@ -1,0 +1,62 @@
+// The way out. What was shown goes with the session; whoever has something here that is not sent is told so before.
+
+import { useLayoutEffect, useRef, useState } from "react";
+
+import { leave, unsent } from "./account";
+import { signOut } from "./gateway";
+import { Icon } from "./ui/Icon";
+
+export function SignOut() {
+  const [lost, setLost] = useState("");
+  const [error, setError] = useState("");
+  const button = useRef<HTMLButtonElement>(null);
+  const back = useRef(false);
+  useLayoutEffect(() => {
+    if (!lost && back.current) button.current?.focus();
+    back.current = lost !== "";
+  }, [lost]);
+  const out = async () => {
+    setError("");
+    try {
+      await signOut();
+    } catch (err) {
+      setLost("");
+      setError(`You are still signed in: ${(err as Error).message}.`); // scripts can't drop the cookie
+      return;
+    }
+    leave();
+  };
+  if (lost) {
+    return (
+      <div className="sure" role="group" aria-label="Sign out?" onKeyDown={(e) => {
+        if (e.key !== "Escape") return;
+        e.preventDefault();
+        setLost("");
+      }}>
+        <span role="alert">{lost} Signing out deletes what is not sent.</span>
+        <button type="button" autoFocus onClick={() => setLost("")}>Stay</button>
+        <button type="button" className="danger" onClick={() => void out()}>Sign out</button>
+      </div>
+    );
+  }
+  return (
+    <>
+      {error && <p role="alert" className="bad">{error}</p>}
+      <button ref={button} type="button" className="quiet wide" onClick={() => {
+        const said = told(unsent());
+        if (said) setLost(said);
+        else void out();
+      }}><Icon name="out" /> Sign out</button>
+    </>
+  );
+}
+
+const many = (n: number, what: string) => (n === 1 ? `One ${what}` : `${n} ${what}s`);
+
+/** What of one's own waits here, as sentences; "" for nothing. */
+export function told({ messages, drafts }: { messages: number; drafts: number }): string {
+  return [
+    ...(messages > 0 ? [`${many(messages, "message")} ${messages === 1 ? "is" : "are"} not sent yet.`] : []),
+    ...(drafts > 0 ? [`${many(drafts, "draft")} ${drafts === 1 ? "is" : "are"} kept here.`] : []),
+  ].join(" ");
+}

@@ -1,0 +1,106 @@
+// Whose page this is. People share a browser: what one has written and not sent is kept apart from that of others, and goes when
+// they sign out; of what they were shown nothing is left for whoever comes next.
+
+import { account, base, close, type Session, setAccount } from "./gateway";
+import { forgetShown } from "./inspector/shown";
+
+/** Choices about the page itself, which are those of whoever uses it, and for whom it is. */
+const ofThePage = /^leat\.(?:(?:theme|reading|shortcuts|inspector|debug)$|account:)/;
+/** What people have written: each has a part of their own. */
+const written = /^leat(?:\.draft|:outbox):/;
+
+const name = `leat.account:${base}`;
+const messages = () => `leat:outbox:${base}:${account()}:`;
+const drafts = () => `leat.draft:${base}:${account()}:`;
+
+/** Where a draft is kept; "" as the conversation is the next new one. */
+export const draftKey = (conversation: string): string => drafts() + (conversation || "new");
+
+let entered = false;
+
+/**
+ * Makes the page that of whoever is signed in. It reports false where it held something of somebody else: it is loaded anew then,
+ * and shows nothing before.
+ */
+export function enter(session: Session): boolean {
+  const now = session.tokenNeeded ? `${session.tenant ?? ""}/${session.subject ?? ""}` : "";
+  const before = stored();
+  const other = entered ? account() !== now : before !== undefined && before !== now;
+  if (other) {
+    close();
+    forget((key) => !written.test(key)); // what somebody else has written waits for them
+  }
+  store(now);
+  if (other && (entered || stored() === now)) {
+    if (entered) history.replaceState(null, "", "#/"); // what was open is not theirs
+    location.reload();
+    return false;
+  }
+  entered = true;
+  setAccount(now);
+  return true;
+}
+
+/** How much of what was written would be lost by signing out: messages that the gateway does not have yet, and drafts. */
+export function unsent(): { messages: number; drafts: number } {
+  const all = keys("localStorage");
+  const of = (prefix: string) => all.filter((k) => k.startsWith(prefix)).length;
+  return { messages: of(messages()), drafts: of(drafts()) };
+}
+
+/** Leaves nothing of who was signed in, and loads the page anew; so do the other tabs. */
+export function leave(): void {
+  close();
+  forget((key) => !written.test(key) || key.startsWith(messages()) || key.startsWith(drafts()));
+  store(undefined);
+  history.replaceState(null, "", "#/");
+  location.reload();
+}
+
+// Somebody has signed out or in, in another tab: what waits here must not go out in the name of somebody else.
+function follow(): void {
+  if (!entered || stored() === account()) return;
+  close();
+  forgetShown();
+  history.replaceState(null, "", "#/");
+  location.reload();
+}
+addEventListener("storage", (e) => {
+  if (e.key === name || e.key === null) follow();
+});
+addEventListener("pageshow", (e) => {
+  if (e.persisted) follow();
+});
+
+function forget(which: (key: string) => boolean): void {
+  forgetShown();
+  for (const s of ["localStorage", "sessionStorage"] as const) {
+    for (const key of keys(s)) if (/^leat[.:]/.test(key) && !ofThePage.test(key) && which(key)) window[s].removeItem(key);
+  }
+}
+
+// A browser may forbid the storage: nothing is kept then, and everything as on a first visit.
+function keys(storage: "localStorage" | "sessionStorage"): string[] {
+  try {
+    return Object.keys(window[storage]);
+  } catch {
+    return [];
+  }
+}
+
+function stored(): string | undefined {
+  try {
+    return localStorage.getItem(name) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function store(account: string | undefined): void {
+  try {
+    if (account === undefined) localStorage.removeItem(name);
+    else localStorage.setItem(name, account);
+  } catch {
+    // It is forbidden, or full.
+  }
+}

@@ -1,0 +1,37 @@
+// What a running turn does right now, so that it never looks dead: in words, with a clock.
+
+import type { Message, Turn } from "@leat/client";
+
+import { counted } from "../time";
+import { useNow } from "../ui/Clock";
+import { Mark } from "./parts/Mark";
+import { line } from "./parts/marks";
+
+const phases: Record<string, string> = { starting: "Starting", retrying: "Trying again", waiting: "Waiting", thinking: "Thinking", compacting: "Summing up what was said", resuming: "Going on" };
+
+export function Alive({ turn: t, message }: { turn: Turn; message?: Message }) {
+  const now = useNow();
+  return (
+    <p className="alive">
+      <Mark of={t.state === "waiting" ? "waiting" : "running"} named={false} /> {doing(t, message)}
+      {t.state !== "queued" && t.startedAt !== undefined && <> · <time className="clock">{counted(now - t.startedAt)}</time></>}
+    </p>
+  );
+}
+
+function doing(t: Turn, m: Message | undefined): string {
+  if (t.state === "waiting") return "Waiting for you";
+  if (t.state === "queued") return "Waits for its turn";
+  const p = m?.ended ? undefined : m?.parts.findLast((q) => !q.ended);
+  const step = t.step ? `, step ${t.step}` : "";
+  if (p?.kind === "tool") return `Running ${line(p.name || "a tool", 60)}${step}`;
+  if (p?.kind === "reasoning") return `Reasoning${step}`;
+  if (t.phase) return `${phases[t.phase] ?? sentence(t.phase)}${step}`;
+  if (p?.kind === "status") return `Working${step}`;
+  return `${p?.text ? "Answering" : "Thinking"}${step}`;
+}
+
+function sentence(phase: string): string {
+  const one = line(phase.replace(/[_-]+/g, " "), 60);
+  return one.charAt(0).toUpperCase() + one.slice(1);
+}

@@ -1,0 +1,206 @@
+// One conversation, also one that is not made yet: its header, its log, and where one writes. It is the same from the first word on,
+// so that nothing is lost or loses the focus when the conversation gets made.
+
+import type { Message as Held } from "@leat/client";
+import { lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
+
+import { theClient, theLive } from "../gateway";
+import { note } from "../inspector/shown";
+import { type Action, ariaKeys, spelled, useActions } from "../keys";
+import { list } from "../list";
+import { open, route } from "../route";
+import { useStore } from "../store";
+import { Icon } from "../ui/Icon";
+import { Later } from "../ui/Later";
+import { AgentPicker } from "./AgentPicker";
+import { hush, useAnnouncer } from "./announce";
+import { choose, unsteerable, useChosen } from "./chosen";
+import { Composer, type Given, type Sent, textOf } from "./Composer";
+import { Connection } from "./Connection";
+import { exportJSON, exportMarkdown } from "./export";
+import { useFocusKept } from "./focus";
+import { Log } from "./Log";
+import { Running, useStop } from "./Running";
+import { say } from "./speaker";
+import { useConversation } from "./useConversation";
+
+const Inspector = lazy(() => import("../inspector/Inspector"));
+const Find = lazy(() => import("../find/Find"));
+
+interface ChatProps {
+  id: string; // "" for a new one
+  fresh: string; // the id that a new one will have
+  openRail: () => void;
+}
+
+export function Chat({ id, fresh, openRail }: ChatProps) {
+  const made = id !== "";
+  const { conversation, state } = useConversation(id || fresh, made);
+  const [editing, setEditing] = useState<Held>();
+  const [inspected, setInspected] = useState("");
+  const [given, setGiven] = useState<Given>();
+  const [error, setError] = useState("");
+  const [finding, setFinding] = useState(false);
+  const opener = useRef<Element | null>(null);
+  const { conversations, agents } = useStore(list);
+  const agent = conversations.find((c) => c.id === id)?.agent ?? "";
+  const chosen = useChosen(id);
+  const mute = useStore(unsteerable);
+  useEffect(() => (made ? note(conversation) : undefined), [conversation, made]);
+  const at = useStore(route);
+  const asked = at.view === "chat" ? at.turn : "";
+  useEffect(() => {
+    if (asked) setInspected(asked);
+  }, [asked]);
+  const leave = useCallback(() => {
+    setInspected("");
+    if (asked) open(id, "replace");
+    (opener.current as HTMLElement | null)?.focus();
+  }, [asked, id]);
+  const turn = state.turns.find((t) => t.id === inspected);
+  const running = state.turns.filter((t) => t.state !== "ended" && !t.parent);
+  const now = running.find((t) => t.state !== "queued");
+  const next = chosen || agent || agents.find((a) => a.default)?.name || "";
+  const steers = !!now && now.agent === next && !!agents.find((a) => a.name === next)?.steers && !mute.has(next);
+  useAnnouncer(state);
+  useEffect(() => {
+    document.title = id ? `${running.length > 0 ? "… " : ""}${state.title || "Conversation"} – Leat` : "Leat";
+  }, [id, state.title, running.length]);
+  useLook(id);
+  const talk = useRef<HTMLDivElement>(null);
+  useFocusKept(talk);
+  const stopping = useStop(conversation, state);
+  const { stop } = stopping;
+  const inspect = useCallback((t: string) => {
+    opener.current = document.activeElement;
+    setInspected(t);
+  }, []);
+  const change = useCallback((m: Held) => setGiven({ text: textOf(m), media: m.parts.filter((p) => p.kind === "media") }), []);
+  const prepared = useRef<{ agent: string; made: Promise<string> }>(undefined);
+  const prepare = useCallback(() => {
+    prepared.current ??= { agent: chosen, made: theClient().create({ id: fresh, key: fresh, ...(chosen && { agent: chosen }) }).then((c) => c.id) };
+    return prepared.current.made.catch((err) => {
+      prepared.current = undefined; // the next try asks again
+      throw err;
+    });
+  }, [chosen, fresh]);
+  const send = async ({ message, replaces, how }: Sent) => {
+    setEditing(undefined);
+    setError("");
+    hush();
+    if (!made) {
+      // What was made for a file is made with the agent that was chosen then, and this message goes to the one that is now.
+      const by = prepared.current?.agent ?? chosen;
+      theClient().begin(message, { id: fresh, ...(by && { agent: by }) }, by !== chosen && next ? { agent: next } : {});
+      choose("", "");
+      if (by !== chosen) choose(fresh, next);
+      open(fresh, "replace");
+      return;
+    }
+    const by = chosen && chosen !== agent ? { agent: chosen } : {};
+    if (replaces) {
+      await conversation.resend(replaces, message, by);
+      return;
+    }
+    // The message is kept before anything else: without a connection the stop waits, and is lost with the page.
+    const stays = how === "instead" || how === "queue" && steers;
+    const sent = conversation.send(message, { ...by, ...(stays && { queue: true }) });
+    if (how === "instead" && now) conversation.stop(now.id).catch((err: Error & { reason?: string }) => err.reason === "already_ended" || setError(err.message));
+    const ack = await sent;
+    if (ack.state === "steered") say("Given to the running answer.");
+    if (ack.state !== "queued") return;
+    if (how !== "instead") say("It waits for the running answer.");
+    if (how === "steer" && now?.agent) unsteerable.change((all) => new Set([...all, now.agent!]));
+  };
+  const waiting = state.turns.some((t) => t.state === "waiting");
+  const mine = state.messages.findLast((m) => m.role === "user");
+  useActions(useMemo<Action[]>(() => {
+    const group = "This conversation";
+    return [
+      ...(running.length > 0 ? [{ group, name: "Stop the answer", key: "stop" as const, run: stop }] : []),
+      ...(waiting ? [{ group, name: "Go to what waits for you", key: "approval" as const, run: toRequest }] : []),
+      ...(made && state.phase !== "gone" ? [
+        { group, name: "Find in the whole conversation", key: "find" as const, hint: "the browser’s own find sees only a part", run: () => { setFinding(true); document.querySelector<HTMLElement>(".find input")?.focus(); } },
+        ...(mine && running.length === 0 ? [{ group, name: "Change my last message and ask again", run: () => setEditing(mine) }, { group, name: "Ask my last message again", run: () => void conversation.resend(mine.id).catch((err: Error) => setError(err.message)) }] : []),
+        { group, name: "Save as Markdown", run: () => void exportMarkdown(conversation).catch((err: Error) => setError(err.message)) },
+        { group, name: "Save as JSON", run: () => void exportJSON(conversation).catch((err: Error) => setError(err.message)) },
+        ...(agents.length > 1 ? agents.filter((a) => a.name !== next).map((a) => ({ group, name: `Let ${a.name} answer from now on`, run: () => choose(id, a.name === agent || !agent && a.default ? "" : a.name) })) : []),
+      ] : []),
+    ];
+  }, [running.length, waiting, made, state.phase, mine, conversation, agents, next, agent, id, stop]));
+  const gone = made && state.phase === "gone";
+  return (
+    <main className="chat">
+      <div className="talk" ref={talk}>
+        <header className="top">
+          <button type="button" className="quiet only-narrow rail-opener" aria-label="Conversations" onClick={openRail}><Icon name="menu" /></button>
+          <h1 title={state.title}>{gone ? "Leat" : state.title || "New conversation"}</h1>
+          {id && !gone && <AgentPicker conversation={id} own={agent} />}
+          {made && !gone && (
+            <span className="menu">
+              {now && !turn && <button type="button" className="quiet" aria-label="Look inside the running answer" title="Look inside the running answer" onClick={() => inspect(now.id)}><Icon name="wave" /></button>}
+              <button type="button" className="quiet" aria-label="Find in the conversation" title={`Find in the conversation (${spelled("find")})`} aria-keyshortcuts={ariaKeys("find")} onClick={() => setFinding(true)}><Icon name="search" /></button>
+              <button type="button" className="quiet" aria-label="Save as Markdown" title="Save as Markdown" onClick={() => void exportMarkdown(conversation).catch((err: Error) => setError(err.message))}><Icon name="save" /></button>
+              <button type="button" className="quiet" aria-label="Save as JSON" title="Save as JSON" onClick={() => void exportJSON(conversation).catch((err: Error) => setError(err.message))}><Icon name="file" /></button>
+            </span>
+          )}
+          <Connection behind={state.behind} />
+        </header>
+        {finding && <Later of={id}><Find conversation={conversation} state={state} close={() => setFinding(false)} /></Later>}
+        {error && <p className="bad column" role="alert">{error}</p>}
+        {gone ? (
+          <div className="alone"><p>{state.error?.reason === "deleted" ? "This conversation was deleted." : state.error?.reason === "not_found" || !state.error ? "This conversation does not exist, or not for you." : state.error.message}</p>
+            <button type="button" onClick={() => open("", "replace")}>New conversation</button></div>
+        ) : id ? (
+          <Log conversation={conversation} state={state} edit={setEditing} change={change} inspect={inspect} />
+        ) : (
+          <Welcome choose={(text) => setGiven({ text })} />
+        )}
+        {!gone && <Running conversation={conversation} state={state} stop={stopping} />}
+        {!gone && <Composer conversation={id} prepare={prepare} given={given} editing={editing} cancelEdit={() => setEditing(undefined)} running={running.length > 0} steers={steers} send={send} stop={stop} last={() => mine} edit={setEditing} />}
+      </div>
+      {turn && (
+        <Later of={turn.id} fallback={<aside className="inspector" aria-busy="true" />}>
+          <Inspector key={turn.id} conversation={conversation} turn={turn} close={leave} />
+        </Later>
+      )}
+    </main>
+  );
+}
+
+// What is on the screen has been read, on every device; and what an agent says of its own accord is said there.
+function useLook(id: string): void {
+  useEffect(() => {
+    if (!id) return;
+    const look = () => theLive().look(document.hidden ? undefined : id);
+    look();
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      document.removeEventListener("visibilitychange", look);
+      theLive().look(undefined);
+    };
+  }, [id]);
+}
+
+function toRequest(): void {
+  const ask = document.querySelector<HTMLElement>(".ask");
+  if (!ask) return;
+  ask.scrollIntoView({ block: "nearest" });
+  ask.querySelector<HTMLElement>("button, input, select, textarea")?.focus();
+}
+
+// What the demo agent shows something by. What other agents can be asked, only they know.
+const examples = ["What can you do?", "Explain this code step by step", "tools: what is 17 * 23?"];
+
+function Welcome({ choose: take }: { choose: (text: string) => void }) {
+  const { agents } = useStore(list);
+  const chosen = useChosen("");
+  const demo = agents.find((a) => (chosen ? a.name === chosen : a.default))?.kind === "demo";
+  return (
+    <div className="welcome">
+      <h2>What is it about?</h2>
+      <AgentPicker conversation="" own="" />
+      {demo && <ul className="examples">{examples.map((e) => <li key={e}><button type="button" onClick={() => take(e)}>{e}</button></li>)}</ul>}
+    </div>
+  );
+}

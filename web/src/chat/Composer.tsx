@@ -1,0 +1,233 @@
+// Where a person writes. It is never disabled and never taken away, so that focus and drafts stay.
+
+import type { Message as Held, NewMessage } from "@leat/client";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+
+import { together } from "../keys";
+import { shortcutsOn } from "../settings/settings";
+import { Icon } from "../ui/Icon";
+import { Face, Progress } from "./Attached";
+import { type Attachment, useAttachments } from "./attachments";
+import { draft } from "./draft";
+import { say } from "./speaker";
+
+/**
+ * What a message does while an answer runs. steer: it goes into it, where its agent takes it. queue: it waits for its end.
+ * instead: the answer is stopped for it.
+ */
+export type How = "steer" | "queue" | "instead";
+
+export interface Sent { message: NewMessage; replaces?: string; how: How }
+
+/** Text, and perhaps files, that are put where one writes; each time another value. */
+export interface Given { text: string; media?: NewMessage["parts"] }
+
+interface ComposerProps {
+  conversation: string; // "" while it is not made yet
+  /** Makes the conversation, for files that come before the first message. */
+  prepare?: (() => Promise<string>) | undefined;
+  given: Given | undefined;
+  editing: Held | undefined;
+  cancelEdit: () => void;
+  running: boolean;
+  steers: boolean; // the agent may take a message while it answers
+  send: (sent: Sent) => Promise<void>;
+  stop: () => void;
+  last: () => Held | undefined; // the last message of one's own
+  edit: (m: Held) => void;
+}
+
+/** A paste of this size becomes a file. */
+const largePaste = 4000;
+const largeLines = 60;
+/** What takes less, in milliseconds, is not worth a word. */
+const soon = 400;
+
+export const coarse = () => matchMedia("(pointer: coarse)").matches;
+
+export function Composer({ conversation, prepare, given, editing, cancelEdit, running, steers, send, stop, last, edit }: ComposerProps) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [text, setText] = useState(() => draft.read(conversation));
+  const [error, setError] = useState("");
+  const files = useAttachments(useCallback(async () => conversation || prepare!(), [conversation, prepare]));
+  const [over, setOver] = useState(false);
+  const plainPaste = useRef(false);
+  const here = useRef(true);
+  const [waits, setWaits] = useState(false); // a changed message, for what is before it to go
+  const own = useRef<{ text: string; files: Attachment[] }>(undefined); // what stands here beside an edit
+
+  useDraft(conversation, own.current ? own.current.text : text);
+  useProgress(files.all);
+  useEffect(() => {
+    here.current = true;
+    if (!coarse()) field.current?.focus({ preventScroll: true });
+    return () => {
+      here.current = false;
+    };
+  }, []);
+  useLayoutEffect(() => {
+    const f = field.current!;
+    f.style.height = "auto";
+    f.style.height = `${Math.min(f.scrollHeight, 240)}px`;
+  }, [text]);
+  useLayoutEffect(() => {
+    if (editing) {
+      own.current ??= { text, files: files.take() };
+      setText(textOf(editing));
+      files.putBack(mediaOf(editing.parts));
+      field.current?.focus();
+    } else if (own.current) {
+      setText(own.current.text);
+      files.putBack(own.current.files);
+      own.current = undefined;
+    }
+  }, [editing]);
+  useLayoutEffect(() => {
+    if (!given) return;
+    setText((now) => (now.trim() && now !== given.text ? `${now}\n\n${given.text}` : given.text));
+    if (given.media?.length) files.putBack([...files.all, ...mediaOf(given.media)]);
+    field.current?.focus();
+  }, [given]);
+
+  const empty = text.trim() === "" && files.all.length === 0;
+  const submit = async (how: How) => {
+    if (empty || files.busy) return;
+    setError("");
+    const kept = text;
+    const held = editing && draft.hold(conversation, kept);
+    const late = editing && setTimeout(() => setWaits(true), soon);
+    const message: NewMessage = { ...(text.trim() && { text }), ...(files.all.length > 0 && { parts: files.all.filter((f) => f.media).map((f) => ({ kind: "media" as const, media: f.media! })) }) };
+    setText("");
+    const attached = files.take();
+    try {
+      await send({ message, how, ...(editing && { replaces: editing.id }) });
+      held?.(true);
+    } catch (err) {
+      held?.(here.current); // from elsewhere it comes back with the conversation
+      // What was refused stands in the log with its reason; what never left comes back here.
+      if (!conversation || editing) {
+        setText((now) => [now, kept].filter((t) => t.trim()).join("\n\n"));
+        files.putBack(attached);
+        setError((err as Error).message);
+      }
+    } finally {
+      clearTimeout(late);
+      setWaits(false);
+    }
+  };
+  const first: How = running && !steers ? "queue" : "steer";
+  const other: How = steers ? "queue" : "instead";
+  const keys = (e: KeyboardEvent<HTMLTextAreaElement>) => {
+    // Safari ends a composition before it tells the key that ended it.
+    const composing = e.nativeEvent.isComposing || e.keyCode === 229;
+    const mod = e.ctrlKey || e.metaKey;
+    plainPaste.current = e.shiftKey && mod && e.key.toLowerCase() === "v";
+    if (e.key === "Enter" && !e.shiftKey && !composing && (mod || !coarse())) {
+      e.preventDefault();
+      void submit(running && mod && shortcutsOn.get() ? other : first);
+    } else if (e.key === "Escape" && editing && !composing) {
+      e.preventDefault();
+      cancelEdit();
+    } else if (e.key === "ArrowUp" && text === "" && !running && !mod && !e.altKey && !e.shiftKey && shortcutsOn.get()) {
+      const m = last();
+      if (m) {
+        e.preventDefault();
+        edit(m);
+      }
+    }
+  };
+  const paste = (e: ClipboardEvent) => {
+    const found = [...e.clipboardData.files];
+    if (found.length > 0) {
+      e.preventDefault();
+      files.add(found);
+      return;
+    }
+    const pasted = e.clipboardData.getData("text/plain");
+    if (!plainPaste.current && (pasted.length > largePaste || pasted.split("\n", largeLines + 1).length > largeLines)) {
+      e.preventDefault();
+      files.add([new File([pasted], "pasted.txt", { type: "text/plain" })], () => {
+        setText((now) => now + pasted);
+        field.current?.focus();
+      });
+    }
+  };
+  const drop = (e: DragEvent) => {
+    e.preventDefault();
+    setOver(false);
+    files.add([...e.dataTransfer.files]);
+  };
+  const remove = (id: string) => {
+    files.remove(id);
+    field.current?.focus(); // the button that had the focus is gone
+  };
+  return (
+    <form className="composer" data-over={over || undefined} onSubmit={(e) => { e.preventDefault(); void submit(first); }}
+      onDragOver={(e) => { e.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={drop}>
+      <div className="column">
+        {editing && <p className="note">You change an earlier message: what came after it goes. <button type="button" className="link" onClick={cancelEdit}>Leave it</button></p>}
+        {waits && <p className="note" role="status">Your changed message is on its way</p>}
+        {error && <p className="bad" role="alert">{error}</p>}
+        {files.all.length > 0 && <ul className="attachments" aria-label="Attached">{files.all.map((f) => <Attached key={f.id} file={f} remove={remove} />)}</ul>}
+        <div className="field">
+          <label className="quiet button" title="Attach files">
+            <Icon name="clip" /><span className="unseen">Attach files</span>
+            <input type="file" multiple className="unseen" onChange={(e) => { files.add([...(e.target.files ?? [])]); e.target.value = ""; }} />
+          </label>
+          <textarea ref={field} id="composer" rows={1} value={text} aria-label="Message" placeholder={running ? "Say something meanwhile" : "Say something"}
+            onChange={(e) => setText(e.target.value)} onKeyDown={keys} onPaste={paste} />
+          {running && !empty && !editing && (
+            <button type="button" className="other" disabled={files.busy} title={`${other === "queue" ? "After this answer" : "Stop the answer and send this"} (${together("Mod", "Enter")})`} onClick={() => { void submit(other); field.current?.focus(); }}>{labels[other]}</button>
+          )}
+          {running && empty ? (
+            <button type="button" className="primary" aria-label="Stop" title="Stop (Esc)" onClick={() => { stop(); field.current?.focus(); }}><Icon name="stop" /></button>
+          ) : (
+            <button className="primary" aria-label={running && !editing ? labels[first] : "Send"} title={running && !editing ? titles[first] : "Send (Enter)"} disabled={files.busy} aria-disabled={empty || undefined}><Icon name="send" /></button>
+          )}
+        </div>
+      </div>
+    </form>
+  );
+}
+
+const labels: Record<How, string> = { steer: "Send now", queue: "Queue", instead: "Stop and send" };
+const titles: Record<How, string> = { steer: "Send now, into this answer where its agent takes it (Enter)", queue: "Queue: after this answer (Enter)", instead: "Stop and send" };
+
+// The draft of a conversation; that of a new one goes along when it is made.
+function useDraft(conversation: string, text: string): void {
+  const before = useRef(conversation);
+  useEffect(() => {
+    if (before.current !== conversation) draft.write(before.current, "");
+    before.current = conversation;
+    draft.write(conversation, text);
+  }, [conversation, text]);
+}
+
+// How far files are is told at the beginning, the middle and the end only.
+function useProgress(all: readonly Attachment[]): void {
+  const told = useRef(new Map<string, number>());
+  useEffect(() => {
+    for (const f of all) {
+      const step = f.error ? 3 : f.media ? 2 : f.progress >= 0.5 ? 1 : 0;
+      if (told.current.get(f.id) === step) continue;
+      const known = told.current.has(f.id);
+      told.current.set(f.id, step);
+      if (!f.error && (known || !f.media)) say(`${f.name}: ${step * 50} %`);
+    }
+  }, [all]);
+}
+
+function Attached({ file: f, remove }: { file: Attachment; remove: (id: string) => void }) {
+  return (
+    <li className={f.error ? "bad" : undefined}>
+      <Face file={f} /><Progress file={f} />
+      {f.asText && <button type="button" className="link" onClick={() => { remove(f.id); f.asText!(); }}>As text</button>}
+      <button type="button" className="quiet" aria-label={`Remove ${f.name}`} onClick={() => remove(f.id)}><Icon name="close" /></button>
+    </li>
+  );
+}
+
+export const textOf = (m: Held): string => m.parts.filter((p) => p.kind === "text").map((p) => p.text ?? "").join("\n\n");
+
+const mediaOf = (parts: NewMessage["parts"]): Attachment[] =>
+  (parts ?? []).flatMap((p) => (p.kind === "media" && p.media ? [{ id: crypto.randomUUID(), name: p.media.name ?? "file", size: p.media.size ?? 0, progress: 1, media: p.media }] : []));

@@ -1,0 +1,67 @@
+import { useEffect, useState } from "react";
+
+import { theClient, theLive } from "../gateway";
+import { Icon, type IconName } from "../ui/Icon";
+import { type Facts, first, type Kind, type Restart, restart, restarting, tell, words } from "./words";
+
+// How often the words are looked at, for what changes by time alone.
+const look = 500;
+
+let restarts: Restart = { told: false, at: 0 };
+let following = false;
+
+// follow keeps what is known of a restart, whichever view is open.
+function follow(changed: () => void): () => void {
+  const [client, live] = [theClient(), theLive()];
+  if (!following) {
+    following = true;
+    live.on("status", (s) => { restarts = restart(restarts, { status: s.state }, Date.now()); });
+    live.onState((s) => { restarts = restart(restarts, { live: s }, Date.now()); });
+    client.onState((state, error) => { restarts = restart(restarts, { state, reason: error?.reason }, Date.now()); });
+  }
+  const leaves = [live.on("status", changed), client.onState(changed), client.onWaiting(changed)];
+  for (const e of ["online", "offline"]) addEventListener(e, changed);
+  document.addEventListener("visibilitychange", changed);
+  const tick = setInterval(() => document.hidden || changed(), look);
+  return () => {
+    clearInterval(tick);
+    for (const leave of leaves) leave();
+    for (const e of ["online", "offline"]) removeEventListener(e, changed);
+    document.removeEventListener("visibilitychange", changed);
+  };
+}
+
+function facts(behind: number): Facts {
+  const { state, retryAt, waiting, heard } = theClient();
+  return { state, retryAt, waiting, heard, behind, online: navigator.onLine, restarting: restarting(restarts, Date.now()) };
+}
+
+/** The connection, in words. behind is how many events of what is shown are still to come. */
+export function Connection({ behind = 0 }: { behind?: number }) {
+  const [told, setTold] = useState(() => first(words(facts(behind), Date.now()), Date.now()));
+  const [state, setState] = useState(theClient().state);
+  useEffect(() => {
+    const changed = () => {
+      const now = Date.now();
+      setState(theClient().state);
+      setTold((t) => tell(t, words(facts(behind), now), now));
+    };
+    changed();
+    return follow(changed);
+  }, [behind]);
+  const { kind, text, tryNow } = told.shown;
+  return (
+    <span className="connection" data-state={state} data-kind={kind}>
+      <span className="words" aria-hidden="true"><Sign kind={kind} /> {text}</span>
+      <span className="unseen" role="status">{told.said}</span>
+      {tryNow && <button type="button" className="link" onClick={() => { theClient().connect(); theLive().connect(); }}>Try now</button>}
+    </span>
+  );
+}
+
+const dots: Partial<Record<Kind, string>> = { live: "done", connecting: "running", reconnecting: "running" };
+const icons: Partial<Record<Kind, IconName>> = { offline: "cross", restarting: "again", behind: "down", silent: "wave", out: "out" };
+
+function Sign({ kind }: { kind: Kind }) {
+  return dots[kind] ? <span className={`dot ${dots[kind]}`} /> : <Icon name={icons[kind]!} />;
+}

@@ -1,0 +1,34 @@
+// What became of a person's message: on its way, waiting, taken into a running answer, refused.
+
+import type { Conversation, Message, Pending, Turn } from "@leat/client";
+
+import { takenBack } from "./nesting";
+import { line } from "./parts/marks";
+import { Waiting } from "./Waiting";
+
+interface FateProps { conversation: Conversation; message: Message; pending: Pending | undefined; turn: Turn | undefined; change: (m: Message) => void }
+
+/** turn is the one that the message is for. change puts its text back to where one writes. */
+export function Fate({ conversation, message: m, pending, turn, change }: FateProps) {
+  if (pending) return <Waiting conversation={conversation} pending={pending} />;
+  switch (m.state) {
+    case "queued": {
+      if (turn?.state === "ended") return <p className="note">{takenBack(turn) ? "Taken back: no agent was asked" : "Not asked"}</p>;
+      const back = () => conversation.stop(turn?.id ?? m.stateTurn!);
+      return (
+        <p className="note">Waits for its turn{m.stateTurn && <>{" "}
+          <button type="button" className="link" onClick={() => void back().then(() => change(m), () => {})}>Change</button>{" "}
+          <button type="button" className="link" onClick={() => void back().catch(() => {})}>Take back</button></>}
+        </p>
+      );
+    }
+    case "steered":
+      return <p className="note">Given to the running answer</p>;
+    case "joined":
+      return <p className="note">Answered together with the one before</p>;
+    case "rejected":
+      return <p className="note bad">Not taken{m.stateReason ? `: ${line(m.stateReason)}` : ""}</p>;
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,87 @@
+// One message, from its first word to its last: the same element throughout, in which only what changes is drawn again.
+
+import { type Conversation, type Message as Held, type Outcome, type Pending, type Turn, visibleText } from "@leat/client";
+import { memo } from "react";
+
+import { clock } from "../time";
+import { CopyButton } from "../ui/Copy";
+import { Icon } from "../ui/Icon";
+import { Alive } from "./Alive";
+import { Fate } from "./Fate";
+import type { Hold } from "./parts/Fold";
+import { line } from "./parts/marks";
+import { Part } from "./parts/Part";
+import { Answers } from "./Requests";
+import { TurnEnd } from "./TurnEnd";
+import { Used } from "./Used";
+
+interface MessageProps {
+  conversation: Conversation;
+  message: Held;
+  pending: Pending | undefined; // it is on its way, or was refused
+  turn: Turn | undefined; // that it belongs to
+  fate?: Turn | undefined; // that it is for
+  inside?: string | undefined; // the agents whose turns its turn lies in, outermost first; undefined for one that lies in none
+  depth?: number; // how many those are
+  last: boolean; // of its turn
+  newest?: boolean; // nothing comes after it
+  place: number;
+  total: number;
+  busy: boolean;
+  edit: (m: Held) => void;
+  change: (m: Held) => void;
+  inspect: (turn: string) => void;
+  hold: Hold;
+}
+
+/** Turns within turns are set in so many times; what lies deeper says where. */
+const deepest = 3;
+
+export const Message = memo(function Message({ conversation, message: m, pending, turn, fate, inside, depth = 0, last, newest = false, place, total, busy, edit, change, inspect, hold }: MessageProps) {
+  const mine = m.role === "user";
+  const growing = !m.ended && (!turn || turn.state !== "ended");
+  const running = last && !!turn && turn.state !== "ended" && turn.state !== "queued";
+  const named = m.author?.name ?? m.author?.id;
+  const who = line(named ?? (mine ? "You" : m.role === "system" ? "System" : turn?.agent ?? "Agent"), 80);
+  const heading = `m-${m.id}`;
+  const asks = turn?.requests?.map((r) => r.part) ?? [];
+  const answers = turn?.answers;
+  const again = newest && !busy && answers ? () => void conversation.resend(answers).catch(() => {}) : undefined;
+  return (
+    <article className={`message ${mine ? "user" : m.role}`} data-message={m.id} data-len={length(m)} data-depth={depth > 0 ? Math.min(depth, deepest) : undefined} aria-labelledby={heading} aria-posinset={place > 0 ? place : undefined} aria-setsize={total} aria-busy={growing || undefined} tabIndex={-1}>
+      <h2 id={heading} className="unseen">{who}{m.at ? `, ${clock(m.at)}` : ""}{growing ? ", answering" : ""}</h2>
+      {(inside !== undefined || named || m.role === "system") && (
+        <p className="who" aria-hidden="true">{inside !== undefined && <Icon name="turn" />}<bdi>{who}</bdi>{inside !== undefined && <span className="muted">{depth > deepest ? `in ${inside}` : "works for"} {depth > deepest ? "" : <bdi>{inside.split(" › ").at(-1)}</bdi>}</span>}</p>
+      )}
+      {m.parts.map((p, i) => (
+        <Part key={p.id} part={p} conversation={conversation.id} mine={mine} live={growing && (!p.ended || coming(p))} last={i === m.parts.length - 1} waiting={asks.includes(p.id)} cut={cutOff(p, turn)} hold={hold} />
+      ))}
+      {mine && <Fate conversation={conversation} message={m} pending={pending} turn={fate} change={change} />}
+      {last && turn && <Answers turn={turn.id} />}
+      {last && turn?.state === "ended" && <TurnEnd turn={turn} said={m.parts.length > 0} again={again} hold={hold} />}
+      <footer className="acts" data-ready={(!growing && !running) || undefined} data-live={running || undefined}>
+        {running ? <Alive turn={turn} message={m} /> : (
+          <>
+            <CopyButton text={() => visibleText(m)} what="message" />
+            {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => edit(m)} aria-label="Edit and send again" title="Edit and send again"><Icon name="pencil" /></button>}
+            {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => void conversation.resend(m.id).catch(() => {})} aria-label="Ask again" title="Ask again"><Icon name="again" /></button>}
+            {last && turn && <button type="button" className="quiet" onClick={() => inspect(turn.id)} aria-label="Look inside" title="Look inside"><Icon name="wave" /></button>}
+            {m.at !== undefined && <time dateTime={new Date(m.at).toISOString()}>{clock(m.at)}</time>}
+            {last && turn?.usage && <Used usage={turn.usage} model={turn.model} />}
+          </>
+        )}
+      </footer>
+    </article>
+  );
+});
+
+/** What ended a tool whose own end never came: the end of its turn. */
+function cutOff(p: Held["parts"][number], t: Turn | undefined): Outcome | undefined {
+  return p.kind === "tool" && !p.state && t?.outcome && t.outcome !== "completed" && p.endAt !== undefined && p.endAt === t.endedAt ? t.outcome : undefined;
+}
+
+/** A file's part ends before the file itself has come. */
+const coming = (p: Held["parts"][number]): boolean => p.kind === "media" && !p.media?.url && !p.error;
+
+/** How much of its text is drawn; it only grows, unless the agent takes something back. */
+const length = (m: Held): number => m.parts.reduce((n, p) => n + (p.kind === "text" ? (p.text ?? "").length : 0), 0);

@@ -1,0 +1,109 @@
+// What turns ask of a person. The first answer counts, from whatever device.
+
+import type { Conversation, Json, Message, Request, Turn } from "@leat/client";
+import { type FormEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
+
+import { useStore } from "../store";
+import { Clock } from "../ui/Clock";
+import { answers, followAnswers, noteAsked, noteMine } from "./answers";
+import { choices, did } from "./choices";
+import { Boundary } from "./parts/Boundary";
+import { Fields } from "./parts/Fields";
+import { formed, type Value } from "./parts/forming";
+import { Lines } from "./parts/Lines";
+import { Mark } from "./parts/Mark";
+import { line, lines } from "./parts/marks";
+
+export function Requests({ conversation, turns, messages }: { conversation: Conversation; turns: readonly Turn[]; messages: readonly Message[] }) {
+  useEffect(() => followAnswers(conversation), [conversation]);
+  const open = turns.flatMap((t) => (t.state === "ended" ? [] : (t.requests ?? []).map((request) => ({ turn: t, request }))));
+  useEffect(() => {
+    for (const { turn, request } of open) noteAsked(turn.id, request);
+  });
+  return <>{open.map(({ turn, request }) => (
+    <Boundary key={`${turn.id} ${request.id}`} of={request} broken={(why) => <p className="bad">A question of the agent can’t be shown: {line(why)}</p>}>
+      <Ask conversation={conversation} turn={turn} request={request} args={argumentsOf(request, turn, messages)} />
+    </Boundary>
+  ))}</>;
+}
+
+/** What it is about: what the agent shows of it, else what the tool is called with. */
+function argumentsOf(r: Request, t: Turn, messages: readonly Message[]): Json | Value | undefined {
+  if (r.data !== undefined && r.data !== null) return r.data;
+  if (!r.part) return undefined;
+  const input = messages.findLast((m) => m.turn === t.id && m.parts.some((p) => p.id === r.part))?.parts.find((p) => p.id === r.part)?.input;
+  return input ? (formed(input).value ?? input) : undefined;
+}
+
+interface AskProps { conversation: Conversation; turn: Turn; request: Request; args: Json | Value | undefined }
+
+function Ask({ conversation, turn, request: r, args }: AskProps) {
+  const [error, setError] = useState("");
+  const [sent, setSent] = useState("");
+  const card = useRef<HTMLElement>(null);
+  // When it goes, the focus that is in it must not get lost.
+  useLayoutEffect(() => {
+    const c = card.current;
+    return () => {
+      if (c?.contains(document.activeElement)) document.querySelector<HTMLElement>(".log")?.focus({ preventScroll: true });
+    };
+  }, []);
+  const answer = async (a: { decision?: string; text?: string }) => {
+    if (sent) return; // disabled buttons would lose the focus
+    setSent(a.decision ?? a.text ?? "");
+    setError("");
+    noteMine(turn.id, r.id, true);
+    try {
+      await conversation.answer(turn.id, r.id, a);
+    } catch (err) {
+      setSent("");
+      noteMine(turn.id, r.id, false);
+      const { reason, message } = err as { reason?: string; message: string };
+      setError(reason === "already_ended" ? "It was answered already, or the answer is over." : lines(message));
+    }
+  };
+  const approval = r.kind === "approval";
+  const who = line(turn.agent || "The agent", 80);
+  const tool = r.tool ? line(r.tool, 80) : "";
+  const all = choices(r);
+  return (
+    <section ref={card} className="ask" tabIndex={-1} aria-label={approval ? `${who} asks for leave${tool && ` to use ${tool}`}` : `${who} asks`} data-request={r.id} aria-busy={!!sent || undefined}>
+      <header>
+        <Mark of="waiting" named={false} />
+        <strong><bdi>{who}</bdi> {approval ? <>asks for leave{tool && <> to use <code><bdi>{tool}</bdi></code></>}</> : <>asks{tool && <> for <code><bdi>{tool}</bdi></code></>}</>}</strong>
+        {r.at !== undefined && <span className="took"><Clock since={r.at} /></span>}
+      </header>
+      {r.prompt && (r.prompt.length > 600 || r.prompt.split("\n", 13).length > 12 ? <Lines name="Question" text={r.prompt} from="start" /> : <p className="prompt" dir="auto">{lines(r.prompt)}</p>)}
+      {args !== undefined && <Fields value={args as Value} />}
+      {all.length > 0 && (
+        <div className="answers">
+          {all.map((c) => (
+            <button key={c.decision} type="button" aria-disabled={!!sent || undefined} className={c.tone === "allow" ? "primary" : undefined} onClick={() => void answer({ decision: c.decision })}>{c.label}</button>
+          ))}
+        </div>
+      )}
+      {r.kind === "input" && (
+        <form onSubmit={(e: FormEvent<HTMLFormElement>) => { e.preventDefault(); void answer({ text: String(new FormData(e.currentTarget).get("text")) }); }}>
+          <input name="text" aria-label={all.length > 0 ? "Another answer" : "Your answer"} placeholder={all.length > 0 ? "Or in your own words" : "Your answer"} autoComplete="off" required readOnly={!!sent} /><button aria-disabled={!!sent || undefined}>Answer</button>
+        </form>
+      )}
+      {error && <p className="bad" role="alert">{error}</p>}
+    </section>
+  );
+}
+
+/** What was answered in a turn, and where. */
+export function Answers({ turn }: { turn: string }) {
+  const all = useStore(answers).get(turn);
+  if (!all) return null;
+  return <>{all.map((a) => {
+    const denied = did(a.request, a.decision).startsWith("denied");
+    const what = did(a.request, a.decision);
+    return (
+      <p key={a.request.id} className="answered" data-decision={line(a.decision, 60)}>
+        <Mark of={denied ? "denied" : "done"} named={false} />
+        <span>{a.here ? `You ${what}` : `${what.charAt(0).toUpperCase()}${what.slice(1)} ${a.by ? `by ${line(a.by, 60)}` : "in another window"}`}{a.text && `: ${line(a.text, 200)}`}</span>
+      </p>
+    );
+  })}</>;
+}

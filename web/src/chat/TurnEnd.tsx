@@ -1,0 +1,49 @@
+import type { Turn } from "@leat/client";
+
+import { lasted } from "../time";
+import { CopyButton } from "../ui/Copy";
+import { told } from "./failure";
+import { Fold, type Hold } from "./parts/Fold";
+import { Lines } from "./parts/Lines";
+import { Mark } from "./parts/Mark";
+import { line } from "./parts/marks";
+import { stoppedHere } from "./stopped";
+
+interface TurnEndProps {
+  turn: Turn;
+  said: boolean; // something came before the end
+  again?: (() => void) | undefined; // asks again, where nothing would be lost by that
+  hold: Hold;
+}
+
+/** How a turn ended, where that is not simply well: what happened, what is kept, what to do; the cause on demand. */
+export function TurnEnd({ turn: t, said, again, hold }: TurnEndProps) {
+  const what = told(t, said, stoppedHere(t.id) ? "you" : "");
+  if (!what) return null;
+  const tone = what.tone === "quiet" ? "" : what.tone;
+  return (
+    <div className={`turn-end ${tone}`} role="note">
+      <p>
+        <Mark of={what.tone === "bad" ? "failed" : "stopped"} named={false} />
+        <span className="told"><span className="what">{what.what}</span>{what.todo && <span className="todo"> {what.todo}</span>}</span>
+        {what.again && again && <button type="button" onClick={again}>Ask again</button>}
+      </p>
+      {what.tone === "bad" && <Fold className="cause" hold={hold} summary={<span>Details</span>}>{() => <Cause turn={t} cause={what.cause} />}</Fold>}
+    </div>
+  );
+}
+
+function Cause({ turn: t, cause }: { turn: Turn; cause: string }) {
+  const took = t.startedAt !== undefined && t.endedAt !== undefined ? lasted(t.endedAt - t.startedAt) : "";
+  const message = cause || t.error?.message || "";
+  const rows = [["Code", t.error?.code ?? t.reason], ["Agent", t.agent], ["Model", t.model ?? t.usage?.model], ["Run", t.upstream?.run], ["After", took]] as const;
+  return (
+    <>
+      {message && <Lines name="Message" text={message} from="start" />}
+      <dl className="fields">
+        {rows.map(([name, v]) => v && <div key={name}><dt>{name}</dt><dd><code><bdi>{line(v, 200)}</bdi></code></dd></div>)}
+        <div><dt>Turn</dt><dd><code>{t.id}</code> <CopyButton text={t.id} what="the turn’s id" /></dd></div>
+      </dl>
+    </>
+  );
+}

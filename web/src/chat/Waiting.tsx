@@ -1,0 +1,72 @@
+// What becomes of a message that is not in the log yet: it waits, is on its way, or was refused. It stands in its place all the while.
+
+import type { Conversation, NewMessage, Pending } from "@leat/client";
+import { type KeyboardEvent, useEffect, useState } from "react";
+
+import { open } from "../route";
+import { line } from "./parts/marks";
+
+/** What is acknowledged sooner is not worth a word. */
+const soon = 400;
+
+export function Waiting({ conversation, pending: p }: { conversation: Conversation; pending: Pending }) {
+  const [late, setLate] = useState(() => Date.now() - p.at > soon);
+  const [editing, setEditing] = useState(false);
+  const [tooLate, setTooLate] = useState(false);
+  useEffect(() => {
+    if (late) return;
+    const timer = setTimeout(() => setLate(true), soon);
+    return () => clearTimeout(timer);
+  }, [late]);
+  if (p.error) {
+    return (
+      <p className="note bad">Not sent: {line(p.error.message)}{" "}
+        <button type="button" className="link" onClick={() => void conversation.retry(p.key).catch(() => {})}>Try again</button>{" "}
+        <button type="button" className="link" onClick={() => conversation.discard(p.key)}>Discard</button>
+      </p>
+    );
+  }
+  if (editing) {
+    return <Change message={p.message} done={(m) => {
+      conversation.release(p.key, m);
+      setEditing(false);
+    }} />;
+  }
+  if (!late) return null;
+  if (!p.unsent) return <p className="note">On its way{tooLate && ", so it can’t be changed any more"}</p>;
+  // Between what is shown and a press on it, a connection may have taken it.
+  return (
+    <p className="note">Waiting to be sent{" "}
+      <button type="button" className="link" onClick={() => (conversation.hold(p.key) ? setEditing(true) : setTooLate(true))}>Edit</button>{" "}
+      <button type="button" className="link" onClick={() => (conversation.discard(p.key) ? leave(conversation) : setTooLate(true))}>Delete</button>
+    </p>
+  );
+}
+
+// A conversation that was to be made with the message that was taken back is none.
+function leave(conversation: Conversation): void {
+  const { phase, messages, pending } = conversation.state;
+  if (phase === "loading" && messages.length === 0 && pending.length === 0) open("", "replace");
+}
+
+// The message is held back until this is done with it.
+function Change({ message, done }: { message: NewMessage; done: (m?: NewMessage) => void }) {
+  const [text, setText] = useState(message.text ?? "");
+  const keep = () => done(text.trim() || message.parts?.length ? { ...message, text } : undefined);
+  const keys = (e: KeyboardEvent) => {
+    if (e.key === "Enter" && !e.shiftKey && !e.nativeEvent.isComposing && e.keyCode !== 229) {
+      e.preventDefault();
+      keep();
+    } else if (e.key === "Escape") {
+      e.stopPropagation();
+      done();
+    }
+  };
+  return (
+    <form className="change" onSubmit={(e) => { e.preventDefault(); keep(); }}>
+      <textarea aria-label="Message that waits" value={text} rows={3} autoFocus onChange={(e) => setText(e.target.value)} onKeyDown={keys} />
+      <button className="primary">Keep</button>
+      <button type="button" onClick={() => done()}>As it was</button>
+    </form>
+  );
+}

@@ -1,0 +1,176 @@
+// What a screen reader is told: that an answer begins, its text as that is set, that it is there, and what needs the reader. Never a
+// text as it grows by words.
+
+import type { ConversationState, Message, Part, Turn } from "@leat/client";
+import { useEffect, useRef } from "react";
+
+import { reading } from "../settings/settings";
+import { Reader, seldom } from "./reader";
+import { sentences } from "./sentences";
+import { alarm, say } from "./speaker";
+
+/** A tool or a status is told when it has lasted so long, and at most one of them in so long; in milliseconds. */
+const long = 4000;
+const rare = 5000;
+
+/** How often what lasts is looked at, in milliseconds. */
+const tick = 500;
+
+/** Tells of turns that begin, grow, wait and end while the conversation is open. */
+export function useAnnouncer(state: ConversationState): void {
+  const following = useRef<Following>(undefined);
+  useEffect(() => {
+    (following.current ??= new Following()).take(state);
+  }, [state]);
+  useEffect(() => () => {
+    following.current?.end();
+    following.current = undefined;
+  }, []);
+}
+
+let current: Following | undefined;
+
+/** Reads on no more: who sends the next message has heard enough. */
+export const hush = (): void => current?.hush();
+
+class Following {
+  private known: Map<string, string> | undefined;
+  private state!: ConversationState;
+  private readers: { turn: string; reader: Reader }[] = [];
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private read = -Infinity; // when something of an answer was last read out
+  private lasting = new Map<string, { since: number; told: boolean; name: string }>();
+  private toolAt = -Infinity;
+  private tool = ""; // what is to be told of tools when it is time
+
+  take(state: ConversationState): void {
+    current = this;
+    this.state = state;
+    if (state.phase === "loading") {
+      if (state.pending.length > 0) this.known ??= new Map(); // what comes answers what was just asked
+      return;
+    }
+    const before = this.known;
+    const now = new Map(state.turns.map((t) => [t.id, `${t.state} ${(t.requests ?? []).map((r) => r.id).join()}`]));
+    this.known = now;
+    for (const t of state.turns) {
+      if (t.parent || before?.get(t.id) === now.get(t.id)) continue;
+      // What was there when it was opened is no news, but that somebody is waited for.
+      if (t.state === "waiting") for (const r of t.requests ?? []) alarm(`${t.id} ${r.id}`, r.prompt ?? `The agent asks for leave${r.tool ? ` to use ${r.tool}` : ""}.`);
+      if (!before) continue;
+      const was = before.get(t.id)?.split(" ")[0];
+      if (t.state !== "queued" && (was === undefined || was === "queued")) this.begins(t);
+      if (t.state === "ended" && was !== "ended" && t.outcome === "failed") alarm(t.id, `The answer failed. ${t.error?.message ?? ""}`);
+    }
+    this.look();
+    if (this.readers.length === 0 && this.lasting.size === 0) this.rest();
+    else this.timer ??= setInterval(() => this.look(), tick);
+  }
+
+  private begins(t: Turn): void {
+    if (t.state === "ended" && t.outcome !== "completed") return;
+    if (t.state !== "ended") say("The agent is answering.");
+    const turn = t.id;
+    this.readers.push({ turn, reader: new Reader(() => this.source(turn), () => this.closing(turn)) });
+  }
+
+  private messages(turn: string): Message[] {
+    return this.state.messages.filter((m) => m.turn === turn && m.role !== "user");
+  }
+
+  // What is read of a turn just now.
+  private source(turn: string): { sentences: string[]; whole: boolean } {
+    const over = this.over(turn);
+    const how = reading.get();
+    if (how === "off" || how === "end" && !over) return { sentences: [], whole: over };
+    const parts = this.messages(turn).flatMap((m) => m.parts.filter((p) => p.kind === "text" && p.text).map((p) => ({ p, m })));
+    const all = parts.flatMap(({ p, m }, i) => sentences(p.text!, over || !!p.ended || !!m.ended || i < parts.length - 1, navigator.language));
+    return { sentences: all, whole: over };
+  }
+
+  private over(turn: string): boolean {
+    const t = this.state.turns.find((o) => o.id === turn);
+    return !t || t.state === "ended";
+  }
+
+  private closing(turn: string): string {
+    const t = this.state.turns.find((o) => o.id === turn);
+    if (!t || t.outcome === "failed") return ""; // the alarm has told
+    if (t.outcome !== "completed") return `The answer was ${t.outcome === "cancelled" ? "stopped" : "interrupted"}.`;
+    const parts = this.messages(turn).flatMap((m) => m.parts);
+    const words = parts.filter((p) => p.kind === "text").reduce((n, p) => n + (p.text ?? "").split(/\s+/).filter(Boolean).length, 0);
+    const tools = parts.filter((p) => p.kind === "tool").length;
+    const took = t.startedAt !== undefined && t.endedAt !== undefined ? [seconds(t.endedAt - t.startedAt)] : [];
+    return `Answer complete, ${[count(words, "word"), ...(tools > 0 ? [count(tools, "tool")] : []), ...took].join(", ")}.`;
+  }
+
+  private look(): void {
+    const now = performance.now();
+    while (this.readers.length > 0 && now - this.read >= seldom) {
+      const { reader } = this.readers[0]!;
+      const next = reader.next();
+      if (!next) break;
+      if (reader.done) this.readers.shift();
+      if (next.closing) {
+        say(next.text);
+      } else {
+        this.read = Infinity; // until it is told
+        say(next.text, () => { this.read = performance.now(); });
+      }
+    }
+    this.lasts(now);
+    if (this.readers.length === 0 && this.lasting.size === 0 && !this.tool) this.rest();
+  }
+
+  // Tools and statuses that last.
+  private lasts(now: number): void {
+    const seen = new Set<string>();
+    for (const t of this.state.turns) {
+      if (t.state !== "running") continue;
+      for (const m of this.messages(t.id)) for (const p of m.parts) {
+        const name = p.ended ? undefined : lastingName(p);
+        if (!name) continue;
+        const key = `${m.id} ${p.id} ${p.kind === "status" ? p.text : ""}`;
+        seen.add(key);
+        const known = this.lasting.get(key);
+        if (!known) this.lasting.set(key, { since: now, told: false, name });
+        else if (!known.told && now - known.since >= long && now - this.toolAt >= rare) {
+          known.told = true;
+          this.tool = name;
+        }
+      }
+    }
+    for (const [key, l] of this.lasting) {
+      if (seen.has(key)) continue;
+      this.lasting.delete(key);
+      if (l.told && l.name.startsWith("Tool ")) this.tool = l.name.replace(" is running.", ` has ended after ${seconds(now - l.since)}.`);
+    }
+    if (!this.tool || now - this.toolAt < rare) return;
+    this.toolAt = now;
+    say(this.tool);
+    this.tool = "";
+  }
+
+  hush(): void {
+    this.readers = this.readers.filter((r) => !this.over(r.turn));
+  }
+
+  private rest(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  end(): void {
+    this.rest();
+    if (current === this) current = undefined;
+  }
+}
+
+function lastingName(p: Part): string | undefined {
+  if (p.kind === "tool" && (p.state ?? "running") === "running") return `Tool ${p.name ?? ""} is running.`.replace("  ", " ");
+  return p.kind === "status" ? p.text || undefined : undefined;
+}
+
+const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;
+
+const seconds = (ms: number): string => count(ms < 9950 ? Math.round(ms / 100) / 10 : Math.round(ms / 1000), "second");

@@ -1,0 +1,119 @@
+// Files on their way into a message: each is brought to the gateway as soon as it is chosen.
+
+import type { Media } from "@leat/client";
+import { useCallback, useEffect, useRef, useState } from "react";
+
+import { size } from "../time";
+import { bring, limit, Refused, takeBack } from "./upload";
+
+export interface Attachment {
+  id: string; name: string; size: number;
+  /** Of 1. */
+  progress: number;
+  /** The line is broken; it goes on by itself. */
+  waiting?: boolean;
+  /** What the gateway made of it, when it is there. */
+  media?: Media;
+  error?: string;
+  /** Sends it again, after an error that may pass. */
+  retry?: () => void;
+  /** Puts a large paste into the text after all. */
+  asText?: () => void;
+  /** The address of the picture that it is, within this page. */
+  preview?: string;
+  file?: File;
+}
+
+export interface Attachments {
+  all: Attachment[];
+  /** Some are not there yet. */
+  busy: boolean;
+  add: (files: File[], asText?: () => void) => void;
+  remove: (id: string) => void;
+  /** Empties the list, and returns what was in it. */
+  take: () => Attachment[];
+  putBack: (all: Attachment[]) => void;
+}
+
+const shown = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/;
+
+/** Looks after the files of one composer. where says into which conversation they go. */
+export function useAttachments(where: () => Promise<string>): Attachments {
+  const [all, setAll] = useState<Attachment[]>([]);
+  const running = useRef(new Map<string, AbortController>());
+  const uploads = useRef(new Map<string, string>()); // where each can be taken back
+  useEffect(() => () => {
+    for (const r of running.current.values()) r.abort();
+  }, []);
+  usePreviews(all);
+  const known = useRef(new Map<string, Partial<Attachment>>()); // what became of each; those that an edit has put aside are in no list
+  const change = useCallback((id: string, c: Partial<Attachment>) => {
+    known.current.set(id, { ...known.current.get(id), ...c });
+    setAll((now) => now.map((a) => (a.id === id ? { ...a, ...c } : a)));
+  }, []);
+
+  const start = useCallback(async (id: string, file: File) => {
+    const stop = new AbortController();
+    running.current.set(id, stop);
+    known.current.delete(id);
+    setAll((now) => now.map((a) => (a.id === id ? without(a) : a)));
+    try {
+      if (file.size === 0) throw new Refused("it is empty");
+      const most = await limit();
+      if (most !== undefined && file.size > most) throw new Refused(`it has ${size(file.size)}, and at most ${size(most)} can be brought`);
+      const media = await bring(file, where, {
+        signal: stop.signal, progress: (progress) => change(id, { progress }), waiting: (waiting) => change(id, { waiting }),
+      }, (at) => uploads.current.set(id, at));
+      change(id, { media, progress: 1, waiting: false });
+    } catch (err) {
+      if (stop.signal.aborted) {
+        const at = uploads.current.get(id);
+        if (at) takeBack(at);
+        return;
+      }
+      // What is too large stays so; all else may pass.
+      const hopeless = file.size === 0 || (await limit().then((most) => most !== undefined && file.size > most, () => false));
+      change(id, { error: (err as Error).message, waiting: false, ...(!hopeless && { retry: () => void start(id, file) }) });
+    } finally {
+      running.current.delete(id);
+    }
+  }, [where, change]);
+
+  const add = useCallback((files: File[], asText?: () => void) => {
+    for (const file of files) {
+      const id = crypto.randomUUID();
+      setAll((now) => [...now, { id, name: file.name || "file", size: file.size, progress: 0, file, ...(shown.test(file.type) && { preview: URL.createObjectURL(file) }), ...(asText && { asText }) }]);
+      void start(id, file);
+    }
+  }, [start]);
+  const remove = useCallback((id: string) => {
+    const one = running.current.get(id);
+    if (one) one.abort();
+    else if (uploads.current.has(id)) takeBack(uploads.current.get(id)!);
+    setAll((now) => now.filter((a) => a.id !== id));
+  }, []);
+  const take = () => {
+    setAll([]);
+    return all;
+  };
+  const putBack = (back: Attachment[]) => setAll(back.map((a) => ({ ...a, ...known.current.get(a.id), ...(a.preview && a.file && { preview: URL.createObjectURL(a.file) }) })));
+  return { all, busy: all.some((a) => !a.media), add, remove, take, putBack };
+}
+
+// A new try begins without what the last one came to.
+function without({ error: _error, retry: _retry, ...a }: Attachment): Attachment {
+  return { ...a, progress: 0 };
+}
+
+// The browser holds a picture until its address is given back.
+function usePreviews(all: Attachment[]): void {
+  const held = useRef(new Set<string>());
+  useEffect(() => {
+    const now = new Set(all.flatMap((a) => a.preview ?? []));
+    for (const url of held.current) if (!now.has(url)) URL.revokeObjectURL(url);
+    held.current = now;
+  }, [all]);
+  useEffect(() => () => {
+    for (const url of held.current) URL.revokeObjectURL(url);
+  }, []);
+}

@@ -1,0 +1,46 @@
+// The answers that a question has, in the order in which they are offered: what refuses comes first.
+
+import type { Request } from "@leat/client";
+
+import { line } from "./parts/marks";
+
+const refuses = /^(?:deny|denied|reject|no\b|cancel|decline|refuse|abort|disallow|block|never)/i;
+const allows = /^(?:approve|allow|yes\b|accept|ok\b|permit|grant|proceed|continue)/i;
+const lasting = /always|session|remember|permanent|forever|all\b/i;
+
+export interface Choice { decision: string; label: string; tone: "refuse" | "allow" | "always" | "other" }
+
+export function choices(r: Request): Choice[] {
+  const options = [...new Set(r.options ?? [])];
+  if (r.kind === "input") return options.map((o) => ({ decision: o, label: line(o, 120), tone: "other" }));
+  const tone = (o: string): Choice["tone"] => (refuses.test(o) ? "refuse" : lasting.test(o) ? "always" : allows.test(o) ? "allow" : "other");
+  const all = options.map((o): Choice => ({ decision: o, label: label(o, r.tool), tone: tone(o) }));
+  // Every approval can be refused or given once, whatever else an agent offers.
+  if (!all.some((c) => c.tone === "refuse")) all.push({ decision: "deny", label: "Deny", tone: "refuse" });
+  if (!all.some((c) => c.tone === "allow")) all.push({ decision: "approve", label: "Allow once", tone: "allow" });
+  const order = ["refuse", "allow", "always", "other"];
+  return all.sort((a, b) => order.indexOf(a.tone) - order.indexOf(b.tone));
+}
+
+function label(option: string, tool: string | undefined): string {
+  const o = line(option, 120);
+  if (o === "deny") return "Deny";
+  if (/^(?:approve|allow[-_]?once)$/.test(o)) return "Allow once";
+  if (/^(?:allow|approve)[-_]always$|^always$/.test(o)) return tool ? `Always for ${line(tool, 40)}` : "Always";
+  return /\s/.test(o) ? o : words(o);
+}
+
+function words(o: string): string {
+  const said = o.replace(/[-_]+/g, " ");
+  return said.charAt(0).toUpperCase() + said.slice(1);
+}
+
+/** What an answer was, as what somebody did. */
+export function did(r: Request, decision: string): string {
+  const c = choices(r).find((x) => x.decision === decision);
+  const what = r.tool ? ` ${line(r.tool, 60)}` : "";
+  if (decision === "deny" || c?.tone === "refuse") return `denied${what}`;
+  if (c?.tone === "always") return `allowed${what} from now on`;
+  if (decision === "approve" || c?.tone === "allow") return `allowed${what}`;
+  return decision ? `answered “${line(decision, 120)}”` : "answered";
+}

@@ -1,0 +1,46 @@
+import { draftKey as key } from "../account";
+
+const heldKey = (conversation: string): string => `${key(conversation)}.sent`;
+
+const read = (name: string): string => {
+  try {
+    return localStorage.getItem(name) ?? "";
+  } catch {
+    return "";
+  }
+};
+
+const write = (name: string, text: string): void => {
+  try {
+    if (text) localStorage.setItem(name, text);
+    else localStorage.removeItem(name);
+  } catch {
+    // It lasts as long as the page.
+  }
+};
+
+const held = new Set<string>(); // conversations of which this page has something on its way
+
+/** What is written and not sent yet, kept over reloads. */
+export const draft = {
+  read(conversation: string): string {
+    if (held.has(conversation)) return read(key(conversation));
+    const text = [read(key(conversation)), read(heldKey(conversation))].filter(Boolean).join("\n\n");
+    write(key(conversation), text);
+    write(heldKey(conversation), "");
+    return text;
+  },
+  write: (conversation: string, text: string): void => write(key(conversation), text),
+  /**
+   * Keeps what is on its way and stored nowhere else: it is a draft again should the page go. The function that it returns tells
+   * that it arrived, or that it is to be a draft.
+   */
+  hold(conversation: string, text: string): (arrived: boolean) => void {
+    held.add(conversation);
+    write(heldKey(conversation), text);
+    return (arrived) => {
+      held.delete(conversation);
+      if (arrived && read(heldKey(conversation)) === text) write(heldKey(conversation), "");
+    };
+  },
+};

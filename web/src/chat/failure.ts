@@ -1,0 +1,117 @@
+// Why an answer is not whole, in words: what happened, and what can be done about it.
+
+import type { Turn } from "@leat/client";
+
+import { lasted } from "../time";
+import { line, lines } from "./parts/marks";
+
+export interface Told {
+  tone: "bad" | "warn" | "quiet";
+  what: string;
+  todo: string; // empty where nothing is to be done
+  again: boolean; // asking again is of use
+  cause: string; // in the words of whoever failed; empty where what says it
+}
+
+interface Known { what: string; todo: string; again?: boolean }
+
+const wait = { todo: "Asking again in a minute may help.", again: true };
+const soon = { todo: "Asking again may help.", again: true };
+const operator = (what: string): string => `Whoever runs the gateway has to ${what}.`;
+
+const known: Record<string, Known> = {
+  rate_limited: { what: "The provider limits how often it may be asked.", ...wait },
+  overloaded: { what: "The model is overloaded.", ...soon },
+  provider_error: { what: "The model’s provider has trouble of its own.", ...soon },
+  provider_unreachable: { what: "The model’s provider can’t be reached.", ...soon },
+  provider_answer: { what: "The model’s provider answered with something that is no answer.", ...soon },
+  quota: { what: "What the provider’s account may use is used up.", todo: operator("raise it, or choose another model") },
+  key_missing: { what: "The provider’s key is missing.", todo: operator("configure it") },
+  key_refused: { what: "The provider does not take the key.", todo: operator("renew it") },
+  model_unknown: { what: "The provider has no such model.", todo: operator("choose another one") },
+  context_too_long: { what: "The conversation is longer than the model can read.", todo: "Begin a new conversation, or say it in fewer words." },
+  request_refused: { what: "The provider does not take this request.", todo: "Other words or other files may do." },
+  response_gone: { what: "The provider has lost the answer.", ...soon },
+  filtered: { what: "The answer was held back by the provider’s filter.", todo: "Other words may do." },
+  refused: { what: "The model refused to answer.", todo: "Other words may do." },
+  agent_unreachable: { what: "The agent can’t be reached.", todo: "Asking again may help, when it is there.", again: true },
+  agent_refused: { what: "The agent does not let the gateway in.", todo: operator("give it leave") },
+  agent_unknown: { what: "There is no such agent any more.", todo: "Choose another agent." },
+  agent_login: { what: "The agent is not signed in.", todo: operator("sign it in") },
+  agent_request: { what: "The agent does not take this request.", todo: "Other words or other files may do." },
+  agent_status: { what: "The agent answered with an error.", ...soon },
+  agent_not_started: { what: "The agent’s program could not be started.", todo: operator("look why") },
+  agent_exit: { what: "The agent’s program ended in the middle.", ...soon },
+  agent_stuck: { what: "The agent hangs.", ...soon },
+  agent_closed: { what: "The agent was closed.", ...soon },
+  agent_restarts: { what: "The agent was restarted and did not come back.", ...soon },
+  run_lost: { what: "The agent has lost this answer.", ...soon },
+  silence: { what: "The agent said nothing for too long.", ...soon },
+  timeout: { what: "The model took too long.", ...soon },
+  lease_expired: { what: "What answered went away and did not come back.", ...soon },
+  wait_expired: { what: "Nobody answered the question in time.", ...soon },
+  not_answered: { what: "The agent did not take the answer to its question.", ...soon },
+  invalid_stream: { what: "The agent sent something that can’t be read.", todo: operator("look at the agent") },
+  cut_short: { what: "The answer broke off.", ...soon },
+  too_large: { what: "It was more than there is room for.", todo: "Ask for less at a time." },
+  attachment: { what: "A file could not be handed to the agent.", todo: "Send it smaller, or as another type." },
+  not_started: { what: "Nothing has reached the agent.", ...soon },
+  max_iterations: { what: "The agent reached its limit of steps.", todo: "Ask it to go on." },
+};
+
+const others: Record<string, string> = {
+  rate_limit: "rate_limited", rate_limit_error: "rate_limited", rate_limit_exceeded: "rate_limited", too_many_requests: "rate_limited", "429": "rate_limited",
+  overloaded_error: "overloaded", unavailable: "overloaded", "503": "overloaded", "529": "overloaded", api_error: "provider_error", server_error: "provider_error", internal_server_error: "provider_error", "500": "provider_error",
+  insufficient_quota: "quota", billing: "quota", payment_required: "quota",
+  authentication_error: "key_refused", permission_error: "key_refused", invalid_api_key: "key_refused", auth: "key_refused", unauthorized: "key_refused", token_refused: "agent_refused", "401": "key_refused", "403": "key_refused",
+  not_found_error: "model_unknown", model_not_found: "model_unknown",
+  context_length_exceeded: "context_too_long", context_overflow: "context_too_long", invalid_request_error: "request_refused", invalid_request: "request_refused",
+  content_filter: "filtered", safety: "filtered", recitation: "filtered", blocklist: "filtered", prohibited_content: "filtered", refusal: "refused",
+  timeout_error: "timeout", deadline_exceeded: "timeout", gap: "cut_short", agent_control: "not_answered", file_unavailable: "attachment",
+};
+
+/** What is known of a code, by any of its names. */
+export const causeOf = (code: string | undefined): Known | undefined => (code ? known[others[code.toLowerCase()] ?? code.toLowerCase()] : undefined);
+
+// What can be done where nothing is known of the cause.
+const other = "Ask again, or in other words; if it fails again, its details help whoever runs the gateway.";
+
+const limits = /^(?:max_tokens|max_output_tokens|length|token_limit|model_context_window_exceeded)$/;
+
+/** How a turn ended, where that is not simply well. by: who stopped it, where that is known. */
+export function told(t: Turn, said: boolean, by = ""): Told | undefined {
+  const after = t.startedAt !== undefined && t.endedAt !== undefined ? ` after ${lasted(t.endedAt - t.startedAt)}` : "";
+  const kept = said ? "What was said is kept." : "";
+  const join = (...all: string[]): string => all.filter(Boolean).join(" ");
+  switch (t.outcome) {
+    case "completed":
+      if (limits.test(t.reason ?? "")) return { tone: "warn", what: "The answer stopped at the model’s limit of length.", todo: "Ask it to go on.", again: false, cause: "" };
+      if (["filtered", "refused"].includes(others[t.reason?.toLowerCase() ?? ""] ?? "")) return { tone: "warn", ...causeOf(t.reason)!, again: false, cause: "" };
+      return said ? undefined : { tone: "quiet", what: "The agent said nothing.", todo: "", again: false, cause: "" };
+    case "cancelled": {
+      const why = t.reason && t.reason !== "stopped" && t.reason !== "parent ended" ? ` · ${line(t.reason, 120)}` : "";
+      return { tone: "quiet", what: `Stopped${by && ` by ${by}`}${after}${why}`, todo: "", again: false, cause: "" };
+    }
+    case "interrupted": {
+      const restart = !t.error || t.reason === "gateway_restart" || t.error.code === "gateway_restart";
+      const what = restart ? `Interrupted${after}: the gateway was restarted.` : `Interrupted${after}. ${causeOf(t.error?.code)?.what ?? lines(t.error?.message ?? "")}`;
+      return { tone: "warn", what, todo: join(kept, said ? "Ask again for a whole answer." : "Ask again."), again: true, cause: restart ? "" : (t.error?.message ?? "") };
+    }
+    case "failed": {
+      const message = t.error?.message ?? t.reason ?? "";
+      const cause = causeOf(t.error?.code) ?? causeOf(t.reason);
+      const again = t.error?.retryable ?? cause?.again ?? false;
+      const what = cause?.what ?? (message ? sentence(message) : "The agent failed.");
+      const todo = again && !cause?.again ? soon.todo : cause?.todo ?? other;
+      return { tone: "bad", what, todo: join(kept, todo), again, cause: cause ? message : "" };
+    }
+  }
+  return undefined;
+}
+
+// The first line of a message, as a sentence; the whole of it is among the details.
+function sentence(message: string): string {
+  const first = line(message.split("\n", 1)[0]!.trim(), 300);
+  const begun = first.charAt(0).toUpperCase() + first.slice(1);
+  return /[.!?…:)]$/.test(begun) ? begun : `${begun}.`;
+}

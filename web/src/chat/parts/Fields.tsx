@@ -1,0 +1,44 @@
+// Arguments and other values: a row for each field, what is long below its name.
+
+import type { ReactNode } from "react";
+
+import type { Value } from "./forming";
+import { Lines } from "./Lines";
+import { line } from "./marks";
+
+/** How many fields are shown; the rest is in the copy. */
+const most = 60;
+
+/** How long a value may be to stand beside its name. */
+const short = 160;
+
+export function Fields({ value, live = false }: { value: Value; live?: boolean }): ReactNode {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return <Lines name="Value" text={textOf(value)} from="start" />;
+  const keys = Object.keys(value);
+  if (keys.length === 0) return <p className="muted">No arguments.</p>;
+  return (
+    <dl className="fields">
+      {keys.slice(0, most).map((k, i) => <Row key={k} name={k} value={value[k]!} live={live && i === keys.length - 1} />)}
+      {keys.length > most && <div><dt className="muted">and {keys.length - most} more</dt><dd /></div>}
+    </dl>
+  );
+}
+
+function Row({ name, value, live }: { name: string; value: Value; live: boolean }) {
+  const text = textOf(value);
+  const label = line(name, 80);
+  const long = text.length > short || text.includes("\n");
+  return (
+    <div data-long={long || undefined}>
+      <dt><bdi>{label}</bdi></dt>
+      <dd>{long ? <Lines name={label} text={text} from={live ? "end" : "start"} /> : <code dir="auto">{line(text) || "“”"}</code>}</dd>
+    </div>
+  );
+}
+
+export function textOf(v: Value): string {
+  if (typeof v === "string") return v;
+  if (v === null || typeof v !== "object") return String(v);
+  const flat = JSON.stringify(v);
+  return flat.length <= 80 ? flat : JSON.stringify(v, null, 2);
+}

@@ -1,0 +1,70 @@
+// A text that may be long: its last lines, or its first ones, and more on demand, but never so much that the page stands still.
+
+import { useLayoutEffect, useRef, useState } from "react";
+
+import { CopyButton } from "../../ui/Copy";
+import { terminal } from "./marks";
+
+/** How many lines and characters are shown at first, and how many at all. */
+const few = { lines: 12, length: 8_000 };
+const many = { lines: 5_000, length: 400_000 };
+
+interface LinesProps { name: string; text: string; bad?: boolean; from?: "start" | "end" }
+
+export function Lines({ name, text, bad = false, from = "end" }: LinesProps) {
+  const [all, setAll] = useState(false);
+  const pre = useRef<HTMLPreElement>(null);
+  const away = useRef(false); // the reader has scrolled up in it
+  const count = countLines(text);
+  const cut = count > few.lines || text.length > few.length;
+  const { piece, whole } = stretch(text, all ? many : few, from);
+  useLayoutEffect(() => {
+    const p = pre.current;
+    if (p && from === "end" && !away.current) p.scrollTop = p.scrollHeight;
+  }, [piece, from]);
+  return (
+    <div className={bad ? "field bad" : "field"}>
+      <header>
+        <span>{name}</span>
+        {cut && <button type="button" className="link" aria-expanded={all} onClick={() => setAll(!all)}>{all ? "Show less" : `Show all ${count.toLocaleString("en")} ${count === 1 ? "line" : "lines"}`}</button>}
+        <CopyButton text={text} what={name.toLowerCase()} />
+      </header>
+      {all && !whole && <p className="muted">It is too long to be shown whole: here {from === "end" ? "is its end" : "is its beginning"}. A copy has all of it.</p>}
+      <pre ref={pre} tabIndex={0} role="group" aria-label={name} dir="auto" onScroll={(e) => { const p = e.currentTarget; away.current = p.scrollHeight - p.scrollTop - p.clientHeight > 4; }}>{terminal(piece)}</pre>
+    </div>
+  );
+}
+
+/** The lines of a text; a line break at its end begins none. */
+export function countLines(text: string): number {
+  if (text === "") return 0;
+  let n = 1;
+  for (let i = text.indexOf("\n"); i >= 0 && i < text.length - 1; i = text.indexOf("\n", i + 1)) n++;
+  return n;
+}
+
+/** So much of a text, at whole lines where they are not too long. */
+export function stretch(text: string, most: { lines: number; length: number }, from: "start" | "end"): { piece: string; whole: boolean } {
+  const end = text.endsWith("\n") ? text.length - 1 : text.length;
+  if (from === "start") {
+    let to = -1;
+    for (let n = 0; n < most.lines && to < end; n++) {
+      const next = text.indexOf("\n", to + 1);
+      to = next < 0 ? end : next;
+    }
+    to = clear(text, Math.min(to, most.length, end));
+    return { piece: text.slice(0, to), whole: to >= end };
+  }
+  let begin = 0;
+  for (let n = 0, at = end; n < most.lines; n++) {
+    const before = at > 0 ? text.lastIndexOf("\n", at - 1) : -1;
+    begin = before + 1;
+    if (before < 0) break;
+    at = before;
+  }
+  begin = clear(text, Math.max(begin, end - most.length));
+  return { piece: text.slice(begin, end), whole: begin === 0 };
+}
+
+// clear moves off the middle of a character.
+const clear = (text: string, at: number): number => (at > 0 && /[\udc00-\udfff]/.test(text[at] ?? "") ? at + 1 : at);

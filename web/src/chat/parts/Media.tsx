@@ -1,0 +1,94 @@
+// A picture, sound, film or file. Only what this gateway keeps, or what lies in the log itself, is fetched; anything else is a link.
+
+import type { Part } from "@leat/client";
+import { useState } from "react";
+
+import { base } from "../../gateway";
+import { safeLink } from "../../markdown/lex";
+import { size } from "../../time";
+import { Icon } from "../../ui/Icon";
+import { line } from "./marks";
+
+export function Media({ part: p, live }: { part: Part; live: boolean }) {
+  const m = p.media ?? {};
+  const [broken, setBroken] = useState("");
+  const name = line(m.name || m.alt || p.title || "File", 200);
+  const here = local(m.url);
+  const kind = (m.mime ?? "").split("/")[0];
+  const fail = () => setBroken(m.url ?? "");
+  if (here && !p.error && broken !== m.url) {
+    if (kind === "image" && !m.mime!.startsWith("image/svg")) return <Picture part={p} src={here} alt={m.alt ? line(m.alt) : name} fail={fail} />;
+    if (kind === "audio" || kind === "video") {
+      const Player = kind;
+      return (
+        <figure className={`media ${kind}`}>
+          <Player controls preload={kind === "video" ? "metadata" : "none"} src={here} aria-label={name} onError={fail} />
+          <figcaption><bdi>{name}</bdi>{facts(p)}<Save href={here} name={name} /></figcaption>
+        </figure>
+      );
+    }
+  }
+  return <File part={p} live={live} name={name} here={here} why={p.error ? line(p.error.message, 1000) : broken ? "It could not be loaded." : ""} />;
+}
+
+function Picture({ part: p, src, alt, fail }: { part: Part; src: string; alt: string; fail: () => void }) {
+  const known = dimensions(p);
+  // The room is there before the picture: its own where its size is known, else a fixed height.
+  const img = <img src={src} alt={alt} title={alt} loading="lazy" {...(known ? { width: known.width, height: known.height, className: "sized" } : {})} onError={fail} />;
+  return src.startsWith("data:") ? <span className="media image">{img}</span> : <a className="media image" href={src} target="_blank" rel="noopener noreferrer">{img}</a>;
+}
+
+function File({ part: p, live, name, here, why }: { part: Part; live: boolean; name: string; here: string | undefined; why: string }) {
+  const url = p.media?.url;
+  const to = here ?? (url ? safeLink(url) : undefined);
+  const away = !here && to ? host(to) : "";
+  const about = [line(p.media?.mime ?? "", 60), p.media?.size ? size(p.media.size) : "", away && `on ${away}`].filter(Boolean).join(" · ");
+  const inside = (
+    <>
+      <Icon name={why ? "warning" : "file"} />
+      <span className="what">
+        <bdi className="name">{name}</bdi>
+        {about && <span className="about">{about}</span>}
+        {why && <span className="bad">{why}</span>}
+        {!to && !why && <span className="about">{url ? `Not opened: ${line(url, 120)}` : live ? "On its way" : "It has no address."}</span>}
+      </span>
+    </>
+  );
+  if (!to || (here && why)) return <div className="media file" data-bad={why ? true : undefined} aria-busy={live && !url && !why ? true : undefined}>{inside}</div>;
+  if (here) return <a className="media file" href={saved(here, name)} download={name}>{inside}<Icon name="save" /></a>;
+  return <a className="media file" href={to} target="_blank" rel="noopener noreferrer" data-bad={why ? true : undefined}>{inside}</a>;
+}
+
+// The same bytes may be here under other names, too: the gateway is told which.
+const saved = (here: string, name: string): string => (here.startsWith("data:") ? here : `${here}?download=${encodeURIComponent(name)}`);
+
+function Save({ href, name }: { href: string; name: string }) {
+  return <a className="quiet button" href={saved(href, name)} download={name} aria-label={`Download ${name}`} title="Download"><Icon name="save" /></a>;
+}
+
+const facts = (p: Part) => <span className="about">{[p.media?.mime ? line(p.media.mime, 60) : "", p.media?.size ? size(p.media.size) : ""].filter(Boolean).join(" · ")}</span>;
+
+function host(url: string): string {
+  try {
+    return line(new URL(url).host, 80);
+  } catch {
+    return "";
+  }
+}
+
+function dimensions(p: Part): { width: number; height: number } | undefined {
+  const of = [p.media, p.data] as (Record<string, unknown> | undefined)[];
+  for (const o of of) {
+    const { width, height } = typeof o === "object" && o !== null ? o : {};
+    if (typeof width === "number" && typeof height === "number" && width > 0 && height > 0 && width < 1e5 && height < 1e5) return { width, height };
+  }
+  return undefined;
+}
+
+/** The address of a file that this gateway keeps, as this page reaches it; undefined for any other. */
+export function local(url: string | undefined): string | undefined {
+  if (!url) return undefined;
+  if (/^data:(?:image\/(?:png|jpeg|gif|webp|avif)|audio\/[\w.+-]+|video\/[\w.+-]+)[;,]/i.test(url)) return url;
+  const path = /^(?:\/[\w.~-]+)*\/?(api\/conversations\/[^/?#]+\/files\/[0-9a-f]{32})$/.exec(url);
+  return path && !url.startsWith("//") ? `${base}/${path[1]}` : undefined;
+}

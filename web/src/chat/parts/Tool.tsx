@@ -1,0 +1,108 @@
+// A tool that the agent called: what it was given, what it gave, how long it took. One row; the rest on demand.
+
+import type { Outcome, Part } from "@leat/client";
+import { useRef } from "react";
+
+import { lasted } from "../../time";
+import { Clock } from "../../ui/Clock";
+import { CopyButton } from "../../ui/Copy";
+import { argument, halves } from "./argument";
+import { Fields } from "./Fields";
+import { Fold, type Hold } from "./Fold";
+import { Forming } from "./forming";
+import { Lines } from "./Lines";
+import { Mark, type Standing } from "./Mark";
+import { line, lines } from "./marks";
+
+/** Longer arguments are shown as text alone: reading them as JSON again and again would stop the page. */
+const maxRead = 200_000;
+
+interface ToolProps { part: Part; live: boolean; waiting: boolean; cut: Outcome | undefined; hold: Hold }
+
+export function Tool({ part: p, live, waiting, cut, hold }: ToolProps) {
+  const state = standing(p, live, waiting, cut);
+  const name = line(p.name || "tool", 80);
+  const main = line(p.title ?? argument(p.input) ?? "");
+  const running = state === "running" || state === "waiting";
+  return (
+    <Fold className="tool" hold={hold} title={main && `${name}: ${main}`} summary={
+      <>
+        <Mark of={state} />
+        <code className="name"><bdi>{name}</bdi></code>
+        {main && main !== name && <Cut text={main} />}
+        <span className="took">{running ? p.at !== undefined && <Clock since={p.at} changed={p} /> : took(p)}</span>
+      </>
+    }>
+      {() => <Inside part={p} state={state} live={live} cut={cut} />}
+    </Fold>
+  );
+}
+
+/** A text cut in the middle where there is no room for all of it. */
+function Cut({ text }: { text: string }) {
+  const { head, tail } = halves(text);
+  if (!tail) return <span className="main"><bdi className="head">{head}</bdi></span>;
+  return <span className="main"><span className="unseen">{text}</span><bdi className="head" aria-hidden="true">{head}</bdi><bdi className="tail" aria-hidden="true">{tail}</bdi></span>;
+}
+
+function Inside({ part: p, state, live, cut }: { part: Part; state: Standing; live: boolean; cut: Outcome | undefined }) {
+  const code = exitCode(p);
+  const empty = !p.input && !p.output && !p.stderr && !p.error;
+  return (
+    <>
+      {p.input && <Input text={p.input} live={live} />}
+      {p.output && <Lines name="Output" text={p.output} />}
+      {p.stderr && <Lines name="Errors" text={p.stderr} bad />}
+      {code !== undefined && <p className={code === 0 ? "muted" : "bad"}>Exit code {code}</p>}
+      {state === "stopped" ? <p className="muted">{ended(p) ?? ends[cut ?? "failed"]}</p> : p.error && <p className="bad">{lines(p.error.message)}</p>}
+      {state === "denied" && !p.error && <p className="muted">It was not allowed.</p>}
+      {empty && state !== "denied" && state !== "stopped" && <p className="muted">{live ? "Nothing yet." : "It gave nothing."}</p>}
+    </>
+  );
+}
+
+function Input({ text, live }: { text: string; live: boolean }) {
+  const forming = useRef<Forming>(null);
+  const { value, state } = text.length > maxRead ? { value: undefined, state: live ? "growing" as const : "whole" as const } : (forming.current ??= new Forming()).read(text);
+  const some = value !== undefined && (typeof value !== "object" || value === null || Object.keys(value).length > 0 || state === "whole");
+  if (!some) {
+    return (
+      <>
+        <Lines name="Input" text={text} from={live ? "end" : "start"} />
+        {!live && state !== "whole" && <p className="warn">These arguments are no JSON; they are shown as they came.</p>}
+      </>
+    );
+  }
+  return (
+    <div className="field">
+      <header><span>Input</span><CopyButton text={text} what="input" /></header>
+      <Fields value={value} live={live} />
+      {!live && state !== "whole" && <p className="warn">These arguments are {state === "growing" ? "not complete" : "no JSON from some point on"}; a copy has them as they came.</p>}
+    </div>
+  );
+}
+
+function standing(p: Part, live: boolean, waiting: boolean, cut: Outcome | undefined): Standing {
+  if (waiting && live) return "waiting";
+  if (p.state === "denied") return "denied";
+  if (p.state === "failed") return ended(p) ? "stopped" : "failed";
+  if (cut) return "stopped";
+  return live && p.state !== "done" ? "running" : "done";
+}
+
+const ends: Record<Outcome, string> = {
+  cancelled: "It was stopped before it was done.", interrupted: "It was interrupted before it was done.",
+  completed: "The answer ended before it was done.", failed: "The answer ended before it was done.",
+};
+
+/** What became of a tool that ran when its turn ended. */
+const ended = (p: Part): string | undefined => (p.error?.message.startsWith("the turn ended") ? ends[p.error.code as Outcome] : undefined);
+
+const took = (p: Part): string => (p.at !== undefined && p.endAt !== undefined ? lasted(p.endAt - p.at) : "");
+
+function exitCode(p: Part): number | undefined {
+  const d = p.data;
+  if (typeof d !== "object" || d === null || Array.isArray(d)) return undefined;
+  const code = d["exitCode"] ?? d["exit_code"];
+  return typeof code === "number" ? code : undefined;
+}

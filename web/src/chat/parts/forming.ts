@@ -1,0 +1,184 @@
+// JSON as it comes: what of a prefix is certain already. A tool's arguments are shown field by field while they are written, and what
+// was shown stays: a prefix that says nothing new, or is no JSON, never takes a field away.
+
+export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
+
+/** whole: it is JSON. growing: it may become it. broken: it can't. value is what is there; undefined is nothing yet. */
+export interface Formed { value: Value | undefined; state: "whole" | "growing" | "broken" }
+
+/** Values within values beyond this are not read. */
+const deepest = 64;
+
+class Broken extends Error {}
+
+const nothing = Symbol("nothing");
+type Read = Value | typeof nothing;
+
+class Reader {
+  at = 0;
+  open = false; // the text ended before what was being read
+
+  constructor(private readonly text: string) {}
+
+  blank(): void {
+    while (" \t\n\r".includes(this.text[this.at] ?? "x")) this.at++;
+  }
+
+  done(): boolean {
+    return this.at >= this.text.length;
+  }
+
+  value(depth: number): Read {
+    this.blank();
+    if (this.done()) {
+      this.open = true;
+      return nothing;
+    }
+    if (depth > deepest) throw new Broken();
+    const c = this.text[this.at]!;
+    if (c === "{") return this.object(depth);
+    if (c === "[") return this.array(depth);
+    if (c === '"') return this.string();
+    if (c === "-" || (c >= "0" && c <= "9")) return this.number();
+    for (const [word, v] of [["true", true], ["false", false], ["null", null]] as const) {
+      const rest = this.text.slice(this.at, this.at + word.length);
+      if (rest === word) {
+        this.at += word.length;
+        return v;
+      }
+      if (word.startsWith(rest) && this.at + rest.length === this.text.length) {
+        this.at = this.text.length;
+        this.open = true;
+        return nothing;
+      }
+    }
+    throw new Broken();
+  }
+
+  private object(depth: number): Value {
+    // Without a prototype, so that no key means anything else.
+    const all = Object.create(null) as { [key: string]: Value };
+    this.at++;
+    for (let first = true; ; first = false) {
+      this.blank();
+      if (this.done()) break;
+      if (this.text[this.at] === "}" && first) return this.at++, all;
+      if (this.text[this.at] !== '"') throw new Broken();
+      const key = this.string();
+      if (this.open) return all; // half a key is none
+      this.blank();
+      if (this.done()) break;
+      if (this.text[this.at++] !== ":") throw new Broken();
+      const v = this.value(depth + 1);
+      if (v !== nothing) all[key] = v;
+      if (this.open) return all;
+      this.blank();
+      if (this.done()) break;
+      const c = this.text[this.at++];
+      if (c === "}") return all;
+      if (c !== ",") throw new Broken();
+    }
+    this.open = true;
+    return all;
+  }
+
+  private array(depth: number): Value {
+    const all: Value[] = [];
+    this.at++;
+    for (let first = true; ; first = false) {
+      this.blank();
+      if (this.done()) break;
+      if (this.text[this.at] === "]" && first) return this.at++, all;
+      const v = this.value(depth + 1);
+      if (v !== nothing) all.push(v);
+      if (this.open) return all;
+      this.blank();
+      if (this.done()) break;
+      const c = this.text[this.at++];
+      if (c === "]") return all;
+      if (c !== ",") throw new Broken();
+    }
+    this.open = true;
+    return all;
+  }
+
+  private string(): string {
+    let out = "";
+    for (this.at++; ; ) {
+      const plain = /[^"\\\u0000-\u001f]*/y;
+      plain.lastIndex = this.at;
+      const run = plain.exec(this.text)![0];
+      out += run;
+      this.at += run.length;
+      if (this.done()) break;
+      const c = this.text[this.at]!;
+      if (c === '"') return this.at++, out;
+      if (c !== "\\") throw new Broken(); // a bare control
+      const kind = this.text[this.at + 1];
+      if (kind === undefined) break;
+      if (kind === "u") {
+        const digits = this.text.slice(this.at + 2, this.at + 6);
+        if (!/^[0-9a-fA-F]*$/.test(digits)) throw new Broken();
+        if (digits.length < 4) break;
+        out += String.fromCharCode(parseInt(digits, 16));
+        this.at += 6;
+        continue;
+      }
+      const plainly = ({ '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" } as Record<string, string>)[kind];
+      if (plainly === undefined) throw new Broken();
+      out += plainly;
+      this.at += 2;
+    }
+    this.at = this.text.length;
+    this.open = true;
+    return /[\ud800-\udbff]$/.test(out) ? out.slice(0, -1) : out; // the other half of the character is still to come
+  }
+
+  // number reads one; at the end of the text it may still go on, so only a minus says nothing.
+  private number(): Read {
+    const form = /-?(?:0|[1-9]\d*)?(?:\.\d*)?(?:[eE][+-]?\d*)?/y;
+    form.lastIndex = this.at;
+    const raw = form.exec(this.text)![0];
+    this.at += raw.length;
+    const whole = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+    if (!this.done()) {
+      if (!whole.test(raw)) throw new Broken();
+      return Number(raw);
+    }
+    this.open = true;
+    for (let n = raw.length; n > 0; n--) if (whole.test(raw.slice(0, n))) return Number(raw.slice(0, n));
+    return nothing;
+  }
+}
+
+/** What of a text that grows is JSON already. */
+export function formed(text: string): Formed {
+  if (text.trim() === "") return { value: undefined, state: "growing" };
+  const r = new Reader(text);
+  try {
+    const v = r.value(0);
+    r.blank();
+    if (!r.done()) return { value: undefined, state: "broken" };
+    const value = v === nothing ? undefined : v;
+    // A bare number at the end of the text is whole, though more digits may come.
+    return { value, state: r.open && typeof value !== "number" ? "growing" : "whole" };
+  } catch (err) {
+    if (err instanceof Broken) return { value: undefined, state: "broken" };
+    throw err;
+  }
+}
+
+/** Reads one text as it grows, and keeps the last of it that was good. */
+export class Forming {
+  private text = "";
+  private last: Formed = { value: undefined, state: "growing" };
+
+  read(text: string): Formed {
+    if (text === this.text) return this.last;
+    const goesOn = this.text !== "" && text.startsWith(this.text);
+    const now = formed(text);
+    this.last = now.value === undefined && goesOn && this.last.value !== undefined ? { value: this.last.value, state: now.state } : now;
+    this.text = text;
+    return this.last;
+  }
+}

@@ -1,0 +1,155 @@
+// Who moves the log: the page while it follows the end, the reader once they have moved away from it. Growth never changes that;
+// only what the reader does.
+
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+
+const atEnd = (s: Element): boolean => s.scrollHeight - s.scrollTop - s.clientHeight <= 1;
+
+/** How far a finger moves before it counts, in pixels. */
+const drag = 8;
+
+export interface Scroll {
+  /** The page keeps the end in view. */
+  following: boolean;
+  /** Follows again, at the end. */
+  toEnd: () => void;
+  /** Keeps an element where it is on the screen while f changes the height of what is above or in it. */
+  hold: (element: Element, f: () => void) => void;
+  /** Leaves the end, and brings an element to the middle. */
+  bring: (element: Element) => void;
+  /** Leaves the end. */
+  release: () => void;
+}
+
+/** Looks after a scroller whose content grows. onTop is called when the reader comes near the beginning. */
+export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefObject<HTMLElement | null>, onTop: () => void): Scroll {
+  const [following, setFollowing] = useState(true);
+  const now = useRef(true); // following, for the listeners
+  const anchor = useRef<{ element: Element; top: number } | undefined>(undefined);
+  const top = useRef(onTop);
+  top.current = onTop;
+
+  const pin = useCallback(() => {
+    const s = scroller.current;
+    if (s) s.scrollTop = s.scrollHeight;
+  }, [scroller]);
+  const become = useCallback((f: boolean) => {
+    now.current = f;
+    setFollowing(f);
+  }, []);
+  const toEnd = useCallback(() => {
+    become(true);
+    pin();
+  }, [become, pin]);
+
+  // What is first on the screen keeps its place when things above it change.
+  const mark = useCallback(() => {
+    const s = scroller.current;
+    anchor.current = undefined;
+    if (!s || now.current) return;
+    const edge = s.getBoundingClientRect().top;
+    for (const element of content.current?.children ?? []) {
+      const box = element.getBoundingClientRect();
+      if (box.bottom > edge) {
+        anchor.current = { element, top: box.top };
+        return;
+      }
+    }
+  }, [scroller, content]);
+  const settle = useCallback(() => {
+    const s = scroller.current;
+    if (!s) return;
+    if (now.current) {
+      pin();
+      return;
+    }
+    const a = anchor.current;
+    if (!a?.element.isConnected) return;
+    const moved = a.element.getBoundingClientRect().top - a.top;
+    if (Math.abs(moved) >= 1) s.scrollTop += moved;
+  }, [scroller, pin]);
+
+  useLayoutEffect(() => settle()); // after each drawing
+  useEffect(() => {
+    const s = scroller.current;
+    const c = content.current;
+    if (!s || !c) return;
+    const seen = new ResizeObserver(settle);
+    seen.observe(c);
+    seen.observe(s);
+
+    const release = () => {
+      if (now.current && s.scrollHeight > s.clientHeight + 1) become(false);
+    };
+    let reader = 0; // when the reader last moved it, so that the page's own moves and growth don't count
+    const moves = () => (reader = performance.now());
+    const scrolled = () => {
+      if (performance.now() - reader < 1000) {
+        if (now.current && !atEnd(s)) release();
+        else if (!now.current && atEnd(s)) become(true);
+      }
+      mark();
+      if (!now.current && s.scrollTop < 2 * s.clientHeight) top.current();
+    };
+    let touched = 0;
+    const listeners: [keyof HTMLElementEventMap, (e: never) => void][] = [
+      ["scroll", scrolled],
+      ["wheel", (e: WheelEvent) => {
+        moves();
+        if (e.deltaY >= 0) return;
+        release();
+        if (s.scrollTop === 0) top.current(); // there is no scrolling any more that would tell
+      }],
+      ["touchstart", (e: TouchEvent) => { touched = e.touches[0]?.clientY ?? 0; }],
+      ["touchmove", (e: TouchEvent) => { moves(); if ((e.touches[0]?.clientY ?? 0) - touched > drag) release(); }],
+      ["touchend", moves],
+      ["click", (e: MouseEvent) => { if ((e.target as Element).closest('a[href^="#"]')) release(); }], // to another place of a text
+      ["pointerdown", (e: PointerEvent) => { if (e.target === s) moves(); }],
+      ["pointermove", (e: PointerEvent) => { if (e.buttons && e.target === s) moves(); }],
+      ["keydown", (e: KeyboardEvent) => {
+        if (!["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown", " "].includes(e.key)) return;
+        moves();
+        if (e.key === "PageUp" || e.key === "Home" || e.key === "ArrowUp") release();
+        if (e.key === "End" && !(e.target as HTMLElement).closest("pre, .table")) toEnd();
+      }],
+    ];
+    for (const [type, f] of listeners) s.addEventListener(type, f as EventListener, { passive: true });
+    // Whoever selects text reads it.
+    const selected = () => {
+      const sel = document.getSelection();
+      if (sel && !sel.isCollapsed && s.contains(sel.anchorNode)) release();
+    };
+    document.addEventListener("selectionchange", selected);
+    return () => {
+      seen.disconnect();
+      for (const [type, f] of listeners) s.removeEventListener(type, f as EventListener);
+      document.removeEventListener("selectionchange", selected);
+    };
+  }, [scroller, content, settle, mark, become, toEnd]);
+
+  const hold = useCallback((element: Element, f: () => void) => {
+    const s = scroller.current;
+    if (!s) return;
+    const before = { top: element.getBoundingClientRect().top, height: s.scrollHeight };
+    f();
+    requestAnimationFrame(() => {
+      if (!element.isConnected) return;
+      s.scrollTop += element.getBoundingClientRect().top - before.top;
+      // What is opened at the end is read: its head stays, not the end. Who folds it again is back there.
+      if (now.current && !atEnd(s)) become(false);
+      else if (!now.current && atEnd(s) && s.scrollHeight < before.height) become(true);
+      mark();
+    });
+  }, [scroller, become, mark]);
+  const release = useCallback(() => become(false), [become]);
+  const bring = useCallback((element: Element) => {
+    const s = scroller.current;
+    if (!s) return;
+    become(false);
+    const box = element.getBoundingClientRect();
+    const room = s.getBoundingClientRect();
+    s.scrollTop += box.top - room.top - Math.max(0, (room.height - box.height) / 2);
+    mark();
+  }, [scroller, become, mark]);
+  return { following, toEnd, hold, bring, release };
+}

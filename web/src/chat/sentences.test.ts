@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+
+// @ts-expect-error It has no types.
+import { prose } from "../../test/agent.mjs";
+import { joined, sentences } from "./sentences";
+
+test("Markdown as it is read out", () => {
+  expect(sentences("## A *title*\n\nOne **bold** sentence. Two with `code` and a [link](https://x.example)! Three?", true))
+    .toEqual(["A title", "One bold sentence.", "Two with code and a link!", "Three?"]);
+  expect(sentences("```go\na\nb\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n1. first\n2. second one. And more.\n\n> quoted &amp; said", true))
+    .toEqual(["Code block, 2 lines, go.", "Table, 2 columns, 1 row.", "first", "second one.", "And more.", "quoted & said"]);
+});
+
+test("a text that grows gives nothing half, and never another beginning", () => {
+  const text = prose(2) + "\nAnd then. A last one without an end";
+  const all = sentences(text, true);
+  let before: string[] = [];
+  for (let n = 0; n <= text.length; n++) {
+    const now = sentences(text.slice(0, n), false);
+    expect(now.slice(0, before.length)).toEqual(before);
+    expect(all.slice(0, now.length)).toEqual(now);
+    before = now;
+  }
+  expect(before).toEqual(all.slice(0, before.length));
+  expect(all.length - before.length).toBeLessThanOrEqual(1);
+});
+
+test("sentences are joined, and long ones cut between words", () => {
+  expect(joined(["One.", "Two.", "Three."])).toEqual(["One. Two. Three."]);
+  const long = Array.from({ length: 200 }, (_, i) => `word${i}`).join(" ");
+  const pieces = joined(["Short.", long, "Last."]);
+  expect(pieces.every((p) => p.length <= 400)).toBe(true);
+  expect(pieces.join(" ")).toBe(`Short. ${long} Last.`);
+  expect(joined(["x".repeat(900)]).join("")).toBe("x".repeat(900));
+});

@@ -1,0 +1,50 @@
+// The two places from which a screen reader is told something: one that waits until it is silent, one that interrupts.
+
+/** The least time between two announcements, in milliseconds: what comes faster is cut off. */
+const apart = 500;
+
+class Speaker {
+  private queue: { text: string; told?: (() => void) | undefined }[] = [];
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly id: string) {}
+
+  say(text: string, told?: () => void): void {
+    if (!text || this.queue.at(-1)?.text === text) {
+      told?.();
+      return;
+    }
+    this.queue.push({ text, told });
+    if (this.timer === undefined) this.next();
+  }
+
+  private next(): void {
+    const element = document.getElementById(this.id);
+    const next = this.queue.shift();
+    if (!element || !next) {
+      this.timer = undefined;
+      return;
+    }
+    // Emptied first, so that the same words are a change too.
+    element.textContent = "";
+    this.timer = setTimeout(() => {
+      element.textContent = next.text;
+      next.told?.();
+      this.timer = setTimeout(() => this.next(), apart);
+    });
+  }
+}
+
+const polite = new Speaker("announcer");
+const urgent = new Speaker("alarm");
+const alarmed = new Set<string>();
+
+/** Tells something when the screen reader is silent; told is called when its turn has come. */
+export const say = (text: string, told?: () => void): void => polite.say(text, told);
+
+/** Tells something at once. What is told of it, by its key, is told once. */
+export function alarm(key: string, text: string): void {
+  if (alarmed.has(key)) return;
+  alarmed.add(key);
+  urgent.say(text);
+}

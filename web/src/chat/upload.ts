@@ -1,0 +1,164 @@
+// How a file gets to the gateway: a small one at once, a large one in pieces (tus 1.0.0), so that what has come need not come again.
+// While the line is broken it waits, and goes on by itself.
+
+import { LeatError, type Media } from "@leat/client";
+
+import { base, call } from "../gateway";
+
+/** Above this, in bytes, a file goes in pieces of that many. */
+const whole = 8 << 20;
+const piece = 4 << 20;
+/** A line on which nothing moves for so long, in milliseconds, is taken for broken. */
+const stalled = 30_000;
+/** How long one waits for a line, in milliseconds, at first and at last. */
+const soon = 500;
+const late = 15_000;
+/** An upload that the gateway forgot begins anew, but not for ever. */
+const lives = 3;
+
+export interface Sending {
+  signal: AbortSignal;
+  /** How much is there, of 1. */
+  progress: (of1: number) => void;
+  /** The line is broken, or whole again. */
+  waiting: (waits: boolean) => void;
+}
+
+/** A refusal: it does no good to send the same again at once. */
+export class Refused extends Error {}
+
+class Broken extends Error {}
+class Gone extends Error {}
+
+let known: Promise<{ maxSize: number } | undefined> | undefined;
+
+/** How many bytes a file may have; undefined where that is not known. */
+export async function limit(): Promise<number | undefined> {
+  known ??= call<{ maxSize: number }>("api/files/upload").catch(() => (known = undefined));
+  return (await known)?.maxSize;
+}
+
+/** Brings a file into the conversation that where makes. taken is told where it can be taken back, once that is so. */
+export async function bring(file: File, where: () => Promise<string>, s: Sending, taken: (at: string) => void): Promise<Media> {
+  // Without a line the conversation is not made, and the client waits by itself.
+  const slow = setTimeout(() => s.waiting(true), late / 10);
+  const conversation = await over(s, () => where().catch((err: unknown) => {
+    throw err instanceof LeatError && err.reason === "network" ? new Broken() : err;
+  })).finally(() => clearTimeout(slow));
+  if (file.size <= whole) {
+    const at = `${base}/api/conversations/${encodeURIComponent(conversation)}/files?name=${encodeURIComponent(file.name)}`;
+    const res = await over(s, () => request("POST", at, file, { "Content-Type": file.type || "application/octet-stream" }, s, (n) => s.progress(n / file.size)));
+    return (res.response as { media: Media }).media;
+  }
+  for (let life = 1; ; life++) {
+    try {
+      return await inPieces(file, conversation, s, taken);
+    } catch (err) {
+      if (!(err instanceof Gone)) throw err;
+      if (life === lives) throw new Refused("the gateway does not keep what was sent");
+    }
+  }
+}
+
+async function inPieces(file: File, conversation: string, s: Sending, taken: (at: string) => void): Promise<Media> {
+  const metadata = { filename: file.name, filetype: file.type || "application/octet-stream", conversation };
+  const made = await over(s, () => request("POST", `${base}/api/files/upload`, null, {
+    "Tus-Resumable": "1.0.0", "Upload-Length": String(file.size), "Upload-Metadata": Object.entries(metadata).map(([k, v]) => `${k} ${base64(v)}`).join(","),
+  }, s));
+  // The gateway's own path, but as this page reaches it.
+  const at = `${base}/api/files/upload/${made.getResponseHeader("Location")!.split("/").pop()}`;
+  taken(at);
+  let offset = 0;
+  while (offset < file.size) {
+    offset = await over(s, async (again) => {
+      if (again) offset = Number((await request("HEAD", at, null, { "Tus-Resumable": "1.0.0" }, s)).getResponseHeader("Upload-Offset"));
+      s.progress(offset / file.size);
+      if (offset >= file.size) return offset;
+      const from = offset;
+      const res = await request("PATCH", at, file.slice(from, from + piece), { "Tus-Resumable": "1.0.0", "Upload-Offset": String(from), "Content-Type": "application/offset+octet-stream" }, s,
+        (n) => s.progress((from + n) / file.size));
+      return Number(res.getResponseHeader("Upload-Offset"));
+    });
+  }
+  const res = await over(s, () => request("GET", at, null, {}, s));
+  return (res.response as { media: Media }).media;
+}
+
+/** Takes an upload back. */
+export function takeBack(at: string): void {
+  void fetch(at, { method: "DELETE", headers: { "Tus-Resumable": "1.0.0" }, keepalive: true }).catch(() => {});
+}
+
+// over does something again until the line holds.
+async function over<T>(s: Sending, step: (again: boolean) => Promise<T>): Promise<T> {
+  for (let wait = soon, again = false; ; again = true) {
+    try {
+      const done = await step(again);
+      s.waiting(false);
+      return done;
+    } catch (err) {
+      if (!(err instanceof Broken)) throw err;
+    }
+    s.waiting(true);
+    await pause(wait, s.signal);
+    wait = Math.min(2 * wait, late);
+  }
+}
+
+// pause ends early when the network is back.
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer);
+      removeEventListener("online", end);
+      signal.removeEventListener("abort", end);
+      if (signal.aborted) reject(new Error("taken back"));
+      else resolve();
+    };
+    const timer = setTimeout(end, ms);
+    addEventListener("online", end);
+    signal.addEventListener("abort", end);
+  });
+}
+
+// request is an XMLHttpRequest, since fetch does not tell how much of a body has gone.
+function request(method: string, url: string, body: Blob | null, headers: Record<string, string>, s: Sending, sent?: (bytes: number) => void): Promise<XMLHttpRequest> {
+  return new Promise((resolve, reject) => {
+    const r = new XMLHttpRequest();
+    r.open(method, url);
+    for (const [k, v] of Object.entries(headers)) r.setRequestHeader(k, v);
+    r.responseType = "json";
+    let quiet: ReturnType<typeof setTimeout>;
+    const alive = () => {
+      clearTimeout(quiet);
+      quiet = setTimeout(() => r.abort(), stalled);
+    };
+    const stop = () => r.abort();
+    s.signal.addEventListener("abort", stop);
+    r.upload.onprogress = (e) => {
+      alive();
+      if (e.loaded > 0) s.waiting(false);
+      sent?.(e.loaded);
+    };
+    r.onloadend = () => {
+      clearTimeout(quiet);
+      s.signal.removeEventListener("abort", stop);
+      const said = r.response as { error?: string; reason?: string } | null;
+      if (s.signal.aborted) reject(new Error("taken back"));
+      else if (r.status >= 200 && r.status < 300) resolve(r);
+      // 409: it goes on elsewhere. 400 with timeout: the body broke off. 423: an older line still writes. 429 without a limit that
+      // one has used up: too much at once.
+      else if ([0, 408, 409, 423, 502, 503, 504].includes(r.status) || r.status === 429 && said?.reason !== "quota" || said?.reason === "timeout") reject(new Broken());
+      else if ((r.status === 404 || r.status === 410) && url.includes("api/files/upload/")) reject(new Gone());
+      else reject(new Refused(said?.error ?? `the gateway answered ${r.status}`));
+    };
+    if (s.signal.aborted) {
+      reject(new Error("taken back"));
+      return;
+    }
+    alive();
+    r.send(body);
+  });
+}
+
+const base64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)));

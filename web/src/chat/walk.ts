@@ -1,0 +1,65 @@
+// The log by keyboard. It is one stop of the Tab key: arrows go from message to message, Enter goes into one, Escape back. What the agent
+// asks of the reader is a message of its own here, and the one thing that Tab reaches from the log.
+
+const reachable = "a[href], button:not(:disabled), input:not(:disabled), select, textarea, summary, audio, video, [tabindex='0']";
+
+const visible = (e: HTMLElement): boolean => e.getClientRects().length > 0 && getComputedStyle(e).visibility !== "hidden" && !e.closest("[inert]");
+
+const within = (e: Element): HTMLElement[] => [...e.querySelectorAll<HTMLElement>(reachable)].filter((x) => x.tabIndex >= 0 && visible(x));
+
+/** Handles a key in the log. */
+export function walk(event: KeyboardEvent, log: HTMLElement | null, content: HTMLElement | null): void {
+  const at = event.target;
+  if (!log || !content || !(at instanceof HTMLElement)) return;
+  if (event.key === "Tab" && !event.altKey && !event.ctrlKey && !event.metaKey) {
+    tab(event, log, at);
+    return;
+  }
+  if (event.altKey || event.ctrlKey || event.metaKey || at.matches("input, textarea, select")) return;
+  const all = [...content.querySelectorAll<HTMLElement>(":scope > article, :scope > .ask")];
+  const i = all.findIndex((a) => a.contains(at));
+  const self = at === all[i] || at === log;
+  if (event.key === "Enter" && at === all[i]) {
+    within(at)[0]?.focus();
+    event.preventDefault(); // else the button that has the focus now is pressed
+  } else if (event.key === "Escape" && i >= 0 && !self) {
+    all[i]!.focus();
+    event.preventDefault();
+  } else if (self && (event.key === "ArrowDown" || event.key === "ArrowUp" || at !== log && (event.key === "PageDown" || event.key === "PageUp"))) {
+    const next = all[i < 0 ? all.length - 1 : i + (event.key === "ArrowDown" || event.key === "PageDown" ? 1 : -1)];
+    if (!next) return;
+    next.focus();
+    event.preventDefault();
+  }
+}
+
+// From the log and from a message Tab goes past what lies in them; inside of one it goes from control to control, and past its last.
+function tab(event: KeyboardEvent, log: HTMLElement, at: HTMLElement): void {
+  const part = at.closest<HTMLElement>(".log > .column > *");
+  const inside = part && at !== part ? within(part) : [];
+  const step = event.shiftKey ? -1 : 1;
+  const i = inside.indexOf(at);
+  if (i >= 0 && inside[i + step]) return; // the browser's own way
+  const ask = log.querySelector<HTMLElement>(".ask");
+  let to: HTMLElement | undefined;
+  if (event.shiftKey) to = at === log ? undefined : log;
+  else if (ask && !ask.contains(at)) to = within(ask)[0];
+  if (!to) {
+    const all = [...document.querySelectorAll<HTMLElement>(reachable)].filter((e) => e.tabIndex >= 0 && !log.contains(e) && visible(e));
+    const follows = (e: HTMLElement) => (log.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
+    to = event.shiftKey ? all.findLast((e) => !follows(e)) : all.find(follows);
+  }
+  if (!to) return; // to the browser's own controls
+  to.focus();
+  event.preventDefault();
+}
+
+/** Where Shift+Tab comes in from below it comes to the log, not to the last of its buttons. */
+export function entered(event: FocusEvent, log: HTMLElement | null): void {
+  if (!log || !backwards || event.target === log || event.relatedTarget instanceof Node && log.contains(event.relatedTarget)) return;
+  log.focus({ preventScroll: true });
+}
+
+let backwards = false;
+addEventListener("keydown", (e) => { backwards = e.key === "Tab" && e.shiftKey; }, true);
+addEventListener("pointerdown", () => { backwards = false; }, true);

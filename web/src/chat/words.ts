@@ -1,0 +1,86 @@
+// The connection, in words: what is shown of it and what is said of it, worked out from facts alone.
+
+import type { ConnectionState } from "@leat/client";
+
+export interface Facts {
+  state: ConnectionState;
+  /** When the next try begins; 0 where it is under way. */
+  retryAt: number;
+  /** What the browser says of the network. */
+  online: boolean;
+  /** Messages that the gateway has not acknowledged. */
+  waiting: number;
+  /** The gateway has said that it stops, and is not back. */
+  restarting: boolean;
+  /** Events that are known to be still to come. */
+  behind: number;
+  /** When the gateway was heard last. */
+  heard: number;
+}
+
+export type Kind = "live" | "behind" | "silent" | "connecting" | "reconnecting" | "offline" | "restarting" | "out";
+
+export interface Words { kind: Kind; text: string; tryNow: boolean }
+
+/** The client asks a gateway that has said nothing for 17 s whether it is there; after this it has not answered. */
+const silence = 18_000;
+/** How long a gateway that said that it restarts is believed to. */
+const restartLimit = 60_000;
+/** A blip that is shorter is not shown, and one that is shorter than this is not said. */
+const shownAfter = 700;
+const saidAfter = 2000;
+
+const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
+
+export function words(f: Facts, now: number): Words {
+  if (f.state === "unauthorized" || f.state === "closed") return { kind: "out", text: "Signed out", tryNow: false };
+  const wait = f.waiting > 0 ? ` · ${count(f.waiting, "message waits", "messages wait")}` : "";
+  if (f.state === "connected") {
+    if (f.restarting) return { kind: "restarting", text: "Gateway restarting", tryNow: false };
+    if (f.heard > 0 && now - f.heard > silence) return { kind: "silent", text: `Nothing heard for ${Math.floor((now - f.heard) / 1000)} s`, tryNow: false };
+    if (f.behind > 0) return { kind: "behind", text: `Behind by ${count(f.behind, "event")} · catching up`, tryNow: false };
+    return { kind: "live", text: "Live", tryNow: false };
+  }
+  const tryNow = f.retryAt > now;
+  if (!f.online) return { kind: "offline", text: `Offline${wait}`, tryNow };
+  if (f.restarting) return { kind: "restarting", text: `Gateway restarting${wait}`, tryNow };
+  if (f.state === "idle" || f.state === "connecting") return { kind: "connecting", text: `Connecting${wait}`, tryNow: false };
+  const soon = tryNow ? ` in ${Math.ceil((f.retryAt - now) / 1000)} s` : "";
+  return { kind: "reconnecting", text: `Reconnecting${soon}${wait}`, tryNow };
+}
+
+/** What is shown, and what a screen reader is told, which counts nothing. */
+export interface Told { kind: Kind; since: number; shown: Words; said: string }
+
+export const first = (w: Words, now: number): Told => ({ kind: w.kind, since: now, shown: w, said: "" });
+
+/** What is told after words that hold now. A state that does not last is not told. */
+export function tell(before: Told, w: Words, now: number): Told {
+  const since = w.kind === before.kind ? before.since : now;
+  const held = now - since;
+  const calm = before.shown.kind === "live" && w.kind !== "live" && held < shownAfter;
+  const shown = calm ? before.shown : w.text === before.shown.text && w.kind === before.shown.kind && w.tryNow === before.shown.tryNow ? before.shown : w;
+  // That all is well is news only to who was told otherwise.
+  const said = held < saidAfter || (w.kind === "live" && !before.said) ? before.said : sayings[w.kind];
+  if (w.kind === before.kind && shown === before.shown && said === before.said) return before;
+  return { kind: w.kind, since, shown, said };
+}
+
+const sayings: Record<Kind, string> = {
+  live: "Connected.", behind: "Catching up.", silent: "The gateway is silent.", connecting: "Connecting.", reconnecting: "The connection is lost. Reconnecting.",
+  offline: "Offline. What you write is sent when you are back.", restarting: "The gateway is restarting.", out: "Signed out.",
+};
+
+/** What is known of a restart: that the live events say so, and when the last connection was ended for one. */
+export interface Restart { told: boolean; at: number }
+
+export type RestartNews = { status: string } | { live: ConnectionState } | { state: ConnectionState; reason: string | undefined };
+
+export function restart(r: Restart, news: RestartNews, now: number): Restart {
+  if ("status" in news) return { told: news.status === "restarting", at: news.status === "restarting" ? now : 0 };
+  if ("live" in news) return news.live === "connected" || !r.told ? r : { told: false, at: now };
+  if (news.reason === "restarting") return { ...r, at: now };
+  return news.state === "connected" ? { ...r, at: 0 } : r;
+}
+
+export const restarting = (r: Restart, now: number): boolean => r.told || (r.at > 0 && now - r.at < restartLimit);

@@ -1,0 +1,73 @@
+// The gateway that this page comes from: the client that holds its conversations, and the calls that are no conversation.
+
+import { Client, LeatError, Live, type Warn } from "@leat/client";
+
+/** The page's own folder: the gateway may lie below a path. */
+export const base = new URL(".", location.href.split("#")[0]).href.replace(/\/$/, "");
+
+export interface Session { tokenNeeded: boolean; authenticated: boolean; subject?: string; tenant?: string; admin?: boolean }
+
+// The console is silent: what matters to a person, the page says. Whoever looks for a fault sets leat.debug in the local storage.
+const warn: Warn = (message, ...cause) => {
+  try {
+    if (localStorage.getItem("leat.debug")) console.warn(`leat: ${message}`, ...cause);
+  } catch {
+    // There is no storage, so nobody has set it.
+  }
+};
+
+// Who is signed in: the client keeps what they have sent apart from what others have.
+let whose = "";
+export const account = (): string => whose;
+export function setAccount(account: string): void {
+  whose = account;
+}
+
+let client: Client | undefined;
+
+/** The one client of the page. */
+export function theClient(): Client {
+  return (client ??= new Client({ url: base, account: whose, warn }));
+}
+
+let live: Live | undefined;
+
+/** What happens beside the conversation that is open: what the list is kept up to date by, and the state of the gateway. */
+export function theLive(): Live {
+  return (live ??= new Live({ url: base, warn }));
+}
+
+/** Ends both: nothing goes out any more. */
+export function close(): void {
+  client?.close();
+  live?.close();
+}
+
+/** How long a question may go without its answer: a request that hangs must not keep those after it back. */
+export const patience = 30_000;
+
+/** Calls the gateway. A refusal is a LeatError with the gateway's own words. */
+export async function call<T>(path: string, options: RequestInit & { json?: unknown } = {}): Promise<T> {
+  const { json, ...init } = options;
+  if (json !== undefined) {
+    init.body = JSON.stringify(json);
+    init.headers = { ...init.headers, "Content-Type": "application/json" };
+  }
+  let res: Response;
+  let body: { error?: string; reason?: string };
+  try {
+    res = await fetch(`${base}/${path}`, { cache: "no-store", ...((init.method ?? "GET") === "GET" && { signal: AbortSignal.timeout(patience) }), ...init });
+    body = res.status === 204 ? {} : await res.json().catch((err: unknown) => {
+      if (err instanceof SyntaxError) return {};
+      throw err; // it was cut
+    });
+  } catch {
+    throw new LeatError("the gateway can't be reached", "network");
+  }
+  if (!res.ok) throw new LeatError(body.error ?? `the gateway answered ${res.status}`, body.reason ?? "unavailable", res.status);
+  return body as T;
+}
+
+export const session = () => call<Session>("api/auth/session");
+export const signIn = (token: string) => call<unknown>("api/auth/session", { method: "POST", json: { token } });
+export const signOut = () => call<unknown>("api/auth/session", { method: "DELETE" });

@@ -1,0 +1,110 @@
+// A look inside a turn: when each of its events came, was stored and was shown; the answer as it appeared; what the agent really sent.
+
+import type { Conversation, Turn } from "@leat/client";
+import { memo, type PointerEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+
+import { line } from "../chat/parts/marks";
+import { Part } from "../chat/parts/Part";
+import { kept, useStore } from "../store";
+import { brief, size } from "../time";
+import { Icon } from "../ui/Icon";
+import { Events } from "./Events";
+import { Figures } from "./Figures";
+import { Lanes } from "./Lanes";
+import { Player } from "./Player";
+import { rate } from "./rate";
+import { Raw } from "./Raw";
+import { shownOf } from "./shown";
+import { beginOf, figures, isText, Replay, shownTimes } from "./trace";
+import { type Traced, useTrace } from "./useTrace";
+import "../ui/ui.css";
+import "./inspector.css";
+
+/** How wide it may be made, in pixels, and by how much a key makes it wider. */
+const narrowest = 360;
+const widest = 480;
+const step = 24;
+
+const width = kept("inspector", 400, (v): v is number => typeof v === "number" && v >= narrowest && v <= widest);
+
+interface InspectorProps { conversation: Conversation; turn: Turn; close: () => void }
+
+export default function Inspector({ conversation, turn, close }: InspectorProps) {
+  const traced = useTrace(turn);
+  const wide = useStore(width);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  const live = turn.state !== "ended";
+  return (
+    <aside className="inspector" aria-label="Inside the answer" style={{ "--inspector": `${wide}px` } as React.CSSProperties} onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); close(); } }}>
+      <Edge wide={wide} />
+      <header>
+        <h2 ref={heading} tabIndex={-1}>Inside the answer</h2>
+        {live && <span className="muted"><span className="dot running" /> growing</span>}
+        <button type="button" className="quiet" aria-label="Close" title="Close" onClick={close}><Icon name="close" /></button>
+      </header>
+      <div className="scroll">
+        {traced.error ? <p className="bad">{traced.error}</p> : !traced.trace && <p className="muted">Asking for the trace …</p>}
+        {traced.trace && traced.trace.commits.length > 0 ? <Inside traced={traced} conversation={conversation} turn={turn} /> : <Raw turn={turn} begin={turn.startedAt ?? 0} arrival={undefined} />}
+      </div>
+    </aside>
+  );
+}
+
+/** The edge by which it is made wider or narrower. */
+function Edge({ wide }: { wide: number }) {
+  const set = (n: number) => width.set(Math.min(widest, Math.max(narrowest, Math.round(n))));
+  const drag = (e: PointerEvent<HTMLDivElement>) => {
+    if (e.currentTarget.hasPointerCapture(e.pointerId)) set(e.currentTarget.parentElement!.getBoundingClientRect().right - e.clientX);
+  };
+  return (
+    <div className="edge" role="separator" aria-orientation="vertical" aria-label="Width" aria-valuemin={narrowest} aria-valuemax={widest} aria-valuenow={wide} tabIndex={0}
+      onPointerDown={(e) => { e.currentTarget.setPointerCapture(e.pointerId); e.preventDefault(); }} onPointerMove={drag}
+      onKeyDown={(e) => { if (e.key === "ArrowLeft") set(wide + step); else if (e.key === "ArrowRight") set(wide - step); }} />
+  );
+}
+
+interface InsideProps { traced: Traced; conversation: Conversation; turn: Turn }
+
+// The conversation changes with each frame, what is shown here once a second.
+const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps) {
+  const trace = traced.trace!;
+  const { commits } = trace;
+  const messages = useMemo(() => conversation.state.messages.filter((m) => m.turn === turn.id && m.role !== "user"), [conversation, turn.id, trace]);
+  const replay = useMemo(() => new Replay(trace, messages), [trace, messages]);
+  const shown = useMemo(() => shownTimes(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
+  const f = useMemo(() => figures(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
+  const r = useMemo(() => rate(trace, replay, turn.usage?.output), [trace, replay, turn.usage?.output]);
+  const names = useMemo(() => new Map(messages.flatMap((m) => m.parts.map((p) => [`${m.id} ${p.id}`, line(p.name ?? p.kind)] as const))), [messages]);
+  // Until the reader chooses a moment it is the end, which may still go on.
+  const [chosen, setAt] = useState<number>();
+  const at = Math.min(chosen ?? commits.length, commits.length);
+  const begin = beginOf(trace);
+  const moment = commits[Math.max(0, at - 1)]!.arrival;
+  const time = at === 0 ? 0 : Math.max(0, moment - begin);
+  const tell = (i: number) => {
+    const c = commits[i]!;
+    const part = c.part ? names.get(`${c.message} ${c.part}`) ?? "" : "";
+    return `+${brief(c.arrival - begin)} · ${c.seq} ${c.type}${part && ` · ${part}`}${c.field ? ` ${c.field}` : ""}${isText(c) ? ` · ${size(replay.size(i))}` : ""} · stored +${c.commit - c.arrival} ms${shown[i] === undefined ? "" : ` · shown +${Math.max(0, Math.round(shown[i]! - c.commit))} ms`}`;
+  };
+  const pin = (i: number) => setAt(i + 1);
+  const past = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (past.current) past.current.scrollTop = past.current.scrollHeight; // where it grows
+  }, [at]);
+  return (
+    <>
+      <Lanes trace={trace} replay={replay} names={names} shown={shown} at={at === 0 ? commits[0]!.arrival : moment} tell={tell} now={at > 0 ? tell(at - 1) : "Before its first event"} pin={pin} />
+      <Figures figures={f} rate={r} turn={turn} time={time} offset={traced.offset} within={traced.within} />
+      <section className="past" aria-label="Replay of the answer">
+        <Player trace={trace} at={at} setAt={setAt} label={`${brief(time)} of ${brief(f.total)}, event ${at} of ${commits.length}`} />
+        <div ref={past} className="replay" tabIndex={0} role="region" aria-label="The answer as it was then">
+          <p className="tag">Replay, as it was after {brief(time)}</p>
+          {replay.at(at).map((m) => <div key={m.id} className="message">{m.parts.map((p) => <Part key={p.id} part={p} mine={false} live={false} last={false} hold={(_, go) => go()} />)}</div>)}
+        </div>
+      </section>
+      <Events trace={trace} replay={replay} at={at} pin={pin} />
+      <Raw turn={turn} begin={begin} arrival={at > 0 ? moment : undefined} />
+    </>
+  );
+}, (a, b) => a.traced === b.traced && a.conversation === b.conversation && a.turn.id === b.turn.id && a.turn.state === b.turn.state);

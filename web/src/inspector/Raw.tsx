@@ -1,0 +1,87 @@
+// What the agent really sent, frame by frame, for those who may see it, and the turn as a file.
+
+import type { Turn } from "@leat/client";
+import { useState } from "react";
+
+import { lines } from "../chat/parts/marks";
+import { base, call } from "../gateway";
+import { brief } from "../time";
+import { Icon } from "../ui/Icon";
+import { save } from "../ui/save";
+
+interface Step { at: number; sent?: string; frame?: string; event?: string; events?: unknown[]; shown?: string; visible?: string; error?: string; lost?: number }
+interface Explanation { dialect?: string; same: boolean; steps: Step[] }
+
+/** How many frames are drawn at first, and how many more at a time. */
+const few = 50;
+const more = 200;
+
+interface RawProps {
+  turn: Turn;
+  /** When the turn began, and when the event that is looked at arrived; undefined where none is. */
+  begin: number; arrival: number | undefined;
+}
+
+export function Raw({ turn, begin, arrival }: RawProps) {
+  const [told, setTold] = useState<Explanation>();
+  const [all, setAll] = useState(false);
+  const [error, setError] = useState("");
+  const [count, setCount] = useState(few);
+  const ask = async (everything: boolean) => {
+    setError("");
+    setAll(everything);
+    try {
+      setTold(await call<Explanation>(`api/turns/${encodeURIComponent(turn.id)}/explain`));
+    } catch (err) {
+      setError(`The agent’s frames can’t be shown: ${(err as Error).message}.`);
+    }
+  };
+  const file = async (path: string, name: string) => {
+    setError("");
+    try {
+      const res = await fetch(`${base}/api/turns/${encodeURIComponent(turn.id)}/${path}`, { cache: "no-store" });
+      if (!res.ok) throw new Error(((await res.json().catch(() => ({}))) as { error?: string }).error ?? `the gateway answered ${res.status}`);
+      save(await res.blob(), "application/x-ndjson", name);
+    } catch (err) {
+      setError(`It can’t be saved: ${err instanceof TypeError ? "the gateway can’t be reached" : (err as Error).message}.`);
+    }
+  };
+  // An event came with the last frame that was there when it arrived.
+  const one = arrival === undefined ? undefined : told?.steps.findLast((s) => s.frame !== undefined && s.at <= arrival);
+  const steps = all ? told?.steps ?? [] : one ? [one] : [];
+  return (
+    <section className="raw" aria-label="Frames">
+      <header>
+        <h3>Frames</h3>
+        <span>
+          <button type="button" disabled={arrival === undefined} onClick={() => void ask(false)}>Frame of this event</button>
+          <button type="button" onClick={() => void ask(true)}>All frames</button>
+        </span>
+      </header>
+      {error && <p className="bad" role="alert">{error}</p>}
+      {told && !told.same && <p className="warn">Decoded now, the frames come to another text than is stored.</p>}
+      {told && !all && !one && <p className="muted">No frame is kept from before this event.</p>}
+      {steps.length > 0 && (
+        <ol>
+          {steps.slice(0, count).map((s, i) => (
+            <li key={i}>
+              <p className="muted">+{s.at - begin} ms{s.sent !== undefined ? ", sent" : s.event ? `, ${s.event}` : ""}</p>
+              {s.sent !== undefined && <pre tabIndex={0} className="sent" aria-label="Sent">{lines(s.sent)}</pre>}
+              {s.frame !== undefined && <pre tabIndex={0} aria-label="Received">{lines(s.frame)}</pre>}
+              {s.lost !== undefined && <p className="warn">{s.lost} bytes are not kept.</p>}
+              {s.shown && <p className="said">+ {lines(s.shown)}</p>}
+              {s.visible !== undefined && <p className="said">= {lines(s.visible)}</p>}
+              {s.error && <p className="bad">{s.error}</p>}
+            </li>
+          ))}
+        </ol>
+      )}
+      {steps.length > count && <button type="button" className="quiet" onClick={() => setCount(count + more)}>{steps.length - count} more</button>}
+      <div className="files">
+        <button type="button" onClick={() => void file("log", `${turn.id}.jsonl`)}><Icon name="save" /> Save as a recording</button>
+        <button type="button" onClick={() => void file("recording", `${turn.id}.frames.jsonl`)}><Icon name="save" /> Save the agent’s frames</button>
+      </div>
+      <p className="muted">A recording is played by <code>leat serve --agent replay:FILE</code>. {turn.endedAt !== undefined && turn.startedAt !== undefined && `This one takes ${brief(turn.endedAt - turn.startedAt)}.`}</p>
+    </section>
+  );
+}

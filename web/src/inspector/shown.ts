@@ -1,0 +1,77 @@
+// When this tab showed what came of a turn: the third time of each event, beside its arrival at the gateway and its commit. It outlives
+// a reload of the page, but not the tab.
+
+import type { Conversation } from "@leat/client";
+
+import { onFrame } from "../frames";
+
+/** How many turns, and how many batches of each, are remembered. */
+const turns = 30;
+const batches = 20_000;
+const name = "leat.shown";
+
+/** What came of a turn at once: its events from one seq to another, in so many pieces after merging. */
+export interface Batch { at: number; from: number; upto: number; events: number }
+
+const seen = new Map<string, Batch[]>(read());
+const coming: Batch[] = []; // not drawn yet
+
+/** Notes what comes while the conversation is followed, until the function that it returns is called. */
+export function note(conversation: Conversation): () => void {
+  return conversation.onEvents((events) => {
+    const of = new Map<string, Set<number>>();
+    const from = new Map<string, number>();
+    for (const e of events) {
+      if (!e.turn) continue;
+      const seqs = of.get(e.turn) ?? new Set<number>(); // a long text comes in several events of one seq
+      of.set(e.turn, seqs.add(e.seq));
+      from.set(e.turn, Math.min(from.get(e.turn) ?? Infinity, e.first ?? e.seq));
+    }
+    for (const [turn, seqs] of of) {
+      let all = seen.get(turn);
+      if (!all) {
+        seen.set(turn, (all = []));
+        if (seen.size > turns) seen.delete(seen.keys().next().value!);
+      }
+      if (all.length >= batches) continue;
+      const batch = { at: Date.now(), from: from.get(turn)!, upto: Math.max(...seqs), events: seqs.size };
+      all.push(batch);
+      coming.push(batch);
+    }
+    if (coming.length > 0) onFrame(drawn);
+  });
+}
+
+function drawn(): void {
+  for (const b of coming.splice(0)) b.at = Date.now();
+}
+
+/** What this tab has shown of a turn, in order. */
+export function shownOf(turn: string): readonly Batch[] {
+  return seen.get(turn) ?? [];
+}
+
+/** Forgets all of it: the next one at this tab is somebody else. */
+export function forgetShown(): void {
+  seen.clear();
+  coming.length = 0;
+}
+
+function read(): [string, Batch[]][] {
+  try {
+    const all: unknown = JSON.parse(sessionStorage.getItem(name) ?? "[]");
+    sessionStorage.removeItem(name);
+    return Array.isArray(all) ? (all as [string, Batch[]][]) : [];
+  } catch {
+    return []; // nothing is kept, or it may not be read
+  }
+}
+
+addEventListener("pagehide", () => {
+  if (seen.size === 0) return;
+  try {
+    sessionStorage.setItem(name, JSON.stringify([...seen]));
+  } catch {
+    // It is too much, or forbidden.
+  }
+});

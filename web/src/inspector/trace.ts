@@ -1,0 +1,177 @@
+// What a turn's trace says: figures, and the answer as it stood at any moment.
+
+import type { Message, Part } from "@leat/client";
+
+import type { Batch } from "./shown";
+
+export interface Commit { arrival: number; commit: number; seq: number; type: string; message?: string; part?: string; field?: string; end?: number }
+export interface Replaced { seq: number; message: string; part: string; field?: string; text: string }
+export interface Trace { turn: string; commits: readonly Commit[]; replaced?: readonly Replaced[] }
+
+/** When the log says that the turn began. */
+export const beginOf = (t: Trace): number => (t.commits.find((c) => c.type === "turn.start") ?? t.commits[0])?.arrival ?? 0;
+
+export const isText = (c: Commit): boolean => c.type === "part.append" || c.type === "part.replace";
+
+/** A silence that is worth seeing, in milliseconds. */
+export const longGap = 2000;
+
+export interface Figures {
+  /** Milliseconds. */
+  total: number; largestGap: number; commitP50: number; commitP99: number; lagP50?: number; lagP99?: number;
+  /** In the log; of these, seen as they came; in how many pieces, and in how many batches. */
+  events: number; seen: number; pieces: number; batches: number;
+  bytes: number;
+}
+
+/** Offset is what the tab's clock is behind the log's. */
+export function figures(t: Trace, shown: readonly Batch[], offset: number): Figures {
+  const { commits } = t;
+  const begin = beginOf(t);
+  let largestGap = 0;
+  let bytes = 0;
+  const ends = new Map<string, number>();
+  commits.forEach((c, i) => {
+    if (i > 0) largestGap = Math.max(largestGap, c.arrival - commits[i - 1]!.arrival);
+    if (!isText(c)) return;
+    const key = textKey(c);
+    bytes += Math.max(0, (c.end ?? 0) - (c.type === "part.replace" ? 0 : ends.get(key) ?? 0));
+    ends.set(key, c.end ?? 0);
+  });
+  const stored = commits.map((c) => c.commit - c.arrival);
+  const times = shownTimes(t, shown, offset);
+  const lags = commits.flatMap((c, i) => (times[i] === undefined ? [] : [Math.max(0, times[i]! - c.commit)]));
+  let next = 0;
+  const batches = shown.filter((b) => {
+    while (next < commits.length && commits[next]!.seq < b.from) next++;
+    return next < commits.length && commits[next]!.seq <= b.upto; // what the trace does not tell of yet is left out
+  });
+  return {
+    total: Math.max(0, (commits.at(-1)?.arrival ?? begin) - begin), largestGap, commitP50: quantile(stored, 0.5), commitP99: quantile(stored, 0.99),
+    ...(lags.length > 0 && { lagP50: quantile(lags, 0.5), lagP99: quantile(lags, 0.99) }),
+    events: commits.length, seen: lags.length, pieces: batches.reduce((n, b) => n + b.events, 0), batches: batches.length, bytes,
+  };
+}
+
+/** When each commit was shown in this tab, by the log's clock; undefined where it did not come live. */
+export function shownTimes(t: Trace, shown: readonly Batch[], offset: number): (number | undefined)[] {
+  let i = 0;
+  return t.commits.map((c) => {
+    while (i < shown.length && shown[i]!.upto < c.seq) i++;
+    const b = shown[i];
+    return b && b.from <= c.seq ? b.at + offset : undefined;
+  });
+}
+
+export function quantile(values: readonly number[], q: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const fields = ["text", "input", "output", "stderr"] as const;
+const textKey = (c: { message?: string; part?: string; field?: string }) => `${c.message} ${c.part} ${c.field || "text"}`;
+
+/** A text between two replaces; undefined where it is not kept. */
+interface Stretch { until: number; bytes: Uint8Array | undefined }
+
+/** A turn's texts, to be looked at as they were at any moment. */
+export class Replay {
+  private readonly stretches = new Map<string, Stretch[]>();
+  private readonly kinds = new Map<string, string>();
+  private readonly keys: string[] = []; // of each commit's text
+  private readonly froms: number[] = []; // where each commit's text begins, bytes
+
+  constructor(private readonly trace: Trace, private readonly messages: readonly Message[]) {
+    const back = new Map((trace.replaced ?? []).map((r) => [r.seq, encoder.encode(r.text)]));
+    const ends = new Map<string, number>();
+    for (const c of trace.commits) {
+      const key = textKey(c);
+      const end = ends.get(key) ?? 0;
+      this.keys.push(key);
+      this.froms.push(c.type === "part.replace" ? 0 : end);
+      if (!isText(c)) continue;
+      if (c.type === "part.replace") {
+        const bytes = back.get(c.seq);
+        // A replace by the same text takes nothing back; one that is not told of took back more than traces keep.
+        if (bytes || (end > 0 && end !== c.end)) this.add(key, { until: c.seq, bytes });
+      }
+      ends.set(key, c.end ?? 0);
+    }
+    for (const m of messages) for (const p of m.parts) {
+      this.kinds.set(`${m.id} ${p.id}`, p.kind);
+      for (const f of fields) if (p[f] !== undefined) this.add(`${m.id} ${p.id} ${f}`, { until: Infinity, bytes: encoder.encode(p[f]) });
+    }
+  }
+
+  private add(key: string, s: Stretch): void {
+    const all = this.stretches.get(key) ?? [];
+    all.push(s);
+    this.stretches.set(key, all);
+  }
+
+  private bytes(key: string, seq: number): Uint8Array | undefined {
+    return this.stretches.get(key)?.find((s) => s.until > seq)?.bytes;
+  }
+
+  kind(c: Commit): string | undefined {
+    return this.kinds.get(`${c.message} ${c.part}`);
+  }
+
+  /** How many bytes the i-th commit brought. */
+  size(i: number): number {
+    const c = this.trace.commits[i]!;
+    return isText(c) ? Math.max(0, (c.end ?? 0) - this.froms[i]!) : 0;
+  }
+
+  /** How many of them a model made: of texts, of reasoning and of what tools were given. */
+  made(i: number): number {
+    const c = this.trace.commits[i]!;
+    const kind = this.kind(c);
+    return (kind === "text" || kind === "reasoning") && !c.field || kind === "tool" && c.field === "input" ? this.size(i) : 0;
+  }
+
+  /** The beginning of what the i-th commit brought. */
+  said(i: number, most: number): string {
+    const c = this.trace.commits[i]!;
+    if (!isText(c)) return "";
+    const from = this.froms[i]!;
+    const bytes = this.bytes(this.keys[i]!, c.seq);
+    if (!bytes) return c.end ? "(not kept)" : "";
+    return [...decoder.decode(bytes.subarray(from, Math.min(c.end ?? 0, from + 4 * most)))].slice(0, most).join("");
+  }
+
+  /** The turn's messages, cut to what they were when `count` of its commits had been made. */
+  at(count: number): Message[] {
+    const ends = new Map<string, { seq: number; end: number }>();
+    const begun = new Set<string>();
+    const ended = new Set<string>();
+    const { commits } = this.trace;
+    for (let i = 0; i < count && i < commits.length; i++) {
+      const c = commits[i]!;
+      if (!c.message) continue;
+      if (isText(c)) ends.set(this.keys[i]!, { seq: c.seq, end: c.end ?? 0 });
+      else if (c.type === "part.start") begun.add(`${c.message} ${c.part}`);
+      else if (c.type === "part.end") ended.add(`${c.message} ${c.part}`);
+      else begun.add(c.message);
+    }
+    return this.messages.filter((m) => begun.has(m.id)).map((m) => ({
+      ...m, ended: false, parts: m.parts.filter((p) => begun.has(`${m.id} ${p.id}`)).map((p) => this.part(m, p, ends, ended)),
+    }));
+  }
+
+  private part(m: Message, p: Part, ends: Map<string, { seq: number; end: number }>, ended: Set<string>): Part {
+    const done = ended.has(`${m.id} ${p.id}`);
+    const out: Part = { ...p, ended: done };
+    if (!done && p.kind === "tool") out.state = "running";
+    for (const f of fields) {
+      const key = `${m.id} ${p.id} ${f}`;
+      const at = ends.get(key);
+      const bytes = at && this.bytes(key, at.seq);
+      if (bytes) out[f] = decoder.decode(bytes.subarray(0, at.end));
+      else delete out[f];
+    }
+    return out;
+  }
+}

@@ -1,0 +1,20 @@
+// The layers that can lie over the page, one at a time. Each is fetched when it is first wanted.
+
+import { lazy, useCallback } from "react";
+
+import { Store, useStore } from "./store";
+import { Later } from "./ui/Later";
+
+export type Layer = "" | "palette" | "keys" | "settings";
+
+export const layer = new Store<Layer>("");
+
+const kinds = { palette: lazy(() => import("./palette/Palette")), keys: lazy(() => import("./palette/Keys")), settings: lazy(() => import("./settings/Settings")) };
+
+export function Layers() {
+  const at = useStore(layer);
+  const close = useCallback(() => layer.set(""), []);
+  if (!at) return null;
+  const Kind = kinds[at];
+  return <Later of={at}><Kind key={at} close={close} /></Later>;
+}

@@ -1,0 +1,89 @@
+// The list of conversations. The gateway's is the only one: it is asked for when the page is connected to the live events, which
+// change it from then on, and again only where those tell of something that it does not hold or were lost.
+
+import type { Agent, LiveEvent, Summary } from "@leat/client";
+
+import { draft } from "./chat/draft";
+import { theClient, theLive } from "./gateway";
+import { applyEvent } from "./listing";
+import { Store } from "./store";
+
+export type Listed = Summary;
+
+export interface List { loaded: boolean; conversations: readonly Listed[]; agents: readonly Agent[]; error?: string }
+
+export const list = new Store<List>({ loaded: false, conversations: [], agents: [] });
+
+/** How often the list is asked for while there are no live events, as behind a proxy that lets their socket not through. */
+const every = 15_000;
+let asking: Promise<void> | undefined;
+let again = false;
+let meanwhile: LiveEvent[] = []; // came while the list was asked for, which may not have it
+
+/** Asks for the list; calls that come meanwhile share one further question. */
+export function refresh(): Promise<void> {
+  if (asking) {
+    again = true;
+    return asking;
+  }
+  meanwhile = [];
+  asking = ask().finally(() => {
+    asking = undefined;
+    if (again) {
+      again = false;
+      void refresh();
+    }
+  });
+  return asking;
+}
+
+async function ask(): Promise<void> {
+  try {
+    const [conversations, agents] = await Promise.all([theClient().list(), theClient().agents()]);
+    const now = meanwhile.reduce((l, e) => applyEvent(l, e).conversations, conversations as readonly Listed[]);
+    list.change((l) => ({ loaded: true, conversations: same(l.conversations, now), agents: same(l.agents, agents) }));
+  } catch (err) {
+    list.change((l) => ({ ...l, error: err instanceof Error ? err.message : String(err) }));
+  }
+}
+
+// What has not changed stays the same value, so that nothing is drawn anew.
+function same<T>(before: readonly T[], now: readonly T[]): readonly T[] {
+  return JSON.stringify(before) === JSON.stringify(now) ? before : now;
+}
+
+function take(e: LiveEvent): void {
+  if (e.type === "conversation-deleted") draft.write(e.conversationId, "");
+  if (asking) meanwhile.push(e);
+  const l = list.get();
+  if (!l.loaded) return;
+  const { conversations, ask: unknown } = applyEvent(l.conversations, e);
+  if (conversations !== l.conversations) list.set({ ...l, conversations });
+  if (unknown) void refresh();
+}
+
+const kinds = ["conversation-updated", "conversation-deleted", "conversation-read", "proactive-message", "agent_event", "resync"] as const;
+
+/** Keeps the list up to date until the function that it returns is called. */
+export function follow(): () => void {
+  const client = theClient();
+  const live = theLive();
+  const leaves = [
+    ...kinds.map((k) => live.on(k, take)),
+    live.onState((s) => {
+      if (s === "connected") void refresh(); // what was told before is lost
+    }),
+    client.onState((s) => {
+      if (s === "connected" && live.state !== "connected") live.connect(); // it need not wait for its own next try
+    }),
+  ];
+  live.connect();
+  void refresh();
+  const tick = setInterval(() => {
+    if (!document.hidden && live.state !== "connected" && client.state === "connected") void refresh();
+  }, every);
+  return () => {
+    clearInterval(tick);
+    for (const leave of leaves) leave();
+  };
+}

@@ -1,0 +1,77 @@
+// A block of code: its language, buttons to copy it and to wrap its lines, and colours once it stands still. Formulas and diagrams
+// are shown as they are written, and say what they are.
+
+import { memo, type ReactNode, useEffect, useState } from "react";
+
+import { CopyButton } from "../ui/Copy";
+import { Icon } from "../ui/Icon";
+import { plain } from "./lex";
+
+/** Larger blocks stay without colours: they would take longer than a glance. */
+const maxColoured = 20_000;
+
+/** Text of this length, and the line that it ends in, is an element of its own: when code grows, only its end is laid out again. */
+const stretch = 4000;
+
+const kinds: Record<string, string> = { math: "formula", latex: "formula", tex: "formula", katex: "formula", mermaid: "diagram", dot: "diagram", graphviz: "diagram", plantuml: "diagram", d2: "diagram" };
+
+interface CodeProps { text: string; language: string; live: boolean }
+
+export const Code = memo(function Code({ text, language, live }: CodeProps) {
+  const name = plain(language.split(/[\s{,:]/)[0] ?? "");
+  const kind = kinds[name.toLowerCase()];
+  const label = kind ? (kind === "formula" ? kind : `${kind} · ${name}`) : name || "text";
+  const [wrapped, wrap] = useState(!!kind);
+  const coloured = useColours(text, name, live);
+  return (
+    <figure className="code" data-wrapped={wrapped || undefined}>
+      <figcaption>
+        <span>{label}</span>
+        <button type="button" className="quiet" aria-pressed={wrapped} aria-label="Wrap lines" title="Wrap lines" onClick={() => wrap(!wrapped)}><Icon name="wrap" /></button>
+        <CopyButton text={text} what="code" />
+      </figcaption>
+      <pre tabIndex={0} aria-label={name ? `Code, ${label}` : "Code"}><code>{coloured ?? pieces(text)}</code></pre>
+    </figure>
+  );
+});
+
+const Piece = memo(function Piece({ text }: { text: string }) {
+  return <span className="piece">{plain(text)}</span>;
+});
+
+// Each piece begins a line; the line break between two of them is theirs, not the text's.
+function pieces(text: string): ReactNode {
+  if (text.length <= stretch) return plain(text);
+  const all: ReactNode[] = [];
+  let from = 0;
+  while (from <= text.length) {
+    let end = text.indexOf("\n", from + stretch);
+    while (end > 0 && text[end - 1] === "\n") end = text.indexOf("\n", end + 1); // an empty line at a piece's end would not be seen
+    if (end < 0) end = text.length;
+    all.push(<Piece key={from} text={text.slice(from, end)} />);
+    from = end + 1;
+  }
+  return all;
+}
+
+/** The text in colours, when it has stood still; undefined until then, and where its language is not known. */
+function useColours(text: string, language: string, live: boolean): ReactNode {
+  const [done, setDone] = useState<{ text: string; nodes: ReactNode }>();
+  useEffect(() => {
+    if (live || !language || text.length > maxColoured) return;
+    let wanted = true;
+    const idle = globalThis.requestIdleCallback ?? ((f: () => void) => setTimeout(f, 1));
+    const stop = globalThis.cancelIdleCallback ?? clearTimeout;
+    const ticket = idle(() => {
+      void import("./colours").then(({ colour }) => {
+        const nodes = wanted && colour(text, language);
+        if (nodes) setDone({ text, nodes });
+      }).catch(() => {}); // the gateway is away; the text is there without colours
+    });
+    return () => {
+      wanted = false;
+      stop(ticket as number);
+    };
+  }, [text, language, live]);
+  return done?.text === text ? done.nodes : undefined;
+}

@@ -1,0 +1,67 @@
+// A text in Markdown, also while it grows. Elements are made of tokens, never of HTML: what a text brings of it is shown as text.
+
+import type { Token } from "marked";
+import { memo, type MouseEvent, useEffect, useReducer, useRef } from "react";
+
+import { Block, Blocks } from "./Block";
+import { Growing } from "./growing";
+import { type Footnote, placeOf } from "./lex";
+
+/** A text in Markdown. live: it still grows. */
+export const Markdown = memo(function Markdown({ text, live }: { text: string; live: boolean }) {
+  const ref = useRef<Growing>(null);
+  const growing = (ref.current ??= new Growing());
+  const [, again] = useReducer((n: number) => n + 1, 0);
+  const tokens = growing.read(text, live, performance.now());
+  const { shows, definitions } = growing;
+  useEffect(() => {
+    if (!shows) return;
+    const t = setTimeout(again, Math.max(0, shows - performance.now()) + 1);
+    return () => clearTimeout(t);
+  }, [shows]);
+  const last = tokens.findLastIndex((t) => t.type !== "space");
+  const notes = tokens.filter((t) => t.type === "footnote");
+  return (
+    <div className="markdown" data-len={text.length} onClick={follow}>
+      {tokens.map((t, i) => (t.type === "space" || t.type === "def" || t.type === "footnote" ? null : <Block key={i} token={t} depth={0} definitions={definitions} live={live && i === last} />))}
+      {notes.length > 0 && <Notes notes={notes} definitions={definitions} live={live} />}
+    </div>
+  );
+});
+
+// Notes stand at the end, in the order of their definitions and by their own labels: counted anew they would change while the text grows.
+function Notes({ notes, definitions, live }: { notes: Token[]; definitions: number; live: boolean }) {
+  return (
+    <section className="notes" aria-label="Notes">
+      <ul>{notes.map((t, i) => <Note key={i} note={t as unknown as Footnote} definitions={definitions} live={live && i === notes.length - 1} />)}</ul>
+    </section>
+  );
+}
+
+function Note({ note, definitions, live }: { note: Footnote; definitions: number; live: boolean }) {
+  return (
+    <li data-note={note.label} tabIndex={-1}>
+      <span className="label">{note.label}</span>
+      <div><Blocks tokens={note.tokens} depth={1} definitions={definitions} live={live} /></div>
+      <a className="back" href={`#ref-${note.label}`} data-to={note.label} role="doc-backlink" aria-label={`Back to where note ${note.label} is referred to`}>↩</a>
+    </li>
+  );
+}
+
+/** The name of a heading in an address, as GitHub makes it. */
+const slug = (text: string): string => text.trim().toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").replace(/\s/g, "-");
+
+// A place in the page is one of this text: a note, what refers to it, a heading. The address of the page stays.
+function follow(e: MouseEvent<HTMLElement>): void {
+  const link = (e.target as Element).closest<HTMLElement>('a[href^="#"]');
+  if (!link) return;
+  e.preventDefault();
+  const within = [...e.currentTarget.querySelectorAll<HTMLElement>("[data-note], [data-ref], h3, h4, h5, h6")];
+  const { ref, to } = link.dataset;
+  const name = placeOf(link.getAttribute("href")!);
+  const place = within.find((w) => (ref ? w.dataset.note === ref : to ? w.dataset.ref === to : /^H/.test(w.tagName) && slug(w.textContent) === name.toLowerCase()));
+  if (!place) return;
+  place.scrollIntoView({ block: "nearest" });
+  if (place.tabIndex < 0) place.tabIndex = -1;
+  place.focus({ preventScroll: true });
+}

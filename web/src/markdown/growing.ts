@@ -1,0 +1,303 @@
+// Markdown as it grows. An answer is never read whole again for each of its words: what can't change any more is settled, and of a
+// long list or table only the last entries are read again, of an open fence nothing but what came.
+
+import type { Token, Tokens } from "marked";
+
+import { closeBlock, closeInline, heldTime, holdBlock, holdInline, onItsWay, openFormula } from "./heal";
+import { counts, type Footnote, type Known, lex, lexInline } from "./lex";
+
+/** How many entries of a list or table are read again: the last one may yet belong to the one before it. */
+const again = 2;
+
+/** What a token that reaches the end of a growing text is drawn with, in place of its own text. */
+export type Open<T = Token> = T & { open?: string };
+
+// The settled entries of the list or table that the open part begins with; length is that of their source.
+type Begun = { list: Tokens.List; length: number } | { table: Tokens.Table; length: number; head: string };
+
+// A fence that is open at the end; no line before looked closes it.
+interface Fence { mark: string; lang: string; body: number; looked: number }
+
+/** Reads one text that grows. Another text, or one that was replaced, is simply read anew. */
+export class Growing {
+  /** How many definitions are known: when there are more, what refers to them looks different. */
+  definitions = 0;
+  /** When what is held back is to be shown, by the clock of read; 0 where nothing is held back. */
+  shows = 0;
+  private source = "";
+  private settled: Token[] = [];
+  private length = 0; // of the source that settled covers
+  private known: Known = {};
+  private begun: Begun | undefined;
+  private fence: Fence | undefined;
+  private hold = { start: -1, since: 0 };
+  private last: { text: string; live: boolean; tokens: Token[] } | undefined;
+
+  /**
+   * The tokens of the text. live: more may come, so what is open at its end is closed as if it had come, and what may still
+   * become syntax is held back, from now (in milliseconds) for heldTime.
+   */
+  read(text: string, live: boolean, now = 0): Token[] {
+    if (this.last?.text === text && this.last.live === live && (!this.shows || now < this.shows)) return this.last.tokens;
+    const source = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
+    if (!source.startsWith(this.source)) this.reset();
+    this.source = source;
+    this.shows = 0;
+    const tokens = [...(this.readFence(live, now) ?? this.readOpen(live, now))];
+    this.last = { text, live, tokens };
+    return tokens;
+  }
+
+  // holds says whether the end of the text, from start on, is held back.
+  private holds(start: number, now: number): boolean {
+    if (start !== this.hold.start) this.hold = { start, since: now };
+    const until = this.hold.since + heldTime;
+    if (now >= until) return false;
+    this.shows = until;
+    return true;
+  }
+
+  private readOpen(live: boolean, now: number): Token[] {
+    let open = this.source.slice(this.length);
+    let held = 0;
+    if (live) {
+      held = holdBlock(open);
+      if (held > 0 && this.holds(this.source.length - held, now)) open = open.slice(0, -held);
+      const close = closeBlock(open);
+      if (close) return [...this.settled, ...this.lexOpen(open + close).tokens];
+    }
+    const { tokens, known } = this.lexOpen(open);
+    const settled = this.settle(tokens, open);
+    const begun = this.begin(tokens, open.slice(settled.length));
+    const firm = live ? defined(known, settled + begun, tokens) : Object.keys(known);
+    if (this.learn(firm, known)) return this.readOpen(live, now);
+    if (live) this.closeLeaf(tokens, now);
+    return [...this.settled, ...tokens];
+  }
+
+  // lexOpen reads what is not settled, and puts it together with the settled entries of its first block.
+  private lexOpen(open: string): { tokens: Token[]; known: Known } {
+    const b = this.begun;
+    if (!b) return lex(open, this.known);
+    const rest = open.slice(b.length);
+    const read = lex("table" in b ? b.head + rest : rest, this.known);
+    const first = read.tokens[0];
+    if ("list" in b && first?.type === "list") {
+      const list = first as Tokens.List;
+      read.tokens[0] = { ...b.list, raw: open.slice(0, b.length + list.raw.length), loose: b.list.loose || list.loose, items: [...b.list.items, ...list.items] };
+      return read;
+    }
+    if ("table" in b && first?.type === "table") {
+      const table = first as Tokens.Table;
+      read.tokens[0] = { ...b.table, raw: open.slice(0, b.length + table.raw.length - b.head.length), rows: [...b.table.rows, ...table.rows] };
+      return read;
+    }
+    this.begun = undefined;
+    return lex(open, this.known);
+  }
+
+  // settle takes what can't change any more from the front of the tokens, and gives its source.
+  private settle(tokens: Token[], open: string): string {
+    let n = decided(tokens, open);
+    for (let i = n; i < tokens.length; i++) if (final(tokens[i]!, i < tokens.length - 1)) n = i + 1;
+    const bound = n > 0 ? openFormula(open)?.at ?? open.length : 0; // when a formula ends, what is in it was none of these
+    let length = 0;
+    for (let i = 0; i < n; i++) {
+      const t = tokens[i]!;
+      if (length + t.raw.length > bound + 1 || !open.startsWith(t.raw, length)) {
+        n = i; // or it was not read as it is written
+        break;
+      }
+      this.settled.push(t);
+      length += t.raw.length;
+    }
+    if (n > 0) this.begun = undefined;
+    this.length += length;
+    tokens.splice(0, n);
+    return open.slice(0, length);
+  }
+
+  // begin settles all but the last entries of the list or table that the open part begins with, and gives their source. An open
+  // fence is remembered.
+  private begin(tokens: Token[], open: string): string {
+    const t = tokens[0];
+    const before = this.begun;
+    const length = before?.length ?? 0;
+    if (t?.type === "list") {
+      const list = t as Tokens.List;
+      const old = before && "list" in before ? before.list : undefined;
+      const fresh = list.items.slice(old?.items.length ?? 0, -again);
+      if (fresh.length === 0) return "";
+      const loose = !!old?.loose || fresh.some((i) => /\n[ \t]*\n[ \t]*$/.test(i.raw) || i.tokens.some((s) => s.type === "space" && /\n.*\n/.test(s.raw)));
+      this.begun = { list: { ...list, loose, items: list.items.slice(0, -again) }, length: fresh.reduce((n, i) => n + i.raw.length, length) };
+    } else if (t?.type === "table") {
+      const table = t as Tokens.Table;
+      const old = before && "table" in before ? before : undefined;
+      const head = old?.head ?? open.slice(0, open.indexOf("\n", open.indexOf("\n") + 1) + 1);
+      const fresh = table.rows.length - again - (old?.table.rows.length ?? 0);
+      if (fresh <= 0 || !head) return "";
+      let end = old?.length ?? head.length;
+      for (let i = 0; i < fresh; i++) end = open.indexOf("\n", end) + 1;
+      this.begun = { table: { ...table, rows: table.rows.slice(0, -again) }, length: end, head };
+    } else if (t?.type === "code" && tokens.length === 1) {
+      const head = /^(`{3,}|~{3,})([^\n]*)\n/.exec(open);
+      if (head && !endOfFence(open, head[1]!)) {
+        this.fence = { mark: head[1]!, lang: (t as Tokens.Code).lang ?? "", body: this.length + head[0].length, looked: this.length + head[0].length };
+      }
+    }
+    return this.begun ? open.slice(length, this.begun.length) : "";
+  }
+
+  // readFence reads on in an open fence; undefined where there is none, or where it ends.
+  private readFence(live: boolean, now: number): Token[] | undefined {
+    const f = this.fence;
+    if (!f) return undefined;
+    const source = this.source;
+    for (let at = f.looked; ; ) {
+      const end = source.indexOf("\n", at);
+      const line = end < 0 ? source.slice(at) : source.slice(at, end);
+      counts.characters += line.length;
+      if (closesFence(line, f.mark)) {
+        this.fence = undefined;
+        return undefined;
+      }
+      f.looked = at;
+      if (end < 0) break;
+      at = end + 1;
+    }
+    let body = source.slice(f.body);
+    // The beginning of the line that closes it.
+    if (live && /^ {0,3}(`+|~+)$/.test(source.slice(f.looked)) && source[source.length - 1] === f.mark[0] && this.holds(f.looked, now)) body = source.slice(f.body, Math.max(f.body, f.looked - 1));
+    return [...this.settled, { type: "code", raw: source.slice(this.length), lang: f.lang, text: fenceText(body) }];
+  }
+
+  // learn keeps definitions, and reads again what was settled and refers to them. It says whether the open part has to be read again.
+  private learn(labels: string[], known: Known): boolean {
+    const fresh = labels.filter((label) => !Object.hasOwn(this.known, label));
+    if (fresh.length > 0) {
+      this.known = { ...this.known };
+      for (const label of fresh) this.known[label] = known[label]!;
+      this.definitions += fresh.length;
+    }
+    // A definition that is not whole yet counts in what is open, but not in what is settled.
+    const unsure = Object.keys(known).filter((label) => !Object.hasOwn(this.known, label));
+    if (fresh.length === 0 && unsure.length === 0) return false;
+    const changed = [...fresh, ...unsure];
+    const refers = (raw: string): boolean => {
+      if (!raw.includes("[")) return false;
+      const folded = fold(raw);
+      return changed.some((label) => folded.includes(`[${label}]`));
+    };
+    for (const [i, t] of this.settled.entries()) {
+      if (t.type === "def" || !refers(t.raw)) continue;
+      const read = lex(t.raw, this.known).tokens;
+      if (read.length === 1) this.settled[i] = read[0]!;
+    }
+    if (!this.begun || !refers(this.source.slice(this.length, this.length + this.begun.length))) return false;
+    this.begun = undefined;
+    return fresh.length > 0;
+  }
+
+  // closeLeaf closes what is open in the last paragraph.
+  private closeLeaf(tokens: Token[], now: number): void {
+    const path: Open[] = [];
+    const leaf = lastText(tokens, path, this.source);
+    if (!leaf) return;
+    let text = leaf.text;
+    const held = this.shows ? 0 : holdInline(text);
+    if (held > 0 && this.holds(this.source.trimEnd().length - held, now)) text = text.slice(0, -held);
+    text = closeInline(text);
+    const address = /(?:https?:\/\/|www\.)\S*$/.test(text);
+    if (text === leaf.text && !address) return;
+    const inline = lexInline(text, this.known);
+    const end = inline.at(-1);
+    if (address && end?.type === "link" && text.endsWith(end.raw) && /^(?:https?:|www\.)/.test(end.raw)) (end as Tokens.Link).href = onItsWay;
+    leaf.tokens = inline;
+    for (const t of path) t.open = text;
+  }
+
+  private reset(): void {
+    [this.source, this.settled, this.length, this.known, this.definitions] = ["", [], 0, {}, 0];
+    [this.begun, this.fence, this.last] = [undefined, undefined, undefined];
+  }
+}
+
+// decided gives the last token before which nothing can change any more, by the whole lines that it begins with: one, and where a
+// paragraph stands before it or it is a table, two.
+function decided(tokens: Token[], open: string): number {
+  let at = tokens.reduce((n, t) => n + t.raw.length, 0);
+  for (let i = tokens.length - 1; i > 0; i--) {
+    const t = tokens[i]!;
+    at -= t.raw.length;
+    if (t.type === "space") continue;
+    // As it is written: marked may add a line break.
+    const line = open.indexOf("\n", at);
+    if (line >= 0 && ((t.type !== "table" && tokens[i - 1]!.type !== "paragraph") || open.indexOf("\n", line + 1) >= 0)) return i;
+  }
+  return 0;
+}
+
+// final says whether a block is over, whatever comes.
+function final(t: Token, followed: boolean): boolean {
+  if (!followed && !t.raw.endsWith("\n")) return false;
+  if (t.type === "code") {
+    const fence = /^ {0,3}(`{3,}|~{3,})/.exec(t.raw);
+    return !!fence && (followed || endOfFence(t.raw.slice(0, -1), fence[1]!));
+  }
+  return t.type === "heading" || t.type === "hr" || t.type === "def" || t.type === "formula";
+}
+
+const closesFence = (line: string, mark: string): boolean => {
+  const m = /^ {0,3}(`{3,}|~{3,}) *$/.exec(line);
+  return !!m && m[1]!.startsWith(mark);
+};
+
+/** Whether a fence's last line closes it. */
+export const endOfFence = (raw: string, mark: string): boolean => {
+  const at = raw.lastIndexOf("\n");
+  return at >= 0 && closesFence(raw.slice(at + 1), mark);
+};
+
+// The text of an open fence, as marked has it.
+function fenceText(body: string): string {
+  const text = body.endsWith("\n") ? body.slice(0, -1) : body;
+  return body && (text === "" || text.endsWith("\n")) ? `${text}\n` : text;
+}
+
+// The labels that are defined for good: in what is settled, and of the notes that have begun.
+function defined(known: Known, settled: string, tokens: Token[]): string[] {
+  const folded = settled.includes("]:") ? fold(settled) : "";
+  const notes = tokens.filter((t) => t.type === "footnote").map((t) => `^${(t as unknown as Footnote).label}`);
+  return folded || notes.length > 0 ? Object.keys(known).filter((label) => notes.includes(label) || folded.includes(`[${label}]:`)) : [];
+}
+
+// As marked compares labels.
+const fold = (text: string): string => text.replace(/\s+/g, " ").toLowerCase().toUpperCase().toLowerCase().replaceAll("[ ", "[").replaceAll(" ]", "]");
+
+// The last paragraph, if the text ends in it; path gets what it lies in.
+function lastText(tokens: Token[], path: Open[], source: string): { text: string; tokens: Token[] } | undefined {
+  const t = tokens.at(-1) as Open<Tokens.Generic> | undefined;
+  if (!t) return undefined;
+  path.push(t);
+  switch (t.type) {
+    case "paragraph":
+    case "text":
+    case "heading":
+      return t.tokens ? t as Tokens.Paragraph : undefined;
+    case "blockquote":
+    case "footnote":
+      return lastText(t.tokens ?? [], path, source);
+    case "list": {
+      const item = (t as unknown as Tokens.List).items.at(-1);
+      if (!item) return undefined;
+      path.push(item);
+      return lastText(item.tokens, path, source);
+    }
+    case "table": {
+      if (/\|\s*$/.test(source)) return undefined;
+      const cells = (t as unknown as Tokens.Table).rows.at(-1);
+      return cells?.findLast((c) => c.text !== "");
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,177 @@
+// The end of a text that grows: what is open there is closed as if it had come, and what may still become syntax is held back for
+// a moment, so that little is shown that goes away again.
+
+/** How many characters are held back at most, and how many milliseconds. */
+export const heldLength = 40;
+export const heldTime = 150;
+
+/** Where a link leads whose address is still on its way. */
+export const onItsWay = "leat:on-its-way";
+
+// What a line's beginning may still become: the mark of a list, a heading, a fence, an underline, a table's first line, a definition.
+const lineStart = /^(?:[ \t]*>)*[ \t]*(?:\d{1,9}[.)]?|[-*+](?:[ \t]+\[[ xX]?\]?)?|#{1,6}|>|`{1,2}|~{1,2}|[-=]+|[-*_][-*_ \t]*|\$\$?|\\\[?|\[\^?[^\]\n]*\]?:?|\|[^\n]*)[ \t]*$/;
+
+/** How many characters at the end of a text are held back as the beginning of a block. */
+export function holdBlock(text: string): number {
+  const at = text.lastIndexOf("\n") + 1;
+  const line = text.slice(at);
+  if (line.length > heldLength || !lineStart.test(line) || /^(?:`{3}|~{3})[^\n]*\n(?![^]*\n(?:`{3}|~{3}))/.test(text.slice(lastBlock(text)))) return 0;
+  // A line after one of a table is its next one.
+  return /^[ |:-]*$|^ *\|/.test(line) && text.slice(text.lastIndexOf("\n", at - 2) + 1, at).includes("|") ? 0 : line.length;
+}
+
+// An entity, a picture, a link or its text, an escape, the mark of emphasis, an address in angles.
+const inlineStart = /(?:&#?[A-Za-z0-9]{0,12}|!?\[[^[\]\n]*\]?|!|\\|[*_~`]+|<[A-Za-z/][^<>\n ]*)$/;
+
+/** How many characters at the end of a paragraph are held back. */
+export function holdInline(text: string): number {
+  const m = inlineStart.exec(text.slice(-heldLength - 1));
+  return m && m[0].length <= heldLength ? m[0].length : 0;
+}
+
+const delimiters = /^ {0,3}[|:-][|:\- \t]*$/;
+
+function columns(row: string): number {
+  const cells = row.trim().replace(/^\||(?<!\\)\|$/g, "");
+  return cells ? cells.split(/(?<!\\)\|/).length : 0;
+}
+
+// Where the last block begins: after the last blank line.
+function lastBlock(text: string): number {
+  let at = 0;
+  for (const m of text.matchAll(/\n[ \t]*(?=\n)/g)) at = m.index + m[0].length + 1;
+  return at;
+}
+
+/** A formula that is not closed at the end of a text: where it begins, and what closes it. */
+export function openFormula(text: string): { at: number; close: string; inside: string } | undefined {
+  let at = lastBlock(text);
+  for (;;) {
+    const m = /(?:^|\n) {0,3}(\$\$(?!\$)|\\\[)/.exec(text.slice(at));
+    if (!m) return undefined;
+    const begin = at + m.index + m[0].length;
+    const close = m[1] === "$$" ? "$$" : "\\]";
+    const end = text.indexOf(close, begin);
+    if (end < 0) return { at: at + m.index, close, inside: text.slice(begin) };
+    at = end + close.length;
+  }
+}
+
+/** What a text lacks for its last block to be whole: the rest of a table's second line, the end of a formula. */
+export function closeBlock(text: string): string {
+  const block = text.slice(lastBlock(text));
+  if (/`{3}|~{3}/.test(block)) return "";
+  const lines = block.split("\n");
+  const [head, last] = lines.slice(-2);
+  if (last && head?.includes("|") && delimiters.test(last) && !lines.slice(0, -1).some((l) => delimiters.test(l))) {
+    const begun = /[|:]\s*$/.test(last) && !/-:\s*$/.test(last); // a column without its line yet
+    const missing = columns(head) - columns(last) - (/\|\s*$/.test(last) ? 1 : 0);
+    return missing < 0 ? "" : (begun ? "-" : "") + "|-".repeat(missing);
+  }
+  const { close, inside } = openFormula(text) ?? { close: "", inside: "" };
+  return !inside.trim() ? "" : inside.endsWith(close[0]!) ? close[1]! : `\n${close}`;
+}
+
+interface Opened { mark: string; left: number; at: number }
+
+const space = (c: string | undefined): boolean => c === undefined || /\s/.test(c);
+const sign = (c: string | undefined): boolean => c !== undefined && /[\p{P}\p{S}]/u.test(c);
+const letter = (c: string | undefined): boolean => c !== undefined && /[\p{L}\p{N}]/u.test(c);
+
+/** The text of a paragraph with all closed that is open at its end. */
+export function closeInline(text: string): string {
+  const open: Opened[] = [];
+  for (let i = 0; i < text.length; ) {
+    const c = text[i]!;
+    if (c === "\\" && text[i + 1] !== "(") {
+      i += 2;
+    } else if (c === "`" || c === "\\" || (c === "$" && text[i + 1] === "$")) {
+      // Code and formulas: nothing in them opens anything.
+      const mark = c === "`" ? /^`+/.exec(text.slice(i))![0] : text.slice(i, i + 2);
+      const close = c === "\\" ? "\\)" : mark;
+      const from = i + mark.length;
+      const end = c === "`" ? endOfCode(text, mark, from) : text.indexOf(close, from);
+      if (end < 0) return finish(text, i, from, close, open);
+      i = end + close.length;
+    } else if (c === "<") {
+      i += /^<[A-Za-z/!][^<>\n]*>/.exec(text.slice(i, i + 2000))?.[0].length ?? 1;
+    } else if (c === "[") {
+      open.push({ mark: c, left: 1, at: i++ });
+    } else if (c === "]") {
+      const at = open.findLastIndex((o) => o.mark === "[");
+      i++;
+      if (at < 0) continue;
+      const start = open[at]!.at;
+      open.length = at; // what is open in a link's text ends with it
+      if (text[i] !== "(") continue;
+      const end = endOfAddress(text, i + 1);
+      if (end >= 0) i = end;
+      // Its words are shown; where it leads comes later.
+      else if (/^\s*(?:<[^<>\n]*>?|[^\s<]*)(?:\s+(?:["'(][^\n]*)?)?$/.test(text.slice(i + 1))) {
+        return withMarks(`${text.slice(0, text[start - 1] === "!" ? start - 1 : start)}${text.slice(start, i)}(${onItsWay})`, open);
+      }
+    } else if (c === "*" || c === "_" || (c === "~" && text[i + 1] === "~")) {
+      const end = i + (c === "*" ? /^\*+/ : c === "_" ? /^_+/ : /^~+/).exec(text.slice(i))![0].length;
+      const left = emphasis(text, c, i, end, open);
+      if (left > 0 && end === text.length) return withMarks(text.slice(0, -left), open); // what it opens has not come
+      i = end;
+    } else {
+      i++;
+    }
+  }
+  return withMarks(text, open);
+}
+
+// emphasis closes what a run of marks closes, and opens what it opens; it gives how much of the run did neither, or opens.
+function emphasis(text: string, c: string, from: number, to: number, open: Opened[]): number {
+  const [before, after] = [text[from - 1], text[to]];
+  const opens = !space(after) && (!sign(after) || space(before) || sign(before)) && !(c === "_" && letter(before));
+  const closes = !space(before) && (!sign(before) || space(after) || sign(after)) && !(c === "_" && letter(after));
+  let left = to - from;
+  while (left > 0 && closes) {
+    const at = open.findLastIndex((o) => o.mark === c || o.mark === "[");
+    const o = open[at];
+    if (o?.mark !== c) break;
+    const n = Math.min(left, o.left);
+    left -= n;
+    o.left -= n;
+    open.length = o.left === 0 ? at : at + 1;
+  }
+  if (left > 0 && opens && (c !== "~" || left === 2)) open.push({ mark: c, left, at: to - left });
+  return left;
+}
+
+// finish closes code or a formula that began at start, and whose text begins at from.
+function finish(text: string, start: number, from: number, close: string, open: Opened[]): string {
+  let begun = 0;
+  while (begun < close.length && text.length - begun > from && text.endsWith(close.slice(0, begun + 1))) begun++;
+  if (!text.slice(from, text.length - begun).trim()) return withMarks(text.slice(0, start), open); // nothing of it has come
+  return withMarks(text + close.slice(begun), open);
+}
+
+// Where the run of backticks begins that ends code, or -1.
+function endOfCode(text: string, run: string, from: number): number {
+  const ends = /`+/g;
+  ends.lastIndex = from;
+  for (let m = ends.exec(text); m; m = ends.exec(text)) if (m[0].length === run.length) return m.index;
+  return -1;
+}
+
+// Where the brackets around an address end, or -1 while they are open.
+function endOfAddress(text: string, from: number): number {
+  let level = 1;
+  for (let i = from; i < text.length; i++) {
+    if (text[i] === "\\") i++;
+    else if (text[i] === "(") level++;
+    else if (text[i] === ")" && --level === 0) return i + 1;
+  }
+  return -1;
+}
+
+// Marks close before a space that a text ends with: after one they would close nothing.
+function withMarks(text: string, open: Opened[]): string {
+  const marks = open.filter((o) => o.mark !== "[").reverse().map((o) => o.mark.repeat(o.left)).join("");
+  if (!marks) return text;
+  const end = text.trimEnd();
+  return end + marks + text.slice(end.length);
+}

@@ -1,0 +1,162 @@
+// Markdown read into tokens: GitHub's, by marked, with footnotes and formulas, and without what can't be told from a text's
+// beginning (a definition that goes on over lines, one tilde as a deletion).
+
+import { Lexer, type Links, type Token, Tokenizer, type Tokens } from "marked";
+
+export { leadsAway, placeOf, plain, safeImage, safeLink, unescape } from "./safe";
+
+/** Deeper than this nothing nests: it is shown as it is written. */
+export const deepest = 20;
+
+/** Beyond this a block is shown as plain text: nobody reads it, and it would stop the page. */
+export const maxBlock = 100_000;
+
+/** A note at the end of the text; label is what refers to it. */
+export interface Footnote { type: "footnote"; raw: string; label: string; text: string; tokens: Token[] }
+
+/** What is known of definitions: of links by their label, of footnotes by ^ and their label. */
+export type Known = Links;
+
+/** How much was read and drawn, for tests: that an update does little again. */
+export const counts = { characters: 0, blocks: 0 };
+
+class Reader extends Tokenizer {
+  depth = 0;
+
+  private deeper<T>(f: () => T): T | undefined {
+    if (this.depth >= deepest) return undefined;
+    this.depth++;
+    try {
+      return f();
+    } finally {
+      this.depth--;
+    }
+  }
+
+  override blockquote(src: string): Tokens.Blockquote | undefined {
+    return this.deeper(() => super.blockquote(src));
+  }
+
+  override list(src: string): Tokens.List | undefined {
+    return this.deeper(() => super.list(src));
+  }
+
+  // A definition lies in one line, so that no later text changes what it is.
+  override def(src: string): Tokens.Def | undefined {
+    const line = /^ {0,3}\[(?!\^)(?:\\.|[^[\]\\\n])+\]:[ \t]*(?:<[^<>\n]*>|[^<\s]\S*)(?:[ \t]+(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\((?:\\.|[^()\\\n])*\)))?[ \t]*(?:\n+|$)/.exec(src);
+    return line ? super.def(line[0]) : undefined;
+  }
+
+  // What interrupts a paragraph interrupts one that a line below makes a heading.
+  override lheading(src: string): Tokens.Heading | undefined {
+    const at = interrupted(src);
+    return super.lheading(at < 0 ? src : src.slice(0, at + 1));
+  }
+
+  /** The note that the text begins with. What follows indented, also after blank lines, belongs to it. */
+  footnote(src: string): Footnote | undefined {
+    const head = this.depth === 0 && /^ {0,3}\[\^([^\]\s]{1,60})\]:[ \t]*/.exec(src);
+    if (!head) return undefined;
+    const lines = src.slice(head[0].length).split("\n", 1000);
+    let n = 1;
+    for (let i = 1; i < lines.length; i++) {
+      if (/^(?: {2}|\t)[ \t]*\S/.test(lines[i]!)) n = i + 1;
+      else if (lines[i]!.trim()) break;
+    }
+    const raw = head[0] + lines.slice(0, n).join("\n");
+    const text = lines.slice(0, n).map((l, i) => (i ? l.replace(/^(?: {1,4}|\t)/, "") : l)).join("\n");
+    const label = head[1]!.toLowerCase();
+    this.lexer.tokens.links[`^${label}`] ??= { href: "", title: null };
+    return { type: "footnote", raw, label, text, tokens: this.deeper(() => this.lexer.blockTokens(text, [])) ?? [] };
+  }
+}
+
+class Reading extends Lexer {
+  override inlineTokens(src: string, tokens: Token[] = []): Token[] {
+    if (src.length <= maxBlock) return super.inlineTokens(src, tokens);
+    tokens.push({ type: "text", raw: src, text: src, escaped: false });
+    return tokens;
+  }
+}
+
+const blank = /\n[ \t]*\n/;
+const closers: Record<string, string> = { "$$": "$$", "\\[": "\\]" };
+
+// A formula that stands alone, between lines of $$ or between \[ and \].
+function formula(src: string): Tokens.Generic | undefined {
+  const open = /^ {0,3}(\$\$(?!\$)|\\\[)/.exec(src);
+  if (!open) return undefined;
+  const close = closers[open[1]!]!;
+  const end = src.indexOf(close, open[0].length);
+  if (end < 0 || blank.test(src.slice(0, end))) return undefined;
+  const rest = /^[ \t]*(?:\n|$)/.exec(src.slice(end + close.length));
+  const text = src.slice(open[0].length, end).trim();
+  return rest && text ? { type: "formula", raw: src.slice(0, end + close.length), text } : undefined;
+}
+
+// A formula among words. A dollar sign counts as money where there is room beside it.
+function inlineFormula(src: string, before: string): Tokens.Generic | undefined {
+  const m = /^\$\$(?!\$)((?:\\[\s\S]|[^$\\]){1,2000}?)\$\$/.exec(src) ?? /^\\\(((?:(?!\\\))[\s\S]){1,2000}?)\\\)/.exec(src)
+    ?? (/[\p{L}\p{N}$\\]$/u.test(before) ? null : /^\$((?![\s$])(?:\\.|[^$\\\n]){0,300}?(?<![\s\\]))\$(?![\p{L}\p{N}$])/u.exec(src));
+  return m?.[1]?.trim() ? { type: "math", raw: m[0], text: m[1].trim() } : undefined;
+}
+
+// The line break before what may interrupt a paragraph, or -1.
+function interrupted(src: string): number {
+  const end = src.search(blank);
+  return (end < 0 ? src : src.slice(0, end)).search(/\n {0,3}(?:\$\$|\\\[|\[\^[^\]\s]{1,60}\]:)/);
+}
+
+function read(known: Known): { lexer: Reading; reader: Reader } {
+  const reader = new Reader();
+  const lexer: Reading = new Reading({
+    gfm: true, tokenizer: reader,
+    extensions: {
+      renderers: {}, childTokens: {},
+      block: [(src) => (src.startsWith("[^", src.search(/[^ ]/)) ? reader.footnote(src) as Tokens.Generic | undefined : formula(src))],
+      inline: [(src, tokens) => {
+        if (src.startsWith("[^")) {
+          const m = /^\[\^([^\]\s]{1,60})\]/.exec(src);
+          const label = m?.[1]!.toLowerCase();
+          return m && lexer.tokens.links[`^${label}`] ? { type: "noteref", raw: m[0], label } : undefined;
+        }
+        // One tilde is "about" far more often than a deletion.
+        if (/^~(?!~)/.test(src)) return { type: "text", raw: "~", text: "~", escaped: false };
+        return src[0] === "$" || src.startsWith("\\(") ? inlineFormula(src, tokens.at(-1)?.raw ?? "") : undefined;
+      }],
+      startBlock: [(src) => {
+        const at = interrupted(src);
+        return at < 0 ? undefined : at + 1;
+      }],
+      startInline: [(src) => {
+        const at = src.indexOf("$");
+        return at < 0 ? undefined : at;
+      }],
+    },
+  });
+  Object.assign(lexer.tokens.links, known);
+  return { lexer, reader };
+}
+
+/** Reads a text, and what it defines beside what is known. */
+export function lex(source: string, known: Known = {}): { tokens: Token[]; known: Known } {
+  counts.characters += source.length;
+  const { lexer } = read(known);
+  try {
+    const tokens = lexer.lex(source);
+    return { tokens: [...tokens], known: tokens.links };
+  } catch {
+    // What can't be read is shown as it is.
+    return { tokens: [{ type: "paragraph", raw: source, text: source, tokens: [{ type: "text", raw: source, text: source, escaped: false }] }], known };
+  }
+}
+
+/** Reads the text of one paragraph. */
+export function lexInline(source: string, known: Known): Token[] {
+  counts.characters += source.length;
+  try {
+    return read(known).lexer.inlineTokens(source);
+  } catch {
+    return [{ type: "text", raw: source, text: source, escaped: false }];
+  }
+}

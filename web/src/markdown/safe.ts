@@ -1,0 +1,69 @@
+// What of a text is safe to show and to follow.
+
+const named: Record<string, string> = {
+  amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", copy: "©", reg: "®", trade: "™", hellip: "…", mdash: "—", ndash: "–",
+  lsquo: "‘", rsquo: "’", ldquo: "“", rdquo: "”", laquo: "«", raquo: "»", times: "×", divide: "÷", middot: "·", bull: "•", deg: "°", plusmn: "±",
+  euro: "€", pound: "£", yen: "¥", cent: "¢", sect: "§", para: "¶", rarr: "→", larr: "←", uarr: "↑", darr: "↓", harr: "↔", le: "≤", ge: "≥", ne: "≠",
+  infin: "∞", asymp: "≈", alpha: "α", beta: "β", gamma: "γ", delta: "δ", pi: "π", sigma: "σ", omega: "ω", mu: "μ", lambda: "λ", Delta: "Δ", Sigma: "Σ", Omega: "Ω",
+  shy: "\u00ad", ensp: "\u2002", emsp: "\u2003", thinsp: "\u2009", zwj: "\u200d", zwnj: "\u200c", check: "✓", cross: "✗",
+};
+
+/** Writes a text's character references out. What is none stays as it is. */
+export function unescape(text: string): string {
+  if (!text.includes("&")) return text;
+  return text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|([a-z]{2,8}));/gi, (all, hex: string | undefined, dec: string | undefined, name: string | undefined) => {
+    if (name) return named[name] ?? all;
+    const n = hex ? parseInt(hex, 16) : Number(dec);
+    return n > 0 && n <= 0x10ffff && (n < 0xd800 || n > 0xdfff) ? String.fromCodePoint(n) : all;
+  });
+}
+
+// Characters that turn the order of what follows: they can make a file's name or an address read as another one.
+const overrides = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/** Shows characters that turn the order of text as marks. */
+export function plain(text: string): string {
+  return text.replace(overrides, (c) => `⟨U+${c.codePointAt(0)!.toString(16).toUpperCase()}⟩`);
+}
+
+const here = (): string => globalThis.location?.href ?? "http://leat.invalid/";
+
+/** The address that a link may lead to, or undefined: the web, mail, a place in this page, or this gateway. */
+export function safeLink(href: string): string | undefined {
+  const at = unescape(href).trim();
+  if (/^#/.test(at)) return at;
+  let url: URL;
+  try {
+    url = new URL(at, here());
+  } catch {
+    return undefined;
+  }
+  return url.protocol === "https:" || url.protocol === "http:" || url.protocol === "mailto:" ? at : undefined;
+}
+
+/** Whether a safe link leads to another host, as a browser reads it: "/\host" does, and "https:host" on a page of http. */
+export function leadsAway(to: string): boolean {
+  const url = new URL(to, here());
+  return /^https?:$/.test(url.protocol) && url.origin !== new URL(here()).origin;
+}
+
+/** What a link to a place in the page names. */
+export function placeOf(href: string): string {
+  const name = href.slice(1);
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name; // a % that begins no character
+  }
+}
+
+/** Whether a picture may be fetched: from this gateway, or as it is in the text. Others would tell their host who reads here. */
+export function safeImage(src: string): boolean {
+  if (/^data:image\/(?:png|jpeg|gif|webp|avif);base64,/i.test(src)) return true;
+  try {
+    const url = new URL(src, here());
+    return url.origin === new URL(here()).origin && /\/api\/conversations\/[^/]+\/files\/[0-9a-f]{32}$/.test(url.pathname);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,50 @@
+// The gateway's metrics, read out of their text format (Prometheus exposition, version 0.0.4).
+
+export interface Sample { name: string; labels: Record<string, string>; value: number }
+
+/** Reads the samples; comments and lines that are none are passed over. */
+export function parse(text: string): Sample[] {
+  const out: Sample[] = [];
+  for (const line of text.split("\n")) {
+    const m = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)/.exec(line);
+    if (!m || line.startsWith("#")) continue;
+    const value = Number(m[3] === "+Inf" ? Infinity : m[3]);
+    if (Number.isNaN(value)) continue;
+    const labels: Record<string, string> = {};
+    for (const l of (m[2] ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[l[1]!] = l[2]!.replace(/\\(.)/g, (_, c: string) => (c === "n" ? "\n" : c));
+    out.push({ name: m[1]!, labels, value });
+  }
+  return out;
+}
+
+/** What all samples of a name come to, or of those whose labels fit. */
+export function sum(samples: readonly Sample[], name: string, fits: (labels: Record<string, string>) => boolean = () => true): number {
+  return samples.reduce((n, s) => (s.name === name && fits(s.labels) ? n + s.value : n), 0);
+}
+
+/** A quantile of what a histogram has counted between two readings, in its unit; undefined where it counted nothing. */
+export function quantile(before: readonly Sample[], now: readonly Sample[], name: string, q: number): number | undefined {
+  const counts = new Map<number, number>();
+  const add = (all: readonly Sample[], sign: number) => {
+    for (const s of all) {
+      if (s.name !== `${name}_bucket`) continue;
+      const le = s.labels["le"] === "+Inf" ? Infinity : Number(s.labels["le"]);
+      counts.set(le, (counts.get(le) ?? 0) + sign * s.value);
+    }
+  };
+  add(now, 1);
+  add(before, -1);
+  const buckets = [...counts].toSorted((a, b) => a[0] - b[0]);
+  const total = buckets.at(-1)?.[1] ?? 0;
+  if (total <= 0) return undefined;
+  let low = 0;
+  let below = 0;
+  for (const [le, n] of buckets) {
+    if (n >= q * total) {
+      if (le === Infinity) return low;
+      return low + (le - low) * ((q * total - below) / (n - below || 1));
+    }
+    [low, below] = [le, n];
+  }
+  return undefined;
+}

@@ -1,0 +1,51 @@
+import { useSyncExternalStore } from "react";
+
+/** A value that components follow. */
+export class Store<T> {
+  private readonly listeners = new Set<() => void>();
+
+  constructor(private value: T) {}
+
+  get = (): T => this.value;
+
+  set(value: T): void {
+    if (Object.is(value, this.value)) return;
+    this.value = value;
+    for (const l of [...this.listeners]) l();
+  }
+
+  change(f: (value: T) => T): void {
+    this.set(f(this.value));
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+}
+
+export function useStore<T>(store: Store<T>): T {
+  return useSyncExternalStore(store.subscribe, store.get);
+}
+
+/** A store that the browser keeps; one that it can't keep lives as long as the page. */
+export function kept<T>(key: string, first: T, valid: (v: unknown) => v is T): Store<T> {
+  const name = `leat.${key}`;
+  let value = first;
+  try {
+    const raw = localStorage.getItem(name);
+    const parsed: unknown = raw === null ? first : JSON.parse(raw);
+    if (valid(parsed)) value = parsed;
+  } catch {
+    // Nothing is kept, or what is kept was not written by this page.
+  }
+  const store = new Store(value);
+  store.subscribe(() => {
+    try {
+      localStorage.setItem(name, JSON.stringify(store.get()));
+    } catch {
+      // It is full, or forbidden.
+    }
+  });
+  return store;
+}

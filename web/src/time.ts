@@ -1,0 +1,48 @@
+/** How long ago something was, short: 5 min, 3 h, Mon, 12 Mar. */
+export function ago(at: string, now = Date.now()): string {
+  const then = new Date(at);
+  const minutes = (now - then.getTime()) / 60_000;
+  if (minutes < 1) return "now";
+  if (minutes < 60) return `${Math.floor(minutes)} min`;
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h`;
+  if (minutes < 6 * 24 * 60) return then.toLocaleDateString(undefined, { weekday: "short" });
+  return then.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+}
+
+/** The time of day. */
+export const clock = (at: number): string => new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+
+/** A duration in milliseconds: <0.1 s, 0.8 s, 12.4 s, 2 min 5 s. */
+export function lasted(ms: number): string {
+  const s = Math.max(0, ms) / 1000;
+  return s < 0.05 ? "<0.1 s" : s < 59.95 ? `${s.toFixed(1)} s` : long(Math.round(s));
+}
+
+/** A duration as one counts or tells it: 8 s, 2 min 5 s. */
+export function about(ms: number): string {
+  const s = Math.round(Math.max(0, ms) / 1000);
+  return s === 0 ? "a moment" : counted(s * 1000);
+}
+
+/** A duration that is still going on, in whole seconds that have passed. */
+export function counted(ms: number): string {
+  const s = Math.floor(Math.max(0, ms) / 1000);
+  return s < 60 ? `${s} s` : long(s);
+}
+
+const long = (s: number): string => (s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`);
+
+/** A short duration, with as much of it as is worth telling: 3 ms, 1.24 s. */
+export function brief(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : lasted(ms);
+}
+
+/** A number of bytes. */
+export function size(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  const units = ["kB", "MB", "GB"];
+  let n = bytes / 1000;
+  let i = 0;
+  while (n >= 1000 && i < units.length - 1) [n, i] = [n / 1000, i + 1];
+  return `${n < 10 ? n.toFixed(1) : Math.round(n)} ${units[i]}`;
+}

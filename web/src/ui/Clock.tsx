@@ -1,0 +1,45 @@
+import { useEffect, useRef, useSyncExternalStore } from "react";
+
+import { counted } from "../time";
+
+// One timer for all clocks of the page, which counts only while there are any.
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+let now = 0;
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  if (timer === undefined) {
+    now = Date.now();
+    timer = setInterval(() => {
+      now = Date.now();
+      for (const l of [...listeners]) l();
+    }, 1000);
+  }
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
+/** The time, told anew once a second. */
+export const useNow = (): number => useSyncExternalStore(subscribe, () => (timer === undefined ? (now = now || Date.now()) : now));
+
+/** How long a value has been the same, in milliseconds. */
+function useQuiet(value: unknown): number {
+  const at = useNow();
+  const last = useRef({ value, at: Date.now() });
+  useEffect(() => {
+    if (last.current.value !== value) last.current = { value, at: Date.now() };
+  }, [value]);
+  return last.current.value === value ? Math.max(0, at - last.current.at) : 0;
+}
+
+/** How long something has gone on, counted once a second; how long nothing of it has changed is told by its title. */
+export function Clock({ since, changed }: { since: number; changed?: unknown }) {
+  const at = useNow();
+  const quiet = useQuiet(changed);
+  return <time className="clock" title={quiet >= 5000 ? `Last sign of life ${counted(quiet)} ago` : undefined}>{counted(at - since)}</time>;
+}

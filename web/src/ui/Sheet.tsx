@@ -1,0 +1,40 @@
+// A layer over the page. What lies below can't be reached meanwhile, except by ear: the announcer stays outside of what is made
+// inert, which a modal dialog of the browser's would silence. Closing gives the focus back.
+
+import { type ReactNode, useLayoutEffect, useRef } from "react";
+import { createPortal } from "react-dom";
+
+import { Icon } from "./Icon";
+import "./sheet.css";
+
+interface SheetProps { name: string; className?: string; close: () => void; children: ReactNode }
+
+export function Sheet({ name, className = "", close, children }: SheetProps) {
+  const sheet = useRef<HTMLDialogElement>(null);
+  useLayoutEffect(() => {
+    const page = document.getElementById("root")!;
+    const opener = document.activeElement;
+    page.inert = true;
+    const s = sheet.current!;
+    (s.querySelector<HTMLElement>("[data-first]") ?? s).focus();
+    return () => {
+      page.inert = false;
+      // What it was opened from may be gone: then to where one writes.
+      const back = opener instanceof HTMLElement && opener !== document.body && opener.isConnected ? opener : document.getElementById("composer");
+      if (document.activeElement === document.body || s.contains(document.activeElement)) back?.focus({ preventScroll: true });
+    };
+  }, []);
+  return createPortal(
+    <div className="over" onMouseDown={(e) => { if (e.target === e.currentTarget) close(); }}>
+      <dialog ref={sheet} open className={`sheet ${className}`} role="dialog" aria-modal="true" aria-label={name} tabIndex={-1} onKeyDown={(e) => {
+        if (e.key === "Escape" && !e.nativeEvent.isComposing) {
+          e.preventDefault();
+          e.stopPropagation();
+          close();
+        }
+      }}>
+        {className !== "palette" && <header><h2>{name}</h2><button type="button" className="quiet" aria-label="Close" onClick={close}><Icon name="close" /></button></header>}
+        {children}
+      </dialog>
+    </div>, document.body);
+}

@@ -1,0 +1,173 @@
+// Two people who share a browser: nothing of the one goes out in the name of the other, or is left where the other finds it.
+
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { test } from "node:test";
+
+import { allowed, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+
+const secret = "a secret of at least 32 bytes, of the tests";
+const b64 = (s) => Buffer.from(s).toString("base64url");
+
+/** A user's token. */
+function token(sub, seconds = 3600) {
+  const text = `${b64('{"alg":"HS256","typ":"JWT"}')}.${b64(JSON.stringify({ sub, exp: Math.floor(Date.now() / 1000) + seconds }))}`;
+  return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+}
+
+const field = (page) => page.getByLabel("Your token, or the gateway’s own");
+const connected = (page) => page.locator('.connection[data-state="connected"]').waitFor();
+const out = (page) => page.locator(".rail").getByRole("button", { name: "Sign out" });
+
+async function signIn(page, who) {
+  page.expected = 0;
+  await field(page).fill(token(who));
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await connected(page);
+}
+
+/** All that scripts of this gateway can find in the browser. */
+const stored = (page) => page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
+
+/** The titles and texts of all that somebody has. */
+async function all(gateway, who) {
+  const headers = { Authorization: `Bearer ${token(who)}` };
+  const { conversations } = await (await fetch(`${gateway.url}/api/conversations`, { headers })).json();
+  const docs = await Promise.all(conversations.map(async (c) => (await fetch(`${gateway.url}/api/conversations/${encodeURIComponent(c.id)}/transcript`, { headers })).text()));
+  return JSON.stringify(conversations) + docs.join("");
+}
+
+/** Cuts a page's sockets until the function that it returns is called; what goes by HTTP is not touched. */
+async function cutSockets(page) {
+  let down = true;
+  const open = new Set();
+  await page.routeWebSocket(/.*/, (ws) => {
+    if (down) return void ws.close({ code: 1013 });
+    ws.connectToServer();
+    open.add(ws);
+  });
+  return () => (down = false);
+}
+
+const noise = { console: /401|404|WebSocket|Failed to load resource|ERR_/ };
+
+test("two people and one browser", { skip: lacking || false, concurrency: 1 }, async (t) => {
+  const gateway = await Gateway.start([], { LEAT_USERS_SECRET: secret });
+  t.after(() => gateway.close());
+  t.after(closeBrowser);
+
+  await t.test("signing out leaves nothing, and tells of what is not sent before", async () => {
+    const page = await open(gateway, { signedOut: true });
+    await signIn(page, "alice");
+    await ask(page, "echo of alice");
+    await idle(page);
+    const id = current(page);
+    // A file that the browser keeps.
+    const media = await page.evaluate(async (c) => {
+      const res = await fetch(`/api/conversations/${c}/files?name=a.txt`, { method: "POST", headers: { "Content-Type": "text/plain" }, body: "a file of alice" });
+      return new URL((await res.json()).media.url, location.href).href;
+    }, id);
+    const get = (url) => page.evaluate(async (u) => { const r = await fetch(u); return `${r.status} ${await r.text()}`; }, url);
+    assert.match(await get(media), /^200 a file of alice/);
+    const heal = await cutSockets(page);
+    await page.reload();
+    await composer(page).fill("echo waits of alice");
+    await composer(page).press("Enter");
+    await composer(page).fill("a draft of alice");
+    await page.waitForFunction(() => JSON.stringify({ ...localStorage }).includes("a draft of alice"));
+
+    await out(page).click();
+    await page.getByText("One message is not sent yet. One draft is kept here. Signing out deletes what is not sent.").waitFor();
+    await page.screenshot({ path: process.env.SHOTS ? `${process.env.SHOTS}/leave.png` : undefined });
+    await page.getByRole("button", { name: "Stay" }).click();
+    await page.waitForFunction(() => document.activeElement?.textContent?.includes("Sign out"));
+    assert.match(await stored(page), /waits of alice/);
+    await out(page).click();
+    await page.locator(".rail .sure").getByRole("button", { name: "Sign out" }).click();
+    await field(page).waitFor();
+    assert.doesNotMatch(await stored(page), /alice|outbox|draft|agents|stopped|shown/);
+
+    heal();
+    await signIn(page, "bob");
+    await page.getByText("No conversations yet.").waitFor();
+    assert.equal(await composer(page).inputValue(), "");
+    assert.match(await get(media), /^404 /, "not out of the browser's cache either");
+    await ask(page, "echo of bob");
+    await idle(page);
+    assert.equal(await page.getByText("alice").count(), 0);
+    assert.doesNotMatch(await all(gateway, "bob"), /alice/);
+    assert.doesNotMatch(await all(gateway, "alice"), /waits/);
+    await wantClean(page, noise);
+  });
+
+  await t.test("a session that ends: what waits is sent in the name of whoever wrote it, or not at all", async () => {
+    const page = await open(gateway, { signedOut: true });
+    await signIn(page, "carol");
+    await ask(page, "echo of carol");
+    await idle(page);
+    const heal = await cutSockets(page);
+    await page.reload();
+    await composer(page).fill("echo waits of carol");
+    await composer(page).press("Enter");
+    await page.getByText("Waiting to be sent").waitFor();
+    await composer(page).fill("a draft of carol");
+    await page.waitForFunction(() => JSON.stringify({ ...localStorage }).includes("a draft of carol"));
+    // The session ends, as by its time: the page asks anew who it is as soon as it is told so.
+    await page.context().clearCookies();
+    await allowed(page, "go", async () => { // what one sees is no longer one's own
+      heal();
+      await field(page).waitFor({ timeout: 60_000 });
+    });
+
+    const loaded = page.waitForEvent("load");
+    await signIn(page, "dave");
+    await loaded;
+    await connected(page);
+    await page.getByText("No conversations yet.").waitFor();
+    assert.equal(await page.getByText("carol").count(), 0);
+    assert.equal(await composer(page).inputValue(), "");
+    await page.evaluate(() => (location.hash = "#/"));
+    await ask(page, "echo of dave");
+    await idle(page);
+    assert.doesNotMatch(await all(gateway, "dave"), /carol/);
+    await out(page).click();
+    await field(page).waitFor();
+
+    // The one who wrote it has it still.
+    await signIn(page, "carol");
+    await page.getByRole("link", { name: /of carol/ }).first().click();
+    await page.getByRole("article").getByText("echo waits of carol").waitFor();
+    await idle(page);
+    assert.match(await all(gateway, "carol"), /waits of carol/);
+    assert.equal(await composer(page).inputValue(), "a draft of carol");
+    await wantClean(page, noise);
+  });
+
+  await t.test("another tab of somebody who signs out sends nothing any more", async () => {
+    const page = await open(gateway, { signedOut: true });
+    await signIn(page, "erin");
+    const tab = await page.context().newPage();
+    await tab.goto(gateway.url);
+    await connected(tab);
+    const heal = await cutSockets(tab);
+    await tab.reload();
+    await composer(tab).fill("echo waits of erin");
+    await composer(tab).press("Enter");
+    await tab.getByText("Waiting to be sent").waitFor();
+    await out(page).click();
+    await page.getByText("One message is not sent yet.").waitFor();
+    await page.locator(".rail .sure").getByRole("button", { name: "Sign out" }).click();
+    await field(page).waitFor();
+    await field(tab).waitFor();
+    heal();
+    await signIn(page, "frank");
+    await ask(page, "echo of frank");
+    await idle(page);
+    await tab.reload();
+    await connected(tab);
+    await tab.getByRole("link", { name: /of frank/ }).waitFor();
+    assert.doesNotMatch(await all(gateway, "frank"), /erin/);
+    assert.doesNotMatch(await stored(tab), /erin/);
+    await wantClean(page, noise);
+  });
+});

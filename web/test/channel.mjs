@@ -1,0 +1,15 @@
+// A channel that brings nothing, for the tests of the overview. It lives as long as the file that it is given is there.
+
+import { existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+const look = () => {
+  if (!existsSync(process.argv[2])) process.exit(4);
+};
+look();
+setInterval(look, 50);
+createInterface({ input: process.stdin })
+  .on("line", (line) => {
+    if (JSON.parse(line).type === "hello") process.stdout.write(`${JSON.stringify({ type: "ready", protocol: 1, kind: "channel" })}\n`);
+  })
+  .on("close", () => process.exit(0));

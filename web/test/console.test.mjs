@@ -1,0 +1,52 @@
+// What the page tells the console: nothing, unless its flag is set.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+
+if (lacking) {
+  test("the console", { skip: lacking }, () => {});
+} else {
+  let gateway;
+  before(async () => {
+    gateway = await Gateway.start();
+  });
+  after(async () => {
+    await closeBrowser();
+    await gateway?.close();
+  });
+
+  test("a warning is told to the console where the flag is set, from then on, and never without it", async () => {
+    const page = await open(gateway);
+    // A storage that is full: messages are delivered all the same, and would not outlive a reload.
+    await page.evaluate(() => {
+      const set = Storage.prototype.setItem;
+      window.refused = 0;
+      Storage.prototype.setItem = function (name, value) {
+        if (!name.startsWith("leat:outbox:")) return set.call(this, name, value);
+        window.refused++;
+        throw new DOMException("it is full", "QuotaExceededError");
+      };
+    });
+    await ask(page, "echo unheard");
+    await idle(page);
+    assert.ok(await page.evaluate(() => window.refused) > 0, "there was something to tell");
+    assert.match(await answer(page).innerText(), /unheard/);
+    assert.deepEqual(page.said.filter((s) => !s.startsWith("verbose")), []);
+
+    await page.evaluate(() => { localStorage["leat.debug"] = "1"; });
+    const told = page.waitForEvent("console", { timeout: 60_000 });
+    await ask(page, "echo heard");
+    assert.match((await told).text(), /^leat: the message is not kept across a reload: QuotaExceededError: it is full/);
+    await idle(page);
+    assert.deepEqual(page.said.filter((s) => !/^verbose|^warning: leat: the message is not kept/.test(s)), []);
+
+    const before = page.said.length;
+    await page.evaluate(() => localStorage.removeItem("leat.debug"));
+    await ask(page, "echo unheard again");
+    await idle(page);
+    assert.equal(page.said.length, before);
+    await wantClean(page, { console: /not kept across a reload/ });
+  });
+}

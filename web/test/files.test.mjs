@@ -1,0 +1,335 @@
+// Files up and down, in a real browser over the real gateway: large ones over a line that breaks, pictures, and what agents
+// show by a path of the workspace.
+
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { deflateSync } from "node:zlib";
+
+import { answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+
+const cut = /ERR_|WebSocket connection|Failed to load resource/;
+const mega = 1 << 20;
+
+/** A line between the browser and the gateway, that can be held or cut once so many bytes have gone up. */
+class Line {
+  up = 0; // bytes that went to the gateway
+  state = "open"; // or "held": nothing moves; or "cut": nobody gets through
+  most = Infinity; // from then on it is then
+  then = "cut";
+  pairs = new Set();
+
+  static async to(port) {
+    const l = new Line();
+    l.server = createServer((browser) => l.take(browser, port));
+    await new Promise((r) => l.server.listen(0, "127.0.0.1", r));
+    l.url = `http://127.0.0.1:${l.server.address().port}`;
+    return l;
+  }
+
+  take(browser, port) {
+    if (this.state === "cut") return void browser.destroy();
+    const gateway = connect(port, "127.0.0.1");
+    const pair = { browser, gateway };
+    this.pairs.add(pair);
+    const end = () => {
+      browser.destroy();
+      gateway.destroy();
+      this.pairs.delete(pair);
+    };
+    for (const s of [browser, gateway]) s.on("error", end).on("close", end);
+    browser.on("data", (d) => {
+      this.up += d.length;
+      gateway.write(d);
+      if (this.state === "open" && this.up > this.most) this[this.then]();
+    });
+    gateway.on("data", (d) => browser.write(d));
+    if (this.state === "held") this.pause(pair);
+  }
+
+  pause({ browser, gateway }) {
+    browser.pause();
+    gateway.pause();
+  }
+
+  held() {
+    this.state = "held";
+    for (const p of this.pairs) this.pause(p);
+  }
+
+  cut() {
+    this.state = "cut";
+    for (const p of [...this.pairs]) {
+      p.browser.destroy();
+      p.gateway.destroy();
+    }
+  }
+
+  mend() {
+    this.most = Infinity;
+    this.state = "open";
+    for (const { browser, gateway } of this.pairs) {
+      browser.resume();
+      gateway.resume();
+    }
+  }
+
+  close() {
+    this.cut();
+    return new Promise((r) => this.server.close(r));
+  }
+}
+
+/** Waits until something is so. */
+async function until(what, is) {
+  for (let i = 0; i < 1200; i++) {
+    const v = await is();
+    if (v) return v;
+    await new Promise((r) => setTimeout(r, 50));
+  }
+  assert.fail(`it never came to be that ${what}`);
+}
+
+const sum = (b) => createHash("sha256").update(b).digest("hex");
+const chip = (page, name) => page.locator(".attachments li", { hasText: name });
+const attach = (page, files) => page.locator("input[type=file]").setInputFiles(files);
+
+/** A picture of one colour. */
+function png(width, height, [r, g, b]) {
+  const chunk = (type, data) => {
+    const body = Buffer.concat([Buffer.from(type), data]);
+    let c = ~0;
+    for (const x of body) for (let k = ((c ^= x), 0); k < 8; k++) c = (c >>> 1) ^ (c & 1 ? 0xedb88320 : 0);
+    const out = Buffer.alloc(body.length + 8);
+    out.writeUInt32BE(data.length);
+    body.copy(out, 4);
+    out.writeUInt32BE(~c >>> 0, body.length + 4);
+    return out;
+  };
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(width, 0);
+  head.writeUInt32BE(height, 4);
+  head.set([8, 2], 8);
+  const row = Buffer.concat([Buffer.from([0]), Buffer.alloc(width * 3, Buffer.from([r, g, b]))]);
+  return Buffer.concat([Buffer.from("\x89PNG\r\n\x1a\n", "latin1"), chunk("IHDR", head), chunk("IDAT", deflateSync(Buffer.concat(Array(height).fill(row)))), chunk("IEND", Buffer.alloc(0))]);
+}
+
+/** Frames of an OpenClaw gateway of protocol 3, which say a text in pieces. */
+function spoken(pieces) {
+  let seq = 0;
+  let t = 0;
+  let text = "";
+  const line = (frame) => JSON.stringify({ t: (t += 60), c: "c", dir: "in", frame });
+  const agent = (stream, data) => line({ type: "event", event: "agent", payload: { runId: "r", stream, data, sessionKey: "agent:main:s", seq: ++seq, ts: t } });
+  return [
+    line({ type: "res", id: "1", ok: true, payload: { type: "hello-ok", protocol: 3 } }),
+    agent("lifecycle", { phase: "start", startedAt: 1 }),
+    ...pieces.map((delta) => agent("assistant", { text: (text += delta), delta })),
+    agent("lifecycle", { phase: "end", endedAt: 2 }),
+    line({ type: "event", event: "chat", payload: { runId: "r", sessionKey: "agent:main:s", seq, state: "final", message: { role: "assistant", content: [{ type: "text", text }] } } }),
+  ].join("\n") + "\n";
+}
+
+if (lacking) {
+  test("files", { skip: lacking }, () => {});
+} else {
+  let gateway, line, folder, workspace;
+  const film = randomBytes(24 * mega);
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "leat-web-files-"));
+    workspace = join(folder, "space");
+    writeFileSync(join(folder, "secret.txt"), "the secret");
+    for (const name of ["film.bin", "held.bin"]) writeFileSync(join(folder, name), film);
+    writeFileSync(join(folder, "take.jsonl"), spoken(`Look at this:\nMEDIA:${workspace}/plot.png\nand at this:\nMEDIA:./notes.txt\nbut not at this:\nMEDIA:${folder}/secret.txt\nThat was it.`.match(/[\s\S]{1,3}/g)));
+    gateway = await Gateway.start(["--agent", `claw=replay:${join(folder, "take.jsonl")}?dialect=openclaw`], { LEAT_FILES_WORKSPACE: workspace });
+    writeFileSync(join(workspace, "plot.png"), png(120, 80, [20, 120, 90]));
+    writeFileSync(join(workspace, "notes.txt"), "some notes");
+    line = await Line.to(gateway.port);
+  });
+  after(async () => {
+    await closeBrowser();
+    await line?.close();
+    await gateway?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** What the agent was shown, and what comes back of it. */
+  const arrived = async (page, name, content) => {
+    await ask(page, "files");
+    await idle(page);
+    const { transcript } = await gateway.transcript(current(page));
+    const media = transcript.messages[0].parts.find((p) => p.kind === "media").media;
+    assert.equal(media.size, content.length);
+    const res = await fetch(new URL(media.url, gateway.url));
+    assert.equal(sum(Buffer.from(await res.arrayBuffer())), sum(content));
+  };
+
+  test("a large file goes on after the line was cut and the gateway was killed", async () => {
+    const page = await open({ url: line.url });
+    line.most = line.up + 10 * mega;
+    line.then = "cut";
+    await attach(page, join(folder, "film.bin"));
+    await chip(page, "film.bin").getByText("waits for the connection").waitFor({ timeout: 60_000 });
+    assert.equal(line.state, "cut");
+    assert.ok(await page.getByRole("button", { name: "Send", exact: true }).isDisabled());
+    await gateway.kill();
+    const [came] = readdirSync(join(gateway.data, "uploads")).filter((n) => !n.includes("."));
+    const there = statSync(join(gateway.data, "uploads", came)).size;
+    assert.ok(there > mega && there < film.length, `${there} bytes are there`);
+    await gateway.run();
+    const before = line.up;
+    line.mend();
+    await chip(page, "film.bin").getByText(/^25 MB$/).waitFor({ timeout: 60_000 });
+    const again = line.up - before - (film.length - there);
+    assert.ok(again < mega, `${again} bytes went twice`);
+    await arrived(page, "film.bin", film);
+    // It lies in the workspace, where the agent finds it.
+    const [at] = readdirSync(join(workspace, "uploads", "operator"), { recursive: true }).filter((n) => n.endsWith("film.bin"));
+    assert.equal(sum(readFileSync(join(workspace, "uploads", "operator", at))), sum(film));
+    await wantClean(page, { console: cut });
+  });
+
+  test("how far it is is told, and it can be taken back in the middle", async () => {
+    const page = await open({ url: line.url });
+    line.most = line.up + 10 * mega;
+    line.then = "held";
+    await attach(page, join(folder, "held.bin"));
+    await until("the line is held", () => line.state === "held");
+    const bar = page.getByRole("progressbar", { name: "Bringing held.bin" });
+    await until("some is told", async () => Number(await bar.getAttribute("value")) > 0.2);
+    assert.ok(Number(await bar.getAttribute("value")) < 0.95);
+    assert.match(await chip(page, "held.bin").innerText(), /\d+ % of 25 MB sent/);
+    const before = readdirSync(join(gateway.data, "uploads")).filter((n) => !n.includes(".")).length;
+    assert.equal(before, 1);
+    await page.getByRole("button", { name: "Remove held.bin" }).click();
+    await chip(page, "held.bin").waitFor({ state: "detached" });
+    line.mend();
+    await until("the upload is taken back", () => readdirSync(join(gateway.data, "uploads")).every((n) => existsSync(join(gateway.data, "uploads", n)) && !/^[0-9a-f]{32}$/.test(n)));
+    await composer(page).fill("echo on");
+    assert.ok(await page.getByRole("button", { name: "Send", exact: true }).isEnabled());
+    await wantClean(page, { console: cut });
+  });
+
+  test("what can't be brought is told in words before it goes", async () => {
+    const small = await Gateway.start([], { LEAT_LIMITS_FILE: "1MiB" });
+    try {
+      const page = await open(small);
+      const sent = [];
+      page.on("request", (r) => r.method() === "POST" && sent.push(r.url()));
+      await attach(page, [{ name: "big.bin", mimeType: "application/octet-stream", buffer: film.subarray(0, 2 * mega) }, { name: "empty.txt", mimeType: "text/plain", buffer: Buffer.alloc(0) }]);
+      await chip(page, "big.bin").getByText("it has 2.1 MB, and at most 1.0 MB can be brought").waitFor();
+      await chip(page, "empty.txt").getByText("it is empty").waitFor();
+      assert.equal(await page.getByRole("button", { name: "Try again" }).count(), 0);
+      assert.deepEqual(sent.filter((u) => u.includes("files")), []);
+      for (const name of ["big.bin", "empty.txt"]) await page.getByRole("button", { name: `Remove ${name}` }).click();
+      await attach(page, { name: "fits.bin", mimeType: "application/octet-stream", buffer: film.subarray(0, mega) });
+      await chip(page, "fits.bin").getByText(/^1\.0 MB$/).waitFor();
+      await wantClean(page);
+    } finally {
+      await small.close();
+    }
+  });
+
+  test("a refusal can be tried again", async () => {
+    const page = await open(gateway);
+    let refuse = true;
+    await page.route(/\/api\/conversations\/[^/]+\/files/, (route) => (refuse ? route.fulfill({ status: 429, contentType: "application/json", body: '{"error":"a user may store no more","reason":"quota"}' }) : route.continue()));
+    await attach(page, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
+    await chip(page, "note.txt").getByText("a user may store no more").waitFor();
+    refuse = false;
+    await page.getByRole("button", { name: "Try again" }).click();
+    await chip(page, "note.txt").getByText(/^5 B$/).waitFor();
+    await arrived(page, "note.txt", Buffer.from("words"));
+    await wantClean(page, { console: cut });
+  });
+
+  test("a small file waits for the line as well", async (t) => {
+    t.after(() => line.mend());
+    const page = await open({ url: line.url });
+    line.cut();
+    await attach(page, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
+    await chip(page, "note.txt").getByText("waits for the connection").waitFor();
+    line.mend();
+    await chip(page, "note.txt").getByText(/^5 B$/).waitFor({ timeout: 60_000 });
+    await arrived(page, "note.txt", Buffer.from("words"));
+    await wantClean(page, { console: cut });
+  });
+
+  test("a picture that is pasted or dropped is seen at once, and in the message", async (t) => {
+    t.after(() => line.mend());
+    const page = await open({ url: line.url });
+    line.held(); // before anything of it is at the gateway
+    const bytes = [...png(64, 48, [200, 80, 20])];
+    for (const [kind, name] of [["paste", "pasted.png"], ["drop", "dropped.png"]]) {
+      await page.evaluate(([kind, name, bytes]) => {
+        const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array(bytes)], name, { type: "image/png" }));
+        const e = kind === "paste" ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }) : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
+        document.querySelector("#composer").dispatchEvent(e);
+      }, [kind, name, bytes]);
+      const thumb = chip(page, name).locator("img");
+      await thumb.waitFor();
+      assert.ok(await thumb.evaluate((e) => e.decode().then(() => e.naturalWidth === 64)));
+    }
+    line.mend();
+    for (const name of ["pasted.png", "dropped.png"]) await chip(page, name).getByText(/ B$/).waitFor();
+    await ask(page, "files");
+    await idle(page);
+    const pictures = page.locator("article.user img");
+    assert.equal(await pictures.count(), 2);
+    for (const i of [0, 1]) assert.ok(await pictures.nth(i).evaluate((e) => e.decode().then(() => e.naturalWidth === 64)));
+    await wantClean(page, { console: cut });
+  });
+
+  test("a person names a file of the workspace by its path", async () => {
+    const up = await fetch(`${gateway.url}/api/files/upload?name=beach.png`, { method: "POST", body: png(30, 20, [0, 0, 200]) });
+    const { path } = await up.json();
+    await gateway.conversation("named", "Named");
+    const page = await open(gateway, { path: "/#/c/named" });
+    const say = (text) => gateway.call("/api/conversations/named/commands", { type: "send", message: { text } }); // as any page does
+    await say(`files\nMEDIA:${path}`);
+    await page.getByText("beach.png image/png").waitFor();
+    const mine = page.locator("article.user");
+    assert.ok(await mine.locator("img").evaluate((e) => e.decode().then(() => e.naturalWidth === 30)));
+    await say(`echo\nMEDIA:${folder}/secret.txt`);
+    await mine.nth(1).getByText("it is not below the workspace").waitFor();
+    assert.match(await mine.nth(1).innerText(), /secret\.txt/);
+    assert.ok(!(await page.locator(".log").innerText()).includes(folder));
+    await page.reload();
+    await mine.nth(1).getByText("it is not below the workspace").waitFor();
+    await wantClean(page);
+  });
+
+  test("what an agent names by a MEDIA: line is shown whole, and never the line", async () => {
+    const page = await open(gateway);
+    await page.evaluate(() => {
+      window.seen = [];
+      new MutationObserver(() => {
+        const said = [...document.querySelectorAll("article.assistant")].map((e) => e.innerText).join("\n");
+        if (/MEDIA|\/plot|space\/|\bMED?I?A?$/m.test(said)) window.seen.push(said);
+      }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    });
+    await gateway.call("/api/conversations", { id: "shown", title: "Shown", agent: "claw" });
+    await page.goto(`${gateway.url}/#/c/shown`);
+    await ask(page, "show me");
+    await page.getByText("That was it.").waitFor({ timeout: 60_000 });
+    await idle(page);
+    const said = await answer(page).innerText();
+    assert.match(said, /Look at this:[\s\S]*and at this:[\s\S]*but not at this:[\s\S]*That was it\./);
+    assert.ok(await answer(page).locator("img").evaluate((e) => e.decode().then(() => e.naturalWidth === 120)));
+    assert.match(said, /secret\.txt[\s\S]*it is not below the workspace/);
+    assert.deepEqual(await page.evaluate(() => window.seen), []);
+    const [download] = await Promise.all([page.waitForEvent("download"), answer(page).getByRole("link", { name: /notes\.txt/ }).click()]);
+    assert.equal(download.suggestedFilename(), "notes.txt");
+    assert.equal(readFileSync(await download.path(), "utf8"), "some notes");
+    const { transcript } = await gateway.transcript("shown");
+    assert.ok(!JSON.stringify(transcript).includes(folder), "the log tells of the machine");
+    await page.reload();
+    await answer(page).locator("img").waitFor();
+    await wantClean(page);
+  });
+}

@@ -1,0 +1,194 @@
+// A gateway and a browser, for the tests of the dashboard: the real binary, Debian's Chromium, and watchers that look at every
+// change of the page.
+
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { chromium } from "playwright-core";
+
+import { watch } from "./watch.mjs";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+/** Why the tests can't run here; empty where they can. */
+export const lacking = existsSync(browserPath) ? "" : "needs Chromium; on Debian: apt-get install chromium";
+
+let binary = process.env.LEAT_BIN;
+
+function build() {
+  if (binary) return binary;
+  binary = join(mkdtempSync(join(tmpdir(), "leat-web-")), "leat");
+  execFileSync("go", ["build", "-o", binary, "./cmd/leat"], { cwd: root, stdio: "inherit" });
+  process.on("exit", () => rmSync(join(binary, ".."), { recursive: true, force: true }));
+  return binary;
+}
+
+const freePort = () => new Promise((resolve, reject) => {
+  const s = createServer().on("error", reject).listen(0, "127.0.0.1", () => {
+    const { port } = s.address();
+    s.close(() => resolve(port));
+  });
+});
+
+/** The real gateway, with the agent of agent.mjs. */
+export class Gateway {
+  static async start(args = [], env = {}) {
+    const g = new Gateway();
+    g.data = mkdtempSync(join(tmpdir(), "leat-web-data-"));
+    g.port = await freePort();
+    g.url = `http://127.0.0.1:${g.port}`;
+    g.args = ["serve", "--listen", `127.0.0.1:${g.port}`, "--data", g.data, "--agent", `test=plugin:node ${fileURLToPath(new URL("agent.mjs", import.meta.url))}`, ...args];
+    g.env = env;
+    await g.run();
+    return g;
+  }
+
+  async run() {
+    this.log = "";
+    this.process = spawn(build(), this.args, { env: { PATH: process.env.PATH, HOME: this.data, NO_COLOR: "1", ...this.env }, stdio: ["ignore", "pipe", "pipe"] });
+    for (const s of [this.process.stdout, this.process.stderr]) s.on("data", (d) => (this.log += d));
+    for (let i = 0; i < 600; i++) {
+      if (this.process.exitCode !== null) throw new Error(`the gateway ended:\n${this.log}`);
+      try {
+        if ((await fetch(`${this.url}/readyz`)).ok) return;
+      } catch {
+        // Not yet.
+      }
+      await new Promise((r) => setTimeout(r, 50));
+    }
+    throw new Error(`the gateway is not ready:\n${this.log}`);
+  }
+
+  async kill(signal = "SIGKILL") {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    const gone = new Promise((r) => this.process.once("exit", r));
+    this.process.kill(signal);
+    await gone;
+  }
+
+  async close() {
+    await this.kill("SIGTERM");
+    rmSync(this.data, { recursive: true, force: true });
+  }
+
+  /** Calls the gateway. */
+  async call(path, body, method = body === undefined ? "GET" : "POST") {
+    const res = await fetch(`${this.url}${path}`, { method, ...(body !== undefined && { body: JSON.stringify(body) }) });
+    if (!res.ok) throw new Error(`${method} ${path}: ${res.status} ${await res.text()}`);
+    return res.json();
+  }
+
+  /** Makes a conversation with messages in it. */
+  async conversation(id, title, messages = []) {
+    await this.call("/api/conversations", { id, title });
+    for (const [role, text] of messages) await this.call(`/api/conversations/${id}/commands`, { type: "inject", message: { role, text } });
+    return id;
+  }
+
+  transcript(id) {
+    return this.call(`/api/conversations/${id}/transcript`);
+  }
+}
+
+let shared;
+
+/** The one browser of a test file. */
+export async function browser() {
+  return (shared ??= await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] }));
+}
+
+export async function closeBrowser() {
+  await shared?.close();
+  shared = undefined;
+}
+
+const contexts = new Set(); // whose faults no test has read yet
+
+/** Has all pages of a context looked at, at each change of what they show. What is wrong fails the test, whatever it reads itself. */
+export async function watchOver(context) {
+  context.faults = [];
+  contexts.add(context);
+  await context.exposeBinding("tellFault", (_, what) => void context.faults.push(what));
+  await context.addInitScript(watch);
+}
+
+afterEach(() => {
+  const faults = [...contexts].flatMap((c) => c.faults.splice(0));
+  if (faults.length > 0) throw new Error(`a page showed what it must not:\n${faults.slice(0, 20).join("\n")}`);
+});
+
+/**
+ * Does a step in which a page may do what else is a fault: "shrink", a text gets shorter; "go", a message goes while it is seen. What
+ * the log itself takes back needs no leave. The step has to wait for what it leads to.
+ */
+export async function allowed(page, what, step) {
+  await page.evaluate((w) => window.allowed.add(w), what);
+  try {
+    return await step();
+  } finally {
+    await page.evaluate((w) => window.allowed.delete(w), what);
+  }
+}
+
+/** A page of a context of its own, watched. */
+export async function open(gateway, options = {}) {
+  const { path = "/", reading = "off", signedOut = false, watched = true, ...context } = options;
+  const c = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...context });
+  if (watched) await watchOver(c);
+  // Answers are not read out, so that a text is in the page once; a test of that says so itself.
+  await c.addInitScript((how) => {
+    if (location.protocol.startsWith("http") && localStorage.getItem("leat.reading") === null) localStorage.setItem("leat.reading", JSON.stringify(how));
+  }, reading);
+  const page = await c.newPage();
+  page.said = [];
+  page.elsewhere = [];
+  page.on("console", (m) => page.said.push(`${m.type()}: ${m.text()}`));
+  page.on("pageerror", (e) => page.said.push(`error: ${e.stack}`));
+  page.on("request", (r) => {
+    if (!r.url().startsWith(gateway.url) && !/^(data|blob):/.test(r.url())) page.elsewhere.push(r.url());
+  });
+  await page.goto(gateway.url + path);
+  if (!signedOut) await page.locator('.connection[data-state="connected"]').waitFor();
+  return page;
+}
+
+/** Fails where the watchers of a page saw something, where it wrote to the console, or asked another host. */
+export async function wantClean(page, { console: allowed = /$^/ } = {}) {
+  await page.evaluate(() => {}); // what it told on the way is here
+  const faults = page.context().faults?.splice(0) ?? await page.evaluate(() => window.faults ?? []);
+  const said = page.said.filter((s) => !allowed.test(s) && !/^verbose/.test(s));
+  const all = [...faults, ...said, ...page.elsewhere.map((u) => `asked ${u}`)];
+  if (all.length > 0) throw new Error(`the page is not clean:\n${all.slice(0, 20).join("\n")}`);
+  await page.context().close();
+}
+
+export const composer = (page) => page.getByRole("textbox", { name: "Message" });
+export const articles = (page) => page.locator("article.message");
+export const answer = (page) => page.locator("article.message.assistant").last();
+
+const ended = (page) => page.evaluate(() => Number(document.querySelector(".log")?.dataset.ended ?? 0));
+
+/** Types and sends. */
+export async function ask(page, text) {
+  page.expected = Math.max(page.expected ?? 0, await ended(page)) + 1;
+  await composer(page).fill(text);
+  await composer(page).press("Enter");
+}
+
+/** Waits until what was asked has its answer, and nothing runs. */
+export async function idle(page) {
+  await page.locator('.connection[data-state="connected"]').waitFor();
+  await page.waitForFunction((n) => {
+    const log = document.querySelector(".log");
+    return log?.dataset.open === "0" && Number(log.dataset.ended) >= n && !document.querySelector('.pending, [aria-busy="true"]');
+  }, page.expected ?? 1, { timeout: 60_000 });
+}
+
+/** The conversation that is open. */
+export const current = (page) => decodeURIComponent(new URL(page.url()).hash.replace("#/c/", ""));

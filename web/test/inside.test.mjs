@@ -1,0 +1,347 @@
+// The look inside an answer, and the overview.
+
+import assert from "node:assert/strict";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { accessible } from "./axe.mjs";
+import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+
+const timed = fileURLToPath(new URL("timed.mjs", import.meta.url));
+const limit = 60_000;
+
+/** Waits until f gives what is wanted, or anything that is true. */
+async function until(what, f, wanted) {
+  let got;
+  for (const end = Date.now() + limit; Date.now() < end; await new Promise((r) => setTimeout(r, 50))) {
+    got = await f();
+    if (wanted === undefined ? got : JSON.stringify(got) === JSON.stringify(wanted)) return got;
+  }
+  throw new Error(`${what}: ${JSON.stringify(got)}, not ${JSON.stringify(wanted)}`);
+}
+
+/** The pieces of a turn, as its transcript has them. */
+const pieces = (transcript) => transcript.messages.filter((m) => m.role !== "user").flatMap((m) => m.parts.map(({ kind, name, state, text, input, output, stderr }) => ({ kind, name, state, text, input, output, stderr })));
+
+const figure = async (page, name) => (await page.locator(".inspector .figures div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd").innerText());
+
+if (lacking) {
+  test("a look inside", { skip: lacking }, () => {});
+} else {
+  let gateway;
+  let folder;
+  let n = 0;
+  const mark = (name) => writeFileSync(join(folder, name), "");
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "leat-inside-"));
+    mark("alive");
+    gateway = await Gateway.start(["--agent", `timed=plugin:node ${timed}`, "--agent", `mortal=plugin:node ${timed} ${join(folder, "alive")}`], { LEAT_RECORD_ENABLED: "false" });
+  });
+  after(async () => {
+    await closeBrowser();
+    await gateway?.close();
+    if (folder) rmSync(folder, { recursive: true });
+  });
+
+  /** A conversation with the agent, and a page that shows it. */
+  async function talk(options = {}) {
+    const id = `c${++n}`;
+    await gateway.call("/api/conversations", { id, agent: "timed" });
+    const page = await open(gateway, { path: `/#/c/${id}`, ...options });
+    return { id, page };
+  }
+  const turnOf = async (id) => (await gateway.transcript(id)).transcript.turns.at(-1).id;
+  const traceOf = async (id) => (await gateway.call(`/api/turns/${await turnOf(id)}/trace`)).commits;
+
+  for (const theme of ["light", "dark"]) {
+    test(`an answer is looked into while it grows, and after a reload: ${theme}`, async () => {
+      for (const name of ["tool", "end"]) rmSync(join(folder, name), { force: true });
+      const { id, page } = await talk({ colorScheme: theme });
+      await ask(page, `steps ${folder}`);
+      await page.getByText("One two three.").first().waitFor();
+      await page.getByRole("button", { name: "Look inside the running answer" }).click();
+      const slider = page.getByRole("slider");
+      await slider.waitFor();
+      await page.getByText("growing").waitFor();
+      const now = await until("the words are there", async () => {
+        const commits = await traceOf(id);
+        return commits.some((c) => c.type === "part.end") && commits;
+      });
+      await until("its events", () => slider.getAttribute("max"), String(now.length));
+      assert.equal(await page.getByText("Tokens a second", { exact: true }).first().isVisible(), true);
+      await accessible(page, "an answer that grows");
+
+      mark("tool");
+      await until("it goes on by itself", async () => Number(await slider.getAttribute("max")) > now.length);
+      mark("end");
+      await idle(page);
+      await page.getByText("growing").waitFor({ state: "detached" });
+      const commits = await traceOf(id);
+      await until("all of it", () => slider.getAttribute("max"), String(commits.length));
+
+      // The figures are those of the trace.
+      const begin = commits.find((c) => c.type === "turn.start").arrival;
+      const first = commits.find((c) => c.end > 0).arrival - begin;
+      assert.equal(await figure(page, "First token"), first < 1000 ? `${first} ms` : `${(first / 1000).toFixed(2)} s`);
+      assert.match(await figure(page, "Events"), new RegExp(`^${commits.length}, `));
+      assert.equal(await figure(page, "Tokens"), "10 in, 40 out");
+      assert.match(await figure(page, "Merged for you"), /\d+/);
+      assert.match(await figure(page, "Shown here after"), /ms|s/);
+      assert.match(await page.locator(".lanes canvas").getAttribute("aria-label"), new RegExp(`^${commits.length} events arrived in .* tools ran: bash`));
+
+      // The course of its speed comes to its tokens, and is drawn as it is told.
+      await page.locator(".inspector .speed summary").click();
+      const rows = await page.locator(".inspector .speed tbody tr").evaluateAll((all) => all.map((r) => [...r.cells].map((c) => parseFloat(c.textContent))));
+      const step = rows.length > 1 ? rows[1][0] : 250;
+      const tokens = rows.reduce((sum, [, v]) => sum + (v * step) / 1000, 0);
+      assert.ok(Math.abs(tokens - 40) <= (0.05 * rows.length * step) / 1000 + 1e-9, `${tokens} tokens in ${JSON.stringify(rows)}`);
+      const drawn = await page.locator(".inspector .speed svg path:not([class])").getAttribute("d");
+      assert.equal(drawn.match(/[ML]/g).length, rows.length);
+      const top = Math.max(...rows.map(([, v]) => v));
+      const ys = [...drawn.matchAll(/[ML]\S+ (\S+?)(?=[ML]|$)/g)].map((m) => Number(m[1]));
+      rows.forEach(([, v], i) => assert.ok(Math.abs(ys[i] - (29 - (v / top) * 26)) < 0.5, `point ${i} is at ${ys[i]} for ${v} of ${top}`));
+      await accessible(page, "an answer that has ended");
+
+      // By keyboard, event by event.
+      const replay = page.getByRole("region", { name: "The answer as it was then" });
+      await slider.focus();
+      await page.keyboard.press("Home");
+      assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`^0 ms of .*, event 0 of ${commits.length}$`));
+      assert.equal(await replay.locator(".message").count(), 0);
+      const at = commits.findIndex((c) => c.end === 4);
+      for (let i = 0; i <= at; i++) await page.keyboard.press("ArrowRight");
+      assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`, event ${at + 1} of`));
+      assert.equal((await replay.locator(".message").innerText()).trim(), "One");
+      assert.equal(await page.locator('.events tr[aria-current="true"] td').first().innerText(), String(commits[at].seq));
+      assert.equal(await page.locator('.events tr[aria-current="true"] .said').innerText(), "One ");
+      await page.keyboard.press("ArrowRight");
+      assert.equal((await replay.locator(".message").innerText()).trim(), "One two");
+      await page.keyboard.press("ArrowLeft");
+      assert.equal((await replay.locator(".message").innerText()).trim(), "One");
+      assert.match(await answer(page).innerText(), /There are 2 files\./, "the answer itself stays");
+      await page.getByRole("region", { name: "Events of the turn" }).focus();
+      await page.keyboard.press("ArrowDown");
+      assert.equal(await slider.inputValue(), String(at + 2));
+      await page.getByRole("combobox", { name: "Speed" }).selectOption({ label: "max" });
+      await page.getByRole("button", { name: "Play" }).click();
+      await until("it plays to its end", () => slider.inputValue(), String(commits.length));
+      await page.getByRole("combobox", { name: "Kind" }).selectOption("part.append");
+      const appends = commits.filter((c) => c.type === "part.append").length;
+      assert.equal(await page.locator(".events table").getAttribute("aria-rowcount"), String(appends + 1));
+      assert.equal(await page.locator(".events tbody tr").count(), appends);
+
+      // It has an address, and outlives the page.
+      const seen = await figure(page, "Shown here after");
+      await page.evaluate(([i, t]) => { location.hash = `#/c/${i}?turn=${t}`; }, [id, await turnOf(id)]);
+      await page.reload();
+      await page.getByRole("slider").waitFor();
+      await until("what was shown is known still", () => figure(page, "Shown here after"), seen);
+      assert.equal(await page.getByRole("slider").getAttribute("max"), String(commits.length));
+      await page.getByRole("button", { name: "Close", exact: true }).last().click();
+      assert.equal(await page.evaluate(() => location.hash), `#/c/${id}`);
+      await wantClean(page);
+    });
+  }
+
+  test("it says by how much the tab's clock is off", async () => {
+    const { page } = await talk();
+    await page.context().addInitScript(() => {
+      const now = Date.now;
+      Date.now = () => now() - 90_000;
+    });
+    await page.reload();
+    await page.locator('.connection[data-state="connected"]').waitFor();
+    await ask(page, "many 3");
+    await idle(page);
+    await answer(page).getByRole("button", { name: "Look inside" }).click();
+    await page.getByText(/This tab’s clock differs by 1 min (29|30) s/).waitFor();
+    // What was shown here is on the log's axis all the same.
+    const lag = await figure(page, "Shown here after");
+    assert.match(lag, /^\d+ ms|^\d+\.\d+ s/);
+    await wantClean(page);
+  });
+
+  test("an answer of ten thousand events", async () => {
+    const { id, page } = await talk();
+    await ask(page, "many 10000");
+    await idle(page);
+    const commits = await traceOf(id);
+    assert.ok(commits.length > 10_000);
+    await page.evaluate(() => { window.longTasks.length = 0; });
+    const opened = Date.now();
+    await answer(page).getByRole("button", { name: "Look inside" }).click();
+    await until("all of it", () => page.getByRole("slider").getAttribute("max"), String(commits.length));
+    console.log(`# ${commits.length} events: looked inside after ${Date.now() - opened} ms, longest task ${await page.evaluate(() => Math.max(0, ...window.longTasks))} ms`);
+    assert.ok(await page.locator(".events tbody tr").count() < 60, "only what is near is drawn");
+    const table = page.getByRole("region", { name: "Events of the turn" });
+    await table.evaluate((t) => { t.scrollTop = 5000 * 24; });
+    await page.getByRole("cell", { name: String(commits[5000].seq), exact: true }).first().waitFor();
+    assert.ok(await page.locator(".events tbody tr").count() < 60);
+    await page.getByRole("slider").focus();
+    await page.keyboard.press("Home");
+    for (let i = 0; i < 6; i++) await page.keyboard.press("ArrowRight");
+    assert.equal(await page.locator('.events tr[aria-current="true"] td').first().innerText(), String(commits[5].seq), "what is looked at is in sight");
+    await wantClean(page);
+  });
+
+  test("a turn is saved as a recording, and plays again", async () => {
+    mark("tool");
+    mark("end");
+    const { id, page } = await talk();
+    await ask(page, `steps ${folder}`);
+    await idle(page);
+    await answer(page).getByRole("button", { name: "Look inside" }).click();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as a recording" }).click()]);
+    const file = join(folder, "take.jsonl");
+    await download.saveAs(file);
+    assert.equal(JSON.parse(readFileSync(file, "utf8").split("\n")[0]).frame.dialect, "leat");
+    // This gateway keeps no bytes of agents, which is said in words.
+    await page.getByRole("button", { name: "Save the agent’s frames" }).click();
+    await page.getByRole("alert").filter({ hasText: "It can’t be saved" }).waitFor();
+    await page.getByRole("button", { name: "All frames" }).click();
+    await page.getByRole("alert").filter({ hasText: "can’t be shown" }).waitFor();
+
+    const other = await Gateway.start(["--agent", `take=replay:${file}?speed=0`]);
+    try {
+      await other.call("/api/conversations", { id: "again", agent: "take" });
+      await other.call("/api/conversations/again/commands", { type: "send", message: { text: "go" } });
+      await until("it ends", async () => (await other.transcript("again")).transcript.turns[0]?.state, "ended");
+      const { transcript } = await other.transcript("again");
+      assert.deepEqual(pieces(transcript), pieces((await gateway.transcript(id)).transcript));
+      assert.deepEqual(transcript.turns[0].usage, { model: "timed", input: 10, output: 40 });
+      const second = await open(other, { path: "/#/c/again" });
+      await second.getByText("There are 2 files.").waitFor();
+      await wantClean(second);
+    } finally {
+      await other.close();
+    }
+    await wantClean(page, { console: /status of 404/ });
+  });
+
+  for (const theme of ["light", "dark"]) {
+    test(`the overview changes while turns run and agents come and go: ${theme}`, async () => {
+      for (const name of ["tool", "end"]) rmSync(join(folder, name), { force: true });
+      mark("alive");
+      const page = await open(gateway, { colorScheme: theme });
+      await page.getByRole("button", { name: "Overview" }).click();
+      const tile = (name) => page.getByRole("region", { name, exact: true }).locator(".value").innerText();
+      const row = (name) => page.getByRole("region", { name: "Agents and channels" }).getByRole("row", { name: new RegExp(`^${name}`) });
+      await until("all are up", () => tile("Agents"), "3 up");
+      await row("mortal").getByText("up", { exact: true }).waitFor();
+      assert.equal(await tile("Channels"), "none");
+      assert.ok(await page.locator(".tile").count() <= 8);
+
+      // An agent goes down, says why, and comes back.
+      rmSync(join(folder, "alive"));
+      await until("one is down", () => tile("Agents"), "2 up, 1 down");
+      await row("mortal").getByText("down", { exact: true }).waitFor();
+      await row("mortal").getByText(/exit status 3/).waitFor();
+      assert.equal(await page.getByRole("region", { name: "Agents", exact: true }).getAttribute("data-much"), "true");
+      await accessible(page, "an agent that is down");
+      mark("alive");
+      await until("it is back", () => tile("Agents"), "3 up");
+
+      // A turn runs, can be gone to, and ends.
+      const id = `c${++n}`;
+      await gateway.call("/api/conversations", { id, title: `Run ${theme}`, agent: "timed" });
+      await gateway.call(`/api/conversations/${id}/commands`, { type: "send", message: { text: `steps ${folder}` } });
+      await until("it runs", () => tile("Live turns"), "1");
+      const link = page.getByRole("region", { name: "Open turns" }).getByRole("link", { name: `Run ${theme}` });
+      await link.waitFor();
+      await page.getByRole("button", { name: "The values as a table" }).click();
+      await page.getByRole("region", { name: "Values of the last minute" }).getByRole("row").nth(3).waitFor();
+      await accessible(page, "the values as a table");
+      await link.click();
+      await page.getByRole("heading", { name: "Inside the answer" }).waitFor();
+      await page.getByText("One two three.").first().waitFor();
+      mark("tool");
+      mark("end");
+      await page.getByText("growing").waitFor({ state: "detached" });
+
+      // One fails, and is led to.
+      const failing = `c${++n}`;
+      await gateway.call("/api/conversations", { id: failing, agent: "test" });
+      await gateway.call(`/api/conversations/${failing}/commands`, { type: "send", message: { text: "fail" } });
+      await page.getByRole("button", { name: "Overview" }).click();
+      await until("nothing runs", () => tile("Live turns"), "0");
+      await row("test").locator(`a[href^="#/c/${failing}?turn="]`).filter({ hasText: "The model is overloaded." }).waitFor();
+
+      // Once a second and no more often; not at all while nobody looks.
+      const reads = () => page.evaluate(() => performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/metrics")).map((e) => e.startTime));
+      await page.evaluate(() => performance.clearResourceTimings());
+      await until("it is read", async () => (await reads()).length >= 3);
+      const times = await reads();
+      times.forEach((t, i) => assert.ok(i === 0 || t - times[i - 1] >= 950, `read after ${t - times[i - 1]} ms`));
+      const hide = (hidden) => page.evaluate((h) => {
+        Object.defineProperty(document, "hidden", { configurable: true, get: () => h });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, hidden);
+      await hide(true);
+      await page.waitForLoadState("networkidle"); // what was asked for before has come
+      const before = (await reads()).length;
+      await page.evaluate(() => new Promise((r) => setTimeout(r, 2500))); // that nothing happens takes time to see
+      assert.equal((await reads()).length, before);
+      await hide(false);
+      await until("it is read again", async () => (await reads()).length > before);
+      await wantClean(page);
+    });
+  }
+
+  // A gateway of its own, so that nobody else reads, and each number is what was done here.
+  test("the overview tells of channels, of readers and of agents as they come and go", async () => {
+    const plugin = join(folder, "pigeon-plugin");
+    const [channel, agent] = [join(folder, "channel-alive"), join(folder, "agent-alive")];
+    mkdirSync(plugin);
+    copyFileSync(fileURLToPath(new URL("channel.mjs", import.meta.url)), join(plugin, "channel.mjs"));
+    writeFileSync(join(plugin, "leat-plugin.json"), JSON.stringify({ protocol: 1, name: "pigeon", version: "1.0.0", kind: "channel", command: ["node", "channel.mjs", channel] }));
+    const own = await Gateway.start(["--agent", `mortal=plugin:node ${timed} ${agent}`], { LEAT_PLUGINS_ENABLED: "true" });
+    try {
+      const page = await open(own);
+      await page.getByRole("button", { name: "Overview" }).click();
+      const region = (name) => page.getByRole("region", { name, exact: true });
+      const tile = (name) => region(name).locator(".value").innerText();
+      const row = page.getByRole("region", { name: "Agents and channels" }).getByRole("row", { name: /^pigeon/ });
+      await until("one agent can't run", () => tile("Agents"), "1 up, 1 down");
+      writeFileSync(agent, "");
+      await until("both run", () => tile("Agents"), "2 up");
+      assert.equal(await tile("Channels"), "none");
+
+      // A channel is installed, goes down, says why, comes back, and is taken away.
+      writeFileSync(channel, "");
+      await own.call("/api/plugins/install", { path: plugin });
+      await until("the channel is up", () => tile("Channels"), "1 up");
+      await row.getByText("up", { exact: true }).waitFor();
+      assert.equal(await region("Channels").getAttribute("data-much"), null);
+      rmSync(channel);
+      await until("the channel is down", () => tile("Channels"), "0 up, 1 down");
+      await row.getByText("down", { exact: true }).waitFor();
+      await row.getByText(/exit status 4/).waitFor();
+      assert.equal(await region("Channels").getAttribute("data-much"), "true");
+      assert.equal(await tile("Agents"), "2 up");
+      await accessible(page, "a channel that is down");
+      writeFileSync(channel, "");
+      await until("the channel is back", () => tile("Channels"), "1 up");
+      await own.call("/api/plugins/pigeon", undefined, "DELETE");
+      await until("the channel is gone", () => tile("Channels"), "none");
+      await row.waitFor({ state: "detached" });
+
+      // Readers come and go.
+      await until("nobody reads", () => tile("Viewers"), "0");
+      await own.conversation("read", "Read");
+      const readers = [new AbortController(), new AbortController(), new AbortController()];
+      const streams = await Promise.all(readers.map(({ signal }) => fetch(`${own.url}/api/conversations/read/events`, { signal })));
+      await until("three read", () => tile("Viewers"), "3");
+      readers.pop().abort();
+      await until("two read still", () => tile("Viewers"), "2");
+      for (const r of readers) r.abort();
+      await until("nobody reads any more", () => tile("Viewers"), "0");
+      assert.deepEqual(streams.map((r) => r.status), [200, 200, 200]); // which also keeps them from being collected before
+      await wantClean(page);
+    } finally {
+      await own.close();
+    }
+  });
+}

@@ -1,0 +1,165 @@
+// How the dashboard looks and feels: accessibility, tasks by names alone.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { accessible } from "./axe.mjs";
+import { ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+
+if (lacking) {
+  test("the dashboard's looks", { skip: lacking }, () => {});
+} else {
+  let gateway;
+  before(async () => {
+    gateway = await Gateway.start();
+  });
+  after(async () => {
+    await closeBrowser();
+    await gateway?.close();
+  });
+
+  test("examples of what to ask are those of the demo agent, and there with it alone", async () => {
+    const own = await Gateway.start(["--agent", "demo"]);
+    try {
+      const page = await open(own);
+      const choice = page.getByRole("combobox", { name: "Agent" });
+      const example = page.getByRole("button", { name: "What can you do?" });
+      await choice.selectOption("demo");
+      await example.click();
+      assert.equal(await composer(page).inputValue(), "What can you do?");
+      await choice.selectOption("test");
+      await example.waitFor({ state: "detached" });
+      await wantClean(page);
+    } finally {
+      await own.close();
+    }
+  });
+
+  for (const [theme, phone] of [["light", false], ["dark", false], ["light", true], ["dark", true]]) {
+    const name = `${theme}, ${phone ? "phone" : "wide"}`;
+    test(`accessible in every state: ${name}`, async () => {
+      const page = await open(gateway, { colorScheme: theme, viewport: phone ? { width: 360, height: 740 } : { width: 1280, height: 800 } });
+      await accessible(page, "empty");
+      await ask(page, "long 2");
+      await page.getByText("Section 1").waitFor();
+      await accessible(page, "streaming");
+      await idle(page);
+      await ask(page, "tool");
+      await idle(page);
+      await page.locator(".tool").first().getByRole("button").first().click();
+      await accessible(page, "tools");
+      await ask(page, "fail");
+      await idle(page);
+      await ask(page, "ask");
+      await page.getByRole("button", { name: "Allow" }).waitFor();
+      await accessible(page, "an approval and an error");
+      await page.getByRole("button", { name: "Deny" }).click();
+      await idle(page);
+      await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Look inside" }).focus();
+      await page.keyboard.press("Enter");
+      await page.getByRole("slider").waitFor();
+      await accessible(page, "the inspector");
+      await page.keyboard.press("Escape");
+      if (phone) {
+        await page.getByRole("button", { name: "Conversations" }).click();
+        await page.getByRole("searchbox").waitFor();
+        await accessible(page, "the rail");
+      }
+      await page.getByRole("button", { name: "Overview" }).click();
+      await page.getByRole("region", { name: "Live turns" }).waitFor();
+      await page.waitForFunction(() => document.querySelector(".tile .value")?.textContent !== "–");
+      await accessible(page, "the overview");
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "it is not wider than the window");
+      await wantClean(page, { console: /404/ });
+    });
+
+    if (!phone) {
+      for (const width of [768, 1024, 1920]) {
+        test(`in its place at ${width} px: ${theme}`, async () => {
+          const page = await open(gateway, { colorScheme: theme, viewport: { width, height: 900 } });
+          const box = async (locator) => ({ ...(await locator.boundingBox()) });
+          const fits = async (what) => {
+            assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector(".log").scrollWidth <= document.querySelector(".log").clientWidth), true, `${what}: not wider than its place`);
+            const [list, log, write] = await Promise.all([page.getByRole("navigation", { name: "Conversations" }), page.getByRole("log"), composer(page)].map(box));
+            assert.ok(list.x + list.width <= log.x, `${what}: the list lies beside the conversation`);
+            assert.ok(log.y + log.height <= write.y && write.y + write.height <= 900, `${what}: one writes below the conversation`);
+            assert.ok(write.x >= log.x && write.x + write.width <= width && write.width >= 240, `${what}: there is room to write, ${JSON.stringify(write)}`);
+          };
+          await ask(page, "long 1");
+          await idle(page);
+          await ask(page, "tool");
+          await idle(page);
+          await fits("an answer");
+          await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Look inside" }).focus();
+          await page.keyboard.press("Enter");
+          await page.getByRole("slider").waitFor();
+          await page.keyboard.press("Escape");
+          await page.getByRole("slider").waitFor({ state: "detached" });
+          await fits("when it was looked inside");
+          await wantClean(page, { console: /404/ });
+        });
+      }
+    }
+
+    test(`accessible where things are not as they should be: ${name}`, async () => {
+      const token = "a-token-of-the-tests-that-is-long-enough";
+      const own = await Gateway.start([], { LEAT_API_TOKEN: token });
+      try {
+        const page = await open(own, { signedOut: true, colorScheme: theme, viewport: phone ? { width: 360, height: 740 } : { width: 1280, height: 800 } });
+        const state = (kind) => page.locator(`.connection[data-kind="${kind}"]`).waitFor({ timeout: 60_000 });
+        const fits = async (what) => {
+          await accessible(page, what);
+          assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${what}: not wider than the window`);
+        };
+        const field = page.getByLabel("Your token, or the gateway’s own");
+        await field.waitFor();
+        await fits("signing in");
+        await field.fill("not it");
+        await page.keyboard.press("Enter");
+        await page.getByRole("alert").getByText("That is not a token of this gateway.").waitFor();
+        await fits("a token that is refused");
+        await field.fill(token);
+        await page.keyboard.press("Enter");
+        await page.locator('.connection[data-state="connected"]').waitFor();
+
+        await page.evaluate(() => { location.hash = "#/c/there-is-none"; });
+        await page.getByText("This conversation does not exist, or not for you.").waitFor();
+        await fits("a conversation that is not there");
+        await page.getByRole("button", { name: "New conversation" }).last().click();
+        await ask(page, "echo soon gone");
+        await idle(page);
+        const id = current(page);
+        await page.evaluate((path) => fetch(path, { method: "DELETE" }), `/api/conversations/${id}`);
+        await page.getByText("This conversation was deleted.").waitFor();
+        await fits("a conversation that was deleted");
+
+        await page.getByRole("button", { name: "New conversation" }).last().click();
+        page.expected = 0; // of a conversation of its own
+        await ask(page, "echo here to stay");
+        await idle(page);
+        await page.context().setOffline(true);
+        await own.kill();
+        await state("offline");
+        await composer(page).fill("echo later");
+        await composer(page).press("Enter");
+        await page.getByText("Waiting to be sent").waitFor();
+        await fits("offline, and a message waits");
+        await page.context().setOffline(false);
+        await state("reconnecting");
+        await fits("reconnecting");
+
+        // The page is there, and what it asks is not answered.
+        await own.run();
+        await page.route("**/api/auth/session", (r) => r.abort());
+        await page.reload();
+        await page.getByText("The gateway can’t be reached.").waitFor();
+        await fits("a gateway that can’t be reached");
+        await page.unroute("**/api/auth/session");
+        await page.locator('.connection[data-state="connected"]').waitFor();
+        await wantClean(page, { console: /401|404|net::ERR_|WebSocket connection/ });
+      } finally {
+        await own.close();
+      }
+    });
+  }
+}

@@ -1,0 +1,461 @@
+// What becomes of answers and messages when the network, the gateway or the page fails, in a real browser over the real gateway.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { chromium } from "playwright-core";
+
+import { allowed, answer, articles, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { Network } from "./proxy.mjs";
+import { RawBrowser } from "./raw.mjs";
+import { watch } from "./watch.mjs";
+
+const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+const lost = { console: /ERR_CONNECTION_REFUSED|WebSocket connection|ERR_INTERNET_DISCONNECTED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|Failed to load resource|ERR_CONNECTION_CLOSED/ };
+// How long the tab is in the background, in seconds: a whole minute where all is tested.
+const background = process.env.LEAT_FULL ? 60 : 10;
+
+/** A stream that a test pushes into a conversation, word by word. */
+class Push {
+  constructor(gateway, id) {
+    this.text = "";
+    const body = new ReadableStream({ start: (c) => (this.control = c) });
+    this.done = fetch(`${gateway.url}/api/conversations/${id}/turns?dialect=eliza-actions`, { method: "POST", body, duplex: "half" }).then((r) => r.text());
+    this.done.catch(() => {}); // a gateway that is killed takes it along
+  }
+
+  say(text) {
+    this.text += text;
+    this.control.enqueue(new TextEncoder().encode(`${JSON.stringify({ type: "chunk", text })}\n`));
+  }
+
+  async end() {
+    this.control.enqueue(new TextEncoder().encode(`${JSON.stringify({ type: "done" })}\n`));
+    this.control.close();
+    await this.done;
+  }
+}
+
+/** The connection as it is shown. */
+const words = (page, text) => page.locator(".connection .words", { hasText: text });
+const entry = (page, id) => page.locator(".list li", { has: page.locator(`a[href$="${id}"]`) });
+const shows = (page, length) => page.waitForFunction((n) => Number([...document.querySelectorAll("article.assistant")].at(-1)?.dataset.len) === n, length);
+
+async function said(gateway, id) {
+  const { transcript } = await gateway.transcript(id);
+  return transcript.messages.map((m) => `${m.role}: ${m.parts.filter((p) => p.kind === "text").map((p) => p.text).join("")}`);
+}
+
+if (lacking) {
+  test("the dashboard over a bad network", { skip: lacking }, () => {});
+} else {
+  let gateway;
+  before(async () => {
+    gateway = await Gateway.start([], { LEAT_DRAIN: "3s" });
+  });
+  after(async () => {
+    await closeBrowser();
+    await gateway?.close();
+  });
+  // A gateway that a test has taken down is there for the next one.
+  const back = (t) => t.after(async () => {
+    await gateway.kill();
+    await gateway.run();
+  });
+  const network = async (t) => {
+    const n = await Network.start(gateway);
+    t.after(() => n.close());
+    return n;
+  };
+
+  test("a reload in the middle of an answer", async () => {
+    const id = await gateway.conversation(`reload-${Date.now()}`, "Reload");
+    const page = await open(gateway, { path: `/#/c/${id}` });
+    const push = new Push(gateway, id);
+    push.say("One, two, ");
+    await shows(page, push.text.length);
+    await page.reload();
+    await shows(page, push.text.length);
+    push.say("three.");
+    await shows(page, push.text.length);
+    await push.end();
+    await idle(page);
+    assert.equal(await articles(page).count(), 1);
+    assert.match(await answer(page).innerText(), /One, two, three\./);
+    await wantClean(page);
+  });
+
+  test("a page that crashes in the middle of an answer, and is opened again", async () => {
+    const page = await open(gateway);
+    await ask(page, "long 6");
+    await page.getByText("Section 2").waitFor();
+    const url = page.url();
+    const crashed = new Promise((r) => page.once("crash", r));
+    const devtools = await page.context().newCDPSession(page);
+    devtools.send("Page.crash").catch(() => {}); // nobody is left to answer
+    await crashed;
+    const again = await open(gateway, { path: new URL(url).hash });
+    await again.getByText("Section 2").first().waitFor();
+    await idle(again);
+    const { transcript } = await gateway.transcript(current(again));
+    assert.equal(await articles(again).count(), 2);
+    assert.equal(Number(await answer(again).getAttribute("data-len")), transcript.messages[1].parts[0].text.length);
+    await page.context().close();
+    await wantClean(again);
+  });
+
+  test("two tabs and a second browser are in step at every step", async (t) => {
+    const id = await gateway.conversation(`step-${Date.now()}`, "In step");
+    const path = `/#/c/${id}`;
+    const second = await chromium.launch({ executablePath: browserPath, args: flags });
+    t.after(() => second.close());
+    const one = await open(gateway, { path });
+    const two = await one.context().newPage();
+    await two.goto(gateway.url + path);
+    const other = Object.assign(await second.newPage({ viewport: { width: 1280, height: 800 } }), { said: [], elsewhere: [] });
+    await other.addInitScript(watch);
+    await other.addInitScript(() => localStorage.setItem("leat.reading", '"off"'));
+    await other.goto(gateway.url + path);
+    const all = [one, two, other];
+    const push = new Push(gateway, id);
+    const steps = ["# A title\n\n", "Some *words*, ", "and `code`.\n\n- a\n- b\n", "\n| a | b |\n|---|---|\n| 1 | 2 |\n", "\nThe end."];
+    for (const s of steps) {
+      push.say(s);
+      await Promise.all(all.map((p) => shows(p, push.text.length)));
+      const texts = await Promise.all(all.map((p) => answer(p).locator(".text").innerText()));
+      assert.deepEqual(texts, Array(3).fill(texts[0]));
+    }
+    await push.end();
+    // What one says and stops, the others see.
+    await ask(other, "long 40");
+    for (const p of all) await p.getByText("Section 1").first().waitFor();
+    await two.getByRole("button", { name: "Stop" }).click();
+    for (const p of all) await p.getByText(/^Stopped/).waitFor();
+    for (const p of all) await p.waitForFunction(() => document.querySelector(".log").dataset.open === "0");
+    const texts = await Promise.all(all.map((p) => answer(p).locator(".text").innerText()));
+    assert.deepEqual(texts, Array(3).fill(texts[0]));
+    for (const p of all) assert.equal(await articles(p).count(), 3);
+    assert.deepEqual(await two.evaluate(() => window.faults), []);
+    await wantClean(other);
+    await wantClean(one);
+  });
+
+  test("lists are in step too: new, titles, unread, read, deleted; and nobody asks again", async () => {
+    const desk = await open(gateway);
+    const phone = await open(gateway);
+    const asked = [];
+    for (const p of [desk, phone]) p.on("request", (r) => r.method() === "GET" && /\/api\/conversations$/.test(r.url()) && asked.push(r.url()));
+    const title = `echo ${crypto.randomUUID()}`;
+    await ask(desk, title);
+    await idle(desk);
+    const id = current(desk);
+    await entry(phone, id).getByText(title).waitFor();
+    await entry(phone, id).getByRole("img", { name: "Not read yet" }).waitFor({ state: "detached" }); // the same user reads it
+    const known = asked.length;
+
+    await gateway.call(`/api/conversations/${id}`, { title: "A better name" }, "PATCH");
+    for (const p of [desk, phone]) await entry(p, id).getByText("A better name").waitFor();
+    await desk.getByRole("heading", { level: 1, name: "A better name" }).waitFor();
+    await desk.getByRole("button", { name: "New conversation" }).click();
+    await gateway.call(`/api/conversations/${id}/commands`, { type: "inject", message: { role: "assistant", text: "something new" } });
+    for (const p of [desk, phone]) await entry(p, id).getByRole("img", { name: "Not read yet" }).waitFor();
+    await phone.locator(`.list a[href$="${id}"]`).click();
+    await phone.getByText("something new").waitFor();
+    for (const p of [desk, phone]) await entry(p, id).getByRole("img", { name: "Not read yet" }).waitFor({ state: "detached" });
+    await gateway.call(`/api/conversations/${id}/commands`, { type: "delete" });
+    for (const p of [desk, phone]) await entry(p, id).waitFor({ state: "detached" });
+    await phone.getByText("This conversation was deleted.").waitFor();
+    assert.equal(asked.length, known, `the list was asked for again: ${asked}`);
+    await wantClean(desk);
+    await wantClean(phone);
+  });
+
+  test("the gateway is killed in the middle of an answer, and comes back", async (t) => {
+    back(t);
+    const page = await open(gateway);
+    await ask(page, "long 40");
+    await page.getByText("Section 2").waitFor();
+    const seen = Number(await answer(page).getAttribute("data-len"));
+    await gateway.kill();
+    await words(page, /^ ?Reconnecting( in \d+ s)?$/).waitFor();
+    await page.getByRole("status").getByText("The connection is lost. Reconnecting.").waitFor();
+    await composer(page).fill("a draft that stays");
+    await gateway.run();
+    await idle(page);
+    await words(page, "Live").waitFor();
+    assert.ok(Number(await answer(page).getAttribute("data-len")) >= seen);
+    assert.match(await answer(page).innerText(), /Interrupted/i);
+    assert.equal(await composer(page).inputValue(), "a draft that stays");
+    await page.reload();
+    await page.getByText("Section 2").waitFor();
+    assert.equal(await composer(page).inputValue(), "a draft that stays");
+    await wantClean(page, lost);
+  });
+
+  test("the gateway is killed during a tool call; nothing is left running", async (t) => {
+    back(t);
+    const page = await open(gateway);
+    await ask(page, "tool");
+    await page.locator(".tool").first().waitFor();
+    await gateway.kill();
+    await words(page, "Reconnecting").waitFor();
+    await gateway.run();
+    await idle(page);
+    assert.match(await answer(page).innerText(), /Interrupted/i);
+    assert.equal(await page.locator('[aria-busy="true"]').count(), 0);
+    await ask(page, "echo and on");
+    await idle(page);
+    assert.match(await answer(page).innerText(), /and on/);
+    await wantClean(page, lost);
+  });
+
+  test("a gateway that restarts says so, and the page goes on", async (t) => {
+    back(t);
+    const page = await open(gateway);
+    await ask(page, "long 40");
+    await page.getByText("Section 1").waitFor();
+    const gone = gateway.kill("SIGTERM");
+    await words(page, "Gateway restarting").waitFor();
+    const seen = Number(await answer(page).getAttribute("data-len"));
+    await gone;
+    await words(page, "Gateway restarting").waitFor();
+    await ask(page, "echo said meanwhile");
+    await words(page, "Gateway restarting · 1 message waits").waitFor();
+    await gateway.run();
+    await idle(page);
+    await words(page, "Live").waitFor();
+    assert.ok(Number(await page.locator("article.assistant").first().getAttribute("data-len")) >= seen);
+    assert.match(await answer(page).innerText(), /said meanwhile/);
+    assert.equal((await said(gateway, current(page))).filter((m) => m === "user: echo said meanwhile").length, 1);
+    await wantClean(page, lost);
+  });
+
+  test("offline and back: what was written waits, can be changed and taken back, and is sent once", async (t) => {
+    const net = await network(t);
+    const page = await open(net);
+    await ask(page, "echo first");
+    await idle(page);
+    const id = current(page);
+    net.refuse();
+    await page.context().setOffline(true);
+    await words(page, "Offline").waitFor();
+    for (const text of ["echo secnod", "echo never mind", "echo third"]) {
+      await composer(page).fill(text);
+      await composer(page).press("Enter");
+    }
+    await words(page, "Offline · 3 messages wait").waitFor();
+    const waiting = (text) => page.locator("article.user", { hasText: text });
+    await allowed(page, "go", async () => {
+      await waiting("never mind").getByRole("button", { name: "Delete" }).click();
+      await waiting("never mind").waitFor({ state: "detached" });
+    });
+    await allowed(page, "shrink", async () => {
+      await waiting("secnod").getByRole("button", { name: "Edit", exact: true }).click();
+      await page.getByRole("textbox", { name: "Message that waits" }).fill("echo second");
+      await page.keyboard.press("Enter");
+      await waiting("echo second").getByText("Waiting to be sent").waitFor();
+    });
+    await words(page, "Offline · 2 messages wait").waitFor();
+    net.pass();
+    await page.context().setOffline(false);
+    page.expected = 3;
+    await idle(page);
+    await words(page, "Live").waitFor();
+    const want = ["user: echo first", "assistant: first", "user: echo second", "user: echo third", "assistant: second", "assistant: third"].sort();
+    assert.deepEqual((await said(gateway, id)).sort(), want);
+    assert.equal(await articles(page).count(), 6);
+    await wantClean(page, lost);
+  });
+
+  test("what waits outlives its page, a new conversation's first message too", async (t) => {
+    const net = await network(t);
+    const page = await open(net);
+    await ask(page, "echo before");
+    await idle(page);
+    const old = current(page);
+    net.refuse();
+    await words(page, "Reconnecting").waitFor();
+    await composer(page).fill("echo waits");
+    await composer(page).press("Enter");
+    await page.getByRole("button", { name: "New conversation" }).click();
+    await page.getByRole("heading", { name: "What is it about?" }).waitFor();
+    await composer(page).fill("echo a new beginning");
+    await composer(page).press("Enter");
+    await page.locator("article.user", { hasText: "a new beginning" }).getByText("Waiting to be sent").waitFor();
+    await words(page, "2 messages wait").waitFor();
+    const fresh = current(page);
+    assert.notEqual(fresh, old);
+    const context = page.context();
+    await page.close();
+    net.pass();
+    const later = await context.newPage();
+    await later.goto(`${net.url}/#/c/${fresh}`);
+    await later.locator("article.assistant", { hasText: "a new beginning" }).waitFor();
+    await idle(later);
+    await later.locator(`.list a[href$="${old}"]`).click();
+    await later.locator("article.assistant", { hasText: "waits" }).waitFor();
+    later.expected = 2;
+    await idle(later);
+    assert.deepEqual(await said(gateway, fresh), ["user: echo a new beginning", "assistant: a new beginning"]);
+    assert.deepEqual(await said(gateway, old), ["user: echo before", "assistant: before", "user: echo waits", "assistant: waits"]);
+    assert.deepEqual(await later.evaluate(() => [window.faults, Object.keys(localStorage).filter((k) => k.startsWith("leat:outbox"))]), [[], []]);
+    await context.close();
+  });
+
+  test("a cut in the middle of an answer, often: nothing is doubled, lost or redrawn", async (t) => {
+    const net = await network(t);
+    const id = await gateway.conversation(`cut-${Date.now()}`, "Cut");
+    const page = await open(net, { path: `/#/c/${id}` });
+    const push = new Push(gateway, id);
+    for (let i = 0; i < 6; i++) {
+      push.say(`Part ${i}, before the cut. `);
+      await shows(page, push.text.length);
+      net.cut();
+      push.say(`Part ${i}, after it. `);
+      await shows(page, push.text.length);
+    }
+    await push.end();
+    await idle(page);
+    assert.equal(await articles(page).count(), 1);
+    assert.equal((await answer(page).locator(".text").innerText()).trim(), push.text.trim());
+    await wantClean(page, lost);
+  });
+
+  // The bound that the client states is 22 s.
+  test("a connection that stalls without a close is noticed, and made anew", { timeout: 180_000 }, async (t) => {
+    const net = await network(t);
+    const id = await gateway.conversation(`stall-${Date.now()}`, "Stall");
+    const page = await open(net, { path: `/#/c/${id}` });
+    const push = new Push(gateway, id);
+    push.say("Seen. ");
+    await shows(page, push.text.length);
+    const began = Date.now();
+    net.halfOpen();
+    push.say("Said into the dark. ");
+    await page.waitForFunction(() => document.querySelector(".connection").dataset.kind === "silent", undefined, { timeout: 60_000, polling: 50 });
+    await shows(page, push.text.length);
+    const took = Date.now() - began;
+    if (process.env.LEAT_QUIET) assert.ok(took < 24_000, `it took ${took} ms`);
+    t.diagnostic(`noticed and mended after ${took} ms`);
+    await push.end();
+    await idle(page);
+    await wantClean(page, lost);
+  });
+
+  test("whoever sends something into a stall need not wait for that: it goes out once, and soon", async (t) => {
+    const net = await network(t);
+    const page = await open(net);
+    await ask(page, "echo first");
+    await idle(page);
+    await page.waitForFunction(() => performance.now() > 6000); // what was heard just now is believed
+    const began = Date.now();
+    net.halfOpen();
+    await ask(page, "echo second");
+    await page.getByText("On its way").waitFor();
+    await idle(page);
+    const took = Date.now() - began;
+    if (process.env.LEAT_QUIET) assert.ok(took < 15_000, `it took ${took} ms`);
+    assert.deepEqual(await said(gateway, current(page)), ["user: echo first", "assistant: first", "user: echo second", "assistant: second"]);
+    await wantClean(page, lost);
+  });
+
+  test("stop says what it does, also where nothing passes, and can be pressed twice", async (t) => {
+    const net = await network(t);
+    const page = await open(net);
+    await ask(page, "long 200");
+    await page.getByText("Section 1").first().waitFor();
+    net.refuse();
+    await words(page, "Reconnecting").waitFor();
+    const stop = page.getByRole("button", { name: "Stop" });
+    await stop.click();
+    await page.getByText("It is stopped as soon as the connection is back").waitFor();
+    await stop.click();
+    net.pass();
+    await page.getByText(/^Stopped/).waitFor();
+    await idle(page);
+    await page.locator(".running-note").waitFor({ state: "detached" });
+    const { transcript } = await gateway.transcript(current(page));
+    assert.equal(transcript.turns[0].outcome, "cancelled");
+    await wantClean(page, lost);
+  });
+
+  test("a page that has fallen behind says by how much, and catches up", async (t) => {
+    const net = await network(t);
+    const id = await gateway.conversation(`behind-${Date.now()}`, "Behind", [["user", "Seen."]]);
+    const page = await open(net, { path: `/#/c/${id}` });
+    await page.getByText("Seen.").waitFor();
+    net.refuse();
+    await words(page, "Reconnecting").waitFor();
+    for (let i = 0; i < 60; i++) await gateway.call(`/api/conversations/${id}/commands`, { type: "inject", message: { role: "assistant", text: `${i}: ${"words ".repeat(1000)}` } });
+    net.pass();
+    net.slow(40_000);
+    await allowed(page, "go", async () => { // up, out of view
+      await page.getByRole("button", { name: "Try now" }).click();
+      await words(page, "Behind by 60 events · catching up").waitFor({ timeout: 60_000 });
+      await words(page, "Live").waitFor({ timeout: 60_000 });
+      await page.getByText("59: words").waitFor();
+    });
+    await wantClean(page, lost);
+  });
+
+  test("a turn of which nothing comes for long is told, with how long", async () => {
+    const id = await gateway.conversation(`quiet-${Date.now()}`, "Quiet", [["user", "Seen."]]);
+    const page = await open(gateway, { path: `/#/c/${id}` });
+    await page.clock.install();
+    await page.reload();
+    await page.getByText("Seen.").waitFor();
+    const push = new Push(gateway, id);
+    push.say("A word. ");
+    await shows(page, push.text.length);
+    await page.clock.fastForward(40_000); // as if the page slept for so long
+    await page.clock.runFor(2000);
+    assert.equal(await page.locator(".running-note").count(), 0);
+    await page.clock.fastForward(10_000);
+    await page.locator(".running-note", { hasText: /No event for \d+ s\. The connection is good/ }).waitFor();
+    push.say("Another one. ");
+    await shows(page, push.text.length);
+    await page.locator(".running-note").waitFor({ state: "detached" });
+    await push.end();
+    await idle(page);
+    await wantClean(page, lost);
+  });
+
+  test(`a tab in the background for ${background} s`, { timeout: 240_000 }, async (t) => {
+    const id = await gateway.conversation(`background-${Date.now()}`, "Background", [["user", "Write."]]);
+    const browser = new RawBrowser(browserPath, flags);
+    t.after(() => browser.close());
+    const tab = await browser.tab(`${gateway.url}/#/c/${id}`, `(${watch})();
+      window.frames60 = 0;
+      const count = () => { window.frames60++; requestAnimationFrame(count); };
+      requestAnimationFrame(count);
+      document.addEventListener("visibilitychange", () => {
+        if (!document.hidden) requestAnimationFrame(() => setTimeout(() => { window.seenAtOnce = Number(document.querySelector("article.assistant")?.dataset.len); }));
+      });`);
+    await tab.until(`document.querySelector('.connection[data-state="connected"]') !== null`);
+    const push = new Push(gateway, id);
+    push.say("Before. ");
+    await tab.until(`Number(document.querySelector("article.assistant")?.dataset.len) === ${push.text.length}`);
+    const front = await browser.tab("about:blank");
+    await front.activate();
+    await tab.until("document.hidden");
+    const frames = await tab.eval("window.frames60");
+    for (let i = 0; i < background * 10; i++) {
+      push.say(`Word ${i}. `);
+      await new Promise((r) => setTimeout(r, 100)); // the agent's pace
+    }
+    await push.end();
+    assert.equal(await tab.eval("document.hidden"), true);
+    assert.ok((await tab.eval("window.frames60")) - frames <= 2, "a hidden page has no frames");
+    const { transcript } = await gateway.transcript(id);
+    assert.equal(transcript.messages[1].parts[0].text, push.text);
+    await tab.activate();
+    await tab.until("window.seenAtOnce !== undefined");
+    assert.equal(await tab.eval("window.seenAtOnce"), push.text.length, "all is there with the first frame");
+    assert.equal(await tab.eval(`document.querySelectorAll("article.message").length`), 2);
+    assert.equal(await tab.eval(`document.querySelector("article.assistant .text").innerText.trim()`), push.text.trim());
+    await tab.until(`document.querySelector('.connection[data-state="connected"]') !== null`);
+    assert.deepEqual(await tab.eval("window.faults"), []);
+  });
+}

@@ -1,0 +1,77 @@
+// Chromium by its own protocol alone: what drives it otherwise keeps every page visible.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export class RawBrowser {
+  constructor(path, args) {
+    this.profile = mkdtempSync(join(tmpdir(), "leat-web-raw-"));
+    this.process = spawn(path, [...args, "--headless", "--remote-debugging-pipe", `--user-data-dir=${this.profile}`, "about:blank"], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
+    this.answers = new Map();
+    this.ids = 0;
+    let rest = "";
+    this.process.stdio[4].on("data", (d) => {
+      const all = (rest + d).split("\0");
+      rest = all.pop();
+      for (const m of all.map((t) => JSON.parse(t))) {
+        const a = this.answers.get(m.id);
+        if (!a) continue; // an event
+        this.answers.delete(m.id);
+        if (m.error) a.reject(new Error(m.error.message));
+        else a.resolve(m.result);
+      }
+    });
+  }
+
+  send(method, params = {}, sessionId = undefined) {
+    const id = ++this.ids;
+    return new Promise((resolve, reject) => {
+      this.answers.set(id, { resolve, reject });
+      this.process.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
+    });
+  }
+
+  /** A tab, with a script that runs in it before anything else. */
+  async tab(url, script = "") {
+    const { targetId } = await this.send("Target.createTarget", { url: "about:blank" });
+    const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
+    await this.send("Page.enable", {}, sessionId);
+    if (script) await this.send("Page.addScriptToEvaluateOnNewDocument", { source: script }, sessionId);
+    await this.send("Page.navigate", { url }, sessionId);
+    return new Tab(this, targetId, sessionId);
+  }
+
+  async close() {
+    const gone = new Promise((r) => this.process.once("exit", r));
+    this.send("Browser.close").catch(() => {});
+    await gone;
+    rmSync(this.profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+class Tab {
+  constructor(browser, target, session) {
+    Object.assign(this, { browser, target, session });
+  }
+
+  activate() {
+    return this.browser.send("Target.activateTarget", { targetId: this.target });
+  }
+
+  async eval(expression) {
+    const { result, exceptionDetails: wrong } = await this.browser.send("Runtime.evaluate", { expression, returnByValue: true, awaitPromise: true }, this.session);
+    if (wrong) throw new Error(`${expression}: ${wrong.exception?.description ?? wrong.text}`);
+    return result.value;
+  }
+
+  /** Waits until an expression holds. */
+  async until(expression, limit = 60_000) {
+    for (const end = Date.now() + limit; ; await new Promise((r) => setTimeout(r, 50))) {
+      const value = await this.eval(expression);
+      if (value) return value;
+      if (Date.now() > end) throw new Error(`${expression} does not come true; the page: ${(await this.eval("document.body.innerText")).slice(0, 2000)}`);
+    }
+  }
+}

@@ -1,0 +1,56 @@
+// A film of the log: after every change of the page, what is shown of each message. It is kept as window.scenes, one scene for each
+// change of which messages there are, which of them grow, and of what parts they are.
+
+/**
+ * Runs in the page, before anything else. What flickers is added to window.flickers: a part that was seen and is drawn anew or gone,
+ * a message that was complete and grows again, one that lost height.
+ */
+export function film() {
+  const scenes = (window.scenes = []);
+  const flickers = (window.flickers = []);
+  const parts = new Map(); // element: what it said
+  const heights = new Map();
+  const complete = new Set();
+  const line = 40; // pixels: what a line of text and its margin may take back when syntax becomes clear
+  let last = "";
+  const isPart = (e) => !/^(H2|FOOTER)$/.test(e.tagName) && !e.matches(".note, .turn-end, [aria-busy]") && e.innerText?.trim();
+  const look = () => {
+    const scene = [];
+    for (const a of document.querySelectorAll("article[data-message]")) {
+      const id = a.dataset.message;
+      const growing = a.getAttribute("aria-busy") === "true";
+      const own = [...a.children].filter(isPart);
+      for (const e of own) parts.set(e, e.innerText);
+      if (growing && complete.has(id)) flickers.push(`${id} was complete and grows again`);
+      if (!growing) complete.add(id);
+      const { height, width } = a.getBoundingClientRect();
+      const before = heights.get(id);
+      // A fold that a test opens and closes is no flicker.
+      if (before && width === before.width && height < before.height - line && !window.folding) flickers.push(`${id} is ${Math.round(height)} high after ${Math.round(before.height)}`);
+      heights.set(id, { height, width });
+      scene.push({ id, mine: a.classList.contains("user"), growing, parts: own.map((e) => (e.matches(".text, .said") ? "text" : e.matches(".tool") ? "tool" : e.matches(".reasoning") ? "reasoning" : e.tagName.toLowerCase())), text: own.map((e) => e.innerText).join("\n") });
+    }
+    for (const [e, text] of parts) {
+      if (e.isConnected) continue;
+      parts.delete(e);
+      flickers.push(`drawn anew or gone: ${text.slice(0, 80)}`);
+    }
+    const now = JSON.stringify(scene.map(({ id, growing, parts: p }) => [id, growing, p]));
+    if (now !== last) scenes.push(scene);
+    last = now;
+  };
+  new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["aria-busy", "data-open"] });
+}
+
+/** Runs in a page: window.seen says where a text was ever seen that matches. */
+export function never(source) {
+  const pattern = new RegExp(source, "i");
+  window.seen = [];
+  const look = () => {
+    for (const a of document.querySelectorAll("article.assistant")) {
+      const found = pattern.exec(a.innerText);
+      if (found) window.seen.push(a.innerText);
+    }
+  };
+  new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true });
+}

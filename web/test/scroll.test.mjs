@@ -1,0 +1,166 @@
+// Who moves the log: the page while it follows the end, the reader once they went away from it. Every way of going away and of coming
+// back, while messages come and an answer grows.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+
+const many = (n, one) => Array.from({ length: n }, (_, i) => one(i));
+
+// Where the log is: at its end, or by what the reader sees first, and where that is on the screen.
+const look = (page) => page.evaluate(async () => {
+  const log = document.querySelector(".log");
+  const frame = () => new Promise((r) => requestAnimationFrame(r));
+  // What the reader set going comes to rest.
+  for (let [last, same] = [NaN, 0]; same < 12; [last, same] = [log.scrollTop, log.scrollTop === last ? same + 1 : 0]) await frame();
+  const edge = log.getBoundingClientRect().top;
+  const first = [...document.querySelectorAll("article[data-message]")].find((a) => a.getBoundingClientRect().bottom > edge);
+  return { end: log.scrollHeight - log.scrollTop - log.clientHeight <= 1, first: first.dataset.message, top: Math.round(first.getBoundingClientRect().top) };
+});
+
+// A finger that goes from one height to another.
+async function finger(page, from, to) {
+  const session = await page.context().newCDPSession(page);
+  const touch = (type, y) => session.send("Input.dispatchTouchEvent", { type, touchPoints: y === undefined ? [] : [{ x: 700, y }] });
+  await touch("touchStart", from);
+  for (let i = 1; i <= 10; i++) await touch("touchMove", from + ((to - from) * i) / 10);
+  await touch("touchEnd");
+  await session.detach();
+}
+
+const button = (page) => page.locator(".to-end");
+const toEnd = (page, move) => async () => {
+  for (let i = 0; i < 200 && (await button(page).count()) > 0; i++) await move();
+};
+const wheel = async (page, y) => {
+  await page.locator(".log").hover();
+  await page.mouse.wheel(0, y);
+};
+const press = async (page, key) => {
+  await page.locator(".log").focus();
+  await page.keyboard.press(key);
+};
+
+const away = {
+  "the wheel": (page) => wheel(page, -300),
+  "a finger": (page) => finger(page, 300, 500),
+  PageUp: (page) => press(page, "PageUp"),
+  Home: (page) => press(page, "Home"),
+  ArrowUp: (page) => press(page, "ArrowUp"),
+  "a selection": async (page) => {
+    const box = await page.locator("article[data-message] p").last().boundingBox();
+    await page.mouse.move(box.x + 4, box.y + 6);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 90, box.y + 8, { steps: 4 });
+    await page.mouse.up();
+    assert.notEqual(await page.evaluate(() => String(getSelection())), "");
+  },
+};
+const back = {
+  "the wheel": (page) => toEnd(page, () => wheel(page, 300))(),
+  "a finger": (page) => toEnd(page, () => finger(page, 500, 150))(),
+  End: (page) => press(page, "End"),
+  "the button": (page) => button(page).click(),
+};
+
+if (lacking) {
+  test("who moves the log", { skip: lacking }, () => {});
+} else {
+  let gateway;
+  before(async () => {
+    gateway = await Gateway.start(["--agent", `steered=plugin:node ${fileURLToPath(new URL("steered.mjs", import.meta.url))}`]);
+  });
+  after(async () => {
+    await closeBrowser();
+    await gateway?.close();
+  });
+
+  const filled = (id, agent) => gateway.call("/api/conversations", { id, title: id, agent }).then(async () => {
+    for (const text of many(24, (i) => `Message ${i}. ${"Some words to fill a line. ".repeat(8)}`)) await inject(id, text);
+  });
+  const command = (id, c) => gateway.call(`/api/conversations/${id}/commands`, c);
+  const inject = (id, text) => command(id, { type: "inject", message: { role: "assistant", text } });
+
+  for (const [i, [go, come]] of [["the wheel", "the wheel"], ["a finger", "a finger"], ["PageUp", "End"], ["Home", "the button"], ["ArrowUp", "the wheel"], ["a selection", "the button"]].entries()) {
+    test(`growth leaves who went away by ${go} alone, and follows who came back by ${come}`, async () => {
+      const id = `away-${i}`;
+      await filled(id, "steered");
+      await command(id, { type: "send", message: { role: "user", text: "go on" } });
+      const page = await open(gateway, { path: `/#/c/${id}`, hasTouch: true });
+      await page.getByText("Begun: go on").waitFor();
+      // It takes what is said to it into its answer, which grows.
+      const grow = async (words) => {
+        await command(id, { type: "send", message: { role: "user", text: `${words} ${"and so on ".repeat(60)}` } });
+        await page.getByText(`You said ${words}`).waitFor({ state: "attached" });
+      };
+      await grow("zero");
+      assert.equal((await look(page)).end, true, "it follows");
+      assert.equal(await button(page).count(), 0);
+
+      await away[go](page);
+      await button(page).waitFor();
+      assert.equal(await button(page).innerText(), "To the end · answering");
+      const first = await look(page);
+      assert.equal(first.end, ["ArrowUp", "a selection"].includes(go), "it moved, unless only the focus or the selection did");
+      for (const n of ["first", "second", "third"]) await inject(id, `The ${n} of three. ${"More words. ".repeat(60)}`);
+      await page.getByText("The third of three.").waitFor({ state: "attached" });
+      assert.equal(await button(page).innerText(), "3 new · answering");
+      assert.deepEqual(await look(page), { ...first, end: false });
+      await grow("one");
+      assert.deepEqual(await look(page), { ...first, end: false });
+
+      await back[come](page);
+      await button(page).waitFor({ state: "detached" });
+      assert.equal((await look(page)).end, true);
+      await grow("two");
+      await inject(id, `The last one. ${"More words. ".repeat(60)}`);
+      await page.getByText("The last one.").waitFor();
+      assert.equal((await look(page)).end, true, "it follows again");
+      assert.equal(await button(page).count(), 0);
+      await wantClean(page);
+    });
+  }
+
+  test("a card that is opened or folded keeps its head where it is", async () => {
+    const id = "cards";
+    await filled(id);
+    const page = await open(gateway, { path: `/#/c/${id}` });
+    await ask(page, "tool");
+    await idle(page);
+    const row = page.locator(".tool .row").first();
+    const top = async () => {
+      await look(page); // at rest
+      return Math.round((await row.boundingBox()).y);
+    };
+    // At the end, which it pushes out of view.
+    assert.equal((await look(page)).end, true);
+    const at = await top();
+    await row.click();
+    await page.getByText("file 20").waitFor({ state: "attached" });
+    assert.equal(await top(), at);
+    await button(page).waitFor();
+    await inject(id, "One more.");
+    await page.getByText("One more.").waitFor({ state: "attached" });
+    assert.equal(await button(page).innerText(), "1 new");
+    assert.equal(await top(), at, "what comes does not take it away");
+    await button(page).click();
+    await button(page).waitFor({ state: "detached" });
+
+    // Above the end.
+    for (const n of many(12, (i) => `Afterwards ${i}. ${"Some words to fill a line. ".repeat(8)}`)) await inject(id, n);
+    await page.getByText("Afterwards 11").waitFor();
+    for (let i = 0; i < 100 && (await top()) < 150; i++) await wheel(page, -100);
+    const there = await top();
+    assert.ok(there >= 150);
+    for (const open of ["false", "true"]) {
+      await row.click();
+      await page.locator(`.tool .row[aria-expanded="${open}"]`).first().waitFor();
+      assert.equal(await top(), there);
+    }
+    assert.equal((await look(page)).end, false);
+    await button(page).waitFor();
+    await wantClean(page);
+  });
+}

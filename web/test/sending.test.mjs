@@ -1,0 +1,238 @@
+// What a person writes is not lost on its way, whatever happens meanwhile: in a real browser over the real gateway.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { allowed, answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { Network } from "./proxy.mjs";
+
+const lost = { console: /ERR_|WebSocket connection|Failed to load resource/ };
+const words = (page, text) => page.locator(".connection .words", { hasText: text });
+const mine = (page, text) => page.locator("article.user", { hasText: text });
+const attach = (page, name = "note.txt") => page.getByLabel("Attach files").setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.from("words") });
+const chip = (page, name = "note.txt") => page.getByRole("list", { name: "Attached" }).getByRole("listitem").filter({ hasText: name });
+const writes = (page) => page.waitForFunction(() => document.activeElement?.id === "composer");
+
+if (lacking) {
+  test("sending", { skip: lacking }, () => {});
+} else {
+  let gateway;
+  before(async () => {
+    gateway = await Gateway.start(["--agent", `steered=plugin:node ${fileURLToPath(new URL("steered.mjs", import.meta.url))}`]);
+  });
+  after(async () => {
+    await closeBrowser();
+    await gateway?.close();
+  });
+  const network = async (t) => {
+    const n = await Network.start(gateway);
+    t.after(() => n.close());
+    return n;
+  };
+  const asked = async (id) => (await gateway.transcript(id)).transcript.messages.filter((m) => m.role === "user").map((m) => m.parts[0].text);
+
+  test("stop and send without a connection: the message outlives the page", async (t) => {
+    const net = await network(t);
+    const page = await open(net);
+    await ask(page, "long 40");
+    await page.getByText("Section 1").first().waitFor();
+    const id = current(page);
+    await composer(page).fill("echo after it");
+    await composer(page).press("Enter");
+    await mine(page, "after it").getByText("Waits for its turn").waitFor();
+    net.refuse();
+    await words(page, "Reconnecting").waitFor();
+    await composer(page).fill("echo in its place");
+    await page.getByRole("button", { name: "Stop and send" }).click();
+    await mine(page, "in its place").waitFor();
+    const context = page.context();
+    await page.close();
+    net.pass();
+    const later = await context.newPage();
+    await later.goto(`${net.url}/#/c/${id}`);
+    await later.locator("article.assistant", { hasText: "in its place" }).waitFor({ timeout: 90_000 });
+    assert.deepEqual(await asked(id), ["long 40", "echo after it", "echo in its place"]);
+    await context.close();
+  });
+
+  test("a change to an earlier message that waits for a connection outlives the page; with a connection it goes, once", async (t) => {
+    const net = await network(t);
+    const page = await open(net);
+    await ask(page, "echo frist");
+    await idle(page);
+    const id = current(page);
+    net.refuse();
+    await words(page, "Reconnecting").waitFor();
+    const change = async (from, to) => {
+      await composer(from).press("ArrowUp");
+      await from.getByText("You change an earlier message").waitFor();
+      await composer(from).fill(to);
+      await composer(from).press("Enter");
+      await from.getByText("Your changed message is on its way").waitFor();
+    };
+    await change(page, "echo first");
+    const context = page.context();
+    await page.close();
+    net.pass();
+    const later = await context.newPage();
+    await later.goto(`${net.url}/#/c/${id}`);
+    await later.waitForFunction(() => document.getElementById("composer")?.value === "echo first");
+    assert.deepEqual(await asked(id), ["echo frist"]);
+    await composer(later).fill("");
+    await mine(later, "frist").waitFor();
+    net.refuse();
+    await words(later, "Reconnecting").waitFor();
+    await change(later, "echo at last");
+    // Whoever looks at something else meanwhile does not find it twice.
+    await later.getByRole("button", { name: "New conversation" }).click();
+    await later.getByRole("heading", { name: "What is it about?" }).waitFor();
+    await later.goBack();
+    await mine(later, "frist").waitFor();
+    assert.equal(await composer(later).inputValue(), "");
+    net.pass();
+    await mine(later, "at last").waitFor({ timeout: 60_000 });
+    await later.waitForFunction(() => !Object.keys(localStorage).some((k) => k.startsWith("leat.draft")));
+    assert.deepEqual(await asked(id), ["echo at last"]);
+    await context.close();
+  });
+
+  test("what was refused is still there after a reload, and can be discarded", async () => {
+    const page = await open(gateway);
+    await ask(page, "echo one");
+    await idle(page);
+    const id = current(page);
+    await page.evaluate((id) => localStorage.setItem("leat.agents", JSON.stringify({ [id]: "nobody" })), id);
+    await page.reload();
+    await answer(page).waitFor();
+    await composer(page).fill("echo two");
+    await composer(page).press("Enter");
+    await mine(page, "echo two").getByText("Not sent").waitFor();
+    await page.reload();
+    await mine(page, "echo two").getByText("Not sent").waitFor();
+    await allowed(page, "go", async () => {
+      await mine(page, "echo two").getByRole("button", { name: "Discard" }).click();
+      await mine(page, "echo two").waitFor({ state: "detached" });
+    });
+    await writes(page);
+    assert.deepEqual(await page.evaluate(() => Object.keys(localStorage).filter((k) => k.startsWith("leat:outbox"))), []);
+    assert.deepEqual(await asked(id), ["echo one"]);
+    await wantClean(page);
+  });
+
+  test("a file that arrives while one changes a message is there afterwards", async () => {
+    const page = await open(gateway);
+    await ask(page, "echo one");
+    await idle(page);
+    let go;
+    const may = new Promise((r) => (go = r));
+    await page.route(/\/api\/conversations\/[^/]+\/files/, async (route) => {
+      await may;
+      await route.continue();
+    });
+    const there = page.waitForResponse(/\/api\/conversations\/[^/]+\/files/);
+    await attach(page);
+    await chip(page).waitFor();
+    await composer(page).press("ArrowUp");
+    await page.getByText("You change an earlier message").waitFor();
+    await chip(page).waitFor({ state: "detached" });
+    go();
+    await (await there).finished();
+    await page.getByRole("button", { name: "Leave it" }).click();
+    await chip(page).getByText(/^5 B$/).waitFor();
+    await ask(page, "files");
+    await idle(page);
+    await answer(page).getByText(/note\.txt/).first().waitFor();
+    await wantClean(page);
+  });
+
+  test("the agent that is chosen after a file was attached answers, and goes on", async () => {
+    const page = await open(gateway);
+    await attach(page);
+    await chip(page).getByText(/^5 B$/).waitFor();
+    await page.getByLabel("Agent").selectOption("steered");
+    await ask(page, "once");
+    await idle(page);
+    const { transcript } = await gateway.transcript(current(page));
+    assert.deepEqual(transcript.turns.filter((t) => !t.parent).map((t) => t.agent), ["steered"]);
+    assert.equal(await page.getByLabel("Who answers the next message").inputValue(), "steered");
+    await wantClean(page);
+  });
+
+  test("the focus goes where one writes when what was pressed goes", async (t) => {
+    const net = await network(t);
+    const page = await open(net);
+    await ask(page, "fail");
+    await idle(page);
+    await page.locator(".turn-end").getByRole("button", { name: "Ask again" }).focus();
+    await page.keyboard.press("Enter");
+    await writes(page);
+    await page.waitForFunction(() => document.querySelector(".log")?.dataset.open === "0" && document.querySelector(".turn-end button"));
+    net.refuse();
+    await words(page, "Reconnecting").waitFor();
+    await composer(page).fill("echo one");
+    await composer(page).press("Enter");
+    const edit = async () => {
+      await mine(page, "echo one").getByRole("button", { name: "Edit", exact: true }).click();
+      await page.getByRole("textbox", { name: "Message that waits" }).waitFor();
+    };
+    await edit();
+    await page.keyboard.press("Enter");
+    await writes(page);
+    await edit();
+    await page.getByRole("button", { name: "As it was" }).click();
+    await writes(page);
+    await edit();
+    await page.getByRole("button", { name: "Keep", exact: true }).click();
+    await writes(page);
+    await allowed(page, "go", async () => {
+      await mine(page, "echo one").getByRole("button", { name: "Delete" }).click();
+      await mine(page, "echo one").waitFor({ state: "detached" });
+    });
+    await writes(page);
+    net.pass();
+    await wantClean(page, lost);
+  });
+
+  test("an upload that comes when there is too much at once waits and goes on", async () => {
+    const page = await open(gateway);
+    let refusals = 2;
+    await page.route(/\/api\/conversations\/[^/]+\/files/, (route) => (refusals-- > 0 ? route.fulfill({ status: 429, contentType: "application/json", body: '{"error":"too many at once","reason":"rate_limited"}' }) : route.continue()));
+    await attach(page);
+    await chip(page).getByText(/^5 B$/).waitFor();
+    await wantClean(page, lost);
+  });
+
+  test("a conversation that begins with a file alone is in every list", async () => {
+    const other = await open(gateway);
+    const page = await open(gateway);
+    await attach(page);
+    await chip(page).getByText(/^5 B$/).waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    page.expected = 1;
+    await idle(page);
+    for (const p of [page, other]) await p.locator(`.list a[href$="${current(page)}"]`).waitFor();
+    await wantClean(page);
+    await wantClean(other);
+  });
+
+  test("keys are named as they are written on the keyboard", async () => {
+    const page = await open(gateway);
+    const title = async (name) => {
+      await ask(page, "long 40");
+      await page.getByText("Section 1").first().waitFor();
+      await composer(page).fill("more");
+      const text = await page.locator("button.other").getAttribute("title");
+      assert.match(text, name);
+      await composer(page).fill("");
+      await page.getByRole("button", { name: "Stop", exact: true }).click();
+      await page.waitForFunction(() => document.querySelector(".log")?.dataset.open === "0");
+    };
+    await title(/\(Ctrl\+Enter\)$/);
+    await page.addInitScript(() => Object.defineProperty(Navigator.prototype, "platform", { get: () => "MacIntel" }));
+    await page.reload();
+    await answer(page).waitFor();
+    await title(/\(⌘Enter\)$/);
+    await wantClean(page);
+  });
+}

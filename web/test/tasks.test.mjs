@@ -1,0 +1,211 @@
+// Ten things that people come for, each by roles and names alone, within so many steps. A step is what a person does: a press, a click,
+// a text that is typed. Nothing here knows how the page is made.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { closeBrowser, Gateway, lacking, open } from "./house.mjs";
+
+const patience = { timeout: 60_000 };
+
+/** A person at a page, whose steps are counted. */
+class Person {
+  constructor(page) {
+    this.page = page;
+    this.steps = 0;
+    page.setDefaultTimeout(patience.timeout);
+  }
+
+  async click(role, name, within = this.page) {
+    this.steps++;
+    await within.getByRole(role, { name }).last().click();
+  }
+
+  /** Types into what is called so, or where the focus is. */
+  async type(text, name, role = "textbox") {
+    this.steps++;
+    if (name) await this.page.getByRole(role, { name }).fill(text);
+    else await this.page.keyboard.type(text);
+  }
+
+  async press(key) {
+    this.steps++;
+    await this.page.keyboard.press(key);
+  }
+
+  async attach(name, file) {
+    this.steps++;
+    await this.page.getByLabel(name).setInputFiles(file);
+  }
+
+  /** Looking is no step. */
+  sees(role, name, within = this.page) {
+    return within.getByRole(role, { name }).last().waitFor(patience);
+  }
+
+  reads(text) {
+    return this.page.getByRole("article").getByText(text).last().waitFor(patience);
+  }
+
+  /** Asks, and is not counted: it comes before the task. */
+  async asked(text) {
+    await this.page.getByRole("textbox", { name: "Message" }).fill(text);
+    await this.page.getByRole("textbox", { name: "Message" }).press("Enter");
+  }
+
+  /** Waits until nothing runs. */
+  async rests() {
+    await this.page.waitForFunction(() => !document.title.startsWith("…") && !document.querySelector('[aria-busy="true"]'), undefined, patience);
+  }
+}
+
+if (lacking) {
+  test("ten tasks", { skip: lacking }, () => {});
+} else {
+  let gateway;
+  before(async () => {
+    gateway = await Gateway.start(["--agent", `timed=plugin:node ${fileURLToPath(new URL("timed.mjs", import.meta.url))}`]);
+    await gateway.conversation("yesterday", "The plan of yesterday", [["user", "What is the plan?"], ["assistant", "The plan is to test."]]);
+    for (let i = 0; i < 20; i++) await gateway.conversation(`other-${i}`, `Something else ${i}`, [["assistant", "Something else."]]);
+  });
+  after(async () => {
+    await closeBrowser();
+    await gateway?.close();
+  });
+
+  const tasks = [
+    ["find yesterday’s answer", 2, async () => {}, async (p) => {
+      await p.type("plan yest", "Find a conversation", "searchbox");
+      await p.click("link", /The plan of yesterday/);
+      await p.reads("The plan is to test.");
+    }],
+    ["find yesterday’s answer by the keyboard", 3, async () => {}, async (p) => {
+      await p.press("Control+k");
+      await p.sees("combobox", "Go to, or do");
+      await p.type("plan");
+      await p.sees("option", /The plan of yesterday/);
+      await p.press("Enter");
+      await p.reads("The plan is to test.");
+    }],
+    ["stop", 1, async (p) => {
+      await p.asked("long 40");
+      await p.sees("heading", "Section 1");
+    }, async (p) => {
+      await p.click("button", "Stop");
+      await p.reads(/Stopped by you/);
+    }],
+    ["retry", 1, async (p) => {
+      await p.asked(`flaky ${crypto.randomUUID()}`);
+      await p.reads(/overloaded/);
+      await p.rests();
+    }, async (p) => {
+      await p.click("button", /^(Ask again|Try again)$/);
+      await p.reads("This is try 2.");
+      assert.equal(await p.page.getByRole("article").count(), 2, "the question, and the one answer");
+    }],
+    ["attach", 3, async () => {}, async (p) => {
+      await p.attach("Attach files", { name: "list.txt", mimeType: "text/plain", buffer: Buffer.from("a list") });
+      await p.type("files", "Message");
+      await p.page.getByText("6 B").first().waitFor(patience);
+      await p.press("Enter");
+      await p.reads("list.txt text/plain 6");
+    }],
+    ["approve", 1, async (p) => {
+      await p.asked("ask");
+      await p.sees("button", /^Allow/);
+    }, async (p) => {
+      await p.click("button", /^Allow/);
+      await p.reads("Deleted.");
+    }],
+    ["approve by the keyboard", 3, async (p) => {
+      await p.asked("ask");
+      await p.sees("button", /^Allow/);
+    }, async (p) => {
+      await p.press("Alt+a");
+      await p.press("Tab");
+      await p.page.getByRole("button", { name: /^Allow/ }).and(p.page.locator(":focus")).waitFor(patience);
+      await p.press("Enter");
+      await p.reads("Deleted.");
+    }],
+    ["follow a tool", 1, async (p) => {
+      await p.asked("tool");
+      await p.sees("button", /bash/);
+    }, async (p) => {
+      await p.click("button", /bash/);
+      await p.page.getByRole("log").getByText(/file 20/).waitFor(patience);
+    }],
+    ["see why it was slow", 1, async (p) => {
+      // An agent that falls silent in the middle, for longer than the two seconds that count as a gap.
+      const folder = mkdtempSync(join(tmpdir(), "leat-web-gap-"));
+      after(() => rmSync(folder, { recursive: true }));
+      await gateway.call("/api/conversations", { id: "slow", agent: "timed" });
+      await p.page.goto(`${gateway.url}/#/c/slow`);
+      await p.asked(`steps ${folder}`);
+      await p.reads("three.");
+      const silent = performance.now();
+      await p.page.waitForFunction((since) => performance.now() - since > 2500, await p.page.evaluate(() => performance.now()), patience);
+      p.silent = performance.now() - silent;
+      for (const gate of ["tool", "end"]) writeFileSync(join(folder, gate), "");
+      await p.reads("There are 2 files.");
+      await p.rests();
+    }, async (p) => {
+      await p.click("button", "Look inside");
+      const inside = p.page.getByRole("complementary", { name: "Inside the answer" });
+      await inside.getByRole("img", { name: /nothing came for more than 2 seconds once/ }).waitFor(patience);
+      const names = await inside.getByRole("term").allInnerTexts();
+      const gap = await inside.getByRole("definition").nth(names.indexOf("Largest gap")).innerText();
+      assert.match(gap, /^[\d.]+ s$/);
+      assert.ok(Number.parseFloat(gap) * 1000 > p.silent - 500, `${gap} of ${p.silent} ms`);
+    }],
+    ["copy code", 1, async (p) => {
+      await p.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+      await p.asked("long 1");
+      await p.sees("button", "Copy code");
+      await p.rests();
+    }, async (p) => {
+      await p.click("button", "Copy code");
+      await p.sees("button", "Copied");
+      assert.match(await p.page.evaluate(() => navigator.clipboard.readText()), /^func main\(\) \{/);
+    }],
+    ["rename", 3, async (p) => {
+      await p.asked("echo a title that is not good");
+      await p.sees("link", /a title that is not good/);
+      await p.page.getByRole("link", { name: /a title that is not good/ }).focus();
+    }, async (p) => {
+      await p.click("button", /^Rename echo a title/);
+      await p.type("A better one", "Title");
+      await p.press("Enter");
+      await p.page.getByRole("heading", { level: 1, name: "A better one" }).waitFor(patience);
+    }],
+    ["continue on the phone", 4, async (p) => {
+      await p.asked("echo begun at the desk");
+      await p.reads("begun at the desk");
+      await p.rests();
+    }, async (p) => {
+      const phone = new Person(await open(gateway, { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }));
+      await phone.click("button", "Conversations");
+      await phone.click("link", /begun at the desk/);
+      await phone.reads("begun at the desk");
+      await phone.type("echo and gone on with", "Message");
+      await phone.click("button", "Send");
+      await phone.reads("and gone on with");
+      await p.reads("and gone on with");
+      p.steps += phone.steps;
+      await phone.page.context().close();
+    }],
+  ];
+  for (const [name, most, prepare, doIt] of tasks) {
+    test(`${name}, in at most ${most} step${most === 1 ? "" : "s"}`, async () => {
+      const p = new Person(await open(gateway));
+      await prepare(p);
+      p.steps = 0;
+      await doIt(p);
+      assert.ok(p.steps > 0 && p.steps <= most, `it took ${p.steps} steps of ${most}`);
+      await p.page.context().close();
+    });
+  }
+}

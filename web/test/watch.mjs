@@ -1,0 +1,114 @@
+// What looks at every change of a page, for all tests in a browser.
+
+/**
+ * Runs in the page, before anything else. A message's text must never get shorter, its letters and digits by no more than what
+ * becomes syntax, its element must stay the same, and no message is shown twice or goes while it is seen. Only what the page hears
+ * of the log (a text that is replaced, messages that are dropped) frees from that, and only the message that it is about; such falls
+ * are kept in window.takenBack. What breaks a rule is added to window.faults, and told to the test at once.
+ */
+export function watch() {
+  const faults = (window.faults = []);
+  window.takenBack = [];
+  window.allowed ??= new Set(); // "shrink" and "go", by the harness's allowed
+  window.longTasks = [];
+  new PerformanceObserver((l) => {
+    for (const e of l.getEntries()) window.longTasks.push(Math.round(e.duration));
+  }).observe({ type: "longtask", buffered: true });
+  const known = new Map(); // id: { node, length, letters, high, below, box, hash, gone }
+  const freed = new Map(); // id: what of the log frees it, "shrink" or "go"
+  const syntax = 24;
+  const settles = 100;
+  const fault = (what) => {
+    faults.push(what);
+    window.tellFault?.(what);
+  };
+  const letters = (node) => node.innerText?.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
+  const frames = (n, then) => requestAnimationFrame(n > 1 ? () => frames(n - 1, then) : then);
+
+  // Of the log: what is heard is drawn with one of the next frames, and then all holds again.
+  const free = (id, what) => {
+    const own = { what };
+    freed.set(id, own);
+    frames(10, () => { if (freed.get(id) === own) freed.delete(id); });
+  };
+  const may = (id, what) => window.allowed.has(what) || freed.get(id)?.what === what;
+  const hear = (f) => {
+    for (const e of f.events ?? []) {
+      if (e.type === "part.replace" && !e.field && e.note === undefined) free(e.message, "shrink");
+      if (e.type === "conversation.delete") for (const id of known.keys()) free(id, "go");
+    }
+    if (f.type !== "snapshot") return;
+    const told = new Map(f.transcript.messages.map((m) => [m.id, m.parts.reduce((n, p) => n + (p.kind === "text" ? (p.text ?? "").length : 0), 0)]));
+    const first = f.earlier && document.querySelector(`article[data-message="${CSS.escape(f.transcript.messages[0]?.id ?? "")}"]`);
+    for (const [id, k] of known) {
+      if (k.gone) continue;
+      if (told.has(id)) {
+        if (told.get(id) < k.length) free(id, "shrink");
+      } else if (!f.earlier || (first && first.compareDocumentPosition(k.node) & Node.DOCUMENT_POSITION_FOLLOWING)) free(id, "go");
+    }
+  };
+  window.WebSocket = class extends WebSocket {
+    constructor(...args) {
+      super(...args);
+      this.addEventListener("message", ({ data }) => { if (typeof data === "string") hear(JSON.parse(data)); });
+    }
+  };
+
+  // A text may dip while syntax becomes clear; soon after it has what it once had.
+  const dip = (id, k) => {
+    const below = (k.below = {});
+    setTimeout(() => frames(2, () => {
+      if (k.below !== below || k.gone || !k.node.isConnected) return;
+      look();
+      if (k.below !== below) return;
+      fault(`${id} stays at ${k.letters} letters after ${k.high}`);
+      k.high = k.letters;
+      k.below = undefined;
+    }), settles);
+  };
+  const look = () => {
+    const seen = new Set();
+    for (const node of document.querySelectorAll("article[data-message]")) {
+      const id = node.dataset.message;
+      if (seen.has(id)) fault(`${id} is shown twice`);
+      seen.add(id);
+      const length = Number(node.dataset.len);
+      const text = [...node.querySelectorAll(":scope > .text, :scope > .said")].reduce((n, e) => n + letters(e), 0);
+      const k = known.get(id);
+      if (!k || k.gone) {
+        known.set(id, { node, length, letters: text, high: text });
+        continue;
+      }
+      if (k.node !== node) fault(`${id} is another element`);
+      const shrink = may(id, "shrink");
+      if (shrink) {
+        if (length < k.length) window.takenBack.push({ id, from: k.length, to: length });
+        k.high = text;
+      } else {
+        if (length < k.length) fault(`${id} shrank from ${k.length} to ${length}`);
+        if (text < k.letters - syntax) {
+          fault(`${id} has ${text} letters after ${k.letters}`);
+          k.high = text; // said once
+        }
+      }
+      Object.assign(k, { node, length, letters: text, high: Math.max(k.high, text) });
+      if (text >= k.high - syntax) k.below = undefined;
+      else if (!k.below) dip(id, k);
+    }
+    for (const [id, k] of known) {
+      if (seen.has(id) || k.gone) continue;
+      k.gone = true; // out of view, or the conversation was left: looked at by where it was
+      const box = k.box;
+      if (!box || box.bottom <= 0 || box.top >= innerHeight || location.hash !== k.hash) continue;
+      if (may(id, "go")) window.takenBack.push({ id, from: k.length });
+      else fault(`${id} went while it was seen`);
+    }
+    for (const [id, k] of known) {
+      if (!seen.has(id)) continue;
+      k.box = k.node.getBoundingClientRect();
+      // Its conversation's: the page's address changes before what is shown does. A new conversation gets one with its first message.
+      if (!k.hash?.startsWith("#/c/")) k.hash = location.hash;
+    }
+  };
+  new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["data-len"] });
+}

@@ -1,0 +1,23 @@
+import { fileURLToPath } from "node:url";
+
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+// The built files are embedded into the gateway and may lie below any path, so all addresses are relative.
+export default defineConfig({
+  base: "./",
+  plugins: [react()],
+  resolve: { alias: { "@leat/client": fileURLToPath(new URL("../clients/ts/src/index.ts", import.meta.url)) } },
+  build: {
+    target: "es2022",
+    outDir: "dist",
+    assetsDir: "ui",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: true,
+    rolldownOptions: {
+      output: { entryFileNames: "ui/[name]-[hash].js", chunkFileNames: "ui/[name]-[hash].js", assetFileNames: "ui/[name]-[hash][extname]" },
+    },
+  },
+  server: { proxy: { "/api": { target: "http://127.0.0.1:31337", ws: true } } },
+});

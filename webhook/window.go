@@ -1,0 +1,130 @@
+package webhook
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// window is what is held in memory of one hook's deliveries: the oldest that wait, in a lane for each conversation. Of
+// each lane one delivery is out at a time. It is pure: it is told the time, and whoever has it guards it.
+type window struct {
+	max     int // deliveries
+	known   map[string]bool
+	lanes   map[string]*lane
+	ready   []*lane
+	delayed delays
+}
+
+// lane is the deliveries of one conversation in order, of which the first is to be sent next, or is out.
+type lane struct {
+	conversation string
+	items        []item
+	busy         bool      // the first one is out
+	until        time.Time // not before
+}
+
+type item struct {
+	id  string
+	seq int64
+}
+
+func newWindow(size int) *window {
+	return &window{max: size, known: map[string]bool{}, lanes: map[string]*lane{}}
+}
+
+func (w *window) len() int   { return len(w.known) }
+func (w *window) full() bool { return len(w.known) >= w.max }
+
+// add takes a delivery that may be sent at a time, and reports whether there was room. A known one changes nothing.
+func (w *window) add(conversation string, it item, until time.Time) bool {
+	if w.known[it.id] {
+		return true
+	}
+	if w.full() {
+		return false
+	}
+	w.known[it.id] = true
+	l := w.lanes[conversation]
+	if l == nil {
+		l = &lane{conversation: conversation, until: until}
+		w.lanes[conversation] = l
+		heap.Push(&w.delayed, l)
+	}
+	first := 0
+	if l.busy {
+		first = 1
+	}
+	at := len(l.items)
+	for at > first && l.items[at-1].seq > it.seq {
+		at--
+	}
+	l.items = slices.Insert(l.items, at, it)
+	return true
+}
+
+// take gives the delivery out that has been ready for the longest. ok is false where none is.
+func (w *window) take(now time.Time) (l *lane, it item, ok bool) {
+	for len(w.delayed) > 0 && !w.delayed[0].until.After(now) {
+		w.ready = append(w.ready, heap.Pop(&w.delayed).(*lane))
+	}
+	if len(w.ready) == 0 {
+		return nil, it, false
+	}
+	l = w.ready[0]
+	w.ready[0] = nil
+	w.ready = w.ready[1:]
+	l.busy = true
+	return l, l.items[0], true
+}
+
+// next returns when a delivery will be ready; ok is false where none is waited for.
+func (w *window) next(now time.Time) (at time.Time, ok bool) {
+	switch {
+	case len(w.ready) > 0:
+		return now, true
+	case len(w.delayed) > 0:
+		return w.delayed[0].until, true
+	}
+	return at, false
+}
+
+// done drops the delivery of a lane that was out. The next of the lane is ready then.
+func (w *window) done(l *lane) {
+	delete(w.known, l.items[0].id)
+	l.items = slices.Delete(l.items, 0, 1)
+	if len(l.items) == 0 {
+		delete(w.lanes, l.conversation)
+		return
+	}
+	w.later(l, time.Time{})
+}
+
+// later has the delivery of a lane that was out sent again, not before a time.
+func (w *window) later(l *lane, until time.Time) {
+	l.busy, l.until = false, until
+	// One that came before it may have been added while it was out.
+	for i := 1; i < len(l.items) && l.items[i-1].seq > l.items[i].seq; i++ {
+		l.items[i-1], l.items[i] = l.items[i], l.items[i-1]
+	}
+	if until.IsZero() {
+		w.ready = append(w.ready, l)
+		return
+	}
+	heap.Push(&w.delayed, l)
+}
+
+// delays is a heap of lanes, the earliest first.
+type delays []*lane
+
+func (d delays) Len() int           { return len(d) }
+func (d delays) Less(i, j int) bool { return d[i].until.Before(d[j].until) }
+func (d delays) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *delays) Push(x any)        { *d = append(*d, x.(*lane)) }
+func (d *delays) Pop() any {
+	old := *d
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*d = old[:len(old)-1]
+	return l
+}
