@@ -19,13 +19,17 @@ import (
 
 // copier writes a copy, or fails.
 type copier struct {
-	data []byte
-	err  error
+	data  []byte
+	err   error
+	asked chan context.Context // if not nil, gets the request's context
 }
 
-func (c copier) Backup(_ context.Context, path string) error {
+func (c copier) Backup(ctx context.Context, path string) error {
 	if c.err != nil {
 		return c.err
+	}
+	if c.asked != nil {
+		c.asked <- ctx
 	}
 	return os.WriteFile(path, c.data, 0o600)
 }
@@ -125,7 +129,8 @@ func TestBackupFails(t *testing.T) {
 // A copy that is cut by the end of the gateway does not look whole.
 func TestBackupCut(t *testing.T) {
 	dir := t.TempDir()
-	get, stop := serveBackup(t, copier{data: make([]byte, 8<<20)}, dir)
+	asked := make(chan context.Context, 1)
+	get, stop := serveBackup(t, copier{data: make([]byte, 8<<20), asked: asked}, dir)
 	res, err := get("sesame")
 	if err != nil {
 		t.Fatal(err)
@@ -135,6 +140,7 @@ func TestBackupCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
+	<-(<-asked).Done() // who reads on before the request ends may get the whole copy yet
 	done := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(io.Discard, res.Body)
