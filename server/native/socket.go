@@ -240,16 +240,21 @@ func (s *socket) put(b []byte) error {
 // heartbeat says that the socket lives when nothing else did.
 func (s *socket) heartbeat() {
 	every := s.n.s.Options().Heartbeat
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	beat := time.NewTimer(every)
+	defer beat.Stop()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
-		case <-tick.C:
+		case <-beat.C:
 		}
-		if time.Since(time.Unix(0, s.wrote.Load())) < every || !s.tryLock() {
-			continue // something was written, or is being
+		if silent := time.Since(time.Unix(0, s.wrote.Load())); silent < every {
+			beat.Reset(every - silent)
+			continue
+		}
+		beat.Reset(every)
+		if !s.tryLock() {
+			continue // something is being written
 		}
 		err := s.put(pingFrame)
 		s.unlock()

@@ -386,6 +386,18 @@ func TestSocketTime(t *testing.T) {
 					t.Errorf("%s after %v", f.raw, time.Since(start))
 				}
 			}
+			// It counts from what was written last.
+			time.Sleep(4 * time.Second)
+			if err := c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"ping"}`)); err != nil {
+				t.Fatal(err)
+			}
+			if f := c.next(); f.Type != "pong" {
+				t.Errorf("%s for a ping", f.raw)
+			}
+			start = time.Now()
+			if f := c.next(); f.Type != "ping" || time.Since(start) != 15*time.Second {
+				t.Errorf("%s after %v", f.raw, time.Since(start))
+			}
 			_ = c.conn.CloseNow()
 		},
 		"unauthenticated": func(t *testing.T, dial func(http.Header) *client, _ *gateway.Gateway) {
