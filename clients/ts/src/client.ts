@@ -2,6 +2,7 @@ import { Connection, type ConnectionState, tokenOf, type TokenSource } from "./c
 import { Conversation, type Host, type SendOptions } from "./conversation.js";
 import { Delivery } from "./delivery.js";
 import { LeatError } from "./errors.js";
+import { Held } from "./held.js";
 import { type Call, conversationPath, type Endpoint, json, request } from "./http.js";
 import { httpDial } from "./httplink.js";
 import { type OutboxStorage, pageStorage } from "./outbox.js";
@@ -43,7 +44,7 @@ export class Client {
   private readonly connection: Connection;
   private readonly requests: Requests;
   private readonly delivery: Delivery;
-  private readonly conversations = new Map<string, Conversation>();
+  private readonly conversations = new Held();
   private readonly listeners = new Set<(state: ConnectionState, error: LeatError | undefined) => void>();
   private readonly waitingListeners = new Set<(waiting: number) => void>();
   private readonly host: Host;
@@ -86,6 +87,7 @@ export class Client {
       release: (key, message) => this.delivery.release(key, message),
       discard: (key) => this.delivery.discard(key),
       unmade: (id) => this.delivery.unmade(id),
+      use: (c) => this.conversations.use(c),
       mismatch: (id, { kind: _, ...mismatch }) => this.report(id, { client: "ts", ...mismatch }),
     };
     if (this.delivery.waiting > 0) this.wake(); // left over from before a reload
@@ -141,10 +143,13 @@ export class Client {
     this.delivery.close();
   }
 
-  /** The conversation with that id, the same object each time. Nothing is asked of the gateway before it is used. */
+  /**
+   * The conversation with that id, the same object for as long as you have it. Nothing is asked of the gateway before it is used. What
+   * came of it is kept while anybody watches it, and for the last 16 that were left.
+   */
   conversation(id: string): Conversation {
-    let c = this.conversations.get(id);
-    if (!c) this.conversations.set(id, (c = new Conversation(id, this.host)));
+    const c = this.conversations.get(id) ?? new Conversation(id, this.host);
+    this.conversations.use(c);
     return c;
   }
 
@@ -218,14 +223,14 @@ export class Client {
   }
 
   private ready(): void {
-    for (const c of this.conversations.values()) c.follow();
+    for (const c of [...this.conversations]) c.follow();
     this.requests.flush();
     this.delivery.flush();
   }
 
   private stateChanged(state: ConnectionState, error: LeatError | undefined): void {
     const refused = state === "unauthorized" ? error : undefined;
-    if (state !== "connected") for (const c of this.conversations.values()) c.lost(refused);
+    if (state !== "connected") for (const c of [...this.conversations]) c.lost(refused);
     if (refused) this.requests.fail(refused); // messages stay in the outbox, for the next login
     for (const l of [...this.listeners]) l(state, error);
   }

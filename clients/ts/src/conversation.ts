@@ -51,6 +51,8 @@ export interface Host {
   unmade(conversation: string): boolean;
   /** The log is held up to seq. */
   seen(conversation: string, seq: number): void;
+  /** It is watched from now on, or not any more. */
+  use(conversation: Conversation): void;
   /** Called when the text of a finished part is not the gateway's. */
   mismatch(conversation: string, fault: Fault & { kind: "mismatch" }): void;
 }
@@ -89,12 +91,18 @@ export class Conversation {
     return (this.current ??= this.draw());
   }
 
+  /** Somebody subscribes. */
+  get watched(): boolean {
+    return this.listeners.size > 0;
+  }
+
   /** Calls the listener after each change of the state, until the function that it returns is called. */
   subscribe(listener: () => void): () => void {
     // A wrapper of its own, so that one function may subscribe twice.
     const own = () => listener();
     this.listeners.add(own);
     if (this.listeners.size === 1) {
+      this.host.use(this);
       if (this.phase === "gone") [this.phase, this.error, this.current] = ["loading", undefined, undefined]; // it may be there by now
       this.follow();
     }
@@ -244,6 +252,7 @@ export class Conversation {
   }
 
   private unfollow(): void {
+    this.host.use(this);
     clearTimeout(this.timer);
     this.heard = false;
     this.subscription = "";

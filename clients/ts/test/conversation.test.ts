@@ -23,7 +23,7 @@ beforeEach(() => {
     retry: () => Promise.reject(new Error("none here")),
     page: () => Promise.resolve(pages.shift()!()),
     pending: () => [],
-    hold: () => false, release: () => {}, discard: () => false, unmade: () => unmade, seen: () => {},
+    hold: () => false, release: () => {}, discard: () => false, unmade: () => unmade, seen: () => {}, use: () => {},
     mismatch: (_, f) => faults.push(f),
   };
   c = new Conversation("c", host);
