@@ -224,6 +224,11 @@ func (m *Mapper) end(t *mappedTurn, op *event.Event) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
+	if e.Body.By != "" {
+		b := *e.Body
+		b.By = "" // who stops a turn the gateway says
+		e.Body = &b
+	}
 	if t == m.turns[0] && !m.Flat {
 		for _, inner := range m.turns[1:] {
 			if !inner.ended {

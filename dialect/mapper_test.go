@@ -310,6 +310,18 @@ func TestMapperEnd(t *testing.T) {
 	}
 }
 
+// Who stopped a turn is not an agent's to say.
+func TestMapperEndByNobody(t *testing.T) {
+	o := op(event.TurnEnd, "", event.Event{Body: &event.Body{Outcome: event.Cancelled, Reason: "r", By: "alice"}})
+	got := mapAll(t, newMapper(), o)
+	if len(got) != 1 || got[0].Body.By != "" || got[0].Body.Outcome != event.Cancelled || got[0].Body.Reason != "r" {
+		t.Errorf("%+v", got)
+	}
+	if o.Body.By != "alice" {
+		t.Error("the operation was changed")
+	}
+}
+
 func TestMapperMessageAdd(t *testing.T) {
 	m := newMapper()
 	o := op(event.MessageAdd, "/u", event.Event{Body: &event.Body{Role: event.User, Parts: []event.Part{{ID: "x", Kind: event.KindText, Text: "hi"}, {Kind: event.KindText, Text: "ho"}}}})

@@ -30,6 +30,7 @@ type Body struct {
 	// TurnEnd.
 	Outcome Outcome `json:"outcome,omitempty"`
 	Reason  string  `json:"reason,omitempty"` // TurnEnd, MessageEnd (stop reason), MessageUpdate (why it was rejected)
+	By      string  `json:"by,omitempty"`     // TurnEnd: the subject that stopped the turn; never an agent's to say
 	Error   *Error  `json:"error,omitempty"`  // TurnEnd, PartUpdate
 	Usage   *Usage  `json:"usage,omitempty"`
 

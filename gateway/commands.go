@@ -26,7 +26,7 @@ func (o *owner) stop(t *tx, turn string, p Principal) (Ack, error) {
 		ack.AlreadyEnded = true
 		return ack, nil
 	}
-	body := &event.Body{Outcome: event.Cancelled, Reason: "stopped"}
+	body := &event.Body{Outcome: event.Cancelled, Reason: "stopped", By: p.Subject}
 	switch r := o.current; {
 	case r != nil && r.id == turn:
 		r.endIn(t, body)

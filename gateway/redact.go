@@ -16,10 +16,10 @@ func wroteKey(tenant, subject, conversation string) string {
 	return "wrote/" + audit.Digest(tenant, subject) + "/" + conversation
 }
 
-// wrote notes that a command's text is a guest's.
+// wrote notes that a command left a guest's text or name in the log.
 func (o *owner) wrote(t *tx, c Command) {
 	s := t.current()
-	if (c.Type == CommandSend || c.Type == CommandAnswer) && !c.by.Admin && c.by.Subject != "" && c.by.Subject != s.Owner {
+	if (c.Type == CommandSend || c.Type == CommandAnswer || c.Type == CommandStop) && !c.by.Admin && c.by.Subject != "" && c.by.Subject != s.Owner {
 		t.set(wroteKey(s.Tenant, c.by.Subject, o.id), []byte("1"), 0)
 	}
 }
@@ -44,7 +44,7 @@ func (g *Gateway) Guest(ctx context.Context, p Principal, tenant, subject string
 	return shared, wrote, nil
 }
 
-// saidBy reports whether an event holds what the guest said.
+// saidBy reports whether an event holds what the guest said, or that it was the guest who stopped a turn.
 func saidBy(e *event.Event, subject string) bool {
 	b := e.Get()
 	switch e.Type {
@@ -52,6 +52,8 @@ func saidBy(e *event.Event, subject string) bool {
 		return b.Author != nil && b.Author.ID == subject
 	case event.TurnResume:
 		return b.Answer != nil && b.Answer.By == subject
+	case event.TurnEnd:
+		return b.By == subject
 	}
 	return false
 }

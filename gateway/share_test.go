@@ -245,6 +245,63 @@ func TestGuestsSpeakForThemselves(t *testing.T) {
 	})
 }
 
+// The log says who stopped a turn, until they are forgotten.
+func TestStopSaysWho(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, _ *agent.Emitter) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})), nil)
+		defer h.close()
+		conv := h.create(alice)
+		h.share(conv, "bob", gateway.AccessWrite)
+		var turns []string
+		for range 4 {
+			turns = append(turns, h.send(conv, "go").Turn)
+		}
+		synctest.Wait()
+		// One that runs, two that wait, and one by the holder of the gateway's own token, who has no name.
+		who := []gateway.Principal{bob, bob, alice, admin}
+		for i, p := range who {
+			if err := h.try(p, conv, gateway.Command{Type: gateway.CommandStop, Turn: turns[i]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.try(alice, conv, gateway.Command{Type: gateway.CommandStop, Turn: turns[0]}); err != nil { // too late
+			t.Fatal(err)
+		}
+		for i, p := range who {
+			turn := h.view(conv).Turn(turns[i])
+			wantOutcome(t, turn, event.Cancelled, "")
+			if turn.By != p.Subject {
+				t.Errorf("turn %d was stopped by %q, want %q", i, turn.By, p.Subject)
+			}
+		}
+		// It is nobody's text, but bob's name is in it.
+		if _, wrote, err := h.Guest(t.Context(), admin, "t1", "bob"); err != nil || !slices.Equal(wrote, []string{conv}) {
+			t.Errorf("bob is in %v: %v", wrote, err)
+		}
+		if _, err := h.Redact(t.Context(), admin, conv, "bob"); err != nil {
+			t.Fatal(err)
+		}
+		r, err := h.journal.Read(t.Context(), conv, 0, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := map[string]string{}
+		for _, e := range r.Events {
+			if e.Type == event.TurnEnd {
+				by[e.Turn] = string(e.Get().Outcome) + " " + e.Get().By
+			}
+		}
+		for i, want := range []string{"cancelled ", "cancelled ", "cancelled alice", "cancelled "} {
+			if by[turns[i]] != want {
+				t.Errorf("without bob turn %d is %q, want %q", i, by[turns[i]], want)
+			}
+		}
+	})
+}
+
 // What was shared with somebody can be taken back at once, as when they go.
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -132,7 +132,7 @@ func (t *Transcript) turn(e *event.Event) {
 		t.answer(turn, e)
 		return
 	case event.TurnEnd:
-		turn.State, turn.Outcome, turn.Reason, turn.Error, turn.Usage = Ended, b.Outcome, b.Reason, b.Error, b.Usage
+		turn.State, turn.Outcome, turn.Reason, turn.By, turn.Error, turn.Usage = Ended, b.Outcome, b.Reason, b.By, b.Error, b.Usage
 		turn.EndedAt, turn.EndSeq, turn.Requests, turn.answered = e.At, e.Seq, nil, nil
 		t.close(turn, e)
 		return

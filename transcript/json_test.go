@@ -29,7 +29,7 @@ const everything = `
 	{"at":12,"type":"message.end","turn":"t","message":"m","reason":"stop"}
 	{"at":13,"type":"turn.wait","turn":"t","request":{"id":"q","kind":"approval","tool":"bash","part":"p","prompt":"ok?","options":["yes","no"],"data":{"z":1}}}
 	{"at":14,"type":"turn.start","turn":"t2"}
-	{"at":15,"type":"turn.end","turn":"t2","outcome":"failed","reason":"r","error":{"message":"no"},"usage":{"model":"m","input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"cost":0.5}}`
+	{"at":15,"type":"turn.end","turn":"t2","outcome":"failed","reason":"r","by":"i","error":{"message":"no"},"usage":{"model":"m","input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"cost":0.5}}`
 
 func TestSnapshotJSON(t *testing.T) {
 	tr := fold(t, parse(t, strings.ReplaceAll(everything, "\"parts\":[\n\t", "\"parts\":[")))
@@ -47,7 +47,7 @@ func TestSnapshotJSON(t *testing.T) {
 		`{"id":"p","kind":"tool","name":"bash","call":"c1","mediaType":"text/plain","join":"\n\n","state":"failed","title":"run","error":{"code":"E","message":"no","retryable":true},"at":8,"endAt":11,"ended":true,"input":"in","output":"out","stderr":"err"}]}],` +
 		`"turns":[{"id":"t","agent":"demo","answers":"u","parent":"t0","state":"waiting","phase":"thinking","step":2,"model":"m","upstream":{"run":"r","cursor":"c"},` +
 		`"requests":[{"id":"q","kind":"approval","tool":"bash","part":"p","prompt":"ok?","options":["yes","no"],"data":{"z":1},"at":13}],"queuedAt":3,"startedAt":5,"firstSeq":3},` +
-		`{"id":"t2","state":"ended","outcome":"failed","reason":"r","error":{"message":"no"},"usage":{"model":"m","input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"cost":0.5},"startedAt":14,"endedAt":15,"firstSeq":16,"endSeq":17}]}`
+		`{"id":"t2","state":"ended","outcome":"failed","reason":"r","by":"i","error":{"message":"no"},"usage":{"model":"m","input":1,"output":2,"cache_read":3,"cache_write":4,"reasoning":5,"cost":0.5},"startedAt":14,"endedAt":15,"firstSeq":16,"endSeq":17}]}`
 	if d := cmp.Diff(want, string(b)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}

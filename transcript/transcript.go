@@ -109,6 +109,7 @@ type Turn struct {
 	State    string          `json:"state"` // Queued, Running, Waiting or Ended
 	Outcome  event.Outcome   `json:"outcome,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
+	By       string          `json:"by,omitempty"` // the subject that stopped it, where one did
 	Error    *event.Error    `json:"error,omitempty"`
 	Usage    *event.Usage    `json:"usage,omitempty"`
 	Phase    string          `json:"phase,omitempty"`

@@ -37,7 +37,7 @@ export function enter(session: Session): boolean {
     return false;
   }
   entered = true;
-  setAccount(now);
+  setAccount(now, session.tokenNeeded ? session.subject ?? "" : "");
   return true;
 }
 

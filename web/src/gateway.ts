@@ -18,9 +18,13 @@ const warn: Warn = (message, ...cause) => {
 
 // Who is signed in: the client keeps what they have sent apart from what others have.
 let whose = "";
+let called = "";
 export const account = (): string => whose;
-export function setAccount(account: string): void {
+/** What the log calls them; empty where nobody has a name, as with the gateway's own token. */
+export const subject = (): string => called;
+export function setAccount(account: string, subject: string): void {
   whose = account;
+  called = subject;
 }
 
 let client: Client | undefined;

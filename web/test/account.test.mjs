@@ -143,6 +143,35 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await wantClean(page, noise);
   });
 
+  await t.test("who stopped an answer is told to all who read it", async () => {
+    const page = await open(gateway, { signedOut: true });
+    await signIn(page, "grace");
+    await ask(page, "ask");
+    await page.locator(".ask").waitFor();
+    const path = `/#/c/${encodeURIComponent(current(page))}`;
+    const shared = await fetch(`${gateway.url}/api/conversations/${encodeURIComponent(current(page))}/commands`, {
+      method: "POST", headers: { Authorization: `Bearer ${token("grace")}` }, body: JSON.stringify({ type: "share", subject: "heidi", access: "write" }),
+    });
+    assert.equal(shared.status, 200);
+    // Another browser of the same person, and one of somebody else.
+    const others = [];
+    for (const who of ["grace", "heidi"]) {
+      const other = await open(gateway, { signedOut: true });
+      await signIn(other, who);
+      await other.goto(gateway.url + path);
+      await other.locator(".ask").waitFor();
+      others.push(other);
+    }
+    const [second, guest] = others;
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.getByText(/^Stopped by you after \d/).waitFor();
+    await second.getByText(/^Stopped by you after \d/).waitFor();
+    await guest.getByText(/^Stopped by grace after \d/).waitFor();
+    await guest.reload();
+    await guest.getByText(/^Stopped by grace after \d/).waitFor();
+    for (const p of [page, ...others]) await wantClean(p, noise);
+  });
+
   await t.test("another tab of somebody who signs out sends nothing any more", async () => {
     const page = await open(gateway, { signedOut: true });
     await signIn(page, "erin");

@@ -284,7 +284,7 @@ export class Transcript {
       t.requests = t.requests.filter((r) => r.id !== a.id || (r.seq || 0) >= e.seq);
       if (t.requests.length === 0 && t.state === "waiting") t.state = "running";
     } else if (e.type === "turn.end") {
-      Object.assign(t, { state: "ended", outcome: e.outcome, reason: e.reason, error: e.error, usage: e.usage, endedAt: e.at, endSeq: e.seq, requests: [] });
+      Object.assign(t, { state: "ended", outcome: e.outcome, reason: e.reason, by: e.by, error: e.error, usage: e.usage, endedAt: e.at, endSeq: e.seq, requests: [] });
       this.close(e);
     } else {
       if (e.seq <= t.updated) return;
@@ -406,7 +406,7 @@ export function visible(m: Pick<HeldMessage, "parts">): string {
 
 const partKeys = ["id", "kind", "name", "call", "mediaType", "join", "state", "title", "media", "error", "data", "at", "endAt", "ended"] as const satisfies readonly (keyof Part & keyof HeldPart)[];
 const messageKeys = ["id", "turn", "role", "author", "source", "at", "endAt", "state", "stateTurn", "stateReason", "ended", "stopReason"] as const satisfies readonly (keyof Message & keyof HeldMessage)[];
-const turnKeys = ["id", "agent", "answers", "parent", "state", "outcome", "reason", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"] as const satisfies readonly (keyof Turn & keyof HeldTurn)[];
+const turnKeys = ["id", "agent", "answers", "parent", "state", "outcome", "reason", "by", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"] as const satisfies readonly (keyof Turn & keyof HeldTurn)[];
 
 // lean copies the keys that say something.
 function lean(from: object, keys: readonly string[]): Record<string, unknown> {

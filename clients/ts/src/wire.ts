@@ -55,7 +55,7 @@ export interface TurnBegin extends OfTurn { type: "turn.queue" | "turn.start"; a
 export interface TurnUpdate extends OfTurn { type: "turn.update"; phase?: string; step?: number; model?: string; upstream?: Upstream }
 export interface TurnWait extends OfTurn { type: "turn.wait"; request: Request }
 export interface TurnResume extends OfTurn { type: "turn.resume"; answer: Answer }
-export interface TurnEnd extends OfTurn { type: "turn.end"; outcome: Outcome; reason?: string; error?: Failure; usage?: Usage }
+export interface TurnEnd extends OfTurn { type: "turn.end"; outcome: Outcome; reason?: string; by?: string; error?: Failure; usage?: Usage }
 export interface PartStart extends OfPart {
   type: "part.start"; kind: PartKind; name?: string; call?: string; mediaType?: string; join?: string; state?: PartState;
   title?: string; media?: Media; data?: Json;
@@ -92,7 +92,7 @@ export interface Message {
 }
 
 export interface Turn {
-  id: string; agent?: string; answers?: string; parent?: string; state: TurnState; outcome?: Outcome; reason?: string; error?: Failure;
+  id: string; agent?: string; answers?: string; parent?: string; state: TurnState; outcome?: Outcome; reason?: string; by?: string; error?: Failure;
   usage?: Usage; phase?: string; step?: number; model?: string; upstream?: Upstream; requests?: Request[];
   queuedAt?: number; startedAt?: number; endedAt?: number; firstSeq?: number; endSeq?: number;
 }

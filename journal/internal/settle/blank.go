@@ -78,6 +78,13 @@ func blank(e *event.Event) *event.Body {
 			return nil
 		}
 		return &event.Body{Answer: &event.Answer{ID: b.Answer.ID, Decision: b.Answer.Decision}}
+	case event.TurnEnd:
+		if b.By == "" {
+			return nil
+		}
+		left := *b // how the turn ended is no secret of who stopped it
+		left.By = ""
+		return &left
 	}
 	return nil
 }

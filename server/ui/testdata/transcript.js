@@ -265,7 +265,7 @@ export class Transcript {
                 t.state = "running";
         }
         else if (e.type === "turn.end") {
-            Object.assign(t, { state: "ended", outcome: e.outcome, reason: e.reason, error: e.error, usage: e.usage, endedAt: e.at, endSeq: e.seq, requests: [] });
+            Object.assign(t, { state: "ended", outcome: e.outcome, reason: e.reason, by: e.by, error: e.error, usage: e.usage, endedAt: e.at, endSeq: e.seq, requests: [] });
             this.close(e);
         }
         else {
@@ -402,7 +402,7 @@ export function visible(m) {
 }
 const partKeys = ["id", "kind", "name", "call", "mediaType", "join", "state", "title", "media", "error", "data", "at", "endAt", "ended"];
 const messageKeys = ["id", "turn", "role", "author", "source", "at", "endAt", "state", "stateTurn", "stateReason", "ended", "stopReason"];
-const turnKeys = ["id", "agent", "answers", "parent", "state", "outcome", "reason", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"];
+const turnKeys = ["id", "agent", "answers", "parent", "state", "outcome", "reason", "by", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"];
 // lean copies the keys that say something.
 function lean(from, keys) {
     const out = {};

@@ -3,6 +3,7 @@
 import type { Conversation, Json, Message, Request, Turn } from "@leat/client";
 import { type FormEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
 
+import { subject } from "../gateway";
 import { useStore } from "../store";
 import { Clock } from "../ui/Clock";
 import { answers, followAnswers, noteAsked, noteMine } from "./answers";
@@ -102,7 +103,7 @@ export function Answers({ turn }: { turn: string }) {
     return (
       <p key={a.request.id} className="answered" data-decision={line(a.decision, 60)}>
         <Mark of={denied ? "denied" : "done"} named={false} />
-        <span>{a.here ? `You ${what}` : `${what.charAt(0).toUpperCase()}${what.slice(1)} ${a.by ? `by ${line(a.by, 60)}` : "in another window"}`}{a.text && `: ${line(a.text, 200)}`}</span>
+        <span>{a.here || a.by && a.by === subject() ? `You ${what}` : `${what.charAt(0).toUpperCase()}${what.slice(1)} ${a.by ? `by ${line(a.by, 60)}` : "in another window"}`}{a.text && `: ${line(a.text, 200)}`}</span>
       </p>
     );
   })}</>;

@@ -7,7 +7,7 @@ import { Fold, type Hold } from "./parts/Fold";
 import { Lines } from "./parts/Lines";
 import { Mark } from "./parts/Mark";
 import { line } from "./parts/marks";
-import { stoppedHere } from "./stopped";
+import { stoppedBy } from "./stopped";
 
 interface TurnEndProps {
   turn: Turn;
@@ -18,7 +18,7 @@ interface TurnEndProps {
 
 /** How a turn ended, where that is not simply well: what happened, what is kept, what to do; the cause on demand. */
 export function TurnEnd({ turn: t, said, again, hold }: TurnEndProps) {
-  const what = told(t, said, stoppedHere(t.id) ? "you" : "");
+  const what = told(t, said, stoppedBy(t));
   if (!what) return null;
   const tone = what.tone === "quiet" ? "" : what.tone;
   return (

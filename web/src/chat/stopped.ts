@@ -1,6 +1,10 @@
-// Which turns were stopped in this browser: the log says that somebody did, not who.
+// Who stopped a turn: the log names those who have a name. Of the others it is known which turns were stopped in this browser.
 
+import type { Turn } from "@leat/client";
+
+import { subject } from "../gateway";
 import { kept } from "../store";
+import { line } from "./parts/marks";
 
 const most = 200;
 
@@ -10,4 +14,8 @@ export function noteStopped(turns: readonly string[]): void {
   here.change((all) => [...all.filter((id) => !turns.includes(id)), ...turns].slice(-most));
 }
 
-export const stoppedHere = (turn: string): boolean => here.get().includes(turn);
+/** Who stopped a turn, in words; empty where that is not known. */
+export function stoppedBy(t: Turn): string {
+  if (t.by) return t.by === subject() ? "you" : line(t.by, 60);
+  return here.get().includes(t.id) ? "you" : "";
+}
