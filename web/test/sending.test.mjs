@@ -32,10 +32,10 @@ if (lacking) {
   };
   const asked = async (id) => (await gateway.transcript(id)).transcript.messages.filter((m) => m.role === "user").map((m) => m.parts[0].text);
 
-  test("stop and send without a connection: the message outlives the page", async (t) => {
+  test("stop and send without a connection: both outlive the page", async (t) => {
     const net = await network(t);
     const page = await open(net);
-    await ask(page, "long 40");
+    await ask(page, "long 4000"); // it goes on until it is stopped
     await page.getByText("Section 1").first().waitFor();
     const id = current(page);
     await composer(page).fill("echo after it");
@@ -52,7 +52,9 @@ if (lacking) {
     const later = await context.newPage();
     await later.goto(`${net.url}/#/c/${id}`);
     await later.locator("article.assistant", { hasText: "in its place" }).waitFor({ timeout: 90_000 });
-    assert.deepEqual(await asked(id), ["long 40", "echo after it", "echo in its place"]);
+    assert.deepEqual(await asked(id), ["long 4000", "echo after it", "echo in its place"]);
+    const { transcript } = await gateway.transcript(id);
+    assert.deepEqual(transcript.turns.filter((turn) => !turn.parent).map((turn) => turn.outcome), ["cancelled", "completed", "completed"]);
     await context.close();
   });
 

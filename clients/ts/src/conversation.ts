@@ -32,6 +32,8 @@ export interface SendOptions {
   agent?: string;
   /** Let the message wait for the running turn, also where that could take it. */
   queue?: boolean;
+  /** A turn that is stopped for it, before it goes out itself: as the message, that waits for a connection, also across a reload. */
+  stop?: string;
 }
 
 /** What a conversation needs of its client. */

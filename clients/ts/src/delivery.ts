@@ -2,7 +2,7 @@ import { Backoff } from "./backoff.js";
 import type { SendOptions } from "./conversation.js";
 import { LeatError } from "./errors.js";
 import { Outbox, type Outgoing, type OutboxStorage } from "./outbox.js";
-import type { Warn } from "./warn.js";
+import { toConsole, type Warn } from "./warn.js";
 import type { Ack, AckFrame, ClientFrame, CreateOptions, NewMessage, Refusal } from "./wire.js";
 
 /** A message on its way, or one that the gateway has refused. */
@@ -29,6 +29,7 @@ export class Delivery {
   private readonly outbox: Outbox;
   private readonly flying = new Map<string, Outgoing>(); // by frame id
   private readonly making = new Map<string, Outgoing>(); // by frame id: messages whose conversation is being made
+  private readonly stopping = new Map<string, Outgoing>(); // by frame id: messages whose turn is being stopped
   private readonly held = new Set<string>(); // keys of those that a person changes
   private readonly drawn = new WeakMap<Outgoing, Pending>();
   private readonly lanes = new Map<string, { backoff: Backoff; timer?: ReturnType<typeof setTimeout> }>();
@@ -43,7 +44,7 @@ export class Delivery {
    * there now.
    */
   constructor(storage: OutboxStorage | undefined, name: string, private readonly send: (f: ClientFrame) => boolean,
-    private readonly changed: (conversation: string) => void, private readonly made: (conversation: string) => void = () => {}, warn?: Warn) {
+    private readonly changed: (conversation: string) => void, private readonly made: (conversation: string) => void = () => {}, private readonly warn: Warn = toConsole) {
     this.outbox = new Outbox(storage, name, warn);
     for (const item of this.outbox.refused) this.refused.set(item.key, { item, error: LeatError.of(item.refusal!) });
   }
@@ -74,10 +75,10 @@ export class Delivery {
   }
 
   /** Takes a message; it is kept before this returns. The promise is for the gateway's answer, and may be left alone. */
-  add(conversation: string, message: NewMessage, { agent, queue }: SendOptions = {}, key: string = message.id ?? crypto.randomUUID(), create?: CreateOptions): Promise<Ack> {
+  add(conversation: string, message: NewMessage, { agent, queue, stop }: SendOptions = {}, key: string = message.id ?? crypto.randomUUID(), create?: CreateOptions): Promise<Ack> {
     // Ascending also where two are sent in one millisecond: after a reload the time is their order.
     const at = (this.last = Math.max(Date.now(), this.last + 0.001));
-    const item: Outgoing = { key, conversation, message: { id: key, ...message }, at, ...(agent && { agent }), ...(queue && { queue }), ...(create && { create }) };
+    const item: Outgoing = { key, conversation, message: { id: key, ...message }, at, ...(agent && { agent }), ...(queue && { queue }), ...(stop && { stop }), ...(create && { create }) };
     return this.take(item);
   }
 
@@ -151,15 +152,17 @@ export class Delivery {
   flush(): void {
     this.flying.clear();
     this.making.clear();
+    this.stopping.clear();
     for (const c of this.outbox.conversations()) this.next(c);
   }
 
   // next sends the first message of a conversation, if none of it is on its way or waits for its repeat.
   private next(conversation: string): void {
     if (this.lanes.get(conversation)?.timer) return;
+    this.stopTurns(conversation);
     for (const f of [...this.flying.values(), ...this.making.values()]) if (f.conversation === conversation) return;
     const first = this.first(conversation);
-    if (!first || this.held.has(first.key)) return;
+    if (!first || first.stop || this.held.has(first.key)) return;
     const id = `m${++this.ids}`;
     const { key, message, agent, queue, create } = first;
     if (create) {
@@ -172,6 +175,34 @@ export class Delivery {
     if (first.tried) return;
     this.outbox.add(tried);
     this.changed(conversation);
+  }
+
+  // stopTurns stops what messages were said in the place of. That waits for no other message, and the message itself for that.
+  private stopTurns(conversation: string): void {
+    for (const { key, stop } of this.outbox.of(conversation)) {
+      if (!stop || this.held.has(key) || [...this.stopping.values()].some((i) => i.key === key)) continue;
+      const now = this.asLeft(key); // another page may have seen to it
+      if (!now?.stop) continue;
+      const id = `m${++this.ids}`;
+      if (this.send({ type: "command", id, conversation, command: { type: "stop", key, turn: stop } })) this.stopping.set(id, now);
+    }
+  }
+
+  // stopped goes on with a message whose turn has ended, or can't be stopped: that is no reason not to say it.
+  private stopped({ key, conversation }: Outgoing, err: LeatError | undefined): void {
+    if (err) this.warn("the turn is not stopped:", err);
+    const now = this.asLeft(key);
+    if (now && !now.refusal) {
+      const { stop: _, ...item } = now;
+      this.outbox.add(item);
+      this.changed(conversation);
+    }
+    this.next(conversation);
+  }
+
+  // asLeft is a message of this page, or one of a page before as that or another page has left it.
+  private asLeft(key: string): Outgoing | undefined {
+    return this.waiters.has(key) ? this.outbox.get(key) : this.outbox.stored(key);
   }
 
   // first is the oldest message of a conversation. One of a page before, or of another page, is as that has left it.
@@ -190,14 +221,18 @@ export class Delivery {
   /** Takes an answer. It reports false for one of something else. */
   answer(f: AckFrame | ({ type: "rejected" } & Refusal)): boolean {
     const making = this.making.get(f.id ?? "");
-    const item = making ?? this.flying.get(f.id ?? "");
+    const stopping = this.stopping.get(f.id ?? "");
+    const item = making ?? stopping ?? this.flying.get(f.id ?? "");
     if (!item || !f.id) return false;
-    this.making.delete(f.id);
-    this.flying.delete(f.id);
+    for (const out of [this.making, this.stopping, this.flying]) out.delete(f.id);
     const { conversation, key } = item;
     const err = f.type === "rejected" ? LeatError.of(f) : undefined;
     if (err?.temporary) {
       this.later(conversation, err);
+      return true;
+    }
+    if (stopping) {
+      this.stopped(item, err);
       return true;
     }
     if (making && !err) {

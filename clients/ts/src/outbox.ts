@@ -18,6 +18,8 @@ export interface Outgoing {
   message: NewMessage;
   agent?: string;
   queue?: boolean;
+  /** The turn that is to be stopped for it, and is not yet as far as is known. */
+  stop?: string;
   /** When it was sent, epoch milliseconds. */
   at: number;
   /** The conversation that has to be made before it. */

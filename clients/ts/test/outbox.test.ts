@@ -117,11 +117,11 @@ test("messages of one conversation go one after the other, those of others besid
 });
 
 /** A delivery whose connection a test makes and cuts, over a storage. */
-function delivery(storage = new MemoryStorage()) {
+function delivery(storage = new MemoryStorage(), warn?: Warn) {
   const sent: ClientFrame[] = [];
   const made: string[] = [];
   const way = { online: false };
-  const d = new Delivery(storage, "x", (f) => (way.online && sent.push(f), way.online), () => {}, (id) => made.push(id));
+  const d = new Delivery(storage, "x", (f) => (way.online && sent.push(f), way.online), () => {}, (id) => made.push(id), warn);
   const texts = () => sent.map((f) => (f.type === "command" && f.command.type === "send" ? f.command.message.text : f.type));
   const ack = (seq = 1) => d.answer({ type: "ack", id: (sent.at(-1) as { id: string }).id, conversation: "a", seq });
   const go = () => { way.online = true; d.flush(); };
@@ -154,6 +154,68 @@ test("what waits can be changed in its place and taken back; what a connection m
   later.ack();
   assert.deepEqual(later.texts(), ["two, better"]);
   assert.equal(storage.length, 0);
+});
+
+test("a turn is stopped for a message, before it and no other, and also after a reload", () => {
+  const steps = (sent: ClientFrame[]) => sent.map((f) => f.type === "command" && (f.command.type === "send" ? f.command.message.text : `${f.command.type} ${(f.command as { turn?: string }).turn} ${f.command.key}`));
+  const idOf = (f: ClientFrame) => (f as { id: string }).id;
+  const before = delivery();
+  void before.d.add("a", { id: "one", text: "one" });
+  void before.d.add("a", { id: "two", text: "two" }, { queue: true, stop: "t1" });
+  const { d, sent, go, ack, storage } = delivery(before.storage); // a reload
+  const other = delivery(before.storage); // another tab
+  go();
+  assert.deepEqual(steps(sent), ["stop t1 two", "one"], "it waits for no other message");
+  d.answer({ type: "ack", id: idOf(sent[1]!), conversation: "a", seq: 1 });
+  assert.equal(sent.length, 2, "the message waits for its stop");
+  assert.deepEqual(d.of("a").map((p) => p.unsent), [undefined, true]);
+  go(); // a new connection: the answer of the old one is lost
+  assert.deepEqual(steps(sent).slice(2), ["stop t1 two"]);
+  assert.ok(!d.answer({ type: "ack", id: idOf(sent[0]!), conversation: "a", seq: 2 }), "an answer to what was given up");
+  ack(2);
+  assert.deepEqual(steps(sent).slice(3), ["two"]);
+  assert.equal((sent[3] as { command: { queue?: boolean } }).command.queue, true);
+  // It has been done, and is not done again: not by another tab, nor after another reload.
+  const later = delivery(storage);
+  later.go();
+  other.go();
+  for (const o of [later, other]) {
+    assert.deepEqual(o.texts(), ["two"]);
+    o.ack(3);
+    assert.equal(o.sent.length, 1);
+  }
+  ack(3);
+  assert.equal(storage.length, 0);
+});
+
+test("a message goes also where its turn can't be stopped; what is changed or taken back stops nothing", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const warned: unknown[] = [];
+  const { d, sent, texts, go, ack } = delivery(undefined, (...w) => warned.push(w[1]));
+  const reject = (reason: string) => d.answer({ type: "rejected", id: (sent.at(-1) as { id: string }).id, conversation: "a", error: "no", reason });
+  const types = () => sent.map((f) => f.type === "command" && f.command.type);
+  void d.add("a", { id: "one", text: "one" }, { stop: "t1" });
+  void d.add("a", { id: "two", text: "two" }, { stop: "t2" });
+  d.discard("two");
+  d.hold("one");
+  go();
+  assert.deepEqual(types(), []);
+  d.release("one", { text: "one, better" });
+  assert.deepEqual(types(), ["stop"]);
+  reject("busy");
+  assert.deepEqual(types(), ["stop"]);
+  t.mock.timers.tick(60_000);
+  assert.deepEqual(types(), ["stop", "stop"]);
+  reject("unknown");
+  assert.equal((warned[0] as Error).message, "no");
+  assert.deepEqual(texts().slice(2), ["one, better"]);
+  ack();
+  assert.equal(d.waiting, 0);
+  // Taken back while the answer is on its way, it stays so.
+  void d.add("a", { id: "three", text: "three" }, { stop: "t3" });
+  assert.ok(d.discard("three"));
+  ack();
+  assert.deepEqual([types().slice(3), d.waiting], [["stop"], 0]);
 });
 
 test("a page sends what another page of the same browser has left as that left it", () => {

@@ -102,11 +102,9 @@ export function Chat({ id, fresh, openRail }: ChatProps) {
       await conversation.resend(replaces, message, by);
       return;
     }
-    // The message is kept before anything else: without a connection the stop waits, and is lost with the page.
+    // The stop is kept with the message: without a connection both wait, also across a reload.
     const stays = how === "instead" || how === "queue" && steers;
-    const sent = conversation.send(message, { ...by, ...(stays && { queue: true }) });
-    if (how === "instead" && now) conversation.stop(now.id).catch((err: Error & { reason?: string }) => err.reason === "already_ended" || setError(err.message));
-    const ack = await sent;
+    const ack = await conversation.send(message, { ...by, ...(stays && { queue: true }), ...(how === "instead" && now && { stop: now.id }) });
     if (ack.state === "steered") say("Given to the running answer.");
     if (ack.state !== "queued") return;
     if (how !== "instead") say("It waits for the running answer.");
