@@ -116,7 +116,7 @@ func (q *queue) failed(ctx context.Context, l *lane, d *entry, a answer) {
 		return
 	}
 	d.Attempts++
-	next := time.Now().Add(max(backoff(d.Attempts, retryMost), a.after))
+	next := time.Now().Add(max(backoff(d.Attempts, retryMost), min(a.after, keep))) // later it would be given up unseen
 	d.Next = next.UnixMilli()
 	q.log.Info("webhook not taken; it is sent again", "id", d.ID, "type", d.Type, "conversation", d.Conversation, "attempt", d.Attempts, "next", next, "err", a.String())
 	if err := q.update(ctx, d); errors.Is(err, journal.ErrNotFound) {

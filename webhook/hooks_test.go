@@ -223,6 +223,25 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
+// A receiver that asks for more time than there is does not keep a delivery, and what comes after it, from being given up with a word.
+func TestRetryAfterYears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{t: t, answer: func(*Body) (int, http.Header, error) {
+			return http.StatusBadRequest, http.Header{"Retry-After": {"2000000000"}}, nil
+		}}
+		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		defer h.Close()
+		h.say("c", "1")
+		synctest.Wait()
+		h.say("c", "2")
+		time.Sleep(25 * time.Hour)
+		synctest.Wait()
+		if n := h.count("leat_webhook_dropped_total"); h.stored() != 0 || n != 2 {
+			t.Errorf("%d are stored, %v were dropped", h.stored(), n)
+		}
+	})
+}
+
 // A receiver that hangs costs its conversation's deliveries, and no more than its share of what may be out.
 func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

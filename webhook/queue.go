@@ -221,7 +221,7 @@ func (q *queue) fill(ctx context.Context) (whole bool, err error) {
 			}
 			var until time.Time
 			if d.Next > 0 {
-				until = time.UnixMilli(d.Next)
+				until = earlier(time.UnixMilli(d.Next), time.Now().Add(keep)) // the clock may have been wrong then
 			}
 			q.mu.Lock()
 			ok := q.window.add(d.Conversation, item{strings.TrimPrefix(kv.Key, q.prefix), d.Seq}, until)
