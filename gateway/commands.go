@@ -129,8 +129,21 @@ func (o *owner) inject(ctx context.Context, t *tx, p Principal, c Command) (Ack,
 	return ack, nil
 }
 
+// errTruncated says that the log was truncated after it was looked at.
+var errTruncated = errors.New("gateway: another truncate came in between")
+
 // truncate drops the messages after one. It is refused while any turn is unfinished.
 func (o *owner) truncate(ctx context.Context, c Command) (Ack, error) {
+	for {
+		ack, err := o.truncateAt(ctx, c)
+		if !errors.Is(err, errTruncated) {
+			return ack, err
+		}
+	}
+}
+
+// truncateAt is one go at a truncate; errTruncated says that it is worth another one.
+func (o *owner) truncateAt(ctx context.Context, c Command) (Ack, error) {
 	// The message may be older than what is in memory, so the log is asked, before the writer is held up.
 	whole, head, err := o.whole(ctx)
 	if err != nil {
@@ -139,13 +152,16 @@ func (o *owner) truncate(ctx context.Context, c Command) (Ack, error) {
 	keep := 0
 	if c.After != "" {
 		keep = slices.IndexFunc(whole.Messages, func(m *transcript.Message) bool { return m.ID == c.After }) + 1
-		if keep == 0 {
-			return Ack{}, reject(ReasonUnknown, "no message %q here", c.After)
-		}
 	}
 	deleted := len(whole.Messages) - keep
 	gone := onlyIn(whole.Messages[keep:], whole.Messages[:keep], o.id)
 	ack, err := o.keyed(ctx, c, func(t *tx) (Ack, error) {
+		switch {
+		case t.current().Truncated > head:
+			return Ack{}, errTruncated // and the message may be gone: a log names only what is there
+		case c.After != "" && keep == 0: // after the key, whose command may have been the one that came before it was dropped
+			return Ack{}, reject(ReasonUnknown, "no message %q here", c.After)
+		}
 		// An agent that has not returned yet from a turn that has ended adds nothing to it.
 		if r := o.current; len(o.summary.Open) > 0 || r != nil && !r.over.Load() {
 			return Ack{}, reject(ReasonUnfinished, "a turn is unfinished; stop it first")

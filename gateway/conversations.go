@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leat-dev/leat/audit"
@@ -63,6 +64,11 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	if c.Key != "" {
 		key = "create/" + audit.Digest(p.Tenant, p.Subject) + "/" + c.Key // names of subjects stand in no key
 		hash = Command{Type: "create", Agent: c.Agent, After: c.ID, Title: &c.Title, Metadata: c.Metadata, Text: digest(c.Messages)}.hash()
+		leave, err := g.creating.enter(ctx, key) // a repeat may come while the first is still at it
+		if err != nil {
+			return s, false, err
+		}
+		defer leave()
 		if s, ok, err := g.createdBefore(ctx, key, hash); ok || err != nil {
 			return s, false, err
 		}
@@ -132,8 +138,10 @@ func (g *Gateway) createdBefore(ctx context.Context, key, hash string) (s journa
 	if d.Hash != hash {
 		return s, false, reject(ReasonConflict, "the key was used with another body")
 	}
-	s, err = g.journal.Conversation(ctx, d.Ack.Message)
-	return s, true, err
+	if s, err = g.journal.Conversation(ctx, d.Ack.Message); err != nil {
+		return s, true, journalError("look up conversation", err)
+	}
+	return s, true, nil
 }
 
 // checkConversationID refuses ids that can't stand in a path or that the gateway keeps for itself.
@@ -236,6 +244,7 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 	f.View(func(tr *transcript.Transcript) {
 		if turn := tr.Turn(id); turn != nil {
 			found, t = true, *turn
+			t.Requests = slices.Clone(turn.Requests) // the fold changes its own in place
 		}
 	})
 	if found {

@@ -42,6 +42,7 @@ type Gateway struct {
 	quota     *quota.Quota
 	ledger    *usage.Ledger
 	stored    *stored
+	creating  turnstile // by idempotency key
 
 	mu       sync.Mutex
 	owners   map[string]*owner

@@ -295,7 +295,7 @@ func (o *owner) steerable(name string) *run {
 	return r
 }
 
-// steer hands a message to the running turn. The message is committed first, so that it is not lost whatever the agent says.
+// steer hands a message to the running turn. What is committed of it gets to the agent though whoever sent it may be gone.
 func (o *owner) steer(ctx context.Context, p Principal, r *run, m event.Event, c Command) (Ack, error) {
 	known, err := o.known(ctx, c)
 	if err != nil {
@@ -304,15 +304,34 @@ func (o *owner) steer(ctx context.Context, p Principal, r *run, m event.Event, c
 	if known != nil {
 		return Ack{}, agent.ErrNotSteered // the ordinary path answers repeats
 	}
-	sctx, cancel := context.WithTimeout(ctx, steerLimit)
-	defer cancel()
+	type result struct {
+		ack Ack
+		err error
+	}
+	done := make(chan result, 1)
+	o.hold()
+	o.g.tasks.Go(func() {
+		defer o.release()
+		ack, err := o.steered(context.WithoutCancel(ctx), p, r, m, c)
+		done <- result{ack, err}
+	})
+	select {
+	case d := <-done:
+		return d.ack, d.err
+	case <-ctx.Done():
+		return Ack{}, ctx.Err()
+	}
+}
+
+// steered commits the message first, so that it is not lost whatever the agent says.
+func (o *owner) steered(ctx context.Context, p Principal, r *run, m event.Event, c Command) (Ack, error) {
 	b := m.Get()
 	text := ""
 	if len(b.Parts) > 0 && b.Parts[0].Kind == event.KindText {
 		text = b.Parts[0].Text
 	}
 	ack := Ack{Message: m.Message, Turn: r.id, State: event.MessageSteered}
-	err = o.submit(ctx, true, func(t *tx) error {
+	err := o.submit(ctx, true, func(t *tx) error {
 		if r.over.Load() {
 			return agent.ErrNotSteered
 		}
@@ -339,13 +358,16 @@ func (o *owner) steer(ctx context.Context, p Principal, r *run, m event.Event, c
 		}
 		return Ack{}, commandError(err)
 	}
-	err = r.agent.Agent.(agent.Steerer).Steer(sctx, r.in(), agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
+	told, cancel := context.WithTimeout(ctx, steerLimit)
+	defer cancel()
+	defer context.AfterFunc(o.g.life, cancel)()
+	err = r.agent.Agent.(agent.Steerer).Steer(told, r.in(), agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
 	if err == nil {
 		return ack, nil
 	}
 	o.log.Info("turn not steered; the message is queued", "turn", r.id, "err", err)
 	// The message is in the log: only its turn is still to be made, whatever the limit on turns.
-	err = o.await(context.WithoutCancel(ctx), true, func(t *tx) error {
+	err = o.await(ctx, true, func(t *tx) error {
 		ack.Turn = newID()
 		o.g.quota.Begin(quota.Who(r.input.Principal), ack.Turn, o.id)
 		ack.State, ack.Seq = o.begin(t, ack.Turn, r.name, r.agent, m.Message, Principal{Tenant: r.input.Principal.Tenant, Subject: r.input.Principal.Subject}, nil)

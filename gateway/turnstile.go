@@ -1,0 +1,40 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+)
+
+// turnstile lets those in who come with the same key, one by one. The zero value is ready to use.
+type turnstile struct {
+	mu     sync.Mutex
+	inside map[string]chan struct{} // closed when whoever is inside leaves
+}
+
+// enter waits until nobody with the key is inside; then the caller is, until leave is called.
+func (t *turnstile) enter(ctx context.Context, key string) (leave func(), err error) {
+	for {
+		t.mu.Lock()
+		before := t.inside[key]
+		if before == nil {
+			mine := make(chan struct{})
+			if t.inside == nil {
+				t.inside = map[string]chan struct{}{}
+			}
+			t.inside[key] = mine
+			t.mu.Unlock()
+			return func() {
+				t.mu.Lock()
+				defer t.mu.Unlock()
+				delete(t.inside, key)
+				close(mine)
+			}, nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
