@@ -49,12 +49,7 @@ func (x *Exporter) Export(ctx context.Context, who gateway.Principal, of Subject
 	}
 	o := &output{write: write}
 	o.line(header{Type: lineExport, Version: Version, At: time.Now().UnixMilli(), Subject: of})
-	err = owned(ctx, x.journal, of, func(s *journal.Summary) error {
-		if o.err == nil {
-			o.err = x.conversation(ctx, who, s.ID, o)
-		}
-		return o.err
-	})
+	err = x.conversations(ctx, who, of, o)
 	if err == nil && o.err == nil {
 		err = x.guest(ctx, of, o)
 	}
@@ -93,6 +88,27 @@ func (o *output) line(v any) {
 		err = o.write(b)
 	}
 	o.err = err
+}
+
+// conversations writes those that the subject owns, each once. They are listed by their last change, so that one in which
+// something happens meanwhile may move to where the list was read before: it is read until there is none that was missed.
+func (x *Exporter) conversations(ctx context.Context, who gateway.Principal, of Subject, o *output) error {
+	begin := time.Now().UnixMilli()
+	written := map[string]bool{}
+	for more := true; more; {
+		more = false
+		err := owned(ctx, x.journal, of, func(s *journal.Summary) error {
+			if o.err == nil && !written[s.ID] && s.Created <= begin { // those that are made meanwhile may have no end
+				written[s.ID], more = true, true
+				o.err = x.conversation(ctx, who, s.ID, o)
+			}
+			return o.err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // conversation writes one conversation as it is at one moment.

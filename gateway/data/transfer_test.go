@@ -268,3 +268,27 @@ func TestExportWhile(t *testing.T) {
 		t.Errorf("a reader that goes away: %v", err)
 	}
 }
+
+// TestExportMissesNothingThatMoves says something in a conversation while others are exported, which stand before it in the list.
+func TestExportMissesNothingThatMoves(t *testing.T) {
+	h := newHouse(t, nil)
+	defer h.close()
+	const n = 120 // more than are listed at once
+	for i := range n {
+		h.written(fmt.Sprint("c", i), uint64(i), 1) // the higher, the later it was changed
+	}
+	begun := map[string]int{}
+	err := data.NewExporter(h.Gateway, h.journal, nil).Export(t.Context(), alice, subject(alice), func(line []byte) error {
+		var l struct{ Type, ID string }
+		if err := json.Unmarshal(line, &l); err != nil || l.Type != "conversation" {
+			return err
+		}
+		if begun[l.ID]++; len(begun) == 1 {
+			h.say(alice, "c0", "now it is the newest")
+		}
+		return nil
+	})
+	if err != nil || begun["c0"] != 1 || len(begun) != n {
+		t.Errorf("%v; it holds %d conversations, and the one that moved %d times", err, len(begun), begun["c0"])
+	}
+}
