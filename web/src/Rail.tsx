@@ -2,6 +2,7 @@
 
 import { type KeyboardEvent, memo, type RefObject, useLayoutEffect, useMemo, useRef, useState } from "react";
 
+import { draft } from "./chat/draft";
 import { type Session, theClient } from "./gateway";
 import { ariaKeys, spelled } from "./keys";
 import { layer } from "./layers";
@@ -134,6 +135,7 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Listed; cu
         <button type="button" className="danger" onClick={() => {
           const next = neighbour(item.current);
           void conversation().delete().then(() => {
+            draft.forget(entry.id);
             if (current) open("", "replace"); // where one writes has the focus then
             else next?.focus();
             void refresh();

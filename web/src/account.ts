@@ -16,6 +16,9 @@ const drafts = () => `leat.draft:${base}:${account()}:`;
 /** Where a draft is kept; "" as the conversation is the next new one. */
 export const draftKey = (conversation: string): string => drafts() + (conversation || "new");
 
+/** The conversations, but the next new one, of which something is kept under their draft's key or one that goes on from it. */
+export const drafted = (): string[] => keys("localStorage").filter((k) => k.startsWith(drafts())).map((k) => k.slice(drafts().length)).filter((id) => id !== "new");
+
 let entered = false;
 
 /**

@@ -1,11 +1,12 @@
 // The list of conversations. The gateway's is the only one: it is asked for when the page is connected to the live events, which
 // change it from then on, and again only where those tell of something that it does not hold or were lost.
 
-import type { Agent, LiveEvent, Summary } from "@leat/client";
+import { type Agent, LeatError, type LiveEvent, type Summary } from "@leat/client";
 
 import { draft } from "./chat/draft";
-import { theClient, theLive } from "./gateway";
+import { call, theClient, theLive } from "./gateway";
 import { applyEvent } from "./listing";
+import { route } from "./route";
 import { Store } from "./store";
 
 export type Listed = Summary;
@@ -42,9 +43,34 @@ async function ask(): Promise<void> {
     const [conversations, agents] = await Promise.all([theClient().list(), theClient().agents()]);
     const now = meanwhile.reduce((l, e) => applyEvent(l, e).conversations, conversations as readonly Listed[]);
     list.change((l) => ({ loaded: true, conversations: same(l.conversations, now), agents: same(l.agents, agents) }));
+    void sweep(now);
   } catch (err) {
     list.change((l) => ({ ...l, error: err instanceof Error ? err.message : String(err) }));
   }
+}
+
+// Drafts of conversations that were deleted while nobody told this page go, too. The list is bounded, so that each that it does not
+// hold is asked for, once.
+const asked = new Set<string>();
+
+async function sweep(now: readonly Listed[]): Promise<void> {
+  const listed = new Set(now.map((c) => c.id));
+  for (const id of draft.all()) {
+    if (listed.has(id)) asked.delete(id);
+    else if (!asked.has(id) && !opened(id) && theClient().conversation(id).state.pending.length === 0) {
+      asked.add(id);
+      await call(`api/conversations/${encodeURIComponent(id)}`).catch((err: unknown) => {
+        if (err instanceof LeatError && (err.reason === "not_found" || err.reason === "deleted")) draft.forget(id);
+        else asked.delete(id);
+      });
+    }
+  }
+}
+
+// What is open looks after its own draft.
+function opened(id: string): boolean {
+  const at = route.get();
+  return at.view === "chat" && at.id === id;
 }
 
 // What has not changed stays the same value, so that nothing is drawn anew.
@@ -53,7 +79,7 @@ function same<T>(before: readonly T[], now: readonly T[]): readonly T[] {
 }
 
 function take(e: LiveEvent): void {
-  if (e.type === "conversation-deleted") draft.write(e.conversationId, "");
+  if (e.type === "conversation-deleted") draft.forget(e.conversationId);
   if (asking) meanwhile.push(e);
   const l = list.get();
   if (!l.loaded) return;

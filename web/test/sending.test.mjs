@@ -99,6 +99,54 @@ if (lacking) {
     await context.close();
   });
 
+  test("a draft goes with its conversation: deleted here, elsewhere, or while no page was open; others stay", async () => {
+    const page = await open(gateway);
+    const context = page.context();
+    const go = async (p, id) => {
+      await p.locator(`.list a[href$="${id}"]`).click();
+      await p.waitForFunction((id) => location.hash.endsWith(id) && document.getElementById("composer")?.value === "", id);
+    };
+    const ids = ["here", "tab", "browser", "away", "stays"].map((name) => `draft-${name}-${Date.now()}`);
+    for (const id of ids) await gateway.conversation(id, id);
+    for (const id of ids) {
+      await go(page, id);
+      await composer(page).fill(`a draft of ${id}`);
+      await page.waitForFunction((id) => Object.entries(localStorage).some(([k, v]) => k.endsWith(id) && v === `a draft of ${id}`), id);
+    }
+    const [here, tab, browser, away, stays] = ids;
+    const keeps = (p, want) => p.waitForFunction((want) => Object.keys(localStorage).filter((k) => k.startsWith("leat.draft")).map((k) => k.replace(/.*:/, "")).sort().join() === want.sort().join(), want);
+    await page.evaluate((away) => localStorage.setItem(Object.keys(localStorage).find((k) => k.endsWith(away)) + ".sent", "a change that waits"), away);
+    await keeps(page, [...ids, `${away}.sent`]);
+
+    const remove = async (p, id) => {
+      const entry = p.locator(".list li", { has: p.locator(`a[href$="${id}"]`) });
+      await entry.hover();
+      await entry.getByRole("button", { name: "Delete" }).click();
+      await p.getByRole("button", { name: "Delete", exact: true }).click();
+      await p.locator(`.list a[href$="${id}"]`).waitFor({ state: "detached" });
+    };
+    await remove(page, here);
+    await keeps(page, [tab, browser, away, `${away}.sent`, stays]);
+    // One that is open, with the draft where one writes.
+    await page.locator(`.list a[href$="${tab}"]`).click();
+    await page.waitForFunction((tab) => document.getElementById("composer")?.value === `a draft of ${tab}`, tab);
+    const second = await context.newPage();
+    await second.goto(gateway.url);
+    await second.locator(`.list a[href$="${tab}"]`).waitFor();
+    await remove(second, tab);
+    await page.getByText("This conversation was deleted.").waitFor();
+    await keeps(page, [browser, away, `${away}.sent`, stays]);
+    await gateway.call(`/api/conversations/${browser}/commands`, { type: "delete" });
+    await keeps(page, [away, `${away}.sent`, stays]);
+    await second.close();
+    await page.close();
+    await gateway.call(`/api/conversations/${away}/commands`, { type: "delete" });
+    const later = await context.newPage();
+    await later.goto(gateway.url);
+    await keeps(later, [stays]);
+    await context.close();
+  });
+
   test("what was refused is still there after a reload, and can be discarded", async () => {
     const page = await open(gateway);
     await ask(page, "echo one");

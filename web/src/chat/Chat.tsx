@@ -17,6 +17,7 @@ import { hush, useAnnouncer } from "./announce";
 import { choose, unsteerable, useChosen } from "./chosen";
 import { Composer, type Given, type Sent, textOf } from "./Composer";
 import { Connection } from "./Connection";
+import { draft } from "./draft";
 import { exportJSON, exportMarkdown } from "./export";
 import { useFocusKept } from "./focus";
 import { Log } from "./Log";
@@ -127,6 +128,10 @@ export function Chat({ id, fresh, openRail }: ChatProps) {
     ];
   }, [running.length, waiting, made, state.phase, mine, conversation, agents, next, agent, id, stop]));
   const gone = made && state.phase === "gone";
+  const deleted = gone && (state.error?.reason === "deleted" || state.error?.reason === "not_found");
+  useEffect(() => {
+    if (deleted) draft.forget(id);
+  }, [deleted, id]);
   return (
     <main className="chat">
       <div className="talk" ref={talk}>

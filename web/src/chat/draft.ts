@@ -1,6 +1,7 @@
-import { draftKey as key } from "../account";
+import { draftKey as key, drafted } from "../account";
 
-const heldKey = (conversation: string): string => `${key(conversation)}.sent`;
+const sent = ".sent";
+const heldKey = (conversation: string): string => key(conversation) + sent;
 
 const read = (name: string): string => {
   try {
@@ -31,6 +32,13 @@ export const draft = {
     return text;
   },
   write: (conversation: string, text: string): void => write(key(conversation), text),
+  /** The conversations that have one; one that is not made yet is not among them. */
+  all: (): string[] => [...new Set(drafted().map((id) => (id.endsWith(sent) ? id.slice(0, -sent.length) : id)))],
+  /** Leaves nothing of it: the conversation is deleted. */
+  forget(conversation: string): void {
+    write(key(conversation), "");
+    write(heldKey(conversation), "");
+  },
   /**
    * Keeps what is on its way and stored nowhere else: it is a draft again should the page go. The function that it returns tells
    * that it arrived, or that it is to be a draft.
