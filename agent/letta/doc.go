@@ -15,6 +15,8 @@
 //     interrupted.
 //   - A turn that waits for a person asks once, whatever restarts, and takes the answer from whoever gives it, here or in
 //     another program at the same server.
-//   - A turn that was stopped is aborted upstream; one that is only left, for a restart, is not.
+//   - A turn that was stopped is aborted upstream; one that is only left, for a restart, is not. A message that the App Server has not
+//     taken up is taken out of its queue in place of that: what runs there is another turn.
+//   - A message in that queue keeps its turn alive, shown as waiting, as long as the server does anything, or for ten minutes.
 //   - Neither logs nor errors hold the token.
 package letta

@@ -24,6 +24,7 @@ const (
 	codeToken       = "token_refused"
 	codeUnknown     = "agent_unknown"
 	codeRefused     = "agent_refused"
+	codeBusy        = "agent_busy"
 	codeCutShort    = "cut_short"
 	codeGap         = "gap"
 	codeLost        = "run_lost"

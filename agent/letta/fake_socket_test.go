@@ -33,6 +33,7 @@ type appServer struct {
 	conns   int
 	log     []string
 	runs    int
+	items   int // that messages had in queues
 	gates   map[string]chan struct{}
 }
 
@@ -44,6 +45,8 @@ type conv struct {
 	past    []map[string]any // oldest first
 	queue   []queued
 	cancel  context.CancelFunc // of the turn that runs
+	aborted bool               // it, though it may not have ended
+	ending  bool               // it has ended, which not every viewer was told yet
 	active  []string
 	by      map[string][]string
 	status  string
@@ -51,7 +54,11 @@ type conv struct {
 	pending []string // control requests, as they were sent
 }
 
-type queued struct{ id, text string }
+type queued struct {
+	id, text, item string
+	from           *viewer
+	paused         bool // it was there when a turn was aborted
+}
 
 func newAppServer(t *testing.T) *appServer {
 	f := &appServer{t: t, convs: map[string]*conv{}, gates: map[string]chan struct{}{}}
@@ -182,7 +189,7 @@ func (f *appServer) delta(c *conv, delta map[string]any) {
 func (f *appServer) start(c *conv, q queued) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.t.Cleanup(cancel)
-	c.cancel = cancel
+	c.cancel, c.aborted = cancel, false
 	var script []string
 	if len(f.scripts) > 0 {
 		script, f.scripts = f.scripts[0], f.scripts[1:]
@@ -199,20 +206,43 @@ func (f *appServer) start(c *conv, q queued) {
 	go f.play(ctx, c, q, script)
 }
 
-// next takes up what is queued. f.mu is held.
+// next takes up what is queued and may go on. f.mu is held.
 func (f *appServer) next(c *conv) {
-	if len(c.queue) > 0 && len(c.viewers) > 0 && c.cancel == nil {
-		next := c.queue[0]
-		c.queue = c.queue[1:]
-		f.start(c, next)
-		go f.delta(c, map[string]any{"message_type": "user_message", "id": "user-msg-1", "content": next.text, "otid": next.id})
+	at := slices.IndexFunc(c.queue, func(q queued) bool { return !q.paused })
+	if at < 0 || len(c.viewers) == 0 || c.cancel != nil || c.ending {
+		return
 	}
+	next := c.queue[at]
+	c.queue = slices.Delete(c.queue, at, at+1)
+	f.start(c, next)
+	go f.delta(c, map[string]any{"message_type": "user_message", "id": "user-msg-1", "content": next.text, "otid": next.id})
+}
+
+// abort begins to end the turn that runs, and reports whether there was one. f.mu is held.
+func (c *conv) abort() bool {
+	if c.cancel == nil || c.aborted {
+		return false
+	}
+	c.aborted = true
+	for i := range c.queue {
+		c.queue[i].paused = true
+	}
+	c.cancel()
+	return true
+}
+
+// remove takes messages out of the queue, and reports whether there was one. f.mu is held.
+func (c *conv) remove(so func(queued) bool) bool {
+	n := len(c.queue)
+	c.queue = slices.DeleteFunc(c.queue, so)
+	return len(c.queue) < n
 }
 
 var errCancelled = errors.New("cancelled")
 
 // play runs a turn. A line of a script is a word of the answer, or a directive: "gate NAME", "step" for the model's next
-// step, "think WORD", "ask CALL", "run CALL", "return CALL TEXT", "take" for what is queued, "retry", "stop REASON".
+// step, "think WORD", "ask CALL", "run CALL", "return CALL TEXT", "take" for what is queued, "retry", "stop REASON", "deaf
+// NAME" for a gate at which an abort is not noticed.
 func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string) {
 	mine := []string{q.id}
 	run, msg := "", ""
@@ -258,7 +288,7 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 	}
 	ended := func(stop string) {
 		f.mu.Lock()
-		c.active, c.status, c.cancel, c.pending = nil, "WAITING_ON_INPUT", nil, nil
+		c.active, c.status, c.cancel, c.pending, c.ending = nil, "WAITING_ON_INPUT", nil, nil, true
 		loop := c.loop()
 		f.mu.Unlock()
 		f.all(c, loop)
@@ -271,9 +301,8 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if stop != "cancelled" { // after which the queue stands still, as it does with the real one
-			f.next(c)
-		}
+		c.ending = false
+		f.next(c)
 	}
 	step()
 	for _, line := range script {
@@ -286,6 +315,11 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 			case <-ctx.Done():
 				err = errCancelled
 			}
+		case "deaf": // as the real one may be, for as long as its model says nothing
+			f.mu.Lock()
+			f.log = append(f.log, "deaf")
+			f.mu.Unlock()
+			<-f.gate(rest)
 		case "step":
 			send(map[string]any{"message_type": "usage_statistics", "prompt_tokens": 10, "completion_tokens": 5})
 			send(map[string]any{"message_type": "stop_reason", "stop_reason": "requires_approval"})

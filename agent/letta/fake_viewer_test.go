@@ -37,6 +37,7 @@ func (v *viewer) detach() {
 			continue
 		}
 		delete(c.viewers, v)
+		c.remove(func(q queued) bool { return q.from == v })
 		if len(c.viewers) == 0 && c.cancel != nil {
 			v.f.log = append(v.f.log, "the last viewer left")
 			c.cancel()
@@ -101,6 +102,7 @@ func (v *viewer) take(b []byte) {
 		Conversation string            `json:"conversation_id"`
 		Runtime      *runtime          `json:"runtime"`
 		Client       map[string]string `json:"client_info"`
+		Item         string            `json:"item_id"`
 		Payload      struct {
 			Kind     string           `json:"kind"`
 			Messages []map[string]any `json:"messages"`
@@ -147,14 +149,22 @@ func (v *viewer) take(b []byte) {
 	case "abort_message":
 		f.mu.Lock()
 		f.log = append(f.log, "abort")
-		if c := f.convs[m.Runtime.Conversation]; c != nil && c.cancel != nil {
-			c.cancel()
-		}
+		aborted := f.convs[m.Runtime.Conversation].abort()
 		f.mu.Unlock()
-		v.send(map[string]any{"type": "abort_message_response", "request_id": m.ID, "runtime": m.Runtime, "aborted": true, "success": true})
+		v.send(map[string]any{"type": "abort_message_response", "request_id": m.ID, "runtime": m.Runtime, "aborted": aborted, "success": true})
+	case "remove_queue_item":
+		f.mu.Lock()
+		f.log = append(f.log, "remove "+m.Item)
+		removed := f.convs[m.Runtime.Conversation].remove(func(q queued) bool { return q.item == m.Item })
+		f.mu.Unlock()
+		v.send(map[string]any{"type": "remove_queue_item_response", "request_id": m.ID, "success": removed, "item_id": m.Item})
 	case "resume_queue":
 		f.mu.Lock()
-		f.next(f.convs[m.Runtime.Conversation])
+		c := f.convs[m.Runtime.Conversation]
+		for i := range c.queue {
+			c.queue[i].paused = false
+		}
+		f.next(c)
 		f.mu.Unlock()
 		v.send(map[string]any{"type": "resume_queue_response", "request_id": m.ID, "success": true})
 	case "input":
@@ -170,14 +180,21 @@ func (v *viewer) take(b []byte) {
 			}
 		case "create_message":
 			msg := m.Payload.Messages[0]
-			q := queued{fmt.Sprint(msg["client_message_id"]), fmt.Sprint(msg["content"])}
+			f.items++
+			q := queued{id: fmt.Sprint(msg["client_message_id"]), text: fmt.Sprint(msg["content"]), item: fmt.Sprintf("q-%d", f.items), from: v}
 			disposition := "started"
 			if c.cancel != nil {
 				disposition = "queued"
 				c.queue = append(c.queue, q)
 			}
 			f.log = append(f.log, disposition+" "+q.text)
-			go v.event(c, map[string]any{"type": "input_accepted", "request_id": m.ID, "accepted": true, "disposition": disposition})
+			go func() {
+				v.event(c, map[string]any{"type": "input_accepted", "request_id": m.ID, "accepted": true, "disposition": disposition})
+				if disposition == "queued" {
+					item := map[string]any{"id": q.item, "client_message_id": q.id, "kind": "message", "content": q.text}
+					v.event(c, map[string]any{"type": "update_queue", "queue": []any{item}, "removed": []any{}})
+				}
+			}()
 			if disposition == "started" {
 				f.start(c, q)
 			}

@@ -27,12 +27,15 @@ type times struct {
 	stall   time.Duration // without a byte: three of the server's pings, after which the connection counts as dead
 	settle  time.Duration // after a stop reason the stream counts as ended, whatever the server leaves open
 	abort   time.Duration // to tell the server that a turn was stopped
+	beat    time.Duration // from one sign of life to the next, while a message lies in the server's queue
+	held    time.Duration // that it may lie there while nothing happens
 	wait    time.Duration // before the first repetition; each further one is twice as long
 	retries time.Duration // from the first failure to the last call
 }
 
 var usual = times{
 	dial: 10 * time.Second, answer: 30 * time.Second, stall: 75 * time.Second, settle: 2 * time.Second, abort: 4 * time.Second,
+	beat: 5 * time.Second, held: 10 * time.Minute,
 	wait: 500 * time.Millisecond, retries: 60 * time.Second,
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
@@ -21,8 +22,7 @@ type talk struct {
 
 	mine      bool                       // what comes is the turn's: its message was taken up
 	back      bool                       // the connection was lost before
-	queued    bool                       // it waits for the end of a turn that somebody else began
-	passed    bool                       // which has come
+	place     place                      // of the message in the server's queue, before that
 	sent      string                     // id of the request that sent it
 	total     int                        // bytes that came of the turn
 	questions map[string]json.RawMessage // inputs of tools that ask, by request
@@ -92,13 +92,14 @@ func (k *socket) end(ctx context.Context, w *talk, err error) error {
 		case w.t.finished():
 			return nil
 		case stopped(ctx):
-			if w.l != nil {
-				k.abort(ctx, w.t, w.l)
-			}
+			w.halt(ctx)
 			return context.Cause(ctx)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case !errors.Is(err, errBroken):
+			if w.waits() {
+				w.halt(ctx)
+			}
 			return shown(err)
 		}
 		if w.l != nil {
@@ -148,11 +149,12 @@ func (w *talk) begin(ctx context.Context, s session) error {
 	if err := w.t.note(func() { w.t.st.Session, w.t.st.Sent = s, 1 }); err != nil {
 		return err
 	}
-	return w.say(ctx, w.sent, w.t.in.Key, c)
+	w.place.asked = true
+	return w.say(ctx, w.l, w.sent, w.t.in.Key, c)
 }
 
-func (w *talk) say(ctx context.Context, id, message string, content any) error {
-	return w.l.send(ctx, w.k.times, input{
+func (w *talk) say(ctx context.Context, l *link, id, message string, content any) error {
+	return l.send(ctx, w.k.times, input{
 		request: request{Type: "input", ID: id, Runtime: w.t.runtime()},
 		Payload: createMessage{Kind: "create_message", Messages: []userContent{{Role: "user", Content: content, ID: message}}},
 	})
@@ -173,6 +175,8 @@ func (w *talk) run(ctx context.Context) error {
 		w.k.mu.Unlock()
 		w.steer.over()
 	}()
+	beat := time.NewTicker(w.k.times.beat)
+	defer beat.Stop()
 	for {
 		select {
 		case b, ok := <-w.l.frames:
@@ -180,6 +184,7 @@ func (w *talk) run(ctx context.Context) error {
 				return errors.Join(errBroken, w.l.why())
 			}
 			w.t.out.Received(b)
+			w.place.heard = time.Now()
 			if err := w.frame(ctx, b); err != nil {
 				return err
 			}
@@ -199,6 +204,10 @@ func (w *talk) run(ctx context.Context) error {
 			if err := w.answer(ctx, answer); err != nil {
 				return err
 			}
+		case <-beat.C:
+			if err := w.hold(); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -207,13 +216,14 @@ func (w *talk) run(ctx context.Context) error {
 
 // envelope is what is of interest of a frame beside what the decoder makes of it.
 type envelope struct {
-	Type        string   `json:"type"`
-	ID          string   `json:"request_id"`
-	Accepted    bool     `json:"accepted"`
-	Disposition string   `json:"disposition"`
-	Error       string   `json:"error"`
-	Stop        string   `json:"stop_reason"`
-	Runtime     *runtime `json:"runtime"`
+	Type        string       `json:"type"`
+	ID          string       `json:"request_id"`
+	Accepted    bool         `json:"accepted"`
+	Disposition string       `json:"disposition"`
+	Error       string       `json:"error"`
+	Stop        string       `json:"stop_reason"`
+	Runtime     *runtime     `json:"runtime"`
+	Queue       []queuedItem `json:"queue"`
 	Delta       struct {
 		Type string `json:"message_type"`
 		Otid string `json:"otid"`
@@ -245,14 +255,24 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 		return nil // large, and nothing in it is the turn's
 	case "update_loop_status":
 		for _, messages := range f.Loop.By {
-			w.mine = w.mine || slices.Contains(messages, w.t.in.Key)
+			if slices.Contains(messages, w.t.in.Key) {
+				if err := w.taken(); err != nil {
+					return err
+				}
+			}
 			w.steer.taken(messages...)
 		}
 	case "stream_delta":
 		if f.Delta.Type == "user_message" {
-			w.mine = w.mine || f.Delta.Otid == w.t.in.Key
+			if f.Delta.Otid == w.t.in.Key {
+				if err := w.taken(); err != nil {
+					return err
+				}
+			}
 			w.steer.taken(f.Delta.Otid)
 		}
+	case "update_queue":
+		w.place.in(f.Queue, w.t.in.Key)
 	case "control_request":
 		if w.questions == nil {
 			w.questions = map[string]json.RawMessage{}
@@ -263,7 +283,7 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 	}
 	switch {
 	case !w.mine && f.Type == "turn_finished":
-		w.passed = true
+		w.place.passed = true
 		return w.next(ctx)
 	case !w.mine:
 		return nil // of a turn before, that somebody else began
@@ -273,28 +293,6 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 		return nil // a message that was sent meanwhile is still to be answered, and begins a turn there
 	}
 	return w.t.decode(dialect.Frame{Data: b})
-}
-
-// accepted takes the answer to a message that was sent.
-func (w *talk) accepted(ctx context.Context, f *envelope) error {
-	if f.ID != w.sent {
-		w.steer.accepted(f.ID, f.Accepted)
-		return nil
-	}
-	if !f.Accepted {
-		return &failure{code: codeRefused, message: "the Letta server does not take the message: " + f.Error}
-	}
-	w.queued = f.Disposition == "queued"
-	w.mine = w.mine || !w.queued
-	return w.next(ctx)
-}
-
-// next has the queue go on, which stands still after a turn that was stopped until somebody says that it may.
-func (w *talk) next(ctx context.Context) error {
-	if w.mine || !w.queued || !w.passed {
-		return nil
-	}
-	return w.l.send(ctx, w.k.times, request{Type: "resume_queue", ID: newID(), Runtime: w.t.runtime()})
 }
 
 type decision struct {
@@ -336,7 +334,7 @@ func (w *talk) answer(ctx context.Context, a event.Answer) error {
 
 // rejoin takes up a turn whose connection was lost: it fills in what the server remembers, and reports whether the turn runs.
 func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
-	w.mine, w.back = false, true
+	w.mine, w.back, w.place = false, true, place{}
 	var loop []byte
 	var held [][]byte
 	hold := func(b []byte) error {

@@ -160,8 +160,7 @@ func (k *socket) Check(ctx context.Context) error {
 	return nil
 }
 
-// abort tells the server that the turn was stopped, and waits until it has ended there: what is sent before that would wait
-// in a queue that stands still.
+// abort tells the server that the turn was stopped, and waits until it has ended there: what is sent before that waits in a queue.
 func (k *socket) abort(ctx context.Context, t *turn, l *link) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.times.abort)
 	defer cancel()
@@ -172,7 +171,13 @@ func (k *socket) abort(ctx context.Context, t *turn, l *link) {
 		return nil
 	}
 	id := newID()
-	_, err := l.call(ctx, k.times, id, request{Type: "abort_message", ID: id, Runtime: t.runtime()}, look)
+	b, err := l.call(ctx, k.times, id, request{Type: "abort_message", ID: id, Runtime: t.runtime()}, look)
+	var res struct {
+		Aborted *bool `json:"aborted"`
+	}
+	if err == nil && json.Unmarshal(b, &res) == nil && res.Aborted != nil && !*res.Aborted {
+		return // nothing runs there that would have to end
+	}
 	for err == nil && !over {
 		select {
 		case b, ok := <-l.frames:

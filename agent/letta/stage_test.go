@@ -19,6 +19,7 @@ import (
 // quick are the times of tests: short where something is waited for on purpose, long where a slow machine may need them.
 var quick = times{
 	dial: 20 * time.Second, answer: 20 * time.Second, stall: 20 * time.Second, settle: 50 * time.Millisecond, abort: 20 * time.Second,
+	beat: time.Millisecond, held: limit,
 	wait: time.Millisecond, retries: 30 * time.Second,
 }
 
@@ -41,6 +42,7 @@ type stage struct {
 	fold    transcript.Transcript
 	state   json.RawMessage
 	session json.RawMessage
+	alive   int // signs of life
 	answers map[string]event.Answer
 	done    chan struct{}
 	err     error
@@ -274,7 +276,12 @@ func (s *stage) Emit(_ context.Context, ops []event.Event, state json.RawMessage
 func (s *stage) Flush(context.Context) error { return nil }
 
 // Alive implements [agent.Sink].
-func (s *stage) Alive() {}
+func (s *stage) Alive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alive++
+	s.wake()
+}
 
 // Wait implements [agent.Sink].
 func (s *stage) Wait(ctx context.Context, r event.Request) (event.Answer, error) {

@@ -20,6 +20,10 @@ type steering struct {
 func (k *socket) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
 	k.mu.Lock()
 	w := k.live[in.Turn]
+	var l *link
+	if w != nil {
+		l = w.l // which is another one, or none, once the turn has lost it
+	}
 	k.mu.Unlock()
 	if w == nil || !w.t.busy() {
 		return agent.ErrNotSteered
@@ -33,7 +37,7 @@ func (k *socket) Steer(ctx context.Context, in agent.Input, m agent.Message) err
 	if !ok {
 		return agent.ErrNotSteered
 	}
-	if err := w.say(ctx, id, m.ID, c); err != nil {
+	if err := w.say(ctx, l, id, m.ID, c); err != nil {
 		w.steer.taken(m.ID)
 		return err
 	}

@@ -53,6 +53,7 @@ func TestLetta(t *testing.T) {
 		"QUESTION": {{Calls: []house.Call{house.NewCall("AskUserQuestion", question)}}, {Words: words("Noted.")}},
 		"RETRY":    {{Words: words("This is told twice."), Breaks: 1}},
 		"SLOW":     {{Words: house.Held(slowly, further), Pause: 30 * time.Millisecond}},
+		"SWIFT":    {{Words: house.Held(slowly, further), Pause: 3 * time.Millisecond}},
 		"LONGTOOL": {{Words: words("Running."), Calls: []house.Call{bash("echo begun; sleep 3; echo over")}}, {Words: words("Ran.")}},
 	}
 	browses(scripts)
@@ -151,6 +152,28 @@ func TestLetta(t *testing.T) {
 		b := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn)
 		b.Ended(t, event.Completed)
 		b.Says(t, hello)
+	})
+	t.Run("a message right after an abort, while the model hangs", func(t *testing.T) {
+		// Where the abort finds the server between two words of its model it is noticed only with the next one: what is said
+		// meanwhile waits there, which readers see. So it is tried some times, as the words come.
+		for range 6 {
+			s.model.Close()
+			c := s.Converse(t, "free")
+			turn := s.Say(t, c, "please do SCRIPT-SWIFT").Turn
+			s.Until(t, c, turn, func(tr *transcript.Transcript) bool { return tr.Visible(turn) != "" })
+			if _, err := s.Stop(t.Context(), c, turn); err != nil {
+				t.Fatal(err)
+			}
+			ack := s.Say(t, c, "please do SCRIPT-PLAIN")
+			s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool {
+				u := tr.Turn(ack.Turn)
+				return u != nil && (u.Phase == "waiting" || u.State == transcript.Ended)
+			})
+			s.model.Open()
+			b := s.Answered(t, c, ack.Turn)
+			b.Ended(t, event.Completed)
+			b.Says(t, hello)
+		}
 	})
 	t.Run("steering", func(t *testing.T) {
 		c := s.Converse(t, "free")

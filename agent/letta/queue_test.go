@@ -1,0 +1,126 @@
+package letta
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// deaf is a turn that was stopped, which the server has not noticed.
+func deaf(t *testing.T, f *appServer, a *socket) *stage {
+	t.Helper()
+	a.times.abort = time.Millisecond
+	s := newStage(t).run(a, "hello")
+	s.untilText("One ")
+	f.until("its model hangs", func() bool { return slices.Contains(f.log, "deaf") })
+	s.stop()
+	<-s.done
+	a.times.abort = quick.abort
+	return s
+}
+
+// behind is a turn whose message lies in the queue of the server, behind one of somebody else that is at its gate.
+func behind(t *testing.T, f *appServer, a *socket, other *stage) *stage {
+	t.Helper()
+	s := newStage(t)
+	s.session, s.key = other.session, "ours"
+	s.run(a, "our message")
+	s.until("it waits", func(tr *transcript.Transcript) bool { return tr.Turn(turnID).Phase == "waiting" })
+	return s
+}
+
+// The server has not noticed that a turn was stopped, and holds the next message until its model says something: the turn is shown to
+// wait, and is no silent one.
+func TestAppServerIsDeafToAStop(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"One ", "deaf model"}, {"Ours."}}
+	a := f.agent(nil)
+	other := deaf(t, f, a)
+	s := behind(t, f, a, other)
+	before := -1
+	s.until("signs of life", func(*transcript.Transcript) bool {
+		if before < 0 {
+			before = s.alive
+		}
+		return s.alive > before+2
+	})
+	close(f.gate("model"))
+	s.want(event.Completed, "", "Ours.")
+	if p := s.fold.Turn(turnID).Phase; p != "thinking" {
+		t.Errorf("in the end the phase is %q", p)
+	}
+	if got := strings.Join(f.lines(), "\n"); strings.Count(got, "our message") != 1 {
+		t.Errorf("the server saw %s", got)
+	}
+}
+
+// What the server never takes up fails in the end, and is not answered after that.
+func TestAppServerHoldsForTooLong(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"One ", "deaf model"}, {"Next."}}
+	a := f.agent(nil)
+	other := deaf(t, f, a)
+	a.times.held = 20 * time.Millisecond
+	s := newStage(t)
+	s.session, s.key = other.session, "ours"
+	s.run(a, "our message").want(event.Failed, codeBusy, "")
+	if !s.fold.Turn(turnID).Error.Retryable {
+		t.Error("it can't be tried again")
+	}
+	close(f.gate("model"))
+	f.until("the first turn has ended", func() bool { return f.convs["local-conv-1"].cancel == nil })
+	a.times.held = limit
+	next := newStage(t)
+	next.session, next.key = s.session, "next"
+	next.run(a, "another").want(event.Completed, "", "Next.")
+}
+
+// Who stops a turn whose message the server has not taken up ends nobody else's.
+func TestAppServerStopInTheQueue(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"Theirs.", "gate theirs", "Theirs too."}, {"And more."}}
+	a := f.agent(nil)
+	other := newStage(t).run(a, "their message")
+	other.untilText("Theirs.")
+	s := behind(t, f, a, other)
+	s.stop()
+	s.want(event.Cancelled, "", "")
+	<-s.done
+	close(f.gate("theirs"))
+	other.want(event.Completed, "", "Theirs.Theirs too.")
+	if got := f.lines(); slices.Contains(got, "abort") || got[len(got)-1] != "remove q-2" {
+		t.Errorf("the server saw %q", got)
+	}
+	next := newStage(t)
+	next.session, next.key = other.session, "next"
+	next.run(a, "another").want(event.Completed, "", "And more.")
+}
+
+// A turn that has ended is not waited for.
+func TestAppServerNothingToAbort(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"Hi."}}
+	a := f.agent(nil)
+	a.times.abort = 2 * limit
+	s := newStage(t).run(a, "hello")
+	s.want(event.Completed, "", "Hi.")
+	s.ctx = t.Context()
+	l, _, err := a.join(s.ctx, s.out, session{Agent: "agent-1", Conversation: "local-conv-1"}, func([]byte) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	turn := newTurn(s.input("hello"), s.out, nil)
+	turn.st.Session = session{Agent: "agent-1", Conversation: "local-conv-1"}
+	done := make(chan struct{})
+	go func() { defer close(done); a.abort(t.Context(), turn, l) }()
+	select {
+	case <-done:
+	case <-time.After(limit):
+		t.Fatal("it waits for the end of nothing")
+	}
+}
