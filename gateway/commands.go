@@ -246,15 +246,21 @@ func (o *owner) delete(ctx context.Context, c Command, unless func(*journal.Summ
 	}
 	committed()
 	o.g.settle.wait(o.id)
-	// So that what the audit log says of it is blanked with it.
-	if err := o.g.audit.Flush(ctx); err != nil {
-		return ack, journalError("delete conversation", err)
-	}
-	// The delete is in the log: should this be cut off, the next start finishes it.
-	if err := o.g.erase(ctx, o.id); err != nil && !errors.Is(err, context.Canceled) {
+	if err := o.g.finishDelete(ctx, o.id); err != nil && !errors.Is(err, context.Canceled) {
+		o.g.reopen.erase(o.id)
 		return ack, journalError("delete conversation", err)
 	}
 	return ack, nil
+}
+
+// finishDelete removes what is stored of a conversation whose delete is in its log. Should it be cut off, it is done again,
+// at the next start if need be.
+func (g *Gateway) finishDelete(ctx context.Context, id string) error {
+	// So that what the audit log says of it is blanked with it.
+	if err := g.audit.Flush(ctx); err != nil {
+		return err
+	}
+	return g.erase(ctx, id)
 }
 
 // erase removes all that is stored of a conversation, its files first: its mark stays until the rest is gone too.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
@@ -172,6 +173,59 @@ func TestATurnThatWasLookedUpDoesNotChangeBehindItsReader(t *testing.T) {
 		h.ended(c, turn)
 		if len(found.Requests) != 1 || found.Requests[0] == nil || found.Requests[0].ID != "q" {
 			t.Errorf("the turn that was looked up has now the requests %v", found.Requests)
+		}
+	})
+}
+
+// fillsUp is a journal whose disk is full from the first delete on.
+type fillsUp struct {
+	journal.Journal
+	full, was atomic.Bool
+}
+
+func (j *fillsUp) Append(ctx context.Context, b journal.Batch) error {
+	if j.full.Load() {
+		return journal.ErrFull
+	}
+	last := len(b.Events) - 1
+	if last >= 0 && b.Events[last].Type == event.ConversationDelete && !j.was.Swap(true) {
+		defer j.full.Store(true)
+	}
+	return j.Journal.Append(ctx, b)
+}
+
+func (j *fillsUp) Delete(ctx context.Context, conversation string) error {
+	if j.full.Load() {
+		return journal.ErrFull
+	}
+	return j.Journal.Delete(ctx, conversation)
+}
+
+func (j *fillsUp) Healthy() error {
+	if j.full.Load() {
+		return journal.ErrFull
+	}
+	return j.Journal.Healthy()
+}
+
+func TestADeleteThatTheDiskCutOffIsFinishedOnceItCanBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &fillsUp{Journal: memory.New()}
+		h := newHouse(t, j, one(agentFunc(echo)), nil)
+		defer h.close()
+		c, other := h.create(alice), h.create(alice)
+		h.ended(c, h.send(c, "secret").Turn)
+		if _, err := h.Do(t.Context(), alice, c, gateway.Command{Type: gateway.CommandDelete}); !errors.Is(err, gateway.ErrUnavailable) {
+			t.Errorf("delete: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if list, err := h.List(t.Context(), alice, nil, 0); err != nil || len(list) != 1 || list[0].ID != other {
+			t.Errorf("the list has %v, %v", list, err)
+		}
+		j.full.Store(false)
+		time.Sleep(time.Minute)
+		if _, err := j.Conversation(t.Context(), c); !errors.Is(err, journal.ErrDeleted) {
+			t.Errorf("it is stored still: %v", err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/leat-dev/leat/agent"
@@ -28,6 +29,14 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 			queries = append(queries, journal.Query{Limit: limit, IDs: ids})
 		}
 	}
+	half, err := g.journal.Keys(ctx, deletingKey("")) // mostly none
+	if err != nil {
+		return nil, journalError("list conversations", err)
+	}
+	gone := map[string]bool{}
+	for _, kv := range half {
+		gone[strings.TrimPrefix(kv.Key, deletingKey(""))] = true
+	}
 	out := []journal.Summary{}
 	for {
 		page, more, err := g.page(ctx, queries, before, limit)
@@ -36,7 +45,7 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 		}
 		for _, s := range page {
 			// The queries find what may be the principal's to see; the decision stays with the one function.
-			if Decide(p, ActionRead, &s) == nil {
+			if !gone[s.ID] && Decide(p, ActionRead, &s) == nil {
 				out = append(out, s)
 				if len(out) == limit {
 					return out, nil

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -192,21 +194,34 @@ func (o *owner) leave() {
 	})
 }
 
-// reopener opens given up conversations again, until their turns have their ends.
+// reopener opens given up conversations again, until their turns have their ends, and finishes deletes that failed.
 type reopener struct {
 	g    *Gateway
 	mu   sync.Mutex
 	todo map[string]bool
+	gone map[string]bool // to be erased
 }
 
 func newReopener(g *Gateway) *reopener {
-	return &reopener{g: g, todo: map[string]bool{}}
+	return &reopener{g: g, todo: map[string]bool{}, gone: map[string]bool{}}
+}
+
+func (p *reopener) erase(conversation string) {
+	p.mu.Lock()
+	p.gone[conversation] = true
+	p.mu.Unlock()
 }
 
 func (p *reopener) add(conversation string) {
 	p.mu.Lock()
 	p.todo[conversation] = true
 	p.mu.Unlock()
+}
+
+func (p *reopener) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.todo)+len(p.gone) == 0
 }
 
 // retryEvery is how often given up conversations are tried; a failing disk is not worth asking more often.
@@ -221,18 +236,19 @@ func (p *reopener) run() {
 		case <-p.g.life.Done():
 			return
 		}
-		p.mu.Lock()
-		ids := make([]string, 0, len(p.todo))
-		for id := range p.todo {
-			ids = append(ids, id)
-		}
-		clear(p.todo)
-		p.mu.Unlock()
-		if len(ids) > 0 && p.g.journal.Healthy() != nil {
-			for _, id := range ids {
-				p.add(id)
-			}
+		if p.idle() || p.g.journal.Healthy() != nil {
 			continue
+		}
+		p.mu.Lock()
+		ids, gone := slices.Collect(maps.Keys(p.todo)), slices.Collect(maps.Keys(p.gone))
+		clear(p.todo)
+		clear(p.gone)
+		p.mu.Unlock()
+		for _, id := range gone {
+			if err := p.g.finishDelete(p.g.life, id); err != nil && !errors.Is(err, journal.ErrNotFound) {
+				p.g.log.Warn("delete not finished; it is tried again", "conversation", id, "err", err)
+				p.erase(id)
+			}
 		}
 		for _, id := range ids {
 			o, err := p.g.owner(p.g.life, id)

@@ -218,6 +218,9 @@ func (s *Server) stream(r *http.Request, e *endpoint, id Identity) (_ *http.Requ
 	unhook := []func() bool{context.AfterFunc(s.streams, func() { cancel(ErrShutdown) })}
 	if id.session != "" {
 		unhook = append(unhook, s.live.add(id.session, cancel))
+		if s.opt.Sessions.Ended(id.session) { // since the request was let in
+			cancel(errLoggedOut)
+		}
 	}
 	if e.Access != InBand && !id.Expires.IsZero() {
 		unhook = append(unhook, time.AfterFunc(time.Until(id.Expires), func() { cancel(ErrExpired) }).Stop)

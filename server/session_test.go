@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/server"
 )
 
@@ -133,5 +134,35 @@ func TestSessionState(t *testing.T) {
 	out := record(secured, request(http.MethodDelete, "http://localhost:31337/api/auth/session", nil))
 	if c := out.Result().Cookies(); out.Code != 204 || len(c) != 1 || c[0].MaxAge >= 0 {
 		t.Errorf("logout: %d %v", out.Code, c)
+	}
+}
+
+// endsAtOnce is a store in which a session is ended right after the first request that it lets in was looked at.
+type endsAtOnce struct {
+	memoryStore
+	asked map[string]bool
+}
+
+func (e endsAtOnce) Ended(id string) bool {
+	was := e.asked[id]
+	e.asked[id] = true
+	return was
+}
+
+// A stream that begins while its session is ended ends too: nobody else would end it.
+func TestStreamOfASessionThatJustEnded(t *testing.T) {
+	s := newServer(server.Options{Token: token, Sessions: endsAtOnce{memoryStore{}, map[string]bool{}}})
+	var cause error
+	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/stream", Access: server.Authenticated, Stream: true,
+		Handler: func(_ http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+			cause = context.Cause(r.Context())
+			return nil
+		}})
+	r := request(http.MethodGet, "http://localhost:31337/api/stream", nil)
+	for _, c := range login(s, token).Result().Cookies() {
+		r.AddCookie(c)
+	}
+	if record(s, r); cause == nil || server.Describe(cause).Status != http.StatusUnauthorized {
+		t.Errorf("it goes on: %v", cause)
 	}
 }

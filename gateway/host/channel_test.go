@@ -5,14 +5,17 @@ package host_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/feed"
 	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/journal"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -301,6 +304,50 @@ func TestDeletedChat(t *testing.T) {
 	if l := a.want("open"); l.Conversation != got["ack"].Conversation {
 		t.Errorf("after a restart: %s", l.raw)
 	}
+}
+
+// shaky is a journal that fails to look a conversation up once after each message.
+type shaky struct {
+	journal.Journal
+	fails atomic.Int32
+}
+
+func (j *shaky) Append(ctx context.Context, b journal.Batch) error {
+	if len(b.Events) > 0 && b.Events[0].Type == event.MessageAdd {
+		j.fails.Store(1)
+	}
+	return j.Journal.Append(ctx, b)
+}
+
+func (j *shaky) Conversation(ctx context.Context, id string) (journal.Summary, error) {
+	if j.fails.Add(-1) == 0 {
+		return journal.Summary{}, errors.New("a disk that hangs")
+	}
+	return j.Journal.Conversation(ctx, id)
+}
+
+// What could not be delivered for a moment comes all the same, though nothing else happens in its conversation.
+func TestDeliveredAfterTrouble(t *testing.T) {
+	t.Parallel()
+	j, p := &shaky{Journal: newJournal(t)}, newPuppet(t, "pigeon")
+	h := newHouse(t, j, agentFunc(echo), p)
+	a := p.next()
+	a.send("u1", "42", "hello")
+	s := &screen{t: t, a: a, chat: "42"}
+	rest := s.until(1)
+	if rest["ack"].raw == "" {
+		rest["ack"] = a.want("ack")
+	}
+	a.say(`{"type":"next","chat":"42"}`)
+	note := gateway.Command{Type: gateway.CommandInject, Message: &gateway.CommandMessage{Text: "by the way"}}
+	if _, err := h.gw.Do(t.Context(), gateway.Principal{Admin: true}, rest["ack"].Conversation, note); err != nil {
+		t.Fatal(err)
+	}
+	for len(s.fold.Messages) < 3 {
+		s.take(a.want("deliver"))
+		a.say(`{"type":"next","chat":"42"}`)
+	}
+	s.want("user: hello", "assistant: you said hello", "assistant: by the way")
 }
 
 // A line that can't be read is named, to the channel and to whoever looks; the channel is started again.

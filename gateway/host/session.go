@@ -6,13 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/leat-dev/leat/agent/plugin"
 	"github.com/leat-dev/leat/feed"
 )
 
-// batchBudget bounds a batch, in bytes of text, about.
-const batchBudget = 256 << 10
+const (
+	// batchBudget bounds a batch, in bytes of text, about.
+	batchBudget = 256 << 10
+	// deliverAgain is how soon a delivery is tried again that the gateway's own trouble stopped.
+	deliverAgain = time.Second
+)
 
 // session is what goes on with one process of a channel.
 type session struct {
@@ -134,7 +139,7 @@ func (s *session) pump(ctx context.Context) {
 				if ctx.Err() != nil {
 					return
 				}
-				s.trouble(ctx, t, err)
+				s.trouble(ctx, t, b, err)
 			}
 		}
 	}
@@ -191,14 +196,21 @@ func (s *session) open(ctx context.Context, t *chat, b binding) error {
 }
 
 // trouble is what becomes of a chat to which nothing could be delivered.
-func (s *session) trouble(ctx context.Context, t *chat, err error) {
+func (s *session) trouble(ctx context.Context, t *chat, b binding, err error) {
 	switch {
 	case gone(err):
 		s.drop(t)
-		_ = s.conn.Send(ctx, openLine{Type: lineClosed, Chat: t.Chat}) // else it has ended, or the session has
+		_ = s.conn.Send(ctx, openLine{Type: lineClosed, Chat: b.Chat}) // else it has ended, or the session has
 	case errors.Is(err, feed.ErrLost):
-		s.enqueue(t.Chat)
+		s.enqueue(b.Chat)
 	default:
-		s.c.log.Warn("nothing delivered", "conversation", t.Conversation, "err", err)
+		s.c.log.Warn("nothing delivered; it is tried again", "conversation", b.Conversation, "err", err)
+		s.tasks.Go(func() { // nothing else may come that would have it tried
+			select {
+			case <-time.After(deliverAgain):
+				s.enqueue(b.Chat)
+			case <-ctx.Done():
+			}
+		})
 	}
 }

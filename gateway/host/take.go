@@ -152,7 +152,7 @@ func (s *session) command(ctx context.Context, in fromChannel) {
 			s.say(ctx, replyLine{Type: lineAck, ID: in.ID, Chat: in.Chat, Conversation: b.Conversation, Ack: &ack})
 			return
 		case gone(err) && ok && !again: // it was deleted: the chat begins anew
-			s.trouble(ctx, t, err)
+			s.trouble(ctx, t, b, err)
 		default:
 			s.rejected(ctx, in, err)
 			return
