@@ -155,6 +155,7 @@ func (o *owner) truncateAt(ctx context.Context, c Command) (Ack, error) {
 	}
 	deleted := len(whole.Messages) - keep
 	gone := onlyIn(whole.Messages[keep:], whole.Messages[:keep], o.id)
+	var dropped chan struct{} // closed when files that nobody shows any more are gone
 	ack, err := o.keyed(ctx, c, func(t *tx) (Ack, error) {
 		switch {
 		case t.current().Truncated > head:
@@ -177,10 +178,15 @@ func (o *owner) truncateAt(ctx context.Context, c Command) (Ack, error) {
 		t.then(func() { o.g.settle.add(o.id, o.head) })
 		if o.head == head { // else what came meanwhile may show them
 			o.dropFiles(t, gone)
+			dropped = make(chan struct{})
+			t.then(func() { close(dropped) })
 		}
 		return Ack{Seq: seq, Deleted: deleted}, nil
 	})
 	if err == nil {
+		if dropped != nil {
+			<-dropped // the writer does it once it has told of the commit
+		}
 		o.forgetRaw(ctx)
 	}
 	return ack, err

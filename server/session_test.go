@@ -153,11 +153,13 @@ func (e endsAtOnce) Ended(id string) bool {
 func TestStreamOfASessionThatJustEnded(t *testing.T) {
 	s := newServer(server.Options{Token: token, Sessions: endsAtOnce{memoryStore{}, map[string]bool{}}})
 	var cause error
-	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/stream", Access: server.Authenticated, Stream: true,
+	s.Handle(server.Route{
+		Method: http.MethodGet, Pattern: "/api/stream", Access: server.Authenticated, Stream: true,
 		Handler: func(_ http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 			cause = context.Cause(r.Context())
 			return nil
-		}})
+		},
+	})
 	r := request(http.MethodGet, "http://localhost:31337/api/stream", nil)
 	for _, c := range login(s, token).Result().Cookies() {
 		r.AddCookie(c)
