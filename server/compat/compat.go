@@ -110,7 +110,7 @@ func (s *surface) handler(a api) server.Handler {
 // answer waits for the end of a turn and answers with the whole.
 func (s *surface) answer(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, turn string, rq *request, to encoder) error {
 	var last state
-	err := s.follow(r.Context(), p, conversation, turn, follower{state: func(now *state) (bool, error) {
+	err := s.follow(r.Context(), p, conversation, turn, follower{State: func(now *state) (bool, error) {
 		last = *now
 		return now.over(), nil
 	}})

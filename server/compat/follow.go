@@ -3,11 +3,9 @@ package compat
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
-	"github.com/leat-dev/leat/feed"
 	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/server/internal/follow"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -38,77 +36,22 @@ func (s *state) take(t *transcript.Transcript, turn string) bool {
 	return true
 }
 
-// follower is told of the states of a turn: first the present one, then one after each commit that came since the call
-// before. It reports when it has enough.
-type follower struct {
-	state func(*state) (enough bool, err error)
-	// tick is called at every tick in between; both may be nil.
-	tick  func() error
-	ticks <-chan time.Time
-}
+type follower = follow.Follower[*state]
 
-// follow returns when the follower has enough or fails, when the context ends, or when the turn can't be read any more.
+// follow tells a follower the states of a turn, until it has enough or the turn can't be read any more.
 func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation, turn string, to follower) error {
-	for {
-		f, err := s.gw.Feed(ctx, p, conversation)
-		if err != nil {
-			return err
+	to.Look = func(ctx context.Context, f *gateway.Reader) (*state, int64, error) {
+		now, found := &state{}, false
+		f.View(func(t *transcript.Transcript) { found = now.take(t, turn) })
+		if !found {
+			if err := s.gw.Look(ctx, p, conversation, func(t *transcript.Transcript) bool { found = now.take(t, turn); return found }); err != nil {
+				return nil, 0, err
+			}
 		}
-		err = s.read(ctx, f, p, turn, to)
-		f.Release()
-		// Its owner gave it up and reads the log anew; so does this reader.
-		if !errors.Is(err, feed.ErrLost) {
-			return err
+		if !found {
+			return nil, 0, errGone
 		}
+		return now, now.seq, nil
 	}
-}
-
-func (s *surface) read(ctx context.Context, f *gateway.Reader, p gateway.Principal, turn string, to follower) error {
-	seen := int64(-1)
-	for {
-		changed := f.Notify()
-		if err := f.Check(ctx); err != nil {
-			return err
-		}
-		if head := f.Head(); head != seen {
-			var now state
-			found := false
-			f.View(func(t *transcript.Transcript) { found = now.take(t, turn) })
-			if !found {
-				if err := s.gw.Look(ctx, p, f.Conversation(), func(t *transcript.Transcript) bool { found = now.take(t, turn); return found }); err != nil {
-					return err
-				}
-			}
-			if !found {
-				return errGone
-			}
-			seen = now.seq
-			if enough, err := to.state(&now); enough || err != nil {
-				return err
-			}
-		}
-		// What was committed before a feed was closed has been told; only then does it count that it is.
-		if _, err := f.Poll(ctx, f.Cursor(), 1); err != nil {
-			return fmt.Errorf("compat: follow turn %s: %w", turn, err)
-		}
-		if err := to.wait(ctx, changed); err != nil {
-			return err
-		}
-	}
-}
-
-// wait returns when something has changed.
-func (to follower) wait(ctx context.Context, changed <-chan struct{}) error {
-	for {
-		select {
-		case <-changed:
-			return nil
-		case <-to.ticks:
-			if err := to.tick(); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	return to.Follow(ctx, s.gw, p, conversation)
 }

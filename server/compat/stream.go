@@ -27,14 +27,14 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	err := write(buf)
 	if err == nil {
 		err = s.follow(r.Context(), p, conversation, turn, follower{
-			state: func(now *state) (bool, error) {
+			State: func(now *state) (bool, error) {
 				var ok bool
 				if buf, ok = send.next(buf[:0], now.pieces); now.over() {
 					buf = finish(buf, to, now, ok)
 				}
 				return now.over(), write(buf)
 			},
-			tick: func() error { return write(to.Ping(nil)) }, ticks: ticker.C,
+			Tick: func() error { return write(to.Ping(nil)) }, Ticks: ticker.C,
 		})
 	}
 	if gone != nil || err == nil || r.Context().Err() != nil && !server.Restarting(err) && !told(err) {

@@ -80,8 +80,9 @@ func newest(ctx context.Context, f *feed.Feed) ([]message, error) {
 
 // state is a turn at one moment.
 type state struct {
-	turn transcript.Turn
-	seq  int64 // of the log
+	turn   transcript.Turn
+	seq    int64  // of the log
+	cursor string // where a reader stands that was told of it
 	// While the turn runs: its visible text and what it does.
 	text     string
 	progress progress

@@ -38,7 +38,7 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, p gateway.Princip
 		return err
 	}
 	var last answer
-	err = s.follow(r.Context(), p, id, ack.Turn, follower{textless: true, state: func(s *state, _ string) (bool, error) {
+	err = s.follow(r.Context(), p, id, ack.Turn, true, follower{State: func(s *state) (bool, error) {
 		last = s.answer
 		return s.ended(), nil
 	}})

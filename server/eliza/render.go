@@ -19,7 +19,7 @@ type render struct {
 
 // next appends to b the frames that take the client from the state before to s, and reports whether the last of them
 // ended the stream. Only the last frame carries the cursor: a client that was cut half-way asks again from the one before.
-func (r *render) next(b []byte, s *state, cursor string) (_ []byte, over bool, err error) {
+func (r *render) next(b []byte, s *state) (_ []byte, over bool, err error) {
 	if r.over {
 		return b, true, nil
 	}
@@ -61,7 +61,7 @@ func (r *render) next(b []byte, s *state, cursor string) (_ []byte, over bool, e
 	for i, f := range frames {
 		id := ""
 		if i == len(frames)-1 {
-			id = cursor
+			id = s.cursor
 		}
 		if b, err = sse.AppendEvent(b, id, "", f); err != nil {
 			return b, false, err

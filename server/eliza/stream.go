@@ -155,9 +155,9 @@ func (st *stream) turn(ctx context.Context, p gateway.Principal, conversation, t
 		st.seen.Resumed()
 	}
 	end := int64(0)
-	err := st.s.follow(ctx, p, conversation, turn, follower{
-		state: func(s *state, cursor string) (over bool, err error) {
-			if st.buf, over, err = st.render.next(st.buf[:0], s, cursor); err != nil {
+	err := st.s.follow(ctx, p, conversation, turn, false, follower{
+		State: func(s *state) (over bool, err error) {
+			if st.buf, over, err = st.render.next(st.buf[:0], s); err != nil {
 				return true, err
 			}
 			if st.write(st.buf); len(st.buf) > 0 {
@@ -168,7 +168,7 @@ func (st *stream) turn(ctx context.Context, p gateway.Principal, conversation, t
 			}
 			return over, st.gone
 		},
-		tick: func() error { st.beat(); return st.gone }, ticks: st.ticker.C,
+		Tick: func() error { st.beat(); return st.gone }, Ticks: st.ticker.C,
 	})
 	if ctx.Err() != nil || st.gone != nil || server.Restarting(err) {
 		return nil // nobody is there to be told, or nothing that a person should read
