@@ -75,7 +75,7 @@ func (d *decoder) start(in *frame) error {
 func (d *decoder) part(b *open, body *event.Body) {
 	b.Part = strconv.Itoa(d.Parts)
 	d.Parts++
-	d.emit(event.Event{Type: event.PartStart, Message: d.Key, Part: b.Part, Body: body})
+	d.Emit(event.Event{Type: event.PartStart, Message: d.Key, Part: b.Part, Body: body})
 }
 
 func (d *decoder) call(b *open, c *block) {
@@ -91,7 +91,7 @@ func (d *decoder) call(b *open, c *block) {
 	var input bytes.Buffer
 	if len(c.Input) > 0 && json.Compact(&input, c.Input) == nil && input.String() != "{}" && input.String() != "null" {
 		b.Given = true
-		d.emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: b.Part, Field: event.Input, Text: input.String()})
+		d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: b.Part, Field: event.Input, Text: input.String()})
 	}
 }
 
@@ -151,7 +151,7 @@ func (d *decoder) say(b *open, f event.Field, text string) {
 		}
 		b.Input = true
 	}
-	d.emit(event.Event{Type: op, Message: d.Key, Part: b.Part, Field: f, Text: text})
+	d.Emit(event.Event{Type: op, Message: d.Key, Part: b.Part, Field: f, Text: text})
 }
 
 func (d *decoder) flush(b *open) {
@@ -179,7 +179,7 @@ func (d *decoder) stop(b *open) {
 		}
 		return
 	}
-	d.emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: b.Part})
+	d.Emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: b.Part})
 }
 
 // result takes what a tool gave. It ends the tool's part.
@@ -201,13 +201,13 @@ func (d *decoder) result(c *block) {
 		text  string
 	}{{event.Output, r.output}, {event.Stderr, r.stderr}} {
 		if f.text != "" {
-			d.emit(event.Event{Type: event.PartAppend, Message: t.Message, Part: t.Part, Field: f.field, Text: f.text})
+			d.Emit(event.Event{Type: event.PartAppend, Message: t.Message, Part: t.Part, Field: f.field, Text: f.text})
 		}
 	}
 	body := &event.Body{State: event.PartDone, Error: r.err}
 	if r.err != nil {
 		body.State = event.PartFailed
 	}
-	d.emit(event.Event{Type: event.PartUpdate, Message: t.Message, Part: t.Part, Body: body})
-	d.emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
+	d.Emit(event.Event{Type: event.PartUpdate, Message: t.Message, Part: t.Part, Body: body})
+	d.Emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -24,10 +25,8 @@ func Dialect() dialect.Dialect {
 // decoder is the dialect's decoder. All that outlives a frame is in its state.
 type decoder struct {
 	state
-	in     frame         // reused
-	out    []event.Event // of the frame at hand
-	failed error
-	closed bool
+	decoding.Base
+	in frame // reused
 }
 
 var (
@@ -102,32 +101,28 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	if d.failed != nil {
-		return nil, d.failed
-	}
-	if d.Ended || d.closed {
-		return nil, nil
-	}
-	d.Frames++
-	d.out = nil
+	return d.Base.Decode(name, &d.Frames, d.Ended, f, d.read)
+}
+
+func (d *decoder) read(f dialect.Frame) error {
 	if index, f, token, ok := scan(f.Data); ok {
 		if err := d.grow(index, f, token); err != nil {
-			return nil, d.fail("content_block_delta", err)
+			return decoding.Fault("content_block_delta", err)
 		}
-		return d.take(), nil
+		return nil
 	}
 	d.in = frame{}
 	in := &d.in
 	if err := json.Unmarshal(f.Data, in); err != nil {
-		return nil, d.fail("invalid JSON", err)
+		return decoding.Fault("invalid JSON", err)
 	}
 	if in.Type == "" {
 		in.Type = f.Event
 	}
 	if err := d.route(in); err != nil {
-		return nil, d.fail(in.Type, err)
+		return decoding.Fault(in.Type, err)
 	}
-	return d.take(), nil
+	return nil
 }
 
 func (d *decoder) route(in *frame) error {
@@ -187,14 +182,14 @@ func (d *decoder) begin(in *frame) error {
 	}
 	d.count(in.Message.Usage)
 	d.model(in.Message.Model)
-	d.emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
+	d.Emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
 	return nil
 }
 
 func (d *decoder) model(name string) {
 	if name != "" && name != d.Model {
 		d.Model = name
-		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: name}})
+		d.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: name}})
 	}
 }
 
@@ -254,7 +249,7 @@ func (d *decoder) endMessage(reason string) {
 		if t.Server {
 			kept = append(kept, t)
 		} else {
-			d.emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
+			d.Emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
 		}
 	}
 	d.Tools = kept
@@ -262,7 +257,7 @@ func (d *decoder) endMessage(reason string) {
 	if reason != "" {
 		e.Body = &event.Body{Reason: reason}
 	}
-	d.emit(e)
+	d.Emit(e)
 	d.Total.Input += d.Usage.Input
 	d.Total.Output += d.Usage.Output
 	d.Total.CacheRead += d.Usage.CacheRead
@@ -280,36 +275,17 @@ func (d *decoder) end(b *event.Body) {
 		b.Usage = &total
 	}
 	d.Open, d.Tools = nil, nil
-	d.emit(event.Event{Type: event.TurnEnd, Body: b})
-}
-
-func (d *decoder) emit(e event.Event) { d.out = append(d.out, e) }
-
-func (d *decoder) take() []event.Event {
-	out := d.out
-	d.out = nil
-	return out
-}
-
-// fail drops the operations of a frame that turned out to be invalid.
-func (d *decoder) fail(reason string, err error) error {
-	d.out = nil
-	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: reason, Err: err}
-	return d.failed
+	d.Emit(event.Event{Type: event.TurnEnd, Body: b})
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) {
-	cut := !d.Ended && !d.closed
-	d.closed = true
-	if !cut {
-		return nil, nil
-	}
-	d.out = nil
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, d.rest) }
+
+// rest says what is held back.
+func (d *decoder) rest() {
 	for _, b := range d.Open {
 		d.flush(b)
 	}
-	return d.take(), dialect.ErrCutShort
 }
 
 // Unknown implements [dialect.Counter].

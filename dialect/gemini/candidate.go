@@ -65,7 +65,7 @@ func (d *decoder) begin(a *answer, kind string, b *event.Body) error {
 	}
 	a.Parts++
 	a.Open = kind
-	d.emit(event.Event{Type: event.PartStart, Message: a.key(), Part: a.part(), Body: b})
+	d.Emit(event.Event{Type: event.PartStart, Message: a.key(), Part: a.part(), Body: b})
 	return nil
 }
 
@@ -81,18 +81,18 @@ func (d *decoder) endPart(a *answer) {
 		d.say(a, a.Text.Close())
 	}
 	a.Open = ""
-	d.emit(event.Event{Type: event.PartEnd, Message: a.key(), Part: a.part()})
+	d.Emit(event.Event{Type: event.PartEnd, Message: a.key(), Part: a.part()})
 }
 
 func (d *decoder) say(a *answer, text string) {
 	if text != "" {
-		d.emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: a.part(), Text: text})
+		d.Emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: a.part(), Text: text})
 	}
 }
 
 func (d *decoder) input(a *answer, text string) {
 	if text != "" {
-		d.emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: a.part(), Field: event.Input, Text: text})
+		d.Emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: a.part(), Field: event.Input, Text: text})
 	}
 }
 
@@ -137,7 +137,7 @@ func (d *decoder) call(a *answer, c *call) error {
 			d.input(a, object(c.Args))
 			a.Open = ""
 			a.Args = nil
-			d.emit(event.Event{Type: event.PartEnd, Message: a.key(), Part: a.part()})
+			d.Emit(event.Event{Type: event.PartEnd, Message: a.key(), Part: a.part()})
 			return nil
 		}
 	}
@@ -176,7 +176,7 @@ func (d *decoder) result(a *answer, outcome, output string) {
 		return
 	}
 	if output != "" {
-		d.emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: a.part(), Field: event.Output, Text: output})
+		d.Emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: a.part(), Field: event.Output, Text: output})
 	}
 	b := &event.Body{State: event.PartDone}
 	if outcome != "OUTCOME_OK" && outcome != "" {
@@ -185,7 +185,7 @@ func (d *decoder) result(a *answer, outcome, output string) {
 			b.Error.Message = "the code took too long"
 		}
 	}
-	d.emit(event.Event{Type: event.PartUpdate, Message: a.key(), Part: a.part(), Body: b})
+	d.Emit(event.Event{Type: event.PartUpdate, Message: a.key(), Part: a.part(), Body: b})
 	d.endPart(a)
 }
 

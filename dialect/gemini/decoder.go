@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -34,9 +35,7 @@ const (
 // decoder is the dialect's decoder. All that outlives a frame is in its state.
 type decoder struct {
 	state
-	out    []event.Event // of the frame at hand
-	failed error
-	closed bool
+	decoding.Base
 }
 
 var (
@@ -62,25 +61,21 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	if d.failed != nil {
-		return nil, d.failed
-	}
-	if d.Ended || d.closed {
-		return nil, nil
-	}
-	d.Frames++
-	d.out = nil
+	return d.Base.Decode(name, &d.Frames, d.Ended, f, d.read)
+}
+
+func (d *decoder) read(f dialect.Frame) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(f.Data), []byte("{")) {
-		return nil, d.fail("invalid JSON", errNoObject)
+		return decoding.Fault("invalid JSON", errNoObject)
 	}
 	var in chunk
 	if err := json.Unmarshal(f.Data, &in); err != nil {
-		return nil, d.fail("invalid JSON", err)
+		return decoding.Fault("invalid JSON", err)
 	}
 	if err := d.chunk(&in); err != nil {
-		return nil, d.fail("chunk", err)
+		return decoding.Fault("chunk", err)
 	}
-	return d.take(), nil
+	return nil
 }
 
 func (d *decoder) chunk(in *chunk) error {
@@ -89,7 +84,7 @@ func (d *decoder) chunk(in *chunk) error {
 	}
 	if in.Model != "" && in.Model != d.Model {
 		d.Model = in.Model
-		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: in.Model}})
+		d.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: in.Model}})
 	}
 	switch {
 	case in.Error != nil:
@@ -142,7 +137,7 @@ func (d *decoder) answer(index int) (*answer, error) {
 	}
 	a := &answer{Index: index}
 	d.Answers = append(d.Answers, a)
-	d.emit(event.Event{Type: event.MessageStart, Message: a.key(), Body: &event.Body{Role: event.Assistant}})
+	d.Emit(event.Event{Type: event.MessageStart, Message: a.key(), Body: &event.Body{Role: event.Assistant}})
 	return a, nil
 }
 
@@ -154,7 +149,7 @@ func (d *decoder) finish(a *answer, reason, message string) {
 	if reason != "" {
 		e.Body = &event.Body{Reason: strings.ToLower(reason)}
 	}
-	d.emit(e)
+	d.Emit(e)
 }
 
 // abort ends the turn with an error.
@@ -194,43 +189,24 @@ func (d *decoder) end(b *event.Body) {
 	}
 	d.Ended = true
 	d.Answers = nil
-	d.emit(event.Event{Type: event.TurnEnd, Body: b})
-}
-
-func (d *decoder) emit(e event.Event) { d.out = append(d.out, e) }
-
-func (d *decoder) take() []event.Event {
-	out := d.out
-	d.out = nil
-	return out
-}
-
-// fail drops the operations of a frame that turned out to be invalid.
-func (d *decoder) fail(reason string, err error) error {
-	d.out = nil
-	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: reason, Err: err}
-	return d.failed
+	d.Emit(event.Event{Type: event.TurnEnd, Body: b})
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) {
-	if d.Ended || d.closed {
-		d.closed = true
-		return nil, nil
-	}
-	d.closed = true
-	d.out = nil
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, d.rest) }
+
+// rest ends the turn if every candidate has finished, for the end of the body is the only end then. Else it says what is held back.
+func (d *decoder) rest() {
 	open := slices.ContainsFunc(d.Answers, func(a *answer) bool { return !a.Finished })
-	if d.failed == nil && len(d.Answers) > 0 && !open {
+	if !d.Failed() && len(d.Answers) > 0 && !open {
 		d.done()
-		return d.take(), nil
+		return
 	}
 	for _, a := range d.Answers {
 		if a.Open == kindText || a.Open == kindThought {
 			d.say(a, a.Text.Close())
 		}
 	}
-	return d.take(), dialect.ErrCutShort
 }
 
 // Unknown implements [dialect.Counter].

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -23,8 +24,7 @@ func Dialect() dialect.Dialect {
 
 type decoder struct {
 	state
-	failed error
-	closed bool
+	decoding.Base
 }
 
 var (
@@ -50,23 +50,20 @@ var known = map[event.Type]bool{
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	if d.failed != nil {
-		return nil, d.failed
-	}
-	if d.Ended || d.closed {
-		return nil, nil
-	}
-	d.Frames++
+	return d.Base.Decode(name, &d.Frames, d.Ended, f, d.read)
+}
+
+func (d *decoder) read(f dialect.Frame) error {
 	var e event.Event
 	if err := e.UnmarshalJSON(f.Data); err != nil { // json.Unmarshal would read all of it once more before
-		return nil, d.fail("invalid JSON", err)
+		return decoding.Fault("invalid JSON", err)
 	}
 	if e.Type != "" && !known[e.Type] {
 		d.Seen.Add(string(e.Type))
-		return nil, nil
+		return nil
 	}
 	if err := e.Validate(); err != nil {
-		return nil, d.fail("invalid event", err)
+		return decoding.Fault("invalid event", err)
 	}
 	if d.Turn == "" {
 		d.Turn = e.Turn
@@ -75,23 +72,12 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 		d.Ended = true
 	}
 	e.Seq, e.First, e.At, e.Offset, e.More = 0, 0, 0, 0, false
-	return []event.Event{e}, nil
-}
-
-func (d *decoder) fail(reason string, err error) error {
-	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: reason, Err: err}
-	return d.failed
+	d.Emit(e)
+	return nil
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) {
-	cut := !d.Ended && !d.closed
-	d.closed = true
-	if cut {
-		return nil, dialect.ErrCutShort
-	}
-	return nil, nil
-}
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, func() {}) }
 
 // Unknown implements [dialect.Counter].
 func (d *decoder) Unknown() dialect.Unknown { return d.Seen }

@@ -8,16 +8,15 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
 // Decoder decodes either of the two dialects. All that outlives a frame is in its state.
 type Decoder struct {
 	state
-	code   bool          // what Letta Code writes
-	out    []event.Event // of the frame at hand
-	failed error
-	closed bool
+	base decoding.Base
+	code bool // what Letta Code writes
 }
 
 var (
@@ -35,14 +34,14 @@ var errNoObject = errors.New("a frame is a JSON object")
 
 // Decode implements [dialect.Decoder].
 func (d *Decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	if d.failed != nil {
-		return nil, d.failed
+	name := nameV1
+	if d.code {
+		name = nameCode
 	}
-	if d.Over || d.closed {
-		return nil, nil
-	}
-	d.Frames++
-	d.out = nil
+	return d.base.Decode(name, &d.Frames, d.Over, f, d.read)
+}
+
+func (d *Decoder) read(f dialect.Frame) error {
 	var err error
 	if d.code {
 		err = d.frame(f.Data)
@@ -50,9 +49,9 @@ func (d *Decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 		err = d.event(f)
 	}
 	if err != nil {
-		return nil, d.fail(err)
+		return decoding.Fault("invalid frame", err)
 	}
-	return d.take(), nil
+	return nil
 }
 
 // event takes an event of a V1 stream.
@@ -272,48 +271,24 @@ func (d *Decoder) phase(name string) {
 
 func (d *Decoder) emit(e event.Event) {
 	e.Turn = d.Turn
-	d.out = append(d.out, e)
-}
-
-func (d *Decoder) take() []event.Event {
-	out := d.out
-	d.out = nil
-	return out
-}
-
-// fail drops the operations of a frame that turned out to be invalid.
-func (d *Decoder) fail(err error) error {
-	d.out = nil
-	name := nameV1
-	if d.code {
-		name = nameCode
-	}
-	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: "invalid frame", Err: err}
-	return d.failed
+	d.base.Emit(e)
 }
 
 // Close implements [dialect.Decoder]. A connection has no end of its own: it was not cut short if a turn has ended and none
 // is open.
 func (d *Decoder) Close() ([]event.Event, error) {
-	cut := !d.Over && (!d.code || d.Begun || !d.Whole)
-	if d.closed {
-		if cut {
-			return nil, dialect.ErrCutShort
-		}
-		return nil, nil
-	}
-	d.closed = true
-	if !cut {
-		return nil, nil
-	}
-	d.out = nil
+	over := d.Over || d.code && !d.Begun && d.Whole
+	return d.base.Close(&over, d.rest)
+}
+
+// rest says what is held back.
+func (d *Decoder) rest() {
 	if t := d.open(); t != nil {
 		d.flush(t)
 	}
 	for _, t := range d.Tools {
 		d.flushInput(t)
 	}
-	return d.take(), dialect.ErrCutShort
 }
 
 // Unknown implements [dialect.Counter].

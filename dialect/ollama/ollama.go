@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -61,9 +62,7 @@ type message struct {
 // decoder is the dialect's decoder. All that outlives a line is in its state.
 type decoder struct {
 	state
-	out    []event.Event // of the line at hand
-	failed error
-	closed bool
+	decoding.Base
 }
 
 var (
@@ -92,25 +91,21 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	if d.failed != nil {
-		return nil, d.failed
-	}
-	if d.Ended || d.closed {
-		return nil, nil
-	}
-	d.Lines++
-	d.out = nil
+	return d.Base.Decode(name, &d.Lines, d.Ended, f, d.read)
+}
+
+func (d *decoder) read(f dialect.Frame) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(f.Data), []byte("{")) {
-		return nil, d.fail("invalid JSON", errNoObject)
+		return decoding.Fault("invalid JSON", errNoObject)
 	}
 	var in line
 	if err := json.Unmarshal(f.Data, &in); err != nil {
-		return nil, d.fail("invalid JSON", err)
+		return decoding.Fault("invalid JSON", err)
 	}
 	if err := d.line(&in); err != nil {
-		return nil, d.fail("line", err)
+		return decoding.Fault("line", err)
 	}
-	return d.take(), nil
+	return nil
 }
 
 func (d *decoder) line(in *line) error {
@@ -124,7 +119,7 @@ func (d *decoder) line(in *line) error {
 	}
 	if in.Model != "" && in.Model != d.Model {
 		d.Model = in.Model
-		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: in.Model}})
+		d.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: in.Model}})
 	}
 	m := in.Message
 	if m == nil {
@@ -164,8 +159,8 @@ func (d *decoder) message(m *message) error {
 			input = b.String()
 		}
 		d.start(part, &event.Body{Kind: event.KindTool, Name: c.Function.Name, Call: c.ID})
-		d.emit(event.Event{Type: event.PartAppend, Message: key, Part: part, Field: event.Input, Text: input})
-		d.emit(event.Event{Type: event.PartEnd, Message: key, Part: part})
+		d.Emit(event.Event{Type: event.PartAppend, Message: key, Part: part, Field: event.Input, Text: input})
+		d.Emit(event.Event{Type: event.PartEnd, Message: key, Part: part})
 	}
 	return nil
 }
@@ -189,7 +184,7 @@ func (d *decoder) think(text string) {
 		d.Thoughts++
 		d.start(d.thoughtKey(), &event.Body{Kind: event.KindReasoning})
 	}
-	d.emit(event.Event{Type: event.PartAppend, Message: key, Part: d.thoughtKey(), Text: text})
+	d.Emit(event.Event{Type: event.PartAppend, Message: key, Part: d.thoughtKey(), Text: text})
 }
 
 // thought ends the reasoning that is open.
@@ -198,7 +193,7 @@ func (d *decoder) thought() {
 		return
 	}
 	d.think(d.Thought.Close())
-	d.emit(event.Event{Type: event.PartEnd, Message: key, Part: d.thoughtKey()})
+	d.Emit(event.Event{Type: event.PartEnd, Message: key, Part: d.thoughtKey()})
 	d.Thinking = false
 }
 
@@ -211,15 +206,15 @@ func (d *decoder) say(text string) {
 		d.Texting = true
 		d.start(textKey, &event.Body{Kind: event.KindText, Join: event.JoinBlank})
 	}
-	d.emit(event.Event{Type: event.PartAppend, Message: key, Part: textKey, Text: text})
+	d.Emit(event.Event{Type: event.PartAppend, Message: key, Part: textKey, Text: text})
 }
 
 func (d *decoder) start(part string, b *event.Body) {
 	if !d.Begun {
 		d.Begun = true
-		d.emit(event.Event{Type: event.MessageStart, Message: key, Body: &event.Body{Role: event.Assistant}})
+		d.Emit(event.Event{Type: event.MessageStart, Message: key, Body: &event.Body{Role: event.Assistant}})
 	}
-	d.emit(event.Event{Type: event.PartStart, Message: key, Part: part, Body: b})
+	d.Emit(event.Event{Type: event.PartStart, Message: key, Part: part, Body: b})
 }
 
 func (d *decoder) error(raw json.RawMessage) {
@@ -236,49 +231,30 @@ func (d *decoder) end(b *event.Body, total event.Usage) {
 	d.thought()
 	d.say(d.Text.Close())
 	if d.Texting {
-		d.emit(event.Event{Type: event.PartEnd, Message: key, Part: textKey})
+		d.Emit(event.Event{Type: event.PartEnd, Message: key, Part: textKey})
 	}
 	if d.Begun {
 		e := event.Event{Type: event.MessageEnd, Message: key}
 		if b.Reason != "" {
 			e.Body = &event.Body{Reason: b.Reason}
 		}
-		d.emit(e)
+		d.Emit(e)
 	}
 	if total.Model = d.Model; total != (event.Usage{}) {
 		b.Usage = &total
 	}
-	d.emit(event.Event{Type: event.TurnEnd, Body: b})
-}
-
-func (d *decoder) emit(e event.Event) { d.out = append(d.out, e) }
-
-func (d *decoder) take() []event.Event {
-	out := d.out
-	d.out = nil
-	return out
-}
-
-// fail drops the operations of a line that turned out to be invalid.
-func (d *decoder) fail(reason string, err error) error {
-	d.out = nil
-	d.failed = &dialect.Error{Dialect: name, Frame: d.Lines, Reason: reason, Err: err}
-	return d.failed
+	d.Emit(event.Event{Type: event.TurnEnd, Body: b})
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) {
-	cut := !d.Ended && !d.closed
-	d.closed = true
-	if !cut {
-		return nil, nil
-	}
-	d.out = nil
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, d.rest) }
+
+// rest says what is held back.
+func (d *decoder) rest() {
 	if d.Thinking {
 		d.think(d.Thought.Close())
 	}
 	d.say(d.Text.Close())
-	return d.take(), dialect.ErrCutShort
 }
 
 // Unknown implements [dialect.Counter].

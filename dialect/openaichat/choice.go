@@ -117,7 +117,7 @@ func (d *decoder) thought(c *choice) {
 		return
 	}
 	d.append(c, c.thoughtKey(), event.Text, c.Thought.Close())
-	d.emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: c.thoughtKey()})
+	d.Emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: c.thoughtKey()})
 	c.Thinking = false
 }
 
@@ -208,12 +208,12 @@ func (d *decoder) input(c *choice, i int, text string) {
 }
 
 func (d *decoder) start(c *choice, part string, b *event.Body) {
-	d.emit(event.Event{Type: event.PartStart, Message: c.key(), Part: part, Body: b})
+	d.Emit(event.Event{Type: event.PartStart, Message: c.key(), Part: part, Body: b})
 }
 
 func (d *decoder) append(c *choice, part string, f event.Field, text string) {
 	if text != "" {
-		d.emit(event.Event{Type: event.PartAppend, Message: c.key(), Part: part, Field: f, Text: text})
+		d.Emit(event.Event{Type: event.PartAppend, Message: c.key(), Part: part, Field: f, Text: text})
 	}
 }
 
@@ -221,22 +221,22 @@ func (d *decoder) append(c *choice, part string, f event.Field, text string) {
 func (d *decoder) finish(c *choice, reason string) {
 	d.flush(c)
 	if c.Thinking {
-		d.emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: c.thoughtKey()})
+		d.Emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: c.thoughtKey()})
 	}
 	if c.Texting {
-		d.emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: textKey})
+		d.Emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: textKey})
 	}
 	for i, t := range c.Tools {
 		if !t.Said {
 			d.input(c, i, "{}")
 		}
-		d.emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: toolKey(i)})
+		d.Emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: toolKey(i)})
 	}
 	e := event.Event{Type: event.MessageEnd, Message: c.key()}
 	if reason != "" {
 		e.Body = &event.Body{Reason: reason}
 	}
-	d.emit(e)
+	d.Emit(e)
 	*c = choice{Index: c.Index, Finished: true, Reason: reason}
 }
 

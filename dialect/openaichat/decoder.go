@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -35,9 +36,7 @@ const (
 // decoder is the dialect's decoder. All that outlives a frame is in its state.
 type decoder struct {
 	state
-	out    []event.Event // of the frame at hand
-	failed error
-	closed bool
+	decoding.Base
 }
 
 var (
@@ -65,30 +64,26 @@ var done = []byte("[DONE]")
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	if d.failed != nil {
-		return nil, d.failed
-	}
-	if d.Ended || d.closed {
-		return nil, nil
-	}
-	d.Frames++
-	d.out = nil
+	return d.Base.Decode(name, &d.Frames, d.Ended, f, d.read)
+}
+
+func (d *decoder) read(f dialect.Frame) error {
 	data := bytes.TrimSpace(f.Data)
 	if bytes.Equal(data, done) {
 		d.done()
-		return d.take(), nil
+		return nil
 	}
 	if !bytes.HasPrefix(data, []byte("{")) {
-		return nil, d.fail("invalid JSON", errNoObject)
+		return decoding.Fault("invalid JSON", errNoObject)
 	}
 	var in chunk
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, d.fail("invalid JSON", err)
+		return decoding.Fault("invalid JSON", err)
 	}
 	if err := d.route(&in, f.Event, data); err != nil {
-		return nil, d.fail("chunk", err)
+		return decoding.Fault("chunk", err)
 	}
-	return d.take(), nil
+	return nil
 }
 
 func (d *decoder) route(in *chunk, event string, data []byte) error {
@@ -123,7 +118,7 @@ func (d *decoder) route(in *chunk, event string, data []byte) error {
 func (d *decoder) model(name string) {
 	if name != "" && name != d.Model {
 		d.Model = name
-		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: name}})
+		d.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: name}})
 	}
 }
 
@@ -156,7 +151,7 @@ func (d *decoder) find(index int) (*choice, error) {
 	}
 	c := &choice{Index: index}
 	d.Choices = append(d.Choices, c)
-	d.emit(event.Event{Type: event.MessageStart, Message: c.key(), Body: &event.Body{Role: event.Assistant}})
+	d.Emit(event.Event{Type: event.MessageStart, Message: c.key(), Body: &event.Body{Role: event.Assistant}})
 	return c, nil
 }
 
@@ -197,43 +192,24 @@ func (d *decoder) end(b *event.Body) {
 		b.Usage = &total
 	}
 	d.Choices = nil
-	d.emit(event.Event{Type: event.TurnEnd, Body: b})
-}
-
-func (d *decoder) emit(e event.Event) { d.out = append(d.out, e) }
-
-func (d *decoder) take() []event.Event {
-	out := d.out
-	d.out = nil
-	return out
-}
-
-// fail drops the operations of a frame that turned out to be invalid.
-func (d *decoder) fail(reason string, err error) error {
-	d.out = nil
-	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: reason, Err: err}
-	return d.failed
+	d.Emit(event.Event{Type: event.TurnEnd, Body: b})
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) {
-	if d.Ended || d.closed {
-		d.closed = true
-		return nil, nil
-	}
-	d.closed = true
-	d.out = nil
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, d.rest) }
+
+// rest ends the turn if every choice has finished, for the end of the body is the only end then. Else it says what is held back.
+func (d *decoder) rest() {
 	open := slices.ContainsFunc(d.Choices, func(c *choice) bool { return !c.Finished })
-	if d.failed == nil && len(d.Choices) > 0 && !open {
+	if !d.Failed() && len(d.Choices) > 0 && !open {
 		d.done()
-		return d.take(), nil
+		return
 	}
 	for _, c := range d.Choices {
 		if !c.Finished {
 			d.flush(c)
 		}
 	}
-	return d.take(), dialect.ErrCutShort
 }
 
 // Unknown implements [dialect.Counter].

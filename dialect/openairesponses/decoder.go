@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -33,9 +34,7 @@ const (
 // decoder is the dialect's decoder. All that outlives a frame is in its state.
 type decoder struct {
 	state
-	out    []event.Event // of the frame at hand
-	failed error
-	closed bool
+	decoding.Base
 }
 
 var (
@@ -64,41 +63,37 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	if d.failed != nil {
-		return nil, d.failed
-	}
-	if d.Ended || d.closed {
-		return nil, nil
-	}
-	d.Frames++
-	d.out = nil
+	return d.Base.Decode(name, &d.Frames, d.Ended, f, d.read)
+}
+
+func (d *decoder) read(f dialect.Frame) error {
 	data := bytes.TrimSpace(f.Data)
 	if string(data) == "[DONE]" {
-		return nil, nil // some servers end their bodies with it, whatever became of the response
+		return nil // some servers end their bodies with it, whatever became of the response
 	}
 	if !bytes.HasPrefix(data, []byte("{")) {
-		return nil, d.fail("invalid JSON", errNoObject)
+		return decoding.Fault("invalid JSON", errNoObject)
 	}
 	var in frame
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, d.fail("invalid JSON", err)
+		return decoding.Fault("invalid JSON", err)
 	}
 	if in.Type == "" {
 		in.Type = f.Event
 	}
 	if in.Type == "" && len(in.Error) == 0 {
-		return nil, d.fail("no type", errNoObject)
+		return decoding.Fault("no type", errNoObject)
 	}
 	if in.Seq != nil {
 		if *in.Seq < d.Seq || *in.Seq == d.Seq && d.Seq > 0 {
-			return nil, nil // seen before
+			return nil // seen before
 		}
 		d.Seq = *in.Seq
 	}
 	if err := d.route(&in); err != nil {
-		return nil, d.fail(in.Type, err)
+		return decoding.Fault(in.Type, err)
 	}
-	return d.take(), nil
+	return nil
 }
 
 func (d *decoder) route(in *frame) error {
@@ -184,7 +179,7 @@ func (d *decoder) begin(r *response) {
 	}
 	if r.Model != "" && r.Model != d.Model {
 		d.Model = r.Model
-		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: r.Model}})
+		d.Emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Model: r.Model}})
 	}
 }
 
@@ -194,7 +189,7 @@ func (d *decoder) message() string {
 		if d.Key = d.ID; d.Key == "" {
 			d.Key = "response"
 		}
-		d.emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
+		d.Emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
 	}
 	return d.Key
 }
@@ -253,7 +248,7 @@ func (d *decoder) end(b *event.Body, u *usage) {
 		d.close(o)
 	}
 	if d.Key != "" {
-		d.emit(event.Event{Type: event.MessageEnd, Message: d.Key, Body: &event.Body{Reason: b.Reason}})
+		d.Emit(event.Event{Type: event.MessageEnd, Message: d.Key, Body: &event.Body{Reason: b.Reason}})
 	}
 	var total event.Usage
 	if u != nil {
@@ -264,38 +259,19 @@ func (d *decoder) end(b *event.Body, u *usage) {
 	}
 	d.Ended = true
 	d.Items = nil
-	d.emit(event.Event{Type: event.TurnEnd, Body: b})
-}
-
-func (d *decoder) emit(e event.Event) { d.out = append(d.out, e) }
-
-func (d *decoder) take() []event.Event {
-	out := d.out
-	d.out = nil
-	return out
-}
-
-// fail drops the operations of a frame that turned out to be invalid.
-func (d *decoder) fail(reason string, err error) error {
-	d.out = nil
-	d.failed = &dialect.Error{Dialect: name, Frame: d.Frames, Reason: reason, Err: err}
-	return d.failed
+	d.Emit(event.Event{Type: event.TurnEnd, Body: b})
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) {
-	cut := !d.Ended && !d.closed
-	d.closed = true
-	if !cut {
-		return nil, nil
-	}
-	d.out = nil
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, d.rest) }
+
+// rest says what is held back.
+func (d *decoder) rest() {
 	for _, o := range d.Items {
 		for _, p := range o.Parts {
 			d.say(p, p.Text.Close())
 		}
 	}
-	return d.take(), dialect.ErrCutShort
 }
 
 // Unknown implements [dialect.Counter].

@@ -76,7 +76,7 @@ func (d *decoder) part(index int, key, kind string, field event.Field) (*part, e
 }
 
 func (d *decoder) start(o *open, key string, b *event.Body) {
-	d.emit(event.Event{Type: event.PartStart, Message: d.message(), Part: key, Body: b})
+	d.Emit(event.Event{Type: event.PartStart, Message: d.message(), Part: key, Body: b})
 }
 
 // grow takes a delta; none starts the part alone.
@@ -98,7 +98,7 @@ func (d *decoder) say(p *part, text string) {
 		return
 	}
 	p.Said.Append(text)
-	d.emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: p.Key, Field: p.Field, Text: text})
+	d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: p.Key, Field: p.Field, Text: text})
 }
 
 // whole takes a text as it is at the end. It is final, unless it is a tool's: its output may follow.
@@ -116,7 +116,7 @@ func (d *decoder) whole(index int, key, kind string, field event.Field, text *st
 		}
 	}
 	if typ, rest := p.Said.Next(*text); typ != "" {
-		d.emit(event.Event{Type: typ, Message: d.Key, Part: key, Field: field, Text: rest})
+		d.Emit(event.Event{Type: typ, Message: d.Key, Part: key, Field: field, Text: rest})
 	}
 	o, err := d.item(index)
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *decoder) final(o *open, p *part, end bool) {
 	o.Parts = slices.DeleteFunc(o.Parts, func(q *part) bool { return q == p })
 	o.Final = append(o.Final, p.Key)
 	if end {
-		d.emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: p.Key})
+		d.Emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: p.Key})
 	}
 }
 
@@ -231,7 +231,7 @@ func (d *decoder) close(o *open) {
 func (d *decoder) endTool(o *open) {
 	if o.Tool {
 		o.Tool = false
-		d.emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: toolKey(o.Index)})
+		d.Emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: toolKey(o.Index)})
 	}
 }
 

@@ -29,7 +29,7 @@ func (d *decoder) called(o *open, in *item) error {
 	}
 	for _, s := range []string{text(in.Output), text(in.Outputs), text(in.Results)} {
 		if s != "" {
-			d.emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: key, Field: event.Output, Text: s})
+			d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: key, Field: event.Output, Text: s})
 		}
 	}
 	b := &event.Body{State: event.PartDone}
@@ -39,7 +39,7 @@ func (d *decoder) called(o *open, in *item) error {
 		}
 		b.State, b.Error = event.PartFailed, &event.Error{Message: reason}
 	}
-	d.emit(event.Event{Type: event.PartUpdate, Message: d.Key, Part: key, Body: b})
+	d.Emit(event.Event{Type: event.PartUpdate, Message: d.Key, Part: key, Body: b})
 	d.endTool(o)
 	if in.Type == "image_generation_call" && in.Result != "" {
 		d.image(o, in)
@@ -55,7 +55,7 @@ func (d *decoder) image(o *open, in *item) {
 	}
 	key := toolKey(o.Index) + "/image"
 	d.start(o, key, &event.Body{Kind: event.KindMedia, Media: &event.Media{URL: "data:image/" + format + ";base64," + in.Result, MIME: "image/" + format}})
-	d.emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: key})
+	d.Emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: key})
 }
 
 // returned takes what a client's tool gave, in an item of its own.
@@ -68,13 +68,13 @@ func (d *decoder) returned(in *item) {
 		d.settle(o)
 		key := toolKey(o.Index)
 		if s := text(in.Output); s != "" {
-			d.emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: key, Field: event.Output, Text: s})
+			d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: key, Field: event.Output, Text: s})
 		}
 		b := &event.Body{State: event.PartDone}
 		if in.Status == "incomplete" || in.Status == "failed" {
 			b.State, b.Error = event.PartFailed, &event.Error{Message: "the tool failed"}
 		}
-		d.emit(event.Event{Type: event.PartUpdate, Message: d.Key, Part: key, Body: b})
+		d.Emit(event.Event{Type: event.PartUpdate, Message: d.Key, Part: key, Body: b})
 		d.endTool(o)
 		return
 	}

@@ -157,7 +157,7 @@ func (d *decoder) injected(p *payload) error {
 		return nil
 	}
 	d.remember(key)
-	d.out = append(d.out, event.Event{Type: event.MessageAdd, Message: key, Body: &event.Body{
+	d.base.Emit(event.Event{Type: event.MessageAdd, Message: key, Body: &event.Body{
 		Role: event.Assistant, Source: "inject", Parts: []event.Part{{Kind: event.KindText, Text: text}},
 	}})
 	return nil

@@ -45,7 +45,7 @@ const keyedPrefix = "item:"
 // emit adds an operation of a run.
 func (d *decoder) emit(r *run, e event.Event) {
 	e.Turn = r.ID
-	d.out = append(d.out, e)
+	d.base.Emit(e)
 }
 
 // part adds an operation on a part of a run's message.

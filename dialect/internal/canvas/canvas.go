@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -24,7 +25,7 @@ const message = "m"
 // Canvas is the one message of a turn as far as it is drawn. It is a decoder's; readers get it with each frame.
 type Canvas struct {
 	state
-	out []event.Event
+	base decoding.Base
 }
 
 type state struct {
@@ -61,7 +62,7 @@ type Part struct {
 func (c *Canvas) Unknown(name string) { c.Seen.Add(name) }
 
 // Draw adds an operation as it is.
-func (c *Canvas) Draw(e event.Event) { c.out = append(c.out, e) }
+func (c *Canvas) Draw(e event.Event) { c.base.Emit(e) }
 
 // Begin starts the message, if that has not happened.
 func (c *Canvas) Begin() {

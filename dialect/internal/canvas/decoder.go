@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -22,8 +23,6 @@ type decoder struct {
 	name   string
 	reader Reader
 	canvas Canvas
-	failed error
-	closed bool
 }
 
 var (
@@ -33,40 +32,19 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	if d.failed != nil {
-		return nil, d.failed
-	}
-	if d.canvas.Ended || d.closed {
-		return nil, nil
-	}
-	d.canvas.Frames++
-	d.canvas.out = nil
-	if err := d.reader.Read(&d.canvas, f); err != nil {
-		d.canvas.out = nil
-		d.failed = &dialect.Error{Dialect: d.name, Frame: d.canvas.Frames, Reason: reason(err), Err: errors.Unwrap(err)}
-		return nil, d.failed
-	}
-	return d.take(), nil
+	return d.canvas.base.Decode(d.name, &d.canvas.Frames, d.canvas.Ended, f, d.read)
 }
 
-func (d *decoder) take() []event.Event {
-	out := d.canvas.out
-	d.canvas.out = nil
-	return out
-}
+func (d *decoder) read(f dialect.Frame) error { return d.reader.Read(&d.canvas, f) }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) {
-	cut := !d.canvas.Ended && !d.closed
-	d.closed = true
-	if !cut {
-		return nil, nil
-	}
-	d.canvas.out = nil
+func (d *decoder) Close() ([]event.Event, error) { return d.canvas.base.Close(&d.canvas.Ended, d.rest) }
+
+// rest says what is held back.
+func (d *decoder) rest() {
 	for _, p := range d.canvas.Open {
 		d.canvas.flush(p)
 	}
-	return d.take(), dialect.ErrCutShort
 }
 
 // Unknown implements [dialect.Counter].
@@ -116,24 +94,8 @@ func (d *decoder) Restore(b []byte) error {
 	return nil
 }
 
-// fault is an error with its reason apart, as [dialect.Error] has them.
-type fault struct {
-	what string
-	err  error
-}
-
-func (f *fault) Error() string { return f.what }
-func (f *fault) Unwrap() error { return f.err }
-
 // Fault says what of a frame is invalid. err may be nil.
-func Fault(what string, err error) error { return &fault{what, err} }
-
-func reason(err error) string {
-	if f := (*fault)(nil); errors.As(err, &f) {
-		return f.what
-	}
-	return err.Error()
-}
+func Fault(what string, err error) error { return decoding.Fault(what, err) }
 
 // Unmarshal reads a frame that is one JSON object.
 func Unmarshal(data []byte, v any) error {
