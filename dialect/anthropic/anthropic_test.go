@@ -14,28 +14,13 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-func corpus(t *testing.T, paths []string) []dialecttest.Stream {
-	t.Helper()
-	var all []dialecttest.Stream
-	for _, p := range paths {
-		all = append(all, dialecttest.Load(t, Dialect(), p, ""))
-	}
-	return all
-}
-
 func TestRecordings(t *testing.T) {
 	all := dialecttest.LoadAll(t, Dialect(), "anthropic/*")
 	dialecttest.Run(t, Dialect(), all)
 	dialecttest.Golden(t, Dialect(), all)
 }
 
-func TestConformance(t *testing.T) {
-	paths, err := filepath.Glob("testdata/*.sse")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dialecttest.Run(t, Dialect(), corpus(t, paths))
-}
+func TestConformance(t *testing.T) { dialecttest.Run(t, Dialect(), dialecttest.Own(t, Dialect())) }
 
 // load decodes one recording whole.
 func load(t *testing.T, path string) *transcript.Transcript {
@@ -263,12 +248,8 @@ func TestCounts(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	paths, err := filepath.Glob("testdata/*.sse")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, p := range paths {
-		f.Add(dialecttest.Load(f, Dialect(), p, "").Body)
+	for _, s := range dialecttest.Own(f, Dialect()) {
+		f.Add(s.Body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }

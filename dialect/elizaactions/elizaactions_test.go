@@ -2,7 +2,6 @@ package elizaactions
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,22 +10,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-func corpus(t testing.TB) []dialecttest.Stream {
-	t.Helper()
-	paths, err := filepath.Glob("testdata/*.ndjson")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []dialecttest.Stream
-	for _, p := range paths {
-		s := dialecttest.Load(t, Dialect(), p, "")
-		s.Cut = s.Name == "cut"
-		all = append(all, s)
-	}
-	return all
-}
-
-func TestConformance(t *testing.T) { dialecttest.Run(t, Dialect(), corpus(t)) }
+func TestConformance(t *testing.T) { dialecttest.Run(t, Dialect(), dialecttest.Own(t, Dialect())) }
 
 // The statuses of the requirement.
 const (
@@ -55,7 +39,7 @@ func TestStreams(t *testing.T) {
 		"characters":    {"smile 😀\n\n\ufffd\n\nend\ufffd", []string{"\ufffd"}, event.Completed, nil},
 		"cut":           {"So far\n\nbusy\n\nbu", []string{"busy"}, "", nil},
 	}
-	for _, s := range corpus(t) {
+	for _, s := range dialecttest.Own(t, Dialect()) {
 		t.Run(s.Name, func(t *testing.T) {
 			want, ok := tests[s.Name]
 			if !ok {
@@ -111,7 +95,7 @@ func TestUnknown(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range corpus(f) {
+	for _, s := range dialecttest.Own(f, Dialect()) {
 		f.Add(s.Body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })

@@ -2,7 +2,6 @@ package ollama
 
 import (
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,16 +18,7 @@ func TestRecordings(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	paths, err := filepath.Glob("testdata/*.ndjson")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []dialecttest.Stream
-	for _, p := range paths {
-		s := dialecttest.Load(t, Dialect(), p, "")
-		s.Cut = s.Name == "cut"
-		all = append(all, s)
-	}
+	all := dialecttest.Own(t, Dialect())
 	dialecttest.Run(t, Dialect(), all)
 	dialecttest.Golden(t, Dialect(), all)
 }
@@ -81,12 +71,8 @@ func TestThoughtsAreBounded(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	paths, err := filepath.Glob("testdata/*.ndjson")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, p := range paths {
-		f.Add(dialecttest.Load(f, Dialect(), p, "").Body)
+	for _, s := range dialecttest.Own(f, Dialect()) {
+		f.Add(s.Body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })
 }
