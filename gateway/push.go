@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
@@ -225,91 +223,6 @@ func (g *Gateway) push(turn string) *push {
 	return p
 }
 
-func restored(d dialect.Dialect, st pushState) (*dialect.Stream, error) {
-	s := dialect.NewStream(d)
-	if st.Stream == nil {
-		return s, nil
-	}
-	return s, s.Restore(st.Stream)
-}
-
-// pushAgent runs pushed turns. It can be resumed: the producer comes back.
-type pushAgent struct{ g *Gateway }
-
-func (a pushAgent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	v, err := a.g.journal.Get(ctx, stateKey(in.Turn))
-	if err != nil {
-		return fmt.Errorf("state of pushed turn: %w", err)
-	}
-	return a.Resume(ctx, in, v, out)
-}
-
-func (a pushAgent) Resume(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
-	var st pushState
-	if err := json.Unmarshal(state, &st); err != nil {
-		return fmt.Errorf("state of pushed turn: %w", err)
-	}
-	o, err := a.g.owner(ctx, in.Conversation)
-	if err != nil {
-		return err
-	}
-	defer o.release()
-	o.mu.Lock()
-	r := o.current
-	o.mu.Unlock()
-	return r.pushed(ctx, st)
-}
-
-// pushed runs the turn until the stream that its producer brings ends, or the lease.
-func (r *run) pushed(ctx context.Context, st pushState) error {
-	g := r.o.g
-	d, err := g.cfg.Dialects.Lookup(st.Dialect)
-	if err != nil {
-		return err
-	}
-	stream, err := restored(d, st)
-	if err != nil {
-		return err
-	}
-	r.out.Body(d.Name)
-	p := g.push(r.id)
-	if !p.start(r, d, stream, st) {
-		// It is that of a run before this one, which was given up and has not returned yet.
-		g.endPush(p)
-		p = g.push(r.id)
-		p.start(r, d, stream, st)
-	}
-	r.push = p
-	r.out.OnEnd(func() []event.Event {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		// The turn ends whatever the stream says of its own end.
-		ops, _ := p.stream.Close()
-		return ops
-	})
-	select {
-	case err := <-p.done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// start gives the turn its run; it reports false where it had one before.
-func (p *push) start(r *run, d dialect.Dialect, s *dialect.Stream, st pushState) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.run != nil {
-		return false
-	}
-	p.run, p.d, p.stream, p.state = r, d, s, st
-	if p.owner == 0 {
-		p.arm()
-	}
-	close(p.started)
-	return true
-}
-
 // endTurnPush ends what is open of a pushed turn that has ended.
 func (g *Gateway) endTurnPush(turn string) {
 	g.mu.Lock()
@@ -337,64 +250,6 @@ func (g *Gateway) endPush(p *push) {
 		p.lease.Stop()
 	}
 	close(p.over)
-}
-
-// arm starts the lease, unless the turn is over. p.mu is held.
-func (p *push) arm() {
-	if p.lease != nil {
-		p.lease.Stop()
-	}
-	if p.ended {
-		return
-	}
-	p.lease = time.AfterFunc(p.g.settings().Lease, p.expire)
-}
-
-// expire ends a turn whose producer stayed away, unless a person is being waited for.
-func (p *push) expire() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lease == nil {
-		return // attached again
-	}
-	if p.run != nil && p.run.busy() {
-		p.arm()
-		return
-	}
-	p.g.cfg.Metrics.Leases.Inc()
-	err := &agent.Error{Code: codeLease, Message: "the agent's connection was lost and did not come back", Retryable: true}
-	if p.run != nil {
-		p.finish(err)
-		return
-	}
-	// It waits in the queue still.
-	p.g.tasks.Go(func() {
-		p.g.endPush(p)
-		if err := p.g.endQueued(p.turn, (*event.Error)(err)); err != nil {
-			p.g.log.Warn("queued turn not ended", "turn", p.turn, "err", err)
-		}
-	})
-}
-
-// endQueued fails a turn that waits in the queue.
-func (g *Gateway) endQueued(turn string, e *event.Error) error {
-	v, err := g.journal.Get(g.life, turnKey(turn))
-	if err != nil {
-		return err
-	}
-	o, err := g.owner(g.life, string(v))
-	if err != nil {
-		return err
-	}
-	defer o.release()
-	return o.await(g.life, true, func(t *tx) error {
-		if o.current != nil && o.current.id == turn || !o.openTurn(t, turn) {
-			return nil
-		}
-		t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: &event.Body{Outcome: event.Failed, Error: e}})
-		o.closeTurn(t, turn)
-		return nil
-	})
 }
 
 // saved returns the operations with the state after them. p.mu is held.
