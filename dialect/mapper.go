@@ -2,13 +2,10 @@ package dialect
 
 import (
 	"fmt"
-	"hash/crc32"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/transcript"
 )
 
 // Mapper turns the operations of one stream, which hold upstream keys, into events with ids. It fills in At, Offset and
@@ -50,12 +47,6 @@ func (m *Mapper) room(n int) error {
 		return fmt.Errorf("%w: more than %d turns, messages and parts in a turn", event.ErrInvalid, maxKeys)
 	}
 	return nil
-}
-
-type mappedTurn struct {
-	key, id string
-	known   bool // key is set
-	ended   bool
 }
 
 type mappedMessage struct {
@@ -146,55 +137,6 @@ func (m *Mapper) put(e event.Event) error {
 	return nil
 }
 
-// turn returns the turn of an operation. A further one is started by its first operation.
-func (m *Mapper) turn(op *event.Event) (*mappedTurn, error) {
-	own := m.turns[0]
-	if op.Turn == "" {
-		return own, nil
-	}
-	if i := slices.IndexFunc(m.turns, func(t *mappedTurn) bool { return t.known && t.key == op.Turn }); i >= 0 {
-		return m.turns[i], nil
-	}
-	if !own.known {
-		own.key, own.known = op.Turn, true
-		m.keys++
-		return own, nil
-	}
-	if err := m.room(1); err != nil {
-		return nil, err
-	}
-	t := &mappedTurn{key: op.Turn, id: m.newID(), known: true}
-	e := event.Event{At: m.at, Type: event.TurnStart, Turn: t.id}
-	var b event.Body
-	if op.Type == event.TurnStart || op.Type == event.TurnQueue {
-		b = *op.Get()
-	}
-	b.Answers = m.messageID(b.Answers)
-	b.Parent = m.parent(b.Parent)
-	if b.Parent != "" || op.Body != nil {
-		e.Body = &b
-	}
-	if err := m.put(e); err != nil {
-		return nil, err
-	}
-	m.turns = append(m.turns, t)
-	m.keys++
-	return t, nil
-}
-
-// parent returns the id of the turn that an upstream key names as the one around a further turn.
-func (m *Mapper) parent(key string) string {
-	for _, t := range m.turns {
-		if key != "" && t.known && t.key == key {
-			return t.id
-		}
-	}
-	if m.Flat {
-		return ""
-	}
-	return m.id
-}
-
 func (m *Mapper) messageID(key string) string {
 	if key != "" {
 		for _, msg := range m.msgs {
@@ -204,46 +146,6 @@ func (m *Mapper) messageID(key string) string {
 		}
 	}
 	return ""
-}
-
-// begin takes an upstream's start of a turn, which is started already: what it tells beyond that is an update.
-func (m *Mapper) begin(t *mappedTurn, op *event.Event) error {
-	if t != m.turns[0] {
-		return nil // see turn
-	}
-	b := op.Get()
-	u := event.Body{Phase: b.Phase, Step: b.Step, Upstream: b.Upstream, Model: b.Model}
-	if u.Phase == "" && u.Step == 0 && u.Upstream == nil && u.Model == "" {
-		return nil
-	}
-	return m.put(event.Event{At: m.at, Type: event.TurnUpdate, Turn: t.id, Body: &u})
-}
-
-func (m *Mapper) end(t *mappedTurn, op *event.Event) error {
-	e := m.event(t, op)
-	if err := e.Validate(); err != nil {
-		return err
-	}
-	if e.Body.By != "" {
-		b := *e.Body
-		b.By = "" // who stops a turn the gateway says
-		e.Body = &b
-	}
-	if t == m.turns[0] && !m.Flat {
-		for _, inner := range m.turns[1:] {
-			if !inner.ended {
-				inner.ended = true
-				b := event.Body{Outcome: event.Interrupted, Reason: "the turn around it ended"}
-				if o := op.Get().Outcome; o != event.Completed {
-					b.Outcome = o
-				}
-				m.out = append(m.out, event.Event{At: m.at, Type: event.TurnEnd, Turn: inner.id, Body: &b})
-			}
-		}
-	}
-	t.ended = true
-	m.out = append(m.out, e)
-	return nil
 }
 
 func (m *Mapper) wait(t *mappedTurn, op *event.Event) error {
@@ -373,85 +275,4 @@ func (m *Mapper) part(t *mappedTurn, op *event.Event) error {
 		return m.endPart(p, e, op)
 	}
 	return m.put(e)
-}
-
-// text maps an append or a replace; a text above the limit of one event becomes several.
-func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
-	text := strings.ToValidUTF8(op.Text, "\ufffd")
-	nothing := op.Type == event.PartAppend && text == "" && op.Note == "" && op.History == nil
-	if nothing || p.ended && (op.Type == event.PartAppend || text != "") {
-		m.Dropped++
-		return nil
-	}
-	f := slices.Index(transcript.Fields[:], op.Field)
-	if f < 0 {
-		return fmt.Errorf("%w: field %q is unknown", event.ErrInvalid, op.Field)
-	}
-	sum := p.sums[f]
-	if op.Type == event.PartReplace {
-		sum = event.Sum{}
-	}
-	e.Field, e.Note, e.History = op.Field, strings.ToValidUTF8(op.Note, "\ufffd"), op.History
-	for {
-		e.Text = text[:cut(text)]
-		text = text[len(e.Text):]
-		if e.Type == event.PartAppend {
-			e.Offset = sum.Length
-		}
-		if err := m.put(e); err != nil {
-			return err
-		}
-		sum.Length += int64(len(e.Text))
-		sum.CRC = crc32.Update(sum.CRC, castagnoli, []byte(e.Text))
-		p.sums[f] = sum
-		if text == "" {
-			return nil
-		}
-		e.Type, e.Note, e.History = event.PartAppend, "", nil
-	}
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// cut returns how much of a text one event takes.
-func cut(text string) int {
-	n := len(text)
-	if n > event.MaxText {
-		for n = event.MaxText; text[n]&0xc0 == 0x80; n-- {
-		}
-	}
-	return n
-}
-
-func (m *Mapper) endPart(p *mappedPart, e event.Event, op *event.Event) error {
-	if p.ended {
-		m.Dropped++
-		return nil
-	}
-	b := *op.Get()
-	given := b.Sums
-	b.Sums = nil
-	for i, f := range transcript.Fields {
-		sum := p.sums[i]
-		if want, ok := given[f.Name()]; ok && want != sum {
-			return fmt.Errorf("%w: %s of part %q has %d bytes, checksum %d; its end says %d, %d", event.ErrInvalid, f.Name(), op.Part, sum.Length, sum.CRC, want.Length, want.CRC)
-		}
-		if sum.Length > 0 || f == event.Text && textual(p.kind) {
-			if b.Sums == nil {
-				b.Sums = map[string]event.Sum{}
-			}
-			b.Sums[f.Name()] = sum
-		}
-	}
-	e.Body = &b
-	if err := m.put(e); err != nil {
-		return err
-	}
-	p.ended = true
-	return nil
-}
-
-// textual reports whether a part of that kind is a text, even where it is empty.
-func textual(kind string) bool {
-	return kind == event.KindText || kind == event.KindReasoning || kind == event.KindStatus
 }

@@ -1,0 +1,92 @@
+package dialect
+
+import (
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// text maps an append or a replace; a text above the limit of one event becomes several.
+func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
+	text := strings.ToValidUTF8(op.Text, "\ufffd")
+	nothing := op.Type == event.PartAppend && text == "" && op.Note == "" && op.History == nil
+	if nothing || p.ended && (op.Type == event.PartAppend || text != "") {
+		m.Dropped++
+		return nil
+	}
+	f := slices.Index(transcript.Fields[:], op.Field)
+	if f < 0 {
+		return fmt.Errorf("%w: field %q is unknown", event.ErrInvalid, op.Field)
+	}
+	sum := p.sums[f]
+	if op.Type == event.PartReplace {
+		sum = event.Sum{}
+	}
+	e.Field, e.Note, e.History = op.Field, strings.ToValidUTF8(op.Note, "\ufffd"), op.History
+	for {
+		e.Text = text[:cut(text)]
+		text = text[len(e.Text):]
+		if e.Type == event.PartAppend {
+			e.Offset = sum.Length
+		}
+		if err := m.put(e); err != nil {
+			return err
+		}
+		sum.Length += int64(len(e.Text))
+		sum.CRC = crc32.Update(sum.CRC, castagnoli, []byte(e.Text))
+		p.sums[f] = sum
+		if text == "" {
+			return nil
+		}
+		e.Type, e.Note, e.History = event.PartAppend, "", nil
+	}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// cut returns how much of a text one event takes.
+func cut(text string) int {
+	n := len(text)
+	if n > event.MaxText {
+		for n = event.MaxText; text[n]&0xc0 == 0x80; n-- {
+		}
+	}
+	return n
+}
+
+func (m *Mapper) endPart(p *mappedPart, e event.Event, op *event.Event) error {
+	if p.ended {
+		m.Dropped++
+		return nil
+	}
+	b := *op.Get()
+	given := b.Sums
+	b.Sums = nil
+	for i, f := range transcript.Fields {
+		sum := p.sums[i]
+		if want, ok := given[f.Name()]; ok && want != sum {
+			return fmt.Errorf("%w: %s of part %q has %d bytes, checksum %d; its end says %d, %d", event.ErrInvalid, f.Name(), op.Part, sum.Length, sum.CRC, want.Length, want.CRC)
+		}
+		if sum.Length > 0 || f == event.Text && textual(p.kind) {
+			if b.Sums == nil {
+				b.Sums = map[string]event.Sum{}
+			}
+			b.Sums[f.Name()] = sum
+		}
+	}
+	e.Body = &b
+	if err := m.put(e); err != nil {
+		return err
+	}
+	p.ended = true
+	return nil
+}
+
+// textual reports whether a part of that kind is a text, even where it is empty.
+func textual(kind string) bool {
+	return kind == event.KindText || kind == event.KindReasoning || kind == event.KindStatus
+}

@@ -1,0 +1,102 @@
+package dialect
+
+import (
+	"slices"
+
+	"github.com/leat-dev/leat/event"
+)
+
+type mappedTurn struct {
+	key, id string
+	known   bool // key is set
+	ended   bool
+}
+
+// turn returns the turn of an operation. A further one is started by its first operation.
+func (m *Mapper) turn(op *event.Event) (*mappedTurn, error) {
+	own := m.turns[0]
+	if op.Turn == "" {
+		return own, nil
+	}
+	if i := slices.IndexFunc(m.turns, func(t *mappedTurn) bool { return t.known && t.key == op.Turn }); i >= 0 {
+		return m.turns[i], nil
+	}
+	if !own.known {
+		own.key, own.known = op.Turn, true
+		m.keys++
+		return own, nil
+	}
+	if err := m.room(1); err != nil {
+		return nil, err
+	}
+	t := &mappedTurn{key: op.Turn, id: m.newID(), known: true}
+	e := event.Event{At: m.at, Type: event.TurnStart, Turn: t.id}
+	var b event.Body
+	if op.Type == event.TurnStart || op.Type == event.TurnQueue {
+		b = *op.Get()
+	}
+	b.Answers = m.messageID(b.Answers)
+	b.Parent = m.parent(b.Parent)
+	if b.Parent != "" || op.Body != nil {
+		e.Body = &b
+	}
+	if err := m.put(e); err != nil {
+		return nil, err
+	}
+	m.turns = append(m.turns, t)
+	m.keys++
+	return t, nil
+}
+
+// parent returns the id of the turn that an upstream key names as the one around a further turn.
+func (m *Mapper) parent(key string) string {
+	for _, t := range m.turns {
+		if key != "" && t.known && t.key == key {
+			return t.id
+		}
+	}
+	if m.Flat {
+		return ""
+	}
+	return m.id
+}
+
+// begin takes an upstream's start of a turn, which is started already: what it tells beyond that is an update.
+func (m *Mapper) begin(t *mappedTurn, op *event.Event) error {
+	if t != m.turns[0] {
+		return nil // see turn
+	}
+	b := op.Get()
+	u := event.Body{Phase: b.Phase, Step: b.Step, Upstream: b.Upstream, Model: b.Model}
+	if u.Phase == "" && u.Step == 0 && u.Upstream == nil && u.Model == "" {
+		return nil
+	}
+	return m.put(event.Event{At: m.at, Type: event.TurnUpdate, Turn: t.id, Body: &u})
+}
+
+func (m *Mapper) end(t *mappedTurn, op *event.Event) error {
+	e := m.event(t, op)
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	if e.Body.By != "" {
+		b := *e.Body
+		b.By = "" // who stops a turn the gateway says
+		e.Body = &b
+	}
+	if t == m.turns[0] && !m.Flat {
+		for _, inner := range m.turns[1:] {
+			if !inner.ended {
+				inner.ended = true
+				b := event.Body{Outcome: event.Interrupted, Reason: "the turn around it ended"}
+				if o := op.Get().Outcome; o != event.Completed {
+					b.Outcome = o
+				}
+				m.out = append(m.out, event.Event{At: m.at, Type: event.TurnEnd, Turn: inner.id, Body: &b})
+			}
+		}
+	}
+	t.ended = true
+	m.out = append(m.out, e)
+	return nil
+}
