@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 )
 
 // The codes of the errors that turns of this agent end with.
@@ -61,7 +58,7 @@ func shown(err error) error {
 
 // unreachable is a call that did not get through.
 func unreachable(err error) *failure {
-	return &failure{code: codeUnreachable, message: "the Letta server can't be reached: " + reason(err), retry: true}
+	return &failure{code: codeUnreachable, message: "the Letta server can't be reached: " + call.Reason(err), retry: true}
 }
 
 // refused describes an answer that is no success.
@@ -79,7 +76,7 @@ func refused(res *http.Response) *failure {
 	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooEarly, s == http.StatusTooManyRequests,
 		s >= 500 && s != http.StatusNotImplemented:
 		f.retry = true
-		f.hint = retryAfter(res.Header.Get("Retry-After"), time.Now())
+		f.hint = call.RetryAfter(res.Header.Get("Retry-After"), time.Now())
 	}
 	if text := excerpt(f.body); text != "" {
 		f.message += ": " + text
@@ -110,41 +107,7 @@ func excerpt(body []byte) string {
 	if text == "" && json.Unmarshal(v.Detail, &text) != nil && json.Unmarshal(v.Detail, &inner) == nil {
 		text = inner.Message
 	}
-	text, _, _ = strings.Cut(strings.TrimSpace(strings.ToValidUTF8(text, "�")), "\n")
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if len(text) > maxExcerpt {
-		cut := maxExcerpt
-		for !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "…"
-	}
-	return text
-}
-
-// retryAfter reads a Retry-After, in seconds or as a date.
-func retryAfter(h string, now time.Time) time.Duration {
-	if n, err := strconv.ParseUint(strings.TrimSpace(h), 10, 31); err == nil {
-		return time.Duration(n) * time.Second
-	}
-	if at, err := http.ParseTime(h); err == nil && at.After(now) {
-		return at.Sub(now)
-	}
-	return 0
-}
-
-// reason is a transport's error without the URL.
-func reason(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	return err.Error()
+	return call.Line(text, maxExcerpt)
 }
 
 // maxCalls bounds the calls to a server that says nothing of when to come back.

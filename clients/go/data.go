@@ -215,6 +215,11 @@ func (c *Client) Export(ctx context.Context, tenant, subject string, w io.Writer
 	if tenant != "" {
 		path += "?tenant=" + url.QueryEscape(tenant)
 	}
+	return c.download(ctx, path, "export", w)
+}
+
+// download writes what is at a path to w, however long that takes, and returns its length in bytes. what names it in errors.
+func (c *Client) download(ctx context.Context, path, what string, w io.Writer) (int64, error) {
 	req, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return 0, err
@@ -229,7 +234,7 @@ func (c *Client) Export(ctx context.Context, tenant, subject string, w io.Writer
 	}
 	n, err := io.Copy(w, res.Body)
 	if err != nil {
-		return n, fmt.Errorf("leat: export cut after %d bytes: %w", n, err)
+		return n, fmt.Errorf("leat: %s cut after %d bytes: %w", what, n, err)
 	}
 	return n, nil
 }

@@ -2,7 +2,6 @@ package leat
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -13,23 +12,7 @@ import (
 // Recording writes what a turn exchanged with its agent to w, as a recording, and returns its size in bytes. It needs the admin,
 // or the conversation's owner who may speak as the agent.
 func (c *Client) Recording(ctx context.Context, turn string, w io.Writer) (int64, error) {
-	req, err := c.request(ctx, http.MethodGet, ofTurn(turn, "/recording"), nil)
-	if err != nil {
-		return 0, err
-	}
-	res, err := c.client().Do(req)
-	if err != nil {
-		return 0, fmt.Errorf("leat: %w", err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return 0, errorOf(res)
-	}
-	n, err := io.Copy(w, res.Body)
-	if err != nil {
-		return n, fmt.Errorf("leat: recording cut after %d bytes: %w", n, err)
-	}
-	return n, nil
+	return c.download(ctx, ofTurn(turn, "/recording"), "recording", w)
 }
 
 // Explanation tells step by step how what a turn received became what readers saw.

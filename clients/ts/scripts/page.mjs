@@ -1,4 +1,5 @@
-// Brings the fold that the gateway's own page is served up to date with the client's. With --check it only says whether it is.
+// Brings the fold that a Go test holds against package transcript (server/ui) up to date with the client's source. With --check it
+// only says whether it is.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const page = new URL("../../../server/ui/testdata/transcript.js", import.meta.url);
