@@ -47,8 +47,34 @@ export function close(): void {
   live?.close();
 }
 
-/** How long a question may go without its answer: a request that hangs must not keep those after it back. */
-export const patience = 30_000;
+/** How long nothing may come of an answer: a request that hangs must not keep those after it back, and a slow line is no dead one. */
+const patience = 30_000;
+
+/** Asks the gateway, and reads its answer whole. */
+export async function read(path: string, init: RequestInit = {}): Promise<{ res: Response; body: Blob }> {
+  const stop = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const heard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => stop.abort(), patience);
+  };
+  heard();
+  try {
+    const res = await fetch(`${base}/${path}`, { cache: "no-store", ...init, signal: stop.signal });
+    const pieces: BlobPart[] = [];
+    const body = res.body?.getReader();
+    for (;;) {
+      heard();
+      const { done, value } = (await body?.read()) ?? { done: true };
+      if (done) return { res, body: new Blob(pieces) };
+      pieces.push(value);
+    }
+  } catch {
+    throw new LeatError(stop.signal.aborted ? `nothing has come from the gateway for ${patience / 1000} s` : "the gateway can't be reached", "network");
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 /** Calls the gateway. A refusal is a LeatError with the gateway's own words. */
 export async function call<T>(path: string, options: RequestInit & { json?: unknown } = {}): Promise<T> {
@@ -57,19 +83,23 @@ export async function call<T>(path: string, options: RequestInit & { json?: unkn
     init.body = JSON.stringify(json);
     init.headers = { ...init.headers, "Content-Type": "application/json" };
   }
-  let res: Response;
-  let body: { error?: string; reason?: string };
+  const { res, body } = await read(path, init);
+  if (!res.ok) throw await refusal(res, body);
+  return await parsed<T>(body);
+}
+
+/** What a refusal says. */
+export async function refusal(res: Response, body: Blob): Promise<LeatError> {
+  const { error, reason } = await parsed<{ error?: string; reason?: string }>(body);
+  return new LeatError(error ?? `the gateway answered ${res.status}`, reason ?? "unavailable", res.status);
+}
+
+async function parsed<T>(body: Blob): Promise<T> {
   try {
-    res = await fetch(`${base}/${path}`, { cache: "no-store", ...((init.method ?? "GET") === "GET" && { signal: AbortSignal.timeout(patience) }), ...init });
-    body = res.status === 204 ? {} : await res.json().catch((err: unknown) => {
-      if (err instanceof SyntaxError) return {};
-      throw err; // it was cut
-    });
+    return JSON.parse(await body.text()) as T;
   } catch {
-    throw new LeatError("the gateway can't be reached", "network");
+    return {} as T; // there is none, or something between here and the gateway has answered
   }
-  if (!res.ok) throw new LeatError(body.error ?? `the gateway answered ${res.status}`, body.reason ?? "unavailable", res.status);
-  return body as T;
 }
 
 export const session = () => call<Session>("api/auth/session");

@@ -344,6 +344,52 @@ if (lacking) {
     await wantClean(page, lost);
   });
 
+  test("what is read on a line of which the other end is gone ends with a word, and comes when it is asked for again", async (t) => {
+    const net = await network(t);
+    const id = `reads-${Date.now()}`;
+    await gateway.conversation(id, "Reads");
+    await gateway.call(`/api/conversations/${id}/import`, { messages: Array.from({ length: 300 }, (_, n) => ({ role: n % 2 ? "assistant" : "user", text: `Message ${n}.` })) });
+    const page = await open(net);
+    await page.clock.install();
+    await page.goto(`${net.url}/#/c/${id}`);
+    await page.reload();
+    await page.getByText("Message 299.").waitFor();
+    await ask(page, "echo looked into");
+    await idle(page);
+    await answer(page).getByRole("button", { name: "Look inside" }).click();
+    await page.getByRole("button", { name: "Save as a recording" }).waitFor();
+    const log = page.locator(".log");
+    const first = page.locator("article[data-message]").first();
+
+    net.stall();
+    const save = page.getByRole("button", { name: "Save as a recording" });
+    await save.click();
+    const early = page.getByRole("button", { name: "Earlier messages" });
+    await log.focus();
+    for (let i = 0; i < 50 && await early.count() === 0; i++) {
+      await page.keyboard.press("Home");
+      await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
+    }
+    await early.waitFor();
+    await page.keyboard.press("Home");
+    // As much later as it takes, by the page's clock alone.
+    const late = async (what) => {
+      for (let i = 0; i < 10 && await what.count() === 0; i++) await page.clock.fastForward(10_000);
+      await what.waitFor();
+    };
+    await late(page.getByText("It can’t be saved: nothing has come from the gateway for 30 s."));
+    await late(page.getByText("Earlier messages did not come: nothing has come from the gateway for 30 s"));
+    await log.getByRole("button", { name: "Try again" }).waitFor();
+    net.pass();
+    const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
+    assert.match(download.suggestedFilename(), /\.jsonl$/);
+    // Scrolling asks again, too, and may be quicker than whoever presses the button.
+    await log.focus();
+    while (!/Message 0\./.test(await first.innerText())) await page.keyboard.press("Home");
+    assert.equal(await page.getByText("Earlier messages did not come").count(), 0);
+    await wantClean(page, lost);
+  });
+
   test("whoever sends something into a stall need not wait for that: it goes out once, and soon", async (t) => {
     const net = await network(t);
     const page = await open(net);

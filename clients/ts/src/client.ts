@@ -6,6 +6,7 @@ import { Held } from "./held.js";
 import { type Call, conversationPath, type Endpoint, json, request } from "./http.js";
 import { httpDial } from "./httplink.js";
 import { type OutboxStorage, pageStorage } from "./outbox.js";
+import { patiently } from "./patience.js";
 import { Requests } from "./requests.js";
 import { toConsole, type Warn } from "./warn.js";
 import { webSocketDial } from "./websocket.js";
@@ -28,9 +29,6 @@ export interface ClientOptions {
   /** Takes warnings: of what went wrong without a call of yours that fails for it. The default is console.warn. */
   warn?: Warn;
 }
-
-/** How long a question over HTTP may go without its answer, in milliseconds: one that hangs must not keep those after it back. */
-const patience = 30_000;
 
 /**
  * A client of one gateway. It connects when it is first needed, and then stays connected across cuts, restarts and sleep, until
@@ -187,11 +185,13 @@ export class Client {
   }
 
   private async fetch(path: string, call?: Call): Promise<Response> {
-    return request(this.at, await tokenOf(this.token), path, call);
+    const token = await tokenOf(this.token);
+    return patiently((signal) => request(this.at, token, path, { ...call, signal }));
   }
 
   private async get<T>(path: string): Promise<T> {
-    return json<T>(this.at, await tokenOf(this.token), path, { signal: AbortSignal.timeout(patience) });
+    const token = await tokenOf(this.token);
+    return patiently((signal, heard) => json<T>(this.at, token, path, { signal }, heard));
   }
 
   // report tells the gateway, which counts it. A snapshot mends the text whether or not the report arrives.

@@ -33,14 +33,26 @@ export async function request(at: Endpoint, token: string, path: string, call: C
   return res;
 }
 
-/** Makes a request and reads its answer as JSON. */
-export async function json<T>(at: Endpoint, token: string, path: string, call: Call = {}): Promise<T> {
+/** Makes a request and reads its answer as JSON; heard is told of each piece of it. */
+export async function json<T>(at: Endpoint, token: string, path: string, call: Call = {}, heard: () => void = () => {}): Promise<T> {
   const res = await request(at, token, path, call);
   try {
-    return (await res.json()) as T;
+    return JSON.parse(await whole(res, heard)) as T;
   } catch (err) {
     if (err instanceof SyntaxError) throw new LeatError(`${path} is answered with something else than JSON`, "protocol", res.status);
     throw asLeatError(err);
+  }
+}
+
+async function whole(res: Response, heard: () => void): Promise<string> {
+  const body = res.body?.getReader();
+  const text = new TextDecoder();
+  let out = "";
+  for (;;) {
+    heard();
+    const { done, value } = (await body?.read()) ?? { done: true };
+    if (done) return out + text.decode();
+    out += text.decode(value, { stream: true });
   }
 }
 

@@ -86,9 +86,12 @@ class HttpLink implements Link {
     const signal = AbortSignal.any([own.signal, this.all.signal]);
     let last: ServerFrame | undefined;
     let late: ReturnType<typeof setTimeout> | undefined;
-    const alive = () => {
+    const wait = () => {
       clearTimeout(late);
       late = setTimeout(() => this.end(new LeatError("a stream has fallen silent", "network")), silence);
+    };
+    const alive = () => {
+      wait();
       this.events.alive();
     };
     const take = (data: string) => {
@@ -98,6 +101,7 @@ class HttpLink implements Link {
       else if (f.type === "hello") this.emit({ type: "subscribed", id, conversation, turns: f.turns ?? [], ...(f.head && { head: f.head }) });
       else this.emit((last = { ...f, conversation } as ServerFrame));
     };
+    wait(); // also for its beginning
     try {
       const res = await request(this.at, this.token, conversationPath(conversation, "/events"), {
         accept: "text/event-stream", signal, ...(after && { headers: { "Last-Event-ID": after } }),

@@ -47,6 +47,20 @@ test("without a stream it asks every 15 s; a stream that says nothing for 40 s i
   assert.equal(ends[0]?.reason, "network");
 });
 
+test("a stream that does not even begin is dead after 40 s, however well the gateway answers else", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  const { l, ends } = link(t, (path, init) => (path.endsWith("/events") ? new Promise((_, reject) => init.signal!.addEventListener("abort", () => reject(init.signal!.reason as Error))) : Response.json({ agents: [] })));
+  await settle();
+  l.send({ type: "subscribe", id: "s1", conversation: "c" });
+  await settle();
+  t.mock.timers.tick(39_000);
+  await settle();
+  assert.equal(ends.length, 0);
+  t.mock.timers.tick(1000);
+  await settle();
+  assert.deepEqual(ends.map((e) => e.message), ["a stream has fallen silent"]);
+});
+
 test("commands of a conversation keep their order; a stop overtakes", async (t) => {
   const bodies: string[] = [];
   const held: (() => void)[] = [];

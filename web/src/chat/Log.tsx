@@ -10,6 +10,7 @@ import { Alive } from "./Alive";
 import { Message } from "./Message";
 import { around, answerless, type Around } from "./nesting";
 import type { Hold } from "./parts/Fold";
+import { line } from "./parts/marks";
 import { Answers, Requests } from "./Requests";
 import { useScroll } from "./scroll";
 import { TurnEnd } from "./TurnEnd";
@@ -24,6 +25,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   const { messages, turns } = state;
   const [stretch, setStretch] = useState<Stretch>({});
   const loading = useRef(false);
+  const [missed, setMissed] = useState(""); // why older messages did not come
   const at = useRef({ from: 0, to: 0 });
 
   const more = useCallback(() => {
@@ -36,8 +38,11 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
     // What comes is before what is shown, and is shown when the reader gets there.
     setStretch((s) => ({ ...s, first: conversation.state.messages[0]?.id }));
     conversation.loadEarlier()
-      .then(() => setStretch(earlier(place(stretchNow.current, conversation.state.messages, false), conversation.state.messages)))
-      .catch(() => {}) // the connection is lost; scrolling asks again
+      .then(() => {
+        setMissed("");
+        setStretch(earlier(place(stretchNow.current, conversation.state.messages, false), conversation.state.messages));
+      })
+      .catch((err: Error) => setMissed(err.message)) // the line is broken; scrolling asks again
       .finally(() => { loading.current = false; });
   }, [conversation]);
   const scroll = useScroll(scroller, content, more);
@@ -110,7 +115,8 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
     <div className="log-frame">
       <section ref={scroller} className="log" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} data-ended={ended} data-open={turns.length - ended} onKeyDown={(e) => walk(e.nativeEvent, scroller.current, content.current)} onFocus={(e) => entered(e.nativeEvent, scroller.current)}>
         <div ref={content} className="column">
-          {shown.from === 0 && state.earlier && <button type="button" className="quiet wide" onClick={more}>Earlier messages</button>}
+          {shown.from === 0 && state.earlier && missed && <p className="note bad" role="alert">Earlier messages did not come: {line(missed)}</p>}
+          {shown.from === 0 && state.earlier && <button type="button" className="quiet wide" onClick={more}>{missed ? "Try again" : "Earlier messages"}</button>}
           {state.phase === "loading" && drawn.length === 0 && <Loading />}
           {drawn.flatMap(({ message: m, pending }, i) => {
             const turn = m.turn ? turnOf.get(m.turn) : undefined;

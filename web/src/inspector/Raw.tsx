@@ -4,7 +4,7 @@ import type { Turn } from "@leat/client";
 import { useState } from "react";
 
 import { lines } from "../chat/parts/marks";
-import { base, call } from "../gateway";
+import { call, read, refusal } from "../gateway";
 import { brief } from "../time";
 import { Icon } from "../ui/Icon";
 import { save } from "../ui/save";
@@ -39,11 +39,11 @@ export function Raw({ turn, begin, arrival }: RawProps) {
   const file = async (path: string, name: string) => {
     setError("");
     try {
-      const res = await fetch(`${base}/api/turns/${encodeURIComponent(turn.id)}/${path}`, { cache: "no-store" });
-      if (!res.ok) throw new Error(((await res.json().catch(() => ({}))) as { error?: string }).error ?? `the gateway answered ${res.status}`);
-      save(await res.blob(), "application/x-ndjson", name);
+      const { res, body } = await read(`api/turns/${encodeURIComponent(turn.id)}/${path}`);
+      if (!res.ok) throw await refusal(res, body);
+      save(body, "application/x-ndjson", name);
     } catch (err) {
-      setError(`It can’t be saved: ${err instanceof TypeError ? "the gateway can’t be reached" : (err as Error).message}.`);
+      setError(`It can’t be saved: ${(err as Error).message}.`);
     }
   };
   // An event came with the last frame that was there when it arrived.

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "react";
 
-import { base, call, patience } from "../gateway";
+import { call, read as readAll } from "../gateway";
 import { parse } from "./metrics";
 import { add, type Look, read, type Reading } from "./tiles";
 
@@ -23,13 +23,13 @@ export function useReadings(): Readings {
     const ask = async () => {
       try {
         const [metrics, look, status] = await Promise.all([
-          fetch(`${base}/metrics`, { cache: "no-store", signal: AbortSignal.timeout(patience) }).then((r) => (r.ok ? r.text() : Promise.reject(new Error(r.status === 401 || r.status === 403 ? "Only the gateway’s operator may see this." : `The gateway answered ${r.status}.`)))),
+          readAll("metrics").then(({ res: r, body }) => (r.ok ? body.text() : Promise.reject(new Error(r.status === 401 || r.status === 403 ? "Only the gateway’s operator may see this." : `The gateway answered ${r.status}.`)))),
           call<Look>("api/overview"), call<Status>("api/status"),
         ]);
         const now = { at: Date.now(), samples: parse(metrics).filter((s) => read.test(s.name)), look };
         if (wanted) setReadings((r) => ({ all: add(r.all, now, every), status, error: "" }));
       } catch (err) {
-        const away = err instanceof TypeError || err instanceof DOMException || (err as { reason?: string }).reason === "network";
+        const away = (err as { reason?: string }).reason === "network";
         if (wanted) setReadings((r) => ({ ...r, error: away ? "The gateway can’t be reached." : (err as Error).message }));
       }
     };
