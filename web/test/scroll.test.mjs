@@ -5,7 +5,12 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { chromium } from "playwright-core";
+
 import { ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+
+const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 const many = (n, one) => Array.from({ length: n }, (_, i) => one(i));
 
@@ -122,6 +127,80 @@ if (lacking) {
       await wantClean(page);
     });
   }
+
+  test("the scrollbar, however long it is held before it is drawn, leaves the end and comes back to it", async (t) => {
+    const id = "scrollbar";
+    await filled(id);
+    const own = await chromium.launch({ executablePath: browserPath, args: flags, ignoreDefaultArgs: ["--hide-scrollbars"] });
+    t.after(() => own.close());
+    const page = await own.newPage({ viewport: { width: 1280, height: 800 } });
+    await page.goto(`${gateway.url}/#/c/${id}`);
+    await page.getByText("Message 23.").waitFor();
+    assert.equal((await look(page)).end, true);
+    const bar = await page.locator(".log").evaluate((log) => {
+      const box = log.getBoundingClientRect();
+      const thumb = (log.clientHeight / log.scrollHeight) * log.clientHeight;
+      return { x: box.right - 5, y: box.bottom - thumb / 2, thumb, wide: log.offsetWidth - log.clientWidth };
+    });
+    assert.ok(bar.wide > 0, "there is a scrollbar");
+    await page.mouse.move(bar.x, bar.y);
+    await page.mouse.down();
+    await page.evaluate(() => new Promise((r) => setTimeout(r, 1200))); // the reader takes their time
+    await page.mouse.move(bar.x, bar.y - 150, { steps: 5 });
+    await button(page).waitFor();
+    const first = await look(page);
+    assert.equal(first.end, false);
+    await inject(id, `One more. ${"More words. ".repeat(60)}`);
+    await page.getByText("One more.").waitFor({ state: "attached" });
+    assert.deepEqual(await look(page), first, "what comes does not take it away");
+    await page.mouse.move(bar.x, bar.y + 400, { steps: 5 });
+    await button(page).waitFor({ state: "detached" });
+    await page.mouse.up();
+    await inject(id, `The last one. ${"More words. ".repeat(60)}`);
+    await page.getByText("The last one.").waitFor();
+    assert.equal((await look(page)).end, true, "it follows again");
+  });
+
+  test("who comes back to a conversation is where they left it, or at its end if they followed that", async () => {
+    for (const id of ["left", "other"]) await filled(id);
+    const page = await open(gateway, { path: "/#/c/left" });
+    const go = async (id) => {
+      await page.locator(`.list a[href$="/${id}"]`).click();
+      await page.waitForFunction((id) => location.hash === `#/c/${id}` && document.querySelector("article[data-message]"), id);
+    };
+    await page.getByText("Message 23.").waitFor();
+    await wheel(page, -1200);
+    await button(page).waitFor();
+    const first = await look(page);
+    assert.equal(first.end, false);
+    await go("other");
+    assert.equal((await look(page)).end, true);
+    for (const n of ["first", "second"]) await inject("left", `The ${n} of two. ${"More words. ".repeat(60)}`);
+    await go("left");
+    await page.getByText("The second of two.").waitFor({ state: "attached" });
+    assert.deepEqual(await look(page), first);
+    assert.equal(await button(page).innerText(), "2 new");
+    await wheel(page, -300); // it is the reader's to move
+    const second = await look(page);
+    assert.notDeepEqual(second, first);
+    // A view that is no conversation is no other matter, and a place is kept for each.
+    await go("other");
+    await wheel(page, -300);
+    const there = await look(page);
+    await page.getByRole("button", { name: "New conversation" }).click();
+    await page.getByRole("heading", { name: "What is it about?" }).waitFor();
+    await go("left");
+    assert.deepEqual(await look(page), second);
+    await button(page).click();
+    await button(page).waitFor({ state: "detached" });
+    await go("other");
+    assert.deepEqual(await look(page), there);
+    await go("left");
+    await page.getByText("The second of two.").waitFor();
+    assert.equal((await look(page)).end, true);
+    assert.equal(await button(page).count(), 0);
+    await wantClean(page);
+  });
 
   test("a card that is opened or folded keeps its head where it is", async () => {
     const id = "cards";

@@ -11,6 +11,7 @@ import { Message } from "./Message";
 import { around, answerless, type Around } from "./nesting";
 import type { Hold } from "./parts/Fold";
 import { line } from "./parts/marks";
+import { bookmark, keep } from "./places";
 import { Answers, Requests } from "./Requests";
 import { useScroll } from "./scroll";
 import { TurnEnd } from "./TurnEnd";
@@ -23,7 +24,8 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   const scroller = useRef<HTMLElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const { messages, turns } = state;
-  const [stretch, setStretch] = useState<Stretch>({});
+  const [begin] = useState(() => bookmark(conversation.id, messages));
+  const [stretch, setStretch] = useState<Stretch>(begin?.stretch ?? {});
   const loading = useRef(false);
   const [missed, setMissed] = useState(""); // why older messages did not come
   const at = useRef({ from: 0, to: 0 });
@@ -45,7 +47,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
       .catch((err: Error) => setMissed(err.message)) // the line is broken; scrolling asks again
       .finally(() => { loading.current = false; });
   }, [conversation]);
-  const scroll = useScroll(scroller, content, more);
+  const scroll = useScroll(scroller, content, more, begin?.spot);
   const stretchNow = useRef(stretch);
   stretchNow.current = stretch;
   const shown = place(stretch, messages, scroll.following);
@@ -55,6 +57,15 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
     // What is read stays, however much comes at the end.
     else setStretch((s) => (s.first === undefined ? { ...s, first: conversation.state.messages[at.current.from]?.id } : s));
   }, [scroll.following, conversation]);
+
+  // Who has left the end and comes back from another conversation finds the place again.
+  const { spot: where } = scroll;
+  useLayoutEffect(() => () => {
+    const spot = where();
+    const { messages: all } = conversation.state;
+    const { from, to } = at.current;
+    keep(conversation.id, spot && { spot, newest: left.current, stretch: { first: all[from]?.id, last: to < all.length ? all[to - 1]?.id : undefined } });
+  }, [conversation, where]);
 
   // What is looked for is shown.
   const sought = useStore(target);
@@ -95,7 +106,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   }, [conversation, shown.to, messages.length]);
 
   // How much is new since the reader went away from the end.
-  const left = useRef<string | undefined>(undefined);
+  const left = useRef<string | undefined>(begin?.newest);
   if (scroll.following) left.current = messages.at(-1)?.id;
   const fresh = scroll.following ? 0 : messages.length - 1 - messages.findLastIndex((m) => m.id === left.current);
 

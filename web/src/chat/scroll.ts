@@ -8,6 +8,9 @@ const atEnd = (s: Element): boolean => s.scrollHeight - s.scrollTop - s.clientHe
 /** How far a finger moves before it counts, in pixels. */
 const drag = 8;
 
+/** Where a reader is: the first message that they see, and how far below the scroller's upper edge it begins, in pixels. */
+export interface Spot { message: string; top: number }
+
 export interface Scroll {
   /** The page keeps the end in view. */
   following: boolean;
@@ -19,12 +22,14 @@ export interface Scroll {
   bring: (element: Element) => void;
   /** Leaves the end. */
   release: () => void;
+  /** Where the reader is, where they have left the end. */
+  spot: () => Spot | undefined;
 }
 
-/** Looks after a scroller whose content grows. onTop is called when the reader comes near the beginning. */
-export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefObject<HTMLElement | null>, onTop: () => void): Scroll {
-  const [following, setFollowing] = useState(true);
-  const now = useRef(true); // following, for the listeners
+/** Looks after a scroller whose content grows. onTop is called when the reader comes near the beginning. It begins at the end, or at a spot. */
+export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefObject<HTMLElement | null>, onTop: () => void, begin?: Spot): Scroll {
+  const [following, setFollowing] = useState(!begin);
+  const now = useRef(!begin); // following, for the listeners
   const anchor = useRef<{ element: Element; top: number } | undefined>(undefined);
   const top = useRef(onTop);
   top.current = onTop;
@@ -69,6 +74,12 @@ export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefO
     if (Math.abs(moved) >= 1) s.scrollTop += moved;
   }, [scroller, pin]);
 
+  useLayoutEffect(() => {
+    const s = scroller.current;
+    const element = begin && content.current?.querySelector(`:scope > [data-message="${CSS.escape(begin.message)}"]`);
+    if (s && element) anchor.current = { element, top: s.getBoundingClientRect().top + begin.top };
+    else if (begin) become(true);
+  }, []);
   useLayoutEffect(() => settle()); // after each drawing
   useEffect(() => {
     const s = scroller.current;
@@ -83,8 +94,9 @@ export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefO
     };
     let reader = 0; // when the reader last moved it, so that the page's own moves and growth don't count
     const moves = () => (reader = performance.now());
+    let holds = false; // the scrollbar, of whose being drawn only its scrolling tells
     const scrolled = () => {
-      if (performance.now() - reader < 1000) {
+      if (holds || performance.now() - reader < 1000) {
         if (now.current && !atEnd(s)) release();
         else if (!now.current && atEnd(s)) become(true);
       }
@@ -104,7 +116,7 @@ export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefO
       ["touchmove", (e: TouchEvent) => { moves(); if ((e.touches[0]?.clientY ?? 0) - touched > drag) release(); }],
       ["touchend", moves],
       ["click", (e: MouseEvent) => { if ((e.target as Element).closest('a[href^="#"]')) release(); }], // to another place of a text
-      ["pointerdown", (e: PointerEvent) => { if (e.target === s) moves(); }],
+      ["pointerdown", (e: PointerEvent) => { holds = e.target === s; if (holds) moves(); }],
       ["pointermove", (e: PointerEvent) => { if (e.buttons && e.target === s) moves(); }],
       ["keydown", (e: KeyboardEvent) => {
         if (!["PageUp", "PageDown", "Home", "End", "ArrowUp", "ArrowDown", " "].includes(e.key)) return;
@@ -120,10 +132,16 @@ export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefO
       if (sel && !sel.isCollapsed && s.contains(sel.anchorNode)) release();
     };
     document.addEventListener("selectionchange", selected);
+    const letGo = () => {
+      if (holds) moves();
+      holds = false;
+    };
+    for (const type of ["pointerup", "pointercancel", "blur"]) addEventListener(type, letGo);
     return () => {
       seen.disconnect();
       for (const [type, f] of listeners) s.removeEventListener(type, f as EventListener);
       document.removeEventListener("selectionchange", selected);
+      for (const type of ["pointerup", "pointercancel", "blur"]) removeEventListener(type, letGo);
     };
   }, [scroller, content, settle, mark, become, toEnd]);
 
@@ -151,5 +169,15 @@ export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefO
     s.scrollTop += box.top - room.top - Math.max(0, (room.height - box.height) / 2);
     mark();
   }, [scroller, become, mark]);
-  return { following, toEnd, hold, bring, release };
+  const spot = useCallback(() => {
+    const s = scroller.current;
+    if (!s || now.current) return undefined;
+    const edge = s.getBoundingClientRect().top;
+    for (const element of content.current?.querySelectorAll<HTMLElement>(":scope > [data-message]") ?? []) {
+      const box = element.getBoundingClientRect();
+      if (box.bottom > edge) return { message: element.dataset["message"]!, top: box.top - edge };
+    }
+    return undefined;
+  }, [scroller, content]);
+  return { following, toEnd, hold, bring, release, spot };
 }
