@@ -40,6 +40,7 @@ type Command struct {
 
 	by      audit.By             // whoever gave it
 	missing map[int]*event.Error // why a part of the message has no file, by its place among the parts
+	taken   bool                 // the message's id is that of one that is not in memory
 }
 
 // CommandMessage is the message of a send or an inject.
@@ -110,6 +111,9 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 		return Ack{}, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
 	}
 	c.by = by(ctx, p)
+	if c.taken, err = o.taken(ctx, c.Message); err != nil {
+		return Ack{}, err
+	}
 	if c, err = o.withoutInline(ctx, p, c); err != nil {
 		return Ack{}, err
 	}

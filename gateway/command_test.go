@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -44,6 +45,32 @@ func TestTheSameKeyTwiceIsOneCommand(t *testing.T) {
 		}
 		if other, created, err := h.Create(t.Context(), bob, gateway.CreateOptions{Key: "k", Title: "T"}); err != nil || !created || other.ID == a.ID {
 			t.Errorf("bob got %s, %v, %v", other.ID, created, err)
+		}
+	})
+}
+
+// A client that counts its messages begins anew: the ids of those that are not in memory any more are taken too.
+func TestTheIDOfAnOldMessageIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil, one(agentFunc(echo)), nil)
+		defer h.close()
+		c := h.create(alice)
+		note := func(i int) gateway.Command {
+			return gateway.Command{Type: gateway.CommandInject, Key: fmt.Sprint("k", i), Message: &gateway.CommandMessage{ID: fmt.Sprint("m", i), Text: "a note"}}
+		}
+		for i := range 200 {
+			h.do(c, note(i))
+		}
+		again := note(0)
+		if ack := h.do(c, again); !ack.Repeated {
+			t.Errorf("the first one again: %+v", ack)
+		}
+		again.Key = "another"
+		h.refused(c, again, gateway.ReasonConflict)
+		h.refused(c, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{ID: "m1", Text: "hi"}}, gateway.ReasonConflict)
+		h.ended(c, h.do(c, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{ID: "m200", Text: "hi"}}).Turn)
+		if n := len(h.view(c).Messages); n != 202 {
+			t.Errorf("%d messages, want 202", n)
 		}
 	})
 }

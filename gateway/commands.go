@@ -114,7 +114,7 @@ func (o *owner) inject(ctx context.Context, t *tx, p Principal, c Command) (Ack,
 	if err != nil {
 		return Ack{}, err
 	}
-	if !o.free(m.Message) {
+	if c.taken || !o.free(m.Message) {
 		return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 	}
 	if err := t.take(p, quota.Need{Message: true, Bytes: o.g.sizeOf(m)}); err != nil {

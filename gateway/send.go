@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/quota"
@@ -52,7 +54,25 @@ func (g *Gateway) message(what string, m *CommandMessage, role event.Role) (even
 	return e, nil
 }
 
-// free reports whether a message id is unused, as far as memory reaches; ids of older messages are UUIDs that do not recur.
+// taken reports whether an older message than those in memory has the id that a client has chosen for another one. UUIDs do not
+// recur; but some clients count, and begin anew with each page.
+func (o *owner) taken(ctx context.Context, m *CommandMessage) (bool, error) {
+	if m == nil || m.ID == "" || uuid.Validate(m.ID) == nil || !o.free(m.ID) {
+		return false, nil
+	}
+	earlier := false
+	o.feed.View(func(t *transcript.Transcript) { earlier = t.Earlier })
+	if !earlier {
+		return false, nil
+	}
+	whole, _, err := o.whole(ctx)
+	if err != nil {
+		return false, journalError("look for message", err)
+	}
+	return whole.Message(m.ID) != nil, nil
+}
+
+// free reports whether a message id is unused, as far as memory reaches.
 func (o *owner) free(id string) (free bool) {
 	o.feed.View(func(t *transcript.Transcript) { free = t.Message(id) == nil })
 	return free
@@ -84,7 +104,7 @@ func (o *owner) send(ctx context.Context, p Principal, c Command) (Ack, error) {
 		turn := newID()
 		ack := Ack{Message: m.Message, Turn: turn}
 		if again == nil {
-			if !o.free(m.Message) {
+			if c.taken || !o.free(m.Message) {
 				return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 			}
 			if len(o.summary.Open) > o.g.settings().MaxQueued {
@@ -335,7 +355,7 @@ func (o *owner) steered(ctx context.Context, p Principal, r *run, m event.Event,
 		if r.over.Load() {
 			return agent.ErrNotSteered
 		}
-		if !o.free(m.Message) {
+		if c.taken || !o.free(m.Message) {
 			return reject(ReasonConflict, "message id %q is taken", m.Message)
 		}
 		if err := t.take(p, quota.Need{Message: true, Bytes: o.g.sizeOf(m)}); err != nil {

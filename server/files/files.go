@@ -26,7 +26,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 	f := &surface{gw}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/conversations/{id}/files/{media}", Access: server.Authenticated, Handler: f.get})
 	// The gateway's own limit on files counts.
-	s.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/conversations/{id}/files", Access: server.Authenticated, Handler: f.put, MaxBody: -1})
+	s.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/conversations/{id}/files", Access: server.Authenticated, Handler: f.put, MaxBody: maxBody})
 	f.uploads(s)
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/files/download", Access: server.Authenticated, Handler: f.download})
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,7 +16,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
@@ -36,6 +40,11 @@ func (quiet) Run(context.Context, agent.Input, *agent.Emitter) error { return ni
 // serve returns the address of a gateway with the conversation "holiday".
 func serve(t *testing.T, max int64) string {
 	t.Helper()
+	return serveWith(t, max, server.Options{})
+}
+
+func serveWith(t *testing.T, max int64, opt server.Options) string {
+	t.Helper()
 	dir, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +61,7 @@ func serve(t *testing.T, max int64) string {
 	if _, _, err := gw.Create(t.Context(), gateway.Principal{Admin: true}, gateway.CreateOptions{ID: "holiday"}); err != nil {
 		t.Fatal(err)
 	}
-	srv := server.New(server.Options{})
+	srv := server.New(opt)
 	files.Register(srv, gw)
 	native.Register(srv, gw)
 	ts := httptest.NewServer(srv)
@@ -172,6 +181,22 @@ func TestRefused(t *testing.T) {
 }
 
 // TestDocs runs the examples of docs/files.md in their order.
+// A client that stops in the middle of a file is cut off.
+func TestFileThatStopsComing(t *testing.T) {
+	base := serveWith(t, 1<<20, server.Options{BodyTimeout: 50 * time.Millisecond})
+	c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "POST /api/conversations/holiday/files?name=a.png HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\nContent-Length: 1000\r\n\r\nthe beginning"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+}
+
 func TestDocs(t *testing.T) {
 	for _, tool := range []string{"curl", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
