@@ -22,6 +22,8 @@ const (
 	// random by up to a half, so that many gateways do not come back at once.
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 30 * time.Second
+	// dialLimit is how long a server may take to open the socket.
+	dialLimit = 20 * time.Second
 	// quiet is how long a server may say nothing: it tells its status every five seconds.
 	quiet = 60 * time.Second
 	// maxMessage bounds a message of the server, in bytes.
@@ -35,6 +37,7 @@ type socket struct {
 	url            *url.URL
 	token          call.Token
 	conversationOf func(room string) string
+	patience       time.Duration // dialLimit but in tests
 
 	tasks  sync.WaitGroup
 	life   context.Context
@@ -49,7 +52,7 @@ type socket struct {
 func newSocket(u *url.URL, t call.Token, conversationOf func(string) string) *socket {
 	to := *u
 	to.Scheme = "ws" + u.Scheme[len("http"):]
-	s := &socket{url: &to, token: t, conversationOf: conversationOf, last: newest}
+	s := &socket{url: &to, token: t, conversationOf: conversationOf, patience: dialLimit, last: newest}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -112,7 +115,9 @@ func (s *socket) follow() (heard bool, err error) {
 	if s.token != "" {
 		header.Set("Authorization", "Bearer "+string(s.token))
 	}
-	c, _, err := websocket.Dial(s.life, to.String(), &websocket.DialOptions{HTTPHeader: header})
+	ctx, cancel := context.WithTimeout(s.life, s.patience)
+	c, _, err := websocket.Dial(ctx, to.String(), &websocket.DialOptions{HTTPHeader: header})
+	cancel()
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
 	}

@@ -163,6 +163,9 @@ func (r *rest) abort(ctx context.Context, t *turn) {
 	s := t.noted().Session
 	run, _ := t.cursor()
 	var err error
+	if run == "" && t.refused {
+		return // what runs in the conversation is somebody else's
+	}
 	if run != "" {
 		err = r.short(ctx, nil, http.MethodPost, nil, map[string]any{"run_ids": []string{run}}, "agents", s.Agent, "messages", "cancel")
 	} else {

@@ -223,6 +223,9 @@ func TestV1TooLarge(t *testing.T) {
 	}
 	a.most = 10_000
 	newStage(t).run(a, "hello").want(event.Failed, codeTooLarge, strings.Repeat("x", 5000)+strings.Repeat("y", 5000))
+	if got := f.lines(); got[len(got)-1] != "cancel [run-1]" {
+		t.Errorf("the server saw %q", got)
+	}
 }
 
 // The process is killed after every chunk that was committed: what follows is whole, and nothing is twice.
@@ -380,6 +383,20 @@ func TestV1StopIsTold(t *testing.T) {
 		if told := strings.Contains(strings.Join(f.lines(), "\n"), "cancel [run-1]"); told != stop {
 			t.Errorf("stopped %v; the server saw %q", stop, f.lines())
 		}
+	}
+}
+
+// A turn whose message the server does not take, since another run has the conversation, cancels nothing.
+func TestV1StopWhileBusy(t *testing.T) {
+	f := newV1(t)
+	f.faults = repeated(fault{status: 409, header: "20", body: `{"detail":{"code":"CONVERSATION_BUSY"}}`}, 3)
+	s := newStage(t).run(f.agent(nil), "hello")
+	s.until("it tries again", func(tr *transcript.Transcript) bool { return tr.Turn(turnID).Phase == "retrying" })
+	s.stop()
+	s.want(event.Cancelled, "", "")
+	<-s.done
+	if got := f.lines(); strings.Contains(strings.Join(got, "\n"), "cancel") {
+		t.Errorf("the server saw %q", got)
 	}
 }
 

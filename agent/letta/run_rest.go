@@ -206,6 +206,9 @@ func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case errors.Is(err, tooLarge):
+			r.abort(ctx, t) // in the background it would go on, and keep the conversation busy
+			return err
 		case errors.Is(err, errGap):
 			return t.lost(codeGap, "the Letta server no longer has all of what the agent said")
 		case errors.Is(err, errBroken):
@@ -297,7 +300,10 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 	})()
 	var res *http.Response
 	err := r.retry(ctx, t.out, func() (err error) {
+		t.refused = false
 		res, err = next(call)
+		var f *failure
+		t.refused = errors.As(err, &f) && f.status/100 == 4
 		return err
 	})
 	if err != nil {

@@ -20,6 +20,8 @@ type turn struct {
 
 	asks chan event.Request // that the stream has brought
 
+	refused bool // V1: the last request was, so that nothing runs for it; of the turn's own goroutine
+
 	mu   sync.Mutex // taken within the emitter's lock
 	dec  *letta.Decoder
 	st   state
