@@ -172,6 +172,23 @@ func TestResumedWithoutAName(t *testing.T) {
 	}
 }
 
+// One that has ended is not.
+func TestStopCancelsNothing(t *testing.T) {
+	t.Setenv(keyEnv, llmtest.Key)
+	s := llmtest.New(t, "responses")
+	s.Say("one ", "two ")
+	a := background(t, s)
+	if err := agenttest.NewStage(t.Context()).Run(a, question("go")); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Stop(t.Context(), question("go")); err != nil {
+		t.Error(err)
+	}
+	if got := s.Cancelled(); len(got) > 0 {
+		t.Errorf("cancelled: %q", got)
+	}
+}
+
 // A response of a turn that was stopped is cancelled at the provider.
 func TestStopCancels(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)

@@ -158,14 +158,18 @@ func (a *Agent) tell(code, said string) string {
 	if text == "" {
 		text = a.name + " failed"
 	}
-	said = call.Line(said, maxExcerpt)
-	if key := a.key(); key != "" {
-		said = strings.ReplaceAll(said, key, "***")
-	}
-	if said != "" {
+	if said = a.excerpt(said); said != "" {
 		text += ": " + said
 	}
 	return text
+}
+
+// excerpt is what a provider says of an error, short and without the key.
+func (a *Agent) excerpt(said string) string {
+	if key := a.key(); key != "" {
+		said = strings.ReplaceAll(said, key, "***") // before it is cut, which may be in the middle of it
+	}
+	return call.Line(said, maxExcerpt)
 }
 
 func (a *Agent) keyPlace() string {
@@ -214,7 +218,7 @@ func (a *Agent) inside(e *event.Error) *call.Failure {
 	code, retry := judge(0, problem{kind: e.Code, message: e.Message})
 	f := &call.Failure{Code: code, Message: a.tell(code, e.Message), Retry: retry || code == "" && e.Retryable}
 	if code == "" {
-		f.Code, f.Message = e.Code, call.Line(e.Message, maxExcerpt)
+		f.Code, f.Message = e.Code, a.excerpt(e.Message)
 		if f.Code == "" {
 			f.Code = codeProvider
 		}

@@ -147,7 +147,7 @@ func (a *Agent) run(ctx context.Context, in agent.Input, from *followed, out *ag
 		}
 	}
 	err := call.Repeat(ctx, out, func() error { return t.call(ctx) })
-	if ctx.Err() == nil {
+	if err == nil || ctx.Err() == nil { // else Stop has to end it
 		a.forget(in.Turn)
 	}
 	return err

@@ -1,0 +1,27 @@
+package llm
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// No error holds the key, nor a piece of it where it is cut, wherever the provider repeats it.
+func TestNoKeyInErrors(t *testing.T) {
+	const key = "sk-very-secret-0123456789"
+	t.Setenv(keyEnv, key)
+	a, err := newAgent(openAIAPI, Config{Model: "m", KeyEnv: keyEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, said := range []string{"bad key " + key, strings.Repeat("x", maxExcerpt-8) + key} {
+		for what, text := range map[string]string{
+			"an answer": a.tell(codeKeyRefused, said), "in a stream": a.inside(&event.Error{Code: "odd", Message: said}).Message,
+		} {
+			if strings.Contains(text, "sk-") {
+				t.Errorf("%s: %s", what, text)
+			}
+		}
+	}
+}
