@@ -67,9 +67,10 @@ func TestTurns(t *testing.T) {
 		{Kind: event.KindMedia, Media: &event.Media{URL: "data:image/png;base64,aGk=", MIME: "image/png"}},
 		{Kind: event.KindMedia, Media: &event.Media{URL: "https://example.org/a", MIME: "image/png"}},
 		{Kind: event.KindMedia, Media: &event.Media{URL: "data:text/csv;base64,aGk=", MIME: "text/csv", Name: "a.csv"}},
+		{Kind: event.KindMedia, Media: &event.Media{URL: "/api/conversations/c/files/f", MIME: "image/png", Name: "large.png"}},
 	}
 	s, err = run(t, a, in, &session)
-	want(t, s, err, event.Completed, "child: again|image aGk=|resource_link https://example.org/a|(The file a.csv was attached; it can't be shown to you.)")
+	want(t, s, err, event.Completed, "child: again|image aGk=|resource_link https://example.org/a|(The file a.csv was attached; it can't be shown to you.)|(The file large.png was attached; it can't be shown to you.)")
 	if a.Pid() != pid {
 		t.Error("a second process runs")
 	}
@@ -161,6 +162,19 @@ func TestStop(t *testing.T) {
 			want(t, next, err, event.Completed, "child: and now")
 		})
 	}
+}
+
+// What the agent says can't be read. It may go on with that, so its session is not used again, though it could be taken up.
+func TestGivenUp(t *testing.T) {
+	a := newAgent(t, "child-resume")
+	var session json.RawMessage
+	s, err := run(t, a, ask("wrong"), &session)
+	want(t, s, err, event.Failed, "So far.")
+	if len(session) > 0 {
+		t.Errorf("after it the session is %s", session)
+	}
+	s, err = run(t, a, ask("and now"), &session)
+	want(t, s, err, event.Completed, "child-resume: and now")
 }
 
 func TestFailures(t *testing.T) {

@@ -200,6 +200,10 @@ func answer(m message, how string, asked map[string]func(json.RawMessage)) bool 
 		fmt.Println("this is no JSON")
 		output.Unlock()
 		return false
+	case last == "wrong":
+		text(s, "So far.")
+		say(`"method":"session/update","params":{"sessionId":%q,"update":"wrong"}`, s)
+		return false
 	case last == "refuse":
 		done(m.ID, "refusal")
 		return true

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -95,7 +96,7 @@ func blocks(in agent.Input, fresh bool, can *abilities) []block {
 		switch {
 		case inline && strings.HasPrefix(head, "data:") && (kind == "image" && can.Agent.Prompt.Image || kind == "audio" && can.Agent.Prompt.Audio):
 			all = append(all, block{Type: kind, Data: data, MIME: m.MIME})
-		case !inline && m.URL != "":
+		case !inline && call.Reachable(m.URL):
 			all = append(all, block{Type: "resource_link", URI: m.URL, Name: m.Name, MIME: m.MIME})
 		default:
 			all = append(all, block{Type: "text", Text: "(The file " + m.Name + " was attached; it can't be shown to you.)"})

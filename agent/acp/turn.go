@@ -63,7 +63,7 @@ func (t *turn) run(ctx context.Context, p prompt) error {
 		}
 		t.out.Received(l.raw)
 		if size += len(l.raw); size > agent.MaxStream {
-			return t.giveUp(&agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error()})
+			return t.giveUp(ctx, &agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error()})
 		}
 		switch err := t.hear(open, l); {
 		case err == nil && t.ended:
@@ -72,7 +72,7 @@ func (t *turn) run(ctx context.Context, p prompt) error {
 			cancel()
 			return t.stop(ctx, heard)
 		case err != nil:
-			return t.giveUp(err)
+			return t.giveUp(ctx, err)
 		}
 	}
 }
@@ -172,8 +172,8 @@ func (t *turn) tellStop() error {
 }
 
 // giveUp ends a turn whose agent goes on with what can't be taken. Its session is not spoken to again.
-func (t *turn) giveUp(why error) error {
-	t.peer.learn(t.session, false)
+func (t *turn) giveUp(ctx context.Context, why error) error {
+	t.forget(ctx)
 	if err := t.tellStop(); err != nil {
 		t.out.Log().Warn("the agent can't be told to stop", "err", err)
 	}
@@ -203,12 +203,16 @@ func (t *turn) stop(ctx context.Context, heard *process.Listener[line]) error {
 		case <-t.peer.Done():
 			return cause
 		case <-late.C:
-			// It may yet speak of this turn in the middle of the next.
-			t.peer.learn(t.session, false)
-			if err := t.out.KeepSession(context.WithoutCancel(ctx), nil); err != nil && !errors.Is(err, agent.ErrNoSession) && !errors.Is(err, agent.ErrTurnOver) {
-				t.out.Log().Warn("the session of an agent that does not stop is not forgotten", "err", err)
-			}
+			t.forget(ctx)
 			return cause
 		}
+	}
+}
+
+// forget has the next turn begin a session of its own: in this one the agent may yet speak of the turn that is over.
+func (t *turn) forget(ctx context.Context) {
+	t.peer.learn(t.session, false)
+	if err := t.out.KeepSession(context.WithoutCancel(ctx), nil); err != nil && !errors.Is(err, agent.ErrNoSession) && !errors.Is(err, agent.ErrTurnOver) {
+		t.out.Log().Warn("the session of an agent that does not stop is not forgotten", "err", err)
 	}
 }

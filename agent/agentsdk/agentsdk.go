@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
@@ -65,15 +67,21 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	if err != nil {
 		return err
 	}
-	if len(in.Message.Text) > maxPrompt {
+	text := in.Message.Text
+	for _, p := range in.Message.Parts {
+		if p.Media != nil {
+			text = strings.TrimLeft(text+"\n\n"+call.Unreached(p.Media), "\n")
+		}
+	}
+	if len(text) > maxPrompt {
 		return &agent.Error{Code: "too_large", Message: fmt.Sprintf("the message has more than the %d KiB that the agent takes", maxPrompt>>10)}
 	}
-	free, err := a.take(ctx, session)
+	free, err := a.take(ctx, session, out)
 	if err != nil {
 		return err
 	}
 	defer free()
-	body := map[string]string{"prompt": in.Message.Text, "session_id": session}
+	body := map[string]string{"prompt": text, "session_id": session}
 	talk := call.Talk{
 		Client: a.client, Dialect: a.cfg.Dialect, Out: out,
 		Request: func(ctx context.Context, _ []event.Answer) (*http.Request, error) {
@@ -83,10 +91,15 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	return talk.Run(ctx)
 }
 
-// take waits until a session runs no other turn.
-func (a *Agent) take(ctx context.Context, session string) (free func(), err error) {
+// waitSign is how often a turn that waits for its session says that it is there.
+const waitSign = 10 * time.Second
+
+// take waits until a session runs no other turn, which readers see.
+func (a *Agent) take(ctx context.Context, session string, out *agent.Emitter) (free func(), err error) {
 	mine := make(chan struct{})
-	for {
+	alive := time.NewTicker(waitSign)
+	defer alive.Stop()
+	for waited := false; ; {
 		a.mu.Lock()
 		other := a.busy[session]
 		if other == nil {
@@ -101,8 +114,16 @@ func (a *Agent) take(ctx context.Context, session string) (free func(), err erro
 				close(mine)
 			}, nil
 		}
+		if !waited {
+			waited = true
+			if err := out.Phase("waiting"); err != nil {
+				return nil, err
+			}
+		}
 		select {
 		case <-other:
+		case <-alive.C:
+			out.Alive()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -99,7 +100,11 @@ func TestSessions(t *testing.T) {
 	done := make(chan error, 2)
 	go func() { done <- agenttest.NewStage(t.Context()).Run(a, input) }()
 	<-first
-	go func() { done <- agenttest.NewStage(t.Context()).Run(a, input) }()
+	waits := agenttest.NewStage(t.Context())
+	go func() { done <- waits.Run(a, input) }()
+	for waits.Turn().Phase != "waiting" {
+		runtime.Gosched()
+	}
 	close(second)
 	for range 2 {
 		if err := <-done; err != nil {

@@ -114,7 +114,8 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 			return fmt.Errorf("session: %w", err)
 		}
 	}
-	body := request{Text: in.Message.Text, Channel: "DM", ID: in.Key, Protocol: "delta-v2", Images: images(in.Message)}
+	body := request{Channel: "DM", ID: in.Key, Protocol: "delta-v2"}
+	body.Text, body.Images = content(in.Message)
 	known := s.Conversation != ""
 	for {
 		if s.Conversation == "" {
@@ -174,16 +175,21 @@ func (a *Agent) create(ctx context.Context, in agent.Input, out *agent.Emitter) 
 	return s, nil
 }
 
-func images(m agent.Message) (all []image) {
+// content is the message as the chat takes it: pictures are sent along, other files named.
+func content(m agent.Message) (text string, all []image) {
+	text = m.Text
 	for _, p := range m.Parts {
-		if p.Media == nil || !strings.HasPrefix(p.Media.MIME, "image/") {
+		if p.Media == nil {
 			continue
 		}
-		if head, data, ok := strings.Cut(p.Media.URL, ";base64,"); ok && strings.HasPrefix(head, "data:") {
+		head, data, inline := strings.Cut(p.Media.URL, ";base64,")
+		if inline && strings.HasPrefix(head, "data:") && strings.HasPrefix(p.Media.MIME, "image/") {
 			all = append(all, image{Data: data, MIME: p.Media.MIME, Name: p.Media.Name})
+		} else {
+			text = strings.TrimLeft(text+"\n\n"+call.Unreached(p.Media), "\n")
 		}
 	}
-	return all
+	return text, all
 }
 
 // Stop implements [agent.Stopper]. Servers before July 2026 do not know of it: there the end of the request has to do.

@@ -136,7 +136,7 @@ func (a *a2a) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error
 		return a.request(ctx, in.Key, "SubscribeToTask", "tasks/resubscribe", map[string]any{"id": task})
 	}
 	err = t.Run(ctx)
-	if ctx.Err() == nil {
+	if err == nil || ctx.Err() == nil { // else Stop has to end it
 		a.tasks.Delete(in.Turn)
 	}
 	if now != kept {
@@ -196,11 +196,12 @@ func named(data []byte) a2aIDs {
 }
 
 func (a *a2a) message(m agent.Message, conversation string) a2aMessage {
-	out := a2aMessage{ID: m.ID, Role: "ROLE_USER", Context: conversation, Parts: []a2aPart{{Text: m.Text}}}
+	text, all := files(m)
+	out := a2aMessage{ID: m.ID, Role: "ROLE_USER", Context: conversation, Parts: []a2aPart{{Text: text}}}
 	if a.old {
 		out.Kind, out.Role, out.Parts[0].Kind = "message", "user", "text"
 	}
-	for _, f := range files(m) {
+	for _, f := range all {
 		data, inline := f.data()
 		p := a2aPart{URL: f.URL, Name: f.Name, MIME: f.MIME}
 		if inline {

@@ -97,11 +97,14 @@ func (a *agui) Run(ctx context.Context, in agent.Input, out *agent.Emitter) erro
 }
 
 func aguiContent(m agent.Message) any {
-	all := files(m)
-	if len(all) == 0 || m.Role != event.User {
+	if m.Role != event.User {
 		return m.Text
 	}
-	parts := []aguiPart{{Type: "text", Text: m.Text}}
+	text, all := files(m)
+	if len(all) == 0 {
+		return text
+	}
+	parts := []aguiPart{{Type: "text", Text: text}}
 	for _, f := range all {
 		part := aguiPart{Type: f.family(), Source: &aguiSource{Type: "url", Value: f.URL, MIME: f.MIME}}
 		if data, ok := f.data(); ok {

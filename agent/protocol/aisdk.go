@@ -94,8 +94,9 @@ func (a *aisdk) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 }
 
 func aisdkOf(m agent.Message) aisdkMessage {
-	out := aisdkMessage{ID: m.ID, Role: string(m.Role), Parts: []aisdkPart{{Type: "text", Text: &m.Text}}}
-	for _, f := range files(m) {
+	text, all := files(m)
+	out := aisdkMessage{ID: m.ID, Role: string(m.Role), Parts: []aisdkPart{{Type: "text", Text: &text}}}
+	for _, f := range all {
 		out.Parts = append(out.Parts, aisdkPart{Type: "file", URL: f.URL, MediaType: f.MIME, Filename: f.Name})
 	}
 	return out

@@ -179,7 +179,7 @@ func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState
 		return err
 	}
 	err := t.Run(ctx)
-	if ctx.Err() == nil {
+	if err == nil || ctx.Err() == nil { // else Stop has to end it
 		a.runs.Delete(in.Turn)
 	}
 	return err
@@ -194,11 +194,11 @@ func (a *langgraph) keyed(req *http.Request) *http.Request {
 }
 
 func langgraphContent(m agent.Message) any {
-	all := files(m)
+	text, all := files(m)
 	if len(all) == 0 {
-		return m.Text
+		return text
 	}
-	parts := []map[string]any{{"type": "text", "text": m.Text}}
+	parts := []map[string]any{{"type": "text", "text": text}}
 	for _, f := range all {
 		if f.family() == "image" {
 			parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": f.URL}})

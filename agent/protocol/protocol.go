@@ -80,14 +80,20 @@ func Kinds(dialects dialect.Registry) agent.Kinds {
 	return agent.Kinds{aguiKind(dialects), a2aKind(dialects), langgraphKind(dialects), aisdkKind(dialects)}
 }
 
-// files are the media of a message that a server can fetch or be sent, as URLs.
-func files(m agent.Message) (all []file) {
+// files are the media of a message that a server can fetch or be sent, as URLs, beside its text, which names the others: what is
+// too large to be sent along, and what was sent with an earlier message.
+func files(m agent.Message) (text string, all []file) {
+	text = m.Text
 	for _, p := range m.Parts {
-		if p.Media != nil && p.Media.URL != "" {
+		switch {
+		case p.Media == nil:
+		case call.Reachable(p.Media.URL):
 			all = append(all, file{URL: p.Media.URL, MIME: p.Media.MIME, Name: p.Media.Name})
+		default:
+			text = strings.TrimLeft(text+"\n\n"+call.Unreached(p.Media), "\n")
 		}
 	}
-	return all
+	return text, all
 }
 
 type file struct{ URL, MIME, Name string }

@@ -365,6 +365,28 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// A task that has ended is not there to be cancelled any more.
+func TestStopsNothing(t *testing.T) {
+	for name, answers := range map[string][]http.HandlerFunc{
+		"a2a": {stream(`{"result":{"task":{"id":"T","status":{"state":"TASK_STATE_WORKING"}}}}`, `{"result":{"statusUpdate":{"taskId":"T","status":{"state":"TASK_STATE_COMPLETED"}}}}`)},
+		"langgraph": {
+			stream("event: metadata\ndata: {\"run_id\":\"R\"}", "event: messages\ndata: [{\"type\":\"AIMessageChunk\",\"id\":\"b\",\"content\":\"Hi.\"},{}]", "event: end\ndata: null"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := serve(t, answers...)
+			a := newAgent(t, name+":"+u.URL)
+			s := agenttest.NewStage(t.Context())
+			if err := s.Run(a, input); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.(agent.Stopper).Stop(t.Context(), input); err != nil { // whose call serve refuses
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A run is gone on with where its stream broke off; an interrupt is asked; a stream that is closed without an end is asked about.
 func TestLangGraph(t *testing.T) {
 	u := serve(t,
@@ -409,6 +431,28 @@ func TestLangGraphFailed(t *testing.T) {
 	err := s.Run(newAgent(t, "langgraph:"+u.URL+"?assistant=graph"), input)
 	if shown := (*agent.Error)(nil); !errors.As(err, &shown) || shown.Code != "run_error" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What a server can't fetch, since it lies with the gateway, is named to it: a large file, and those of earlier messages.
+func TestFilesOutOfReach(t *testing.T) {
+	in := input
+	large := []event.Part{{Kind: event.KindMedia, Media: &event.Media{URL: "/api/conversations/c/files/f", MIME: "image/png", Name: "large.png"}}}
+	in.History = []agent.Message{{ID: "m1", Role: event.User, Text: "before", Parts: large}}
+	in.Message.Parts = large
+	for name, times := range map[string]int{"agui": 2, "aisdk": 2, "a2a": 1, "langgraph": 1} {
+		t.Run(name, func(t *testing.T) {
+			u := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "enough", http.StatusBadRequest) })
+			if err := agenttest.NewStage(t.Context()).Run(newAgent(t, name+":"+u.URL), in); err == nil {
+				t.Error("no error")
+			}
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			body := u.calls[0].Body
+			if n := strings.Count(body, "[Attached: large.png. It can't be shown to you.]"); n != times || strings.Contains(body, "/api/") {
+				t.Errorf("%s\nnames the file %d times", body, n)
+			}
+		})
 	}
 }
 
