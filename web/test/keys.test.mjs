@@ -158,13 +158,13 @@ if (lacking) {
     await wantClean(page);
   });
 
-  test("find in a conversation of thousands, older pages too", async () => {
+  test("find in a conversation of ten thousand messages, older pages too", async () => {
     const id = "many";
     await gateway.call("/api/conversations", { id, title: "Many" });
-    const messages = Array.from({ length: 3000 }, (_, i) => ({ role: i % 2 ? "assistant" : "user", text: i % 1000 === 7 ? `Number ${i} has a **golden** needle.` : `Number ${i}, hay.` }));
+    const messages = Array.from({ length: 10_000 }, (_, i) => ({ role: i % 2 ? "assistant" : "user", text: i % 4000 === 7 ? `Number ${i} has a **golden** needle.` : `Number ${i}, hay.` }));
     await gateway.call(`/api/conversations/${id}/import`, { messages });
     const page = await open(gateway, { path: `/#/c/${id}` });
-    await page.getByText("Number 2999, hay.").waitFor();
+    await page.getByText("Number 9999, hay.").waitFor();
     await page.keyboard.press("Control+Shift+f");
     const field = page.getByRole("textbox", { name: "Find in the conversation" });
     const seen = async (n) => {
@@ -179,15 +179,15 @@ if (lacking) {
     await allowed(page, "go", async () => { // so far that what was seen is not drawn any more
       await field.fill("Golden needle");
       await page.getByRole("search").getByText("3 of 3").waitFor();
-      await page.getByText("Number 2007 has a golden needle.").waitFor();
-      await seen(2007);
+      await page.getByText("Number 8007 has a golden needle.").waitFor();
+      await seen(8007);
       await page.keyboard.press("Enter");
       await page.getByRole("search").getByText("2 of 3").waitFor();
-      await seen(1007);
+      await seen(4007);
       await page.getByRole("button", { name: "The one before" }).click();
       await seen(7);
       await page.getByRole("button", { name: "The next one" }).click();
-      await seen(1007);
+      await seen(4007);
     });
     await field.fill("no such words");
     await page.getByRole("search").getByText("Nothing found").waitFor();

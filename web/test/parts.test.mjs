@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { answer, ask, closeBrowser, composer, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, ask, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
@@ -164,6 +164,61 @@ if (lacking) {
     await page.evaluate(() => document.querySelector(".media.image img").setAttribute("src", document.querySelector(".media.image img").src + "?again"));
     await page.locator(".media.file", { hasText: "It could not be loaded." }).waitFor();
     await wantClean(page, { console: /ERR_FAILED/ });
+  });
+
+  test("pictures stay the same elements while the answer grows around them: no flicker, and each is fetched once", async () => {
+    const page = await begin();
+    const id = current(page);
+    const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    const fetched = [];
+    page.on("request", (r) => /\/files\/[0-9a-f]{32}/.test(r.url()) && fetched.push(r.url()));
+    await page.getByLabel("Attach files").setInputFiles({ name: "mine.png", mimeType: "image/png", buffer: Buffer.from(dot, "base64") });
+    await page.locator(".attachments li", { hasText: "mine.png" }).getByText(/ B$/).waitFor();
+    // From the moment in which each is drawn first.
+    await page.evaluate(() => {
+      window.pictures = { seen: [], gone: [], changed: [] };
+      new MutationObserver((all) => {
+        for (const r of all) {
+          // React writes a picture's address once more as it comes into the page.
+          if (r.type === "attributes" && r.target.matches(".log img") && r.target.getAttribute(r.attributeName) !== r.oldValue) window.pictures.changed.push(r.attributeName);
+          for (const [nodes, to] of [[r.addedNodes, "seen"], [r.removedNodes, "gone"]]) {
+            for (const n of nodes) if (n.nodeType === 1) for (const img of n.matches("img") ? [n] : n.querySelectorAll("img")) if (to === "gone" || img.closest(".log")) window.pictures[to].push(img.closest("article")?.dataset.message ?? img.alt);
+          }
+        }
+      }).observe(document.querySelector(".log"), { subtree: true, childList: true, attributes: true, attributeOldValue: true, attributeFilter: ["src", "class", "width", "height", "loading"] });
+    });
+    let control;
+    const pushed = fetch(`${gateway.url}/api/conversations/${id}/turns?dialect=leat`, { method: "POST", duplex: "half", body: new ReadableStream({ start: (c) => (control = c) }) }).then((r) => r.text());
+    const say = (...lines) => control.enqueue(new TextEncoder().encode(lines.map((l) => `${JSON.stringify({ turn: "t", ...l })}\n`).join("")));
+    const grow = async (part, text) => {
+      say({ type: "part.append", message: "m", part, text });
+      await answer(page).getByText(text.trim()).waitFor();
+    };
+    say({ type: "turn.start" }, { type: "message.start", message: "m", role: "assistant" }, { type: "part.start", message: "m", part: "a", kind: "text" });
+    await grow("a", "It begins. ");
+    // While it answers a person says something with a picture, and the answer has one of its own.
+    await composer(page).fill("look at this");
+    await page.getByRole("button", { name: /^(Send now|Queue)$/ }).first().click();
+    await page.locator("article.user img").waitFor();
+    say({ type: "part.start", message: "m", part: "pic", kind: "media", media: { url: `data:image/png;base64,${dot}`, mime: "image/png", name: "theirs.png" } });
+    await page.locator("article.assistant img").first().waitFor();
+    const nodes = await page.locator(".log img").evaluateAll((all) => { window.first = all; return all.length; });
+    assert.equal(nodes, 2);
+    for (let i = 0; i < 12; i++) await grow("a", `Word ${i}. `);
+    say({ type: "part.end", message: "m", part: "pic" }, { type: "part.start", message: "m", part: "r", kind: "reasoning" }, { type: "part.append", message: "m", part: "r", text: "A thought." }, { type: "part.end", message: "m", part: "r" },
+      { type: "part.start", message: "m", part: "t1", kind: "tool", name: "bash" }, { type: "part.update", message: "m", part: "t1", state: "done" }, { type: "part.end", message: "m", part: "t1" },
+      { type: "part.start", message: "m", part: "b", kind: "text" });
+    for (let i = 0; i < 4; i++) await grow("b", `More ${i}. `);
+    say({ type: "turn.end", outcome: "completed" });
+    control.close();
+    await pushed;
+    page.expected = 2;
+    await idle(page);
+    assert.equal(await page.evaluate(() => window.first.every((img) => img.isConnected && document.querySelector(".log").contains(img))), true, "they are the same elements");
+    const told = await page.evaluate(() => window.pictures);
+    assert.deepEqual([told.gone, told.changed], [[], []]);
+    assert.equal(new Set(fetched).size, fetched.length, `fetched again: ${fetched}`);
+    await wantClean(page);
   });
 
   test("a tool while it runs: its arguments form, its output follows, and nothing falls back", async () => {
