@@ -94,6 +94,9 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 			}
 		}
 	}
+	if err := server.Upgrades(w, r); err != nil {
+		return err
+	}
 	leave, err := s.enter(r)
 	if err != nil {
 		return err

@@ -63,6 +63,10 @@ func TestHTTP2(t *testing.T) {
 	r := &reader{t: t}
 	e.until(r, func() bool { return r.resets == 1 })
 
+	if res := do(http.MethodGet, "/api/ws", nil); res.StatusCode != http.StatusUpgradeRequired {
+		t.Errorf("a socket on HTTP/2: %s", res.Status)
+	}
+
 	in, out := io.Pipe()
 	res := do(http.MethodPost, push(s.ID), in) // the headers come while the body is still to be written
 	if res.StatusCode != http.StatusCreated {

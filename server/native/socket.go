@@ -43,6 +43,9 @@ type socket struct {
 
 // socket answers GET /api/ws.
 func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+	if err := server.Upgrades(w, r); err != nil {
+		return err
+	}
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the server has looked at Origin, by its own configuration
 		CompressionMode:    websocket.CompressionDisabled,
@@ -124,7 +127,7 @@ func (s *socket) run() error {
 		case err == nil:
 			err = s.take(f)
 		case server.Describe(err).Status == http.StatusBadRequest:
-			err = s.send(newError("error", "", "", err)) // the frame was nonsense; the socket is not
+			err = s.nonsense(f, err)
 		}
 		if err != nil {
 			return err
@@ -180,7 +183,21 @@ func (s *socket) read() (f clientFrame, err error) {
 	if kind != websocket.MessageText {
 		return f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "frames are text, not binary")
 	}
-	return f, server.Unmarshal(b, &f, true)
+	if err := server.Unmarshal(b, &f, true); err != nil {
+		var who struct{ Type, ID, Conversation string }
+		_ = json.Unmarshal(b, &who) // as far as it goes, so that whoever waits for an answer gets it
+		return clientFrame{Type: who.Type, ID: who.ID, Conversation: who.Conversation}, err
+	}
+	return f, nil
+}
+
+// nonsense answers a frame that can't be read; the socket goes on.
+func (s *socket) nonsense(f clientFrame, err error) error {
+	switch f.Type {
+	case "command", "create", "read":
+		return s.send(newError("rejected", f.ID, f.Conversation, err))
+	}
+	return s.send(newError("error", f.ID, "", err)) // with a conversation it would end a subscription
 }
 
 // send writes one frame.

@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -311,8 +312,30 @@ func TestSocketAuth(t *testing.T) {
 		t.Errorf("foreign command: %s", f.raw)
 	}
 	res := h.open(http.MethodGet, "/api/ws", nil)
-	if res.StatusCode != http.StatusUpgradeRequired {
-		t.Errorf("no upgrade: %d", res.StatusCode)
+	var e struct{ Error, Reason string }
+	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || res.StatusCode != http.StatusUpgradeRequired || e.Reason != server.ReasonInvalid || res.Header.Get("Upgrade") != "websocket" {
+		t.Errorf("no upgrade: %d %v %+v %v", res.StatusCode, res.Header, e, err)
+	}
+}
+
+// Whoever waits for the answer to a frame gets it, also where that can't be read.
+func TestSocketAnswersNonsense(t *testing.T) {
+	h := newHouse(t, options{})
+	c := h.greeted()
+	for raw, want := range map[string]string{
+		`{"type":"create","id":"1","create":{"nope":1}}`:                           "rejected 1 ",
+		`{"type":"command","id":"2","conversation":"c","command":{"type":1}}`:      "rejected 2 c",
+		`{"type":"read","id":"3","conversation":"c","seq":"x"}`:                    "rejected 3 c",
+		`{"type":"subscribe","id":"4","conversation":"c","nope":1}`:                "error 4 ",
+		`{"type":"command","id":5,"conversation":"c","command":{"type":"delete"}}`: "rejected  c",
+		`{"id":"6","type":["command"]}`:                                            "error 6 ",
+		`{"type":"command","id":"7"`:                                               "error  ",
+		`[]`:                                                                       "error  ",
+	} {
+		f := c.sendRaw([]byte(raw)).next()
+		if got := f.Type + " " + f.ID + " " + f.Conversation; got != want || f.Reason != server.ReasonInvalid {
+			t.Errorf("%s: %s", raw, f.raw)
+		}
 	}
 }
 
