@@ -22,7 +22,8 @@ const temporary = "new"
 // Dir is a folder of files. Its methods may be called from several goroutines, of one process.
 type Dir struct {
 	root string
-	mu   sync.RWMutex // a sweep holds it, so that it takes nothing away that comes just then
+	// A sweep holds it, so that it takes nothing away that comes just then; who brings a file, only for as long as that takes its place.
+	mu sync.RWMutex
 }
 
 // Stored is a file as it lies in the store.
@@ -46,8 +47,6 @@ func Open(root string) (*Dir, error) {
 // Put stores what r holds, at most max bytes, in a conversation. It is durable when Put returns. Errors wrap ErrTooLarge,
 // ErrEmpty, or what reading or writing gave.
 func (d *Dir) Put(conversation string, r io.Reader, max int64) (s Stored, err error) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
 	f, err := os.CreateTemp(filepath.Join(d.root, temporary), "*")
 	if err != nil {
 		return s, fmt.Errorf("files: put: %w", err)
@@ -83,6 +82,8 @@ func (d *Dir) Put(conversation string, r io.Reader, max int64) (s Stored, err er
 
 // place moves a written file to where it belongs, durably.
 func (d *Dir) place(from, folder, id string) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}

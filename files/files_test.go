@@ -157,6 +157,31 @@ func TestSweepAndRemoveAll(t *testing.T) {
 	}
 }
 
+// Who brings a file slowly, or not at all, holds up neither a sweep nor those who come after it.
+func TestPutSlowly(t *testing.T) {
+	d, _ := open(t)
+	from, slow := io.Pipe()
+	put := make(chan error, 1)
+	go func() {
+		_, err := d.Put("c", from, 100)
+		put <- err
+	}()
+	if _, err := slow.Write([]byte("so far")); err != nil { // which returns once it is being read
+		t.Fatal(err)
+	}
+	none := func(string, string) bool { return false }
+	if err := d.Sweep(-time.Hour, none, func(_, id string) { t.Errorf("swept %s", id) }); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Put("c", strings.NewReader("quick"), 100); err != nil {
+		t.Error(err)
+	}
+	_ = slow.Close()
+	if err := <-put; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPutAtOnce(t *testing.T) {
 	d, root := open(t)
 	var wg sync.WaitGroup
