@@ -13,6 +13,7 @@ import { open, openOverview, route } from "./route";
 import { useStore } from "./store";
 import { theme } from "./theme";
 import { Later } from "./ui/Later";
+import { useNarrow } from "./ui/over";
 
 const Overview = lazy(() => import("./overview/Overview"));
 
@@ -69,6 +70,8 @@ function House({ session: who, signedOut }: { session: Session; signedOut: () =>
   const at = useStore(route);
   const dark = useStore(theme) === "dark";
   const [rail, setRail] = useState(false);
+  const openRail = useCallback(() => setRail(true), []);
+  const closeRail = useCallback(() => setRail(false), []);
   const operator = !!who.admin || !who.tokenNeeded;
   useEffect(() => {
     theClient().connect();
@@ -91,14 +94,17 @@ function House({ session: who, signedOut }: { session: Session; signedOut: () =>
     { group: "", name: "", hidden: true, key: "next", run: () => beside(id, 1) },
   ], [operator, dark, id]));
   const fresh = useFresh(at.view === "chat" ? id : at.view);
+  // Whatever leads elsewhere leads out of the list, and where there is room for it beside the rest it lies over nothing.
+  const narrow = useNarrow();
+  useEffect(closeRail, [closeRail, at, narrow]);
   return (
     <div className="house" data-rail={rail || undefined}>
       <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById("composer")?.focus(); }}>To the message</a>
-      <Rail current={id} session={who} opened={rail} close={() => setRail(false)} />
-      {rail && <div className="shade" onClick={() => setRail(false)} />}
+      <Rail current={id} session={who} opened={rail} open={openRail} close={closeRail} />
+      {rail && <div className="shade" onClick={closeRail} />}
       {at.view === "overview"
-        ? <main className="chat"><Later of={at.view} fallback={<div className="talk" aria-busy="true" />}><Overview openRail={() => setRail(true)} /></Later></main>
-        : <Chat key={id || fresh} id={id} fresh={fresh} openRail={() => setRail(true)} />}
+        ? <main className="chat"><Later of={at.view} fallback={<div className="talk" aria-busy="true" />}><Overview openRail={openRail} /></Later></main>
+        : <Chat key={id || fresh} id={id} fresh={fresh} openRail={openRail} />}
       <Layers />
     </div>
   );

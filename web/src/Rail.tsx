@@ -5,23 +5,25 @@ import { type KeyboardEvent, memo, type RefObject, useLayoutEffect, useMemo, use
 import { draft } from "./chat/draft";
 import { type Session, theClient } from "./gateway";
 import { ariaKeys, spelled } from "./keys";
-import { layer } from "./layers";
+import { type Layer, layer } from "./layers";
 import { list, type Listed, refresh } from "./list";
-import { open, openOverview, route } from "./route";
+import { open as goTo, openOverview, route } from "./route";
 import { SignOut } from "./SignOut";
 import { useStore } from "./store";
 import { theme } from "./theme";
 import { ago } from "./time";
 import { Icon } from "./ui/Icon";
+import { useEscape } from "./ui/over";
 
 interface RailProps {
   current: string;
   session: Session;
   opened: boolean; // as a sheet over the page, where that is narrow
+  open: () => void;
   close: () => void;
 }
 
-export function Rail({ current, session, opened, close }: RailProps) {
+export function Rail({ current, session, opened, open, close }: RailProps) {
   const { conversations, loaded, error } = useStore(list);
   const [sought, seek] = useState("");
   const shown = useMemo(() => find(conversations, sought), [conversations, sought]);
@@ -29,6 +31,13 @@ export function Rail({ current, session, opened, close }: RailProps) {
   const dark = useStore(theme) === "dark";
   const rail = useRef<HTMLElement>(null);
   useSheet(rail, opened);
+  useEscape(opened, close);
+  const news = conversations.some((c) => c.unread && c.id !== current);
+  // A layer lies over the page, not over the list that it was opened from.
+  const over = (l: Layer) => {
+    close();
+    layer.set(l);
+  };
   return (
     <nav ref={rail} className="rail" aria-label="Conversations" onKeyDown={(e) => {
       if (!opened || e.key !== "Escape" || e.defaultPrevented) return;
@@ -36,13 +45,16 @@ export function Rail({ current, session, opened, close }: RailProps) {
       close();
     }}>
       <header>
+        <button type="button" className="quiet only-medium rail-opener" aria-expanded={opened} aria-label={news ? "Conversations, some not read yet" : "Conversations"} title="Conversations" onClick={opened ? close : open}>
+          <Icon name="menu" />{news && <span className="unread" />}
+        </button>
         <strong>Leat</strong>
         <button type="button" className="quiet" aria-label={dark ? "Light theme" : "Dark theme"} title={dark ? "Light theme" : "Dark theme"} onClick={() => theme.set(dark ? "light" : "dark")}>
           <Icon name={dark ? "sun" : "moon"} />
         </button>
         <button type="button" className="quiet only-narrow" aria-label="Close" data-first onClick={close}><Icon name="close" /></button>
       </header>
-      <button type="button" className="new" aria-keyshortcuts={ariaKeys("new")} title={`New conversation (${spelled("new")})`} onClick={() => { open(""); close(); }}><Icon name="plus" /> New conversation</button>
+      <button type="button" className="new" aria-keyshortcuts={ariaKeys("new")} title={`New conversation (${spelled("new")})`} onClick={() => { goTo(""); close(); }}><Icon name="plus" /><span className="label">New conversation</span></button>
       <label className="seek"><Icon name="search" /><span className="unseen">Find a conversation</span>
         <input type="search" placeholder="Find" value={sought} onChange={(e) => seek(e.target.value)} />
       </label>
@@ -52,31 +64,40 @@ export function Rail({ current, session, opened, close }: RailProps) {
       {loaded && shown.length === 0 && <p className="muted">{sought ? `Nothing is called “${sought}”.` : "No conversations yet."}</p>}
       {!loaded && error && <p className="muted">{error}</p>}
       {(session.admin || !session.tokenNeeded) && (
-        <button type="button" className="quiet wide" aria-current={view === "overview" ? "page" : undefined} onClick={() => { openOverview(); close(); }}><Icon name="gauge" /> Overview</button>
+        <button type="button" className="quiet wide" title="Overview" aria-current={view === "overview" ? "page" : undefined} onClick={() => { openOverview(); close(); }}><Icon name="gauge" /><span className="label">Overview</span></button>
       )}
-      <button type="button" className="quiet wide" aria-keyshortcuts={ariaKeys("palette")} title={`Go to, or do (${spelled("palette")})`} onClick={() => layer.set("palette")}><Icon name="search" /> Go to …</button>
-      <button type="button" className="quiet wide" onClick={() => layer.set("settings")}><Icon name="settings" /> Settings</button>
-      <button type="button" className="quiet wide" title="Keys (?)" onClick={() => layer.set("keys")}><Icon name="help" /> Keys</button>
+      <button type="button" className="quiet wide" aria-keyshortcuts={ariaKeys("palette")} title={`Go to, or do (${spelled("palette")})`} onClick={() => over("palette")}><Icon name="search" /><span className="label">Go to …</span></button>
+      <button type="button" className="quiet wide" title="Settings" onClick={() => over("settings")}><Icon name="settings" /><span className="label">Settings</span></button>
+      <button type="button" className="quiet wide" title="Keys (?)" onClick={() => over("keys")}><Icon name="help" /><span className="label">Keys</span></button>
       {session.tokenNeeded && <SignOut />}
     </nav>
   );
 }
 
-// On a narrow page it lies over the rest: what is below can't be reached meanwhile, and the focus goes back.
+// On a page that is not wide it lies over the rest: what is below can't be reached meanwhile, and the focus goes back.
 function useSheet(rail: RefObject<HTMLElement | null>, opened: boolean): void {
+  const opener = useRef<Element>(undefined);
   useLayoutEffect(() => {
     if (!opened) return;
     const below = document.querySelector("main");
-    const opener = document.activeElement;
+    opener.current = document.activeElement ?? document.body;
     if (below) below.inert = true;
     rail.current?.querySelector<HTMLElement>("[data-first]")?.focus();
     return () => {
       if (below) below.inert = false;
-      const at = document.activeElement;
-      if (!at || at === document.body || rail.current?.contains(at)) (opener instanceof HTMLElement && opener.isConnected ? opener : document.querySelector<HTMLElement>(".rail-opener"))?.focus();
     };
   }, [rail, opened]);
+  // Before a layer that was opened from it remembers where the focus was.
+  useLayoutEffect(() => {
+    const from = opener.current;
+    if (opened || !from) return;
+    opener.current = undefined;
+    const at = document.activeElement;
+    if (!at || at === document.body || rail.current?.contains(at)) (shown(from) ? from : [...document.querySelectorAll(".rail-opener")].find(shown))?.focus();
+  }, [rail, opened]);
 }
+
+const shown = (e: Element | undefined | null): e is HTMLElement => e instanceof HTMLElement && e !== document.body && e.getClientRects().length > 0;
 
 function find(all: readonly Listed[], sought: string): readonly Listed[] {
   const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
@@ -136,7 +157,7 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Listed; cu
           const next = neighbour(item.current);
           void conversation().delete().then(() => {
             draft.forget(entry.id);
-            if (current) open("", "replace"); // where one writes has the focus then
+            if (current) goTo("", "replace"); // where one writes has the focus then
             else next?.focus();
             void refresh();
           }, done);
@@ -149,7 +170,7 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Listed; cu
       <a href={`#/c/${encodeURIComponent(entry.id)}`} aria-current={current ? "page" : undefined} title={entry.title} onClick={(e) => {
         if (e.metaKey || e.ctrlKey || e.shiftKey) return;
         e.preventDefault();
-        open(entry.id);
+        goTo(entry.id);
         close();
       }}>
         <span className="title">{entry.title || "New conversation"}</span>

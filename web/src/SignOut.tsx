@@ -42,11 +42,11 @@ export function SignOut() {
   return (
     <>
       {error && <p role="alert" className="bad">{error}</p>}
-      <button ref={button} type="button" className="quiet wide" onClick={() => {
+      <button ref={button} type="button" className="quiet wide" title="Sign out" onClick={() => {
         const said = told(unsent());
         if (said) setLost(said);
         else void out();
-      }}><Icon name="out" /> Sign out</button>
+      }}><Icon name="out" /><span className="label">Sign out</span></button>
     </>
   );
 }

@@ -635,8 +635,8 @@ if (lacking) {
       await page.getByRole("textbox", { name: "Find in the conversation" }).fill("autumn");
       await page.getByRole("search").getByText("1 of 1").waitFor();
       await accessible(page, "find");
-      if (phone) await page.getByRole("button", { name: "Conversations" }).click(); // the list stays behind what is opened from it
       for (const name of ["Go to …", "Settings", "Keys"]) {
+        if (phone) await page.getByRole("button", { name: "Conversations" }).click();
         await page.getByRole("button", { name, exact: true }).click();
         await page.getByRole("dialog").waitFor();
         await accessible(page, name);

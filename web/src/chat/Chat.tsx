@@ -2,7 +2,7 @@
 // so that nothing is lost or loses the focus when the conversation gets made.
 
 import type { Message as Held } from "@leat/client";
-import { lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { lazy, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { theClient, theLive } from "../gateway";
 import { note } from "../inspector/shown";
@@ -12,10 +12,11 @@ import { open, route } from "../route";
 import { useStore } from "../store";
 import { Icon } from "../ui/Icon";
 import { Later } from "../ui/Later";
+import { useBelow, useEscape, useNarrow } from "../ui/over";
 import { AgentPicker } from "./AgentPicker";
 import { hush, useAnnouncer } from "./announce";
 import { choose, unsteerable, useChosen } from "./chosen";
-import { Composer, type Given, type Sent, textOf } from "./Composer";
+import { coarse, Composer, type Given, type Sent, textOf } from "./Composer";
 import { Connection } from "./Connection";
 import { draft } from "./draft";
 import { exportJSON, exportMarkdown } from "./export";
@@ -43,6 +44,7 @@ export function Chat({ id, fresh, openRail }: ChatProps) {
   const [error, setError] = useState("");
   const [finding, setFinding] = useState(false);
   const opener = useRef<Element | null>(null);
+  const back = useRef(false);
   const { conversations, agents } = useStore(list);
   const agent = conversations.find((c) => c.id === id)?.agent ?? "";
   const chosen = useChosen(id);
@@ -54,9 +56,9 @@ export function Chat({ id, fresh, openRail }: ChatProps) {
     if (asked) setInspected(asked);
   }, [asked]);
   const leave = useCallback(() => {
+    back.current = true;
     setInspected("");
     if (asked) open(id, "replace");
-    (opener.current as HTMLElement | null)?.focus();
   }, [asked, id]);
   const turn = state.turns.find((t) => t.id === inspected);
   const running = state.turns.filter((t) => t.state !== "ended" && !t.parent);
@@ -70,6 +72,17 @@ export function Chat({ id, fresh, openRail }: ChatProps) {
   useLook(id);
   const talk = useRef<HTMLDivElement>(null);
   useFocusKept(talk);
+  const over = useNarrow() && !!turn;
+  useBelow(over, talk);
+  useEscape(over, leave);
+  // Where it was opened from can be reached again now.
+  useLayoutEffect(() => {
+    if (turn || !back.current) return;
+    back.current = false;
+    const from = opener.current as HTMLElement | null;
+    if (from?.isConnected) from.focus();
+    else if (!coarse()) document.getElementById("composer")?.focus({ preventScroll: true });
+  }, [turn]);
   const stopping = useStop(conversation, state);
   const { stop } = stopping;
   const inspect = useCallback((t: string) => {
@@ -141,7 +154,7 @@ export function Chat({ id, fresh, openRail }: ChatProps) {
           {id && !gone && <AgentPicker conversation={id} own={agent} />}
           {made && !gone && (
             <span className="menu">
-              {now && !turn && <button type="button" className="quiet" aria-label="Look inside the running answer" title="Look inside the running answer" onClick={() => inspect(now.id)}><Icon name="wave" /></button>}
+              {now && <button type="button" className="quiet" aria-label="Look inside the running answer" title="Look inside the running answer" aria-expanded={turn?.id === now.id} onClick={() => (turn?.id === now.id ? leave() : inspect(now.id))}><Icon name="wave" /></button>}
               <button type="button" className="quiet" aria-label="Find in the conversation" title={`Find in the conversation (${spelled("find")})`} aria-keyshortcuts={ariaKeys("find")} onClick={() => setFinding(true)}><Icon name="search" /></button>
               <button type="button" className="quiet" aria-label="Save as Markdown" title="Save as Markdown" onClick={() => void exportMarkdown(conversation).catch((err: Error) => setError(err.message))}><Icon name="save" /></button>
               <button type="button" className="quiet" aria-label="Save as JSON" title="Save as JSON" onClick={() => void exportJSON(conversation).catch((err: Error) => setError(err.message))}><Icon name="file" /></button>
@@ -162,6 +175,7 @@ export function Chat({ id, fresh, openRail }: ChatProps) {
         {!gone && <Running conversation={conversation} state={state} stop={stopping} />}
         {!gone && <Composer conversation={id} prepare={prepare} given={given} editing={editing} cancelEdit={() => setEditing(undefined)} running={running.length > 0} steers={steers} send={send} stop={stop} last={() => mine} edit={setEditing} />}
       </div>
+      {over && <div className="shade below" onClick={leave} />}
       {turn && (
         <Later of={turn.id} fallback={<aside className="inspector" aria-busy="true" />}>
           <Inspector key={turn.id} conversation={conversation} turn={turn} close={leave} />

@@ -26,7 +26,7 @@ export default function Overview({ openRail }: { openRail: () => void }) {
   return (
     <div className="talk overview">
       <header className="top">
-        <button type="button" className="quiet only-narrow" aria-label="Conversations" onClick={openRail}><Icon name="menu" /></button>
+        <button type="button" className="quiet only-narrow rail-opener" aria-label="Conversations" onClick={openRail}><Icon name="menu" /></button>
         <h1 ref={heading} tabIndex={-1}>Overview</h1>
         <span className="muted">{status.uptime !== undefined && `up ${counted(status.uptime)}`}</span>
       </header>

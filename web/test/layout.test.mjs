@@ -1,0 +1,175 @@
+// Where there is no room for the list and the inspector beside the conversation: what lies over it, and what is in reach then.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { accessible } from "./axe.mjs";
+import { ask, closeBrowser, composer, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+
+const medium = { width: 800, height: 800 };
+const phone = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
+
+const rail = (page) => page.getByRole("navigation", { name: "Conversations" });
+const opener = (page) => page.getByRole("button", { name: /^Conversations/ });
+const found = (page) => page.getByRole("searchbox", { name: "Find a conversation" });
+const width = async (page) => Math.round((await rail(page).boundingBox()).width);
+const focused = (page, locator) => locator.evaluate((e) => e === document.activeElement);
+const inert = (page) => page.locator("[inert]").count();
+const hidden = (locator) => locator.waitFor({ state: "hidden" });
+
+if (lacking) {
+  test("the layout", { skip: lacking }, () => {});
+} else {
+  let gateway;
+  before(async () => {
+    gateway = await Gateway.start();
+    await gateway.conversation("garden", "Garden", [["user", "What to sow?"], ["assistant", "Peas."]]);
+    await gateway.conversation("house", "House", [["user", "What to mend?"], ["assistant", "The roof."]]);
+  });
+  after(async () => {
+    await closeBrowser();
+    await gateway?.close();
+  });
+
+  test("at a medium width the list is a strip of named buttons, and opens over the page", async () => {
+    const page = await open(gateway, { path: "/#/c/garden", viewport: medium });
+    await page.getByText("Peas.").waitFor();
+    assert.equal(await width(page), 56);
+    for (const name of ["New conversation", "Overview", "Go to …", "Settings", "Keys"]) {
+      const button = rail(page).getByRole("button", { name, exact: true });
+      assert.ok((await button.getAttribute("title")).length > 0, `${name} has a tooltip`);
+      const box = await button.boundingBox();
+      assert.ok(box.x >= 0 && box.x + box.width <= 56 && box.width >= 28 && box.height >= 28, `${name} fits: ${JSON.stringify(box)}`);
+    }
+    await hidden(found(page));
+    assert.equal(await rail(page).getByRole("link").count(), 0, "what is not seen can't be reached");
+    await page.getByRole("button", { name: "Conversations, some not read yet" }).waitFor(); // the other one
+
+    await opener(page).focus();
+    await page.keyboard.press("Enter");
+    await found(page).waitFor();
+    assert.equal(await opener(page).getAttribute("aria-expanded"), "true");
+    assert.equal(await width(page), 320);
+    assert.equal((await page.locator("main").boundingBox()).x, 56, "the conversation stays where it is");
+    assert.equal(await page.locator("main").evaluate((m) => m.inert), true);
+    await page.keyboard.press("Escape");
+    await hidden(found(page));
+    assert.equal(await inert(page), 0);
+    assert.ok(await focused(page, opener(page)));
+
+    // Also where the focus is nowhere, and by a click beside it.
+    await opener(page).click();
+    await found(page).waitFor();
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("Escape");
+    await hidden(found(page));
+    await opener(page).click();
+    await found(page).waitFor();
+    await page.mouse.click(700, 400);
+    await hidden(found(page));
+    assert.equal(await inert(page), 0);
+
+    await opener(page).click();
+    await rail(page).getByRole("link", { name: "House" }).click();
+    await page.getByText("The roof.").waitFor();
+    await hidden(found(page));
+    assert.equal(await inert(page), 0);
+    await wantClean(page);
+  });
+
+  test("where the window gets room for the list it lies over nothing", async () => {
+    const page = await open(gateway, { path: "/#/c/garden", viewport: medium });
+    await opener(page).click();
+    await found(page).waitFor();
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.waitForFunction(() => !document.querySelector("[inert]") && !document.querySelector(".shade"));
+    assert.equal(await width(page), 248);
+    await found(page).waitFor();
+    await opener(page).waitFor({ state: "hidden" });
+    await composer(page).fill("there");
+    await wantClean(page);
+  });
+
+  test("at a medium width the inspector lies over the conversation", async () => {
+    const page = await open(gateway, { viewport: medium });
+    await ask(page, "ask");
+    await page.locator(".ask").waitFor();
+    const look = page.getByRole("button", { name: "Look inside the running answer" });
+    const inside = page.getByRole("complementary", { name: "Inside the answer" });
+    await look.click();
+    await inside.getByRole("heading", { name: "Inside the answer" }).waitFor();
+    const place = await inside.boundingBox();
+    assert.ok(place.x >= 56 && Math.round(place.x + place.width) === 800, JSON.stringify(place));
+    assert.equal(await page.locator(".talk").evaluate((e) => e.inert), true);
+    // Escape closes it, wherever the focus is, and stops nothing.
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("Escape");
+    await hidden(inside);
+    assert.equal(await inert(page), 0);
+    assert.ok(await focused(page, look));
+    await page.keyboard.press("Enter");
+    await inside.waitFor();
+    await page.keyboard.press("Escape");
+    await hidden(inside);
+    assert.ok(await focused(page, look));
+    await look.click();
+    await inside.waitFor();
+    await page.mouse.click(200, 400);
+    await hidden(inside);
+    await page.locator(".ask").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByText(/^Stopped by you/).waitFor();
+    await wantClean(page, { console: /404/ });
+  });
+
+  for (const [what, options] of [["a medium width", { viewport: medium }], ["a phone", phone]]) {
+    test(`at ${what} a layer that is opened from the list does not leave it open`, async () => {
+      const page = await open(gateway, { path: "/#/c/garden", ...options });
+      await page.getByText("Peas.").waitFor();
+      for (const [button, layer] of [["Settings", "Settings"], ["Keys", "Keys"], ["Go to …", "Go to, or do"], ["Settings", "Settings"]]) {
+        await opener(page).click();
+        await found(page).waitFor();
+        await rail(page).getByRole("button", { name: button, exact: true }).click();
+        const sheet = page.getByRole("dialog", { name: layer });
+        await sheet.waitFor();
+        await page.waitForFunction(() => !document.querySelector(".house[data-rail]"));
+        await page.keyboard.press("Escape");
+        await hidden(sheet);
+        assert.equal(await inert(page), 0, button);
+        assert.ok(await focused(page, opener(page)), `${button}: the focus goes back to where the list was opened`);
+      }
+      await opener(page).click();
+      await rail(page).getByRole("button", { name: "Overview" }).click();
+      await page.getByRole("region", { name: "Live turns" }).waitFor();
+      await hidden(found(page));
+      assert.equal(await inert(page), 0);
+      await wantClean(page);
+    });
+  }
+
+  for (const theme of ["light", "dark"]) {
+    for (const w of [800, 1100]) {
+      test(`accessible at ${w} px: ${theme}`, async () => {
+        const page = await open(gateway, { colorScheme: theme, viewport: { width: w, height: 800 } });
+        await accessible(page, "empty");
+        await ask(page, "tool");
+        await idle(page);
+        await accessible(page, "an answer");
+        await opener(page).click();
+        await found(page).waitFor();
+        await accessible(page, "the list");
+        await page.keyboard.press("Escape");
+        await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Look inside" }).focus();
+        await page.keyboard.press("Enter");
+        await page.getByRole("slider").waitFor();
+        await accessible(page, "the inspector");
+        await page.keyboard.press("Escape");
+        await page.getByRole("button", { name: "Overview" }).click();
+        await page.getByRole("region", { name: "Live turns" }).waitFor();
+        await accessible(page, "the overview");
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "it is not wider than the window");
+        await wantClean(page, { console: /404/ });
+      });
+    }
+  }
+}
