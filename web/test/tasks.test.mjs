@@ -110,7 +110,7 @@ if (lacking) {
     ["attach", 3, async () => {}, async (p) => {
       await p.attach("Attach files", { name: "list.txt", mimeType: "text/plain", buffer: Buffer.from("a list") });
       await p.type("files", "Message");
-      await p.page.getByText("6 B").first().waitFor(patience);
+      await p.page.getByText("6 B", { exact: true }).waitFor(patience); // it is there, and not on its way
       await p.press("Enter");
       await p.reads("list.txt text/plain 6");
     }],
