@@ -24,7 +24,7 @@ func corpus(t *testing.T, d dialect.Dialect) []dialecttest.Stream {
 	var paths []string
 	switch d.Name {
 	case "letta":
-		paths = dialecttest.Glob(t, "letta-v1/a*.sse")
+		paths = dialecttest.Glob(t, "letta-v1/approval.sse")
 	case "letta-code":
 		paths = dialecttest.Glob(t, "letta-appserver/0.32.18/par.jsonl")
 	default:
