@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -102,8 +103,13 @@ func (a *app) run(args []string) (status int) {
 	if err != nil {
 		panic(err) // the tags above are wrong
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help": // as other programs have it
+		args = append(slices.Clone(args[1:]), "--help")
+	case args[0] == "--version":
+		args = append([]string{"version"}, args[1:]...)
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
@@ -125,7 +131,7 @@ func (a *app) run(args []string) (status int) {
 // fail tells of an error, a line for each, and returns its exit status.
 func (a *app) fail(err error) int {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintf(a.err, "leat: %s\n", line)
+		fmt.Fprintf(a.err, "leat: %s\n", strings.TrimPrefix(line, "leat: "))
 	}
 	switch {
 	case errors.Is(err, config.ErrInvalid), errors.Is(err, errUsage):

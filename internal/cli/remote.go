@@ -32,6 +32,8 @@ func (r *remote) explain(err error) error {
 		return fmt.Errorf("the gateway at %s needs a token: --token or LEAT_API_TOKEN", r.URL)
 	case errors.As(err, &e) && e.Status == 401:
 		return fmt.Errorf("the gateway at %s does not take this token", r.URL)
+	case errors.As(err, &e) && e.Status == 404 && e.Message == "not found":
+		return errors.New("not found: the gateway has none of this name, or it is somebody else's")
 	case errors.As(err, &e) && e.Message != "":
 		return errors.New(e.Message)
 	}
