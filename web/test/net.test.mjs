@@ -344,7 +344,7 @@ if (lacking) {
     await wantClean(page, lost);
   });
 
-  test("what is read on a line of which the other end is gone ends with a word, and comes when it is asked for again", async (t) => {
+  test("what is read on a line of which the other end is gone ends with a word, and comes when it is asked for again", { timeout: 240_000 }, async (t) => {
     const net = await network(t);
     const id = `reads-${Date.now()}`;
     await gateway.conversation(id, "Reads");
