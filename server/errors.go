@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/dialect"
@@ -166,15 +167,37 @@ func WriteError(w http.ResponseWriter, err error) {
 	WriteJSON(w, e.Status, errorBody{e, e.RetryAfter.Milliseconds()})
 }
 
+// ErrorWriter writes the body of an error, with the status, in the shape that some clients know. Headers that say when to come
+// back and what is lacking are set before.
+type ErrorWriter func(http.ResponseWriter, *http.Request, *Error)
+
+// ErrorsBelow has what is refused below a path, without a route that says how, answered in another shape than Leat's own.
+func (s *Server) ErrorsBelow(prefix string, write ErrorWriter) {
+	if s.shapes == nil {
+		s.shapes = map[string]ErrorWriter{}
+	}
+	s.shapes[prefix] = write
+}
+
 // writeError is WriteError in the shape of the endpoint, which may be nil.
-func (e *endpoint) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	if e == nil || e.Errors == nil {
+func (s *Server) writeError(e *endpoint, w http.ResponseWriter, r *http.Request, err error) {
+	var write ErrorWriter
+	if e != nil {
+		write = e.Errors
+	} else {
+		for prefix, fn := range s.shapes {
+			if strings.HasPrefix(r.URL.Path, prefix) {
+				write = fn
+			}
+		}
+	}
+	if write == nil {
 		WriteError(w, err)
 		return
 	}
 	d := Describe(err)
 	setErrorHeaders(w, d)
-	e.Errors(w, r, d)
+	write(w, r, d)
 }
 
 func setErrorHeaders(w http.ResponseWriter, e *Error) {

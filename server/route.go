@@ -56,9 +56,8 @@ type Route struct {
 	Producer bool
 	// AnyHost lets the route be called under any name: a probe's.
 	AnyHost bool
-	// Errors writes the body of an error, with the status, in the shape that the route's clients know; nil is Leat's own.
-	// Headers that say when to come back and what is lacking are set before.
-	Errors func(http.ResponseWriter, *http.Request, *Error)
+	// Errors writes errors in the shape that the route's clients know; nil is Leat's own.
+	Errors ErrorWriter
 	// About is what OPTIONS tells of the path, beside its methods.
 	About   http.Header
 	Handler Handler

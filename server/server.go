@@ -23,6 +23,7 @@ type Server struct {
 	mux     *http.ServeMux
 	routes  []Route
 	methods []string
+	shapes  map[string]ErrorWriter // of errors, by prefix of paths
 
 	// streams ends when streams are told to end; open are those that have not yet.
 	streams context.Context
@@ -81,7 +82,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			if w.status != 0 {
 				panic(http.ErrAbortHandler) // an answer that has begun must not look whole
 			}
-			e.writeError(w, r, errors.New("panic"))
+			s.writeError(e, w, r, errors.New("panic"))
 		}
 		took := time.Since(start)
 		s.opt.Metrics.request(r, e, w.status, took)
@@ -105,7 +106,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			s.log.Error("request failed", "request", RequestID(r.Context()), "method", r.Method, "route", route, "err", err)
 		}
 		if w.status == 0 {
-			e.writeError(w, r, err)
+			s.writeError(e, w, r, err)
 		}
 	}
 }

@@ -33,6 +33,7 @@ func Register(srv *server.Server, gw *gateway.Gateway) {
 		r.Access = server.Authenticated
 		srv.Handle(r)
 	}
+	srv.ErrorsBelow("/v1/", eitherError)
 }
 
 // request is what both APIs ask for.

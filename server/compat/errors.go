@@ -168,4 +168,6 @@ func eitherError(w http.ResponseWriter, r *http.Request, e *server.Error) {
 }
 
 // isAnthropic reports whether a client of Anthropic's API asks: all of them send their version.
-func isAnthropic(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }
+func isAnthropic(r *http.Request) bool {
+	return r.Header.Get("Anthropic-Version") != "" || strings.HasPrefix(r.URL.Path, "/v1/messages")
+}
