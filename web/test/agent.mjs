@@ -27,7 +27,7 @@ const scripts = {
     }
     write({ type: "turn.end", turn, outcome: "completed", usage: { input: 10, output: 20, model: "test" } });
   },
-  // long N: N times the prose, in pieces of 4 characters each 20 ms.
+  // long N: N times the prose, in pieces of 24 characters each 20 ms. 4000 is what goes on until it is stopped, however slow the machine is.
   async long({ turn, say, rest, going }) {
     for (const piece of prose(Number(rest) || 3).match(/[\s\S]{1,24}/g)) {
       if (!going()) return;

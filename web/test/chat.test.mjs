@@ -64,8 +64,8 @@ if (lacking) {
 
   test("stop", async () => {
     const page = await open(gateway);
-    await ask(page, "long 40");
-    await page.getByText("Section 1").waitFor();
+    await ask(page, "long 4000");
+    await page.getByText("Section 1", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
     await page.getByText(/Stopped by you after/).waitFor();
     await idle(page);

@@ -78,7 +78,7 @@ if (lacking) {
   test("Markdown of every kind: its blocks stay, and its height, when it is complete", async () => {
     const page = await filmed("words", "test");
     await ask(page, "long 2");
-    await answer(page).getByText("Section 1").waitFor();
+    await answer(page).getByText("Section 1", { exact: true }).waitFor();
     await idle(page);
     const scenes = await cut(page);
     assert.ok(scenes.some((m) => m.growing));

@@ -125,8 +125,8 @@ if (lacking) {
 
   test("Escape closes what lies on top, then stops; arrow up changes the last message; Alt+A goes to what waits", async () => {
     const page = await open(gateway);
-    await ask(page, "long 40");
-    await page.getByText("Section 1").waitFor();
+    await ask(page, "long 4000");
+    await page.getByText("Section 1", { exact: true }).waitFor();
     await page.keyboard.press("Control+k");
     await page.getByRole("dialog").waitFor();
     await page.keyboard.press("Escape");
@@ -137,12 +137,12 @@ if (lacking) {
     await idle(page);
     await page.evaluate(() => { window.field = document.getElementById("composer"); });
     await page.keyboard.press("ArrowUp");
-    assert.equal(await composer(page).inputValue(), "long 40");
+    assert.equal(await composer(page).inputValue(), "long 4000");
     await page.keyboard.press("Escape");
     assert.equal(await composer(page).inputValue(), "");
     await composer(page).fill("kept");
     await page.getByRole("button", { name: "Edit and send again" }).click();
-    assert.equal(await composer(page).inputValue(), "long 40");
+    assert.equal(await composer(page).inputValue(), "long 4000");
     await page.getByRole("button", { name: "Leave it" }).click();
     assert.equal(await composer(page).inputValue(), "kept", "what was written is there again");
     await composer(page).fill("");
@@ -230,8 +230,8 @@ if (lacking) {
     assert.match(await answer(page).innerText(), /History of work, more salt\./, "what was taken back is told to nobody");
     // One that takes nothing meanwhile.
     await page.getByLabel("Who answers the next message").selectOption("test");
-    await ask(page, "long 40");
-    await page.getByText("Section 1").waitFor();
+    await ask(page, "long 4000");
+    await page.getByText("Section 1", { exact: true }).waitFor();
     await composer(page).fill("echo after it");
     await page.keyboard.press("Enter");
     await waits.filter({ hasText: "after it" }).waitFor();
@@ -452,8 +452,8 @@ if (lacking) {
 
   test("reduced motion: nothing moves but what says that something runs", async () => {
     const page = await open(gateway, { path: "/#/c/harvest" }); // the harness asks for reduced motion
-    await ask(page, "long 40");
-    await page.getByText("Section 2").waitFor();
+    await ask(page, "long 4000");
+    await page.getByText("Section 2", { exact: true }).waitFor();
     const moving = await page.evaluate(() => document.getAnimations().filter((a) => {
       const frames = a.effect.getKeyframes();
       return frames.some((f) => "transform" in f || "height" in f || "top" in f || "left" in f) && a.effect.getComputedTiming().duration > 0;

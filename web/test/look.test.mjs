@@ -41,7 +41,7 @@ if (lacking) {
       const page = await open(gateway, { colorScheme: theme, viewport: phone ? { width: 360, height: 740 } : { width: 1280, height: 800 } });
       await accessible(page, "empty");
       await ask(page, "long 2");
-      await page.getByText("Section 1").waitFor();
+      await page.getByText("Section 1", { exact: true }).waitFor();
       await accessible(page, "streaming");
       await idle(page);
       await ask(page, "tool");

@@ -90,14 +90,14 @@ if (lacking) {
   test("a page that crashes in the middle of an answer, and is opened again", async () => {
     const page = await open(gateway);
     await ask(page, "long 6");
-    await page.getByText("Section 2").waitFor();
+    await page.getByText("Section 2", { exact: true }).waitFor();
     const url = page.url();
     const crashed = new Promise((r) => page.once("crash", r));
     const devtools = await page.context().newCDPSession(page);
     devtools.send("Page.crash").catch(() => {}); // nobody is left to answer
     await crashed;
     const again = await open(gateway, { path: new URL(url).hash });
-    await again.getByText("Section 2").first().waitFor();
+    await again.getByText("Section 2", { exact: true }).waitFor();
     await idle(again);
     const { transcript } = await gateway.transcript(current(again));
     assert.equal(await articles(again).count(), 2);
@@ -129,8 +129,8 @@ if (lacking) {
     }
     await push.end();
     // What one says and stops, the others see.
-    await ask(other, "long 40");
-    for (const p of all) await p.getByText("Section 1").first().waitFor();
+    await ask(other, "long 4000");
+    for (const p of all) await p.getByText("Section 1", { exact: true }).waitFor();
     await two.getByRole("button", { name: "Stop" }).click();
     for (const p of all) await p.getByText(/^Stopped/).waitFor();
     for (const p of all) await p.waitForFunction(() => document.querySelector(".log").dataset.open === "0");
@@ -175,8 +175,8 @@ if (lacking) {
   test("the gateway is killed in the middle of an answer, and comes back", async (t) => {
     back(t);
     const page = await open(gateway);
-    await ask(page, "long 40");
-    await page.getByText("Section 2").waitFor();
+    await ask(page, "long 4000");
+    await page.getByText("Section 2", { exact: true }).waitFor();
     const seen = Number(await answer(page).getAttribute("data-len"));
     await gateway.kill();
     await words(page, /^ ?Reconnecting( in \d+ s)?$/).waitFor();
@@ -189,7 +189,7 @@ if (lacking) {
     assert.match(await answer(page).innerText(), /Interrupted/i);
     assert.equal(await composer(page).inputValue(), "a draft that stays");
     await page.reload();
-    await page.getByText("Section 2").waitFor();
+    await page.getByText("Section 2", { exact: true }).waitFor();
     assert.equal(await composer(page).inputValue(), "a draft that stays");
     await wantClean(page, lost);
   });
@@ -214,8 +214,8 @@ if (lacking) {
   test("a gateway that restarts says so, and the page goes on", async (t) => {
     back(t);
     const page = await open(gateway);
-    await ask(page, "long 40");
-    await page.getByText("Section 1").waitFor();
+    await ask(page, "long 4000");
+    await page.getByText("Section 1", { exact: true }).waitFor();
     const gone = gateway.kill("SIGTERM");
     await words(page, "Gateway restarting").waitFor();
     const seen = Number(await answer(page).getAttribute("data-len"));
@@ -410,8 +410,8 @@ if (lacking) {
   test("stop says what it does, also where nothing passes, and can be pressed twice", async (t) => {
     const net = await network(t);
     const page = await open(net);
-    await ask(page, "long 200");
-    await page.getByText("Section 1").first().waitFor();
+    await ask(page, "long 4000");
+    await page.getByText("Section 1", { exact: true }).waitFor();
     net.refuse();
     await words(page, "Reconnecting").waitFor();
     const stop = page.getByRole("button", { name: "Stop" });

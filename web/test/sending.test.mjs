@@ -35,8 +35,8 @@ if (lacking) {
   test("stop and send without a connection: both outlive the page", async (t) => {
     const net = await network(t);
     const page = await open(net);
-    await ask(page, "long 4000"); // it goes on until it is stopped
-    await page.getByText("Section 1").first().waitFor();
+    await ask(page, "long 4000");
+    await page.getByText("Section 1", { exact: true }).waitFor();
     const id = current(page);
     await composer(page).fill("echo after it");
     await composer(page).press("Enter");
@@ -269,8 +269,8 @@ if (lacking) {
   test("keys are named as they are written on the keyboard", async () => {
     const page = await open(gateway);
     const title = async (name) => {
-      await ask(page, "long 40");
-      await page.getByText("Section 1").first().waitFor();
+      await ask(page, "long 4000");
+      await answer(page).getByText("Section 1", { exact: true }).waitFor();
       await composer(page).fill("more");
       const text = await page.locator("button.other").getAttribute("title");
       assert.match(text, name);

@@ -259,8 +259,8 @@ if (lacking) {
 
   test("the reader who reads is left alone, and comes back to the end by a button", async () => {
     const page = await open(gateway);
-    await ask(page, "long 12");
-    await page.getByText("Section 3").waitFor();
+    await ask(page, "long 4000"); // it goes on until it is stopped
+    await page.getByText("Section 3", { exact: true }).waitFor();
     await page.locator(".log").hover();
     await page.mouse.wheel(0, -400);
     await page.getByRole("button", { name: /To the end/ }).waitFor();
@@ -272,6 +272,7 @@ if (lacking) {
     await page.waitForFunction((h) => document.querySelector(".log").scrollHeight > h + 500, first.height);
     assert.equal((await anchor()).top, first.top, "growth moves nothing");
     await page.getByRole("button", { name: /answering/ }).click();
+    await page.getByRole("button", { name: "Stop" }).click();
     await idle(page);
     assert.equal(await page.evaluate(() => {
       const l = document.querySelector(".log");

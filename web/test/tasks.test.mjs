@@ -92,7 +92,7 @@ if (lacking) {
       await p.reads("The plan is to test.");
     }],
     ["stop", 1, async (p) => {
-      await p.asked("long 40");
+      await p.asked("long 4000");
       await p.sees("heading", "Section 1");
     }, async (p) => {
       await p.click("button", "Stop");
