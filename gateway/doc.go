@@ -1,5 +1,5 @@
 // Package gateway holds what Leat knows and does: conversations, their owners, turns, commands and recovery.
-// Surfaces and channels stand above it and see nothing of the journal.
+// Surfaces stand above it, and so does the host of channels (gateway/host); they see nothing of the journal.
 //
 // Invariants
 //

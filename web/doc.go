@@ -8,6 +8,7 @@
 //   - chat is a conversation: the log and who scrolls it, messages, the composer. chat/parts has a form for each kind of part, and
 //     marks.ts there what makes names safe to read; failure.ts has the words for answers that are not whole, words.ts those for
 //     the connection.
+//   - inspector is the look inside an answer, overview what the operator sees.
 //   - keys.ts knows the keys of the page and what can be done in it; palette and settings are layers over it (layers.tsx), find looks
 //     through a whole conversation.
 //   - markdown reads a growing text into tokens and makes elements of them.

@@ -1,4 +1,5 @@
-// Package pulse tells what the agents are about: signals of the turns that run, and the state of the default agent.
+// Package pulse tells what the agents are about: signals of the turns that run, the state of the default agent, and how all agents
+// and channels are.
 //
 // Invariants
 //

@@ -1,4 +1,5 @@
-// Package ops is what machines ask of a running gateway: whether it lives, whether it can take work, and its metrics.
+// Package ops is what machines and operators ask of a running gateway: whether it lives and can take work, its metrics, how its agents
+// are, a backup, that it load its configuration again, and a stream by which the doctor sees what lies between.
 //
 // Invariants
 //
