@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -69,9 +70,10 @@ func (a *attempts) forget(now time.Time) {
 	}
 }
 
-// clientPrefix is what counts as one client: an IPv4 address, or the /64 that a provider gives to one customer. Addresses
+// ClientPrefix is what counts as one client: an IPv4 address, or the /64 that a provider gives to one customer. Addresses
 // that are not known are one.
-func clientPrefix(ip netip.Addr) netip.Prefix {
+func ClientPrefix(r *http.Request) netip.Prefix {
+	ip := ClientAddr(r)
 	if !ip.IsValid() {
 		return netip.Prefix{}
 	}

@@ -36,7 +36,7 @@ func (s *Server) Authenticate(r *http.Request, token string) (Identity, error) {
 	if !s.TokenNeeded() {
 		return acting(r, everybody)
 	}
-	from := clientPrefix(ClientAddr(r))
+	from := ClientPrefix(r)
 	wait := s.attempts.wait(from, time.Now())
 	id, err := s.known(r.Context(), token, wait == 0)
 	switch {

@@ -2,6 +2,7 @@ package elizaws
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -117,6 +118,18 @@ func TestAddresses(t *testing.T) {
 	last()
 	if err := from("192.0.2.1:99"); err != nil {
 		t.Errorf("once one is gone: %v", err)
+	}
+	// Of IPv6 a client has a whole network.
+	for i := range perAddress {
+		if err := from(fmt.Sprintf("[2001:db8::%x]:99", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := from("[2001:db8::ffff]:99"); server.Describe(err).Status != http.StatusTooManyRequests {
+		t.Errorf("one too many of a network: %v", err)
+	}
+	if err := from("[2001:db8:0:1::1]:99"); err != nil {
+		t.Errorf("another network: %v", err)
 	}
 	for range perAddress + 1 {
 		if err := from("127.0.0.1:99"); err != nil {
