@@ -69,7 +69,7 @@ func Start(g Program) (*Process, error) {
 		// Linux ends the child when the thread ends that started it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
+		err := begin(p)
 		started <- err
 		if err == nil {
 			p.wait()
@@ -100,6 +100,7 @@ func (p *Process) wait() {
 		p.kill.Stop()
 	}
 	p.mu.Unlock()
+	over(p)
 	close(p.ended)
 	p.Stdout.bound()
 	p.Stderr.bound()

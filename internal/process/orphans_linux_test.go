@@ -1,0 +1,55 @@
+package process
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// As the first process of a container is left with what others have started, so is this one here: what its processes leave is waited
+// for, and their own ends are told as ever.
+func TestOrphansAreWaitedFor(t *testing.T) {
+	const setSubreaper = 36 // PR_SET_CHILD_SUBREAPER of prctl(2)
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setSubreaper, 1, 0); errno != 0 {
+		t.Skipf("prctl: %v", errno)
+	}
+	t.Cleanup(func() { _, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setSubreaper, 0, 0) })
+	first = true
+	t.Cleanup(func() { first = false })
+	sh, err := Find([]string{"sh"})
+	if err != nil {
+		t.Skip(err)
+	}
+	run := func(script string, status int) {
+		t.Helper()
+		p, err := Start(Program{Path: sh, Command: []string{"sh", "-c", script}, Env: []string{"PATH=" + os.Getenv("PATH")}, KillAfter: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-p.Ended()
+		p.Close(func() {})
+		if got := p.cmd.ProcessState.ExitCode(); got != status {
+			t.Errorf("%s: status %d, want %d; %v", script, got, status, p.Err())
+		}
+	}
+	for range 3 {
+		run("sleep 1000 & (sleep 1000 &) ; exit 3", 3)
+	}
+	// What is killed ends a moment later, which no event tells.
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		run("exit 0", 0)
+		var info [32]int32
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, 0, 0, uintptr(unsafe.Pointer(&info)), syscall.WEXITED|syscall.WNOHANG|syscall.WNOWAIT, 0, 0)
+		if errno == syscall.ECHILD {
+			break
+		}
+		if time.Since(begin) > time.Minute {
+			t.Fatal("zombies stay")
+		}
+	}
+	if len(own) != 0 {
+		t.Errorf("%d processes are known", len(own))
+	}
+}
