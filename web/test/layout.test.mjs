@@ -147,6 +147,23 @@ if (lacking) {
     });
   }
 
+  for (const [what, options] of [["a medium width", { viewport: medium }], ["a phone", phone]]) {
+    test(`at ${what} what belongs together stands in line, and nothing lies on it`, async () => {
+      const page = await open(gateway, { path: "/#/c/house", ...options });
+      await page.getByText("The roof.").waitFor();
+      const said = page.getByRole("article").filter({ hasText: "What to mend?" });
+      const [field, log, message] = await Promise.all([page.locator(".composer .field"), page.locator(".log > .column"), said].map((l) => l.boundingBox()));
+      assert.ok(Math.abs(field.x - message.x) <= 1 && Math.abs(field.x + field.width - message.x - message.width) <= 1, `one writes in the column of what is said: ${JSON.stringify([field, log, message])}`);
+      const middle = async (l) => { const b = await l.boundingBox(); return b.y + b.height / 2; };
+      assert.ok(Math.abs(await middle(composer(page)) - await middle(page.getByRole("button", { name: "Send", exact: true }))) <= 1, "the words stand beside the button");
+      if (options === phone) {
+        const [acts, next] = await Promise.all([said.locator(".acts"), page.getByText("The roof.")].map((l) => l.boundingBox()));
+        assert.ok(acts.y >= message.y + message.height && acts.y + acts.height <= next.y, `the buttons of a message lie on nothing: ${JSON.stringify([message, acts, next])}`);
+      }
+      await wantClean(page);
+    });
+  }
+
   for (const theme of ["light", "dark"]) {
     for (const w of [800, 1100]) {
       test(`accessible at ${w} px: ${theme}`, async () => {

@@ -25,7 +25,7 @@ function doing(t: Turn, m: Message | undefined): string {
   const p = m?.ended ? undefined : m?.parts.findLast((q) => !q.ended);
   const step = t.step ? `, step ${t.step}` : "";
   if (p?.kind === "tool") return `Running ${line(p.name || "a tool", 60)}${step}`;
-  if (p?.kind === "reasoning") return `Reasoning${step}`;
+  if (p?.kind === "reasoning") return `Thinking${step}`; // its own row says the rest
   if (t.phase) return `${phases[t.phase] ?? sentence(t.phase)}${step}`;
   if (p?.kind === "status") return `Working${step}`;
   return `${p?.text ? "Answering" : "Thinking"}${step}`;
