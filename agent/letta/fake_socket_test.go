@@ -33,7 +33,8 @@ type appServer struct {
 	conns   int
 	log     []string
 	runs    int
-	items   int // that messages had in queues
+	items   int  // that messages had in queues
+	noLists bool // who asks for a list is cut off
 	gates   map[string]chan struct{}
 }
 

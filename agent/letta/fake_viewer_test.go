@@ -142,6 +142,11 @@ func (v *viewer) take(b []byte) {
 		}
 	case "conversation_messages_list":
 		f.mu.Lock()
+		if f.noLists {
+			f.mu.Unlock()
+			_ = v.conn.CloseNow()
+			return
+		}
 		past := slices.Clone(f.convs[m.Conversation].past)
 		f.mu.Unlock()
 		slices.Reverse(past)

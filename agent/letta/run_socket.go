@@ -87,7 +87,7 @@ func (k *socket) end(ctx context.Context, w *talk, err error) error {
 			w.l.close()
 		}
 	}()
-	for {
+	for breaks := 0; ; { // in a row, of connections that brought nothing
 		switch {
 		case w.t.finished():
 			return nil
@@ -106,6 +106,16 @@ func (k *socket) end(ctx context.Context, w *talk, err error) error {
 			w.l.close()
 			w.l = nil
 		}
+		if breaks > maxCalls {
+			return w.t.lost(codeLost, "the connection to the Letta server broke again and again")
+		}
+		if breaks > 0 {
+			if serr := sleep(ctx, min(k.times.wait<<(breaks-1), k.times.dial)); serr != nil {
+				err = serr
+				continue
+			}
+		}
+		breaks++
 		alive, rerr := w.rejoin(ctx)
 		switch {
 		case errors.Is(rerr, errBroken):
@@ -118,7 +128,11 @@ func (k *socket) end(ctx context.Context, w *talk, err error) error {
 		case !alive:
 			return w.t.lost(codeLost, lostMessage)
 		}
+		run, seq := w.t.cursor()
 		err = w.run(ctx)
+		if nowRun, now := w.t.cursor(); nowRun != run || now != seq {
+			breaks = 0
+		}
 	}
 }
 

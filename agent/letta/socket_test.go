@@ -403,3 +403,21 @@ func TestAppServerSteerTooLate(t *testing.T) {
 	close(f.gate("tool"))
 	s.want(event.Completed, "", "First.\n\nSecond.")
 }
+
+// What breaks each connection anew, such as a list beyond all bounds, is not asked for in a loop.
+func TestAppServerBreaksAgainAndAgain(t *testing.T) {
+	f := newAppServer(t)
+	f.noLists = true
+	f.break1 = []fault{{how: "reset", frames: 2}}
+	f.scripts = [][]string{{"One ", "gate watched", "two ", "three ", "gate never"}}
+	s := newStage(t).run(f.agent(nil), "hello")
+	s.untilText("One ")
+	f.watch("local-conv-1")
+	close(f.gate("watched"))
+	s.want(event.Interrupted, codeLost, "One two ")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conns != 3+maxCalls {
+		t.Errorf("there were %d connections", f.conns)
+	}
+}
