@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"os"
 	"path"
 	"strings"
 
@@ -50,18 +51,18 @@ func (t *turn) belowRoot(ctx context.Context, p string) (event.Media, error) {
 	elements := strings.Split(strings.Trim(path.Clean("/"+strings.TrimPrefix(p, "~")), "/"), "/")
 	for i := range elements {
 		name := path.Join(elements[i:]...)
-		f, err := t.a.root.Open(name)
-		if errors.Is(err, fs.ErrNotExist) {
+		info, err := t.a.root.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
 			continue
+		}
+		var f *os.File
+		if err == nil {
+			f, err = t.a.root.Open(name)
 		}
 		if err != nil {
 			return event.Media{}, fmt.Errorf("below media_root: %w", bare(err))
 		}
 		defer f.Close()
-		info, err := f.Stat()
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
 		// The agent may write to the same path again, so that the path alone is not the file.
 		origin := fmt.Sprintf("%s %d %d", name, info.Size(), info.ModTime().UnixNano())
 		return t.put(ctx, agent.File{Name: path.Base(name), Origin: origin}, f)

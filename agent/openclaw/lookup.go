@@ -74,7 +74,9 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 				return err
 			}
 		}
-		t.files(ctx, l, r, rows)
+		fctx, cancel := context.WithTimeout(ctx, settleLimit)
+		t.files(fctx, l, r, rows)
+		cancel()
 		return t.decode(end)
 	}
 	if user != nil && user.Meta.Steer != "" && user.Meta.Steer != r.ID {

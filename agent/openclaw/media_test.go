@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/leat-dev/leat/event"
 )
@@ -103,6 +104,37 @@ func TestMedia(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A file that does not come keeps no answer from its end that was over while nobody listened.
+func TestMediaStalls(t *testing.T) {
+	artifact := map[string]any{"type": "image", "url": "/api/chat/media/outgoing/x/1/full", "alt": "pic.png", "mimeType": "image/png"}
+	bubble(t, 4, func(r *fakeRun) {
+		r.say("1", "He")
+		r.wait(2 * time.Second)
+		shows("", artifact)(r)
+	}, func(t *testing.T, f *fake, a *Agent) {
+		f.media = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		h := newHouse(t, "hello")
+		die := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(die) })
+		_ = h.life(t.Context(), a, die)
+		a.Close()
+		time.Sleep(10 * time.Second)
+		b := newAgent(t, f, nil)
+		defer b.Close()
+		begin := time.Now()
+		if err := h.life(t.Context(), b, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "Here.")
+		if took := time.Since(begin); took > 2*settleLimit {
+			t.Errorf("it took %v", took)
+		}
+		if parts := h.parts(event.KindMedia); len(parts) != 1 || parts[0].Error == nil || parts[0].Error.Code != codeFile {
+			t.Errorf("parts: %+v", parts)
+		}
+	})
 }
 
 func TestAttachments(t *testing.T) {
