@@ -364,14 +364,14 @@ if (lacking) {
     net.stall();
     const save = page.getByRole("button", { name: "Save as a recording" });
     await save.click();
-    const early = page.getByRole("button", { name: "Earlier messages" });
-    await log.focus();
-    for (let i = 0; i < 50 && await early.count() === 0; i++) {
-      await page.keyboard.press("Home");
+    const up = async () => {
+      await page.mouse.wheel(0, -4000);
       await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
-    }
-    await early.waitFor();
-    await page.keyboard.press("Home");
+    };
+    const early = log.getByRole("button", { name: /Earlier messages|Try again/ });
+    await log.hover();
+    while (await early.count() === 0) await up();
+    await up();
     // As much later as it takes, by the page's clock alone.
     const late = async (what) => {
       for (let i = 0; i < 10 && await what.count() === 0; i++) await page.clock.fastForward(10_000);
@@ -383,9 +383,8 @@ if (lacking) {
     net.pass();
     const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
     assert.match(download.suggestedFilename(), /\.jsonl$/);
-    // Scrolling asks again, too, and may be quicker than whoever presses the button.
-    await log.focus();
-    while (!/Message 0\./.test(await first.innerText())) await page.keyboard.press("Home");
+    await log.hover();
+    while (!/Message 0\./.test(await first.innerText())) await up(); // scrolling asks again, as the button does
     assert.equal(await page.getByText("Earlier messages did not come").count(), 0);
     await wantClean(page, lost);
   });
