@@ -128,6 +128,10 @@ func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState
 		}
 		return json.Marshal(langgraphState{run, *p})
 	}
+	// A run that was cancelled has the thread until it has ended. Most servers refuse another one as long as that takes.
+	t.Busy = func(f *call.Failure) bool {
+		return f.Status == http.StatusConflict || f.Status == http.StatusUnprocessableEntity && strings.Contains(f.Message, "already running")
+	}
 	t.Response = func(res *http.Response) {
 		if _, r, ok := strings.Cut(res.Header.Get("Content-Location"), "/runs/"); ok {
 			r, _, _ = strings.Cut(r, "/")
@@ -264,7 +268,9 @@ func (a *langgraph) Stop(ctx context.Context, in agent.Input) error {
 	if !ok {
 		return nil
 	}
-	req, err := call.JSON(ctx, http.MethodPost, a.url.JoinPath("threads", thread(in.Conversation), "runs", run.(string), "cancel"), a.token, nil)
+	to := a.url.JoinPath("threads", thread(in.Conversation), "runs", run.(string), "cancel")
+	to.RawQuery = "wait=true" // else the next turn may find the thread taken
+	req, err := call.JSON(ctx, http.MethodPost, to, a.token, nil)
 	if err != nil {
 		return err
 	}

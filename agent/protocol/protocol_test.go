@@ -74,7 +74,7 @@ func serve(t *testing.T, answers ...http.HandlerFunc) *upstream {
 		}
 		u.mu.Lock()
 		n := len(u.calls)
-		u.calls = append(u.calls, request{r.Method + " " + r.URL.Path, r.Header.Get("Last-Event-ID"), string(body)})
+		u.calls = append(u.calls, request{r.Method + " " + r.URL.RequestURI(), r.Header.Get("Last-Event-ID"), string(body)})
 		u.mu.Unlock()
 		if n >= len(answers) {
 			t.Errorf("call %d: %s %s", n+1, r.Method, r.URL)
@@ -325,7 +325,7 @@ func TestA2AOld(t *testing.T) {
 func TestStops(t *testing.T) {
 	for name, tt := range map[string]struct{ spec, first, call, body string }{
 		"a2a":       {"", `{"result":{"task":{"id":"T","status":{"state":"TASK_STATE_WORKING"}}}}`, "POST /", `{"jsonrpc":"2.0","id":"key","method":"CancelTask","params":{"id":"T"}}`},
-		"langgraph": {"", "event: metadata\ndata: {\"run_id\":\"R\"}", "POST " + threadPath + "/R/cancel", ""},
+		"langgraph": {"", "event: metadata\ndata: {\"run_id\":\"R\"}", "POST " + threadPath + "/R/cancel?wait=true", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			begun := make(chan struct{})
@@ -403,6 +403,21 @@ func TestLangGraph(t *testing.T) {
 		request{"GET " + threadPath + "/R/stream", "2", ""},
 		request{"POST " + threadPath + "/stream", "", `{"assistant_id":"graph","command":{"resume":{"yes":1}},"stream_mode":["messages-tuple","updates","custom"],"stream_resumable":true,"on_disconnect":"continue","if_not_exists":"create"}`},
 		request{"GET " + threadPath + "/R2", "", ""})
+}
+
+// The thread is still taken, by a run that was stopped a moment ago: the server is asked again.
+func TestLangGraphBusy(t *testing.T) {
+	busy := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, `{"detail":"Thread is already running a task. Wait for it to finish or choose a different multitask strategy."}`)
+		}
+	}
+	u := serve(t, busy(http.StatusConflict), busy(http.StatusUnprocessableEntity),
+		stream("event: metadata\ndata: {\"run_id\":\"R\"}", "event: messages\ndata: [{\"type\":\"AIMessageChunk\",\"id\":\"b\",\"content\":\"Hi.\"},{}]", "event: end\ndata: null"))
+	s := agenttest.NewStage(t.Context())
+	wantTurn(t, s, s.Run(newAgent(t, "langgraph:"+u.URL), input), event.Completed, "Hi.")
 }
 
 // A run that failed, and one that can't be asked about, are no success.

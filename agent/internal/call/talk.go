@@ -52,6 +52,8 @@ type Talk struct {
 	From *Point
 	// Gone says that a first answer of 404 is [ErrGone], for the caller to try another address.
 	Gone bool
+	// Busy, where set, says of a refusal that it is for what runs there now, so that another call may go well.
+	Busy func(*Failure) bool
 	// Response and Frame, where set, see each answer's head and each frame before it is decoded.
 	Response func(*http.Response)
 	Frame    func(dialect.Frame)
@@ -216,7 +218,9 @@ func (t *Talk) exchange(ctx context.Context, next func() (*http.Request, error))
 	case res.StatusCode == http.StatusAccepted:
 		return &Failure{Code: CodeStatus, Message: "the agent is not ready yet", Retry: true, Hint: RetryAfter(res.Header.Get("Retry-After"), time.Now())}
 	case res.StatusCode/100 != 2:
-		return Refused(res)
+		f := Refused(res)
+		f.Retry = f.Retry || t.Busy != nil && t.Busy(f)
+		return f
 	}
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
 		return &Failure{Code: CodeAnswer, Message: fmt.Sprintf("the agent answered %d with %q in place of a stream of events", res.StatusCode, res.Header.Get("Content-Type"))}
