@@ -175,7 +175,6 @@ if (lacking) {
     await attach(page, join(folder, "film.bin"));
     await chip(page, "film.bin").getByText("waits for the connection").waitFor({ timeout: 60_000 });
     assert.equal(line.state, "cut");
-    assert.ok(await page.getByRole("button", { name: "Send", exact: true }).isDisabled());
     await gateway.kill();
     const [came] = readdirSync(join(gateway.data, "uploads")).filter((n) => !n.includes("."));
     const there = statSync(join(gateway.data, "uploads", came)).size;
@@ -256,6 +255,45 @@ if (lacking) {
     line.mend();
     await chip(page, "note.txt").getByText(/^5 B$/).waitFor({ timeout: 60_000 });
     await arrived(page, "note.txt", Buffer.from("words"));
+    await wantClean(page, { console: cut });
+  });
+
+  test("a message that is sent before its file is there goes when it is", async (t) => {
+    t.after(() => line.mend());
+    const page = await open({ url: line.url });
+    const mine = page.locator(".message.user", { hasText: "what is in it" });
+    line.cut();
+    await attach(page, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
+    await chip(page, "note.txt").getByText("waits for the connection").waitFor();
+    const note = page.getByText("Sent as soon as its files are there");
+    await composer(page).fill("what is in it");
+    await composer(page).press("Enter");
+    await note.waitFor();
+    // Who writes on does not want it sent as it is.
+    await composer(page).fill("echo what is in it");
+    await note.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await note.waitFor();
+    assert.equal(await mine.count(), 0);
+    line.mend();
+    await mine.waitFor({ timeout: 60_000 });
+    assert.match(await mine.innerText(), /note\.txt/);
+    assert.equal(await composer(page).inputValue(), "");
+    await note.waitFor({ state: "detached" });
+    await wantClean(page, { console: cut });
+  });
+
+  test("a file that does not come keeps its message here, and says so", async () => {
+    const page = await open(gateway);
+    await page.route(/\/api\/conversations\/[^/]+\/files/, (route) => route.fulfill({ status: 429, contentType: "application/json", body: '{"error":"a user may store no more","reason":"quota"}' }));
+    await attach(page, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
+    await chip(page, "note.txt").getByText("a user may store no more").waitFor();
+    await composer(page).fill("echo without it");
+    await composer(page).press("Enter");
+    await page.getByText("A file has not come").waitFor();
+    assert.equal(await page.locator(".message.user").count(), 0);
+    await page.getByRole("button", { name: "Remove note.txt" }).click();
+    await page.locator(".message.user", { hasText: "echo without it" }).waitFor();
     await wantClean(page, { console: cut });
   });
 

@@ -26,9 +26,10 @@ function doing(t: Turn, m: Message | undefined): string {
   const step = t.step ? `, step ${t.step}` : "";
   if (p?.kind === "tool") return `Running ${line(p.name || "a tool", 60)}${step}`;
   if (p?.kind === "reasoning") return `Thinking${step}`; // its own row says the rest
+  if (p?.kind === "text" && p.text && t.phase !== "compacting") return `Answering${step}`; // whatever came before it
   if (t.phase) return `${phases[t.phase] ?? sentence(t.phase)}${step}`;
   if (p?.kind === "status") return `Working${step}`;
-  return `${p?.text ? "Answering" : "Thinking"}${step}`;
+  return `Thinking${step}`;
 }
 
 function sentence(phase: string): string {

@@ -54,6 +54,7 @@ export function Composer({ conversation, prepare, given, editing, cancelEdit, ru
   const plainPaste = useRef(false);
   const here = useRef(true);
   const [waits, setWaits] = useState(false); // a changed message, for what is before it to go
+  const [early, setEarly] = useState<How>(); // sent before its files are there
   const own = useRef<{ text: string; files: Attachment[] }>(undefined); // what stands here beside an edit
 
   useDraft(conversation, own.current ? own.current.text : text);
@@ -91,6 +92,7 @@ export function Composer({ conversation, prepare, given, editing, cancelEdit, ru
 
   const empty = text.trim() === "" && files.all.length === 0;
   const submit = async (how: How) => {
+    setEarly(!empty && files.busy ? how : undefined);
     if (empty || files.busy) return;
     setError("");
     const kept = text;
@@ -115,6 +117,9 @@ export function Composer({ conversation, prepare, given, editing, cancelEdit, ru
       setWaits(false);
     }
   };
+  useEffect(() => {
+    if (early && !files.busy) void submit(early);
+  }, [early, files.busy]);
   const first: How = running && !steers ? "queue" : "steer";
   const other: How = steers ? "queue" : "instead";
   const keys = (e: KeyboardEvent<HTMLTextAreaElement>) => {
@@ -167,6 +172,7 @@ export function Composer({ conversation, prepare, given, editing, cancelEdit, ru
       <div className="column">
         {editing && <p className="note">You change an earlier message: what came after it goes. <button type="button" className="link" onClick={cancelEdit}>Leave it</button></p>}
         {waits && <p className="note" role="status">Your changed message is on its way</p>}
+        {early && <p className="note" role="status">{files.all.some((f) => f.error) ? "A file has not come: try it again, or take it away, and the message is sent" : "Sent as soon as its files are there"}</p>}
         {error && <p className="bad" role="alert">{error}</p>}
         {files.all.length > 0 && <ul className="attachments" aria-label="Attached">{files.all.map((f) => <Attached key={f.id} file={f} remove={remove} />)}</ul>}
         <div className="field">
@@ -175,14 +181,14 @@ export function Composer({ conversation, prepare, given, editing, cancelEdit, ru
             <input type="file" multiple className="unseen" onChange={(e) => { files.add([...(e.target.files ?? [])]); e.target.value = ""; }} />
           </label>
           <textarea ref={field} id="composer" rows={1} value={text} aria-label="Message" placeholder={running ? "Say something meanwhile" : "Say something"}
-            onChange={(e) => setText(e.target.value)} onKeyDown={keys} onPaste={paste} />
+            onChange={(e) => { setText(e.target.value); setEarly(undefined); }} onKeyDown={keys} onPaste={paste} />
           {running && !empty && !editing && (
-            <button type="button" className="other" disabled={files.busy} title={`${other === "queue" ? "After this answer" : "Stop the answer and send this"} (${together("Mod", "Enter")})`} onClick={() => { void submit(other); field.current?.focus(); }}>{labels[other]}</button>
+            <button type="button" className="other" title={`${other === "queue" ? "After this answer" : "Stop the answer and send this"} (${together("Mod", "Enter")})`} onClick={() => { void submit(other); field.current?.focus(); }}>{labels[other]}</button>
           )}
           {running && empty ? (
             <button type="button" className="primary" aria-label="Stop" title="Stop (Esc)" onClick={() => { stop(); field.current?.focus(); }}><Icon name="stop" /></button>
           ) : (
-            <button className="primary" aria-label={running && !editing ? labels[first] : "Send"} title={running && !editing ? titles[first] : "Send (Enter)"} disabled={files.busy} aria-disabled={empty || undefined}><Icon name="send" /></button>
+            <button className="primary" aria-label={running && !editing ? labels[first] : "Send"} title={running && !editing ? titles[first] : "Send (Enter)"} aria-disabled={empty || !!early || undefined}><Icon name="send" /></button>
           )}
         </div>
       </div>
