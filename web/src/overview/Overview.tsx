@@ -115,7 +115,7 @@ function Member({ health: h, now, agent = false }: { health: Health; now: Readin
       <td className="number">{agent ? sum(now.samples, "leat_turns_total", of) : "–"}</td>
       <td className="number">{agent ? sum(now.samples, "leat_turns_total", (l) => of(l) && (l["outcome"] === "failed" || l["outcome"] === "interrupted")) : "–"}</td>
       <td className="number">{first === undefined ? "–" : lasted(first * 1000)}</td>
-      <td className="error">{h.error ? <>{h.errorConversation ? <a href={openTurn(h.errorConversation, h.errorTurn)}>{line(h.error)}</a> : line(h.error)}{h.errorAt !== undefined && <span className="muted">, {age(h.errorAt)} ago</span>}</> : "–"}</td>
+      <td className="error">{h.error ? <>{h.errorConversation ? <a href={openTurn(h.errorConversation, h.errorTurn)}>{line(h.error)}</a> : line(h.error)}{h.errorAt !== undefined && <span className="muted"> · {age(h.errorAt)} ago</span>}</> : "–"}</td>
     </tr>
   );
 }
