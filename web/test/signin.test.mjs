@@ -1,0 +1,89 @@
+// Signing in: by the gateway's token, and by the cookie of a site that the gateway stands behind.
+
+import assert from "node:assert/strict";
+import { createServer, request } from "node:http";
+import { connect } from "node:net";
+import { after, test } from "node:test";
+
+import { answer, ask, closeBrowser, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+
+if (lacking) {
+  test("signing in", { skip: lacking }, () => {});
+} else {
+  after(closeBrowser);
+
+  test("sign in by token, stay signed in, sign out", async () => {
+    const token = "a-token-of-the-tests-that-is-long-enough";
+    const own = await Gateway.start([], { LEAT_API_TOKEN: token });
+    try {
+      const page = await open(own, { signedOut: true });
+      const field = page.getByLabel("Your token, or the gateway’s own");
+      await field.waitFor();
+      assert.equal(await page.evaluate(() => document.activeElement.id), "token");
+      await field.fill("not it");
+      await page.keyboard.press("Enter");
+      await page.getByRole("alert").getByText("That is not a token of this gateway.").waitFor();
+      await field.fill(token);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.locator('.connection[data-state="connected"]').waitFor();
+      await ask(page, "echo let me in");
+      await idle(page);
+      const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage, cookie: document.cookie }));
+      assert.ok(!stored.includes(token), "scripts have nothing of it");
+      assert.ok((await page.context().cookies()).every((c) => c.httpOnly && c.sameSite === "Strict"));
+      await page.reload();
+      await page.getByRole("article").getByText("echo let me in").waitFor();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await field.waitFor();
+      assert.equal(await page.getByText("let me in").count(), 0, "nothing of it is left");
+      await wantClean(page, { console: /401/ });
+    } finally {
+      await own.close();
+    }
+  });
+
+  test("a site's own cookie: whoever is signed in there is signed in here", async () => {
+    const token = "a-token-of-the-tests-that-is-long-enough";
+    const own = await Gateway.start([], { LEAT_API_TOKEN: token });
+    // A site with pages of its own, and the gateway behind it: its sign-in hands on the gateway's cookie.
+    const site = createServer((req, res) => {
+      if (req.url === "/welcome") {
+        // It asks in its own name, under which the page will come.
+        request({ host: "127.0.0.1", port: own.port, path: "/api/auth/session", method: "POST", headers: { Host: req.headers.host, Authorization: `Bearer ${token}` } }, (r) => {
+          r.resume();
+          res.writeHead(200, { "Content-Type": "text/html", "Set-Cookie": r.headers["set-cookie"] ?? [] });
+          res.end('<!doctype html><html lang="en"><title>Site</title><h1>Welcome</h1><a href="/">Chat</a></html>');
+        }).on("error", () => res.destroy()).end();
+        return;
+      }
+      req.pipe(request({ host: "127.0.0.1", port: own.port, path: req.url, method: req.method, headers: req.headers }, (r) => {
+        res.writeHead(r.statusCode, r.headers);
+        r.pipe(res);
+      }).on("error", () => res.destroy()));
+    });
+    site.on("upgrade", (req, socket, head) => {
+      const up = connect(own.port, "127.0.0.1", () => {
+        up.write(`${req.method} ${req.url} HTTP/1.1\r\n${req.rawHeaders.map((h, i) => (i % 2 ? `${h}\r\n` : `${h}: `)).join("")}\r\n`);
+        up.write(head);
+        socket.pipe(up).pipe(socket);
+      });
+      for (const s of [up, socket]) s.on("error", () => { up.destroy(); socket.destroy(); });
+    });
+    await new Promise((r) => site.listen(0, "127.0.0.1", r));
+    const url = `http://127.0.0.1:${site.address().port}`;
+    try {
+      const page = await open({ url }, { path: "/welcome", signedOut: true });
+      await page.getByRole("link", { name: "Chat" }).click();
+      await page.locator('.connection[data-state="connected"]').waitFor();
+      assert.equal(await page.getByRole("button", { name: "Sign in" }).count(), 0);
+      await ask(page, "echo by the cookie");
+      await idle(page);
+      assert.match(await answer(page).innerText(), /by the cookie/);
+      await wantClean(page, { console: /404/ });
+    } finally {
+      site.closeAllConnections();
+      site.close();
+      await own.close();
+    }
+  });
+}
