@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// ErrUnknownSession is returned by [Attacher.Attach] if the upstream has no session of that name.
+var ErrUnknownSession = errors.New("agent: unknown session")
+
+// Follower is an agent whose upstream sessions also change without Leat: another client sends a message, a schedule starts a run,
+// an operator injects a note. A Follower reports those changes, so that each conversation shows all of its session.
+type Follower interface {
+	Agent
+
+	// Follow reports what happens in the agent's sessions outside the turns that the gateway started. The gateway calls it once, from
+	// a goroutine of its own, and cancels ctx to end it. Follow reconnects by itself. If it returns an error while ctx is not
+	// done, the gateway logs the error and calls Follow again after a pause.
+	Follow(ctx context.Context, sessions Sessions) error
+
+	// Observe emits what an external run says, from its beginning or from state on, and returns at the run's end, as Run does. The
+	// gateway calls it for each entry whose Run has no operations, and again after a restart with the state that was last
+	// emitted. in.Key is the entry's key; in.Message is empty unless the run answers a message of the conversation.
+	Observe(ctx context.Context, in Input, state json.RawMessage, out *Emitter) error
+}
+
+// Sessions gives a [Follower] access to the conversations that keep a session with it (see [Emitter.KeepSession]). Its methods
+// may be called from several goroutines.
+type Sessions interface {
+	// All returns every conversation that keeps a session with the agent, in any order.
+	All(ctx context.Context) ([]Session, error)
+
+	// Next blocks until a conversation has kept, changed or dropped its session since All was called, and returns it. The
+	// Session field of a conversation that dropped its session is nil. Changes of one conversation may be coalesced.
+	Next(ctx context.Context) (Session, error)
+
+	// Add records entries, in order, together with the cursor that follows them: either all of it is durable when Add returns, or
+	// none is. It skips an entry that the conversation has already (see [Entry]), so a repeat is harmless. It returns
+	// [ErrNoSession] if the conversation is gone or keeps no session with this agent any longer.
+	Add(ctx context.Context, conversation string, entries []Entry, cursor json.RawMessage) error
+}
+
+// Session is a conversation together with the upstream session that it keeps.
+type Session struct {
+	Conversation string
+	Principal    Principal       // the conversation's owner
+	Session      json.RawMessage // as kept by the agent; nil if it was dropped
+	Cursor       json.RawMessage // as last given to [Sessions.Add] or [Attacher.Attach]; nil if there was none
+}
+
+// Entry is one thing that happened in a session outside Leat's turns: a whole message, or a run. Exactly one of the two is set.
+type Entry struct {
+	// Key identifies the entry within its session, such as the upstream's id of the row or of the run. The gateway skips an entry
+	// whose key was added before, and one whose key is the id of a turn or message of the conversation: that is Leat's own,
+	// coming back. At most 256 bytes.
+	Key string
+
+	At     time.Time // when it happened; the zero time means now
+	Source string    // where it came from, for readers: the upstream's name for the client or channel; empty if unknown
+
+	// Message is a message of another client, or one that belongs to no run, such as an injected note. Its ID is ignored.
+	Message *Message
+	Run     *Run
+}
+
+// Run is an upstream run that Leat did not start. It becomes a turn of its own, which may overlap other turns.
+type Run struct {
+	// Answers is the key of the message entry, or the id of the conversation's message, that the run answers; empty if unknown.
+	Answers string
+	// Parent is the key of the run, or the id of the turn, that started this run; empty if there is none. The run may
+	// outlive its parent.
+	Parent string
+	// Ops is all that a run said which is already over, ending with its turn.end. If Ops is nil, the run is live, and the gateway
+	// calls Observe with State.
+	Ops   []event.Event
+	State json.RawMessage
+}
+
+// SessionInfo describes an upstream session to an operator who chooses which one to attach.
+type SessionInfo struct {
+	ID      string    `json:"id"`              // as [Attacher.Attach] takes it
+	Title   string    `json:"title,omitempty"` // as the upstream shows it
+	Updated time.Time `json:"updated,omitzero"`
+}
+
+// Attacher is a Follower that can attach an existing upstream session to a new conversation.
+type Attacher interface {
+	Follower
+
+	// ListSessions returns the upstream's sessions, newest first, at most limit.
+	ListSessions(ctx context.Context, limit int) ([]SessionInfo, error)
+
+	// Attach returns what a conversation needs to continue in the session. If history is set, the result has the session's
+	// messages and runs so far; otherwise the conversation begins with what happens next. It returns
+	// [ErrUnknownSession] if the upstream has no such session.
+	Attach(ctx context.Context, session string, history bool) (Attachment, error)
+}
+
+// Attachment is an upstream session as a new conversation takes it over.
+type Attachment struct {
+	Session json.RawMessage // becomes [Input].Session
+	Title   string
+	Entries []Entry         // the history, oldest first; every run in it has operations
+	Cursor  json.RawMessage // Follow continues here
+}
