@@ -65,10 +65,12 @@ func hasPort(h string) bool {
 
 // origin looks at the Origin that browsers send. It reports whether the request may go on, and the origin for which CORS
 // headers are due: empty for none or the server's own.
-func (s *Server) origin(r *http.Request) (cors string, ok bool) {
+//
+// linkable says that a page of another site may link to what the request asks for.
+func (s *Server) origin(r *http.Request, linkable bool) (cors string, ok bool) {
 	values := r.Header.Values("Origin")
 	if len(values) == 0 {
-		return "", safe(r.Method) || !s.foreignForm(r)
+		return "", !s.fromOtherSite(r, linkable)
 	}
 	o := values[0]
 	if len(values) > 1 {
@@ -97,18 +99,18 @@ func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// foreignForm reports whether a request without an Origin that wants to change something may be another site's form.
-// Browsers of today name the origin of such a request, or say that it is the page's own; so a cookie alone does not do,
-// nor does the word of a browser that the request comes from elsewhere.
-func (s *Server) foreignForm(r *http.Request) bool {
+// fromOtherSite reports whether a request without an Origin may come from a page of another site. Browsers send none for
+// links, pictures, frames and scripts, but name the relation of the two sites in Sec-Fetch-Site; another port of this host
+// is "same-site". A browser that is too old for the header can still send a form, so a cookie alone changes nothing.
+func (s *Server) fromOtherSite(r *http.Request, linkable bool) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
 		return false
 	case "":
 		_, byHeader := presented(r)
-		return s.TokenNeeded() && !byHeader && r.Header.Get("Cookie") != ""
+		return !safe(r.Method) && s.TokenNeeded() && !byHeader && r.Header.Get("Cookie") != ""
 	}
-	return true
+	return !linkable || !safe(r.Method)
 }
 
 const (

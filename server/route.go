@@ -56,6 +56,9 @@ type Route struct {
 	Producer bool
 	// AnyHost lets the route be called under any name: a probe's.
 	AnyHost bool
+	// Linkable lets pages of other sites link to the route or embed its answer. It is for the page and its files, which
+	// are the same for everybody.
+	Linkable bool
 	// Errors writes errors in the shape that the route's clients know; nil is Leat's own.
 	Errors ErrorWriter
 	// About is what OPTIONS tells of the path, beside its methods.

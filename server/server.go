@@ -129,8 +129,11 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 	if e == nil && redirect == nil && len(allow) == 0 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return errNoRoute // sockets of Eliza's clients are told so before their origin is looked at
 	}
-	cors, ok := s.origin(r)
-	if !ok {
+	cors, ok := s.origin(r, redirect != nil || e != nil && (e.Linkable || e.AnyHost))
+	switch {
+	case !ok && r.Header.Get("Origin") == "":
+		return Errorf(http.StatusForbidden, ReasonForbidden, "a page of another site made this request without an origin; it can link to the gateway's page only")
+	case !ok:
 		return Errorf(http.StatusForbidden, ReasonForbidden, "the origin %q is not among the allowed ones", r.Header.Get("Origin"))
 	}
 	setCORS(w.Header(), cors)

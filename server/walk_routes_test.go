@@ -58,6 +58,7 @@ var decided = map[string]decision{
 	"HEAD /api/turns/{turn}/ingest":           {sight: own},
 	"PATCH /api/turns/{turn}/ingest":          {sight: own, header: http.Header{"Upload-Offset": {"0"}}},
 	"GET /api/agents":                         {sight: common},
+	"POST /api/agents/check":                  {sight: operator},
 	"GET /api/dialects":                       {sight: common},
 	"GET /api/selftest/stream":                {sight: common},
 	"GET /api/ws":                             {sight: open}, // takes the token as its first message; TestWalkSocket goes on from there
@@ -126,7 +127,7 @@ var decided = map[string]decision{
 	"GET /healthz":      {sight: open},
 	"GET /readyz":       {sight: open},
 	"GET /metrics":      {sight: open}, // asks for the token itself, unless on this machine
-	"GET /api/backup":   {sight: operator},
+	"POST /api/backup":  {sight: operator},
 	"GET /api/overview": {sight: operator},
 
 	"POST /api/config/reload": {sight: operator},

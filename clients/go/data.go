@@ -215,12 +215,12 @@ func (c *Client) Export(ctx context.Context, tenant, subject string, w io.Writer
 	if tenant != "" {
 		path += "?tenant=" + url.QueryEscape(tenant)
 	}
-	return c.download(ctx, path, "export", w)
+	return c.download(ctx, http.MethodGet, path, "export", w)
 }
 
 // download writes what is at a path to w, however long that takes, and returns its length in bytes. what names it in errors.
-func (c *Client) download(ctx context.Context, path, what string, w io.Writer) (int64, error) {
-	req, err := c.request(ctx, http.MethodGet, path, nil)
+func (c *Client) download(ctx context.Context, method, path, what string, w io.Writer) (int64, error) {
+	req, err := c.request(ctx, method, path, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -12,7 +12,7 @@ import (
 // Recording writes what a turn exchanged with its agent to w, as a recording, and returns its size in bytes. It needs the admin,
 // or the conversation's owner who may speak as the agent.
 func (c *Client) Recording(ctx context.Context, turn string, w io.Writer) (int64, error) {
-	return c.download(ctx, ofTurn(turn, "/recording"), "recording", w)
+	return c.download(ctx, http.MethodGet, ofTurn(turn, "/recording"), "recording", w)
 }
 
 // Explanation tells step by step how what a turn received became what readers saw.

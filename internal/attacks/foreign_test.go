@@ -46,8 +46,8 @@ func TestForeign(t *testing.T) {
 		})
 	}
 	t.Run("operations", func(t *testing.T) {
-		for _, path := range []string{"/api/backup", "/metrics"} {
-			want(t, raw(t, request("GET", path, "", append(bob, "X-Forwarded-For: 203.0.113.7")...)), 403, 404, 401)
+		for path, method := range map[string]string{"/api/backup": "POST", "/api/agents/check": "POST", "/metrics": "GET"} {
+			want(t, raw(t, request(method, path, "", append(bob, "X-Forwarded-For: 203.0.113.7")...)), 403)
 		}
 	})
 	t.Run("id of a deleted one", func(t *testing.T) { // nobody gets what was said to the former owner's readers

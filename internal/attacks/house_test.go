@@ -21,6 +21,9 @@ import (
 // token is that of the gateway under attack.
 const token = "correct-horse-battery-staple-0123456789"
 
+// allowedOrigin is the one foreign origin whose pages may call that gateway.
+const allowedOrigin = "https://app.example"
+
 // limit is how long one exchange may take; all of them are answered in milliseconds.
 const limit = time.Minute
 
@@ -32,7 +35,10 @@ type house struct {
 	cmd  *exec.Cmd
 }
 
-var gate *house // started by TestMain
+var (
+	gate    *house // started by TestMain, with a token
+	program string // the path of the built program
+)
 
 func TestMain(m *testing.M) {
 	code, err := play(m)
@@ -49,11 +55,11 @@ func play(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "leat")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/leat-dev/leat/cmd/leat").CombinedOutput(); err != nil {
+	program = filepath.Join(dir, "leat")
+	if out, err := exec.Command("go", "build", "-o", program, "github.com/leat-dev/leat/cmd/leat").CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("build leat: %w\n%s", err, out)
 	}
-	h, err := start(binary, filepath.Join(dir, "data"))
+	h, err := start(filepath.Join(dir, "data"), "LEAT_API_TOKEN="+token, "LEAT_ALLOWED_ORIGINS="+allowedOrigin)
 	if err != nil {
 		return 1, err
 	}
@@ -62,7 +68,8 @@ func play(m *testing.M) (int, error) {
 	return code, h.stop()
 }
 
-func start(binary, data string) (*house, error) {
+// start starts a gateway in a data folder and returns when it is ready. Without a token in env it needs none.
+func start(data string, env ...string) (*house, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -71,8 +78,9 @@ func start(binary, data string) (*house, error) {
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	h.cmd = exec.Command(binary, "serve", "--listen", h.addr, "--data", data, "--agent", "demo?speed=0", "--drain", "1s")
-	h.cmd.Env = append(os.Environ(), "LEAT_API_TOKEN="+token, "LEAT_LOG_FORMAT=json", "LEAT_LOG_LEVEL=debug", "LEAT_PLUGINS_ENABLED=true")
+	h.cmd = exec.Command(program, "serve", "--listen", h.addr, "--data", data, "--agent", "demo?speed=0", "--drain", "1s")
+	h.cmd.Env = append(os.Environ(), "LEAT_LOG_FORMAT=json", "LEAT_LOG_LEVEL=debug", "LEAT_PLUGINS_ENABLED=true")
+	h.cmd.Env = append(h.cmd.Env, env...)
 	h.cmd.Stdout, h.cmd.Stderr = &h.logs, &h.logs
 	if err := h.cmd.Start(); err != nil {
 		return nil, err
@@ -130,9 +138,11 @@ type answer struct {
 }
 
 // dial opens a connection that the test closes.
-func dial(t *testing.T) net.Conn {
+func dial(t *testing.T) net.Conn { return gate.dial(t) }
+
+func (h *house) dial(t *testing.T) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", gate.addr)
+	c, err := net.Dial("tcp", h.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,10 +155,12 @@ func dial(t *testing.T) net.Conn {
 
 // raw sends bytes as they are and reads one answer. ADDR in them is the gateway's address, TOKEN its token. A connection that
 // is closed without an answer gives the status 0.
-func raw(t *testing.T, request string) answer {
+func raw(t *testing.T, request string) answer { return gate.raw(t, request) }
+
+func (h *house) raw(t *testing.T, request string) answer {
 	t.Helper()
-	c := dial(t)
-	request = strings.NewReplacer("ADDR", gate.addr, "TOKEN", token).Replace(request)
+	c := h.dial(t)
+	request = strings.NewReplacer("ADDR", h.addr, "TOKEN", token).Replace(request)
 	go func() { _, _ = io.WriteString(c, request) }() // the gateway may have had enough before its end
 	return read(t, c, request)
 }

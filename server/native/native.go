@@ -60,6 +60,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 		{Method: http.MethodHead, Pattern: "/api/turns/{turn}/ingest", Handler: n.headIngest, Producer: true},
 		{Method: http.MethodPatch, Pattern: "/api/turns/{turn}/ingest", Handler: n.patchIngest, MaxBody: -1, Stream: true, Producer: true},
 		{Method: http.MethodGet, Pattern: "/api/agents", Handler: n.agents},
+		{Method: http.MethodPost, Pattern: "/api/agents/check", Handler: n.checkAgents, Access: server.Admin},
 		{Method: http.MethodGet, Pattern: "/api/dialects", Handler: n.dialects},
 		{Method: http.MethodGet, Pattern: "/api/ws", Handler: n.socket, Access: server.InBand, Stream: true},
 	} {
@@ -70,20 +71,22 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 	}
 }
 
-// agents lists the agents; with check=true the admin is told which of them are there.
-func (n *native) agents(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+// agents lists the agents.
+func (n *native) agents(w http.ResponseWriter, _ *http.Request, p gateway.Principal) error {
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return err
 	}
-	if r.URL.Query().Get("check") == "true" {
-		all, err := n.gw.CheckAgents(r.Context(), p)
-		if err != nil {
-			return err
-		}
-		server.WriteJSON(w, http.StatusOK, map[string]any{"agents": all})
-		return nil
-	}
 	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": n.gw.Agents(p)})
+	return nil
+}
+
+// checkAgents lists the agents with the result of a request to each. It is a POST because it calls them.
+func (n *native) checkAgents(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	all, err := n.gw.CheckAgents(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": all})
 	return nil
 }
 

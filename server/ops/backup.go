@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
+	"time"
 
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/server"
@@ -21,9 +23,16 @@ type Backuper interface {
 // copies begins the names of the folders in which copies lie while they are sent.
 const copies = "backup-"
 
-// RegisterBackup adds GET /api/backup, by which the admin gets a copy of the whole store. The copy is made in a folder of
-// its own inside dir first, so the disk has to have room for it. Copies that a killed process left there are removed: they
-// may hold what was deleted since.
+// errBusy says that a copy is already being made or sent.
+var errBusy = &server.Error{Status: http.StatusTooManyRequests, Reason: server.ReasonBusy, Message: "another backup is in progress; try again when it has ended", RetryAfter: retryBackup}
+
+// retryBackup is how long a client that found another backup in progress should wait: a small store is copied in less.
+const retryBackup = 10 * time.Second
+
+// RegisterBackup adds POST /api/backup, by which the admin gets a copy of the whole store. The copy is made in a folder of
+// its own inside dir first, so the disk has to have room for it; it is deleted when it was sent. There is one copy at a
+// time, so that repeated requests can't fill the disk. Copies that a killed process left there are removed: they may hold
+// what was deleted since.
 func RegisterBackup(s *server.Server, b Backuper, dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, copies+"*"))
 	if err != nil {
@@ -34,9 +43,14 @@ func RegisterBackup(s *server.Server, b Backuper, dir string) error {
 			return fmt.Errorf("remove old copy: %w", err)
 		}
 	}
+	var running atomic.Bool
 	s.Handle(server.Route{
-		Method: http.MethodGet, Pattern: "/api/backup", Access: server.Admin, Stream: true,
+		Method: http.MethodPost, Pattern: "/api/backup", Access: server.Admin, Stream: true,
 		Handler: func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+			if !running.CompareAndSwap(false, true) {
+				return errBusy
+			}
+			defer running.Store(false)
 			return backup(s, w, r, b, dir)
 		},
 	})
@@ -62,7 +76,7 @@ func backup(s *server.Server, w http.ResponseWriter, r *http.Request, b Backuper
 	defer f.Close()
 	w.Header().Set("Content-Disposition", `attachment; filename="leat.db"`)
 	st, err := s.OpenStream(w, r, http.StatusOK, "application/vnd.sqlite3")
-	if err != nil || st.Head() {
+	if err != nil {
 		return err
 	}
 	buf := make([]byte, 256<<10)

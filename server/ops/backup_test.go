@@ -54,7 +54,7 @@ func serveBackup(t *testing.T, b ops.Backuper, dir string) (get func(token strin
 		client.CloseIdleConnections()
 	})
 	return func(token string) (*http.Response, error) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/api/backup", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/api/backup", nil)
 		if err != nil {
 			return nil, err
 		}
@@ -153,5 +153,40 @@ func TestBackupCut(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatal("the copy neither ends nor goes on")
+	}
+}
+
+// A second backup is refused while a copy is on the disk, also while it is only being sent.
+func TestBackupOneAtATime(t *testing.T) {
+	dir := t.TempDir()
+	get, _ := serveBackup(t, copier{data: make([]byte, 8<<20)}, dir)
+	first, err := get("sesame")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Body.Close()
+	for range 3 {
+		second, err := get("sesame")
+		if err != nil {
+			t.Fatal(err)
+		}
+		second.Body.Close()
+		if second.StatusCode != http.StatusTooManyRequests || second.Header.Get("Retry-After") == "" {
+			t.Errorf("a second backup: status %d, Retry-After %q", second.StatusCode, second.Header.Get("Retry-After"))
+		}
+		if n := left(t, dir); n != 1 {
+			t.Errorf("%d copies on the disk, want 1", n)
+		}
+	}
+	if _, err := io.Copy(io.Discard, first.Body); err != nil {
+		t.Fatal(err)
+	}
+	last, err := get("sesame")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last.Body.Close()
+	if last.StatusCode != http.StatusOK {
+		t.Errorf("after the first one: status %d", last.StatusCode)
 	}
 }

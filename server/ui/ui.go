@@ -34,7 +34,7 @@ func Register(s *server.Server) {
 		if pattern == "/index.html" {
 			pattern = "/{$}"
 		}
-		s.Handle(server.Route{Method: http.MethodGet, Pattern: pattern, Access: server.Public, Handler: file(path.Base(name), b)})
+		s.Handle(server.Route{Method: http.MethodGet, Pattern: pattern, Access: server.Public, Linkable: true, Handler: file(path.Base(name), b)})
 		return nil
 	})
 	if err != nil {
