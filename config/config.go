@@ -26,6 +26,7 @@ type Config struct {
 	Data           string   `yaml:"data"`
 	Token          string   `yaml:"token" env:"LEAT_API_TOKEN ELIZA_API_TOKEN"`
 	AllowedOrigins []string `yaml:"allowed_origins" live:"yes"`
+	AppOrigins     bool     `yaml:"app_origins" live:"yes"`
 	Hosts          []string `yaml:"hosts" live:"yes"`
 	PublicURL      string   `yaml:"public_url"`
 	BasePath       string   `yaml:"base_path"`

@@ -23,6 +23,9 @@ type Options struct {
 	Hosts []string
 	// AllowedOrigins are the origins, beside the server's own, whose pages may call it: "https://app.example.org", or "*".
 	AllowedOrigins []string
+	// AppOrigins allows the pages of apps on the user's device: those of the Capacitor, Electrobun and Tauri shells, and
+	// those of http://localhost and https://localhost on any port.
+	AppOrigins bool
 	// PublicURL is how people reach the server, or nil: its host may be used, its origin's pages may call, and addresses and
 	// cookies are made for it. It has a scheme, a host and perhaps a path.
 	PublicURL *url.URL

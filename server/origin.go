@@ -8,11 +8,15 @@ import (
 	"strings"
 )
 
-// reach are the names under which the server may be addressed, and the origins whose pages may call it.
-type reach struct{ hosts, origins []string }
+// Reach holds the names under which the server may be addressed, and the origins whose pages may call it.
+type Reach struct {
+	Hosts   []string // see [Options.Hosts]
+	Origins []string // see [Options.AllowedOrigins]
+	Apps    bool     // see [Options.AppOrigins]
+}
 
-// SetReach has other [Options.Hosts] and [Options.AllowedOrigins] count from the next request on.
-func (s *Server) SetReach(hosts, origins []string) { s.reach.Store(&reach{hosts, origins}) }
+// SetReach replaces [Options.Hosts], [Options.AllowedOrigins] and [Options.AppOrigins] from the next request on.
+func (s *Server) SetReach(r Reach) { s.reach.Store(&r) }
 
 // hostname returns the host of "host:port" or "host", without brackets and port, in lower case.
 func hostname(hostport string) string {
@@ -46,7 +50,7 @@ func (s *Server) hostAllowed(r *http.Request, hostport string) bool {
 	if s.byPublicHost(hostport) {
 		return true
 	}
-	for _, h := range s.reach.Load().hosts {
+	for _, h := range s.reach.Load().Hosts {
 		if (h == "*" && s.TokenNeeded()) || strings.EqualFold(h, hostport) || (!hasPort(h) && hostname(h) == host) {
 			return true
 		}
@@ -76,17 +80,22 @@ func (s *Server) origin(r *http.Request, linkable bool) (cors string, ok bool) {
 	if len(values) > 1 {
 		return "", false
 	}
-	if slices.ContainsFunc(s.reach.Load().origins, func(a string) bool { return a == "*" || strings.EqualFold(strings.TrimSuffix(a, "/"), o) }) {
+	reach := s.reach.Load()
+	if slices.ContainsFunc(reach.Origins, func(a string) bool { return a == "*" || strings.EqualFold(strings.TrimSuffix(a, "/"), o) }) {
 		return o, true
 	}
 	u, err := url.Parse(o)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+	if err != nil || u.Host == "" {
 		return "", false
 	}
-	if strings.EqualFold(u.Host, r.Host) {
+	web := u.Scheme == "http" || u.Scheme == "https"
+	if web && strings.EqualFold(u.Host, r.Host) {
 		return "", true
 	}
-	if !s.publicOrigin(u) {
+	if reach.Apps && appOrigin(u) {
+		return o, true
+	}
+	if !web || !s.publicOrigin(u) {
 		return "", false
 	}
 	if s.byPublicHost(r.Host) {

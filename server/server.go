@@ -30,7 +30,7 @@ type Server struct {
 	end     context.CancelCauseFunc
 	open    sync.WaitGroup
 
-	reach    atomic.Pointer[reach]
+	reach    atomic.Pointer[Reach]
 	attempts attempts
 	live     liveSessions
 }
@@ -41,7 +41,7 @@ var _ http.Handler = (*Server)(nil)
 func New(opt Options) *Server {
 	opt.setDefaults()
 	s := &Server{opt: opt, log: opt.Log, mux: http.NewServeMux()}
-	s.SetReach(opt.Hosts, opt.AllowedOrigins)
+	s.SetReach(Reach{opt.Hosts, opt.AllowedOrigins, opt.AppOrigins})
 	s.streams, s.end = context.WithCancelCause(context.Background())
 	s.registerSession()
 	return s

@@ -112,7 +112,7 @@ func (r *reloader) made(next *config.Config) (map[string]gateway.Agent, error) {
 
 func (r *reloader) apply(next *config.Config, coming map[string]gateway.Agent) {
 	r.gw.Adjust(settingsOf(next))
-	r.srv.SetReach(next.Hosts, next.AllowedOrigins)
+	r.srv.SetReach(server.Reach{Hosts: next.Hosts, Origins: next.AllowedOrigins, Apps: next.AppOrigins})
 	r.retention.Keep(agesOf(next))
 	level, _ := next.Level() // it was checked
 	r.level.Set(level)

@@ -152,7 +152,7 @@ func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 		return err
 	}
 	opt := server.Options{
-		Token: cfg.Token, Hosts: cfg.Hosts, AllowedOrigins: cfg.AllowedOrigins, MaxConnections: cfg.Limits.Connections, Log: log.With("part", "server"), Metrics: metrics.server,
+		Token: cfg.Token, Hosts: cfg.Hosts, AllowedOrigins: cfg.AllowedOrigins, AppOrigins: cfg.AppOrigins, MaxConnections: cfg.Limits.Connections, Log: log.With("part", "server"), Metrics: metrics.server,
 		Producer: gw.Producer, Users: known, Sessions: sessions,
 	}
 	if err := site(&cfg, &opt, opt.Log); err != nil {

@@ -1,0 +1,39 @@
+package server
+
+import (
+	"net"
+	"net/url"
+	"slices"
+)
+
+// appSchemes are the schemes under which the shells of apps load their pages. A website can't have one of them as its origin.
+var appSchemes = []string{
+	"capacitor",          // Capacitor on iOS
+	"capacitor-electron", // Capacitor's desktop platform
+	"electrobun",
+	"tauri", // Tauri on macOS, iOS and Linux
+	"views", // Electrobun's bundled pages
+}
+
+// tauriHost is the host of Tauri's pages on Windows and Android, where a WebView has no scheme of its own.
+const tauriHost = "tauri.localhost"
+
+// appOrigin reports whether an origin belongs to an app on the user's device: to a shell by its scheme, or to pages that are
+// served by the device itself, on any port. Capacitor on Android has https://localhost as its origin.
+func appOrigin(u *url.URL) bool {
+	if u.Host == "" || u.User != nil {
+		return false
+	}
+	if slices.Contains(appSchemes, u.Scheme) {
+		return true
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	host := u.Hostname()
+	if host == "localhost" || host == tauriHost {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
