@@ -106,6 +106,14 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// uncertainEnd reports whether a proxy may disagree with net/http about where the request ends; then the connection is
+// closed after the answer, so that nothing behind that end is taken for another request. net/http drops a Content-Length
+// beside Transfer-Encoding, and a Transfer-Encoding of HTTP/1.0, before the handler sees the headers. So all requests
+// that can have had both count: those in chunks, and all of HTTP/1.0.
+func uncertainEnd(r *http.Request) bool {
+	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || len(r.TransferEncoding) > 0)
+}
+
 // guardBody sees to it that no answer waits for a body that nobody reads: net/http wants to read the rest of one before it
 // answers. It is called before anything can be refused; the result is called when the answer is written.
 func (s *Server) guardBody(w http.ResponseWriter, r *http.Request, e *endpoint) (after func()) {

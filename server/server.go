@@ -100,6 +100,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if e != nil {
 		route = e.Pattern
 	}
+	if uncertainEnd(r) {
+		w.Header().Set("Connection", "close")
+	}
 	defer s.guardBody(w, r, e)()
 	if err := s.serve(w, r, e, redirect, allow); err != nil {
 		if d := Describe(err); d.Status == http.StatusInternalServerError {
