@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync"
@@ -18,10 +17,6 @@ import (
 )
 
 const (
-	// firstBackoff is how long a socket that has ended stays away; it doubles up to maxBackoff. Each pause is lengthened at
-	// random by up to a half, so that many gateways do not come back at once.
-	firstBackoff = 500 * time.Millisecond
-	maxBackoff   = 30 * time.Second
 	// dialLimit is how long a server may take to open the socket.
 	dialLimit = 20 * time.Second
 	// quiet is how long a server may say nothing: it tells its status every five seconds.
@@ -87,23 +82,23 @@ func (a *Agent) Close() {
 
 // keep connects again and again.
 func (s *socket) keep(log *slog.Logger) {
-	backoff := firstBackoff
+	var wait backoff
 	for s.life.Err() == nil {
 		heard, err := s.follow()
 		if s.life.Err() != nil {
 			return
 		}
 		if heard {
-			backoff = firstBackoff
+			wait.reset()
 		}
-		log.Debug("the Eliza server's socket ended and is connected again", "err", err, "after", backoff.String())
-		t := time.NewTimer(backoff + time.Duration(rand.Int64N(int64(backoff)/2)))
+		after := wait.next()
+		log.Debug("the Eliza server's socket ended and is connected again", "err", err, "after", after.String())
+		t := time.NewTimer(after)
 		select {
 		case <-t.C:
 		case <-s.life.Done():
 			t.Stop()
 		}
-		backoff = min(2*backoff, maxBackoff)
 	}
 }
 

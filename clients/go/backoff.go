@@ -29,18 +29,22 @@ func late(err error) bool {
 	return errors.As(err, &e) && e.RetryAfter > maxBackoff
 }
 
-// after returns how long to wait before the next try: as long as the gateway asks, within maxBackoff, and by chance a little longer,
-// so that clients that were cut at the same time don't come back at the same time.
+// after returns how long to wait before the next try. The wait is up to a half shorter at random, so that clients that were
+// disconnected at the same time don't come back at the same time. If the gateway asks for a longer one, within maxBackoff, it is that, and
+// up to a half longer for the same reason.
 func (b *backoff) after(err error) time.Duration {
 	d := min(time.Duration(float64(minBackoff)*math.Pow(growth, float64(b.failures))), maxBackoff)
 	if b.failures++; b.failures > hurried {
 		d = probe
 	}
+	d -= rand.N(d / 2)
 	var e *Error
 	if errors.As(err, &e) {
-		d = max(d, min(e.RetryAfter, maxBackoff))
+		if asked := min(e.RetryAfter, maxBackoff); asked > 0 {
+			d = max(d, asked+rand.N(asked/2+1))
+		}
 	}
-	return d + rand.N(d/2)
+	return d
 }
 
 func (b *backoff) reset() { b.failures = 0 }

@@ -17,13 +17,14 @@ export class Backoff {
   }
 
   /**
-   * How long to wait after one more failure: at least as long as the gateway asks, and by chance up to half as long again, so
-   * that clients that were cut at the same time don't come back at the same time.
+   * How long to wait after one more failure: up to a half shorter at random, so that clients that were disconnected at the same
+   * time don't come back at the same time. If the gateway asks for a longer wait, it is that, and up to a half longer for the
+   * same reason.
    */
   next(atLeast = 0): number {
     this.failures++;
     const wait = this.failed ? probe : Math.min(initial * factor ** (this.failures - 1), longest);
-    return Math.max(wait, atLeast) * (1 + Math.random() / 2);
+    return Math.max(wait * (1 - Math.random() / 2), atLeast * (1 + Math.random() / 2));
   }
 
   reset(): void {

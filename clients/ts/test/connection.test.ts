@@ -76,15 +76,20 @@ test("the waits are 500 ms, half as long again each time, 10 s at most; after 15
   assert.equal(c.state, "connected");
 });
 
-test("waits are spread by chance, up to half as long again", async (t) => {
+test("waits are up to a half shorter at random, and longer only if the gateway asks for it", async (t) => {
   connect(t);
   await settle();
   (Math.random as unknown as { mock: { mockImplementation(f: () => number): void } }).mock.mockImplementation(() => 0.999);
   last().cut();
-  await pass(t, 700);
+  await pass(t, 200);
   assert.equal(peers.length, 1);
   await pass(t, 100);
   assert.equal(peers.length, 2);
+  last().cut("unavailable", 1000);
+  await pass(t, 1450);
+  assert.equal(peers.length, 2);
+  await pass(t, 100);
+  assert.equal(peers.length, 3);
 });
 
 test("the waits begin anew only when the gateway has greeted", async (t) => {
