@@ -56,6 +56,10 @@ type Body struct {
 	Data         json.RawMessage `json:"data,omitempty"`
 }
 
+// ReasonLength is the reason of a turn that completed at the model's limit of length. Each format has its own name for it, and
+// dialects translate it, so that readers need to know only this one.
+const ReasonLength = "length"
+
 // Role says who speaks.
 type Role string
 

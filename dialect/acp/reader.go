@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -70,7 +71,7 @@ func stop(c *canvas.Canvas, reason string) {
 	case "refusal":
 		c.End(event.Body{Outcome: event.Failed, Reason: reason, Error: &event.Error{Code: reason, Message: "the agent refused to answer"}})
 	default:
-		c.Complete(reason)
+		c.Complete(decoding.StopReason(reason))
 	}
 }
 

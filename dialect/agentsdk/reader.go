@@ -8,6 +8,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -67,7 +68,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		}
 	case "message_delta":
 		if in.Delta != nil {
-			r.Stop = in.Delta.StopReason
+			r.Stop = decoding.StopReason(in.Delta.StopReason)
 		}
 		r.count(c, in.Usage)
 	case "message_stop":

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -78,7 +79,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		c.End(event.Body{Outcome: event.Cancelled, Reason: in.Reason})
 	case "finish":
 		if r.Asked == 0 {
-			c.Complete(in.Finish)
+			c.Complete(decoding.StopReason(in.Finish))
 		}
 	case "start", "start-step":
 		r.Asked = 0 // an answer is taken up

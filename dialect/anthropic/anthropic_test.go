@@ -73,8 +73,8 @@ message id1 turn="turn" role="assistant" ended=true stop="tool_use"
   p7 tool name="add" call="toolu_2" ended=true input="{\"a\":2}"
 `,
 		"unknown": `
-turn turn state="ended" outcome="completed" reason="max_tokens" usage={"model":"claude-test-2","input":10,"output":20,"cache_read":4,"cache_write":3} model="claude-test-2"
-message id1 turn="turn" role="assistant" ended=true stop="max_tokens"
+turn turn state="ended" outcome="completed" reason="length" usage={"model":"claude-test-2","input":10,"output":20,"cache_read":4,"cache_write":3} model="claude-test-2"
+message id1 turn="turn" role="assistant" ended=true stop="length"
   p1 reasoning title="redacted" ended=true
   p2 text join="\n\n" ended=true text="Given at the start"
   p3 text join="\n\n" ended=true text="and anew"

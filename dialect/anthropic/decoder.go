@@ -140,7 +140,7 @@ func (d *decoder) route(in *frame) error {
 	case "message_delta":
 		d.count(in.Usage)
 		if in.Delta != nil && in.Delta.StopReason != "" {
-			d.Stop = in.Delta.StopReason
+			d.Stop = decoding.StopReason(in.Delta.StopReason)
 			if s := in.Delta.StopDetails; s != nil {
 				d.Why = s.Explanation
 			}

@@ -51,7 +51,7 @@ func TestEncoderIsRead(t *testing.T) {
 	if d := cmp.Diff(map[string]string{"text": "a\n\"é\" a\n\"é\" ", "reasoning": "a\n\"é\" a\n\"é\" a\n\"é\" "}, text); d != "" {
 		t.Errorf("texts (-want +got):\n%s", d)
 	}
-	if end == nil || end.Outcome != event.Completed || end.Reason != "max_tokens" || end.Usage.Input != 3 || end.Usage.Output != 2 {
+	if end == nil || end.Outcome != event.Completed || end.Reason != event.ReasonLength || end.Usage.Input != 3 || end.Usage.Output != 2 {
 		t.Errorf("end %+v", end)
 	}
 }

@@ -147,10 +147,13 @@ func (d *decoder) finish(a *answer, reason, message string) {
 	*a = answer{Index: a.Index, Finished: true, Reason: reason, Message: message}
 	e := event.Event{Type: event.MessageEnd, Message: a.key()}
 	if reason != "" {
-		e.Body = &event.Body{Reason: strings.ToLower(reason)}
+		e.Body = &event.Body{Reason: stopReason(reason)}
 	}
 	d.Emit(e)
 }
+
+// stopReason returns the reason that readers get for a finishReason.
+func stopReason(finish string) string { return decoding.StopReason(strings.ToLower(finish)) }
 
 // abort ends the turn with an error.
 func (d *decoder) abort(reason string, err *event.Error) {
@@ -170,7 +173,7 @@ func (d *decoder) done() {
 			first = a
 		}
 	}
-	b := &event.Body{Outcome: event.Completed, Reason: strings.ToLower(first.Reason)}
+	b := &event.Body{Outcome: event.Completed, Reason: stopReason(first.Reason)}
 	if !whole[first.Reason] {
 		b.Outcome = event.Failed
 		b.Error = &event.Error{Code: b.Reason, Message: first.Message}

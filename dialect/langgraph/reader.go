@@ -10,6 +10,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -32,6 +33,8 @@ type reader struct {
 	Calls   map[string]string `json:"calls,omitempty"`
 	Asked   []string          `json:"asked,omitempty"`
 	Counted string            `json:"counted,omitempty"` // the message whose usage was counted last
+	// Length says that the model's last message stopped at its limit of length.
+	Length bool `json:"length,omitempty"`
 }
 
 // Read implements [canvas.Reader].
@@ -75,7 +78,11 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		c.Fail(event.Error{Code: canvas.String(e.Error), Message: canvas.String(e.Message)})
 	case "end":
 		if len(r.Asked) == 0 {
-			c.Complete("")
+			reason := ""
+			if r.Length {
+				reason = event.ReasonLength
+			}
+			c.Complete(reason)
 		}
 	case "messages/metadata", "debug", "events", "tasks", "checkpoints", "feedback":
 	default:
@@ -221,6 +228,9 @@ func (r *reader) ai(c *canvas.Canvas, m *message, delta bool) error {
 		return err
 	}
 	c.SetModel(canvas.String(m.Response.Model))
+	if stop := m.stopReason(); stop != "" {
+		r.Length = decoding.StopReason(stop) == event.ReasonLength
+	}
 	if delta {
 		err = grow(c, m.ID, pieces)
 	} else {

@@ -18,11 +18,24 @@ type message struct {
 	Chunks     []chunk         `json:"tool_call_chunks"`
 	Usage      *usage          `json:"usage_metadata"`
 	Response   struct {
-		Model json.RawMessage `json:"model_name"`
+		Model  json.RawMessage `json:"model_name"`
+		Finish json.RawMessage `json:"finish_reason"` // of OpenAI's and Google's models
+		Stop   json.RawMessage `json:"stop_reason"`   // of Anthropic's
+		Done   json.RawMessage `json:"done_reason"`   // of Ollama's
 	} `json:"response_metadata"`
 	Extra struct {
 		Reasoning json.RawMessage `json:"reasoning_content"`
 	} `json:"additional_kwargs"`
+}
+
+// stopReason returns why the model stopped, by whatever name its provider gives it; "" if the message doesn't say.
+func (m *message) stopReason() string {
+	for _, raw := range []json.RawMessage{m.Response.Finish, m.Response.Stop, m.Response.Done} {
+		if s := canvas.String(raw); s != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 type call struct {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -11,7 +12,7 @@ import (
 const waits = "requires_approval"
 
 // completed are the stop reasons of turns that went well.
-var completed = map[string]bool{"end_turn": true, "max_steps": true, "tool_rule": true}
+var completed = map[string]bool{"end_turn": true, "max_steps": true, "tool_rule": true, "max_tokens_exceeded": true}
 
 // Completed reports whether a stop reason is that of a turn that went well.
 func Completed(stop string) bool { return completed[stop] }
@@ -27,7 +28,6 @@ var said = map[string]string{
 	"llm_api_error":                            "the model's API failed",
 	"invalid_llm_response":                     "the model gave no valid answer",
 	"invalid_tool_call":                        "the model made an invalid call of a tool",
-	"max_tokens_exceeded":                      "the answer was cut at the model's limit of tokens",
 	"no_tool_call":                             "the model called no tool",
 	"insufficient_credits":                     "there are not enough credits",
 	"context_window_overflow_in_system_prompt": "the system prompt is larger than the model's context",
@@ -131,9 +131,9 @@ func failure(m *message) *event.Error {
 // end ends the turn at hand.
 func (d *Decoder) end(stop string) {
 	if d.Key != "" {
-		d.leave(stop)
+		d.leave(decoding.StopReason(stop))
 	}
-	b := &event.Body{Outcome: event.Completed, Reason: stop}
+	b := &event.Body{Outcome: event.Completed, Reason: decoding.StopReason(stop)}
 	switch {
 	case completed[stop]:
 	case stop == "cancelled":

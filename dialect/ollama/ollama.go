@@ -129,7 +129,7 @@ func (d *decoder) line(in *line) error {
 		return err
 	}
 	if in.Done {
-		d.end(&event.Body{Outcome: event.Completed, Reason: in.DoneReason}, event.Usage{Input: in.Prompt, Output: in.Eval})
+		d.end(&event.Body{Outcome: event.Completed, Reason: decoding.StopReason(in.DoneReason)}, event.Usage{Input: in.Prompt, Output: in.Eval})
 	}
 	return nil
 }

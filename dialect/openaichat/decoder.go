@@ -135,7 +135,7 @@ func (d *decoder) choice(in *wireChoice) error {
 		return err
 	}
 	if in.Finish != "" {
-		d.finish(c, in.Finish)
+		d.finish(c, decoding.StopReason(in.Finish))
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func (d *decoder) finish(kind string, r *response) error {
 	switch kind {
 	case "incomplete":
 		if r.Incomplete != nil && r.Incomplete.Reason != "" {
-			b.Reason = r.Incomplete.Reason
+			b.Reason = decoding.StopReason(r.Incomplete.Reason)
 		}
 		if b.Reason == "content_filter" {
 			b.Outcome = event.Failed

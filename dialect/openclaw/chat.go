@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"github.com/leat-dev/leat/dialect/internal/decoding"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -36,7 +37,7 @@ func (d *decoder) chat(p *payload) error {
 }
 
 func (d *decoder) completed(r *run, p *payload) *event.Body {
-	b := &event.Body{Outcome: event.Completed, Reason: string(p.stopReason), Usage: usage(p.usage)}
+	b := &event.Body{Outcome: event.Completed, Reason: decoding.StopReason(string(p.stopReason)), Usage: usage(p.usage)}
 	if b.Usage != nil {
 		b.Usage.Model = r.Model
 	}
