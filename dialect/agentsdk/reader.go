@@ -247,16 +247,21 @@ func (r *reader) keep(key string, t tool) {
 	r.Tools[key] = t
 }
 
-// snapshot takes all that a tool has printed.
+// snapshot takes all that a tool has printed, or its result. Pieces of stderr stay shown even if the result differs from what was
+// printed: it is what the model gets, and tools shorten it or leave stderr out.
 func (r *reader) snapshot(c *canvas.Canvas, p *canvas.Part, text string) {
 	t := r.Tools[p.Key]
-	if t.Said.Is(text) {
-		return // the pieces of it are shown, each where it belongs
+	if text == "" {
+		return // a result without text takes back nothing
 	}
-	t.Said.Next(text)
+	op, added := t.Said.Next(text)
 	r.keep(p.Key, t)
-	c.Set(p, event.Stderr, "")
-	c.Set(p, event.Output, text)
+	switch op {
+	case event.PartAppend:
+		c.Append(p, event.Output, added) // the pieces before it are shown, each where it belongs
+	case event.PartReplace:
+		c.Set(p, event.Output, text)
+	}
 }
 
 func (r *reader) result(c *canvas.Canvas, p *canvas.Part, in *frame) {

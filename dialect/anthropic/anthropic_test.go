@@ -72,6 +72,12 @@ message id1 turn="turn" role="assistant" ended=true stop="tool_use"
   p6 tool name="now" call="toolu_1" ended=true input="{}"
   p7 tool name="add" call="toolu_2" ended=true input="{\"a\":2}"
 `,
+		"files": `
+turn turn state="ended" outcome="completed" reason="end_turn" usage={"model":"claude-test-1","input":10,"output":20} model="claude-test-1"
+message id1 turn="turn" role="assistant" ended=true stop="end_turn"
+  p1 tool name="bash_code_execution" call="srv_1" state="done" ended=true input="{\"command\":\"make report\"}" output="file_id: file_1\nfile_id: file_2\n"
+  p2 tool name="code_execution" call="srv_2" state="done" ended=true input="{\"code\":\"plot()\"}" output="saved\nfile_id: file_3\n"
+`,
 		"unknown": `
 turn turn state="ended" outcome="completed" reason="length" usage={"model":"claude-test-2","input":10,"output":20,"cache_read":4,"cache_write":3} model="claude-test-2"
 message id1 turn="turn" role="assistant" ended=true stop="length"

@@ -17,11 +17,12 @@ type result struct {
 
 // content is what the contents of results have in common.
 type content struct {
-	Type       string  `json:"type"`
-	ErrorCode  string  `json:"error_code"`
-	Stdout     *string `json:"stdout"`
-	Stderr     string  `json:"stderr"`
-	ReturnCode int     `json:"return_code"`
+	Type       string          `json:"type"`
+	ErrorCode  string          `json:"error_code"`
+	Stdout     *string         `json:"stdout"`
+	Stderr     string          `json:"stderr"`
+	ReturnCode int             `json:"return_code"`
+	Content    json.RawMessage `json:"content"` // of a program: the files that it left
 }
 
 // read takes a *_tool_result block apart. A program's output is said as it is, texts as their lines, anything else as
@@ -38,7 +39,7 @@ func read(c *block) result {
 			}
 			return r
 		case one.Stdout != nil:
-			r.output, r.stderr = *one.Stdout, one.Stderr
+			r.output, r.stderr = withFiles(*one.Stdout, one.Content), one.Stderr
 			if one.ReturnCode != 0 {
 				r.err = &event.Error{Code: "exit_status", Message: "exit status " + strconv.Itoa(one.ReturnCode)}
 			}
@@ -50,6 +51,26 @@ func read(c *block) result {
 		r.err = &event.Error{Message: "the tool failed"}
 	}
 	return r
+}
+
+// withFiles adds a line for each file that a program left. Its id is all that the upstream says about it, and often the whole result.
+func withFiles(stdout string, content json.RawMessage) string {
+	var files []struct {
+		ID string `json:"file_id"`
+	}
+	if json.Unmarshal(content, &files) != nil {
+		return stdout
+	}
+	for _, f := range files {
+		if f.ID == "" {
+			continue
+		}
+		if stdout != "" && !strings.HasSuffix(stdout, "\n") {
+			stdout += "\n"
+		}
+		stdout += "file_id: " + f.ID + "\n"
+	}
+	return stdout
 }
 
 // plain returns the lines of text blocks, a string as it is, and anything else as JSON.

@@ -95,6 +95,9 @@ func (d *decoder) route(in *chunk, event string, data []byte) error {
 		d.error(data)
 		return nil
 	}
+	if in.Groq != nil && in.Usage == nil {
+		in.Usage = in.Groq.Usage
+	}
 	if in.Choices == nil && in.Usage == nil {
 		kind := in.Type
 		if kind == "" {
@@ -111,6 +114,9 @@ func (d *decoder) route(in *chunk, event string, data []byte) error {
 		if err := d.choice(&in.Choices[i]); err != nil {
 			return err
 		}
+	}
+	if in.Groq != nil && !null(in.Groq.Error) {
+		d.error(in.Groq.Error)
 	}
 	return nil
 }

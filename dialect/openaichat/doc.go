@@ -13,7 +13,7 @@
 //   - A tool's arguments are its input, as they come; without any they are {}. A call has no state, since this stream does not
 //     tell what became of it.
 //   - An error takes the place of a chunk and ends the turn; [DONE] behind it makes it no success. "error":null is none.
-//   - Usage is the last that was told. Chunks without choices, usage or error are counted and change nothing.
+//   - Usage is the last that was told, in the chunk or in its x_groq. Chunks without choices, usage or error are counted and change nothing.
 //
 // Invariants of the encoder
 //

@@ -17,6 +17,13 @@ type chunk struct {
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 	Message json.RawMessage `json:"message"` // of an error that stands by itself
+	Groq    *groq           `json:"x_groq"`
+}
+
+// groq is what Groq adds to its first and last chunks. Usage is here even if the request did not ask for it.
+type groq struct {
+	Usage *usage          `json:"usage"`
+	Error json.RawMessage `json:"error"` // why the stream was stopped early
 }
 
 type wireChoice struct {
