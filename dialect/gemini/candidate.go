@@ -26,7 +26,8 @@ type answer struct {
 	Parts    int          `json:"parts,omitempty"` // how many have begun; the last is the one at hand
 	Open     string       `json:"open,omitempty"`  // its kind; empty where it has ended
 	Text     dialect.Text `json:"text,omitzero"`
-	Args     *args        `json:"args,omitempty"` // of a call that comes in pieces
+	Args     *args        `json:"args,omitempty"`   // of a call that comes in pieces
+	Served   []served     `json:"served,omitempty"` // calls whose results have not come
 }
 
 func (a *answer) key() string { return strconv.Itoa(a.Index) }
@@ -38,6 +39,10 @@ func (d *decoder) piece(a *answer, in *part) error {
 	switch {
 	case in.Call != nil:
 		return d.call(a, in.Call)
+	case in.ToolCall != nil:
+		return d.serve(a, in.ToolCall)
+	case in.ToolResponse != nil:
+		return d.served(a, in.ToolResponse)
 	case in.Inline != nil:
 		d.media(a, &event.Media{URL: "data:" + in.Inline.MIME + ";base64," + in.Inline.Data, MIME: in.Inline.MIME, Name: in.Inline.Name})
 	case in.File != nil:

@@ -144,6 +144,7 @@ func (d *decoder) answer(index int) (*answer, error) {
 // finish ends a candidate.
 func (d *decoder) finish(a *answer, reason, message string) {
 	d.endPart(a)
+	d.endServed(a)
 	*a = answer{Index: a.Index, Finished: true, Reason: reason, Message: message}
 	e := event.Event{Type: event.MessageEnd, Message: a.key()}
 	if reason != "" {

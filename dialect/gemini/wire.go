@@ -33,7 +33,10 @@ type part struct {
 	Text    json.RawMessage `json:"text"`
 	Thought bool            `json:"thought"`
 	Call    *call           `json:"functionCall"`
-	Inline  *struct {
+	// ToolCall and ToolResponse are of tools that the server runs, since Gemini 3.
+	ToolCall     *serverTool `json:"toolCall"`
+	ToolResponse *serverTool `json:"toolResponse"`
+	Inline       *struct {
 		MIME string `json:"mimeType"`
 		Name string `json:"displayName"`
 		Data string `json:"data"`

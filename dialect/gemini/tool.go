@@ -1,0 +1,69 @@
+package gemini
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// served is a call that the server runs itself. Its part stays open until its result comes, whatever parts come between.
+type served struct {
+	ID   string `json:"id,omitempty"`
+	Part string `json:"part"`
+}
+
+// serverTool is a call that the server runs, or its result.
+type serverTool struct {
+	ID       string          `json:"id"`
+	Type     string          `json:"toolType"`
+	Args     json.RawMessage `json:"args"`
+	Response json.RawMessage `json:"response"`
+}
+
+// serve takes a call that the server runs.
+func (d *decoder) serve(a *answer, t *serverTool) error {
+	if err := d.beginServed(a, t); err != nil {
+		return err
+	}
+	d.input(a, object(t.Args))
+	return nil
+}
+
+func (d *decoder) beginServed(a *answer, t *serverTool) error {
+	if err := d.begin(a, kindCall, &event.Body{Kind: event.KindTool, Name: strings.ToLower(t.Type), Call: t.ID, State: event.PartRunning}); err != nil {
+		return err
+	}
+	a.Open = "" // the part is not the one at hand: what comes next may be of any kind
+	a.Served = append(a.Served, served{ID: t.ID, Part: a.part()})
+	return nil
+}
+
+// served takes the result of a call that the server ran. The call may have been in a stream before this one.
+func (d *decoder) served(a *answer, t *serverTool) error {
+	find := func() int { return slices.IndexFunc(a.Served, func(s served) bool { return s.ID == t.ID }) }
+	if find() < 0 {
+		if err := d.beginServed(a, t); err != nil {
+			return err
+		}
+	}
+	i := find()
+	part := a.Served[i].Part
+	a.Served = slices.Delete(a.Served, i, i+1)
+	if output := compact(t.Response); output != "" && output != "null" {
+		d.Emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: part, Field: event.Output, Text: output})
+	}
+	d.Emit(event.Event{Type: event.PartUpdate, Message: a.key(), Part: part, Body: &event.Body{State: event.PartDone}})
+	d.Emit(event.Event{Type: event.PartEnd, Message: a.key(), Part: part})
+	return nil
+}
+
+// endServed ends the calls whose results never came.
+func (d *decoder) endServed(a *answer) {
+	for _, s := range a.Served {
+		d.Emit(event.Event{Type: event.PartUpdate, Message: a.key(), Part: s.Part, Body: &event.Body{State: event.PartFailed, Error: &event.Error{Message: "no result"}}})
+		d.Emit(event.Event{Type: event.PartEnd, Message: a.key(), Part: s.Part})
+	}
+	a.Served = nil
+}
