@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,14 +44,19 @@ var (
 )
 
 type state struct {
-	Frames int             `json:"frames"`
-	Ended  bool            `json:"ended,omitempty"`
-	Seq    int64           `json:"seq,omitempty"` // the last sequence_number
-	ID     string          `json:"id,omitempty"`  // of the response
-	Key    string          `json:"key,omitempty"` // of the message; empty: it has not begun
-	Items  []*open         `json:"items,omitempty"`
-	Model  string          `json:"model,omitempty"`
-	Seen   dialect.Unknown `json:"unknown,omitempty"`
+	Frames int     `json:"frames"`
+	Ended  bool    `json:"ended,omitempty"`
+	Seq    int64   `json:"seq,omitempty"` // the last sequence_number
+	ID     string  `json:"id,omitempty"`  // of the response
+	Key    string  `json:"key,omitempty"` // of the message; empty: it has not begun
+	Items  []*open `json:"items,omitempty"`
+	// Questions are the approvals that are asked for. Paused says that the response which asked for them has ended, so that the
+	// turn waits for the next one.
+	Questions []*question     `json:"questions,omitempty"`
+	Paused    bool            `json:"paused,omitempty"`
+	Used      event.Usage     `json:"used,omitzero"` // of the responses before
+	Model     string          `json:"model,omitempty"`
+	Seen      dialect.Unknown `json:"unknown,omitempty"`
 }
 
 var (
@@ -59,6 +65,9 @@ var (
 	errManyItems = fmt.Errorf("more than %d items", maxItems)
 	errManyParts = fmt.Errorf("more than %d parts of an item", maxParts)
 	errState     = errors.New("an item or part is missing")
+	errNoID      = errors.New("the id of an approval is missing or invalid")
+
+	errManyQuestions = fmt.Errorf("more than %d approvals", maxQuestions)
 )
 
 // Decode implements [dialect.Decoder].
@@ -83,6 +92,9 @@ func (d *decoder) read(f dialect.Frame) error {
 	}
 	if in.Type == "" && len(in.Error) == 0 {
 		return decoding.Fault("no type", errNoObject)
+	}
+	if d.Paused && in.Type == "response.created" && in.Response != nil && in.Response.ID != d.ID {
+		d.resume()
 	}
 	if in.Seq != nil {
 		if *in.Seq < d.Seq || *in.Seq == d.Seq && d.Seq > 0 {
@@ -209,6 +221,11 @@ func (d *decoder) finish(kind string, r *response) error {
 	}
 	b := &event.Body{Outcome: event.Completed, Reason: kind}
 	switch kind {
+	case "completed":
+		if d.asks() {
+			d.pause(r.Usage)
+			return nil
+		}
 	case "incomplete":
 		if r.Incomplete != nil && r.Incomplete.Reason != "" {
 			b.Reason = decoding.StopReason(r.Incomplete.Reason)
@@ -247,19 +264,40 @@ func (d *decoder) end(b *event.Body, u *usage) {
 	for _, o := range d.Items {
 		d.close(o)
 	}
+	d.endQuestions(b.Outcome)
 	if d.Key != "" {
 		d.Emit(event.Event{Type: event.MessageEnd, Message: d.Key, Body: &event.Body{Reason: b.Reason}})
 	}
-	var total event.Usage
-	if u != nil {
-		total = u.total()
-	}
+	d.use(u)
+	total := d.Used
 	if total.Model = d.Model; total != (event.Usage{}) {
 		b.Usage = &total
 	}
 	d.Ended = true
 	d.Items = nil
 	d.Emit(event.Event{Type: event.TurnEnd, Body: b})
+}
+
+// use adds what a response has used.
+func (d *decoder) use(u *usage) {
+	if u == nil {
+		return
+	}
+	t := u.total()
+	d.Used.Input += t.Input
+	d.Used.Output += t.Output
+	d.Used.CacheRead += t.CacheRead
+	d.Used.CacheWrite += t.CacheWrite
+	d.Used.Reasoning += t.Reasoning
+}
+
+// pause ends a response that has asked for approvals, and not the turn: the next response goes on from the answers.
+func (d *decoder) pause(u *usage) {
+	for _, o := range d.Items {
+		d.close(o)
+	}
+	d.use(u)
+	d.Paused = true
 }
 
 // Close implements [dialect.Decoder].
@@ -298,6 +336,9 @@ func (d *decoder) Restore(b []byte) error {
 				return errState
 			}
 		}
+	}
+	if slices.Contains(st.Questions, nil) {
+		return errState
 	}
 	d.state = st
 	return nil

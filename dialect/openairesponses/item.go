@@ -12,11 +12,15 @@ import (
 
 // open is an item of the response, from its first event on.
 type open struct {
-	Index int     `json:"index"`
-	Call  string  `json:"call,omitempty"`
-	Tool  bool    `json:"tool,omitempty"`  // its tool part is open
-	Done  bool    `json:"done,omitempty"`  // nothing of it follows, but for a call's output
-	Parts []*part `json:"parts,omitempty"` // those whose text may grow
+	Index int    `json:"index"`
+	Call  string `json:"call,omitempty"`
+	Tool  bool   `json:"tool,omitempty"` // its tool part is open
+	Done  bool   `json:"done,omitempty"` // nothing of it follows, but for a call's output
+	// Searching is a search for tools that the server runs and whose output has not come.
+	Searching bool `json:"searching,omitempty"`
+	// Question is the approval that the call was asked for with; the call is shown there.
+	Question string  `json:"question,omitempty"`
+	Parts    []*part `json:"parts,omitempty"` // those whose text may grow
 	// Final are the keys of parts that are done before their item is.
 	Final []string `json:"final,omitempty"`
 }
@@ -161,18 +165,23 @@ func (d *decoder) added(index int, in *item) error {
 	if err != nil || o.Done || o.Tool {
 		return err
 	}
+	if in.Request != "" && in.tool() && d.question(in.Request) != nil {
+		o.Question, o.Done = in.Request, true
+		return nil
+	}
 	switch {
 	case in.tool():
 		if o.Call = in.CallID; o.Call == "" {
 			o.Call = in.ID
 		}
 		b := &event.Body{Kind: event.KindTool, Name: in.title(), Call: in.CallID}
-		if served[in.Type] {
+		if in.served() {
 			b.State = event.PartRunning
 		}
+		o.Searching = in.Type == search && in.served()
 		d.start(o, toolKey(index), b)
 		o.Tool = true
-	case in.Type == "message", in.Type == "reasoning", strings.HasSuffix(in.Type, outputSuffix):
+	case in.Type == "message", in.Type == "reasoning", in.Type == approvalResponse, in.output():
 	default:
 		d.Seen.Add("item " + in.Type)
 	}
@@ -185,8 +194,15 @@ func (d *decoder) done(index int, in *item) error {
 		return err
 	}
 	o, err := d.item(index)
-	if err != nil || o.Done {
+	if err != nil {
 		return err
+	}
+	if q := d.question(o.Question); q != nil {
+		d.ran(q, in)
+		return nil
+	}
+	if o.Done {
+		return nil
 	}
 	switch {
 	case in.Type == "message", in.Type == "reasoning":
@@ -204,8 +220,10 @@ func (d *decoder) done(index int, in *item) error {
 		if err := d.called(o, in); err != nil {
 			return err
 		}
-	case strings.HasSuffix(in.Type, outputSuffix):
+	case in.output():
 		d.returned(in)
+	case in.Type == approvalResponse:
+		d.answered(in)
 	}
 	d.settle(o)
 	return nil
@@ -225,6 +243,9 @@ func (d *decoder) settle(o *open) {
 // close ends an item with the response.
 func (d *decoder) close(o *open) {
 	d.settle(o)
+	if o.Searching && o.Tool {
+		d.Emit(event.Event{Type: event.PartUpdate, Message: d.Key, Part: toolKey(o.Index), Body: &event.Body{State: event.PartDone}})
+	}
 	d.endTool(o)
 }
 

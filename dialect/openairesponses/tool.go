@@ -24,27 +24,38 @@ func (d *decoder) called(o *open, in *item) error {
 			return err
 		}
 	}
-	if !served[in.Type] {
+	switch {
+	case in.Type == approvalRequest:
+		return d.ask(o, in)
+	case o.Searching && in.Status != "failed" && in.Status != "incomplete":
+		return nil // what it found comes in an item of its own
+	case !in.served():
 		return nil // a client is to run it
 	}
-	for _, s := range []string{text(in.Output), text(in.Outputs), text(in.Results)} {
-		if s != "" {
-			d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: key, Field: event.Output, Text: s})
-		}
-	}
-	b := &event.Body{State: event.PartDone}
-	if reason := text(in.Error); reason != "" || in.Status == "failed" {
-		if reason == "" {
-			reason = "the tool failed"
-		}
-		b.State, b.Error = event.PartFailed, &event.Error{Message: reason}
-	}
-	d.Emit(event.Event{Type: event.PartUpdate, Message: d.Key, Part: key, Body: b})
+	o.Searching = false
+	d.outcome(d.Key, key, in)
 	d.endTool(o)
 	if in.Type == "image_generation_call" && in.Result != "" {
 		d.image(o, in)
 	}
 	return nil
+}
+
+// outcome says what a call gave that the server ran, and what became of it.
+func (d *decoder) outcome(message, key string, in *item) {
+	for _, s := range []string{text(in.Output), text(in.Outputs), text(in.Results)} {
+		if s != "" {
+			d.Emit(event.Event{Type: event.PartAppend, Message: message, Part: key, Field: event.Output, Text: s})
+		}
+	}
+	b := &event.Body{State: event.PartDone}
+	if reason := text(in.Error); reason != "" || in.Status == "failed" || in.Type == search && in.Status == "incomplete" {
+		if reason == "" {
+			reason = "the tool failed"
+		}
+		b.State, b.Error = event.PartFailed, &event.Error{Message: reason}
+	}
+	d.Emit(event.Event{Type: event.PartUpdate, Message: message, Part: key, Body: b})
 }
 
 // image shows what was drawn.
@@ -58,27 +69,54 @@ func (d *decoder) image(o *open, in *item) {
 	d.Emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: key})
 }
 
-// returned takes what a client's tool gave, in an item of its own.
+// returned takes what a call gave, in an item of its own.
 func (d *decoder) returned(in *item) {
-	for i := len(d.Items) - 1; i >= 0; i-- {
-		o := d.Items[i]
-		if !o.Tool || o.Call == "" || o.Call != in.CallID {
-			continue
-		}
-		d.settle(o)
-		key := toolKey(o.Index)
-		if s := text(in.Output); s != "" {
-			d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: key, Field: event.Output, Text: s})
-		}
-		b := &event.Body{State: event.PartDone}
-		if in.Status == "incomplete" || in.Status == "failed" {
-			b.State, b.Error = event.PartFailed, &event.Error{Message: "the tool failed"}
-		}
-		d.Emit(event.Event{Type: event.PartUpdate, Message: d.Key, Part: key, Body: b})
-		d.endTool(o)
+	o := d.caller(in)
+	if o == nil {
+		d.Seen.Add("output of no call")
 		return
 	}
-	d.Seen.Add("output of no call")
+	d.settle(o)
+	key := toolKey(o.Index)
+	output := text(in.Output)
+	switch in.Type {
+	case programOutput:
+		output = in.Result
+	case searchOutput:
+		output = text(in.Tools)
+	}
+	if output != "" {
+		d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: key, Field: event.Output, Text: output})
+	}
+	b := &event.Body{State: event.PartDone}
+	if in.Status == "incomplete" || in.Status == "failed" {
+		b.State, b.Error = event.PartFailed, &event.Error{Message: "the tool failed"}
+	}
+	d.Emit(event.Event{Type: event.PartUpdate, Message: d.Key, Part: key, Body: b})
+	o.Searching = false
+	d.endTool(o)
+}
+
+// caller finds the call that an output is of. A tool search that the server runs has no call id: its output is of the oldest search
+// that has none yet.
+func (d *decoder) caller(in *item) *open {
+	if in.CallID == "" {
+		if in.Type != searchOutput {
+			return nil
+		}
+		for _, o := range d.Items {
+			if o.Tool && o.Searching {
+				return o
+			}
+		}
+		return nil
+	}
+	for i := len(d.Items) - 1; i >= 0; i-- {
+		if o := d.Items[i]; o.Tool && o.Call == in.CallID {
+			return o
+		}
+	}
+	return nil
 }
 
 // text is what a value says: a string as it is, the texts and logs of a list by lines, the message of an error, and

@@ -57,7 +57,8 @@ type usage struct {
 	Input  int64 `json:"input_tokens"`
 	Output int64 `json:"output_tokens"`
 	In     struct {
-		Cached int64 `json:"cached_tokens"`
+		Cached  int64 `json:"cached_tokens"`
+		Written int64 `json:"cache_write_tokens"`
 	} `json:"input_tokens_details"`
 	Out struct {
 		Reasoning int64 `json:"reasoning_tokens"`
@@ -65,7 +66,10 @@ type usage struct {
 }
 
 func (u *usage) total() event.Usage {
-	return event.Usage{Input: max(u.Input-u.In.Cached, 0), CacheRead: u.In.Cached, Output: u.Output, Reasoning: u.Out.Reasoning}
+	return event.Usage{
+		Input: max(u.Input-u.In.Cached-u.In.Written, 0), CacheRead: u.In.Cached, CacheWrite: u.In.Written,
+		Output: u.Output, Reasoning: u.Out.Reasoning,
+	}
 }
 
 // item is a piece of output: a message, a reasoning, a call, what a call gave.
@@ -89,9 +93,14 @@ type item struct {
 	Output  json.RawMessage `json:"output"`
 	Outputs json.RawMessage `json:"outputs"`
 	Results json.RawMessage `json:"results"`
-	Result  string          `json:"result"` // an image in base64
+	Result  string          `json:"result"` // an image in base64, or what a program gave
+	Tools   json.RawMessage `json:"tools"`  // what a tool search found
 	Format  string          `json:"output_format"`
 	Error   json.RawMessage `json:"error"`
+
+	Execution string `json:"execution"` // of a tool search: "server" or "client"
+	Request   string `json:"approval_request_id"`
+	Approve   *bool  `json:"approve"`
 }
 
 // pieces reads the content or the summary of an item; of one that is made otherwise nothing is known.
@@ -106,11 +115,30 @@ func pieces(raw json.RawMessage) []content {
 const (
 	callSuffix   = "_call"
 	outputSuffix = "_call_output"
+	search       = "tool_search_call"
+	searchOutput = "tool_search_output"
+	// program is code that calls the client's tools. Its output may come in a later response, since a client's tools run between.
+	program       = "program"
+	programOutput = "program_output"
 )
 
 // tool reports whether the item is a call of some tool.
 func (i *item) tool() bool {
-	return strings.HasSuffix(i.Type, callSuffix) || i.Type == "mcp_list_tools" || i.Type == "mcp_approval_request"
+	switch i.Type {
+	case "mcp_list_tools", approvalRequest, program:
+		return true
+	}
+	return strings.HasSuffix(i.Type, callSuffix)
+}
+
+// output reports whether the item is what a call gave.
+func (i *item) output() bool {
+	return strings.HasSuffix(i.Type, outputSuffix) || i.Type == searchOutput || i.Type == programOutput
+}
+
+// served reports whether the server runs the call itself.
+func (i *item) served() bool {
+	return served[i.Type] && (i.Type != search || i.Execution != "client")
 }
 
 // served are the calls that the server runs itself.
