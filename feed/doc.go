@@ -9,7 +9,8 @@
 //     gives the log's own fold from the snapshot's first message on. A reader that was cut inside a batch asks again from
 //     the cursor before it.
 //   - First of all: a reader without a cursor, with one of another epoch, above the head, or from before the last truncate
-//     or trim gets a snapshot. Else a cursor inside the tail gets a merged batch, and an older one what the log has of the
+//     or trim gets a snapshot. So does one whose cursor's seq was written in another term: the event that the reader has
+//     was lost, and its seq was used again. Else a cursor inside the tail gets a merged batch, and an older one what the log has of the
 //     changed parts, whole. Nobody gets conversation.truncate as an event.
 //   - The budget chooses upto first; the batch is the merge of what lies up to it, and never a piece of that.
 //     For an older cursor it also holds every merged operation that began at or before upto, whole, though its seq is higher.

@@ -17,7 +17,10 @@ func TestCursor(t *testing.T) {
 		{NewCursor("e1", 0), "e1", 0, true},
 		{NewCursor("0198c0de-0000-7000-8000-000000000000", 123), "0198c0de-0000-7000-8000-000000000000", 123, true},
 		{NewCursor("a.b", 1<<59), "a.b", 1 << 59, true},
+		{newCursor("e1", "t1", 7), "e1", 7, true},
 		{"", "", 0, false},
+		{"~t.1", "", 0, false},
+		{"e~.1", "", 0, false},
 		{".1", "", 0, false},
 		{"e", "", 0, false},
 		{"e.", "", 0, false},
@@ -36,9 +39,10 @@ func TestCursor(t *testing.T) {
 func FuzzCursor(f *testing.F) {
 	f.Add("e1.0")
 	f.Add("a.b.17")
+	f.Add("e1~t1.17")
 	f.Fuzz(func(t *testing.T, s string) {
-		if epoch, seq, ok := Cursor(s).Parse(); ok && NewCursor(epoch, seq) != Cursor(s) {
-			t.Errorf("%q is %q %d", s, epoch, seq)
+		if epoch, term, seq, ok := Cursor(s).parse(); ok && newCursor(epoch, term, seq) != Cursor(s) {
+			t.Errorf("%q is %q %q %d", s, epoch, term, seq)
 		}
 	})
 }

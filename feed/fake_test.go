@@ -17,6 +17,7 @@ var errNotFound = errors.New("fake log: not found")
 type fakeLog struct {
 	mu        sync.Mutex
 	epoch     string
+	terms     []Term
 	rows      []event.Event // up to settled
 	live      []event.Event // all above, and some below that nobody reads
 	head      int64
@@ -49,7 +50,7 @@ func (l *fakeLog) read(conversation string, after int64, limit int) (Stretch, er
 	if l.epoch == "" {
 		return Stretch{}, fmt.Errorf("%w: %s", errNotFound, conversation)
 	}
-	s := Stretch{Epoch: l.epoch, Head: l.head, Settled: l.settled, Trimmed: l.trimmed, Truncated: l.truncated}
+	s := Stretch{Epoch: l.epoch, Head: l.head, Settled: l.settled, Trimmed: l.trimmed, Truncated: l.truncated, Terms: slices.Clone(l.terms)}
 	size := 0
 	add := func(events []event.Event, from int64) {
 		for _, e := range events {
@@ -108,7 +109,7 @@ func (l *fakeLog) copyOf() *fakeLog {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return &fakeLog{
-		epoch: l.epoch, rows: slices.Clone(l.rows), live: slices.Clone(l.live),
+		epoch: l.epoch, terms: slices.Clone(l.terms), rows: slices.Clone(l.rows), live: slices.Clone(l.live),
 		head: l.head, settled: l.settled, trimmed: l.trimmed, truncated: l.truncated,
 	}
 }

@@ -35,6 +35,7 @@ type Feed struct {
 // state is what a feed knows of its conversation, under mu.
 type state struct {
 	epoch                             string
+	terms                             []Term
 	head, settled, trimmed, truncated int64
 	fold                              *transcript.Transcript
 	// short says that a truncate went back behind the messages that the fold holds, so that a snapshot has too few of them.
@@ -68,7 +69,7 @@ func (f *Feed) Head() int64 {
 func (f *Feed) Cursor() Cursor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return NewCursor(f.epoch, f.head)
+	return f.cursor(f.head)
 }
 
 // Notify returns a channel that is closed at the next publish, and once the feed is closed. Whoever waits takes it before it

@@ -43,7 +43,7 @@ func (f *Feed) readState(ctx context.Context, upto, keep int64) (state, error) {
 		s.take(e, f.registry.cfg, keep, f.id)
 		return nil
 	}, func(r Stretch) { // of the last piece
-		s.epoch, s.settled, s.trimmed = r.Epoch, r.Settled, r.Trimmed
+		s.epoch, s.terms, s.settled, s.trimmed = r.Epoch, r.Terms, r.Settled, r.Trimmed
 		s.truncated = max(s.truncated, min(r.Truncated, upto))
 		head := min(r.Head, upto)
 		if s.head < head {

@@ -23,6 +23,8 @@ type Stretch struct {
 	// Trimmed are gone. Truncated is the seq of the last truncate.
 	Head, Settled, Trimmed, Truncated int64
 	Events                            []event.Event
+	// Terms ascend in First; the last is also that of the next event. There may be none.
+	Terms []Term
 	// More says that events up to Head are missing because of the limit.
 	More bool
 }

@@ -16,10 +16,10 @@ import (
 //
 // On a closed feed the error is why it was closed, once the cursor has what the tail holds.
 func (f *Feed) Poll(ctx context.Context, c Cursor, budget int) (*Batch, error) {
-	epoch, after, ok := c.Parse()
+	epoch, term, after, ok := c.parse()
 	f.mu.Lock()
 	switch {
-	case !ok || epoch != f.epoch || f.foreign(after):
+	case !ok || epoch != f.epoch || term != f.term(after) || f.foreign(after):
 		return f.snapshot(ctx)
 	case after == f.head:
 		defer f.mu.Unlock()
@@ -69,7 +69,7 @@ func (f *Feed) snapshot(ctx context.Context) (*Batch, error) {
 	}
 	s := f.fold.Snapshot(f.fold.Window(f.registry.cfg.Window))
 	s.Seq = f.head // the last events may have left no trace in the fold
-	return f.share(k, &Batch{Conversation: f.id, Cursor: NewCursor(f.epoch, f.head), Upto: f.head, Reset: true, Snapshot: s}), nil
+	return f.share(k, &Batch{Conversation: f.id, Cursor: f.cursor(f.head), Upto: f.head, Reset: true, Snapshot: s}), nil
 }
 
 // recent makes a batch of what the tail holds after a seq. It is called with mu held and releases it.
@@ -81,7 +81,7 @@ func (f *Feed) recent(after int64, budget int) *Batch {
 		f.mu.Unlock()
 		return b
 	}
-	b := &Batch{Conversation: f.id, Cursor: NewCursor(f.epoch, upto), Upto: upto, Oldest: events[0].At, Events: events, piece: f.registry.cfg.piece}
+	b := &Batch{Conversation: f.id, Cursor: f.cursor(upto), Upto: upto, Oldest: events[0].At, Events: events, piece: f.registry.cfg.piece}
 	if len(events) > 1 {
 		f.mu.Unlock()
 		b.Events = transcript.Merge(events, f.history)
@@ -131,7 +131,7 @@ func (f *Feed) read(ctx context.Context, after int64, budget int, raw bool) (*Ba
 	// What has happened meanwhile counts, since what was read may have it in it.
 	f.settled, f.trimmed = max(f.settled, s.Settled), max(f.trimmed, s.Trimmed)
 	foreign, err := f.foreign(after), f.err
-	head, epoch := min(f.head, s.Head), f.epoch // of what was published while it was read, s knows nothing
+	head := min(f.head, s.Head) // of what was published while it was read, s knows nothing
 	f.mu.Unlock()
 	if err != nil || foreign || missing {
 		return nil, err
@@ -142,9 +142,9 @@ func (f *Feed) read(ctx context.Context, after int64, budget int, raw bool) (*Ba
 		b.Oldest = s.Events[0].At
 	}
 	b.Events, b.Upto = f.pick(s, head, budget)
-	b.Cursor = NewCursor(epoch, b.Upto)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	b.Cursor = f.cursor(b.Upto)
 	return f.share(k, b), nil
 }
 

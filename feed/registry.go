@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/leat-dev/leat/transcript"
@@ -176,14 +177,14 @@ func (f *Feed) ready(ctx context.Context) error {
 		return nil
 	}
 	f.mu.Lock()
-	epoch, head, trimmed := f.epoch, f.head, f.trimmed
+	epoch, head, trimmed, terms := f.epoch, f.head, f.trimmed, f.terms
 	f.mu.Unlock()
 	if epoch != "" { // idle until now, and most often nothing has happened
 		r, err := f.registry.log.Read(ctx, f.id, head, 1)
 		if err != nil {
 			return fmt.Errorf("feed: look over %s: %w", f.id, err)
 		}
-		if r.Epoch == epoch && r.Head == head && r.Trimmed == trimmed {
+		if r.Epoch == epoch && r.Head == head && r.Trimmed == trimmed && slices.Equal(r.Terms, terms) {
 			f.fresh.Store(true)
 			return nil
 		}

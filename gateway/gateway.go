@@ -315,5 +315,9 @@ func (l feedLog) Read(ctx context.Context, conversation string, after int64, lim
 	if err != nil {
 		return feed.Stretch{}, err
 	}
-	return feed.Stretch{Epoch: r.Epoch, Head: r.Head, Settled: r.Settled, Trimmed: r.Trimmed, Truncated: s.Truncated, Events: r.Events, More: r.More}, nil
+	terms := make([]feed.Term, len(r.Terms))
+	for i, t := range r.Terms {
+		terms[i] = feed.Term(t)
+	}
+	return feed.Stretch{Terms: terms, Epoch: r.Epoch, Head: r.Head, Settled: r.Settled, Trimmed: r.Trimmed, Truncated: s.Truncated, Events: r.Events, More: r.More}, nil
 }

@@ -120,7 +120,7 @@ type Summary struct {
 	Open []string `json:"open,omitempty"`
 
 	// The journal's own.
-	Epoch   string `json:"epoch"`   // new at creation and at a restore
+	Epoch   string `json:"epoch"`   // new at creation and at a restore; see Term for lost events
 	Head    int64  `json:"head"`    // seq of the last event
 	Settled int64  `json:"settled"` // up to here the log is compacted
 	Trimmed int64  `json:"trimmed,omitempty"`
@@ -153,8 +153,18 @@ type Range struct {
 	// Head is the seq of the log's last event; Settled and Trimmed as in Summary. All of one moment with Events.
 	Head, Settled, Trimmed int64
 	Events                 []event.Event
+	// Terms say which opening of the store wrote which events, in ascending First. The last one is also that of the next
+	// event. A journal that keeps nothing when it closes has none.
+	Terms []Term
 	// More says that events up to Head are missing because of the limit.
 	More bool
+}
+
+// Term is the stretch of a log that was written during one opening of the store. If a log loses its newest events, the seqs
+// of these are used again, but in a later term. So a seq and its term identify an event, and a seq alone does not.
+type Term struct {
+	First int64  // seq of its first event
+	ID    string // unique to the opening
 }
 
 // Trace is the history in time of one turn, for inspection and replay.

@@ -114,6 +114,7 @@ func (t *tx) append(b *batch) error {
 	if b.events > 0 {
 		if p.batches == nil {
 			p.chunk.first = p.head + 1
+			t.beginTerm(l, p)
 		}
 		p.batches = append(p.batches, b)
 		p.head += b.events

@@ -14,6 +14,7 @@ type state struct {
 	size                   int64 // of the settled rows, bytes
 	// rewrites counts what was changed in place; what was prepared from an older state is prepared again.
 	rewrites int
+	terms    []journal.Term
 }
 
 // floor is the seq up to which live rows are garbage.
@@ -59,6 +60,7 @@ const maxIdle = 20_000
 type index struct {
 	mu      sync.RWMutex // protects what follows
 	logs    map[string]*log
+	term    string // of what is written from now on
 	stored  stored
 	dropped int // counts logs that were dropped from memory
 	swept   int64
@@ -188,7 +190,7 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, err error) 
 
 // load reads a log that has no live rows, by its id or its number n; nil where there is none.
 func load(c *conn, by string, key any) (*log, error) {
-	r, err := c.one("SELECT n, id, epoch, head, settled, trimmed, key, size, tenant, owner, length(summary) FROM conversations JOIN secrets USING (n) WHERE "+by+" = ?", key)
+	r, err := c.one("SELECT n, id, epoch, head, settled, trimmed, key, size, tenant, owner, length(summary), terms FROM conversations JOIN secrets USING (n) WHERE "+by+" = ?", key)
 	if err != nil || r == nil {
 		return nil, err
 	}
@@ -200,6 +202,9 @@ func load(c *conn, by string, key any) (*log, error) {
 	l.settled, l.trimmed = r.int(4), r.int(5)
 	l.head = max(r.int(3), l.settled, l.trimmed)
 	l.size, l.about, l.account = r.int(7), r.int(10), account{r.text(8), r.text(9)}
+	if l.terms, err = parseTerms(r.text(11)); err != nil {
+		return nil, fmt.Errorf("%s: %w", l.id, err)
+	}
 	l.counted = counted{l.account, l.size + l.about} // as [countAll] has counted what lies in the file
 	return l, nil
 }

@@ -168,6 +168,7 @@ func (j *Journal) connect() (err error) {
 	}
 	j.index.mu.Lock()
 	j.index.logs, j.index.stored, j.waste, j.nextRow = logs, all, waste, next
+	j.index.term = newTerm()
 	j.index.dropped++
 	j.index.cache = cache{}
 	j.index.mu.Unlock()

@@ -40,6 +40,7 @@ type found struct {
 var errEnough = errors.New("enough")
 
 func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []found, sec *secret, err error) {
+	term := j.index.openTerm()
 	v, ok := j.index.view(conversation, after) // before the snapshot: see the package's invariants
 	err = j.read(ctx, func(c *conn) error {
 		l, err := load(c, "id", conversation)
@@ -54,6 +55,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		if ok {
 			r.Head = max(r.Head, v.head)
 		}
+		r.Terms = withTerm(l.terms, r.Head+1, term)
 		from, size := max(after, l.trimmed), 0
 		take := func(row settle.Row, sealed bool, n int) bool {
 			if limit > 0 && size >= limit {

@@ -18,7 +18,7 @@ const (
 	// applicationID marks a file as Leat's own: "Leat".
 	applicationID = 0x4c656174
 	// version is that of the schema below.
-	version = 2
+	version = 3
 	// pageSize is measured: the usual chunk of 3 to 10 KB fits best, in the file as in the write-ahead log.
 	pageSize = 8 << 10
 )
@@ -40,7 +40,8 @@ var schema = []string{
 		owner TEXT NOT NULL,         -- alias
 		unfinished INTEGER NOT NULL, -- number of open turns
 		size INTEGER NOT NULL,       -- of the settled rows above trimmed, bytes
-		summary BLOB NOT NULL        -- JSON of journal.Summary, sealed
+		summary BLOB NOT NULL,       -- JSON of journal.Summary, sealed
+		terms TEXT NOT NULL DEFAULT '' -- see appendTerm
 	) STRICT`,
 	// Keys are never removed: an update that keeps the length overwrites the very bytes, and rows that only come at the end
 	// are never moved, so that no copy of a key is left when it is overwritten.
@@ -107,6 +108,9 @@ var migrations = map[int64]migration{
 			c.exec("UPDATE conversations SET size = ifnull((SELECT sum(length(events)) FROM settled WHERE conversation = n AND last > trimmed), 0)"),
 			aliasAll(c),
 		)
+	},
+	2: func(c *conn) error {
+		return c.exec("ALTER TABLE conversations ADD COLUMN terms TEXT NOT NULL DEFAULT ''")
 	},
 }
 

@@ -28,6 +28,7 @@ type tx struct {
 	// logs are those with something pending, in order of arrival.
 	logs    []*log
 	created map[string]*log
+	term    string // of this opening
 	puts    map[string]put
 	order   []string // of puts
 	at      int64    // epoch milliseconds
@@ -52,7 +53,7 @@ func (j *Journal) begin() *tx {
 		j.buf = nil
 	}
 	j.buf = j.buf[:0]
-	return &tx{conn: j.conn, j: j, at: time.Now().UnixMilli(), created: map[string]*log{}, puts: map[string]put{}}
+	return &tx{conn: j.conn, j: j, at: time.Now().UnixMilli(), created: map[string]*log{}, puts: map[string]put{}, term: j.index.openTerm()}
 }
 
 // exec runs a statement; its error undoes the whole transaction.
@@ -109,8 +110,9 @@ func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 		return nil, nil, err
 	}
 	l := &log{id: id, epoch: epoch(), secret: sec}
-	l.n, err = t.insert(`INSERT INTO conversations (id, epoch, head, settled, trimmed, updated, tenant, owner, unfinished, size, summary)
-		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, 0, ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, t.seal(l, s.json))
+	terms := withTerm(nil, 1, t.term)
+	l.n, err = t.insert(`INSERT INTO conversations (id, epoch, head, settled, trimmed, updated, tenant, owner, unfinished, size, summary, terms)
+		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, 0, ?, ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, t.seal(l, s.json), formatTerms(terms))
 	if err == nil {
 		err = t.conn.exec("INSERT INTO secrets (n, key) VALUES (?, ?)", l.n, key)
 	}
@@ -118,7 +120,7 @@ func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 		t.err = err
 		return nil, nil, err
 	}
-	l.pending = &pending{described: s}
+	l.pending = &pending{state: state{terms: terms}, described: s}
 	t.created[id] = l
 	t.logs = append(t.logs, l)
 	return l, l.pending, nil

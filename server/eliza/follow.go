@@ -18,8 +18,7 @@ func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation,
 		if err != nil {
 			return nil, 0, err
 		}
-		epoch, _, _ := f.Cursor().Parse()
-		now.cursor = now.position(epoch)
+		now.cursor = now.position(f.Feed)
 		return &now, now.seq, nil
 	}
 	err := to.Follow(ctx, s.gw, p, conversation)

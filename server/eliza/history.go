@@ -206,7 +206,7 @@ func contains(turns []*transcript.Turn, seq int64) string {
 func began(t *transcript.Turn) bool { return t.State != transcript.Queued && t.StartedAt != 0 }
 
 // position is where a reader of a turn stands: at the end of the turn, should the log have gone on.
-func (s *state) position(epoch string) string {
+func (s *state) position(f *feed.Feed) string {
 	t, seq := &s.turn, s.seq
 	if !began(t) {
 		return ""
@@ -214,5 +214,5 @@ func (s *state) position(epoch string) string {
 	if !t.Unfinished() {
 		seq = min(seq, t.EndSeq)
 	}
-	return string(feed.NewCursor(epoch, seq))
+	return string(f.CursorAt(seq))
 }

@@ -104,12 +104,12 @@ func locate(ctx context.Context, f *feed.Feed, last string) (string, error) {
 	if last == "" {
 		return found(running(f))
 	}
-	epoch, seq, ok := feed.Cursor(last).Parse()
+	_, seq, ok := feed.Cursor(last).Parse()
 	if !ok {
 		return "", invalid("Last-Event-ID is not the id of a frame")
 	}
-	// Of another life of the conversation nothing is known by number.
-	if mine, _, _ := f.Cursor().Parse(); epoch != mine {
+	// Of another epoch or term nothing is known by number.
+	if !f.Knows(feed.Cursor(last)) {
 		return "", errGone
 	}
 	return turnAt(ctx, f, seq)
