@@ -24,7 +24,7 @@ const (
 
 // CreateOptions describe a new conversation. All may be empty.
 type CreateOptions struct {
-	ID       string // chosen by the client; a UUIDv7 where empty
+	ID       string // chosen by the client, see [ConversationID]
 	Title    string
 	Agent    string
 	Metadata map[string]json.RawMessage
@@ -50,7 +50,8 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	if err := checkMeta(&c.Title, c.Metadata); err != nil {
 		return s, false, err
 	}
-	if err := checkConversationID(c.ID); err != nil {
+	id, err := ConversationID(p.Tenant, c.ID)
+	if err != nil {
 		return s, false, err
 	}
 	if err := event.CheckID("key", c.Key); err != nil {
@@ -72,10 +73,6 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		if s, ok, err := g.createdBefore(ctx, key, hash); ok || err != nil {
 			return s, false, err
 		}
-	}
-	id := c.ID
-	if id == "" {
-		id = newID()
 	}
 	if c.Title == "" && g.cfg.Titles {
 		c.Title = firstTitle(seeds)

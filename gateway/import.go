@@ -20,7 +20,7 @@ type Imported struct {
 	Digest string
 }
 
-// Import makes a conversation as it was elsewhere, whole or not at all. added is false where the same import was done
+// Import makes a conversation as it was elsewhere, whole or not at all. Its id is what [ConversationID] gives. added is false where the same import was done
 // before. A refusal is a *Rejection: ReasonConflict where its id, or that of a turn, is taken or was used, ReasonInvalid
 // where it is no conversation. A turn that had no end gets one.
 func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added bool, err error) {
@@ -93,9 +93,11 @@ func checkImported(s *journal.Summary) error {
 	if s.ID == "" {
 		return reject(ReasonInvalid, "the conversation has no id")
 	}
-	if err := errors.Join(checkConversationID(s.ID), checkMeta(&s.Title, s.Metadata)); err != nil {
+	id, err := ConversationID(s.Tenant, s.ID)
+	if err := errors.Join(err, checkMeta(&s.Title, s.Metadata)); err != nil {
 		return err
 	}
+	s.ID = id
 	for name, v := range map[string]string{"tenant": s.Tenant, "owner": s.Owner, "agent": s.Agent} {
 		if err := event.CheckID(name, v); err != nil {
 			return reject(ReasonInvalid, "%v", err)

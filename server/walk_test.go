@@ -201,10 +201,11 @@ func (w *walk) logIn() {
 // belongings makes a conversation of a person's with a pushed turn that is open, and returns the path values that name them.
 func (w *walk) belongings(p person, n string) map[string]string {
 	w.t.Helper()
-	id := "conversation-" + p.mark() + n
-	if _, _, err := w.gw.Create(w.t.Context(), p.principal(), gateway.CreateOptions{ID: id, Title: "title-" + p.mark()}); err != nil {
+	c, _, err := w.gw.Create(w.t.Context(), p.principal(), gateway.CreateOptions{ID: "conversation-" + p.mark() + n, Title: "title-" + p.mark()})
+	if err != nil {
 		w.t.Fatal(err)
 	}
+	id := c.ID
 	pr, ack, err := w.gw.Push(w.t.Context(), p.principal(), id, gateway.PushOptions{Dialect: "eliza-actions"})
 	if err != nil {
 		w.t.Fatal(err)

@@ -103,7 +103,10 @@ func TestRoundTrip(t *testing.T) {
 	defer other.close()
 	var ids []string
 	for i := range 6 {
-		id := fmt.Sprint("c", i)
+		id, err := gateway.ConversationID(alice.Tenant, fmt.Sprint("c", i))
+		if err != nil {
+			t.Fatal(err)
+		}
 		h.written(id, uint64(i), 20+60*i)
 		ids = append(ids, id)
 	}

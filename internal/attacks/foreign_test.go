@@ -51,9 +51,27 @@ func TestForeign(t *testing.T) {
 		}
 	})
 	t.Run("id of a deleted one", func(t *testing.T) { // nobody gets what was said to the former owner's readers
-		want(t, raw(t, request("POST", "/api/conversations", `{"id":"reused"}`, alice...)), 200, 201)
-		want(t, raw(t, request("DELETE", "/api/conversations/reused", "", alice...)), 200, 204)
+		id := createAs(t, `{"id":"reused"}`, alice...)
+		want(t, raw(t, request("DELETE", "/api/conversations/"+id, "", alice...)), 200, 204)
 		want(t, raw(t, request("POST", "/api/conversations", `{"id":"reused"}`, bob...)), 409)
+	})
+	t.Run("id of another tenant", func(t *testing.T) { // alice@t1 and alice@t2 get the same answers, whoever is first
+		mine := createAs(t, `{"id":"chosen"}`, cousin...)
+		for name, id := range map[string]string{"taken in t2": "chosen", "free": "unheard"} {
+			a := raw(t, request("POST", "/api/conversations", `{"id":"`+id+`"}`, alice...))
+			want(t, a, 200)
+			if got := conversationOf(t, a); !strings.HasPrefix(got, id+"~") || got == mine {
+				t.Errorf("%s: id %q", name, got)
+			}
+		}
+		// The whole id of another tenant's conversation, by a tenant and by somebody without one.
+		for name, as := range map[string][]string{"tenant": alice, "no tenant": {"Leat-Subject: alice"}} {
+			there := raw(t, request("POST", "/api/conversations", `{"id":"`+mine+`"}`, as...))
+			never := raw(t, request("POST", "/api/conversations", `{"id":"`+strings.Replace(mine, "chosen", "absent", 1)+`"}`, as...))
+			if there.StatusCode != never.StatusCode || there.StatusCode == 409 {
+				t.Errorf("%s: %d for one that is there, %d for one that is not", name, there.StatusCode, never.StatusCode)
+			}
+		}
 	})
 	t.Run("cursor of another conversation", func(t *testing.T) {
 		mine := create(t, bob...)

@@ -217,7 +217,18 @@ func as(tenant, subject string) []string {
 // create makes a conversation and returns its id.
 func create(t *testing.T, headers ...string) string {
 	t.Helper()
-	a := raw(t, request("POST", "/api/conversations", `{}`, headers...))
+	return createAs(t, `{}`, headers...)
+}
+
+// createAs makes a conversation as a body describes it and returns its id.
+func createAs(t *testing.T, body string, headers ...string) string {
+	t.Helper()
+	return conversationOf(t, raw(t, request("POST", "/api/conversations", body, headers...)))
+}
+
+// conversationOf returns the id of the conversation in an answer.
+func conversationOf(t *testing.T, a answer) string {
+	t.Helper()
 	var out struct {
 		Conversation struct {
 			ID string `json:"id"`

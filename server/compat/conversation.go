@@ -48,14 +48,18 @@ func (s *surface) keyed(ctx context.Context, p gateway.Principal, key string, op
 	}
 	opt.Key = "" // the id says it all
 	for life := range maxLives {
-		opt.ID = derived(p, key, life)
+		id, err := gateway.ConversationID(p.Tenant, derived(p, key, life))
+		if err != nil {
+			return "", err
+		}
+		opt.ID = id
 		if mine, err := s.mine(ctx, p, opt.ID); mine || err != nil {
 			return opt.ID, err
 		}
 		if err := s.gw.Admits(opt.Agent); err != nil {
 			return "", err // it would be made for nothing
 		}
-		_, _, err := s.gw.Create(ctx, p, opt)
+		_, _, err = s.gw.Create(ctx, p, opt)
 		if err == nil || !errors.Is(err, gateway.ErrExists) {
 			return opt.ID, err
 		}

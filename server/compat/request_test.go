@@ -142,16 +142,18 @@ func TestKeys(t *testing.T) {
 		})
 	}
 	t.Run("one's own conversation by its id", func(t *testing.T) {
-		for _, id := range []string{"mine", "theirs"} {
-			owner := gateway.Principal{Tenant: "t", Subject: map[string]string{"mine": "alice", "theirs": "bob"}[id]}
-			if _, _, err := h.gw.Create(t.Context(), owner, gateway.CreateOptions{ID: id}); err != nil {
+		for _, name := range []string{"mine", "theirs"} {
+			owner := gateway.Principal{Tenant: "t", Subject: map[string]string{"mine": "alice", "theirs": "bob"}[name]}
+			c, _, err := h.gw.Create(t.Context(), owner, gateway.CreateOptions{ID: name})
+			if err != nil {
 				t.Fatal(err)
 			}
+			id := c.ID
 			_, got := h.say("/v1/messages", body(`"metadata":{"conversation_id":"`+id+`"},`, hello), alice...)
-			if (got == id) != (id == "mine") {
+			if (got == id) != (name == "mine") {
 				t.Errorf("%s leads to %q", id, got)
 			}
-			status := map[string]int{"mine": http.StatusOK, "theirs": http.StatusNotFound}[id]
+			status := map[string]int{"mine": http.StatusOK, "theirs": http.StatusNotFound}[name]
 			h.post(status, nil, "/v1/messages", body("", hello), append([]string{HeaderConversation, id}, alice...)...)
 		}
 	})
@@ -182,11 +184,12 @@ func TestPlantedConversation(t *testing.T) {
 	mallory := gateway.Principal{Tenant: "t", Subject: "mallory"}
 	alice := gateway.Principal{Tenant: "t", Subject: "alice"}
 	for _, id := range []string{"support", derived(alice, "support", 0), derived(gateway.Principal{}, "support", 0)} {
-		if _, _, err := h.gw.Create(t.Context(), mallory, gateway.CreateOptions{ID: id}); err != nil {
+		c, _, err := h.gw.Create(t.Context(), mallory, gateway.CreateOptions{ID: id})
+		if err != nil {
 			t.Fatal(err)
 		}
 		share := gateway.Command{Type: gateway.CommandShare, Subject: gateway.Everybody, Access: gateway.AccessWrite}
-		if _, err := h.gw.Do(t.Context(), mallory, id, share); err != nil {
+		if _, err := h.gw.Do(t.Context(), mallory, c.ID, share); err != nil {
 			t.Fatal(err)
 		}
 	}

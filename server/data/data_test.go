@@ -96,17 +96,20 @@ func (s *site) ask(method, path, as, body string, status int) string {
 	return string(b)
 }
 
-func (s *site) talk(subject, id string) {
+// talk makes a conversation of a subject of acme and returns its id.
+func (s *site) talk(subject, name string) string {
 	s.t.Helper()
-	if _, _, err := s.gw.Create(s.t.Context(), gateway.Principal{Tenant: "acme", Subject: subject}, gateway.CreateOptions{ID: id, Title: id}); err != nil {
+	c, _, err := s.gw.Create(s.t.Context(), gateway.Principal{Tenant: "acme", Subject: subject}, gateway.CreateOptions{ID: name, Title: name})
+	if err != nil {
 		s.t.Fatal(err)
 	}
+	return c.ID
 }
 
 // TestFollowAudit reads the log, and then what comes while it reads.
 func TestFollowAudit(t *testing.T) {
 	s := newSite(t)
-	s.talk("alice", "one")
+	one := s.talk("alice", "one")
 	res := s.open(http.MethodGet, "/api/audit?follow=true&tenant=acme&subject=alice", "", "")
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
@@ -123,16 +126,16 @@ func TestFollowAudit(t *testing.T) {
 		t.Fatalf("the stream has ended: %v", lines.Err())
 		return e
 	}
-	if e := next(); e.Conversation != "one" || e.Seq != 1 {
+	if e := next(); e.Conversation != one || e.Seq != 1 {
 		t.Errorf("first: %+v", e)
 	}
 	s.talk("bob", "not hers")
-	s.talk("alice", "two")
+	two := s.talk("alice", "two")
 	e := next()
-	if e.Conversation != "two" || e.Seq != 3 {
+	if e.Conversation != two || e.Seq != 3 {
 		t.Errorf("then: %+v", e)
 	}
-	if got := s.ask(http.MethodGet, "/api/audit?after=2", "", "", 200); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"two"`) {
+	if got := s.ask(http.MethodGet, "/api/audit?after=2", "", "", 200); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"`+two+`"`) {
 		t.Errorf("after the second: %s", got)
 	}
 	for _, bad := range []string{"after=x", "after=-1", "follow=maybe", "since=soon", "since=-1h"} {
@@ -146,15 +149,15 @@ func TestFollowAudit(t *testing.T) {
 
 func TestOwnExport(t *testing.T) {
 	s := newSite(t)
-	s.talk("alice", "one")
+	one := s.talk("alice", "one")
 	s.talk("bob", "other")
 	for _, who := range []string{"", "alice"} {
 		got := s.ask(http.MethodGet, "/api/subjects/alice/export?tenant=acme", who, "", 200)
-		if !strings.Contains(got, `"id":"one"`) || strings.Contains(got, "other") || !strings.HasSuffix(got, `"conversations":1,"events":1}`+"\n") {
+		if !strings.Contains(got, `"id":"`+one+`"`) || strings.Contains(got, "other") || !strings.HasSuffix(got, `"conversations":1,"events":1}`+"\n") {
 			t.Errorf("as %q: %s", who, got)
 		}
 	}
-	if got := s.ask(http.MethodGet, "/api/subjects/alice/export", "alice", "", 200); !strings.Contains(got, `"id":"one"`) {
+	if got := s.ask(http.MethodGet, "/api/subjects/alice/export", "alice", "", 200); !strings.Contains(got, `"id":"`+one+`"`) {
 		t.Errorf("without a tenant: %s", got)
 	}
 	for _, path := range []string{"alice/export", "alice/export?tenant=acme", "bob/export?tenant=other", "nobody/export"} {
@@ -167,21 +170,21 @@ func TestOwnExport(t *testing.T) {
 
 func TestOperate(t *testing.T) {
 	s := newSite(t)
-	s.talk("alice", "one")
-	if got := s.ask(http.MethodPost, "/api/holds", "", `{"conversation":"one"}`, 200); !strings.Contains(got, `"since":`) {
+	one := s.talk("alice", "one")
+	if got := s.ask(http.MethodPost, "/api/holds", "", `{"conversation":"`+one+`"}`, 200); !strings.Contains(got, `"since":`) {
 		t.Errorf("hold: %s", got)
 	}
 	s.ask(http.MethodPost, "/api/holds", "", `{"conversation":"none"}`, 404)
-	s.ask(http.MethodPost, "/api/holds", "", `{"conversation":"one","subject":"x"}`, 400)
+	s.ask(http.MethodPost, "/api/holds", "", `{"conversation":"`+one+`","subject":"x"}`, 400)
 	s.ask(http.MethodPost, "/api/holds", "", `{"conversion":"one"}`, 400)
-	if got := s.ask(http.MethodGet, "/api/holds", "", "", 200); !strings.Contains(got, `{"holds":[{"conversation":"one"`) {
+	if got := s.ask(http.MethodGet, "/api/holds", "", "", 200); !strings.Contains(got, `{"holds":[{"conversation":"`+one+`"`) {
 		t.Errorf("holds: %s", got)
 	}
 	if got := s.ask(http.MethodDelete, "/api/subjects/alice?tenant=acme", "", "", 409); !strings.Contains(got, `"reason":"held"`) {
 		t.Errorf("held: %s", got)
 	}
-	s.ask(http.MethodDelete, "/api/holds?conversation=one", "", "", 200)
-	s.ask(http.MethodDelete, "/api/holds?conversation=one", "", "", 404)
+	s.ask(http.MethodDelete, "/api/holds?conversation="+one, "", "", 200)
+	s.ask(http.MethodDelete, "/api/holds?conversation="+one, "", "", 404)
 	s.ask(http.MethodDelete, "/api/subjects/alice?tenant=acme&dry_run=perhaps", "", "", 400)
 	if got := s.ask(http.MethodDelete, "/api/subjects/alice?tenant=acme&dry_run", "", "", 200); !strings.Contains(got, `"dry_run":true,"conversations":1`) {
 		t.Errorf("dry run: %s", got)

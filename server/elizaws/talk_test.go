@@ -35,19 +35,20 @@ func TestTalk(t *testing.T) {
 	}
 	create := func(p gateway.Principal, id string) string {
 		t.Helper()
-		if _, _, err := h.gw.Create(t.Context(), p, gateway.CreateOptions{ID: id}); err != nil {
+		c, _, err := h.gw.Create(t.Context(), p, gateway.CreateOptions{ID: id})
+		if err != nil {
 			t.Fatal(err)
 		}
-		return id
+		return c.ID
 	}
-	create(alice, "hers-1")
+	first := create(alice, "hers-1")
 	speak(`{"text":"to nobody"}`, "", `{"ok":true,"eventId":"evt-1"}`) // the admin has no conversation
 	h.wantCall(404, "no conversation to say it in", "POST", "/api/agent/event", `{"stream":"assistant","data":{"text":"x"}}`, as("bob")...)
 	old := create(admin, "old")
 	recent := create(admin, "recent")
 	h.send(admin, recent, "hi")
-	create(alice, "hers-2")
-	h.send(alice, "hers-2", "hi") // the most recent of all
+	hers := create(alice, "hers-2")
+	h.send(alice, hers, "hi") // the most recent of all
 	speak(`{"text":" to the recent "}`, "", `"conversationId":"recent","messageId":"`)
 	c := h.greeted("")
 	look := func(c *client, id string) {
@@ -79,16 +80,16 @@ func TestTalk(t *testing.T) {
 	}
 
 	// A user's agent speaks in the user's conversations, and its event is seen by who may read them.
-	speak(`{"text":"to hers"}`, "", `"conversationId":"hers-2"`, as("alice")...)
-	h.wantCall(404, "not found", "POST", "/api/agent/event", `{"stream":"assistant","data":{"text":"x","source":"s"},"roomId":"hers-2"}`, as("bob")...)
-	h.wantCall(200, `"roomId":"hers-2","payload":{"text":"to hers"}`, "GET", "/api/agent/events?limit=1000", "", as("alice")...)
+	speak(`{"text":"to hers"}`, "", `"conversationId":"`+hers+`"`, as("alice")...)
+	h.wantCall(404, "not found", "POST", "/api/agent/event", `{"stream":"assistant","data":{"text":"x","source":"s"},"roomId":"`+hers+`"}`, as("bob")...)
+	h.wantCall(200, `"roomId":"`+hers+`","payload":{"text":"to hers"}`, "GET", "/api/agent/events?limit=1000", "", as("alice")...)
 	share := gateway.Command{Type: gateway.CommandShare, Subject: "bob", Access: gateway.AccessWrite}
-	if _, err := h.gw.Do(t.Context(), alice, "hers-1", share); err != nil {
+	if _, err := h.gw.Do(t.Context(), alice, first, share); err != nil {
 		t.Fatal(err)
 	}
 	bobs := create(gateway.Principal{Tenant: "t1", Subject: "bob"}, "his")
 	b := h.greeted("", as("bob")...)
-	look(b, "hers-1") // a guest's agent does not speak in it
+	look(b, first) // a guest's agent does not speak in it
 	speak(`{"text":"to his"}`, "", `"conversationId":"his"`, as("bob")...)
 	if got := h.said(bobs); got != "assistant:autonomy:to his" {
 		t.Error(got)
