@@ -12,19 +12,35 @@ import (
 // ErrUnknownSession is returned by [Attacher.Attach] if the upstream has no session of that name.
 var ErrUnknownSession = errors.New("agent: unknown session")
 
+const (
+	// MaxKey bounds the key of an [Entry], in bytes.
+	MaxKey = 256
+	// MaxCursor bounds what [Sessions.Add] takes as cursor, in bytes.
+	MaxCursor = 64 << 10
+)
+
 // Follower is an agent whose upstream sessions also change without Leat: another client sends a message, a schedule starts a run,
 // an operator injects a note. A Follower reports those changes, so that each conversation shows all of its session.
 type Follower interface {
 	Agent
 
-	// Follow reports what happens in the agent's sessions outside the turns that the gateway started. The gateway calls it once, from
-	// a goroutine of its own, and cancels ctx to end it. Follow reconnects by itself. If it returns an error while ctx is not
-	// done, the gateway logs the error and calls Follow again after a pause.
+	// Follow reports what happens in the agent's sessions outside the turns that the gateway started. The gateway calls it once, in
+	// a separate goroutine, and cancels ctx to end it: when the agent is removed or replaced, and when the gateway stops, before
+	// it drains. Follow reconnects by itself. If it returns an error while ctx is not done, the gateway logs the error and calls
+	// Follow again after a pause that grows from a second to five minutes. If it returns nil, the agent has nothing to follow, and
+	// Follow is not called again.
 	Follow(ctx context.Context, sessions Sessions) error
 
 	// Observe emits what an external run says, from its beginning or from state on, and returns at the run's end, as Run does. The
 	// gateway calls it for each entry whose Run has no operations, and again after a restart with the state that was last
-	// emitted. in.Key is the entry's key; in.Message is empty unless the run answers a message of the conversation.
+	// emitted. in.Key is the entry's key and in.Session the conversation's session; in.Message is empty unless the run answers a
+	// message of the conversation, and in.History is empty. Several runs of a conversation may be observed at a time, while Run
+	// or Resume answers another turn. If nil is returned before a turn.end was emitted, the turn ends as completed; an error
+	// fails it.
+	//
+	// The turn is one like any other: the limit on silence holds, its requests are answered as those of other turns are (see [Emitter.Ask]
+	// and [Answerer]), with the same Input, and a person may stop it. Then the cause of ctx is [ErrTurnOver], and Observe cancels the upstream's run
+	// before it returns, as Run does; if ctx has another cause, the run continues upstream without Observe.
 	Observe(ctx context.Context, in Input, state json.RawMessage, out *Emitter) error
 }
 
@@ -34,13 +50,19 @@ type Sessions interface {
 	// All returns every conversation that keeps a session with the agent, in any order.
 	All(ctx context.Context) ([]Session, error)
 
-	// Next blocks until a conversation has kept, changed or dropped its session since All was called, and returns it. The
-	// Session field of a conversation that dropped its session is nil. Changes of one conversation may be coalesced.
+	// Next blocks until a conversation has kept, changed or dropped its session since All was called, and returns it as it is then. The
+	// Session field of a conversation that dropped its session is nil. Changes of one conversation may be coalesced, and a
+	// conversation may come again that has not changed.
 	Next(ctx context.Context) (Session, error)
 
 	// Add records entries, in order, together with the cursor that follows them: either all of it is durable when Add returns, or
-	// none is. It skips an entry that the conversation has already (see [Entry]), so a repeat is harmless. It returns
-	// [ErrNoSession] if the conversation is gone or keeps no session with this agent any longer.
+	// none is. It skips an entry that the conversation has already (see [Entry]), so a repeat is harmless; entries may be nil. It
+	// returns [ErrNoSession] if the conversation is gone or keeps no session with this agent any longer, and an error that wraps
+	// [event.ErrInvalid] for an entry that no conversation can take, such as one without a key: then too nothing is recorded. While
+	// commits fail it waits, as long as ctx lets it.
+	//
+	// The cursor is JSON, at most [MaxCursor]; nil removes it. It is dropped together with the session, but not when another
+	// session is kept in its place.
 	Add(ctx context.Context, conversation string, entries []Entry, cursor json.RawMessage) error
 }
 
@@ -59,23 +81,28 @@ type Entry struct {
 	// coming back. At most 256 bytes.
 	Key string
 
-	At     time.Time // when it happened; the zero time means now
+	At     time.Time // when it happened; the zero time, and one in the future, mean now
 	Source string    // where it came from, for readers: the upstream's name for the client or channel; empty if unknown
 
-	// Message is a message of another client, or one that belongs to no run, such as an injected note. Its ID is ignored.
+	// Message is a message of another client, or one that belongs to no run, such as an injected note. Its ID is ignored. If one of
+	// its Parts is a text, Parts is the whole message; otherwise Text comes before them. Of a message with more bytes of text
+	// and data than a message may have (max_message), only the beginning is kept, and a last part tells so. A message without
+	// any content is not shown. Media whose URL is a data: URL, or a path of the workspace, are stored as those of turns are.
 	Message *Message
 	Run     *Run
 }
 
 // Run is an upstream run that Leat did not start. It becomes a turn of its own, which may overlap other turns.
 type Run struct {
-	// Answers is the key of the message entry, or the id of the conversation's message, that the run answers; empty if unknown.
+	// Answers is the key of the message entry, or the id of the conversation's message, that the run answers; empty if unknown. What
+	// the conversation does not have is left out, here and in Parent.
 	Answers string
 	// Parent is the key of the run, or the id of the turn, that started this run; empty if there is none. The run may
 	// outlive its parent.
 	Parent string
-	// Ops is all that a run said which is already over, ending with its turn.end. If Ops is nil, the run is live, and the gateway
-	// calls Observe with State.
+	// Ops holds everything that a run said which is already over, and ends with its turn.end; At of an operation is used if it is set. If Ops is
+	// nil, the run is live, and the gateway calls Observe with State. Keys of turns, messages and parts in Ops are those of
+	// one run, as in [Emitter.Emit].
 	Ops   []event.Event
 	State json.RawMessage
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ErrNoSession says that whoever runs the turn keeps no sessions.
+// ErrNoSession says that no session is kept: by the sink of a turn, or by a conversation (see [Sessions]).
 var ErrNoSession = errors.New("agent: sessions are not kept")
 
 // SessionSink is a sink that keeps what an agent calls a conversation upstream.

@@ -27,10 +27,10 @@ func (o *owner) stop(t *tx, turn string, p Principal) (Ack, error) {
 		return ack, nil
 	}
 	body := &event.Body{Outcome: event.Cancelled, Reason: "stopped", By: p.Subject}
-	switch r := o.current; {
+	switch r := o.runOf(turn); {
 	case r != nil && r.id == turn:
 		r.endIn(t, body)
-	case r != nil && r.children[turn]:
+	case r != nil:
 		delete(r.children, turn)
 		r.mapper.End(turn)
 		fallthrough
@@ -84,8 +84,8 @@ func (o *owner) answer(ctx context.Context, p Principal, c Command) (Ack, error)
 		case a.Decision != "" && a.Decision != event.Approve && a.Decision != event.Deny && !slices.Contains(open.Options, a.Decision):
 			return Ack{}, reject(ReasonInvalid, "answer: %q is no decision here; there are %s", a.Decision, strings.Join(decisions(open), ", "))
 		}
-		r := o.current
-		if r == nil || (r.id != c.Turn && !r.children[c.Turn]) {
+		r := o.runOf(c.Turn)
+		if r == nil {
 			return Ack{}, reject(ReasonUnknown, "the turn does not run here")
 		}
 		asked := r.asks(a.ID)
@@ -164,7 +164,7 @@ func (o *owner) truncateAt(ctx context.Context, c Command) (Ack, error) {
 			return Ack{}, reject(ReasonUnknown, "no message %q here", c.After)
 		}
 		// An agent that has not returned yet from a turn that has ended adds nothing to it.
-		if r := o.current; len(o.summary.Open) > 0 || r != nil && !r.over.Load() {
+		if len(o.summary.Open) > 0 || slices.ContainsFunc(o.runs(), func(r *run) bool { return !r.over.Load() }) {
 			return Ack{}, reject(ReasonUnfinished, "a turn is unfinished; stop it first")
 		}
 		if c.After == "" {
@@ -234,7 +234,7 @@ func (o *owner) delete(ctx context.Context, c Command, unless func(*journal.Summ
 				return err
 			}
 		}
-		if r := o.current; r != nil {
+		for _, r := range o.runs() {
 			r.endIn(t, &event.Body{Outcome: event.Cancelled, Reason: "conversation deleted"})
 		}
 		for _, turn := range slices.Clone(t.current().Open) {

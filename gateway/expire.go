@@ -29,7 +29,7 @@ func (g *Gateway) Expire(ctx context.Context, part, conversation string, before 
 	}
 	defer func() { release() }()
 	_, err = o.delete(ctx, Command{Type: "expire", by: audit.By{Gateway: part}}, func(s *journal.Summary) error {
-		if s.Updated >= before || len(s.Open) > 0 || o.current != nil {
+		if s.Updated >= before || len(s.Open) > 0 || len(o.runs()) > 0 {
 			return errFresh
 		}
 		return nil

@@ -190,17 +190,21 @@ func (s *sink) OpenFile(ctx context.Context, m event.Media) (io.ReadCloser, erro
 // storeMedia is storeInline for what an agent says, and stores what it names by a path of the workspace: media whose bytes
 // can't be kept goes on without them, with the reason.
 func (s *sink) storeMedia(ctx context.Context, ops []event.Event) ([]event.Event, error) {
-	if s.o.g.cfg.Files == nil || !slices.ContainsFunc(ops, s.brings) {
+	return keepMedia(ctx, ops, s.brings, s.keep)
+}
+
+func keepMedia(ctx context.Context, ops []event.Event, brings func(event.Event) bool, keep func(context.Context, event.Media) (event.Media, error)) ([]event.Event, error) {
+	if !slices.ContainsFunc(ops, brings) {
 		return ops, nil
 	}
 	var out []event.Event
 	for _, op := range ops {
-		if !s.brings(op) {
+		if !brings(op) {
 			out = append(out, op)
 			continue
 		}
 		b := *op.Body
-		media, err := s.keep(ctx, *b.Media)
+		media, err := keep(ctx, *b.Media)
 		var refused *Rejection
 		switch {
 		case err == nil:
@@ -222,7 +226,7 @@ func (s *sink) storeMedia(ctx context.Context, ops []event.Event) ([]event.Event
 
 // brings reports whether an operation shows media whose bytes are to be stored.
 func (s *sink) brings(e event.Event) bool {
-	return e.Body != nil && e.Body.Media != nil && (strings.HasPrefix(e.Body.Media.URL, "data:") || s.o.g.namesPath(e.Body.Media.URL))
+	return s.o.g.cfg.Files != nil && e.Body != nil && e.Body.Media != nil && (strings.HasPrefix(e.Body.Media.URL, "data:") || s.o.g.namesPath(e.Body.Media.URL))
 }
 
 func (s *sink) keep(ctx context.Context, m event.Media) (event.Media, error) {

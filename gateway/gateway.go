@@ -37,6 +37,7 @@ type Gateway struct {
 	positions positions
 	settle    *settler
 	reopen    *reopener
+	follows   *follows
 	audit     *audit.Log
 	holds     *Holds
 	quota     *quota.Quota
@@ -86,7 +87,7 @@ func New(cfg Config) (*Gateway, error) {
 		brought, broughtTenant := g.brought(tenant, owner)
 		return logs + files + brought, logsTenant + filesTenant + broughtTenant
 	}})
-	g.settle, g.reopen = newSettler(g), newReopener(g)
+	g.settle, g.reopen, g.follows = newSettler(g), newReopener(g), newFollows(g)
 	g.audit = audit.New(cfg.Journal, cfg.Log)
 	g.holds = &Holds{g: g, held: map[string]Hold{}}
 	return g, nil
@@ -136,6 +137,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 		}
 		o.release()
 	}
+	g.follows.start()
 	return nil
 }
 
@@ -149,6 +151,9 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	g.draining = true
+	g.mu.Unlock()
+	g.follows.close() // what their sessions say from now on is found by the next start
+	g.mu.Lock()
 	owners := make([]*owner, 0, len(g.owners))
 	for _, o := range g.owners {
 		owners = append(owners, o)

@@ -27,12 +27,15 @@ type owner struct {
 	rest    chan struct{} // closed and replaced when the writer stops
 	dead    error         // set once; the owner takes no job any more
 	failing error         // why commits fail now
-	current *run          // the turn that runs; changed by the writer alone
-	left    bool          // shutdown has taken the turns away
+	current *run          // the turn that runs, of those that were queued; changed by the writer alone
+	// observed are the turns that their upstream began by itself, by id; changed by the writer alone.
+	observed map[string]*run
+	left     bool // shutdown has taken the turns away
 
 	settled atomic.Int64
 
 	parents parents
+	older   messageIDs
 
 	// The writer's own.
 	summary journal.Summary
@@ -54,7 +57,7 @@ func (o *owner) release() {
 	last := o.refs == 0 && o.g.owners[o.id] == o
 	if last {
 		o.mu.Lock()
-		last = !o.writing && o.current == nil && o.dead == nil
+		last = !o.writing && o.current == nil && len(o.observed) == 0 && o.dead == nil
 		if last {
 			o.dead = ErrClosed
 			delete(o.g.owners, o.id)
@@ -83,10 +86,10 @@ func (o *owner) fail(err error) {
 	o.log.Error("conversation given up", "err", err)
 	o.mu.Lock()
 	o.dead = err
-	r := o.current
 	o.mu.Unlock()
 	o.g.forget(o)
-	if r != nil {
+	o.g.follows.gone(o.id)
+	for _, r := range o.runs() {
 		r.lose(err)
 	}
 	o.watch.gone(err)
@@ -101,6 +104,7 @@ func (o *owner) kill(err error) {
 	o.dead = err
 	o.mu.Unlock()
 	o.g.forget(o)
+	o.g.follows.gone(o.id)
 	o.feed.Close(feed.ErrDeleted)
 	o.feed.Release()
 }

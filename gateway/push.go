@@ -95,8 +95,8 @@ func (g *Gateway) Push(ctx context.Context, p Principal, conversation string, op
 	}
 	c := Command{Type: "push", Key: opt.Key, Agent: d.Name, After: opt.Answers, by: by(ctx, p)}
 	ack, err := o.keyed(ctx, c, func(t *tx) (Ack, error) {
-		if len(o.summary.Open) > g.settings().MaxQueued {
-			return Ack{}, reject(ReasonFull, "%d turns wait already", len(o.summary.Open)-1)
+		if n := len(o.inQueue(o.summary.Open)); n > g.settings().MaxQueued {
+			return Ack{}, reject(ReasonFull, "%d turns wait already", n-1)
 		}
 		if opt.Answers != "" && o.free(opt.Answers) {
 			return Ack{}, reject(ReasonUnknown, "no message %q here", opt.Answers)

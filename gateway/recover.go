@@ -36,11 +36,29 @@ func (o *owner) adoptIn(t *tx) error {
 			}
 		}
 	})
+	marks := map[string]mark{}
 	for _, turn := range running {
-		if turn.Parent != "" {
+		m, ok, err := o.g.marked(o.g.life, turn.ID)
+		if err != nil {
+			return err
+		}
+		if ok {
+			marks[turn.ID] = m
+		}
+	}
+	for _, turn := range running {
+		m, observed := marks[turn.ID]
+		if turn.Parent != "" && !observed {
 			continue // it lives and ends with its parent
 		}
-		resumed, err := o.resume(t, turn)
+		inside := within(running, turn.ID, marks)
+		var resumed bool
+		var err error
+		if observed {
+			resumed, err = o.reobserve(t, turn, m, inside)
+		} else {
+			resumed, err = o.resume(t, turn, inside)
+		}
 		if err != nil {
 			return err
 		}
@@ -48,10 +66,8 @@ func (o *owner) adoptIn(t *tx) error {
 			o.g.cfg.Metrics.Recovered.WithLabelValues("resumed").Inc()
 			continue
 		}
-		for _, child := range running {
-			if child.Parent == turn.ID {
-				o.interrupt(t, child.ID)
-			}
+		for _, child := range inside {
+			o.interrupt(t, child)
 		}
 		o.interrupt(t, turn.ID)
 		o.g.cfg.Metrics.Recovered.WithLabelValues("interrupted").Inc()
@@ -60,6 +76,18 @@ func (o *owner) adoptIn(t *tx) error {
 		t.then(func() { o.post(func(t *tx) error { return o.next(t, nil) }) })
 	}
 	return nil
+}
+
+// within returns the turns that live and end with a turn: those inside it, but for the observed ones, which may outlive it.
+func within(running []transcript.Turn, turn string, marks map[string]mark) (inside []string) {
+	around := map[string]bool{turn: true}
+	for _, t := range running { // a turn comes before those inside it
+		if _, observed := marks[t.ID]; around[t.Parent] && !observed {
+			around[t.ID] = true
+			inside = append(inside, t.ID)
+		}
+	}
+	return inside
 }
 
 func (o *owner) interrupt(t *tx, turn string) {
@@ -71,10 +99,11 @@ func (o *owner) interrupt(t *tx, turn string) {
 	t.set(stateKey(turn), nil, 0)
 	t.set(keysKey(turn), nil, 0)
 	t.set(handedKey(turn), nil, 0)
+	t.set(observedKey(turn), nil, 0)
 }
 
 // resume makes the run of a turn whose agent can go on with it, with its decoder where the log left it.
-func (o *owner) resume(t *tx, turn transcript.Turn) (bool, error) {
+func (o *owner) resume(t *tx, turn transcript.Turn, inside []string) (bool, error) {
 	handed, err := o.g.handed(o.g.life, turn.ID)
 	if err != nil {
 		return false, fmt.Errorf("turn %s: %w", turn.ID, err)
@@ -89,36 +118,14 @@ func (o *owner) resume(t *tx, turn transcript.Turn) (bool, error) {
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("state of turn %s: %w", turn.ID, err)
 	}
-	keys, err := o.g.journal.Get(o.g.life, keysKey(turn.ID))
-	if err != nil && !errors.Is(err, journal.ErrNotFound) {
-		return false, fmt.Errorf("keys of turn %s: %w", turn.ID, err)
-	}
 	r := o.newRun(turn.ID, turn.Agent, a, agent.Input{
 		Conversation: o.id, Turn: turn.ID, Key: turn.ID, Principal: p, Metadata: o.summary.Metadata,
 	})
 	r.handed.Store(handed)
-	var rerr error
-	o.feed.View(func(tr *transcript.Transcript) {
-		if keys != nil {
-			rerr = r.mapper.Restore(keys, tr)
-		}
-		for _, child := range tr.Turns {
-			if child.Parent == turn.ID && child.Unfinished() {
-				r.children[child.ID] = true
-			}
-		}
-	})
-	if rerr != nil {
-		o.log.Error("turn can't be resumed", "turn", turn.ID, "err", rerr)
-		return false, nil
+	if ok, err := o.restore(t, r, turn, inside); !ok || err != nil {
+		return false, err
 	}
-	r.keys = r.mapper.Keys()
 	o.watch.runs(r, true)
-	for _, req := range turn.Requests {
-		r.requests[req.ID] = true
-		left := o.g.settings().WaitLimit - time.Duration(now()-req.At)*time.Millisecond
-		t.then(func() { r.limit(req.ID, max(left, 0)) })
-	}
 	o.setCurrent(r)
 	t.then(func() {
 		o.fill(r, turn.Answers)
@@ -130,6 +137,32 @@ func (o *owner) resume(t *tx, turn transcript.Turn) (bool, error) {
 	return true, nil
 }
 
+// restore sets a run to where the log has its turn: the ids of its parts, the turns inside it, its open requests. It returns false if
+// the log does not fit.
+func (o *owner) restore(t *tx, r *run, turn transcript.Turn, inside []string) (bool, error) {
+	keys, err := o.g.journal.Get(o.g.life, keysKey(turn.ID))
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return false, fmt.Errorf("keys of turn %s: %w", turn.ID, err)
+	}
+	if keys != nil {
+		o.feed.View(func(tr *transcript.Transcript) { err = r.mapper.Restore(keys, tr) })
+		if err != nil {
+			o.log.Error("turn can't be resumed", "turn", turn.ID, "err", err)
+			return false, nil
+		}
+	}
+	r.keys = r.mapper.Keys()
+	for _, id := range inside {
+		r.children[id] = true
+	}
+	for _, req := range turn.Requests {
+		r.requests[req.ID] = true
+		left := o.g.settings().WaitLimit - time.Duration(now()-req.At)*time.Millisecond
+		t.then(func() { r.limit(req.ID, max(left, 0)) })
+	}
+	return true, nil
+}
+
 // hush starts no further turn: what is queued stays queued for the next start.
 func (o *owner) hush() {
 	o.mu.Lock()
@@ -137,15 +170,15 @@ func (o *owner) hush() {
 	o.mu.Unlock()
 }
 
-// drain waits until the conversation's running turn has ended, or the context is done. It does not wait for one that the
+// drain waits until the conversation's running turns have ended, or the context is done. It does not wait for those that the
 // next start resumes.
 func (o *owner) drain(ctx context.Context) {
-	o.mu.Lock()
-	r := o.current
-	o.mu.Unlock()
-	if r == nil {
-		return
+	for _, r := range o.runs() {
+		r.drain(ctx)
 	}
+}
+
+func (r *run) drain(ctx context.Context) {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
 	for !r.resumable() || r.tied() {
@@ -164,29 +197,36 @@ const drainLook = 100 * time.Millisecond
 
 // resumable reports whether the next start can go on with the turn.
 func (r *run) resumable() bool {
+	if r.observed {
+		_, ok := r.agent.Agent.(agent.Follower)
+		return ok
+	}
 	return r.o.g.resumer(r.agent, r.handed.Load()) != nil
 }
 
 // tied reports whether the turn's upstream gives it up when it is left.
 func (r *run) tied() bool {
 	up, ok := r.agent.Agent.(agent.Tied)
-	return ok && !r.handed.Load() && up.Tied()
+	return ok && !r.handed.Load() && !r.observed && up.Tied()
 }
 
-// leave takes the running turn away at the end of the drain time: a resumable one is left open for the next start,
+// leave takes the running turns away at the end of the drain time: a resumable one is left open for the next start,
 // any other ends as interrupted.
 func (o *owner) leave() {
-	o.mu.Lock()
-	r := o.current
-	o.mu.Unlock()
-	if r == nil || r.over.Load() {
+	for _, r := range o.runs() {
+		r.leave()
+	}
+}
+
+func (r *run) leave() {
+	if r.over.Load() {
 		return
 	}
 	if r.resumable() {
 		r.detach()
 		return
 	}
-	o.post(func(t *tx) error {
+	r.o.post(func(t *tx) error {
 		r.endIn(t, &event.Body{Outcome: event.Interrupted, Reason: codeRestart, Error: &event.Error{
 			Code: codeRestart, Message: "the gateway was stopped while the agent answered", Retryable: true,
 		}})

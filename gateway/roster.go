@@ -24,6 +24,7 @@ type Roster struct {
 
 	mu      sync.RWMutex
 	agents  map[string]Agent
+	changed func(name string) // see Watch
 	started bool
 	closed  bool
 	leaving sync.WaitGroup // agents that are being closed
@@ -39,13 +40,40 @@ func NewRoster(log *slog.Logger) *Roster {
 // Start starts what the agents keep running, and from then on that of agents as they come.
 func (r *Roster) Start() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.started || r.closed {
+		r.mu.Unlock()
 		return
 	}
 	r.started = true
 	for name, a := range r.agents {
 		r.start(name, a)
+	}
+	names := slices.Collect(maps.Keys(r.agents))
+	r.mu.Unlock()
+	r.tell(names...)
+}
+
+// Watch has changed called with the name of each agent that is there once the roster has started, and of each that comes, is replaced
+// or goes afterwards: then before what it kept is closed. changed may be called from several goroutines. A gateway sets it when it
+// starts; a later call takes the place of an earlier one.
+func (r *Roster) Watch(changed func(name string)) {
+	r.mu.Lock()
+	r.changed = changed
+	names := slices.Collect(maps.Keys(r.agents))
+	r.mu.Unlock()
+	r.tell(names...)
+}
+
+// tell calls what Watch was given, if the roster has started.
+func (r *Roster) tell(names ...string) {
+	r.mu.RLock()
+	changed, started := r.changed, r.started
+	r.mu.RUnlock()
+	if changed == nil || !started {
+		return
+	}
+	for _, name := range names {
+		changed(name)
 	}
 }
 
@@ -72,6 +100,7 @@ func (r *Roster) put(name string, a Agent, replace bool) error {
 		return err
 	}
 	defer r.leaving.Done()
+	r.tell(name)
 	r.shut(old)
 	return nil
 }
@@ -106,6 +135,7 @@ func (r *Roster) Remove(name string) bool {
 		defer r.leaving.Done()
 	}
 	r.mu.Unlock()
+	r.tell(name)
 	r.shut(a)
 	return ok
 }
@@ -121,8 +151,10 @@ func (r *Roster) Close() {
 	r.mu.Lock()
 	r.closed = true
 	all := slices.Collect(maps.Values(r.agents))
+	names := slices.Collect(maps.Keys(r.agents))
 	clear(r.agents)
 	r.mu.Unlock()
+	r.tell(names...)
 	var tasks sync.WaitGroup
 	for _, a := range all {
 		tasks.Go(func() { r.shut(a) })

@@ -17,14 +17,16 @@ import (
 
 // run is a turn that runs or waits in this process.
 type run struct {
-	o      *owner
-	id     string
-	name   string
-	agent  Agent
-	input  agent.Input
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	out    *agent.Emitter
+	o     *owner
+	id    string
+	name  string
+	agent Agent
+	// observed says that its upstream began it; it does not change once the run is known to its owner.
+	observed bool
+	input    agent.Input
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	out      *agent.Emitter
 
 	raw      *rawlog.Turn  // nil where its bytes are not kept
 	push     *push         // nil where nothing is pushed; launch's goroutine's own
@@ -94,7 +96,7 @@ func (r *run) launch(call func(context.Context) error) {
 		defer r.o.release()
 		defer r.o.g.cfg.Metrics.Running.Dec()
 		err := r.call(call)
-		if to := handsOn(r.agent, err); to != nil {
+		if to := handsOn(r.agent, err); to != nil && !r.observed {
 			err = r.call(func(ctx context.Context) error { return r.handOn(ctx, to) })
 		}
 		foreign := r.endedByOthers(err)
@@ -189,6 +191,7 @@ func (r *run) closed(t *tx) {
 	t.set(stateKey(r.id), nil, 0)
 	t.set(keysKey(r.id), nil, 0)
 	t.set(handedKey(r.id), nil, 0)
+	t.set(observedKey(r.id), nil, 0)
 	t.then(func() {
 		r.cancel(errEnded)
 		time.AfterFunc(returnLimit, func() { r.o.post(func(t *tx) error { return r.o.next(t, r) }) })
@@ -279,6 +282,9 @@ func (r *run) resumedIn(t *tx, a event.Answer) {
 func (r *run) limit(request string, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over.Load() {
+		return
+	}
 	r.timers[request] = time.AfterFunc(d, func() {
 		r.o.post(func(t *tx) error {
 			if r.requests[request] {

@@ -107,8 +107,8 @@ func (o *owner) send(ctx context.Context, p Principal, c Command) (Ack, error) {
 			if c.taken || !o.free(m.Message) {
 				return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 			}
-			if len(o.summary.Open) > o.g.settings().MaxQueued {
-				return Ack{}, reject(ReasonFull, "%d turns wait already", len(o.summary.Open)-1)
+			if n := len(o.inQueue(o.summary.Open)); n > o.g.settings().MaxQueued {
+				return Ack{}, reject(ReasonFull, "%d turns wait already", n-1)
 			}
 			if err := t.take(p, quota.Need{Turn: turn, Message: true, Bytes: o.g.sizeOf(m)}); err != nil {
 				return Ack{}, err
@@ -191,7 +191,7 @@ func (o *owner) choose(name string, p Principal) (string, Agent, error) {
 // more is written as the turn's first state, for an agent that can be resumed.
 func (o *owner) begin(t *tx, turn, name string, a Agent, answers string, p Principal, state json.RawMessage) (string, int64) {
 	s := t.edit()
-	busy := len(s.Open) > 0 || o.current != nil
+	busy := len(o.inQueue(s.Open)) > 0 || o.current != nil
 	s.Open = append(s.Open, turn)
 	s.Updated = now()
 	t.set(turnKey(turn), []byte(o.id), 0)
@@ -235,8 +235,15 @@ func (o *owner) setCurrent(r *run) {
 	o.mu.Unlock()
 }
 
-// next starts the turn that waits longest, if the one before it is out of the way. It runs in the writer.
+// next starts the turn that waits longest, if the one before it is out of the way; nothing waits for an observed one. It runs in the
+// writer.
 func (o *owner) next(t *tx, before *run) error {
+	if before != nil && before.observed {
+		if !o.openTurn(t, before.id) {
+			o.unobserve(before)
+		}
+		return nil
+	}
 	if o.current != before {
 		return nil // also where a turn has begun since the conversation was adopted
 	}
@@ -250,8 +257,12 @@ func (o *owner) next(t *tx, before *run) error {
 	if left {
 		return nil
 	}
-	for len(t.current().Open) > 0 {
-		turn := t.current().Open[0]
+	for {
+		waiting := o.inQueue(t.current().Open)
+		if len(waiting) == 0 {
+			return nil
+		}
+		turn := waiting[0]
 		name, answers := "", ""
 		o.feed.View(func(tr *transcript.Transcript) {
 			if q := tr.Turn(turn); q != nil {
@@ -274,7 +285,6 @@ func (o *owner) next(t *tx, before *run) error {
 		o.start(t, turn, name, a, answers, p)
 		return nil
 	}
-	return nil
 }
 
 // principal is on whose behalf a turn was queued.
@@ -282,7 +292,7 @@ func (o *owner) principal(turn string) agent.Principal {
 	p, err := o.g.principal(o.g.life, turn)
 	if err != nil {
 		o.log.Warn("turn has no principal; its conversation's owner stands in", "turn", turn, "err", err)
-		return agent.Principal{Tenant: o.summary.Tenant, Subject: o.summary.Owner}
+		return o.host()
 	}
 	return p
 }

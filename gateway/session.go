@@ -29,10 +29,10 @@ func (s *sink) KeepSession(ctx context.Context, session json.RawMessage) error {
 	}
 	session = slices.Clone(session) // the caller's
 	err := r.o.await(ctx, false, func(t *tx) error {
-		if r.o.current != r {
+		if r.o.current != r && r.o.observed[r.id] != r {
 			return agent.ErrTurnOver
 		}
-		t.set(sessionKey(r.o.id, r.name), session, 0)
+		r.o.keep(t, r.name, session)
 		return nil
 	})
 	if err != nil {
@@ -42,6 +42,15 @@ func (s *sink) KeepSession(ctx context.Context, session json.RawMessage) error {
 	r.input.Session = session
 	r.mu.Unlock()
 	return nil
+}
+
+// keep stores an agent's session and has the agent told of it. How far a session was followed goes with it.
+func (o *owner) keep(t *tx, name string, session json.RawMessage) {
+	t.set(sessionKey(o.id, name), session, 0)
+	if session == nil {
+		t.set(cursorKey(o.id, name), nil, 0)
+	}
+	t.then(func() { o.g.follows.kept(name, o.id) })
 }
 
 // session returns what the agent kept, nil where it is nothing.
@@ -66,7 +75,7 @@ func (o *owner) forgetSessions(ctx context.Context, t *tx) error {
 	for _, kv := range keys {
 		// The id of another conversation may begin in the same way; a name holds no slash.
 		if !strings.Contains(kv.Key[len(sessionKey(o.id, "")):], "/") {
-			t.set(kv.Key, nil, 0)
+			o.keep(t, kv.Key[len(sessionKey(o.id, "")):], nil)
 		}
 	}
 	return nil
@@ -79,4 +88,4 @@ func (r *run) in() agent.Input {
 	return r.input
 }
 
-func sessionKey(conversation, name string) string { return "session/" + conversation + "/" + name }
+func sessionKey(conversation, name string) string { return sessionPrefix + conversation + "/" + name }

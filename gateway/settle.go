@@ -160,7 +160,7 @@ func (g *Gateway) Still(ctx context.Context, p Principal, conversation string) (
 	release, first := g.settle.hold(conversation)
 	var upto int64
 	err = o.submit(ctx, true, func(t *tx) error {
-		if len(t.current().Open) == 0 && o.current == nil {
+		if len(t.current().Open) == 0 && len(o.runs()) == 0 {
 			upto = o.head
 		}
 		return nil

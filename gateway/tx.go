@@ -22,6 +22,8 @@ type tx struct {
 	after    []func() // run once the commit is shown
 	grants   []*quota.Grant
 	ended    []string // turns
+	// outside are the turns of runs that it adds whole: their upstream began them and they are over.
+	outside map[string]bool
 }
 
 // add appends an event; its seq is the owner's to give.
@@ -74,7 +76,7 @@ func (o *owner) commit(t *tx) error {
 		return nil
 	}
 	b := journal.Batch{Conversation: o.id, Expected: o.head, Events: t.events, Put: t.put, Summary: t.summary, Terminal: t.terminal}
-	o.bill(&b)
+	o.bill(t, &b)
 	recordings := o.record(t, &b)
 	begin := time.Now()
 	wait := 50 * time.Millisecond
@@ -116,6 +118,7 @@ func (o *owner) commit(t *tx) error {
 			return fmt.Errorf("show: %w", err)
 		}
 		o.watch.committed(t.events, asked, durable)
+		o.older.committed(t.events)
 		if t.past {
 			o.g.arrived(&o.summary)
 		} else {

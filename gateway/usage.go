@@ -13,13 +13,13 @@ import (
 )
 
 // bill adds a row of the usage ledger to a batch for each turn that ends in it. It runs in the writer.
-func (o *owner) bill(b *journal.Batch) {
+func (o *owner) bill(t *tx, b *journal.Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Type != event.TurnEnd {
 			continue
 		}
-		kv, err := o.g.ledger.Entry(o.billed(b.Events, e))
+		kv, err := o.g.ledger.Entry(o.billed(t, e))
 		if err != nil {
 			o.g.log.Error("turn not billed", "turn", e.Turn, "err", err) // a turn's end waits for nothing
 			continue
@@ -28,8 +28,8 @@ func (o *owner) bill(b *journal.Batch) {
 	}
 }
 
-// billed returns what the ledger is told of a turn that ends with e, one of events.
-func (o *owner) billed(events []event.Event, e *event.Event) usage.Turn {
+// billed returns what the ledger is told of a turn that ends with e, one of the events of a commit.
+func (o *owner) billed(of *tx, e *event.Event) usage.Turn {
 	t := usage.Turn{ID: e.Turn, Outcome: e.Get().Outcome, Usage: e.Get().Usage, Ended: e.At}
 	parent := ""
 	o.feed.View(func(tr *transcript.Transcript) {
@@ -37,8 +37,8 @@ func (o *owner) billed(events []event.Event, e *event.Event) usage.Turn {
 			t.Agent, t.Model, t.Started, parent = turn.Agent, turn.Model, turn.StartedAt, turn.Parent
 		}
 	})
-	for i := range events { // what comes with its end is not in the feed yet
-		switch e := &events[i]; {
+	for i := range of.events { // what comes with its end is not in the feed yet
+		switch e := &of.events[i]; {
 		case e.Turn != t.ID:
 		case e.Type == event.TurnStart:
 			t.Agent, t.Started, parent = e.Get().Agent, e.At, e.Get().Parent
@@ -46,7 +46,10 @@ func (o *owner) billed(events []event.Event, e *event.Event) usage.Turn {
 			t.Model = e.Get().Model
 		}
 	}
-	p := o.payer(e.Turn, parent)
+	p := o.host()
+	if !of.outside[e.Turn] {
+		p = o.payer(e.Turn, parent)
+	}
 	t.Tenant, t.Subject = p.Tenant, p.Subject
 	return t
 }
@@ -54,8 +57,14 @@ func (o *owner) billed(events []event.Event, e *event.Event) usage.Turn {
 // payer is on whose account a turn is: whoever began it, or the turn that it runs inside of; the conversation's owner where
 // that was the operator.
 func (o *owner) payer(turn, parent string) (p agent.Principal) {
+	if r := o.observed[turn]; r != nil {
+		return r.input.Principal
+	}
 	if parent != "" {
 		turn = parent
+	}
+	if r := o.runOf(turn); r != nil && r.observed {
+		return r.input.Principal
 	}
 	// The turn that runs has its principal with it, and gives it to those inside it that name no parent.
 	if r := o.current; r != nil && (r.id == turn || !o.began(turn)) {
@@ -64,7 +73,7 @@ func (o *owner) payer(turn, parent string) (p agent.Principal) {
 		p = o.principal(turn)
 	}
 	if p.Subject == "" {
-		return agent.Principal{Tenant: o.summary.Tenant, Subject: o.summary.Owner}
+		return o.host()
 	}
 	return p
 }

@@ -1,0 +1,286 @@
+package agenttest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+)
+
+// Observed is what an upstream's live run says. in and state are those of [agent.Follower.Observe].
+type Observed func(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error
+
+// Follower is an agent whose upstream is a script: sessions in which the test has things happen. Each conversation keeps a session of
+// its own id with its first turn. It is an [agent.Attacher]. The zero value is ready to use; its upstream outlives restarts of the
+// gateway, since the test keeps it.
+type Follower struct {
+	// Turn answers the turns that the gateway starts, after the session was kept; nil answers with the text of the message.
+	Turn func(ctx context.Context, in agent.Input, out *agent.Emitter) error
+	// Told, if set, is called with each answer to a request of a turn.
+	Told func(in agent.Input, a string)
+
+	mu       sync.Mutex
+	sessions map[string][]agent.Entry
+	runs     map[string]Observed // by key
+	happened chan struct{}       // closed and replaced when something happened
+	fault    error
+	follows  int
+
+	dropped []string
+}
+
+var _ agent.Attacher = (*Follower)(nil)
+
+// Happen has entries happen in a session.
+func (f *Follower) Happen(session string, entries ...agent.Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sessions == nil {
+		f.sessions = map[string][]agent.Entry{}
+	}
+	f.sessions[session] = append(f.sessions[session], entries...)
+	f.wake()
+}
+
+// Live says what the live run of an entry does.
+func (f *Follower) Live(key string, run Observed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.runs == nil {
+		f.runs = map[string]Observed{}
+	}
+	f.runs[key] = run
+}
+
+// Break has Follow return an error, and begin with all that ever happened when it is called again: so each entry is added again.
+func (f *Follower) Break(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = err
+	f.wake()
+}
+
+// Follows is how often Follow was called.
+func (f *Follower) Follows() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.follows
+}
+
+// Dropped are the sessions whose conversations were found not to keep them any longer, in order.
+func (f *Follower) Dropped() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.dropped)
+}
+
+// wake is called with f.mu held.
+func (f *Follower) wake() {
+	if f.happened != nil {
+		close(f.happened)
+	}
+	f.happened = make(chan struct{})
+}
+
+// Run implements [agent.Agent].
+func (f *Follower) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+	if in.Session == nil {
+		if err := out.KeepSession(ctx, quoted(in.Conversation)); err != nil {
+			return err
+		}
+	}
+	if f.Turn != nil {
+		return f.Turn(ctx, in, out)
+	}
+	return out.Text(in.Message.Text)
+}
+
+// Answer implements [agent.Answerer].
+func (f *Follower) Answer(_ context.Context, in agent.Input, a event.Answer) error {
+	if f.Told != nil {
+		f.Told(in, a.Decision)
+	}
+	return nil
+}
+
+// Observe implements [agent.Follower].
+func (f *Follower) Observe(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
+	f.mu.Lock()
+	run := f.runs[in.Key]
+	f.mu.Unlock()
+	if run == nil {
+		return fmt.Errorf("agenttest: no run %q", in.Key)
+	}
+	return run(ctx, in, state, out)
+}
+
+// Follow implements [agent.Follower].
+func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.mu.Lock()
+	f.follows++
+	if f.happened == nil {
+		f.wake()
+	}
+	f.mu.Unlock()
+	all, err := sessions.All(ctx)
+	if err != nil {
+		return err
+	}
+	next, failed := make(chan agent.Session), make(chan error, 1)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		for {
+			s, err := sessions.Next(ctx)
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case next <- s:
+			case <-ctx.Done():
+			}
+		}
+	})
+	followed := map[string]*place{}
+	again := f.Follows() > 1
+	take := func(s agent.Session) {
+		delete(followed, s.Conversation)
+		if s.Session != nil {
+			p := &place{session: unquoted(s.Session)}
+			if !again {
+				p.at = count(s.Cursor)
+			}
+			followed[s.Conversation] = p
+		}
+	}
+	for _, s := range all {
+		take(s)
+	}
+	for {
+		f.mu.Lock()
+		happened, fault := f.happened, f.fault
+		f.fault = nil
+		f.mu.Unlock()
+		if fault != nil {
+			return fault
+		}
+		for conversation, p := range followed {
+			if err := f.catchUp(ctx, sessions, conversation, p); err != nil {
+				return err
+			}
+			if p.gone {
+				delete(followed, conversation)
+			}
+		}
+		select {
+		case s := <-next:
+			take(s)
+		case err := <-failed:
+			return err
+		case <-happened:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// place is how far a session was followed.
+type place struct {
+	session string
+	at      int
+	gone    bool
+}
+
+// catchUp adds what has happened in a session since.
+func (f *Follower) catchUp(ctx context.Context, sessions agent.Sessions, conversation string, p *place) error {
+	f.mu.Lock()
+	rows := slices.Clone(f.sessions[p.session])
+	f.mu.Unlock()
+	if p.at >= len(rows) {
+		return nil
+	}
+	err := sessions.Add(ctx, conversation, rows[p.at:], json.RawMessage(fmt.Sprint(len(rows))))
+	if errors.Is(err, agent.ErrNoSession) {
+		f.mu.Lock()
+		f.dropped = append(f.dropped, p.session)
+		f.mu.Unlock()
+		p.gone = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.at = len(rows)
+	return nil
+}
+
+// ListSessions implements [agent.Attacher].
+func (f *Follower) ListSessions(_ context.Context, limit int) ([]agent.SessionInfo, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := []agent.SessionInfo{}
+	for id, rows := range f.sessions {
+		info := agent.SessionInfo{ID: id, Title: "Session " + id}
+		if len(rows) > 0 {
+			info.Updated = rows[len(rows)-1].At
+		}
+		all = append(all, info)
+	}
+	slices.SortFunc(all, func(a, b agent.SessionInfo) int { return b.Updated.Compare(a.Updated) })
+	return all[:min(limit, len(all))], nil
+}
+
+// Attach implements [agent.Attacher].
+func (f *Follower) Attach(_ context.Context, session string, history bool) (agent.Attachment, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rows, ok := f.sessions[session]
+	if !ok {
+		return agent.Attachment{}, agent.ErrUnknownSession
+	}
+	at := agent.Attachment{Session: quoted(session), Title: "Session " + session, Cursor: json.RawMessage(fmt.Sprint(len(rows)))}
+	if history {
+		at.Entries = slices.Clone(rows)
+	}
+	return at, nil
+}
+
+// Said is an entry with a message of another client.
+func Said(key, source, text string, at time.Time) agent.Entry {
+	return agent.Entry{Key: key, At: at, Source: source, Message: &agent.Message{Role: event.User, Text: text}}
+}
+
+func quoted(s string) json.RawMessage {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil // a string has a JSON form
+	}
+	return b
+}
+
+func unquoted(b json.RawMessage) (s string) {
+	if err := json.Unmarshal(b, &s); err != nil {
+		return ""
+	}
+	return s
+}
+
+func count(cursor json.RawMessage) (n int) {
+	if cursor == nil {
+		return 0
+	}
+	if err := json.Unmarshal(cursor, &n); err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+const (
+	// followWait is how long the gateway waits after a Follow that failed, the first time; the pause doubles up to followMost.
+	followWait, followMost = time.Second, 5 * time.Minute
+	// followSteady is how long a Follow must have run for the pause to begin anew.
+	followSteady = time.Minute
+)
+
+// follows runs Follow of each agent that is a Follower: once for each agent, from when the gateway has started and the agent has come
+// until either ends.
+type follows struct {
+	g      *Gateway
+	change turnstile // by agent name
+
+	mu      sync.Mutex
+	started bool
+	closed  bool
+	running map[string]*follow
+}
+
+// follow is one agent that is followed.
+type follow struct {
+	g        *Gateway
+	name     string
+	sessions *sessions
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when Follow has returned for good
+}
+
+func newFollows(g *Gateway) *follows { return &follows{g: g, running: map[string]*follow{}} }
+
+// start begins to follow the agents of the directory. A Roster tells of those that come and go later.
+func (f *follows) start() {
+	f.mu.Lock()
+	f.started = true
+	f.mu.Unlock()
+	if d, ok := f.g.cfg.Agents.(interface {
+		Watch(changed func(name string))
+	}); ok {
+		d.Watch(f.changed)
+		return
+	}
+	for _, name := range f.g.cfg.Agents.Names(agent.Principal{}) {
+		f.changed(name)
+	}
+}
+
+// changed ends the Follow of the agent that was under a name, waits for its end, and begins that of the agent that is there now.
+func (f *follows) changed(name string) {
+	leave, err := f.change.enter(f.g.life, name)
+	if err != nil {
+		return // the gateway has ended, and all follows with it
+	}
+	defer leave()
+	f.mu.Lock()
+	old := f.running[name]
+	f.mu.Unlock()
+	if old != nil {
+		old.end()
+	}
+	a, there := f.g.cfg.Agents.Agent(name, agent.Principal{})
+	up, ok := a.Agent.(agent.Follower)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.running, name)
+	if !f.started || f.closed || !there || !ok {
+		return
+	}
+	ctx, cancel := context.WithCancel(f.g.life)
+	one := &follow{g: f.g, name: name, sessions: newSessions(f.g, name, a), cancel: cancel, done: make(chan struct{})}
+	f.running[name] = one
+	f.g.tasks.Go(func() {
+		defer close(one.done)
+		defer cancel()
+		one.run(ctx, up)
+	})
+}
+
+// close ends every Follow and waits for them. None begins after it.
+func (f *follows) close() {
+	f.mu.Lock()
+	f.closed = true
+	all := make([]*follow, 0, len(f.running))
+	for _, one := range f.running {
+		one.cancel()
+		all = append(all, one)
+	}
+	f.mu.Unlock()
+	for _, one := range all {
+		one.end()
+	}
+}
+
+// end ends a Follow and waits until it has returned, though not for ever.
+func (f *follow) end() {
+	f.cancel()
+	limit := time.NewTimer(returnLimit)
+	defer limit.Stop()
+	select {
+	case <-f.done:
+	case <-limit.C:
+		f.g.log.Error("agent does not stop following its sessions; its goroutine is left behind", "agent", f.name)
+	}
+}
+
+// kept tells an agent that a conversation has kept, changed or dropped its session.
+func (f *follows) kept(name, conversation string) {
+	f.mu.Lock()
+	one := f.running[name]
+	f.mu.Unlock()
+	if one != nil {
+		one.sessions.changed(conversation)
+	}
+}
+
+// gone tells all agents that a conversation was deleted, or that nobody knows what became of its last commit.
+func (f *follows) gone(conversation string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.running {
+		one.sessions.gone(conversation)
+	}
+}
+
+// run calls Follow until it returns without an error or the context is done.
+func (f *follow) run(ctx context.Context, up agent.Follower) {
+	wait := followWait
+	for {
+		begin := time.Now()
+		err := f.call(ctx, up)
+		if ctx.Err() != nil || err == nil {
+			return
+		}
+		if time.Since(begin) > followSteady {
+			wait = followWait
+		}
+		f.g.log.Warn("agent does not follow its sessions; it is called again", "agent", f.name, "err", err, "in", wait.String())
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+		wait = min(2*wait, followMost)
+	}
+}
+
+// call runs Follow; a panic of an agent's code ends this call, not the gateway.
+func (f *follow) call(ctx context.Context, up agent.Follower) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.g.log.Error("agent panicked", "agent", f.name, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the agent panicked: %v", p)
+		}
+	}()
+	return up.Follow(ctx, f.sessions)
+}

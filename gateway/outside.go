@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// outside is an entry of an upstream session as a conversation takes it.
+type outside struct {
+	entry *agent.Entry
+	id    string        // of the message or turn that it becomes
+	said  []event.Event // of a message; nothing if it has no content
+	ops   []event.Event // of a run that is over
+}
+
+// outsides makes entries ready for one conversation.
+type outsides struct {
+	most   int // bytes of one message
+	brings func(event.Event) bool
+	keep   func(context.Context, event.Media) (event.Media, error) // a Rejection says that the file can't be had
+}
+
+// outsides returns what makes the entries of an agent ready, whose files are kept on behalf of the conversation's owner.
+func (o *owner) outsides(name string) outsides {
+	s := (*sink)(&run{o: o, name: name, input: o.observedInput("", "")})
+	return outsides{most: o.g.settings().MaxMessage, brings: s.brings, keep: s.keep}
+}
+
+// prepare makes an entry ready and stores the files that it brings.
+func (x outsides) prepare(ctx context.Context, e *agent.Entry) (one *outside, err error) {
+	one = &outside{entry: e, id: newID()}
+	if e.Run != nil {
+		one.ops, err = keepMedia(ctx, slices.Clone(e.Run.Ops), x.brings, x.keep)
+		return one, err
+	}
+	parts := slices.Clone(e.Message.Parts)
+	if e.Message.Text != "" && !slices.ContainsFunc(parts, func(p event.Part) bool { return p.Kind == event.KindText }) {
+		parts = append([]event.Part{{Kind: event.KindText, Text: e.Message.Text}}, parts...)
+	}
+	parts = cutParts(parts, x.most)
+	var missing []event.Event
+	for i := range parts {
+		p := &parts[i]
+		p.ID = fmt.Sprintf("p%d", i+1)
+		if !x.brings(event.Event{Body: &event.Body{Media: p.Media}}) {
+			continue
+		}
+		media, err := x.keep(ctx, *p.Media)
+		var refused *Rejection
+		if errors.As(err, &refused) {
+			media, err = withoutPath(*p.Media), nil
+			missing = append(missing, event.Event{At: atOf(e, 0), Type: event.PartUpdate, Message: one.id, Part: p.ID, Body: &event.Body{
+				State: event.PartFailed, Error: &event.Error{Code: refused.Reason, Message: refused.Message},
+			}})
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.Media = &media
+	}
+	add := event.Event{At: atOf(e, 0), Type: event.MessageAdd, Message: one.id, Body: &event.Body{Role: e.Message.Role, Source: e.Source, Parts: parts}}
+	if err := add.Validate(); err != nil {
+		return nil, fmt.Errorf("entry %q: %w", e.Key, err)
+	}
+	if len(parts) > 0 {
+		one.said = append([]event.Event{add}, missing...)
+	}
+	return one, nil
+}
+
+// became is what is stored under the entry's key.
+func (one *outside) became() string {
+	switch {
+	case one.entry.Run != nil:
+		return becameTurn + one.id
+	case len(one.said) == 0:
+		return becameNothing
+	}
+	return becameMessage + one.id
+}
+
+// start returns the beginning of the turn that a run becomes.
+func (one *outside) start(name, answers, parent string) event.Event {
+	return event.Event{At: atOf(one.entry, 0), Type: event.TurnStart, Turn: one.id, Body: &event.Body{Agent: name, Answers: answers, Parent: parent}}
+}
+
+// whole returns the events of a run that is over, from its start to its one end. What does not apply fails the turn, as it does live.
+func (one *outside) whole(name, answers, parent string) []event.Event {
+	all := []event.Event{one.start(name, answers, parent)}
+	m := dialect.NewMapper(one.id, newID)
+	at := atOf(one.entry, 0)
+	end := event.Event{Type: event.TurnEnd, Body: &event.Body{
+		Outcome: event.Failed, Error: &event.Error{Code: codeCutShort, Message: "the run has no end in the session", Retryable: true},
+	}}
+	for i := range one.ops {
+		at = max(at, atOf(one.entry, one.ops[i].At))
+		events, err := m.Map(one.ops[i:i+1], at)
+		all = append(all, events...)
+		if err != nil {
+			end.Body.Error = &event.Error{Code: codeStream, Message: err.Error()}
+			break
+		}
+	}
+	events, _ := m.Map([]event.Event{end}, at) // always valid; dropped if the run has ended
+	return append(all, events...)
+}
+
+// atOf returns when something of an entry happened, in epoch milliseconds: at, if that is known, else when the entry did, and never in
+// the future.
+func atOf(e *agent.Entry, at int64) int64 {
+	if at == 0 && !e.At.IsZero() {
+		at = e.At.UnixMilli()
+	}
+	if latest := now(); at <= 0 || at > latest {
+		return latest
+	}
+	return at
+}
+
+// cutParts keeps as much of a message as one may have, from its beginning. The last part then says how much there was.
+func cutParts(parts []event.Part, most int) []event.Part {
+	size := 0
+	for _, p := range parts {
+		size += len(p.Text) + len(p.Data)
+	}
+	if size <= most {
+		return parts
+	}
+	var kept []event.Part
+	left := most
+	for _, p := range parts {
+		if len(p.Data) > left {
+			continue // half of it would say nothing
+		}
+		if len(p.Text) > left {
+			p.Text = strings.ToValidUTF8(p.Text[:left], "")
+		}
+		left -= len(p.Text) + len(p.Data)
+		if p.Text != "" || p.Data != nil || p.Media != nil {
+			kept = append(kept, p)
+		}
+	}
+	return append(kept, event.Part{Kind: event.KindText, Text: fmt.Sprintf("[The message has %d bytes; the first %d are kept here.]", size, most-left)})
+}
