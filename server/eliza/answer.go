@@ -65,8 +65,8 @@ func (a answer) history() []string {
 
 // reload is the text with which the answer comes back after a reload: the trail of its callbacks, a line each, a blank
 // line, and the visible text. A blank text leaves the trail alone. The outcome stands in the text and not in the trail too.
-func (a answer) reload() string {
-	text, trail := a.text(), a.history()
+func (a answer) reload(text string) string {
+	trail := a.history()
 	if n := len(trail); n > 0 && a.shows(trail[n-1], text) {
 		trail = trail[:n-1]
 	}

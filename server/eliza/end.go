@@ -45,22 +45,20 @@ type usage struct {
 	Model            string `json:"model,omitempty"`
 }
 
-// failure is the last frame of a stream whose turn failed without a word, in a way that Eliza has no failure kind for.
+// failure is the last frame of a stream that can't go on. The turn may go on without it.
 type failure struct {
 	Type          string `json:"type"`
 	Message       string `json:"message"`
-	Code          string `json:"code,omitempty"`
+	Reason        string `json:"reason"` // that of an HTTP error
 	Retryable     bool   `json:"retryable,omitempty"`
 	RetryAfter    int64  `json:"retryAfter,omitempty"` // milliseconds
 	UserMessageID string `json:"userMessageId,omitempty"`
-	Turn          string `json:"turn,omitempty"`
 }
 
-// ended returns how the turn ended, in Eliza's words. ok is false while it has not ended, and where it failed without a
-// word and without a failure kind; failed then tells.
+// ended returns how the turn ended, in Eliza's words. ok is false while it has not ended.
 //
-// What was said stands, however the turn ended. A failure without a word becomes a sentence with a failure kind, as
-// Eliza's clients know it, but only where the kind is one of theirs.
+// What was said stands, however the turn ended. A turn that failed has a failure kind, so that its clients don't take what was
+// said for the whole answer. If nothing was said, the text is a sentence for that kind.
 func (a answer) ended() (e outcome, ok bool) {
 	t := a.turn
 	if t == nil || t.Unfinished() {
@@ -74,7 +72,7 @@ func (a answer) ended() (e outcome, ok bool) {
 		e.Usage = &usage{PromptTokens: u.Input + u.CacheRead + u.CacheWrite, CompletionTokens: u.Output, Model: u.Model}
 		e.Usage.TotalTokens = e.Usage.PromptTokens + e.Usage.CompletionTokens
 	}
-	said := strings.TrimSpace(e.text) != "" || len(e.Attachments) > 0
+	said := a.said()
 	switch t.Outcome {
 	case event.Completed:
 		if !said {
@@ -85,30 +83,22 @@ func (a answer) ended() (e outcome, ok bool) {
 		e.Outcome = t.Outcome
 		return e, true
 	}
-	e.Outcome, e.Error = t.Outcome, t.Error
-	if said {
-		return e, true
-	}
+	e.Outcome, e.Error, e.FailureKind = t.Outcome, t.Error, providerIssue
 	if t.Error != nil {
 		e.FailureKind = failureKind(t.Error.Code)
 	}
-	if e.FailureKind == "" {
-		return outcome{}, false
+	if !said {
+		e.text = canned[e.FailureKind]
 	}
-	e.text = canned[e.FailureKind]
+	if e.MessageID == "" {
+		e.MessageID = t.ID // under which the failure is listed
+	}
 	return e, true
 }
 
-// failed returns the failure of a turn that ended without a word and without a failure kind.
-func (a answer) failed() failure {
-	f := failure{Type: "error", Message: "The agent could not answer.", UserMessageID: a.turn.Answers, Turn: a.turn.ID}
-	if e := a.turn.Error; e != nil {
-		f.Code, f.Retryable = e.Code, e.Retryable
-		if e.Message != "" {
-			f.Message = e.Message
-		}
-	}
-	return f
+// said reports whether a reader sees anything of the answer.
+func (a answer) said() bool {
+	return strings.TrimSpace(a.text()) != "" || len(a.attachments()) > 0
 }
 
 // Eliza's failure kinds that a turn's error code can come to. Its fifth, local_inference, is about models on the device.
@@ -139,18 +129,9 @@ var failureKinds = []struct{ prefix, kind string }{
 	{"402", insufficientCredits},
 	{"not_started", noProvider},
 	{"no_provider", noProvider},
-	{"overloaded", providerIssue},
-	{"api_error", providerIssue},
-	{"server_error", providerIssue},
-	{"internal_server_error", providerIssue},
-	{"service_unavailable", providerIssue},
-	{"unavailable", providerIssue},
-	{"authentication", providerIssue},
-	{"auth", providerIssue},
-	{"timeout", providerIssue},
-	{"provider", providerIssue},
 }
 
+// failureKind returns the kind of an error code. Eliza's server calls every other failure a provider's too.
 func failureKind(code string) string {
 	code = strings.ToLower(code)
 	for _, k := range failureKinds {
@@ -158,5 +139,5 @@ func failureKind(code string) string {
 			return k.kind
 		}
 	}
-	return ""
+	return providerIssue
 }

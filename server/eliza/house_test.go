@@ -117,10 +117,11 @@ func (h *house) do(status int, v any, method, path, body string, headers ...stri
 // refused expects an error with a text.
 func (h *house) refused(status int, text, method, path, body string, headers ...string) {
 	h.t.Helper()
-	var e struct {
-		Error string `json:"error"`
-	}
+	var e struct{ Error, Reason string }
 	h.do(status, &e, method, path, body, headers...)
+	if e.Reason == "" {
+		h.t.Errorf("%s %s %s: %q has no reason", method, path, body, e.Error)
+	}
 	if !strings.Contains(e.Error, text) {
 		h.t.Errorf("%s %s %s: error %q, want %q", method, path, body, e.Error, text)
 	}

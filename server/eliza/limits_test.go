@@ -58,7 +58,7 @@ func TestRefusedLate(t *testing.T) {
 		if want := `"type":"error"`; late.status != 200 || !strings.Contains(string(late.body), want) {
 			t.Fatalf("%d %s", late.status, late.body)
 		}
-		for _, want := range []string{`"code":"rate_limited"`, `"retryable":true`, `"retryAfter":5`, `1 messages a minute`} {
+		for _, want := range []string{`"reason":"rate_limited"`, `"retryable":true`, `"retryAfter":5`, `1 messages a minute`} {
 			if !strings.Contains(string(late.body), want) {
 				t.Errorf("the stream ends without %s: %s", want, late.body)
 			}

@@ -92,8 +92,8 @@ func (s slot) message() (message, bool) {
 	var e message
 	switch {
 	case s.silent:
-		end, ok := s.answer.ended()
-		if !ok || end.FailureKind == "" {
+		end, _ := s.answer.ended()
+		if end.FailureKind == "" {
 			return e, false
 		}
 		e = message{ID: s.answer.turn.ID, Role: string(event.Assistant), Text: end.text, Timestamp: s.answer.turn.EndedAt, FailureKind: end.FailureKind, Turn: s.answer.turn.ID}
@@ -108,8 +108,12 @@ func (s slot) message() (message, bool) {
 	default:
 		a := s.answer
 		m := a.messages[0]
+		end, ended := a.ended()
+		if !ended {
+			end.text = a.text()
+		}
 		e = message{
-			ID: m.ID, Role: string(event.Assistant), Text: a.reload(), Timestamp: m.At, Source: m.Source, Turn: m.Turn,
+			ID: m.ID, Role: string(event.Assistant), Text: a.reload(end.text), FailureKind: end.FailureKind, Timestamp: m.At, Source: m.Source, Turn: m.Turn,
 			ActionCallbackHistory: a.history(), Attachments: a.attachments(), first: m.ID, last: a.messages[len(a.messages)-1].ID,
 		}
 		if a.turn != nil {

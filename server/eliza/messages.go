@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/server"
 	"github.com/leat-dev/leat/transcript"
@@ -45,15 +44,7 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if err != nil {
 		return err
 	}
-	out, answered := last.ended()
-	if !answered {
-		f := last.failed()
-		status := http.StatusBadGateway
-		if last.turn.Outcome == event.Interrupted {
-			status = http.StatusServiceUnavailable
-		}
-		return server.Errorf(status, f.Code, "%s", f.Message)
-	}
+	out, _ := last.ended()
 	out.UserMessageID = ack.Message
 	server.WriteJSON(w, http.StatusOK, reply{Text: out.text, outcome: out})
 	s.shown(r.Context(), p, id, last.turn.EndSeq)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -327,6 +328,8 @@ func TestFailures(t *testing.T) {
 		{"api_error", providerIssue},
 		{"timeout", providerIssue},
 		{"no_provider", noProvider},
+		{"context_length_exceeded", providerIssue}, // every other one
+		{"", providerIssue},
 	} {
 		t.Run(x.code, func(t *testing.T) {
 			bubble(t, failing(x.code, "upstream says no"), func(h *house) {
@@ -342,29 +345,61 @@ func TestFailures(t *testing.T) {
 				}
 				list := h.messages(c)
 				wantTexts(t, list, "user: hi", "assistant: "+canned[x.kind], "user: again", "assistant: "+canned[x.kind])
-				if list[1].FailureKind != x.kind {
-					t.Errorf("%+v", list[1])
+				if list[1].FailureKind != x.kind || list[1].ID != s.done.MessageID || list[3].ID != r.MessageID {
+					t.Errorf("%+v", list)
 				}
-				// What was said stands, without a kind that would hide it.
+				// What was said stands, and does not look whole, live or after a reload.
 				s = h.stream("POST", at(c, "/messages/stream"), `{"text":"say half"}`).wait()
-				if s.done == nil || s.done.FullText != "half" || s.done.FailureKind != "" || s.done.Outcome != event.Failed || s.done.Error.Code != x.code {
+				if s.done == nil || s.done.FullText != "half" || s.done.FailureKind != x.kind || s.done.Outcome != event.Failed || s.done.Error.Message != "upstream says no" {
 					t.Errorf("%+v", s.done)
+				}
+				for _, when := range []string{"at the end", "after a restart"} {
+					list = h.messages(c)
+					if last := list[len(list)-1]; last.Text != "half" || last.FailureKind != x.kind || last.ID != s.done.MessageID {
+						t.Errorf("%s: %+v", when, last)
+					}
+					h.stop()
+					h.start()
 				}
 			})
 		})
 	}
 }
 
-func TestAFailureOfNoKindIsAnError(t *testing.T) {
-	bubble(t, failing("", "kaputt"), func(h *house) {
+// A turn that thought, or only told what it does, and then failed leaves its failure too.
+func TestAFailureAfterThoughts(t *testing.T) {
+	thinks := agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+		return errors.Join(out.Reasoning("let me see"), errors.New("no more"))
+	})
+	bubble(t, thinks, func(h *house) {
 		c := h.create()
 		s := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`).wait()
-		user := h.messages(c)[0].ID
-		if s.failed == nil || s.failed.Message != "kaputt" || s.failed.Code != "agent_error" || s.failed.UserMessageID != user || s.done != nil {
-			t.Errorf("%+v %+v", s.failed, s.done)
+		list := h.messages(c)
+		wantTexts(t, list, "user: hi", "assistant: "+canned[providerIssue])
+		if s.done == nil || s.done.FullText != list[1].Text || s.done.MessageID != list[1].ID || list[1].FailureKind != providerIssue {
+			t.Errorf("%+v\n%+v", s.done, list)
 		}
-		h.refused(502, "kaputt", "POST", at(c, "/messages"), `{"text":"again"}`)
-		wantTexts(t, h.messages(c), "user: hi", "user: again")
+	})
+}
+
+// A turn that the gateway's end has cut off is no whole answer either.
+func TestAnInterruptedAnswer(t *testing.T) {
+	withTrouble(t, []string{"one", " two"}, func(h *house, j *troubled, next func()) {
+		c := h.create()
+		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`)
+		synctest.Wait()
+		next()
+		var once sync.Once
+		j.set(func(context.Context) (err error) {
+			once.Do(func() { err = errors.New("disk on fire") })
+			return err
+		})
+		next()
+		s := w.wait()
+		list := h.messages(c)
+		if s.done == nil || s.done.FailureKind != providerIssue || list[1].FailureKind != providerIssue || !list[1].Interrupted {
+			t.Errorf("%+v\n%+v", s.done, list)
+		}
 	})
 }
 

@@ -36,24 +36,18 @@ func (r *render) next(b []byte, s *state) (_ []byte, over bool, err error) {
 		add(s.progress)
 	}
 	text := s.text
-	end, answered := s.answer.ended()
-	if s.ended() {
-		text = end.text // none where the turn failed without a word
+	end, ended := s.answer.ended()
+	if ended {
+		text = end.text
 	}
 	if f := r.tokens.next(nil, text); f != nil {
 		frames = append(frames, f)
 	}
-	if answered {
+	if ended {
 		if r.user != "" {
 			end.UserMessageID = r.user
 		}
 		add(done{Type: "done", FullText: text, outcome: end})
-	} else if s.ended() {
-		f := s.answer.failed()
-		if r.user != "" {
-			f.UserMessageID = r.user
-		}
-		add(f)
 	}
 	if err != nil {
 		return b, false, err

@@ -204,13 +204,14 @@ func TestList(t *testing.T) {
 		{"stopped and interrupted turns say so", flat(just(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1", "text:half"), just(over("t1", event.Cancelled, nil), start("t2", "u1")), saidIn("t2", "a2", "text:other half"), just(over("t2", event.Interrupted, nil))), []message{
 			{ID: "u1", Role: "user", Text: "a"},
 			{ID: "a1", Role: "assistant", Text: "half", Interrupted: true, Turn: "t1"},
-			{ID: "a2", Role: "assistant", Text: "other half", Interrupted: true, Turn: "t2"},
+			{ID: "a2", Role: "assistant", Text: "other half", Interrupted: true, FailureKind: providerIssue, Turn: "t2"},
 		}},
-		{"a failure without a word is told where it has a kind", just(user("u1", "a"), start("t1", "u1"), over("t1", event.Failed, &event.Error{Code: "rate_limit_error", Message: "slow down"}),
+		{"a failure without a word leaves a message", just(user("u1", "a"), start("t1", "u1"), over("t1", event.Failed, &event.Error{Code: "rate_limit_error", Message: "slow down"}),
 			user("u2", "b"), start("t2", "u2"), over("t2", event.Failed, &event.Error{Code: "agent_error", Message: "oops"})), []message{
 			{ID: "u1", Role: "user", Text: "a"},
 			{ID: "t1", Role: "assistant", Text: canned[rateLimited], FailureKind: rateLimited, Turn: "t1"},
 			{ID: "u2", Role: "user", Text: "b"},
+			{ID: "t2", Role: "assistant", Text: canned[providerIssue], FailureKind: providerIssue, Turn: "t2"},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -243,7 +244,7 @@ func TestReload(t *testing.T) {
 			if !ok {
 				t.Fatal("no such turn")
 			}
-			if got := a.reload(); got != c.want {
+			if got := a.reload(a.text()); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

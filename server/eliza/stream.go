@@ -186,7 +186,7 @@ func (st *stream) fail(err error) error {
 	}
 	err = words(err)
 	e := server.Describe(err)
-	f := failure{Type: "error", UserMessageID: st.render.user, Message: e.Message, Code: e.Reason, Retryable: e.RetryAfter > 0, RetryAfter: e.RetryAfter.Milliseconds()}
+	f := failure{Type: "error", UserMessageID: st.render.user, Message: e.Message, Reason: e.Reason, Retryable: e.RetryAfter > 0, RetryAfter: e.RetryAfter.Milliseconds()}
 	b, encoding := encode(f)
 	if encoding != nil {
 		return errors.Join(err, encoding)
