@@ -30,6 +30,8 @@ type CreateOptions struct {
 	Metadata map[string]json.RawMessage
 	// Messages are what was said before, elsewhere: the conversation begins with them, and nothing answers them.
 	Messages []CommandMessage
+	// Unlisted keeps it out of [Gateway.List]. It is found by its id alone.
+	Unlisted bool
 	// Key makes a repeat by the same principal harmless.
 	Key string
 }
@@ -79,7 +81,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	}
 	at := now()
 	s = journal.Summary{
-		ID: id, Tenant: p.Tenant, Owner: p.Subject, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Created: at, Updated: at,
+		ID: id, Tenant: p.Tenant, Owner: p.Subject, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Unlisted: c.Unlisted, Created: at, Updated: at,
 	}
 	b := journal.Batch{Conversation: id, Create: true, Summary: &s}
 	if c.Title != "" || len(c.Metadata) > 0 {

@@ -45,7 +45,7 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 		}
 		for _, s := range page {
 			// The queries find what may be the principal's to see; the decision stays with the one function.
-			if !gone[s.ID] && Decide(p, ActionRead, &s) == nil {
+			if !gone[s.ID] && !s.Unlisted && Decide(p, ActionRead, &s) == nil {
 				out = append(out, s)
 				if len(out) == limit {
 					return out, nil

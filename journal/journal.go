@@ -107,6 +107,8 @@ type Summary struct {
 	Title    string                     `json:"title,omitempty"`
 	Agent    string                     `json:"agent,omitempty"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	// Unlisted says that it is in no list of conversations, and is found by its id alone.
+	Unlisted bool `json:"unlisted,omitempty"`
 	// Grants say with whom the owner shares it.
 	Grants  []Grant `json:"grants,omitempty"`
 	Created int64   `json:"created"` // epoch milliseconds

@@ -124,7 +124,7 @@ func (s *Server) fromOtherSite(r *http.Request, linkable bool) bool {
 
 const (
 	// corsHeaders are what Leat's clients, Eliza's, and those of the model APIs send.
-	corsHeaders = "Accept, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access, Anthropic-Version, Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID, Leat-Conversation, Leat-Subject, Leat-Tenant, OpenAI-Organization, OpenAI-Project, " +
+	corsHeaders = "Accept, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access, Anthropic-Version, Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID, Leat-Conversation, Leat-Listed, Leat-Subject, Leat-Tenant, OpenAI-Organization, OpenAI-Project, " +
 		"Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-Api-Key, X-Eliza-Terminal-Token, X-Eliza-Token, X-ElizaOS-Client-Id, X-ElizaOS-Terminal-Token, X-ElizaOS-Token, X-ElizaOS-UI-Language, X-Eliza-Client-Id, X-Stainless-Arch, X-Stainless-Helper-Method, " +
 		"X-Stainless-Lang, X-Stainless-Os, X-Stainless-Package-Version, X-Stainless-Retry-Count, X-Stainless-Runtime, " +
 		"X-Stainless-Runtime-Version, X-Stainless-Timeout"

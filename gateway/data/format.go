@@ -37,20 +37,21 @@ type conversation struct {
 	Title    string                     `json:"title,omitempty"`
 	Agent    string                     `json:"agent,omitempty"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	Unlisted bool                       `json:"unlisted,omitempty"`
 	Created  int64                      `json:"created"`
 	Updated  int64                      `json:"updated"`
 }
 
 func (c *conversation) summary() journal.Summary {
 	return journal.Summary{
-		ID: c.ID, Tenant: c.Tenant, Owner: c.Owner, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Created: c.Created, Updated: c.Updated,
+		ID: c.ID, Tenant: c.Tenant, Owner: c.Owner, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Unlisted: c.Unlisted, Created: c.Created, Updated: c.Updated,
 	}
 }
 
 func conversationOf(s *journal.Summary) conversation {
 	return conversation{
 		Type: lineConversation, ID: s.ID, Tenant: s.Tenant, Owner: s.Owner, Title: s.Title, Agent: s.Agent, Metadata: s.Metadata,
-		Created: s.Created, Updated: s.Updated,
+		Unlisted: s.Unlisted, Created: s.Created, Updated: s.Updated,
 	}
 }
 

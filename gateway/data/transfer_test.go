@@ -45,7 +45,7 @@ func ofConversation(id string, events []event.Event) (out []event.Event) {
 func (h *house) written(id string, seed uint64, n int) {
 	h.t.Helper()
 	w := journaltest.Writer{Pick: journaltest.Seeded(seed)}
-	s := journal.Summary{Tenant: alice.Tenant, Owner: alice.Subject, Created: 1, Updated: int64(1000 + seed), Title: "t" + id}
+	s := journal.Summary{Tenant: alice.Tenant, Owner: alice.Subject, Unlisted: seed%2 == 1, Created: 1, Updated: int64(1000 + seed), Title: "t" + id}
 	b := journal.Batch{Conversation: id, Create: true, Summary: &s}
 	for len(w.Log) < n {
 		b.Expected = int64(len(w.Log))

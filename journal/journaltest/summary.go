@@ -17,7 +17,7 @@ func testSummary(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
 	give := journal.Summary{
-		Tenant: "t", Owner: "o", Title: "Ti\"tle", Agent: "demo", Created: 5, Updated: 9, Truncated: 3, Open: []string{"t1"},
+		Tenant: "t", Owner: "o", Title: "Ti\"tle", Agent: "demo", Unlisted: true, Created: 5, Updated: 9, Truncated: 3, Open: []string{"t1"},
 		Metadata: map[string]json.RawMessage{"k": json.RawMessage(`{"v":1}`)},
 		ID:       "wrong", Epoch: "wrong", Head: 77, Settled: 66, Trimmed: 55,
 	}

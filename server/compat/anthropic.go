@@ -30,8 +30,6 @@ func (messages) read(r *http.Request) (*request, error) {
 		return nil, err
 	}
 	switch {
-	case body.Model == "":
-		return nil, invalid("model: it is needed, and names an agent")
 	case len(body.Tools) > 0:
 		return nil, noTools("tools")
 	case len(body.Servers) > 0:

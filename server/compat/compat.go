@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -12,8 +13,12 @@ import (
 	"github.com/leat-dev/leat/server"
 )
 
-// HeaderConversation names the conversation that a request goes to, and in an answer the one that it went to.
-const HeaderConversation = "Leat-Conversation"
+const (
+	// HeaderConversation names the conversation that a request goes to, and in an answer the one that it went to.
+	HeaderConversation = "Leat-Conversation"
+	// HeaderListed, if it is "true", has the conversation of a request that names none appear in lists.
+	HeaderListed = "Leat-Listed"
+)
 
 type surface struct {
 	srv     *server.Server
@@ -38,7 +43,7 @@ func Register(srv *server.Server, gw *gateway.Gateway) {
 
 // request is what both APIs ask for.
 type request struct {
-	model  string
+	model  string // empty: the conversation's agent, or the default one
 	key    string // names a conversation of who asks; empty: a new one
 	source string // of the messages
 	stream bool
@@ -73,7 +78,11 @@ func (s *surface) handler(a api) server.Handler {
 		if err != nil {
 			return err
 		}
-		if !s.known(p, rq.model) {
+		standard := s.defaultAgent(p)
+		switch {
+		case rq.model == "" && standard == "":
+			return errNoAgent
+		case rq.model != "" && !s.known(p, rq.model):
 			return unknownModel(rq.model)
 		}
 		// Asked first, so that nothing is said where the answer could not be followed.
@@ -96,6 +105,13 @@ func (s *surface) handler(a api) server.Handler {
 				err = errors.Join(err, gone)
 			}
 			return err
+		}
+		if rq.model == "" {
+			c, err := s.gw.Conversation(r.Context(), p, gateway.ActionRead, id)
+			if err != nil {
+				return err
+			}
+			rq.model = cmp.Or(c.Agent, standard)
 		}
 		w.Header().Set("Request-Id", server.RequestID(r.Context()))
 		w.Header().Set(HeaderConversation, id)

@@ -33,6 +33,7 @@ func (s *surface) conversation(r *http.Request, p gateway.Principal, rq *request
 	defer cancel()
 	opt := gateway.CreateOptions{Agent: rq.model, Messages: rq.before, Key: r.Header.Get("Idempotency-Key")}
 	if rq.key == "" {
+		opt.Unlisted = r.Header.Get(HeaderListed) != "true"
 		c, _, err := s.gw.Create(ctx, p, opt)
 		return c.ID, opt.Key == "", err
 	}

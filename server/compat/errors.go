@@ -9,6 +9,7 @@ import (
 	"github.com/leat-dev/leat/dialect/anthropic"
 	"github.com/leat-dev/leat/dialect/openaichat"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/server"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -24,6 +25,9 @@ const (
 
 // errReplaced is for a stream whose text was changed after it was sent.
 var errReplaced = &server.Error{Status: http.StatusInternalServerError, Reason: reasonReplaced, Message: "the agent changed what it had said already; the conversation has its final text"}
+
+// errNoAgent is for a request that names no agent, while none is configured.
+var errNoAgent = server.Errorf(http.StatusServiceUnavailable, gateway.ReasonNotRunning, "Agent is not running: no agent is configured")
 
 func unknownModel(name string) error {
 	return server.Errorf(http.StatusNotFound, reasonModel, "no agent is named %q; GET /v1/models lists them", name)

@@ -14,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect/all"
 	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/journal"
 	"github.com/leat-dev/leat/journal/memory"
 	"github.com/leat-dev/leat/quota"
 	"github.com/leat-dev/leat/server"
@@ -36,10 +37,31 @@ var echo = agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter)
 
 // house is a gateway with the surface before it, on a socket.
 type house struct {
-	t   *testing.T
-	gw  *gateway.Gateway
-	srv *server.Server
-	url string
+	t       *testing.T
+	journal journal.Journal
+	gw      *gateway.Gateway
+	srv     *server.Server
+	url     string
+}
+
+// stored returns how many conversations there are, listed or not.
+func (h *house) stored() int {
+	h.t.Helper()
+	all, err := h.journal.Conversations(h.t.Context(), journal.Query{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return len(all)
+}
+
+// listed returns how many conversations the list shows.
+func (h *house) listed() int {
+	h.t.Helper()
+	all, err := h.gw.List(h.t.Context(), admin, nil, 100)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return len(all)
 }
 
 func newHouse(t *testing.T, agents map[string]agent.Agent, user quota.Limits, change ...func(*gateway.Config)) *house {
@@ -74,7 +96,7 @@ func newHouse(t *testing.T, agents map[string]agent.Agent, user quota.Limits, ch
 			t.Error(err)
 		}
 	})
-	return &house{t: t, gw: gw, srv: srv, url: ts.URL}
+	return &house{t: t, journal: j, gw: gw, srv: srv, url: ts.URL}
 }
 
 func one(a agent.Agent) map[string]agent.Agent { return map[string]agent.Agent{"eliza": a} }

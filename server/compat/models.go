@@ -32,6 +32,16 @@ func (s *surface) known(p gateway.Principal, name string) bool {
 	return slices.ContainsFunc(s.gw.Agents(p), func(a gateway.AgentInfo) bool { return a.Name == name })
 }
 
+// defaultAgent returns the name of the agent that answers if nothing names one, or "".
+func (s *surface) defaultAgent(p gateway.Principal) string {
+	for _, a := range s.gw.Agents(p) {
+		if a.Default {
+			return a.Name
+		}
+	}
+	return ""
+}
+
 // models lists the agents, all on one page.
 func (s *surface) models(w http.ResponseWriter, _ *http.Request, p gateway.Principal) error {
 	list := struct {

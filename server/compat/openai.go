@@ -37,8 +37,6 @@ func (completions) read(r *http.Request) (*request, error) {
 		return nil, err
 	}
 	switch f := body.ResponseFormat.Type; {
-	case body.Model == "":
-		return nil, invalid("model: it is needed, and names an agent")
 	case len(body.Tools) > 0 || len(body.Functions) > 0:
 		return nil, noTools("tools")
 	case body.N != nil && *body.N != 1:

@@ -43,7 +43,7 @@ func (u *Updates) Committed(s *journal.Summary, events []event.Event) {
 		u.deleted(s)
 		return
 	}
-	if !changes(events) {
+	if s.Unlisted || !changes(events) {
 		return
 	}
 	c := updated{ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated)}

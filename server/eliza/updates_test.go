@@ -66,6 +66,18 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
+// A conversation that is in no list makes no row in one.
+func TestUpdatesOfUnlisted(t *testing.T) {
+	for _, unlisted := range []bool{true, false} {
+		n := 0
+		u := &Updates{Send: func(hub.Frame) { n++ }}
+		u.Committed(&journal.Summary{ID: "c", Unlisted: unlisted}, []event.Event{{Type: event.ConversationUpdate, Body: &event.Body{}}})
+		if told := n > 0; told == unlisted {
+			t.Errorf("unlisted %v: %d frames", unlisted, n)
+		}
+	}
+}
+
 // That a conversation was made is told, and that it was deleted: to those who could read it, and without its name.
 func TestUpdatesComeAndGo(t *testing.T) {
 	var sent []hub.Frame

@@ -27,12 +27,10 @@ const (
 // events answers GET /api/agent/events: what is kept of agent events and heartbeats, for clients that fill gaps.
 func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	q := r.URL.Query()
-	limit, err := atMost(q.Get("limit"))
-	if err != nil {
-		return err
-	}
+	limit := clampLimit(q.Get("limit"))
 	from := int64(-1)
 	if v := q.Get("fromSeq"); v != "" {
+		var err error
 		if from, err = strconv.ParseInt(v, 10, 64); err != nil || from < 0 {
 			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, `Invalid "fromSeq" filter.`)
 		}
@@ -50,6 +48,7 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 		may, asked := seen[e.Conversation]
 		if !asked {
+			var err error
 			if may, err = s.sees(r.Context(), p, e.Conversation); err != nil {
 				return err
 			}
@@ -84,15 +83,13 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return nil
 }
 
-func atMost(v string) (int, error) {
-	if v == "" {
-		return defaultEvents, nil
+// clampLimit returns the limit that a client means. Eliza's server refuses none, so its clients may send any.
+func clampLimit(v string) int {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if errors.Is(err, strconv.ErrSyntax) {
+		return defaultEvents
 	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 || n > maxEvents {
-		return 0, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "limit %q is no number from 1 to %d", v, maxEvents)
-	}
-	return n, nil
+	return int(min(max(n, 1), maxEvents)) // a number out of range is the nearest one that is in it
 }
 
 // sent is a signal as clients send it.
