@@ -279,6 +279,9 @@ func TestV1Approval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newV1(t)
 			f.scripts = [][]string{append(words("w", "Shall I? "), callOf, waitFor, counted, fin, fin), second}
+			if c.decision == event.Deny {
+				f.scripts[1] = plainRun("Well.") // the real server streams nothing for it
+			}
 			f.faults = []fault{{}, {how: "gate", frames: 0}}
 			if c.kill == "" {
 				f.faults = nil

@@ -35,7 +35,7 @@ func (r *rest) Run(ctx context.Context, in agent.Input, out *agent.Emitter) erro
 				return err
 			}
 		}
-		if err := t.note(func() { t.st.Session, t.st.Sent = s, 1 }); err != nil {
+		if err := t.note(func() []event.Event { t.st.Session, t.st.Sent = s, 1; return nil }); err != nil {
 			return err
 		}
 		content, err := content(ctx, in.Message, out)
@@ -275,15 +275,16 @@ func (r *rest) answers(ctx context.Context, t *turn) (*approvalMessage, error) {
 			m.Approvals = append(m.Approvals, approval{Type: "approval", Call: w.Call, Approve: answer.Decision == event.Approve, Reason: answer.Text})
 		}
 	}
-	err := t.note(func() {
+	err := t.note(func() (ops []event.Event) {
 		for _, ap := range m.Approvals {
-			t.dec.Answered(ap.Call, ap.Approve)
+			ops = append(ops, t.dec.Answered(ap.Call, ap.Approve)...)
 		}
 		t.dec.Continue()
 		m.Otid = otid(t.in, t.st.Sent)
 		t.st.Sent++
 		t.st.Answer = m
 		t.st.After, _ = t.dec.Cursor()
+		return ops
 	})
 	return m, err
 }

@@ -160,7 +160,7 @@ func (w *talk) begin(ctx context.Context, s session) error {
 	if err != nil {
 		return err
 	}
-	if err := w.t.note(func() { w.t.st.Session, w.t.st.Sent = s, 1 }); err != nil {
+	if err := w.t.note(func() []event.Event { w.t.st.Session, w.t.st.Sent = s, 1; return nil }); err != nil {
 		return err
 	}
 	w.place.asked = true
@@ -337,7 +337,7 @@ func (w *talk) answer(ctx context.Context, a event.Answer) error {
 	case d.Message == "":
 		d.Message = "denied"
 	}
-	if err := w.t.note(func() { w.t.dec.Answered(a.ID, d.Behavior == "allow") }); err != nil {
+	if err := w.t.note(func() []event.Event { return w.t.dec.Answered(a.ID, d.Behavior == "allow") }); err != nil {
 		return err
 	}
 	return w.l.send(ctx, w.k.times, input{

@@ -112,14 +112,17 @@ func (t *turn) state() (json.RawMessage, error) {
 	return json.Marshal(&t.st)
 }
 
-// note changes the state, durably.
-func (t *turn) note(change func()) error {
+// note changes the state, durably, and emits what the change returns.
+func (t *turn) note(change func() []event.Event) error {
 	err := t.out.Decode(func() ([]event.Event, json.RawMessage, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		change()
+		ops := change()
+		for i := range ops {
+			ops[i].Turn = ""
+		}
 		raw, err := t.state()
-		return nil, raw, err
+		return ops, raw, err
 	})
 	if err != nil {
 		return err

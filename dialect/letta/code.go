@@ -45,11 +45,7 @@ func (d *Decoder) frame(b []byte) error {
 	case "conversation_messages_list_response":
 		return d.recall(f.Messages)
 	case "error":
-		// Of the headless mode; a retry may follow, and without one no result does.
-		var m message
-		if json.Unmarshal(b, &m) == nil {
-			d.Error = failure(&m)
-		}
+		return d.failed(&f, b)
 	case "retry":
 		d.retry()
 	case "system", "runtime_start_response", "input_accepted", "resume_queue_response", "abort_message_response", "sync_response", "app_server_info_response",
@@ -94,6 +90,35 @@ func (d *Decoder) finished(run, stop, why string) {
 	d.end(stop)
 }
 
+// failed takes an error of the headless mode. A retry may follow. If nothing does, the program has exited with this error, and
+// its cause is the first one that was named: the last line repeats it as a dump.
+func (d *Decoder) failed(f *frame, b []byte) error {
+	if !d.Begun && d.Whole {
+		return nil // of no turn
+	}
+	if len(f.Stop) > event.MaxID {
+		return errLong
+	}
+	var m message
+	if err := json.Unmarshal(b, &m); err != nil {
+		return err
+	}
+	if f.API != nil {
+		m.ErrorType = f.API.ErrorType
+	}
+	if d.Error == nil || !strings.HasPrefix(m.Message, "{") {
+		d.Error = failure(&m)
+	}
+	if d.Stop == "" || d.Stop == waits || completed[d.Stop] || f.Stop != "" && f.Stop != "error" {
+		d.Stop = f.Stop
+	}
+	if d.Stop == "" {
+		d.Stop = "error"
+	}
+	d.Exiting = true
+	return nil
+}
+
 // result takes the last line of the headless mode.
 func (d *Decoder) result(f *frame) {
 	if !d.Begun && d.Whole {
@@ -108,7 +133,14 @@ func (d *Decoder) result(f *frame) {
 	case "interrupted":
 		d.end("cancelled")
 	default:
-		d.end("error")
+		stop := f.Stop
+		if stop == "" || completed[stop] && d.Error != nil {
+			stop = d.Stop
+		}
+		if stop == "" || stop == waits {
+			stop = "error"
+		}
+		d.end(stop)
 	}
 }
 

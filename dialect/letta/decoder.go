@@ -88,8 +88,13 @@ func (d *Decoder) message(m *message) error {
 	if d.code && m.Run != "" && slices.Contains(d.Ended, m.Run) {
 		return nil // comes after its turn's end
 	}
-	if text, err := d.repeated(m); text || err != nil {
+	if old, err := d.repeated(m); old || err != nil {
 		return err
+	}
+	switch m.Type {
+	case "stop_reason", "usage_statistics":
+	default:
+		d.Exiting = false
 	}
 	switch m.Type {
 	case "assistant_message":
@@ -110,7 +115,6 @@ func (d *Decoder) message(m *message) error {
 		d.enter(m)
 		return d.hidden(m)
 	case "tool_call_message", "approval_request_message":
-		d.enter(m)
 		return d.calls(m)
 	case "tool_return_message":
 		return d.returns(m)
@@ -160,13 +164,31 @@ func (d *Decoder) run(m *message) {
 		}
 	}
 	if m.Run != d.Run {
-		d.Run, d.Seq, d.Counted = m.Run, 0, false
-		d.Runs = last(append(d.Runs, m.Run))
+		d.turnTo(m.Run)
 		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: m.Run}}})
 	}
 	if m.Seq != nil && *m.Seq > d.Seq && m.Type != "ping" {
 		d.Seq = *m.Seq
 	}
+}
+
+// turnTo makes a run the one at hand. A run that was it before goes on where it was.
+func (d *Decoder) turnTo(run string) {
+	if d.Run != "" {
+		d.Past = append(d.Past, runCursor{d.Run, d.Seq, d.Counted})
+		d.Past = d.Past[max(0, len(d.Past)-maxKnown):]
+	}
+	d.Run, d.Seq, d.Counted = run, 0, false
+	if i := d.pastRun(run); i >= 0 {
+		d.Seq, d.Counted = d.Past[i].Seq, d.Past[i].Counted
+		d.Past = slices.Delete(d.Past, i, i+1)
+		return
+	}
+	d.Runs = last(append(d.Runs, run))
+}
+
+func (d *Decoder) pastRun(run string) int {
+	return slices.IndexFunc(d.Past, func(c runCursor) bool { return c.Run == run })
 }
 
 // repeated notes a message's run and seq, and reports whether it changes nothing since it has been seen. A snapshot of the
@@ -175,6 +197,9 @@ func (d *Decoder) repeated(m *message) (bool, error) {
 	switch m.Type {
 	case "user_message", "loop_error", "status", "ping":
 		return false, nil
+	}
+	if i := d.pastRun(m.Run); i >= 0 && m.Seq != nil && *m.Seq <= d.Past[i].Seq {
+		return true, nil // of a run that is told again
 	}
 	old := m.Run != "" && m.Run == d.Run && m.Seq != nil && *m.Seq > 0 && *m.Seq <= d.Seq
 	if !old {
@@ -208,6 +233,9 @@ func (d *Decoder) enter(m *message) {
 	case d.Key != "" && d.Group == past:
 		d.Group = group // the history had its beginning
 	}
+	if d.Retried && !m.past {
+		d.Retried, d.Group = false, group
+	}
 	if d.Key != "" && group == d.Group {
 		return
 	}
@@ -237,7 +265,7 @@ func (d *Decoder) leave(reason string) {
 		e.Body = &event.Body{Reason: reason}
 	}
 	d.emit(e)
-	d.Key, d.Group, d.Texts = "", "", nil
+	d.Key, d.Group, d.Texts, d.Retried = "", "", nil, false
 	d.Tools = slices.DeleteFunc(d.Tools, func(t *tool) bool {
 		if t.Over {
 			d.Done = last(append(d.Done, t.Call))
@@ -278,7 +306,14 @@ func (d *Decoder) emit(e event.Event) {
 // is open.
 func (d *Decoder) Close() ([]event.Event, error) {
 	over := d.Over || d.code && !d.Begun && d.Whole
-	return d.base.Close(&over, d.rest)
+	return d.base.Close(&over, func() {
+		if !d.Exiting {
+			d.rest()
+			return
+		}
+		over = true
+		d.end(d.Stop)
+	})
 }
 
 // rest says what is held back.

@@ -15,7 +15,10 @@
 //     answered shows by what becomes of its tool.
 //   - A chunk whose seq_id is not above the last one of its run is a repetition and changes nothing, unless it is a snapshot
 //     that goes on from all that its part has.
-//   - A retry tells the step anew: what the failed try said is taken back.
+//   - A retry repeats the step: what the failed try said is taken back. If that was one text, the next try continues in it.
+//   - The output of a running tool comes as snapshots, and later as windows of its end. Readers keep all that they have seen of
+//     it, even if the server stores less; the tool's data then says how much.
+//   - The headless mode has no last line for errors: if a stream ends behind an error, that error is the turn's.
 //   - V1 ends with its stop reason and what belongs to it: usage, error or [DONE], whichever comes first. The App Server ends
 //     a turn by turn_finished alone: an abort has no stop reason, a retry has several. A recording of a connection may hold
 //     several turns; each is named by its first run.

@@ -52,10 +52,13 @@ func (d *Decoder) count(m *message) {
 // stopped takes the stop reason of a step.
 func (d *Decoder) stopped(m *message) {
 	d.Stop = m.Stop
-	d.endText()
 	if d.code {
+		if completed[m.Stop] || m.Stop == waits {
+			d.endText() // else a retry may go on in it
+		}
 		return
 	}
+	d.endText()
 	switch {
 	case m.Stop == waits:
 		for _, t := range d.Tools {

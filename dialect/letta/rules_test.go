@@ -131,7 +131,12 @@ func TestApprovalGoesOn(t *testing.T) {
 	if diff := cmp.Diff([]Approval{{Request: "c1", Call: "c1", Tool: "Bash", Origin: "m-1"}}, d.Waiting()); diff != "" {
 		t.Fatal(diff)
 	}
-	d.Answered("c1", false)
+	if err := f.Fold(d.Answered("c1", false)); err != nil {
+		t.Fatal(err)
+	}
+	if p := f.Transcript.Messages[0].Parts[0]; p.State != event.PartDenied {
+		t.Errorf("the call that was denied is %q", p.State)
+	}
 	d.Continue()
 	fold(t, f, d,
 		`{"message_type":"tool_return_message","id":"m3","tool_call_id":"c1","status":"error","tool_return":"denied","run_id":"r2","step_id":"s1","seq_id":1}`,

@@ -16,13 +16,14 @@ type state struct {
 	Whole  bool `json:"whole,omitempty"` // a turn has ended
 
 	// The turn at hand.
-	Turn  string   `json:"turn,omitempty"` // key: its first run; V1 names none
-	Begun bool     `json:"begun,omitempty"`
-	Run   string   `json:"run,omitempty"`
-	Seq   int64    `json:"seq,omitempty"`   // of the run's last chunk
-	Runs  []string `json:"runs,omitempty"`  // of the turn
-	Ended []string `json:"ended,omitempty"` // runs of turns that have ended
-	Live  string   `json:"live,omitempty"`  // the run that is active, as the App Server says
+	Turn  string      `json:"turn,omitempty"` // key: its first run; V1 names none
+	Begun bool        `json:"begun,omitempty"`
+	Run   string      `json:"run,omitempty"`
+	Seq   int64       `json:"seq,omitempty"`   // of the run's last chunk
+	Runs  []string    `json:"runs,omitempty"`  // of the turn
+	Past  []runCursor `json:"past,omitempty"`  // how far each of them came, without the one at hand
+	Ended []string    `json:"ended,omitempty"` // runs of turns that have ended
+	Live  string      `json:"live,omitempty"`  // the run that is active, as the App Server says
 
 	Messages int      `json:"messages,omitempty"` // given keys
 	Key      string   `json:"key,omitempty"`      // of the message at hand; empty: none is open
@@ -33,12 +34,22 @@ type state struct {
 	Tools    []*tool  `json:"tools,omitempty"`    // of the message at hand, and those that have not ended
 	Done     []string `json:"done,omitempty"`     // calls that have ended
 
+	Retried bool `json:"retried,omitempty"` // the message at hand is told again, in a run of its own
+	Exiting bool `json:"exiting,omitempty"` // headless: nothing came after an error, which ends the turn if the stream ends there
+
 	Stop    string       `json:"stop,omitempty"`
 	Counted bool         `json:"counted,omitempty"` // usage of the run at hand has come
 	Usage   event.Usage  `json:"usage,omitzero"`
 	Error   *event.Error `json:"error,omitempty"`
 
 	Seen dialect.Unknown `json:"unknown,omitempty"`
+}
+
+// runCursor is how far a run came before the turn went on in another one.
+type runCursor struct {
+	Run     string `json:"run"`
+	Seq     int64  `json:"seq,omitempty"`
+	Counted bool   `json:"counted,omitempty"`
 }
 
 // text is a text or reasoning part.
@@ -49,6 +60,7 @@ type text struct {
 	ID      string           `json:"id,omitempty"`
 	Otid    string           `json:"otid,omitempty"`
 	Open    bool             `json:"open,omitempty"`
+	Emptied bool             `json:"emptied,omitempty"` // by a retry, which goes on in it
 	Shown   dialect.Snapshot `json:"shown,omitzero"`
 	Held    dialect.Text     `json:"held,omitzero"`
 }
@@ -68,6 +80,8 @@ type tool struct {
 	Over    bool             `json:"over,omitempty"` // its part has ended
 	Input   dialect.Snapshot `json:"input,omitzero"`
 	Output  dialect.Snapshot `json:"output,omitzero"`
+	Tail    string           `json:"tail,omitempty"`    // the end of an output that is streamed
+	Partial bool             `json:"partial,omitempty"` // a piece of the output was not streamed
 	Held    dialect.Text     `json:"held,omitzero"`
 }
 
@@ -76,6 +90,9 @@ const (
 	maxParts = 2048
 	// maxKnown is how many runs and calls are remembered after their end. What comes late comes within seconds.
 	maxKnown = 64
+	// maxTail is how many bytes of a streamed output are kept, to find its end in a later window of it. It is in the state of
+	// every commit, so it is small; a few lines are enough to be unique in any output that isn't periodic.
+	maxTail = 256
 )
 
 var (
@@ -139,12 +156,23 @@ func (d *Decoder) Waiting() []Approval {
 	return all
 }
 
-// Answered notes that a request has its answer, by whoever drives the turn: no other frame has to tell of it.
-func (d *Decoder) Answered(request string, allowed bool) {
+// Answered notes the answer to a request, and returns what it changes for readers. The V1 API streams nothing for a call that
+// was denied, so the answer is the only sign of it; the App Server tells what becomes of each call.
+func (d *Decoder) Answered(request string, allowed bool) []event.Event {
+	var ops []event.Event
 	for _, t := range d.Tools {
-		if t.Request == request {
-			t.Request = ""
-			t.Denied = !allowed
+		if t.Request != request {
+			continue
 		}
+		t.Request, t.Denied = "", !allowed
+		if d.code {
+			continue
+		}
+		t.State = event.PartRunning
+		if !allowed {
+			t.State = event.PartDenied
+		}
+		ops = append(ops, event.Event{Type: event.PartUpdate, Turn: d.Turn, Message: t.Message, Part: t.Part, Body: &event.Body{State: t.State}})
 	}
+	return ops
 }

@@ -37,6 +37,9 @@ func (t *text) same(m *message) bool {
 // say takes a delta of a text, which opens a part unless it goes on in the open one.
 func (d *Decoder) say(m *message, kind string, raw json.RawMessage) error {
 	t := d.open()
+	if t != nil && t.Emptied && t.Kind == kind {
+		t.Emptied, t.ID, t.Otid = false, m.ID, m.Otid
+	}
 	if t == nil || t.Message != d.Key || !t.same(m) {
 		var err error
 		if t, err = d.begin(m.ID, m.Otid, kind); err != nil {
@@ -118,11 +121,12 @@ func (d *Decoder) endText() {
 	d.emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
 }
 
-// retry takes back what the step at hand has said, since it is told anew.
+// retry takes back what the step at hand has said, since it is told again. If that was one text, which is still open, the
+// next try goes on in it; parts that have ended can't be filled again, and stay empty.
 func (d *Decoder) retry() {
-	d.endText()
 	for _, t := range d.Texts {
 		if t.Message == d.Key && t.Shown.Len() > 0 {
+			t.Held.Close()
 			t.Shown.Next("")
 			d.emit(event.Event{Type: event.PartReplace, Message: t.Message, Part: t.Part})
 		}
@@ -132,7 +136,11 @@ func (d *Decoder) retry() {
 			d.finish(t, "error", nil)
 		}
 	}
-	d.leave("")
-	d.Stop, d.Error = "", nil
+	if t := d.open(); t != nil && d.Count == 1 {
+		t.Emptied, d.Retried = true, true
+	} else {
+		d.leave("")
+	}
+	d.Stop, d.Error, d.Exiting = "", nil, false
 	d.phase("retrying")
 }

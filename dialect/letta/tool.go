@@ -34,15 +34,21 @@ func (d *Decoder) calls(m *message) error {
 	if len(list) == 0 && m.Call != nil {
 		list = []call{*m.Call}
 	}
+	whole := len(m.Calls) > 0 && m.Calls[0] == '[' || d.code && m.Otid == "" && m.Step == ""
 	for i := range list {
-		if err := d.call(m, &list[i]); err != nil {
+		if slices.Contains(d.Done, list[i].ID) {
+			continue // it is told again
+		}
+		d.enter(m)
+		if err := d.call(m, &list[i], whole); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *Decoder) call(m *message, c *call) error {
+// call takes a call, whole or a delta of it.
+func (d *Decoder) call(m *message, c *call, whole bool) error {
 	d.endText()
 	t := d.tool(c.ID)
 	if c.ID == "" && len(d.Tools) > 0 {
@@ -65,8 +71,8 @@ func (d *Decoder) call(m *message, c *call) error {
 	if len(c.Arguments) == 0 {
 		return nil
 	}
-	if t.Type != m.Type {
-		d.input(t, c.Arguments) // told again, whole
+	if whole || t.Type != m.Type {
+		d.input(t, c.Arguments)
 		return nil
 	}
 	raw := c.Arguments
@@ -126,8 +132,6 @@ func (d *Decoder) input(t *tool, raw json.RawMessage) {
 	d.set(t, event.Input, &t.Input, whole)
 }
 
-func (d *Decoder) output(t *tool, whole string) { d.set(t, event.Output, &t.Output, whole) }
-
 type snapshot interface {
 	Next(string) (event.Type, string)
 }
@@ -172,7 +176,7 @@ func (d *Decoder) returns(m *message) error {
 		}
 		if strings.HasPrefix(m.ID, streamed) {
 			d.toolState(t, event.PartRunning)
-			d.output(t, plain(r.Return))
+			d.printed(t, plain(r.Return))
 			continue
 		}
 		d.finish(t, r.Status, r)
@@ -183,6 +187,7 @@ func (d *Decoder) returns(m *message) error {
 // finish ends a tool with what it gave.
 func (d *Decoder) finish(t *tool, status string, r *returned) {
 	d.flushInput(t)
+	b := &event.Body{State: event.PartDone}
 	if r != nil {
 		text := plain(r.Return)
 		if text == "" {
@@ -197,9 +202,8 @@ func (d *Decoder) finish(t *tool, status string, r *returned) {
 				d.emit(event.Event{Type: event.PartAppend, Message: t.Message, Part: t.Part, Field: event.Stderr, Text: stderr})
 			}
 		}
-		d.output(t, text)
+		b.Data = d.output(t, text)
 	}
-	b := &event.Body{State: event.PartDone}
 	switch {
 	case t.Denied || t.State == event.PartDenied:
 		b.State = event.PartDenied

@@ -78,6 +78,11 @@ type frame struct {
 	Error   json.RawMessage `json:"error"`
 	Subtype string          `json:"subtype"`
 
+	// error, of the headless mode.
+	API *struct {
+		ErrorType string `json:"error_type"`
+	} `json:"api_error"`
+
 	Loop *struct {
 		Active []string `json:"active_run_ids"`
 	} `json:"loop_status"`

@@ -1,0 +1,114 @@
+package letta
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/dialecttest"
+)
+
+// TestHeadless reads recordings of the headless mode of Letta Code 0.32.18 with a scripted model. Its errors have no result
+// line: the program just exits.
+func TestHeadless(t *testing.T) {
+	const usage = ` usage={"input":100,"output":50}`
+	for name, want := range map[string]string{
+		"error": `turn turn state="ended" outcome="failed" reason="llm_api_error" error={"code":"llm_error","message":"Stream ended without finish_reason","retryable":true} phase="retrying" upstream={"run":"local-run-4"}
+message id1 turn="turn" role="assistant" ended=true stop="llm_api_error"
+  p1 text join="\n\n" ended=true text="A text that breaks "
+`,
+		"refused": `turn turn state="ended" outcome="failed" reason="error" error={"code":"local_backend_error","message":"401: {\"message\":\"the scripted model refuses\",\"type\":\"invalid_request_error\"}"} upstream={"run":"local-run-1"}
+`,
+		"length": `turn turn state="ended" outcome="completed" reason="length"` + usage + ` upstream={"run":"local-run-1"}
+message id1 turn="turn" role="assistant" ended=true stop="length"
+  p1 text join="\n\n" ended=true text="A text that is cut at "
+`,
+		"retry": `turn turn state="ended" outcome="completed" reason="end_turn"` + usage + ` phase="retrying" upstream={"run":"local-run-2"}
+message id1 turn="turn" role="assistant" ended=true stop="end_turn"
+  p1 text join="\n\n" ended=true text="This is told twice. "
+`,
+		"error-after-tool": `turn turn state="ended" outcome="failed" reason="llm_api_error" error={"code":"llm_error","message":"Stream ended without finish_reason","retryable":true}` + usage + ` phase="retrying" upstream={"run":"local-run-5"}
+message id1 turn="turn" role="assistant" ended=true
+  p1 text join="\n\n" ended=true text="Let me see. "
+  p2 tool name="Bash" call="call_518892" state="done" ended=true input="{\"command\":\"echo hi\",\"description\":\"x\"}" output="hi\n"
+message id2 turn="turn" role="assistant" ended=true stop="llm_api_error"
+  p1 text join="\n\n" ended=true text="Then it "
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := dialecttest.Load(t, Code(), filepath.Join("testdata", "headless", name+".jsonl"), "")
+			st := dialect.NewStream(Code())
+			ops, err := st.Write(s.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, err := st.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, dialecttest.Dump(dialecttest.Fold(t, append(ops, last...)))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A stream that goes on after an error, and then breaks off, was cut short: the error did not end it.
+func TestHeadlessGoesOnAfterAnError(t *testing.T) {
+	b, err := os.ReadFile("testdata/headless/retry.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(b), "\n")
+	for i, line := range lines {
+		if !strings.Contains(line, `"type": "retry"`) {
+			continue
+		}
+		st := dialect.NewStream(Code())
+		if _, err := st.Write([]byte(strings.Join(lines[:i+2], ""))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Close(); err == nil {
+			t.Error("a stream that was cut in a retry counts as ended")
+		}
+		return
+	}
+	t.Fatal("the recording has no retry")
+}
+
+// Letta Code tells whole calls and may tell a turn's runs again. Neither doubles anything.
+func TestHeadlessRepetitions(t *testing.T) {
+	b, err := os.ReadFile("testdata/headless/error-after-tool.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first run with its call and what it gave, and the second run up to where its model broke off.
+	lines := strings.SplitAfter(string(b), "\n")[:10]
+	const call = 6
+	for name, frames := range map[string][]string{
+		"once":            lines,
+		"the call twice":  slices.Insert(slices.Clone(lines), call, lines[call]),
+		"both runs twice": slices.Concat(lines, lines[1:]),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, f := NewCode(), dialecttest.NewFolder()
+			fold(t, f, d, frames...)
+			fold(t, f, d, `{"type":"result","subtype":"success"}`)
+			const want = `turn turn state="ended" outcome="completed" reason="end_turn" usage={"input":100,"output":50} upstream={"run":"local-run-2"}
+message id1 turn="turn" role="assistant" ended=true
+  p1 text join="\n\n" ended=true text="Let me see. "
+  p2 tool name="Bash" call="call_518892" state="done" ended=true input="{\"command\":\"echo hi\",\"description\":\"x\"}" output="hi\n"
+message id2 turn="turn" role="assistant" ended=true stop="end_turn"
+  p1 text join="\n\n" ended=true text="Then it "
+`
+			if diff := cmp.Diff(want, dialecttest.Dump(&f.Transcript)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
