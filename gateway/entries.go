@@ -149,7 +149,12 @@ func (o *owner) addWhole(t *tx, r resolved, name string) {
 	if t.outside == nil {
 		t.outside = map[string]bool{}
 	}
-	for _, e := range r.whole(name, r.answers, r.parent) {
+	events, dropped := r.whole(name, r.answers, r.parent)
+	if dropped > 0 {
+		o.g.cfg.Metrics.dropped.WithLabelValues(name).Add(float64(dropped))
+		o.log.Warn("operations of the turn were dropped", "turn", r.id, "agent", name, "without_effect", dropped)
+	}
+	for _, e := range events {
 		if t.outside[e.Turn] = true; e.Type == event.TurnStart {
 			t.set(turnKey(e.Turn), []byte(o.id), 0)
 		}

@@ -28,13 +28,6 @@ func following(t *testing.T, j journal.Journal, up *agenttest.Follower, change f
 	return h, conv
 }
 
-// saying is a run that says a text.
-func saying(text string) agenttest.Observed {
-	return func(_ context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
-		return out.Text(text)
-	}
-}
-
 // holding is a run that says a text and goes on until release is closed or it is left.
 func holding(text string, release <-chan struct{}) agenttest.Observed {
 	return func(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {

@@ -21,6 +21,7 @@ type Metrics struct {
 	ShowSeconds   prometheus.Histogram
 	CommitFailed  prometheus.Counter
 	Late          prometheus.Counter
+	dropped       *prometheus.CounterVec
 	Leases        prometheus.Counter
 	Running       prometheus.Gauge
 	Owners        prometheus.Gauge
@@ -99,6 +100,7 @@ func NewMetrics() *Metrics {
 	m.Owners = gauge("leat_conversations_open", "Conversations held in memory.")
 
 	m.Late = counter("leat_late_operations_total", "What agents said after their turn's end, which was dropped: operations, or frames that were not decoded any more.")
+	m.dropped = counters("leat_dropped_operations_total", "Operations of turns that ran which changed nothing and were dropped: a repeated start, or what came for a part, a message or a turn inside that had ended.", "agent")
 	m.Repeated = counter("leat_commands_repeated_total", "Commands whose idempotency key was known: they got the first outcome and did nothing.")
 	m.frames = counters("leat_decode_frames_total", "Frames of agents' streams that were decoded.", "dialect")
 	m.faults = counters("leat_decode_faults_total", "Frames of agents' streams that were invalid and ended their turn.", "dialect")

@@ -91,9 +91,10 @@ func (one *outside) start(name, answers, parent string) event.Event {
 	return event.Event{At: atOf(one.entry, 0), Type: event.TurnStart, Turn: one.id, Body: &event.Body{Agent: name, Answers: answers, Parent: parent}}
 }
 
-// whole returns the events of a run that is over, from its start to its one end. What does not apply fails the turn, as it does live.
-func (one *outside) whole(name, answers, parent string) []event.Event {
-	all := []event.Event{one.start(name, answers, parent)}
+// whole returns the events of a run that is over, from its start to its one end, and how many operations changed nothing. What does
+// not apply fails the turn, as it does live.
+func (one *outside) whole(name, answers, parent string) (all []event.Event, dropped int64) {
+	all = []event.Event{one.start(name, answers, parent)}
 	m := dialect.NewMapper(one.id, newID)
 	at := atOf(one.entry, 0)
 	end := event.Event{Type: event.TurnEnd, Body: &event.Body{
@@ -108,8 +109,9 @@ func (one *outside) whole(name, answers, parent string) []event.Event {
 			break
 		}
 	}
-	events, _ := m.Map([]event.Event{end}, at) // always valid; dropped if the run has ended
-	return append(all, events...)
+	dropped = m.Dropped
+	events, _ := m.Map([]event.Event{end}, at) // always valid; it changes nothing if the run has ended
+	return append(all, events...), dropped
 }
 
 // atOf returns when something of an entry happened, in epoch milliseconds: at, if that is known, else when the entry did, and never in

@@ -34,6 +34,7 @@ type run struct {
 	over     atomic.Bool   // the end is committed or about to be
 	handed   atomic.Bool   // its agent has handed it on: its stream is pushed
 	last     atomic.Int64  // last sign of life, epoch milliseconds
+	late     atomic.Int64  // how many operations came after the end
 
 	mu      sync.Mutex
 	answers map[string]chan event.Answer // open requests that the agent waits on
@@ -116,7 +117,10 @@ func (r *run) launch(call func(context.Context) error) {
 			r.tellStopped()
 		}
 		close(r.returned)
-		r.o.post(func(t *tx) error { return r.o.next(t, r) })
+		r.o.post(func(t *tx) error {
+			r.report(foreign)
+			return r.o.next(t, r)
+		})
 	})
 }
 

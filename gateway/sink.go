@@ -48,10 +48,14 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 
 func (r *run) emitIn(t *tx, ops []event.Event, state json.RawMessage, at int64) error {
 	if r.over.Load() {
-		r.o.g.cfg.Metrics.Late.Add(float64(len(ops)))
+		(*sink)(r).Late(len(ops))
 		return agent.ErrTurnOver
 	}
+	before := r.mapper.Dropped
 	events, err := r.mapper.Map(ops, at)
+	if n := r.mapper.Dropped - before; n > 0 {
+		r.o.g.cfg.Metrics.dropped.WithLabelValues(r.name).Add(float64(n))
+	}
 	if err != nil {
 		r.o.log.Warn("operation does not apply", "turn", r.id, "agent", r.name, "err", err)
 		// Ends the turn from a job of its own: this one may share its commit with others.
@@ -89,7 +93,24 @@ func (s *sink) Log() *slog.Logger {
 }
 
 // Late implements [agent.LateSink].
-func (s *sink) Late(n int) { (*run)(s).o.g.cfg.Metrics.Late.Add(float64(n)) }
+func (s *sink) Late(n int) {
+	s.late.Add(int64(n))
+	s.o.g.cfg.Metrics.Late.Add(float64(n))
+}
+
+// report logs what its agent said that nobody has seen. It runs in the writer, once Run has returned. Agents say a few things more
+// after somebody else has ended their turn, so that is no warning.
+func (r *run) report(foreign bool) {
+	late, dropped := r.late.Load(), r.mapper.Dropped
+	if late == 0 && dropped == 0 {
+		return
+	}
+	level := slog.LevelWarn
+	if foreign && dropped == 0 {
+		level = slog.LevelInfo
+	}
+	r.o.log.Log(context.Background(), level, "operations of the turn were dropped", "turn", r.id, "agent", r.name, "after_end", late, "without_effect", dropped)
+}
 
 func (s *sink) Alive() { (*run)(s).touch() }
 
