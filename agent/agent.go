@@ -50,6 +50,13 @@ type Checker interface {
 	Check(ctx context.Context) error
 }
 
+// Prober is an agent that can ask its upstream about a turn that has been silent for its limit. The gateway calls Probe before it
+// fails such a turn. If Probe returns nil, the upstream still works on the turn and the limit on silence starts again. If it returns an
+// [*Error], the turn fails with that; after any other error it fails for its silence.
+type Prober interface {
+	Probe(ctx context.Context, in Input) error
+}
+
 // ErrNotSteered says that the running turn can't take another message.
 var ErrNotSteered = errors.New("agent: turn can't be steered")
 

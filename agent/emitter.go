@@ -21,7 +21,7 @@ type Sink interface {
 	Flush(ctx context.Context) error
 	// Wait opens a request and returns its answer.
 	Wait(ctx context.Context, r event.Request) (event.Answer, error)
-	// Alive resets the silence limit.
+	// Alive resets the limit on silence. Emit does so if it has operations.
 	Alive()
 }
 
@@ -29,6 +29,12 @@ type Sink interface {
 // nobody decodes any more. It is dropped whatever the sink does.
 type LateSink interface {
 	Late(n int)
+}
+
+// TroubleSink is a sink that explains a silent turn by what its last attempt failed of.
+type TroubleSink interface {
+	// Trouble notes why an attempt failed that will be repeated; nil forgets it. Progress forgets it too.
+	Trouble(e *event.Error)
 }
 
 // ErrTurnOver says that the turn has ended, and that nothing said from now on is seen.
@@ -126,8 +132,16 @@ func (e *Emitter) End(o event.Outcome, reason string, usage *event.Usage) error 
 	})
 }
 
-// Alive says that the upstream is there though it has nothing to say; it resets the limit on silence.
+// Alive reports progress that gives no operations; it resets the limit on silence. A connection that is only kept open is no progress.
 func (e *Emitter) Alive() { e.sink.Alive() }
+
+// Trouble notes why an attempt failed that will be repeated. If the turn then ends for its silence, this is the error that it ends
+// with. nil forgets it, as progress does.
+func (e *Emitter) Trouble(err *Error) {
+	if s, ok := e.sink.(TroubleSink); ok {
+		s.Trouble((*event.Error)(err))
+	}
+}
 
 // Log is where the agent logs what concerns this turn; what it writes carries the ids of turn and conversation.
 func (e *Emitter) Log() *slog.Logger {
@@ -156,7 +170,7 @@ func (e *Emitter) Emit(ops []event.Event, state json.RawMessage) error {
 }
 
 // Decode runs one step of a decoder under the emitter's lock and emits what it gives, so that the turn's end can't fall
-// between the two. held returns what the decoder holds back; it is called once, at the turn's end.
+// between the two. A step without operations is no progress; after one that is, call [Emitter.Alive].
 func (e *Emitter) Decode(step func() ([]event.Event, json.RawMessage, error)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,8 +182,6 @@ func (e *Emitter) Decode(step func() ([]event.Event, json.RawMessage, error)) er
 		if eerr := e.sink.Emit(e.ctx, ops, state); eerr != nil {
 			return eerr
 		}
-	} else {
-		e.sink.Alive()
 	}
 	return err
 }

@@ -67,11 +67,14 @@ func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 		if got > 0 {
 			s.out.Received(buf[:got])
 		}
-		// Half a line says nothing. What sends its bytes one by one is not alive for that: its silence has a limit.
+		// Only whole frames are decoded, so that an upstream that sends its bytes one by one is silent meanwhile.
 		line = append(line, buf[:got]...)
 		if len(line) > 0 && (rerr != nil || len(line) > dialect.MaxLine || bytes.ContainsAny(buf[:got], "\r\n")) {
 			if err := s.decode(func() ([]event.Event, error) { return s.stream.Write(line) }); err != nil {
 				return n, err
+			}
+			if s.stream.Advanced() {
+				s.out.Alive()
 			}
 			line = line[:0]
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/anthropic"
 	"github.com/leat-dev/leat/dialect/elizaactions"
 	"github.com/leat-dev/leat/event"
 )
@@ -49,8 +50,30 @@ func TestHalfALineIsNoSignOfLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Two lines, and what the end of the stream has of a third, and the end itself.
-	if n := p.alive.Load(); n > 4 {
+	if n := p.alive.Load(); n > 5 {
 		t.Errorf("%d signs of life", n)
+	}
+}
+
+// Blank lines, comments and frames of unknown types are no signs of life, even if they move the stream's state.
+func TestKeepAlivesAreNoSignsOfLife(t *testing.T) {
+	for name, tt := range map[string]struct {
+		d    dialect.Dialect
+		body string
+	}{
+		"lines": {elizaactions.Dialect(), "\n\n" + `{"type":"beat"}` + "\n" + `{"type":"chunk","text":""}` + "\n"},
+		"sse":   {anthropic.Dialect(), ": beat\n\n\n\nevent: x\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pulse{}
+			s := agent.NewStream(agent.NewEmitter(t.Context(), p), tt.d)
+			if _, err := s.ReadFrom(strings.NewReader(tt.body)); !errors.Is(err, dialect.ErrCutShort) {
+				t.Fatal(err)
+			}
+			if n := p.alive.Load(); n > 0 {
+				t.Errorf("%d signs of life", n)
+			}
+		})
 	}
 }
 

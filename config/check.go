@@ -168,8 +168,11 @@ func (c *Config) SilenceOf(s agent.Spec) time.Duration {
 	if s.Silence != 0 {
 		return s.Silence
 	}
-	return silenceOf(c.Silence)
+	return optional(c.Silence)
 }
+
+// TurnLimitOf returns the limit on how long a turn may run as the gateway takes it.
+func (c *Config) TurnLimitOf() time.Duration { return optional(c.TurnLimit) }
 
 // YAML returns the configuration as a file that says all of it. Secrets are masked.
 func (c Config) YAML(kinds agent.Kinds) ([]byte, error) { return yaml.Marshal(c.masked(kinds)) }

@@ -38,6 +38,7 @@ type Config struct {
 	Agents       Agents   `yaml:"agents" live:"yes"`
 	DefaultAgent string   `yaml:"default_agent"`
 	Silence      Duration `yaml:"silence" live:"yes"`
+	TurnLimit    Duration `yaml:"turn_limit" live:"yes"`
 	WaitLimit    Duration `yaml:"wait_limit" live:"yes"`
 	Lease        Duration `yaml:"lease" live:"yes"`
 	Drain        Duration `yaml:"drain" live:"yes"`
@@ -102,6 +103,7 @@ func Default() Config {
 	return Config{
 		Listen:         []string{DefaultListen},
 		Silence:        Duration(gateway.DefaultSilence),
+		TurnLimit:      Duration(gateway.DefaultTurnLimit),
 		WaitLimit:      Duration(gateway.DefaultWaitLimit),
 		Lease:          Duration(gateway.DefaultLease),
 		Drain:          Duration(gateway.DefaultDrain),
@@ -181,8 +183,8 @@ func DataDir(getenv func(string) string) (string, error) {
 	return "", fmt.Errorf("%w: data: this account has no home folder; say where the data goes", ErrInvalid)
 }
 
-// silenceOf is the limit as the gateway takes it: 0 in a configuration is no limit.
-func silenceOf(d Duration) time.Duration {
+// optional returns a limit as the gateway takes it: 0 in a configuration is no limit.
+func optional(d Duration) time.Duration {
 	if d == 0 {
 		return -1
 	}

@@ -251,7 +251,7 @@ func TestDataDir(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	values := map[string]string{
 		"listen": "127.0.0.1:5,[::1]:6", "data": "/d", "token": "t", "allowed_origins": "https://a.b", "app_origins": "true", "hosts": "a.b",
-		"agents": "demo x=remote:y?key=k", "default_agent": "x", "silence": "1s", "wait_limit": "2s", "lease": "3s", "drain": "4s",
+		"agents": "demo x=remote:y?key=k", "default_agent": "x", "silence": "1s", "turn_limit": "90m", "wait_limit": "2s", "lease": "3s", "drain": "4s",
 		"sync": "normal", "trace_retention": "5d", "limits.message": "6KiB", "limits.queued": "7", "limits.history": "8", "limits.history_bytes": "9KiB",
 		"webhooks": "[{name: a}]", "limits.connections": "9", "limits.file": "1MiB", "public_url": "https://a.b", "base_path": "/a", "trusted_proxies": "::1,10.0.0.0/8", "tls.cert": "c", "tls.key": "k", "log.level": "warn", "log.format": "json", "log.content": "true",
 		"users.secret": "s", "users.secret_file": "/s", "users.key_file": "/k", "users.jwks": "https://a.b/c", "users.issuer": "i",

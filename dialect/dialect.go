@@ -46,6 +46,9 @@ type Dialect struct {
 	// EOF says that the end of the body is the dialect's own end, once a frame has said that nothing more comes: the turn is
 	// then ended by [Decoder.Close].
 	EOF bool
+	// Progress reports whether a frame shows that the agent works although it gives no operations, such as a token whose text is
+	// held back. It is false for keep-alives. If Progress is nil, only operations show progress. See [Dialect.Advances].
+	Progress func(f Frame) bool
 	// Decoder makes a decoder at the beginning of a stream.
 	Decoder func() Decoder
 	// Encoder makes an encoder; nil where the dialect is only read.

@@ -24,6 +24,7 @@ type Stream struct {
 	pending []byte // the bytes after it
 	out     []event.Event
 	used    bool
+	moved   bool  // a frame of the last Write advanced the answer
 	err     error // sticky
 	closed  bool
 }
@@ -42,7 +43,7 @@ func (s *Stream) Write(p []byte) ([]event.Event, error) {
 	if s.closed {
 		return nil, errClosed
 	}
-	s.used = true
+	s.used, s.moved = true, false
 	s.out = nil
 	before := s.offset
 	if s.d.Framing == SSE {
@@ -86,6 +87,7 @@ func (s *Stream) line(b []byte) error { return s.decode(Frame{Data: b}) }
 
 func (s *Stream) decode(f Frame) error {
 	ops, err := s.dec.Decode(f)
+	s.moved = s.moved || err == nil && s.d.Advances(f, ops)
 	if s.out == nil {
 		s.out = ops
 	} else {
@@ -99,6 +101,9 @@ func (s *Stream) take() []event.Event {
 	s.out = nil
 	return out
 }
+
+// Advanced reports whether the last Write completed a frame that shows that the agent works, see [Dialect.Advances].
+func (s *Stream) Advanced() bool { return s.moved }
 
 // Dialect returns the name of the stream's dialect.
 func (s *Stream) Dialect() string { return s.d.Name }

@@ -47,6 +47,8 @@ type Config struct {
 	Lease time.Duration
 	// WaitLimit is how long a turn may stand still for a person.
 	WaitLimit time.Duration
+	// TurnLimit is how long a turn may run, without the time that it waits for a person; below 0 is no limit.
+	TurnLimit time.Duration
 	// KeyLife is how long idempotency keys of commands other than send are kept.
 	KeyLife time.Duration
 	// MaxMessage bounds one message's text, in bytes; MaxQueued the turns that wait in one conversation.
@@ -88,6 +90,8 @@ const (
 	DefaultLease     = 30 * time.Second
 	DefaultSilence   = 120 * time.Second
 	DefaultWaitLimit = 24 * time.Hour
+	// DefaultTurnLimit is longer than any agent is known to work on one message. It ends turns that a broken upstream keeps alive.
+	DefaultTurnLimit = 24 * time.Hour
 	DefaultKeyLife   = 24 * time.Hour
 	// DefaultMaxMessage fits the largest prompts that models take, as text.
 	DefaultMaxMessage = 4 << 20
@@ -113,6 +117,7 @@ func (c *Config) setDefaults() {
 	def(&c.Drain, DefaultDrain)
 	def(&c.Lease, DefaultLease)
 	def(&c.WaitLimit, DefaultWaitLimit)
+	def(&c.TurnLimit, DefaultTurnLimit)
 	def(&c.KeyLife, DefaultKeyLife)
 	if c.MaxMessage == 0 {
 		c.MaxMessage = DefaultMaxMessage

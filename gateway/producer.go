@@ -72,6 +72,7 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 		return errTaken
 	}
 	var offset int64
+	moved := false
 	err := r.out.Decode(func() ([]event.Event, json.RawMessage, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -81,6 +82,7 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 		before := p.stream.Offset()
 		keep := r.keeps(p.stream, b)
 		ops, err := p.stream.Write(b)
+		moved = p.stream.Advanced()
 		offset = p.stream.Offset()
 		keep(offset-before, err)
 		if err != nil || offset == before {
@@ -90,6 +92,9 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 	})
 	if err != nil {
 		return pr.failed(err)
+	}
+	if moved {
+		r.touch()
 	}
 	return pr.ack(ctx, offset)
 }

@@ -100,6 +100,7 @@ func (o *owner) interrupt(t *tx, turn string) {
 	t.set(keysKey(turn), nil, 0)
 	t.set(handedKey(turn), nil, 0)
 	t.set(observedKey(turn), nil, 0)
+	t.set(waitedKey(turn), nil, 0)
 }
 
 // resume makes the run of a turn whose agent can go on with it, with its decoder where the log left it.
@@ -160,7 +161,7 @@ func (o *owner) restore(t *tx, r *run, turn transcript.Turn, inside []string) (b
 		left := o.g.settings().WaitLimit - time.Duration(now()-req.At)*time.Millisecond
 		t.then(func() { r.limit(req.ID, max(left, 0)) })
 	}
-	return true, nil
+	return true, r.restoreClock(&turn)
 }
 
 // hush starts no further turn: what is queued stays queued for the next start.

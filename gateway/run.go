@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,18 +29,20 @@ type run struct {
 	cancel   context.CancelCauseFunc
 	out      *agent.Emitter
 
-	raw      *rawlog.Turn  // nil where its bytes are not kept
-	push     *push         // nil where nothing is pushed; launch's goroutine's own
-	returned chan struct{} // closed when Run returned
-	over     atomic.Bool   // the end is committed or about to be
-	handed   atomic.Bool   // its agent has handed it on: its stream is pushed
-	last     atomic.Int64  // last sign of life, epoch milliseconds
-	late     atomic.Int64  // how many operations came after the end
+	raw      *rawlog.Turn                // nil where its bytes are not kept
+	push     *push                       // nil where nothing is pushed; launch's goroutine's own
+	returned chan struct{}               // closed when Run returned
+	over     atomic.Bool                 // the end is committed or about to be
+	handed   atomic.Bool                 // its agent has handed it on: its stream is pushed
+	last     atomic.Int64                // last sign of life, epoch milliseconds
+	late     atomic.Int64                // how many operations came after the end
+	trouble  atomic.Pointer[event.Error] // why the last attempt upstream failed; nil once there is progress
 
 	mu      sync.Mutex
 	answers map[string]chan event.Answer // open requests that the agent waits on
 	timers  map[string]*time.Timer       // limits of open requests
 	silence *time.Timer
+	clock   clock
 
 	// The writer's own.
 	mapper   *dialect.Mapper
@@ -62,6 +65,7 @@ var (
 // The codes of the errors that the gateway itself ends turns with.
 const (
 	codeSilence    = "silence"       // the agent said nothing for too long
+	codeTurnLimit  = "turn_limit"    // the turn ran for too long
 	codeLease      = "lease_expired" // the producer of a pushed turn stayed away
 	codeWait       = "wait_expired"  // nobody answered
 	codeUntold     = "not_answered"  // the agent did not take the answer
@@ -91,6 +95,7 @@ func (r *run) launch(call func(context.Context) error) {
 	r.touch()
 	r.o.g.cfg.Metrics.Running.Inc()
 	r.watch()
+	r.startClock()
 	r.raw = r.o.g.cfg.Raw.Turn(rawlog.Meta{Turn: r.id, Conversation: r.o.id, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
 	r.o.g.tasks.Go(func() {
 		defer r.raw.Close()
@@ -104,6 +109,11 @@ func (r *run) launch(call func(context.Context) error) {
 		r.mu.Lock()
 		if r.silence != nil {
 			r.silence.Stop()
+			r.silence = nil
+		}
+		if r.clock.timer != nil {
+			r.clock.timer.Stop()
+			r.clock.timer = nil
 		}
 		for _, t := range r.timers {
 			t.Stop()
@@ -196,6 +206,7 @@ func (r *run) closed(t *tx) {
 	t.set(keysKey(r.id), nil, 0)
 	t.set(handedKey(r.id), nil, 0)
 	t.set(observedKey(r.id), nil, 0)
+	t.set(waitedKey(r.id), nil, 0)
 	t.then(func() {
 		r.cancel(errEnded)
 		time.AfterFunc(returnLimit, func() { r.o.post(func(t *tx) error { return r.o.next(t, r) }) })
@@ -246,6 +257,7 @@ func (r *run) addIn(t *tx, events []event.Event) {
 		case event.TurnWait:
 			req := *e.Get().Request
 			r.requests[req.ID] = true
+			r.pauseClock()
 			t.then(func() { r.limit(req.ID, r.o.g.settings().WaitLimit) })
 		case event.TurnResume:
 			r.resumedIn(t, *e.Get().Answer)
@@ -263,6 +275,9 @@ func (r *run) addIn(t *tx, events []event.Event) {
 func (r *run) resumedIn(t *tx, a event.Answer) {
 	r.touch() // the clock of silence goes on as soon as the request is closed
 	delete(r.requests, a.ID)
+	if len(r.requests) == 0 {
+		t.set(waitedKey(r.id), strconv.AppendInt(nil, r.resumeClock(), 10), 0)
+	}
 	r.answered[a.ID] = true
 	if err := r.setAnswer(t, answered{a, true}); err != nil {
 		r.o.log.Error("answer not stored", "turn", r.id, "err", err)

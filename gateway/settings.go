@@ -9,16 +9,16 @@ import (
 // Settings are what of a [Config] may change while the gateway runs; 0 is the default there as well. What has begun goes on
 // with what it began with.
 type Settings struct {
-	Drain, Lease, WaitLimit       time.Duration
-	MaxMessage, MaxQueued         int
-	HistoryMessages, HistoryBytes int
-	Prices                        usage.Prices
+	Drain, Lease, WaitLimit, TurnLimit time.Duration
+	MaxMessage, MaxQueued              int
+	HistoryMessages, HistoryBytes      int
+	Prices                             usage.Prices
 }
 
 // settings of a Config in which the defaults are filled in.
 func (c *Config) settings() *Settings {
 	return &Settings{
-		Drain: c.Drain, Lease: c.Lease, WaitLimit: c.WaitLimit, MaxMessage: c.MaxMessage, MaxQueued: c.MaxQueued,
+		Drain: c.Drain, Lease: c.Lease, WaitLimit: c.WaitLimit, TurnLimit: c.TurnLimit, MaxMessage: c.MaxMessage, MaxQueued: c.MaxQueued,
 		HistoryMessages: c.HistoryMessages, HistoryBytes: c.HistoryBytes, Prices: c.Prices,
 	}
 }
@@ -26,7 +26,7 @@ func (c *Config) settings() *Settings {
 // Adjust takes new settings over, all of them at once.
 func (g *Gateway) Adjust(s Settings) {
 	c := Config{
-		Drain: s.Drain, Lease: s.Lease, WaitLimit: s.WaitLimit, MaxMessage: s.MaxMessage, MaxQueued: s.MaxQueued,
+		Drain: s.Drain, Lease: s.Lease, WaitLimit: s.WaitLimit, TurnLimit: s.TurnLimit, MaxMessage: s.MaxMessage, MaxQueued: s.MaxQueued,
 		HistoryMessages: s.HistoryMessages, HistoryBytes: s.HistoryBytes, Prices: s.Prices,
 	}
 	c.setDefaults()

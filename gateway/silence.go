@@ -1,14 +1,24 @@
 package gateway
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/transcript"
 )
 
-func (r *run) touch() { r.last.Store(now()) }
+// probeLimit is how long an agent may take to ask its upstream about a silent turn.
+const probeLimit = 10 * time.Second
+
+// touch notes progress of the agent. What failed before it is not the reason for a later silence.
+func (r *run) touch() {
+	r.last.Store(now())
+	r.trouble.Store(nil)
+}
 
 // watch ends the turn when its agent is silent for too long. The clock stands still while a tool runs or a person is asked.
 func (r *run) watch() {
@@ -34,15 +44,61 @@ func (r *run) silent(limit time.Duration) {
 		left = limit
 	}
 	if left > 0 {
-		r.mu.Lock()
-		r.silence.Reset(left)
-		r.mu.Unlock()
+		r.listen(left)
 		return
 	}
+	p, ok := r.agent.Agent.(agent.Prober)
+	if !ok || r.handed.Load() {
+		r.fail(r.silenceError(limit))
+		return
+	}
+	r.o.g.tasks.Go(func() { r.probe(p, limit) }) // the turn itself is a task until it returns, so none is added too late
+}
+
+// listen has the silence looked at again after a time, unless the agent has returned.
+func (r *run) listen(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.silence != nil {
+		r.silence.Reset(d)
+	}
+}
+
+// probe asks the upstream whether it still works on the silent turn, and fails the turn if it doesn't.
+func (r *run) probe(p agent.Prober, limit time.Duration) {
+	asked := r.last.Load()
+	ctx, cancel := context.WithTimeout(r.ctx, probeLimit)
+	defer cancel()
+	err := p.Probe(ctx, r.in())
+	var shown *agent.Error
+	switch {
+	case r.over.Load(), r.ctx.Err() != nil: // it has ended, or is left for the next start
+	case err == nil:
+		r.touch()
+		r.listen(limit)
+	case r.last.Load() != asked:
+		r.listen(limit)
+	case errors.As(err, &shown):
+		e := event.Error(*shown)
+		r.fail(&e)
+	default:
+		r.o.log.Info("upstream of a silent turn not reached", "turn", r.id, "agent", r.name, "error", err)
+		r.fail(r.silenceError(limit))
+	}
+}
+
+// silenceError is why a silent turn fails: what its last attempt failed of, if the agent has reported it, else its silence.
+func (r *run) silenceError(limit time.Duration) *event.Error {
+	if e := r.trouble.Load(); e != nil {
+		return e
+	}
+	return &event.Error{Code: codeSilence, Message: fmt.Sprintf("the agent said nothing for %v", limit), Retryable: true}
+}
+
+// fail ends the turn with an error.
+func (r *run) fail(e *event.Error) {
 	r.o.post(func(t *tx) error {
-		r.endIn(t, &event.Body{Outcome: event.Failed, Error: &event.Error{
-			Code: codeSilence, Message: fmt.Sprintf("the agent said nothing for %v", limit), Retryable: true,
-		}})
+		r.endIn(t, &event.Body{Outcome: event.Failed, Error: e})
 		return nil
 	})
 }

@@ -24,7 +24,9 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 		s.Late(len(ops))
 		return agent.ErrTurnOver
 	}
-	r.touch()
+	if len(ops) > 0 { // a state alone is no progress
+		r.touch()
+	}
 	ops, err := s.storeMedia(ctx, ops)
 	if err != nil {
 		return err
@@ -113,6 +115,9 @@ func (r *run) report(foreign bool) {
 }
 
 func (s *sink) Alive() { (*run)(s).touch() }
+
+// Trouble implements [agent.TroubleSink].
+func (s *sink) Trouble(e *event.Error) { s.trouble.Store(e) }
 
 // Wait asks a person. A request that is known already, since the agent was resumed, is not asked again.
 func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error) {

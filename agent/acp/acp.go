@@ -148,6 +148,6 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	if err != nil {
 		return err
 	}
-	t := &turn{peer: p, session: session, out: out, dec: a.cfg.Dialect.Decoder(), grace: a.grace}
+	t := &turn{peer: p, session: session, out: out, dialect: a.cfg.Dialect, dec: a.cfg.Dialect.Decoder(), grace: a.grace}
 	return t.run(ctx, prompt{ID: session, Prompt: blocks(in, fresh, &p.can)})
 }

@@ -281,3 +281,13 @@ func TestKind(t *testing.T) {
 		}
 	}
 }
+
+// An agent whose lines carry nothing of an answer is silent.
+func TestKeepAlivesAreSilence(t *testing.T) {
+	s := agenttest.NewStage(t.Context())
+	s.Silence = 2 * time.Second // a process has to start
+	err := s.Run(newAgent(t, "child"), ask("beat"))
+	if turn := s.Turn(); err == nil || turn.Error == nil || turn.Error.Code != agenttest.CodeSilence || s.Visible() != "Begun." {
+		t.Errorf("%v; the turn is %s, %v; readers see %q", err, turn.Outcome, turn.Error, s.Visible())
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -191,6 +192,16 @@ func answer(m message, how string, asked map[string]func(json.RawMessage)) bool 
 			asked["never"] = nil // so that a cancel is not heard
 		}
 		return false
+	case last == "beat": // what is no progress
+		text(s, "Begun.")
+		for {
+			output.Lock()
+			fmt.Println()
+			output.Unlock()
+			say(`"method":"session/update","params":{"sessionId":%q,"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`, s)
+			say(`"method":"_beat","params":{"sessionId":%q}`, s)
+			time.Sleep(10 * time.Millisecond)
+		}
 	case last == "die":
 		text(s, "Dying.")
 		fail("out of memory")

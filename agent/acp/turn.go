@@ -20,6 +20,7 @@ type turn struct {
 	session string
 	out     *agent.Emitter
 	grace   time.Duration
+	dialect dialect.Dialect
 
 	// Guarded by the emitter's lock.
 	dec    dialect.Decoder
@@ -80,12 +81,17 @@ func (t *turn) run(ctx context.Context, p prompt) error {
 // hear hands a line to the readers.
 func (t *turn) hear(open context.Context, l line) error {
 	t.asked = nil
+	f, moved := dialect.Frame{Data: l.raw}, false
 	err := t.out.Decode(func() ([]event.Event, json.RawMessage, error) {
-		ops, err := t.dec.Decode(dialect.Frame{Data: l.raw})
+		ops, err := t.dec.Decode(f)
+		moved = err == nil && t.dialect.Advances(f, ops)
 		return slices.DeleteFunc(ops, t.take), nil, err
 	})
 	if errors.Is(err, agent.ErrTurnOver) && t.ended {
 		return nil
+	}
+	if moved {
+		t.out.Alive()
 	}
 	if err == nil && t.asked != nil {
 		t.ask(open, l, *t.asked)

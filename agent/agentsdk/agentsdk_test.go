@@ -64,8 +64,9 @@ func accept(t *testing.T, w http.ResponseWriter, r *http.Request) bool {
 
 func TestFaults(t *testing.T) {
 	agenttest.Faults(t, agenttest.Upstream{
-		New:    func(t *testing.T, url string) agent.Agent { return newAgent(t, url, "") },
-		Accept: accept,
+		KeepAlive: []string{"data: {\"type\":\"ping\"}\n\n", "data: {\"type\":\"x-beat\"}\n\n"},
+		New:       func(t *testing.T, url string) agent.Agent { return newAgent(t, url, "") },
+		Accept:    accept,
 		Frames: []string{
 			"data: {\"type\":\"ping\"}\n\n",
 			"data: {\"type\":\"agent_start\"}\n\n",

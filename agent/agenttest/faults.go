@@ -29,6 +29,8 @@ type Upstream struct {
 	Frames []string
 	// Visible is what they come to.
 	Visible string
+	// KeepAlive are frames with which the format keeps a connection open, each with its blank line.
+	KeepAlive []string
 	// Rejoin, where a broken stream is gone on with, answers a request that does so, of a run whose answer is Frames, and
 	// reports false for any other request. It comes before Accept.
 	Rejoin func(t *testing.T, w http.ResponseWriter, r *http.Request) bool
@@ -125,7 +127,13 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 			})
 		})
 	}
-	t.Run("a frame that never ends", func(t *testing.T) { u.drip(t, in, body) })
+	t.Run("a frame that never ends", func(t *testing.T) { u.drip(t, in, body+"data: ", " ") })
+	t.Run("comments without end", func(t *testing.T) { u.drip(t, in, body, ": still here\n") })
+	t.Run("blank lines without end", func(t *testing.T) { u.drip(t, in, body, "\n") })
+	t.Run("data-less events without end", func(t *testing.T) { u.drip(t, in, body, "event: beat\nid: 7\n\n") })
+	for _, beat := range u.KeepAlive {
+		t.Run("keep-alives without end", func(t *testing.T) { u.drip(t, in, body, beat) })
+	}
 	t.Run("silence", func(t *testing.T) { u.silence(t, in, body) })
 }
 
@@ -214,15 +222,15 @@ func (u *Upstream) halved(t *testing.T, in agent.Input, answer func(*testing.T, 
 	}
 }
 
-// dripLimit bounds what a drip sends; a turn that it keeps alive shows long before.
+// dripLimit is how often a drip sends its bytes, far beyond the limit on silence.
 const dripLimit = 500
 
-// drip sends the last frame byte by byte and never ends it: bytes that say nothing are silence.
-func (u *Upstream) drip(t *testing.T, in agent.Input, body string) {
+// drip sends the same bytes again and again, which carry nothing of the answer: the turn is silent.
+func (u *Upstream) drip(t *testing.T, in agent.Input, body, drop string) {
 	stage := NewStage(t.Context())
 	stage.Silence = 300 * time.Millisecond
 	err := u.run(t, stage, in, func(t *testing.T, w http.ResponseWriter) {
-		write(t, w, body+"data: ")
+		write(t, w, body)
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for range dripLimit {
@@ -230,10 +238,10 @@ func (u *Upstream) drip(t *testing.T, in agent.Input, body string) {
 			case <-stage.Context().Done():
 				return
 			case <-tick.C:
-				write(t, w, " ")
+				write(t, w, drop)
 			}
 		}
-		t.Errorf("after %d bytes of a frame the turn still goes on", dripLimit)
+		t.Errorf("after %d times %q the turn still runs", dripLimit, drop)
 	})
 	turn := stage.Turn()
 	if err == nil || turn.Outcome != event.Failed || turn.Error == nil || turn.Error.Code != CodeSilence {

@@ -182,7 +182,9 @@ func (s *Stage) Emit(_ context.Context, ops []event.Event, _ json.RawMessage) er
 	if s.over() {
 		return agent.ErrTurnOver
 	}
-	s.touch()
+	if len(ops) > 0 {
+		s.touch()
+	}
 	err := s.emit(ops)
 	if s.over() {
 		s.cancel(agent.ErrTurnOver)

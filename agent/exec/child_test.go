@@ -95,6 +95,13 @@ func child(how string, args []string) {
 		for {
 			say(line)
 		}
+	case "beat": // prints blank lines and lines of an unknown type, which are no progress
+		say(begun)
+		for {
+			say("")
+			say(`{"type":"beat"}`)
+			time.Sleep(10 * time.Millisecond)
+		}
 	case "endless": // a line without an end
 		text := strings.Repeat("x", 1<<20)
 		fmt.Print(`{"type":"chunk","text":"`)

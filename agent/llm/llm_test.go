@@ -340,6 +340,21 @@ func TestStopped(t *testing.T) {
 	}
 }
 
+// A provider that only keeps its connection open is silent, even if it does so in its format.
+func TestKeepAlivesAreSilence(t *testing.T) {
+	each(t, func(t *testing.T, kind string) {
+		s := llmtest.New(t, kind)
+		s.Say("one ", "two ", "three")
+		s.Fail(llmtest.Fault{Kind: llmtest.Beat, After: 1})
+		stage := agenttest.NewStage(t.Context())
+		stage.Silence = 300 * time.Millisecond
+		err := stage.Run(made(t, kind, s.URL, nil), question("go"))
+		if turn := stage.Turn(); err == nil || turn.Error == nil || turn.Error.Code != agenttest.CodeSilence || stage.Visible() != "one " {
+			t.Errorf("%v; the turn is %s, %v; readers see %q", err, turn.Outcome, turn.Error, stage.Visible())
+		}
+	})
+}
+
 // wait looks until something is so; the test's own limit ends it.
 func wait(t *testing.T, ok func() bool) {
 	t.Helper()

@@ -101,6 +101,14 @@ func child(how string) {
 					os.Exit(9)
 				}
 				say("%s", strings.ReplaceAll(strings.TrimSpace(string(b)), "TURN", t.Turn))
+			case "beat": // blank lines and empty texts, which are no progress
+				text(t.Turn, "begun")
+				for {
+					fmt.Println()
+					text(t.Turn, "")
+					say(`{"type":"x.beat","turn":"%s"}`, t.Turn)
+					time.Sleep(10 * time.Millisecond)
+				}
 			case "ask":
 				say(`{"type":"turn.wait","turn":"%s","request":{"id":"q","kind":"approval","prompt":"Really?"}}`, t.Turn)
 			}

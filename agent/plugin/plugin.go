@@ -116,6 +116,9 @@ func (a *Agent) say(l *link, id string, d *decoder, out *agent.Emitter, one line
 		ended = d.ended
 		return ops, nil, nil
 	})
+	if bad == nil && one.head.Text != "" && (one.head.Type == lineText || one.head.Type == lineCallback) {
+		out.Alive() // also for a text that is held back
+	}
 	switch {
 	case bad != nil:
 		l.tell(toPlugin{Type: lineError, Turn: id, Line: one.n, Message: bad.Error()})

@@ -423,3 +423,13 @@ func TestClose(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An agent whose lines carry nothing of an answer is silent.
+func TestKeepAlivesAreSilence(t *testing.T) {
+	s := agenttest.NewStage(t.Context())
+	s.Silence = 2 * time.Second // a process has to start
+	err := s.Run(newPlugin(t, "good"), input("beat"))
+	if turn := s.Turn(); err == nil || turn.Error == nil || turn.Error.Code != agenttest.CodeSilence || s.Visible() != "begun" {
+		t.Errorf("%v; the turn is %s, %v; readers see %q", err, turn.Outcome, turn.Error, s.Visible())
+	}
+}

@@ -210,7 +210,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			u := agenttest.Upstream{
 				New:     func(t *testing.T, url string) agent.Agent { return newAgent(t, name+":"+url+tt.options) },
-				Visible: "Hé", Rejoin: tt.rejoin,
+				Visible: "Hé", Rejoin: tt.rejoin, KeepAlive: keepAlive[name],
 				Accept: func(t *testing.T, w http.ResponseWriter, r *http.Request) bool {
 					body, err := io.ReadAll(r.Body)
 					if err != nil {
@@ -518,4 +518,12 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
+}
+
+// keepAlive are frames of each protocol that are no progress.
+var keepAlive = map[string][]string{
+	"agui":      {"data: {\"type\":\"CUSTOM\",\"name\":\"heartbeat\"}\n\n", "data: {\"type\":\"RAW\",\"event\":{}}\n\n"},
+	"aisdk":     {"data: {\"type\":\"x-beat\"}\n\n"},
+	"a2a":       {"data: {\"jsonrpc\":\"2.0\",\"id\":\"key\",\"result\":{}}\n\n"},
+	"langgraph": {"id: 4\nevent: metadata\ndata: {\"run_id\":\"R\"}\n\n", "id: 5\nevent: heartbeat\ndata: {}\n\n"},
 }

@@ -14,10 +14,11 @@ const name = "a2a"
 // Dialect describes the streams of A2A.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "Agent2Agent protocol 1.0 and 0.3, SSE",
-		Framing: dialect.SSE,
-		Decoder: func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Name:     name,
+		Summary:  "Agent2Agent protocol 1.0 and 0.3, SSE",
+		Framing:  dialect.SSE,
+		Progress: progress,
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
 	}
 }
 
@@ -177,7 +178,7 @@ func (r *reader) status(c *canvas.Canvas, s *status) error {
 	state := s.state()
 	switch state {
 	case "working", "submitted":
-		return progress(c, textOf(parts))
+		return showStatus(c, textOf(parts))
 	case "completed":
 		if err := r.say(c, "final", parts); err != nil {
 			return err
@@ -213,7 +214,7 @@ func question(state, text string) string {
 	return "The agent needs to know more."
 }
 
-func progress(c *canvas.Canvas, text string) error {
+func showStatus(c *canvas.Canvas, text string) error {
 	p := c.Find(statusKey)
 	if p == nil {
 		if text == "" {

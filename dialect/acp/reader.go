@@ -17,10 +17,11 @@ const name = "acp"
 // Dialect describes what an ACP agent says during one prompt.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "Agent Client Protocol, the lines of one prompt",
-		Framing: dialect.Lines,
-		Decoder: func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Name:     name,
+		Summary:  "Agent Client Protocol, the lines of one prompt",
+		Framing:  dialect.Lines,
+		Progress: progress,
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
 	}
 }
 

@@ -17,10 +17,11 @@ const name = "agentsdk"
 // Dialect describes the stream of agentsdk-go runtimes.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "agentsdk-go runtimes, the SSE of POST /v1/run/stream",
-		Framing: dialect.SSE,
-		Decoder: func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Name:     name,
+		Summary:  "agentsdk-go runtimes, the SSE of POST /v1/run/stream",
+		Framing:  dialect.SSE,
+		Progress: dialect.ProgressTypes(progress),
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
 	}
 }
 

@@ -13,10 +13,11 @@ const name = "ag-ui"
 // Dialect describes the events of AG-UI.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "AG-UI protocol, SSE",
-		Framing: dialect.SSE,
-		Decoder: func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Name:     name,
+		Summary:  "AG-UI protocol, SSE",
+		Framing:  dialect.SSE,
+		Progress: dialect.ProgressTypes(progress),
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
 	}
 }
 

@@ -15,10 +15,11 @@ const name = "aisdk"
 // Dialect describes the UI message stream of the AI SDK.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "UI message stream of the AI SDK (Vercel), SSE",
-		Framing: dialect.SSE,
-		Decoder: func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Name:     name,
+		Summary:  "UI message stream of the AI SDK (Vercel), SSE",
+		Framing:  dialect.SSE,
+		Progress: dialect.ProgressTypes(progress),
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
 	}
 }
 

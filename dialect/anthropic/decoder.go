@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/decoding"
@@ -15,10 +16,11 @@ const name = "anthropic"
 // Dialect describes the stream of the Anthropic Messages API.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "Anthropic Messages API, SSE",
-		Framing: dialect.SSE,
-		Decoder: func() dialect.Decoder { return &decoder{} },
+		Name:     name,
+		Summary:  "Anthropic Messages API, SSE",
+		Framing:  dialect.SSE,
+		Progress: dialect.ProgressTypes(func(kind string) bool { return strings.HasPrefix(kind, "content_block_") || kind == "message_delta" }),
+		Decoder:  func() dialect.Decoder { return &decoder{} },
 	}
 }
 

@@ -15,10 +15,11 @@ const name = "eliza-actions"
 // Dialect describes the NDJSON of Eliza's action callbacks.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "text chunks and action callbacks of an Eliza runtime, NDJSON",
-		Framing: dialect.Lines,
-		Decoder: func() dialect.Decoder { return &decoder{} },
+		Name:     name,
+		Summary:  "text chunks and action callbacks of an Eliza runtime, NDJSON",
+		Framing:  dialect.Lines,
+		Progress: progress,
+		Decoder:  func() dialect.Decoder { return &decoder{} },
 	}
 }
 

@@ -13,10 +13,11 @@ const name = "eliza-chat"
 // Dialect describes the chat stream of Eliza servers.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "the chat of Eliza servers, SSE with tokens, full texts or delta-v2",
-		Framing: dialect.SSE,
-		Decoder: func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Name:     name,
+		Summary:  "the chat of Eliza servers, SSE with tokens, full texts or delta-v2",
+		Framing:  dialect.SSE,
+		Progress: dialect.ProgressTypes(func(kind string) bool { return kind == "status" }),
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
 	}
 }
 

@@ -18,11 +18,12 @@ const name = "gemini"
 // Dialect describes the stream of Gemini's streamGenerateContent.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "Gemini streamGenerateContent, SSE",
-		Framing: dialect.SSE,
-		EOF:     true,
-		Decoder: func() dialect.Decoder { return &decoder{} },
+		Name:     name,
+		Summary:  "Gemini streamGenerateContent, SSE",
+		Framing:  dialect.SSE,
+		EOF:      true,
+		Progress: progress,
+		Decoder:  func() dialect.Decoder { return &decoder{} },
 	}
 }
 

@@ -19,10 +19,11 @@ const name = "langgraph"
 // Dialect describes the streams of LangGraph servers.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "runs of a LangGraph server, SSE, all stream modes",
-		Framing: dialect.SSE,
-		Decoder: func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
+		Name:     name,
+		Summary:  "runs of a LangGraph server, SSE, all stream modes",
+		Framing:  dialect.SSE,
+		Progress: progress,
+		Decoder:  func() dialect.Decoder { return canvas.NewDecoder(name, &reader{}) },
 	}
 }
 

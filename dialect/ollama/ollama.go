@@ -17,10 +17,11 @@ const name = "ollama"
 // Dialect describes the streams of Ollama's own API.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "Ollama's own API, NDJSON",
-		Framing: dialect.Lines,
-		Decoder: func() dialect.Decoder { return &decoder{} },
+		Name:     name,
+		Summary:  "Ollama's own API, NDJSON",
+		Framing:  dialect.Lines,
+		Progress: progress,
+		Decoder:  func() dialect.Decoder { return &decoder{} },
 	}
 }
 

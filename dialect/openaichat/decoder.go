@@ -17,11 +17,12 @@ const name = "openai-chat"
 // Dialect describes the stream of the Chat Completions API.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "OpenAI Chat Completions API, SSE",
-		Framing: dialect.SSE,
-		EOF:     true,
-		Decoder: func() dialect.Decoder { return &decoder{} },
+		Name:     name,
+		Summary:  "OpenAI Chat Completions API, SSE",
+		Framing:  dialect.SSE,
+		EOF:      true,
+		Progress: progress,
+		Decoder:  func() dialect.Decoder { return &decoder{} },
 	}
 }
 

@@ -19,10 +19,11 @@ const name = "openai-responses"
 // Dialect describes the stream of the Responses API.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
-		Name:    name,
-		Summary: "OpenAI Responses API, SSE",
-		Framing: dialect.SSE,
-		Decoder: func() dialect.Decoder { return &decoder{} },
+		Name:     name,
+		Summary:  "OpenAI Responses API, SSE",
+		Framing:  dialect.SSE,
+		Progress: dialect.ProgressTypes(progress),
+		Decoder:  func() dialect.Decoder { return &decoder{} },
 	}
 }
 

@@ -147,7 +147,7 @@ func check(c *config.Config, kinds agent.Kinds) error {
 // settingsOf is what the gateway itself can change while it runs.
 func settingsOf(c *config.Config) gateway.Settings {
 	return gateway.Settings{
-		Drain: time.Duration(c.Drain), Lease: time.Duration(c.Lease), WaitLimit: time.Duration(c.WaitLimit),
+		Drain: time.Duration(c.Drain), Lease: time.Duration(c.Lease), WaitLimit: time.Duration(c.WaitLimit), TurnLimit: c.TurnLimitOf(),
 		MaxMessage: int(c.Limits.Message), MaxQueued: c.Limits.Queued, HistoryMessages: c.Limits.History, HistoryBytes: int(c.Limits.HistoryBytes),
 		Prices: c.Prices.List(),
 	}

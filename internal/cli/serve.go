@@ -126,7 +126,7 @@ func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 		Files: kept, MaxFile: int64(cfg.Limits.File), Uploads: coming, Workspace: workspace,
 		Recorders: []gateway.Recorder{hooks},
 		Journal:   j, Dialects: dialects, Agents: all, DefaultAgent: cfg.DefaultAgent, Log: log.With("part", "gateway"), Metrics: metrics.gateway, Tracer: tracer, LogContent: cfg.Log.Content,
-		Drain: set.Drain, Lease: set.Lease, WaitLimit: set.WaitLimit,
+		Drain: set.Drain, Lease: set.Lease, WaitLimit: set.WaitLimit, TurnLimit: set.TurnLimit,
 		MaxMessage: set.MaxMessage, MaxQueued: set.MaxQueued, HistoryMessages: set.HistoryMessages, HistoryBytes: set.HistoryBytes,
 		URL:  url,
 		User: cfg.Limits.User.Limits(), Tenant: cfg.Limits.Tenant.Limits(),

@@ -1,7 +1,6 @@
 package call
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -267,10 +266,6 @@ func (t *Talk) read(ctx context.Context, body io.Reader) error {
 			case err != nil:
 				return err
 			}
-			// A comment is a sign of life too; half a line says nothing, so that who sends its bytes one by one is silent.
-			if bytes.ContainsAny(buf[:n], "\r\n") {
-				t.Out.Alive()
-			}
 		}
 		t.total += int64(n)
 		switch {
@@ -309,8 +304,10 @@ func (t *Talk) frame(f dialect.Frame) error {
 	if t.Frame != nil {
 		t.Frame(f)
 	}
+	moved := false
 	err := t.Out.Decode(func() ([]event.Event, json.RawMessage, error) {
 		ops, err := t.dec.Decode(f)
+		moved = err == nil && t.Dialect.Advances(f, ops)
 		ops = slices.DeleteFunc(ops, t.take)
 		if f.ID != "" {
 			t.last = f.ID
@@ -323,6 +320,9 @@ func (t *Talk) frame(f dialect.Frame) error {
 	})
 	if errors.Is(err, agent.ErrTurnOver) && t.ended.Load() {
 		return nil
+	}
+	if moved {
+		t.Out.Alive()
 	}
 	return err
 }

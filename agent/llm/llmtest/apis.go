@@ -103,6 +103,7 @@ var apis = map[string]api{
 		},
 		found: `{"type":"model","id":"m-1"}`,
 		media: "text/event-stream",
+		beats: []string{": beat\n", "\n", "event: x\n\n", "event: ping\ndata: {\"type\":\"ping\"}\n\n"},
 	},
 	"openai": {
 		base: "/v1", key: bearer,
@@ -135,6 +136,7 @@ var apis = map[string]api{
 		fail:  openAIError,
 		found: `{"object":"list","data":[{"id":"other"},{"id":"m-1","object":"model"}]}`,
 		media: "text/event-stream",
+		beats: []string{": beat\n", "\n", "event: x\n\n", "data: {\"choices\":[]}\n\n"},
 	},
 	"responses": {
 		base: "/v1", key: bearer,
@@ -160,6 +162,7 @@ var apis = map[string]api{
 		fail:  openAIError,
 		found: `{"object":"list","data":[{"id":"m-1","object":"model"}]}`,
 		media: "text/event-stream",
+		beats: []string{": beat\n", "\n", "event: x\n\n", "event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n", "data: {\"type\":\"response.in_progress\",\"response\":{\"id\":\"resp_0\"}}\n\n"},
 	},
 	"gemini": {
 		base:    "",
@@ -193,6 +196,7 @@ var apis = map[string]api{
 		},
 		found: `{"name":"models/m-1"}`,
 		media: "text/event-stream",
+		beats: []string{": beat\n", "\n", "event: x\n\n", "data: {\"x\":1}\n\n"},
 	},
 	"ollama": {
 		base: "",
@@ -217,6 +221,7 @@ var apis = map[string]api{
 		fail:    func(r refusal) string { return `{"error":` + quote(r.message) + `}` },
 		found:   `{"details":{}}`,
 		media:   "application/x-ndjson",
+		beats:   []string{"\n", "{\"type\":\"beat\"}\n"},
 	},
 }
 

@@ -32,6 +32,7 @@ const (
 	Half              // it ends in the middle of a frame
 	Reset             // the connection is reset
 	Silence           // nothing more is told, and the connection stays
+	Beat              // the connection is kept open by what is no progress
 	Loris             // a frame comes byte by byte and never ends
 	Garbage           // what comes is no frame
 	Twice             // the end is told twice
@@ -89,6 +90,15 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 	case Silence:
 		say("") // the head
 		<-r.Context().Done()
+	case Beat:
+		for i := 0; ; i++ {
+			say(s.api.beats[i%len(s.api.beats)])
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
 	case Loris:
 		for i := 0; ; i++ {
 			say(frames[at][i%8 : i%8+1])

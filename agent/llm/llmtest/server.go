@@ -63,6 +63,8 @@ type api struct {
 	check func(raw []byte) *refusal
 	// frames are those of an answer; the last ones that say it is whole begin at end.
 	frames func(pieces []string) (all []string, end int)
+	// beats are what keeps a connection open and is no progress.
+	beats []string
 	// failure is an error inside a stream, fail the body of an error.
 	failure func(kind, message string) string
 	fail    func(refusal) string

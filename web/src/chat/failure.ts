@@ -47,6 +47,7 @@ const known: Record<string, Known> = {
   agent_restarts: { what: "The agent was restarted and did not come back.", ...soon },
   run_lost: { what: "The agent has lost this answer.", ...soon },
   silence: { what: "The agent said nothing for too long.", ...soon },
+  turn_limit: { what: "The answer took longer than allowed.", ...soon },
   timeout: { what: "The model took too long.", ...soon },
   lease_expired: { what: "What answered went away and did not come back.", ...soon },
   wait_expired: { what: "Nobody answered the question in time.", ...soon },

@@ -1,0 +1,14 @@
+package openairesponses
+
+import "strings"
+
+// progress recognizes the events of a response's items. The states of the response itself can repeat while nothing happens, and
+// "keepalive" only keeps the connection open.
+func progress(kind string) bool {
+	kind, ok := strings.CutPrefix(kind, "response.")
+	switch kind {
+	case "created", "queued", "in_progress":
+		return false
+	}
+	return ok
+}
