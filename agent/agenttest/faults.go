@@ -1,9 +1,12 @@
 package agenttest
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -104,6 +107,18 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 		t.Run(name, func(t *testing.T) { u.play(t, in, "", tt.code, tt.fault) })
 	}
 	t.Run("connection refused", func(t *testing.T) { u.refused(t, in) })
+	t.Run("connection refused, with little patience", func(t *testing.T) { u.impatient(t, in) })
+	t.Run("a certificate of nobody", func(t *testing.T) { u.untrusted(t, in) })
+	t.Run("a long pause", func(t *testing.T) { u.paused(t, in) })
+	t.Run("gzip", func(t *testing.T) {
+		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) { zipped(t, w, u.Frames) })
+	})
+	t.Run("another encoding", func(t *testing.T) {
+		u.play(t, in, "", "agent_answer", func(t *testing.T, w http.ResponseWriter) {
+			w.Header().Set("Content-Encoding", "br")
+			write(t, w, whole)
+		})
+	})
 	if u.Rejoin != nil {
 		for i := range u.Frames {
 			start, cut := strings.Join(u.Frames[:i], ""), u.Frames[i]
@@ -185,8 +200,72 @@ func (u *Upstream) run(t *testing.T, stage *Stage, in agent.Input, answer func(*
 	return stage.Run(u.New(t, s.URL), in)
 }
 
-// refused runs one turn against an address where nobody listens: it is called again for a while, and then given up.
-func (u *Upstream) refused(t *testing.T, in agent.Input) {
+// zipped answers with gzip, frame by frame.
+func zipped(t *testing.T, w http.ResponseWriter, frames []string) {
+	w.Header().Set("Content-Encoding", "gzip")
+	z := gzip.NewWriter(w)
+	for _, f := range frames {
+		if _, err := z.Write([]byte(f)); err != nil {
+			t.Log("write:", err)
+		}
+		if err := z.Flush(); err != nil {
+			t.Log("write:", err)
+		}
+		write(t, w, "")
+	}
+	if err := z.Close(); err != nil {
+		t.Log("write:", err)
+	}
+}
+
+// impatient runs one turn against an address where nobody listens, with a limit on silence below the pauses between calls: the turn
+// ends with what its calls failed of.
+func (u *Upstream) impatient(t *testing.T, in agent.Input) {
+	url := nobody(t)
+	synctest.Test(t, func(t *testing.T) {
+		stage := NewStage(t.Context())
+		stage.Silence = 1500 * time.Millisecond
+		err := stage.Run(u.New(t, url), in)
+		turn := stage.Turn()
+		if err == nil || turn.Error == nil || turn.Error.Code != "agent_unreachable" || !strings.Contains(turn.Error.Message, "refused") {
+			t.Errorf("%v; the turn is %s, %v", err, turn.Outcome, turn.Error)
+		}
+	})
+}
+
+// untrusted runs one turn against a server whose certificate nobody has signed: it is not called again.
+func (u *Upstream) untrusted(t *testing.T, in agent.Input) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	stage := NewStage(t.Context())
+	err := stage.Run(u.New(t, s.URL), in)
+	wantCode(t, err, "agent_unreachable")
+	if shown := (*agent.Error)(nil); !errors.As(err, &shown) || shown.Retryable || !strings.Contains(shown.Message, "certificate") {
+		t.Errorf("the error is %+v", err)
+	}
+	for _, e := range stage.Events() {
+		if e.Type == event.TurnUpdate && e.Get().Phase == "retrying" {
+			t.Error("it was called again")
+		}
+	}
+}
+
+// paused runs one turn against a server that wants to be called again in ten minutes: readers are told when.
+func (u *Upstream) paused(t *testing.T, in agent.Input) {
+	err := u.run(t, NewStage(t.Context()), in, func(_ *testing.T, w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	wantCode(t, err, "agent_status")
+	if shown := (*agent.Error)(nil); !errors.As(err, &shown) || !shown.Retryable || !strings.HasSuffix(shown.Message, "try again in 10m") {
+		t.Errorf("the error is %+v", err)
+	}
+}
+
+// nobody returns the URL of an address where nobody listens.
+func nobody(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -195,6 +274,12 @@ func (u *Upstream) refused(t *testing.T, in agent.Input) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return url
+}
+
+// refused runs one turn against an address where nobody listens: it is called again for a while, and then given up.
+func (u *Upstream) refused(t *testing.T, in agent.Input) {
+	url := nobody(t)
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		stage := NewStage(t.Context())

@@ -31,15 +31,16 @@ type Stage struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu     sync.Mutex
-	mapper *dialect.Mapper
-	ids    int
-	seq    int64
-	fold   transcript.Transcript
-	views  []string
-	events []event.Event
-	ending *event.Body // how the turn ends, once somebody ends it
-	silent *time.Timer // nil without a limit
+	mu      sync.Mutex
+	mapper  *dialect.Mapper
+	ids     int
+	seq     int64
+	fold    transcript.Transcript
+	views   []string
+	events  []event.Event
+	ending  *event.Body  // how the turn ends, once somebody ends it
+	silent  *time.Timer  // nil without a limit
+	trouble *event.Error // what the last attempt failed of
 }
 
 // CodeSilence is the code of the error by which a stage ends the turn of an agent that gives no sign of life.
@@ -51,6 +52,7 @@ const stageTurn = "turn"
 var (
 	_ agent.Sink        = (*Stage)(nil)
 	_ agent.SessionSink = (*Stage)(nil)
+	_ agent.TroubleSink = (*Stage)(nil)
 )
 
 // NewStage returns a stage on which the turn has started. The context bounds the turn.
@@ -73,7 +75,7 @@ func (s *Stage) Run(a agent.Agent, in agent.Input) error {
 		s.mu.Lock()
 		s.silent = time.AfterFunc(s.Silence, func() {
 			// An error of the fold is seen by what the turn has become.
-			_ = s.end(event.Body{Outcome: event.Failed, Error: &event.Error{Code: CodeSilence, Message: "the agent said nothing for too long"}})
+			_ = s.end(event.Body{Outcome: event.Failed, Error: s.whySilent()})
 		})
 		s.mu.Unlock()
 		defer s.silent.Stop()
@@ -253,8 +255,26 @@ func (s *Stage) Alive() {
 	s.touch()
 }
 
-// touch begins the limit on silence anew. s.mu is held.
+// Trouble implements [agent.TroubleSink].
+func (s *Stage) Trouble(e *event.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble = e
+}
+
+// whySilent is the error of a silent turn.
+func (s *Stage) whySilent() *event.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trouble != nil {
+		return s.trouble
+	}
+	return &event.Error{Code: CodeSilence, Message: "the agent said nothing for too long"}
+}
+
+// touch restarts the limit on silence and forgets what the last attempt failed of. s.mu is held.
 func (s *Stage) touch() {
+	s.trouble = nil
 	if s.silent != nil && s.ending == nil {
 		s.silent.Reset(s.Silence)
 	}

@@ -105,10 +105,7 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, out *a
 		s.Drop()
 		return call.Refused(res)
 	}
-	if e := res.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		s.Drop()
-		return &call.Failure{Code: call.CodeAnswer, Message: fmt.Sprintf("the agent's answer is encoded (Content-Encoding %q); the stream has to come as it is", e)}
-	}
+	out.Trouble(nil)
 	_, err = s.ReadFrom(res.Body)
 	switch {
 	case err == nil:

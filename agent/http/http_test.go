@@ -1,6 +1,7 @@
 package http_test
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -206,6 +207,12 @@ func TestWrongAnswers(t *testing.T) {
 		{"compressed", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "br")
 		}, "agent_answer", false, []string{"br"}, ""},
+		{"half of a gzip", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			fmt.Fprintln(z, `{"type":"chunk","text":"half"}`)
+			_ = z.Flush()
+		}, "cut_short", true, []string{"broke"}, "half"},
 		{"an answer without end", func(w http.ResponseWriter, _ *http.Request) {
 			line := []byte(`{"type":"hum","text":"` + strings.Repeat("m", 1<<20) + `"}` + "\n")
 			for {
@@ -368,5 +375,33 @@ func TestRefuses(t *testing.T) {
 		if err == nil || want == "" || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "pw") {
 			t.Errorf("%s: got %v, want %q", spec, err, want)
 		}
+	}
+}
+
+// An answer that comes with gzip without being asked for is read as it comes.
+func TestGzip(t *testing.T) {
+	shown := make(chan struct{})
+	s := agenttest.NewStage(t.Context())
+	s.Shown = func(visible string) {
+		if visible == "first" {
+			close(shown)
+		}
+	}
+	err := s.Run(newAgent(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		fmt.Fprintln(z, `{"type":"chunk","text":"first"}`)
+		_ = z.Flush()
+		w.(http.Flusher).Flush()
+		select {
+		case <-shown:
+		case <-r.Context().Done():
+			t.Error("the first line was held back")
+		}
+		fmt.Fprintln(z, `{"type":"chunk","text":", then"}`+"\n"+`{"type":"done"}`)
+		_ = z.Close()
+	}), ""), input)
+	if err != nil || s.Visible() != "first, then" {
+		t.Errorf("%v; readers see %q", err, s.Visible())
 	}
 }

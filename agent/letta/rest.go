@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 )
 
 // rest is an agent on the V1 API.
@@ -34,14 +35,14 @@ func newREST(b base) *rest {
 	u.RawQuery, u.Fragment = "", ""
 	b.url = &u
 	return &rest{base: b, client: &http.Client{
-		Transport: &http.Transport{
+		Transport: call.Decoding{Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         (&net.Dialer{Timeout: b.times.dial}).DialContext,
 			TLSHandshakeTimeout: b.times.dial,
 			ForceAttemptHTTP2:   true,
 			MaxIdleConns:        64, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 			DisableCompression: true, // a compressor holds text back
-		},
+		}},
 		// The token is for one address, not for another.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

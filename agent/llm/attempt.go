@@ -53,17 +53,14 @@ func (t *attempt) call(ctx context.Context) error {
 	res, err := t.send(life)
 	if err != nil {
 		stream.Drop()
-		return &call.Failure{Code: codeUnreachable, Message: t.a.name + " can't be reached: " + call.Reason(err), Retry: true}
+		return t.a.unreachable(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
 		stream.Drop()
 		return t.refused(res)
 	}
-	if e := res.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		stream.Drop()
-		return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("the answer of %s is encoded (Content-Encoding %q); the stream has to come as it is", t.a.name, e)}
-	}
+	t.out.Trouble(nil)
 	_, err = stream.ReadFrom(io.TeeReader(res.Body, (*tail)(&t.tail)))
 	if t.failed != nil {
 		stream.Drop()

@@ -3,7 +3,9 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -61,6 +63,7 @@ var (
 	_ agent.Resumer = Background{}
 	_ agent.Stopper = Background{}
 	_ agent.Checker = Background{}
+	_ agent.Prober  = Background{}
 )
 
 // Resume follows the response that the turn had begun. Where none was known yet, nothing is sent again: whether the provider
@@ -90,6 +93,34 @@ func (b Background) Stop(ctx context.Context, in agent.Input) error {
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
 		return b.refused(res)
+	}
+	return nil
+}
+
+// Probe implements [agent.Prober].
+func (b Background) Probe(ctx context.Context, in agent.Input) error {
+	b.mu.Lock()
+	id := b.running[in.Turn]
+	b.mu.Unlock()
+	if id == "" {
+		return errors.New("the provider has named no response")
+	}
+	res, err := b.do(ctx, http.MethodGet, "/responses/"+url.PathEscape(id), "", nil)
+	if err != nil {
+		return b.unreachable(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return b.refused(res)
+	}
+	var r struct {
+		Status string `json:"status"`
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, agent.MaxStream)).Decode(&r); err != nil {
+		return fmt.Errorf("status of the response: %w", err)
+	}
+	if r.Status != "queued" && r.Status != "in_progress" {
+		return fmt.Errorf("the response is %q", r.Status)
 	}
 	return nil
 }

@@ -3,12 +3,9 @@ package llm
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/leat-dev/leat/agent/internal/call"
 )
 
 // maxList bounds a list of models, in bytes.
@@ -29,7 +26,7 @@ func (a *Agent) Check(ctx context.Context) error {
 	}
 	res, err := a.do(ctx, method, path, "", body)
 	if err != nil {
-		return errors.New(a.name + " can't be reached: " + call.Reason(err))
+		return a.unreachable(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {

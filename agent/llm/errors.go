@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -177,6 +178,18 @@ func (a *Agent) keyPlace() string {
 		return "; none was given, see the option api_key_env"
 	}
 	return " in " + a.env
+}
+
+// unreachable describes a request without an answer that can be read.
+func (a *Agent) unreachable(err error) *call.Failure {
+	var encoded *call.EncodedError
+	switch {
+	case errors.As(err, &encoded):
+		return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("the answer of %s can't be read: %v", a.name, encoded)}
+	case call.Untrusted(err):
+		return &call.Failure{Code: codeUnreachable, Message: "the certificate of " + a.name + " is not accepted: " + call.Reason(err)}
+	}
+	return &call.Failure{Code: codeUnreachable, Message: a.name + " can't be reached: " + call.Reason(err), Retry: true}
 }
 
 // refused describes an answer that is no success.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/agenttest"
+	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/agent/llm/llmtest"
 	"github.com/leat-dev/leat/event"
 )
@@ -261,7 +262,7 @@ func TestFaults(t *testing.T) {
 // timed puts a pipe under an agent and notes when it calls.
 func timed(a agent.Agent, pipe *llmtest.Pipe, begin time.Time) *[]time.Duration {
 	var calls []time.Duration
-	transport := base(a).client.Transport.(*http.Transport)
+	transport := base(a).client.Transport.(call.Decoding)
 	transport.DialContext = pipe.Dial
 	base(a).client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
 		calls = append(calls, time.Since(begin))

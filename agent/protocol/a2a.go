@@ -25,6 +25,7 @@ var (
 	_ agent.Agent   = (*a2a)(nil)
 	_ agent.Checker = (*a2a)(nil)
 	_ agent.Stopper = (*a2a)(nil)
+	_ agent.Prober  = (*a2a)(nil)
 )
 
 func a2aKind(dialects dialect.Registry) agent.Kind {
@@ -225,6 +226,34 @@ func (a *a2a) request(ctx context.Context, key, method, old string, params any) 
 		req.Header.Set("A2A-Version", version)
 	}
 	return req, err
+}
+
+// Probe implements [agent.Prober].
+func (a *a2a) Probe(ctx context.Context, in agent.Input) error {
+	task, ok := a.tasks.Load(in.Turn)
+	if !ok {
+		return errNoRun
+	}
+	req, err := a.request(ctx, in.Key, "GetTask", "tasks/get", map[string]any{"id": task})
+	if err != nil {
+		return err
+	}
+	var r struct {
+		Result struct {
+			Status struct {
+				State string `json:"state"`
+			} `json:"status"`
+		} `json:"result"`
+	}
+	if err := call.Do(a.client, req, &r); err != nil {
+		return err
+	}
+	switch state := r.Result.Status.State; state {
+	case "submitted", "working", "TASK_STATE_SUBMITTED", "TASK_STATE_WORKING":
+		return nil
+	default:
+		return fmt.Errorf("the task is %q", state)
+	}
 }
 
 // Stop implements [agent.Stopper]: a task runs on whoever listens.

@@ -35,6 +35,7 @@ var (
 	_ agent.Tied    = (*langgraph)(nil)
 	_ agent.Checker = (*langgraph)(nil)
 	_ agent.Stopper = (*langgraph)(nil)
+	_ agent.Prober  = (*langgraph)(nil)
 )
 
 func langgraphKind(dialects dialect.Registry) agent.Kind {
@@ -237,14 +238,8 @@ func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
 	if run == "" {
 		return cut
 	}
-	req, err := call.JSON(ctx, http.MethodGet, a.url.JoinPath("threads", thread, "runs", run), a.token, nil)
+	status, err := a.status(ctx, thread, run)
 	if err != nil {
-		return err
-	}
-	var r struct {
-		Status string `json:"status"`
-	}
-	if err := call.Do(a.client, a.keyed(req), &r); err != nil {
 		if f := (*call.Failure)(nil); errors.As(err, &f) {
 			if f.Retry {
 				return fmt.Errorf("%w: %w", agent.ErrBroken, err) // the server is away for a moment
@@ -253,13 +248,39 @@ func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
 		}
 		return cut
 	}
-	switch r.Status {
+	switch status {
 	case "success":
 		return nil
 	case "pending", "running":
 		return fmt.Errorf("%w: the run goes on", agent.ErrBroken)
 	}
-	return &call.Failure{Code: "run_" + r.Status, Message: "the run ended as " + r.Status, Retryable: r.Status == "timeout"}
+	return &call.Failure{Code: "run_" + status, Message: "the run ended as " + status, Retryable: status == "timeout"}
+}
+
+// status asks for the state of a run.
+func (a *langgraph) status(ctx context.Context, thread, run string) (string, error) {
+	req, err := call.JSON(ctx, http.MethodGet, a.url.JoinPath("threads", thread, "runs", run), a.token, nil)
+	if err != nil {
+		return "", err
+	}
+	var r struct {
+		Status string `json:"status"`
+	}
+	err = call.Do(a.client, a.keyed(req), &r)
+	return r.Status, err
+}
+
+// Probe implements [agent.Prober].
+func (a *langgraph) Probe(ctx context.Context, in agent.Input) error {
+	run, ok := a.runs.Load(in.Turn)
+	if !ok {
+		return errNoRun
+	}
+	status, err := a.status(ctx, thread(in.Conversation), run.(string))
+	if err != nil || status == "pending" || status == "running" {
+		return err
+	}
+	return fmt.Errorf("the run is %q", status)
 }
 
 // Stop implements [agent.Stopper]: a run goes on whoever listens.

@@ -13,6 +13,9 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
+// errNoRun says that the upstream has not named what runs there, so that it can't be asked about it.
+var errNoRun = errors.New("the upstream has named no run")
+
 // server is what the agents of this package have in common: an address, a token, a dialect.
 type server struct {
 	url     *url.URL

@@ -17,14 +17,14 @@ const (
 // Client returns the client of one agent. Whoever has it closes its idle connections.
 func Client() *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{
+		Transport: Decoding{&http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         (&net.Dialer{Timeout: dialLimit}).DialContext,
 			TLSHandshakeTimeout: dialLimit,
 			ForceAttemptHTTP2:   true,
 			MaxIdleConns:        idleConns, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: idleLimit,
 			DisableCompression: true, // a compressor holds text back
-		},
+		}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -1,6 +1,8 @@
 package call
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,14 +39,56 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Message }
 
-// Shown is the failure as readers get it.
-func (f *Failure) Shown() error {
-	return &agent.Error{Code: f.Code, Message: f.Message, Retryable: f.Retry || f.Retryable}
+// Shown is the failure as readers get it, with the pause that the agent asks for.
+func (f *Failure) Shown() error { return f.shown() }
+
+func (f *Failure) shown() *agent.Error {
+	e := &agent.Error{Code: f.Code, Message: f.Message, Retryable: f.Retry || f.Retryable}
+	if f.Hint > 0 {
+		e.Message += "; try again in " + pause(f.Hint)
+	}
+	return e
 }
 
-// Unreachable is a call that came to nobody, or that nobody answered.
+// pause is a duration in words, in whole seconds, such as "90s", "10m" or "1h30m".
+func pause(d time.Duration) string {
+	d = (d + time.Second - 1).Truncate(time.Second)
+	if d <= 2*time.Minute {
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Unreachable describes a request without an answer that can be read. Wrong certificates and encodings don't change by themselves, so
+// it is not repeated for them.
 func Unreachable(err error) *Failure {
+	var encoded *EncodedError
+	switch {
+	case errors.As(err, &encoded):
+		return &Failure{Code: CodeAnswer, Message: "the agent's answer can't be read: " + encoded.Error()}
+	case Untrusted(err):
+		return &Failure{Code: CodeUnreachable, Message: "the agent's certificate is not accepted: " + Reason(err)}
+	}
 	return &Failure{Code: CodeUnreachable, Message: "the agent can't be reached: " + Reason(err), Retry: true}
+}
+
+// Untrusted reports whether a request failed for the server's certificate, or because the server doesn't speak TLS.
+func Untrusted(err error) bool {
+	var (
+		verify  *tls.CertificateVerificationError
+		invalid x509.CertificateInvalidError
+		signer  x509.UnknownAuthorityError
+		name    x509.HostnameError
+		plain   tls.RecordHeaderError
+	)
+	return errors.As(err, &verify) || errors.As(err, &invalid) || errors.As(err, &signer) || errors.As(err, &name) || errors.As(err, &plain)
 }
 
 // Broken is an answer that broke off. It is repeated where nothing of it was seen.

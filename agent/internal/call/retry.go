@@ -98,6 +98,7 @@ func Repeat(ctx context.Context, out *agent.Emitter, attempt func() error) error
 		if err := out.Phase("retrying"); err != nil {
 			return err
 		}
+		out.Trouble(failed.shown()) // after the phase, which is progress
 		if err := sleep(ctx, wait); err != nil {
 			return err
 		}

@@ -224,6 +224,7 @@ func (t *Talk) exchange(ctx context.Context, next func() (*http.Request, error))
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
 		return &Failure{Code: CodeAnswer, Message: fmt.Sprintf("the agent answered %d with %q in place of a stream of events", res.StatusCode, res.Header.Get("Content-Type"))}
 	}
+	t.Out.Trouble(nil)
 	if t.Response != nil {
 		t.Response(res)
 	}
