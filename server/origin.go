@@ -16,7 +16,10 @@ type Reach struct {
 }
 
 // SetReach replaces [Options.Hosts], [Options.AllowedOrigins] and [Options.AppOrigins] from the next request on.
-func (s *Server) SetReach(r Reach) { s.reach.Store(&r) }
+func (s *Server) SetReach(r Reach) {
+	s.reach.Store(&r)
+	s.refusedOrigins.forget()
+}
 
 // hostname returns the host of "host:port" or "host", without brackets and port, in lower case.
 func hostname(hostport string) string {

@@ -33,6 +33,8 @@ type Server struct {
 	reach    atomic.Pointer[Reach]
 	attempts attempts
 	live     liveSessions
+
+	refusedOrigins originLog
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -134,10 +136,14 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 	}
 	cors, ok := s.origin(r, redirect != nil || e != nil && (e.Linkable || e.AnyHost))
 	switch {
+	case e != nil && e.AnyHost:
+		cors = "*" // so that a page that may not call learns that the gateway runs and refuses it
 	case !ok && r.Header.Get("Origin") == "":
 		return Errorf(http.StatusForbidden, ReasonForbidden, "a page of another site made this request without an origin; it can link to the gateway's page only")
 	case !ok:
-		return Errorf(http.StatusForbidden, ReasonForbidden, "the origin %q is not among the allowed ones", r.Header.Get("Origin"))
+		origin := r.Header.Get("Origin")
+		s.refusedOrigins.refused(s.log, origin)
+		return Errorf(http.StatusForbidden, ReasonForbidden, "the origin %q is not allowed; add it to %s", origin, originSetting(origin))
 	}
 	setCORS(w.Header(), cors)
 	if s.byPublicHost(r.Host) && s.opt.PublicURL.Scheme == "https" && callerOf(r).https {
