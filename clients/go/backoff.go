@@ -18,6 +18,8 @@ const (
 	// hurried is how many waits there are before the client only probes, and probe how long it waits then.
 	hurried = 15
 	probe   = 30 * time.Second
+	// lasting is how long a connection has to last to count as a good one, even if nothing came but heartbeats.
+	lasting = 10 * time.Second
 )
 
 // backoff waits longer after each failure. The zero value is ready to use.

@@ -77,10 +77,13 @@ func (l *Live) Run(ctx context.Context, fn func(*LiveEvent) error) error {
 	var wait backoff
 	renewed := false
 	for {
+		start := time.Now()
 		began, err := l.connect(ctx, fn)
 		if began { // here the gateway has taken the token, which to be connected does not say
-			wait.reset()
 			renewed = false
+			if time.Since(start) >= lasting {
+				wait.reset()
+			}
 		}
 		var own *ownError
 		switch {

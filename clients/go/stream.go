@@ -65,7 +65,11 @@ type StreamOptions struct {
 func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func(*Frame) error) error {
 	s := &stream{c: c, id: id, cursor: o.Cursor, fn: fn}
 	for {
+		began := time.Now()
 		err := s.connect(ctx)
+		if s.greeted && time.Since(began) >= lasting {
+			s.wait.reset()
+		}
 		var own *ownError
 		switch {
 		case ctx.Err() != nil:
@@ -114,12 +118,15 @@ type stream struct {
 	wait   backoff
 	// renewed says that a token was refused, and none was taken since.
 	renewed bool
+	// greeted says that the connection at hand was answered by a gateway that takes the token.
+	greeted bool
 	// resyncs says that the last frames did not fit, and none has fitted since.
 	resyncs bool
 }
 
 // connect reads one connection to its end. It never returns nil.
 func (s *stream) connect(ctx context.Context) error {
+	s.greeted = false
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(silence, func() { cancel(errSilence) })
@@ -184,7 +191,7 @@ func (s *stream) frame(e sse.Event) error {
 		if f.Protocol != protocol {
 			return fmt.Errorf("%w: it speaks %q, not %q", ErrProtocol, f.Protocol, protocol)
 		}
-		s.renewed = false
+		s.renewed, s.greeted = false, true
 	case "error":
 		return &Error{Message: f.Error, Reason: f.Reason, RetryAfter: min(time.Duration(max(f.RetryAfter, 0)), maxRetryAfter*1000) * time.Millisecond}
 	case "snapshot":
@@ -199,9 +206,10 @@ func (s *stream) frame(e sse.Event) error {
 	if f.Cursor != "" {
 		s.cursor = f.Cursor
 		s.resyncs = s.resyncs && f.Type != "batch"
-	}
-	if !s.resyncs {
-		s.wait.reset() // here the gateway has taken the token, which to be connected does not say
+		if !s.resyncs {
+			// A hello is not enough: a connection that breaks in each snapshot would be made again in a loop.
+			s.wait.reset()
+		}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-import { Connection, type ConnectionState, tokenOf, type TokenSource } from "./connection.js";
+import { Connection, type ConnectionState, refusedStates, tokenOf, type TokenSource } from "./connection.js";
 import { Conversation, type Host, type SendOptions } from "./conversation.js";
 import { Delivery } from "./delivery.js";
 import { LeatError } from "./errors.js";
@@ -79,6 +79,7 @@ export class Client {
         this.wake();
         return done;
       },
+      refusal: () => this.refusal(),
       retry: (key) => (this.wake(), this.delivery.retry(key)),
       seen: (id, seq) => this.delivery.seen(id, seq),
       hold: (key) => this.delivery.hold(key),
@@ -202,10 +203,15 @@ export class Client {
 
   private async request(...[frame]: Parameters<Requests["add"]>): ReturnType<Requests["add"]> {
     this.open();
-    if (this.connection.state === "unauthorized") throw this.error!;
+    const refused = this.refusal();
+    if (refused) throw refused;
     const done = this.requests.add(frame);
     this.wake();
     return done;
+  }
+
+  private refusal(): LeatError | undefined {
+    return refusedStates.includes(this.connection.state) ? this.error : undefined;
   }
 
   private open(): void {
@@ -229,7 +235,7 @@ export class Client {
   }
 
   private stateChanged(state: ConnectionState, error: LeatError | undefined): void {
-    const refused = state === "unauthorized" ? error : undefined;
+    const refused = refusedStates.includes(state) ? error : undefined;
     if (state !== "connected") for (const c of [...this.conversations]) c.lost(refused);
     if (refused) this.requests.fail(refused); // messages stay in the outbox, for the next login
     for (const l of [...this.listeners]) l(state, error);

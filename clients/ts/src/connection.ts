@@ -33,8 +33,18 @@ export async function tokenOf(source: TokenSource | undefined): Promise<string> 
 /**
  * connecting: the first try. reconnecting: it was there, or the first try failed. failed: 15 tries in a row have failed, and
  * it probes every 30 s. unauthorized: the token was refused; it tries again when there is another one, or connect is called.
+ * forbidden: the gateway doesn't allow this page's origin, or the host name that it is addressed by; error names the setting that
+ * would. It tries again when the page is seen again, or connect is called.
  */
-export type ConnectionState = "idle" | "connecting" | "connected" | "reconnecting" | "failed" | "unauthorized" | "closed";
+export type ConnectionState = "idle" | "connecting" | "connected" | "reconnecting" | "failed" | "unauthorized" | "forbidden" | "closed";
+
+/** The states in which the client does not try again by itself. */
+export const refusedStates: readonly ConnectionState[] = ["unauthorized", "forbidden"];
+
+// A connection that lasts as long as this was a good one, in milliseconds: the next one that breaks is tried again at once.
+const lasting = 10_000;
+// Frames that prove nothing about a connection: a gateway can send them before it fails at what the client wants.
+const idleFrames: ReadonlySet<string> = new Set(["hello", "subscribed", "status", "error", "ping", "pong", "authenticated", "expiring"]);
 
 export interface ConnectionEvents {
   state(state: ConnectionState, error: LeatError | undefined): void;
@@ -63,6 +73,7 @@ export class Connection {
   private timer: ReturnType<typeof setTimeout> | undefined; // of the next try
   private watchdog: ReturnType<typeof setTimeout> | undefined;
   private since = 0; // when the gateway greeted last, epoch milliseconds
+  private readonly awaited = new Set<string>(); // conversations that were subscribed to, and of which no state has come yet
   private refused: string[] = []; // tokens, since the gateway greeted last
   private unwatch: () => void = () => {};
 
@@ -77,9 +88,12 @@ export class Connection {
   connect(): void {
     if (this.state === "closed") throw new LeatError("the client is closed", "closed");
     if (this.state === "idle") this.unwatch = this.watchPage();
-    if (this.state === "unauthorized") this.refused = [];
     if (this.link || this.state === "connected") return;
     this.backoff.reset();
+    if (refusedStates.includes(this.state)) {
+      this.refused = [];
+      this.become("connecting"); // at once, so that what is asked from now on waits for this try
+    }
     void this.open();
   }
 
@@ -98,6 +112,8 @@ export class Connection {
   /** Sends a frame. It reports false where there is no connection that could take it. */
   send(frame: ClientFrame): boolean {
     if (!this.greeted || !this.link) return false;
+    if (frame.type === "subscribe" && !frame.after) this.awaited.add(frame.conversation);
+    else if (frame.type === "unsubscribe") this.awaited.delete(frame.conversation);
     this.link.send(frame);
     return true;
   }
@@ -114,6 +130,8 @@ export class Connection {
     clearTimeout(this.timer);
     clearTimeout(this.watchdog);
     this.retryAt = 0;
+    if (this.greeted && this.awaited.size === 0 && Date.now() - this.since >= lasting) this.backoff.reset();
+    this.awaited.clear();
     this.greeted = false;
     const link = this.link;
     this.link = null;
@@ -136,7 +154,7 @@ export class Connection {
       this.refuse();
       return;
     }
-    if (this.state === "unauthorized") this.become("connecting");
+    if (refusedStates.includes(this.state)) this.become("connecting");
     this.asked = false;
     this.watch(greetLimit, () => this.again(new LeatError("the gateway does not answer", "network")));
     this.link = this.dial(token, {
@@ -155,7 +173,6 @@ export class Connection {
       }
       this.greeted = true;
       this.since = Date.now();
-      this.backoff.reset(); // not before: a refused token would be tried in a loop
       this.refused = [];
       this.hear();
       this.become("connected");
@@ -163,9 +180,17 @@ export class Connection {
       return;
     }
     if (this.greeted) this.hear();
+    this.progress(f);
     if (f.type === "ping") this.send({ type: "pong" });
     else if (f.type === "expiring") void this.renew();
-    else if (f.type !== "pong" && f.type !== "authenticated") this.events.frame(f);
+    else if (f.type !== "authenticated") this.events.frame(f);
+  }
+
+  // progress begins the waits again from the shortest, once a connection has brought what it was made for. That the gateway has
+  // greeted is not enough: a connection that breaks in each snapshot would be made again in a loop.
+  private progress(f: ServerFrame): void {
+    if ("conversation" in f && f.conversation && (f.type === "snapshot" || f.type === "error")) this.awaited.delete(f.conversation);
+    if (this.awaited.size === 0 && !idleFrames.has(f.type)) this.backoff.reset();
   }
 
   // renew sends another token before the old one ends. Where there is none, the connection ends with the old one, and the next
@@ -193,7 +218,7 @@ export class Connection {
       else this.refuse(why);
     } else if (why.reason === "forbidden") {
       this.leave();
-      this.become("unauthorized", why); // the Host or Origin is not allowed
+      this.become("forbidden", why); // the Host or Origin is not allowed
     } else {
       this.again(why);
     }
@@ -221,8 +246,8 @@ export class Connection {
     } else if (this.state === "reconnecting" || this.state === "failed") {
       this.backoff.reset();
       void this.open();
-    } else if (this.state === "unauthorized" && typeof this.token === "function") {
-      void this.open(); // there may be another token by now
+    } else if (this.state === "forbidden" || (this.state === "unauthorized" && typeof this.token === "function")) {
+      void this.open(); // the gateway may allow it, or there may be another token, by now
     }
   }
 

@@ -51,6 +51,8 @@ export interface Host {
   discard(key: string): boolean;
   /** It is made with its first message, which has not gone out yet. */
   unmade(conversation: string): boolean;
+  /** Why there is no connection and will be none by itself; undefined if there is, or may be one soon. */
+  refusal(): LeatError | undefined;
   /** The log is held up to seq. */
   seen(conversation: string, seq: number): void;
   /** It is watched from now on, or not any more. */
@@ -82,6 +84,7 @@ export class Conversation {
   private subscription = "";
   private subscriptions = 0;
   private heard = false; // frames belong to the subscription that was asked for last
+  private shutOut = false; // error is the client's refusal, not the conversation's own
   private readonly backoff = new Backoff();
   private timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -106,6 +109,8 @@ export class Conversation {
     if (this.listeners.size === 1) {
       this.host.use(this);
       if (this.phase === "gone") [this.phase, this.error, this.current] = ["loading", undefined, undefined]; // it may be there by now
+      const why = this.host.refusal();
+      if (why) this.shut(why);
       this.follow();
     }
     return () => {
@@ -125,8 +130,8 @@ export class Conversation {
   }
 
   /**
-   * Waits, while it follows the conversation, for a state that holds. It fails when the conversation is gone, when the token is
-   * refused, and by the signal.
+   * Waits, while it follows the conversation, for a state that holds. It fails when the conversation is gone, when the token or the
+   * page's origin is refused or was before, and by the signal.
    */
   until(holds: (state: ConversationState) => boolean, signal?: AbortSignal): Promise<ConversationState> {
     return new Promise((resolve, reject) => {
@@ -248,6 +253,7 @@ export class Conversation {
   follow(): void {
     clearTimeout(this.timer);
     this.heard = false;
+    this.readmit();
     if (this.listeners.size === 0 || this.phase === "gone" || this.host.unmade(this.id)) return;
     this.subscription = `s${++this.subscriptions}`;
     this.host.send({ type: "subscribe", id: this.subscription, conversation: this.id, ...(this.cursor && { after: this.cursor }) });
@@ -265,8 +271,18 @@ export class Conversation {
   /** For the client: the connection is lost; with why, if there will be no other one by itself. */
   lost(why?: LeatError): void {
     this.heard = false;
-    if (why && this.phase !== "gone") this.error = why;
+    if (why) this.shut(why);
+    else this.readmit();
     if (this.phase === "live" || why) this.become(this.phase === "live" ? "stale" : this.phase);
+  }
+
+  // readmit forgets a refusal once the client tries again.
+  private readmit(): void {
+    if (this.shutOut && !this.host.refusal()) [this.shutOut, this.error, this.current] = [false, undefined, undefined];
+  }
+
+  private shut(why: LeatError): void {
+    if (this.phase !== "gone") [this.error, this.shutOut, this.current] = [why, true, undefined];
   }
 
   /** For the client: messages on their way have changed. */
@@ -342,6 +358,7 @@ export class Conversation {
     this.phase = phase;
     if (phase === "live") {
       this.error = undefined;
+      this.shutOut = false;
       this.host.seen(this.id, this.seq);
     }
     this.changed();

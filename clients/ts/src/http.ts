@@ -10,6 +10,9 @@ export interface Endpoint {
 
 export interface Call { method?: string; body?: unknown; accept?: string; signal?: AbortSignal; headers?: Record<string, string> }
 
+// How long the gateway may take to say that it runs, in milliseconds.
+const healthLimit = 10_000;
+
 /** Makes a request and returns its answer; every status of 400 and above is thrown as a LeatError. */
 export async function request(at: Endpoint, token: string, path: string, call: Call = {}): Promise<Response> {
   const headers: Record<string, string> = { ...call.headers };
@@ -42,6 +45,23 @@ export async function json<T>(at: Endpoint, token: string, path: string, call: C
     if (err instanceof SyntaxError) throw new LeatError(`${path} is answered with something else than JSON`, "protocol", res.status);
     throw asLeatError(err);
   }
+}
+
+/**
+ * Says why a request has failed that got no answer. A browser hides from a page that the gateway refuses its origin: it looks like a
+ * broken network. Only the gateway's health may be asked from anywhere, so if that answers, it is the origin.
+ */
+export async function explained(at: Endpoint, err: unknown): Promise<LeatError> {
+  const why = asLeatError(err);
+  const page = globalThis.location?.origin;
+  if (why.reason !== "network" || !page || new URL(at.url).origin === page) return why;
+  try {
+    const res = await fetch(`${at.url}/healthz`, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(healthLimit) });
+    if (!res.ok) return why;
+  } catch {
+    return why; // the gateway is away, or something else answers in its place
+  }
+  return new LeatError(`the gateway does not allow pages of ${page}: add this origin to its setting allowed_origins`, "forbidden");
 }
 
 async function whole(res: Response, heard: () => void): Promise<string> {

@@ -1,5 +1,5 @@
 import { asLeatError, LeatError } from "./errors.js";
-import { conversationPath, type Endpoint, json, request } from "./http.js";
+import { conversationPath, type Endpoint, explained, json, request } from "./http.js";
 import type { Dial, Link, LinkEvents } from "./link.js";
 import { EventReader } from "./sse.js";
 import type { Ack, ClientFrame, Command, CreateOptions, ServerFrame, Turn } from "./wire.js";
@@ -75,7 +75,7 @@ class HttpLink implements Link {
       await json(this.at, this.token, "/api/agents", { signal: this.all.signal });
       this.emit(as === "hello" ? { type: "hello", protocol: "leat/1" } : { type: "pong" });
     } catch (err) {
-      this.end(asLeatError(err));
+      this.end(await explained(this.at, err));
     }
   }
 

@@ -38,6 +38,8 @@ export type LiveEvent =
   | { type: "emote"; emoteId: string; glbPath: string; duration: number; loop: boolean }
   /** Signals after one are kept no more; first is the next that there is. */
   | { type: "replay-gap"; after: string; first?: string }
+  /** The answer to a ping that was sent, and to those by which the client asks whether its connection lives. */
+  | { type: "pong" }
   /** So many events are lost to this client, which took too little: read again what is shown. */
   | { type: "resync"; missed: number };
 

@@ -1,5 +1,5 @@
-import { asLeatError, LeatError } from "./errors.js";
-import { type Endpoint, request } from "./http.js";
+import { LeatError } from "./errors.js";
+import { type Endpoint, explained, request } from "./http.js";
 import type { Dial, LinkEvents } from "./link.js";
 import type { ServerFrame } from "./wire.js";
 
@@ -95,7 +95,7 @@ async function explain(at: Endpoint, token: string): Promise<LeatError> {
   try {
     await request(at, token, "/api/agents", { signal: AbortSignal.timeout(10_000) });
   } catch (err) {
-    return asLeatError(err);
+    return explained(at, err);
   }
   return new LeatError("the connection can't be made", "network");
 }

@@ -102,6 +102,21 @@ for (const transport of ["websocket", "http"] as const) {
     assert.equal(client.error?.reason, "unauthorized");
   });
 
+  test(`${transport}: until fails at once where the token was refused before, and works after a login`, { timeout: 20_000 }, async (t) => {
+    const { id } = await open(t).create();
+    let now = "wrong";
+    const client = open(t, { token: () => now });
+    await assert.rejects(client.create(), { reason: "unauthorized" });
+    const c = client.conversation(id);
+    await assert.rejects(c.until(() => true), { reason: "unauthorized" });
+    t.after(c.subscribe(() => {}));
+    assert.equal(c.state.error?.reason, "unauthorized");
+    now = token;
+    client.connect();
+    const s = await c.until((s) => s.phase === "live");
+    assert.equal(s.error, undefined);
+  });
+
   test(`${transport}: a token that has run out is asked for anew`, async (t) => {
     const given: string[] = [];
     const client = open(t, { token: async () => (given.push(given.length === 0 ? "old" : token), given.at(-1)) });

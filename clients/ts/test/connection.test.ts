@@ -92,21 +92,73 @@ test("waits are up to a half shorter at random, and longer only if the gateway a
   assert.equal(peers.length, 3);
 });
 
-test("the waits begin anew only when the gateway has greeted", async (t) => {
-  connect(t, "good");
+const snapshot: ServerFrame = { type: "snapshot", conversation: "c", cursor: "1", epoch: "e", reset: true, transcript: { messages: [], turns: [] } };
+
+test("the waits begin again from the shortest when a connection has brought something, or has lasted", async (t) => {
+  const c = connect(t, "good");
   await pass(t, 0);
-  for (let i = 0; i < 4; i++) {
-    last().beat(); // the connection stands, but is not authenticated
+  const fail = async (n: number) => {
+    for (let i = 0; i < n; i++) {
+      last().beat(); // the connection stands, but is not authenticated
+      last().cut();
+      await pass(t, 2000);
+    }
+  };
+  const soon = async () => {
+    const before = peers.length;
     last().cut();
-    await pass(t, 2000);
-  }
+    await pass(t, 450);
+    assert.equal(peers.length, before);
+    await pass(t, 100);
+    assert.equal(peers.length, before + 1);
+  };
+  await fail(4);
   assert.equal(peers.length, 5); // 500, 750, 1125, 1688
   last().hello();
-  last().cut();
-  await pass(t, 450);
-  assert.equal(peers.length, 5);
-  await pass(t, 100);
-  assert.equal(peers.length, 6);
+  c.send({ type: "subscribe", id: "s1", conversation: "c" });
+  last().say({ type: "subscribed", id: "s1", conversation: "c", turns: [] }, snapshot);
+  await soon();
+  await fail(3);
+  last().hello();
+  await pass(t, 10_050);
+  await soon();
+});
+
+test("a connection that breaks in each snapshot is not made in a loop", async (t) => {
+  const c = connect(t, "good");
+  await settle();
+  const began = Date.now();
+  while (Date.now() - began < 100_000) {
+    const n = peers.length;
+    last().hello();
+    c.send({ type: "subscribe", id: `s${n}`, conversation: "big" });
+    c.send({ type: "subscribe", id: `t${n}`, conversation: "small", after: "9" });
+    last().say({ type: "subscribed", id: `s${n}`, conversation: "big", turns: [] }, { type: "subscribed", id: `t${n}`, conversation: "small", turns: [] });
+    // The other conversation goes on, and proves nothing of the one that fails.
+    last().say({ type: "batch", conversation: "small", cursor: "10", seq: 10, events: [] });
+    last().cut();
+    while (peers.length === n) await pass(t, 50);
+  }
+  assert.ok(peers.length <= 20, `${peers.length} connections in 100 s`);
+});
+
+test("a page that is not allowed is told so, and is tried again when somebody looks at it or asks", async (t) => {
+  const p = page(t);
+  const c = connect(t, "good");
+  await settle();
+  last().cut("forbidden");
+  await pass(t, 120_000);
+  assert.equal(peers.length, 1);
+  assert.deepEqual(states, ["connecting", "forbidden"]);
+  assert.equal(c.error?.reason, "forbidden");
+  p.visible(true);
+  await settle();
+  assert.equal(peers.length, 2);
+  last().cut("forbidden");
+  c.connect();
+  await settle();
+  last().hello();
+  assert.equal(c.state, "connected");
 });
 
 test("it waits at least as long as the gateway asks", async (t) => {

@@ -24,6 +24,7 @@ beforeEach(() => {
     page: () => Promise.resolve(pages.shift()!()),
     pending: () => [],
     hold: () => false, release: () => {}, discard: () => false, unmade: () => unmade, seen: () => {}, use: () => {},
+    refusal: () => undefined,
     mismatch: (_, f) => faults.push(f),
   };
   c = new Conversation("c", host);

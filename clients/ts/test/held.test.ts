@@ -23,7 +23,7 @@ async function collect(until: () => boolean): Promise<void> {
 
 function hold(): { held: Held; open: (id: string) => Conversation } {
   const held = new Held();
-  const host = { send: () => true, pending: () => [], unmade: () => false, seen: () => {}, use: (c: Conversation) => held.use(c) } as unknown as Host;
+  const host = { send: () => true, pending: () => [], unmade: () => false, seen: () => {}, refusal: () => undefined, use: (c: Conversation) => held.use(c) } as unknown as Host;
   const open = (id: string) => {
     const c = held.get(id) ?? new Conversation(id, host);
     held.use(c);

@@ -40,6 +40,17 @@ test("signals come once and in order, across a kill of the gateway", async (t) =
   assert.deepEqual(ids(), [1, 2, 3, 4, 5, 6].map((i) => `evt-${i}`));
 });
 
+test("a pong is delivered to who asked", { timeout: 20_000 }, async (t) => {
+  const gateway = await Gateway.start({ token });
+  t.after(() => gateway.stop());
+  const live = new Live({ url: gateway.url, token });
+  t.after(() => live.close());
+  const seen = watch(live, "pong");
+  live.send({ type: "ping" });
+  await seen.until(() => seen.all.length > 0);
+  assert.deepEqual(seen.all[0], { type: "pong" });
+});
+
 test("a token that is refused is not tried for ever", async (t) => {
   const gateway = await Gateway.start({ token });
   t.after(() => gateway.stop());

@@ -60,7 +60,7 @@ export function Connection({ behind = 0 }: { behind?: number }) {
 }
 
 const dots: Partial<Record<Kind, string>> = { live: "done", connecting: "running", reconnecting: "running" };
-const icons: Partial<Record<Kind, IconName>> = { offline: "cross", restarting: "again", behind: "down", silent: "wave", out: "out" };
+const icons: Partial<Record<Kind, IconName>> = { offline: "cross", restarting: "again", behind: "down", silent: "wave", forbidden: "cross", out: "out" };
 
 function Sign({ kind }: { kind: Kind }) {
   return dots[kind] ? <span className={`dot ${dots[kind]}`} /> : <Icon name={icons[kind]!} />;

@@ -21,6 +21,7 @@ test("each state in words", () => {
   expect(text({ heard: now - 18_900 })).toBe("Nothing heard for 18 s");
   expect(text({ online: false })).toBe("Live"); // a gateway on the same machine is heard without a network
   expect(text({ state: "unauthorized" })).toBe("Signed out");
+  expect(text({ state: "forbidden", waiting: 2 })).toBe("Address not allowed by the gateway");
 });
 
 test("a blip is neither shown nor said; what lasts is shown, then said, without the seconds", () => {

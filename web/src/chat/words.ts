@@ -18,7 +18,7 @@ export interface Facts {
   heard: number;
 }
 
-export type Kind = "live" | "behind" | "silent" | "connecting" | "reconnecting" | "offline" | "restarting" | "out";
+export type Kind = "live" | "behind" | "silent" | "connecting" | "reconnecting" | "offline" | "restarting" | "forbidden" | "out";
 
 export interface Words { kind: Kind; text: string; tryNow: boolean }
 
@@ -34,6 +34,7 @@ const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n ==
 
 export function words(f: Facts, now: number): Words {
   if (f.state === "unauthorized" || f.state === "closed") return { kind: "out", text: "Signed out", tryNow: false };
+  if (f.state === "forbidden") return { kind: "forbidden", text: "Address not allowed by the gateway", tryNow: false };
   const wait = f.waiting > 0 ? ` · ${count(f.waiting, "message waits", "messages wait")}` : "";
   if (f.state === "connected") {
     if (f.restarting) return { kind: "restarting", text: "Gateway restarting", tryNow: false };
@@ -68,7 +69,8 @@ export function tell(before: Told, w: Words, now: number): Told {
 
 const sayings: Record<Kind, string> = {
   live: "Connected.", behind: "Catching up.", silent: "The gateway is silent.", connecting: "Connecting.", reconnecting: "The connection is lost. Reconnecting.",
-  offline: "Offline. What you write is sent when you are back.", restarting: "The gateway is restarting.", out: "Signed out.",
+  offline: "Offline. What you write is sent when you are back.", restarting: "The gateway is restarting.",
+  forbidden: "The gateway doesn't allow the address of this page.", out: "Signed out.",
 };
 
 /** What is known of a restart: that the live events say so, and when the last connection was ended for one. */
