@@ -13,19 +13,27 @@ type progress struct {
 	ToolName string `json:"toolName,omitempty"`
 }
 
-// progress returns what the turn does: that of the newest part that still grows.
+// progress returns what the turn does: that of the newest part that still grows. If none grows and the newest is a text, the answer
+// counts as streaming: an agent that exits after its text would otherwise be shown to think for a moment before it is done.
 func (a answer) progress() progress {
-	p := progress{Type: "status", Kind: "thinking", Label: a.turn.Phase}
+	thinking := progress{Type: "status", Kind: "thinking", Label: a.turn.Phase}
+	p := thinking
 	if a.turn.State == transcript.Waiting && len(a.turn.Requests) > 0 {
 		r := a.turn.Requests[0]
 		return progress{Type: "status", Kind: "running_tool", ToolName: r.Tool, Label: r.Prompt}
 	}
+	newest := true
 	for i := len(a.messages) - 1; i >= 0; i-- {
 		for j := len(a.messages[i].Parts) - 1; j >= 0; j-- {
 			part := a.messages[i].Parts[j]
 			if part.Ended {
+				if newest && part.Kind == event.KindText {
+					p = progress{Type: "status", Kind: "streaming"}
+				}
+				newest = false
 				continue
 			}
+			newest = false
 			switch part.Kind {
 			case event.KindText:
 				return progress{Type: "status", Kind: "streaming"}
@@ -34,7 +42,7 @@ func (a answer) progress() progress {
 			case event.KindTool:
 				return progress{Type: "status", Kind: "running_tool", ToolName: part.Name, Label: part.Title}
 			case event.KindReasoning:
-				return p
+				return thinking
 			}
 		}
 	}

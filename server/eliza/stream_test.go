@@ -356,6 +356,31 @@ func TestProgress(t *testing.T) {
 	})
 }
 
+// An agent whose text has ended, and which has not exited yet, is not shown to think.
+func TestProgressAfterTheText(t *testing.T) {
+	a := agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+		synctest.Wait()
+		for _, ops := range [][]event.Event{
+			{{Type: event.MessageStart, Message: "m", Body: &event.Body{Role: event.Assistant}}, {Type: event.PartStart, Message: "m", Part: "p", Body: &event.Body{Kind: event.KindText}}},
+			{{Type: event.PartAppend, Message: "m", Part: "p", Text: "Hello."}},
+			{{Type: event.PartEnd, Message: "m", Part: "p"}},
+			{{Type: event.MessageEnd, Message: "m"}},
+		} {
+			if err := out.Emit(ops, nil); err != nil {
+				return err
+			}
+			synctest.Wait()
+		}
+		return nil
+	})
+	bubble(t, a, func(h *house) {
+		s := h.stream("POST", at(h.create(), "/messages/stream"), `{"text":"hi"}`).wait()
+		if want := []string{"thinking", "streaming"}; !slices.Equal(s.kinds, want) || s.text != "Hello." {
+			t.Errorf("%q, want %q; text %q", s.kinds, want, s.text)
+		}
+	})
+}
+
 // A server that closes ends its streams without a last frame, and what goes on is to be had after the restart.
 func TestShutdownAndResume(t *testing.T) {
 	withSteps(t, []string{"one", " two"}, func(h *house, _ *stepwise, next func()) {

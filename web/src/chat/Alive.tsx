@@ -19,10 +19,12 @@ export function Alive({ turn: t, message }: { turn: Turn; message?: Message }) {
   );
 }
 
-function doing(t: Turn, m: Message | undefined): string {
+export function doing(t: Turn, m: Message | undefined): string {
   if (t.state === "waiting") return "Waiting for you";
   if (t.state === "queued") return "Waits for its turn";
-  const p = m?.ended ? undefined : m?.parts.findLast((q) => !q.ended);
+  const last = m?.parts.at(-1);
+  // A text that has ended still counts: an agent that exits after it would be shown to think for a moment.
+  const p = (m?.ended ? undefined : m?.parts.findLast((q) => !q.ended)) ?? (last?.kind === "text" ? last : undefined);
   const step = t.step ? `, step ${t.step}` : "";
   if (p?.kind === "tool") return `Running ${line(p.name || "a tool", 60)}${step}`;
   if (p?.kind === "reasoning") return `Thinking${step}`; // its own row says the rest
