@@ -11,6 +11,6 @@ test("an agent whose text has ended, and which has not exited yet, is not shown 
   expect(doing(turn, message(false, { text: "Hello", ended: true }))).toBe("Answering");
   expect(doing(turn, message(true, { text: "Hello", ended: true }))).toBe("Answering");
   expect(doing(turn, message(false, { text: "Look", ended: true }, { kind: "reasoning", text: "hm" }))).toBe("Thinking");
-  expect(doing({ ...turn, phase: undefined }, message(false, { text: "Look", ended: true }, { kind: "tool", name: "ls", ended: true }))).toBe("Thinking");
+  expect(doing({ id: "t", state: "running" }, message(false, { text: "Look", ended: true }, { kind: "tool", name: "ls", ended: true }))).toBe("Thinking");
   expect(doing(turn, undefined)).toBe("Starting");
 });
