@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/leat-dev/leat/agent"
 )
@@ -29,6 +30,8 @@ type v1 struct {
 	runs          map[string][]string
 	sent          map[string]string // runs by otids
 	pending       string            // message that waits for an approval
+	status        string            // of all runs
+	pings         int               // sent in place of a run's rest
 	log           []string
 	bodies        []map[string]any
 	gates         map[string]chan struct{}
@@ -43,7 +46,7 @@ type fault struct {
 	drop   bool // the connection ends before an answer
 	// After so many frames the stream goes on as how says.
 	frames int
-	how    string // reset, half, eof, silence, garbage, loris, gate
+	how    string // reset, half, eof, silence, pings, garbage, loris, gate
 }
 
 func newV1(t *testing.T) *v1 {
@@ -53,6 +56,12 @@ func newV1(t *testing.T) *v1 {
 	mux.HandleFunc("POST /v1/conversations/{id}/messages", f.send)
 	mux.HandleFunc("POST /v1/conversations/{id}/cancel", func(w http.ResponseWriter, r *http.Request) { f.note("cancel " + r.PathValue("id")) })
 	mux.HandleFunc("POST /v1/runs/{id}/stream", f.resume)
+	mux.HandleFunc("GET /v1/runs/{id}", func(w http.ResponseWriter, r *http.Request) {
+		f.note("status of " + r.PathValue("id"))
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		fmt.Fprintf(w, `{"id":%q,"status":%q,"stop_reason":null}`, r.PathValue("id"), f.status)
+	})
 	mux.HandleFunc("POST /v1/agents/{id}/messages/cancel", f.cancel)
 	mux.HandleFunc("GET /v1/agents/{$}", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.RawQuery != "limit=1" {
@@ -184,7 +193,7 @@ func (f *v1) send(w http.ResponseWriter, r *http.Request) {
 	}
 	f.log = append(f.log, fmt.Sprintf("send %s to %s: %s", strings.Join(kinds, "+"), id, run))
 	f.mu.Unlock()
-	f.stream(w, run, 0, ft)
+	f.stream(w, r, run, 0, ft)
 }
 
 // number gives frames their run and seq, as the server does: stop reason, usage and [DONE] take numbers too, but tell none.
@@ -207,13 +216,14 @@ func (f *v1) resume(w http.ResponseWriter, r *http.Request) {
 	}
 	after := int(body["starting_after"].(float64))
 	f.note(fmt.Sprintf("resume %s after %d", r.PathValue("id"), after))
-	f.stream(w, r.PathValue("id"), after, ft)
+	f.stream(w, r, r.PathValue("id"), after, ft)
 }
 
 func (f *v1) cancel(w http.ResponseWriter, r *http.Request) {
 	body, ok := f.strict(w, r, "run_ids")
 	if ok {
 		f.note(fmt.Sprintf("cancel %v", body["run_ids"]))
+		fmt.Fprint(w, `{"run-1":"cancelled"}`)
 	}
 }
 
@@ -256,7 +266,7 @@ func reset(w http.ResponseWriter) {
 }
 
 // stream serves a run's frames after a seq, the ping first.
-func (f *v1) stream(w http.ResponseWriter, run string, after int, ft fault) {
+func (f *v1) stream(w http.ResponseWriter, r *http.Request, run string, after int, ft fault) {
 	f.mu.Lock()
 	frames := f.runs[run]
 	f.mu.Unlock()
@@ -280,6 +290,26 @@ func (f *v1) stream(w http.ResponseWriter, run string, after int, ft fault) {
 				fmt.Fprint(w, "data: \x00\x01 what? {\n\n")
 				_ = rc.Flush()
 				return
+			case "pings": // as of a run whose process has died
+				for seq := after; ; {
+					_, err := fmt.Fprintf(w, "data: {\"id\":\"ping-2\",\"message_type\":\"ping\",\"run_id\":%q,\"seq_id\":%d}\n\n", run, seq)
+					if err == nil {
+						err = rc.Flush()
+					}
+					select {
+					case <-time.After(time.Millisecond):
+					case <-r.Context().Done():
+						return
+					case <-f.closing:
+						return
+					}
+					if err != nil {
+						return
+					}
+					f.mu.Lock()
+					f.pings++
+					f.mu.Unlock()
+				}
 			case "silence", "gate":
 				_ = rc.Flush()
 				select {

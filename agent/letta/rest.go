@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
@@ -21,12 +22,16 @@ import (
 type rest struct {
 	base
 	client *http.Client
+
+	mu   sync.Mutex
+	live map[string]*turn // by turn
 }
 
 var (
 	_ agent.Agent   = (*rest)(nil)
 	_ agent.Tied    = (*rest)(nil)
 	_ agent.Checker = (*rest)(nil)
+	_ agent.Prober  = (*rest)(nil)
 )
 
 func newREST(b base) *rest {
@@ -34,7 +39,7 @@ func newREST(b base) *rest {
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1")
 	u.RawQuery, u.Fragment = "", ""
 	b.url = &u
-	return &rest{base: b, client: &http.Client{
+	return &rest{base: b, live: map[string]*turn{}, client: &http.Client{
 		Transport: call.Decoding{Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         (&net.Dialer{Timeout: b.times.dial}).DialContext,
@@ -157,22 +162,30 @@ func (r *rest) Check(ctx context.Context) error {
 	return err
 }
 
-// abort tells the server that the turn was stopped.
+// abort cancels the run of a turn that was stopped. The server doesn't end it when its reader leaves.
 func (r *rest) abort(ctx context.Context, t *turn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.times.abort)
 	defer cancel()
-	s := t.noted().Session
-	run, _ := t.cursor()
-	var err error
-	if run == "" && t.refused {
-		return // what runs in the conversation is somebody else's
+	s, run := t.noted().Session, t.named()
+	if run == "" {
+		run, _ = t.cursor() // a turn that was resumed to wait for an answer has no stream
 	}
-	if run != "" {
-		err = r.short(ctx, nil, http.MethodPost, nil, map[string]any{"run_ids": []string{run}}, "agents", s.Agent, "messages", "cancel")
-	} else {
+	var err error
+	switch {
+	case run != "":
+		states := map[string]string{}
+		err = r.short(ctx, &states, http.MethodPost, nil, map[string]any{"run_ids": []string{run}}, "agents", s.Agent, "messages", "cancel")
+		if err == nil && states[run] == "failed" {
+			err = errNotCancelled
+		}
+	case t.refused:
+		return // what runs in the conversation is somebody else's
+	default:
 		err = r.short(ctx, nil, http.MethodPost, s.query(), nil, "conversations", s.Conversation, "cancel")
 	}
 	if err != nil {
-		t.out.Log().Warn("the Letta server was not told that the turn was stopped", "err", err)
+		t.out.Log().Warn("run not cancelled at the Letta server", "run", run, "error", err)
 	}
 }
+
+var errNotCancelled = errors.New("letta: the server did not cancel the run")

@@ -389,6 +389,24 @@ func TestV1StopIsTold(t *testing.T) {
 	}
 }
 
+// A turn that is stopped before the server has named its run waits for the name: without it there is nothing to cancel, and
+// the run would go on.
+func TestV1StopBeforeTheRunIsNamed(t *testing.T) {
+	f := newV1(t)
+	f.scripts = [][]string{plainRun(spoken...)}
+	f.faults = []fault{{how: "gate", frames: 0}}
+	s := newStage(t).run(f.agent(nil), "hello")
+	eventually(t, "sent", func() bool { return strings.Contains(strings.Join(f.lines(), " "), "send") })
+	s.stop()
+	close(f.gate("gate"))
+	s.want(event.Cancelled, "", "")
+	<-s.done
+	want := []string{"create conv-1 of agent-1", "send message to conv-1: run-1", "cancel [run-1]"}
+	if got := f.lines(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the server saw %q, want %q", got, want)
+	}
+}
+
 // A turn whose message the server does not take, since another run has the conversation, cancels nothing.
 func TestV1StopWhileBusy(t *testing.T) {
 	f := newV1(t)

@@ -186,7 +186,13 @@ var (
 // drive makes requests and reads their streams until the turn has ended: of runs that go on after an approval, and of a run
 // whose stream broke. Without a first request the turn waits for answers. onward says that it goes on with a run.
 func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error {
+	r.mu.Lock()
+	r.live[t.in.Turn] = t
+	r.mu.Unlock()
 	defer func() {
+		r.mu.Lock()
+		delete(r.live, t.in.Turn)
+		r.mu.Unlock()
 		if stopped(ctx) && !t.finished() {
 			r.abort(ctx, t)
 		}
@@ -294,8 +300,21 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 	// Once the stream has ended the turn its context ends too; the server may still end the body in peace.
 	call, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
+	late := time.AfterFunc(r.times.abort, func() { cancel(context.Cause(ctx)) })
+	late.Stop()
+	defer late.Stop()
+	running := ""
+	if onward {
+		running, _ = t.cursor()
+	}
+	t.names(running)
 	defer context.AfterFunc(ctx, func() {
-		if !t.finished() {
+		switch {
+		case t.finished():
+		case stopped(ctx) && t.named() == "":
+			// Without the connection the server would run on, and nobody would know which run to cancel. It names it at once.
+			late.Reset(r.times.abort)
+		default:
 			cancel(context.Cause(ctx))
 		}
 	})()
@@ -311,6 +330,8 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 		return err
 	}
 	defer res.Body.Close()
+	t.streams(cancel)
+	defer t.streams(nil)
 	stall := time.AfterFunc(r.times.stall, func() { cancel(errBroken) })
 	defer stall.Stop()
 	t.out.Body(letta.Dialect().Name)
@@ -324,6 +345,9 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 			t.out.Received(buf[:n])
 			if err := in.feed(buf[:n]); err != nil {
 				return err
+			}
+			if ctx.Err() != nil && t.named() != "" && !t.finished() {
+				return context.Cause(ctx)
 			}
 			if total += n; total > r.most {
 				return tooLarge
@@ -365,6 +389,9 @@ func (in *reader) feed(b []byte) error {
 		if string(e.Data) == "[DONE]" {
 			in.done = true
 		}
+		if in.t.named() == "" {
+			in.name(e.Data)
+		}
 		if in.check {
 			if err := in.follows(e.Data); err != nil {
 				return err
@@ -372,6 +399,16 @@ func (in *reader) feed(b []byte) error {
 		}
 		return in.t.decode(dialect.Frame{Event: e.Name, Data: e.Data})
 	})
+}
+
+// name notes the run that a chunk is of.
+func (in *reader) name(data []byte) {
+	var m struct {
+		Run string `json:"run_id"`
+	}
+	if json.Unmarshal(data, &m) == nil {
+		in.t.names(m.Run)
+	}
 }
 
 // invisible is how many numbers a run's stop reason, usage and end may take between two chunks.

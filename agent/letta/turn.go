@@ -26,6 +26,10 @@ type turn struct {
 	dec  *letta.Decoder
 	st   state
 	gone bool // the turn was ended as lost
+
+	running  string                  // V1: the run of the stream at hand; empty until the server has named it
+	cut      context.CancelCauseFunc // V1: breaks off the stream at hand
+	rereadAt string                  // the cursor at which the stream was broken off because the run has ended
 }
 
 // state lies in the journal, together with what led to it.

@@ -1,0 +1,93 @@
+package letta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// codeSilence is the code of the gateway's own limit on silence.
+const codeSilence = "silence"
+
+// runInfo is a run as the V1 API describes it.
+type runInfo struct {
+	Status string `json:"status"`
+	Stop   string `json:"stop_reason"`
+}
+
+// over reports whether the run has ended.
+func (i runInfo) over() bool {
+	switch i.Status {
+	case "completed", "failed", "cancelled", "expired":
+		return true
+	}
+	return false
+}
+
+var errNoRun = errors.New("letta: no run of the turn is known")
+
+// Probe implements [agent.Prober]. Pings prove nothing: a server that was restarted sends them for a run that died with the process
+// before, and still counts that run as running. So a run fails for its silence unless it has ended; then its stream is read
+// again, once, for what is missing.
+func (r *rest) Probe(ctx context.Context, in agent.Input) error {
+	r.mu.Lock()
+	t := r.live[in.Turn]
+	r.mu.Unlock()
+	if t == nil {
+		return errNoRun
+	}
+	run, _ := t.cursor()
+	if run == "" {
+		return errNoRun
+	}
+	var info runInfo
+	if err := r.short(ctx, &info, http.MethodGet, nil, nil, "runs", run); err != nil {
+		return fmt.Errorf("status of run %s: %w", run, err)
+	}
+	if !info.over() {
+		return &agent.Error{Code: codeSilence, Message: "the Letta server sends nothing more of the run, though it still counts as " + info.Status + "; the server may have been restarted", Retryable: true}
+	}
+	if r.cfg.Background && t.reread() {
+		return nil
+	}
+	return &agent.Error{Code: codeLost, Message: "the run has ended at the Letta server (" + info.Status + "), and its stream does not have the end", Retryable: true}
+}
+
+// names notes the run of the stream at hand.
+func (t *turn) names(run string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running = run
+}
+
+// named returns the run of the stream at hand, or of the last one; empty if the server has not named it.
+func (t *turn) named() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.running
+}
+
+// streams notes how the turn's stream can be broken off; nil if there is none.
+func (t *turn) streams(cut context.CancelCauseFunc) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cut = cut
+}
+
+// reread breaks the stream off, so that it is taken up again after its last chunk. It reports false if that was done before, and
+// nothing has come since.
+func (t *turn) reread() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run, seq := t.dec.Cursor()
+	at := fmt.Sprint(run, " ", seq)
+	if t.rereadAt == at || t.cut == nil {
+		return false
+	}
+	t.rereadAt = at
+	t.cut(errBroken)
+	return true
+}
