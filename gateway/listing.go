@@ -88,6 +88,8 @@ type AgentInfo struct {
 	Default bool   `json:"default,omitempty"`
 	// Steers says that a running turn may take further messages; whether it takes one shows when it is asked.
 	Steers bool `json:"steers,omitempty"`
+	// Sessions says that an operator can list the sessions of its upstream and attach one.
+	Sessions bool `json:"sessions,omitempty"`
 	// Check is "ok", "unchecked" where the agent can't be asked, or what is wrong, in one line; CheckAgents alone sets it.
 	Check string `json:"check,omitempty"`
 }
@@ -104,7 +106,8 @@ func (g *Gateway) Agents(p Principal) []AgentInfo {
 			continue // it has just gone
 		}
 		_, steers := a.Agent.(agent.Steerer)
-		out = append(out, AgentInfo{Name: name, Kind: a.Kind, Default: name == g.cfg.DefaultAgent, Steers: steers})
+		_, attaches := a.Agent.(agent.Attacher)
+		out = append(out, AgentInfo{Name: name, Kind: a.Kind, Default: name == g.cfg.DefaultAgent, Steers: steers, Sessions: attaches})
 	}
 	return out
 }

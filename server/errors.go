@@ -96,6 +96,7 @@ var rejections = map[string]int{
 	gateway.ReasonRateLimited:  http.StatusTooManyRequests,
 	gateway.ReasonNotRunning:   http.StatusServiceUnavailable,
 	gateway.ReasonQuota:        http.StatusTooManyRequests,
+	gateway.ReasonUpstream:     http.StatusBadGateway,
 }
 
 // Describe says what a client is told of an error. The text of one that it does not know stays here: such an Error has

@@ -30,6 +30,7 @@ type Follower struct {
 	runs     map[string]Observed // by key
 	happened chan struct{}       // closed and replaced when something happened
 	fault    error
+	broken   bool // the next Follow begins with all that happened
 	follows  int
 
 	dropped []string
@@ -62,7 +63,7 @@ func (f *Follower) Live(key string, run Observed) {
 func (f *Follower) Break(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fault = err
+	f.fault, f.broken = err, true
 	f.wake()
 }
 
@@ -126,6 +127,8 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 	defer cancel()
 	f.mu.Lock()
 	f.follows++
+	again := f.broken
+	f.broken = false
 	if f.happened == nil {
 		f.wake()
 	}
@@ -152,8 +155,7 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 		}
 	})
 	followed := map[string]*place{}
-	again := f.Follows() > 1
-	take := func(s agent.Session) {
+	take := func(s agent.Session, again bool) {
 		delete(followed, s.Conversation)
 		if s.Session != nil {
 			p := &place{session: unquoted(s.Session)}
@@ -164,7 +166,7 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 		}
 	}
 	for _, s := range all {
-		take(s)
+		take(s, again)
 	}
 	for {
 		f.mu.Lock()
@@ -184,7 +186,7 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 		}
 		select {
 		case s := <-next:
-			take(s)
+			take(s, false)
 		case err := <-failed:
 			return err
 		case <-happened:
