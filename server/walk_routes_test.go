@@ -59,6 +59,8 @@ var decided = map[string]decision{
 	"PATCH /api/turns/{turn}/ingest":          {sight: own, header: http.Header{"Upload-Offset": {"0"}}},
 	"GET /api/agents":                         {sight: common},
 	"POST /api/agents/check":                  {sight: operator},
+	"GET /api/agents/{name}/sessions":         {sight: operator},
+	"POST /api/agents/{name}/sessions":        {sight: operator},
 	"GET /api/dialects":                       {sight: common},
 	"GET /api/selftest/stream":                {sight: common},
 	"GET /api/ws":                             {sight: open}, // takes the token as its first message; TestWalkSocket goes on from there

@@ -96,6 +96,8 @@ type Agent struct {
 	Kind    string `json:"kind"`
 	Default bool   `json:"default,omitempty"`
 	Steers  bool   `json:"steers,omitempty"` // a running turn may take further messages
+	// Sessions says that an operator can attach sessions of its upstream, see [Client.Sessions].
+	Sessions bool `json:"sessions,omitempty"`
 }
 
 // Agents lists the agents.

@@ -43,8 +43,30 @@ func (c *exportCmd) Run(a *app) (err error) {
 
 type importCmd struct {
 	operator
-	JSON bool   `name:"json" help:"Print the summary as JSON."`
-	File string `arg:"" help:"The export; - is standard input."`
+	JSON bool   `name:"json" help:"Print the summary, or the list, as JSON."`
+	File string `arg:"" optional:"" help:"The export; - is standard input."`
+
+	Agent     string `help:"Take a session of this agent's upstream in place of an export." placeholder:"NAME"`
+	List      bool   `help:"List the sessions that the agent's upstream has."`
+	Session   string `help:"Make a conversation that continues this session." placeholder:"ID"`
+	Owner     string `help:"To whom the conversation and its messages belong. Default: the operator." placeholder:"ID"`
+	Tenant    string `help:"The tenant of the owner." placeholder:"ID"`
+	NoHistory bool   `help:"Leave out what was said in the session so far."`
+}
+
+// Validate is called by the parser.
+func (c *importCmd) Validate() error {
+	switch {
+	case c.Agent == "" && (c.List || c.Session != "" || c.Owner != "" || c.Tenant != "" || c.NoHistory):
+		return errors.New("--agent NAME is needed to list or take sessions")
+	case c.Agent == "" && c.File == "":
+		return errors.New("give an export, or --agent NAME with --list or --session ID")
+	case c.Agent != "" && c.File != "":
+		return errors.New("give either an export or --agent NAME")
+	case c.Agent != "" && c.List == (c.Session != ""):
+		return errors.New("--agent NAME needs either --list or --session ID")
+	}
+	return nil
 }
 
 // errRefused says that not all of an export was imported.
@@ -53,6 +75,12 @@ var errRefused = errors.New("not all was imported")
 func (c *importCmd) Run(a *app) error {
 	ctx, cancel := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	switch {
+	case c.List:
+		return c.list(ctx, a)
+	case c.Session != "":
+		return c.attach(ctx, a)
+	}
 	var in io.Reader = a.in
 	if c.File != "-" {
 		f, err := os.Open(c.File)

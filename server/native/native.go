@@ -61,6 +61,8 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 		{Method: http.MethodPatch, Pattern: "/api/turns/{turn}/ingest", Handler: n.patchIngest, MaxBody: -1, Stream: true, Producer: true},
 		{Method: http.MethodGet, Pattern: "/api/agents", Handler: n.agents},
 		{Method: http.MethodPost, Pattern: "/api/agents/check", Handler: n.checkAgents, Access: server.Admin},
+		{Method: http.MethodGet, Pattern: "/api/agents/{name}/sessions", Handler: n.sessions, Access: server.Admin},
+		{Method: http.MethodPost, Pattern: "/api/agents/{name}/sessions", Handler: n.attach, Access: server.Admin},
 		{Method: http.MethodGet, Pattern: "/api/dialects", Handler: n.dialects},
 		{Method: http.MethodGet, Pattern: "/api/ws", Handler: n.socket, Access: server.InBand, Stream: true},
 	} {

@@ -127,7 +127,8 @@ export interface Ack {
 export interface CreateOptions { id?: string; title?: string; agent?: string; metadata?: Metadata; key?: string }
 
 /** steers: a running turn may take further messages. */
-export interface Agent { name: string; kind: string; default?: boolean; steers?: boolean }
+/** sessions: an operator can list the sessions of its upstream and attach one. */
+export interface Agent { name: string; kind: string; default?: boolean; steers?: boolean; sessions?: boolean }
 
 /** What a list tells of a conversation. Owner and access are there where it is somebody else's, grants where it is one's own to share. */
 export interface Summary {
