@@ -1,0 +1,227 @@
+//go:build e2e
+
+package house
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leat-dev/leat/internal/badnet"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Other is another client of the upstream, which knows nothing of Leat, and whoever starts the upstream.
+type Other interface {
+	// Send sends a message into a session, and returns a function that waits until it is answered.
+	Send(t *testing.T, session, prompt string) (answered func(*testing.T))
+	// Note puts a note into a session; false if the upstream has no such thing.
+	Note(t *testing.T, session, text string) bool
+	// Restart kills the upstream and starts it again.
+	Restart(t *testing.T)
+	// History returns what the upstream keeps of a session.
+	History(t *testing.T, session string) []Item
+}
+
+// Storm is a run of turns against a real upstream in which connections are cut, Leat and the upstream are killed, and another
+// client talks in the same sessions.
+type Storm struct {
+	*Client
+	Leat  *Program
+	Other Other
+	// Chats are the conversations, and the sessions to which they belong upstream.
+	Chats []*Chat
+
+	Turns   int
+	Seed    uint64
+	Scripts []Script
+
+	rng  *rand.Rand
+	next int // script
+}
+
+// Chat is a conversation of a storm.
+type Chat struct {
+	Conversation, Session string
+
+	viewer *Viewer
+	lost   []int // scripts whose answers the upstream may have forgotten, since it was killed meanwhile
+}
+
+// NewStorm returns a storm with the scripts for its model: 24 turns, or 200 with LEAT_FULL=1. LEAT_SEED repeats a storm.
+func NewStorm(t *testing.T, tool func(command string) Call) (s *Storm, model *Model) {
+	s = &Storm{Turns: 24, Seed: uint64(time.Now().UnixNano())}
+	if os.Getenv("LEAT_FULL") != "" {
+		s.Turns = 200
+	}
+	if seed, err := strconv.ParseUint(os.Getenv("LEAT_SEED"), 10, 64); err == nil {
+		s.Seed = seed
+	}
+	t.Logf("%d turns; LEAT_SEED=%d repeats them", s.Turns, s.Seed)
+	s.rng = rand.New(rand.NewPCG(s.Seed, 0))
+	s.Scripts = Scripts(s.rng, 2*s.Turns+10, tool)
+	says := map[string][]Say{}
+	for _, one := range s.Scripts {
+		says[one.Name] = one.Says
+	}
+	return s, NewModel(t, says)
+}
+
+// BadNetwork returns the address of a proxy before an upstream that cuts connections at random, and a function that ends that.
+func (s *Storm) BadNetwork(t *testing.T, upstream *Program) (address string, mend func()) {
+	t.Helper()
+	// A connection carries the handshake, some answers and some histories until it is cut.
+	proxy, err := badnet.Listen(strings.TrimPrefix(upstream.URL, "http://"), badnet.Faults{Seed: s.Seed, Total: -1, Mean: 400 << 10, Stall: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() }) // the test is over
+	return proxy.Addr(), proxy.Mend
+}
+
+// Run takes the turns. It stops at the first that fails.
+func (s *Storm) Run(t *testing.T) {
+	for _, c := range s.Chats {
+		c.viewer = s.View(t, c.Conversation)
+		s.ask(t, c) // makes the session
+	}
+	for n := range s.Turns {
+		begin := time.Now()
+		what := s.step(t, n, s.Chats[s.rng.IntN(len(s.Chats))])
+		t.Logf("turn %d: %s, %v", n, what, time.Since(begin).Round(time.Millisecond))
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// step is one turn, and what goes wrong in it.
+func (s *Storm) step(t *testing.T, n int, c *Chat) string {
+	switch kind := s.rng.IntN(100); {
+	case kind < 35:
+		s.ask(t, c)
+		return "plain"
+	case kind < 55:
+		s.send(t, c)(t)
+		return "another client's"
+	case kind < 65:
+		turn := s.begin(t, c)
+		answered := s.send(t, c)
+		s.Answered(t, c.Conversation, turn)
+		answered(t)
+		return "another client speaks in it"
+	case kind < 75:
+		answered := s.send(t, c)
+		s.ask(t, c)
+		answered(t)
+		return "sent while another client's runs"
+	case kind < 83:
+		if s.Other.Note(t, c.Session, fmt.Sprintf("a note of turn %d", n)) {
+			return "a note"
+		}
+		s.ask(t, c)
+		return "plain"
+	case kind < 93:
+		turn := s.begin(t, c)
+		s.Leat.Signal(syscall.SIGKILL)
+		s.Leat.Start(t)
+		s.Answered(t, c.Conversation, turn)
+		return "Leat is killed in it"
+	default:
+		c.lost = append(c.lost, s.next)
+		turn := s.begin(t, c)
+		s.Other.Restart(t)
+		s.Answered(t, c.Conversation, turn)
+		return "the upstream is killed in it"
+	}
+}
+
+func (s *Storm) prompt() string {
+	s.next++
+	return s.Scripts[s.next-1].Prompt
+}
+
+// ask is a turn from its beginning to its end.
+func (s *Storm) ask(t *testing.T, c *Chat) {
+	t.Helper()
+	s.Answered(t, c.Conversation, s.Say(t, c.Conversation, s.prompt()).Turn)
+}
+
+// begin starts a turn and returns when it has said something.
+func (s *Storm) begin(t *testing.T, c *Chat) (turn string) {
+	t.Helper()
+	turn = s.Say(t, c.Conversation, s.prompt()).Turn
+	s.Until(t, c.Conversation, turn, func(tr *transcript.Transcript) bool {
+		u := tr.Turn(turn)
+		return tr.Visible(turn) != "" || u != nil && u.State == transcript.Ended
+	})
+	return turn
+}
+
+func (s *Storm) send(t *testing.T, c *Chat) (answered func(*testing.T)) {
+	t.Helper()
+	return s.Other.Send(t, c.Session, s.prompt())
+}
+
+// agreeLimit is how long the last things may take to reach the reader.
+const agreeLimit = time.Minute
+
+// Agree waits until each conversation shows what the upstream keeps, to a live viewer and to one that comes now, each turn ended
+// once.
+func (s *Storm) Agree(t *testing.T) {
+	t.Helper()
+	for _, c := range s.Chats {
+		var faults []string
+		for limit := time.Now().Add(agreeLimit); ; time.Sleep(time.Second) { // the upstream has no event for having written all
+			faults = s.faults(t, c)
+			if len(faults) == 0 || time.Now().After(limit) {
+				break
+			}
+		}
+		if len(faults) > 0 {
+			t.Errorf("conversation %s differs from session %s:\n%s", c.Conversation, c.Session, strings.Join(faults, "\n"))
+		}
+	}
+}
+
+func (s *Storm) faults(t *testing.T, c *Chat) []string {
+	tr, err := s.Transcript(t.Context(), c.Conversation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, doubled := c.viewer.Saw()
+	faults := Compare(Seen(tr), s.Other.History(t, c.Session), func(i Item) bool { return s.lost(c, i) })
+	for _, f := range Compare(live, Seen(tr), func(Item) bool { return false }) {
+		faults = append(faults, "a live viewer, beside a reload as upstream: "+f)
+	}
+	for _, turn := range doubled {
+		faults = append(faults, "ended more than once: "+turn)
+	}
+	for _, turn := range tr.Turns {
+		if turn.State != transcript.Ended {
+			faults = append(faults, "not ended: "+turn.ID)
+		}
+	}
+	return faults
+}
+
+// lost reports whether an item belongs to a turn in which the upstream was killed.
+func (s *Storm) lost(c *Chat, i Item) bool {
+	return slices.ContainsFunc(c.lost, func(n int) bool {
+		if i.Kind == ItemUser {
+			return i.Text == s.Scripts[n].Prompt
+		}
+		return slices.ContainsFunc(s.Scripts[n].Says, func(say Say) bool {
+			if i.Kind == ItemTool {
+				return slices.ContainsFunc(say.Calls, func(call Call) bool { return strings.Contains(i.Text, call.command()) })
+			}
+			return strings.HasPrefix(strings.TrimSpace(strings.Join(say.Words, "")), i.Text)
+		})
+	})
+}
