@@ -89,8 +89,3 @@ type Message struct {
 	Text  string       `json:"text"`
 	Parts []event.Part `json:"parts,omitempty"`
 }
-
-// Error is a failure that an agent wants readers to see as it is. Any other error is shown by its text.
-type Error event.Error
-
-func (e *Error) Error() string { return e.Message }

@@ -34,7 +34,7 @@ type LateSink interface {
 // TroubleSink is a sink that explains a silent turn by what its last attempt failed of.
 type TroubleSink interface {
 	// Trouble notes why an attempt failed that will be repeated; nil forgets it. Progress forgets it too.
-	Trouble(e *event.Error)
+	Trouble(e *Error)
 }
 
 // ErrTurnOver says that the turn has ended, and that nothing said from now on is seen.
@@ -139,7 +139,7 @@ func (e *Emitter) Alive() { e.sink.Alive() }
 // with. nil forgets it, as progress does.
 func (e *Emitter) Trouble(err *Error) {
 	if s, ok := e.sink.(TroubleSink); ok {
-		s.Trouble((*event.Error)(err))
+		s.Trouble(err)
 	}
 }
 

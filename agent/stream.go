@@ -102,9 +102,10 @@ func (s *Stream) close() error {
 // Fail ends the turn at once, with what the decoder holds back and an error: for an agent that has still to clear up before
 // its Run returns. Where the turn has ended already it does nothing.
 func (s *Stream) Fail(e *Error) error {
+	s.out.Failed(e)
 	err := s.decode(func() ([]event.Event, error) {
 		ops := s.held()
-		return append(ops, event.Event{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Failed, Error: (*event.Error)(e)}}), nil
+		return append(ops, event.Event{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Failed, Error: e.Shown()}}), nil
 	})
 	if errors.Is(err, ErrTurnOver) {
 		return nil

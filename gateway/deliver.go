@@ -94,12 +94,10 @@ func (r *run) deliver(up agent.Answerer, a event.Answer) error {
 
 // undelivered ends the turn: nobody waits for an agent that does not know that it may go on.
 func (r *run) undelivered(err error) {
-	body := &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeUntold, Message: "the agent did not take the answer: " + err.Error(), Retryable: true}}
-	var shown *agent.Error
-	if errors.As(err, &shown) {
-		e := event.Error(*shown)
-		body.Error = &e
-	}
+	failure := &agent.Error{Code: codeUntold, Message: "the agent did not take the answer", Retryable: true, Detail: err.Error()}
+	errors.As(err, &failure)
+	r.explain(failure)
+	body := &event.Body{Outcome: event.Failed, Error: failure.Shown()}
 	r.o.post(func(t *tx) error { r.endIn(t, body); return nil })
 }
 

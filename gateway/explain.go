@@ -31,7 +31,7 @@ type Step struct {
 	// Shown is what was appended to the visible text; Visible the whole of it, where it changed otherwise.
 	Shown   string  `json:"shown,omitempty"`
 	Visible *string `json:"visible,omitempty"`
-	Error   string  `json:"error,omitempty"` // why it can't be decoded
+	Error   string  `json:"error,omitempty"` // why it can't be decoded, or why the turn fails
 	Lost    int64   `json:"lost,omitempty"`  // bytes that could not be kept
 }
 
@@ -85,6 +85,8 @@ func (g *Gateway) Explain(ctx context.Context, p Principal, turn string) (Explan
 			x.insert(Step{At: e.At, Sent: string(e.Data)})
 		case rawlog.Lost:
 			x.insert(Step{At: e.At, Lost: e.N})
+		case rawlog.Failed:
+			x.insert(Step{At: e.At, Error: string(e.Data)})
 		}
 		return nil
 	})

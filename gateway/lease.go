@@ -38,7 +38,7 @@ func (p *push) expire() {
 	// It waits in the queue still.
 	p.g.tasks.Go(func() {
 		p.g.endPush(p)
-		if err := p.g.endQueued(p.turn, (*event.Error)(err)); err != nil {
+		if err := p.g.endQueued(p.turn, err.Shown()); err != nil {
 			p.g.log.Warn("queued turn not ended", "turn", p.turn, "err", err)
 		}
 	})

@@ -36,7 +36,7 @@ type run struct {
 	handed   atomic.Bool                 // its agent has handed it on: its stream is pushed
 	last     atomic.Int64                // last sign of life, epoch milliseconds
 	late     atomic.Int64                // how many operations came after the end
-	trouble  atomic.Pointer[event.Error] // why the last attempt upstream failed; nil once there is progress
+	trouble  atomic.Pointer[agent.Error] // why the last attempt upstream failed; nil once there is progress
 
 	mu      sync.Mutex
 	answers map[string]chan event.Answer // open requests that the agent waits on
@@ -151,29 +151,16 @@ func (r *run) finish(err error) {
 	if errors.Is(cause, errDetached) || errors.Is(cause, errLost) || r.over.Load() {
 		return
 	}
-	body := outcome(err)
+	body := &event.Body{Outcome: event.Completed}
+	if err != nil {
+		failure := failureOf(err)
+		r.explain(failure)
+		body = &event.Body{Outcome: event.Failed, Error: failure.Shown()}
+	}
 	// The job is the last of this turn's, since the goroutine that emitted is this one.
 	if serr := r.o.await(context.WithoutCancel(r.ctx), true, func(t *tx) error { r.endIn(t, body); return nil }); serr != nil {
 		r.o.log.Error("end of turn not written; recovery will", "turn", r.id, "err", serr)
 	}
-}
-
-// outcome turns what Run returned into a turn's end.
-func outcome(err error) *event.Body {
-	var shown *agent.Error
-	var bad *dialect.Error
-	switch {
-	case err == nil:
-		return &event.Body{Outcome: event.Completed}
-	case errors.As(err, &shown):
-		e := event.Error(*shown)
-		return &event.Body{Outcome: event.Failed, Error: &e}
-	case errors.Is(err, dialect.ErrCutShort):
-		return &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeCutShort, Message: "the agent's stream was cut short", Retryable: true}}
-	case errors.As(err, &bad), errors.Is(err, event.ErrInvalid):
-		return &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeStream, Message: err.Error()}}
-	}
-	return &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeAgent, Message: err.Error()}}
 }
 
 // endIn writes the turn's end: what was held back, the ends of the turns inside it, its own. A second call does nothing.

@@ -79,8 +79,7 @@ func (r *run) probe(p agent.Prober, limit time.Duration) {
 	case r.last.Load() != asked:
 		r.listen(limit)
 	case errors.As(err, &shown):
-		e := event.Error(*shown)
-		r.fail(&e)
+		r.fail(shown)
 	default:
 		r.o.log.Info("upstream of a silent turn not reached", "turn", r.id, "agent", r.name, "error", err)
 		r.fail(r.silenceError(limit))
@@ -88,17 +87,18 @@ func (r *run) probe(p agent.Prober, limit time.Duration) {
 }
 
 // silenceError is why a silent turn fails: what its last attempt failed of, if the agent has reported it, else its silence.
-func (r *run) silenceError(limit time.Duration) *event.Error {
+func (r *run) silenceError(limit time.Duration) *agent.Error {
 	if e := r.trouble.Load(); e != nil {
 		return e
 	}
-	return &event.Error{Code: codeSilence, Message: fmt.Sprintf("the agent said nothing for %v", limit), Retryable: true}
+	return &agent.Error{Code: codeSilence, Message: fmt.Sprintf("the agent said nothing for %v", limit), Retryable: true}
 }
 
 // fail ends the turn with an error.
-func (r *run) fail(e *event.Error) {
+func (r *run) fail(e *agent.Error) {
+	r.explain(e)
 	r.o.post(func(t *tx) error {
-		r.endIn(t, &event.Body{Outcome: event.Failed, Error: e})
+		r.endIn(t, &event.Body{Outcome: event.Failed, Error: e.Shown()})
 		return nil
 	})
 }

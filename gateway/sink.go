@@ -89,9 +89,9 @@ func (s *sink) Flush(ctx context.Context) error {
 	return (*run)(s).o.await(ctx, false, func(*tx) error { return nil })
 }
 
-// Log is the turn's logger, see [agent.Emitter.Log].
+// Log is the turn's logger, see [agent.Emitter.Log]. It hides secrets.
 func (s *sink) Log() *slog.Logger {
-	return s.o.log.With("turn", s.id, "agent", s.name)
+	return slog.New(masking{s.o.log.Handler(), s.agent.Secrets}).With("turn", s.id, "agent", s.name)
 }
 
 // Late implements [agent.LateSink].
@@ -117,7 +117,7 @@ func (r *run) report(foreign bool) {
 func (s *sink) Alive() { (*run)(s).touch() }
 
 // Trouble implements [agent.TroubleSink].
-func (s *sink) Trouble(e *event.Error) { s.trouble.Store(e) }
+func (s *sink) Trouble(e *agent.Error) { s.trouble.Store(e) }
 
 // Wait asks a person. A request that is known already, since the agent was resumed, is not asked again.
 func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error) {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/journal"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -76,7 +76,7 @@ func (r *run) expire() {
 	if waiting || left > 0 || r.over.Load() {
 		return
 	}
-	r.fail(&event.Error{Code: codeTurnLimit, Message: fmt.Sprintf("the turn ran for %v, which is the limit", limit), Retryable: true})
+	r.fail(&agent.Error{Code: codeTurnLimit, Message: fmt.Sprintf("the turn ran for %v, which is the limit", limit), Retryable: true})
 }
 
 // pauseClock stops the clock when the turn begins to wait for a person.

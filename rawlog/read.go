@@ -26,9 +26,10 @@ const (
 	Received Kind = "received" // a piece or message that came from it
 	Lost     Kind = "lost"     // N bytes could not be kept here
 	End      Kind = "end"      // the agent has returned
+	Failed   Kind = "failed"   // Data says why the turn fails
 )
 
-var kinds = map[byte]Kind{recordBegin: Begin, recordSpeaks: Speaks, recordSent: Sent, recordReceived: Received, recordLost: Lost, recordEnd: End, recordMessages: Messages}
+var kinds = map[byte]Kind{recordBegin: Begin, recordSpeaks: Speaks, recordSent: Sent, recordReceived: Received, recordLost: Lost, recordEnd: End, recordMessages: Messages, recordFailed: Failed}
 
 // Entry is something that was noted of a turn.
 type Entry struct {

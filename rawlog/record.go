@@ -24,6 +24,7 @@ const (
 	recordMore                 // the payload goes on that of the record before it, of the same turn
 	recordEnd                  // the agent has returned
 	recordMessages             // the name of the dialect in which what follows is received, whole messages
+	recordFailed               // why the turn fails, in one line
 )
 
 type header struct {
@@ -56,7 +57,7 @@ func next(b []byte) (h header, payload []byte, size int, ok bool) {
 		kind: b[8], turn: binary.LittleEndian.Uint64(b[9:]), at: int64(binary.LittleEndian.Uint64(b[17:])),
 	}
 	size = headerSize + h.length
-	if h.length > maxPayload || h.kind > recordMessages || len(b) < size {
+	if h.length > maxPayload || h.kind > recordFailed || len(b) < size {
 		return h, nil, 0, false
 	}
 	return h, b[headerSize:size], size, true

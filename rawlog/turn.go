@@ -44,6 +44,13 @@ func (t *Turn) Speaks(dialect string, pieces bool) {
 	}
 }
 
+// Failed notes why the turn fails, for operators.
+func (t *Turn) Failed(detail string) {
+	if t != nil {
+		t.note(recordFailed, []byte(detail))
+	}
+}
+
 // Close says that nothing follows.
 func (t *Turn) Close() {
 	if t != nil {
@@ -80,7 +87,7 @@ func (t *Turn) take(f *files, it *item) {
 			return
 		}
 		f.add(t.known, it.kind, it.at, t.masker.mask(it.data))
-	case recordSent:
+	case recordSent, recordFailed:
 		f.add(t.known, it.kind, it.at, t.masker.mask(it.data))
 	case recordSpeaks, recordMessages, recordEnd:
 		if len(t.held) > 0 {

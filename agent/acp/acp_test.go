@@ -178,13 +178,13 @@ func TestGivenUp(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	for _, tt := range []struct{ how, word, code, says, visible string }{
-		{"child", "die", "agent_exit", "exit status 3: out of memory", "Dying."},
-		{"child", "half", "agent_exit", "the agent's process ended", "So far."},
-		{"child", "garbage", "invalid_stream", "this is no JSON", "So far."},
-		{"child-dead", "hello", "agent_exit", "no licence", ""},
-		{"child-old", "hello", "agent_not_started", "version 0", ""},
-		{"child-login", "hello", "agent_login", "logged in", ""},
+	for _, tt := range []struct{ how, word, code, says, detail, visible string }{
+		{"child", "die", "agent_exit", "exit status 3", "out of memory", "Dying."},
+		{"child", "half", "agent_exit", "the agent's process ended", "", "So far."},
+		{"child", "garbage", "invalid_stream", "this is no JSON", "", "So far."},
+		{"child-dead", "hello", "agent_exit", "the agent's process ended", "no licence", ""},
+		{"child-old", "hello", "agent_not_started", "version 0", "", ""},
+		{"child-login", "hello", "agent_login", "logged in", "", ""},
 	} {
 		t.Run(tt.how+" "+tt.word, func(t *testing.T) {
 			t.Parallel()
@@ -193,8 +193,8 @@ func TestFailures(t *testing.T) {
 			s, err := run(t, a, ask(tt.word), &session)
 			want(t, s, err, event.Failed, tt.visible)
 			var shown *agent.Error
-			if !errors.As(err, &shown) || shown.Code != tt.code || !strings.Contains(shown.Message, tt.says) {
-				t.Errorf("got %v, want %s: %s", err, tt.code, tt.says)
+			if !errors.As(err, &shown) || shown.Code != tt.code || !strings.Contains(shown.Message, tt.says) || !strings.Contains(shown.Detail, tt.detail) {
+				t.Errorf("got %+v, want %s: %s, and for operators %s", shown, tt.code, tt.says, tt.detail)
 			}
 			if tt.how != "child" {
 				return

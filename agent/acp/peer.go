@@ -47,7 +47,7 @@ type line struct {
 func dial(ctx context.Context, g process.Program, log *slog.Logger) (*peer, error) {
 	t, err := process.StartTalk(g, farewell, log)
 	if err != nil {
-		return nil, &agent.Error{Code: codeNotStarted, Message: "the agent's process can't be started: " + err.Error(), Retryable: true}
+		return nil, &agent.Error{Code: codeNotStarted, Message: "the agent's process can't be started", Detail: err.Error(), Retryable: true}
 	}
 	c := &peer{Talk: t, log: log, replies: map[string]*process.Listener[line]{}, open: map[string]bool{}}
 	c.Read(c.read)
@@ -162,12 +162,12 @@ func (c *peer) read() error {
 			return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the agent's output %v", n, err)}
 		}
 	}
-	how, ended := c.Exit()
+	how, last, ended := c.Exit()
 	if !ended {
 		c.Stop()
 		return &agent.Error{Code: codeExit, Message: "the agent has closed its output", Retryable: true}
 	}
-	return &agent.Error{Code: codeExit, Message: "the agent's process ended" + how, Retryable: true}
+	return &agent.Error{Code: codeExit, Message: "the agent's process ended" + how, Detail: last, Retryable: true}
 }
 
 // readLine reads a line with its end.

@@ -58,9 +58,9 @@ func (f *failure) Error() string { return f.Message }
 // shown is the failure of a request as readers get it.
 func (f *failure) shown(what string) error {
 	if f.Code == authRequired {
-		return &agent.Error{Code: codeLogin, Message: "the agent wants to be logged in first, by its own program: " + f.Message}
+		return &agent.Error{Code: codeLogin, Message: "the agent wants to be logged in first, by its own program", Detail: f.Message}
 	}
-	return &agent.Error{Code: fmt.Sprint(f.Code), Message: what + ": " + f.Message}
+	return &agent.Error{Code: fmt.Sprint(f.Code), Message: what, Detail: f.Message}
 }
 
 type initialize struct {

@@ -40,7 +40,7 @@ type Stage struct {
 	events  []event.Event
 	ending  *event.Body  // how the turn ends, once somebody ends it
 	silent  *time.Timer  // nil without a limit
-	trouble *event.Error // what the last attempt failed of
+	trouble *agent.Error // what the last attempt failed of
 }
 
 // CodeSilence is the code of the error by which a stage ends the turn of an agent that gives no sign of life.
@@ -83,7 +83,11 @@ func (s *Stage) Run(a agent.Agent, in agent.Input) error {
 	err := a.Run(s.ctx, in, s.out)
 	end := event.Body{Outcome: event.Completed}
 	if err != nil {
-		end = event.Body{Outcome: event.Failed, Error: &event.Error{Message: err.Error()}}
+		end = event.Body{Outcome: event.Failed, Error: &event.Error{Message: "the agent failed"}}
+		var shown *agent.Error
+		if errors.As(err, &shown) {
+			end.Error = shown.Shown()
+		}
 	}
 	if eerr := s.end(end); eerr != nil {
 		return errors.Join(err, eerr)
@@ -256,7 +260,7 @@ func (s *Stage) Alive() {
 }
 
 // Trouble implements [agent.TroubleSink].
-func (s *Stage) Trouble(e *event.Error) {
+func (s *Stage) Trouble(e *agent.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trouble = e
@@ -267,7 +271,7 @@ func (s *Stage) whySilent() *event.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.trouble != nil {
-		return s.trouble
+		return s.trouble.Shown()
 	}
 	return &event.Error{Code: CodeSilence, Message: "the agent said nothing for too long"}
 }

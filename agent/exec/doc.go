@@ -9,5 +9,6 @@
 //   - A process whose turn ends before it does gets SIGTERM, and SIGKILL 5 s later. Windows has only the latter.
 //   - Its output is read as fast as the log takes it, and no faster; what it prints beside goes to the log, bounded.
 //   - It sees a short list of environment variables and never those of the gateway.
-//   - An exit without the dialect's own end fails the turn, with the exit status and the last line of standard error.
+//   - An exit without the dialect's own end fails the turn, with the exit status, and for operators with
+//     the last line of standard error.
 package exec

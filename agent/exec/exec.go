@@ -73,7 +73,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	}
 	p, err := process.Start(process.Program{Path: a.path, Command: a.cfg.Command, Env: a.environment(in), KillAfter: a.killAfter})
 	if err != nil {
-		return &agent.Error{Code: codeNotStarted, Message: "the agent's process can't be started: " + err.Error(), Retryable: true}
+		return &agent.Error{Code: codeNotStarted, Message: "the agent's process can't be started", Detail: err.Error(), Retryable: true}
 	}
 	aside := &process.Aside{Log: out.Log()}
 	var tasks sync.WaitGroup
@@ -130,21 +130,15 @@ func (a *Agent) endEarly(s *agent.Stream, err error) error {
 	return s.Fail(&agent.Error{Code: code, Message: err.Error()})
 }
 
-// failure says why the turn fails: what ended the stream, how the process ended, and what it printed last.
+// failure says why the turn fails: what ended the stream, how the process ended, and for operators what it printed last.
 func (a *Agent) failure(err, exit error, last string) error {
-	add := func(text string) string {
-		if last != "" {
-			text += ": " + last
-		}
-		return text
-	}
 	switch {
 	case !errors.Is(err, dialect.ErrCutShort) && !errors.Is(err, agent.ErrBroken):
 		return err // what it said can't be decoded; that it was ended for it is no news
 	case exit != nil:
-		return &agent.Error{Code: codeExit, Message: add("the agent's process ended with " + exit.Error()), Retryable: true}
+		return &agent.Error{Code: codeExit, Message: "the agent's process ended with " + exit.Error(), Detail: last, Retryable: true}
 	}
 	return &agent.Error{
-		Code: codeCutShort, Message: add("the agent's process ended without the end that " + a.cfg.Dialect.Name + " has"), Retryable: true,
+		Code: codeCutShort, Message: "the agent's process ended without the end that " + a.cfg.Dialect.Name + " has", Detail: last, Retryable: true,
 	}
 }

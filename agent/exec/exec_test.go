@@ -108,12 +108,13 @@ func TestEnds(t *testing.T) {
 		code      string // of the error; empty where it goes well
 		retryable bool
 		words     []string
+		detail    string // for operators
 	}{
-		{"after", "all", "", false, nil},
-		{"exit", "begun", "agent_exit", true, []string{"exit status 3", "no  [31mmodel"}},
-		{"crash", "begun", "agent_exit", true, []string{"signal: killed"}},
-		{"silent", "", "cut_short", true, []string{"eliza-actions"}},
-		{"noisy", "", "agent_exit", true, []string{"exit status 1: the last word"}},
+		{"after", "all", "", false, nil, ""},
+		{"exit", "begun", "agent_exit", true, []string{"exit status 3"}, "no  [31mmodel"},
+		{"crash", "begun", "agent_exit", true, []string{"signal: killed"}, ""},
+		{"silent", "", "cut_short", true, []string{"eliza-actions"}, ""},
+		{"noisy", "", "agent_exit", true, []string{"exit status 1"}, "the last word"},
 	} {
 		t.Run(tt.how, func(t *testing.T) {
 			s := agenttest.NewStage(t.Context())
@@ -129,6 +130,9 @@ func TestEnds(t *testing.T) {
 			var shown *agent.Error
 			if !errors.As(err, &shown) || shown.Code != tt.code || shown.Retryable != tt.retryable {
 				t.Fatalf("got %v, want %s", err, tt.code)
+			}
+			if !strings.Contains(shown.Detail, tt.detail) || tt.detail != "" && strings.Contains(shown.Message, tt.detail) {
+				t.Errorf("readers get %q, operators %q, want %q for operators alone", shown.Message, shown.Detail, tt.detail)
 			}
 			for _, w := range tt.words {
 				if !strings.Contains(shown.Message, w) {

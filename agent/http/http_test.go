@@ -71,8 +71,8 @@ func wantError(t *testing.T, err error, code string, retryable bool, words ...st
 		t.Errorf("got %s, retryable %v, want %s, %v: %s", shown.Code, shown.Retryable, code, retryable, shown.Message)
 	}
 	for _, w := range words {
-		if !strings.Contains(shown.Message, w) {
-			t.Errorf("%q does not say %q", shown.Message, w)
+		if !strings.Contains(shown.Error(), w) {
+			t.Errorf("%q does not say %q", shown, w)
 		}
 	}
 }

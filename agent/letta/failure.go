@@ -34,17 +34,18 @@ var tooLarge = &agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error
 // failure is a call that failed before anything was said.
 type failure struct {
 	code, message string
+	detail        string        // for operators alone
 	status        int           // of HTTP; 0 is none
 	body          []byte        // of the answer
 	retry         bool          // another call may go well
 	hint          time.Duration // when, as the server said; 0 is nothing said
 }
 
-func (f *failure) Error() string { return f.message }
+func (f *failure) Error() string { return f.shown().Error() }
 
 // shown is the failure as readers get it.
 func (f *failure) shown() error {
-	return &agent.Error{Code: f.code, Message: f.message, Retryable: f.retry}
+	return &agent.Error{Code: f.code, Message: f.message, Retryable: f.retry, Detail: f.detail}
 }
 
 // shown makes a failure readable; other errors stay as they are.
@@ -58,7 +59,7 @@ func shown(err error) error {
 
 // unreachable is a call that did not get through.
 func unreachable(err error) *failure {
-	return &failure{code: codeUnreachable, message: "the Letta server can't be reached: " + call.Reason(err), retry: true}
+	return &failure{code: codeUnreachable, message: call.WithCause("the Letta server can't be reached", err), detail: call.Reason(err), retry: true}
 }
 
 // refused describes an answer that is no success.
@@ -69,7 +70,8 @@ func refused(res *http.Response) *failure {
 	}
 	switch s := res.StatusCode; {
 	case s == http.StatusUnauthorized, s == http.StatusForbidden:
-		f.code, f.message = codeToken, "the Letta server refuses the token ("+strconv.Itoa(s)+"); see the options token_env and token_file"
+		f.code, f.message = codeToken, "the Letta server refuses the token ("+strconv.Itoa(s)+")"
+		f.detail = "see the options token_env and token_file"
 		return f
 	case s == http.StatusNotFound:
 		f.code = codeUnknown
@@ -78,9 +80,7 @@ func refused(res *http.Response) *failure {
 		f.retry = true
 		f.hint = call.RetryAfter(res.Header.Get("Retry-After"), time.Now())
 	}
-	if text := excerpt(f.body); text != "" {
-		f.message += ": " + text
-	}
+	f.detail = excerpt(f.body)
 	return f
 }
 
@@ -140,7 +140,7 @@ func (b *base) retry(ctx context.Context, out *agent.Emitter, call func() error)
 		if !f.retry || now.Add(wait).Sub(begin) > b.times.retries {
 			return f
 		}
-		out.Log().Info("the Letta server failed; it is called again", "err", f.message, "in", wait.String())
+		out.Log().Info("the Letta server failed; it is called again", "err", f.Error(), "in", wait.String())
 		if err := out.Phase("retrying"); err != nil {
 			return err
 		}

@@ -86,7 +86,7 @@ func (s *stage) start(call func(ctx context.Context) error) {
 				end = &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "other", Message: err.Error()}}
 				var shown *agent.Error
 				if errors.As(err, &shown) {
-					end.Error = (*event.Error)(shown)
+					end.Error = shown.Shown()
 				}
 			}
 			s.emit([]event.Event{{Type: event.TurnEnd, Body: end}})

@@ -97,7 +97,7 @@ func TestALongPauseIsShown(t *testing.T) {
 		s := llmtest.New(t, kind)
 		s.Fail(llmtest.Fault{Kind: llmtest.Status, Status: 429, Says: "rate_limit_error", Message: "slow down", Header: http.Header{"Retry-After": {"5400"}}})
 		err := agenttest.NewStage(t.Context()).Run(made(t, kind, s.URL, nil), question("go"))
-		if shown := (*agent.Error)(nil); !errors.As(err, &shown) || !strings.HasSuffix(shown.Message, "slow down; try again in 1h30m") {
+		if shown := (*agent.Error)(nil); !errors.As(err, &shown) || !strings.HasSuffix(shown.Message, "; try again in 1h30m") || shown.Detail != "slow down" {
 			t.Errorf("%+v", err)
 		}
 	})

@@ -131,7 +131,8 @@ func (t *attempt) pass(ops []event.Event) ([]event.Event, error) {
 				return out, f
 			}
 			b := *op.Body
-			b.Error = &event.Error{Code: f.Code, Message: f.Message, Retryable: f.Retry || f.Retryable}
+			t.out.Failed(f.Shown())
+			b.Error = f.Shown().Shown()
 			op.Body = &b
 		case !t.seen && t.blank(&op):
 			t.held = append(t.held, op)
@@ -189,14 +190,14 @@ func (t *attempt) broken(res *http.Response, err error) *call.Failure {
 	case errors.Is(err, dialect.ErrCutShort):
 		if p, ok := stray(t.tail); ok {
 			code, retry := judge(0, p)
-			f := &call.Failure{Code: code, Message: t.a.tell(code, p.message), Retry: retry && again, Retryable: retry}
+			f := &call.Failure{Code: code, Message: t.a.tell(code), Detail: t.a.detail(code, p.message), Retry: retry && again, Retryable: retry}
 			if code == "" {
 				f.Code = codeProvider
 			}
 			return f
 		}
 		if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); !t.seen && (kind == "text/html" || kind == "application/json") {
-			return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("%s answered with %s in place of a stream; is base_url right?", t.a.name, kind)}
+			return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("%s answered with %s instead of a stream", t.a.name, kind), Detail: "is base_url right?"}
 		}
 		return &call.Failure{Code: codeCutShort, Message: "the answer of " + t.a.name + " ended before it was whole", Retry: again, Retryable: true}
 	}

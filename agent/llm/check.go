@@ -41,7 +41,7 @@ func (a *Agent) Check(ctx context.Context) error {
 		} `json:"data"`
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxList)).Decode(&list); err != nil {
-		return fmt.Errorf("%s answers, but not with a list of models; is base_url right? %w", a.name, err)
+		return fmt.Errorf("%s answers, but not with a list of models; is base_url right? %w", a.place, err)
 	}
 	for _, m := range list.Data {
 		if m.ID == a.cfg.Model || strings.TrimSuffix(m.ID, ":latest") == a.cfg.Model {
@@ -51,5 +51,5 @@ func (a *Agent) Check(ctx context.Context) error {
 	if len(list.Data) == 0 {
 		return nil // a server that lists none may yet have it
 	}
-	return fmt.Errorf("%s does not list the model %s", a.name, a.cfg.Model)
+	return fmt.Errorf("%s does not list the model %s", a.place, a.cfg.Model)
 }

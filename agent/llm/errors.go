@@ -144,10 +144,10 @@ func judge(status int, p problem) (code string, retry bool) {
 	return codeRefused, false
 }
 
-// tell is a failure in words for readers.
-func (a *Agent) tell(code, said string) string {
+// tell is the kind of a failure in words for readers.
+func (a *Agent) tell(code string) string {
 	text := map[string]string{
-		codeKeyRefused: a.name + " refuses the key" + a.keyPlace(),
+		codeKeyRefused: a.name + " refuses the key",
 		codeModel:      fmt.Sprintf("%s does not know the model %s", a.name, a.cfg.Model),
 		codeQuota:      "the quota at " + a.name + " is used up",
 		codeTooLong:    fmt.Sprintf("the conversation is too long for %s", a.cfg.Model),
@@ -159,10 +159,16 @@ func (a *Agent) tell(code, said string) string {
 	if text == "" {
 		text = a.name + " failed"
 	}
-	if said = a.excerpt(said); said != "" {
-		text += ": " + said
-	}
 	return text
+}
+
+// detail is a failure for operators: what the provider said of it, and where the key comes from if that was refused.
+func (a *Agent) detail(code, said string) string {
+	said = a.excerpt(said)
+	if code != codeKeyRefused {
+		return said
+	}
+	return strings.TrimPrefix(a.keyPlace()+": "+said, ": ")
 }
 
 // excerpt is what a provider says of an error, short and without the key.
@@ -175,9 +181,9 @@ func (a *Agent) excerpt(said string) string {
 
 func (a *Agent) keyPlace() string {
 	if a.env == "" {
-		return "; none was given, see the option api_key_env"
+		return "none was given, see the option api_key_env"
 	}
-	return " in " + a.env
+	return "the key in " + a.env
 }
 
 // unreachable describes a request without an answer that can be read.
@@ -187,15 +193,15 @@ func (a *Agent) unreachable(err error) *call.Failure {
 	case errors.As(err, &encoded):
 		return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("the answer of %s can't be read: %v", a.name, encoded)}
 	case call.Untrusted(err):
-		return &call.Failure{Code: codeUnreachable, Message: "the certificate of " + a.name + " is not accepted: " + call.Reason(err)}
+		return &call.Failure{Code: codeUnreachable, Message: "the certificate of " + a.name + " is not accepted", Detail: a.place + ": " + call.Reason(err)}
 	}
-	return &call.Failure{Code: codeUnreachable, Message: a.name + " can't be reached: " + call.Reason(err), Retry: true}
+	return &call.Failure{Code: codeUnreachable, Message: call.WithCause(a.name+" can't be reached", err), Detail: a.place + ": " + call.Reason(err), Retry: true}
 }
 
 // refused describes an answer that is no success.
 func (a *Agent) refused(res *http.Response) *call.Failure {
 	if res.StatusCode/100 == 3 {
-		return &call.Failure{Code: codeRefused, Message: fmt.Sprintf("%s answered %d, a redirect, which is not followed; base_url has to be the final address", a.name, res.StatusCode)}
+		return &call.Failure{Code: codeRefused, Message: fmt.Sprintf("%s answered %d, a redirect, which is not followed", a.name, res.StatusCode), Detail: "base_url has to be the final address"}
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	if err != nil {
@@ -215,7 +221,7 @@ func (a *Agent) refused(res *http.Response) *call.Failure {
 	if p.message == "" {
 		p.message = strings.TrimSpace(strconv.Itoa(res.StatusCode) + " " + http.StatusText(res.StatusCode))
 	}
-	return &call.Failure{Code: code, Message: a.tell(code, p.message), Retry: retry, Hint: p.hint}
+	return &call.Failure{Code: code, Message: a.tell(code), Detail: a.detail(code, p.message), Retry: retry, Hint: p.hint}
 }
 
 // hinted is when the provider wants to be called again, by its headers.
@@ -229,9 +235,9 @@ func hinted(h http.Header, now time.Time) time.Duration {
 // inside judges an error that a stream tells.
 func (a *Agent) inside(e *event.Error) *call.Failure {
 	code, retry := judge(0, problem{kind: e.Code, message: e.Message})
-	f := &call.Failure{Code: code, Message: a.tell(code, e.Message), Retry: retry || code == "" && e.Retryable}
+	f := &call.Failure{Code: code, Message: a.tell(code), Detail: a.detail(code, e.Message), Retry: retry || code == "" && e.Retryable}
 	if code == "" {
-		f.Code, f.Message = e.Code, a.excerpt(e.Message)
+		f.Code = e.Code
 		if f.Code == "" {
 			f.Code = codeProvider
 		}

@@ -17,7 +17,7 @@ func TestNoKeyInErrors(t *testing.T) {
 	}
 	for _, said := range []string{"bad key " + key, strings.Repeat("x", maxExcerpt-8) + key} {
 		for what, text := range map[string]string{
-			"an answer": a.tell(codeKeyRefused, said), "in a stream": a.inside(&event.Error{Code: "odd", Message: said}).Message,
+			"an answer": a.detail(codeKeyRefused, said), "in a stream": a.inside(&event.Error{Code: "odd", Message: said}).Error(),
 		} {
 			if strings.Contains(text, "sk-") {
 				t.Errorf("%s: %s", what, text)

@@ -45,7 +45,8 @@ type Config struct {
 type Agent struct {
 	cfg    Config
 	api    api
-	name   string // of the provider, as users are told
+	name   string // of the provider, for readers: no address
+	place  string // of the provider, for operators
 	base   string
 	env    string
 	client *http.Client
@@ -87,16 +88,16 @@ func newAgent(p api, c Config) (*Agent, error) {
 			return nil, err
 		}
 	}
-	a := &Agent{cfg: c, api: p, name: p.title, base: p.base, env: c.KeyEnv, running: map[string]string{}}
+	a := &Agent{cfg: c, api: p, name: p.title, place: p.title, base: p.base, env: c.KeyEnv, running: map[string]string{}}
 	switch {
 	case c.BaseURL != "":
 		u, err := url.Parse(c.BaseURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return nil, errors.New("base_url is no address of an API; write it as http://127.0.0.1:11434/v1, the key apart from it")
 		}
-		a.base, a.name = strings.TrimRight(c.BaseURL, "/"), u.Host
+		a.base, a.name, a.place = strings.TrimRight(c.BaseURL, "/"), "the provider", u.Host
 		if own, err := url.Parse(p.base); err == nil && own.Host == u.Host {
-			a.name = p.title
+			a.name, a.place = p.title, p.title
 			if a.env == "" {
 				a.env = p.env
 			}
@@ -123,7 +124,7 @@ func (a *Agent) keyed() error {
 	if a.key() != "" || a.env == "" || !a.api.needKey && a.cfg.KeyEnv == "" {
 		return nil
 	}
-	return &agent.Error{Code: codeKeyMissing, Message: fmt.Sprintf("the key for %s is missing: set %s", a.name, a.env)}
+	return &agent.Error{Code: codeKeyMissing, Message: "the key for " + a.name + " is missing", Detail: "set " + a.env}
 }
 
 // Run makes the call and hands the answer's stream on.

@@ -290,7 +290,7 @@ func checkTurn(t *testing.T, w want, stage *agenttest.Stage, err error) {
 		var shown *agent.Error
 		switch {
 		case errors.As(err, &shown):
-			*got = event.Error(*shown)
+			got = shown.Shown()
 		case turn.Error != nil:
 			got = turn.Error
 		}
@@ -376,7 +376,7 @@ func TestCheck(t *testing.T) {
 		if err := check(made(t, kind, s.URL, nil)); err != nil {
 			t.Error(err)
 		}
-		for options, word := range map[string]string{"LEAT_TEST_LLM_NONE": "LEAT_TEST_LLM_NONE", "LEAT_TEST_LLM_WRONG": "refuses the key in LEAT_TEST_LLM_WRONG"} {
+		for options, word := range map[string]string{"LEAT_TEST_LLM_NONE": "LEAT_TEST_LLM_NONE", "LEAT_TEST_LLM_WRONG": "refuses the key: the key in LEAT_TEST_LLM_WRONG"} {
 			t.Setenv("LEAT_TEST_LLM_WRONG", "wrong")
 			err := check(made(t, kind, s.URL, map[string]string{"api_key_env": options}))
 			if kind == "ollama" && options == "LEAT_TEST_LLM_WRONG" {
@@ -420,7 +420,7 @@ func TestKeyMissing(t *testing.T) {
 	defer base(a).Close()
 	err = agenttest.NewStage(t.Context()).Run(a, question("go"))
 	var shown *agent.Error
-	if !errors.As(err, &shown) || shown.Code != codeKeyMissing || shown.Message != "the key for OpenAI is missing: set OPENAI_API_KEY" {
+	if !errors.As(err, &shown) || shown.Code != codeKeyMissing || shown.Message != "the key for OpenAI is missing" || shown.Detail != "set OPENAI_API_KEY" {
 		t.Error(err)
 	}
 }

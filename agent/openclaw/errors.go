@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 )
 
 var (
@@ -104,7 +105,7 @@ func temporary(e *rpcError) (time.Duration, bool) {
 	return time.Duration(max(e.RetryAfter, 0)) * time.Millisecond, again
 }
 
-// shown is a failure as readers get it.
+// shown is a failure as the agent reports it.
 func shown(err error) error {
 	var a *agent.Error
 	var no *refusal
@@ -113,10 +114,10 @@ func shown(err error) error {
 	case errors.As(err, &a):
 		return a
 	case errors.As(err, &no):
-		return &agent.Error{Code: codeRefused, Message: no.message}
+		return &agent.Error{Code: codeRefused, Message: "OpenClaw refuses the connection or the request", Detail: no.message}
 	case errors.As(err, &rpc):
 		_, again := temporary(rpc)
-		return &agent.Error{Code: codeRequest, Message: "OpenClaw refuses: " + rpc.Message, Retryable: again}
+		return &agent.Error{Code: codeRequest, Message: "OpenClaw refuses the request", Detail: rpc.Message, Retryable: again}
 	}
-	return &agent.Error{Code: codeUnreachable, Message: "OpenClaw can't be reached: " + err.Error(), Retryable: true}
+	return &agent.Error{Code: codeUnreachable, Message: call.WithCause("OpenClaw can't be reached", err), Detail: err.Error(), Retryable: true}
 }

@@ -260,7 +260,7 @@ func (h *house) end(err error) {
 	b := &event.Body{Outcome: event.Completed}
 	var shown *agent.Error
 	if errors.As(err, &shown) {
-		b = &event.Body{Outcome: event.Failed, Error: (*event.Error)(shown)}
+		b = &event.Body{Outcome: event.Failed, Error: shown.Shown()}
 	} else if err != nil {
 		b = &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "agent_error", Message: err.Error()}}
 	}

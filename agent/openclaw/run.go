@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 )
@@ -90,12 +91,12 @@ func (a *Agent) drive(ctx context.Context, t *turn) (err error) {
 		}
 		if limit <= 0 {
 			_, why := l.why()
-			return &agent.Error{Code: codeRestarted, Message: "OpenClaw does not answer: " + why.Error(), Retryable: true}
+			return &agent.Error{Code: codeRestarted, Message: call.WithCause("OpenClaw does not answer", why), Detail: why.Error(), Retryable: true}
 		}
 		if l, err = a.await(ctx, limit, func() { t.phase(ctx, wait) }); err != nil {
 			var no *refusal
 			if t.sent() && ctx.Err() == nil && !errors.As(err, &no) && !errors.Is(err, ErrClosed) {
-				err = &agent.Error{Code: codeRestarted, Message: "OpenClaw did not come back: " + err.Error(), Retryable: true}
+				err = &agent.Error{Code: codeRestarted, Message: call.WithCause("OpenClaw did not come back", err), Detail: err.Error(), Retryable: true}
 			}
 			return a.failed(ctx, err)
 		}

@@ -147,7 +147,7 @@ func (t *turn) attachments(ctx context.Context, l *link, m agent.Message) (strin
 				text = strings.TrimLeft(text+"\n\n", "\n") + p.Media.URL
 				continue
 			}
-			return "", nil, &agent.Error{Code: codeAttachment, Message: fmt.Sprintf("the file %s can't be handed to OpenClaw: %v", fileName(p.Media), err)}
+			return "", nil, &agent.Error{Code: codeAttachment, Message: fmt.Sprintf("the file %s can't be handed to OpenClaw", fileName(p.Media)), Detail: err.Error()}
 		}
 		a, err := encode(f, l.attachmentLimit(), p.Media)
 		if errors.Is(err, errTooLarge) {
@@ -158,7 +158,7 @@ func (t *turn) attachments(ctx context.Context, l *link, m agent.Message) (strin
 			}
 		}
 		if err := errors.Join(err, f.Close()); err != nil {
-			return "", nil, &agent.Error{Code: codeAttachment, Message: fmt.Sprintf("the file %s can't be handed to OpenClaw: %v", fileName(p.Media), err)}
+			return "", nil, &agent.Error{Code: codeAttachment, Message: fmt.Sprintf("the file %s can't be handed to OpenClaw", fileName(p.Media)), Detail: err.Error()}
 		}
 		out = append(out, a)
 	}

@@ -92,14 +92,23 @@ func TestKeptOut(t *testing.T) {
 				defer a.Close()
 				h := newHouse(t, "hello")
 				begin := time.Now()
-				if err := h.life(t.Context(), a, nil); err == nil {
-					t.Error("the turn goes well")
+				err := h.life(t.Context(), a, nil)
+				if err == nil {
+					t.Fatal("the turn goes well")
 				}
-				h.failed(t, tt.code, tt.words...)
+				h.failed(t, tt.code)
+				for _, w := range tt.words { // operators get all of it
+					if !strings.Contains(err.Error(), w) {
+						t.Errorf("%q does not say %q", err, w)
+					}
+				}
+				if shown := h.turn().Error.Message; strings.Contains(shown, a.host()) || strings.Contains(shown, "OPENCLAW_TOKEN") {
+					t.Errorf("readers get %q", shown)
+				}
 				if took := time.Since(begin); took > tt.took {
 					t.Errorf("it took %v", took)
 				}
-				if strings.Contains(h.turn().Error.Message, fakeToken) {
+				if strings.Contains(err.Error(), fakeToken) {
 					t.Error("the error holds the token")
 				}
 			})

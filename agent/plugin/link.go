@@ -112,11 +112,11 @@ func (l *link) read() error {
 	if errors.Is(s.Err(), bufio.ErrTooLong) {
 		return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the plugin's output has more than %d MiB", n+1, dialect.MaxLine>>20)}
 	}
-	how, ended := l.Exit()
+	how, last, ended := l.Exit()
 	if !ended {
 		return &agent.Error{Code: codeExit, Message: "the plugin has closed its output", Retryable: true}
 	}
-	return &agent.Error{Code: codeExit, Message: "the plugin's process ended" + how, Retryable: true}
+	return &agent.Error{Code: codeExit, Message: "the plugin's process ended" + how, Detail: last, Retryable: true}
 }
 
 // whole splits off lines that have an end. What was cut is no line.

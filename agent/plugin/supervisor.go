@@ -140,7 +140,7 @@ func (s *supervisor) served(l *link) (end func(), broken <-chan error) {
 func (s *supervisor) launch(ctx context.Context, log *slog.Logger) (*link, error) {
 	l, err := dial(s.program, s.kind, log)
 	if err != nil {
-		return nil, &agent.Error{Code: codeNotStarted, Message: err.Error(), Retryable: true}
+		return nil, &agent.Error{Code: codeNotStarted, Message: "the plugin's process can't be started", Detail: err.Error(), Retryable: true}
 	}
 	t := time.NewTimer(startLimit)
 	defer t.Stop()

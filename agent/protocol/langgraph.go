@@ -131,7 +131,7 @@ func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState
 	}
 	// A run that was cancelled has the thread until it has ended. Most servers refuse another one as long as that takes.
 	t.Busy = func(f *call.Failure) bool {
-		return f.Status == http.StatusConflict || f.Status == http.StatusUnprocessableEntity && strings.Contains(f.Message, "already running")
+		return f.Status == http.StatusConflict || f.Status == http.StatusUnprocessableEntity && strings.Contains(f.Detail, "already running")
 	}
 	t.Response = func(res *http.Response) {
 		if _, r, ok := strings.Cut(res.Header.Get("Content-Location"), "/runs/"); ok {
@@ -245,6 +245,7 @@ func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
 				return fmt.Errorf("%w: %w", agent.ErrBroken, err) // the server is away for a moment
 			}
 			cut.Message += ": " + f.Message
+			cut.Detail = f.Detail
 		}
 		return cut
 	}

@@ -54,7 +54,7 @@ func (s *server) Check(ctx context.Context) error {
 	var failed *call.Failure
 	if err := call.Do(s.client, req, nil); errors.As(err, &failed) && failed.Status != 0 {
 		if failed.Status == http.StatusUnauthorized || failed.Status == http.StatusForbidden {
-			return errors.New("the token is refused: " + failed.Message)
+			return errors.New("the token is refused: " + failed.Error())
 		}
 		return nil
 	} else if err != nil {

@@ -229,7 +229,7 @@ func (p *player) over(err error) error {
 	case errors.Is(err, agent.ErrTurnOver):
 		return nil // the stream itself, or a person, ended the turn
 	case errors.Is(err, dialect.ErrCutShort):
-		return &agent.Error{Code: "cut_short", Message: p.agent.error(err).Error()}
+		return &agent.Error{Code: "cut_short", Message: "the recording ends before its turn does", Detail: p.agent.error(err).Error()}
 	case err != nil:
 		return p.agent.error(err)
 	}

@@ -65,8 +65,8 @@ type member struct {
 // away are the errors of turns that did not reach their agent.
 var away = []string{"agent_unreachable", "agent_not_started", "not_started"}
 
-// ended is told how a turn ended.
-func (m *member) ended(e *event.Event, conversation string) {
+// ended records how a turn ended. detail is why it failed, in words for operators, if there are any.
+func (m *member) ended(e *event.Event, conversation, detail string) {
 	b := e.Get()
 	switch b.Outcome {
 	case event.Completed:
@@ -75,7 +75,7 @@ func (m *member) ended(e *event.Event, conversation string) {
 		m.failed++
 		m.Error, m.ErrorAt, m.Turn, m.ErrorIn = "failed", e.At, e.Turn, conversation
 		if b.Error != nil {
-			m.Error = cmp.Or(agent.OneLine(errors.New(b.Error.Message)), b.Error.Code, m.Error)
+			m.Error = cmp.Or(detail, agent.OneLine(errors.New(b.Error.Message)), b.Error.Code, m.Error)
 			m.away = slices.Contains(away, b.Error.Code)
 		}
 	}

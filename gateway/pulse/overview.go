@@ -34,6 +34,8 @@ type Open struct {
 	Agent        string `json:"agent,omitempty"`
 	State        string `json:"state"` // queued, running or waiting
 	Since        int64  `json:"since"`
+
+	failure string // why it is about to fail, for operators
 }
 
 // Look is what an operator sees at a glance.
@@ -59,7 +61,10 @@ type Overview struct {
 	asked    time.Time // when somebody looked last
 }
 
-var _ gateway.Watcher = (*Overview)(nil)
+var (
+	_ gateway.Watcher        = (*Overview)(nil)
+	_ gateway.FailureWatcher = (*Overview)(nil)
+)
 
 // NewOverview returns one that knows of nothing.
 func NewOverview() *Overview {
@@ -164,8 +169,17 @@ func (o *Overview) Committed(s *journal.Summary, events []event.Event) {
 			t.State = "running"
 		case event.TurnEnd:
 			delete(o.turns, e.Turn)
-			m.ended(e, s.ID)
+			m.ended(e, s.ID, t.failure)
 		}
+	}
+}
+
+// TurnFailed implements [gateway.FailureWatcher].
+func (o *Overview) TurnFailed(turn, detail string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.turns[turn]; t != nil {
+		t.failure = detail
 	}
 }
 

@@ -68,8 +68,14 @@ func play(m *testing.M) (int, error) {
 	return code, h.stop()
 }
 
-// start starts a gateway in a data folder and returns when it is ready. Without a token in env it needs none.
+// start starts a gateway with the demo agent in a data folder and returns when it is ready. Without a token in env it needs
+// none.
 func start(data string, env ...string) (*house, error) {
+	return startWith(data, []string{"--agent", "demo?speed=0"}, env...)
+}
+
+// startWith is start with other agents.
+func startWith(data string, agents []string, env ...string) (*house, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -78,7 +84,8 @@ func start(data string, env ...string) (*house, error) {
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	h.cmd = exec.Command(program, "serve", "--listen", h.addr, "--data", data, "--agent", "demo?speed=0", "--drain", "1s")
+	h.cmd = exec.Command(program, "serve", "--listen", h.addr, "--data", data, "--drain", "1s")
+	h.cmd.Args = append(h.cmd.Args, agents...)
 	h.cmd.Env = append(os.Environ(), "LEAT_LOG_FORMAT=json", "LEAT_LOG_LEVEL=debug", "LEAT_PLUGINS_ENABLED=true")
 	h.cmd.Env = append(h.cmd.Env, env...)
 	h.cmd.Stdout, h.cmd.Stderr = &h.logs, &h.logs

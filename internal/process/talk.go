@@ -125,12 +125,12 @@ func (t *Talk) write() {
 	}
 }
 
-// Exit is for read, at the end of the output: how the process ended, and what it printed last. It reports false for one that goes
-// on.
-func (t *Talk) Exit() (how string, ended bool) {
+// Exit is for read, at the end of the output: how the process ended, and what it printed last, which only operators see. It reports
+// false for a process that goes on.
+func (t *Talk) Exit() (how, last string, ended bool) {
 	t.Await(t.farewell)
 	if !t.Over() {
-		return "", false
+		return "", "", false
 	}
 	late := time.NewTimer(lastWord)
 	defer late.Stop()
@@ -141,10 +141,7 @@ func (t *Talk) Exit() (how string, ended bool) {
 	if err := t.Err(); err != nil {
 		how = " with " + err.Error()
 	}
-	if last := t.Aside.Last(); last != "" {
-		how += ": " + last
-	}
-	return how, true
+	return how, t.Aside.Last(), true
 }
 
 // End ends the process and returns when it and its group are gone: its input ends, after a while it is told to end, and then made

@@ -300,7 +300,7 @@ func TestTurnThatFails(t *testing.T) {
 		status                    int
 		anthropic, openai, header string
 	}{
-		"plain":     {errors.New("boom"), 500, "server_error: boom", "server_error: boom", "false"},
+		"plain":     {errors.New("boom"), 500, "server_error: the agent failed", "server_error: the agent failed", "false"},
 		"overload":  {&agent.Error{Code: "overloaded_error", Message: "busy", Retryable: true}, 529, "overloaded_error: busy", "server_error: busy", ""},
 		"its limit": {&agent.Error{Code: "rate_limit_error", Message: "slow down"}, 429, "rate_limit_error: slow down", "rate_limit_error: slow down", "false"},
 	} {

@@ -90,7 +90,7 @@ func TestTalk(t *testing.T) {
 	bobs := create(gateway.Principal{Tenant: "t1", Subject: "bob"}, "his")
 	b := h.greeted("", as("bob")...)
 	look(b, first) // a guest's agent does not speak in it
-	speak(`{"text":"to his"}`, "", `"conversationId":"his"`, as("bob")...)
+	speak(`{"text":"to his"}`, "", `"conversationId":"`+bobs+`"`, as("bob")...)
 	if got := h.said(bobs); got != "assistant:autonomy:to his" {
 		t.Error(got)
 	}
@@ -102,7 +102,7 @@ func TestTalk(t *testing.T) {
 
 	// A repeat with its key says nothing twice.
 	for range 2 {
-		speak(`{"text":"once"}`, "", `"conversationId":"his"`, append(as("bob"), "Idempotency-Key", "k")...)
+		speak(`{"text":"once"}`, "", `"conversationId":"`+bobs+`"`, append(as("bob"), "Idempotency-Key", "k")...)
 	}
 	if got := strings.Count(h.said(bobs), "once"); got != 1 {
 		t.Errorf("said %d times", got)

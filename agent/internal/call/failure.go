@@ -30,6 +30,7 @@ const (
 // Failure is a call that failed.
 type Failure struct {
 	Code, Message string
+	Detail        string        // for operators alone, see [agent.Error]
 	Retry         bool          // nothing was said, and another call may go well
 	Retryable     bool          // somebody may ask again
 	Hint          time.Duration // when, as the agent said; 0 is nothing said
@@ -37,13 +38,11 @@ type Failure struct {
 	Fresh         bool          // something came since the failure before: the time for retries begins anew
 }
 
-func (f *Failure) Error() string { return f.Message }
+func (f *Failure) Error() string { return f.Shown().Error() }
 
-// Shown is the failure as readers get it, with the pause that the agent asks for.
-func (f *Failure) Shown() error { return f.shown() }
-
-func (f *Failure) shown() *agent.Error {
-	e := &agent.Error{Code: f.Code, Message: f.Message, Retryable: f.Retry || f.Retryable}
+// Shown is the failure as the agent reports it, with the pause that it asks for.
+func (f *Failure) Shown() *agent.Error {
+	e := &agent.Error{Code: f.Code, Message: f.Message, Retryable: f.Retry || f.Retryable, Detail: f.Detail}
 	if f.Hint > 0 {
 		e.Message += "; try again in " + pause(f.Hint)
 	}
@@ -74,9 +73,9 @@ func Unreachable(err error) *Failure {
 	case errors.As(err, &encoded):
 		return &Failure{Code: CodeAnswer, Message: "the agent's answer can't be read: " + encoded.Error()}
 	case Untrusted(err):
-		return &Failure{Code: CodeUnreachable, Message: "the agent's certificate is not accepted: " + Reason(err)}
+		return &Failure{Code: CodeUnreachable, Message: "the agent's certificate is not accepted", Detail: Reason(err)}
 	}
-	return &Failure{Code: CodeUnreachable, Message: "the agent can't be reached: " + Reason(err), Retry: true}
+	return &Failure{Code: CodeUnreachable, Message: WithCause("the agent can't be reached", err), Detail: Reason(err), Retry: true}
 }
 
 // Untrusted reports whether a request failed for the server's certificate, or because the server doesn't speak TLS.
@@ -104,15 +103,14 @@ func Refused(res *http.Response) *Failure {
 	f := &Failure{Code: CodeStatus, Status: res.StatusCode, Message: fmt.Sprintf("the agent answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))}
 	switch {
 	case res.StatusCode/100 == 3:
-		f.Message += ", a redirect, which is not followed; give the agent's final address"
+		f.Message += ", a redirect, which is not followed"
+		f.Detail = "give the agent's final address"
 		return f
 	case Passing(res.StatusCode):
 		f.Retry = true
 		f.Hint = RetryAfter(res.Header.Get("Retry-After"), time.Now())
 	}
-	if text := excerpt(res); text != "" {
-		f.Message += ": " + text
-	}
+	f.Detail = excerpt(res)
 	return f
 }
 

@@ -94,11 +94,11 @@ func Repeat(ctx context.Context, out *agent.Emitter, attempt func() error) error
 		if !again {
 			return failed.Shown()
 		}
-		out.Log().Info("agent failed; it is called again", "err", failed.Message, "in", wait.String())
+		out.Log().Info("agent failed; it is called again", "err", failed.Error(), "in", wait.String())
 		if err := out.Phase("retrying"); err != nil {
 			return err
 		}
-		out.Trouble(failed.shown()) // after the phase, which is progress
+		out.Trouble(failed.Shown()) // after the phase, which is progress
 		if err := sleep(ctx, wait); err != nil {
 			return err
 		}

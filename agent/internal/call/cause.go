@@ -1,0 +1,45 @@
+package call
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Cause names the kind of a transport's error for readers. It holds no address and nothing that the other side said. It is
+// empty if the kind is not known.
+func Cause(err error) string {
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var timeout net.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.As(err, &name):
+		return "its name can't be resolved"
+	case errors.As(err, &certificate):
+		return "its certificate is not valid"
+	case errors.As(err, &record):
+		return "it does not speak TLS"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "there is no route to it"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "timed out"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return "the connection was closed"
+	}
+	return ""
+}
+
+// WithCause appends the kind of an error to a message for readers.
+func WithCause(message string, err error) string {
+	if cause := Cause(err); cause != "" {
+		return message + ": " + cause
+	}
+	return message
+}
