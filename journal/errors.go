@@ -1,6 +1,9 @@
 package journal
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var (
 	ErrNotFound = errors.New("journal: not found")
@@ -25,3 +28,21 @@ var (
 	// ErrCorrupt says that a store is not as it was written. It is never mended in silence.
 	ErrCorrupt = errors.New("journal: corrupt")
 )
+
+// DamageError says that what a store has of a conversation is not what was written. It wraps [ErrCorrupt].
+type DamageError struct {
+	Conversation string
+	// Seq is that of the first event that can't be read; 0 if it isn't an event that is damaged.
+	Seq int64
+	Err error
+}
+
+func (e *DamageError) Error() string {
+	if e.Seq > 0 {
+		return fmt.Sprintf("conversation %s is damaged at seq %d: %v", e.Conversation, e.Seq, e.Err)
+	}
+	return fmt.Sprintf("conversation %s is damaged: %v", e.Conversation, e.Err)
+}
+
+// Unwrap makes each a [ErrCorrupt], whatever Err wraps.
+func (e *DamageError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }

@@ -86,8 +86,8 @@ func (j *Journal) blankLog(ctx context.Context, id string, of settle.Selection) 
 			return absent(c, id)
 		}
 		again = known && l.floor() != v.floor()
-		err = c.each("SELECT last, events FROM settled WHERE conversation = ?", func(r row) error {
-			found, err := holds(l, true, r.blob(1), of)
+		err = c.each("SELECT last, events, first FROM settled WHERE conversation = ?", func(r row) error {
+			found, err := holds(l, true, r.blob(1), place{kind: inSettled, first: r.int(2), last: r.int(0)}, of)
 			if found {
 				settled = append(settled, r.int(0))
 			}
@@ -97,7 +97,7 @@ func (j *Journal) blankLog(ctx context.Context, id string, of settle.Selection) 
 			return err
 		}
 		return liveRows(c, l.n, v.chunks, func(ch held, blob []byte, sealed bool) error {
-			found, err := holds(l, sealed, blob, of)
+			found, err := holds(l, sealed, blob, ch.place(), of)
 			if found {
 				live = append(live, ch.row)
 			}
@@ -129,15 +129,18 @@ func (j *Journal) rewrite(ctx context.Context, id string, of settle.Selection, t
 			return err
 		}
 		p.rewrites++ // what was prepared from the row as it was is stale
+		kind := byte(inSettled)
 		if table == "live" {
+			kind = inLive
 			p.changed = append(p.changed, key)
 		}
-		r, err := t.one("SELECT events FROM "+table+where, l.n, key)
+		r, err := t.one("SELECT events, first, last FROM "+table+where, l.n, key)
 		if err != nil || r == nil {
 			t.err = err
 			return err
 		}
-		text, err := l.secret.open(r.blob(0))
+		at := place{kind: kind, first: r.int(1), last: r.int(2)}
+		text, err := l.open(r.blob(0), at)
 		if err != nil {
 			return err
 		}
@@ -145,14 +148,14 @@ func (j *Journal) rewrite(ctx context.Context, id string, of settle.Selection, t
 		if err != nil || b == nil {
 			return err
 		}
-		return t.exec("UPDATE "+table+" SET events = ?"+where, t.seal(l, b), l.n, key)
+		return t.exec("UPDATE "+table+" SET events = ?"+where, t.seal(l, at, b), l.n, key)
 	})
 }
 
 // holds reports whether a chunk of a log has records to blank.
-func holds(l *log, sealed bool, blob []byte, of settle.Selection) (_ bool, err error) {
+func holds(l *log, sealed bool, blob []byte, at place, of settle.Selection) (_ bool, err error) {
 	if sealed {
-		if blob, err = l.secret.open(blob); err != nil {
+		if blob, err = l.open(blob, at); err != nil {
 			return false, err
 		}
 	}

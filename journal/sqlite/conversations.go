@@ -9,20 +9,20 @@ import (
 	"github.com/leat-dev/leat/journal"
 )
 
-const selectSummary = "SELECT id, epoch, head, settled, trimmed, summary, key FROM conversations JOIN secrets USING (n)"
+const selectSummary = "SELECT id, epoch, head, settled, trimmed, summary, key, n FROM conversations JOIN secrets USING (n)"
 
 func readSummary(r row) (journal.Summary, error) {
 	var s journal.Summary
-	sec, err := secretOf(r.blob(6))
+	sec, err := secretOf(r.int(7), r.blob(6))
 	var text []byte
 	if err == nil {
-		text, err = sec.open(r.blob(5))
+		text, err = sec.open(r.blob(5), place{kind: inSummary})
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &s)
 	}
 	if err != nil {
-		return s, fmt.Errorf("summary of %s: %w: %w", r.text(0), journal.ErrCorrupt, err)
+		return s, &journal.DamageError{Conversation: r.text(0), Err: fmt.Errorf("summary: %w", err)}
 	}
 	s.ID, s.Epoch, s.Settled, s.Trimmed = r.text(0), r.text(1), r.int(3), r.int(4)
 	s.Head = max(r.int(2), s.Settled, s.Trimmed)

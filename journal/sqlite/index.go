@@ -5,7 +5,9 @@ import (
 	"sort"
 	"sync"
 
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/journal/internal/settle"
 )
 
 // state is how far a log has come.
@@ -194,7 +196,7 @@ func load(c *conn, by string, key any) (*log, error) {
 	if err != nil || r == nil {
 		return nil, err
 	}
-	s, err := secretOf(r.blob(6))
+	s, err := secretOf(r.int(0), r.blob(6))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", r.text(1), journal.ErrCorrupt, err)
 	}
@@ -208,3 +210,31 @@ func load(c *conn, by string, key any) (*log, error) {
 	l.counted = counted{l.account, l.size + l.about} // as [countAll] has counted what lies in the file
 	return l, nil
 }
+
+// open deciphers a text of the log, and says which event can't be read if it can't.
+func (l *log) open(blob []byte, at place) ([]byte, error) {
+	text, err := l.secret.open(blob, at)
+	if err != nil {
+		return nil, &journal.DamageError{Conversation: l.id, Seq: at.first, Err: err}
+	}
+	return text, nil
+}
+
+// decode appends to events those of a chunk whose seqs are above after. Unless it came from memory, it is deciphered first.
+func (l *log) decode(events []event.Event, blob []byte, sealed bool, at place, after int64) ([]event.Event, error) {
+	if sealed {
+		text, err := l.open(blob, at)
+		if err != nil {
+			return events, err
+		}
+		blob = text
+	}
+	out, err := settle.Decode(events, blob, after)
+	if err != nil {
+		return events, &journal.DamageError{Conversation: l.id, Seq: at.first, Err: fmt.Errorf("%s: %w", at, err)}
+	}
+	return out, nil
+}
+
+// place returns where the chunk belongs.
+func (c *chunk) place() place { return place{kind: inLive, first: c.first, last: c.last} }

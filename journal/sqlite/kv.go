@@ -13,19 +13,19 @@ import (
 func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
 	var value []byte
 	err := j.read(ctx, func(c *conn) error {
-		r, err := c.one("SELECT value, expires, secrets.key FROM kv JOIN secrets ON n = conversation WHERE kv.key = ?", key)
+		r, err := c.one("SELECT value, expires, secrets.key, n FROM kv JOIN secrets ON n = conversation WHERE kv.key = ?", key)
 		if err != nil {
 			return err
 		}
 		if r == nil || expired(r.int(1), time.Now()) {
 			return journal.ErrNotFound
 		}
-		s, err := secretOf(r.blob(2))
+		s, err := secretOf(r.int(3), r.blob(2))
 		if errors.Is(err, errNoKey) { // of a conversation that is being deleted
 			return journal.ErrNotFound
 		}
 		if err == nil {
-			value, err = s.open(r.blob(0))
+			value, err = s.open(r.blob(0), place{kind: inKey, name: key})
 		}
 		return err
 	})
@@ -50,7 +50,7 @@ func (j *Journal) KeysAfter(ctx context.Context, prefix, after string, limit int
 // keys lists at most limit keys; below 0 there is no limit.
 func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]journal.KeyValue, error) {
 	// Those of a conversation that is being deleted are left out, as what has expired is.
-	query := `SELECT kv.key, value, expires, secrets.key FROM kv JOIN secrets ON n = conversation
+	query := `SELECT kv.key, value, expires, secrets.key, n FROM kv JOIN secrets ON n = conversation
 		WHERE kv.key >= ? AND kv.key > ? AND (expires = 0 OR expires > ?) AND secrets.key <> zeroblob(?)`
 	args := []any{prefix, past, time.Now().UnixMilli(), keySize}
 	if end := after(prefix); end != "" {
@@ -59,11 +59,11 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 	var out []journal.KeyValue
 	err := j.read(ctx, func(c *conn) error {
 		return c.each(query+" ORDER BY kv.key LIMIT ?", func(r row) error {
-			s, err := secretOf(r.blob(3))
+			s, err := secretOf(r.int(4), r.blob(3))
 			if err != nil {
 				return err
 			}
-			value, err := s.open(r.blob(1))
+			value, err := s.open(r.blob(1), place{kind: inKey, name: r.text(0)})
 			out = append(out, journal.KeyValue{Key: r.text(0), Value: value, Expires: r.int(2)})
 			return err
 		}, append(args, limit)...)

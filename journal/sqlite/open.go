@@ -132,7 +132,7 @@ func Open(opt Options) (_ *Journal, err error) {
 
 // attach makes or checks the file, and connects to it.
 func (j *Journal) attach() error {
-	err := prepare(j.opt.Dir, version, migrations)
+	err := prepare(j.opt.Dir, version, migrations, j.log)
 	if err == nil {
 		err = j.connect()
 	}

@@ -12,18 +12,12 @@ import (
 
 // Read implements [journal.Journal].
 func (j *Journal) Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error) {
-	r, rows, sec, err := j.rows(ctx, conversation, after, limit)
+	r, rows, l, err := j.rows(ctx, conversation, after, limit)
 	if err != nil {
 		return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
 	}
 	for _, row := range rows { // deciphered and decoded outside the transaction, which is short
-		text := row.Blob
-		if row.sealed {
-			if text, err = sec.open(text); err != nil {
-				return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
-			}
-		}
-		if r.Events, err = settle.Decode(r.Events, text, max(after, r.Trimmed, row.First-1)); err != nil {
+		if r.Events, err = l.decode(r.Events, row.Blob, row.sealed, row.place, max(after, r.Trimmed, row.First-1)); err != nil {
 			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
 		}
 	}
@@ -33,42 +27,43 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 // found is a row that is read. Live chunks that were in memory are not sealed.
 type found struct {
 	settle.Row
+	place  place
 	sealed bool
 }
 
 // errEnough ends a query early.
 var errEnough = errors.New("enough")
 
-func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []found, sec *secret, err error) {
+func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []found, l *log, err error) {
 	term := j.index.openTerm()
 	v, ok := j.index.view(conversation, after) // before the snapshot: see the package's invariants
 	err = j.read(ctx, func(c *conn) error {
-		l, err := load(c, "id", conversation)
+		var err error
+		l, err = load(c, "id", conversation)
 		switch {
 		case err != nil:
 			return err
 		case l == nil:
 			return absent(c, conversation)
 		}
-		sec = l.secret
 		r = journal.Range{Epoch: l.epoch, Head: l.head, Settled: l.settled, Trimmed: l.trimmed}
 		if ok {
 			r.Head = max(r.Head, v.head)
 		}
 		r.Terms = withTerm(l.terms, r.Head+1, term)
 		from, size := max(after, l.trimmed), 0
-		take := func(row settle.Row, sealed bool, n int) bool {
+		take := func(row settle.Row, at place, sealed bool, n int) bool {
 			if limit > 0 && size >= limit {
 				r.More = true
 				return false
 			}
-			rows = append(rows, found{row, sealed})
+			rows = append(rows, found{row, at, sealed})
 			size += n
 			return true
 		}
 		err = c.each("SELECT first, last, events FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(row row) error {
-			blob := row.blob(2)
-			if !take(settle.Row{First: row.int(0), Last: row.int(1), Blob: blob}, true, len(blob)) {
+			blob, at := row.blob(2), place{kind: inSettled, first: row.int(0), last: row.int(1)}
+			if !take(settle.Row{First: at.first, Last: at.last, Blob: blob}, at, true, len(blob)) {
 				return errEnough
 			}
 			return nil
@@ -85,7 +80,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		}
 		err = liveRows(c, l.n, chunks, func(ch held, blob []byte, sealed bool) error {
 			row := settle.Row{First: max(ch.first, l.settled+1), Last: ch.last, Blob: blob}
-			if !take(row, sealed, row.Size()) {
+			if !take(row, ch.place(), sealed, row.Size()) {
 				return errEnough
 			}
 			return nil
@@ -95,7 +90,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		}
 		return err
 	})
-	return r, rows, sec, err
+	return r, rows, l, err
 }
 
 // liveBatch is how many live rows one query fetches.

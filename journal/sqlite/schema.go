@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/leat-dev/leat/journal"
 )
@@ -18,7 +20,7 @@ const (
 	// applicationID marks a file as Leat's own: "Leat".
 	applicationID = 0x4c656174
 	// version is that of the schema below.
-	version = 3
+	version = 4
 	// pageSize is measured: the usual chunk of 3 to 10 KB fits best, in the file as in the write-ahead log.
 	pageSize = 8 << 10
 )
@@ -41,7 +43,7 @@ var schema = []string{
 		unfinished INTEGER NOT NULL, -- number of open turns
 		size INTEGER NOT NULL,       -- of the settled rows above trimmed, bytes
 		summary BLOB NOT NULL,       -- JSON of journal.Summary, sealed
-		terms TEXT NOT NULL DEFAULT '' -- see appendTerm
+		terms TEXT NOT NULL DEFAULT '' -- see formatTerms
 	) STRICT`,
 	// Keys are never removed: an update that keeps the length overwrites the very bytes, and rows that only come at the end
 	// are never moved, so that no copy of a key is left when it is overwritten.
@@ -112,10 +114,11 @@ var migrations = map[int64]migration{
 	2: func(c *conn) error {
 		return c.exec("ALTER TABLE conversations ADD COLUMN terms TEXT NOT NULL DEFAULT ''")
 	},
+	3: resealAll,
 }
 
 // prepare makes the file where there is none, and checks or migrates the one that is there.
-func prepare(dir string, want int64, steps map[int64]migration) error {
+func prepare(dir string, want int64, steps map[int64]migration, log *slog.Logger) error {
 	path := filepath.Join(dir, fileName)
 	have, err := inspect(path)
 	switch {
@@ -126,7 +129,12 @@ func prepare(dir string, want int64, steps map[int64]migration) error {
 	case have > want:
 		return fmt.Errorf("%s has schema %d, this version knows %d: %w", path, have, want, journal.ErrNewer)
 	case have < want:
-		return migrate(path, have, want, steps)
+		start := time.Now()
+		log.Info("journal: the file is brought to the present version; this takes a few seconds for each gigabyte, and room for two copies of it", "file", path, "from", have, "to", want)
+		if err := migrate(path, have, want, steps); err != nil {
+			return err
+		}
+		log.Info("journal: the file has the present version", "file", path, "took", time.Since(start).Round(time.Millisecond).String())
 	}
 	return nil
 }
@@ -205,8 +213,12 @@ func migrate(path string, have, want int64, steps map[int64]migration) (err erro
 			return fmt.Errorf("migrate %s from version %d: %w", path, v, err)
 		}
 	}
-	// What a step took away is to be in no gap of the file.
-	return errors.Join(c.exec("VACUUM"), c.exec("PRAGMA wal_checkpoint(TRUNCATE)"))
+	// Names that version 1 held openly are to be in no gap of the file. All later versions have sealed texts alone, and are not
+	// rebuilt: that takes as much memory as the file is long.
+	if have < 2 {
+		err = c.exec("VACUUM")
+	}
+	return errors.Join(err, c.exec("PRAGMA wal_checkpoint(TRUNCATE)"))
 }
 
 // transaction runs f in a write transaction.

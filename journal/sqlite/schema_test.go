@@ -145,14 +145,14 @@ func TestMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing := map[int64]migration{1: steps[1], 2: func(*conn) error { return errors.New("no") }}
-	if err := prepare(dir, 3, failing); err == nil || !strings.Contains(err.Error(), "from version 2: no") {
+	if err := prepare(dir, 3, failing, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "from version 2: no") {
 		t.Errorf("a failing step: %v", err)
 	}
 	if v, err := inspect(filepath.Join(dir, fileName)); v != 2 || err != nil {
 		t.Errorf("after a failing step: version %d, %v", v, err)
 	}
 	calls = nil
-	if err := prepare(dir, 3, steps); err != nil {
+	if err := prepare(dir, 3, steps, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(calls, ","); got != "2" {
@@ -170,7 +170,7 @@ func TestMigrate(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, fileName), before, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := prepare(dir, 3, map[int64]migration{2: steps[2]}); !errors.Is(err, journal.ErrForeign) {
+	if err := prepare(dir, 3, map[int64]migration{2: steps[2]}, slog.New(slog.DiscardHandler)); !errors.Is(err, journal.ErrForeign) {
 		t.Errorf("without a way: %v", err)
 	}
 }

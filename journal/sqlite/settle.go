@@ -31,7 +31,6 @@ type settlement struct {
 	from   view // what it was prepared from
 	known  bool // whether the log was in memory
 	n      int64
-	secret *secret
 	upto   int64
 	whole  bool
 	rows   []settle.Row
@@ -48,7 +47,7 @@ type encodedTrace struct {
 func (j *Journal) compact(ctx context.Context, conversation string, upto int64) error {
 	s := settlement{upto: upto}
 	s.from, s.known = j.index.view(conversation, 0)
-	r, err := j.prepare(ctx, conversation, &s)
+	r, l, err := j.prepare(ctx, conversation, &s)
 	if err != nil || s.upto == 0 {
 		return err
 	}
@@ -56,12 +55,13 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 		return err
 	}
 	for i := range s.rows {
-		s.rows[i].Blob = s.secret.seal(nil, s.rows[i].Blob)
+		s.rows[i].Blob = l.secret.seal(nil, place{kind: inSettled, first: s.rows[i].First, last: s.rows[i].Last}, s.rows[i].Blob)
 		s.size += len(s.rows[i].Blob)
 	}
 	for i := range r.Traces {
 		t := &r.Traces[i]
-		s.traces = append(s.traces, encodedTrace{t.Turn, t.Commits[0].Seq, s.secret.seal(nil, appendTrace(nil, t))})
+		first := t.Commits[0].Seq
+		s.traces = append(s.traces, encodedTrace{t.Turn, first, l.secret.seal(nil, place{kind: inTrace, first: first, name: t.Turn}, appendTrace(nil, t))})
 		s.size += len(s.traces[i].blob)
 	}
 	s.whole = r.Whole
@@ -69,12 +69,13 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 }
 
 // prepare reads what is to be settled and compacts it. It sets upto to 0 where there is nothing to do.
-func (j *Journal) prepare(ctx context.Context, conversation string, s *settlement) (settle.Result, error) {
+func (j *Journal) prepare(ctx context.Context, conversation string, s *settlement) (settle.Result, *log, error) {
 	l, events, commits, err := j.live(ctx, conversation, s)
 	if err != nil || s.upto == 0 {
-		return settle.Result{}, err
+		return settle.Result{}, l, err
 	}
-	return settle.Settle(events, commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
+	r, err := settle.Settle(events, commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
+	return r, l, err
 }
 
 // live reads what is not settled yet, up to a seq, and the commits that it came in.
@@ -99,7 +100,7 @@ func (j *Journal) live(ctx context.Context, conversation string, s *settlement) 
 		if !s.known {
 			s.from.state = l.state
 		}
-		s.n, s.secret, s.upto = l.n, l.secret, min(s.upto, s.from.state.head)
+		s.n, s.upto = l.n, min(s.upto, s.from.state.head)
 		if s.upto <= l.settled {
 			s.upto = 0
 			return nil
@@ -125,12 +126,7 @@ func (j *Journal) live(ctx context.Context, conversation string, s *settlement) 
 		events = make([]event.Event, 0, live[n-1].last-max(l.floor(), live[0].first-1))
 	}
 	for _, p := range live {
-		if p.sealed {
-			if p.blob, err = l.secret.open(p.blob); err != nil {
-				return nil, nil, nil, err
-			}
-		}
-		if events, err = settle.Decode(events, p.blob, l.floor()); err != nil {
+		if events, err = l.decode(events, p.blob, p.sealed, p.place(), l.floor()); err != nil {
 			return nil, nil, nil, err
 		}
 		commits = append(commits, settle.Commit{At: p.at, Last: p.last})
@@ -148,11 +144,8 @@ func (j *Journal) settled(ctx context.Context, conversation string, l *log) (eve
 		if now == nil || now.n != l.n || now.settled != l.settled || now.trimmed != l.trimmed {
 			return errStale
 		}
-		return c.each("SELECT events FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(r row) (err error) {
-			text, err := l.secret.open(r.blob(0))
-			if err == nil {
-				events, err = settle.Decode(events, text, l.trimmed)
-			}
+		return c.each("SELECT events, first, last FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(r row) (err error) {
+			events, err = l.decode(events, r.blob(0), true, place{kind: inSettled, first: r.int(1), last: r.int(2)}, l.trimmed)
 			return err
 		}, l.n, l.trimmed)
 	})

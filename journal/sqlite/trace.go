@@ -37,8 +37,8 @@ func (j *Journal) trace(ctx context.Context, conversation, turn string) (journal
 	}
 	since := time.Now().Add(-j.opt.TraceRetention).UnixMilli()
 	err = j.read(ctx, func(c *conn) error {
-		return c.each("SELECT trace FROM traces WHERE conversation = ? AND turn = ? AND at > ? ORDER BY first", func(r row) error {
-			b, err := l.secret.open(r.blob(0))
+		return c.each("SELECT trace, first FROM traces WHERE conversation = ? AND turn = ? AND at > ? ORDER BY first", func(r row) error {
+			b, err := l.open(r.blob(0), place{kind: inTrace, first: r.int(1), name: turn})
 			if err != nil {
 				return err
 			}

@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
-	"crypto/aes"
 	"strings"
 	"time"
 
@@ -16,9 +14,7 @@ type pending struct {
 	chunk   chunk    // row is 0 where no events are added
 	batches []*batch // whose events the chunk holds, in order
 	changed []int64  // live rows that were changed in place
-	summary *summary
-	// described is the summary that it was made with; summary, where there is one, came later.
-	described *summary
+	summary *summary // the last one that the log got
 }
 
 // tx is one transaction of the writer.
@@ -104,15 +100,15 @@ func (t *tx) find(id string) (*log, *pending, error) {
 
 // create makes a log.
 func (t *tx) create(id string, s *summary) (*log, *pending, error) {
-	key := newKey()
-	sec, err := secretOf(key)
-	if err != nil {
-		return nil, nil, err
-	}
-	l := &log{id: id, epoch: epoch(), secret: sec}
+	l, key := &log{id: id, epoch: epoch()}, newKey()
 	terms := withTerm(nil, 1, t.term)
+	// What is sealed is bound to the number of the row, which has to be there first; writeSummaries stores the summary.
+	var err error
 	l.n, err = t.insert(`INSERT INTO conversations (id, epoch, head, settled, trimmed, updated, tenant, owner, unfinished, size, summary, terms)
-		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, 0, ?, ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, t.seal(l, s.json), formatTerms(terms))
+		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, 0, x'', ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, formatTerms(terms))
+	if err == nil {
+		l.secret, err = secretOf(l.n, key)
+	}
 	if err == nil {
 		err = t.conn.exec("INSERT INTO secrets (n, key) VALUES (?, ?)", l.n, key)
 	}
@@ -120,16 +116,16 @@ func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 		t.err = err
 		return nil, nil, err
 	}
-	l.pending = &pending{state: state{terms: terms}, described: s}
+	l.pending = &pending{state: state{terms: terms}, summary: s}
 	t.created[id] = l
 	t.logs = append(t.logs, l)
 	return l, l.pending, nil
 }
 
 // seal enciphers a text of a log. What it returns lasts as long as the transaction.
-func (t *tx) seal(l *log, pieces ...[]byte) []byte {
+func (t *tx) seal(l *log, at place, pieces ...[]byte) []byte {
 	from := len(t.j.buf)
-	t.j.buf = l.secret.seal(t.j.buf, pieces...)
+	t.j.buf = l.secret.seal(t.j.buf, at, pieces...)
 	return t.j.buf[from:len(t.j.buf):len(t.j.buf)]
 }
 
@@ -163,7 +159,7 @@ func (t *tx) writeLive() {
 			t.text = append(t.text, b.blob...)
 		}
 		t.spans = append(t.spans, span{uint32(from), uint32(len(t.text))})
-		blob := t.seal(l, t.text[from:])
+		blob := t.seal(l, p.chunk.place(), t.text[from:])
 		p.chunk.size = len(blob)
 		t.bytes += len(blob)
 		args = append(args, p.chunk.row, l.n, p.chunk.first, p.chunk.last, t.at, blob)
@@ -181,7 +177,7 @@ func (t *tx) writeLive() {
 func (t *tx) writeSummaries() {
 	for _, l := range t.logs {
 		if s := l.pending.summary; s != nil {
-			blob := t.seal(l, s.json)
+			blob := t.seal(l, place{kind: inSummary}, s.json)
 			t.bytes += len(blob)
 			_ = t.exec("UPDATE conversations SET updated = ?, tenant = ?, owner = ?, unfinished = ?, summary = ? WHERE n = ?",
 				s.updated, s.tenant, s.owner, s.unfinished, blob, l.n)
@@ -198,7 +194,7 @@ func (t *tx) writeKeys() {
 			_ = t.exec("DELETE FROM kv WHERE key = ?", key)
 			continue
 		}
-		value := t.seal(p.log, p.Value)
+		value := t.seal(p.log, place{kind: inKey, name: key}, p.Value)
 		t.bytes += len(key) + len(value)
 		n, err := t.change("UPDATE kv SET value = ? WHERE key = ? AND conversation = ? AND expires = ?", value, key, p.log.n, p.Expires)
 		if err == nil && n == 0 {
@@ -224,8 +220,8 @@ func (t *tx) apply() {
 			l.chunks = append(l.chunks, p.chunk)
 			l.live += int64(p.chunk.size)
 		}
-		if s := cmp.Or(p.summary, p.described); s != nil {
-			l.account, l.about = account{s.tenant, s.owner}, int64(len(s.json)+aes.BlockSize)
+		if s := p.summary; s != nil {
+			l.account, l.about = account{s.tenant, s.owner}, int64(len(s.json)+sealOverhead)
 		}
 		if p.deleted {
 			x.stored.count(l, true)
