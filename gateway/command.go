@@ -99,6 +99,14 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 		return Ack{}, reject(ReasonInvalid, "%v", err)
 	}
 	o, err := g.owner(ctx, conversation)
+	if errors.Is(err, ErrDamaged) {
+		if c.Type == CommandDelete {
+			return g.deleteDamaged(ctx, p, conversation, c)
+		}
+		if _, serr := g.Conversation(ctx, p, action, conversation); serr != nil {
+			err = serr
+		}
+	}
 	if err != nil {
 		return Ack{}, err
 	}

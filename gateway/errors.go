@@ -15,6 +15,8 @@ var (
 	ErrExists = errors.New("already exists")
 	// ErrUnavailable says that the gateway can't do it now and may soon: it drains, or commits fail.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrDamaged says that what is stored of the conversation is not what was written. It can only be deleted.
+	ErrDamaged = errors.New("the conversation is damaged")
 	// ErrTurnOver says that the turn has ended.
 	ErrTurnOver = errors.New("turn is over")
 	// ErrNotKept says that the bytes of a turn are not kept, or not any more.

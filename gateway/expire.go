@@ -19,6 +19,9 @@ func (g *Gateway) Expire(ctx context.Context, part, conversation string, before 
 	if errors.Is(err, ErrNotFound) {
 		return false, nil // somebody else has deleted it
 	}
+	if errors.Is(err, ErrDamaged) {
+		return g.expireDamaged(ctx, part, conversation, before)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -132,7 +132,9 @@ func (g *Gateway) Start(ctx context.Context) error {
 		o, err := g.owner(ctx, s.ID)
 		if err != nil {
 			g.log.Error("recover conversation", "conversation", s.ID, "err", err)
-			g.reopen.add(s.ID)
+			if !errors.Is(err, ErrDamaged) {
+				g.reopen.add(s.ID)
+			}
 			continue
 		}
 		o.release()
@@ -299,6 +301,8 @@ func journalError(op string, err error) error {
 		return ErrExists
 	case errors.Is(err, journal.ErrFull), errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrUnknown), errors.Is(err, journal.ErrClosed):
 		return fmt.Errorf("%w: %s: %w", ErrUnavailable, op, err)
+	case damaged(err):
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, op, err)
 	}
 	return fmt.Errorf("gateway: %s: %w", op, err)
 }

@@ -296,7 +296,7 @@ func (p *reopener) run() {
 			switch {
 			case err == nil:
 				o.release()
-			case errors.Is(err, ErrNotFound), errors.Is(err, ErrClosed):
+			case errors.Is(err, ErrNotFound), errors.Is(err, ErrClosed), errors.Is(err, ErrDamaged):
 			default:
 				p.add(id)
 			}

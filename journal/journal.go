@@ -23,7 +23,8 @@ type Journal interface {
 
 	// Conversation returns one summary; ErrNotFound, or ErrDeleted where a tombstone is, as do all methods that name one.
 	Conversation(ctx context.Context, id string) (Summary, error)
-	// Conversations lists summaries, newest Updated first, of equals the higher ID first.
+	// Conversations lists summaries, newest Updated first, of equals the higher ID first. Of one that is damaged it gives the
+	// journal's own fields, Updated, and what it was selected by.
 	Conversations(ctx context.Context, q Query) ([]Summary, error)
 
 	// Stored tells how many bytes an owner's conversations take, and all of its tenant, of those that are not deleted: their
@@ -33,7 +34,8 @@ type Journal interface {
 
 	// Get returns a key's value, ErrNotFound where there is none or it has expired.
 	Get(ctx context.Context, key string) ([]byte, error)
-	// Keys lists the keys with a prefix, in ascending order, with their values.
+	// Keys lists the keys with a prefix, in ascending order, with their values. It leaves those of damaged conversations out. A
+	// damaged value of a log of the gateway's own is nil.
 	Keys(ctx context.Context, prefix string) ([]KeyValue, error)
 	// KeysAfter lists the first keys with a prefix that come after a key, in ascending order: all that there are where it
 	// returns fewer than limit, which is above 0. So what is many is read in pages.
@@ -67,6 +69,13 @@ type Journal interface {
 	Healthy() error
 	// Close commits what waits and releases the store.
 	Close() error
+}
+
+// DamageReporter is implemented by journals that go on without the conversations that they find damaged.
+type DamageReporter interface {
+	// Damaged lists the damage that was found since the journal was opened, the first of each conversation, by id. Methods
+	// that name such a conversation return a [*DamageError], except Conversation if the summary is whole, and Delete.
+	Damaged() []DamageError
 }
 
 // SystemPrefix begins the ids of the gateway's own logs, such as signals and audit.

@@ -14,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/feed"
 	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/journal"
 )
 
 var (
@@ -61,6 +62,7 @@ const (
 	ReasonStream       = "invalid_stream"
 	ReasonTimeout      = "timeout"
 	ReasonInternal     = "internal"
+	ReasonDamaged      = "damaged"  // what is stored can't be read
 	ReasonBusy         = "busy"     // too many of something at once
 	ReasonNotKept      = "not_kept" // it was there, and is kept no more
 )
@@ -106,6 +108,7 @@ func Describe(err error) *Error {
 	var rejected *gateway.Rejection
 	var tooLarge *http.MaxBytesError
 	var bad *dialect.Error
+	var damage *journal.DamageError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -145,6 +148,8 @@ func Describe(err error) *Error {
 		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "the gateway is stopping; another one may follow at once", RetryAfter: retryRestart}
 	case errors.Is(err, gateway.ErrUnavailable), errors.Is(err, feed.ErrLost):
 		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "the gateway can't do this now; try again in a moment", RetryAfter: retrySoon}
+	case errors.Is(err, gateway.ErrDamaged), errors.As(err, &damage):
+		return &Error{Status: http.StatusInternalServerError, Reason: ReasonDamaged, Message: "this conversation is damaged in the gateway's store and can't be read; the gateway's log says what to do"}
 	case errors.Is(err, event.ErrInvalid):
 		return &Error{Status: http.StatusBadRequest, Reason: ReasonInvalid, Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):

@@ -45,12 +45,23 @@ type Look struct {
 	Channels []Health `json:"channels"`
 	// Turns are the oldest of those that have not ended.
 	Turns []Open `json:"turns"`
+	// Damaged are conversations that can't be read.
+	Damaged []Damage `json:"damaged,omitempty"`
+}
+
+// Damage is what was found wrong with a stored conversation.
+type Damage struct {
+	Conversation string `json:"conversation"`
+	Seq          int64  `json:"seq,omitempty"` // of the first event that can't be read, if it is an event
+	Error        string `json:"error"`
 }
 
 // Overview knows how agents and channels are, and which turns are open. The fields are set before Run and not changed.
 type Overview struct {
 	// Agents and Channels list those that there are. They are asked often, and do not wait.
 	Agents, Channels func() []Member
+	// Damaged lists the damage that the journal has found.
+	Damaged func() []journal.DamageError
 	// Channel names the channel whose chat a conversation is; empty where it is none's.
 	Channel func(*journal.Summary) string
 
@@ -70,7 +81,7 @@ var (
 func NewOverview() *Overview {
 	none := func() []Member { return nil }
 	return &Overview{
-		Agents: none, Channels: none, Channel: func(*journal.Summary) string { return "" },
+		Agents: none, Channels: none, Damaged: func() []journal.DamageError { return nil }, Channel: func(*journal.Summary) string { return "" },
 		agents: map[string]*member{}, channels: map[string]*member{}, turns: map[string]*Open{},
 	}
 }
@@ -263,7 +274,7 @@ func (o *Overview) Look() Look {
 	o.asked = time.Now()
 	o.mu.Unlock()
 	o.look(nil)
-	agents, channels := names(o.Agents()), names(o.Channels())
+	agents, channels, damaged := names(o.Agents()), names(o.Channels()), o.Damaged()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := Look{Now: time.Now().UnixMilli(), Agents: list(o.agents, agents), Channels: list(o.channels, channels), Turns: []Open{}}
@@ -272,6 +283,9 @@ func (o *Overview) Look() Look {
 	}
 	slices.SortFunc(l.Turns, func(a, b Open) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Turn, b.Turn)) })
 	l.Turns = l.Turns[:min(len(l.Turns), maxTurns)]
+	for _, d := range damaged[:min(len(damaged), maxTurns)] {
+		l.Damaged = append(l.Damaged, Damage{Conversation: d.Conversation, Seq: d.Seq, Error: d.Err.Error()})
+	}
 	return l
 }
 

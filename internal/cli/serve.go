@@ -143,6 +143,7 @@ func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 	if err != nil {
 		return err
 	}
+	metrics.overview.Damaged = gw.Damaged
 	known, err := users(cfg.Users, log.With("part", "users"))
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (j *Journal) Blank(ctx context.Context, conversation string, match func(*ev
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("blank records in %s: %w", conversation, err)
+		return fmt.Errorf("blank records in %s: %w", conversation, j.quarantine(err))
 	}
 	return nil
 }
@@ -140,12 +140,12 @@ func (j *Journal) rewrite(ctx context.Context, id string, of settle.Selection, t
 			return err
 		}
 		at := place{kind: kind, first: r.int(1), last: r.int(2)}
-		text, err := l.open(r.blob(0), at)
-		if err != nil {
-			return err
-		}
-		b, err := settle.Blank(text, of)
-		if err != nil || b == nil {
+		var b []byte // stays empty if the row can't be read: what it says can't be searched, so all of it goes
+		if text, err := l.open(r.blob(0), at); err == nil {
+			if b, err = settle.Blank(text, of); err != nil || b == nil {
+				return err
+			}
+		} else if !system(id) {
 			return err
 		}
 		return t.exec("UPDATE "+table+" SET events = ?"+where, t.seal(l, at, b), l.n, key)
@@ -156,6 +156,9 @@ func (j *Journal) rewrite(ctx context.Context, id string, of settle.Selection, t
 func holds(l *log, sealed bool, blob []byte, at place, of settle.Selection) (_ bool, err error) {
 	if sealed {
 		if blob, err = l.open(blob, at); err != nil {
+			if system(l.id) {
+				return true, nil // it can't be searched; see rewrite
+			}
 			return false, err
 		}
 	}

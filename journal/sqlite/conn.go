@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"strings"
 
 	"modernc.org/sqlite"
 )
@@ -27,8 +28,11 @@ type stmt struct {
 }
 
 // dial opens a file and runs pragmas on the connection.
-func dial(path string, pragmas ...string) (*conn, error) {
-	uri, err := fileURI(path, "_error_rc=1&_dqs=0")
+func dial(path string, pragmas ...string) (*conn, error) { return dialWith(path, "", pragmas...) }
+
+// dialWith is dial with parameters of the file's URI.
+func dialWith(path, query string, pragmas ...string) (*conn, error) {
+	uri, err := fileURI(path, strings.TrimPrefix(query+"&_error_rc=1&_dqs=0", "&"))
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/leat-dev/leat/journal"
 )
 
-const selectSummary = "SELECT id, epoch, head, settled, trimmed, summary, key, n FROM conversations JOIN secrets USING (n)"
+const selectSummary = "SELECT id, epoch, head, settled, trimmed, summary, key, n, updated FROM conversations JOIN secrets USING (n)"
 
+// readSummary returns a summary, or with a [*journal.DamageError] what is known without its text.
 func readSummary(r row) (journal.Summary, error) {
 	var s journal.Summary
 	sec, err := secretOf(r.int(7), r.blob(6))
@@ -19,14 +20,16 @@ func readSummary(r row) (journal.Summary, error) {
 		text, err = sec.open(r.blob(5), place{kind: inSummary})
 	}
 	if err == nil {
-		err = json.Unmarshal(text, &s)
+		if err = json.Unmarshal(text, &s); err != nil {
+			err = fmt.Errorf("summary: %w", err)
+		}
 	}
 	if err != nil {
-		return s, &journal.DamageError{Conversation: r.text(0), Err: fmt.Errorf("summary: %w", err)}
+		s, err = journal.Summary{Updated: r.int(8)}, &journal.DamageError{Conversation: r.text(0), Err: err}
 	}
 	s.ID, s.Epoch, s.Settled, s.Trimmed = r.text(0), r.text(1), r.int(3), r.int(4)
 	s.Head = max(r.int(2), s.Settled, s.Trimmed)
-	return s, nil
+	return s, err
 }
 
 // Conversation implements [journal.Journal].
@@ -45,7 +48,7 @@ func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary,
 		return err
 	})
 	if err != nil {
-		return journal.Summary{}, fmt.Errorf("conversation %s: %w", id, err)
+		return journal.Summary{}, fmt.Errorf("conversation %s: %w", id, j.quarantine(err))
 	}
 	if ok {
 		s.Head = max(s.Head, v.head)
@@ -64,12 +67,16 @@ func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal
 		err := j.read(ctx, func(c *conn) error {
 			return c.each(query, func(r row) error {
 				s, err := readSummary(r)
+				if err != nil { // what was selected by is known; so it is not missing where its owner is purged
+					_ = j.quarantine(err)
+					s.Tenant, s.Owner = q.Tenant, q.Owner
+				}
 				out = append(out, s)
-				return err
+				return nil
 			}, args...)
 		})
 		if err != nil {
-			return nil, fmt.Errorf("conversations: %w", err)
+			return nil, fmt.Errorf("conversations: %w", j.malformed(err))
 		}
 		for i := range out {
 			if v, ok := j.index.view(out[i].ID, 1<<62); ok {

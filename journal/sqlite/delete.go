@@ -26,7 +26,7 @@ func (j *Journal) Delete(ctx context.Context, conversation string) error {
 
 // delete puts a tombstone in a conversation's place.
 func (t *tx) delete(conversation string) error {
-	l, p, err := t.find(conversation)
+	l, p, err := t.findAny(conversation)
 	if err != nil {
 		return err
 	}

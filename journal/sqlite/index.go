@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"sort"
 	"sync"
@@ -63,6 +65,7 @@ type index struct {
 	mu      sync.RWMutex // protects what follows
 	logs    map[string]*log
 	term    string // of what is written from now on
+	damaged map[string]*journal.DamageError // the first damage that was found, by conversation
 	stored  stored
 	dropped int // counts logs that were dropped from memory
 	swept   int64
@@ -144,9 +147,10 @@ func (l *log) clear() []chunk {
 }
 
 // scan rebuilds the index from the live rows, and returns the garbage among them and the number that the next row gets.
-func scan(c *conn) (logs map[string]*log, waste garbage, next int64, err error) {
+// A log whose rows don't fit together is damaged; all others are as they should be.
+func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*journal.DamageError, err error) {
 	if next, err = c.number("SELECT value FROM meta WHERE name = 'row'"); err != nil {
-		return nil, waste, 0, err
+		return nil, waste, 0, nil, err
 	}
 	logs = map[string]*log{}
 	byNumber := map[int64]*log{}
@@ -161,14 +165,17 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, err error) 
 		return nil
 	})
 	if err != nil {
-		return nil, waste, 0, err
+		return nil, waste, 0, nil, err
 	}
 	for _, f := range rows {
 		next = max(next, f.row)
 		l, known := byNumber[f.n]
 		if !known {
-			if l, err = load(c, "n", f.n); err != nil {
-				return nil, waste, 0, err
+			l, err = load(c, "n", f.n)
+			if d, ok := errors.AsType[*journal.DamageError](err); ok {
+				damaged = append(damaged, d)
+			} else if err != nil {
+				return nil, waste, 0, nil, err
 			}
 			byNumber[f.n] = l
 			if l != nil {
@@ -181,33 +188,36 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, err error) 
 		}
 		// Only a restore lets a log go on above its last event, and it writes down where.
 		if want := l.head + 1; f.first > want || (f.first < want && want != floors[f.n]+1) {
-			return nil, waste, 0, fmt.Errorf("%s: row %d begins at %d, not %d: %w", l.id, f.row, f.first, want, journal.ErrCorrupt)
+			damaged = append(damaged, &journal.DamageError{Conversation: l.id, Seq: min(f.first, want), Err: fmt.Errorf("row %d begins at %d, not %d", f.row, f.first, want)})
+			if f.first < want && system(l.id) {
+				continue // it is read past this row, so its chunks have to ascend
+			}
 		}
 		l.chunks = append(l.chunks, f.chunk)
 		l.live += int64(f.size)
 		l.head = max(l.head, f.last)
 	}
-	return logs, waste, next + 1, nil
+	return logs, waste, next + 1, damaged, nil
 }
 
-// load reads a log that has no live rows, by its id or its number n; nil where there is none.
+// load reads a log that has no live rows, by its id or its number n; nil where there is none. With a [*journal.DamageError] it
+// returns the log as well, as far as it is known.
 func load(c *conn, by string, key any) (*log, error) {
 	r, err := c.one("SELECT n, id, epoch, head, settled, trimmed, key, size, tenant, owner, length(summary), terms FROM conversations JOIN secrets USING (n) WHERE "+by+" = ?", key)
 	if err != nil || r == nil {
 		return nil, err
 	}
-	s, err := secretOf(r.int(0), r.blob(6))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", r.text(1), journal.ErrCorrupt, err)
-	}
-	l := &log{n: r.int(0), id: r.text(1), epoch: r.text(2), secret: s}
+	l := &log{n: r.int(0), id: r.text(1), epoch: r.text(2)}
+	var kerr, terr error
+	l.secret, kerr = secretOf(l.n, r.blob(6))
 	l.settled, l.trimmed = r.int(4), r.int(5)
 	l.head = max(r.int(3), l.settled, l.trimmed)
 	l.size, l.about, l.account = r.int(7), r.int(10), account{r.text(8), r.text(9)}
-	if l.terms, err = parseTerms(r.text(11)); err != nil {
-		return nil, fmt.Errorf("%s: %w", l.id, err)
-	}
+	l.terms, terr = parseTerms(r.text(11))
 	l.counted = counted{l.account, l.size + l.about} // as [countAll] has counted what lies in the file
+	if err := cmp.Or(kerr, terr); err != nil {
+		return l, &journal.DamageError{Conversation: l.id, Err: err}
+	}
 	return l, nil
 }
 

@@ -25,14 +25,25 @@ func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
 			return journal.ErrNotFound
 		}
 		if err == nil {
-			value, err = s.open(r.blob(0), place{kind: inKey, name: key})
+			if value, err = s.open(r.blob(0), place{kind: inKey, name: key}); err != nil {
+				err = keyDamage(c, r.int(3), err)
+			}
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", key, err)
+		return nil, fmt.Errorf("get %s: %w", key, j.quarantine(err))
 	}
 	return value, nil
+}
+
+// keyDamage says whose key it is that can't be read.
+func keyDamage(c *conn, n int64, cause error) error {
+	r, err := c.one("SELECT id FROM conversations WHERE n = ?", n)
+	if err != nil || r == nil {
+		return errors.Join(cause, err)
+	}
+	return &journal.DamageError{Conversation: r.text(0), Err: cause}
 }
 
 func expired(at int64, now time.Time) bool { return at != 0 && at <= now.UnixMilli() }
@@ -64,12 +75,23 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 				return err
 			}
 			value, err := s.open(r.blob(1), place{kind: inKey, name: r.text(0)})
+			if err != nil {
+				err = keyDamage(c, r.int(4), err)
+				d, ok := errors.AsType[*journal.DamageError](err)
+				if !ok {
+					return err
+				}
+				_ = j.quarantine(d)
+				if !system(d.Conversation) {
+					return nil
+				}
+			}
 			out = append(out, journal.KeyValue{Key: r.text(0), Value: value, Expires: r.int(2)})
-			return err
+			return nil
 		}, append(args, limit)...)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("keys %s: %w", prefix, err)
+		return nil, fmt.Errorf("keys %s: %w", prefix, j.malformed(err))
 	}
 	return out, nil
 }

@@ -77,13 +77,17 @@ type Journal struct {
 	closeErr  error
 }
 
-var _ journal.Journal = (*Journal)(nil)
+var (
+	_ journal.Journal        = (*Journal)(nil)
+	_ journal.DamageReporter = (*Journal)(nil)
+)
 
 // readerCount is how many reads run at once; they are short, and more would only share the cores.
 const readerCount = 4
 
 // Open opens the journal of a folder, or makes it. Errors wrap journal.ErrLocked, ErrForeign, ErrNewer,
-// ErrCorrupt, or ErrFull where not even reading is possible.
+// ErrCorrupt if the file itself can't be read, or ErrFull where not even reading is possible. A damaged conversation is
+// quarantined: see [Journal.Damaged].
 func Open(opt Options) (_ *Journal, err error) {
 	opt.Sync = cmp.Or(opt.Sync, Full)
 	opt.TraceRetention = cmp.Or(opt.TraceRetention, journal.DefaultTraceRetention)
@@ -142,7 +146,7 @@ func (j *Journal) attach() error {
 	if full(err) {
 		err = fmt.Errorf("%w: %w", journal.ErrFull, err)
 	}
-	return errors.Join(err, j.hangUp())
+	return errors.Join(j.malformed(err), j.hangUp())
 }
 
 // connect opens the connections and rebuilds what is held in memory.
@@ -158,9 +162,12 @@ func (j *Journal) connect() (err error) {
 	if mode == nil || mode.text(0) != "wal" {
 		return fmt.Errorf("%s: no write-ahead log on this file system", j.path)
 	}
-	logs, waste, next, err := scan(j.conn)
+	logs, waste, next, damaged, err := scan(j.conn)
 	if err != nil {
 		return err
+	}
+	for _, d := range damaged {
+		_ = j.quarantine(d) // it is the damage itself
 	}
 	all, err := countAll(j.conn, logs)
 	if err != nil {

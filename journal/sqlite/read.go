@@ -12,16 +12,37 @@ import (
 
 // Read implements [journal.Journal].
 func (j *Journal) Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error) {
+	for {
+		r, past, err := j.readRows(ctx, conversation, after, limit)
+		if err != nil {
+			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, j.quarantine(err))
+		}
+		if past == 0 || !r.More || len(r.Events) > 0 {
+			return r, nil
+		}
+		after = past // all that was to be read is damaged
+	}
+}
+
+// readRows reads a stretch of a log. If it left out damaged chunks at the end of it, past is the last seq of these.
+func (j *Journal) readRows(ctx context.Context, conversation string, after int64, limit int) (_ journal.Range, past int64, err error) {
+	if err := j.index.refuse(conversation); err != nil {
+		return journal.Range{}, 0, err
+	}
 	r, rows, l, err := j.rows(ctx, conversation, after, limit)
 	if err != nil {
-		return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+		return journal.Range{}, 0, err
 	}
 	for _, row := range rows { // deciphered and decoded outside the transaction, which is short
 		if r.Events, err = l.decode(r.Events, row.Blob, row.sealed, row.place, max(after, r.Trimmed, row.First-1)); err != nil {
-			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+			if !system(conversation) {
+				return journal.Range{}, 0, err
+			}
+			_ = j.quarantine(err)
+			past = row.Last
 		}
 	}
-	return r, nil
+	return r, past, nil
 }
 
 // found is a row that is read. Live chunks that were in memory are not sealed.

@@ -229,45 +229,6 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestCorrupt opens a file whose rows don't fit together: it stops at once, rather than going on with a hole.
-func TestCorrupt(t *testing.T) {
-	for name, damage := range map[string]string{
-		"hole":     "DELETE FROM live WHERE first = 2",
-		"overlap":  "UPDATE live SET first = 1 WHERE first = 2",
-		"lost key": "UPDATE secrets SET key = zeroblob(16)",
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			j, err := Open(Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			create1(t, j, "c")
-			for n := range int64(3) {
-				if err := j.Append(t.Context(), record("c", n)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := j.Close(); err != nil {
-				t.Fatal(err)
-			}
-			c, err := dial(filepath.Join(dir, fileName))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(c.exec(damage), c.close()); err != nil {
-				t.Fatal(err)
-			}
-			if j, err := Open(Options{Dir: dir}); !errors.Is(err, journal.ErrCorrupt) {
-				t.Errorf("open: %v", err)
-				if err == nil {
-					j.Close()
-				}
-			}
-		})
-	}
-}
-
 func TestLocked(t *testing.T) {
 	j := start(t, Options{})
 	_, err := Open(Options{Dir: j.opt.Dir})

@@ -21,7 +21,7 @@ func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) 
 		case err == nil:
 			return nil
 		case !errors.Is(err, errStale):
-			return fmt.Errorf("compact %s: %w", conversation, err)
+			return fmt.Errorf("compact %s: %w", conversation, j.quarantine(err))
 		}
 	}
 }
@@ -84,6 +84,9 @@ func (j *Journal) live(ctx context.Context, conversation string, s *settlement) 
 		held
 		blob   []byte
 		sealed bool
+	}
+	if err := j.index.refuse(conversation); err != nil {
+		return nil, nil, nil, err
 	}
 	var live []part
 	var l *log

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -68,15 +69,30 @@ func (t *tx) change(query string, args ...any) (int64, error) {
 	return n, err
 }
 
-// find returns a log, with what is pending for it. A log that was used lately is found in memory.
+// find returns a log, with what is pending for it, unless it is damaged. A log that was used lately is found in memory.
 func (t *tx) find(id string) (*log, *pending, error) {
+	if err := t.j.index.refuse(id); err != nil {
+		return nil, nil, err
+	}
+	l, p, err := t.findAny(id)
+	if err == nil && l.secret == nil {
+		err = t.j.quarantine(&journal.DamageError{Conversation: id, Err: errNoKey})
+	}
+	return l, p, err
+}
+
+// findAny is find for a log that may be damaged.
+func (t *tx) findAny(id string) (*log, *pending, error) {
 	l := t.created[id]
 	if l == nil {
 		l = t.j.index.get(id)
 	}
 	if l == nil {
 		var err error
-		if l, err = load(t.conn, "id", id); err != nil {
+		l, err = load(t.conn, "id", id)
+		if _, ok := errors.AsType[*journal.DamageError](err); ok {
+			_ = t.j.quarantine(err) // find looks at it
+		} else if err != nil {
 			t.err = err
 			return nil, nil, err
 		}
@@ -225,6 +241,7 @@ func (t *tx) apply() {
 		}
 		if p.deleted {
 			x.stored.count(l, true)
+			delete(x.damaged, l.id)
 			t.j.waste.add(l.n, l.chunks...)
 			l.chunks = nil
 			delete(x.logs, l.id)

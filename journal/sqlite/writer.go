@@ -224,5 +224,5 @@ func (j *Journal) classify(op string, err error) error {
 	if full(err) {
 		return fmt.Errorf("%s: %w: %w", op, journal.ErrFull, err)
 	}
-	return fmt.Errorf("%s: %w", op, err)
+	return fmt.Errorf("%s: %w", op, j.malformed(err))
 }
