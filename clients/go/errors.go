@@ -40,6 +40,9 @@ func (e *Error) Error() string {
 
 // Temporary reports whether the same request may succeed later.
 func (e *Error) Temporary() bool {
+	if e.Reason == "damaged" {
+		return false // what is stored stays as it is
+	}
 	switch e.Status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true

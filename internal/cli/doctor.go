@@ -35,6 +35,7 @@ func (c *doctorCmd) Run(a *app) error {
 		}
 	} else {
 		all = append(c.config(a, &cfg), doctor.Disk(cfg.Data, "leat.lock")...)
+		all = append(all, doctor.Store(a.ctx, cfg.Data, "leat.lock")...)
 		if dir := cfg.Files.Workspace; dir != "" {
 			all = append(all, doctor.Workspace(dir)...)
 		}
@@ -165,6 +166,7 @@ func (c *doctorCmd) reach(a *app, cfg *config.Config) (all []doctor.Finding) {
 	if outside {
 		all = append(all, doctor.Clock(a.ctx, client, url)...)
 	}
+	all = append(all, doctor.Damaged(a.ctx, client, url, cfg.Token)...)
 	all = append(all, doctor.Stream(a.ctx, client, url, cfg.Token)...)
 	return append(all, doctor.Socket(a.ctx, client, url, cfg.Token)...)
 }

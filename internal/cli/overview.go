@@ -63,8 +63,8 @@ func resumed(ctx context.Context, o *pulse.Overview, j journal.Journal, gw *gate
 		for _, id := range s.Open {
 			err := o.Resume(func() (pulse.Open, bool, error) {
 				_, t, err := gw.Turn(ctx, gateway.Principal{Admin: true}, gateway.ActionRead, id)
-				if errors.Is(err, gateway.ErrNotFound) {
-					return pulse.Open{}, false, nil // its conversation is gone
+				if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrDamaged) {
+					return pulse.Open{}, false, nil // its conversation is gone, or can't be read
 				}
 				is := pulse.Open{Turn: id, Conversation: s.ID, Title: s.Title, Agent: t.Agent, State: t.State, Since: max(t.StartedAt, t.QueuedAt)}
 				return is, t.Parent == "" && t.State != "ended", err

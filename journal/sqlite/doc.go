@@ -16,6 +16,8 @@
 //   - Text lies in the file only as it was sealed with the key of its conversation. A delete overwrites the key in its first
 //     commit and the rows after it (secure_delete), and cuts the write-ahead log off before it returns; see secret for why
 //     both are needed.
+//   - Each sealed text is authenticated with its conversation and its place in it, and checked when it is read. What fails the
+//     check is a [journal.DamageError], and its conversation is quarantined until it is deleted.
 //   - Names of tenants and owners lie sealed in summaries; what the file is searched by are aliases of them.
 //   - What a commit holds up is bounded: garbage is deleted for a millisecond at a time, checkpoints run beside the writer,
 //     settling is prepared beside it. Only a log whose settled part is touched is rewritten whole, in one commit.

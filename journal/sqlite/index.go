@@ -64,7 +64,7 @@ const maxIdle = 20_000
 type index struct {
 	mu      sync.RWMutex // protects what follows
 	logs    map[string]*log
-	term    string // of what is written from now on
+	term    string                          // of what is written from now on
 	damaged map[string]*journal.DamageError // the first damage that was found, by conversation
 	stored  stored
 	dropped int // counts logs that were dropped from memory

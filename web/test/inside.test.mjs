@@ -221,6 +221,24 @@ if (lacking) {
     await wantClean(page, { console: /status of 404/ });
   });
 
+  test("the overview names damaged conversations", async () => {
+    const page = await open(gateway);
+    await page.route("**/api/overview", async (route) => {
+      const response = await route.fetch();
+      const damaged = [{ conversation: "c-broken", seq: 12, error: "events 12 to 20: message authentication failed" }, { conversation: "c-other", error: "summary" }];
+      await route.fulfill({ response, json: { ...(await response.json()), damaged } });
+    });
+    await page.getByRole("button", { name: "Overview" }).click();
+    const row = page.getByRole("region", { name: "Damaged conversations" }).getByRole("row", { name: /^c-broken/ });
+    await row.getByText("events 12 to 20: message authentication failed").waitFor();
+    await row.getByText("12", { exact: true }).waitFor();
+    await page.getByText("2 conversations are damaged on disk and can’t be read. All others work.").waitFor();
+    await accessible(page, "damaged conversations");
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await row.waitFor({ state: "detached" });
+    await page.close();
+  });
+
   for (const theme of ["light", "dark"]) {
     test(`the overview changes while turns run and agents come and go: ${theme}`, async () => {
       for (const name of ["tool", "end"]) rmSync(join(folder, name), { force: true });

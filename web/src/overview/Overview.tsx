@@ -39,6 +39,7 @@ export default function Overview({ openRail }: { openRail: () => void }) {
             <button type="button" className="link" aria-expanded={table} onClick={() => setTable(!table)}><span id="minute">{table ? "Hide the values" : "The values as a table"}</span></button>
             {table && <Values all={all} courses={courses} />}
           </section>
+          {now && <Damaged now={now} />}
           {now && <Members now={now} />}
           {now && <Turns now={now} />}
           {now && <Store now={now} />}
@@ -76,6 +77,27 @@ function Values({ all, courses }: { all: readonly (Reading | undefined)[]; cours
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** Conversations that can't be read. There is nothing to see of them if all are well. */
+function Damaged({ now }: { now: Reading }) {
+  const damaged = now.look.damaged ?? [];
+  if (damaged.length === 0) return null;
+  return (
+    <section aria-labelledby="damaged">
+      <h2 id="damaged">Damaged conversations</h2>
+      <p className="bad" role="status"><Icon name="warning" /> {damaged.length === 1 ? "One conversation is" : `${damaged.length} conversations are`} damaged on disk and can’t be read. All others work.</p>
+      <div className="table" tabIndex={0} role="region" aria-label="Damaged conversations">
+        <table>
+          <thead><tr><th scope="col">Conversation</th><th scope="col" className="number">From event</th><th scope="col">Error</th></tr></thead>
+          <tbody>
+            {damaged.map((d) => <tr key={d.conversation}><th scope="row">{line(d.conversation)}</th><td className="number">{d.seq ?? "–"}</td><td className="error">{line(d.error)}</td></tr>)}
+          </tbody>
+        </table>
+      </div>
+      <p className="muted">To read one, restore a backup from before into another folder. Then delete the damaged conversation here.</p>
+    </section>
   );
 }
 

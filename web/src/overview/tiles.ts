@@ -13,8 +13,11 @@ export interface Health {
 
 export interface OpenTurn { turn: string; conversation: string; title?: string; agent?: string; state: "queued" | "running" | "waiting"; since: number }
 
+/** A conversation that can't be read, and from which seq on, if it is an event that is damaged. */
+export interface Damage { conversation: string; seq?: number; error: string }
+
 /** The gateway's answer to GET /api/overview. */
-export interface Look { now: number; agents: Health[]; channels: Health[]; turns: OpenTurn[] }
+export interface Look { now: number; agents: Health[]; channels: Health[]; turns: OpenTurn[]; damaged?: Damage[] }
 
 /** One reading; undefined stands for a second in which there was none. */
 export interface Reading { at: number; samples: readonly Sample[]; look: Look }
