@@ -98,6 +98,7 @@ func (a *Agent) handshake(ctx context.Context, ws *websocket.Conn) (*hello, erro
 		return nil, fmt.Errorf("waiting for the challenge: %w", err)
 	}
 	var c challenge
+	at := time.Now()
 	if f.Event != "connect.challenge" || json.Unmarshal(f.Payload, &c) != nil || c.Nonce == "" {
 		return nil, &refusal{a.host() + " is no OpenClaw gateway: it begins without a challenge"}
 	}
@@ -125,7 +126,11 @@ func (a *Agent) handshake(ctx context.Context, ws *websocket.Conn) (*hello, erro
 			if !f.OK && f.Error != nil && a.cfg.Token == "" && f.Error.unauthorized() {
 				return nil, a.noToken()
 			}
-			return helloOf(f)
+			h, err := helloOf(f)
+			if err == nil && c.At != 0 {
+				h.ahead, h.clock = time.UnixMilli(c.At).Sub(at), true
+			}
+			return h, err
 		}
 	}
 }

@@ -19,7 +19,7 @@ type fakeRun struct {
 	over    bool
 	follow  []*fakeRun        // steered in
 	said    map[string]string // by segment
-	late    []map[string]any  // rows that are written at the end
+	late    []map[string]any  // rows that wait for the first answer
 }
 
 // all sends to every connection that was let in.
@@ -62,8 +62,12 @@ func (r *fakeRun) say(item, text string) {
 	r.agent("assistant", data)
 }
 
-// tool runs a command.
+// tool runs a command. Before protocol 4 only the connection that started the run sees anything of it.
 func (r *fakeRun) tool(call, command, output string) {
+	if r.f.protocol >= numbered {
+		r.agent("item", map[string]any{"kind": "tool", "phase": "start", "itemId": "tool:" + call, "toolCallId": call, "name": "exec", "title": command, "status": "running"})
+		r.agent("command_output", map[string]any{"phase": "end", "itemId": "command:" + call, "toolCallId": call, "name": "exec", "output": output, "status": "completed"})
+	}
 	r.agent("tool", map[string]any{"phase": "start", "name": "exec", "toolCallId": call, "args": map[string]any{"command": command}})
 	r.agent("tool", map[string]any{"phase": "result", "name": "exec", "toolCallId": call, "result": content1(output)})
 }
@@ -72,11 +76,26 @@ func content1(text string) map[string]any {
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}}
 }
 
-// row writes a row of the run into the session's history; before protocol 4 it lies there once the run has ended. f.mu is held.
+// userRow is the row of the message that the run answers, of which key is the id.
+func (r *fakeRun) userRow(key string) map[string]any {
+	row := map[string]any{"role": "user", "content": r.params["message"]}
+	if r.f.protocol >= numbered {
+		row["idempotencyKey"] = key + ":user"
+	}
+	return row
+}
+
+// row writes a row of the run into the session's history. Before protocol 4 a new session is written with its first answer.
+// f.mu is held.
 func (r *fakeRun) row(row map[string]any) {
 	s := r.f.sessions[r.session]
+	row["timestamp"] = time.Now().UnixMilli()
 	if r.f.protocol < numbered {
 		r.late = append(r.late, row)
+		if len(s.rows) > 0 || row["role"] == "assistant" {
+			s.rows = append(s.rows, r.late...)
+			r.late = nil
+		}
 		return
 	}
 	if row["__openclaw"] == nil && row["role"] != "user" {
@@ -109,7 +128,13 @@ func (r *fakeRun) end(state string, more map[string]any) {
 		s.inFlight = nil
 	}
 	s.rows = append(s.rows, r.late...)
+	r.late = nil
 	r.f.mu.Unlock()
+	defer func() {
+		r.f.mu.Lock()
+		defer r.f.mu.Unlock()
+		r.f.next(s)
+	}()
 	p := map[string]any{"state": state}
 	for k, v := range more {
 		p[k] = v

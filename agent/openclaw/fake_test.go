@@ -50,6 +50,7 @@ type fake struct {
 type fakeSession struct {
 	rows     []map[string]any
 	inFlight *fakeRun
+	queue    []*fakeRun // messages that wait for the session
 }
 
 func newFake(t testing.TB, protocol int, play func(*fakeRun)) *fake {
@@ -116,7 +117,7 @@ func (f *fake) kill() {
 	}
 	f.runs = map[string]*fakeRun{}
 	for _, s := range f.sessions {
-		s.inFlight = nil
+		s.inFlight, s.queue = nil, nil
 	}
 	f.mu.Unlock()
 	for c := range conns {
@@ -227,7 +228,7 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 			rerr, f.refusals = f.refusals[0], f.refusals[1:]
 			return nil, rerr
 		}
-		return f.begin(c, p.SessionKey, p.Message, p.IdempotencyKey, p.Attachments)
+		return f.begin(c, p.SessionKey, p.Message, p.IdempotencyKey, p.QueueMode, p.Attachments)
 	case "chat.abort":
 		var p struct{ SessionKey, RunID string }
 		if err := closed(q.Params, &p); err != nil || p.SessionKey == "" {
@@ -280,7 +281,7 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 }
 
 // begin begins a run, once a key. f.mu is held.
-func (f *fake) begin(c *fakeConn, session, message, key string, attachments []map[string]any) (any, map[string]any) {
+func (f *fake) begin(c *fakeConn, session, message, key, mode string, attachments []map[string]any) (any, map[string]any) {
 	if session != strings.ToLower(session) || !strings.HasPrefix(session, "agent:") {
 		f.t.Errorf("fake: the session %q is not canonical", session)
 	}
@@ -299,19 +300,47 @@ func (f *fake) begin(c *fakeConn, session, message, key string, attachments []ma
 	r := &fakeRun{f: f, id: key, session: session, owner: c, params: map[string]any{"message": message, "attachments": attachments}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	f.runs[key] = r
-	row := map[string]any{"role": "user", "content": message}
-	if f.protocol >= numbered {
-		row["idempotencyKey"] = key + ":user"
-	}
-	if s.inFlight != nil && !s.inFlight.over {
+	row := r.userRow(key)
+	busy := s.inFlight != nil && !s.inFlight.over
+	switch {
+	case busy && (mode == "followup" || f.protocol < numbered):
+		// It ends without a word, and is answered by a run of another id once the session is free.
+		s.queue = append(s.queue, r)
+		f.tasks.Go(func() {
+			r.wait(50 * time.Millisecond)
+			r.all("chat", map[string]any{"state": "final"})
+		})
+		return map[string]any{"runId": key, "status": "started"}, nil
+	case busy:
 		row["__openclaw"] = map[string]any{"steerTargetRunId": s.inFlight.id}
 		s.inFlight.follow = append(s.inFlight.follow, r)
-	} else {
+	default:
 		s.inFlight = r
 		f.tasks.Go(func() { f.play(r) })
 	}
 	r.row(row)
 	return map[string]any{"runId": key, "status": "started"}, nil
+}
+
+// next begins the run that answers the message that has waited longest. f.mu is held.
+func (f *fake) next(s *fakeSession) {
+	if len(s.queue) == 0 {
+		return
+	}
+	asked := s.queue[0]
+	s.queue = s.queue[1:]
+	r := &fakeRun{f: f, id: "answers-" + asked.id, session: asked.session, params: asked.params}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	if f.protocol >= numbered {
+		r.owner = asked.owner
+	}
+	f.runs[r.id], s.inFlight = r, r
+	f.tasks.Go(func() {
+		r.wait(200 * time.Millisecond)
+		r.agent("lifecycle", map[string]any{"phase": "start"})
+		r.write(r.userRow(asked.id))
+		f.play(r)
+	})
 }
 
 func (f *fake) historyOf(session string) map[string]any {
@@ -327,6 +356,11 @@ func (f *fake) historyOf(session string) map[string]any {
 			info = map[string]any{"hasActiveRun": true}
 		}
 		h["sessionInfo"] = info
+		var waiting []map[string]any
+		for _, r := range s.queue {
+			waiting = append(waiting, map[string]any{"runId": r.id, "state": "queued"})
+		}
+		h["pendingInputs"] = map[string]any{"items": waiting}
 	}
 	return h
 }

@@ -52,6 +52,7 @@ type row struct {
 	Key        string          `json:"idempotencyKey"`
 	Custom     string          `json:"customType"`
 	Usage      json.RawMessage `json:"usage"`
+	Timestamp  int64           `json:"timestamp"`
 	Abort      *struct {
 		Run    string `json:"runId"`
 		Origin string `json:"origin"`
@@ -158,49 +159,110 @@ func (t *turn) history(ctx context.Context, l *link, rows int) (h *history, raw 
 	return h, r.raw, nil
 }
 
-// of returns the rows of a run. Histories before protocol 4 name no runs: there it is what follows the last message of a user,
-// if that is the run's.
-func (h *history) of(run, message string, protocol int) []row {
+// question is what a history is asked about a run. Before protocol 4 histories name no runs: there the message says which rows
+// are the run's.
+type question struct {
+	run      string
+	text     string    // of the message that the run answers
+	after    time.Time // when it was sent, by the gateway's clock
+	protocol int
+}
+
+// of returns the rows of a run.
+func (h *history) of(q question) []row {
+	if q.protocol < numbered {
+		return h.behind(h.user(q))
+	}
 	var rows []row
-	if protocol >= numbered {
-		for _, r := range h.Messages {
-			if r.Meta.Run == run || r.Abort != nil && r.Abort.Run == run || strings.HasPrefix(r.Key, run+":") && r.Role != "user" {
-				rows = append(rows, r)
-			}
+	for _, r := range h.Messages {
+		if r.Meta.Run == q.run || r.Abort != nil && r.Abort.Run == q.run || strings.HasPrefix(r.Key, q.run+":") && r.Role != "user" {
+			rows = append(rows, r)
 		}
-		return rows
 	}
+	return rows
+}
+
+// user returns the index of the message that a run answers, -1 if the history does not have it.
+func (h *history) user(q question) int {
+	if q.protocol >= numbered {
+		return h.last(func(r *row) bool { return r.Key == q.run+":user" })
+	}
+	return h.last(func(r *row) bool {
+		old := r.Timestamp != 0 && time.UnixMilli(r.Timestamp).Before(q.after)
+		return !old && strings.Contains(r.text(), strings.TrimSpace(q.text))
+	})
+}
+
+// last returns the index of the last message of a user that a condition holds for, -1 if there is none.
+func (h *history) last(is func(*row) bool) int {
 	for i := len(h.Messages) - 1; i >= 0; i-- {
-		if r := h.Messages[i]; r.Role == "user" {
-			if !strings.Contains(r.text(), strings.TrimSpace(message)) {
-				return nil
-			}
-			return h.Messages[i+1:]
+		if r := &h.Messages[i]; r.Role == "user" && is(r) {
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
-// user returns the row of the message that began a run, nil where there is none.
-func (h *history) user(run string) *row {
-	for i := range h.Messages {
-		if r := &h.Messages[i]; r.Role == "user" && r.Key == run+":user" {
-			return r
-		}
+// behind returns the rows between the message at an index and the next one of a user.
+func (h *history) behind(user int) []row {
+	if user < 0 {
+		return nil
 	}
-	return nil
+	rows := h.Messages[user+1:]
+	if n := slices.IndexFunc(rows, func(r row) bool { return r.Role == "user" }); n >= 0 {
+		rows = rows[:n]
+	}
+	return rows
 }
 
-// active reports whether the gateway runs a run, or keeps it for when the session is free. restarted says that its process is
-// younger than the run.
-func (h *history) active(run string, restarted bool) bool {
-	if h.InFlight != nil && h.InFlight.Run == run || slices.Contains(h.Info.Runs, run) {
-		return true
-	}
+// queued reports whether the gateway keeps the message of a run until the session is free.
+func (h *history) queued(run string) bool {
 	for _, p := range h.Pending.Items {
 		if p.Run == run && p.State == "queued" {
 			return true
 		}
+	}
+	return false
+}
+
+// collected begins the key of a message that the gateway made of those that had to wait.
+const collected = "followup-collect:"
+
+// answering returns the run of another id that answers the message of a run which had to wait, "" if there is none yet.
+func (h *history) answering(q question, waited bool) string {
+	if q.protocol < numbered {
+		return ""
+	}
+	user := h.user(q)
+	if user < 0 && waited {
+		user = h.last(func(r *row) bool {
+			return strings.HasPrefix(r.Key, collected) && strings.Contains(r.text(), strings.TrimSpace(q.text))
+		})
+	}
+	if user < 0 || h.Messages[user].Meta.Steer != "" {
+		return ""
+	}
+	rows := h.behind(user)
+	for _, r := range rows {
+		switch r.Meta.Run {
+		case "":
+		case q.run:
+			return ""
+		default:
+			return r.Meta.Run
+		}
+	}
+	newest := user+1+len(rows) == len(h.Messages)
+	if f := h.InFlight; waited && newest && f != nil && f.Run != q.run && !h.queued(f.Run) && h.user(question{run: f.Run, protocol: q.protocol}) < 0 {
+		return f.Run // it has said nothing yet
+	}
+	return ""
+}
+
+// active reports whether the gateway runs a run. restarted says that its process is younger than the run.
+func (h *history) active(run string, restarted bool) bool {
+	if h.InFlight != nil && h.InFlight.Run == run || slices.Contains(h.Info.Runs, run) {
+		return true
 	}
 	// Something runs that has no name: it may be this one, if it can have lived on.
 	return h.Info.Active != nil && *h.Info.Active && h.Info.Runs == nil && h.InFlight == nil && !restarted
@@ -226,7 +288,7 @@ func (h *history) successor(run string, known func(string) bool) string {
 			next = id
 		}
 	}
-	if next == "" && h.InFlight != nil && !known(h.InFlight.Run) && h.user(h.InFlight.Run) == nil {
+	if next == "" && h.InFlight != nil && !known(h.InFlight.Run) && h.user(question{run: h.InFlight.Run, protocol: numbered}) < 0 {
 		return h.InFlight.Run // its message is not written yet
 	}
 	return next
@@ -261,7 +323,7 @@ func ending(session, run string, rows []row, protocol int) []byte {
 			}
 		}
 		if r.Role == "assistant" {
-			if text := r.text(); text != "" {
+			if text := r.text(); text != "" && !strings.HasSuffix(r.Key, warning) {
 				texts = append(texts, visible(text))
 			}
 		}
@@ -277,6 +339,19 @@ func ending(session, run string, rows []row, protocol int) []byte {
 	}
 	p["state"] = state
 	return mustJSON(map[string]any{"type": "event", "event": "chat", "payload": p})
+}
+
+// warning ends the key of a row in which the gateway itself says that the run failed.
+const warning = ":terminal-error"
+
+// broken returns the end of a run whose model broke off. Before protocol 4 the gateway's own frame calls such a run complete.
+func broken(session, run string, rows []row) (end []byte, failed bool) {
+	for i := len(rows) - 1; i >= 0; i-- {
+		if rows[i].Role == "assistant" {
+			return ending(session, run, rows, minProtocol), rows[i].StopReason == "error"
+		}
+	}
+	return nil, false
 }
 
 // truncated is what stands at the end of a text that a history shows in part.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -315,5 +316,27 @@ func (h *house) failed(t *testing.T, code string, words ...string) {
 		if !strings.Contains(e.Message, w) {
 			t.Errorf("%q does not say %q", e.Message, w)
 		}
+	}
+}
+
+// ordered checks what readers see in their order: texts, and tools with their output.
+func (h *house) ordered(t *testing.T, want ...string) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var got []string
+	for _, m := range h.fold.Messages {
+		for _, p := range m.Parts {
+			text := p.Text(event.Text)
+			if p.Kind == event.KindTool {
+				text = p.Text(event.Output)
+			}
+			if text != "" {
+				got = append(got, p.Kind+" "+text)
+			}
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("readers see\n%q, want\n%q", got, want)
 	}
 }

@@ -51,6 +51,17 @@ func newLink(ws *websocket.Conn, h *hello) *link {
 // protocol is the one that the gateway speaks.
 func (l *link) protocol() int { return l.hello.Protocol }
 
+// clockStep is by how much a clock may be set back while a turn runs.
+const clockStep = 2 * time.Second
+
+// there returns what the gateway's clock showed at a time, or less; the zero time if it is not known.
+func (l *link) there(at time.Time) time.Time {
+	if !l.hello.clock {
+		return time.Time{}
+	}
+	return at.Add(l.hello.ahead - clockStep)
+}
+
 // read reads frames until the connection ends, and hands them to take. Frames that are no JSON are ignored, as the gateway
 // ignores ours. It waits for nothing but the next frame, and for that not longer than two ticks.
 func (l *link) read(ctx context.Context, take func(raw []byte, f *frame)) {

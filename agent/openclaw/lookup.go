@@ -3,6 +3,7 @@ package openclaw
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leat-dev/leat/event"
@@ -10,6 +11,7 @@ import (
 
 // lookUp finds out what became of the turn's runs while nobody listened, and adds what they said meanwhile.
 func (t *turn) lookUp(ctx context.Context, l *link) error {
+	t.curious = false
 	h, raw, err := t.history(ctx, l, historyRows)
 	switch {
 	case errors.Is(err, errLost):
@@ -29,76 +31,111 @@ func (t *turn) lookUp(ctx context.Context, l *link) error {
 		return err
 	}
 	t.outdate()
+	t.batch = slices.DeleteFunc(t.batch, func(i item) bool { return i.outdated() })
 	t.out.Received(raw)
-	if err := t.decode(raw); err != nil || t.ended {
-		return err
-	}
 	t.unsure = false
 	for _, r := range t.open() {
 		if !r.Sent {
 			continue
+		}
+		if l.protocol() >= numbered || r.Live { // else the rows may be those of a run that answers in its place
+			if _, err := t.recall(l, h, r); err != nil || t.ended {
+				return err
+			}
 		}
 		if err := t.fate(ctx, l, h, r); err != nil || t.ended {
 			return err
 		}
 	}
 	if !t.unsure {
-		t.strays = nil
+		t.judged()
 	}
 	return nil
 }
 
-// fate does what follows from a run's history: it goes on, has ended, goes on as another, was never begun, or is lost.
-func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
-	message := t.in.Message.Text
-	if r.Message != nil {
-		message = r.Message.Text
+// recall adds what a history has of a run, and reports whether it has anything.
+func (t *turn) recall(l *link, h *history, r *run) (bool, error) {
+	rows := h.of(t.question(l, r))
+	if len(rows) == 0 {
+		return false, nil
 	}
-	rows := h.of(r.ID, message, l.protocol())
-	user := h.user(r.ID)
+	// The answer to chat.send may have been lost, and with it the decoder's word of the run.
+	known := mustJSON(map[string]any{"type": "res", "id": "send", "ok": true, "payload": map[string]string{"runId": r.ID, "status": "in_flight"}})
+	if err := t.decode(known); err != nil {
+		return true, err
+	}
+	raw, err := named(rows, r.ID)
+	if err != nil {
+		return true, err
+	}
+	return true, t.decode(raw)
+}
+
+// question returns what a history knows a run by.
+func (t *turn) question(l *link, r *run) question {
+	q := question{run: r.ID, text: t.in.Message.Text, after: l.there(r.asked()), protocol: l.protocol()}
+	if r.Message != nil {
+		q.text = r.Message.Text
+	}
+	return q
+}
+
+// fate does what follows from a run's history: it goes on, has ended, goes on as another, waits, was never begun, or is lost.
+func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
+	q := t.question(l, r)
+	rows := h.of(q)
+	user := h.user(q)
 	restarted := time.UnixMilli(r.At).Before(l.began)
-	if user != nil || len(rows) > 0 {
+	if user >= 0 || len(rows) > 0 {
 		r.Taken = true
+	}
+	if h.queued(r.ID) {
+		r.missing, r.Queued, r.Live = time.Time{}, true, false
+		return nil
 	}
 	if h.active(r.ID, restarted) {
 		r.missing = time.Time{}
+		r.Live = r.Live || h.InFlight != nil && h.InFlight.Run == r.ID
 		return nil
 	}
 	if end := ending(t.session, r.ID, rows, l.protocol()); end != nil {
-		if l.protocol() < numbered {
-			raw, err := named(rows, r.ID)
-			if err != nil {
-				return err
-			}
-			if err := t.decode(raw); err != nil {
-				return err
-			}
+		if _, err := t.recall(l, h, r); err != nil || t.ended {
+			return err
 		}
 		fctx, cancel := context.WithTimeout(ctx, settleLimit)
 		t.files(fctx, l, r, rows)
 		cancel()
 		return t.decode(end)
 	}
-	if user != nil && user.Meta.Steer != "" && user.Meta.Steer != r.ID {
-		// It was taken into another run, whose answer is to both.
-		return t.step(func() ([]event.Event, error) { r.Over = true; return nil, nil })
+	if user >= 0 && h.Messages[user].Meta.Steer != "" && h.Messages[user].Meta.Steer != r.ID {
+		return t.takenIn(l, h, r, user)
+	}
+	if other := h.answering(q, r.Queued); other != "" {
+		return t.answered(ctx, l, h, r, other)
 	}
 	if l.protocol() < numbered && !restarted {
+		waited := !r.Live && user >= 0
+		if waited {
+			for _, s := range t.strays {
+				if !s.run.over() { // the run that ended made room for this one
+					return t.answered(ctx, l, h, r, s.run.Run)
+				}
+			}
+		}
 		// Nothing says whether it runs. It is asked again, less and less in vain: its row comes with its end.
+		t.unsure = t.unsure || waited
 		return nil
 	}
 	if restarted && r.Message == nil {
 		if next := h.successor(r.ID, func(id string) bool { return t.find(id) != nil }); next != "" {
-			if err := t.adopt(r, next); err != nil {
-				return err
-			}
-			return t.fate(ctx, l, h, t.find(next)) // it may have ended since
+			return t.answered(ctx, l, h, r, next)
 		}
 	}
-	if !r.Taken && r.missing.IsZero() && (l.protocol() >= numbered || !restarted) {
+	unknown := !r.Taken || r.Queued && restarted && user < 0 // what waits in a gateway ends with its process
+	if unknown && r.missing.IsZero() && (l.protocol() >= numbered || !restarted || r.Queued) {
 		// The gateway keeps the messages that it takes, so that it has not taken this one.
 		t.out.Log().Info("OpenClaw has not taken the message; it is sent again", "run", r.ID)
-		r.Sent = false
+		r.Sent, r.Queued = false, false
 		return nil
 	}
 	if r.missing.IsZero() {
@@ -108,39 +145,116 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 		t.unsure = true
 		return nil
 	}
+	if r.Queued {
+		return t.lose(r, "OpenClaw took the message while it answered another client, and did not come back to it")
+	}
 	return t.lose(r, "OpenClaw was restarted while the agent answered, and did not go on")
 }
 
+// answered follows from a history that says which other run answers a run's message.
+func (t *turn) answered(ctx context.Context, l *link, h *history, r *run, other string) error {
+	if t.find(other) != nil {
+		// It was taken into a run of the turn, whose answer is to both.
+		return t.step(func() ([]event.Event, error) { r.Over = true; return nil, nil })
+	}
+	if err := t.adopt(l, r, other, h); err != nil || t.ended {
+		return err
+	}
+	return t.fate(ctx, l, h, t.find(other)) // it may have ended since
+}
+
+// takenIn follows from a history that says that a run's message was taken into another run. If that one is another client's, the
+// answer is what it says behind the message.
+func (t *turn) takenIn(l *link, h *history, r *run, user int) error {
+	other := h.Messages[user].Meta.Steer
+	over := func() error { return t.step(func() ([]event.Event, error) { r.Over = true; return nil, nil }) }
+	if t.find(other) != nil {
+		return over() // the answer is to both
+	}
+	if h.active(other, true) {
+		r.Queued, r.Live, t.unsure = true, false, true
+		return nil
+	}
+	rows := h.behind(user)
+	raw, err := named(rows, r.ID)
+	if err != nil {
+		return err
+	}
+	if err := t.decode(raw); err != nil {
+		return err
+	}
+	if end := ending(t.session, r.ID, rows, l.protocol()); end != nil {
+		return t.decode(end)
+	}
+	return over()
+}
+
+// finish takes a run's end. Its history is read first: it completes what went missing, names files, and says where an end
+// without a word leaves the message.
+func (t *turn) finish(ctx context.Context, l *link, r *run, i item) error {
+	wordless := i.run.State == "final" && !bool(i.run.Message) && !r.Begun
+	h := t.settle(ctx, l, r, !wordless || l.protocol() >= numbered)
+	if h == nil {
+		return t.frame(i)
+	}
+	q := t.question(l, r)
+	if wordless {
+		other := h.answering(q, true)
+		switch {
+		case h.queued(r.ID), other == "" && h.user(q) < 0, t.elsewhere(h, q), l.protocol() < numbered && len(h.of(q)) == 0:
+			t.out.Log().Info("OpenClaw answers another client first", "run", r.ID)
+			r.Queued, r.Live = true, false
+			t.phase(ctx, "waiting")
+			t.curious = t.curious || !h.queued(r.ID)
+			return t.save()
+		case other != "" && t.find(other) == nil:
+			r.Queued = true
+			return t.answered(ctx, l, h, r, other)
+		}
+	}
+	if l.protocol() < numbered && i.run.State == "final" {
+		if end, failed := broken(t.session, r.ID, h.of(q)); failed {
+			t.out.Received(i.raw)
+			return t.decode(end) // the gateway's frame does not say that the model broke off
+		}
+	}
+	return t.frame(i)
+}
+
+// elsewhere reports whether the message of a run was taken into another client's run.
+func (t *turn) elsewhere(h *history, q question) bool {
+	user := h.user(q)
+	if user < 0 {
+		return false
+	}
+	other := h.Messages[user].Meta.Steer
+	return other != "" && t.find(other) == nil
+}
+
 // settle completes a run by its history before its end is shown: what went missing, and the files that only histories name.
-// What it can't find out is left as it was streamed. The gateway takes a moment to hand out the files that an answer names.
-//
-// A run that ends without a word while another one has the session was taken into that one, whose answer is to both: its id is
-// returned.
-func (t *turn) settle(ctx context.Context, l *link, r *run) (other string) {
+// What it can't find out is left as it was streamed; the history it returns is then nil. Without recall nothing is added:
+// the rows may not be the run's. The gateway takes a moment to hand out
+// the files that an answer names.
+func (t *turn) settle(ctx context.Context, l *link, r *run, recall bool) *history {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
-	if l.protocol() < numbered {
-		t.files(ctx, l, r, nil)
-		return ""
-	}
 	for wait := firstLook; ; wait *= 2 {
 		h, raw, err := t.history(ctx, l, endRows)
 		if err == nil {
 			t.out.Received(raw)
-			err = t.decode(raw)
+			if recall {
+				_, err = t.recall(l, h, r)
+			}
 		}
 		if err != nil {
 			t.out.Log().Warn("a run's history could not be read; its answer is shown as it was streamed", "run", r.ID, "err", err)
 			t.files(ctx, l, r, nil)
-			return ""
+			return nil
 		}
-		if f := h.InFlight; f != nil && r.Message == nil && !r.Begun && t.find(f.Run) == nil {
-			return f.Run
-		}
-		rows := h.of(r.ID, "", l.protocol())
+		rows := h.of(t.question(l, r))
 		if wait > lastLook || !t.wanting(ctx, r, pictures(rows)) || sleep(ctx, l, wait) != nil {
 			t.files(ctx, l, r, rows)
-			return ""
+			return h
 		}
 	}
 }

@@ -110,38 +110,6 @@ func TestOneSession(t *testing.T) {
 	})
 }
 
-// Somebody else has the session: the run that takes the message in is followed, since its answer is to both.
-func TestTakenIn(t *testing.T) {
-	bubble(t, 4, func(r *fakeRun) {
-		r.say("1", "To them.")
-		r.wait(2 * time.Second)
-		r.f.mu.Lock()
-		follow := r.follow
-		r.f.mu.Unlock()
-		for _, n := range follow {
-			n.f.mu.Lock()
-			n.over = true
-			n.f.mu.Unlock()
-			n.all("chat", map[string]any{"state": "final"})
-		}
-		r.wait(2 * time.Second)
-		r.say("2", "To you.")
-		r.end("final", map[string]any{"message": content1("To them.\n\nTo you.")})
-	}, func(t *testing.T, f *fake, a *Agent) {
-		h := newHouse(t, "hello")
-		h.session = json.RawMessage(`{"session":"agent:main:theirs"}`)
-		f.mu.Lock()
-		if _, rerr := f.begin(nil, "agent:main:theirs", "their question", "their-run", nil); rerr != nil {
-			t.Error(rerr)
-		}
-		f.mu.Unlock()
-		if err := h.life(t.Context(), a, nil); err != nil {
-			t.Fatal(err)
-		}
-		h.want(t, event.Completed, "To them.\n\nTo you.")
-	})
-}
-
 func TestEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -81,16 +81,22 @@ func (q *queue) take() []item {
 	return items
 }
 
-// outdate drops the snapshots of texts that wait: a history that came after them has them, or the next ones do.
+// outdated reports whether the item is a snapshot of a text that a newer history, or the next snapshot, has too. A retraction
+// is not: no history repeats it.
+func (i *item) outdated() bool {
+	return i.kind == itemFrame && i.run.Stream == "assistant" && len(i.run.Data.Media) == 0 && !i.run.Data.Replace
+}
+
+// outdate drops the snapshots that wait, after a history that is newer.
 func (q *queue) outdate() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.items = slices.DeleteFunc(q.items, func(i item) bool {
-		old := i.kind == itemFrame && i.run.Stream == "assistant" && i.run.Data.Item != "" && len(i.run.Data.Media) == 0
-		if old {
+		if i.outdated() {
 			q.bytes -= len(i.raw)
+			return true
 		}
-		return old
+		return false
 	})
 }
 

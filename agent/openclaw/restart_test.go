@@ -121,7 +121,7 @@ func TestGatewayKilled(t *testing.T) {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				for key, s := range f.sessions {
-					if _, rerr := f.begin(nil, key, "[System] Your previous turn was interrupted", "next-run", nil); rerr != nil {
+					if _, rerr := f.begin(nil, key, "[System] Your previous turn was interrupted", "next-run", "", nil); rerr != nil {
 						t.Error(rerr)
 					}
 					s.rows[len(s.rows)-1]["provenance"] = map[string]any{"kind": "internal_system", "sourceTool": recovery}

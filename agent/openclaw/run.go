@@ -205,31 +205,48 @@ func (t *turn) patience() time.Duration {
 
 // work takes what waits.
 func (t *turn) work(ctx context.Context, l *link) error {
-	items := t.take()
-	for n, i := range items {
-		var err error
-		switch i.kind {
-		case itemFrame:
-			if r := t.find(i.run.Run); r != nil && !r.Over && i.run.over() {
-				if other := t.settle(ctx, l, r); other != "" {
-					err = t.adopt(r, other)
-					break
-				}
-			}
-			err = t.frame(i)
-		case itemGap:
-			err = t.lookUp(ctx, l)
-		case itemAsk:
-			t.ask(ctx, i.approval)
-		case itemResolved:
-			err = t.resolved(i.approval)
-		case itemSteer:
-			err = t.follows(ctx, l, i.steer)
-		}
-		if err != nil || t.ended {
-			t.refuse(items[n+1:])
+	t.batch = t.take()
+	for len(t.batch) > 0 {
+		i := t.batch[0]
+		t.batch = t.batch[1:]
+		if err := t.handle(ctx, l, i); err != nil || t.ended {
+			t.refuse(t.batch)
 			return err
 		}
+	}
+	if t.curious {
+		return t.lookUp(ctx, l)
+	}
+	return nil
+}
+
+// handle takes one item.
+func (t *turn) handle(ctx context.Context, l *link, i item) error {
+	switch i.kind {
+	case itemFrame:
+		r := t.find(i.run.Run)
+		switch {
+		case r != nil && !r.Over && i.run.over():
+			return t.finish(ctx, l, r, i)
+		case r != nil && r.deaf(l) && i.newText():
+			// The tools between the texts are in the history only.
+			r.Live = true
+			if err := t.lookUp(ctx, l); err != nil || t.ended || r.Over {
+				return err
+			}
+			if i.outdated() {
+				return nil // the next snapshot repeats it
+			}
+		}
+		return t.frame(i)
+	case itemGap:
+		return t.lookUp(ctx, l)
+	case itemAsk:
+		t.ask(ctx, i.approval)
+	case itemResolved:
+		return t.resolved(i.approval)
+	case itemSteer:
+		return t.follows(ctx, l, i.steer)
 	}
 	return nil
 }

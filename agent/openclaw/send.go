@@ -44,8 +44,11 @@ func (t *turn) send(ctx context.Context, l *link, r *run) error {
 		m = *r.Message
 	}
 	p := sendParams{Session: t.session, Message: m.Text, Key: r.ID}
-	if r.Message != nil {
+	switch {
+	case r.Message != nil:
 		p.QueueMode = "steer"
+	case l.protocol() >= numbered:
+		p.QueueMode = "followup" // another client's run is not to answer it
 	}
 	var err error
 	if p.Message, p.Attachments, err = t.attachments(ctx, l, m); err != nil {
@@ -54,7 +57,7 @@ func (t *turn) send(ctx context.Context, l *link, r *run) error {
 	if err := t.verbose(ctx, l); err != nil {
 		return err
 	}
-	r.Sent, r.At = true, time.Now().UnixMilli()
+	r.Sent, r.At, r.link = true, time.Now().UnixMilli(), l
 	err = t.step(func() ([]event.Event, error) {
 		return []event.Event{{Type: event.TurnUpdate, Turn: t.in.Key, Body: &event.Body{Upstream: &event.Upstream{Run: r.ID}}}}, nil
 	})

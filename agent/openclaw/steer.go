@@ -107,10 +107,11 @@ func (t *turn) follows(ctx context.Context, l *link, s *steered) error {
 	return set(t.st.Runs[:len(t.st.Runs)-1])
 }
 
-// running reports whether the gateway has a run of the turn.
+// running reports whether a run of the turn has the session. While another client's run has it, what is steered in would be taken
+// into that one.
 func (t *turn) running() bool {
 	for _, r := range t.open() {
-		if r.Taken {
+		if r.Live {
 			return true
 		}
 	}

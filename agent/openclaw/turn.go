@@ -28,9 +28,10 @@ type turn struct {
 	ended  bool
 	heard  time.Time // when the gateway last said something of the turn
 	unsure bool      // it is not known what becomes of a run
-	strays []item    // frames of the session's other runs, kept while it is unsure
-	asked  map[string]*asking
-	tasks  sync.WaitGroup
+	batch  []item    // taken from the queue, to be handled
+	others
+	asked map[string]*asking
+	tasks sync.WaitGroup
 }
 
 // turnState is what goes with every commit, for Resume.
@@ -50,15 +51,33 @@ type run struct {
 	Message *agent.Message `json:"message,omitempty"` // that was steered in; nil for the turn's own
 	Sent    bool           `json:"sent,omitempty"`    // chat.send may have been called
 	At      int64          `json:"at,omitempty"`      // when, in epoch milliseconds
+	Asked   int64          `json:"asked,omitempty"`   // when the message was sent that an adopted run answers; 0 means At
 	Taken   bool           `json:"taken,omitempty"`   // the gateway has it
 	Begun   bool           `json:"begun,omitempty"`   // it has said something
-	Over    bool           `json:"over,omitempty"`
+	Live    bool           `json:"live,omitempty"`    // it runs, under this id
+	// Queued says that the gateway ended the run without a word, because another client's run has the session. It answers the
+	// message later, in a run of another id.
+	Queued bool `json:"queued,omitempty"`
+	Over   bool `json:"over,omitempty"`
 
 	missing time.Time // since when the gateway does not know it
+	link    *link     // over which it was sent; nil after a restart, and for a run that was adopted
 }
 
+// asked returns when the message was sent that the run answers.
+func (r *run) asked() time.Time {
+	if r.Asked != 0 {
+		return time.UnixMilli(r.Asked)
+	}
+	return time.UnixMilli(r.At)
+}
+
+// deaf reports whether the gateway sends no tools of the run over l: before protocol 4 only the connection gets them that the
+// message was sent over.
+func (r *run) deaf(l *link) bool { return l.protocol() < numbered && r.link != l }
+
 func (a *Agent) newTurn(in agent.Input, out *agent.Emitter) *turn {
-	return &turn{queue: newQueue(), a: a, in: in, out: out, dec: a.cfg.Dialect.Decoder(), asked: map[string]*asking{}, gone: make(chan struct{})}
+	return &turn{queue: newQueue(), a: a, in: in, out: out, dec: a.cfg.Dialect.Decoder(), asked: map[string]*asking{}, gone: make(chan struct{}), others: others{foreign: map[string]bool{}}}
 }
 
 // open returns the runs that have not ended.
@@ -237,43 +256,11 @@ func (t *turn) lose(r *run, why string) error {
 	})
 }
 
-// adopt takes up a run that goes on with one that was interrupted, which so is over.
-func (t *turn) adopt(r *run, id string) error {
-	t.a.mu.Lock()
-	t.a.runs[id] = t
-	t.a.mu.Unlock()
-	next := &run{ID: id, Sent: true, Taken: true, At: time.Now().UnixMilli()}
-	err := t.step(func() ([]event.Event, error) {
-		r.Over = true
-		t.st.Runs = append(t.st.Runs, next)
-		return []event.Event{{Type: event.TurnUpdate, Turn: t.in.Key, Body: &event.Body{Phase: "resumed", Upstream: &event.Upstream{Run: id}}}}, nil
-	})
-	if err != nil {
-		return err
-	}
-	t.out.Log().Info("OpenClaw goes on with the turn in another run", "run", id, "before", r.ID)
-	r.missing = time.Time{}
-	strays := t.strays
-	t.strays = nil
-	for _, s := range strays {
-		if s.run.Run == id {
-			if err := t.frame(s); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // frame takes a frame of a run: the turn's own, or one that they spawned.
 func (t *turn) frame(i item) error {
 	r := t.find(i.run.Run)
 	if r == nil && i.run.Session == t.session && !isInjected(i.run.Run) {
-		// One run at a time is what a session has, so that it is not certain that the turn's own goes on.
-		t.unsure = true
-		if len(t.strays) < maxStrays {
-			t.strays = append(t.strays, i)
-		}
+		t.stray(i)
 		return nil
 	}
 	if r != nil && r.Over {
@@ -281,14 +268,12 @@ func (t *turn) frame(i item) error {
 	}
 	if r != nil {
 		r.missing = time.Time{}
+		r.Live = true
 	}
 	t.heard = time.Now()
 	t.out.Received(i.raw)
 	return t.decode(i.raw)
 }
-
-// maxStrays bounds what is kept of runs that may turn out to be the turn's. Texts are snapshots, so that the last count.
-const maxStrays = 256
 
 // isInjected reports whether a run is a message that was put into the session.
 func isInjected(id string) bool { return len(id) > 7 && id[:7] == "inject-" }

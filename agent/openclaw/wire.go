@@ -1,6 +1,9 @@
 package openclaw
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 const (
 	minProtocol = 3
@@ -36,9 +39,20 @@ type runFrame struct {
 	State     string `json:"state"`  // chat
 	Stream    string `json:"stream"` // agent
 	Data      struct {
-		Item  string   `json:"itemId"`
-		Media []string `json:"mediaUrls"`
+		Item    string   `json:"itemId"`
+		Media   []string `json:"mediaUrls"`
+		Replace bool     `json:"replace"`
 	} `json:"data"`
+	Message present `json:"message"` // chat
+}
+
+// present reports whether a field has a value. It keeps nothing of the value, because texts are repeated in every frame.
+type present bool
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (p *present) UnmarshalJSON(b []byte) error {
+	*p = string(b) != "null"
+	return nil
 }
 
 // over reports whether a chat frame is a run's end.
@@ -77,4 +91,7 @@ type hello struct {
 			MaxBytes int64 `json:"maxBytes"`
 		} `json:"attachments"`
 	} `json:"policy"`
+
+	clock bool          // the challenge said what time it is there
+	ahead time.Duration // of the gateway's clock, less what the challenge took on its way
 }

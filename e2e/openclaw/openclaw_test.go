@@ -62,7 +62,7 @@ func TestOpenClaw(t *testing.T) {
 		"ERROR": {{Status: http.StatusBadRequest}},
 	}
 	s.model = house.NewModel(t, scripts)
-	s.claw, s.workspace = newOpenClaw(t, s.model.URL)
+	s.claw, s.workspace = newest.gateway(t, s.model.URL)
 	picture := filepath.Join(s.workspace, "pic.png")
 	scripts["MEDIA"] = []house.Say{{Words: words("Here is the picture.\nMEDIA:" + picture + "\nThat was it.")}}
 	if err := os.WriteFile(picture, drawing(t, 32), 0o600); err != nil {

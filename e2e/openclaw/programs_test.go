@@ -12,35 +12,60 @@ import (
 	"github.com/leat-dev/leat/e2e/internal/house"
 )
 
-// The versions that are driven. Node has to be one that the gateway runs on.
-const (
-	openclawVersion = "2026.9.6"
-	nodeVersion     = "24.21.0"
+// nodeVersion is the version of Node that all gateways here run on.
+const nodeVersion = "24.21.0"
+
+// release is a version of the gateway.
+type release struct {
+	version   string
+	protocol  int
+	overrides map[string]string
+}
+
+var (
+	newest = release{version: "2026.9.6", protocol: 4}
+	// oldest speaks protocol 3. One of its dependencies names a Git repository, another a package that is gone.
+	oldest = release{version: "2026.2.3-1", protocol: 3, overrides: map[string]string{"libsignal": "6.0.0", "linkedom": "0.18.12"}}
 )
 
 const token = "test-token"
 
 // install installs the gateway, and returns where its Node and its program are.
-func install(t *testing.T) (node, script string) {
+func (r release) install(t *testing.T) (node, script string) {
 	t.Helper()
 	platform, program := house.Node(t)
 	dir := house.Install{
-		What: "a real OpenClaw gateway", Package: "openclaw@" + openclawVersion, Folder: "openclaw-" + openclawVersion + "-node-" + nodeVersion,
+		What: "a real OpenClaw gateway", Package: "openclaw@" + r.version, Folder: "openclaw-" + r.version + "-node-" + nodeVersion,
 		Tools: []string{"npm"}, Path: filepath.Dir(program),
 		// Node comes first: npm leaves out what does not run on the Node that it runs on itself.
 		Steps: []house.Step{
 			{Dependencies: map[string]string{platform: nodeVersion}, Args: house.NPM},
-			{Dependencies: map[string]string{platform: nodeVersion, "openclaw": openclawVersion}, Args: house.NPM},
+			{Dependencies: map[string]string{platform: nodeVersion, "openclaw": r.version}, Overrides: r.overrides, Args: house.NPM},
 		},
 		Wants: []string{program},
 	}.Into(t)
 	return filepath.Join(dir, program), filepath.Join(dir, "node_modules", "openclaw", "openclaw.mjs")
 }
 
-// newOpenClaw returns a gateway that was not started, and its workspace.
-func newOpenClaw(t *testing.T, modelURL string) (p *house.Program, workspace string) {
+// agents is the gateway's configuration of its agents.
+func (r release) agents(workspace string) map[string]any {
+	defaults := map[string]any{
+		"model": map[string]string{"primary": "fake/scripted"}, "workspace": workspace, "skipBootstrap": true,
+		"heartbeat": map[string]string{"every": "0m"},
+	}
+	if r.protocol < newest.protocol {
+		return map[string]any{"defaults": defaults}
+	}
+	return map[string]any{"defaults": defaults, "entries": map[string]any{
+		"main":    map[string]any{"default": true},
+		"careful": map[string]any{"tools": map[string]any{"exec": map[string]string{"host": "gateway", "mode": "ask"}}},
+	}}
+}
+
+// gateway returns a gateway that was not started, and its workspace.
+func (r release) gateway(t *testing.T, modelURL string) (p *house.Program, workspace string) {
 	t.Helper()
-	node, script := install(t)
+	node, script := r.install(t)
 	dir, port := t.TempDir(), house.FreePort(t)
 	workspace = filepath.Join(dir, "ws")
 	home := filepath.Join(dir, "home")
@@ -59,13 +84,7 @@ func newOpenClaw(t *testing.T, modelURL string) (p *house.Program, workspace str
 				"contextWindow": 128000, "maxTokens": 8192,
 			}},
 		}}},
-		"agents": map[string]any{"entries": map[string]any{
-			"main":    map[string]any{"default": true},
-			"careful": map[string]any{"tools": map[string]any{"exec": map[string]string{"host": "gateway", "mode": "ask"}}},
-		}, "defaults": map[string]any{
-			"model": map[string]string{"primary": "fake/scripted"}, "workspace": workspace, "skipBootstrap": true,
-			"heartbeat": map[string]string{"every": "0m"},
-		}},
+		"agents": r.agents(workspace),
 		"update": map[string]bool{"checkOnStart": false},
 	}
 	b, err := json.Marshal(config)
@@ -90,7 +109,13 @@ func newOpenClaw(t *testing.T, modelURL string) (p *house.Program, workspace str
 // ask, and with a token that is not taken.
 func newLeat(t *testing.T, upstream *house.Program) *house.Program {
 	t.Helper()
-	at := "openclaw:" + strings.Replace(upstream.URL, "http", "ws", 1) + "?token_env="
+	return leatAt(t, upstream.URL)
+}
+
+// leatAt is newLeat for a gateway at an address.
+func leatAt(t *testing.T, url string) *house.Program {
+	t.Helper()
+	at := "openclaw:" + strings.Replace(url, "http", "ws", 1) + "?token_env="
 	return house.Leat(t, []string{"OPENCLAW_TOKEN=" + token, "OTHER_TOKEN=of-another-gateway"},
 		"--agent", "claw="+at+"OPENCLAW_TOKEN", "--agent", "shared="+at+"OPENCLAW_TOKEN&session=everybody",
 		"--agent", "careful="+at+"OPENCLAW_TOKEN&agent=careful", "--agent", "locked="+at+"OTHER_TOKEN")

@@ -31,6 +31,7 @@ type Install struct {
 // Step writes package.json, where there are dependencies, and then runs a command.
 type Step struct {
 	Dependencies map[string]string
+	Overrides    map[string]string // versions of what the dependencies themselves depend on
 	Args         []string
 }
 
@@ -87,7 +88,11 @@ func (in Install) Into(t *testing.T) string {
 
 func (in Install) run(t *testing.T, dir string, step Step) error {
 	if step.Dependencies != nil {
-		b, err := json.Marshal(map[string]any{"private": true, "dependencies": step.Dependencies})
+		manifest := map[string]any{"private": true, "dependencies": step.Dependencies}
+		if step.Overrides != nil {
+			manifest["overrides"] = step.Overrides
+		}
+		b, err := json.Marshal(manifest)
 		if err != nil {
 			return err
 		}

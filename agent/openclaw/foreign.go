@@ -1,0 +1,132 @@
+package openclaw
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// others is what a turn knows of the runs in its session that are not its own. Another client may have started one, or it may be
+// the one by which the gateway answers a message of the turn: only a history says which.
+type others struct {
+	foreign map[string]bool // runs that answer other clients
+	strays  []item          // frames of runs of which it is not known yet
+	curious bool            // a history may know more than the last one did
+}
+
+// maxStrays bounds the frames that are kept of runs that may turn out to be the turn's. Texts are snapshots, so what is dropped
+// comes again.
+const maxStrays = 256
+
+// stray takes a frame of a run in the turn's session that is not the turn's.
+func (t *turn) stray(i item) {
+	if t.foreign[i.run.Run] {
+		if i.run.over() && t.waiting() {
+			t.curious = true // the session may be free now
+		}
+		return
+	}
+	t.unsure = true
+	if t.announces(i) {
+		t.curious = true
+	}
+	if len(t.strays) < maxStrays {
+		t.strays = append(t.strays, i)
+	}
+}
+
+// announces reports whether a frame is the first of its run, or the first of what the run says: by then the history has the message
+// that the run answers.
+func (t *turn) announces(i item) bool {
+	for _, s := range t.strays {
+		if s.run.Run == i.run.Run && (s.run.says() || !i.run.says()) {
+			return false
+		}
+	}
+	return true
+}
+
+// says reports whether a frame is of what a run says, rather than of its progress.
+func (f *runFrame) says() bool {
+	return f.Stream != "" && f.Stream != "lifecycle" && f.Stream != "run_status"
+}
+
+// waiting reports whether a message of the turn waits for another client's run.
+func (t *turn) waiting() bool {
+	for _, r := range t.open() {
+		if r.Queued {
+			return true
+		}
+	}
+	return false
+}
+
+// judged drops what was kept of the runs that a history has just shown to be others'.
+func (t *turn) judged() {
+	for _, s := range t.strays {
+		if t.find(s.run.Run) == nil {
+			t.foreign[s.run.Run] = true
+		}
+	}
+	t.strays = nil
+}
+
+// adopt takes up the run that continues r, or answers its message. h, which may be nil, is the history that says so.
+func (t *turn) adopt(l *link, r *run, id string, h *history) error {
+	t.a.mu.Lock()
+	t.a.runs[id] = t
+	t.a.mu.Unlock()
+	next := &run{ID: id, Sent: true, Taken: true, Live: true, At: time.Now().UnixMilli(), Asked: r.asked().UnixMilli()}
+	update := &event.Body{Upstream: &event.Upstream{Run: id}}
+	if !r.Queued {
+		update.Phase = "resumed"
+	}
+	err := t.step(func() ([]event.Event, error) {
+		r.Over = true
+		t.st.Runs = append(t.st.Runs, next)
+		return []event.Event{{Type: event.TurnUpdate, Turn: t.in.Key, Body: update}}, nil
+	})
+	if err != nil {
+		return err
+	}
+	t.out.Log().Info("OpenClaw answers in another run", "run", id, "before", r.ID)
+	r.missing = time.Time{}
+	recalled := false
+	if h != nil {
+		if recalled, err = t.recall(l, h, next); err != nil {
+			return err
+		}
+	}
+	strays := t.strays
+	t.strays = nil
+	for _, s := range strays {
+		switch {
+		case s.run.Run != id:
+			t.strays = append(t.strays, s)
+		case recalled && s.outdated():
+		case s.run.over():
+			t.batch = append([]item{s}, t.batch...) // as an end is taken that has just come
+		default:
+			if err := t.frame(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// newText reports whether a frame is the first of a text that its gateway does not name.
+func (i *item) newText() bool {
+	if i.run.Stream != "assistant" {
+		return false
+	}
+	var f struct {
+		Payload struct {
+			Data struct {
+				Text, Delta string
+			} `json:"data"`
+		} `json:"payload"`
+	}
+	return json.Unmarshal(i.raw, &f) == nil && f.Payload.Data.Text != "" && f.Payload.Data.Text == f.Payload.Data.Delta
+}

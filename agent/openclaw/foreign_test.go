@@ -1,0 +1,147 @@
+package openclaw
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+)
+
+const theirs = "agent:main:theirs"
+
+// busy has another client begin a run in the session theirs, and returns a turn that is sent into it.
+func busy(t *testing.T, f *fake) *house {
+	t.Helper()
+	h := newHouse(t, "hello")
+	h.session = json.RawMessage(`{"session":"` + theirs + `"}`)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, rerr := f.begin(nil, theirs, "their question", "their-run", "", nil); rerr != nil {
+		t.Error(rerr)
+	}
+	return h
+}
+
+// answers plays the run of the other client for a while, and then that of the turn.
+func answers(r *fakeRun) {
+	if r.params["message"] == "their question" {
+		for i := range 400 { // more than is kept of a run that may be the turn's
+			r.say("1", strings.Repeat("Theirs. ", i+1))
+			if !r.wait(10 * time.Millisecond) {
+				return
+			}
+		}
+		r.tool("t1", "theirs", "theirs")
+		r.final("2", "All theirs.")
+		return
+	}
+	r.say("1", "Let me")
+	r.wait(100 * time.Millisecond)
+	r.say("1", "Let me look.")
+	row := content1("Let me look.")
+	row["role"], row["stopReason"] = "assistant", "toolUse"
+	row["content"] = append(row["content"].([]any), map[string]any{"type": "toolCall", "id": "c1", "name": "exec", "arguments": map[string]any{"command": "ls"}})
+	r.write(row)
+	r.tool("c1", "ls", "a file")
+	result := content1("a file")
+	result["role"], result["toolCallId"], result["toolName"] = "toolResult", "c1", "exec"
+	r.write(result)
+	r.wait(time.Second)
+	r.final("2", "Yours.")
+}
+
+// Another client's run has the session. The person's message is answered by a run of its own, which is shown with its tools;
+// nothing of the other run is.
+func TestAnotherClient(t *testing.T) {
+	for _, protocol := range []int{3, 4} {
+		t.Run(fmt.Sprint("protocol ", protocol), func(t *testing.T) {
+			bubble(t, protocol, answers, func(t *testing.T, f *fake, a *Agent) {
+				h := busy(t, f)
+				if err := h.life(t.Context(), a, nil); err != nil {
+					t.Fatal(err)
+				}
+				h.want(t, event.Completed, "Let me look.\n\nYours.")
+				h.ordered(t, "text Let me look.", "tool a file", "text Yours.")
+				if n := f.count("chat.send"); n != 1 {
+					t.Errorf("the message is sent %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// The same, over what may happen meanwhile.
+func TestAnotherClientAndTrouble(t *testing.T) {
+	for _, protocol := range []int{3, 4} {
+		for _, after := range []time.Duration{20 * time.Millisecond, time.Second, 4300 * time.Millisecond, 4600 * time.Millisecond} {
+			t.Run(fmt.Sprintf("protocol %d: cut after %s", protocol, after), func(t *testing.T) {
+				bubble(t, protocol, answers, func(t *testing.T, f *fake, a *Agent) {
+					h := busy(t, f)
+					cut := time.AfterFunc(after, f.cut)
+					defer cut.Stop()
+					if err := h.life(t.Context(), a, nil); err != nil {
+						t.Fatal(err)
+					}
+					h.want(t, event.Completed, "Let me look.\n\nYours.")
+					h.ordered(t, "text Let me look.", "tool a file", "text Yours.")
+				})
+			})
+			t.Run(fmt.Sprintf("protocol %d: killed after %s", protocol, after), func(t *testing.T) {
+				bubble(t, protocol, answers, func(t *testing.T, f *fake, a *Agent) {
+					h := busy(t, f)
+					die := make(chan struct{})
+					kill := time.AfterFunc(after, func() { close(die) })
+					defer kill.Stop()
+					if err := h.life(t.Context(), a, die); err == nil {
+						t.Fatal("it was not killed")
+					}
+					if err := h.life(t.Context(), a, nil); err != nil {
+						t.Fatal(err)
+					}
+					h.want(t, event.Completed, "Let me look.\n\nYours.")
+					h.ordered(t, "text Let me look.", "tool a file", "text Yours.")
+				})
+			})
+		}
+	}
+}
+
+// While another client's run has the session nothing is steered into it.
+func TestSteeringWhileItWaits(t *testing.T) {
+	bubble(t, 4, answers, func(t *testing.T, f *fake, a *Agent) {
+		h := busy(t, f)
+		steered := make(chan error, 1)
+		time.AfterFunc(time.Second, func() {
+			steered <- a.Steer(t.Context(), h.in, agent.Message{ID: "m2", Role: event.User, Text: "and this"})
+		})
+		if err := h.life(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-steered; err == nil {
+			t.Error("a message is steered into another client's run")
+		}
+		h.want(t, event.Completed, "Let me look.\n\nYours.")
+	})
+}
+
+// The gateway is killed while the message waits in it: it is sent again, and answered once.
+func TestKilledWhileItWaits(t *testing.T) {
+	bubble(t, 4, answers, func(t *testing.T, f *fake, a *Agent) {
+		h := busy(t, f)
+		time.AfterFunc(time.Second, func() {
+			f.kill()
+			f.start()
+		})
+		if err := h.life(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "Let me look.\n\nYours.")
+		if n := f.count("chat.send"); n != 2 {
+			t.Errorf("the message is sent %d times", n)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+//go:build e2e
+
+package openclaw
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leat-dev/leat/e2e/internal/house"
+	"github.com/leat-dev/leat/event"
+)
+
+// shared is the key of the session that all clients here use: that of Leat's agent of the same name.
+const shared = "agent:main:everybody"
+
+// theirs is what the model says to another client.
+const theirs = "This is what another client was told, and nobody else."
+
+// sharing is both sides, Leat, and another client of the same session.
+func sharing(t *testing.T, r release) (*stage, *operator) {
+	t.Helper()
+	s := &stage{}
+	words := house.Words
+	s.model = house.NewModel(t, map[string][]house.Say{
+		"PLAIN": {{Words: words(hello)}},
+		"TOOL":  {{Words: words("Let me run that."), Calls: []house.Call{command("echo hello-from-tool")}}, {Words: words("It printed hello-from-tool.")}},
+		"HELD":  {{Words: house.Held("This is what another ", "client was told, and nobody else."), Pause: 30 * time.Millisecond}},
+		"WORK": {
+			{Words: words("This is what another "), Calls: []house.Call{command("while [ ! -e go ]; do sleep 0.1; done; echo theirs")}},
+			{Words: words("client was told, and nobody else.")},
+		},
+		"SLOW": {{Words: house.Held(slowly, further), Pause: 30 * time.Millisecond}},
+	})
+	s.claw, s.workspace = r.gateway(t, s.model.URL)
+	s.leat = newLeat(t, s.claw)
+	s.claw.Start(t)
+	s.leat.Start(t)
+	s.Client = house.NewClient(s.leat.URL)
+	return s, operate(t, s.claw)
+}
+
+// Another client's run is in progress in the session when a person sends a message. The turn shows the answer to the message, and
+// nothing of the other run.
+func TestAnotherClientsRun(t *testing.T) {
+	for _, r := range []release{newest, oldest} {
+		t.Run(fmt.Sprintf("protocol %d", r.protocol), func(t *testing.T) {
+			s, other := sharing(t, r)
+			for _, script := range []string{"PLAIN", "TOOL"} {
+				t.Run(strings.ToLower(script), func(t *testing.T) { s.whileBusy(t, other, script, nil) })
+			}
+			t.Run("Leat is killed while it waits", func(t *testing.T) {
+				s.whileBusy(t, other, "TOOL", func() {
+					s.leat.Signal(syscall.SIGKILL)
+					s.leat.Start(t)
+				})
+			})
+		})
+	}
+}
+
+// whileBusy sends a message while another client's run has the session.
+func (s *stage) whileBusy(t *testing.T, other *operator, script string, meanwhile func()) {
+	t.Helper()
+	other.t = t
+	s.model.Close()
+	defer s.model.Open()
+	run := other.send(shared, "please do SCRIPT-HELD")
+	other.says(run)
+	c := s.Converse(t, "shared")
+	ack := s.Say(t, c, "please do SCRIPT-"+script)
+	other.event("the person's message", func(e clawEvent) bool {
+		return e.Event == "chat" && e.Payload.Run == ack.Turn && e.Payload.State == "final"
+	})
+	if meanwhile != nil {
+		meanwhile()
+	}
+	s.model.Open()
+	other.over(run)
+	a := s.Answered(t, c, ack.Turn)
+	a.Ended(t, event.Completed)
+	if script == "PLAIN" {
+		a.Says(t, hello)
+	} else {
+		a.Says(t, "Let me run that.\n\nIt printed hello-from-tool.")
+		a.Tools(t, "echo hello-from-tool → hello-from-tool")
+	}
+	rows := strings.Join(other.rows(shared), "\n")
+	if !strings.Contains(rows, theirs) {
+		t.Errorf("the other client's answer is not in the history:\n%s", rows)
+	}
+}
