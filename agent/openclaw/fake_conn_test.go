@@ -108,6 +108,14 @@ func (c *fakeConn) run() {
 			c.f.t.Errorf("fake: the client sends %s", b)
 			continue
 		}
+		if q.Method == "chat.history" {
+			c.f.mu.Lock()
+			asked := c.f.asked
+			c.f.mu.Unlock()
+			if asked != nil {
+				asked()
+			}
+		}
 		payload, rerr := c.f.call(c, q)
 		if rerr != nil {
 			c.send(map[string]any{"type": "res", "id": q.ID, "ok": false, "error": rerr})

@@ -44,6 +44,7 @@ type fake struct {
 	refusals []map[string]any              // errors of chat.send
 	noScope  bool
 	noPair   bool
+	asked    func() // called before a history is answered
 	media    http.HandlerFunc
 }
 

@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/leat-dev/leat/event"
@@ -61,6 +62,7 @@ type agentData struct {
 
 	// lifecycle
 	model, errorText, disposition []byte
+	reply                         string // the run's last text, with the lines that name files
 
 	// tool, item, command_output
 	call, name, title, meta, kind, status []byte
@@ -102,7 +104,8 @@ func (a *agentData) read(c *cursor) {
 		case "error":
 			a.errorText = c.bytes()
 		case "terminalReply":
-			a.disposition = member(c.raw(), "disposition")
+			reply := c.raw()
+			a.disposition, a.reply = member(reply, "disposition"), string(member(reply, "text"))
 		case "toolCallId":
 			a.call = c.bytes()
 		case "name":
@@ -164,7 +167,11 @@ func (d *decoder) assistant(r *run, a *agentData) error {
 		d.unkeyed(r, a)
 	}
 	for _, url := range a.mediaURLs {
-		d.media(r, url)
+		if d.Protocol < protocolKeyed {
+			d.media(r, url)
+		} else {
+			d.keep(r, url)
+		}
 	}
 	return nil
 }
@@ -177,19 +184,34 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 		return nil
 	}
 	part := keyedPrefix + string(a.itemID)
+	if a.text == "" {
+		for _, s := range r.Texts {
+			if s.Part == part || s.Item == part {
+				d.show(r, s, "")
+			}
+		}
+		return nil
+	}
 	for i := len(r.Texts) - 1; i >= 0; i-- {
 		s := r.Texts[i]
-		if s.Part == part {
-			d.show(r, s, a.text)
-			return nil
+		if s.Part != part && s.Item != part {
+			continue
 		}
-		if s.Item == part {
-			// It came whole from elsewhere; a snapshot that is older takes nothing of it back.
-			if a.replace || int64(len(a.text)) > s.Shown.Len() {
-				d.show(r, s, a.text)
+		switch {
+		case a.replace && s.Over && s.Shown.Len() > 0 && !s.Shown.begins(a.text):
+			// The model thought before it went on. The gateway reuses the name, but its history keeps both texts.
+			key := part + "+" + strconv.Itoa(len(r.Texts))
+			if err := event.CheckID("itemId", key); err != nil {
+				return err
 			}
-			return nil
-		}
+			next := begin(&r.Texts, event.KindText, key)
+			next.Item = part
+			d.show(r, next, a.text)
+		case s.Part == part || a.replace || int64(len(a.text)) > s.Shown.Len():
+			s.Over = false
+			d.show(r, s, a.text)
+		} // else it came whole from elsewhere; a snapshot that is older takes nothing of it back
+		return nil
 	}
 	if s := r.unnamed(a.text); s != nil {
 		s.Item = part
@@ -228,16 +250,18 @@ func (d *decoder) unkeyed(r *run, a *agentData) {
 		d.settle(r, s, false)
 		s = begin(&r.Texts, event.KindText, ordinal("text:", r.Texts))
 	}
-	d.show(r, s, text.shown)
+	d.showBetween(r, s, text)
 	s.Held, s.Over = text.held, false
-	d.found(r, text)
 }
 
-// thinking takes a snapshot of the model's reasoning, which starts anew with each of its messages.
+// thinking takes a snapshot of the model's reasoning, which starts anew with each of its messages. It ends the text before it.
 func (d *decoder) thinking(r *run, a *agentData) {
 	s := last(r.Thoughts)
 	if !a.hasText {
 		return
+	}
+	if t := r.text(); t != nil && t.Shown.Len() > 0 && d.Protocol >= protocolKeyed {
+		t.Over = true
 	}
 	if s == nil || !a.replace && (!s.Shown.begins(a.text) || a.text == a.delta && s.Shown.Len() > 0) {
 		if a.text == "" {
@@ -262,6 +286,7 @@ func (d *decoder) lifecycle(r *run, a *agentData) {
 	case "start", "finishing", "fallback_step":
 		d.phase(r, a.phase)
 	case "end", "error":
+		d.place(r, a.reply)
 		r.Error = strings.TrimSpace(string(a.errorText))
 	}
 }

@@ -20,6 +20,9 @@ func (d *decoder) chat(p *payload) error {
 	if r == nil || err != nil {
 		return err
 	}
+	if s := string(p.state); s != "status" && s != "delta" {
+		d.release(r)
+	}
 	switch string(p.state) {
 	case "status":
 		d.phase(r, p.phase)

@@ -60,6 +60,7 @@ func (d *decoder) Close() ([]event.Event, error) {
 func (d *decoder) rest() {
 	for _, r := range d.Runs {
 		d.settle(r, r.text(), true)
+		d.release(r)
 	}
 }
 

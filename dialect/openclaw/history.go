@@ -23,6 +23,7 @@ type row struct {
 	content    []byte // as it stands
 	call, name []byte // of a tool's result
 	isError    bool
+	key        []byte
 	raw        []byte
 }
 
@@ -45,6 +46,8 @@ func (w *row) read(object []byte) {
 			w.name = c.bytes()
 		case "isError":
 			w.isError = c.bool()
+		case "idempotencyKey":
+			w.key = c.bytes()
 		case "__openclaw":
 			w.run = member(c.raw(), "runId")
 		default:
@@ -84,10 +87,12 @@ func rowsOf(r *run, rows []row) []row {
 	return of
 }
 
-// catchUp goes through a run's rows beside what was shown of it. A text that is not among what was shown is added only
-// behind all of that: elsewhere the run's end brings it, see reconcile.
+// catchUp goes through a run's rows beside what was shown of it, and adds what is missing.
 func (d *decoder) catchUp(r *run, rows []row) error {
-	var at walk
+	if len(rows) > 0 {
+		d.release(r)
+	}
+	at := walk{thoughts: r.unread(rows)}
 	for _, s := range r.Texts {
 		if s.Tight.N > 0 {
 			at.shown = append(at.shown, s)
@@ -118,6 +123,7 @@ func (d *decoder) said(r *run, at *walk, w *row) error {
 	if !c.enter('[') {
 		return nil
 	}
+	thought := thoughtOf(w)
 	for c.more(']') {
 		if err := r.bounded(); err != nil {
 			return err
@@ -125,8 +131,12 @@ func (d *decoder) said(r *run, at *walk, w *row) error {
 		b := readBlock(&c)
 		switch string(b.kind) {
 		case "text":
-			d.beside(r, at, b.text)
+			d.beside(r, at, w.text(b.text))
+		case "thinking":
+			d.thought(r, at, thought)
+			thought = ""
 		case "toolCall":
+			at.tool = true
 			if err := d.tool(r, &agentData{call: b.id, name: b.name, phase: []byte("start"), args: b.args}); err != nil {
 				return err
 			}
@@ -135,9 +145,70 @@ func (d *decoder) said(r *run, at *walk, w *row) error {
 	return nil
 }
 
-// beside finds a text among the segments that were shown, and completes its segment. One that is missing between two of
-// them goes to the end of the one before, as finals have it; one that is missing behind all is a segment of its own. What is
-// missing before all can't be told from what is not shown: the run's end brings it.
+// warning ends the key of a row in which the gateway says that the run failed. What the model had said follows behind a blank line.
+const warning = ":terminal-error"
+
+// text returns what the model says in a text of the row.
+func (w *row) text(text string) string {
+	if strings.HasSuffix(string(w.key), warning) {
+		_, text, _ = strings.Cut(text, event.JoinBlank)
+	}
+	return text
+}
+
+// thoughtOf returns the reasoning of a row, whose blocks the gateway streams as one.
+func thoughtOf(w *row) string {
+	c := cursor{b: w.content}
+	if string(w.role) != "assistant" || !c.enter('[') {
+		return ""
+	}
+	var all []string
+	for c.more(']') {
+		if b := readBlock(&c); string(b.kind) == "thinking" && strings.Trim(b.text, space) != "" {
+			all = append(all, strings.Trim(b.text, space))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// unread returns the reasoning that was streamed and that none of the rows repeats word by word.
+func (r *run) unread(rows []row) (unread []*segment) {
+	var texts []string
+	for i := range rows {
+		if text := thoughtOf(&rows[i]); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	for _, s := range r.Thoughts {
+		if !slices.ContainsFunc(texts, func(text string) bool { _, ok := s.Tight.begins(text); return ok }) {
+			unread = append(unread, s)
+		}
+	}
+	return unread
+}
+
+// thought completes the reasoning that a row repeats, or shows it if it was not streamed. A gateway may stream it in other words than
+// it keeps; so as long as there is reasoning that no row repeats, that is taken for it.
+func (d *decoder) thought(r *run, at *walk, text string) {
+	if text == "" {
+		return
+	}
+	for _, s := range r.Thoughts {
+		if end, ok := s.Tight.begins(text); ok && s.Tight.N > 0 {
+			d.add(r, s, strings.TrimRight(text[end:], space))
+			return
+		}
+	}
+	if len(at.thoughts) > 0 {
+		at.thoughts = at.thoughts[1:]
+		return
+	}
+	d.show(r, begin(&r.Thoughts, event.KindReasoning, ordinal("thinking:", r.Thoughts)), text)
+}
+
+// beside finds a text among the segments that were shown, and completes its segment. A text that is missing behind all of them
+// is a segment of its own. One that is missing between two goes to the end of the one before, as finals have it, or to the
+// beginning of the one behind if a tool came before it. What is missing before all is put before the first.
 func (d *decoder) beside(r *run, w *walk, text string) {
 	whole := screenWhole(strings.TrimSuffix(text, truncated))
 	text = whole.shown
@@ -149,40 +220,78 @@ func (d *decoder) beside(r *run, w *walk, text string) {
 	for i, s := range w.shown {
 		if end, ok := s.endIn(text); ok {
 			s.Held = "" // it stands in the text, as what it came to
-			d.add(r, s, strings.TrimRight(text[end:], space))
-			w.before, w.shown = s, w.shown[i+1:]
-			r.read(of)
+			if rest := strings.TrimRight(text[end:], space); len(w.missing) > 0 {
+				d.show(r, s, strings.Join(append(w.missing, text), event.JoinBlank))
+			} else {
+				d.add(r, s, rest)
+			}
+			w.pass(s, i)
+			r.read(of, s)
 			d.found(r, whole)
 			return
 		}
 	}
-	switch {
-	case slices.Contains(r.Read, of):
-	case len(w.shown) == 0:
-		r.read(of)
-		s := begin(&r.Texts, event.KindText, historyPrefix+strconv.Itoa(len(r.Texts)+1))
-		d.show(r, s, text)
-		s.Over, w.before = true, s
-	case w.before != nil:
-		r.read(of)
-		d.add(r, w.before, event.JoinBlank+text)
-	default:
+	if part, ok := r.wasRead(of); ok {
+		for i, s := range w.shown {
+			if s.Part == part {
+				w.pass(s, i)
+				break
+			}
+		}
+		d.found(r, whole)
 		return
+	}
+	switch {
+	case len(w.shown) == 0:
+		s := begin(&r.Texts, event.KindText, historyPrefix+strconv.Itoa(len(r.Texts)+1))
+		d.show(r, s, strings.Join(append(w.missing, text), event.JoinBlank))
+		s.Over = true
+		w.pass(s, -1)
+		r.read(of, s)
+	case w.before != nil && !w.tool:
+		d.add(r, w.before, event.JoinBlank+text)
+		r.read(of, w.before)
+	default:
+		w.missing = append(w.missing, text)
 	}
 	d.found(r, whole)
 }
 
 // walk is how far a history was gone through beside what is shown.
 type walk struct {
-	shown  []*segment // behind
-	before *segment   // the last that was found
+	shown    []*segment // behind
+	before   *segment   // the last that was found
+	tool     bool       // a tool was called since
+	missing  []string   // texts to be put before the next that is found
+	thoughts []*segment // reasoning that no row repeats
+}
+
+// pass goes on behind a segment, which is at i of those shown.
+func (w *walk) pass(s *segment, i int) {
+	w.before, w.tool, w.missing, w.shown = s, false, nil, w.shown[i+1:]
+}
+
+// known is a text of a history that is among what is shown, without what follows it in its segment.
+type known struct {
+	tight
+	Part string `json:"part,omitempty"` // of the segment
 }
 
 // read takes note of a text of a history that is among what is shown.
-func (r *run) read(of tight) {
-	if !slices.Contains(r.Read, of) {
-		r.Read = append(r.Read, of)
+func (r *run) read(of tight, s *segment) {
+	if _, ok := r.wasRead(of); !ok {
+		r.Read = append(r.Read, known{of, s.Part})
 	}
+}
+
+// wasRead returns the part that shows a text of a history.
+func (r *run) wasRead(of tight) (part string, ok bool) {
+	for _, k := range r.Read {
+		if k.tight == of {
+			return k.Part, true
+		}
+	}
+	return "", false
 }
 
 // endIn returns where in a text the segment ends that it begins with.
@@ -220,8 +329,10 @@ func readBlock(c *cursor) (b historyBlock) {
 		switch string(key) {
 		case "type":
 			b.kind = c.bytes()
-		case "text":
-			b.text = c.snapshot()
+		case "text", "thinking":
+			if text := c.snapshot(); text != "" {
+				b.text = text
+			}
 		case "id":
 			b.id = c.bytes()
 		case "name":

@@ -131,8 +131,11 @@ func TestOnTheWay(t *testing.T) {
 			}
 			f.decode(Dialect().Decoder(), frames(t, rec.version, rec.name, rec.client))
 			want := 0
-			if rec.name == "errmid" {
+			switch {
+			case rec.name == "errmid":
 				want = 7
+			case rec.name == "media" && rec.version == "2026.9.6":
+				want = 1 // what stands behind the picture goes behind it
 			}
 			if retracted != want {
 				t.Errorf("%d retractions, want %d", retracted, want)
@@ -166,8 +169,8 @@ func TestParts(t *testing.T) {
 			`tool exec "run sleep 1 → print text" done in={"command":"sleep 1; echo A"} out="A\n"`, `tool exec "print text" done in={"command":"echo B"} out="B\n"`, text("Both tools returned."),
 		}},
 		{"2026.9.6", "think", []string{`reasoning "First I consider the question, then I weigh options, and then I decide."`, text("My answer after thinking is forty two.")}},
-		{"2026.2.3", "media", []string{text("Here is the picture you asked for.\nAnd that was it."), "media /srv/agent/files/media/ws/pic.png"}},
-		{"2026.9.6", "media", []string{text("Here is the picture you asked for.\nAnd that was it."), "media /srv/agent/files/media/ws/pic.png"}},
+		{"2026.2.3", "media", []string{text("Here is the picture you asked for.\n"), "media /srv/agent/files/media/ws/pic.png", text("And that was it.")}},
+		{"2026.9.6", "media", []string{text("Here is the picture you asked for.\n"), "media /srv/agent/files/media/ws/pic.png", text("And that was it.")}},
 		{"2026.9.6", "noreply", nil},
 		{"2026.9.6", "errmid", []string{text(""), text(""), text(""), text(""), text(""), text(""), text(""), text("This answer will be cut in the middle of")}},
 	}

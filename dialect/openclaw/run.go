@@ -54,8 +54,9 @@ func (d *decoder) part(r *run, part string, e event.Event) {
 	d.emit(r, e)
 }
 
-// start opens a part, and before the first one the run's message.
+// start opens a part, and before the first one the run's message. Files that wait come before it.
 func (d *decoder) start(r *run, part string, b *event.Body) {
+	d.release(r)
 	if !r.Started {
 		r.Started = true
 		d.emit(r, event.Event{Type: event.MessageStart, Message: r.ID, Body: &event.Body{Role: event.Assistant}})
@@ -68,6 +69,9 @@ func (d *decoder) show(r *run, s *segment, text string) {
 	typ, rest := s.Shown.next(text)
 	if typ == event.PartReplace {
 		s.Tight = tight{}
+		for i := range s.Split {
+			d.part(r, s.piece(i), event.Event{Type: event.PartReplace})
+		}
 	}
 	if typ != "" {
 		d.grow(r, s, typ, rest)
@@ -84,26 +88,39 @@ func (d *decoder) add(r *run, s *segment, text string) {
 
 func (d *decoder) grow(r *run, s *segment, typ event.Type, text string) {
 	s.Tight.add(text)
-	if !s.Open {
-		s.Open = true
-		b := &event.Body{Kind: s.Kind}
-		if s.Kind == event.KindText {
-			b.Join = event.JoinBlank
-		}
-		d.start(r, s.Part, b)
-	}
-	d.part(r, s.Part, event.Event{Type: typ, Text: text})
+	d.put(r, s, typ, text)
 }
 
-// media shows a file, once. A frame that names more than a run may have is refused as a whole; no time is spent on the rest.
-func (d *decoder) media(r *run, url string) {
-	if url == "" || len(r.Media) > maxParts || slices.Contains(r.Media, url) {
-		return
+// put changes what a segment's part shows.
+func (d *decoder) put(r *run, s *segment, typ event.Type, text string) {
+	if !s.Open {
+		b := &event.Body{Kind: s.Kind}
+		if s.Kind == event.KindText && s.Split == 0 {
+			b.Join = event.JoinBlank
+		}
+		d.start(r, s.part(), b)
+		s.Open = true
 	}
-	r.Media = append(r.Media, url)
-	part := "media:" + strconv.Itoa(len(r.Media))
-	d.start(r, part, &event.Body{Kind: event.KindMedia, Media: &event.Media{URL: url}})
-	d.part(r, part, event.Event{Type: event.PartEnd})
+	d.part(r, s.part(), event.Event{Type: typ, Text: text})
+}
+
+// part returns the key of the part that a segment's text goes on in.
+func (s *segment) part() string { return s.piece(s.Split) }
+
+func (s *segment) piece(n int) string {
+	if n == 0 {
+		return s.Part
+	}
+	return s.Part + "/" + strconv.Itoa(n)
+}
+
+// split makes a segment's text go on in another part, so that a file can stand before it. The part so far stays open, since
+// the gateway may take the segment back.
+func (s *segment) split() {
+	if s.Open {
+		s.Open = false
+		s.Split++
+	}
 }
 
 // settle ends a protocol 3 text segment: what was held back is text after all, or was control syntax. cut says that
@@ -133,8 +150,11 @@ func (d *decoder) found(r *run, s screened) {
 func (d *decoder) end(r *run, b *event.Body) {
 	for _, parts := range [][]*segment{r.Texts, r.Thoughts} {
 		for _, s := range parts {
+			for i := range s.Split {
+				d.part(r, s.piece(i), event.Event{Type: event.PartEnd})
+			}
 			if s.Open {
-				d.part(r, s.Part, event.Event{Type: event.PartEnd})
+				d.part(r, s.part(), event.Event{Type: event.PartEnd})
 			}
 		}
 	}

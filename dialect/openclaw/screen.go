@@ -13,6 +13,7 @@ type screened struct {
 	shown  string   // what may be seen now
 	held   string   // what follows it, and may yet turn out to be control syntax
 	media  []string // named by whole MEDIA: lines, in order
+	at     []int    // where in the text each of them stands, which may be behind what is shown
 	silent bool     // a whole line said NO_REPLY
 }
 
@@ -31,7 +32,7 @@ func screen(t string) screened {
 	tail := 0
 	if strings.Contains(t, mediaToken) || strings.Contains(t, "[[") || strings.Contains(t, silentToken) {
 		var fenced bool
-		s.shown, tail, s.media, s.silent, fenced = strip(t)
+		s.shown, tail, s.media, s.at, s.silent, fenced = strip(t)
 		if fenced {
 			return s
 		}
@@ -43,8 +44,8 @@ func screen(t string) screened {
 
 // screenWhole gives a text to which nothing will be added. Space at its end is left out, as the gateway itself does.
 func screenWhole(t string) screened {
-	shown, _, media, silent, _ := strip(t + "\n")
-	return screened{shown: strings.TrimRight(shown, " \t\r\n"), media: media, silent: silent}
+	shown, _, media, at, silent, _ := strip(t + "\n")
+	return screened{shown: strings.TrimRight(shown, " \t\r\n"), media: media, at: at, silent: silent}
 }
 
 // release says what held-back text comes to when nothing follows it. If it was cut off, what has begun as control
@@ -63,7 +64,7 @@ func release(held string, cut bool) screened {
 
 // strip takes whole MEDIA: and NO_REPLY lines and whole directives out of t, but nothing that stands in fenced code.
 // What is kept stands in t as it is from tail on. fenced reports whether t ends inside such code.
-func strip(t string) (kept string, tail int, media []string, silent, fenced bool) {
+func strip(t string) (kept string, tail int, media []string, at []int, silent, fenced bool) {
 	var b strings.Builder
 	b.Grow(len(t))
 	fence := ""
@@ -71,7 +72,7 @@ func strip(t string) (kept string, tail int, media []string, silent, fenced bool
 		line, rest, whole := strings.Cut(t, "\n")
 		t = rest
 		if fence, fenced = nextFence(fence, line); !fenced {
-			bare, at := stripDirectives(line)
+			bare, from := stripDirectives(line)
 			trimmed := strings.TrimSpace(bare)
 			if whole {
 				if trimmed == silentToken {
@@ -79,7 +80,7 @@ func strip(t string) (kept string, tail int, media []string, silent, fenced bool
 					continue
 				}
 				if url := mediaURL(trimmed); url != "" {
-					media = append(media, url)
+					media, at = append(media, url), append(at, b.Len())
 					continue
 				}
 				if trimmed == "" && bare != line {
@@ -87,7 +88,7 @@ func strip(t string) (kept string, tail int, media []string, silent, fenced bool
 				}
 			}
 			line = bare
-			tail = b.Len() + at
+			tail = b.Len() + from
 		}
 		b.WriteString(line)
 		if whole {
@@ -95,7 +96,7 @@ func strip(t string) (kept string, tail int, media []string, silent, fenced bool
 		}
 		fenced = fence != ""
 	}
-	return b.String(), tail, media, silent, fenced
+	return b.String(), tail, media, at, silent, fenced
 }
 
 // nextFence follows fenced code as Markdown defines it: fence is the run of marks that opened it, empty outside.

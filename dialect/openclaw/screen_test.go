@@ -26,13 +26,13 @@ func TestScreen(t *testing.T) {
 		{"MEDIA", screened{held: "MEDIA"}},
 		{"Hello MEDIA:/a/b.png", screened{shown: "Hello MEDIA:/a/b.png"}},
 		{"Hello\nMEDIA:/a/b", screened{shown: "Hello", held: "\nMEDIA:/a/b"}},
-		{"Hello\nMEDIA:/a/b.png\n", screened{shown: "Hello", held: "\n", media: []string{"/a/b.png"}}},
-		{"Hello\nMEDIA: `./a b.png`\nBye", screened{shown: "Hello\nBye", media: []string{"./a b.png"}}},
-		{"MEDIA:https://x/y.png\nMEDIA:/z\nBye", screened{shown: "Bye", media: []string{"https://x/y.png", "/z"}}},
+		{"Hello\nMEDIA:/a/b.png\n", screened{shown: "Hello", held: "\n", media: []string{"/a/b.png"}, at: []int{6}}},
+		{"Hello\nMEDIA: `./a b.png`\nBye", screened{shown: "Hello\nBye", media: []string{"./a b.png"}, at: []int{6}}},
+		{"MEDIA:https://x/y.png\nMEDIA:/z\nBye", screened{shown: "Bye", media: []string{"https://x/y.png", "/z"}, at: []int{0, 0}}},
 		{"MEDIA: is a plural\nBye", screened{shown: "MEDIA: is a plural\nBye"}},
 		{"MEDIA:https:/\nBye", screened{shown: "MEDIA:https:/\nBye"}},
 		{"MEDIA:" + strings.Repeat("/x", maxMedia), screened{shown: "MEDIA:" + strings.Repeat("/x", maxMedia)}},
-		{"```\nMEDIA:/a\n```\nMEDIA:/b\nx", screened{shown: "```\nMEDIA:/a\n```\nx", media: []string{"/b"}}},
+		{"```\nMEDIA:/a\n```\nMEDIA:/b\nx", screened{shown: "```\nMEDIA:/a\n```\nx", media: []string{"/b"}, at: []int{17}}},
 		{"~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]", screened{shown: "~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]"}},
 		{"NO", screened{held: "NO"}},
 		{"NO way", screened{shown: "NO way"}},
@@ -105,7 +105,7 @@ func TestScreenGrows(t *testing.T) {
 			if len(s.media) < len(before.media) || before.silent && !s.silent {
 				t.Fatalf("%q lost what was found before", text[:n])
 			}
-			if stripped, _, _, _, fenced := strip(text[:n]); !fenced && s.shown+s.held != stripped {
+			if stripped, _, _, _, _, fenced := strip(text[:n]); !fenced && s.shown+s.held != stripped {
 				t.Fatalf("%q: %q and %q are not all of %q", text[:n], s.shown, s.held, stripped)
 			}
 			if start := strings.LastIndexByte(text[:n], '\n') + 1; !strings.ContainsAny(text, "`~") {

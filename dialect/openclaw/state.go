@@ -59,7 +59,7 @@ func (r *run) bounded() error {
 	switch {
 	case len(r.Phase) > event.MaxID, len(r.Model) > event.MaxID, len(r.Disposition) > event.MaxID:
 		return errLong
-	case len(r.Texts)+len(r.Thoughts)+len(r.Tools)+len(r.Media) > maxParts:
+	case len(r.Texts)+len(r.Thoughts)+len(r.Tools)+len(r.Media)+len(r.Files) > maxParts:
 		return errParts
 	case len(r.Read) > maxRead:
 		return errRows
@@ -80,9 +80,10 @@ type run struct {
 	Thoughts []*segment `json:"thoughts,omitempty"`
 	Tools    []*tool    `json:"tools,omitempty"`
 	Media    []string   `json:"media,omitempty"` // shown ones
+	Files    []string   `json:"files,omitempty"` // ones to be shown once it is known where in the last text they stand
 
 	// Read are the texts of histories that are among what is shown, each without what follows it in its segment.
-	Read []tight `json:"read,omitempty"`
+	Read []known `json:"read,omitempty"`
 
 	Silent bool `json:"silent,omitempty"` // the model said NO_REPLY
 	// Disposition and Error are what the run's lifecycle said last: visible, silent or empty, and why it failed.
@@ -103,6 +104,8 @@ type segment struct {
 	Held string `json:"held,omitempty"`
 	// Over says that no further text belongs to it, though no other segment has begun.
 	Over bool `json:"over,omitempty"`
+	// Split is how often a file stands in the segment. Each time its text goes on in another part.
+	Split int `json:"split,omitempty"`
 }
 
 // tool is one tool call.

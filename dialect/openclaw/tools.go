@@ -76,9 +76,17 @@ func (d *decoder) preamble(r *run, a *agentData) error {
 	for _, s := range r.Texts {
 		if end, ok := s.endIn(text.shown); ok && s.Tight.N > 0 && !s.Told {
 			s.Told = true
-			d.add(r, s, strings.TrimRight(text.shown[end:], space))
+			rest := strings.TrimRight(text.shown[end:], space)
+			if s.Over { // the model thought before it went on
+				text.shown = strings.TrimLeft(rest, space)
+				break
+			}
+			d.add(r, s, rest)
 			return nil
 		}
+	}
+	if text.shown == "" || r.unnamed(text.shown) != nil {
+		return nil
 	}
 	part := preamblePrefix + string(a.itemID)
 	if err := event.CheckID("itemId", part); err != nil {
