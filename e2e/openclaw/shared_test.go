@@ -20,7 +20,7 @@ const shared = "agent:main:everybody"
 const theirs = "This is what another client was told, and nobody else."
 
 // sharing is both sides, Leat, and another client of the same session.
-func sharing(t *testing.T, r release) (*stage, *operator) {
+func sharing(t *testing.T, r release) (*stage, *peer) {
 	t.Helper()
 	s := &stage{}
 	words := house.Words
@@ -39,7 +39,7 @@ func sharing(t *testing.T, r release) (*stage, *operator) {
 	s.claw.Start(t)
 	s.leat.Start(t)
 	s.Client = house.NewClient(s.leat.URL)
-	return s, operate(t, s.claw)
+	return s, meet(t, s.claw)
 }
 
 // Another client's run is in progress in the session when a person sends a message. The turn shows the answer to the message, and
@@ -62,7 +62,7 @@ func TestAnotherClientsRun(t *testing.T) {
 }
 
 // whileBusy sends a message while another client's run has the session.
-func (s *stage) whileBusy(t *testing.T, other *operator, script string, meanwhile func()) {
+func (s *stage) whileBusy(t *testing.T, other *peer, script string, meanwhile func()) {
 	t.Helper()
 	other.t = t
 	s.model.Close()

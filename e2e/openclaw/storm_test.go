@@ -14,7 +14,7 @@ import (
 // TestStorm takes turns with everything that goes wrong, see [house.Storm].
 func TestStorm(t *testing.T) {
 	s, model := house.NewStorm(t, command)
-	claw, _ := newOpenClaw(t, model.URL)
+	claw, _ := newest.gateway(t, model.URL)
 	claw.Start(t)
 	address, mend := s.BadNetwork(t, claw)
 	s.Leat = house.Leat(t, []string{"OPENCLAW_TOKEN=" + token}, "--agent", "claw=openclaw:ws://"+address+"?token_env=OPENCLAW_TOKEN&session=storm-{conversation}")
