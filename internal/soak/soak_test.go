@@ -1,0 +1,66 @@
+//go:build linux
+
+package soak
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// build builds the gateway.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "leat")
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", bin, "github.com/leat-dev/leat/cmd/leat").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// A run of some seconds shows that all of it works. It measures nothing: a process has to warm up first.
+func TestShort(t *testing.T) {
+	report, err := Run(t.Context(), Options{
+		Binary: build(t), Data: filepath.Join(t.TempDir(), "data"), Streams: 8, Pace: time.Millisecond, Seed: 1,
+		Duration: 8 * time.Second, Storm: []time.Duration{2 * time.Second, 4 * time.Second}, Every: time.Hour, Warm: time.Minute, Stretch: time.Second,
+		Log: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Turns < 20 || report.Restarts != 2 || len(report.Samples) == 0 {
+		t.Errorf("%d turns, %d restarts, %d samples", report.Turns, report.Restarts, len(report.Samples))
+	}
+	t.Logf("%d turns", report.Turns)
+}
+
+// TestSoak runs for the duration in LEAT_SOAK; make soak sets it.
+func TestSoak(t *testing.T) {
+	if os.Getenv("LEAT_SOAK") == "" {
+		t.Skip("LEAT_SOAK is not set; make soak HOURS=1 sets it")
+	}
+	duration, err := time.ParseDuration(os.Getenv("LEAT_SOAK"))
+	if err != nil {
+		t.Fatalf("LEAT_SOAK: %v", err)
+	}
+	report, err := Run(t.Context(), Options{
+		Binary: build(t), Data: filepath.Join(t.TempDir(), "data"), Streams: 100, Pace: 100 * time.Millisecond, Seed: uint64(time.Now().UnixNano()),
+		Duration: duration, Storm: []time.Duration{15 * time.Second, 35 * time.Second, 60 * time.Second, 90 * time.Second}, Every: 29 * time.Minute,
+		Warm: 10 * time.Minute, Stretch: 2 * time.Minute,
+		Log: t.Logf,
+	})
+	if report != nil {
+		t.Logf("%d turns, %d restarts", report.Turns, report.Restarts)
+		for _, g := range report.Growth {
+			t.Log(g)
+		}
+		if len(report.Growth) == 0 && err == nil {
+			t.Errorf("%v are too short to measure anything: a process has to warm up for ten minutes", duration)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
