@@ -1,7 +1,17 @@
-# Everything that has to hold is in .ci/run; this is only what goes on for hours.
-.PHONY: soak dist e2e-eliza e2e-letta e2e-openclaw
-soak: ## the killer, the schedules of the feed and every fuzz target, for hours, until something fails
-	while LEAT_FULL=1 go test -count=1 -timeout 60m -run 'Schedules|Killer' ./feed ./internal/killer && FUZZTIME=10m .ci/fuzz; do :; done
+# Everything that has to hold before a change lands is in .ci/run; here is what takes hours, and releases.
+.PHONY: full soak dist e2e-eliza e2e-letta e2e-openclaw
+
+# How long the soak takes, and how long each fuzz target gets in a full run.
+HOURS ?= 1
+FUZZTIME ?= 2m
+
+full: ## everything that takes long: thousands of schedules, kills of the real program, every fuzz target for FUZZTIME, the soak for HOURS
+	LEAT_FULL=1 go test -count=1 -timeout 2h -run 'Full|Schedules|Killer' ./feed/... ./agent/... ./clients/... ./terminal/... ./server/eliza ./plugins/... ./internal/...
+	FUZZTIME=$(FUZZTIME) .ci/fuzz
+	$(MAKE) soak
+
+soak: ## a hundred streams with cuts, truncations and restarts for HOURS: their texts are right, and nothing that the gateway uses grows
+	LEAT_SOAK=$(HOURS)h go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./internal/soak
 
 dist: ## a release of the commit that is checked out, for every platform, in dist/
 	go run ./internal/dist
