@@ -129,7 +129,7 @@ func newWalk(t *testing.T) *walk {
 	if err := told.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	elizaws.Register(srv, gw, elizaws.Options{Signals: told, Hub: hub.New(gw), Agent: pulse.NewAgent("a", "test")})
+	elizaws.Register(srv, gw, elizaws.Options{Signals: told, Hub: hub.New(gw), Agent: pulse.NewAgent("a", "test"), Restart: func() error { return nil }})
 	ui.Register(srv)
 	keepfiles.Register(srv, gw)
 	usage.Register(srv, gw)

@@ -67,7 +67,7 @@ func (a *Agent) Ready() { a.to(Running) }
 // Leave says that the gateway is about to end.
 func (a *Agent) Leave() { a.to(Restarting) }
 
-// Do carries out what an operator wants: start, stop, pause, resume or restart. ok is false where there is no such action, or no
+// Do carries out what an operator wants: start, stop, pause or resume. ok is false where there is no such action, or no
 // agent.
 func (a *Agent) Do(action string) (_ Status, ok bool) {
 	a.mu.Lock()
@@ -86,11 +86,6 @@ func (a *Agent) Do(action string) (_ Status, ok bool) {
 		if a.state != Stopped {
 			a.set(Paused)
 		}
-	case action == "restart":
-		// An agent lives for its turns only: what is begun anew is the count of its failures and its time.
-		a.set(Restarting)
-		a.failed, a.started = 0, time.Time{}
-		a.set(Running)
 	default:
 		return a.status(), false
 	}

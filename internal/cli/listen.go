@@ -12,13 +12,9 @@ import (
 	"github.com/leat-dev/leat/config"
 )
 
-// listen opens the addresses, or takes the sockets that systemd has opened and passes on: those stay open while one program
-// follows another, so that no connection is refused meanwhile.
+// listen opens the addresses.
 func listen(addresses []string) ([]net.Listener, error) {
-	all, err := inherited()
-	if err != nil || len(all) > 0 {
-		return all, err
-	}
+	var all []net.Listener
 	for _, address := range addresses {
 		l, err := listenOn(address)
 		if err != nil {

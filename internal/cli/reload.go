@@ -15,6 +15,7 @@ import (
 	"github.com/leat-dev/leat/config"
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/gateway/data"
+	"github.com/leat-dev/leat/gateway/pulse"
 	"github.com/leat-dev/leat/server"
 	"github.com/leat-dev/leat/server/ops"
 )
@@ -23,6 +24,8 @@ import (
 // it waits for a restart.
 type reloader struct {
 	load      func() (config.Config, error) // nil: there is nothing to load again
+	next      chan config.Config            // what to restart with; has room for one
+	agent     *pulse.Agent
 	kinds     agent.Kinds
 	lookup    func(string) (string, bool)
 	roster    *gateway.Roster

@@ -31,6 +31,12 @@ type fromFile struct {
 
 func serveFile(t *testing.T, yaml string) *fromFile {
 	t.Helper()
+	return serveFileDraining(t, yaml, "0s")
+}
+
+// serveFileDraining is serveFile with a time that turns get at a stop.
+func serveFileDraining(t *testing.T, yaml, drain string) *fromFile {
+	t.Helper()
 	f := &fromFile{path: filepath.Join(t.TempDir(), "leat.yaml")}
 	f.served = &served{t: t, signals: make(chan os.Signal, 3), out: &lockedBuffer{}, done: make(chan error, 1)}
 	f.write(yaml)
@@ -38,25 +44,31 @@ func serveFile(t *testing.T, yaml string) *fromFile {
 	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
 		t.Fatal("version fails")
 	}
-	set := settings{Config: f.path, Listen: []string{"127.0.0.1:0"}, Data: t.TempDir(), Drain: "0s"}
+	set := settings{Config: f.path, Listen: []string{"127.0.0.1:0"}, Data: t.TempDir(), Drain: drain}
 	a.again = func() (configuration, error) { return set.load(a) }
 	cfg, err := a.again()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.run(a, cfg)
-	conn, _, err := websocket.Dial(t.Context(), strings.Replace(f.URL, "http", "ws", 1)+"/ws", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.conn = conn
+	f.connect()
 	t.Cleanup(func() {
-		_ = conn.CloseNow()
+		_ = f.conn.CloseNow()
 		http.DefaultClient.CloseIdleConnections()
 		f.signals <- syscall.SIGTERM
 		f.ends()
 	})
 	return f
+}
+
+// connect opens a socket at /ws.
+func (f *fromFile) connect() {
+	f.t.Helper()
+	conn, _, err := websocket.Dial(f.t.Context(), strings.Replace(f.URL, "http", "ws", 1)+"/ws", nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.conn, f.seen = conn, nil
 }
 
 func (f *fromFile) write(yaml string) {

@@ -19,7 +19,6 @@ import (
 	"github.com/leat-dev/leat/config"
 	"github.com/leat-dev/leat/files"
 	"github.com/leat-dev/leat/gateway"
-	"github.com/leat-dev/leat/gateway/pulse"
 	"github.com/leat-dev/leat/journal/sqlite"
 	"github.com/leat-dev/leat/server"
 	"github.com/leat-dev/leat/server/auth"
@@ -49,17 +48,18 @@ func (c *serveCmd) Run(a *app) error {
 	return a.serve(cfg, signals)
 }
 
-// serve runs a gateway until a signal. It is the one place where the rooms of the house are put together.
-func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
+// serveOnce runs a gateway until a signal, or until it is to be restarted with the configuration that is returned then. It is the
+// one place where the rooms of the house are put together.
+func (a *app) serveOnce(cfg config.Config, held *sockets, signals <-chan os.Signal) (next *config.Config, err error) {
 	log, err := a.logger(cfg.Log)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	j, err := sqlite.Open(sqlite.Options{
 		Dir: cfg.Data, Sync: sqlite.Sync(cfg.Sync), TraceRetention: time.Duration(cfg.TraceRetention), Logger: log.With("part", "journal"),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 
@@ -71,54 +71,53 @@ func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 	for _, s := range cfg.Agents {
 		one, err := configured(&cfg, kinds, s, a.lookup)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := all.Add(s.Name, one); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	more, err := openPlugins(&cfg, all, j, dialects, log.With("part", "plugins"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer more.close()
-	listeners, err := listen(cfg.Listen)
+	listeners, err := held.open(cfg.Listen)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = closeListeners(listeners) }() // which the server has closed, if it came that far
 	url, err := agentsURL(&cfg, listeners)
 	if err != nil {
-		return fmt.Errorf("%w: %w", config.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", config.ErrInvalid, err)
 	}
 	hooks := webhook.New(webhook.Config{Hooks: cfg.Webhooks.Hooks(), Journal: j, Log: log.With("part", "webhook"), Metrics: metrics.webhook})
 	tracer, flush, err := a.tracer(log.With("part", "tracing"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer flush()
 	signalling, err := newSignalling(a.ctx, &cfg, j, log.With("part", "signals"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer signalling.close()
 	kept, err := files.Open(filepath.Join(cfg.Data, "files"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	coming, err := files.OpenUploads(filepath.Join(cfg.Data, "uploads"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	workspace, closeWorkspace, err := openWorkspace(&cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer closeWorkspace()
 	set := settingsOf(&cfg)
 	raw, err := openRaw(&cfg, log.With("part", "recording"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, raw.Close()) }()
 	gc := gateway.Config{
@@ -134,30 +133,30 @@ func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 		Titles: true,
 	}
 	if gc.BasePath, err = cfg.Base(); err != nil {
-		return fmt.Errorf("%w: base_path: %w", config.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: base_path: %w", config.ErrInvalid, err)
 	}
 	overlook(metrics.overview, cfg.DefaultAgent, all, more)
 	signalling.watch(&gc, metrics.overview)
 	more.watch(&gc)
 	gw, err := gateway.New(gc)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	metrics.overview.Damaged = gw.Damaged
 	known, err := users(cfg.Users, log.With("part", "users"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sessions, err := auth.OpenSessions(a.ctx, j)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	opt := server.Options{
 		Token: cfg.Token, Hosts: cfg.Hosts, AllowedOrigins: cfg.AllowedOrigins, AppOrigins: cfg.AppOrigins, MaxConnections: cfg.Limits.Connections, Log: log.With("part", "server"), Metrics: metrics.server,
 		Producer: gw.Producer, Users: known, Sessions: sessions,
 	}
 	if err := site(&cfg, &opt, opt.Log); err != nil {
-		return err
+		return nil, err
 	}
 	srv := server.New(opt)
 	native.Register(srv, gw)
@@ -165,22 +164,22 @@ func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 	live := signalling.register(&cfg, srv, gw)
 	stopShell, err := shell(&cfg, srv, live, log.With("part", "terminal"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer stopShell()
 	more.register(srv, gw, live)
 	compat.Register(srv, gw)
 	if err := emotes(&cfg, srv, live); err != nil {
-		return err
+		return nil, err
 	}
 	gatherer, err := metrics.gatherer(gw)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ops.Register(srv, gw, gatherer)
 	ops.RegisterOverview(srv, metrics.overview)
 	if err := ops.RegisterBackup(srv, j, cfg.Data); err != nil {
-		return err
+		return nil, err
 	}
 	usage.Register(srv, gw)
 	keepfiles.Register(srv, gw)
@@ -190,28 +189,29 @@ func (a *app) serve(cfg config.Config, signals <-chan os.Signal) (err error) {
 	all.Start()
 	defer more.stop() // what turns said until the end is delivered
 	if err := hooks.Start(a.ctx, look(gw)); err != nil {
-		return err
+		return nil, err
 	}
 	data := keep(cfg, srv, gw, j, log)
 	again := &reloader{
-		load: a.again, kinds: kinds, lookup: a.lookup, roster: all, gw: gw, srv: srv, retention: data.retention, level: &a.level, pend: signalling.pend(live), log: log,
+		load: a.again, next: make(chan config.Config, 1), agent: signalling.agent, kinds: kinds, lookup: a.lookup, roster: all, gw: gw, srv: srv, retention: data.retention, level: &a.level, pend: signalling.pend(live), log: log,
 		begun: cfg, now: cfg,
 	}
 	ops.RegisterReload(srv, again.reload)
+	signalling.restart = again.restart
 	ready := func() error {
 		signalling.agent.Ready()
 		return resumed(a.ctx, metrics.overview, j, gw)
 	}
-	return a.live(cfg, gw, srv, data, again, more, ready, signalling.agent, listeners, signals, log)
+	return a.live(cfg, gw, srv, data, again, more, ready, listeners, signals, log)
 }
 
-// live starts what was put together, and ends it in order.
-func (a *app) live(cfg config.Config, gw *gateway.Gateway, srv *server.Server, data keeping, again *reloader, more installed, ready func() error, agent *pulse.Agent, listeners []net.Listener, signals <-chan os.Signal, log *slog.Logger) error {
+// live starts what was put together, and ends it in order. next is the configuration to restart with; nil if it is to end.
+func (a *app) live(cfg config.Config, gw *gateway.Gateway, srv *server.Server, data keeping, again *reloader, more installed, ready func() error, listeners []net.Listener, signals <-chan os.Signal, log *slog.Logger) (next *config.Config, err error) {
 	if err := gw.Start(a.ctx); err != nil {
-		return errors.Join(err, closeListeners(listeners))
+		return nil, err
 	}
 	if err := ready(); err != nil {
-		return errors.Join(err, closeListeners(listeners), gw.Shutdown(a.ctx))
+		return nil, errors.Join(err, gw.Shutdown(a.ctx))
 	}
 	more.start(gw)
 	stopData := data.start(a.ctx)
@@ -236,17 +236,19 @@ func (a *app) live(cfg config.Config, gw *gateway.Gateway, srv *server.Server, d
 		case failed = <-served:
 			log.Error("serving ended", "err", failed)
 			served <- nil
+		case c := <-again.next:
+			next = &c
+			log.Info("restarting")
 		case <-a.ctx.Done():
 		}
 	}
 	stopData()
-	agent.Leave()
+	again.agent.Leave()
 	// Running turns go on while their readers can still follow them; then readers are told to come back.
 	drain, now := context.WithCancel(a.ctx)
 	defer now()
 	down := make(chan error, 1)
 	go func() { down <- gw.Shutdown(drain) }()
-	var err error
 	for waiting := true; waiting; {
 		select {
 		case s := <-signals:
@@ -254,6 +256,7 @@ func (a *app) live(cfg config.Config, gw *gateway.Gateway, srv *server.Server, d
 				continue // it would be for nothing
 			}
 			log.Warn("stopping at once")
+			next = nil
 			now()
 			stopServing()
 		case err = <-down:
@@ -261,7 +264,7 @@ func (a *app) live(cfg config.Config, gw *gateway.Gateway, srv *server.Server, d
 		}
 	}
 	stopServing()
-	return errors.Join(failed, err, <-served)
+	return next, errors.Join(failed, err, <-served)
 }
 
 // greet says where the gateway is and what to do next.

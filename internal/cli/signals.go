@@ -26,6 +26,7 @@ type signalling struct {
 	// updates tells of conversations once register has said where to.
 	updates eliza.Updates
 	said    *eliza.Proactive
+	restart func() error // set before the server serves
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -66,7 +67,9 @@ func (s *signalling) register(cfg *config.Config, srv *server.Server, gw *gatewa
 	s.updates.Send = h.Send
 	s.tasks.Go(func() { s.said.Run(s.ctx, gw, h.Send) })
 	s.tasks.Go(func() { s.agent.Watch(s.ctx, gw.Healthy) })
-	elizaws.Register(srv, gw, elizaws.Options{Signals: s.log, Hub: h, Agent: s.agent, QueryToken: cfg.Eliza.QueryToken})
+	elizaws.Register(srv, gw, elizaws.Options{
+		Signals: s.log, Hub: h, Agent: s.agent, QueryToken: cfg.Eliza.QueryToken, Restart: func() error { return s.restart() },
+	})
 	return h
 }
 

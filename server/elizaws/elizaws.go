@@ -15,6 +15,9 @@ import (
 
 // Options are what the surface shows. All but QueryToken are needed.
 type Options struct {
+	// Restart drains and restarts the gateway with its current configuration, after it has returned. Its error says why nothing
+	// was restarted.
+	Restart func() error
 	Signals *signals.Log
 	Hub     *hub.Hub
 	Agent   *pulse.Agent
@@ -32,7 +35,7 @@ type surface struct {
 }
 
 // The methods' words that change the default agent's state.
-var actions = []string{"start", "stop", "pause", "resume", "restart"}
+var actions = []string{"start", "stop", "pause", "resume"}
 
 // Register adds the routes of the surface to a server.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
@@ -42,6 +45,7 @@ func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/agent/events", Access: server.Authenticated, Handler: s.events})
 	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/agent/event", Access: server.Authenticated, Handler: s.publish})
 	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/signals", Access: server.Authenticated, MaxBody: maxLines, Handler: s.publishMany})
+	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/agent/restart", Access: server.Admin, Handler: s.restart})
 	for _, a := range actions {
 		srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/agent/" + a, Access: server.Admin, Handler: s.act(a)})
 	}

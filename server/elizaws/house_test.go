@@ -132,6 +132,7 @@ func build(t *testing.T, j journal.Journal, change func(*server.Options, *Option
 	if change != nil {
 		change(&so, &opt)
 	}
+	opt.Restart = func() error { opt.Agent.Pend(); opt.Agent.Leave(); return nil }
 	h.srv = server.New(so)
 	Register(h.srv, h.gw, opt)
 	h.down = func() {

@@ -2,8 +2,11 @@ package elizaws
 
 import (
 	"encoding/json"
+	"net/http"
 
+	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/gateway/hub"
+	"github.com/leat-dev/leat/server"
 )
 
 // RestartRequired is the frame that tells everybody that something was changed which waits for a restart of the gateway.
@@ -16,4 +19,19 @@ func RestartRequired(reasons []string) hub.Frame {
 		panic(err) // strings have a JSON form
 	}
 	return hub.Frame{Everybody: true, JSON: b}
+}
+
+// restart answers POST /api/agent/restart. The answer comes before the gateway ends, and says that it is about to.
+func (s *surface) restart(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+	if err := s.opt.Restart(); err != nil {
+		return err
+	}
+	f := s.now(false, true, true)
+	f.Type = ""
+	server.WriteJSON(w, http.StatusOK, struct {
+		OK      bool        `json:"ok"`
+		Pending bool        `json:"pendingRestart"`
+		Status  statusFrame `json:"status"`
+	}{true, *f.PendingRestart, f})
+	return nil
 }

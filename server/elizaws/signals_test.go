@@ -294,10 +294,4 @@ func TestStatus(t *testing.T) {
 	becomes(pulse.Failing)
 	h.send(admin, conv, "hi")
 	becomes(pulse.Running)
-	began := h.agent.Status().Started
-	time.Sleep(2 * time.Millisecond) // the clock of some systems stands still for so long
-	h.wantCall(200, `"state":"running"`, "POST", "/api/agent/restart", "")
-	if !h.agent.Status().Started.After(began) {
-		t.Error("a restart does not begin anew")
-	}
 }

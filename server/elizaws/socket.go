@@ -55,6 +55,7 @@ type socket struct {
 	frames *hub.Cursor
 
 	answers chan []byte // of the reader to the writer
+	active  atomic.Bool // it is authenticated
 	writing atomic.Bool // a frame is on its way to a client that perhaps takes nothing
 	tasks   sync.WaitGroup
 
@@ -171,6 +172,7 @@ func (c *socket) run(id server.Identity) error {
 	}
 	defer leave()
 	c.prove(id)
+	c.active.Store(true)
 	c.frames = c.s.opt.Hub.Join()
 	defer c.s.opt.Hub.Look(c.frames, gateway.Principal{}, "")
 	positions := c.s.gw.Positions(c.who()) // before anything is answered, so that nothing that comes after it is missed
@@ -301,6 +303,14 @@ func (c *socket) ping() {
 // goodbye runs once when the socket's context ends by anything but its client.
 func (c *socket) goodbye() { c.close(context.Cause(c.ctx)) }
 
+// last tells the client that the gateway restarts, since the writer may have ended before it came to that. A client that takes
+// nothing is left by close.
+func (c *socket) last() {
+	if b, err := json.Marshal(c.s.now(true, false, true)); err == nil {
+		_ = c.conn.Write(context.Background(), websocket.MessageText, b)
+	}
+}
+
 // close tells the client why, by the code.
 func (c *socket) close(cause error) {
 	code, words := websocket.StatusCode(0), ""
@@ -320,6 +330,9 @@ func (c *socket) close(cause error) {
 	if code != 0 {
 		late := time.AfterFunc(closeLimit, func() { _ = c.conn.CloseNow() })
 		defer late.Stop()
+		if code == websocket.StatusServiceRestart && c.active.Load() {
+			c.last()
+		}
 		_ = c.conn.Close(code, words)
 	}
 	_ = c.conn.CloseNow()

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/gateway/pulse"
 	"github.com/leat-dev/leat/journal"
@@ -68,10 +70,20 @@ func TestStates(t *testing.T) {
 		})
 	}
 	is("error", since)
-	post("restart")
-	for f := c.next(); !strings.Contains(f.raw, `"running"`); f = c.next() { // what comes between is over at once
-		if !strings.Contains(f.raw, `"restarting"`) {
+	own.Pend("default_agent changed")
+	if f := c.next(); !strings.Contains(f.raw, `"pendingRestart":true`) {
+		t.Errorf("a reason to restart tells %s", f.raw)
+	}
+	h.wantCall(200, `{"ok":true,"pendingRestart":false,"status":{"state":"restarting"`, "POST", "/api/agent/restart", "")
+	for f := c.next(); !strings.Contains(f.raw, `"restarting"`); f = c.next() { // of two changes the first may be told by itself
+		if !strings.Contains(f.raw, `"error"`) {
 			t.Errorf("a restart tells %s", f.raw)
+		}
+	}
+	own.Ready()
+	for f := c.next(); !strings.Contains(f.raw, `"running"`); f = c.next() {
+		if !strings.Contains(f.raw, `"restarting"`) {
+			t.Errorf("after a restart comes %s", f.raw)
 		}
 	}
 	j.ill.Store(true)
@@ -83,6 +95,12 @@ func TestStates(t *testing.T) {
 	is("running", since)
 	own.Leave()
 	is("restarting", since)
+	// The last frame of a socket says why it ends.
+	h.srv.Close()
+	is("restarting", since)
+	if _, _, err := c.conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusServiceRestart {
+		t.Errorf("the socket ends with %v", err)
+	}
 
 	// Without an agent nothing is ever started.
 	h = newHouse(t, func(_ *server.Options, o *Options) {
