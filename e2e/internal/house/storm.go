@@ -51,7 +51,8 @@ type Chat struct {
 	Conversation, Session string
 
 	viewer *Viewer
-	lost   []int // scripts whose answers the upstream may have forgotten, since it was killed meanwhile
+	lost   []int  // scripts that the upstream may have forgotten, since it was killed meanwhile
+	forgot []Item // what the upstream had before it was killed, and not after: it does not write its files at once
 }
 
 // NewStorm returns a storm with the scripts for its model: 24 turns, or 200 with LEAT_FULL=1. LEAT_SEED repeats a storm.
@@ -136,9 +137,28 @@ func (s *Storm) step(t *testing.T, n int, c *Chat) string {
 	default:
 		c.lost = append(c.lost, s.next)
 		turn := s.begin(t, c)
-		s.Other.Restart(t)
+		s.restart(t)
 		s.Answered(t, c.Conversation, turn)
 		return "the upstream is killed in it"
+	}
+}
+
+// restart kills the upstream and notes what it has forgotten by that.
+func (s *Storm) restart(t *testing.T) {
+	t.Helper()
+	before := make([][]Item, len(s.Chats))
+	for i, c := range s.Chats {
+		before[i] = s.Other.History(t, c.Session)
+	}
+	s.Other.Restart(t)
+	for i, c := range s.Chats {
+		after := s.Other.History(t, c.Session)
+		for _, item := range before[i] {
+			if !slices.Contains(after, item) {
+				c.forgot = append(c.forgot, item)
+				t.Logf("the upstream has forgotten, of session %s: %v", c.Session, item)
+			}
+		}
 	}
 }
 
@@ -211,9 +231,9 @@ func (s *Storm) faults(t *testing.T, c *Chat) []string {
 	return faults
 }
 
-// lost reports whether an item belongs to a turn in which the upstream was killed.
+// lost reports whether the upstream has forgotten an item, or may have, since it was killed in that turn.
 func (s *Storm) lost(c *Chat, i Item) bool {
-	return slices.ContainsFunc(c.lost, func(n int) bool {
+	return slices.Contains(c.forgot, i) || slices.ContainsFunc(c.lost, func(n int) bool {
 		if i.Kind == ItemUser {
 			return i.Text == s.Scripts[n].Prompt
 		}
