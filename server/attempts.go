@@ -72,8 +72,9 @@ func (a *attempts) forget(now time.Time) {
 
 // ClientPrefix is what counts as one client: an IPv4 address, or the /64 that a provider gives to one customer. Addresses
 // that are not known are one.
-func ClientPrefix(r *http.Request) netip.Prefix {
-	ip := ClientAddr(r)
+func ClientPrefix(r *http.Request) netip.Prefix { return prefixOf(ClientAddr(r)) }
+
+func prefixOf(ip netip.Addr) netip.Prefix {
 	if !ip.IsValid() {
 		return netip.Prefix{}
 	}

@@ -50,7 +50,9 @@ func NewMetrics() *Metrics {
 	for _, why := range []string{"missing", "invalid"} {
 		m.authFailed.WithLabelValues(why)
 	}
-	m.refused.WithLabelValues("full")
+	for _, why := range []string{"full", "address"} {
+		m.refused.WithLabelValues(why)
+	}
 	m.connections = prometheus.NewGauge(prometheus.GaugeOpts{Name: "leat_connections_open", Help: "Connections that are open."})
 	m.viewers = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "leat_viewers", Help: "Readers that follow a conversation or a turn."}, []string{"surface"})
 	m.all = append(m.all, m.connections, m.viewers)

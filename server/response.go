@@ -1,7 +1,6 @@
 package server
 
 import (
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -13,20 +12,35 @@ type response struct {
 	http.ResponseWriter
 	status int // 0: nothing was sent yet
 	bytes  int64
-	err    error // of the handler
+	err    error            // of the handler
+	spare  bool             // it came on a connection that is kept for operators
+	head   func(status int) // is called before the head is sent; nil is nothing to do
+	// counted takes the request out of the count of its address; crowded says that the address has too many. nil: it has no body.
+	counted func()
+	crowded bool
 }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *response) WriteHeader(status int) {
+	w.before(status)
 	if w.status == 0 && status >= http.StatusOK || status == http.StatusSwitchingProtocols {
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// before calls head once, when the head of the final answer is about to be sent.
+func (w *response) before(status int) {
+	if w.head != nil && status >= http.StatusOK {
+		w.head(status)
+		w.head = nil
+	}
+}
+
 func (w *response) Write(b []byte) (int, error) {
 	if w.status == 0 {
+		w.before(http.StatusOK)
 		w.status = http.StatusOK
 	}
 	n, err := w.ResponseWriter.Write(b)
@@ -38,6 +52,7 @@ func (w *response) Write(b []byte) (int, error) {
 func (s *Server) logRequest(r *http.Request, w *response, route string, took time.Duration) {
 	level := slog.LevelDebug
 	switch {
+	case w.spare || w.crowded: // it is logged once that there is no room
 	case w.status >= http.StatusInternalServerError && w.status != http.StatusServiceUnavailable:
 		level = slog.LevelError
 	case w.status >= http.StatusBadRequest && w.status != statusClosed:
@@ -82,54 +97,10 @@ func short(s string) string {
 	return s
 }
 
-// timedBody renews the deadline of a body as it comes, so that a client that stops in the middle is cut off. The deadline
-// goes away with the body's end, since it would otherwise end a long answer; after an error it stays, so that net/http does
-// not wait for the rest before it answers.
-type timedBody struct {
-	io.ReadCloser
-	rc    *http.ResponseController
-	limit time.Duration
-	ended bool
-}
-
-func (b *timedBody) Read(p []byte) (int, error) {
-	if !b.ended {
-		_ = b.rc.SetReadDeadline(time.Now().Add(b.limit)) // not every writer has deadlines; then there is none
-	}
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && !b.ended {
-		b.ended = true
-		if err == io.EOF {
-			_ = b.rc.SetReadDeadline(time.Time{})
-		}
-	}
-	return n, err
-}
-
 // uncertainEnd reports whether a proxy may disagree with net/http about where the request ends; then the connection is
 // closed after the answer, so that nothing behind that end is taken for another request. net/http drops a Content-Length
 // beside Transfer-Encoding, and a Transfer-Encoding of HTTP/1.0, before the handler sees the headers. So all requests
 // that can have had both count: those in chunks, and all of HTTP/1.0.
 func uncertainEnd(r *http.Request) bool {
 	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || len(r.TransferEncoding) > 0)
-}
-
-// guardBody sees to it that no answer waits for a body that nobody reads: net/http wants to read the rest of one before it
-// answers. It is called before anything can be refused; the result is called when the answer is written.
-func (s *Server) guardBody(w http.ResponseWriter, r *http.Request, e *endpoint) (after func()) {
-	if r.Body == nil || r.Body == http.NoBody {
-		return func() {}
-	}
-	rc := http.NewResponseController(w)
-	if e == nil || e.MaxBody > 0 {
-		_ = rc.SetReadDeadline(time.Now().Add(s.opt.BodyTimeout))
-		return func() {}
-	}
-	// A stream: it may go on for ever, and the answer goes out beside it. The connection is not used again, since net/http
-	// panics where the rest of such a body ends after the handler returned.
-	_ = rc.EnableFullDuplex()
-	if r.ProtoMajor == 1 {
-		w.Header().Set("Connection", "close")
-	}
-	return func() { _ = rc.SetReadDeadline(time.Now().Add(leftoverTimeout)) }
 }

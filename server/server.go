@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ type Server struct {
 	end     context.CancelCauseFunc
 	open    sync.WaitGroup
 
+	conns    *connections
 	reach    atomic.Pointer[Reach]
 	attempts attempts
 	live     liveSessions
@@ -45,6 +47,11 @@ func New(opt Options) *Server {
 	s := &Server{opt: opt, log: opt.Log, mux: http.NewServeMux()}
 	s.SetReach(Reach{opt.Hosts, opt.AllowedOrigins, opt.AppOrigins})
 	s.streams, s.end = context.WithCancelCause(context.Background())
+	if n := affordable(descriptors(), opt.MaxConnections); n < opt.MaxConnections {
+		s.log.Info("connections are capped by the process's limit on open files", "max", n, "configured", opt.MaxConnections, "files", descriptors())
+		s.opt.MaxConnections = n
+	}
+	s.conns = newConnections(s.opt.MaxConnections, func(a netip.Addr) bool { return s.trusted(nil, a) }, s.log, s.opt.Metrics)
 	s.registerSession()
 	return s
 }
@@ -65,7 +72,7 @@ var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Mes
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w := &response{ResponseWriter: rw}
+	w := &response{ResponseWriter: rw, spare: begun(r)}
 	start := time.Now()
 	r = s.label(w, s.resolve(r))
 	route := "-"
@@ -91,6 +98,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		s.logRequest(r, w, route, took)
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if w.spare {
+		w.Header().Set("Connection", "close")
+	}
 	r, outside := s.below(r)
 	e, redirect, allow = s.find(r)
 	if outside && (e == nil || !e.AnyHost) {
@@ -192,6 +202,15 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 		r = r.WithContext(context.WithValue(r.Context(), askedKey{}, asked{id, err}))
 	case err != nil:
 		return err
+	}
+	if w.spare && !e.AnyHost && (!id.Admin || e.Stream && e.Access != Admin) {
+		return errFull
+	}
+	if err == nil {
+		s.proved(w)
+	}
+	if w.crowded {
+		return errCrowded
 	}
 	if e.Access == Admin && !id.Admin {
 		return gateway.ErrForbidden
