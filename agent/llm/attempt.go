@@ -26,7 +26,12 @@ type attempt struct {
 	in   agent.Input
 	body []byte
 	out  *agent.Emitter
-	from *followed // the response that is followed; nil where there is none
+
+	request any             // what body is made of; nil for a response that is taken up after a restart
+	asked   []event.Request // approvals that the last response has asked for
+	paused  []byte          // state of the decoder at its end
+	answers int             // how many responses were answered
+	from    *followed       // the response that is followed; nil where there is none
 
 	seen   bool          // something is shown
 	held   []event.Event // beginnings of messages and parts that have nothing yet
@@ -36,11 +41,11 @@ type attempt struct {
 
 // call makes the call. An [*call.Failure] says that it failed, and whether it may be repeated.
 func (t *attempt) call(ctx context.Context) error {
-	t.held, t.failed, t.tail = nil, nil, nil
+	t.held, t.failed, t.tail, t.asked = nil, nil, nil, nil
 	// Once the stream has ended the turn its context ends too; the provider may still end its body in peace.
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	stream, err := t.stream()
+	stream, d, err := t.stream()
 	if err != nil {
 		return err
 	}
@@ -76,6 +81,10 @@ func (t *attempt) call(ctx context.Context) error {
 		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be used again
 		return nil
 	}
+	if errors.Is(err, dialect.ErrCutShort) && len(t.asked) > 0 {
+		t.paused, err = d.Decoder().State()
+		return err
+	}
 	if f := t.broken(res, err); f != nil {
 		if f.Retry {
 			stream.Drop()
@@ -87,11 +96,15 @@ func (t *attempt) call(ctx context.Context) error {
 }
 
 // stream makes the stream of a call, at its beginning or where the response that is followed stands.
-func (t *attempt) stream() (*agent.Stream, error) {
+func (t *attempt) stream() (*agent.Stream, *dialect.Stream, error) {
 	d := dialect.NewStream(t.a.api.dialect())
+	decoder := t.paused
 	if t.from != nil && len(t.from.Decoder) > 0 {
-		if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, t.from.Decoder)); err != nil {
-			return nil, err
+		decoder = t.from.Decoder
+	}
+	if len(decoder) > 0 {
+		if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, decoder)); err != nil {
+			return nil, nil, err
 		}
 	}
 	s := agent.TakeUp(t.out, d)
@@ -102,7 +115,7 @@ func (t *attempt) stream() (*agent.Stream, error) {
 		}
 		return t.follow(ops, d)
 	}
-	return s, nil
+	return s, d, nil
 }
 
 // send makes the request.
@@ -111,7 +124,11 @@ func (t *attempt) send(ctx context.Context) (*http.Response, error) {
 		return t.a.do(ctx, http.MethodGet, t.from.path(), t.in.Key, nil)
 	}
 	t.out.Sent(t.body)
-	return t.a.do(ctx, http.MethodPost, t.a.api.path(&t.a.cfg), t.in.Key, t.body)
+	key := t.in.Key
+	if t.answers > 0 {
+		key = fmt.Sprintf("%s-%d", key, t.answers) // it is another request
+	}
+	return t.a.do(ctx, http.MethodPost, t.a.api.path(&t.a.cfg), key, t.body)
 }
 
 // pass looks through what the decoder gives. A message begins with what is seen of it, so that a call that is repeated leaves no
@@ -122,6 +139,9 @@ func (t *attempt) pass(ops []event.Event) ([]event.Event, error) {
 	}
 	out := make([]event.Event, 0, len(ops))
 	for _, op := range ops {
+		if op.Type == event.TurnWait {
+			t.asked = append(t.asked, *op.Get().Request)
+		}
 		switch {
 		case op.Type == event.TurnUpdate:
 		case op.Type == event.TurnEnd && op.Get().Error != nil:

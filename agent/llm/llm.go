@@ -143,11 +143,17 @@ func (a *Agent) run(ctx context.Context, in agent.Input, from *followed, out *ag
 		if err != nil {
 			return err
 		}
-		if t.body, err = json.Marshal(a.api.body(a, turns)); err != nil {
+		t.request = a.api.body(a, turns)
+		if t.body, err = json.Marshal(t.request); err != nil {
 			return fmt.Errorf("request: %w", err)
 		}
 	}
 	err := call.Repeat(ctx, out, func() error { return t.call(ctx) })
+	for err == nil && len(t.asked) > 0 {
+		if err = t.answer(ctx); err == nil {
+			err = call.Repeat(ctx, out, func() error { return t.call(ctx) })
+		}
+	}
 	if err == nil || ctx.Err() == nil { // else Stop has to end it
 		a.forget(in.Turn)
 	}

@@ -8,7 +8,8 @@ import (
 type responsesRequest struct {
 	Model           string              `json:"model"`
 	Instructions    string              `json:"instructions,omitempty"`
-	Input           []responsesMessage  `json:"input"`
+	Input           []any               `json:"input"`
+	Previous        string              `json:"previous_response_id,omitempty"`
 	Stream          bool                `json:"stream"`
 	Background      bool                `json:"background,omitempty"`
 	Store           bool                `json:"store"`

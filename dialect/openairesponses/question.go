@@ -1,6 +1,7 @@
 package openairesponses
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/leat-dev/leat/event"
@@ -11,6 +12,8 @@ const (
 	approvalResponse = "mcp_approval_response"
 	// maxQuestions bounds the approvals that a turn waits on, since they are in its state; no model asks for as many.
 	maxQuestions = 256
+	// maxArguments bounds the arguments of a call that are kept until it is approved, in bytes, since they are in the state too.
+	maxArguments = 64 << 10
 )
 
 // question is a call of an MCP tool that a person has to approve. Its part stays open: if the call is approved, the next response
@@ -19,6 +22,8 @@ type question struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`
 	Part    string `json:"part"`
+	// Item is the request for the approval, for a caller that has to send it back with the answer.
+	Item json.RawMessage `json:"item,omitempty"`
 }
 
 // ask asks for the approval of a call.
@@ -35,6 +40,13 @@ func (d *decoder) ask(o *open, in *item) error {
 	d.settle(o)
 	o.Tool = false // its part is the question's now
 	q := &question{ID: in.ID, Message: d.Key, Part: toolKey(o.Index)}
+	if arguments := text(in.Arguments); len(arguments) <= maxArguments {
+		b, err := json.Marshal(map[string]string{"type": approvalRequest, "id": in.ID, "name": in.Name, "server_label": in.Server, "arguments": arguments})
+		if err != nil {
+			return err
+		}
+		q.Item = b
+	}
 	d.Questions = append(d.Questions, q)
 	d.Emit(event.Event{Type: event.TurnWait, Message: q.Message, Body: &event.Body{
 		Request: &event.Request{ID: in.ID, Kind: event.RequestApproval, Tool: in.title(), Part: q.Part},
@@ -53,6 +65,15 @@ func (d *decoder) question(id string) *question {
 // asks reports whether the response at hand has open questions. Those of earlier responses have been answered.
 func (d *decoder) asks() bool {
 	return slices.ContainsFunc(d.Questions, func(q *question) bool { return q.Message == d.Key })
+}
+
+// Approval returns the request for an approval, as an item of input for the response that goes on from its answer; nil if the
+// request is not known, or too large to be kept.
+func (d *decoder) Approval(id string) json.RawMessage {
+	if q := d.question(id); q != nil {
+		return q.Item
+	}
+	return nil
 }
 
 // answered takes an item that echoes a person's decision. Approved calls follow as items of their own.

@@ -99,6 +99,7 @@ type item struct {
 	Error   json.RawMessage `json:"error"`
 
 	Execution string `json:"execution"` // of a tool search: "server" or "client"
+	Server    string `json:"server_label"`
 	Request   string `json:"approval_request_id"`
 	Approve   *bool  `json:"approve"`
 }
