@@ -69,14 +69,17 @@ func (k Kinds) Check(s Spec) (Kind, error) {
 	return kind, nil
 }
 
-// Masked returns the spec with its secret options hidden, to be shown. Of a kind that is not known all are hidden.
+// Masked returns the spec with its secret options hidden, to be shown, and what may be secret in URLs. Of a kind that is not
+// known all options are hidden.
 func (k Kinds) Masked(s Spec) Spec {
 	kind, known := k.find(s.Kind)
+	s.Target = MaskURLs(s.Target)
 	s.Options = maps.Clone(s.Options)
-	for key := range s.Options {
+	for key, value := range s.Options {
+		s.Options[key] = MaskURLs(value)
 		i := slices.IndexFunc(kind.Options, func(o Option) bool { return o.Name == key })
 		if !known || i < 0 || kind.Options[i].Secret {
-			s.Options[key] = "***"
+			s.Options[key] = masked
 		}
 	}
 	return s

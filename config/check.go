@@ -192,6 +192,7 @@ func (c Config) masked(kinds agent.Kinds) Config {
 	if c.Users.Secret != "" {
 		c.Users.Secret = "***"
 	}
+	c.Users.JWKS, c.PublicURL = agent.MaskURLs(c.Users.JWKS), agent.MaskURLs(c.PublicURL)
 	agents := make(Agents, len(c.Agents))
 	for i, s := range c.Agents {
 		agents[i] = kinds.Masked(s)

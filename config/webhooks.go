@@ -5,6 +5,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/webhook"
 )
@@ -60,6 +61,7 @@ func (w Webhooks) check(bad func(key, format string, args ...any)) {
 func (w Webhooks) masked() Webhooks {
 	all := append(Webhooks{}, w...)
 	for i := range all {
+		all[i].URL = agent.MaskURLs(all[i].URL)
 		if all[i].Secret != "" {
 			all[i].Secret = "***"
 		}

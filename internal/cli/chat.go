@@ -325,11 +325,11 @@ func (s *session) outcome(asJSON bool) error {
 	case f.Turn == "":
 		return errors.New("given up before the answer was there")
 	case asJSON:
-		if err := json.NewEncoder(s.app.out).Encode(f); err != nil {
+		if err := json.NewEncoder(s.app.terminalSafe(s.app.out)).Encode(f); err != nil {
 			return err
 		}
 	case s.quiet && f.Text != "":
-		if _, err := fmt.Fprintln(s.app.out, f.Text); err != nil {
+		if _, err := fmt.Fprintln(s.app.terminalSafe(s.app.out), f.Text); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,7 @@ func (c *decodeCmd) Run(a *app) error {
 		defer f.Close()
 		in, name = f, c.File
 	}
-	out := bufio.NewWriter(a.out)
+	out := bufio.NewWriter(a.terminalSafe(a.out))
 	dec := newDecoding(d, func(e *event.Event) error { return nil })
 	if c.As == "events" {
 		dec.each = func(e *event.Event) error {
@@ -54,7 +54,7 @@ func (c *decodeCmd) Run(a *app) error {
 	// What was decoded is printed, whatever came after it.
 	err = dec.read(in, c.Client)
 	if c.Client == "" && len(dec.clients) > 1 {
-		fmt.Fprintf(a.err, "%s: of %d connections this is %s; --client reads another: %s\n", name, len(dec.clients), dec.client, strings.Join(dec.clients, ", "))
+		fmt.Fprintf(a.err, "%s: of %d connections this is %s; --client reads another: %s\n", name, len(dec.clients), clean(dec.client), clean(strings.Join(dec.clients, ", ")))
 	}
 	switch c.As {
 	case "text":

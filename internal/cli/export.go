@@ -21,7 +21,7 @@ func (c *exportCmd) Run(a *app) (err error) {
 	defer cancel()
 	r := c.remote()
 	if c.Output == "" {
-		_, err := r.client().Export(ctx, c.Tenant, c.Subject, a.out)
+		_, err := r.client().Export(ctx, c.Tenant, c.Subject, a.terminalSafe(a.out))
 		return r.explain(err)
 	}
 	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

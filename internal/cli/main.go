@@ -131,7 +131,7 @@ func (a *app) run(args []string) (status int) {
 // fail tells of an error, a line for each, and returns its exit status.
 func (a *app) fail(err error) int {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintf(a.err, "leat: %s\n", strings.TrimPrefix(line, "leat: "))
+		fmt.Fprintf(a.err, "leat: %s\n", clean(strings.TrimPrefix(line, "leat: ")))
 	}
 	switch {
 	case errors.Is(err, config.ErrInvalid), errors.Is(err, errUsage):

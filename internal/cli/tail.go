@@ -35,7 +35,7 @@ func (c *tailCmd) Run(a *app) error {
 	var err error
 	if c.JSON {
 		err = client.Stream(ctx, c.Conversation, o, func(f *leat.Frame) error {
-			if _, err := fmt.Fprintf(a.out, "%s\n", f.Raw); err != nil {
+			if _, err := fmt.Fprintf(a.terminalSafe(a.out), "%s\n", f.Raw); err != nil {
 				return err
 			}
 			if c.NoFollow && f.Cursor != "" {

@@ -20,7 +20,7 @@ type turnExportCmd struct {
 
 func (c *turnExportCmd) Run(a *app) (err error) {
 	if c.Output == "" {
-		_, err := c.client().Recording(a.ctx, c.Turn, a.out)
+		_, err := c.client().Recording(a.ctx, c.Turn, a.terminalSafe(a.out))
 		return c.explain(err)
 	}
 	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -52,7 +52,7 @@ func (c *turnExplainCmd) Run(a *app) error {
 		return c.explain(err)
 	}
 	if c.JSON {
-		enc := json.NewEncoder(a.out)
+		enc := json.NewEncoder(a.terminalSafe(a.out))
 		enc.SetIndent("", "  ")
 		return enc.Encode(x)
 	}

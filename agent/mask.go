@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"regexp"
+	"strings"
+)
+
+// masked replaces a secret in what is shown.
+const masked = "***"
+
+// address finds the URLs of a text.
+var address = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s'"<>]+`)
+
+// MaskURLs hides the passwords and the query values of the URLs in a text. Any query value can be a secret, whatever its name is.
+func MaskURLs(text string) string { return address.ReplaceAllStringFunc(text, maskURL) }
+
+func maskURL(u string) string {
+	u, fragment, hasFragment := strings.Cut(u, "#")
+	u, query, hasQuery := strings.Cut(u, "?")
+	scheme, rest, _ := strings.Cut(u, "://")
+	host, path, hasPath := strings.Cut(rest, "/")
+	if i := strings.LastIndexByte(host, '@'); i >= 0 {
+		user, _, password := strings.Cut(host[:i], ":")
+		if !password {
+			user = masked // a token alone
+		} else {
+			user += ":" + masked
+		}
+		host = user + host[i:]
+	}
+	out := scheme + "://" + host
+	if hasPath {
+		out += "/" + path
+	}
+	if hasQuery {
+		pairs := strings.Split(query, "&")
+		for i, pair := range pairs {
+			if name, _, ok := strings.Cut(pair, "="); ok {
+				pairs[i] = name + "=" + masked
+			} else if pair != "" {
+				pairs[i] = masked
+			}
+		}
+		out += "?" + strings.Join(pairs, "&")
+	}
+	if hasFragment {
+		out += "#" + fragment
+	}
+	return out
+}
