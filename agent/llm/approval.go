@@ -24,8 +24,8 @@ type approval struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// answer asks a person for the approvals that the last response asked for, and makes the request that goes on from the answers. A
-// stored response is named; any other is sent back, as far as the answers need it.
+// answer asks a person for the approvals that the last response asked for, and makes the request that brings the answers. A
+// stored response is named; of any other, the items that the answers belong to are sent back.
 func (t *attempt) answer(ctx context.Context) error {
 	d := dialect.NewStream(t.a.api.dialect())
 	if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, t.paused)); err != nil {

@@ -67,7 +67,7 @@ func (d *decoder) asks() bool {
 	return slices.ContainsFunc(d.Questions, func(q *question) bool { return q.Message == d.Key })
 }
 
-// Approval returns the request for an approval, as an item of input for the response that goes on from its answer; nil if the
+// Approval returns the request for an approval, as an item of input for the request that brings its answer; nil if the
 // request is not known, or too large to be kept.
 func (d *decoder) Approval(id string) json.RawMessage {
 	if q := d.question(id); q != nil {
@@ -76,7 +76,7 @@ func (d *decoder) Approval(id string) json.RawMessage {
 	return nil
 }
 
-// answered takes an item that echoes a person's decision. Approved calls follow as items of their own.
+// answered takes an item that echoes a person's decision. Approved calls follow as separate items.
 func (d *decoder) answered(in *item) {
 	q := d.question(in.Request)
 	if q == nil || in.Approve == nil || *in.Approve {

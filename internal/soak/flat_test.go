@@ -17,7 +17,7 @@ func steady(processes ...time.Duration) []Sample {
 			noise := func(level, spread float64) int64 { return int64(level * (1 + spread*(2*rng.Float64()-1))) }
 			all = append(all, Sample{
 				Process: p, Age: age,
-				Memory: noise(60e6+100e6*warm, 0.08), Goroutines: noise(500, 0.1), Descriptors: noise(260, 0.05), WAL: noise(4e6*warm+1e5, 0.1),
+				Memory: noise(60e6+100e6*warm, 0.08), Goroutines: noise(500, 0.1), Descriptors: noise(260, 0.05), WAL: rng.Int64N(8<<20) + rng.Int64N(2)*rng.Int64N(64<<20),
 			})
 		}
 	}
@@ -60,7 +60,7 @@ func TestLeaks(t *testing.T) {
 		"memory":          func(s *Sample) { s.Memory += int64(s.Age.Minutes() * 1e6) },
 		"goroutines":      func(s *Sample) { s.Goroutines += int64(s.Age.Minutes() * 3) },
 		"descriptors":     func(s *Sample) { s.Descriptors += int64(s.Age.Minutes() * 1.5) },
-		"write-ahead log": func(s *Sample) { s.WAL += int64(s.Age.Minutes() * 60e3) },
+		"write-ahead log": func(s *Sample) { s.WAL += int64(s.Age.Minutes() * 1e6) },
 	} {
 		samples := steady(30 * time.Minute)
 		for i := range samples {

@@ -18,7 +18,7 @@ const (
 	// drain is what running turns get at a SIGTERM, and exitLimit how long the process may take beyond it.
 	drain     = 2 * time.Second
 	exitLimit = 30 * time.Second
-	// pollReady is the pause between two looks at a process that starts: there is nothing to wait on.
+	// pollReady is the pause between two looks at a process that starts, which gives no signal.
 	pollReady = 20 * time.Millisecond
 )
 

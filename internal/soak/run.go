@@ -54,11 +54,11 @@ type run struct {
 	transport *http.Transport
 
 	ended    atomic.Int64 // turns
-	restarts atomic.Int64 // counted before the gateway is told
+	restarts atomic.Int64 // counted before the signal is sent
 	steady   atomic.Bool  // no restart is under way
 }
 
-// Run runs the gateway and all that use it, for the duration or until the first fault, which is its error.
+// Run runs the gateway and its users, for the duration or until the first fault, which is its error.
 func Run(ctx context.Context, opt Options) (*Report, error) {
 	addr, err := freeAddress()
 	if err != nil {

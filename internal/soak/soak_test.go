@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 	report, err := Run(t.Context(), Options{
 		Binary: build(t), Data: filepath.Join(t.TempDir(), "data"), Streams: 100, Pace: 100 * time.Millisecond, Seed: uint64(time.Now().UnixNano()),
 		Duration: duration, Storm: []time.Duration{15 * time.Second, 35 * time.Second, 60 * time.Second, 90 * time.Second}, Every: 29 * time.Minute,
-		Warm: 10 * time.Minute, Stretch: 2 * time.Minute,
+		Warm: 10 * time.Minute, Stretch: 3 * time.Minute,
 		Log: t.Logf,
 	})
 	if report != nil {

@@ -59,7 +59,7 @@ func newStream(r *run, n int) *stream {
 	return s
 }
 
-// talk goes on until ctx ends. An error is a fault of the gateway.
+// talk repeats conversations until ctx ends. An error is a fault of the gateway.
 func (s *stream) talk(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := s.conversation(ctx); err != nil && ctx.Err() == nil {
