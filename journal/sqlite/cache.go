@@ -1,16 +1,21 @@
 package sqlite
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // maxCache is how many bytes of the newest live chunks are kept in memory as well. A turn is settled soon after its last
 // event, and what followed its events reads them again; both then need not look for hundreds of rows in the file.
 const maxCache = 64 << 20
 
 // cache holds the texts of the newest live rows, one buffer a commit: the garbage collector has few objects to look at,
-// and none in the chunks themselves. It is protected by the index's lock; the texts never change.
+// and none in the chunks themselves. A text is forgotten when its row is settled, trimmed or deleted, so that memory follows
+// what is still being written. It is protected by the index's lock; the texts never change.
 type cache struct {
 	commits []cached // in order of rows
-	size    int
+	size    int      // of all texts, bytes
+	empty   int      // number of commits whose rows were all forgotten
 }
 
 type cached struct {
@@ -18,15 +23,18 @@ type cached struct {
 	first int64  // number of its first row; the others follow
 	spans []span // in text, by row
 	text  []byte
+	used  int // bytes of text that spans hold
 }
 
 type span struct{ from, to uint32 }
 
 // add keeps the rows of a commit, and lets the oldest go for them.
 func (c *cache) add(at, first int64, spans []span, text []byte) {
-	c.commits = append(c.commits, cached{at, first, spans, text})
+	c.commits = append(c.commits, cached{at, first, spans, text, len(text)})
 	for c.size += len(text); c.size > maxCache; c.commits = c.commits[1:] {
-		c.size -= len(c.commits[0].text)
+		if c.size -= len(c.commits[0].text); c.commits[0].used == 0 {
+			c.empty--
+		}
 		c.commits[0] = cached{}
 	}
 }
@@ -53,9 +61,43 @@ func (c *cache) get(row int64) (text []byte, at int64) {
 	return of.text[s.from:s.to:s.to], of.at
 }
 
-// forget drops a row whose text was changed in the file.
+// forget drops a row that is not read any more, or whose text was changed in the file. What a commit still holds is copied
+// when more than half of its text is forgotten; so the cache takes at most twice what it holds.
 func (c *cache) forget(row int64) {
-	if _, s := c.find(row); s != nil {
-		*s = span{}
+	of, s := c.find(row)
+	if s == nil || s.from == s.to {
+		return
 	}
+	of.used -= int(s.to - s.from)
+	*s = span{}
+	if of.used > len(of.text)/2 {
+		return
+	}
+	c.size -= len(of.text)
+	of.shrink()
+	c.size += len(of.text)
+	if of.used > 0 {
+		return
+	}
+	if c.empty++; c.empty > len(c.commits)/2 {
+		c.commits = slices.DeleteFunc(c.commits, func(k cached) bool { return k.used == 0 })
+		c.empty = 0
+	}
+}
+
+// shrink copies what is still held of a commit's text.
+func (k *cached) shrink() {
+	if k.used == 0 {
+		k.spans, k.text = nil, nil
+		return
+	}
+	text := make([]byte, 0, k.used)
+	for i, s := range k.spans {
+		if s.from != s.to {
+			from := len(text)
+			text = append(text, k.text[s.from:s.to]...)
+			k.spans[i] = span{uint32(from), uint32(len(text))}
+		}
+	}
+	k.text = text
 }

@@ -225,6 +225,9 @@ func (t *tx) apply() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	t.j.commits++
+	if len(t.text) > 0 {
+		x.cache.add(t.at, t.first, t.spans, t.text)
+	}
 	for _, l := range t.logs {
 		p := l.pending
 		l.pending = nil
@@ -242,19 +245,24 @@ func (t *tx) apply() {
 		if p.deleted {
 			x.stored.count(l, true)
 			delete(x.damaged, l.id)
-			t.j.waste.add(l.n, l.chunks...)
+			t.discard(l, l.chunks)
 			l.chunks = nil
 			delete(x.logs, l.id)
 			continue
 		}
-		t.j.waste.add(l.n, l.clear()...)
+		t.discard(l, l.clear())
 		x.stored.count(l, false)
 		x.logs[l.id] = l
 	}
-	if len(t.text) > 0 {
-		x.cache.add(t.at, t.first, t.spans, t.text)
-	}
 	x.sweep(t.j.commits)
+}
+
+// discard makes chunks that are not read any more garbage. Callers hold the index's lock.
+func (t *tx) discard(l *log, chunks []chunk) {
+	for _, ch := range chunks {
+		t.j.index.cache.forget(ch.row)
+	}
+	t.j.waste.add(l.n, chunks...)
 }
 
 // forget drops what was pending.
