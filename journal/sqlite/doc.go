@@ -25,7 +25,7 @@
 // SQL that changes the schema must go through migrations; the file of each version stays in testdata, made by
 // go test -run TestVersions -update.
 //
-// Files in the folder: leat.db with leat.db-wal and leat.db-shm, leat.lock (who owns the folder), ballast (a reserve that
+// Files in the folder: leat.db with leat.db-wal and leat.db-shm, leat.lock (who owns the folder; see also guard), ballast (a reserve that
 // is given up for the ends of turns when the disk is full), and leat.db.vN.copy after a migration from version N, which
 // the first Delete removes.
 package sqlite

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -49,6 +50,7 @@ type Journal struct {
 	log    *slog.Logger
 	path   string
 	flock  *flock.Flock
+	guard  *os.File // locks the database file; nil if the system can't
 	index  index
 	queue  *queue
 	health health
@@ -120,7 +122,7 @@ func Open(opt Options) (_ *Journal, err error) {
 		err = j.attach()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.flock.Close())
+		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.unlock())
 	}
 	if err := j.reserve.fill(); err != nil {
 		j.log.Error("journal: no reserve for a full disk", "error", err)
@@ -136,7 +138,13 @@ func Open(opt Options) (_ *Journal, err error) {
 
 // attach makes or checks the file, and connects to it.
 func (j *Journal) attach() error {
-	err := prepare(j.opt.Dir, version, migrations, j.log)
+	err := j.protect() // before a migration
+	if err == nil {
+		err = prepare(j.opt.Dir, version, migrations, j.log)
+	}
+	if err == nil {
+		err = j.protect() // if prepare made the file
+	}
 	if err == nil {
 		err = j.connect()
 	}
@@ -147,6 +155,34 @@ func (j *Journal) attach() error {
 		err = fmt.Errorf("%w: %w", journal.ErrFull, err)
 	}
 	return errors.Join(j.malformed(err), j.hangUp())
+}
+
+// protect locks the database file, if it is there and not locked by this journal already.
+func (j *Journal) protect() error {
+	if j.guard != nil {
+		return nil
+	}
+	f, err := guard(j.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, errors.ErrUnsupported):
+		j.log.Debug("journal: only leat.lock protects the folder", "error", err)
+		return nil
+	case err != nil:
+		return err
+	}
+	j.guard = f
+	return nil
+}
+
+// unlock gives the folder up. It is called when SQLite has closed the file; see guard.
+func (j *Journal) unlock() error {
+	var err error
+	if j.guard != nil {
+		err = j.guard.Close()
+	}
+	return errors.Join(err, j.flock.Close())
 }
 
 // connect opens the connections and rebuilds what is held in memory.
@@ -238,7 +274,7 @@ func (j *Journal) Close() error {
 		j.long <- struct{}{} // what holds it has noticed
 		j.checkpointer.mu.Lock()
 		defer j.checkpointer.mu.Unlock()
-		j.closeErr = errors.Join(j.checkpointer.close(), j.disconnect(), j.flock.Close())
+		j.closeErr = errors.Join(j.checkpointer.close(), j.disconnect(), j.unlock())
 	})
 	return j.closeErr
 }
