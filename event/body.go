@@ -7,8 +7,10 @@ type Body struct {
 	// MessageAdd, MessageStart.
 	Role   Role    `json:"role,omitempty"`
 	Author *Author `json:"author,omitempty"`
-	Source string  `json:"source,omitempty"` // where a message came from, such as "native", "eliza" or "inject"
-	Parts  []Part  `json:"parts,omitempty"`  // MessageAdd
+	// Source is where a message came from, such as "native", "eliza" or "inject". TurnStart: where a turn came from that its
+	// upstream began by itself; other turns have none.
+	Source string `json:"source,omitempty"`
+	Parts  []Part `json:"parts,omitempty"` // MessageAdd
 
 	// MessageUpdate: one of the Message* states. PartUpdate: one of the Part* states.
 	State string `json:"state,omitempty"`

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,9 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 )
+
+// sourceUpstream is the source of a turn of which its upstream does not say more.
+const sourceUpstream = "upstream"
 
 // outside is an entry of an upstream session as a conversation takes it.
 type outside struct {
@@ -88,7 +92,9 @@ func (one *outside) became() string {
 
 // start returns the beginning of the turn that a run becomes.
 func (one *outside) start(name, answers, parent string) event.Event {
-	return event.Event{At: atOf(one.entry, 0), Type: event.TurnStart, Turn: one.id, Body: &event.Body{Agent: name, Answers: answers, Parent: parent}}
+	return event.Event{At: atOf(one.entry, 0), Type: event.TurnStart, Turn: one.id, Body: &event.Body{
+		Agent: name, Answers: answers, Parent: parent, Source: cmp.Or(one.entry.Source, sourceUpstream),
+	}}
 }
 
 // whole returns the events of a run that is over, from its start to its one end, and how many operations changed nothing. What does

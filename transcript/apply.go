@@ -153,6 +153,7 @@ func (t *Transcript) turn(e *event.Event) {
 	set(&turn.Agent, b.Agent)
 	set(&turn.Answers, b.Answers)
 	set(&turn.Parent, b.Parent)
+	set(&turn.Source, b.Source)
 	set(&turn.Phase, b.Phase)
 	set(&turn.Model, b.Model)
 	if b.Step != 0 {

@@ -245,6 +245,7 @@ func mergeBody(a, b *event.Body) *event.Body {
 	set(&m.Agent, b.Agent)
 	set(&m.Answers, b.Answers)
 	set(&m.Parent, b.Parent)
+	set(&m.Source, b.Source)
 	set(&m.Phase, b.Phase)
 	set(&m.Model, b.Model)
 	if b.Step != 0 {

@@ -102,10 +102,13 @@ const (
 
 // Turn is one run of an agent.
 type Turn struct {
-	ID       string          `json:"id"`
-	Agent    string          `json:"agent,omitempty"`
-	Answers  string          `json:"answers,omitempty"`
-	Parent   string          `json:"parent,omitempty"`
+	ID      string `json:"id"`
+	Agent   string `json:"agent,omitempty"`
+	Answers string `json:"answers,omitempty"`
+	Parent  string `json:"parent,omitempty"`
+	// Source is where a turn came from that its upstream began by itself, such as another client; other turns have none. Such a turn
+	// does not wait in the queue and nothing waits for it, and it may outlive its parent.
+	Source   string          `json:"source,omitempty"`
 	State    string          `json:"state"` // Queued, Running, Waiting or Ended
 	Outcome  event.Outcome   `json:"outcome,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
@@ -152,6 +155,9 @@ func (m *Message) Part(id string) *Part {
 	}
 	return nil
 }
+
+// Independent reports whether the turn ends by itself: it lies inside no other turn, or may outlive the one around it.
+func (t *Turn) Independent() bool { return t.Parent == "" || t.Source != "" }
 
 // Unfinished reports whether the turn is still owed an end.
 func (t *Turn) Unfinished() bool { return t.State != Ended }

@@ -157,8 +157,8 @@ func (o *Overview) Committed(s *journal.Summary, events []event.Event) {
 			o.forget(s.ID, e.Type == event.ConversationDelete)
 			continue
 		case event.TurnQueue, event.TurnStart:
-			if b.Parent != "" {
-				continue
+			if b.Parent != "" && b.Source == "" {
+				continue // it ends with the turn around it
 			}
 			t := &Open{Turn: e.Turn, Conversation: s.ID, Agent: b.Agent, State: "running", Since: e.At}
 			if e.Type == event.TurnQueue {

@@ -206,14 +206,15 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 // waiting returns the turn that runs, and the request on which it waits.
 func waiting(t *transcript.Transcript) (turn string, request *event.Request) {
 	for _, t := range t.Turns {
-		if t.Unfinished() && t.Parent == "" {
-			if len(t.Requests) > 0 {
-				r := t.Requests[0].Request
-				return t.ID, &r
-			}
-			if turn == "" {
-				turn = t.ID
-			}
+		if !t.Unfinished() || !t.Independent() {
+			continue
+		}
+		if len(t.Requests) > 0 {
+			r := t.Requests[0].Request
+			return t.ID, &r
+		}
+		if turn == "" {
+			turn = t.ID
 		}
 	}
 	return turn, nil

@@ -67,7 +67,7 @@ func resumed(ctx context.Context, o *pulse.Overview, j journal.Journal, gw *gate
 					return pulse.Open{}, false, nil // its conversation is gone, or can't be read
 				}
 				is := pulse.Open{Turn: id, Conversation: s.ID, Title: s.Title, Agent: t.Agent, State: t.State, Since: max(t.StartedAt, t.QueuedAt)}
-				return is, t.Parent == "" && t.State != "ended", err
+				return is, t.Independent() && t.State != "ended", err
 			})
 			if err != nil {
 				return err

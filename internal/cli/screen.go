@@ -56,7 +56,7 @@ func (s *screen) draw(t *transcript.Transcript, skip map[string]bool) {
 		s.whole[m.ID] = m.Ended && (m.Turn == "" || t.Turn(m.Turn) == nil || !t.Turn(m.Turn).Unfinished())
 	}
 	for _, turn := range t.Turns {
-		if turn.Parent != "" || s.whole[turn.ID] {
+		if !turn.Independent() || s.whole[turn.ID] {
 			continue
 		}
 		for _, r := range turn.Requests {

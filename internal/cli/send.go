@@ -98,7 +98,7 @@ func unfinished(a *app, client *leat.Client, conversation string) ([]string, err
 	}
 	var turns []string
 	for _, turn := range slices.Backward(t.Turns) {
-		if turn.Unfinished() && turn.Parent == "" {
+		if turn.Unfinished() && turn.Independent() {
 			turns = append(turns, turn.ID)
 		}
 	}

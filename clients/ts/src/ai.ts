@@ -43,7 +43,7 @@ export class LeatChatTransport<M extends UIMessage = UIMessage> implements ChatT
     const c = this.options.client.conversation(chatId);
     try {
       const state = await c.until((s) => s.phase === "live", abortSignal);
-      const turn = state.turns.find((t) => t.state !== "ended" && !t.parent);
+      const turn = state.turns.find((t) => t.state !== "ended" && !t.parent && !t.source); // what the upstream began by itself answers nobody here
       return turn ? turnStream(c, turn.id, abortSignal, this.options.client.warn) : null;
     } catch (err) {
       if (err instanceof LeatError && (err.reason === "not_found" || err.reason === "deleted")) return null;

@@ -198,7 +198,7 @@ export class Conversation {
 
   /** Ends a turn; without one, every turn that is unfinished. What was said stays. */
   async stop(turn?: string): Promise<void> {
-    const turns = turn ? [turn] : this.state.turns.filter((t) => t.state !== "ended" && !t.parent).map((t) => t.id);
+    const turns = turn ? [turn] : this.state.turns.filter((t) => t.state !== "ended" && independent(t)).map((t) => t.id);
     await Promise.all(turns.map((t) => this.host.command(this.id, { type: "stop", turn: t })));
   }
 
@@ -402,6 +402,9 @@ export function visibleText(m: Message): string {
   }
   return out;
 }
+
+/** Whether a turn ends by itself: it lies inside no other turn, or may outlive the one around it. */
+export const independent = (t: Turn): boolean => !t.parent || !!t.source;
 
 /** What a turn's assistant messages show, joined by a blank line. */
 export function turnText(state: Pick<ConversationState, "messages">, turn: string): string {

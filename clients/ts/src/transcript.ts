@@ -292,7 +292,7 @@ export class Transcript {
       if (e.type === "turn.queue") Object.assign(t, { state: "queued", queuedAt: e.at });
       if (e.type === "turn.start") Object.assign(t, { state: t.requests.length ? "waiting" : "running", startedAt: e.at });
       if (e.type === "turn.update") take(t, e, ["phase", "step", "model", "upstream"]);
-      else take(t, e, ["agent", "answers", "parent"]);
+      else take(t, e, ["agent", "answers", "parent", "source"]);
     }
     t.version++;
   }
@@ -406,7 +406,7 @@ export function visible(m: Pick<HeldMessage, "parts">): string {
 
 const partKeys = ["id", "kind", "name", "call", "mediaType", "join", "state", "title", "media", "error", "data", "at", "endAt", "ended"] as const satisfies readonly (keyof Part & keyof HeldPart)[];
 const messageKeys = ["id", "turn", "role", "author", "source", "at", "endAt", "state", "stateTurn", "stateReason", "ended", "stopReason"] as const satisfies readonly (keyof Message & keyof HeldMessage)[];
-const turnKeys = ["id", "agent", "answers", "parent", "state", "outcome", "reason", "by", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"] as const satisfies readonly (keyof Turn & keyof HeldTurn)[];
+const turnKeys = ["id", "agent", "answers", "parent", "source", "state", "outcome", "reason", "by", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"] as const satisfies readonly (keyof Turn & keyof HeldTurn)[];
 
 // lean copies the keys that say something.
 function lean(from: object, keys: readonly string[]): Record<string, unknown> {

@@ -51,7 +51,7 @@ export interface MessageAdd extends OfMessage { type: "message.add"; role: Role;
 export interface MessageStart extends OfMessage { type: "message.start"; role: Role; author?: Author; source?: string }
 export interface MessageUpdate extends OfMessage { type: "message.update"; state: MessageState; reason?: string }
 export interface MessageEnd extends OfMessage { type: "message.end"; reason?: string }
-export interface TurnBegin extends OfTurn { type: "turn.queue" | "turn.start"; agent?: string; answers?: string; parent?: string }
+export interface TurnBegin extends OfTurn { type: "turn.queue" | "turn.start"; agent?: string; answers?: string; parent?: string; source?: string }
 export interface TurnUpdate extends OfTurn { type: "turn.update"; phase?: string; step?: number; model?: string; upstream?: Upstream }
 export interface TurnWait extends OfTurn { type: "turn.wait"; request: Request }
 export interface TurnResume extends OfTurn { type: "turn.resume"; answer: Answer }
@@ -92,6 +92,8 @@ export interface Message {
 }
 
 export interface Turn {
+  /** Where a turn came from that its upstream began by itself; other turns have none. It waits for no turn and none waits for it. */
+  source?: string;
   id: string; agent?: string; answers?: string; parent?: string; state: TurnState; outcome?: Outcome; reason?: string; by?: string; error?: Failure;
   usage?: Usage; phase?: string; step?: number; model?: string; upstream?: Upstream; requests?: Request[];
   queuedAt?: number; startedAt?: number; endedAt?: number; firstSeq?: number; endSeq?: number;

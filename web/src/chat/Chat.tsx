@@ -1,7 +1,7 @@
 // One conversation, also one that is not made yet: its header, its log, and where one writes. It is the same from the first word on,
 // so that nothing is lost or loses the focus when the conversation gets made.
 
-import type { Message as Held } from "@leat/client";
+import { independent, type Message as Held } from "@leat/client";
 import { lazy, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { theClient, theLive } from "../gateway";
@@ -61,8 +61,8 @@ export function Chat({ id, fresh, openRail }: ChatProps) {
     if (asked) open(id, "replace");
   }, [asked, id]);
   const turn = state.turns.find((t) => t.id === inspected);
-  const running = state.turns.filter((t) => t.state !== "ended" && !t.parent);
-  const now = running.find((t) => t.state !== "queued");
+  const running = state.turns.filter((t) => t.state !== "ended" && independent(t));
+  const now = running.find((t) => t.state !== "queued" && !t.source); // which a message waits for
   const next = chosen || agent || agents.find((a) => a.default)?.name || "";
   const steers = !!now && now.agent === next && !!agents.find((a) => a.name === next)?.steers && !mute.has(next);
   useAnnouncer(state);

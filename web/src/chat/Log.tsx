@@ -1,6 +1,6 @@
 // The log of a conversation: its messages, the newest at the end.
 
-import type { Conversation, ConversationState, Message as Held, Pending, Turn } from "@leat/client";
+import { type Conversation, type ConversationState, independent, type Message as Held, type Pending, type Turn } from "@leat/client";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { target } from "../find/target";
@@ -113,7 +113,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   const turnOf = useMemo(() => new Map(turns.map((t) => [t.id, t])), [turns]);
   const lastOf = useMemo(() => lastMessages(messages), [messages]);
   const ended = turns.filter((t) => t.state === "ended").length;
-  const running = turns.some((t) => t.state !== "ended" && !t.parent);
+  const running = turns.some((t) => t.state !== "ended" && independent(t));
   const total = state.earlier ? -1 : messages.length;
   // What is on its way stands in its place already, and becomes the message without being drawn anew.
   const drawn: { message: Held; pending?: Pending }[] = messages.slice(shown.from, shown.to).map((message) => ({ message }));

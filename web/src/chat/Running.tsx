@@ -1,6 +1,6 @@
 // What there is to say of a turn while it runs: that it is being stopped, or that nothing has come of it for long.
 
-import type { Conversation, ConversationState } from "@leat/client";
+import { type Conversation, type ConversationState, independent } from "@leat/client";
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { theClient } from "../gateway";
@@ -15,7 +15,7 @@ interface Stop { turns: readonly string[]; error?: string }
 
 export interface Stopping { stop: () => void; stopping: boolean; error?: string }
 
-const open = (s: ConversationState) => s.turns.filter((t) => t.state !== "ended" && !t.parent);
+const open = (s: ConversationState) => s.turns.filter((t) => t.state !== "ended" && independent(t));
 
 /** Stops what runs. To ask again does no harm, and something is said at every moment until it has ended. */
 export function useStop(conversation: Conversation, state: ConversationState): Stopping {

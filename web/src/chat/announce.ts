@@ -1,7 +1,7 @@
 // What a screen reader is told: that an answer begins, its text as that is set, that it is there, and what needs the reader. Never a
 // text as it grows by words.
 
-import type { ConversationState, Message, Part, Turn } from "@leat/client";
+import { type ConversationState, independent, type Message, type Part, type Turn } from "@leat/client";
 import { useEffect, useRef } from "react";
 
 import { reading } from "../settings/settings";
@@ -54,7 +54,7 @@ class Following {
     const now = new Map(state.turns.map((t) => [t.id, `${t.state} ${(t.requests ?? []).map((r) => r.id).join()}`]));
     this.known = now;
     for (const t of state.turns) {
-      if (t.parent || before?.get(t.id) === now.get(t.id)) continue;
+      if (!independent(t) || before?.get(t.id) === now.get(t.id)) continue;
       // What was there when it was opened is no news, but that somebody is waited for.
       if (t.state === "waiting") for (const r of t.requests ?? []) alarm(`${t.id} ${r.id}`, r.prompt ?? `The agent asks for leave${r.tool ? ` to use ${r.tool}` : ""}.`);
       if (!before) continue;
