@@ -25,8 +25,8 @@ const (
 	MaxSessions = 500
 	// maxAttached bounds the history of a session, in bytes of events: what an import takes of a conversation.
 	maxAttached = 128 << 20
-	// upstreamLimit is how long an upstream may take to list its sessions, or to give the history of one.
-	upstreamLimit = time.Minute
+	// upstreamLimit is how long an upstream may take to list its sessions, or to give the history of one: less than what the page waits.
+	upstreamLimit = 25 * time.Second
 )
 
 // UpstreamSessions lists the sessions of an agent's upstream for an operator, newest first.

@@ -73,6 +73,7 @@ function House({ session: who, signedOut }: { session: Session; signedOut: () =>
   const openRail = useCallback(() => setRail(true), []);
   const closeRail = useCallback(() => setRail(false), []);
   const operator = !!who.admin || !who.tokenNeeded;
+  const attaches = useStore(list).agents.some((a) => a.sessions);
   useEffect(() => {
     theClient().connect();
     return follow();
@@ -86,13 +87,14 @@ function House({ session: who, signedOut }: { session: Session; signedOut: () =>
   useActions(useMemo<Action[]>(() => [
     { group: "Go to", name: "New conversation", key: "new", run: () => { open(""); document.getElementById("composer")?.focus(); } },
     ...(operator ? [{ group: "Go to", name: "Overview", run: openOverview }] : []),
+    ...(operator && attaches ? [{ group: "Go to", name: "Attach a session…", run: () => layer.set("attach") }] : []),
     { group: "This page", name: dark ? "Light theme" : "Dark theme", run: () => theme.set(dark ? "light" : "dark") },
     { group: "This page", name: "Settings", run: () => layer.set("settings") },
     { group: "This page", name: "Keys", key: "help", run: () => layer.set("keys") },
     { group: "", name: "", hidden: true, key: "palette", run: () => layer.change((l) => (l === "palette" ? "" : "palette")) },
     { group: "", name: "", hidden: true, key: "previous", run: () => beside(id, -1) },
     { group: "", name: "", hidden: true, key: "next", run: () => beside(id, 1) },
-  ], [operator, dark, id]));
+  ], [operator, attaches, dark, id]));
   const fresh = useFresh(at.view === "chat" ? id : at.view);
   // Whatever leads elsewhere leads out of the list, and where there is room for it beside the rest it lies over nothing.
   const narrow = useNarrow();
@@ -104,7 +106,7 @@ function House({ session: who, signedOut }: { session: Session; signedOut: () =>
       {rail && <div className="shade" onClick={closeRail} />}
       {at.view === "overview"
         ? <main className="chat"><Later of={at.view} fallback={<div className="talk" aria-busy="true" />}><Overview openRail={openRail} /></Later></main>
-        : <Chat key={id || fresh} id={id} fresh={fresh} openRail={openRail} />}
+        : <Chat key={id || fresh} id={id} fresh={fresh} attaches={operator && attaches} openRail={openRail} />}
       <Layers />
     </div>
   );

@@ -5,11 +5,12 @@ import { lazy, useCallback } from "react";
 import { Store, useStore } from "./store";
 import { Later } from "./ui/Later";
 
-export type Layer = "" | "palette" | "keys" | "settings";
+export type Layer = "" | "palette" | "keys" | "settings" | "attach";
 
 export const layer = new Store<Layer>("");
 
-const kinds = { palette: lazy(() => import("./palette/Palette")), keys: lazy(() => import("./palette/Keys")), settings: lazy(() => import("./settings/Settings")) };
+const kinds = { palette: lazy(() => import("./palette/Palette")), keys: lazy(() => import("./palette/Keys")), settings: lazy(() => import("./settings/Settings")),
+  attach: lazy(() => import("./attach/Attach")) };
 
 export function Layers() {
   const at = useStore(layer);

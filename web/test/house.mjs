@@ -138,7 +138,7 @@ export async function allowed(page, what, step) {
 
 /** A page of a context of its own, watched. */
 export async function open(gateway, options = {}) {
-  const { path = "/", reading = "off", signedOut = false, watched = true, ...context } = options;
+  const { path = "/", reading = "off", signedOut = false, watched = true, prepare, ...context } = options;
   const c = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...context });
   if (watched) await watchOver(c);
   // Answers are not read out, so that a text is in the page once; a test of that says so itself.
@@ -153,6 +153,7 @@ export async function open(gateway, options = {}) {
   page.on("request", (r) => {
     if (!r.url().startsWith(gateway.url) && !/^(data|blob):/.test(r.url())) page.elsewhere.push(r.url());
   });
+  await prepare?.(page);
   await page.goto(gateway.url + path);
   if (!signedOut) await page.locator('.connection[data-state="connected"]').waitFor();
   return page;

@@ -279,7 +279,7 @@ export class Transcript {
             if (e.type === "turn.update")
                 take(t, e, ["phase", "step", "model", "upstream"]);
             else
-                take(t, e, ["agent", "answers", "parent"]);
+                take(t, e, ["agent", "answers", "parent", "source"]);
         }
         t.version++;
     }
@@ -402,7 +402,7 @@ export function visible(m) {
 }
 const partKeys = ["id", "kind", "name", "call", "mediaType", "join", "state", "title", "media", "error", "data", "at", "endAt", "ended"];
 const messageKeys = ["id", "turn", "role", "author", "source", "at", "endAt", "state", "stateTurn", "stateReason", "ended", "stopReason"];
-const turnKeys = ["id", "agent", "answers", "parent", "state", "outcome", "reason", "by", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"];
+const turnKeys = ["id", "agent", "answers", "parent", "source", "state", "outcome", "reason", "by", "error", "usage", "phase", "step", "model", "upstream", "queuedAt", "startedAt", "endedAt", "firstSeq", "endSeq"];
 // lean copies the keys that say something.
 function lean(from, keys) {
     const out = {};

@@ -7,6 +7,7 @@ import { lazy, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useStat
 import { theClient, theLive } from "../gateway";
 import { note } from "../inspector/shown";
 import { type Action, ariaKeys, spelled, useActions } from "../keys";
+import { layer } from "../layers";
 import { list } from "../list";
 import { open, route } from "../route";
 import { useStore } from "../store";
@@ -32,10 +33,11 @@ const Find = lazy(() => import("../find/Find"));
 interface ChatProps {
   id: string; // "" for a new one
   fresh: string; // the id that a new one will have
+  attaches: boolean; // an operator can attach sessions of an agent
   openRail: () => void;
 }
 
-export function Chat({ id, fresh, openRail }: ChatProps) {
+export function Chat({ id, fresh, attaches, openRail }: ChatProps) {
   const made = id !== "";
   const { conversation, state } = useConversation(id || fresh, made);
   const [editing, setEditing] = useState<Held>();
@@ -170,7 +172,7 @@ export function Chat({ id, fresh, openRail }: ChatProps) {
         ) : id ? (
           <Log conversation={conversation} state={state} edit={setEditing} change={change} inspect={inspect} />
         ) : (
-          <Welcome choose={(text) => setGiven({ text })} />
+          <Welcome attaches={attaches} choose={(text) => setGiven({ text })} />
         )}
         {!gone && <Running conversation={conversation} state={state} stop={stopping} />}
         {!gone && <Composer conversation={id} prepare={prepare} given={given} editing={editing} cancelEdit={() => setEditing(undefined)} running={running.length > 0} steers={steers} send={send} stop={stop} last={() => mine} edit={setEditing} />}
@@ -209,7 +211,7 @@ function toRequest(): void {
 // What the demo agent shows something by. What other agents can be asked, only they know.
 const examples = ["What can you do?", "Explain this code step by step", "tools: what is 17 * 23?"];
 
-function Welcome({ choose: take }: { choose: (text: string) => void }) {
+function Welcome({ choose: take, attaches }: { choose: (text: string) => void; attaches: boolean }) {
   const { agents } = useStore(list);
   const chosen = useChosen("");
   const demo = agents.find((a) => (chosen ? a.name === chosen : a.default))?.kind === "demo";
@@ -217,6 +219,7 @@ function Welcome({ choose: take }: { choose: (text: string) => void }) {
     <div className="welcome">
       <h2>What is it about?</h2>
       <AgentPicker conversation="" own="" />
+      {attaches && <button type="button" onClick={() => layer.set("attach")}>Attach a session…</button>}
       {demo && <ul className="examples">{examples.map((e) => <li key={e}><button type="button" onClick={() => take(e)}>{e}</button></li>)}</ul>}
     </div>
   );

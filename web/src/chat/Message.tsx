@@ -34,6 +34,12 @@ interface MessageProps {
   hold: Hold;
 }
 
+/** Where a message came from that nobody sent here, such as another client of the agent's session; "" if it is not known. */
+function origin(m: Held, turn: Turn | undefined): string {
+  if (turn) return turn.source === "upstream" ? "" : turn.source ?? "";
+  return m.state ? "" : m.source ?? "";
+}
+
 /** Turns within turns are set in so many times; what lies deeper says where. */
 const deepest = 3;
 
@@ -43,15 +49,16 @@ export const Message = memo(function Message({ conversation, message: m, pending
   const running = last && !!turn && turn.state !== "ended" && turn.state !== "queued";
   const named = m.author?.name ?? m.author?.id;
   const who = line(named ?? (mine ? "You" : m.role === "system" ? "System" : turn?.agent ?? "Agent"), 80);
+  const from = line(origin(m, turn), 80);
   const heading = `m-${m.id}`;
   const asks = turn?.requests?.map((r) => r.part) ?? [];
   const answers = turn?.answers;
   const again = newest && !busy && answers ? () => void conversation.resend(answers).catch(() => {}) : undefined;
   return (
     <article className={`message ${mine ? "user" : m.role}`} data-message={m.id} data-len={length(m)} data-depth={depth > 0 ? Math.min(depth, deepest) : undefined} aria-labelledby={heading} aria-posinset={place > 0 ? place : undefined} aria-setsize={total} aria-busy={growing || undefined} tabIndex={-1}>
-      <h2 id={heading} className="unseen">{who}{m.at ? `, ${clock(m.at)}` : ""}{growing ? ", answering" : ""}</h2>
-      {(inside !== undefined || named || m.role === "system") && (
-        <p className="who" aria-hidden="true">{inside !== undefined && <Icon name="turn" />}<bdi>{who}</bdi>{inside !== undefined && <span className="muted">{depth > deepest ? `in ${inside}` : "works for"} {depth > deepest ? "" : <bdi>{inside.split(" › ").at(-1)}</bdi>}</span>}</p>
+      <h2 id={heading} className="unseen">{who}{from && `, from ${from}`}{m.at ? `, ${clock(m.at)}` : ""}{growing ? ", answering" : ""}</h2>
+      {(inside !== undefined || named || from || m.role === "system") && (
+        <p className="who" aria-hidden="true">{inside !== undefined && <Icon name="turn" />}<bdi>{who}</bdi>{inside !== undefined && <span className="muted">{depth > deepest ? `in ${inside}` : "works for"} {depth > deepest ? "" : <bdi>{inside.split(" › ").at(-1)}</bdi>}</span>}{from && <span className="muted">from <bdi>{from}</bdi></span>}</p>
       )}
       {m.parts.map((p, i) => (
         <Part key={p.id} part={p} conversation={conversation.id} mine={mine} live={growing && (!p.ended || coming(p))} last={i === m.parts.length - 1} waiting={asks.includes(p.id)} cut={cutOff(p, turn)} hold={hold} />
