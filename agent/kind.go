@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,11 @@ type Kind struct {
 	Options []Option
 	// New makes an agent. Unknown options and a missing target have been refused before.
 	New func(Spec) (Agent, error)
+	// Discover lists what an upstream offers: agents, sessions or models. Of the spec it takes the address and the credentials; what
+	// it would choose may be missing. If the target of a spec is no address but a choice, such as a model, it is here an address,
+	// or empty for the usual one. If Discover is nil, the kind's upstreams can't be asked. Schemes are those of its addresses.
+	Discover func(ctx context.Context, s Spec) ([]Offer, error)
+	Schemes  []string
 }
 
 // Option is a setting that a kind knows.
@@ -61,12 +67,20 @@ func (k Kinds) Check(s Spec) (Kind, error) {
 	case kind.Target != "" && s.Target == "":
 		return fail("kind %s needs a target: %s:%s", kind.Name, kind.Name, kind.Target)
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
-		if !slices.ContainsFunc(kind.Options, func(o Option) bool { return o.Name == key }) {
-			return fail("kind %s has no option %q; it has %s", kind.Name, key, strings.Join(kind.options(), ", "))
-		}
+	if err := kind.knows(s.Options); err != nil {
+		return fail("%w", err)
 	}
 	return kind, nil
+}
+
+// knows refuses an option that the kind doesn't have.
+func (k *Kind) knows(options map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(options)) {
+		if !slices.ContainsFunc(k.Options, func(o Option) bool { return o.Name == key }) {
+			return fmt.Errorf("kind %s has no option %q; it has %s", k.Name, key, strings.Join(k.options(), ", "))
+		}
+	}
+	return nil
 }
 
 // Masked returns the spec with its secret options hidden, to be shown, and what may be secret in URLs. Of a kind that is not

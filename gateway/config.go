@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -82,6 +83,8 @@ type Agent struct {
 	Kind string
 	// Secrets are masked in what is kept of the bytes of its turns, beside what is known to be secret by its form.
 	Secrets []string
+	// Discover lists what the agent's upstream offers; nil if nobody can tell.
+	Discover func(ctx context.Context) ([]agent.Offer, error)
 }
 
 // The defaults, each from the design.

@@ -139,5 +139,21 @@ func (g *Gateway) CheckAgents(ctx context.Context, p Principal) ([]AgentInfo, er
 	return all, nil
 }
 
+// Discover lists what the upstream of an agent offers: its agents, sessions or models. Only operators may ask, since an
+// upstream's sessions may be anybody's. It returns [agent.ErrNoDiscovery] if the upstream can't be asked.
+func (g *Gateway) Discover(ctx context.Context, p Principal, name string) ([]agent.Offer, error) {
+	if err := Decide(p, ActionAdmin, nil); err != nil {
+		return nil, err
+	}
+	a, ok := g.cfg.Agents.Agent(name, behalf(p))
+	if !ok {
+		return nil, ErrNotFound
+	}
+	if a.Discover == nil {
+		return nil, agent.ErrNoDiscovery
+	}
+	return a.Discover(ctx)
+}
+
 // Dialects lists the wire formats that streams may be pushed in, sorted by name.
 func (g *Gateway) Dialects() []dialect.Dialect { return g.cfg.Dialects.List() }

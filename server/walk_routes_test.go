@@ -61,6 +61,7 @@ var decided = map[string]decision{
 	"POST /api/agents/check":                  {sight: operator},
 	"GET /api/agents/{name}/sessions":         {sight: operator},
 	"POST /api/agents/{name}/sessions":        {sight: operator},
+	"POST /api/agents/{name}/discover":        {sight: operator, empty: true}, // TestDiscover of server/native tells what is offered
 	"GET /api/dialects":                       {sight: common},
 	"GET /api/selftest/stream":                {sight: common},
 	"GET /api/ws":                             {sight: open}, // takes the token as its first message; TestWalkSocket goes on from there

@@ -64,10 +64,14 @@ func newV1(t *testing.T) *v1 {
 	})
 	mux.HandleFunc("POST /v1/agents/{id}/messages/cancel", f.cancel)
 	mux.HandleFunc("GET /v1/agents/{$}", func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.RawQuery != "limit=1" {
+		switch r.URL.RawQuery {
+		case "limit=1":
+			fmt.Fprint(w, `[]`)
+		case "limit=200":
+			fmt.Fprint(w, listed)
+		default:
 			t.Errorf("the list is asked for with %q", r.URL.RawQuery)
 		}
-		fmt.Fprint(w, `[]`)
 	})
 	mux.HandleFunc("GET /v1/agents/{id}", func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.PathValue("id"), "agent-") {

@@ -120,6 +120,8 @@ func (v *viewer) take(b []byte) {
 		version := max(f.version, 1)
 		f.mu.Unlock()
 		v.send(map[string]any{"type": "app_server_info_response", "request_id": m.ID, "success": true, "letta_code_version": "0.32.18", "protocol_version": version})
+	case "agent_list":
+		v.send(map[string]any{"type": "agent_list_response", "request_id": m.ID, "success": true, "agents": json.RawMessage(listed)})
 	case "runtime_start":
 		f.mu.Lock()
 		c, why := f.conv(m.Agent, m.Conversation)

@@ -30,6 +30,8 @@ func Kind() agent.Kind {
 			}
 			return New(c)
 		},
+		Discover: discover,
+		Schemes:  []string{"ws", "wss", "http", "https"},
 	}
 }
 

@@ -64,6 +64,7 @@ var anthropicAPI = api{
 	model: func(c *Config) (string, string, any) {
 		return http.MethodGet, "/v1/models/" + url.PathEscape(c.Model), nil
 	},
+	list:  "/v1/models?limit=200",
 	reads: pdf,
 	check: func(c *Config) error {
 		// Others write it with the version, as OpenAI's addresses are.

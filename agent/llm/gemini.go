@@ -54,6 +54,7 @@ var geminiAPI = api{
 	model: func(c *Config) (string, string, any) {
 		return http.MethodGet, "/v1beta/models/" + url.PathEscape(c.Model), nil
 	},
+	list: "/v1beta/models?pageSize=200",
 	reads: func(kind string) bool {
 		return pdf(kind) || strings.HasPrefix(kind, "audio/") || strings.HasPrefix(kind, "video/")
 	},

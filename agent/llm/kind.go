@@ -16,14 +16,16 @@ type provider struct {
 	// model is that of the agent which there is without any configuration, where the key is in the environment.
 	model    string
 	thinking string // what the option takes
+	// schemes are those of an address that may be the API's, if nothing else is known of it.
+	schemes []string
 }
 
 var providers = []provider{
-	{"anthropic", "a model of Anthropic, or behind an API like its Messages", &anthropicAPI, "claude-sonnet-5", "tokens that the model may think, adaptive or off"},
-	{"openai", "a model behind OpenAI's Chat Completions, which many servers speak: see base_url", &openAIAPI, "gpt-5.4-mini", "effort: " + strings.Join(efforts, ", ")},
-	{"responses", "a model behind OpenAI's Responses; in the background it goes on over restarts", &responsesAPI, "", "effort: " + strings.Join(efforts, ", ")},
-	{"gemini", "a model of Google's Gemini", &geminiAPI, "gemini-flash-latest", "tokens that the model may think, adaptive or off"},
-	{"ollama", "a model that Ollama runs", &ollamaAPI, "", "on, off, low, medium or high"},
+	{"anthropic", "a model of Anthropic, or behind an API like its Messages", &anthropicAPI, "claude-sonnet-5", "tokens that the model may think, adaptive or off", nil},
+	{"openai", "a model behind OpenAI's Chat Completions, which many servers speak: see base_url", &openAIAPI, "gpt-5.4-mini", "effort: " + strings.Join(efforts, ", "), []string{"http", "https"}},
+	{"responses", "a model behind OpenAI's Responses; in the background it goes on over restarts", &responsesAPI, "", "effort: " + strings.Join(efforts, ", "), nil},
+	{"gemini", "a model of Google's Gemini", &geminiAPI, "gemini-flash-latest", "tokens that the model may think, adaptive or off", nil},
+	{"ollama", "a model that Ollama runs", &ollamaAPI, "", "on, off, low, medium or high", []string{"http", "https"}},
 }
 
 // Kinds are these agents as kinds.
@@ -61,7 +63,7 @@ func (p provider) agentKind() agent.Kind {
 	if p.api == &responsesAPI {
 		options = append(options, agent.Option{Name: "background", Help: "true: responses go on without their connection, stored at the provider; false: they don't", Default: "true at " + openAIBase + ", false elsewhere"})
 	}
-	return agent.Kind{Name: p.kind, Summary: p.summary, Target: "MODEL", Options: options, New: p.make}
+	return agent.Kind{Name: p.kind, Summary: p.summary, Target: "MODEL", Options: options, New: p.make, Discover: p.discover, Schemes: p.schemes}
 }
 
 func (p provider) make(s agent.Spec) (agent.Agent, error) {

@@ -71,6 +71,7 @@ type api struct {
 	// model is where it tells of a model; where it lists them all, listed is set.
 	model  func(c *Config) (method, path string, body any)
 	listed bool
+	list   string // path of the list of models
 	// reads says which attachments it takes beside pictures and texts.
 	reads func(mime string) bool
 	// check refuses options that don't go together.

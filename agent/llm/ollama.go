@@ -39,6 +39,7 @@ var ollamaAPI = api{
 	model: func(c *Config) (string, string, any) {
 		return http.MethodPost, "/api/show", map[string]string{"model": c.Model}
 	},
+	list: "/api/tags",
 	check: func(c *Config) error {
 		if _, ok := thinks[c.Thinking]; !ok && c.Thinking != "" {
 			return fmt.Errorf("thinking is %q; it takes on, off, low, medium, high", c.Thinking)

@@ -62,6 +62,7 @@ var openAIAPI = api{
 	body:    chatBody,
 	model:   listModels,
 	listed:  true,
+	list:    "/models",
 	reads:   pdf,
 	check:   checkEffort,
 }

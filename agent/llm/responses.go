@@ -44,6 +44,7 @@ var responsesAPI = api{
 	body:    responsesBody,
 	model:   listModels,
 	listed:  true,
+	list:    "/models",
 	reads:   pdf,
 	check:   checkEffort,
 }

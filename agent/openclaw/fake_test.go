@@ -250,6 +250,18 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 			return bad(err)
 		}
 		return f.historyOf(p.SessionKey), nil
+	case "agents.list":
+		var p struct{}
+		if err := closed(q.Params, &p); err != nil {
+			return bad(err)
+		}
+		return map[string]any{"defaultId": "main", "mainKey": "main", "scope": "per-sender", "agents": []map[string]any{{"id": "main", "name": "Clawd"}, {"id": "ops"}}}, nil
+	case "sessions.list":
+		var p struct{ Limit int }
+		if err := closed(q.Params, &p); err != nil || p.Limit < 1 {
+			return bad(err)
+		}
+		return map[string]any{"count": 1, "sessions": []map[string]any{{"key": "agent:main:leat-1", "kind": "direct", "displayName": "On a walk", "updatedAt": 1795190400000}}}, nil
 	case "sessions.patch":
 		var p struct{ Key, VerboseLevel string }
 		if err := closed(q.Params, &p); err != nil || p.VerboseLevel != "full" {

@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -42,5 +43,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 			}
 			return New(c)
 		},
+		Discover: func(ctx context.Context, s agent.Spec) ([]agent.Offer, error) { return discover(ctx, dialects, s) },
+		Schemes:  []string{"ws", "wss"},
 	}
 }

@@ -1,9 +1,12 @@
 package openclaw
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leat-dev/leat/agent"
 )
 
 func TestCheck(t *testing.T) {
@@ -15,6 +18,24 @@ func TestCheck(t *testing.T) {
 		defer wrong.Close()
 		if err := wrong.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "token") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("a wrong token is %v", err)
+		}
+	})
+}
+
+func TestDiscover(t *testing.T) {
+	bubble(t, 4, nil, func(t *testing.T, _ *fake, a *Agent) {
+		s := agent.Spec{Name: "openclaw", Kind: "openclaw", Target: "ws://h:1", Options: map[string]string{"token_env": "T"}}
+		offers, err := a.offers(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []agent.Offer{
+			{What: agent.OfferAgent, ID: "main", Name: "Clawd", Spec: "openclaw:ws://h:1?agent=main&token_env=T"},
+			{What: agent.OfferAgent, ID: "ops", Spec: "openclaw:ws://h:1?agent=ops&token_env=T"},
+			{What: agent.OfferSession, ID: "agent:main:leat-1", Name: "On a walk", Updated: time.UnixMilli(1795190400000).UTC(), Spec: "openclaw:ws://h:1?session=agent%3Amain%3Aleat-1&token_env=T"},
+		}
+		if !reflect.DeepEqual(offers, want) {
+			t.Errorf("it offers %+v, want %+v", offers, want)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestForeign(t *testing.T) {
 		})
 	}
 	t.Run("operations", func(t *testing.T) {
-		for path, method := range map[string]string{"/api/backup": "POST", "/api/agents/check": "POST", "/metrics": "GET"} {
+		for path, method := range map[string]string{"/api/backup": "POST", "/api/agents/check": "POST", "/api/agents/demo/discover": "POST", "/metrics": "GET"} {
 			want(t, raw(t, request(method, path, "", append(bob, "X-Forwarded-For: 203.0.113.7")...)), 403)
 		}
 	})

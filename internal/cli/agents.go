@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"net"
 
@@ -50,5 +51,8 @@ func configured(cfg *config.Config, kinds agent.Kinds, s agent.Spec, lookup func
 	if err != nil {
 		return gateway.Agent{}, fmt.Errorf("%w: agents: %w", config.ErrInvalid, err)
 	}
-	return gateway.Agent{Agent: one, Silence: cfg.SilenceOf(s), Kind: s.Kind, Secrets: secretsOf(kinds, s, lookup)}, nil
+	return gateway.Agent{
+		Agent: one, Silence: cfg.SilenceOf(s), Kind: s.Kind, Secrets: secretsOf(kinds, s, lookup),
+		Discover: func(ctx context.Context) ([]agent.Offer, error) { return kinds.Discover(ctx, s) },
+	}, nil
 }

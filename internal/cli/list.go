@@ -14,7 +14,9 @@ import (
 type agentsCmd struct {
 	settings
 	Check bool `help:"Ask each whether it is there, and say what is wrong. The exit status is 1 where one is not."`
-	JSON  bool `name:"json" help:"As JSON."`
+	// Discover is an address, or a spec as ParseSpec reads it.
+	Discover string `placeholder:"URL" help:"List what an upstream offers, such as letta:http://127.0.0.1:8283, ws://127.0.0.1:18789, ollama or an agent's name."`
+	JSON     bool   `name:"json" help:"As JSON."`
 }
 
 // listed is an agent as it is configured.
@@ -32,6 +34,9 @@ func (c *agentsCmd) Run(a *app) error {
 	cfg, err := c.load(a)
 	if err != nil {
 		return err
+	}
+	if c.Discover != "" {
+		return a.discover(c, cfg.Agents)
 	}
 	all := make([]listed, len(cfg.Agents))
 	var asked sync.WaitGroup

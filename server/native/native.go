@@ -63,6 +63,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 		{Method: http.MethodPost, Pattern: "/api/agents/check", Handler: n.checkAgents, Access: server.Admin},
 		{Method: http.MethodGet, Pattern: "/api/agents/{name}/sessions", Handler: n.sessions, Access: server.Admin},
 		{Method: http.MethodPost, Pattern: "/api/agents/{name}/sessions", Handler: n.attach, Access: server.Admin},
+		{Method: http.MethodPost, Pattern: "/api/agents/{name}/discover", Handler: n.discover, Access: server.Admin},
 		{Method: http.MethodGet, Pattern: "/api/dialects", Handler: n.dialects},
 		{Method: http.MethodGet, Pattern: "/api/ws", Handler: n.socket, Access: server.InBand, Stream: true},
 	} {

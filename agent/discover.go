@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// What an [Offer] is.
+const (
+	OfferAgent   = "agent"
+	OfferSession = "session"
+	OfferModel   = "model"
+)
+
+// MaxOffers bounds what is asked of each list of an upstream: more than an operator reads.
+const MaxOffers = 200
+
+// Offer is something that an upstream offers for the configuration: an agent, a session or a model.
+type Offer struct {
+	What    string    `json:"what"` // OfferAgent, OfferSession or OfferModel
+	ID      string    `json:"id"`
+	Name    string    `json:"name,omitempty"` // as the upstream shows it
+	Updated time.Time `json:"updated,omitzero"`
+	// Spec configures an agent with the offer, in the form that ParseSpec reads. It names credentials, and never holds them.
+	Spec string `json:"spec"`
+}
+
+// ErrNoDiscovery says that a kind of agent can't list what its upstream offers.
+var ErrNoDiscovery = errors.New("agent: its kind can't list what its upstream offers")
+
+// Discover asks the upstream of a spec what it offers, for at most [CheckLimit].
+func (k Kinds) Discover(ctx context.Context, s Spec) ([]Offer, error) {
+	kind, ok := k.find(s.Kind)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w %q; there are %s", ErrUnknownKind, s.Kind, strings.Join(k.names(), ", "))
+	case kind.Discover == nil:
+		return nil, fmt.Errorf("kind %s: %w", s.Kind, ErrNoDiscovery)
+	}
+	if err := kind.knows(s.Options); err != nil {
+		return nil, err
+	}
+	if !strings.Contains(s.Target, "://") {
+		s.Target = "" // a choice, such as a model
+	}
+	limited, cancel := context.WithTimeout(ctx, CheckLimit)
+	defer cancel()
+	offers, err := kind.Discover(limited, s)
+	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		err = errors.New("no answer within " + CheckLimit.String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kind %s: %w", s.Kind, err)
+	}
+	return offers, nil
+}
+
+// DiscoverAt does the same for an address alone, such as ws://127.0.0.1:4500/ws, by asking as each kind that takes such an
+// address and the options behind it. The first kind that gets an answer wins; if none does, the error has what each met.
+func (k Kinds) DiscoverAt(ctx context.Context, address string) ([]Offer, error) {
+	target, query, _ := strings.Cut(address, "?")
+	u, err := url.Parse(target)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("%q is no address; use one such as http://127.0.0.1:8283 or ws://127.0.0.1:4500/ws", address)
+	}
+	var failed []error
+	for _, kind := range k {
+		if kind.Discover == nil || !kind.takes(u.Scheme) {
+			continue
+		}
+		s, err := ParseSpec(kind.Name + ":" + target + "?" + query)
+		if err != nil {
+			return nil, err
+		}
+		if kind.knows(s.Options) != nil {
+			continue
+		}
+		offers, err := k.Discover(ctx, s)
+		if err == nil {
+			return offers, nil
+		}
+		failed = append(failed, err)
+	}
+	if len(failed) == 0 {
+		return nil, fmt.Errorf("no kind of agent can list what %q offers", address)
+	}
+	return nil, errors.Join(failed...)
+}
+
+// takes reports whether an address of the scheme may be an upstream of the kind.
+func (k *Kind) takes(scheme string) bool {
+	for _, s := range k.Schemes {
+		if s == scheme {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package letta
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// agentInfo is an agent as both servers list it.
+type agentInfo struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Updated time.Time `json:"updated_at"`
+	LastRun time.Time `json:"last_run_completion"`
+}
+
+// discover lists the agents of a Letta server.
+func discover(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
+	c, err := config(s)
+	if err != nil {
+		return nil, err
+	}
+	c.Agent, c.Conversation = "any", ""
+	a, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	var all []agentInfo
+	switch a := a.(type) {
+	case *rest:
+		defer a.Close()
+		all, err = a.agents(ctx)
+	case *socket:
+		all, err = a.agents(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	offers := make([]agent.Offer, len(all))
+	for i, one := range all {
+		options := maps.Clone(s.Options)
+		if options == nil {
+			options = map[string]string{}
+		}
+		options["agent"] = one.ID
+		if one.LastRun.After(one.Updated) {
+			one.Updated = one.LastRun
+		}
+		offers[i] = agent.Offer{
+			What: agent.OfferAgent, ID: one.ID, Name: one.Name, Updated: one.Updated,
+			Spec: agent.Spec{Name: s.Kind, Kind: s.Kind, Target: s.Target, Options: options}.String(),
+		}
+	}
+	return offers, nil
+}
+
+func (r *rest) agents(ctx context.Context) (all []agentInfo, err error) {
+	err = r.short(ctx, &all, http.MethodGet, url.Values{"limit": {strconv.Itoa(agent.MaxOffers)}}, nil, "agents/")
+	return all, err
+}
+
+func (k *socket) agents(ctx context.Context) ([]agentInfo, error) {
+	l, err := k.dial(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	id := newID()
+	b, err := l.call(ctx, k.times, id, map[string]any{
+		"type": "agent_list", "request_id": id, "query": map[string]int{"limit": agent.MaxOffers},
+	}, func([]byte) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	var res struct {
+		Success bool        `json:"success"`
+		Error   string      `json:"error"`
+		Agents  []agentInfo `json:"agents"`
+	}
+	switch err := json.Unmarshal(b, &res); {
+	case err != nil:
+		return nil, &failure{code: codeStatus, message: "the Letta server's answer is not what its protocol says; is it an App Server?"}
+	case !res.Success:
+		return nil, &failure{code: codeRefused, message: "the Letta server refuses: " + res.Error}
+	}
+	return res.Agents, nil
+}

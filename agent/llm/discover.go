@@ -1,0 +1,79 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// discover lists the models of a provider. The spec's target is the API's address.
+func (p provider) discover(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
+	if s.Target != "" {
+		options := maps.Clone(s.Options)
+		if options == nil {
+			options = map[string]string{}
+		}
+		s.Options = options
+		s.Options["base_url"] = s.Target
+	}
+	a, err := newAgent(*p.api, Config{BaseURL: s.Options["base_url"], KeyEnv: s.Options["api_key_env"]})
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	models, err := a.models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	offers := make([]agent.Offer, len(models))
+	for i, id := range models {
+		offers[i] = agent.Offer{What: agent.OfferModel, ID: id, Spec: agent.Spec{Name: s.Kind, Kind: s.Kind, Target: id, Options: s.Options}.String()}
+	}
+	return offers, nil
+}
+
+// models asks the API for its models. The lists of all providers have one of two keys, and each model has an id or a name.
+func (a *Agent) models(ctx context.Context) ([]string, error) {
+	if err := a.keyed(); err != nil {
+		return nil, err
+	}
+	res, err := a.do(ctx, http.MethodGet, a.api.list, "", nil)
+	if err != nil {
+		return nil, a.unreachable(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return nil, a.refused(res)
+	}
+	type model struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	}
+	var list struct {
+		Data   []model `json:"data"`   // of Anthropic, OpenAI and those that speak like it
+		Models []model `json:"models"` // of Gemini and Ollama
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxList)).Decode(&list); err != nil {
+		return nil, fmt.Errorf("%s answers, but not with a list of models; is the address right? %w", a.name, err)
+	}
+	if list.Data == nil && list.Models == nil {
+		return nil, fmt.Errorf("%s answers, but not with a list of models; is the address right?", a.name)
+	}
+	var ids []string
+	for _, m := range append(list.Data, list.Models...) {
+		id := m.ID
+		if id == "" {
+			id = strings.TrimPrefix(m.Name, "models/")
+		}
+		if id != "" && len(ids) < agent.MaxOffers {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// discover lists what an upstream offers: that of a configured agent, of a spec, or at an address.
+func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
+	offers, err := a.offers(c.Discover, configured)
+	if err != nil {
+		return fmt.Errorf("discover %s: %w", clean(c.Discover), err)
+	}
+	if c.JSON {
+		return json.NewEncoder(a.out).Encode(append([]agent.Offer{}, offers...))
+	}
+	if len(offers) == 0 {
+		fmt.Fprintln(a.err, "It answers, and offers nothing.")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "WHAT\tID\tNAME\tUSE IT WITH")
+	for _, o := range offers {
+		fmt.Fprintf(w, "%s\t%s\t%s\t--agent '%s'\n", o.What, clean(o.ID), clean(o.Name), clean(o.Spec))
+	}
+	return w.Flush()
+}
+
+func (a *app) offers(of string, configured []agent.Spec) ([]agent.Offer, error) {
+	if i := slices.IndexFunc(configured, func(s agent.Spec) bool { return s.Name == of }); i >= 0 {
+		return a.kinds.Discover(a.ctx, configured[i])
+	}
+	if scheme, rest, ok := strings.Cut(of, ":"); ok && strings.HasPrefix(rest, "//") && scheme != "" {
+		return a.kinds.DiscoverAt(a.ctx, of)
+	}
+	s, err := agent.ParseSpec(of)
+	if err != nil {
+		return nil, err
+	}
+	return a.kinds.Discover(a.ctx, s)
+}
