@@ -18,7 +18,9 @@ func TestDiscover(t *testing.T) {
 	}))
 	defer s.Close()
 	data := t.TempDir()
-	leatHere := func(stdin string, args ...string) (int, string, string) { return leatHere(stdin, append(args, "--data", data)...) }
+	leatHere := func(stdin string, args ...string) (int, string, string) {
+		return leatHere(stdin, append(args, "--data", data)...)
+	}
 	for _, of := range []string{s.URL, "letta:" + s.URL, "ops"} {
 		status, out, errs := leatHere("", "agents", "--discover", of, "--agent", "ops=letta:"+s.URL+"?agent=agent-0")
 		if status != 0 || !strings.Contains(out, "agent-1") || !strings.Contains(out, "--agent 'letta:"+s.URL+"?agent=agent-1'") || strings.Contains(out, "\x1b") {
