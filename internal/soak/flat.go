@@ -21,26 +21,26 @@ type Sample struct {
 type resource struct {
 	name string
 	of   func(*Sample) int64
-	// level is which of a stretch's values counts, from 0, the least, to 1, the largest. It is the median for what goes up and down
-	// evenly. The write-ahead log empties each time that it has been copied, and how far it gets in between depends on the load; one
-	// that is never copied whole is full at its emptiest, too.
-	level float64
 	// slack is a growth that never counts: what one more connection or page costs is more than five percent of little.
 	slack int64
 }
 
 var resources = []resource{
-	{"memory", func(s *Sample) int64 { return s.Memory }, 0.5, 2 << 20},
-	{"goroutines", func(s *Sample) int64 { return s.Goroutines }, 0.5, 10},
-	{"descriptors", func(s *Sample) int64 { return s.Descriptors }, 0.5, 10},
-	{"write-ahead log", func(s *Sample) int64 { return s.WAL }, 0.1, 4 << 20},
+	{"memory", func(s *Sample) int64 { return s.Memory }, 2 << 20},
+	{"goroutines", func(s *Sample) int64 { return s.Goroutines }, 10},
+	{"descriptors", func(s *Sample) int64 { return s.Descriptors }, 10},
+	{"write-ahead log", func(s *Sample) int64 { return s.WAL }, 4 << 20},
 }
 
 // MaxGrowth is how much a resource may grow, as a part of what it was.
 const MaxGrowth = 0.05
 
-// Growth is how a resource has grown between two stretches of time. From and To are values in the middle of each, which single peaks
-// don't move.
+// quietLevel is the share of a stretch in which a resource is below the value that counts. Peaks follow the load: the write-ahead log
+// fills until it is copied, goroutines wait for a slow disk, memory waits for the garbage collector. What leaks is there in the
+// quietest moments, too.
+const quietLevel = 0.1
+
+// Growth is how a resource has grown between the quiet moments of two stretches of time.
 type Growth struct {
 	Resource string
 	Process  int // in which it grew, or up to which since the first one that was measured
@@ -107,7 +107,7 @@ func (r resource) ends(samples []Sample, process int, warm, stretch time.Duratio
 	if len(first) == 0 || len(last) == 0 {
 		return 0, 0, false
 	}
-	return r.at(first), r.at(last), true
+	return quiet(first), quiet(last), true
 }
 
 func (r resource) grown(process int, from, to int64) Growth {
@@ -116,8 +116,8 @@ func (r resource) grown(process int, from, to int64) Growth {
 	return Growth{Resource: r.name, Process: process, From: from, To: to, Flat: flat}
 }
 
-// at returns the level of the values.
-func (r resource) at(values []int64) int64 {
+// quiet returns what a resource is in its quiet moments.
+func quiet(values []int64) int64 {
 	slices.Sort(values)
-	return values[int(r.level*float64(len(values)-1))]
+	return values[int(quietLevel*float64(len(values)-1))]
 }
