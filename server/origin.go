@@ -88,11 +88,11 @@ func (s *Server) origin(r *http.Request, linkable bool) (cors string, ok bool) {
 		return o, true
 	}
 	u, err := url.Parse(o)
-	if err != nil || u.Host == "" {
-		return "", false
+	if err != nil || u.Host == "" || !strings.EqualFold(o, u.Scheme+"://"+u.Host) {
+		return "", false // an origin has no user, path or query
 	}
 	web := u.Scheme == "http" || u.Scheme == "https"
-	if web && strings.EqualFold(u.Host, r.Host) {
+	if web && s.ownOrigin(r, u) {
 		return "", true
 	}
 	if reach.Apps && appOrigin(u) {
@@ -105,6 +105,22 @@ func (s *Server) origin(r *http.Request, linkable bool) (cors string, ok bool) {
 		return "", true // the server's own, by a proxy that leaves the port out
 	}
 	return o, true
+}
+
+// ownOrigin reports whether an origin is the one by which the browser reached the server. Behind a proxy that is not trusted
+// the server does not know whether that was TLS. Then the browser's word counts, which no page can give, or that some proxy
+// passed the request on.
+func (s *Server) ownOrigin(r *http.Request, o *url.URL) bool {
+	switch {
+	case !strings.EqualFold(o.Host, r.Host):
+		return false
+	case s.secure(r):
+		return o.Scheme == "https"
+	case o.Scheme == "http":
+		return true
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "same-origin" || site == "" && proxied(r.Header)
 }
 
 func safe(method string) bool {

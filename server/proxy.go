@@ -213,12 +213,24 @@ func overUnix(r *http.Request) bool {
 	return a != nil && a.Network() == "unix"
 }
 
+// proxied reports whether some proxy, trusted or not, says that it passed a request on. A page can't send these headers
+// without a preflight, which has none.
+func proxied(h http.Header) bool {
+	for _, name := range proxyHeaders {
+		if h.Get(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// proxyHeaders are what proxies add.
+var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
+
 // Local reports whether a request came to and from this machine's loopback, addressed as such and not passed on by a proxy.
 func Local(r *http.Request) bool {
-	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"} {
-		if r.Header.Get(h) != "" {
-			return false
-		}
+	if proxied(r.Header) {
+		return false
 	}
 	return toLoopback(r) && loopbackName(hostname(r.Host)) && (overUnix(r) || loopbackName(hostname(r.RemoteAddr)))
 }

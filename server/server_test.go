@@ -206,6 +206,10 @@ func TestOrigin(t *testing.T) {
 		{some, "null", 403, ""},
 		{some, "file://", 403, ""},
 		{some, "ftp://localhost:31337", 403, ""},
+		{some, "https://localhost:31337", 403, ""},
+		{some, "http://evil@localhost:31337", 403, ""},
+		{some, "http://localhost:31337/", 403, ""},
+		{some, "http://localhost:31337#", 403, ""},
 		{every, "https://any.example", 200, "https://any.example"},
 	} {
 		r := request(http.MethodPost, "http://localhost:31337/api/known", nil)
@@ -215,6 +219,16 @@ func TestOrigin(t *testing.T) {
 		res, _ := do(t, c.s, r)
 		if res.StatusCode != c.status || res.Header.Get("Access-Control-Allow-Origin") != c.cors {
 			t.Errorf("origin %q: %d, CORS for %q; want %d, %q", c.origin, res.StatusCode, res.Header.Get("Access-Control-Allow-Origin"), c.status, c.cors)
+		}
+	}
+	// A proxy that ends TLS and is not trusted: the browser, or the proxy's headers, say that the page is the gateway's own.
+	for header, status := range map[string]int{"Sec-Fetch-Site: same-origin": 200, "X-Forwarded-Proto: https": 200, "Sec-Fetch-Site: same-site": 403, "Accept: text/html": 403} {
+		r := request(http.MethodPost, "http://localhost:31337/api/known", nil)
+		r.Header.Set("Origin", "https://localhost:31337")
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
+		if res, _ := do(t, some, r); res.StatusCode != status {
+			t.Errorf("%s: %d, want %d", header, res.StatusCode, status)
 		}
 	}
 	r := request(http.MethodPost, "http://localhost:31337/api/known", nil)

@@ -62,6 +62,10 @@ func TestSites(t *testing.T) {
 		"extension":      "chrome-extension://" + strings.Repeat("a", 32),
 		"file":           "file://",
 		"user of ours":   "http://" + gate.addr + "@evil.example",
+		"other scheme":   "https://" + gate.addr,
+		"user at ours":   "http://evil@" + gate.addr,
+		"path of ours":   "http://" + gate.addr + "/evil",
+		"query of ours":  "http://" + gate.addr + "?evil",
 	} {
 		t.Run("socket "+name, func(t *testing.T) {
 			want(t, raw(t, "GET /api/ws HTTP/1.1\r\nHost: ADDR\r\n"+c+"\r\nOrigin: "+o+"\r\n"+upgrade+"\r\n\r\n"), 403)
