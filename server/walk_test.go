@@ -27,6 +27,7 @@ import (
 	"github.com/leat-dev/leat/gateway/data"
 	"github.com/leat-dev/leat/gateway/hub"
 	"github.com/leat-dev/leat/gateway/pulse"
+	"github.com/leat-dev/leat/journal"
 	"github.com/leat-dev/leat/journal/memory"
 	"github.com/leat-dev/leat/rawlog"
 	"github.com/leat-dev/leat/server"
@@ -73,6 +74,7 @@ const usersSecret = "a secret of the walk's own, as long as it has to be"
 type walk struct {
 	t       *testing.T
 	gw      *gateway.Gateway
+	journal journal.Journal
 	srv     *server.Server
 	ts      *httptest.Server
 	cookies map[person]*http.Cookie
@@ -137,7 +139,7 @@ func newWalk(t *testing.T) *walk {
 		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, quiet),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),
 	})
-	w := &walk{t: t, gw: gw, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}
+	w := &walk{t: t, gw: gw, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}
 	t.Cleanup(func() {
 		srv.Close()
 		if err := gw.Shutdown(context.Background()); err != nil {
