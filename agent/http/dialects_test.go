@@ -2,6 +2,7 @@ package http_test
 
 import (
 	"net/http"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -89,4 +90,27 @@ func TestEachDialect(t *testing.T) {
 			wantTurn(t, stage, event.Completed, want)
 		})
 	}
+}
+
+// A stream that asks for an approval and ends can't get it: the error says what the agent has to do.
+func TestAsksAndEnds(t *testing.T) {
+	body, err := os.ReadFile("../../dialect/openairesponses/testdata/cut-asked.sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := w.Write(body); err != nil {
+			t.Error(err)
+		}
+	})
+	spec, err := agent.ParseSpec("http:" + url + "?dialect=openai-responses")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := agent.Kinds{httpagent.Kind(all.Registry())}.Make(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.(interface{ Close() }).Close)
+	wantError(t, agenttest.NewStage(t.Context()).Run(a, input), "cut_short", true, "asked a question", "push the turn")
 }

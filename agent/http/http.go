@@ -9,11 +9,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/signature"
 )
 
@@ -82,6 +84,11 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 // attempt makes one call. A [*call.Failure] says that it failed, and whether it may be repeated.
 func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, out *agent.Emitter) error {
 	s := agent.NewStream(out, a.cfg.Dialect)
+	asked := false
+	s.Through = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
+		asked = asked || slices.ContainsFunc(ops, func(op event.Event) bool { return op.Type == event.TurnWait })
+		return ops, nil, nil
+	}
 	// Once the stream has ended the turn its context ends too; the agent may still end its body in peace.
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -122,7 +129,7 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, out *a
 	case errors.Is(err, agent.ErrTooLarge):
 		return &call.Failure{Code: call.CodeTooLarge, Message: err.Error()}
 	case errors.Is(err, dialect.ErrCutShort):
-		return &call.Failure{Code: call.CodeCutShort, Message: a.cut(res, s), Retryable: true}
+		return &call.Failure{Code: call.CodeCutShort, Message: a.cut(res, s, asked), Retryable: true}
 	case errors.Is(err, agent.ErrTurnOver):
 		return err
 	}
