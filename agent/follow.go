@@ -38,9 +38,10 @@ type Follower interface {
 	// or Resume answers another turn. If nil is returned before a turn.end was emitted, the turn ends as completed; an error
 	// fails it.
 	//
-	// The turn is one like any other: the limit on silence holds, its requests are answered as those of other turns are (see [Emitter.Ask]
-	// and [Answerer]), with the same Input, and a person may stop it. Then the cause of ctx is [ErrTurnOver], and Observe cancels the upstream's run
-	// before it returns, as Run does; if ctx has another cause, the run continues upstream without Observe.
+	// The turn is one like any other: the limits on its time and on silence hold (see [Prober]), its requests are answered as those of
+	// other turns are (see [Emitter.Ask] and [Answerer]), and a person may stop it. Methods of the agent that take an Input get the
+	// one that Observe has. If the cause of ctx is [ErrTurnOver], the turn was ended from outside: then Observe cancels the
+	// upstream's run before it returns, as Run does. If it is another, the run continues upstream without Observe.
 	Observe(ctx context.Context, in Input, state json.RawMessage, out *Emitter) error
 }
 

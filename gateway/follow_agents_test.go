@@ -16,6 +16,8 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/files"
 	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/quota"
+	"github.com/leat-dev/leat/rawlog"
 	"github.com/leat-dev/leat/usage"
 )
 
@@ -165,6 +167,40 @@ func TestAddBounds(t *testing.T) {
 		tr := h.view(conv)
 		wantOutcome(t, turnOf(t, tr, "short"), event.Failed, "cut_short")
 		wantOutcome(t, tr.Turns[1], event.Failed, "invalid_stream")
+
+		// A session that was dropped takes nothing, and Next tells of each change once.
+		next := func() agent.Session {
+			t.Helper()
+			one, err := s.Next(t.Context())
+			if err != nil || one.Conversation != conv {
+				t.Fatalf("next %+v, %v", one, err)
+			}
+			return one
+		}
+		if one := next(); string(one.Session) != `"`+conv+`"` || string(one.Cursor) != "2" || one.Principal.Subject != "alice" {
+			t.Errorf("kept: %+v", one)
+		}
+		h.do(conv, gateway.Command{Type: gateway.CommandTruncate})
+		if one := next(); one.Session != nil || one.Cursor != nil {
+			t.Errorf("dropped: %+v", one)
+		}
+		if err := add("3", said("late", "x")); !errors.Is(err, agent.ErrNoSession) {
+			t.Errorf("after a truncate: %v", err)
+		}
+		h.ended(conv, h.send(conv, "again").Turn)
+		if one := next(); one.Session == nil || one.Cursor != nil {
+			t.Errorf("kept again: %+v", one)
+		}
+		h.do(conv, gateway.Command{Type: gateway.CommandDelete})
+		if one := next(); one.Session != nil {
+			t.Errorf("deleted: %+v", one)
+		}
+		if err := add("4", said("late", "x")); !errors.Is(err, agent.ErrNoSession) {
+			t.Errorf("after a delete: %v", err)
+		}
+		if all, err := s.All(t.Context()); err != nil || len(all) > 0 {
+			t.Errorf("all: %+v, %v", all, err)
+		}
 	})
 }
 
@@ -239,6 +275,49 @@ func TestDroppedIsTold(t *testing.T) {
 		}
 		if !strings.Contains(log.String(), "operations of the turn were dropped") || !strings.Contains(log.String(), "without_effect=2") {
 			t.Errorf("log:\n%s", log.String())
+		}
+	})
+}
+
+// Observed turns take nothing of the limit on turns, and what they exchange with their agent is kept as that of others is.
+func TestObservedQuotaAndRaw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raw, err := rawlog.Open(rawlog.Options{Dir: t.TempDir(), Keep: rawlog.DefaultKeep, Size: rawlog.DefaultSize})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := raw.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		up := &agenttest.Follower{}
+		h, conv := following(t, nil, up, func(c *gateway.Config) {
+			c.User, c.Raw = quota.Limits{Turns: 1}, raw
+		})
+		defer h.close()
+		release := make(chan struct{})
+		for _, key := range []string{"r1", "r2"} {
+			up.Live(key, func(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
+				out.Body("leat")
+				out.Received([]byte("bytes of the run\n"))
+				return holding(key, release)(ctx, agent.Input{}, nil, out)
+			})
+			up.Happen(conv, live(key, "", ""))
+		}
+		synctest.Wait()
+		ack, err := h.Do(t.Context(), alice, conv, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: "mine"}})
+		if err != nil {
+			t.Fatalf("refused beside observed turns: %v", err)
+		}
+		wantOutcome(t, h.ended(conv, ack.Turn), event.Completed, "")
+		turn := turnOf(t, h.view(conv), "r1").ID
+		close(release)
+		wantOutcome(t, h.ended(conv, turn), event.Completed, "")
+		synctest.Wait()
+		var b bytes.Buffer
+		if err := h.WriteRecording(t.Context(), admin, turn, &b); err != nil || !strings.Contains(b.String(), "bytes of the run") {
+			t.Errorf("recording %q, %v", b.String(), err)
 		}
 	})
 }

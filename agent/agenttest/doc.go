@@ -1,6 +1,8 @@
 // Package agenttest holds what tests of agents share: the callback cases that every path by which an agent can answer
 // passes, and a stage to play one on without a gateway.
 //
+// A [Follower] is an agent with a scripted upstream whose sessions also change without the gateway.
+//
 // A callback case is a [Script] of what an agent says. [Callbacks] has a path play each of them and checks what readers
 // see: the visible text while it grows and at its end, the callback history, and the text after a reload.
 //

@@ -32,8 +32,6 @@ type Follower struct {
 	fault    error
 	broken   bool // the next Follow begins with all that happened
 	follows  int
-
-	dropped []string
 }
 
 var _ agent.Attacher = (*Follower)(nil)
@@ -72,13 +70,6 @@ func (f *Follower) Follows() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.follows
-}
-
-// Dropped are the sessions whose conversations were found not to keep them any longer, in order.
-func (f *Follower) Dropped() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.dropped)
 }
 
 // wake is called with f.mu held.
@@ -213,9 +204,6 @@ func (f *Follower) catchUp(ctx context.Context, sessions agent.Sessions, convers
 	}
 	err := sessions.Add(ctx, conversation, rows[p.at:], json.RawMessage(fmt.Sprint(len(rows))))
 	if errors.Is(err, agent.ErrNoSession) {
-		f.mu.Lock()
-		f.dropped = append(f.dropped, p.session)
-		f.mu.Unlock()
 		p.gone = true
 		return nil
 	}

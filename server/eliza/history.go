@@ -172,14 +172,18 @@ func found(id string) (string, error) {
 	return id, nil
 }
 
-// running returns the turn that runs or waits for a person now; empty where none does.
-func running(f *feed.Feed) string {
+// running returns the turn that runs or waits for a person now; empty if there is none. Of turns that their upstream began, the first is
+// returned if no other runs and foreign is set.
+func running(f *feed.Feed, foreign bool) string {
 	id := ""
 	f.View(func(t *transcript.Transcript) {
 		for _, u := range t.Turns {
-			if u.Parent == "" && (u.State == transcript.Running || u.State == transcript.Waiting) {
+			switch runs := u.State == transcript.Running || u.State == transcript.Waiting; {
+			case runs && u.Parent == "" && u.Source == "":
 				id = u.ID
 				return
+			case runs && u.Source != "" && foreign && id == "":
+				id = u.ID
 			}
 		}
 	})
@@ -190,7 +194,7 @@ func contains(turns []*transcript.Turn, seq int64) string {
 	best := ""
 	var since int64
 	for _, t := range turns {
-		if t.Parent != "" || !began(t) || seq < t.FirstSeq || (!t.Unfinished() && seq > t.EndSeq) {
+		if t.Parent != "" || t.Source != "" || !began(t) || seq < t.FirstSeq || (!t.Unfinished() && seq > t.EndSeq) {
 			continue
 		}
 		// Of turns that waited beside each other the one that was there first ran first.

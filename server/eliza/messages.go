@@ -138,7 +138,7 @@ func (s *surface) abort(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err != nil {
 		return err
 	}
-	turn := running(f.Feed)
+	turn := running(f.Feed, true)
 	f.Release()
 	out := struct {
 		okay

@@ -73,7 +73,7 @@ func (w *Proactive) Committed(s *journal.Summary, events []event.Event) {
 		b := e.Get()
 		switch e.Type {
 		case event.TurnQueue, event.TurnStart:
-			if b.Answers != "" || b.Parent != "" {
+			if b.Parent != "" || b.Answers != "" && b.Source == "" { // what its upstream began answers somebody elsewhere
 				w.prompts[e.Turn] = true
 			}
 		case event.TurnEnd:
@@ -172,7 +172,7 @@ func unprompted(ctx context.Context, gw *gateway.Gateway, conversation, turn str
 		if u == nil || t.Earlier && (len(t.Messages) == 0 || t.Messages[0].Seq > u.FirstSeq) {
 			return false // a part of it is not in memory any more
 		}
-		if u.Answers == "" && u.Parent == "" {
+		if u.Parent == "" && (u.Answers == "" || u.Source != "") {
 			a, _ := answerOf(t.Messages, t.Turns, turn)
 			m = spoken(a)
 		}

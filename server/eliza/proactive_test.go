@@ -2,13 +2,17 @@ package eliza
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/agenttest"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/gateway"
 	"github.com/leat-dev/leat/gateway/hub"
@@ -142,5 +146,51 @@ func TestProactive(t *testing.T) {
 		h.do(200, nil, "POST", "/api/conversations", `{"id":"past"}`)
 		h.do(200, nil, "POST", at("past", "/import"), `{"messages":[{"role":"assistant","text":"long ago"}]}`)
 		check("imported", "")
+	})
+}
+
+// What an upstream answers to another client is told, and a turn that it began is not taken for the answer to a message that was sent
+// here.
+func TestProactiveFromSession(t *testing.T) {
+	up := &agenttest.Follower{}
+	bubble(t, up, func(h *house) {
+		t, release := h.t, make(chan struct{})
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var got told
+		w := NewProactive(slog.New(slog.DiscardHandler))
+		h.watcher = w
+		h.stop()
+		h.start()
+		go w.Run(ctx, h.gw, got.send)
+		h.do(200, nil, "POST", "/api/conversations", `{"id":"c"}`)
+		h.do(200, nil, "POST", at("c", "/messages"), `{"text":"hi"}`)
+		got.take()
+		up.Live("r", func(_ context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
+			if err := out.Text("answered elsewhere"); err != nil {
+				return err
+			}
+			<-release
+			return nil
+		})
+		up.Happen("c", agenttest.Said("m", "tui", "hello", time.Time{}), agent.Entry{Key: "r", Run: &agent.Run{Answers: "m"}})
+		if frames := got.take(); frames != "" {
+			t.Errorf("told while it runs: %s", frames)
+		}
+		f, err := h.gw.Feed(t.Context(), gateway.Principal{Admin: true}, "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Release()
+		if turn := running(f.Feed, false); turn != "" {
+			t.Errorf("%s is taken for an answer that runs", turn)
+		}
+		if running(f.Feed, true) == "" {
+			t.Error("it can't be stopped")
+		}
+		close(release)
+		if frames := got.take(); !strings.Contains(frames, "answered elsewhere") {
+			t.Errorf("told: %q", frames)
+		}
 	})
 }

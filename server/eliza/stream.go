@@ -102,7 +102,7 @@ func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Princ
 // locate returns the turn that a stream is attached to, or errGone.
 func locate(ctx context.Context, f *feed.Feed, last string) (string, error) {
 	if last == "" {
-		return found(running(f))
+		return found(running(f, false))
 	}
 	_, seq, ok := feed.Cursor(last).Parse()
 	if !ok {
