@@ -26,7 +26,7 @@ func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
 	if op.Type == event.PartReplace {
 		sum = event.Sum{}
 	}
-	e.Field, e.Note, e.History = op.Field, strings.ToValidUTF8(op.Note, "\ufffd"), op.History
+	e.Field, e.Note, e.Extend, e.History = op.Field, strings.ToValidUTF8(op.Note, "\ufffd"), op.Extend, op.History
 	for {
 		e.Text = text[:cut(text)]
 		text = text[len(e.Text):]
@@ -42,7 +42,7 @@ func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
 		if text == "" {
 			return nil
 		}
-		e.Type, e.Note, e.History = event.PartAppend, "", nil
+		e.Type, e.Note, e.Extend, e.History = event.PartAppend, "", false, nil
 	}
 }
 

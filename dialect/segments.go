@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
 )
 
 // Merge says how a callback's text joins the status before it.
@@ -27,13 +28,17 @@ const SegmentsMessage = "m"
 // comparison is open. No status is as long; a longer one is simply not compared.
 const maxEcho = 64 << 10
 
+// maxShown bounds, in bytes, the status whose note is made anew when it is extended: it is kept with every commit.
+const maxShown = 4 << 10
+
 // Segments writes one assistant message out of two kinds of text: what the model streams, which is appended, and
 // callbacks, which tell a status. They are the callback semantics of every path by which an agent can answer.
 //
 //   - Text goes on in the last text part, or opens one after the status.
 //   - A callback rewrites the status in place, or opens it; the text before it and the text that came after it stay.
 //     With [Append] it extends the status instead. A blank callback changes nothing.
-//   - Each operation on the status carries the callback's own trimmed text as its note.
+//   - Each operation on the status carries the status as it is then, trimmed, as its note. An appended callback extends the last note:
+//     the history has what readers saw, not the fragments.
 //   - A callback that equals the streamed text, both trimmed, empties the status: the text is shown already.
 //   - Text that repeats the status is held back while it is a prefix of it. As soon as it differs it is said, all of it;
 //     where it is the same to its end it is dropped.
@@ -51,7 +56,8 @@ type segments struct {
 	Slot   int  `json:"slot,omitempty"`  // ordinal of the status; 0 is none
 
 	Status Snapshot `json:"status,omitzero"` // what the status shows
-	Grown  bool     `json:"grown,omitempty"` // by an append: its last note is not all of it
+	// Shown is the text of the status, from which its note is made when it is extended; empty once it is too long for that.
+	Shown string `json:"shown,omitempty"`
 	// Hidden is what the status would show if it did not equal the text; an append may yet make it differ.
 	Hidden string `json:"hidden,omitempty"`
 
@@ -138,28 +144,28 @@ func (g *Segments) say(text string) []event.Event {
 	return append(ops, event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: textKey(s.Text), Text: text})
 }
 
-// Callback tells a status. The text is shown as it is; its trimmed form is the note.
+// Callback tells a status. The text is shown as it is.
 func (g *Segments) Callback(text string, merge Merge) []event.Event {
 	s := &g.s
 	text = strings.ToValidUTF8(text, "\ufffd")
-	note := strings.TrimSpace(text)
 	if s.Closed || text == "" {
 		return nil
 	}
 	if merge == Append && s.Status.Len() > 0 {
-		return g.extend(text, note)
+		return g.extend(text)
 	}
-	if note == "" {
+	if blank(text) {
 		return nil
 	}
+	hidden := ""
 	if merge == Append {
-		text = s.Hidden + text
+		hidden = s.Hidden
 	}
-	return g.rewrite(text, note)
+	return g.rewrite(hidden+text, hidden != "")
 }
 
 // extend appends to a status that is shown.
-func (g *Segments) extend(text, note string) []event.Event {
+func (g *Segments) extend(text string) []event.Event {
 	s := &g.s
 	ops := g.release()
 	if s.Echo != nil {
@@ -169,23 +175,38 @@ func (g *Segments) extend(text, note string) []event.Event {
 		}
 	}
 	s.Status.Append(text)
-	s.Grown = true
-	return append(ops, event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: slotKey(s.Slot), Text: text, Note: note})
+	op := event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: slotKey(s.Slot), Text: text}
+	if s.Shown != "" {
+		before := transcript.Note(s.Shown)
+		s.Shown += text
+		if note := transcript.Note(s.Shown); note != before {
+			op.Note, op.Extend = note, true
+		}
+		s.forget()
+	}
+	return append(ops, op)
 }
 
-// rewrite gives the status a new text.
-func (g *Segments) rewrite(text, note string) []event.Event {
+// forget lets go of a status whose note is as long as notes get. Each longer one would have to be carried by every extension.
+func (g *segments) forget() {
+	if len(g.Shown) > maxShown {
+		g.Shown = ""
+	}
+}
+
+// rewrite gives the status a new text. extends says that it begins with the one before, which the text hid.
+func (g *Segments) rewrite(text string, extends bool) []event.Event {
 	s := &g.s
 	shows := s.Status.Is(text)
 	if shows && s.Held != "" {
-		return g.again(note) // it repeats itself, as the text held back repeats it
+		return nil // it repeats itself, as the text held back repeats it
 	}
 	ops := g.release()
 	all := strings.TrimSpace(text)
 	equal := s.Said.is(all) || s.Last.is(all)
 	if shows && !equal {
 		g.listen(text)
-		return g.again(note)
+		return nil
 	}
 	ops = append(ops, g.Begin()...)
 	if s.Slot == 0 {
@@ -193,7 +214,8 @@ func (g *Segments) rewrite(text, note string) []event.Event {
 		s.Slot = s.Parts
 		ops = append(ops, start(slotKey(s.Slot), event.KindStatus))
 	}
-	s.Hidden, s.Grown, s.Echo = "", note != all, nil
+	s.Hidden, s.Echo, s.Shown = "", nil, text
+	s.forget()
 	op, delta := event.PartReplace, ""
 	if equal {
 		s.Status = Snapshot{}
@@ -207,17 +229,7 @@ func (g *Segments) rewrite(text, note string) []event.Event {
 		}
 		g.listen(text)
 	}
-	return append(ops, event.Event{Type: op, Message: SegmentsMessage, Part: slotKey(s.Slot), Text: delta, Note: note})
-}
-
-// again takes a callback whose text the status shows already. Its note is the last one too, unless the status came to its
-// text by an append.
-func (g *Segments) again(note string) []event.Event {
-	if !g.s.Grown {
-		return nil
-	}
-	g.s.Grown = false
-	return []event.Event{{Type: event.PartAppend, Message: SegmentsMessage, Part: slotKey(g.s.Slot), Note: note}}
+	return append(ops, event.Event{Type: op, Message: SegmentsMessage, Part: slotKey(s.Slot), Text: delta, Note: transcript.Note(text), Extend: extends})
 }
 
 // listen begins to compare the text that follows with a status, unless that text goes on in an open part.
@@ -266,7 +278,7 @@ func (g *Segments) Close() []event.Event {
 		return nil
 	}
 	ops := g.Break()
-	s.Closed = true
+	s.Closed, s.Shown = true, ""
 	if s.Slot != 0 {
 		ops = append(ops, event.Event{Type: event.PartEnd, Message: SegmentsMessage, Part: slotKey(s.Slot)})
 	}

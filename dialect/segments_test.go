@@ -127,19 +127,19 @@ func TestSegments(t *testing.T) {
 			[]string{looking, searching, setting, playing},
 		},
 		{
-			"append extends", []step{"c:Load", "a:ing", "a:..."}, []string{"Load", "Loading", "Loading...", "Loading..."}, []string{"Load", "ing", "..."},
+			"append extends", []step{"c:Load", "a:ing", "a:..."}, []string{"Load", "Loading", "Loading...", "Loading..."}, []string{"Loading..."},
 		},
 		{
-			"a callback that equals the extended status", []step{"c:a", "a:b", "c:ab", "c:ab"}, []string{"a", "ab", "ab", "ab", "ab"}, []string{"a", "b", "ab"},
+			"a callback that equals the extended status", []step{"c:a", "a:b", "c:ab", "c:ab"}, []string{"a", "ab", "ab", "ab", "ab"}, []string{"ab"},
 		},
 		{
-			"append opens", []step{"t:Hi", "a:Load", "a:ing"}, []string{"Hi", "Hi\n\nLoad", "Hi\n\nLoading", "Hi\n\nLoading"}, []string{"Load", "ing"},
+			"append opens", []step{"t:Hi", "a:Load", "a:ing"}, []string{"Hi", "Hi\n\nLoad", "Hi\n\nLoading", "Hi\n\nLoading"}, []string{"Loading"},
 		},
 		{
-			"append is raw", []step{"c:a", "a: \n", "a: b"}, []string{"a", "a \n", "a \n b", "a \n b"}, []string{"a", "b"},
+			"append is raw", []step{"c:a", "a: \n", "a: b"}, []string{"a", "a \n", "a \n b", "a \n b"}, []string{"a \n b"},
 		},
 		{
-			"replace after append", []step{"c:a", "a:b", "c:c"}, []string{"a", "ab", "c", "c"}, []string{"a", "b", "c"},
+			"replace after append", []step{"c:a", "a:b", "c:c"}, []string{"a", "ab", "c", "c"}, []string{"ab", "c"},
 		},
 		{
 			"any other merge replaces", []step{"c:a", "o:b"}, []string{"a", "b", "b"}, []string{"a", "b"},
@@ -178,7 +178,7 @@ func TestSegments(t *testing.T) {
 			"an equal callback takes the place of the status", []step{"t:Hello", "c:busy", "c:Hello"}, []string{"Hello", "Hello\n\nbusy", "Hello", "Hello"}, []string{"busy", "Hello"},
 		},
 		{
-			"append to an equal callback", []step{"t:Hello", "a:Hello", "a: again"}, []string{"Hello", "Hello", "Hello\n\nHello again", "Hello\n\nHello again"}, []string{"Hello", "again"},
+			"append to an equal callback", []step{"t:Hello", "a:Hello", "a: again"}, []string{"Hello", "Hello", "Hello\n\nHello again", "Hello\n\nHello again"}, []string{"Hello again"},
 		},
 		{
 			"equal to the last text part", []step{"t:A", "break", "t:B", "c:B"}, []string{"A", "A", "A\n\nB", "A\n\nB", "A\n\nB"}, []string{"B"},
@@ -217,10 +217,10 @@ func TestSegments(t *testing.T) {
 			"a callback that equals what was held", []step{"c:Hello world", "t:Hello", "c:Hello"}, []string{"Hello world", "Hello world", "Hello", "Hello"}, []string{"Hello world", "Hello"},
 		},
 		{
-			"text that repeats an extended status", []step{"c:Hel", "a:lo", "t:Hel", "t:lo"}, []string{"Hel", "Hello", "Hello", "Hello", "Hello"}, []string{"Hel", "lo"},
+			"text that repeats an extended status", []step{"c:Hel", "a:lo", "t:Hel", "t:lo"}, []string{"Hel", "Hello", "Hello", "Hello", "Hello"}, []string{"Hello"},
 		},
 		{
-			"an extension releases", []step{"c:Hel", "t:He", "a:lo", "t:llo"}, []string{"Hel", "Hel", "Hello\n\nHe", "Hello\n\nHello", "Hello\n\nHello"}, []string{"Hel", "lo"},
+			"an extension releases", []step{"c:Hel", "t:He", "a:lo", "t:llo"}, []string{"Hel", "Hel", "Hello\n\nHe", "Hello\n\nHello", "Hello\n\nHello"}, []string{"Hello"},
 		},
 		{
 			"a break before any text", []step{"break", "t:x"}, []string{"", "x", "x"}, nil,
@@ -295,6 +295,20 @@ func TestSegmentsState(t *testing.T) {
 	}
 	if len(st) > 1000 {
 		t.Errorf("the state has %d bytes: %.200s", len(st), st)
+	}
+}
+
+// A status that grows without an end is recorded up to a bound: what each extension carries is bounded, and so are all of them.
+func TestSegmentsLongExtension(t *testing.T) {
+	var g dialect.Segments
+	size := 0
+	for range 100_000 {
+		for _, e := range g.Callback("0123456789", dialect.Append) {
+			size += len(e.Note)
+		}
+	}
+	if size > 2<<20 {
+		t.Errorf("the notes of a megabyte have %d bytes", size)
 	}
 }
 
@@ -410,8 +424,12 @@ func (m *model) apply(s step) {
 func (m *model) callback(text string, extend bool) {
 	note := strings.TrimSpace(text)
 	shown := m.slot > 0 && m.segments[m.slot-1].text != ""
-	record := func() {
-		if note != "" && (len(m.history) == 0 || m.history[len(m.history)-1] != note) {
+	record := func(extends bool) {
+		note := strings.TrimSpace(m.status)
+		if extends && len(m.history) > 0 {
+			m.history = m.history[:len(m.history)-1]
+		}
+		if len(m.history) == 0 || m.history[len(m.history)-1] != note {
 			m.history = append(m.history, note)
 		}
 	}
@@ -421,18 +439,18 @@ func (m *model) callback(text string, extend bool) {
 		}
 		m.status += text
 		m.segments[m.slot-1].text = m.status
-		record()
+		record(true)
 		return
 	}
 	if note == "" {
 		return
 	}
-	if extend && m.slot > 0 {
+	extends := extend && m.slot > 0
+	if extends {
 		text = m.status + text
 	}
 	if m.held != "" {
 		if shown && text == m.status {
-			record()
 			return
 		}
 		m.say(m.held)
@@ -443,8 +461,8 @@ func (m *model) callback(text string, extend bool) {
 		m.segments = append(m.segments, segment{status: true})
 		m.slot = len(m.segments)
 	}
-	record()
 	m.status = text
+	record(extends)
 	m.armed = false
 	if equal {
 		m.segments[m.slot-1].text = ""

@@ -68,6 +68,8 @@ type Event struct {
 	Text   string // PartAppend, PartReplace
 	// Note is the text of the callback that caused this operation on a status part, trimmed; empty where there is none.
 	Note string
+	// Extend says that Note takes the place of the last note, which it extends.
+	Extend bool
 	// History is the whole list of notes of the part up to here; merged and compacted operations carry it in place of Note.
 	History []string
 	// More says that the next event goes on with the same operation; a reader applies them as one when the last arrives.

@@ -21,6 +21,7 @@ type wire struct {
 	Offset  int64    `json:"offset"`
 	Text    string   `json:"text"`
 	Note    string   `json:"note"`
+	Extend  bool     `json:"extend"`
 	History []string `json:"history"`
 	More    bool     `json:"more"`
 	*Body
@@ -40,7 +41,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	}
 	*e = Event{
 		Seq: w.Seq, First: w.First, At: w.At, Type: w.Type, Turn: w.Turn, Message: w.Message, Part: w.Part,
-		Field: w.Field, Offset: w.Offset, Text: w.Text, Note: w.Note, History: w.History, More: w.More, Body: w.Body,
+		Field: w.Field, Offset: w.Offset, Text: w.Text, Note: w.Note, Extend: w.Extend, History: w.History, More: w.More, Body: w.Body,
 	}
 	return nil
 }
@@ -86,6 +87,9 @@ func (e *Event) AppendJSON(b []byte) ([]byte, error) {
 	}
 	if e.Note != "" {
 		b = appendString(append(b, `,"note":`...), e.Note)
+		if e.Extend {
+			b = append(b, `,"extend":true`...)
+		}
 	}
 	if e.History != nil {
 		b = append(b, `,"history":[`...)

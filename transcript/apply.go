@@ -274,21 +274,9 @@ func (p *Part) op(e *event.Event) error {
 	}
 	f.seq = e.Seq
 	if (e.History != nil || e.Note != "") && e.Seq > p.noted {
-		p.noted = e.Seq
-		if e.History != nil {
-			p.setNotes(e.History, e.Seq)
-		} else {
-			p.notes = append(p.notes, note{seq: e.Seq, text: e.Note})
-		}
+		p.take(e)
 	}
 	return nil
-}
-
-func (p *Part) setNotes(history []string, seq int64) {
-	p.notes, p.noted = make([]note, 0, len(history)), seq
-	for _, n := range history {
-		p.notes = append(p.notes, note{seq: seq, whole: true, text: n})
-	}
 }
 
 func (p *Part) end(e *event.Event) error {

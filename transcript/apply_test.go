@@ -259,6 +259,15 @@ func TestApply(t *testing.T) {
 			want: opened + part("p", "text", `state= title="" ended=false history=["a" "b" "a"] text="345"`) + runs,
 		},
 		{
+			name: "a note that extends takes the place of the last one",
+			events: begin + `{"type":"part.append","message":"m","part":"p","offset":0,"text":"1","note":"1","extend":true}
+				{"type":"part.append","message":"m","part":"p","offset":1,"text":"2","note":"12","extend":true}
+				{"type":"part.append","message":"m","part":"p","offset":2,"text":" ","note":" ","extend":true}
+				{"type":"part.replace","message":"m","part":"p","text":"x","note":"x"}
+				{"type":"part.append","message":"m","part":"p","offset":1,"text":"y","note":"xy","extend":true}`,
+			want: opened + part("p", "text", `state= title="" ended=false history=["12" "xy"] text="xy"`) + runs,
+		},
+		{
 			name: "a history is the whole list",
 			events: begin + `{"type":"part.replace","message":"m","part":"p","text":"1","note":"a"}
 				{"type":"part.replace","message":"m","part":"p","text":"2","history":["a","b"]}

@@ -127,7 +127,10 @@ func (g *merger) op(e *event.Event) {
 	m := &g.out[i]
 	m.noted = m.noted || noted
 	if history && m.noted {
-		m.Note, m.History = "", tr.notes[:len(tr.notes):len(tr.notes)]
+		m.Note, m.Extend, m.History = "", false, slices.Clip(tr.notes)
+		if m.History == nil {
+			m.History = []string{} // which says that there are none
+		}
 	}
 	g.last, g.lastIndex = k, i
 }
@@ -141,7 +144,7 @@ func (m *merged) op(e *event.Event) {
 		m.First = first
 		return
 	}
-	first, typ, offset, note, history := m.FirstSeq(), m.Type, m.Offset, m.Note, m.History
+	first, typ, offset, note, extend, history := m.FirstSeq(), m.Type, m.Offset, m.Note, m.Extend, m.History
 	if e.Type == event.PartReplace {
 		m.text, typ, offset = append(m.text[:0], e.Text...), e.Type, 0
 	} else {
@@ -151,7 +154,7 @@ func (m *merged) op(e *event.Event) {
 		m.text = append(m.text, e.Text...)
 	}
 	m.Event = *e
-	m.First, m.Type, m.Offset, m.Note, m.History = first, typ, offset, note, history
+	m.First, m.Type, m.Offset, m.Note, m.Extend, m.History = first, typ, offset, note, extend, history
 }
 
 // update folds e, a later update of the same thing, into m.
@@ -199,10 +202,17 @@ func (g *merger) trail(k partKey) *trail {
 type trail struct {
 	first int64 // seq of the first noted operation
 	field event.Field
-	mixed bool // operations of several fields had notes
-	notes []string
-	known bool // notes are the whole list, not only the range's
+	mixed bool     // operations of several fields had notes
+	since []noteOp // the range's, while the list is not known
+	notes []string // the whole list, once it is known
+	known bool
 	asked bool
+}
+
+// noteOp is the note of one operation.
+type noteOp struct {
+	text   string
+	extend bool
 }
 
 func (tr *trail) add(e *event.Event) {
@@ -210,10 +220,13 @@ func (tr *trail) add(e *event.Event) {
 		tr.first, tr.field = e.FirstSeq(), e.Field
 	}
 	tr.mixed = tr.mixed || e.Field != tr.field
-	if e.History != nil {
-		tr.notes, tr.known = slices.Clone(e.History), true
-	} else {
-		tr.notes = addNote(tr.notes, e.Note)
+	switch {
+	case e.History != nil:
+		tr.notes, tr.known, tr.since = JoinHistories(e.History), true, nil
+	case tr.known:
+		tr.notes = addNote(tr.notes, e.Note, e.Extend)
+	case !tr.asked: // else it never will be known by what comes one by one
+		tr.since = append(tr.since, noteOp{e.Note, e.Extend})
 	}
 }
 
@@ -229,12 +242,12 @@ func (tr *trail) whole(history History, k partKey) bool {
 		before, tr.known = history(k.message, k.part, tr.first-1)
 	}
 	if tr.known {
-		since := tr.notes
 		tr.notes = slices.Clone(before)
-		for _, n := range since {
-			tr.notes = addNote(tr.notes, n)
+		for _, n := range tr.since {
+			tr.notes = addNote(tr.notes, n.text, n.extend)
 		}
 	}
+	tr.since = nil
 	return tr.known
 }
 

@@ -132,6 +132,19 @@ func TestMerge(t *testing.T) {
 			want: `{"seq":6,"first":2,"type":"part.replace","message":"m","part":"unknown","text":"b","history":["a","b","c"]}`,
 		},
 		{
+			name: "notes that extend are merged, also into one from before the range",
+			events: `{"seq":5,"type":"part.append","message":"m","part":"p","offset":1,"text":"a","note":"before p a","extend":true}
+				{"seq":6,"type":"part.replace","message":"m","part":"p","text":"b","note":"b"}
+				{"seq":7,"type":"part.append","message":"m","part":"p","offset":1,"text":"c","note":"bc","extend":true}`,
+			want: `{"seq":7,"first":5,"type":"part.replace","message":"m","part":"p","text":"bc","history":["before p a","bc"]}`,
+		},
+		{
+			name: "an extension after a note that was there already extends that one",
+			events: `{"seq":5,"type":"part.replace","message":"m","part":"p","text":"a","note":"before p"}
+				{"seq":6,"type":"part.append","message":"m","part":"p","offset":1,"text":"c","note":"before p c","extend":true}`,
+			want: `{"seq":6,"first":5,"type":"part.replace","message":"m","part":"p","text":"ac","history":["before p c"]}`,
+		},
+		{
 			name: "where the history is not known, operations with notes stay apart",
 			events: `{"seq":5,"type":"part.replace","message":"m","part":"unknown","text":"a","note":"a"}
 				{"seq":6,"type":"part.replace","message":"m","part":"unknown","text":"b","note":"b"}`,

@@ -24,7 +24,7 @@ func Split(events []event.Event, limit int) []event.Event {
 				n--
 			}
 			piece := e
-			piece.Text, piece.More, piece.Note, piece.History = e.Text[:n], true, "", nil
+			piece.Text, piece.More, piece.Note, piece.Extend, piece.History = e.Text[:n], true, "", false, nil
 			out = append(out, piece)
 			e.Text, e.Type = e.Text[n:], event.PartAppend
 			offset += int64(n)
@@ -66,6 +66,6 @@ func (t *Transcript) hold(e *event.Event) *event.Event {
 	}
 	t.held = nil
 	whole := h.first
-	whole.Text, whole.More, whole.Note, whole.History = string(h.text), false, e.Note, e.History
+	whole.Text, whole.More, whole.Note, whole.Extend, whole.History = string(h.text), false, e.Note, e.Extend, e.History
 	return &whole
 }

@@ -3,7 +3,6 @@ package transcript
 import (
 	"encoding/json"
 	"hash/crc32"
-	"strings"
 
 	"github.com/leat-dev/leat/event"
 )
@@ -75,6 +74,7 @@ type Part struct {
 	texts           [4]text
 	notes           []note
 	noted           int64 // seq of the operation that changed the notes last
+	rewritten       int64 // seq of the last operation that changed or dropped notes: what they were before is not known
 	updated, closed int64
 }
 
@@ -82,14 +82,6 @@ type Part struct {
 type text struct {
 	b   []byte
 	seq int64
-}
-
-// note is one entry of a callback history. A list that came whole has the seq of the operation that brought it, and
-// what it was before is not known.
-type note struct {
-	seq   int64
-	whole bool
-	text  string
 }
 
 // The states of a turn beside its outcomes.
@@ -172,37 +164,6 @@ func (p *Part) Len(f event.Field) int { return len(p.texts[index(f)].b) }
 func (p *Part) Sum(f event.Field) event.Sum {
 	b := p.texts[index(f)].b
 	return event.Sum{Length: int64(len(b)), CRC: crc32.Checksum(b, castagnoli)}
-}
-
-// History returns the part's notes, oldest first: blanks and adjacent equals are dropped.
-func (p *Part) History() []string {
-	var h []string
-	for _, n := range p.notes {
-		h = addNote(h, n.text)
-	}
-	return h
-}
-
-// HistoryAt returns the part's notes as of seq. It reports false where they are not known, because a merged operation
-// from after seq has replaced the list.
-func (p *Part) HistoryAt(seq int64) ([]string, bool) {
-	var h []string
-	for _, n := range p.notes {
-		if n.seq > seq {
-			return h, !n.whole
-		}
-		h = addNote(h, n.text)
-	}
-	return h, true
-}
-
-// addNote adds a note to a history.
-func addNote(h []string, n string) []string {
-	n = strings.TrimSpace(n)
-	if n == "" || (len(h) > 0 && h[len(h)-1] == n) {
-		return h
-	}
-	return append(h, n)
 }
 
 // Size estimates the bytes that the message takes in a snapshot.

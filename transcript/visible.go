@@ -23,13 +23,11 @@ func (m *Message) Visible() string {
 
 // History returns the message's callback history: its parts' lists in part order, adjacent equals dropped.
 func (m *Message) History() []string {
-	var h []string
+	var all [][]string
 	for _, p := range m.Parts {
-		for _, n := range p.History() {
-			h = addNote(h, n)
-		}
+		all = append(all, p.History())
 	}
-	return h
+	return JoinHistories(all...)
 }
 
 // Visible returns the visible text of a turn: its assistant messages', joined by a blank line.
@@ -47,13 +45,11 @@ func (t *Transcript) Visible(turn string) string {
 
 // History returns the callback history of a turn's assistant messages.
 func (t *Transcript) History(turn string) []string {
-	var h []string
+	var all [][]string
 	for _, m := range t.Messages {
 		if m.Turn == turn && m.Role == event.Assistant {
-			for _, n := range m.History() {
-				h = addNote(h, n)
-			}
+			all = append(all, m.History())
 		}
 	}
-	return h
+	return JoinHistories(all...)
 }

@@ -56,20 +56,30 @@ func Cases() []Case {
 			Name:   "append extends",
 			Script: Script{Tell("Downloading"), Extend(" 50%"), Extend(" 100%")},
 			Views:  []string{"Downloading", "Downloading 50%", "Downloading 50% 100%"},
-			// The record of the callback document holds each callback's own text.
-			History: []string{"Downloading", "50%", "100%"},
-			Reload:  "Downloading\n50%\n100%\n\nDownloading 50% 100%",
+			// An appended callback extends the last entry: the trail holds what was seen.
+			History: []string{"Downloading 50% 100%"},
+			Reload:  "Downloading 50% 100%",
+		},
+		{
+			Name:   "a status that comes in fragments is one entry",
+			Script: Script{Extend("1"), Extend("2 "), Extend("3")},
+			Views:  []string{"1", "12 ", "12 3"}, History: []string{"12 3"}, Reload: "12 3",
+		},
+		{
+			Name:   "an extension of a status that equals the streamed text extends its entry",
+			Script: Script{Say("Hello"), Tell("Hello"), Extend(" world")},
+			Views:  []string{"Hello", "Hello\n\nHello world"}, History: []string{"Hello world"}, Reload: "Hello\n\nHello world",
 		},
 		{
 			Name:   "append after streamed text opens a status",
 			Script: Script{Say("On it."), Extend("step 1"), Extend(", step 2")},
-			Views:  []string{"On it.", "On it.\n\nstep 1", "On it.\n\nstep 1, step 2"}, History: []string{"step 1", ", step 2"},
-			Reload: "step 1\n, step 2\n\nOn it.\n\nstep 1, step 2",
+			Views:  []string{"On it.", "On it.\n\nstep 1", "On it.\n\nstep 1, step 2"}, History: []string{"step 1, step 2"},
+			Reload: "On it.\n\nstep 1, step 2",
 		},
 		{
 			Name:   "a replace after an append replaces all of it",
 			Script: Script{Tell("a"), Extend("b"), Tell(Playing)},
-			Views:  []string{"a", "ab", Playing}, History: []string{"a", "b", Playing}, Reload: "a\nb\n\n" + Playing,
+			Views:  []string{"a", "ab", Playing}, History: []string{"ab", Playing}, Reload: "ab\n\n" + Playing,
 		},
 		{
 			Name:   "a callback that equals the streamed text changes nothing but the history",

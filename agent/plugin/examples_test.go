@@ -102,7 +102,7 @@ func TestTypeScriptExample(t *testing.T) {
 			notes = append(notes, e.Note)
 		}
 	}
-	if got, want := strings.Join(notes, "|"), "Looking up|…|Found it."; got != want {
+	if got, want := strings.Join(notes, "|"), "Looking up|Looking up…|Found it."; got != want {
 		t.Errorf("its callbacks are %q, want %q", got, want)
 	}
 }

@@ -29,7 +29,7 @@ func TestStreams(t *testing.T) {
 	}{
 		"statuses":      {playing, []string{looking, searching, setting, playing}, event.Completed, nil},
 		"prefix":        {"Sure, one moment.\n\n" + playing, []string{looking, searching, setting, playing}, event.Completed, nil},
-		"append":        {"Loading..\n\nReady.", []string{"Loading", "."}, event.Completed, nil},
+		"append":        {"Loading..\n\nReady.", []string{"Loading.."}, event.Completed, nil},
 		"equal":         {"Hello world", []string{"Hello world"}, event.Completed, nil},
 		"repeat":        {"Hello world", []string{"Hello world"}, event.Completed, nil},
 		"diverges":      {"Bye\n\nHello there!", []string{"Hello world", "Bye"}, event.Completed, nil},

@@ -144,6 +144,7 @@ func (w *Writer) running() {
 			e.Type, e.Offset = event.PartAppend, int64(p.Len(event.Text))
 		}
 		e.Note = []string{"looking", "found", "done", ""}[w.Pick(4)]
+		e.Extend = e.Note != "" && w.Pick(3) == 0
 		w.add(e)
 	case n == 5:
 		e.Type, e.Text = event.PartReplace, w.text()

@@ -50,17 +50,13 @@ func (a answer) text() string {
 	return strings.Join(texts, event.JoinBlank)
 }
 
-// history is the callback history, adjacent equals dropped.
+// history returns the callback history of all messages.
 func (a answer) history() []string {
-	var h []string
-	for _, m := range a.messages {
-		for _, n := range m.History() {
-			if len(h) == 0 || h[len(h)-1] != n {
-				h = append(h, n)
-			}
-		}
+	all := make([][]string, len(a.messages))
+	for i, m := range a.messages {
+		all[i] = m.History()
 	}
-	return h
+	return transcript.JoinHistories(all...)
 }
 
 // reload is the text with which the answer comes back after a reload: the trail of its callbacks, a line each, a blank
@@ -82,7 +78,7 @@ func (a answer) reload(text string) string {
 // shows reports whether the last callback can be read in the text already: as the status that it left, as the whole text,
 // or, where it equals text that was streamed and so left an empty status, as that text.
 func (a answer) shows(last, text string) bool {
-	is := func(s string) bool { return strings.TrimSpace(s) == last }
+	is := func(s string) bool { return transcript.Note(s) == last }
 	if is(text) {
 		return true
 	}

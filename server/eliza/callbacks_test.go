@@ -2,11 +2,15 @@ package eliza
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/agenttest"
+	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/gateway"
 )
 
@@ -125,4 +129,35 @@ func (h *house) read(conversation string, live, slow *wire) agenttest.Played {
 		played.Readings = append(played.Readings, agenttest.Reading{Name: "attached at " + id, Visible: again.final(), History: again.done.ActionCallbackHistory})
 	}
 	return played
+}
+
+// However many callbacks a turn makes, the trail of a message stays bounded, live and after a reload.
+func TestManyCallbacks(t *testing.T) {
+	const callbacks = 5000
+	many := agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+		for i := range callbacks {
+			if err := out.Status(fmt.Sprintf("step %d %s", i, strings.Repeat("x", 100)), dialect.Replace); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	bubble(t, many, func(h *house) {
+		c := h.create()
+		s := h.stream("POST", at(c, "/messages/stream"), `{"text":"go"}`).wait()
+		last := fmt.Sprintf("step %d %s", callbacks-1, strings.Repeat("x", 100))
+		for _, when := range []string{"at the end", "after a restart"} {
+			m := h.messages(c)[1]
+			for name, trail := range map[string][]string{"list": m.ActionCallbackHistory, "done": s.done.ActionCallbackHistory} {
+				if n := len(strings.Join(trail, "\n")); n > 32<<10 || len(trail) != 200 || trail[len(trail)-1] != last {
+					t.Errorf("%s, %s: %d entries, %d bytes", when, name, len(trail), n)
+				}
+			}
+			if len(m.Text) > 40<<10 || !strings.HasSuffix(m.Text, last) {
+				t.Errorf("%s: a text of %d bytes", when, len(m.Text))
+			}
+			h.stop()
+			h.start()
+		}
+	})
 }

@@ -67,8 +67,25 @@ function newPart(id: string, kind: PartKind, at?: number): HeldPart {
   };
 }
 
-function note(history: string[], text: string | undefined): void {
-  if (text && history[history.length - 1] !== text) history.push(text);
+// The bounds of a history: the newest notes stay. They are those of the gateway's fold.
+const maxNotes = 200;
+const maxNotesBytes = 32 << 10;
+
+// The white space around a text as Go's strings.TrimSpace has it; that of trim is another.
+const space = /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g;
+
+// note adds an entry to a history, or replaces the last one, which it extends.
+function note(history: string[], text: string, extend = false): void {
+  text = text.replace(space, "");
+  if (!text) return;
+  if (extend) history.pop();
+  if (history[history.length - 1] !== text) history.push(text);
+  let i = history.length;
+  for (let size = 0; i > 0 && history.length - i < maxNotes; i--) {
+    size += bytes(history[i - 1]!);
+    if (size > maxNotesBytes && i < history.length) break;
+  }
+  history.splice(0, i);
 }
 
 function newTurn(t: Omit<Turn, "requests"> & { requests?: Request[] }): HeldTurn {
@@ -174,7 +191,9 @@ export class Transcript {
     const whole = { ...h.first, text: h.text, more: false };
     delete whole.note;
     delete whole.history;
+    delete whole.extend;
     if (e.note) whole.note = e.note;
+    if (e.extend) whole.extend = e.extend;
     if (e.history) whole.history = e.history;
     return whole;
   }
@@ -371,7 +390,7 @@ export class Transcript {
     if ((e.history || e.note) && e.seq > p.noted) {
       p.noted = e.seq;
       if (e.history) p.history = [...e.history];
-      else note(p.history, e.note);
+      else note(p.history, e.note!, e.extend);
     }
     p.version++;
     return true;

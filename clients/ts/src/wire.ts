@@ -45,7 +45,7 @@ interface Base {
 interface OfMessage extends Base { message: string }
 interface OfPart extends OfMessage { part: string }
 interface OfTurn extends Base { turn: string }
-interface Noted { note?: string; history?: string[] }
+interface Noted { note?: string; extend?: boolean; history?: string[] }
 
 export interface MessageAdd extends OfMessage { type: "message.add"; role: Role; author?: Author; source?: string; parts?: NewPart[] }
 export interface MessageStart extends OfMessage { type: "message.start"; role: Role; author?: Author; source?: string }

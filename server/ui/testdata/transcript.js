@@ -29,9 +29,27 @@ function newPart(id, kind, at) {
         text: newText(), input: newText(), output: newText(), stderr: newText(),
     };
 }
-function note(history, text) {
-    if (text && history[history.length - 1] !== text)
+// The bounds of a history: the newest notes stay. They are those of the gateway's fold.
+const maxNotes = 200;
+const maxNotesBytes = 32 << 10;
+// The white space around a text as Go's strings.TrimSpace has it; that of trim is another.
+const space = /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+|[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/g;
+// note adds an entry to a history, or replaces the last one, which it extends.
+function note(history, text, extend = false) {
+    text = text.replace(space, "");
+    if (!text)
+        return;
+    if (extend)
+        history.pop();
+    if (history[history.length - 1] !== text)
         history.push(text);
+    let i = history.length;
+    for (let size = 0; i > 0 && history.length - i < maxNotes; i--) {
+        size += bytes(history[i - 1]);
+        if (size > maxNotesBytes && i < history.length)
+            break;
+    }
+    history.splice(0, i);
 }
 function newTurn(t) {
     return { ...t, requests: t.requests ?? [], updated: 0, answered: new Map(), version: 1 };
@@ -139,8 +157,11 @@ export class Transcript {
         const whole = { ...h.first, text: h.text, more: false };
         delete whole.note;
         delete whole.history;
+        delete whole.extend;
         if (e.note)
             whole.note = e.note;
+        if (e.extend)
+            whole.extend = e.extend;
         if (e.history)
             whole.history = e.history;
         return whole;
@@ -369,7 +390,7 @@ export class Transcript {
             if (e.history)
                 p.history = [...e.history];
             else
-                note(p.history, e.note);
+                note(p.history, e.note, e.extend);
         }
         p.version++;
         return true;
