@@ -130,7 +130,7 @@ func prepare(dir string, want int64, steps map[int64]migration, log *slog.Logger
 		return fmt.Errorf("%s has schema %d, this version knows %d: %w", path, have, want, journal.ErrNewer)
 	case have < want:
 		start := time.Now()
-		log.Info("journal: the file is brought to the present version; this takes a few seconds for each gigabyte, and room for two copies of it", "file", path, "from", have, "to", want)
+		log.Info("journal: the file is brought to the present version; this takes about a minute for each gigabyte, and room for two copies of it", "file", path, "from", have, "to", want)
 		if err := migrate(path, have, want, steps); err != nil {
 			return err
 		}
@@ -194,7 +194,9 @@ func create(path string) (err error) {
 
 // migrate takes a file to a newer version, after a copy of it was made beside it.
 func migrate(path string, have, want int64, steps map[int64]migration) (err error) {
-	c, err := dial(path, "synchronous=full", "secure_delete=on", "temp_store=memory")
+	// The names that version 1 held openly are overwritten. What later versions replace is sealed, and overwriting it takes
+	// as long as writing it.
+	c, err := dial(path, "synchronous=full", fmt.Sprint("secure_delete=", have < 2), "temp_store=memory", "cache_size=-16384")
 	if err != nil {
 		return err
 	}
