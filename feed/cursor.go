@@ -27,7 +27,7 @@ func newCursor(epoch, term string, seq int64) Cursor {
 	return Cursor(strconv.AppendInt(append(b, '.'), seq, 10))
 }
 
-// Parse takes a cursor apart, without its term. It reports false for the empty one and for what is no cursor.
+// Parse takes a cursor apart, without its term. It reports false if c is empty or malformed.
 func (c Cursor) Parse() (epoch string, seq int64, ok bool) {
 	epoch, _, seq, ok = c.parse()
 	return epoch, seq, ok

@@ -45,7 +45,7 @@ func (g *Gateway) deleteDamaged(ctx context.Context, p Principal, id string, c C
 }
 
 func (g *Gateway) eraseDamaged(ctx context.Context, id string, c Command) error {
-	ctx = context.WithoutCancel(ctx) // a delete that was taken goes to its end, whether or not somebody waits
+	ctx = context.WithoutCancel(ctx) // once it has begun, a delete must not stop half-way
 	if err := g.audit.Record(ctx, audit.Entry{Action: c.Type, By: c.by, Conversation: id}); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -60,8 +60,8 @@ func (g *Gateway) eraseDamaged(ctx context.Context, id string, c Command) error 
 	return nil
 }
 
-// expireDamaged is Expire for a conversation that has no writer. If its summary is damaged too, it stays until somebody
-// deletes it: how long it is to be kept can't be read.
+// expireDamaged is Expire for a conversation that has no writer. If its summary is damaged too, it stays until it is deleted
+// by hand, because the time of its retention can't be read.
 func (g *Gateway) expireDamaged(ctx context.Context, part, id string, before int64) (deleted bool, err error) {
 	s, err := g.journal.Conversation(ctx, id)
 	if damaged(err) || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrDeleted) {

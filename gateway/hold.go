@@ -60,6 +60,9 @@ func (h *Holds) load(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, kv := range keys {
+		if kv.Value == nil {
+			return fmt.Errorf("gateway: stored hold %s: %w; restore the last backup", kv.Key, journal.ErrCorrupt)
+		}
 		var one Hold
 		if err := json.Unmarshal(kv.Value, &one); err != nil {
 			return fmt.Errorf("gateway: stored hold %s: %w", kv.Key, err) // to start without it could lose what is held

@@ -71,7 +71,7 @@ type Journal interface {
 	Close() error
 }
 
-// DamageReporter is implemented by journals that go on without the conversations that they find damaged.
+// DamageReporter is implemented by journals that quarantine damaged conversations and serve the others.
 type DamageReporter interface {
 	// Damaged lists the damage that was found since the journal was opened, the first of each conversation, by id. Methods
 	// that name such a conversation return a [*DamageError], except Conversation if the summary is whole, and Delete.

@@ -248,6 +248,9 @@ func (l *Ledger) scan(ctx context.Context, q *Query, prefix, after string, f fun
 			if dayOfKey(kv.Key) > q.To {
 				return nil
 			}
+			if kv.Value == nil {
+				continue // it is damaged; the journal has logged it
+			}
 			r, err := rowOf(kv)
 			if err != nil {
 				return err

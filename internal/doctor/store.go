@@ -25,7 +25,7 @@ const maxDamaged = 20
 const fixDamage = "restore a backup from before into another folder to read it there, then delete the conversation here"
 
 // Store reads what is stored in a folder that no gateway uses, and names the conversations that are damaged. lock is the name
-// of the file that a gateway locks. If a gateway uses the folder there are no findings: see [Damaged].
+// of the file that a gateway locks. If a gateway uses the folder, Store returns nil: see [Damaged].
 func Store(ctx context.Context, dir, lock string) []Finding {
 	r := &report{check: "store"}
 	l := flock.New(filepath.Join(dir, lock), flock.SetFlag(0)) // which doesn't make the file

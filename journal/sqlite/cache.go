@@ -61,8 +61,8 @@ func (c *cache) get(row int64) (text []byte, at int64) {
 	return of.text[s.from:s.to:s.to], of.at
 }
 
-// forget drops a row that is not read any more, or whose text was changed in the file. What a commit still holds is copied
-// when more than half of its text is forgotten; so the cache takes at most twice what it holds.
+// forget drops a row that is not read any more, or whose text was changed in the file. It copies the rest of
+// a commit when half of its text is forgotten, so the cache takes at most twice what it holds.
 func (c *cache) forget(row int64) {
 	of, s := c.find(row)
 	if s == nil || s.from == s.to {

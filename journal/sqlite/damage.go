@@ -70,9 +70,10 @@ func (j *Journal) Damaged() []journal.DamageError {
 	return all
 }
 
-// malformed says of an error of SQLite about the file itself which file it is, and what to do.
 func (j *Journal) malformed(err error) error { return malformed(j.path, err) }
 
+// malformed adds the file's name and the next step to an error of SQLite that means that the file itself is damaged. Other
+// errors are returned as they are.
 func malformed(path string, err error) error {
 	switch code(err) & 0xff {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

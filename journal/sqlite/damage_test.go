@@ -261,6 +261,20 @@ func (j *Journal) queryNumber(t *testing.T, query string) (n int64, err error) {
 	return n, err
 }
 
+// Keys that are left out don't make a page of keys end early.
+func TestDamagedKeyInPage(t *testing.T) {
+	dir := writeLogs(t)
+	flip(t, dir, "kv", "value", "key = 'c/key'")
+	j := start(t, Options{Dir: dir})
+	keys, err := j.KeysAfter(t.Context(), "", "", 1)
+	if err != nil || len(keys) != 1 || keys[0].Key != "d/key" {
+		t.Errorf("the first key: %v, %v", keys, err)
+	}
+	if keys, err = j.KeysAfter(t.Context(), "", "d/key", 1); err != nil || len(keys) != 0 {
+		t.Errorf("after the last: %v, %v", keys, err)
+	}
+}
+
 // A log of the gateway's own is read past a damaged chunk, and written on. A delete, which has to search it, takes the chunk away.
 func TestDamagedSystemLog(t *testing.T) {
 	dir := writeLogs(t)

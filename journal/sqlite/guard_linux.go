@@ -14,8 +14,8 @@ import (
 // both are beyond any data that is there, or in the page that SQLite leaves out for its locks.
 const guardByte = 1<<30 + 4096
 
-// guard locks the database itself for this process, so that a second gateway is refused also if somebody deleted leat.lock. It
-// returns what holds the lock, nil with an error.
+// guard locks the database itself for this process, so that a second gateway is refused even if leat.lock was deleted. The file
+// that it returns holds the lock; it is nil if there is an error.
 //
 // Closing any descriptor of a file drops all POSIX locks that the process has on it, among them SQLite's own. So the caller closes
 // the guard only after SQLite has closed the file. The guard's own lock belongs to its open file description, and stays

@@ -200,8 +200,8 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*
 	return logs, waste, next + 1, damaged, nil
 }
 
-// load reads a log that has no live rows, by its id or its number n; nil where there is none. With a [*journal.DamageError] it
-// returns the log as well, as far as it is known.
+// load reads a log that has no live rows, by its id or its number n. It returns nil if there is no such log. If the error
+// is a [*journal.DamageError], it returns what it could read of the log as well.
 func load(c *conn, by string, key any) (*log, error) {
 	r, err := c.one("SELECT n, id, epoch, head, settled, trimmed, key, size, tenant, owner, length(summary), terms FROM conversations JOIN secrets USING (n) WHERE "+by+" = ?", key)
 	if err != nil || r == nil {

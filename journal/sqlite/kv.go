@@ -69,7 +69,10 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 	}
 	var out []journal.KeyValue
 	err := j.read(ctx, func(c *conn) error {
-		return c.each(query+" ORDER BY kv.key LIMIT ?", func(r row) error {
+		return c.each(query+" ORDER BY kv.key", func(r row) error {
+			if len(out) == limit { // of those that are listed: a short list means that there are no more
+				return errEnough
+			}
 			s, err := secretOf(r.int(4), r.blob(3))
 			if err != nil {
 				return err
@@ -88,9 +91,9 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 			}
 			out = append(out, journal.KeyValue{Key: r.text(0), Value: value, Expires: r.int(2)})
 			return nil
-		}, append(args, limit)...)
+		}, args...)
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errEnough) {
 		return nil, fmt.Errorf("keys %s: %w", prefix, j.malformed(err))
 	}
 	return out, nil

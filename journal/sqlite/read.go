@@ -20,7 +20,7 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 		if past == 0 || !r.More || len(r.Events) > 0 {
 			return r, nil
 		}
-		after = past // all that was to be read is damaged
+		after = past // the whole stretch is damaged
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // resealAll brings the texts of version 3, which were enciphered (AES-CTR) and not authenticated, into the form of [secret].
-// It holds one page of rows in memory. A chunk that can't be decoded was damaged before: it keeps its old form, so that who
-// reads it learns so. What is left of deleted conversations, whose keys are gone, stays too.
+// It holds one page of rows in memory. A chunk that can't be decoded was damaged before: it keeps its old form, so that
+// reading it still fails. The remains of deleted conversations, whose keys are gone, stay as they are.
 func resealAll(c *conn) error {
 	events := func(text []byte) bool {
 		_, err := settle.Decode(nil, text, 0)

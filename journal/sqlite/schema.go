@@ -194,8 +194,8 @@ func create(path string) (err error) {
 
 // migrate takes a file to a newer version, after a copy of it was made beside it.
 func migrate(path string, have, want int64, steps map[int64]migration) (err error) {
-	// The names that version 1 held openly are overwritten. What later versions replace is sealed, and overwriting it takes
-	// as long as writing it.
+	// The migration overwrites the names that version 1 held openly. Later versions replace only sealed texts, which need no
+	// overwriting; that would double the time.
 	c, err := dial(path, "synchronous=full", fmt.Sprint("secure_delete=", have < 2), "temp_store=memory", "cache_size=-16384")
 	if err != nil {
 		return err

@@ -118,7 +118,7 @@ func (t *tx) findAny(id string) (*log, *pending, error) {
 func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 	l, key := &log{id: id, epoch: epoch()}, newKey()
 	terms := withTerm(nil, 1, t.term)
-	// What is sealed is bound to the number of the row, which has to be there first; writeSummaries stores the summary.
+	// A sealed text is bound to the number of the row, so the row comes first; writeSummaries stores the summary later.
 	var err error
 	l.n, err = t.insert(`INSERT INTO conversations (id, epoch, head, settled, trimmed, updated, tenant, owner, unfinished, size, summary, terms)
 		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, 0, x'', ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, formatTerms(terms))

@@ -45,7 +45,7 @@ type verifier struct {
 	damage []journal.DamageError
 }
 
-// note reports whether an error is not about one conversation, and so ends the verification.
+// note collects an error that is about one conversation, and returns any other.
 func (v *verifier) note(err error) error {
 	d, ok := errors.AsType[*journal.DamageError](err)
 	if !ok {
@@ -83,7 +83,7 @@ func (v *verifier) all(ctx context.Context) error {
 	return err
 }
 
-// log reads all that is stored of one conversation; live is it as the scan has found it, nil if all of it is settled.
+// log reads everything stored of one conversation. live is the log as scan found it, nil if it has no live rows.
 func (v *verifier) log(ctx context.Context, id string, live *log) error {
 	l, err := load(v.conn, "id", id)
 	if err != nil {

@@ -51,7 +51,7 @@ func (s *Sessions) open(ctx context.Context) error {
 		return err
 	}
 	s.key, err = s.j.Get(ctx, secretKey)
-	if errors.Is(err, journal.ErrNotFound) {
+	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) { // with a new key all sign in again
 		s.key = make([]byte, secretSize)
 		_, _ = rand.Read(s.key) // it never fails
 		err = s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Put: []journal.KeyValue{{Key: secretKey, Value: s.key}}})
