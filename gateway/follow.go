@@ -102,7 +102,7 @@ func (f *follows) close() {
 	}
 }
 
-// end ends a Follow and waits until it has returned, though not for ever.
+// end ends a Follow and waits until it has returned, up to a limit.
 func (f *follow) end() {
 	f.cancel()
 	limit := time.NewTimer(returnLimit)
@@ -114,7 +114,7 @@ func (f *follow) end() {
 	}
 }
 
-// kept tells an agent that a conversation has kept, changed or dropped its session.
+// kept notes for an agent that a conversation has kept, changed or dropped its session.
 func (f *follows) kept(name, conversation string) {
 	f.mu.Lock()
 	one := f.running[name]
@@ -124,7 +124,7 @@ func (f *follows) kept(name, conversation string) {
 	}
 }
 
-// gone tells all agents that a conversation was deleted, or that nobody knows what became of its last commit.
+// gone notes for all agents that a conversation was deleted, or that the result of its last commit is unknown.
 func (f *follows) gone(conversation string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 )
 
 // messageIDs are the ids of a conversation's messages, of those too that are older than what is in memory. They are read from the log
-// when somebody asks for the first time, and kept current from then on.
+// at the first question and kept current from then on.
 type messageIDs struct {
 	mu  sync.Mutex
 	ids map[string]bool // nil: not read
@@ -37,7 +37,7 @@ func (m *messageIDs) has(ctx context.Context, o *owner, id string) (bool, error)
 	return m.ids[id], nil
 }
 
-// committed is told of the events of each commit.
+// committed takes the events of each commit.
 func (m *messageIDs) committed(events []event.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,7 +23,7 @@ type sessions struct {
 
 	mu      sync.Mutex
 	known   map[string]bool // conversations of which the agent knows a session
-	pending []string        // conversations of which Next is still to tell, each once
+	pending []string        // conversations that Next has to return, each once
 	wake    chan struct{}   // closed and replaced when pending is no longer empty
 }
 
@@ -33,14 +33,14 @@ func newSessions(g *Gateway, name string, a Agent) *sessions {
 	return &sessions{g: g, name: name, agent: a, known: map[string]bool{}, wake: make(chan struct{})}
 }
 
-// changed has Next tell of a conversation.
+// changed has Next return a conversation.
 func (s *sessions) changed(conversation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.put(conversation)
 }
 
-// gone has Next tell of a conversation, if the agent knows a session of it.
+// gone has Next return a conversation, if the agent knows a session of it.
 func (s *sessions) gone(conversation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *sessions) put(conversation string) {
 // All implements [agent.Sessions].
 func (s *sessions) All(ctx context.Context) ([]agent.Session, error) {
 	s.mu.Lock()
-	s.pending = nil // what was committed so far is found below; what comes meanwhile is told by Next
+	s.pending = nil // what was committed so far is found below; what comes meanwhile is left to Next
 	s.mu.Unlock()
 	var all []agent.Session
 	for after := ""; ; {
@@ -107,7 +107,7 @@ func (s *sessions) Next(ctx context.Context) (agent.Session, error) {
 		if conversation != "" {
 			one, err := s.of(ctx, conversation)
 			if err != nil {
-				s.changed(conversation) // it is still to be told
+				s.changed(conversation) // the next call tries again
 			}
 			return one, err
 		}
@@ -119,7 +119,7 @@ func (s *sessions) Next(ctx context.Context) (agent.Session, error) {
 	}
 }
 
-// of returns a conversation's session as it is now; its Session is nil if there is none.
+// of returns a conversation's session as it is now; its Session is nil if it keeps no session.
 func (s *sessions) of(ctx context.Context, conversation string) (agent.Session, error) {
 	one := agent.Session{Conversation: conversation}
 	sum, err := s.g.summary(ctx, conversation)
