@@ -51,6 +51,11 @@ func (a *Agent) approvalRequested(f *frame) {
 	}
 	a.mu.Lock()
 	t := a.sessions[p.Request.Session]
+	for _, u := range a.turns {
+		if t == nil && u.observed && u.session == p.Request.Session {
+			t = u
+		}
+	}
 	a.mu.Unlock()
 	if t != nil {
 		t.post(item{kind: itemAsk, approval: p})

@@ -2,6 +2,7 @@ package openclaw
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -98,9 +99,22 @@ func (r *fakeRun) row(row map[string]any) {
 		}
 		return
 	}
-	if row["__openclaw"] == nil && row["role"] != "user" {
-		row["__openclaw"] = map[string]any{"runId": r.id}
+	meta, ok := row["__openclaw"].(map[string]any)
+	if !ok {
+		meta = map[string]any{}
+		row["__openclaw"] = meta
 	}
+	if row["role"] != "user" {
+		meta["runId"] = r.id
+	}
+	s.add(row, meta)
+}
+
+// add adds a row of protocol 4, with its id and its number.
+func (s *fakeSession) add(row, meta map[string]any) {
+	meta["seq"] = len(s.rows) + 1
+	row["__openclaw"] = meta
+	meta["id"] = fmt.Sprint("row-", len(s.rows)+1)
 	s.rows = append(s.rows, row)
 }
 

@@ -76,6 +76,10 @@ func (t *turn) judged() {
 func (t *turn) adopt(l *link, r *run, id string, h *history) error {
 	t.a.mu.Lock()
 	t.a.runs[id] = t
+	delete(t.a.buffered, id)
+	if !t.observed {
+		t.a.remember(id, t.in.Conversation)
+	}
 	t.a.mu.Unlock()
 	next := &run{ID: id, Sent: true, Taken: true, Live: true, At: time.Now().UnixMilli(), Asked: r.asked().UnixMilli()}
 	update := &event.Body{Upstream: &event.Upstream{Run: id}}

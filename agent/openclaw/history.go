@@ -61,8 +61,15 @@ type row struct {
 		Tool string `json:"sourceTool"`
 	} `json:"provenance"`
 	Meta struct {
-		Run   string `json:"runId"`
-		Steer string `json:"steerTargetRunId"`
+		Run       string `json:"runId"`
+		Steer     string `json:"steerTargetRunId"`
+		ID        string `json:"id"`
+		Seq       int64  `json:"seq"`
+		Transport struct {
+			Clients []struct {
+				ID string `json:"id"`
+			} `json:"clients"`
+		} `json:"transport"`
 	} `json:"__openclaw"`
 
 	raw json.RawMessage // as it came
@@ -143,7 +150,20 @@ func (r *row) text() string {
 
 // history asks for the session's history. raw is the frame that it came in.
 func (t *turn) history(ctx context.Context, l *link, rows int) (h *history, raw []byte, err error) {
-	p := historyParams{Session: t.session, Limit: rows}
+	h, raw, err = askHistory(ctx, l, t.session, rows)
+	if err == nil {
+		t.heard = time.Now()
+	}
+	return h, raw, err
+}
+
+func readHistory(ctx context.Context, l *link, session string, rows int) (*history, error) {
+	h, _, err := askHistory(ctx, l, session, rows)
+	return h, err
+}
+
+func askHistory(ctx context.Context, l *link, session string, rows int) (h *history, raw []byte, err error) {
+	p := historyParams{Session: session, Limit: rows}
 	if l.protocol() >= numbered {
 		p.MaxChars = historyChars
 	}
@@ -155,7 +175,6 @@ func (t *turn) history(ctx context.Context, l *link, rows int) (h *history, raw 
 	if err := json.Unmarshal(r.frame.Payload, h); err != nil {
 		return nil, nil, fmt.Errorf("chat.history: %w", err)
 	}
-	t.heard = time.Now()
 	return h, r.raw, nil
 }
 

@@ -24,7 +24,7 @@ func (a *Agent) Start(log *slog.Logger) {
 	if a.started || a.life.Err() != nil {
 		return
 	}
-	a.started = true
+	a.started, a.logger = true, log
 	a.tasks.Go(func() { a.keep(log) })
 }
 

@@ -60,8 +60,7 @@ func (t *turn) recall(l *link, h *history, r *run) (bool, error) {
 		return false, nil
 	}
 	// The answer to chat.send may have been lost, and with it the decoder's word of the run.
-	known := mustJSON(map[string]any{"type": "res", "id": "send", "ok": true, "payload": map[string]string{"runId": r.ID, "status": "in_flight"}})
-	if err := t.decode(known); err != nil {
+	if err := t.decode(known(r.ID, t.session)); err != nil {
 		return true, err
 	}
 	raw, err := named(rows, r.ID)
@@ -69,6 +68,11 @@ func (t *turn) recall(l *link, h *history, r *run) (bool, error) {
 		return true, err
 	}
 	return true, t.decode(raw)
+}
+
+// known is the frame that tells a decoder a run and its session.
+func known(run, session string) []byte {
+	return mustJSON(map[string]any{"type": "res", "id": "send", "ok": true, "payload": map[string]string{"runId": run, "sessionKey": session, "status": "in_flight"}})
 }
 
 // question returns what a history knows a run by.

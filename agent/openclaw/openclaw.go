@@ -59,6 +59,10 @@ type Agent struct {
 	runs     map[string]*turn // by run
 	sessions map[string]*turn // by session key: the one that runs there, and those of runs that it spawned
 	stopped  map[string]place // turns that somebody else ended, by id, until Stop
+	watches  map[*watch]bool
+	buffered map[string][]item // frames of followed sessions' runs until they are observed
+	adopted  map[string]string // conversations of runs that answer their turns, see remember
+	logger   *slog.Logger
 }
 
 // place is where a turn's runs are.
@@ -95,6 +99,7 @@ func New(c Config) (*Agent, error) {
 	a := &Agent{
 		cfg: c, base: &base, changed: make(chan struct{}),
 		turns: map[string]*turn{}, runs: map[string]*turn{}, sessions: map[string]*turn{}, stopped: map[string]place{},
+		watches: map[*watch]bool{}, buffered: map[string][]item{}, adopted: map[string]string{}, logger: slog.New(slog.DiscardHandler),
 	}
 	if a.device, err = newDevice(c.Token, u.Host); err != nil {
 		return nil, err
@@ -123,6 +128,13 @@ func New(c Config) (*Agent, error) {
 
 // host is what errors call the gateway.
 func (a *Agent) host() string { return a.base.Host }
+
+// log is where what belongs to no turn is told.
+func (a *Agent) log() *slog.Logger {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.logger
+}
 
 // begin makes sure that a connection is kept.
 func (a *Agent) begin() { a.Start(slog.New(slog.DiscardHandler)) }

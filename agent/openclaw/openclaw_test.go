@@ -32,7 +32,7 @@ func TestAnswers(t *testing.T) {
 			if err := json.Unmarshal(h.session, &k); err != nil || !strings.HasPrefix(k.Session, "agent:main:leat-c1-") {
 				t.Errorf("kept: %s", h.session)
 			}
-			if u := h.turn().Upstream; u == nil || u.Run != h.in.Key {
+			if u := h.turn().Upstream; u == nil || u.Run != h.in.Key+".m1" {
 				t.Errorf("upstream: %+v", u)
 			}
 			if patched := f.count("sessions.patch") > 0; patched != (protocol == 3) {

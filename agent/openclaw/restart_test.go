@@ -197,7 +197,7 @@ func TestSentAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.want(t, event.Completed, "Hi")
-		if len(h.sent) != 2 || !strings.Contains(h.sent[1], `"idempotencyKey":"turn-1"`) {
+		if len(h.sent) != 2 || !strings.Contains(h.sent[1], `"idempotencyKey":"turn-1.m1"`) {
 			t.Errorf("sent: %q", h.sent)
 		}
 	})

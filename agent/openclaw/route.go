@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/leat-dev/leat/event"
 )
 
 // route hands a frame to those that it concerns. It never waits.
@@ -39,7 +41,8 @@ func (a *Agent) runEvent(raw []byte, f *frame) {
 	if t == nil && r.Session != "" {
 		t = a.sessions[r.Session]
 	}
-	if t == nil && r.SpawnedBy != "" {
+	followed := a.runs[r.Run] == nil && a.outside(raw, &r)
+	if t == nil && r.SpawnedBy != "" && !followed {
 		if t = a.sessions[r.SpawnedBy]; t != nil && r.Session != "" {
 			a.sessions[r.Session] = t
 			t.children = append(t.children, r.Session)
@@ -58,6 +61,18 @@ func (a *Agent) each(f func(*turn)) {
 	for _, t := range a.turns {
 		f(t)
 	}
+}
+
+// firstRun returns the id of the run that the turn begins with: it names the turn and its message, so that both are known again in the
+// session's history.
+func (t *turn) firstRun() string {
+	if len(t.st.Runs) > 0 {
+		return t.st.Runs[0].ID
+	}
+	if id := t.in.Key + "." + t.in.Message.ID; t.in.Message.ID != "" && event.CheckID("run", id) == nil {
+		return id
+	}
+	return t.in.Key
 }
 
 // register makes frames of the turn's session and runs find it. A session runs one turn at a time: what is sent beside another

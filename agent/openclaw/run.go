@@ -31,7 +31,7 @@ const (
 // Run implements [agent.Agent].
 func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 	t := a.newTurn(in, out)
-	t.st.Runs = []*run{{ID: in.Key}}
+	t.st.Runs = []*run{{ID: t.firstRun()}}
 	return a.drive(ctx, t)
 }
 
@@ -39,22 +39,28 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 func (a *Agent) Resume(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
 	t := a.newTurn(in, out)
 	if len(state) == 0 {
-		t.st.Runs = []*run{{ID: in.Key}} // nothing was sent
+		t.st.Runs = []*run{{ID: t.firstRun()}} // nothing was sent
 		return a.drive(ctx, t)
 	}
-	if err := json.Unmarshal(state, &t.st); err != nil {
-		return fmt.Errorf("openclaw: stored state: %w", err)
-	}
-	if len(t.st.Decoder) > 0 {
-		if err := t.dec.Restore(t.st.Decoder); err != nil {
-			return err
-		}
+	if err := t.resume(state); err != nil {
+		return err
 	}
 	return a.drive(ctx, t)
 }
 
+// resume restores what was stored with the last commit.
+func (t *turn) resume(state json.RawMessage) error {
+	if err := json.Unmarshal(state, &t.st); err != nil {
+		return fmt.Errorf("openclaw: stored state: %w", err)
+	}
+	if len(t.st.Decoder) > 0 {
+		return t.dec.Restore(t.st.Decoder)
+	}
+	return nil
+}
+
 // drive runs the turn over as many connections as it takes.
-func (a *Agent) drive(ctx context.Context, t *turn) (err error) {
+func (a *Agent) drive(ctx context.Context, t *turn) error {
 	a.begin()
 	began := time.Now()
 	t.heard = began
@@ -71,6 +77,11 @@ func (a *Agent) drive(ctx context.Context, t *turn) (err error) {
 	if err := a.register(ctx, t, func() { t.phase(ctx, "waiting") }); err != nil {
 		return err
 	}
+	return a.sustain(ctx, t, l, began)
+}
+
+// sustain follows a turn that was registered until it ends.
+func (a *Agent) sustain(ctx context.Context, t *turn, l *link, began time.Time) (err error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer func() {
 		t.refuse(t.close())
@@ -143,9 +154,9 @@ func (t *turn) sent() bool {
 // follow runs the turn over one connection. It returns nil where the turn has ended, or the connection.
 func (t *turn) follow(ctx context.Context, l *link) error {
 	// The protocol is all that the decoder has to know of a handshake, and all of it that may be kept.
-	greeting := fmt.Appendf(nil, `{"type":"res","id":"connect","ok":true,"payload":{"type":"hello-ok","protocol":%d}}`, l.protocol())
-	t.out.Received(greeting)
-	if err := t.decode(greeting); err != nil {
+	hello := greeting(l.protocol())
+	t.out.Received(hello)
+	if err := t.decode(hello); err != nil {
 		return err
 	}
 	if t.sent() {
@@ -185,6 +196,11 @@ func (t *turn) follow(ctx context.Context, l *link) error {
 		check.Reset(t.patience())
 	}
 	return nil
+}
+
+// greeting is the frame that tells a decoder the protocol.
+func greeting(protocol int) []byte {
+	return fmt.Appendf(nil, `{"type":"res","id":"connect","ok":true,"payload":{"type":"hello-ok","protocol":%d}}`, protocol)
 }
 
 // lostIsNone takes the loss of the connection out of what went wrong.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +35,7 @@ func TestStop(t *testing.T) {
 func TestSteer(t *testing.T) {
 	for _, absorbed := range []bool{true, false} {
 		bubble(t, 4, func(r *fakeRun) {
-			if !strings.HasPrefix(r.id, "turn-1.") {
+			if r.id == "turn-1.m1" {
 				r.say("1", "One.")
 				r.wait(3 * time.Second)
 				r.f.mu.Lock()

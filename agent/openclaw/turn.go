@@ -29,6 +29,8 @@ type turn struct {
 	heard  time.Time // when the gateway last said something of the turn
 	unsure bool      // it is not known what becomes of a run
 	batch  []item    // taken from the queue, to be handled
+	// observed says that another client began the turn's run, see Observe.
+	observed bool
 	others
 	asked map[string]*asking
 	tasks sync.WaitGroup
@@ -36,6 +38,7 @@ type turn struct {
 
 // turnState is what goes with every commit, for Resume.
 type turnState struct {
+	Session string          `json:"session,omitempty"` // of an observed run
 	Runs    []*run          `json:"runs"`
 	Decoder json.RawMessage `json:"decoder,omitempty"`
 	Media   []*media        `json:"media,omitempty"`

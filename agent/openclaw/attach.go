@@ -1,0 +1,115 @@
+package openclaw
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+var _ agent.Attacher = (*Agent)(nil)
+
+// errOld is the error for what a gateway before protocol 4 can't do.
+var errOld = errors.New("this OpenClaw speaks protocol 3, whose histories name neither messages nor runs; sessions can be attached from protocol 4 on")
+
+// listed is a session as the gateway lists it.
+type listed struct {
+	Key     string `json:"key"`
+	Label   string `json:"label"`
+	Name    string `json:"displayName"`
+	Title   string `json:"derivedTitle"`
+	Updated int64  `json:"updatedAt"`
+}
+
+func (s *listed) title() string { return cmp.Or(s.Label, s.Name, s.Title) }
+
+// sessionsOf lists the gateway's sessions, newest first.
+func (a *Agent) sessionsOf(ctx context.Context, limit int) (*link, []listed, error) {
+	a.begin()
+	l, err := a.await(ctx, requestLimit, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if l.protocol() < numbered {
+		return nil, nil, errOld
+	}
+	var answer struct {
+		Sessions []listed `json:"sessions"`
+	}
+	if err := l.call(ctx, "sessions.list", map[string]any{"limit": limit}, &answer); err != nil {
+		return nil, nil, err
+	}
+	slices.SortStableFunc(answer.Sessions, func(a, b listed) int { return cmp.Compare(b.Updated, a.Updated) })
+	return l, answer.Sessions, nil
+}
+
+// ListSessions implements [agent.Attacher].
+func (a *Agent) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo, error) {
+	_, all, err := a.sessionsOf(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]agent.SessionInfo, 0, len(all))
+	for i := range all[:min(limit, len(all))] {
+		s := &all[i]
+		infos = append(infos, agent.SessionInfo{ID: s.Key, Title: s.title(), Updated: time.UnixMilli(s.Updated)})
+	}
+	return infos, nil
+}
+
+// maxListed is how many sessions are looked through for one that is to be attached.
+const maxListed = 1000
+
+// Attach implements [agent.Attacher]. A run that has not ended is left to Follow.
+func (a *Agent) Attach(ctx context.Context, session string, withHistory bool) (agent.Attachment, error) {
+	l, all, err := a.sessionsOf(ctx, maxListed)
+	if err != nil {
+		return agent.Attachment{}, err
+	}
+	i := slices.IndexFunc(all, func(s listed) bool { return s.Key == session })
+	if i < 0 {
+		return agent.Attachment{}, fmt.Errorf("%w: %s", agent.ErrUnknownSession, session)
+	}
+	h, err := readHistory(ctx, l, session, pageRows)
+	if err != nil {
+		return agent.Attachment{}, err
+	}
+	at := cursor{Session: session, Seq: h.newest()}
+	result := agent.Attachment{Title: all[i].title()}
+	if withHistory {
+		w := &watch{a: a, session: session, puzzled: map[string]time.Time{}}
+		g := &gathering{w: w, h: h, session: session}
+		g.rows(0, "")
+		at.Last, at.Children = g.last, g.children
+		if n := slices.IndexFunc(g.entries, func(e agent.Entry) bool { return e.Run != nil && e.Run.Ops == nil }); n >= 0 {
+			at.Seq, at.Last, at.Children = h.before(g.entries[n].Run), "", nil
+			g.entries = g.entries[:n]
+		}
+		result.Entries = g.entries
+	}
+	if result.Session, err = json.Marshal(kept{session}); err != nil {
+		return agent.Attachment{}, err
+	}
+	if result.Cursor, err = json.Marshal(at); err != nil {
+		return agent.Attachment{}, err
+	}
+	return result, nil
+}
+
+// before returns the seq of the row before the first one of a run that has not ended; that of the newest row if there is none.
+func (h *history) before(r *agent.Run) int64 {
+	var st turnState
+	if json.Unmarshal(r.State, &st) == nil && len(st.Runs) > 0 {
+		for i := range h.Messages {
+			if h.Messages[i].Meta.Run == st.Runs[0].ID {
+				return h.Messages[i].Meta.Seq - 1
+			}
+		}
+	}
+	return h.newest()
+}

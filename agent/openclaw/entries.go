@@ -1,0 +1,308 @@
+package openclaw
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// pageRows is how many rows of a session are read at once; the gateway gives no more.
+const pageRows = 1000
+
+// catchUp reads the session and records what happened in it since. unsure says that it has to be read again soon.
+func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
+	h, err := readHistory(ctx, l, w.session, historyRows)
+	if err != nil {
+		return false, err
+	}
+	if n := len(h.Messages); n >= historyRows && h.Messages[0].Meta.Seq > w.at.Seq+1 {
+		if h, err = readHistory(ctx, l, w.session, pageRows); err != nil {
+			return false, err
+		}
+	}
+	if w.fresh {
+		w.at.Seq = w.a.startOf(w.conversation, h)
+	}
+	g := &gathering{w: w, h: h, session: w.session, last: w.at.Last}
+	g.rows(w.at.Seq, "")
+	at := w.at
+	at.Seq, at.Last = max(at.Seq, h.newest()), g.last
+	for _, c := range g.children {
+		if !slices.Contains(at.Children, c) {
+			at.Children = append(at.Children, c)
+		}
+	}
+	unsure = g.unsure
+	at.Children = slices.Clone(at.Children)
+	w.mu.Lock()
+	for _, c := range at.Children {
+		w.children[c.Session] = true
+	}
+	w.mu.Unlock()
+	entries := g.entries
+	var left []child
+	for _, c := range at.Children {
+		more, over, err := w.child(ctx, l, c)
+		if err != nil {
+			return false, err
+		}
+		entries = append(entries, more...)
+		if !over {
+			left = append(left, c)
+		}
+	}
+	at.Children = left
+	if len(entries) == 0 && !w.fresh && at.Seq == w.at.Seq && len(at.Children) == len(w.at.Children) {
+		return unsure, nil
+	}
+	b, err := json.Marshal(at)
+	if err != nil {
+		return false, err
+	}
+	if err := w.sessions.Add(ctx, w.conversation, entries, b); err != nil {
+		return false, fmt.Errorf("record what happened: %w", err)
+	}
+	w.at, w.fresh = at, false
+	return unsure, nil
+}
+
+// child gathers the runs of a session that a run has spawned.
+func (w *watch) child(ctx context.Context, l *link, c child) (entries []agent.Entry, over bool, err error) {
+	h, err := readHistory(ctx, l, c.Session, historyRows)
+	if err != nil {
+		return nil, false, err
+	}
+	g := &gathering{w: w, h: h, session: c.Session, silent: true}
+	g.rows(0, c.Parent)
+	return g.entries, len(g.entries) > 0 && !g.live && !g.unsure, nil
+}
+
+// startOf returns the seq of the row before the first message of the conversation's turns: what is older was there before it.
+func (a *Agent) startOf(conversation string, h *history) int64 {
+	a.mu.Lock()
+	own := map[string]bool{}
+	for _, t := range a.turns {
+		if t.in.Conversation == conversation {
+			own[t.firstRun()+":user"] = true
+		}
+	}
+	a.mu.Unlock()
+	for i := range h.Messages {
+		if r := &h.Messages[i]; r.Role == "user" && own[r.Key] {
+			return r.Meta.Seq - 1
+		}
+	}
+	return h.newest()
+}
+
+// newest returns the seq of the newest row.
+func (h *history) newest() (seq int64) {
+	for i := range h.Messages {
+		seq = max(seq, h.Messages[i].Meta.Seq)
+	}
+	return seq
+}
+
+// gathering makes entries of a history.
+type gathering struct {
+	w        *watch
+	h        *history
+	session  string
+	silent   bool // messages are left out
+	entries  []agent.Entry
+	children []child
+	last     string // key of the run before
+	live     bool   // a run has not ended
+	unsure   bool
+}
+
+// rows goes through the rows behind a seq. parent is the key of the run that spawned the session.
+func (g *gathering) rows(after int64, parent string) {
+	asked := "" // key of the message that a run answers
+	owner := "" // key of that run, if the message says it
+	done := map[string]bool{}
+	for i := range g.h.Messages {
+		r := &g.h.Messages[i]
+		old := r.Meta.Seq <= after
+		switch {
+		case r.Role == "user":
+			if r.Provenance.Tool == recovery {
+				owner, asked = g.last, "" // the run before goes on
+				continue
+			}
+			if r.Meta.Steer != "" {
+				if !old {
+					g.message(r)
+				}
+				continue
+			}
+			asked, owner = keysOf(r)
+			if !old {
+				g.message(r)
+			}
+		case r.Meta.Run == "" && r.Abort == nil && r.Role == "assistant":
+			if !old {
+				g.message(r)
+			}
+		case r.Meta.Run != "" && !done[r.Meta.Run]:
+			done[r.Meta.Run] = true
+			key := owner
+			if key == "" {
+				key = runKey(r.Meta.Run)
+			}
+			g.last, owner = key, ""
+			if !old {
+				g.run(r.Meta.Run, key, asked, parent, r)
+			}
+		}
+		if r.Role == "toolResult" && !old {
+			for _, key := range spawned.FindAllStringSubmatch(string(r.Content), -1) {
+				g.children = append(g.children, child{Session: key[1], Parent: g.last})
+			}
+		}
+	}
+	f := g.h.InFlight
+	if f == nil || done[f.Run] || g.h.queued(f.Run) || g.w.a.owns(g.w.conversation, f.Run) {
+		return
+	}
+	user := g.h.user(question{run: f.Run, protocol: numbered})
+	key := owner
+	if user < 0 && owner == "" {
+		// Its message may not be written yet.
+		since, ok := g.w.puzzled[f.Run]
+		if !ok {
+			since = time.Now()
+			g.w.puzzled[f.Run] = since
+		}
+		if time.Since(since) < followPatience {
+			g.unsure, g.live = true, true
+			return
+		}
+		asked = ""
+	}
+	if key == "" {
+		key = runKey(f.Run)
+	}
+	g.last = key
+	g.run(f.Run, key, asked, parent, nil)
+}
+
+// spawned finds the sessions that a tool's result names.
+var spawned = regexp.MustCompile(`childSessionKey\\*"\s*:\s*\\*"([^"\\]+)`)
+
+// message adds a message.
+func (g *gathering) message(r *row) {
+	if g.silent {
+		return
+	}
+	m := &agent.Message{Role: event.User, Text: visible(r.text())}
+	e := agent.Entry{At: time.UnixMilli(r.Timestamp), Source: r.source(), Message: m}
+	if r.Role == "user" {
+		e.Key, _ = keysOf(r)
+	} else {
+		e.Key, e.Source, m.Role = "row:"+r.Meta.ID, "inject", event.Assistant
+	}
+	if len(e.Key) <= agent.MaxKey && e.Key != "row:" {
+		g.entries = append(g.entries, e)
+	}
+}
+
+// run adds a run: what it said if it has ended, or else one that is to be observed.
+func (g *gathering) run(id, key, asked, parent string, first *row) {
+	if len(key) > agent.MaxKey || g.w.a.owns(g.w.conversation, id) {
+		return
+	}
+	e := agent.Entry{Key: key, Run: &agent.Run{Answers: asked, Parent: parent}}
+	if first != nil {
+		e.At = time.UnixMilli(first.Timestamp)
+	}
+	rows := g.h.of(question{run: id, protocol: numbered})
+	end := ending(g.session, id, rows, numbered)
+	if end != nil && (g.h.InFlight == nil || g.h.InFlight.Run != id) && !slices.Contains(g.h.Info.Runs, id) {
+		if ops := g.w.a.operations(g.session, id, rows, end); ops != nil {
+			e.Run.Ops = ops
+			g.entries = append(g.entries, e)
+			return
+		}
+	}
+	g.live = true
+	st := turnState{Session: g.session, Runs: []*run{{ID: id, Sent: true, Taken: true, Live: true, At: time.Now().UnixMilli()}}}
+	e.Run.State = mustJSON(&st)
+	g.entries = append(g.entries, e)
+}
+
+// operations returns what a run has said that has ended, nil if its rows can't be read.
+func (a *Agent) operations(session, run string, rows []row, end []byte) []event.Event {
+	named, err := named(rows, run)
+	if err != nil {
+		return nil
+	}
+	d := a.cfg.Dialect.Decoder()
+	var all []event.Event
+	for _, frame := range [][]byte{greeting(numbered), known(run, session), named, end} {
+		ops, err := d.Decode(dialect.Frame{Data: frame})
+		if err != nil {
+			return nil
+		}
+		all = append(all, ops...)
+	}
+	for i := range all {
+		all[i], _ = mediaStarts(all[i])
+	}
+	if len(all) == 0 || all[len(all)-1].Type != event.TurnEnd {
+		return nil
+	}
+	return all
+}
+
+// keysOf returns the keys of the entries of a user's message and, if the message says it, of the run that answers it. Messages that Leat
+// sent have the ids of their turn and of themselves in them, so that the gateway knows them.
+func keysOf(r *row) (message, run string) {
+	id, ok := strings.CutSuffix(r.Key, ":user")
+	if !ok {
+		if r.Key != "" {
+			return r.Key, ""
+		}
+		return "row:" + r.Meta.ID, ""
+	}
+	if turn, msg, ok := ownRun(id); ok {
+		return msg, turn
+	}
+	return r.Key, id
+}
+
+// runKey returns the key of the entry of a run.
+func runKey(id string) string {
+	if turn, _, ok := ownRun(id); ok {
+		return turn
+	}
+	return id
+}
+
+// ownRun takes apart the id of a run that a gateway of Leat has named, see [Agent.firstRun].
+func ownRun(id string) (turn, message string, ok bool) {
+	turn, message, ok = strings.Cut(id, ".")
+	return turn, message, ok && message != "" && uuid.Validate(turn) == nil
+}
+
+// source returns where a message came from.
+func (r *row) source() string {
+	source := r.Provenance.Tool
+	if len(r.Meta.Transport.Clients) > 0 {
+		source = r.Meta.Transport.Clients[0].ID
+	}
+	if event.CheckID("source", source) != nil {
+		return ""
+	}
+	return source
+}

@@ -1,0 +1,243 @@
+package openclaw
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+var _ agent.Follower = (*Agent)(nil)
+
+const (
+	// followRetry is when a session is read again whose history does not say yet what a run answers.
+	followRetry = time.Second
+	// followPatience is how long a run may be unexplained by a history until it is one that nobody asked for.
+	followPatience = 3 * time.Second
+	// maxBuffer bounds the frames that are kept of a run until it is observed. Texts are snapshots, so what is dropped comes again.
+	maxBuffer = 256
+	// maxBuffered bounds the runs that frames are kept of.
+	maxBuffered = 64
+)
+
+// cursor is how far a session was followed.
+type cursor struct {
+	Session  string  `json:"session"`
+	Seq      int64   `json:"seq"` // of the last row that was taken
+	Last     string  `json:"last,omitempty"`
+	Children []child `json:"children,omitempty"` // that have not ended
+}
+
+// child is a session that a run has spawned.
+type child struct {
+	Session string `json:"session"`
+	Parent  string `json:"parent"` // key of the run
+}
+
+// watch is the session of a conversation, which is followed.
+type watch struct {
+	a            *Agent
+	sessions     agent.Sessions
+	conversation string
+	session      string
+	at           cursor
+	fresh        bool // there is no cursor yet
+	wake         chan struct{}
+	cancel       context.CancelFunc
+	puzzled      map[string]time.Time // since when it is not known what a run answers; the goroutine's own
+
+	mu       sync.Mutex
+	children map[string]bool
+	saying   map[string]bool // runs of which a frame came that nobody takes
+}
+
+// Follow implements [agent.Follower]. Histories of gateways before protocol 4 name neither rows nor runs, so that their sessions
+// can't be followed.
+func (a *Agent) Follow(ctx context.Context, sessions agent.Sessions) error {
+	a.begin()
+	ctx, cancel := context.WithCancel(ctx)
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer cancel()
+	watches := map[string]*watch{} // by conversation
+	take := func(s agent.Session) {
+		if old := watches[s.Conversation]; old != nil {
+			if key, _ := sessionOf(s.Session); key == old.session {
+				return
+			}
+			old.cancel()
+			delete(watches, s.Conversation)
+		}
+		w := a.newWatch(sessions, s)
+		if w == nil {
+			return
+		}
+		watches[s.Conversation] = w
+		var own context.Context
+		own, w.cancel = context.WithCancel(ctx)
+		tasks.Go(func() {
+			defer a.unwatch(w)
+			w.run(own)
+		})
+	}
+	all, err := sessions.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		take(s)
+	}
+	for {
+		s, err := sessions.Next(ctx)
+		if err != nil {
+			return err
+		}
+		take(s)
+	}
+}
+
+// sessionOf returns the key of a kept session.
+func sessionOf(b json.RawMessage) (string, error) {
+	var k kept
+	if len(b) == 0 {
+		return "", nil
+	}
+	if err := json.Unmarshal(b, &k); err != nil {
+		return "", fmt.Errorf("kept session: %w", err)
+	}
+	return k.Session, nil
+}
+
+// newWatch returns the watch of a conversation, nil if it keeps no session.
+func (a *Agent) newWatch(sessions agent.Sessions, s agent.Session) *watch {
+	key, err := sessionOf(s.Session)
+	if err != nil || key == "" {
+		return nil
+	}
+	w := &watch{
+		a: a, sessions: sessions, conversation: s.Conversation, session: key, wake: make(chan struct{}, 1),
+		children: map[string]bool{}, saying: map[string]bool{}, puzzled: map[string]time.Time{},
+	}
+	if json.Unmarshal(s.Cursor, &w.at) != nil || w.at.Session != key {
+		w.at, w.fresh = cursor{Session: key}, true
+	}
+	for _, c := range w.at.Children {
+		w.children[c.Session] = true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watches[w] = true
+	return w
+}
+
+func (a *Agent) unwatch(w *watch) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.watches, w)
+}
+
+// nudge has the session read.
+func (w *watch) nudge() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// saw takes note of a frame of a run that belongs to no turn, and reports whether the session is this one's. It never waits.
+func (w *watch) saw(f *runFrame) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f.Session != w.session && f.SpawnedBy != w.session && !w.children[f.Session] {
+		return false
+	}
+	switch {
+	case f.over():
+		delete(w.saying, f.Run)
+		w.nudge()
+	case f.says() && (!w.saying[f.Run] || f.Session != w.session && !w.children[f.Session]):
+		w.saying[f.Run] = true
+		w.nudge()
+	}
+	return true
+}
+
+// run follows the session over as many connections as it takes.
+func (w *watch) run(ctx context.Context) {
+	log := w.a.log().With("conversation", w.conversation)
+	for {
+		l, err := w.a.await(ctx, returnLimit, nil)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, ErrClosed):
+			return
+		case err != nil:
+			if sleepFor(ctx, maxBackoff) != nil {
+				return
+			}
+			continue
+		}
+		if w.connected(ctx, l, log) {
+			return
+		}
+	}
+}
+
+// connected follows the session over one connection, and reports whether nothing is left to follow.
+func (w *watch) connected(ctx context.Context, l *link, log *slog.Logger) (over bool) {
+	for {
+		again := time.Duration(0)
+		if l.protocol() >= numbered {
+			unsure, err := w.catchUp(ctx, l)
+			switch {
+			case errors.Is(err, agent.ErrNoSession):
+				return true
+			case ctx.Err() != nil:
+				return true
+			case err != nil:
+				log.Warn("a session could not be followed; it is read again", "session", w.session, "err", err)
+				again = maxBackoff
+			case unsure:
+				again = followRetry
+			}
+		}
+		if err := w.wait(ctx, l, again); err != nil {
+			return !errors.Is(err, errLost)
+		}
+	}
+}
+
+// wait waits until there is a reason to read the session: a frame, or the time that it is to be read again, if there is one.
+func (w *watch) wait(ctx context.Context, l *link, again time.Duration) error {
+	var retry <-chan time.Time
+	if again > 0 {
+		t := time.NewTimer(again)
+		defer t.Stop()
+		retry = t.C
+	}
+	select {
+	case <-w.wake:
+	case <-retry:
+	case <-l.done:
+		return errLost
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// sleepFor waits, or returns why that was cut short.
+func sleepFor(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,212 @@
+package openclaw
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// conversations is the gateway's side of a Follower: one conversation, which skips what it has, and observes runs.
+type conversations struct {
+	t    *testing.T
+	a    *Agent
+	kept json.RawMessage
+	own  []string // ids of its turns and messages
+
+	tasks sync.WaitGroup
+	mu    sync.Mutex
+	keys  map[string]bool
+	shown []string // messages, and the texts of runs, in order
+	at    json.RawMessage
+	runs  map[string]*house
+}
+
+func (c *conversations) All(context.Context) ([]agent.Session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return []agent.Session{{Conversation: "C1", Session: c.kept, Cursor: c.at}}, nil
+}
+
+func (c *conversations) Next(ctx context.Context) (agent.Session, error) {
+	<-ctx.Done()
+	return agent.Session{}, ctx.Err()
+}
+
+func (c *conversations) Add(ctx context.Context, _ string, entries []agent.Entry, at json.RawMessage) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = at
+	for _, e := range entries {
+		if c.keys[e.Key] || slices.Contains(c.own, e.Key) {
+			continue
+		}
+		c.keys[e.Key] = true
+		if e.Message != nil {
+			c.shown = append(c.shown, string(e.Message.Role)+" ("+e.Source+"): "+e.Message.Text)
+			continue
+		}
+		h := newHouse(c.t, "")
+		h.id, h.in = "observed "+e.Key, agent.Input{Conversation: "C1", Turn: "observed " + e.Key, Key: e.Key, Session: c.kept}
+		h.mapper = dialect.NewMapper(h.id, h.newID)
+		h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
+		c.runs[e.Key] = h
+		if e.Run.Ops != nil {
+			c.shown = append(c.shown, "run "+e.Run.Answers+" whole")
+			if err := h.Emit(ctx, e.Run.Ops, nil); err != nil {
+				c.t.Error(err)
+			}
+			continue
+		}
+		c.shown = append(c.shown, "run "+e.Run.Answers+" live")
+		h.out = agent.NewEmitter(ctx, h)
+		c.tasks.Go(func() { h.end(c.a.Observe(ctx, h.in, e.Run.State, h.out)) })
+	}
+	return nil
+}
+
+func (c *conversations) run(key string) *house {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs[key]
+}
+
+func (c *conversations) want(t *testing.T, want ...string) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Equal(c.shown, want) {
+		t.Errorf("shown\n%q, want\n%q", c.shown, want)
+	}
+}
+
+// following runs a test beside a Follow.
+func following(t *testing.T, play func(*fakeRun), test func(t *testing.T, f *fake, a *Agent, c *conversations, again func())) {
+	bubble(t, 4, play, func(t *testing.T, f *fake, a *Agent) {
+		c := &conversations{t: t, a: a, kept: mustJSON(kept{theirs}), keys: map[string]bool{}, runs: map[string]*house{}}
+		var ctx context.Context
+		var cancel context.CancelFunc
+		done := make(chan error, 1)
+		start := func() {
+			ctx, cancel = context.WithCancel(t.Context())
+			go func() { done <- a.Follow(ctx, c) }()
+			synctest.Wait()
+		}
+		stop := func() {
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("Follow returns %v", err)
+			}
+			c.tasks.Wait()
+		}
+		start()
+		test(t, f, a, c, func() { stop(); start() })
+		stop()
+	})
+}
+
+// ask has another client send a message.
+func (f *fake) ask(key, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, rerr := f.begin(nil, theirs, text, key, "", nil); rerr != nil {
+		f.t.Error(rerr)
+	}
+}
+
+// note injects a note into the session.
+func (f *fake) note(text string) {
+	f.mu.Lock()
+	s := f.sessions[theirs]
+	row := content1(text)
+	row["role"], row["timestamp"] = "assistant", time.Now().UnixMilli()
+	s.add(row, map[string]any{})
+	id := row["timestamp"]
+	f.mu.Unlock()
+	f.each(func(c *fakeConn) {
+		c.event("chat", map[string]any{"runId": "inject-note", "sessionKey": theirs, "seq": 0, "state": "final", "message": content1(text), "at": id})
+	})
+}
+
+// Another client's messages and runs, and notes, are shown once: live, after a cut and after a restart.
+func TestFollow(t *testing.T) {
+	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+		f.ask("r1", "one?")
+		time.Sleep(time.Second)
+		if h := c.run("r1"); h == nil || h.visible() == "" {
+			t.Fatal("the run is not shown while it runs")
+		}
+		time.Sleep(10 * time.Second)
+		f.note("a note")
+		time.Sleep(time.Second)
+		f.cut()
+		f.ask("r2", "two?")
+		time.Sleep(30 * time.Second)
+		again()
+		time.Sleep(time.Second)
+		c.want(t, "user (): one?", "run r1:user live", "assistant (inject): a note", "user (): two?", "run r2:user live")
+		for _, key := range []string{"r1", "r2"} {
+			h := c.run(key)
+			h.want(t, event.Completed, "Let me look.\n\nThere is a file.")
+			if tools := h.parts(event.KindTool); len(tools) != 1 || tools[0].Text(event.Output) != "a file" {
+				t.Errorf("%d tools are shown", len(tools))
+			}
+		}
+	})
+}
+
+// What happens while nobody follows is shown afterwards, in order.
+func TestFollowLater(t *testing.T) {
+	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+		f.ask("r1", "one?")
+		time.Sleep(10 * time.Second)
+		f.mu.Lock()
+		f.down = true
+		f.mu.Unlock()
+		f.cut()
+		f.ask("r2", "two?")
+		time.Sleep(10 * time.Second)
+		f.note("a note")
+		f.ask("r3", "three?")
+		time.Sleep(10 * time.Second)
+		f.start()
+		time.Sleep(time.Minute)
+		c.want(t, "user (): one?", "run r1:user live", "user (): two?", "run r2:user whole", "assistant (inject): a note", "user (): three?", "run r3:user whole")
+		for _, key := range []string{"r2", "r3"} {
+			c.run(key).want(t, event.Completed, "Let me look.\n\nThere is a file.")
+			c.run(key).ordered(t, "reasoning I had better look.", "text Let me look.", "tool a file", "text There is a file.")
+		}
+	})
+}
+
+// Our own messages and answers come back with the session, and are not shown again: neither a turn's, nor one that had to wait.
+func TestFollowOurOwn(t *testing.T) {
+	const turn = "019aab00-0000-7000-8000-000000000001"
+	following(t, answers, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+		f.ask("r1", "their question")
+		h := newHouse(t, "hello")
+		h.id, h.in.Turn, h.in.Key, h.session = turn, turn, turn, c.kept
+		h.mapper = dialect.NewMapper(h.id, h.newID)
+		h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
+		c.own = []string{turn, "m1"}
+		if err := h.life(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "Let me look.\n\nYours.")
+		time.Sleep(10 * time.Second)
+		again()
+		time.Sleep(time.Second)
+		c.want(t, "user (): their question", "run r1:user live")
+		if h := c.run("r1"); h == nil || h.turn().Outcome != event.Completed {
+			t.Error("their run is not shown to its end")
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package openclaw
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// Observe implements [agent.Follower]: a run that another client began is followed as those of a turn are.
+func (a *Agent) Observe(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
+	t := a.newTurn(in, out)
+	t.observed = true
+	if err := t.resume(state); err != nil {
+		return err
+	}
+	if t.st.Session == "" || len(t.st.Runs) == 0 {
+		return fmt.Errorf("openclaw: run %s: its state names no session", in.Key)
+	}
+	a.begin()
+	t.heard = time.Now()
+	l, err := a.await(ctx, returnLimit, nil)
+	if err != nil {
+		return a.failed(ctx, err)
+	}
+	t.session = t.st.Session
+	a.registerObserved(t)
+	err = a.sustain(ctx, t, l, time.Now())
+	if errors.Is(context.Cause(ctx), agent.ErrTurnOver) {
+		// The context is over; a request has a limit of its own.
+		if err := a.Stop(context.WithoutCancel(ctx), in); err != nil {
+			t.out.Log().Warn("a run of another client could not be stopped", "run", t.firstRun(), "err", err)
+		}
+	}
+	return err
+}
+
+// registerObserved makes frames of the turn's runs find it, those included that came before.
+func (a *Agent) registerObserved(t *turn) {
+	a.mu.Lock()
+	a.turns[t.in.Turn] = t
+	var early []item
+	for _, r := range t.st.Runs {
+		a.runs[r.ID] = t
+		early = append(early, a.buffered[r.ID]...)
+		delete(a.buffered, r.ID)
+	}
+	a.mu.Unlock()
+	for _, i := range early {
+		t.post(i)
+	}
+}
+
+// outside takes a frame of a run that belongs to no turn: the sessions that are followed may have it. a.mu is held.
+func (a *Agent) outside(raw []byte, f *runFrame) (followed bool) {
+	for w := range a.watches {
+		if w.saw(f) {
+			followed = true
+		}
+	}
+	if !followed || isInjected(f.Run) {
+		return followed
+	}
+	if f.over() {
+		delete(a.buffered, f.Run) // its history has all of it
+		return true
+	}
+	if frames, ok := a.buffered[f.Run]; len(frames) < maxBuffer && (ok || len(a.buffered) < maxBuffered) {
+		a.buffered[f.Run] = append(frames, item{kind: itemFrame, raw: raw, run: *f})
+	}
+	return true
+}
+
+// owns reports whether a run answers a turn of the conversation that the gateway has started.
+func (a *Agent) owns(conversation, run string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.adopted[run] == conversation {
+		return true
+	}
+	t := a.runs[run]
+	return t != nil && !t.observed && t.in.Conversation == conversation
+}
+
+// maxAdopted bounds how many adopted runs are remembered, so that a history that is read soon after does not show them again.
+const maxAdopted = 4096
+
+// remember takes note of a run that answers a turn, though its id does not say so. a.mu is held.
+func (a *Agent) remember(run, conversation string) {
+	if len(a.adopted) >= maxAdopted {
+		clear(a.adopted)
+	}
+	a.adopted[run] = conversation
+}
