@@ -87,6 +87,9 @@ func (r release) gateway(t *testing.T, modelURL string) (p *house.Program, works
 		"agents": r.agents(workspace),
 		"update": map[string]bool{"checkOnStart": false},
 	}
+	if r.protocol == newest.protocol {
+		config["tools"] = map[string]any{"toolSearch": false} // all tools can be called directly
+	}
 	b, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,14 @@ func sharing(t *testing.T, r release) (*stage, *peer) {
 			{Words: words("client was told, and nobody else.")},
 		},
 		"SLOW": {{Words: house.Held(slowly, further), Pause: 30 * time.Millisecond}},
+		"SPAWN": {
+			{Words: words("I start a helper."), Calls: []house.Call{house.NewCall("sessions_spawn", map[string]any{"task": "please do SCRIPT-CHILD", "label": "helper"})}},
+			{Words: words("The helper is started.")},
+		},
+		"CHILD": {
+			{Words: words("I am the helper."), Calls: []house.Call{command("sleep 2; echo from-the-helper")}},
+			{Words: words("The helper has ended.")},
+		},
 	})
 	s.claw, s.workspace = r.gateway(t, s.model.URL)
 	s.leat = newLeat(t, s.claw)
@@ -72,7 +80,7 @@ func (s *stage) whileBusy(t *testing.T, other *peer, script string, meanwhile fu
 	c := s.Converse(t, "shared")
 	ack := s.Say(t, c, "please do SCRIPT-"+script)
 	other.event("the person's message", func(e clawEvent) bool {
-		return e.Event == "chat" && e.Payload.Run == ack.Turn && e.Payload.State == "final"
+		return e.Event == "chat" && strings.HasPrefix(e.Payload.Run, ack.Turn) && e.Payload.State == "final"
 	})
 	if meanwhile != nil {
 		meanwhile()
