@@ -78,7 +78,7 @@ func (a *Agent) outside(raw []byte, f *runFrame) (followed bool) {
 func (a *Agent) owns(conversation, run string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.adopted[run] == conversation {
+	if of, ok := a.adopted[run]; ok && of == conversation {
 		return true
 	}
 	t := a.runs[run]
