@@ -54,6 +54,9 @@ func TestLetta(t *testing.T) {
 		"RETRY":    {{Words: words("This is told twice."), Breaks: 1}},
 		"SLOW":     {{Words: house.Held(slowly, further), Pause: 30 * time.Millisecond}},
 		"SWIFT":    {{Words: house.Held(slowly, further), Pause: 3 * time.Millisecond}},
+		"SILENT":   {{Words: house.Held("", hello)}},
+		"MUSES":    {{Thinks: house.Held("First I think about it at length. ", "Then further."), Words: words(hello), Pause: 20 * time.Millisecond}},
+		"WAITTOOL": {{Words: words("Running."), Calls: []house.Call{bash("echo begun; sleep 60")}}, {Words: words("Ran.")}},
 		"LONGTOOL": {{Words: words("Running."), Calls: []house.Call{bash("echo begun; sleep 3; echo over")}}, {Words: words("Ran.")}},
 	}
 	browses(scripts)
@@ -229,6 +232,58 @@ func TestLetta(t *testing.T) {
 		b := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn)
 		b.Ended(t, event.Completed)
 		b.Says(t, hello)
+	})
+	t.Run("Letta killed in each phase", func(t *testing.T) {
+		for phase, c := range map[string]struct {
+			agent, script string
+			begun         func(*transcript.Transcript, string) bool
+		}{
+			"before the first word": {"free", "SILENT", func(tr *transcript.Transcript, turn string) bool {
+				u := tr.Turn(turn)
+				return u != nil && u.State == transcript.Running
+			}},
+			"while it thinks": {"free", "MUSES", func(tr *transcript.Transcript, turn string) bool {
+				return len(house.Texts(tr, turn, event.KindReasoning)) > 10
+			}},
+			"while a tool runs": {"free", "WAITTOOL", func(tr *transcript.Transcript, turn string) bool {
+				return strings.Contains(house.Output(tr, turn), "begun")
+			}},
+			"while a person is asked": {"asks", "ASK", func(tr *transcript.Transcript, turn string) bool {
+				u := tr.Turn(turn)
+				return u != nil && len(u.Requests) > 0
+			}},
+		} {
+			t.Run(phase, func(t *testing.T) {
+				s.model.Close()
+				defer s.model.Open()
+				conversation := s.Converse(t, c.agent)
+				turn := s.Say(t, conversation, "please do SCRIPT-"+c.script).Turn
+				s.Until(t, conversation, turn, func(tr *transcript.Transcript) bool { return c.begun(tr, turn) })
+				s.letta.Signal(syscall.SIGKILL)
+				s.letta.Start(t)
+				a := s.Answered(t, conversation, turn)
+				a.Ended(t, event.Interrupted)
+				s.model.Open()
+				b := s.Answered(t, conversation, s.Say(t, conversation, "please do SCRIPT-PLAIN").Turn)
+				b.Ended(t, event.Completed)
+				b.Says(t, hello)
+			})
+		}
+	})
+	t.Run("two clients in one conversation", func(t *testing.T) {
+		// Another client's run is in progress when Leat sends: its answer is not taken for the person's own.
+		theirs := watch(t, s.letta, s.agent)
+		s.model.Close()
+		theirs.say(t, "please do SCRIPT-SLOW")
+		theirs.until(t, "stream_delta")
+		c := s.Converse(t, "own")
+		ack := s.Say(t, c, "please do SCRIPT-PLAIN")
+		s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool { u := tr.Turn(ack.Turn); return u != nil && u.Phase == "waiting" })
+		s.model.Open()
+		a := s.Answered(t, c, ack.Turn)
+		a.Ended(t, event.Completed)
+		a.Says(t, hello)
+		theirs.leave()
 	})
 	t.Run("Letta away", func(t *testing.T) {
 		s.letta.Signal(syscall.SIGTERM)

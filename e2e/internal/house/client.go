@@ -179,6 +179,19 @@ func (a *Answer) Tools(t *testing.T, want ...string) {
 	}
 }
 
+// Texts returns the texts of all parts of a kind that a turn has so far.
+func Texts(tr *transcript.Transcript, turn, kind string) string {
+	all := ""
+	for _, m := range tr.Messages {
+		for _, p := range m.Parts {
+			if m.Turn == turn && p.Kind == kind {
+				all += p.Text(event.Text)
+			}
+		}
+	}
+	return all
+}
+
 // Output is what all tools of a turn have printed so far.
 func Output(tr *transcript.Transcript, turn string) string {
 	all := ""

@@ -130,6 +130,12 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 		return write(w, map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}}) && rest(r.Context(), s.Pause)
 	}
 	for _, thought := range s.Thinks {
+		if thought == hold {
+			if !m.pass(r.Context()) {
+				return
+			}
+			continue
+		}
 		if !chunk(map[string]any{"reasoning_content": thought}, nil) {
 			return
 		}

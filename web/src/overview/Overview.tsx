@@ -8,6 +8,7 @@ import { clock, counted, lasted, size } from "../time";
 import { Icon } from "../ui/Icon";
 import { Sparkline } from "../ui/Sparkline";
 import { quantile, sum } from "./metrics";
+import { Offers } from "./Offers";
 import { course, type Health, kept, type Reading, type State, type Tile, tiles } from "./tiles";
 import { useReadings } from "./useReadings";
 import "../ui/ui.css";
@@ -42,6 +43,7 @@ export default function Overview({ openRail }: { openRail: () => void }) {
           {now && <Damaged now={now} />}
           {now && <Members now={now} />}
           {now && <Turns now={now} />}
+          {now && now.look.agents.length > 0 && <Offers agents={now.look.agents.map((h) => h.name)} />}
           {now && <Store now={now} />}
         </div>
       </div>

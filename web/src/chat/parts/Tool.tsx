@@ -3,7 +3,7 @@
 import type { Outcome, Part } from "@leat/client";
 import { useRef } from "react";
 
-import { lasted } from "../../time";
+import { lasted, size } from "../../time";
 import { Clock } from "../../ui/Clock";
 import { CopyButton } from "../../ui/Copy";
 import { argument, halves } from "./argument";
@@ -46,12 +46,14 @@ function Cut({ text }: { text: string }) {
 }
 
 function Inside({ part: p, state, live, cut }: { part: Part; state: Standing; live: boolean; cut: Outcome | undefined }) {
-  const code = exitCode(p);
+  const code = numberOf(p, "exitCode", "exit_code");
+  const stored = numberOf(p, "storedBytes");
   const empty = !p.input && !p.output && !p.stderr && !p.error;
   return (
     <>
       {p.input && <Input text={p.input} live={live} />}
       {p.output && <Lines name="Output" text={p.output} />}
+      {stored !== undefined && <p className="muted">The agent’s server stored only {size(stored)} of this output.</p>}
       {p.stderr && <Lines name="Errors" text={p.stderr} bad />}
       {code !== undefined && <p className={code === 0 ? "muted" : "bad"}>Exit code {code}</p>}
       {state === "stopped" ? <p className="muted">{ended(p) ?? ends[cut ?? "failed"]}</p> : p.error && <p className="bad">{lines(p.error.message)}</p>}
@@ -100,9 +102,10 @@ const ended = (p: Part): string | undefined => (p.error?.message.startsWith("the
 
 const took = (p: Part): string => (p.at !== undefined && p.endAt !== undefined ? lasted(p.endAt - p.at) : "");
 
-function exitCode(p: Part): number | undefined {
+/** A number in a tool's data, by the first of its names that is there. */
+function numberOf(p: Part, ...names: string[]): number | undefined {
   const d = p.data;
   if (typeof d !== "object" || d === null || Array.isArray(d)) return undefined;
-  const code = d["exitCode"] ?? d["exit_code"];
-  return typeof code === "number" ? code : undefined;
+  const n = names.map((name) => d[name]).find((v) => v !== undefined);
+  return typeof n === "number" ? n : undefined;
 }
