@@ -239,6 +239,22 @@ if (lacking) {
     await page.close();
   });
 
+  test("the overview lists what the upstream of an agent offers", async () => {
+    const page = await open(gateway);
+    await page.route("**/api/agents/timed/discover", (route) => {
+      assert.equal(route.request().method(), "POST");
+      return route.fulfill({ json: { offers: [{ what: "agent", id: "agent-1", name: "Ann’s", updated: "2026-11-22T16:00:00Z", spec: "letta:http://127.0.0.1:8283?agent=agent-1" }] } });
+    });
+    await page.getByRole("button", { name: "Overview" }).click();
+    const section = page.getByRole("region", { name: "Discover", exact: true });
+    await section.getByRole("button", { name: "timed" }).click();
+    await section.getByRole("row", { name: /agent-1/ }).getByText("Ann’s").waitFor();
+    await accessible(page, "what an upstream offers");
+    await section.getByRole("button", { name: "mortal" }).click(); // its kind can't be asked, as the real gateway says
+    await section.getByText(/can't be asked what it offers|can't list/).waitFor();
+    await page.close();
+  });
+
   for (const theme of ["light", "dark"]) {
     test(`the overview changes while turns run and agents come and go: ${theme}`, async () => {
       for (const name of ["tool", "end"]) rmSync(join(folder, name), { force: true });

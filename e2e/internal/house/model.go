@@ -59,6 +59,7 @@ type Model struct {
 	calls  int
 	broken map[string]int
 	open   chan struct{} // closed while the gate is open
+	held   int           // answers that wait at the gate
 }
 
 type chatMessage struct {
@@ -89,6 +90,22 @@ func (m *Model) Close() {
 	case <-m.open:
 		m.open = make(chan struct{})
 	default:
+	}
+}
+
+// Asked waits until an answer waits at the gate.
+func (m *Model) Asked(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(StartLimit); ; time.Sleep(10 * time.Millisecond) { // what asks is another process
+		m.mu.Lock()
+		held := m.held
+		m.mu.Unlock()
+		if held > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the model was not asked")
+		}
 	}
 }
 
@@ -192,7 +209,13 @@ func rest(ctx context.Context, pause time.Duration) bool {
 func (m *Model) pass(ctx context.Context) bool {
 	m.mu.Lock()
 	open := m.open
+	m.held++
 	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		m.held--
+		m.mu.Unlock()
+	}()
 	select {
 	case <-open:
 		return true
