@@ -161,6 +161,33 @@ func TestStateIsSmall(t *testing.T) {
 	}
 }
 
+// Requests for approvals are kept in the state only as long as they are small; the question is asked anyway.
+func TestQuestionsAreBounded(t *testing.T) {
+	d := Dialect().Decoder().(*decoder)
+	waits := 0
+	for i := range 3 {
+		arguments := strings.Repeat("x", 30<<10)
+		for _, kind := range []string{"added", "done"} {
+			frame := fmt.Appendf(nil, `{"type":"response.output_item.%s","output_index":%d,"item":{"type":"mcp_approval_request","id":"q%d","name":"f","arguments":%q}}`, kind, i, i, arguments)
+			ops, err := d.Decode(dialect.Frame{Data: frame})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, op := range ops {
+				if op.Type == event.TurnWait {
+					waits++
+				}
+			}
+		}
+	}
+	if waits != 3 || d.Approval("q0") == nil || d.Approval("q1") == nil || d.Approval("q2") != nil || d.Approval("q9") != nil {
+		t.Errorf("%d questions; kept: %d, %d, %d bytes", waits, len(d.Approval("q0")), len(d.Approval("q1")), len(d.Approval("q2")))
+	}
+	if st, err := d.State(); err != nil || len(st) > maxItemBytes+4096 {
+		t.Errorf("state of %d bytes, %v", len(st), err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, s := range dialecttest.Own(f, Dialect()) {
 		f.Add(s.Body)

@@ -12,8 +12,8 @@ const (
 	approvalResponse = "mcp_approval_response"
 	// maxQuestions bounds the approvals that a turn waits on, since they are in its state; no model asks for as many.
 	maxQuestions = 256
-	// maxArguments bounds the arguments of a call that are kept until it is approved, in bytes, since they are in the state too.
-	maxArguments = 64 << 10
+	// maxItemBytes bounds the requests that are kept until they are answered, in bytes together, since they are in the state too.
+	maxItemBytes = 64 << 10
 )
 
 // question is a call of an MCP tool that a person has to approve. Its part stays open: if the call is approved, the next response
@@ -40,11 +40,15 @@ func (d *decoder) ask(o *open, in *item) error {
 	d.settle(o)
 	o.Tool = false // its part is the question's now
 	q := &question{ID: in.ID, Message: d.Key, Part: toolKey(o.Index)}
-	if arguments := text(in.Arguments); len(arguments) <= maxArguments {
-		b, err := json.Marshal(map[string]string{"type": approvalRequest, "id": in.ID, "name": in.Name, "server_label": in.Server, "arguments": arguments})
-		if err != nil {
-			return err
-		}
+	b, err := json.Marshal(map[string]string{"type": approvalRequest, "id": in.ID, "name": in.Name, "server_label": in.Server, "arguments": text(in.Arguments)})
+	if err != nil {
+		return err
+	}
+	size := len(b)
+	for _, other := range d.Questions {
+		size += len(other.Item)
+	}
+	if size <= maxItemBytes {
 		q.Item = b
 	}
 	d.Questions = append(d.Questions, q)
