@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -359,6 +360,100 @@ func TestFollowDropped(t *testing.T) {
 			if keys, err := j.Keys(t.Context(), prefix); err != nil || len(keys) > 0 {
 				t.Errorf("left: %v, %v", keys, err)
 			}
+		}
+	})
+}
+
+// unsure commits, and says once that it does not know whether it did.
+type unsure struct {
+	journal.Journal
+	now atomic.Bool
+}
+
+func (u *unsure) Append(ctx context.Context, b journal.Batch) error {
+	if err := u.Journal.Append(ctx, b); err != nil || !u.now.Swap(false) {
+		return err
+	}
+	return journal.ErrUnknown
+}
+
+// Entries whose commit came about though nobody learned of it are there once, and the run among them is observed.
+func TestAddUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, up := &unsure{Journal: memory.New()}, &agenttest.Follower{}
+		h, conv := following(t, j, up, nil)
+		defer h.close()
+		release := make(chan struct{})
+		up.Live("r1", holding("run", release))
+		j.now.Store(true)
+		up.Happen(conv, agenttest.Said("m1", "tui", "one", time.Now()), live("r1", "m1", ""))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		close(release)
+		synctest.Wait()
+		tr := h.view(conv)
+		wantTexts(t, tr, "user: hello", "assistant: hello", "user: one", "assistant: run, done")
+		wantOutcome(t, turnOf(t, tr, "run"), event.Completed, "")
+	})
+}
+
+// Turns inside turns inside one that can't be resumed end with it, each once; those inside an observed one end with that.
+func TestInnerTurnsAfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nested := func(name string) []event.Event {
+			return []event.Event{
+				{Type: event.TurnStart, Turn: "own"},
+				{Type: event.TurnStart, Turn: "inner", Body: &event.Body{Agent: name + " inner"}},
+				{Type: event.TurnStart, Turn: "innermost", Body: &event.Body{Agent: name + " innermost", Parent: "inner"}},
+			}
+		}
+		observe := func(ctx context.Context, _ agent.Input, state json.RawMessage, out *agent.Emitter) error {
+			if string(state) == `"begun"` {
+				if err := out.Emit(nested("observed"), json.RawMessage(`"nested"`)); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return nil
+		}
+		j, up := memory.New(), &agenttest.Follower{}
+		up.Live("r1", observe)
+		up.Turn = func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+			if in.Message.Text != "nest" {
+				return nil
+			}
+			if err := out.Emit(nested("mine"), nil); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		h, conv := following(t, j, up, nil)
+		ack := h.send(conv, "nest")
+		child := live("r1", "", ack.Turn)
+		up.Happen(conv, child)
+		synctest.Wait()
+		h.journal.fail(journal.ErrFenced) // as a kill: nothing is written any more
+		h.close()
+		h = newHouse(t, j, one(up), nil)
+		defer h.close()
+		synctest.Wait()
+		want := map[string]event.Outcome{
+			"mine inner": event.Interrupted, "mine innermost": event.Interrupted, "observed inner": event.Completed, "observed innermost": event.Completed,
+		}
+		for _, turn := range h.view(conv).Turns {
+			if turn.Unfinished() {
+				t.Errorf("unfinished: %+v", turn)
+			}
+			if o, ok := want[turn.Agent]; ok {
+				if delete(want, turn.Agent); turn.Outcome != o {
+					t.Errorf("%s ended as %s, want %s", turn.Agent, turn.Outcome, o)
+				}
+			}
+		}
+		if len(want) > 0 {
+			t.Errorf("not there: %v", want)
 		}
 	})
 }
