@@ -136,6 +136,13 @@ func (s *Stage) Visible() string {
 	return s.fold.Visible(stageTurn)
 }
 
+// History returns the callback history of the turn.
+func (s *Stage) History() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fold.History(stageTurn)
+}
+
 // Turn is what readers know of the turn.
 func (s *Stage) Turn() transcript.Turn {
 	s.mu.Lock()

@@ -6,5 +6,6 @@
 //
 //   - A conversation that the server no longer knows is made anew, once a turn.
 //   - A message has the turn's key as its id, by which the server tells a repeated one.
+//   - The history of an answer's callbacks is that of the server's list of messages, since the stream has none.
 //   - The socket is one for all turns, is connected again when it ends, and ends with Close.
 package eliza

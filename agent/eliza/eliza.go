@@ -124,8 +124,10 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 			}
 		}
 		a.remember(s, in.Conversation)
+		history := &trail{a: a, out: out, conversation: s.Conversation, text: body.Text}
 		talk := call.Talk{
-			Client: a.client, Dialect: a.cfg.Dialect, Out: out,
+			Complete: history.complete,
+			Client:   a.client, Dialect: a.cfg.Dialect, Out: out,
 			Request: func(ctx context.Context, _ []event.Answer) (*http.Request, error) {
 				return call.Stream(ctx, a.base.JoinPath("api/conversations", s.Conversation, "messages/stream"), a.cfg.Token, in.Key, body)
 			},

@@ -6,6 +6,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/internal/canvas"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
 )
 
 const name = "eliza-chat"
@@ -36,6 +37,7 @@ type frame struct {
 	Failure  json.RawMessage `json:"failureKind"`
 	Usage    json.RawMessage `json:"usage"`
 	Estimate json.RawMessage `json:"estimatedUsage"`
+	History  json.RawMessage `json:"actionCallbackHistory"`
 
 	// status
 	Kind   json.RawMessage `json:"kind"`
@@ -50,10 +52,11 @@ type usage struct {
 	Completion int64  `json:"completionTokens"`
 }
 
-// The keys of the two parts.
+// The keys of the parts.
 const (
 	textKey    = "text"
 	thoughtKey = "thought"
+	trailKey   = "trail" // a status without a text, which has the history of the callbacks
 )
 
 // Read implements [canvas.Reader].
@@ -111,6 +114,9 @@ func done(c *canvas.Canvas, in *frame) error {
 		}
 		c.Append(p, event.Text, thought)
 	}
+	if err := history(c, in.History); err != nil {
+		return err
+	}
 	for _, raw := range []json.RawMessage{in.Usage, in.Estimate} {
 		var u usage
 		if json.Unmarshal(raw, &u) == nil && u.Prompt+u.Completion > 0 {
@@ -127,6 +133,26 @@ func done(c *canvas.Canvas, in *frame) error {
 		return nil
 	}
 	c.Complete(canvas.String(in.Ignored))
+	return nil
+}
+
+// history adds the entries of the callbacks, which the text shows in part only.
+func history(c *canvas.Canvas, raw json.RawMessage) error {
+	var entries []string
+	if json.Unmarshal(raw, &entries) != nil {
+		return nil // it has the wrong shape, which takes nothing from the answer
+	}
+	for i := range entries {
+		entries[i] = transcript.Note(entries[i])
+	}
+	if entries = transcript.JoinHistories(entries); len(entries) == 0 {
+		return nil
+	}
+	p, err := c.Start(trailKey, event.Body{Kind: event.KindStatus, Join: event.JoinBlank})
+	if err != nil {
+		return err
+	}
+	c.Draw(event.Event{Type: event.PartAppend, Message: canvas.Message, Part: p.ID, History: entries})
 	return nil
 }
 

@@ -95,7 +95,7 @@ func (a answer) shows(last, text string) bool {
 			return true
 		}
 		for _, p := range m.Parts {
-			if p.Kind == event.KindText && is(p.Text(event.Text)) {
+			if text := p.Text(event.Text); p.Kind == event.KindText && (is(text) || strings.HasSuffix(strings.TrimSpace(text), event.JoinBlank+last)) {
 				return true
 			}
 		}

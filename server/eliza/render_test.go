@@ -232,6 +232,7 @@ func TestReload(t *testing.T) {
 		{"text alone", [][]event.Event{saidIn("t1", "a1", "text:Hello")}, "Hello"},
 		{"nothing", [][]event.Event{saidIn("t1", "a1")}, ""},
 		{"the outcome is in the text", [][]event.Event{saidIn("t1", "a1", "status:Looking"), {note("a1", "p1", "Found")}}, "Looking\n\nFound"},
+		{"the outcome is the end of a text that came whole", [][]event.Event{saidIn("t1", "a1", "text:A\n\nFound", "status:x"), {note("a1", "p2", "Looking"), note("a1", "p2", "Found"), retract("a1", "p2")}}, "x\nLooking\n\nA\n\nFound"},
 		{"the outcome was taken back", [][]event.Event{saidIn("t1", "a1", "text:A", "status:Looking"), {note("a1", "p2", "Found"), retract("a1", "p2")}}, "Looking\nFound\n\nA"},
 		{"a blank text leaves the trail", [][]event.Event{saidIn("t1", "a1", "status:Looking"), {note("a1", "p1", "Found"), retract("a1", "p1")}}, "Looking\nFound"},
 		{"a callback equal to the text of its message, among others", [][]event.Event{saidIn("t1", "a1", "text:First"), saidIn("t1", "a2", "text:Done", "status:Working"), {equal("a2", "p2", "Done")}}, "Working\n\nFirst\n\nDone"},

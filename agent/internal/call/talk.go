@@ -56,6 +56,8 @@ type Talk struct {
 	// Response and Frame, where set, see each answer's head and each frame before it is decoded.
 	Response func(*http.Response)
 	Frame    func(dialect.Frame)
+	// Complete, where set, returns the frame to decode in place of one that came. What was received is recorded as it came.
+	Complete func(context.Context, dialect.Frame) dialect.Frame
 
 	// The decoder and what belongs to it are guarded by the emitter's lock.
 	dec    dialect.Decoder
@@ -258,7 +260,7 @@ func (t *Talk) read(ctx context.Context, body io.Reader) error {
 		n, rerr := body.Read(buf)
 		if n > 0 {
 			t.Out.Received(buf[:n])
-			err := r.Feed(buf[:n], func(e sse.Event) error { return t.frame(dialect.Frame{Event: e.Name, ID: e.ID, Data: e.Data}) })
+			err := r.Feed(buf[:n], func(e sse.Event) error { return t.frame(ctx, dialect.Frame{Event: e.Name, ID: e.ID, Data: e.Data}) })
 			switch {
 			case t.ended.Load():
 				return nil
@@ -298,12 +300,15 @@ func (t *Talk) end(ctx context.Context) error {
 	return &Failure{Code: CodeCutShort, Message: fmt.Sprintf("the agent's answer ended without the end that %s has", t.Dialect.Name), Retryable: true}
 }
 
-func (t *Talk) frame(f dialect.Frame) error {
+func (t *Talk) frame(ctx context.Context, f dialect.Frame) error {
 	// From its first frame on a run is under way, and calling again would start another.
 	t.said = true
 	t.frames++
 	if t.Frame != nil {
 		t.Frame(f)
+	}
+	if t.Complete != nil {
+		f = t.Complete(ctx, f)
 	}
 	moved := false
 	err := t.Out.Decode(func() ([]event.Event, json.RawMessage, error) {

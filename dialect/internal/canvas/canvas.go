@@ -19,8 +19,8 @@ const (
 	maxParts = 10_000
 )
 
-// message is the upstream key of the one message.
-const message = "m"
+// Message is the upstream key of the one message.
+const Message = "m"
 
 // Canvas is the one message of a turn as far as it is drawn. It is a decoder's; readers get it with each frame.
 type Canvas struct {
@@ -68,7 +68,7 @@ func (c *Canvas) Draw(e event.Event) { c.base.Emit(e) }
 func (c *Canvas) Begin() {
 	if !c.Begun {
 		c.Begun = true
-		c.Draw(event.Event{Type: event.MessageStart, Message: message, Body: &event.Body{Role: event.Assistant}})
+		c.Draw(event.Event{Type: event.MessageStart, Message: Message, Body: &event.Body{Role: event.Assistant}})
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *Canvas) Start(key string, b event.Body) (*Part, error) {
 	c.Parts++
 	p := &Part{Key: key, ID: strconv.Itoa(c.Parts), Kind: b.Kind, State: b.State}
 	c.Open = append(c.Open, p)
-	c.Draw(event.Event{Type: event.PartStart, Message: message, Part: p.ID, Body: &b})
+	c.Draw(event.Event{Type: event.PartStart, Message: Message, Part: p.ID, Body: &b})
 	return p, nil
 }
 
@@ -158,7 +158,7 @@ func (c *Canvas) Append(p *Part, f event.Field, text string) {
 		return
 	}
 	p.field(f).Append(text)
-	c.Draw(event.Event{Type: event.PartAppend, Message: message, Part: p.ID, Field: f, Text: text})
+	c.Draw(event.Event{Type: event.PartAppend, Message: Message, Part: p.ID, Field: f, Text: text})
 }
 
 // Set takes a snapshot: the text as it is now.
@@ -167,7 +167,7 @@ func (c *Canvas) Set(p *Part, f event.Field, text string) {
 		p.Raw = dialect.Text{} // what was incomplete is told anew
 	}
 	if op, delta := p.field(f).Next(text); op != "" {
-		c.Draw(event.Event{Type: op, Message: message, Part: p.ID, Field: f, Text: delta})
+		c.Draw(event.Event{Type: op, Message: Message, Part: p.ID, Field: f, Text: delta})
 	}
 }
 
@@ -193,7 +193,7 @@ func (c *Canvas) Update(p *Part, state, title string, failure *event.Error) {
 		b.Title, p.Title = &title, title
 	}
 	if b.State != "" || b.Title != nil || b.Error != nil {
-		c.Draw(event.Event{Type: event.PartUpdate, Message: message, Part: p.ID, Body: b})
+		c.Draw(event.Event{Type: event.PartUpdate, Message: Message, Part: p.ID, Body: b})
 	}
 }
 
@@ -204,7 +204,7 @@ func (c *Canvas) EndPart(p *Part) {
 	}
 	c.flush(p)
 	c.Open = slices.DeleteFunc(c.Open, func(o *Part) bool { return o == p })
-	c.Draw(event.Event{Type: event.PartEnd, Message: message, Part: p.ID})
+	c.Draw(event.Event{Type: event.PartEnd, Message: Message, Part: p.ID})
 }
 
 // flush says what is held back of a part's text.
@@ -272,7 +272,7 @@ func (c *Canvas) Ask(r event.Request) error {
 	}
 	e := event.Event{Type: event.TurnWait, Body: &event.Body{Request: &r}}
 	if r.Part != "" {
-		e.Message = message
+		e.Message = Message
 	}
 	c.Draw(e)
 	return nil
@@ -298,7 +298,7 @@ func (c *Canvas) End(b event.Body) {
 		c.EndPart(p)
 	}
 	if c.Begun {
-		c.Draw(event.Event{Type: event.MessageEnd, Message: message})
+		c.Draw(event.Event{Type: event.MessageEnd, Message: Message})
 	}
 	if c.Usage != (event.Usage{}) {
 		usage := c.Usage
