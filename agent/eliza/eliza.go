@@ -129,7 +129,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 			Complete: history.complete,
 			Client:   a.client, Dialect: a.cfg.Dialect, Out: out,
 			Request: func(ctx context.Context, _ []event.Answer) (*http.Request, error) {
-				return call.Stream(ctx, a.base.JoinPath("api/conversations", s.Conversation, "messages/stream"), a.cfg.Token, in.Key, body)
+				return call.Stream(ctx, call.Path(a.base, "api", "conversations", s.Conversation, "messages", "stream"), a.cfg.Token, in.Key, body)
 			},
 			Gone: known,
 		}
@@ -200,7 +200,7 @@ func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 	if len(in.Session) == 0 || json.Unmarshal(in.Session, &s) != nil || s.Room == "" {
 		return nil
 	}
-	req, err := call.JSON(ctx, http.MethodPost, a.base.JoinPath("api/turns", s.Room, "abort"), a.cfg.Token, nil)
+	req, err := call.JSON(ctx, http.MethodPost, call.Path(a.base, "api", "turns", s.Room, "abort"), a.cfg.Token, nil)
 	if err != nil {
 		return err
 	}

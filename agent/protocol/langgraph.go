@@ -160,14 +160,14 @@ func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState
 		if len(answers) > 0 {
 			body.Input, body.Command = nil, &langgraphCommand{Resume: resume(answers)}
 		}
-		req, err := call.Stream(ctx, a.url.JoinPath("threads", id, "runs", "stream"), a.token, in.Key, body)
+		req, err := call.Stream(ctx, call.Path(a.url, "threads", id, "runs", "stream"), a.token, in.Key, body)
 		return a.keyed(req), err
 	}
 	t.Rejoin = func(ctx context.Context, lastID string) (*http.Request, error) {
 		if run == "" || lastID == "" {
 			return nil, nil
 		}
-		req, err := call.JSON(ctx, http.MethodGet, a.url.JoinPath("threads", id, "runs", run, "stream"), a.token, nil)
+		req, err := call.JSON(ctx, http.MethodGet, call.Path(a.url, "threads", id, "runs", run, "stream"), a.token, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +260,7 @@ func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
 
 // status asks for the state of a run.
 func (a *langgraph) status(ctx context.Context, thread, run string) (string, error) {
-	req, err := call.JSON(ctx, http.MethodGet, a.url.JoinPath("threads", thread, "runs", run), a.token, nil)
+	req, err := call.JSON(ctx, http.MethodGet, call.Path(a.url, "threads", thread, "runs", run), a.token, nil)
 	if err != nil {
 		return "", err
 	}
@@ -290,7 +290,7 @@ func (a *langgraph) Stop(ctx context.Context, in agent.Input) error {
 	if !ok {
 		return nil
 	}
-	to := a.url.JoinPath("threads", thread(in.Conversation), "runs", run.(string), "cancel")
+	to := call.Path(a.url, "threads", thread(in.Conversation), "runs", run.(string), "cancel")
 	to.RawQuery = "wait=true" // else the next turn may find the thread taken
 	req, err := call.JSON(ctx, http.MethodPost, to, a.token, nil)
 	if err != nil {
@@ -301,7 +301,7 @@ func (a *langgraph) Stop(ctx context.Context, in agent.Input) error {
 
 // Check implements [agent.Checker].
 func (a *langgraph) Check(ctx context.Context) error {
-	req, err := call.JSON(ctx, http.MethodGet, a.url.JoinPath("assistants", a.assistant), a.token, nil)
+	req, err := call.JSON(ctx, http.MethodGet, call.Path(a.url, "assistants", a.assistant), a.token, nil)
 	if err != nil {
 		return err
 	}
