@@ -35,6 +35,7 @@ type appServer struct {
 	runs    int
 	items   int  // that messages had in queues
 	noLists bool // who asks for a list is cut off
+	idle    bool // a sync says that nothing runs
 	gates   map[string]chan struct{}
 }
 

@@ -120,6 +120,17 @@ func (v *viewer) take(b []byte) {
 		version := max(f.version, 1)
 		f.mu.Unlock()
 		v.send(map[string]any{"type": "app_server_info_response", "request_id": m.ID, "success": true, "letta_code_version": "0.32.18", "protocol_version": version})
+	case "sync":
+		f.mu.Lock()
+		c := f.convs[m.Runtime.Conversation]
+		loop := c.loop()
+		if f.idle {
+			loop["loop_status"].(map[string]any)["status"] = loopIdle
+		}
+		f.mu.Unlock()
+		loop["runtime"] = m.Runtime
+		v.send(loop)
+		v.send(map[string]any{"type": "sync_response", "request_id": m.ID, "runtime": m.Runtime, "success": true})
 	case "agent_list":
 		v.send(map[string]any{"type": "agent_list_response", "request_id": m.ID, "success": true, "agents": json.RawMessage(listed)})
 	case "runtime_start":

@@ -101,3 +101,27 @@ func TestV1ProbeOfARunThatHasEnded(t *testing.T) {
 		t.Error("a turn of which nothing is known counts as alive")
 	}
 }
+
+// The App Server is asked what its loop does before a silent turn fails.
+func TestAppServerProbe(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"One ", "gate g", "two."}}
+	a := f.agent(nil)
+	s := newStage(t).run(a, "hello")
+	s.untilText("One ")
+	if err := a.Probe(t.Context(), s.input("hello")); err != nil {
+		t.Errorf("the loop runs: %v", err)
+	}
+	f.mu.Lock()
+	f.idle = true
+	f.mu.Unlock()
+	var shown *agent.Error
+	if err := a.Probe(t.Context(), s.input("hello")); !errors.As(err, &shown) || shown.Code != codeLost {
+		t.Errorf("the loop runs nothing: %v", err)
+	}
+	close(f.gate("g"))
+	s.want(event.Completed, "", "One two.")
+	if err := a.Probe(t.Context(), s.input("hello")); err == nil {
+		t.Error("a turn that has ended counts as alive")
+	}
+}

@@ -27,6 +27,7 @@ type talk struct {
 	total     int                        // bytes that came of the turn
 	questions map[string]json.RawMessage // inputs of tools that ask, by request
 	steer     steering
+	syncs     syncs
 }
 
 // Run implements [agent.Agent].
@@ -267,7 +268,11 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 		return w.accepted(ctx, &f)
 	case "update_device_status":
 		return nil // large, and nothing in it is the turn's
+	case "sync_response":
+		w.syncs.answered(f.ID)
+		return nil
 	case "update_loop_status":
+		w.syncs.loop(f.Loop.Status)
 		for _, messages := range f.Loop.By {
 			if slices.Contains(messages, w.t.in.Key) {
 				if err := w.taken(); err != nil {

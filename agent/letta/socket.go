@@ -28,6 +28,7 @@ var (
 	_ agent.Tied    = (*socket)(nil)
 	_ agent.Steerer = (*socket)(nil)
 	_ agent.Checker = (*socket)(nil)
+	_ agent.Prober  = (*socket)(nil)
 )
 
 func newSocket(b base) *socket {
