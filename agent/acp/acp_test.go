@@ -181,7 +181,7 @@ func TestFailures(t *testing.T) {
 	for _, tt := range []struct{ how, word, code, says, detail, visible string }{
 		{"child", "die", "agent_exit", "exit status 3", "out of memory", "Dying."},
 		{"child", "half", "agent_exit", "the agent's process ended", "", "So far."},
-		{"child", "garbage", "invalid_stream", "this is no JSON", "", "So far."},
+		{"child", "garbage", "invalid_stream", "is no message of JSON-RPC", "this is no JSON", "So far."},
 		{"child-dead", "hello", "agent_exit", "the agent's process ended", "no licence", ""},
 		{"child-old", "hello", "agent_not_started", "version 0", "", ""},
 		{"child-login", "hello", "agent_login", "logged in", "", ""},

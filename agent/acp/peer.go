@@ -159,7 +159,9 @@ func (c *peer) read() error {
 		}
 		if err := c.take(b); err != nil {
 			c.Stop()
-			return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the agent's output %v", n, err)}
+			known := &agent.Error{Message: err.Error()}
+			errors.As(err, &known)
+			return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the agent's output %s", n, known.Message), Detail: known.Detail}
 		}
 	}
 	how, last, ended := c.Exit()
@@ -189,7 +191,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 func (c *peer) take(b []byte) error {
 	l := line{raw: b}
 	if err := json.Unmarshal(b, &l.message); err != nil || b[0] != '{' {
-		return fmt.Errorf("is no message of JSON-RPC: %q", process.Clean(string(b[:min(len(b), shown)])))
+		return &agent.Error{Code: codeStream, Message: "is no message of JSON-RPC", Detail: strconv.Quote(process.Clean(string(b[:min(len(b), shown)])))}
 	}
 	if l.Method == "" {
 		c.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -105,6 +106,9 @@ func (l *link) read() error {
 		if b := bytes.TrimSpace(s.Bytes()); len(b) > 0 {
 			if err := l.take(n, b); err != nil {
 				l.tell(toPlugin{Type: lineError, Line: n, Message: err.Error()})
+				if known := (*agent.Error)(nil); errors.As(err, &known) {
+					return known
+				}
 				return &agent.Error{Code: codeStream, Message: err.Error()}
 			}
 		}
@@ -132,7 +136,7 @@ func (l *link) take(n int, b []byte) error {
 	at := line{n: n}
 	if err := json.Unmarshal(b, &at.head); err != nil {
 		show := process.Clean(string(b[:min(len(b), shown)]))
-		return fmt.Errorf("line %d of the plugin's output is no JSON object of the protocol: %q", n, show)
+		return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the plugin's output is no JSON object of the protocol", n), Detail: strconv.Quote(show)}
 	}
 	switch {
 	case at.head.Type == lineReady:

@@ -100,9 +100,12 @@ func wantError(t *testing.T, err error, code string, words ...string) {
 	if !errors.As(err, &e) || e.Code != code {
 		t.Fatalf("the error is %v, want one of code %s", err, code)
 	}
+	if strings.Contains(e.Message, "Traceback") {
+		t.Errorf("readers get what was printed: %s", e.Message)
+	}
 	for _, w := range words {
-		if !strings.Contains(e.Message, w) {
-			t.Errorf("the error does not name %q: %s", w, e.Message)
+		if !strings.Contains(e.Error(), w) {
+			t.Errorf("the error does not name %q: %v", w, e)
 		}
 	}
 }
