@@ -32,7 +32,12 @@ func sharing(t *testing.T, r release) (*stage, *peer) {
 			{Words: words("This is what another "), Calls: []house.Call{command("while [ ! -e go ]; do sleep 0.1; done; echo theirs")}},
 			{Words: words("client was told, and nobody else.")},
 		},
-		"SLOW": {{Words: house.Held(slowly, further), Pause: 30 * time.Millisecond}},
+		"STEPS": {
+			{Thinks: words("I had better wait."), Words: words("I wait for it."), Calls: []house.Call{house.NewCall("exec", map[string]any{"command": "while [ ! -e go ]; do sleep 0.1; done; echo it-came", "yieldMs": 120_000})}},
+			{Words: words("It came.")},
+		},
+		"BREAK": {{Words: words("This breaks off in the"), Breaks: 1000}},
+		"SLOW":  {{Words: house.Held(slowly, further), Pause: 30 * time.Millisecond}},
 		"SPAWN": {
 			{Words: words("I start a helper."), Calls: []house.Call{house.NewCall("sessions_spawn", map[string]any{"task": "please do SCRIPT-CHILD", "label": "helper"})}},
 			{Words: words("The helper is started.")},

@@ -1,0 +1,85 @@
+//go:build e2e
+
+package openclaw
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// A gateway of protocol 3 says more in its histories than in its frames: what was missed during a tool, reasoning, and that a model broke
+// off.
+func TestHistoryOfProtocol3(t *testing.T) {
+	s, _ := sharing(t, oldest)
+	t.Run("reasoning", func(t *testing.T) {
+		s.work(t, func() {})
+	})
+	t.Run("Leat is killed during a tool", func(t *testing.T) {
+		s.work(t, func() {
+			s.leat.Signal(syscall.SIGKILL)
+			s.leat.Start(t)
+		})
+	})
+	t.Run("Leat is away until the run is over", func(t *testing.T) {
+		s.work(t, func() {
+			s.leat.Signal(syscall.SIGKILL)
+			s.release(t)
+			other := meet(t, s.claw)
+			other.event("the end of the run", func(e clawEvent) bool { return e.Event == "chat" && e.Payload.State == "final" })
+			s.leat.Start(t)
+		})
+	})
+	t.Run("the model breaks off", func(t *testing.T) {
+		a := s.Ask(t, "claw", "please do SCRIPT-BREAK")
+		a.Ended(t, event.Failed)
+		if a.Turn.Error == nil || a.Turn.Error.Message == "" {
+			t.Errorf("the turn does not say why: %+v", a.Turn)
+		}
+		a.SaysPartOf(t, "This breaks off in the")
+	})
+}
+
+// work takes a turn with a tool, in the middle of which something happens.
+func (s *stage) work(t *testing.T, meanwhile func()) {
+	t.Helper()
+	gate := filepath.Join(s.workspace, "go")
+	if err := os.Remove(gate); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	c := s.Converse(t, "claw")
+	turn := s.Say(t, c, "please do SCRIPT-STEPS").Turn
+	s.Until(t, c, turn, func(tr *transcript.Transcript) bool {
+		for _, m := range tr.Messages {
+			for _, p := range m.Parts {
+				if p.Kind == event.KindTool {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	meanwhile()
+	s.release(t)
+	a := s.Answered(t, c, turn)
+	a.Ended(t, event.Completed)
+	a.Says(t, "I wait for it.\n\nIt came.")
+	a.Thinks(t, "I had better wait.")
+	tools := a.Of(event.KindTool)
+	if len(tools) != 1 || strings.TrimSpace(tools[0].Text(event.Output)) != "it-came" {
+		t.Errorf("%d tools are shown", len(tools))
+	}
+}
+
+// release lets the tool end.
+func (s *stage) release(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.workspace, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
