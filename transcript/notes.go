@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// MaxNotes bounds a history, and maxNotesBytes its texts together: the newest notes stay. A reader is sent the whole list with
-	// each merged operation, and nobody reads more.
+	// MaxNotes bounds a history, and maxNotesBytes its texts together: the newest notes stay. A reader gets the whole list with
+	// each merged operation.
 	MaxNotes      = 200
 	maxNotesBytes = 32 << 10
 	// maxNote bounds one note that [Note] makes, in bytes.

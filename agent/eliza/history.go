@@ -35,7 +35,7 @@ type trail struct {
 	replaced bool // and a later one did not just append: the list will have a history
 }
 
-// frame is what a frame of the chat says of the text, and of the turn's end.
+// frame is a frame of the chat, as far as the history needs it.
 type frame struct {
 	Type     string          `json:"type"`
 	Text     json.RawMessage `json:"text"`

@@ -73,6 +73,12 @@ assert.deepEqual((await again.listConversations()).conversations.map((c) => c.id
 await again.deleteConversation(conversation.id);
 assert.deepEqual((await again.listConversations()).conversations, []);
 
+// A restart is told on the socket, which comes back by itself.
+live.length = 0;
+assert.equal((await again.fetch("/api/agent/restart", { method: "POST" })).pendingRestart, false);
+await until("the restart is told", () => live.find((e) => e.type === "status" && e.state === "restarting"));
+await until("the socket is back", () => live.slice(live.findIndex((e) => e.state === "restarting")).find((e) => e.type === "status" && e.state === "running"));
+
 // A wrong token is an error of the client's own kind.
 await assert.rejects(new ElizaClient(url, "wrong").listConversations(), (err) => err.status === 401);
 client.disconnectWs();

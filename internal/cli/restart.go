@@ -40,7 +40,7 @@ func (r *reloader) restart() error {
 		}
 	}
 	r.pend(nil)
-	r.agent.Leave() // sockets are told while they are still open
+	r.agent.Leave() // the sockets get the status while they are still open
 	select {
 	case r.next <- next:
 	default: // a restart is on its way
