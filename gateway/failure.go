@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/rawlog"
 )
 
-// FailureWatcher is a [Watcher] that is told why turns fail, in words for operators.
+// FailureWatcher is a [Watcher] that gets the reasons for which turns fail, in words for operators.
 type FailureWatcher interface {
 	// TurnFailed is called before the end of the turn is committed. detail is one line, without secrets.
 	TurnFailed(turn, detail string)

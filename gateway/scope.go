@@ -32,8 +32,8 @@ func scoped(id string) bool {
 }
 
 // ConversationID returns the id of a conversation that a client names so when it creates it for a tenant; a UUIDv7 if name
-// is empty. A name that already has the tenant's ending stays as it is. It looks nothing up, so its refusals say nothing
-// about the conversations of others.
+// is empty. A name that already has the tenant's ending stays as it is. It looks nothing up, so its refusals don't depend
+// on the conversations of others.
 func ConversationID(tenant, name string) (string, error) {
 	if err := checkConversationID(name); err != nil {
 		return "", err

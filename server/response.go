@@ -99,7 +99,7 @@ func short(s string) string {
 
 // uncertainEnd reports whether a proxy may disagree with net/http about where the request ends; then the connection is
 // closed after the answer, so that nothing behind that end is taken for another request. net/http drops a Content-Length
-// beside Transfer-Encoding, and a Transfer-Encoding of HTTP/1.0, before the handler sees the headers. So all requests
+// that comes with Transfer-Encoding, and a Transfer-Encoding of HTTP/1.0, before the handler sees the headers. So all requests
 // that can have had both count: those in chunks, and all of HTTP/1.0.
 func uncertainEnd(r *http.Request) bool {
 	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || len(r.TransferEncoding) > 0)

@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// stored is all that the store holds, but the audit log, which records exports.
+// stored returns the contents of the store without the audit log, which records exports.
 func (w *walk) stored() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -24,7 +24,7 @@ func (w *walk) stored() map[string]string {
 		if s.ID == audit.Conversation {
 			continue
 		}
-		s.Settled = 0 // compaction goes on by itself
+		s.Settled = 0 // compaction changes it at any time
 		b, err := json.Marshal(s)
 		if err != nil {
 			w.t.Fatal(err)
