@@ -90,7 +90,7 @@ func TestDocReasons(t *testing.T) {
 		server.ReasonTooLarge, server.ReasonTurnOver, server.ReasonUnavailable, server.ReasonStream, server.ReasonTimeout, server.ReasonInternal,
 		server.ReasonBusy, gateway.ReasonConflict, gateway.ReasonUnknownAgent, gateway.ReasonUnknown, gateway.ReasonUnfinished, gateway.ReasonFull,
 		gateway.ReasonAnswered, gateway.ReasonDraining, gateway.ReasonDeleted, gateway.ReasonTooLarge, gateway.ReasonDialect,
-		gateway.ReasonRateLimited, gateway.ReasonQuota, gateway.ReasonUpstream,
+		gateway.ReasonRateLimited, gateway.ReasonQuota, gateway.ReasonUpstream, server.ReasonDamaged,
 	} {
 		known[reason] = true
 		if !strings.Contains(table, "`"+reason+"`") {

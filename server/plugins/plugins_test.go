@@ -86,7 +86,7 @@ func TestInstalledAgent(t *testing.T) {
 		t.Errorf("after the kill: %s %q, before it %q", turn.Outcome, again, said)
 	}
 	turn, _ = h.ended(h.ask("weather", "rubbish"))
-	if turn.Error == nil || turn.Error.Code != "invalid_stream" || !strings.HasPrefix(turn.Error.Message, `line 5 of the plugin's output is no JSON object of the protocol: "Segmentation fault"`) {
+	if turn.Error == nil || turn.Error.Code != "invalid_stream" || turn.Error.Message != `line 5 of the plugin's output is no JSON object of the protocol` {
 		t.Errorf("rubbish: %+v", turn.Error)
 	}
 
