@@ -13,6 +13,8 @@
 //     none, a segment ends where a text does not go on from the one before, or is its own delta: the model's next message.
 //   - Control syntax is never visible, whole or in part: on protocol 3 a MEDIA: line becomes a media part once it is
 //     whole, and directives and NO_REPLY vanish; on protocol 4 the gateway does the same, and its text is taken as it is.
+//   - A file stands between the texts that it stood between, in parts of their own. On protocol 4 only the end of the run's lifecycle
+//     tells the place: the file waits for it, and what was streamed behind it moves.
 //   - A connection sees the runs of all sessions. The first run's session, and those that it spawned, are decoded.
 //   - The state holds lengths, checksums and what is held back, never whole texts.
 //   - A response to chat.history adds what the open runs have in it and was not seen: the rest of a text, whole texts and
