@@ -75,9 +75,11 @@ func (t *turn) judged() {
 // adopt takes up the run that continues r, or answers its message. h, which may be nil, is the history that says so.
 func (t *turn) adopt(l *link, r *run, id string, h *history) error {
 	t.a.mu.Lock()
-	t.a.runs[id] = t
 	delete(t.a.buffered, id)
-	if !t.observed {
+	if t.observed {
+		t.a.observers[id] = append(t.a.observers[id], t)
+	} else {
+		t.a.runs[id] = t
 		t.a.remember(id, t.in.Conversation)
 	}
 	t.a.mu.Unlock()

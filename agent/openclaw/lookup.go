@@ -198,7 +198,11 @@ func (t *turn) takenIn(l *link, h *history, r *run, user int) error {
 func (t *turn) finish(ctx context.Context, l *link, r *run, i item) error {
 	wordless := i.run.State == "final" && !bool(i.run.Message) && !r.Begun
 	h := t.settle(ctx, l, r, !wordless || l.protocol() >= numbered)
-	if h == nil {
+	switch {
+	case h == nil && wordless: // it may wait for another client's run; the next history says
+		r.Queued, r.Live, t.unsure = true, false, true
+		return t.save()
+	case h == nil:
 		return t.frame(i)
 	}
 	q := t.question(l, r)

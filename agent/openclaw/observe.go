@@ -44,7 +44,7 @@ func (a *Agent) registerObserved(t *turn) {
 	a.turns[t.in.Turn] = t
 	var early []item
 	for _, r := range t.st.Runs {
-		a.runs[r.ID] = t
+		a.observers[r.ID] = append(a.observers[r.ID], t)
 		early = append(early, a.buffered[r.ID]...)
 		delete(a.buffered, r.ID)
 	}
@@ -54,14 +54,14 @@ func (a *Agent) registerObserved(t *turn) {
 	}
 }
 
-// outside takes a frame of a run that belongs to no turn: the sessions that are followed may have it. a.mu is held.
+// outside takes a frame of a run: the sessions that are followed may have it, if only another conversation's. a.mu is held.
 func (a *Agent) outside(raw []byte, f *runFrame) (followed bool) {
 	for w := range a.watches {
 		if w.saw(f) {
 			followed = true
 		}
 	}
-	if !followed || isInjected(f.Run) {
+	if !followed || isInjected(f.Run) || a.runs[f.Run] != nil || a.observers[f.Run] != nil {
 		return followed
 	}
 	if f.over() {
@@ -82,7 +82,7 @@ func (a *Agent) owns(conversation, run string) bool {
 		return true
 	}
 	t := a.runs[run]
-	return t != nil && !t.observed && t.in.Conversation == conversation
+	return t != nil && t.in.Conversation == conversation
 }
 
 // maxAdopted bounds how many adopted runs are remembered, so that a history that is read soon after does not show them again.

@@ -60,9 +60,11 @@ type Agent struct {
 	sessions map[string]*turn // by session key: the one that runs there, and those of runs that it spawned
 	stopped  map[string]place // turns that somebody else ended, by id, until Stop
 	watches  map[*watch]bool
-	buffered map[string][]item // frames of followed sessions' runs until they are observed
-	adopted  map[string]string // conversations of runs that answer their turns, see remember
-	logger   *slog.Logger
+	// observers are the turns in which runs of others are shown, by run: one for each conversation that follows the session.
+	observers map[string][]*turn
+	buffered  map[string][]item // frames of followed sessions' runs until they are observed
+	adopted   map[string]string // conversations of runs that answer their turns, see remember
+	logger    *slog.Logger
 }
 
 // place is where a turn's runs are.
@@ -99,7 +101,7 @@ func New(c Config) (*Agent, error) {
 	a := &Agent{
 		cfg: c, base: &base, changed: make(chan struct{}),
 		turns: map[string]*turn{}, runs: map[string]*turn{}, sessions: map[string]*turn{}, stopped: map[string]place{},
-		watches: map[*watch]bool{}, buffered: map[string][]item{}, adopted: map[string]string{}, logger: slog.New(slog.DiscardHandler),
+		watches: map[*watch]bool{}, observers: map[string][]*turn{}, buffered: map[string][]item{}, adopted: map[string]string{}, logger: slog.New(slog.DiscardHandler),
 	}
 	if a.device, err = newDevice(c.Token, u.Host); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package openclaw
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/leat-dev/leat/event"
@@ -41,7 +42,8 @@ func (a *Agent) runEvent(raw []byte, f *frame) {
 	if t == nil && r.Session != "" {
 		t = a.sessions[r.Session]
 	}
-	followed := a.runs[r.Run] == nil && a.outside(raw, &r)
+	followed := a.outside(raw, &r)
+	observers := slices.Clone(a.observers[r.Run])
 	if t == nil && r.SpawnedBy != "" && !followed {
 		if t = a.sessions[r.SpawnedBy]; t != nil && r.Session != "" {
 			a.sessions[r.Session] = t
@@ -50,6 +52,9 @@ func (a *Agent) runEvent(raw []byte, f *frame) {
 	}
 	a.mu.Unlock()
 	if t != nil {
+		observers = append(observers, t)
+	}
+	for _, t := range observers {
 		t.post(item{kind: itemFrame, raw: raw, run: r})
 	}
 }
@@ -121,6 +126,13 @@ func (a *Agent) unregister(t *turn, foreign bool) {
 	for _, key := range append(t.children, t.session) {
 		if a.sessions[key] == t {
 			delete(a.sessions, key)
+		}
+	}
+	for id, of := range a.observers {
+		if of = slices.DeleteFunc(of, func(o *turn) bool { return o == t }); len(of) > 0 {
+			a.observers[id] = of
+		} else {
+			delete(a.observers, id)
 		}
 	}
 	for id, of := range a.runs {
