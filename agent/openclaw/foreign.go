@@ -62,14 +62,24 @@ func (t *turn) waiting() bool {
 	return false
 }
 
-// judged drops what was kept of the runs that a history has just shown to be others'.
-func (t *turn) judged() {
+// judged drops what was kept of the runs that a history has just shown to be others'. While a message of the turn waits, a run that the
+// history does not know yet may be the one that answers it.
+func (t *turn) judged(l *link, h *history) {
+	waits := t.waiting() && l.protocol() >= numbered
+	var unknown []item
 	for _, s := range t.strays {
-		if t.find(s.run.Run) == nil {
-			t.foreign[s.run.Run] = true
+		id := s.run.Run
+		known := h.InFlight != nil && h.InFlight.Run == id || h.user(question{run: id, protocol: numbered}) >= 0
+		switch {
+		case t.find(id) != nil:
+		case waits && !known:
+			unknown = append(unknown, s)
+			t.unsure = true
+		default:
+			t.foreign[id] = true
 		}
 	}
-	t.strays = nil
+	t.strays = unknown
 }
 
 // adopt takes up the run that continues r, or answers its message. h, which may be nil, is the history that says so.

@@ -48,7 +48,7 @@ func (t *turn) lookUp(ctx context.Context, l *link) error {
 		}
 	}
 	if !t.unsure {
-		t.judged()
+		t.judged(l, h)
 	}
 	return nil
 }
@@ -164,7 +164,8 @@ func (t *turn) answered(ctx context.Context, l *link, h *history, r *run, other 
 	if err := t.adopt(l, r, other, h); err != nil || t.ended {
 		return err
 	}
-	return t.fate(ctx, l, h, t.find(other)) // it may have ended since
+	t.unsure = true // its end may have come before it was known to be ours; the next look is soon
+	return t.fate(ctx, l, h, t.find(other))
 }
 
 // takenIn follows from a history that says that a run's message was taken into another run. If that one is another client's, the
