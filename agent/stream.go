@@ -61,6 +61,8 @@ func TakeUp(out *Emitter, d *dialect.Stream) *Stream {
 func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 	buf := make([]byte, readSize)
 	var line []byte // the beginning of one
+	var hold Hold
+	defer hold.Release()
 	for {
 		got, rerr := r.Read(buf)
 		n += int64(got)
@@ -70,13 +72,19 @@ func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 		// Only whole frames are decoded, so that an upstream that sends its bytes one by one is silent meanwhile.
 		line = append(line, buf[:got]...)
 		if len(line) > 0 && (rerr != nil || len(line) > dialect.MaxLine || bytes.ContainsAny(buf[:got], "\r\n")) {
-			if err := s.decode(func() ([]event.Event, error) { return s.stream.Write(line) }); err != nil {
+			write := func() error { return s.decode(func() ([]event.Event, error) { return s.stream.Write(line) }) }
+			if err := s.out.Large(len(line)+s.stream.Held(), write); err != nil {
 				return n, err
 			}
 			if s.stream.Advanced() {
 				s.out.Alive()
 			}
-			line = line[:0]
+			if line = line[:0]; cap(line) > LargeFrame {
+				line = nil
+			}
+		}
+		if err := hold.Resize(len(line) + s.stream.Held()); err != nil {
+			return n, err
 		}
 		switch {
 		case s.Ended():

@@ -118,6 +118,9 @@ func (s *Stream) Offset() int64 { return s.offset }
 // Pending returns a copy of the bytes that were written after Offset.
 func (s *Stream) Pending() []byte { return append([]byte(nil), s.pending...) }
 
+// Held returns how many bytes Pending has.
+func (s *Stream) Held() int { return len(s.pending) }
+
 // Close says that the body ends here. A last line of NDJSON needs no line end; an event of SSE that no blank line ends
 // is none, as its format says. Close returns what the decoder held back, and [ErrCutShort] where the dialect's own end
 // was not seen; operations and error may come together. A second call returns nothing.

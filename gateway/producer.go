@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,7 +74,7 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 	}
 	var offset int64
 	moved := false
-	err := r.out.Decode(func() ([]event.Event, json.RawMessage, error) {
+	decode := func() ([]event.Event, json.RawMessage, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.owner != pr.generation {
@@ -85,12 +86,21 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 		moved = p.stream.Advanced()
 		offset = p.stream.Offset()
 		keep(offset-before, err)
+		if err == nil {
+			err = p.hold.Resize(p.stream.Held())
+		}
 		if err != nil || offset == before {
 			return ops, nil, err
 		}
 		return p.saved(ops)
-	})
-	if err != nil {
+	}
+	size := 0 // of a frame that may end here
+	if bytes.IndexByte(b, '\n') >= 0 {
+		p.mu.Lock()
+		size = p.stream.Held() + len(b)
+		p.mu.Unlock()
+	}
+	if err := r.out.Large(size, func() error { return r.out.Decode(decode) }); err != nil {
 		return pr.failed(err)
 	}
 	if moved {
@@ -104,7 +114,7 @@ func (pr *Producer) failed(err error) error {
 		return ErrTurnOver
 	}
 	var bad *dialect.Error
-	if errors.As(err, &bad) {
+	if errors.As(err, &bad) || errors.Is(err, agent.ErrBusy) {
 		pr.p.finish(err)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
@@ -49,8 +50,9 @@ type push struct {
 	run    *run // nil while the turn is queued; d and stream come with it
 	d      dialect.Dialect
 	stream *dialect.Stream
-	state  pushState // after the last frame handed on
-	owner  int       // generation of the attached connection; 0 is nobody
+	hold   agent.Hold // of what stream holds
+	state  pushState  // after the last frame handed on
+	owner  int        // generation of the attached connection; 0 is nobody
 	lease  *time.Timer
 	done   chan error
 
@@ -246,6 +248,7 @@ func (g *Gateway) endPush(p *push) {
 		return
 	}
 	p.ended = true
+	p.hold.Release()
 	if p.lease != nil {
 		p.lease.Stop()
 	}

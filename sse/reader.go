@@ -227,6 +227,9 @@ func (r *Reader) own() {
 // event at hand, or of the last line after it that belongs to no event.
 func (r *Reader) Offset() int64 { return r.offset }
 
+// Buffered returns how many bytes of an unfinished event the reader holds.
+func (r *Reader) Buffered() int { return len(r.partial) + len(r.data) }
+
 // LastID returns the last id that the stream gave, also by a block without data.
 func (r *Reader) LastID() string { return r.lastID }
 

@@ -145,11 +145,17 @@ func (c *peer) call(ctx context.Context, method string, params, v any) error {
 // read hands on what the process says, until it ends or says what can't be read. It returns why there is no more.
 func (c *peer) read() error {
 	r := bufio.NewReaderSize(c.Stdout, 64<<10)
+	var hold agent.Hold
+	defer hold.Release()
 	for n := 1; ; n++ {
-		b, err := readLine(r)
+		b, err := readLine(r, &hold)
 		if errors.Is(err, bufio.ErrTooLong) {
 			c.Stop()
 			return &agent.Error{Code: codeTooLarge, Message: fmt.Sprintf("line %d of the agent's output has more than %d MiB", n, dialect.MaxLine>>20)}
+		}
+		if errors.Is(err, agent.ErrBusy) {
+			c.Stop()
+			return err
 		}
 		if err != nil {
 			break // what was cut is no line
@@ -173,7 +179,7 @@ func (c *peer) read() error {
 }
 
 // readLine reads a line with its end.
-func readLine(r *bufio.Reader) ([]byte, error) {
+func readLine(r *bufio.Reader, hold *agent.Hold) ([]byte, error) {
 	var b []byte
 	for {
 		piece, err := r.ReadSlice('\n')
@@ -181,6 +187,9 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			return nil, bufio.ErrTooLong
 		}
 		b = append(b, piece...)
+		if err := hold.Resize(len(b)); err != nil {
+			return nil, err
+		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return b, err
 		}

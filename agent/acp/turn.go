@@ -82,11 +82,12 @@ func (t *turn) run(ctx context.Context, p prompt) error {
 func (t *turn) hear(open context.Context, l line) error {
 	t.asked = nil
 	f, moved := dialect.Frame{Data: l.raw}, false
-	err := t.out.Decode(func() ([]event.Event, json.RawMessage, error) {
+	decode := func() ([]event.Event, json.RawMessage, error) {
 		ops, err := t.dec.Decode(f)
 		moved = err == nil && t.dialect.Advances(f, ops)
 		return slices.DeleteFunc(ops, t.take), nil, err
-	})
+	}
+	err := t.out.Large(len(l.raw), func() error { return t.out.Decode(decode) })
 	if errors.Is(err, agent.ErrTurnOver) && t.ended {
 		return nil
 	}

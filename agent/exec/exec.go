@@ -123,6 +123,9 @@ func (a *Agent) endEarly(s *agent.Stream, err error) error {
 			Code: codeCutShort, Message: "the agent's process closed its output without the end that " + a.cfg.Dialect.Name + " has", Retryable: true,
 		})
 	}
+	if shown := (*agent.Error)(nil); errors.As(err, &shown) {
+		return s.Fail(shown)
+	}
 	code := codeStream
 	if errors.Is(err, agent.ErrTooLarge) {
 		code = codeTooLarge

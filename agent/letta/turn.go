@@ -73,7 +73,16 @@ func (t *turn) restore(raw json.RawMessage) error {
 
 // decode hands a frame on.
 func (t *turn) decode(f dialect.Frame) error {
-	err := t.out.Decode(func() ([]event.Event, json.RawMessage, error) {
+	err := t.out.Large(len(f.Data), func() error { return t.out.Decode(t.reading(f)) })
+	if errors.Is(err, agent.ErrTurnOver) && t.finished() {
+		return nil
+	}
+	return err
+}
+
+// reading returns the step that decodes a frame.
+func (t *turn) reading(f dialect.Frame) func() ([]event.Event, json.RawMessage, error) {
+	return func() ([]event.Event, json.RawMessage, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		ops, err := t.dec.Decode(f)
@@ -88,11 +97,7 @@ func (t *turn) decode(f dialect.Frame) error {
 		}
 		raw, serr := t.state()
 		return ops, raw, errors.Join(err, serr)
-	})
-	if errors.Is(err, agent.ErrTurnOver) && t.finished() {
-		return nil
 	}
-	return err
 }
 
 // held is what the decoder holds back.

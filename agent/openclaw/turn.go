@@ -156,9 +156,11 @@ func size(ops []event.Event) (n int) {
 
 // decode takes a frame.
 func (t *turn) decode(raw []byte) error {
-	return t.step(func() ([]event.Event, error) {
-		ops, err := t.dec.Decode(dialect.Frame{Data: raw})
-		return t.translate(ops), err
+	return t.out.Large(len(raw), func() error {
+		return t.step(func() ([]event.Event, error) {
+			ops, err := t.dec.Decode(dialect.Frame{Data: raw})
+			return t.translate(ops), err
+		})
 	})
 }
 

@@ -99,7 +99,14 @@ func (l *link) tell(v any) {
 func (l *link) read() error {
 	s := bufio.NewScanner(l.Stdout)
 	s.Buffer(make([]byte, 0, 64<<10), dialect.MaxLine)
-	s.Split(whole)
+	var hold agent.Hold
+	defer hold.Release()
+	s.Split(func(data []byte, _ bool) (int, []byte, error) {
+		if err := hold.Resize(len(data)); err != nil {
+			return 0, nil, err
+		}
+		return whole(data)
+	})
 	n := 0
 	for s.Scan() {
 		n++
@@ -116,6 +123,9 @@ func (l *link) read() error {
 	if errors.Is(s.Err(), bufio.ErrTooLong) {
 		return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the plugin's output has more than %d MiB", n+1, dialect.MaxLine>>20)}
 	}
+	if errors.Is(s.Err(), agent.ErrBusy) {
+		return s.Err()
+	}
 	how, last, ended := l.Exit()
 	if !ended {
 		return &agent.Error{Code: codeExit, Message: "the plugin has closed its output", Retryable: true}
@@ -124,7 +134,7 @@ func (l *link) read() error {
 }
 
 // whole splits off lines that have an end. What was cut is no line.
-func whole(data []byte, _ bool) (advance int, token []byte, err error) {
+func whole(data []byte) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
 	}

@@ -111,11 +111,12 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 func (a *Agent) say(l *link, id string, d *decoder, out *agent.Emitter, one line) (over bool, err error) {
 	var bad error
 	ended := false
-	err = out.Decode(func() (ops []event.Event, _ json.RawMessage, _ error) {
+	decode := func() (ops []event.Event, _ json.RawMessage, _ error) {
 		ops, bad = d.decode(one)
 		ended = d.ended
 		return ops, nil, nil
-	})
+	}
+	err = out.Large(len(one.data), func() error { return out.Decode(decode) })
 	if bad == nil && one.head.Text != "" && (one.head.Type == lineText || one.head.Type == lineCallback) {
 		out.Alive() // also for a text that is held back
 	}

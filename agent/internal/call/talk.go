@@ -256,6 +256,8 @@ func (t *Talk) read(ctx context.Context, body io.Reader) error {
 	var r sse.Reader
 	t.Out.Body(t.Dialect.Name)
 	buf := make([]byte, readSize)
+	var hold agent.Hold
+	defer hold.Release()
 	for {
 		n, rerr := body.Read(buf)
 		if n > 0 {
@@ -269,6 +271,9 @@ func (t *Talk) read(ctx context.Context, body io.Reader) error {
 			case err != nil:
 				return err
 			}
+		}
+		if err := hold.Resize(r.Buffered()); err != nil {
+			return err
 		}
 		t.total += int64(n)
 		switch {
@@ -311,9 +316,21 @@ func (t *Talk) frame(ctx context.Context, f dialect.Frame) error {
 		f = t.Complete(ctx, f)
 	}
 	moved := false
-	err := t.Out.Decode(func() ([]event.Event, json.RawMessage, error) {
+	err := t.Out.Large(len(f.Data), func() error { return t.decode(f, &moved) })
+	if errors.Is(err, agent.ErrTurnOver) && t.ended.Load() {
+		return nil
+	}
+	if moved {
+		t.Out.Alive()
+	}
+	return err
+}
+
+// decode emits what a frame gives, and reports whether the frame was progress.
+func (t *Talk) decode(f dialect.Frame, moved *bool) error {
+	return t.Out.Decode(func() ([]event.Event, json.RawMessage, error) {
 		ops, err := t.dec.Decode(f)
-		moved = err == nil && t.Dialect.Advances(f, ops)
+		*moved = err == nil && t.Dialect.Advances(f, ops)
 		ops = slices.DeleteFunc(ops, t.take)
 		if f.ID != "" {
 			t.last = f.ID
@@ -324,13 +341,6 @@ func (t *Talk) frame(ctx context.Context, f dialect.Frame) error {
 		state, err := t.point()
 		return ops, state, err
 	})
-	if errors.Is(err, agent.ErrTurnOver) && t.ended.Load() {
-		return nil
-	}
-	if moved {
-		t.Out.Alive()
-	}
-	return err
 }
 
 // take looks at an operation, and reports whether it is a question, which is asked once the stream has ended.

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// slowSink takes a second until what was emitted is durable.
+type slowSink struct{ log func(string) }
+
+func (slowSink) Emit(context.Context, []event.Event, json.RawMessage) error { return nil }
+
+func (s slowSink) Flush(context.Context) error {
+	time.Sleep(time.Second)
+	s.log("durable")
+	return nil
+}
+
+func (slowSink) Wait(context.Context, event.Request) (event.Answer, error) {
+	return event.Answer{}, errors.New("nobody is there")
+}
+
+func (slowSink) Alive() {}
+
+// Of large frames one is decoded at a time, until it is durable; small ones don't wait.
+func TestLargeFramesAreDecodedOneByOne(t *testing.T) {
+	kept := frames
+	defer func() { frames = kept }()
+	synctest.Test(t, func(t *testing.T) {
+		frames = &budget{lane: make(chan struct{}, 1)} // a channel of this bubble
+		var mu sync.Mutex
+		var events []string
+		log := func(s string) {
+			mu.Lock()
+			defer mu.Unlock()
+			events = append(events, s)
+		}
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if err := NewEmitter(t.Context(), slowSink{log}).Large(LargeFrame+1, func() error { log("decoded"); return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if err := NewEmitter(t.Context(), slowSink{log}).Large(LargeFrame, func() error { log("small"); return nil }); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+		if want := []string{"decoded", "small", "durable", "decoded", "durable", "decoded", "durable"}; !slices.Equal(events, want) {
+			t.Errorf("%q, want %q", events, want)
+		}
+	})
+}
+
+// A turn that ends does not wait for its place.
+func TestLargeFramesWaitNoLongerThanTheirTurn(t *testing.T) {
+	kept := frames
+	defer func() { frames = kept }()
+	synctest.Test(t, func(t *testing.T) {
+		frames = &budget{lane: make(chan struct{}, 1)} // a channel of this bubble
+		hold := make(chan struct{})
+		var first sync.WaitGroup
+		first.Go(func() {
+			_ = NewEmitter(t.Context(), slowSink{func(string) {}}).Large(LargeFrame+1, func() error { <-hold; return nil })
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(ErrTurnOver) })
+		err := NewEmitter(ctx, slowSink{}).Large(LargeFrame+1, func() error { t.Error("it was decoded"); return nil })
+		if !errors.Is(err, ErrTurnOver) {
+			t.Error(err)
+		}
+		close(hold)
+		first.Wait()
+	})
+}
+
+// Readers hold no more than the budget together, whatever each of them is sent.
+func TestHold(t *testing.T) {
+	var all [20]Hold
+	held := 0
+	for i := range all {
+		for n := 0; n <= 20<<20; n += 32 << 10 {
+			if err := all[i].Resize(n); err != nil {
+				if !errors.Is(err, ErrBusy) || held < 10 {
+					t.Fatalf("reader %d at %d bytes: %v", i, n, err)
+				}
+				held = -1
+				break
+			}
+		}
+		if held < 0 {
+			break
+		}
+		held++
+	}
+	if held >= 0 || frames.held > maxHeld {
+		t.Errorf("%d readers, %d bytes are held", held, frames.held)
+	}
+	for i := range all {
+		if err := all[i].Resize(i); err != nil { // their frames are whole
+			t.Error(err)
+		}
+	}
+	if frames.held != 0 {
+		t.Errorf("%d bytes are held in the end", frames.held)
+	}
+}
