@@ -5,9 +5,10 @@
 HOURS ?= 1
 FUZZTIME ?= 2m
 
-full: ## everything that takes long: thousands of schedules, kills of the real program, every fuzz target for FUZZTIME, the soak for HOURS
+full: ## everything that takes long: thousands of schedules, kills of the real program, every fuzz target for FUZZTIME, storms of 200 turns against the real upstreams, the soak for HOURS
 	LEAT_FULL=1 go test -count=1 -timeout 2h -run 'Full|Schedules|Killer' ./feed/... ./agent/... ./clients/... ./terminal/... ./server/eliza ./plugins/... ./internal/...
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
+	LEAT_STORM=200 go test -tags e2e -count=1 -v -timeout 3h -p 1 -run '^TestStorm$$' ./e2e/openclaw ./e2e/letta
 	$(MAKE) soak
 
 soak: ## a hundred streams with cuts, truncations and restarts for HOURS: their texts are right, and nothing that the gateway uses grows

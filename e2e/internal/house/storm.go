@@ -55,12 +55,14 @@ type Chat struct {
 	forgot []Item // what the upstream had before it was killed, and not after: it does not write its files at once
 }
 
-// NewStorm returns a storm with the scripts for its model: 24 turns, or 200 with LEAT_FULL=1. LEAT_SEED repeats a storm.
+// NewStorm returns a storm of LEAT_STORM turns, with the scripts for its model; without the variable it skips the test. LEAT_SEED
+// repeats a storm, as far as the timing of the programs lets it.
 func NewStorm(t *testing.T, tool func(command string) Call) (s *Storm, model *Model) {
-	s = &Storm{Turns: 24, Seed: uint64(time.Now().UnixNano())}
-	if os.Getenv("LEAT_FULL") != "" {
-		s.Turns = 200
+	turns, err := strconv.Atoi(os.Getenv("LEAT_STORM"))
+	if err != nil {
+		t.Skip("SKIPPED: set LEAT_STORM=24 for a storm of 24 turns, which takes five minutes")
 	}
+	s = &Storm{Turns: turns, Seed: uint64(time.Now().UnixNano())}
 	if seed, err := strconv.ParseUint(os.Getenv("LEAT_SEED"), 10, 64); err == nil {
 		s.Seed = seed
 	}
