@@ -58,6 +58,10 @@ func TestHistory(t *testing.T) {
 		{"what is cut at its end, and names a file", func(s *script) []string {
 			return []string{s.item("1", "One"), rows(s.row("assistant", said("One two\nMEDIA:/a/b.png\nthree\n...(truncated)..."))), s.chat("final", "", nil)}
 		}, []string{`text "One two\nthree"`, "media /a/b.png"}},
+		{"the input of a tool whose start was missed", func(s *script) []string {
+			h := rows(s.row("assistant", called("c1", "ls")), s.result("c1", "out"))
+			return []string{s.tool("result", "c1", fields{"result": fields{"content": []fields{said("out")}}}), h, h, s.chat("final", "", nil)}
+		}, []string{`tool exec "" done in={"command":"ls"} out="out"`}},
 		{"rows of other runs", func(s *script) []string {
 			other := &script{run: "other"}
 			return []string{s.item("1", "Mine"), rows(other.row("assistant", said("Theirs")), fields{"role": "user", "content": "Mine too"}), s.chat("final", "", nil)}

@@ -158,6 +158,11 @@ func (d *decoder) end(r *run, b *event.Body) {
 			}
 		}
 	}
+	for _, t := range r.Tools {
+		if t.Over && !t.Input { // its part waited for the input
+			d.part(r, t.part(), event.Event{Type: event.PartEnd})
+		}
+	}
 	if r.Started {
 		d.emit(r, event.Event{Type: event.MessageEnd, Message: r.ID, Body: &event.Body{Reason: b.Reason}})
 	}

@@ -7,16 +7,23 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// tool decodes a frame of the stream tool, which only the connection that started the run gets.
+// tool decodes a frame of the stream tool, which only the connection that started the run gets. If the frame with the input was
+// missed, the part stays open behind the result: the history has the input.
 func (d *decoder) tool(r *run, a *agentData) error {
 	t, err := d.call(r, a, a.call)
-	if t == nil || err != nil || t.Over {
+	if t == nil || err != nil || t.Over && t.Input {
 		return err
 	}
 	t.Direct = true
 	if len(a.args) > 0 && !t.Input {
 		t.Input = true
 		d.part(r, t.part(), event.Event{Type: event.PartAppend, Field: event.Input, Text: string(a.args)})
+		if t.Over {
+			d.part(r, t.part(), event.Event{Type: event.PartEnd})
+		}
+	}
+	if t.Over {
+		return nil
 	}
 	if text, ok := content(a.partial); ok {
 		d.output(r, t, text, false)
@@ -30,7 +37,9 @@ func (d *decoder) tool(r *run, a *agentData) error {
 			state = event.PartFailed
 		}
 		d.finish(r, t, state, "")
-		d.part(r, t.part(), event.Event{Type: event.PartEnd})
+		if t.Input {
+			d.part(r, t.part(), event.Event{Type: event.PartEnd})
+		}
 		t.Over, t.Output, t.Tight = true, snapshot{}, tight{}
 	}
 	return nil
