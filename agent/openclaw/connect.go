@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/agent/internal/call"
 )
 
 const (
@@ -77,13 +79,16 @@ func (a *Agent) dialError(ctx context.Context, res *http.Response, err error) er
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if res == nil && call.Untrusted(err) {
+		return &refusal{message: fmt.Sprintf("%s: %s", a.host(), bare(err)), certificate: true}
+	}
 	if res == nil {
 		return fmt.Errorf("%s: %w", a.host(), bare(err))
 	}
 	what := fmt.Errorf("%s answered %d %s in place of a WebSocket", a.host(), res.StatusCode, http.StatusText(res.StatusCode))
 	switch {
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden, res.StatusCode == http.StatusNotFound:
-		return &refusal{what.Error()}
+		return &refusal{message: what.Error()}
 	}
 	if s, err := strconv.Atoi(strings.TrimSpace(res.Header.Get("Retry-After"))); err == nil && s > 0 {
 		return &hinted{what, time.Duration(s) * time.Second}
@@ -100,7 +105,7 @@ func (a *Agent) handshake(ctx context.Context, ws *websocket.Conn) (*hello, erro
 	var c challenge
 	at := time.Now()
 	if f.Event != "connect.challenge" || json.Unmarshal(f.Payload, &c) != nil || c.Nonce == "" {
-		return nil, &refusal{a.host() + " is no OpenClaw gateway: it begins without a challenge"}
+		return nil, &refusal{message: a.host() + " is no OpenClaw gateway: it begins without a challenge"}
 	}
 	p := connectParams{
 		MinProtocol: minProtocol, MaxProtocol: maxProtocol,
@@ -141,7 +146,7 @@ func (a *Agent) noToken() *refusal {
 	if env == "" {
 		env = defaultTokenEnv
 	}
-	return &refusal{fmt.Sprintf("OpenClaw wants a token, and there is none: set the environment variable %s to its gateway.auth.token", env)}
+	return &refusal{message: fmt.Sprintf("OpenClaw wants a token, and there is none: set the environment variable %s to its gateway.auth.token", env)}
 }
 
 // helloOf reads the response to connect.
@@ -157,14 +162,14 @@ func helloOf(f *frame) (*hello, error) {
 		if after, again := temporary(e); again {
 			return nil, &hinted{e, after}
 		}
-		return nil, &refusal{"OpenClaw refuses the connection: " + e.Message}
+		return nil, &refusal{message: "OpenClaw refuses the connection: " + e.Message}
 	}
 	var h hello
 	if err := json.Unmarshal(f.Payload, &h); err != nil {
 		return nil, fmt.Errorf("hello: %w", err)
 	}
 	if h.Type != "hello-ok" || h.Protocol < minProtocol || h.Protocol > maxProtocol {
-		return nil, &refusal{fmt.Sprintf("this OpenClaw says hello in protocol %d; %d and %d are known", h.Protocol, minProtocol, maxProtocol)}
+		return nil, &refusal{message: fmt.Sprintf("this OpenClaw says hello in protocol %d; %d and %d are known", h.Protocol, minProtocol, maxProtocol)}
 	}
 	return &h, nil
 }
@@ -188,7 +193,7 @@ func readFrame(ctx context.Context, ws *websocket.Conn) (*frame, error) {
 		// A connection that ends within a message of several frames looks as if the message had ended there.
 		return nil, errLost
 	} else if err != nil {
-		return nil, &refusal{"what answers there speaks no OpenClaw: a frame is no JSON"}
+		return nil, &refusal{message: "what answers there speaks no OpenClaw: a frame is no JSON"}
 	}
 	return &f, nil
 }

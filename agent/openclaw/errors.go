@@ -19,6 +19,10 @@ var (
 	errNoAnswer = errors.New("openclaw: no answer to a request")
 	errLost     = errors.New("openclaw: connection lost")
 	errHandOver = errors.New("openclaw: the gateway is shutting down")
+	errNoTurn   = errors.New("openclaw: the turn was not sent") // it waits for a connection or for its session
+
+	errSlow  = errors.New("openclaw: the file took too long")
+	errLarge = fmt.Errorf("openclaw: the file has more than %d MiB", maxFile>>20)
 )
 
 // The codes of the errors that turns of this agent end with, beside those that the gateway itself gives its runs.
@@ -65,7 +69,10 @@ func (e *rpcError) unauthorized() bool {
 }
 
 // refusal is a failure to connect that another attempt will not mend: somebody has to do something.
-type refusal struct{ message string }
+type refusal struct {
+	message     string
+	certificate bool // this side refuses the gateway's
+}
 
 func (e *refusal) Error() string { return e.message }
 
@@ -81,7 +88,7 @@ func (e *hinted) Unwrap() error { return e.err }
 // explain says what an operator can do about a refused handshake or request; nil where it is none that needs one.
 func explain(e *rpcError) *refusal {
 	d := e.detail()
-	say := func(format string, args ...any) *refusal { return &refusal{fmt.Sprintf(format, args...)} }
+	say := func(format string, args ...any) *refusal { return &refusal{message: fmt.Sprintf(format, args...)} }
 	switch {
 	case d.Code == "MISSING_SCOPE" || strings.HasPrefix(e.Message, "missing scope"):
 		scope := d.Scope
@@ -113,6 +120,8 @@ func shown(err error) error {
 	switch {
 	case errors.As(err, &a):
 		return a
+	case errors.As(err, &no) && no.certificate:
+		return &agent.Error{Code: codeUnreachable, Message: "OpenClaw's certificate is not accepted", Detail: no.message}
 	case errors.As(err, &no):
 		return &agent.Error{Code: codeRefused, Message: "OpenClaw refuses the connection or the request", Detail: no.message}
 	case errors.As(err, &rpc):

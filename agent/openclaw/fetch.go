@@ -87,7 +87,7 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("it has more than %d MiB", maxFile>>20)
+		return 0, errLarge
 	}
 	return n, err
 }

@@ -41,6 +41,7 @@ type house struct {
 	bytes    map[string][]byte
 	space    map[string]string // what lies in the workspace, by path; nil: there is none
 	answers  map[string]chan event.Answer
+	trouble  *agent.Error
 	detached bool
 }
 
@@ -69,6 +70,9 @@ func (h *house) Emit(_ context.Context, ops []event.Event, state json.RawMessage
 	if h.detached || h.turnLocked().State == transcript.Ended {
 		return agent.ErrTurnOver
 	}
+	if len(ops) > 0 {
+		h.trouble = nil // that is progress
+	}
 	events, err := h.mapper.Map(ops, int64(len(h.log)+1))
 	for _, e := range events {
 		h.add(e)
@@ -89,6 +93,13 @@ func (h *house) Emit(_ context.Context, ops []event.Event, state json.RawMessage
 		}
 	}
 	return nil
+}
+
+// Trouble implements [agent.TroubleSink].
+func (h *house) Trouble(e *agent.Error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trouble = e
 }
 
 func (h *house) Flush(context.Context) error { return nil }

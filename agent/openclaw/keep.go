@@ -106,8 +106,8 @@ func (a *Agent) look() (*link, <-chan struct{}, error) {
 }
 
 // await returns the connection. Where there is none it waits for one, at most until limit, but not for one that somebody has
-// to do something about. patience, which may be nil, is called once it has to wait.
-func (a *Agent) await(ctx context.Context, limit time.Duration, patience func()) (*link, error) {
+// to do something about. waits, which may be nil, is called when it begins to wait and with each reason why there is none.
+func (a *Agent) await(ctx context.Context, limit time.Duration, waits func(why error)) (*link, error) {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	for {
@@ -119,9 +119,8 @@ func (a *Agent) await(ctx context.Context, limit time.Duration, patience func())
 		if errors.As(last, &no) {
 			return nil, no
 		}
-		if patience != nil {
-			patience()
-			patience = nil
+		if waits != nil {
+			waits(last)
 		}
 		select {
 		case <-changed:

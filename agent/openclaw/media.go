@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -181,10 +182,25 @@ func (p *picture) name() string {
 	return "file"
 }
 
+// fileError returns why a file can't be had, as readers get it: the kind of the failure. Its text may hold paths and addresses, which
+// are for the log.
+func fileError(name string, err error) *event.Error {
+	message := name + " could not be fetched"
+	switch {
+	case errors.Is(err, errSlow):
+		message += ": it took too long"
+	case errors.Is(err, errLarge):
+		message += ": it is too large"
+	default:
+		message = call.WithCause(message, err)
+	}
+	return &event.Error{Code: codeFile, Message: message}
+}
+
 // shown says in a file's part where its bytes are, or why they are nowhere.
 func (t *turn) shown(ctx context.Context, m *media, stored event.Media, err error) {
 	if ctx.Err() != nil && err != nil {
-		err = errors.New("it took too long")
+		err = errSlow
 	}
 	b := &event.Body{Media: &stored}
 	if err != nil {
@@ -192,10 +208,8 @@ func (t *turn) shown(ctx context.Context, m *media, stored event.Media, err erro
 			m.Done = true
 			return // readers have its address
 		}
-		b = &event.Body{
-			Media: &event.Media{Name: m.Name, Alt: m.Name + " could not be fetched: " + err.Error()},
-			Error: &event.Error{Code: codeFile, Message: err.Error()},
-		}
+		e := fileError(m.Name, err)
+		b = &event.Body{Media: &event.Media{Name: m.Name, Alt: e.Message}, Error: e}
 		t.out.Log().Info("a file of the agent could not be fetched", "name", m.Name, "err", err)
 	}
 	m.Done = true

@@ -57,9 +57,9 @@ func TestMedia(t *testing.T) {
 		{"from a shared disk", path, nil, gone, "", true, ""},
 		{"in the history alone", "", artifact, served, "", false, ""},
 		{"as base64 of the history", "", map[string]any{"type": "image", "data": b64, "mimeType": "image/png", "alt": "pic.png"}, gone, "", false, ""},
-		{"nowhere", path, nil, gone, "", false, "no media_root"},
-		{"not stored there", path, map[string]any{"type": "attachment_error", "attachment": map[string]any{"code": "delivery-failed", "label": "pic.png"}}, gone, "", false, "delivery-failed"},
-		{"refused", path, artifact, gone, "", false, "404"},
+		{"nowhere", path, nil, gone, "", false, "could not be fetched"},
+		{"not stored there", path, map[string]any{"type": "attachment_error", "attachment": map[string]any{"code": "delivery-failed", "label": "pic.png"}}, gone, "", false, "could not be fetched"},
+		{"refused", path, artifact, gone, "", false, "could not be fetched"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -169,7 +169,7 @@ func TestAttachments(t *testing.T) {
 
 // A file of the workspace is found without a look at OpenClaw's history, and one that is not there says so.
 func TestMediaOfTheWorkspace(t *testing.T) {
-	for path, reason := range map[string]string{"/space/pic.png": "", "/elsewhere/pic.png": "not below the workspace"} {
+	for path, reason := range map[string]string{"/space/pic.png": "", "/elsewhere/pic.png": "could not be fetched"} {
 		bubble(t, 4, shows(path, nil), func(t *testing.T, _ *fake, a *Agent) {
 			h := newHouse(t, "hello")
 			h.space = map[string]string{"/space/pic.png": "picture"}

@@ -64,7 +64,7 @@ func (a *Agent) drive(ctx context.Context, t *turn) error {
 	a.begin()
 	began := time.Now()
 	t.heard = began
-	l, err := a.await(ctx, sendLimit, func() { t.phase(ctx, "connecting") })
+	l, err := a.await(ctx, sendLimit, t.waits(ctx, "connecting", shown))
 	if err != nil {
 		return a.failed(ctx, err)
 	}
@@ -104,12 +104,36 @@ func (a *Agent) sustain(ctx context.Context, t *turn, l *link, began time.Time) 
 			_, why := l.why()
 			return &agent.Error{Code: codeRestarted, Message: call.WithCause("OpenClaw does not answer", why), Detail: why.Error(), Retryable: true}
 		}
-		if l, err = a.await(ctx, limit, func() { t.phase(ctx, wait) }); err != nil {
-			var no *refusal
-			if t.sent() && ctx.Err() == nil && !errors.As(err, &no) && !errors.Is(err, ErrClosed) {
-				err = &agent.Error{Code: codeRestarted, Message: call.WithCause("OpenClaw did not come back", err), Detail: err.Error(), Retryable: true}
+		if l, err = a.await(ctx, limit, t.waits(ctx, wait, t.away)); err != nil {
+			if ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+				err = t.away(err)
 			}
 			return a.failed(ctx, err)
+		}
+	}
+}
+
+// away is the failure of a turn whose connection was lost and did not come back.
+func (t *turn) away(err error) error {
+	var no *refusal
+	if !t.sent() || errors.As(err, &no) {
+		return shown(err)
+	}
+	return &agent.Error{Code: codeRestarted, Message: call.WithCause("OpenClaw did not come back", err), Detail: err.Error(), Retryable: true}
+}
+
+// waits returns what is done while the turn waits for a connection: readers see the phase, and each reason is noted as the trouble that
+// a silent turn fails with.
+func (t *turn) waits(ctx context.Context, phase string, failure func(error) error) func(error) {
+	seen := false
+	return func(why error) {
+		if !seen {
+			t.phase(ctx, phase)
+			seen = true
+		}
+		var e *agent.Error
+		if why != nil && errors.As(failure(why), &e) {
+			t.out.Trouble(e) // after the phase, which is progress
 		}
 	}
 }

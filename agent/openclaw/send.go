@@ -93,6 +93,10 @@ func (t *turn) send(ctx context.Context, l *link, r *run) error {
 		}
 		t.out.Log().Info("OpenClaw asks to come back", "err", no.Message, "in", wait.String())
 		t.phase(ctx, "retrying")
+		var trouble *agent.Error
+		if errors.As(shown(no), &trouble) {
+			t.out.Trouble(trouble)
+		}
 		if err := sleep(ctx, l, wait); err != nil {
 			return err
 		}

@@ -1,0 +1,61 @@
+package openclaw
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+var _ agent.Prober = (*Agent)(nil)
+
+// Probe implements [agent.Prober]. The session's history says which runs are active and which messages wait. If none of the turn's is
+// among them, an end may have been missed: the turn is looked up, and has until ctx is done to end by that.
+func (a *Agent) Probe(ctx context.Context, in agent.Input) error {
+	t, runs := a.runsOf(in.Turn)
+	if t == nil {
+		return errNoTurn
+	}
+	l, _, last := a.look()
+	if l == nil || !l.up() {
+		return fmt.Errorf("openclaw: no connection: %w", last)
+	}
+	h, err := readHistory(ctx, l, t.session, endRows)
+	if err != nil {
+		return fmt.Errorf("openclaw: probe: %w", err)
+	}
+	for _, run := range runs {
+		if h.active(run, false) || h.queued(run) {
+			return nil
+		}
+	}
+	t.post(item{kind: itemGap})
+	select {
+	case <-t.gone:
+		return nil
+	case <-ctx.Done():
+		return &agent.Error{Code: codeLost, Message: "OpenClaw no longer works on the turn, and has not ended it", Retryable: true}
+	}
+}
+
+// runsOf returns a turn and the ids of its runs, nil if the turn is not registered.
+func (a *Agent) runsOf(turn string) (t *turn, runs []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t = a.turns[turn]; t == nil {
+		return nil, nil
+	}
+	for id, of := range a.runs {
+		if of == t {
+			runs = append(runs, id)
+		}
+	}
+	for id, of := range a.observers {
+		for _, o := range of {
+			if o == t {
+				runs = append(runs, id)
+			}
+		}
+	}
+	return t, runs
+}
