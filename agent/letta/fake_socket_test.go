@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -204,8 +205,16 @@ func (f *appServer) start(c *conv, q queued) {
 		}
 		f.break1 = f.break1[1:]
 	}
-	c.past = append(c.past, map[string]any{"id": fmt.Sprintf("ui-msg-%d", len(c.past)), "message_type": "user_message", "content": []any{map[string]any{"type": "text", "text": q.text}}})
+	c.hear(q)
 	go f.play(ctx, c, q, script)
+}
+
+// hear writes a message into the history, behind what the server tells its model. f.mu is held.
+func (c *conv) hear(q queued) {
+	c.past = append(c.past, map[string]any{
+		"id": fmt.Sprintf("ui-msg-%d", len(c.past)), "message_type": "user_message", "otid": q.id, "date": time.Now().UTC().Format(time.RFC3339Nano),
+		"content": []any{map[string]any{"type": "text", "text": "<system-reminder>Device: Linux</system-reminder>"}, map[string]any{"type": "text", "text": q.text}},
+	})
 }
 
 // next takes up what is queued and may go on. f.mu is held.
@@ -369,6 +378,7 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 			f.mu.Lock()
 			for _, q := range c.queue {
 				mine = append(mine, q.id)
+				c.hear(q)
 				go f.delta(c, map[string]any{"message_type": "user_message", "id": "user-msg-1", "content": q.text, "otid": q.id})
 			}
 			c.queue = nil

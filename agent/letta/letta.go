@@ -31,12 +31,16 @@ type times struct {
 	held    time.Duration // that it may lie there while nothing happens
 	wait    time.Duration // before the first repetition; each further one is twice as long
 	retries time.Duration // from the first failure to the last call
+
+	again    time.Duration // until a history is read again that does not tell what becomes of a message
+	patience time.Duration // after which nothing becomes of it
 }
 
 var usual = times{
 	dial: 10 * time.Second, answer: 30 * time.Second, stall: 75 * time.Second, settle: 2 * time.Second, abort: 4 * time.Second,
 	beat: 5 * time.Second, held: 10 * time.Minute,
 	wait: 500 * time.Millisecond, retries: 60 * time.Second,
+	again: 500 * time.Millisecond, patience: 3 * time.Second,
 }
 
 // New returns the agent. It does not connect.

@@ -119,7 +119,7 @@ func (w *talk) withdrawn(ctx context.Context) bool {
 		case f.Type == "input_accepted" && f.ID == w.sent:
 			w.place.known, w.place.asked, w.place.queued = true, f.Accepted, f.Disposition == "queued"
 		case f.Type == "update_queue" && f.Runtime != nil && *f.Runtime == *w.t.runtime():
-			w.place.in(f.Queue, w.t.in.Key)
+			w.place.in(f.Queue, w.id)
 		}
 		return nil
 	}

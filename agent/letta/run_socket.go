@@ -20,6 +20,9 @@ type talk struct {
 	t *turn
 	l *link
 
+	id       string // of the message, as the server knows it
+	observed bool   // the run is another client's
+
 	mine      bool                       // what comes is the turn's: its message was taken up
 	back      bool                       // the connection was lost before
 	place     place                      // of the message in the server's queue, before that
@@ -54,13 +57,13 @@ func (k *socket) Run(ctx context.Context, in agent.Input, out *agent.Emitter) er
 	if err != nil {
 		return shown(err)
 	}
-	if s != before {
+	if s != before || len(in.Session) == 0 { // one that the settings name is kept too, since it is followed
 		if err := keep(ctx, out, s); err != nil {
 			l.close()
 			return err
 		}
 	}
-	w := &talk{k: k, t: t, l: l, sent: newID()}
+	w := &talk{k: k, t: t, l: l, id: clientID(in, in.Message.ID), sent: newID()}
 	err = w.begin(ctx, s)
 	if err == nil {
 		err = w.run(ctx)
@@ -78,7 +81,7 @@ func (k *socket) Resume(ctx context.Context, in agent.Input, raw json.RawMessage
 	if t.noted().Sent == 0 {
 		return k.Run(ctx, in, out)
 	}
-	return k.end(ctx, &talk{k: k, t: t}, errBroken)
+	return k.end(ctx, &talk{k: k, t: t, id: clientID(in, in.Message.ID)}, errBroken)
 }
 
 // end takes a turn up again for as long as its connection breaks, and says how it ended.
@@ -126,6 +129,10 @@ func (k *socket) end(ctx context.Context, w *talk, err error) error {
 			continue
 		case rerr != nil:
 			return w.t.lost(codeLost, "the connection to the Letta server was lost, and it can't be reached again: "+rerr.Error())
+		case w.t.finished():
+			continue
+		case !alive && w.observed:
+			return w.t.lost(codeLost, noEnd)
 		case !alive:
 			return w.t.lost(codeLost, lostMessage)
 		}
@@ -165,7 +172,7 @@ func (w *talk) begin(ctx context.Context, s session) error {
 		return err
 	}
 	w.place.asked = true
-	return w.say(ctx, w.l, w.sent, w.t.in.Key, c)
+	return w.say(ctx, w.l, w.sent, w.id, c)
 }
 
 func (w *talk) say(ctx context.Context, l *link, id, message string, content any) error {
@@ -263,6 +270,9 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 	if f.Runtime != nil && f.Runtime.Conversation != w.t.noted().Session.Conversation {
 		return nil
 	}
+	if w.handsOver(&f) {
+		return w.t.decode(dialect.Frame{Data: frameEnded})
+	}
 	switch f.Type {
 	case "input_accepted":
 		return w.accepted(ctx, &f)
@@ -274,7 +284,7 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 	case "update_loop_status":
 		w.syncs.loop(f.Loop.Status)
 		for _, messages := range f.Loop.By {
-			if slices.Contains(messages, w.t.in.Key) {
+			if slices.Contains(messages, w.id) {
 				if err := w.taken(); err != nil {
 					return err
 				}
@@ -283,7 +293,7 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 		}
 	case "stream_delta":
 		if f.Delta.Type == "user_message" {
-			if f.Delta.Otid == w.t.in.Key {
+			if f.Delta.Otid == w.id {
 				if err := w.taken(); err != nil {
 					return err
 				}
@@ -291,7 +301,7 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 			w.steer.taken(f.Delta.Otid)
 		}
 	case "update_queue":
-		w.place.in(f.Queue, w.t.in.Key)
+		w.place.in(f.Queue, w.id)
 	case "control_request":
 		if w.questions == nil {
 			w.questions = map[string]json.RawMessage{}
@@ -353,19 +363,22 @@ func (w *talk) answer(ctx context.Context, a event.Answer) error {
 
 // rejoin takes up a turn whose connection was lost: it fills in what the server remembers, and reports whether the turn runs.
 func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
-	w.mine, w.back, w.place = false, true, place{}
+	w.back = w.back || !w.observed || w.mine
+	w.mine, w.place = false, place{}
 	var loop []byte
 	var held [][]byte
+	now := newTurns()
 	hold := func(b []byte) error {
 		var f envelope
 		if json.Unmarshal(b, &f) != nil || f.Runtime != nil && f.Runtime.Conversation != w.t.noted().Session.Conversation {
 			return nil
 		}
+		now.take(&f)
 		switch {
 		case f.Type == "update_loop_status":
 			loop, alive = b, false
 			for run, messages := range f.Loop.By {
-				if slices.Contains(messages, w.t.in.Key) && slices.Contains(f.Loop.Active, run) {
+				if slices.Contains(messages, w.id) && slices.Contains(f.Loop.Active, run) {
 					alive = true
 				}
 			}
@@ -381,22 +394,20 @@ func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
 		w.l = nil
 		return false, err
 	}
-	id := newID()
-	list, err := w.l.call(ctx, w.k.times, id, map[string]any{
-		"type": "conversation_messages_list", "request_id": id, "conversation_id": s.Conversation,
-		"query": map[string]any{"limit": 50, "agent_id": s.Agent},
-	}, hold)
+	list, err := w.k.listMessages(ctx, w.l, s, listRows, hold)
 	if err != nil {
 		return false, err
 	}
-	if !alive && !w.t.begun() {
-		return false, nil
+	if alive && loop != nil {
+		if err := w.t.decode(dialect.Frame{Data: loop}); err != nil { // which names the run
+			return true, err
+		}
 	}
-	if !alive {
-		return false, w.t.decode(dialect.Frame{Data: list})
+	if alive, err = w.recall(list, now, alive); err != nil || !alive {
+		return alive, err
 	}
 	w.mine = true
-	for _, b := range append([][]byte{loop, list}, held...) {
+	for _, b := range held {
 		if err := w.frame(ctx, b); err != nil {
 			return true, err
 		}

@@ -14,6 +14,8 @@ type session struct {
 	Conversation string `json:"conversation,omitempty"` // empty: none is made yet
 }
 
+func (s session) runtime() *runtime { return &runtime{Agent: s.Agent, Conversation: s.Conversation} }
+
 // own is the conversation that an agent has without one being made.
 const own = "default"
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -19,8 +20,9 @@ type socket struct {
 	base
 	client *http.Client
 
-	mu   sync.Mutex
-	live map[string]*talk // by turn
+	mu     sync.Mutex
+	live   map[string]*talk // by turn
+	logger *slog.Logger     // for what belongs to no turn
 }
 
 var (
@@ -32,7 +34,7 @@ var (
 )
 
 func newSocket(b base) *socket {
-	return &socket{base: b, live: map[string]*talk{}, client: &http.Client{
+	return &socket{base: b, live: map[string]*talk{}, logger: slog.New(slog.DiscardHandler), client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -71,7 +73,7 @@ func (k *socket) join(ctx context.Context, out *agent.Emitter, s session, other 
 		if l, err = k.dial(ctx, out); err != nil {
 			return err
 		}
-		if s, err = k.start(ctx, l, s, other); err != nil {
+		if s, err = k.start(ctx, l, s, k.cfg.Mode, other); err != nil {
 			l.close()
 			if errors.Is(err, errBroken) {
 				return &failure{code: codeUnreachable, message: "the Letta server closed the connection: " + err.Error(), retry: true}
@@ -85,11 +87,12 @@ func (k *socket) join(ctx context.Context, out *agent.Emitter, s session, other 
 	return l, s, nil
 }
 
-func (k *socket) start(ctx context.Context, l *link, s session, other func([]byte) error) (session, error) {
+// start subscribes to the conversation. An empty mode leaves its permission mode as it is.
+func (k *socket) start(ctx context.Context, l *link, s session, mode string, other func([]byte) error) (session, error) {
 	id := newID()
 	b, err := l.call(ctx, k.times, id, runtimeStart{
 		request: request{Type: "runtime_start", ID: id},
-		Agent:   s.Agent, Conversation: s.Conversation, Mode: k.cfg.Mode, Recover: true,
+		Agent:   s.Agent, Conversation: s.Conversation, Mode: mode, Recover: true,
 		Client: map[string]string{"name": "leat", "version": "1"},
 	}, other)
 	if err != nil {
@@ -197,5 +200,5 @@ func (k *socket) abort(ctx context.Context, t *turn, l *link) {
 
 func (t *turn) runtime() *runtime {
 	s := t.noted().Session
-	return &runtime{Agent: s.Agent, Conversation: s.Conversation}
+	return s.runtime()
 }

@@ -21,6 +21,7 @@ var quick = times{
 	dial: 20 * time.Second, answer: 20 * time.Second, stall: 20 * time.Second, settle: 50 * time.Millisecond, abort: 20 * time.Second,
 	beat: time.Millisecond, held: limit,
 	wait: time.Millisecond, retries: 30 * time.Second,
+	again: time.Millisecond, patience: 20 * time.Millisecond,
 }
 
 const limit = time.Minute // after which a test is stuck
@@ -66,7 +67,7 @@ func (s *stage) newMapper() *dialect.Mapper {
 func (s *stage) input(text string) agent.Input {
 	return agent.Input{
 		Conversation: "conversation", Turn: turnID, Key: s.key, Session: s.session,
-		Principal: agent.Principal{Tenant: "t1", Subject: "ann"}, Message: agent.Message{ID: "said", Role: event.User, Text: text},
+		Principal: agent.Principal{Tenant: "t1", Subject: "ann"}, Message: agent.Message{ID: "said-" + s.key, Role: event.User, Text: text},
 	}
 }
 

@@ -32,13 +32,13 @@ func (k *socket) Steer(ctx context.Context, in agent.Input, m agent.Message) err
 	if err != nil {
 		return err
 	}
-	id := newID()
-	answer, ok := w.steer.add(m.ID, id)
+	id, message := newID(), clientID(w.t.in, m.ID)
+	answer, ok := w.steer.add(message, id)
 	if !ok {
 		return agent.ErrNotSteered
 	}
-	if err := w.say(ctx, l, id, m.ID, c); err != nil {
-		w.steer.taken(m.ID)
+	if err := w.say(ctx, l, id, message, c); err != nil {
+		w.steer.taken(message)
 		return err
 	}
 	select {
@@ -48,7 +48,7 @@ func (k *socket) Steer(ctx context.Context, in agent.Input, m agent.Message) err
 		}
 	case <-ctx.Done():
 	}
-	w.steer.taken(m.ID)
+	w.steer.taken(message)
 	return agent.ErrNotSteered
 }
 

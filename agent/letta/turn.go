@@ -42,6 +42,9 @@ type state struct {
 	Answer  *approvalMessage `json:"answer,omitempty"`
 	After   string           `json:"after,omitempty"`
 	Decoder json.RawMessage  `json:"decoder,omitempty"`
+	// Message and Row are, of a run that is observed, the client_message_id of the message that began it, and the key of its row.
+	Message string `json:"message,omitempty"`
+	Row     string `json:"row,omitempty"`
 }
 
 func newTurn(in agent.Input, out *agent.Emitter, dec *letta.Decoder) *turn {

@@ -1,0 +1,236 @@
+package letta
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+)
+
+// book takes what is added to a conversation, as the gateway does: nothing twice, and nothing that is its own.
+type book struct {
+	t    *testing.T
+	own  []string // ids of turns and messages
+	sess json.RawMessage
+
+	mu      sync.Mutex
+	known   map[string]bool
+	entries []agent.Entry
+	cursor  json.RawMessage
+}
+
+const followed = "conversation"
+
+func newBook(t *testing.T, s session, own ...string) *book {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &book{t: t, own: own, sess: raw, known: map[string]bool{}}
+}
+
+func (b *book) All(context.Context) ([]agent.Session, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return []agent.Session{{Conversation: followed, Session: b.sess, Cursor: b.cursor}}, nil
+}
+
+func (b *book) Next(ctx context.Context) (agent.Session, error) {
+	<-ctx.Done()
+	return agent.Session{}, ctx.Err()
+}
+
+func (b *book) Add(_ context.Context, _ string, entries []agent.Entry, cursor json.RawMessage) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range entries {
+		if !b.known[e.Key] && !slices.Contains(b.own, e.Key) {
+			b.known[e.Key] = true
+			b.entries = append(b.entries, e)
+		}
+	}
+	b.cursor = slices.Clone(cursor)
+	return nil
+}
+
+// follow follows the conversation until the function that it returns is called.
+func (b *book) follow(k *socket) (end func()) {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = k.Follow(ctx, b) }() // it ends with its context
+	end = func() { cancel(); <-done }
+	b.t.Cleanup(end)
+	return end
+}
+
+// ready waits until the session is followed.
+func (b *book) ready() {
+	b.t.Helper()
+	eventually(b.t, "a cursor", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.cursor != nil })
+}
+
+// wait waits for so many entries and returns them.
+func (b *book) wait(n int) []agent.Entry {
+	b.t.Helper()
+	eventually(b.t, "entries", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.entries) >= n })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.entries) > n {
+		b.t.Fatalf("%d entries, want %d: %+v", len(b.entries), n, b.entries)
+	}
+	return slices.Clone(b.entries)
+}
+
+// speak is what another client says in the conversation.
+func speak(t *testing.T, conn *websocket.Conn, s session, id, text string) {
+	t.Helper()
+	raw, err := json.Marshal(input{
+		request: request{Type: "input", ID: id, Runtime: s.runtime()},
+		Payload: createMessage{Kind: "create_message", Messages: []userContent{{Role: "user", Content: text, ID: id}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Write(t.Context(), websocket.MessageText, raw); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// observed runs Observe of an entry.
+func observed(t *testing.T, k *socket, e agent.Entry) *stage {
+	s := newStage(t)
+	s.key, s.state = e.Key, e.Run.State
+	in := s.input("")
+	s.start(func(ctx context.Context) error { return k.Observe(ctx, in, s.state, s.out) })
+	return s
+}
+
+func theirMessage(t *testing.T, e agent.Entry, text string) {
+	t.Helper()
+	if e.Message == nil || e.Message.Text != text || e.Message.Role != event.User || e.Source == "" || e.At.IsZero() {
+		t.Errorf("the message is %+v (%+v), want %q", e, e.Message, text)
+	}
+}
+
+var theirs = session{Agent: "agent-1", Conversation: own}
+
+func TestAppServerFollowsAnotherClient(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"One ", "gate theirs", "two."}}
+	k := f.agent(map[string]string{"conversation": own})
+	b := newBook(t, theirs)
+	b.follow(k)
+	b.ready()
+	conn := f.watch(own)
+	speak(t, conn, theirs, "theirs-1", "hello from there")
+	all := b.wait(2)
+	theirMessage(t, all[0], "hello from there")
+	if run := all[1].Run; run == nil || run.Ops != nil || run.Answers != all[0].Key {
+		t.Fatalf("the run is %+v", all[1])
+	}
+	s := observed(t, k, all[1])
+	s.untilText("One ")
+	// Leat is killed and started again in it: the run goes on there, and so does the turn.
+	s = s.kill()
+	in := s.input("")
+	s.start(func(ctx context.Context) error { return k.Observe(ctx, in, s.state, s.out) })
+	close(f.gate("theirs"))
+	s.want(event.Completed, "", "One two.")
+	b.wait(2)
+}
+
+func TestAppServerFollowsWhatHappenedMeanwhile(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"Theirs."}, {"Ours."}, {"think Hm. ", "And theirs again."}}
+	k := f.agent(map[string]string{"conversation": own})
+	b := newBook(t, theirs)
+	end := b.follow(k)
+	b.ready()
+	end()
+	conn := f.watch(own)
+	turnOver := func() {
+		f.until("idle", func() bool { c := f.convs[own]; return c.cancel == nil && !c.ending && len(c.past) > 0 })
+	}
+	speak(t, conn, theirs, "same-id", "first")
+	f.until("answered", func() bool { return len(f.convs[own].past) == 2 })
+	turnOver()
+	turn := "01a20447-51d6-74af-8605-b4f68a856abf"
+	b.own = []string{turn, "our-message"}
+	speak(t, conn, theirs, turn+".our-message", "ours")
+	f.until("answered", func() bool { return len(f.convs[own].past) == 4 })
+	turnOver()
+	speak(t, conn, theirs, "same-id", "second") // a client may give an id again
+	f.until("answered", func() bool { return len(f.convs[own].past) == 7 })
+	turnOver()
+	for range 2 { // once each, however often it is read
+		end = b.follow(k)
+		all := b.wait(4)
+		theirMessage(t, all[0], "first")
+		theirMessage(t, all[2], "second")
+		for i, text := range map[int]string{1: "Theirs.", 3: "And theirs again."} {
+			s := newStage(t)
+			s.mu.Lock()
+			s.emit(all[i].Run.Ops)
+			if got := s.fold.Visible(turnID); got != text || s.fold.Turn(turnID).Outcome != event.Completed {
+				t.Errorf("run %d said %q and ended %s", i, got, s.fold.Turn(turnID).Outcome)
+			}
+			s.mu.Unlock()
+		}
+		end()
+		b.mu.Lock()
+		b.cursor = json.RawMessage(`{"session":{"agent":"agent-1","conversation":"default"}}`) // as before
+		b.mu.Unlock()
+	}
+}
+
+func TestAppServerFollowsThroughALostConnection(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"Theirs."}}
+	k := f.agent(map[string]string{"conversation": own})
+	b := newBook(t, theirs)
+	b.follow(k)
+	b.ready()
+	f.mu.Lock()
+	conns := f.conns
+	for v := range f.convs[own].viewers {
+		go func() { _ = v.conn.CloseNow() }()
+	}
+	f.mu.Unlock()
+	f.until("the connection is made again", func() bool { return f.conns > conns })
+	speak(t, f.watch(own), theirs, "theirs-1", "hello")
+	all := b.wait(2)
+	theirMessage(t, all[0], "hello")
+}
+
+func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
+	turns := newTurns()
+	take := func(frame string) {
+		var f envelope
+		if err := json.Unmarshal([]byte(frame), &f); err != nil {
+			t.Fatal(err)
+		}
+		turns.take(&f)
+	}
+	turn := "01a20447-51d6-74af-8605-b4f68a856abf"
+	take(`{"type":"update_loop_status","loop_status":{"status":"EXECUTING_CLIENT_SIDE_TOOL","active_run_ids":["r1"],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"]}}}`)
+	take(`{"type":"stream_delta","delta":{"message_type":"user_message","otid":"theirs"}}`)
+	rows := []*row{
+		{ID: "1", Type: rowUser, Otid: turn + ".m"}, {ID: "2", Type: "tool_return_message"},
+		{ID: "3", Type: rowUser, Otid: "theirs"}, {ID: "4", Type: "assistant_message"},
+	}
+	all := exchanges(rows, turns)
+	if len(all) != 1 || len(all[0].users) != 2 || len(all[0].rows) != 2 {
+		t.Fatalf("%d exchanges, want one of two messages", len(all))
+	}
+	w := &watch{k: newSocket(base{}), session: theirs, turns: turns, fresh: true}
+	entries, _, _ := w.gather(all, cursor{})
+	if len(entries) < 2 || entries[0].Key != "m" || entries[1].Message == nil {
+		t.Errorf("the entries are %+v", entries)
+	}
+}

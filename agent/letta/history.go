@@ -1,0 +1,196 @@
+package letta
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/letta"
+	"github.com/leat-dev/leat/event"
+)
+
+// row is a message of a conversation's history.
+type row struct {
+	ID      string          `json:"id"`
+	Date    time.Time       `json:"date"`
+	Type    string          `json:"message_type"`
+	Otid    string          `json:"otid"` // of a user's message: its client_message_id
+	Content json.RawMessage `json:"content"`
+
+	raw json.RawMessage
+}
+
+// rowUser is the type of a user's message.
+const rowUser = "user_message"
+
+// key identifies a row. A server that was killed may give an id again.
+func (r *row) key() string { return r.ID + "/" + r.Otid }
+
+// text returns what a user has said. Before it stands what the server tells its model, which is nobody's business.
+func (r *row) text() string {
+	var text string
+	if json.Unmarshal(r.Content, &text) == nil {
+		return text
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(r.Content, &parts) != nil {
+		return ""
+	}
+	for _, p := range slices.Backward(parts) {
+		if p.Type == "text" {
+			if strings.HasPrefix(p.Text, "<system-reminder>") {
+				return ""
+			}
+			return p.Text
+		}
+	}
+	return ""
+}
+
+// copyTime is how long after a message the server may have written it again because it tried again.
+const copyTime = time.Minute
+
+// copies reports whether a user's message is one that the server has written again, since it has tried again to answer it.
+func (r *row) copies(before *row) bool {
+	return r.Otid != before.Otid && bytes.Equal(r.Content, before.Content) && r.Date.Sub(before.Date) < copyTime
+}
+
+// parseRows returns the rows of a list, the oldest first.
+func parseRows(list []byte) (rows []*row, more bool, err error) {
+	var res struct {
+		Success  *bool             `json:"success"`
+		Error    string            `json:"error"`
+		Messages []json.RawMessage `json:"messages"`
+		More     bool              `json:"has_more"`
+	}
+	if err := json.Unmarshal(list, &res); err != nil {
+		return nil, false, fmt.Errorf("list of messages: %w", err)
+	}
+	if res.Success != nil && !*res.Success {
+		return nil, false, fmt.Errorf("list of messages: the Letta server refuses: %s", res.Error)
+	}
+	for _, raw := range slices.Backward(res.Messages) {
+		r := &row{raw: raw}
+		if err := json.Unmarshal(raw, r); err != nil {
+			return nil, false, fmt.Errorf("message of the history: %w", err)
+		}
+		rows = append(rows, r)
+	}
+	return rows, res.More, nil
+}
+
+const (
+	// listRows is how many rows are read at once, and pageRows how many if those are not enough.
+	listRows, pageRows = 100, 2000
+)
+
+// listMessages reads the newest messages of a conversation.
+func (k *socket) listMessages(ctx context.Context, l *link, s session, limit int, other func([]byte) error) ([]byte, error) {
+	id := newID()
+	return l.call(ctx, k.times, id, map[string]any{
+		"type": "conversation_messages_list", "request_id": id, "conversation_id": s.Conversation,
+		"query": map[string]any{"limit": limit, "agent_id": s.Agent},
+	}, other)
+}
+
+// exchange is a message of a user in a history, with what was said until the next one that is of another run.
+type exchange struct {
+	users []*row // the first is the one that began the run
+	rows  []*row // what the run has said
+}
+
+// exchanges divides a history into runs.
+func exchanges(rows []*row, t *turns) (all []*exchange) {
+	var last *exchange
+	for _, r := range rows {
+		switch {
+		case r.Type != rowUser && last == nil: // its beginning is older
+		case r.Type != rowUser:
+			last.rows = append(last.rows, r)
+		case last != nil && !t.knows(r.Otid) && r.copies(last.users[len(last.users)-1]):
+			last.rows = nil // the try before has failed
+		case last != nil && last.joined(r, t):
+			last.users = append(last.users, r)
+		default:
+			last = &exchange{users: []*row{r}}
+			all = append(all, last)
+		}
+	}
+	return all
+}
+
+// joined reports whether a user's message was handed to a run that another one had begun. A message of Leat begins a turn of
+// its own in such a run, unless it was sent in a turn that runs there already.
+func (x *exchange) joined(r *row, t *turns) bool {
+	first, before := x.users[0], x.users[len(x.users)-1]
+	if turn, _, ok := ownIDs(r.Otid); ok {
+		mine, _, ok := ownIDs(first.Otid)
+		return ok && mine == turn
+	}
+	if t.together(r.Otid, before.Otid) {
+		return true
+	}
+	// A server that was started again does not know its runs any more; a run that goes well does not end with a tool.
+	return !t.knows(r.Otid) && len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == "tool_return_message"
+}
+
+// whole reports whether a run looks as if it had come to its end.
+func (x *exchange) whole() bool {
+	return len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == "assistant_message"
+}
+
+// list returns what the run has said as a list of the server's.
+func (x *exchange) list() []byte {
+	raw := make([]json.RawMessage, 0, len(x.rows))
+	for _, r := range slices.Backward(x.rows) {
+		raw = append(raw, r.raw)
+	}
+	b, err := json.Marshal(map[string]any{"type": "conversation_messages_list_response", "messages": raw})
+	if err != nil {
+		return nil // they were parsed
+	}
+	return b
+}
+
+// Frames that tell a decoder what a history leaves out.
+var (
+	frameRuns  = []byte(`{"type":"update_loop_status","loop_status":{"active_run_ids":["history"]}}`)
+	frameEnded = []byte(`{"type":"turn_finished","stop_reason":"end_turn"}`)
+)
+
+// noEnd is told of a run whose end the history does not have.
+const noEnd = "the Letta server has stored no end of the answer"
+
+// operations returns what a run has said that is over.
+func (x *exchange) operations() ([]event.Event, error) {
+	d := letta.NewCode()
+	frames := [][]byte{frameRuns, x.list()}
+	if x.whole() {
+		frames = append(frames, frameEnded)
+	}
+	var all []event.Event
+	for _, f := range frames {
+		ops, err := d.Decode(dialect.Frame{Data: f})
+		if err != nil {
+			return nil, fmt.Errorf("history: %w", err)
+		}
+		all = append(all, ops...)
+	}
+	for i := range all {
+		all[i].Turn = ""
+	}
+	if len(all) > 0 && all[len(all)-1].Type == event.TurnEnd {
+		return all, nil
+	}
+	return append(all, event.Event{Type: event.TurnEnd, Body: &event.Body{
+		Outcome: event.Interrupted, Reason: codeLost, Error: &event.Error{Code: codeLost, Message: noEnd},
+	}}), nil
+}

@@ -1,0 +1,82 @@
+package letta
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/letta"
+)
+
+var errState = errors.New("the state of the run names no message")
+
+// Observe implements [agent.Follower]: the run of another client is taken up as a turn is that has lost its connection.
+func (k *socket) Observe(ctx context.Context, in agent.Input, raw json.RawMessage, out *agent.Emitter) error {
+	t := newTurn(in, out, letta.NewCode())
+	out.Messages(letta.Code().Name)
+	if err := t.restore(raw); err != nil {
+		return err
+	}
+	if st := t.noted(); st.Row == "" {
+		return errState
+	}
+	return k.end(ctx, &talk{k: k, t: t, id: t.noted().Message, observed: true}, errBroken)
+}
+
+// handsOver reports whether a frame says that a run has taken up the message of a turn of Leat, which shows the rest of the run.
+func (w *talk) handsOver(f *envelope) bool {
+	if !w.observed {
+		return false
+	}
+	if f.Type == "stream_delta" {
+		return f.Delta.Type == rowUser && w.k.runs(f.Delta.Otid)
+	}
+	for run, ids := range f.Loop.By {
+		if slices.Contains(f.Loop.Active, run) && slices.Contains(ids, w.id) && slices.ContainsFunc(ids, w.k.runs) {
+			return true
+		}
+	}
+	return false
+}
+
+// recall fills in what the history has of the turn, and reports whether the turn runs.
+func (w *talk) recall(list []byte, now *turns, alive bool) (bool, error) {
+	rows, _, err := parseRows(list)
+	if err != nil {
+		return false, err
+	}
+	all := exchanges(rows, now)
+	at := slices.IndexFunc(all, func(x *exchange) bool { return w.began(x) })
+	if at < 0 {
+		// The server does not name messages in its history, or it has forgotten this one.
+		if w.observed || !alive && !w.t.begun() {
+			return alive && !w.observed, nil
+		}
+		return alive, w.t.decode(dialect.Frame{Data: list})
+	}
+	x, last := all[at], at == len(all)-1
+	alive = last && (alive || now.busy())
+	if !w.t.begun() {
+		if err := w.t.decode(dialect.Frame{Data: frameRuns}); err != nil {
+			return alive, err
+		}
+	}
+	if err := w.t.decode(dialect.Frame{Data: x.list()}); err != nil {
+		return alive, err
+	}
+	if w.observed && !alive && x.whole() {
+		return false, w.t.decode(dialect.Frame{Data: frameEnded})
+	}
+	return alive, nil
+}
+
+// began reports whether a run began with the turn's message, or took it up.
+func (w *talk) began(x *exchange) bool {
+	if st := w.t.noted(); st.Row != "" {
+		return x.users[0].key() == st.Row
+	}
+	return w.id != "" && slices.ContainsFunc(x.users, func(r *row) bool { return r.Otid == w.id })
+}

@@ -1,0 +1,84 @@
+package letta
+
+import "slices"
+
+// turns is which messages the server answers together, by their client_message_ids.
+type turns struct {
+	status  string            // of the loop; empty: not told yet
+	current string            // the message that began the turn that runs; empty: not known
+	first   map[string]string // by message: the one that began its turn
+}
+
+// maxMessages bounds the messages that are remembered. Those of one run come within its time.
+const maxMessages = 1024
+
+func newTurns() *turns { return &turns{first: map[string]string{}} }
+
+// busy reports whether a turn runs.
+func (t *turns) busy() bool { return t.status != "" && t.status != loopIdle }
+
+// take takes note of a frame, and reports whether the history may have something new by it.
+func (t *turns) take(f *envelope) bool {
+	switch f.Type {
+	case "turn_finished":
+		t.current = ""
+		return true
+	case "stream_delta":
+		if f.Delta.Type != rowUser {
+			return false
+		}
+		t.add(f.Delta.Otid)
+		return true
+	case "update_loop_status":
+		was, knew := t.busy(), len(t.first)
+		t.status = f.Loop.Status
+		for run, ids := range f.Loop.By {
+			active := slices.Contains(f.Loop.Active, run)
+			for i, id := range ids {
+				switch {
+				case active:
+					t.add(id)
+				case i > 0 && t.first[id] == "":
+					t.note(id, t.leader(ids[0]))
+				}
+			}
+		}
+		return t.busy() != was || len(t.first) != knew
+	}
+	return false
+}
+
+// add takes note of a message of the turn that runs.
+func (t *turns) add(id string) {
+	if id == "" {
+		return
+	}
+	if t.current == "" {
+		t.current = id
+	}
+	if t.first[id] == "" || t.current != id && t.first[id] == id {
+		t.note(id, t.current)
+	}
+}
+
+func (t *turns) note(id, first string) {
+	if len(t.first) >= maxMessages {
+		clear(t.first)
+	}
+	t.first[id] = first
+}
+
+func (t *turns) leader(id string) string {
+	if first := t.first[id]; first != "" {
+		return first
+	}
+	return id
+}
+
+// knows reports whether the server has said which turn answers a message.
+func (t *turns) knows(id string) bool { return t.first[id] != "" }
+
+// together reports whether two messages are answered by one turn.
+func (t *turns) together(a, b string) bool {
+	return a != b && t.knows(a) && t.knows(b) && t.first[a] == t.first[b]
+}
