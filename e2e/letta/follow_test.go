@@ -80,6 +80,7 @@ func TestFollow(t *testing.T) {
 	})
 	t.Run("Leat's own turns are not shown again", func(t *testing.T) {
 		s.Answered(t, c, s.Say(t, c, "own: please do SCRIPT-PLAIN").Turn).Says(t, hello)
+		theirs := watch(t, s.letta, s.agent)
 		theirs.say(t, "last: please do SCRIPT-PLAIN")
 		s.theirs(t, c, "last: please do SCRIPT-PLAIN")
 		tr, err := s.Transcript(t.Context(), c)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/badnet"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -218,7 +219,8 @@ func (s *Storm) faults(t *testing.T, c *Chat) []string {
 		t.Fatal(err)
 	}
 	live, doubled := c.viewer.Saw()
-	faults := Compare(Seen(tr), s.Other.History(t, c.Session), func(i Item) bool { return s.lost(c, i) })
+	untaken := untaken(tr)
+	faults := Compare(Seen(tr), s.Other.History(t, c.Session), func(i Item) bool { return s.lost(c, i) || slices.Contains(untaken, i) })
 	for _, f := range Compare(live, Seen(tr), func(Item) bool { return false }) {
 		faults = append(faults, "a live viewer, beside a reload as upstream: "+f)
 	}
@@ -231,6 +233,22 @@ func (s *Storm) faults(t *testing.T, c *Chat) []string {
 		}
 	}
 	return faults
+}
+
+// untaken returns the messages whose turns were interrupted before anything was said: an upstream forgets a message that waits for
+// another client's run when the connection that sent it is cut.
+func untaken(tr *transcript.Transcript) (items []Item) {
+	for _, u := range tr.Turns {
+		if u.Outcome != event.Interrupted || tr.Visible(u.ID) != "" {
+			continue
+		}
+		for _, m := range tr.Messages {
+			if m.Role == event.User && (m.ID == u.Answers || m.Turn == u.ID) {
+				items = append(items, Item{ItemUser, strings.TrimSpace(m.Visible())})
+			}
+		}
+	}
+	return items
 }
 
 // lost reports whether the upstream has forgotten an item, or may have, since it was killed in that turn.
