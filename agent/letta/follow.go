@@ -14,7 +14,7 @@ var (
 	_ agent.Keeper   = (*socket)(nil)
 )
 
-// maxWatches bounds the sessions of an agent that are followed, each over a connection of its own. If there are more, those that
+// maxWatches bounds the sessions of an agent that are followed, each over a separate connection. If there are more, those that
 // have been quiet for longest are not followed.
 const maxWatches = 256
 
@@ -83,7 +83,7 @@ func (k *socket) Follow(ctx context.Context, sessions agent.Sessions) error {
 	}
 }
 
-// sessionOf returns the kept session, empty if there is none.
+// sessionOf returns the kept session; it is empty if the conversation keeps no session.
 func sessionOf(raw json.RawMessage) (s session) {
 	if len(raw) > 0 && json.Unmarshal(raw, &s) != nil {
 		return session{}

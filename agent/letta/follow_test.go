@@ -136,7 +136,7 @@ func TestAppServerFollowsAnotherClient(t *testing.T) {
 	}
 	s := observed(t, k, all[1])
 	s.untilText("One ")
-	// Leat is killed and started again in it: the run goes on there, and so does the turn.
+	// Leat is killed and started again meanwhile: the run continues there, and the turn too.
 	s = s.kill()
 	in := s.input("")
 	s.start(func(ctx context.Context) error { return k.Observe(ctx, in, s.state, s.out) })

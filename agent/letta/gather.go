@@ -12,7 +12,7 @@ import (
 // source is where messages of other clients come from, of which the App Server does not tell more.
 const source = "letta-code"
 
-// gather makes entries of what lies behind a cursor, and returns the cursor behind them. unsure says that the history does not tell
+// gather makes entries of what came after a cursor, and returns the cursor after them. unsure says that the history does not tell
 // yet what becomes of a message.
 func (w *watch) gather(all []*exchange, at cursor) (entries []agent.Entry, next cursor, unsure bool) {
 	next = at
@@ -61,7 +61,7 @@ func messageEntry(r *row) (agent.Entry, bool) {
 	return e, len(e.Key) <= agent.MaxKey
 }
 
-// runEntry returns the entry of a run, without one if nothing was said. known is false if the history does not tell yet what becomes
+// runEntry returns the entry of a run, without one if the history has no answer. known is false if the history does not tell yet what becomes
 // of its message.
 func (w *watch) runEntry(x *exchange, last bool) (e agent.Entry, known bool) {
 	first := x.users[0]

@@ -31,7 +31,7 @@ const rowUser = "user_message"
 // key identifies a row. A server that was killed may give an id again.
 func (r *row) key() string { return r.ID + "/" + r.Otid }
 
-// text returns what a user has said. Before it stands what the server tells its model, which is nobody's business.
+// text returns the user's text. The parts before it are notes of the server for its model, which readers must not see.
 func (r *row) text() string {
 	var text string
 	if json.Unmarshal(r.Content, &text) == nil {
@@ -101,10 +101,10 @@ func (k *socket) listMessages(ctx context.Context, l *link, s session, limit int
 	}, other)
 }
 
-// exchange is a message of a user in a history, with what was said until the next one that is of another run.
+// exchange is a message of a user in a history, with the rows of the run that answers it.
 type exchange struct {
 	users []*row // the first is the one that began the run
-	rows  []*row // what the run has said
+	rows  []*row // of the answer
 }
 
 // exchanges divides a history into runs.
@@ -147,7 +147,7 @@ func (x *exchange) whole() bool {
 	return len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == "assistant_message"
 }
 
-// list returns what the run has said as a list of the server's.
+// list returns the rows of the answer as a list of the server.
 func (x *exchange) list() []byte {
 	raw := make([]json.RawMessage, 0, len(x.rows))
 	for _, r := range slices.Backward(x.rows) {
@@ -166,10 +166,10 @@ var (
 	frameEnded = []byte(`{"type":"turn_finished","stop_reason":"end_turn"}`)
 )
 
-// noEnd is told of a run whose end the history does not have.
+// noEnd is the error of a run whose end is missing in the history.
 const noEnd = "the Letta server has stored no end of the answer"
 
-// operations returns what a run has said that is over.
+// operations returns the operations of a run that has ended.
 func (x *exchange) operations() ([]event.Event, error) {
 	d := letta.NewCode()
 	frames := [][]byte{frameRuns, x.list()}

@@ -32,8 +32,8 @@ type times struct {
 	wait    time.Duration // before the first repetition; each further one is twice as long
 	retries time.Duration // from the first failure to the last call
 
-	again    time.Duration // until a history is read again that does not tell what becomes of a message
-	patience time.Duration // after which nothing becomes of it
+	again    time.Duration // until a history is read again that does not show yet whether a message is answered
+	patience time.Duration // after which such a message counts as unanswered
 }
 
 var usual = times{

@@ -75,7 +75,7 @@ func (t *turns) leader(id string) string {
 	return id
 }
 
-// knows reports whether the server has said which turn answers a message.
+// knows reports whether it is known which turn answers a message.
 func (t *turns) knows(id string) bool { return t.first[id] != "" }
 
 // together reports whether two messages are answered by one turn.

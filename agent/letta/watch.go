@@ -27,7 +27,7 @@ type watch struct {
 	conversation string
 	session      session
 	at           cursor
-	fresh        bool                 // there is no cursor yet
+	fresh        bool                 // no cursor is stored yet
 	turns        *turns               // as the connection at hand has told
 	puzzled      map[string]time.Time // by key of a row: since when it is not known what becomes of it
 	heard        atomic.Int64         // when something came, in epoch milliseconds
@@ -89,7 +89,7 @@ func (w *watch) connect(ctx context.Context) error {
 	take := func(b []byte) error {
 		var f envelope
 		if json.Unmarshal(b, &f) != nil || f.Runtime != nil && *f.Runtime != *w.session.runtime() {
-			return nil // a turn that runs tells what is wrong with it
+			return nil // a running turn reports what is wrong with it
 		}
 		w.heard.Store(time.Now().UnixMilli())
 		dirty = w.turns.take(&f) || dirty

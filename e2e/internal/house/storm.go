@@ -235,7 +235,7 @@ func (s *Storm) faults(t *testing.T, c *Chat) []string {
 	return faults
 }
 
-// untaken returns the messages whose turns were interrupted before anything was said: an upstream forgets a message that waits for
+// untaken returns the messages whose turns were interrupted without any text: an upstream forgets a message that waits for
 // another client's run when the connection that sent it is cut.
 func untaken(tr *transcript.Transcript) (items []Item) {
 	for _, u := range tr.Turns {
