@@ -63,7 +63,10 @@ func (b *book) Add(_ context.Context, _ string, entries []agent.Entry, cursor js
 func (b *book) follow(k *socket) (end func()) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); _ = k.Follow(ctx, b) }() // it ends with its context
+	go func() {
+		defer close(done)
+		_ = k.Follow(ctx, b) // it ends with its context
+	}()
 	end = func() { cancel(); <-done }
 	b.t.Cleanup(end)
 	return end
@@ -72,13 +75,21 @@ func (b *book) follow(k *socket) (end func()) {
 // ready waits until the session is followed.
 func (b *book) ready() {
 	b.t.Helper()
-	eventually(b.t, "a cursor", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.cursor != nil })
+	eventually(b.t, "a cursor", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.cursor != nil
+	})
 }
 
 // wait waits for so many entries and returns them.
 func (b *book) wait(n int) []agent.Entry {
 	b.t.Helper()
-	eventually(b.t, "entries", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.entries) >= n })
+	eventually(b.t, "entries", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.entries) >= n
+	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.entries) > n {
