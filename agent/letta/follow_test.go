@@ -219,6 +219,36 @@ func TestAppServerFollowsThroughALostConnection(t *testing.T) {
 	theirMessage(t, all[0], "hello")
 }
 
+// A message may come while a tool of another client's run is in use: what the tool gives belongs to that run.
+func TestAppServerToolThatOutlivesAMessage(t *testing.T) {
+	turn := "01a20447-51d6-74af-8605-b4f68a856abf"
+	list := `{"messages":[
+		{"id":"5","message_type":"assistant_message","content":"Ours."},
+		{"id":"4","message_type":"tool_return_message","tool_call_id":"c1","status":"success","tool_return":"given"},
+		{"id":"3","message_type":"user_message","otid":"` + turn + `.m","content":"ours"},
+		{"id":"2","message_type":"approval_request_message","tool_call":{"tool_call_id":"c1","name":"Bash","arguments":"{}"}},
+		{"id":"1","message_type":"user_message","otid":"theirs","content":"theirs"}]}`
+	rows, _, err := parseRows([]byte(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := exchanges(rows, newTurns())
+	if len(all) != 2 || len(all[0].rows) != 2 || len(all[1].rows) != 1 {
+		t.Fatalf("the exchanges are %+v", all)
+	}
+	ops, err := all[0].operations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.emit(ops)
+	if got := s.fold.Messages[0].Parts[0].Text(event.Output); got != "given" {
+		t.Errorf("the tool gave %q", got)
+	}
+}
+
 func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 	turns := newTurns()
 	take := func(frame string) {

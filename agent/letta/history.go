@@ -21,12 +21,18 @@ type row struct {
 	Type    string          `json:"message_type"`
 	Otid    string          `json:"otid"` // of a user's message: its client_message_id
 	Content json.RawMessage `json:"content"`
+	Call    struct {
+		ID string `json:"tool_call_id"`
+	} `json:"tool_call"`
+	CallID string `json:"tool_call_id"` // of a tool's return
 
 	raw json.RawMessage
 }
 
-// rowUser is the type of a user's message.
-const rowUser = "user_message"
+const (
+	rowUser   = "user_message"
+	rowReturn = "tool_return_message"
+)
 
 // key identifies a row. A server that was killed may give an id again.
 func (r *row) key() string { return r.ID + "/" + r.Otid }
@@ -110,8 +116,15 @@ type exchange struct {
 // exchanges divides a history into runs.
 func exchanges(rows []*row, t *turns) (all []*exchange) {
 	var last *exchange
+	calls := map[string]*exchange{}
 	for _, r := range rows {
+		if last != nil && r.Call.ID != "" {
+			calls[r.Call.ID] = last
+		}
 		switch {
+		case r.Type == rowReturn && calls[r.CallID] != nil: // a message may have come while the tool ran
+			x := calls[r.CallID]
+			x.rows = append(x.rows, r)
 		case r.Type != rowUser && last == nil: // its beginning is older
 		case r.Type != rowUser:
 			last.rows = append(last.rows, r)
@@ -139,7 +152,7 @@ func (x *exchange) joined(r *row, t *turns) bool {
 		return true
 	}
 	// A server that was started again does not know its runs any more; a run that goes well does not end with a tool.
-	return !t.knows(r.Otid) && len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == "tool_return_message"
+	return !t.knows(r.Otid) && len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == rowReturn
 }
 
 // whole reports whether a run looks as if it had come to its end.

@@ -42,6 +42,35 @@ func (w *talk) handsOver(f *envelope) bool {
 	return false
 }
 
+// leave ends an observed run which a turn of Leat shows from here on. What its tools give is still its own.
+func (w *talk) leave(f *envelope, b []byte) error {
+	if f.tool() && w.t.knows(f.Delta.Call) {
+		if err := w.t.decode(dialect.Frame{Data: b}); err != nil {
+			return err
+		}
+	}
+	if w.t.busy() && f.Type != "turn_finished" {
+		return nil
+	}
+	return w.t.decode(dialect.Frame{Data: frameEnded})
+}
+
+// tool reports whether a frame is of a tool that runs or has run.
+func (f *envelope) tool() bool {
+	switch f.Delta.Type {
+	case "client_tool_start", "client_tool_end", rowReturn:
+		return true
+	}
+	return false
+}
+
+// knows reports whether a call has been in the turn.
+func (t *turn) knows(call string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dec.Knows(call)
+}
+
 // recall fills in what the history has of the turn, and reports whether the turn runs.
 func (w *talk) recall(list []byte, now *turns, alive bool) (bool, error) {
 	rows, _, err := parseRows(list)

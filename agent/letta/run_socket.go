@@ -22,6 +22,7 @@ type talk struct {
 
 	id       string // of the message, as the server knows it
 	observed bool   // the run is another client's
+	leaving  bool   // a turn of Leat shows the rest of it
 
 	mine      bool                       // what comes is the turn's: its message was taken up
 	back      bool                       // the connection was lost before
@@ -249,6 +250,7 @@ type envelope struct {
 	Delta       struct {
 		Type string `json:"message_type"`
 		Otid string `json:"otid"`
+		Call string `json:"tool_call_id"`
 	} `json:"delta"`
 	Loop struct {
 		Status string              `json:"status"`
@@ -270,8 +272,8 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 	if f.Runtime != nil && f.Runtime.Conversation != w.t.noted().Session.Conversation {
 		return nil
 	}
-	if w.handsOver(&f) {
-		return w.t.decode(dialect.Frame{Data: frameEnded})
+	if w.leaving = w.leaving || w.handsOver(&f); w.leaving {
+		return w.leave(&f, b)
 	}
 	switch f.Type {
 	case "input_accepted":
@@ -316,6 +318,8 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 		return w.next(ctx)
 	case !w.mine:
 		return nil // of a turn before, that somebody else began
+	case w.place.queued && f.tool() && !w.t.knows(f.Delta.Call):
+		return nil // of the run that has taken the message up, which was another client's
 	case f.Type == "turn_finished" && w.back && f.Stop == "cancelled":
 		return w.t.lost(codeLost, lostMessage) // by nobody, but because its last viewer was gone for a moment
 	case f.Type == "turn_finished" && letta.Completed(f.Stop) && w.steer.pending():

@@ -196,6 +196,12 @@ func (d *Decoder) known(m *message) *text {
 			return t
 		}
 	}
+	// A text that stood alone in its step gets another id in the history when a tool's call follows it there.
+	for _, t := range d.Texts {
+		if m.past && t.Kind == kinds[m.Type] && t.ID != "" && base(t.ID) == base(m.ID) {
+			return t
+		}
+	}
 	return nil
 }
 

@@ -206,6 +206,11 @@ func TestHistory(t *testing.T) {
 			[]string{past(past1("assistant_message", "ui-4:assistant:1", "Two"), past1("reasoning_message", "ui-4:reasoning:0", "Hm"), past1("assistant_message", "ui-2", "One "), user, old), delta("ui-4:assistant:1", " three", 3)},
 			"One \n\nTwo three",
 		},
+		"a text that a call has followed since": { // by which its id has changed
+			[]string{delta("ui-2", "One ", 1)},
+			[]string{past(past1("assistant_message", "ui-4", "Three."), past1("assistant_message", "ui-2:assistant:0", "One two."), user, old)},
+			"One two.\n\nThree.",
+		},
 		"a viewer that joins": {
 			nil,
 			[]string{active, past(past1("assistant_message", "ui-2", "One two "), user, old), delta("ui-2", "three", 3)},

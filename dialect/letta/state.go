@@ -131,6 +131,11 @@ func (d *Decoder) Busy() bool {
 	return slices.ContainsFunc(d.Tools, func(t *tool) bool { return !t.Over })
 }
 
+// Knows reports whether a call has been in the stream.
+func (d *Decoder) Knows(call string) bool {
+	return d.tool(call) != nil || slices.Contains(d.Done, call)
+}
+
 // Stopped reports whether the stop reason of the step at hand has come. What V1 sends after it is usage and [DONE].
 func (d *Decoder) Stopped() bool { return d.Stop != "" }
 
