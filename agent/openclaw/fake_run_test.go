@@ -158,7 +158,10 @@ func (r *fakeRun) end(state string, more map[string]any) {
 
 // final says a text, in two pieces where nothing of it was said, and ends with it.
 func (r *fakeRun) final(item, text string) {
-	if r.said[item] == "" {
+	r.f.mu.Lock()
+	begun := r.said[item] != ""
+	r.f.mu.Unlock()
+	if !begun {
 		r.say(item, text[:len(text)/2])
 	}
 	r.say(item, text)
