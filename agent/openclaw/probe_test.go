@@ -65,6 +65,7 @@ func TestProbe(t *testing.T) {
 					_ = h.life(ctx, a, nil)
 				}()
 				time.Sleep(5 * time.Second)
+				synctest.Wait() // the turn has its input
 				asking, done := context.WithTimeout(ctx, 10*time.Second)
 				if err := a.Probe(asking, h.in); !tt.want(err) {
 					t.Errorf("it says %v", err)
