@@ -67,7 +67,7 @@ func TestProbe(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				synctest.Wait() // the turn has its input
 				asking, done := context.WithTimeout(ctx, 10*time.Second)
-				if err := a.Probe(asking, h.in); !tt.want(err) {
+				if err := a.Probe(asking, agent.Input{Turn: h.id}); !tt.want(err) {
 					t.Errorf("it says %v", err)
 				}
 				done()
