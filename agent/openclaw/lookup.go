@@ -50,6 +50,18 @@ func (t *turn) lookUp(ctx context.Context, l *link) error {
 	if !t.unsure {
 		t.judged(l, h)
 	}
+	return t.finishLate()
+}
+
+// finishLate shows the ends that came before a connection was lost, as they were streamed. Those that a history has told since are over.
+func (t *turn) finishLate() error {
+	ends := t.ends
+	t.ends = nil
+	for _, i := range ends {
+		if err := t.frame(i); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -198,11 +210,14 @@ func (t *turn) takenIn(l *link, h *history, r *run, user int) error {
 // without a word leaves the message.
 func (t *turn) finish(ctx context.Context, l *link, r *run, i item) error {
 	wordless := i.run.State == "final" && !bool(i.run.Message) && !r.Begun
-	h := t.settle(ctx, l, r, !wordless || l.protocol() >= numbered)
+	h, err := t.settle(ctx, l, r, !wordless || l.protocol() >= numbered)
 	switch {
 	case h == nil && wordless: // it may wait for another client's run; the next history says
 		r.Queued, r.Live, t.unsure = true, false, true
 		return t.save()
+	case err != nil:
+		t.ends = append(t.ends, i)
+		return err
 	case h == nil:
 		return t.frame(i)
 	}
@@ -241,10 +256,11 @@ func (t *turn) elsewhere(h *history, q question) bool {
 }
 
 // settle completes a run by its history before its end is shown: what went missing, and the files that only histories name.
-// What it can't find out is left as it was streamed; the history it returns is then nil. Without recall nothing is added:
+// What it can't find out is left as it was streamed; the history it returns is then nil. If the connection is lost meanwhile, the error
+// is errLost: the next connection has the history. Without recall nothing is added:
 // the rows may not be the run's. The gateway takes a moment to hand out
 // the files that an answer names.
-func (t *turn) settle(ctx context.Context, l *link, r *run, recall bool) *history {
+func (t *turn) settle(ctx context.Context, l *link, r *run, recall bool) (*history, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	for wait := firstLook; ; wait *= 2 {
@@ -255,15 +271,18 @@ func (t *turn) settle(ctx context.Context, l *link, r *run, recall bool) *histor
 				_, err = t.recall(l, h, r)
 			}
 		}
+		if errors.Is(err, errLost) {
+			return nil, err
+		}
 		if err != nil {
 			t.out.Log().Warn("a run's history could not be read; its answer is shown as it was streamed", "run", r.ID, "err", err)
 			t.files(ctx, l, r, nil)
-			return nil
+			return nil, nil
 		}
 		rows := h.of(t.question(l, r))
 		if wait > lastLook || !t.wanting(ctx, r, pictures(rows)) || sleep(ctx, l, wait) != nil {
 			t.files(ctx, l, r, rows)
-			return h
+			return h, nil
 		}
 	}
 }

@@ -126,3 +126,61 @@ func TestRetractedMeanwhile(t *testing.T) {
 		h.want(t, event.Completed, "It begins again.")
 	})
 }
+
+// The connection is cut again and again while the history of a run that has ended is read: the run ends once it was read, since the
+// history alone has the input of its tool.
+func TestCutAtItsEnd(t *testing.T) {
+	bubble(t, 4, func(r *fakeRun) {
+		r.say("1", "Let me look.")
+		r.wait(time.Second)
+		r.f.cut() // from now on its tools come without their input
+		r.wait(5 * time.Second)
+		cuts := 0
+		r.f.mu.Lock()
+		r.f.asked = func() {
+			if cuts++; cuts <= 3 {
+				r.f.cut()
+			}
+		}
+		r.f.mu.Unlock()
+		row := content1("Let me look.")
+		row["role"], row["stopReason"] = "assistant", "toolUse"
+		row["content"] = append(row["content"].([]any), map[string]any{"type": "toolCall", "id": "c1", "name": "exec", "arguments": map[string]any{"command": "ls"}})
+		result := content1("a file")
+		result["role"], result["toolCallId"], result["toolName"] = "toolResult", "c1", "exec"
+		r.write(row, result)
+		r.tool("c1", "ls", "a file")
+		r.final("2", "That is all.")
+	}, func(t *testing.T, _ *fake, a *Agent) {
+		h := newHouse(t, "hello")
+		if err := h.life(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "Let me look.\n\nThat is all.")
+		if tools := h.parts(event.KindTool); len(tools) != 1 || tools[0].Text(event.Input) != `{"command":"ls"}` || tools[0].Text(event.Output) != "a file" {
+			t.Errorf("tools: %+v", tools)
+		}
+	})
+}
+
+// A gateway that goes away for good right after a run's end leaves a complete turn.
+func TestGoneAtItsEnd(t *testing.T) {
+	for _, protocol := range []int{3, 4} {
+		bubble(t, protocol, func(r *fakeRun) {
+			r.f.mu.Lock()
+			r.f.asked = r.f.kill
+			r.f.mu.Unlock()
+			r.final("1", "That is all.")
+		}, func(t *testing.T, _ *fake, a *Agent) {
+			h := newHouse(t, "hello")
+			begin := time.Now()
+			if err := h.life(t.Context(), a, nil); err != nil {
+				t.Fatal(err)
+			}
+			h.want(t, event.Completed, "That is all.")
+			if took := time.Since(begin); took > 2*grace {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}

@@ -100,11 +100,19 @@ func (a *Agent) sustain(ctx context.Context, t *turn, l *link, began time.Time) 
 		if !t.sent() {
 			wait, limit = "connecting", sendLimit-time.Since(began)
 		}
+		if len(t.ends) > 0 {
+			limit = grace // all that is missing is what the history adds
+		}
 		if limit <= 0 {
 			_, why := l.why()
 			return &agent.Error{Code: codeRestarted, Message: call.WithCause("OpenClaw does not answer", why), Detail: why.Error(), Retryable: true}
 		}
 		if l, err = a.await(ctx, limit, t.waits(ctx, wait, t.away)); err != nil {
+			if ctx.Err() == nil {
+				if ferr := t.finishLate(); ferr != nil || t.ended {
+					return a.failed(ctx, ferr)
+				}
+			}
 			if ctx.Err() == nil && !errors.Is(err, ErrClosed) {
 				err = t.away(err)
 			}

@@ -29,6 +29,7 @@ type turn struct {
 	heard  time.Time // when the gateway last said something of the turn
 	unsure bool      // it is not known what becomes of a run
 	batch  []item    // taken from the queue, to be handled
+	ends   []item    // of runs whose history is still to be read, because the connection was lost
 	// observed says that another client began the turn's run, see Observe.
 	observed bool
 	others
