@@ -292,6 +292,7 @@ func runKey(id string) string {
 // ownRun takes apart the id of a run that a gateway of Leat has named, see [Agent.firstRun].
 func ownRun(id string) (turn, message string, ok bool) {
 	turn, message, ok = strings.Cut(id, ".")
+	turn, _, _ = strings.Cut(turn, "~") // see nextID
 	return turn, message, ok && message != "" && uuid.Validate(turn) == nil
 }
 

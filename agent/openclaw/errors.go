@@ -68,6 +68,12 @@ func (e *rpcError) unauthorized() bool {
 	return strings.HasPrefix(e.Message, "unauthorized")
 }
 
+// disowned reports whether the gateway was restarted while the message waited in it: it keeps such a message, under the id of its run,
+// but neither answers it nor takes it again under that id.
+func (e *rpcError) disowned() bool {
+	return e.Code == "UNAVAILABLE" && strings.Contains(e.Message, "Pending input ownership ended")
+}
+
 // refusal is a failure to connect that another attempt will not mend: somebody has to do something.
 type refusal struct {
 	message     string

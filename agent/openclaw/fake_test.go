@@ -36,6 +36,7 @@ type fake struct {
 	play      func(*fakeRun)
 	artifacts map[string]string // base64 by id
 	decisions map[string]string // of approvals
+	disowned  map[string]bool   // keys of messages that waited when the gateway was killed: it does not take them again
 	pending   []map[string]any  // approvals
 	// Faults, each given as often as it has elements.
 	dialed   []time.Time
@@ -58,7 +59,7 @@ func newFake(t testing.TB, protocol int, play func(*fakeRun)) *fake {
 	t.Helper()
 	f := &fake{
 		t: t, protocol: protocol, accept: make(chan net.Conn), began: time.Now(), conns: map[*fakeConn]bool{},
-		sessions: map[string]*fakeSession{}, runs: map[string]*fakeRun{}, play: play, artifacts: map[string]string{}, decisions: map[string]string{},
+		sessions: map[string]*fakeSession{}, runs: map[string]*fakeRun{}, play: play, artifacts: map[string]string{}, decisions: map[string]string{}, disowned: map[string]bool{},
 	}
 	f.server = &http.Server{Handler: http.HandlerFunc(f.serve), ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, c)
@@ -118,6 +119,9 @@ func (f *fake) kill() {
 	}
 	f.runs = map[string]*fakeRun{}
 	for _, s := range f.sessions {
+		for _, r := range s.queue {
+			f.disowned[r.id] = true
+		}
 		s.inFlight, s.queue = nil, nil
 	}
 	f.mu.Unlock()
@@ -228,6 +232,9 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 		if len(f.refusals) > 0 {
 			rerr, f.refusals = f.refusals[0], f.refusals[1:]
 			return nil, rerr
+		}
+		if f.disowned[p.IdempotencyKey] {
+			return nil, map[string]any{"code": "UNAVAILABLE", "message": "Error: Pending input ownership ended; submit a new turn to continue"}
 		}
 		return f.begin(c, p.SessionKey, p.Message, p.IdempotencyKey, p.QueueMode, p.Attachments)
 	case "chat.abort":

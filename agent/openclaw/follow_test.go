@@ -196,7 +196,9 @@ func TestFollowOurOwn(t *testing.T) {
 		h.id, h.in.Turn, h.in.Key, h.session = turn, turn, turn, c.kept
 		h.mapper = dialect.NewMapper(h.id, h.newID)
 		h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
+		c.mu.Lock()
 		c.own = []string{turn, "m1"}
+		c.mu.Unlock()
 		if err := h.life(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}

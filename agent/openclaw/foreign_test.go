@@ -128,7 +128,8 @@ func TestSteeringWhileItWaits(t *testing.T) {
 	})
 }
 
-// The gateway is killed while the message waits in it: it is sent again, and answered once.
+// The gateway is killed while the message waits in it: it refuses the message under the id that it waited under. The message is sent
+// again under another, and answered once.
 func TestKilledWhileItWaits(t *testing.T) {
 	bubble(t, 4, answers, func(t *testing.T, f *fake, a *Agent) {
 		h := busy(t, f)
@@ -140,8 +141,26 @@ func TestKilledWhileItWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.want(t, event.Completed, "Let me look.\n\nYours.")
-		if n := f.count("chat.send"); n != 2 {
+		if n := f.count("chat.send"); n != 3 {
 			t.Errorf("the message is sent %d times", n)
 		}
 	})
+}
+
+// The ids of runs that a message is sent under again name its turn and itself, as the first one does.
+func TestNextID(t *testing.T) {
+	const turn, message = "01a20458-bc3a-76be-9345-f9f741882d40", "m~2.b"
+	id := turn + "." + message
+	for n := 2; n <= maxSends; n++ {
+		var ok bool
+		if id, ok = nextID(id); !ok || id != fmt.Sprintf("%s~%d.%s", turn, n, message) {
+			t.Fatalf("id %d is %q", n, id)
+		}
+		if gotTurn, gotMessage, ok := ownRun(id); gotTurn != turn || gotMessage != message || !ok {
+			t.Errorf("%s names %q and %q", id, gotTurn, gotMessage)
+		}
+	}
+	if id, ok := nextID(id); ok {
+		t.Errorf("it is sent once more, under %s", id)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -82,6 +83,15 @@ func (t *turn) send(ctx context.Context, l *link, r *run) error {
 			return err
 		}
 		t.out.Received(mustJSON(map[string]any{"type": "res", "ok": false, "error": no}))
+		if no.disowned() {
+			if id, ok := nextID(r.ID); ok {
+				next, err := t.replace(r, id)
+				if err != nil {
+					return err
+				}
+				return t.send(ctx, l, next)
+			}
+		}
 		after, again := temporary(no)
 		wait := b.next(after)
 		if r.Message != nil || !again || time.Since(begun)+wait > sendLimit {
@@ -101,6 +111,40 @@ func (t *turn) send(ctx context.Context, l *link, r *run) error {
 			return err
 		}
 	}
+}
+
+// replace gives a message that the gateway refuses under the id of its run another run.
+func (t *turn) replace(r *run, id string) (*run, error) {
+	t.out.Log().Info("OpenClaw was restarted while the message waited; it is sent under another id", "run", id, "before", r.ID)
+	t.a.mu.Lock()
+	t.a.runs[id] = t
+	t.a.mu.Unlock()
+	next := &run{ID: id, Message: r.Message}
+	return next, t.step(func() ([]event.Event, error) {
+		r.Over = true
+		t.st.Runs = append(t.st.Runs, next)
+		return nil, nil
+	})
+}
+
+// maxSends bounds how often a message is sent under another id: as often as the gateway may be killed while it waits.
+const maxSends = 9
+
+// nextID returns the id of the next run of a message, see [Agent.firstRun]: the turn in it gets a number, as in turn~2.message.
+func nextID(id string) (next string, ok bool) {
+	turn, message, named := strings.Cut(id, ".")
+	turn, number, again := strings.Cut(turn, "~")
+	n := 1
+	if again {
+		var err error
+		if n, err = strconv.Atoi(number); err != nil {
+			return "", false
+		}
+	}
+	if next = turn + "~" + strconv.Itoa(n+1); named {
+		next += "." + message
+	}
+	return next, n < maxSends
 }
 
 // acknowledged takes the answer to chat.send. All but an error means that the gateway has the message.

@@ -70,7 +70,37 @@ func TestAnotherClientsRun(t *testing.T) {
 					s.leat.Start(t)
 				})
 			})
+			if r.protocol == newest.protocol {
+				t.Run("OpenClaw is killed while it waits", func(t *testing.T) { s.killedWhileBusy(t, other) })
+			}
 		})
+	}
+}
+
+// killedWhileBusy kills the gateway while a person's message waits there for another client's run. The gateway goes on with that run;
+// the message is answered, once.
+func (s *stage) killedWhileBusy(t *testing.T, other *peer) {
+	t.Helper()
+	other.t = t
+	s.model.Close()
+	defer s.model.Open()
+	run := other.send(shared, "please do SCRIPT-HELD")
+	other.says(run)
+	c := s.Converse(t, "shared")
+	ack := s.Say(t, c, "after the kill: please do SCRIPT-TOOL")
+	other.event("the person's message", func(e clawEvent) bool {
+		return e.Event == "chat" && strings.HasPrefix(e.Payload.Run, ack.Turn) && e.Payload.State == "final"
+	})
+	s.claw.Signal(syscall.SIGKILL)
+	s.claw.Start(t)
+	s.model.Open()
+	a := s.Answered(t, c, ack.Turn)
+	a.Ended(t, event.Completed)
+	a.Says(t, "Let me run that.\n\nIt printed hello-from-tool.")
+	a.Tools(t, "echo hello-from-tool → hello-from-tool")
+	after := meet(t, s.claw)
+	if rows := strings.Join(after.rows(shared), "\n"); strings.Count(rows, "after the kill") != 1 {
+		t.Errorf("the message is in the history %d times:\n%s", strings.Count(rows, "after the kill"), rows)
 	}
 }
 
