@@ -342,6 +342,16 @@ func (f *fake) begin(c *fakeConn, session, message, key, mode string, attachment
 	return map[string]any{"runId": key, "status": "started"}, nil
 }
 
+// recovers begins the run by which a restarted gateway goes on with one that it was killed in.
+func (f *fake) recovers(session string, play func(*fakeRun)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := &fakeRun{f: f, id: "recovery-run", session: session, params: map[string]any{"message": "Your previous turn was interrupted."}}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	f.runs[r.id], f.sessions[session].inFlight = r, r
+	f.tasks.Go(func() { play(r) })
+}
+
 // next begins the run that answers the message that has waited longest. f.mu is held.
 func (f *fake) next(s *fakeSession) {
 	if len(s.queue) == 0 {

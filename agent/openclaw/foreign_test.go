@@ -128,7 +128,7 @@ func TestSteeringWhileItWaits(t *testing.T) {
 	})
 }
 
-// The gateway is killed while the message waits in it: it refuses the message under the id that it waited under. The message is sent
+// The gateway is killed while the message waits in it: it goes on with the other run, and refuses the message under the id that it waited under. The message is sent
 // again under another, and answered once.
 func TestKilledWhileItWaits(t *testing.T) {
 	bubble(t, 4, answers, func(t *testing.T, f *fake, a *Agent) {
@@ -136,6 +136,13 @@ func TestKilledWhileItWaits(t *testing.T) {
 		time.AfterFunc(time.Second, func() {
 			f.kill()
 			f.start()
+			f.recovers(theirs, func(r *fakeRun) {
+				r.wait(5 * time.Second) // it runs before its message is written
+				row := r.userRow(r.id)
+				row["provenance"] = map[string]any{"sourceTool": recovery}
+				r.write(row)
+				r.final("1", "All theirs.")
+			})
 		})
 		if err := h.life(t.Context(), a, nil); err != nil {
 			t.Fatal(err)

@@ -142,12 +142,13 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 		t.unsure = t.unsure || waited
 		return nil
 	}
-	if restarted && r.Message == nil {
+	waits := r.Queued && user < 0
+	if restarted && r.Message == nil && !waits { // a run that waited has not begun, so the gateway goes on with another's
 		if next := h.successor(r.ID, func(id string) bool { return t.find(id) != nil }); next != "" {
 			return t.answered(ctx, l, h, r, next)
 		}
 	}
-	unknown := !r.Taken || r.Queued && restarted && user < 0 // what waits in a gateway ends with its process
+	unknown := !r.Taken || waits && restarted // what waits in a gateway ends with its process
 	if unknown && r.missing.IsZero() && (l.protocol() >= numbered || !restarted || r.Queued) {
 		// The gateway keeps the messages that it takes, so that it has not taken this one.
 		t.out.Log().Info("OpenClaw has not taken the message; it is sent again", "run", r.ID)
