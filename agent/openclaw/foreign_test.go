@@ -131,9 +131,16 @@ func TestSteeringWhileItWaits(t *testing.T) {
 // The gateway is killed while the message waits in it: it goes on with the other run, and refuses the message under the id that it waited under. The message is sent
 // again under another, and answered once.
 func TestKilledWhileItWaits(t *testing.T) {
+	for _, after := range []time.Duration{20 * time.Millisecond, time.Second} { // before and after it is known that the message waits
+		t.Run(after.String(), func(t *testing.T) { killedWhileItWaits(t, after) })
+	}
+}
+
+func killedWhileItWaits(t *testing.T, after time.Duration) {
+	t.Helper()
 	bubble(t, 4, answers, func(t *testing.T, f *fake, a *Agent) {
 		h := busy(t, f)
-		time.AfterFunc(time.Second, func() {
+		time.AfterFunc(after, func() {
 			f.kill()
 			f.start()
 			f.recovers(theirs, func(r *fakeRun) {

@@ -142,13 +142,14 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 		t.unsure = t.unsure || waited
 		return nil
 	}
-	waits := r.Queued && user < 0
-	if restarted && r.Message == nil && !waits { // a run that waited has not begun, so the gateway goes on with another's
+	// A message that waited, or that nothing was said to, ends with the gateway's process. The run that goes on is another's.
+	forgotten := l.protocol() >= numbered && restarted && user < 0 && len(rows) == 0 && (r.Queued || !r.Begun)
+	if restarted && r.Message == nil && !forgotten {
 		if next := h.successor(r.ID, func(id string) bool { return t.find(id) != nil }); next != "" {
 			return t.answered(ctx, l, h, r, next)
 		}
 	}
-	unknown := !r.Taken || waits && restarted // what waits in a gateway ends with its process
+	unknown := !r.Taken || forgotten || r.Queued && restarted && user < 0
 	if unknown && r.missing.IsZero() && (l.protocol() >= numbered || !restarted || r.Queued) {
 		// The gateway keeps the messages that it takes, so that it has not taken this one.
 		t.out.Log().Info("OpenClaw has not taken the message; it is sent again", "run", r.ID)
