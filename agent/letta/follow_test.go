@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -259,6 +260,7 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 		turns.take(&f)
 	}
 	turn := "01a20447-51d6-74af-8605-b4f68a856abf"
+	take(`{"type":"update_loop_status","loop_status":{"status":"WAITING_ON_INPUT"}}`)
 	take(`{"type":"update_loop_status","loop_status":{"status":"EXECUTING_CLIENT_SIDE_TOOL","active_run_ids":["r1"],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"]}}}`)
 	take(`{"type":"stream_delta","delta":{"message_type":"user_message","otid":"theirs"}}`)
 	rows := []*row{
@@ -271,7 +273,13 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 	if len(all) != 1 || len(all[0].users) != 2 || len(all[0].rows) != 2 {
 		t.Fatalf("%d exchanges, want one of two messages", len(all))
 	}
-	w := &watch{k: newSocket(base{}), session: theirs, turns: turns, fresh: true}
+	// A connection that is made while the turn runs learns less.
+	turns = newTurns()
+	take(`{"type":"update_loop_status","loop_status":{"status":"PROCESSING_API_RESPONSE","active_run_ids":["r2"],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"],"r2":["theirs"]}}}`)
+	if all = exchanges(rows, turns); len(all) != 1 {
+		t.Errorf("%d exchanges, want one of two messages", len(all))
+	}
+	w := &watch{k: newSocket(base{}), session: theirs, turns: turns, fresh: true, puzzled: map[string]time.Time{}}
 	entries, _, _ := w.gather(all, cursor{})
 	if len(entries) < 2 || entries[0].Key != "m" || entries[1].Message == nil {
 		t.Errorf("the entries are %+v", entries)

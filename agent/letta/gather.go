@@ -77,7 +77,7 @@ func (w *watch) runEntry(x *exchange, last bool) (e agent.Entry, known bool) {
 	switch {
 	case last && w.k.runs(first.Otid): // as a turn of this process
 		return agent.Entry{}, true
-	case last && w.turns.busy() && w.turns.current != "" && !w.turns.together(first.Otid, w.turns.current) && first.Otid != w.turns.current:
+	case last && w.turns.busy() && w.turns.current != "" && !x.has(w.turns.current) && !w.turns.together(first.Otid, w.turns.current):
 		return e, w.doubted(first)
 	case last && w.turns.busy():
 		b, err := json.Marshal(&state{Session: w.session, Sent: 1, Message: first.Otid, Row: first.key()})

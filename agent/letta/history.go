@@ -155,6 +155,11 @@ func (x *exchange) joined(r *row, t *turns) bool {
 	return !t.knows(r.Otid) && len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == rowReturn
 }
 
+// has reports whether a message is one of the run's.
+func (x *exchange) has(client string) bool {
+	return slices.ContainsFunc(x.users, func(r *row) bool { return r.Otid == client })
+}
+
 // whole reports whether a run looks as if it had come to its end.
 func (x *exchange) whole() bool {
 	return len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == "assistant_message"

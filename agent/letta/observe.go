@@ -107,5 +107,5 @@ func (w *talk) began(x *exchange) bool {
 	if st := w.t.noted(); st.Row != "" {
 		return x.users[0].key() == st.Row
 	}
-	return w.id != "" && slices.ContainsFunc(x.users, func(r *row) bool { return r.Otid == w.id })
+	return w.id != "" && x.has(w.id)
 }

@@ -5,7 +5,8 @@ import "slices"
 // turns is which messages the server answers together, by their client_message_ids.
 type turns struct {
 	status  string            // of the loop; empty: not told yet
-	current string            // the message that began the turn that runs; empty: not known
+	current string            // the message that began the turn that runs, or one of that turn; empty: not known
+	whole   bool              // the turn that runs was seen from its beginning
 	first   map[string]string // by message: the one that began its turn
 }
 
@@ -21,7 +22,7 @@ func (t *turns) busy() bool { return t.status != "" && t.status != loopIdle }
 func (t *turns) take(f *envelope) bool {
 	switch f.Type {
 	case "turn_finished":
-		t.current = ""
+		t.current, t.whole = "", true
 		return true
 	case "stream_delta":
 		if f.Delta.Type != rowUser {
@@ -32,6 +33,7 @@ func (t *turns) take(f *envelope) bool {
 	case "update_loop_status":
 		was, knew := t.busy(), len(t.first)
 		t.status = f.Loop.Status
+		t.whole = t.whole || t.status == loopIdle
 		for run, ids := range f.Loop.By {
 			active := slices.Contains(f.Loop.Active, run)
 			for i, id := range ids {
@@ -55,6 +57,9 @@ func (t *turns) add(id string) {
 	}
 	if t.current == "" {
 		t.current = id
+	}
+	if !t.whole {
+		return // another message may have begun it
 	}
 	if t.first[id] == "" || t.current != id && t.first[id] == id {
 		t.note(id, t.current)

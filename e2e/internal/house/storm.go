@@ -235,11 +235,11 @@ func (s *Storm) faults(t *testing.T, c *Chat) []string {
 	return faults
 }
 
-// untaken returns the messages whose turns were interrupted without any text: an upstream forgets a message that waits for
-// another client's run when the connection that sent it is cut.
+// untaken returns the messages whose turns failed without any text: they may not have reached the upstream, and it forgets a message
+// that waits for another client's run when the connection that sent it is cut.
 func untaken(tr *transcript.Transcript) (items []Item) {
 	for _, u := range tr.Turns {
-		if u.Outcome != event.Interrupted || tr.Visible(u.ID) != "" {
+		if u.State != transcript.Ended || u.Outcome == event.Completed || tr.Visible(u.ID) != "" {
 			continue
 		}
 		for _, m := range tr.Messages {
