@@ -264,9 +264,9 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 	take(`{"type":"update_loop_status","loop_status":{"status":"EXECUTING_CLIENT_SIDE_TOOL","active_run_ids":["r1"],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"]}}}`)
 	take(`{"type":"stream_delta","delta":{"message_type":"user_message","otid":"theirs"}}`)
 	rows := []*row{
-		{ID: "1", Type: rowUser, Otid: turn + ".m"},
+		{ID: "1", Type: rowUser, Otid: turn + ".m", Content: json.RawMessage(`"ours"`)},
 		{ID: "2", Type: "tool_return_message"},
-		{ID: "3", Type: rowUser, Otid: "theirs"},
+		{ID: "3", Type: rowUser, Otid: "theirs", Content: json.RawMessage(`"theirs"`)},
 		{ID: "4", Type: "assistant_message"},
 	}
 	all := exchanges(rows, turns)
