@@ -214,6 +214,9 @@ func (d *decoder) adopt(p *payload, known bool) bool {
 		return true
 	}
 	spawner := len(d.Sessions) == 0 && (known || len(d.Runs) == 0)
+	if len(d.Own) > 0 {
+		spawner = d.owns(string(p.session))
+	}
 	for _, s := range d.Sessions {
 		if s == string(p.session) {
 			return true

@@ -13,6 +13,8 @@ type state struct {
 	Frames   int      `json:"frames"`             // seen, for the number in errors
 	Protocol int      `json:"protocol,omitempty"` // 0 is not known yet, and read as 3
 	Sessions []string `json:"sessions,omitempty"` // of the conversation
+	Own      []string `json:"own,omitempty"`      // sessions that the client itself sends to, as it calls them; empty: not known
+	Sends    bool     `json:"sends,omitempty"`    // Own are sessions of messages, not of histories alone
 	Runs     []*run   `json:"runs,omitempty"`     // open ones, in order of appearance
 	Ended    []string `json:"ended,omitempty"`    // the last maxEnded ended runs
 	Whole    bool     `json:"whole,omitempty"`    // a run has ended

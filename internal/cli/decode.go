@@ -96,6 +96,12 @@ func newDecoding(d dialect.Dialect, each func(*event.Event) error) *decoding {
 
 // read decodes to the end of the input. Its error wraps dialect.ErrCutShort where the stream ended without an end of its own.
 func (d *decoding) read(in io.Reader, client string) error {
+	decoder := d.dialect.Decoder()
+	if s, ok := decoder.(sender); ok {
+		if err := feedSent(in, client, s); err != nil {
+			return err
+		}
+	}
 	r, err := recording.NewReader(in, client)
 	if errors.Is(err, io.EOF) {
 		return dialect.ErrCutShort // not even a first frame
@@ -103,7 +109,6 @@ func (d *decoding) read(in io.Reader, client string) error {
 	if err != nil {
 		return err
 	}
-	decoder := d.dialect.Decoder()
 	at := int64(0)
 	for {
 		f, err := r.Next()
