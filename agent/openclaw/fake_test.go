@@ -342,7 +342,7 @@ func (f *fake) begin(c *fakeConn, session, message, key, mode string, attachment
 	return map[string]any{"runId": key, "status": "started"}, nil
 }
 
-// recovers begins the run by which a restarted gateway goes on with one that it was killed in.
+// recovers begins the run by which a restarted gateway continues one that it was killed in.
 func (f *fake) recovers(session string, play func(*fakeRun)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

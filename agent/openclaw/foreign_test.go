@@ -128,7 +128,7 @@ func TestSteeringWhileItWaits(t *testing.T) {
 	})
 }
 
-// The gateway is killed while the message waits in it: it goes on with the other run, and refuses the message under the id that it waited under. The message is sent
+// The gateway is killed while the message waits in it: it continues the other run, and refuses the message under the id that it waited under. The message is sent
 // again under another, and answered once.
 func TestKilledWhileItWaits(t *testing.T) {
 	for _, after := range []time.Duration{5 * time.Millisecond, time.Second} { // before and after it is known that the message waits

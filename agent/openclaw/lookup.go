@@ -142,7 +142,7 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 		t.unsure = t.unsure || waited
 		return nil
 	}
-	// A message that waited, or that nothing was said to, ends with the gateway's process. The run that goes on is another's.
+	// A message that waited, or whose run has not begun, ends with the gateway's process. The run that it continues is another's.
 	forgotten := l.protocol() >= numbered && restarted && user < 0 && len(rows) == 0 && (r.Queued || !r.Begun)
 	if restarted && r.Message == nil && !forgotten {
 		if next := h.successor(r.ID, func(id string) bool { return t.find(id) != nil }); next != "" {

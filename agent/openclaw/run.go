@@ -101,7 +101,7 @@ func (a *Agent) sustain(ctx context.Context, t *turn, l *link, began time.Time) 
 			wait, limit = "connecting", sendLimit-time.Since(began)
 		}
 		if len(t.ends) > 0 {
-			limit = grace // all that is missing is what the history adds
+			limit = grace // only what the history adds is missing
 		}
 		if limit <= 0 {
 			_, why := l.why()

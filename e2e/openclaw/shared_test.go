@@ -77,7 +77,7 @@ func TestAnotherClientsRun(t *testing.T) {
 	}
 }
 
-// killedWhileBusy kills the gateway while a person's message waits there for another client's run. The gateway goes on with that run;
+// killedWhileBusy kills the gateway while a person's message waits there for another client's run. The gateway continues that run;
 // the message is answered, once.
 func (s *stage) killedWhileBusy(t *testing.T, other *peer) {
 	t.Helper()

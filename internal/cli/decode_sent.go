@@ -29,7 +29,7 @@ func feedSent(in io.Reader, client string, to sender) error {
 		line, err := r.ReadBytes('\n')
 		var l sentLine
 		if len(bytes.TrimSpace(line)) > 0 && (json.Unmarshal(line, &l) != nil || l.Dir == "") {
-			break // it is of another form, or damaged: decoding says so
+			break // another form, or a damaged line, which is an error when it is decoded
 		}
 		switch name := l.client(); {
 		case l.Dir == "out" && len(l.Frame) <= maxRequest:

@@ -46,7 +46,7 @@ func TestDecodeTwoSessions(t *testing.T) {
 			_, want, _ := leatHere(alone.String(), append([]string{"decode", "-d", "openclaw"}, args...)...)
 			status, got, errs := leatHere(wire.String(), append([]string{"decode", "-d", "openclaw"}, args...)...)
 			if status != 0 || got != want || want == "" {
-				t.Errorf("%s beside %s, %v: status %d, %s\n%q, want\n%q", own, other, args, status, errs, got, want)
+				t.Errorf("%s next to %s, %v: status %d, %s\n%q, want\n%q", own, other, args, status, errs, got, want)
 			}
 		}
 	}
