@@ -102,7 +102,7 @@ func (w *watch) connect(ctx context.Context) error {
 	defer again.Stop()
 	again.Stop()
 	for {
-		if dirty {
+		if dirty && w.turns.status != "" { // without it a run that goes on would look as if it had ended
 			dirty = false
 			unsure, err := w.catchUp(ctx, l, take)
 			if err != nil {
