@@ -100,6 +100,9 @@ func TestFollowsItsSession(t *testing.T) {
 				if u.Outcome != event.Completed {
 					t.Errorf("the helper's turn is %s (%+v)", u.Outcome, u.Error)
 				}
+				if u.EndedAt <= a.Turn.EndedAt {
+					t.Errorf("the helper's turn ended at %d, the one that started it at %d", u.EndedAt, a.Turn.EndedAt)
+				}
 			}
 		}
 		if children != 1 {
