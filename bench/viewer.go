@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// A token carries its number within its stream and when it was sent: "~000123.000000123456789 ", the time in
+// A token carries its number within its stream and when it was sent: "^000123.000000123456789 ", the time in
 // nanoseconds since the program's start. A viewer so sees on its own whether one is lost, doubled or out of order.
 const (
-	mark     = '~'
+	mark     = '^' // in no cursor, id or JSON of the gateway
 	tokenLen = 1 + 6 + 1 + 15 + 1
 )
 
