@@ -67,6 +67,25 @@ type Sessions interface {
 	Add(ctx context.Context, conversation string, entries []Entry, cursor json.RawMessage) error
 }
 
+// EachSession calls take for every conversation that keeps a session with the agent, and then for each that keeps, changes or drops
+// one, until ctx is done or sessions fails. It returns that error.
+func EachSession(ctx context.Context, sessions Sessions, take func(Session)) error {
+	all, err := sessions.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		take(s)
+	}
+	for {
+		s, err := sessions.Next(ctx)
+		if err != nil {
+			return err
+		}
+		take(s)
+	}
+}
+
 // Session is a conversation together with the upstream session that it keeps.
 type Session struct {
 	Conversation string

@@ -113,12 +113,12 @@ func excerpt(body []byte) string {
 // maxCalls bounds the calls to a server that says nothing of when to come back.
 const maxCalls = 8
 
-// retry calls until a call goes well, fails in a way that no repetition mends, or the time is over.
-func (b *base) retry(ctx context.Context, out *agent.Emitter, call func() error) error {
+// retry repeats try until it succeeds, fails in a way that no repetition mends, or the time is over.
+func (b *base) retry(ctx context.Context, out *agent.Emitter, try func() error) error {
 	var begin time.Time
 	pause := b.times.wait
 	for calls := 1; ; calls++ {
-		err := call()
+		err := try()
 		var f *failure
 		if !errors.As(err, &f) {
 			return err
@@ -144,21 +144,9 @@ func (b *base) retry(ctx context.Context, out *agent.Emitter, call func() error)
 		if err := out.Phase("retrying"); err != nil {
 			return err
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := call.Sleep(ctx, wait); err != nil {
 			return err
 		}
-	}
-}
-
-// sleep waits, or returns the context's cause.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

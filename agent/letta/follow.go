@@ -36,10 +36,6 @@ func (k *socket) log() *slog.Logger {
 
 // Follow implements [agent.Follower].
 func (k *socket) Follow(ctx context.Context, sessions agent.Sessions) error {
-	all, err := sessions.All(ctx)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -71,16 +67,7 @@ func (k *socket) Follow(ctx context.Context, sessions agent.Sessions) error {
 			w.run(own)
 		})
 	}
-	for _, s := range all {
-		take(s)
-	}
-	for {
-		s, err := sessions.Next(ctx)
-		if err != nil {
-			return err
-		}
-		take(s)
-	}
+	return agent.EachSession(ctx, sessions, take)
 }
 
 // sessionOf returns the kept session; it is empty if the conversation keeps no session.

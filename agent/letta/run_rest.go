@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/letta"
 	"github.com/leat-dev/leat/event"
@@ -227,7 +228,7 @@ func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error
 			if !t.unheard() { // else it is sent again: by its otid the server knows whether it has it
 				next, onward = r.onward(t), true
 			}
-			if err := sleep(ctx, min(r.times.wait<<(breaks-1), r.times.dial)); err != nil {
+			if err := call.Sleep(ctx, min(r.times.wait<<(breaks-1), r.times.dial)); err != nil {
 				return err
 			}
 			continue

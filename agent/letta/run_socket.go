@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/letta"
 	"github.com/leat-dev/leat/event"
@@ -115,7 +116,7 @@ func (k *socket) end(ctx context.Context, w *talk, err error) error {
 			return w.t.lost(codeLost, "the connection to the Letta server broke again and again")
 		}
 		if breaks > 0 {
-			if serr := sleep(ctx, min(k.times.wait<<(breaks-1), k.times.dial)); serr != nil {
+			if serr := call.Sleep(ctx, min(k.times.wait<<(breaks-1), k.times.dial)); serr != nil {
 				err = serr
 				continue
 			}

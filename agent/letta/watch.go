@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 )
 
 // cursor is how far a session was followed.
@@ -71,7 +72,7 @@ func (w *watch) run(ctx context.Context) {
 		if time.Since(begin) > w.k.times.retries {
 			wait = w.k.times.wait
 		}
-		if sleep(ctx, wait) != nil {
+		if call.Sleep(ctx, wait) != nil {
 			return
 		}
 	}

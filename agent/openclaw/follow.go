@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/internal/call"
 )
 
 var _ agent.Follower = (*Agent)(nil)
@@ -85,20 +86,7 @@ func (a *Agent) Follow(ctx context.Context, sessions agent.Sessions) error {
 			w.run(own)
 		})
 	}
-	all, err := sessions.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, s := range all {
-		take(s)
-	}
-	for {
-		s, err := sessions.Next(ctx)
-		if err != nil {
-			return err
-		}
-		take(s)
-	}
+	return agent.EachSession(ctx, sessions, take)
 }
 
 // sessionOf returns the key of a kept session.
@@ -176,7 +164,7 @@ func (w *watch) run(ctx context.Context) {
 		case ctx.Err() != nil || errors.Is(err, ErrClosed):
 			return
 		case err != nil:
-			if sleepFor(ctx, maxBackoff) != nil {
+			if call.Sleep(ctx, maxBackoff) != nil {
 				return
 			}
 			continue
@@ -228,16 +216,4 @@ func (w *watch) wait(ctx context.Context, l *link, again time.Duration) error {
 		return context.Cause(ctx)
 	}
 	return nil
-}
-
-// sleepFor waits, or returns why that was cut short.
-func sleepFor(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -51,8 +51,8 @@ func (r *retry) next(f *Failure) (time.Duration, bool) {
 	return wait, now.Add(wait).Sub(r.begin) <= retryLimit
 }
 
-// sleep waits, or returns the context's cause.
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d, or returns the cause of ctx once that is done.
+func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -99,7 +99,7 @@ func Repeat(ctx context.Context, out *agent.Emitter, attempt func() error) error
 			return err
 		}
 		out.Trouble(failed.Shown()) // after the phase, which is progress
-		if err := sleep(ctx, wait); err != nil {
+		if err := Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

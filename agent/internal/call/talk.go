@@ -190,7 +190,7 @@ func (t *Talk) rejoin(ctx context.Context, idle int) (*http.Request, error) {
 		return nil, Broken(t.said)
 	}
 	if idle > 1 {
-		if err := sleep(ctx, firstWait<<(idle-2)); err != nil {
+		if err := Sleep(ctx, firstWait<<(idle-2)); err != nil {
 			return nil, err
 		}
 	}
