@@ -167,7 +167,7 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 	}
 	stopped := ""
 	for {
-		turn, request := s.waiting()
+		turn, _ := s.waiting()
 		if s.only != "" && s.ended() {
 			return nil
 		}
@@ -186,12 +186,15 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 				}
 				return nil
 			}
+			// The question may have come since the loop looked: the line answers what the screen shows now.
+			turn, request := s.waiting()
 			if err := s.typed(ctx, line, turn, request); err != nil {
 				if err := s.complain(err); err != nil {
 					return err
 				}
 			}
 		case <-signals:
+			turn, _ := s.waiting()
 			if turn == "" || turn == stopped {
 				return nil
 			}

@@ -70,10 +70,16 @@ type talker struct {
 
 func newTalker(t *testing.T, agent string) *talker {
 	t.Helper()
+	return newTalkerToldBy(t, agent, make(chan struct{}, 1))
+}
+
+// newTalkerToldBy is newTalker with the channel that tells the talk of updates; none comes through a nil one.
+func newTalkerToldBy(t *testing.T, agent string, changed chan struct{}) *talker {
+	t.Helper()
 	k := &talker{t: t, lines: make(chan string), signals: make(chan os.Signal, 2), finished: make(chan error, 1)}
 	a := &app{ctx: t.Context(), in: &bytes.Buffer{}, out: &k.out, err: &k.out, lookup: func(string) (string, bool) { return "", false }}
 	k.s = &session{
-		app: a, remote: &remote{}, client: &leat.Client{URL: serveHere(t)}, mine: map[string]bool{}, changed: make(chan struct{}, 1),
+		app: a, remote: &remote{}, client: &leat.Client{URL: serveHere(t)}, mine: map[string]bool{}, changed: changed,
 		screen: newScreen(&k.out, terminal{}, 80),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -142,6 +148,16 @@ func TestTalk(t *testing.T) {
 	if err := <-k.finished; err != nil {
 		t.Error(err)
 	}
+}
+
+// An answer that is typed as soon as the question stands on the screen is an answer, even if the talk has not heard of the question
+// before the line: both come from goroutines of their own.
+func TestAnswerAtOnce(t *testing.T) {
+	k := newTalkerToldBy(t, "demo", nil)
+	k.types("ask sing a song")
+	k.sees("? May I sing a song? [approve/deny]")
+	k.types("yes")
+	k.sees("> carries the stream")
 }
 
 // The first interrupt stops the turn, the second ends the talk.
