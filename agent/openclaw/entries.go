@@ -21,14 +21,9 @@ const pageRows = 1000
 
 // catchUp reads the session and records what happened in it since. unsure says that it has to be read again soon.
 func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
-	h, err := readHistory(ctx, l, w.session, historyRows)
+	h, err := w.read(ctx, l)
 	if err != nil {
 		return false, err
-	}
-	if n := len(h.Messages); n >= historyRows && h.Messages[0].Meta.Seq > w.at.Seq+1 {
-		if h, err = readHistory(ctx, l, w.session, pageRows); err != nil {
-			return false, err
-		}
 	}
 	if w.fresh {
 		w.at.Seq = w.a.startOf(w.conversation, h)
@@ -74,6 +69,33 @@ func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
 	}
 	w.at, w.fresh = at, false
 	return unsure, nil
+}
+
+// read reads the rows behind the cursor, with the message that the row at the cursor answers. A session is read with each run, so a long
+// history would keep the gateway busy, and would not pass a connection that is cut often.
+func (w *watch) read(ctx context.Context, l *link) (*history, error) {
+	rows := []int{endRows, historyRows, pageRows}
+	if w.fresh {
+		rows = rows[1:]
+	}
+	for {
+		h, err := readHistory(ctx, l, w.session, rows[0])
+		if err != nil || len(rows) == 1 || len(h.Messages) < rows[0] || h.explains(w.at.Seq) {
+			return h, err
+		}
+		rows = rows[1:]
+	}
+}
+
+// explains reports whether the rows behind a seq can be assigned to their messages: the history has the message that the row at that
+// seq answers.
+func (h *history) explains(seq int64) bool {
+	return slices.ContainsFunc(h.Messages, func(r row) bool { return r.Meta.Seq <= seq && r.begins() })
+}
+
+// begins reports whether a row is a message that begins a run of its own.
+func (r *row) begins() bool {
+	return r.Role == "user" && r.Provenance.Tool != recovery && r.Meta.Steer == ""
 }
 
 // child gathers the runs of a session that a run has spawned.

@@ -33,6 +33,7 @@ type fake struct {
 	sessions  map[string]*fakeSession
 	runs      map[string]*fakeRun
 	calls     []string // methods, in order
+	limits    []int    // of the histories that were read
 	play      func(*fakeRun)
 	artifacts map[string]string // base64 by id
 	decisions map[string]string // of approvals
@@ -256,7 +257,12 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 		if err := closed(q.Params, &p); err != nil || p.SessionKey == "" || p.Limit > 1000 || f.protocol < numbered && p.MaxChars != 0 {
 			return bad(err)
 		}
-		return f.historyOf(p.SessionKey), nil
+		f.limits = append(f.limits, p.Limit)
+		h := f.historyOf(p.SessionKey)
+		if rows := h["messages"].([]map[string]any); p.Limit > 0 {
+			h["messages"] = rows[max(0, len(rows)-p.Limit):]
+		}
+		return h, nil
 	case "agents.list":
 		var p struct{}
 		if err := closed(q.Params, &p); err != nil {

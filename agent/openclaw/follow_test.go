@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -209,6 +210,55 @@ func TestFollowOurOwn(t *testing.T) {
 		c.want(t, "user (): their question", "run r1:user live")
 		if h := c.run("r1"); h == nil || h.turn().Outcome != event.Completed {
 			t.Error("their run is not shown to its end")
+		}
+	})
+}
+
+// A long session is read in small pieces, and in larger ones only after an absence in which more happened than they hold.
+func TestFollowLongSession(t *testing.T) {
+	following(t, func(r *fakeRun) {
+		r.say("1", "Yes, ")
+		r.wait(500 * time.Millisecond)
+		r.final("1", "Yes, "+r.params["message"].(string))
+	}, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+		var want []string
+		asks := func(from, to int) {
+			for i := from; i < to; i++ {
+				f.ask(fmt.Sprint("r", i), fmt.Sprint("question ", i))
+				time.Sleep(time.Second)
+			}
+		}
+		wants := func(from, to int, how string) {
+			for i := from; i < to; i++ {
+				want = append(want, fmt.Sprint("user (): question ", i), fmt.Sprintf("run r%d:user %s", i, how))
+			}
+		}
+		largest := func() int {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			n := slices.Max(f.limits)
+			f.limits = nil
+			return n
+		}
+		asks(0, 1)
+		largest()
+		asks(1, 60)
+		wants(0, 60, "live")
+		c.want(t, want...)
+		if n := largest(); n > endRows {
+			t.Errorf("%d rows are read at once for one run", n)
+		}
+		f.mu.Lock()
+		f.down = true
+		f.mu.Unlock()
+		f.cut()
+		asks(60, 100)
+		f.start()
+		time.Sleep(time.Minute)
+		wants(60, 100, "whole")
+		c.want(t, want...)
+		if n := largest(); n != historyRows {
+			t.Errorf("%d rows are read after an absence of 80 rows, want %d", n, historyRows)
 		}
 	})
 }

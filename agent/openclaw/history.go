@@ -11,7 +11,7 @@ import (
 
 const (
 	// historyRows and historyChars bound what is asked for: the rows of one turn with many tools, and any text as a whole.
-	// At a run's end, of which next to nothing is missing, endRows will do.
+	// Most reads need only endRows: little is missing at a run's end, and little is new in a session that is followed.
 	historyRows  = 200
 	endRows      = 50
 	historyChars = 500_000

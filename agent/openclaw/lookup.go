@@ -12,7 +12,7 @@ import (
 // lookUp finds out what became of the turn's runs while nobody listened, and adds what they said meanwhile.
 func (t *turn) lookUp(ctx context.Context, l *link) error {
 	t.curious = false
-	h, raw, err := t.history(ctx, l, historyRows)
+	h, raw, err := t.sinceAsked(ctx, l)
 	switch {
 	case errors.Is(err, errLost):
 		return nil // the next connection is asked
@@ -51,6 +51,20 @@ func (t *turn) lookUp(ctx context.Context, l *link) error {
 		t.judged(l, h)
 	}
 	return t.finishLate()
+}
+
+// sinceAsked reads the history with the messages that the turn's open runs answer. raw is the frame that it came in.
+func (t *turn) sinceAsked(ctx context.Context, l *link) (h *history, raw []byte, err error) {
+	h, raw, err = t.history(ctx, l, endRows)
+	if err != nil || len(h.Messages) < endRows {
+		return h, raw, err
+	}
+	for _, r := range t.open() {
+		if r.Sent && h.user(t.question(l, r)) < 0 {
+			return t.history(ctx, l, historyRows)
+		}
+	}
+	return h, raw, nil
 }
 
 // finishLate shows the ends that came before a connection was lost, as they were streamed. Those that a history has told since are over.

@@ -86,7 +86,10 @@ func (s *Storm) BadNetwork(t *testing.T, upstream *Program) (address string, men
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() }) // the test is over
-	return proxy.Addr(), proxy.Mend
+	return proxy.Addr(), func() {
+		proxy.Mend()
+		t.Logf("%d connections were cut", proxy.Cuts())
+	}
 }
 
 // Run takes the turns. It stops at the first that fails.
@@ -201,8 +204,9 @@ func (s *Storm) Agree(t *testing.T) {
 	t.Helper()
 	for _, c := range s.Chats {
 		var faults []string
+		var summary string
 		for limit := time.Now().Add(agreeLimit); ; time.Sleep(time.Second) { // the upstream has no event for having written all
-			faults = s.faults(t, c)
+			faults, summary = s.faults(t, c)
 			if len(faults) == 0 || time.Now().After(limit) {
 				break
 			}
@@ -210,17 +214,28 @@ func (s *Storm) Agree(t *testing.T) {
 		if len(faults) > 0 {
 			t.Errorf("conversation %s differs from session %s:\n%s", c.Conversation, c.Session, strings.Join(faults, "\n"))
 		}
+		t.Logf("conversation %s: %s", c.Conversation, summary)
 	}
 }
 
-func (s *Storm) faults(t *testing.T, c *Chat) []string {
+// faults returns what differs in a conversation, and how much was compared.
+func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) {
 	tr, err := s.Transcript(t.Context(), c.Conversation)
 	if err != nil {
 		t.Fatal(err)
 	}
 	live, doubled := c.viewer.Saw()
 	untaken := untaken(tr)
-	faults := Compare(Seen(tr), s.Other.History(t, c.Session), func(i Item) bool { return s.lost(c, i) || slices.Contains(untaken, i) })
+	seen, history := Seen(tr), s.Other.History(t, c.Session)
+	var missing []Item
+	faults = Compare(seen, history, func(i Item) bool {
+		excused := s.lost(c, i) || slices.Contains(untaken, i)
+		if excused {
+			missing = append(missing, i)
+		}
+		return excused
+	})
+	summary = fmt.Sprintf("the reader has %d items of %d turns, the upstream %d items; the upstream lost, since it was killed: %v", len(seen), len(tr.Turns), len(history), missing)
 	for _, f := range Compare(live, Seen(tr), func(Item) bool { return false }) {
 		faults = append(faults, "a live viewer, beside a reload as upstream: "+f)
 	}
@@ -232,7 +247,7 @@ func (s *Storm) faults(t *testing.T, c *Chat) []string {
 			faults = append(faults, "not ended: "+turn.ID)
 		}
 	}
-	return faults
+	return faults, summary
 }
 
 // untaken returns the messages whose turns failed without any text: they may not have reached the upstream, and it forgets a message
