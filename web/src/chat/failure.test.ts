@@ -10,7 +10,7 @@ const turn = (t: Partial<Turn>): Turn => ({ id: "t", state: "ended", startedAt: 
 test.each([
   ["rate_limit_error", /limits how often/, true], ["overloaded_error", /overloaded/, true], ["insufficient_quota", /used up/, false], ["authentication_error", /key/, false],
   ["agent_unreachable", /can’t be reached/, true], ["agent_exit", /program ended/, true], ["cut_short", /broke off/, true], ["silence", /nothing for too long/, true],
-  ["context_length_exceeded", /longer than/, false], ["invalid_stream", /can’t be read/, false], ["content_filter", /filter/, false], ["wait_expired", /in time/, true], ["timeout", /too long/, true],
+  ["context_length_exceeded", /longer than/, false], ["invalid_stream", /can’t be read/, false], ["content_filter", /filter/, false], ["wait_expired", /in time/, true], ["timeout", /too long/, true], ["busy", /gateway is busy/, true],
 ])("%s says what happened and what to do", (code, what, again) => {
   const t = told(turn({ outcome: "failed", error: { code, message: "HTTP 400: words of the upstream" } }), true)!;
   expect(t.what).toMatch(what);
@@ -22,7 +22,7 @@ test.each([
 test("every code that the gateway gives is known", () => {
   for (const code of ["silence", "turn_limit", "lease_expired", "wait_expired", "not_answered", "invalid_stream", "cut_short", "not_started", "agent_not_started", "agent_exit", "too_large", "agent_control", "key_missing", "key_refused", "model_unknown", "quota",
     "context_too_long", "overloaded", "rate_limited", "request_refused", "provider_unreachable", "provider_error", "provider_answer", "response_gone", "agent_login", "agent_stuck", "agent_closed", "agent_unreachable", "agent_status", "token_refused", "agent_unknown",
-    "agent_refused", "gap", "run_lost", "agent_request", "attachment", "agent_restarts", "file_unavailable"]) expect(causeOf(code), code).toBeDefined();
+    "agent_refused", "gap", "run_lost", "agent_request", "attachment", "agent_restarts", "file_unavailable", "busy", "agent_busy", "agent_answer"]) expect(causeOf(code), code).toBeDefined();
 });
 
 test("one that nobody knows is told in its own words", () => {
