@@ -16,10 +16,10 @@ import (
 // node/acp-agent.js.
 func TestACP(t *testing.T) {
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed; install Node 20 or newer with npm to have an agent on the SDK of ACP run")
+		t.Skip("SKIPPED: node is not installed; install Node 20 or newer with npm to have an agent on the SDK of ACP run")
 	}
 	if _, err := os.Stat("node/node_modules/@agentclientprotocol"); err != nil {
-		t.Skip("the SDK of ACP is not installed; run npm ci in compat/node")
+		t.Skip("SKIPPED: the SDK of ACP is not installed; run npm ci in compat/node")
 	}
 	a, err := acp.New(acp.Config{Command: []string{"node", "acp-agent.js"}, Dir: "node", Dialect: dialect.Dialect()})
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 // The clients for Node, by their own test: node/sdk.test.js.
 func TestNode(t *testing.T) {
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed; install Node 20 or newer with npm to have the clients for Node run")
+		t.Skip("SKIPPED: node is not installed; install Node 20 or newer with npm to have the clients for Node run")
 	}
 	if _, err := os.Stat("node/node_modules"); err != nil {
-		t.Skip("the clients for Node are not installed; run npm ci in compat/node")
+		t.Skip("SKIPPED: the clients for Node are not installed; run npm ci in compat/node")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

@@ -105,7 +105,7 @@ func TestWorkspaceOpen(t *testing.T) {
 	link := func(to, at string) {
 		t.Helper()
 		if err := os.Symlink(to, filepath.Join(dir, at)); err != nil {
-			t.Skip("no symbolic links here:", err)
+			t.Skip("SKIPPED: needs a file system with symbolic links; set TMPDIR to one:", err)
 		}
 	}
 	link("plot.txt", "inner")
@@ -153,7 +153,7 @@ func TestWorkspaceOpen(t *testing.T) {
 func TestWorkspacePipe(t *testing.T) {
 	w, dir := workspace(t)
 	if err := mkfifo(filepath.Join(dir, "pipe")); err != nil {
-		t.Skip("no pipes here:", err)
+		t.Skip("SKIPPED: needs a file system with named pipes; set TMPDIR to one:", err)
 	}
 	if _, err := w.Open("pipe", everything); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
@@ -225,7 +225,7 @@ func TestPlaceThroughLink(t *testing.T) {
 	w, dir := workspace(t)
 	elsewhere := t.TempDir()
 	if err := os.Symlink(elsewhere, filepath.Join(dir, "uploads", "alice")); err != nil {
-		t.Skip("no symbolic links here:", err)
+		t.Skip("SKIPPED: needs a file system with symbolic links; set TMPDIR to one:", err)
 	}
 	if _, err := w.Place("alice", "", "x", strings.NewReader("x")); err == nil || count(t, elsewhere) != 0 {
 		t.Errorf("%v, %d files elsewhere", err, count(t, elsewhere))

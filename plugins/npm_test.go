@@ -20,7 +20,7 @@ import (
 func fakeNPM(t *testing.T) (asked func() string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("its npm is a script of a shell")
+		t.Skip("SKIPPED: its npm is a shell script; run it on another system than Windows")
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "package.tgz"), tarball(t,
@@ -142,7 +142,7 @@ func TestDependencies(t *testing.T) {
 func TestRealNPMFull(t *testing.T) {
 	full(t)
 	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("npm is not installed; install it to have this run (apt-get install npm)")
+		t.Skip("SKIPPED: npm is not installed; install it to have this run (apt-get install npm)")
 	}
 	ran := filepath.Join(t.TempDir(), "ran")
 	scripts := fmt.Sprintf(`"scripts":{"preinstall":"touch %[1]s","install":"touch %[1]s","postinstall":"touch %[1]s","prepare":"touch %[1]s","prepack":"touch %[1]s"}`, ran)

@@ -68,7 +68,7 @@ func TestBombFull(t *testing.T) {
 
 func full(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("set LEAT_FULL=1 to run it")
+		t.Skip("SKIPPED: set LEAT_FULL=1 to run it")
 	}
 }
 
@@ -122,7 +122,7 @@ func TestFolder(t *testing.T) {
 		t.Error(err)
 	}
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "x")); err != nil {
-		t.Skip("no links here:", err)
+		t.Skip("SKIPPED: needs a file system with symbolic links; set TMPDIR to one:", err)
 	}
 	h.failed(plugins.Request{Folder: dir}, plugins.PhaseDownloading, "x is neither a file nor a folder")
 }

@@ -200,11 +200,11 @@ var elizaEvents = map[string]func(*testing.T, *stage){
 		// A shell that is gone when it is needed.
 		sh, err := exec.LookPath("sh")
 		if err != nil {
-			t.Skip("no sh: install a shell")
+			t.Skip("SKIPPED: sh is not installed; install a shell")
 		}
 		dir := t.TempDir()
 		if err := os.Symlink(sh, filepath.Join(dir, "sh")); err != nil {
-			t.Skipf("no symbolic links: %v", err)
+			t.Skipf("SKIPPED: needs a file system with symbolic links; set TMPDIR to one: %v", err)
 		}
 		t.Setenv("PATH", dir)
 		st := newStage(t, time.Minute)
@@ -261,7 +261,7 @@ func shellEvent(command string, want ...string) func(*testing.T, *stage) {
 func runShell(t *testing.T, st *stage, command string, want ...string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the terminal is not served on Windows")
+		t.Skip("SKIPPED: the terminal is not served on Windows; run it on another system")
 	}
 	f, stranger := st.join("?clientId=ui-1"), st.join("?clientId=ui-2")
 	st.call("POST", "/api/terminal/run", `{"command":"`+command+`","clientId":"ui-1"}`, "X-Eliza-Terminal-Token", "terminal-token")

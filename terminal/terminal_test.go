@@ -269,7 +269,7 @@ func TestHundredMegabytes(t *testing.T) { flood(t, 100_000_000, 0) }
 
 func TestHundredMegabytesAtItsPaceFull(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("100 MB at 32 KiB each 20 ms is a minute: LEAT_FULL=1")
+		t.Skip("SKIPPED: 100 MB at 32 KiB each 20 ms take a minute; set LEAT_FULL=1 to run it")
 	}
 	flood(t, 100_000_000, framePause)
 }

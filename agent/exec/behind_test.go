@@ -83,7 +83,7 @@ func TestWhatItStarted(t *testing.T) {
 // On Linux a program does not outlive a gateway that was killed.
 func TestTheGatewayIsKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux ends children with their parent")
+		t.Skip("SKIPPED: only Linux ends children with their parent; run it there")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -116,7 +116,7 @@ func wantGone(t *testing.T, pid int) {
 func children(t *testing.T) []string {
 	t.Helper()
 	if !isDir("/proc/self") {
-		t.Skip("needs /proc to see processes: Linux")
+		t.Skip("SKIPPED: needs /proc to see processes; run it on Linux")
 	}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -158,7 +158,7 @@ func openFiles(t *testing.T) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Skip("needs /proc to see open files: Linux")
+		t.Skip("SKIPPED: needs /proc to see open files; run it on Linux")
 	}
 	return len(all)
 }
@@ -168,7 +168,7 @@ func TestLeavesNoneBehind(t *testing.T) { inSequence(t, 25) }
 
 func TestLeavesNoneBehindFull(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("1,000 processes: LEAT_FULL=1")
+		t.Skip("SKIPPED: it starts 1,000 processes; set LEAT_FULL=1 to run it")
 	}
 	inSequence(t, 1000)
 }

@@ -258,7 +258,7 @@ func TestStop(t *testing.T) {
 
 func TestStubbornFull(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("it takes the 5 s that a program has: LEAT_FULL=1")
+		t.Skip("SKIPPED: it takes the 5 s that a program has; set LEAT_FULL=1 to run it")
 	}
 	s, done := run(t, newAgent(t, "stubborn", ""))
 	if took := stop(t, s, done); took < 5*time.Second || took > 30*time.Second {

@@ -23,7 +23,7 @@ import (
 // and so is the log.
 func TestV1SIGKILLFull(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("LEAT_FULL=1 runs it: it builds the program")
+		t.Skip("SKIPPED: it builds the program; set LEAT_FULL=1 to run it")
 	}
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "leat")

@@ -20,7 +20,7 @@ const examples = "../../examples/plugins"
 func example(t *testing.T, program, install string, args ...string) *plugin.Agent {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not installed; install it to have its example run (apt-get install %s)", program, install)
+		t.Skipf("SKIPPED: %s is not installed; install it to have its example run (apt-get install %s)", program, install)
 	}
 	a, err := plugin.New(plugin.Config{Command: append([]string{program}, args...), Dialect: leat.Dialect()})
 	if err != nil {

@@ -27,7 +27,7 @@ func TestBadNetwork(t *testing.T) {
 
 func TestBadNetworkFull(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("set LEAT_FULL=1 to have a client cut 200 times")
+		t.Skip("SKIPPED: set LEAT_FULL=1 to have a client cut 200 times")
 	}
 	t.Parallel()
 	badNetwork(t, 200)

@@ -65,7 +65,7 @@ func TestLinesOfTheDocumentation(t *testing.T) {
 // The example of a channel: a mailbox. It is killed again and again while letters come in, and each letter is answered once.
 func TestMailboxExample(t *testing.T) {
 	if exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 10))").Run() != nil {
-		t.Skip("there is no python3 of 3.10 or later; install it to have the example run (apt-get install python3)")
+		t.Skip("SKIPPED: there is no python3 of 3.10 or later; install it to have the example run (apt-get install python3)")
 	}
 	dir, err := filepath.Abs("../../examples/plugins/channel")
 	if err != nil {

@@ -45,7 +45,7 @@ func Open(t *testing.T) *Page {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("needs Chromium; on Debian: apt-get install chromium")
+		t.Skip("SKIPPED: needs Chromium; on Debian: apt-get install chromium")
 	}
 	profile := t.TempDir()
 	cmd := exec.Command(path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

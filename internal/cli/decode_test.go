@@ -138,7 +138,7 @@ func TestDecodeForeignRecordings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all) == 0 {
-		t.Skip("recordings of others are not beside the project (../shared/recordings)")
+		t.Skip("SKIPPED: there are no recordings of others; put them next to the repository to have them decoded")
 	}
 	schema := transcriptSchema(t)
 	for _, path := range all {

@@ -102,7 +102,7 @@ func (f *fromFile) end(conversation, turn string) (outcome event.Outcome, text s
 // for a restart.
 func TestRestart(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
-		t.Skip("the plugin is a script of a shell: /bin/sh is needed")
+		t.Skip("SKIPPED: the plugin is a shell script; install /bin/sh")
 	}
 	script := filepath.Join(t.TempDir(), "plugin.sh")
 	if err := os.WriteFile(script, []byte(pidPlugin), 0o600); err != nil {

@@ -59,7 +59,7 @@ func documentedWebhook(t *testing.T, url string) config.Webhooks {
 func TestDocumentedReceiver(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("python3 is not installed; install it to have the receiver of docs/webhooks.md run (apt-get install python3)")
+		t.Skip("SKIPPED: python3 is not installed; install it to have the receiver of docs/webhooks.md run (apt-get install python3)")
 	}
 	program := webhookDoc(t, "python")
 	if n := strings.Count(program, "\n"); n > 15 {

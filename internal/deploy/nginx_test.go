@@ -29,7 +29,7 @@ func lookNginx(t *testing.T) string {
 			return path
 		}
 	}
-	t.Skip("nginx is not installed; install it to have streams go through it (apt-get install nginx-light)")
+	t.Skip("SKIPPED: nginx is not installed; install it to have streams go through it (apt-get install nginx-light)")
 	return ""
 }
 

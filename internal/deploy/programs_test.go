@@ -58,7 +58,7 @@ func look(t *testing.T, program, from string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		t.Skipf("%s is not installed; it comes with %s", program, from)
+		t.Skipf("SKIPPED: %s is not installed; it comes with %s", program, from)
 	}
 	return path
 }
@@ -80,7 +80,7 @@ func TestUnits(t *testing.T) {
 	}
 	out, err := exec.Command(analyze, "security", "--offline=yes", service).CombinedOutput()
 	if err != nil {
-		t.Skipf("this systemd can't judge a unit that is not installed: %v\n%s", err, out)
+		t.Skipf("SKIPPED: this systemd can't judge a unit that is not installed: %v\n%s", err, out)
 	}
 	m := regexp.MustCompile(`exposure level for leat.service: (\S+)`).FindSubmatch(out)
 	if m == nil || !regexp.MustCompile(`^[01]\.\d$`).Match(m[1]) {
@@ -203,7 +203,7 @@ func TestReadmeCommands(t *testing.T) {
 // TestFullImage makes what the image holds: with Docker where its daemon runs, else by the image's own build command.
 func TestFullImage(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("it compiles everything anew; LEAT_FULL=1 runs it")
+		t.Skip("SKIPPED: it compiles everything again; set LEAT_FULL=1 to run it")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
@@ -236,7 +236,7 @@ func TestFullImage(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", command, err, out)
 		}
 		if runtime.GOOS != "linux" {
-			t.Skip("whether it is static is seen on Linux")
+			t.Skip("SKIPPED: only Linux shows whether it is static; run it there")
 		}
 		f, err := elf.Open(path)
 		if err != nil {

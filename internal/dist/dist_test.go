@@ -87,7 +87,7 @@ func listing(t *testing.T, ext string, b []byte) string {
 func TestBill(t *testing.T) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || len(info.Deps) == 0 {
-		t.Skip("this test does not know what it was built of")
+		t.Skip("SKIPPED: the test binary has no build information; build it with modules")
 	}
 	info.Deps = append(info.Deps, &debug.Module{Path: "example.com/forked", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/Fork", Version: "v1.0.1+incompatible", Sum: "h1:x="}})
 	b, err := json.Marshal(billOf(tried, targets[0], info, []byte("program")))
@@ -206,7 +206,7 @@ func TestChoose(t *testing.T) {
 // Two clones of the same commit in different places give the same files, to the byte.
 func TestFullReproducible(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("it builds the program twice; LEAT_FULL=1 runs it")
+		t.Skip("SKIPPED: it builds the program twice; set LEAT_FULL=1 to run it")
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -27,12 +27,12 @@ func newShop(t *testing.T) shop {
 	t.Helper()
 	for _, program := range []string{"sh", "tar", "awk", "sha256sum", "mktemp"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed; it is needed to try install.sh", program)
+			t.Skipf("SKIPPED: %s is not installed; it is needed to try install.sh", program)
 		}
 	}
 	_, noCurl := exec.LookPath("curl")
 	if _, err := exec.LookPath("wget"); noCurl != nil && err != nil {
-		t.Skip("neither curl nor wget is installed; install one to try install.sh (apt-get install curl)")
+		t.Skip("SKIPPED: neither curl nor wget is installed; install one to try install.sh (apt-get install curl)")
 	}
 	s := shop{dir: t.TempDir()}
 	for _, tt := range []target{{"linux", "amd64"}, {"darwin", "arm64"}} {
@@ -148,7 +148,7 @@ func TestDocumentedCommands(t *testing.T) {
 	s := newShop(t)
 	for _, program := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed; install it to have the commands of docs/install.md run (apt-get install %s)", program, program)
+			t.Skipf("SKIPPED: %s is not installed; install it to have the commands of docs/install.md run (apt-get install %s)", program, program)
 		}
 	}
 	doc, err := os.ReadFile("../../docs/install.md")
@@ -198,7 +198,7 @@ func TestDocumentedCommands(t *testing.T) {
 func TestShellcheck(t *testing.T) {
 	path, err := exec.LookPath("shellcheck")
 	if err != nil {
-		t.Skip("shellcheck is not installed; install it to have install.sh checked (apt-get install shellcheck)")
+		t.Skip("SKIPPED: shellcheck is not installed; install it to have install.sh checked (apt-get install shellcheck)")
 	}
 	if out, err := exec.CommandContext(t.Context(), path, "install.sh").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -42,7 +42,7 @@ func TestKillerUpgrade(t *testing.T) {
 // TestKillerUpgradeWithoutSocket does the same where each process opens its own socket, as most do.
 func TestKillerUpgradeWithoutSocket(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("the one with a socket that stays open runs; LEAT_FULL=1 runs both, with 200 conversations")
+		t.Skip("SKIPPED: the one with a socket that stays open runs; set LEAT_FULL=1 to run both, with 200 conversations")
 	}
 	upgrade(t, false)
 }

@@ -13,14 +13,14 @@ import (
 func TestOrphansAreWaitedFor(t *testing.T) {
 	const setSubreaper = 36 // PR_SET_CHILD_SUBREAPER of prctl(2)
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setSubreaper, 1, 0); errno != 0 {
-		t.Skipf("prctl: %v", errno)
+		t.Skipf("SKIPPED: needs a Linux that allows prctl(PR_SET_CHILD_SUBREAPER): %v", errno)
 	}
 	t.Cleanup(func() { _, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setSubreaper, 0, 0) })
 	first = true
 	t.Cleanup(func() { first = false })
 	sh, err := Find([]string{"sh"})
 	if err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: sh is not installed; install a shell:", err)
 	}
 	run := func(script string, status int) {
 		t.Helper()

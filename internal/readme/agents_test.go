@@ -67,7 +67,7 @@ func command(t *testing.T, doc, word string) []string {
 func needs(t *testing.T, program, install string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not installed; install it to have the agents of the documents run (apt-get install %s)", program, install)
+		t.Skipf("SKIPPED: %s is not installed; install it to have the agents of the documents run (apt-get install %s)", program, install)
 	}
 }
 
@@ -234,7 +234,7 @@ func typeScript(t *testing.T, dir string) bool {
 // reader that comes anew in the middle.
 func TestOwnAgents(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it compiles and starts the program")
+		t.Skip("SKIPPED: it compiles and starts the program; run it without -short")
 	}
 	binary := program(t)
 	newBench := func(t *testing.T) *bench { return &bench{t, t.TempDir(), binary} }

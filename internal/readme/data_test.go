@@ -13,10 +13,10 @@ import (
 // The commands of docs/data.md run as they stand, one after another, and print what is said.
 func TestDataCommands(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it compiles and starts the program")
+		t.Skip("SKIPPED: it compiles and starts the program; run it without -short")
 	}
 	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skip("bash is not installed; install it to have the commands of docs/data.md run (apt-get install bash)")
+		t.Skip("SKIPPED: bash is not installed; install it to have the commands of docs/data.md run (apt-get install bash)")
 	}
 	b, err := os.ReadFile("../../docs/data.md")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // The command of docs/plugins.md serves the example as it stands, to readers that come anew in the middle too.
 func TestPluginOfTheDocs(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it compiles and starts the program")
+		t.Skip("SKIPPED: it compiles and starts the program; run it without -short")
 	}
 	needs(t, "python3", "python3")
 	b := &bench{t, t.TempDir(), program(t)}
@@ -108,7 +108,7 @@ func TestLinesOfTheProtocol(t *testing.T) {
 		}
 	}
 	if testing.Short() {
-		t.Skip("it compiles and starts the program")
+		t.Skip("SKIPPED: it compiles and starts the program; run it without -short")
 	}
 	needs(t, "bash", "bash")
 	be := &bench{t, t.TempDir(), program(t)}
@@ -169,7 +169,7 @@ for line in sys.stdin:
 // A plugin gets answers and messages for the turn that runs, as docs/plugins.md says, from a gateway that runs.
 func TestPluginIsSteeredAndAnswered(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it compiles and starts the program")
+		t.Skip("SKIPPED: it compiles and starts the program; run it without -short")
 	}
 	needs(t, "python3", "python3")
 	b := &bench{t, t.TempDir(), program(t)}

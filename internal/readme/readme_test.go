@@ -68,11 +68,11 @@ func TestLinks(t *testing.T) {
 // Every command of the README runs as it stands and prints what is said; only the address is another one.
 func TestCommands(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it compiles and starts the program")
+		t.Skip("SKIPPED: it compiles and starts the program; run it without -short")
 	}
 	for _, program := range []string{"curl", "bash"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed; install it to have the commands of README.md run (apt-get install %s)", program, program)
+			t.Skipf("SKIPPED: %s is not installed; install it to have the commands of README.md run (apt-get install %s)", program, program)
 		}
 	}
 	text := read(t)

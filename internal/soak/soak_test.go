@@ -39,7 +39,7 @@ func TestShort(t *testing.T) {
 // TestSoak runs for the duration in LEAT_SOAK; make soak sets it.
 func TestSoak(t *testing.T) {
 	if os.Getenv("LEAT_SOAK") == "" {
-		t.Skip("LEAT_SOAK is not set; make soak HOURS=1 sets it")
+		t.Skip("SKIPPED: it runs for as long as LEAT_SOAK says; run make soak HOURS=1, or set LEAT_SOAK=1h")
 	}
 	duration, err := time.ParseDuration(os.Getenv("LEAT_SOAK"))
 	if err != nil {

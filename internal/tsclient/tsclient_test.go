@@ -25,11 +25,11 @@ func TestNpmFull(t *testing.T) {
 func needsNpm(t *testing.T) {
 	t.Helper()
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("set LEAT_FULL=1 to have the tests of clients/ts run: they fetch packages from npm")
+		t.Skip("SKIPPED: set LEAT_FULL=1 to have the tests of clients/ts run: they fetch packages from npm")
 	}
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed; install Node 20.3 or newer with npm to have the tests of clients/ts run", program)
+			t.Skipf("SKIPPED: %s is not installed; install Node 20.3 or newer with npm to have the tests of clients/ts run", program)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == cannotMount || err != nil && exit == nil {
-		t.Skipf("a file system of its own needs user namespaces (sysctl kernel.unprivileged_userns_clone=1, or root): %v\n%s", err, out)
+		t.Skipf("SKIPPED: a file system of its own needs user namespaces (sysctl kernel.unprivileged_userns_clone=1, or root): %v\n%s", err, out)
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

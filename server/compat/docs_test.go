@@ -20,7 +20,7 @@ var example = regexp.MustCompile("(?s)```sh\n(.*?)```\n```text\n(.*?)```")
 // The examples of the documentation are run as they stand, but for the address and the token.
 func TestDocumentation(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed; install it to have the examples of docs/models.md run (apt install curl)")
+		t.Skip("SKIPPED: curl is not installed; install it to have the examples of docs/models.md run (apt install curl)")
 	}
 	doc, err := os.ReadFile("../../docs/models.md")
 	if err != nil {

@@ -46,7 +46,7 @@ func steady(s string) string {
 // The examples of the documentation are run as they stand, but for the address.
 func TestDocumentation(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed; install it to have the examples of docs/eliza.md run (apt install curl)")
+		t.Skip("SKIPPED: curl is not installed; install it to have the examples of docs/eliza.md run (apt install curl)")
 	}
 	doc, err := os.ReadFile("../../docs/eliza.md")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestDocumentation(t *testing.T) {
 	Register(srv, gw, Options{})
 	term, err := terminal.New(terminal.Config{})
 	if err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: a terminal needs a shell; install sh or bash:", err)
 	}
 	defer term.Close()
 	RegisterTerminal(srv, TerminalOptions{Terminal: term, Token: "long and random"})

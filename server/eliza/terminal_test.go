@@ -186,7 +186,7 @@ func TestTerminalCapture(t *testing.T) {
 // comes at the terminal's pace, which is why this takes a minute.
 func TestTerminalFloodFull(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
-		t.Skip("set LEAT_FULL=1 to have a command print 100 MB")
+		t.Skip("SKIPPED: set LEAT_FULL=1 to have a command print 100 MB")
 	}
 	t.Parallel()
 	const much = 100_000_000

@@ -108,7 +108,8 @@ func TestAFullDisk(t *testing.T) {
 	})
 }
 
-// A conversation that was given up is read anew, and the stream goes on to the end that recovery gives its turn.
+// A conversation that was given up is read anew, and the stream goes on to the end that recovery gives its turn. Neither the stream nor
+// the list takes that for a whole answer.
 func TestAStreamOutlivesItsFeed(t *testing.T) {
 	withTrouble(t, []string{"one", " two"}, func(h *house, j *troubled, next func()) {
 		c := h.create()
@@ -122,10 +123,14 @@ func TestAStreamOutlivesItsFeed(t *testing.T) {
 		})
 		next()
 		s := w.wait()
-		if s.done == nil || s.final() != "one" || s.done.Outcome != event.Interrupted {
+		if s.done == nil || s.final() != "one" || s.done.Outcome != event.Interrupted || s.done.FailureKind != providerIssue {
 			t.Errorf("%+v %+v", s.done, s.failed)
 		}
-		wantTexts(t, h.messages(c), "user: hi", "assistant: one")
+		list := h.messages(c)
+		wantTexts(t, list, "user: hi", "assistant: one")
+		if list[1].FailureKind != providerIssue || !list[1].Interrupted {
+			t.Errorf("%+v", list[1])
+		}
 	})
 }
 

@@ -200,7 +200,7 @@ func TestFileThatStopsComing(t *testing.T) {
 func TestDocs(t *testing.T) {
 	for _, tool := range []string{"curl", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed: apt-get install %s", tool, tool)
+			t.Skipf("SKIPPED: %s is not installed: apt-get install %s", tool, tool)
 		}
 	}
 	doc, err := os.ReadFile("../../docs/files.md")

@@ -35,7 +35,7 @@ func readDoc(t *testing.T) string {
 func TestDocExamples(t *testing.T) {
 	for _, tool := range []string{"curl", "bash", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed: apt-get install %s", tool, tool)
+			t.Skipf("SKIPPED: %s is not installed: apt-get install %s", tool, tool)
 		}
 	}
 	var script strings.Builder

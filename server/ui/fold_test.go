@@ -124,7 +124,7 @@ func openPage(t *testing.T) *page {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("needs Node to run the page's fold; on Debian: apt-get install nodejs")
+		t.Skip("SKIPPED: needs Node to run the page's fold; on Debian: apt-get install nodejs")
 	}
 	module, err := filepath.Abs("testdata/transcript.js")
 	if err != nil {

@@ -41,7 +41,7 @@ func blocks(t *testing.T, doc, language string) []string {
 func TestDocExamples(t *testing.T) {
 	for _, tool := range []string{"curl", "bash", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed: apt-get install %s", tool, tool)
+			t.Skipf("SKIPPED: %s is not installed: apt-get install %s", tool, tool)
 		}
 	}
 	gw, err := gateway.New(gateway.Config{
