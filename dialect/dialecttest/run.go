@@ -57,11 +57,17 @@ func whole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
 	t.Helper()
 	ops := feed(t, d, s, s.Body)
 	f := NewFolder()
-	if err := f.Fold(ops); err != nil {
-		t.Fatalf("the operations don't apply: %v", err)
-	}
 	for i := range ops {
 		e := &ops[i]
+		known := len(f.Events)
+		if err := f.Fold(ops[i : i+1]); err != nil {
+			t.Fatalf("the operations don't apply: %v", err)
+		}
+		for _, e := range f.Events[known:] {
+			if e.Type == event.PartEnd && running(&f.Transcript, e.Message, e.Part) {
+				t.Errorf("operation %d ends the part of a running tool: tell its result first, or leave it to the end of the turn", i)
+			}
+		}
 		if e.Seq != 0 || e.At != 0 || e.Offset != 0 {
 			t.Errorf("operation %d has seq %d, time %d, offset %d: a decoder invents none", i, e.Seq, e.At, e.Offset)
 		}
@@ -79,6 +85,12 @@ func whole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
 		t.Error("no turn has ended")
 	}
 	return ops
+}
+
+// running reports whether a part is a tool that has no result yet.
+func running(tr *transcript.Transcript, message, part string) bool {
+	p := tr.Message(message).Part(part)
+	return p.Kind == event.KindTool && p.State == event.PartRunning
 }
 
 // feed decodes a stream in pieces.

@@ -73,6 +73,11 @@ func (d *fake) Decode(f dialect.Frame) ([]event.Event, error) {
 	}
 	if in.End {
 		d.st.Ended = true
+		if d.fault == "ends a running tool" {
+			ops = append(ops,
+				event.Event{Type: event.PartStart, Message: "m", Part: "t", Body: &event.Body{Kind: event.KindTool, Name: "run", State: event.PartRunning}},
+				event.Event{Type: event.PartEnd, Message: "m", Part: "t"})
+		}
 		ops = append(ops, event.Event{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}})
 	}
 	for i := range ops {
@@ -131,6 +136,7 @@ func TestSuite(t *testing.T) {
 		"completes":              {"completes a turn", "and closed: a turn is complete"},
 		"forgets":                {"restore"},
 		"is whole too early":     {"there is more than"},
+		"ends a running tool":    {"ends the part of a running tool"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
