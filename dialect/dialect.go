@@ -24,6 +24,11 @@ type Decoder interface {
 	Restore(state []byte) error
 }
 
+// Wrapper is a decoder around another one, such as one that counts frames.
+type Wrapper interface {
+	Unwrap() Decoder
+}
+
 // Encoder turns a log's events into the frames of a dialect.
 type Encoder interface {
 	Encode(events []event.Event) ([]Frame, error)

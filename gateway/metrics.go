@@ -222,13 +222,15 @@ func (m *Metrics) Dialects(r dialect.Registry) dialect.Registry {
 	return dialect.NewRegistry(all...)
 }
 
-// counted is a decoder that is counted. Unknown frames are counted when the stream closes, those of before a restart with
-// the process that saw them.
+// counted counts what a decoder decodes. Unknown frames of before a restart were counted by the process that saw them.
 type counted struct {
 	dialect.Decoder
 	frames, faults, unknown prometheus.Counter
-	known                   int // unknown frames that were counted
+	known                   int // unknown frames so far
 }
+
+// Unwrap implements [dialect.Wrapper].
+func (d *counted) Unwrap() dialect.Decoder { return d.Decoder }
 
 func (d *counted) Decode(f dialect.Frame) ([]event.Event, error) {
 	d.frames.Inc()
@@ -236,14 +238,11 @@ func (d *counted) Decode(f dialect.Frame) ([]event.Event, error) {
 	if err != nil {
 		d.faults.Inc()
 	}
+	if n := d.total(); n > d.known {
+		d.unknown.Add(float64(n - d.known))
+		d.known = n
+	}
 	return ops, err
-}
-
-func (d *counted) Close() ([]event.Event, error) {
-	n := d.total()
-	d.unknown.Add(float64(n - d.known))
-	d.known = n
-	return d.Decoder.Close()
 }
 
 func (d *counted) Restore(state []byte) error {

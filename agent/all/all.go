@@ -25,5 +25,5 @@ func Kinds(dialects dialect.Registry) agent.Kinds {
 		acp.Kind(dialects), agentsdk.Kind(dialects), demo.Kind(), eliza.Kind(dialects), exec.Kind(dialects), http.Kind(dialects), letta.Kind(), openclaw.Kind(dialects),
 		plugin.Kind(dialects), replay.Kind(dialects),
 	}
-	return append(append(kinds, protocol.Kinds(dialects)...), llm.Kinds()...)
+	return append(append(kinds, protocol.Kinds(dialects)...), llm.Kinds(dialects)...)
 }

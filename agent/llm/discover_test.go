@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect/all"
 )
 
 // Each provider's list of models, in its own form.
@@ -30,7 +31,7 @@ func TestDiscover(t *testing.T) {
 				fmt.Fprint(w, body)
 			}))
 			defer s.Close()
-			offers, err := agent.Kinds(Kinds()).Discover(t.Context(), agent.Spec{Name: kind, Kind: kind, Target: s.URL, Options: map[string]string{"api_key_env": "LEAT_TEST_KEY"}})
+			offers, err := agent.Kinds(Kinds(all.Registry())).Discover(t.Context(), agent.Spec{Name: kind, Kind: kind, Target: s.URL, Options: map[string]string{"api_key_env": "LEAT_TEST_KEY"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +44,7 @@ func TestDiscover(t *testing.T) {
 				t.Errorf("it offers %+v, want %+v", offers, want)
 			}
 			body = `{"detail":"hello"}`
-			if _, err := agent.Kinds(Kinds()).Discover(t.Context(), agent.Spec{Name: kind, Kind: kind, Target: s.URL, Options: map[string]string{"api_key_env": "LEAT_TEST_KEY"}}); err == nil || !strings.Contains(err.Error(), "list of models") {
+			if _, err := agent.Kinds(Kinds(all.Registry())).Discover(t.Context(), agent.Spec{Name: kind, Kind: kind, Target: s.URL, Options: map[string]string{"api_key_env": "LEAT_TEST_KEY"}}); err == nil || !strings.Contains(err.Error(), "list of models") {
 				t.Errorf("an answer without models: %v", err)
 			}
 		})

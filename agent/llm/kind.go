@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
 )
 
 // provider is an API as a kind of agent.
@@ -28,11 +29,11 @@ var providers = []provider{
 	{"ollama", "a model that Ollama runs", &ollamaAPI, "", "on, off, low, medium or high", []string{"http", "https"}},
 }
 
-// Kinds are these agents as kinds.
-func Kinds() []agent.Kind {
+// Kinds returns a kind of agent for each provider. Their streams are decoded by the given dialects.
+func Kinds(dialects dialect.Registry) []agent.Kind {
 	kinds := make([]agent.Kind, len(providers))
 	for i, p := range providers {
-		kinds[i] = p.agentKind()
+		kinds[i] = p.agentKind(dialects)
 	}
 	return kinds
 }
@@ -48,7 +49,7 @@ func FromEnvironment(getenv func(string) string) []agent.Spec {
 	return specs
 }
 
-func (p provider) agentKind() agent.Kind {
+func (p provider) agentKind(dialects dialect.Registry) agent.Kind {
 	env := p.api.env + " at " + p.api.base
 	options := []agent.Option{
 		{Name: "base_url", Help: "where the API is", Default: p.api.base},
@@ -63,10 +64,14 @@ func (p provider) agentKind() agent.Kind {
 	if p.api == &responsesAPI {
 		options = append(options, agent.Option{Name: "background", Help: "true: responses go on without their connection, stored at the provider; false: they don't", Default: "true at " + openAIBase + ", false elsewhere"})
 	}
-	return agent.Kind{Name: p.kind, Summary: p.summary, Target: "MODEL", Options: options, New: p.make, Discover: p.discover, Schemes: p.schemes}
+	return agent.Kind{
+		Name: p.kind, Summary: p.summary, Target: "MODEL", Options: options,
+		New:      func(s agent.Spec) (agent.Agent, error) { return p.make(s, dialects) },
+		Discover: p.discover, Schemes: p.schemes,
+	}
 }
 
-func (p provider) make(s agent.Spec) (agent.Agent, error) {
+func (p provider) make(s agent.Spec, dialects dialect.Registry) (agent.Agent, error) {
 	o := s.Options
 	c := Config{Model: s.Target, BaseURL: o["base_url"], KeyEnv: o["api_key_env"], Thinking: o["thinking"], Background: p.api == &responsesAPI && o["base_url"] == ""}
 	var err error
@@ -91,7 +96,13 @@ func (p provider) make(s agent.Spec) (agent.Agent, error) {
 			return nil, fmt.Errorf("background is %q; it takes true or false", v)
 		}
 	}
-	a, err := newAgent(*p.api, c)
+	api := *p.api
+	d, err := dialects.Lookup(api.dialect().Name)
+	if err != nil {
+		return nil, err
+	}
+	api.dialect = func() dialect.Dialect { return d }
+	a, err := newAgent(api, c)
 	if err != nil {
 		return nil, err
 	}

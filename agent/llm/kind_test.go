@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/agenttest"
 	"github.com/leat-dev/leat/agent/llm/llmtest"
+	"github.com/leat-dev/leat/dialect/all"
 )
 
 func TestOptionsRefused(t *testing.T) {
@@ -40,7 +41,7 @@ func TestOptionsRefused(t *testing.T) {
 		spec, word := tt[0], tt[1]
 		s, err := agent.ParseSpec(spec)
 		if err == nil {
-			_, err = agent.Kinds(Kinds()).Make(s)
+			_, err = agent.Kinds(Kinds(all.Registry())).Make(s)
 		}
 		if err == nil || !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v, want %q", spec, err, word)
@@ -108,7 +109,7 @@ func TestFromEnvironment(t *testing.T) {
 		var got []string
 		for _, s := range FromEnvironment(func(name string) string { return tt.env[name] }) {
 			got = append(got, s.String())
-			a, err := agent.Kinds(Kinds()).Make(s)
+			a, err := agent.Kinds(Kinds(all.Registry())).Make(s)
 			if err != nil {
 				t.Fatal(err)
 			}

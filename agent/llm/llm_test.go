@@ -16,6 +16,7 @@ import (
 	"github.com/leat-dev/leat/agent/agenttest"
 	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/agent/llm/llmtest"
+	"github.com/leat-dev/leat/dialect/all"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -40,7 +41,7 @@ func made(t testing.TB, kind, url string, options map[string]string) agent.Agent
 	for k, v := range options {
 		s.Options[k] = v
 	}
-	a, err := agent.Kinds(Kinds()).Make(s)
+	a, err := agent.Kinds(Kinds(all.Registry())).Make(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +388,7 @@ func TestCheck(t *testing.T) {
 			}
 		}
 		spec := agent.Spec{Name: "x", Kind: kind, Target: "nothing", Options: map[string]string{"base_url": s.URL, "api_key_env": keyEnv}}
-		a, err := agent.Kinds(Kinds()).Make(spec)
+		a, err := agent.Kinds(Kinds(all.Registry())).Make(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -413,7 +414,7 @@ func TestCheck(t *testing.T) {
 // A key that is missing is told with the name of its variable, and nothing is sent.
 func TestKeyMissing(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
-	a, err := agent.Kinds(Kinds()).Make(agent.Spec{Name: "x", Kind: "openai", Target: "m"})
+	a, err := agent.Kinds(Kinds(all.Registry())).Make(agent.Spec{Name: "x", Kind: "openai", Target: "m"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +433,7 @@ func TestKeysStayHome(t *testing.T) {
 	}
 	each(t, func(t *testing.T, kind string) {
 		s := llmtest.New(t, kind)
-		a, err := agent.Kinds(Kinds()).Make(agent.Spec{Name: "x", Kind: kind, Target: llmtest.Model, Options: map[string]string{"base_url": s.URL}})
+		a, err := agent.Kinds(Kinds(all.Registry())).Make(agent.Spec{Name: "x", Kind: kind, Target: llmtest.Model, Options: map[string]string{"base_url": s.URL}})
 		if err != nil {
 			t.Fatal(err)
 		}
