@@ -31,7 +31,7 @@ let client: Client | undefined;
 
 /** The one client of the page. */
 export function theClient(): Client {
-  return (client ??= new Client({ url: base, account: whose, warn }));
+  return (client ??= new Client({ url: base, account: whose, name: "page", warn }));
 }
 
 let live: Live | undefined;

@@ -26,6 +26,8 @@ export interface ClientOptions {
   storage?: OutboxStorage | null;
   /** Who is logged in. Where people share a browser, it keeps their messages apart. */
   account?: string;
+  /** What the gateway's metrics call this client. The default is ts; Leat's own page is page. */
+  name?: "ts" | "page";
   /** Takes warnings: of what went wrong without a call of yours that fails for it. The default is console.warn. */
   warn?: Warn;
 }
@@ -87,7 +89,7 @@ export class Client {
       discard: (key) => this.delivery.discard(key),
       unmade: (id) => this.delivery.unmade(id),
       use: (c) => this.conversations.use(c),
-      mismatch: (id, { kind: _, ...mismatch }) => this.report(id, { client: "ts", ...mismatch }),
+      mismatch: (id, { kind: _, ...mismatch }) => this.report(id, { client: options.name ?? "ts", ...mismatch }),
     };
     if (this.delivery.waiting > 0) this.wake(); // left over from before a reload
   }

@@ -49,12 +49,15 @@ test("without another token it ends when the token does, and says why", async (t
   }
 });
 
-test("a mismatch is counted by the gateway, as one of this client", async (t) => {
-  const client = new Client({ url: gateway.url, token: admin });
-  t.after(() => client.close());
-  const c = await client.create();
-  const count = async () => /leat_client_mismatches_total\{client="ts",field="text"\} (\d+)/.exec(await (await gateway.call("GET", "/metrics")).text())?.[1] ?? "0";
-  const before = await count();
-  client["report"](c.id, { client: "ts", message: "m", part: "p1", field: "text", seq: 7, have: { length: 2, crc: 1 }, want: { length: 3, crc: 2 } });
-  while ((await count()) === before) await new Promise((resolve) => setTimeout(resolve, 10));
+test("a mismatch is counted by the gateway, under the name of this client", async (t) => {
+  for (const name of [undefined, "page"] as const) {
+    const client = new Client({ url: gateway.url, token: admin, ...(name && { name }) });
+    t.after(() => client.close());
+    const c = await client.create();
+    const series = new RegExp(`leat_client_mismatches_total\\{client="${name ?? "ts"}",field="text"\\} (\\d+)`);
+    const count = async () => series.exec(await (await gateway.call("GET", "/metrics")).text())?.[1] ?? "0";
+    const before = await count();
+    client["host"].mismatch(c.id, { kind: "mismatch", message: "m", part: "p1", field: "text", seq: 7, have: { length: 2, crc: 1 }, want: { length: 3, crc: 2 } });
+    while ((await count()) === before) await new Promise((resolve) => setTimeout(resolve, 10));
+  }
 });
