@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -150,8 +151,7 @@ type gathering struct {
 
 // rows goes through the rows behind a seq. parent is the key of the run that spawned the session.
 func (g *gathering) rows(after int64, parent string) {
-	asked := "" // key of the message that a run answers
-	owner := "" // key of that run, if the message says it
+	var asked prompt // that no run has answered yet
 	done := map[string]bool{}
 	for i := range g.h.Messages {
 		r := &g.h.Messages[i]
@@ -159,16 +159,12 @@ func (g *gathering) rows(after int64, parent string) {
 		switch {
 		case r.Role == "user":
 			if r.Provenance.Tool == recovery {
-				owner, asked = g.last, "" // the run before goes on
+				asked = prompt{run: g.last} // the run before goes on
 				continue
 			}
-			if r.Meta.Steer != "" {
-				if !old {
-					g.message(r)
-				}
-				continue
+			if r.Meta.Steer == "" {
+				asked = promptOf(r)
 			}
-			asked, owner = keysOf(r)
 			if !old {
 				g.message(r)
 			}
@@ -178,13 +174,13 @@ func (g *gathering) rows(after int64, parent string) {
 			}
 		case r.Meta.Run != "" && !done[r.Meta.Run]:
 			done[r.Meta.Run] = true
-			key := owner
-			if key == "" {
-				key = runKey(r.Meta.Run)
+			by := hidden(r.Meta.Run, r)
+			if by == (prompt{}) {
+				by, asked = asked, prompt{}
 			}
-			g.last, owner = key, ""
+			g.last = cmp.Or(by.run, runKey(r.Meta.Run))
 			if !old {
-				g.run(r.Meta.Run, key, asked, parent, r)
+				g.run(r.Meta.Run, g.last, parent, by, r)
 			}
 		}
 		if r.Role == "toolResult" && !old {
@@ -197,9 +193,9 @@ func (g *gathering) rows(after int64, parent string) {
 	if f == nil || done[f.Run] || g.h.queued(f.Run) || g.w.a.owns(g.w.conversation, f.Run) {
 		return
 	}
-	user := g.h.user(question{run: f.Run, protocol: numbered})
-	key := owner
-	if user < 0 && owner == "" {
+	if by := hidden(f.Run, nil); by != (prompt{}) {
+		asked = by
+	} else if asked.run == "" && !asked.forwarded && g.h.user(question{run: f.Run, protocol: numbered}) < 0 {
 		// Its message may not be written yet.
 		since, ok := g.w.puzzled[f.Run]
 		if !ok {
@@ -210,43 +206,23 @@ func (g *gathering) rows(after int64, parent string) {
 			g.unsure, g.live = true, true
 			return
 		}
-		asked = ""
+		asked = prompt{}
 	}
-	if key == "" {
-		key = runKey(f.Run)
-	}
-	g.last = key
-	g.run(f.Run, key, asked, parent, nil)
+	g.last = cmp.Or(asked.run, runKey(f.Run))
+	g.run(f.Run, g.last, parent, asked, nil)
 }
 
 // spawned finds the sessions that a tool's result names.
 var spawned = regexp.MustCompile(`childSessionKey\\*"\s*:\s*\\*"([^"\\]+)`)
 
-// message adds a message.
-func (g *gathering) message(r *row) {
-	if g.silent {
-		return
-	}
-	m := &agent.Message{Role: event.User, Text: visible(r.text())}
-	e := agent.Entry{At: time.UnixMilli(r.Timestamp), Source: r.source(), Message: m}
-	if r.Role == "user" {
-		e.Key, _ = keysOf(r)
-	} else {
-		e.Key, e.Source, m.Role = "row:"+r.Meta.ID, "inject", event.Assistant
-	}
-	if len(e.Key) <= agent.MaxKey && e.Key != "row:" {
-		g.entries = append(g.entries, e)
-	}
-}
-
 // run adds a run: what it said if it has ended, or else one that is to be observed.
-func (g *gathering) run(id, key, asked, parent string, first *row) {
+func (g *gathering) run(id, key, parent string, by prompt, first *row) {
 	if len(key) > agent.MaxKey || g.w.a.owns(g.w.conversation, id) {
 		return
 	}
-	e := agent.Entry{Key: key, Run: &agent.Run{Answers: asked, Parent: parent}}
+	e := agent.Entry{Key: key, Source: by.source, Run: &agent.Run{Answers: by.message, Parent: parent}}
 	if first != nil {
-		e.At = time.UnixMilli(first.Timestamp)
+		e.At = first.at()
 	}
 	rows := g.h.of(question{run: id, protocol: numbered})
 	end := ending(g.session, id, rows, numbered)
@@ -285,22 +261,6 @@ func (a *Agent) operations(session, run string, rows []row, end []byte) []event.
 		return nil
 	}
 	return all
-}
-
-// keysOf returns the keys of the entries of a user's message and, if the message says it, of the run that answers it. Messages that Leat
-// sent have the ids of their turn and of themselves in them, so that the gateway knows them.
-func keysOf(r *row) (message, run string) {
-	id, ok := strings.CutSuffix(r.Key, ":user")
-	if !ok {
-		if r.Key != "" {
-			return r.Key, ""
-		}
-		return "row:" + r.Meta.ID, ""
-	}
-	if turn, msg, ok := ownRun(id); ok {
-		return msg, turn
-	}
-	return r.Key, id
 }
 
 // runKey returns the key of the entry of a run.

@@ -27,8 +27,9 @@ type fakeConn struct {
 	seq  int
 	open bool // let in
 	// stuck says that nothing whole is sent any more.
-	stuck atomic.Bool
-	caps  []string
+	stuck   atomic.Bool
+	caps    []string
+	watched map[string]bool // sessions whose messages it subscribed to; guarded by f.mu
 }
 
 func (c *fakeConn) send(v any) {

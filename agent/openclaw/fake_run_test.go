@@ -21,6 +21,7 @@ type fakeRun struct {
 	follow  []*fakeRun        // steered in
 	said    map[string]string // by segment
 	late    []map[string]any  // rows that wait for the first answer
+	quiet   bool              // only clients that watch the session get its frames
 }
 
 // all sends to every connection that was let in.
@@ -33,7 +34,7 @@ func (r *fakeRun) all(event string, payload map[string]any) {
 	payload["seq"] = r.seq
 	var to []*fakeConn
 	for c := range r.f.conns {
-		if c.open && (payload["stream"] != "tool" || c == r.owner) {
+		if c.open && (payload["stream"] != "tool" || c == r.owner) && (!r.quiet || c.watched[r.session]) {
 			to = append(to, c)
 		}
 	}

@@ -180,7 +180,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	raw, _ := r.Context().Value(connKey{}).(net.Conn)
-	c := &fakeConn{f: f, ws: ws, raw: raw}
+	c := &fakeConn{f: f, ws: ws, raw: raw, watched: map[string]bool{}}
 	f.mu.Lock()
 	f.conns[c] = true
 	var greet func(*fakeConn)
@@ -275,6 +275,13 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 			return bad(err)
 		}
 		return map[string]any{"count": 1, "sessions": []map[string]any{{"key": "agent:main:leat-1", "kind": "direct", "displayName": "On a walk", "updatedAt": 1795190400000}}}, nil
+	case "sessions.messages.subscribe":
+		var p struct{ Key string }
+		if err := closed(q.Params, &p); err != nil || p.Key == "" {
+			return bad(err)
+		}
+		c.watched[p.Key] = true
+		return map[string]any{"subscribed": true, "key": p.Key}, nil
 	case "sessions.patch":
 		var p struct{ Key, VerboseLevel string }
 		if err := closed(q.Params, &p); err != nil || p.VerboseLevel != "full" {

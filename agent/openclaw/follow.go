@@ -177,6 +177,12 @@ func (w *watch) run(ctx context.Context) {
 
 // connected follows the session over one connection, and reports whether nothing is left to follow.
 func (w *watch) connected(ctx context.Context, l *link, log *slog.Logger) (over bool) {
+	if l.protocol() >= numbered {
+		// Only clients that subscribed are sent the frames of heartbeats.
+		if err := l.call(ctx, "sessions.messages.subscribe", map[string]string{"key": w.session}, nil); err != nil && ctx.Err() == nil && l.up() {
+			log.Warn("not subscribed to a session; its heartbeats are shown later", "session", w.session, "err", err)
+		}
+	}
 	for {
 		again := time.Duration(0)
 		if l.protocol() >= numbered {

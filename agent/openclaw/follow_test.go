@@ -55,19 +55,23 @@ func (c *conversations) Add(ctx context.Context, _ string, entries []agent.Entry
 			c.shown = append(c.shown, string(e.Message.Role)+" ("+e.Source+"): "+e.Message.Text)
 			continue
 		}
+		from := ""
+		if e.Source != "" {
+			from = " from " + e.Source
+		}
 		h := newHouse(c.t, "")
 		h.id, h.in = "observed "+e.Key, agent.Input{Conversation: "C1", Turn: "observed " + e.Key, Key: e.Key, Session: c.kept}
 		h.mapper = dialect.NewMapper(h.id, h.newID)
 		h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
 		c.runs[e.Key] = h
 		if e.Run.Ops != nil {
-			c.shown = append(c.shown, "run "+e.Run.Answers+" whole")
+			c.shown = append(c.shown, "run "+e.Run.Answers+" whole"+from)
 			if err := h.Emit(ctx, e.Run.Ops, nil); err != nil {
 				c.t.Error(err)
 			}
 			continue
 		}
-		c.shown = append(c.shown, "run "+e.Run.Answers+" live")
+		c.shown = append(c.shown, "run "+e.Run.Answers+" live"+from)
 		h.out = agent.NewEmitter(ctx, h)
 		c.tasks.Go(func() { h.end(c.a.Observe(ctx, h.in, e.Run.State, h.out)) })
 	}

@@ -58,6 +58,7 @@ type row struct {
 		Origin string `json:"origin"`
 	} `json:"openclawAbort"`
 	Provenance struct {
+		Kind string `json:"kind"`
 		Tool string `json:"sourceTool"`
 	} `json:"provenance"`
 	Meta struct {
@@ -65,6 +66,7 @@ type row struct {
 		Steer     string `json:"steerTargetRunId"`
 		ID        string `json:"id"`
 		Seq       int64  `json:"seq"`
+		Boundary  bool   `json:"turnBoundary"` // the message before it is hidden
 		Transport struct {
 			Clients []struct {
 				ID string `json:"id"`
@@ -72,8 +74,12 @@ type row struct {
 		} `json:"transport"`
 	} `json:"__openclaw"`
 
-	raw json.RawMessage // as it came
+	raw       json.RawMessage // as it came
+	forwarded bool            // a prompt of a schedule or of another session; Role is then user, whatever the gateway shows
 }
+
+// at returns when the row was written.
+func (r *row) at() time.Time { return time.UnixMilli(r.Timestamp) }
 
 // UnmarshalJSON reads a row and keeps it as it came.
 func (r *row) UnmarshalJSON(b []byte) error {
@@ -82,6 +88,9 @@ func (r *row) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	r.raw = append(json.RawMessage(nil), b...)
+	if r.isForwarded() {
+		r.forwarded, r.Role = true, "user"
+	}
 	return nil
 }
 

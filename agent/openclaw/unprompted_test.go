@@ -1,0 +1,113 @@
+package openclaw
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// starts begins a run that no client asked for. prompt, which may be nil, is the row that shows what started it.
+func (f *fake) starts(id string, prompt map[string]any, play func(*fakeRun)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.sessions[theirs]
+	if s == nil {
+		s = &fakeSession{}
+		f.sessions[theirs] = s
+	}
+	r := &fakeRun{f: f, id: id, session: theirs}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	f.runs[id], s.inFlight = r, r
+	if prompt != nil {
+		prompt["timestamp"] = time.Now().UnixMilli()
+		s.add(prompt, map[string]any{"turnBoundary": true})
+	}
+	f.tasks.Go(func() { play(r) })
+}
+
+// forwarded returns the row of a prompt that no person wrote, as the gateway shows it: as the assistant's, under a key that is not the
+// run's.
+func forwarded(kind, tool, text string) map[string]any {
+	return map[string]any{
+		"role": "assistant", "content": text, "idempotencyKey": "prompt-of-" + tool + ":user", "senderLabel": "Forwarded from daily",
+		"provenance": map[string]any{"kind": kind, "sourceTool": tool, "sourceSessionKey": theirs},
+	}
+}
+
+// A prompt of a schedule or of another session is not something that the agent said, and its run does not answer the person's message.
+func TestFollowForwarded(t *testing.T) {
+	for tool, kind := range map[string]string{"cron": "internal_system", "sessions_send": "inter_session"} {
+		for name, meanwhile := range map[string]func(f *fake, again func()){
+			"live":       func(*fake, func()) {},
+			"over a cut": func(f *fake, _ func()) { f.cut() },
+			"over a restart": func(_ *fake, again func()) {
+				time.Sleep(10 * time.Second)
+				again()
+			},
+		} {
+			t.Run(tool+" "+name, func(t *testing.T) {
+				following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+					f.ask("r1", "one?")
+					time.Sleep(10 * time.Second)
+					f.starts("scheduled", forwarded(kind, tool, "tidy up"), works)
+					time.Sleep(time.Second)
+					if h := c.run("scheduled"); h == nil || h.visible() == "" {
+						t.Fatal("the run is not shown while it runs")
+					}
+					meanwhile(f, again)
+					time.Sleep(time.Minute)
+					c.want(t, "user (): one?", "run r1:user live", "system ("+tool+"): tidy up", "run prompt-of-"+tool+":user live from "+tool)
+					h := c.run("scheduled")
+					h.want(t, event.Completed, "Let me look.\n\nThere is a file.")
+				})
+			})
+		}
+	}
+}
+
+// The announcement of a subagent is a run in its parent's session whose prompt no history shows. It is shown at once, and is not an answer
+// to the message before it.
+func TestFollowAnnouncement(t *testing.T) {
+	const id = "announce:v1:agent:main:subagent:s1:run-of-the-helper"
+	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+		f.ask("r1", "one?")
+		time.Sleep(10 * time.Second)
+		f.starts(id, nil, works)
+		time.Sleep(time.Second)
+		if h := c.run(id); h == nil || h.visible() == "" {
+			t.Fatal("the announcement is not shown while it is made")
+		}
+		time.Sleep(10 * time.Second)
+		again()
+		time.Sleep(time.Minute)
+		c.want(t, "user (): one?", "run r1:user live", "run  live from subagent")
+		c.run(id).want(t, event.Completed, "Let me look.\n\nThere is a file.")
+	})
+}
+
+// Frames of a heartbeat go only to clients that watch its session, and no history shows its prompt.
+func TestFollowHeartbeat(t *testing.T) {
+	beat := func(r *fakeRun) {
+		r.quiet = true
+		row := content1("The disk is nearly full.")
+		row["role"], row["stopReason"] = "assistant", "stop"
+		row["__openclaw"] = map[string]any{"turnBoundary": true}
+		r.write(row)
+		r.end("final", map[string]any{"stopReason": "stop", "message": content1("The disk is nearly full.")})
+	}
+	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+		f.ask("r1", "one?")
+		time.Sleep(10 * time.Second)
+		f.starts("beat-1", nil, beat)
+		time.Sleep(time.Second)
+		c.want(t, "user (): one?", "run r1:user live", "run  whole from heartbeat")
+		f.cut()
+		time.Sleep(10 * time.Second)
+		f.starts("beat-2", nil, beat)
+		time.Sleep(time.Second)
+		c.want(t, "user (): one?", "run r1:user live", "run  whole from heartbeat", "run  whole from heartbeat")
+		c.run("beat-2").want(t, event.Completed, "The disk is nearly full.")
+	})
+}
