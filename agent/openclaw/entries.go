@@ -162,7 +162,7 @@ func (g *gathering) rows(after int64, parent string) {
 				asked = prompt{run: g.last} // the run before goes on
 				continue
 			}
-			if r.Meta.Steer == "" {
+			if r.begins() {
 				asked = promptOf(r)
 			}
 			if !old {

@@ -271,17 +271,17 @@ func (h *history) answering(q question, waited bool) string {
 		return ""
 	}
 	rows := h.behind(user)
-	for _, r := range rows {
-		switch r.Meta.Run {
-		case "":
-		case q.run:
+	for i := range rows {
+		switch run := rows[i].Meta.Run; {
+		case run == "", hidden(run, &rows[i]) != (prompt{}):
+		case run == q.run:
 			return ""
 		default:
-			return r.Meta.Run
+			return run
 		}
 	}
 	newest := user+1+len(rows) == len(h.Messages)
-	if f := h.InFlight; waited && newest && f != nil && f.Run != q.run && !h.queued(f.Run) && h.user(question{run: f.Run, protocol: q.protocol}) < 0 {
+	if f := h.InFlight; waited && newest && f != nil && f.Run != q.run && hidden(f.Run, nil) == (prompt{}) && !h.queued(f.Run) && h.user(question{run: f.Run, protocol: q.protocol}) < 0 {
 		return f.Run // it has said nothing yet
 	}
 	return ""
@@ -316,7 +316,7 @@ func (h *history) successor(run string, known func(string) bool) string {
 			next = id
 		}
 	}
-	if next == "" && h.InFlight != nil && !known(h.InFlight.Run) && h.user(question{run: h.InFlight.Run, protocol: numbered}) < 0 {
+	if next == "" && h.InFlight != nil && !known(h.InFlight.Run) && hidden(h.InFlight.Run, nil) == (prompt{}) && h.user(question{run: h.InFlight.Run, protocol: numbered}) < 0 {
 		return h.InFlight.Run // its message is not written yet
 	}
 	return next

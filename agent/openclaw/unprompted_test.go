@@ -2,6 +2,7 @@ package openclaw
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -110,4 +111,31 @@ func TestFollowHeartbeat(t *testing.T) {
 		c.want(t, "user (): one?", "run r1:user live", "run  whole from heartbeat", "run  whole from heartbeat")
 		c.run("beat-2").want(t, event.Completed, "The disk is nearly full.")
 	})
+}
+
+// A person's message may wait while an announcement or a heartbeat runs. Neither is taken for the run that answers it.
+func TestUnpromptedAnswersNobody(t *testing.T) {
+	const announce = "announce:v1:agent:main:subagent:s1:r1"
+	asked := `{"role":"user","content":"hello","idempotencyKey":"mine:user","__openclaw":{"id":"1","seq":1}}`
+	said := `{"role":"assistant","content":"The helper has ended.","__openclaw":{"id":"2","seq":2,"runId":"` + announce + `"}}`
+	beat := `{"role":"assistant","content":"The disk is full.","__openclaw":{"id":"3","seq":3,"runId":"beat","turnBoundary":true}}`
+	answer := `{"role":"assistant","content":"Hello!","__openclaw":{"id":"4","seq":4,"runId":"theirs"}}`
+	q := question{run: "mine", protocol: numbered}
+	for name, test := range map[string]struct{ history, want string }{
+		"an announcement":             {`{"messages":[` + asked + `,` + said + `]}`, ""},
+		"an announcement in progress": {`{"messages":[` + asked + `],"inFlightRun":{"runId":"` + announce + `"}}`, ""},
+		"a heartbeat":                 {`{"messages":[` + asked + `,` + beat + `]}`, ""},
+		"the answer after both":       {`{"messages":[` + asked + `,` + said + `,` + beat + `,` + answer + `]}`, "theirs"},
+	} {
+		var h history
+		if err := json.Unmarshal([]byte(test.history), &h); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.answering(q, true); got != test.want {
+			t.Errorf("%s: run %q answers the message, want %q", name, got, test.want)
+		}
+		if got := h.successor("mine", func(string) bool { return false }); got != "" {
+			t.Errorf("%s: run %q continues the turn", name, got)
+		}
+	}
 }
