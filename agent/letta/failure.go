@@ -44,7 +44,7 @@ type failure struct {
 func (f *failure) Error() string { return f.shown().Error() }
 
 // shown is the failure as readers get it.
-func (f *failure) shown() error {
+func (f *failure) shown() *agent.Error {
 	return &agent.Error{Code: f.code, Message: f.message, Retryable: f.retry, Detail: f.detail}
 }
 
@@ -57,8 +57,16 @@ func shown(err error) error {
 	return err
 }
 
-// unreachable is a call that did not get through.
+// unreachable describes a call that did not get through. Wrong certificates and encodings don't change by themselves, so it is not
+// repeated for them.
 func unreachable(err error) *failure {
+	var encoded *call.EncodedError
+	switch {
+	case errors.As(err, &encoded):
+		return &failure{code: codeStatus, message: "the Letta server's answer can't be read: " + encoded.Error()}
+	case call.Untrusted(err):
+		return &failure{code: codeUnreachable, message: "the Letta server's certificate is not accepted", detail: call.Reason(err)}
+	}
 	return &failure{code: codeUnreachable, message: call.WithCause("the Letta server can't be reached", err), detail: call.Reason(err), retry: true}
 }
 
@@ -113,7 +121,8 @@ func excerpt(body []byte) string {
 // maxCalls bounds the calls to a server that says nothing of when to come back.
 const maxCalls = 8
 
-// retry repeats try until it succeeds, fails in a way that no repetition mends, or the time is over.
+// retry repeats try until it succeeds, fails in a way that no repetition mends, or the time is over. A turn that ends for its silence
+// meanwhile ends with the reason of the last failure.
 func (b *base) retry(ctx context.Context, out *agent.Emitter, try func() error) error {
 	var begin time.Time
 	pause := b.times.wait
@@ -121,6 +130,9 @@ func (b *base) retry(ctx context.Context, out *agent.Emitter, try func() error) 
 		err := try()
 		var f *failure
 		if !errors.As(err, &f) {
+			if err == nil && !begin.IsZero() {
+				out.Trouble(nil)
+			}
 			return err
 		}
 		if ctx.Err() != nil {
@@ -144,6 +156,7 @@ func (b *base) retry(ctx context.Context, out *agent.Emitter, try func() error) 
 		if err := out.Phase("retrying"); err != nil {
 			return err
 		}
+		out.Trouble(f.shown()) // after the phase, which is progress
 		if err := call.Sleep(ctx, wait); err != nil {
 			return err
 		}

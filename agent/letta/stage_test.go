@@ -44,9 +44,11 @@ type stage struct {
 	state   json.RawMessage
 	session json.RawMessage
 	alive   int // signs of life
-	answers map[string]event.Answer
-	done    chan struct{}
-	err     error
+	// troubles are what the agent noted while it retried; nil stands for an attempt that succeeded.
+	troubles []*agent.Error
+	answers  map[string]event.Answer
+	done     chan struct{}
+	err      error
 }
 
 const turnID = "turn"
@@ -282,6 +284,13 @@ func (s *stage) Alive() {
 	defer s.mu.Unlock()
 	s.alive++
 	s.wake()
+}
+
+// Trouble implements [agent.TroubleSink].
+func (s *stage) Trouble(e *agent.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.troubles = append(s.troubles, e)
 }
 
 // Wait implements [agent.Sink].
