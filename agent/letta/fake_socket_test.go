@@ -37,6 +37,7 @@ type appServer struct {
 	items   int  // that messages had in queues
 	noLists bool // who asks for a list is cut off
 	idle    bool // a sync says that nothing runs
+	late    bool // what the loop does is told only after the next answer, as by a server that has much to do
 	gates   map[string]chan struct{}
 }
 

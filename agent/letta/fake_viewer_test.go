@@ -143,11 +143,13 @@ func (v *viewer) take(b []byte) {
 		}
 		c.viewers[v] = true
 		pending := slices.Clone(c.pending)
-		loop := c.loop()
+		loop, late := c.loop(), f.late
 		f.mu.Unlock()
 		v.send(map[string]any{"type": "runtime_start_response", "request_id": m.ID, "success": true, "runtime": map[string]any{"agent_id": c.agent, "conversation_id": c.id}})
 		v.event(c, map[string]any{"type": "update_device_status", "device_status": map[string]any{"pending_control_requests": []any{}}})
-		v.event(c, loop)
+		if !late {
+			v.event(c, loop)
+		}
 		for range 2 { // as the real one
 			for _, p := range pending {
 				v.event(c, raw(p))

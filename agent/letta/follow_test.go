@@ -279,6 +279,12 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 	if all = exchanges(rows, turns); len(all) != 1 {
 		t.Errorf("%d exchanges, want one of two messages", len(all))
 	}
+	// One that is made when the turn has ended learns it of the runs before.
+	turns = newTurns()
+	take(`{"type":"update_loop_status","loop_status":{"status":"WAITING_ON_INPUT","active_run_ids":[],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"],"r2":["` + turn + `.m","theirs"]}}}`)
+	if all = exchanges(rows, turns); len(all) != 1 {
+		t.Errorf("%d exchanges, want one of two messages", len(all))
+	}
 	w := &watch{k: newSocket(base{}), session: theirs, turns: turns, fresh: true, puzzled: map[string]time.Time{}}
 	entries, _, _ := w.gather(all, cursor{})
 	if len(entries) < 2 || entries[0].Key != "m" || entries[1].Message == nil {

@@ -72,22 +72,23 @@ func (t *turn) knows(call string) bool {
 }
 
 // recall fills in what the history has of the turn, and reports whether the turn runs.
-func (w *talk) recall(list []byte, now *turns, alive bool) (bool, error) {
+func (w *talk) recall(list []byte, a *arrival) (alive bool, err error) {
 	rows, _, err := parseRows(list)
 	if err != nil {
 		return false, err
 	}
-	all := exchanges(rows, now)
+	all := exchanges(rows, a.turns)
 	at := slices.IndexFunc(all, func(x *exchange) bool { return w.began(x) })
 	if at < 0 {
 		// The server does not name messages in its history, or it has forgotten this one.
+		alive = a.alive || a.named && a.ended
 		if w.observed || !alive && !w.t.begun() {
 			return alive && !w.observed, nil
 		}
 		return alive, w.t.decode(dialect.Frame{Data: list})
 	}
-	x, last := all[at], at == len(all)-1
-	alive = last && (alive || now.busy())
+	x := all[at]
+	alive = a.runs(at == len(all)-1)
 	if !w.t.begun() {
 		if err := w.t.decode(dialect.Frame{Data: frameRuns}); err != nil {
 			return alive, err

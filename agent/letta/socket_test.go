@@ -421,3 +421,18 @@ func TestAppServerBreaksAgainAndAgain(t *testing.T) {
 		t.Errorf("there were %d connections", f.conns)
 	}
 }
+
+// A server that has much to do may answer the list of messages before it tells that the turn goes on.
+func TestAppServerRejoinsBeforeTheStatusHasCome(t *testing.T) {
+	f := newAppServer(t)
+	f.late = true
+	f.break1 = []fault{{how: "reset", frames: 2}}
+	f.scripts = [][]string{{"One ", "gate watched", "two ", "three ", "gate back", "four."}}
+	s := newStage(t).run(f.agent(nil), "hello")
+	s.untilText("One ")
+	f.watch("local-conv-1")
+	close(f.gate("watched"))
+	s.untilText("three ")
+	close(f.gate("back"))
+	s.want(event.Completed, "", "One two three four.")
+}

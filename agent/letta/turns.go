@@ -41,7 +41,9 @@ func (t *turns) take(f *envelope) bool {
 				case active:
 					t.add(id)
 				case i > 0 && t.first[id] == "":
-					t.note(id, t.leader(ids[0]))
+					first := t.leader(ids[0])
+					t.note(first, first)
+					t.note(id, first)
 				}
 			}
 		}

@@ -1,0 +1,99 @@
+package letta
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// arrival is what a new connection tells of a turn until the history is read.
+type arrival struct {
+	w     *talk
+	turns *turns
+	loop  []byte // the status that names the turn's run; nil if none has
+	named bool   // a status has named the turn's message as one that is answered now
+	alive bool   // the last one has
+	ended bool   // a turn has ended meanwhile, after a status that said that one runs
+	held  [][]byte
+}
+
+// take takes a frame that comes before the history.
+func (a *arrival) take(b []byte) error {
+	var f envelope
+	if json.Unmarshal(b, &f) != nil || f.Runtime != nil && f.Runtime.Conversation != a.w.t.noted().Session.Conversation {
+		return nil
+	}
+	ran := a.turns.busy()
+	a.turns.take(&f)
+	switch {
+	case f.Type == "update_loop_status":
+		a.alive = false
+		for run, messages := range f.Loop.By {
+			if slices.Contains(messages, a.w.id) && slices.Contains(f.Loop.Active, run) {
+				a.loop, a.alive, a.named = b, true, true
+			}
+		}
+		a.ended = a.ended || ran && !a.turns.busy()
+	case f.Delta.Type == "assistant_message", f.Delta.Type == "reasoning_message":
+		// The list, which is still to come, has it.
+	default:
+		a.held = append(a.held, b)
+	}
+	return nil
+}
+
+// runs reports whether the turn runs, or has ended since the connection was made; last says that no other run came after it.
+func (a *arrival) runs(last bool) bool {
+	if !last {
+		return a.named && a.ended
+	}
+	return a.alive || a.turns.busy() || a.ended
+}
+
+// rejoin takes up a turn whose connection was lost: it fills in what the server remembers, and reports whether the turn runs.
+func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
+	w.back = w.back || !w.observed || w.mine
+	w.mine, w.place = false, place{}
+	a := &arrival{w: w, turns: newTurns()}
+	s := w.t.noted().Session
+	if w.l, _, err = w.k.join(ctx, w.t.out, s, a.take); err != nil {
+		w.l = nil
+		return false, err
+	}
+	// A list that came before the status would not tell whether its last words are the end.
+	if err := w.k.sync(ctx, w.l, s, a.take); err != nil {
+		return false, err
+	}
+	list, err := w.k.listMessages(ctx, w.l, s, listRows, a.take)
+	if err != nil {
+		return false, err
+	}
+	if a.loop != nil {
+		if err := w.t.decode(dialect.Frame{Data: a.loop}); err != nil { // which names the run
+			return true, err
+		}
+	}
+	if alive, err = w.recall(list, a); err != nil || !alive {
+		return alive, err
+	}
+	w.mine = true
+	for _, b := range a.held {
+		if err := w.frame(ctx, b); err != nil {
+			return true, err
+		}
+	}
+	for _, r := range w.t.waiting() {
+		w.t.asks <- event.Request{ID: r.Request, Kind: event.RequestApproval, Tool: r.Tool}
+	}
+	return true, nil
+}
+
+// sync has the server tell what it does in a conversation. What comes is handed to other, the status before the answer.
+func (k *socket) sync(ctx context.Context, l *link, s session, other func([]byte) error) error {
+	id := newID()
+	_, err := l.call(ctx, k.times, id, request{Type: "sync", ID: id, Runtime: s.runtime()}, other)
+	return err
+}
