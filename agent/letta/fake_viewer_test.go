@@ -19,6 +19,7 @@ type viewer struct {
 	frames int
 	fault  fault
 	gone   bool
+	leat   bool        // it says that it is Leat
 	silent atomic.Bool // nothing gets through any more, and neither side is told
 }
 
@@ -141,7 +142,7 @@ func (v *viewer) take(b []byte) {
 			v.send(map[string]any{"type": "runtime_start_response", "request_id": m.ID, "success": false, "runtime": nil, "error": why})
 			return
 		}
-		c.viewers[v] = true
+		c.viewers[v], v.leat = true, m.Client["name"] == "leat"
 		pending := slices.Clone(c.pending)
 		loop, late := c.loop(), f.late
 		f.mu.Unlock()

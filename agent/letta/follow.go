@@ -40,8 +40,13 @@ func (k *socket) Follow(ctx context.Context, sessions agent.Sessions) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
-	watches := map[string]*watch{} // by conversation
+	watches := map[string]*watch{}
+	k.mu.Lock()
+	k.watches = watches
+	k.mu.Unlock()
 	take := func(s agent.Session) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		key := sessionOf(s.Session)
 		if old := watches[s.Conversation]; old != nil {
 			if old.session == key && !old.over() {

@@ -220,6 +220,39 @@ func TestAppServerFollowsThroughALostConnection(t *testing.T) {
 	theirMessage(t, all[0], "hello")
 }
 
+// What another client's run said while the connection that follows the session was away is shown before the answer to a message of
+// Leat that comes after it.
+func TestAppServerCatchesUpBeforeItSpeaks(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"Theirs."}, {"Ours."}}
+	k := f.agent(map[string]string{"conversation": own})
+	k.times.wait = limit // before the connection that follows is made again
+	b := newBook(t, theirs)
+	b.follow(k)
+	b.ready()
+	conn := f.watch(own)
+	f.mu.Lock()
+	for v := range f.convs[own].viewers {
+		if v.leat {
+			go func() { _ = v.conn.CloseNow() }()
+		}
+	}
+	f.mu.Unlock()
+	f.until("the connection that follows is gone", func() bool { return len(f.convs[own].viewers) == 1 })
+	speak(t, conn, theirs, "theirs-1", "hello")
+	f.until("answered", func() bool { c := f.convs[own]; return c.cancel == nil && !c.ending && len(c.past) == 2 })
+	s := newStage(t)
+	s.session = b.sess
+	s.run(k, "ours")
+	s.untilText("Ours.")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.entries) != 2 {
+		t.Fatalf("the conversation has %d entries when its answer comes, want 2", len(b.entries))
+	}
+	theirMessage(t, b.entries[0], "hello")
+}
+
 // A message may come while a tool of another client's run is in use: what the tool gives belongs to that run.
 func TestAppServerToolThatOutlivesAMessage(t *testing.T) {
 	turn := "01a20447-51d6-74af-8605-b4f68a856abf"

@@ -32,6 +32,7 @@ type times struct {
 	wait    time.Duration // before the first repetition; each further one is twice as long
 	retries time.Duration // from the first failure to the last call
 
+	caughtUp time.Duration // for a session to be caught up with before a message is sent
 	again    time.Duration // until a history is read again that does not show yet whether a message is answered
 	patience time.Duration // after which such a message counts as unanswered
 }
@@ -40,7 +41,7 @@ var usual = times{
 	dial: 10 * time.Second, answer: 30 * time.Second, stall: 75 * time.Second, settle: 2 * time.Second, abort: 4 * time.Second,
 	beat: 5 * time.Second, held: 10 * time.Minute,
 	wait: 500 * time.Millisecond, retries: 60 * time.Second,
-	again: 500 * time.Millisecond, patience: 3 * time.Second,
+	caughtUp: 5 * time.Second, again: 500 * time.Millisecond, patience: 3 * time.Second,
 }
 
 // New returns the agent. It does not connect.

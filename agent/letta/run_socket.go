@@ -43,6 +43,7 @@ func (k *socket) Run(ctx context.Context, in agent.Input, out *agent.Emitter) er
 	if err != nil {
 		return err
 	}
+	k.catchUp(ctx, in.Conversation)
 	before := s
 	drop := func([]byte) error { return nil } // of before the turn
 	l, s, err := k.join(ctx, out, s, drop)

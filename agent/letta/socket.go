@@ -20,9 +20,10 @@ type socket struct {
 	base
 	client *http.Client
 
-	mu     sync.Mutex
-	live   map[string]*talk // by turn
-	logger *slog.Logger     // for what belongs to no turn
+	mu      sync.Mutex
+	live    map[string]*talk  // by turn
+	watches map[string]*watch // by conversation; those that are followed
+	logger  *slog.Logger      // for what belongs to no turn
 }
 
 var (

@@ -21,7 +21,7 @@ var quick = times{
 	dial: 20 * time.Second, answer: 20 * time.Second, stall: 20 * time.Second, settle: 50 * time.Millisecond, abort: 20 * time.Second,
 	beat: time.Millisecond, held: limit,
 	wait: time.Millisecond, retries: 30 * time.Second,
-	again: time.Millisecond, patience: 20 * time.Millisecond,
+	caughtUp: 20 * time.Second, again: time.Millisecond, patience: 20 * time.Millisecond,
 }
 
 const limit = time.Minute // after which a test is stuck

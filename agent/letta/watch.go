@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/agent/internal/call"
 )
 
 // cursor is how far a session was followed.
@@ -32,12 +31,14 @@ type watch struct {
 	turns        *turns               // as the connection at hand has told
 	puzzled      map[string]time.Time // by key of a row: since when it is not known what becomes of it
 	heard        atomic.Int64         // when something came, in epoch milliseconds
+	hurry        chan struct{}        // the next connection is to be made at once
+	caughtUp     latch                // the conversation shows all that the session has
 	cancel       context.CancelFunc
 	done         chan struct{}
 }
 
 func newWatch(k *socket, sessions agent.Sessions, s agent.Session, key session) *watch {
-	w := &watch{k: k, sessions: sessions, conversation: s.Conversation, session: key, puzzled: map[string]time.Time{}, done: make(chan struct{})}
+	w := &watch{k: k, sessions: sessions, conversation: s.Conversation, session: key, puzzled: map[string]time.Time{}, hurry: make(chan struct{}, 1), done: make(chan struct{})}
 	if json.Unmarshal(s.Cursor, &w.at) != nil || w.at.Session != key {
 		w.at, w.fresh = cursor{Session: key}, true
 	}
@@ -72,7 +73,14 @@ func (w *watch) run(ctx context.Context) {
 		if time.Since(begin) > w.k.times.retries {
 			wait = w.k.times.wait
 		}
-		if call.Sleep(ctx, wait) != nil {
+		pause := time.NewTimer(wait)
+		select {
+		case <-pause.C:
+		case <-w.hurry:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+		if ctx.Err() != nil {
 			return
 		}
 	}
@@ -102,18 +110,21 @@ func (w *watch) connect(ctx context.Context) error {
 	again := time.NewTimer(w.k.times.again)
 	defer again.Stop()
 	again.Stop()
-	for {
+	defer w.caughtUp.set(false)
+	for unsure := false; ; {
+		w.caughtUp.set(!dirty && !unsure)
 		if dirty && w.turns.status != "" { // without it a run that goes on would look as if it had ended
 			dirty = false
-			unsure, err := w.catchUp(ctx, l, take)
-			if err != nil {
+			if unsure, err = w.catchUp(ctx, l, take); err != nil {
 				return err
 			}
 			if unsure {
 				again.Reset(w.k.times.again)
 			}
+			w.caughtUp.set(!dirty && !unsure)
 		}
 		select {
+		case <-w.hurry: // it is connected
 		case b, ok := <-l.frames:
 			if !ok {
 				return fmt.Errorf("%w: %w", errBroken, l.why())
