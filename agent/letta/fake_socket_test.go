@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -278,13 +279,15 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 	remember := func(id, typ, key string, text string) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		for _, m := range c.past {
+		for i, m := range c.past {
 			if m["id"] == id && m["message_type"] == typ {
+				// A list may be on its way to be written: what is in it does not change.
+				m = maps.Clone(m)
+				c.past[i] = m
 				if typ == "reasoning_message" {
 					m[key] = m[key].(string) + text
 				} else {
 					piece := m["content"].([]any)[0].(map[string]any)
-					// A list may be on its way to be written: what is in it does not change.
 					m["content"] = []any{map[string]any{"type": "text", "text": piece["text"].(string) + text}}
 				}
 				return

