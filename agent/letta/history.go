@@ -84,6 +84,9 @@ func parseRows(list []byte) (rows []*row, more bool, err error) {
 		return nil, false, fmt.Errorf("list of messages: %w", err)
 	}
 	if res.Success != nil && !*res.Success {
+		if strings.HasPrefix(res.Error, "Conversation ") && strings.HasSuffix(res.Error, " not found") {
+			return nil, false, nil // it was opened before, but the server has lost its messages
+		}
 		return nil, false, fmt.Errorf("list of messages: the Letta server refuses: %s", res.Error)
 	}
 	for _, raw := range slices.Backward(res.Messages) {

@@ -254,10 +254,17 @@ func (m *message) last() string {
 // History implements [house.Other].
 func (o *outsider) History(t *testing.T, session string) (items []house.Item) {
 	t.Helper()
-	var list struct{ Messages []message }
+	var list struct {
+		Success  bool
+		Error    string
+		Messages []message
+	}
 	raw := o.call(t, map[string]any{"type": "conversation_messages_list", "conversation_id": "default", "query": map[string]any{"limit": 2000, "agent_id": session}})
 	if err := json.Unmarshal(raw, &list); err != nil {
 		t.Fatal(err)
+	}
+	if !list.Success && !strings.HasSuffix(list.Error, " not found") { // it loses a conversation if it is killed while it writes it
+		t.Fatalf("list of messages: %s", list.Error)
 	}
 	slices.Reverse(list.Messages) // the newest comes first
 	outputs := map[string]string{}
