@@ -93,7 +93,7 @@ func (t *turn) adopt(l *link, r *run, id string, h *history) error {
 		t.a.remember(id, t.in.Conversation)
 	}
 	t.a.mu.Unlock()
-	next := &run{ID: id, Sent: true, Taken: true, Live: true, At: time.Now().UnixMilli(), Asked: r.asked().UnixMilli()}
+	next := &run{ID: id, Sent: true, Taken: true, Live: true, At: time.Now().UnixMilli(), Asked: r.asked().UnixMilli(), blind: true}
 	update := &event.Body{Upstream: &event.Upstream{Run: id}}
 	if !r.Queued {
 		update.Phase = "resumed"

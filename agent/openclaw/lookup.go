@@ -9,13 +9,14 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// lookUp finds out what became of the turn's runs while nobody listened, and adds what they said meanwhile.
+// lookUp finds out what became of the turn's runs while nobody listened, and adds what they said meanwhile. If the connection is lost,
+// the error is errLost: what came over it has to wait until a history was read, or it would stand before what is missing.
 func (t *turn) lookUp(ctx context.Context, l *link) error {
 	t.curious = false
 	h, raw, err := t.sinceAsked(ctx, l)
 	switch {
 	case errors.Is(err, errLost):
-		return nil // the next connection is asked
+		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
@@ -73,6 +74,23 @@ func (t *turn) finishLate() error {
 	t.ends = nil
 	for _, i := range ends {
 		if err := t.frame(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showRest shows what waits for a history that will not come.
+func (t *turn) showRest() error {
+	if err := t.finishLate(); err != nil || t.ended {
+		return err
+	}
+	for _, i := range t.take() {
+		if i.kind != itemFrame {
+			t.refuse([]item{i})
+			continue
+		}
+		if err := t.frame(i); err != nil || t.ended {
 			return err
 		}
 	}

@@ -58,10 +58,7 @@ func (q *queue) post(i item) bool {
 	}
 	q.items = append(q.items, i)
 	q.bytes += len(i.raw)
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	q.signal()
 	return true
 }
 
@@ -79,6 +76,27 @@ func (q *queue) take() []item {
 	items := q.items
 	q.items, q.bytes = nil, 0
 	return items
+}
+
+// putBack returns items that were taken to the front of the queue.
+func (q *queue) putBack(items []item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.items = append(slices.Clip(items), q.items...)
+	for i := range items {
+		q.bytes += len(items[i].raw)
+	}
+	if len(q.items) > 0 {
+		q.signal()
+	}
+}
+
+// signal says that something waits.
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
 }
 
 // outdated reports whether the item is a snapshot of a text that a newer history, or the next snapshot, has too. A retraction

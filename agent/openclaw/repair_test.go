@@ -184,3 +184,92 @@ func TestGoneAtItsEnd(t *testing.T) {
 		})
 	}
 }
+
+// The connection is cut while the history is read with which it is followed anew. What came over it until then does not stand before
+// what the history has.
+func TestCutAtItsHistory(t *testing.T) {
+	says := func(r *fakeRun, text, call string) {
+		row := content1(text)
+		row["role"], row["stopReason"] = "assistant", "toolUse"
+		row["content"] = append(row["content"].([]any), map[string]any{"type": "toolCall", "id": call, "name": "exec", "arguments": map[string]any{"command": call}})
+		result := content1(call + " ran")
+		result["role"], result["toolCallId"], result["toolName"] = "toolResult", call, "exec"
+		r.write(row, result)
+	}
+	bubble(t, 4, func(r *fakeRun) {
+		r.say("1", "First.")
+		says(r, "First.", "c1")
+		r.wait(time.Second)
+		r.f.cut()
+		says(r, "Second.", "c2")
+		asked := false
+		r.f.mu.Lock()
+		r.f.asked = func() {
+			if asked {
+				return
+			}
+			asked = true
+			r.say("3", "Last, ")
+			r.f.cut()
+		}
+		r.f.mu.Unlock()
+		r.wait(10 * time.Second)
+		r.final("3", "Last, and over.")
+	}, func(t *testing.T, _ *fake, a *Agent) {
+		h := newHouse(t, "hello")
+		if err := h.life(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "First.\n\nSecond.\n\nLast, and over.")
+		h.ordered(t, "text First.", "tool c1 ran", "text Second.", "tool c2 ran", "text Last, and over.")
+	})
+}
+
+// A text ends while the connection is away, and is not in the history yet when that is read. It stands before the tool that follows it.
+func TestTextBeforeATool(t *testing.T) {
+	bubble(t, 4, func(r *fakeRun) {
+		r.agent("lifecycle", map[string]any{"phase": "start"})
+		r.wait(time.Second)
+		r.f.cut()
+		r.say("1", "Let me look.")
+		r.wait(10 * time.Second)
+		row := content1("Let me look.")
+		row["role"], row["stopReason"] = "assistant", "toolUse"
+		row["content"] = append(row["content"].([]any), map[string]any{"type": "toolCall", "id": "c1", "name": "exec", "arguments": map[string]any{"command": "ls"}})
+		r.write(row)
+		r.tool("c1", "ls", "a file")
+		result := content1("a file")
+		result["role"], result["toolCallId"], result["toolName"] = "toolResult", "c1", "exec"
+		r.write(result)
+		r.final("2", "That is all.")
+	}, func(t *testing.T, _ *fake, a *Agent) {
+		h := newHouse(t, "hello")
+		if err := h.life(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.ordered(t, "text Let me look.", "tool a file", "text That is all.")
+	})
+}
+
+// A gateway that goes away for good while its history is read: what came over the last connection is shown all the same.
+func TestGoneAtItsHistory(t *testing.T) {
+	bubble(t, 4, func(r *fakeRun) {
+		r.say("1", "It begins.")
+		r.wait(time.Second)
+		r.f.cut()
+		r.f.mu.Lock()
+		r.f.asked = func() {
+			r.say("1", "It begins. And")
+			r.f.kill()
+		}
+		r.f.mu.Unlock()
+		r.wait(time.Minute)
+	}, func(t *testing.T, _ *fake, a *Agent) {
+		h := newHouse(t, "hello")
+		_ = h.life(t.Context(), a, nil)
+		h.failed(t, codeRestarted)
+		if got := h.visible(); got != "It begins. And" {
+			t.Errorf("readers see %q", got)
+		}
+	})
+}

@@ -109,7 +109,7 @@ func (a *Agent) sustain(ctx context.Context, t *turn, l *link, began time.Time) 
 		}
 		if l, err = a.await(ctx, limit, t.waits(ctx, wait, t.away)); err != nil {
 			if ctx.Err() == nil {
-				if ferr := t.finishLate(); ferr != nil || t.ended {
+				if ferr := t.showRest(); ferr != nil || t.ended {
 					return a.failed(ctx, ferr)
 				}
 			}
@@ -193,7 +193,10 @@ func (t *turn) follow(ctx context.Context, l *link) error {
 	}
 	if t.sent() {
 		if err := t.lookUp(ctx, l); err != nil || t.ended {
-			return err
+			return lostIsNone(err)
+		}
+		for _, r := range t.open() {
+			r.blind = r.Sent
 		}
 		t.approvals(ctx, l)
 	}
@@ -218,7 +221,7 @@ func (t *turn) follow(ctx context.Context, l *link) error {
 			}
 		case <-check.C:
 			if err := t.lookUp(ctx, l); err != nil {
-				return err
+				return lostIsNone(err)
 			}
 		case <-l.done:
 			return lostIsNone(t.work(ctx, l)) // it said that before
@@ -257,7 +260,12 @@ func (t *turn) work(ctx context.Context, l *link) error {
 	for len(t.batch) > 0 {
 		i := t.batch[0]
 		t.batch = t.batch[1:]
-		if err := t.handle(ctx, l, i); err != nil || t.ended {
+		err := t.handle(ctx, l, i)
+		if errors.Is(err, errLost) && !t.ended {
+			t.putBack(t.batch)
+			return err
+		}
+		if err != nil || t.ended {
 			t.refuse(t.batch)
 			return err
 		}
@@ -285,6 +293,16 @@ func (t *turn) handle(ctx context.Context, l *link, i item) error {
 			if i.outdated() {
 				return nil // the next snapshot repeats it
 			}
+		case r != nil && r.blind && i.run.startsTool():
+			// By now the history has the text before the tool, which has to stand before it.
+			err := t.lookUp(ctx, l)
+			if errors.Is(err, errLost) {
+				t.batch = append([]item{i}, t.batch...)
+			}
+			if err != nil || t.ended || r.Over {
+				return err
+			}
+			r.blind = false
 		}
 		return t.frame(i)
 	case itemGap:

@@ -40,6 +40,8 @@ type runFrame struct {
 	Stream    string `json:"stream"` // agent
 	Data      struct {
 		Item    string   `json:"itemId"`
+		Kind    string   `json:"kind"`
+		Phase   string   `json:"phase"`
 		Media   []string `json:"mediaUrls"`
 		Replace bool     `json:"replace"`
 	} `json:"data"`
@@ -58,6 +60,11 @@ func (p *present) UnmarshalJSON(b []byte) error {
 // over reports whether a chat frame is a run's end.
 func (f *runFrame) over() bool {
 	return f.State == "final" || f.State == "aborted" || f.State == "error"
+}
+
+// startsTool reports whether a frame is the first of a tool.
+func (f *runFrame) startsTool() bool {
+	return f.Data.Phase == "start" && (f.Stream == "tool" || f.Stream == "item" && f.Data.Kind == "tool")
 }
 
 type challenge struct {
