@@ -260,7 +260,34 @@ func (a *Agent) operations(session, run string, rows []row, end []byte) []event.
 	if len(all) == 0 || all[len(all)-1].Type != event.TurnEnd {
 		return nil
 	}
-	return all
+	return nameFiles(all, run, pictures(rows))
+}
+
+// nameFiles adds the files of a run that has ended to what it said. They were not copied while it ran.
+func nameFiles(all []event.Event, run string, files []picture) []event.Event {
+	if len(files) == 0 {
+		return all
+	}
+	end := slices.IndexFunc(all, func(e event.Event) bool { return e.Type == event.MessageEnd && e.Message == run })
+	if end < 0 { // it said nothing
+		end = len(all) - 1
+		all = slices.Insert(all, end,
+			event.Event{Type: event.MessageStart, Turn: run, Message: run, Body: &event.Body{Role: event.Assistant}},
+			event.Event{Type: event.MessageEnd, Turn: run, Message: run})
+		end++
+	}
+	var parts []event.Event
+	for _, f := range files {
+		name := f.name()
+		why := &event.Error{Code: codeFile, Message: name + " was not copied: the run ended before it was read"}
+		op := event.Event{Turn: run, Message: run, Part: "file:" + f.id}
+		begin, update, over := op, op, op
+		begin.Type, begin.Body = event.PartStart, &event.Body{Kind: event.KindMedia, Media: &event.Media{Name: name, MIME: f.MIME}}
+		update.Type, update.Body = event.PartUpdate, &event.Body{Media: &event.Media{Name: name, MIME: f.MIME, Alt: why.Message}, Error: why}
+		over.Type = event.PartEnd
+		parts = append(parts, begin, update, over)
+	}
+	return slices.Insert(all, end, parts...)
 }
 
 // runKey returns the key of the entry of a run.

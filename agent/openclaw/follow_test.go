@@ -266,3 +266,25 @@ func TestFollowLongSession(t *testing.T) {
 		}
 	})
 }
+
+// A file of a run that ended while nobody followed is shown by its name, and says that it was not copied.
+func TestFollowLaterWithFile(t *testing.T) {
+	block := map[string]any{"type": "image", "artifactId": "art-1", "url": "/api/chat/media/outgoing/x/1/full", "alt": "pic.png", "mimeType": "image/png"}
+	following(t, shows("", block), func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+		f.mu.Lock()
+		f.down = true
+		f.mu.Unlock()
+		f.cut()
+		f.ask("r1", "a picture?")
+		time.Sleep(time.Second)
+		f.start()
+		time.Sleep(time.Minute)
+		c.want(t, "user (): a picture?", "run r1:user whole")
+		h := c.run("r1")
+		h.want(t, event.Completed, "Here.")
+		files := h.parts(event.KindMedia)
+		if len(files) != 1 || files[0].Media.Name != "pic.png" || files[0].Media.URL != "" || files[0].Error == nil || files[0].Error.Code != codeFile {
+			t.Errorf("files: %+v", files)
+		}
+	})
+}
