@@ -16,6 +16,9 @@ const (
 	maxHeld = 256 << 20
 	// collectAfter is how many bytes of large frames are decoded before their garbage is collected.
 	collectAfter = 8 << 20
+	// largeGC is the GC percentage while a large frame is decoded. The copies that decoding makes become garbage one after another; at
+	// the usual 100 the heap would double before any of it is collected.
+	largeGC = 25
 	// holdStep is by how much a reader's part grows, so that it does not ask for every piece.
 	holdStep = 1 << 20
 )
@@ -27,10 +30,19 @@ var frames = &budget{lane: make(chan struct{}, 1)}
 type budget struct {
 	lane chan struct{} // holds one element while a large frame is decoded
 
-	garbage int // bytes of frames decoded since the last collection; guarded by lane
+	// Guarded by lane.
+	garbage int // bytes of frames decoded since the last collection
+	percent int // the GC percentage to go back to
 
 	mu   sync.Mutex
 	held int
+}
+
+// enter has the collector run more often until leave.
+func (b *budget) enter() {
+	if b.percent = debug.SetGCPercent(largeGC); b.percent >= 0 && b.percent < largeGC {
+		debug.SetGCPercent(b.percent)
+	}
 }
 
 // leave lets the next large frame in. What this one has left behind is collected first once it is much: at the pace of the collector it
@@ -40,6 +52,7 @@ func (b *budget) leave(n int) {
 		b.garbage = 0
 		debug.FreeOSMemory()
 	}
+	debug.SetGCPercent(b.percent)
 	<-b.lane
 }
 
@@ -91,6 +104,7 @@ func (e *Emitter) Large(n int, step func() error) error {
 	case <-e.ctx.Done():
 		return context.Cause(e.ctx)
 	}
+	frames.enter()
 	defer frames.leave(n)
 	e.sink.Alive()
 	err := step()

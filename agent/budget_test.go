@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -112,6 +115,37 @@ func TestHold(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if frames.held != 0 {
+		t.Errorf("%d bytes are held in the end", frames.held)
+	}
+}
+
+// A message of a socket counts while it arrives and until the next one, and finds no room beside what others hold.
+func TestReadMessage(t *testing.T) {
+	const size = 20 << 20
+	message := bytes.Repeat([]byte("0123456789abcde\n"), size/16)
+	var hold Hold
+	for _, n := range []int{size, 100, 0, LargeFrame + 1, 511, 512, 513, chunkSize} {
+		b, err := ReadMessage(iotest.HalfReader(bytes.NewReader(message[:n])), &hold)
+		if err != nil || !bytes.Equal(b, message[:n]) {
+			t.Errorf("%d of %d bytes, %v", len(b), n, err)
+		}
+		if large := n > LargeFrame; large != (frames.held >= n && n > 0) || !large && frames.held != 0 {
+			t.Errorf("%d bytes are held for a message of %d", frames.held, n)
+		}
+	}
+	var others Hold
+	if err := others.Resize(maxHeld - size/2); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := ReadMessage(bytes.NewReader(message), &hold); !errors.Is(err, ErrBusy) || b != nil {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	others.Release()
+	if b, err := ReadMessage(io.MultiReader(bytes.NewReader(message), iotest.ErrReader(io.ErrUnexpectedEOF)), &hold); !errors.Is(err, io.ErrUnexpectedEOF) || b != nil {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	hold.Release()
 	if frames.held != 0 {
 		t.Errorf("%d bytes are held in the end", frames.held)
 	}

@@ -60,7 +60,7 @@ func TakeUp(out *Emitter, d *dialect.Stream) *Stream {
 // for what can't be decoded, and [ErrTurnOver] where somebody else has ended the turn.
 func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 	buf := make([]byte, readSize)
-	var line []byte // the beginning of one
+	var line chunks // the beginning of one
 	var hold Hold
 	defer hold.Release()
 	for {
@@ -70,20 +70,18 @@ func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 			s.out.Received(buf[:got])
 		}
 		// Only whole frames are decoded, so that an upstream that sends its bytes one by one is silent meanwhile.
-		line = append(line, buf[:got]...)
-		if len(line) > 0 && (rerr != nil || len(line) > dialect.MaxLine || bytes.ContainsAny(buf[:got], "\r\n")) {
-			write := func() error { return s.decode(func() ([]event.Event, error) { return s.stream.Write(line) }) }
-			if err := s.out.Large(len(line)+s.stream.Held(), write); err != nil {
+		line.add(buf[:got])
+		if line.size > 0 && (rerr != nil || line.size > dialect.MaxLine || bytes.ContainsAny(buf[:got], "\r\n")) {
+			size := line.size + s.stream.Held()
+			write := func() error { return s.decode(func() ([]event.Event, error) { return s.stream.Write(line.take()) }) }
+			if err := s.out.Large(size, write); err != nil {
 				return n, err
 			}
 			if s.stream.Advanced() {
 				s.out.Alive()
 			}
-			if line = line[:0]; cap(line) > LargeFrame {
-				line = nil
-			}
 		}
-		if err := hold.Resize(len(line) + s.stream.Held()); err != nil {
+		if err := hold.Resize(line.size + s.stream.Held()); err != nil {
 			return n, err
 		}
 		switch {

@@ -155,9 +155,12 @@ func (r *Reader) field(line []byte, shareable bool) error {
 	case "data":
 		if !r.has {
 			r.has = true
-			if shareable {
+			switch {
+			case shareable:
 				r.data, r.shared = value, true
-			} else {
+			case cap(r.partial) > keepBuffer: // the line's own buffer, of which feed keeps nothing
+				r.data, r.shared, r.partial = value, false, nil
+			default:
 				r.data, r.shared = append(r.data[:0], value...), false
 			}
 			return nil

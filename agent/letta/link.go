@@ -54,8 +54,10 @@ func (k *socket) dial(ctx context.Context, out *agent.Emitter) (*link, error) {
 func (l *link) read(ctx context.Context, settle time.Duration) {
 	defer l.end()
 	defer close(l.frames)
+	var hold agent.Hold
+	defer hold.Release()
 	for {
-		_, b, err := l.conn.Read(ctx)
+		b, err := l.message(ctx, &hold)
 		if err != nil {
 			l.err = err
 			return
@@ -65,7 +67,7 @@ func (l *link) read(ctx context.Context, settle time.Duration) {
 			// A connection that ends within a message looks as if the message had ended there: garbage is what the connection
 			// outlives.
 			hctx, cancel := context.WithTimeout(ctx, settle)
-			_, next, err = l.conn.Read(hctx)
+			next, err = l.message(hctx, &hold)
 			late := hctx.Err() != nil
 			cancel()
 			if err != nil && !late {
@@ -84,6 +86,15 @@ func (l *link) read(ctx context.Context, settle time.Duration) {
 			}
 		}
 	}
+}
+
+// message reads one message, as far as the budget for large frames allows.
+func (l *link) message(ctx context.Context, hold *agent.Hold) ([]byte, error) {
+	_, r, err := l.conn.Reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return agent.ReadMessage(r, hold)
 }
 
 // ping finds out whether the other side is still there, which a connection without traffic does not tell.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
 )
 
@@ -184,7 +185,9 @@ func scopes(c challenge) []string {
 }
 
 func readFrame(ctx context.Context, ws *websocket.Conn) (*frame, error) {
-	_, b, err := ws.Read(ctx)
+	var hold agent.Hold
+	defer hold.Release()
+	b, err := readMessage(ctx, ws, &hold)
 	if err != nil {
 		return nil, bare(err)
 	}

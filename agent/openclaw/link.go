@@ -10,6 +10,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/google/uuid"
+
+	"github.com/leat-dev/leat/agent"
 )
 
 const (
@@ -75,8 +77,10 @@ func (l *link) read(ctx context.Context, take func(raw []byte, f *frame)) {
 		_ = l.ws.Close(closeSilent, "no tick")
 	})
 	defer watch.Stop()
+	var hold agent.Hold
+	defer hold.Release()
 	for {
-		_, b, err := l.ws.Read(ctx)
+		b, err := readMessage(ctx, l.ws, &hold)
 		if err != nil {
 			l.fail(fmt.Errorf("%w: %w", errLost, bare(err)))
 			_ = l.ws.CloseNow()
@@ -93,6 +97,15 @@ func (l *link) read(ctx context.Context, take func(raw []byte, f *frame)) {
 		}
 		take(b, &f)
 	}
+}
+
+// readMessage reads one message, as far as the budget for large frames allows.
+func readMessage(ctx context.Context, ws *websocket.Conn, hold *agent.Hold) ([]byte, error) {
+	_, r, err := ws.Reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return agent.ReadMessage(r, hold)
 }
 
 func (l *link) answer(r *answered) {

@@ -192,7 +192,7 @@ func (w *Turns) part(s *journal.Summary, e *event.Event, now time.Time) {
 }
 
 func (p *part) add(text string) {
-	p.text = append(p.text, text...)
+	p.text = append(p.text, text[max(0, len(text)-maxText):]...)
 	if over := len(p.text) - maxText; over > maxText { // not at each append
 		p.text = append(p.text[:0], p.text[over:]...)
 	}

@@ -162,7 +162,10 @@ func (t *tx) writeLive() {
 			n, size = n+1, size+len(b.blob)
 		}
 	}
-	t.first, t.text, t.spans = t.j.nextRow, make([]byte, 0, size), make([]span, 0, n)
+	t.first, t.spans = t.j.nextRow, make([]span, 0, n)
+	if n > 1 || size <= maxKept {
+		t.text = make([]byte, 0, size)
+	}
 	for _, l := range t.logs {
 		p := l.pending
 		if p.batches == nil {
@@ -172,6 +175,10 @@ func (t *tx) writeLive() {
 		t.j.nextRow++ // a number that a failed transaction took is left out
 		from := len(t.text)
 		for _, b := range p.batches {
+			if t.text == nil {
+				t.text = b.blob // the only one; its buffer is too large for the pool, so nobody writes to it again
+				continue
+			}
 			t.text = append(t.text, b.blob...)
 		}
 		t.spans = append(t.spans, span{uint32(from), uint32(len(t.text))})

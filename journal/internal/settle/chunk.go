@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"unicode/utf8"
@@ -15,6 +16,9 @@ import (
 // ChunkSize is what a chunk of settled events aims at, in bytes: large enough that a read of a long log is few rows,
 // small enough that a page of it does not drag in megabytes. A single event may be larger.
 const ChunkSize = 64 << 10
+
+// largeText is how many bytes of text get a buffer of their size. One that grows with them would leave as much garbage again.
+const largeText = 64 << 10
 
 // Row is a stretch of a log as it lies in a store.
 type Row struct {
@@ -34,6 +38,13 @@ func (r *Row) Size() int { return len(r.Blob) + 150*int(r.Last-r.First) }
 // which is a quarter of the bytes, and of the time to read them back. Chunks can be put one behind the other.
 func Encode(b []byte, events []event.Event) ([]byte, error) {
 	var err error
+	size := 0
+	for i := range events {
+		size += len(events[i].Text)
+	}
+	if size > largeText {
+		b = slices.Grow(b, size+size/16)
+	}
 	for i := range events {
 		e := &events[i]
 		if i > 0 && continues(&events[i-1], e) {

@@ -1,0 +1,60 @@
+package openclaw
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// A message of the gateway counts against the budget for large frames while it arrives. If there is no room for it, the connection
+// ends, and a later one reads what it missed.
+func TestLargeMessages(t *testing.T) {
+	message := append(append([]byte(`{"type":"`), bytes.Repeat([]byte("x"), 20<<20)...), `"}`...)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.CloseNow()
+		if conn.Write(r.Context(), websocket.MessageText, message) == nil {
+			_, _, _ = conn.Read(r.Context()) // until the client leaves
+		}
+	}))
+	defer server.Close()
+	read := func() ([]byte, error) {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		conn, _, err := websocket.Dial(ctx, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.SetReadLimit(readLimit)
+		l := newLink(conn, &hello{})
+		var got []byte
+		l.read(ctx, func(raw []byte, _ *frame) {
+			got = raw
+			end()
+		})
+		_, err = l.why()
+		return got, err
+	}
+	var others agent.Hold
+	if err := others.Resize(240 << 20); err != nil { // what is left has no room for the message
+		t.Fatal(err)
+	}
+	if b, err := read(); b != nil || !errors.Is(err, agent.ErrBusy) {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	others.Release()
+	if b, err := read(); !bytes.Equal(b, message) {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
