@@ -306,11 +306,21 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 	if len(all) != 1 || len(all[0].users) != 2 || len(all[0].rows) != 2 {
 		t.Fatalf("%d exchanges, want one of two messages", len(all))
 	}
-	// A connection that is made while the turn runs learns less.
-	turns = newTurns()
-	take(`{"type":"update_loop_status","loop_status":{"status":"PROCESSING_API_RESPONSE","active_run_ids":["r2"],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"],"r2":["theirs"]}}}`)
-	if all = exchanges(rows, turns); len(all) != 1 {
-		t.Errorf("%d exchanges, want one of two messages", len(all))
+	// A connection that is made while the turn runs learns it of the run at hand, or when the message is taken up.
+	for _, frames := range [][]string{
+		{`{"type":"update_loop_status","loop_status":{"status":"PROCESSING_API_RESPONSE","active_run_ids":["r2"],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"],"r2":["` + turn + `.m","theirs"]}}}`},
+		{
+			`{"type":"update_loop_status","loop_status":{"status":"EXECUTING_CLIENT_SIDE_TOOL","active_run_ids":["r1"],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"]}}}`,
+			`{"type":"stream_delta","delta":{"message_type":"user_message","otid":"theirs"}}`,
+		},
+	} {
+		turns = newTurns()
+		for _, frame := range frames {
+			take(frame)
+		}
+		if all = exchanges(rows, turns); len(all) != 1 {
+			t.Errorf("%d exchanges after %s, want one of two messages", len(all), frames)
+		}
 	}
 	// One that is made when the turn has ended learns it of the runs before.
 	turns = newTurns()
@@ -322,5 +332,34 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 	entries, _, _ := w.gather(all, cursor{})
 	if len(entries) < 2 || entries[0].Key != "m" || entries[1].Message == nil {
 		t.Errorf("the entries are %+v", entries)
+	}
+}
+
+// A server that is killed while a tool runs leaves the call without what the tool gives. The next message begins a run of its own.
+func TestAppServerMessageAfterAKilledTool(t *testing.T) {
+	turn := "01a20447-51d6-74af-8605-b4f68a856abf"
+	call := &row{ID: "2", Type: "approval_request_message"}
+	call.Call.ID = "c1"
+	rows := []*row{
+		{ID: "1", Type: rowUser, Otid: turn + ".m", Content: json.RawMessage(`"ours"`)},
+		call,
+		{ID: "3", Type: rowUser, Otid: "theirs", Content: json.RawMessage(`"theirs"`)},
+		{ID: "4", Type: "assistant_message"},
+	}
+	known := newTurns()
+	var f envelope
+	if err := json.Unmarshal([]byte(`{"type":"update_loop_status","loop_status":{"status":"PROCESSING_API_RESPONSE","active_run_ids":["r1"],"client_message_ids_by_run_id":{"r1":["theirs"]}}}`), &f); err != nil {
+		t.Fatal(err)
+	}
+	known.take(&f)
+	for name, turns := range map[string]*turns{"a connection within the run": known, "a connection after another restart": newTurns()} {
+		if all := exchanges(rows, turns); len(all) != 2 || len(all[1].rows) != 1 {
+			t.Errorf("%s: %d exchanges, want two", name, len(all))
+		}
+	}
+	// Even if the tool's return was stored before the server was killed, the run that it works on says what began it.
+	rows[1] = &row{ID: "2", Type: rowReturn}
+	if all := exchanges(rows, known); len(all) != 2 {
+		t.Errorf("%d exchanges after a return, want two", len(all))
 	}
 }

@@ -61,9 +61,6 @@ func (r *row) text() string {
 	return ""
 }
 
-// ofTool reports whether a row is a tool's call or return.
-func (r *row) ofTool() bool { return r.Type == rowReturn || r.Call.ID != "" }
-
 // copyTime is how long after a message the server may have written it again because it tried again.
 const copyTime = time.Minute
 
@@ -157,8 +154,9 @@ func (x *exchange) joined(r *row, t *turns) bool {
 	if t.together(r.Otid, before.Otid) {
 		return true
 	}
-	// A server that was started again does not know its runs any more; a run that goes well does not end with a tool.
-	return !t.knows(r.Otid) && len(x.rows) > 0 && x.rows[len(x.rows)-1].ofTool()
+	// A server that was started again does not know its runs any more. A run that goes well does not end with what a tool gave; one
+	// that ends with the call was killed with the server.
+	return !t.knows(r.Otid) && len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == rowReturn
 }
 
 // has reports whether a message is one of the run's.

@@ -1,7 +1,5 @@
 package letta
 
-import "slices"
-
 // turns is which messages the server answers together, by their client_message_ids.
 type turns struct {
 	status  string            // of the loop; empty: not told yet
@@ -34,22 +32,32 @@ func (t *turns) take(f *envelope) bool {
 		was, knew := t.busy(), len(t.first)
 		t.status = f.Loop.Status
 		t.whole = t.whole || t.status == loopIdle
-		for run, ids := range f.Loop.By {
-			active := slices.Contains(f.Loop.Active, run)
-			for i, id := range ids {
-				switch {
-				case active:
-					t.add(id)
-				case i > 0 && t.first[id] == "":
-					first := t.leader(ids[0])
-					t.note(first, first)
-					t.note(id, first)
-				}
-			}
+		for _, ids := range f.Loop.By {
+			t.took(ids, false)
+		}
+		for _, run := range f.Loop.Active { // last: a long list of runs may crowd out what was noted before
+			t.took(f.Loop.By[run], true)
 		}
 		return t.busy() != was || len(t.first) != knew
 	}
 	return false
+}
+
+// took takes note of the messages that a run answers. The first one began its turn: runs name all messages that the turn has taken up
+// until then.
+func (t *turns) took(ids []string, active bool) {
+	if len(ids) == 0 {
+		return
+	}
+	first := ids[0]
+	for _, id := range ids {
+		if active || t.first[id] == "" && len(t.first) < maxMessages {
+			t.note(id, first)
+		}
+	}
+	if active {
+		t.current, t.whole = first, true
+	}
 }
 
 // add takes note of a message of the turn that runs.
@@ -73,13 +81,6 @@ func (t *turns) note(id, first string) {
 		clear(t.first)
 	}
 	t.first[id] = first
-}
-
-func (t *turns) leader(id string) string {
-	if first := t.first[id]; first != "" {
-		return first
-	}
-	return id
 }
 
 // knows reports whether it is known which turn answers a message.
