@@ -19,6 +19,10 @@ import (
 	"github.com/leat-dev/leat/e2e/internal/house"
 )
 
+// spares is how many agents may take the place of one that has lost its conversation: an App Server that is killed while it writes a
+// conversation does not read it again, and refuses all messages of it.
+const spares = 12
+
 // TestStorm takes turns with everything that goes wrong, see [house.Storm]. Each conversation is the one of an agent of its own.
 func TestStorm(t *testing.T) {
 	s, model := house.NewStorm(t, bash)
@@ -27,7 +31,7 @@ func TestStorm(t *testing.T) {
 	address, mend := s.BadNetwork(t, letta)
 	o := &outsider{letta: letta}
 	var args []string
-	for i := range 3 {
+	for i := range 3 + spares {
 		agent := newAgent(t, letta)
 		o.agents = append(o.agents, agent)
 		args = append(args, "--agent", fmt.Sprintf("letta%d=letta:ws://%s%s?agent=%s&mode=unrestricted&conversation=default", i, address, letta.Ready, agent))
@@ -40,6 +44,7 @@ func TestStorm(t *testing.T) {
 	for i, agent := range o.agents {
 		s.Chats = append(s.Chats, &house.Chat{Conversation: s.Converse(t, fmt.Sprintf("letta%d", i)), Session: agent})
 	}
+	s.Chats, s.Spare = s.Chats[:3], s.Chats[3:]
 	s.Run(t)
 	mend()
 	s.Agree(t)

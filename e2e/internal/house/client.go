@@ -74,6 +74,26 @@ func (s *Client) Until(t *testing.T, c, turn string, wanted func(*transcript.Tra
 	return last
 }
 
+// Whole returns a conversation with all of its messages.
+func (s *Client) Whole(t *testing.T, c string) *transcript.Transcript {
+	t.Helper()
+	tr, err := s.Transcript(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tr.Earlier {
+		first := tr.Messages[0].ID
+		page, err := s.Page(t.Context(), c, first, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !tr.AddPage(page.Transcript, first, tr.Seq) {
+			t.Fatalf("the page before message %s does not fit", first)
+		}
+	}
+	return tr
+}
+
 // Begun says something and returns its turn when a part of the answer was seen.
 func (s *Client) Begun(t *testing.T, c, text string) string {
 	t.Helper()

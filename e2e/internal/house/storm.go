@@ -36,8 +36,9 @@ type Storm struct {
 	*Client
 	Leat  *Program
 	Other Other
-	// Chats are the conversations, and the sessions to which they belong upstream.
-	Chats []*Chat
+	// Chats are the conversations, and the sessions to which they belong upstream. A spare one takes the place of one whose session the
+	// upstream loses as a whole when it is killed.
+	Chats, Spare []*Chat
 
 	Turns   int
 	Seed    uint64
@@ -45,6 +46,7 @@ type Storm struct {
 
 	rng  *rand.Rand
 	next int // script
+	gone []*Chat
 }
 
 // Chat is a conversation of a storm.
@@ -54,6 +56,7 @@ type Chat struct {
 	viewer *Viewer
 	lost   []int  // scripts that the upstream may have forgotten, since it was killed meanwhile
 	forgot []Item // what the upstream had before it was killed, and not after: it does not write its files at once
+	last   []Item // what the upstream had of a session before it lost all of it; nil if it has the session
 }
 
 // NewStorm returns a storm of LEAT_STORM turns, with the scripts for its model; without the variable it skips the test. LEAT_SEED
@@ -95,8 +98,7 @@ func (s *Storm) BadNetwork(t *testing.T, upstream *Program) (address string, men
 // Run takes the turns. It stops at the first that fails.
 func (s *Storm) Run(t *testing.T) {
 	for _, c := range s.Chats {
-		c.viewer = s.View(t, c.Conversation)
-		s.ask(t, c) // makes the session
+		s.open(t, c)
 	}
 	for n := range s.Turns {
 		begin := time.Now()
@@ -106,6 +108,13 @@ func (s *Storm) Run(t *testing.T) {
 			return
 		}
 	}
+}
+
+// open begins a chat, which makes its session.
+func (s *Storm) open(t *testing.T, c *Chat) {
+	t.Helper()
+	c.viewer = s.View(t, c.Conversation)
+	s.ask(t, c)
 }
 
 // step is one turn, and what goes wrong in it.
@@ -159,6 +168,14 @@ func (s *Storm) restart(t *testing.T) {
 	s.Other.Restart(t)
 	for i, c := range s.Chats {
 		after := s.Other.History(t, c.Session)
+		if len(after) == 0 && len(before[i]) > 0 && len(s.Spare) > 0 {
+			t.Logf("the upstream has lost session %s", c.Session)
+			c.last = slices.DeleteFunc(before[i], func(item Item) bool { return s.lost(c, item) })
+			s.gone = append(s.gone, c)
+			s.Chats[i], s.Spare = s.Spare[0], s.Spare[1:]
+			s.open(t, s.Chats[i])
+			continue
+		}
 		for _, item := range before[i] {
 			if !slices.Contains(after, item) {
 				c.forgot = append(c.forgot, item)
@@ -202,7 +219,7 @@ const agreeLimit = time.Minute
 // once.
 func (s *Storm) Agree(t *testing.T) {
 	t.Helper()
-	for _, c := range s.Chats {
+	for _, c := range append(s.gone, s.Chats...) {
 		var faults []string
 		var summary string
 		for limit := time.Now().Add(agreeLimit); ; time.Sleep(time.Second) { // the upstream has no event for having written all
@@ -220,13 +237,13 @@ func (s *Storm) Agree(t *testing.T) {
 
 // faults returns what differs in a conversation, and how much was compared.
 func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) {
-	tr, err := s.Transcript(t.Context(), c.Conversation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := s.Whole(t, c.Conversation)
 	live, doubled := c.viewer.Saw()
 	untaken := untaken(tr)
-	seen, history := Seen(tr), s.Other.History(t, c.Session)
+	seen, history := Seen(tr), c.last
+	if history == nil {
+		history = s.Other.History(t, c.Session)
+	}
 	var missing []Item
 	faults = Compare(seen, history, func(i Item) bool {
 		excused := s.lost(c, i) || slices.Contains(untaken, i)
@@ -236,7 +253,7 @@ func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) 
 		return excused
 	})
 	summary = fmt.Sprintf("the reader has %d items of %d turns, the upstream %d items; the upstream lost, since it was killed: %v", len(seen), len(tr.Turns), len(history), missing)
-	for _, f := range Compare(live, Seen(tr), func(Item) bool { return false }) {
+	for _, f := range Compare(live, seen, func(Item) bool { return false }) {
 		faults = append(faults, "a live viewer, beside a reload as upstream: "+f)
 	}
 	for _, turn := range doubled {
