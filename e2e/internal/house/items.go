@@ -56,21 +56,36 @@ func Seen(tr *transcript.Transcript) (items []Item) {
 }
 
 // Compare returns how what a reader sees differs from the upstream's history: items that only one of them has, or one of them
-// has more often, and items of the answers in another order. Texts for which lost returns true may be missing upstream:
-// it forgets what it was saying when it is killed or told to stop.
+// has more often, and items of the answers in another order. Items for which lost returns true may be missing upstream, or it may have no
+// more than their beginning: it forgets what it was doing when it is killed or told to stop.
 func Compare(seen, history []Item, lost func(Item) bool) (faults []string) {
 	count := map[Item]int{}
 	for _, i := range history {
 		count[i]++
 	}
-	var both []Item
-	for _, i := range seen {
-		if count[i]--; count[i] >= 0 {
-			both = append(both, i)
-		} else if !lost(i) {
-			faults = append(faults, "only the reader has "+i.String())
+	both := make([]Item, len(seen)) // as the upstream has them; the zero Item if it does not
+	for n, i := range seen {
+		if count[i] > 0 {
+			count[i]--
+			both[n] = i
 		}
 	}
+	for n, i := range seen {
+		switch {
+		case both[n] == i:
+		case !lost(i):
+			faults = append(faults, "only the reader has "+i.String())
+		default:
+			for _, h := range history {
+				if count[h] > 0 && h.Kind == i.Kind && strings.HasPrefix(i.Text, h.Text) {
+					count[h]--
+					both[n] = h
+					break
+				}
+			}
+		}
+	}
+	both = slices.DeleteFunc(both, func(i Item) bool { return i == Item{} })
 	for _, i := range history {
 		if count[i] > 0 {
 			count[i]--
