@@ -38,7 +38,7 @@ func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
 			at.Children = append(at.Children, c)
 		}
 	}
-	unsure = g.unsure
+	unsure = g.unsure || w.ahead(h)
 	at.Children = slices.Clone(at.Children)
 	w.mu.Lock()
 	for _, c := range at.Children {

@@ -21,6 +21,7 @@ type fakeRun struct {
 	follow  []*fakeRun        // steered in
 	said    map[string]string // by segment
 	late    []map[string]any  // rows that wait for the first answer
+	unnamed bool              // the history does not show it while it runs
 	quiet   bool              // only clients that watch the session get its frames
 }
 

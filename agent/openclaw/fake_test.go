@@ -395,7 +395,9 @@ func (f *fake) historyOf(session string) map[string]any {
 	if f.protocol >= numbered {
 		info := map[string]any{"hasActiveRun": false, "activeRunIds": []string{}}
 		if r := s.inFlight; r != nil && !r.over {
-			h["inFlightRun"] = map[string]any{"runId": r.id, "text": ""}
+			if !r.unnamed {
+				h["inFlightRun"] = map[string]any{"runId": r.id, "text": ""}
+			}
 			info = map[string]any{"hasActiveRun": true}
 		}
 		h["sessionInfo"] = info

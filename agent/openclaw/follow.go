@@ -20,6 +20,8 @@ const (
 	followRetry = time.Second
 	// followPatience is how long a run may be unexplained by a history until it is one that nobody asked for.
 	followPatience = 3 * time.Second
+	// sayingPatience is how long a run may say something until it is no longer expected in the history.
+	sayingPatience = 30 * time.Second
 	// maxBuffer bounds the frames that are kept of a run until it is observed. Texts are snapshots, so what is dropped comes again.
 	maxBuffer = 256
 	// maxBuffered bounds the runs that frames are kept of.
@@ -54,7 +56,7 @@ type watch struct {
 
 	mu       sync.Mutex
 	children map[string]bool
-	saying   map[string]bool // runs of which a frame came that nobody takes
+	saying   map[string]said // runs that have begun to say something, by id
 }
 
 // Follow implements [agent.Follower]. Histories of gateways before protocol 4 name neither rows nor runs, so that their sessions
@@ -109,7 +111,7 @@ func (a *Agent) newWatch(sessions agent.Sessions, s agent.Session) *watch {
 	}
 	w := &watch{
 		a: a, sessions: sessions, conversation: s.Conversation, session: key, wake: make(chan struct{}, 1),
-		children: map[string]bool{}, saying: map[string]bool{}, puzzled: map[string]time.Time{},
+		children: map[string]bool{}, saying: map[string]said{}, puzzled: map[string]time.Time{},
 	}
 	if json.Unmarshal(s.Cursor, &w.at) != nil || w.at.Session != key {
 		w.at, w.fresh = cursor{Session: key}, true
@@ -148,11 +150,34 @@ func (w *watch) saw(f *runFrame) bool {
 	case f.over():
 		delete(w.saying, f.Run)
 		w.nudge()
-	case f.says() && (!w.saying[f.Run] || f.Session != w.session && !w.children[f.Session]):
-		w.saying[f.Run] = true
-		w.nudge()
+	case f.says():
+		_, known := w.saying[f.Run]
+		if !known {
+			w.saying[f.Run] = said{f.Session, time.Now()}
+		}
+		if !known || f.Session != w.session && !w.children[f.Session] {
+			w.nudge()
+		}
 	}
 	return true
+}
+
+// said is when a run began to say something, and in which session.
+type said struct {
+	session string
+	at      time.Time
+}
+
+// ahead reports whether a run says something that a history of the session does not show yet.
+func (w *watch) ahead(h *history) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for run, s := range w.saying {
+		if s.session == w.session && time.Since(s.at) < sayingPatience && !h.names(run) {
+			return true
+		}
+	}
+	return false
 }
 
 // run follows the session over as many connections as it takes.

@@ -31,8 +31,11 @@ func (t *turn) lookUp(ctx context.Context, l *link) error {
 		}
 		return err
 	}
-	t.outdate()
-	t.batch = slices.DeleteFunc(t.batch, func(i item) bool { return i.outdated() })
+	repeated := func(i *item) bool {
+		return i.outdated() && (l.protocol() < numbered || len(h.of(question{run: i.run.Run, protocol: numbered})) > 0)
+	}
+	t.outdate(repeated)
+	t.batch = slices.DeleteFunc(t.batch, func(i item) bool { return repeated(&i) })
 	t.out.Received(raw)
 	t.unsure = false
 	for _, r := range t.open() {

@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
@@ -57,6 +58,11 @@ func hidden(run string, first *row) prompt {
 // them as the assistant's.
 func (r *row) isForwarded() bool {
 	return r.Meta.Run == "" && (r.Provenance.Kind == "internal_system" && r.Provenance.Tool == "cron" || r.Provenance.Kind == "inter_session" && r.Provenance.Tool == "sessions_send")
+}
+
+// names reports whether a history shows a run.
+func (h *history) names(run string) bool {
+	return h.InFlight != nil && h.InFlight.Run == run || slices.Contains(h.Info.Runs, run) || slices.ContainsFunc(h.Messages, func(r row) bool { return r.Meta.Run == run })
 }
 
 // message adds a message.

@@ -105,12 +105,13 @@ func (i *item) outdated() bool {
 	return i.kind == itemFrame && i.run.Stream == "assistant" && len(i.run.Data.Media) == 0 && !i.run.Data.Replace
 }
 
-// outdate drops the snapshots that wait, after a history that is newer.
-func (q *queue) outdate() {
+// outdate drops the snapshots that wait and that a newer history repeats. A history has no rows of a run whose first message is not
+// complete.
+func (q *queue) outdate(repeated func(*item) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.items = slices.DeleteFunc(q.items, func(i item) bool {
-		if i.outdated() {
+		if repeated(&i) {
 			q.bytes -= len(i.raw)
 			return true
 		}

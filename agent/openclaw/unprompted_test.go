@@ -88,6 +88,40 @@ func TestFollowAnnouncement(t *testing.T) {
 	})
 }
 
+// The first words of a run may come before the gateway's history shows the run. It is shown as soon as the history does.
+func TestFollowUnnamed(t *testing.T) {
+	slow := func(r *fakeRun) {
+		name := func(unnamed bool) {
+			r.f.mu.Lock()
+			defer r.f.mu.Unlock()
+			r.unnamed = unnamed
+		}
+		name(true)
+		r.say("1", "The helper")
+		r.wait(2500 * time.Millisecond)
+		name(false)
+		r.wait(20 * time.Second)
+		r.final("1", "The helper has ended.")
+	}
+	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+		f.ask("r1", "one?")
+		time.Sleep(10 * time.Second)
+		f.starts("announce:v1:agent:main:subagent:s1:r1", nil, slow)
+		time.Sleep(5 * time.Second)
+		h := c.run("announce:v1:agent:main:subagent:s1:r1")
+		if h == nil || h.visible() != "The helper" {
+			t.Fatal("the run is not shown while it runs")
+		}
+		time.Sleep(time.Minute)
+		h.want(t, event.Completed, "The helper has ended.")
+		read := f.count("chat.history")
+		time.Sleep(time.Hour)
+		if more := f.count("chat.history") - read; more > 0 {
+			t.Errorf("the session is read %d times while nothing happens", more)
+		}
+	})
+}
+
 // Frames of a heartbeat go only to clients that watch its session, and no history shows its prompt.
 func TestFollowHeartbeat(t *testing.T) {
 	beat := func(r *fakeRun) {
