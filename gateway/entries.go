@@ -133,6 +133,8 @@ func (o *owner) addIn(ctx context.Context, t *tx, name string, a Agent, fresh []
 			}
 		case r.ops != nil:
 			o.addWhole(t, r, name)
+		case len(o.observed) >= maxObserved:
+			o.addRefused(t, r, name)
 		default:
 			o.addLive(t, r, name, a)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -15,6 +16,10 @@ import (
 // An observed turn is a run that its upstream began by itself, such as another client's (see [agent.Run]). It does not wait in the
 // conversation's queue and nothing waits for it, so any number of them overlap each other and the turn that the queue has started.
 // A durable mark tells it from that turn.
+
+// maxObserved bounds the observed turns of one conversation that are unfinished at the same time. Each costs a goroutine and what its
+// agent needs to read the run.
+const maxObserved = 64
 
 // mark is what is stored of an observed turn as long as it is unfinished.
 type mark struct {
@@ -111,6 +116,17 @@ func (o *owner) unobserve(r *run) {
 // host is on whose behalf observed turns run: the conversation's owner.
 func (o *owner) host() agent.Principal {
 	return agent.Principal{Tenant: o.summary.Tenant, Subject: o.summary.Owner}
+}
+
+// addRefused adds a live run that is one too many as a turn that has failed, so that readers see what is missing.
+func (o *owner) addRefused(t *tx, r resolved, name string) {
+	r.ops = []event.Event{{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Failed, Error: &event.Error{
+		Code: codeRuns, Message: fmt.Sprintf("%d runs that the agent's other clients began are in progress in this conversation, which is the limit", maxObserved),
+	}}}}
+	o.addWhole(t, r, name)
+	t.then(func() {
+		o.log.Warn("run not shown: too many runs of the agent's other clients are in progress in this conversation", "turn", r.id, "agent", name, "limit", maxObserved)
+	})
 }
 
 // observing launches the run of an observed turn once its commit is shown.

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -83,7 +85,11 @@ func (o *owner) hold() {
 
 // fail gives the conversation up: what is in memory may be ahead of the log, so all of it goes. Recovery reads the log anew.
 func (o *owner) fail(err error) {
-	o.log.Error("conversation given up", "err", err)
+	if o.g.life.Err() != nil && errors.Is(err, context.Canceled) {
+		o.log.Info("conversation left as its log has it: the gateway stops", "err", err)
+	} else {
+		o.log.Error("conversation given up", "err", err)
+	}
 	o.mu.Lock()
 	o.dead = err
 	o.mu.Unlock()

@@ -73,6 +73,7 @@ const (
 	codeCutShort   = "cut_short"   // the agent's stream ended without its end
 	codeAgent      = "agent_error" // the agent returned an error of no other kind
 	codeNotStarted = "not_started" // nothing reached the agent; the same send may run again
+	codeRuns       = "too_many_runs" // of others, at once in one conversation
 	codeRestart    = "gateway_restart"
 )
 

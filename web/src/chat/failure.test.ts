@@ -22,7 +22,7 @@ test.each([
 test("every code that the gateway gives is known", () => {
   for (const code of ["silence", "turn_limit", "lease_expired", "wait_expired", "not_answered", "invalid_stream", "cut_short", "not_started", "agent_not_started", "agent_exit", "too_large", "agent_control", "key_missing", "key_refused", "model_unknown", "quota",
     "context_too_long", "overloaded", "rate_limited", "request_refused", "provider_unreachable", "provider_error", "provider_answer", "response_gone", "agent_login", "agent_stuck", "agent_closed", "agent_unreachable", "agent_status", "token_refused", "agent_unknown",
-    "agent_refused", "gap", "run_lost", "agent_request", "attachment", "agent_restarts", "file_unavailable", "busy", "agent_busy", "agent_answer"]) expect(causeOf(code), code).toBeDefined();
+    "agent_refused", "gap", "run_lost", "agent_request", "attachment", "agent_restarts", "file_unavailable", "busy", "agent_busy", "agent_answer", "too_many_runs"]) expect(causeOf(code), code).toBeDefined();
 });
 
 test("one that nobody knows is told in its own words", () => {

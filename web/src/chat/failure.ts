@@ -48,6 +48,7 @@ const known: Record<string, Known> = {
   run_lost: { what: "The agent has lost this answer.", ...soon },
   silence: { what: "The agent said nothing for too long.", ...soon },
   turn_limit: { what: "The answer took longer than allowed.", ...soon },
+  too_many_runs: { what: "Too many runs of the agent’s other clients were in progress here to show this one.", todo: "Open the session in another of its clients to see it.", again: false },
   timeout: { what: "The model took too long.", ...soon },
   lease_expired: { what: "What answered went away and did not come back.", ...soon },
   wait_expired: { what: "Nobody answered the question in time.", ...soon },
