@@ -70,9 +70,9 @@ const (
 	codeWait       = "wait_expired"  // nobody answered
 	codeUntold     = "not_answered"  // the agent did not take the answer
 	codeStream     = "invalid_stream"
-	codeCutShort   = "cut_short"   // the agent's stream ended without its end
-	codeAgent      = "agent_error" // the agent returned an error of no other kind
-	codeNotStarted = "not_started" // nothing reached the agent; the same send may run again
+	codeCutShort   = "cut_short"     // the agent's stream ended without its end
+	codeAgent      = "agent_error"   // the agent returned an error of no other kind
+	codeNotStarted = "not_started"   // nothing reached the agent; the same send may run again
 	codeRuns       = "too_many_runs" // of others, at once in one conversation
 	codeRestart    = "gateway_restart"
 )
