@@ -36,6 +36,10 @@ type v1 struct {
 	bodies        []map[string]any
 	gates         map[string]chan struct{}
 	closing       chan struct{}
+	past          past
+	old           bool // without lists of runs
+	down          bool // refuses everything
+	refusals      int
 }
 
 // fault is how a request fails. The zero value does not.
@@ -52,16 +56,11 @@ type fault struct {
 func newV1(t *testing.T) *v1 {
 	f := &v1{t: t, conversations: map[string]string{}, runs: map[string][]string{}, sent: map[string]string{}, gates: map[string]chan struct{}{}, closing: make(chan struct{})}
 	mux := http.NewServeMux()
+	f.routesOfPast(mux)
 	mux.HandleFunc("POST /v1/conversations/{$}", f.create)
 	mux.HandleFunc("POST /v1/conversations/{id}/messages", f.send)
 	mux.HandleFunc("POST /v1/conversations/{id}/cancel", func(w http.ResponseWriter, r *http.Request) { f.note("cancel " + r.PathValue("id")) })
 	mux.HandleFunc("POST /v1/runs/{id}/stream", f.resume)
-	mux.HandleFunc("GET /v1/runs/{id}", func(w http.ResponseWriter, r *http.Request) {
-		f.note("status of " + r.PathValue("id"))
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		fmt.Fprintf(w, `{"id":%q,"status":%q,"stop_reason":null}`, r.PathValue("id"), f.status)
-	})
 	mux.HandleFunc("POST /v1/agents/{id}/messages/cancel", f.cancel)
 	mux.HandleFunc("GET /v1/agents/{$}", func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.RawQuery {
@@ -82,8 +81,15 @@ func newV1(t *testing.T) *v1 {
 	})
 	f.srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
-		token := f.token
+		token, down := f.token, f.down
+		if down {
+			f.refusals++
+		}
 		f.mu.Unlock()
+		if down {
+			http.Error(w, `{"detail":"starting"}`, http.StatusServiceUnavailable)
+			return
+		}
 		if token != "" && r.Header.Get("Authorization") != "Bearer "+token {
 			http.Error(w, `{"detail":"Unauthorized"}`, http.StatusUnauthorized)
 			return

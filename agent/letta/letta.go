@@ -35,6 +35,11 @@ type times struct {
 	caughtUp time.Duration // for a session to be caught up with before a message is sent
 	again    time.Duration // until a history is read again that does not show yet whether a message is answered
 	patience time.Duration // after which such a message counts as unanswered
+
+	poll  time.Duration // V1: from one look at an agent's runs to the next
+	calm  time.Duration // V1: the same, if none has begun or ended for a minute
+	pace  time.Duration // V1: between any two looks
+	grace time.Duration // V1: after the start, in which turns are resumed, whose runs must not be taken for those of another client
 }
 
 var usual = times{
@@ -42,6 +47,7 @@ var usual = times{
 	beat: 5 * time.Second, held: 10 * time.Minute,
 	wait: 500 * time.Millisecond, retries: 60 * time.Second,
 	caughtUp: 5 * time.Second, again: 500 * time.Millisecond, patience: 3 * time.Second,
+	poll: 2 * time.Second, calm: 5 * time.Second, pace: 100 * time.Millisecond, grace: 10 * time.Second,
 }
 
 // New returns the agent. It does not connect.

@@ -2,9 +2,12 @@ package letta
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/leat-dev/leat/agent"
 )
@@ -14,8 +17,17 @@ const codeSilence = "silence"
 
 // runInfo is a run as the V1 API describes it.
 type runInfo struct {
-	Status string `json:"status"`
-	Stop   string `json:"stop_reason"`
+	ID           string    `json:"id"`
+	Agent        string    `json:"agent_id"`
+	Conversation string    `json:"conversation_id"` // empty: the agent's own, or not told
+	Status       string    `json:"status"`
+	Stop         string    `json:"stop_reason"`
+	Background   bool      `json:"background"`
+	Created      time.Time `json:"created_at"`
+	Metadata     struct {
+		Type  string          `json:"run_type"`
+		Error json.RawMessage `json:"error"`
+	} `json:"metadata"`
 }
 
 // over reports whether the run has ended.
@@ -25,6 +37,21 @@ func (i runInfo) over() bool {
 		return true
 	}
 	return false
+}
+
+const (
+	// blocking is the type of a run in a conversation, of which the server says neither the conversation nor the end if its client
+	// waits for the whole answer.
+	blocking = "send_conversation_message"
+	// async ends the type of a run in the background that no stream is kept of.
+	async = "_async"
+	// kept is how long the server keeps the stream of a run, but for some minutes.
+	kept = 2*time.Hour + 50*time.Minute
+)
+
+// streams reports whether the run's stream can be read from its start.
+func (i runInfo) streams() bool {
+	return i.Background && !strings.HasSuffix(i.Metadata.Type, async) && time.Since(i.Created) < kept
 }
 
 var errNoRun = errors.New("letta: no run of the turn is known")
@@ -39,7 +66,7 @@ func (r *rest) Probe(ctx context.Context, in agent.Input) error {
 	if t == nil {
 		return errNoRun
 	}
-	run, _ := t.cursor()
+	run, _ := t.place()
 	if run == "" {
 		return errNoRun
 	}

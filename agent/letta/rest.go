@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,8 +24,10 @@ type rest struct {
 	base
 	client *http.Client
 
-	mu   sync.Mutex
-	live map[string]*turn // by turn
+	mu     sync.Mutex
+	live   map[string]*turn  // by turn
+	named  map[string]string // turns by run
+	logger *slog.Logger
 }
 
 var (
@@ -32,6 +35,7 @@ var (
 	_ agent.Tied    = (*rest)(nil)
 	_ agent.Checker = (*rest)(nil)
 	_ agent.Prober  = (*rest)(nil)
+	_ agent.Keeper  = (*rest)(nil)
 )
 
 func newREST(b base) *rest {
@@ -39,7 +43,7 @@ func newREST(b base) *rest {
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1")
 	u.RawQuery, u.Fragment = "", ""
 	b.url = &u
-	return &rest{base: b, live: map[string]*turn{}, client: &http.Client{
+	return &rest{base: b, live: map[string]*turn{}, named: map[string]string{}, logger: slog.New(slog.DiscardHandler), client: &http.Client{
 		Transport: call.Decoding{Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         (&net.Dialer{Timeout: b.times.dial}).DialContext,
@@ -51,6 +55,19 @@ func newREST(b base) *rest {
 		// The token is for one address, not for another.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+}
+
+// Start implements [agent.Keeper].
+func (r *rest) Start(log *slog.Logger) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.logger = log
+}
+
+func (r *rest) log() *slog.Logger {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.logger
 }
 
 // Close closes the connections that are kept for further turns. Turns that run go on.
@@ -106,6 +123,9 @@ func (r *rest) call(ctx context.Context, method string, query url.Values, body a
 	return res, nil
 }
 
+// maxAnswer bounds the body of a short answer, in bytes: a page of a history may hold long outputs of tools.
+const maxAnswer = 32 << 20
+
 // short makes a request whose answer takes the server no time, and reads it into v, which may be nil.
 func (r *rest) short(ctx context.Context, v any, method string, query url.Values, body any, path ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, r.times.answer)
@@ -115,7 +135,7 @@ func (r *rest) short(ctx context.Context, v any, method string, query url.Values
 		return err
 	}
 	defer res.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(res.Body, 4<<20))
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return unreachable(err)
 	}
@@ -168,7 +188,7 @@ func (r *rest) abort(ctx context.Context, t *turn) {
 	defer cancel()
 	s, run := t.noted().Session, t.named()
 	if run == "" {
-		run, _ = t.cursor() // a turn that was resumed to wait for an answer has no stream
+		run, _ = t.place() // a turn that was resumed to wait for an answer has no stream
 	}
 	var err error
 	switch {

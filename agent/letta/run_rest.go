@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
@@ -71,7 +70,7 @@ func (r *rest) Resume(ctx context.Context, in agent.Input, raw json.RawMessage, 
 		return shown(r.drive(ctx, t, nil, false))
 	case !r.cfg.Background:
 		return t.lost(codeLost, "Leat was restarted while the agent answered, and the run was not one that goes on by itself")
-	case !t.unheard():
+	case was.Run != "" || !t.unheard():
 		return shown(r.drive(ctx, t, r.onward(t), true))
 	case was.Answer != nil:
 		return shown(r.drive(ctx, t, r.send(t, was.Answer), false))
@@ -117,10 +116,9 @@ type approval struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// otid is the id by which the server tells a repetition, the same over restarts.
-func otid(in agent.Input, n int) string {
-	return uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "leat:%s:%d", in.Key, n)).String()
-}
+// otid returns the id of the turn's n-th answer to approvals, the same over restarts: the server tells a repetition by it, as it does
+// by the id of a message (see clientID).
+func otid(in agent.Input, n int) string { return clientID(in, fmt.Sprint("approval-", n)) }
 
 // step is a request whose answer is a stream of the turn.
 type step func(ctx context.Context) (*http.Response, error)
@@ -140,7 +138,7 @@ func (r *rest) send(t *turn, messages ...any) step {
 }
 
 func (r *rest) message(t *turn, content any) step {
-	m := userMessage{Type: "message", Role: "user", Content: content, Otid: otid(t.in, 0)}
+	m := userMessage{Type: "message", Role: "user", Content: content, Otid: clientID(t.in, t.in.Message.ID)}
 	return func(ctx context.Context) (*http.Response, error) {
 		res, err := r.send(t, m)(ctx)
 		if pending := pendingApproval(err); pending != "" {
@@ -173,9 +171,11 @@ func pendingApproval(err error) string {
 // onward takes the run up after its last chunk.
 func (r *rest) onward(t *turn) step {
 	return func(ctx context.Context) (*http.Response, error) {
-		run, seq := t.cursor()
-		body := map[string]any{"starting_after": seq, "include_pings": true}
-		return r.call(ctx, http.MethodPost, nil, body, "runs", run, "stream")
+		run, seq := t.place()
+		if seq == 0 {
+			return r.fromStart(ctx, run)
+		}
+		return r.call(ctx, http.MethodPost, nil, streamFrom(seq), "runs", run, "stream")
 	}
 }
 
@@ -187,9 +187,11 @@ var (
 // drive makes requests and reads their streams until the turn has ended: of runs that go on after an approval, and of a run
 // whose stream broke. Without a first request the turn waits for answers. onward says that it goes on with a run.
 func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error {
+	run, _ := t.place()
 	r.mu.Lock()
 	r.live[t.in.Turn] = t
 	r.mu.Unlock()
+	r.remember(run, t)
 	defer func() {
 		r.mu.Lock()
 		delete(r.live, t.in.Turn)
@@ -225,7 +227,7 @@ func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error
 			if !r.cfg.Background {
 				return &agent.Error{Code: codeCutShort, Message: "the connection to the Letta server broke in the middle of the answer", Retryable: true}
 			}
-			if !t.unheard() { // else it is sent again: by its otid the server knows whether it has it
+			if onward || !t.unheard() { // else it is sent again: by its otid the server knows whether it has it
 				next, onward = r.onward(t), true
 			}
 			if err := call.Sleep(ctx, min(r.times.wait<<(breaks-1), r.times.dial)); err != nil {
@@ -238,23 +240,26 @@ func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error
 			return err
 		}
 		// The stream has ended at a stop reason that is not the turn's end.
-		answer, err := r.answers(ctx, t)
-		if err != nil {
+		if next, onward, err = r.answers(ctx, t); err != nil {
 			return err
 		}
-		if answer == nil {
+		if next == nil {
+			if t.finished() {
+				return nil
+			}
 			return &agent.Error{Code: codeCutShort, Message: "the Letta server's answer ended without an end", Retryable: true}
 		}
-		next, onward, breaks = r.send(t, answer), false, 0
+		breaks = 0
 	}
 }
 
-// answers asks for the approvals that the turn waits for, and returns the message with them, noted as sent; nil where the turn waits
-// for nobody.
-func (r *rest) answers(ctx context.Context, t *turn) (*approvalMessage, error) {
+// answers asks for the approvals that the turn waits for, and returns the request with them, noted as sent. If another client gives
+// them to the server first, it returns what resumes the turn's next run, with onward set. next is nil if the turn does not wait, or
+// has ended.
+func (r *rest) answers(ctx context.Context, t *turn) (next step, onward bool, err error) {
 	waiting := t.waiting()
 	if len(waiting) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
 	ask, cancel := context.WithCancel(ctx)
 	a := newAsker()
@@ -272,7 +277,13 @@ func (r *rest) answers(ctx context.Context, t *turn) (*approvalMessage, error) {
 	for len(pending) > 0 {
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, false, context.Cause(ctx)
+		case c := <-t.elsewhere:
+			if !slices.ContainsFunc(waiting, func(w letta.Approval) bool { _, ok := c.answers[w.Call]; return ok }) {
+				continue // to something that was asked before
+			}
+			next, err = r.continued(t, c)
+			return next, true, err
 		case answer := <-a.answers:
 			w, ok := pending[answer.ID]
 			if !ok {
@@ -282,7 +293,7 @@ func (r *rest) answers(ctx context.Context, t *turn) (*approvalMessage, error) {
 			m.Approvals = append(m.Approvals, approval{Type: "approval", Call: w.Call, Approve: answer.Decision == event.Approve, Reason: answer.Text})
 		}
 	}
-	err := t.note(func() (ops []event.Event) {
+	err = t.note(func() (ops []event.Event) {
 		for _, ap := range m.Approvals {
 			ops = append(ops, t.dec.Answered(ap.Call, ap.Approve)...)
 		}
@@ -291,9 +302,10 @@ func (r *rest) answers(ctx context.Context, t *turn) (*approvalMessage, error) {
 		t.st.Sent++
 		t.st.Answer = m
 		t.st.After, _ = t.dec.Cursor()
+		t.st.Run = ""
 		return ops
 	})
-	return m, err
+	return r.send(t, m), false, err
 }
 
 // stream makes a request and reads its answer to the end of the stream.
@@ -306,9 +318,10 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 	defer late.Stop()
 	running := ""
 	if onward {
-		running, _ = t.cursor()
+		running, _ = t.place()
 	}
 	t.names(running)
+	defer t.requests(false)
 	defer context.AfterFunc(ctx, func() {
 		switch {
 		case t.finished():
@@ -322,7 +335,11 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 	var res *http.Response
 	err := r.retry(ctx, t.out, func() (err error) {
 		t.refused = false
+		t.requests(true)
 		res, err = next(call)
+		if err != nil {
+			t.requests(false)
+		}
 		var f *failure
 		t.refused = errors.As(err, &f) && f.status/100 == 4
 		return err
@@ -336,7 +353,7 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 	stall := time.AfterFunc(r.times.stall, func() { cancel(errBroken) })
 	defer stall.Stop()
 	t.out.Body(letta.Dialect().Name)
-	in := reader{t: t, check: onward}
+	in := reader{r: r, t: t, check: onward}
 	buf := make([]byte, 32<<10)
 	total := 0
 	for settled := false; ; {
@@ -376,6 +393,7 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 
 // reader takes a body apart into frames.
 type reader struct {
+	r     *rest
 	t     *turn
 	sse   sse.Reader
 	check bool // the first chunk follows the last one that was seen
@@ -392,6 +410,7 @@ func (in *reader) feed(b []byte) error {
 		}
 		if in.t.named() == "" {
 			in.name(e.Data)
+			in.r.remember(in.t.named(), in.t)
 		}
 		if in.check {
 			if err := in.follows(e.Data); err != nil {
@@ -426,7 +445,7 @@ func (in *reader) follows(data []byte) error {
 		return nil
 	}
 	in.check = false
-	run, seq := in.t.cursor()
+	run, seq := in.t.place()
 	if m.Run == run && m.Seq > seq+1+invisible {
 		return errGap
 	}

@@ -22,6 +22,7 @@ var quick = times{
 	beat: time.Millisecond, held: limit,
 	wait: time.Millisecond, retries: 30 * time.Second,
 	caughtUp: 20 * time.Second, again: time.Millisecond, patience: 20 * time.Millisecond,
+	poll: 5 * time.Millisecond, calm: 5 * time.Millisecond, pace: time.Millisecond,
 }
 
 const limit = time.Minute // after which a test is stuck

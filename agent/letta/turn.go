@@ -27,9 +27,11 @@ type turn struct {
 	st   state
 	gone bool // the turn was ended as lost
 
-	running  string                  // V1: the run of the stream at hand; empty until the server has named it
-	cut      context.CancelCauseFunc // V1: breaks off the stream at hand
-	rereadAt string                  // the cursor at which the stream was broken off because the run has ended
+	running   string                  // V1: the run of the stream at hand; empty until the server has named it
+	cut       context.CancelCauseFunc // V1: breaks off the stream at hand
+	elsewhere chan continuation       // V1: answers of another client to what the turn waits for
+	request   bool                    // V1: a request is on its way whose run is not named yet
+	rereadAt  string                  // the cursor at which the stream was broken off because the run has ended
 }
 
 // state lies in the journal, together with what led to it.
@@ -45,10 +47,12 @@ type state struct {
 	// Message and Row are, of a run that is observed, the client_message_id of the message that began it, and the key of its row.
 	Message string `json:"message,omitempty"`
 	Row     string `json:"row,omitempty"`
+	// Run is the V1 run that the turn shows next from its start, though Leat has not sent what began it.
+	Run string `json:"run,omitempty"`
 }
 
 func newTurn(in agent.Input, out *agent.Emitter, dec *letta.Decoder) *turn {
-	t := &turn{in: in, out: out, dec: dec, asks: make(chan event.Request, maxAsks)}
+	t := &turn{in: in, out: out, dec: dec, asks: make(chan event.Request, maxAsks), elsewhere: make(chan continuation, 1)}
 	out.OnEnd(func() []event.Event {
 		// That the stream was not at its end is no news: the turn has ended before it.
 		return t.held()

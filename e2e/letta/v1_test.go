@@ -35,13 +35,15 @@ func TestV1(t *testing.T) {
 		"PLAIN": {{Words: house.Words(hello)}},
 		"ASK":   {{Words: house.Words("May I? "), Calls: []house.Call{house.NewCall("run_it", map[string]any{"command": "now"})}}, {Words: house.Words("That was it.")}},
 		"SLOW":  {{Words: house.Held(slowly, further), Pause: 30 * time.Millisecond}},
+		"FAIL":  {{Status: http.StatusUnauthorized}},
 	})}
 	p := &house.Program{Name: "Letta V1", Args: []string{command}, Env: os.Environ(), URL: url, Ready: "/v1/health/"}
 	s.v1 = p.Owned(t)
 	s.v1.Start(t)
 	agent := s.agent(t)
 	// The silence is longer than the 20 s from one of the server's pings to the next, which would keep the turn alive if they counted.
-	s.leat = house.Leat(t, nil, "--agent", "v1=letta:"+url+"?agent="+agent+"&silence=25s")
+	s.leat = house.Leat(t, nil, "--agent", "v1=letta:"+url+"?agent="+agent+"&silence=25s",
+		"--agent", "v1b=letta:"+url+"?agent="+agent)
 	s.leat.Start(t)
 	s.Client = house.NewClient(s.leat.URL)
 
@@ -65,6 +67,7 @@ func TestV1(t *testing.T) {
 			}
 		})
 	}
+	t.Run("other clients", func(t *testing.T) { s.testFollow(t, agent) })
 	t.Run("a stop cancels the run", func(t *testing.T) {
 		for _, when := range []string{"at once", "in the answer"} {
 			s.model.Close()
@@ -110,11 +113,16 @@ func TestV1(t *testing.T) {
 // call calls the V1 server.
 func (s *v1Stage) call(t *testing.T, method, path string, body, to any) {
 	t.Helper()
+	s.callAt(t, s.v1.URL, method, path, body, to)
+}
+
+func (s *v1Stage) callAt(t *testing.T, url, method, path string, body, to any) {
+	t.Helper()
 	b, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, s.v1.URL+path, bytes.NewReader(b))
+	req, err := http.NewRequestWithContext(t.Context(), method, url+path, bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,11 +162,14 @@ func (s *v1Stage) agent(t *testing.T) string {
 func (s *v1Stage) idle(t *testing.T, agent string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) { // a process has no event for it
-		var runs []struct{ ID, Status string }
+		var runs []struct {
+			ID, Status string
+			Background bool // other runs are left as created
+		}
 		s.call(t, http.MethodGet, "/v1/runs/?limit=5&agent_id="+agent, nil, &runs)
 		busy := false
 		for _, r := range runs {
-			busy = busy || r.Status == "running" || r.Status == "created"
+			busy = busy || r.Background && (r.Status == "running" || r.Status == "created")
 		}
 		if !busy {
 			return

@@ -130,6 +130,7 @@ func (m *Model) Images() [][]byte {
 func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Messages []chatMessage `json:"messages"`
+		Stream   bool          `json:"stream"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -140,6 +141,10 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(s.Status)
 		fmt.Fprint(w, `{"error":{"message":"the scripted model refuses","type":"invalid_request_error"}}`)
+		return
+	}
+	if !q.Stream {
+		m.whole(w, r, s)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -184,6 +189,30 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 	chunk(map[string]any{}, finish)
 	write(w, map[string]any{"choices": []any{}, "usage": map[string]int{"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}})
 	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// whole answers in one piece, once its gate is open.
+func (m *Model) whole(w http.ResponseWriter, r *http.Request, s Say) {
+	said := map[string]any{"role": "assistant"}
+	if slices.Contains(s.Words, hold) && !m.pass(r.Context()) {
+		return
+	}
+	said["content"] = strings.ReplaceAll(strings.Join(s.Words, ""), hold, "")
+	var calls []any
+	for _, c := range s.Calls {
+		calls = append(calls, map[string]any{"id": m.callID(), "type": "function", "function": map[string]any{"name": c.Name, "arguments": c.Args}})
+	}
+	finish := "stop"
+	if calls != nil {
+		said["tool_calls"], finish = calls, "tool_calls"
+	}
+	w.Header().Set("Content-Type", "application/json")
+	answer := map[string]any{
+		"id": "c", "object": "chat.completion", "created": 1, "model": "scripted",
+		"choices": []any{map[string]any{"index": 0, "message": said, "finish_reason": finish}},
+		"usage":   map[string]int{"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150},
+	}
+	_ = json.NewEncoder(w).Encode(answer) // it fails if the client has left
 }
 
 func write(w http.ResponseWriter, chunk map[string]any) bool {
