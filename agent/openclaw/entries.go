@@ -75,17 +75,17 @@ func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
 // read reads the rows behind the cursor, with the message that the row at the cursor answers. A session is read with each run, so a long
 // history would keep the gateway busy, and would not pass a connection that is cut often.
 func (w *watch) read(ctx context.Context, l *link) (*history, error) {
-	rows := []int{endRows, historyRows, pageRows}
-	if w.fresh {
-		rows = rows[1:]
-	}
-	for {
-		h, err := readHistory(ctx, l, w.session, rows[0])
-		if err != nil || len(rows) == 1 || len(h.Messages) < rows[0] || h.explains(w.at.Seq) {
+	if !w.fresh {
+		h, err := readHistory(ctx, l, w.session, endRows)
+		if err != nil || len(h.Messages) < endRows || h.explains(w.at.Seq) {
 			return h, err
 		}
-		rows = rows[1:]
 	}
+	h, err := readHistory(ctx, l, w.session, historyRows)
+	if err != nil || len(h.Messages) < historyRows || h.Messages[0].Meta.Seq <= w.at.Seq+1 {
+		return h, err
+	}
+	return readHistory(ctx, l, w.session, pageRows)
 }
 
 // explains reports whether the rows behind a seq can be assigned to their messages: the history has the message that the row at that
