@@ -238,7 +238,6 @@ func (s *Storm) Agree(t *testing.T) {
 // faults returns what differs in a conversation, and how much was compared.
 func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) {
 	tr := s.Whole(t, c.Conversation)
-	live, doubled := c.viewer.Saw()
 	untaken := untaken(tr)
 	seen, history := Seen(tr), c.last
 	if history == nil {
@@ -253,7 +252,8 @@ func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) 
 		return excused
 	})
 	summary = fmt.Sprintf("the reader has %d items of %d turns, the upstream %d items; the upstream lost, since it was killed: %v", len(seen), len(tr.Turns), len(history), missing)
-	for _, f := range Compare(live, seen, func(Item) bool { return false }) {
+	unlike, doubled := c.viewer.Differs(seen)
+	for _, f := range unlike {
 		faults = append(faults, "a live viewer, beside a reload as upstream: "+f)
 	}
 	for _, turn := range doubled {

@@ -16,8 +16,9 @@ type Viewer struct {
 	done chan struct{}
 	stop context.CancelFunc
 
-	mu   sync.Mutex
-	seen []Item
+	mu      sync.Mutex
+	seen    []Item
+	earlier bool // there are older messages, which a viewer is not given that has to begin again
 	ends map[string]int // by turn
 }
 
@@ -31,7 +32,7 @@ func (s *Client) View(t *testing.T, c string) *Viewer {
 		_ = s.Follow(ctx, c, func(u leat.Update) error { // it ends with ctx
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			v.seen = Seen(u.Transcript)
+			v.seen, v.earlier = Seen(u.Transcript), u.Transcript.Earlier
 			for i := range u.Events {
 				if u.Events[i].Type == event.TurnEnd {
 					v.ends[u.Events[i].Turn]++
@@ -47,8 +48,8 @@ func (s *Client) View(t *testing.T, c string) *Viewer {
 // Stop ends the viewer.
 func (v *Viewer) Stop() { v.stop(); <-v.done }
 
-// Saw returns what the viewer sees now, and the turns whose end it was given more than once.
-func (v *Viewer) Saw() (items []Item, doubled []string) {
+// Differs returns how what the viewer sees differs from the whole conversation, and the turns whose end it was given more than once.
+func (v *Viewer) Differs(whole []Item) (faults, doubled []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for turn, n := range v.ends {
@@ -56,5 +57,8 @@ func (v *Viewer) Saw() (items []Item, doubled []string) {
 			doubled = append(doubled, turn)
 		}
 	}
-	return v.seen, doubled
+	if v.earlier && len(v.seen) > 0 {
+		whole = whole[max(0, len(whole)-len(v.seen)):]
+	}
+	return Compare(v.seen, whole, func(Item) bool { return false }), doubled
 }
