@@ -254,40 +254,52 @@ func (a *Agent) operations(session, run string, rows []row, end []byte) []event.
 		}
 		all = append(all, ops...)
 	}
-	for i := range all {
-		all[i], _ = mediaStarts(all[i])
-	}
 	if len(all) == 0 || all[len(all)-1].Type != event.TurnEnd {
 		return nil
 	}
 	return nameFiles(all, run, pictures(rows))
 }
 
-// nameFiles adds the files of a run that has ended to what it said. They were not copied while it ran.
-func nameFiles(all []event.Event, run string, files []picture) []event.Event {
-	if len(files) == 0 {
-		return all
+// nameFiles names the files of a run that has ended: those in its text, and those that only its rows name. None of them was copied.
+func nameFiles(ops []event.Event, run string, files []picture) []event.Event {
+	var all []event.Event
+	begun := false
+	for _, op := range ops {
+		op, m := mediaStarts(op)
+		begun = begun || op.Type == event.MessageStart
+		over := op.Type == event.MessageEnd || op.Type == event.TurnEnd
+		if over && len(files) > 0 {
+			if !begun {
+				all = append(all, event.Event{Type: event.MessageStart, Turn: run, Message: run, Body: &event.Body{Role: event.Assistant}})
+			}
+			for _, f := range files {
+				all = append(all, uncopied(run, "file:"+f.id, f.name(), f.MIME)...)
+			}
+			if !begun {
+				all = append(all, event.Event{Type: event.MessageEnd, Turn: run, Message: run})
+			}
+			files = nil
+		}
+		all = append(all, op)
+		if m != nil && !isWeb(m.Path) {
+			if i := match(files, m); i >= 0 {
+				files = slices.Delete(files, i, i+1)
+			}
+			all = append(all, uncopied(run, m.Part, m.Name, op.Body.Media.MIME)[1])
+		}
 	}
-	end := slices.IndexFunc(all, func(e event.Event) bool { return e.Type == event.MessageEnd && e.Message == run })
-	if end < 0 { // it said nothing
-		end = len(all) - 1
-		all = slices.Insert(all, end,
-			event.Event{Type: event.MessageStart, Turn: run, Message: run, Body: &event.Body{Role: event.Assistant}},
-			event.Event{Type: event.MessageEnd, Turn: run, Message: run})
-		end++
-	}
-	var parts []event.Event
-	for _, f := range files {
-		name := f.name()
-		why := &event.Error{Code: codeFile, Message: name + " was not copied: the run ended before it was read"}
-		op := event.Event{Turn: run, Message: run, Part: "file:" + f.id}
-		begin, update, over := op, op, op
-		begin.Type, begin.Body = event.PartStart, &event.Body{Kind: event.KindMedia, Media: &event.Media{Name: name, MIME: f.MIME}}
-		update.Type, update.Body = event.PartUpdate, &event.Body{Media: &event.Media{Name: name, MIME: f.MIME, Alt: why.Message}, Error: why}
-		over.Type = event.PartEnd
-		parts = append(parts, begin, update, over)
-	}
-	return slices.Insert(all, end, parts...)
+	return all
+}
+
+// uncopied shows a file by its name: its part begins, says why it has no address, and ends.
+func uncopied(run, part, name, mime string) []event.Event {
+	why := &event.Error{Code: codeFile, Message: name + " was not copied: the run ended before it was read"}
+	op := event.Event{Turn: run, Message: run, Part: part}
+	begin, update, end := op, op, op
+	begin.Type, begin.Body = event.PartStart, &event.Body{Kind: event.KindMedia, Media: &event.Media{Name: name, MIME: mime}}
+	update.Type, update.Body = event.PartUpdate, &event.Body{Media: &event.Media{Name: name, MIME: mime, Alt: why.Message}, Error: why}
+	end.Type = event.PartEnd
+	return []event.Event{begin, update, end}
 }
 
 // runKey returns the key of the entry of a run.

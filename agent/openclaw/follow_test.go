@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -267,10 +268,34 @@ func TestFollowLongSession(t *testing.T) {
 	})
 }
 
-// A file of a run that ended while nobody followed is shown by its name, and says that it was not copied.
+// A file of a run that ended while nobody followed is shown by its name, once, and says that it was not copied.
 func TestFollowLaterWithFile(t *testing.T) {
 	block := map[string]any{"type": "image", "artifactId": "art-1", "url": "/api/chat/media/outgoing/x/1/full", "alt": "pic.png", "mimeType": "image/png"}
-	following(t, shows("", block), func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+	for _, tt := range []struct {
+		name, text string
+		block      map[string]any
+	}{
+		{"in its row", "Here.", block},
+		{"in its text", "Here.\nMEDIA:/srv/claw/ws/pic.png", nil},
+		{"in both", "Here.\nMEDIA:/srv/claw/ws/pic.png", block},
+		{"alone", "", block},
+	} {
+		t.Run(tt.name, func(t *testing.T) { followLaterWithFile(t, tt.text, tt.block) })
+	}
+}
+
+func followLaterWithFile(t *testing.T, text string, block map[string]any) {
+	t.Helper()
+	said, _, _ := strings.Cut(text, "\n")
+	following(t, func(r *fakeRun) {
+		row := content1(text)
+		row["role"], row["stopReason"] = "assistant", "stop"
+		if block != nil {
+			row["content"] = append(row["content"].([]any), block)
+		}
+		r.write(row)
+		r.end("final", map[string]any{"message": content1(said)})
+	}, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
 		f.mu.Lock()
 		f.down = true
 		f.mu.Unlock()
@@ -281,9 +306,9 @@ func TestFollowLaterWithFile(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.want(t, "user (): a picture?", "run r1:user whole")
 		h := c.run("r1")
-		h.want(t, event.Completed, "Here.")
+		h.want(t, event.Completed, said)
 		files := h.parts(event.KindMedia)
-		if len(files) != 1 || files[0].Media.Name != "pic.png" || files[0].Media.URL != "" || files[0].Error == nil || files[0].Error.Code != codeFile {
+		if len(files) != 1 || files[0].Media.Name != "pic.png" || files[0].Media.URL != "" || files[0].Error == nil || files[0].Error.Code != codeFile || !files[0].Ended {
 			t.Errorf("files: %+v", files)
 		}
 	})

@@ -18,8 +18,8 @@ type Viewer struct {
 
 	mu      sync.Mutex
 	seen    []Item
-	earlier bool // there are older messages, which a viewer is not given that has to begin again
-	ends map[string]int // by turn
+	earlier bool           // there are older messages, which a viewer is not given that has to begin again
+	ends    map[string]int // by turn
 }
 
 // View starts a viewer of a conversation, which ends with the test.
