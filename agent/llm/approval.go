@@ -13,7 +13,54 @@ import (
 // approving is a decoder whose stream may end with requests for approvals.
 type approving interface {
 	positioned
+	Asked() []event.Request
 	Approval(id string) json.RawMessage
+}
+
+// asked returns the approvals for which the response that a stream has read waits.
+func asked(d *dialect.Stream) []event.Request {
+	if a, ok := d.Decoder().(approving); ok {
+		return a.Asked()
+	}
+	return nil
+}
+
+// takeUp finds out whether the response that the turn followed before a restart has ended with questions. If their answers were sent
+// already, the calls may have run, so that nothing is sent again.
+func (t *attempt) takeUp() error {
+	t.answers = t.from.Answers
+	if len(t.from.Decoder) == 0 {
+		return nil
+	}
+	d := dialect.NewStream(t.a.api.dialect())
+	if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, t.from.Decoder)); err != nil {
+		return err
+	}
+	if t.asked = asked(d); len(t.asked) == 0 {
+		return nil
+	}
+	if t.from.Sent {
+		return &agent.Error{Code: codeGone, Message: "the answers to the questions of " + t.a.name + " were sent just before the gateway was restarted, and what became of them is not known", Retryable: true}
+	}
+	t.paused = t.from.Decoder
+	return nil
+}
+
+// sending stores that the answers are sent.
+func (t *attempt) sending() error {
+	if t.from == nil {
+		return nil // the response does not outlive the process
+	}
+	sent := *t.from
+	sent.Decoder, sent.Sent = t.paused, true
+	state, err := json.Marshal(&sent)
+	if err != nil {
+		return err
+	}
+	if err := t.out.Emit(nil, state); err != nil {
+		return err
+	}
+	return t.out.Flush()
 }
 
 // approval is a person's decision as an item of input.
@@ -32,8 +79,11 @@ func (t *attempt) answer(ctx context.Context) error {
 		return err
 	}
 	last, ok := d.Decoder().(approving)
+	if t.request == nil {
+		t.request = t.a.api.body(t.a, nil) // the response that is named in it has the input
+	}
 	request, known := t.request.(responsesRequest)
-	if !ok || !known {
+	if !ok || !known || !request.Store && t.body == nil {
 		return &agent.Error{Code: codeGone, Message: "the question of " + t.a.name + " was asked before the gateway was restarted, and can't be answered any more", Retryable: true}
 	}
 	var items []any
@@ -60,6 +110,9 @@ func (t *attempt) answer(ctx context.Context) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("request: %w", err)
+	}
+	if err := t.sending(); err != nil {
+		return err
 	}
 	// What follows is another response. The call may have been run by the time that a connection breaks, so nothing is repeated that
 	// may have arrived.

@@ -3,15 +3,24 @@ package llm
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/agenttest"
 	"github.com/leat-dev/leat/agent/llm/llmtest"
+	"github.com/leat-dev/leat/dialect/dialecttest"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -79,5 +88,126 @@ func TestApprovals(t *testing.T) {
 				t.Errorf("the second request (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// eventwise hands each event of an answer on in a read of its own, so that each is committed by itself.
+type eventwise struct{ http.RoundTripper }
+
+func (e eventwise) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := e.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	var events []io.Reader
+	for _, one := range bytes.SplitAfter(b, []byte("\n\n")) {
+		events = append(events, bytes.NewReader(one))
+	}
+	res.Body = io.NopCloser(io.MultiReader(events...))
+	return res, nil
+}
+
+// A response in the background that waits for approvals is taken up wherever a process ends. Its answers are sent once at most: if they
+// may have arrived, the turn fails.
+func TestApprovalsAfterARestart(t *testing.T) {
+	t.Setenv(keyEnv, llmtest.Key)
+	stream, err := os.ReadFile("../../dialect/openairesponses/testdata/approved.sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := bytes.Index(stream[1:], []byte("event: response.created")) + 1
+	responses := map[string][]byte{"resp_1": stream[:second], "resp_2": stream[second:]}
+	var answers atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		if r.Method == http.MethodGet { // what follows an event of a response
+			after, err := strconv.Atoi(r.URL.Query().Get("starting_after"))
+			if err != nil {
+				t.Errorf("%s: %v", r.URL, err)
+			}
+			for _, e := range bytes.SplitAfter(responses[path.Base(r.URL.Path)], []byte("\n\n")) {
+				m := regexp.MustCompile(`"sequence_number": (\d+)`).FindSubmatch(e)
+				if m == nil {
+					continue
+				}
+				if n, _ := strconv.Atoi(string(m[1])); n > after {
+					_, _ = w.Write(e)
+				}
+			}
+			return
+		}
+		var body struct {
+			Input    []approval `json:"input"`
+			Previous string     `json:"previous_response_id"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		if body.Previous == "" {
+			_, _ = w.Write(responses["resp_1"])
+			return
+		}
+		answers.Add(1)
+		want := []approval{
+			{Type: "mcp_approval_response", Request: "mcpr_shorten", Approve: true},
+			{Type: "mcp_approval_response", Request: "mcpr_erase", Reason: "too dangerous"},
+		}
+		if diff := cmp.Diff(want, body.Input); diff != "" || body.Previous != "resp_1" {
+			t.Errorf("the answer to %s (-want +got):\n%s", body.Previous, diff)
+		}
+		_, _ = w.Write(responses["resp_2"])
+	}))
+	defer server.Close()
+	a := made(t, "responses", server.URL, map[string]string{"background": "true"}).(Background)
+	a.client.Transport = eventwise{a.client.Transport}
+	decide := func(r event.Request) event.Answer {
+		if r.Tool == "shorten" {
+			return event.Answer{Decision: event.Approve}
+		}
+		return event.Answer{Decision: event.Deny, Text: "too dangerous"}
+	}
+	whole := &log{answer: decide}
+	if err := a.Run(t.Context(), question("go"), agent.NewEmitter(t.Context(), whole)); err != nil {
+		t.Fatal(err)
+	}
+	want := dialecttest.Dump(dialecttest.Fold(t, whole.all()))
+	if !strings.Contains(want, "Here it is.") || !strings.Contains(want, `"completed"`) {
+		t.Fatal(want)
+	}
+	asked, sent := 0, 0
+	for cut := 1; cut < len(whole.ops); cut++ {
+		answers.Store(0)
+		var from followed
+		if err := json.Unmarshal(whole.last[cut-1], &from); err != nil {
+			t.Fatal(err)
+		}
+		rest := &log{answer: decide}
+		err := a.Resume(t.Context(), question("go"), whole.last[cut-1], agent.NewEmitter(t.Context(), rest))
+		if from.Sent {
+			sent++
+			if shown := (*agent.Error)(nil); !errors.As(err, &shown) || shown.Code != codeGone || answers.Load() != 0 {
+				t.Errorf("after %d commits, when the answers were on their way: %v, sent %d times", cut, err, answers.Load())
+			}
+			continue
+		}
+		first := from.ID == "resp_1"
+		if first {
+			asked++
+		}
+		if n := answers.Load(); err != nil || first != (n == 1) {
+			t.Errorf("after %d commits: %v, the answers were sent %d times", cut, err, n)
+		}
+		all := append((&log{ops: whole.ops[:cut]}).all(), rest.all()...)
+		if diff := cmp.Diff(want, dialecttest.Dump(dialecttest.Fold(t, all))); diff != "" {
+			t.Errorf("after %d commits (-want +got):\n%s", cut, diff)
+		}
+	}
+	if asked < 5 || sent != 1 {
+		t.Errorf("%d commits before the answers, %d when they were sent", asked, sent)
 	}
 }

@@ -28,7 +28,7 @@ type attempt struct {
 	out  *agent.Emitter
 
 	request any             // what body is made of; nil for a response that is taken up after a restart
-	asked   []event.Request // approvals that the last response has asked for
+	asked   []event.Request // approvals that the last response has asked for; nothing while it goes on
 	paused  []byte          // state of the decoder at its end
 	answers int             // how many responses were answered
 	from    *followed       // the response that is followed; nil where there is none
@@ -81,9 +81,11 @@ func (t *attempt) call(ctx context.Context) error {
 		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be used again
 		return nil
 	}
-	if errors.Is(err, dialect.ErrCutShort) && len(t.asked) > 0 {
-		t.paused, err = d.Decoder().State()
-		return err
+	if errors.Is(err, dialect.ErrCutShort) {
+		if t.asked = asked(d); len(t.asked) > 0 {
+			t.paused, err = d.Decoder().State()
+			return err
+		}
 	}
 	if f := t.broken(res, err); f != nil {
 		if f.Retry {
@@ -139,9 +141,6 @@ func (t *attempt) pass(ops []event.Event) ([]event.Event, error) {
 	}
 	out := make([]event.Event, 0, len(ops))
 	for _, op := range ops {
-		if op.Type == event.TurnWait {
-			t.asked = append(t.asked, *op.Get().Request)
-		}
 		switch {
 		case op.Type == event.TurnUpdate:
 		case op.Type == event.TurnEnd && op.Get().Error != nil:

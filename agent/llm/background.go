@@ -20,6 +20,8 @@ type followed struct {
 	ID      string          `json:"id"`
 	Seq     int64           `json:"seq"`
 	Decoder json.RawMessage `json:"decoder"`
+	Answers int             `json:"answers,omitempty"` // how many responses before it were answered
+	Sent    bool            `json:"sent,omitempty"`    // the answers to its questions are on their way
 }
 
 // path is where the response goes on.
@@ -51,7 +53,7 @@ func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, j
 		t.a.remember(t.in.Turn, id)
 		ops = append([]event.Event{{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: id}}}}, ops...)
 	}
-	t.from = &followed{ID: id, Seq: seq, Decoder: decoder}
+	t.from = &followed{ID: id, Seq: seq, Decoder: decoder, Answers: t.answers}
 	state, err := json.Marshal(t.from)
 	return ops, state, err
 }

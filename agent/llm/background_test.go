@@ -93,6 +93,8 @@ func TestResponseAnew(t *testing.T) {
 
 // log is a sink that keeps what is emitted, and with which state.
 type log struct {
+	answer func(event.Request) event.Answer // nil: nobody is there
+
 	mu   sync.Mutex
 	ops  [][]event.Event
 	last []json.RawMessage // the state after each
@@ -110,7 +112,10 @@ func (l *log) Emit(_ context.Context, ops []event.Event, state json.RawMessage) 
 
 func (*log) Flush(context.Context) error { return nil }
 
-func (*log) Wait(context.Context, event.Request) (event.Answer, error) {
+func (l *log) Wait(_ context.Context, r event.Request) (event.Answer, error) {
+	if l.answer != nil {
+		return l.answer(r), nil
+	}
 	return event.Answer{}, errors.New("nobody is there")
 }
 

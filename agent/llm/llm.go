@@ -149,7 +149,13 @@ func (a *Agent) run(ctx context.Context, in agent.Input, from *followed, out *ag
 			return fmt.Errorf("request: %w", err)
 		}
 	}
-	err := call.Repeat(ctx, out, func() error { return t.call(ctx) })
+	var err error
+	if from != nil {
+		err = t.takeUp()
+	}
+	if err == nil && len(t.asked) == 0 {
+		err = call.Repeat(ctx, out, func() error { return t.call(ctx) })
+	}
 	for err == nil && len(t.asked) > 0 {
 		if err = t.answer(ctx); err == nil {
 			err = call.Repeat(ctx, out, func() error { return t.call(ctx) })

@@ -22,6 +22,7 @@ type question struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`
 	Part    string `json:"part"`
+	Tool    string `json:"tool,omitempty"`
 	// Item is the request for the approval, for a caller that has to send it back with the answer.
 	Item json.RawMessage `json:"item,omitempty"`
 }
@@ -39,7 +40,7 @@ func (d *decoder) ask(o *open, in *item) error {
 	}
 	d.settle(o)
 	o.Tool = false // its part is the question's now
-	q := &question{ID: in.ID, Message: d.Key, Part: toolKey(o.Index)}
+	q := &question{ID: in.ID, Message: d.Key, Part: toolKey(o.Index), Tool: in.title()}
 	b, err := json.Marshal(map[string]string{"type": approvalRequest, "id": in.ID, "name": in.Name, "server_label": in.Server, "arguments": text(in.Arguments)})
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func (d *decoder) ask(o *open, in *item) error {
 	}
 	d.Questions = append(d.Questions, q)
 	d.Emit(event.Event{Type: event.TurnWait, Message: q.Message, Body: &event.Body{
-		Request: &event.Request{ID: in.ID, Kind: event.RequestApproval, Tool: in.title(), Part: q.Part},
+		Request: &event.Request{ID: in.ID, Kind: event.RequestApproval, Tool: q.Tool, Part: q.Part},
 	}})
 	return nil
 }
@@ -69,6 +70,17 @@ func (d *decoder) question(id string) *question {
 // asks reports whether the response at hand has open questions. Those of earlier responses have been answered.
 func (d *decoder) asks() bool {
 	return slices.ContainsFunc(d.Questions, func(q *question) bool { return q.Message == d.Key })
+}
+
+// Asked returns the approvals that the turn waits for: those that the last response asked for, once it has ended.
+func (d *decoder) Asked() []event.Request {
+	var all []event.Request
+	for _, q := range d.Questions {
+		if d.Paused && q.Message == d.Key {
+			all = append(all, event.Request{ID: q.ID, Kind: event.RequestApproval, Tool: q.Tool, Part: q.Part})
+		}
+	}
+	return all
 }
 
 // Approval returns the request for an approval, as an item of input for the request that brings its answer; nil if the
