@@ -134,6 +134,10 @@ func (v *viewer) take(b []byte) {
 		v.send(map[string]any{"type": "sync_response", "request_id": m.ID, "runtime": m.Runtime, "success": true})
 	case "agent_list":
 		v.send(map[string]any{"type": "agent_list_response", "request_id": m.ID, "success": true, "agents": json.RawMessage(listed)})
+	case "conversation_list":
+		v.send(map[string]any{"type": "conversation_list_response", "request_id": m.ID, "success": true, "conversations": json.RawMessage(listedConversations)})
+	case "conversation_retrieve":
+		v.send(map[string]any{"type": "conversation_retrieve_response", "request_id": m.ID, "success": true, "conversation": map[string]any{"id": m.Conversation, "summary": "A plan"}})
 	case "runtime_start":
 		f.mu.Lock()
 		c, why := f.conv(m.Agent, m.Conversation)
@@ -163,7 +167,10 @@ func (v *viewer) take(b []byte) {
 			_ = v.conn.CloseNow()
 			return
 		}
-		past := slices.Clone(f.convs[m.Conversation].past)
+		var past []map[string]any
+		if c := f.convs[m.Conversation]; c != nil {
+			past = slices.Clone(c.past)
+		}
 		f.mu.Unlock()
 		slices.Reverse(past)
 		v.send(map[string]any{"type": "conversation_messages_list_response", "request_id": m.ID, "success": true, "messages": past})
