@@ -253,6 +253,37 @@ func TestAppServerCatchesUpBeforeItSpeaks(t *testing.T) {
 	theirMessage(t, b.entries[0], "hello")
 }
 
+// The answer to a message that waited for another client's run is shown behind that run, also if its connection takes longer.
+func TestAppServerShowsRunsInTheirOrder(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"gate theirs", "Theirs."}, {"Ours."}}
+	k := f.agent(map[string]string{"conversation": own})
+	k.times.wait = 100 * time.Millisecond // after a refused connection
+	b := newBook(t, theirs)
+	b.follow(k)
+	b.ready()
+	speak(t, f.watch(own), theirs, "theirs-1", "hello")
+	run := b.wait(2)[1]
+	ours := newStage(t)
+	ours.session = b.sess
+	ours.run(k, "ours")
+	f.until("queued", func() bool { return len(f.convs[own].queue) == 1 })
+	f.mu.Lock()
+	f.refuse = repeated(fault{status: 503}, 2)
+	f.mu.Unlock()
+	other := observed(t, k, run)
+	f.until("refused", func() bool { return len(f.refuse) == 1 })
+	close(f.gate("theirs"))
+	ours.untilText("Ours.")
+	other.mu.Lock()
+	if got := other.fold.Visible(turnID); got != "Theirs." {
+		t.Errorf("when our answer is shown, theirs is %q", got)
+	}
+	other.mu.Unlock()
+	other.want(event.Completed, "", "Theirs.")
+	ours.want(event.Completed, "", "Ours.")
+}
+
 // A message may come while a tool of another client's run is in use: what the tool gives belongs to that run.
 func TestAppServerToolThatOutlivesAMessage(t *testing.T) {
 	turn := "01a20447-51d6-74af-8605-b4f68a856abf"

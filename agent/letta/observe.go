@@ -23,7 +23,9 @@ func (k *socket) Observe(ctx context.Context, in agent.Input, raw json.RawMessag
 	if st := t.noted(); st.Row == "" {
 		return errState
 	}
-	return k.end(ctx, &talk{k: k, t: t, id: t.noted().Message, observed: true}, errBroken)
+	w := &talk{k: k, t: t, id: t.noted().Message, observed: true}
+	k.enter(ctx, w)
+	return k.end(ctx, w, errBroken)
 }
 
 // handsOver reports whether a frame says that a run has taken up the message of a turn of Leat, which shows the rest of the run.

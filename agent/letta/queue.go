@@ -37,8 +37,11 @@ func (p *place) in(queue []queuedItem, message string) {
 func (w *talk) waits() bool { return w.place.queued && !w.mine }
 
 // taken notes that the server has taken the message up.
-func (w *talk) taken() error {
+func (w *talk) taken(ctx context.Context) error {
 	waited := w.waits()
+	if !w.mine {
+		w.k.enter(ctx, w)
+	}
 	w.mine = true
 	if waited {
 		return w.t.out.Phase("thinking")
@@ -57,8 +60,7 @@ func (w *talk) accepted(ctx context.Context, f *envelope) error {
 		return &failure{code: codeRefused, message: "the Letta server does not take the message: " + f.Error}
 	}
 	if f.Disposition != "queued" {
-		w.mine = true
-		return nil
+		return w.taken(ctx)
 	}
 	w.place.queued = true
 	if w.waits() {

@@ -25,6 +25,8 @@ type talk struct {
 	observed bool   // the run is another client's
 	leaving  bool   // a turn of Leat shows the rest of it
 
+	shown chan struct{} // closed when all of the run is shown; nil until the server has begun it; guarded by k.mu
+
 	mine      bool                       // what comes is the turn's: its message was taken up
 	back      bool                       // the connection was lost before
 	place     place                      // of the message in the server's queue, before that
@@ -90,6 +92,7 @@ func (k *socket) Resume(ctx context.Context, in agent.Input, raw json.RawMessage
 // end takes a turn up again for as long as its connection breaks, and says how it ended.
 func (k *socket) end(ctx context.Context, w *talk, err error) error {
 	defer func() {
+		k.exit(w)
 		if w.l != nil {
 			w.l.close()
 		}
@@ -289,7 +292,7 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 		w.syncs.loop(f.Loop.Status)
 		for _, messages := range f.Loop.By {
 			if slices.Contains(messages, w.id) {
-				if err := w.taken(); err != nil {
+				if err := w.taken(ctx); err != nil {
 					return err
 				}
 			}
@@ -298,7 +301,7 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 	case "stream_delta":
 		if f.Delta.Type == "user_message" {
 			if f.Delta.Otid == w.id {
-				if err := w.taken(); err != nil {
+				if err := w.taken(ctx); err != nil {
 					return err
 				}
 			}

@@ -21,9 +21,10 @@ type socket struct {
 	client *http.Client
 
 	mu      sync.Mutex
-	live    map[string]*talk  // by turn
-	watches map[string]*watch // by conversation; those that are followed
-	logger  *slog.Logger      // for what belongs to no turn
+	live    map[string]*talk   // by turn
+	watches map[string]*watch  // by conversation; those that are followed
+	line    map[string][]*talk // by conversation; the runs that are shown, in the order in which the server began them
+	logger  *slog.Logger       // for what belongs to no turn
 }
 
 var (
@@ -35,7 +36,7 @@ var (
 )
 
 func newSocket(b base) *socket {
-	return &socket{base: b, live: map[string]*talk{}, logger: slog.New(slog.DiscardHandler), client: &http.Client{
+	return &socket{base: b, live: map[string]*talk{}, line: map[string][]*talk{}, logger: slog.New(slog.DiscardHandler), client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
