@@ -137,7 +137,14 @@ func (v *viewer) take(b []byte) {
 	case "conversation_list":
 		v.send(map[string]any{"type": "conversation_list_response", "request_id": m.ID, "success": true, "conversations": json.RawMessage(listedConversations)})
 	case "conversation_retrieve":
-		v.send(map[string]any{"type": "conversation_retrieve_response", "request_id": m.ID, "success": true, "conversation": map[string]any{"id": m.Conversation, "summary": "A plan"}})
+		f.mu.Lock()
+		c := f.convs[m.Conversation]
+		f.mu.Unlock()
+		if c == nil {
+			v.send(map[string]any{"type": "conversation_retrieve_response", "request_id": m.ID, "success": false, "conversation": nil, "error": "Conversation " + m.Conversation + " not found"})
+			return
+		}
+		v.send(map[string]any{"type": "conversation_retrieve_response", "request_id": m.ID, "success": true, "conversation": map[string]any{"id": c.id, "agent_id": c.agent, "summary": "A plan"}})
 	case "runtime_start":
 		f.mu.Lock()
 		c, why := f.conv(m.Agent, m.Conversation)

@@ -18,7 +18,7 @@ import (
 
 var _ agent.Attacher = (*rest)(nil)
 
-// conversationInfo is a conversation as the V1 API lists it.
+// conversationInfo is a conversation as both servers list it.
 type conversationInfo struct {
 	ID      string    `json:"id"`
 	Agent   string    `json:"agent_id"`
@@ -51,7 +51,7 @@ func (r *rest) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo
 	}
 	slices.SortStableFunc(infos, func(a, b agent.SessionInfo) int { return cmp.Compare(b.Updated.UnixNano(), a.Updated.UnixNano()) })
 	if !r.anyAgent() {
-		infos = append(infos, agent.SessionInfo{ID: own, Title: "The agent's own conversation"})
+		infos = append(infos, agent.SessionInfo{ID: own, Title: ownTitle})
 	}
 	return infos[:min(limit, len(infos))], nil
 }

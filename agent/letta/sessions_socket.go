@@ -8,99 +8,105 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leat-dev/leat/agent"
 )
 
 var _ agent.Attacher = (*socket)(nil)
 
-// errManyAgents is the error of a configuration in which each conversation may have another agent.
-var errManyAgents = errors.New("the option agent is a template; sessions can be listed and attached if it is the id of one agent")
-
-// conversationInfo is a conversation as the App Server lists it.
-type conversationInfo struct {
-	ID      string    `json:"id"`
-	Summary string    `json:"summary"`
-	Updated time.Time `json:"updated_at"`
-	Last    time.Time `json:"last_message_at"`
-}
-
-// ListSessions implements [agent.Attacher]. The server's list leaves out the agent's own conversation, which every agent has.
+// ListSessions implements [agent.Attacher]: the conversations of the agent, or of all agents if there is one for each of many. The server's
+// list leaves out the agent's own conversation.
 func (k *socket) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo, error) {
-	s, err := k.ownSession()
-	if err != nil {
-		return nil, err
-	}
 	l, err := k.dial(ctx, nil)
 	if err != nil {
-		return nil, err
+		return nil, shown(err)
 	}
 	defer l.close()
-	id := newID()
-	b, err := l.call(ctx, k.times, id, map[string]any{
-		"type": "conversation_list", "request_id": id, "query": map[string]any{"agent_id": s.Agent, "limit": limit},
-	}, ignore)
-	if err != nil {
-		return nil, err
+	query := map[string]any{"limit": limit}
+	if !k.anyAgent() {
+		query["agent_id"] = k.cfg.Agent
 	}
-	var res struct {
-		Success bool               `json:"success"`
-		Error   string             `json:"error"`
-		All     []conversationInfo `json:"conversations"`
+	var list struct {
+		Conversations []conversationInfo `json:"conversations"`
 	}
-	switch err := json.Unmarshal(b, &res); {
-	case err != nil:
-		return nil, &failure{code: codeStatus, message: "the Letta server's answer is not what its protocol says; is it an App Server?"}
-	case !res.Success:
-		return nil, &failure{code: codeRefused, message: "the Letta server refuses: " + res.Error}
+	if err := k.request(ctx, l, map[string]any{"type": "conversation_list", "query": query}, &list, ignore); err != nil {
+		return nil, shown(err)
 	}
-	list, err := k.listMessages(ctx, l, s, 1, ignore)
-	if err != nil {
-		return nil, err
-	}
-	newest, _, err := parseRows(list)
-	if err != nil {
-		return nil, err
-	}
-	infos := []agent.SessionInfo{{ID: own}}
-	if len(newest) > 0 {
-		infos[0].Updated = newest[0].Date
-	}
-	for _, c := range res.All {
-		at := c.Last
+	infos := make([]agent.SessionInfo, 0, len(list.Conversations)+1)
+	for _, c := range list.Conversations {
+		at := c.Spoken
 		if at.IsZero() {
-			at = c.Updated
+			at = c.Created
 		}
 		infos = append(infos, agent.SessionInfo{ID: c.ID, Title: c.Summary, Updated: at})
+	}
+	if !k.anyAgent() {
+		list, err := k.listMessages(ctx, l, session{Agent: k.cfg.Agent, Conversation: own}, 1, ignore)
+		if err != nil {
+			return nil, shown(err)
+		}
+		newest, _, err := parseRows(list)
+		if err != nil {
+			return nil, err
+		}
+		info := agent.SessionInfo{ID: own, Title: ownTitle}
+		if len(newest) > 0 {
+			info.Updated = newest[0].Date
+		}
+		infos = append(infos, info)
 	}
 	slices.SortStableFunc(infos, func(a, b agent.SessionInfo) int { return b.Updated.Compare(a.Updated) })
 	return infos[:min(limit, len(infos))], nil
 }
 
-// ownSession returns the own conversation of the one agent that is configured.
-func (b *base) ownSession() (session, error) {
-	if strings.Contains(b.cfg.Agent, "{") {
-		return session{}, errManyAgents
+const ownTitle = "The agent's own conversation"
+
+// request sends a request and reads the fields of its answer into v. What comes before the answer is handed to other.
+func (k *socket) request(ctx context.Context, l *link, request map[string]any, v any, other func([]byte) error) error {
+	id := newID()
+	request["request_id"] = id
+	b, err := l.call(ctx, k.times, id, request, other)
+	if err != nil {
+		return err
 	}
-	return session{Agent: b.cfg.Agent, Conversation: own}, nil
+	var res struct {
+		Success bool   `json:"success"`
+		Error   string `json:"error"`
+	}
+	if err := json.Unmarshal(b, &res); err != nil {
+		return errNoAppServer
+	}
+	if !res.Success {
+		f := &failure{code: codeRefused, message: "the Letta server refuses: " + res.Error}
+		if strings.HasSuffix(res.Error, " not found") {
+			f.status = http.StatusNotFound
+		}
+		return f
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return errNoAppServer
+	}
+	return nil
 }
+
+// errNoAppServer is the error for an answer that no App Server gives.
+var errNoAppServer = &failure{code: codeStatus, message: "the Letta server's answer is not what its protocol says; is it an App Server?"}
 
 // ignore takes frames that don't matter.
 func ignore([]byte) error { return nil }
 
 // Attach implements [agent.Attacher]. A run that has not ended is left to Follow.
 func (k *socket) Attach(ctx context.Context, id string, history bool) (agent.Attachment, error) {
-	s, err := k.ownSession()
-	if err != nil {
-		return agent.Attachment{}, err
-	}
-	s.Conversation = id
 	l, err := k.dial(ctx, nil)
 	if err != nil {
-		return agent.Attachment{}, err
+		return agent.Attachment{}, shown(err)
 	}
 	defer l.close()
+	c, err := k.conversation(ctx, l, id)
+	if err != nil {
+		return agent.Attachment{}, shown(err)
+	}
+	s := session{Agent: c.Agent, Conversation: c.ID}
 	w := newWatch(k, nil, agent.Session{}, s)
 	w.turns = newTurns()
 	take := func(b []byte) error {
@@ -110,22 +116,21 @@ func (k *socket) Attach(ctx context.Context, id string, history bool) (agent.Att
 		}
 		return nil
 	}
-	title, err := k.open(ctx, l, s, take)
-	if err != nil {
-		return agent.Attachment{}, err
+	if _, err := k.start(ctx, l, s, "", take); err != nil {
+		return agent.Attachment{}, shown(err)
 	}
 	if err := k.sync(ctx, l, s, take); err != nil {
-		return agent.Attachment{}, err
+		return agent.Attachment{}, shown(err)
 	}
 	list, err := k.listMessages(ctx, l, s, pageRows, take)
 	if err != nil {
-		return agent.Attachment{}, err
+		return agent.Attachment{}, shown(err)
 	}
 	rows, _, err := parseRows(list)
 	if err != nil {
 		return agent.Attachment{}, err
 	}
-	result := agent.Attachment{Title: title}
+	result := agent.Attachment{Title: c.Summary}
 	at := cursor{Session: s}
 	all := exchanges(rows, w.turns)
 	if history {
@@ -146,28 +151,28 @@ func (k *socket) Attach(ctx context.Context, id string, history bool) (agent.Att
 	return result, nil
 }
 
-// open subscribes to an existing conversation and returns its title.
-func (k *socket) open(ctx context.Context, l *link, s session, other func([]byte) error) (title string, err error) {
-	if s.Conversation == "" { // it would make one
-		return "", fmt.Errorf("%w: it has no id", agent.ErrUnknownSession)
+// conversation returns the conversation of an id.
+func (k *socket) conversation(ctx context.Context, l *link, id string) (conversationInfo, error) {
+	unknown := fmt.Errorf("%w: %s", agent.ErrUnknownSession, id)
+	if id == own && !k.anyAgent() {
+		return conversationInfo{ID: own, Agent: k.cfg.Agent}, nil
 	}
-	var f *failure
-	if _, err = k.start(ctx, l, s, "", other); errors.As(err, &f) && f.status == http.StatusNotFound {
-		return "", fmt.Errorf("%w: %s", agent.ErrUnknownSession, s.Conversation)
-	}
-	if err != nil || s.Conversation == own {
-		return "", err
-	}
-	id := newID()
-	b, err := l.call(ctx, k.times, id, map[string]any{"type": "conversation_retrieve", "request_id": id, "conversation_id": s.Conversation}, other)
-	if err != nil {
-		return "", err
+	if id == own || id == "" {
+		return conversationInfo{}, unknown
 	}
 	var res struct {
 		Conversation conversationInfo `json:"conversation"`
 	}
-	if err := json.Unmarshal(b, &res); err != nil {
-		return "", &failure{code: codeStatus, message: "the Letta server's answer is not what its protocol says; is it an App Server?"}
+	err := k.request(ctx, l, map[string]any{"type": "conversation_retrieve", "conversation_id": id}, &res, ignore)
+	var f *failure
+	switch c := res.Conversation; {
+	case errors.As(err, &f) && f.status == http.StatusNotFound:
+		return c, unknown
+	case err != nil:
+		return c, err
+	case c.Agent == "" || !k.anyAgent() && c.Agent != k.cfg.Agent:
+		return c, unknown // another agent's
+	default:
+		return c, nil
 	}
-	return res.Conversation.Summary, nil
 }
