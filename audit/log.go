@@ -63,7 +63,7 @@ func (l *Log) Run(ctx context.Context) {
 			if err == nil || ctx.Err() != nil || errors.Is(err, journal.ErrClosed) {
 				break
 			}
-			l.log.Warn("audit entries wait", "err", err)
+			l.log.Warn("audit entries wait", "error", err)
 			select {
 			case <-time.After(retryEvery):
 			case <-ctx.Done():
@@ -163,7 +163,7 @@ func (l *Log) move(ctx context.Context) error {
 				ev, err = e.event()
 			}
 			if err != nil { // it would be in the way of all others for ever
-				l.log.Error("audit entry can't be read and is dropped", "key", kv.Key, "err", err)
+				l.log.Error("audit entry can't be read and is dropped", "key", kv.Key, "error", err)
 				continue
 			}
 			events = append(events, ev)

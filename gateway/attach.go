@@ -336,6 +336,6 @@ func (n *attachment) undo() {
 		return
 	}
 	if err := n.g.cfg.Files.RemoveAll(n.id); err != nil {
-		n.g.log.Warn("files of a conversation that was not attached are left; a sweep removes them", "conversation", n.id, "err", err)
+		n.g.log.Warn("files of a conversation that was not attached are left; a sweep removes them", "conversation", n.id, "error", err)
 	}
 }

@@ -53,7 +53,7 @@ func (g *Gateway) removing(ctx context.Context, s journal.Summary, c Command, do
 	if err != nil {
 		e := audit.Entry{Action: c.Type, By: c.by, Conversation: s.ID, Result: ReasonHeld}
 		if aerr := g.audit.Record(ctx, e); aerr != nil {
-			g.log.Warn("refusal not in the audit log", "conversation", s.ID, "err", aerr)
+			g.log.Warn("refusal not in the audit log", "conversation", s.ID, "error", aerr)
 		}
 		return Ack{}, err
 	}

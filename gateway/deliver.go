@@ -75,7 +75,7 @@ func (r *run) deliver(up agent.Answerer, a event.Answer) error {
 			// Should this not be written, a next process tells it again.
 			err := r.o.await(r.ctx, false, func(t *tx) error { return r.setAnswer(t, answered{a, true}) })
 			if err != nil && r.ctx.Err() == nil {
-				r.o.log.Warn("answer was taken; that it was is not stored", "turn", r.id, "err", err)
+				r.o.log.Warn("answer was taken; that it was is not stored", "turn", r.id, "error", err)
 			}
 			return nil
 		}
@@ -83,7 +83,7 @@ func (r *run) deliver(up agent.Answerer, a event.Answer) error {
 		if errors.As(err, &final) || time.Since(begin) > answerLimit {
 			return err
 		}
-		r.o.log.Info("answer not taken by the agent; it is told again", "turn", r.id, "agent", r.name, "err", err, "in", wait.String())
+		r.o.log.Info("answer not taken by the agent; it is told again", "turn", r.id, "agent", r.name, "error", err, "in", wait.String())
 		select {
 		case <-time.After(wait):
 		case <-r.ctx.Done():

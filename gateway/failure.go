@@ -27,7 +27,7 @@ func (r *run) explain(e *agent.Error) {
 		return
 	}
 	detail := rawlog.Mask(r.agent.Secrets, agent.OneLine(e))
-	r.o.log.Debug("agent failed", "turn", r.id, "agent", r.name, "code", e.Code, "err", detail)
+	r.o.log.Debug("agent failed", "turn", r.id, "agent", r.name, "code", e.Code, "error", detail)
 	r.raw.Failed(detail)
 	for _, w := range r.o.g.cfg.Watchers {
 		if f, ok := w.(FailureWatcher); ok {

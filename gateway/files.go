@@ -105,7 +105,7 @@ func (o *owner) putFile(ctx context.Context, p Principal, f agent.File, r io.Rea
 	if err != nil {
 		if !was && !errors.Is(err, journal.ErrUnknown) && ctx.Err() == nil { // else it may be known by now; a sweep finds it
 			if rerr := o.g.cfg.Files.Remove(o.id, stored.ID); rerr != nil {
-				o.log.Warn("file not removed", "file", stored.ID, "err", rerr)
+				o.log.Warn("file not removed", "file", stored.ID, "error", rerr)
 			}
 		}
 		return event.Media{}, commandError(err)
@@ -170,7 +170,7 @@ func (o *owner) dropFiles(t *tx, ids []string) {
 		t.set(fileKey(o.id, id), nil, 0)
 		t.then(func() {
 			if err := o.g.cfg.Files.Remove(o.id, id); err != nil {
-				o.log.Warn("file not removed; a later start does it", "file", id, "err", err)
+				o.log.Warn("file not removed; a later start does it", "file", id, "error", err)
 			}
 			o.g.stored.remove(files.Folder(o.id), id)
 		})
@@ -260,7 +260,7 @@ func (g *Gateway) keepFilesClean() {
 			return
 		}
 		if err := g.cleanFiles(g.life, sweepAge); err != nil && g.life.Err() == nil {
-			g.log.Warn("look for files that nobody knows any more", "err", err)
+			g.log.Warn("look for files that nobody knows any more", "error", err)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func (f *follow) run(ctx context.Context, up agent.Follower) {
 		if time.Since(begin) > followSteady {
 			wait = followWait
 		}
-		f.g.log.Warn("agent does not follow its sessions; it is called again", "agent", f.name, "err", err, "in", wait.String())
+		f.g.log.Warn("agent does not follow its sessions; it is called again", "agent", f.name, "error", err, "in", wait.String())
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

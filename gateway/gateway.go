@@ -131,7 +131,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 	for _, s := range open {
 		o, err := g.owner(ctx, s.ID)
 		if err != nil {
-			g.log.Error("recover conversation", "conversation", s.ID, "err", err)
+			g.log.Error("recover conversation", "conversation", s.ID, "error", err)
 			if !errors.Is(err, ErrDamaged) {
 				g.reopen.add(s.ID)
 			}
@@ -178,7 +178,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	defer cancelLast()
 	for _, o := range owners {
 		if err := o.idle(last); err != nil {
-			g.log.Error("shutdown: conversation did not come to rest", "conversation", o.id, "err", err)
+			g.log.Error("shutdown: conversation did not come to rest", "conversation", o.id, "error", err)
 		}
 	}
 	g.mu.Lock()

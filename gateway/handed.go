@@ -117,7 +117,7 @@ func (r *run) tellStopped() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), stopLimit)
 	defer cancel()
 	if err := up.Stop(ctx, r.in()); err != nil {
-		r.o.log.Warn("agent not told that its turn was stopped", "turn", r.id, "agent", r.name, "err", err)
+		r.o.log.Warn("agent not told that its turn was stopped", "turn", r.id, "agent", r.name, "error", err)
 	}
 }
 

@@ -28,7 +28,7 @@ func (o *owner) fill(r *run, answers string) {
 	for earlier && len(in.History)+1 < set.HistoryMessages {
 		p, err := o.feed.Page(o.g.life, first, set.HistoryMessages-len(in.History))
 		if err != nil {
-			o.log.Warn("agent gets less of the history", "turn", in.Turn, "err", err)
+			o.log.Warn("agent gets less of the history", "turn", in.Turn, "error", err)
 			break
 		}
 		if len(p.Messages) == 0 {

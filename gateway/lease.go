@@ -39,7 +39,7 @@ func (p *push) expire() {
 	p.g.tasks.Go(func() {
 		p.g.endPush(p)
 		if err := p.g.endQueued(p.turn, err.Shown()); err != nil {
-			p.g.log.Warn("queued turn not ended", "turn", p.turn, "err", err)
+			p.g.log.Warn("queued turn not ended", "turn", p.turn, "error", err)
 		}
 	})
 }

@@ -162,7 +162,7 @@ func (o *owner) reobserve(t *tx, turn transcript.Turn, m mark, inside []string) 
 	o.observing(t, r, up, turn.Answers, state)
 	t.then(func() {
 		if err := r.retell(o.g.life); err != nil {
-			o.log.Error("agent not told of answers", "turn", turn.ID, "err", err)
+			o.log.Error("agent not told of answers", "turn", turn.ID, "error", err)
 		}
 	})
 	return true, nil

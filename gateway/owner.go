@@ -86,9 +86,9 @@ func (o *owner) hold() {
 // fail gives the conversation up: what is in memory may be ahead of the log, so all of it goes. Recovery reads the log anew.
 func (o *owner) fail(err error) {
 	if o.g.life.Err() != nil && errors.Is(err, context.Canceled) {
-		o.log.Info("conversation left as its log has it: the gateway stops", "err", err)
+		o.log.Info("conversation left as its log has it: the gateway stops", "error", err)
 	} else {
-		o.log.Error("conversation given up", "err", err)
+		o.log.Error("conversation given up", "error", err)
 	}
 	o.mu.Lock()
 	o.dead = err

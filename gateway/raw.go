@@ -54,7 +54,7 @@ func (r *run) keeps(s *dialect.Stream, b []byte) func(decoded int64, err error) 
 // forgetRaw drops the bytes of the conversation's turns: those that were sent hold what stood in it.
 func (o *owner) forgetRaw(ctx context.Context) {
 	if err := o.g.cfg.Raw.Forget(context.WithoutCancel(ctx), o.id); err != nil {
-		o.log.Error("bytes of turns not forgotten; they go when they are too old", "err", err)
+		o.log.Error("bytes of turns not forgotten; they go when they are too old", "error", err)
 	}
 }
 

@@ -132,7 +132,7 @@ func (o *owner) resume(t *tx, turn transcript.Turn, inside []string) (bool, erro
 		o.fill(r, turn.Answers)
 		r.launch(func(ctx context.Context) error { return up.Resume(ctx, r.in(), json.RawMessage(state), r.out) })
 		if err := r.retell(o.g.life); err != nil {
-			o.log.Error("agent not told of answers", "turn", turn.ID, "err", err)
+			o.log.Error("agent not told of answers", "turn", turn.ID, "error", err)
 		}
 	})
 	return true, nil
@@ -148,7 +148,7 @@ func (o *owner) restore(t *tx, r *run, turn transcript.Turn, inside []string) (b
 	if keys != nil {
 		o.feed.View(func(tr *transcript.Transcript) { err = r.mapper.Restore(keys, tr) })
 		if err != nil {
-			o.log.Error("turn can't be resumed", "turn", turn.ID, "err", err)
+			o.log.Error("turn can't be resumed", "turn", turn.ID, "error", err)
 			return false, nil
 		}
 	}
@@ -287,7 +287,7 @@ func (p *reopener) run() {
 		p.mu.Unlock()
 		for _, id := range gone {
 			if err := p.g.finishDelete(p.g.life, id); err != nil && !errors.Is(err, journal.ErrNotFound) {
-				p.g.log.Warn("delete not finished; it is tried again", "conversation", id, "err", err)
+				p.g.log.Warn("delete not finished; it is tried again", "conversation", id, "error", err)
 				p.erase(id)
 			}
 		}

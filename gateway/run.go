@@ -160,7 +160,7 @@ func (r *run) finish(err error) {
 	}
 	// The job is the last of this turn's, since the goroutine that emitted is this one.
 	if serr := r.o.await(context.WithoutCancel(r.ctx), true, func(t *tx) error { r.endIn(t, body); return nil }); serr != nil {
-		r.o.log.Error("end of turn not written; recovery will", "turn", r.id, "err", serr)
+		r.o.log.Error("end of turn not written; recovery will", "turn", r.id, "error", serr)
 	}
 }
 
@@ -173,7 +173,7 @@ func (r *run) endIn(t *tx, body *event.Body) {
 	if held, err := r.mapper.Map((*sink)(r).bare(r.out.Close()), now()); err == nil {
 		r.addIn(t, held)
 	} else {
-		r.o.log.Warn("held back operations do not apply", "turn", r.id, "err", err)
+		r.o.log.Warn("held back operations do not apply", "turn", r.id, "error", err)
 	}
 	if !r.o.openTurn(t, r.id) {
 		return // its own stream ended it with what was held back
@@ -268,7 +268,7 @@ func (r *run) resumedIn(t *tx, a event.Answer) {
 	}
 	r.answered[a.ID] = true
 	if err := r.setAnswer(t, answered{a, true}); err != nil {
-		r.o.log.Error("answer not stored", "turn", r.id, "err", err)
+		r.o.log.Error("answer not stored", "turn", r.id, "error", err)
 	}
 	t.then(func() {
 		r.touch()

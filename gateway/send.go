@@ -291,7 +291,7 @@ func (o *owner) next(t *tx, before *run) error {
 func (o *owner) principal(turn string) agent.Principal {
 	p, err := o.g.principal(o.g.life, turn)
 	if err != nil {
-		o.log.Warn("turn has no principal; its conversation's owner stands in", "turn", turn, "err", err)
+		o.log.Warn("turn has no principal; its conversation's owner stands in", "turn", turn, "error", err)
 		return o.host()
 	}
 	return p
@@ -395,7 +395,7 @@ func (o *owner) steered(ctx context.Context, p Principal, r *run, m event.Event,
 	if err == nil {
 		return ack, nil
 	}
-	o.log.Info("turn not steered; the message is queued", "turn", r.id, "err", err)
+	o.log.Info("turn not steered; the message is queued", "turn", r.id, "error", err)
 	// The message is in the log: only its turn is still to be made, whatever the limit on turns.
 	err = o.await(ctx, true, func(t *tx) error {
 		ack.Turn = newID()

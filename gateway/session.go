@@ -58,7 +58,7 @@ func (o *owner) session(name string) json.RawMessage {
 	v, err := o.g.journal.Get(o.g.life, sessionKey(o.id, name))
 	if err != nil {
 		if !errors.Is(err, journal.ErrNotFound) {
-			o.log.Error("session of agent not read; it begins a new one", "agent", name, "err", err)
+			o.log.Error("session of agent not read; it begins a new one", "agent", name, "error", err)
 		}
 		return nil
 	}

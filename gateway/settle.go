@@ -125,7 +125,7 @@ func (s *settler) one() bool {
 	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted), errors.Is(err, context.Canceled):
 	default:
 		// Nothing is lost: the log stays as it was written, and the next turn's end asks again.
-		s.g.log.Warn("log not settled", "conversation", id, "err", err)
+		s.g.log.Warn("log not settled", "conversation", id, "error", err)
 	}
 	return s.g.life.Err() == nil
 }

@@ -59,7 +59,7 @@ func (r *run) emitIn(t *tx, ops []event.Event, state json.RawMessage, at int64) 
 		r.o.g.cfg.Metrics.dropped.WithLabelValues(r.name).Add(float64(n))
 	}
 	if err != nil {
-		r.o.log.Warn("operation does not apply", "turn", r.id, "agent", r.name, "err", err)
+		r.o.log.Warn("operation does not apply", "turn", r.id, "agent", r.name, "error", err)
 		// Ends the turn from a job of its own: this one may share its commit with others.
 		r.o.post(func(t *tx) error {
 			r.endIn(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeStream, Message: err.Error()}})

@@ -96,7 +96,7 @@ func (o *owner) commit(t *tx) error {
 			return fmt.Errorf("commit: %w", err)
 		}
 		o.setFailing(err)
-		o.log.Warn("commit failed; trying again", "err", err)
+		o.log.Warn("commit failed; trying again", "error", err)
 		select {
 		case <-time.After(wait):
 		case <-o.g.life.Done():

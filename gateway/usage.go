@@ -21,7 +21,7 @@ func (o *owner) bill(t *tx, b *journal.Batch) {
 		}
 		kv, err := o.g.ledger.Entry(o.billed(t, e))
 		if err != nil {
-			o.g.log.Error("turn not billed", "turn", e.Turn, "err", err) // a turn's end waits for nothing
+			o.g.log.Error("turn not billed", "turn", e.Turn, "error", err) // a turn's end waits for nothing
 			continue
 		}
 		b.Put = append(b.Put, kv)

@@ -211,6 +211,6 @@ func (s *Store) Remove(name string) error {
 // discard removes a folder. One that can't be removed is rubbish until the next start.
 func (s *Store) discard(folder string) {
 	if err := os.RemoveAll(filepath.Join(s.cfg.Dir, folder)); err != nil {
-		s.cfg.Log.Warn("files of a plugin are left for the next start to remove", "folder", folder, "err", err)
+		s.cfg.Log.Warn("files of a plugin are left for the next start to remove", "folder", folder, "error", err)
 	}
 }

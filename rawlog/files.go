@@ -71,7 +71,7 @@ const suffix = ".raw"
 func (f *files) load() {
 	names, err := filepath.Glob(filepath.Join(f.dir, "*"+suffix))
 	if err != nil {
-		f.log.Error("rawlog: list files", "err", err)
+		f.log.Error("rawlog: list files", "error", err)
 		return
 	}
 	for _, path := range names {
@@ -83,7 +83,7 @@ func (f *files) load() {
 		f.numbers = max(f.numbers, n)
 		one := &file{number: n, path: path, turns: map[uint64]*known{}}
 		if err := f.read(one); err != nil {
-			f.log.Error("rawlog: file not read; it is dropped", "path", path, "err", err)
+			f.log.Error("rawlog: file not read; it is dropped", "path", path, "error", err)
 			f.remove(path)
 			continue
 		}
@@ -254,7 +254,7 @@ func (f *files) flush() {
 
 // rest gives up what the disk refuses: for a while nothing is kept.
 func (f *files) rest(at int64, err error) {
-	f.log.Warn("rawlog: what turns exchange is not kept for a while", "err", err, "again", again.String())
+	f.log.Warn("rawlog: what turns exchange is not kept for a while", "error", err, "again", again.String())
 	f.resting = at + again.Milliseconds()
 	f.buf = f.buf[:0]
 	if f.out == nil {
@@ -263,7 +263,7 @@ func (f *files) rest(at int64, err error) {
 	// Of the last file only what is whole counts.
 	one := f.all[len(f.all)-1]
 	if cerr := f.close(); cerr != nil {
-		f.log.Warn("rawlog: close", "err", cerr)
+		f.log.Warn("rawlog: close", "error", cerr)
 	}
 	f.drop(one)
 }
@@ -279,7 +279,7 @@ func (f *files) sweep(at int64) {
 			}
 			f.flush()
 			if err := f.close(); err != nil {
-				f.log.Warn("rawlog: close", "err", err)
+				f.log.Warn("rawlog: close", "error", err)
 			}
 		}
 		if one.last >= at-f.keep && f.total+f.each <= max(f.limit, 2*f.each) {
@@ -303,7 +303,7 @@ func (f *files) drop(one *file) {
 
 func (f *files) remove(path string) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.log.Error("rawlog: file not removed", "path", path, "err", err)
+		f.log.Error("rawlog: file not removed", "path", path, "error", err)
 	}
 }
 

@@ -36,7 +36,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		l.out.Store(false)
 		if c := l.all.admit(nc); c != nil {
 			if err := limitUnsent(nc); err != nil {
-				l.all.log.Debug("connection keeps the system's send buffer", "err", err) // it works as well, with more memory
+				l.all.log.Debug("connection keeps the system's send buffer", "error", err) // it works as well, with more memory
 			}
 			return c, nil
 		}

@@ -44,7 +44,7 @@ func (s *Server) Authenticate(r *http.Request, token string) (Identity, error) {
 		return acting(r, id)
 	case errors.Is(err, ErrExpired), errors.Is(err, ErrNotNow), r.Context().Err() != nil:
 		// Nobody guesses here: the token was good once, or was not looked at.
-		s.log.Debug("token not taken", "remote", from.Addr().String(), "err", err)
+		s.log.Debug("token not taken", "remote", from.Addr().String(), "error", err)
 		return Identity{}, err
 	case wait > 0:
 		return Identity{}, &Error{Status: http.StatusTooManyRequests, Reason: ReasonAttempts, Message: "too many wrong tokens came from your address; wait a moment", RetryAfter: wait}
@@ -52,7 +52,7 @@ func (s *Server) Authenticate(r *http.Request, token string) (Identity, error) {
 	if token != "" {
 		s.attempts.failed(from, time.Now())
 	}
-	s.log.Info("token refused", "remote", from.Addr().String(), "err", err)
+	s.log.Info("token refused", "remote", from.Addr().String(), "error", err)
 	return Identity{}, errUnauthorized
 }
 

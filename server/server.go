@@ -118,7 +118,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer s.guardBody(w, r, e)()
 	if err := s.serve(w, r, e, redirect, allow); err != nil {
 		if d := Describe(err); d.Status == http.StatusInternalServerError {
-			s.log.Error("request failed", "request", RequestID(r.Context()), "method", r.Method, "route", route, "err", err)
+			s.log.Error("request failed", "request", RequestID(r.Context()), "method", r.Method, "route", route, "error", err)
 		}
 		if w.status == 0 {
 			s.writeError(e, w, r, err)

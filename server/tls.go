@@ -58,7 +58,7 @@ func (c *Certificate) look() {
 	c.looked = now
 	switch changed, err := c.read(); {
 	case err != nil:
-		c.log.Error("new certificate is not usable; the old one stays", "err", err)
+		c.log.Error("new certificate is not usable; the old one stays", "error", err)
 	case changed:
 		c.log.Info("new certificate", "cert", c.certFile, "until", c.current.Load().Leaf.NotAfter)
 	}

@@ -144,7 +144,7 @@ func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 	l.mu.Unlock()
 	if trim {
 		if err := l.journal.Trim(ctx, Conversation, upto); err != nil {
-			l.log.Warn("old signals are not trimmed yet", "err", err) // the next commit tries again
+			l.log.Warn("old signals are not trimmed yet", "error", err) // the next commit tries again
 			return head, nil
 		}
 		l.mu.Lock()
@@ -161,7 +161,7 @@ func (l *Log) rehead(ctx context.Context) {
 	l.mu.Unlock()
 	r, err := l.journal.Read(ctx, Conversation, head, 0)
 	if err != nil {
-		l.log.Warn("signals can't be read again", "err", err)
+		l.log.Warn("signals can't be read again", "error", err)
 		return
 	}
 	l.mu.Lock()
@@ -212,13 +212,13 @@ func (l *Log) Run(ctx context.Context) {
 					err = nil
 				}
 				if err != nil {
-					l.log.Warn("a signal of a turn is not written", "err", err)
+					l.log.Warn("a signal of a turn is not written", "error", err)
 				}
 			}
 			continue
 		}
 		if err != nil {
-			l.log.Warn("signals of turns are not written", "signals", len(all), "err", err)
+			l.log.Warn("signals of turns are not written", "signals", len(all), "error", err)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (r *Run) run() {
 		Path: r.t.shell, Command: []string{"sh", "-c", r.Command}, Env: environment(r.ID, r.t.folder), KillAfter: r.t.grace,
 	})
 	if err != nil {
-		log.Warn("command can't be started", "err", err)
+		log.Warn("command can't be started", "error", err)
 		r.emit(Event{Kind: Failed, Data: err.Error()})
 		return
 	}
@@ -69,7 +69,7 @@ func (r *Run) run() {
 
 	last := r.await(p, begin.Add(limit))
 	if err := sweep(mark+"="+r.ID, last.descent, nil); err != nil {
-		log.Error("a process of a command may be left", "err", err)
+		log.Error("a process of a command may be left", "error", err)
 	}
 	late := time.AfterFunc(leftover, func() { p.Stdout.GiveUp(); p.Stderr.GiveUp() })
 	tasks.Wait()

@@ -65,7 +65,7 @@ func (q *queue) gone(ctx context.Context, after time.Duration) (failures int) {
 		err = q.write(ctx, journal.KeyValue{Key: q.pauseKey(), Value: v, Expires: p.Until + keep.Milliseconds(), Log: Log})
 	}
 	if err != nil && ctx.Err() == nil {
-		q.log.Warn("webhook: the pause is not written down", "err", err)
+		q.log.Warn("webhook: the pause is not written down", "error", err)
 	}
 	return p.Failures
 }
@@ -93,7 +93,7 @@ func (q *queue) back(ctx context.Context) {
 	}
 	q.log.Info("webhook: the receiver is there again")
 	if err := q.write(ctx, journal.KeyValue{Key: q.pauseKey()}); err != nil && ctx.Err() == nil {
-		q.log.Warn("webhook: the end of the pause is not written down", "err", err)
+		q.log.Warn("webhook: the end of the pause is not written down", "error", err)
 	}
 }
 

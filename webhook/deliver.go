@@ -31,7 +31,7 @@ func (q *queue) deliver(ctx context.Context, l *lane, it item) {
 		q.done(l)
 		return
 	case errors.Is(err, errStored):
-		q.log.Error("webhook: it is left out", "id", it.id, "conversation", l.conversation, "err", err)
+		q.log.Error("webhook: it is left out", "id", it.id, "conversation", l.conversation, "error", err)
 		q.done(l)
 		return
 	case err != nil:
@@ -91,7 +91,7 @@ func (q *queue) complete(ctx context.Context, b *Body) error {
 // others would meet too.
 func (q *queue) stuck(ctx context.Context, l *lane, err error) {
 	if ctx.Err() == nil {
-		q.log.Warn("webhook can't be sent now", "conversation", l.conversation, "err", err)
+		q.log.Warn("webhook can't be sent now", "conversation", l.conversation, "error", err)
 	}
 	q.hold(backoff(1, awayMost))
 	q.later(l, time.Time{})
@@ -109,7 +109,7 @@ func (q *queue) failed(ctx context.Context, l *lane, d *entry, a answer) {
 		if q.gone(ctx, a.after) > 1 {
 			level = slog.LevelInfo // that it is away was said
 		}
-		q.log.Log(ctx, level, "webhook: the receiver takes nothing now", "err", a.String())
+		q.log.Log(ctx, level, "webhook: the receiver takes nothing now", "error", a.String())
 	}
 	if a.away() && a.status == 0 {
 		q.later(l, time.Time{}) // it was not even sent, and waits with all others
@@ -118,13 +118,13 @@ func (q *queue) failed(ctx context.Context, l *lane, d *entry, a answer) {
 	d.Attempts++
 	next := time.Now().Add(max(backoff(d.Attempts, retryMost), min(a.after, keep))) // later it would be given up unseen
 	d.Next = next.UnixMilli()
-	q.log.Info("webhook not taken; it is sent again", "id", d.ID, "type", d.Type, "conversation", d.Conversation, "attempt", d.Attempts, "next", next, "err", a.String())
+	q.log.Info("webhook not taken; it is sent again", "id", d.ID, "type", d.Type, "conversation", d.Conversation, "attempt", d.Attempts, "next", next, "error", a.String())
 	if err := q.update(ctx, d); errors.Is(err, journal.ErrNotFound) {
 		q.done(l) // it was purged meanwhile
 		return
 	} else if err != nil && ctx.Err() == nil {
 		// Nothing is lost: only a restart would send it too early.
-		q.log.Warn("webhook: the attempt is not written down", "id", d.ID, "err", err)
+		q.log.Warn("webhook: the attempt is not written down", "id", d.ID, "error", err)
 	}
 	q.later(l, next)
 }
@@ -156,10 +156,10 @@ func (q *queue) forget(ctx context.Context, l *lane, it item) {
 			break
 		}
 		if ctx.Err() != nil || errors.Is(err, journal.ErrClosed) {
-			q.log.Warn("webhook is delivered and may be again: it could not be crossed off", "id", it.id, "err", err)
+			q.log.Warn("webhook is delivered and may be again: it could not be crossed off", "id", it.id, "error", err)
 			break
 		}
-		q.log.Warn("webhook is delivered and can't be crossed off; trying again", "id", it.id, "err", err)
+		q.log.Warn("webhook is delivered and can't be crossed off; trying again", "id", it.id, "error", err)
 		select {
 		case <-time.After(backoff(failures, awayMost)):
 		case <-ctx.Done():

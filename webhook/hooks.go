@@ -134,7 +134,7 @@ func (h *Hooks) Record(s *journal.Summary, events []event.Event) []journal.KeyVa
 			d := newEntry(uuid.Must(uuid.NewV7()).String(), time.Now().UnixMilli(), s, e)
 			kv, err := q.encode(&d)
 			if err != nil { // it is made of strings and numbers
-				h.cfg.Log.Error("webhook not recorded", "hook", q.hook.Name, "conversation", s.ID, "err", err)
+				h.cfg.Log.Error("webhook not recorded", "hook", q.hook.Name, "conversation", s.ID, "error", err)
 				continue
 			}
 			keys = append(keys, kv)

@@ -108,7 +108,7 @@ func (q *queue) run(running, life context.Context) {
 		wait := time.Duration(-1)
 		if q.wantsScan() {
 			if err := q.scan(running); err != nil && running.Err() == nil {
-				q.log.Warn("webhooks: deliveries can't be read; trying again", "err", err)
+				q.log.Warn("webhooks: deliveries can't be read; trying again", "error", err)
 				wait = scanAgain
 			}
 		}
@@ -216,7 +216,7 @@ func (q *queue) fill(ctx context.Context) (whole bool, err error) {
 			after = kv.Key
 			var d entry
 			if err := json.Unmarshal(kv.Value, &d); err != nil {
-				q.log.Error("webhook: it is left out", "key", kv.Key, "err", fmt.Errorf("%w: %w", errStored, err))
+				q.log.Error("webhook: it is left out", "key", kv.Key, "error", fmt.Errorf("%w: %w", errStored, err))
 				continue
 			}
 			var until time.Time

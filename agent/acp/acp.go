@@ -112,7 +112,7 @@ func (a *Agent) connect(ctx context.Context) (*peer, error) {
 		return a.peer, nil
 	}
 	if a.peer != nil {
-		a.log.Warn("the agent's process has ended and is started again", "err", a.peer.Why())
+		a.log.Warn("the agent's process has ended and is started again", "error", a.peer.Why())
 		a.peer.End()
 		a.peer = nil
 	}

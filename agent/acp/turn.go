@@ -132,7 +132,7 @@ func (t *turn) ask(open context.Context, l line, q event.Request) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(open), farewell)
 		defer cancel()
 		if err := t.peer.send(ctx, toAgent{ID: l.ID, Result: chosen{choice}}); err != nil {
-			t.out.Log().Warn("an answer does not reach the agent", "err", err)
+			t.out.Log().Warn("an answer does not reach the agent", "error", err)
 		}
 	})
 }
@@ -182,7 +182,7 @@ func (t *turn) tellStop() error {
 func (t *turn) giveUp(ctx context.Context, why error) error {
 	t.forget(ctx)
 	if err := t.tellStop(); err != nil {
-		t.out.Log().Warn("the agent can't be told to stop", "err", err)
+		t.out.Log().Warn("the agent can't be told to stop", "error", err)
 	}
 	return why
 }
@@ -220,6 +220,6 @@ func (t *turn) stop(ctx context.Context, heard *process.Listener[line]) error {
 func (t *turn) forget(ctx context.Context) {
 	t.peer.learn(t.session, false)
 	if err := t.out.KeepSession(context.WithoutCancel(ctx), nil); err != nil && !errors.Is(err, agent.ErrNoSession) && !errors.Is(err, agent.ErrTurnOver) {
-		t.out.Log().Warn("the session of an agent that does not stop is not forgotten", "err", err)
+		t.out.Log().Warn("the session of an agent that does not stop is not forgotten", "error", err)
 	}
 }

@@ -62,7 +62,7 @@ func (t *trail) complete(ctx context.Context, f dialect.Frame) dialect.Frame {
 	}
 	history, err := t.history(ctx, in)
 	if err != nil {
-		t.out.Log().Warn("the callback history of an answer is not known", "err", err)
+		t.out.Log().Warn("the callback history of an answer is not known", "error", err)
 	}
 	if len(history) == 0 {
 		return f

@@ -92,7 +92,7 @@ func (s *socket) keep(log *slog.Logger) {
 			wait.reset()
 		}
 		after := wait.next()
-		log.Debug("the Eliza server's socket ended and is connected again", "err", err, "after", after.String())
+		log.Debug("the Eliza server's socket ended and is connected again", "error", err, "after", after.String())
 		t := time.NewTimer(after)
 		select {
 		case <-t.C:

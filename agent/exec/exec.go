@@ -103,7 +103,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	switch {
 	case err == nil:
 		if p.Err() != nil {
-			out.Log().Debug("agent's process failed after its answer", "err", p.Err())
+			out.Log().Debug("agent's process failed after its answer", "error", p.Err())
 		}
 		return nil
 	case ctx.Err() != nil:

@@ -134,7 +134,7 @@ func (a *Agent) attach(ctx context.Context, m *event.Media, out *agent.Emitter, 
 		if ctx.Err() != nil {
 			return block{}, context.Cause(ctx)
 		}
-		out.Log().Warn("attachment not read", "err", err)
+		out.Log().Warn("attachment not read", "error", err)
 		return note("It can't be read any more.")
 	}
 	defer r.Close()
@@ -143,7 +143,7 @@ func (a *Agent) attach(ctx context.Context, m *event.Media, out *agent.Emitter, 
 	case ctx.Err() != nil:
 		return block{}, context.Cause(ctx)
 	case err != nil:
-		out.Log().Warn("attachment not read", "err", err)
+		out.Log().Warn("attachment not read", "error", err)
 		return note("It can't be read any more.")
 	case len(data) > limit:
 		return note("It is left out, since it is too large.")

@@ -88,7 +88,7 @@ func (s *supervisor) keep(log *slog.Logger) {
 		if s.life.Err() != nil {
 			return
 		}
-		log.Warn("plugin ended and is started again", "err", err, "after", backoff.String())
+		log.Warn("plugin ended and is started again", "error", err, "after", backoff.String())
 		t := time.NewTimer(backoff)
 		select {
 		case <-t.C:

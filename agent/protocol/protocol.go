@@ -70,7 +70,7 @@ func keep(ctx context.Context, out *agent.Emitter, session any, end error) error
 		err = out.KeepSession(ctx, b)
 	}
 	if err != nil && !errors.Is(err, agent.ErrTurnOver) {
-		out.Log().Warn("what the agent calls the conversation is not kept", "err", err)
+		out.Log().Warn("what the agent calls the conversation is not kept", "error", err)
 	}
 	return end
 }

@@ -324,21 +324,3 @@ func (r *Reader) event(e sse.Event) error {
 	r.queue = append(r.queue, Frame{Frame: dialect.Frame{Event: e.Name, ID: e.ID, Data: bytes.Clone(e.Data)}})
 	return nil
 }
-
-// Clients reads a whole recording and returns its connections; none where the form has no such thing.
-func Clients(in io.Reader) ([]string, error) {
-	r, err := NewReader(in, "")
-	if err != nil {
-		return nil, err
-	}
-	if r.form != Recorder {
-		return nil, nil
-	}
-	for {
-		if _, err := r.Next(); errors.Is(err, io.EOF) {
-			return r.clients, nil
-		} else if err != nil {
-			return nil, err
-		}
-	}
-}

@@ -134,19 +134,6 @@ func TestReaderLimit(t *testing.T) {
 	}
 }
 
-func TestClients(t *testing.T) {
-	got, err := Clients(strings.NewReader(recorder))
-	if err != nil || !slices.Equal(got, []string{"A", "B", "7"}) {
-		t.Errorf("%q, %v", got, err)
-	}
-	if got, err := Clients(strings.NewReader("data: a\n\n")); err != nil || len(got) > 0 {
-		t.Errorf("%q, %v", got, err)
-	}
-	if _, err := Clients(strings.NewReader("hello")); !errors.Is(err, ErrForm) {
-		t.Errorf("%v", err)
-	}
-}
-
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(recorder), "A")
 	f.Add([]byte("event: x\ndata: a\n\n"), "")

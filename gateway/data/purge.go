@@ -75,7 +75,7 @@ func (p *Purger) Run(ctx context.Context) {
 	for {
 		var retry <-chan time.Time
 		if err := p.Finish(ctx); err != nil && ctx.Err() == nil {
-			p.log.Error("unfinished purge; it is tried again", "err", err)
+			p.log.Error("unfinished purge; it is tried again", "error", err)
 			retry = time.After(retryPurge)
 		}
 		select {

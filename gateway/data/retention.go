@@ -95,7 +95,7 @@ func (r *Retention) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			r.log.Error("retention: sweep cut off; the next one goes on", "deleted", s.Deleted, "err", err)
+			r.log.Error("retention: sweep cut off; the next one goes on", "deleted", s.Deleted, "error", err)
 		case s.Deleted+s.Audit > 0:
 			r.log.Info("retention: swept", "deleted", s.Deleted, "held", s.Held, "audit", s.Audit)
 		}

@@ -111,7 +111,7 @@ func (c *channel) bind(ctx context.Context, chat string) (binding, error) {
 func (c *channel) serve(ctx context.Context, conn *plugin.Conn) error {
 	all, err := c.known(ctx)
 	if err != nil {
-		c.log.Error("channel can't be served", "err", err)
+		c.log.Error("channel can't be served", "error", err)
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

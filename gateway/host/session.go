@@ -204,7 +204,7 @@ func (s *session) trouble(ctx context.Context, t *chat, b binding, err error) {
 	case errors.Is(err, feed.ErrLost):
 		s.enqueue(b.Chat)
 	default:
-		s.c.log.Warn("nothing delivered; it is tried again", "conversation", b.Conversation, "err", err)
+		s.c.log.Warn("nothing delivered; it is tried again", "conversation", b.Conversation, "error", err)
 		s.tasks.Go(func() { // nothing else may come that would have it tried
 			select {
 			case <-time.After(deliverAgain):

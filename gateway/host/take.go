@@ -171,7 +171,7 @@ func (s *session) rejected(ctx context.Context, in fromChannel, err error) {
 		out.Reason = gateway.ReasonUnknown
 	default:
 		out.Reason = "unavailable"
-		s.c.log.Warn("channel's line not carried out", "err", err)
+		s.c.log.Warn("channel's line not carried out", "error", err)
 	}
 	s.say(ctx, out)
 }
@@ -180,6 +180,6 @@ func (s *session) rejected(ctx context.Context, in fromChannel, err error) {
 func (s *session) say(ctx context.Context, line replyLine) {
 	if err := s.conn.Send(ctx, line); err != nil {
 		_ = s.broken(err)
-		s.c.log.Debug("channel not answered", "err", err)
+		s.c.log.Debug("channel not answered", "error", err)
 	}
 }

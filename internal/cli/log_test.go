@@ -151,7 +151,7 @@ func TestRedact(t *testing.T) {
 	var b bytes.Buffer
 	l := slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{ReplaceAttr: redact}))
 	l.Info("m", "token", "s3cret", "Authorization", "s3cret", "api_key", "s3cret", "user-password", "s3cret", slog.Group("g", "Cookie", "s3cret"),
-		"header", "Bearer s3cret", "err", errors.New(`Get "https://x/?a=b&token=s3cret&c=d": refused`), "tokens", 7, "turn", "t")
+		"header", "Bearer s3cret", "error", errors.New(`Get "https://x/?a=b&token=s3cret&c=d": refused`), "tokens", 7, "turn", "t")
 	if got := b.String(); strings.Contains(got, "s3cret") || !strings.Contains(got, `"tokens":7`) || !strings.Contains(got, "c=d") || !strings.Contains(got, "refused") {
 		t.Error(got)
 	}

@@ -48,7 +48,7 @@ func openPlugins(cfg *config.Config, roster *gateway.Roster, kept host.Kept, dia
 	}
 	for _, p := range in.store.List() {
 		if err := in.host.Resume(p); err != nil {
-			log.Error("plugin does not run", "plugin", p.Manifest.Name, "err", err)
+			log.Error("plugin does not run", "plugin", p.Manifest.Name, "error", err)
 		}
 	}
 	return in, nil

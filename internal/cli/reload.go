@@ -80,7 +80,7 @@ func (r *reloader) reload() (ops.Reloaded, error) {
 }
 
 func (r *reloader) refuse(err error) error {
-	r.log.Error("the configuration is not taken over; the gateway goes on with what it has", "err", err)
+	r.log.Error("the configuration is not taken over; the gateway goes on with what it has", "error", err)
 	return server.Errorf(http.StatusUnprocessableEntity, server.ReasonInvalid, "%v", err)
 }
 
@@ -121,7 +121,7 @@ func (r *reloader) apply(next *config.Config, coming map[string]gateway.Agent) {
 	r.level.Set(level)
 	for name, a := range coming {
 		if err := r.roster.Replace(name, a); err != nil {
-			r.log.Error("agent not taken over", "agent", name, "err", err)
+			r.log.Error("agent not taken over", "agent", name, "error", err)
 		}
 	}
 	named := map[string]bool{r.begun.DefaultAgent: true} // which stays until the restart that makes another one the default

@@ -234,7 +234,7 @@ func (a *app) live(cfg config.Config, gw *gateway.Gateway, srv *server.Server, d
 			}
 			log.Info("stopping; again to stop at once", "signal", s.String())
 		case failed = <-served:
-			log.Error("serving ended", "err", failed)
+			log.Error("serving ended", "error", failed)
 			served <- nil
 		case c := <-again.next:
 			next = &c

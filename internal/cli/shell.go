@@ -17,7 +17,7 @@ import (
 // returns when they have.
 func shell(cfg *config.Config, srv *server.Server, live *hub.Hub, log *slog.Logger) (stop func(), err error) {
 	if err := console.Sweep(cfg.Data); err != nil { // also where no terminal is enabled any more
-		log.Error("a process of a command may be left", "err", err)
+		log.Error("a process of a command may be left", "error", err)
 	}
 	if !cfg.Terminal.Enabled {
 		eliza.RegisterTerminal(srv, eliza.TerminalOptions{})

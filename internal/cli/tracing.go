@@ -37,7 +37,7 @@ func (a *app) tracer(log *slog.Logger) (t gateway.Tracer, flush func(), err erro
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), flushLimit)
 		defer cancel()
 		if ferr := end(ctx); ferr != nil {
-			log.Warn("the last spans are lost", "err", ferr)
+			log.Warn("the last spans are lost", "error", ferr)
 		}
 	}, nil
 }

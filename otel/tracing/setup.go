@@ -29,7 +29,7 @@ func Setup(ctx context.Context, version string, log *slog.Logger) (gateway.Trace
 	if err != nil {
 		return nil, nil, fmt.Errorf("tracing: resource: %w", err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("tracing", "err", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("tracing", "error", err) }))
 	p := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(res))
 	return New(p), p.Shutdown, nil
 }

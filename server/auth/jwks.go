@@ -108,7 +108,7 @@ func (r *remote) refresh(ctx context.Context, done chan struct{}) {
 	defer close(done)
 	r.asking = nil
 	if err != nil {
-		r.log.Warn("keys of users not fetched; the last good ones go on counting", "url", redacted(r.url), "err", err)
+		r.log.Warn("keys of users not fetched; the last good ones go on counting", "url", redacted(r.url), "error", err)
 		return
 	}
 	r.keys, r.fetched = keys, time.Now()

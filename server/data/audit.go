@@ -52,7 +52,7 @@ func (l *lines) flush() error {
 // cut ends a stream such that the client sees that it is not whole.
 func (d *surface) cut(what string, err error) {
 	if !errors.Is(err, context.Canceled) {
-		d.s.Log().Error(what+" cut", "err", err)
+		d.s.Log().Error(what+" cut", "error", err)
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -153,7 +153,7 @@ func (w *Proactive) Run(ctx context.Context, gw *gateway.Gateway, send func(hub.
 				var err error
 				if m, err = unprompted(ctx, gw, s.conversation, s.turn); err != nil {
 					if !errors.Is(err, gateway.ErrNotFound) && !errors.Is(err, gateway.ErrClosed) {
-						w.log.Warn("a message is not told to sockets", "conversation", s.conversation, "turn", s.turn, "err", err)
+						w.log.Warn("a message is not told to sockets", "conversation", s.conversation, "turn", s.turn, "error", err)
 					}
 					continue
 				}

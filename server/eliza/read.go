@@ -31,6 +31,6 @@ func (s *surface) read(w http.ResponseWriter, r *http.Request, p gateway.Princip
 // shown marks as read what a client was sent as the answer to its own message. It has the answer, whether or not this is kept.
 func (s *surface) shown(ctx context.Context, p gateway.Principal, conversation string, seq int64) {
 	if _, err := s.gw.MarkRead(ctx, p, conversation, seq); err != nil && ctx.Err() == nil && !server.Restarting(err) {
-		s.srv.Log().Info("read position not kept", "conversation", conversation, "err", err)
+		s.srv.Log().Info("read position not kept", "conversation", conversation, "error", err)
 	}
 }

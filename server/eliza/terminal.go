@@ -163,7 +163,7 @@ func (t *shell) teller(client string) func(terminal.Event) {
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
 		if err := enc.Encode(e); err != nil {
-			t.srv.Log().Error("terminal frame", "run", e.Run, "err", err) // it holds strings and numbers only
+			t.srv.Log().Error("terminal frame", "run", e.Run, "error", err) // it holds strings and numbers only
 			return
 		}
 		t.Send(client, bytes.TrimSuffix(b.Bytes(), []byte("\n")))

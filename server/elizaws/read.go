@@ -78,5 +78,5 @@ func (c *socket) missed(id string, err error) {
 	if c.ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrForbidden) || errors.Is(err, gateway.ErrClosed) {
 		return
 	}
-	c.s.srv.Log().Warn("read position not kept", "conversation", id, "err", err)
+	c.s.srv.Log().Warn("read position not kept", "conversation", id, "error", err)
 }

@@ -39,7 +39,7 @@ func (s *socket) attend() {
 					return
 				}
 				if err != nil && !errors.Is(err, gateway.ErrNotFound) && s.ctx.Err() == nil {
-					s.n.s.Log().Warn("read position not told", "conversation", id, "err", err)
+					s.n.s.Log().Warn("read position not told", "conversation", id, "error", err)
 				}
 			}
 		}

@@ -38,7 +38,7 @@ func (s *socket) take(f clientFrame) error {
 
 func (s *socket) refuse(kind string, f clientFrame, err error) error {
 	if d := server.Describe(err); d.Status == http.StatusInternalServerError {
-		s.n.s.Log().Error("socket request failed", "type", f.Type, "conversation", f.Conversation, "err", err)
+		s.n.s.Log().Error("socket request failed", "type", f.Type, "conversation", f.Conversation, "error", err)
 	}
 	return s.send(newError(kind, f.ID, f.Conversation, err))
 }

@@ -92,7 +92,7 @@ func (b *subscription) run() {
 		return
 	}
 	if d := server.Describe(err); d.Status == http.StatusInternalServerError {
-		b.s.n.s.Log().Error("subscription failed", "conversation", id, "err", err)
+		b.s.n.s.Log().Error("subscription failed", "conversation", id, "error", err)
 	}
 	_ = b.s.send(newError("error", "", id, err)) // if it can't be sent the socket is gone
 }

@@ -92,7 +92,7 @@ func backup(s *server.Server, w http.ResponseWriter, r *http.Request, b Backuper
 			return nil
 		case err != nil || r.Context().Err() != nil:
 			// What was sent must not look whole.
-			s.Log().Error("backup cut", "err", errors.Join(err, context.Cause(r.Context())))
+			s.Log().Error("backup cut", "error", errors.Join(err, context.Cause(r.Context())))
 			panic(http.ErrAbortHandler)
 		}
 	}

@@ -52,7 +52,7 @@ func ready(w http.ResponseWriter, s *server.Server, gw *gateway.Gateway) error {
 	case gw.Draining():
 		server.WriteJSON(w, http.StatusServiceUnavailable, status{"draining"})
 	default:
-		s.Log().Warn("not ready", "err", err)
+		s.Log().Warn("not ready", "error", err)
 		server.WriteJSON(w, http.StatusServiceUnavailable, status{"commits fail"})
 	}
 	return nil

@@ -119,7 +119,7 @@ func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Prin
 		return server.Errorf(http.StatusConflict, server.ReasonBusy, "Another plugin is being installed or removed")
 	case errors.As(err, &failure):
 		s.record(r, p, "plugin.install", in.Name, string(failure.Phase))
-		s.srv.Log().Warn("plugin not installed", "request", server.RequestID(r.Context()), "phase", failure.Phase, "err", failure.Err)
+		s.srv.Log().Warn("plugin not installed", "request", server.RequestID(r.Context()), "phase", failure.Phase, "error", failure.Err)
 		return server.Errorf(http.StatusUnprocessableEntity, reasonFailed, "%s", failure)
 	case err != nil:
 		return err
@@ -159,7 +159,7 @@ func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Princ
 func (s *surface) record(r *http.Request, p gateway.Principal, action, plugin, result string) {
 	e := audit.Entry{Action: action, By: s.gw.By(r.Context(), p), Plugin: plugin, Result: result}
 	if err := s.gw.Audit().Record(r.Context(), e); err != nil {
-		s.srv.Log().Warn("not in the audit log", "action", action, "plugin", plugin, "err", err)
+		s.srv.Log().Warn("not in the audit log", "action", action, "plugin", plugin, "error", err)
 	}
 }
 
@@ -180,7 +180,7 @@ func (s *surface) tell(p plugins.Progress) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(progressFrame{"install-progress", p.Plugin, p.Phase, p.Message}); err != nil {
-		s.srv.Log().Error("install-progress frame", "err", err) // it holds strings only
+		s.srv.Log().Error("install-progress frame", "error", err) // it holds strings only
 		return
 	}
 	s.Send(hub.Frame{JSON: bytes.TrimSuffix(b.Bytes(), []byte("\n"))})

@@ -94,7 +94,7 @@ func Repeat(ctx context.Context, out *agent.Emitter, attempt func() error) error
 		if !again {
 			return failed.Shown()
 		}
-		out.Log().Info("agent failed; it is called again", "err", failed.Error(), "in", wait.String())
+		out.Log().Info("agent failed; it is called again", "error", failed.Error(), "in", wait.String())
 		if err := out.Phase("retrying"); err != nil {
 			return err
 		}
