@@ -48,22 +48,8 @@ func TestHistoryOfProtocol3(t *testing.T) {
 // work takes a turn with a tool, in the middle of which something happens.
 func (s *stage) work(t *testing.T, meanwhile func()) {
 	t.Helper()
-	gate := filepath.Join(s.workspace, "go")
-	if err := os.Remove(gate); err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
 	c := s.Converse(t, "claw")
-	turn := s.Say(t, c, "please do SCRIPT-STEPS").Turn
-	s.Until(t, c, turn, func(tr *transcript.Transcript) bool {
-		for _, m := range tr.Messages {
-			for _, p := range m.Parts {
-				if p.Kind == event.KindTool {
-					return true
-				}
-			}
-		}
-		return false
-	})
+	turn := s.waits(t, c)
 	meanwhile()
 	s.release(t)
 	a := s.Answered(t, c, turn)
@@ -74,6 +60,27 @@ func (s *stage) work(t *testing.T, meanwhile func()) {
 	if len(tools) != 1 || strings.TrimSpace(tools[0].Text(event.Output)) != "it-came" {
 		t.Errorf("%d tools are shown", len(tools))
 	}
+}
+
+// waits begins a turn with a tool that waits, and returns when the tool is shown.
+func (s *stage) waits(t *testing.T, c string) (turn string) {
+	t.Helper()
+	gate := filepath.Join(s.workspace, "go")
+	if err := os.Remove(gate); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	turn = s.Say(t, c, "please do SCRIPT-STEPS").Turn
+	s.Until(t, c, turn, func(tr *transcript.Transcript) bool {
+		for _, m := range tr.Messages {
+			for _, p := range m.Parts {
+				if m.Turn == turn && p.Kind == event.KindTool {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return turn
 }
 
 // release lets the tool end.

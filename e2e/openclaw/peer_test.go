@@ -65,6 +65,12 @@ func meet(t *testing.T, claw *house.Program) *peer {
 
 func dialClaw(t *testing.T, claw *house.Program) (*peer, error) {
 	t.Helper()
+	return dialWith(t, claw, "operator.read", "operator.write", "operator.approvals", "operator.admin")
+}
+
+// dialWith connects a client with some scopes.
+func dialWith(t *testing.T, claw *house.Program, scopes ...string) (*peer, error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peerLimit)
 	defer cancel()
 	ws, _, err := websocket.Dial(ctx, strings.Replace(claw.URL, "http", "ws", 1), nil)
@@ -82,7 +88,7 @@ func dialClaw(t *testing.T, claw *house.Program) (*peer, error) {
 	return o, o.try("connect", map[string]any{
 		"minProtocol": 3, "maxProtocol": 4, "role": "operator", "caps": []string{"tool-events"}, "userAgent": "test",
 		"client": map[string]string{"id": "gateway-client", "version": "1", "platform": "linux", "mode": "backend", "instanceId": uuid.NewString()},
-		"scopes": []string{"operator.read", "operator.write", "operator.approvals", "operator.admin"}, "auth": map[string]string{"token": token},
+		"scopes": scopes, "auth": map[string]string{"token": token},
 	}, nil)
 }
 

@@ -24,10 +24,14 @@ func sharing(t *testing.T, r release) (*stage, *peer) {
 	t.Helper()
 	s := &stage{}
 	words := house.Words
-	s.model = house.NewModel(t, map[string][]house.Say{
+	scripts := map[string][]house.Say{
 		"PLAIN": {{Words: words(hello)}},
-		"TOOL":  {{Words: words("Let me run that."), Calls: []house.Call{command("echo hello-from-tool")}}, {Words: words("It printed hello-from-tool.")}},
-		"HELD":  {{Words: house.Held("This is what another ", "client was told, and nobody else."), Pause: 30 * time.Millisecond}},
+		"APPROVE": {
+			{Words: words("May I?"), Calls: []house.Call{command("uname -s")}},
+			{Words: words("That was it.")},
+		},
+		"TOOL": {{Words: words("Let me run that."), Calls: []house.Call{command("echo hello-from-tool")}}, {Words: words("It printed hello-from-tool.")}},
+		"HELD": {{Words: house.Held("This is what another ", "client was told, and nobody else."), Pause: 30 * time.Millisecond}},
 		"WORK": {
 			{Words: words("This is what another "), Calls: []house.Call{command("while [ ! -e go ]; do sleep 0.1; done; echo theirs")}},
 			{Words: words("client was told, and nobody else.")},
@@ -46,8 +50,10 @@ func sharing(t *testing.T, r release) (*stage, *peer) {
 			{Words: words("I am the helper."), Calls: []house.Call{command("sleep 2; echo from-the-helper")}},
 			{Words: words("The helper has ended.")},
 		},
-	})
+	}
+	s.model = house.NewModel(t, scripts)
 	s.claw, s.workspace = r.gateway(t, s.model.URL)
+	s.files(t, scripts)
 	s.leat = newLeat(t, s.claw)
 	s.claw.Start(t)
 	s.leat.Start(t)
