@@ -6,10 +6,13 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/e2e/internal/house"
+	"github.com/leat-dev/leat/transcript"
 )
 
 // TestAttach attaches conversations of an App Server that Leat has not seen before.
@@ -17,6 +20,7 @@ func TestAttach(t *testing.T) {
 	s, words := &stage{}, house.Words
 	s.model = house.NewModel(t, map[string][]house.Say{
 		"PLAIN": {{Words: words(hello)}},
+		"SLOW":  {{Words: house.Held(slowly, further), Pause: 30 * time.Millisecond}},
 		"TOOL":  {{Thinks: words("A tool, then."), Words: words("Let me run that."), Calls: []house.Call{bash("echo hello-from-tool")}}, {Words: words("It ran.")}},
 	})
 	s.letta, s.work = newLetta(t, s.model.URL)
@@ -59,6 +63,25 @@ func TestAttach(t *testing.T) {
 		if tr := s.Whole(t, c); len(tr.Turns) != 1 {
 			t.Errorf("%d turns, want one", len(tr.Turns))
 		}
+		s.forget(t, c)
+	})
+	t.Run("while a run is in progress", func(t *testing.T) {
+		s.model.Close()
+		answered := o.Send(t, s.agent, "fifth: please do SCRIPT-SLOW")
+		for limit := time.Now().Add(callLimit); ; time.Sleep(100 * time.Millisecond) { // the history has no event for a word
+			if all := o.History(t, s.agent); strings.HasPrefix(slow, all[len(all)-1].Text) {
+				break
+			}
+			if time.Now().After(limit) {
+				t.Fatal("the run does not begin")
+			}
+		}
+		c := s.attach(t, leat.AttachOptions{Session: "default", History: true})
+		s.until(t, c, "fifth: please do SCRIPT-SLOW", func(tr *transcript.Transcript, turn string) bool { return tr.Visible(turn) != "" })
+		s.model.Open()
+		answered(t)
+		s.theirs(t, c, "fifth: please do SCRIPT-SLOW").Says(t, slow)
+		agrees(t, c)
 	})
 	t.Run("a conversation that Leat has made", func(t *testing.T) {
 		c := s.Converse(t, "free")
