@@ -15,7 +15,8 @@ func TestStorm(t *testing.T) {
 	claw, _ := newest.gateway(t, model.URL)
 	claw.Start(t)
 	address, mend := s.BadNetwork(t, claw)
-	s.Leat = house.Leat(t, []string{"OPENCLAW_TOKEN=" + token}, "--agent", "claw=openclaw:ws://"+address+"?token_env=OPENCLAW_TOKEN&session=storm-{conversation}")
+	// A machine with much else to do takes more than two minutes to start a gateway that was killed.
+	s.Leat = house.Leat(t, []string{"OPENCLAW_TOKEN=" + token, "LEAT_SILENCE=10m"}, "--agent", "claw=openclaw:ws://"+address+"?token_env=OPENCLAW_TOKEN&session=storm-{conversation}")
 	s.Leat.Start(t)
 	s.Client = house.NewClient(s.Leat.URL)
 	s.Other = &outsider{meet(t, claw), claw}
