@@ -3,6 +3,7 @@ package letta
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +107,39 @@ message id1 turn="turn" role="assistant" ended=true
 message id2 turn="turn" role="assistant" ended=true stop="end_turn"
   p1 text join="\n\n" ended=true text="Then it "
 `
+			if diff := cmp.Diff(want, dialecttest.Dump(&f.Transcript)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A try that fails after its reasoning leaves no message behind: the next one goes on in the same message.
+func TestHeadlessRetryAfterReasoning(t *testing.T) {
+	b, err := os.ReadFile("testdata/headless/retry.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The recording has no reasoning, so both tries get a thought as an App Server sends it.
+	thought := func(run, text string) string {
+		return `{"type":"message","id":"ui-thought-` + run + `","message_type":"reasoning_message","reasoning":"` + text + `","run_id":"` + run + `","seq_id":1}` + "\n"
+	}
+	lines := strings.SplitAfter(regexp.MustCompile(`"seq_id": (\d)`).ReplaceAllString(string(b), `"seq_id": 1$1`), "\n")
+	again := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, `"type": "retry"`) }) + 1
+	for name, second := range map[string]string{"with reasoning again": thought("local-run-2", "second thought"), "without": ""} {
+		t.Run(name, func(t *testing.T) {
+			d, f := NewCode(), dialecttest.NewFolder()
+			fold(t, f, d, slices.Concat(lines[:1], []string{thought("local-run-1", "first thought")}, lines[1:again], strings.SplitAfter(second, "\n")[:strings.Count(second, "\n")], lines[again:len(lines)-1])...)
+			want := `turn turn state="ended" outcome="completed" reason="end_turn" usage={"input":100,"output":50} phase="retrying" upstream={"run":"local-run-2"}
+message id1 turn="turn" role="assistant" ended=true stop="end_turn"
+  p1 reasoning ended=true
+  p2 text join="\n\n" ended=true text="This is told twice. "
+`
+			if second != "" {
+				want = strings.Replace(want, ` text="This is told twice. "`, `
+  p3 reasoning ended=true text="second thought"
+  p4 text join="\n\n" ended=true text="This is told twice. "`, 1)
+			}
 			if diff := cmp.Diff(want, dialecttest.Dump(&f.Transcript)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

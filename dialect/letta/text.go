@@ -121,8 +121,8 @@ func (d *Decoder) endText() {
 	d.emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
 }
 
-// retry takes back what the step at hand has said, since it is told again. If that was one text, which is still open, the
-// next try goes on in it; parts that have ended can't be filled again, and stay empty.
+// retry takes back what the step at hand has said, since it is told again. The next try goes on in the same message, unless that has a
+// tool, and in its open part if that is of the right kind. Parts that have ended can't be filled again, and stay empty, which no page shows.
 func (d *Decoder) retry() {
 	for _, t := range d.Texts {
 		if t.Message == d.Key && t.Shown.Len() > 0 {
@@ -131,13 +131,19 @@ func (d *Decoder) retry() {
 			d.emit(event.Event{Type: event.PartReplace, Message: t.Message, Part: t.Part})
 		}
 	}
+	called := false
 	for _, t := range d.Tools {
-		if t.Message == d.Key && !t.Over {
+		if t.Message != d.Key {
+			continue
+		}
+		if called = true; !t.Over {
 			d.finish(t, "error", nil)
 		}
 	}
-	if t := d.open(); t != nil && d.Count == 1 {
+	if t := d.open(); t != nil && !called {
 		t.Emptied, d.Retried = true, true
+	} else if d.Key != "" && !called {
+		d.Retried = true
 	} else {
 		d.leave("")
 	}
