@@ -1,0 +1,114 @@
+package main
+
+import (
+	"go/ast"
+	"go/types"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// backward is how many arrows between the files of the gateway may point backward. Lower it when there are fewer.
+const backward = 95
+
+// graph holds for each file the files that it refers to.
+type graph map[string]map[string]bool
+
+// arrows counts the references between a package's files that point backward in the best order that is found: from one file to
+// another that comes before it. An order without any would mean that the files are layers.
+func (t *tree) arrows(path string) figure {
+	fig := figure{name: "arrows", limit: backward, of: "arrows between the gateway's files that point backward"}
+	g := graph{}
+	t.files(func(p *packages.Package, file string, f *ast.File) {
+		if p.PkgPath != path {
+			return
+		}
+		from := filepath.Base(file)
+		if g[from] == nil {
+			g[from] = map[string]bool{}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				if o := p.TypesInfo.Uses[id]; o != nil && o.Pkg() == p.Types && declaredInPackage(o) {
+					if to := filepath.Base(t.fset.Position(o.Pos()).Filename); to != from {
+						g[from][to] = true
+					}
+				}
+			}
+			return true
+		})
+	})
+	order := g.order()
+	for from, tos := range g {
+		for to := range tos {
+			if slices.Index(order, to) < slices.Index(order, from) {
+				fig.list = append(fig.list, from+" -> "+to)
+			}
+		}
+	}
+	fig.value = float64(len(fig.list))
+	return fig
+}
+
+// declaredInPackage reports whether an object belongs to a package rather than to a function: a declaration of the file, a method, a field.
+func declaredInPackage(o types.Object) bool {
+	if v, ok := o.(*types.Var); ok && v.IsField() {
+		return true
+	}
+	if f, ok := o.(*types.Func); ok && f.Signature().Recv() != nil {
+		return true
+	}
+	return o.Parent() == o.Pkg().Scope()
+}
+
+// order returns an order of the files in which few arrows point backward. The best order is hard to find, so this begins with one and
+// moves single files to where they do best until no move helps.
+func (g graph) order() []string {
+	order := make([]string, 0, len(g))
+	for f := range g {
+		order = append(order, f)
+	}
+	slices.SortFunc(order, func(a, b string) int {
+		if d := len(g[b]) - len(g[a]); d != 0 {
+			return d
+		}
+		if a < b {
+			return -1
+		}
+		return 1
+	})
+	for moved := true; moved; {
+		moved = false
+		for _, f := range slices.Clone(order) {
+			i := slices.Index(order, f)
+			// gain is how many arrows fewer point backward if f moves behind (or before) its neighbours up to j.
+			best, to, gain := 0, i, 0
+			for j := i + 1; j < len(order); j++ {
+				gain += arrow(g, order[j], f) - arrow(g, f, order[j])
+				if gain > best {
+					best, to = gain, j
+				}
+			}
+			gain = 0
+			for j := i - 1; j >= 0; j-- {
+				gain += arrow(g, f, order[j]) - arrow(g, order[j], f)
+				if gain > best {
+					best, to = gain, j
+				}
+			}
+			if to != i {
+				order = slices.Insert(slices.Delete(order, i, i+1), to, f)
+				moved = true
+			}
+		}
+	}
+	return order
+}
+
+func arrow(g graph, from, to string) int {
+	if g[from][to] {
+		return 1
+	}
+	return 0
+}

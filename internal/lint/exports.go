@@ -1,0 +1,120 @@
+package main
+
+import (
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// unusedExports is how many exported identifiers may have no use in another package. Lower it when there are fewer.
+const unusedExports = 197
+
+// public are the packages that programs which embed Leat import; their identifiers are for others to use.
+var public = []string{"agent", "dialect", "event", "transcript", "sse", "clients/go"}
+
+const module = "github.com/leat-dev/leat/"
+
+// exports counts the exported functions, types, variables, constants and methods that no other package uses. A test of the package itself
+// is no use, a test of another one is.
+func (t *tree) exports() figure {
+	fig := figure{name: "exports", limit: unusedExports, of: "exported identifiers that no other package uses"}
+	used := map[string]bool{}
+	for _, p := range append(t.packages, t.tests...) {
+		own := strings.TrimSuffix(p.PkgPath, "_test")
+		for _, o := range p.TypesInfo.Uses {
+			if o.Pkg() != nil && o.Pkg().Path() != own && o.Exported() {
+				used[key(o)] = true
+			}
+		}
+	}
+	interfaces := t.interfaces()
+	for _, p := range t.packages {
+		rel := strings.TrimPrefix(p.PkgPath, module)
+		if p.Name == "main" || isPublic(rel) {
+			continue
+		}
+		scope := p.Types.Scope()
+		for _, name := range scope.Names() {
+			o := scope.Lookup(name)
+			if !o.Exported() {
+				continue
+			}
+			if !used[key(o)] {
+				fig.list = append(fig.list, t.place(o.Pos())+" "+name)
+			}
+			named, ok := o.Type().(*types.Named)
+			if _, isType := o.(*types.TypeName); !ok || !isType || types.IsInterface(named) {
+				continue
+			}
+			for m := range named.Methods() {
+				if m.Exported() && !used[key(m)] && !interfaces[m.Name()] {
+					fig.list = append(fig.list, t.place(m.Pos())+" "+name+"."+m.Name())
+				}
+			}
+		}
+	}
+	fig.value = float64(len(fig.list))
+	return fig
+}
+
+func isPublic(rel string) bool {
+	for _, p := range public {
+		if rel == p {
+			return true
+		}
+	}
+	return false
+}
+
+// key names an object across packages that were checked apart: its package, its type if it is a method, and its name.
+func key(o types.Object) string {
+	k := o.Pkg().Path() + "."
+	if f, ok := o.(*types.Func); ok {
+		if recv := f.Signature().Recv(); recv != nil {
+			t := recv.Type()
+			if p, ok := t.(*types.Pointer); ok {
+				t = p.Elem()
+			}
+			if n, ok := t.(*types.Named); ok {
+				k += n.Obj().Name() + "."
+			}
+		}
+	}
+	return k + o.Name()
+}
+
+// interfaces returns the names of the methods of every interface that the tree declares or imports: a method with such a name may be
+// called through it.
+func (t *tree) interfaces() map[string]bool {
+	names := map[string]bool{}
+	seen := map[*types.Package]bool{}
+	take := func(p *types.Package) {
+		if seen[p] {
+			return
+		}
+		seen[p] = true
+		for _, name := range p.Scope().Names() {
+			if i, ok := p.Scope().Lookup(name).Type().Underlying().(*types.Interface); ok {
+				for m := range i.Methods() {
+					names[m.Name()] = true
+				}
+			}
+		}
+	}
+	for _, p := range append([]*packages.Package(nil), t.packages...) {
+		take(p.Types)
+		for _, i := range p.Types.Imports() {
+			take(i)
+		}
+		// Interfaces that are written in place, such as in a type assertion.
+		for _, tv := range p.TypesInfo.Types {
+			if i, ok := tv.Type.(*types.Interface); ok {
+				for m := range i.Methods() {
+					names[m.Name()] = true
+				}
+			}
+		}
+	}
+	return names
+}
