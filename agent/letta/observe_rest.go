@@ -47,14 +47,15 @@ func (t *turn) place() (run string, seq int64) {
 	return run, seq
 }
 
-// requests notes whether a request is on its way whose run the server has not named yet.
+// requests notes whether the server may have begun a run for the last request.
 func (t *turn) requests(yes bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.request = yes
 }
 
-// requesting reports whether a new run of the conversation may be the turn's own.
+// requesting reports whether a run that no turn shows may be the turn's own: the server has not named it yet, or its answer was
+// lost.
 func (t *turn) requesting() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

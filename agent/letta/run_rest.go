@@ -321,7 +321,6 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 		running, _ = t.place()
 	}
 	t.names(running)
-	defer t.requests(false)
 	defer context.AfterFunc(ctx, func() {
 		switch {
 		case t.finished():
@@ -337,11 +336,10 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 		t.refused = false
 		t.requests(true)
 		res, err = next(call)
-		if err != nil {
+		var f *failure
+		if t.refused = errors.As(err, &f) && f.status/100 == 4; t.refused {
 			t.requests(false)
 		}
-		var f *failure
-		t.refused = errors.As(err, &f) && f.status/100 == 4
 		return err
 	})
 	if err != nil {

@@ -236,6 +236,22 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		s.model.Open()
 		end()
 	})
+	t.Run("a message of Leat while another client's run is in progress", func(t *testing.T) {
+		n++
+		s.model.Close()
+		end := other.say(t, "background", "busy: please do SCRIPT-SLOW")
+		tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+			all := foreign(tr)
+			return len(all) == n && len(tr.Visible(all[n-1].ID)) > 20
+		})
+		turn := s.Say(t, c, "meanwhile: please do SCRIPT-PLAIN").Turn
+		s.Until(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && u.Phase == "retrying" })
+		s.model.Open()
+		end()
+		s.Answered(t, c, foreign(tr)[n-1].ID).Says(t, slow)
+		s.Answered(t, c, turn).Says(t, hello)
+		other.said(t, c, "busy: please do SCRIPT-SLOW")
+	})
 	t.Run("the server is killed", func(t *testing.T) {
 		s.v1.Signal(syscall.SIGKILL)
 		s.v1.Start(t)

@@ -5,6 +5,8 @@ package letta
 import (
 	"bytes"
 	"encoding/json"
+	"image"
+	"image/png"
 	"io"
 	"net/http"
 	"os"
@@ -13,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/e2e/internal/house"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/badnet"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -41,9 +45,15 @@ func TestV1(t *testing.T) {
 	s.v1 = p.Owned(t)
 	s.v1.Start(t)
 	agent := s.agent(t)
+	proxy, err := badnet.Listen(strings.TrimPrefix(url, "http://"), badnet.Faults{Seed: 1, Total: -1, Mean: 6 << 10, Stall: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() }) // the test is over
 	// The silence is longer than the 20 s from one of the server's pings to the next, which would keep the turn alive if they counted.
 	s.leat = house.Leat(t, nil, "--agent", "v1=letta:"+url+"?agent="+agent+"&silence=25s",
-		"--agent", "v1b=letta:"+url+"?agent="+agent)
+		"--agent", "v1b=letta:"+url+"?agent="+agent, "--agent", "steps=letta:"+url+"?stream=steps&agent="+agent,
+		"--agent", "front=letta:"+url+"?background=false&agent="+agent, "--agent", "cut=letta:http://"+proxy.Addr()+"?agent="+agent)
 	s.leat.Start(t)
 	s.Client = house.NewClient(s.leat.URL)
 
@@ -67,6 +77,73 @@ func TestV1(t *testing.T) {
 			}
 		})
 	}
+	t.Run("steps", func(t *testing.T) {
+		a := s.Ask(t, "steps", "please do SCRIPT-PLAIN")
+		a.Ended(t, event.Completed)
+		a.Says(t, hello)
+	})
+	t.Run("a picture", func(t *testing.T) {
+		c := s.Converse(t, "v1")
+		res, err := http.Post(s.leat.URL+"/api/conversations/"+c+"/files?name=mine.png", "image/png", bytes.NewReader(drawing(t)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var file struct{ Media event.Media }
+		if err := json.NewDecoder(res.Body).Decode(&file); err != nil || file.Media.URL == "" {
+			t.Fatalf("the file was not taken: %s, %v", res.Status, err)
+		}
+		ack, err := s.Do(t.Context(), c, leat.Command{Type: "send", Message: &leat.Message{
+			Text: "please do SCRIPT-PLAIN", Parts: []event.Part{{Kind: event.KindMedia, Media: &file.Media}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Answered(t, c, ack.Turn).Says(t, hello)
+		if images := s.model.Images(); len(images) != 1 || !bytes.Equal(images[0], drawing(t)) {
+			t.Errorf("the model got %d pictures, want the one that was sent", len(images))
+		}
+	})
+	t.Run("over connections that are cut", func(t *testing.T) {
+		a := s.Ask(t, "cut", "please do SCRIPT-SLOW")
+		a.Ended(t, event.Completed)
+		a.Says(t, slow)
+		if proxy.Cuts() == 0 {
+			t.Error("no connection was cut")
+		}
+	})
+	t.Run("Leat is killed in the answer", func(t *testing.T) {
+		for name, outcome := range map[string]event.Outcome{"v1": event.Completed, "front": event.Interrupted} {
+			s.model.Close()
+			c := s.Converse(t, name)
+			turn := s.Begun(t, c, "please do SCRIPT-SLOW")
+			s.leat.Signal(syscall.SIGKILL)
+			s.model.Open()
+			s.leat.Start(t)
+			a := s.Answered(t, c, turn)
+			a.Ended(t, outcome)
+			a.SaysPartOf(t, slow)
+			if outcome == event.Completed {
+				a.Says(t, slow)
+			}
+		}
+	})
+	t.Run("Leat is killed while a person is asked", func(t *testing.T) {
+		for _, name := range []string{"v1", "front"} {
+			c := s.Converse(t, name)
+			turn := s.Say(t, c, "please do SCRIPT-ASK").Turn
+			asked := func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 }
+			s.Until(t, c, turn, asked)
+			s.leat.Signal(syscall.SIGKILL)
+			s.leat.Start(t)
+			if _, err := s.Answer(t.Context(), c, turn, s.Until(t, c, turn, asked).Turn(turn).Requests[0].ID, event.Approve, ""); err != nil {
+				t.Fatal(err)
+			}
+			a := s.Answered(t, c, turn)
+			a.Ended(t, event.Completed)
+			a.Says(t, "May I? \n\nThat was it.")
+		}
+	})
 	t.Run("other clients", func(t *testing.T) { s.testFollow(t, agent) })
 	t.Run("a stop cancels the run", func(t *testing.T) {
 		for _, when := range []string{"at once", "in the answer"} {
@@ -108,6 +185,16 @@ func TestV1(t *testing.T) {
 		b.Ended(t, event.Completed)
 		b.Says(t, hello)
 	})
+}
+
+// drawing returns a picture.
+func drawing(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 8, 8))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 // call calls the V1 server.
