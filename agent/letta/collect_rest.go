@@ -3,7 +3,9 @@ package letta
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -19,9 +21,13 @@ type collector struct {
 	entries []agent.Entry
 }
 
-// chain adds what is stored of a turn.
-func (g *collector) chain(ctx context.Context, x *chain, newest bool) error {
-	r := g.w.p.r
+// countedRuns is how many runs of a history the server is asked for the tokens of: those that ended while Leat was away for long are too
+// many.
+const countedRuns = 10
+
+// chain adds what is stored of a turn, after which come so many others.
+func (g *collector) chain(ctx context.Context, x *chain, after int) error {
+	r, newest := g.w.p.r, after == 0
 	g.entries = append(g.entries, x.messages()...)
 	if len(x.runs) == 0 {
 		return nil
@@ -55,7 +61,7 @@ func (g *collector) chain(ctx context.Context, x *chain, newest bool) error {
 		e.Run.State, err = json.Marshal(&state{Session: g.w.session, Sent: 1, Run: x.runs[0]})
 	} else {
 		var usage []byte
-		if _, _, own := ownIDs(firstOtid(x)); !own && newest {
+		if _, _, own := ownIDs(firstOtid(x)); !own && after < countedRuns {
 			usage = r.usage(ctx, x.runs[len(x.runs)-1])
 		}
 		e.Run.Ops, err = x.operations(info, usage)
@@ -82,9 +88,13 @@ func (g *collector) info(ctx context.Context, run string, newest bool) (runInfo,
 		return i, nil
 	}
 	if newest {
-		return g.w.p.r.run(ctx, run)
+		i, err := g.w.p.r.run(ctx, run)
+		var f *failure
+		if err == nil || !errors.As(err, &f) || f.status != http.StatusNotFound {
+			return i, err
+		}
 	}
-	return runInfo{ID: run, Status: "expired"}, nil
+	return runInfo{ID: run, Status: "expired"}, nil // or it was deleted
 }
 
 // shown reports whether a turn of this process shows one of the runs, or has shown it.

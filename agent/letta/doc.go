@@ -18,5 +18,7 @@
 //   - A turn that was stopped is aborted upstream; one that is only left, for a restart, is not. A message that the App Server has not
 //     taken up is taken out of its queue in place of that: what runs there is another turn.
 //   - A message in that queue keeps its turn alive, shown as waiting, as long as the server does anything, or for ten minutes.
+//   - V1 announces nothing. One poller finds what other clients do, with one request at a time; Leat's own messages are known by their
+//     otid, and its own runs by the names that their streams give.
 //   - Neither logs nor errors hold the token.
 package letta

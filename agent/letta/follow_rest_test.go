@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/leat-dev/leat/agent"
@@ -313,5 +314,28 @@ func TestV1Attach(t *testing.T) {
 	}
 	if at, err = r.Attach(t.Context(), "conv-1", false); err != nil || at.Entries != nil || at.Cursor == nil {
 		t.Errorf("without the history: %+v, %v", at, err)
+	}
+}
+
+// A run of another client that is silent for too long fails here, and is cancelled there only by a person.
+func TestV1SilentRunOfAnotherClient(t *testing.T) {
+	for _, silent := range []bool{true, false} {
+		f, r, b := v1Book(t)
+		f.faults = []fault{{frames: 2, how: "pings"}}
+		f.script("run-1", plainRun(spoken...)...)
+		f.begin("run-1", "conv-1", "background")
+		s := watchRun(t, r, b.wait(1)[0])
+		s.untilText("One ")
+		if silent {
+			var failed *agent.Error
+			if err := r.Probe(t.Context(), s.input("")); !errors.As(err, &failed) || failed.Code != codeSilence {
+				t.Fatalf("asked about the run: %v, want %s", err, codeSilence)
+			}
+		}
+		s.stop()
+		<-s.done
+		if cancelled := slices.Contains(f.lines(), "cancel [run-1]"); cancelled == silent {
+			t.Errorf("silent: %t, cancelled: %t; the server saw %q", silent, cancelled, f.lines())
+		}
 	}
 }

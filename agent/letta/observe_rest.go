@@ -20,6 +20,7 @@ var _ agent.Follower = (*rest)(nil)
 // Observe implements [agent.Follower]: the run of another client is read from its start, as a turn is read that has lost its connection.
 func (r *rest) Observe(ctx context.Context, in agent.Input, raw json.RawMessage, out *agent.Emitter) error {
 	t := newTurn(in, out, letta.New())
+	t.observed = true
 	if err := t.restore(raw); err != nil {
 		return err
 	}
@@ -60,6 +61,20 @@ func (t *turn) requesting() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.request && t.running == ""
+}
+
+// hush notes that the turn ends for its silence.
+func (t *turn) hush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.silent = true
+}
+
+// leaves reports whether the run is left as it is when the turn ends: a run of another client may be silent for longer than Leat waits.
+func (t *turn) leaves() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.observed && t.silent
 }
 
 // maxNamed bounds the runs that are remembered.

@@ -75,6 +75,7 @@ func (r *rest) Probe(ctx context.Context, in agent.Input) error {
 		return fmt.Errorf("status of run %s: %w", run, err)
 	}
 	if !info.over() {
+		t.hush()
 		return &agent.Error{Code: codeSilence, Message: "the Letta server sends nothing more of the run, though it still counts as " + info.Status + "; the server may have been restarted", Retryable: true}
 	}
 	if r.cfg.Background && t.reread() {

@@ -196,7 +196,7 @@ func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error
 		r.mu.Lock()
 		delete(r.live, t.in.Turn)
 		r.mu.Unlock()
-		if stopped(ctx) && !t.finished() {
+		if stopped(ctx) && !t.finished() && !t.leaves() {
 			r.abort(ctx, t)
 		}
 	}()

@@ -30,6 +30,8 @@ type turn struct {
 	running   string                  // V1: the run of the stream at hand; empty until the server has named it
 	cut       context.CancelCauseFunc // V1: breaks off the stream at hand
 	elsewhere chan continuation       // V1: answers of another client to what the turn waits for
+	observed  bool                    // V1: another client has begun the run
+	silent    bool                    // V1: the turn ends because the run said nothing
 	request   bool                    // V1: the server may have begun a run for the last request
 	rereadAt  string                  // the cursor at which the stream was broken off because the run has ended
 }

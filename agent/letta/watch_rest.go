@@ -87,7 +87,7 @@ func (w *watched) catchUp(ctx context.Context, runs map[string]runInfo) error {
 	g := &collector{w: w, runs: runs, known: slices.Clone(at.Runs)}
 	all, of := chains(rows)
 	for i, x := range all {
-		if err := g.chain(ctx, x, i == len(all)-1); err != nil {
+		if err := g.chain(ctx, x, len(all)-1-i); err != nil {
 			return err
 		}
 	}

@@ -211,6 +211,16 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		a.Ended(t, event.Completed)
 		a.Says(t, "May I? \n\nThat was it.")
 	})
+	t.Run("a message of Leat in place of an answer", func(t *testing.T) {
+		n++
+		other.say(t, "background", "unanswered: please do SCRIPT-ASK")()
+		tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+			all := foreign(tr)
+			return len(all) == n && len(all[n-1].Requests) > 0
+		})
+		s.Answered(t, c, s.Say(t, c, "instead: please do SCRIPT-PLAIN").Turn).Says(t, hello)
+		s.Answered(t, c, foreign(tr)[n-1].ID).Ended(t, event.Interrupted)
+	})
 	t.Run("a run that fails", func(t *testing.T) {
 		n++
 		other.say(t, "background", "please do SCRIPT-FAIL")()
