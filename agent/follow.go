@@ -97,8 +97,8 @@ type Session struct {
 // Entry is one thing that happened in a session outside Leat's turns: a whole message, or a run. Exactly one of the two is set.
 type Entry struct {
 	// Key identifies the entry within its session, such as the upstream's id of the row or of the run. The gateway skips an entry
-	// whose key was added before, and one whose key is the id of a turn or message of the conversation: that is Leat's own,
-	// coming back. At most 256 bytes.
+	// whose key was added before, and one whose key is the id of a turn or message of the conversation, or of the upstream run of
+	// a turn in progress: that is Leat's own, coming back. At most 256 bytes.
 	Key string
 
 	At     time.Time // when it happened; the zero time, and one in the future, mean now

@@ -14,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/journal"
+	"github.com/leat-dev/leat/transcript"
 )
 
 // What an entry became is stored under a digest of its key: its kind and the id, such as "message/ID" or "turn/ID".
@@ -72,7 +73,7 @@ func (o *owner) addEntries(ctx context.Context, name string, a Agent, entries []
 	out := o.outsides(name)
 	var fresh []*outside
 	for i := range entries {
-		known, err := o.knowsEntry(ctx, name, entries[i].Key)
+		known, err := o.knowsEntry(ctx, name, &entries[i])
 		if err != nil {
 			return err
 		}
@@ -105,7 +106,7 @@ func (o *owner) addIn(ctx context.Context, t *tx, name string, a Agent, fresh []
 	lookup := func(key string) (string, error) { return o.lookup(name, batch, key) }
 	var all []resolved
 	for _, one := range fresh {
-		known, err := o.knowsEntry(ctx, name, one.entry.Key)
+		known, err := o.knowsEntry(ctx, name, one.entry)
 		if err != nil {
 			return err
 		}
@@ -247,15 +248,26 @@ func (o *owner) became(name, key string) (string, error) {
 }
 
 // knowsEntry reports whether the conversation has an entry already: it was added before, or its key is the id of one of the
-// conversation's own turns or messages, which come back from upstream.
-func (o *owner) knowsEntry(ctx context.Context, name, key string) (bool, error) {
-	if v, err := o.became(name, key); err != nil || v != "" {
+// conversation's own turns or messages, which come back from upstream, or that of the upstream run of a turn in progress.
+func (o *owner) knowsEntry(ctx context.Context, name string, e *agent.Entry) (bool, error) {
+	if v, err := o.became(name, e.Key); err != nil || v != "" {
 		return v != "", err
 	}
-	if o.knows(key) {
+	if o.knows(e.Key) || e.Run != nil && o.shows(name, e.Key) {
 		return true, nil
 	}
-	return o.hasMessage(ctx, key)
+	return o.hasMessage(ctx, e.Key)
+}
+
+// shows reports whether a turn in progress has an upstream run. The agent itself may not know: after a restart the turn is not resumed
+// yet, and after a change of the configuration it is that of another instance.
+func (o *owner) shows(name, run string) (found bool) {
+	o.feed.View(func(tr *transcript.Transcript) {
+		found = slices.ContainsFunc(tr.Turns, func(t *transcript.Turn) bool {
+			return t.Agent == name && t.Unfinished() && t.Upstream != nil && t.Upstream.Run == run
+		})
+	})
+	return found
 }
 
 // hasMessage reports whether the conversation has a message of that id, however old.

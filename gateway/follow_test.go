@@ -457,3 +457,33 @@ func TestInnerTurnsAfterRestart(t *testing.T) {
 		}
 	})
 }
+
+// The upstream run of a turn in progress is not shown as another one, though the agent does not know that it is the turn's.
+func TestFollowSkipsTheRunOfATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		up := &agenttest.Follower{Turn: func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+			if in.Message.Text != "hold" {
+				return out.Text("hello")
+			}
+			err := out.Emit([]event.Event{{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: "ours"}}}}, nil)
+			if err != nil {
+				return err
+			}
+			<-release
+			return out.Text("mine")
+		}}
+		h, conv := following(t, memory.New(), up, nil)
+		defer h.close()
+		turn := h.send(conv, "hold").Turn
+		synctest.Wait()
+		up.Live("ours", holding("doubled", release))
+		up.Live("theirs", holding("theirs", release))
+		up.Happen(conv, live("ours", "", ""), live("theirs", "", ""))
+		synctest.Wait()
+		close(release)
+		wantOutcome(t, h.ended(conv, turn), event.Completed, "")
+		synctest.Wait()
+		wantTexts(t, h.view(conv), "user: hello", "assistant: hello", "user: hold", "assistant: theirs, done", "assistant: mine")
+	})
+}
