@@ -286,7 +286,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 			t.Errorf("%d turns of other clients, want %d", got, n)
 		}
 		stopped := func(i house.Item) bool { return strings.HasPrefix(slow, i.Text) }
-		for _, fault := range house.Compare(house.Seen(tr), other.history(t), stopped) {
+		for _, fault := range house.Compare(seen(tr), other.history(t), stopped) {
 			t.Error(fault)
 		}
 	})
@@ -306,7 +306,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, fault := range house.Compare(house.Seen(tr), other.history(t), func(house.Item) bool { return false }) {
+		for _, fault := range house.Compare(seen(tr), other.history(t), func(house.Item) bool { return false }) {
 			t.Error(fault)
 		}
 		other.say(t, "background", "attached: please do SCRIPT-PLAIN")()
@@ -345,6 +345,19 @@ func (s *theirs) history(t *testing.T) (items []house.Item) {
 			items = append(items, house.Tool(in.Command, ""))
 		case "tool_return_message":
 			items[at[r.CallID]].Text += strings.TrimSpace(r.Return)
+		}
+	}
+	return withoutDenials(items)
+}
+
+// seen returns what a reader sees.
+func seen(tr *transcript.Transcript) []house.Item { return withoutDenials(house.Seen(tr)) }
+
+// withoutDenials leaves out what the server stores for a tool that was denied, and does not stream.
+func withoutDenials(items []house.Item) []house.Item {
+	for i := range items {
+		if items[i].Kind == house.ItemTool {
+			items[i].Text, _, _ = strings.Cut(items[i].Text, "Error: request to call tool denied.")
 		}
 	}
 	return items
