@@ -35,10 +35,11 @@ type appServer struct {
 	conns   int
 	log     []string
 	runs    int
-	items   int  // that messages had in queues
-	noLists bool // who asks for a list is cut off
-	idle    bool // a sync says that nothing runs
-	late    bool // what the loop does is told only after the next answer, as by a server that has much to do
+	items   int    // that messages had in queues
+	noLists bool   // who asks for a list is cut off
+	idle    bool   // a sync says that nothing runs
+	late    bool   // what the loop does is told only after the next answer, as by a server that has much to do
+	listing func() // called before the next list is made
 	gates   map[string]chan struct{}
 }
 
@@ -374,10 +375,17 @@ func (f *appServer) play(ctx context.Context, c *conv, q queued, script []string
 			}
 		case "run":
 			send(map[string]any{"message_type": "approval_request_message", "id": "letta-msg-1", "tool_call": map[string]any{"tool_call_id": rest, "name": "Bash", "arguments": "{}"}})
+			send(map[string]any{"message_type": "stop_reason", "stop_reason": "requires_approval"})
 			f.delta(c, map[string]any{"message_type": "client_tool_start", "run_id": run, "tool_call_id": rest, "tool_args": "{}"})
+			f.mu.Lock()
+			c.past = append(c.past, map[string]any{"id": msg + ":tool:" + rest + ":request", "message_type": "approval_request_message", "tool_call": map[string]any{"tool_call_id": rest, "name": "Bash", "arguments": "{}"}})
+			f.mu.Unlock()
 		case "return":
 			f.delta(c, map[string]any{"message_type": "client_tool_end", "run_id": run, "tool_call_id": rest, "status": "success"})
 			f.delta(c, map[string]any{"message_type": "tool_return_message", "id": "synthetic-tool-return-1", "run_id": run, "tool_call_id": rest, "status": "success", "tool_return": "done"})
+			f.mu.Lock()
+			c.past = append(c.past, map[string]any{"id": fmt.Sprintf("ui-msg-%d", len(c.past)), "message_type": rowReturn, "tool_call_id": rest, "status": "success", "tool_return": "done"})
+			f.mu.Unlock()
 		case "take":
 			f.mu.Lock()
 			for _, q := range c.queue {

@@ -169,6 +169,12 @@ func (v *viewer) take(b []byte) {
 		}
 	case "conversation_messages_list":
 		f.mu.Lock()
+		if listing := f.listing; listing != nil {
+			f.listing = nil
+			f.mu.Unlock()
+			listing()
+			f.mu.Lock()
+		}
 		if f.noLists {
 			f.mu.Unlock()
 			_ = v.conn.CloseNow()

@@ -394,3 +394,42 @@ func TestAppServerMessageAfterAKilledTool(t *testing.T) {
 		t.Errorf("%d exchanges after a return, want two", len(all))
 	}
 }
+
+// A tool that ran between the connection of a run and the list of messages is in both, and shown once.
+func TestAppServerToolThatRanBeforeTheList(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"One ", "gate list", "run c1", "return c1", "gate back", "step", "two."}}
+	k := f.agent(map[string]string{"conversation": own})
+	b := newBook(t, theirs)
+	b.follow(k)
+	b.ready()
+	speak(t, f.watch(own), theirs, "theirs-1", "hello")
+	run := b.wait(2)[1]
+	f.mu.Lock()
+	f.listing = func() {
+		close(f.gate("list"))
+		f.until("the tool's return", func() bool {
+			past := f.convs[own].past
+			return past[len(past)-1]["message_type"] == rowReturn
+		})
+	}
+	f.mu.Unlock()
+	s := observed(t, k, run)
+	s.untilText("One ")
+	close(f.gate("back"))
+	s.want(event.Completed, "", "One \n\ntwo.")
+	tools := 0
+	for _, m := range s.fold.Messages {
+		for _, p := range m.Parts {
+			if p.Kind == event.KindTool {
+				tools++
+				if got := p.Text(event.Output); got != "done" || p.State != event.PartDone {
+					t.Errorf("the tool gave %q and is %s", got, p.State)
+				}
+			}
+		}
+	}
+	if tools != 1 {
+		t.Errorf("%d tools, want one", tools)
+	}
+}

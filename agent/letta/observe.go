@@ -79,6 +79,7 @@ func (w *talk) recall(list []byte, a *arrival) (alive bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	a.rows = rows
 	all := exchanges(rows, a.turns)
 	at := slices.IndexFunc(all, func(x *exchange) bool { return w.began(x) })
 	if at < 0 {
@@ -90,6 +91,7 @@ func (w *talk) recall(list []byte, a *arrival) (alive bool, err error) {
 		return alive, w.t.decode(dialect.Frame{Data: list})
 	}
 	x := all[at]
+	a.rows = x.rows
 	alive = a.runs(at == len(all)-1)
 	if !w.t.begun() {
 		if err := w.t.decode(dialect.Frame{Data: frameRuns}); err != nil {

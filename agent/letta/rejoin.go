@@ -18,6 +18,7 @@ type arrival struct {
 	alive bool   // the last one has
 	ended bool   // a turn has ended meanwhile, after a status that said that one runs
 	held  [][]byte
+	rows  []*row // of the history; those of the turn if it is in it
 }
 
 // take takes a frame that comes before the history.
@@ -53,6 +54,23 @@ func (a *arrival) runs(last bool) bool {
 	return a.alive || a.turns.busy() || a.ended
 }
 
+// has reports whether the history has what a frame that came before it says of a tool. Read again, it would begin another step.
+func (a *arrival) has(b []byte) bool {
+	var f envelope
+	if json.Unmarshal(b, &f) != nil {
+		return false
+	}
+	switch {
+	case f.Delta.Type == "stop_reason":
+		return f.Delta.Stop == "requires_approval"
+	case f.Delta.Type == "approval_request_message":
+		return slices.ContainsFunc(a.rows, func(r *row) bool { return r.Call.ID != "" && r.Call.ID == f.Delta.Tool.Call })
+	case f.tool():
+		return slices.ContainsFunc(a.rows, func(r *row) bool { return r.Type == rowReturn && r.CallID == f.Delta.Call })
+	}
+	return false
+}
+
 // rejoin takes up a turn whose connection was lost: it fills in what the server remembers, and reports whether the turn runs.
 func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
 	w.back = w.back || !w.observed || w.mine
@@ -81,6 +99,9 @@ func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
 	}
 	w.mine = true
 	for _, b := range a.held {
+		if a.has(b) {
+			continue
+		}
 		if err := w.frame(ctx, b); err != nil {
 			return true, err
 		}

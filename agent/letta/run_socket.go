@@ -256,6 +256,10 @@ type envelope struct {
 		Type string `json:"message_type"`
 		Otid string `json:"otid"`
 		Call string `json:"tool_call_id"`
+		Stop string `json:"stop_reason"`
+		Tool struct {
+			Call string `json:"tool_call_id"`
+		} `json:"tool_call"`
 	} `json:"delta"`
 	Loop struct {
 		Status string              `json:"status"`
