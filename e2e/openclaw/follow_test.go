@@ -86,32 +86,8 @@ func TestFollowsItsSession(t *testing.T) {
 		other.over(run)
 		s.once(t, c, "user: killed: please do SCRIPT-HELD", 1, "assistant: "+theirs, 2)
 	})
-	t.Run("a subagent", func(t *testing.T) {
-		other.t = t
-		turn := s.Say(t, c, "please do SCRIPT-SPAWN").Turn
-		a := s.Answered(t, c, turn)
-		a.Says(t, "I start a helper.\n\nThe helper is started.")
-		s.once(t, c, "assistant: I am the helper.\n\nThe helper has ended.", 1)
-		tr := s.ended(t, c)
-		children := 0
-		for _, u := range tr.Turns {
-			if u.Parent == turn {
-				children++
-				if u.Outcome != event.Completed {
-					t.Errorf("the helper's turn is %s (%+v)", u.Outcome, u.Error)
-				}
-				if u.EndedAt <= a.Turn.EndedAt {
-					t.Errorf("the helper's turn ended at %d, the one that started it at %d", u.EndedAt, a.Turn.EndedAt)
-				}
-			}
-		}
-		if children != 1 {
-			t.Logf("%+v\n%q\n%q", tr.Turns, texts(tr), other.rows(shared))
-			t.Errorf("%d turns inside the one that started the helper", children)
-		}
-	})
 	t.Run("our own messages appear once", func(t *testing.T) {
-		s.once(t, c, "user: please do SCRIPT-PLAIN", 1, "assistant: "+hello, 1, "user: please do SCRIPT-SPAWN", 1)
+		s.once(t, c, "user: please do SCRIPT-PLAIN", 1, "assistant: "+hello, 1)
 	})
 	t.Run("imported as another conversation", func(t *testing.T) {
 		other.t = t

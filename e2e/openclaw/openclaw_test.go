@@ -34,6 +34,7 @@ type stage struct {
 	*house.Client
 	model     *house.Model
 	claw      *house.Program
+	wire      *wire // between Leat and the gateway; may be nil
 	leat      *house.Program
 	workspace string
 }

@@ -42,6 +42,9 @@ type clawEvent struct {
 		Session string          `json:"sessionKey"`
 		State   string          `json:"state"`
 		Stream  string          `json:"stream"`
+		Job     string          `json:"jobId"`
+		Action  string          `json:"action"`
+		Status  string          `json:"status"`
 		Message json.RawMessage `json:"message"`
 	} `json:"payload"`
 }
@@ -198,6 +201,12 @@ func (o *peer) send(session, message string) string {
 func (o *peer) says(run string) {
 	o.t.Helper()
 	o.event("a word of "+run, func(e clawEvent) bool { return e.Payload.Run == run && e.Payload.Stream == "assistant" })
+}
+
+// sessionOf returns the session of a turn of Leat. The turn must have sent a frame.
+func (o *peer) sessionOf(turn string) string {
+	o.t.Helper()
+	return o.event("a frame of the turn", func(e clawEvent) bool { return strings.HasPrefix(e.Payload.Run, turn) && e.Payload.Session != "" }).Payload.Session
 }
 
 // over waits for the end of a run.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leat-dev/leat/e2e/internal/house"
 )
@@ -108,8 +109,11 @@ func (r release) gateway(t *testing.T, modelURL string) (p *house.Program, works
 	return p.Owned(t), workspace
 }
 
-// newLeat returns a gateway of ours that was not started, with the other as its agent: by itself, in one session for all, having to
-// ask, and with a token that is not taken.
+// hasty is the silence that the agent of that name may keep.
+const hasty = 4 * time.Second
+
+// newLeat returns a gateway of ours that was not started, with the other as its agent: by itself, in one session for all, with little
+// patience, having to ask, and with a token that is not taken.
 func newLeat(t *testing.T, upstream *house.Program) *house.Program {
 	t.Helper()
 	return leatAt(t, upstream.URL)
@@ -121,5 +125,5 @@ func leatAt(t *testing.T, url string) *house.Program {
 	at := "openclaw:" + strings.Replace(url, "http", "ws", 1) + "?token_env="
 	return house.Leat(t, []string{"OPENCLAW_TOKEN=" + token, "OTHER_TOKEN=of-another-gateway"},
 		"--agent", "claw="+at+"OPENCLAW_TOKEN", "--agent", "shared="+at+"OPENCLAW_TOKEN&session=everybody",
-		"--agent", "careful="+at+"OPENCLAW_TOKEN&agent=careful", "--agent", "locked="+at+"OTHER_TOKEN")
+		"--agent", "hasty="+at+"OPENCLAW_TOKEN&silence="+hasty.String(), "--agent", "careful="+at+"OPENCLAW_TOKEN&agent=careful", "--agent", "locked="+at+"OTHER_TOKEN")
 }

@@ -19,6 +19,14 @@ const shared = "agent:main:everybody"
 // theirs is what the model says to another client.
 const theirs = "This is what another client was told, and nobody else."
 
+// What a helper of the agent says and does, and what the agent says when it hears of that: the gateway quotes the helper's last words.
+const (
+	helperBegins = "I am the helper."
+	helperWaits  = "while [ ! -e go ]; do sleep 0.1; done; echo from-the-helper"
+	helperEnds   = "The helper has ended: SCRIPT-NEWS."
+	announced    = "The helper is done, I hear."
+)
+
 // sharing is both sides, Leat, and another client of the same session.
 func sharing(t *testing.T, r release) (*stage, *peer) {
 	t.Helper()
@@ -43,18 +51,23 @@ func sharing(t *testing.T, r release) (*stage, *peer) {
 		"BREAK": {{Words: words("This breaks off in the"), Breaks: 1000}},
 		"SLOW":  {{Words: house.Held(slowly, further), Pause: 30 * time.Millisecond}},
 		"SPAWN": {
-			{Words: words("I start a helper."), Calls: []house.Call{house.NewCall("sessions_spawn", map[string]any{"task": "please do SCRIPT-CHILD", "label": "helper"})}},
+			{Words: words("I start a helper."), Calls: []house.Call{house.NewCall("sessions_spawn", map[string]any{"task": "wait for the sign", "label": "helper"})}},
 			{Words: words("The helper is started.")},
 		},
-		"CHILD": {
-			{Words: words("I am the helper."), Calls: []house.Call{command("sleep 2; echo from-the-helper")}},
-			{Words: words("The helper has ended.")},
+		// A helper's messages name no script.
+		"": {
+			{Words: words(helperBegins), Calls: []house.Call{house.NewCall("exec", map[string]any{"command": helperWaits, "yieldMs": 120_000})}},
+			{Words: words(helperEnds)},
 		},
+		"NEWS":  {{Words: house.Held("The helper ", "is done, I hear."), Pause: 30 * time.Millisecond}},
+		"BEAT":  {{Words: words("Something needs attention.")}},
+		"QUIET": {{Words: words("NO_REPLY")}},
 	}
 	s.model = house.NewModel(t, scripts)
 	s.claw, s.workspace = r.gateway(t, s.model.URL)
 	s.files(t, scripts)
-	s.leat = newLeat(t, s.claw)
+	s.wire = newWire(t, s.claw)
+	s.leat = leatAt(t, s.wire.URL)
 	s.claw.Start(t)
 	s.leat.Start(t)
 	s.Client = house.NewClient(s.leat.URL)
