@@ -9,7 +9,7 @@ import (
 type latch struct {
 	mu     sync.Mutex
 	is     bool
-	opened chan struct{} // closed when the condition holds; nil until somebody waits
+	opened chan struct{} // closed when the condition holds; nil if nobody waits
 }
 
 func (l *latch) set(is bool) {
@@ -48,7 +48,7 @@ func (k *socket) catchUp(ctx context.Context, conversation string) {
 	}
 	select {
 	case w.hurry <- struct{}{}:
-	default: // it was told before
+	default: // an earlier request is still there
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.times.caughtUp)
 	defer cancel()

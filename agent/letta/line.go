@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The server answers one message of a session after the other, but each run is read over a connection of its own. A run whose
+// The server answers one message of a session after the other, but each run is read over a separate connection. A run whose
 // connection was lost would be shown behind the next one of its conversation, so the next one waits for it.
 
 // enter notes that the server has begun the talk's run, and waits until the runs before it are shown, or for as long as a session may

@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// arrival is what a new connection tells of a turn until the history is read.
+// arrival collects what a new connection reports about a turn until the history is read.
 type arrival struct {
 	w     *talk
 	turns *turns
@@ -54,7 +54,7 @@ func (a *arrival) runs(last bool) bool {
 	return a.alive || a.turns.busy() || a.ended
 }
 
-// has reports whether the history has what a frame that came before it says of a tool. Read again, it would begin another step.
+// has reports whether the history contains a frame about a tool that came before it. Decoded again, the frame would begin another step.
 func (a *arrival) has(b []byte) bool {
 	var f envelope
 	if json.Unmarshal(b, &f) != nil {
@@ -81,7 +81,7 @@ func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
 		w.l = nil
 		return false, err
 	}
-	// A list that came before the status would not tell whether its last words are the end.
+	// Without the status, the last words of the list could be the end or not.
 	if err := w.k.sync(ctx, w.l, s, a.take); err != nil {
 		return false, err
 	}
@@ -112,7 +112,7 @@ func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
 	return true, nil
 }
 
-// sync has the server tell what it does in a conversation. What comes is handed to other, the status before the answer.
+// sync asks the server for the status of a conversation. All frames before the answer, the status among them, are handed to other.
 func (k *socket) sync(ctx context.Context, l *link, s session, other func([]byte) error) error {
 	id := newID()
 	_, err := l.call(ctx, k.times, id, request{Type: "sync", ID: id, Runtime: s.runtime()}, other)
