@@ -218,8 +218,12 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 			all := foreign(tr)
 			return len(all) == n && len(all[n-1].Requests) > 0
 		})
-		s.Answered(t, c, s.Say(t, c, "instead: please do SCRIPT-PLAIN").Turn).Says(t, hello)
-		s.Answered(t, c, foreign(tr)[n-1].ID).Ended(t, event.Interrupted)
+		s.Answered(t, c, s.Say(t, c, "instead: please do SCRIPT-PLAIN").Turn).Ended(t, event.Failed)
+		u := foreign(tr)[n-1]
+		if _, err := s.Answer(t.Context(), c, u.ID, u.Requests[0].ID, event.Approve, ""); err != nil {
+			t.Fatal(err)
+		}
+		s.Answered(t, c, u.ID).Ended(t, event.Completed)
 	})
 	t.Run("a run that fails", func(t *testing.T) {
 		n++
