@@ -55,6 +55,7 @@ type watch struct {
 	puzzled      map[string]time.Time // since when it is not known what a run answers; the goroutine's own
 
 	mu       sync.Mutex
+	progress progress
 	children map[string]bool
 	saying   map[string]said // runs that have begun to say something, by id
 }
@@ -131,8 +132,9 @@ func (a *Agent) unwatch(w *watch) {
 	delete(a.watches, w)
 }
 
-// nudge has the session read.
+// nudge has the session read. w.mu is held.
 func (w *watch) nudge() {
+	w.progress.wanted++
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -211,7 +213,11 @@ func (w *watch) connected(ctx context.Context, l *link, log *slog.Logger) (over 
 	for {
 		again := time.Duration(0)
 		if l.protocol() >= numbered {
+			w.mu.Lock()
+			wanted := w.progress.wanted
+			w.mu.Unlock()
 			unsure, err := w.catchUp(ctx, l)
+			w.finished(l, wanted, unsure)
 			switch {
 			case errors.Is(err, agent.ErrNoSession):
 				return true

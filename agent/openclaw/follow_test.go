@@ -22,7 +22,8 @@ type conversations struct {
 	t    *testing.T
 	a    *Agent
 	kept json.RawMessage
-	own  []string // ids of its turns and messages
+	own  []string      // ids of its turns and messages
+	slow time.Duration // until something is recorded
 
 	tasks sync.WaitGroup
 	mu    sync.Mutex
@@ -44,6 +45,9 @@ func (c *conversations) Next(ctx context.Context) (agent.Session, error) {
 }
 
 func (c *conversations) Add(ctx context.Context, _ string, entries []agent.Entry, at json.RawMessage) error {
+	if len(entries) > 0 {
+		time.Sleep(c.slow)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = at
@@ -190,6 +194,39 @@ func TestFollowLater(t *testing.T) {
 			c.run(key).want(t, event.Completed, "Let me look.\n\nThere is a file.")
 			c.run(key).ordered(t, "reasoning I had better look.", "text Let me look.", "tool a file", "text There is a file.")
 		}
+	})
+}
+
+// What another client's run said while the connection was lost is recorded before the answer to a message that comes after it.
+func TestFollowCatchesUpBeforeItAnswers(t *testing.T) {
+	const turn = "019aab00-0000-7000-8000-000000000001"
+	following(t, answers, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+		c.slow = 2 * time.Second
+		f.mu.Lock()
+		f.down = true
+		f.mu.Unlock()
+		f.cut()
+		f.ask("r1", "their question")
+		time.Sleep(10 * time.Second)
+		h := newHouse(t, "hello")
+		h.id, h.in.Turn, h.in.Key, h.session = turn, turn, turn, c.kept
+		h.mapper = dialect.NewMapper(h.id, h.newID)
+		h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
+		c.mu.Lock()
+		c.own = []string{turn, "m1"}
+		c.mu.Unlock()
+		over := make(chan error, 1)
+		go func() { over <- h.life(t.Context(), a, nil) }()
+		time.Sleep(time.Second)
+		f.start()
+		for h.visible() == "" {
+			time.Sleep(10 * time.Millisecond)
+		}
+		c.want(t, "user (): their question", "run r1:user whole")
+		if err := <-over; err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "Let me look.\n\nYours.")
 	})
 }
 

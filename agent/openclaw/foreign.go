@@ -1,6 +1,7 @@
 package openclaw
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -83,7 +84,7 @@ func (t *turn) judged(l *link, h *history) {
 }
 
 // adopt takes up the run that continues r, or answers its message. h, which may be nil, is the history that says so.
-func (t *turn) adopt(l *link, r *run, id string, h *history) error {
+func (t *turn) adopt(ctx context.Context, l *link, r *run, id string, h *history) error {
 	t.a.mu.Lock()
 	delete(t.a.buffered, id)
 	if t.observed {
@@ -110,7 +111,7 @@ func (t *turn) adopt(l *link, r *run, id string, h *history) error {
 	r.missing = time.Time{}
 	recalled := false
 	if h != nil {
-		if recalled, err = t.recall(l, h, next); err != nil {
+		if recalled, err = t.recall(ctx, l, h, next); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,7 @@ func (t *turn) lookUp(ctx context.Context, l *link) error {
 			continue
 		}
 		if l.protocol() >= numbered || r.Live { // else the rows may be those of a run that answers in its place
-			if _, err := t.recall(l, h, r); err != nil || t.ended {
+			if _, err := t.recall(ctx, l, h, r); err != nil || t.ended {
 				return err
 			}
 		}
@@ -101,11 +101,12 @@ func (t *turn) showRest() error {
 }
 
 // recall adds what a history has of a run, and reports whether it has anything.
-func (t *turn) recall(l *link, h *history, r *run) (bool, error) {
+func (t *turn) recall(ctx context.Context, l *link, h *history, r *run) (bool, error) {
 	rows := h.of(t.question(l, r))
 	if len(rows) == 0 {
 		return false, nil
 	}
+	t.beforeFirst(ctx, l, r)
 	// The answer to chat.send may have been lost, and with it the decoder's word of the run.
 	if err := t.decode(known(r.ID, t.session)); err != nil {
 		return true, err
@@ -150,7 +151,7 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 		return nil
 	}
 	if end := ending(t.session, r.ID, rows, l.protocol()); end != nil {
-		if _, err := t.recall(l, h, r); err != nil || t.ended {
+		if _, err := t.recall(ctx, l, h, r); err != nil || t.ended {
 			return err
 		}
 		fctx, cancel := context.WithTimeout(ctx, settleLimit)
@@ -210,7 +211,7 @@ func (t *turn) answered(ctx context.Context, l *link, h *history, r *run, other 
 		// It was taken into a run of the turn, whose answer is to both.
 		return t.step(func() ([]event.Event, error) { r.Over = true; return nil, nil })
 	}
-	if err := t.adopt(l, r, other, h); err != nil || t.ended {
+	if err := t.adopt(ctx, l, r, other, h); err != nil || t.ended {
 		return err
 	}
 	t.unsure = true // its end may have come before it was known to be ours; the next look is soon
@@ -305,7 +306,7 @@ func (t *turn) settle(ctx context.Context, l *link, r *run, recall bool) (*histo
 		if err == nil {
 			t.out.Received(raw)
 			if recall {
-				_, err = t.recall(l, h, r)
+				_, err = t.recall(ctx, l, h, r)
 			}
 		}
 		if errors.Is(err, errLost) {

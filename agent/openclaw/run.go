@@ -304,6 +304,9 @@ func (t *turn) handle(ctx context.Context, l *link, i item) error {
 			}
 			r.blind = false
 		}
+		if r != nil && (i.run.says() || i.run.State == "delta") {
+			t.beforeFirst(ctx, l, r)
+		}
 		return t.frame(i)
 	case itemGap:
 		return t.lookUp(ctx, l)
