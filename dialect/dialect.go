@@ -29,6 +29,17 @@ type Wrapper interface {
 	Unwrap() Decoder
 }
 
+// Unwrap returns a decoder without its wrappers.
+func Unwrap(d Decoder) Decoder {
+	for {
+		w, ok := d.(Wrapper)
+		if !ok {
+			return d
+		}
+		d = w.Unwrap()
+	}
+}
+
 // Encoder turns a log's events into the frames of a dialect.
 type Encoder interface {
 	Encode(events []event.Event) ([]Frame, error)

@@ -109,16 +109,7 @@ func (s *Stream) Advanced() bool { return s.moved }
 func (s *Stream) Dialect() string { return s.d.Name }
 
 // Decoder returns the stream's decoder without its wrappers, for the methods that only its dialect has. The caller must not feed it.
-func (s *Stream) Decoder() Decoder {
-	d := s.dec
-	for {
-		w, ok := d.(Wrapper)
-		if !ok {
-			return d
-		}
-		d = w.Unwrap()
-	}
-}
+func (s *Stream) Decoder() Decoder { return Unwrap(s.dec) }
 
 // Offset returns how many bytes of the body are done with: all up to the end of the last wholly decoded frame, and what
 // follows it without beginning another.

@@ -22,7 +22,7 @@ import (
 // Kinds returns all kinds. Those that read streams know the given dialects.
 func Kinds(dialects dialect.Registry) agent.Kinds {
 	kinds := agent.Kinds{
-		acp.Kind(dialects), agentsdk.Kind(dialects), demo.Kind(), eliza.Kind(dialects), exec.Kind(dialects), http.Kind(dialects), letta.Kind(), openclaw.Kind(dialects),
+		acp.Kind(dialects), agentsdk.Kind(dialects), demo.Kind(), eliza.Kind(dialects), exec.Kind(dialects), http.Kind(dialects), letta.Kind(dialects), openclaw.Kind(dialects),
 		plugin.Kind(dialects), replay.Kind(dialects),
 	}
 	return append(append(kinds, protocol.Kinds(dialects)...), llm.Kinds(dialects)...)

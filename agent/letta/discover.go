@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
 )
 
 // agentInfo is an agent as both servers list it.
@@ -21,13 +22,13 @@ type agentInfo struct {
 }
 
 // discover lists the agents of a Letta server.
-func discover(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
+func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]agent.Offer, error) {
 	c, err := config(s)
 	if err != nil {
 		return nil, err
 	}
 	c.Agent, c.Conversation = "any", ""
-	a, err := New(c)
+	a, err := New(c, dialects)
 	if err != nil {
 		return nil, err
 	}

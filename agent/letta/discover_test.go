@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect/all"
 )
 
 func TestDiscover(t *testing.T) {
@@ -15,7 +16,7 @@ func TestDiscover(t *testing.T) {
 	v1.token = "secret"
 	for _, url := range []string{v1.srv.URL, app.url()} {
 		s := agent.Spec{Name: "letta", Kind: "letta", Target: url, Options: map[string]string{"token_env": "LETTA_TEST_TOKEN"}}
-		offers, err := agent.Kinds{Kind()}.Discover(t.Context(), s)
+		offers, err := agent.Kinds{Kind(all.Registry())}.Discover(t.Context(), s)
 		if err != nil {
 			t.Fatalf("%s: %v", url, err)
 		}
@@ -31,13 +32,13 @@ func TestDiscover(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := (agent.Kinds{Kind()}).Make(spec); err != nil {
+			if _, err := (agent.Kinds{Kind(all.Registry())}).Make(spec); err != nil {
 				t.Error(err)
 			}
 		}
 	}
 	s := agent.Spec{Name: "letta", Kind: "letta", Target: v1.srv.URL}
-	if _, err := (agent.Kinds{Kind()}).Discover(t.Context(), s); err == nil || !strings.Contains(err.Error(), "token") {
+	if _, err := (agent.Kinds{Kind(all.Registry())}).Discover(t.Context(), s); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("without the token: %v", err)
 	}
 }

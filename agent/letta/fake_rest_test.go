@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect/all"
 )
 
 // v1 is a V1 server that refuses what the real one refuses, and fails as it is told to. Runs are scripted: a run's frames
@@ -364,7 +365,7 @@ func (f *v1) agent(options map[string]string) *rest {
 	for k, v := range options {
 		spec.Options[k] = v
 	}
-	a, err := agent.Kinds{Kind()}.Make(spec)
+	a, err := agent.Kinds{Kind(all.Registry())}.Make(spec)
 	if err != nil {
 		f.t.Fatal(err)
 	}

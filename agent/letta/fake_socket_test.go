@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect/all"
 )
 
 // appServer behaves as the App Server of Letta Code 0.32.18 does: what it does not know it ignores, a turn ends with its last
@@ -461,7 +462,7 @@ func (f *appServer) agent(options map[string]string) *socket {
 	for k, v := range options {
 		spec.Options[k] = v
 	}
-	a, err := agent.Kinds{Kind()}.Make(spec)
+	a, err := agent.Kinds{Kind(all.Registry())}.Make(spec)
 	if err != nil {
 		f.t.Fatal(err)
 	}

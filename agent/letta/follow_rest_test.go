@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect/letta"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -178,7 +179,7 @@ func TestV1ApprovalOfAnotherClient(t *testing.T) {
 // A run that begins while Leat sends a message may be the one that answers it.
 func TestV1OwnRunIsNotTakenForAnotherClients(t *testing.T) {
 	f, r, b := v1Book(t)
-	turn := newTurn(agent.Input{Conversation: followed, Turn: ourTurn}, newStage(t).out, nil)
+	turn := newTurn(agent.Input{Conversation: followed, Turn: ourTurn}, newStage(t).out, letta.Dialect())
 	r.mu.Lock()
 	r.live[ourTurn] = turn
 	r.mu.Unlock()

@@ -1,15 +1,17 @@
 package letta
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
 )
 
-// Kind is the agent as a kind.
-func Kind() agent.Kind {
+// Kind returns the kind. Its streams are decoded by the given dialects.
+func Kind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name:    "letta",
 		Summary: "an agent on a Letta server: its V1 API (http, https) or the App Server of Letta Code (ws, wss)",
@@ -28,9 +30,9 @@ func Kind() agent.Kind {
 			if err != nil {
 				return nil, err
 			}
-			return New(c)
+			return New(c, dialects)
 		},
-		Discover: discover,
+		Discover: func(ctx context.Context, s agent.Spec) ([]agent.Offer, error) { return discover(ctx, dialects, s) },
 		Schemes:  []string{"ws", "wss", "http", "https"},
 	}
 }

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/letta"
 )
 
 // Config says where the agent is.
@@ -50,8 +53,8 @@ var usual = times{
 	poll: 2 * time.Second, calm: 5 * time.Second, pace: 100 * time.Millisecond, grace: 10 * time.Second,
 }
 
-// New returns the agent. It does not connect.
-func New(c Config) (agent.Agent, error) {
+// New returns the agent, whose streams are decoded by the given dialects. It does not connect.
+func New(c Config, dialects dialect.Registry) (agent.Agent, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil, u.Host == "":
@@ -66,7 +69,18 @@ func New(c Config) (agent.Agent, error) {
 			return nil, err
 		}
 	}
-	b := base{cfg: c, url: u, times: usual, most: agent.MaxStream}
+	name := letta.Code().Name
+	if strings.HasPrefix(u.Scheme, "http") {
+		name = letta.Dialect().Name
+	}
+	d, err := dialects.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := dialect.Unwrap(d.Decoder()).(*letta.Decoder); !ok {
+		return nil, fmt.Errorf("the dialect %s is not Letta's", name)
+	}
+	b := base{cfg: c, url: u, dialect: d, times: usual, most: agent.MaxStream}
 	switch u.Scheme {
 	case "http", "https":
 		if c.Mode != "" {
@@ -84,8 +98,9 @@ func New(c Config) (agent.Agent, error) {
 
 // base is what both agents have.
 type base struct {
-	cfg   Config
-	url   *url.URL
-	times times
-	most  int // bytes that a turn's stream may hold; tests lower it
+	cfg     Config
+	url     *url.URL
+	dialect dialect.Dialect
+	times   times
+	most    int // bytes that a turn's stream may hold; tests lower it
 }

@@ -15,7 +15,7 @@ var errState = errors.New("the state of the run names no message")
 
 // Observe implements [agent.Follower]: the run of another client is taken up as a turn is that has lost its connection.
 func (k *socket) Observe(ctx context.Context, in agent.Input, raw json.RawMessage, out *agent.Emitter) error {
-	t := newTurn(in, out, letta.NewCode())
+	t := newTurn(in, out, k.dialect)
 	out.Messages(letta.Code().Name)
 	if err := t.restore(raw); err != nil {
 		return err

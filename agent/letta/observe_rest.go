@@ -19,7 +19,7 @@ var _ agent.Follower = (*rest)(nil)
 
 // Observe implements [agent.Follower]: the run of another client is read from its start, as a turn is read that has lost its connection.
 func (r *rest) Observe(ctx context.Context, in agent.Input, raw json.RawMessage, out *agent.Emitter) error {
-	t := newTurn(in, out, letta.New())
+	t := newTurn(in, out, r.dialect)
 	t.observed = true
 	if err := t.restore(raw); err != nil {
 		return err

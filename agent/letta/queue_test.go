@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leat-dev/leat/dialect/letta"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -114,7 +115,7 @@ func TestAppServerNothingToAbort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	turn := newTurn(s.input("hello"), s.out, nil)
+	turn := newTurn(s.input("hello"), s.out, letta.Code())
 	turn.st.Session = session{Agent: "agent-1", Conversation: "local-conv-1"}
 	done := make(chan struct{})
 	go func() { defer close(done); a.abort(t.Context(), turn, l) }()

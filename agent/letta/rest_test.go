@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect/all"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -156,7 +157,7 @@ func TestV1Unreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, scheme := range []string{"http", "ws"} {
-		a, err := New(Config{URL: scheme + "://" + addr, Agent: "agent-1", Background: true})
+		a, err := New(Config{URL: scheme + "://" + addr, Agent: "agent-1", Background: true}, all.Registry())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -438,7 +439,7 @@ func TestKindRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (agent.Kinds{Kind()}).Make(s); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (agent.Kinds{Kind(all.Registry())}).Make(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", spec, err, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect/all"
 	"github.com/leat-dev/leat/event"
 )
 
@@ -52,7 +53,7 @@ func TestUntrustedCertificateIsNotRetried(t *testing.T) {
 	defer srv.Close()
 	for _, scheme := range []string{"https", "wss"} {
 		t.Run(scheme, func(t *testing.T) {
-			a, err := New(Config{URL: scheme + strings.TrimPrefix(srv.URL, "https"), Agent: "agent-1", Background: true})
+			a, err := New(Config{URL: scheme + strings.TrimPrefix(srv.URL, "https"), Agent: "agent-1", Background: true}, all.Registry())
 			if err != nil {
 				t.Fatal(err)
 			}

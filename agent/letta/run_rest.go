@@ -20,7 +20,7 @@ import (
 
 // Run implements [agent.Agent].
 func (r *rest) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	t := newTurn(in, out, letta.New())
+	t := newTurn(in, out, r.dialect)
 	s, err := r.session(in)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (r *rest) Run(ctx context.Context, in agent.Input, out *agent.Emitter) erro
 
 // Resume implements [agent.Resumer].
 func (r *rest) Resume(ctx context.Context, in agent.Input, raw json.RawMessage, out *agent.Emitter) error {
-	t := newTurn(in, out, letta.New())
+	t := newTurn(in, out, r.dialect)
 	if err := t.restore(raw); err != nil {
 		return err
 	}

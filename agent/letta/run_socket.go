@@ -39,7 +39,7 @@ type talk struct {
 
 // Run implements [agent.Agent].
 func (k *socket) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	t := newTurn(in, out, letta.NewCode())
+	t := newTurn(in, out, k.dialect)
 	out.Messages(letta.Code().Name)
 	s, err := k.session(in)
 	if err != nil {
@@ -78,7 +78,7 @@ func (k *socket) Run(ctx context.Context, in agent.Input, out *agent.Emitter) er
 
 // Resume implements [agent.Resumer].
 func (k *socket) Resume(ctx context.Context, in agent.Input, raw json.RawMessage, out *agent.Emitter) error {
-	t := newTurn(in, out, letta.NewCode())
+	t := newTurn(in, out, k.dialect)
 	out.Messages(letta.Code().Name)
 	if err := t.restore(raw); err != nil {
 		return err

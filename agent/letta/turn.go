@@ -22,10 +22,11 @@ type turn struct {
 
 	refused bool // V1: the last request was, so that nothing runs for it; of the turn's own goroutine
 
-	mu   sync.Mutex // taken within the emitter's lock
-	dec  *letta.Decoder
-	st   state
-	gone bool // the turn was ended as lost
+	mu     sync.Mutex      // taken within the emitter's lock
+	frames dialect.Decoder // decodes and counts them
+	dec    *letta.Decoder  // the same without the counting
+	st     state
+	gone   bool // the turn was ended as lost
 
 	running   string                  // V1: the run of the stream at hand; empty until the server has named it
 	cut       context.CancelCauseFunc // V1: breaks off the stream at hand
@@ -53,8 +54,9 @@ type state struct {
 	Run string `json:"run,omitempty"`
 }
 
-func newTurn(in agent.Input, out *agent.Emitter, dec *letta.Decoder) *turn {
-	t := &turn{in: in, out: out, dec: dec, asks: make(chan event.Request, maxAsks), elsewhere: make(chan continuation, 1)}
+func newTurn(in agent.Input, out *agent.Emitter, d dialect.Dialect) *turn {
+	frames := d.Decoder()
+	t := &turn{in: in, out: out, frames: frames, dec: dialect.Unwrap(frames).(*letta.Decoder), asks: make(chan event.Request, maxAsks), elsewhere: make(chan continuation, 1)}
 	out.OnEnd(func() []event.Event {
 		// That the stream was not at its end is no news: the turn has ended before it.
 		return t.held()
@@ -73,7 +75,7 @@ func (t *turn) restore(raw json.RawMessage) error {
 		return fmt.Errorf("state of the turn: %w", err)
 	}
 	if len(t.st.Decoder) > 0 {
-		if err := t.dec.Restore(t.st.Decoder); err != nil {
+		if err := t.frames.Restore(t.st.Decoder); err != nil {
 			return fmt.Errorf("state of the turn: %w", err)
 		}
 	}
@@ -94,7 +96,7 @@ func (t *turn) reading(f dialect.Frame) func() ([]event.Event, json.RawMessage, 
 	return func() ([]event.Event, json.RawMessage, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		ops, err := t.dec.Decode(f)
+		ops, err := t.frames.Decode(f)
 		if len(ops) == 0 {
 			return nil, nil, err // the state, of which the cursor is no worse for being old
 		}
