@@ -39,6 +39,9 @@ func (w *talk) waits() bool { return w.place.queued && !w.mine }
 // taken notes that the server has taken the message up.
 func (w *talk) taken(ctx context.Context) error {
 	waited := w.waits()
+	if waited {
+		w.k.catchUp(ctx, w.t.in.Conversation) // with the run that it waited for
+	}
 	if !w.mine {
 		w.k.enter(ctx, w)
 	}

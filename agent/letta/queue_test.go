@@ -125,3 +125,31 @@ func TestAppServerNothingToAbort(t *testing.T) {
 		t.Fatal("it waits for the end of nothing")
 	}
 }
+
+// A message that waited for another client's run begins when that run is recorded, or its answer would stand before it.
+func TestTakenAfterWhatItWaitedFor(t *testing.T) {
+	s := newStage(t)
+	k := newAppServer(t).agent(nil)
+	in := s.input("hello")
+	w := &watch{hurry: make(chan struct{}, 1), done: make(chan struct{})}
+	k.watches = map[string]*watch{in.Conversation: w}
+	waiting := &talk{k: k, t: newTurn(in, s.out, letta.Code())}
+	waiting.place.queued = true
+	taken := make(chan error, 1)
+	go func() { taken <- waiting.taken(t.Context()) }()
+	select {
+	case <-w.hurry:
+	case err := <-taken:
+		t.Fatalf("it does not wait: %v", err)
+	}
+	select {
+	case err := <-taken:
+		t.Fatalf("it does not wait: %v", err)
+	default:
+	}
+	w.caughtUp.set(true)
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
+	k.exit(waiting)
+}
