@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -51,12 +52,20 @@ func (l *logs) last() []byte {
 	return bytes.Clone(tail(l.b.Bytes()))
 }
 
-// Owned has the program end with the test, and say its last words where that failed.
+// Owned ends the program with the test. If the test failed, it shows the end of the program's output, and writes all of it to the
+// folder LEAT_LOGS if that is set.
 func (p *Program) Owned(t *testing.T) *Program {
 	t.Cleanup(func() {
 		p.Signal(syscall.SIGKILL)
-		if t.Failed() {
-			t.Logf("the last words of %s:\n%s", p.Name, p.logs.last())
+		if !t.Failed() {
+			return
+		}
+		t.Logf("the end of the output of %s:\n%s", p.Name, p.logs.last())
+		if dir := os.Getenv("LEAT_LOGS"); dir != "" {
+			name := filepath.Join(dir, strings.ReplaceAll(p.Name, " ", "-")+".log")
+			if err := os.WriteFile(name, p.logs.b.Bytes(), 0o600); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 	return p
