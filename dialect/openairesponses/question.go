@@ -22,7 +22,6 @@ type question struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`
 	Part    string `json:"part"`
-	Tool    string `json:"tool,omitempty"`
 	// Item is the request for the approval, for a caller that has to send it back with the answer.
 	Item json.RawMessage `json:"item,omitempty"`
 }
@@ -40,7 +39,7 @@ func (d *decoder) ask(o *open, in *item) error {
 	}
 	d.settle(o)
 	o.Tool = false // its part is the question's now
-	q := &question{ID: in.ID, Message: d.Key, Part: toolKey(o.Index), Tool: in.title()}
+	q := &question{ID: in.ID, Message: d.Key, Part: toolKey(o.Index)}
 	b, err := json.Marshal(map[string]string{"type": approvalRequest, "id": in.ID, "name": in.Name, "server_label": in.Server, "arguments": text(in.Arguments)})
 	if err != nil {
 		return err
@@ -54,7 +53,7 @@ func (d *decoder) ask(o *open, in *item) error {
 	}
 	d.Questions = append(d.Questions, q)
 	d.Emit(event.Event{Type: event.TurnWait, Message: q.Message, Body: &event.Body{
-		Request: &event.Request{ID: in.ID, Kind: event.RequestApproval, Tool: q.Tool, Part: q.Part},
+		Request: &event.Request{ID: in.ID, Kind: event.RequestApproval, Tool: in.title(), Part: q.Part},
 	}})
 	return nil
 }
@@ -77,10 +76,19 @@ func (d *decoder) Asked() []event.Request {
 	var all []event.Request
 	for _, q := range d.Questions {
 		if d.Paused && q.Message == d.Key {
-			all = append(all, event.Request{ID: q.ID, Kind: event.RequestApproval, Tool: q.Tool, Part: q.Part})
+			all = append(all, event.Request{ID: q.ID, Kind: event.RequestApproval, Tool: q.tool(), Part: q.Part})
 		}
 	}
 	return all
+}
+
+// tool returns the name of the tool that the question is about; it is empty if the request was too large to be kept.
+func (q *question) tool() string {
+	var in item
+	if json.Unmarshal(q.Item, &in) != nil {
+		return ""
+	}
+	return in.title()
 }
 
 // Approval returns the request for an approval, as an item of input for the request that brings its answer; nil if the
