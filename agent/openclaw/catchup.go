@@ -45,10 +45,10 @@ func (w *watch) behind(l *link) <-chan struct{} {
 
 // catchUp waits until a conversation shows what happened in its session before now, if the session is followed. The log shows things in
 // the order in which they are recorded, so another client's run that ended while the connection was lost must be recorded before the
-// answer that came after it.
-func (a *Agent) catchUp(ctx context.Context, l *link, conversation string) {
+// answer that came after it. If the connection is lost meanwhile, the error is errLost: the answer waits for the next one.
+func (a *Agent) catchUp(ctx context.Context, l *link, conversation string) error {
 	if l.protocol() < numbered {
-		return // such sessions are not followed
+		return nil // such sessions are not followed
 	}
 	a.mu.Lock()
 	var of *watch
@@ -59,29 +59,30 @@ func (a *Agent) catchUp(ctx context.Context, l *link, conversation string) {
 	}
 	a.mu.Unlock()
 	if of == nil {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpLimit)
 	defer cancel()
 	for {
 		changed := of.behind(l)
 		if changed == nil {
-			return
+			return nil
 		}
 		select {
 		case <-changed:
 		case <-l.done:
-			return
+			return errLost
 		case <-ctx.Done(): // then it is shown after the answer
-			return
+			return nil
 		}
 	}
 }
 
 // beforeFirst catches up with the session if a run of the turn is about to say its first words. Runs of other clients don't wait: they are
 // what is caught up with.
-func (t *turn) beforeFirst(ctx context.Context, l *link, r *run) {
-	if !r.Begun && !t.observed {
-		t.a.catchUp(ctx, l, t.in.Conversation)
+func (t *turn) beforeFirst(ctx context.Context, l *link, r *run) error {
+	if r.Begun || t.observed {
+		return nil
 	}
+	return t.a.catchUp(ctx, l, t.in.Conversation)
 }

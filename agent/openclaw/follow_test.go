@@ -197,37 +197,51 @@ func TestFollowLater(t *testing.T) {
 	})
 }
 
-// What another client's run said while the connection was lost is recorded before the answer to a message that comes after it.
+// What another client's run said while the connection was lost is recorded before the answer to a message that comes after it, also if
+// the connection is lost again meanwhile.
 func TestFollowCatchesUpBeforeItAnswers(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
-	following(t, answers, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
-		c.slow = 2 * time.Second
-		f.mu.Lock()
-		f.down = true
-		f.mu.Unlock()
-		f.cut()
-		f.ask("r1", "their question")
-		time.Sleep(10 * time.Second)
-		h := newHouse(t, "hello")
-		h.id, h.in.Turn, h.in.Key, h.session = turn, turn, turn, c.kept
-		h.mapper = dialect.NewMapper(h.id, h.newID)
-		h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
-		c.mu.Lock()
-		c.own = []string{turn, "m1"}
-		c.mu.Unlock()
-		over := make(chan error, 1)
-		go func() { over <- h.life(t.Context(), a, nil) }()
-		time.Sleep(time.Second)
-		f.start()
-		for h.visible() == "" {
-			time.Sleep(10 * time.Millisecond)
-		}
-		c.want(t, "user (): their question", "run r1:user whole")
-		if err := <-over; err != nil {
-			t.Fatal(err)
-		}
-		h.want(t, event.Completed, "Let me look.\n\nYours.")
-	})
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lost again: %v", again), func(t *testing.T) {
+			following(t, answers, func(t *testing.T, f *fake, a *Agent, c *conversations, _ func()) {
+				c.slow = 2 * time.Second
+				f.mu.Lock()
+				f.down = true
+				f.mu.Unlock()
+				f.cut()
+				f.ask("r1", "their question")
+				time.Sleep(10 * time.Second)
+				h := newHouse(t, "hello")
+				h.id, h.in.Turn, h.in.Key, h.session = turn, turn, turn, c.kept
+				h.mapper = dialect.NewMapper(h.id, h.newID)
+				h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
+				c.mu.Lock()
+				c.own = []string{turn, "m1"}
+				c.mu.Unlock()
+				over := make(chan error, 1)
+				go func() { over <- h.life(t.Context(), a, nil) }()
+				time.Sleep(time.Second)
+				f.start()
+				for begun := false; again && !begun; time.Sleep(10 * time.Millisecond) {
+					f.mu.Lock()
+					begun = f.sessions[theirs].inFlight != nil
+					f.mu.Unlock()
+				}
+				if again {
+					time.Sleep(500 * time.Millisecond) // what came before the answer is being recorded
+					f.cut()
+				}
+				for h.visible() == "" {
+					time.Sleep(10 * time.Millisecond)
+				}
+				c.want(t, "user (): their question", "run r1:user whole")
+				if err := <-over; err != nil {
+					t.Fatal(err)
+				}
+				h.want(t, event.Completed, "Let me look.\n\nYours.")
+			})
+		})
+	}
 }
 
 // Our own messages and answers come back with the session, and are not shown again: neither a turn's, nor one that had to wait.

@@ -106,7 +106,9 @@ func (t *turn) recall(ctx context.Context, l *link, h *history, r *run) (bool, e
 	if len(rows) == 0 {
 		return false, nil
 	}
-	t.beforeFirst(ctx, l, r)
+	if err := t.beforeFirst(ctx, l, r); err != nil {
+		return true, err
+	}
 	// The answer to chat.send may have been lost, and with it the decoder's word of the run.
 	if err := t.decode(known(r.ID, t.session)); err != nil {
 		return true, err

@@ -305,7 +305,10 @@ func (t *turn) handle(ctx context.Context, l *link, i item) error {
 			r.blind = false
 		}
 		if r != nil && (i.run.says() || i.run.State == "delta") {
-			t.beforeFirst(ctx, l, r)
+			if err := t.beforeFirst(ctx, l, r); err != nil {
+				t.batch = append([]item{i}, t.batch...)
+				return err
+			}
 		}
 		return t.frame(i)
 	case itemGap:
