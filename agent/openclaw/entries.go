@@ -17,20 +17,33 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
+// maxConfirm bounds how often a session is read at once until two histories agree on what the run in progress answers.
+const maxConfirm = 3
+
+// pairing is a message and the run in progress that seems to answer it.
+type pairing struct {
+	asked prompt
+	run   string
+}
+
 // pageRows is how many rows of a session are read at once; the gateway gives no more.
 const pageRows = 1000
 
 // catchUp reads the session and records what happened in it since. unsure says that it has to be read again soon.
 func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
-	h, err := w.read(ctx, l)
-	if err != nil {
-		return false, err
+	var h *history
+	var g *gathering
+	for confirmed, reads := (pairing{}), 0; reads == 0 || g.doubt != (pairing{}) && reads < maxConfirm; reads++ {
+		if h, err = w.read(ctx, l); err != nil {
+			return false, err
+		}
+		if w.fresh {
+			w.at.Seq = w.a.startOf(w.conversation, h)
+		}
+		g = &gathering{w: w, h: h, session: w.session, last: w.at.Last, confirmed: confirmed}
+		g.rows(w.at.Seq, "")
+		confirmed = g.doubt
 	}
-	if w.fresh {
-		w.at.Seq = w.a.startOf(w.conversation, h)
-	}
-	g := &gathering{w: w, h: h, session: w.session, last: w.at.Last}
-	g.rows(w.at.Seq, "")
 	at := w.at
 	at.Seq, at.Last = max(at.Seq, h.newest()), g.last
 	for _, c := range g.children {
@@ -147,6 +160,10 @@ type gathering struct {
 	last     string // key of the run before
 	live     bool   // a run has not ended
 	unsure   bool
+	// doubt is what one history alone does not prove: the gateway reads the rows before it looks for a run in progress, so the rows may lack
+	// the answer to the message, and the run may answer a later one.
+	doubt     pairing
+	confirmed pairing // the doubt of the history before
 }
 
 // rows goes through the rows behind a seq. parent is the key of the run that spawned the session.
@@ -207,6 +224,11 @@ func (g *gathering) rows(after int64, parent string) {
 			return
 		}
 		asked = prompt{}
+	}
+	if p := (pairing{asked, f.Run}); asked.message != "" && asked.run != runKey(f.Run) && p != g.confirmed {
+		g.doubt = p
+		g.unsure, g.live = true, true
+		return
 	}
 	g.last = cmp.Or(asked.run, runKey(f.Run))
 	g.run(f.Run, g.last, parent, asked, nil)

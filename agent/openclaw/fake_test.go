@@ -44,6 +44,7 @@ type fake struct {
 	dials    []func(w http.ResponseWriter) // in place of a WebSocket
 	greets   []func(c *fakeConn)           // in place of a handshake
 	refusals []map[string]any              // errors of chat.send
+	keeps    []int                         // how many rows a history has at most: it was read before the run in progress was looked for
 	noScope  bool
 	noPair   bool
 	asked    func() // called before a history is answered
@@ -259,7 +260,10 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 		}
 		f.limits = append(f.limits, p.Limit)
 		h := f.historyOf(p.SessionKey)
-		if rows := h["messages"].([]map[string]any); p.Limit > 0 {
+		if rows := h["messages"].([]map[string]any); len(f.keeps) > 0 {
+			h["messages"] = rows[:min(len(rows), f.keeps[0])]
+			f.keeps = f.keeps[1:]
+		} else if p.Limit > 0 {
 			h["messages"] = rows[max(0, len(rows)-p.Limit):]
 		}
 		return h, nil

@@ -197,6 +197,29 @@ func TestFollowLater(t *testing.T) {
 	})
 }
 
+// A history may lack the rows that were written while it was read. The run in progress that it names then answers another message than
+// its newest.
+func TestFollowStaleHistory(t *testing.T) {
+	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, _ func()) {
+		f.mu.Lock()
+		f.down = true
+		f.mu.Unlock()
+		f.cut()
+		f.ask("r1", "one?")
+		time.Sleep(20 * time.Second)
+		f.mu.Lock()
+		f.keeps = []int{1} // the message alone
+		f.asked = sync.OnceFunc(func() { f.ask("r2", "two?") })
+		f.mu.Unlock()
+		f.start()
+		time.Sleep(time.Minute)
+		c.want(t, "user (): one?", "run r1:user whole", "user (): two?", "run r2:user live")
+		for _, key := range []string{"r1", "r2"} {
+			c.run(key).want(t, event.Completed, "Let me look.\n\nThere is a file.")
+		}
+	})
+}
+
 // What another client's run said while the connection was lost is recorded before the answer to a message that comes after it, also if
 // the connection is lost again meanwhile.
 func TestFollowCatchesUpBeforeItAnswers(t *testing.T) {
