@@ -176,7 +176,9 @@ func (g *gathering) rows(after int64, parent string) {
 		switch {
 		case r.Role == "user":
 			if r.Provenance.Tool == recovery {
-				asked = prompt{run: g.last} // the run before goes on
+				if asked == (prompt{}) {
+					asked = prompt{run: g.last} // the run before goes on
+				}
 				continue
 			}
 			if r.begins() {

@@ -299,9 +299,10 @@ func (h *history) active(run string, restarted bool) bool {
 // recovery is what a gateway's message comes from by which it goes on with what its restart interrupted.
 const recovery = "main_session_restart_recovery"
 
-// successor returns the run by which a restarted gateway has gone on with one, "" where there is none yet. It begins with a
-// message of the gateway's own behind the one that began the run; whoever else began a run left a message of another kind.
-func (h *history) successor(run string, known func(string) bool) string {
+// successor returns the run by which a restarted gateway continues a turn, "" if there is none yet. It begins with a message of the
+// gateway behind a message of the turn; other clients' runs begin with messages of another kind. A message is named by the run that it
+// was sent with, which is not the one that answers it if it had to wait.
+func (h *history) successor(message, known func(string) bool) string {
 	next, behind := "", false
 	for i := range h.Messages {
 		r := &h.Messages[i]
@@ -310,7 +311,7 @@ func (h *history) successor(run string, known func(string) bool) string {
 		}
 		id, ok := strings.CutSuffix(r.Key, ":user")
 		switch {
-		case ok && id == run:
+		case ok && message(id):
 			behind = true
 		case ok && behind && !known(id) && r.Provenance.Tool == recovery:
 			next = id

@@ -183,7 +183,8 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 	// A message that waited, or whose run has not begun, ends with the gateway's process. The run that it continues is another's.
 	forgotten := l.protocol() >= numbered && restarted && user < 0 && len(rows) == 0 && (r.Queued || !r.Begun)
 	if restarted && r.Message == nil && !forgotten {
-		if next := h.successor(r.ID, func(id string) bool { return t.find(id) != nil }); next != "" {
+		known := func(id string) bool { return t.find(id) != nil }
+		if next := h.successor(func(id string) bool { return known(id) || id == t.in.Key }, known); next != "" {
 			return t.answered(ctx, l, h, r, next)
 		}
 	}

@@ -3,6 +3,7 @@ package openclaw
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -168,8 +169,39 @@ func TestUnpromptedAnswersNobody(t *testing.T) {
 		if got := h.answering(q, true); got != test.want {
 			t.Errorf("%s: run %q answers the message, want %q", name, got, test.want)
 		}
-		if got := h.successor("mine", func(string) bool { return false }); got != "" {
+		if got := h.successor(func(id string) bool { return id == "mine" }, func(string) bool { return false }); got != "" {
 			t.Errorf("%s: run %q continues the turn", name, got)
 		}
+	}
+}
+
+// A gateway that is killed before it has written anything of a run continues it in another one. That run answers the message that had
+// no answer yet, and continues the turn of that message, whatever the id of the run that was lost.
+func TestRecoveryAnswersTheMessage(t *testing.T) {
+	const rows = `{"messages":[
+		{"role":"user","content":"one?","idempotencyKey":"k4:user","__openclaw":{"id":"1","seq":1}},
+		{"role":"assistant","content":"One.","stopReason":"stop","__openclaw":{"id":"2","seq":2,"runId":"k4"}},
+		{"role":"user","content":"two?","idempotencyKey":"k5:user","__openclaw":{"id":"3","seq":3}},
+		{"role":"user","content":"Go on.","idempotencyKey":"rec:user","provenance":{"kind":"internal_system","sourceTool":"` + recovery + `"},"__openclaw":{"id":"4","seq":4}},
+		{"role":"assistant","content":"Two.","stopReason":"stop","__openclaw":{"id":"5","seq":5,"runId":"rec"}}]}`
+	var h history
+	if err := json.Unmarshal([]byte(rows), &h); err != nil {
+		t.Fatal(err)
+	}
+	f := newFake(t, numbered, nil)
+	defer f.stop()
+	a := newAgent(t, f, nil)
+	defer a.Close()
+	g := &gathering{w: &watch{a: a, conversation: "C1", puzzled: map[string]time.Time{}}, h: &h, session: theirs}
+	g.rows(0, "")
+	var keys []string
+	for _, e := range g.entries {
+		keys = append(keys, e.Key)
+	}
+	if want := []string{"k4:user", "k4", "k5:user", "k5"}; !slices.Equal(keys, want) {
+		t.Errorf("entries %q, want %q", keys, want)
+	}
+	if got := h.successor(func(id string) bool { return id == "k5" }, func(id string) bool { return id == "lost" }); got != "rec" {
+		t.Errorf("run %q continues the turn, want rec", got)
 	}
 }
