@@ -67,7 +67,7 @@ func (g *collector) chain(ctx context.Context, x *chain, after int) error {
 		e.Run.Ops, err = x.operations(info, usage)
 	}
 	if err != nil {
-		r.log().Warn("a run of another client can't be read", "conversation", g.w.conversation, "run", x.runs[0], "err", err)
+		r.log().Warn("a run of another client can't be read", "conversation", g.w.conversation, "run", x.runs[0], "error", err)
 		x.settled = true
 		return nil
 	}

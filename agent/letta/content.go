@@ -47,7 +47,7 @@ func content(ctx context.Context, m agent.Message, out *agent.Emitter) (any, err
 		}
 		data, err := image(ctx, *p.Media, out)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, agent.ErrNoFiles) {
-			out.Log().Warn("a picture is not sent along", "name", p.Media.Name, "err", err)
+			out.Log().Warn("a picture is not sent along", "name", p.Media.Name, "error", err)
 			text = strings.TrimSpace(text + "\n[attached: " + p.Media.Name + "]")
 			continue
 		}

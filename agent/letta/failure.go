@@ -152,7 +152,7 @@ func (b *base) retry(ctx context.Context, out *agent.Emitter, try func() error) 
 		if !f.retry || now.Add(wait).Sub(begin) > b.times.retries {
 			return f
 		}
-		out.Log().Info("the Letta server failed; it is called again", "err", f.Error(), "in", wait.String())
+		out.Log().Info("the Letta server failed; it is called again", "error", f.Error(), "in", wait.String())
 		if err := out.Phase("retrying"); err != nil {
 			return err
 		}

@@ -181,7 +181,7 @@ func (p *poller) poll(ctx context.Context, a *polled) error {
 		return errNoRuns
 	case err != nil:
 		if a.wait == 0 {
-			p.r.log().Warn("the runs of an agent at the Letta server can't be listed; the server is asked again", "agent", a.id, "err", err)
+			p.r.log().Warn("the runs of an agent at the Letta server can't be listed; the server is asked again", "agent", a.id, "error", err)
 		}
 		a.wait = min(max(2*a.wait, p.r.times.poll), pollMost)
 		if f != nil && f.hint > a.wait {
@@ -285,7 +285,7 @@ func (p *poller) read(ctx context.Context, w *watched) {
 		}
 	case err != nil:
 		if w.wait == 0 {
-			p.r.log().Warn("the history of a conversation at the Letta server can't be read; it is read again", "conversation", w.conversation, "err", err)
+			p.r.log().Warn("the history of a conversation at the Letta server can't be read; it is read again", "conversation", w.conversation, "error", err)
 		}
 		w.wait = min(max(2*w.wait, p.r.times.poll), pollMost)
 		w.again(time.Now().Add(w.wait))

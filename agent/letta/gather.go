@@ -92,7 +92,7 @@ func (w *watch) runEntry(x *exchange, last bool) (e agent.Entry, known bool) {
 	default:
 		ops, err := x.operations()
 		if err != nil {
-			w.k.log().Warn("a run of another client can't be read", "conversation", w.conversation, "err", err)
+			w.k.log().Warn("a run of another client can't be read", "conversation", w.conversation, "error", err)
 			return agent.Entry{}, true
 		}
 		run.Ops = ops

@@ -196,7 +196,7 @@ func (k *socket) abort(ctx context.Context, t *turn, l *link) {
 		}
 	}
 	if err != nil && !errors.Is(err, errBroken) {
-		t.out.Log().Warn("the Letta server did not tell that the turn has ended", "err", err)
+		t.out.Log().Warn("the Letta server did not tell that the turn has ended", "error", err)
 	}
 }
 

@@ -219,7 +219,7 @@ func (a *asker) ask(ctx context.Context, t *turn, r event.Request) {
 		if err == nil {
 			a.answers <- answer
 		} else if ctx.Err() == nil {
-			t.out.Log().Warn("request not asked", "request", r.ID, "err", err)
+			t.out.Log().Warn("request not asked", "request", r.ID, "error", err)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func (w *watch) run(ctx context.Context) {
 		case errors.As(err, &f) && f.status == http.StatusNotFound:
 			return // a turn that finds the session gone makes another one
 		}
-		log.Debug("the connection that follows a session has ended; it is made again", "session", w.session.Conversation, "err", err)
+		log.Debug("the connection that follows a session has ended; it is made again", "session", w.session.Conversation, "error", err)
 		if time.Since(begin) > w.k.times.retries {
 			wait = w.k.times.wait
 		}

@@ -87,7 +87,7 @@ func (t *turn) approvals(ctx context.Context, l *link) {
 			if errors.As(err, &no) && strings.HasPrefix(no.Message, "unknown method") {
 				continue
 			}
-			t.out.Log().Warn("it is not known what OpenClaw waits for", "err", err)
+			t.out.Log().Warn("it is not known what OpenClaw waits for", "error", err)
 			return
 		}
 		for _, p := range pending {
@@ -117,7 +117,7 @@ func (t *turn) ask(ctx context.Context, p approval) {
 		answer, err := t.out.Ask(ctx, p.question())
 		if err != nil {
 			if ctx.Err() == nil {
-				t.out.Log().Warn("nobody could be asked", "approval", p.ID, "err", err)
+				t.out.Log().Warn("nobody could be asked", "approval", p.ID, "error", err)
 			}
 			return
 		}
@@ -125,7 +125,7 @@ func (t *turn) ask(ctx context.Context, p approval) {
 			return
 		}
 		if err := t.a.resolve(ctx, p, answer); err != nil && ctx.Err() == nil {
-			t.out.Log().Warn("OpenClaw does not take the answer", "approval", p.ID, "err", err)
+			t.out.Log().Warn("OpenClaw does not take the answer", "approval", p.ID, "error", err)
 		}
 	})
 }

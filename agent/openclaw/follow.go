@@ -207,7 +207,7 @@ func (w *watch) connected(ctx context.Context, l *link, log *slog.Logger) (over 
 	if l.protocol() >= numbered {
 		// Only clients that subscribed are sent the frames of heartbeats.
 		if err := l.call(ctx, "sessions.messages.subscribe", map[string]string{"key": w.session}, nil); err != nil && ctx.Err() == nil && l.up() {
-			log.Warn("not subscribed to a session; its heartbeats are shown later", "session", w.session, "err", err)
+			log.Warn("not subscribed to a session; its heartbeats are shown later", "session", w.session, "error", err)
 		}
 	}
 	for {
@@ -224,7 +224,7 @@ func (w *watch) connected(ctx context.Context, l *link, log *slog.Logger) (over 
 			case ctx.Err() != nil:
 				return true
 			case err != nil:
-				log.Warn("a session could not be followed; it is read again", "session", w.session, "err", err)
+				log.Warn("a session could not be followed; it is read again", "session", w.session, "error", err)
 				again = maxBackoff
 			case unsure:
 				again = followRetry

@@ -64,7 +64,7 @@ func (a *Agent) keep(log *slog.Logger) {
 			after = h.after
 		}
 		wait := b.next(after)
-		log.Warn("no connection to OpenClaw", "host", a.host(), "err", err, "again_in", wait.Round(time.Millisecond).String())
+		log.Warn("no connection to OpenClaw", "host", a.host(), "error", err, "again_in", wait.Round(time.Millisecond).String())
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:

@@ -316,7 +316,7 @@ func (t *turn) settle(ctx context.Context, l *link, r *run, recall bool) (*histo
 			return nil, err
 		}
 		if err != nil {
-			t.out.Log().Warn("a run's history could not be read; its answer is shown as it was streamed", "run", r.ID, "err", err)
+			t.out.Log().Warn("a run's history could not be read; its answer is shown as it was streamed", "run", r.ID, "error", err)
 			t.files(ctx, l, r, nil)
 			return nil, nil
 		}

@@ -210,11 +210,11 @@ func (t *turn) shown(ctx context.Context, m *media, stored event.Media, err erro
 		}
 		e := fileError(m.Name, err)
 		b = &event.Body{Media: &event.Media{Name: m.Name, Alt: e.Message}, Error: e}
-		t.out.Log().Info("a file of the agent could not be fetched", "name", m.Name, "err", err)
+		t.out.Log().Info("a file of the agent could not be fetched", "name", m.Name, "error", err)
 	}
 	m.Done = true
 	op := event.Event{Type: event.PartUpdate, Turn: m.Run, Message: m.Message, Part: m.Part, Body: b}
 	if err := t.step(func() ([]event.Event, error) { return []event.Event{op}, nil }); err != nil && ctx.Err() == nil {
-		t.out.Log().Warn("a file is not shown", "name", m.Name, "err", err)
+		t.out.Log().Warn("a file is not shown", "name", m.Name, "error", err)
 	}
 }

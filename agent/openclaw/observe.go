@@ -32,7 +32,7 @@ func (a *Agent) Observe(ctx context.Context, in agent.Input, state json.RawMessa
 	if errors.Is(context.Cause(ctx), agent.ErrTurnOver) {
 		// The context is over; a request has a limit of its own.
 		if err := a.Stop(context.WithoutCancel(ctx), in); err != nil {
-			t.out.Log().Warn("a run of another client could not be stopped", "run", t.firstRun(), "err", err)
+			t.out.Log().Warn("a run of another client could not be stopped", "run", t.firstRun(), "error", err)
 		}
 	}
 	return err

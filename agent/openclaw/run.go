@@ -154,7 +154,7 @@ func (t *turn) abandon(ctx context.Context, l *link, err error) {
 	}
 	for _, r := range t.open() {
 		if err := l.call(ctx, "chat.abort", map[string]string{"sessionKey": t.session, "runId": r.ID}, nil); err != nil {
-			t.out.Log().Warn("a run that said too much could not be stopped", "run", r.ID, "err", err)
+			t.out.Log().Warn("a run that said too much could not be stopped", "run", r.ID, "error", err)
 		}
 	}
 }

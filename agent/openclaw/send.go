@@ -101,7 +101,7 @@ func (t *turn) send(ctx context.Context, l *link, r *run) error {
 			}
 			return no
 		}
-		t.out.Log().Info("OpenClaw asks to come back", "err", no.Message, "in", wait.String())
+		t.out.Log().Info("OpenClaw asks to come back", "error", no.Message, "in", wait.String())
 		t.phase(ctx, "retrying")
 		var trouble *agent.Error
 		if errors.As(shown(no), &trouble) {
@@ -171,7 +171,7 @@ func (t *turn) verbose(ctx context.Context, l *link) error {
 	err := l.call(ctx, "sessions.patch", map[string]string{"key": t.session, "verboseLevel": "full"}, nil)
 	var no *rpcError
 	if errors.As(err, &no) {
-		t.out.Log().Warn("OpenClaw will not show tools whole", "err", no.Message)
+		t.out.Log().Warn("OpenClaw will not show tools whole", "error", no.Message)
 		return nil
 	}
 	return err

@@ -103,7 +103,7 @@ func (t *turn) follows(ctx context.Context, l *link, s *steered) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	t.out.Log().Info("OpenClaw does not take a message into its run", "run", r.ID, "err", err)
+	t.out.Log().Info("OpenClaw does not take a message into its run", "run", r.ID, "error", err)
 	return set(t.st.Runs[:len(t.st.Runs)-1])
 }
 

@@ -289,6 +289,6 @@ func isInjected(id string) bool { return len(id) > 7 && id[:7] == "inject-" }
 // phase says what the turn waits for.
 func (t *turn) phase(ctx context.Context, phase string) {
 	if err := t.out.Phase(phase); err != nil && ctx.Err() == nil {
-		t.out.Log().Warn("phase not shown", "phase", phase, "err", err)
+		t.out.Log().Warn("phase not shown", "phase", phase, "error", err)
 	}
 }
