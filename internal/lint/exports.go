@@ -15,8 +15,8 @@ var public = []string{"agent", "dialect", "event", "transcript", "sse", "clients
 
 const module = "github.com/leat-dev/leat/"
 
-// exports counts the exported functions, types, variables, constants and methods that no other package uses. A test of the package itself
-// is no use, a test of another one is.
+// exports counts the exported functions, types, variables, constants and methods that no other package uses. A test of another
+// package counts as a use, a test of the package itself does not.
 func (t *tree) exports() figure {
 	fig := figure{name: "exports", limit: unusedExports, of: "exported identifiers that no other package uses"}
 	used := map[string]bool{}

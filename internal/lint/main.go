@@ -32,7 +32,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "lint:", err)
 		os.Exit(2)
 	}
-	figures := []figure{t.names(), t.arrows("github.com/leat-dev/leat/gateway"), t.chains(), t.comments(), t.exports()}
+	comments, err := t.comments()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lint:", err)
+		os.Exit(2)
+	}
+	figures := []figure{t.names(), t.arrows(module + "gateway"), t.chains(), comments, t.exports()}
 	failed := false
 	for _, f := range figures {
 		bound := "at most"
