@@ -170,7 +170,7 @@ func code(c string) string {
 }
 
 var codes = []string{
-	codeSilence, codeTurnLimit, codeLease, codeWait, codeStream, codeCutShort, codeAgent, codeNotStarted, codeRestart,
+	codeSilence, codeTurnLimit, codeLease, codeWait, codeStream, codeCutShort, codeAgent, codeNotStarted, codeRuns, codeRestart,
 	"agent_unreachable", "agent_status", "agent_answer", "agent_not_started", "agent_exit", // of agent/http and agent/exec
 }
 
