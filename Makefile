@@ -8,16 +8,16 @@ full: ## what takes hours: thousands of schedules, kills, fuzzing, the real upst
 	HOURS=$(HOURS) .ci/full
 
 soak: ## a hundred streams with cuts, truncations and restarts for HOURS: their texts are right, and nothing that the gateway uses grows
-	LEAT_SOAK=$(HOURS)h go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./internal/soak
+	LEAT_SOAK=$(HOURS)h go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/soak
 
 dist: ## a release of the commit that is checked out, for every platform, in dist/
-	go run ./internal/dist
+	go run ./internal/tools/dist
 
 e2e-eliza: ## the client of Eliza's own dashboard, from npm, against the real program
-	go test -tags e2e -count=1 -v -timeout 10m ./e2e/eliza
+	go test -tags e2e -count=1 -v -timeout 10m ./test/e2e/eliza
 
 e2e-letta: ## a real Letta App Server from npm, driven through the real program and in Chromium
-	go test -tags e2e -count=1 -v -timeout 20m ./e2e/letta
+	go test -tags e2e -count=1 -v -timeout 20m ./test/e2e/letta
 
 e2e-openclaw: ## a real OpenClaw gateway from npm, driven through the real program and in Chromium; the first time takes some minutes
-	go test -tags e2e -count=1 -v -timeout 30m ./e2e/openclaw
+	go test -tags e2e -count=1 -v -timeout 30m ./test/e2e/openclaw

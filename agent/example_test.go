@@ -3,15 +3,15 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 
+	"github.com/leat-dev/leat"
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/gateway"
-	"github.com/leat-dev/leat/journal/memory"
-	"github.com/leat-dev/leat/transcript"
+	client "github.com/leat-dev/leat/clients/go"
 )
 
-// Shout answers with what it was told, louder. A type with this one method is an agent.
+// Shout repeats the message in capitals. A type with this one method is an agent.
 type Shout struct{}
 
 func (Shout) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
@@ -37,50 +37,37 @@ func (Shout) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error 
 	return nil // the turn is completed
 }
 
-// An agent is a Go type with one method. A gateway runs it, and keeps all that it says for whoever reads.
+// An agent is a Go type with one method. A gateway runs it and stores its output for every reader.
 func ExampleAgent() {
 	ctx := context.Background()
-	gw, err := gateway.New(gateway.Config{
-		Journal:      memory.New(),
-		Agents:       gateway.Agents{"shout": {Agent: Shout{}}},
-		DefaultAgent: "shout",
-	})
+	gw, err := leat.Start(ctx, leat.Options{Agents: map[string]agent.Agent{"shout": Shout{}}})
 	if err != nil {
 		panic(err)
 	}
-	if err := gw.Start(ctx); err != nil {
-		panic(err)
-	}
-	defer gw.Shutdown(ctx)
+	defer gw.Close(ctx)
+	web := httptest.NewServer(gw.Handler())
+	defer web.Close()
 
-	me := gateway.Principal{Admin: true}
-	conversation, _, err := gw.Create(ctx, me, gateway.CreateOptions{})
+	// Any reader sees the same answer: the page in a browser, another program, this client.
+	c := &client.Client{URL: web.URL}
+	conversation, err := c.Create(ctx, client.CreateOptions{})
 	if err != nil {
 		panic(err)
 	}
-	ack, err := gw.Do(ctx, me, conversation.ID, gateway.Command{
-		Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: "hello out there"},
-	})
+	ack, err := c.Send(ctx, conversation.ID, "hello out there")
 	if err != nil {
 		panic(err)
 	}
-
-	feed, err := gw.Feed(ctx, me, conversation.ID)
-	if err != nil {
-		panic(err)
-	}
-	defer feed.Release()
-	for ended := false; !ended; {
-		changed := feed.Notify()
-		feed.View(func(t *transcript.Transcript) {
-			if turn := t.Turn(ack.Turn); !turn.Unfinished() {
-				ended = true
-				fmt.Println(turn.Outcome, "-", t.Visible(ack.Turn))
-			}
-		})
-		if !ended {
-			<-changed
+	err = c.Follow(ctx, conversation.ID, func(u client.Update) error {
+		turn := u.Transcript.Turn(ack.Turn)
+		if turn == nil || turn.Unfinished() {
+			return nil
 		}
+		fmt.Println(turn.Outcome, "-", u.Transcript.Visible(ack.Turn))
+		return client.ErrStop
+	})
+	if err != nil {
+		panic(err)
 	}
 	// Output: completed - HELLO OUT THERE
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
-	"github.com/leat-dev/leat/internal/process"
+	"github.com/leat-dev/leat/internal/base/process"
 )
 
 const (

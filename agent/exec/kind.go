@@ -5,7 +5,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
-	"github.com/leat-dev/leat/internal/process"
+	"github.com/leat-dev/leat/internal/base/process"
 )
 
 // DefaultDialect is that of programs that name none. Its explicit end makes a cut never look like success.

@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/signature"
+	"github.com/leat-dev/leat/internal/base/signature"
 )
 
 // goodbye is how long an agent whose stream has ended may take to end its body too.

@@ -23,7 +23,7 @@ import (
 	"github.com/leat-dev/leat/dialect/anthropic"
 	"github.com/leat-dev/leat/dialect/elizaactions"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/signature"
+	"github.com/leat-dev/leat/internal/base/signature"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -15,7 +15,7 @@ import (
 
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/journal/sqlite"
+	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 	"github.com/leat-dev/leat/transcript"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/internal/process"
+	"github.com/leat-dev/leat/internal/base/process"
 )
 
 // Channel is a plugin that takes conversations to people elsewhere, and brings what they say. Its process is started by Start,

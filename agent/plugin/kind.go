@@ -5,7 +5,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
-	"github.com/leat-dev/leat/internal/process"
+	"github.com/leat-dev/leat/internal/base/process"
 )
 
 // Kind is the agent as a kind. The dialect is leat.

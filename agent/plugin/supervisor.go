@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/internal/process"
+	"github.com/leat-dev/leat/internal/base/process"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/badnet"
+	"github.com/leat-dev/leat/test/badnet"
 	"github.com/leat-dev/leat/transcript"
 )
 

@@ -21,12 +21,12 @@ import (
 	"github.com/leat-dev/leat/agent"
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/gateway"
-	"github.com/leat-dev/leat/journal/memory"
-	"github.com/leat-dev/leat/server"
-	"github.com/leat-dev/leat/server/eliza"
-	"github.com/leat-dev/leat/server/native"
-	"github.com/leat-dev/leat/server/ops"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/eliza"
+	"github.com/leat-dev/leat/internal/server/native"
+	"github.com/leat-dev/leat/internal/server/ops"
+	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

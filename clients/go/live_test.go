@@ -19,15 +19,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	leat "github.com/leat-dev/leat/clients/go"
-	"github.com/leat-dev/leat/gateway"
-	"github.com/leat-dev/leat/gateway/hub"
-	"github.com/leat-dev/leat/gateway/pulse"
-	"github.com/leat-dev/leat/internal/badnet"
-	"github.com/leat-dev/leat/journal/memory"
-	"github.com/leat-dev/leat/server"
-	"github.com/leat-dev/leat/server/elizaws"
-	"github.com/leat-dev/leat/server/servertest"
-	"github.com/leat-dev/leat/signals"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/gateway/status"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/elizaws"
+	"github.com/leat-dev/leat/internal/server/servertest"
+	"github.com/leat-dev/leat/internal/service/signals"
+	"github.com/leat-dev/leat/internal/store/journal/memory"
+	"github.com/leat-dev/leat/test/badnet"
 )
 
 // lively is a gateway with live events, whose connections a test can cut.
@@ -35,7 +35,7 @@ type lively struct {
 	*leat.Client
 	hub   *hub.Hub
 	log   *signals.Log
-	agent *pulse.Agent
+	agent *status.Agent
 	conns *cutter
 }
 
@@ -43,7 +43,7 @@ func newLively(t *testing.T) *lively {
 	t.Helper()
 	const token = "sesame"
 	j := memory.New()
-	h := &lively{log: signals.New(j, slog.New(slog.DiscardHandler)), agent: pulse.NewAgent("story", "test")}
+	h := &lively{log: signals.New(j, slog.New(slog.DiscardHandler)), agent: status.NewAgent("story", "test")}
 	if err := h.log.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

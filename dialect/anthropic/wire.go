@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/jsonscan"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 // frame is any event of the stream. Texts stay raw, since a character may be split over two of them.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/jsonscan"
+	"github.com/leat-dev/leat/internal/base/jsonscan"
 )
 
 const name = "eliza-actions"

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/leat-dev/leat/gateway"
+	"github.com/leat-dev/leat/internal/gateway"
 )
 
 // Setup makes a tracer that sends its spans by OTLP over HTTP, as OpenTelemetry's own environment variables say

@@ -17,8 +17,8 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/gateway"
-	"github.com/leat-dev/leat/journal/memory"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/otel/tracing"
 )
 

@@ -3,15 +3,16 @@ package inprocess_test
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os"
 
 	"github.com/cexll/agentsdk-go/pkg/api"
 	"github.com/cexll/agentsdk-go/pkg/model"
 
+	"github.com/leat-dev/leat"
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/agentsdk/inprocess"
-	"github.com/leat-dev/leat/gateway"
-	"github.com/leat-dev/leat/journal/memory"
-	"github.com/leat-dev/leat/transcript"
+	client "github.com/leat-dev/leat/clients/go"
 )
 
 // A runtime answers the turns of a gateway in the same process.
@@ -33,43 +34,33 @@ func Example() {
 		panic(err)
 	}
 
-	gw, err := gateway.New(gateway.Config{
-		Journal: memory.New(), Agents: gateway.Agents{"runtime": {Agent: one}}, DefaultAgent: "runtime",
-	})
+	gw, err := leat.Start(ctx, leat.Options{Agents: map[string]agent.Agent{"runtime": one}})
 	if err != nil {
 		panic(err)
 	}
-	if err := gw.Start(ctx); err != nil {
-		panic(err)
-	}
-	defer gw.Shutdown(ctx)
-	me := gateway.Principal{Admin: true}
-	conversation, _, err := gw.Create(ctx, me, gateway.CreateOptions{})
+	defer gw.Close(ctx)
+	web := httptest.NewServer(gw.Handler())
+	defer web.Close()
+
+	c := &client.Client{URL: web.URL}
+	conversation, err := c.Create(ctx, client.CreateOptions{})
 	if err != nil {
 		panic(err)
 	}
-	ack, err := gw.Do(ctx, me, conversation.ID, gateway.Command{
-		Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: "hello"},
-	})
+	ack, err := c.Send(ctx, conversation.ID, "hello")
 	if err != nil {
 		panic(err)
 	}
-	feed, err := gw.Feed(ctx, me, conversation.ID)
-	if err != nil {
-		panic(err)
-	}
-	defer feed.Release()
-	for ended := false; !ended; {
-		changed := feed.Notify()
-		feed.View(func(t *transcript.Transcript) {
-			if turn := t.Turn(ack.Turn); !turn.Unfinished() {
-				ended = true
-				fmt.Println(turn.Outcome, "-", t.Visible(ack.Turn))
-			}
-		})
-		if !ended {
-			<-changed
+	err = c.Follow(ctx, conversation.ID, func(u client.Update) error {
+		turn := u.Transcript.Turn(ack.Turn)
+		if turn == nil || turn.Unfinished() {
+			return nil
 		}
+		fmt.Println(turn.Outcome, "-", u.Transcript.Visible(ack.Turn))
+		return client.ErrStop
+	})
+	if err != nil {
+		panic(err)
 	}
 	// Output: completed - Hello from the runtime.
 }

@@ -116,7 +116,7 @@ export class BadNetwork {
   private constructor(private readonly process: ChildProcess, private readonly lines: AsyncIterator<string>, readonly url: string) {}
 
   static async start(target: string, faults: { mean: number; seed?: number }): Promise<BadNetwork> {
-    const p = spawn(program("./internal/badnet/badproxy"), ["-mean", String(faults.mean), "-seed", String(faults.seed ?? 1), target], {
+    const p = spawn(program("./test/badnet/badproxy"), ["-mean", String(faults.mean), "-seed", String(faults.seed ?? 1), target], {
       stdio: ["pipe", "pipe", "inherit"],
     });
     const lines = createInterface({ input: p.stdout! })[Symbol.asyncIterator]();

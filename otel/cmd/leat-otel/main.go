@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"github.com/leat-dev/leat/internal/cli"
+	"github.com/leat-dev/leat/internal/app/cli"
 	"github.com/leat-dev/leat/otel/tracing"
 )
 

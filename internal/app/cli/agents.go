@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/gateway"
+)
+
+// agentsURL is where agents reach the gateway: its public URL, else the first TCP address that it listens on, from this
+// machine where that is every address. Only the path is known where there are Unix sockets alone.
+func agentsURL(cfg *config.Config, listeners []net.Listener) (string, error) {
+	public, err := cfg.Public()
+	if err != nil {
+		return "", err
+	}
+	base, err := cfg.Base()
+	if err != nil {
+		return "", err
+	}
+	if public != nil {
+		return public.Scheme + "://" + public.Host + base, nil
+	}
+	for _, l := range listeners {
+		a, ok := l.Addr().(*net.TCPAddr)
+		if !ok {
+			continue
+		}
+		if a.IP.IsUnspecified() {
+			ip := net.IPv4(127, 0, 0, 1)
+			if a.IP.To4() == nil {
+				ip = net.IPv6loopback
+			}
+			a = &net.TCPAddr{IP: ip, Port: a.Port}
+		}
+		scheme := "http://"
+		if cfg.TLS.On() {
+			scheme = "https://"
+		}
+		return scheme + a.String() + base, nil
+	}
+	return base, nil
+}
+
+// configured makes an agent as the configuration has it.
+func configured(cfg *config.Config, kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool)) (gateway.Agent, error) {
+	one, err := kinds.Make(s)
+	if err != nil {
+		return gateway.Agent{}, fmt.Errorf("%w: agents: %w", config.ErrInvalid, err)
+	}
+	return gateway.Agent{
+		Agent: one, Silence: cfg.SilenceOf(s), Kind: s.Kind, Secrets: secretsOf(kinds, s, lookup),
+		Discover: func(ctx context.Context) ([]agent.Offer, error) { return kinds.Discover(ctx, s) },
+	}, nil
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/leat-dev/leat/internal/app/config"
+)
+
+// listen opens the addresses.
+func listen(addresses []string) ([]net.Listener, error) {
+	var all []net.Listener
+	for _, address := range addresses {
+		l, err := listenOn(address)
+		if err != nil {
+			return nil, errors.Join(err, closeListeners(all))
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func listenOn(address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, config.UnixPrefix); ok {
+		return listenUnix(path)
+	}
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("listen on %s: another program is there already; choose another address with --listen", address)
+	}
+	return l, err
+}
+
+// socketMode lets the owner and the group of a Unix socket connect, nobody else.
+const socketMode = 0o660
+
+// listenUnix opens a Unix socket. One that a killed program left behind is taken away.
+func listenUnix(path string) (net.Listener, error) {
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("listen: %w", err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, fmt.Errorf("listen on %s: there is something that is no socket", path)
+	default:
+		c, err := net.Dial("unix", path)
+		if err == nil {
+			return nil, errors.Join(fmt.Errorf("listen on %s: another program is there already", path), c.Close())
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, fmt.Errorf("listen on %s: %w", path, err)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("listen: remove the socket of a program that is gone: %w", err)
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, socketMode); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+func closeListeners(all []net.Listener) error {
+	var errs []error
+	for _, l := range all {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}

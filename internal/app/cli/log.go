@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/lmittmann/tint"
+
+	"github.com/leat-dev/leat/internal/app/config"
+)
+
+// logger writes to standard error: coloured text on a terminal, else JSON. Its level can be changed later, by a.level.
+func (a *app) logger(c config.Log) (*slog.Logger, error) {
+	if err := a.level.UnmarshalText([]byte(c.Level)); err != nil {
+		return nil, err
+	}
+	t := a.terminal(a.err)
+	if c.Format == config.FormatJSON || c.Format == config.FormatAuto && !t.is {
+		return slog.New(slog.NewJSONHandler(a.err, &slog.HandlerOptions{Level: &a.level, ReplaceAttr: redact})), nil
+	}
+	return slog.New(tint.NewTextHandler(a.err, &tint.Options{Level: &a.level, TimeFormat: time.TimeOnly, NoColor: !t.colour, ReplaceAttr: redact})), nil
+}
+
+var (
+	// secretName is the name of an attribute that holds a secret.
+	secretName = regexp.MustCompile(`(?i)^(.*[-_])?(token|authorization|secret|password|cookie|api[-_]?key)$`)
+	// secretText are secrets as they stand in headers and URLs.
+	secretText = regexp.MustCompile(`(?i)(\bBearer\s+|[?&](?:token|access_token|api_key|key|secret|password)=)[^\s&"'<>]+`)
+)
+
+// redact is the last line of defence: nothing logs secrets, and if something does, they do not arrive.
+func redact(_ []string, a slog.Attr) slog.Attr {
+	if secretName.MatchString(a.Key) {
+		return slog.String(a.Key, "***")
+	}
+	text := ""
+	switch v := a.Value.Any().(type) {
+	case string:
+		text = v
+	case error:
+		text = v.Error()
+	default:
+		return a
+	}
+	if secretText.MatchString(text) {
+		return slog.String(a.Key, secretText.ReplaceAllString(text, "${1}***"))
+	}
+	return a
+}

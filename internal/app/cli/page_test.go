@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/leat-dev/leat/test/browser"
+)
+
+// gatewayProcess is the real program, which a test starts, kills and starts again on one folder.
+type gatewayProcess struct {
+	t      *testing.T
+	binary string
+	args   []string
+	url    string
+	cmd    *exec.Cmd
+	log    bytes.Buffer
+}
+
+func startGateway(t *testing.T, args ...string) *gatewayProcess {
+	t.Helper()
+	dir := t.TempDir()
+	p := &gatewayProcess{t: t, binary: filepath.Join(dir, "leat")}
+	if out, err := exec.Command("go", "build", "-o", p.binary, "../../../cmd/leat").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	address := freeAddress(t)
+	p.url = "http://" + address
+	p.args = append([]string{"serve", "--listen", address, "--data", filepath.Join(dir, "data")}, args...)
+	p.start()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("the gateway says\n%s", p.log.String())
+		}
+	})
+	return p
+}
+
+func (p *gatewayProcess) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(p.binary, p.args...)
+	p.cmd.Env = append(os.Environ(), "NO_COLOR=1")
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	for begin := time.Now(); ; {
+		res, err := http.Get(p.url + "/readyz")
+		if err == nil {
+			_ = res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Since(begin) > time.Minute {
+			p.t.Fatalf("the gateway is not ready: %v\n%s", err, p.log.String())
+		}
+		time.Sleep(20 * time.Millisecond) // a process has no event for being ready
+	}
+}
+
+func (p *gatewayProcess) kill() {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait() // it was killed
+	p.cmd = nil
+}
+
+// What a person does with the dashboard: ask, watch the answer grow, reload in the middle of it, lose the gateway.
+func TestThePageInABrowser(t *testing.T) {
+	page := browser.Open(t)
+	t.Setenv("LEAT_BASE_PATH", "/leat") // which is harder than the root: nothing may lead out of it
+	gw := startGateway(t)
+	const log, idle = browser.Log, browser.Idle
+	page.Go(gw.url + "/leat/")
+	page.Wait("the page is online", browser.Live)
+	page.Screenshot("1-empty.png")
+	page.Ask("tools: what is 17 * 23?")
+	page.Wait("a tool is shown", `document.querySelector(".log .tool")`)
+	page.Screenshot("2-growing.png")
+	page.Wait("the answer is whole", `(`+idle+`) && (`+log+`).includes("sha256sum")`)
+	whole := page.Eval(log)
+	page.Screenshot("3-whole.png")
+
+	// A reload in the middle of an answer goes on where it was.
+	page.Ask("long 5000") // which outlasts a slow machine too
+	page.Wait("the answer grows", `(`+log+`).length > `+lengthOf(whole)+` + 200`)
+	page.Reload()
+	page.Wait("the page is back", `(`+log+`).includes("17 * 23")`)
+	seen := page.Eval(log)
+	page.Wait("it goes on", `(`+log+`).length > `+lengthOf(seen))
+	if now := page.Eval(log); !strings.Contains(now, "17 * 23") {
+		t.Errorf("the page lost what it had: %s", now)
+	}
+
+	// The gateway dies; the page says so, comes back by itself and shows how the turn ended.
+	gw.kill()
+	page.Wait("the page says that it is cut off", `!(`+browser.Live+`)`)
+	page.Screenshot("4-cut.png")
+	before := page.Eval(log)
+	gw.start()
+	page.Wait("the page is online again", idle)
+	page.Wait("the turn has its end", `/interrupt|restart/i.test(document.querySelector(".log").innerText)`)
+	after := page.Eval(log)
+	if first, _, _ := strings.Cut(before, "\n"); !strings.Contains(after, first) {
+		t.Errorf("what was seen is gone\nbefore %q\nafter %q", before, after)
+	}
+	page.Screenshot("5-back.png")
+	if errs := page.Console(); len(errs) > 0 {
+		for _, e := range errs {
+			// Connections that are refused, or cut in the middle of a file, are what the test provoked; the browser tells of
+			// them, and gives advice, by itself.
+			if !strings.Contains(e, `"level":"verbose"`) && !strings.Contains(e, "net::ERR_") && !strings.Contains(e, "WebSocket connection") {
+				t.Errorf("the console: %s", e)
+			}
+		}
+	}
+}
+
+// lengthOf is what JavaScript says of the length of a string, as an expression.
+func lengthOf(s string) string { return strconv.Itoa(len(utf16.Encode([]rune(s)))) }
+
+// freeAddress returns a loopback address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/capture"
+	"github.com/leat-dev/leat/internal/store/journal/memory"
+	"github.com/leat-dev/leat/transcript"
+)
+
+type recordCmd struct {
+	Agent  string   `required:"" help:"Agent to ask, as for serve. Kinds: ${kinds}." placeholder:"SPEC"`
+	Output string   `short:"o" required:"" help:"File to make; it must not be there." placeholder:"FILE"`
+	Text   []string `arg:"" help:"What to say; - reads it from standard input."`
+}
+
+// Run asks the agent in a gateway of its own, of which nothing stays but the recording.
+func (c *recordCmd) Run(a *app) (err error) {
+	text, err := a.text(c.Text)
+	if err != nil {
+		return err
+	}
+	var specs config.Agents
+	if err := specs.Parse([]string{c.Agent}); err != nil {
+		return fmt.Errorf("%w: --agent: %w", errUsage, err)
+	}
+	spec := specs[0]
+	one, err := a.kinds.Make(spec)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	roster := gateway.NewRoster(log)
+	defer roster.Close()
+	if err := roster.Add(spec.Name, gateway.Agent{Agent: one, Kind: spec.Kind, Silence: spec.Silence, Secrets: secretsOf(a.kinds, spec, a.lookup)}); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); errors.Is(err, gateway.ErrNotKept) {
+			err = errors.Join(fmt.Errorf("nothing was recorded: agents of kind %s exchange no bytes", spec.Kind), os.Remove(c.Output))
+		}
+	}()
+	dir, err := os.MkdirTemp("", "leat-record-")
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	raw, err := capture.Open(capture.Options{Dir: dir, Keep: recordKeep, Size: recordSize, Log: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, raw.Close()) }()
+	gw, err := gateway.New(gateway.Config{Journal: memory.New(), Dialects: a.dialects, Agents: roster, DefaultAgent: spec.Name, Log: log, Raw: raw})
+	if err != nil {
+		return err
+	}
+	roster.Start()
+	if err := gw.Start(a.ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, gw.Shutdown(context.WithoutCancel(a.ctx))) }()
+	r := recorder{app: a, gw: gw, screen: newScreen(a.out, a.terminal(a.out), a.columns())}
+	if err := r.ask(a.ctx, text); err != nil {
+		return err
+	}
+	if err := gw.WriteRecording(a.ctx, r.who, r.turn, f); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.err, "%s is made; leat serve --agent 'replay:%s' plays it\n", c.Output, c.Output)
+	return nil
+}
+
+// What is recorded has no need to go before it is written.
+const (
+	recordKeep = 365 * 24 * time.Hour
+	recordSize = 4 << 30
+)
+
+// recorder asks an agent one thing, and shows what comes.
+type recorder struct {
+	app    *app
+	gw     *gateway.Gateway
+	who    gateway.Principal
+	screen *screen
+	conv   string
+	turn   string
+	lines  <-chan string // what a person types, once something was asked
+}
+
+// ask returns when the turn has ended. An interrupt stops it.
+func (r *recorder) ask(ctx context.Context, text string) error {
+	r.who = gateway.Principal{Admin: true}
+	conv, _, err := r.gw.Create(ctx, r.who, gateway.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	r.conv = conv.ID
+	ack, err := r.gw.Do(ctx, r.who, r.conv, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: text}})
+	if err != nil {
+		return err
+	}
+	r.turn = ack.Turn
+	feed, err := r.gw.Feed(ctx, r.who, r.conv)
+	if err != nil {
+		return err
+	}
+	defer feed.Release()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	defer signal.Stop(signals)
+	skip := map[string]bool{ack.Message: true}
+	for {
+		changed := feed.Notify()
+		over := false
+		var request *event.Request
+		feed.View(func(t *transcript.Transcript) {
+			r.screen.draw(t, skip)
+			turn := t.Turn(r.turn)
+			if over = turn.State == transcript.Ended; !over && len(turn.Requests) > 0 {
+				q := turn.Requests[0].Request
+				request = &q
+			}
+		})
+		if over {
+			return nil
+		}
+		var lines <-chan string
+		if request != nil {
+			if r.lines == nil {
+				r.lines = readLines(r.app.in)
+			}
+			lines = r.lines
+		}
+		command := gateway.Command{Type: gateway.CommandStop, Turn: r.turn}
+		select {
+		case <-changed:
+			continue
+		case <-signals:
+		case line, ok := <-lines:
+			if ok && strings.TrimSpace(line) == "" {
+				continue
+			}
+			command = gateway.Command{Type: gateway.CommandAnswer, Turn: r.turn, Request: request.ID, Decision: event.Deny}
+			if ok {
+				command.Decision, command.Text = decided(line, request)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var rejected *gateway.Rejection
+		if _, err := r.gw.Do(ctx, r.who, r.conv, command); err != nil && !errors.As(err, &rejected) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/gateway"
+)
+
+// fromFile is a gateway in this process that runs by a file.
+type fromFile struct {
+	*served
+	path string
+	conn *websocket.Conn // at /ws
+	seen []string        // frames that nobody has asked for yet: a status may come before or after what it tells of
+}
+
+func serveFile(t *testing.T, yaml string) *fromFile {
+	t.Helper()
+	return serveFileDraining(t, yaml, "0s")
+}
+
+// serveFileDraining is serveFile with a time that turns get at a stop.
+func serveFileDraining(t *testing.T, yaml, drain string) *fromFile {
+	t.Helper()
+	f := &fromFile{path: filepath.Join(t.TempDir(), "leat.yaml")}
+	f.served = &served{t: t, signals: make(chan os.Signal, 3), out: &lockedBuffer{}, done: make(chan error, 1)}
+	f.write(yaml)
+	a := &app{ctx: t.Context(), in: strings.NewReader(""), out: f.out, err: &lockedBuffer{}, lookup: func(string) (string, bool) { return "", false }}
+	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
+		t.Fatal("version fails")
+	}
+	set := settings{Config: f.path, Listen: []string{"127.0.0.1:0"}, Data: t.TempDir(), Drain: drain}
+	a.again = func() (configuration, error) { return set.load(a) }
+	cfg, err := a.again()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.run(a, cfg)
+	f.connect()
+	t.Cleanup(func() {
+		_ = f.conn.CloseNow()
+		http.DefaultClient.CloseIdleConnections()
+		f.signals <- syscall.SIGTERM
+		f.ends()
+	})
+	return f
+}
+
+// connect opens a socket at /ws.
+func (f *fromFile) connect() {
+	f.t.Helper()
+	conn, _, err := websocket.Dial(f.t.Context(), strings.Replace(f.URL, "http", "ws", 1)+"/ws", nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.conn, f.seen = conn, nil
+}
+
+func (f *fromFile) write(yaml string) {
+	f.t.Helper()
+	if err := os.WriteFile(f.path, []byte(yaml), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// frame reads until a frame that has the words.
+func (f *fromFile) frame(words string) string {
+	f.t.Helper()
+	for i, s := range f.seen {
+		if strings.Contains(s, words) {
+			f.seen = slices.Delete(f.seen, i, i+1)
+			return s
+		}
+	}
+	for {
+		_, b, err := f.conn.Read(f.t.Context())
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if bytes.Contains(b, []byte(words)) {
+			return string(b)
+		}
+		f.seen = append(f.seen, string(b))
+	}
+}
+
+// ask makes a request under a name of the gateway; empty is the one that it has.
+func (f *fromFile) ask(method, path, host string, body ...string) (int, string) {
+	f.t.Helper()
+	req, err := http.NewRequestWithContext(f.t.Context(), method, f.URL+path, strings.NewReader(strings.Join(body, "")))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if host != "" {
+		req.Host = host
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return res.StatusCode, strings.TrimSpace(string(b))
+}
+
+// named reports whether a conversation can be had with an agent.
+func (f *fromFile) named(agent string) bool {
+	f.t.Helper()
+	code, _ := f.ask("POST", "/api/conversations", "", `{"agent":"`+agent+`"}`)
+	return code < http.StatusBadRequest
+}
+
+// What can be taken over is, and what can't is told on every socket until it is as it was, or the gateway is restarted.
+func TestReload(t *testing.T) {
+	const before = `{agents: {main: {kind: demo, speed: 0}, old: {kind: demo}}, default_agent: main}`
+	f := serveFile(t, before)
+	if code, _ := f.ask("GET", "/api/status", "chat.example"); code == http.StatusOK {
+		t.Error("a name that is not configured is taken")
+	}
+	f.write(`{agents: {main: {kind: demo, speed: 0}, newer: {kind: demo}}, default_agent: main, hosts: [chat.example],
+		terminal: {enabled: true, token: a-token-of-the-terminal}, log: {level: warn}}`)
+	f.signals <- syscall.SIGHUP
+	if got, want := f.frame("restart-required"), `{"type":"restart-required","reasons":["terminal.enabled changed","terminal.token changed"]}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	var status struct {
+		PendingRestart        bool
+		PendingRestartReasons []string
+	}
+	if err := json.Unmarshal([]byte(f.frame(`"pendingRestart":true`)), &status); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"terminal.enabled changed", "terminal.token changed"}, status.PendingRestartReasons); d != "" {
+		t.Errorf("the status (-want +got)\n%s", d)
+	}
+	if !f.named("newer") || !f.named("main") || f.named("old") {
+		t.Error("the agents are not those of the file")
+	}
+	if code, body := f.ask("GET", "/api/status", "chat.example"); code != http.StatusOK {
+		t.Errorf("under its new name: %d %s", code, body)
+	}
+	if code, body := f.ask("POST", "/api/terminal/run", ""); code != http.StatusForbidden {
+		t.Errorf("the terminal does not wait for the restart: %d %s", code, body)
+	}
+
+	// One that is wrong in one place changes nothing.
+	f.write(`{agents: {other: {kind: demo}}, limits: {queued: 0}}`)
+	if code, body := f.ask("POST", "/api/config/reload", ""); code != http.StatusUnprocessableEntity || !strings.Contains(body, "limits.queued: it has to be above 0") {
+		t.Errorf("%d %s", code, body)
+	}
+	if !f.named("newer") || f.named("other") {
+		t.Error("a wrong file is taken over")
+	}
+
+	// An agent that is the default one stays until the restart that makes another one it.
+	f.write(`{agents: {other: {kind: demo}}}`)
+	code, body := f.ask("POST", "/api/config/reload", "")
+	if want := `{"ok":true,"applied":["hosts","agents","log.level"],"pendingRestart":true,"pendingRestartReasons":["default_agent changed"]}`; code != http.StatusOK || body != want {
+		t.Errorf("%d %s\nwant %s", code, body, want)
+	}
+	if got, want := f.frame("restart-required"), `{"type":"restart-required","reasons":["default_agent changed"]}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if !f.named("other") || !f.named("main") || f.named("newer") {
+		t.Error("the agents are not those of the file and the default one")
+	}
+
+	f.write(before)
+	code, body = f.ask("POST", "/api/config/reload", "")
+	if want := `{"ok":true,"applied":["agents"],"pendingRestart":false,"pendingRestartReasons":[]}`; code != http.StatusOK || body != want {
+		t.Errorf("%d %s\nwant %s", code, body, want)
+	}
+	f.frame(`"pendingRestart":false`)
+}
+
+// Without a file there is nothing to load again.
+func TestReloadOfNothing(t *testing.T) {
+	f := &fromFile{served: serveIn(t, t.TempDir(), "demo")}
+	if code, body := f.ask("POST", "/api/config/reload", ""); code != http.StatusConflict {
+		t.Errorf("%d %s", code, body)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	f.signals <- os.Interrupt
+	f.ends()
+}
+
+// A name that something else has given to an agent, such as an installed plugin, is not the file's to take.
+func TestReloadTakesNoNames(t *testing.T) {
+	a := &app{ctx: t.Context(), out: &lockedBuffer{}, err: &lockedBuffer{}, lookup: func(string) (string, bool) { return "", false }}
+	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
+		t.Fatal("version fails")
+	}
+	of := func(specs ...string) (c configuration) {
+		t.Helper()
+		if err := c.Agents.Parse(specs); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	r := &reloader{kinds: a.kinds, lookup: a.lookup, roster: gateway.NewRoster(slog.New(slog.DiscardHandler)), now: of("main=demo"), begun: of("main=demo")}
+	for _, name := range []string{"main", "plugin"} {
+		if err := r.roster.Add(name, gateway.Agent{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := of("main=demo?speed=2", "other=demo")
+	if all, err := r.made(&next); err != nil || len(all) != 2 {
+		t.Errorf("%d agents, %v", len(all), err)
+	}
+	next = of("main=demo", "plugin=demo")
+	if _, err := r.made(&next); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), `"plugin"`) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	leat "github.com/leat-dev/leat/clients/go"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/app/config"
+)
+
+// served is a gateway that runs in this process.
+type served struct {
+	*leat.Client
+	t       *testing.T
+	signals chan os.Signal
+	out     *lockedBuffer
+	done    chan error
+}
+
+// serveIn runs serve on a folder, as the command does, with signals of the test's own.
+func serveIn(t *testing.T, dir string, args ...string) *served {
+	t.Helper()
+	return serveWith(t, dir, func(*configuration) {}, args...)
+}
+
+type configuration = config.Config
+
+// serveWith is serveIn with a configuration that the test changes.
+func serveWith(t *testing.T, dir string, change func(*configuration), args ...string) *served {
+	t.Helper()
+	s := &served{t: t, signals: make(chan os.Signal, 3), out: &lockedBuffer{}, done: make(chan error, 1)}
+	a := &app{ctx: context.Background(), in: strings.NewReader(""), out: s.out, err: &lockedBuffer{}, lookup: func(string) (string, bool) { return "", false }}
+	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
+		t.Fatal("version fails")
+	}
+	cfg := config.Default()
+	cfg.Listen, cfg.Data, cfg.Drain = []string{"127.0.0.1:0"}, dir, config.Duration(time.Hour)
+	if err := cfg.Agents.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	change(&cfg)
+	if err := cfg.Check(a.kinds, a.getenv); err != nil {
+		t.Fatal(err)
+	}
+	return s.run(a, cfg)
+}
+
+// run serves until the test ends it.
+func (s *served) run(a *app, cfg configuration) *served {
+	t := s.t
+	t.Helper()
+	go func() { s.done <- a.serve(cfg, s.signals) }()
+	late := time.After(waitLimit)
+	for {
+		changed := s.out.changed()
+		if m := regexp.MustCompile(`listens on (\S+)\n`).FindStringSubmatch(s.out.String()); m != nil {
+			s.Client = &leat.Client{URL: m[1]}
+			return s
+		}
+		select {
+		case <-changed:
+		case err := <-s.done:
+			t.Fatal(err)
+		case <-late:
+			t.Fatal("it does not start")
+		}
+	}
+}
+
+func (s *served) begin(text string) (conversation, turn string) {
+	s.t.Helper()
+	c, err := s.Create(s.t.Context(), leat.CreateOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ack, err := s.Send(s.t.Context(), c.ID, text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	err = s.Follow(s.t.Context(), c.ID, func(u leat.Update) error {
+		if u.Transcript.Visible(ack.Turn) != "" {
+			return leat.ErrStop
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c.ID, ack.Turn
+}
+
+func (s *served) ends() {
+	s.t.Helper()
+	select {
+	case err := <-s.done:
+		if err != nil {
+			s.t.Error(err)
+		}
+	case <-time.After(waitLimit):
+		s.t.Fatal("it does not end")
+	}
+}
+
+// The first signal lets what runs come to its end, while readers go on reading, and refuses what is new.
+func TestDrain(t *testing.T) {
+	dir := t.TempDir()
+	s := serveIn(t, dir, "demo?speed=20")
+	id, turn := s.begin("long 300")
+	// Whoever follows sees the end, though the gateway was told to stop.
+	reading, seen := make(chan struct{}), make(chan string, 1)
+	connected := sync.OnceFunc(func() { close(reading) })
+	go func() {
+		text := ""
+		_ = s.Follow(t.Context(), id, func(u leat.Update) error {
+			connected()
+			if tr := u.Transcript.Turn(turn); tr != nil && !tr.Unfinished() {
+				text = string(tr.Outcome) + " " + u.Transcript.Visible(turn)
+				return leat.ErrStop
+			}
+			return nil
+		})
+		seen <- text
+	}()
+	<-reading
+	s.signals <- os.Interrupt
+	s.ends()
+	select {
+	case text := <-seen:
+		if !strings.HasPrefix(text, "completed ") || !strings.HasSuffix(text, "words.\n") {
+			t.Errorf("the reader saw %q", text)
+		}
+	case <-time.After(waitLimit):
+		t.Error("the reader saw no end")
+	}
+	if c, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://")); err == nil {
+		c.Close()
+		t.Error("it still listens")
+	}
+}
+
+// The second signal does not wait: what runs ends as interrupted, and what was said stays.
+func TestStopAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	s := serveIn(t, dir, "demo")
+	id, turn := s.begin("long 5000")
+	s.signals <- os.Interrupt
+	s.signals <- os.Interrupt
+	s.ends()
+
+	s = serveIn(t, dir, "demo")
+	tr, err := s.Transcript(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tr.Turn(turn); got == nil || got.Outcome != event.Interrupted || tr.Visible(turn) == "" {
+		t.Errorf("turn %+v, text %q", got, tr.Visible(turn))
+	}
+	s.signals <- os.Interrupt
+	s.ends()
+}

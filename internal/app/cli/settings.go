@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/leat-dev/leat/agent/llm"
+	"github.com/leat-dev/leat/internal/app/config"
+)
+
+// settings are the flags that make a configuration. What they don't give comes from the environment, then from the file.
+type settings struct {
+	Config       string   `help:"Configuration file; leat.example.yaml describes it. SIGHUP has serve load it again." env:"LEAT_CONFIG" placeholder:"FILE"`
+	Listen       []string `help:"Address to listen on; may be repeated. Default: 127.0.0.1:31337." placeholder:"ADDR" sep:"none"`
+	Data         string   `help:"Folder of the data. Default: the user's data folder." placeholder:"DIR"`
+	Token        string   `help:"API token that clients have to present; better in LEAT_API_TOKEN, where no list of processes shows it." placeholder:"T"`
+	Agent        []string `help:"Agent, as [name=]kind[:target][?key=value...], such as demo, anthropic:claude-sonnet-5, 'exec:python3 agent.py', http://127.0.0.1:8000/ or replay:FILE?dialect=openclaw; may be repeated. Kinds: ${kinds}." placeholder:"SPEC" sep:"none"`
+	DefaultAgent string   `help:"Agent of conversations that name none. Default: the first." placeholder:"NAME"`
+	Drain        string   `help:"How long running turns may go on after a stop was asked for." placeholder:"TIME"`
+	LogLevel     string   `help:"debug, info, warn or error." placeholder:"LEVEL"`
+	LogFormat    string   `help:"auto, text or json." placeholder:"FORMAT"`
+}
+
+// load makes the configuration and checks it. Where no agent is named, there are those whose keys are in the
+// environment; without any there is the demo.
+func (s *settings) load(a *app) (config.Config, error) {
+	c, err := config.Load(s.Config, a.lookup)
+	if err != nil {
+		return c, err
+	}
+	if len(s.Listen) > 0 {
+		c.Listen = s.Listen
+	}
+	if len(s.Agent) > 0 {
+		if err := c.Agents.Parse(s.Agent); err != nil {
+			return c, fmt.Errorf("%w: --agent: %w", config.ErrInvalid, err)
+		}
+	}
+	if len(c.Agents) == 0 {
+		c.Agents = llm.FromEnvironment(a.getenv)
+	}
+	if len(c.Agents) == 0 {
+		if err := c.Agents.Parse([]string{"demo"}); err != nil {
+			return c, err
+		}
+	}
+	for _, f := range []struct {
+		flag, key, value string
+	}{
+		{"data", "data", s.Data},
+		{"token", "token", s.Token},
+		{"default-agent", "default_agent", s.DefaultAgent},
+		{"drain", "drain", s.Drain},
+		{"log-level", "log.level", s.LogLevel},
+		{"log-format", "log.format", s.LogFormat},
+	} {
+		if f.value == "" {
+			continue
+		}
+		for _, k := range c.Keys() {
+			if k.Path != f.key {
+				continue
+			}
+			if err := k.Set(f.value); err != nil {
+				return c, fmt.Errorf("--%s: %w", f.flag, err)
+			}
+		}
+	}
+	return c, c.Check(a.kinds, a.getenv)
+}
+
+type configCmd struct {
+	Check configCheckCmd `cmd:"" help:"Say whether the configuration is right."`
+	Print configPrintCmd `cmd:"" help:"Print the configuration that serve would run with, from all sources; secrets are masked."`
+}
+
+type configCheckCmd struct{ settings }
+
+func (c *configCheckCmd) Run(a *app) error {
+	cfg, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	if err := check(&cfg, a.kinds); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, "The configuration is right.")
+	return nil
+}
+
+type configPrintCmd struct {
+	settings
+	JSON bool `name:"json" help:"As JSON."`
+}
+
+func (c *configPrintCmd) Run(a *app) error {
+	cfg, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	print := cfg.YAML
+	if c.JSON {
+		print = cfg.JSON
+	}
+	b, err := print(a.kinds)
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(b)
+	return err
+}

@@ -1,0 +1,192 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/capture"
+	"github.com/leat-dev/leat/internal/service/terminal"
+	"github.com/leat-dev/leat/internal/service/usage"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Config is all that can be set. Every leaf is a key of the file and an environment variable, whose name is LEAT_ and
+// the key's path in capitals; leat.example.yaml describes them. Keys that are tagged live can be taken over while the gateway
+// runs, others by its next start.
+type Config struct {
+	Listen         []string `yaml:"listen"`
+	Data           string   `yaml:"data"`
+	Token          string   `yaml:"token" env:"LEAT_API_TOKEN ELIZA_API_TOKEN"`
+	AllowedOrigins []string `yaml:"allowed_origins" live:"yes"`
+	AppOrigins     bool     `yaml:"app_origins" live:"yes"`
+	Hosts          []string `yaml:"hosts" live:"yes"`
+	PublicURL      string   `yaml:"public_url"`
+	BasePath       string   `yaml:"base_path"`
+	TrustedProxies []string `yaml:"trusted_proxies"`
+	TLS            TLS      `yaml:"tls"`
+	Users          Users    `yaml:"users"`
+	Eliza          Eliza    `yaml:"eliza"`
+
+	Agents       Agents   `yaml:"agents" live:"yes"`
+	DefaultAgent string   `yaml:"default_agent"`
+	Silence      Duration `yaml:"silence" live:"yes"`
+	TurnLimit    Duration `yaml:"turn_limit" live:"yes"`
+	WaitLimit    Duration `yaml:"wait_limit" live:"yes"`
+	Lease        Duration `yaml:"lease" live:"yes"`
+	Drain        Duration `yaml:"drain" live:"yes"`
+
+	Sync           string   `yaml:"sync"`
+	TraceRetention Duration `yaml:"trace_retention"`
+	Record         Record   `yaml:"record"`
+
+	Webhooks       Webhooks  `yaml:"webhooks"`
+	Retention      Retention `yaml:"retention" live:"yes"`
+	AuditRetention Duration  `yaml:"audit_retention" live:"yes"`
+	UsageRetention Duration  `yaml:"usage_retention"`
+	Prices         Prices    `yaml:"prices" live:"yes"`
+
+	Terminal Terminal `yaml:"terminal"`
+	Plugins  Plugins  `yaml:"plugins"`
+	Files    Files    `yaml:"files"`
+
+	Limits Limits `yaml:"limits"`
+	Log    Log    `yaml:"log"`
+}
+
+// Limits bound what a client may ask for.
+type Limits struct {
+	Message      Size `yaml:"message" live:"yes"`
+	Queued       int  `yaml:"queued" live:"yes"`
+	History      int  `yaml:"history" live:"yes"`
+	HistoryBytes Size `yaml:"history_bytes" live:"yes"`
+	Connections  int  `yaml:"connections"`
+	File         Size `yaml:"file"`
+
+	User   Quota `yaml:"user"`
+	Tenant Quota `yaml:"tenant"`
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	Level  string `yaml:"level" live:"yes"`
+	Format string `yaml:"format"`
+	// Content logs the texts of messages, at level debug.
+	Content bool `yaml:"content"`
+}
+
+// The values of the keys that are words.
+const (
+	SyncFull   = "full"   // a commit is on the disk before anybody sees it
+	SyncNormal = "normal" // a power cut may take back the last commits
+
+	FormatAuto = "auto" // text on a terminal, else JSON
+	FormatText = "text"
+	FormatJSON = "json"
+)
+
+// DefaultListen is the address that the gateway's ancestors and their clients use.
+const DefaultListen = "127.0.0.1:31337"
+
+// DefaultConnections is that of the server.
+const DefaultConnections = 20_000
+
+// Default is the configuration of a gateway that was told nothing. Data is filled in by [Config.Check].
+func Default() Config {
+	return Config{
+		Listen:         []string{DefaultListen},
+		Silence:        Duration(gateway.DefaultSilence),
+		TurnLimit:      Duration(gateway.DefaultTurnLimit),
+		WaitLimit:      Duration(gateway.DefaultWaitLimit),
+		Lease:          Duration(gateway.DefaultLease),
+		Drain:          Duration(gateway.DefaultDrain),
+		Sync:           SyncFull,
+		TraceRetention: Duration(journal.DefaultTraceRetention),
+		Record:         Record{Enabled: true, Keep: Duration(capture.DefaultKeep), Size: capture.DefaultSize},
+		Webhooks:       Webhooks{},
+		AuditRetention: Duration(DefaultAuditRetention),
+		UsageRetention: Duration(usage.DefaultRetention),
+		Prices:         Prices{},
+		Limits: Limits{
+			Message: gateway.DefaultMaxMessage, Queued: gateway.DefaultMaxQueued, History: gateway.DefaultHistory, HistoryBytes: gateway.DefaultHistoryBytes,
+			Connections: DefaultConnections, File: gateway.DefaultMaxFile,
+		},
+		Users:    Users{SubjectClaim: "sub"},
+		Terminal: Terminal{MaxDuration: Duration(terminal.DefaultMaxDuration), Concurrent: terminal.DefaultMaxRuns},
+		Log:      Log{Level: "info", Format: FormatAuto},
+	}
+}
+
+// Load returns the defaults, changed by the file at path (none where it is empty) and then by the environment, which
+// lookup reads as os.LookupEnv does. Flags and Check are the caller's.
+func Load(path string, lookup func(string) (string, bool)) (Config, error) {
+	c := Default()
+	if path != "" {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return c, fmt.Errorf("read config: %w", err)
+		}
+		if err := c.Parse(b); err != nil {
+			return c, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return c, c.environment(lookup)
+}
+
+// Parse changes the configuration by what a file says.
+func (c *Config) Parse(b []byte) error {
+	// Errors are told without the source, which may hold a secret.
+	invalid := func(err error) error { return fmt.Errorf("%w: %s", ErrInvalid, yaml.FormatError(err, false, false)) }
+	f, err := parser.ParseBytes(b, 0)
+	if err != nil {
+		return invalid(err)
+	}
+	if len(f.Docs) > 1 {
+		return fmt.Errorf("%w: the file holds more than one document", ErrInvalid)
+	}
+	if len(f.Docs) == 0 || f.Docs[0].Body == nil || f.Docs[0].Body.Type() == ast.NullType || f.Docs[0].Body.Type() == ast.CommentType {
+		return nil // an empty file, or comments only
+	}
+	if err := yaml.NodeToValue(f.Docs[0].Body, c, yaml.Strict()); err != nil {
+		return invalid(err)
+	}
+	return nil
+}
+
+// DataDir returns where a gateway keeps its data if it isn't told: the folder of the system for the data of one user's
+// programs, so that it does not depend on where the gateway is started.
+func DataDir(getenv func(string) string) (string, error) {
+	switch runtime.GOOS {
+	case "windows":
+		if dir := getenv("LocalAppData"); dir != "" {
+			return filepath.Join(dir, "leat"), nil
+		}
+	case "darwin":
+		if home := getenv("HOME"); home != "" {
+			return filepath.Join(home, "Library", "Application Support", "leat"), nil
+		}
+	default:
+		if dir := getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+			return filepath.Join(dir, "leat"), nil
+		}
+		if home := getenv("HOME"); home != "" {
+			return filepath.Join(home, ".local", "share", "leat"), nil
+		}
+	}
+	return "", fmt.Errorf("%w: data: this account has no home folder; say where the data goes", ErrInvalid)
+}
+
+// optional returns a limit as the gateway takes it: 0 in a configuration is no limit.
+func optional(d Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return time.Duration(d)
+}

@@ -1,0 +1,145 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	agents "github.com/leat-dev/leat/agent/all"
+	"github.com/leat-dev/leat/dialect/all"
+	"github.com/leat-dev/leat/internal/app/config"
+)
+
+const example = "../../../leat.example.yaml"
+
+// The example has every key, with its default, its variables and, for agents, every option of every kind.
+func TestExampleIsComplete(t *testing.T) {
+	b, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	c, err := config.Load(example, env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Default()
+	want.Agents = config.Agents{{Name: "demo", Kind: "demo", Options: map[string]string{"speed": "1"}, Silence: 120 * time.Second}}
+	if d := cmp.Diff(want, c, emptyIsNil); d != "" {
+		t.Errorf("the example's values are not the defaults (-default +example):\n%s", d)
+	}
+	lines := strings.Split(text, "\n")
+	for _, k := range want.Keys() {
+		indent, key, from := "", k.Path, 0
+		for {
+			group, rest, ok := strings.Cut(key, ".")
+			if !ok {
+				break
+			}
+			at := slices.Index(lines[from:], indent+group+":")
+			if at < 0 {
+				t.Fatalf("%s: group %s is missing", k.Path, group)
+			}
+			indent, key, from = indent+"  ", rest, from+at
+		}
+		found := false
+		for i, l := range lines {
+			if i < from || found {
+				continue
+			}
+			if !strings.HasPrefix(l, indent+key+":") {
+				continue
+			}
+			found = true
+			about := ""
+			for i--; i >= 0 && strings.HasPrefix(strings.TrimSpace(lines[i]), "#"); i-- {
+				about = lines[i] + about
+			}
+			if live := strings.Contains(about, "Live. "); live != k.Live {
+				t.Errorf("%s: the comment says live: %v", k.Path, live)
+			}
+			for _, name := range k.Env {
+				if !strings.Contains(about, name) {
+					t.Errorf("%s: the comment does not name %s", k.Path, name)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s is missing", k.Path)
+		}
+	}
+	for _, kind := range agents.Kinds(all.Registry()) {
+		if !strings.Contains(text, "kind: "+kind.Name) {
+			t.Errorf("kind %s is missing", kind.Name)
+		}
+		for _, o := range kind.Options {
+			if !regexp.MustCompile(`(?m)^[ #]+` + o.Name + `: `).MatchString(text) {
+				t.Errorf("kind %s: option %s is missing", kind.Name, o.Name)
+			}
+		}
+	}
+}
+
+// What is commented out is right as well.
+func TestExampleCommentsAreRight(t *testing.T) {
+	b, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, l := range strings.Split(string(b), "\n") {
+		if m := regexp.MustCompile(`^  # ((?:mine|staying|remote|claw|remembering|coder|runtime|ada|graph|crew|screen|route|take|claude|gpt|local|google|llama|  \w+):.*)$`).FindStringSubmatch(l); m != nil {
+			l = "  " + m[1]
+		}
+		lines = append(lines, l)
+	}
+	path := filepath.Join(t.TempDir(), "leat.yaml")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(path, env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, a := range c.Agents {
+		names = append(names, a.Name)
+	}
+	last := len(c.Agents) - 1
+	if last != 18 || c.Agents[last].Options["client"] != "c1" {
+		t.Fatalf("agents: %v", names)
+	}
+	if err := c.Check(agents.Kinds(all.Registry()), getenv); err != nil {
+		t.Error(err)
+	}
+	if _, ok := c.Agents[last].Options["silence"]; ok || c.Agents[0].Silence != 120*time.Second {
+		t.Error("silence is an option of every kind and not one of the kind's own")
+	}
+}
+
+// docs/config.md lists the keys that are live, and no others.
+func TestLiveKeysAreDocumented(t *testing.T) {
+	b, err := os.ReadFile("../../../docs/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	c := config.Default()
+	for _, k := range c.Keys() {
+		if k.Live {
+			want = append(want, k.Path)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|").FindAllStringSubmatch(string(b), -1) {
+		got = append(got, m[1])
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}

@@ -1,0 +1,27 @@
+package config
+
+import "github.com/leat-dev/leat/internal/service/quota"
+
+// Quota bounds what each user, or each tenant, may use; 0 bounds nothing.
+type Quota struct {
+	Turns    int  `yaml:"turns"`
+	Messages int  `yaml:"messages"`
+	Bytes    Size `yaml:"bytes"`
+	Viewers  int  `yaml:"viewers"`
+}
+
+// Limits returns the quota as the gateway takes it.
+func (q Quota) Limits() quota.Limits {
+	return quota.Limits{Turns: q.Turns, Messages: q.Messages, Bytes: int64(q.Bytes), Viewers: q.Viewers}
+}
+
+func (q Quota) check(prefix string, bad func(key, format string, args ...any)) {
+	for _, l := range []struct {
+		key   string
+		value int
+	}{{"turns", q.Turns}, {"messages", q.Messages}, {"viewers", q.Viewers}} {
+		if l.value < 0 {
+			bad(prefix+"."+l.key, "%d; it is 0, which bounds nothing, or above", l.value)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package ratelimit_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leat-dev/leat/internal/base/ratelimit"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestBucket(t *testing.T) {
+	var b ratelimit.Bucket
+	r := ratelimit.Rate{Tokens: 3, Per: time.Minute}
+	wantTake := func(at, wait time.Duration) {
+		t.Helper()
+		got, ok := b.Take(start.Add(at), r)
+		if got != wait || ok != (wait == 0) {
+			t.Fatalf("at %v: wait %v, ok %v; want %v", at, got, ok, wait)
+		}
+	}
+	wantTake(0, 0)
+	wantTake(0, 0)
+	wantTake(0, 0)
+	wantTake(0, 20*time.Second)
+	wantTake(5*time.Second, 15*time.Second)
+	wantTake(20*time.Second, 0)
+	wantTake(20*time.Second, 20*time.Second)
+	b.Return(r)
+	wantTake(20*time.Second, 0)
+	if b.Full(start.Add(79 * time.Second)) {
+		t.Error("full before its time")
+	}
+	if !b.Full(start.Add(80 * time.Second)) {
+		t.Error("not full after a minute")
+	}
+	// However long nobody took any, it holds no more than it holds.
+	for range 3 {
+		wantTake(time.Hour, 0)
+	}
+	wantTake(time.Hour, 20*time.Second)
+	wantTake(time.Hour-time.Minute, 80*time.Second) // the clock was set back: nobody gets more for it
+}
+
+func TestNoRate(t *testing.T) {
+	var b ratelimit.Bucket
+	for range 1000 {
+		if _, ok := b.Take(start, ratelimit.Rate{}); !ok {
+			t.Fatal("no rate bounds something")
+		}
+	}
+	if b.Return(ratelimit.Rate{}); !b.Full(start) {
+		t.Error("something is missing")
+	}
+}
+
+// In any stretch of time no more is taken than the bucket holds and what came meanwhile, and who waits as long as was
+// said gets one.
+func TestBucketRandom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := ratelimit.Rate{Tokens: rapid.IntRange(1, 70).Draw(t, "tokens"), Per: time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second}
+		var b ratelimit.Bucket
+		now := start
+		var taken []time.Time
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, int(r.Per)/r.Tokens*2).Draw(t, "pause")))
+			wait, ok := b.Take(now, r)
+			if !ok {
+				if _, early := b.Take(now.Add(wait-1), r); early {
+					t.Fatalf("one nanosecond before the %v that were said there is one", wait)
+				}
+				now = now.Add(wait)
+				if _, ok = b.Take(now, r); !ok {
+					t.Fatalf("after %v there is none", wait)
+				}
+			}
+			taken = append(taken, now)
+		}
+		every := r.Per / time.Duration(r.Tokens)
+		for i := range taken {
+			for k := i; k < len(taken); k++ {
+				if most := r.Tokens + int(taken[k].Sub(taken[i])/every); k-i+1 > most {
+					t.Fatalf("%d were taken in %v, at most %d may be", k-i+1, taken[k].Sub(taken[i]), most)
+				}
+			}
+		}
+	})
+}

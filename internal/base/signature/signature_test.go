@@ -1,0 +1,62 @@
+package signature_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leat-dev/leat/internal/base/signature"
+)
+
+var at = time.Unix(1795194262, 0)
+
+// The value was computed with openssl: printf '1795194262.{"a":1}' | openssl dgst -sha256 -hmac s3cret.
+const known = "t=1795194262,v1=7369c5568e6d1ec3d041bd2a8b3e6caaa1682c6b136cded4496683ca0e6bacf0"
+
+func TestSign(t *testing.T) {
+	if got := signature.Sign("s3cret", at, []byte(`{"a":1}`)); got != known {
+		t.Errorf("got %s, want %s", got, known)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	body := []byte(`{"a":1}`)
+	other := signature.Sign("other", at, body)
+	_, wrong, _ := strings.Cut(other, ",")
+	for name, tt := range map[string]struct {
+		secret, header, body string
+		now                  time.Duration // after it was signed
+		want                 error
+	}{
+		"right":             {"s3cret", known, string(body), 0, nil},
+		"spaces":            {"s3cret", strings.ReplaceAll(known, ",", ", "), string(body), 0, nil},
+		"within the age":    {"s3cret", known, string(body), signature.MaxAge, nil},
+		"a clock behind":    {"s3cret", known, string(body), -signature.MaxAge, nil},
+		"one of two":        {"s3cret", known + "," + wrong, string(body), 0, nil},
+		"the other of two":  {"other", known + "," + wrong, string(body), 0, nil},
+		"unknown pairs":     {"s3cret", "x," + known + ",v2=00,=", string(body), 0, nil},
+		"too old":           {"s3cret", known, string(body), signature.MaxAge + time.Second, signature.ErrOld},
+		"from the future":   {"s3cret", known, string(body), -signature.MaxAge - time.Second, signature.ErrOld},
+		"another body":      {"s3cret", known, `{"a":2}`, 0, signature.ErrWrong},
+		"another secret":    {"other", known, string(body), 0, signature.ErrWrong},
+		"another time":      {"s3cret", strings.Replace(known, "262", "263", 1), string(body), 0, signature.ErrWrong},
+		"cut":               {"s3cret", known[:len(known)-2], string(body), 0, signature.ErrWrong},
+		"empty mac":         {"s3cret", "t=1795194262,v1=", string(body), 0, signature.ErrWrong},
+		"no mac":            {"s3cret", "t=1795194262", string(body), 0, signature.ErrMissing},
+		"no hex":            {"s3cret", "t=1795194262,v1=zz", string(body), 0, signature.ErrMissing},
+		"no time":           {"s3cret", known[len("t=1795194262,"):], string(body), 0, signature.ErrMissing},
+		"time is no number": {"s3cret", "t=now," + known[len("t=1795194262,"):], string(body), 0, signature.ErrMissing},
+		"nothing":           {"s3cret", "", string(body), 0, signature.ErrMissing},
+		"no secret":         {"", signature.Sign("", at, body), string(body), 0, signature.ErrMissing},
+		"huge":              {"s3cret", known + strings.Repeat(",x=y", 1000), string(body), 0, signature.ErrMissing},
+	} {
+		err := signature.Verify(tt.secret, tt.header, []byte(tt.body), at.Add(tt.now), 0)
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want %v", name, err, tt.want)
+		}
+	}
+	if err := signature.Verify("s3cret", known, body, at.Add(time.Minute), time.Second); !errors.Is(err, signature.ErrOld) {
+		t.Errorf("an age of a second: %v", err)
+	}
+}

@@ -1,0 +1,341 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/store/files"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+const (
+	// ReasonUpstream says that an agent's upstream failed, or refused what was asked of it.
+	ReasonUpstream = "upstream"
+
+	// MaxSessions bounds how many sessions of an upstream are listed.
+	MaxSessions = 500
+	// maxAttached bounds the history of a session, in bytes of events: what an import takes of a conversation.
+	maxAttached = 128 << 20
+	// upstreamLimit is how long an upstream may take to list its sessions, or to give the history of one: less than what the page waits.
+	upstreamLimit = 25 * time.Second
+)
+
+// UpstreamSessions lists the sessions of an agent's upstream for an operator, newest first.
+func (g *Gateway) UpstreamSessions(ctx context.Context, p Principal, name string) ([]agent.SessionInfo, error) {
+	up, err := g.attacher(p, name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, upstreamLimit)
+	defer cancel()
+	all, err := up.ListSessions(ctx, MaxSessions)
+	if err != nil {
+		return nil, upstreamError(name, err)
+	}
+	if all == nil {
+		all = []agent.SessionInfo{}
+	}
+	return all[:min(len(all), MaxSessions)], nil
+}
+
+// attacher returns the agent of that name for an operator, if it can attach sessions.
+func (g *Gateway) attacher(p Principal, name string) (agent.Attacher, error) {
+	if err := Decide(p, ActionAdmin, nil); err != nil {
+		return nil, err
+	}
+	a, ok := g.agent(name, behalf(p))
+	if !ok {
+		return nil, reject(ReasonUnknown, "no agent is named %q", name)
+	}
+	up, ok := a.Agent.(agent.Attacher)
+	if !ok {
+		return nil, reject(ReasonInvalid, "the agent %q can't attach sessions of its upstream", name)
+	}
+	return up, nil
+}
+
+func upstreamError(name string, err error) error {
+	if errors.Is(err, agent.ErrUnknownSession) {
+		return reject(ReasonUnknown, "the upstream of the agent %q has no such session", name)
+	}
+	return reject(ReasonUpstream, "the agent %q: %s", name, agent.OneLine(err))
+}
+
+// AttachOptions say which session a new conversation continues, and whose the conversation is.
+type AttachOptions struct {
+	Agent   string
+	Session string // as [agent.SessionInfo] has it
+	// Tenant and Owner get the conversation and all messages in it; both empty: the operator.
+	Tenant, Owner string
+	Title         string // empty: the session's
+	// History brings in what was said in the session so far.
+	History bool
+}
+
+// AttachSession makes a conversation that continues an upstream session, for an operator: whole or not at all. A refusal is a *Rejection:
+// ReasonUnknown if there is no such agent or session, ReasonConflict if a conversation follows the session already, ReasonTooLarge
+// or ReasonQuota if its history is too large.
+func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOptions) (s journal.Summary, err error) {
+	up, err := g.attacher(p, opt.Agent)
+	if err != nil {
+		return s, err
+	}
+	if g.Draining() {
+		return s, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
+	}
+	if opt.Session == "" {
+		return s, reject(ReasonInvalid, "a session is needed")
+	}
+	for name, v := range map[string]string{"session": opt.Session, "tenant": opt.Tenant, "owner": opt.Owner} {
+		if err := event.CheckID(name, v); err != nil {
+			return s, reject(ReasonInvalid, "%v", err)
+		}
+	}
+	if err := checkMeta(&opt.Title, nil); err != nil {
+		return s, err
+	}
+	leave, err := g.creating.enter(ctx, "attach/"+opt.Agent) // so that two attempts don't attach the same session
+	if err != nil {
+		return s, err
+	}
+	defer leave()
+	asked, cancel := context.WithTimeout(ctx, upstreamLimit)
+	defer cancel()
+	got, err := up.Attach(asked, opt.Session, opt.History)
+	if err != nil {
+		return s, upstreamError(opt.Agent, err)
+	}
+	if len(got.Session) == 0 || len(got.Session) > agent.MaxSession || !json.Valid(got.Session) {
+		return s, reject(ReasonUpstream, "the agent %q gave no valid session", opt.Agent)
+	}
+	if err := g.unattached(ctx, opt.Agent, got.Session); err != nil {
+		return s, err
+	}
+	n := &attachment{g: g, opt: opt, id: newID(), keys: map[string]string{}}
+	defer func() {
+		if err != nil && !errors.Is(err, journal.ErrUnknown) {
+			n.undo()
+		}
+	}()
+	b, err := n.batch(ctx, by(ctx, p), &got)
+	if err != nil {
+		return s, err
+	}
+	owner := quota.Who{Tenant: opt.Tenant, Subject: opt.Owner}
+	grant, err := g.quota.Take(owner, quota.Need{Bytes: n.size + n.fileBytes(), Owner: owner})
+	if err != nil {
+		return s, g.refused(err)
+	}
+	if err := g.journal.Append(ctx, b); err != nil {
+		grant.Cancel()
+		return s, taken(err)
+	}
+	grant.Keep()
+	for _, f := range n.files {
+		g.stored.add(files.Folder(n.id), owner, f.id, f.size)
+	}
+	g.audit.Wake()
+	g.settle.add(n.id, int64(len(b.Events)))
+	g.follows.kept(opt.Agent, n.id)
+	g.arrived(b.Summary)
+	return *b.Summary, nil
+}
+
+// unattached refuses a session that a conversation keeps already: both would show and answer all of it.
+func (g *Gateway) unattached(ctx context.Context, name string, session json.RawMessage) error {
+	want := compact(session)
+	for after := ""; ; {
+		keys, err := g.journal.KeysAfter(ctx, sessionPrefix, after, sessionsPage)
+		if err != nil {
+			return journalError("attach", err)
+		}
+		for _, kv := range keys {
+			after = kv.Key
+			if conversation, of, ok := cutSessionKey(kv.Key); ok && of == name && bytes.Equal(compact(kv.Value), want) {
+				return reject(ReasonConflict, "the conversation %s follows this session already", conversation)
+			}
+		}
+		if len(keys) < sessionsPage {
+			return nil
+		}
+	}
+}
+
+func compact(v json.RawMessage) []byte {
+	var b bytes.Buffer
+	if err := json.Compact(&b, v); err != nil {
+		return v
+	}
+	return b.Bytes()
+}
+
+// attachment is a conversation that is being made of a session.
+type attachment struct {
+	g     *Gateway
+	opt   AttachOptions
+	id    string
+	put   []journal.KeyValue
+	keys  map[string]string // of entries: what each became
+	files []attachedFile
+	size  int64 // of the events, in bytes
+}
+
+type attachedFile struct {
+	id   string
+	size int64
+}
+
+func (n *attachment) set(key string, value []byte) {
+	n.put = append(n.put, journal.KeyValue{Key: key, Value: value})
+}
+
+// batch makes the one commit that creates the conversation.
+func (n *attachment) batch(ctx context.Context, who audit.By, got *agent.Attachment) (b journal.Batch, err error) {
+	if err := errors.Join(checkEntries(got.Entries), checkCursor(got.Cursor)); err != nil {
+		return b, reject(ReasonUpstream, "the agent %q gave a history that can't be taken: %v", n.opt.Agent, err)
+	}
+	said, err := n.events(ctx, got.Entries)
+	if err != nil {
+		return b, err
+	}
+	title := n.opt.Title
+	if title == "" {
+		title = strings.ToValidUTF8(got.Title[:min(len(got.Title), maxTitle)], "")
+	}
+	if title == "" && n.g.cfg.Titles {
+		title = firstTitle(said)
+	}
+	if title != "" {
+		said = append([]event.Event{{At: now(), Type: event.ConversationUpdate, Body: &event.Body{Title: &title}}}, said...)
+	}
+	events, turns, err := renumber(said)
+	if err != nil {
+		return b, err
+	}
+	for _, turn := range turns {
+		n.set(turnKey(turn), []byte(n.id))
+	}
+	n.set(sessionKey(n.id, n.opt.Agent), bytes.Clone(got.Session))
+	if got.Cursor != nil {
+		n.set(cursorKey(n.id, n.opt.Agent), bytes.Clone(got.Cursor))
+	}
+	note, err := n.g.audit.Note(audit.Entry{Action: "attach", By: who, Conversation: n.id, Tenant: n.opt.Tenant, Subject: n.opt.Owner})
+	if err != nil {
+		return b, err
+	}
+	at := now()
+	return journal.Batch{Conversation: n.id, Create: true, Events: events, Put: append(n.put, note), Summary: &journal.Summary{
+		ID: n.id, Tenant: n.opt.Tenant, Owner: n.opt.Owner, Title: title, Agent: n.opt.Agent, Created: at, Updated: at, Head: int64(len(events)),
+	}}, nil
+}
+
+// events are those of a history.
+func (n *attachment) events(ctx context.Context, entries []agent.Entry) (all []event.Event, err error) {
+	g := n.g
+	x := outsides{most: g.settings().MaxMessage, keep: n.keep, brings: func(e event.Event) bool {
+		return g.cfg.Files != nil && e.Body != nil && e.Body.Media != nil && (strings.HasPrefix(e.Body.Media.URL, "data:") || g.namesPath(e.Body.Media.URL))
+	}}
+	for i := range entries {
+		e := &entries[i]
+		if n.keys[e.Key] != "" {
+			continue
+		}
+		if e.Run != nil && e.Run.Ops == nil {
+			return nil, reject(ReasonUpstream, "the agent %q gave a history with a run that is not over", n.opt.Agent)
+		}
+		one, err := x.prepare(ctx, e)
+		if errors.Is(err, event.ErrInvalid) {
+			return nil, reject(ReasonUpstream, "the agent %q gave a history that can't be taken: %v", n.opt.Agent, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		said := one.said
+		if e.Run != nil {
+			answers, _ := strings.CutPrefix(n.keyed(e.Run.Answers, becameMessage), becameMessage)
+			parent, _ := strings.CutPrefix(n.keyed(e.Run.Parent, becameTurn), becameTurn)
+			said, _ = one.whole(n.opt.Agent, answers, parent)
+		}
+		for i := range said {
+			b, err := said[i].AppendJSON(nil)
+			if err != nil {
+				return nil, fmt.Errorf("gateway: attach: %w", err)
+			}
+			n.size += int64(len(b))
+		}
+		if n.size > maxAttached {
+			return nil, reject(ReasonTooLarge, "the history of the session has more than %d MiB; attach it without its history", maxAttached>>20)
+		}
+		n.keys[e.Key] = one.became()
+		n.set(entryKey(n.id, n.opt.Agent, e.Key), []byte(one.became()))
+		all = append(all, said...)
+	}
+	return all, nil
+}
+
+// keyed returns what an entry became, if it is of that kind.
+func (n *attachment) keyed(key, kind string) string {
+	if v := n.keys[key]; strings.HasPrefix(v, kind) {
+		return v
+	}
+	return ""
+}
+
+// keep stores the file that media of the history bring. It is charged with the conversation.
+func (n *attachment) keep(_ context.Context, m event.Media) (event.Media, error) {
+	g := n.g
+	rec := file{Name: files.Name(m.Name), Alt: m.Alt, At: now(), Tenant: n.opt.Tenant, Owner: n.opt.Owner}
+	if g.namesPath(m.URL) {
+		return m, reject(ReasonFile, "files of the workspace are not taken over with a history")
+	}
+	mime, r, err := inline(m.URL)
+	if err != nil {
+		return m, reject(ReasonFile, "the file can't be read")
+	}
+	if m.MIME != "" {
+		mime = m.MIME
+	}
+	stored, err := g.cfg.Files.Put(n.id, r, g.cfg.MaxFile)
+	switch {
+	case errors.Is(err, files.ErrTooLarge):
+		return m, reject(ReasonTooLarge, "the file has more than %d bytes", g.cfg.MaxFile)
+	case errors.Is(err, files.ErrEmpty):
+		return m, reject(ReasonInvalid, "the file is empty")
+	case err != nil:
+		return m, err
+	}
+	rec.MIME, rec.Size = files.MIME(stored.Head, mime), stored.Size
+	v, err := json.Marshal(rec)
+	if err != nil {
+		return m, err
+	}
+	n.set(fileKey(n.id, stored.ID), v)
+	n.files = append(n.files, attachedFile{stored.ID, stored.Size})
+	return event.Media{URL: g.fileURL(n.id, stored.ID), MIME: rec.MIME, Name: rec.Name, Size: rec.Size, Alt: m.Alt}, nil
+}
+
+func (n *attachment) fileBytes() (sum int64) {
+	for _, f := range n.files {
+		sum += f.size
+	}
+	return sum
+}
+
+// undo removes the files of a conversation that was not made.
+func (n *attachment) undo() {
+	if len(n.files) == 0 {
+		return
+	}
+	if err := n.g.cfg.Files.RemoveAll(n.id); err != nil {
+		n.g.log.Warn("files of a conversation that was not attached are left; a sweep removes them", "conversation", n.id, "error", err)
+	}
+}

@@ -1,0 +1,273 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Limits of what describes a conversation, in bytes: enough for what people write, too little to hide text in.
+const (
+	maxTitle    = 1 << 10
+	maxMetadata = 64 << 10
+	maxConvID   = 128
+)
+
+// CreateOptions describe a new conversation. All may be empty.
+type CreateOptions struct {
+	ID       string // chosen by the client, see [ConversationID]
+	Title    string
+	Agent    string
+	Metadata map[string]json.RawMessage
+	// Messages are what was said before, elsewhere: the conversation begins with them, and nothing answers them.
+	Messages []CommandMessage
+	// Unlisted keeps it out of [Gateway.List]. It is found by its id alone.
+	Unlisted bool
+	// Key makes a repeat by the same principal harmless.
+	Key string
+}
+
+// Create makes a conversation that belongs to the principal. created is false where the key was known.
+func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s journal.Summary, created bool, err error) {
+	if err := Decide(p, ActionCreate, nil); err != nil {
+		return s, false, err
+	}
+	if g.Draining() {
+		return s, false, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
+	}
+	if c.Agent != "" {
+		if _, ok := g.agent(c.Agent, behalf(p)); !ok {
+			return s, false, reject(ReasonUnknownAgent, "no agent is named %q", c.Agent)
+		}
+	}
+	if err := checkMeta(&c.Title, c.Metadata); err != nil {
+		return s, false, err
+	}
+	id, err := ConversationID(p.Tenant, c.ID)
+	if err != nil {
+		return s, false, err
+	}
+	if err := event.CheckID("key", c.Key); err != nil {
+		return s, false, reject(ReasonInvalid, "%v", err)
+	}
+	seeds, err := g.seed(c.Messages)
+	if err != nil {
+		return s, false, err
+	}
+	key, hash := "", ""
+	if c.Key != "" {
+		key = "create/" + audit.Digest(p.Tenant, p.Subject) + "/" + c.Key // names of subjects stand in no key
+		hash = Command{Type: "create", Agent: c.Agent, After: c.ID, Title: &c.Title, Metadata: c.Metadata, Text: digest(c.Messages)}.hash()
+		leave, err := g.creating.enter(ctx, key) // a repeat may come while the first is still at it
+		if err != nil {
+			return s, false, err
+		}
+		defer leave()
+		if s, ok, err := g.createdBefore(ctx, key, hash); ok || err != nil {
+			return s, false, err
+		}
+	}
+	if c.Title == "" && g.cfg.Titles {
+		c.Title = firstTitle(seeds)
+	}
+	at := now()
+	s = journal.Summary{
+		ID: id, Tenant: p.Tenant, Owner: p.Subject, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Unlisted: c.Unlisted, Created: at, Updated: at,
+	}
+	b := journal.Batch{Conversation: id, Create: true, Summary: &s}
+	if c.Title != "" || len(c.Metadata) > 0 {
+		body := &event.Body{Metadata: c.Metadata}
+		if c.Title != "" {
+			body.Title = &c.Title
+		}
+		b.Events = []event.Event{{Seq: 1, At: at, Type: event.ConversationUpdate, Body: body}}
+	}
+	b.Events = append(b.Events, numbered(seeds, int64(len(b.Events)), at)...)
+	if key != "" {
+		v, err := json.Marshal(done{Hash: hash, Ack: Ack{Message: id}})
+		if err != nil {
+			return s, false, err
+		}
+		b.Put = []journal.KeyValue{{Key: key, Value: v, Expires: at + g.cfg.KeyLife.Milliseconds()}}
+	}
+	note, err := g.audit.Note(audit.Entry{Action: "create", By: by(ctx, p), Conversation: id})
+	if err != nil {
+		return s, false, err
+	}
+	b.Put = append(b.Put, note)
+	grant, err := g.quota.Take(p.who(), quota.Need{Bytes: g.metaSize(&c.Title, c.Metadata) + g.sizeOf(seeds...), Owner: quota.Who{Tenant: p.Tenant, Subject: p.Subject}})
+	if err != nil {
+		return s, false, g.refused(err)
+	}
+	defer grant.Keep()
+	if err := g.journal.Append(ctx, b); err != nil {
+		if errors.Is(err, journal.ErrDeleted) {
+			return s, false, ErrExists // the id was used
+		}
+		return s, false, journalError("create conversation", err)
+	}
+	g.audit.Wake()
+	if s, err = g.journal.Conversation(ctx, id); err == nil {
+		g.arrived(&s)
+	}
+	return s, true, err
+}
+
+func (g *Gateway) createdBefore(ctx context.Context, key, hash string) (s journal.Summary, ok bool, err error) {
+	v, err := g.journal.Get(ctx, key)
+	if errors.Is(err, journal.ErrNotFound) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, false, journalError("look for key", err)
+	}
+	var d done
+	if err := json.Unmarshal(v, &d); err != nil {
+		return s, false, fmt.Errorf("stored key: %w", err)
+	}
+	if d.Hash != hash {
+		return s, false, reject(ReasonConflict, "the key was used with another body")
+	}
+	if s, err = g.journal.Conversation(ctx, d.Ack.Message); err != nil {
+		return s, true, journalError("look up conversation", err)
+	}
+	return s, true, nil
+}
+
+// checkConversationID refuses ids that can't stand in a path or that the gateway keeps for itself.
+func checkConversationID(id string) error {
+	switch {
+	case len(id) > maxConvID:
+		return reject(ReasonInvalid, "conversation id of %d bytes, at most %d", len(id), maxConvID)
+	case system(id), id == ".", id == "..", strings.ContainsAny(id, "/?#%\\"):
+		return reject(ReasonInvalid, "conversation id %q is not allowed", id)
+	}
+	if err := event.CheckID("conversation", id); err != nil {
+		return reject(ReasonInvalid, "%v", err)
+	}
+	return nil
+}
+
+// system reports whether an id is that of one of the gateway's own logs, which no route names.
+func system(id string) bool { return strings.HasPrefix(id, journal.SystemPrefix) }
+
+func checkMeta(title *string, metadata map[string]json.RawMessage) error {
+	if title != nil && len(*title) > maxTitle {
+		return reject(ReasonTooLarge, "title of %d bytes, at most %d", len(*title), maxTitle)
+	}
+	size := 0
+	for k, v := range metadata {
+		size += len(k) + len(v)
+	}
+	if size > maxMetadata {
+		return reject(ReasonTooLarge, "metadata of %d bytes, at most %d", size, maxMetadata)
+	}
+	return nil
+}
+
+// setMeta brings a summary up to what a conversation.update says.
+func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMessage) {
+	if title != nil {
+		s.Title = *title
+	}
+	if len(metadata) == 0 {
+		return
+	}
+	all := make(map[string]json.RawMessage, len(s.Metadata)+len(metadata))
+	for k, v := range s.Metadata {
+		all[k] = v
+	}
+	for k, v := range metadata {
+		if string(v) == "null" {
+			delete(all, k)
+		} else {
+			all[k] = v
+		}
+	}
+	s.Metadata = all
+}
+
+// Conversation returns one summary, if the principal may do action with it.
+func (g *Gateway) Conversation(ctx context.Context, p Principal, action Action, id string) (journal.Summary, error) {
+	s, err := g.summary(ctx, id)
+	if errors.Is(err, ErrDamaged) { // whose it is can't be read: nobody else learns that it exists
+		return s, cmp.Or(Decide(p, action, &journal.Summary{ID: id}), err)
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, Decide(p, action, &s)
+}
+
+// summary looks a conversation up, for a caller who decides.
+func (g *Gateway) summary(ctx context.Context, id string) (journal.Summary, error) {
+	if system(id) {
+		return journal.Summary{}, ErrNotFound
+	}
+	s, err := g.journal.Conversation(ctx, id)
+	if err != nil {
+		return s, journalError("look up conversation", err)
+	}
+	if _, err := g.journal.Get(ctx, deletingKey(id)); err == nil {
+		return s, ErrNotFound
+	}
+	return s, nil
+}
+
+// Turn returns what is known of a turn and the conversation that it belongs to.
+func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id string) (conversation string, t transcript.Turn, err error) {
+	v, err := g.journal.Get(ctx, turnKey(id))
+	if err != nil {
+		return "", t, journalError("look up turn", err)
+	}
+	conversation = string(v)
+	s, err := g.summary(ctx, conversation)
+	if err != nil {
+		return "", t, err
+	}
+	if err := DecideTurn(p, action, id, &s); err != nil {
+		return "", t, err
+	}
+	f, err := g.feeds.Acquire(ctx, conversation)
+	if err != nil {
+		return "", t, journalError("look up turn", err)
+	}
+	defer f.Release()
+	found := false
+	f.View(func(tr *transcript.Transcript) {
+		if turn := tr.Turn(id); turn != nil {
+			found, t = true, *turn
+			t.Requests = slices.Clone(turn.Requests) // the fold changes its own in place
+		}
+	})
+	if found {
+		return conversation, t, nil
+	}
+	// Older than what the feed holds.
+	r, err := g.journal.Read(ctx, conversation, 0, 0)
+	if err != nil {
+		return "", t, journalError("look up turn", err)
+	}
+	var whole transcript.Transcript
+	for i := range r.Events {
+		if err := whole.Apply(&r.Events[i]); err != nil {
+			return "", t, fmt.Errorf("gateway: fold: %w", err)
+		}
+	}
+	if turn := whole.Turn(id); turn != nil {
+		return conversation, *turn, nil
+	}
+	return "", t, ErrNotFound // truncated
+}
+
+func deletingKey(conversation string) string { return "deleting/" + conversation }

@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/store/feed"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// damaged reports whether an error says that a conversation is damaged in the journal.
+func damaged(err error) bool {
+	_, ok := errors.AsType[*journal.DamageError](err)
+	return ok
+}
+
+// Damaged lists the conversations that the journal has set apart because they are damaged. It is for operators.
+func (g *Gateway) Damaged() []journal.DamageError {
+	if r, ok := g.journal.(journal.DamageReporter); ok {
+		return r.Damaged()
+	}
+	return nil
+}
+
+// deleteDamaged deletes a conversation that has no writer, since its log can't be read.
+func (g *Gateway) deleteDamaged(ctx context.Context, p Principal, id string, c Command) (Ack, error) {
+	s, err := g.journal.Conversation(ctx, id)
+	unknown := damaged(err) // whose it is
+	switch {
+	case unknown:
+		s = journal.Summary{ID: id}
+	case err != nil:
+		return Ack{}, journalError("delete conversation", err)
+	}
+	if err := Decide(p, ActionDelete, &s); err != nil {
+		return Ack{}, err
+	}
+	if held := g.holds.List(); unknown && len(held) > 0 {
+		return Ack{}, reject(ReasonHeld, "a legal hold is in force, and whose the damaged conversation is can't be read; release all holds first")
+	}
+	c.by = by(ctx, p)
+	return g.removing(ctx, s, c, func(release func()) (Ack, error) { return Ack{}, g.eraseDamaged(ctx, id, c) })
+}
+
+func (g *Gateway) eraseDamaged(ctx context.Context, id string, c Command) error {
+	ctx = context.WithoutCancel(ctx) // once it has begun, a delete must not stop half-way
+	if err := g.audit.Record(ctx, audit.Entry{Action: c.Type, By: c.by, Conversation: id}); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	g.settle.wait(id)
+	if f, err := g.feeds.Acquire(ctx, id); err == nil { // readers of a feed that was loaded before the damage was found
+		f.Close(feed.ErrDeleted)
+		f.Release()
+	}
+	if err := g.finishDelete(ctx, id); err != nil {
+		return journalError("delete conversation", err)
+	}
+	return nil
+}
+
+// expireDamaged is Expire for a conversation that has no writer. If its summary is damaged too, it stays until it is deleted
+// by hand, because the time of its retention can't be read.
+func (g *Gateway) expireDamaged(ctx context.Context, part, id string, before int64) (deleted bool, err error) {
+	s, err := g.journal.Conversation(ctx, id)
+	if damaged(err) || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrDeleted) {
+		return false, nil
+	}
+	if err != nil {
+		return false, journalError("expire conversation", err)
+	}
+	if s.Updated >= before || len(s.Open) > 0 {
+		return false, nil
+	}
+	release, err := g.holds.Removing(s)
+	if err != nil {
+		return false, nil
+	}
+	defer release()
+	err = g.eraseDamaged(ctx, id, Command{Type: "expire", by: audit.By{Gateway: part}})
+	return err == nil, err
+}

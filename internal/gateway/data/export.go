@@ -1,0 +1,174 @@
+package data
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// exportPage is how much of a log is in memory at once, in bytes.
+const exportPage = 1 << 20
+
+// Exporter writes down all that is stored of a subject. Its methods may be called from several goroutines.
+type Exporter struct {
+	gw          *gateway.Gateway
+	journal     journal.Journal
+	collections []Collection
+}
+
+// NewExporter returns an exporter that knows of the collections.
+func NewExporter(gw *gateway.Gateway, j journal.Journal, collections []Collection) *Exporter {
+	return &Exporter{gw: gw, journal: j, collections: collections}
+}
+
+// Check returns nil where the principal may export what is stored of the subject: the admin of everybody, a subject its
+// own.
+func (x *Exporter) Check(who gateway.Principal, of Subject) error {
+	if of.Subject == "" {
+		return &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: "export: a subject is needed"}
+	}
+	return gateway.Decide(who, gateway.ActionRead, &journal.Summary{Tenant: of.Tenant, Owner: of.Subject})
+}
+
+// Export calls write with the lines of an export, without their ends; what it gets is only good until it returns. The
+// export is whole when Export returns nil.
+func (x *Exporter) Export(ctx context.Context, who gateway.Principal, of Subject, write func(line []byte) error) error {
+	if err := x.Check(who, of); err != nil {
+		return err
+	}
+	err := x.gw.Audit().Record(ctx, audit.Entry{Action: "export", By: x.gw.By(ctx, who), Tenant: of.Tenant, Subject: of.Subject})
+	if err != nil {
+		return err
+	}
+	o := &output{write: write}
+	o.line(header{Type: lineExport, Version: Version, At: time.Now().UnixMilli(), Subject: of})
+	err = x.conversations(ctx, who, of, o)
+	if err == nil && o.err == nil {
+		err = x.guest(ctx, of, o)
+	}
+	for i := range x.collections {
+		c := &x.collections[i]
+		if err != nil || o.err != nil || c.Private {
+			continue
+		}
+		err = c.each(ctx, x.journal, of.Tenant, of.Subject, func(kv journal.KeyValue) error {
+			o.n.Other++
+			o.line(stored{Type: c.Name, Data: kv.Value})
+			return o.err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	o.line(end{lineEnd, o.n})
+	return o.err
+}
+
+// output writes lines until there is an error.
+type output struct {
+	write func([]byte) error
+	buf   []byte
+	n     Counts
+	err   error
+}
+
+func (o *output) line(v any) {
+	if o.err != nil {
+		return
+	}
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = o.write(b)
+	}
+	o.err = err
+}
+
+// conversations writes those that the subject owns, each once. They are listed by their last change, so that one in which
+// something happens meanwhile may move to where the list was read before: it is read until there is none that was missed.
+func (x *Exporter) conversations(ctx context.Context, who gateway.Principal, of Subject, o *output) error {
+	begin := time.Now().UnixMilli()
+	written := map[string]bool{}
+	for more := true; more; {
+		more = false
+		err := owned(ctx, x.journal, of, func(s *journal.Summary) error {
+			if o.err == nil && !written[s.ID] && s.Created <= begin { // those that are made meanwhile may have no end
+				written[s.ID], more = true, true
+				o.err = x.conversation(ctx, who, s.ID, o)
+			}
+			return o.err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conversation writes one conversation as it is at one moment.
+func (x *Exporter) conversation(ctx context.Context, who gateway.Principal, id string, o *output) error {
+	s, release, err := x.gw.Still(ctx, who, id)
+	if errors.Is(err, gateway.ErrNotFound) {
+		return nil // deleted since it was listed
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	before := o.n
+	o.n.Conversations++
+	o.line(conversationOf(&s))
+	for after := int64(0); after < s.Head && o.err == nil; {
+		r, err := x.journal.Read(ctx, id, after, exportPage)
+		if errors.Is(err, journal.ErrDeleted) {
+			o.n = before
+			o.line(gone{lineGone, id})
+			return o.err
+		}
+		if err != nil {
+			return err
+		}
+		for i := range r.Events {
+			e := r.Events[i]
+			if after = e.Seq; after > s.Head || o.err != nil {
+				break
+			}
+			o.n.Events++
+			if o.buf, o.err = appendEvent(o.buf[:0], e); o.err == nil {
+				o.err = o.write(o.buf)
+			}
+		}
+		if !r.More {
+			break
+		}
+	}
+	return o.err
+}
+
+// guest writes what the subject said in conversations of others.
+func (x *Exporter) guest(ctx context.Context, of Subject, o *output) error {
+	all := gateway.Principal{Admin: true} // what was checked is that these are its own words
+	_, wrote, err := x.gw.Guest(ctx, all, of.Tenant, of.Subject)
+	for _, id := range wrote {
+		if err != nil {
+			break
+		}
+		err = x.gw.Said(ctx, all, id, of.Subject, func(e *event.Event) error {
+			one := *e
+			one.Seq, one.First = 0, 0
+			o.n.Other++
+			o.line(message{lineMessage, id, one})
+			return o.err
+		})
+		if errors.Is(err, gateway.ErrNotFound) {
+			err = nil // deleted meanwhile
+		}
+	}
+	return err
+}

@@ -1,0 +1,98 @@
+package data
+
+import (
+	"encoding/json"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Version is that of the format of exports. A reader refuses a higher one.
+const Version = 1
+
+// The types of lines. Those of a collection have its name.
+const (
+	lineExport       = "export"
+	lineConversation = "conversation"
+	lineEvent        = "event"
+	lineGone         = "gone"
+	lineMessage      = "message"
+	lineEnd          = "end"
+)
+
+// header is the first line of an export.
+type header struct {
+	Type    string `json:"type"`
+	Version int    `json:"version"`
+	At      int64  `json:"at"` // epoch milliseconds
+	Subject
+}
+
+// conversation begins the lines of one; its events follow, one a line.
+type conversation struct {
+	Type     string                     `json:"type"`
+	ID       string                     `json:"id"`
+	Tenant   string                     `json:"tenant,omitempty"`
+	Owner    string                     `json:"owner,omitempty"`
+	Title    string                     `json:"title,omitempty"`
+	Agent    string                     `json:"agent,omitempty"`
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	Unlisted bool                       `json:"unlisted,omitempty"`
+	Created  int64                      `json:"created"`
+	Updated  int64                      `json:"updated"`
+}
+
+func (c *conversation) summary() journal.Summary {
+	return journal.Summary{
+		ID: c.ID, Tenant: c.Tenant, Owner: c.Owner, Title: c.Title, Agent: c.Agent, Metadata: c.Metadata, Unlisted: c.Unlisted, Created: c.Created, Updated: c.Updated,
+	}
+}
+
+func conversationOf(s *journal.Summary) conversation {
+	return conversation{
+		Type: lineConversation, ID: s.ID, Tenant: s.Tenant, Owner: s.Owner, Title: s.Title, Agent: s.Agent, Metadata: s.Metadata,
+		Unlisted: s.Unlisted, Created: s.Created, Updated: s.Updated,
+	}
+}
+
+// gone says that the conversation whose lines are the last was deleted meanwhile: they don't count.
+type gone struct {
+	Type string `json:"type"`
+	ID   string `json:"id"`
+}
+
+// message is what the subject said in a conversation of somebody else.
+type message struct {
+	Type         string      `json:"type"`
+	Conversation string      `json:"conversation"`
+	Event        event.Event `json:"event"`
+}
+
+// stored is a key of a collection.
+type stored struct {
+	Type string          `json:"type"`
+	Data json.RawMessage `json:"data"`
+}
+
+// Counts are those of the last line, by which a reader sees that it has all.
+type Counts struct {
+	Conversations int `json:"conversations"`
+	Events        int `json:"events"`
+	// Other counts the lines of collections.
+	Other int `json:"other,omitempty"`
+}
+
+type end struct {
+	Type string `json:"type"`
+	Counts
+}
+
+// appendEvent appends an event's line. Seqs are of one log in one place, so there are none: the order of the lines counts.
+func appendEvent(b []byte, e event.Event) ([]byte, error) {
+	e.Seq, e.First = 0, 0
+	b, err := e.AppendJSON(append(b, `{"type":"`+lineEvent+`","event":`...))
+	if err != nil {
+		return b, err
+	}
+	return append(b, '}'), nil
+}

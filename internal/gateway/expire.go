@@ -1,0 +1,44 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// errFresh says that a conversation is not to expire after all.
+var errFresh = errors.New("gateway: the conversation is in use")
+
+// Expire deletes a conversation whose last change is older than before, in epoch milliseconds, and which has no open
+// turn; else, or where a hold keeps it, it changes nothing. deleted says which. part names the part of the gateway that
+// does it, for the audit log.
+func (g *Gateway) Expire(ctx context.Context, part, conversation string, before int64) (deleted bool, err error) {
+	o, err := g.owner(ctx, conversation)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil // somebody else has deleted it
+	}
+	if errors.Is(err, ErrDamaged) {
+		return g.expireDamaged(ctx, part, conversation, before)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer o.release()
+	release, err := g.holds.Removing(o.info())
+	if err != nil {
+		return false, nil
+	}
+	defer func() { release() }()
+	_, err = o.delete(ctx, Command{Type: "expire", by: audit.By{Gateway: part}}, func(s *journal.Summary) error {
+		if s.Updated >= before || len(s.Open) > 0 || len(o.runs()) > 0 {
+			return errFresh
+		}
+		return nil
+	}, func() { release(); release = func() {} })
+	if errors.Is(err, errFresh) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,327 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/store/files"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/internal/store/journal/memory"
+)
+
+var picture = append([]byte("\x89PNG\r\n\x1a\n"), "the picture"...)
+
+func withFiles(t *testing.T, dir string, change func(*gateway.Config)) func(*gateway.Config) {
+	t.Helper()
+	d, err := files.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *gateway.Config) {
+		c.Files = d
+		if change != nil {
+			change(c)
+		}
+	}
+}
+
+// lying counts the files in a folder.
+func lying(t *testing.T, dir string) (n int) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			n++
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (h *house) bring(p gateway.Principal, conv, name string, content []byte) event.Media {
+	h.t.Helper()
+	m, err := h.PutFile(h.t.Context(), p, conv, agent.File{Name: name}, bytes.NewReader(content))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return m
+}
+
+func idOf(m event.Media) string { return m.URL[strings.LastIndex(m.URL, "/")+1:] }
+
+func showing(m ...event.Media) gateway.Command {
+	c := gateway.Command{Type: gateway.CommandInject, Message: &gateway.CommandMessage{Text: "look"}}
+	for i := range m {
+		c.Message.Parts = append(c.Message.Parts, event.Part{Kind: event.KindMedia, Media: &m[i]})
+	}
+	return c
+}
+
+// TestFileOfAMessage is brought in, shown, read by those who may, and goes with what shows it.
+func TestFileOfAMessage(t *testing.T) {
+	dir := t.TempDir()
+	h := newHouse(t, nil, one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })), withFiles(t, dir, nil))
+	defer h.close()
+	conv := h.create(alice)
+	m := h.bring(alice, conv, "../holiday.png", picture)
+	if m.MIME != "image/png" || m.Name != "holiday.png" || m.Size != int64(len(picture)) || m.URL != "/api/conversations/"+conv+"/files/"+idOf(m) {
+		t.Errorf("media = %+v", m)
+	}
+	first := h.do(conv, gateway.Command{Type: gateway.CommandInject, Message: &gateway.CommandMessage{Text: "before"}})
+	h.do(conv, showing(m))
+	f, got, err := h.OpenFile(t.Context(), alice, conv, idOf(m))
+	if err != nil || got != m {
+		t.Fatalf("OpenFile = %+v, %v", got, err)
+	}
+	b, err := io.ReadAll(f)
+	if err := errors.Join(err, f.Close()); err != nil || !bytes.Equal(b, picture) {
+		t.Errorf("the file holds %q, %v", b, err)
+	}
+	for name, p := range map[string]gateway.Principal{"another": bob, "of another tenant": {Tenant: "t2", Subject: "alice"}, "nobody": {}} {
+		if _, _, err := h.OpenFile(t.Context(), p, conv, idOf(m)); !errors.Is(err, gateway.ErrNotFound) && !errors.Is(err, gateway.ErrForbidden) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := h.PutFile(t.Context(), p, conv, agent.File{}, bytes.NewReader(picture)); !errors.Is(err, gateway.ErrNotFound) && !errors.Is(err, gateway.ErrForbidden) {
+			t.Errorf("%s brings one: %v", name, err)
+		}
+	}
+	if _, _, err := h.OpenFile(t.Context(), admin, h.create(alice), idOf(m)); !errors.Is(err, gateway.ErrNotFound) {
+		t.Errorf("another conversation's: %v", err)
+	}
+	unknown := m
+	unknown.URL = strings.Replace(m.URL, idOf(m), strings.Repeat("0", files.IDLength), 1)
+	h.refused(conv, showing(unknown), gateway.ReasonUnknown)
+
+	h.do(conv, gateway.Command{Type: gateway.CommandTruncate, After: first.Message})
+	if _, _, err := h.OpenFile(t.Context(), alice, conv, idOf(m)); !errors.Is(err, gateway.ErrNotFound) || lying(t, dir) != 0 {
+		t.Errorf("after a truncate: %v, %d files", err, lying(t, dir))
+	}
+}
+
+// TestTruncateKeepsWhatIsShownBefore looks at what the messages that stay show.
+func TestTruncateKeepsWhatIsShownBefore(t *testing.T) {
+	dir := t.TempDir()
+	h := newHouse(t, nil, nil, withFiles(t, dir, nil))
+	defer h.close()
+	conv := h.create(alice)
+	m, other := h.bring(alice, conv, "a.png", picture), h.bring(alice, conv, "b.txt", []byte("words"))
+	first := h.do(conv, showing(m))
+	h.do(conv, showing(m, other))
+	h.do(conv, gateway.Command{Type: gateway.CommandTruncate, After: first.Message})
+	if lying(t, dir) != 1 {
+		t.Errorf("%d files", lying(t, dir))
+	}
+	f, _, err := h.OpenFile(t.Context(), alice, conv, idOf(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, err := h.Do(t.Context(), alice, conv, gateway.Command{Type: gateway.CommandDelete}); err != nil {
+		t.Fatal(err)
+	}
+	if lying(t, dir) != 0 {
+		t.Errorf("%d files after the delete", lying(t, dir))
+	}
+}
+
+// TestDataURLs are stored wherever they come from, and a repeat of the command is one.
+func TestDataURLs(t *testing.T) {
+	dir := t.TempDir()
+	url := "data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)
+	var heard event.Media
+	var sees []byte
+	a := agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+		heard = *in.Message.Parts[0].Media
+		f, err := out.OpenFile(ctx, heard)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if sees, err = io.ReadAll(f); err != nil {
+			return err
+		}
+		in, err = out.Inline(ctx, in)
+		if err != nil {
+			return err
+		}
+		if got := in.Message.Parts[0].Media.URL; got != url {
+			return fmt.Errorf("inline: %s", got)
+		}
+		return out.Media(event.Media{URL: "data:,some%20words", Name: "n.txt"})
+	})
+	h := newHouse(t, nil, one(a), withFiles(t, dir, nil))
+	defer h.close()
+	conv := h.create(alice)
+	c := gateway.Command{Type: gateway.CommandSend, Key: "k", Message: &gateway.CommandMessage{
+		Parts: []event.Part{{Kind: event.KindMedia, Media: &event.Media{URL: url, Name: "p.png"}}},
+	}}
+	ack, err := h.Do(t.Context(), alice, conv, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOutcome(t, h.ended(conv, ack.Turn), event.Completed, "")
+	if again, err := h.Do(t.Context(), alice, conv, c); err != nil || !again.Repeated || again.Message != ack.Message {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if heard.Name != "p.png" || heard.MIME != "image/png" || !strings.HasPrefix(heard.URL, "/api/") || !bytes.Equal(sees, picture) {
+		t.Errorf("the agent got %+v and read %q", heard, sees)
+	}
+	said := h.view(conv).Messages[1].Parts[0].Media
+	if said == nil || said.MIME != "text/plain" || said.Size != 10 || !strings.HasPrefix(said.URL, "/api/") {
+		t.Errorf("the agent's is %+v", said)
+	}
+	if n := lying(t, dir); n != 2 {
+		t.Errorf("%d files", n)
+	}
+}
+
+// TestFilesOfAnAgent are found again by where they came from, and one that is too large says so.
+func TestFilesOfAnAgent(t *testing.T) {
+	a := agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		if _, ok, err := out.FindFile(ctx, "there"); ok || err != nil {
+			return fmt.Errorf("found: %v, %w", ok, err)
+		}
+		m, err := out.PutFile(ctx, agent.File{Name: "p.png", Origin: "there"}, bytes.NewReader(picture))
+		if err != nil {
+			return err
+		}
+		if found, ok, err := out.FindFile(ctx, "there"); !ok || err != nil || found != m {
+			return fmt.Errorf("found %+v, %v, %w", found, ok, err)
+		}
+		if _, err := out.OpenFile(ctx, event.Media{URL: "https://example.com/x.png"}); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("open what lies elsewhere: %w", err)
+		}
+		if err := out.Media(m); err != nil {
+			return err
+		}
+		large := bytes.Repeat([]byte("x"), 101)
+		if _, err := out.PutFile(ctx, agent.File{}, bytes.NewReader(large)); err == nil {
+			return errors.New("a file beyond the limit was taken")
+		}
+		return out.Media(event.Media{URL: "data:text/plain;base64," + base64.StdEncoding.EncodeToString(large), Name: "large.txt"})
+	})
+	h := newHouse(t, nil, one(a), withFiles(t, t.TempDir(), func(c *gateway.Config) { c.MaxFile = 100 }))
+	defer h.close()
+	conv := h.create(alice)
+	ack := h.send(conv, "go")
+	wantOutcome(t, h.ended(conv, ack.Turn), event.Completed, "")
+	parts := h.view(conv).Messages[1].Parts
+	if len(parts) != 2 || parts[1].Media.URL != "" || parts[1].Media.Name != "large.txt" || parts[1].State != event.PartFailed || parts[1].Error == nil {
+		t.Errorf("parts: %+v", parts)
+	}
+}
+
+// TestFilesCount against what their owner may store, also after a restart; those that nobody knows are swept.
+func TestFilesCount(t *testing.T) {
+	dir, j := t.TempDir(), memory.New()
+	limit := func(c *gateway.Config) { c.User = quota.Limits{Bytes: 10_000} }
+	h := newHouse(t, noClose{j}, nil, withFiles(t, dir, limit))
+	conv := h.create(alice)
+	block := bytes.Repeat([]byte("x"), 6000)
+	h.do(conv, showing(h.bring(alice, conv, "a", block)))
+	full := func(h *house) {
+		t.Helper()
+		_, err := h.PutFile(t.Context(), alice, conv, agent.File{}, bytes.NewReader(append(block, 'y')))
+		var r *gateway.Rejection
+		if !errors.As(err, &r) || r.Reason != gateway.ReasonQuota || lying(t, dir) != 1 {
+			t.Errorf("beyond the limit: %v, %d files", err, lying(t, dir))
+		}
+	}
+	full(h)
+	h.bring(alice, conv, "the same", block) // costs nothing
+	h.close()
+
+	d, err := files.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Put(conv, strings.NewReader("nobody knows me"), 100); err != nil {
+		t.Fatal(err)
+	}
+	h = newHouse(t, noClose{j}, nil, withFiles(t, dir, limit))
+	defer h.close()
+	full(h)
+	if _, err := h.Do(t.Context(), alice, conv, gateway.Command{Type: gateway.CommandDelete}); err != nil {
+		t.Fatal(err)
+	}
+	other := h.create(alice)
+	h.bring(alice, other, "b", block)
+}
+
+// noClose is a journal that outlives a gateway.
+type noClose struct{ journal.Journal }
+
+func (noClose) Close() error { return nil }
+
+// TestUploadsExpire which are part of no message.
+func TestUploadsExpire(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil, nil, withFiles(t, dir, nil))
+		defer h.close()
+		conv := h.create(alice)
+		kept, left := h.bring(alice, conv, "kept", []byte("kept")), h.bring(alice, conv, "left", []byte("left"))
+		h.do(conv, showing(kept))
+		h.bring(alice, conv, "kept", []byte("kept")) // brought in again, it stays kept
+		age(t, dir)
+		time.Sleep(49 * time.Hour)
+		synctest.Wait()
+		f, _, err := h.OpenFile(t.Context(), alice, conv, idOf(kept))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if _, _, err := h.OpenFile(t.Context(), alice, conv, idOf(left)); !errors.Is(err, gateway.ErrNotFound) {
+			t.Errorf("left: %v", err)
+		}
+		h.refused(conv, showing(left), gateway.ReasonUnknown)
+		if n := lying(t, dir); n != 1 {
+			t.Errorf("%d files", n)
+		}
+	})
+}
+
+// age gives files the time of the bubble, which the system's clock knows nothing of.
+func age(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			err = os.Chtimes(path, time.Now(), time.Now())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFileThatCanNotBeKnown leaves nothing behind.
+func TestFileThatCanNotBeKnown(t *testing.T) {
+	dir := t.TempDir()
+	h := newHouse(t, nil, nil, withFiles(t, dir, nil))
+	defer h.close()
+	conv := h.create(alice)
+	h.journal.fail(journal.ErrInvalid)
+	_, err := h.PutFile(t.Context(), alice, conv, agent.File{}, bytes.NewReader(picture))
+	h.journal.fail(nil)
+	if err == nil || lying(t, dir) != 0 {
+		t.Errorf("%v, %d files", err, lying(t, dir))
+	}
+}

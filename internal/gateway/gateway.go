@@ -1,0 +1,332 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/service/usage"
+	"github.com/leat-dev/leat/internal/store/feed"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Gateway runs turns and keeps conversations. Make one with New, start it with Start, end it with Shutdown.
+// All methods may be called from several goroutines.
+type Gateway struct {
+	cfg     Config // what it was made of; what may have changed since is in live
+	live    atomic.Pointer[Settings]
+	log     *slog.Logger
+	journal journal.Journal
+	feeds   *feed.Registry
+
+	life    context.Context // ends when the gateway has drained
+	end     context.CancelFunc
+	tasks   sync.WaitGroup // every goroutine of the gateway
+	reports reports        // of clients' mismatches
+	// positions tells readers of what they have read and have not.
+	positions positions
+	settle    *settler
+	reopen    *reopener
+	follows   *follows
+	audit     *audit.Log
+	holds     *Holds
+	quota     *quota.Quota
+	ledger    *usage.Ledger
+	stored    *stored
+	creating  turnstile // by idempotency key
+
+	mu       sync.Mutex
+	owners   map[string]*owner
+	opening  map[string]*opening
+	pushes   map[string]*push // pushed turns that are open, by turn
+	draining bool
+	closed   bool
+}
+
+type opening struct {
+	done  chan struct{}
+	owner *owner
+	err   error
+}
+
+// New returns a gateway that has not started.
+func New(cfg Config) (*Gateway, error) {
+	cfg.setDefaults()
+	if cfg.Journal == nil {
+		return nil, errors.New("gateway: a journal is needed")
+	}
+	if cfg.DefaultAgent != "" {
+		if _, ok := cfg.Agents.Agent(cfg.DefaultAgent, agent.Principal{}); !ok {
+			return nil, fmt.Errorf("gateway: the default agent %q is not among the agents", cfg.DefaultAgent)
+		}
+	}
+	g := &Gateway{
+		cfg: cfg, log: cfg.Log, journal: cfg.Journal,
+		feeds:   feed.NewRegistry(feedLog{cfg.Journal}, feed.Config{}),
+		owners:  map[string]*owner{},
+		opening: map[string]*opening{},
+		pushes:  map[string]*push{},
+	}
+	g.live.Store(cfg.settings())
+	g.life, g.end = context.WithCancel(context.Background())
+	g.ledger = usage.New(cfg.Journal, cfg.Prices, cfg.UsageRetention)
+	g.stored = newStored()
+	g.quota = quota.New(quota.Options{User: cfg.User, Tenant: cfg.Tenant, Stored: func(tenant, owner string) (int64, int64) {
+		logs, logsTenant := cfg.Journal.Stored(tenant, owner)
+		files, filesTenant := g.stored.of(tenant, owner)
+		brought, broughtTenant := g.brought(tenant, owner)
+		return logs + files + brought, logsTenant + filesTenant + broughtTenant
+	}})
+	g.settle, g.reopen, g.follows = newSettler(g), newReopener(g), newFollows(g)
+	g.audit = audit.New(cfg.Journal, cfg.Log)
+	g.holds = &Holds{g: g, held: map[string]Hold{}}
+	return g, nil
+}
+
+// Start takes up what the last run left open: queued turns go on waiting, resumable ones are resumed, pushed ones wait
+// for their producer, and the rest end as interrupted.
+func (g *Gateway) Start(ctx context.Context) error {
+	if err := g.audit.Open(ctx); err != nil { // before the deletes that were cut off, which blank what it says
+		return fmt.Errorf("gateway: %w", err)
+	}
+	if err := g.ledger.Open(ctx); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	if err := g.holds.load(ctx); err != nil {
+		return err
+	}
+	half, err := g.journal.Keys(ctx, deletingKey(""))
+	if err != nil {
+		return fmt.Errorf("gateway: list unfinished deletes: %w", err)
+	}
+	for _, kv := range half {
+		if err := g.erase(ctx, strings.TrimPrefix(kv.Key, deletingKey(""))); err != nil {
+			return fmt.Errorf("gateway: finish delete: %w", err)
+		}
+	}
+	// What a run before left half done is taken away whatever its age: nothing is brought in yet.
+	if err := g.cleanFiles(ctx, 0); err != nil {
+		return err
+	}
+	open, err := g.journal.Conversations(ctx, journal.Query{Unfinished: true})
+	if err != nil {
+		return fmt.Errorf("gateway: list unfinished turns: %w", err)
+	}
+	g.tasks.Go(g.settle.run)
+	g.tasks.Go(g.reopen.run)
+	if g.cfg.Files != nil {
+		g.tasks.Go(g.keepFilesClean)
+	}
+	g.tasks.Go(func() { g.audit.Run(g.life) })
+	for _, s := range open {
+		o, err := g.owner(ctx, s.ID)
+		if err != nil {
+			g.log.Error("recover conversation", "conversation", s.ID, "error", err)
+			if !errors.Is(err, ErrDamaged) {
+				g.reopen.add(s.ID)
+			}
+			continue
+		}
+		o.release()
+	}
+	g.follows.start()
+	return nil
+}
+
+// Shutdown refuses new turns and gives those that can't be resumed, or whose upstream ends when it is left, the drain time. What a Resumer runs goes on meanwhile, is
+// waited for by nobody, and is then left detached; pushed turns are left to their lease; only the rest end as interrupted. It
+// returns when every goroutine has ended: at once where all turns can be resumed, so that an upgrade is a short pause.
+func (g *Gateway) Shutdown(ctx context.Context) error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil
+	}
+	g.draining = true
+	g.mu.Unlock()
+	g.follows.close() // what their sessions say from now on is found by the next start
+	g.mu.Lock()
+	owners := make([]*owner, 0, len(g.owners))
+	for _, o := range g.owners {
+		owners = append(owners, o)
+	}
+	g.mu.Unlock()
+
+	drain, cancel := context.WithTimeout(ctx, g.settings().Drain)
+	defer cancel()
+	for _, o := range owners {
+		o.hush()
+	}
+	for _, o := range owners {
+		o.drain(drain)
+	}
+	for _, o := range owners {
+		o.leave()
+	}
+	// What is queued is committed before the writers are told to stop trying.
+	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
+	defer cancelLast()
+	for _, o := range owners {
+		if err := o.idle(last); err != nil {
+			g.log.Error("shutdown: conversation did not come to rest", "conversation", o.id, "error", err)
+		}
+	}
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.end()
+	g.feeds.Close()
+	done := make(chan struct{})
+	go func() { g.tasks.Wait(); close(done) }()
+	select {
+	case <-done:
+		for _, o := range owners {
+			o.watch.gone(errDetached)
+		}
+		return nil
+	case <-time.After(returnLimit):
+		return errors.New("gateway: an agent did not return; its goroutine is left behind")
+	}
+}
+
+// Draining reports whether Shutdown has begun.
+func (g *Gateway) Draining() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.draining
+}
+
+// Healthy returns nil, or why the gateway can't take anything new.
+func (g *Gateway) Healthy() error {
+	if g.Draining() {
+		return fmt.Errorf("%w: shutting down", ErrUnavailable)
+	}
+	return g.journal.Healthy()
+}
+
+// owner returns the conversation's owner, which it opens if nobody has. The caller releases it.
+func (g *Gateway) owner(ctx context.Context, id string) (*owner, error) {
+	for {
+		g.mu.Lock()
+		if g.closed {
+			g.mu.Unlock()
+			return nil, ErrClosed
+		}
+		if o := g.owners[id]; o != nil {
+			o.refs++
+			g.mu.Unlock()
+			return o, nil
+		}
+		op := g.opening[id]
+		if op == nil {
+			op = &opening{done: make(chan struct{})}
+			g.opening[id] = op
+			g.mu.Unlock()
+			op.owner, op.err = g.open(ctx, id)
+			g.mu.Lock()
+			delete(g.opening, id)
+			if op.err == nil {
+				op.owner.refs++
+				g.owners[id] = op.owner
+				g.cfg.Metrics.Owners.Set(float64(len(g.owners)))
+				// Its first job, before anybody else has the owner: a turn that begins now is none that was left open.
+				op.owner.adopt()
+			}
+			g.mu.Unlock()
+			close(op.done)
+			return op.owner, op.err
+		}
+		g.mu.Unlock()
+		select {
+		case <-op.done:
+			// The opener may have failed for its own context's sake: look again.
+			if op.err != nil && ctx.Err() == nil && !errors.Is(op.err, context.Canceled) && !errors.Is(op.err, context.DeadlineExceeded) {
+				return nil, op.err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (g *Gateway) open(ctx context.Context, id string) (*owner, error) {
+	if system(id) {
+		return nil, ErrNotFound
+	}
+	s, err := g.journal.Conversation(ctx, id)
+	if err != nil {
+		return nil, journalError("open conversation", err)
+	}
+	if _, err := g.journal.Get(ctx, deletingKey(id)); err == nil {
+		return nil, ErrNotFound
+	}
+	if err := g.count(ctx, &s); err != nil {
+		return nil, journalError("count unfinished turns", err)
+	}
+	f, err := g.feeds.Acquire(ctx, id)
+	if err != nil {
+		return nil, journalError("open conversation", err)
+	}
+	o := newOwner(g, s, f)
+	o.left = g.Draining()
+	return o, nil
+}
+
+// forget drops an owner from the gateway's table, if it is still the one there.
+func (g *Gateway) forget(o *owner) {
+	g.mu.Lock()
+	if g.owners[o.id] == o {
+		delete(g.owners, o.id)
+		g.cfg.Metrics.Owners.Set(float64(len(g.owners)))
+	}
+	g.mu.Unlock()
+}
+
+// journalError translates what surfaces need to tell apart.
+func journalError(op string, err error) error {
+	switch {
+	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted):
+		return ErrNotFound
+	case errors.Is(err, journal.ErrExists):
+		return ErrExists
+	case errors.Is(err, journal.ErrFull), errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrUnknown), errors.Is(err, journal.ErrClosed):
+		return fmt.Errorf("%w: %s: %w", ErrUnavailable, op, err)
+	case damaged(err):
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, op, err)
+	}
+	return fmt.Errorf("gateway: %s: %w", op, err)
+}
+
+// newID returns a UUIDv7.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+func now() int64 { return time.Now().UnixMilli() }
+
+// feedLog adapts the journal to what a feed reads.
+type feedLog struct{ j journal.Journal }
+
+func (l feedLog) Read(ctx context.Context, conversation string, after int64, limit int) (feed.Stretch, error) {
+	s, err := l.j.Conversation(ctx, conversation)
+	if err != nil {
+		return feed.Stretch{}, err
+	}
+	r, err := l.j.Read(ctx, conversation, after, limit)
+	if err != nil {
+		return feed.Stretch{}, err
+	}
+	terms := make([]feed.Term, len(r.Terms))
+	for i, t := range r.Terms {
+		terms[i] = feed.Term(t)
+	}
+	return feed.Stretch{Terms: terms, Epoch: r.Epoch, Head: r.Head, Settled: r.Settled, Trimmed: r.Trimmed, Truncated: s.Truncated, Events: r.Events, More: r.More}, nil
+}

@@ -1,0 +1,157 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// An agent may hand its turn on: it takes the request, and brings the stream in later by ingest, perhaps from another
+// process. The turn is then a pushed one in all but the name of its agent. That it was handed on lies in the journal
+// together with the state of the stream, so that it goes on after a restart.
+
+// tokenPrefix begins the token of a turn: it is <prefix><turn>.<secret>.
+const tokenPrefix = "leat-turn."
+
+// issue makes the token by which the agent may bring the turn's stream in. Its digest is written with the turn.
+func (o *owner) issue(t *tx, turn string, a Agent) *agent.Ingest {
+	if _, ok := a.Agent.(agent.Pusher); !ok {
+		return nil
+	}
+	token := tokenPrefix + turn + "." + rand.Text()
+	digest := sha256.Sum256([]byte(token))
+	t.set(tokenKey(turn), digest[:], 0)
+	return &agent.Ingest{URL: o.g.cfg.URL + "/api/turns/" + turn + "/ingest", Token: token}
+}
+
+// Producer returns the turn that a token lets its holder bring the stream of, "" where it is the token of none.
+func (g *Gateway) Producer(ctx context.Context, token string) (turn string, err error) {
+	rest, ok := strings.CutPrefix(token, tokenPrefix)
+	if !ok {
+		return "", nil
+	}
+	turn, _, ok = strings.Cut(rest, ".")
+	if !ok || len(token) > maxToken {
+		return "", nil
+	}
+	want, err := g.journal.Get(ctx, tokenKey(turn))
+	if errors.Is(err, journal.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", journalError("look up token of turn", err)
+	}
+	digest := sha256.Sum256([]byte(token))
+	if subtle.ConstantTimeCompare(digest[:], want) != 1 {
+		return "", nil
+	}
+	return turn, nil
+}
+
+// maxToken bounds a token that is looked up, in bytes.
+const maxToken = 256
+
+// handsOn returns to what the agent hands its turn on, nil where it doesn't.
+func handsOn(a Agent, err error) *agent.Pushed {
+	var to *agent.Pushed
+	if _, ok := a.Agent.(agent.Pusher); ok && errors.As(err, &to) {
+		return to
+	}
+	return nil
+}
+
+// handOn makes the run a pushed one, durably, and runs it until its stream ends.
+func (r *run) handOn(ctx context.Context, to *agent.Pushed) error {
+	d, err := r.o.g.cfg.Dialects.Lookup(to.Dialect)
+	if err != nil {
+		return err
+	}
+	st := pushState{Dialect: d.Name}
+	err = r.o.await(ctx, false, func(t *tx) error {
+		if r.over.Load() {
+			return ErrTurnOver
+		}
+		t.set(handedKey(r.id), []byte{1}, 0)
+		t.set(stateKey(r.id), st.appendJSON(nil), 0)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("hand turn on: %w", err)
+	}
+	r.handed.Store(true)
+	return r.pushed(ctx, st)
+}
+
+// resumer returns what goes on with a turn in another process, nil where nothing can.
+func (g *Gateway) resumer(a Agent, handed bool) agent.Resumer {
+	if handed {
+		return pushAgent{g}
+	}
+	up, _ := a.Agent.(agent.Resumer)
+	return up
+}
+
+// endedByOthers reports, once Run has returned err, whether the turn ends for another reason than its agent's own word.
+func (r *run) endedByOthers(err error) bool {
+	cause := context.Cause(r.ctx)
+	return errors.Is(cause, errStopped) || cause == nil && err != nil && r.handed.Load() // past its lease, or an invalid stream
+}
+
+// stopLimit is how long an agent may take to be told that its turn was ended.
+const stopLimit = 5 * time.Second
+
+// tellStopped tells the agent that somebody else has ended its turn.
+func (r *run) tellStopped() {
+	up, ok := r.agent.Agent.(agent.Stopper)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), stopLimit)
+	defer cancel()
+	if err := up.Stop(ctx, r.in()); err != nil {
+		r.o.log.Warn("agent not told that its turn was stopped", "turn", r.id, "agent", r.name, "error", err)
+	}
+}
+
+// handed reports whether a turn was handed on. Its mark lives as long as its state.
+func (g *Gateway) handed(ctx context.Context, turn string) (bool, error) {
+	_, err := g.journal.Get(ctx, handedKey(turn))
+	if errors.Is(err, journal.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// mayPush reports whether a producer may bring the turn's stream in: it is a pushed one, was handed on, or is with an agent
+// that may do so and whose producer came first.
+func (g *Gateway) mayPush(ctx context.Context, conversation, turn, name string) (bool, error) {
+	if name == PushAgent {
+		return true, nil
+	}
+	p, err := g.principal(ctx, turn)
+	if errors.Is(err, journal.ErrNotFound) { // it has ended: whoever owns the conversation stands in
+		var s journal.Summary
+		s, err = g.journal.Conversation(ctx, conversation)
+		p = agent.Principal{Tenant: s.Tenant, Subject: s.Owner}
+	}
+	if err != nil {
+		return false, journalError("look up principal of turn", err)
+	}
+	if a, ok := g.agent(name, p); ok {
+		if _, ok := a.Agent.(agent.Pusher); ok {
+			return true, nil
+		}
+	}
+	return g.handed(ctx, turn) // its agent may have been taken out of the configuration since
+}
+
+func tokenKey(turn string) string  { return "turn/" + turn + "/token" }
+func handedKey(turn string) string { return "turn/" + turn + "/handed" }

@@ -1,0 +1,259 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/agent/plugin"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/plugins"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Config says what plugins run in.
+type Config struct {
+	Roster *gateway.Roster // which agents join; the names of others in it are taken
+	// Env names the variables of the gateway's environment that plugins may ask for.
+	Env     []string
+	Dialect dialect.Dialect // leat
+	Silence time.Duration   // of agents
+	Journal Kept
+	Log     *slog.Logger
+}
+
+// Kept is where what channels keep is found again.
+type Kept interface {
+	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
+}
+
+// Host runs plugins. All methods may be called from several goroutines.
+type Host struct {
+	cfg Config
+
+	mu       sync.Mutex
+	gw       *gateway.Gateway // nil before Start
+	agents   map[string]*plugin.Agent
+	channels map[string]*channel
+	broken   map[string]error // why those that were installed before are not run
+	closed   bool
+}
+
+var (
+	_ plugins.Runtime = (*Host)(nil)
+	_ gateway.Watcher = (*Host)(nil)
+)
+
+// New returns a host that runs nothing yet.
+func New(c Config) *Host {
+	return &Host{cfg: c, agents: map[string]*plugin.Agent{}, channels: map[string]*channel{}, broken: map[string]error{}}
+}
+
+// Configure implements [plugins.Runtime].
+func (h *Host) Configure(p plugins.Plugin) error {
+	if h.taken(p.Manifest.Name) {
+		return fmt.Errorf("an agent named %s is configured already", p.Manifest.Name)
+	}
+	for _, n := range p.Manifest.Env {
+		if !slices.Contains(h.cfg.Env, n) {
+			return fmt.Errorf("it asks for the variable %s, which plugins.env does not allow", n)
+		}
+	}
+	_, err := h.make(p)
+	return err
+}
+
+// taken reports whether a name is that of an agent that is no plugin.
+func (h *Host) taken(name string) bool {
+	there, ok := h.cfg.Roster.Agent(name, agent.Principal{})
+	return name == gateway.PushAgent || ok && !h.owns(name, there)
+}
+
+// owns reports whether an agent is the plugin of that name, and has not been replaced by a configured one.
+func (h *Host) owns(name string, there gateway.Agent) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := h.agents[name]
+	return a != nil && there.Agent == agent.Agent(a)
+}
+
+// process is what both kinds are.
+type process interface {
+	Check(ctx context.Context) error
+	State() (ready bool, why error)
+	Start(log *slog.Logger)
+	Close()
+}
+
+// make makes what runs a plugin, and starts nothing.
+func (h *Host) make(p plugins.Plugin) (process, error) {
+	m := p.Manifest
+	c := plugin.Config{Command: slices.Clone(m.Command), Dir: p.Dir, Env: m.Env, Dialect: h.cfg.Dialect}
+	if rest, ok := strings.CutPrefix(m.Command[0], "./"); ok {
+		c.Command[0] = filepath.Join(p.Dir, filepath.FromSlash(rest))
+	}
+	if m.Kind == plugins.KindAgent {
+		return plugin.New(c)
+	}
+	ch := &channel{h: h, name: m.Name, log: h.cfg.Log.With("plugin", m.Name)}
+	var err error
+	ch.Channel, err = plugin.NewChannel(c, ch.serve)
+	return ch, err
+}
+
+// Try implements [plugins.Runtime].
+func (h *Host) Try(ctx context.Context, p plugins.Plugin) error {
+	one, err := h.make(p)
+	if err != nil {
+		return err
+	}
+	return one.Check(ctx)
+}
+
+// Resume runs a plugin that was installed before. Where it can't be run any more, State tells why.
+func (h *Host) Resume(p plugins.Plugin) error {
+	err := h.Configure(p)
+	if err == nil {
+		err = h.Run(p)
+	}
+	if err != nil {
+		h.mu.Lock()
+		h.broken[p.Manifest.Name] = err
+		h.mu.Unlock()
+	}
+	return err
+}
+
+// Run implements [plugins.Runtime].
+func (h *Host) Run(p plugins.Plugin) error {
+	one, err := h.make(p)
+	if err != nil {
+		return err
+	}
+	name := p.Manifest.Name
+	h.mu.Lock()
+	delete(h.broken, name)
+	_, wasAgent := h.agents[name]
+	old := h.channels[name]
+	if h.closed {
+		h.mu.Unlock()
+		return gateway.ErrClosed
+	}
+	delete(h.agents, name)
+	delete(h.channels, name)
+	h.mu.Unlock()
+	if old != nil {
+		old.Close() // before the new one, which takes up what the old one kept last
+	}
+	a, isAgent := one.(*plugin.Agent)
+	if !isAgent {
+		if wasAgent {
+			h.cfg.Roster.Remove(name)
+		}
+		return h.open(name, one.(*channel))
+	}
+	if err := h.cfg.Roster.Replace(name, gateway.Agent{Agent: a, Silence: h.cfg.Silence, Kind: "plugin"}); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.agents[name] = a
+	h.mu.Unlock()
+	return nil
+}
+
+// open has a channel run, now or from Start on.
+func (h *Host) open(name string, c *channel) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return gateway.ErrClosed
+	}
+	h.channels[name] = c
+	if h.gw != nil {
+		c.gw = h.gw
+		c.Start(c.log)
+	}
+	return nil
+}
+
+// Stop implements [plugins.Runtime].
+func (h *Host) Stop(name string) {
+	there, ok := h.cfg.Roster.Agent(name, agent.Principal{})
+	isAgent := ok && h.owns(name, there)
+	h.mu.Lock()
+	c := h.channels[name]
+	delete(h.broken, name)
+	delete(h.agents, name)
+	delete(h.channels, name)
+	h.mu.Unlock()
+	if isAgent {
+		h.cfg.Roster.Remove(name)
+	}
+	if c != nil {
+		c.Close()
+	}
+}
+
+// Start has channels run, now that the gateway does. Agents are started by the roster.
+func (h *Host) Start(gw *gateway.Gateway) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gw = gw
+	for _, c := range h.channels {
+		c.gw = gw
+		c.Start(c.log)
+	}
+}
+
+// Close ends the channels, and returns when they have ended.
+func (h *Host) Close() {
+	h.mu.Lock()
+	h.closed = true
+	all := h.channels
+	h.channels = map[string]*channel{}
+	h.mu.Unlock()
+	var tasks sync.WaitGroup
+	for _, c := range all {
+		tasks.Go(c.Close)
+	}
+	tasks.Wait()
+}
+
+// State tells whether a plugin is ready, and else why not.
+func (h *Host) State(name string) (ready bool, why error) {
+	h.mu.Lock()
+	var one process
+	if a := h.agents[name]; a != nil {
+		one = a
+	} else if c := h.channels[name]; c != nil {
+		one = c
+	}
+	why = h.broken[name]
+	h.mu.Unlock()
+	if one == nil {
+		return false, why
+	}
+	return one.State()
+}
+
+// Committed implements [gateway.Watcher]: the channel whose chat it is has something to deliver.
+func (h *Host) Committed(s *journal.Summary, _ []event.Event) {
+	name := ChannelOf(s)
+	if name == "" {
+		return
+	}
+	h.mu.Lock()
+	c := h.channels[name]
+	h.mu.Unlock()
+	if c != nil {
+		c.committed(s.ID)
+	}
+}

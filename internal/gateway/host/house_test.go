@@ -1,0 +1,252 @@
+//go:build unix
+
+package host_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect/leat"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/host"
+	"github.com/leat-dev/leat/internal/service/plugins"
+	"github.com/leat-dev/leat/internal/store/feed"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/internal/store/journal/memory"
+)
+
+// The test's binary is the channel too: it hands the test what it is told, and says what the test has it say.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "child" {
+		child(os.Args[2])
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func child(socket string) {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(3)
+	}
+	go func() {
+		_, _ = io.Copy(os.Stdout, c)
+		os.Exit(4) // the test has cut it
+	}()
+	_, _ = io.Copy(c, os.Stdin)
+}
+
+// puppet takes the processes of a channel as they come.
+type puppet struct {
+	t *testing.T
+	l net.Listener
+	p plugins.Plugin
+}
+
+func newPuppet(t *testing.T, name string) *puppet {
+	t.Helper()
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := fmt.Sprintf("#!/bin/sh\nexec '%s' child '%s'\n", self, l.Addr())
+	if err := os.WriteFile(filepath.Join(dir, "run"), []byte(run), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return &puppet{t, l, plugins.Plugin{Dir: dir, Manifest: plugins.Manifest{Protocol: 1, Name: name, Version: "1", Kind: plugins.KindChannel, Command: []string{"./run"}}}}
+}
+
+// actor is one process, played by the test.
+type actor struct {
+	t     *testing.T
+	c     net.Conn
+	lines chan line
+}
+
+// line is one from the gateway.
+type line struct {
+	Type, Chat, ID, Conversation, Turn, Reason, Message, Kind, Error string
+	Cursor                                                           feed.Cursor
+	State                                                            json.RawMessage
+	Repeated                                                         bool
+	Frame                                                            json.RawMessage
+	raw                                                              string
+}
+
+// next is the next process, which has said that it is ready.
+func (p *puppet) next() *actor {
+	p.t.Helper()
+	c, err := p.l.Accept()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	a := &actor{p.t, c, make(chan line, 1000)}
+	p.t.Cleanup(func() { _ = c.Close() })
+	go func() {
+		defer close(a.lines)
+		in := bufio.NewScanner(c)
+		in.Buffer(nil, 8<<20)
+		for in.Scan() {
+			l := line{raw: in.Text()}
+			_ = json.Unmarshal(in.Bytes(), &l)
+			a.lines <- l
+		}
+	}()
+	if hello := a.want("hello"); hello.Kind != "channel" {
+		p.t.Errorf("it was told %s", hello.raw)
+	}
+	a.say(`{"type":"ready","protocol":1,"kind":"channel"}`)
+	return a
+}
+
+func (a *actor) say(format string, args ...any) {
+	a.t.Helper()
+	if _, err := fmt.Fprintf(a.c, format+"\n", args...); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// hear is the next line.
+func (a *actor) hear() line {
+	a.t.Helper()
+	select {
+	case l, ok := <-a.lines:
+		if !ok {
+			a.t.Fatal("the process was stopped")
+		}
+		return l
+	case <-time.After(time.Minute):
+		a.t.Fatal("nothing more came")
+	}
+	return line{}
+}
+
+// want is the next line, which has to be of that type.
+func (a *actor) want(kind string) line {
+	a.t.Helper()
+	l := a.hear()
+	if l.Type != kind {
+		a.t.Fatalf("got %s, want %s", l.raw, kind)
+	}
+	return l
+}
+
+// those are the next lines, of those types in any order.
+func (a *actor) those(kinds ...string) map[string]line {
+	a.t.Helper()
+	got := map[string]line{}
+	for range kinds {
+		l := a.hear()
+		got[l.Type] = l
+	}
+	for _, k := range kinds {
+		if _, ok := got[k]; !ok {
+			a.t.Fatalf("no %s came: %v", k, got)
+		}
+	}
+	return got
+}
+
+// cut has the process end.
+func (a *actor) cut() { _ = a.c.Close() }
+
+// send has somebody say something in a chat.
+func (a *actor) send(id, chat, text string) {
+	a.t.Helper()
+	a.say(`{"type":"command","id":%q,"chat":%q,"command":{"type":"send","message":{"text":%q,"author":{"name":"Ann"}}}}`, id, chat, text)
+}
+
+// stopped reports that the gateway has stopped the process, after an error that it returns.
+func (a *actor) stopped() (last line) {
+	a.t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		select {
+		case l, ok := <-a.lines:
+			if !ok {
+				return last
+			}
+			last = l
+		case <-limit:
+			a.t.Fatal("it was not stopped")
+		}
+	}
+}
+
+type agentFunc func(ctx context.Context, in agent.Input, out *agent.Emitter) error
+
+func (f agentFunc) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+	return f(ctx, in, out)
+}
+
+func echo(_ context.Context, in agent.Input, out *agent.Emitter) error {
+	return out.Text("you said " + in.Message.Text)
+}
+
+type house struct {
+	t     *testing.T
+	gw    *gateway.Gateway
+	host  *host.Host
+	close func()
+}
+
+// newHouse opens a gateway over a journal with channels.
+func newHouse(t *testing.T, j journal.Journal, a agent.Agent, channels ...*puppet) *house {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	roster := gateway.NewRoster(quiet)
+	if err := roster.Add("a", gateway.Agent{Agent: a}); err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, host: host.New(host.Config{Roster: roster, Dialect: leat.Dialect(), Journal: j, Log: quiet})}
+	var err error
+	h.gw, err = gateway.New(gateway.Config{Journal: j, Agents: roster, DefaultAgent: "a", Watchers: []gateway.Watcher{h.host}, Drain: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roster.Start()
+	if err := h.gw.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range channels {
+		if err := h.host.Run(p.p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.host.Start(h.gw)
+	h.close = sync.OnceFunc(func() {
+		if err := h.gw.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		h.host.Close()
+		roster.Close()
+	})
+	t.Cleanup(h.close)
+	return h
+}
+
+func newJournal(t *testing.T) journal.Journal {
+	j := memory.New()
+	t.Cleanup(func() { _ = j.Close() })
+	return j
+}

@@ -1,0 +1,185 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/leat-dev/leat/agent/plugin"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+)
+
+// take carries a line out, after those before it of the same chat. An error is a line that can't be read.
+func (s *session) take(ctx context.Context, l plugin.Line) error {
+	var in fromChannel
+	if err := json.Unmarshal(l.JSON, &in); err != nil {
+		return err
+	}
+	var do func()
+	switch l.Type {
+	case lineNext:
+		do = func() { s.next(in.Chat) }
+	case lineKeep:
+		do = func() { s.keep(ctx, in) }
+	case lineCommand:
+		if in.Command == nil || in.ID == "" {
+			return errors.New("a command has an id, and a command")
+		}
+		do = func() { s.command(ctx, in) }
+	default:
+		return nil // of a later version
+	}
+	if in.Chat == "" {
+		return fmt.Errorf("%s names no chat", l.Type)
+	}
+	if err := event.CheckID("chat", in.Chat); err != nil {
+		return err
+	}
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.chats[in.Chat]
+	if t == nil {
+		t = &chat{binding: binding{Chat: in.Chat}}
+		s.chats[in.Chat] = t
+	}
+	if t.jobs = append(t.jobs, do); len(t.jobs) == 1 {
+		s.tasks.Go(func() { s.work(t) })
+	}
+	return nil
+}
+
+// work carries out what a chat has asked for.
+func (s *session) work(t *chat) {
+	for {
+		s.mu.Lock()
+		do := t.jobs[0]
+		s.mu.Unlock()
+		do()
+		<-s.slots
+		s.mu.Lock()
+		t.jobs = t.jobs[1:]
+		left := len(t.jobs)
+		s.mu.Unlock()
+		if left == 0 {
+			return
+		}
+	}
+}
+
+// next lets the pump go on with a chat.
+func (s *session) next(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.chats[name]; t != nil {
+		t.busy = false
+		s.mark(t)
+	}
+}
+
+// keep writes down how far a chat is.
+func (s *session) keep(ctx context.Context, in fromChannel) {
+	t, b, ok := s.bound(in.Chat)
+	if !ok {
+		s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonUnknown, Message: "the chat has no conversation"})
+		return
+	}
+	if in.Cursor != "" {
+		s.mu.Lock()
+		at := t.at
+		s.mu.Unlock()
+		epoch, seq, _ := in.Cursor.Parse()
+		if e, upto, _ := at.Parse(); epoch != e || seq > upto {
+			s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: "the cursor is none that was delivered"})
+			return
+		}
+		b.Cursor = in.Cursor
+	}
+	if in.State != nil {
+		if len(in.State) > maxState {
+			s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonTooLarge, Message: fmt.Sprintf("a state of %d bytes, at most %d", len(in.State), maxState)})
+			return
+		}
+		b.State = in.State
+	}
+	if err := s.c.keep(ctx, b); err != nil {
+		s.rejected(ctx, in, err)
+		return
+	}
+	s.mu.Lock()
+	if t.Conversation == b.Conversation {
+		t.binding = b
+	}
+	s.mu.Unlock()
+	s.say(ctx, replyLine{Type: lineKept, ID: in.ID, Chat: in.Chat})
+}
+
+// allowed are the commands that channels give.
+var allowed = map[string]bool{gateway.CommandSend: true, gateway.CommandStop: true, gateway.CommandAnswer: true}
+
+// command brings what somebody said, or wants.
+func (s *session) command(ctx context.Context, in fromChannel) {
+	c := *in.Command
+	if !allowed[c.Type] {
+		s.rejected(ctx, in, &gateway.Rejection{Reason: gateway.ReasonInvalid, Message: fmt.Sprintf("channels give no command %q", c.Type)})
+		return
+	}
+	c.Key = in.ID
+	if c.Message != nil {
+		m := *c.Message
+		m.Source, c.Message = s.c.name, &m
+	}
+	for again := false; ; again = true {
+		t, b, ok := s.bound(in.Chat)
+		if !ok {
+			var err error
+			if b, err = s.c.bind(ctx, in.Chat); err != nil {
+				s.rejected(ctx, in, err)
+				return
+			}
+			s.add(b)
+			s.enqueue(in.Chat) // the process is told of it
+		}
+		ack, err := s.c.gw.Do(ctx, s.c.principal(in.Chat), b.Conversation, c)
+		switch {
+		case err == nil:
+			s.say(ctx, replyLine{Type: lineAck, ID: in.ID, Chat: in.Chat, Conversation: b.Conversation, Ack: &ack})
+			return
+		case gone(err) && ok && !again: // it was deleted: the chat begins anew
+			s.trouble(ctx, t, b, err)
+		default:
+			s.rejected(ctx, in, err)
+			return
+		}
+	}
+}
+
+// rejected says why something was not done.
+func (s *session) rejected(ctx context.Context, in fromChannel, err error) {
+	out := replyLine{Type: lineRejected, ID: in.ID, Chat: in.Chat, Error: err.Error()}
+	var r *gateway.Rejection
+	switch {
+	case errors.As(err, &r):
+		out.Reason, out.RetryAfter = r.Reason, r.RetryAfter.Milliseconds()
+	case gone(err):
+		out.Reason = gateway.ReasonUnknown
+	default:
+		out.Reason = "unavailable"
+		s.c.log.Warn("channel's line not carried out", "error", err)
+	}
+	s.say(ctx, out)
+}
+
+// say answers. Where that fails the process has ended, or the session has.
+func (s *session) say(ctx context.Context, line replyLine) {
+	if err := s.conn.Send(ctx, line); err != nil {
+		_ = s.broken(err)
+		s.c.log.Debug("channel not answered", "error", err)
+	}
+}

@@ -1,0 +1,142 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Imported is a conversation that comes from elsewhere.
+type Imported struct {
+	// Summary gives id, tenant, owner, title, agent, metadata, and when it was created and changed; the rest is made anew.
+	Summary journal.Summary
+	// Events are its log in order. They are numbered anew.
+	Events []event.Event
+	// Digest is of all that it was made of: a conversation that was imported with the same digest is left as it is.
+	Digest string
+}
+
+// Import makes a conversation as it was elsewhere, whole or not at all. Its id is what [ConversationID] gives. added is false where the same import was done
+// before. A refusal is a *Rejection: ReasonConflict where its id, or that of a turn, is taken or was used, ReasonInvalid
+// where it is no conversation. A turn that had no end gets one.
+func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added bool, err error) {
+	if err := Decide(p, ActionAdmin, nil); err != nil {
+		return false, err
+	}
+	if g.Draining() {
+		return false, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
+	}
+	s := in.Summary
+	if err := checkImported(&s); err != nil {
+		return false, err
+	}
+	switch known, err := g.journal.Get(ctx, importKey(s.ID)); {
+	case err == nil && string(known) == in.Digest:
+		return false, nil
+	case err != nil && !errors.Is(err, journal.ErrNotFound):
+		return false, journalError("import", err)
+	}
+	if _, err := g.journal.Conversation(ctx, s.ID); !errors.Is(err, journal.ErrNotFound) {
+		return false, taken(err)
+	}
+	events, turns, err := renumber(in.Events)
+	if err != nil {
+		return false, err
+	}
+	s.Open, s.Truncated = nil, 0
+	for i := range events {
+		if events[i].Type == event.ConversationTruncate {
+			s.Truncated = events[i].Seq
+		}
+	}
+	b := journal.Batch{Conversation: s.ID, Create: true, Summary: &s, Events: events}
+	for _, id := range turns {
+		if _, err := g.journal.Get(ctx, turnKey(id)); err == nil {
+			return false, reject(ReasonConflict, "the turn id %q is taken by another conversation", id)
+		} else if !errors.Is(err, journal.ErrNotFound) {
+			return false, journalError("import", err)
+		}
+		b.Put = append(b.Put, journal.KeyValue{Key: turnKey(id), Value: []byte(s.ID)})
+	}
+	note, err := g.audit.Note(audit.Entry{Action: "import", By: by(ctx, p), Conversation: s.ID, Tenant: s.Tenant, Subject: s.Owner})
+	if err != nil {
+		return false, err
+	}
+	b.Put = append(b.Put, note, journal.KeyValue{Key: importKey(s.ID), Value: []byte(in.Digest)})
+	if err := g.journal.Append(ctx, b); err != nil {
+		return false, taken(err)
+	}
+	g.audit.Wake()
+	g.settle.add(s.ID, int64(len(events)))
+	g.arrived(&s)
+	return true, nil
+}
+
+// taken says why a conversation can't be made; nil is that there is one.
+func taken(err error) error {
+	switch {
+	case err == nil, errors.Is(err, journal.ErrExists):
+		return reject(ReasonConflict, "the id is taken")
+	case errors.Is(err, journal.ErrDeleted):
+		return reject(ReasonConflict, "a conversation with this id was deleted here; its id is not used again")
+	}
+	return journalError("import", err)
+}
+
+func importKey(conversation string) string { return "import/" + conversation }
+
+func checkImported(s *journal.Summary) error {
+	if s.ID == "" {
+		return reject(ReasonInvalid, "the conversation has no id")
+	}
+	id, err := ConversationID(s.Tenant, s.ID)
+	if err := errors.Join(err, checkMeta(&s.Title, s.Metadata)); err != nil {
+		return err
+	}
+	s.ID = id
+	for name, v := range map[string]string{"tenant": s.Tenant, "owner": s.Owner, "agent": s.Agent} {
+		if err := event.CheckID(name, v); err != nil {
+			return reject(ReasonInvalid, "%v", err)
+		}
+	}
+	return nil
+}
+
+// renumber returns the events of a log with the seqs 1, 2, 3 ..., and the ends that its turns lack; and its turns' ids.
+func renumber(in []event.Event) (events []event.Event, turns []string, err error) {
+	var t transcript.Transcript
+	seen := map[string]bool{}
+	at := int64(0)
+	for i, e := range in {
+		e.Seq, e.First = int64(i)+1, 0
+		if e.Type == event.Record || e.Type == event.ConversationDelete || e.More {
+			return nil, nil, reject(ReasonInvalid, "event %d: %s can't be imported", i+1, e.Type)
+		}
+		err := e.Validate()
+		if err == nil {
+			err = t.Apply(&e)
+		}
+		if err != nil {
+			return nil, nil, reject(ReasonInvalid, "event %d: %v", i+1, err)
+		}
+		if e.Turn != "" && !seen[e.Turn] {
+			seen[e.Turn] = true
+			turns = append(turns, e.Turn)
+		}
+		at = max(at, e.At)
+		events = append(events, e)
+	}
+	// A child's end comes before its parent's.
+	for i := len(t.Turns) - 1; i >= 0; i-- {
+		if turn := t.Turns[i]; turn.Unfinished() {
+			events = append(events, event.Event{Seq: int64(len(events)) + 1, At: at, Type: event.TurnEnd, Turn: turn.ID, Body: &event.Body{
+				Outcome: event.Interrupted, Reason: "imported", Error: &event.Error{Code: "imported", Message: "the turn was unfinished when it was exported"},
+			}})
+		}
+	}
+	return events, turns, nil
+}

@@ -1,0 +1,267 @@
+package gateway
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/service/quota"
+)
+
+// Metrics are what a gateway counts and times; docs/metrics.md describes each. They are one [prometheus.Collector].
+// No label ever holds an id or what a client chose: agents are those of the configuration, and what an upstream names
+// (models, error codes) is bounded.
+type Metrics struct {
+	Events        prometheus.Counter
+	CommitSeconds prometheus.Histogram
+	CommitEvents  prometheus.Histogram
+	ShowSeconds   prometheus.Histogram
+	CommitFailed  prometheus.Counter
+	Late          prometheus.Counter
+	dropped       *prometheus.CounterVec
+	Leases        prometheus.Counter
+	Running       prometheus.Gauge
+	Owners        prometheus.Gauge
+	Recovered     *prometheus.CounterVec // turns found open, by what became of them
+	Repeated      prometheus.Counter
+
+	turns       *prometheus.CounterVec   // agent, outcome
+	turnErrors  *prometheus.CounterVec   // code
+	turnSeconds *prometheus.HistogramVec // agent
+	firstText   *prometheus.HistogramVec // agent
+	tokens      *prometheus.CounterVec   // agent, model, kind
+	retries     *prometheus.CounterVec   // agent
+	limited     *prometheus.CounterVec   // limit
+	mismatches  *prometheus.CounterVec   // client, field
+	faults      *prometheus.CounterVec   // dialect
+	unknown     *prometheus.CounterVec   // dialect
+	frames      *prometheus.CounterVec   // dialect
+
+	models bounded
+	all    []prometheus.Collector
+}
+
+// maxModels bounds the models that are told apart: more are not in use at one gateway, and a program that makes names up
+// must not fill the memory of who collects.
+const maxModels = 64
+
+// other stands for the values of a label beyond its bound.
+const other = "other"
+
+// NewMetrics returns metrics that nobody collects yet.
+func NewMetrics() *Metrics {
+	m := &Metrics{models: bounded{max: maxModels}}
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		m.all = append(m.all, c)
+		return c
+	}
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		m.all = append(m.all, c)
+		return c
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		c := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		m.all = append(m.all, c)
+		return c
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		c := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+		m.all = append(m.all, c)
+		return c
+	}
+	histograms := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		c := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+		m.all = append(m.all, c)
+		return c
+	}
+	quick := []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, 1, 10}
+
+	m.turns = counters("leat_turns_total", "Turns that ended.", "agent", "outcome")
+	m.turnErrors = counters("leat_turn_errors_total", "Turns that ended with an error, by its code.", "code")
+	m.turnSeconds = histograms("leat_turn_seconds", "Time from a turn's start to its end.", []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600}, "agent")
+	m.firstText = histograms("leat_turn_first_text_seconds", "Time from a turn's start to its first text being shown.", []float64{.01, .05, .1, .25, .5, 1, 2, 4, 8, 16, 32, 64}, "agent")
+	m.tokens = counters("leat_tokens_total", "Tokens that agents reported for turns that ended.", "agent", "model", "kind")
+	m.retries = counters("leat_agent_retries_total", "Waits of turns until their agent is called again: it limits the rate, is not ready, or has failed.", "agent")
+	m.limited = counters("leat_limit_refusals_total", "What was refused for a limit of a user or a tenant.", "limit")
+	m.Running = gauge("leat_turns_running", "Turns that run or wait for a person.")
+	m.Recovered = counters("leat_turns_recovered_total", "Turns found open when a conversation was taken up, by what became of them.", "fate")
+	m.Leases = counter("leat_leases_expired_total", "Pushed turns ended because their producer stayed away.")
+
+	m.Events = counter("leat_events_total", "Events committed.")
+	m.CommitSeconds = histogram("leat_commit_seconds", "Time from handing a conversation's events to the journal to their being durable.", quick)
+	m.CommitEvents = histogram("leat_commit_events", "Events of one conversation in one commit.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512})
+	m.ShowSeconds = histogram("leat_show_seconds", "Time from a commit being durable to its events being shown to readers.", []float64{.000005, .00001, .000025, .00005, .0001, .00025, .001, .01, .1})
+	m.CommitFailed = counter("leat_commits_failed_total", "Commits that failed, each try.")
+	m.Owners = gauge("leat_conversations_open", "Conversations held in memory.")
+
+	m.Late = counter("leat_late_operations_total", "What agents said after their turn's end, which was dropped: operations, or frames that were not decoded any more.")
+	m.dropped = counters("leat_dropped_operations_total", "Operations of turns that ran which changed nothing and were dropped: a repeated start, or what came for a part, a message or a turn inside that had ended.", "agent")
+	m.Repeated = counter("leat_commands_repeated_total", "Commands whose idempotency key was known: they got the first outcome and did nothing.")
+	m.frames = counters("leat_decode_frames_total", "Frames of agents' streams that were decoded.", "dialect")
+	m.faults = counters("leat_decode_faults_total", "Frames of agents' streams that were invalid and ended their turn.", "dialect")
+	m.unknown = counters("leat_decode_unknown_frames_total", "Frames of agents' streams of a kind that the dialect does not know; they are skipped.", "dialect")
+	m.mismatches = counters("leat_client_mismatches_total", "Texts that a client held otherwise than the log, as it reported.", "client", "field")
+
+	// What is rare and matters is there from the beginning: of a series that begins with 1 nobody sees the increase.
+	for _, client := range append([]string{other}, clients...) {
+		m.mismatches.WithLabelValues(client, event.Text.Name())
+	}
+	for _, c := range append([]string{other}, codes...) {
+		m.turnErrors.WithLabelValues(c)
+	}
+	for _, r := range []quota.Resource{quota.Turns, quota.Messages, quota.Bytes, quota.Viewers} {
+		m.limited.WithLabelValues(string(r))
+	}
+	for _, fate := range []string{"resumed", "interrupted"} {
+		m.Recovered.WithLabelValues(fate)
+	}
+	return m
+}
+
+// Describe implements [prometheus.Collector].
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.all {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.all {
+		c.Collect(ch)
+	}
+}
+
+// ended counts a turn's end. agent is bounded by the caller.
+func (m *Metrics) ended(agent string, b *event.Body, seconds float64) {
+	m.turns.WithLabelValues(agent, string(b.Outcome)).Inc()
+	if b.Error != nil {
+		m.turnErrors.WithLabelValues(code(b.Error.Code)).Inc()
+	}
+	if seconds >= 0 {
+		m.turnSeconds.WithLabelValues(agent).Observe(seconds)
+	}
+	u := b.Usage
+	if u == nil {
+		return
+	}
+	model := m.models.name(u.Model)
+	for _, k := range []struct {
+		kind string
+		n    int64
+	}{{"input", u.Input}, {"output", u.Output}, {"cache_read", u.CacheRead}, {"cache_write", u.CacheWrite}, {"reasoning", u.Reasoning}} {
+		if k.n > 0 {
+			m.tokens.WithLabelValues(agent, model, k.kind).Add(float64(k.n))
+		}
+	}
+}
+
+// code bounds the codes of errors: those of Leat itself are told apart, those that agents choose are not.
+func code(c string) string {
+	if slices.Contains(codes, c) {
+		return c
+	}
+	return other
+}
+
+var codes = []string{
+	codeSilence, codeTurnLimit, codeLease, codeWait, codeStream, codeCutShort, codeAgent, codeNotStarted, codeRuns, codeRestart,
+	"agent_unreachable", "agent_status", "agent_answer", "agent_not_started", "agent_exit", // of agent/http and agent/exec
+}
+
+// bounded lets a number of names through, the first ones, and makes the rest [other].
+type bounded struct {
+	max  int
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// maxLabel bounds a name that somebody else chose, in bytes.
+const maxLabel = 64
+
+func (b *bounded) name(s string) string {
+	switch {
+	case s == "":
+		return "-"
+	case len(s) > maxLabel:
+		return other
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.seen[s] {
+		if len(b.seen) >= b.max {
+			return other
+		}
+		if b.seen == nil {
+			b.seen = map[string]bool{}
+		}
+		b.seen[s] = true
+	}
+	return s
+}
+
+// Dialects returns the dialects with decoders that count their frames: those decoded, those that were invalid, and those
+// that the decoder did not know.
+func (m *Metrics) Dialects(r dialect.Registry) dialect.Registry {
+	all := r.List()
+	for i, d := range all {
+		if d.Decoder == nil {
+			continue
+		}
+		frames, faults, unknown := m.frames.WithLabelValues(d.Name), m.faults.WithLabelValues(d.Name), m.unknown.WithLabelValues(d.Name)
+		inner := d.Decoder
+		all[i].Decoder = func() dialect.Decoder {
+			return &counted{Decoder: inner(), frames: frames, faults: faults, unknown: unknown}
+		}
+	}
+	return dialect.NewRegistry(all...)
+}
+
+// counted counts what a decoder decodes. Unknown frames of before a restart were counted by the process that saw them.
+type counted struct {
+	dialect.Decoder
+	frames, faults, unknown prometheus.Counter
+	known                   int // unknown frames so far
+}
+
+// Unwrap implements [dialect.Wrapper].
+func (d *counted) Unwrap() dialect.Decoder { return d.Decoder }
+
+func (d *counted) Decode(f dialect.Frame) ([]event.Event, error) {
+	d.frames.Inc()
+	ops, err := d.Decoder.Decode(f)
+	if err != nil {
+		d.faults.Inc()
+	}
+	if n := d.total(); n > d.known {
+		d.unknown.Add(float64(n - d.known))
+		d.known = n
+	}
+	return ops, err
+}
+
+func (d *counted) Restore(state []byte) error {
+	err := d.Decoder.Restore(state)
+	d.known = d.total()
+	return err
+}
+
+// Unknown implements [dialect.Counter].
+func (d *counted) Unknown() dialect.Unknown {
+	if c, ok := d.Decoder.(dialect.Counter); ok {
+		return c.Unknown()
+	}
+	return nil
+}
+
+func (d *counted) total() (n int) {
+	for _, k := range d.Unknown() {
+		n += k
+	}
+	return n
+}

@@ -1,0 +1,215 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// PositionPrefix begins the keys of how far somebody has read. They hold no name, belong to their conversation, and go with it.
+const PositionPrefix = "read/"
+
+// Position is how far a principal has read a conversation.
+type Position struct {
+	// Read is a seq: what was said up to it is read.
+	Read int64
+	// Unread says that an agent has said something since, asked something, or ended a turn. It is said only of conversations
+	// that are the principal's own or shared with it.
+	Unread bool
+}
+
+func positionKey(who quota.Who, conversation string) string {
+	return PositionPrefix + audit.Digest(who.Tenant, who.Subject) + "/" + conversation
+}
+
+// PositionOf reports whether a key tells how far a subject has read.
+func PositionOf(key, tenant, subject string) bool {
+	return strings.HasPrefix(key, positionKey(quota.Who{Tenant: tenant, Subject: subject}, ""))
+}
+
+// speaks reports whether an event makes a conversation unread: what people say does not, nor what they stopped.
+func speaks(e *event.Event) bool {
+	b := e.Get()
+	switch e.Type {
+	case event.MessageAdd:
+		return b.Role != event.User
+	case event.TurnWait:
+		return true
+	case event.TurnEnd:
+		return b.Outcome != event.Cancelled
+	}
+	return false
+}
+
+// concerns reports whether a conversation is a principal's own, or shared with it: an admin may read what is neither.
+func concerns(p Principal, s *journal.Summary) bool {
+	if p.Admin {
+		return s.Tenant == "" && s.Owner == ""
+	}
+	return s.Tenant == p.Tenant && s.Owner == p.Subject || granted(s, p) != ""
+}
+
+// Position tells how far a principal has read a conversation that it may read, as its summary is known.
+func (g *Gateway) Position(ctx context.Context, p Principal, s *journal.Summary) (at Position, err error) {
+	v, err := g.journal.Get(ctx, positionKey(p.who(), s.ID))
+	if err == nil {
+		at.Read, err = strconv.ParseInt(string(v), 10, 64)
+	}
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return at, journalError("look up read position", err)
+	}
+	at.Unread = s.Spoken > at.Read && concerns(p, s)
+	return at, nil
+}
+
+// MarkRead says that a principal has read a conversation up to a seq; 0 is all that there is. A position never falls, and one
+// that changes nothing about what is unread is not written.
+func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string, seq int64) (at Position, err error) {
+	if seq < 0 {
+		return at, reject(ReasonInvalid, "seq %d is no place in a conversation", seq)
+	}
+	s, err := g.Conversation(ctx, p, ActionRead, conversation)
+	if err != nil {
+		return at, err
+	}
+	if at, err = g.Position(ctx, p, &s); err != nil || s.Spoken <= at.Read || seq != 0 && seq <= at.Read {
+		return at, err
+	}
+	o, err := g.owner(ctx, conversation)
+	if err != nil {
+		return at, err
+	}
+	defer o.release()
+	who := p.who()
+	var now Position
+	err = o.submit(ctx, true, func(t *tx) (err error) {
+		s := t.current()
+		if err := Decide(p, ActionRead, s); err != nil { // it was taken back meanwhile
+			return err
+		}
+		if now, err = g.Position(g.life, p, s); err != nil {
+			return err
+		}
+		to := min(seq, o.head)
+		if seq == 0 {
+			to = o.head
+		}
+		if to <= now.Read {
+			return nil
+		}
+		now = Position{Read: to, Unread: s.Spoken > to && concerns(p, s)}
+		t.set(positionKey(who, o.id), strconv.AppendInt(nil, to, 10), 0)
+		t.then(func() { g.positions.tell(who, o.id) })
+		return nil
+	})
+	if err != nil {
+		return at, commandError(err)
+	}
+	return now, nil
+}
+
+// positions knows who wants to be told that something was read, or became unread.
+type positions struct {
+	mu        sync.Mutex
+	followers map[quota.Who]map[*Positions]struct{}
+}
+
+// Positions tells of conversations in which a principal's position, or what is unread behind it, has changed. What is told is
+// which; a follower that is slow is told of each once.
+type Positions struct {
+	of  *positions
+	who quota.Who
+
+	mu      sync.Mutex
+	ids     map[string]struct{}
+	changed chan struct{}
+}
+
+// Positions follows a principal's positions until Close is called.
+func (g *Gateway) Positions(p Principal) *Positions {
+	f := &Positions{of: &g.positions, who: p.who(), ids: map[string]struct{}{}, changed: make(chan struct{}, 1)}
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	if f.of.followers == nil {
+		f.of.followers = map[quota.Who]map[*Positions]struct{}{}
+	}
+	if f.of.followers[f.who] == nil {
+		f.of.followers[f.who] = map[*Positions]struct{}{}
+	}
+	f.of.followers[f.who][f] = struct{}{}
+	return f
+}
+
+// Close ends it.
+func (f *Positions) Close() {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	if delete(f.of.followers[f.who], f); len(f.of.followers[f.who]) == 0 {
+		delete(f.of.followers, f.who)
+	}
+}
+
+// Changed returns a channel that has a value when there is something to take.
+func (f *Positions) Changed() <-chan struct{} { return f.changed }
+
+// Take returns the ids of the conversations that have changed since the last call, in their order.
+func (f *Positions) Take() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ids := make([]string, 0, len(f.ids))
+	for id := range f.ids {
+		ids = append(ids, id)
+	}
+	clear(f.ids)
+	slices.Sort(ids)
+	return ids
+}
+
+// tell tells the followers of one principal of a conversation.
+func (l *positions) tell(who quota.Who, conversation string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tellLocked(who, conversation)
+}
+
+func (l *positions) tellLocked(who quota.Who, conversation string) {
+	for f := range l.followers[who] {
+		f.put(conversation)
+	}
+}
+
+func (f *Positions) put(conversation string) {
+	f.mu.Lock()
+	f.ids[conversation] = struct{}{}
+	f.mu.Unlock()
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// spoken tells those whom a conversation concerns that it may be unread now.
+func (l *positions) spoken(s *journal.Summary) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tellLocked(quota.Who{Tenant: s.Tenant, Subject: s.Owner}, s.ID)
+	for _, grant := range s.Grants {
+		if grant.Subject != Everybody {
+			l.tellLocked(quota.Who{Tenant: s.Tenant, Subject: grant.Subject}, s.ID)
+			continue
+		}
+		for who := range l.followers {
+			if who.Tenant == s.Tenant && who != (quota.Who{}) { // the admin is of no tenant
+				l.tellLocked(who, s.ID)
+			}
+		}
+	}
+}

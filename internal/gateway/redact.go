@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// wroteKey is where it is stored that a guest has written in a conversation. It outlives the guest's grant: what was
+// written is still there.
+func wroteKey(tenant, subject, conversation string) string {
+	return "wrote/" + audit.Digest(tenant, subject) + "/" + conversation
+}
+
+// wrote notes that a command left a guest's text or name in the log.
+func (o *owner) wrote(t *tx, c Command) {
+	s := t.current()
+	if (c.Type == CommandSend || c.Type == CommandAnswer || c.Type == CommandStop) && !c.by.Admin && c.by.Subject != "" && c.by.Subject != s.Owner {
+		t.set(wroteKey(s.Tenant, c.by.Subject, o.id), []byte("1"), 0)
+	}
+}
+
+// Guest lists the conversations of others that are shared with a subject, and those that it has written in.
+func (g *Gateway) Guest(ctx context.Context, p Principal, tenant, subject string) (shared, wrote []string, err error) {
+	if err := Decide(p, ActionAdmin, nil); err != nil {
+		return nil, nil, err
+	}
+	for _, of := range []struct {
+		prefix string
+		ids    *[]string
+	}{{sharedKey(tenant, subject, ""), &shared}, {wroteKey(tenant, subject, ""), &wrote}} {
+		keys, err := g.journal.Keys(ctx, of.prefix)
+		if err != nil {
+			return nil, nil, journalError("list conversations of others", err)
+		}
+		for _, kv := range keys {
+			*of.ids = append(*of.ids, strings.TrimPrefix(kv.Key, of.prefix))
+		}
+	}
+	return shared, wrote, nil
+}
+
+// saidBy reports whether an event holds what the guest said, or that it was the guest who stopped a turn.
+func saidBy(e *event.Event, subject string) bool {
+	b := e.Get()
+	switch e.Type {
+	case event.MessageAdd:
+		return b.Author != nil && b.Author.ID == subject
+	case event.TurnResume:
+		return b.Answer != nil && b.Answer.By == subject
+	case event.TurnEnd:
+		return b.By == subject
+	}
+	return false
+}
+
+// Said calls f with the events of a conversation that hold what a guest said in it, as they lie in the log.
+func (g *Gateway) Said(ctx context.Context, p Principal, conversation, subject string, f func(*event.Event) error) error {
+	if _, err := g.Conversation(ctx, p, ActionAdmin, conversation); err != nil {
+		return err
+	}
+	for after, more := int64(0), true; more; {
+		r, err := g.journal.Read(ctx, conversation, after, pageBytes)
+		if err != nil {
+			return journalError("read conversation", err)
+		}
+		for i := range r.Events {
+			e := &r.Events[i]
+			after = e.Seq
+			if saidBy(e, subject) {
+				if err := f(e); err != nil {
+					return err
+				}
+			}
+		}
+		more = r.More && len(r.Events) > 0
+	}
+	return nil
+}
+
+// pageBytes is how much of a log is read at once where it is read through.
+const pageBytes = 1 << 20
+
+// Redact takes from a conversation what a guest said in it, and the guest's name: readers see its messages empty, and the
+// log does not hold them any more. What agents answered stays. It returns how many messages that were; cut off, it is
+// repeated. A hold on the conversation refuses it.
+func (g *Gateway) Redact(ctx context.Context, p Principal, conversation, subject string) (n int, err error) {
+	if err := Decide(p, ActionAdmin, nil); err != nil {
+		return 0, err
+	}
+	o, err := g.owner(ctx, conversation)
+	if err != nil {
+		return 0, err
+	}
+	defer o.release()
+	s := o.info()
+	c := Command{Type: "redact", by: by(ctx, p)}
+	_, err = g.removing(ctx, s, c, func(func()) (Ack, error) {
+		var empty []event.Event
+		err := g.Said(ctx, p, conversation, subject, func(e *event.Event) error {
+			if e.Type != event.MessageAdd {
+				return nil
+			}
+			n++
+			for i, part := range e.Get().Parts {
+				if part.ID == "" {
+					part.ID = fmt.Sprintf("p%d", i+1)
+				}
+				empty = append(empty, event.Event{Type: event.PartReplace, Message: e.Message, Part: part.ID})
+			}
+			return nil
+		})
+		if err != nil {
+			return Ack{}, err
+		}
+		var ack Ack
+		err = o.submit(ctx, true, func(t *tx) error {
+			for _, e := range empty {
+				ack.Seq = t.add(e)
+			}
+			return o.note(t, c, ack)
+		})
+		if err != nil {
+			return ack, commandError(err)
+		}
+		if err := g.journal.Blank(ctx, conversation, func(e *event.Event) bool { return saidBy(e, subject) }); err != nil {
+			return ack, journalError("redact", err)
+		}
+		if len(o.info().Open) == 0 {
+			g.settle.add(conversation, ack.Seq)
+		}
+		// What was sent to agents holds what the guest said.
+		if err := g.cfg.Raw.Forget(ctx, conversation); err != nil {
+			return ack, fmt.Errorf("gateway: redact: %w", err)
+		}
+		return ack, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := g.audit.Put(ctx, journal.KeyValue{Key: wroteKey(s.Tenant, subject, conversation)}); err != nil {
+		return n, journalError("redact", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,181 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// sessionsPage is how many keys are read at once when all sessions are listed.
+const sessionsPage = 1000
+
+// sessions is [agent.Sessions] for one agent.
+type sessions struct {
+	g     *Gateway
+	name  string
+	agent Agent
+
+	mu      sync.Mutex
+	known   map[string]bool // conversations of which the agent knows a session
+	pending []string        // conversations that Next has to return, each once
+	wake    chan struct{}   // closed and replaced when pending is no longer empty
+}
+
+var _ agent.Sessions = (*sessions)(nil)
+
+func newSessions(g *Gateway, name string, a Agent) *sessions {
+	return &sessions{g: g, name: name, agent: a, known: map[string]bool{}, wake: make(chan struct{})}
+}
+
+// changed has Next return a conversation.
+func (s *sessions) changed(conversation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(conversation)
+}
+
+// gone has Next return a conversation, if the agent knows a session of it.
+func (s *sessions) gone(conversation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known[conversation] {
+		s.put(conversation)
+	}
+}
+
+// put appends to what is pending. s.mu is held.
+func (s *sessions) put(conversation string) {
+	for _, id := range s.pending {
+		if id == conversation {
+			return
+		}
+	}
+	if s.pending = append(s.pending, conversation); len(s.pending) == 1 {
+		close(s.wake)
+		s.wake = make(chan struct{})
+	}
+}
+
+// All implements [agent.Sessions].
+func (s *sessions) All(ctx context.Context) ([]agent.Session, error) {
+	s.mu.Lock()
+	s.pending = nil // what was committed so far is found below; what comes meanwhile is left to Next
+	s.mu.Unlock()
+	var all []agent.Session
+	for after := ""; ; {
+		keys, err := s.g.journal.KeysAfter(ctx, sessionPrefix, after, sessionsPage)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: list sessions: %w", err)
+		}
+		for _, kv := range keys {
+			after = kv.Key
+			conversation, name, ok := cutSessionKey(kv.Key)
+			if !ok || name != s.name {
+				continue
+			}
+			one, err := s.of(ctx, conversation)
+			if err != nil {
+				return nil, err
+			}
+			if one.Session != nil {
+				all = append(all, one)
+			}
+		}
+		if len(keys) < sessionsPage {
+			return all, nil
+		}
+	}
+}
+
+// Next implements [agent.Sessions].
+func (s *sessions) Next(ctx context.Context) (agent.Session, error) {
+	for {
+		s.mu.Lock()
+		wake := s.wake
+		conversation := ""
+		if len(s.pending) > 0 {
+			conversation = s.pending[0]
+			s.pending = s.pending[1:]
+		}
+		s.mu.Unlock()
+		if conversation != "" {
+			one, err := s.of(ctx, conversation)
+			if err != nil {
+				s.changed(conversation) // the next call tries again
+			}
+			return one, err
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return agent.Session{}, context.Cause(ctx)
+		}
+	}
+}
+
+// of returns a conversation's session as it is now; its Session is nil if it keeps no session.
+func (s *sessions) of(ctx context.Context, conversation string) (agent.Session, error) {
+	one := agent.Session{Conversation: conversation}
+	sum, err := s.g.summary(ctx, conversation)
+	if err == nil {
+		one.Principal = agent.Principal{Tenant: sum.Tenant, Subject: sum.Owner}
+		one.Session, err = s.g.journal.Get(ctx, sessionKey(conversation, s.name))
+	}
+	if err == nil {
+		one.Cursor, err = s.g.journal.Get(ctx, cursorKey(conversation, s.name))
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, journal.ErrNotFound) {
+		return one, fmt.Errorf("gateway: session of conversation %s: %w", conversation, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one.Session == nil {
+		delete(s.known, conversation)
+	} else {
+		s.known[conversation] = true
+	}
+	return one, nil
+}
+
+// Add implements [agent.Sessions].
+func (s *sessions) Add(ctx context.Context, conversation string, entries []agent.Entry, cursor json.RawMessage) error {
+	if err := checkEntries(entries); err != nil {
+		return err
+	}
+	if err := checkCursor(cursor); err != nil {
+		return err
+	}
+	o, err := s.g.owner(ctx, conversation)
+	if err == nil {
+		defer o.release()
+		err = o.addEntries(ctx, s.name, s.agent, entries, cursor)
+	}
+	if errors.Is(err, ErrNotFound) { // also of a conversation that is deleted meanwhile
+		return agent.ErrNoSession
+	}
+	return err
+}
+
+const sessionPrefix = "session/"
+
+// cutSessionKey returns the parts of a session's key: neither an id of a conversation nor an agent's name holds a slash.
+func cutSessionKey(key string) (conversation, name string, ok bool) {
+	rest, ok := strings.CutPrefix(key, sessionPrefix)
+	if !ok {
+		return "", "", false
+	}
+	i := strings.LastIndexByte(rest, '/')
+	if i < 0 {
+		return "", "", false
+	}
+	return rest[:i], rest[i+1:], true
+}
+
+// cursorKey is where it is stored how far an agent has followed a conversation's session. It goes with the session.
+func cursorKey(conversation, name string) string { return "cursor/" + conversation + "/" + name }

@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// What a conversation can be shared for.
+const (
+	AccessRead  = "read"
+	AccessWrite = "write" // and read
+)
+
+// Everybody, as the subject of a grant, is every subject of the owner's tenant.
+const Everybody = "*"
+
+// maxGrants bounds with how many a conversation is shared; beyond, Everybody is meant.
+const maxGrants = 100
+
+// share lets a subject of the owner's tenant in, or changes what it may do.
+func (o *owner) share(t *tx, c Command) (Ack, error) {
+	if err := checkGuest(c.Subject); err != nil {
+		return Ack{}, err
+	}
+	if c.Access != AccessRead && c.Access != AccessWrite {
+		return Ack{}, reject(ReasonInvalid, "share: the access is %q; it is %s or %s", c.Access, AccessRead, AccessWrite)
+	}
+	s := t.current()
+	if c.Subject == s.Owner {
+		return Ack{}, reject(ReasonInvalid, "share: it is theirs already")
+	}
+	all := withoutGrant(s.Grants, c.Subject)
+	if len(all) >= maxGrants {
+		return Ack{}, reject(ReasonTooLarge, "share: it is shared with %d already", maxGrants)
+	}
+	all = append(all, journal.Grant{Subject: c.Subject, Access: c.Access})
+	slices.SortFunc(all, func(a, b journal.Grant) int { return strings.Compare(a.Subject, b.Subject) })
+	t.edit().Grants = all
+	t.set(sharedKey(s.Tenant, c.Subject, o.id), []byte("1"), 0)
+	return Ack{Seq: o.head}, nil
+}
+
+// unshare takes back what a subject may do. Whoever reads by that is cut as soon as it is committed.
+func (o *owner) unshare(t *tx, c Command) (Ack, error) {
+	if err := checkGuest(c.Subject); err != nil {
+		return Ack{}, err
+	}
+	s := t.current()
+	if all := withoutGrant(s.Grants, c.Subject); len(all) < len(s.Grants) {
+		t.edit().Grants = all
+		t.set(sharedKey(s.Tenant, c.Subject, o.id), nil, 0)
+		t.set(positionKey(quota.Who{Tenant: s.Tenant, Subject: c.Subject}, o.id), nil, 0)
+		t.then(o.feed.AccessChanged)
+	}
+	return Ack{Seq: o.head}, nil
+}
+
+func checkGuest(subject string) error {
+	if subject == "" {
+		return reject(ReasonInvalid, "a subject is needed, or %q for everybody of the tenant", Everybody)
+	}
+	if err := event.CheckID("subject", subject); err != nil {
+		return reject(ReasonInvalid, "%v", err)
+	}
+	return nil
+}
+
+// withoutGrant returns a copy without a subject's grant.
+func withoutGrant(all []journal.Grant, subject string) []journal.Grant {
+	return slices.DeleteFunc(slices.Clone(all), func(g journal.Grant) bool { return g.Subject == subject })
+}
+
+// sharedKey is where it is stored that a conversation is shared with a subject, so that the subject's list finds it. Decide
+// looks at the summary, never here. Names of subjects stand in no key.
+func sharedKey(tenant, subject, conversation string) string {
+	return "shared/" + audit.Digest(tenant, subject) + "/" + conversation
+}
+
+// sharedWith lists the ids of the conversations that are shared with a principal.
+func (g *Gateway) sharedWith(ctx context.Context, p Principal) ([]string, error) {
+	ids := []string{}
+	for _, subject := range []string{p.Subject, Everybody} {
+		prefix := sharedKey(p.Tenant, subject, "")
+		keys, err := g.journal.Keys(ctx, prefix)
+		if err != nil {
+			return nil, fmt.Errorf("list what is shared: %w", err)
+		}
+		for _, kv := range keys {
+			ids = append(ids, strings.TrimPrefix(kv.Key, prefix))
+		}
+	}
+	return ids, nil
+}
+
+// asGuest marks a message as the guest's who sends it: in a conversation of several people it has to be told who said what,
+// and nobody speaks for another.
+func asGuest(p Principal, s *journal.Summary, c Command) Command {
+	if c.Message == nil || p.Admin || (p.Tenant == s.Tenant && p.Subject == s.Owner) {
+		return c
+	}
+	m := *c.Message
+	m.Role = event.User
+	author := event.Author{ID: p.Subject}
+	if m.Author != nil {
+		author.Name = m.Author.Name
+	}
+	m.Author = &author
+	c.Message = &m
+	return c
+}
+
+// Leave takes back all that was shared with a subject, such as one whose data is purged, and returns of how many
+// conversations. One that is gone meanwhile is passed over.
+func (g *Gateway) Leave(ctx context.Context, p Principal, tenant, subject string) (n int, err error) {
+	if err := Decide(p, ActionAdmin, nil); err != nil {
+		return 0, err
+	}
+	prefix := sharedKey(tenant, subject, "")
+	keys, err := g.journal.Keys(ctx, prefix)
+	if err != nil {
+		return 0, journalError("list what is shared", err)
+	}
+	for _, kv := range keys {
+		_, err := g.Do(ctx, p, strings.TrimPrefix(kv.Key, prefix), Command{Type: CommandUnshare, Subject: subject})
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, ErrNotFound):
+			return n, err
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,376 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/store/journal/memory"
+	"github.com/leat-dev/leat/transcript"
+)
+
+var (
+	guest   = gateway.Principal{Tenant: "t1", Subject: "carol"}
+	aliceT2 = gateway.Principal{Tenant: "t2", Subject: "alice"}
+)
+
+func (h *house) try(p gateway.Principal, conv string, c gateway.Command) error {
+	h.t.Helper()
+	_, err := h.Do(h.t.Context(), p, conv, c)
+	return err
+}
+
+// share lets a subject in, as alice.
+func (h *house) share(conv, subject, access string) {
+	h.t.Helper()
+	if err := h.try(alice, conv, gateway.Command{Type: gateway.CommandShare, Subject: subject, Access: access}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) unshare(conv, subject string) {
+	h.t.Helper()
+	if err := h.try(alice, conv, gateway.Command{Type: gateway.CommandUnshare, Subject: subject}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// list returns the ids of all pages of a principal's list.
+func (h *house) list(p gateway.Principal, limit int) (ids []string) {
+	h.t.Helper()
+	page, err := h.List(h.t.Context(), p, nil, limit)
+	for {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, s := range page {
+			ids = append(ids, s.ID)
+		}
+		if limit == 0 || len(page) < limit {
+			return ids
+		}
+		page, err = h.List(h.t.Context(), p, &page[len(page)-1], limit)
+	}
+}
+
+func (h *house) wantMay(p gateway.Principal, conv string, read, write error) {
+	h.t.Helper()
+	_, err := h.Conversation(h.t.Context(), p, gateway.ActionRead, conv)
+	if !errors.Is(err, read) {
+		h.t.Errorf("%s reads: %v, want %v", p.Subject, err, read)
+	}
+	title := "by " + p.Subject
+	if err := h.try(p, conv, gateway.Command{Type: gateway.CommandUpdate, Title: &title}); !errors.Is(err, write) {
+		h.t.Errorf("%s writes: %v, want %v", p.Subject, err, write)
+	}
+}
+
+func TestShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.New()
+		h := newHouse(t, j, silentAgents(), nil)
+		conv := h.create(alice)
+		foreign, forbidden := gateway.ErrNotFound, gateway.ErrForbidden
+		h.wantMay(bob, conv, foreign, foreign)
+		h.share(conv, "bob", gateway.AccessRead)
+		h.wantMay(bob, conv, nil, forbidden)
+		h.wantMay(guest, conv, foreign, foreign)
+		h.share(conv, "bob", gateway.AccessWrite)
+		h.wantMay(bob, conv, nil, nil)
+		// It is the owner's to share and to delete, and its agent's to speak in.
+		for _, c := range []gateway.Command{
+			{Type: gateway.CommandShare, Subject: "carol", Access: gateway.AccessRead},
+			{Type: gateway.CommandUnshare, Subject: "bob"},
+			{Type: gateway.CommandDelete},
+			{Type: gateway.CommandInject, Message: &gateway.CommandMessage{Text: "I am the agent"}},
+		} {
+			if err := h.try(bob, conv, c); !errors.Is(err, forbidden) {
+				t.Errorf("a guest: %s: %v", c.Type, err)
+			}
+		}
+		// Sharing ends at the tenant, whatever the subject is called.
+		h.share(conv, gateway.Everybody, gateway.AccessRead)
+		h.wantMay(guest, conv, nil, forbidden)
+		h.wantMay(aliceT2, conv, foreign, foreign)
+		if ids := h.list(guest, 0); !slices.Equal(ids, []string{conv}) {
+			t.Errorf("carol's list: %v", ids)
+		}
+		if ids := h.list(aliceT2, 0); len(ids) > 0 {
+			t.Errorf("the other tenant's list: %v", ids)
+		}
+		if ids := h.list(alice, 0); !slices.Equal(ids, []string{conv}) {
+			t.Errorf("the owner's list: %v", ids)
+		}
+		// It is all there after a restart.
+		h.close()
+		h = newHouse(t, j, silentAgents(), nil)
+		defer h.close()
+		h.wantMay(bob, conv, nil, nil)
+		h.unshare(conv, "bob")
+		h.wantMay(bob, conv, nil, forbidden) // as everybody
+		h.unshare(conv, gateway.Everybody)
+		h.unshare(conv, gateway.Everybody) // again is no error
+		for _, p := range []gateway.Principal{bob, guest} {
+			h.wantMay(p, conv, foreign, foreign)
+			if ids := h.list(p, 0); len(ids) > 0 {
+				t.Errorf("%s's list: %v", p.Subject, ids)
+			}
+		}
+		for _, c := range []gateway.Command{
+			{Type: gateway.CommandShare, Access: gateway.AccessRead},
+			{Type: gateway.CommandShare, Subject: "bob"},
+			{Type: gateway.CommandShare, Subject: "bob", Access: "own"},
+			{Type: gateway.CommandShare, Subject: "alice", Access: gateway.AccessRead},
+			{Type: gateway.CommandShare, Subject: "a\nb", Access: gateway.AccessRead},
+			{Type: gateway.CommandShare, Subject: strings.Repeat("s", 300), Access: gateway.AccessRead},
+			{Type: gateway.CommandUnshare},
+		} {
+			h.refused(conv, c, gateway.ReasonInvalid)
+		}
+		for i := range 100 {
+			h.share(conv, fmt.Sprint("guest", i), gateway.AccessRead)
+		}
+		h.refused(conv, gateway.Command{Type: gateway.CommandShare, Subject: "one more", Access: gateway.AccessRead}, gateway.ReasonTooLarge)
+		h.share(conv, "guest7", gateway.AccessWrite) // a change is not one more
+		// With the conversation goes all that says with whom it was shared.
+		h.do(conv, gateway.Command{Type: gateway.CommandDelete})
+		keys, err := h.journal.Keys(t.Context(), "shared/")
+		if err != nil || len(keys) > 0 {
+			t.Errorf("left behind: %v, %v", keys, err)
+		}
+	})
+}
+
+func silentAgents() gateway.Agents {
+	return one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil }))
+}
+
+// A guest whose access is revoked is cut at once, in the middle of its reading; the others go on.
+func TestUnshareCuts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil, silentAgents(), nil)
+		defer h.close()
+		conv := h.create(alice)
+		h.share(conv, "bob", gateway.AccessRead)
+		h.share(conv, "carol", gateway.AccessRead)
+		ctx, stop := context.WithCancel(t.Context())
+		ends := map[string]chan error{}
+		for _, p := range []gateway.Principal{alice, bob, guest} {
+			f, err := h.Feed(t.Context(), p, conv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := make(chan error, 1)
+			ends[p.Subject] = end
+			go func() {
+				defer f.Release()
+				cursor := f.Cursor()
+				for {
+					b, err := f.Next(ctx, cursor, 0)
+					if err != nil {
+						end <- err
+						return
+					}
+					cursor = b.Cursor
+				}
+			}()
+		}
+		synctest.Wait()
+		h.unshare(conv, "bob")
+		synctest.Wait()
+		select {
+		case err := <-ends["bob"]:
+			if !errors.Is(err, gateway.ErrNotFound) {
+				t.Errorf("bob's reading ended with %v", err)
+			}
+		default:
+			t.Error("bob goes on reading")
+		}
+		h.send(conv, "secret")
+		synctest.Wait()
+		stop()
+		for _, who := range []string{"alice", "carol"} {
+			if err := <-ends[who]; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s's reading ended with %v", who, err)
+			}
+		}
+		if _, err := h.Feed(t.Context(), bob, conv); !errors.Is(err, gateway.ErrNotFound) {
+			t.Errorf("bob comes back: %v", err)
+		}
+		// Polling does not help either.
+		f, err := h.Feed(t.Context(), guest, conv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Release()
+		h.unshare(conv, "carol")
+		if b, err := f.Poll(t.Context(), "", 0); b != nil || !errors.Is(err, gateway.ErrNotFound) {
+			t.Errorf("carol polls %v, %v", b, err)
+		}
+	})
+}
+
+// Who says what in a conversation of several people is told, and nobody speaks for another.
+func TestGuestsSpeakForThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil, silentAgents(), nil)
+		defer h.close()
+		conv := h.create(alice)
+		h.share(conv, "bob", gateway.AccessWrite)
+		say := func(p gateway.Principal, m gateway.CommandMessage) error {
+			return h.try(p, conv, gateway.Command{Type: gateway.CommandSend, Key: "k", Message: &m})
+		}
+		if err := say(bob, gateway.CommandMessage{Text: "hi", Role: "assistant", Author: &event.Author{ID: "alice", Name: "Bob"}}); err != nil {
+			t.Fatal(err)
+		}
+		// The same key from another person is not taken for a repeat.
+		var r *gateway.Rejection
+		if err := say(alice, gateway.CommandMessage{Text: "hi"}); !errors.As(err, &r) || r.Reason != gateway.ReasonConflict {
+			t.Errorf("the same key by another: %v", err)
+		}
+		h.until(conv, func(tr *transcript.Transcript) bool { return len(tr.Messages) > 0 })
+		m := h.view(conv).Messages[0]
+		if m.Role != "user" || m.Author == nil || m.Author.ID != "bob" || m.Author.Name != "Bob" {
+			t.Errorf("bob's message: %s by %+v", m.Role, m.Author)
+		}
+	})
+}
+
+// The log says who stopped a turn, until they are forgotten.
+func TestStopSaysWho(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, _ *agent.Emitter) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})), nil)
+		defer h.close()
+		conv := h.create(alice)
+		h.share(conv, "bob", gateway.AccessWrite)
+		var turns []string
+		for range 4 {
+			turns = append(turns, h.send(conv, "go").Turn)
+		}
+		synctest.Wait()
+		// One that runs, two that wait, and one by the holder of the gateway's own token, who has no name.
+		who := []gateway.Principal{bob, bob, alice, admin}
+		for i, p := range who {
+			if err := h.try(p, conv, gateway.Command{Type: gateway.CommandStop, Turn: turns[i]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.try(alice, conv, gateway.Command{Type: gateway.CommandStop, Turn: turns[0]}); err != nil { // too late
+			t.Fatal(err)
+		}
+		for i, p := range who {
+			turn := h.view(conv).Turn(turns[i])
+			wantOutcome(t, turn, event.Cancelled, "")
+			if turn.By != p.Subject {
+				t.Errorf("turn %d was stopped by %q, want %q", i, turn.By, p.Subject)
+			}
+		}
+		// It is nobody's text, but bob's name is in it.
+		if _, wrote, err := h.Guest(t.Context(), admin, "t1", "bob"); err != nil || !slices.Equal(wrote, []string{conv}) {
+			t.Errorf("bob is in %v: %v", wrote, err)
+		}
+		if _, err := h.Redact(t.Context(), admin, conv, "bob"); err != nil {
+			t.Fatal(err)
+		}
+		r, err := h.journal.Read(t.Context(), conv, 0, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := map[string]string{}
+		for _, e := range r.Events {
+			if e.Type == event.TurnEnd {
+				by[e.Turn] = string(e.Get().Outcome) + " " + e.Get().By
+			}
+		}
+		for i, want := range []string{"cancelled ", "cancelled ", "cancelled alice", "cancelled "} {
+			if by[turns[i]] != want {
+				t.Errorf("without bob turn %d is %q, want %q", i, by[turns[i]], want)
+			}
+		}
+	})
+}
+
+// What was shared with somebody can be taken back at once, as when they go.
+func TestLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, nil, silentAgents(), nil)
+		defer h.close()
+		for range 3 {
+			h.share(h.create(alice), "bob", gateway.AccessRead)
+		}
+		kept := h.create(alice)
+		h.share(kept, gateway.Everybody, gateway.AccessRead)
+		if _, err := h.Leave(t.Context(), bob, "t1", "bob"); !errors.Is(err, gateway.ErrForbidden) {
+			t.Errorf("by a user: %v", err)
+		}
+		if n, err := h.Leave(t.Context(), admin, "t1", "bob"); n != 3 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		if ids := h.list(bob, 0); !slices.Equal(ids, []string{kept}) {
+			t.Errorf("left: %v", ids)
+		}
+	})
+}
+
+// However conversations are owned and shared, each list is whole, in order and without repeats, whatever the size of its
+// pages, and holds exactly what Decide lets read.
+func TestListPages(t *testing.T) {
+	who := []gateway.Principal{
+		alice, bob, guest, aliceT2,
+		{Subject: "alice"}, // of no tenant
+		{Tenant: "t2", Subject: "dave"},
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		h := newHouse(t, nil, nil, nil)
+		defer h.close()
+		var all []string
+		for range rapid.IntRange(0, 25).Draw(rt, "conversations") {
+			p := rapid.SampledFrom(who).Draw(rt, "owner")
+			conv := h.create(p)
+			all = append(all, conv)
+			for range rapid.IntRange(0, 3).Draw(rt, "grants") {
+				to := rapid.SampledFrom([]string{"alice", "bob", "carol", "dave", gateway.Everybody}).Draw(rt, "to")
+				typ := rapid.SampledFrom([]string{gateway.CommandShare, gateway.CommandShare, gateway.CommandUnshare}).Draw(rt, "type")
+				c := gateway.Command{Type: typ, Subject: to}
+				if typ == gateway.CommandShare {
+					c.Access = gateway.AccessRead
+				}
+				_, err := h.Do(t.Context(), p, conv, c)
+				var r *gateway.Rejection
+				if err != nil && !(errors.As(err, &r) && to == p.Subject) {
+					rt.Fatal(err)
+				}
+			}
+		}
+		for _, p := range append(who, admin) {
+			var want []string
+			for _, conv := range all {
+				if _, err := h.Conversation(t.Context(), p, gateway.ActionRead, conv); err == nil {
+					want = append(want, conv)
+				}
+			}
+			whole := h.list(p, 0)
+			for _, limit := range []int{1, 2, 5} {
+				if got := h.list(p, limit); !slices.Equal(got, whole) {
+					rt.Fatalf("%s@%s by %d: %v, the whole is %v", p.Subject, p.Tenant, limit, got, whole)
+				}
+			}
+			slices.Sort(want)
+			if got := slices.Sorted(slices.Values(whole)); !slices.Equal(got, want) {
+				rt.Fatalf("%s@%s: %v, want %v", p.Subject, p.Tenant, got, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,36 @@
+package status
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var (
+	agentUp   = prometheus.NewDesc("leat_agent_up", "1 where an agent is there as far as is known, else 0.", []string{"agent"}, nil)
+	channelUp = prometheus.NewDesc("leat_channel_up", "1 where a channel runs, else 0.", []string{"channel"}, nil)
+)
+
+var _ prometheus.Collector = (*Overview)(nil)
+
+// Describe implements [prometheus.Collector].
+func (o *Overview) Describe(ch chan<- *prometheus.Desc) {
+	ch <- agentUp
+	ch <- channelUp
+}
+
+// Collect implements [prometheus.Collector].
+func (o *Overview) Collect(ch chan<- prometheus.Metric) {
+	o.look(nil)
+	agents, channels := names(o.Agents()), names(o.Channels())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, kind := range []struct {
+		desc *prometheus.Desc
+		all  []Health
+	}{{agentUp, list(o.agents, agents)}, {channelUp, list(o.channels, channels)}} {
+		for _, h := range kind.all {
+			up := 0.
+			if h.State == Up || h.State == Unknown {
+				up = 1
+			}
+			ch <- prometheus.MustNewConstMetric(kind.desc, prometheus.GaugeValue, up, h.Name)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package status_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/status"
+	"github.com/leat-dev/leat/internal/service/signals"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// process is one that comes and goes.
+type process struct {
+	mu    sync.Mutex
+	ready bool
+	why   error
+}
+
+func (p *process) State() (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ready, p.why
+}
+
+func (p *process) set(ready bool, why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ready, p.why = ready, why
+}
+
+// far is an agent that can be asked how it is.
+type far struct {
+	mu     sync.Mutex
+	asked  int
+	answer error
+}
+
+func (f *far) check(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	return f.answer
+}
+
+func (f *far) times() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
+func (f *far) answers(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer = err
+}
+
+// of says in one line how a member is: its state, for how long in seconds, and the last error.
+func of(t *testing.T, all []status.Health, name string) string {
+	t.Helper()
+	for _, h := range all {
+		if h.Name == name {
+			return strings.TrimSpace(fmt.Sprintf("%s %d %s", h.State, (time.Now().UnixMilli()-h.Since)/1000, h.Error))
+		}
+	}
+	return "none"
+}
+
+func want(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func turn(o *status.Overview, conversation, id, agent string, end *event.Body) {
+	s := &journal.Summary{ID: conversation, Title: "About " + conversation}
+	at := time.Now().UnixMilli()
+	o.Committed(s, []event.Event{{Type: event.TurnStart, Turn: id, At: at, Body: &event.Body{Agent: agent}}})
+	if end != nil {
+		o.Committed(s, []event.Event{{Type: event.TurnEnd, Turn: id, At: at, Body: end}})
+	}
+}
+
+// gauges are the values of a collector, by metric and label.
+func gauges(t *testing.T, c prometheus.Collector) map[string]float64 {
+	t.Helper()
+	r := prometheus.NewRegistry()
+	r.MustRegister(c)
+	all, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, f := range all {
+		for _, m := range f.GetMetric() {
+			out[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+		}
+	}
+	return out
+}
+
+// How an agent is follows from its process, from its turns, and from what it says when it is asked.
+func TestOverview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := &process{}, &process{ready: true}
+		f := &far{}
+		o := status.NewOverview()
+		o.Agents = func() []status.Member {
+			return []status.Member{
+				{Name: "plugin", Kind: "plugin", State: p.State},
+				{Name: "far", Kind: "http", Default: true, Check: f.check},
+				{Name: "quiet", Kind: "exec"},
+			}
+		}
+		o.Channels = func() []status.Member { return []status.Member{{Name: "chat", Kind: "plugin", State: c.State}} }
+		o.Channel = func(s *journal.Summary) string { return strings.TrimPrefix(s.Tenant, "t") }
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { o.Run(ctx); close(done) }()
+		pause := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		pause(100 * time.Millisecond)
+
+		l := o.Look()
+		want(t, "a process that comes", of(t, l.Agents, "plugin"), "starting 0")
+		want(t, "an agent that nobody asked", of(t, l.Agents, "far"), "unknown 0")
+		want(t, "an agent that can't be asked", of(t, l.Agents, "quiet"), "unknown 0")
+		want(t, "a channel", of(t, l.Channels, "chat"), "up 0")
+		if n := f.times(); n != 0 {
+			t.Errorf("it was asked %d times while nobody looked", n)
+		}
+		p.set(true, nil)
+		pause(2 * time.Second)
+		l = o.Look()
+		want(t, "a process that is ready", of(t, l.Agents, "plugin"), "up 1")
+		want(t, "an agent that answered", of(t, l.Agents, "far"), "up 0")
+
+		// Nobody looks when it goes down; since when is known all the same.
+		p.set(false, errors.New("exit status 1:\n no such file"))
+		f.answers(errors.New("connection refused"))
+		before := f.times()
+		pause(100 * time.Second)
+		l = o.Look()
+		want(t, "a process that is gone", of(t, l.Agents, "plugin"), "down 99 exit status 1: no such file")
+		want(t, "an agent that is gone unseen", of(t, l.Agents, "far"), "up 100")
+		if n := f.times() - before; n != 0 {
+			t.Errorf("it was asked %d times while nobody looked", n)
+		}
+		pause(2 * time.Second)
+		want(t, "once it is asked", of(t, o.Look().Agents, "far"), "down 0 connection refused")
+		if g := gauges(t, o); g["leat_agent_up far"] != 0 || g["leat_agent_up quiet"] != 1 || g["leat_channel_up chat"] != 1 || len(g) != 4 {
+			t.Errorf("metrics %v", g)
+		}
+		f.answers(nil)
+		pause(6 * time.Second)
+		want(t, "there again", of(t, o.Look().Agents, "far"), "up 1 connection refused") // the last error is told still
+
+		// Turns tell too.
+		turn(o, "c1", "t1", "far", &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "agent_unreachable", Message: "no route"}})
+		l = o.Look()
+		want(t, "a turn that did not reach it", of(t, l.Agents, "far"), "down 0 no route")
+		if h := l.Agents[0]; h.Turn != "t1" || h.ErrorIn != "c1" || h.Conversation != "c1" || h.LastEvent == 0 || !h.Default {
+			t.Errorf("%+v", h)
+		}
+		turn(o, "c1", "t2", "far", &event.Body{Outcome: event.Completed})
+		want(t, "one that did", of(t, o.Look().Agents, "far"), "up 0 no route")
+		for i := range 3 {
+			turn(o, "c2", fmt.Sprint("f", i), "far", &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "x", Message: "quotes c2"}})
+		}
+		want(t, "three that failed", of(t, o.Look().Agents, "far"), "failing 0 quotes c2")
+		turn(o, "c2", "open", "quiet", nil)
+		turn(o, "c3", "queued", "quiet", nil)
+		if l = o.Look(); len(l.Turns) != 2 || l.Turns[0].Turn != "open" || l.Turns[0].Title != "About c2" || l.Turns[0].State != "running" || l.Turns[0].Agent != "quiet" {
+			t.Errorf("%+v", l.Turns)
+		}
+		// With a conversation goes what was said of it.
+		o.Committed(&journal.Summary{ID: "c2"}, []event.Event{{Type: event.ConversationDelete}})
+		if l = o.Look(); of(t, l.Agents, "far") != "failing 0" || len(l.Turns) != 1 {
+			t.Errorf("%+v", l)
+		}
+		o.Committed(&journal.Summary{ID: "c9", Tenant: "tchat"}, nil)
+		if h := o.Look().Channels[0]; h.LastEvent == 0 || h.Conversation != "c9" {
+			t.Errorf("%+v", h)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// What agents did before this process is in the signals.
+func TestOverviewRecalls(t *testing.T) {
+	o := status.NewOverview()
+	o.Agents = func() []status.Member { return []status.Member{{Name: "a"}} }
+	o.Recall([]signals.Entry{
+		{Type: signals.AgentEvent, RunID: "t1", Conversation: "c1", JSON: []byte(`{"ts":5,"stream":"lifecycle","agentId":"a","payload":{"phase":"error","code":"silence"}}`)},
+		{Type: signals.AgentEvent, RunID: "t2", Conversation: "c2", JSON: []byte(`{"ts":7,"stream":"assistant","agentId":"a","payload":{"text":"x"}}`)},
+		{Type: signals.TrainingEvent, JSON: []byte(`{}`)},
+	})
+	find := func() (status.Open, bool, error) {
+		return status.Open{Turn: "t3", Conversation: "c3", Agent: "a", State: "waiting"}, true, nil
+	}
+	if err := o.Resume(find); err != nil {
+		t.Fatal(err)
+	}
+	l := o.Look()
+	if h := l.Agents[0]; h.Error != "silence" || h.ErrorAt != 5 || h.Turn != "t1" || h.ErrorIn != "c1" || h.LastEvent != 7 || h.Conversation != "c2" || len(l.Turns) != 1 {
+		t.Errorf("%+v", l)
+	}
+}
+
+// A turn that ends while it is taken up is not open for ever.
+func TestOverviewResumesWhatEnds(t *testing.T) {
+	o := status.NewOverview()
+	asked := 0
+	err := o.Resume(func() (status.Open, bool, error) {
+		if asked++; asked == 1 { // its end comes before it is known
+			defer o.Committed(&journal.Summary{ID: "c"}, []event.Event{{Type: event.TurnEnd, Turn: "t", Body: &event.Body{Outcome: event.Completed}}})
+		}
+		return status.Open{Turn: "t", Conversation: "c", State: "running"}, asked == 1, nil
+	})
+	if l := o.Look(); err != nil || len(l.Turns) != 0 {
+		t.Errorf("%+v, %v", l.Turns, err)
+	}
+}
+
+// A turn that could not be begun tells nothing of a process that is ready since.
+func TestOverviewProcessIsBack(t *testing.T) {
+	p := &process{why: errors.New("exit status 1")}
+	o := status.NewOverview()
+	o.Agents = func() []status.Member { return []status.Member{{Name: "a", State: p.State}} }
+	turn(o, "c", "t", "a", &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "agent_not_started", Message: "it does not run"}})
+	want(t, "a process that is gone", string(o.Look().Agents[0].State), "down")
+	p.set(true, nil)
+	want(t, "once it is ready", string(o.Look().Agents[0].State), "up")
+}

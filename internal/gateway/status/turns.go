@@ -1,0 +1,300 @@
+package status
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/ratelimit"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/signals"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Budget is how many signals all turns together may give: of the 1,500 that are kept they fill no more than half in the
+// first minute, and no more than five a second afterwards. Half of it is for progress, half for beginnings and ends.
+var Budget = ratelimit.Rate{Tokens: 600, Per: 2 * time.Minute}
+
+const (
+	// every is the least time between two signals about a turn's progress.
+	every = time.Second
+	// maxPreview and maxText bound what is quoted, in bytes.
+	maxPreview = 160
+	maxText    = 2 << 10
+	// channel is where a turn's words go if its message says nothing else.
+	channel = "client_chat"
+)
+
+// The streams of agent events.
+const (
+	streamAssistant = "assistant"
+	streamTool      = "tool"
+	streamThought   = "thought"
+	streamLifecycle = "lifecycle"
+	streamApproval  = "approval"
+)
+
+// Publisher takes signals without blocking: a [signals.Log].
+type Publisher interface{ Offer(signals.Signal) }
+
+// Turns gives signals of the turns that run. Make one with NewTurns.
+type Turns struct {
+	out Publisher
+
+	mu       sync.Mutex
+	turns    map[string]*turn
+	progress ratelimit.Bucket
+	marks    ratelimit.Bucket
+}
+
+// turn is one that runs.
+type turn struct {
+	agent   string
+	channel string
+	began   time.Time
+	told    time.Time // of the last progress
+	seq     int64
+	replied bool // its first text was told
+	parts   map[partKey]*part
+}
+
+// partKey names a part of a turn.
+type partKey struct{ message, part string }
+
+// part is one that is not finished.
+type part struct {
+	kind, name, state string
+	text              []byte // the end of it, of maxText bytes at most
+}
+
+var _ gateway.Watcher = (*Turns)(nil)
+
+// NewTurns returns a watcher that gives signals to out.
+func NewTurns(out Publisher) *Turns { return &Turns{out: out, turns: map[string]*turn{}} }
+
+// Committed implements [gateway.Watcher].
+func (w *Turns) Committed(s *journal.Summary, events []event.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	source := ""
+	for i := range events {
+		e := &events[i]
+		b := e.Get()
+		switch {
+		case e.Type == event.MessageAdd && e.Turn == "":
+			if source = b.Source; source == "" {
+				source = channel
+			}
+		case e.Turn == "":
+		case e.Type == event.TurnQueue:
+			w.of(e.Turn, now).channel = cut([]byte(source), maxPreview)
+		case e.Type == event.TurnStart:
+			t := w.of(e.Turn, now)
+			t.agent, t.began = b.Agent, now
+			if source != "" {
+				t.channel = cut([]byte(source), maxPreview)
+			}
+			w.event(s, e.Turn, t, &w.marks, streamLifecycle, map[string]any{"phase": "start"}, now)
+			w.heartbeat(s, t, "thinking", "", now)
+		case e.Type == event.TurnWait, e.Type == event.TurnResume:
+			if t := w.turns[e.Turn]; t != nil {
+				w.event(s, e.Turn, t, &w.marks, streamApproval, asked(b), now)
+			}
+		case e.Type == event.TurnEnd:
+			w.end(s, e, now)
+		default:
+			w.part(s, e, now)
+		}
+	}
+}
+
+// asked is the payload that tells of a request, or of its answer.
+func asked(b *event.Body) map[string]any {
+	if a := b.Answer; a != nil {
+		return map[string]any{"phase": "resolved", "requestId": a.ID, "decision": a.Decision}
+	}
+	r := b.Request
+	payload := map[string]any{"phase": "requested", "requestId": r.ID, "kind": r.Kind, "text": cut([]byte(r.Prompt), maxText), "source": channel}
+	if r.Tool != "" {
+		payload["toolName"] = cut([]byte(r.Tool), maxPreview)
+	}
+	if len(r.Options) > 0 {
+		payload["options"] = r.Options
+	}
+	return payload
+}
+
+func (w *Turns) of(id string, now time.Time) *turn {
+	t := w.turns[id]
+	if t == nil {
+		t = &turn{channel: channel, began: now, parts: map[partKey]*part{}}
+		w.turns[id] = t
+	}
+	return t
+}
+
+// part tells of what happens inside a turn.
+func (w *Turns) part(s *journal.Summary, e *event.Event, now time.Time) {
+	t := w.turns[e.Turn]
+	if t == nil {
+		return // it has ended, or began before this process
+	}
+	key := partKey{e.Message, e.Part}
+	p := t.parts[key]
+	switch e.Type {
+	case event.PartStart:
+		b := e.Get()
+		p = &part{kind: b.Kind, name: b.Name}
+		t.parts[key] = p
+	case event.PartUpdate:
+		if p != nil {
+			p.state = e.Get().State
+		}
+		return
+	case event.PartAppend:
+		if p == nil || e.Field != event.Text {
+			return
+		}
+		p.add(e.Text)
+	case event.PartReplace:
+		if p == nil || e.Field != event.Text {
+			return
+		}
+		p.text = nil
+		p.add(e.Text)
+	case event.PartEnd:
+		if p == nil {
+			return
+		}
+		delete(t.parts, key)
+		if stream, payload := p.tell(true); stream != "" {
+			w.event(s, e.Turn, t, &w.marks, stream, payload, now)
+		}
+		return
+	default:
+		return
+	}
+	if p.kind == event.KindText && len(p.text) > 0 && !t.replied {
+		t.replied = true
+		w.heartbeat(s, t, "replying", cut(p.text, maxPreview), now)
+	}
+	if now.Sub(t.told) < every {
+		return
+	}
+	if stream, payload := p.tell(false); stream != "" {
+		t.told = now
+		w.event(s, e.Turn, t, &w.progress, stream, payload, now)
+	}
+}
+
+func (p *part) add(text string) {
+	p.text = append(p.text, text[max(0, len(text)-maxText):]...)
+	if over := len(p.text) - maxText; over > maxText { // not at each append
+		p.text = append(p.text[:0], p.text[over:]...)
+	}
+}
+
+// tell returns the stream and the payload of a part; no stream where there is nothing to tell.
+func (p *part) tell(final bool) (stream string, payload map[string]any) {
+	text := tail(p.text, maxText)
+	switch p.kind {
+	case event.KindText:
+		stream = streamAssistant
+	case event.KindReasoning:
+		stream = streamThought
+	case event.KindTool:
+		state := p.state
+		if state == "" {
+			state = event.PartRunning
+			if final {
+				state = event.PartDone
+			}
+		}
+		return streamTool, map[string]any{"name": p.name, "state": state, "final": final}
+	default:
+		return "", nil
+	}
+	if text == "" {
+		return "", nil
+	}
+	// The source says that it is a chat's turn, which is shown by its own stream: clients make no message of it.
+	return stream, map[string]any{"text": text, "source": channel, "final": final}
+}
+
+func (w *Turns) end(s *journal.Summary, e *event.Event, now time.Time) {
+	t := w.turns[e.Turn]
+	if t == nil {
+		return
+	}
+	delete(w.turns, e.Turn)
+	b := e.Get()
+	payload := map[string]any{"phase": "end", "outcome": b.Outcome}
+	if b.Outcome == event.Failed {
+		payload["phase"] = "error"
+	}
+	if b.Error != nil {
+		payload["code"] = b.Error.Code
+	}
+	payload["durationMs"] = now.Sub(t.began).Milliseconds()
+	w.event(s, e.Turn, t, &w.marks, streamLifecycle, payload, now)
+}
+
+// event gives an agent event, if the budget has room for it.
+func (w *Turns) event(s *journal.Summary, id string, t *turn, of *ratelimit.Bucket, stream string, payload map[string]any, now time.Time) {
+	if !take(of, now) {
+		return
+	}
+	t.seq++
+	seq := t.seq
+	w.out.Offer(signals.Signal{
+		Type: signals.AgentEvent, Stream: stream, RunID: id, Seq: &seq, AgentID: cut([]byte(t.agent), maxPreview), Conversation: s.ID, Payload: encode(payload),
+	})
+}
+
+// heartbeat tells what a turn is about.
+func (w *Turns) heartbeat(s *journal.Summary, t *turn, status, preview string, now time.Time) {
+	if !take(&w.progress, now) {
+		return
+	}
+	payload := map[string]any{
+		"ts": now.UnixMilli(), "status": status, "to": t.channel, "channel": t.channel, "indicatorType": "typing",
+		"durationMs": now.Sub(t.began).Milliseconds(), "hasMedia": false,
+	}
+	if preview != "" {
+		payload["preview"] = preview
+	}
+	w.out.Offer(signals.Signal{Type: signals.HeartbeatEvent, Conversation: s.ID, Payload: encode(payload)})
+}
+
+func take(b *ratelimit.Bucket, now time.Time) bool {
+	_, ok := b.Take(now, ratelimit.Rate{Tokens: Budget.Tokens / 2, Per: Budget.Per})
+	return ok
+}
+
+// encode of what is made here can't fail: it is made of words and numbers.
+func encode(payload map[string]any) json.RawMessage {
+	b, err := json.Marshal(payload)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// cut returns the beginning of a text on one line, of at most n bytes, with whole characters.
+func cut(b []byte, n int) string {
+	s := strings.ToValidUTF8(string(b[:min(len(b), n)]), "")
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// tail returns the end of a text, of at most n bytes, with whole characters.
+func tail(b []byte, n int) string {
+	b = b[max(0, len(b)-n):]
+	for len(b) > 0 && !utf8.RuneStart(b[0]) {
+		b = b[1:]
+	}
+	return strings.ToValidUTF8(string(b), "")
+}

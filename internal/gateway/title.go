@@ -1,0 +1,125 @@
+package gateway
+
+import (
+	"context"
+	"strings"
+	"unicode"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+const (
+	// maxMadeTitle bounds a title that is made of a message, in characters: what a list shows on one line.
+	maxMadeTitle = 60
+	// maxTitled is how much of a message is looked at, in bytes.
+	maxTitled = 4 << 10
+)
+
+// marks are those of Markdown that may stand inside a line.
+var marks = strings.NewReplacer("**", "", "__", "", "~~", "", "`", "")
+
+// TitleOf makes a title of a message: the first line that says something, without the marks of Markdown, cut between two
+// words. It is empty where nothing is said.
+func TitleOf(text string) string {
+	if len(text) > maxTitled {
+		text = strings.ToValidUTF8(text[:maxTitled], "")
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			continue
+		}
+		line = strings.Join(strings.FieldsFunc(marks.Replace(line), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+		line = strings.TrimRight(strings.TrimLeft(line, "#>*_-+~| "), "*_~|# ")
+		if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) }) {
+			return shorten(line)
+		}
+	}
+	return ""
+}
+
+// shorten cuts a line to maxMadeTitle characters, between two words where one ends in its second half.
+func shorten(line string) string {
+	r := []rune(line)
+	if len(r) <= maxMadeTitle {
+		return line
+	}
+	end := maxMadeTitle - 1 // one is for the dots
+	for i := end; i > end/2; i-- {
+		if r[i] == ' ' {
+			end = i
+			break
+		}
+	}
+	return strings.TrimRight(string(r[:end]), " ,;:.–-") + "…"
+}
+
+// entitle gives a conversation without a title one from a message of its owner, in the same commit. What guests say makes
+// none: it could not be taken back with their messages.
+func (o *owner) entitle(t *tx, p Principal, m *event.Event) {
+	s := t.current()
+	if !o.g.cfg.Titles || s.Title != "" || m.Body.Role != event.User || !p.Admin && p.Subject != s.Owner {
+		return
+	}
+	title := titleOf(m.Body.Parts)
+	if title == "" {
+		return
+	}
+	t.add(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: &title}})
+	setMeta(t.edit(), &title, nil)
+}
+
+func titleOf(parts []event.Part) string {
+	for _, part := range parts {
+		if part.Kind == event.KindText {
+			if title := TitleOf(part.Text); title != "" {
+				return title
+			}
+		}
+	}
+	return ""
+}
+
+// firstTitle is the title that the first of some messages make.
+func firstTitle(messages []event.Event) string {
+	for i := range messages {
+		if b := messages[i].Get(); b.Role == event.User {
+			if title := titleOf(b.Parts); title != "" {
+				return title
+			}
+		}
+	}
+	return ""
+}
+
+// Title returns the title that a conversation's first message makes, whatever it has now; empty where there is none yet.
+func (g *Gateway) Title(ctx context.Context, p Principal, conversation string) (title string, err error) {
+	s, err := g.Conversation(ctx, p, ActionRead, conversation)
+	if err != nil {
+		return "", err
+	}
+	err = g.Look(ctx, p, conversation, func(t *transcript.Transcript) bool {
+		if t.Earlier {
+			return false // the first one is older than what is in memory
+		}
+		title = titleIn(t, &s)
+		return true
+	})
+	return title, err
+}
+
+// titleIn finds the first message of the owner that makes a title.
+func titleIn(t *transcript.Transcript, s *journal.Summary) string {
+	for _, m := range t.Messages {
+		if m.Role != event.User || m.Author != nil && m.Author.ID != "" && m.Author.ID != s.Owner {
+			continue
+		}
+		for _, p := range m.Parts {
+			if title := TitleOf(p.Text(event.Text)); p.Kind == event.KindText && title != "" {
+				return title
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,109 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/service/usage"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// bill adds a row of the usage ledger to a batch for each turn that ends in it. It runs in the writer.
+func (o *owner) bill(t *tx, b *journal.Batch) {
+	for i := range b.Events {
+		e := &b.Events[i]
+		if e.Type != event.TurnEnd {
+			continue
+		}
+		kv, err := o.g.ledger.Entry(o.billed(t, e))
+		if err != nil {
+			o.g.log.Error("turn not billed", "turn", e.Turn, "error", err) // a turn's end waits for nothing
+			continue
+		}
+		b.Put = append(b.Put, kv)
+	}
+}
+
+// billed returns what the ledger is told of a turn that ends with e, one of the events of a commit.
+func (o *owner) billed(of *tx, e *event.Event) usage.Turn {
+	t := usage.Turn{ID: e.Turn, Outcome: e.Get().Outcome, Usage: e.Get().Usage, Ended: e.At}
+	parent := ""
+	o.feed.View(func(tr *transcript.Transcript) {
+		if turn := tr.Turn(e.Turn); turn != nil {
+			t.Agent, t.Model, t.Started, parent = turn.Agent, turn.Model, turn.StartedAt, turn.Parent
+		}
+	})
+	for i := range of.events { // what comes with its end is not in the feed yet
+		switch e := &of.events[i]; {
+		case e.Turn != t.ID:
+		case e.Type == event.TurnStart:
+			t.Agent, t.Started, parent = e.Get().Agent, e.At, e.Get().Parent
+		case e.Type == event.TurnUpdate && e.Get().Model != "":
+			t.Model = e.Get().Model
+		}
+	}
+	p := o.host()
+	if !of.outside[e.Turn] {
+		p = o.payer(e.Turn, parent)
+	}
+	t.Tenant, t.Subject = p.Tenant, p.Subject
+	return t
+}
+
+// payer is on whose account a turn is: whoever began it, or the turn that it runs inside of; the conversation's owner where
+// that was the operator.
+func (o *owner) payer(turn, parent string) (p agent.Principal) {
+	if r := o.observed[turn]; r != nil {
+		return r.input.Principal
+	}
+	if parent != "" {
+		turn = parent
+	}
+	if r := o.runOf(turn); r != nil && r.observed {
+		return r.input.Principal
+	}
+	// The turn that runs has its principal with it, and gives it to those inside it that name no parent.
+	if r := o.current; r != nil && (r.id == turn || !o.began(turn)) {
+		p = r.input.Principal
+	} else {
+		p = o.principal(turn)
+	}
+	if p.Subject == "" {
+		return o.host()
+	}
+	return p
+}
+
+// began reports whether somebody began the turn, who is known then.
+func (o *owner) began(turn string) bool {
+	_, err := o.g.journal.Get(o.g.life, principalKey(turn))
+	return !errors.Is(err, journal.ErrNotFound)
+}
+
+// Usage answers a question about what turns cost. An admin may ask about all; a subject gets its own, and is refused where
+// it asks about another.
+func (g *Gateway) Usage(ctx context.Context, p Principal, q usage.Query) (*usage.Report, error) {
+	if err := Decide(p, ActionList, nil); err != nil {
+		return nil, err
+	}
+	if !p.Admin {
+		if q.Tenant != nil && *q.Tenant != p.Tenant || q.Subject != nil && *q.Subject != p.Subject {
+			return nil, ErrForbidden
+		}
+		q.Tenant, q.Subject = &p.Tenant, &p.Subject
+	}
+	rep, err := g.ledger.Sum(ctx, q)
+	switch {
+	case err == nil:
+		return rep, nil
+	case errors.Is(err, usage.ErrQuery):
+		return nil, reject(ReasonInvalid, "%v", err)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, fmt.Errorf("sum usage: %w", journalError("read rows", err))
+}

@@ -1,0 +1,31 @@
+package gateway
+
+import (
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Watcher is told of what happens in conversations, once it is durable and readers can see it.
+//
+// Of a new conversation and of an import it is told as of a change of the title, not of what was said elsewhere.
+//
+// Its method is called by the writers of many conversations at once and must return at once: the conversation stands still
+// meanwhile. It may call nothing of the gateway.
+type Watcher interface {
+	// Committed is told of one commit's events. s is the conversation as the commit left it. Neither may be changed or kept.
+	Committed(s *journal.Summary, events []event.Event)
+}
+
+// watched tells the watchers of a commit.
+func (o *owner) watched(s *journal.Summary, events []event.Event) {
+	for _, w := range o.g.cfg.Watchers {
+		w.Committed(s, events)
+	}
+}
+
+// arrived tells the watchers of a conversation that was made, or has come from elsewhere.
+func (g *Gateway) arrived(s *journal.Summary) {
+	for _, w := range g.cfg.Watchers {
+		w.Committed(s, []event.Event{{Seq: s.Head, At: now(), Type: event.ConversationUpdate, Body: &event.Body{Title: &s.Title}}})
+	}
+}

@@ -1,3 +1,0 @@
-// Package outside holds the test that a module of its own, outside this tree, can build on Leat: its clients, and the
-// packages that an agent is written with.
-package outside

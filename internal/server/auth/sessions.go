@@ -1,0 +1,92 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+const (
+	// sessionsLog is the log that the keys below belong to.
+	sessionsLog = journal.SystemPrefix + "sessions"
+	secretKey   = "session/key"
+	endedPrefix = "session/ended/"
+	secretSize  = 32
+)
+
+// Sessions keeps in the journal what cookies need beyond a restart: the secret that they are signed with, and which of them were
+// ended before their time. It may be used from several goroutines.
+type Sessions struct {
+	j   journal.Journal
+	key []byte
+
+	mu    sync.Mutex
+	ended map[string]int64 // until when it would have lasted, epoch milliseconds
+}
+
+var _ server.SessionStore = (*Sessions)(nil)
+
+// OpenSessions reads what the journal has of sessions, and makes the secret where there is none yet.
+func OpenSessions(ctx context.Context, j journal.Journal) (*Sessions, error) {
+	s := &Sessions{j: j, ended: map[string]int64{}}
+	if err := s.open(ctx); err != nil {
+		return nil, fmt.Errorf("auth: sessions: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Sessions) open(ctx context.Context) error {
+	now := time.Now().UnixMilli()
+	err := s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Create: true, Summary: &journal.Summary{Created: now, Updated: now}})
+	if err != nil && !errors.Is(err, journal.ErrExists) {
+		return err
+	}
+	s.key, err = s.j.Get(ctx, secretKey)
+	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) { // with a new key all sign in again
+		s.key = make([]byte, secretSize)
+		_, _ = rand.Read(s.key) // it never fails
+		err = s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Put: []journal.KeyValue{{Key: secretKey, Value: s.key}}})
+	}
+	if err != nil {
+		return err
+	}
+	ended, err := s.j.Keys(ctx, endedPrefix)
+	for _, kv := range ended {
+		s.ended[strings.TrimPrefix(kv.Key, endedPrefix)] = kv.Expires
+	}
+	return err
+}
+
+// Key implements [server.SessionStore].
+func (s *Sessions) Key() []byte { return s.key }
+
+// Ended implements [server.SessionStore].
+func (s *Sessions) Ended(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.ended[id]
+	return ok
+}
+
+// End implements [server.SessionStore]. The session is over at once, and stays so after a restart when End returns nil.
+func (s *Sessions) End(ctx context.Context, id string, until time.Time) error {
+	expires := until.UnixMilli()
+	s.mu.Lock()
+	maps.DeleteFunc(s.ended, func(_ string, until int64) bool { return until < time.Now().UnixMilli() })
+	s.ended[id] = expires
+	s.mu.Unlock()
+	err := s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Put: []journal.KeyValue{{Key: endedPrefix + id, Value: []byte("1"), Expires: expires}}})
+	if err != nil {
+		return fmt.Errorf("%w: end session: %w", gateway.ErrUnavailable, err)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package compat
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/leat-dev/leat/dialect/anthropic"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// messages is Anthropic's Messages API.
+type messages struct{}
+
+func (messages) read(r *http.Request) (*request, error) {
+	var body struct {
+		Model    string                     `json:"model"`
+		System   content                    `json:"system"`
+		Messages []said                     `json:"messages"`
+		Stream   bool                       `json:"stream"`
+		Metadata map[string]json.RawMessage `json:"metadata"`
+		Tools    []json.RawMessage          `json:"tools"`
+		Servers  []json.RawMessage          `json:"mcp_servers"`
+		Thinking struct {
+			Type string `json:"type"`
+		} `json:"thinking"`
+	}
+	if err := server.Decode(r, &body); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(body.Tools) > 0:
+		return nil, noTools("tools")
+	case len(body.Servers) > 0:
+		return nil, noTools("mcp_servers")
+	}
+	rq := &request{
+		model: body.Model, source: "anthropic", silent: body.Thinking.Type == "disabled",
+		stream: body.Stream || strings.Contains(r.Header.Get("Accept"), "text/event-stream"),
+	}
+	var err error
+	if rq.key, err = keyOf("", body.Metadata); err != nil {
+		return nil, err
+	}
+	return rq, (&reader{source: rq.source}).conversation(rq, body.System, body.Messages)
+}
+
+func (messages) encoder(rq *request, turn string) encoder {
+	return &anthropicEncoder{anthropic.Encoder{ID: "msg_" + hexID(turn), Model: rq.model}}
+}
+
+type anthropicEncoder struct{ anthropic.Encoder }
+
+func (e *anthropicEncoder) fail(b []byte, err *server.Error) []byte {
+	return e.Fail(b, anthropicType(err), err.Message)
+}
+
+func (e *anthropicEncoder) whole(b []byte, all []piece, reason string, u *event.Usage) []byte {
+	blocks := make([]anthropic.Block, len(all))
+	for i, p := range all {
+		blocks[i] = anthropic.Block{Reasoning: p.reasoning, Text: p.text}
+	}
+	return e.AppendMessage(b, blocks, reason, u)
+}

@@ -1,0 +1,197 @@
+package compat
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+const (
+	// maxImages and maxImageBytes (of the files) bound the pictures of one request: they lie in the conversation's log
+	// and go to every reader.
+	maxImages     = 4
+	maxImageBytes = 1 << 20
+)
+
+var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
+
+// said is a message of either API.
+type said struct {
+	Role    string  `json:"role"`
+	Content content `json:"content"`
+	// OpenAI's: what an assistant refused to say, and the calls of its tools.
+	Refusal   string            `json:"refusal"`
+	ToolCalls []json.RawMessage `json:"tool_calls"`
+}
+
+// content is a text, or a list of blocks.
+type content []block
+
+// block is a block of either API's content. Which fields count depends on Type.
+type block struct {
+	Type    string `json:"type"`
+	Text    string `json:"text"`
+	Refusal string `json:"refusal"`
+	Source  struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      string `json:"data"`
+	} `json:"source"`
+	ImageURL struct {
+		URL string `json:"url"`
+	} `json:"image_url"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (c *content) UnmarshalJSON(b []byte) error {
+	var s *string
+	if err := json.Unmarshal(b, &s); err == nil {
+		if s != nil {
+			*c = content{{Type: "text", Text: *s}}
+		}
+		return nil
+	}
+	var blocks []block
+	if err := json.Unmarshal(b, &blocks); err != nil {
+		return err
+	}
+	*c = blocks
+	return nil
+}
+
+// reader turns the messages of a request into Leat's.
+type reader struct {
+	source string
+	images int
+	size   int // of the pictures, in bytes
+}
+
+var roles = map[string]event.Role{
+	"user": event.User, "assistant": event.Assistant, "system": event.System, "developer": event.System,
+}
+
+// conversation reads a system prompt and the messages behind it into a request. The last has to be the user's: it is
+// what is said now. Those that say nothing are left out.
+func (rd *reader) conversation(rq *request, system content, messages []said) error {
+	if len(system) > 0 {
+		messages = append([]said{{Role: "system", Content: system}}, messages...)
+	}
+	for i, m := range messages {
+		out, err := rd.message(m)
+		if err != nil {
+			return err
+		}
+		if i == len(messages)-1 && out.Role == event.User && !empty(out) {
+			out.Role = "" // a user's is what it is without
+			rq.last = out
+			return nil
+		}
+		if !empty(out) {
+			rq.before = append(rq.before, out)
+		}
+	}
+	return invalid("messages: the last one has to be the user's, and has to say something")
+}
+
+func empty(m gateway.CommandMessage) bool { return m.Text == "" && len(m.Parts) == 0 }
+
+func (rd *reader) message(m said) (gateway.CommandMessage, error) {
+	out := gateway.CommandMessage{Source: rd.source}
+	role, ok := roles[m.Role]
+	switch {
+	case m.Role == "tool", m.Role == "function", len(m.ToolCalls) > 0:
+		return out, noTools("messages: results and calls of tools of the client's")
+	case !ok:
+		return out, invalid("messages: the role %q is not known", m.Role)
+	}
+	out.Role = role
+	var texts []string
+	for _, b := range m.Content {
+		switch b.Type {
+		case "text", "input_text", "output_text":
+			texts = append(texts, b.Text)
+		case "refusal":
+			texts = append(texts, b.Refusal)
+		case "thinking", "redacted_thinking":
+			// What a client sends back of an answer's; it is not for the agent.
+		case "image":
+			if b.Source.Type != "base64" {
+				return out, invalid("messages: pictures have to be in the request, as base64")
+			}
+			p, err := rd.picture(b.Source.MediaType, b.Source.Data)
+			if err != nil {
+				return out, err
+			}
+			out.Parts = append(out.Parts, p)
+		case "image_url":
+			head, data, ok := strings.Cut(b.ImageURL.URL, ";base64,")
+			mime, inline := strings.CutPrefix(head, "data:")
+			if !ok || !inline {
+				return out, invalid("messages: pictures have to be in the request, as a data URL")
+			}
+			p, err := rd.picture(mime, data)
+			if err != nil {
+				return out, err
+			}
+			out.Parts = append(out.Parts, p)
+		case "tool_use", "tool_result", "server_tool_use":
+			return out, noTools("messages: a block of type " + b.Type)
+		default:
+			return out, invalid("messages: a block of type %q can't be read here", b.Type)
+		}
+	}
+	if m.Refusal != "" {
+		texts = append(texts, m.Refusal)
+	}
+	out.Text = strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), event.JoinBlank)
+	return out, nil
+}
+
+func (rd *reader) picture(mime, data string) (p event.Part, err error) {
+	mime = strings.ToLower(mime)
+	if !slices.Contains(imageTypes, mime) {
+		return p, invalid("messages: unsupported picture %q; known are: %s", mime, strings.Join(imageTypes, ", "))
+	}
+	raw, err := base64.StdEncoding.DecodeString(data)
+	if err != nil || len(raw) == 0 {
+		return p, invalid("messages: a picture's data must be base64")
+	}
+	rd.images++
+	rd.size += len(raw)
+	if rd.images > maxImages || rd.size > maxImageBytes {
+		return p, server.Errorf(http.StatusRequestEntityTooLarge, server.ReasonTooLarge, "messages: at most %d pictures, with %d bytes together", maxImages, maxImageBytes)
+	}
+	return event.Part{Kind: event.KindMedia, Media: &event.Media{
+		URL: "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(raw), MIME: mime, Size: int64(len(raw)),
+	}}, nil
+}
+
+func noTools(what string) error {
+	return server.Errorf(http.StatusBadRequest, reasonTools, "%s: the agents here run their own tools and take none from the client", what)
+}
+
+// keyOf is the explicit key of a request: the first of those that is given.
+func keyOf(user string, metadata map[string]json.RawMessage) (string, error) {
+	keys := []string{user}
+	for _, name := range []string{"conversation_id", "conversationId", "user_id"} {
+		var v string
+		if raw, ok := metadata[name]; ok && json.Unmarshal(raw, &v) == nil {
+			keys = append(keys, v)
+		}
+	}
+	for _, k := range keys {
+		switch {
+		case len(k) > maxKey:
+			return "", invalid("a key of %d bytes, at most %d", len(k), maxKey)
+		case k != "":
+			return k, nil
+		}
+	}
+	return "", nil
+}

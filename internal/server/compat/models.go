@@ -1,0 +1,72 @@
+package compat
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// model is an agent as both APIs list models: each client reads its own keys.
+type model struct {
+	ID          string    `json:"id"`
+	Object      string    `json:"object"`
+	Created     int64     `json:"created"`
+	OwnedBy     string    `json:"owned_by"`
+	Type        string    `json:"type"`
+	DisplayName string    `json:"display_name"`
+	CreatedAt   time.Time `json:"created_at"`
+}
+
+// epoch stands for when an agent was made, which nobody knows.
+var epoch = time.Unix(0, 0).UTC()
+
+func modelOf(name string) model {
+	return model{ID: name, Object: "model", Created: epoch.Unix(), OwnedBy: "leat", Type: "model", DisplayName: name, CreatedAt: epoch}
+}
+
+// known reports whether an agent is configured. The gateway's own agent, for streams that are pushed, is none.
+func (s *surface) known(p gateway.Principal, name string) bool {
+	return slices.ContainsFunc(s.gw.Agents(p), func(a gateway.AgentInfo) bool { return a.Name == name })
+}
+
+// defaultAgent returns the name of the agent that answers if nothing names one, or "".
+func (s *surface) defaultAgent(p gateway.Principal) string {
+	for _, a := range s.gw.Agents(p) {
+		if a.Default {
+			return a.Name
+		}
+	}
+	return ""
+}
+
+// models lists the agents, all on one page.
+func (s *surface) models(w http.ResponseWriter, _ *http.Request, p gateway.Principal) error {
+	list := struct {
+		Object  string  `json:"object"`
+		Data    []model `json:"data"`
+		HasMore bool    `json:"has_more"`
+		FirstID *string `json:"first_id"`
+		LastID  *string `json:"last_id"`
+	}{Object: "list", Data: []model{}}
+	for _, a := range s.gw.Agents(p) {
+		list.Data = append(list.Data, modelOf(a.Name))
+	}
+	if n := len(list.Data); n > 0 {
+		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[n-1].ID
+	}
+	server.WriteJSON(w, http.StatusOK, list)
+	return nil
+}
+
+// model is one of them.
+func (s *surface) model(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	name := r.PathValue("model")
+	if !s.known(p, name) {
+		return unknownModel(name)
+	}
+	server.WriteJSON(w, http.StatusOK, modelOf(name))
+	return nil
+}

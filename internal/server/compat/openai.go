@@ -1,0 +1,80 @@
+package compat
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/dialect/openaichat"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// completions is OpenAI's Chat Completions API.
+type completions struct{}
+
+func (completions) read(r *http.Request) (*request, error) {
+	var body struct {
+		Model         string                     `json:"model"`
+		Messages      []said                     `json:"messages"`
+		Stream        bool                       `json:"stream"`
+		User          string                     `json:"user"`
+		Metadata      map[string]json.RawMessage `json:"metadata"`
+		Tools         []json.RawMessage          `json:"tools"`
+		Functions     []json.RawMessage          `json:"functions"`
+		N             *int                       `json:"n"`
+		Logprobs      bool                       `json:"logprobs"`
+		Modalities    []string                   `json:"modalities"`
+		StreamOptions struct {
+			IncludeUsage bool `json:"include_usage"`
+		} `json:"stream_options"`
+		ResponseFormat struct {
+			Type string `json:"type"`
+		} `json:"response_format"`
+	}
+	if err := server.Decode(r, &body); err != nil {
+		return nil, err
+	}
+	switch f := body.ResponseFormat.Type; {
+	case len(body.Tools) > 0 || len(body.Functions) > 0:
+		return nil, noTools("tools")
+	case body.N != nil && *body.N != 1:
+		return nil, invalid("n: there is one answer")
+	case body.Logprobs:
+		return nil, invalid("logprobs: agents tell none")
+	case f != "" && f != "text":
+		return nil, invalid("response_format: the answer is text, %q can't be promised", f)
+	}
+	for _, m := range body.Modalities {
+		if m != "text" {
+			return nil, invalid("modalities: the answer is text, not %q", m)
+		}
+	}
+	rq := &request{model: body.Model, source: "openai", stream: body.Stream, usage: body.StreamOptions.IncludeUsage}
+	var err error
+	if rq.key, err = keyOf(body.User, body.Metadata); err != nil {
+		return nil, err
+	}
+	return rq, (&reader{source: rq.source}).conversation(rq, nil, body.Messages)
+}
+
+func (completions) encoder(rq *request, turn string) encoder {
+	return &openaiEncoder{openaichat.Encoder{ID: "chatcmpl-" + hexID(turn), Model: rq.model, Created: time.Now().Unix(), Usage: rq.usage}}
+}
+
+type openaiEncoder struct{ openaichat.Encoder }
+
+func (e *openaiEncoder) fail(b []byte, err *server.Error) []byte {
+	return e.Fail(b, openaiType(err), openaiCode(err), err.Message)
+}
+
+func (e *openaiEncoder) whole(b []byte, all []piece, reason string, u *event.Usage) []byte {
+	var thought []string
+	for _, p := range all {
+		if p.reasoning {
+			thought = append(thought, p.text)
+		}
+	}
+	return e.AppendCompletion(b, text(all), strings.Join(thought, event.JoinBlank), reason, u)
+}

@@ -1,0 +1,115 @@
+package data
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/service/audit"
+)
+
+// chunk is how many bytes of lines are gathered before they are sent.
+const chunk = 32 << 10
+
+// lines writes JSON values as lines of a stream.
+type lines struct {
+	st  *server.Stream
+	buf []byte
+	n   int // lines
+}
+
+func (l *lines) add(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode line: %w", err)
+	}
+	return l.raw(b)
+}
+
+func (l *lines) raw(b []byte) error {
+	l.n++
+	if l.buf = append(append(l.buf, b...), '\n'); len(l.buf) < chunk {
+		return nil
+	}
+	return l.flush()
+}
+
+func (l *lines) flush() error {
+	if len(l.buf) == 0 {
+		return nil
+	}
+	err := l.st.Write(l.buf)
+	l.buf = l.buf[:0]
+	return err
+}
+
+// cut ends a stream such that the client sees that it is not whole.
+func (d *surface) cut(what string, err error) {
+	if !errors.Is(err, context.Canceled) {
+		d.s.Log().Error(what+" cut", "error", err)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// audit sends the entries of the log, a line each, and with follow those that come.
+func (d *surface) audit(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+	query := r.URL.Query()
+	q := audit.Query{Tenant: query.Get("tenant"), Subject: query.Get("subject"), Conversation: query.Get("conversation")}
+	follow, err := flag(r, "follow")
+	if err != nil {
+		return err
+	}
+	if q.Since, err = since(r); err != nil {
+		return err
+	}
+	if v := query.Get("after"); v != "" {
+		if q.After, err = strconv.ParseInt(v, 10, 64); err != nil || q.After < 0 {
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "after is %q; it is the seq of an entry", v)
+		}
+	}
+	log := d.gw.Audit()
+	if err := log.Flush(r.Context()); err != nil {
+		return err
+	}
+	st, err := d.s.OpenStream(w, r, http.StatusOK, server.NDJSON)
+	if err != nil || st.Head() {
+		return err
+	}
+	out := &lines{st: st}
+	beat := time.NewTicker(st.Beat)
+	defer beat.Stop()
+	for {
+		changed := log.Changed()
+		var gone error // the client's
+		q.After, err = log.Read(r.Context(), q, func(e audit.Entry) error {
+			gone = out.add(e)
+			return gone
+		})
+		if gone == nil && err == nil {
+			gone = out.flush()
+		}
+		switch {
+		case gone != nil:
+			return nil
+		case err != nil && r.Context().Err() == nil:
+			d.cut("audit log", err)
+		case err != nil || !follow:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-beat.C:
+			if st.Write([]byte("\n")) != nil { // an empty line, which readers of NDJSON skip
+				return nil
+			}
+		case <-r.Context().Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package data
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/data"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// Options are what the routes call.
+type Options struct {
+	Retention *data.Retention
+	Purger    *data.Purger
+	Exporter  *data.Exporter
+	Importer  *data.Importer
+}
+
+type surface struct {
+	Options
+	s  *server.Server
+	gw *gateway.Gateway
+}
+
+// Register adds the routes.
+func Register(s *server.Server, gw *gateway.Gateway, opt Options) {
+	d := &surface{opt, s, gw}
+	for _, rt := range []server.Route{
+		{Method: http.MethodGet, Pattern: "/api/audit", Handler: d.audit, Stream: true},
+		{Method: http.MethodGet, Pattern: "/api/holds", Handler: d.holds},
+		{Method: http.MethodPost, Pattern: "/api/holds", Handler: d.hold},
+		{Method: http.MethodDelete, Pattern: "/api/holds", Handler: d.release},
+		{Method: http.MethodGet, Pattern: "/api/retention", Handler: d.expired},
+		{Method: http.MethodPost, Pattern: "/api/retention", Handler: d.expire, Stream: true},
+		{Method: http.MethodDelete, Pattern: "/api/subjects/{subject}", Handler: d.purge, Stream: true},
+		{Method: http.MethodGet, Pattern: "/api/subjects/{subject}/export", Handler: d.export, Access: server.Authenticated, Stream: true},
+		{Method: http.MethodPost, Pattern: "/api/import", Handler: d.load, MaxBody: -1, Stream: true},
+	} {
+		if rt.Access == 0 {
+			rt.Access = server.Admin
+		}
+		s.Handle(rt)
+	}
+}
+
+// flag reads a query parameter that is set or not.
+func flag(r *http.Request, name string) (bool, error) {
+	v := r.URL.Query().Get(name)
+	if v == "" {
+		return r.URL.Query().Has(name), nil
+	}
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		return false, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%s is %q; it is true or false", name, v)
+	}
+	return b, nil
+}
+
+// since reads a time: RFC 3339, epoch milliseconds, or a duration before now such as 24h.
+func since(r *http.Request) (int64, error) {
+	v := r.URL.Query().Get("since")
+	if v == "" {
+		return 0, nil
+	}
+	if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+		return n, nil
+	}
+	if d, err := time.ParseDuration(v); err == nil && d >= 0 {
+		return time.Now().Add(-d).UnixMilli(), nil
+	}
+	if t, err := time.Parse(time.RFC3339, v); err == nil {
+		return t.UnixMilli(), nil
+	}
+	return 0, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "since is %q; write it as 24h, as 2006-01-02T15:04:05Z or as epoch milliseconds", v)
+}
+
+func (d *surface) expired(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+	return d.sweep(w, r, true)
+}
+
+func (d *surface) expire(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+	dry, err := flag(r, "dry_run")
+	if err != nil {
+		return err
+	}
+	return d.sweep(w, r, dry)
+}
+
+func (d *surface) sweep(w http.ResponseWriter, r *http.Request, dry bool) error {
+	s, err := d.Retention.Sweep(r.Context(), dry)
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, s)
+	return nil
+}
+
+func (d *surface) purge(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	dry, err := flag(r, "dry_run")
+	if err != nil {
+		return err
+	}
+	of := data.Subject{Tenant: r.URL.Query().Get("tenant"), Subject: r.PathValue("subject")}
+	out, err := d.Purger.Purge(r.Context(), p, of, dry)
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, out)
+	return nil
+}

@@ -1,0 +1,36 @@
+package data
+
+import (
+	"net/http"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+func (d *surface) holds(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+	server.WriteJSON(w, http.StatusOK, map[string]any{"holds": d.gw.Holds().List()})
+	return nil
+}
+
+func (d *surface) hold(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var one gateway.Hold
+	if err := server.DecodeStrict(r, &one); err != nil {
+		return err
+	}
+	one, err := d.gw.Holds().Place(r.Context(), p, one)
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, one)
+	return nil
+}
+
+func (d *surface) release(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	q := r.URL.Query()
+	one := gateway.Hold{Conversation: q.Get("conversation"), Tenant: q.Get("tenant"), Subject: q.Get("subject")}
+	if err := d.gw.Holds().Release(r.Context(), p, one); err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, map[string]bool{"released": true})
+	return nil
+}

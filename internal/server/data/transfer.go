@@ -1,0 +1,57 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/data"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// export sends what is stored of a subject. A user need not name its tenant.
+func (d *surface) export(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	of := data.Subject{Tenant: r.URL.Query().Get("tenant"), Subject: r.PathValue("subject")}
+	if !p.Admin && of.Tenant == "" {
+		of.Tenant = p.Tenant
+	}
+	if err := d.Exporter.Check(p, of); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Disposition", `attachment; filename="export.ndjson"`)
+	st, err := d.s.OpenStream(w, r, http.StatusOK, server.NDJSON)
+	if err != nil || st.Head() {
+		return err
+	}
+	out := &lines{st: st}
+	var gone error // the client's
+	err = d.Exporter.Export(r.Context(), p, of, func(line []byte) error {
+		gone = out.raw(line)
+		return gone
+	})
+	if err == nil {
+		gone = out.flush()
+	}
+	if err != nil && gone == nil {
+		d.cut("export", err)
+	}
+	return nil
+}
+
+// load imports the body. What was imported before something was wrong stays, and is said.
+func (d *surface) load(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	out, err := d.Importer.Import(r.Context(), p, r.Body)
+	if errors.Is(err, data.ErrFile) {
+		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%v; %s", err, done(out))
+	}
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, out)
+	return nil
+}
+
+func done(n data.Importing) string {
+	return fmt.Sprintf("%d imported before it, %d unchanged, %d refused", n.Imported, n.Unchanged, n.Refused)
+}

@@ -1,0 +1,183 @@
+package eliza
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// maxConversations is how many conversations a list holds, the newest ones; Eliza itself keeps no more.
+const maxConversations = 500
+
+// newChat is the title of a conversation that nobody has given one.
+const newChat = "New Chat"
+
+// conversation is one conversation as Eliza's clients read it, with the agent that answers in it.
+type conversation struct {
+	ID        string                     `json:"id"`
+	Title     string                     `json:"title"`
+	RoomID    string                     `json:"roomId"`
+	CreatedAt string                     `json:"createdAt"`
+	UpdatedAt string                     `json:"updatedAt"`
+	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
+	Agent     string                     `json:"agent,omitempty"`
+	// Owner and Access are there where it is somebody else's, Grants where it is one's own and shared.
+	Owner  string          `json:"owner,omitempty"`
+	Access string          `json:"access,omitempty"`
+	Grants []journal.Grant `json:"grants,omitempty"`
+	// Unread says that an agent has spoken after Read, the seq up to which whoever asks has read it.
+	Unread bool  `json:"unread,omitempty"`
+	Read   int64 `json:"read,omitempty"`
+}
+
+// conversation is what p is told of one.
+func (s *surface) conversation(ctx context.Context, p gateway.Principal, of journal.Summary) (conversation, error) {
+	c := conversationOf(p, of)
+	if of.Spoken == 0 {
+		return c, nil
+	}
+	at, err := s.gw.Position(ctx, p, &of)
+	c.Unread, c.Read = at.Unread, at.Read
+	return c, err
+}
+
+func conversationOf(p gateway.Principal, s journal.Summary) conversation {
+	c := conversation{
+		ID: s.ID, Title: s.Title, RoomID: s.ID, CreatedAt: iso(s.Created), UpdatedAt: iso(s.Updated), Metadata: s.Metadata, Agent: s.Agent,
+	}
+	if c.Title == "" {
+		c.Title = newChat
+	}
+	if gateway.Decide(p, gateway.ActionShare, &s) == nil {
+		c.Grants = s.Grants
+	}
+	if !p.Admin && p.Subject != s.Owner {
+		c.Owner, c.Access = s.Owner, gateway.AccessRead
+		if gateway.Decide(p, gateway.ActionWrite, &s) == nil {
+			c.Access = gateway.AccessWrite
+		}
+	}
+	return c
+}
+
+// iso writes epoch milliseconds as JavaScript does.
+func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+type oneConversation struct {
+	Conversation conversation `json:"conversation"`
+}
+
+func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	summaries, err := s.gw.List(r.Context(), p, nil, maxConversations)
+	if err != nil {
+		return err
+	}
+	all := make([]conversation, len(summaries))
+	for i, c := range summaries {
+		if all[i], err = s.conversation(r.Context(), p, c); err != nil {
+			return err
+		}
+	}
+	server.WriteJSON(w, http.StatusOK, map[string]any{"conversations": all})
+	return nil
+}
+
+// create makes a conversation. The keys of Eliza that ask for a greeting are accepted: there is none.
+func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var body struct {
+		ID       string                     `json:"id"`
+		Title    string                     `json:"title"`
+		Agent    string                     `json:"agent"`
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if err := server.Decode(r, &body); err != nil {
+		return err
+	}
+	summary, _, err := s.gw.Create(r.Context(), p, gateway.CreateOptions{
+		ID: body.ID, Title: named(body.Title), Agent: body.Agent, Metadata: body.Metadata, Key: r.Header.Get("Idempotency-Key"),
+	})
+	if err != nil {
+		return err
+	}
+	return s.write(w, r, p, summary)
+}
+
+func (s *surface) write(w http.ResponseWriter, r *http.Request, p gateway.Principal, summary journal.Summary) error {
+	c, err := s.conversation(r.Context(), p, summary)
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, oneConversation{c})
+	return nil
+}
+
+func (s *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	return s.show(w, r, p, r.PathValue("id"))
+}
+
+func (s *surface) show(w http.ResponseWriter, r *http.Request, p gateway.Principal, id string) error {
+	summary, err := s.gw.Conversation(r.Context(), p, gateway.ActionRead, id)
+	if err != nil {
+		return err
+	}
+	return s.write(w, r, p, summary)
+}
+
+// named is the title that a client means: the one that stands for none is none.
+func named(title string) string {
+	if title = strings.TrimSpace(title); title == newChat {
+		return ""
+	}
+	return title
+}
+
+// patch sets the title and the metadata, key by key. A blank title changes none; with "generate" it is made of the first
+// message. The title that stands for none takes it away, so that the next message makes one.
+func (s *surface) patch(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var body struct {
+		Title    string                     `json:"title"`
+		Generate bool                       `json:"generate"`
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if err := server.Decode(r, &body); err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	c := gateway.Command{Type: gateway.CommandUpdate, Key: r.Header.Get("Idempotency-Key"), Metadata: body.Metadata}
+	switch t := named(body.Title); {
+	case strings.TrimSpace(body.Title) != "":
+		c.Title = &t
+	case body.Generate:
+		t, err := s.gw.Title(r.Context(), p, id)
+		if err != nil {
+			return err
+		}
+		if t != "" {
+			c.Title = &t
+		}
+	}
+	if c.Title != nil || len(c.Metadata) > 0 {
+		if _, err := s.do(r.Context(), p, id, c); err != nil {
+			return err
+		}
+	}
+	return s.show(w, r, p, id)
+}
+
+type okay struct {
+	OK bool `json:"ok"`
+}
+
+func (s *surface) delete(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if _, err := s.do(r.Context(), p, r.PathValue("id"), gateway.Command{Type: gateway.CommandDelete}); err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, okay{true})
+	return nil
+}

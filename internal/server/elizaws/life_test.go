@@ -1,0 +1,275 @@
+package elizaws
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/service/signals"
+)
+
+// passes are tokens "NAME/SECONDS", which live that long from when the test began.
+type passes struct{ began time.Time }
+
+func (p passes) Verify(_ context.Context, token string) (server.Identity, error) {
+	name, life, ok := strings.Cut(token, "/")
+	after, err := time.ParseDuration(life + "s")
+	if !ok || err != nil {
+		return server.Identity{}, errors.New("no pass")
+	}
+	id := server.Identity{Principal: gateway.Principal{Tenant: "t1", Subject: name}, Expires: p.began.Add(after)}
+	if !time.Now().Before(id.Expires) {
+		return id, server.ErrExpired
+	}
+	return id, nil
+}
+
+func withPasses(so *server.Options, _ *Options) { so.Users = passes{time.Now()} }
+
+func bearer(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
+
+// until reads on to the socket's end, however long that takes.
+func (c *client) until() (code websocket.StatusCode, frames []string) {
+	for {
+		_, b, err := c.conn.Read(context.Background())
+		if err != nil {
+			return websocket.CloseStatus(err), frames
+		}
+		frames = append(frames, string(b))
+	}
+}
+
+// A socket ends with its token, unless a newer one of the same user is sent in time; any other changes nothing.
+func TestRenewal(t *testing.T) {
+	for name, tt := range map[string]struct {
+		header bool   // the first token comes with the handshake
+		sent   string // after 50 s
+		ends   time.Duration
+	}{
+		"none":               {false, "", 60 * time.Second},
+		"none, by a header":  {true, "", 60 * time.Second},
+		"newer":              {false, "alice/110", 110 * time.Second},
+		"newer, by a header": {true, "alice/110", 110 * time.Second},
+		"somebody else's":    {false, "bob/110", 60 * time.Second},
+		"the admin's":        {false, secret, 60 * time.Second},
+		"wrong":              {false, "nonsense", 60 * time.Second},
+		"over":               {false, "alice/10", 60 * time.Second},
+		"shorter":            {false, "alice/55", 55 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			timedWith(t, withPasses, func(_ *house, dial func(http.Header) *client) {
+				start := time.Now()
+				var c *client
+				if tt.header {
+					c = dial(bearer("alice/60"))
+				} else {
+					c = dial(nil).send(`{"type":"auth","token":"alice/60"}`)
+					c.want("auth-ok")
+				}
+				renew := time.AfterFunc(50*time.Second, func() {
+					if tt.sent != "" {
+						c.send(`{"type":"auth","token":"` + tt.sent + `"}`)
+					}
+				})
+				defer renew.Stop()
+				code, frames := c.until()
+				if took := time.Since(start); code != websocket.StatusPolicyViolation || took != tt.ends {
+					t.Errorf("closed with %d after %v, want %v", code, took, tt.ends)
+				}
+				for _, f := range frames {
+					if !strings.HasPrefix(f, `{"type":"status"`) {
+						t.Errorf("it is told %s", f)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A logout ends the sockets that its cookie opened, and no others.
+func TestSessionEnds(t *testing.T) {
+	h := newHouse(t, nil)
+	ask := func(method, body string, cookie *http.Cookie) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, h.hs.URL+"/api/auth/session", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cookie != nil {
+			r.AddCookie(cookie)
+			r.Header.Set("Origin", h.hs.URL)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res
+	}
+	cookie := ask(http.MethodPost, `{"token":"`+secret+`"}`, nil).Cookies()[0]
+	mine := h.dial("", "Cookie", cookie.Name+"="+cookie.Value)
+	mine.want("status")
+	other := h.greeted("")
+	if res := ask(http.MethodDelete, "", cookie); res.StatusCode != http.StatusNoContent {
+		t.Fatal(res.Status)
+	}
+	if code, _ := mine.closed(); code != websocket.StatusPolicyViolation {
+		t.Errorf("closed with %d", code)
+	}
+	other.send(`{"type":"ping"}`).want("pong")
+	if code, frames := h.dial("", "Cookie", cookie.Name+"="+cookie.Value).send(`{"type":"ping"}`).closed(); code != websocket.StatusPolicyViolation || len(frames) > 0 {
+		t.Errorf("its cookie still opens sockets: closed with %d after %q", code, frames)
+	}
+}
+
+// A socket that takes nothing holds nobody up, and is cut when it has taken nothing for as long as a reader may.
+func TestStalled(t *testing.T) {
+	const stall, many = time.Minute, 1000
+	timedWith(t, func(so *server.Options, _ *Options) { so.Stall = stall }, func(h *house, dial func(http.Header) *client) {
+		start := time.Now()
+		stalled := dial(http.Header{"Authorization": {"Bearer " + secret}, "Leat-Subject": {"alice"}, "Leat-Tenant": {"t1"}})
+		stalled.send(`{"type":"active-conversation","conversationId":"one"}`)
+		reader := dial(bearer(secret))
+		got := make(chan int)
+		go func() {
+			n, frames := 0, 0
+			for n < many || frames < 100 {
+				_, b, err := reader.conn.Read(context.Background())
+				if err != nil {
+					break
+				}
+				switch s := string(b); {
+				case strings.HasPrefix(s, `{"type":"training_event"`):
+					n++
+				case s == `{"type":"emote"}`:
+					frames++
+				}
+			}
+			got <- n + frames
+		}()
+		synctest.Wait() // both have joined, and the one is stuck in its first frame
+		if h.hub.Active(alice) != "one" {
+			t.Fatal("not looked")
+		}
+		h.publish(many, "")
+		for range 100 {
+			h.hub.Send(hub.Frame{Everybody: true, JSON: []byte(`{"type":"emote"}`)})
+		}
+		if n := <-got; n != many+100 || time.Since(start) != 0 {
+			t.Errorf("beside it %d frames came, %v later", n, time.Since(start))
+		}
+		_ = reader.conn.CloseNow()
+		time.Sleep(stall - time.Second)
+		synctest.Wait()
+		if h.hub.Active(alice) != "one" {
+			t.Error("it is cut too early")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if h.hub.Active(alice) != "" {
+			t.Error("it is not cut")
+		}
+		_ = stalled.conn.CloseNow()
+	})
+}
+
+// A thousand turns that stream leave room in what is kept for others' signals, before them and after.
+func TestThousandTurns(t *testing.T) {
+	const turns, others = 1000, 100
+	timed(t, func(h *house, dial func(http.Header) *client) {
+		h.publish(others, "")
+		for range turns {
+			conv := h.create(admin)
+			if _, err := h.gw.Do(h.t.Context(), admin, conv, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: "stream"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		h.publish(others, "")
+		all, gap := h.log.After(0)
+		mine := 0
+		for _, e := range all {
+			if e.Type == signals.TrainingEvent {
+				mine++
+			}
+		}
+		if told := len(all) - mine; gap || mine != 2*others || told < signals.Cap/5 || told > signals.Cap/2 {
+			t.Errorf("of others' %d signals %d are kept, beside %d of the turns", 2*others, mine, told)
+		}
+		c := dial(bearer(secret))
+		c.want("status")
+		for i := range replay {
+			f := c.next()
+			if want := signals.ID(h.log.Head() - replay + 1 + int64(i)); f.EventID != want || i >= replay-others && f.Type != signals.TrainingEvent {
+				t.Fatalf("number %d of the replay is %s", i, f.raw)
+			}
+		}
+		_ = c.conn.CloseNow()
+	})
+}
+
+// A user has so many sockets and no more; the next one is told to come later, and gets in when one is gone.
+func TestViewers(t *testing.T) {
+	h := newHouse(t, nil)
+	var open []*client
+	for range viewers {
+		open = append(open, h.greeted("", as("alice")...))
+	}
+	// another reports with what a further one is refused; 0: it is not.
+	another := func() websocket.StatusCode {
+		t.Helper()
+		c := h.dial("", append([]string{"Authorization", "Bearer " + secret}, as("alice")...)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if _, _, err := c.conn.Read(ctx); err != nil {
+			return websocket.CloseStatus(err)
+		}
+		return 0
+	}
+	if code := another(); code != websocket.StatusTryAgainLater {
+		t.Errorf("closed with %d", code)
+	}
+	h.greeted("", as("bob")...)
+	if err := open[0].conn.Close(websocket.StatusNormalClosure, ""); err != nil {
+		t.Fatal(err)
+	}
+	for code := another(); code != 0; code = another() { // the place is free just after the goodbye is answered
+		if code != websocket.StatusTryAgainLater {
+			t.Fatalf("closed with %d", code)
+		}
+	}
+}
+
+// docs/eliza.md says how sockets end; each way has its test.
+func TestEndsAreDocumented(t *testing.T) {
+	tests := map[string]func(*testing.T){
+		"1008": TestRenewal, "1009": TestNonsense, "1012": TestShutdown, "1013": TestViewers, "nothing": TestStalled,
+	}
+	b, err := os.ReadFile("../../../docs/eliza.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(b), "| closed with | |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := 0
+	for line := range strings.Lines(table) {
+		rows++
+		if code := strings.TrimSpace(strings.Split(line, "|")[1]); tests[code] == nil {
+			t.Errorf("%s has no test", code)
+		}
+	}
+	if rows != len(tests) {
+		t.Errorf("%d rows for %d ways to end", rows, len(tests))
+	}
+}

@@ -1,0 +1,129 @@
+package files
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	store "github.com/leat-dev/leat/internal/store/files"
+)
+
+type surface struct {
+	gw *gateway.Gateway
+}
+
+// Register adds the routes.
+func Register(s *server.Server, gw *gateway.Gateway) {
+	f := &surface{gw}
+	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/conversations/{id}/files/{media}", Access: server.Authenticated, Handler: f.get})
+	// The gateway's own limit on files counts.
+	s.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/conversations/{id}/files", Access: server.Authenticated, Handler: f.put, MaxBody: maxBody})
+	f.uploads(s)
+	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/files/download", Access: server.Authenticated, Handler: f.download})
+}
+
+// put takes a file as the body; its name is in the query, its type in Content-Type.
+func (f *surface) put(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+		return server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "send the file itself as the body, and its name as ?name=")
+	}
+	q := r.URL.Query()
+	m, err := f.gw.PutFile(r.Context(), p, r.PathValue("id"), agent.File{
+		Name: q.Get("name"), Alt: q.Get("alt"), MIME: r.Header.Get("Content-Type"),
+	}, r.Body)
+	if errors.Is(err, agent.ErrNoFiles) {
+		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "this gateway keeps no files")
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", m.URL)
+	server.WriteJSON(w, http.StatusCreated, map[string]any{"media": m})
+	return nil
+}
+
+// policy lets what is served do nothing, should a browser take it for a page after all.
+const policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+func (f *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	return f.stored(w, r, p, r.PathValue("id"), r.PathValue("media"))
+}
+
+// stored serves a file of a conversation.
+func (f *surface) stored(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, id string) error {
+	file, m, err := f.gw.OpenFile(r.Context(), p, conversation, id)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
+	w.Header().Add("Vary", "Authorization, Cookie") // a browser that people share gives what it keeps to nobody else
+	w.Header().Set("Etag", `"`+id+`"`)
+	serve(w, r, file, m, time.Time{})
+	return nil
+}
+
+// download serves a file of the workspace by its path, or one of a conversation by its id.
+func (f *surface) download(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	q := r.URL.Query()
+	if id := q.Get("id"); id != "" {
+		return f.stored(w, r, p, q.Get("conversation"), id)
+	}
+	if !q.Has("path") {
+		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "say which file: ?path=, or ?conversation= and ?id=")
+	}
+	file, m, err := f.gw.OpenPath(p, q.Get("path"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	// Somebody may write to it again.
+	sum := sha256.Sum256([]byte(file.Origin))
+	w.Header().Set("Cache-Control", "private, no-cache")
+	w.Header().Set("Etag", `"`+hex.EncodeToString(sum[:12])+`"`)
+	serve(w, r, file, m, file.Info.ModTime())
+	return nil
+}
+
+// serve writes a file, or the part of it that is asked for. ?download has it saved, under the name that it gives, if it gives one.
+func serve(w http.ResponseWriter, r *http.Request, file io.ReadSeeker, m event.Media, changed time.Time) {
+	how, name := "attachment", m.Name
+	q := r.URL.Query()
+	if store.Inline(m.MIME) && !q.Has("download") {
+		how = "inline"
+	}
+	if other := store.Name(q.Get("download")); other != "" {
+		name = other
+	}
+	kind := m.MIME
+	if kind == "text/plain" {
+		kind += "; charset=utf-8"
+	}
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Disposition", disposition(how, name))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cross-Origin-Resource-Policy", "same-site")
+	http.ServeContent(w, r, "", changed, file)
+}
+
+// disposition is the header that says how a file is shown, and what it is saved as.
+func disposition(how, name string) string {
+	if name == "" {
+		return how
+	}
+	if s := mime.FormatMediaType(how, map[string]string{"filename": name}); s != "" {
+		return s
+	}
+	return how
+}

@@ -1,0 +1,250 @@
+package files
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	store "github.com/leat-dev/leat/internal/store/files"
+)
+
+// Files that may be large come as tus 1.0.0 has it (https://tus.io/protocols/resumable-upload): POST makes an upload, HEAD tells
+// where it goes on, PATCH goes on. A POST without Tus-Resumable brings a whole file as its body.
+
+const (
+	tusVersion    = "1.0.0"
+	tusExtensions = "creation,creation-with-upload,expiration,termination"
+	offsetStream  = "application/offset+octet-stream"
+
+	// maxBody is no bound: the upload's own length is. But a client that stops in the middle is cut off.
+	maxBody = 1 << 62
+)
+
+func (f *surface) uploads(s *server.Server) {
+	about := http.Header{"Tus-Version": {tusVersion}, "Tus-Extension": {tusExtensions}, "Tus-Max-Size": {strconv.FormatInt(f.gw.MaxFile(), 10)}}
+	for _, rt := range []server.Route{
+		{Method: http.MethodGet, Pattern: "/api/files/upload", Handler: f.limits, About: about},
+		{Method: http.MethodPost, Pattern: "/api/files/upload", Handler: f.create, MaxBody: maxBody},
+		{Method: http.MethodGet, Pattern: "/api/files/upload/{upload}", Handler: f.status, About: about},
+		{Method: http.MethodHead, Pattern: "/api/files/upload/{upload}", Handler: f.offset},
+		{Method: http.MethodPatch, Pattern: "/api/files/upload/{upload}", Handler: f.goOn, MaxBody: maxBody},
+		{Method: http.MethodDelete, Pattern: "/api/files/upload/{upload}", Handler: f.drop},
+	} {
+		rt.Access = server.Authenticated
+		s.Handle(rt)
+	}
+}
+
+// limits tells what may be brought.
+func (f *surface) limits(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+	server.WriteJSON(w, http.StatusOK, map[string]any{"maxSize": f.gw.MaxFile(), "workspace": f.gw.HasWorkspace()})
+	return nil
+}
+
+// create begins an upload, or takes a whole file.
+func (f *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	resumable := r.Header.Get("Tus-Resumable") != ""
+	if err := version(w, r); err != nil {
+		return err
+	}
+	n, err := announced(r, resumable)
+	if err != nil {
+		return err
+	}
+	u, err := f.gw.CreateUpload(r.Context(), p, n)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", u.URL)
+	if !resumable || r.Header.Get("Content-Type") == offsetStream {
+		if u, err = f.add(w, r, p, u.ID, 0); err != nil && !resumable {
+			return errors.Join(err, f.gw.DropUpload(r.Context(), p, u.ID))
+		}
+		if err == nil && !resumable && u.Brought == nil {
+			return errors.Join(broken(&u), f.gw.DropUpload(r.Context(), p, u.ID))
+		}
+		if err != nil && u.Brought == nil && u.Offset == u.Length {
+			return err // it came, and may not stay
+		}
+		// What came of a resumable one stays; its client goes on with the rest.
+	}
+	told(w, &u)
+	server.WriteJSON(w, http.StatusCreated, body(&u))
+	return nil
+}
+
+// announced is what a request says of the file to come.
+func announced(r *http.Request, resumable bool) (n gateway.NewUpload, err error) {
+	if !resumable {
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+			return n, server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "send the file itself as the body, and its name as ?name=")
+		}
+		if r.ContentLength < 0 {
+			return n, server.Errorf(http.StatusLengthRequired, server.ReasonInvalid, "say how long the file is, in Content-Length")
+		}
+		q := r.URL.Query()
+		return gateway.NewUpload{Conversation: q.Get("conversation"), Name: q.Get("name"), MIME: r.Header.Get("Content-Type"), Alt: q.Get("alt"), Length: r.ContentLength}, nil
+	}
+	if n.Length, err = strconv.ParseInt(r.Header.Get("Upload-Length"), 10, 64); err != nil || n.Length < 0 {
+		return n, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Upload-Length has to say how many bytes the file has")
+	}
+	for _, pair := range strings.Split(r.Header.Get("Upload-Metadata"), ",") {
+		key, encoded, _ := strings.Cut(strings.TrimSpace(pair), " ")
+		value, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+		if err != nil {
+			return n, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Upload-Metadata: the value of %q is no base64", key)
+		}
+		switch key {
+		case "filename", "name":
+			n.Name = string(value)
+		case "filetype", "type":
+			n.MIME = string(value)
+		case "conversation":
+			n.Conversation = string(value)
+		case "alt":
+			n.Alt = string(value)
+		}
+	}
+	return n, nil
+}
+
+// version refuses what speaks another tus.
+func version(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Tus-Resumable", tusVersion)
+	if v := r.Header.Get("Tus-Resumable"); v != "" && v != tusVersion {
+		w.Header().Set("Tus-Version", tusVersion)
+		return server.Errorf(http.StatusPreconditionFailed, server.ReasonInvalid, "Tus-Resumable %s is not spoken here, %s is", v, tusVersion)
+	}
+	return nil
+}
+
+// status tells where an upload is, and, once it is whole, what came of it.
+func (f *surface) status(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	u, err := f.gw.Upload(r.Context(), p, r.PathValue("upload"))
+	if err != nil {
+		return busy(err)
+	}
+	told(w, &u)
+	server.WriteJSON(w, http.StatusOK, body(&u))
+	return nil
+}
+
+// offset is status for tus.
+func (f *surface) offset(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	u, err := f.gw.Upload(r.Context(), p, r.PathValue("upload"))
+	if err != nil {
+		return busy(err)
+	}
+	told(w, &u)
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// goOn adds to an upload.
+func (f *surface) goOn(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	if r.Header.Get("Content-Type") != offsetStream {
+		return server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "the Content-Type of a piece is %s", offsetStream)
+	}
+	at, err := strconv.ParseInt(r.Header.Get("Upload-Offset"), 10, 64)
+	if err != nil || at < 0 {
+		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Upload-Offset has to say where the piece belongs")
+	}
+	u, err := f.add(w, r, p, r.PathValue("upload"), at)
+	if u.ID != "" {
+		told(w, &u)
+	}
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// add takes a request's body.
+func (f *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principal, id string, at int64) (gateway.Upload, error) {
+	rc := http.NewResponseController(w)
+	in := &watched{r: r.Body}
+	u, err := f.gw.AppendUpload(r.Context(), p, id, at, in, func() {
+		_ = rc.SetReadDeadline(time.Unix(1, 0)) // not every writer has deadlines; then the other waits, and is told that it is busy
+	})
+	if err != nil && in.err != nil && !errors.Is(err, store.ErrBusy) {
+		err = broken(&u)
+	}
+	return u, busy(err)
+}
+
+// busy is the answer where somebody else writes to an upload, or it is just being placed: it can be asked again.
+func busy(err error) error {
+	if errors.Is(err, store.ErrBusy) {
+		return server.Errorf(http.StatusLocked, server.ReasonBusy, "somebody else writes to this upload")
+	}
+	return err
+}
+
+// broken is the answer to a body that ended too early. Mostly nobody reads it.
+func broken(u *gateway.Upload) error {
+	return server.Errorf(http.StatusBadRequest, server.ReasonTimeout, "the body broke off; %d of %d bytes are here", u.Offset, u.Length)
+}
+
+// watched remembers that a reader failed, to tell a broken line from a broken disk.
+type watched struct {
+	r   io.Reader
+	err error
+}
+
+func (t *watched) Read(b []byte) (int, error) {
+	n, err := t.r.Read(b)
+	if err != nil && err != io.EOF {
+		t.err = err
+	}
+	return n, err
+}
+
+// drop takes an upload back.
+func (f *surface) drop(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if err := version(w, r); err != nil {
+		return err
+	}
+	if err := f.gw.DropUpload(r.Context(), p, r.PathValue("upload")); err != nil {
+		return busy(err)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// told sets the headers that say where an upload is.
+func told(w http.ResponseWriter, u *gateway.Upload) {
+	h := w.Header()
+	h.Set("Upload-Offset", strconv.FormatInt(u.Offset, 10))
+	h.Set("Upload-Length", strconv.FormatInt(u.Length, 10))
+	h.Set("Upload-Expires", u.Expires.UTC().Format(http.TimeFormat))
+	h.Set("Cache-Control", "no-store")
+}
+
+// uploadBody is an upload as JSON.
+type uploadBody struct {
+	Offset int64  `json:"offset"`
+	Length int64  `json:"length"`
+	Path   string `json:"path,omitempty"`
+	Media  any    `json:"media,omitempty"`
+}
+
+func body(u *gateway.Upload) any {
+	b := uploadBody{Offset: u.Offset, Length: u.Length}
+	if u.Brought != nil {
+		b.Path, b.Media = u.Brought.Path, u.Brought.Media
+	}
+	return b
+}

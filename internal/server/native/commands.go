@@ -1,0 +1,31 @@
+package native
+
+import (
+	"net/http"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// HeaderKey carries a command's idempotency key where the body has none.
+const HeaderKey = "Idempotency-Key"
+
+// command answers POST /api/conversations/{id}/commands.
+func (n *native) command(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var c gateway.Command
+	if err := server.DecodeStrict(r, &c); err != nil {
+		return err
+	}
+	if key := r.Header.Get(HeaderKey); key != "" {
+		if c.Key != "" && c.Key != key {
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the key in the body is not that of the %s header", HeaderKey)
+		}
+		c.Key = key
+	}
+	ack, err := n.gw.Do(r.Context(), p, r.PathValue("id"), c)
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, ack)
+	return nil
+}

@@ -1,0 +1,99 @@
+package native
+
+import (
+	"encoding/json"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/store/feed"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// The frames that a server sends, beside "snapshot" and "batch", which are the feed's.
+
+type helloFrame struct {
+	Type         string            `json:"type"` // "hello"; "subscribed" on a socket
+	Protocol     string            `json:"protocol,omitempty"`
+	ID           string            `json:"id,omitempty"` // of the subscribe that is answered
+	Conversation string            `json:"conversation,omitempty"`
+	Turns        []transcript.Turn `json:"turns,omitzero"`    // the unfinished ones; nil on a socket
+	Head         int64             `json:"head,omitempty"`    // seq of the conversation's newest event
+	Expires      int64             `json:"expires,omitempty"` // of a socket's token, epoch milliseconds
+}
+
+// expiryFrame is "authenticated", the answer to a token that was renewed, or "expiring".
+type expiryFrame struct {
+	Type    string `json:"type"`
+	ID      string `json:"id,omitempty"`
+	Expires int64  `json:"expires,omitempty"` // epoch milliseconds
+}
+
+type ackFrame struct {
+	Type         string `json:"type"` // "ack"
+	ID           string `json:"id,omitempty"`
+	Conversation string `json:"conversation,omitempty"`
+	gateway.Ack
+}
+
+type createdFrame struct {
+	Type         string `json:"type"` // "ack"
+	ID           string `json:"id,omitempty"`
+	Conversation string `json:"conversation"`
+	Created      bool   `json:"created"` // false: the key was known
+}
+
+// errorFrame is "error" or "rejected".
+type errorFrame struct {
+	Type         string `json:"type"`
+	ID           string `json:"id,omitempty"`
+	Conversation string `json:"conversation,omitempty"`
+	Error        string `json:"error"`
+	Reason       string `json:"reason,omitempty"`
+	RetryAfter   int64  `json:"retryAfter,omitempty"` // milliseconds
+}
+
+func newError(kind, id, conversation string, err error) errorFrame {
+	e := server.Describe(err)
+	return errorFrame{Type: kind, ID: id, Conversation: conversation, Error: e.Message, Reason: e.Reason, RetryAfter: e.RetryAfter.Milliseconds()}
+}
+
+var (
+	pingFrame = []byte(`{"type":"ping"}`)
+	pongFrame = []byte(`{"type":"pong"}`)
+)
+
+// clientFrame is what a client sends on a socket. Which fields count depends on Type.
+type clientFrame struct {
+	Type         string           `json:"type"`
+	ID           string           `json:"id"`           // chosen by the client, and given back
+	Token        string           `json:"token"`        // auth
+	Conversation string           `json:"conversation"` // subscribe, unsubscribe, command, read
+	After        feed.Cursor      `json:"after"`        // subscribe
+	Seq          int64            `json:"seq"`          // read; 0 is all
+	Command      *gateway.Command `json:"command"`      // command
+	Create       *createBody      `json:"create"`       // create
+}
+
+// createBody describes a conversation that is to be made.
+type createBody struct {
+	ID       string                     `json:"id"`
+	Title    string                     `json:"title"`
+	Agent    string                     `json:"agent"`
+	Metadata map[string]json.RawMessage `json:"metadata"`
+	Key      string                     `json:"key"`
+}
+
+// open lists the conversation's unfinished turns.
+func open(f *feed.Feed) []transcript.Turn {
+	turns := []transcript.Turn{}
+	f.View(func(t *transcript.Transcript) {
+		for _, turn := range t.Turns {
+			if turn.Unfinished() {
+				c := *turn
+				c.Requests = append([]*transcript.Request(nil), turn.Requests...)
+				turns = append(turns, c)
+			}
+		}
+	})
+	return turns
+}

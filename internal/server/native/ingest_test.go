@@ -1,0 +1,472 @@
+package native_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/native"
+)
+
+// body is a stream of eliza-actions with what may go wrong at a cut: characters of several bytes, a callback, an end.
+var body = strings.Join([]string{
+	`{"type":"chunk","text":"Grüße, "}`,
+	`{"type":"chunk","text":"wörld 😀"}`,
+	`{"type":"callback","text":"🔍 Looking…","source":"a"}`,
+	`{"type":"callback","text":"Found","source":"a"}`,
+	`{"type":"done"}`,
+}, "\n") + "\n"
+
+const bodyText = "assistant: Grüße, wörld 😀\n\nFound"
+
+// producer brings a stream in by a connection that it can cut where it likes.
+type producer struct {
+	t      *testing.T
+	conn   net.Conn
+	res    *http.Response
+	lines  *bufio.Scanner
+	method string
+}
+
+// produce opens a chunked request. The answer's headers are there when it returns.
+func (h *house) produce(method, path string, header ...string) *producer {
+	h.t.Helper()
+	var d net.Dialer
+	conn, err := d.DialContext(h.t.Context(), "tcp", strings.TrimPrefix(h.url, "http://"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = conn.Close() })
+	head := method + " " + path + " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+	for k, v := range h.header {
+		head += k + ": " + v[0] + "\r\n"
+	}
+	for i := 0; i < len(header); i += 2 {
+		head += header[i] + ": " + header[i+1] + "\r\n"
+	}
+	if _, err := io.WriteString(conn, head+"\r\n"); err != nil {
+		h.t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return &producer{t: h.t, conn: conn, res: res, lines: bufio.NewScanner(res.Body), method: method}
+}
+
+func (p *producer) write(s string) *producer {
+	p.t.Helper()
+	if s == "" {
+		return p // an empty chunk would be the body's end
+	}
+	if _, err := fmt.Fprintf(p.conn, "%x\r\n%s\r\n", len(s), s); err != nil {
+		p.t.Fatal(err)
+	}
+	return p
+}
+
+// end ends the body as bodies do.
+func (p *producer) end() *producer {
+	p.t.Helper()
+	if _, err := io.WriteString(p.conn, "0\r\n\r\n"); err != nil {
+		p.t.Fatal(err)
+	}
+	return p
+}
+
+type ingestLine struct {
+	Offset, Seq            int64
+	Ended                  *bool
+	State, Outcome, Reason string
+	Error                  string
+	Status                 int
+}
+
+// line reads the next line of the answer; nil at its end.
+func (p *producer) line() *ingestLine {
+	p.t.Helper()
+	if !p.lines.Scan() {
+		return nil
+	}
+	var l ingestLine
+	if err := json.Unmarshal(p.lines.Bytes(), &l); err != nil {
+		p.t.Fatalf("%v: %s", err, p.lines.Bytes())
+	}
+	if l.Ended != nil {
+		valid(p.t, "ingestEnd", p.lines.Bytes())
+	} else {
+		valid(p.t, "acknowledgement", p.lines.Bytes())
+	}
+	return &l
+}
+
+// acked waits until everything up to an offset is committed.
+func (p *producer) acked(offset int64) {
+	p.t.Helper()
+	for {
+		l := p.line()
+		if l == nil || l.Ended != nil {
+			p.t.Fatalf("no acknowledgement of %d", offset)
+		}
+		if l.Offset >= offset {
+			return
+		}
+	}
+}
+
+// last reads on to the last line.
+func (p *producer) last() ingestLine {
+	p.t.Helper()
+	for {
+		l := p.line()
+		if l == nil {
+			p.t.Fatal("the answer has no last line")
+		}
+		if l.Ended != nil {
+			if more := p.line(); more != nil {
+				p.t.Errorf("a line after the last: %+v", more)
+			}
+			return *l
+		}
+	}
+}
+
+func (p *producer) wantStatus(status int) *producer {
+	p.t.Helper()
+	if p.res.StatusCode != status {
+		b, _ := io.ReadAll(p.res.Body)
+		p.t.Fatalf("%s: %d %s, want %d", p.method, p.res.StatusCode, b, status)
+	}
+	return p
+}
+
+func push(id string) string { return "/api/conversations/" + id + "/turns?dialect=eliza-actions" }
+
+// folded is what a reader has who comes now.
+func (h *house) folded(id string) *reader {
+	h.t.Helper()
+	r := &reader{t: h.t}
+	h.events(id).until(r, func() bool { return r.resets == 1 })
+	return r
+}
+
+func TestIngest(t *testing.T) {
+	h := newHouse(t, options{})
+	id := h.create()
+	p := h.produce(http.MethodPost, push(id)).wantStatus(http.StatusCreated) // the headers come before the body
+	turn := p.res.Header.Get(native.HeaderTurn)
+	if p.res.Header.Get("Location") != "/api/turns/"+turn+"/ingest" || turn == "" {
+		t.Errorf("headers %v", p.res.Header)
+	}
+	viewer, r := h.events(id), &reader{t: t}
+	first := strings.Index(body, "\n") + 1
+	p.write(body[:first]).acked(int64(first))
+	viewer.until(r, func() bool { return r.text() == "assistant: Grüße, " }) // it is shown before the body's end
+	p.write(body[first:]).end()
+	l := p.last()
+	if !*l.Ended || l.Outcome != "completed" || l.State != "ended" || l.Offset != int64(len(body)) || l.Error != "" {
+		t.Errorf("last line %+v", l)
+	}
+	viewer.until(r, func() bool { return r.state(turn) == "ended" })
+	if r.text() != bodyText || r.fold.Turn(turn).EndSeq != l.Seq {
+		t.Errorf("text %q, end at %d, acknowledged %d", r.text(), r.fold.Turn(turn).EndSeq, l.Seq)
+	}
+	res := h.open(http.MethodHead, p.res.Header.Get("Location"), nil)
+	if res.StatusCode != 200 || res.Header.Get(native.HeaderState) != "ended" || res.Header.Get(native.HeaderOutcome) != "completed" {
+		t.Errorf("HEAD after the end: %d %v", res.StatusCode, res.Header)
+	}
+	h.refused(http.MethodPatch, p.res.Header.Get("Location"), "x", 409, gateway.ReasonAnswered, native.HeaderOffset, "0")
+}
+
+// TestIngestCut cuts the body at every byte, asks where to go on, and goes on there.
+func TestIngestCut(t *testing.T) {
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
+	h := newHouse(t, options{})
+	for at := 0; at <= len(body); at += step {
+		id := h.create()
+		p := h.produce(http.MethodPost, push(id)).wantStatus(http.StatusCreated)
+		where := p.res.Header.Get("Location")
+		p.write(body[:at])
+		boundary := int64(strings.LastIndex(body[:at], "\n") + 1)
+		if boundary > 0 && int(boundary) < len(body) {
+			p.acked(boundary)
+		}
+		_ = p.conn.Close()
+
+		res := h.open(http.MethodHead, where, nil)
+		if at == len(body) {
+			// The stream had its end, so the turn has too, however the connection went; the producer asks until it is there.
+			for res.Header.Get(native.HeaderState) != "ended" {
+				res = h.open(http.MethodHead, where, nil)
+			}
+		} else {
+			// An incomplete frame counts for nothing; what was sent before the cut may still be on its way.
+			offset, err := strconv.ParseInt(res.Header.Get(native.HeaderOffset), 10, 64)
+			if err != nil || offset != boundary || res.Header.Get(native.HeaderState) != "running" {
+				t.Fatalf("cut at %d: HEAD says %v, want offset %d", at, res.Header, boundary)
+			}
+			p = h.produce(http.MethodPatch, where, native.HeaderOffset, strconv.FormatInt(offset, 10)).wantStatus(http.StatusOK)
+			if l := p.write(body[offset:]).end().last(); !*l.Ended || l.Offset != int64(len(body)) || l.Outcome != "completed" {
+				t.Fatalf("cut at %d: last line %+v", at, l)
+			}
+		}
+		if got := h.folded(id).text(); got != bodyText {
+			t.Fatalf("cut at %d: text %q", at, got)
+		}
+	}
+}
+
+func TestIngestOffsets(t *testing.T) {
+	h := newHouse(t, options{})
+	id := h.create()
+	p := h.produce(http.MethodPost, push(id)).wantStatus(http.StatusCreated)
+	where, turn := p.res.Header.Get("Location"), p.res.Header.Get(native.HeaderTurn)
+	first := strings.Index(body, "\n") + 1
+	p.write(body[:first]).acked(int64(first))
+	_ = p.conn.Close()
+	for _, offset := range []string{"0", strconv.Itoa(first - 1), strconv.Itoa(first + 1), "99999999"} {
+		res := h.open(http.MethodPatch, where, strings.NewReader("x"), native.HeaderOffset, offset)
+		b, _ := io.ReadAll(res.Body)
+		valid(t, "error", b)
+		if res.StatusCode != 409 || res.Header.Get(native.HeaderOffset) != strconv.Itoa(first) {
+			t.Errorf("PATCH at %s: %d %v", offset, res.StatusCode, res.Header)
+		}
+	}
+	for _, offset := range []string{"", "-1", "x", "1.5", "99999999999999999999999"} {
+		h.refused(http.MethodPatch, where, "x", 400, server.ReasonInvalid, native.HeaderOffset, offset)
+	}
+	// Right again: refusals have harmed nothing.
+	p = h.produce(http.MethodPatch, where, native.HeaderOffset, strconv.Itoa(first)).wantStatus(200)
+	if l := p.write(body[first:]).end().last(); l.Outcome != "completed" {
+		t.Errorf("last line %+v", l)
+	}
+	r := h.folded(id)
+	if r.text() != bodyText || r.state(turn) != "ended" {
+		t.Errorf("text %q", r.text())
+	}
+}
+
+// The same request again, with its key, goes on with the turn of the first; what is committed is not said twice.
+func TestIngestRepeated(t *testing.T) {
+	h := newHouse(t, options{})
+	id := h.create()
+	p := h.produce(http.MethodPost, push(id), "Idempotency-Key", "k").wantStatus(201)
+	first := strings.Index(body, "\n") + 1
+	p.write(body[:first]).acked(int64(first))
+	_ = p.conn.Close()
+	again := h.produce(http.MethodPost, push(id), "Idempotency-Key", "k").wantStatus(201)
+	if again.res.Header.Get(native.HeaderTurn) != p.res.Header.Get(native.HeaderTurn) {
+		t.Error("another turn")
+	}
+	if l := again.write(body).end().last(); l.Outcome != "completed" || l.Offset != int64(len(body)) {
+		t.Errorf("last line %+v", l)
+	}
+	if got := h.folded(id).text(); got != bodyText {
+		t.Errorf("text %q", got)
+	}
+	res := h.open(http.MethodPost, push(id), strings.NewReader(body), "Idempotency-Key", "k")
+	if b, _ := io.ReadAll(res.Body); res.StatusCode != 409 || res.Header.Get(native.HeaderTurn) == "" {
+		t.Errorf("after the end: %d %s", res.StatusCode, b)
+	}
+	h.refused(http.MethodPost, push(id)+"&answers=m1", body, 409, gateway.ReasonConflict, "Idempotency-Key", "k")
+}
+
+// A second connection takes over; the first is told.
+func TestIngestTakenOver(t *testing.T) {
+	h := newHouse(t, options{})
+	id := h.create()
+	p := h.produce(http.MethodPost, push(id)).wantStatus(201)
+	first := strings.Index(body, "\n") + 1
+	p.write(body[:first]).acked(int64(first))
+	second := h.produce(http.MethodPatch, p.res.Header.Get("Location"), native.HeaderOffset, strconv.Itoa(first)).wantStatus(200)
+	p.write(body[first:])
+	if l := p.last(); *l.Ended || l.Reason != gateway.ReasonConflict || l.Status != 409 || l.Offset != int64(first) {
+		t.Errorf("the first's last line %+v", l)
+	}
+	if l := second.write(body[first:]).end().last(); l.Outcome != "completed" {
+		t.Errorf("the second's last line %+v", l)
+	}
+	if got := h.folded(id).text(); got != bodyText {
+		t.Errorf("text %q", got)
+	}
+}
+
+// A stop reaches a producer that says nothing, and one that waits in the queue.
+func TestIngestStopped(t *testing.T) {
+	for _, queued := range []bool{false, true} {
+		t.Run(fmt.Sprintf("queued %v", queued), func(t *testing.T) {
+			h := newHouse(t, options{})
+			id := h.create()
+			if queued {
+				h.produce(http.MethodPost, push(id)).wantStatus(201)
+			}
+			p := h.produce(http.MethodPost, push(id)).wantStatus(201)
+			p.write(body[:20])
+			turn := p.res.Header.Get(native.HeaderTurn)
+			h.do(http.MethodPost, "/api/conversations/"+id+"/commands", `{"type":"stop","turn":"`+turn+`"}`, "ack")
+			if l := p.last(); !*l.Ended || l.Outcome != "cancelled" {
+				t.Errorf("last line %+v", l)
+			}
+		})
+	}
+}
+
+// A queued turn's producer is taken at once, and its stream when its turn comes.
+func TestIngestQueued(t *testing.T) {
+	h := newHouse(t, options{})
+	id := h.create()
+	before := h.produce(http.MethodPost, push(id)).wantStatus(201)
+	p := h.produce(http.MethodPost, push(id)).wantStatus(201)
+	where := p.res.Header.Get("Location")
+	if res := h.open(http.MethodHead, where, nil); res.Header.Get(native.HeaderState) != "queued" || res.Header.Get(native.HeaderOffset) != "0" {
+		t.Errorf("HEAD of a queued turn: %v", res.Header)
+	}
+	_ = p.conn.Close()
+	p = h.produce(http.MethodPatch, where, native.HeaderOffset, "0").wantStatus(200)
+	p.write(body).end()
+	if l := before.write(body).end().last(); l.Outcome != "completed" {
+		t.Errorf("the turn before: %+v", l)
+	}
+	if l := p.last(); l.Outcome != "completed" {
+		t.Errorf("the queued turn: %+v", l)
+	}
+	if got := h.folded(id).text(); got != bodyText+"\n"+bodyText {
+		t.Errorf("text %q", got)
+	}
+}
+
+func TestIngestEnds(t *testing.T) {
+	cut := strings.Index(body, "\n") + 1
+	for name, c := range map[string]struct {
+		body string
+		want ingestLine
+		text string
+	}{
+		"whole but without its end": {body[:cut], ingestLine{Offset: int64(cut), State: "running"}, "assistant: Grüße, "},
+		"half a frame":              {body[:cut+5], ingestLine{Offset: int64(cut), State: "running"}, "assistant: Grüße, "},
+		"nothing":                   {"", ingestLine{State: "running"}, ""},
+		"more after the end":        {body + body, ingestLine{Offset: int64(len(body)), State: "ended", Outcome: "completed"}, bodyText},
+		"the agent's own error": {
+			body[:cut] + `{"type":"error","message":"no luck"}` + "\n",
+			ingestLine{Offset: int64(cut + 37), State: "ended", Outcome: "failed", Error: "no luck"},
+			"assistant: Grüße, ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, options{})
+			id := h.create()
+			l := h.produce(http.MethodPost, push(id)).wantStatus(201).write(c.body).end().last()
+			if l.Offset < c.want.Offset || (l.Offset > c.want.Offset && name != "more after the end") || l.State != c.want.State || l.Outcome != c.want.Outcome || *l.Ended != (c.want.State == "ended") || l.Error != c.want.Error || l.Status != 0 {
+				t.Errorf("last line %+v, want %+v", l, c.want)
+			}
+			if got := h.folded(id).text(); got != c.text {
+				t.Errorf("text %q", got)
+			}
+		})
+	}
+}
+
+// What can't be decoded fails the turn, and the producer is told what is wrong.
+func TestIngestInvalid(t *testing.T) {
+	for name, bad := range map[string]string{
+		"broken JSON": "{\"type\":\"chunk\",\n", "no object": "[]\n", "not UTF-8": "{\"type\":\"chunk\",\"text\":\"\xff\xfe\"\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, options{})
+			id := h.create()
+			first := strings.Index(body, "\n") + 1
+			p := h.produce(http.MethodPost, push(id)).wantStatus(201)
+			l := p.write(body[:first]).write(bad).last()
+			if !*l.Ended || l.Outcome != "failed" || l.Reason != server.ReasonStream || l.Status != 422 || !strings.Contains(l.Error, "eliza-actions: frame 2") {
+				t.Errorf("last line %+v", l)
+			}
+			r := h.folded(id)
+			if r.text() != "assistant: Grüße, " {
+				t.Errorf("text %q: what was said stays", r.text())
+			}
+		})
+	}
+}
+
+func TestIngestRefused(t *testing.T) {
+	h := newHouse(t, options{})
+	id := h.create()
+	for name, c := range map[string]struct {
+		path   string
+		status int
+		reason string
+		header []string
+	}{
+		"no dialect":           {"/api/conversations/" + id + "/turns", 400, gateway.ReasonDialect, nil},
+		"unknown dialect":      {"/api/conversations/" + id + "/turns?dialect=klingon", 400, gateway.ReasonDialect, nil},
+		"unknown conversation": {push("nowhere"), 404, server.ReasonNotFound, nil},
+		"unknown message":      {push(id) + "&answers=m1", 404, gateway.ReasonUnknown, nil},
+		"oversize id":          {push(id) + "&answers=" + strings.Repeat("m", 300), 400, gateway.ReasonInvalid, nil},
+		"encoded":              {push(id), 415, server.ReasonInvalid, []string{"Content-Encoding", "gzip"}},
+		"wrong token":          {push(id), 401, server.ReasonUnauthorized, []string{"Authorization", "Bearer x"}},
+	} {
+		t.Run(name, func(t *testing.T) { h.refused(http.MethodPost, c.path, body, c.status, c.reason, c.header...) })
+	}
+	t.Run("a refusal does not wait for the body", func(t *testing.T) {
+		h := *h
+		h.header = http.Header{"Authorization": {"Bearer wrong"}}
+		h.produce(http.MethodPost, push(id)).wantStatus(401)
+	})
+	turn := h.send(id, "hi").Turn
+	h.refused(http.MethodPatch, "/api/turns/"+turn+"/ingest", "x", 404, server.ReasonNotFound, native.HeaderOffset, "0")
+	if res := h.open(http.MethodHead, "/api/turns/"+turn+"/ingest", nil); res.StatusCode != 404 {
+		t.Errorf("HEAD of a turn that nobody pushes: %d", res.StatusCode)
+	}
+}
+
+func TestIngestExpects(t *testing.T) {
+	h := newHouse(t, options{})
+	id := h.create()
+	var d net.Dialer
+	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(h.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", push(id), token, len(body))
+	in := bufio.NewReader(conn)
+	for _, want := range []int{100, 201} {
+		res, err := http.ReadResponse(in, nil)
+		if err != nil || res.StatusCode != want {
+			t.Fatalf("%v, %v; want %d", res, err, want)
+		}
+		if want == 100 {
+			_, _ = io.WriteString(conn, body)
+		}
+	}
+	if got := h.folded(id); got.text() != bodyText {
+		// The answer's headers came before the body was taken: wait for the turn.
+		v, r := h.events(id), &reader{t: t}
+		v.until(r, func() bool { return r.text() == bodyText })
+	}
+}
+
+// At a shutdown the producer is told, and its turn is left for it to go on with.
+func TestIngestShutdown(t *testing.T) {
+	h := newHouse(t, options{})
+	id := h.create()
+	p := h.produce(http.MethodPost, push(id)).wantStatus(201)
+	first := strings.Index(body, "\n") + 1
+	p.write(body[:first]).acked(int64(first))
+	go h.stop()
+	if l := p.last(); *l.Ended || l.Reason != server.ReasonUnavailable || l.Status != 503 || l.Offset != int64(first) {
+		t.Errorf("last line %+v", l)
+	}
+	h.stop()
+}

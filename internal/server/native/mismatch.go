@@ -1,0 +1,21 @@
+package native
+
+import (
+	"net/http"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// mismatch answers POST /api/conversations/{id}/mismatches, by which a reader tells that a text of its own is not the log's.
+func (n *native) mismatch(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var m gateway.Mismatch
+	if err := server.DecodeStrict(r, &m); err != nil {
+		return err
+	}
+	if err := n.gw.Mismatch(r.Context(), p, r.PathValue("id"), m); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,43 @@
+package native
+
+import (
+	"net/http"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// attachRequest is the body of POST /api/agents/{name}/sessions.
+type attachRequest struct {
+	Session string `json:"session"`
+	Tenant  string `json:"tenant"`
+	Owner   string `json:"owner"`
+	Title   string `json:"title"`
+	History bool   `json:"history"`
+}
+
+// sessions lists the sessions of an agent's upstream.
+func (n *native) sessions(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	all, err := n.gw.UpstreamSessions(r.Context(), p, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, map[string]any{"sessions": all})
+	return nil
+}
+
+// attach makes a conversation that continues one of them.
+func (n *native) attach(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	var in attachRequest
+	if err := server.DecodeStrict(r, &in); err != nil {
+		return err
+	}
+	s, err := n.gw.AttachSession(r.Context(), p, gateway.AttachOptions{
+		Agent: r.PathValue("name"), Session: in.Session, Tenant: in.Tenant, Owner: in.Owner, Title: in.Title, History: in.History,
+	})
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusCreated, map[string]any{"conversation": s.ID, "title": s.Title})
+	return nil
+}

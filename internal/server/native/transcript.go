@@ -1,0 +1,60 @@
+package native
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/store/feed"
+)
+
+// transcript answers GET /api/conversations/{id}/transcript: a snapshot, or with ?before= a page of older messages.
+func (n *native) transcript(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	q := r.URL.Query()
+	limit := 0
+	if v := q.Get("limit"); v != "" {
+		var err error
+		if limit, err = strconv.Atoi(v); err != nil || limit < 1 || limit > feed.MaxPage {
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "limit is a number from 1 to %d", feed.MaxPage)
+		}
+		if q.Get("before") == "" {
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "limit needs before: a snapshot is as large as it is")
+		}
+	}
+	f, err := n.gw.Feed(r.Context(), p, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	defer f.Release()
+	var b []byte
+	if before := q.Get("before"); before != "" {
+		page, err := f.Page(r.Context(), before, limit)
+		if err != nil {
+			return err
+		}
+		if b, err = page.AppendJSON(nil); err != nil {
+			return err
+		}
+	} else {
+		snapshot, err := f.Poll(r.Context(), "", 0)
+		if err != nil {
+			return err
+		}
+		if b, err = snapshot.Encode(feed.JSON); err != nil {
+			return err
+		}
+	}
+	server.WriteRawJSON(w, http.StatusOK, b)
+	return nil
+}
+
+// turn answers GET /api/turns/{turn}.
+func (n *native) turn(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	conversation, t, err := n.gw.Turn(r.Context(), p, gateway.ActionRead, r.PathValue("turn"))
+	if err != nil {
+		return err
+	}
+	server.WriteJSON(w, http.StatusOK, map[string]any{"conversation": conversation, "turn": &t})
+	return nil
+}

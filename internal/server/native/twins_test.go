@@ -1,0 +1,44 @@
+package native_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leat-dev/leat/internal/server/native"
+)
+
+// Requests with one key at once: whichever attaches first, and whichever is cut off by the other, nothing is doubled.
+func TestIngestTwins(t *testing.T) {
+	h := newHouse(t, options{})
+	for range 40 {
+		id := h.create()
+		var both sync.WaitGroup
+		for range 8 {
+			both.Go(func() {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+push(id), strings.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.Header.Set("Authorization", h.header.Get("Authorization"))
+				r.Header.Set("Idempotency-Key", "k")
+				res, err := http.DefaultClient.Do(r)
+				if err != nil {
+					return // cut off by the other
+				}
+				_, _ = io.Copy(io.Discard, res.Body) // to its end, whatever that says
+				_ = res.Body.Close()
+			})
+		}
+		both.Wait()
+		res := h.open(http.MethodPost, push(id), strings.NewReader(body), "Idempotency-Key", "k")
+		_, _ = io.Copy(io.Discard, res.Body) // a third try ends what both may have left
+		h.ended(id, res.Header.Get(native.HeaderTurn))
+		if got := h.folded(id).text(); got != bodyText {
+			t.Fatalf("text %q, want %q", got, bodyText)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// Backuper writes a consistent copy of a store to a new file while it is in use. Journals do.
+type Backuper interface {
+	Backup(ctx context.Context, path string) error
+}
+
+// copies begins the names of the folders in which copies lie while they are sent.
+const copies = "backup-"
+
+// errBusy says that a copy is already being made or sent.
+var errBusy = &server.Error{Status: http.StatusTooManyRequests, Reason: server.ReasonBusy, Message: "another backup is in progress; try again when it has ended", RetryAfter: retryBackup}
+
+// retryBackup is how long a client that found another backup in progress should wait: a small store is copied in less.
+const retryBackup = 10 * time.Second
+
+// RegisterBackup adds POST /api/backup, by which the admin gets a copy of the whole store. The copy is made in a folder of
+// its own inside dir first, so the disk has to have room for it; it is deleted when it was sent. There is one copy at a
+// time, so that repeated requests can't fill the disk. Copies that a killed process left there are removed: they may hold
+// what was deleted since.
+func RegisterBackup(s *server.Server, b Backuper, dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, copies+"*"))
+	if err != nil {
+		return fmt.Errorf("look for old copies: %w", err)
+	}
+	for _, path := range left {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove old copy: %w", err)
+		}
+	}
+	var running atomic.Bool
+	s.Handle(server.Route{
+		Method: http.MethodPost, Pattern: "/api/backup", Access: server.Admin, Stream: true,
+		Handler: func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+			if !running.CompareAndSwap(false, true) {
+				return errBusy
+			}
+			defer running.Store(false)
+			return backup(s, w, r, b, dir)
+		},
+	})
+	return nil
+}
+
+func backup(s *server.Server, w http.ResponseWriter, r *http.Request, b Backuper, dir string) (err error) {
+	tmp, err := os.MkdirTemp(dir, copies)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	path := filepath.Join(tmp, "leat.db")
+	if err := b.Backup(r.Context(), path); errors.Is(err, errors.ErrUnsupported) {
+		return server.Errorf(http.StatusNotImplemented, server.ReasonInvalid, "this gateway's store can't be copied")
+	} else if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer f.Close()
+	w.Header().Set("Content-Disposition", `attachment; filename="leat.db"`)
+	st, err := s.OpenStream(w, r, http.StatusOK, "application/vnd.sqlite3")
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, 256<<10)
+	for {
+		n, err := f.Read(buf)
+		if n > 0 {
+			if err := st.Write(buf[:n]); err != nil {
+				return nil // the client is gone
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil || r.Context().Err() != nil:
+			// What was sent must not look whole.
+			s.Log().Error("backup cut", "error", errors.Join(err, context.Cause(r.Context())))
+			panic(http.ErrAbortHandler)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package ops
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// Register adds /healthz, /readyz, /metrics and the test stream. gatherer is what /metrics shows.
+func Register(s *server.Server, gw *gateway.Gateway, gatherer prometheus.Gatherer) {
+	metrics := promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+	for _, rt := range []server.Route{
+		{Pattern: "/healthz", AnyHost: true, Handler: func(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+			server.WriteJSON(w, http.StatusOK, readiness{"ok"})
+			return nil
+		}},
+		{Pattern: "/readyz", AnyHost: true, Handler: func(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+			return ready(w, s, gw)
+		}},
+		{Pattern: "/metrics", Handler: func(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+			switch {
+			case p.Admin, server.Local(r):
+			case p.Subject != "":
+				return gateway.ErrForbidden
+			default:
+				return server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "metrics need the API token")
+			}
+			metrics.ServeHTTP(w, r)
+			return nil
+		}},
+	} {
+		rt.Method, rt.Access = http.MethodGet, server.Public
+		s.Handle(rt)
+	}
+	registerSelftest(s)
+}
+
+type readiness struct {
+	Status string `json:"status"`
+}
+
+// ready tells everybody whether, and only the log why not: a journal's error may name paths.
+func ready(w http.ResponseWriter, s *server.Server, gw *gateway.Gateway) error {
+	err := gw.Healthy()
+	switch {
+	case err == nil:
+		server.WriteJSON(w, http.StatusOK, readiness{"ready"})
+	case gw.Draining():
+		server.WriteJSON(w, http.StatusServiceUnavailable, readiness{"draining"})
+	default:
+		s.Log().Warn("not ready", "error", err)
+		server.WriteJSON(w, http.StatusServiceUnavailable, readiness{"commits fail"})
+	}
+	return nil
+}

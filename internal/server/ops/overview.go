@@ -1,0 +1,20 @@
+package ops
+
+import (
+	"net/http"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/status"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+// RegisterOverview adds GET /api/overview: how agents and channels are and which turns are open, for the admin.
+func RegisterOverview(s *server.Server, o *status.Overview) {
+	s.Handle(server.Route{
+		Method: http.MethodGet, Pattern: "/api/overview", Access: server.Admin,
+		Handler: func(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+			server.WriteJSON(w, http.StatusOK, o.Look())
+			return nil
+		},
+	})
+}

@@ -1,0 +1,84 @@
+package ops
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/sse"
+)
+
+// The stream of GET /api/selftest/stream: so many frames, so far apart.
+const (
+	SelftestFrames = 5
+	SelftestEvery  = 100 * time.Millisecond
+)
+
+// SelftestFrame is one frame of a stream by which a client finds out what lies between it and the gateway: whether
+// something holds frames back, and what it does to requests.
+type SelftestFrame struct {
+	N    int   `json:"n"`    // from 1
+	Sent int64 `json:"sent"` // by the gateway's clock, epoch milliseconds
+
+	// What the gateway sees of the request; of the first frame only.
+	Headers []string `json:"headers,omitempty"` // those of selftestHeaders that came
+	Host    string   `json:"host,omitempty"`
+	HTTPS   bool     `json:"https,omitempty"` // as far as a trusted proxy tells
+	Proxied bool     `json:"proxied,omitempty"`
+	Proto   string   `json:"proto,omitempty"`
+}
+
+// selftestHeaders are what Leat's clients need to get through.
+var selftestHeaders = []string{"Last-Event-Id", "Idempotency-Key", "Upload-Offset", "Traceparent"}
+
+// registerSelftest adds GET /api/selftest/stream, which leat doctor reads.
+func registerSelftest(s *server.Server) {
+	s.Handle(server.Route{
+		Method: http.MethodGet, Pattern: "/api/selftest/stream", Access: server.Authenticated, Stream: true,
+		Handler: func(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+			if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
+				return err
+			}
+			return selftest(s, w, r)
+		},
+	})
+}
+
+func selftest(s *server.Server, w http.ResponseWriter, r *http.Request) error {
+	st, err := s.OpenStream(w, r, http.StatusOK, server.EventStream)
+	if err != nil || st.Head() {
+		return err
+	}
+	tick := time.NewTicker(SelftestEvery)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		f := SelftestFrame{N: n, Sent: time.Now().UnixMilli()}
+		if n == 1 {
+			for _, name := range selftestHeaders {
+				if r.Header.Get(name) != "" {
+					f.Headers = append(f.Headers, name)
+				}
+			}
+			f.Host, f.HTTPS, f.Proto = r.Host, server.HTTPS(r), r.Proto
+			f.Proxied = r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "" || r.Header.Get("Via") != ""
+		}
+		b, err := json.Marshal(f)
+		if err != nil {
+			return fmt.Errorf("selftest: %w", err)
+		}
+		if b, err = sse.AppendEvent(nil, "", "", b); err != nil {
+			return fmt.Errorf("selftest: %w", err)
+		}
+		if st.Write(b) != nil || n == SelftestFrames {
+			return nil // the client is gone, or has all
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package plugins
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/service/plugins"
+)
+
+// Options are what the routes call.
+type Options struct {
+	// Store holds the plugins; nil is none: nothing may be installed.
+	Store *plugins.Store
+	// State tells whether a plugin is ready, and else why not.
+	State func(name string) (ready bool, why error)
+	// Send takes the frames install-progress; nil shows them to nobody.
+	Send func(hub.Frame)
+}
+
+type surface struct {
+	Options
+	srv *server.Server
+	gw  *gateway.Gateway
+}
+
+// Register adds the routes.
+func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
+	s := &surface{opt, srv, gw}
+	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/plugins", Access: server.Admin, Handler: s.list})
+	srv.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/plugins/install", Access: server.Admin, Stream: true, Errors: failed, Handler: s.install})
+	srv.Handle(server.Route{Method: http.MethodDelete, Pattern: "/api/plugins/{name}", Access: server.Admin, Errors: failed, Handler: s.remove})
+}
+
+// failed writes an error as Eliza's clients know it here.
+func failed(w http.ResponseWriter, _ *http.Request, e *server.Error) {
+	server.WriteJSON(w, e.Status, struct {
+		OK bool `json:"ok"`
+		*server.Error
+	}{false, e})
+}
+
+var errOff = server.Errorf(http.StatusForbidden, server.ReasonForbidden, "Plugin installation is disabled")
+
+// shown is a plugin in the list.
+type shown struct {
+	Name        string    `json:"name"`
+	Version     string    `json:"version"`
+	Kind        string    `json:"kind"`
+	Description string    `json:"description,omitempty"`
+	Origin      string    `json:"origin"`
+	SHA256      string    `json:"sha256,omitempty"`
+	Installed   time.Time `json:"installedAt"`
+	Ready       bool      `json:"ready"`
+	Error       string    `json:"error,omitempty"` // why it is not, where that is known
+}
+
+func (s *surface) list(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+	all := []shown{}
+	if s.Store != nil {
+		for _, p := range s.Store.List() {
+			m := p.Manifest
+			one := shown{Name: m.Name, Version: m.Version, Kind: m.Kind, Description: m.Description, Origin: p.Origin, SHA256: p.SHA256, Installed: p.Installed}
+			var why error
+			if one.Ready, why = s.State(m.Name); !one.Ready && why != nil {
+				one.Error = why.Error()
+			}
+			all = append(all, one)
+		}
+	}
+	server.WriteJSON(w, http.StatusOK, map[string][]shown{"plugins": all})
+	return nil
+}
+
+// installBody is what is asked for. Eliza's clients send a name; autoRestart means nothing here, where no restart is needed.
+type installBody struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Path    string `json:"path"`
+	Archive string `json:"archive"`
+	SHA256  string `json:"sha256"`
+}
+
+type installed struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Path    string `json:"installPath"`
+}
+
+type installReply struct {
+	OK              bool      `json:"ok"`
+	Plugin          installed `json:"plugin"`
+	RequiresRestart bool      `json:"requiresRestart"`
+	Message         string    `json:"message"`
+}
+
+func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if s.Store == nil {
+		return errOff
+	}
+	var in installBody
+	if err := server.Decode(r, &in); err != nil {
+		return err
+	}
+	req := plugins.Request{Name: in.Name, Version: in.Version, Folder: in.Path, Archive: in.Archive, SHA256: in.SHA256}
+	one, err := s.Store.Install(r.Context(), req, s.tell)
+	var failure *plugins.Failure
+	switch {
+	case errors.Is(err, plugins.ErrInvalid):
+		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%s", err)
+	case errors.Is(err, plugins.ErrBusy):
+		return server.Errorf(http.StatusConflict, server.ReasonBusy, "Another plugin is being installed or removed")
+	case errors.As(err, &failure):
+		s.record(r, p, "plugin.install", in.Name, string(failure.Phase))
+		s.srv.Log().Warn("plugin not installed", "request", server.RequestID(r.Context()), "phase", failure.Phase, "error", failure.Err)
+		return server.Errorf(http.StatusUnprocessableEntity, reasonFailed, "%s", failure)
+	case err != nil:
+		return err
+	}
+	m := one.Manifest
+	s.record(r, p, "plugin.install", m.Name, audit.Done)
+	s.srv.Log().Info("plugin installed", "request", server.RequestID(r.Context()), "plugin", m.Name, "version", m.Version, "origin", one.Origin)
+	server.WriteJSON(w, http.StatusOK, installReply{
+		OK: true, Plugin: installed{Name: m.Name, Version: m.Version, Path: one.Dir}, Message: fmt.Sprintf("%s %s is installed and runs", m.Name, m.Version),
+	})
+	return nil
+}
+
+// reasonFailed is that of an installation that was begun and undone.
+const reasonFailed = "install_failed"
+
+func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	if s.Store == nil {
+		return errOff
+	}
+	name := r.PathValue("name")
+	switch err := s.Store.Remove(name); {
+	case errors.Is(err, plugins.ErrNotFound):
+		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no plugin %.100q is installed", name)
+	case errors.Is(err, plugins.ErrBusy):
+		return server.Errorf(http.StatusConflict, server.ReasonBusy, "Another plugin is being installed or removed")
+	case err != nil:
+		return err
+	}
+	s.record(r, p, "plugin.remove", name, audit.Done)
+	s.srv.Log().Info("plugin removed", "request", server.RequestID(r.Context()), "plugin", name)
+	server.WriteJSON(w, http.StatusOK, map[string]bool{"ok": true})
+	return nil
+}
+
+// record puts it on the audit log. That it could not be written undoes nothing.
+func (s *surface) record(r *http.Request, p gateway.Principal, action, plugin, result string) {
+	e := audit.Entry{Action: action, By: s.gw.By(r.Context(), p), Plugin: plugin, Result: result}
+	if err := s.gw.Audit().Record(r.Context(), e); err != nil {
+		s.srv.Log().Warn("not in the audit log", "action", action, "plugin", plugin, "error", err)
+	}
+}
+
+// progressFrame is the frame install-progress.
+type progressFrame struct {
+	Type    string        `json:"type"`
+	Plugin  string        `json:"pluginName,omitempty"`
+	Phase   plugins.Phase `json:"phase"`
+	Message string        `json:"message"`
+}
+
+// tell shows the admin's sockets how far an installation is.
+func (s *surface) tell(p plugins.Progress) {
+	if s.Send == nil {
+		return
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(progressFrame{"install-progress", p.Plugin, p.Phase, p.Message}); err != nil {
+		s.srv.Log().Error("install-progress frame", "error", err) // it holds strings only
+		return
+	}
+	s.Send(hub.Frame{JSON: bytes.TrimSuffix(b.Bytes(), []byte("\n"))})
+}

@@ -1,0 +1,85 @@
+package usage
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	ledger "github.com/leat-dev/leat/internal/service/usage"
+)
+
+// outcomes are those that have a column, in its order.
+var outcomes = []event.Outcome{event.Completed, event.Failed, event.Cancelled, event.Interrupted}
+
+// writeCSV answers with a line for each group, or one for all where there are none, and a column for each currency.
+func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error {
+	var b bytes.Buffer
+	out := csv.NewWriter(&b)
+	out.UseCRLF = true // as RFC 4180 has it
+	var head []string
+	for _, d := range rep.By {
+		head = append(head, string(d))
+	}
+	head = append(head, "turns")
+	for _, o := range outcomes {
+		head = append(head, string(o))
+	}
+	head = append(head, "input", "output", "cache_read", "cache_write", "reasoning", "unpriced", "unreported", "duration_ms")
+	currencies := rep.Currencies()
+	for _, c := range currencies {
+		head = append(head, "cost_"+c)
+	}
+	_ = out.Write(head) // out.Error tells
+	groups := rep.Groups
+	if len(rep.By) == 0 {
+		groups = []*ledger.Group{{Sums: rep.Total}}
+	}
+	for _, g := range groups {
+		var line []string
+		for _, d := range rep.By {
+			line = append(line, cell(g.Name(d)))
+		}
+		numbers := []int64{g.Turns}
+		for _, o := range outcomes {
+			numbers = append(numbers, g.Outcomes[o])
+		}
+		numbers = append(numbers, g.Input, g.Output, g.CacheRead, g.CacheWrite, g.Reasoning, g.Unpriced, g.Unreported, g.Duration)
+		for _, n := range numbers {
+			line = append(line, strconv.FormatInt(n, 10))
+		}
+		for _, c := range currencies {
+			amount := ""
+			if a, ok := g.Cost[c]; ok {
+				amount = a.String()
+			}
+			line = append(line, amount)
+		}
+		_ = out.Write(line)
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("write csv: %w", err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="usage-%s-%s.csv"`, rep.From, rep.To))
+	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(b.Bytes()) // the client may have gone
+	}
+	return nil
+}
+
+// cell keeps spreadsheets from taking a name for a formula: subjects and models are what somebody else chose.
+func cell(name string) string {
+	if name != "" && strings.ContainsRune("=+-@\t\r", rune(name[0])) {
+		return "'" + name
+	}
+	return name
+}

@@ -1,0 +1,113 @@
+package usage
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+	ledger "github.com/leat-dev/leat/internal/service/usage"
+)
+
+// defaultDays is how many days an answer covers where the question names none, today included.
+const defaultDays = 30
+
+type surface struct {
+	gw  *gateway.Gateway
+	now func() time.Time
+}
+
+// Register adds the route.
+func Register(s *server.Server, gw *gateway.Gateway) {
+	u := &surface{gw: gw, now: time.Now}
+	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/usage", Access: server.Authenticated, Handler: u.get})
+}
+
+func (u *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return invalid("the query is broken")
+	}
+	q, format, err := u.query(values)
+	if err != nil {
+		return err
+	}
+	if format == "" && prefersCSV(r.Header.Values("Accept")) {
+		format = "csv"
+	}
+	rep, err := u.gw.Usage(r.Context(), p, q)
+	if err != nil {
+		return err
+	}
+	w.Header().Add("Vary", "Accept")
+	if format == "csv" {
+		return writeCSV(w, r, rep)
+	}
+	server.WriteJSON(w, http.StatusOK, rep)
+	return nil
+}
+
+// query reads the question.
+func (u *surface) query(values url.Values) (q ledger.Query, format string, err error) {
+	today := u.now().UTC()
+	q.To = today.Format(time.DateOnly)
+	q.By = []ledger.Dimension{ledger.ByDay}
+	for key, list := range values {
+		if len(list) != 1 && key != "by" {
+			return q, "", invalid("%s stands there %d times", key, len(list))
+		}
+		v := list[0]
+		switch key {
+		case "from":
+			q.From = v
+		case "to":
+			q.To = v
+		case "by":
+			q.By = nil
+			for d := range strings.SplitSeq(strings.Join(list, ","), ",") {
+				if d = strings.TrimSpace(d); d != "" {
+					q.By = append(q.By, ledger.Dimension(d))
+				}
+			}
+		case "tenant":
+			q.Tenant = &v
+		case "subject":
+			q.Subject = &v
+		case "format":
+			if format = v; v != "json" && v != "csv" {
+				return q, "", invalid("format %q; it is json or csv", v)
+			}
+		default:
+			return q, "", invalid("unknown parameter %q; there are from, to, by, tenant, subject and format", key)
+		}
+	}
+	if q.From == "" {
+		to, err := time.Parse(time.DateOnly, q.To)
+		if err != nil {
+			return q, "", invalid("to %q is no day; write it as 2026-11-21", q.To)
+		}
+		q.From = to.AddDate(0, 0, 1-defaultDays).Format(time.DateOnly)
+	}
+	return q, format, nil
+}
+
+func invalid(format string, args ...any) error {
+	return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, format, args...)
+}
+
+// prefersCSV reports whether the first media type that the client accepts, of those that there are, is CSV.
+func prefersCSV(accept []string) bool {
+	for m := range strings.SplitSeq(strings.ToLower(strings.Join(accept, ",")), ",") {
+		m, _, _ = strings.Cut(m, ";")
+		switch m = strings.TrimSpace(m); {
+		case m == "text/csv":
+			return true
+		case slices.Contains([]string{"application/json", "application/*", "*/*"}, m):
+			return false
+		}
+	}
+	return false
+}

@@ -1,0 +1,221 @@
+package plugins_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leat-dev/leat/internal/service/plugins"
+)
+
+var all = []string{"resolving", "downloading", "installing-deps", "validating", "configuring", "restarting", "complete"}
+
+// An installation goes through the phases in their order, is there when the store is opened again, and is gone when it was
+// removed.
+func TestInstall(t *testing.T) {
+	h := newHouse(t)
+	p := h.must(plugins.Request{Folder: right(t)})
+	if got := h.phases(); !slices.Equal(got, all) {
+		t.Errorf("phases %v", got)
+	}
+	if last := h.told[len(h.told)-1]; last.Plugin != "weather" || last.Message != "weather 1.2.0 is installed" {
+		t.Errorf("%+v", last)
+	}
+	if info, err := os.Stat(filepath.Join(p.Dir, "run")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	h.Close()
+	h.open()
+	again := h.List()
+	if len(again) != 1 || again[0].Dir != p.Dir || !again[0].Installed.Equal(p.Installed) || !strings.HasPrefix(again[0].Origin, "folder:/") {
+		t.Errorf("after a restart: %+v", again)
+	}
+	if err := h.Remove("weather"); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.contents(); !slices.Equal(got, []string{".", "index.json"}) || len(h.running) != 0 || len(h.List()) != 0 {
+		t.Errorf("left: %q", got)
+	}
+	if err := h.Remove("weather"); !errors.Is(err, plugins.ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+// A failed installation leaves nothing behind, whatever phase it fails in, and whatever was there before stays.
+func TestAtomic(t *testing.T) {
+	wrong := errors.New("wrong")
+	good := tarball(t, entry("package/"+plugins.ManifestFile, manifest), entry("package/run", ""))
+	for _, before := range []bool{false, true} {
+		h := newHouse(t)
+		if before {
+			h.must(plugins.Request{Folder: right(t)})
+		}
+		h.failed(plugins.Request{Folder: "/none/such"}, plugins.PhaseResolving, "no such file")
+		sums := archive(t, good)
+		sums.SHA256 = strings.Repeat("0", 64)
+		h.failed(sums, plugins.PhaseDownloading, "sha256")
+		h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest, "run": "", "package.json": `{"dependencies":{"a":"file:/etc"}}`})}, plugins.PhaseDependencies, "only versions")
+		h.failed(plugins.Request{Folder: folder(t, map[string]string{"run": ""})}, plugins.PhaseValidating, "no leat-plugin.json")
+		h.configure = wrong
+		h.failed(archive(t, good), plugins.PhaseConfiguring, "wrong")
+		h.configure, h.try = nil, wrong
+		h.failed(archive(t, good), plugins.PhaseRestarting, "wrong")
+		h.try, h.run = nil, wrong
+		if !before { // what was written down is taken back, and leaves a list of nothing
+			if err := os.WriteFile(filepath.Join(h.dir, "index.json"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.failed(archive(t, good), plugins.PhaseRestarting, "wrong")
+		h.run = nil
+		h.must(archive(t, good))
+		if n := len(h.List()); n != 1 {
+			t.Errorf("%d are installed", n)
+		}
+	}
+}
+
+// The index can't be written: nothing has changed.
+func TestIndexFails(t *testing.T) {
+	h := newHouse(t)
+	if err := os.MkdirAll(filepath.Join(h.dir, "index.json", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.failed(plugins.Request{Folder: right(t)}, plugins.PhaseRestarting, "write down what is installed")
+	if err := os.RemoveAll(filepath.Join(h.dir, "index.json")); err != nil {
+		t.Fatal(err)
+	}
+	h.must(plugins.Request{Folder: right(t)})
+}
+
+// An installation that nobody wants any more is taken back in every phase.
+func TestCancelled(t *testing.T) {
+	gone := errors.New("nobody waits")
+	for _, at := range all[:6] {
+		h := newHouse(t)
+		before := h.contents()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		h.trying = func(ctx context.Context) error { return context.Cause(ctx) }
+		_, err := h.Install(ctx, plugins.Request{Folder: right(t)}, func(p plugins.Progress) {
+			if string(p.Phase) == at {
+				cancel(gone)
+			}
+		})
+		if !errors.Is(err, gone) || !slices.Equal(h.contents(), before) {
+			t.Errorf("%s: %v; left: %q", at, err, h.contents())
+		}
+		cancel(nil)
+	}
+}
+
+// What a killed gateway left of an installation is removed by the next.
+func TestRubbishIsSwept(t *testing.T) {
+	h := newHouse(t)
+	h.must(plugins.Request{Folder: right(t)})
+	want := h.contents()
+	for _, name := range []string{"half/files/run", "index.json.123"} {
+		path := filepath.Join(h.dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Close()
+	h.open()
+	if got := h.contents(); !slices.Equal(got, want) {
+		t.Errorf("left: %q", got)
+	}
+}
+
+// Another version takes the place of the one that is there; a package of another name does not.
+func TestReplace(t *testing.T) {
+	h := newHouse(t)
+	old := h.must(plugins.Request{Folder: right(t)})
+	dir := folder(t, map[string]string{plugins.ManifestFile: strings.Replace(manifest, "1.2.0", "2.0.0", 1), "run": ""})
+	p := h.must(plugins.Request{Folder: dir})
+	if _, err := os.Stat(old.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old one is still there: %v", err)
+	}
+	if got := h.running["weather"]; got.Dir != p.Dir || len(h.List()) != 1 {
+		t.Errorf("%+v runs", got)
+	}
+	fakeNPM(t)
+	h.failed(plugins.Request{Name: "@scope/weather"}, plugins.PhaseConfiguring, "remove that first")
+}
+
+// One installation at a time.
+func TestBusy(t *testing.T) {
+	h := newHouse(t)
+	h.trying = func(context.Context) error {
+		if _, err := h.Install(t.Context(), plugins.Request{Folder: right(t)}, func(plugins.Progress) {}); !errors.Is(err, plugins.ErrBusy) {
+			t.Error(err)
+		}
+		if err := h.Remove("weather"); !errors.Is(err, plugins.ErrBusy) {
+			t.Error(err)
+		}
+		return nil
+	}
+	h.must(plugins.Request{Folder: right(t)})
+}
+
+func TestRequests(t *testing.T) {
+	h := newHouse(t)
+	hex := strings.Repeat("a", 64)
+	for _, r := range []plugins.Request{
+		{},
+		{Name: "a", Folder: "/b"},
+		{Name: "--registry=http://evil.example"},
+		{Name: "-g"},
+		{Name: "../x"},
+		{Name: "git+ssh://evil.example/x"},
+		{Name: "file:/etc"},
+		{Name: "a", Version: "http://evil.example/a.tgz"},
+		{Name: "a", Version: "../../x"},
+		{Name: "a", Version: "--x"},
+		{Name: "a", Version: "npm:b"},
+		{Name: "A"},
+		{Name: strings.Repeat("a", 300)},
+		{Folder: "relative"},
+		{Folder: "/a", Version: "1"},
+		{Folder: "/a", SHA256: hex},
+		{Archive: "/a.tgz"},
+		{Archive: "/a.tgz", SHA256: "abc"},
+		{Archive: "a.tgz", SHA256: hex},
+		{Archive: "ftp://evil.example/a.tgz", SHA256: hex},
+		{Archive: "file:///etc/passwd", SHA256: hex},
+		{Archive: "https://", SHA256: hex},
+	} {
+		if _, err := h.install(r); !errors.Is(err, plugins.ErrInvalid) || len(h.told) != 0 {
+			t.Errorf("%+v: %v, told %v", r, err, h.told)
+		}
+	}
+}
+
+// An archive is fetched, from redirects too, and is what its checksum says.
+func TestArchiveByAddress(t *testing.T) {
+	good := tarball(t, entry(plugins.ManifestFile, manifest), entry("run", ""))
+	mux := http.NewServeMux()
+	mux.HandleFunc("/good", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(good) })
+	mux.Handle("/far", http.RedirectHandler("/good", http.StatusFound))
+	mux.Handle("/round", http.RedirectHandler("/round", http.StatusFound))
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	h := newHouse(t)
+	p := h.must(plugins.Request{Archive: srv.URL + "/far?token=s3cret", SHA256: strings.ToUpper(sum(good))})
+	if p.Origin != "archive:"+srv.URL+"/far" || p.SHA256 != sum(good) {
+		t.Errorf("%+v", p)
+	}
+	for _, told := range h.told {
+		if strings.Contains(told.Message, "s3cret") {
+			t.Errorf("told: %s", told.Message)
+		}
+	}
+	h.failed(plugins.Request{Archive: srv.URL + "/none", SHA256: sum(good)}, plugins.PhaseDownloading, "404")
+	h.failed(plugins.Request{Archive: srv.URL + "/round", SHA256: sum(good)}, plugins.PhaseDownloading, "redirects without end")
+	h.failed(plugins.Request{Archive: srv.URL + "/good", SHA256: strings.Repeat("1", 64)}, plugins.PhaseDownloading, "sha256 is "+sum(good))
+}

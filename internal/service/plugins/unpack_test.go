@@ -1,0 +1,128 @@
+package plugins_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leat-dev/leat/internal/service/plugins"
+)
+
+// Archives that are not what they should be are refused, and nothing of them lies outside of the plugin's folder.
+func TestHostileArchives(t *testing.T) {
+	victim := filepath.Join(t.TempDir(), "victim")
+	rest := []tar.Header{entry(plugins.ManifestFile, manifest), entry("run", "")}
+	deep := strings.Repeat("d/", 40) + "f"
+	for _, tt := range []struct {
+		name   string
+		with   []tar.Header
+		reason string
+	}{
+		{"dots", []tar.Header{entry("../../victim", "x")}, "leads out"},
+		{"dots inside", []tar.Header{entry("a/../../victim", "x")}, "leads out"},
+		{"absolute", []tar.Header{entry(victim, "x")}, "leads out"},
+		{"backslashes", []tar.Header{entry(`..\victim`, "x")}, "no path may"},
+		{"line end", []tar.Header{entry("a\nb", "x")}, "no path may"},
+		{"symlink", []tar.Header{{Name: "l", Typeflag: tar.TypeSymlink, Linkname: filepath.Dir(victim)}, entry("l/victim", "x")}, "links and devices"},
+		{"hard link", []tar.Header{{Name: "l", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}}, "links and devices"},
+		{"device", []tar.Header{{Name: "d", Typeflag: tar.TypeChar}}, "links and devices"},
+		{"pipe", []tar.Header{{Name: "p", Typeflag: tar.TypeFifo}}, "links and devices"},
+		{"twice", []tar.Header{entry("run", "other")}, "twice"},
+		{"file as folder", []tar.Header{entry("run/x", "x")}, "run: "},
+		{"deep", []tar.Header{entry(deep, "x")}, "folders deep"},
+		{"long", []tar.Header{entry(strings.Repeat("x", 600), "x")}, "at most 512 bytes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHouse(t)
+			h.failed(archive(t, tarball(t, append(rest[:2:2], tt.with...)...)), plugins.PhaseDownloading, tt.reason)
+			if _, err := os.Lstat(victim); err == nil {
+				t.Fatal("it got out")
+			}
+		})
+	}
+	h := newHouse(t)
+	h.failed(archive(t, []byte("MZ is no archive")), plugins.PhaseDownloading, "neither a .tar.gz nor a .zip")
+	h.failed(archive(t, nil), plugins.PhaseDownloading, "empty")
+	whole := tarball(t, rest...)
+	h.failed(archive(t, whole[:len(whole)-20]), plugins.PhaseDownloading, "unexpected EOF")
+}
+
+// A small archive of much, or of many: it is given up at the limit.
+func TestBombFull(t *testing.T) {
+	full(t)
+	many := make([]tar.Header, 20_002)
+	for i := range many {
+		many[i] = tar.Header{Name: fmt.Sprintf("f%d/", i), Typeflag: tar.TypeDir}
+	}
+	zeros := strings.Repeat("\x00", 300<<20)
+	h := newHouse(t)
+	h.failed(archive(t, tarball(t, many...)), plugins.PhaseDownloading, "more than 20000 files")
+	h.failed(archive(t, tarball(t, entry("zeros", zeros))), plugins.PhaseDownloading, "more than 256 MiB")
+	h.failed(archive(t, zipped(t, zipEntry{"zeros", zeros, 0o600})), plugins.PhaseDownloading, "more than 256 MiB")
+}
+
+func full(t *testing.T) {
+	if os.Getenv("LEAT_FULL") == "" {
+		t.Skip("SKIPPED: set LEAT_FULL=1 to run it")
+	}
+}
+
+type zipEntry struct {
+	name, text string
+	mode       os.FileMode
+}
+
+func zipped(t *testing.T, entries ...zipEntry) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, e := range entries {
+		h := &zip.FileHeader{Name: e.name, Method: zip.Deflate}
+		h.SetMode(e.mode)
+		f, err := w.CreateHeader(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(e.text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestZip(t *testing.T) {
+	h := newHouse(t)
+	good := []zipEntry{{"p-1/" + plugins.ManifestFile, manifest, 0o644}, {"p-1/run", "#!", 0o755}}
+	p := h.must(archive(t, zipped(t, good...)))
+	if info, err := os.Stat(filepath.Join(p.Dir, "run")); err != nil || info.Mode().Perm() != 0o700 || filepath.Base(p.Dir) != "p-1" {
+		t.Errorf("%v, %v in %s", info, err, p.Dir)
+	}
+	h.failed(archive(t, zipped(t, append(good, zipEntry{"../victim", "x", 0o644})...)), plugins.PhaseDownloading, "leads out")
+	h.failed(archive(t, zipped(t, append(good, zipEntry{"/victim", "x", 0o644})...)), plugins.PhaseDownloading, "leads out")
+	h.failed(archive(t, zipped(t, append(good, zipEntry{"link", "/etc", os.ModeSymlink | 0o777})...)), plugins.PhaseDownloading, "links and devices")
+}
+
+// A folder is taken as it is, but for what lies beside the program in a checkout. Links are refused.
+func TestFolder(t *testing.T) {
+	h := newHouse(t)
+	dir := folder(t, map[string]string{plugins.ManifestFile: manifest, "run": "", ".git/config": "", "node_modules/a/index.js": "", "package.json": `{"dependencies":{"a":"1"}}`})
+	p := h.must(plugins.Request{Folder: dir})
+	if _, err := os.Stat(filepath.Join(p.Dir, ".git")); err == nil {
+		t.Error("the checkout's history came along")
+	}
+	if _, err := os.Stat(filepath.Join(p.Dir, "node_modules/a/index.js")); err != nil {
+		t.Error(err)
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "x")); err != nil {
+		t.Skip("SKIPPED: needs a file system with symbolic links; set TMPDIR to one:", err)
+	}
+	h.failed(plugins.Request{Folder: dir}, plugins.PhaseDownloading, "x is neither a file nor a folder")
+}

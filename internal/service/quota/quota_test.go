@@ -1,0 +1,291 @@
+package quota_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leat-dev/leat/internal/service/quota"
+)
+
+var (
+	ann = quota.Who{Tenant: "t", Subject: "ann"}
+	bob = quota.Who{Tenant: "t", Subject: "bob"}
+	eve = quota.Who{Tenant: "u", Subject: "ann"}
+)
+
+// clock is a time that tests move.
+type clock struct{ at time.Time }
+
+func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func (c *clock) now() time.Time { return c.at }
+
+func wantExceeded(t *testing.T, err error, r quota.Resource, s quota.Scope) *quota.Exceeded {
+	t.Helper()
+	var e *quota.Exceeded
+	if !errors.As(err, &e) || e.Resource != r || e.Scope != s {
+		t.Fatalf("error %v, want the limit on %s of a %s", err, r, s)
+	}
+	if !strings.Contains(e.Error(), string(s)) {
+		t.Errorf("the text does not say whose limit it is: %s", e)
+	}
+	return e
+}
+
+func wantTake(t *testing.T, q *quota.Quota, w quota.Who, n quota.Need) *quota.Grant {
+	t.Helper()
+	g, err := q.Take(w, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestTurns(t *testing.T) {
+	q := quota.New(quota.Options{User: quota.Limits{Turns: 2}, Tenant: quota.Limits{Turns: 3}})
+	turn := func(id string) quota.Need { return quota.Need{Turn: id, Conversation: "c"} }
+	wantTake(t, q, ann, turn("1")).Keep()
+	second := wantTake(t, q, ann, turn("2"))
+	_, err := q.Take(ann, turn("3"))
+	wantExceeded(t, err, quota.Turns, quota.User)
+	second.Cancel()
+	second.Cancel()
+	second.Keep()
+	wantTake(t, q, ann, turn("2")).Keep()
+	wantTake(t, q, bob, turn("4")).Keep()
+	_, err = q.Take(bob, turn("5"))
+	wantExceeded(t, err, quota.Turns, quota.Tenant)
+	wantTake(t, q, eve, turn("6")).Keep() // another tenant's
+	wantTake(t, q, quota.Who{Tenant: "t"}, turn("7")).Keep()
+	q.End("7") // the operator's never counted
+	q.End("1")
+	q.End("1")
+	wantTake(t, q, bob, turn("5")).Keep()
+	_, err = q.Take(ann, turn("8"))
+	wantExceeded(t, err, quota.Turns, quota.Tenant)
+
+	// One that has to be counts, and is waited for by the next.
+	q.Begin(ann, "9", "c")
+	q.Begin(ann, "9", "c")
+	q.End("5")
+	_, err = q.Take(bob, turn("8"))
+	wantExceeded(t, err, quota.Turns, quota.Tenant)
+
+	// The log has the last word.
+	q.Sync("c", map[string]quota.Who{"4": bob, "10": bob, "11": {Tenant: "t"}})
+	wantTake(t, q, ann, turn("12")).Keep()
+	_, err = q.Take(bob, turn("13"))
+	wantExceeded(t, err, quota.Turns, quota.User)
+	q.Sync("c", nil)
+	q.Sync("c", nil)
+	for i := range 2 {
+		wantTake(t, q, bob, turn(fmt.Sprint("again", i))).Keep()
+	}
+}
+
+func TestMessages(t *testing.T) {
+	c := newClock()
+	q := quota.New(quota.Options{User: quota.Limits{Messages: 3}, Tenant: quota.Limits{Messages: 4}, Now: c.now})
+	say := quota.Need{Message: true}
+	for range 3 {
+		wantTake(t, q, ann, say).Keep()
+	}
+	_, err := q.Take(ann, say)
+	if e := wantExceeded(t, err, quota.Messages, quota.User); e.Wait != 20*time.Second {
+		t.Errorf("wait %v, want 20s", e.Wait)
+	}
+	g := wantTake(t, q, bob, say)
+	_, err = q.Take(bob, say)
+	if e := wantExceeded(t, err, quota.Messages, quota.Tenant); e.Wait != 15*time.Second {
+		t.Errorf("wait %v, want 15s", e.Wait)
+	}
+	g.Cancel()
+	// What the tenant's limit refused was given back to the user's: three are left to bob, but for the tenant.
+	for i := range 3 {
+		if i > 0 {
+			c.at = c.at.Add(15 * time.Second)
+		}
+		wantTake(t, q, bob, say).Keep()
+	}
+	c.at = c.at.Add(10 * time.Minute) // accounts are forgotten meanwhile
+	for range 3 {
+		wantTake(t, q, ann, say).Keep()
+	}
+	_, err = q.Take(ann, say)
+	wantExceeded(t, err, quota.Messages, quota.User)
+}
+
+func TestBytes(t *testing.T) {
+	stored := map[quota.Who]int64{{Tenant: "t"}: 5000}
+	q := quota.New(quota.Options{
+		User: quota.Limits{Bytes: 100}, Tenant: quota.Limits{Bytes: 150},
+		Stored: func(tenant, owner string) (of, all int64) {
+			for w, n := range stored {
+				if w.Tenant == tenant {
+					all += n
+				}
+			}
+			return stored[quota.Who{Tenant: tenant, Subject: owner}], all
+		},
+	})
+	of := func(w quota.Who, n int64) quota.Need { return quota.Need{Bytes: n, Owner: w} }
+	g := wantTake(t, q, ann, of(ann, 60))
+	_, err := q.Take(ann, of(ann, 41))
+	wantExceeded(t, err, quota.Bytes, quota.User)
+	wantTake(t, q, ann, of(ann, 40)).Cancel()
+	stored[ann] = 60
+	g.Keep()
+	_, err = q.Take(bob, of(ann, 41)) // whoever writes, the owner has it
+	if e := wantExceeded(t, err, quota.Bytes, quota.User); e.Used != 60 {
+		t.Errorf("used %d, want 60", e.Used)
+	}
+	_, err = q.Take(bob, of(bob, 91)) // what the operator stores does not count
+	wantExceeded(t, err, quota.Bytes, quota.Tenant)
+	wantTake(t, q, bob, of(bob, 90)).Cancel()
+	wantTake(t, q, bob, of(quota.Who{}, 1<<40)).Keep()
+	wantTake(t, q, quota.Who{}, of(ann, 1<<40)).Keep()
+	wantTake(t, q, bob, of(bob, 90)).Cancel()
+	stored[ann] = 1000 // an answer was long
+	_, err = q.Take(ann, of(ann, 1))
+	wantExceeded(t, err, quota.Bytes, quota.User)
+	wantTake(t, q, ann, quota.Need{Turn: "1"}).Keep() // what stores nothing goes on
+}
+
+func TestViewers(t *testing.T) {
+	q := quota.New(quota.Options{User: quota.Limits{Viewers: 1}, Tenant: quota.Limits{Viewers: 2}})
+	view := func(w quota.Who) func() {
+		t.Helper()
+		leave, err := q.View(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leave
+	}
+	leave := view(ann)
+	_, err := q.View(ann)
+	wantExceeded(t, err, quota.Viewers, quota.User)
+	view(bob)
+	_, err = q.View(quota.Who{Tenant: "t", Subject: "carl"})
+	wantExceeded(t, err, quota.Viewers, quota.Tenant)
+	view(quota.Who{})
+	view(quota.Who{})
+	leave()
+	leave()
+	view(ann)
+	_, err = q.View(ann)
+	wantExceeded(t, err, quota.Viewers, quota.User)
+}
+
+// Of many that ask at once exactly as many are granted as there may be.
+func TestExactly(t *testing.T) {
+	const asking = 200
+	q := quota.New(quota.Options{User: quota.Limits{Turns: 7, Messages: 9, Viewers: 5, Bytes: 1100}, Tenant: quota.Limits{Turns: 11, Messages: 14, Viewers: 8, Bytes: 1700}, Now: newClock().now})
+	count := func(ask func(w quota.Who, i int) error) (mine, all int64) {
+		var tasks sync.WaitGroup
+		var granted [2]atomic.Int64
+		for i := range 2 * asking {
+			tasks.Go(func() {
+				if ask([]quota.Who{ann, bob}[i%2], i) == nil {
+					granted[i%2].Add(1)
+				}
+			})
+		}
+		tasks.Wait()
+		return max(granted[0].Load(), granted[1].Load()), granted[0].Load() + granted[1].Load()
+	}
+	for name, c := range map[string]struct {
+		ask       func(w quota.Who, i int) error
+		mine, all int64
+	}{
+		"turns": {func(w quota.Who, i int) error {
+			_, err := q.Take(w, quota.Need{Turn: fmt.Sprint(i)})
+			return err
+		}, 7, 11},
+		"messages": {func(w quota.Who, _ int) error { _, err := q.Take(w, quota.Need{Message: true}); return err }, 9, 14},
+		"bytes":    {func(w quota.Who, _ int) error { _, err := q.Take(w, quota.Need{Bytes: 100, Owner: w}); return err }, 11, 17},
+		"viewers":  {func(w quota.Who, _ int) error { _, err := q.View(w); return err }, 5, 8},
+	} {
+		if mine, all := count(c.ask); all != c.all || mine > c.mine {
+			t.Errorf("%s: %d granted, %d of one user; want %d, at most %d", name, all, mine, c.all, c.mine)
+		}
+	}
+}
+
+// Whatever is granted, kept, cancelled, ended and told anew, what counts is what a naive list has.
+func TestTurnsRandom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const limit, tenants = 3, 4
+		q := quota.New(quota.Options{User: quota.Limits{Turns: limit}, Tenant: quota.Limits{Turns: tenants}})
+		type open struct {
+			id, conversation string
+			who              quota.Who
+			grant            *quota.Grant
+		}
+		var all []open
+		n := 0
+		who := rapid.SampledFrom([]quota.Who{ann, bob, eve, {}})
+		pick := func() int {
+			if len(all) == 0 {
+				t.Skip("none is open")
+			}
+			return rapid.IntRange(0, len(all)-1).Draw(t, "which")
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"take": func(t *rapid.T) {
+				n++
+				o := open{id: fmt.Sprint(n), conversation: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "conversation"), who: who.Draw(t, "who")}
+				mine, tenant := 0, 0
+				for _, k := range all {
+					if k.who == o.who {
+						mine++
+					}
+					if k.who.Tenant == o.who.Tenant && k.who.Subject != "" {
+						tenant++
+					}
+				}
+				g, err := q.Take(o.who, quota.Need{Turn: o.id, Conversation: o.conversation})
+				if want := o.who.Subject == "" || mine < limit && tenant < tenants; (err == nil) != want {
+					t.Fatalf("%v with %d of its own and %d of its tenant: %v", o.who, mine, tenant, err)
+				}
+				if o.grant = g; err == nil {
+					all = append(all, o)
+				}
+			},
+			"keep": func(*rapid.T) { all[pick()].grant.Keep() },
+			"end": func(*rapid.T) {
+				i := pick()
+				q.End(all[i].id)
+				all = slices.Delete(all, i, i+1)
+			},
+			"cancel": func(t *rapid.T) {
+				i := pick()
+				all[i].grant.Cancel() // of one that was kept it changes nothing
+				q.End(all[i].id)
+				all = slices.Delete(all, i, i+1)
+			},
+			"sync": func(t *rapid.T) {
+				conversation := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "conversation")
+				unfinished := map[string]quota.Who{}
+				all = slices.DeleteFunc(all, func(o open) bool {
+					if o.conversation != conversation {
+						return false
+					}
+					gone := rapid.Bool().Draw(t, "gone")
+					if !gone {
+						unfinished[o.id] = o.who
+					}
+					return gone
+				})
+				q.Sync(conversation, unfinished)
+			},
+		})
+	})
+}

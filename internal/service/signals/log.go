@@ -1,0 +1,260 @@
+package signals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+const (
+	// Cap is how many signals are kept.
+	Cap = 1500
+	// slack is how many more may lie in the journal until it is trimmed, so that not every commit has to.
+	slack = 100
+	// maxOffered bounds what waits of offered signals; more is dropped.
+	maxOffered = 1024
+	// page is how much of the log is read at once, in bytes.
+	page = 256 << 10
+)
+
+// ErrGone says that the conversation of a signal is not there.
+var ErrGone = errors.New("signals: no such conversation")
+
+// Log is the log of signals. Make one with New, call Open before anything else and Run beside it; the methods may be called
+// from several goroutines.
+type Log struct {
+	journal journal.Journal
+	log     *slog.Logger
+	writer  chan struct{} // whoever puts a value in may write
+	wake    chan struct{} // has a value when offered signals wait
+
+	mu      sync.Mutex
+	entries []Entry // at most Cap, in order
+	head    int64   // the number of the last signal, or above it after a restore
+	dropped int64   // the number of the last signal that is kept no more
+	trimmed int64   // the seq up to which the journal was trimmed
+	changed chan struct{}
+	offered []Signal
+	lost    int // offered signals that were dropped since the last commit
+}
+
+// New returns the log that lies in j.
+func New(j journal.Journal, log *slog.Logger) *Log {
+	return &Log{journal: j, log: log, writer: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+}
+
+// Open makes the log where there is none, and reads what is kept.
+func (l *Log) Open(ctx context.Context) error {
+	err := l.journal.Append(ctx, journal.Batch{Conversation: Conversation, Create: true, Summary: &journal.Summary{Created: time.Now().UnixMilli()}})
+	if err != nil && !errors.Is(err, journal.ErrExists) {
+		return fmt.Errorf("signals: make the log: %w", err)
+	}
+	after := int64(0)
+	for {
+		r, err := l.journal.Read(ctx, Conversation, after, page)
+		if err != nil {
+			return fmt.Errorf("signals: read: %w", err)
+		}
+		l.mu.Lock()
+		l.head, l.trimmed = r.Head, r.Trimmed
+		l.dropped = max(l.dropped, r.Trimmed)
+		l.keep(r.Events)
+		l.mu.Unlock()
+		if !r.More || len(r.Events) == 0 {
+			return nil
+		}
+		after = r.Events[len(r.Events)-1].Seq
+	}
+}
+
+// keep adds events to what is kept. l.mu is held.
+func (l *Log) keep(events []event.Event) {
+	for i := range events {
+		if e, ok := entryOf(&events[i]); ok {
+			l.entries = append(l.entries, e)
+		}
+	}
+	if over := len(l.entries) - Cap; over > 0 {
+		l.dropped = l.entries[over-1].N
+		l.entries = slices.Clone(l.entries[over:]) // what is dropped is not held on to
+	}
+}
+
+// Publish writes signals, in their order, and returns the number of the last. Its error wraps ErrInvalid, ErrGone, or is the
+// journal's; then nothing was written.
+func (l *Log) Publish(ctx context.Context, signals ...Signal) (last int64, err error) {
+	if len(signals) == 0 {
+		return l.Head(), nil
+	}
+	select {
+	case l.writer <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-l.writer }()
+	// Whether it was written must be known, whoever waits: what is kept in memory follows the journal.
+	return l.write(context.WithoutCancel(ctx), signals)
+}
+
+// write is called by whoever may write.
+func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
+	l.mu.Lock()
+	head := l.head
+	l.mu.Unlock()
+	b := journal.Batch{Conversation: Conversation, Expected: head}
+	for i := range signals {
+		e, err := signals[i].event()
+		if err != nil {
+			return 0, err
+		}
+		e.Seq, e.At = head+int64(i)+1, time.Now().UnixMilli()
+		b.Events = append(b.Events, e)
+		if c := signals[i].Conversation; c != "" && !slices.ContainsFunc(b.Put, func(kv journal.KeyValue) bool { return kv.Log == c }) {
+			// It writes nothing, but is refused when the conversation is gone.
+			b.Put = append(b.Put, journal.KeyValue{Key: "signals/" + c, Log: c})
+		}
+	}
+	if err := l.journal.Append(ctx, b); err != nil {
+		if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrDeleted) {
+			return 0, fmt.Errorf("%w: %w", ErrGone, err)
+		}
+		if errors.Is(err, journal.ErrUnknown) {
+			l.rehead(ctx)
+		}
+		return 0, fmt.Errorf("signals: write: %w", err)
+	}
+	head += int64(len(signals))
+	l.mu.Lock()
+	l.head = head
+	l.keep(b.Events)
+	close(l.changed)
+	l.changed = make(chan struct{})
+	upto := head // records before the first that is kept tell nothing any more
+	if len(l.entries) > 0 {
+		upto = l.entries[0].N - 1
+	}
+	trim := upto >= l.trimmed+slack
+	l.mu.Unlock()
+	if trim {
+		if err := l.journal.Trim(ctx, Conversation, upto); err != nil {
+			l.log.Warn("old signals are not trimmed yet", "error", err) // the next commit tries again
+			return head, nil
+		}
+		l.mu.Lock()
+		l.trimmed = upto
+		l.mu.Unlock()
+	}
+	return head, nil
+}
+
+// rehead finds out whether a commit whose fate is unknown is there.
+func (l *Log) rehead(ctx context.Context) {
+	l.mu.Lock()
+	head := l.head
+	l.mu.Unlock()
+	r, err := l.journal.Read(ctx, Conversation, head, 0)
+	if err != nil {
+		l.log.Warn("signals can't be read again", "error", err)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.head = r.Head
+	l.keep(r.Events)
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Offer hands a signal over to Run. It never blocks: where too many wait it is dropped, and the log says how many were.
+func (l *Log) Offer(s Signal) {
+	l.mu.Lock()
+	if len(l.offered) >= maxOffered {
+		l.lost++
+	} else {
+		l.offered = append(l.offered, s)
+	}
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run writes offered signals until the context ends, and then what still waits.
+func (l *Log) Run(ctx context.Context) {
+	for done := false; !done; {
+		select {
+		case <-l.wake:
+		case <-ctx.Done():
+			done = true
+		}
+		l.mu.Lock()
+		all, lost := l.offered, l.lost
+		l.offered, l.lost = nil, 0
+		l.mu.Unlock()
+		if lost > 0 {
+			l.log.Warn("signals of turns were dropped: the journal is too slow for them", "signals", lost)
+		}
+		if len(all) == 0 {
+			continue
+		}
+		_, err := l.Publish(context.WithoutCancel(ctx), all...)
+		if errors.Is(err, ErrGone) || errors.Is(err, ErrInvalid) { // of one of them; the others are not to suffer from it
+			for _, s := range all {
+				if _, err = l.Publish(context.WithoutCancel(ctx), s); errors.Is(err, ErrGone) {
+					err = nil
+				}
+				if err != nil {
+					l.log.Warn("a signal of a turn is not written", "error", err)
+				}
+			}
+			continue
+		}
+		if err != nil {
+			l.log.Warn("signals of turns are not written", "signals", len(all), "error", err)
+		}
+	}
+}
+
+// Forget drops from memory what is kept about a conversation that was deleted.
+func (l *Log) Forget(conversation string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := make([]Entry, 0, len(l.entries))
+	for _, e := range l.entries {
+		if e.Conversation != conversation {
+			kept = append(kept, e)
+		}
+	}
+	l.entries = kept
+}
+
+// After returns what is kept after a number, in order, and whether signals after it are kept no more. Nobody changes what it
+// returns.
+func (l *Log) After(n int64) (entries []Entry, gap bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(l.entries, n+1, func(e Entry, n int64) int { return int(min(max(e.N-n, -1), 1)) })
+	return l.entries[i:len(l.entries):len(l.entries)], n < l.dropped
+}
+
+// Head returns the number that no signal is above.
+func (l *Log) Head() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.head
+}
+
+// Changed returns a channel that is closed when the next signals are there.
+func (l *Log) Changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}

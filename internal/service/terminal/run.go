@@ -1,0 +1,181 @@
+package terminal
+
+import (
+	"errors"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/internal/base/process"
+)
+
+const (
+	// leftover is how long an output that somebody else still holds is read after the last process of the run is gone.
+	leftover = 2 * time.Second
+	stopping = "the gateway is stopping"
+)
+
+// Result is how a run ended.
+type Result struct {
+	Code           *int // nil where it did not end by itself
+	Stdout, Stderr string
+	Truncated      bool // it printed more than is kept here
+	TimedOut       bool
+	Error          string // why it could not run to its end
+}
+
+// Run is a command that runs.
+type Run struct {
+	ID      string
+	Command string
+
+	t    *Terminal
+	sink func(Event)
+	done chan struct{}
+
+	mu     sync.Mutex // one event at a time
+	result Result
+}
+
+// Done is closed when the run has ended and nothing of it is left.
+func (r *Run) Done() <-chan struct{} { return r.done }
+
+// Result is for after Done.
+func (r *Run) Result() Result { return r.result }
+
+func (r *Run) run() {
+	limit := r.t.cfg.MaxDuration
+	log := r.t.cfg.Log.With("run", r.ID)
+	if r.t.ctx.Err() != nil {
+		r.emit(Event{Kind: Failed, Data: stopping})
+		return
+	}
+	p, err := process.Start(process.Program{
+		Path: r.t.shell, Command: []string{"sh", "-c", r.Command}, Env: environment(r.ID, r.t.folder), KillAfter: r.t.grace,
+	})
+	if err != nil {
+		log.Warn("command can't be started", "error", err)
+		r.emit(Event{Kind: Failed, Data: err.Error()})
+		return
+	}
+	begin := time.Now()
+	log.Info("command started", "pid", p.Pid()) // not its text, which may hold a secret
+	p.Feed(nil)
+	r.emit(Event{Kind: Start, Command: r.Command, MaxDurationMS: limit.Milliseconds()})
+	var tasks sync.WaitGroup
+	tasks.Go(func() { r.follow(p.Stdout, Stdout) })
+	tasks.Go(func() { r.follow(p.Stderr, Stderr) })
+
+	last := r.await(p, begin.Add(limit))
+	if err := sweep(mark+"="+r.ID, last.descent, nil); err != nil {
+		log.Error("a process of a command may be left", "error", err)
+	}
+	late := time.AfterFunc(leftover, func() { p.Stdout.GiveUp(); p.Stderr.GiveUp() })
+	tasks.Wait()
+	late.Stop()
+	p.Close(func() {})
+	if last.Kind == Exit {
+		code := codeOf(p.Err())
+		last.Code = &code
+	}
+	log.Info("command ended", "how", string(last.Kind), "took", time.Since(begin))
+	r.emit(last.Event)
+}
+
+// ending is the last event, and the processes that came of the command as far as they were known before it was killed.
+type ending struct {
+	Event
+	descent []seen
+}
+
+// await waits until the command has ended, by itself or not.
+func (r *Run) await(p *process.Process, until time.Time) ending {
+	ctx, cancel := r.t.expires(r.t.ctx, until)
+	defer cancel()
+	select {
+	case <-p.Ended():
+		return ending{Event: Event{Kind: Exit}}
+	case <-ctx.Done():
+	}
+	below := descent(p.Pid())
+	if r.t.ctx.Err() != nil {
+		p.Kill()
+		<-p.Ended()
+		return ending{Event{Kind: Failed, Data: stopping}, below}
+	}
+	p.Stop()
+	select {
+	case <-p.Ended():
+	case <-r.t.ctx.Done():
+		p.Kill()
+		<-p.Ended()
+	}
+	return ending{Event{Kind: Timeout, MaxDurationMS: r.t.cfg.MaxDuration.Milliseconds()}, below}
+}
+
+// follow tells of an output until it ends. It pauses after each event, so that what comes meanwhile is told as one.
+func (r *Run) follow(from io.Reader, kind Kind) {
+	var whole text
+	buf := make([]byte, maxFrame)
+	for {
+		n, err := from.Read(buf)
+		if s := whole.take(buf[:n]); s != "" {
+			r.emit(Event{Kind: kind, Data: s})
+			time.Sleep(r.t.pause) // this is the pace, and short
+		}
+		if err != nil { // the end, or nobody waits for the rest
+			if s := whole.end(); s != "" {
+				r.emit(Event{Kind: kind, Data: s})
+			}
+			return
+		}
+	}
+}
+
+// emit hands an event on, and keeps of it what the result has.
+func (r *Run) emit(e Event) {
+	e.Type, e.Run = "terminal-output", r.ID
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e.Kind {
+	case Stdout:
+		r.keep(&r.result.Stdout, e.Data)
+	case Stderr:
+		r.keep(&r.result.Stderr, e.Data)
+	case Exit:
+		r.result.Code = e.Code
+	case Timeout:
+		r.result.TimedOut = true
+	case Failed:
+		r.result.Error = e.Data
+	}
+	r.sink(e)
+}
+
+func (r *Run) keep(kept *string, s string) {
+	room := Capture - len(*kept)
+	if len(s) > room {
+		r.result.Truncated = true
+		s = whole(s[:room])
+	}
+	*kept += s
+}
+
+// whole cuts half a character off the end of a text that was cut.
+func whole(s string) string {
+	var t text
+	return t.take([]byte(s))
+}
+
+// codeOf is the exit status; 1, as Eliza has it, for what a signal ended.
+func codeOf(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case !errors.As(err, &exit), exit.ExitCode() < 0:
+		return 1
+	}
+	return exit.ExitCode()
+}

@@ -1,0 +1,88 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Store is what a ledger needs of a journal.
+type Store interface {
+	Append(ctx context.Context, b journal.Batch) error
+	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
+}
+
+// Ledger makes rows and sums them. Make one with New; once it is open it may be used from several goroutines.
+type Ledger struct {
+	store     Store
+	prices    atomic.Pointer[Prices]
+	retention time.Duration
+	open      bool
+}
+
+// New returns a ledger. A retention of 0 is DefaultRetention.
+func New(store Store, prices Prices, retention time.Duration) *Ledger {
+	l := &Ledger{store: store, retention: cmp.Or(retention, DefaultRetention)}
+	l.Reprice(prices)
+	return l
+}
+
+// Reprice has other prices count for turns that end from now on.
+func (l *Ledger) Reprice(prices Prices) { l.prices.Store(&prices) }
+
+// Open makes the log of the rows where there is none. It is called before the first turn ends.
+func (l *Ledger) Open(ctx context.Context) error {
+	err := l.store.Append(ctx, journal.Batch{Conversation: Log, Create: true, Summary: &journal.Summary{}})
+	if err != nil && !errors.Is(err, journal.ErrExists) {
+		return fmt.Errorf("open usage: %w", err)
+	}
+	l.open = true
+	return nil
+}
+
+// Turn is a turn that ends.
+type Turn struct {
+	ID, Agent, Model, Tenant, Subject string
+	Outcome                           event.Outcome
+	Usage                             *event.Usage // nil where the agent told none
+	Started, Ended                    int64        // epoch milliseconds; a turn that never started has 0
+}
+
+// Entry returns a turn's row as it is written with the turn's end.
+func (l *Ledger) Entry(t Turn) (journal.KeyValue, error) {
+	if !l.open {
+		return journal.KeyValue{}, errors.New("usage: the ledger is not open")
+	}
+	r := Row{
+		Day: day(t.Ended), Turn: t.ID, Agent: t.Agent, Model: t.Model, Tenant: t.Tenant, Subject: t.Subject, Outcome: t.Outcome,
+	}
+	if t.Started > 0 {
+		r.Duration = max(t.Ended-t.Started, 0)
+	}
+	if t.Usage != nil {
+		u := *t.Usage
+		u.Model = cmp.Or(u.Model, t.Model)
+		r.Reported, r.Model = true, u.Model
+		r.Tokens = Tokens{
+			Input: tokens(u.Input), Output: tokens(u.Output), CacheRead: tokens(u.CacheRead), CacheWrite: tokens(u.CacheWrite), Reasoning: tokens(u.Reasoning),
+		}
+		r.Cost, r.Currency, _ = l.prices.Load().Cost(&u)
+	}
+	v, err := json.Marshal(&r)
+	if err != nil {
+		return journal.KeyValue{}, fmt.Errorf("usage: row of turn %s: %w", t.ID, err)
+	}
+	return journal.KeyValue{Key: r.key(), Value: v, Expires: t.Ended + l.retention.Milliseconds(), Log: Log}, nil
+}
+
+// maxTokens bounds a count that an agent tells, so that sums do not overflow: far more than a turn can have.
+const maxTokens = 1e12
+
+func tokens(n int64) int64 { return min(max(n, 0), maxTokens) }

@@ -1,0 +1,116 @@
+package webhook
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// Body is what a delivery says, as JSON.
+type Body struct {
+	ID           string     `json:"id"` // of the delivery; the same at each try
+	Type         event.Type `json:"type"`
+	At           int64      `json:"at"` // of the event, epoch milliseconds
+	Conversation string     `json:"conversation"`
+	Seq          int64      `json:"seq"` // of the event in its conversation
+	Tenant       string     `json:"tenant,omitempty"`
+	Subject      string     `json:"subject,omitempty"` // the conversation's owner
+
+	Turn   string `json:"turn,omitempty"`
+	Parent string `json:"parent,omitempty"` // of a turn inside another one
+	Agent  string `json:"agent,omitempty"`
+	// Message is the one that was added, or the first of a turn's answer.
+	Message string     `json:"message,omitempty"`
+	Role    event.Role `json:"role,omitempty"`   // message.add
+	Source  string     `json:"source,omitempty"` // message.add
+
+	Outcome event.Outcome  `json:"outcome,omitempty"` // turn.end, as the three below
+	Reason  string         `json:"reason,omitempty"`
+	Error   *event.Error   `json:"error,omitempty"`
+	Usage   *event.Usage   `json:"usage,omitempty"`
+	Request *event.Request `json:"request,omitempty"` // turn.wait; its prompt, options and data only with content
+
+	Text string `json:"text,omitempty"` // only with content
+	Cut  bool   `json:"text_cut,omitempty"`
+}
+
+// maxText bounds the text of a body, in bytes; what pushes to phones shows far less, and the rest can be fetched.
+const maxText = 256 << 10
+
+// entry is a delivery as it is stored: without any text of its conversation.
+type entry struct {
+	Body
+	Queued   int64 `json:"queued"` // epoch milliseconds
+	Attempts int   `json:"attempts,omitempty"`
+	Next     int64 `json:"next,omitempty"` // not before, epoch milliseconds
+}
+
+// newEntry makes the delivery of an event.
+func newEntry(id string, now int64, s *journal.Summary, e *event.Event) entry {
+	b := e.Get()
+	d := entry{Queued: now, Body: Body{
+		ID: id, Type: e.Type, At: e.At, Conversation: s.ID, Seq: e.Seq, Tenant: s.Tenant, Subject: s.Owner,
+		Turn: e.Turn, Message: e.Message, Role: b.Role, Source: b.Source, Outcome: b.Outcome, Usage: b.Usage,
+	}}
+	if b.Error != nil {
+		d.Error = &event.Error{Code: b.Error.Code, Retryable: b.Error.Retryable}
+	}
+	if r := b.Request; r != nil {
+		d.Request = &event.Request{ID: r.ID, Kind: r.Kind, Tool: r.Tool, Part: r.Part}
+	}
+	return d
+}
+
+// complete adds what the conversation says now, and reports whether it has what the body tells of.
+func (b *Body) complete(t *transcript.Transcript, content bool) bool {
+	if b.Type == event.MessageAdd {
+		m := t.Message(b.Message)
+		if m != nil && content {
+			b.setText(m.Visible())
+		}
+		return m != nil
+	}
+	turn := t.Turn(b.Turn)
+	if turn == nil || (b.Type == event.TurnEnd && turn.State != transcript.Ended) {
+		return false // it is older than t, or not shown yet
+	}
+	b.Agent, b.Parent, b.Reason = turn.Agent, turn.Parent, turn.Reason
+	for _, m := range t.Messages {
+		if m.Turn == b.Turn && m.Role == event.Assistant {
+			b.Message = m.ID
+			break
+		}
+	}
+	if b.Error != nil && turn.Error != nil {
+		err := *turn.Error
+		b.Error = &err
+	}
+	if !content {
+		return true
+	}
+	if b.Type == event.TurnEnd {
+		b.setText(t.Visible(b.Turn))
+	}
+	for _, r := range turn.Requests {
+		if b.Request != nil && r.ID == b.Request.ID {
+			request := r.Request
+			b.Request = &request
+		}
+	}
+	return true
+}
+
+// setText sets the text, cut at a character where it is too long.
+func (b *Body) setText(s string) {
+	if len(s) > maxText {
+		end := maxText
+		for !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s, b.Cut = s[:end], true
+	}
+	b.Text = strings.Clone(s)
+}

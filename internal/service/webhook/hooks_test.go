@@ -1,0 +1,415 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/internal/store/journal/memory"
+)
+
+// What happens is delivered once, in order, and crossed off.
+func TestDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{t: t}
+		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		defer h.Close()
+		for i := range 3 {
+			h.say("c", fmt.Sprint(i))
+		}
+		synctest.Wait()
+		r.want("c/1", "c/2", "c/3")
+		if n := h.stored(); n != 0 {
+			t.Errorf("%d are stored still", n)
+		}
+		g := r.got[0]
+		if g.Type != event.MessageAdd || g.Tenant != "t1" || g.Subject != "alice" || g.Message != "c-m1" || g.Role != event.User || g.Source != "native" || g.At == 0 {
+			t.Errorf("body %+v", g.Body)
+		}
+		if n := h.count("leat_webhook_tries_total"); n != 3 {
+			t.Errorf("%v were counted", n)
+		}
+	})
+}
+
+// A refused delivery holds up what comes after it in its conversation, and nothing else; it comes again under its id,
+// later and later.
+func TestRefusedHoldsUpItsConversationOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var open atomic.Bool
+		bad := &receiver{t: t, answer: func(b *Body) (int, http.Header, error) {
+			if b.Conversation == "poison" && !open.Load() {
+				return http.StatusInternalServerError, nil, nil
+			}
+			return http.StatusNoContent, nil, nil
+		}}
+		good := &receiver{t: t}
+		h := newHouse(t, nil, 100, map[string]*receiver{"bad": bad, "good": good}).start()
+		defer h.Close()
+		h.say("poison", "1")
+		synctest.Wait()
+		h.say("poison", "2")
+		h.say("c", "1")
+		synctest.Wait()
+		bad.want("poison/1", "c/1")
+		good.mu.Lock()
+		if len(good.got) != 3 {
+			t.Errorf("the other hook got %d", len(good.got))
+		}
+		good.mu.Unlock()
+		time.Sleep(30 * time.Second) // 1, 2, 4, 8 seconds, each up to a half less
+		synctest.Wait()
+		n := len(bad.took())
+		if n < 6 || n > 8 {
+			t.Errorf("%d tries in half a minute: %q", n, bad.took())
+		}
+		open.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := bad.took(); got[len(got)-1] != "poison/2" || got[len(got)-2] != "poison/1" {
+			t.Errorf("order %q", got)
+		}
+		ids := map[string]bool{}
+		for _, g := range bad.got {
+			if g.Conversation == "poison" && g.Seq == 1 {
+				ids[g.ID] = true
+			}
+		}
+		if len(ids) != 1 {
+			t.Errorf("the same delivery came under %d ids", len(ids))
+		}
+		if h.stored() != 0 {
+			t.Error("something is stored still")
+		}
+	})
+}
+
+// While nobody listens one asks now and then, at most a minute apart; then all come at once, in order.
+func TestUnreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		r := &receiver{t: t, answer: func(*Body) (int, http.Header, error) {
+			if !up.Load() {
+				return 0, nil, errRefused
+			}
+			return http.StatusOK, nil, nil
+		}}
+		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		defer h.Close()
+		for i := range 30 {
+			h.say(fmt.Sprint("c", i%10), "x")
+		}
+		time.Sleep(time.Hour)
+		tries := len(r.took())
+		if tries > 140 || tries < 55 {
+			t.Errorf("%d tries in an hour", tries)
+		}
+		up.Store(true)
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		got := r.took()[tries:]
+		for i := range 10 {
+			c := fmt.Sprint("c", i, "/")
+			var of []string
+			for _, g := range got {
+				if strings.HasPrefix(g, c) {
+					of = append(of, g)
+				}
+			}
+			if !slices.Equal(of, []string{c + "1", c + "2", c + "3"}) {
+				t.Errorf("%s: %q", c, of)
+			}
+		}
+	})
+}
+
+// What a receiver asks to wait for is waited for, to the second, also by what comes meanwhile and across a restart.
+func TestRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var busy atomic.Bool
+		busy.Store(true)
+		answer := func(*Body) (int, http.Header, error) {
+			if busy.Swap(false) {
+				return http.StatusTooManyRequests, http.Header{"Retry-After": {"90"}}, nil
+			}
+			return http.StatusOK, nil, nil
+		}
+		r := &receiver{t: t, answer: answer}
+		d := &disk{Journal: memory.New()}
+		h := newHouse(t, d, 100, map[string]*receiver{"a": r}).start()
+		h.say("c", "1")
+		synctest.Wait()
+		h.say("d", "1")
+		time.Sleep(30 * time.Second)
+		r.want("c/1")
+		h.Close()
+		again := newHouse(t, d, 100, map[string]*receiver{"a": r})
+		again.heads = h.heads
+		again.start()
+		again.say("e", "1")
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		r.want("c/1")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := r.took(); len(got) != 4 || r.got[1].at.Sub(begin) < 90*time.Second {
+			t.Errorf("delivered %q", got)
+		}
+		again.Close()
+	})
+}
+
+// How often a delivery was refused is known after a restart: it does not begin anew.
+func TestAttemptsSurviveARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{t: t, answer: status(http.StatusGone)}
+		d := &disk{Journal: memory.New()}
+		heads := map[string]int64{}
+		for range 3 {
+			h := newHouse(t, d, 100, map[string]*receiver{"a": r})
+			h.heads = heads
+			h.start()
+			if heads["c"] == 0 {
+				h.say("c", "1")
+			}
+			time.Sleep(20 * time.Minute)
+			h.Close()
+		}
+		// 1, 2, 4 … 1024 seconds and then an hour: far fewer than three times from the beginning.
+		if n := len(r.took()); n < 10 || n > 14 {
+			t.Errorf("%d tries in an hour", n)
+		}
+	})
+}
+
+// What nobody takes for a day is given up, with a word.
+func TestGivenUp(t *testing.T) {
+	for name, answer := range map[string]func(*Body) (int, http.Header, error){
+		"refused":     status(http.StatusNotFound),
+		"redirected":  status(http.StatusFound),
+		"unreachable": func(*Body) (int, http.Header, error) { return 0, nil, errRefused },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &receiver{t: t, answer: answer}
+				h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+				defer h.Close()
+				h.say("c", "1")
+				time.Sleep(23 * time.Hour)
+				if h.stored() != 1 {
+					t.Fatal("given up too early")
+				}
+				time.Sleep(2 * time.Hour)
+				synctest.Wait()
+				if n := h.count("leat_webhook_dropped_total"); h.stored() != 0 || n != 1 {
+					t.Errorf("%d are stored, %v were dropped", h.stored(), n)
+				}
+				last := r.got[len(r.got)-1].at
+				if n := time.Since(last); n > 2*time.Hour+retryMost {
+					t.Errorf("the last try was %v ago", n)
+				}
+			})
+		})
+	}
+}
+
+// A receiver that asks for more time than there is does not keep a delivery, and what comes after it, from being given up with a word.
+func TestRetryAfterYears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{t: t, answer: func(*Body) (int, http.Header, error) {
+			return http.StatusBadRequest, http.Header{"Retry-After": {"2000000000"}}, nil
+		}}
+		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		defer h.Close()
+		h.say("c", "1")
+		synctest.Wait()
+		h.say("c", "2")
+		time.Sleep(25 * time.Hour)
+		synctest.Wait()
+		if n := h.count("leat_webhook_dropped_total"); h.stored() != 0 || n != 2 {
+			t.Errorf("%d are stored, %v were dropped", h.stored(), n)
+		}
+	})
+}
+
+// A receiver that hangs costs its conversation's deliveries, and no more than its share of what may be out.
+func TestHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{t: t}
+		r.answer = func(b *Body) (int, http.Header, error) {
+			if strings.HasPrefix(b.Conversation, "slow") {
+				time.Sleep(tryLimit)
+				return 0, nil, context.DeadlineExceeded
+			}
+			return http.StatusOK, nil, nil
+		}
+		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		defer h.Close()
+		for i := range inFlight - 1 {
+			h.say(fmt.Sprint("slow", i), "x")
+		}
+		for range 5 {
+			h.say("c", "x")
+		}
+		synctest.Wait()
+		if got := r.took(); len(got) != inFlight-1+5 || !slices.Contains(got, "c/5") {
+			t.Errorf("delivered %q", got)
+		}
+		for i := range 20 {
+			h.say(fmt.Sprint("slower", i), "x")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if r.top > inFlight {
+			t.Errorf("%d were out at once", r.top)
+		}
+	})
+}
+
+// A gateway that dies after the commit delivers at the next start; one that dies after the answer and before the delivery
+// is crossed off does so again, under the same id.
+func TestCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{t: t}
+		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h.Close() // so that nothing is sent
+		h.say("c", "1")
+		h.say("c", "2")
+		if h.stored() != 2 {
+			t.Fatalf("%d are stored", h.stored())
+		}
+		// This one can't cross off what it delivered before it goes.
+		dying := newHouse(t, &disk{Journal: h.disk, err: nil}, 100, map[string]*receiver{"a": r})
+		r.answer = func(*Body) (int, http.Header, error) {
+			dying.disk.fail(journal.ErrClosed)
+			return http.StatusOK, nil, nil
+		}
+		dying.start()
+		synctest.Wait()
+		dying.end()
+		dying.Close()
+		r.answer = nil
+		before := len(r.took())
+		if before == 0 || h.stored() != 2 {
+			t.Fatalf("%d came, %d are stored", before, h.stored())
+		}
+		next := newHouse(t, h.disk, 100, map[string]*receiver{"a": r}).start()
+		defer next.Close()
+		synctest.Wait()
+		if got := r.took()[before:]; !slices.Equal(got, []string{"c/1", "c/2"}) || h.stored() != 0 {
+			t.Errorf("delivered %q, %d are stored", got, h.stored())
+		}
+		if r.got[0].ID != r.got[before].ID {
+			t.Errorf("ids %s and %s", r.got[0].ID, r.got[before].ID)
+		}
+	})
+}
+
+// On a full disk nothing is lost and nothing is sent twice while the gateway lives.
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{t: t}
+		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		defer h.Close()
+		h.say("c", "1")
+		synctest.Wait()
+		gate := make(chan struct{})
+		r.answer = func(*Body) (int, http.Header, error) { <-gate; return http.StatusOK, nil, nil }
+		h.say("c", "2")
+		h.say("c", "3")
+		synctest.Wait()
+		h.disk.fail(journal.ErrFull)
+		close(gate)
+		time.Sleep(10 * time.Minute)
+		r.want("c/1", "c/2")
+		h.disk.fail(nil)
+		time.Sleep(awayMost)
+		synctest.Wait()
+		r.want("c/1", "c/2", "c/3")
+		if h.stored() != 0 {
+			t.Error("something is stored still")
+		}
+	})
+}
+
+// What a commit of unknown fate left is found.
+func TestUnknownFate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{t: t}
+		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		defer h.Close()
+		synctest.Wait()
+		for fate, there := range map[error]bool{journal.ErrUnknown: true, journal.ErrFull: false} {
+			s := journal.Summary{ID: "c"}
+			e := []event.Event{{Seq: 1, Type: event.MessageAdd, Message: "m", Body: &event.Body{Role: event.User}}}
+			keys := h.Record(&s, e)
+			if there {
+				if err := h.disk.Append(t.Context(), journal.Batch{Conversation: Log, Put: keys}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h.Recorded(keys, fate)
+			synctest.Wait()
+		}
+		r.want("c/1")
+	})
+}
+
+// Deliveries that are out at the end get a moment; the others are there at the next start.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := time.Second
+		r := &receiver{t: t}
+		r.answer = func(*Body) (int, http.Header, error) { time.Sleep(hang); return http.StatusOK, nil, nil }
+		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
+		h.say("c", "1")
+		h.say("c", "2")
+		synctest.Wait()
+		begin := time.Now()
+		h.Close()
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("it took %v", took)
+		}
+		r.want("c/1")
+		if h.stored() != 1 {
+			t.Errorf("%d are stored", h.stored())
+		}
+		h.Close() // again is harmless
+		hang = time.Hour
+		again := newHouse(t, h.disk, 100, map[string]*receiver{"a": r}).start()
+		synctest.Wait()
+		begin = time.Now()
+		again.Close()
+		if took := time.Since(begin); took < closeLimit || again.stored() != 1 {
+			t.Errorf("it took %v, %d are stored", took, again.stored())
+		}
+	})
+}
+
+func TestNoHooks(t *testing.T) {
+	h := New(Config{})
+	if err := h.Start(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	if keys := h.Record(&journal.Summary{}, []event.Event{{Type: event.TurnEnd}}); keys != nil {
+		t.Error(keys)
+	}
+	h.Close()
+}
+
+func TestStartFails(t *testing.T) {
+	d := &disk{Journal: memory.New(), err: journal.ErrFull}
+	if err := newHouse(t, d, 1, map[string]*receiver{"a": {t: t}}).Start(t.Context(), nil); !errors.Is(err, journal.ErrFull) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,158 @@
+package compact
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// ChunkSize is what a chunk of settled events aims at, in bytes: large enough that a read of a long log is few rows,
+// small enough that a page of it does not drag in megabytes. A single event may be larger.
+const ChunkSize = 64 << 10
+
+// largeText is how many bytes of text get a buffer of their size. One that grows with them would leave as much garbage again.
+const largeText = 64 << 10
+
+// Row is a stretch of a log as it lies in a store.
+type Row struct {
+	First, Last int64 // seqs of its first and last event
+	Blob        []byte
+}
+
+// Size estimates the JSON of a live chunk's events, in bytes; one that goes on from another leaves some 150 of them out.
+func (r *Row) Size() int { return len(r.Blob) + 150*int(r.Last-r.First) }
+
+// Encode appends events to b as a chunk: a line of JSON for each. An append that goes on where the event before it
+// stopped, as nearly all of a streamed answer do, is written as the milliseconds since that event and its text alone:
+//
+//	{"seq":7,"at":1795194262752,"turn":"0198…","type":"part.append","message":"0198…","part":"p2","offset":14,"text":" wor"}
+//	21"ld"
+//
+// which is a quarter of the bytes, and of the time to read them back. Chunks can be put one behind the other.
+func Encode(b []byte, events []event.Event) ([]byte, error) {
+	var err error
+	size := 0
+	for i := range events {
+		size += len(events[i].Text)
+	}
+	if size > largeText {
+		b = slices.Grow(b, size+size/16)
+	}
+	for i := range events {
+		e := &events[i]
+		if i > 0 && continues(&events[i-1], e) {
+			b = strconv.AppendInt(b, e.At-events[i-1].At, 10)
+			b = event.AppendString(b, e.Text)
+		} else if b, err = e.AppendJSON(b); err != nil {
+			return nil, err
+		}
+		b = append(b, '\n')
+	}
+	return b, nil
+}
+
+// continues reports whether e can be told from the event before it and its text and time.
+func continues(prev, e *event.Event) bool {
+	return e.Type == event.PartAppend && e.Offset == end(prev) && e.Seq == prev.Seq+1 &&
+		e.Part == prev.Part && e.Message == prev.Message && e.Turn == prev.Turn && e.Field == prev.Field &&
+		prev.Op() && e.First == 0 && e.Note == "" && e.History == nil && !e.More && e.Body == nil &&
+		utf8.ValidString(prev.Text) // what is not valid is written as something longer
+}
+
+// end returns the length of a text after an operation on it.
+func end(e *event.Event) int64 {
+	if e.Type == event.PartReplace {
+		return int64(len(e.Text))
+	}
+	return e.Offset + int64(len(e.Text))
+}
+
+// UpTo returns the events up to a seq; they ascend.
+func UpTo(events []event.Event, seq int64) []event.Event {
+	return events[:sort.Search(len(events), func(i int) bool { return events[i].Seq > seq })]
+}
+
+// Decode appends to events those of a chunk whose seq is above after.
+func Decode(events []event.Event, chunk []byte, after int64) ([]event.Event, error) {
+	var e event.Event
+	for n := 1; len(chunk) > 0; n++ {
+		line := chunk
+		if i := bytes.IndexByte(chunk, '\n'); i >= 0 {
+			line, chunk = chunk[:i], chunk[i+1:]
+		} else {
+			chunk = nil
+		}
+		if len(line) == 0 { // what Blank fills up with
+			continue
+		}
+		if err := decodeLine(&e, line); err != nil {
+			return nil, fmt.Errorf("decode chunk: line %d: %w", n, err)
+		}
+		if e.Seq > after {
+			events = append(events, e)
+		}
+	}
+	return events, nil
+}
+
+var errLine = errors.New("neither an event nor what goes on from one")
+
+// decodeLine turns e, the event before, into the one that the line holds.
+func decodeLine(e *event.Event, line []byte) error {
+	if line[0] == '{' {
+		return e.UnmarshalJSON(line)
+	}
+	quote := bytes.IndexByte(line, '"')
+	if quote <= 0 || !e.Op() {
+		return errLine
+	}
+	later, err := strconv.ParseInt(string(line[:quote]), 10, 64)
+	if err != nil {
+		return errLine
+	}
+	text, err := unquote(line[quote:])
+	if err != nil {
+		return err
+	}
+	*e = event.Event{
+		Seq: e.Seq + 1, At: e.At + later, Type: event.PartAppend, Turn: e.Turn, Message: e.Message, Part: e.Part,
+		Field: e.Field, Offset: end(e), Text: text,
+	}
+	return nil
+}
+
+// unquote reads a JSON string.
+func unquote(b []byte) (string, error) {
+	if n := len(b); n >= 2 && b[n-1] == '"' && bytes.IndexByte(b, '\\') < 0 && bytes.IndexByte(b[1:n-1], '"') < 0 && utf8.Valid(b) {
+		return string(b[1 : n-1]), nil
+	}
+	var s string
+	err := json.Unmarshal(b, &s)
+	return s, err
+}
+
+// Rows encodes settled events as chunks of about [ChunkSize].
+func Rows(events []event.Event) ([]Row, error) {
+	var rows []Row
+	for start := 0; start < len(events); {
+		end, size := start, 0
+		for end < len(events) && size < ChunkSize {
+			size += len(events[end].Text) + 200
+			end++
+		}
+		b, err := Encode(nil, events[start:end])
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, Row{First: events[start].Seq, Last: events[end-1].Seq, Blob: b})
+		start = end
+	}
+	return rows, nil
+}

@@ -1,0 +1,121 @@
+package compact
+
+import (
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// MaxReplaced bounds, in bytes, the superseded texts that the trace of a turn keeps.
+const MaxReplaced = 256 << 10
+
+// Trace adds to a turn's trace what live events tell, beyond what it has. They need not be settled, nor the turn be at its end.
+func Trace(t *journal.Trace, live []event.Event, commits []Commit, settled func() ([]event.Event, error)) error {
+	var before []event.Event
+	if touches(live) {
+		var err error
+		if before, err = settled(); err != nil {
+			return err
+		}
+	}
+	has := int64(0)
+	if n := len(t.Commits); n > 0 {
+		has = t.Commits[n-1].Seq
+	}
+	for _, now := range traces(before, live, commits) {
+		if now.Turn != t.Turn {
+			continue
+		}
+		for _, c := range now.Commits {
+			if c.Seq > has {
+				t.Commits = append(t.Commits, c)
+			}
+		}
+		for _, r := range now.Replaced {
+			if r.Seq > has {
+				t.Replaced = append(t.Replaced, r)
+			}
+		}
+	}
+	return nil
+}
+
+// traces gives what is kept in time of each turn in live events, in order of their first ones. before are the events of
+// the log that the texts of earlier messages come from; nil where live touches none.
+func traces(before, live []event.Event, commits []Commit) []journal.Trace {
+	texts := watch(live)
+	for i := range before {
+		texts.apply(&before[i])
+	}
+	var out []journal.Trace
+	at := map[string]int{} // index in out by turn
+	room := []int{}        // for replaced texts, by index in out
+	var now *journal.Trace // of the turn that the event before belongs to
+	t := -1
+	for i := range live {
+		e := &live[i]
+		for len(commits) > 1 && e.Seq > commits[0].Last {
+			commits = commits[1:]
+		}
+		if e.Turn == "" {
+			texts.apply(e)
+			continue
+		}
+		if now == nil || now.Turn != e.Turn {
+			var known bool
+			if t, known = at[e.Turn]; !known {
+				t = len(out)
+				at[e.Turn], room = t, append(room, MaxReplaced)
+				out = append(out, journal.Trace{Turn: e.Turn, Commits: make([]journal.TraceCommit, 0, len(live)-i)})
+			}
+			now = &out[t]
+		}
+		entry := journal.TraceCommit{Arrival: e.At, Commit: commits[0].At, Seq: e.Seq, Type: e.Type, Message: e.Message, Part: e.Part}
+		if e.Op() {
+			entry.Field, entry.End = string(e.Field), end(e)
+		}
+		now.Commits = append(now.Commits, entry)
+		if old := texts.apply(e); old != "" && len(old) <= room[t] {
+			room[t] -= len(old)
+			now.Replaced = append(now.Replaced, journal.TraceReplace{Seq: e.Seq, Message: e.Message, Part: e.Part, Field: string(e.Field), Text: old})
+		}
+	}
+	return out
+}
+
+// texts are the fields that something replaces, as they stand.
+type texts map[field]*strings.Builder
+
+func watch(live []event.Event) texts {
+	var t texts
+	for i := range live {
+		if e := &live[i]; e.Type == event.PartReplace {
+			if t == nil {
+				t = texts{}
+			}
+			t[field{e.Message, e.Part, e.Field}] = &strings.Builder{}
+		}
+	}
+	return t
+}
+
+// apply returns the text that e takes back.
+func (t texts) apply(e *event.Event) string {
+	if t == nil || !e.Op() {
+		return ""
+	}
+	b := t[field{e.Message, e.Part, e.Field}]
+	if b == nil {
+		return ""
+	}
+	old := ""
+	if e.Type == event.PartReplace {
+		if b.String() != e.Text {
+			old = b.String()
+		}
+		b.Reset()
+	}
+	b.WriteString(e.Text)
+	return old
+}

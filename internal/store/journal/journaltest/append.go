@@ -1,0 +1,290 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+
+	"pgregory.net/rapid"
+)
+
+// create makes a conversation with a summary of its own.
+func create(t rapid.TB, j journal.Journal, id string) {
+	t.Helper()
+	if err := j.Append(context.Background(), journal.Batch{Conversation: id, Create: true, Summary: &journal.Summary{Title: id}}); err != nil {
+		t.Fatalf("create %s: %v", id, err)
+	}
+}
+
+// put appends events as one batch.
+func put(t rapid.TB, j journal.Journal, id string, events ...event.Event) {
+	t.Helper()
+	if len(events) == 0 {
+		return
+	}
+	if err := j.Append(context.Background(), journal.Batch{Conversation: id, Expected: events[0].Seq - 1, Events: events}); err != nil {
+		t.Fatalf("append to %s: %v", id, err)
+	}
+}
+
+func read(t rapid.TB, j journal.Journal, id string, after int64) journal.Range {
+	t.Helper()
+	r, err := j.Read(context.Background(), id, after, 0)
+	if err != nil {
+		t.Fatalf("read %s: %v", id, err)
+	}
+	if r.More {
+		t.Fatalf("read %s without a limit says that there is more", id)
+	}
+	return r
+}
+
+// Seeded picks numbers from 0 to n-1 for a [Writer], the same ones for the same seed.
+func Seeded(seed uint64) func(int) int {
+	r := rand.New(rand.NewPCG(seed, seed))
+	return func(n int) int { return r.IntN(n) }
+}
+
+func testAppend(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	w := Writer{Pick: Seeded(1)}
+	for range 200 {
+		put(t, j, "c", w.Next()...)
+	}
+	r := read(t, j, "c", 0)
+	sameEvents(t, "read back", r.Events, w.Log)
+	if r.Head != int64(len(w.Log)) || r.Settled != 0 || r.Trimmed != 0 || r.Epoch == "" {
+		t.Errorf("range says %+v", journal.Range{Epoch: r.Epoch, Head: r.Head, Settled: r.Settled, Trimmed: r.Trimmed})
+	}
+}
+
+// testAppendMany lets many conversations share commits.
+func testAppendMany(t *testing.T, open Open) {
+	j := start(t, open)
+	const conversations, batches = 40, 25
+	var writers [conversations]Writer
+	var wg sync.WaitGroup
+	for i := range writers {
+		w := &writers[i]
+		w.Pick = Seeded(uint64(i))
+		id := fmt.Sprint("c", i)
+		wg.Go(func() {
+			ctx := context.Background()
+			if err := j.Append(ctx, journal.Batch{Conversation: id, Create: true, Summary: &journal.Summary{}}); err != nil {
+				t.Error(err)
+				return
+			}
+			for n := range batches {
+				events := w.Next()
+				b := journal.Batch{Conversation: id, Expected: int64(len(w.Log) - len(events)), Events: events}
+				b.Put = []journal.KeyValue{{Key: id + "/n", Value: fmt.Append(nil, n)}}
+				if err := j.Append(ctx, b); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range writers {
+		id := fmt.Sprint("c", i)
+		sameEvents(t, id, read(t, j, id, 0).Events, writers[i].Log)
+		if v, err := j.Get(context.Background(), id+"/n"); err != nil || string(v) != fmt.Sprint(batches-1) {
+			t.Errorf("%s/n = %q, %v", id, v, err)
+		}
+	}
+}
+
+func testCreate(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	if err := j.Append(ctx, journal.Batch{Conversation: "c"}); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("append to nothing: %v", err)
+	}
+	w := Writer{Pick: Seeded(3)}
+	b := journal.Batch{Conversation: "c", Create: true, Summary: &journal.Summary{Title: "a"}, Events: w.Next()}
+	if err := j.Append(ctx, b); err != nil {
+		t.Fatalf("create with events: %v", err)
+	}
+	if err := j.Append(ctx, b); !errors.Is(err, journal.ErrExists) {
+		t.Errorf("create again: %v", err)
+	}
+	sameEvents(t, "created", read(t, j, "c", 0).Events, w.Log)
+	create(t, j, "d")
+	c, d := read(t, j, "c", 0), read(t, j, "d", 0)
+	if c.Epoch == d.Epoch {
+		t.Errorf("two conversations have epoch %q", c.Epoch)
+	}
+	if d.Head != 0 || len(d.Events) != 0 {
+		t.Errorf("a new conversation has head %d and %d events", d.Head, len(d.Events))
+	}
+	if err := j.Append(ctx, journal.Batch{Conversation: "e", Create: true, Expected: 4, Summary: &journal.Summary{}}); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("create at 4: %v", err)
+	}
+	if _, err := j.Conversation(ctx, "e"); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("a refused creation left: %v", err)
+	}
+}
+
+func testInvalid(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	e := func(seq int64) event.Event {
+		return event.Event{Seq: seq, Type: event.MessageAdd, Message: "m", Body: &event.Body{Role: event.User}}
+	}
+	for name, b := range map[string]journal.Batch{
+		"no conversation":    {Events: []event.Event{e(1)}},
+		"long id":            {Conversation: strings.Repeat("c", event.MaxID+1), Create: true, Summary: &journal.Summary{}},
+		"create, no summary": {Conversation: "d", Create: true},
+		"hole":               {Conversation: "c", Events: []event.Event{e(1), e(3)}},
+		"not from expected":  {Conversation: "c", Expected: 1, Events: []event.Event{e(1)}},
+		"empty key":          {Conversation: "c", Put: []journal.KeyValue{{Value: []byte("v")}}},
+		"long key":           {Conversation: "c", Put: []journal.KeyValue{{Key: strings.Repeat("k", journal.MaxKey+1), Value: []byte("v")}}},
+	} {
+		if err := j.Append(context.Background(), b); !errors.Is(err, journal.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r := read(t, j, "c", 0); r.Head != 0 {
+		t.Errorf("head is %d", r.Head)
+	}
+}
+
+func testFence(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	w := Writer{Pick: Seeded(4)}
+	first := w.Next()
+	put(t, j, "c", first...)
+	head := int64(len(first))
+	for _, expected := range []int64{0, head - 1, head + 1, head + 100} {
+		e := event.Event{Seq: expected + 1, Type: event.Record, Body: &event.Body{Kind: "x"}}
+		if err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: expected, Events: []event.Event{e}}); !errors.Is(err, journal.ErrFenced) {
+			t.Errorf("expected %d at head %d: %v", expected, head, err)
+		}
+	}
+	if err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: head - 1}); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("a batch without events: %v", err)
+	}
+	sameEvents(t, "after refusals", read(t, j, "c", 0).Events, first)
+}
+
+// testFenceRace has writers that all believe to own one log: each seq is won once.
+func testFenceRace(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	const writers, rounds = 8, 30
+	for round := range rounds {
+		var won atomic.Int32
+		var wg sync.WaitGroup
+		for i := range writers {
+			wg.Go(func() {
+				e := event.Event{Seq: int64(round + 1), Type: event.Record, Body: &event.Body{Kind: fmt.Sprint("w", i)}}
+				err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: int64(round), Events: []event.Event{e}})
+				switch {
+				case err == nil:
+					won.Add(1)
+				case !errors.Is(err, journal.ErrFenced):
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if won.Load() != 1 {
+			t.Fatalf("seq %d was written %d times", round+1, won.Load())
+		}
+	}
+	if r := read(t, j, "c", 0); r.Head != rounds || len(r.Events) != rounds {
+		t.Errorf("head %d, %d events", r.Head, len(r.Events))
+	}
+}
+
+// testAtomic checks that nothing of a refused batch is there: no event, no key, no summary.
+func testAtomic(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	ctx := context.Background()
+	put(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{Kind: "x"}})
+	b := journal.Batch{
+		Conversation: "c", Expected: 0, Events: []event.Event{{Seq: 1, Type: event.Record, Body: &event.Body{Kind: "y"}}},
+		Put: []journal.KeyValue{{Key: "k", Value: []byte("v")}}, Summary: &journal.Summary{Title: "new"},
+	}
+	if err := j.Append(ctx, b); !errors.Is(err, journal.ErrFenced) {
+		t.Fatal(err)
+	}
+	if _, err := j.Get(ctx, "k"); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("key: %v", err)
+	}
+	if s, err := j.Conversation(ctx, "c"); err != nil || s.Title != "c" {
+		t.Errorf("summary: %+v, %v", s, err)
+	}
+	if k := read(t, j, "c", 0).Events[0].Get().Kind; k != "x" {
+		t.Errorf("event: %s", k)
+	}
+}
+
+// testContext checks that a call whose context has ended does nothing.
+func testContext(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	put(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{Kind: "x"}})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, err := range map[string]error{
+		"append":  j.Append(ctx, journal.Batch{Conversation: "c", Expected: 1, Summary: &journal.Summary{Title: "no"}}),
+		"compact": j.Compact(ctx, "c", 1),
+		"trim":    j.Trim(ctx, "c", 1),
+		"delete":  j.Delete(ctx, "c"),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := j.Read(ctx, "c", 0, 0)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("read: %v", err)
+	}
+	r := read(t, j, "c", 0)
+	if s, err := j.Conversation(context.Background(), "c"); err != nil || s.Title != "c" || r.Settled != 0 || r.Trimmed != 0 || r.Head != 1 {
+		t.Errorf("something was done: %+v, %+v, %v", s, r, err)
+	}
+}
+
+func testClose(t *testing.T, open Open) {
+	j := open(t)
+	create(t, j, "c")
+	if err := j.Healthy(); err != nil {
+		t.Errorf("healthy: %v", err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	ctx := context.Background()
+	_, get := j.Get(ctx, "k")
+	_, keys := j.Keys(ctx, "")
+	_, rd := j.Read(ctx, "c", 0, 0)
+	_, conversation := j.Conversation(ctx, "c")
+	_, conversations := j.Conversations(ctx, journal.Query{})
+	_, trace := j.Trace(ctx, "c", "t")
+	for name, err := range map[string]error{
+		"append": j.Append(ctx, journal.Batch{Conversation: "c"}), "get": get, "keys": keys, "read": rd, "conversation": conversation,
+		"conversations": conversations, "compact": j.Compact(ctx, "c", 1), "trace": trace, "trim": j.Trim(ctx, "c", 1),
+		"delete": j.Delete(ctx, "c"), "healthy": j.Healthy(),
+	} {
+		if !errors.Is(err, journal.ErrClosed) {
+			t.Errorf("%s after close: %v", name, err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+}

@@ -1,0 +1,228 @@
+package journaltest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+func compact(t rapid.TB, j journal.Journal, id string, upto int64) {
+	t.Helper()
+	if err := j.Compact(context.Background(), id, upto); err != nil {
+		t.Fatalf("compact %s to %d: %v", id, upto, err)
+	}
+}
+
+// checkRange checks what every read from the start of a log that was never trimmed gives.
+func checkRange(t rapid.TB, r journal.Range, log []event.Event) {
+	t.Helper()
+	last := int64(0)
+	for _, e := range r.Events {
+		if e.Seq <= last {
+			t.Fatalf("seq %d after %d", e.Seq, last)
+		}
+		last = e.Seq
+	}
+	if r.Head != int64(len(log)) {
+		t.Fatalf("head is %d, want %d", r.Head, len(log))
+	}
+	live := len(r.Events)
+	for live > 0 && r.Events[live-1].Seq > r.Settled {
+		live--
+	}
+	sameEvents(t, "live part", r.Events[live:], log[r.Settled:])
+	sameFold(t, "whole log", r.Events, log)
+}
+
+func testCompact(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	ev := func(seq int64, e event.Event) event.Event {
+		e.Seq, e.At, e.Turn = seq, 1000+seq, "t"
+		return e
+	}
+	log := []event.Event{
+		ev(1, event.Event{Type: event.TurnStart, Body: &event.Body{Agent: "demo"}}),
+		ev(2, event.Event{Type: event.MessageStart, Message: "m", Body: &event.Body{Role: event.Assistant}}),
+		ev(3, event.Event{Type: event.PartStart, Message: "m", Part: "p", Body: &event.Body{Kind: event.KindText}}),
+		ev(4, event.Event{Type: event.PartAppend, Message: "m", Part: "p", Text: "one "}),
+		ev(5, event.Event{Type: event.PartStart, Message: "m", Part: "q", Body: &event.Body{Kind: event.KindText}}),
+		ev(6, event.Event{Type: event.PartAppend, Message: "m", Part: "p", Offset: 4, Text: "two "}),
+		ev(7, event.Event{Type: event.PartAppend, Message: "m", Part: "q", Text: "other"}),
+		ev(8, event.Event{Type: event.PartAppend, Message: "m", Part: "p", Offset: 8, Text: "three"}),
+		ev(9, event.Event{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}}),
+	}
+	for _, e := range log {
+		put(t, j, "c", e)
+	}
+	compact(t, j, "c", 0)
+	sameEvents(t, "compacted up to nothing", read(t, j, "c", 0).Events, log)
+	want := []event.Event{log[0], log[1], log[2], log[4], log[6], {Seq: 8, First: 4, At: 1008, Turn: "t", Type: event.PartAppend, Message: "m", Part: "p", Text: "one two three"}, log[8]}
+	for range 2 { // it is idempotent, and the head is as far as it goes
+		compact(t, j, "c", 1000)
+		r := read(t, j, "c", 0)
+		sameEvents(t, "compacted", r.Events, want)
+		if r.Settled != 9 || r.Head != 9 {
+			t.Errorf("settled %d, head %d", r.Settled, r.Head)
+		}
+	}
+	// A reader from the middle gets the operation that spans its cursor whole.
+	sameEvents(t, "after 6", read(t, j, "c", 6).Events, want[4:])
+	put(t, j, "c", event.Event{Seq: 10, Type: event.MessageAdd, Message: "u", Body: &event.Body{Role: event.User}})
+	if r := read(t, j, "c", 9); len(r.Events) != 1 || r.Head != 10 || r.Settled != 9 {
+		t.Errorf("after settling: %+v", r)
+	}
+	compact(t, j, "c", 5)
+	if r := read(t, j, "c", 0); r.Settled != 9 {
+		t.Errorf("settled fell to %d", r.Settled)
+	}
+	if err := j.Compact(context.Background(), "nobody", 1); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("compact of nothing: %v", err)
+	}
+}
+
+// testCompactRandom settles random logs at random moments, in stretches and at once: the fold stays what it was.
+func testCompactRandom(t *testing.T, open Open) {
+	j := start(t, open)
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		step, whole := fmt.Sprint("step", n), fmt.Sprint("whole", n)
+		create(rt, j, step)
+		create(rt, j, whole)
+		w := Writer{Pick: func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "pick") }}
+		for range rapid.IntRange(1, 60).Draw(rt, "batches") {
+			events := w.Next()
+			put(rt, j, step, events...)
+			put(rt, j, whole, events...)
+			if w.Open == 0 && rapid.IntRange(0, 2).Draw(rt, "settle") == 0 {
+				compact(rt, j, step, int64(len(w.Log)))
+			}
+		}
+		events := w.Finish()
+		put(rt, j, step, events...)
+		put(rt, j, whole, events...)
+		checkRange(rt, read(rt, j, step, 0), w.Log)
+		for _, id := range []string{step, whole} {
+			compact(rt, j, id, int64(len(w.Log)))
+			checkRange(rt, read(rt, j, id, 0), w.Log)
+		}
+	})
+}
+
+// testCompactTouching settles turns one by one, and between them changes what is settled already.
+func testCompactTouching(t *testing.T, open Open) {
+	turn := func(n int) []event.Event {
+		id, m := fmt.Sprint("t", n), fmt.Sprint("m", n)
+		return []event.Event{
+			{Turn: id, Type: event.TurnStart, Body: &event.Body{Agent: "demo"}},
+			{Turn: id, Type: event.MessageStart, Message: m, Body: &event.Body{Role: event.Assistant}},
+			{Turn: id, Type: event.PartStart, Message: m, Part: "s", Body: &event.Body{Kind: event.KindStatus}},
+			{Turn: id, Type: event.PartReplace, Message: m, Part: "s", Text: "looking", Note: "looking"},
+			{Turn: id, Type: event.PartReplace, Message: m, Part: "s", Text: "found", Note: "found"},
+			{Turn: id, Type: event.PartStart, Message: m, Part: "p", Body: &event.Body{Kind: event.KindText, Join: event.JoinBlank}},
+			{Turn: id, Type: event.PartAppend, Message: m, Part: "p", Text: "answer "},
+			{Turn: id, Type: event.PartAppend, Message: m, Part: "p", Offset: 7, Text: fmt.Sprint(n)},
+			{Turn: id, Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}},
+		}
+	}
+	title := "title"
+	for name, late := range map[string][]event.Event{
+		"nothing":  {},
+		"retract":  {{Type: event.PartReplace, Message: "m1", Part: "p"}},
+		"media":    {{Type: event.PartUpdate, Message: "m1", Part: "p", Body: &event.Body{Media: &event.Media{URL: "u"}}}},
+		"truncate": {{Type: event.ConversationTruncate, Message: "m1"}},
+		"empty":    {{Type: event.ConversationTruncate}},
+		"title":    {{Type: event.ConversationUpdate, Body: &event.Body{Title: &title}}},
+		"message":  {{Type: event.MessageUpdate, Message: "m1", Body: &event.Body{State: event.MessageJoined}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := start(t, open)
+			create(t, j, "c")
+			var log []event.Event
+			write := func(events []event.Event) {
+				for i := range events {
+					e := events[i]
+					e.Seq = int64(len(log) + 1)
+					log = append(log, e)
+					put(t, j, "c", e)
+				}
+				compact(t, j, "c", int64(len(log)))
+				checkRange(t, read(t, j, "c", 0), log)
+			}
+			for n := range 3 {
+				write(turn(n))
+			}
+			write(late)
+			write(turn(3))
+			write(late)
+			for _, e := range read(t, j, "c", 0).Events {
+				if e.Type == event.PartReplace && e.Part == "s" && strings.Join(e.History, ",") != "looking,found" {
+					t.Errorf("history of %s is %v", e.Message, e.History)
+				}
+			}
+		})
+	}
+}
+
+// testCompactRecords settles a log that is no transcript: nothing of it is compacted.
+func testCompactRecords(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "$signals")
+	var log []event.Event
+	for n := range 300 {
+		log = append(log, event.Event{Seq: int64(n + 1), At: int64(n), Type: event.Record, Body: &event.Body{
+			Kind: "agent_event", Data: json.RawMessage(`"` + strings.Repeat("x", 1000) + `"`),
+		}})
+	}
+	put(t, j, "$signals", log[:200]...)
+	compact(t, j, "$signals", 150) // in the middle of a commit
+	sameEvents(t, "records", read(t, j, "$signals", 0).Events, log[:200])
+	sameEvents(t, "tail", read(t, j, "$signals", 170).Events, log[170:200])
+	put(t, j, "$signals", log[200:]...)
+	compact(t, j, "$signals", 250)
+	r := read(t, j, "$signals", 0)
+	sameEvents(t, "records", r.Events, log)
+	if r.Settled != 250 {
+		t.Errorf("settled %d", r.Settled)
+	}
+}
+
+// testCompactWhileAppending settles a log that goes on, from several goroutines at once.
+func testCompactWhileAppending(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	w := Writer{Pick: Seeded(11)}
+	done := make(chan error, 200)
+	calls := 0
+	for range 500 {
+		put(t, j, "c", w.Next()...)
+		if w.Open == 0 && calls < cap(done) {
+			upto := int64(len(w.Log))
+			calls++
+			go func() { done <- j.Compact(context.Background(), "c", upto) }()
+		}
+	}
+	put(t, j, "c", w.Finish()...)
+	for range calls {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	checkRange(t, read(t, j, "c", 0), w.Log)
+}
+
+// CheckLog fails where a journal's log, which was never trimmed, is not the given one: the live part event by event, the
+// whole by its fold.
+func CheckLog(t rapid.TB, j journal.Journal, conversation string, log []event.Event) {
+	t.Helper()
+	checkRange(t, read(t, j, conversation, 0), log)
+}

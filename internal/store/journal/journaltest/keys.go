@@ -1,0 +1,217 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+
+	"pgregory.net/rapid"
+)
+
+func putKeys(t rapid.TB, j journal.Journal, id string, kv ...journal.KeyValue) {
+	t.Helper()
+	s, err := j.Conversation(context.Background(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append(context.Background(), journal.Batch{Conversation: id, Expected: s.Head, Put: kv}); err != nil {
+		t.Fatalf("put into %s: %v", id, err)
+	}
+}
+
+func value(t rapid.TB, j journal.Journal, key string) string {
+	t.Helper()
+	v, err := j.Get(context.Background(), key)
+	if errors.Is(err, journal.ErrNotFound) {
+		return "none"
+	}
+	if err != nil {
+		t.Fatalf("get %q: %v", key, err)
+	}
+	return string(v)
+}
+
+func testKeys(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	create(t, j, "c")
+	create(t, j, "d")
+	far := time.Now().Add(time.Hour).UnixMilli()
+	give := []journal.KeyValue{
+		{Key: "a", Value: []byte("1")},
+		{Key: "a/", Value: []byte{}},
+		{Key: "a/1", Value: []byte("x\x00y"), Expires: far},
+		{Key: "a/2", Value: []byte("2")},
+		{Key: "a0", Value: []byte("no")},
+		{Key: "a/\xff", Value: []byte("high")},
+		{Key: "ä", Value: []byte("umlaut")},
+		{Key: "nul\x00", Value: []byte("nul")},
+		{Key: "b%_", Value: []byte("like")},
+	}
+	putKeys(t, j, "c", give...)
+	for _, kv := range give {
+		if v, err := j.Get(ctx, kv.Key); err != nil || string(v) != string(kv.Value) {
+			t.Errorf("%q = %q, %v", kv.Key, v, err)
+		}
+	}
+	for prefix, want := range map[string][]string{
+		"":       {"a", "a/", "a/1", "a/2", "a/\xff", "a0", "b%_", "nul\x00", "ä"},
+		"a/":     {"a/", "a/1", "a/2", "a/\xff"},
+		"a/\xff": {"a/\xff"},
+		"b%":     {"b%_"},
+		"z":      nil,
+		"ä":      {"ä"},
+	} {
+		list, err := j.Keys(ctx, prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, kv := range list {
+			got = append(got, kv.Key)
+			if kv.Key == "a/1" && (kv.Expires != far || string(kv.Value) != "x\x00y") {
+				t.Errorf("listed %+v", kv)
+			}
+		}
+		if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("keys %q (-want +got):\n%s", prefix, d)
+		}
+	}
+	// A later batch of the same or of another conversation has the last word; in one batch the last put.
+	putKeys(t, j, "c", journal.KeyValue{Key: "a", Value: []byte("3")}, journal.KeyValue{Key: "a/2"}, journal.KeyValue{Key: "none"})
+	putKeys(t, j, "d", journal.KeyValue{Key: "a0", Value: []byte("d's")}, journal.KeyValue{Key: "a0", Value: []byte("last")},
+		journal.KeyValue{Key: "b%_", Value: []byte("x")}, journal.KeyValue{Key: "b%_"})
+	got := fmt.Sprint(value(t, j, "a"), value(t, j, "a/2"), value(t, j, "a0"), value(t, j, "b%_"), value(t, j, "none"))
+	if want := fmt.Sprint("3", "none", "last", "none", "none"); got != want {
+		t.Errorf("after changes: %s, want %s", got, want)
+	}
+	// Keys go with the conversation that put them last.
+	if err := j.Delete(ctx, "c"); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(value(t, j, "a"), value(t, j, "a/1"), value(t, j, "a0")); got != fmt.Sprint("none", "none", "last") {
+		t.Errorf("after a delete: %s", got)
+	}
+}
+
+func testKeysExpire(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	now := time.Now()
+	putKeys(t, j, "c",
+		journal.KeyValue{Key: "k/past", Value: []byte("v"), Expires: now.Add(-time.Second).UnixMilli()},
+		journal.KeyValue{Key: "k/future", Value: []byte("v"), Expires: now.Add(time.Hour).UnixMilli()},
+		journal.KeyValue{Key: "k/never", Value: []byte("v")},
+	)
+	if got := fmt.Sprint(value(t, j, "k/past"), value(t, j, "k/future"), value(t, j, "k/never")); got != fmt.Sprint("none", "v", "v") {
+		t.Errorf("got %s", got)
+	}
+	list, err := j.Keys(context.Background(), "k/")
+	if err != nil || len(list) != 2 || list[0].Key != "k/future" || list[1].Key != "k/never" {
+		t.Errorf("list: %v, %v", list, err)
+	}
+	// What has expired can be put again, and what was put without expiry can get one.
+	putKeys(t, j, "c", journal.KeyValue{Key: "k/past", Value: []byte("w")}, journal.KeyValue{Key: "k/never", Value: []byte("w"), Expires: 1})
+	if got := fmt.Sprint(value(t, j, "k/past"), value(t, j, "k/never")); got != fmt.Sprint("w", "none") {
+		t.Errorf("after puts: %s", got)
+	}
+}
+
+// Keys in pages: each key once, in order, whatever the limit.
+func testKeysAfter(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	create(t, j, "c")
+	create(t, j, "gone")
+	var want []string
+	for _, k := range []string{"p/", "p/1", "p/10", "p/2", "p/\xff"} {
+		putKeys(t, j, "c", journal.KeyValue{Key: k, Value: []byte(k)})
+		want = append(want, k)
+	}
+	putKeys(t, j, "c", journal.KeyValue{Key: "o", Value: []byte("o")}, journal.KeyValue{Key: "q", Value: []byte("q")},
+		journal.KeyValue{Key: "p/11", Value: []byte("past"), Expires: 1})
+	putKeys(t, j, "gone", journal.KeyValue{Key: "p/3", Value: []byte("gone")})
+	if err := j.Delete(ctx, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	for limit := 1; limit < 7; limit++ {
+		var got []string
+		after := ""
+		for {
+			page, err := j.KeysAfter(ctx, "p/", after, limit)
+			if err != nil || len(page) > limit {
+				t.Fatalf("%d keys at a limit of %d: %v", len(page), limit, err)
+			}
+			for _, kv := range page {
+				if string(kv.Value) != kv.Key {
+					t.Errorf("%q = %q", kv.Key, kv.Value)
+				}
+				got, after = append(got, kv.Key), kv.Key
+			}
+			if len(page) < limit {
+				break
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("pages of %d (-want +got):\n%s", limit, d)
+		}
+	}
+}
+
+// A key of another log is written with the batch and goes with that log.
+func testKeysOfAnotherLog(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	create(t, j, "c")
+	create(t, j, "$own")
+	create(t, j, "gone")
+	if err := j.Delete(ctx, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	putKeys(t, j, "c",
+		journal.KeyValue{Key: "mine", Value: []byte("1"), Log: "c"},
+		journal.KeyValue{Key: "its", Value: []byte("1"), Log: "$own"},
+		journal.KeyValue{Key: "its/far", Value: []byte("1"), Log: "$own", Expires: time.Now().Add(time.Hour).UnixMilli()},
+		journal.KeyValue{Key: "moved", Value: []byte("1"), Log: "$own"},
+	)
+	putKeys(t, j, "c", journal.KeyValue{Key: "moved", Value: []byte("2")})
+	for log, want := range map[string]error{"none": journal.ErrNotFound, "gone": journal.ErrDeleted} {
+		err := j.Append(ctx, journal.Batch{Conversation: "c", Put: []journal.KeyValue{
+			{Key: "first", Value: []byte("1")}, {Key: "second", Value: []byte("1"), Log: log},
+		}})
+		if !errors.Is(err, want) {
+			t.Errorf("a key of %s: %v, want %v", log, err, want)
+		}
+	}
+	s := journal.Summary{Tenant: "t"}
+	err := j.Append(ctx, journal.Batch{Conversation: "new", Create: true, Summary: &s, Put: []journal.KeyValue{
+		{Key: "new/mine", Value: []byte("1"), Log: "new"}, {Key: "new/its", Value: []byte("1"), Log: "$own"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"c", "new"} {
+		if err := j.Delete(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := ""
+	for _, k := range []string{"mine", "its", "its/far", "moved", "first", "second", "new/mine", "new/its"} {
+		got += k + "=" + value(t, j, k) + " "
+	}
+	if want := "mine=none its=1 its/far=1 moved=none first=none second=none new/mine=none new/its=1 "; got != want {
+		t.Errorf("after the delete:\n%s, want\n%s", got, want)
+	}
+	// Whoever deletes a key need not own it.
+	putKeys(t, j, "$own", journal.KeyValue{Key: "its"})
+	if v := value(t, j, "its"); v != "none" {
+		t.Errorf("its = %s after it was deleted", v)
+	}
+}

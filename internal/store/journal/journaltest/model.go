@@ -1,0 +1,272 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// testModel compares a journal with a simple model of it over random calls. All runs share one journal, so that what
+// one leaves behind is there for the next.
+func testModel(t *testing.T, open Open) {
+	j := start(t, open)
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		m := newModel(fmt.Sprint("run", run))
+		rt.Repeat(m.actions(j))
+	})
+}
+
+// RunDurable compares a journal with a model of it as [Run] does, and closes and opens it again at random moments. open
+// opens what lies in a folder, or makes it there.
+func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
+	dir := t.TempDir()
+	j, err := open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		m := newModel(fmt.Sprint("run", run))
+		rt.Repeat(map[string]func(*rapid.T){
+			"step": func(rt *rapid.T) {
+				actions := m.actions(j)
+				delete(actions, "")
+				actions[rapid.SampledFrom(slices.Sorted(maps.Keys(actions))).Draw(rt, "action")](rt)
+			},
+			"reopen": func(rt *rapid.T) {
+				if rapid.IntRange(0, 4).Draw(rt, "really") > 0 {
+					rt.Skip("reopening is rare")
+				}
+				stored, _ := j.Stored(m.tenant, "")
+				if err := j.Close(); err != nil {
+					rt.Fatalf("close: %v", err)
+				}
+				again, err := open(dir)
+				if err != nil {
+					rt.Fatalf("open again: %v", err)
+				}
+				j = again
+				if now, _ := j.Stored(m.tenant, ""); now != stored {
+					rt.Fatalf("%d bytes are stored, before it was closed %d", now, stored)
+				}
+			},
+			"": func(rt *rapid.T) { m.check(rt, j) },
+		})
+	})
+}
+
+// model is what a journal holds of one tenant.
+type model struct {
+	tenant string
+	logs   map[string]*modelLog
+	keys   map[string]modelKey
+	names  int
+}
+
+type modelLog struct {
+	w                Writer
+	settled, trimmed int64
+	title            string
+	updated          int64
+	epoch            string
+	deleted          bool
+}
+
+type modelKey struct{ value, conversation string }
+
+func newModel(tenant string) *model {
+	return &model{tenant: tenant, logs: map[string]*modelLog{}, keys: map[string]modelKey{}}
+}
+
+func (m *model) any(rt *rapid.T) (string, *modelLog) {
+	if len(m.logs) == 0 {
+		rt.Skip("no conversation")
+	}
+	id := rapid.SampledFrom(slices.Sorted(maps.Keys(m.logs))).Draw(rt, "conversation")
+	return id, m.logs[id]
+}
+
+// living returns a conversation that was not deleted.
+func (m *model) living(rt *rapid.T) (string, *modelLog) {
+	id, l := m.any(rt)
+	if l.deleted {
+		rt.Skip("deleted")
+	}
+	return id, l
+}
+
+func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
+	ctx := context.Background()
+	return map[string]func(*rapid.T){
+		"create": func(rt *rapid.T) {
+			if m.names > 4 {
+				rt.Skip("enough")
+			}
+			m.names++
+			id := fmt.Sprint(m.tenant, "-", m.names)
+			l := &modelLog{title: "new", updated: int64(m.names)}
+			s := journal.Summary{Tenant: m.tenant, Title: l.title, Updated: l.updated}
+			if err := j.Append(ctx, journal.Batch{Conversation: id, Create: true, Summary: &s}); err != nil {
+				rt.Fatal(err)
+			}
+			l.epoch = read(rt, j, id, 0).Epoch
+			m.logs[id] = l
+		},
+		"append": func(rt *rapid.T) {
+			id, l := m.living(rt)
+			l.w.Pick = func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "pick") }
+			b := journal.Batch{Conversation: id, Expected: int64(len(l.w.Log))}
+			for range rapid.IntRange(0, 8).Draw(rt, "steps") {
+				l.w.Next()
+			}
+			b.Events = l.w.Log[b.Expected:]
+			for range rapid.IntRange(0, 2).Draw(rt, "puts") {
+				kv := journal.KeyValue{Key: fmt.Sprint(m.tenant, "/", rapid.IntRange(0, 5).Draw(rt, "key"))}
+				if rapid.Bool().Draw(rt, "set") {
+					kv.Value = fmt.Append(nil, rapid.IntRange(0, 99).Draw(rt, "value"))
+					m.keys[kv.Key] = modelKey{string(kv.Value), id}
+				} else {
+					delete(m.keys, kv.Key)
+				}
+				b.Put = append(b.Put, kv)
+			}
+			if rapid.Bool().Draw(rt, "summary") {
+				l.title, l.updated = fmt.Sprint("title", len(l.w.Log)), l.updated+int64(rapid.IntRange(0, 3).Draw(rt, "later"))
+				b.Summary = &journal.Summary{Tenant: m.tenant, Title: l.title, Updated: l.updated}
+			}
+			if err := j.Append(ctx, b); err != nil {
+				rt.Fatal(err)
+			}
+		},
+		"append wrongly": func(rt *rapid.T) {
+			id, l := m.any(rt)
+			b := journal.Batch{Conversation: id, Expected: int64(len(l.w.Log)) + 1, Put: []journal.KeyValue{{Key: m.tenant + "/0", Value: []byte("wrong")}}}
+			want := journal.ErrFenced
+			if l.deleted {
+				want = journal.ErrDeleted
+			}
+			if err := j.Append(ctx, b); !errors.Is(err, want) {
+				rt.Fatalf("%v, want %v", err, want)
+			}
+		},
+		"compact": func(rt *rapid.T) {
+			id, l := m.living(rt)
+			if l.w.Open > 0 {
+				rt.Skip("a turn runs")
+			}
+			compact(rt, j, id, int64(len(l.w.Log)))
+			l.settled = int64(len(l.w.Log))
+		},
+		"trim": func(rt *rapid.T) {
+			id, l := m.living(rt)
+			upto := int64(rapid.IntRange(0, len(l.w.Log)).Draw(rt, "upto"))
+			if rapid.IntRange(0, 3).Draw(rt, "really") > 0 {
+				rt.Skip("trims are rare")
+			}
+			if err := j.Trim(ctx, id, upto); err != nil {
+				rt.Fatal(err)
+			}
+			l.trimmed = max(l.trimmed, upto)
+		},
+		"delete": func(rt *rapid.T) {
+			id, l := m.any(rt)
+			if rapid.IntRange(0, 3).Draw(rt, "really") > 0 {
+				rt.Skip("deletes are rare")
+			}
+			if err := j.Delete(ctx, id); err != nil {
+				rt.Fatal(err)
+			}
+			l.deleted = true
+			maps.DeleteFunc(m.keys, func(_ string, k modelKey) bool { return k.conversation == id })
+		},
+		"": func(rt *rapid.T) { m.check(rt, j) },
+	}
+}
+
+// check compares all that can be read with the model.
+func (m *model) check(t rapid.TB, j journal.Journal) {
+	ctx := context.Background()
+	var want []journal.Summary
+	for id, l := range m.logs {
+		r, err := j.Read(ctx, id, 0, 0)
+		if l.deleted {
+			if !errors.Is(err, journal.ErrDeleted) {
+				t.Fatalf("read of deleted %s: %v", id, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.checkLog(t, id, l, r)
+		want = append(want, journal.Summary{
+			ID: id, Tenant: m.tenant, Title: l.title, Updated: l.updated, Epoch: l.epoch, Head: int64(len(l.w.Log)), Settled: l.settled, Trimmed: l.trimmed,
+		})
+	}
+	owner, tenant := j.Stored(m.tenant, "")
+	if owner != tenant || (owner > 0) != (len(want) > 0) {
+		t.Fatalf("%d conversations take %d bytes, and their tenant %d", len(want), owner, tenant)
+	}
+	got, err := j.Conversations(ctx, journal.Query{Tenant: m.tenant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(want, func(a, b journal.Summary) int { return a.Compare(&b) })
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		t.Fatalf("conversations (-want +got):\n%s", d)
+	}
+	keys, err := j.Keys(ctx, m.tenant+"/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]string{}
+	for _, kv := range keys {
+		have[kv.Key] = string(kv.Value)
+	}
+	for k, v := range m.keys {
+		if have[k] != v.value {
+			t.Fatalf("%s = %q, want %q", k, have[k], v.value)
+		}
+	}
+	if len(have) != len(m.keys) {
+		t.Fatalf("keys %v, want %v", have, m.keys)
+	}
+}
+
+func (m *model) checkLog(t rapid.TB, id string, l *modelLog, r journal.Range) {
+	if r.Settled != l.settled || r.Trimmed != l.trimmed || r.Epoch != l.epoch || r.Head != int64(len(l.w.Log)) {
+		t.Fatalf("%s: settled %d, trimmed %d, head %d, epoch %s; want %d, %d, %d, %s", id, r.Settled, r.Trimmed, r.Head, r.Epoch, l.settled, l.trimmed, len(l.w.Log), l.epoch)
+	}
+	if l.trimmed == 0 {
+		checkRange(t, r, l.w.Log)
+		return
+	}
+	var live []event.Event
+	for _, e := range r.Events {
+		if e.Seq <= l.trimmed {
+			t.Fatalf("%s: event %d is there, trimmed to %d", id, e.Seq, l.trimmed)
+		}
+		if e.Seq > l.settled {
+			live = append(live, e)
+		}
+	}
+	sameEvents(t, id+": live part", live, l.w.Log[max(l.settled, l.trimmed):])
+}

@@ -1,0 +1,149 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+func testRead(t *testing.T, open Open) {
+	j := start(t, open)
+	if _, err := j.Read(context.Background(), "c", 0, 0); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("read of nothing: %v", err)
+	}
+	create(t, j, "c")
+	create(t, j, "other")
+	w, other := Writer{Pick: Seeded(5)}, Writer{Pick: Seeded(6)}
+	for range 60 {
+		put(t, j, "c", w.Next()...)
+		put(t, j, "other", other.Next()...)
+	}
+	n := int64(len(w.Log))
+	for _, after := range []int64{0, 1, n / 2, n - 1} {
+		sameEvents(t, "tail", read(t, j, "c", after).Events, w.Log[after:])
+	}
+	for _, after := range []int64{n, n + 1, n + 1000} {
+		if r := read(t, j, "c", after); len(r.Events) != 0 || r.Head != n {
+			t.Errorf("after %d at head %d: %d events, head %d", after, n, len(r.Events), r.Head)
+		}
+	}
+}
+
+// testReadLimit reads a half settled log page by page: nothing is missing, nothing is cut inside a commit.
+func testReadLimit(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	w := Writer{Pick: Seeded(7)}
+	commits := map[int64]bool{} // seqs after which a commit ends
+	next := func() {
+		events := w.Next()
+		put(t, j, "c", events...)
+		commits[int64(len(w.Log))] = true
+	}
+	for len(w.Log) < 400 || w.Open > 0 {
+		next()
+	}
+	settled := int64(len(w.Log))
+	if err := j.Compact(context.Background(), "c", settled); err != nil {
+		t.Fatal(err)
+	}
+	for len(w.Log) < 800 {
+		next()
+	}
+	whole := read(t, j, "c", 0)
+	for _, limit := range []int{1, 100, 5000, 1 << 20} {
+		var all []event.Event
+		after, pages := int64(0), 0
+		for {
+			r, err := j.Read(context.Background(), "c", after, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.More && len(r.Events) == 0 {
+				t.Fatalf("limit %d: an empty page says that there is more", limit)
+			}
+			all = append(all, r.Events...)
+			pages++
+			if !r.More {
+				break
+			}
+			after = r.Events[len(r.Events)-1].Seq
+			if after > settled && !commits[after] {
+				t.Fatalf("limit %d: a page ends at %d, inside a commit", limit, after)
+			}
+		}
+		sameEvents(t, "pages", all, whole.Events)
+		if limit == 1 && pages < 100 {
+			t.Errorf("limit 1: only %d pages", pages)
+		}
+	}
+}
+
+// testReadWhile follows a log while it grows and is settled, as a reader does that holds a cursor.
+func testReadWhile(t *testing.T, open Open) {
+	j := start(t, open)
+	create(t, j, "c")
+	w := Writer{Pick: Seeded(8), Whole: true}
+	written := make(chan struct{})
+	var readers sync.WaitGroup
+	logs := make([][]event.Event, 3)
+	for i := range logs {
+		readers.Go(func() {
+			var tr transcript.Transcript
+			after := int64(0)
+			for last := false; ; {
+				r, err := j.Read(context.Background(), "c", after, 500*i)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for i := range r.Events {
+					e := &r.Events[i]
+					if e.Seq <= after || e.Seq > r.Head {
+						t.Errorf("event %d in a read after %d with head %d", e.Seq, after, r.Head)
+						return
+					}
+					if e.Seq > r.Settled && e.Seq != after+1 && (i == 0 || r.Events[i-1].Seq > r.Settled) {
+						t.Errorf("a hole before %d in the live part, settled is %d", e.Seq, r.Settled)
+						return
+					}
+					after = e.Seq
+					if err := tr.Apply(e); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				logs[i] = append(logs[i], r.Events...)
+				if !r.More {
+					after = max(after, r.Head)
+				}
+				if last && !r.More {
+					return
+				}
+				select {
+				case <-written:
+					last = true
+				default:
+				}
+			}
+		})
+	}
+	for range 250 {
+		put(t, j, "c", w.Next()...)
+		if w.Open == 0 {
+			if err := j.Compact(context.Background(), "c", int64(len(w.Log))); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	close(written)
+	readers.Wait()
+	for _, log := range logs {
+		sameFold(t, "follower", log, w.Log)
+	}
+}

@@ -1,0 +1,196 @@
+package journaltest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+func testTrim(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	create(t, j, "c")
+	w := Writer{Pick: Seeded(12), Whole: true}
+	for len(w.Log) < 300 || w.Open > 0 {
+		put(t, j, "c", w.Next()...)
+	}
+	settled := int64(len(w.Log))
+	compact(t, j, "c", settled)
+	for int64(len(w.Log)) < settled+50 {
+		put(t, j, "c", w.Next()...)
+	}
+	head := int64(len(w.Log))
+	whole := read(t, j, "c", 0).Events
+	trimmed := int64(0)
+	for _, upto := range []int64{0, 50, 51, 20, settled - 1, settled, settled + 7, head} {
+		if err := j.Trim(ctx, "c", upto); err != nil {
+			t.Fatal(err)
+		}
+		trimmed = max(trimmed, upto)
+		var want []event.Event
+		for _, e := range whole {
+			if e.Seq > trimmed {
+				want = append(want, e)
+			}
+		}
+		r := read(t, j, "c", 0)
+		sameEvents(t, fmt.Sprint("trimmed to ", upto), r.Events, want)
+		if r.Trimmed != trimmed || r.Head != head {
+			t.Errorf("trimmed to %d: says %d, head %d", upto, r.Trimmed, r.Head)
+		}
+	}
+	// The log goes on, and settles, above what was trimmed.
+	put(t, j, "c", w.Next()...)
+	put(t, j, "c", w.Finish()...)
+	compact(t, j, "c", int64(len(w.Log)))
+	if r := read(t, j, "c", 0); r.Head != int64(len(w.Log)) || r.Settled != r.Head || r.Trimmed != head {
+		t.Errorf("after it: head %d, settled %d, trimmed %d", r.Head, r.Settled, r.Trimmed)
+	}
+	if err := j.Trim(ctx, "c", 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if r := read(t, j, "c", 0); r.Trimmed != int64(len(w.Log)) || len(r.Events) != 0 {
+		t.Errorf("trimmed beyond the head: %+v", r)
+	}
+	if err := j.Trim(ctx, "nobody", 1); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("trim of nothing: %v", err)
+	}
+}
+
+func testDelete(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	create(t, j, "c")
+	create(t, j, "stays")
+	w, stays := Writer{Pick: Seeded(13)}, Writer{Pick: Seeded(14)}
+	for i := range 100 {
+		put(t, j, "c", w.Next()...)
+		put(t, j, "stays", stays.Next()...)
+		if i == 50 {
+			put(t, j, "c", w.Finish()...)
+			compact(t, j, "c", int64(len(w.Log)))
+		}
+	}
+	turn := w.t.Turns[0].ID
+	putKeys(t, j, "c", journal.KeyValue{Key: "c/k", Value: []byte("v")})
+	putKeys(t, j, "stays", journal.KeyValue{Key: "stays/k", Value: []byte("v")})
+	for range 2 {
+		if err := j.Delete(ctx, "c"); err != nil {
+			t.Fatalf("delete: %v", err)
+		}
+	}
+	_, rd := j.Read(ctx, "c", 0, 0)
+	_, conversation := j.Conversation(ctx, "c")
+	_, trace := j.Trace(ctx, "c", turn)
+	for name, err := range map[string]error{
+		"read": rd, "conversation": conversation, "trace": trace, "compact": j.Compact(ctx, "c", 5), "trim": j.Trim(ctx, "c", 5),
+		"append": j.Append(ctx, journal.Batch{Conversation: "c", Expected: int64(len(w.Log))}),
+		"create": j.Append(ctx, journal.Batch{Conversation: "c", Create: true, Summary: &journal.Summary{}}),
+	} {
+		if !errors.Is(err, journal.ErrDeleted) {
+			t.Errorf("%s of a deleted conversation: %v", name, err)
+		}
+	}
+	if v := value(t, j, "c/k"); v != "none" {
+		t.Errorf("its key is %q", v)
+	}
+	list, err := j.Conversations(ctx, journal.Query{})
+	if err != nil || len(list) != 1 || list[0].ID != "stays" {
+		t.Errorf("list: %v, %v", list, err)
+	}
+	checkRange(t, read(t, j, "stays", 0), stays.Log)
+	if v := value(t, j, "stays/k"); v != "v" {
+		t.Errorf("another's key is %q", v)
+	}
+	if err := j.Delete(ctx, "nobody"); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("delete of nothing: %v", err)
+	}
+}
+
+// testDeleteBlanksRecords checks that the gateway's own logs lose what they say of a deleted conversation, and no more.
+func testDeleteBlanksRecords(t *testing.T, open Open) {
+	j := start(t, open)
+	for _, id := range []string{"c", "c2", "plain", "$signals", "$audit"} {
+		create(t, j, id)
+	}
+	var log []event.Event
+	for n := range 60 {
+		about := []string{"c", "c2", ""}[n%3]
+		log = append(log, event.Event{Seq: int64(n + 1), At: int64(n), Type: event.Record, Body: &event.Body{
+			Kind: "agent_event", Conversation: about, Data: json.RawMessage(fmt.Sprintf(`{"of":"c","n":%d}`, n)),
+		}})
+	}
+	for _, id := range []string{"$signals", "$audit", "plain"} {
+		put(t, j, id, log[:20]...)
+		put(t, j, id, log[20:40]...)
+		if id == "$signals" {
+			compact(t, j, id, 30)
+		}
+		put(t, j, id, log[40:]...)
+	}
+	for range 2 {
+		if err := j.Delete(context.Background(), "c"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want []event.Event
+	for _, e := range log {
+		if e.Body.Conversation == "c" {
+			b := *e.Body
+			b.Data = json.RawMessage("null")
+			e.Body = &b
+		}
+		want = append(want, e)
+	}
+	sameEvents(t, "$signals", read(t, j, "$signals", 0).Events, want)
+	sameEvents(t, "$audit", read(t, j, "$audit", 0).Events, want)
+	sameEvents(t, "a conversation", read(t, j, "plain", 0).Events, log)
+}
+
+// testBlank checks that what is selected of a log loses its data, settled or not, and that nothing else does.
+func testBlank(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	create(t, j, "$audit")
+	var log []event.Event
+	for n := range 60 {
+		log = append(log, event.Event{Seq: int64(n + 1), At: int64(n), Type: event.Record, Body: &event.Body{
+			Kind: "send", Conversation: "c", Data: json.RawMessage(fmt.Sprintf(`{"by":%d}`, n%3)),
+		}})
+	}
+	put(t, j, "$audit", log[:40]...)
+	compact(t, j, "$audit", 30)
+	put(t, j, "$audit", log[40:]...)
+	for range 2 {
+		seen := map[int64]bool{}
+		if err := j.Blank(ctx, "$audit", func(e *event.Event) bool {
+			seen[e.Seq] = true
+			return string(e.Body.Data) == `{"by":1}`
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !seen[1] || !seen[60] {
+			t.Error("it was not asked of all")
+		}
+	}
+	var want []event.Event
+	for _, e := range log {
+		if e.Seq%3 == 2 {
+			b := *e.Body
+			b.Data = json.RawMessage("null")
+			e.Body = &b
+		}
+		want = append(want, e)
+	}
+	sameEvents(t, "$audit", read(t, j, "$audit", 0).Events, want)
+	// It goes on.
+	put(t, j, "$audit", event.Event{Seq: 61, Type: event.Record, Body: &event.Body{Kind: "send", Data: json.RawMessage(`{}`)}})
+	if err := j.Blank(ctx, "nobody", func(*event.Event) bool { return true }); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("blank in nothing: %v", err)
+	}
+}

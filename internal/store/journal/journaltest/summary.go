@@ -1,0 +1,134 @@
+package journaltest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+func testSummary(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	give := journal.Summary{
+		Tenant: "t", Owner: "o", Title: "Ti\"tle", Agent: "demo", Unlisted: true, Created: 5, Updated: 9, Truncated: 3, Open: []string{"t1"},
+		Metadata: map[string]json.RawMessage{"k": json.RawMessage(`{"v":1}`)},
+		ID:       "wrong", Epoch: "wrong", Head: 77, Settled: 66, Trimmed: 55,
+	}
+	if err := j.Append(ctx, journal.Batch{Conversation: "c", Create: true, Summary: &give}); err != nil {
+		t.Fatal(err)
+	}
+	get := func() journal.Summary {
+		s, err := j.Conversation(ctx, "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := get()
+	want := give
+	want.ID, want.Head, want.Settled, want.Trimmed, want.Epoch = "c", 0, 0, 0, first.Epoch
+	if d := cmp.Diff(want, first); d != "" || first.Epoch == "" || first.Epoch == "wrong" {
+		t.Errorf("summary (-want +got):\n%s", d)
+	}
+	want.Metadata["k"][1], want.Open[0] = 'x', "x" // what was given is the caller's again
+	if s := get(); string(s.Metadata["k"]) != `{"v":1}` || s.Open[0] != "t1" {
+		t.Errorf("the journal keeps the caller's slices: %+v", s)
+	}
+	w := Writer{Pick: Seeded(9)}
+	for len(w.Log) < 30 || w.Open > 0 {
+		put(t, j, "c", w.Next()...)
+	}
+	n := int64(len(w.Log))
+	if err := j.Compact(ctx, "c", n-1); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Trim(ctx, "c", 4); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append(ctx, journal.Batch{Conversation: "c", Expected: n, Summary: &journal.Summary{Title: "new", Updated: 10}}); err != nil {
+		t.Fatal(err)
+	}
+	want = journal.Summary{ID: "c", Title: "new", Updated: 10, Epoch: first.Epoch, Head: n, Settled: n - 1, Trimmed: 4}
+	if d := cmp.Diff(want, get(), cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("summary after all (-want +got):\n%s", d)
+	}
+	all, err := j.Conversations(ctx, journal.Query{})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("list: %v, %v", all, err)
+	}
+	if d := cmp.Diff(want, all[0], cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("listed (-want +got):\n%s", d)
+	}
+}
+
+func testQuery(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	var all []journal.Summary
+	for i := range 40 {
+		s := journal.Summary{ID: fmt.Sprintf("c%02d", i), Tenant: fmt.Sprint("t", i%2), Owner: fmt.Sprint("o", i%3), Updated: int64(100 + i/4)}
+		if i == 12 {
+			s.ID = "$log"
+		}
+		if i%5 == 0 {
+			s.Open = []string{"turn"}
+		}
+		all = append(all, s)
+		if err := j.Append(ctx, journal.Batch{Conversation: s.ID, Create: true, Summary: &s}); err != nil {
+			t.Fatal(err)
+		}
+		put(t, j, s.ID, event.Event{Seq: 1, Type: event.Record, Body: &event.Body{Kind: "x"}})
+	}
+	for _, q := range []journal.Query{
+		{},
+		{System: true},
+		{System: true, Tenant: "t0"},
+		{Tenant: "t1"},
+		{Owner: "o2"},
+		{Tenant: "t0", Owner: "o1"},
+		{Unfinished: true},
+		{Tenant: "t0", Unfinished: true},
+		{Tenant: "nobody"},
+		{IDs: []string{}},
+		{IDs: []string{"c03", "c17", "c16", "c03", "none", "c39", "\"]", "$own"}},
+		{IDs: []string{"c00", "c01", "c02", "c05"}, Tenant: "t1"},
+	} {
+		var want []string
+		for i := len(all) - 1; i >= 0; i-- { // made in the order of a listing, backwards
+			if q.Matches(&all[i]) {
+				want = append(want, all[i].ID)
+			}
+		}
+		for _, limit := range []int{0, 1, 7, 1000} {
+			page := q
+			page.Limit = limit
+			var got []string
+			for {
+				list, err := j.Conversations(ctx, page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range list {
+					got = append(got, s.ID)
+					page.BeforeUpdated, page.BeforeID = s.Updated, s.ID
+					if s.Head != 1 {
+						t.Errorf("%s is listed with head %d", s.ID, s.Head)
+					}
+				}
+				if limit == 0 || len(list) < limit {
+					break
+				}
+			}
+			if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("%+v by %d (-want +got):\n%s", q, limit, d)
+			}
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+func testTrace(t *testing.T, open Open) {
+	j := start(t, open)
+	ctx := context.Background()
+	create(t, j, "c")
+	if _, err := j.Trace(ctx, "c", "t"); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("trace of nothing: %v", err)
+	}
+	big := strings.Repeat("b", 200<<10)
+	op := func(turn string, kind event.Type, f event.Field, offset int64, text string) event.Event {
+		return event.Event{Turn: turn, Type: kind, Message: "m" + turn, Part: "p", Field: f, Offset: offset, Text: text}
+	}
+	log := []event.Event{
+		{Type: event.MessageAdd, Message: "u", Body: &event.Body{Role: event.User}},
+		{Turn: "queued", Type: event.TurnQueue},
+		{Turn: "t", Type: event.TurnStart},
+		{Turn: "t", Type: event.MessageStart, Message: "mt", Body: &event.Body{Role: event.Assistant}},
+		{Turn: "t", Type: event.PartStart, Message: "mt", Part: "p", Body: &event.Body{Kind: event.KindTool}},
+		op("t", event.PartAppend, event.Text, 0, "naïve"),
+		op("t", event.PartAppend, event.Output, 0, "out"),
+		op("t", event.PartAppend, event.Text, 6, " text"),
+		op("t", event.PartReplace, event.Text, 0, "new"),
+		op("t", event.PartReplace, event.Text, 0, "new"), // takes nothing back
+		op("t", event.PartReplace, event.Text, 0, big),
+		op("t", event.PartReplace, event.Text, 0, big+"more"),
+		op("t", event.PartReplace, event.Text, 0, "small"), // what it takes back is too much
+		op("t", event.PartReplace, event.Text, 0, ""),
+		{Turn: "t", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}},
+	}
+	for i := range log {
+		log[i].Seq, log[i].At = int64(i+1), 1_700_000_000_000-int64(i%3)*1000 // arrivals need not ascend
+	}
+	before := time.Now().UnixMilli()
+	put(t, j, "c", log[:6]...)
+	put(t, j, "c", log[6:]...)
+	after := time.Now().UnixMilli()
+	live, err := j.Trace(ctx, "c", "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compact(t, j, "c", int64(len(log)))
+	got, err := j.Trace(ctx, "c", "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(live, got); d != "" {
+		t.Errorf("the trace was another one before settling (-before +after):\n%s", d)
+	}
+	ends := []int64{0, 0, 0, 6, 3, 11, 3, 3, int64(len(big)), int64(len(big) + 4), 5, 0, 0}
+	want := journal.Trace{Turn: "t"}
+	for i, e := range log[2:] {
+		want.Commits = append(want.Commits, journal.TraceCommit{Arrival: e.At, Seq: e.Seq, Type: e.Type, Message: e.Message, Part: e.Part, Field: string(e.Field), End: ends[i]})
+		if c := got.Commits[i].Commit; c < before || c > after {
+			t.Errorf("committed at %d, not between %d and %d", c, before, after)
+		}
+		got.Commits[i].Commit = 0
+	}
+	for _, r := range []struct {
+		seq  int64
+		text string
+	}{{9, "naïve text"}, {11, "new"}, {12, big}, {14, "small"}} {
+		want.Replaced = append(want.Replaced, journal.TraceReplace{Seq: r.seq, Message: "mt", Part: "p", Text: r.text})
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("trace (-want +got):\n%s", d)
+	}
+
+	// A turn that was queued when the log was settled gets the rest of its trace later.
+	more := []event.Event{{Turn: "queued", Type: event.TurnStart}, {Turn: "queued", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Cancelled}}}
+	for i := range more {
+		more[i].Seq = int64(len(log) + i + 1)
+	}
+	put(t, j, "c", more...)
+	if got, err = j.Trace(ctx, "c", "queued"); err != nil || len(got.Commits) != 3 {
+		t.Errorf("trace of a turn that is settled in part: %+v, %v", got, err)
+	}
+	compact(t, j, "c", int64(len(log)+2))
+	if got, err = j.Trace(ctx, "c", "queued"); err != nil || len(got.Commits) != 3 || got.Commits[0].Type != event.TurnQueue || got.Commits[2].Type != event.TurnEnd {
+		t.Errorf("trace of a queued turn: %+v, %v", got, err)
+	}
+	if _, err := j.Trace(ctx, "nobody", "t"); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("trace in nothing: %v", err)
+	}
+}

@@ -1,0 +1,330 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
+)
+
+// Read implements [journal.Journal].
+func (j *Journal) Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error) {
+	r, rows, err := j.rows(ctx, conversation, after, limit)
+	if err != nil {
+		return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+	}
+	for _, row := range rows {
+		// A live chunk that straddles what was settled or trimmed counts above it only.
+		if r.Events, err = compact.Decode(r.Events, row.Blob, max(after, r.Trimmed, row.First-1)); err != nil {
+			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
+		}
+	}
+	return r, nil
+}
+
+// rows returns what to decode for a read. Blobs are never changed once they lie in a log, so they may be read unlocked.
+func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (journal.Range, []compact.Row, error) {
+	if err := ctx.Err(); err != nil {
+		return journal.Range{}, nil, err
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	l, err := j.find(conversation)
+	if err != nil {
+		return journal.Range{}, nil, err
+	}
+	s := l.summary
+	r := journal.Range{Epoch: s.Epoch, Head: s.Head, Settled: s.Settled, Trimmed: s.Trimmed}
+	var rows []compact.Row
+	size := 0
+	add := func(row compact.Row, n int, floor int64) {
+		switch {
+		case row.Last <= max(after, s.Trimmed, floor):
+		case limit > 0 && size >= limit:
+			r.More = true
+		default:
+			row.First = max(row.First, floor+1)
+			rows = append(rows, row)
+			size += n
+		}
+	}
+	for _, row := range l.settled {
+		add(row, len(row.Blob), 0)
+	}
+	for _, c := range l.live {
+		add(c.Row, c.Size(), s.Settled)
+	}
+	return r, rows, nil
+}
+
+// Conversation implements [journal.Journal].
+func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary, error) {
+	if err := ctx.Err(); err != nil {
+		return journal.Summary{}, fmt.Errorf("conversation %s: %w", id, err)
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	l, err := j.find(id)
+	if err != nil {
+		return journal.Summary{}, fmt.Errorf("conversation %s: %w", id, err)
+	}
+	return clone(l.summary), nil
+}
+
+// Conversations implements [journal.Journal].
+func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("conversations: %w", err)
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	if j.closed {
+		return nil, fmt.Errorf("conversations: %w", journal.ErrClosed)
+	}
+	var out []journal.Summary
+	for _, l := range j.logs {
+		if q.Matches(&l.summary) {
+			out = append(out, l.summary)
+		}
+	}
+	slices.SortFunc(out, func(a, b journal.Summary) int { return a.Compare(&b) })
+	if q.Limit > 0 && len(out) > q.Limit {
+		out = out[:q.Limit]
+	}
+	for i := range out {
+		out[i] = clone(out[i])
+	}
+	return out, nil
+}
+
+// Stored implements [journal.Journal].
+func (j *Journal) Stored(tenant, owner string) (ofOwner, ofTenant int64) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	for _, l := range j.logs {
+		if l.summary.Tenant != tenant {
+			continue
+		}
+		n := l.size()
+		ofTenant += n
+		if l.summary.Owner == owner {
+			ofOwner += n
+		}
+	}
+	return ofOwner, ofTenant
+}
+
+// size is how many bytes the log takes, with about what its summary does.
+func (l *log) size() int64 {
+	n := len(l.summary.Title)
+	for k, v := range l.summary.Metadata {
+		n += len(k) + len(v)
+	}
+	for _, r := range l.settled {
+		n += len(r.Blob)
+	}
+	for _, c := range l.live {
+		n += len(c.Blob)
+	}
+	return int64(n) + summarySize
+}
+
+// summarySize is about what a summary takes beside its title and metadata, in bytes.
+const summarySize = 256
+
+// Compact implements [journal.Journal].
+func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("compact %s: %w", conversation, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l, err := j.find(conversation)
+	if err == nil {
+		err = l.compact(min(upto, l.summary.Head))
+	}
+	if err != nil {
+		return fmt.Errorf("compact %s: %w", conversation, err)
+	}
+	return nil
+}
+
+func (l *log) compact(upto int64) error {
+	if upto <= l.summary.Settled {
+		return nil
+	}
+	live, commits, err := decode(l.live, max(l.summary.Settled, l.summary.Trimmed), upto)
+	if err != nil {
+		return err
+	}
+	r, err := compact.Settle(live, commits, l.before)
+	if err != nil {
+		return err
+	}
+	rows, err := compact.Rows(r.Events)
+	if err != nil {
+		return err
+	}
+	if r.Whole {
+		l.settled = nil
+	}
+	l.settled = append(l.settled, rows...)
+	l.summary.Settled = upto
+	l.drop(upto)
+	for _, t := range r.Traces {
+		if old := l.traces[t.Turn]; old != nil {
+			t.Commits, t.Replaced = append(old.Commits, t.Commits...), append(old.Replaced, t.Replaced...)
+		}
+		l.traces[t.Turn] = &trace{t, time.Now()}
+	}
+	return nil
+}
+
+// decode reads the events of live chunks after a seq and up to another, and the commits that they came in.
+func decode(chunks []commit, after, upto int64) (events []event.Event, commits []compact.Commit, err error) {
+	for _, c := range chunks {
+		if c.First > upto {
+			break
+		}
+		if events, err = compact.Decode(events, c.Blob, after); err != nil {
+			return nil, nil, err
+		}
+		commits = append(commits, compact.Commit{At: c.at, Last: c.Last})
+	}
+	return compact.UpTo(events, upto), commits, nil
+}
+
+// before reads the settled part.
+func (l *log) before() (events []event.Event, err error) {
+	for _, row := range l.settled {
+		if events, err = compact.Decode(events, row.Blob, l.summary.Trimmed); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
+}
+
+// drop forgets the live chunks that lie at or below a seq.
+func (l *log) drop(upto int64) {
+	l.live = slices.DeleteFunc(l.live, func(c commit) bool { return c.Last <= upto })
+}
+
+// Trace implements [journal.Journal].
+func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
+	if err := ctx.Err(); err != nil {
+		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	l, err := j.find(conversation)
+	if err != nil {
+		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
+	}
+	out := journal.Trace{Turn: turn}
+	if t := l.traces[turn]; t != nil && !t.expired(time.Now()) {
+		out.Commits, out.Replaced = slices.Clone(t.Commits), slices.Clone(t.Replaced)
+	}
+	live, commits, err := decode(l.live, max(l.summary.Settled, l.summary.Trimmed), l.summary.Head)
+	if err == nil {
+		err = compact.Trace(&out, live, commits, l.before)
+	}
+	if err == nil && len(out.Commits) == 0 {
+		err = journal.ErrNotFound
+	}
+	if err != nil {
+		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
+	}
+	return out, nil
+}
+
+// Trim implements [journal.Journal].
+func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("trim %s: %w", conversation, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l, err := j.find(conversation)
+	if err != nil {
+		return fmt.Errorf("trim %s: %w", conversation, err)
+	}
+	l.summary.Trimmed = max(l.summary.Trimmed, min(upto, l.summary.Head))
+	l.settled = slices.DeleteFunc(l.settled, func(r compact.Row) bool { return r.Last <= l.summary.Trimmed })
+	l.drop(l.summary.Trimmed)
+	return nil
+}
+
+// Delete implements [journal.Journal].
+func (j *Journal) Delete(ctx context.Context, conversation string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("delete %s: %w", conversation, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.closed:
+		return fmt.Errorf("delete %s: %w", conversation, journal.ErrClosed)
+	case j.deleted[conversation]:
+		return nil
+	case j.logs[conversation] == nil:
+		return fmt.Errorf("delete %s: %w", conversation, journal.ErrNotFound)
+	}
+	for id, l := range j.logs {
+		if !strings.HasPrefix(id, journal.SystemPrefix) || id == conversation {
+			continue
+		}
+		if err := l.blank(compact.About(conversation)); err != nil {
+			return fmt.Errorf("delete %s: blank records in %s: %w", conversation, id, err)
+		}
+	}
+	delete(j.logs, conversation)
+	j.deleted[conversation] = true
+	maps.DeleteFunc(j.keys, func(_ string, v value) bool { return v.conversation == conversation })
+	return nil
+}
+
+// Blank implements [journal.Journal].
+func (j *Journal) Blank(ctx context.Context, conversation string, match func(*event.Event) bool) error {
+	err := ctx.Err()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var l *log
+	if err == nil {
+		l, err = j.find(conversation)
+	}
+	if err == nil {
+		err = l.blank(compact.Selection{Match: match})
+	}
+	if err != nil {
+		return fmt.Errorf("blank records in %s: %w", conversation, err)
+	}
+	return nil
+}
+
+// blank takes the data out of the log's selected records. Blobs are replaced, since readers may hold them.
+func (l *log) blank(of compact.Selection) error {
+	one := func(r *compact.Row) error {
+		b, err := compact.Blank(r.Blob, of)
+		if b != nil {
+			r.Blob = b
+		}
+		return err
+	}
+	for i := range l.settled {
+		if err := one(&l.settled[i]); err != nil {
+			return err
+		}
+	}
+	for i := range l.live {
+		if err := one(&l.live[i].Row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
+)
+
+// Journal keeps logs in memory. The zero value is not usable; see [New].
+type Journal struct {
+	mu      sync.RWMutex // protects what follows
+	closed  bool
+	logs    map[string]*log
+	deleted map[string]bool
+	keys    map[string]value
+	swept   time.Time // when expired keys were last looked for
+}
+
+var _ journal.Journal = (*Journal)(nil)
+
+// log is one conversation.
+type log struct {
+	summary journal.Summary // as given; Epoch, Head, Settled and Trimmed are kept up to date
+	settled []compact.Row
+	live    []commit
+	traces  map[string]*trace
+}
+
+type commit struct {
+	compact.Row
+	at int64
+}
+
+type trace struct {
+	journal.Trace
+	at time.Time
+}
+
+type value struct {
+	conversation string
+	data         []byte
+	expires      int64
+}
+
+// sweepEvery is how often Append looks for expired keys and traces; reads never see them anyway.
+const sweepEvery = time.Minute
+
+// New returns an empty journal.
+func New() *Journal {
+	return &Journal{logs: map[string]*log{}, deleted: map[string]bool{}, keys: map[string]value{}, swept: time.Now()}
+}
+
+// Append implements [journal.Journal].
+func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
+	if err := b.Validate(); err != nil {
+		return fmt.Errorf("append: %w", err)
+	}
+	blob, err := compact.Encode(nil, b.Events)
+	if err != nil {
+		return fmt.Errorf("append: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("append: %w", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l, err := j.find(b.Conversation)
+	if b.Create && errors.Is(err, journal.ErrNotFound) {
+		l, err = &log{traces: map[string]*trace{}}, nil
+		l.summary.Epoch = epoch()
+	} else if b.Create && err == nil {
+		err = journal.ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", b.Conversation, err)
+	}
+	if b.Expected != l.summary.Head {
+		return fmt.Errorf("append to %s: head is %d, not %d: %w", b.Conversation, l.summary.Head, b.Expected, journal.ErrFenced)
+	}
+	for _, kv := range b.Put {
+		if kv.Log != "" && kv.Log != b.Conversation {
+			if _, err := j.find(kv.Log); err != nil {
+				return fmt.Errorf("append to %s: log %s of a key: %w", b.Conversation, kv.Log, err)
+			}
+		}
+	}
+	j.logs[b.Conversation] = l
+	if b.Summary != nil {
+		l.set(b.Conversation, b.Summary)
+	}
+	if n := int64(len(b.Events)); n > 0 {
+		l.live = append(l.live, commit{compact.Row{First: b.Expected + 1, Last: b.Expected + n, Blob: blob}, time.Now().UnixMilli()})
+		l.summary.Head += n
+	}
+	for _, kv := range b.Put {
+		if kv.Value == nil {
+			delete(j.keys, kv.Key)
+			continue
+		}
+		j.keys[kv.Key] = value{cmp.Or(kv.Log, b.Conversation), bytes.Clone(kv.Value), kv.Expires}
+	}
+	j.sweep()
+	return nil
+}
+
+// set stores a summary, of which the journal's own fields stay as they are.
+func (l *log) set(id string, s *journal.Summary) {
+	own := l.summary
+	l.summary = clone(*s)
+	l.summary.ID = id
+	l.summary.Epoch, l.summary.Head, l.summary.Settled, l.summary.Trimmed = own.Epoch, own.Head, own.Settled, own.Trimmed
+}
+
+func clone(s journal.Summary) journal.Summary {
+	s.Open = slices.Clone(s.Open)
+	s.Metadata = maps.Clone(s.Metadata)
+	for k, v := range s.Metadata {
+		s.Metadata[k] = json.RawMessage(bytes.Clone(v))
+	}
+	return s
+}
+
+// find returns a conversation's log. Callers hold the lock.
+func (j *Journal) find(id string) (*log, error) {
+	switch l := j.logs[id]; {
+	case j.closed:
+		return nil, journal.ErrClosed
+	case l != nil:
+		return l, nil
+	case j.deleted[id]:
+		return nil, journal.ErrDeleted
+	}
+	return nil, journal.ErrNotFound
+}
+
+// sweep drops expired keys and traces, at most once in sweepEvery. Callers hold the lock.
+func (j *Journal) sweep() {
+	now := time.Now()
+	if now.Sub(j.swept) < sweepEvery {
+		return
+	}
+	j.swept = now
+	maps.DeleteFunc(j.keys, func(_ string, v value) bool { return v.expired(now) })
+	for _, l := range j.logs {
+		maps.DeleteFunc(l.traces, func(_ string, t *trace) bool { return t.expired(now) })
+	}
+}
+
+func (v value) expired(now time.Time) bool  { return v.expires != 0 && v.expires <= now.UnixMilli() }
+func (t *trace) expired(now time.Time) bool { return now.Sub(t.at) > journal.DefaultTraceRetention }
+
+// Get implements [journal.Journal].
+func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("get %s: %w", key, err)
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	if j.closed {
+		return nil, fmt.Errorf("get %s: %w", key, journal.ErrClosed)
+	}
+	v, ok := j.keys[key]
+	if !ok || v.expired(time.Now()) {
+		return nil, fmt.Errorf("get %s: %w", key, journal.ErrNotFound)
+	}
+	return bytes.Clone(v.data), nil
+}
+
+// Keys implements [journal.Journal].
+func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("keys %s: %w", prefix, err)
+	}
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	if j.closed {
+		return nil, fmt.Errorf("keys %s: %w", prefix, journal.ErrClosed)
+	}
+	var out []journal.KeyValue
+	now := time.Now()
+	for k, v := range j.keys {
+		if strings.HasPrefix(k, prefix) && !v.expired(now) {
+			out = append(out, journal.KeyValue{Key: k, Value: bytes.Clone(v.data), Expires: v.expires})
+		}
+	}
+	slices.SortFunc(out, func(a, b journal.KeyValue) int { return strings.Compare(a.Key, b.Key) })
+	return out, nil
+}
+
+// KeysAfter implements [journal.Journal].
+func (j *Journal) KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error) {
+	all, err := j.Keys(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	from := sort.Search(len(all), func(i int) bool { return all[i].Key > after })
+	return all[from:min(from+limit, len(all))], nil
+}
+
+// Backup implements [journal.Journal]: there is no file to copy.
+func (j *Journal) Backup(context.Context, string) error {
+	return fmt.Errorf("backup of a journal in memory: %w", errors.ErrUnsupported)
+}
+
+// Healthy implements [journal.Journal].
+func (j *Journal) Healthy() error {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	if j.closed {
+		return journal.ErrClosed
+	}
+	return nil
+}
+
+// Close implements [journal.Journal]. All is gone after it.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.closed, j.logs, j.keys, j.deleted = true, nil, nil, nil
+	return nil
+}
+
+// epoch returns a new identity for a log.
+func epoch() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

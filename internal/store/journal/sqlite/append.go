@@ -1,0 +1,146 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
+)
+
+// batch is a journal.Batch as the writer takes it: encoded in its caller's goroutine.
+type batch struct {
+	conversation string
+	expected     int64
+	events       int64 // number
+	blob         []byte
+	put          []journal.KeyValue
+	summary      *summary
+	create       bool
+	terminal     bool
+}
+
+// summary is what the conversations table takes of a journal.Summary.
+type summary struct {
+	updated       int64
+	tenant, owner string // aliases
+	unfinished    int
+	json          []byte
+}
+
+// requests holds requests of Append that nobody uses, with their buffers.
+var requests = sync.Pool{New: func() any { return &request{batch: &batch{}, result: make(chan error, 1)} }}
+
+// maxKept is the largest buffer that goes back to the pool, in bytes.
+const maxKept = 256 << 10
+
+// Append implements [journal.Journal].
+func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
+	if err := b.Validate(); err != nil {
+		return fmt.Errorf("append: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("append: %w", err)
+	}
+	r := requests.Get().(*request)
+	if err := r.batch.fill(&b); err != nil {
+		return fmt.Errorf("append to %s: %w", b.Conversation, err)
+	}
+	r.size = len(r.batch.blob) + 256
+	r.state.Store(waiting)
+	err := j.queue.do(ctx, r)
+	// A request that was taken back still lies in the queue; the garbage collector has it.
+	if r.state.Load() == taken && cap(r.batch.blob) <= maxKept {
+		r.batch.put, r.batch.summary = nil, nil
+		requests.Put(r)
+	}
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", b.Conversation, err)
+	}
+	return nil
+}
+
+func (b *batch) fill(of *journal.Batch) error {
+	blob, err := compact.Encode(b.blob[:0], of.Events)
+	if err != nil {
+		return err
+	}
+	*b = batch{
+		conversation: of.Conversation, expected: of.Expected, events: int64(len(of.Events)), blob: blob,
+		put: of.Put, create: of.Create, terminal: of.Terminal,
+	}
+	if of.Summary != nil {
+		b.summary, err = newSummary(of.Conversation, *of.Summary)
+	}
+	return err
+}
+
+func newSummary(id string, s journal.Summary) (*summary, error) {
+	s.ID, s.Epoch, s.Head, s.Settled, s.Trimmed = id, "", 0, 0, 0
+	data, err := json.Marshal(&s)
+	if err != nil {
+		return nil, fmt.Errorf("summary: %w", err)
+	}
+	return &summary{updated: s.Updated, tenant: alias(s.Tenant), owner: alias(s.Owner), unfinished: len(s.Open), json: data}, nil
+}
+
+// append takes a batch into the transaction, or returns why its log can't take it.
+func (t *tx) append(b *batch) error {
+	if err := t.findOwners(b); err != nil {
+		return err
+	}
+	l, p, err := t.find(b.conversation)
+	switch {
+	case b.create && err == nil:
+		return journal.ErrExists
+	case b.create && errors.Is(err, journal.ErrNotFound):
+		if b.expected != 0 {
+			return fmt.Errorf("head is 0, not %d: %w", b.expected, journal.ErrFenced)
+		}
+		if l, p, err = t.create(b.conversation, b.summary); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case b.expected != p.head:
+		return fmt.Errorf("head is %d, not %d: %w", p.head, b.expected, journal.ErrFenced)
+	}
+	if b.summary != nil && !b.create {
+		p.summary = b.summary
+	}
+	if b.events > 0 {
+		if p.batches == nil {
+			p.chunk.first = p.head + 1
+			t.beginTerm(l, p)
+		}
+		p.batches = append(p.batches, b)
+		p.head += b.events
+		p.chunk.last = p.head
+	}
+	for _, kv := range b.put {
+		if _, again := t.puts[kv.Key]; !again {
+			t.order = append(t.order, kv.Key)
+		}
+		of := l
+		if kv.Log != "" {
+			of, _, _ = t.find(kv.Log) // it was found above, or is l
+		}
+		t.puts[kv.Key] = put{kv, of}
+	}
+	return nil
+}
+
+// findOwners checks that the logs are there to which the batch's keys belong, before anything of it is taken.
+func (t *tx) findOwners(b *batch) error {
+	for _, kv := range b.put {
+		if kv.Log != "" && kv.Log != b.conversation {
+			if _, _, err := t.find(kv.Log); err != nil {
+				return fmt.Errorf("log %s of a key: %w", kv.Log, err)
+			}
+		}
+	}
+	return nil
+}

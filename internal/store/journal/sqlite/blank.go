@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
+)
+
+// Blank implements [journal.Journal].
+func (j *Journal) Blank(ctx context.Context, conversation string, match func(*event.Event) bool) (err error) {
+	if err = j.lockLong(ctx); err == nil { // a backup that is being made holds the write-ahead log
+		defer j.unlockLong()
+		var n int64
+		if err = j.read(ctx, func(c *conn) error {
+			l, err := load(c, "id", conversation)
+			switch {
+			case err != nil:
+				return err
+			case l == nil:
+				return absent(c, conversation)
+			}
+			n = l.n
+			return nil
+		}); err == nil {
+			err = j.blankAll(ctx, conversation, n, compact.Selection{Match: match})
+		}
+		if err == nil {
+			err = j.checkpointer.truncate(ctx)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("blank records in %s: %w", conversation, j.quarantine(err))
+	}
+	return nil
+}
+
+// blank takes a deleted conversation's data out of the records of the gateway's own logs.
+func (j *Journal) blank(ctx context.Context, conversation string) error {
+	ids := map[string]int64{} // and numbers
+	err := j.read(ctx, func(c *conn) error {
+		return c.each("SELECT id, n FROM conversations WHERE id >= ? AND id < ?", func(r row) error {
+			ids[r.text(0)] = r.int(1)
+			return nil
+		}, journal.SystemPrefix, after(journal.SystemPrefix))
+	})
+	if err != nil {
+		return err
+	}
+	for id, n := range ids {
+		if err := j.blankAll(ctx, id, n, compact.About(conversation)); err != nil && !errors.Is(err, journal.ErrDeleted) {
+			return fmt.Errorf("blank records in %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// blankAll blanks the selected records of a log, and what is left of them in rows that nobody reads any more.
+func (j *Journal) blankAll(ctx context.Context, id string, n int64, of compact.Selection) error {
+	// What was settled lies in its live rows as well until they are deleted.
+	if err := j.purgeLive(ctx, n); err != nil {
+		return err
+	}
+	for {
+		if again, err := j.blankLog(ctx, id, of); err != nil || !again {
+			return err
+		}
+	}
+}
+
+// blankLog blanks the records that it finds in a log. Rows may be settled while it looks, and so escape it; so it is
+// called again until it finds nothing more in a log that stands still.
+func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection) (again bool, err error) {
+	v, known := j.index.view(id, 0)
+	var settled []int64 // by last seq
+	var live []int64    // by row
+	err = j.read(ctx, func(c *conn) error {
+		l, err := load(c, "id", id)
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			return absent(c, id)
+		}
+		again = known && l.floor() != v.floor()
+		err = c.each("SELECT last, events, first FROM settled WHERE conversation = ?", func(r row) error {
+			found, err := holds(l, true, r.blob(1), place{kind: inSettled, first: r.int(2), last: r.int(0)}, of)
+			if found {
+				settled = append(settled, r.int(0))
+			}
+			return err
+		}, l.n)
+		if err != nil || again {
+			return err
+		}
+		return liveRows(c, l.n, v.chunks, func(ch held, blob []byte, sealed bool) error {
+			found, err := holds(l, sealed, blob, ch.place(), of)
+			if found {
+				live = append(live, ch.row)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, last := range settled {
+		if err := j.rewrite(ctx, id, of, "settled", "last", last); err != nil {
+			return false, err
+		}
+	}
+	for _, row := range live {
+		if err := j.rewrite(ctx, id, of, "live", "row", row); err != nil {
+			return false, err
+		}
+	}
+	return again || len(settled)+len(live) > 0, nil
+}
+
+// rewrite blanks one row of a table in place, if it is still there.
+func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, table, column string, key int64) error {
+	where := " WHERE conversation = ? AND " + column + " = ?"
+	return j.do(ctx, compact.ChunkSize, func(t *tx) error {
+		l, p, err := t.find(id)
+		if err != nil {
+			return err
+		}
+		p.rewrites++ // what was prepared from the row as it was is stale
+		kind := byte(inSettled)
+		if table == "live" {
+			kind = inLive
+			p.changed = append(p.changed, key)
+		}
+		r, err := t.one("SELECT events, first, last FROM "+table+where, l.n, key)
+		if err != nil || r == nil {
+			t.err = err
+			return err
+		}
+		at := place{kind: kind, first: r.int(1), last: r.int(2)}
+		var b []byte // stays empty if the row can't be read: what it says can't be searched, so all of it goes
+		if text, err := l.open(r.blob(0), at); err == nil {
+			if b, err = compact.Blank(text, of); err != nil || b == nil {
+				return err
+			}
+		} else if !system(id) {
+			return err
+		}
+		return t.exec("UPDATE "+table+" SET events = ?"+where, t.seal(l, at, b), l.n, key)
+	})
+}
+
+// holds reports whether a chunk of a log has records to blank.
+func holds(l *log, sealed bool, blob []byte, at place, of compact.Selection) (_ bool, err error) {
+	if sealed {
+		if blob, err = l.open(blob, at); err != nil {
+			if system(l.id) {
+				return true, nil // it can't be searched; see rewrite
+			}
+			return false, err
+		}
+	}
+	b, err := compact.Blank(blob, of)
+	return b != nil, err
+}

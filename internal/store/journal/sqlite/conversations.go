@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+const selectSummary = "SELECT id, epoch, head, settled, trimmed, summary, key, n, updated FROM conversations JOIN secrets USING (n)"
+
+// readSummary returns a summary, or with a [*journal.DamageError] what is known without its text.
+func readSummary(r row) (journal.Summary, error) {
+	var s journal.Summary
+	sec, err := secretOf(r.int(7), r.blob(6))
+	var text []byte
+	if err == nil {
+		text, err = sec.open(r.blob(5), place{kind: inSummary})
+	}
+	if err == nil {
+		if err = json.Unmarshal(text, &s); err != nil {
+			err = fmt.Errorf("summary: %w", err)
+		}
+	}
+	if err != nil {
+		s, err = journal.Summary{Updated: r.int(8)}, &journal.DamageError{Conversation: r.text(0), Err: err}
+	}
+	s.ID, s.Epoch, s.Settled, s.Trimmed = r.text(0), r.text(1), r.int(3), r.int(4)
+	s.Head = max(r.int(2), s.Settled, s.Trimmed)
+	return s, err
+}
+
+// Conversation implements [journal.Journal].
+func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary, error) {
+	var s journal.Summary
+	v, ok := j.index.view(id, 1<<62) // before the snapshot, so that the head never falls behind what it was
+	err := j.read(ctx, func(c *conn) error {
+		r, err := c.one(selectSummary+" WHERE id = ?", id)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			return absent(c, id)
+		}
+		s, err = readSummary(r)
+		return err
+	})
+	if err != nil {
+		return journal.Summary{}, fmt.Errorf("conversation %s: %w", id, j.quarantine(err))
+	}
+	if ok {
+		s.Head = max(s.Head, v.head)
+	}
+	return s, nil
+}
+
+// Conversations implements [journal.Journal].
+func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error) {
+	query, args := listing(q)
+	for {
+		// The heads of logs with live rows are in memory, under ids that only the file tells. A log that was dropped from
+		// memory after the snapshot was taken would be listed with the head of before; then the list is made again.
+		drops := j.index.drops()
+		var out []journal.Summary
+		err := j.read(ctx, func(c *conn) error {
+			return c.each(query, func(r row) error {
+				s, err := readSummary(r)
+				if err != nil { // what was selected by is known; so it is not missing where its owner is purged
+					_ = j.quarantine(err)
+					s.Tenant, s.Owner = q.Tenant, q.Owner
+				}
+				out = append(out, s)
+				return nil
+			}, args...)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("conversations: %w", j.malformed(err))
+		}
+		for i := range out {
+			if v, ok := j.index.view(out[i].ID, 1<<62); ok {
+				out[i].Head = max(out[i].Head, v.head)
+			}
+		}
+		if j.index.drops() == drops {
+			return out, nil
+		}
+	}
+}
+
+// listing makes the query for a list. Each shape of it has an index that gives its order.
+func listing(q journal.Query) (string, []any) {
+	var where []string
+	var args []any
+	add := func(cond string, values ...any) {
+		where = append(where, cond)
+		args = append(args, values...)
+	}
+	if q.Tenant != "" {
+		add("tenant = ?", alias(q.Tenant))
+	}
+	if q.Owner != "" {
+		add("owner = ?", alias(q.Owner))
+	}
+	if q.IDs != nil {
+		add("id IN (SELECT value FROM json_each(?))", idsJSON(q.IDs))
+	}
+	if q.Unfinished {
+		add("unfinished > 0")
+	}
+	if !q.System {
+		add("NOT (id >= ? AND id < ?)", journal.SystemPrefix, after(journal.SystemPrefix))
+	}
+	if q.BeforeUpdated != 0 || q.BeforeID != "" {
+		add("(updated, id) < (?, ?)", q.BeforeUpdated, q.BeforeID)
+	}
+	query := selectSummary
+	if len(where) > 0 {
+		query += " WHERE " + strings.Join(where, " AND ")
+	}
+	query += " ORDER BY updated DESC, id DESC"
+	if q.Limit > 0 {
+		query += " LIMIT ?"
+		args = append(args, q.Limit)
+	}
+	return query, args
+}
+
+// idsJSON writes ids as one parameter of a query, of which there may be only so many.
+func idsJSON(ids []string) string {
+	b, err := json.Marshal(ids)
+	if err != nil {
+		return "[]" // texts have a JSON form
+	}
+	return string(b)
+}

@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Delete implements [journal.Journal]. In its first commit the conversation is gone for all callers; then what it left is
+// deleted piece by piece, its records are blanked, and the write-ahead log is cut off. A crash or a context that ends in
+// between leaves that to the janitor.
+func (j *Journal) Delete(ctx context.Context, conversation string) error {
+	err := j.do(ctx, 0, func(t *tx) error { return t.delete(conversation) })
+	if err == nil || errors.Is(err, journal.ErrDeleted) {
+		err = j.purge(ctx, conversation)
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", conversation, err)
+	}
+	return nil
+}
+
+// delete puts a tombstone in a conversation's place.
+func (t *tx) delete(conversation string) error {
+	l, p, err := t.findAny(conversation)
+	if err != nil {
+		return err
+	}
+	_ = t.exec("INSERT INTO deleted (id, n, at, purged) VALUES (?, ?, ?, 0)", conversation, l.n, t.at)
+	p.deleted = true
+	// From here on nobody can read what is left of it.
+	_ = t.exec("UPDATE secrets SET key = zeroblob(?) WHERE n = ?", keySize, l.n)
+	return t.exec("DELETE FROM conversations WHERE n = ?", l.n)
+}
+
+// purge removes what a deleted conversation left; nothing where that was done before.
+func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
+	defer func() {
+		if err != nil {
+			j.janitor.call() // it goes on where this stopped
+		}
+	}()
+	// A backup that is being made holds a snapshot, and so the write-ahead log; it is waited for.
+	if err := j.lockLong(ctx); err != nil {
+		return err
+	}
+	defer j.unlockLong()
+	var n int64
+	err = j.read(ctx, func(c *conn) (err error) {
+		n, err = c.number("SELECT n FROM deleted WHERE id = ? AND purged = 0", conversation)
+		return err
+	})
+	if err != nil || n == 0 {
+		return err
+	}
+	j.crash("mid-delete")
+	if err := j.purgeLive(ctx, n); err != nil {
+		return err
+	}
+	for _, query := range []string{
+		"DELETE FROM settled WHERE (conversation, last) IN (SELECT conversation, last FROM settled WHERE conversation = ? LIMIT 32)",
+		"DELETE FROM traces WHERE (conversation, turn, first) IN (SELECT conversation, turn, first FROM traces WHERE conversation = ? LIMIT 256)",
+		"DELETE FROM kv WHERE key IN (SELECT key FROM kv WHERE conversation = ? LIMIT 256)",
+	} {
+		if err := j.slices(ctx, query, n); err != nil {
+			return err
+		}
+	}
+	if err := j.blank(ctx, conversation); err != nil {
+		return err
+	}
+	copies, err := filepath.Glob(filepath.Join(j.opt.Dir, fileName+".v*.copy"))
+	if err != nil {
+		return err
+	}
+	for _, path := range copies {
+		j.log.Info("journal: a deleted conversation takes the copy from before a migration with it", "path", path)
+		if err := remove(path); err != nil {
+			return err
+		}
+	}
+	if err := j.checkpointer.truncate(ctx); err != nil {
+		return err
+	}
+	return j.do(ctx, 0, func(t *tx) error {
+		return t.exec("UPDATE deleted SET purged = 1 WHERE id = ?", conversation)
+	})
+}
+
+// purgeLive deletes the live rows of a conversation that are garbage, as its tombstone makes all of them.
+func (j *Journal) purgeLive(ctx context.Context, n int64) error {
+	for more := true; more; {
+		err := j.do(ctx, maxOps/2, func(t *tx) error {
+			rows := t.j.waste.of(n)
+			more = len(rows) > 0
+			for start := time.Now(); len(rows) > 0 && time.Since(start) < slice; rows = rows[1:] {
+				t.collected = append(t.collected, rows[0]) // given back if the transaction fails
+				_ = t.exec("DELETE FROM live WHERE row = ?", rows[0].row)
+			}
+			t.j.waste.put(rows)
+			return t.exec(keepRow, t.j.nextRow-1)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *Journal) lockLong(ctx context.Context) error {
+	select {
+	case j.long <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-j.ctx.Done():
+		return journal.ErrClosed
+	}
+}
+
+func (j *Journal) unlockLong() { <-j.long }
+
+// unpurged lists the deleted conversations of which something may be left.
+func (j *Journal) unpurged(ctx context.Context) (ids []string, err error) {
+	err = j.read(ctx, func(c *conn) error {
+		return c.each("SELECT id FROM deleted WHERE purged = 0", func(r row) error {
+			ids = append(ids, r.text(0))
+			return nil
+		})
+	})
+	return ids, err
+}

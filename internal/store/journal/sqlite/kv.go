@@ -1,0 +1,112 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Get implements [journal.Journal].
+func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
+	var value []byte
+	err := j.read(ctx, func(c *conn) error {
+		r, err := c.one("SELECT value, expires, secrets.key, n FROM kv JOIN secrets ON n = conversation WHERE kv.key = ?", key)
+		if err != nil {
+			return err
+		}
+		if r == nil || expired(r.int(1), time.Now()) {
+			return journal.ErrNotFound
+		}
+		s, err := secretOf(r.int(3), r.blob(2))
+		if errors.Is(err, errNoKey) { // of a conversation that is being deleted
+			return journal.ErrNotFound
+		}
+		if err == nil {
+			if value, err = s.open(r.blob(0), place{kind: inKey, name: key}); err != nil {
+				err = keyDamage(c, r.int(3), err)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", key, j.quarantine(err))
+	}
+	return value, nil
+}
+
+// keyDamage says whose key it is that can't be read.
+func keyDamage(c *conn, n int64, cause error) error {
+	r, err := c.one("SELECT id FROM conversations WHERE n = ?", n)
+	if err != nil || r == nil {
+		return errors.Join(cause, err)
+	}
+	return &journal.DamageError{Conversation: r.text(0), Err: cause}
+}
+
+func expired(at int64, now time.Time) bool { return at != 0 && at <= now.UnixMilli() }
+
+// Keys implements [journal.Journal].
+func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error) {
+	return j.keys(ctx, prefix, "", -1)
+}
+
+// KeysAfter implements [journal.Journal].
+func (j *Journal) KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error) {
+	return j.keys(ctx, prefix, after, limit)
+}
+
+// keys lists at most limit keys; below 0 there is no limit.
+func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]journal.KeyValue, error) {
+	// Those of a conversation that is being deleted are left out, as what has expired is.
+	query := `SELECT kv.key, value, expires, secrets.key, n FROM kv JOIN secrets ON n = conversation
+		WHERE kv.key >= ? AND kv.key > ? AND (expires = 0 OR expires > ?) AND secrets.key <> zeroblob(?)`
+	args := []any{prefix, past, time.Now().UnixMilli(), keySize}
+	if end := after(prefix); end != "" {
+		query, args = query+" AND kv.key < ?", append(args, end)
+	}
+	var out []journal.KeyValue
+	err := j.read(ctx, func(c *conn) error {
+		return c.each(query+" ORDER BY kv.key", func(r row) error {
+			if len(out) == limit { // of those that are listed: a short list means that there are no more
+				return errEnough
+			}
+			s, err := secretOf(r.int(4), r.blob(3))
+			if err != nil {
+				return err
+			}
+			value, err := s.open(r.blob(1), place{kind: inKey, name: r.text(0)})
+			if err != nil {
+				err = keyDamage(c, r.int(4), err)
+				d, ok := errors.AsType[*journal.DamageError](err)
+				if !ok {
+					return err
+				}
+				_ = j.quarantine(d)
+				if !system(d.Conversation) {
+					return nil
+				}
+			}
+			out = append(out, journal.KeyValue{Key: r.text(0), Value: value, Expires: r.int(2)})
+			return nil
+		}, args...)
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, fmt.Errorf("keys %s: %w", prefix, j.malformed(err))
+	}
+	return out, nil
+}
+
+// after returns the lowest string above all that begin with prefix, by bytes; empty where there is none.
+func after(prefix string) string {
+	p := []byte(prefix)
+	for len(p) > 0 && p[len(p)-1] == 0xff {
+		p = p[:len(p)-1]
+	}
+	if len(p) > 0 {
+		p[len(p)-1]++
+	}
+	return string(p)
+}

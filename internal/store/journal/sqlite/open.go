@@ -1,0 +1,305 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Sync says when a commit counts as durable.
+type Sync string
+
+const (
+	// Full has each commit wait for the disk: nothing that was shown is lost, whatever happens to the machine.
+	Full Sync = "full"
+	// Normal leaves that to the operating system: a crash of the process loses nothing, a power cut the last moments.
+	Normal Sync = "normal"
+)
+
+// Options say how to open a journal.
+type Options struct {
+	Dir  string // made where it is missing
+	Sync Sync   // Full where empty
+	// TraceRetention is how long traces are kept; journal.DefaultTraceRetention where 0.
+	TraceRetention time.Duration
+	Logger         *slog.Logger // slog's default where nil
+	// Crash, for tests, is called at named points: before-commit, after-commit-before-ack, mid-settle, mid-garbage,
+	// mid-delete, mid-backup. Nil in production.
+	Crash func(point string)
+
+	// For tests: what restartAt and spare are, where not 0.
+	restartAt, spare int64
+}
+
+// Journal is a journal in a folder. See [Open].
+type Journal struct {
+	opt    Options
+	log    *slog.Logger
+	path   string
+	flock  *flock.Flock
+	guard  *os.File // locks the database file; nil if the system can't
+	index  index
+	queue  *queue
+	health health
+
+	// The writer's own.
+	conn    *conn
+	waste   garbage
+	nextRow int64
+	commits int64
+	buf     []byte // what the transaction has sealed
+	broken  bool   // the fate of a commit is unknown; everything is opened anew before the next
+	reserve *reserve
+	// faults, for tests, makes commits fail at points of their own.
+	faults func(point string) error
+
+	readers      *pool
+	checkpointer *checkpointer
+	janitor      *janitor
+	// long is held, in place of a lock that no context can leave, by what must not run beside a backup.
+	long chan struct{}
+
+	ctx       context.Context // ends when Close begins
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+	closeOnce sync.Once
+	closeErr  error
+}
+
+var (
+	_ journal.Journal        = (*Journal)(nil)
+	_ journal.DamageReporter = (*Journal)(nil)
+)
+
+// readerCount is how many reads run at once; they are short, and more would only share the cores.
+const readerCount = 4
+
+// Open opens the journal of a folder, or makes it. Errors wrap journal.ErrLocked, ErrForeign, ErrNewer,
+// ErrCorrupt if the file itself can't be read, or ErrFull where not even reading is possible. A damaged conversation is
+// quarantined: see [Journal.Damaged].
+func Open(opt Options) (_ *Journal, err error) {
+	opt.Sync = cmp.Or(opt.Sync, Full)
+	opt.TraceRetention = cmp.Or(opt.TraceRetention, journal.DefaultTraceRetention)
+	opt.restartAt = cmp.Or(opt.restartAt, restartAt)
+	opt.spare = cmp.Or(opt.spare, spare)
+	if opt.Sync != Full && opt.Sync != Normal {
+		return nil, fmt.Errorf("open journal: sync is %q, not %q or %q", opt.Sync, Full, Normal)
+	}
+	if opt.Dir == "" {
+		return nil, errors.New("open journal: no folder is named")
+	}
+	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	j := &Journal{
+		opt: opt, log: opt.Logger, path: filepath.Join(opt.Dir, fileName), queue: newQueue(), reserve: newReserve(opt.Dir),
+		long: make(chan struct{}, 1),
+	}
+	j.ctx, j.cancel = context.WithCancel(context.Background())
+	j.readers = newPool()
+	if j.log == nil {
+		j.log = slog.Default()
+	}
+	if j.flock, err = lock(opt.Dir); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	err = j.attach()
+	if errors.Is(err, journal.ErrFull) && j.reserve.release() {
+		j.log.Warn("journal: the disk is full; the reserve is released to open the journal")
+		err = j.attach()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.unlock())
+	}
+	if err := j.reserve.fill(); err != nil {
+		j.log.Error("journal: no reserve for a full disk", "error", err)
+		j.health.set(fmt.Errorf("%w: %w", journal.ErrFull, err))
+	}
+	j.checkpointer = newCheckpointer(j)
+	j.janitor = newJanitor(j)
+	j.running.Go(j.write)
+	j.running.Go(j.checkpointer.run)
+	j.running.Go(j.janitor.run)
+	return j, nil
+}
+
+// attach makes or checks the file, and connects to it.
+func (j *Journal) attach() error {
+	err := j.protect() // before a migration
+	if err == nil {
+		err = prepare(j.opt.Dir, version, migrations, j.log)
+	}
+	if err == nil {
+		err = j.protect() // if prepare made the file
+	}
+	if err == nil {
+		err = j.connect()
+	}
+	if err == nil {
+		return nil
+	}
+	if full(err) {
+		err = fmt.Errorf("%w: %w", journal.ErrFull, err)
+	}
+	return errors.Join(j.malformed(err), j.hangUp())
+}
+
+// protect locks the database file, if it is there and not locked by this journal already.
+func (j *Journal) protect() error {
+	if j.guard != nil {
+		return nil
+	}
+	f, err := guard(j.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, errors.ErrUnsupported):
+		j.log.Debug("journal: only leat.lock protects the folder", "error", err)
+		return nil
+	case err != nil:
+		return err
+	}
+	j.guard = f
+	return nil
+}
+
+// unlock gives the folder up. It is called when SQLite has closed the file; see guard.
+func (j *Journal) unlock() error {
+	var err error
+	if j.guard != nil {
+		err = j.guard.Close()
+	}
+	return errors.Join(err, j.flock.Close())
+}
+
+// connect opens the connections and rebuilds what is held in memory.
+func (j *Journal) connect() (err error) {
+	if j.conn, err = dial(j.path, "busy_timeout=5000", "secure_delete=on", "temp_store=memory", "wal_autocheckpoint=0",
+		"synchronous="+string(j.opt.Sync), "cache_size=-32768"); err != nil {
+		return err
+	}
+	mode, err := j.conn.one("PRAGMA journal_mode=wal")
+	if err != nil {
+		return err
+	}
+	if mode == nil || mode.text(0) != "wal" {
+		return fmt.Errorf("%s: no write-ahead log on this file system", j.path)
+	}
+	logs, waste, next, damaged, err := scan(j.conn)
+	if err != nil {
+		return err
+	}
+	for _, d := range damaged {
+		_ = j.quarantine(d) // it is the damage itself
+	}
+	all, err := countAll(j.conn, logs)
+	if err != nil {
+		return err
+	}
+	j.index.mu.Lock()
+	j.index.logs, j.index.stored, j.waste, j.nextRow = logs, all, waste, next
+	j.index.term = newTerm()
+	j.index.dropped++
+	j.index.cache = cache{}
+	j.index.mu.Unlock()
+	conns := make([]*conn, readerCount)
+	for i := range conns {
+		if conns[i], err = dial(j.path, "busy_timeout=5000", "query_only=on", "temp_store=memory", "cache_size=-4096"); err != nil {
+			for _, c := range conns[:i] {
+				err = errors.Join(err, c.close())
+			}
+			return err
+		}
+	}
+	j.readers.fill(conns)
+	return nil
+}
+
+// disconnect closes the connections that connect opened, after those who read have finished.
+func (j *Journal) disconnect() error {
+	err := j.readers.drain()
+	return errors.Join(err, j.hangUp())
+}
+
+// hangUp closes the writer's connection.
+func (j *Journal) hangUp() (err error) {
+	if j.conn != nil {
+		err = j.conn.close()
+		j.conn = nil
+	}
+	return err
+}
+
+// reopen does away with all that SQLite holds in memory, so that what is read next is what the disk has. The writer calls it.
+func (j *Journal) reopen() error {
+	j.checkpointer.mu.Lock()
+	defer j.checkpointer.mu.Unlock()
+	if err := errors.Join(j.disconnect(), j.checkpointer.close()); err != nil {
+		j.log.Warn("journal: close before reopening", "error", err)
+	}
+	if err := j.connect(); err != nil {
+		j.readers.fill(make([]*conn, readerCount))
+		return errors.Join(err, j.hangUp())
+	}
+	// What was recovered is written to the main file, and synced: only then is it known to last.
+	if err := j.conn.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		err = errors.Join(err, j.disconnect())
+		j.readers.fill(make([]*conn, readerCount))
+		return err
+	}
+	j.broken = false
+	j.log.Info("journal: opened anew")
+	return nil
+}
+
+// Close implements [journal.Journal].
+func (j *Journal) Close() error {
+	j.closeOnce.Do(func() {
+		j.cancel()      // readers, the janitor, a backup
+		j.queue.close() // the writer, when it has done what waits
+		j.running.Wait()
+		j.long <- struct{}{} // what holds it has noticed
+		j.checkpointer.mu.Lock()
+		defer j.checkpointer.mu.Unlock()
+		j.closeErr = errors.Join(j.checkpointer.close(), j.disconnect(), j.unlock())
+	})
+	return j.closeErr
+}
+
+func (j *Journal) crash(point string) {
+	if j.opt.Crash != nil {
+		j.opt.Crash(point)
+	}
+}
+
+func (j *Journal) fault(point string) error {
+	if j.faults != nil {
+		return j.faults(point)
+	}
+	return nil
+}
+
+// do has the writer run an operation in its next transaction; size is about how many bytes it writes.
+func (j *Journal) do(ctx context.Context, size int, op func(*tx) error) error {
+	return j.queue.do(ctx, &request{op: op, size: size + 256, result: make(chan error, 1)})
+}
+
+// epoch returns a new identity for a log.
+func epoch() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
+)
+
+// Read implements [journal.Journal].
+func (j *Journal) Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error) {
+	for {
+		r, past, err := j.readRows(ctx, conversation, after, limit)
+		if err != nil {
+			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, j.quarantine(err))
+		}
+		if past == 0 || !r.More || len(r.Events) > 0 {
+			return r, nil
+		}
+		after = past // the whole stretch is damaged
+	}
+}
+
+// readRows reads a stretch of a log. If it left out damaged chunks at the end of it, past is the last seq of these.
+func (j *Journal) readRows(ctx context.Context, conversation string, after int64, limit int) (_ journal.Range, past int64, err error) {
+	if err := j.index.refuse(conversation); err != nil {
+		return journal.Range{}, 0, err
+	}
+	r, rows, l, err := j.rows(ctx, conversation, after, limit)
+	if err != nil {
+		return journal.Range{}, 0, err
+	}
+	for _, row := range rows { // deciphered and decoded outside the transaction, which is short
+		if r.Events, err = l.decode(r.Events, row.Blob, row.sealed, row.place, max(after, r.Trimmed, row.First-1)); err != nil {
+			if !system(conversation) {
+				return journal.Range{}, 0, err
+			}
+			_ = j.quarantine(err)
+			past = row.Last
+		}
+	}
+	return r, past, nil
+}
+
+// found is a row that is read. Live chunks that were in memory are not sealed.
+type found struct {
+	compact.Row
+	place  place
+	sealed bool
+}
+
+// errEnough ends a query early.
+var errEnough = errors.New("enough")
+
+func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []found, l *log, err error) {
+	term := j.index.openTerm()
+	v, ok := j.index.view(conversation, after) // before the snapshot: see the package's invariants
+	err = j.read(ctx, func(c *conn) error {
+		var err error
+		l, err = load(c, "id", conversation)
+		switch {
+		case err != nil:
+			return err
+		case l == nil:
+			return absent(c, conversation)
+		}
+		r = journal.Range{Epoch: l.epoch, Head: l.head, Settled: l.settled, Trimmed: l.trimmed}
+		if ok {
+			r.Head = max(r.Head, v.head)
+		}
+		r.Terms = withTerm(l.terms, r.Head+1, term)
+		from, size := max(after, l.trimmed), 0
+		take := func(row compact.Row, at place, sealed bool, n int) bool {
+			if limit > 0 && size >= limit {
+				r.More = true
+				return false
+			}
+			rows = append(rows, found{row, at, sealed})
+			size += n
+			return true
+		}
+		err = c.each("SELECT first, last, events FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(row row) error {
+			blob, at := row.blob(2), place{kind: inSettled, first: row.int(0), last: row.int(1)}
+			if !take(compact.Row{First: at.first, Last: at.last, Blob: blob}, at, true, len(blob)) {
+				return errEnough
+			}
+			return nil
+		}, l.n, from)
+		if err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+		chunks := v.chunks
+		for len(chunks) > 0 && chunks[0].last <= max(from, l.settled) {
+			chunks = chunks[1:]
+		}
+		if r.More || len(chunks) == 0 {
+			return nil
+		}
+		err = liveRows(c, l.n, chunks, func(ch held, blob []byte, sealed bool) error {
+			row := compact.Row{First: max(ch.first, l.settled+1), Last: ch.last, Blob: blob}
+			if !take(row, ch.place(), sealed, row.Size()) {
+				return errEnough
+			}
+			return nil
+		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	})
+	return r, rows, l, err
+}
+
+// liveBatch is how many live rows one query fetches.
+const liveBatch = 256
+
+// liveRows gives f the chunks of a conversation, in order: their texts where those are in memory, else sealed from their
+// rows. A row that is not what the index says is an error that wraps [journal.ErrCorrupt].
+func liveRows(c *conn, n int64, chunks []held, f func(ch held, blob []byte, sealed bool) error) error {
+	for len(chunks) > 0 {
+		if text := chunks[0].text; text != nil {
+			if err := f(chunks[0], text, false); err != nil {
+				return err
+			}
+			chunks = chunks[1:]
+			continue
+		}
+		i := 1
+		for i < min(len(chunks), liveBatch) && chunks[i].text == nil {
+			i++
+		}
+		if err := fileRows(c, n, chunks[:i], f); err != nil {
+			return err
+		}
+		chunks = chunks[i:]
+	}
+	return nil
+}
+
+func fileRows(c *conn, n int64, chunks []held, f func(ch held, blob []byte, sealed bool) error) error {
+	list := []byte{'['}
+	for i, ch := range chunks {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = strconv.AppendInt(list, ch.row, 10)
+	}
+	list = append(list, ']')
+	i := 0
+	err := c.each("SELECT row, conversation, first, last, at, events FROM live WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row", func(r row) error {
+		if i == len(chunks) || r.int(0) != chunks[i].row || r.int(1) != n || r.int(2) != chunks[i].first || r.int(3) != chunks[i].last {
+			return fmt.Errorf("row %d is of conversation %d from %d to %d: %w", r.int(0), r.int(1), r.int(2), r.int(3), journal.ErrCorrupt)
+		}
+		ch := chunks[i]
+		ch.at = r.int(4)
+		i++
+		return f(ch, r.blob(5), true)
+	}, string(list))
+	if err == nil && i < len(chunks) {
+		err = fmt.Errorf("row %d is missing: %w", chunks[i].row, journal.ErrCorrupt)
+	}
+	return err
+}

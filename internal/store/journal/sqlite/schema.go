@@ -1,0 +1,267 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+const (
+	fileName = "leat.db"
+	// applicationID marks a file as Leat's own: "Leat".
+	applicationID = 0x4c656174
+	// version is that of the schema below.
+	version = 4
+	// pageSize is measured: the usual chunk of 3 to 10 KB fits best, in the file as in the write-ahead log.
+	pageSize = 8 << 10
+)
+
+// schema makes the present version.
+//
+// live has no index but its row number: the writer only appends. settled is keyed by a chunk's last seq, so that a read
+// after a seq begins at the right chunk. The blob comes last in each row, so that a scan does not touch its pages.
+var schema = []string{
+	`CREATE TABLE conversations (
+		n INTEGER PRIMARY KEY AUTOINCREMENT,
+		id TEXT NOT NULL UNIQUE,
+		epoch TEXT NOT NULL,
+		head INTEGER NOT NULL,       -- at least; what lies in live may be above
+		settled INTEGER NOT NULL,
+		trimmed INTEGER NOT NULL,
+		updated INTEGER NOT NULL,
+		tenant TEXT NOT NULL,        -- alias
+		owner TEXT NOT NULL,         -- alias
+		unfinished INTEGER NOT NULL, -- number of open turns
+		size INTEGER NOT NULL,       -- of the settled rows above trimmed, bytes
+		summary BLOB NOT NULL,       -- JSON of journal.Summary, sealed
+		terms TEXT NOT NULL DEFAULT '' -- see formatTerms
+	) STRICT`,
+	// Keys are never removed: an update that keeps the length overwrites the very bytes, and rows that only come at the end
+	// are never moved, so that no copy of a key is left when it is overwritten.
+	`CREATE TABLE secrets (
+		n INTEGER PRIMARY KEY,
+		key BLOB NOT NULL            -- zeros when the conversation was deleted
+	) STRICT`,
+	`CREATE INDEX conversations_updated ON conversations (updated, id)`,
+	`CREATE INDEX conversations_owner ON conversations (tenant, owner, updated, id)`,
+	`CREATE INDEX conversations_unfinished ON conversations (updated, id) WHERE unfinished > 0`,
+	`CREATE TABLE deleted (
+		id TEXT PRIMARY KEY,
+		n INTEGER NOT NULL,
+		at INTEGER NOT NULL,         -- epoch milliseconds
+		purged INTEGER NOT NULL      -- 1 when nothing of it is left in the file
+	) STRICT, WITHOUT ROWID`,
+	`CREATE INDEX deleted_unpurged ON deleted (n) WHERE purged = 0`,
+	`CREATE TABLE live (
+		row INTEGER PRIMARY KEY,
+		conversation INTEGER NOT NULL,
+		first INTEGER NOT NULL,
+		last INTEGER NOT NULL,
+		at INTEGER NOT NULL,         -- of the commit, epoch milliseconds
+		events BLOB NOT NULL         -- a chunk, sealed
+	) STRICT`,
+	`CREATE TABLE settled (
+		conversation INTEGER NOT NULL,
+		last INTEGER NOT NULL,
+		first INTEGER NOT NULL,
+		events BLOB NOT NULL,        -- a chunk, sealed
+		PRIMARY KEY (conversation, last)
+	) STRICT, WITHOUT ROWID`,
+	`CREATE TABLE traces (
+		conversation INTEGER NOT NULL,
+		turn TEXT NOT NULL,
+		first INTEGER NOT NULL,
+		at INTEGER NOT NULL,         -- when it was settled, epoch milliseconds
+		trace BLOB NOT NULL,         -- sealed
+		PRIMARY KEY (conversation, turn, first)
+	) STRICT, WITHOUT ROWID`,
+	`CREATE INDEX traces_at ON traces (at)`,
+	`CREATE TABLE kv (
+		key TEXT PRIMARY KEY,
+		conversation INTEGER NOT NULL,
+		expires INTEGER NOT NULL,    -- epoch milliseconds; 0 never
+		value BLOB NOT NULL          -- sealed
+	) STRICT, WITHOUT ROWID`,
+	`CREATE INDEX kv_conversation ON kv (conversation)`,
+	`CREATE INDEX kv_expires ON kv (expires) WHERE expires > 0`,
+	`CREATE TABLE meta (
+		name TEXT PRIMARY KEY,
+		value INTEGER NOT NULL
+	) STRICT, WITHOUT ROWID`,
+}
+
+// migration brings a file from one version to the next, inside a transaction.
+type migration func(*conn) error
+
+// migrations by the version that they begin with.
+var migrations = map[int64]migration{
+	1: func(c *conn) error {
+		return errors.Join(
+			c.exec("ALTER TABLE conversations ADD COLUMN size INTEGER NOT NULL DEFAULT 0"),
+			c.exec("UPDATE conversations SET size = ifnull((SELECT sum(length(events)) FROM settled WHERE conversation = n AND last > trimmed), 0)"),
+			aliasAll(c),
+		)
+	},
+	2: func(c *conn) error {
+		return c.exec("ALTER TABLE conversations ADD COLUMN terms TEXT NOT NULL DEFAULT ''")
+	},
+	3: resealAll,
+}
+
+// prepare makes the file where there is none, and checks or migrates the one that is there.
+func prepare(dir string, want int64, steps map[int64]migration, log *slog.Logger) error {
+	path := filepath.Join(dir, fileName)
+	have, err := inspect(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return create(path)
+	case err != nil:
+		return err
+	case have > want:
+		return fmt.Errorf("%s has schema %d, this version knows %d: %w", path, have, want, journal.ErrNewer)
+	case have < want:
+		start := time.Now()
+		log.Info("journal: the file is brought to the present version; this takes about a minute for each gigabyte, and room for two copies of it", "file", path, "from", have, "to", want)
+		if err := migrate(path, have, want, steps); err != nil {
+			return err
+		}
+		log.Info("journal: the file has the present version", "file", path, "took", time.Since(start).Round(time.Millisecond).String())
+	}
+	return nil
+}
+
+// inspect tells a file's schema version. It reads the header alone, so that a foreign file is not even touched; ours has
+// its final header in the main file, since creation and migration end with a checkpoint.
+func inspect(path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var h [100]byte
+	switch _, err := io.ReadFull(f, h[:]); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return 0, fmt.Errorf("%s: %w", path, journal.ErrForeign)
+	case err != nil:
+		return 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	if string(h[:16]) != "SQLite format 3\x00" || binary.BigEndian.Uint32(h[68:]) != applicationID {
+		return 0, fmt.Errorf("%s: %w", path, journal.ErrForeign)
+	}
+	return int64(binary.BigEndian.Uint32(h[60:])), nil
+}
+
+// create makes a new file under another name and renames it when it is whole.
+func create(path string) (err error) {
+	part := path + ".new"
+	if err := remove(part); err != nil {
+		return err
+	}
+	// SQLite would let everybody read it; the log and the index beside it get the rights of the file.
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	c, err := dial(part, fmt.Sprint("page_size=", pageSize), "auto_vacuum=incremental", "synchronous=full", "journal_mode=delete")
+	if err != nil {
+		return err
+	}
+	err = c.transaction(func() error {
+		for _, s := range schema {
+			if err := c.exec(s); err != nil {
+				return err
+			}
+		}
+		return errors.Join(c.exec(fmt.Sprint("PRAGMA application_id=", applicationID)), c.exec(fmt.Sprint("PRAGMA user_version=", version)))
+	})
+	if err = errors.Join(err, c.close()); err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	return rename(part, path)
+}
+
+// migrate takes a file to a newer version, after a copy of it was made beside it.
+func migrate(path string, have, want int64, steps map[int64]migration) (err error) {
+	// The migration overwrites the names that version 1 held openly. Later versions replace only sealed texts, which need no
+	// overwriting; that would double the time.
+	c, err := dial(path, "synchronous=full", fmt.Sprint("secure_delete=", have < 2), "temp_store=memory", "cache_size=-16384")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := vacuumInto(context.Background(), c, fmt.Sprintf("%s.v%d.copy", path, have)); err != nil {
+		return fmt.Errorf("migrate %s: copy it first: %w", path, err)
+	}
+	for v := have; v < want; v++ {
+		step := steps[v]
+		if step == nil {
+			return fmt.Errorf("migrate %s: no way from version %d: %w", path, v, journal.ErrForeign)
+		}
+		if err := c.transaction(func() error {
+			return errors.Join(step(c), c.exec(fmt.Sprint("PRAGMA user_version=", v+1)))
+		}); err != nil {
+			return fmt.Errorf("migrate %s from version %d: %w", path, v, err)
+		}
+	}
+	// Names that version 1 held openly are to be in no gap of the file. All later versions have sealed texts alone, and are not
+	// rebuilt: that takes as much memory as the file is long.
+	if have < 2 {
+		err = c.exec("VACUUM")
+	}
+	return errors.Join(err, c.exec("PRAGMA wal_checkpoint(TRUNCATE)"))
+}
+
+// transaction runs f in a write transaction.
+func (c *conn) transaction(f func() error) error {
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return errors.Join(err, c.exec("ROLLBACK"))
+	}
+	if err := c.exec("COMMIT"); err != nil {
+		// SQLite has mostly rolled back by itself, and then says that there is nothing to roll back.
+		_ = c.exec("ROLLBACK")
+		return err
+	}
+	return nil
+}
+
+// remove deletes a file that may not be there.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// rename moves a whole file to its name, so that it is there after a power cut or not at all.
+func rename(from, to string) error {
+	if err := syncFile(from); err != nil {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncFile(filepath.Dir(to))
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// maxTerms is how many terms of a log are stored, the newest. A reader whose cursor is older than all of them gets a snapshot.
+const maxTerms = 32
+
+// newTerm returns the id of a term. Each time that the file is opened a new one begins, since the file may have lost what
+// was written last: with sync normal by a power cut, with sync full when a file was lost or replaced.
+func newTerm() string {
+	var b [6]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// openTerm returns the id of the term in which events are written now.
+func (x *index) openTerm() string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.term
+}
+
+// withTerm returns terms with the one that begins at first, unless that is the newest already. It doesn't change terms.
+func withTerm(terms []journal.Term, first int64, id string) []journal.Term {
+	n := len(terms)
+	if n > 0 && terms[n-1].ID == id {
+		return terms
+	}
+	terms = terms[max(0, n-maxTerms+1):]
+	return append(terms[:len(terms):len(terms)], journal.Term{First: first, ID: id})
+}
+
+// beginTerm stores the present term with the first events that a log gets in it.
+func (t *tx) beginTerm(l *log, p *pending) {
+	if n := len(p.terms); n > 0 && p.terms[n-1].ID == t.term {
+		return
+	}
+	p.terms = withTerm(p.terms, p.head+1, t.term)
+	_ = t.exec("UPDATE conversations SET terms = ? WHERE n = ?", formatTerms(p.terms), l.n) // t.err has it
+}
+
+// formatTerms writes terms as the file has them: "ID:FIRST", separated by spaces.
+func formatTerms(terms []journal.Term) string {
+	var b []byte
+	for i, t := range terms {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = strconv.AppendInt(append(append(b, t.ID...), ':'), t.First, 10)
+	}
+	return string(b)
+}
+
+// parseTerms reads what formatTerms writes. Its error wraps [journal.ErrCorrupt].
+func parseTerms(s string) ([]journal.Term, error) {
+	if s == "" {
+		return nil, nil
+	}
+	terms := make([]journal.Term, 0, strings.Count(s, " ")+1)
+	for field := range strings.SplitSeq(s, " ") {
+		id, digits, _ := strings.Cut(field, ":")
+		first, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || id == "" || first < 1 {
+			return nil, fmt.Errorf("term %q: %w", field, journal.ErrCorrupt)
+		}
+		terms = append(terms, journal.Term{First: first, ID: id})
+	}
+	return terms, nil
+}

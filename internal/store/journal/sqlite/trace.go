@@ -1,0 +1,205 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
+)
+
+// Trace implements [journal.Journal].
+func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
+	for {
+		t, err := j.trace(ctx, conversation, turn)
+		switch {
+		case err == nil:
+			return t, nil
+		case !errors.Is(err, errStale):
+			return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
+		}
+	}
+}
+
+// trace reads what is not settled first: what is settled meanwhile is then found in the stored traces, and not taken twice.
+func (j *Journal) trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
+	t := journal.Trace{Turn: turn}
+	s := settlement{upto: math.MaxInt64}
+	s.from, s.known = j.index.view(conversation, 0)
+	l, live, commits, err := j.live(ctx, conversation, &s)
+	if err != nil {
+		return t, err
+	}
+	since := time.Now().Add(-j.opt.TraceRetention).UnixMilli()
+	err = j.read(ctx, func(c *conn) error {
+		return c.each("SELECT trace, first FROM traces WHERE conversation = ? AND turn = ? AND at > ? ORDER BY first", func(r row) error {
+			b, err := l.open(r.blob(0), place{kind: inTrace, first: r.int(1), name: turn})
+			if err != nil {
+				return err
+			}
+			return decodeTrace(&t, b)
+		}, l.n, turn, since)
+	})
+	if err == nil && len(live) > 0 {
+		err = compact.Trace(&t, live, commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
+	}
+	if err == nil && len(t.Commits) == 0 {
+		err = journal.ErrNotFound
+	}
+	return t, err
+}
+
+// absent tells why there is no such conversation.
+func absent(c *conn, id string) error {
+	r, err := c.one("SELECT 1 FROM deleted WHERE id = ?", id)
+	switch {
+	case err != nil:
+		return err
+	case r != nil:
+		return journal.ErrDeleted
+	}
+	return journal.ErrNotFound
+}
+
+// traceVersion begins each encoded trace.
+const traceVersion = 1
+
+type traceKey struct {
+	kind                 event.Type
+	message, part, field string
+}
+
+// appendTrace encodes a trace: for each entry its kind by number (named when it is new), and the differences of its
+// times, seq and end to the entry before. An append of a streaming answer takes about six bytes.
+func appendTrace(b []byte, t *journal.Trace) []byte {
+	b = append(b, traceVersion)
+	b = binary.AppendUvarint(b, uint64(len(t.Commits)))
+	keys := map[traceKey]int{}
+	var ends []int64
+	var arrival, commit, seq int64
+	for _, c := range t.Commits {
+		k := traceKey{c.Type, c.Message, c.Part, c.Field}
+		i, known := keys[k]
+		if !known {
+			i = len(keys)
+			keys[k] = i
+			ends = append(ends, 0)
+		}
+		b = binary.AppendUvarint(b, uint64(i))
+		if !known {
+			for _, s := range []string{string(k.kind), k.message, k.part, k.field} {
+				b = appendText(b, s)
+			}
+		}
+		b = binary.AppendVarint(b, c.Arrival-arrival)
+		b = binary.AppendVarint(b, c.Commit-commit)
+		b = binary.AppendVarint(b, c.Seq-seq)
+		b = binary.AppendVarint(b, c.End-ends[i])
+		arrival, commit, seq, ends[i] = c.Arrival, c.Commit, c.Seq, c.End
+	}
+	b = binary.AppendUvarint(b, uint64(len(t.Replaced)))
+	for _, r := range t.Replaced {
+		b = binary.AppendVarint(b, r.Seq)
+		for _, s := range []string{r.Message, r.Part, r.Field, r.Text} {
+			b = appendText(b, s)
+		}
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// decodeTrace adds to t what appendTrace encoded. Its error wraps [journal.ErrCorrupt].
+func decodeTrace(t *journal.Trace, b []byte) error {
+	if len(b) == 0 || b[0] != traceVersion {
+		return fmt.Errorf("trace: unknown encoding: %w", journal.ErrCorrupt)
+	}
+	d := traceReader{b: b[1:]}
+	var keys []traceKey
+	var ends []int64
+	var arrival, commit, seq int64
+	for range d.count() {
+		i := d.uvarint()
+		if i == uint64(len(keys)) {
+			keys = append(keys, traceKey{event.Type(d.text()), d.text(), d.text(), d.text()})
+			ends = append(ends, 0)
+		} else if i > uint64(len(keys)) {
+			d.bad = true
+		}
+		if d.bad {
+			break
+		}
+		arrival += d.varint()
+		commit += d.varint()
+		seq += d.varint()
+		ends[i] += d.varint()
+		k := keys[i]
+		t.Commits = append(t.Commits, journal.TraceCommit{
+			Arrival: arrival, Commit: commit, Seq: seq, Type: k.kind, Message: k.message, Part: k.part, Field: k.field, End: ends[i],
+		})
+	}
+	for range d.count() {
+		if d.bad {
+			break
+		}
+		t.Replaced = append(t.Replaced, journal.TraceReplace{Seq: d.varint(), Message: d.text(), Part: d.text(), Field: d.text(), Text: d.text()})
+	}
+	if d.bad || len(d.b) != 0 {
+		return fmt.Errorf("trace: %w", errors.Join(journal.ErrCorrupt, errors.New("cut short or too long")))
+	}
+	return nil
+}
+
+// traceReader takes values from the front of b; once one is not there, it is bad for good and gives zeros.
+type traceReader struct {
+	b   []byte
+	bad bool
+}
+
+func (d *traceReader) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *traceReader) varint() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// count reads how many entries follow; each takes at least a byte, so a larger number is a lie.
+func (d *traceReader) count() uint64 {
+	n := d.uvarint()
+	if n > uint64(len(d.b)) {
+		d.bad = true
+		return 0
+	}
+	return n
+}
+
+func (d *traceReader) text() string {
+	n := d.uvarint()
+	if n > uint64(len(d.b)) {
+		d.bad, d.b = true, nil
+		return ""
+	}
+	s := string(d.b[:n])
+	d.b = d.b[n:]
+	return s
+}

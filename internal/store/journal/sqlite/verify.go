@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// ErrUnclean says that a store was not closed by its last gateway: what is in its write-ahead log is taken up by the next.
+var ErrUnclean = errors.New("journal: the last gateway was not stopped")
+
+// Verify reads the store of a folder that no gateway uses, and lists the conversations that are damaged, each once. It writes
+// nothing and makes no files. Its error is that of the context if the time was too short; then it lists what was found until
+// then. It wraps [ErrUnclean], journal.ErrCorrupt if the file itself can't be read, or fs.ErrNotExist.
+func Verify(ctx context.Context, dir string) ([]journal.DamageError, error) {
+	path := filepath.Join(dir, fileName)
+	have, err := inspect(path)
+	if err != nil {
+		return nil, err
+	}
+	if have != version {
+		return nil, fmt.Errorf("%s has schema %d, only %d can be verified: %w", path, have, version, errors.ErrUnsupported)
+	}
+	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
+		return nil, fmt.Errorf("%s: %w", path, ErrUnclean)
+	}
+	c, err := dialWith(path, "immutable=1", "query_only=on", "temp_store=memory")
+	if err != nil {
+		return nil, malformed(path, err)
+	}
+	v := &verifier{conn: c, found: map[string]bool{}}
+	err = v.all(ctx)
+	return v.damage, errors.Join(malformed(path, err), c.close())
+}
+
+// verifier collects damage, the first of each conversation.
+type verifier struct {
+	*conn
+	found  map[string]bool
+	damage []journal.DamageError
+}
+
+// note collects an error that is about one conversation, and returns any other.
+func (v *verifier) note(err error) error {
+	d, ok := errors.AsType[*journal.DamageError](err)
+	if !ok {
+		return err
+	}
+	if !v.found[d.Conversation] {
+		v.found[d.Conversation] = true
+		v.damage = append(v.damage, *d)
+	}
+	return nil
+}
+
+func (v *verifier) all(ctx context.Context) error {
+	logs, _, _, damaged, err := scan(v.conn)
+	if err != nil {
+		return err
+	}
+	for _, d := range damaged {
+		_ = v.note(d) // it is one
+	}
+	var ids []string
+	err = v.each(selectSummary, func(r row) error {
+		_, err := readSummary(r)
+		ids = append(ids, r.text(0))
+		return v.note(err)
+	})
+	for _, id := range ids {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil && !v.found[id] {
+			err = v.note(v.log(ctx, id, logs[id]))
+		}
+	}
+	return err
+}
+
+// log reads everything stored of one conversation. live is the log as scan found it, nil if it has no live rows.
+func (v *verifier) log(ctx context.Context, id string, live *log) error {
+	l, err := load(v.conn, "id", id)
+	if err != nil {
+		return err
+	}
+	var events []event.Event
+	err = v.each("SELECT first, last, events FROM settled WHERE conversation = ? ORDER BY last", func(r row) (err error) {
+		events, err = l.decode(events[:0], r.blob(2), true, place{kind: inSettled, first: r.int(0), last: r.int(1)}, 0)
+		return errors.Join(err, ctx.Err())
+	}, l.n)
+	if err == nil && live != nil {
+		chunks := make([]held, len(live.chunks))
+		for i, ch := range live.chunks {
+			chunks[i].chunk = ch
+		}
+		err = liveRows(v.conn, l.n, chunks, func(ch held, blob []byte, sealed bool) (err error) {
+			events, err = l.decode(events[:0], blob, sealed, ch.place(), 0)
+			return errors.Join(err, ctx.Err())
+		})
+	}
+	if err == nil {
+		err = v.each("SELECT key, value FROM kv WHERE conversation = ?", func(r row) error {
+			_, err := l.open(r.blob(1), place{kind: inKey, name: r.text(0)})
+			return err
+		}, l.n)
+	}
+	if err == nil {
+		err = v.each("SELECT turn, first, trace FROM traces WHERE conversation = ?", func(r row) error {
+			_, err := l.open(r.blob(2), place{kind: inTrace, first: r.int(1), name: r.text(0)})
+			return err
+		}, l.n)
+	}
+	return err
+}

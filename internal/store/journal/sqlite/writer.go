@@ -1,0 +1,228 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"modernc.org/sqlite/lib"
+
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+var background = context.Background() // of what the writer runs: once begun it is finished
+
+// write is the writer's goroutine. It alone uses j.conn, and alone changes the file and the index.
+func (j *Journal) write() {
+	idle := time.NewTimer(idleAfter)
+	defer idle.Stop()
+	for {
+		group, done := j.queue.take()
+		if done {
+			return
+		}
+		if len(group) > 0 {
+			j.commit(group)
+			continue
+		}
+		if j.waste.n == 0 || j.health.failing() {
+			<-j.queue.wake
+			continue
+		}
+		idle.Reset(idleAfter)
+		select {
+		case <-j.queue.wake:
+		case <-idle.C:
+			if err := j.clearUp(); err != nil {
+				j.log.Warn("journal: clear up", "error", err)
+				j.settle(j.classify("clear up", err))
+			}
+		}
+	}
+}
+
+// commit brings requests to an end: one transaction for all of them, a second one for the ends of turns when the disk is full.
+func (j *Journal) commit(group []*request) {
+	group = j.pauses(group)
+	if len(group) == 0 {
+		return
+	}
+	if j.broken {
+		if err := j.reopen(); err != nil {
+			answer(group, nil, fmt.Errorf("reopen: %w", err))
+			return
+		}
+	}
+	if j.reserve.released && !j.reserve.restore() {
+		var rest []*request
+		if group, rest = terminals(group); len(rest) > 0 {
+			answer(rest, nil, fmt.Errorf("what is left is for the ends of turns: %w", journal.ErrFull))
+		}
+		if len(group) == 0 {
+			return
+		}
+	}
+	results, err := j.try(group)
+	if errors.Is(err, journal.ErrFull) && !j.reserve.released {
+		if ends, rest := terminals(group); len(ends) > 0 && j.reserve.release() {
+			j.log.Warn("journal: the disk is full; the reserve is released for the ends of turns", "batches", len(ends))
+			answer(rest, nil, err)
+			group = ends
+			if results, err = j.try(ends); err == nil {
+				answer(group, results, nil)
+				j.health.set(journal.ErrFull) // for all others
+				return
+			}
+		}
+	}
+	j.settle(err)
+	answer(group, results, err)
+}
+
+// settle notes how a transaction went. After one whose fate is unknown everything is opened anew, so that those who look
+// see what the disk has.
+func (j *Journal) settle(err error) {
+	if j.reserve.released && err == nil {
+		err = journal.ErrFull
+	}
+	if was := j.health.set(err); (was == nil) != (err == nil) {
+		if err != nil {
+			j.log.Error("journal: commits fail", "error", err)
+		} else {
+			j.log.Info("journal: commits work again")
+		}
+	}
+	if !errors.Is(err, journal.ErrUnknown) {
+		return
+	}
+	j.broken = true
+	if err := j.reopen(); err != nil {
+		j.log.Error("journal: reopen", "error", err)
+	}
+}
+
+// pauses runs what wants to run between transactions, and returns the rest.
+func (j *Journal) pauses(group []*request) []*request {
+	rest := group[:0]
+	for _, r := range group {
+		if r.pause == nil {
+			rest = append(rest, r)
+			continue
+		}
+		r.result <- r.pause()
+	}
+	return rest
+}
+
+func terminals(group []*request) (ends, rest []*request) {
+	for _, r := range group {
+		if r.batch != nil && r.batch.terminal {
+			ends = append(ends, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	return ends, rest
+}
+
+func answer(group []*request, results []error, err error) {
+	for i, r := range group {
+		switch {
+		case err != nil:
+			r.result <- err
+		default:
+			r.result <- results[i]
+		}
+	}
+}
+
+// try runs one transaction. Its error means that nothing of the group is there, or wraps [journal.ErrUnknown]; without
+// one, each request has its own result.
+func (j *Journal) try(group []*request) ([]error, error) {
+	t := j.begin()
+	results := make([]error, len(group))
+	if err := j.conn.exec("BEGIN IMMEDIATE"); err != nil {
+		return nil, j.classify("begin", err)
+	}
+	added := 0
+	for i, r := range group {
+		if r.batch != nil && t.err == nil {
+			results[i] = t.append(r.batch)
+		}
+	}
+	for _, l := range t.logs {
+		if l.pending.batches != nil {
+			added++
+		}
+	}
+	t.collect(added)
+	t.writeLive()
+	t.writeSummaries()
+	t.writeKeys()
+	for i, r := range group {
+		if r.op != nil && t.err == nil {
+			results[i] = r.op(t)
+			t.bytes += r.size
+		}
+	}
+	if t.err != nil {
+		t.forget()
+		return nil, j.undo(t.err)
+	}
+	j.crash("before-commit")
+	if err := j.finish(); err != nil {
+		t.forget()
+		if errors.Is(err, journal.ErrUnknown) {
+			return nil, err
+		}
+		return nil, j.undo(err)
+	}
+	j.crash("after-commit-before-ack")
+	t.apply()
+	j.checkpointer.written(t.bytes)
+	return results, nil
+}
+
+// finish commits. Where SQLite cannot say whether the commit is there, neither can finish.
+func (j *Journal) finish() error {
+	err := j.fault("commit")
+	if err == nil {
+		err = j.conn.exec("COMMIT")
+	}
+	if err == nil {
+		err = j.fault("committed")
+	}
+	switch code(err) & 0xff {
+	case sqlite3.SQLITE_OK:
+		if err == nil {
+			return nil
+		}
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY: // the commit's last frame was not written
+		return err
+	}
+	return fmt.Errorf("commit: %w: %w", journal.ErrUnknown, err)
+}
+
+// undo takes a failed transaction back and returns why it failed. SQLite has taken some back itself.
+func (j *Journal) undo(cause error) error {
+	if err := j.conn.exec("ROLLBACK"); err != nil && code(err) != sqlite3.SQLITE_ERROR {
+		j.broken = true
+		j.log.Error("journal: roll back", "error", err)
+	}
+	return j.classify("write", cause)
+}
+
+// full reports whether an error says that there is no space.
+func full(err error) bool {
+	return code(err)&0xff == sqlite3.SQLITE_FULL || code(err) == sqlite3.SQLITE_IOERR_SHMSIZE || errors.Is(err, syscall.ENOSPC)
+}
+
+// classify gives an error of the database its meaning.
+func (j *Journal) classify(op string, err error) error {
+	if full(err) {
+		return fmt.Errorf("%s: %w: %w", op, journal.ErrFull, err)
+	}
+	return fmt.Errorf("%s: %w", op, j.malformed(err))
+}

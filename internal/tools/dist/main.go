@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// target is a platform that a release is made for.
+type target struct{ os, arch string }
+
+func (t target) String() string { return t.os + "/" + t.arch }
+
+// targets are all platforms. On Windows the client commands and development are supported.
+var targets = []target{
+	{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
+}
+
+func main() {
+	out := flag.String("out", "dist", "folder to make")
+	only := flag.String("targets", "", "platforms, separated by commas, such as linux/amd64; all where empty")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *out, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "dist:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out, only string) (err error) {
+	chosen, err := choose(only)
+	if err != nil {
+		return err
+	}
+	// Made beside its place and moved there when it is whole.
+	out, err = filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(out), ".dist-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r, err := build(ctx, dir, chosen)
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, out); err != nil {
+		return err
+	}
+	if err := os.Chmod(out, 0o755); err != nil { // a temporary folder is for its owner alone
+		return err
+	}
+	fmt.Printf("leat %s, commit %s\n", r.version, r.commit)
+	if r.modified() {
+		fmt.Println("The tree has changes that are not committed: this is no release.")
+	}
+	files, err := os.ReadDir(out)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%10d  %s\n", info.Size(), f.Name())
+	}
+	return nil
+}
+
+func choose(only string) ([]target, error) {
+	if only == "" {
+		return targets, nil
+	}
+	var chosen []target
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.IndexFunc(targets, func(t target) bool { return t.String() == strings.TrimSpace(name) })
+		if i < 0 {
+			return nil, fmt.Errorf("no release is made for %q; there are %v", name, targets)
+		}
+		chosen = append(chosen, targets[i])
+	}
+	return chosen, nil
+}
+
+// build compiles and packs everything into dir.
+func build(ctx context.Context, dir string, chosen []target) (release, error) {
+	r, err := checkedOut()
+	if err != nil {
+		return r, err
+	}
+	docs, err := documents()
+	if err != nil {
+		return r, err
+	}
+	scratch, err := os.MkdirTemp("", "leat-dist")
+	if err != nil {
+		return r, err
+	}
+	defer os.RemoveAll(scratch) //nolint:errcheck // the system clears up what is left
+	for _, t := range chosen {
+		fmt.Println("build", t)
+		binary := filepath.Join(scratch, t.os+"-"+t.arch, t.program())
+		if err := compile(ctx, binary, r, t); err != nil {
+			return r, err
+		}
+		if err := pack(dir, r, t, binary, docs); err != nil {
+			return r, fmt.Errorf("%s: %w", t, err)
+		}
+	}
+	return r, finish(dir, r)
+}
+
+func (t target) program() string {
+	if t.os == "windows" {
+		return "leat.exe"
+	}
+	return "leat"
+}
+
+// variables are where the program keeps what it was built of.
+const variables = "github.com/leat-dev/leat/internal/app/cli."
+
+// compile builds the program, static and stripped, with the commit in it. What Go itself would write down of the checkout
+// is left out: it differs between a clone and a worktree.
+func compile(ctx context.Context, path string, r release, t target) error {
+	flags := fmt.Sprintf("-s -w -buildid= -X %[1]srelease=%[2]s -X %[1]sreleaseCommit=%[3]s -X %[1]sreleaseDate=%[4]s",
+		variables, r.version, r.commit, r.time.UTC().Format(time.RFC3339))
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", path, "./cmd/leat")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", t, err, out)
+	}
+	return nil
+}
+
+// document is a file that goes into every archive.
+type document struct {
+	name string
+	data []byte
+}
+
+// documents reads those from the root of the tree, where dist runs.
+func documents() ([]document, error) {
+	var all []document
+	for _, name := range []string{"CHANGELOG.md", "LICENSE", "README.md", "leat.example.yaml"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("run it in the root of the tree: %w", err)
+		}
+		all = append(all, document{name, b})
+	}
+	return all, nil
+}

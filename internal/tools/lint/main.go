@@ -1,0 +1,62 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+)
+
+// figure is what the command measures, and how much of it is allowed.
+type figure struct {
+	name  string
+	value float64
+	limit float64
+	least bool     // the limit is a lower bound
+	of    string   // what the value is a share or number of
+	list  []string // the places that count
+}
+
+func (f figure) exceeded() bool {
+	if f.least {
+		return f.value < f.limit
+	}
+	return f.value > f.limit
+}
+
+func main() {
+	list := flag.String("list", "", "print every place that counts for `FIGURE`")
+	flag.Parse()
+	t, err := load("./...")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lint:", err)
+		os.Exit(2)
+	}
+	comments, err := t.comments()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lint:", err)
+		os.Exit(2)
+	}
+	figures := []figure{t.names(), t.arrows(module+"internal/gateway"), t.chains(), comments, t.exports()}
+	failed := false
+	for _, f := range figures {
+		bound := "at most"
+		if f.least {
+			bound = "at least"
+		}
+		mark := "ok    "
+		if f.exceeded() {
+			failed, mark = true, "FAILED"
+		}
+		fmt.Printf("%s %-8s %6.1f %s, %s %.1f\n", mark, f.name, f.value, f.of, bound, f.limit)
+		if *list == f.name {
+			slices.Sort(f.list)
+			for _, l := range f.list {
+				fmt.Println("  " + l)
+			}
+		}
+	}
+	if failed {
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,54 @@
+//go:build e2e
+
+package eliza
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leat-dev/leat/test/e2e/internal/harness"
+)
+
+// client is the package of Eliza's dashboard whose client is used, in the version that docs/eliza.md names.
+const client = "@elizaos/app-core@2.0.0-alpha.537"
+
+const token = "a token of this test alone"
+
+// TestElizaClient has the client of Eliza's own dashboard do what the dashboard does, against the real program: list, conversation,
+// streamed chat, reload, live events, rename, truncate, delete.
+func TestElizaClient(t *testing.T) {
+	dir := fetch(t)
+	url := serve(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	// Node 20 has a WebSocket only when it is asked for.
+	out, err := exec.CommandContext(ctx, "node", "--experimental-websocket", "client.mjs", dir, url, strings.ReplaceAll(token, " ", "-")).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("all of it holds")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// fetch unpacks the client, which needs nothing of what npm would install with it.
+func fetch(t *testing.T) string {
+	t.Helper()
+	folder := strings.NewReplacer("@", "", "/", "-").Replace(client[1:])
+	packed := strings.ReplaceAll(strings.ReplaceAll(client[1:], "/", "-"), "@", "-") + ".tgz"
+	return harness.Install{
+		What: "Eliza's own client", Package: client, Folder: folder, Tools: []string{"npm", "node", "tar"},
+		Steps: []harness.Step{{Args: []string{"npm", "pack", "--silent", "--ignore-scripts", client}}, {Args: []string{"tar", "xzf", packed}}},
+		Wants: []string{filepath.Join("package", "package.json")},
+	}.Into(t)
+}
+
+// serve starts the real program with the demo agent.
+func serve(t *testing.T) string {
+	t.Helper()
+	leat := harness.Leat(t, []string{"LEAT_API_TOKEN=" + strings.ReplaceAll(token, " ", "-")}, "--agent", "demo")
+	leat.Start(t)
+	return leat.URL
+}

@@ -1,0 +1,116 @@
+//go:build e2e
+
+package harness
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// browserLimit is many times what the tests of a suite take in a browser.
+const browserLimit = 15 * time.Minute
+
+// Act is something that a test in the browser may have done, or ask: what it returns is answered as JSON.
+type Act func(ctx context.Context) (any, error)
+
+// Kill is an act: the program is killed.
+func (p *Program) Kill() Act {
+	return func(context.Context) (any, error) { p.Signal(syscall.SIGKILL); return nil, nil }
+}
+
+// Begin is an act: the program is started.
+func (p *Program) Begin() Act {
+	return func(ctx context.Context) (any, error) { return nil, p.start(ctx) }
+}
+
+// Do makes an act of something that can't fail.
+func Do(f func()) Act {
+	return func(context.Context) (any, error) { f(); return nil, nil }
+}
+
+// Browser runs a script of web/test/real, whose tests look at the gateway in a real browser. They do what can't be done in a page by
+// acts, a POST each to $CONTROL/name; facts are in $FACTS. It is skipped where Node, Chromium or Playwright is missing.
+func Browser(t *testing.T, script string, facts map[string]any, acts map[string]Act) {
+	web := webFolder(t)
+	mux := http.NewServeMux()
+	for name, act := range acts {
+		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
+			// A program that is started lives on when the request is over; what ends it is the test.
+			v, err := act(t.Context())
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			_ = json.NewEncoder(w).Encode(v) // the asker is gone: it has failed
+		})
+	}
+	control := httptest.NewServer(mux)
+	defer control.Close()
+	b, err := json.Marshal(facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), browserLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", filepath.Join("test", "real", script))
+	cmd.Dir, cmd.Env = web, append(os.Environ(), "CONTROL="+control.URL, "FACTS="+string(b), "NO_COLOR=1", "NODE_OPTIONS=")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	passed := 0
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		t.Log(lines.Text())
+		if strings.HasPrefix(lines.Text(), "✔") {
+			passed++
+		}
+		if skips.MatchString(lines.Text()) {
+			t.Error("a test in the browser was skipped")
+		}
+	}
+	if err := cmd.Wait(); err != nil || passed == 0 {
+		t.Errorf("%d tests hold in the browser: %v", passed, err)
+	}
+}
+
+var skips = regexp.MustCompile(`^ℹ (skipped|todo|cancelled) [1-9]`)
+
+// webFolder is web, where all is there that a browser's test needs.
+func webFolder(t *testing.T) string {
+	t.Helper()
+	web, err := filepath.Abs(filepath.Join("..", "..", "..", "web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("SKIPPED: node is not installed; install it to look at this in a browser")
+	}
+	chromium := os.Getenv("CHROMIUM")
+	if chromium == "" {
+		chromium = "/usr/bin/chromium"
+	}
+	if _, err := os.Stat(chromium); err != nil {
+		t.Skip("SKIPPED: Chromium is not installed; on Debian: apt-get install chromium")
+	}
+	if _, err := os.Stat(filepath.Join(web, "node_modules", "playwright-core")); err != nil {
+		t.Skip("SKIPPED: Playwright is not installed; run npm ci in web")
+	}
+	return web
+}

@@ -1,0 +1,159 @@
+//go:build e2e
+
+package harness
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// StartLimit is how long a program may take until it answers: 13 s at most on a machine that has nothing else to do.
+const StartLimit = 3 * time.Minute
+
+// Program is one that can be killed and started again. One caller at a time.
+type Program struct {
+	Name  string
+	Args  []string
+	Dir   string
+	Env   []string
+	URL   string
+	Ready string // below URL: answers once the program is ready
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+	logs   logs
+}
+
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) last() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(tail(l.b.Bytes()))
+}
+
+// Owned ends the program with the test. If the test failed, it shows the end of the program's output, and writes all of it to the
+// folder LEAT_LOGS if that is set.
+func (p *Program) Owned(t *testing.T) *Program {
+	t.Cleanup(func() {
+		p.Signal(syscall.SIGKILL)
+		if !t.Failed() {
+			return
+		}
+		t.Logf("the end of the output of %s:\n%s", p.Name, p.logs.last())
+		if dir := os.Getenv("LEAT_LOGS"); dir != "" {
+			name := filepath.Join(dir, strings.ReplaceAll(p.Name, " ", "-")+".log")
+			if err := os.WriteFile(name, p.logs.b.Bytes(), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return p
+}
+
+// Start starts the program and waits until it answers.
+func (p *Program) Start(t *testing.T) {
+	t.Helper()
+	if err := p.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *Program) start(ctx context.Context) error {
+	p.cmd = exec.Command(p.Args[0], p.Args[1:]...)
+	p.cmd.Dir, p.cmd.Env = p.Dir, p.Env
+	p.cmd.Stdout, p.cmd.Stderr = &p.logs, &p.logs
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	cmd, exited := p.cmd, make(chan struct{})
+	p.exited = exited
+	go func() {
+		_ = cmd.Wait() // that it was killed is no news
+		close(exited)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, StartLimit)
+	defer cancel()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+p.Ready, nil)
+		if err != nil {
+			return err
+		}
+		if res, err := http.DefaultClient.Do(req); err == nil {
+			res.Body.Close()
+			if res.StatusCode < 500 {
+				return nil
+			}
+		}
+		select {
+		case <-exited:
+			return fmt.Errorf("%s ended at once:\n%s", p.Name, p.logs.last())
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer:\n%s", p.Name, p.logs.last())
+		case <-time.After(100 * time.Millisecond): // a process has no event for being ready
+		}
+	}
+}
+
+// Signal ends the program and its children, and waits for it.
+func (p *Program) Signal(s syscall.Signal) {
+	if p.cmd == nil {
+		return
+	}
+	_ = syscall.Kill(-p.cmd.Process.Pid, s) // it may be gone
+	<-p.exited
+	p.cmd = nil
+}
+
+// FreePort is one that nobody listened at a moment ago.
+func FreePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// Leat returns the real program, built anew, that was not started; it has its own port and data folder. Of the environment that
+// the test runs in it knows no setting.
+func Leat(t *testing.T, env []string, args ...string) *Program {
+	t.Helper()
+	dir, port := t.TempDir(), FreePort(t)
+	binary := filepath.Join(dir, "leat")
+	if out, err := exec.Command("go", "build", "-o", binary, "github.com/leat-dev/leat/cmd/leat").CombinedOutput(); err != nil {
+		t.Fatalf("build leat: %v\n%s", err, out)
+	}
+	p := &Program{
+		Name: "Leat", Args: append([]string{binary, "serve", "--listen", "127.0.0.1:" + port, "--data", filepath.Join(dir, "data"), "--log-level", "debug"}, args...),
+		Dir: dir, URL: "http://127.0.0.1:" + port, Ready: "/readyz",
+		Env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LEAT_LOG_FORMAT=json"}, env...),
+	}
+	return p.Owned(t)
+}

@@ -1,0 +1,64 @@
+//go:build e2e
+
+package harness
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	leat "github.com/leat-dev/leat/clients/go"
+	"github.com/leat-dev/leat/event"
+)
+
+// Viewer follows a conversation through everything that happens to the gateway, and remembers what it saw.
+type Viewer struct {
+	done chan struct{}
+	stop context.CancelFunc
+
+	mu      sync.Mutex
+	seen    []Item
+	earlier bool           // there are older messages, which a viewer is not given that has to begin again
+	ends    map[string]int // by turn
+}
+
+// View starts a viewer of a conversation, which ends with the test.
+func (s *Client) View(t *testing.T, c string) *Viewer {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	v := &Viewer{done: make(chan struct{}), stop: stop, ends: map[string]int{}}
+	go func() {
+		defer close(v.done)
+		_ = s.Follow(ctx, c, func(u leat.Update) error { // it ends with ctx
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.seen, v.earlier = Seen(u.Transcript), u.Transcript.Earlier
+			for i := range u.Events {
+				if u.Events[i].Type == event.TurnEnd {
+					v.ends[u.Events[i].Turn]++
+				}
+			}
+			return nil
+		})
+	}()
+	t.Cleanup(v.Stop)
+	return v
+}
+
+// Stop ends the viewer.
+func (v *Viewer) Stop() { v.stop(); <-v.done }
+
+// Differs returns how what the viewer sees differs from the whole conversation, and the turns whose end it was given more than once.
+func (v *Viewer) Differs(whole []Item) (faults, doubled []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for turn, n := range v.ends {
+		if n > 1 {
+			doubled = append(doubled, turn)
+		}
+	}
+	if v.earlier && len(v.seen) > 0 {
+		whole = whole[max(0, len(whole)-len(v.seen)):]
+	}
+	return Compare(v.seen, whole, func(Item) bool { return false }), doubled
+}

@@ -1,0 +1,43 @@
+//go:build e2e
+
+package letta
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/leat-dev/leat/test/e2e/internal/harness"
+)
+
+// browses adds the scripts that are played for a browser: a turn of three groups, each thought about, the first two with a tool; with
+// and without a moment to look at each.
+func browses(scripts map[string][]harness.Say) {
+	groups := func(wait string, last []string) []harness.Say {
+		pause := 15 * time.Millisecond
+		return []harness.Say{
+			{Thinks: harness.Words("A block is wanted, so I look for one first. "), Words: harness.Words("Let me look at what is there. "), Calls: []harness.Call{bash("echo found nothing;" + wait + " echo looked everywhere")}, Pause: pause},
+			{Thinks: harness.Words("Nothing is there, so I make one. "), Words: harness.Words("Now I make it. "), Calls: []harness.Call{bash("echo the block was made")}, Pause: pause},
+			{Thinks: harness.Words("It is there. "), Words: last, Pause: pause},
+		}
+	}
+	scripts["GROUPS"] = groups("", harness.Words("The memory block **cameron** is there now, and it is empty."))
+	scripts["HELD"] = groups(" while [ ! -e go ]; do sleep 0.1; done;", harness.Held("The memory block **cameron** is there now, ", "and it is empty."))
+}
+
+// browser has the seed's problems and issues looked at in a browser.
+func (s *stage) browser(t *testing.T) {
+	gate := filepath.Join(s.work, "go")
+	harness.Browser(t, "letta.mjs", map[string]any{"url": s.leat.URL, "hello": hello}, map[string]harness.Act{
+		"gate/close": harness.Do(s.model.Close), "gate/open": harness.Do(s.model.Open),
+		"tool/wait": func(context.Context) (any, error) {
+			if err := os.Remove(gate); err != nil && !os.IsNotExist(err) {
+				return nil, err
+			}
+			return nil, nil
+		},
+		"tool/go": func(context.Context) (any, error) { return nil, os.WriteFile(gate, nil, 0o600) },
+	})
+}

@@ -1,0 +1,380 @@
+//go:build e2e
+
+package letta
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/test/e2e/internal/harness"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// theirs is another client of a conversation at the V1 server.
+type theirs struct {
+	*v1Stage
+	agent, conversation string
+}
+
+// The ways in which another client may send a message.
+var v1Ways = map[string]map[string]any{
+	"blocking":   {"streaming": false},
+	"streaming":  {"streaming": true, "stream_tokens": true},
+	"background": {"streaming": true, "stream_tokens": true, "background": true},
+}
+
+// send sends a message, and returns a function that waits for the end of the answer.
+func (s *theirs) send(t *testing.T, way string, messages ...any) (end func()) {
+	t.Helper()
+	body := map[string]any{"messages": messages, "agent_id": s.agent}
+	for k, v := range v1Ways[way] {
+		body[k] = v
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan string, 1)
+	go func() {
+		res, err := http.Post(s.v1.URL+"/v1/conversations/"+s.conversation+"/messages", "application/json", bytes.NewReader(b))
+		if err != nil {
+			done <- err.Error()
+			return
+		}
+		defer res.Body.Close()
+		answer, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode/100 != 2 {
+			done <- res.Status + " " + string(answer)
+			return
+		}
+		done <- ""
+	}()
+	return func() {
+		t.Helper()
+		if fault := <-done; fault != "" {
+			t.Errorf("another client's message: %s", fault)
+		}
+	}
+}
+
+func (s *theirs) say(t *testing.T, way, text string) (end func()) {
+	t.Helper()
+	return s.send(t, way, map[string]any{"type": "message", "role": "user", "content": text})
+}
+
+// foreign returns the turns that Leat has not started.
+func foreign(tr *transcript.Transcript) (all []*transcript.Turn) {
+	for _, u := range tr.Turns {
+		if u.Source != "" {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// said waits until a message of another client is shown.
+func (s *theirs) said(t *testing.T, c, text string) {
+	t.Helper()
+	s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+		for _, m := range tr.Messages {
+			if m.Role == event.User && m.Source == "letta" && m.Visible() == text {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// answered waits for the end of the n-th turn of other clients.
+func (s *theirs) answered(t *testing.T, c string, n int) *harness.Answer {
+	t.Helper()
+	turn := ""
+	s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+		if all := foreign(tr); len(all) >= n {
+			turn = all[n-1].ID
+		}
+		return turn != ""
+	})
+	return s.Answered(t, c, turn)
+}
+
+// testFollow has another client talk in a conversation that Leat follows.
+func (s *v1Stage) testFollow(t *testing.T, id string) {
+	s.model.Open()
+	c := s.Converse(t, "v1")
+	s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn).Says(t, hello)
+	var list []struct{ ID string }
+	s.call(t, http.MethodGet, "/v1/conversations/?limit=1&agent_id="+id, nil, &list)
+	other := &theirs{v1Stage: s, agent: id, conversation: list[0].ID}
+	n := 0
+	for _, way := range []string{"blocking", "streaming", "background"} {
+		t.Run(way, func(t *testing.T) {
+			n++
+			other.say(t, way, way+": please do SCRIPT-PLAIN")()
+			a := other.answered(t, c, n)
+			a.Ended(t, event.Completed)
+			a.Says(t, hello)
+			other.said(t, c, way+": please do SCRIPT-PLAIN")
+			if a.Turn.Usage == nil || a.Turn.Usage.Output != 50 {
+				t.Errorf("the turn counts %+v", a.Turn.Usage)
+			}
+		})
+	}
+	t.Run("live", func(t *testing.T) {
+		n++
+		s.model.Close()
+		end := other.say(t, "background", "live: please do SCRIPT-SLOW")
+		turn := ""
+		s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+			if all := foreign(tr); len(all) == n {
+				turn = all[n-1].ID
+			}
+			return turn != "" && len(tr.Visible(turn)) > 20
+		})
+		s.leat.Signal(syscall.SIGKILL)
+		s.leat.Start(t)
+		s.model.Open()
+		end()
+		a := s.Answered(t, c, turn)
+		a.Ended(t, event.Completed)
+		a.Says(t, slow)
+		other.said(t, c, "live: please do SCRIPT-SLOW")
+	})
+	t.Run("while Leat is away", func(t *testing.T) {
+		s.leat.Signal(syscall.SIGKILL)
+		for _, way := range []string{"blocking", "background"} {
+			n++
+			other.say(t, way, "away, "+way+": please do SCRIPT-PLAIN")()
+		}
+		s.leat.Start(t)
+		for i, way := range []string{"blocking", "background"} {
+			a := other.answered(t, c, n-1+i)
+			a.Ended(t, event.Completed)
+			a.Says(t, hello)
+			other.said(t, c, "away, "+way+": please do SCRIPT-PLAIN")
+		}
+	})
+	for decision, state := range map[string]string{event.Approve: event.PartDone, event.Deny: event.PartDenied} {
+		t.Run("a question that Leat answers: "+decision, func(t *testing.T) {
+			n++
+			other.say(t, "background", decision+": please do SCRIPT-ASK")()
+			tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+				all := foreign(tr)
+				return len(all) == n && len(all[n-1].Requests) > 0
+			})
+			u := foreign(tr)[n-1]
+			if _, err := s.Answer(t.Context(), c, u.ID, u.Requests[0].ID, decision, ""); err != nil {
+				t.Fatal(err)
+			}
+			a := s.Answered(t, c, u.ID)
+			a.Ended(t, event.Completed)
+			a.Says(t, "May I? \n\nThat was it.")
+			if got := a.Of(event.KindTool)[0].State; got != state {
+				t.Errorf("the tool is %q, want %q", got, state)
+			}
+		})
+		for _, way := range []string{"background", "blocking"} {
+			t.Run("a question that its client answers, "+way+": "+decision, func(t *testing.T) {
+				n++
+				other.say(t, way, decision+": please do SCRIPT-ASK")()
+				tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+					all := foreign(tr)
+					return len(all) == n && len(all[n-1].Requests) > 0
+				})
+				u := foreign(tr)[n-1]
+				other.send(t, way, map[string]any{"type": "approval", "approvals": []any{
+					map[string]any{"type": "approval", "tool_call_id": u.Requests[0].ID, "approve": decision == event.Approve},
+				}})()
+				a := s.Answered(t, c, u.ID)
+				a.Ended(t, event.Completed)
+				a.Says(t, "May I? \n\nThat was it.")
+				if got := a.Of(event.KindTool)[0].State; got != state {
+					t.Errorf("the tool is %q, want %q", got, state)
+				}
+			})
+		}
+	}
+	t.Run("a question of Leat's turn that another client answers", func(t *testing.T) {
+		turn := s.Say(t, c, "ours: please do SCRIPT-ASK").Turn
+		tr := s.Until(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 })
+		other.send(t, "background", map[string]any{"type": "approval", "approvals": []any{
+			map[string]any{"type": "approval", "tool_call_id": tr.Turn(turn).Requests[0].ID, "approve": true},
+		}})()
+		a := s.Answered(t, c, turn)
+		a.Ended(t, event.Completed)
+		a.Says(t, "May I? \n\nThat was it.")
+	})
+	t.Run("a message of Leat in place of an answer", func(t *testing.T) {
+		n++
+		other.say(t, "background", "unanswered: please do SCRIPT-ASK")()
+		tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+			all := foreign(tr)
+			return len(all) == n && len(all[n-1].Requests) > 0
+		})
+		s.Answered(t, c, s.Say(t, c, refusedMessage).Turn).Ended(t, event.Failed)
+		u := foreign(tr)[n-1]
+		if _, err := s.Answer(t.Context(), c, u.ID, u.Requests[0].ID, event.Approve, ""); err != nil {
+			t.Fatal(err)
+		}
+		s.Answered(t, c, u.ID).Ended(t, event.Completed)
+	})
+	t.Run("a run that fails", func(t *testing.T) {
+		n++
+		other.say(t, "background", "please do SCRIPT-FAIL")()
+		a := other.answered(t, c, n)
+		a.Ended(t, event.Failed)
+		if a.Turn.Error == nil || a.Turn.Error.Code != "llm_authentication" {
+			t.Errorf("the turn failed with %+v", a.Turn.Error)
+		}
+	})
+	t.Run("a stop in Leat", func(t *testing.T) {
+		n++
+		s.model.Close()
+		end := other.say(t, "background", "stopped: please do SCRIPT-SLOW")
+		tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+			all := foreign(tr)
+			return len(all) == n && len(tr.Visible(all[n-1].ID)) > 20
+		})
+		if _, err := s.Stop(t.Context(), c, foreign(tr)[n-1].ID); err != nil {
+			t.Fatal(err)
+		}
+		s.Answered(t, c, foreign(tr)[n-1].ID).Ended(t, event.Cancelled)
+		s.idle(t, id)
+		s.model.Open()
+		end()
+	})
+	t.Run("a message of Leat while another client's run is in progress", func(t *testing.T) {
+		n++
+		s.model.Close()
+		end := other.say(t, "background", "busy: please do SCRIPT-SLOW")
+		tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+			all := foreign(tr)
+			return len(all) == n && len(tr.Visible(all[n-1].ID)) > 20
+		})
+		turn := s.Say(t, c, "meanwhile: please do SCRIPT-PLAIN").Turn
+		s.Until(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && u.Phase == "retrying" })
+		s.model.Open()
+		end()
+		s.Answered(t, c, foreign(tr)[n-1].ID).Says(t, slow)
+		s.Answered(t, c, turn).Says(t, hello)
+		other.said(t, c, "busy: please do SCRIPT-SLOW")
+	})
+	t.Run("the server is killed", func(t *testing.T) {
+		s.v1.Signal(syscall.SIGKILL)
+		s.v1.Start(t)
+		n++
+		other.say(t, "background", "again: please do SCRIPT-PLAIN")()
+		other.answered(t, c, n).Says(t, hello)
+		other.said(t, c, "again: please do SCRIPT-PLAIN")
+	})
+	t.Run("everything once, as the server has it", func(t *testing.T) {
+		s.Answered(t, c, s.Say(t, c, "last: please do SCRIPT-PLAIN").Turn).Says(t, hello)
+		s.leat.Signal(syscall.SIGKILL)
+		s.leat.Start(t)
+		n++
+		other.say(t, "background", "end: please do SCRIPT-PLAIN")()
+		other.answered(t, c, n).Says(t, hello)
+		other.said(t, c, "end: please do SCRIPT-PLAIN")
+		tr, err := s.Transcript(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(foreign(tr)); got != n {
+			t.Errorf("%d turns of other clients, want %d", got, n)
+		}
+		// The server has no answer that was stopped, and no message that it refused.
+		missing := func(i harness.Item) bool {
+			return strings.HasPrefix(slow, i.Text) || i.Text == refusedMessage
+		}
+		for _, fault := range harness.Compare(seen(tr), other.history(t), missing) {
+			t.Error(fault)
+		}
+	})
+	t.Run("attached with its history", func(t *testing.T) {
+		var infos struct{ Sessions []agent.SessionInfo }
+		s.api(t, http.MethodGet, "/api/agents/v1b/sessions", nil, &infos)
+		found := false
+		for _, i := range infos.Sessions {
+			found = found || i.ID == other.conversation
+		}
+		if !found {
+			t.Errorf("the list of sessions lacks %s: %+v", other.conversation, infos)
+		}
+		var made struct{ Conversation string }
+		s.api(t, http.MethodPost, "/api/agents/v1b/sessions", map[string]any{"session": other.conversation, "history": true}, &made)
+		tr, err := s.Transcript(t.Context(), made.Conversation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range harness.Compare(seen(tr), other.history(t), func(harness.Item) bool { return false }) {
+			t.Error(fault)
+		}
+		other.say(t, "background", "attached: please do SCRIPT-PLAIN")()
+		other.said(t, made.Conversation, "attached: please do SCRIPT-PLAIN")
+		b := s.Answered(t, made.Conversation, s.Say(t, made.Conversation, "ours: please do SCRIPT-PLAIN").Turn)
+		b.Ended(t, event.Completed)
+		other.said(t, c, "ours: please do SCRIPT-PLAIN")
+	})
+}
+
+// refusedMessage is sent while a question of the conversation is open.
+const refusedMessage = "instead: please do SCRIPT-PLAIN"
+
+// history returns what the server has stored of the conversation.
+func (s *theirs) history(t *testing.T) (items []harness.Item) {
+	t.Helper()
+	var rows []struct {
+		Type    string `json:"message_type"`
+		Content string `json:"content"`
+		Call    struct {
+			Args string `json:"arguments"`
+			ID   string `json:"tool_call_id"`
+		} `json:"tool_call"`
+		CallID string `json:"tool_call_id"`
+		Return string `json:"tool_return"`
+	}
+	s.call(t, http.MethodGet, "/v1/conversations/"+s.conversation+"/messages?order=asc&limit=1000&agent_id="+s.agent, nil, &rows)
+	at := map[string]int{}
+	for _, r := range rows {
+		switch r.Type {
+		case "user_message":
+			items = append(items, harness.Item{Kind: harness.ItemUser, Text: strings.TrimSpace(r.Content)})
+		case "assistant_message":
+			items = append(items, harness.Item{Kind: harness.ItemText, Text: strings.TrimSpace(r.Content)})
+		case "tool_call_message", "approval_request_message":
+			var in struct{ Command string }
+			_ = json.Unmarshal([]byte(r.Call.Args), &in) // the test's tool has one
+			at[r.Call.ID] = len(items)
+			items = append(items, harness.Tool(in.Command, ""))
+		case "tool_return_message":
+			items[at[r.CallID]].Text += strings.TrimSpace(r.Return)
+		}
+	}
+	return withoutDenials(items)
+}
+
+// seen returns what a reader sees.
+func seen(tr *transcript.Transcript) []harness.Item { return withoutDenials(harness.Seen(tr)) }
+
+// withoutDenials leaves out what the server stores for a tool that was denied, and does not stream.
+func withoutDenials(items []harness.Item) []harness.Item {
+	for i := range items {
+		if items[i].Kind == harness.ItemTool {
+			items[i].Text, _, _ = strings.Cut(items[i].Text, "Error: request to call tool denied.")
+		}
+	}
+	return items
+}
+
+// api calls the gateway.
+func (s *v1Stage) api(t *testing.T, method, path string, body, to any) {
+	t.Helper()
+	s.callAt(t, s.leat.URL, method, path, body, to)
+}
