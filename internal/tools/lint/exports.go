@@ -11,7 +11,7 @@ import (
 const unusedExports = 197
 
 // public are the packages that programs which embed Leat import; their identifiers are for others to use.
-var public = []string{"agent", "dialect", "event", "transcript", "sse", "clients/go"}
+var public = []string{"", "agent", "dialect", "event", "transcript", "sse", "clients/go"}
 
 const module = "github.com/leat-dev/leat/"
 
@@ -30,8 +30,8 @@ func (t *tree) exports() figure {
 	}
 	interfaces := t.interfaces()
 	for _, p := range t.packages {
-		rel := strings.TrimPrefix(p.PkgPath, module)
-		if p.Name == "main" || isPublic(rel) {
+		rel := strings.TrimPrefix(p.PkgPath+"/", module)
+		if p.Name == "main" || isPublic(strings.TrimSuffix(rel, "/")) {
 			continue
 		}
 		scope := p.Types.Scope()
