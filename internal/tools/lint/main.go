@@ -37,7 +37,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "lint:", err)
 		os.Exit(2)
 	}
-	figures := []figure{t.names(), t.arrows(module+"internal/gateway"), t.chains(), comments, t.exports()}
+	figures := []figure{t.names(), t.arrows(module + "internal/gateway"), t.chains(), comments, t.exports()}
 	failed := false
 	for _, f := range figures {
 		bound := "at most"
