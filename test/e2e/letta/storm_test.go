@@ -224,11 +224,15 @@ func (o *outsider) Send(t *testing.T, session, prompt string) (answered func(*te
 // Note implements [harness.Other]. The App Server knows no notes.
 func (o *outsider) Note(*testing.T, string, string) bool { return false }
 
-// Restart implements [harness.Other].
-func (o *outsider) Restart(t *testing.T) {
-	t.Helper()
+// Kill implements [harness.Other].
+func (o *outsider) Kill() {
 	o.leave()
 	o.letta.Signal(syscall.SIGKILL)
+}
+
+// Start implements [harness.Other].
+func (o *outsider) Start(t *testing.T) {
+	t.Helper()
 	o.letta.Start(t)
 	o.connect(t)
 }

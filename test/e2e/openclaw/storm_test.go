@@ -52,10 +52,12 @@ func (o *outsider) Note(t *testing.T, session, text string) bool {
 	return true
 }
 
-// Restart implements [harness.Other].
-func (o *outsider) Restart(t *testing.T) {
+// Kill implements [harness.Other].
+func (o *outsider) Kill() { o.claw.Signal(syscall.SIGKILL) }
+
+// Start implements [harness.Other].
+func (o *outsider) Start(t *testing.T) {
 	t.Helper()
-	o.claw.Signal(syscall.SIGKILL)
 	o.claw.Start(t)
 	o.peer = meet(t, o.claw)
 }

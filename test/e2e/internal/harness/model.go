@@ -58,6 +58,7 @@ type Model struct {
 	images [][]byte // the pictures that came with messages
 	calls  int
 	broken map[string]int
+	given  []*Given
 	open   chan struct{} // closed while the gate is open
 	held   int           // answers that wait at the gate
 }
@@ -147,6 +148,7 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 		m.whole(w, r, s)
 		return
 	}
+	g := m.give()
 	w.Header().Set("Content-Type", "text/event-stream")
 	chunk := func(delta map[string]any, finish any) bool {
 		return write(w, map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}}) && rest(r.Context(), s.Pause)
@@ -167,7 +169,10 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 			if !m.pass(r.Context()) {
 				return
 			}
-		} else if !chunk(map[string]any{"content": word}, nil) {
+			continue
+		}
+		m.note(func() { g.Text += word })
+		if !chunk(map[string]any{"content": word}, nil) {
 			return
 		}
 	}
@@ -181,6 +186,7 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 	finish := "stop"
 	for i, c := range s.Calls {
 		finish = "tool_calls"
+		m.note(func() { g.Commands = append(g.Commands, c.command()) })
 		call := map[string]any{"index": i, "id": m.callID(), "type": "function", "function": map[string]any{"name": c.Name, "arguments": c.Args}}
 		if !chunk(map[string]any{"tool_calls": []any{call}}, nil) {
 			return
@@ -251,6 +257,31 @@ func (m *Model) pass(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// give begins an answer.
+func (m *Model) give() *Given {
+	g := &Given{}
+	m.note(func() { m.given = append(m.given, g) })
+	return g
+}
+
+// note calls f with the lock.
+func (m *Model) note(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+}
+
+// Given returns the answers that were streamed since it was called last.
+func (m *Model) Given() (all []Given) {
+	m.note(func() {
+		for _, g := range m.given {
+			all = append(all, *g)
+		}
+		m.given = nil
+	})
+	return all
 }
 
 func (m *Model) breaks(script string, s Say) bool {

@@ -24,8 +24,10 @@ type Other interface {
 	Send(t *testing.T, session, prompt string) (answered func(*testing.T))
 	// Note puts a note into a session; false if the upstream has no such thing.
 	Note(t *testing.T, session, text string) bool
-	// Restart kills the upstream and starts it again.
-	Restart(t *testing.T)
+	// Kill kills the upstream.
+	Kill()
+	// Start starts it again.
+	Start(t *testing.T)
 	// History returns what the upstream keeps of a session.
 	History(t *testing.T, session string) []Item
 }
@@ -44,9 +46,11 @@ type Storm struct {
 	Seed    uint64
 	Scripts []Script
 
-	rng  *rand.Rand
-	next int // script
-	gone []*Chat
+	model  *Model
+	rng    *rand.Rand
+	next   int // script
+	gone   []*Chat
+	losses losses
 }
 
 // Chat is a conversation of a storm.
@@ -54,9 +58,9 @@ type Chat struct {
 	Conversation, Session string
 
 	viewer *Viewer
-	lost   []int  // scripts that the upstream may have forgotten, since it was killed meanwhile
-	forgot []Item // what the upstream had before it was killed, and not after: it does not write its files at once
-	last   []Item // what the upstream had of a session before it lost all of it; nil if it has the session
+	sent   []string // prompts
+	had    []Item   // what the upstream had before it was killed, which it may forget: it does not write its files at once
+	last   []Item   // what the upstream had of a session before it lost all of it; nil if it has the session
 }
 
 // NewStorm returns a storm of LEAT_STORM turns, with the scripts for its model; without the variable it skips the test. LEAT_SEED
@@ -77,7 +81,8 @@ func NewStorm(t *testing.T, tool func(command string) Call) (s *Storm, model *Mo
 	for _, one := range s.Scripts {
 		says[one.Name] = one.Says
 	}
-	return s, NewModel(t, says)
+	s.model = NewModel(t, says)
+	return s, s.model
 }
 
 // BadNetwork returns the address of a proxy before an upstream that cuts connections at random, and a function that ends that.
@@ -150,7 +155,6 @@ func (s *Storm) step(t *testing.T, n int, c *Chat) string {
 		s.Answered(t, c.Conversation, turn)
 		return "Leat is killed in it"
 	default:
-		c.lost = append(c.lost, s.next)
 		turn := s.begin(t, c)
 		s.restart(t)
 		s.Answered(t, c.Conversation, turn)
@@ -158,48 +162,52 @@ func (s *Storm) step(t *testing.T, n int, c *Chat) string {
 	}
 }
 
-// restart kills the upstream and notes what it has forgotten by that.
+// restart kills the upstream in the turn that was begun last, and notes what it has lost by that.
 func (s *Storm) restart(t *testing.T) {
 	t.Helper()
 	before := make([][]Item, len(s.Chats))
 	for i, c := range s.Chats {
 		before[i] = s.Other.History(t, c.Session)
 	}
-	s.Other.Restart(t)
+	s.Other.Kill()
+	given := s.model.Given()
 	for i, c := range s.Chats {
-		after := s.Other.History(t, c.Session)
-		if len(after) == 0 && len(before[i]) > 0 && len(s.Spare) > 0 {
+		s.losses.add(nil, c.sent, before[i])
+		c.sent = nil
+	}
+	s.losses.add(given, nil, slices.Concat(before...))
+	s.Other.Start(t)
+	for i, c := range s.Chats {
+		c.had = append(c.had, before[i]...)
+		if len(before[i]) > 0 && len(s.Spare) > 0 && len(s.Other.History(t, c.Session)) == 0 {
 			t.Logf("the upstream has lost session %s", c.Session)
-			c.last = slices.DeleteFunc(before[i], func(item Item) bool { return s.lost(c, item) })
+			// The reader may not have got what was said last.
+			c.last = slices.DeleteFunc(before[i], func(item Item) bool { return s.said(s.next-1, item) })
 			s.gone = append(s.gone, c)
 			s.Chats[i], s.Spare = s.Spare[0], s.Spare[1:]
 			s.open(t, s.Chats[i])
-			continue
-		}
-		for _, item := range before[i] {
-			if !slices.Contains(after, item) {
-				c.forgot = append(c.forgot, item)
-				t.Logf("the upstream has forgotten, of session %s: %v", c.Session, item)
-			}
 		}
 	}
 }
 
-func (s *Storm) prompt() string {
+// prompt returns the next prompt, for a chat.
+func (s *Storm) prompt(c *Chat) string {
 	s.next++
-	return s.Scripts[s.next-1].Prompt
+	p := s.Scripts[s.next-1].Prompt
+	c.sent = append(c.sent, p)
+	return p
 }
 
 // ask is a turn from its beginning to its end.
 func (s *Storm) ask(t *testing.T, c *Chat) {
 	t.Helper()
-	s.Answered(t, c.Conversation, s.Say(t, c.Conversation, s.prompt()).Turn)
+	s.Answered(t, c.Conversation, s.Say(t, c.Conversation, s.prompt(c)).Turn)
 }
 
 // begin starts a turn and returns when it has said something.
 func (s *Storm) begin(t *testing.T, c *Chat) (turn string) {
 	t.Helper()
-	turn = s.Say(t, c.Conversation, s.prompt()).Turn
+	turn = s.Say(t, c.Conversation, s.prompt(c)).Turn
 	s.Until(t, c.Conversation, turn, func(tr *transcript.Transcript) bool {
 		u := tr.Turn(turn)
 		return tr.Visible(turn) != "" || u != nil && u.State == transcript.Ended
@@ -209,7 +217,7 @@ func (s *Storm) begin(t *testing.T, c *Chat) (turn string) {
 
 func (s *Storm) send(t *testing.T, c *Chat) (answered func(*testing.T)) {
 	t.Helper()
-	return s.Other.Send(t, c.Session, s.prompt())
+	return s.Other.Send(t, c.Session, s.prompt(c))
 }
 
 // agreeLimit is how long the last things may take to reach the reader.
@@ -243,14 +251,21 @@ func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) 
 	if history == nil {
 		history = s.Other.History(t, c.Session)
 	}
-	var missing []Item
+	var missing, explained []Item
 	faults = Compare(seen, history, func(i Item) bool {
-		excused := s.lost(c, i) || slices.Contains(untaken, i)
-		if excused {
+		switch {
+		case slices.Contains(c.had, i) && !slices.Contains(history, i), slices.Contains(untaken, i):
 			missing = append(missing, i)
+		case s.losses.explain(i):
+			missing, explained = append(missing, i), append(explained, i)
+		default:
+			return false
 		}
-		return excused
+		return true
 	})
+	for _, i := range s.losses.unexplained(explained) {
+		faults = append(faults, "more often than the upstream lost it, the reader has "+i.String())
+	}
 	summary = fmt.Sprintf("the reader has %d items of %d turns, the upstream %d items; the upstream lost, since it was killed: %v", len(seen), len(tr.Turns), len(history), missing)
 	unlike, doubled := c.viewer.Differs(seen)
 	for _, f := range unlike {
@@ -283,17 +298,15 @@ func untaken(tr *transcript.Transcript) (items []Item) {
 	return items
 }
 
-// lost reports whether the upstream has forgotten an item, or may have, since it was killed in that turn.
-func (s *Storm) lost(c *Chat, i Item) bool {
-	return slices.Contains(c.forgot, i) || slices.ContainsFunc(c.lost, func(n int) bool {
-		if i.Kind == ItemUser {
-			return i.Text == s.Scripts[n].Prompt
+// said reports whether an item is of a script.
+func (s *Storm) said(script int, i Item) bool {
+	if i.Kind == ItemUser {
+		return i.Text == s.Scripts[script].Prompt
+	}
+	return slices.ContainsFunc(s.Scripts[script].Says, func(say Say) bool {
+		if i.Kind == ItemTool {
+			return slices.ContainsFunc(say.Calls, func(call Call) bool { return strings.Contains(i.Text, call.command()) })
 		}
-		return slices.ContainsFunc(s.Scripts[n].Says, func(say Say) bool {
-			if i.Kind == ItemTool {
-				return slices.ContainsFunc(say.Calls, func(call Call) bool { return strings.Contains(i.Text, call.command()) })
-			}
-			return strings.HasPrefix(strings.TrimSpace(strings.Join(say.Words, "")), i.Text)
-		})
+		return strings.HasPrefix(strings.TrimSpace(strings.Join(say.Words, "")), i.Text)
 	})
 }
