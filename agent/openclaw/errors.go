@@ -20,6 +20,7 @@ var (
 	errLost     = errors.New("openclaw: connection lost")
 	errHandOver = errors.New("openclaw: the gateway is shutting down")
 	errNoTurn   = errors.New("openclaw: the turn was not sent") // it waits for a connection or for its session
+	errDoubt    = errors.New("openclaw: histories of a session don't agree on a run")
 
 	errSlow  = errors.New("openclaw: the file took too long")
 	errLarge = fmt.Errorf("openclaw: the file has more than %d MiB", maxFile>>20)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,6 +109,67 @@ func TestAnotherClientAndTrouble(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A history may lack the rows that were written while it was read. The run in progress that it names then answers a message that came after
+// the turn's own.
+func TestAnotherClientAndStaleHistory(t *testing.T) {
+	bubble(t, numbered, answers, func(t *testing.T, f *fake, a *Agent) {
+		h := busy(t, f)
+		time.AfterFunc(2*time.Second, func() { // the message waits
+			f.mu.Lock()
+			f.down = true
+			f.mu.Unlock()
+			f.cut()
+		})
+		time.AfterFunc(20*time.Second, func() { // it was answered
+			f.mu.Lock()
+			f.keeps = []int{3} // their question with its answer, and the message
+			f.asked = sync.OnceFunc(func() { f.ask("later-run", "their question") })
+			f.mu.Unlock()
+			f.start()
+		})
+		if err := h.life(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "Let me look.\n\nYours.")
+		h.ordered(t, "text Let me look.", "tool a file", "text Yours.")
+	})
+}
+
+// The same for the run by which a restarted gateway continues the turn.
+func TestRecoveryAndStaleHistory(t *testing.T) {
+	bubble(t, numbered, func(r *fakeRun) {
+		if r.params["message"] == "their question" {
+			answers(r)
+			return
+		}
+		r.say("1", "Let me")
+		r.wait(time.Minute) // the gateway is killed
+	}, func(t *testing.T, f *fake, a *Agent) {
+		h := newHouse(t, "hello")
+		h.session = json.RawMessage(`{"session":"` + theirs + `"}`)
+		time.AfterFunc(time.Second, func() {
+			f.kill()
+			f.recovers(theirs, func(r *fakeRun) {
+				row := r.userRow(r.id)
+				row["provenance"] = map[string]any{"sourceTool": recovery}
+				r.write(row)
+				r.final("1", "All of it.")
+			})
+		})
+		time.AfterFunc(10*time.Second, func() { // the turn was continued
+			f.mu.Lock()
+			f.keeps = []int{1}
+			f.asked = sync.OnceFunc(func() { f.ask("later-run", "their question") })
+			f.mu.Unlock()
+			f.start()
+		})
+		if err := h.life(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "Let me\n\nAll of it.")
+	})
 }
 
 // While another client's run has the session nothing is steered into it.

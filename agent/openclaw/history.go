@@ -256,10 +256,11 @@ func (h *history) queued(run string) bool {
 // collected begins the key of a message that the gateway made of those that had to wait.
 const collected = "followup-collect:"
 
-// answering returns the run of another id that answers the message of a run which had to wait, "" if there is none yet.
-func (h *history) answering(q question, waited bool) string {
+// answering returns the run of another id that answers the message of a run which had to wait, "" if there is none yet. Rows are sure; a run
+// in progress may answer a later message, which the rows don't show yet.
+func (h *history) answering(q question, waited bool) (run string, sure bool) {
 	if q.protocol < numbered {
-		return ""
+		return "", true
 	}
 	user := h.user(q)
 	if user < 0 && waited {
@@ -268,23 +269,23 @@ func (h *history) answering(q question, waited bool) string {
 		})
 	}
 	if user < 0 || h.Messages[user].Meta.Steer != "" {
-		return ""
+		return "", true
 	}
 	rows := h.behind(user)
 	for i := range rows {
 		switch run := rows[i].Meta.Run; {
 		case run == "", hidden(run, &rows[i]) != (prompt{}):
 		case run == q.run:
-			return ""
+			return "", true
 		default:
-			return run
+			return run, true
 		}
 	}
 	newest := user+1+len(rows) == len(h.Messages)
 	if f := h.InFlight; waited && newest && f != nil && f.Run != q.run && hidden(f.Run, nil) == (prompt{}) && !h.queued(f.Run) && h.user(question{run: f.Run, protocol: q.protocol}) < 0 {
-		return f.Run // it has said nothing yet
+		return f.Run, false // it has said nothing yet
 	}
-	return ""
+	return "", true
 }
 
 // active reports whether the gateway runs a run. restarted says that its process is younger than the run.
@@ -301,9 +302,9 @@ const recovery = "main_session_restart_recovery"
 
 // successor returns the run by which a restarted gateway continues a turn, "" if there is none yet. It begins with a message of the
 // gateway behind a message of the turn; other clients' runs begin with messages of another kind. A message is named by the run that it
-// was sent with, which is not the one that answers it if it had to wait.
-func (h *history) successor(message, known func(string) bool) string {
-	next, behind := "", false
+// was sent with, which is not the one that answers it if it had to wait. Rows are sure, as for [history.answering].
+func (h *history) successor(message, known func(string) bool) (next string, sure bool) {
+	behind := false
 	for i := range h.Messages {
 		r := &h.Messages[i]
 		if r.Role != "user" {
@@ -318,9 +319,9 @@ func (h *history) successor(message, known func(string) bool) string {
 		}
 	}
 	if next == "" && h.InFlight != nil && !known(h.InFlight.Run) && hidden(h.InFlight.Run, nil) == (prompt{}) && h.user(question{run: h.InFlight.Run, protocol: numbered}) < 0 {
-		return h.InFlight.Run // its message is not written yet
+		return h.InFlight.Run, false // its message is not written yet
 	}
-	return next
+	return next, true
 }
 
 // ending is a run's end as its history tells it, as the frame that did not come; nil where it tells none.

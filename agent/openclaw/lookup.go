@@ -31,12 +31,7 @@ func (t *turn) lookUp(ctx context.Context, l *link) error {
 		}
 		return err
 	}
-	repeated := func(i *item) bool {
-		return i.outdated() && (l.protocol() < numbered || len(h.of(question{run: i.run.Run, protocol: numbered})) > 0)
-	}
-	t.outdate(repeated)
-	t.batch = slices.DeleteFunc(t.batch, func(i item) bool { return repeated(&i) })
-	t.out.Received(raw)
+	t.received(l, h, raw)
 	t.unsure = false
 	for _, r := range t.open() {
 		if !r.Sent {
@@ -55,6 +50,16 @@ func (t *turn) lookUp(ctx context.Context, l *link) error {
 		t.judged(l, h)
 	}
 	return t.finishLate()
+}
+
+// received takes note of a history, raw: what waits and came before it is not shown after it.
+func (t *turn) received(l *link, h *history, raw []byte) {
+	repeated := func(i *item) bool {
+		return i.outdated() && (l.protocol() < numbered || len(h.of(question{run: i.run.Run, protocol: numbered})) > 0)
+	}
+	t.outdate(repeated)
+	t.batch = slices.DeleteFunc(t.batch, func(i item) bool { return repeated(&i) })
+	t.out.Received(raw)
 }
 
 // sinceAsked reads the history with the messages that the turn's open runs answer. raw is the frame that it came in.
@@ -164,7 +169,14 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 	if user >= 0 && h.Messages[user].Meta.Steer != "" && h.Messages[user].Meta.Steer != r.ID {
 		return t.takenIn(l, h, r, user)
 	}
-	if other := h.answering(q, r.Queued); other != "" {
+	other, h, err := t.confirm(ctx, l, h, func(h *history) (string, bool) { return h.answering(q, r.Queued) })
+	switch {
+	case errors.Is(err, errDoubt):
+		t.unsure = true
+		return nil
+	case err != nil:
+		return err
+	case other != "":
 		return t.answered(ctx, l, h, r, other)
 	}
 	if l.protocol() < numbered && !restarted {
@@ -184,7 +196,15 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 	forgotten := l.protocol() >= numbered && restarted && user < 0 && len(rows) == 0 && (r.Queued || !r.Begun)
 	if restarted && r.Message == nil && !forgotten {
 		known := func(id string) bool { return t.find(id) != nil }
-		if next := h.successor(func(id string) bool { return known(id) || id == t.in.Key }, known); next != "" {
+		message := func(id string) bool { return known(id) || id == t.in.Key }
+		next, h, err := t.confirm(ctx, l, h, func(h *history) (string, bool) { return h.successor(message, known) })
+		switch {
+		case errors.Is(err, errDoubt):
+			t.unsure = true
+			return nil
+		case err != nil:
+			return err
+		case next != "":
 			return t.answered(ctx, l, h, r, next)
 		}
 	}
@@ -206,6 +226,30 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 		return t.lose(r, "OpenClaw took the message while it answered another client, and did not come back to it")
 	}
 	return t.lose(r, "OpenClaw was restarted while the agent answered, and did not go on")
+}
+
+// confirm returns the run that find finds in a history, and the newest history. What is not sure has to be found in two histories, one after
+// the other: a gateway reads the rows before it looks for a run in progress. If no two agree, the error is errDoubt, and a later look tells.
+func (t *turn) confirm(ctx context.Context, l *link, h *history, find func(*history) (string, bool)) (string, *history, error) {
+	run, sure := find(h)
+	for reads := 1; !sure && reads < maxConfirm; reads++ {
+		again, raw, err := t.sinceAsked(ctx, l)
+		switch {
+		case errors.Is(err, errLost) || ctx.Err() != nil:
+			return "", h, err
+		case err != nil:
+			return "", h, errors.Join(errDoubt, err)
+		}
+		t.received(l, again, raw)
+		before := run
+		h = again
+		run, sure = find(h)
+		sure = run != "" && (sure || run == before)
+	}
+	if !sure {
+		return "", h, errDoubt
+	}
+	return run, h, nil
 }
 
 // answered follows from a history that says which other run answers a run's message.
@@ -264,13 +308,17 @@ func (t *turn) finish(ctx context.Context, l *link, r *run, i item) error {
 	}
 	q := t.question(l, r)
 	if wordless {
-		other := h.answering(q, true)
+		other, h, err := t.confirm(ctx, l, h, func(h *history) (string, bool) { return h.answering(q, true) })
+		doubt := errors.Is(err, errDoubt)
 		switch {
-		case h.queued(r.ID), other == "" && h.user(q) < 0, t.elsewhere(h, q), l.protocol() < numbered && len(h.of(q)) == 0:
+		case err != nil && !doubt:
+			t.ends = append(t.ends, i)
+			return err
+		case doubt, h.queued(r.ID), other == "" && h.user(q) < 0, t.elsewhere(h, q), l.protocol() < numbered && len(h.of(q)) == 0:
 			t.out.Log().Info("OpenClaw answers another client first", "run", r.ID)
 			r.Queued, r.Live = true, false
 			t.phase(ctx, "waiting")
-			t.curious = t.curious || !h.queued(r.ID)
+			t.curious, t.unsure = t.curious || !h.queued(r.ID), t.unsure || doubt
 			return t.save()
 		case other != "" && t.find(other) == nil:
 			r.Queued = true

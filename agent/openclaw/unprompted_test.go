@@ -166,10 +166,10 @@ func TestUnpromptedAnswersNobody(t *testing.T) {
 		if err := json.Unmarshal([]byte(test.history), &h); err != nil {
 			t.Fatal(err)
 		}
-		if got := h.answering(q, true); got != test.want {
+		if got, _ := h.answering(q, true); got != test.want {
 			t.Errorf("%s: run %q answers the message, want %q", name, got, test.want)
 		}
-		if got := h.successor(func(id string) bool { return id == "mine" }, func(string) bool { return false }); got != "" {
+		if got, _ := h.successor(func(id string) bool { return id == "mine" }, func(string) bool { return false }); got != "" {
 			t.Errorf("%s: run %q continues the turn", name, got)
 		}
 	}
@@ -201,7 +201,7 @@ func TestRecoveryAnswersTheMessage(t *testing.T) {
 	if want := []string{"k4:user", "k4", "k5:user", "k5"}; !slices.Equal(keys, want) {
 		t.Errorf("entries %q, want %q", keys, want)
 	}
-	if got := h.successor(func(id string) bool { return id == "k5" }, func(id string) bool { return id == "lost" }); got != "rec" {
+	if got, _ := h.successor(func(id string) bool { return id == "k5" }, func(id string) bool { return id == "lost" }); got != "rec" {
 		t.Errorf("run %q continues the turn, want rec", got)
 	}
 }
