@@ -144,9 +144,9 @@ func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOpti
 		g.stored.add(files.Folder(n.id), owner, f.id, f.size)
 	}
 	g.audit.Wake()
-	g.settle.add(n.id, int64(len(b.Events)))
+	g.compactor.add(n.id, int64(len(b.Events)))
 	g.follows.kept(opt.Agent, n.id)
-	g.arrived(b.Summary)
+	g.notifyCreated(b.Summary)
 	return *b.Summary, nil
 }
 

@@ -22,7 +22,7 @@ import (
 func TestAttach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, up := memory.New(), &agenttest.Follower{}
-		h := newHouse(t, j, one(up), nil)
+		h := newTestGateway(t, j, one(up), nil)
 		at := time.Now().Add(-time.Hour)
 		child := over("r2", "", "a child")
 		child.Run.Parent = "r1"
@@ -63,7 +63,7 @@ func TestAttach(t *testing.T) {
 		wantTexts(t, h.view(s.ID), "user: hi", "assistant: hello", "assistant: a child", "user: more")
 		h.refusedAttach(gateway.AttachOptions{Agent: "a", Session: "s1"}, gateway.ReasonConflict)
 		h.close()
-		h = newHouse(t, j, one(up), nil)
+		h = newTestGateway(t, j, one(up), nil)
 		defer h.close()
 		up.Break(errors.New("cut")) // everything is added again
 		time.Sleep(time.Minute)
@@ -85,7 +85,7 @@ func TestAttach(t *testing.T) {
 	})
 }
 
-func (h *house) refusedAttach(opt gateway.AttachOptions, reason string) {
+func (h *testGateway) refusedAttach(opt gateway.AttachOptions, reason string) {
 	h.t.Helper()
 	_, err := h.AttachSession(h.t.Context(), admin, opt)
 	var r *gateway.Rejection
@@ -104,7 +104,7 @@ func TestAttachRefused(t *testing.T) {
 		}
 		up, plain := &agenttest.Follower{}, agentFunc(nil)
 		j := memory.New()
-		h := newHouse(t, j, gateway.Agents{"a": {Agent: up}, "plain": {Agent: plain}}, func(c *gateway.Config) {
+		h := newTestGateway(t, j, gateway.Agents{"a": {Agent: up}, "plain": {Agent: plain}}, func(c *gateway.Config) {
 			c.User = quota.Limits{Bytes: 10_000}
 			c.Files = dir
 		})

@@ -28,21 +28,21 @@ func by(ctx context.Context, p Principal) audit.By {
 func (g *Gateway) By(ctx context.Context, p Principal) audit.By { return by(ctx, p) }
 
 // note adds a command's audit entry to its commit.
-func (o *owner) note(t *tx, c Command, ack Ack) error {
-	e := audit.Entry{Action: c.Type, By: c.by, Conversation: o.id, Turn: ack.Turn, Message: ack.Message, Effect: ack.Seq}
+func (w *writer) note(t *tx, c Command, ack Ack) error {
+	e := audit.Entry{Action: c.Type, By: c.by, Conversation: w.id, Turn: ack.Turn, Message: ack.Message, Effect: ack.Seq}
 	if c.Subject != "" {
-		e.Tenant, e.Subject = o.summary.Tenant, c.Subject
+		e.Tenant, e.Subject = w.summary.Tenant, c.Subject
 	}
 	if ack.AlreadyEnded {
 		e.Result = ReasonAnswered
 	}
-	o.wrote(t, c)
-	kv, err := o.g.audit.Note(e)
+	w.wrote(t, c)
+	kv, err := w.g.audit.Note(e)
 	if err != nil {
 		return err
 	}
 	t.put = append(t.put, kv)
-	t.then(o.g.audit.Wake)
+	t.then(w.g.audit.Wake)
 	return nil
 }
 

@@ -18,15 +18,15 @@ var errUsed = errors.New("gateway: something was said in the conversation")
 // Clear deletes a conversation of the principal's own in which there is no message and no turn; else, or where a hold keeps it, it
 // changes nothing. deleted says which. It is decided in the commit: a message that comes meanwhile is not lost.
 func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (deleted bool, err error) {
-	o, err := g.owner(ctx, conversation)
+	w, err := g.writer(ctx, conversation)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	defer o.release()
-	s := o.info()
+	defer w.release()
+	s := w.info()
 	if err := Decide(p, ActionDelete, &s); err != nil {
 		return false, err
 	}
@@ -35,11 +35,11 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 	}
 	c := Command{Type: CommandDelete, by: by(ctx, p)}
 	_, err = g.removing(ctx, s, c, func(release func()) (Ack, error) {
-		return o.delete(ctx, c, func(s *journal.Summary) error {
-			if len(o.runs()) > 0 || len(s.Open) > 0 {
+		return w.delete(ctx, c, func(s *journal.Summary) error {
+			if len(w.runs()) > 0 || len(s.Open) > 0 {
 				return errUsed
 			}
-			return g.unused(ctx, o.id)
+			return g.unused(ctx, w.id)
 		}, release)
 	})
 	var refused *Rejection

@@ -26,25 +26,25 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector]. It looks at each open conversation for a moment.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	c.g.mu.Lock()
-	owners := make([]*owner, 0, len(c.g.owners))
-	for _, o := range c.g.owners {
-		owners = append(owners, o)
+	writers := make([]*writer, 0, len(c.g.writers))
+	for _, w := range c.g.writers {
+		writers = append(writers, w)
 	}
 	c.g.mu.Unlock()
 	var queued, jobs, bytes, failing int
-	for _, o := range owners {
-		o.mu.Lock()
-		jobs, bytes = jobs+len(o.queue), bytes+o.waiting
-		if o.failing != nil {
+	for _, w := range writers {
+		w.mu.Lock()
+		jobs, bytes = jobs+len(w.queue), bytes+w.queuedBytes
+		if w.failing != nil {
 			failing++
 		}
-		o.mu.Unlock()
-		queued += o.queued()
+		w.mu.Unlock()
+		queued += w.queued()
 	}
 	for _, v := range []struct {
 		desc *prometheus.Desc
 		n    int
-	}{{queuedDesc, queued}, {jobsDesc, jobs}, {bytesDesc, bytes}, {failingDesc, failing}, {settleDesc, c.g.settle.backlog()}, {feedsDesc, c.g.feeds.Len()}} {
+	}{{queuedDesc, queued}, {jobsDesc, jobs}, {bytesDesc, bytes}, {failingDesc, failing}, {settleDesc, c.g.compactor.backlog()}, {feedsDesc, c.g.feeds.Len()}} {
 		ch <- prometheus.MustNewConstMetric(v.desc, prometheus.GaugeValue, float64(v.n))
 	}
 }

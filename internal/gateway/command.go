@@ -80,7 +80,7 @@ type Ack struct {
 }
 
 // done is what is stored under a command's key.
-type done struct {
+type storedOutcome struct {
 	Hash string `json:"hash"`
 	Ack  Ack    `json:"ack"`
 }
@@ -98,7 +98,7 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	if err := event.CheckID("key", c.Key); err != nil {
 		return Ack{}, reject(ReasonInvalid, "%v", err)
 	}
-	o, err := g.owner(ctx, conversation)
+	w, err := g.writer(ctx, conversation)
 	if errors.Is(err, ErrDamaged) {
 		if c.Type == CommandDelete {
 			return g.deleteDamaged(ctx, p, conversation, c)
@@ -110,8 +110,8 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	if err != nil {
 		return Ack{}, err
 	}
-	defer o.release()
-	s := o.info()
+	defer w.release()
+	s := w.info()
 	if err := Decide(p, action, &s); err != nil {
 		return Ack{}, err
 	}
@@ -119,56 +119,56 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 		return Ack{}, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
 	}
 	c.by = by(ctx, p)
-	if c.taken, err = o.taken(ctx, c.Message); err != nil {
+	if c.taken, err = w.isOldMessageID(ctx, c.Message); err != nil {
 		return Ack{}, err
 	}
-	if c, err = o.withoutInline(ctx, p, c); err != nil {
+	if c, err = w.withoutInline(ctx, p, c); err != nil {
 		return Ack{}, err
 	}
-	if c, err = o.withoutPaths(ctx, p, c); err != nil {
+	if c, err = w.withoutPaths(ctx, p, c); err != nil {
 		return Ack{}, err
 	}
 	switch c.Type {
 	case CommandSend:
-		return o.send(ctx, p, asGuest(p, &s, c))
+		return w.send(ctx, p, asGuest(p, &s, c))
 	case CommandStop:
-		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.stop(t, c.Turn, p) })
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.stop(t, c.Turn, p) })
 	case CommandAnswer:
-		return o.answer(ctx, p, c)
+		return w.answer(ctx, p, c)
 	case CommandInject:
-		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.inject(ctx, t, p, c) })
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.inject(ctx, t, p, c) })
 	case CommandTruncate:
-		return g.removing(ctx, s, c, func(func()) (Ack, error) { return o.truncate(ctx, c) })
+		return g.removing(ctx, s, c, func(func()) (Ack, error) { return w.truncate(ctx, c) })
 	case CommandShare:
-		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.share(t, c) })
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.share(t, c) })
 	case CommandUnshare:
-		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.unshare(t, c) })
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.unshare(t, c) })
 	case CommandUpdate:
-		return o.keyed(ctx, c, func(t *tx) (Ack, error) { return o.update(t, p, c) })
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.update(t, p, c) })
 	}
-	return g.removing(ctx, s, c, func(release func()) (Ack, error) { return o.delete(ctx, c, nil, release) })
+	return g.removing(ctx, s, c, func(release func()) (Ack, error) { return w.delete(ctx, c, nil, release) })
 }
 
 // keyed runs a command alone in its own commit, together with its key.
-func (o *owner) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)) (Ack, error) {
+func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)) (Ack, error) {
 	var ack Ack
-	err := o.submit(ctx, true, func(t *tx) error {
-		known, err := o.known(ctx, c)
+	err := w.submit(ctx, true, func(t *tx) error {
+		known, err := w.storedOutcome(ctx, c)
 		if err != nil || known != nil {
 			if known != nil {
 				ack = known.Ack
 				ack.Repeated = true
-				o.g.cfg.Metrics.Repeated.Inc()
+				w.g.cfg.Metrics.Repeated.Inc()
 			}
 			return err
 		}
 		if ack, err = do(t); err != nil {
 			return err
 		}
-		if err := o.note(t, c, ack); err != nil {
+		if err := w.note(t, c, ack); err != nil {
 			return err
 		}
-		return o.remember(t, c, ack)
+		return w.remember(t, c, ack)
 	})
 	if err != nil {
 		return Ack{}, commandError(err) // ack is the job's still where the context has ended
@@ -177,18 +177,18 @@ func (o *owner) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error))
 }
 
 // known looks a command's key up: nil where it is new, a conflict where it came with another body.
-func (o *owner) known(ctx context.Context, c Command) (*done, error) {
+func (w *writer) storedOutcome(ctx context.Context, c Command) (*storedOutcome, error) {
 	if c.Key == "" {
 		return nil, nil
 	}
-	v, err := o.g.journal.Get(ctx, commandKey(o.id, c))
+	v, err := w.g.journal.Get(ctx, commandKey(w.id, c))
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for key: %w", err)
 	}
-	var d done
+	var d storedOutcome
 	if err := json.Unmarshal(v, &d); err != nil {
 		return nil, fmt.Errorf("stored key: %w", err)
 	}
@@ -198,19 +198,19 @@ func (o *owner) known(ctx context.Context, c Command) (*done, error) {
 	return &d, nil
 }
 
-func (o *owner) remember(t *tx, c Command, ack Ack) error {
+func (w *writer) remember(t *tx, c Command, ack Ack) error {
 	if c.Key == "" {
 		return nil
 	}
-	v, err := json.Marshal(done{Hash: c.hash(), Ack: ack})
+	v, err := json.Marshal(storedOutcome{Hash: c.hash(), Ack: ack})
 	if err != nil {
 		return err
 	}
 	expires := int64(0) // a message's key lives as long as its conversation
 	if c.Type != CommandSend {
-		expires = now() + o.g.cfg.KeyLife.Milliseconds()
+		expires = now() + w.g.cfg.KeyLife.Milliseconds()
 	}
-	t.set(commandKey(o.id, c), v, expires)
+	t.set(commandKey(w.id, c), v, expires)
 	return nil
 }
 

@@ -21,7 +21,7 @@ func echo(_ context.Context, in agent.Input, out *agent.Emitter) error {
 
 func TestTheSameKeyTwiceIsOneCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(echo)), nil)
+		h := newTestGateway(t, nil, one(agentFunc(echo)), nil)
 		defer h.close()
 		c := h.create(alice)
 		send := gateway.Command{Type: gateway.CommandSend, Key: "k", Message: &gateway.CommandMessage{Text: "hi"}}
@@ -52,7 +52,7 @@ func TestTheSameKeyTwiceIsOneCommand(t *testing.T) {
 // A client that counts its messages begins anew: the ids of those that are not in memory any more are taken too.
 func TestTheIDOfAnOldMessageIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(echo)), nil)
+		h := newTestGateway(t, nil, one(agentFunc(echo)), nil)
 		defer h.close()
 		c := h.create(alice)
 		note := func(i int) gateway.Command {
@@ -77,7 +77,7 @@ func TestTheIDOfAnOldMessageIsTaken(t *testing.T) {
 
 func TestForeignConversationsDoNotExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(echo)), nil)
+		h := newTestGateway(t, nil, one(agentFunc(echo)), nil)
 		defer h.close()
 		c := h.create(alice)
 		turn := h.send(c, "hi").Turn
@@ -113,7 +113,7 @@ func TestForeignConversationsDoNotExist(t *testing.T) {
 
 func TestBadCommandsAreRefusedWithAReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(echo)), func(c *gateway.Config) { c.MaxMessage = 100 })
+		h := newTestGateway(t, nil, one(agentFunc(echo)), func(c *gateway.Config) { c.MaxMessage = 100 })
 		defer h.close()
 		c := h.create(admin)
 		msg := func(m gateway.CommandMessage) *gateway.CommandMessage { return &m }
@@ -159,7 +159,7 @@ func TestBadCommandsAreRefusedWithAReason(t *testing.T) {
 func TestTruncateDropsWhatFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 			if in.Message.Text == "wait" {
 				<-hold
 			}
@@ -197,7 +197,7 @@ func TestTruncateDropsWhatFollows(t *testing.T) {
 
 func TestDeleteLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 			_ = out.Text("secret")
 			<-ctx.Done()
 			return ctx.Err()

@@ -23,9 +23,9 @@ type Config struct {
 	DefaultAgent string
 	Log          *slog.Logger
 	Metrics      *Metrics
-	// Recorders write down what follows from events, in the same commit.
-	Recorders []Recorder
-	Tracer    Tracer // nil: none
+	// Outboxes store what events cause, such as webhooks to deliver, in the same commit.
+	Outboxes []Outbox
+	Tracer   Tracer // nil: none
 	// Watchers are told of events once they are committed.
 	Watchers []Watcher
 	// Admit refuses new turns of an agent, by a Rejection, while it is not to answer; nil refuses none.
@@ -105,7 +105,7 @@ const (
 
 	// returnLimit is how long the next turn waits for a stopped one's Run to return.
 	returnLimit = 10 * time.Second
-	// commitLimit is how long commits may fail before an owner drops its turns.
+	// commitLimit is how long commits may fail before a writer gives its conversation up.
 	commitLimit = 30 * time.Second
 	// maxWaiting bounds what may wait for a commit in one conversation, in bytes of text; emitters block above it.
 	maxWaiting = 1 << 20

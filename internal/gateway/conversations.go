@@ -60,7 +60,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	if err := event.CheckID("key", c.Key); err != nil {
 		return s, false, reject(ReasonInvalid, "%v", err)
 	}
-	seeds, err := g.seed(c.Messages)
+	seeds, err := g.initialMessages(c.Messages)
 	if err != nil {
 		return s, false, err
 	}
@@ -94,7 +94,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	}
 	b.Events = append(b.Events, numbered(seeds, int64(len(b.Events)), at)...)
 	if key != "" {
-		v, err := json.Marshal(done{Hash: hash, Ack: Ack{Message: id}})
+		v, err := json.Marshal(storedOutcome{Hash: hash, Ack: Ack{Message: id}})
 		if err != nil {
 			return s, false, err
 		}
@@ -118,7 +118,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	}
 	g.audit.Wake()
 	if s, err = g.journal.Conversation(ctx, id); err == nil {
-		g.arrived(&s)
+		g.notifyCreated(&s)
 	}
 	return s, true, err
 }
@@ -131,7 +131,7 @@ func (g *Gateway) createdBefore(ctx context.Context, key, hash string) (s journa
 	if err != nil {
 		return s, false, journalError("look for key", err)
 	}
-	var d done
+	var d storedOutcome
 	if err := json.Unmarshal(v, &d); err != nil {
 		return s, false, fmt.Errorf("stored key: %w", err)
 	}

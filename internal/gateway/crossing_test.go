@@ -53,7 +53,7 @@ func TestAMessageThatSteersReachesTheAgentThoughItsSenderIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newCrossed()
 		more := make(chan string, 1)
-		h := newHouse(t, j, one(steered{
+		h := newTestGateway(t, j, one(steered{
 			func(_ context.Context, _ agent.Input, out *agent.Emitter) error { return out.Text("got " + <-more) },
 			func(m agent.Message) error { more <- m.Text; return nil },
 		}), nil)
@@ -82,7 +82,7 @@ func TestAMessageThatSteersReachesTheAgentThoughItsSenderIsGone(t *testing.T) {
 func TestTruncatesThatCrossDropNothingThatBothWouldKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newCrossed()
-		h := newHouse(t, j, one(agentFunc(echo)), nil)
+		h := newTestGateway(t, j, one(agentFunc(echo)), nil)
 		defer h.close()
 		c := h.create(admin)
 		h.ended(c, h.send(c, "one").Turn)
@@ -103,7 +103,7 @@ func TestTruncatesThatCrossDropNothingThatBothWouldKeep(t *testing.T) {
 
 func TestARepeatedTruncateIsToldItsOutcomeThoughItsMessageIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(echo)), nil)
+		h := newTestGateway(t, nil, one(agentFunc(echo)), nil)
 		defer h.close()
 		c := h.create(admin)
 		h.ended(c, h.send(c, "one").Turn)
@@ -123,7 +123,7 @@ func TestARepeatedTruncateIsToldItsOutcomeThoughItsMessageIsGone(t *testing.T) {
 func TestTwoCreatesOfOneKeyAtTheSameTimeMakeOneConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newCrossed()
-		h := newHouse(t, j, nil, nil)
+		h := newTestGateway(t, j, nil, nil)
 		defer h.close()
 		open := j.hold()
 		type made struct {
@@ -154,7 +154,7 @@ func TestTwoCreatesOfOneKeyAtTheSameTimeMakeOneConversation(t *testing.T) {
 
 func TestATurnThatWasLookedUpDoesNotChangeBehindItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 			_, err := out.Ask(ctx, event.Request{ID: "q", Kind: event.RequestApproval})
 			return err
 		})), nil)
@@ -211,7 +211,7 @@ func (j *fillsUp) Healthy() error {
 func TestADeleteThatTheDiskCutOffIsFinishedOnceItCanBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &fillsUp{Journal: memory.New()}
-		h := newHouse(t, j, one(agentFunc(echo)), nil)
+		h := newTestGateway(t, j, one(agentFunc(echo)), nil)
 		defer h.close()
 		c, other := h.create(alice), h.create(alice)
 		h.ended(c, h.send(c, "secret").Turn)

@@ -49,7 +49,7 @@ func (g *Gateway) eraseDamaged(ctx context.Context, id string, c Command) error 
 	if err := g.audit.Record(ctx, audit.Entry{Action: c.Type, By: c.by, Conversation: id}); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	g.settle.wait(id)
+	g.compactor.drop(id)
 	if f, err := g.feeds.Acquire(ctx, id); err == nil { // readers of a feed that was loaded before the damage was found
 		f.Close(feed.ErrDeleted)
 		f.Release()

@@ -24,10 +24,10 @@ const (
 )
 
 // answered is what is stored of an answer.
-type answered struct {
+type storedAnswer struct {
 	event.Answer
 	// Told says that its agent has taken it.
-	Told bool `json:"told,omitempty"`
+	IsDelivered bool `json:"told,omitempty"`
 }
 
 // asks reports whether the agent waits for a request in Ask.
@@ -38,8 +38,8 @@ func (r *run) asks(request string) bool {
 }
 
 // tell hands a committed answer to an agent that is an Answerer, and to the producer of a turn that is pushed.
-func (r *run) tell(a event.Answer) {
-	g := r.o.g
+func (r *run) deliverAnswer(a event.Answer) {
+	g := r.writer.g
 	g.mu.Lock()
 	p := g.pushes[r.id]
 	g.mu.Unlock()
@@ -52,9 +52,9 @@ func (r *run) tell(a event.Answer) {
 	if !ok {
 		return
 	}
-	r.o.hold()
-	r.o.g.tasks.Go(func() {
-		defer r.o.release()
+	r.writer.retain()
+	r.writer.g.tasks.Go(func() {
+		defer r.writer.release()
 		if err := r.deliver(up, a); err != nil {
 			r.undelivered(err)
 		}
@@ -66,16 +66,16 @@ func (r *run) deliver(up agent.Answerer, a event.Answer) error {
 	wait := answerWait
 	for begin := time.Now(); ; wait *= 2 {
 		ctx, cancel := context.WithTimeout(r.ctx, answerTry)
-		err := up.Answer(ctx, r.in(), a)
+		err := up.Answer(ctx, r.currentInput(), a)
 		cancel()
 		if r.ctx.Err() != nil {
 			return nil
 		}
 		if err == nil {
 			// Should this not be written, a next process tells it again.
-			err := r.o.await(r.ctx, false, func(t *tx) error { return r.setAnswer(t, answered{a, true}) })
+			err := r.writer.await(r.ctx, false, func(t *tx) error { return r.setAnswer(t, storedAnswer{a, true}) })
 			if err != nil && r.ctx.Err() == nil {
-				r.o.log.Warn("answer was taken; that it was is not stored", "turn", r.id, "error", err)
+				r.writer.log.Warn("answer was taken; that it was is not stored", "turn", r.id, "error", err)
 			}
 			return nil
 		}
@@ -83,7 +83,7 @@ func (r *run) deliver(up agent.Answerer, a event.Answer) error {
 		if errors.As(err, &final) || time.Since(begin) > answerLimit {
 			return err
 		}
-		r.o.log.Info("answer not taken by the agent; it is told again", "turn", r.id, "agent", r.name, "error", err, "in", wait.String())
+		r.writer.log.Info("answer not taken by the agent; it is told again", "turn", r.id, "agent", r.name, "error", err, "in", wait.String())
 		select {
 		case <-time.After(wait):
 		case <-r.ctx.Done():
@@ -98,44 +98,44 @@ func (r *run) undelivered(err error) {
 	errors.As(err, &failure)
 	r.explain(failure)
 	body := &event.Body{Outcome: event.Failed, Error: failure.Shown()}
-	r.o.post(func(t *tx) error { r.endIn(t, body); return nil })
+	r.writer.post(func(t *tx) error { r.end(t, body); return nil })
 }
 
 // setAnswer stores an answer: a resumed agent asks again and finds it; it outlives the longest wait.
-func (r *run) setAnswer(t *tx, a answered) error {
+func (r *run) setAnswer(t *tx, a storedAnswer) error {
 	v, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("store answer: %w", err)
 	}
-	t.set(answerKey(r.id, a.ID), v, now()+2*r.o.g.settings().WaitLimit.Milliseconds())
+	t.set(answerKey(r.id, a.ID), v, now()+2*r.writer.g.settings().WaitLimit.Milliseconds())
 	return nil
 }
 
 // retell tells an agent that was resumed what it was not told before.
-func (r *run) retell(ctx context.Context) error {
+func (r *run) redeliverAnswers(ctx context.Context) error {
 	if _, ok := r.agent.Agent.(agent.Answerer); !ok {
 		return nil
 	}
-	given, err := r.o.g.given(ctx, r.id)
+	given, err := r.writer.g.undeliveredAnswers(ctx, r.id)
 	for _, a := range given {
-		r.tell(a)
+		r.deliverAnswer(a)
 	}
 	return err
 }
 
 // given are the answers of a turn that its agent was not told.
-func (g *Gateway) given(ctx context.Context, turn string) ([]event.Answer, error) {
+func (g *Gateway) undeliveredAnswers(ctx context.Context, turn string) ([]event.Answer, error) {
 	keys, err := g.journal.Keys(ctx, answerKey(turn, ""))
 	if err != nil {
 		return nil, journalError("list answers", err)
 	}
 	var all []event.Answer
 	for _, kv := range keys {
-		var a answered
+		var a storedAnswer
 		if err := json.Unmarshal(kv.Value, &a); err != nil {
 			return nil, fmt.Errorf("gateway: stored answer %s: %w", kv.Key, err)
 		}
-		if !a.Told {
+		if !a.IsDelivered {
 			all = append(all, a.Answer)
 		}
 	}

@@ -67,7 +67,7 @@ func (a *asker) heard() []string {
 var yes = gateway.Command{Type: gateway.CommandAnswer, Request: "q", Decision: event.Approve}
 
 // asked runs a turn up to its request.
-func (h *house) asked(conv string) gateway.Command {
+func (h *testGateway) asked(conv string) gateway.Command {
 	h.t.Helper()
 	c := yes
 	c.Turn = h.send(conv, "go").Turn
@@ -87,7 +87,7 @@ func TestAnAnswerIsToldUntilItIsTaken(t *testing.T) {
 			}
 			return nil
 		})
-		h := newHouse(t, nil, one(a), nil)
+		h := newTestGateway(t, nil, one(a), nil)
 		defer h.close()
 		conv := h.create(alice)
 		answer := h.asked(conv)
@@ -116,7 +116,7 @@ func TestAnAnswerThatIsNotTakenEndsTheTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, nil, one(newAsker(func(event.Answer) error { return tt.err })), nil)
+				h := newTestGateway(t, nil, one(newAsker(func(event.Answer) error { return tt.err })), nil)
 				defer h.close()
 				conv := h.create(alice)
 				answer := h.asked(conv)
@@ -132,12 +132,12 @@ func TestAnAnswerOutlivesTheGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
 		down := newAsker(func(event.Answer) error { return errors.New("not connected") })
-		h := newHouse(t, j, one(down), func(c *gateway.Config) { c.Drain = time.Second })
+		h := newTestGateway(t, j, one(down), func(c *gateway.Config) { c.Drain = time.Second })
 		conv := h.create(alice)
 		answer := h.asked(conv)
 		h.close()
 
-		h = newHouse(t, j, one(down), func(c *gateway.Config) { c.Drain = time.Second })
+		h = newTestGateway(t, j, one(down), func(c *gateway.Config) { c.Drain = time.Second })
 		later := answer
 		later.Decision = "later"
 		h.do(conv, later)
@@ -149,7 +149,7 @@ func TestAnAnswerOutlivesTheGateway(t *testing.T) {
 		}
 
 		up := newAsker(func(event.Answer) error { return nil })
-		h = newHouse(t, j, one(up), nil)
+		h = newTestGateway(t, j, one(up), nil)
 		defer h.close()
 		wantOutcome(t, h.ended(conv, answer.Turn), event.Completed, "")
 		wantTexts(t, h.view(conv), "user: go", "assistant: told later")
@@ -165,7 +165,7 @@ func TestATakenAnswerIsToldOnce(t *testing.T) {
 		j := memory.New()
 		taken := make(chan struct{})
 		first := newAsker(func(event.Answer) error { close(taken); return nil }) // and never goes on
-		h := newHouse(t, j, one(stuck{first}), func(c *gateway.Config) { c.Drain = time.Second })
+		h := newTestGateway(t, j, one(stuck{first}), func(c *gateway.Config) { c.Drain = time.Second })
 		conv := h.create(alice)
 		answer := h.asked(conv)
 		h.do(conv, answer)
@@ -173,7 +173,7 @@ func TestATakenAnswerIsToldOnce(t *testing.T) {
 		synctest.Wait()
 		h.close()
 		second := newAsker(func(event.Answer) error { return nil })
-		h = newHouse(t, j, one(second), nil)
+		h = newTestGateway(t, j, one(second), nil)
 		defer h.close()
 		synctest.Wait()
 		if got := second.heard(); len(got) > 0 {
@@ -211,7 +211,7 @@ func (c chooser) Steers(string) bool { return c.may }
 func TestAChooserIsNotAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		go1 := make(chan struct{})
-		h := newHouse(t, nil, one(chooser{steered{func(context.Context, agent.Input, *agent.Emitter) error { <-go1; return nil }, func(agent.Message) error {
+		h := newTestGateway(t, nil, one(chooser{steered{func(context.Context, agent.Input, *agent.Emitter) error { <-go1; return nil }, func(agent.Message) error {
 			t.Error("it was asked")
 			return nil
 		}}, false}), nil)
@@ -240,7 +240,7 @@ func TestAChooserIsNotAsked(t *testing.T) {
 // The producer of a pushed turn that asks is told the answer, and again by each connection.
 func TestAProducerIsToldAnswers(t *testing.T) {
 	j := memory.New()
-	h := newHouse(t, j, nil, func(c *gateway.Config) { c.Drain, c.Lease = time.Millisecond, time.Hour })
+	h := newTestGateway(t, j, nil, func(c *gateway.Config) { c.Drain, c.Lease = time.Millisecond, time.Hour })
 	conv := h.create(alice)
 	pr, ack, err := h.Push(t.Context(), alice, conv, gateway.PushOptions{Dialect: "leat"})
 	if err != nil {
@@ -278,7 +278,7 @@ func TestAProducerIsToldAnswers(t *testing.T) {
 	told(pr)
 	_ = pr.Close(false)
 	h.close()
-	h = newHouse(t, j, nil, func(c *gateway.Config) { c.Drain = time.Millisecond })
+	h = newTestGateway(t, j, nil, func(c *gateway.Config) { c.Drain = time.Millisecond })
 	defer h.close()
 	if pr, err = h.Attach(t.Context(), alice, ack.Turn); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func TestNothingIsAcknowledgedThatAShutdownLeftOut(t *testing.T) {
 		disk := &gated{memory.New(), make(chan struct{})}
 		open := func() { close(disk.gate) }
 		open()
-		h := newHouse(t, disk, nil, nil)
+		h := newTestGateway(t, disk, nil, nil)
 		c := h.create(admin)
 		pr := h.push(c)
 		lines := strings.SplitAfter(pushed, "\n")
@@ -60,7 +60,7 @@ func TestNothingIsAcknowledgedThatAShutdownLeftOut(t *testing.T) {
 			t.Error(err)
 		}
 
-		h = newHouse(t, disk.Journal, nil, nil)
+		h = newTestGateway(t, disk.Journal, nil, nil)
 		defer h.close()
 		offset, ended, err := h.PushStatus(t.Context(), admin, pr.Turn)
 		if err != nil || ended {

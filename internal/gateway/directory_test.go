@@ -38,7 +38,7 @@ func (own) Names(p agent.Principal) []string {
 func TestAgentOfEachPrincipal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		may := make(chan struct{})
-		h := newHouse(t, nil, nil, func(c *gateway.Config) { c.Agents = own{may} })
+		h := newTestGateway(t, nil, nil, func(c *gateway.Config) { c.Agents = own{may} })
 		defer h.close()
 		for _, p := range []gateway.Principal{alice, bob} {
 			if got := h.Agents(p); len(got) != 1 || got[0] != (gateway.AgentInfo{Name: "mine", Kind: "own"}) {
@@ -128,7 +128,7 @@ func TestAgentsComeAndGo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		h := newHouse(t, nil, nil, func(c *gateway.Config) { c.Agents = r })
+		h := newTestGateway(t, nil, nil, func(c *gateway.Config) { c.Agents = r })
 		defer h.close()
 		k.want(t, 0, 0)
 		r.Start()

@@ -66,14 +66,14 @@ type resolved struct {
 }
 
 // addEntries commits entries of an agent's session, and the cursor that follows them.
-func (o *owner) addEntries(ctx context.Context, name string, a Agent, entries []agent.Entry, cursor json.RawMessage) error {
-	if err := o.keepsSession(name); err != nil {
+func (w *writer) addEntries(ctx context.Context, name string, a Agent, entries []agent.Entry, cursor json.RawMessage) error {
+	if err := w.keepsSession(name); err != nil {
 		return err
 	}
-	out := o.outsides(name)
+	out := w.outsides(name)
 	var fresh []*outside
 	for i := range entries {
-		known, err := o.knowsEntry(ctx, name, &entries[i])
+		known, err := w.knowsEntry(ctx, name, &entries[i])
 		if err != nil {
 			return err
 		}
@@ -87,26 +87,26 @@ func (o *owner) addEntries(ctx context.Context, name string, a Agent, entries []
 		fresh = append(fresh, one)
 	}
 	cursor = slices.Clone(cursor) // the caller's
-	return o.await(ctx, true, func(t *tx) error { return o.addIn(ctx, t, name, a, fresh, cursor) })
+	return w.await(ctx, true, func(t *tx) error { return w.addIn(ctx, t, name, a, fresh, cursor) })
 }
 
 // addIn adds to a commit those entries that nobody has added meanwhile.
-func (o *owner) addIn(ctx context.Context, t *tx, name string, a Agent, fresh []*outside, cursor json.RawMessage) error {
+func (w *writer) addIn(ctx context.Context, t *tx, name string, a Agent, fresh []*outside, cursor json.RawMessage) error {
 	ctx = context.WithoutCancel(ctx) // a job that runs is done
-	o.mu.Lock()
-	left := o.left
-	o.mu.Unlock()
+	w.mu.Lock()
+	left := w.isLeft
+	w.mu.Unlock()
 	if left {
 		return fmt.Errorf("%w: shutting down", ErrUnavailable)
 	}
-	if err := o.keepsSession(name); err != nil {
+	if err := w.keepsSession(name); err != nil {
 		return err
 	}
 	batch := map[string]string{} // key: what it became
-	lookup := func(key string) (string, error) { return o.lookup(name, batch, key) }
+	lookup := func(key string) (string, error) { return w.lookup(name, batch, key) }
 	var all []resolved
 	for _, one := range fresh {
-		known, err := o.knowsEntry(ctx, name, one.entry)
+		known, err := w.knowsEntry(ctx, name, one.entry)
 		if err != nil {
 			return err
 		}
@@ -115,8 +115,8 @@ func (o *owner) addIn(ctx context.Context, t *tx, name string, a Agent, fresh []
 		}
 		r := resolved{outside: one}
 		if run := one.entry.Run; run != nil {
-			if r.answers, err = o.answered(ctx, lookup, run.Answers, batch); err == nil {
-				r.parent, err = o.around(lookup, run.Parent)
+			if r.answers, err = w.answered(ctx, lookup, run.Answers, batch); err == nil {
+				r.parent, err = w.around(lookup, run.Parent)
 			}
 			if err != nil {
 				return err
@@ -126,75 +126,75 @@ func (o *owner) addIn(ctx context.Context, t *tx, name string, a Agent, fresh []
 		all = append(all, r)
 	}
 	for _, r := range all {
-		t.set(entryKey(o.id, name, r.entry.Key), []byte(r.became()), 0)
+		t.set(entryKey(w.id, name, r.entry.Key), []byte(r.became()), 0)
 		switch {
 		case r.entry.Message != nil:
 			for _, e := range r.said {
 				t.add(e)
 			}
 		case r.ops != nil:
-			o.addWhole(t, r, name)
-		case len(o.observed) >= maxObserved:
-			o.addRefused(t, r, name)
+			w.addWhole(t, r, name)
+		case len(w.observed) >= maxObserved:
+			w.addRefused(t, r, name)
 		default:
-			o.addLive(t, r, name, a)
+			w.addLive(t, r, name, a)
 		}
 	}
 	if len(all) > 0 {
 		t.edit().Updated = now()
 	}
-	t.set(cursorKey(o.id, name), cursor, 0)
+	t.set(cursorKey(w.id, name), cursor, 0)
 	return nil
 }
 
 // addWhole adds a run that is over as a turn with its end.
-func (o *owner) addWhole(t *tx, r resolved, name string) {
+func (w *writer) addWhole(t *tx, r resolved, name string) {
 	if t.outside == nil {
 		t.outside = map[string]bool{}
 	}
 	events, dropped := r.whole(name, r.answers, r.parent)
 	if dropped > 0 {
-		o.g.cfg.Metrics.dropped.WithLabelValues(name).Add(float64(dropped))
-		o.log.Warn("operations of the turn were dropped", "turn", r.id, "agent", name, "without_effect", dropped)
+		w.g.cfg.Metrics.dropped.WithLabelValues(name).Add(float64(dropped))
+		w.log.Warn("operations of the turn were dropped", "turn", r.id, "agent", name, "without_effect", dropped)
 	}
 	for _, e := range events {
 		if t.outside[e.Turn] = true; e.Type == event.TurnStart {
-			t.set(turnKey(e.Turn), []byte(o.id), 0)
+			t.set(turnKey(e.Turn), []byte(w.id), 0)
 		}
 		t.add(e)
 	}
 	t.terminal = true
 	if len(t.current().Open) == 0 {
-		t.then(func() { o.g.settle.add(o.id, o.head) })
+		t.then(func() { w.g.compactor.add(w.id, w.head) })
 	}
 }
 
 // addLive adds a run that goes on, and observes it once that is committed.
-func (o *owner) addLive(t *tx, r resolved, name string, a Agent) {
-	run := o.newRun(r.id, name, a, o.observedInput(r.id, r.entry.Key))
+func (w *writer) addLive(t *tx, r resolved, name string, a Agent) {
+	run := w.newRun(r.id, name, a, w.observedInput(r.id, r.entry.Key))
 	t.add(r.start(name, r.answers, r.parent))
 	s := t.edit()
 	s.Open = append(s.Open, r.id)
-	t.set(turnKey(r.id), []byte(o.id), 0)
-	t.set(observedKey(r.id), mark{Key: r.entry.Key}.json(), 0)
+	t.set(turnKey(r.id), []byte(w.id), 0)
+	t.set(observedKey(r.id), observedTurn{Key: r.entry.Key}.json(), 0)
 	if r.entry.Run.State != nil {
 		t.set(stateKey(r.id), slices.Clone(r.entry.Run.State), 0)
 	}
-	o.observe(run)
-	o.watch.runs(run, false)
-	o.observing(t, run, a.Agent.(agent.Follower), r.answers, slices.Clone(r.entry.Run.State))
+	w.observe(run)
+	w.observer.begin(run, false)
+	w.observing(t, run, a.Agent.(agent.Follower), r.answers, slices.Clone(r.entry.Run.State))
 }
 
 // lookup returns what an entry has become, in the commit that is being made or before it.
-func (o *owner) lookup(name string, batch map[string]string, key string) (string, error) {
+func (w *writer) lookup(name string, batch map[string]string, key string) (string, error) {
 	if v := batch[key]; v != "" || key == "" {
 		return v, nil
 	}
-	return o.became(name, key)
+	return w.became(name, key)
 }
 
 // answered returns the id of the message that a run answers.
-func (o *owner) answered(ctx context.Context, lookup func(string) (string, error), key string, batch map[string]string) (string, error) {
+func (w *writer) answered(ctx context.Context, lookup func(string) (string, error), key string, batch map[string]string) (string, error) {
 	v, err := lookup(key)
 	if err != nil || key == "" {
 		return "", err
@@ -204,7 +204,7 @@ func (o *owner) answered(ctx context.Context, lookup func(string) (string, error
 		return id, nil // it is added by the same commit
 	}
 	id = cmp.Or(id, key)
-	there, err := o.hasMessage(ctx, id) // it may have been truncated
+	there, err := w.hasMessage(ctx, id) // it may have been truncated
 	if err != nil || !there {
 		return "", err
 	}
@@ -212,7 +212,7 @@ func (o *owner) answered(ctx context.Context, lookup func(string) (string, error
 }
 
 // around returns the id of the turn that started a run.
-func (o *owner) around(lookup func(string) (string, error), key string) (string, error) {
+func (w *writer) around(lookup func(string) (string, error), key string) (string, error) {
 	v, err := lookup(key)
 	if err != nil || key == "" {
 		return "", err
@@ -220,15 +220,15 @@ func (o *owner) around(lookup func(string) (string, error), key string) (string,
 	if id, ok := strings.CutPrefix(v, becameTurn); ok {
 		return id, nil
 	}
-	if o.knows(key) {
+	if w.hasTurn(key) {
 		return key, nil
 	}
 	return "", nil
 }
 
 // keepsSession returns an error that wraps [agent.ErrNoSession] if the conversation keeps no session with the agent.
-func (o *owner) keepsSession(name string) error {
-	_, err := o.g.journal.Get(o.g.life, sessionKey(o.id, name))
+func (w *writer) keepsSession(name string) error {
+	_, err := w.g.journal.Get(w.g.life, sessionKey(w.id, name))
 	if errors.Is(err, journal.ErrNotFound) {
 		return agent.ErrNoSession
 	}
@@ -239,8 +239,8 @@ func (o *owner) keepsSession(name string) error {
 }
 
 // became returns what an entry has become in this conversation; empty if it was not added.
-func (o *owner) became(name, key string) (string, error) {
-	v, err := o.g.journal.Get(o.g.life, entryKey(o.id, name, key))
+func (w *writer) became(name, key string) (string, error) {
+	v, err := w.g.journal.Get(w.g.life, entryKey(w.id, name, key))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return "", fmt.Errorf("gateway: look up entry: %w", err)
 	}
@@ -249,20 +249,20 @@ func (o *owner) became(name, key string) (string, error) {
 
 // knowsEntry reports whether the conversation has an entry already: it was added before, or its key is the id of one of the
 // conversation's own turns or messages, which come back from upstream, or that of the upstream run of a turn in progress.
-func (o *owner) knowsEntry(ctx context.Context, name string, e *agent.Entry) (bool, error) {
-	if v, err := o.became(name, e.Key); err != nil || v != "" {
+func (w *writer) knowsEntry(ctx context.Context, name string, e *agent.Entry) (bool, error) {
+	if v, err := w.became(name, e.Key); err != nil || v != "" {
 		return v != "", err
 	}
-	if o.knows(e.Key) || e.Run != nil && o.shows(name, e.Key) {
+	if w.hasTurn(e.Key) || e.Run != nil && w.showsUpstreamRun(name, e.Key) {
 		return true, nil
 	}
-	return o.hasMessage(ctx, e.Key)
+	return w.hasMessage(ctx, e.Key)
 }
 
 // shows reports whether a turn in progress has an upstream run. The agent itself may not know: after a restart the turn is not resumed
 // yet, and after a change of the configuration it is that of another instance.
-func (o *owner) shows(name, run string) (found bool) {
-	o.feed.View(func(tr *transcript.Transcript) {
+func (w *writer) showsUpstreamRun(name, run string) (found bool) {
+	w.feed.View(func(tr *transcript.Transcript) {
 		found = slices.ContainsFunc(tr.Turns, func(t *transcript.Turn) bool {
 			return t.Agent == name && t.Unfinished() && t.Upstream != nil && t.Upstream.Run == run
 		})
@@ -271,11 +271,11 @@ func (o *owner) shows(name, run string) (found bool) {
 }
 
 // hasMessage reports whether the conversation has a message of that id, however old.
-func (o *owner) hasMessage(ctx context.Context, id string) (bool, error) {
-	if !o.free(id) {
+func (w *writer) hasMessage(ctx context.Context, id string) (bool, error) {
+	if !w.isNewMessageID(id) {
 		return true, nil
 	}
-	there, err := o.older.has(ctx, o, id)
+	there, err := w.messageIDs.has(ctx, w, id)
 	if err != nil {
 		return false, journalError("look for message", err)
 	}

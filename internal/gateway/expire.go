@@ -15,7 +15,7 @@ var errFresh = errors.New("gateway: the conversation is in use")
 // turn; else, or where a hold keeps it, it changes nothing. deleted says which. part names the part of the gateway that
 // does it, for the audit log.
 func (g *Gateway) Expire(ctx context.Context, part, conversation string, before int64) (deleted bool, err error) {
-	o, err := g.owner(ctx, conversation)
+	w, err := g.writer(ctx, conversation)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil // somebody else has deleted it
 	}
@@ -25,14 +25,14 @@ func (g *Gateway) Expire(ctx context.Context, part, conversation string, before 
 	if err != nil {
 		return false, err
 	}
-	defer o.release()
-	release, err := g.holds.Removing(o.info())
+	defer w.release()
+	release, err := g.holds.Removing(w.info())
 	if err != nil {
 		return false, nil
 	}
 	defer func() { release() }()
-	_, err = o.delete(ctx, Command{Type: "expire", by: audit.By{Gateway: part}}, func(s *journal.Summary) error {
-		if s.Updated >= before || len(s.Open) > 0 || len(o.runs()) > 0 {
+	_, err = w.delete(ctx, Command{Type: "expire", by: audit.By{Gateway: part}}, func(s *journal.Summary) error {
+		if s.Updated >= before || len(s.Open) > 0 || len(w.runs()) > 0 {
 			return errFresh
 		}
 		return nil

@@ -27,9 +27,9 @@ func (r *run) explain(e *agent.Error) {
 		return
 	}
 	detail := capture.Mask(r.agent.Secrets, agent.OneLine(e))
-	r.o.log.Debug("agent failed", "turn", r.id, "agent", r.name, "code", e.Code, "error", detail)
-	r.raw.Failed(detail)
-	for _, w := range r.o.g.cfg.Watchers {
+	r.writer.log.Debug("agent failed", "turn", r.id, "agent", r.name, "code", e.Code, "error", detail)
+	r.capture.Failed(detail)
+	for _, w := range r.writer.g.cfg.Watchers {
 		if f, ok := w.(FailureWatcher); ok {
 			f.TurnFailed(r.id, detail)
 		}

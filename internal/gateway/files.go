@@ -65,27 +65,27 @@ func originKey(conversation, origin string) string {
 // PutFile stores a file that a person brings in, to be part of a message: the media that it returns. A file that is part of
 // none goes after a day. The errors are those of Do.
 func (g *Gateway) PutFile(ctx context.Context, p Principal, conversation string, f agent.File, r io.Reader) (event.Media, error) {
-	o, err := g.owner(ctx, conversation)
+	w, err := g.writer(ctx, conversation)
 	if err != nil {
 		return event.Media{}, err
 	}
-	defer o.release()
-	s := o.info()
+	defer w.release()
+	s := w.info()
 	if err := Decide(p, ActionWrite, &s); err != nil {
 		return event.Media{}, err
 	}
-	return o.putFile(ctx, p, f, r, uploadLife)
+	return w.putFile(ctx, p, f, r, uploadLife)
 }
 
 // putFile stores a file; life is how long it is kept that is part of no message, 0 as long as the conversation.
-func (o *owner) putFile(ctx context.Context, p Principal, f agent.File, r io.Reader, life time.Duration) (event.Media, error) {
-	if o.g.cfg.Files == nil {
+func (w *writer) putFile(ctx context.Context, p Principal, f agent.File, r io.Reader, life time.Duration) (event.Media, error) {
+	if w.g.cfg.Files == nil {
 		return event.Media{}, agent.ErrNoFiles
 	}
-	stored, err := o.g.cfg.Files.Put(o.id, r, o.g.cfg.MaxFile)
+	stored, err := w.g.cfg.Files.Put(w.id, r, w.g.cfg.MaxFile)
 	switch {
 	case errors.Is(err, files.ErrTooLarge):
-		return event.Media{}, reject(ReasonTooLarge, "the file has more than %d bytes", o.g.cfg.MaxFile)
+		return event.Media{}, reject(ReasonTooLarge, "the file has more than %d bytes", w.g.cfg.MaxFile)
 	case errors.Is(err, files.ErrEmpty):
 		return event.Media{}, reject(ReasonInvalid, "the file is empty")
 	case err != nil:
@@ -93,32 +93,32 @@ func (o *owner) putFile(ctx context.Context, p Principal, f agent.File, r io.Rea
 	}
 	rec := file{Name: files.Name(f.Name), MIME: files.MIME(stored.Head, f.MIME), Alt: f.Alt, Size: stored.Size, At: now(), Path: f.Path}
 	was := false
-	err = o.submit(ctx, true, func(t *tx) error {
-		if was, err = o.keepFile(ctx, t, p, stored.ID, &rec, life); err != nil {
+	err = w.submit(ctx, true, func(t *tx) error {
+		if was, err = w.keepFile(ctx, t, p, stored.ID, &rec, life); err != nil {
 			return err
 		}
 		if f.Origin != "" {
-			t.set(originKey(o.id, f.Origin), []byte(stored.ID), expiry(life))
+			t.set(originKey(w.id, f.Origin), []byte(stored.ID), expiry(life))
 		}
 		return nil
 	})
 	if err != nil {
 		if !was && !errors.Is(err, journal.ErrUnknown) && ctx.Err() == nil { // else it may be known by now; a sweep finds it
-			if rerr := o.g.cfg.Files.Remove(o.id, stored.ID); rerr != nil {
-				o.log.Warn("file not removed", "file", stored.ID, "error", rerr)
+			if rerr := w.g.cfg.Files.Remove(w.id, stored.ID); rerr != nil {
+				w.log.Warn("file not removed", "file", stored.ID, "error", rerr)
 			}
 		}
 		return event.Media{}, commandError(err)
 	}
-	return event.Media{URL: o.g.fileURL(o.id, stored.ID), MIME: rec.MIME, Name: rec.Name, Size: rec.Size, Alt: f.Alt}, nil
+	return event.Media{URL: w.g.fileURL(w.id, stored.ID), MIME: rec.MIME, Name: rec.Name, Size: rec.Size, Alt: f.Alt}, nil
 }
 
 // keepFile writes down what is known of a file, and charges its bytes. was says that it was known before.
-func (o *owner) keepFile(ctx context.Context, t *tx, p Principal, id string, rec *file, life time.Duration) (was bool, err error) {
+func (w *writer) keepFile(ctx context.Context, t *tx, p Principal, id string, rec *file, life time.Duration) (was bool, err error) {
 	s := t.current()
 	rec.Tenant, rec.Owner = s.Tenant, s.Owner
-	key, until := fileKey(o.id, id), expiry(life)
-	switch kv, err := o.g.journal.KeysAfter(ctx, key, "", 1); {
+	key, until := fileKey(w.id, id), expiry(life)
+	switch kv, err := w.g.journal.KeysAfter(ctx, key, "", 1); {
 	case err != nil:
 		return false, journalError("look up file", err)
 	case len(kv) > 0 && kv[0].Key == key:
@@ -127,11 +127,11 @@ func (o *owner) keepFile(ctx context.Context, t *tx, p Principal, id string, rec
 		}
 	}
 	if !was {
-		if err := t.take(p, quota.Need{Bytes: rec.Size}); err != nil {
+		if err := t.reserve(p, quota.Need{Bytes: rec.Size}); err != nil {
 			return false, err
 		}
 		t.then(func() {
-			o.g.stored.add(files.Folder(o.id), quota.Who{Tenant: rec.Tenant, Subject: rec.Owner}, id, rec.Size)
+			w.g.stored.add(files.Folder(w.id), quota.Who{Tenant: rec.Tenant, Subject: rec.Owner}, id, rec.Size)
 		})
 	}
 	v, err := json.Marshal(rec)
@@ -150,29 +150,29 @@ func expiry(life time.Duration) int64 {
 }
 
 // useFiles keeps the files that parts show for as long as the conversation.
-func (o *owner) useFiles(ctx context.Context, t *tx, parts []event.Part) error {
-	for _, id := range filesOf(parts, o.id) {
-		v, err := o.g.journal.Get(ctx, fileKey(o.id, id))
+func (w *writer) useFiles(ctx context.Context, t *tx, parts []event.Part) error {
+	for _, id := range filesOf(parts, w.id) {
+		v, err := w.g.journal.Get(ctx, fileKey(w.id, id))
 		switch {
 		case errors.Is(err, journal.ErrNotFound):
 			return reject(ReasonUnknown, "there is no file %s in this conversation; files that are part of no message are kept for %v", id, uploadLife)
 		case err != nil:
 			return journalError("look up file", err)
 		}
-		t.set(fileKey(o.id, id), v, 0)
+		t.set(fileKey(w.id, id), v, 0)
 	}
 	return nil
 }
 
 // dropFiles takes away files that no message shows any more.
-func (o *owner) dropFiles(t *tx, ids []string) {
+func (w *writer) dropFiles(t *tx, ids []string) {
 	for _, id := range ids {
-		t.set(fileKey(o.id, id), nil, 0)
+		t.set(fileKey(w.id, id), nil, 0)
 		t.then(func() {
-			if err := o.g.cfg.Files.Remove(o.id, id); err != nil {
-				o.log.Warn("file not removed; a later start does it", "file", id, "error", err)
+			if err := w.g.cfg.Files.Remove(w.id, id); err != nil {
+				w.log.Warn("file not removed; a later start does it", "file", id, "error", err)
 			}
-			o.g.stored.remove(files.Folder(o.id), id)
+			w.g.stored.remove(files.Folder(w.id), id)
 		})
 	}
 }

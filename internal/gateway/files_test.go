@@ -55,7 +55,7 @@ func lying(t *testing.T, dir string) (n int) {
 	return n
 }
 
-func (h *house) bring(p gateway.Principal, conv, name string, content []byte) event.Media {
+func (h *testGateway) bring(p gateway.Principal, conv, name string, content []byte) event.Media {
 	h.t.Helper()
 	m, err := h.PutFile(h.t.Context(), p, conv, agent.File{Name: name}, bytes.NewReader(content))
 	if err != nil {
@@ -77,7 +77,7 @@ func showing(m ...event.Media) gateway.Command {
 // TestFileOfAMessage is brought in, shown, read by those who may, and goes with what shows it.
 func TestFileOfAMessage(t *testing.T) {
 	dir := t.TempDir()
-	h := newHouse(t, nil, one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })), withFiles(t, dir, nil))
+	h := newTestGateway(t, nil, one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })), withFiles(t, dir, nil))
 	defer h.close()
 	conv := h.create(alice)
 	m := h.bring(alice, conv, "../holiday.png", picture)
@@ -118,7 +118,7 @@ func TestFileOfAMessage(t *testing.T) {
 // TestTruncateKeepsWhatIsShownBefore looks at what the messages that stay show.
 func TestTruncateKeepsWhatIsShownBefore(t *testing.T) {
 	dir := t.TempDir()
-	h := newHouse(t, nil, nil, withFiles(t, dir, nil))
+	h := newTestGateway(t, nil, nil, withFiles(t, dir, nil))
 	defer h.close()
 	conv := h.create(alice)
 	m, other := h.bring(alice, conv, "a.png", picture), h.bring(alice, conv, "b.txt", []byte("words"))
@@ -166,7 +166,7 @@ func TestDataURLs(t *testing.T) {
 		}
 		return out.Media(event.Media{URL: "data:,some%20words", Name: "n.txt"})
 	})
-	h := newHouse(t, nil, one(a), withFiles(t, dir, nil))
+	h := newTestGateway(t, nil, one(a), withFiles(t, dir, nil))
 	defer h.close()
 	conv := h.create(alice)
 	c := gateway.Command{Type: gateway.CommandSend, Key: "k", Message: &gateway.CommandMessage{
@@ -217,7 +217,7 @@ func TestFilesOfAnAgent(t *testing.T) {
 		}
 		return out.Media(event.Media{URL: "data:text/plain;base64," + base64.StdEncoding.EncodeToString(large), Name: "large.txt"})
 	})
-	h := newHouse(t, nil, one(a), withFiles(t, t.TempDir(), func(c *gateway.Config) { c.MaxFile = 100 }))
+	h := newTestGateway(t, nil, one(a), withFiles(t, t.TempDir(), func(c *gateway.Config) { c.MaxFile = 100 }))
 	defer h.close()
 	conv := h.create(alice)
 	ack := h.send(conv, "go")
@@ -232,11 +232,11 @@ func TestFilesOfAnAgent(t *testing.T) {
 func TestFilesCount(t *testing.T) {
 	dir, j := t.TempDir(), memory.New()
 	limit := func(c *gateway.Config) { c.User = quota.Limits{Bytes: 10_000} }
-	h := newHouse(t, noClose{j}, nil, withFiles(t, dir, limit))
+	h := newTestGateway(t, noClose{j}, nil, withFiles(t, dir, limit))
 	conv := h.create(alice)
 	block := bytes.Repeat([]byte("x"), 6000)
 	h.do(conv, showing(h.bring(alice, conv, "a", block)))
-	full := func(h *house) {
+	full := func(h *testGateway) {
 		t.Helper()
 		_, err := h.PutFile(t.Context(), alice, conv, agent.File{}, bytes.NewReader(append(block, 'y')))
 		var r *gateway.Rejection
@@ -255,7 +255,7 @@ func TestFilesCount(t *testing.T) {
 	if _, err := d.Put(conv, strings.NewReader("nobody knows me"), 100); err != nil {
 		t.Fatal(err)
 	}
-	h = newHouse(t, noClose{j}, nil, withFiles(t, dir, limit))
+	h = newTestGateway(t, noClose{j}, nil, withFiles(t, dir, limit))
 	defer h.close()
 	full(h)
 	if _, err := h.Do(t.Context(), alice, conv, gateway.Command{Type: gateway.CommandDelete}); err != nil {
@@ -274,7 +274,7 @@ func (noClose) Close() error { return nil }
 func TestUploadsExpire(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, nil, withFiles(t, dir, nil))
+		h := newTestGateway(t, nil, nil, withFiles(t, dir, nil))
 		defer h.close()
 		conv := h.create(alice)
 		kept, left := h.bring(alice, conv, "kept", []byte("kept")), h.bring(alice, conv, "left", []byte("left"))
@@ -315,7 +315,7 @@ func age(t *testing.T, dir string) {
 // TestFileThatCanNotBeKnown leaves nothing behind.
 func TestFileThatCanNotBeKnown(t *testing.T) {
 	dir := t.TempDir()
-	h := newHouse(t, nil, nil, withFiles(t, dir, nil))
+	h := newTestGateway(t, nil, nil, withFiles(t, dir, nil))
 	defer h.close()
 	conv := h.create(alice)
 	h.journal.fail(journal.ErrInvalid)

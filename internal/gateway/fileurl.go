@@ -100,8 +100,8 @@ func inline(u string) (mime string, r io.Reader, err error) {
 
 // storeInline stores the bytes that media bring along, and returns the media without them. Media of another kind comes back
 // as it is.
-func (o *owner) storeInline(ctx context.Context, p Principal, m event.Media) (event.Media, error) {
-	if o.g.cfg.Files == nil {
+func (w *writer) storeInline(ctx context.Context, p Principal, m event.Media) (event.Media, error) {
+	if w.g.cfg.Files == nil {
 		return m, nil
 	}
 	mime, r, err := inline(m.URL)
@@ -111,12 +111,12 @@ func (o *owner) storeInline(ctx context.Context, p Principal, m event.Media) (ev
 	if m.MIME != "" {
 		mime = m.MIME
 	}
-	return o.putFile(ctx, p, agent.File{Name: m.Name, MIME: mime, Alt: m.Alt}, r, 0)
+	return w.putFile(ctx, p, agent.File{Name: m.Name, MIME: mime, Alt: m.Alt}, r, 0)
 }
 
 // withoutInline returns a command whose message names its files in place of holding them.
-func (o *owner) withoutInline(ctx context.Context, p Principal, c Command) (Command, error) {
-	if c.Message == nil || o.g.cfg.Files == nil {
+func (w *writer) withoutInline(ctx context.Context, p Principal, c Command) (Command, error) {
+	if c.Message == nil || w.g.cfg.Files == nil {
 		return c, nil
 	}
 	m := *c.Message
@@ -125,7 +125,7 @@ func (o *owner) withoutInline(ctx context.Context, p Principal, c Command) (Comm
 		if part.Media == nil || !strings.HasPrefix(part.Media.URL, "data:") {
 			continue
 		}
-		media, err := o.storeInline(ctx, p, *part.Media)
+		media, err := w.storeInline(ctx, p, *part.Media)
 		if err != nil {
 			return c, err
 		}
@@ -137,7 +137,7 @@ func (o *owner) withoutInline(ctx context.Context, p Principal, c Command) (Comm
 
 // PutFile implements [agent.FileSink].
 func (s *sink) PutFile(ctx context.Context, f agent.File, r io.Reader) (event.Media, error) {
-	return s.o.putFile(ctx, s.speaker(), f, r, 0)
+	return s.writer.putFile(ctx, s.speaker(), f, r, 0)
 }
 
 // speaker is on whose behalf the turn's agent brings files.
@@ -147,16 +147,16 @@ func (s *sink) speaker() Principal {
 
 // FindFile implements [agent.FileSink].
 func (s *sink) FindFile(ctx context.Context, origin string) (event.Media, bool, error) {
-	return s.o.findFile(ctx, origin)
+	return s.writer.findFile(ctx, origin)
 }
 
 // findFile returns what was stored with an origin.
-func (o *owner) findFile(ctx context.Context, origin string) (event.Media, bool, error) {
-	id, err := o.g.journal.Get(ctx, originKey(o.id, origin))
+func (w *writer) findFile(ctx context.Context, origin string) (event.Media, bool, error) {
+	id, err := w.g.journal.Get(ctx, originKey(w.id, origin))
 	if err == nil {
 		var f io.Closer
 		var m event.Media
-		if f, m, err = o.g.openFile(ctx, o.id, string(id)); err == nil {
+		if f, m, err = w.g.openFile(ctx, w.id, string(id)); err == nil {
 			return m, true, f.Close()
 		}
 	} else {
@@ -173,11 +173,11 @@ func (s *sink) OpenFile(ctx context.Context, m event.Media) (io.ReadCloser, erro
 	if _, r, err := inline(m.URL); err == nil {
 		return io.NopCloser(r), nil
 	}
-	id := fileID(m.URL, s.o.id)
+	id := fileID(m.URL, s.writer.id)
 	if id == "" {
 		return nil, &fs.PathError{Op: "open", Path: m.Name, Err: fs.ErrNotExist}
 	}
-	f, _, err := s.o.g.openFile(ctx, s.o.id, id)
+	f, _, err := s.writer.g.openFile(ctx, s.writer.id, id)
 	if errors.Is(err, ErrNotFound) {
 		err = &fs.PathError{Op: "open", Path: m.Name, Err: fs.ErrNotExist}
 	}
@@ -226,12 +226,12 @@ func keepMedia(ctx context.Context, ops []event.Event, brings func(event.Event) 
 
 // brings reports whether an operation shows media whose bytes are to be stored.
 func (s *sink) brings(e event.Event) bool {
-	return s.o.g.cfg.Files != nil && e.Body != nil && e.Body.Media != nil && (strings.HasPrefix(e.Body.Media.URL, "data:") || s.o.g.namesPath(e.Body.Media.URL))
+	return s.writer.g.cfg.Files != nil && e.Body != nil && e.Body.Media != nil && (strings.HasPrefix(e.Body.Media.URL, "data:") || s.writer.g.namesPath(e.Body.Media.URL))
 }
 
 func (s *sink) keep(ctx context.Context, m event.Media) (event.Media, error) {
-	if !s.o.g.namesPath(m.URL) {
-		return s.o.storeInline(ctx, s.speaker(), m)
+	if !s.writer.g.namesPath(m.URL) {
+		return s.writer.storeInline(ctx, s.speaker(), m)
 	}
 	stored, err := s.PutPath(ctx, m.URL)
 	if err == nil && m.Name != "" {

@@ -38,7 +38,7 @@ func TestEmittersBlock(t *testing.T) {
 				const total = 8 << 20
 				var said atomic.Int64
 				j := &stuckDisk{memory.New(), make(chan struct{})}
-				h := newHouse(t, j, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+				h := newTestGateway(t, j, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 					piece := strings.Repeat("x", size)
 					for said.Load() < total {
 						if err := out.Text(piece); err != nil {

@@ -63,7 +63,7 @@ func TestFollowAgentsComeAndGo(t *testing.T) {
 		if err := r.Add("x", gateway.Agent{Agent: one}); err != nil {
 			t.Fatal(err)
 		}
-		h := newHouse(t, nil, nil, func(c *gateway.Config) { c.Agents = r })
+		h := newTestGateway(t, nil, nil, func(c *gateway.Config) { c.Agents = r })
 		wants(one)
 		r.Start()
 		wants(one, "begins")
@@ -96,7 +96,7 @@ func TestFollowFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		l := &listener{events: make(chan string, 100), fails: errors.New("no route")}
-		h := newHouse(t, nil, one(l), func(c *gateway.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		h := newTestGateway(t, nil, one(l), func(c *gateway.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		for i, after := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second} {
 			time.Sleep(after)
 			synctest.Wait()
@@ -121,7 +121,7 @@ func TestAddBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sessions := make(chan agent.Sessions, 1)
 		up := &bare{given: sessions}
-		h := newHouse(t, nil, one(up), func(c *gateway.Config) { c.MaxMessage = 10 })
+		h := newTestGateway(t, nil, one(up), func(c *gateway.Config) { c.MaxMessage = 10 })
 		defer h.close()
 		conv := h.create(alice)
 		s := <-sessions

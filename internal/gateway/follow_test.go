@@ -20,9 +20,9 @@ import (
 )
 
 // following is a gateway with an agent that follows its sessions, and a conversation that keeps one.
-func following(t *testing.T, j journal.Journal, up *agenttest.Follower, change func(*gateway.Config)) (*house, string) {
+func following(t *testing.T, j journal.Journal, up *agenttest.Follower, change func(*gateway.Config)) (*testGateway, string) {
 	t.Helper()
-	h := newHouse(t, j, one(up), change)
+	h := newTestGateway(t, j, one(up), change)
 	conv := h.create(alice)
 	h.ended(conv, h.send(conv, "hello").Turn)
 	synctest.Wait()
@@ -113,7 +113,7 @@ func TestFollow(t *testing.T) {
 		h.close()
 
 		up.Happen(conv, over("r2", "m1", "while you were away"))
-		h = newHouse(t, j, one(up), nil)
+		h = newTestGateway(t, j, one(up), nil)
 		defer h.close()
 		synctest.Wait()
 		want = append(want, "assistant: while you were away")
@@ -271,7 +271,7 @@ func TestObservedOutlivesParent(t *testing.T) {
 			t.Fatalf("the grandchild: %+v", g)
 		}
 		h.close()
-		h = newHouse(t, j, one(up), nil)
+		h = newTestGateway(t, j, one(up), nil)
 		defer h.close()
 		if first, second := <-resumed, <-resumed; string(first) != `"begun"` || string(second) != `"half"` {
 			t.Errorf("states %s, %s", first, second)
@@ -295,7 +295,7 @@ func TestObservedWithoutAgent(t *testing.T) {
 		synctest.Wait()
 		turn := turnOf(t, h.view(conv), "half").ID
 		h.close()
-		h = newHouse(t, j, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error { return out.Text("x") })), nil)
+		h = newTestGateway(t, j, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error { return out.Text("x") })), nil)
 		defer h.close()
 		wantOutcome(t, h.ended(conv, turn), event.Interrupted, "gateway_restart")
 		if keys, err := j.Keys(t.Context(), "turn/"+turn+"/observed"); err != nil || len(keys) > 0 {
@@ -436,7 +436,7 @@ func TestInnerTurnsAfterRestart(t *testing.T) {
 		synctest.Wait()
 		h.journal.fail(journal.ErrFenced) // as a kill: nothing is written any more
 		h.close()
-		h = newHouse(t, j, one(up), nil)
+		h = newTestGateway(t, j, one(up), nil)
 		defer h.close()
 		synctest.Wait()
 		want := map[string]event.Outcome{

@@ -35,7 +35,7 @@ type Gateway struct {
 	reports reports        // of clients' mismatches
 	// positions tells readers of what they have read and have not.
 	positions positions
-	settle    *settler
+	compactor *compactor
 	reopen    *reopener
 	follows   *follows
 	audit     *audit.Log
@@ -46,7 +46,7 @@ type Gateway struct {
 	creating  turnstile // by idempotency key
 
 	mu       sync.Mutex
-	owners   map[string]*owner
+	writers  map[string]*writer
 	opening  map[string]*opening
 	pushes   map[string]*push // pushed turns that are open, by turn
 	draining bool
@@ -54,9 +54,9 @@ type Gateway struct {
 }
 
 type opening struct {
-	done  chan struct{}
-	owner *owner
-	err   error
+	done   chan struct{}
+	writer *writer
+	err    error
 }
 
 // New returns a gateway that has not started.
@@ -73,7 +73,7 @@ func New(cfg Config) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, log: cfg.Log, journal: cfg.Journal,
 		feeds:   feed.NewRegistry(feedLog{cfg.Journal}, feed.Config{}),
-		owners:  map[string]*owner{},
+		writers: map[string]*writer{},
 		opening: map[string]*opening{},
 		pushes:  map[string]*push{},
 	}
@@ -87,9 +87,9 @@ func New(cfg Config) (*Gateway, error) {
 		brought, broughtTenant := g.brought(tenant, owner)
 		return logs + files + brought, logsTenant + filesTenant + broughtTenant
 	}})
-	g.settle, g.reopen, g.follows = newSettler(g), newReopener(g), newFollows(g)
+	g.compactor, g.reopen, g.follows = newCompactor(g), newReopener(g), newFollows(g)
 	g.audit = audit.New(cfg.Journal, cfg.Log)
-	g.holds = &Holds{g: g, held: map[string]Hold{}}
+	g.holds = &Holds{g: g, byKey: map[string]Hold{}}
 	return g, nil
 }
 
@@ -122,14 +122,14 @@ func (g *Gateway) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("gateway: list unfinished turns: %w", err)
 	}
-	g.tasks.Go(g.settle.run)
+	g.tasks.Go(g.compactor.run)
 	g.tasks.Go(g.reopen.run)
 	if g.cfg.Files != nil {
 		g.tasks.Go(g.keepFilesClean)
 	}
 	g.tasks.Go(func() { g.audit.Run(g.life) })
 	for _, s := range open {
-		o, err := g.owner(ctx, s.ID)
+		w, err := g.writer(ctx, s.ID)
 		if err != nil {
 			g.log.Error("recover conversation", "conversation", s.ID, "error", err)
 			if !errors.Is(err, ErrDamaged) {
@@ -137,7 +137,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 			}
 			continue
 		}
-		o.release()
+		w.release()
 	}
 	g.follows.start()
 	return nil
@@ -156,29 +156,29 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.mu.Unlock()
 	g.follows.close() // what their sessions say from now on is found by the next start
 	g.mu.Lock()
-	owners := make([]*owner, 0, len(g.owners))
-	for _, o := range g.owners {
-		owners = append(owners, o)
+	writers := make([]*writer, 0, len(g.writers))
+	for _, w := range g.writers {
+		writers = append(writers, w)
 	}
 	g.mu.Unlock()
 
 	drain, cancel := context.WithTimeout(ctx, g.settings().Drain)
 	defer cancel()
-	for _, o := range owners {
-		o.hush()
+	for _, w := range writers {
+		w.pauseQueue()
 	}
-	for _, o := range owners {
-		o.drain(drain)
+	for _, w := range writers {
+		w.drain(drain)
 	}
-	for _, o := range owners {
-		o.leave()
+	for _, w := range writers {
+		w.leave()
 	}
 	// What is queued is committed before the writers are told to stop trying.
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancelLast()
-	for _, o := range owners {
-		if err := o.idle(last); err != nil {
-			g.log.Error("shutdown: conversation did not come to rest", "conversation", o.id, "error", err)
+	for _, w := range writers {
+		if err := w.idle(last); err != nil {
+			g.log.Error("shutdown: conversation did not come to rest", "conversation", w.id, "error", err)
 		}
 	}
 	g.mu.Lock()
@@ -190,8 +190,8 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	go func() { g.tasks.Wait(); close(done) }()
 	select {
 	case <-done:
-		for _, o := range owners {
-			o.watch.gone(errDetached)
+		for _, w := range writers {
+			w.observer.abandon(errDetached)
 		}
 		return nil
 	case <-time.After(returnLimit):
@@ -214,37 +214,37 @@ func (g *Gateway) Healthy() error {
 	return g.journal.Healthy()
 }
 
-// owner returns the conversation's owner, which it opens if nobody has. The caller releases it.
-func (g *Gateway) owner(ctx context.Context, id string) (*owner, error) {
+// writer returns the conversation's writer and opens the conversation first if necessary. The caller must release the writer.
+func (g *Gateway) writer(ctx context.Context, id string) (*writer, error) {
 	for {
 		g.mu.Lock()
 		if g.closed {
 			g.mu.Unlock()
 			return nil, ErrClosed
 		}
-		if o := g.owners[id]; o != nil {
-			o.refs++
+		if w := g.writers[id]; w != nil {
+			w.refs++
 			g.mu.Unlock()
-			return o, nil
+			return w, nil
 		}
 		op := g.opening[id]
 		if op == nil {
 			op = &opening{done: make(chan struct{})}
 			g.opening[id] = op
 			g.mu.Unlock()
-			op.owner, op.err = g.open(ctx, id)
+			op.writer, op.err = g.open(ctx, id)
 			g.mu.Lock()
 			delete(g.opening, id)
 			if op.err == nil {
-				op.owner.refs++
-				g.owners[id] = op.owner
-				g.cfg.Metrics.Owners.Set(float64(len(g.owners)))
-				// Its first job, before anybody else has the owner: a turn that begins now is none that was left open.
-				op.owner.adopt()
+				op.writer.refs++
+				g.writers[id] = op.writer
+				g.cfg.Metrics.Writers.Set(float64(len(g.writers)))
+				// Recovery must be the writer's first job. A turn that another caller starts before it would look like one that the last process left open.
+				op.writer.adopt()
 			}
 			g.mu.Unlock()
 			close(op.done)
-			return op.owner, op.err
+			return op.writer, op.err
 		}
 		g.mu.Unlock()
 		select {
@@ -259,7 +259,7 @@ func (g *Gateway) owner(ctx context.Context, id string) (*owner, error) {
 	}
 }
 
-func (g *Gateway) open(ctx context.Context, id string) (*owner, error) {
+func (g *Gateway) open(ctx context.Context, id string) (*writer, error) {
 	if system(id) {
 		return nil, ErrNotFound
 	}
@@ -277,17 +277,17 @@ func (g *Gateway) open(ctx context.Context, id string) (*owner, error) {
 	if err != nil {
 		return nil, journalError("open conversation", err)
 	}
-	o := newOwner(g, s, f)
-	o.left = g.Draining()
-	return o, nil
+	w := newWriter(g, s, f)
+	w.isLeft = g.Draining()
+	return w, nil
 }
 
-// forget drops an owner from the gateway's table, if it is still the one there.
-func (g *Gateway) forget(o *owner) {
+// forget removes a writer from the gateway's table, unless another one has replaced it.
+func (g *Gateway) forget(w *writer) {
 	g.mu.Lock()
-	if g.owners[o.id] == o {
-		delete(g.owners, o.id)
-		g.cfg.Metrics.Owners.Set(float64(len(g.owners)))
+	if g.writers[w.id] == w {
+		delete(g.writers, w.id)
+		g.cfg.Metrics.Writers.Set(float64(len(g.writers)))
 	}
 	g.mu.Unlock()
 }

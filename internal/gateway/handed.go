@@ -22,14 +22,14 @@ import (
 const tokenPrefix = "leat-turn."
 
 // issue makes the token by which the agent may bring the turn's stream in. Its digest is written with the turn.
-func (o *owner) issue(t *tx, turn string, a Agent) *agent.Ingest {
+func (w *writer) issue(t *tx, turn string, a Agent) *agent.Ingest {
 	if _, ok := a.Agent.(agent.Pusher); !ok {
 		return nil
 	}
 	token := tokenPrefix + turn + "." + rand.Text()
 	digest := sha256.Sum256([]byte(token))
 	t.set(tokenKey(turn), digest[:], 0)
-	return &agent.Ingest{URL: o.g.cfg.URL + "/api/turns/" + turn + "/ingest", Token: token}
+	return &agent.Ingest{URL: w.g.cfg.URL + "/api/turns/" + turn + "/ingest", Token: token}
 }
 
 // Producer returns the turn that a token lets its holder bring the stream of, "" where it is the token of none.
@@ -70,13 +70,13 @@ func handsOn(a Agent, err error) *agent.Pushed {
 
 // handOn makes the run a pushed one, durably, and runs it until its stream ends.
 func (r *run) handOn(ctx context.Context, to *agent.Pushed) error {
-	d, err := r.o.g.cfg.Dialects.Lookup(to.Dialect)
+	d, err := r.writer.g.cfg.Dialects.Lookup(to.Dialect)
 	if err != nil {
 		return err
 	}
 	st := pushState{Dialect: d.Name}
-	err = r.o.await(ctx, false, func(t *tx) error {
-		if r.over.Load() {
+	err = r.writer.await(ctx, false, func(t *tx) error {
+		if r.isOver.Load() {
 			return ErrTurnOver
 		}
 		t.set(handedKey(r.id), []byte{1}, 0)
@@ -87,7 +87,7 @@ func (r *run) handOn(ctx context.Context, to *agent.Pushed) error {
 		return fmt.Errorf("hand turn on: %w", err)
 	}
 	r.handed.Store(true)
-	return r.pushed(ctx, st)
+	return r.runPushed(ctx, st)
 }
 
 // resumer returns what goes on with a turn in another process, nil where nothing can.
@@ -116,8 +116,8 @@ func (r *run) tellStopped() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), stopLimit)
 	defer cancel()
-	if err := up.Stop(ctx, r.in()); err != nil {
-		r.o.log.Warn("agent not told that its turn was stopped", "turn", r.id, "agent", r.name, "error", err)
+	if err := up.Stop(ctx, r.currentInput()); err != nil {
+		r.writer.log.Warn("agent not told that its turn was stopped", "turn", r.id, "agent", r.name, "error", err)
 	}
 }
 

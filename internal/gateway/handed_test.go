@@ -70,7 +70,7 @@ func newHanding() *handing { return &handing{after: time.Second, to: "eliza-acti
 func withURL(c *gateway.Config) { c.URL = "http://gateway" }
 
 // attach goes on with a turn as the holder of its token.
-func (h *house) attach(in agent.Input) *gateway.Producer {
+func (h *testGateway) attach(in agent.Input) *gateway.Producer {
 	h.t.Helper()
 	turn, err := h.Producer(h.t.Context(), in.Ingest.Token)
 	if err != nil || turn != in.Turn {
@@ -83,7 +83,7 @@ func (h *house) attach(in agent.Input) *gateway.Producer {
 	return pr
 }
 
-func (h *house) write(pr *gateway.Producer, lines ...string) {
+func (h *testGateway) write(pr *gateway.Producer, lines ...string) {
 	h.t.Helper()
 	for _, l := range lines {
 		if err := pr.Write(h.t.Context(), []byte(l+"\n")); err != nil {
@@ -95,7 +95,7 @@ func (h *house) write(pr *gateway.Producer, lines ...string) {
 func TestATurnIsHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newHanding()
-		h := newHouse(t, nil, one(a), withURL)
+		h := newTestGateway(t, nil, one(a), withURL)
 		defer h.close()
 		c := h.create(alice)
 		turn := h.send(c, "go").Turn
@@ -139,7 +139,7 @@ func TestATurnIsHandedOn(t *testing.T) {
 func TestTheProducerComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newHanding()
-		h := newHouse(t, nil, one(a), withURL)
+		h := newTestGateway(t, nil, one(a), withURL)
 		defer h.close()
 		c := h.create(alice)
 		turn := h.send(c, "go").Turn
@@ -172,7 +172,7 @@ func TestATurnThatIsHandedOnOutlivesTheProcess(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newHanding()
-				h := newHouse(t, nil, one(a), withURL)
+				h := newTestGateway(t, nil, one(a), withURL)
 				c := h.create(alice)
 				turn := h.send(c, "go").Turn
 				time.Sleep(2 * time.Second)
@@ -192,7 +192,7 @@ func TestATurnThatIsHandedOnOutlivesTheProcess(t *testing.T) {
 				if how == "agent gone" {
 					agents = nil
 				}
-				h2 := newHouse(t, disk, agents, withURL)
+				h2 := newTestGateway(t, disk, agents, withURL)
 				defer h2.close()
 				if s := h2.view(c).Turn(turn).State; s != transcript.Running {
 					t.Fatalf("the turn is %s", s)
@@ -221,21 +221,21 @@ func TestATurnThatIsHandedOnOutlivesTheProcess(t *testing.T) {
 
 // Who ends the turn of an agent elsewhere lets it know.
 func TestTheAgentIsToldOfAStop(t *testing.T) {
-	stop := func(h *house, c, turn string) { h.do(c, gateway.Command{Type: gateway.CommandStop, Turn: turn}) }
+	stop := func(h *testGateway, c, turn string) { h.do(c, gateway.Command{Type: gateway.CommandStop, Turn: turn}) }
 	for _, tt := range []struct {
 		name    string
-		end     func(h *house, c, turn string)
+		end     func(h *testGateway, c, turn string)
 		outcome event.Outcome
 		code    string
 	}{
 		{"before it is handed on", stop, event.Cancelled, ""},
-		{"a person", func(h *house, c, turn string) { time.Sleep(2 * time.Second); stop(h, c, turn) }, event.Cancelled, ""},
-		{"the lease", func(*house, string, string) { time.Sleep(gateway.DefaultLease + 2*time.Second) }, event.Failed, "lease_expired"},
+		{"a person", func(h *testGateway, c, turn string) { time.Sleep(2 * time.Second); stop(h, c, turn) }, event.Cancelled, ""},
+		{"the lease", func(*testGateway, string, string) { time.Sleep(gateway.DefaultLease + 2*time.Second) }, event.Failed, "lease_expired"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newHanding()
-				h := newHouse(t, nil, one(a), withURL)
+				h := newTestGateway(t, nil, one(a), withURL)
 				defer h.close()
 				c := h.create(alice)
 				turn := h.send(c, "go").Turn
@@ -251,7 +251,7 @@ func TestTheAgentIsToldOfAStop(t *testing.T) {
 
 func TestHandedOnToNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(&handing{to: "klingon"}), nil)
+		h := newTestGateway(t, nil, one(&handing{to: "klingon"}), nil)
 		defer h.close()
 		c := h.create(alice)
 		turn := h.ended(c, h.send(c, "go").Turn)
@@ -266,7 +266,7 @@ func TestHandedOnToNothing(t *testing.T) {
 func TestOthersMayNotPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := make(chan agent.Input, 1)
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 			got <- in
 			<-ctx.Done()
 			return &agent.Pushed{Dialect: "eliza-actions"}
@@ -290,7 +290,7 @@ func TestOthersMayNotPush(t *testing.T) {
 func TestTheTokenOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newHanding()
-		h := newHouse(t, nil, one(a), withURL)
+		h := newTestGateway(t, nil, one(a), withURL)
 		defer h.close()
 		c := h.create(alice)
 		turn := h.send(c, "go").Turn

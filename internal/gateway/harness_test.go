@@ -60,13 +60,13 @@ func (f *faulty) Healthy() error {
 	return f.Journal.Healthy()
 }
 
-type house struct {
+type testGateway struct {
 	t *testing.T
 	*gateway.Gateway
 	journal *faulty
 }
 
-func newHouse(t *testing.T, j journal.Journal, agents gateway.Agents, change func(*gateway.Config)) *house {
+func newTestGateway(t *testing.T, j journal.Journal, agents gateway.Agents, change func(*gateway.Config)) *testGateway {
 	t.Helper()
 	if j == nil {
 		j = memory.New()
@@ -89,19 +89,19 @@ func newHouse(t *testing.T, j journal.Journal, agents gateway.Agents, change fun
 	if err := g.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return &house{t, g, f}
+	return &testGateway{t, g, f}
 }
 
 func one(a agent.Agent) gateway.Agents { return gateway.Agents{"a": {Agent: a}} }
 
-func (h *house) close() {
+func (h *testGateway) close() {
 	h.t.Helper()
 	if err := h.Shutdown(context.Background()); err != nil {
 		h.t.Error("shutdown:", err)
 	}
 }
 
-func (h *house) create(p gateway.Principal) string {
+func (h *testGateway) create(p gateway.Principal) string {
 	h.t.Helper()
 	s, _, err := h.Create(h.t.Context(), p, gateway.CreateOptions{})
 	if err != nil {
@@ -110,7 +110,7 @@ func (h *house) create(p gateway.Principal) string {
 	return s.ID
 }
 
-func (h *house) do(conv string, c gateway.Command) gateway.Ack {
+func (h *testGateway) do(conv string, c gateway.Command) gateway.Ack {
 	h.t.Helper()
 	ack, err := h.Do(h.t.Context(), admin, conv, c)
 	if err != nil {
@@ -119,12 +119,12 @@ func (h *house) do(conv string, c gateway.Command) gateway.Ack {
 	return ack
 }
 
-func (h *house) send(conv, text string) gateway.Ack {
+func (h *testGateway) send(conv, text string) gateway.Ack {
 	h.t.Helper()
 	return h.do(conv, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: text}})
 }
 
-func (h *house) refused(conv string, c gateway.Command, reason string) {
+func (h *testGateway) refused(conv string, c gateway.Command, reason string) {
 	h.t.Helper()
 	_, err := h.Do(h.t.Context(), admin, conv, c)
 	var r *gateway.Rejection
@@ -134,7 +134,7 @@ func (h *house) refused(conv string, c gateway.Command, reason string) {
 }
 
 // view folds what a reader sees from the beginning.
-func (h *house) view(conv string) *transcript.Transcript {
+func (h *testGateway) view(conv string) *transcript.Transcript {
 	h.t.Helper()
 	r, err := h.journal.Read(context.Background(), conv, 0, 0)
 	if err != nil {
@@ -150,7 +150,7 @@ func (h *house) view(conv string) *transcript.Transcript {
 }
 
 // until waits until what a reader sees satisfies ok.
-func (h *house) until(conv string, ok func(*transcript.Transcript) bool) {
+func (h *testGateway) until(conv string, ok func(*transcript.Transcript) bool) {
 	h.t.Helper()
 	f, err := h.Feed(context.Background(), admin, conv)
 	if err != nil {
@@ -173,7 +173,7 @@ func (h *house) until(conv string, ok func(*transcript.Transcript) bool) {
 	}
 }
 
-func (h *house) ended(conv, turn string) *transcript.Turn {
+func (h *testGateway) ended(conv, turn string) *transcript.Turn {
 	h.t.Helper()
 	h.until(conv, func(t *transcript.Transcript) bool {
 		tr := t.Turn(turn)

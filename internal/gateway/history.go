@@ -6,13 +6,13 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// fill gives an input its message and history from the committed transcript, and the session that its agent kept.
-func (o *owner) fill(r *run, answers string) {
+// setInput sets the run's message and history from the committed transcript, and the session that its agent stored.
+func (w *writer) setInput(r *run, answers string) {
 	in := &r.input // nobody else has the run's input yet
-	set := o.g.settings()
-	in.Session = o.session(r.name)
+	set := w.g.settings()
+	in.Session = w.session(r.name)
 	first, earlier := "", false
-	o.feed.View(func(t *transcript.Transcript) {
+	w.feed.View(func(t *transcript.Transcript) {
 		if earlier = t.Earlier && len(t.Messages) > 0; earlier {
 			first = t.Messages[0].ID
 		}
@@ -26,9 +26,9 @@ func (o *owner) fill(r *run, answers string) {
 	})
 	// A feed keeps some 50 messages, the one to be answered among them. Where more are wanted the log is read.
 	for earlier && len(in.History)+1 < set.HistoryMessages {
-		p, err := o.feed.Page(o.g.life, first, set.HistoryMessages-len(in.History))
+		p, err := w.feed.Page(w.g.life, first, set.HistoryMessages-len(in.History))
 		if err != nil {
-			o.log.Warn("agent gets less of the history", "turn", in.Turn, "error", err)
+			w.log.Warn("agent gets less of the history", "turn", in.Turn, "error", err)
 			break
 		}
 		if len(p.Messages) == 0 {

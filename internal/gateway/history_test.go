@@ -31,7 +31,7 @@ func TestTheHistoryHasABudget(t *testing.T) {
 		t.Run(fmt.Sprintf("%d messages, %d bytes", tt.messages, tt.bytes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got []agent.Message
-				h := newHouse(t, nil, one(agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter) error {
+				h := newTestGateway(t, nil, one(agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter) error {
 					got = in.History
 					return out.Text("ok")
 				})), func(c *gateway.Config) { c.HistoryMessages, c.HistoryBytes = tt.messages, tt.bytes })
@@ -77,14 +77,14 @@ func TestALongHistory(t *testing.T) {
 				}
 			}
 		}
-		h := newHouse(t, nil, one(keep), nil)
+		h := newTestGateway(t, nil, one(keep), nil)
 		c := h.create(admin)
 		for i := range 500 {
 			h.do(c, gateway.Command{Type: gateway.CommandInject, Message: &gateway.CommandMessage{Text: fmt.Sprint("m", i), Role: event.User}})
 		}
 		h.close()
 		for _, tt := range []struct{ messages, n, first int }{{300, 300, 200}, {1000, 500, 0}} {
-			h = newHouse(t, h.journal, one(keep), func(c *gateway.Config) { c.HistoryMessages = tt.messages })
+			h = newTestGateway(t, h.journal, one(keep), func(c *gateway.Config) { c.HistoryMessages = tt.messages })
 			h.ended(c, h.send(c, "now").Turn)
 			synctest.Wait()
 			want(tt.n, tt.first)

@@ -71,8 +71,8 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 		return false, taken(err)
 	}
 	g.audit.Wake()
-	g.settle.add(s.ID, int64(len(events)))
-	g.arrived(&s)
+	g.compactor.add(s.ID, int64(len(events)))
+	g.notifyCreated(&s)
 	return true, nil
 }
 

@@ -7,40 +7,41 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// job is one change of a conversation.
+// job is one change to a conversation.
 type job struct {
-	// do runs in the writer. It checks first and adds to the tx last: an error means that it added nothing.
+	// do runs in the writer's goroutine. It must make all its checks before it adds to the tx: if it returns an error, it has
+	// added nothing.
 	do func(*tx) error
-	// alone runs the job in a commit of its own, after all before it is committed and shown.
+	// alone runs the job in a commit of its own, after all jobs before it are committed and shown.
 	alone bool
 	bytes int
-	trace string     // traceparent of who asked for it
-	done  chan error // buffered; nil when nobody waits
+	trace string     // traceparent of the request
+	done  chan error // buffered; nil if the caller doesn't wait
 	err   error
 }
 
-// submit queues a command and waits until it is committed, or failed. While commits fail it is refused.
-func (o *owner) submit(ctx context.Context, alone bool, do func(*tx) error) error {
-	o.mu.Lock()
-	err := o.refuse()
-	o.mu.Unlock()
+// submit queues a command and waits until it is committed or has failed. While commits fail, commands are refused.
+func (w *writer) submit(ctx context.Context, alone bool, do func(*tx) error) error {
+	w.mu.Lock()
+	err := w.refuse()
+	w.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return o.await(ctx, alone, do)
+	return w.await(ctx, alone, do)
 }
 
-// await queues a job and waits until it is committed, or failed. While commits fail it waits with all the others: what a
-// turn that runs says, and its end, is not lost because the disk is full for a moment.
-func (o *owner) await(ctx context.Context, alone bool, do func(*tx) error) error {
+// await queues a job and waits until it is committed or has failed. Unlike submit, it waits while commits fail, so that the
+// operations and the end of a running turn aren't lost when the disk is full for a moment.
+func (w *writer) await(ctx context.Context, alone bool, do func(*tx) error) error {
 	j := &job{do: do, alone: alone, trace: agent.TraceParent(ctx), done: make(chan error, 1)}
-	o.mu.Lock()
-	if err := o.dead; err != nil {
-		o.mu.Unlock()
+	w.mu.Lock()
+	if err := w.closeErr; err != nil {
+		w.mu.Unlock()
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	o.push(j)
-	o.mu.Unlock()
+	w.push(j)
+	w.mu.Unlock()
 	select {
 	case err := <-j.done:
 		return err
@@ -49,42 +50,42 @@ func (o *owner) await(ctx context.Context, alone bool, do func(*tx) error) error
 	}
 }
 
-// refuse says why no command can be taken. o.mu is held.
-func (o *owner) refuse() error {
-	if o.dead != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, o.dead)
+// refuse returns why no command can be accepted. w.mu is locked.
+func (w *writer) refuse() error {
+	if w.closeErr != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, w.closeErr)
 	}
-	if o.failing != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, o.failing)
+	if w.failing != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, w.failing)
 	}
 	return nil
 }
 
-// post queues a job that nobody waits for, whatever waits already.
-func (o *owner) post(do func(*tx) error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.dead == nil {
-		o.push(&job{do: do, alone: true})
+// post queues a job and returns at once, however long the queue is.
+func (w *writer) post(do func(*tx) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closeErr == nil {
+		w.push(&job{do: do, alone: true})
 	}
 }
 
-// feedIn queues a job of so many bytes, and blocks while too much waits.
-func (o *owner) feedIn(ctx context.Context, bytes int, do func(*tx) error) error {
+// feedIn queues a job that adds about bytes of text. It blocks while more than maxWaiting bytes are queued.
+func (w *writer) feedIn(ctx context.Context, bytes int, do func(*tx) error) error {
 	for {
-		o.mu.Lock()
-		if o.dead != nil {
-			err := o.dead
-			o.mu.Unlock()
+		w.mu.Lock()
+		if w.closeErr != nil {
+			err := w.closeErr
+			w.mu.Unlock()
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
-		if o.waiting == 0 || o.waiting+bytes <= maxWaiting {
-			o.push(&job{do: do, bytes: bytes})
-			o.mu.Unlock()
+		if w.queuedBytes == 0 || w.queuedBytes+bytes <= maxWaiting {
+			w.push(&job{do: do, bytes: bytes})
+			w.mu.Unlock()
 			return nil
 		}
-		room := o.room
-		o.mu.Unlock()
+		room := w.room
+		w.mu.Unlock()
 		select {
 		case <-room:
 		case <-ctx.Done():
@@ -93,65 +94,65 @@ func (o *owner) feedIn(ctx context.Context, bytes int, do func(*tx) error) error
 	}
 }
 
-// push appends a job and sees to it that a writer runs. o.mu is held.
-func (o *owner) push(j *job) {
-	o.queue = append(o.queue, j)
-	o.waiting += j.bytes
-	if !o.writing {
-		o.writing = true
-		o.g.tasks.Go(o.write)
+// push appends a job and starts the writer's goroutine if it isn't running. w.mu is locked.
+func (w *writer) push(j *job) {
+	w.queue = append(w.queue, j)
+	w.queuedBytes += j.bytes
+	if !w.isRunning {
+		w.isRunning = true
+		w.g.tasks.Go(w.write)
 	}
 }
 
-// take returns the next jobs that share a commit. o.mu is held.
-func (o *owner) take() []*job {
+// take removes and returns the next jobs that share a commit. w.mu is locked.
+func (w *writer) take() []*job {
 	n := 0
-	for n < len(o.queue) && !o.queue[n].alone {
+	for n < len(w.queue) && !w.queue[n].alone {
 		n++
 	}
 	if n == 0 {
 		n = 1
 	}
-	jobs := o.queue[:n:n]
-	o.queue = o.queue[n:]
+	jobs := w.queue[:n:n]
+	w.queue = w.queue[n:]
 	for _, j := range jobs {
-		o.waiting -= j.bytes
+		w.queuedBytes -= j.bytes
 	}
-	close(o.room)
-	o.room = make(chan struct{})
+	close(w.room)
+	w.room = make(chan struct{})
 	return jobs
 }
 
-// write runs while jobs wait.
-func (o *owner) write() {
-	o.hold()
+// write is the writer's goroutine. It returns when the queue is empty.
+func (w *writer) write() {
+	w.retain()
 	for {
-		o.mu.Lock()
-		if len(o.queue) == 0 || o.dead != nil {
-			o.writing = false
-			rest := o.queue
-			o.queue, o.waiting = nil, 0
-			close(o.rest)
-			o.rest = make(chan struct{})
-			err := o.dead
-			o.mu.Unlock()
+		w.mu.Lock()
+		if len(w.queue) == 0 || w.closeErr != nil {
+			w.isRunning = false
+			rest := w.queue
+			w.queue, w.queuedBytes = nil, 0
+			close(w.stopped)
+			w.stopped = make(chan struct{})
+			err := w.closeErr
+			w.mu.Unlock()
 			for _, j := range rest {
 				j.finish(fmt.Errorf("%w: %w", ErrUnavailable, err))
 			}
 			break
 		}
-		jobs := o.take()
-		o.mu.Unlock()
+		jobs := w.take()
+		w.mu.Unlock()
 
-		t := &tx{o: o}
+		t := &tx{writer: w}
 		for _, j := range jobs {
 			t.trace = j.trace
-			granted := len(t.grants)
+			granted := len(t.reservations)
 			if j.err = j.do(t); j.err != nil {
-				t.giveBack(granted)
+				t.cancelReservations(granted)
 			}
 		}
-		err := o.commit(t)
+		err := w.commit(t)
 		for _, j := range jobs {
 			if j.err == nil {
 				j.err = err
@@ -159,14 +160,14 @@ func (o *owner) write() {
 			j.finish(j.err)
 		}
 		if err != nil {
-			o.fail(err)
+			w.fail(err)
 			continue
 		}
 		for _, fn := range t.after {
 			fn()
 		}
 	}
-	o.release()
+	w.release()
 }
 
 func (j *job) finish(err error) {
@@ -175,12 +176,12 @@ func (j *job) finish(err error) {
 	}
 }
 
-// idle waits until no job waits.
-func (o *owner) idle(ctx context.Context) error {
+// idle waits until the queue is empty.
+func (w *writer) idle(ctx context.Context) error {
 	for {
-		o.mu.Lock()
-		writing, rest := o.writing, o.rest
-		o.mu.Unlock()
+		w.mu.Lock()
+		writing, rest := w.isRunning, w.stopped
+		w.mu.Unlock()
 		if !writing {
 			return nil
 		}

@@ -50,17 +50,17 @@ func (g *Gateway) endQueued(turn string, e *event.Error) error {
 	if err != nil {
 		return err
 	}
-	o, err := g.owner(g.life, string(v))
+	w, err := g.writer(g.life, string(v))
 	if err != nil {
 		return err
 	}
-	defer o.release()
-	return o.await(g.life, true, func(t *tx) error {
-		if o.current != nil && o.current.id == turn || !o.openTurn(t, turn) {
+	defer w.release()
+	return w.await(g.life, true, func(t *tx) error {
+		if w.current != nil && w.current.id == turn || !w.openTurn(t, turn) {
 			return nil
 		}
 		t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: &event.Body{Outcome: event.Failed, Error: e}})
-		o.closeTurn(t, turn)
+		w.closeTurn(t, turn)
 		return nil
 	})
 }

@@ -8,24 +8,24 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// messageIDs are the ids of a conversation's messages, of those too that are older than what is in memory. They are read from the log
-// at the first question and kept current from then on.
+// messageIDs is the set of a conversation's message ids, older messages included. It is read from the whole log at the first
+// call of has and updated with each commit from then on.
 type messageIDs struct {
 	mu  sync.Mutex
 	ids map[string]bool // nil: not read
 }
 
-// has reports whether a message is there that is not in memory.
-func (m *messageIDs) has(ctx context.Context, o *owner, id string) (bool, error) {
+// has reports whether the conversation has a message that is no longer in memory.
+func (m *messageIDs) has(ctx context.Context, w *writer, id string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ids == nil {
 		earlier := false
-		o.feed.View(func(t *transcript.Transcript) { earlier = t.Earlier })
+		w.feed.View(func(t *transcript.Transcript) { earlier = t.Earlier })
 		if !earlier {
 			return false, nil
 		}
-		whole, _, err := o.whole(ctx)
+		whole, _, err := w.readLog(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -37,7 +37,7 @@ func (m *messageIDs) has(ctx context.Context, o *owner, id string) (bool, error)
 	return m.ids[id], nil
 }
 
-// committed takes the events of each commit.
+// committed updates the set with the events of a commit.
 func (m *messageIDs) committed(events []event.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

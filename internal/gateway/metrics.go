@@ -24,7 +24,7 @@ type Metrics struct {
 	dropped       *prometheus.CounterVec
 	Leases        prometheus.Counter
 	Running       prometheus.Gauge
-	Owners        prometheus.Gauge
+	Writers       prometheus.Gauge
 	Recovered     *prometheus.CounterVec // turns found open, by what became of them
 	Repeated      prometheus.Counter
 
@@ -97,7 +97,7 @@ func NewMetrics() *Metrics {
 	m.CommitEvents = histogram("leat_commit_events", "Events of one conversation in one commit.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512})
 	m.ShowSeconds = histogram("leat_show_seconds", "Time from a commit being durable to its events being shown to readers.", []float64{.000005, .00001, .000025, .00005, .0001, .00025, .001, .01, .1})
 	m.CommitFailed = counter("leat_commits_failed_total", "Commits that failed, each try.")
-	m.Owners = gauge("leat_conversations_open", "Conversations held in memory.")
+	m.Writers = gauge("leat_conversations_open", "Conversations held in memory.")
 
 	m.Late = counter("leat_late_operations_total", "What agents said after their turn's end, which was dropped: operations, or frames that were not decoded any more.")
 	m.dropped = counters("leat_dropped_operations_total", "Operations of turns that ran which changed nothing and were dropped: a repeated start, or what came for a part, a message or a turn inside that had ended.", "agent")

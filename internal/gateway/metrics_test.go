@@ -19,10 +19,10 @@ import (
 )
 
 // measured is a house with its metrics.
-func measured(t *testing.T, run agentFunc, change func(*gateway.Config)) (*house, func(series string) string) {
+func measured(t *testing.T, run agentFunc, change func(*gateway.Config)) (*testGateway, func(series string) string) {
 	t.Helper()
 	m := gateway.NewMetrics()
-	h := newHouse(t, nil, gateway.Agents{"a": {Agent: run}}, func(c *gateway.Config) {
+	h := newTestGateway(t, nil, gateway.Agents{"a": {Agent: run}}, func(c *gateway.Config) {
 		c.Metrics = m
 		if change != nil {
 			change(c)

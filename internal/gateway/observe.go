@@ -13,15 +13,15 @@ import (
 // observer sees a conversation's commits, and counts and times what they hold: so whatever ends a turn, it is counted
 // once, when it is durable. It is the writer's own.
 type observer struct {
-	o     *owner
-	turns map[string]*observed // that run here
+	writer *writer
+	turns  map[string]*turnMetrics // that run here
 }
 
 // phaseRetrying is what agents say while they wait to call again.
 const phaseRetrying = "retrying"
 
 // observed is a running turn.
-type observed struct {
+type turnMetrics struct {
 	agent string
 	began time.Time
 	text  bool // its first text was shown
@@ -29,47 +29,47 @@ type observed struct {
 }
 
 // runs is told of a turn that is about to run here.
-func (w *observer) runs(r *run, resumed bool) {
-	t := &observed{agent: r.name, began: time.Now(), text: resumed}
-	parent := w.o.parents.take(r.id)
-	if tr := w.o.g.cfg.Tracer; tr != nil {
-		r.ctx, t.trace = tr.Turn(r.ctx, TurnInfo{Conversation: w.o.id, Turn: r.id, Agent: r.name, Kind: r.agent.Kind, Resumed: resumed, Parent: parent})
+func (v *observer) begin(r *run, resumed bool) {
+	t := &turnMetrics{agent: r.name, began: time.Now(), text: resumed}
+	parent := v.writer.parents.take(r.id)
+	if tr := v.writer.g.cfg.Tracer; tr != nil {
+		r.ctx, t.trace = tr.Turn(r.ctx, TurnInfo{Conversation: v.writer.id, Turn: r.id, Agent: r.name, Kind: r.agent.Kind, Resumed: resumed, Parent: parent})
 	} else if parent != "" {
 		r.ctx = agent.WithTraceParent(r.ctx, parent) // the agent continues the caller's trace, whoever else does
 	}
-	if w.turns == nil {
-		w.turns = map[string]*observed{}
+	if v.turns == nil {
+		v.turns = map[string]*turnMetrics{}
 	}
-	w.turns[r.id] = t
+	v.turns[r.id] = t
 }
 
 // gone is told of a turn that runs here no more, though it has not ended.
-func (w *observer) gone(err error) {
-	for id, t := range w.turns {
+func (v *observer) abandon(err error) {
+	for id, t := range v.turns {
 		if t.trace != nil {
 			t.trace.End(nil, err)
 		}
-		delete(w.turns, id)
+		delete(v.turns, id)
 	}
 }
 
 // committed is told of events once readers can see them. asked is when they were handed to the journal, durable when it
 // had them.
-func (w *observer) committed(events []event.Event, asked, durable time.Time) {
+func (v *observer) committed(events []event.Event, asked, durable time.Time) {
 	shown := time.Now()
-	m := w.o.g.cfg.Metrics
+	m := v.writer.g.cfg.Metrics
 	m.Events.Add(float64(len(events)))
 	m.CommitEvents.Observe(float64(len(events)))
 	m.ShowSeconds.Observe(shown.Sub(durable).Seconds())
-	var last *observed // most commits hold events of one turn
+	var last *turnMetrics // most commits hold events of one turn
 	for i := range events {
 		e := &events[i]
 		switch e.Type {
 		case event.PartAppend, event.PartReplace:
-			if len(w.turns) == 0 || e.Field != event.Text || e.Text == "" {
+			if len(v.turns) == 0 || e.Field != event.Text || e.Text == "" {
 				continue
 			}
-			t := w.turns[e.Turn]
+			t := v.turns[e.Turn]
 			if t == nil {
 				continue
 			}
@@ -82,9 +82,9 @@ func (w *observer) committed(events []event.Event, asked, durable time.Time) {
 				}
 			}
 		case event.TurnEnd:
-			w.ended(e)
+			v.turnEnded(e)
 		case event.TurnUpdate:
-			t := w.turns[e.Turn]
+			t := v.turns[e.Turn]
 			if t == nil {
 				continue
 			}
@@ -92,11 +92,11 @@ func (w *observer) committed(events []event.Event, asked, durable time.Time) {
 				m.retries.WithLabelValues(t.agent).Inc()
 			}
 		case event.MessageAdd:
-			if w.o.g.cfg.LogContent {
-				w.said(e)
+			if v.writer.g.cfg.LogContent {
+				v.logMessage(e)
 			}
 		default:
-			if t := w.turns[e.Turn]; t != nil {
+			if t := v.turns[e.Turn]; t != nil {
 				last = t
 			}
 		}
@@ -106,32 +106,32 @@ func (w *observer) committed(events []event.Event, asked, durable time.Time) {
 	}
 }
 
-func (w *observer) ended(e *event.Event) {
+func (v *observer) turnEnded(e *event.Event) {
 	name, seconds := "", -1.
-	w.o.feed.View(func(tr *transcript.Transcript) {
+	v.writer.feed.View(func(tr *transcript.Transcript) {
 		if t := tr.Turn(e.Turn); t != nil {
 			if name = t.Agent; t.StartedAt > 0 {
 				seconds = float64(e.At-t.StartedAt) / 1000
 			}
 		}
 	})
-	if _, ok := w.o.g.agent(name, agent.Principal{Tenant: w.o.summary.Tenant, Subject: w.o.summary.Owner}); !ok {
+	if _, ok := v.writer.g.agent(name, agent.Principal{Tenant: v.writer.summary.Tenant, Subject: v.writer.summary.Owner}); !ok {
 		name = other // a child names its agent as it likes, and an old turn's may not be configured any more
 	}
 	b := e.Get()
-	w.o.g.cfg.Metrics.ended(name, b, seconds)
-	w.log(e.Turn, name, b, seconds)
-	w.o.parents.take(e.Turn) // it may have ended in the queue
-	if t := w.turns[e.Turn]; t != nil {
+	v.writer.g.cfg.Metrics.ended(name, b, seconds)
+	v.log(e.Turn, name, b, seconds)
+	v.writer.parents.take(e.Turn) // it may have ended in the queue
+	if t := v.turns[e.Turn]; t != nil {
 		if t.trace != nil {
 			t.trace.End(b, nil)
 		}
-		delete(w.turns, e.Turn)
+		delete(v.turns, e.Turn)
 	}
 }
 
 // log tells of a turn that ended. An error's text may quote the conversation, so only its code is told.
-func (w *observer) log(turn, agent string, b *event.Body, seconds float64) {
+func (v *observer) log(turn, agent string, b *event.Body, seconds float64) {
 	attrs := []slog.Attr{slog.String("turn", turn), slog.String("agent", agent), slog.String("outcome", string(b.Outcome))}
 	if seconds >= 0 {
 		attrs = append(attrs, slog.Duration("took", time.Duration(seconds*float64(time.Second))))
@@ -139,28 +139,28 @@ func (w *observer) log(turn, agent string, b *event.Body, seconds float64) {
 	if e := b.Error; e != nil {
 		attrs = append(attrs, slog.String("code", e.Code))
 	}
-	w.o.log.LogAttrs(context.Background(), slog.LevelInfo, "turn ended", attrs...)
-	if !w.o.g.cfg.LogContent {
+	v.writer.log.LogAttrs(context.Background(), slog.LevelInfo, "turn ended", attrs...)
+	if !v.writer.g.cfg.LogContent {
 		return
 	}
 	if b.Error != nil {
-		w.o.log.Debug("error", "turn", turn, "text", b.Error.Message)
+		v.writer.log.Debug("error", "turn", turn, "text", b.Error.Message)
 	}
-	w.o.feed.View(func(t *transcript.Transcript) {
+	v.writer.feed.View(func(t *transcript.Transcript) {
 		for _, m := range t.Messages {
 			if m.Turn == turn {
-				w.o.log.Debug("message", "turn", turn, "message", m.ID, "role", m.Role, "text", m.Visible())
+				v.writer.log.Debug("message", "turn", turn, "message", m.ID, "role", m.Role, "text", m.Visible())
 			}
 		}
 	})
 }
 
 // said logs a message that came as a whole.
-func (w *observer) said(e *event.Event) {
+func (v *observer) logMessage(e *event.Event) {
 	b := e.Get()
 	for _, p := range b.Parts {
 		if p.Text != "" {
-			w.o.log.Debug("message", "message", e.Message, "role", b.Role, "text", p.Text)
+			v.writer.log.Debug("message", "message", e.Message, "role", b.Role, "text", p.Text)
 		}
 	}
 }

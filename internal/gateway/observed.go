@@ -22,13 +22,13 @@ import (
 const maxObserved = 64
 
 // mark is what is stored of an observed turn as long as it is unfinished.
-type mark struct {
+type observedTurn struct {
 	Key string `json:"key"` // of its entry
 }
 
 func observedKey(turn string) string { return "turn/" + turn + "/observed" }
 
-func (m mark) json() []byte {
+func (m observedTurn) json() []byte {
 	b, err := json.Marshal(m)
 	if err != nil {
 		return nil // a string has a JSON form
@@ -37,7 +37,7 @@ func (m mark) json() []byte {
 }
 
 // marked returns the mark of a turn; ok is false if it is not an observed one.
-func (g *Gateway) marked(ctx context.Context, turn string) (m mark, ok bool, err error) {
+func (g *Gateway) observedTurn(ctx context.Context, turn string) (m observedTurn, ok bool, err error) {
 	v, err := g.journal.Get(ctx, observedKey(turn))
 	if errors.Is(err, journal.ErrNotFound) {
 		return m, false, nil
@@ -52,14 +52,14 @@ func (g *Gateway) marked(ctx context.Context, turn string) (m mark, ok bool, err
 }
 
 // runs returns the runs of this process: the one that the queue has started, and the observed ones.
-func (o *owner) runs() []*run {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	all := make([]*run, 0, 1+len(o.observed))
-	if o.current != nil {
-		all = append(all, o.current)
+func (w *writer) runs() []*run {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]*run, 0, 1+len(w.observed))
+	if w.current != nil {
+		all = append(all, w.current)
 	}
-	for _, r := range o.observed {
+	for _, r := range w.observed {
 		all = append(all, r)
 	}
 	return all
@@ -67,14 +67,14 @@ func (o *owner) runs() []*run {
 
 // runOf returns the run to which a turn belongs, by its own id or by that of a turn inside it; nil if it does not run here. It is the
 // writer's own.
-func (o *owner) runOf(turn string) *run {
-	if r := o.observed[turn]; r != nil {
+func (w *writer) runOf(turn string) *run {
+	if r := w.observed[turn]; r != nil {
 		return r
 	}
-	if r := o.current; r != nil && (r.id == turn || r.children[turn]) {
+	if r := w.current; r != nil && (r.id == turn || r.children[turn]) {
 		return r
 	}
-	for _, r := range o.observed {
+	for _, r := range w.observed {
 		if r.children[turn] {
 			return r
 		}
@@ -84,90 +84,90 @@ func (o *owner) runOf(turn string) *run {
 
 // inQueue returns those of the open turns that wait in the queue or were started from it, with those inside them. It is the writer's
 // own.
-func (o *owner) inQueue(open []string) []string {
-	if len(o.observed) == 0 {
+func (w *writer) inQueue(open []string) []string {
+	if len(w.observed) == 0 {
 		return open
 	}
 	return slices.DeleteFunc(slices.Clone(open), func(turn string) bool {
-		r := o.runOf(turn)
+		r := w.runOf(turn)
 		return r != nil && r.observed
 	})
 }
 
 // observe adds a run to the observed ones. It is the writer's own, as unobserve is.
-func (o *owner) observe(r *run) {
+func (w *writer) observe(r *run) {
 	r.observed = true
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.observed == nil {
-		o.observed = map[string]*run{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.observed == nil {
+		w.observed = map[string]*run{}
 	}
-	o.observed[r.id] = r
+	w.observed[r.id] = r
 }
 
-func (o *owner) unobserve(r *run) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.observed[r.id] == r {
-		delete(o.observed, r.id)
+func (w *writer) unobserve(r *run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.observed[r.id] == r {
+		delete(w.observed, r.id)
 	}
 }
 
 // host is on whose behalf observed turns run: the conversation's owner.
-func (o *owner) host() agent.Principal {
-	return agent.Principal{Tenant: o.summary.Tenant, Subject: o.summary.Owner}
+func (w *writer) host() agent.Principal {
+	return agent.Principal{Tenant: w.summary.Tenant, Subject: w.summary.Owner}
 }
 
 // addRefused adds a live run that is one too many as a turn that has failed, so that readers see what is missing.
-func (o *owner) addRefused(t *tx, r resolved, name string) {
+func (w *writer) addRefused(t *tx, r resolved, name string) {
 	r.ops = []event.Event{{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Failed, Error: &event.Error{
 		Code: codeRuns, Message: fmt.Sprintf("%d runs that the agent's other clients began are in progress in this conversation, which is the limit", maxObserved),
 	}}}}
-	o.addWhole(t, r, name)
+	w.addWhole(t, r, name)
 	t.then(func() {
-		o.log.Warn("run not shown: too many runs of the agent's other clients are in progress in this conversation", "turn", r.id, "agent", name, "limit", maxObserved)
+		w.log.Warn("run not shown: too many runs of the agent's other clients are in progress in this conversation", "turn", r.id, "agent", name, "limit", maxObserved)
 	})
 }
 
 // observing launches the run of an observed turn once its commit is shown.
-func (o *owner) observing(t *tx, r *run, up agent.Follower, answers string, state json.RawMessage) {
+func (w *writer) observing(t *tx, r *run, up agent.Follower, answers string, state json.RawMessage) {
 	t.then(func() {
-		r.input.Session = o.session(r.name)
-		o.feed.View(func(tr *transcript.Transcript) {
+		r.input.Session = w.session(r.name)
+		w.feed.View(func(tr *transcript.Transcript) {
 			if m := tr.Message(answers); m != nil {
 				r.input.Message = message(m)
 			}
 		})
-		r.launch(func(ctx context.Context) error { return up.Observe(ctx, r.in(), state, r.out) })
+		r.launch(func(ctx context.Context) error { return up.Observe(ctx, r.currentInput(), state, r.out) })
 	})
 }
 
 // reobserve takes up an observed turn that was open when the gateway stopped; false if nothing can.
-func (o *owner) reobserve(t *tx, turn transcript.Turn, m mark, inside []string) (bool, error) {
-	a, _ := o.g.agent(turn.Agent, o.host())
+func (w *writer) reobserve(t *tx, turn transcript.Turn, m observedTurn, inside []string) (bool, error) {
+	a, _ := w.g.agent(turn.Agent, w.host())
 	up, ok := a.Agent.(agent.Follower)
 	if !ok {
 		return false, nil
 	}
-	state, err := o.g.journal.Get(o.g.life, stateKey(turn.ID))
+	state, err := w.g.journal.Get(w.g.life, stateKey(turn.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("state of turn %s: %w", turn.ID, err)
 	}
-	r := o.newRun(turn.ID, turn.Agent, a, o.observedInput(turn.ID, m.Key))
-	if ok, err := o.restore(t, r, turn, inside); !ok || err != nil {
+	r := w.newRun(turn.ID, turn.Agent, a, w.observedInput(turn.ID, m.Key))
+	if ok, err := w.restore(t, r, turn, inside); !ok || err != nil {
 		return false, err
 	}
-	o.observe(r)
-	o.watch.runs(r, true)
-	o.observing(t, r, up, turn.Answers, state)
+	w.observe(r)
+	w.observer.begin(r, true)
+	w.observing(t, r, up, turn.Answers, state)
 	t.then(func() {
-		if err := r.retell(o.g.life); err != nil {
-			o.log.Error("agent not told of answers", "turn", turn.ID, "error", err)
+		if err := r.redeliverAnswers(w.g.life); err != nil {
+			w.log.Error("agent not told of answers", "turn", turn.ID, "error", err)
 		}
 	})
 	return true, nil
 }
 
-func (o *owner) observedInput(turn, key string) agent.Input {
-	return agent.Input{Conversation: o.id, Turn: turn, Key: key, Principal: o.host(), Metadata: o.summary.Metadata}
+func (w *writer) observedInput(turn, key string) agent.Input {
+	return agent.Input{Conversation: w.id, Turn: turn, Key: key, Principal: w.host(), Metadata: w.summary.Metadata}
 }

@@ -32,9 +32,9 @@ type outsides struct {
 }
 
 // outsides returns what makes the entries of an agent ready, whose files are kept on behalf of the conversation's owner.
-func (o *owner) outsides(name string) outsides {
-	s := (*sink)(&run{o: o, name: name, input: o.observedInput("", "")})
-	return outsides{most: o.g.settings().MaxMessage, brings: s.brings, keep: s.keep}
+func (w *writer) outsides(name string) outsides {
+	s := (*sink)(&run{writer: w, name: name, input: w.observedInput("", "")})
+	return outsides{most: w.g.settings().MaxMessage, brings: s.brings, keep: s.keep}
 }
 
 // prepare makes an entry ready and stores the files that it brings.

@@ -83,14 +83,14 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 	if at, err = g.Position(ctx, p, &s); err != nil || s.Spoken <= at.Read || seq != 0 && seq <= at.Read {
 		return at, err
 	}
-	o, err := g.owner(ctx, conversation)
+	w, err := g.writer(ctx, conversation)
 	if err != nil {
 		return at, err
 	}
-	defer o.release()
+	defer w.release()
 	who := p.who()
 	var now Position
-	err = o.submit(ctx, true, func(t *tx) (err error) {
+	err = w.submit(ctx, true, func(t *tx) (err error) {
 		s := t.current()
 		if err := Decide(p, ActionRead, s); err != nil { // it was taken back meanwhile
 			return err
@@ -98,16 +98,16 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 		if now, err = g.Position(g.life, p, s); err != nil {
 			return err
 		}
-		to := min(seq, o.head)
+		to := min(seq, w.head)
 		if seq == 0 {
-			to = o.head
+			to = w.head
 		}
 		if to <= now.Read {
 			return nil
 		}
 		now = Position{Read: to, Unread: s.Spoken > to && concerns(p, s)}
-		t.set(positionKey(who, o.id), strconv.AppendInt(nil, to, 10), 0)
-		t.then(func() { g.positions.tell(who, o.id) })
+		t.set(positionKey(who, w.id), strconv.AppendInt(nil, to, 10), 0)
+		t.then(func() { g.positions.tell(who, w.id) })
 		return nil
 	})
 	if err != nil {

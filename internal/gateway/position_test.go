@@ -13,7 +13,7 @@ import (
 )
 
 // position is how far somebody has read, as a fresh look tells it.
-func (h *house) position(p gateway.Principal, conv string) gateway.Position {
+func (h *testGateway) position(p gateway.Principal, conv string) gateway.Position {
 	h.t.Helper()
 	s, err := h.Conversation(h.t.Context(), p, gateway.ActionRead, conv)
 	if err != nil {
@@ -26,7 +26,7 @@ func (h *house) position(p gateway.Principal, conv string) gateway.Position {
 	return at
 }
 
-func (h *house) read(p gateway.Principal, conv string, seq int64) gateway.Position {
+func (h *testGateway) read(p gateway.Principal, conv string, seq int64) gateway.Position {
 	h.t.Helper()
 	at, err := h.MarkRead(h.t.Context(), p, conv, seq)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestPositions(t *testing.T) {
 		return out.Text("hello")
 	})
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(say), nil)
+		h := newTestGateway(t, nil, one(say), nil)
 		defer h.close()
 		conv := h.create(alice)
 		want := func(what string, at gateway.Position, read int64, unread bool) {
@@ -129,7 +129,7 @@ func TestPositions(t *testing.T) {
 // Followers are told of what changed for them, once.
 func TestFollowPositions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, nil, nil)
+		h := newTestGateway(t, nil, nil, nil)
 		defer h.close()
 		conv, own := h.create(alice), h.create(admin)
 		carol := gateway.Principal{Tenant: "t1", Subject: "carol"}

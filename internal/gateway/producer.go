@@ -23,7 +23,7 @@ type Producer struct {
 	Turn         string
 	Conversation string
 	p            *push
-	o            *owner // held until Close
+	writer       *writer // held until Close
 	closed       sync.Once
 	generation   int
 	acks         chan PushAck
@@ -122,8 +122,8 @@ func (pr *Producer) failed(err error) error {
 
 // ack sends an acknowledgement once what was handed on is committed; a newer one takes the place of one not yet read.
 func (pr *Producer) ack(ctx context.Context, offset int64) error {
-	return pr.o.feedIn(ctx, 0, func(t *tx) error {
-		seq := pr.o.head + int64(len(t.events))
+	return pr.writer.feedIn(ctx, 0, func(t *tx) error {
+		seq := pr.writer.head + int64(len(t.events))
 		t.then(func() {
 			select {
 			case <-pr.acks:
@@ -156,7 +156,7 @@ func (pr *Producer) Answers() (all []event.Answer, more <-chan struct{}) {
 // was seen the turn has ended; where the dialect takes the end of the body for its end it ends now; and otherwise, since
 // a cut body is not an end, the lease runs.
 func (pr *Producer) Close(whole bool) error {
-	defer pr.closed.Do(pr.o.release)
+	defer pr.closed.Do(pr.writer.release)
 	p := pr.p
 	p.mu.Lock()
 	if p.owner != pr.generation {

@@ -82,12 +82,12 @@ func (g *Gateway) Push(ctx context.Context, p Principal, conversation string, op
 			return nil, Ack{}, reject(ReasonInvalid, "%v", err)
 		}
 	}
-	o, err := g.owner(ctx, conversation)
+	w, err := g.writer(ctx, conversation)
 	if err != nil {
 		return nil, Ack{}, err
 	}
-	defer o.release()
-	s := o.info()
+	defer w.release()
+	s := w.info()
 	if err := Decide(p, ActionAgent, &s); err != nil {
 		return nil, Ack{}, err
 	}
@@ -96,20 +96,20 @@ func (g *Gateway) Push(ctx context.Context, p Principal, conversation string, op
 		return nil, Ack{}, err
 	}
 	c := Command{Type: "push", Key: opt.Key, Agent: d.Name, After: opt.Answers, by: by(ctx, p)}
-	ack, err := o.keyed(ctx, c, func(t *tx) (Ack, error) {
-		if n := len(o.inQueue(o.summary.Open)); n > g.settings().MaxQueued {
+	ack, err := w.keyed(ctx, c, func(t *tx) (Ack, error) {
+		if n := len(w.inQueue(w.summary.Open)); n > g.settings().MaxQueued {
 			return Ack{}, reject(ReasonFull, "%d turns wait already", n-1)
 		}
-		if opt.Answers != "" && o.free(opt.Answers) {
+		if opt.Answers != "" && w.isNewMessageID(opt.Answers) {
 			return Ack{}, reject(ReasonUnknown, "no message %q here", opt.Answers)
 		}
 		turn := newID()
-		if err := t.take(p, quota.Need{Turn: turn, Message: true, Bytes: g.sizeOf()}); err != nil {
+		if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: g.sizeOf()}); err != nil {
 			return Ack{}, err
 		}
 		ack := Ack{Turn: turn}
 		a, _ := g.agent(PushAgent, behalf(p))
-		ack.State, ack.Seq = o.begin(t, turn, PushAgent, a, opt.Answers, p, state)
+		ack.State, ack.Seq = w.begin(t, turn, PushAgent, a, opt.Answers, p, state)
 		return ack, nil
 	})
 	if err != nil {
@@ -130,9 +130,9 @@ func (g *Gateway) PushStatus(ctx context.Context, p Principal, turn string) (off
 	}
 	if t.Unfinished() {
 		// What was handed on but waits for its commit counts once it is committed.
-		if o, err := g.owner(ctx, conversation); err == nil {
-			err = o.submit(ctx, false, func(*tx) error { return nil })
-			o.release()
+		if w, err := g.writer(ctx, conversation); err == nil {
+			err = w.submit(ctx, false, func(*tx) error { return nil })
+			w.release()
 			if err != nil {
 				return 0, false, err
 			}
@@ -164,26 +164,26 @@ func (g *Gateway) Attach(ctx context.Context, p Principal, turn string) (*Produc
 }
 
 func (g *Gateway) attach(ctx context.Context, conversation, turn string) (*Producer, error) {
-	o, err := g.owner(ctx, conversation)
+	w, err := g.writer(ctx, conversation)
 	if err != nil {
 		return nil, err
 	}
 	p := g.push(turn)
 	// An end that is committed from here on finds p and closes it; one from before may have been missed.
-	if !slices.Contains(o.info().Open, turn) {
+	if !slices.Contains(w.info().Open, turn) {
 		g.endPush(p)
-		o.release()
+		w.release()
 		return nil, ErrTurnOver
 	}
 	// Read once p is there: where it has no run yet nothing has been written since.
 	st, err := g.pushState(ctx, turn)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) { // which says that its agent has not handed it on yet
-		o.release()
+		w.release()
 		return nil, journalError("state of pushed turn", err)
 	}
-	given, err := g.given(ctx, turn)
+	given, err := g.undeliveredAnswers(ctx, turn)
 	if err != nil {
-		o.release()
+		w.release()
 		return nil, err
 	}
 	p.mu.Lock()
@@ -194,7 +194,7 @@ func (g *Gateway) attach(ctx context.Context, conversation, turn string) (*Produ
 	if p.run == nil {
 		p.state = st
 	} else if p.stream, err = restored(p.d, p.state); err != nil { // half a frame may be left of the connection before
-		o.release()
+		w.release()
 		return nil, err
 	}
 	if p.lease != nil {
@@ -202,7 +202,7 @@ func (g *Gateway) attach(ctx context.Context, conversation, turn string) (*Produ
 		p.lease = nil
 	}
 	p.owner++
-	return &Producer{Turn: turn, Conversation: conversation, p: p, o: o, generation: p.owner, acks: make(chan PushAck, 1)}, nil
+	return &Producer{Turn: turn, Conversation: conversation, p: p, writer: w, generation: p.owner, acks: make(chan PushAck, 1)}, nil
 }
 
 func (g *Gateway) pushState(ctx context.Context, turn string) (st pushState, err error) {

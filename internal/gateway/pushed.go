@@ -34,20 +34,20 @@ func (a pushAgent) Resume(ctx context.Context, in agent.Input, state json.RawMes
 	if err := json.Unmarshal(state, &st); err != nil {
 		return fmt.Errorf("state of pushed turn: %w", err)
 	}
-	o, err := a.g.owner(ctx, in.Conversation)
+	w, err := a.g.writer(ctx, in.Conversation)
 	if err != nil {
 		return err
 	}
-	defer o.release()
-	o.mu.Lock()
-	r := o.current
-	o.mu.Unlock()
-	return r.pushed(ctx, st)
+	defer w.release()
+	w.mu.Lock()
+	r := w.current
+	w.mu.Unlock()
+	return r.runPushed(ctx, st)
 }
 
 // pushed runs the turn until the stream that its producer brings ends, or the lease.
-func (r *run) pushed(ctx context.Context, st pushState) error {
-	g := r.o.g
+func (r *run) runPushed(ctx context.Context, st pushState) error {
+	g := r.writer.g
 	d, err := g.cfg.Dialects.Lookup(st.Dialect)
 	if err != nil {
 		return err

@@ -44,42 +44,41 @@ func (p Principal) who() quota.Who {
 	return quota.Who{Tenant: p.Tenant, Subject: p.Subject}
 }
 
-// take has the quota grant what a job needs. It is the last that the job asks before it adds to the tx: what a command was
-// refused for another reason uses nothing, and neither does a repeat, which is answered before. What was granted is given
-// back where the job or the commit fails.
-func (t *tx) take(p Principal, n quota.Need) error {
-	n.Conversation = t.o.id
+// reserve takes what a job needs from the user's quota. A job calls it after all its other checks, so that a refused or a
+// repeated command uses nothing. The reservation is cancelled if the job or the commit fails.
+func (t *tx) reserve(p Principal, n quota.Need) error {
+	n.Conversation = t.writer.id
 	s := t.current()
 	n.Owner = quota.Who{Tenant: s.Tenant, Subject: s.Owner}
-	g, err := t.o.g.quota.Take(p.who(), n)
+	g, err := t.writer.g.quota.Take(p.who(), n)
 	if err != nil {
-		return t.o.g.refused(err)
+		return t.writer.g.refused(err)
 	}
-	t.grants = append(t.grants, g)
+	t.reservations = append(t.reservations, g)
 	return nil
 }
 
-// giveBack cancels the grants from the n-th on.
-func (t *tx) giveBack(n int) {
-	for _, g := range t.grants[n:] {
+// cancelReservations cancels the reservations from the n-th on.
+func (t *tx) cancelReservations(n int) {
+	for _, g := range t.reservations[n:] {
 		g.Cancel()
 	}
-	t.grants = t.grants[:n]
+	t.reservations = t.reservations[:n]
 }
 
-// settled ends the grants of a tx when its commit has ended with err. Where nobody knows whether it came about they are
-// kept: the owner gives the conversation up, and who opens it next looks.
-func (t *tx) settled(err error) {
+// finishReservations confirms or cancels the tx's reservations once its commit has ended with err. If it is unknown whether the
+// commit succeeded, they are confirmed: the writer gives the conversation up, and the next writer counts its turns again.
+func (t *tx) finishReservations(err error) {
 	if err != nil && !errors.Is(err, journal.ErrUnknown) {
-		t.giveBack(0)
+		t.cancelReservations(0)
 		return
 	}
-	for _, g := range t.grants {
+	for _, g := range t.reservations {
 		g.Keep()
 	}
 	if err == nil { // before anybody is told of the ends, who may begin another turn at once
 		for _, turn := range t.ended {
-			t.o.g.quota.End(turn)
+			t.writer.g.quota.End(turn)
 		}
 	}
 }
@@ -107,7 +106,7 @@ func (g *Gateway) metaSize(title *string, metadata map[string]json.RawMessage) i
 	return 2 * g.sizeOf(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: title, Metadata: metadata}})
 }
 
-// count tells the quota which turns of a conversation are unfinished, before it has an owner who changes that.
+// count tells the quota which turns of a conversation are unfinished, before it has a writer, which changes the number.
 func (g *Gateway) count(ctx context.Context, s *journal.Summary) error {
 	if !g.quota.BoundsTurns() {
 		return nil
@@ -133,7 +132,7 @@ func (g *Gateway) count(ctx context.Context, s *journal.Summary) error {
 
 // View counts a reader of the principal's until leave is called, which may be called twice. A surface calls it for each
 // stream that goes on and for each subscription; what is read once needs none. The error is a *Rejection.
-func (g *Gateway) View(p Principal) (leave func(), err error) {
+func (g *Gateway) AddViewer(p Principal) (leave func(), err error) {
 	leave, err = g.quota.View(p.who())
 	return leave, g.refused(err)
 }

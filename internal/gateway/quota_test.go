@@ -32,7 +32,7 @@ func keyed(key, text string) gateway.Command {
 	return c
 }
 
-func (h *house) as(p gateway.Principal, conv string, c gateway.Command) gateway.Ack {
+func (h *testGateway) as(p gateway.Principal, conv string, c gateway.Command) gateway.Ack {
 	h.t.Helper()
 	ack, err := h.Do(h.t.Context(), p, conv, c)
 	if err != nil {
@@ -42,7 +42,7 @@ func (h *house) as(p gateway.Principal, conv string, c gateway.Command) gateway.
 }
 
 // limited is one that a limit refuses, with a time to wait.
-func (h *house) limited(p gateway.Principal, conv string, c gateway.Command, reason string) time.Duration {
+func (h *testGateway) limited(p gateway.Principal, conv string, c gateway.Command, reason string) time.Duration {
 	h.t.Helper()
 	_, err := h.Do(h.t.Context(), p, conv, c)
 	return wantLimited(h.t, err, reason)
@@ -70,7 +70,7 @@ var waiting = agentFunc(func(ctx context.Context, _ agent.Input, _ *agent.Emitte
 // Of many sends at once, in many conversations, exactly as many turns begin as may.
 func TestTurnsAreBoundExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(waiting), limits(quota.Limits{Turns: 5}, quota.Limits{Turns: 8}))
+		h := newTestGateway(t, nil, one(waiting), limits(quota.Limits{Turns: 5}, quota.Limits{Turns: 8}))
 		defer h.close()
 		var convs []string
 		for range 20 {
@@ -122,14 +122,16 @@ func TestTurnsAreBoundExactly(t *testing.T) {
 
 // Each way in which a turn ends gives its place back.
 func TestEndedTurnsAreGivenBack(t *testing.T) {
-	for name, end := range map[string]func(h *house, c, turn string){
-		"stopped":                 func(h *house, c, turn string) { h.as(alice, c, gateway.Command{Type: gateway.CommandStop, Turn: turn}) },
-		"conversation is deleted": func(h *house, c, _ string) { h.as(alice, c, gateway.Command{Type: gateway.CommandDelete}) },
-		"agent is silent":         func(*house, string, string) { time.Sleep(gateway.DefaultSilence + time.Second) },
+	for name, end := range map[string]func(h *testGateway, c, turn string){
+		"stopped": func(h *testGateway, c, turn string) {
+			h.as(alice, c, gateway.Command{Type: gateway.CommandStop, Turn: turn})
+		},
+		"conversation is deleted": func(h *testGateway, c, _ string) { h.as(alice, c, gateway.Command{Type: gateway.CommandDelete}) },
+		"agent is silent":         func(*testGateway, string, string) { time.Sleep(gateway.DefaultSilence + time.Second) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, nil, one(waiting), limits(quota.Limits{Turns: 2}, quota.Limits{}))
+				h := newTestGateway(t, nil, one(waiting), limits(quota.Limits{Turns: 2}, quota.Limits{}))
 				defer h.close()
 				c, other := h.create(alice), h.create(alice)
 				running := h.as(alice, c, say("one")).Turn
@@ -145,7 +147,7 @@ func TestEndedTurnsAreGivenBack(t *testing.T) {
 	}
 	t.Run("completed and failed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, nil, gateway.Agents{
+			h := newTestGateway(t, nil, gateway.Agents{
 				"a":    {Agent: agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })},
 				"fail": {Agent: agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { panic("no") })},
 				"said": {Agent: agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
@@ -167,7 +169,7 @@ func TestEndedTurnsAreGivenBack(t *testing.T) {
 // What is refused leaves nothing, not even its key.
 func TestRefusedIsAsNeverAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(waiting), limits(quota.Limits{Turns: 1, Messages: 3}, quota.Limits{}))
+		h := newTestGateway(t, nil, one(waiting), limits(quota.Limits{Turns: 1, Messages: 3}, quota.Limits{}))
 		defer h.close()
 		c := h.create(alice)
 		first := h.as(alice, c, keyed("1", "one"))
@@ -208,7 +210,7 @@ func TestTurnsCountAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agents := gateway.Agents{"a": {Agent: counter{3600}}, "lost": {Agent: waiting}}
 		bound := limits(quota.Limits{Turns: 4}, quota.Limits{})
-		h := newHouse(t, nil, agents, bound)
+		h := newTestGateway(t, nil, agents, bound)
 		c, d, lost := h.create(alice), h.create(alice), h.create(alice)
 		h.as(alice, c, say("one"))
 		queued := h.as(alice, c, say("two")).Turn
@@ -221,7 +223,7 @@ func TestTurnsCountAfterARestart(t *testing.T) {
 		disk := h.kill()
 		h.close()
 
-		h = newHouse(t, disk, agents, bound)
+		h = newTestGateway(t, disk, agents, bound)
 		synctest.Wait()
 		// The one of the agent that can't go on has ended; three are open.
 		five := h.as(alice, lost, say("five")).Turn
@@ -233,7 +235,7 @@ func TestTurnsCountAfterARestart(t *testing.T) {
 		h.as(alice, lost, gateway.Command{Type: gateway.CommandStop, Turn: five})
 		h.close()
 
-		h = newHouse(t, disk, agents, bound)
+		h = newTestGateway(t, disk, agents, bound)
 		defer h.close()
 		h.as(alice, d, say("eight"))
 		h.limited(alice, d, say("nine"), gateway.ReasonQuota)
@@ -245,7 +247,7 @@ func TestTurnsCountAfterAFailedCommit(t *testing.T) {
 	for name, fate := range map[string]error{"failed": journal.ErrFenced, "unknown": journal.ErrUnknown} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, nil, one(waiting), limits(quota.Limits{Turns: 1, Messages: 2}, quota.Limits{}))
+				h := newTestGateway(t, nil, one(waiting), limits(quota.Limits{Turns: 1, Messages: 2}, quota.Limits{}))
 				defer h.close()
 				c, d := h.create(alice), h.create(alice)
 				h.journal.fail(fate)
@@ -269,7 +271,7 @@ func TestBytesAreBound(t *testing.T) {
 		const limit = 100 << 10
 		j := memory.New()
 		quick := one(agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter) error { return out.Text(in.Message.Text) }))
-		h := newHouse(t, j, quick, limits(quota.Limits{Bytes: limit}, quota.Limits{}))
+		h := newTestGateway(t, j, quick, limits(quota.Limits{Bytes: limit}, quota.Limits{}))
 		c := h.create(alice)
 		text := strings.Repeat("x", 10<<10)
 		said := 0
@@ -301,7 +303,7 @@ func TestBytesAreBound(t *testing.T) {
 		h.close()
 
 		// As much is stored after a restart.
-		h = newHouse(t, j, quick, limits(quota.Limits{Bytes: limit}, quota.Limits{}))
+		h = newTestGateway(t, j, quick, limits(quota.Limits{Bytes: limit}, quota.Limits{}))
 		defer h.close()
 		again := keyed(fmt.Sprint(said), text)
 		h.limited(alice, c, again, gateway.ReasonQuota)
@@ -324,11 +326,11 @@ func TestBytesAreBound(t *testing.T) {
 }
 
 func TestViewersAreBound(t *testing.T) {
-	h := newHouse(t, nil, one(waiting), limits(quota.Limits{Viewers: 2}, quota.Limits{Viewers: 3}))
+	h := newTestGateway(t, nil, one(waiting), limits(quota.Limits{Viewers: 2}, quota.Limits{Viewers: 3}))
 	defer h.close()
 	view := func(p gateway.Principal) func() {
 		t.Helper()
-		leave, err := h.View(p)
+		leave, err := h.AddViewer(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,10 +338,10 @@ func TestViewersAreBound(t *testing.T) {
 	}
 	leave := view(alice)
 	view(alice)
-	_, err := h.View(alice)
+	_, err := h.AddViewer(alice)
 	wantLimited(t, err, gateway.ReasonQuota)
 	view(bob)
-	_, err = h.View(bob)
+	_, err = h.AddViewer(bob)
 	wantLimited(t, err, gateway.ReasonQuota)
 	leave()
 	leave()

@@ -19,18 +19,18 @@ var (
 )
 
 // Raw implements [agent.RawSink].
-func (s *sink) Raw(sent bool, data []byte) { s.raw.Raw(sent, data) }
+func (s *sink) Raw(sent bool, data []byte) { s.capture.Raw(sent, data) }
 
 // Body implements [agent.BodySink].
-func (s *sink) Body(name string) { s.raw.Speaks(name, true) }
+func (s *sink) Body(name string) { s.capture.Speaks(name, true) }
 
 // Messages implements [agent.BodySink].
-func (s *sink) Messages(name string) { s.raw.Speaks(name, false) }
+func (s *sink) Messages(name string) { s.capture.Speaks(name, false) }
 
 // keeps notes what a producer brings, once it is known how much of it was decoded: half a frame is brought again after a cut,
 // and is not to be there twice. What can't be decoded is noted as it is.
 func (r *run) keeps(s *dialect.Stream, b []byte) func(decoded int64, err error) {
-	if r.raw == nil {
+	if r.capture == nil {
 		return func(int64, error) {}
 	}
 	if !bytes.ContainsAny(b, "\r\n") {
@@ -52,9 +52,9 @@ func (r *run) keeps(s *dialect.Stream, b []byte) func(decoded int64, err error) 
 }
 
 // forgetRaw drops the bytes of the conversation's turns: those that were sent hold what stood in it.
-func (o *owner) forgetRaw(ctx context.Context) {
-	if err := o.g.cfg.Raw.Forget(context.WithoutCancel(ctx), o.id); err != nil {
-		o.log.Error("bytes of turns not forgotten; they go when they are too old", "error", err)
+func (w *writer) forgetRaw(ctx context.Context) {
+	if err := w.g.cfg.Raw.Forget(context.WithoutCancel(ctx), w.id); err != nil {
+		w.log.Error("bytes of turns not forgotten; they go when they are too old", "error", err)
 	}
 }
 

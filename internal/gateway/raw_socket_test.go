@@ -118,7 +118,7 @@ func TestRecordingOfASocket(t *testing.T) {
 					kind = "socket"
 				}
 				a := gateway.Agent{Agent: socket{heardOf(t, file), said}, Kind: kind}
-				h := newHouse(t, memory.New(), map[string]gateway.Agent{"a": a}, func(c *gateway.Config) {
+				h := newTestGateway(t, memory.New(), map[string]gateway.Agent{"a": a}, func(c *gateway.Config) {
 					c.Raw, c.Dialects = raw, dialect.NewRegistry(openclaw.Dialect())
 				})
 				t.Cleanup(func() {

@@ -38,14 +38,14 @@ const heard = `{"type":"callback","text":"Looking"}
 `
 
 // recorded is a house that keeps what turns exchange.
-func recorded(t *testing.T, a agent.Agent) (*house, string) {
+func recorded(t *testing.T, a agent.Agent) (*testGateway, string) {
 	t.Helper()
 	dir := t.TempDir()
 	raw, err := capture.Open(capture.Options{Dir: dir, Keep: capture.DefaultKeep, Size: capture.DefaultSize})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t, memory.New(), map[string]gateway.Agent{"a": {Agent: a, Kind: "hears", Secrets: []string{"configured"}}}, func(c *gateway.Config) { c.Raw = raw })
+	h := newTestGateway(t, memory.New(), map[string]gateway.Agent{"a": {Agent: a, Kind: "hears", Secrets: []string{"configured"}}}, func(c *gateway.Config) { c.Raw = raw })
 	t.Cleanup(func() {
 		h.close()
 		if err := raw.Close(); err != nil {
@@ -188,7 +188,7 @@ func TestRecordingIsGoneWithWhatItHolds(t *testing.T) {
 }
 
 // onDiskAfter is what the files hold once all of a turn is written.
-func onDiskAfter(t *testing.T, h *house, turn, dir string) string {
+func onDiskAfter(t *testing.T, h *testGateway, turn, dir string) string {
 	t.Helper()
 	if err := h.WriteRecording(t.Context(), admin, turn, io.Discard); err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestExplainByTheLog(t *testing.T) {
 }
 
 func TestNotKept(t *testing.T) {
-	h := newHouse(t, nil, one(hears{heard}), nil)
+	h := newTestGateway(t, nil, one(hears{heard}), nil)
 	defer h.close()
 	conv := h.create(alice)
 	ack := h.send(conv, "x")

@@ -16,29 +16,29 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// adopt takes up the turns that a conversation's last owner left open. It is called once, before
-// the owner is given out.
-func (o *owner) adopt() {
-	if len(o.summary.Open) == 0 {
+// adopt queues the recovery of the turns that the conversation's last writer left open. It is called once, before any
+// other caller gets the writer, so that recovery is the first job.
+func (w *writer) adopt() {
+	if len(w.summary.Open) == 0 {
 		return
 	}
-	o.post(func(t *tx) error { return o.adoptIn(t) })
+	w.post(func(t *tx) error { return w.adoptTurns(t) })
 }
 
 // adoptIn decides what becomes of each open turn: a queued one goes on waiting, the running one is resumed where its
 // agent can, and otherwise ends as interrupted.
-func (o *owner) adoptIn(t *tx) error {
+func (w *writer) adoptTurns(t *tx) error {
 	var running []transcript.Turn
-	o.feed.View(func(tr *transcript.Transcript) {
-		for _, id := range o.summary.Open {
+	w.feed.View(func(tr *transcript.Transcript) {
+		for _, id := range w.summary.Open {
 			if turn := tr.Turn(id); turn != nil && turn.State != transcript.Queued {
 				running = append(running, *turn)
 			}
 		}
 	})
-	marks := map[string]mark{}
+	marks := map[string]observedTurn{}
 	for _, turn := range running {
-		m, ok, err := o.g.marked(o.g.life, turn.ID)
+		m, ok, err := w.g.observedTurn(w.g.life, turn.ID)
 		if err != nil {
 			return err
 		}
@@ -55,31 +55,31 @@ func (o *owner) adoptIn(t *tx) error {
 		var resumed bool
 		var err error
 		if observed {
-			resumed, err = o.reobserve(t, turn, m, inside)
+			resumed, err = w.reobserve(t, turn, m, inside)
 		} else {
-			resumed, err = o.resume(t, turn, inside)
+			resumed, err = w.resume(t, turn, inside)
 		}
 		if err != nil {
 			return err
 		}
 		if resumed {
-			o.g.cfg.Metrics.Recovered.WithLabelValues("resumed").Inc()
+			w.g.cfg.Metrics.Recovered.WithLabelValues("resumed").Inc()
 			continue
 		}
 		for _, child := range inside {
-			o.interrupt(t, child)
+			w.interrupt(t, child)
 		}
-		o.interrupt(t, turn.ID)
-		o.g.cfg.Metrics.Recovered.WithLabelValues("interrupted").Inc()
+		w.interrupt(t, turn.ID)
+		w.g.cfg.Metrics.Recovered.WithLabelValues("interrupted").Inc()
 	}
-	if o.current == nil {
-		t.then(func() { o.post(func(t *tx) error { return o.next(t, nil) }) })
+	if w.current == nil {
+		t.then(func() { w.post(func(t *tx) error { return w.next(t, nil) }) })
 	}
 	return nil
 }
 
 // within returns the turns that live and end with a turn: those inside it, but for the observed ones, which may outlive it.
-func within(running []transcript.Turn, turn string, marks map[string]mark) (inside []string) {
+func within(running []transcript.Turn, turn string, marks map[string]observedTurn) (inside []string) {
 	around := map[string]bool{turn: true}
 	for _, t := range running { // a turn comes before those inside it
 		if _, observed := marks[t.ID]; around[t.Parent] && !observed {
@@ -90,12 +90,12 @@ func within(running []transcript.Turn, turn string, marks map[string]mark) (insi
 	return inside
 }
 
-func (o *owner) interrupt(t *tx, turn string) {
+func (w *writer) interrupt(t *tx, turn string) {
 	t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: &event.Body{
 		Outcome: event.Interrupted, Reason: codeRestart,
 		Error: &event.Error{Code: codeRestart, Message: "the gateway was restarted while the agent answered", Retryable: true},
 	}})
-	o.closeTurn(t, turn)
+	w.closeTurn(t, turn)
 	t.set(stateKey(turn), nil, 0)
 	t.set(keysKey(turn), nil, 0)
 	t.set(handedKey(turn), nil, 0)
@@ -104,35 +104,37 @@ func (o *owner) interrupt(t *tx, turn string) {
 }
 
 // resume makes the run of a turn whose agent can go on with it, with its decoder where the log left it.
-func (o *owner) resume(t *tx, turn transcript.Turn, inside []string) (bool, error) {
-	handed, err := o.g.handed(o.g.life, turn.ID)
+func (w *writer) resume(t *tx, turn transcript.Turn, inside []string) (bool, error) {
+	handed, err := w.g.handed(w.g.life, turn.ID)
 	if err != nil {
 		return false, fmt.Errorf("turn %s: %w", turn.ID, err)
 	}
-	p := o.principal(turn.ID)
-	a, _ := o.g.agent(turn.Agent, p) // one that handed its turn on is not needed for it any more
-	up := o.g.resumer(a, handed)
+	p := w.principal(turn.ID)
+	a, _ := w.g.agent(turn.Agent, p) // one that handed its turn on is not needed for it any more
+	up := w.g.resumer(a, handed)
 	if up == nil {
 		return false, nil
 	}
-	state, err := o.g.journal.Get(o.g.life, stateKey(turn.ID))
+	state, err := w.g.journal.Get(w.g.life, stateKey(turn.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("state of turn %s: %w", turn.ID, err)
 	}
-	r := o.newRun(turn.ID, turn.Agent, a, agent.Input{
-		Conversation: o.id, Turn: turn.ID, Key: turn.ID, Principal: p, Metadata: o.summary.Metadata,
+	r := w.newRun(turn.ID, turn.Agent, a, agent.Input{
+		Conversation: w.id, Turn: turn.ID, Key: turn.ID, Principal: p, Metadata: w.summary.Metadata,
 	})
 	r.handed.Store(handed)
-	if ok, err := o.restore(t, r, turn, inside); !ok || err != nil {
+	if ok, err := w.restore(t, r, turn, inside); !ok || err != nil {
 		return false, err
 	}
-	o.watch.runs(r, true)
-	o.setCurrent(r)
+	w.observer.begin(r, true)
+	w.setCurrent(r)
 	t.then(func() {
-		o.fill(r, turn.Answers)
-		r.launch(func(ctx context.Context) error { return up.Resume(ctx, r.in(), json.RawMessage(state), r.out) })
-		if err := r.retell(o.g.life); err != nil {
-			o.log.Error("agent not told of answers", "turn", turn.ID, "error", err)
+		w.setInput(r, turn.Answers)
+		r.launch(func(ctx context.Context) error {
+			return up.Resume(ctx, r.currentInput(), json.RawMessage(state), r.out)
+		})
+		if err := r.redeliverAnswers(w.g.life); err != nil {
+			w.log.Error("agent not told of answers", "turn", turn.ID, "error", err)
 		}
 	})
 	return true, nil
@@ -140,15 +142,15 @@ func (o *owner) resume(t *tx, turn transcript.Turn, inside []string) (bool, erro
 
 // restore sets a run to where the log has its turn: the ids of its parts, the turns inside it, its open requests. It returns false if
 // the log does not fit.
-func (o *owner) restore(t *tx, r *run, turn transcript.Turn, inside []string) (bool, error) {
-	keys, err := o.g.journal.Get(o.g.life, keysKey(turn.ID))
+func (w *writer) restore(t *tx, r *run, turn transcript.Turn, inside []string) (bool, error) {
+	keys, err := w.g.journal.Get(w.g.life, keysKey(turn.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("keys of turn %s: %w", turn.ID, err)
 	}
 	if keys != nil {
-		o.feed.View(func(tr *transcript.Transcript) { err = r.mapper.Restore(keys, tr) })
+		w.feed.View(func(tr *transcript.Transcript) { err = r.mapper.Restore(keys, tr) })
 		if err != nil {
-			o.log.Error("turn can't be resumed", "turn", turn.ID, "error", err)
+			w.log.Error("turn can't be resumed", "turn", turn.ID, "error", err)
 			return false, nil
 		}
 	}
@@ -158,23 +160,23 @@ func (o *owner) restore(t *tx, r *run, turn transcript.Turn, inside []string) (b
 	}
 	for _, req := range turn.Requests {
 		r.requests[req.ID] = true
-		left := o.g.settings().WaitLimit - time.Duration(now()-req.At)*time.Millisecond
+		left := w.g.settings().WaitLimit - time.Duration(now()-req.At)*time.Millisecond
 		t.then(func() { r.limit(req.ID, max(left, 0)) })
 	}
 	return true, r.restoreClock(&turn)
 }
 
 // hush starts no further turn: what is queued stays queued for the next start.
-func (o *owner) hush() {
-	o.mu.Lock()
-	o.left = true
-	o.mu.Unlock()
+func (w *writer) pauseQueue() {
+	w.mu.Lock()
+	w.isLeft = true
+	w.mu.Unlock()
 }
 
 // drain waits until the conversation's running turns have ended, or the context is done. It does not wait for those that the
 // next start resumes.
-func (o *owner) drain(ctx context.Context) {
-	for _, r := range o.runs() {
+func (w *writer) drain(ctx context.Context) {
+	for _, r := range w.runs() {
 		r.drain(ctx)
 	}
 }
@@ -202,7 +204,7 @@ func (r *run) resumable() bool {
 		_, ok := r.agent.Agent.(agent.Follower)
 		return ok
 	}
-	return r.o.g.resumer(r.agent, r.handed.Load()) != nil
+	return r.writer.g.resumer(r.agent, r.handed.Load()) != nil
 }
 
 // tied reports whether the turn's upstream gives it up when it is left.
@@ -213,22 +215,22 @@ func (r *run) tied() bool {
 
 // leave takes the running turns away at the end of the drain time: a resumable one is left open for the next start,
 // any other ends as interrupted.
-func (o *owner) leave() {
-	for _, r := range o.runs() {
+func (w *writer) leave() {
+	for _, r := range w.runs() {
 		r.leave()
 	}
 }
 
 func (r *run) leave() {
-	if r.over.Load() {
+	if r.isOver.Load() {
 		return
 	}
 	if r.resumable() {
 		r.detach()
 		return
 	}
-	r.o.post(func(t *tx) error {
-		r.endIn(t, &event.Body{Outcome: event.Interrupted, Reason: codeRestart, Error: &event.Error{
+	r.writer.post(func(t *tx) error {
+		r.end(t, &event.Body{Outcome: event.Interrupted, Reason: codeRestart, Error: &event.Error{
 			Code: codeRestart, Message: "the gateway was stopped while the agent answered", Retryable: true,
 		}})
 		return nil
@@ -237,19 +239,19 @@ func (r *run) leave() {
 
 // reopener opens given up conversations again, until their turns have their ends, and finishes deletes that failed.
 type reopener struct {
-	g    *Gateway
-	mu   sync.Mutex
-	todo map[string]bool
-	gone map[string]bool // to be erased
+	g       *Gateway
+	mu      sync.Mutex
+	todo    map[string]bool
+	deletes map[string]bool // to be erased
 }
 
 func newReopener(g *Gateway) *reopener {
-	return &reopener{g: g, todo: map[string]bool{}, gone: map[string]bool{}}
+	return &reopener{g: g, todo: map[string]bool{}, deletes: map[string]bool{}}
 }
 
 func (p *reopener) erase(conversation string) {
 	p.mu.Lock()
-	p.gone[conversation] = true
+	p.deletes[conversation] = true
 	p.mu.Unlock()
 }
 
@@ -262,7 +264,7 @@ func (p *reopener) add(conversation string) {
 func (p *reopener) idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.todo)+len(p.gone) == 0
+	return len(p.todo)+len(p.deletes) == 0
 }
 
 // retryEvery is how often given up conversations are tried; a failing disk is not worth asking more often.
@@ -281,9 +283,9 @@ func (p *reopener) run() {
 			continue
 		}
 		p.mu.Lock()
-		ids, gone := slices.Collect(maps.Keys(p.todo)), slices.Collect(maps.Keys(p.gone))
+		ids, gone := slices.Collect(maps.Keys(p.todo)), slices.Collect(maps.Keys(p.deletes))
 		clear(p.todo)
-		clear(p.gone)
+		clear(p.deletes)
 		p.mu.Unlock()
 		for _, id := range gone {
 			if err := p.g.finishDelete(p.g.life, id); err != nil && !errors.Is(err, journal.ErrNotFound) {
@@ -292,10 +294,10 @@ func (p *reopener) run() {
 			}
 		}
 		for _, id := range ids {
-			o, err := p.g.owner(p.g.life, id)
+			w, err := p.g.writer(p.g.life, id)
 			switch {
 			case err == nil:
-				o.release()
+				w.release()
 			case errors.Is(err, ErrNotFound), errors.Is(err, ErrClosed), errors.Is(err, ErrDamaged):
 			default:
 				p.add(id)

@@ -20,7 +20,7 @@ import (
 )
 
 // kill makes the gateway stop writing as a killed process does, and returns what lies on its disk.
-func (h *house) kill() journal.Journal {
+func (h *testGateway) kill() journal.Journal {
 	h.journal.fail(journal.ErrClosed)
 	return h.journal.Journal
 }
@@ -73,7 +73,7 @@ func (c counter) Resume(ctx context.Context, _ agent.Input, state json.RawMessag
 func TestAKilledGatewayEndsOrResumesItsTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agents := gateway.Agents{"a": {Agent: agentFunc(hang)}, "count": {Agent: counter{10}}}
-		h := newHouse(t, nil, agents, nil)
+		h := newTestGateway(t, nil, agents, nil)
 		lost, resumed := h.create(admin), h.create(admin)
 		lostTurn := h.send(lost, "go").Turn
 		synctest.Wait()
@@ -83,7 +83,7 @@ func TestAKilledGatewayEndsOrResumesItsTurns(t *testing.T) {
 		disk := h.kill()
 		time.Sleep(time.Minute)
 
-		h2 := newHouse(t, disk, agents, nil)
+		h2 := newTestGateway(t, disk, agents, nil)
 		defer h2.close()
 		wantOutcome(t, h2.ended(lost, lostTurn), event.Interrupted, "gateway_restart")
 		wantOutcome(t, h2.ended(resumed, count), event.Completed, "")
@@ -97,7 +97,7 @@ func TestAKilledGatewayEndsOrResumesItsTurns(t *testing.T) {
 func TestShutdownDrainsThenDetaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agents := gateway.Agents{"a": {Agent: agentFunc(hang)}, "count": {Agent: counter{60}}, "short": {Agent: counter{5}}}
-		h := newHouse(t, nil, agents, nil)
+		h := newTestGateway(t, nil, agents, nil)
 		convs, turns := map[string]string{}, map[string]string{}
 		for name := range agents {
 			convs[name] = h.create(admin)
@@ -123,7 +123,7 @@ func TestShutdownDrainsThenDetaches(t *testing.T) {
 			t.Errorf("the queued turn is %s", s)
 		}
 
-		h2 := newHouse(t, h.journal.Journal, agents, nil)
+		h2 := newTestGateway(t, h.journal.Journal, agents, nil)
 		h2.ended(convs["count"], turns["count"])
 		want := ""
 		for i := range 60 {
@@ -143,7 +143,7 @@ func (tied) Tied() bool { return true }
 func TestShutdownWaitsForWhatEndsWhenItIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agents := gateway.Agents{"a": {Agent: tied{counter{5}}}, "long": {Agent: tied{counter{60}}}}
-		h := newHouse(t, nil, agents, nil)
+		h := newTestGateway(t, nil, agents, nil)
 		short, long := h.create(admin), h.create(admin)
 		shortTurn := h.send(short, "go").Turn
 		longTurn := h.do(long, gateway.Command{Type: gateway.CommandSend, Agent: "long", Message: &gateway.CommandMessage{Text: "go"}}).Turn
@@ -158,7 +158,7 @@ func TestShutdownWaitsForWhatEndsWhenItIsLeft(t *testing.T) {
 
 func TestAFullDiskHoldsTextBackAndLosesNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(counter{20}), nil)
+		h := newTestGateway(t, nil, one(counter{20}), nil)
 		defer h.close()
 		c := h.create(admin)
 		turn := h.send(c, "go").Turn
@@ -184,7 +184,7 @@ func TestAFullDiskHoldsTextBackAndLosesNone(t *testing.T) {
 
 func TestADiskFullForLongInterruptsTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 			for ctx.Err() == nil {
 				if err := out.Text("x"); err != nil {
 					return err
@@ -209,7 +209,7 @@ func TestADiskFullForLongInterruptsTurns(t *testing.T) {
 func TestOfTwoGatewaysOnOneJournalTheLoserGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
-		h1 := newHouse(t, j, one(counter{100}), nil)
+		h1 := newTestGateway(t, j, one(counter{100}), nil)
 		defer h1.close()
 		c := h1.create(admin)
 		turn := h1.send(c, "go").Turn
@@ -229,7 +229,7 @@ func TestOfTwoGatewaysOnOneJournalTheLoserGivesUp(t *testing.T) {
 	})
 }
 
-func (h *house) push(conv string) *gateway.Producer {
+func (h *testGateway) push(conv string) *gateway.Producer {
 	h.t.Helper()
 	pr, _, err := h.Push(h.t.Context(), admin, conv, gateway.PushOptions{Dialect: "eliza-actions"})
 	if err != nil {
@@ -249,7 +249,7 @@ func TestAPushedTurnGoesOnAtAnyByte(t *testing.T) {
 	const want = "assistant: Hello 👋\n\n🔍 Looking…\n\nand more"
 	for cut := range len(pushed) {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, nil, nil, nil)
+			h := newTestGateway(t, nil, nil, nil)
 			c := h.create(admin)
 			pr := h.push(c)
 			if err := pr.Write(t.Context(), []byte(pushed[:cut])); err != nil {
@@ -266,7 +266,7 @@ func TestAPushedTurnGoesOnAtAnyByte(t *testing.T) {
 				synctest.Wait()
 				disk := h.kill()
 				defer h.close()
-				h = newHouse(t, disk, nil, nil)
+				h = newTestGateway(t, disk, nil, nil)
 				time.Sleep(20 * time.Second)
 			}
 			defer h.close()
@@ -300,7 +300,7 @@ func TestAPushedTurnGoesOnAtAnyByte(t *testing.T) {
 
 func TestAProducerThatStaysAwayLosesItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, nil, nil)
+		h := newTestGateway(t, nil, nil, nil)
 		defer h.close()
 		c := h.create(admin)
 		first := h.push(c)
@@ -333,7 +333,7 @@ func TestAProducerThatStaysAwayLosesItsTurn(t *testing.T) {
 
 func TestANewConnectionTakesThePushOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, nil, nil)
+		h := newTestGateway(t, nil, nil, nil)
 		defer h.close()
 		c := h.create(admin)
 		old := h.push(c)
@@ -367,7 +367,7 @@ func TestANewConnectionTakesThePushOver(t *testing.T) {
 
 func TestABrokenPushFailsItsTurnWithTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, nil, nil)
+		h := newTestGateway(t, nil, nil, nil)
 		defer h.close()
 		c := h.create(admin)
 		if _, _, err := h.Push(t.Context(), admin, c, gateway.PushOptions{Dialect: "klingon"}); err == nil || !strings.Contains(err.Error(), "klingon") {
@@ -393,7 +393,7 @@ func TestShutdownWaitsOnlyForWhatCannotResume(t *testing.T) {
 			return out.Text("done")
 		})
 		agents := gateway.Agents{"a": {Agent: slow}, "count": {Agent: counter{20}}}
-		h := newHouse(t, nil, agents, nil)
+		h := newTestGateway(t, nil, agents, nil)
 		count := h.create(admin)
 		turn := h.do(count, gateway.Command{Type: gateway.CommandSend, Agent: "count", Message: &gateway.CommandMessage{Text: "go"}}).Turn
 		pr := h.push(h.create(admin))
@@ -412,7 +412,7 @@ func TestShutdownWaitsOnlyForWhatCannotResume(t *testing.T) {
 			t.Error(err)
 		}
 
-		h = newHouse(t, h.journal.Journal, agents, nil)
+		h = newTestGateway(t, h.journal.Journal, agents, nil)
 		other := h.create(admin)
 		slowTurn := h.send(other, "go").Turn
 		time.Sleep(500 * time.Millisecond)
@@ -427,7 +427,7 @@ func TestShutdownWaitsOnlyForWhatCannotResume(t *testing.T) {
 		}
 		wantTexts(t, h.view(count), "user: go", "assistant: 1 2 3 4 5 6 ")
 
-		h = newHouse(t, h.journal.Journal, agents, nil)
+		h = newTestGateway(t, h.journal.Journal, agents, nil)
 		wantOutcome(t, h.ended(count, turn), event.Completed, "")
 		h.close()
 	})

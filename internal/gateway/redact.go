@@ -17,10 +17,10 @@ func wroteKey(tenant, subject, conversation string) string {
 }
 
 // wrote notes that a command left a guest's text or name in the log.
-func (o *owner) wrote(t *tx, c Command) {
+func (w *writer) wrote(t *tx, c Command) {
 	s := t.current()
 	if (c.Type == CommandSend || c.Type == CommandAnswer || c.Type == CommandStop) && !c.by.Admin && c.by.Subject != "" && c.by.Subject != s.Owner {
-		t.set(wroteKey(s.Tenant, c.by.Subject, o.id), []byte("1"), 0)
+		t.set(wroteKey(s.Tenant, c.by.Subject, w.id), []byte("1"), 0)
 	}
 }
 
@@ -92,12 +92,12 @@ func (g *Gateway) Redact(ctx context.Context, p Principal, conversation, subject
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return 0, err
 	}
-	o, err := g.owner(ctx, conversation)
+	w, err := g.writer(ctx, conversation)
 	if err != nil {
 		return 0, err
 	}
-	defer o.release()
-	s := o.info()
+	defer w.release()
+	s := w.info()
 	c := Command{Type: "redact", by: by(ctx, p)}
 	_, err = g.removing(ctx, s, c, func(func()) (Ack, error) {
 		var empty []event.Event
@@ -118,11 +118,11 @@ func (g *Gateway) Redact(ctx context.Context, p Principal, conversation, subject
 			return Ack{}, err
 		}
 		var ack Ack
-		err = o.submit(ctx, true, func(t *tx) error {
+		err = w.submit(ctx, true, func(t *tx) error {
 			for _, e := range empty {
 				ack.Seq = t.add(e)
 			}
-			return o.note(t, c, ack)
+			return w.note(t, c, ack)
 		})
 		if err != nil {
 			return ack, commandError(err)
@@ -130,8 +130,8 @@ func (g *Gateway) Redact(ctx context.Context, p Principal, conversation, subject
 		if err := g.journal.Blank(ctx, conversation, func(e *event.Event) bool { return saidBy(e, subject) }); err != nil {
 			return ack, journalError("redact", err)
 		}
-		if len(o.info().Open) == 0 {
-			g.settle.add(conversation, ack.Seq)
+		if len(w.info().Open) == 0 {
+			g.compactor.add(conversation, ack.Seq)
 		}
 		// What was sent to agents holds what the guest said.
 		if err := g.cfg.Raw.Forget(ctx, conversation); err != nil {

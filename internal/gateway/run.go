@@ -18,24 +18,24 @@ import (
 
 // run is a turn that runs or waits in this process.
 type run struct {
-	o     *owner
-	id    string
-	name  string
-	agent Agent
-	// observed says that its upstream began it; it does not change once the run is known to its owner.
+	writer *writer
+	id     string
+	name   string
+	agent  Agent
+	// observed says that its upstream began it; it does not change once the run is known to its writer.
 	observed bool
 	input    agent.Input
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	out      *agent.Emitter
 
-	raw      *capture.Turn               // nil where its bytes are not kept
+	capture  *capture.Turn               // nil where its bytes are not kept
 	push     *push                       // nil where nothing is pushed; launch's goroutine's own
 	returned chan struct{}               // closed when Run returned
-	over     atomic.Bool                 // the end is committed or about to be
+	isOver   atomic.Bool                 // the end is committed or about to be
 	handed   atomic.Bool                 // its agent has handed it on: its stream is pushed
-	last     atomic.Int64                // last sign of life, epoch milliseconds
-	late     atomic.Int64                // how many operations came after the end
+	lastSign atomic.Int64                // last sign of life, epoch milliseconds
+	lateOps  atomic.Int64                // how many operations came after the end
 	trouble  atomic.Pointer[agent.Error] // why the last attempt upstream failed; nil once there is progress
 
 	mu      sync.Mutex
@@ -77,14 +77,14 @@ const (
 	codeRestart    = "gateway_restart"
 )
 
-func (o *owner) newRun(id, name string, a Agent, in agent.Input) *run {
+func (w *writer) newRun(id, name string, a Agent, in agent.Input) *run {
 	r := &run{
-		o: o, id: id, name: name, agent: a, input: in,
+		writer: w, id: id, name: name, agent: a, input: in,
 		returned: make(chan struct{}),
 		answers:  map[string]chan event.Answer{}, timers: map[string]*time.Timer{},
 		children: map[string]bool{}, requests: map[string]bool{}, answered: map[string]bool{},
 	}
-	r.ctx, r.cancel = context.WithCancelCause(o.g.life)
+	r.ctx, r.cancel = context.WithCancelCause(w.g.life)
 	r.out = agent.NewEmitter(r.ctx, (*sink)(r))
 	r.mapper = dialect.NewMapper(id, newID)
 	return r
@@ -92,16 +92,16 @@ func (o *owner) newRun(id, name string, a Agent, in agent.Input) *run {
 
 // launch starts the agent's goroutine. It is called once the turn's start is committed.
 func (r *run) launch(call func(context.Context) error) {
-	r.o.hold()
+	r.writer.retain()
 	r.touch()
-	r.o.g.cfg.Metrics.Running.Inc()
-	r.watch()
+	r.writer.g.cfg.Metrics.Running.Inc()
+	r.startSilence()
 	r.startClock()
-	r.raw = r.o.g.cfg.Raw.Turn(capture.Meta{Turn: r.id, Conversation: r.o.id, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
-	r.o.g.tasks.Go(func() {
-		defer r.raw.Close()
-		defer r.o.release()
-		defer r.o.g.cfg.Metrics.Running.Dec()
+	r.capture = r.writer.g.cfg.Raw.Turn(capture.Meta{Turn: r.id, Conversation: r.writer.id, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
+	r.writer.g.tasks.Go(func() {
+		defer r.capture.Close()
+		defer r.writer.release()
+		defer r.writer.g.cfg.Metrics.Running.Dec()
 		err := r.call(call)
 		if to := handsOn(r.agent, err); to != nil && !r.observed {
 			err = r.call(func(ctx context.Context) error { return r.handOn(ctx, to) })
@@ -122,15 +122,15 @@ func (r *run) launch(call func(context.Context) error) {
 		r.mu.Unlock()
 		r.finish(err)
 		if r.push != nil {
-			r.o.g.endPush(r.push) // not before its end is committed, which the producer is told of
+			r.writer.g.endPush(r.push) // not before its end is committed, which the producer is told of
 		}
 		if foreign {
 			r.tellStopped()
 		}
 		close(r.returned)
-		r.o.post(func(t *tx) error {
+		r.writer.post(func(t *tx) error {
 			r.report(foreign)
-			return r.o.next(t, r)
+			return r.writer.next(t, r)
 		})
 	})
 }
@@ -139,7 +139,7 @@ func (r *run) launch(call func(context.Context) error) {
 func (r *run) call(call func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.o.log.Error("agent panicked", "agent", r.name, "turn", r.id, "panic", p, "stack", string(debug.Stack()))
+			r.writer.log.Error("agent panicked", "agent", r.name, "turn", r.id, "panic", p, "stack", string(debug.Stack()))
 			err = errors.New("the agent failed unexpectedly")
 		}
 	}()
@@ -149,7 +149,7 @@ func (r *run) call(call func(context.Context) error) (err error) {
 // finish writes the turn's end after Run has returned, if nothing else ended it.
 func (r *run) finish(err error) {
 	cause := context.Cause(r.ctx)
-	if errors.Is(cause, errDetached) || errors.Is(cause, errLost) || r.over.Load() {
+	if errors.Is(cause, errDetached) || errors.Is(cause, errLost) || r.isOver.Load() {
 		return
 	}
 	body := &event.Body{Outcome: event.Completed}
@@ -159,37 +159,37 @@ func (r *run) finish(err error) {
 		body = &event.Body{Outcome: event.Failed, Error: failure.Shown()}
 	}
 	// The job is the last of this turn's, since the goroutine that emitted is this one.
-	if serr := r.o.await(context.WithoutCancel(r.ctx), true, func(t *tx) error { r.endIn(t, body); return nil }); serr != nil {
-		r.o.log.Error("end of turn not written; recovery will", "turn", r.id, "error", serr)
+	if serr := r.writer.await(context.WithoutCancel(r.ctx), true, func(t *tx) error { r.end(t, body); return nil }); serr != nil {
+		r.writer.log.Error("end of turn not written; recovery will", "turn", r.id, "error", serr)
 	}
 }
 
-// endIn writes the turn's end: what was held back, the ends of the turns inside it, its own. A second call does nothing.
-func (r *run) endIn(t *tx, body *event.Body) {
-	if r.over.Swap(true) {
+// end writes the buffered operations of the turn, the ends of the turns inside it, and its own end. A second call does nothing.
+func (r *run) end(t *tx, body *event.Body) {
+	if r.isOver.Swap(true) {
 		return
 	}
 	r.cancel(errStopped) // an Emit that waits for room lets go of the emitter
 	if held, err := r.mapper.Map((*sink)(r).bare(r.out.Close()), now()); err == nil {
-		r.addIn(t, held)
+		r.add(t, held)
 	} else {
-		r.o.log.Warn("held back operations do not apply", "turn", r.id, "error", err)
+		r.writer.log.Warn("buffered operations do not apply", "turn", r.id, "error", err)
 	}
-	if !r.o.openTurn(t, r.id) {
+	if !r.writer.openTurn(t, r.id) {
 		return // its own stream ended it with what was held back
 	}
 	for child := range r.children {
 		t.add(event.Event{Type: event.TurnEnd, Turn: child, Body: &event.Body{Outcome: body.Outcome, Reason: "parent ended"}})
-		r.o.closeTurn(t, child)
+		r.writer.closeTurn(t, child)
 	}
 	t.add(event.Event{Type: event.TurnEnd, Turn: r.id, Body: body})
-	r.closed(t)
+	r.finishIn(t)
 }
 
-// closed does what follows from the end of the turn.
-func (r *run) closed(t *tx) {
-	r.over.Store(true)
-	r.o.closeTurn(t, r.id)
+// finishIn removes the turn's keys and lets the next turn start, now that tx has the turn's end.
+func (r *run) finishIn(t *tx) {
+	r.isOver.Store(true)
+	r.writer.closeTurn(t, r.id)
 	t.set(stateKey(r.id), nil, 0)
 	t.set(keysKey(r.id), nil, 0)
 	t.set(handedKey(r.id), nil, 0)
@@ -197,12 +197,12 @@ func (r *run) closed(t *tx) {
 	t.set(waitedKey(r.id), nil, 0)
 	t.then(func() {
 		r.cancel(errEnded)
-		time.AfterFunc(returnLimit, func() { r.o.post(func(t *tx) error { return r.o.next(t, r) }) })
+		time.AfterFunc(returnLimit, func() { r.writer.post(func(t *tx) error { return r.writer.next(t, r) }) })
 	})
 }
 
 // openTurn reports whether the turn is open as this tx will leave it.
-func (o *owner) openTurn(t *tx, id string) bool {
+func (w *writer) openTurn(t *tx, id string) bool {
 	for _, open := range t.current().Open {
 		if open == id {
 			return true
@@ -211,7 +211,7 @@ func (o *owner) openTurn(t *tx, id string) bool {
 	return false
 }
 
-func (o *owner) closeTurn(t *tx, id string) {
+func (w *writer) closeTurn(t *tx, id string) {
 	s := t.edit()
 	for i, open := range s.Open {
 		if open == id {
@@ -223,14 +223,14 @@ func (o *owner) closeTurn(t *tx, id string) {
 	t.terminal = true
 	t.set(principalKey(id), nil, 0) // it was for a start that can't come any more
 	t.ended = append(t.ended, id)
-	t.then(func() { o.g.endTurnPush(id) })
+	t.then(func() { w.g.endTurnPush(id) })
 	if len(s.Open) == 0 {
-		t.then(func() { o.g.settle.add(o.id, o.head) })
+		t.then(func() { w.g.compactor.add(w.id, w.head) })
 	}
 }
 
-// addIn adds mapped events and follows what they say of turns and requests.
-func (r *run) addIn(t *tx, events []event.Event) {
+// add adds mapped events to the commit and updates the run's open turns and requests from them.
+func (r *run) add(t *tx, events []event.Event) {
 	for i := range events {
 		e := events[i]
 		t.add(e)
@@ -240,35 +240,35 @@ func (r *run) addIn(t *tx, events []event.Event) {
 				r.children[e.Turn] = true
 				s := t.edit()
 				s.Open = append(s.Open, e.Turn)
-				t.set(turnKey(e.Turn), []byte(r.o.id), 0)
+				t.set(turnKey(e.Turn), []byte(r.writer.id), 0)
 			}
 		case event.TurnWait:
 			req := *e.Get().Request
 			r.requests[req.ID] = true
 			r.pauseClock()
-			t.then(func() { r.limit(req.ID, r.o.g.settings().WaitLimit) })
+			t.then(func() { r.limit(req.ID, r.writer.g.settings().WaitLimit) })
 		case event.TurnResume:
-			r.resumedIn(t, *e.Get().Answer)
+			r.resolveRequest(t, *e.Get().Answer)
 		case event.TurnEnd:
 			if e.Turn == r.id {
-				r.closed(t)
+				r.finishIn(t)
 			} else {
 				delete(r.children, e.Turn)
-				r.o.closeTurn(t, e.Turn)
+				r.writer.closeTurn(t, e.Turn)
 			}
 		}
 	}
 }
 
-func (r *run) resumedIn(t *tx, a event.Answer) {
+func (r *run) resolveRequest(t *tx, a event.Answer) {
 	r.touch() // the clock of silence goes on as soon as the request is closed
 	delete(r.requests, a.ID)
 	if len(r.requests) == 0 {
 		t.set(waitedKey(r.id), strconv.AppendInt(nil, r.resumeClock(), 10), 0)
 	}
 	r.answered[a.ID] = true
-	if err := r.setAnswer(t, answered{a, true}); err != nil {
-		r.o.log.Error("answer not stored", "turn", r.id, "error", err)
+	if err := r.setAnswer(t, storedAnswer{a, true}); err != nil {
+		r.writer.log.Error("answer not stored", "turn", r.id, "error", err)
 	}
 	t.then(func() {
 		r.touch()
@@ -289,22 +289,22 @@ func (r *run) resumedIn(t *tx, a event.Answer) {
 func (r *run) limit(request string, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over.Load() {
+	if r.isOver.Load() {
 		return
 	}
 	r.timers[request] = time.AfterFunc(d, func() {
-		r.o.post(func(t *tx) error {
+		r.writer.post(func(t *tx) error {
 			if r.requests[request] {
-				r.endIn(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeWait, Message: "nobody answered in time"}})
+				r.end(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeWait, Message: "nobody answered in time"}})
 			}
 			return nil
 		})
 	})
 }
 
-// lose takes the run away from an owner that gave up; recovery decides what becomes of the turn.
+// lose stops a run whose writer gave the conversation up. Recovery decides how the turn continues.
 func (r *run) lose(err error) {
-	r.over.Store(true)
+	r.isOver.Store(true)
 	r.cancel(fmt.Errorf("%w: %w", errLost, err))
 	r.out.Close()
 }

@@ -15,7 +15,7 @@ func TestIDsOfTenants(t *testing.T) {
 	people := []gateway.Principal{
 		{Subject: "alice"}, {Tenant: "t1", Subject: "alice"}, {Tenant: "t2", Subject: "alice"}, {Tenant: "t2", Subject: "bob"},
 	}
-	h := newHouse(t, nil, one(agentFunc(echo)), nil)
+	h := newTestGateway(t, nil, one(agentFunc(echo)), nil)
 	t.Cleanup(h.close)
 	theirs, err := gateway.ConversationID("t1", "notes") // the whole id that a tenant has
 	if err != nil {
@@ -54,7 +54,7 @@ func TestIDsOfTenants(t *testing.T) {
 
 // Deleted conversations and imported ones are in the scope of their tenant too.
 func TestIDsOfTenantsStayApart(t *testing.T) {
-	h := newHouse(t, nil, one(agentFunc(echo)), nil)
+	h := newTestGateway(t, nil, one(agentFunc(echo)), nil)
 	t.Cleanup(h.close)
 	alice, mallory := gateway.Principal{Tenant: "t1", Subject: "alice"}, gateway.Principal{Subject: "mallory"}
 	s, _, err := h.Create(t.Context(), alice, gateway.CreateOptions{ID: "gone"})

@@ -18,8 +18,8 @@ import (
 const steerLimit = 10 * time.Second
 
 // message checks a command's message and makes its event.
-func (o *owner) message(c Command, role event.Role) (event.Event, error) {
-	return o.g.message(c.Type, c.Message, role)
+func (w *writer) message(c Command, role event.Role) (event.Event, error) {
+	return w.g.message(c.Type, c.Message, role)
 }
 
 func (g *Gateway) message(what string, m *CommandMessage, role event.Role) (event.Event, error) {
@@ -56,16 +56,16 @@ func (g *Gateway) message(what string, m *CommandMessage, role event.Role) (even
 
 // taken reports whether an older message than those in memory has the id that a client has chosen for another one. UUIDs do not
 // recur; but some clients count, and begin anew with each page.
-func (o *owner) taken(ctx context.Context, m *CommandMessage) (bool, error) {
-	if m == nil || m.ID == "" || uuid.Validate(m.ID) == nil || !o.free(m.ID) {
+func (w *writer) isOldMessageID(ctx context.Context, m *CommandMessage) (bool, error) {
+	if m == nil || m.ID == "" || uuid.Validate(m.ID) == nil || !w.isNewMessageID(m.ID) {
 		return false, nil
 	}
 	earlier := false
-	o.feed.View(func(t *transcript.Transcript) { earlier = t.Earlier })
+	w.feed.View(func(t *transcript.Transcript) { earlier = t.Earlier })
 	if !earlier {
 		return false, nil
 	}
-	whole, _, err := o.whole(ctx)
+	whole, _, err := w.readLog(ctx)
 	if err != nil {
 		return false, journalError("look for message", err)
 	}
@@ -73,30 +73,30 @@ func (o *owner) taken(ctx context.Context, m *CommandMessage) (bool, error) {
 }
 
 // free reports whether a message id is unused, as far as memory reaches.
-func (o *owner) free(id string) (free bool) {
-	o.feed.View(func(t *transcript.Transcript) { free = t.Message(id) == nil })
+func (w *writer) isNewMessageID(id string) (free bool) {
+	w.feed.View(func(t *transcript.Transcript) { free = t.Message(id) == nil })
 	return free
 }
 
 // send adds a user's message and sees that a turn answers it: the running one, if it can be steered, else a new one,
 // at once or in the queue.
-func (o *owner) send(ctx context.Context, p Principal, c Command) (Ack, error) {
-	m, err := o.message(c, event.User)
+func (w *writer) send(ctx context.Context, p Principal, c Command) (Ack, error) {
+	m, err := w.message(c, event.User)
 	if err != nil {
 		return Ack{}, err
 	}
-	name, a, err := o.choose(c.Agent, p)
+	name, a, err := w.choose(c.Agent, p)
 	if err != nil {
 		return Ack{}, err
 	}
-	if r := o.steerable(name); r != nil && !c.Queue {
-		ack, err := o.steer(ctx, p, r, m, c)
+	if r := w.steerable(name); r != nil && !c.Queue {
+		ack, err := w.steer(ctx, p, r, m, c)
 		if !errors.Is(err, agent.ErrNotSteered) {
 			return ack, err
 		}
 	}
-	return o.keyedSend(ctx, c, func(t *tx, again *Ack) (Ack, error) {
-		if admit := o.g.cfg.Admit; admit != nil { // a repeat of what was taken is not asked for
+	return w.keyedSend(ctx, c, func(t *tx, again *Ack) (Ack, error) {
+		if admit := w.g.cfg.Admit; admit != nil { // a repeat of what was taken is not asked for
 			if err := admit(name); err != nil {
 				return Ack{}, err
 			}
@@ -104,45 +104,45 @@ func (o *owner) send(ctx context.Context, p Principal, c Command) (Ack, error) {
 		turn := newID()
 		ack := Ack{Message: m.Message, Turn: turn}
 		if again == nil {
-			if c.taken || !o.free(m.Message) {
+			if c.taken || !w.isNewMessageID(m.Message) {
 				return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 			}
-			if n := len(o.inQueue(o.summary.Open)); n > o.g.settings().MaxQueued {
+			if n := len(w.inQueue(w.summary.Open)); n > w.g.settings().MaxQueued {
 				return Ack{}, reject(ReasonFull, "%d turns wait already", n-1)
 			}
-			if err := t.take(p, quota.Need{Turn: turn, Message: true, Bytes: o.g.sizeOf(m)}); err != nil {
+			if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: w.g.sizeOf(m)}); err != nil {
 				return Ack{}, err
 			}
-			if err := o.useFiles(ctx, t, m.Body.Parts); err != nil {
+			if err := w.useFiles(ctx, t, m.Body.Parts); err != nil {
 				return Ack{}, err
 			}
 			t.say(m, c)
-			o.entitle(t, p, &m)
+			w.entitle(t, p, &m)
 		} else {
-			if err := t.take(p, quota.Need{Turn: turn, Message: true, Bytes: o.g.sizeOf()}); err != nil {
+			if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: w.g.sizeOf()}); err != nil {
 				return Ack{}, err
 			}
 			ack.Message = again.Message
 		}
-		ack.State, ack.Seq = o.begin(t, turn, name, a, ack.Message, p, nil)
+		ack.State, ack.Seq = w.begin(t, turn, name, a, ack.Message, p, nil)
 		return ack, nil
 	})
 }
 
 // keyedSend is keyed, but a turn that ended before anything reached its agent runs again under the same key.
-func (o *owner) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ack, error)) (Ack, error) {
+func (w *writer) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ack, error)) (Ack, error) {
 	var ack Ack
-	err := o.submit(ctx, true, func(t *tx) error {
-		known, err := o.known(ctx, c)
+	err := w.submit(ctx, true, func(t *tx) error {
+		known, err := w.storedOutcome(ctx, c)
 		if err != nil {
 			return err
 		}
 		var again *Ack
 		if known != nil {
-			if !o.neverStarted(known.Ack.Turn) {
+			if !w.neverStarted(known.Ack.Turn) {
 				ack = known.Ack
 				ack.Repeated = true
-				o.g.cfg.Metrics.Repeated.Inc()
+				w.g.cfg.Metrics.Repeated.Inc()
 				return nil
 			}
 			again = &known.Ack
@@ -150,10 +150,10 @@ func (o *owner) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ac
 		if ack, err = do(t, again); err != nil {
 			return err
 		}
-		if err := o.note(t, c, ack); err != nil {
+		if err := w.note(t, c, ack); err != nil {
 			return err
 		}
-		return o.remember(t, c, ack)
+		return w.remember(t, c, ack)
 	})
 	if err != nil {
 		return Ack{}, commandError(err) // ack is the job's still where the context has ended
@@ -161,8 +161,8 @@ func (o *owner) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ac
 	return ack, nil
 }
 
-func (o *owner) neverStarted(turn string) (yes bool) {
-	o.feed.View(func(t *transcript.Transcript) {
+func (w *writer) neverStarted(turn string) (yes bool) {
+	w.feed.View(func(t *transcript.Transcript) {
 		tr := t.Turn(turn)
 		yes = tr != nil && tr.State == transcript.Ended && tr.Error != nil && tr.Error.Code == codeNotStarted
 	})
@@ -170,14 +170,14 @@ func (o *owner) neverStarted(turn string) (yes bool) {
 }
 
 // choose returns the agent of a command: the one it names, else the conversation's, else the default.
-func (o *owner) choose(name string, p Principal) (string, Agent, error) {
+func (w *writer) choose(name string, p Principal) (string, Agent, error) {
 	if name == "" {
-		name = o.info().Agent
+		name = w.info().Agent
 	}
 	if name == "" {
-		name = o.g.cfg.DefaultAgent
+		name = w.g.cfg.DefaultAgent
 	}
-	a, ok := o.g.agent(name, behalf(p))
+	a, ok := w.g.agent(name, behalf(p))
 	if !ok {
 		if name == "" {
 			return "", a, reject(ReasonUnknownAgent, "no agent is configured")
@@ -189,13 +189,13 @@ func (o *owner) choose(name string, p Principal) (string, Agent, error) {
 
 // begin starts a turn, or queues it while another one is unfinished. It returns the message's state and the seq.
 // more is written as the turn's first state, for an agent that can be resumed.
-func (o *owner) begin(t *tx, turn, name string, a Agent, answers string, p Principal, state json.RawMessage) (string, int64) {
+func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Principal, state json.RawMessage) (string, int64) {
 	s := t.edit()
-	busy := len(o.inQueue(s.Open)) > 0 || o.current != nil
+	busy := len(w.inQueue(s.Open)) > 0 || w.current != nil
 	s.Open = append(s.Open, turn)
 	s.Updated = now()
-	t.set(turnKey(turn), []byte(o.id), 0)
-	o.parents.put(turn, t.trace)
+	t.set(turnKey(turn), []byte(w.id), 0)
+	w.parents.put(turn, t.trace)
 	if who, err := json.Marshal(behalf(p)); err == nil {
 		t.set(principalKey(turn), who, 0)
 	}
@@ -213,86 +213,86 @@ func (o *owner) begin(t *tx, turn, name string, a Agent, answers string, p Princ
 		seq = t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{State: became}})
 	}
 	if !busy {
-		o.start(t, turn, name, a, answers, behalf(p))
+		w.start(t, turn, name, a, answers, behalf(p))
 	}
 	return became, seq
 }
 
 // start makes the run of a turn whose turn.start is in this tx, and launches it once that is committed.
-func (o *owner) start(t *tx, turn, name string, a Agent, answers string, p agent.Principal) {
-	r := o.newRun(turn, name, a, agent.Input{Conversation: o.id, Turn: turn, Key: turn, Principal: p, Metadata: o.summary.Metadata, Ingest: o.issue(t, turn, a)})
-	o.watch.runs(r, false)
-	o.setCurrent(r)
+func (w *writer) start(t *tx, turn, name string, a Agent, answers string, p agent.Principal) {
+	r := w.newRun(turn, name, a, agent.Input{Conversation: w.id, Turn: turn, Key: turn, Principal: p, Metadata: w.summary.Metadata, Ingest: w.issue(t, turn, a)})
+	w.observer.begin(r, false)
+	w.setCurrent(r)
 	t.then(func() {
-		o.fill(r, answers)
-		r.launch(func(ctx context.Context) error { return a.Run(ctx, r.in(), r.out) })
+		w.setInput(r, answers)
+		r.launch(func(ctx context.Context) error { return a.Run(ctx, r.currentInput(), r.out) })
 	})
 }
 
-func (o *owner) setCurrent(r *run) {
-	o.mu.Lock()
-	o.current = r
-	o.mu.Unlock()
+func (w *writer) setCurrent(r *run) {
+	w.mu.Lock()
+	w.current = r
+	w.mu.Unlock()
 }
 
 // next starts the turn that waits longest, if the one before it is out of the way; nothing waits for an observed one. It runs in the
 // writer.
-func (o *owner) next(t *tx, before *run) error {
+func (w *writer) next(t *tx, before *run) error {
 	if before != nil && before.observed {
-		if !o.openTurn(t, before.id) {
-			o.unobserve(before)
+		if !w.openTurn(t, before.id) {
+			w.unobserve(before)
 		}
 		return nil
 	}
-	if o.current != before {
+	if w.current != before {
 		return nil // also where a turn has begun since the conversation was adopted
 	}
-	if before != nil && o.openTurn(t, before.id) {
+	if before != nil && w.openTurn(t, before.id) {
 		return nil // detached, or its end is still to be written
 	}
-	o.mu.Lock()
-	o.current = nil
-	left := o.left
-	o.mu.Unlock()
+	w.mu.Lock()
+	w.current = nil
+	left := w.isLeft
+	w.mu.Unlock()
 	if left {
 		return nil
 	}
 	for {
-		waiting := o.inQueue(t.current().Open)
+		waiting := w.inQueue(t.current().Open)
 		if len(waiting) == 0 {
 			return nil
 		}
 		turn := waiting[0]
 		name, answers := "", ""
-		o.feed.View(func(tr *transcript.Transcript) {
+		w.feed.View(func(tr *transcript.Transcript) {
 			if q := tr.Turn(turn); q != nil {
 				name, answers = q.Agent, q.Answers
 			}
 		})
-		p := o.principal(turn)
-		a, ok := o.g.agent(name, p)
+		p := w.principal(turn)
+		a, ok := w.g.agent(name, p)
 		if !ok {
 			t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: &event.Body{
 				Outcome: event.Failed, Error: &event.Error{Code: codeNotStarted, Message: "no agent is named " + name, Retryable: true},
 			}})
-			o.closeTurn(t, turn)
+			w.closeTurn(t, turn)
 			continue
 		}
 		t.add(event.Event{Type: event.TurnStart, Turn: turn, Body: &event.Body{Agent: name, Answers: answers}})
 		if answers != "" {
 			t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{State: event.MessageStarted}})
 		}
-		o.start(t, turn, name, a, answers, p)
+		w.start(t, turn, name, a, answers, p)
 		return nil
 	}
 }
 
 // principal is on whose behalf a turn was queued.
-func (o *owner) principal(turn string) agent.Principal {
-	p, err := o.g.principal(o.g.life, turn)
+func (w *writer) principal(turn string) agent.Principal {
+	p, err := w.g.principal(w.g.life, turn)
 	if err != nil {
-		o.log.Warn("turn has no principal; its conversation's owner stands in", "turn", turn, "error", err)
-		return o.host()
+		w.log.Warn("turn has no principal; its conversation's owner stands in", "turn", turn, "error", err)
+		return w.host()
 	}
 	return p
 }
@@ -309,11 +309,11 @@ func (g *Gateway) principal(ctx context.Context, turn string) (p agent.Principal
 func principalKey(turn string) string { return "turn/" + turn + "/principal" }
 
 // steerable returns the running turn, if it is the named agent's and that can be steered.
-func (o *owner) steerable(name string) *run {
-	o.mu.Lock()
-	r := o.current
-	o.mu.Unlock()
-	if r == nil || r.over.Load() || r.name != name {
+func (w *writer) steerable(name string) *run {
+	w.mu.Lock()
+	r := w.current
+	w.mu.Unlock()
+	if r == nil || r.isOver.Load() || r.name != name {
 		return nil
 	}
 	if _, ok := r.agent.Agent.(agent.Steerer); !ok {
@@ -326,8 +326,8 @@ func (o *owner) steerable(name string) *run {
 }
 
 // steer hands a message to the running turn. What is committed of it gets to the agent though whoever sent it may be gone.
-func (o *owner) steer(ctx context.Context, p Principal, r *run, m event.Event, c Command) (Ack, error) {
-	known, err := o.known(ctx, c)
+func (w *writer) steer(ctx context.Context, p Principal, r *run, m event.Event, c Command) (Ack, error) {
+	known, err := w.storedOutcome(ctx, c)
 	if err != nil {
 		return Ack{}, commandError(err)
 	}
@@ -339,10 +339,10 @@ func (o *owner) steer(ctx context.Context, p Principal, r *run, m event.Event, c
 		err error
 	}
 	done := make(chan result, 1)
-	o.hold()
-	o.g.tasks.Go(func() {
-		defer o.release()
-		ack, err := o.steered(context.WithoutCancel(ctx), p, r, m, c)
+	w.retain()
+	w.g.tasks.Go(func() {
+		defer w.release()
+		ack, err := w.steerIn(context.WithoutCancel(ctx), p, r, m, c)
 		done <- result{ack, err}
 	})
 	select {
@@ -354,33 +354,33 @@ func (o *owner) steer(ctx context.Context, p Principal, r *run, m event.Event, c
 }
 
 // steered commits the message first, so that it is not lost whatever the agent says.
-func (o *owner) steered(ctx context.Context, p Principal, r *run, m event.Event, c Command) (Ack, error) {
+func (w *writer) steerIn(ctx context.Context, p Principal, r *run, m event.Event, c Command) (Ack, error) {
 	b := m.Get()
 	text := ""
 	if len(b.Parts) > 0 && b.Parts[0].Kind == event.KindText {
 		text = b.Parts[0].Text
 	}
 	ack := Ack{Message: m.Message, Turn: r.id, State: event.MessageSteered}
-	err := o.submit(ctx, true, func(t *tx) error {
-		if r.over.Load() {
+	err := w.submit(ctx, true, func(t *tx) error {
+		if r.isOver.Load() {
 			return agent.ErrNotSteered
 		}
-		if c.taken || !o.free(m.Message) {
+		if c.taken || !w.isNewMessageID(m.Message) {
 			return reject(ReasonConflict, "message id %q is taken", m.Message)
 		}
-		if err := t.take(p, quota.Need{Message: true, Bytes: o.g.sizeOf(m)}); err != nil {
+		if err := t.reserve(p, quota.Need{Message: true, Bytes: w.g.sizeOf(m)}); err != nil {
 			return err
 		}
-		if err := o.useFiles(ctx, t, b.Parts); err != nil {
+		if err := w.useFiles(ctx, t, b.Parts); err != nil {
 			return err
 		}
 		t.say(m, c)
 		ack.Seq = t.add(event.Event{Type: event.MessageUpdate, Turn: r.id, Message: m.Message, Body: &event.Body{State: event.MessageSteered}})
 		t.edit().Updated = now()
-		if err := o.note(t, c, ack); err != nil {
+		if err := w.note(t, c, ack); err != nil {
 			return err
 		}
-		return o.remember(t, c, ack)
+		return w.remember(t, c, ack)
 	})
 	if err != nil {
 		if errors.Is(err, agent.ErrNotSteered) {
@@ -390,18 +390,18 @@ func (o *owner) steered(ctx context.Context, p Principal, r *run, m event.Event,
 	}
 	told, cancel := context.WithTimeout(ctx, steerLimit)
 	defer cancel()
-	defer context.AfterFunc(o.g.life, cancel)()
-	err = r.agent.Agent.(agent.Steerer).Steer(told, r.in(), agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
+	defer context.AfterFunc(w.g.life, cancel)()
+	err = r.agent.Agent.(agent.Steerer).Steer(told, r.currentInput(), agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
 	if err == nil {
 		return ack, nil
 	}
-	o.log.Info("turn not steered; the message is queued", "turn", r.id, "error", err)
+	w.log.Info("turn not steered; the message is queued", "turn", r.id, "error", err)
 	// The message is in the log: only its turn is still to be made, whatever the limit on turns.
-	err = o.await(ctx, true, func(t *tx) error {
+	err = w.await(ctx, true, func(t *tx) error {
 		ack.Turn = newID()
-		o.g.quota.Begin(quota.Who(r.input.Principal), ack.Turn, o.id)
-		ack.State, ack.Seq = o.begin(t, ack.Turn, r.name, r.agent, m.Message, Principal{Tenant: r.input.Principal.Tenant, Subject: r.input.Principal.Subject}, nil)
-		return o.remember(t, c, ack)
+		w.g.quota.Begin(quota.Who(r.input.Principal), ack.Turn, w.id)
+		ack.State, ack.Seq = w.begin(t, ack.Turn, r.name, r.agent, m.Message, Principal{Tenant: r.input.Principal.Tenant, Subject: r.input.Principal.Subject}, nil)
+		return w.remember(t, c, ack)
 	})
 	return ack, commandError(err)
 }

@@ -28,11 +28,11 @@ func (s *sink) KeepSession(ctx context.Context, session json.RawMessage) error {
 		return errors.New("gateway: the session is no JSON")
 	}
 	session = slices.Clone(session) // the caller's
-	err := r.o.await(ctx, false, func(t *tx) error {
-		if r.o.current != r && r.o.observed[r.id] != r {
+	err := r.writer.await(ctx, false, func(t *tx) error {
+		if r.writer.current != r && r.writer.observed[r.id] != r {
 			return agent.ErrTurnOver
 		}
-		r.o.keep(t, r.name, session)
+		r.writer.setSession(t, r.name, session)
 		return nil
 	})
 	if err != nil {
@@ -44,21 +44,21 @@ func (s *sink) KeepSession(ctx context.Context, session json.RawMessage) error {
 	return nil
 }
 
-// keep stores an agent's session and has the agent told of it. How far a session was followed goes with it.
-func (o *owner) keep(t *tx, name string, session json.RawMessage) {
-	t.set(sessionKey(o.id, name), session, 0)
+// setSession stores an agent's session, or deletes it together with its cursor if session is nil, and notifies the agent's Follow.
+func (w *writer) setSession(t *tx, name string, session json.RawMessage) {
+	t.set(sessionKey(w.id, name), session, 0)
 	if session == nil {
-		t.set(cursorKey(o.id, name), nil, 0)
+		t.set(cursorKey(w.id, name), nil, 0)
 	}
-	t.then(func() { o.g.follows.kept(name, o.id) })
+	t.then(func() { w.g.follows.kept(name, w.id) })
 }
 
-// session returns what the agent kept, nil where it is nothing.
-func (o *owner) session(name string) json.RawMessage {
-	v, err := o.g.journal.Get(o.g.life, sessionKey(o.id, name))
+// session returns the session that the agent stored, or nil.
+func (w *writer) session(name string) json.RawMessage {
+	v, err := w.g.journal.Get(w.g.life, sessionKey(w.id, name))
 	if err != nil {
 		if !errors.Is(err, journal.ErrNotFound) {
-			o.log.Error("session of agent not read; it begins a new one", "agent", name, "error", err)
+			w.log.Error("session of agent not read; it begins a new one", "agent", name, "error", err)
 		}
 		return nil
 	}
@@ -67,22 +67,22 @@ func (o *owner) session(name string) json.RawMessage {
 
 // forgetSessions drops the sessions of all agents: where everything was taken out of a conversation, no agent goes on in a
 // session that remembers it.
-func (o *owner) forgetSessions(ctx context.Context, t *tx) error {
-	keys, err := o.g.journal.Keys(ctx, sessionKey(o.id, ""))
+func (w *writer) forgetSessions(ctx context.Context, t *tx) error {
+	keys, err := w.g.journal.Keys(ctx, sessionKey(w.id, ""))
 	if err != nil {
 		return fmt.Errorf("sessions of agents: %w", err)
 	}
 	for _, kv := range keys {
 		// The id of another conversation may begin in the same way; a name holds no slash.
-		if !strings.Contains(kv.Key[len(sessionKey(o.id, "")):], "/") {
-			o.keep(t, kv.Key[len(sessionKey(o.id, "")):], nil)
+		if !strings.Contains(kv.Key[len(sessionKey(w.id, "")):], "/") {
+			w.setSession(t, kv.Key[len(sessionKey(w.id, "")):], nil)
 		}
 	}
 	return nil
 }
 
 // in is the input with the session as it is now.
-func (r *run) in() agent.Input {
+func (r *run) currentInput() agent.Input {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.input

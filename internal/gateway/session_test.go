@@ -55,7 +55,7 @@ func TestSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
 		agents := gateway.Agents{"a": {Agent: keeper{t}}, "b": {Agent: keeper{t}}}
-		h := newHouse(t, j, agents, nil)
+		h := newTestGateway(t, j, agents, nil)
 		conv, other := h.create(alice), h.create(alice)
 		wants := func(conv, name, text, want string) {
 			t.Helper()
@@ -71,7 +71,7 @@ func TestSession(t *testing.T) {
 		wants(conv, "b", "look", "")
 		wants(other, "a", "look", "")
 		h.close()
-		h = newHouse(t, j, agents, nil)
+		h = newTestGateway(t, j, agents, nil)
 		defer h.close()
 		wants(conv, "a", "look", `{"key":1}`)
 
@@ -96,7 +96,7 @@ func TestSession(t *testing.T) {
 }
 
 func TestSessionRefused(t *testing.T) {
-	h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+	h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 		for _, bad := range []string{"{", `"` + strings.Repeat("x", agent.MaxSession) + `"`} {
 			if err := out.KeepSession(ctx, json.RawMessage(bad)); err == nil || errors.Is(err, agent.ErrNoSession) {
 				return errors.New("taken: " + bad[:1])

@@ -151,10 +151,10 @@ func (s *sessions) Add(ctx context.Context, conversation string, entries []agent
 	if err := checkCursor(cursor); err != nil {
 		return err
 	}
-	o, err := s.g.owner(ctx, conversation)
+	w, err := s.g.writer(ctx, conversation)
 	if err == nil {
-		defer o.release()
-		err = o.addEntries(ctx, s.name, s.agent, entries, cursor)
+		defer w.release()
+		err = w.addEntries(ctx, s.name, s.agent, entries, cursor)
 	}
 	if errors.Is(err, ErrNotFound) { // also of a conversation that is deleted meanwhile
 		return agent.ErrNoSession

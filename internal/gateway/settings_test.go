@@ -15,7 +15,7 @@ import (
 func TestAdjust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var histories []int
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 			histories = append(histories, len(in.History))
 			return spender(ctx, in, out)
 		})), nil)

@@ -26,7 +26,7 @@ const Everybody = "*"
 const maxGrants = 100
 
 // share lets a subject of the owner's tenant in, or changes what it may do.
-func (o *owner) share(t *tx, c Command) (Ack, error) {
+func (w *writer) share(t *tx, c Command) (Ack, error) {
 	if err := checkGuest(c.Subject); err != nil {
 		return Ack{}, err
 	}
@@ -44,23 +44,23 @@ func (o *owner) share(t *tx, c Command) (Ack, error) {
 	all = append(all, journal.Grant{Subject: c.Subject, Access: c.Access})
 	slices.SortFunc(all, func(a, b journal.Grant) int { return strings.Compare(a.Subject, b.Subject) })
 	t.edit().Grants = all
-	t.set(sharedKey(s.Tenant, c.Subject, o.id), []byte("1"), 0)
-	return Ack{Seq: o.head}, nil
+	t.set(sharedKey(s.Tenant, c.Subject, w.id), []byte("1"), 0)
+	return Ack{Seq: w.head}, nil
 }
 
 // unshare takes back what a subject may do. Whoever reads by that is cut as soon as it is committed.
-func (o *owner) unshare(t *tx, c Command) (Ack, error) {
+func (w *writer) unshare(t *tx, c Command) (Ack, error) {
 	if err := checkGuest(c.Subject); err != nil {
 		return Ack{}, err
 	}
 	s := t.current()
 	if all := withoutGrant(s.Grants, c.Subject); len(all) < len(s.Grants) {
 		t.edit().Grants = all
-		t.set(sharedKey(s.Tenant, c.Subject, o.id), nil, 0)
-		t.set(positionKey(quota.Who{Tenant: s.Tenant, Subject: c.Subject}, o.id), nil, 0)
-		t.then(o.feed.AccessChanged)
+		t.set(sharedKey(s.Tenant, c.Subject, w.id), nil, 0)
+		t.set(positionKey(quota.Who{Tenant: s.Tenant, Subject: c.Subject}, w.id), nil, 0)
+		t.then(w.feed.AccessChanged)
 	}
-	return Ack{Seq: o.head}, nil
+	return Ack{Seq: w.head}, nil
 }
 
 func checkGuest(subject string) error {

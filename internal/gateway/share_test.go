@@ -23,21 +23,21 @@ var (
 	aliceT2 = gateway.Principal{Tenant: "t2", Subject: "alice"}
 )
 
-func (h *house) try(p gateway.Principal, conv string, c gateway.Command) error {
+func (h *testGateway) try(p gateway.Principal, conv string, c gateway.Command) error {
 	h.t.Helper()
 	_, err := h.Do(h.t.Context(), p, conv, c)
 	return err
 }
 
 // share lets a subject in, as alice.
-func (h *house) share(conv, subject, access string) {
+func (h *testGateway) share(conv, subject, access string) {
 	h.t.Helper()
 	if err := h.try(alice, conv, gateway.Command{Type: gateway.CommandShare, Subject: subject, Access: access}); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) unshare(conv, subject string) {
+func (h *testGateway) unshare(conv, subject string) {
 	h.t.Helper()
 	if err := h.try(alice, conv, gateway.Command{Type: gateway.CommandUnshare, Subject: subject}); err != nil {
 		h.t.Fatal(err)
@@ -45,7 +45,7 @@ func (h *house) unshare(conv, subject string) {
 }
 
 // list returns the ids of all pages of a principal's list.
-func (h *house) list(p gateway.Principal, limit int) (ids []string) {
+func (h *testGateway) list(p gateway.Principal, limit int) (ids []string) {
 	h.t.Helper()
 	page, err := h.List(h.t.Context(), p, nil, limit)
 	for {
@@ -62,7 +62,7 @@ func (h *house) list(p gateway.Principal, limit int) (ids []string) {
 	}
 }
 
-func (h *house) wantMay(p gateway.Principal, conv string, read, write error) {
+func (h *testGateway) wantMay(p gateway.Principal, conv string, read, write error) {
 	h.t.Helper()
 	_, err := h.Conversation(h.t.Context(), p, gateway.ActionRead, conv)
 	if !errors.Is(err, read) {
@@ -77,7 +77,7 @@ func (h *house) wantMay(p gateway.Principal, conv string, read, write error) {
 func TestShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
-		h := newHouse(t, j, silentAgents(), nil)
+		h := newTestGateway(t, j, silentAgents(), nil)
 		conv := h.create(alice)
 		foreign, forbidden := gateway.ErrNotFound, gateway.ErrForbidden
 		h.wantMay(bob, conv, foreign, foreign)
@@ -112,7 +112,7 @@ func TestShare(t *testing.T) {
 		}
 		// It is all there after a restart.
 		h.close()
-		h = newHouse(t, j, silentAgents(), nil)
+		h = newTestGateway(t, j, silentAgents(), nil)
 		defer h.close()
 		h.wantMay(bob, conv, nil, nil)
 		h.unshare(conv, "bob")
@@ -157,7 +157,7 @@ func silentAgents() gateway.Agents {
 // A guest whose access is revoked is cut at once, in the middle of its reading; the others go on.
 func TestUnshareCuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, silentAgents(), nil)
+		h := newTestGateway(t, nil, silentAgents(), nil)
 		defer h.close()
 		conv := h.create(alice)
 		h.share(conv, "bob", gateway.AccessRead)
@@ -222,7 +222,7 @@ func TestUnshareCuts(t *testing.T) {
 // Who says what in a conversation of several people is told, and nobody speaks for another.
 func TestGuestsSpeakForThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, silentAgents(), nil)
+		h := newTestGateway(t, nil, silentAgents(), nil)
 		defer h.close()
 		conv := h.create(alice)
 		h.share(conv, "bob", gateway.AccessWrite)
@@ -248,7 +248,7 @@ func TestGuestsSpeakForThemselves(t *testing.T) {
 // The log says who stopped a turn, until they are forgotten.
 func TestStopSaysWho(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, _ *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, _ *agent.Emitter) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})), nil)
@@ -305,7 +305,7 @@ func TestStopSaysWho(t *testing.T) {
 // What was shared with somebody can be taken back at once, as when they go.
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, silentAgents(), nil)
+		h := newTestGateway(t, nil, silentAgents(), nil)
 		defer h.close()
 		for range 3 {
 			h.share(h.create(alice), "bob", gateway.AccessRead)
@@ -333,7 +333,7 @@ func TestListPages(t *testing.T) {
 		{Tenant: "t2", Subject: "dave"},
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		h := newHouse(t, nil, nil, nil)
+		h := newTestGateway(t, nil, nil, nil)
 		defer h.close()
 		var all []string
 		for range rapid.IntRange(0, 25).Draw(rt, "conversations") {

@@ -16,12 +16,12 @@ const probeLimit = 10 * time.Second
 
 // touch notes progress of the agent. What failed before it is not the reason for a later silence.
 func (r *run) touch() {
-	r.last.Store(now())
+	r.lastSign.Store(now())
 	r.trouble.Store(nil)
 }
 
 // watch ends the turn when its agent is silent for too long. The clock stands still while a tool runs or a person is asked.
-func (r *run) watch() {
+func (r *run) startSilence() {
 	limit := r.agent.Silence
 	if limit == 0 {
 		limit = DefaultSilence
@@ -35,10 +35,10 @@ func (r *run) watch() {
 }
 
 func (r *run) silent(limit time.Duration) {
-	if r.over.Load() {
+	if r.isOver.Load() {
 		return
 	}
-	left := limit - time.Duration(now()-r.last.Load())*time.Millisecond
+	left := limit - time.Duration(now()-r.lastSign.Load())*time.Millisecond
 	if r.busy() {
 		r.touch()
 		left = limit
@@ -49,10 +49,10 @@ func (r *run) silent(limit time.Duration) {
 	}
 	p, ok := r.agent.Agent.(agent.Prober)
 	if !ok || r.handed.Load() {
-		r.fail(r.silenceError(limit))
+		r.failTurn(r.silenceError(limit))
 		return
 	}
-	r.o.g.tasks.Go(func() { r.probe(p, limit) }) // the turn itself is a task until it returns, so none is added too late
+	r.writer.g.tasks.Go(func() { r.probe(p, limit) }) // the turn itself is a task until it returns, so none is added too late
 }
 
 // listen has the silence looked at again after a time, unless the agent has returned.
@@ -66,23 +66,23 @@ func (r *run) listen(d time.Duration) {
 
 // probe asks the upstream whether it still works on the silent turn, and fails the turn if it doesn't.
 func (r *run) probe(p agent.Prober, limit time.Duration) {
-	asked := r.last.Load()
+	asked := r.lastSign.Load()
 	ctx, cancel := context.WithTimeout(r.ctx, probeLimit)
 	defer cancel()
-	err := p.Probe(ctx, r.in())
+	err := p.Probe(ctx, r.currentInput())
 	var shown *agent.Error
 	switch {
-	case r.over.Load(), r.ctx.Err() != nil: // it has ended, or is left for the next start
+	case r.isOver.Load(), r.ctx.Err() != nil: // it has ended, or is left for the next start
 	case err == nil:
 		r.touch()
 		r.listen(limit)
-	case r.last.Load() != asked:
+	case r.lastSign.Load() != asked:
 		r.listen(limit)
 	case errors.As(err, &shown):
-		r.fail(shown)
+		r.failTurn(shown)
 	default:
-		r.o.log.Info("upstream of a silent turn not reached", "turn", r.id, "agent", r.name, "error", err)
-		r.fail(r.silenceError(limit))
+		r.writer.log.Info("upstream of a silent turn not reached", "turn", r.id, "agent", r.name, "error", err)
+		r.failTurn(r.silenceError(limit))
 	}
 }
 
@@ -95,17 +95,17 @@ func (r *run) silenceError(limit time.Duration) *agent.Error {
 }
 
 // fail ends the turn with an error.
-func (r *run) fail(e *agent.Error) {
+func (r *run) failTurn(e *agent.Error) {
 	r.explain(e)
-	r.o.post(func(t *tx) error {
-		r.endIn(t, &event.Body{Outcome: event.Failed, Error: e.Shown()})
+	r.writer.post(func(t *tx) error {
+		r.end(t, &event.Body{Outcome: event.Failed, Error: e.Shown()})
 		return nil
 	})
 }
 
 // busy reports whether a tool of the turn runs, or a request is open.
 func (r *run) busy() (busy bool) {
-	r.o.feed.View(func(t *transcript.Transcript) {
+	r.writer.feed.View(func(t *transcript.Transcript) {
 		if turn := t.Turn(r.id); turn != nil && len(turn.Requests) > 0 {
 			busy = true
 		}

@@ -16,7 +16,7 @@ import (
 // A state without operations is where a stream stands, which comments move too. It is no progress.
 func TestAStateAloneIsSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 			for range 100 {
 				if err := out.Decode(func() ([]event.Event, json.RawMessage, error) { return nil, json.RawMessage(`1`), nil }); err != nil {
 					return err
@@ -45,7 +45,7 @@ func TestSilenceTellsWhatTheLastAttemptFailedOf(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+				h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 					out.Trouble(refused)
 					after(out)
 					<-ctx.Done()
@@ -91,7 +91,7 @@ func TestTheUpstreamIsAskedBeforeASilentTurnFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, nil, one(&probed{answer: tt.answer}), nil)
+				h := newTestGateway(t, nil, one(&probed{answer: tt.answer}), nil)
 				defer h.close()
 				c := h.create(admin)
 				turn := h.ended(c, h.send(c, "go").Turn)

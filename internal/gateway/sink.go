@@ -20,7 +20,7 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 	if errors.Is(context.Cause(r.ctx), errDetached) {
 		return agent.ErrTurnOver // the next run has it to say
 	}
-	if r.over.Load() {
+	if r.isOver.Load() {
 		s.Late(len(ops))
 		return agent.ErrTurnOver
 	}
@@ -41,36 +41,36 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 	if state != nil {
 		state = append(json.RawMessage(nil), state...)
 	}
-	err = r.o.feedIn(ctx, bytes, func(t *tx) error { return r.emitIn(t, ops, state, at) })
-	if err != nil && r.over.Load() {
+	err = r.writer.feedIn(ctx, bytes, func(t *tx) error { return r.emit(t, ops, state, at) })
+	if err != nil && r.isOver.Load() {
 		return agent.ErrTurnOver
 	}
 	return err
 }
 
-func (r *run) emitIn(t *tx, ops []event.Event, state json.RawMessage, at int64) error {
-	if r.over.Load() {
+func (r *run) emit(t *tx, ops []event.Event, state json.RawMessage, at int64) error {
+	if r.isOver.Load() {
 		(*sink)(r).Late(len(ops))
 		return agent.ErrTurnOver
 	}
 	before := r.mapper.Dropped
 	events, err := r.mapper.Map(ops, at)
 	if n := r.mapper.Dropped - before; n > 0 {
-		r.o.g.cfg.Metrics.dropped.WithLabelValues(r.name).Add(float64(n))
+		r.writer.g.cfg.Metrics.dropped.WithLabelValues(r.name).Add(float64(n))
 	}
 	if err != nil {
-		r.o.log.Warn("operation does not apply", "turn", r.id, "agent", r.name, "error", err)
+		r.writer.log.Warn("operation does not apply", "turn", r.id, "agent", r.name, "error", err)
 		// Ends the turn from a job of its own: this one may share its commit with others.
-		r.o.post(func(t *tx) error {
-			r.endIn(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeStream, Message: err.Error()}})
+		r.writer.post(func(t *tx) error {
+			r.end(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeStream, Message: err.Error()}})
 			return nil
 		})
 		return err
 	}
-	r.addIn(t, events)
-	if state != nil && r.over.Load() {
+	r.add(t, events)
+	if state != nil && r.isOver.Load() {
 		// Where the stream stood at its end: a producer that missed the last acknowledgement may still ask.
-		t.set(stateKey(r.id), state, now()+r.o.g.cfg.KeyLife.Milliseconds())
+		t.set(stateKey(r.id), state, now()+r.writer.g.cfg.KeyLife.Milliseconds())
 	} else if state != nil {
 		t.set(stateKey(r.id), state, 0)
 		if n := r.mapper.Keys(); n != r.keys {
@@ -86,24 +86,24 @@ func (r *run) emitIn(t *tx, ops []event.Event, state json.RawMessage, at int64) 
 }
 
 func (s *sink) Flush(ctx context.Context) error {
-	return (*run)(s).o.await(ctx, false, func(*tx) error { return nil })
+	return (*run)(s).writer.await(ctx, false, func(*tx) error { return nil })
 }
 
 // Log is the turn's logger, see [agent.Emitter.Log]. It hides secrets.
 func (s *sink) Log() *slog.Logger {
-	return slog.New(masking{s.o.log.Handler(), s.agent.Secrets}).With("turn", s.id, "agent", s.name)
+	return slog.New(masking{s.writer.log.Handler(), s.agent.Secrets}).With("turn", s.id, "agent", s.name)
 }
 
 // Late implements [agent.LateSink].
 func (s *sink) Late(n int) {
-	s.late.Add(int64(n))
-	s.o.g.cfg.Metrics.Late.Add(float64(n))
+	s.lateOps.Add(int64(n))
+	s.writer.g.cfg.Metrics.Late.Add(float64(n))
 }
 
 // report logs what its agent said that nobody has seen. It runs in the writer, once Run has returned. Agents say a few things more
 // after somebody else has ended their turn, so that is no warning.
 func (r *run) report(foreign bool) {
-	late, dropped := r.late.Load(), r.mapper.Dropped
+	late, dropped := r.lateOps.Load(), r.mapper.Dropped
 	if late == 0 && dropped == 0 {
 		return
 	}
@@ -111,7 +111,7 @@ func (r *run) report(foreign bool) {
 	if foreign && dropped == 0 {
 		level = slog.LevelInfo
 	}
-	r.o.log.Log(context.Background(), level, "operations of the turn were dropped", "turn", r.id, "agent", r.name, "after_end", late, "without_effect", dropped)
+	r.writer.log.Log(context.Background(), level, "operations of the turn were dropped", "turn", r.id, "agent", r.name, "after_end", late, "without_effect", dropped)
 }
 
 func (s *sink) Alive() { (*run)(s).touch() }
@@ -130,7 +130,7 @@ func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error
 	r.mu.Lock()
 	r.answers[req.ID] = ch
 	r.mu.Unlock()
-	if v, err := r.o.g.journal.Get(ctx, answerKey(r.id, req.ID)); err == nil {
+	if v, err := r.writer.g.journal.Get(ctx, answerKey(r.id, req.ID)); err == nil {
 		var a event.Answer
 		if err := json.Unmarshal(v, &a); err != nil {
 			return a, fmt.Errorf("stored answer: %w", err)
@@ -139,8 +139,8 @@ func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error
 	} else if !errors.Is(err, journal.ErrNotFound) {
 		return event.Answer{}, fmt.Errorf("look for answer: %w", err)
 	}
-	err := r.o.await(ctx, false, func(t *tx) error {
-		if r.over.Load() {
+	err := r.writer.await(ctx, false, func(t *tx) error {
+		if r.isOver.Load() {
 			return agent.ErrTurnOver
 		}
 		if r.requests[req.ID] || r.answered[req.ID] {
@@ -150,7 +150,7 @@ func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error
 		if err := e.Validate(); err != nil {
 			return err
 		}
-		r.addIn(t, []event.Event{e})
+		r.add(t, []event.Event{e})
 		return nil
 	})
 	if err != nil {

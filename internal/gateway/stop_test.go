@@ -39,7 +39,7 @@ func TestAStopIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		j := memory.New()
-		h := newHouse(t, j, one(slowLeaver{}), func(c *gateway.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		h := newTestGateway(t, j, one(slowLeaver{}), func(c *gateway.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		conv := h.create(admin)
 		id := h.send(conv, "go").Turn
 		synctest.Wait()
@@ -48,7 +48,7 @@ func TestAStopIsNoError(t *testing.T) {
 			t.Errorf("a stop that was asked for logs:\n%s", s)
 		}
 
-		h = newHouse(t, j, one(slowLeaver{}), nil)
+		h = newTestGateway(t, j, one(slowLeaver{}), nil)
 		defer h.close()
 		wantOutcome(t, h.ended(conv, id), event.Completed, "")
 		wantTexts(t, h.view(conv), "user: go", "assistant: begun", "assistant:  and ended")
@@ -59,7 +59,7 @@ func TestAStopIsNoError(t *testing.T) {
 func TestAFailureDuringAStopIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		h := newHouse(t, nil, one(slowLeaver{}), func(c *gateway.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		h := newTestGateway(t, nil, one(slowLeaver{}), func(c *gateway.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		h.send(h.create(admin), "go")
 		synctest.Wait()
 		h.journal.fail(journal.ErrFenced)

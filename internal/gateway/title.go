@@ -57,9 +57,9 @@ func shorten(line string) string {
 
 // entitle gives a conversation without a title one from a message of its owner, in the same commit. What guests say makes
 // none: it could not be taken back with their messages.
-func (o *owner) entitle(t *tx, p Principal, m *event.Event) {
+func (w *writer) entitle(t *tx, p Principal, m *event.Event) {
 	s := t.current()
-	if !o.g.cfg.Titles || s.Title != "" || m.Body.Role != event.User || !p.Admin && p.Subject != s.Owner {
+	if !w.g.cfg.Titles || s.Title != "" || m.Body.Role != event.User || !p.Admin && p.Subject != s.Owner {
 		return
 	}
 	title := titleOf(m.Body.Parts)
@@ -99,7 +99,7 @@ func (g *Gateway) Title(ctx context.Context, p Principal, conversation string) (
 	if err != nil {
 		return "", err
 	}
-	err = g.Look(ctx, p, conversation, func(t *transcript.Transcript) bool {
+	err = g.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool {
 		if t.Earlier {
 			return false // the first one is older than what is in memory
 		}

@@ -40,7 +40,7 @@ func TestTitleOf(t *testing.T) {
 func TestTitles(t *testing.T) {
 	quiet := agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(quiet), func(c *gateway.Config) { c.Titles = true })
+		h := newTestGateway(t, nil, one(quiet), func(c *gateway.Config) { c.Titles = true })
 		defer h.close()
 		title := func(id string) string {
 			t.Helper()
@@ -87,7 +87,7 @@ func TestTitles(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(quiet), nil)
+		h := newTestGateway(t, nil, one(quiet), nil)
 		defer h.close()
 		conv := h.create(alice)
 		h.ended(conv, h.send(conv, "hello").Turn)
@@ -100,21 +100,21 @@ func TestTitles(t *testing.T) {
 // What was said elsewhere comes into an empty conversation once.
 func TestFill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, nil, func(c *gateway.Config) { c.Titles, c.MaxMessage = true, 100 })
+		h := newTestGateway(t, nil, nil, func(c *gateway.Config) { c.Titles, c.MaxMessage = true, 100 })
 		defer h.close()
 		conv := h.create(alice)
 		h.do(conv, gateway.Command{Type: gateway.CommandShare, Subject: "bob", Access: gateway.AccessWrite})
-		past := []gateway.Past{{Role: event.User, Text: "a", At: 20}, {Role: event.Assistant, Text: "b", At: 10}, {Role: event.User, Text: "c"}}
+		past := []gateway.BackfillMessage{{Role: event.User, Text: "a", At: 20}, {Role: event.Assistant, Text: "b", At: 10}, {Role: event.User, Text: "c"}}
 		for who, want := range map[*gateway.Principal]error{&bob: gateway.ErrForbidden, {Tenant: "t2", Subject: "alice"}: gateway.ErrNotFound} {
-			if filled, err := h.Fill(t.Context(), *who, conv, "", past); filled || err != want {
+			if filled, err := h.Backfill(t.Context(), *who, conv, "", past); filled || err != want {
 				t.Errorf("%s: %t, %v, want %v", who.Subject, filled, err, want)
 			}
 		}
-		if _, err := h.Fill(t.Context(), alice, conv, "", []gateway.Past{{Role: event.User, Text: strings.Repeat("x", 101)}}); err == nil {
+		if _, err := h.Backfill(t.Context(), alice, conv, "", []gateway.BackfillMessage{{Role: event.User, Text: strings.Repeat("x", 101)}}); err == nil {
 			t.Error("too much was taken")
 		}
 		for i, want := range []bool{true, false} {
-			if filled, err := h.Fill(t.Context(), alice, conv, "", past); filled != want || err != nil {
+			if filled, err := h.Backfill(t.Context(), alice, conv, "", past); filled != want || err != nil {
 				t.Errorf("time %d: %t, %v", i, filled, err)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 
 func TestATurnFromSendToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 			if err := out.Reasoning("hm"); err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func TestHowTurnsFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, nil, one(c.run), nil)
+				h := newTestGateway(t, nil, one(c.run), nil)
 				defer h.close()
 				conv := h.create(admin)
 				wantOutcome(t, h.ended(conv, h.send(conv, "go").Turn), event.Failed, c.code)
@@ -97,7 +97,7 @@ func TestHowTurnsFail(t *testing.T) {
 
 func TestSilenceStandsStillWhileAToolRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 			tool, err := out.Tool("sleep", "")
 			if err != nil {
 				return err
@@ -125,7 +125,7 @@ func TestStopFencesAndTheNextTurnWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began atomic.Int32
 		stuck := make(chan struct{})
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 			began.Add(1)
 			if in.Message.Text != "one" {
 				return out.Text("done")
@@ -179,7 +179,7 @@ func TestRequestsWaitForAPerson(t *testing.T) {
 		return out.Text(a.Decision + " " + a.Text)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(ask), nil)
+		h := newTestGateway(t, nil, one(ask), nil)
 		defer h.close()
 		c := h.create(admin)
 		turn := h.send(c, "go").Turn
@@ -210,7 +210,7 @@ func (s steered) Steer(_ context.Context, _ agent.Input, m agent.Message) error 
 func TestSendDuringATurnSteersOrQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		more := make(chan string, 1)
-		h := newHouse(t, nil, one(steered{
+		h := newTestGateway(t, nil, one(steered{
 			func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 				if in.Message.Text == "no" {
 					return out.Text("queued after all")
@@ -246,7 +246,7 @@ func TestAMessageWaitsWhereThatIsAskedForAndCanBeTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var histories [][]agent.Message
-		h := newHouse(t, nil, one(steered{
+		h := newTestGateway(t, nil, one(steered{
 			func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 				histories = append(histories, in.History)
 				if in.Message.Text == "go" {
@@ -280,7 +280,7 @@ func TestAMessageWaitsWhereThatIsAskedForAndCanBeTakenBack(t *testing.T) {
 }
 
 func TestManyTextsShareCommitsAndNoneIsLost(t *testing.T) {
-	h := newHouse(t, nil, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+	h := newTestGateway(t, nil, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		for range 20_000 {
 			if err := out.Text("0123456789"); err != nil {
 				return err

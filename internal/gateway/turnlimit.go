@@ -34,7 +34,7 @@ func (r *run) restoreClock(turn *transcript.Turn) error {
 			r.clock.since = req.At
 		}
 	}
-	v, err := r.o.g.journal.Get(r.o.g.life, waitedKey(r.id))
+	v, err := r.writer.g.journal.Get(r.writer.g.life, waitedKey(r.id))
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (r *run) restoreClock(turn *transcript.Turn) error {
 
 // startClock starts the limit on how long the turn may run. A turn that was waiting when it was resumed starts it with its answer.
 func (r *run) startClock() {
-	limit := r.o.g.settings().TurnLimit
+	limit := r.writer.g.settings().TurnLimit
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.clock.started == 0 {
@@ -73,10 +73,10 @@ func (r *run) expire() {
 		r.clock.timer.Reset(left)
 	}
 	r.mu.Unlock()
-	if waiting || left > 0 || r.over.Load() {
+	if waiting || left > 0 || r.isOver.Load() {
 		return
 	}
-	r.fail(&agent.Error{Code: codeTurnLimit, Message: fmt.Sprintf("the turn ran for %v, which is the limit", limit), Retryable: true})
+	r.failTurn(&agent.Error{Code: codeTurnLimit, Message: fmt.Sprintf("the turn ran for %v, which is the limit", limit), Retryable: true})
 }
 
 // pauseClock stops the clock when the turn begins to wait for a person.
@@ -102,7 +102,7 @@ func (r *run) resumeClock() int64 {
 	}
 	r.clock.waited += now() - r.clock.since
 	r.clock.since = 0
-	if r.clock.timer != nil && !r.over.Load() {
+	if r.clock.timer != nil && !r.isOver.Load() {
 		r.clock.timer.Reset(max(r.clock.left(), 0))
 	}
 	return r.clock.waited

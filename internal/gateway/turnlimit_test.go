@@ -42,7 +42,7 @@ func TestATurnThatNeverEndsFails(t *testing.T) {
 	for name, tt := range map[string]struct{ limit, want time.Duration }{"default": {0, 24 * time.Hour}, "two hours": {2 * time.Hour, 2 * time.Hour}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, nil, one(agentFunc(endless)), limited(tt.limit))
+				h := newTestGateway(t, nil, one(agentFunc(endless)), limited(tt.limit))
 				defer h.close()
 				c := h.create(admin)
 				id := h.send(c, "go").Turn
@@ -58,7 +58,7 @@ func TestATurnThatNeverEndsFails(t *testing.T) {
 // The limit counts from a turn's start; one that waits in the queue has not started.
 func TestTheTurnLimitIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(endless)), limited(-1))
+		h := newTestGateway(t, nil, one(agentFunc(endless)), limited(-1))
 		c := h.create(admin)
 		free := h.send(c, "go").Turn
 		queued := h.send(c, "then").Turn
@@ -113,11 +113,11 @@ func TestWaitingForAPersonIsNotRunning(t *testing.T) {
 	for _, kills := range []string{"never", "while it waits", "after the answer"} {
 		t.Run(kills, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, nil, one(petitioner{}), limited(3*time.Hour))
+				h := newTestGateway(t, nil, one(petitioner{}), limited(3*time.Hour))
 				restart := func() {
 					j := h.kill()
 					h.close()
-					h = newHouse(t, j, one(petitioner{}), limited(3*time.Hour))
+					h = newTestGateway(t, j, one(petitioner{}), limited(3*time.Hour))
 				}
 				c := h.create(admin)
 				id := h.send(c, "go").Turn

@@ -13,15 +13,15 @@ import (
 )
 
 // bill adds a row of the usage ledger to a batch for each turn that ends in it. It runs in the writer.
-func (o *owner) bill(t *tx, b *journal.Batch) {
+func (w *writer) bill(t *tx, b *journal.Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Type != event.TurnEnd {
 			continue
 		}
-		kv, err := o.g.ledger.Entry(o.billed(t, e))
+		kv, err := w.g.ledger.Entry(w.billed(t, e))
 		if err != nil {
-			o.g.log.Error("turn not billed", "turn", e.Turn, "error", err) // a turn's end waits for nothing
+			w.g.log.Error("turn not billed", "turn", e.Turn, "error", err) // a turn's end waits for nothing
 			continue
 		}
 		b.Put = append(b.Put, kv)
@@ -29,10 +29,10 @@ func (o *owner) bill(t *tx, b *journal.Batch) {
 }
 
 // billed returns what the ledger is told of a turn that ends with e, one of the events of a commit.
-func (o *owner) billed(of *tx, e *event.Event) usage.Turn {
+func (w *writer) billed(of *tx, e *event.Event) usage.Turn {
 	t := usage.Turn{ID: e.Turn, Outcome: e.Get().Outcome, Usage: e.Get().Usage, Ended: e.At}
 	parent := ""
-	o.feed.View(func(tr *transcript.Transcript) {
+	w.feed.View(func(tr *transcript.Transcript) {
 		if turn := tr.Turn(e.Turn); turn != nil {
 			t.Agent, t.Model, t.Started, parent = turn.Agent, turn.Model, turn.StartedAt, turn.Parent
 		}
@@ -46,9 +46,9 @@ func (o *owner) billed(of *tx, e *event.Event) usage.Turn {
 			t.Model = e.Get().Model
 		}
 	}
-	p := o.host()
+	p := w.host()
 	if !of.outside[e.Turn] {
-		p = o.payer(e.Turn, parent)
+		p = w.payer(e.Turn, parent)
 	}
 	t.Tenant, t.Subject = p.Tenant, p.Subject
 	return t
@@ -56,31 +56,31 @@ func (o *owner) billed(of *tx, e *event.Event) usage.Turn {
 
 // payer is on whose account a turn is: whoever began it, or the turn that it runs inside of; the conversation's owner where
 // that was the operator.
-func (o *owner) payer(turn, parent string) (p agent.Principal) {
-	if r := o.observed[turn]; r != nil {
+func (w *writer) payer(turn, parent string) (p agent.Principal) {
+	if r := w.observed[turn]; r != nil {
 		return r.input.Principal
 	}
 	if parent != "" {
 		turn = parent
 	}
-	if r := o.runOf(turn); r != nil && r.observed {
+	if r := w.runOf(turn); r != nil && r.observed {
 		return r.input.Principal
 	}
 	// The turn that runs has its principal with it, and gives it to those inside it that name no parent.
-	if r := o.current; r != nil && (r.id == turn || !o.began(turn)) {
+	if r := w.current; r != nil && (r.id == turn || !w.hasPrincipal(turn)) {
 		p = r.input.Principal
 	} else {
-		p = o.principal(turn)
+		p = w.principal(turn)
 	}
 	if p.Subject == "" {
-		return o.host()
+		return w.host()
 	}
 	return p
 }
 
 // began reports whether somebody began the turn, who is known then.
-func (o *owner) began(turn string) bool {
-	_, err := o.g.journal.Get(o.g.life, principalKey(turn))
+func (w *writer) hasPrincipal(turn string) bool {
+	_, err := w.g.journal.Get(w.g.life, principalKey(turn))
 	return !errors.Is(err, journal.ErrNotFound)
 }
 

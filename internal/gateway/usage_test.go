@@ -38,7 +38,7 @@ func priced(c *gateway.Config) {
 }
 
 // rows returns all rows of the ledger, by turn.
-func (h *house) rows() map[string]usage.Row {
+func (h *testGateway) rows() map[string]usage.Row {
 	h.t.Helper()
 	keys, err := h.journal.Keys(context.Background(), usage.Prefix)
 	if err != nil {
@@ -60,7 +60,7 @@ func (h *house) rows() map[string]usage.Row {
 
 func TestTurnsAreBilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, gateway.Agents{"a": {Agent: spender}, "wait": {Agent: waiting}}, priced)
+		h := newTestGateway(t, nil, gateway.Agents{"a": {Agent: spender}, "wait": {Agent: waiting}}, priced)
 		defer h.close()
 		c := h.create(alice)
 		turn := h.as(alice, c, say("go")).Turn
@@ -109,7 +109,7 @@ func TestTurnsAreBilled(t *testing.T) {
 
 func TestUsageIsOnesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(spender), priced)
+		h := newTestGateway(t, nil, one(spender), priced)
 		defer h.close()
 		for _, p := range []gateway.Principal{alice, alice, bob, carol} {
 			c := h.create(p)
@@ -186,7 +186,7 @@ func TestTurnsAreBilledOnceAcrossACrash(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				disk := memory.New()
 				j := &dying{Journal: disk, at: at, after: after}
-				h := newHouse(t, j, gateway.Agents{"a": {Agent: spender}, "wait": {Agent: waiting}}, priced)
+				h := newTestGateway(t, j, gateway.Agents{"a": {Agent: spender}, "wait": {Agent: waiting}}, priced)
 				j.armed.Store(true)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				s, _, err := h.Create(ctx, alice, gateway.CreateOptions{ID: "c"})
@@ -211,7 +211,7 @@ func TestTurnsAreBilledOnceAcrossACrash(t *testing.T) {
 				h.journal.fail(journal.ErrClosed)
 				h.close()
 
-				h = newHouse(t, disk, gateway.Agents{"a": {Agent: spender}, "wait": {Agent: waiting}}, priced)
+				h = newTestGateway(t, disk, gateway.Agents{"a": {Agent: spender}, "wait": {Agent: waiting}}, priced)
 				defer h.close()
 				if _, err := disk.Conversation(t.Context(), "c"); err != nil {
 					return // it died before

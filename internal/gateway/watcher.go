@@ -17,14 +17,14 @@ type Watcher interface {
 }
 
 // watched tells the watchers of a commit.
-func (o *owner) watched(s *journal.Summary, events []event.Event) {
-	for _, w := range o.g.cfg.Watchers {
-		w.Committed(s, events)
+func (w *writer) notifyWatchers(s *journal.Summary, events []event.Event) {
+	for _, watcher := range w.g.cfg.Watchers {
+		watcher.Committed(s, events)
 	}
 }
 
 // arrived tells the watchers of a conversation that was made, or has come from elsewhere.
-func (g *Gateway) arrived(s *journal.Summary) {
+func (g *Gateway) notifyCreated(s *journal.Summary) {
 	for _, w := range g.cfg.Watchers {
 		w.Committed(s, []event.Event{{Seq: s.Head, At: now(), Type: event.ConversationUpdate, Body: &event.Body{Title: &s.Title}}})
 	}

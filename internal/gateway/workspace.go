@@ -123,12 +123,12 @@ func withoutPath(m event.Media) event.Media {
 
 // putPath stores a copy of a file of the workspace, once as long as nobody writes to it. What can't be had is a Rejection. life
 // is that of putFile.
-func (o *owner) putPath(ctx context.Context, p Principal, named string, sees func(string) bool, life time.Duration) (event.Media, error) {
-	w := o.g.cfg.Workspace
-	if at := o.g.servedPath(named); at != "" {
+func (w *writer) putPath(ctx context.Context, p Principal, named string, sees func(string) bool, life time.Duration) (event.Media, error) {
+	workspace := w.g.cfg.Workspace
+	if at := w.g.servedPath(named); at != "" {
 		named = at
 	}
-	f, err := w.Open(named, sees)
+	f, err := workspace.Open(named, sees)
 	switch {
 	case errors.Is(err, files.ErrOutside):
 		return event.Media{}, reject(ReasonFile, "it is not below the workspace")
@@ -136,18 +136,18 @@ func (o *owner) putPath(ctx context.Context, p Principal, named string, sees fun
 		return event.Media{}, reject(ReasonFile, "there is no such file in the workspace")
 	}
 	defer f.Close()
-	if m, ok, err := o.findFile(ctx, f.Origin); err != nil || ok {
+	if m, ok, err := w.findFile(ctx, f.Origin); err != nil || ok {
 		return m, err
 	}
-	name, _ := w.Clean(named) // it was opened
-	return o.putFile(ctx, p, agent.File{Name: f.Name, MIME: files.ByName(f.Name), Origin: f.Origin, Path: name}, f, life)
+	name, _ := workspace.Clean(named) // it was opened
+	return w.putFile(ctx, p, agent.File{Name: f.Name, MIME: files.ByName(f.Name), Origin: f.Origin, Path: name}, f, life)
 }
 
 // bare takes paths out of what was held back until the turn's end, when nothing is fetched any more.
 func (s *sink) bare(ops []event.Event) []event.Event {
 	var out []event.Event
 	for _, op := range ops {
-		if op.Body == nil || op.Body.Media == nil || !s.o.g.namesPath(op.Body.Media.URL) {
+		if op.Body == nil || op.Body.Media == nil || !s.writer.g.namesPath(op.Body.Media.URL) {
 			out = append(out, op)
 			continue
 		}
@@ -163,35 +163,35 @@ func (s *sink) bare(ops []event.Event) []event.Event {
 
 // PutPath implements [agent.WorkspaceSink].
 func (s *sink) PutPath(ctx context.Context, named string) (event.Media, error) {
-	if s.o.g.cfg.Workspace == nil || s.o.g.cfg.Files == nil {
+	if s.writer.g.cfg.Workspace == nil || s.writer.g.cfg.Files == nil {
 		return event.Media{}, agent.ErrNoFiles
 	}
-	return s.o.putPath(ctx, s.speaker(), named, shows(s.input.Principal), 0)
+	return s.writer.putPath(ctx, s.speaker(), named, shows(s.input.Principal), 0)
 }
 
 // FilePath implements [agent.WorkspaceSink].
 func (s *sink) FilePath(ctx context.Context, m event.Media) string {
-	id := fileID(m.URL, s.o.id)
-	if s.o.g.cfg.Workspace == nil || id == "" {
+	id := fileID(m.URL, s.writer.id)
+	if s.writer.g.cfg.Workspace == nil || id == "" {
 		return ""
 	}
-	v, err := s.o.g.journal.Get(ctx, fileKey(s.o.id, id))
+	v, err := s.writer.g.journal.Get(ctx, fileKey(s.writer.id, id))
 	var rec file
 	if err != nil || json.Unmarshal(v, &rec) != nil || rec.Path == "" {
 		return ""
 	}
-	f, err := s.o.g.cfg.Workspace.Open(rec.Path, shows(s.input.Principal))
+	f, err := s.writer.g.cfg.Workspace.Open(rec.Path, shows(s.input.Principal))
 	if err != nil {
 		return ""
 	}
 	_ = f.Close() // nothing was written
-	return s.o.g.cfg.Workspace.Path(rec.Path)
+	return s.writer.g.cfg.Workspace.Path(rec.Path)
 }
 
 // withoutPaths returns a command whose message shows the files that it names by paths of the workspace: in lines that say
 // MEDIA:/path, and in parts of kind media. Those that can't be had say why.
-func (o *owner) withoutPaths(ctx context.Context, p Principal, c Command) (Command, error) {
-	if c.Message == nil || o.g.cfg.Workspace == nil || o.g.cfg.Files == nil {
+func (w *writer) withoutPaths(ctx context.Context, p Principal, c Command) (Command, error) {
+	if c.Message == nil || w.g.cfg.Workspace == nil || w.g.cfg.Files == nil {
 		return c, nil
 	}
 	m := *c.Message
@@ -201,10 +201,10 @@ func (o *owner) withoutPaths(ctx context.Context, p Principal, c Command) (Comma
 		m.Parts = append(m.Parts, event.Part{Kind: event.KindMedia, Media: &event.Media{URL: n}})
 	}
 	for i, part := range m.Parts {
-		if part.Media == nil || !o.g.namesPath(part.Media.URL) {
+		if part.Media == nil || !w.g.namesPath(part.Media.URL) {
 			continue
 		}
-		media, err := o.putPath(ctx, p, part.Media.URL, reads(p), uploadLife)
+		media, err := w.putPath(ctx, p, part.Media.URL, reads(p), uploadLife)
 		var refused *Rejection
 		switch {
 		case err == nil:

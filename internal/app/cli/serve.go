@@ -123,8 +123,8 @@ func (a *app) serveOnce(cfg config.Config, held *sockets, signals <-chan os.Sign
 	gc := gateway.Config{
 		Raw:   raw,
 		Files: kept, MaxFile: int64(cfg.Limits.File), Uploads: coming, Workspace: workspace,
-		Recorders: []gateway.Recorder{hooks},
-		Journal:   j, Dialects: dialects, Agents: all, DefaultAgent: cfg.DefaultAgent, Log: log.With("part", "gateway"), Metrics: metrics.gateway, Tracer: tracer, LogContent: cfg.Log.Content,
+		Outboxes: []gateway.Outbox{hooks},
+		Journal:  j, Dialects: dialects, Agents: all, DefaultAgent: cfg.DefaultAgent, Log: log.With("part", "gateway"), Metrics: metrics.gateway, Tracer: tracer, LogContent: cfg.Log.Content,
 		Drain: set.Drain, Lease: set.Lease, WaitLimit: set.WaitLimit, TurnLimit: set.TurnLimit,
 		MaxMessage: set.MaxMessage, MaxQueued: set.MaxQueued, HistoryMessages: set.HistoryMessages, HistoryBytes: set.HistoryBytes,
 		URL:  url,

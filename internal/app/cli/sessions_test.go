@@ -55,7 +55,7 @@ func TestImportSessions(t *testing.T) {
 		if status != 0 {
 			t.Fatalf("import: %d, %s", status, errs)
 		}
-		err := gw.Look(t.Context(), owner, strings.TrimSpace(out), func(tr *transcript.Transcript) bool {
+		err := gw.ViewTranscript(t.Context(), owner, strings.TrimSpace(out), func(tr *transcript.Transcript) bool {
 			n = len(tr.Messages)
 			return true
 		})

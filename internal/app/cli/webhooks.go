@@ -12,7 +12,7 @@ import (
 // look lets webhooks see the conversations that they tell of. One that is gone has nothing to see.
 func look(gw *gateway.Gateway) webhook.Look {
 	return func(ctx context.Context, conversation string, fn func(*transcript.Transcript) bool) error {
-		err := gw.Look(ctx, gateway.Principal{Admin: true}, conversation, fn)
+		err := gw.ViewTranscript(ctx, gateway.Principal{Admin: true}, conversation, fn)
 		if errors.Is(err, gateway.ErrNotFound) {
 			return nil
 		}

@@ -113,7 +113,7 @@ func (x *Exporter) conversations(ctx context.Context, who gateway.Principal, of 
 
 // conversation writes one conversation as it is at one moment.
 func (x *Exporter) conversation(ctx context.Context, who gateway.Principal, id string, o *output) error {
-	s, release, err := x.gw.Still(ctx, who, id)
+	s, release, err := x.gw.PauseCompaction(ctx, who, id)
 	if errors.Is(err, gateway.ErrNotFound) {
 		return nil // deleted since it was listed
 	}

@@ -71,7 +71,7 @@ func (c *channel) keep(ctx context.Context, b binding) error {
 	if err != nil {
 		return err
 	}
-	return c.gw.Keep(ctx, c.principal(b.Chat), b.Conversation, c.key(b.Chat), v)
+	return c.gw.SetValue(ctx, c.principal(b.Chat), b.Conversation, c.key(b.Chat), v)
 }
 
 // known reads what was kept of all chats.

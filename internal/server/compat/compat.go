@@ -86,7 +86,7 @@ func (s *surface) handler(a api) server.Handler {
 			return unknownModel(rq.model)
 		}
 		// Asked first, so that nothing is said where the answer could not be followed.
-		leave, err := s.gw.View(p)
+		leave, err := s.gw.AddViewer(p)
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation,
 		now, found := &state{}, false
 		f.View(func(t *transcript.Transcript) { found = now.take(t, turn) })
 		if !found {
-			if err := s.gw.Look(ctx, p, conversation, func(t *transcript.Transcript) bool { found = now.take(t, turn); return found }); err != nil {
+			if err := s.gw.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool { found = now.take(t, turn); return found }); err != nil {
 				return nil, 0, err
 			}
 		}

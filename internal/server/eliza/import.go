@@ -36,20 +36,20 @@ func (s *surface) load(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if err := server.Decode(r, &body); err != nil {
 		return err
 	}
-	var past []gateway.Past
+	var past []gateway.BackfillMessage
 	for _, m := range body.Messages {
 		text := m.Text
 		if text == "" {
 			text = m.Content
 		}
 		if role := event.Role(m.Role); strings.TrimSpace(text) != "" && (role == event.User || role == event.Assistant) {
-			past = append(past, gateway.Past{Role: role, Text: text, At: int64(min(max(0, m.Timestamp), 1<<53))})
+			past = append(past, gateway.BackfillMessage{Role: role, Text: text, At: int64(min(max(0, m.Timestamp), 1<<53))})
 		}
 	}
 	id := r.PathValue("id")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), commandLimit)
 	defer cancel()
-	filled, err := s.gw.Fill(ctx, p, id, named(body.Title), past)
+	filled, err := s.gw.Backfill(ctx, p, id, named(body.Title), past)
 	if err != nil {
 		return err
 	}

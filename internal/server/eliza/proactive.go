@@ -167,7 +167,7 @@ func (w *Proactive) Run(ctx context.Context, gw *gateway.Gateway, send func(hub.
 
 // unprompted is what is told of a turn that has ended; nil where it answered somebody.
 func unprompted(ctx context.Context, gw *gateway.Gateway, conversation, turn string) (m *proactive, err error) {
-	err = gw.Look(ctx, gateway.Principal{Admin: true}, conversation, func(t *transcript.Transcript) bool {
+	err = gw.ViewTranscript(ctx, gateway.Principal{Admin: true}, conversation, func(t *transcript.Transcript) bool {
 		u := t.Turn(turn)
 		if u == nil || t.Earlier && (len(t.Messages) == 0 || t.Messages[0].Seq > u.FirstSeq) {
 			return false // a part of it is not in memory any more

@@ -24,7 +24,7 @@ func (s *surface) sendStream(w http.ResponseWriter, r *http.Request, p gateway.P
 	}
 	id := r.PathValue("id")
 	// Asked first, so that nothing is said where the answer could not be followed.
-	leave, err := s.gw.View(p)
+	leave, err := s.gw.AddViewer(p)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 		return err
 	}
-	leave, err := s.gw.View(p)
+	leave, err := s.gw.AddViewer(p)
 	if err != nil {
 		return err
 	}

@@ -166,7 +166,7 @@ func (c *socket) run(id server.Identity) error {
 		}
 		greeting = []byte(`{"type":"auth-ok"}`)
 	}
-	leave, err := c.s.gw.View(id.Principal)
+	leave, err := c.s.gw.AddViewer(id.Principal)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 func (h *house) said(conversation string) string {
 	h.t.Helper()
 	var all []string
-	err := h.gw.Look(h.t.Context(), admin, conversation, func(t *transcript.Transcript) bool {
+	err := h.gw.ViewTranscript(h.t.Context(), admin, conversation, func(t *transcript.Transcript) bool {
 		for _, m := range t.Messages {
 			all = append(all, fmt.Sprintf("%s:%s:%s", m.Role, m.Source, m.Visible()))
 		}

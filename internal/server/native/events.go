@@ -27,7 +27,7 @@ func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	}
 	v := &viewer{n: n, p: p, as: as, feed: f, cursor: cursor(r)}
 	defer func() { v.feed.Release() }()
-	leave, err := n.gw.View(p)
+	leave, err := n.gw.AddViewer(p)
 	if err != nil {
 		return err
 	}

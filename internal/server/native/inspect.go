@@ -47,7 +47,7 @@ func (n *native) explain(w http.ResponseWriter, r *http.Request, p gateway.Princ
 // told answers with what the log has of a turn, as a recording.
 func (n *native) told(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	turn := r.PathValue("turn")
-	return n.gw.WriteTold(r.Context(), p, turn, &attachment{w: w, name: turn + ".jsonl"})
+	return n.gw.WriteLogRecording(r.Context(), p, turn, &attachment{w: w, name: turn + ".jsonl"})
 }
 
 // traced is a trace, with the time at the gateway, by which a page finds out how far its clock is off.

@@ -38,7 +38,7 @@ func (s *socket) subscribe(f clientFrame) error {
 	if err != nil {
 		return err
 	}
-	leave, err := s.n.gw.View(s.principal())
+	leave, err := s.n.gw.AddViewer(s.principal())
 	if err != nil {
 		fd.Release()
 		return err

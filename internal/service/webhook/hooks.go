@@ -118,7 +118,7 @@ func (h *Hooks) Close() {
 }
 
 // Record returns a delivery for each hook that wants to be told of one of the events. It is a gateway's recorder.
-func (h *Hooks) Record(s *journal.Summary, events []event.Event) []journal.KeyValue {
+func (h *Hooks) Entries(s *journal.Summary, events []event.Event) []journal.KeyValue {
 	var keys []journal.KeyValue
 	for i := range events {
 		e := &events[i]
@@ -144,7 +144,7 @@ func (h *Hooks) Record(s *journal.Summary, events []event.Event) []journal.KeyVa
 }
 
 // Recorded has what was recorded delivered.
-func (h *Hooks) Recorded(keys []journal.KeyValue, err error) {
+func (h *Hooks) Finish(keys []journal.KeyValue, err error) {
 	for _, q := range h.queues {
 		q.recorded(keys, err)
 	}

@@ -352,13 +352,13 @@ func TestUnknownFate(t *testing.T) {
 		for fate, there := range map[error]bool{journal.ErrUnknown: true, journal.ErrFull: false} {
 			s := journal.Summary{ID: "c"}
 			e := []event.Event{{Seq: 1, Type: event.MessageAdd, Message: "m", Body: &event.Body{Role: event.User}}}
-			keys := h.Record(&s, e)
+			keys := h.Entries(&s, e)
 			if there {
 				if err := h.disk.Append(t.Context(), journal.Batch{Conversation: Log, Put: keys}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			h.Recorded(keys, fate)
+			h.Finish(keys, fate)
 			synctest.Wait()
 		}
 		r.want("c/1")
@@ -401,7 +401,7 @@ func TestNoHooks(t *testing.T) {
 	if err := h.Start(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-	if keys := h.Record(&journal.Summary{}, []event.Event{{Type: event.TurnEnd}}); keys != nil {
+	if keys := h.Entries(&journal.Summary{}, []event.Event{{Type: event.TurnEnd}}); keys != nil {
 		t.Error(keys)
 	}
 	h.Close()

@@ -15,18 +15,18 @@ import (
 )
 
 // toldDialect is that of recordings made of the log: Leat's own.
-const toldDialect = "leat"
+const recordingDialect = "leat"
 
 // WriteTold writes what the log has of a turn as a recording in Leat's own dialect, which can be replayed whatever the agent
 // spoke and whether or not its bytes are kept. It comes at its own pace as far as the turn's trace is kept; else each text
 // comes at once, as the log has it. Whoever may read the turn may have it: it holds nothing that readers were not shown.
-func (g *Gateway) WriteTold(ctx context.Context, p Principal, turn string, w io.Writer) error {
+func (g *Gateway) WriteLogRecording(ctx context.Context, p Principal, turn string, w io.Writer) error {
 	conversation, t, err := g.Turn(ctx, p, ActionRead, turn)
 	if err != nil {
 		return err
 	}
-	x := told{turns: map[string]bool{turn: true}, messages: map[string]bool{}}
-	if err := g.eachEvent(ctx, conversation, x.take); err != nil {
+	x := turnRecording{turns: map[string]bool{turn: true}, messages: map[string]bool{}}
+	if err := g.eachEvent(ctx, conversation, x.add); err != nil {
 		return err
 	}
 	for id := range x.turns {
@@ -34,7 +34,7 @@ func (g *Gateway) WriteTold(ctx context.Context, p Principal, turn string, w io.
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
 			return journalError("look up trace", err)
 		}
-		x.spread(id, &trace)
+		x.restoreSteps(id, &trace)
 	}
 	slices.SortStableFunc(x.events, func(a, b event.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	a, _ := g.agent(t.Agent, behalf(p))
@@ -43,7 +43,7 @@ func (g *Gateway) WriteTold(ctx context.Context, p Principal, turn string, w io.
 	if len(x.events) > 0 {
 		begin, last = x.events[0].At, x.events[0].At
 	}
-	if err := out.Open(begin, recordings.Head{Turn: turn, Conversation: conversation, Agent: t.Agent, Kind: a.Kind, Dialect: toldDialect}); err != nil {
+	if err := out.Open(begin, recordings.Head{Turn: turn, Conversation: conversation, Agent: t.Agent, Kind: a.Kind, Dialect: recordingDialect}); err != nil {
 		return err
 	}
 	for i := range x.events {
@@ -60,7 +60,7 @@ func (g *Gateway) WriteTold(ctx context.Context, p Principal, turn string, w io.
 }
 
 // told gathers what the log has of a turn and of those inside it.
-type told struct {
+type turnRecording struct {
 	turns    map[string]bool
 	messages map[string]bool // that began in them
 	events   []event.Event
@@ -68,7 +68,7 @@ type told struct {
 }
 
 // take is told of each event of the log, in order.
-func (x *told) take(e *event.Event) error {
+func (x *turnRecording) add(e *event.Event) error {
 	b := e.Get()
 	if e.Type == event.TurnStart && x.turns[b.Parent] {
 		x.turns[e.Turn] = true
@@ -102,7 +102,7 @@ type stretch struct {
 }
 
 // spread puts the single operations of a turn's texts, as its trace tells of them, in the place of those that the log has merged.
-func (x *told) spread(turn string, t *journal.Trace) {
+func (x *turnRecording) restoreSteps(turn string, t *journal.Trace) {
 	if len(t.Commits) == 0 {
 		return
 	}
@@ -139,7 +139,7 @@ func (x *told) spread(turn string, t *journal.Trace) {
 }
 
 // stretches are the texts of a turn, in order of their ends.
-func (x *told) stretches(t *journal.Trace) map[textKey][]stretch {
+func (x *turnRecording) stretches(t *journal.Trace) map[textKey][]stretch {
 	back := map[int64]string{}
 	for _, r := range t.Replaced {
 		back[r.Seq] = r.Text
@@ -166,7 +166,7 @@ func (x *told) stretches(t *journal.Trace) map[textKey][]stretch {
 	return out
 }
 
-func (x *told) part(k textKey) *transcript.Part {
+func (x *turnRecording) part(k textKey) *transcript.Part {
 	m := x.fold.Message(k.message)
 	if m == nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 func TestSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var history []string
-		h := newHouse(t, nil, one(agentFunc(func(_ context.Context, in agent.Input, _ *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(_ context.Context, in agent.Input, _ *agent.Emitter) error {
 			for _, m := range in.History {
 				history = append(history, string(m.Role)+" "+m.Text)
 			}
@@ -38,7 +38,7 @@ func TestSeed(t *testing.T) {
 		if d := cmp.Diff(want, history); d != "" {
 			t.Errorf("history (-want +got):\n%s", d)
 		}
-		err = h.Look(t.Context(), alice, c.ID, func(tr *transcript.Transcript) bool {
+		err = h.ViewTranscript(t.Context(), alice, c.ID, func(tr *transcript.Transcript) bool {
 			if len(tr.Messages) != 4 || len(tr.Turns) != 1 || tr.Message("first") == nil || tr.Title != title {
 				t.Errorf("%d messages, %d turns, title %q", len(tr.Messages), len(tr.Turns), tr.Title)
 			}
@@ -58,7 +58,7 @@ func TestSeed(t *testing.T) {
 
 func TestSeedRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })), func(c *gateway.Config) { c.MaxMessage = 10 })
+		h := newTestGateway(t, nil, one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })), func(c *gateway.Config) { c.MaxMessage = 10 })
 		defer h.close()
 		for name, c := range map[string]struct {
 			messages []gateway.CommandMessage

@@ -9,11 +9,11 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// seed checks the messages that a conversation begins with and makes their events. Together they may have as many bytes
-// as a history, and as one message may.
-func (g *Gateway) seed(messages []CommandMessage) ([]event.Event, error) {
+// initialMessages checks the messages that a conversation begins with and returns their events. Together they must not exceed
+// the size limit of one message.
+func (g *Gateway) initialMessages(messages []CommandMessage) ([]event.Event, error) {
 	var events []event.Event
-	var fold transcript.Transcript // finds ids that are there twice
+	var fold transcript.Transcript // finds duplicate ids
 	size, most := 0, g.settings().MaxMessage
 	for i := range messages {
 		m := messages[i]
@@ -39,7 +39,7 @@ func (g *Gateway) seed(messages []CommandMessage) ([]event.Event, error) {
 	return events, nil
 }
 
-// numbered gives the events the seqs that follow one, and a time.
+// numbered sets the events' times, and their seqs to the ones that follow after.
 func numbered(events []event.Event, after, at int64) []event.Event {
 	for i := range events {
 		events[i].Seq, events[i].At = after+int64(i)+1, at
@@ -47,14 +47,14 @@ func numbered(events []event.Event, after, at int64) []event.Event {
 	return events
 }
 
-// digest stands for messages in the hash of a key; empty where there are none.
+// digest returns a digest of messages for the hash of a command's body, or "" if there are none.
 func digest(messages []CommandMessage) string {
 	if len(messages) == 0 {
 		return ""
 	}
 	b, err := json.Marshal(messages)
 	if err != nil {
-		return "" // they came from JSON or from Go values that have a JSON form
+		return "" // can't happen: the fields of a message always have a JSON form
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])

@@ -8,30 +8,30 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// sourceImport is the source of messages that were said elsewhere.
+// sourceImport is the source of messages from outside this gateway.
 const sourceImport = "import"
 
 // Past is a message that was said elsewhere.
-type Past struct {
+type BackfillMessage struct {
 	Role event.Role
 	Text string
 	At   int64 // epoch milliseconds; 0: now
 }
 
-// Fill brings messages from elsewhere into a conversation of the principal's in which nothing was said yet, and gives it the
-// title if it has none. filled is false where something was said: then nothing is changed, so that a repeat is harmless.
-func (g *Gateway) Fill(ctx context.Context, p Principal, conversation, title string, messages []Past) (filled bool, err error) {
-	o, err := g.owner(ctx, conversation)
+// Backfill adds messages from outside this gateway to an empty conversation of the principal, and sets its title if it has
+// none. If the conversation has a message or a turn, nothing is changed and filled is false, so that a repeat is harmless.
+func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title string, messages []BackfillMessage) (filled bool, err error) {
+	w, err := g.writer(ctx, conversation)
 	if err != nil {
 		return false, err
 	}
-	defer o.release()
-	s := o.info()
+	defer w.release()
+	s := w.info()
 	if err := Decide(p, ActionWrite, &s); err != nil {
 		return false, err
 	}
 	if !p.Admin && p.Subject != s.Owner {
-		return false, ErrForbidden // a guest speaks for nobody else
+		return false, ErrForbidden // a guest must not add messages in the owner's name
 	}
 	if g.Draining() {
 		return false, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
@@ -39,23 +39,23 @@ func (g *Gateway) Fill(ctx context.Context, p Principal, conversation, title str
 	if err := checkMeta(&title, nil); err != nil {
 		return false, err
 	}
-	events, err := g.past(messages)
+	events, err := g.backfillEvents(messages)
 	if err != nil {
 		return false, err
 	}
 	if title == "" && g.cfg.Titles {
 		title = firstTitle(events)
 	}
-	err = o.submit(ctx, true, func(t *tx) error {
+	err = w.submit(ctx, true, func(t *tx) error {
 		said := len(t.current().Open) > 0
-		o.feed.View(func(tr *transcript.Transcript) { said = said || len(tr.Messages) > 0 || tr.Earlier })
+		w.feed.View(func(tr *transcript.Transcript) { said = said || len(tr.Messages) > 0 || tr.Earlier })
 		if said {
 			return nil
 		}
-		if err := t.take(p, quota.Need{Bytes: g.sizeOf(events...)}); err != nil {
+		if err := t.reserve(p, quota.Need{Bytes: g.sizeOf(events...)}); err != nil {
 			return err
 		}
-		t.past = true
+		t.isBackfill = true
 		ack := Ack{}
 		if title != "" && t.current().Title == "" {
 			ack.Seq = t.add(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: &title}})
@@ -66,7 +66,7 @@ func (g *Gateway) Fill(ctx context.Context, p Principal, conversation, title str
 		}
 		t.edit().Updated = now()
 		filled = true
-		return o.note(t, Command{Type: "import", by: by(ctx, p)}, ack)
+		return w.note(t, Command{Type: "import", by: by(ctx, p)}, ack)
 	})
 	if err != nil {
 		return false, commandError(err)
@@ -74,13 +74,13 @@ func (g *Gateway) Fill(ctx context.Context, p Principal, conversation, title str
 	return filled, nil
 }
 
-// past makes the events of messages, whose times do not fall and are not to come.
-func (g *Gateway) past(messages []Past) ([]event.Event, error) {
+// backfillEvents returns the events of messages. Their times never decrease and are never in the future.
+func (g *Gateway) backfillEvents(messages []BackfillMessage) ([]event.Event, error) {
 	all := make([]CommandMessage, len(messages))
 	for i, m := range messages {
 		all[i] = CommandMessage{Role: m.Role, Text: m.Text, Source: sourceImport}
 	}
-	events, err := g.seed(all)
+	events, err := g.initialMessages(all)
 	if err != nil {
 		return nil, err
 	}

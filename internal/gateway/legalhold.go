@@ -13,8 +13,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Hold keeps a conversation, or all that belong to a subject, from being deleted, truncated, trimmed or purged by
-// anybody: a legal hold. It stands until it is released.
+// Hold is a legal hold: it protects a conversation, or all conversations of a subject, from being deleted, truncated, trimmed
+// or purged by anyone. It is in force until it is released.
 type Hold struct {
 	Conversation string `json:"conversation,omitempty"`
 	Tenant       string `json:"tenant,omitempty"`
@@ -23,15 +23,15 @@ type Hold struct {
 	Since int64 `json:"since"`
 }
 
-// key is where a hold is stored. A subject's name stands in values only.
+// key returns the hold's key. It contains a digest of the subject, because names must not be in keys.
 func (h Hold) key() string {
 	if h.Conversation != "" {
-		return holdKeys + "conversation/" + h.Conversation
+		return holdPrefix + "conversation/" + h.Conversation
 	}
-	return holdKeys + "subject/" + audit.Digest(h.Tenant, h.Subject)
+	return holdPrefix + "subject/" + audit.Digest(h.Tenant, h.Subject)
 }
 
-const holdKeys = "hold/"
+const holdPrefix = "hold/"
 
 func (h Hold) String() string {
 	if h.Conversation != "" {
@@ -40,20 +40,20 @@ func (h Hold) String() string {
 	return fmt.Sprintf("subject %q", h.Subject)
 }
 
-// Holds are all legal holds of a gateway. The methods may be called from several goroutines.
+// Holds is the set of a gateway's legal holds. Its methods may be called from several goroutines.
 type Holds struct {
 	g *Gateway
-	// mu protects held. Whoever removes something keeps it for reading until that is committed, so that a hold that was
-	// placed is one that nothing slipped past.
-	mu   sync.RWMutex
-	held map[string]Hold // by key
+	// mu guards byKey. A removal has it locked for reading until the removal is committed, so that Place returns only after
+	// all removals that it could have prevented are done.
+	mu    sync.RWMutex
+	byKey map[string]Hold
 }
 
 // Holds returns the gateway's legal holds.
 func (g *Gateway) Holds() *Holds { return g.holds }
 
 func (h *Holds) load(ctx context.Context) error {
-	keys, err := h.g.journal.Keys(ctx, holdKeys)
+	keys, err := h.g.journal.Keys(ctx, holdPrefix)
 	if err != nil {
 		return fmt.Errorf("gateway: load holds: %w", err)
 	}
@@ -65,9 +65,9 @@ func (h *Holds) load(ctx context.Context) error {
 		}
 		var one Hold
 		if err := json.Unmarshal(kv.Value, &one); err != nil {
-			return fmt.Errorf("gateway: stored hold %s: %w", kv.Key, err) // to start without it could lose what is held
+			return fmt.Errorf("gateway: stored hold %s: %w", kv.Key, err) // without it, protected conversations could be deleted
 		}
-		h.held[kv.Key] = one
+		h.byKey[kv.Key] = one
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (h *Holds) check(p Principal, one Hold) error {
 	return nil
 }
 
-// Place puts a hold, which counts from when Place returns. One that stands already is left as it is and returned.
+// Place puts a hold in force. If the same hold is in force already, Place returns it unchanged.
 func (h *Holds) Place(ctx context.Context, p Principal, one Hold) (Hold, error) {
 	if err := h.check(p, one); err != nil {
 		return one, err
@@ -95,7 +95,7 @@ func (h *Holds) Place(ctx context.Context, p Principal, one Hold) (Hold, error) 
 	one.Since = now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if old, ok := h.held[one.key()]; ok {
+	if old, ok := h.byKey[one.key()]; ok {
 		return old, nil
 	}
 	if one.Conversation != "" {
@@ -110,28 +110,28 @@ func (h *Holds) Place(ctx context.Context, p Principal, one Hold) (Hold, error) 
 	if err := h.record(ctx, p, "hold", one, v); err != nil {
 		return one, err
 	}
-	h.held[one.key()] = one
+	h.byKey[one.key()] = one
 	return one, nil
 }
 
-// Release takes a hold away; ErrNotFound where there is none.
+// Release ends a hold. If there is no such hold, the error is ErrNotFound.
 func (h *Holds) Release(ctx context.Context, p Principal, one Hold) error {
 	if err := h.check(p, one); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, ok := h.held[one.key()]; !ok {
+	if _, ok := h.byKey[one.key()]; !ok {
 		return ErrNotFound
 	}
 	if err := h.record(ctx, p, "release", one, nil); err != nil {
 		return err
 	}
-	delete(h.held, one.key())
+	delete(h.byKey, one.key())
 	return nil
 }
 
-// record stores what became of a hold together with its entry.
+// record stores a hold's new value, or deletes it if value is nil, in one commit with its audit entry.
 func (h *Holds) record(ctx context.Context, p Principal, action string, one Hold, value []byte) error {
 	err := h.g.audit.Record(ctx, audit.Entry{
 		Action: action, By: by(ctx, p), Conversation: one.Conversation, Tenant: one.Tenant, Subject: one.Subject,
@@ -142,12 +142,12 @@ func (h *Holds) record(ctx context.Context, p Principal, action string, one Hold
 	return nil
 }
 
-// List returns all holds, conversations first, each kind by name.
+// List returns all holds, those on conversations first, each kind sorted by name.
 func (h *Holds) List() []Hold {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	out := make([]Hold, 0, len(h.held))
-	for _, one := range h.held {
+	out := make([]Hold, 0, len(h.byKey))
+	for _, one := range h.byKey {
 		out = append(out, one)
 	}
 	slices.SortFunc(out, func(a, b Hold) int {
@@ -159,39 +159,39 @@ func (h *Holds) List() []Hold {
 	return out
 }
 
-// Holding returns what keeps a conversation; ok is false where nothing does.
+// Holding returns the hold that protects a conversation, on itself or on its owner. If there is none, ok is false.
 func (h *Holds) Holding(s *journal.Summary) (one Hold, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.holding(s)
 }
 
-// HoldingSubject returns the hold of a subject itself.
+// HoldingSubject returns the hold on a subject. If there is none, ok is false.
 func (h *Holds) HoldingSubject(tenant, subject string) (one Hold, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	one, ok = h.held[Hold{Tenant: tenant, Subject: subject}.key()]
+	one, ok = h.byKey[Hold{Tenant: tenant, Subject: subject}.key()]
 	return one, ok
 }
 
 func (h *Holds) holding(s *journal.Summary) (one Hold, ok bool) {
-	if one, ok = h.held[Hold{Conversation: s.ID}.key()]; !ok && s.Owner != "" {
-		one, ok = h.held[Hold{Tenant: s.Tenant, Subject: s.Owner}.key()]
+	if one, ok = h.byKey[Hold{Conversation: s.ID}.key()]; !ok && s.Owner != "" {
+		one, ok = h.byKey[Hold{Tenant: s.Tenant, Subject: s.Owner}.key()]
 	}
 	return one, ok
 }
 
-// Removing is called before something is taken from a conversation: a *Rejection where a hold keeps it. Else no hold is
-// placed until release is called, once the removal is committed.
+// Removing must be called before anything is removed from a conversation. If a hold protects it, the error is a *Rejection.
+// Otherwise no hold can be placed until release is called, which the caller does once the removal is committed.
 func (h *Holds) Removing(s journal.Summary) (release func(), err error) {
 	h.mu.RLock()
 	if one, ok := h.holding(&s); ok {
 		h.mu.RUnlock()
-		return nil, held(one)
+		return nil, heldError(one)
 	}
 	return h.mu.RUnlock, nil
 }
 
-func held(one Hold) *Rejection {
+func heldError(one Hold) *Rejection {
 	return reject(ReasonHeld, "a legal hold on %v keeps this; nothing of it can be removed until the hold is released", one)
 }

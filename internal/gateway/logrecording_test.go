@@ -98,7 +98,7 @@ func said(t *testing.T, tr *transcript.Transcript) string {
 
 // What the log has of a turn can be replayed, and comes to the same: each piece for itself, whether the log has settled or not.
 func TestTold(t *testing.T) {
-	h := newHouse(t, memory.New(), one(agentFunc(rich)), nil)
+	h := newTestGateway(t, memory.New(), one(agentFunc(rich)), nil)
 	defer h.close()
 	conv := h.create(alice)
 	ack := h.send(conv, "go")
@@ -106,14 +106,14 @@ func TestTold(t *testing.T) {
 	want := said(t, h.view(conv))
 	for _, state := range []string{"as it was written", "settled"} {
 		if state == "settled" {
-			_, release, err := h.Still(t.Context(), alice, conv)
+			_, release, err := h.PauseCompaction(t.Context(), alice, conv)
 			if err != nil {
 				t.Fatal(err)
 			}
 			release()
 		}
 		var tape bytes.Buffer
-		if err := h.WriteTold(t.Context(), alice, ack.Turn, &tape); err != nil {
+		if err := h.WriteLogRecording(t.Context(), alice, ack.Turn, &tape); err != nil {
 			t.Fatal(err)
 		}
 		lines, head := frames(t, tape.Bytes())
@@ -128,7 +128,7 @@ func TestTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := newHouse(t, memory.New(), one(player), nil)
+		again := newTestGateway(t, memory.New(), one(player), nil)
 		other := again.create(alice)
 		played := again.send(other, "go")
 		again.ended(other, played.Turn)
@@ -138,7 +138,7 @@ func TestTold(t *testing.T) {
 		again.close()
 	}
 	for who, want := range map[*gateway.Principal]error{&bob: gateway.ErrNotFound} {
-		if err := h.WriteTold(t.Context(), *who, ack.Turn, &bytes.Buffer{}); !errors.Is(err, want) {
+		if err := h.WriteLogRecording(t.Context(), *who, ack.Turn, &bytes.Buffer{}); !errors.Is(err, want) {
 			t.Errorf("%+v: %v", *who, err)
 		}
 	}
@@ -147,7 +147,7 @@ func TestTold(t *testing.T) {
 // While a turn runs its trace grows, and is told from where one knows it.
 func TestTraceOfARunningTurn(t *testing.T) {
 	more := make(chan struct{})
-	h := newHouse(t, memory.New(), one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+	h := newTestGateway(t, memory.New(), one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		for _, text := range []string{"one ", "two ", "three"} {
 			if err := out.Text(text); err != nil {
 				return err

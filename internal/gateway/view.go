@@ -7,10 +7,10 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Look calls fn with the newest part of a conversation's transcript, and, where fn returns false because what it looks
-// for is not there, again with the whole. fn may neither change nor keep what it sees, and has to be quick: the
-// conversation stands still while it looks.
-func (g *Gateway) Look(ctx context.Context, p Principal, conversation string, fn func(*transcript.Transcript) bool) error {
+// ViewTranscript calls fn with the newest part of a conversation's transcript. If fn returns false because it needs an older
+// part, it is called a second time with the whole transcript. fn must not change or retain the transcript, and must be fast,
+// because no commit is shown to readers meanwhile.
+func (g *Gateway) ViewTranscript(ctx context.Context, p Principal, conversation string, fn func(*transcript.Transcript) bool) error {
 	f, err := g.Feed(ctx, p, conversation)
 	if err != nil {
 		return err

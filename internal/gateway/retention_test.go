@@ -24,7 +24,7 @@ func says(text string) agent.Agent {
 }
 
 // audited returns the audit log, a line for each entry.
-func (h *house) audited() (lines []string) {
+func (h *testGateway) audited() (lines []string) {
 	h.t.Helper()
 	if err := h.Audit().Flush(h.t.Context()); err != nil {
 		h.t.Fatal(err)
@@ -45,7 +45,7 @@ func (h *house) audited() (lines []string) {
 	return lines
 }
 
-func (h *house) wantAudit(want ...string) {
+func (h *testGateway) wantAudit(want ...string) {
 	h.t.Helper()
 	if d := cmp.Diff(want, h.audited()); d != "" {
 		h.t.Errorf("audit log (-want +got):\n%s", d)
@@ -53,7 +53,7 @@ func (h *house) wantAudit(want ...string) {
 }
 
 // truncate drops all messages, as soon as the agent of the last turn has returned.
-func (h *house) truncate(conv string) {
+func (h *testGateway) truncate(conv string) {
 	h.t.Helper()
 	for {
 		_, err := h.Do(h.t.Context(), admin, conv, gateway.Command{Type: gateway.CommandTruncate})
@@ -70,7 +70,7 @@ func (h *house) truncate(conv string) {
 }
 
 func TestAuditOfCommands(t *testing.T) {
-	h := newHouse(t, nil, one(says("secret answer")), nil)
+	h := newTestGateway(t, nil, one(says("secret answer")), nil)
 	defer h.close()
 	ctx := gateway.WithFrom(t.Context(), "192.0.2.7")
 	conv := h.create(alice)
@@ -124,7 +124,7 @@ func TestAuditSurvivesDelete(t *testing.T) {
 	j := memory.New()
 	conv := "c"
 	s := journal.Summary{Tenant: "t1", Owner: "alice"}
-	h := newHouse(t, j, nil, nil)
+	h := newTestGateway(t, j, nil, nil)
 	kv, err := h.Audit().Note(audit.Entry{Action: "delete", By: audit.By{Admin: true}, Conversation: conv})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestAuditSurvivesDelete(t *testing.T) {
 	if err := j.Append(t.Context(), journal.Batch{Conversation: conv, Create: true, Summary: &s, Put: []journal.KeyValue{kv, {Key: "deleting/" + conv, Value: []byte("1")}}}); err != nil {
 		t.Fatal(err)
 	}
-	h = newHouse(t, j, nil, nil)
+	h = newTestGateway(t, j, nil, nil)
 	defer h.close()
 	h.wantAudit("delete admin done")
 	if _, err := j.Conversation(t.Context(), conv); !errors.Is(err, journal.ErrDeleted) {
@@ -142,7 +142,7 @@ func TestAuditSurvivesDelete(t *testing.T) {
 }
 
 func TestSystemLogsAreNobodys(t *testing.T) {
-	h := newHouse(t, nil, one(says("x")), nil)
+	h := newTestGateway(t, nil, one(says("x")), nil)
 	defer h.close()
 	h.create(alice)
 	for _, p := range []gateway.Principal{admin, alice} {
@@ -169,7 +169,7 @@ func TestSystemLogsAreNobodys(t *testing.T) {
 
 func TestHold(t *testing.T) {
 	j := memory.New()
-	h := newHouse(t, j, one(says("answer")), nil)
+	h := newTestGateway(t, j, one(says("answer")), nil)
 	mine, other := h.create(alice), h.create(bob)
 	h.ended(mine, h.send(mine, "question").Turn)
 	place := func(hold gateway.Hold) {
@@ -193,7 +193,7 @@ func TestHold(t *testing.T) {
 		}
 		// It survives a restart.
 		h.close()
-		h = newHouse(t, j, one(says("answer")), nil)
+		h = newTestGateway(t, j, one(says("answer")), nil)
 		h.refused(mine, remove[0], gateway.ReasonHeld)
 		if list := h.Holds().List(); len(list) != 1 || list[0].Conversation != hold.Conversation || list[0].Subject != hold.Subject || list[0].Since == 0 {
 			t.Errorf("holds: %+v", list)
@@ -230,7 +230,7 @@ func TestHold(t *testing.T) {
 func TestExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		block := make(chan struct{})
-		h := newHouse(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 			<-block
 			return out.Text("x")
 		})), nil)
@@ -260,7 +260,7 @@ func TestExpire(t *testing.T) {
 
 // A push that was stopped while it waited leaves no state behind.
 func TestStoppedPushLeavesNoKeys(t *testing.T) {
-	h := newHouse(t, nil, nil, func(c *gateway.Config) { c.Drain = time.Millisecond })
+	h := newTestGateway(t, nil, nil, func(c *gateway.Config) { c.Drain = time.Millisecond })
 	defer h.close()
 	conv := h.create(alice)
 	opt := gateway.PushOptions{Dialect: "eliza-actions"}

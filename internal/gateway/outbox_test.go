@@ -25,7 +25,7 @@ type ends struct {
 
 const endsLog = "$ends"
 
-func (*ends) Record(s *journal.Summary, events []event.Event) []journal.KeyValue {
+func (*ends) Entries(s *journal.Summary, events []event.Event) []journal.KeyValue {
 	var keys []journal.KeyValue
 	for i := range events {
 		if e := &events[i]; e.Type == event.TurnEnd {
@@ -36,7 +36,7 @@ func (*ends) Record(s *journal.Summary, events []event.Event) []journal.KeyValue
 	return keys
 }
 
-func (r *ends) Recorded(keys []journal.KeyValue, err error) {
+func (r *ends) Finish(keys []journal.KeyValue, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, kv := range keys {
@@ -60,13 +60,13 @@ func (r *ends) want(t *testing.T, want ...string) {
 	}
 }
 
-func recording(t *testing.T, j journal.Journal, r *ends, a agent.Agent) *house {
+func recording(t *testing.T, j journal.Journal, r *ends, a agent.Agent) *testGateway {
 	t.Helper()
 	err := j.Append(t.Context(), journal.Batch{Conversation: endsLog, Create: true, Summary: &journal.Summary{}})
 	if err != nil && !errors.Is(err, journal.ErrExists) {
 		t.Fatal(err)
 	}
-	return newHouse(t, j, one(a), func(c *gateway.Config) { c.Recorders = []gateway.Recorder{r} })
+	return newTestGateway(t, j, one(a), func(c *gateway.Config) { c.Outboxes = []gateway.Outbox{r} })
 }
 
 // What a recorder writes is there with the events, and outlives the conversation.

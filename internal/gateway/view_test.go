@@ -14,7 +14,7 @@ import (
 // Look shows what is in memory, the whole log where that is not enough, and nothing to who may not read.
 func TestLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil, one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })), nil)
+		h := newTestGateway(t, nil, one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })), nil)
 		defer h.close()
 		c := h.create(alice)
 		first := h.send(c, "first")
@@ -25,7 +25,7 @@ func TestLook(t *testing.T) {
 		synctest.Wait()
 		for id, calls := range map[string]int{first.Message: 2, h.send(c, "last").Message: 1, "none": 2} {
 			n, text := 0, ""
-			err := h.Look(t.Context(), alice, c, func(tr *transcript.Transcript) bool {
+			err := h.ViewTranscript(t.Context(), alice, c, func(tr *transcript.Transcript) bool {
 				n++
 				m := tr.Message(id)
 				if m != nil {
@@ -38,11 +38,11 @@ func TestLook(t *testing.T) {
 			}
 		}
 		never := func(*transcript.Transcript) bool { t.Error("it was shown"); return true }
-		if err := h.Look(t.Context(), bob, c, never); !errors.Is(err, gateway.ErrNotFound) {
+		if err := h.ViewTranscript(t.Context(), bob, c, never); !errors.Is(err, gateway.ErrNotFound) {
 			t.Error("another subject:", err)
 		}
 		h.do(c, gateway.Command{Type: gateway.CommandDelete})
-		if err := h.Look(t.Context(), admin, c, never); !errors.Is(err, gateway.ErrNotFound) {
+		if err := h.ViewTranscript(t.Context(), admin, c, never); !errors.Is(err, gateway.ErrNotFound) {
 			t.Error("deleted:", err)
 		}
 	})
