@@ -32,8 +32,9 @@ var layers = []struct {
 	{5, []string{"internal/gateway", "internal/gateway/..."}},
 	{6, []string{"internal/server", "internal/server/..."}},
 	{7, []string{"internal/app/config", "internal/app/doctor"}},
-	{8, []string{"internal/app", "internal/app/..."}},
-	{9, []string{".", "cmd/..."}},
+	{8, []string{"internal/app/serve"}},
+	{9, []string{"internal/app/cli"}},
+	{10, []string{".", "cmd/..."}},
 }
 
 // pure are the packages without goroutines, clocks, randomness, sockets and files. They import each other only.
@@ -217,6 +218,8 @@ func TestFault(t *testing.T) {
 		{"internal/app/config", "internal/gateway", true},
 		{"internal/app/config", "internal/app/cli", false},
 		{"internal/app/cli", "internal/app/config", true},
+		{"internal/app/cli", "internal/app/serve", true},
+		{"internal/app/serve", "internal/app/cli", false},
 		{"internal/app/cli", "clients/go", true},
 		{"cmd/leat", "internal/app/cli", true},
 		{".", "internal/server/native", true},

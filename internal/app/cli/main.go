@@ -62,8 +62,8 @@ type app struct {
 	out, err io.Writer
 	lookup   func(string) (string, bool)
 	level    slog.LevelVar // of the log
-	// again makes the configuration of a gateway anew; nil where it comes from no file.
-	again func() (config.Config, error)
+	// reload loads the configuration again; nil if there is no configuration file.
+	reload func() (config.Config, error)
 
 	dialects dialect.Registry
 	kinds    agent.Kinds

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	leat "github.com/leat-dev/leat/clients/go"
+	"github.com/leat-dev/leat/internal/app/serve"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/transcript"
@@ -61,7 +62,7 @@ func registered(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	ch := make(chan *prometheus.Desc, 1000)
-	for _, c := range newMetrics(t.TempDir()).own(gw) {
+	for _, c := range serve.Collectors(gw, t.TempDir(), version()) {
 		c.Describe(ch)
 	}
 	close(ch)

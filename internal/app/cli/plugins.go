@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -11,83 +10,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 
-	"github.com/leat-dev/leat/agent"
 	leat "github.com/leat-dev/leat/clients/go"
-	"github.com/leat-dev/leat/dialect"
-	"github.com/leat-dev/leat/internal/app/config"
-	"github.com/leat-dev/leat/internal/gateway"
-	"github.com/leat-dev/leat/internal/gateway/host"
-	"github.com/leat-dev/leat/internal/gateway/hub"
-	"github.com/leat-dev/leat/internal/server"
-	surface "github.com/leat-dev/leat/internal/server/plugins"
-	"github.com/leat-dev/leat/internal/service/plugins"
 )
-
-// installed are the plugins of a gateway; both are nil where none may be installed.
-type installed struct {
-	host  *host.Host
-	store *plugins.Store
-}
-
-// openPlugins makes the agents among the installed plugins known to the roster. One that can't be run is told of, and does not
-// keep the gateway from starting.
-func openPlugins(cfg *config.Config, roster *gateway.Roster, kept host.Kept, dialects dialect.Registry, log *slog.Logger) (installed, error) {
-	if !cfg.Plugins.Enabled {
-		return installed{}, nil
-	}
-	canonical, err := dialects.Lookup("leat")
-	if err != nil {
-		return installed{}, err
-	}
-	in := installed{host: host.New(host.Config{
-		Roster: roster, Env: cfg.Plugins.Env, Dialect: canonical, Silence: cfg.SilenceOf(agent.Spec{}), Journal: kept, Log: log,
-	})}
-	in.store, err = plugins.Open(plugins.Config{Dir: filepath.Join(cfg.Data, "plugins"), Runtime: in.host, AllowPrivate: cfg.Plugins.AllowPrivate, Log: log})
-	if err != nil {
-		return installed{}, err
-	}
-	for _, p := range in.store.List() {
-		if err := in.host.Resume(p); err != nil {
-			log.Error("plugin does not run", "plugin", p.Manifest.Name, "error", err)
-		}
-	}
-	return in, nil
-}
-
-// watch has channels told of what is committed.
-func (in installed) watch(cfg *gateway.Config) {
-	if in.host != nil {
-		cfg.Watchers = append(cfg.Watchers, in.host)
-	}
-}
-
-func (in installed) register(srv *server.Server, gw *gateway.Gateway, live *hub.Hub) {
-	opt := surface.Options{Store: in.store, Send: live.Send}
-	if in.host != nil {
-		opt.State = in.host.State
-	}
-	surface.Register(srv, gw, opt)
-}
-
-// start has the channels run.
-func (in installed) start(gw *gateway.Gateway) {
-	if in.host != nil {
-		in.host.Start(gw)
-	}
-}
-
-// stop ends the channels: before the gateway, whose last words are delivered by the next start.
-func (in installed) stop() {
-	if in.host != nil {
-		in.host.Close()
-	}
-}
-
-func (in installed) close() {
-	if in.store != nil {
-		in.store.Close()
-	}
-}
 
 type pluginsCmd struct {
 	Install pluginsInstallCmd `cmd:"" help:"Install a plugin: an npm package, a folder or an archive of the gateway's machine, or an archive at an https address."`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/app/serve"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
@@ -42,7 +43,7 @@ func (c *recordCmd) Run(a *app) (err error) {
 	log := slog.New(slog.DiscardHandler)
 	roster := gateway.NewRoster(log)
 	defer roster.Close()
-	if err := roster.Add(spec.Name, gateway.Agent{Agent: one, Kind: spec.Kind, Silence: spec.Silence, Secrets: secretsOf(a.kinds, spec, a.lookup)}); err != nil {
+	if err := roster.Add(spec.Name, gateway.Agent{Agent: one, Kind: spec.Kind, Silence: spec.Silence, Secrets: serve.Secrets(a.kinds, spec, a.lookup)}); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

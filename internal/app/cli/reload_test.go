@@ -45,8 +45,8 @@ func serveFileDraining(t *testing.T, yaml, drain string) *fromFile {
 		t.Fatal("version fails")
 	}
 	set := settings{Config: f.path, Listen: []string{"127.0.0.1:0"}, Data: t.TempDir(), Drain: drain}
-	a.again = func() (configuration, error) { return set.load(a) }
-	cfg, err := a.again()
+	a.reload = func() (configuration, error) { return set.load(a) }
+	cfg, err := a.reload()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,33 +200,4 @@ func TestReloadOfNothing(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	f.signals <- os.Interrupt
 	f.ends()
-}
-
-// A name that something else has given to an agent, such as an installed plugin, is not the file's to take.
-func TestReloadTakesNoNames(t *testing.T) {
-	a := &app{ctx: t.Context(), out: &lockedBuffer{}, err: &lockedBuffer{}, lookup: func(string) (string, bool) { return "", false }}
-	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
-		t.Fatal("version fails")
-	}
-	of := func(specs ...string) (c configuration) {
-		t.Helper()
-		if err := c.Agents.Parse(specs); err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	r := &reloader{kinds: a.kinds, lookup: a.lookup, roster: gateway.NewRoster(slog.New(slog.DiscardHandler)), now: of("main=demo"), begun: of("main=demo")}
-	for _, name := range []string{"main", "plugin"} {
-		if err := r.roster.Add(name, gateway.Agent{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next := of("main=demo?speed=2", "other=demo")
-	if all, err := r.made(&next); err != nil || len(all) != 2 {
-		t.Errorf("%d agents, %v", len(all), err)
-	}
-	next = of("main=demo", "plugin=demo")
-	if _, err := r.made(&next); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), `"plugin"`) {
-		t.Errorf("%v", err)
-	}
 }

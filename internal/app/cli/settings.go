@@ -5,6 +5,7 @@ import (
 
 	"github.com/leat-dev/leat/agent/llm"
 	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/app/serve"
 )
 
 // settings are the flags that make a configuration. What they don't give comes from the environment, then from the file.
@@ -80,7 +81,7 @@ func (c *configCheckCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := check(&cfg, a.kinds); err != nil {
+	if err := serve.Check(&cfg, a.kinds); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.out, "The configuration is right.")

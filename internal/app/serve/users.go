@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/auth"
 )
 
-// users returns who knows the tokens of end users; nil where they have none.
+// users returns the verifier of users' tokens, or nil if users have none.
 func users(c config.Users, log *slog.Logger) (server.Users, error) {
 	if !c.Enabled() {
 		return nil, nil

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"fmt"
@@ -10,14 +10,13 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	console "github.com/leat-dev/leat/internal/service/terminal"
-	"github.com/leat-dev/leat/internal/store/files"
 )
 
-// shell registers the terminal's route, which refuses everybody where no terminal is enabled. stop ends all its commands, and
-// returns when they have.
+// shell registers the terminal's route, which refuses all requests if the terminal is not enabled. stop ends all commands and waits for
+// them.
 func shell(cfg *config.Config, srv *server.Server, live *hub.Hub, log *slog.Logger) (stop func(), err error) {
-	if err := console.Sweep(cfg.Data); err != nil { // also where no terminal is enabled any more
-		log.Error("a process of a command may be left", "error", err)
+	if err := console.Sweep(cfg.Data); err != nil { // also if the terminal was disabled since
+		log.Error("a process of a terminal command may still be running", "error", err)
 	}
 	if !cfg.Terminal.Enabled {
 		eliza.RegisterTerminal(srv, eliza.TerminalOptions{})
@@ -31,18 +30,6 @@ func shell(cfg *config.Config, srv *server.Server, live *hub.Hub, log *slog.Logg
 		live.Send(hub.Frame{Client: client, JSON: frame})
 	}})
 	return t.Close, nil
-}
-
-// openWorkspace opens the folder that is shared with agents; nil where there is none.
-func openWorkspace(cfg *config.Config) (_ *files.Workspace, end func(), err error) {
-	if cfg.Files.Workspace == "" {
-		return nil, func() {}, nil
-	}
-	w, err := files.OpenWorkspace(cfg.Files.Workspace)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: files.workspace: %w", config.ErrInvalid, err)
-	}
-	return w, func() { _ = w.Close() }, nil // nothing is written any more
 }
 
 // emotes registers the animations of avatars.

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// site fills in how the server is reached.
+// site sets the options that say under which addresses the server is reached.
 func site(cfg *config.Config, opt *server.Options, log *slog.Logger) (err error) {
 	if opt.PublicURL, err = cfg.Public(); err != nil {
 		return fmt.Errorf("%w: public_url: %w", config.ErrInvalid, err)
@@ -30,8 +30,8 @@ func site(cfg *config.Config, opt *server.Options, log *slog.Logger) (err error)
 	return nil
 }
 
-// reach returns where a listener is reached, and whether that is a URL.
-func reach(cfg *config.Config, l net.Listener) (at string, isURL bool) {
+// Address returns the address of a listener for people, and whether it is a URL.
+func Address(cfg *config.Config, l net.Listener) (at string, isURL bool) {
 	base, err := cfg.Base()
 	switch {
 	case err != nil || l.Addr().Network() == "unix":

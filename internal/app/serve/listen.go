@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"errors"
@@ -31,32 +31,32 @@ func listenOn(address string) (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("listen on %s: another program is there already; choose another address with --listen", address)
+		err = fmt.Errorf("listen on %s: another program is listening there; choose another address with --listen", address)
 	}
 	return l, err
 }
 
-// socketMode lets the owner and the group of a Unix socket connect, nobody else.
+// socketMode lets only the owner and the group of a Unix socket connect.
 const socketMode = 0o660
 
-// listenUnix opens a Unix socket. One that a killed program left behind is taken away.
+// listenUnix opens a Unix socket. A socket that a killed program left behind is removed first.
 func listenUnix(path string) (net.Listener, error) {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, fmt.Errorf("listen: %w", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("listen on %s: there is something that is no socket", path)
+		return nil, fmt.Errorf("listen on %s: the path exists and is not a socket", path)
 	default:
 		c, err := net.Dial("unix", path)
 		if err == nil {
-			return nil, errors.Join(fmt.Errorf("listen on %s: another program is there already", path), c.Close())
+			return nil, errors.Join(fmt.Errorf("listen on %s: another program is listening there", path), c.Close())
 		}
 		if !errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, fmt.Errorf("listen on %s: %w", path, err)
 		}
 		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("listen: remove the socket of a program that is gone: %w", err)
+			return nil, fmt.Errorf("listen: remove the socket of a program that has ended: %w", err)
 		}
 	}
 	l, err := net.Listen("unix", path)

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// overlook has the overview know of the agents and the channels.
-func overlook(o *status.Overview, def string, roster *gateway.Roster, in installed) {
+// overlook connects the overview to the agents, the channels and the gateway. It must be called before the overview runs.
+func overlook(o *status.Overview, defaultAgent string, roster *gateway.Roster, in installed, gw *gateway.Gateway) {
 	o.Agents = func() (all []status.Member) {
 		for _, name := range roster.Names(agent.Principal{}) {
 			one, ok := roster.Agent(name, agent.Principal{})
 			if !ok {
-				continue // it has just gone
+				continue // removed since Names
 			}
-			m := status.Member{Name: name, Kind: one.Kind, Default: name == def}
+			m := status.Member{Name: name, Kind: one.Kind, Default: name == defaultAgent}
 			if p, ok := one.Agent.(interface{ State() (bool, error) }); ok {
 				m.State = p.State
 			}
@@ -30,17 +30,18 @@ func overlook(o *status.Overview, def string, roster *gateway.Roster, in install
 			all = append(all, m)
 		}
 		for _, m := range in.members(plugins.KindAgent) {
-			if _, there := roster.Agent(m.Name, agent.Principal{}); !there { // one that can't be run
+			if _, ok := roster.Agent(m.Name, agent.Principal{}); !ok { // it is installed but can't run
 				all = append(all, m)
 			}
 		}
 		return all
 	}
 	o.Channels = func() []status.Member { return in.members(plugins.KindChannel) }
+	o.Damaged = gw.Damaged
 	o.Channel = func(s *journal.Summary) string { return host.ChannelOf(s) }
 }
 
-// members are the plugins of a kind that are installed.
+// members returns the installed plugins of a kind.
 func (in installed) members(kind string) (all []status.Member) {
 	if in.store == nil {
 		return nil
@@ -53,7 +54,7 @@ func (in installed) members(kind string) (all []status.Member) {
 	return all
 }
 
-// resumed tells the overview of the turns that the last run left open.
+// resumed adds the turns that the last run left unfinished to the overview.
 func resumed(ctx context.Context, o *status.Overview, j journal.Journal, gw *gateway.Gateway) error {
 	open, err := j.Conversations(ctx, journal.Query{Unfinished: true})
 	if err != nil {
@@ -64,7 +65,7 @@ func resumed(ctx context.Context, o *status.Overview, j journal.Journal, gw *gat
 			err := o.Resume(func() (status.Open, bool, error) {
 				_, t, err := gw.Turn(ctx, gateway.Principal{Admin: true}, gateway.ActionRead, id)
 				if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrDamaged) {
-					return status.Open{}, false, nil // its conversation is gone, or can't be read
+					return status.Open{}, false, nil // its conversation was deleted or can't be read
 				}
 				is := status.Open{Turn: id, Conversation: s.ID, Title: s.Title, Agent: t.Agent, State: t.State, Since: max(t.StartedAt, t.QueuedAt)}
 				return is, t.Independent() && t.State != "ended", err

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"errors"
@@ -17,31 +17,38 @@ import (
 	"github.com/leat-dev/leat/internal/service/webhook"
 )
 
-// metrics are all that a gateway measures. docs/metrics.md describes each.
+// metrics are the metrics of all parts of a gateway. docs/metrics.md describes each of them.
 type metrics struct {
 	gateway *gateway.Metrics
 	server  *server.Metrics
 	webhook *webhook.Metrics
-	// overview is told of agents and channels, of which it tells how they are.
+	// overview collects the status of agents and channels.
 	overview *status.Overview
-	data     string
+	data     string // the data folder
+	version  string // of the program
 }
 
-func newMetrics(data string) metrics {
-	return metrics{gateway: gateway.NewMetrics(), server: server.NewMetrics(), webhook: webhook.NewMetrics(), overview: status.NewOverview(), data: data}
+func newMetrics(data, version string) metrics {
+	return metrics{version: version, gateway: gateway.NewMetrics(), server: server.NewMetrics(), webhook: webhook.NewMetrics(), overview: status.NewOverview(), data: data}
 }
 
-// own are those that are Leat's, without the ones of the Go runtime and the process.
+// Collectors returns Leat's own metrics for a gateway and a data folder. They are the metrics that docs/metrics.md lists, without those
+// of the Go runtime and the process.
+func Collectors(gw *gateway.Gateway, data, version string) []prometheus.Collector {
+	return newMetrics(data, version).own(gw)
+}
+
+// own returns Leat's metrics, without those of the Go runtime and the process.
 func (m metrics) own(gw *gateway.Gateway) []prometheus.Collector {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "leat_build_info", Help: "1; the labels say which build runs.",
-		ConstLabels: prometheus.Labels{"version": version(), "go": runtime.Version(), "protocol": native.Protocol},
+		ConstLabels: prometheus.Labels{"version": m.version, "go": runtime.Version(), "protocol": native.Protocol},
 	})
 	build.Set(1)
 	return []prometheus.Collector{
 		m.gateway, m.server, m.webhook, m.overview, gw.Collector(), build,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_journal_bytes", Help: "Size of the journal's files."}, m.journalSize),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_disk_free_bytes", Help: "Room that is left where the data lies; -1 where that can't be told."}, func() float64 {
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_disk_free_bytes", Help: "Free space on the disk of the data folder; -1 if unknown."}, func() float64 {
 			free, err := doctor.Free(m.data)
 			if err != nil {
 				return -1
@@ -62,11 +69,11 @@ func (m metrics) gatherer(gw *gateway.Gateway) (prometheus.Gatherer, error) {
 	return r, errors.Join(errs...)
 }
 
-// journalSize is what the files of the data folder take, in bytes. A file that goes while it is looked at counts nothing.
+// journalSize returns the size of the files in the data folder, in bytes. A file that is deleted during the walk is not counted.
 func (m metrics) journalSize() (n float64) {
 	_ = filepath.WalkDir(m.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil //nolint:nilerr // see above
+			return nil //nolint:nilerr // deleted during the walk
 		}
 		if info, err := d.Info(); err == nil {
 			n += float64(info.Size())

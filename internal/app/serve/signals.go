@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"context"
@@ -18,22 +18,22 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// signalling is what tells of the agents while they work: the log of signals, and the default agent's state.
+// signalling reports what agents do while they work: to the gateway-wide log of signals, and to the clients that follow the default
+// agent's state.
 type signalling struct {
-	log   *signals.Log
-	agent *status.Agent
-	turns *status.Turns
-	// updates tells of conversations once register has said where to.
-	updates eliza.Updates
-	said    *eliza.Proactive
-	restart func() error // set before the server serves
+	log       *signals.Log
+	agent     *status.Agent
+	turns     *status.Turns
+	updates   eliza.Updates
+	proactive *eliza.Proactive
+	hub       *hub.Hub
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 }
 
-// newSignalling opens the log of signals.
+// newSignalling opens the log of signals and begins to write it.
 func newSignalling(ctx context.Context, cfg *config.Config, j journal.Journal, log *slog.Logger) (*signalling, error) {
 	kind := ""
 	for _, s := range cfg.Agents {
@@ -45,42 +45,46 @@ func newSignalling(ctx context.Context, cfg *config.Config, j journal.Journal, l
 	if err := s.log.Open(ctx); err != nil {
 		return nil, err
 	}
-	s.turns, s.said = status.NewTurns(s.log), eliza.NewProactive(log)
+	s.turns, s.proactive = status.NewTurns(s.log), eliza.NewProactive(log)
 	s.agent.Begin()
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.tasks.Go(func() { s.log.Run(s.ctx) })
 	return s, nil
 }
 
-// watch has the gateway tell of its turns, and ask whether the default agent takes any.
+// watch subscribes to the gateway's events. The gateway asks the default agent's state before each of its turns.
 func (s *signalling) watch(cfg *gateway.Config, o *status.Overview) {
-	before, _ := s.log.After(0)
-	o.Recall(before)
-	s.tasks.Go(func() { o.Run(s.ctx) })
-	cfg.Watchers = append(cfg.Watchers, s.turns, s.agent, &s.updates, s.said, o)
+	past, _ := s.log.After(0)
+	o.Recall(past)
+	cfg.Watchers = append(cfg.Watchers, s.turns, s.agent, &s.updates, s.proactive, o)
 	cfg.Admit = s.agent.Admit
 }
 
-// register adds the live surface and returns the hub to which live frames are sent.
-func (s *signalling) register(cfg *config.Config, srv *server.Server, gw *gateway.Gateway) *hub.Hub {
-	h := hub.New(gw)
+// register adds the live surface, whose clients get the hub's frames and may request a restart.
+func (s *signalling) register(cfg *config.Config, srv *server.Server, gw *gateway.Gateway, h *hub.Hub, restart func() error) {
+	s.hub = h
 	s.updates.Send = h.Send
-	s.tasks.Go(func() { s.said.Run(s.ctx, gw, h.Send) })
-	s.tasks.Go(func() { s.agent.Watch(s.ctx, gw.Healthy) })
 	elizaws.Register(srv, gw, elizaws.Options{
-		Signals: s.log, Hub: h, Agent: s.agent, QueryToken: cfg.Eliza.QueryToken, Restart: func() error { return s.restart() },
+		Signals: s.log, Hub: h, Agent: s.agent, QueryToken: cfg.Eliza.QueryToken, Restart: restart,
 	})
-	return h
 }
 
-// pend returns what tells why a restart is needed: the status does from then on, and a frame when there is a new reason.
+// start begins to watch the agents. register must have been called.
+func (s *signalling) start(o *status.Overview, gw *gateway.Gateway) {
+	s.tasks.Go(func() { o.Run(s.ctx) })
+	s.tasks.Go(func() { s.proactive.Run(s.ctx, gw, s.hub.Send) })
+	s.tasks.Go(func() { s.agent.Watch(s.ctx, gw.Healthy) })
+}
+
+// pend returns a function that reports why a restart is needed. From then on the status names the reasons; clients get a frame when they
+// change. The function must not be called concurrently.
 func (s *signalling) pend(h *hub.Hub) func(reasons []string) {
-	var told []string
+	var reported []string
 	return func(reasons []string) {
-		if slices.Equal(told, reasons) {
+		if slices.Equal(reported, reasons) {
 			return
 		}
-		told = slices.Clone(reasons)
+		reported = slices.Clone(reasons)
 		s.agent.Pend(reasons...)
 		if len(reasons) > 0 {
 			h.Send(elizaws.RestartRequired(reasons))
@@ -88,7 +92,7 @@ func (s *signalling) pend(h *hub.Hub) func(reasons []string) {
 	}
 }
 
-// tell logs what an agent tells beside its turns.
+// tell logs a signal that an agent sent outside its turns. Invalid signals are dropped.
 func (s *signalling) tell(x agent.Signal) {
 	signal := signals.Signal{
 		Type: x.Type, Stream: x.Stream, RunID: x.RunID, Seq: x.Seq, SessionKey: x.SessionKey, AgentID: x.AgentID,
@@ -99,7 +103,7 @@ func (s *signalling) tell(x agent.Signal) {
 	}
 }
 
-// close writes what still waits.
+// close stops the tasks and writes the signals that are still buffered.
 func (s *signalling) close() {
 	s.cancel()
 	s.tasks.Wait()

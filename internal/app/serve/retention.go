@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"context"
@@ -15,22 +15,25 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// collections are what the parts of a gateway store of subjects beside conversations.
+// collections list what the parts of a gateway store for a subject, apart from conversations.
 func collections() []data.Collection {
 	return []data.Collection{
 		{Name: "usage", Prefix: usage.Prefix, Of: data.BySubject},
-		{Name: "webhooks", Prefix: webhook.Prefix, Of: data.BySubject, Private: true}, // what is still to be told of its conversations
+		{Name: "webhooks", Prefix: webhook.Prefix, Of: data.BySubject, Private: true}, // webhooks about its conversations that are not delivered yet
 		{Name: "read", Prefix: gateway.PositionPrefix, Private: true, Of: func(kv journal.KeyValue, tenant, subject string) bool {
 			return gateway.PositionOf(kv.Key, tenant, subject)
-		}}, // how far it has read
-		{Name: "turns", Prefix: "turn/", Of: data.BySubject, Private: true}, // on whose behalf turns wait
+		}}, // its read positions
+		{Name: "turns", Prefix: "turn/", Of: data.BySubject, Private: true}, // for whom turns are queued
 	}
 }
 
-// keeping is what keeps and deletes data beside the gateway.
+// keeping deletes data that is older than it may be, and what a purge asks for.
 type keeping struct {
 	retention *data.Retention
 	purger    *data.Purger
+
+	cancel context.CancelFunc // nil before start
+	tasks  *sync.WaitGroup
 }
 
 // keep makes it and registers its routes.
@@ -39,6 +42,7 @@ func keep(cfg config.Config, srv *server.Server, gw *gateway.Gateway, j journal.
 	k := keeping{
 		retention: data.NewRetention(gw, j, agesOf(&cfg), cfg.DefaultAgent, log),
 		purger:    data.NewPurger(gw, j, collections(), log),
+		tasks:     new(sync.WaitGroup),
 	}
 	surface.Register(srv, gw, surface.Options{
 		Retention: k.retention, Purger: k.purger, Exporter: data.NewExporter(gw, j, collections()), Importer: data.NewImporter(gw),
@@ -46,11 +50,15 @@ func keep(cfg config.Config, srv *server.Server, gw *gateway.Gateway, j journal.
 	return k
 }
 
-// start has it work until stop is called, which returns when it has stopped. The gateway has to have started.
-func (k keeping) start(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	all.Go(func() { k.retention.Run(ctx) })
-	all.Go(func() { k.purger.Run(ctx) })
-	return func() { cancel(); all.Wait() }
+// start runs both until stop is called. The gateway must have started.
+func (k *keeping) start(ctx context.Context) {
+	ctx, k.cancel = context.WithCancel(ctx)
+	k.tasks.Go(func() { k.retention.Run(ctx) })
+	k.tasks.Go(func() { k.purger.Run(ctx) })
+}
+
+// stop returns when both have ended.
+func (k *keeping) stop() {
+	k.cancel()
+	k.tasks.Wait()
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package serve
 
 import (
 	"errors"
@@ -14,15 +14,15 @@ import (
 // firstInherited is the first file descriptor that systemd passes on (sd_listen_fds(3)).
 const firstInherited = 3
 
-// maxInherited bounds them: far more than any unit lists.
+// maxInherited limits their number. Units list far fewer.
 const maxInherited = 64
 
-// inherited returns the sockets that systemd passed to this process, none where it was started otherwise. Its variables are
-// unset, since they are not meant for the programs that this one starts.
+// inherited returns the sockets that systemd passed to this process, or none if systemd did not start it. It unsets systemd's variables,
+// which are not meant for the programs that this one starts.
 func inherited() ([]net.Listener, error) {
 	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
 	if pid != strconv.Itoa(os.Getpid()) {
-		return nil, nil // none, or a parent's
+		return nil, nil // unset, or meant for a parent process
 	}
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
 		if err := os.Unsetenv(name); err != nil {
@@ -31,14 +31,14 @@ func inherited() ([]net.Listener, error) {
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 0 || n > maxInherited {
-		return nil, fmt.Errorf("LISTEN_FDS=%q is no number of sockets", count)
+		return nil, fmt.Errorf("LISTEN_FDS=%q is not a number of sockets from 0 to 64", count)
 	}
 	var all []net.Listener
 	for fd := firstInherited; fd < firstInherited+n; fd++ {
 		syscall.CloseOnExec(fd)
 		f := os.NewFile(uintptr(fd), "LISTEN_FD_"+strconv.Itoa(fd))
 		l, err := net.FileListener(f)
-		err = errors.Join(err, f.Close()) // the listener has a copy
+		err = errors.Join(err, f.Close()) // the listener duplicated it
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("socket %d of systemd: %w", fd, err), closeListeners(all))
 		}

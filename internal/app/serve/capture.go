@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"errors"
@@ -17,24 +17,25 @@ import (
 	"github.com/leat-dev/leat/internal/service/capture"
 )
 
-// rawFolder is where the bytes of turns lie, below that of the data.
+// rawFolder is the folder of captured bytes in the data folder.
 const rawFolder = "raw"
 
-// openRaw opens the log of what turns exchange; nil where nothing is to be kept: then what was kept before goes too.
-func openRaw(cfg *config.Config, log *slog.Logger) (*capture.Log, error) {
+// openCapture opens the store of the bytes that turns exchange with their agents. If it is disabled, openCapture deletes what was captured
+// before and returns nil, which is a valid store that captures nothing.
+func openCapture(cfg *config.Config, log *slog.Logger) (*capture.Log, error) {
 	dir := filepath.Join(cfg.Data, rawFolder)
 	if !cfg.Record.Enabled {
 		if err := os.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("what was recorded before: %w", err)
+			return nil, fmt.Errorf("delete the recorded bytes: %w", err)
 		}
 		return nil, nil
 	}
 	return capture.Open(capture.Options{Dir: dir, Keep: time.Duration(cfg.Record.Keep), Size: int64(cfg.Record.Size), Log: log})
 }
 
-// secretsOf are the values that an agent's configuration names as secret: options that are so, what lies in the files and
-// environment variables that options name. That one can't be read is for the agent to say.
-func secretsOf(kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool)) []string {
+// Secrets returns the secret values of an agent's configuration: the options that are secret, and the contents of the files and environment
+// variables that options name. Values that can't be read are left out, since making the agent reports them.
+func Secrets(kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool)) []string {
 	kind, err := kinds.Check(s)
 	if err != nil {
 		return nil
@@ -65,5 +66,5 @@ func secretsOf(kinds agent.Kinds, s agent.Spec, lookup func(string) (string, boo
 	return all
 }
 
-// maxSecret bounds a file that holds a secret, in bytes.
+// maxSecret is the largest size of a file with a secret, in bytes.
 const maxSecret = 16 << 10

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// look lets webhooks see the conversations that they tell of. One that is gone has nothing to see.
+// look lets webhooks read the conversations that they report on. A deleted conversation has nothing to read.
 func look(gw *gateway.Gateway) webhook.Look {
 	return func(ctx context.Context, conversation string, fn func(*transcript.Transcript) bool) error {
 		err := gw.ViewTranscript(ctx, gateway.Principal{Admin: true}, conversation, fn)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package serve
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func TestListenUnix(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != socketMode {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if _, err := listen([]string{"unix:" + path}); err == nil || !strings.Contains(err.Error(), "another program is there") {
+	if _, err := listen([]string{"unix:" + path}); err == nil || !strings.Contains(err.Error(), "another program is listening") {
 		t.Errorf("in use: %v", err)
 	}
 	first[0].(*net.UnixListener).SetUnlinkOnClose(false) // as a kill leaves it
@@ -41,7 +41,7 @@ func TestListenUnix(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listen([]string{"unix:" + path}); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := listen([]string{"unix:" + path}); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("a file: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package serve
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// agentsURL is where agents reach the gateway: its public URL, else the first TCP address that it listens on, from this
-// machine where that is every address. Only the path is known where there are Unix sockets alone.
+// agentsURL returns the URL under which agents reach the gateway: its public URL if there is one, else the first TCP address that it
+// listens on, with a loopback address if it listens on all. If there are only Unix sockets, it returns just the path.
 func agentsURL(cfg *config.Config, listeners []net.Listener) (string, error) {
 	public, err := cfg.Public()
 	if err != nil {
@@ -45,14 +45,14 @@ func agentsURL(cfg *config.Config, listeners []net.Listener) (string, error) {
 	return base, nil
 }
 
-// configured makes an agent as the configuration has it.
-func configured(cfg *config.Config, kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool)) (gateway.Agent, error) {
+// newAgent makes one of the configured agents.
+func newAgent(cfg *config.Config, kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool)) (gateway.Agent, error) {
 	one, err := kinds.Make(s)
 	if err != nil {
 		return gateway.Agent{}, fmt.Errorf("%w: agents: %w", config.ErrInvalid, err)
 	}
 	return gateway.Agent{
-		Agent: one, Silence: cfg.SilenceOf(s), Kind: s.Kind, Secrets: secretsOf(kinds, s, lookup),
+		Agent: one, Silence: cfg.SilenceOf(s), Kind: s.Kind, Secrets: Secrets(kinds, s, lookup),
 		Discover: func(ctx context.Context) ([]agent.Offer, error) { return kinds.Discover(ctx, s) },
 	}, nil
 }

@@ -1,0 +1,283 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	agents "github.com/leat-dev/leat/agent/all"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/auth"
+	"github.com/leat-dev/leat/internal/server/compat"
+	"github.com/leat-dev/leat/internal/server/eliza"
+	fileserver "github.com/leat-dev/leat/internal/server/files"
+	"github.com/leat-dev/leat/internal/server/native"
+	"github.com/leat-dev/leat/internal/server/ops"
+	"github.com/leat-dev/leat/internal/server/ui"
+	"github.com/leat-dev/leat/internal/server/usage"
+	"github.com/leat-dev/leat/internal/service/webhook"
+	"github.com/leat-dev/leat/internal/store/files"
+	"github.com/leat-dev/leat/internal/store/journal/sqlite"
+)
+
+// Options are what an [App] is made of. All fields are needed, except Load and Tracing.
+type Options struct {
+	Config config.Config
+	// Load reads the configuration again for a reload or a restart. If it is nil, the configuration came from flags alone and neither
+	// reads anything.
+	Load     func() (config.Config, error)
+	Dialects dialect.Registry
+	// Getenv looks up environment variables.
+	Getenv  func(name string) (value string, ok bool)
+	Sockets *Sockets
+	Log     *slog.Logger
+	// Level is the level of Log. A reload may change it.
+	Level *slog.LevelVar
+	// Tracing opens the tracer; nil traces nothing.
+	Tracing Tracing
+	// Version is the version of the program.
+	Version string
+}
+
+// App is a gateway with everything around it. Its methods are called one after another.
+type App struct {
+	cfg       config.Config
+	log       *slog.Logger
+	listeners []net.Listener
+
+	journal  *sqlite.Journal
+	dialects dialect.Registry
+	kinds    agent.Kinds
+	roster   *gateway.Roster
+	plugins  installed
+	metrics  metrics
+	hooks    *webhook.Hooks
+	live     *signalling
+	gateway  *gateway.Gateway
+	server   *server.Server
+	data     keeping
+	reloader *reloader
+	serving  serving
+
+	closers []func() error // called in reverse order
+}
+
+// New opens the data folder and the addresses, and puts the gateway together. Nothing runs yet. Only one App at a time can use a data
+// folder. Errors that the user can mend in the configuration are [config.ErrInvalid].
+func New(ctx context.Context, opt Options) (*App, error) {
+	a := &App{cfg: opt.Config, log: opt.Log}
+	for _, open := range []func(context.Context, Options) error{
+		a.openJournal, a.openServices, a.openAgents, a.openSockets, a.openGateway, a.openServer,
+	} {
+		if err := open(ctx, opt); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
+	}
+	return a, nil
+}
+
+// onClose has a function called by Close, before those that were passed earlier.
+func (a *App) onClose(f func() error) { a.closers = append(a.closers, f) }
+
+// Close releases everything that New opened.
+func (a *App) Close() error {
+	var errs []error
+	for len(a.closers) > 0 {
+		last := len(a.closers) - 1
+		f := a.closers[last]
+		a.closers = a.closers[:last]
+		errs = append(errs, f())
+	}
+	return errors.Join(errs...)
+}
+
+// Listeners are the open addresses, in the order of the configuration.
+func (a *App) Listeners() []net.Listener { return a.listeners }
+
+func (a *App) openJournal(context.Context, Options) (err error) {
+	a.journal, err = sqlite.Open(sqlite.Options{
+		Dir: a.cfg.Data, Sync: sqlite.Sync(a.cfg.Sync), TraceRetention: time.Duration(a.cfg.TraceRetention), Logger: a.log.With("part", "journal"),
+	})
+	if err != nil {
+		return err
+	}
+	a.onClose(a.journal.Close)
+	return nil
+}
+
+// openServices opens what the gateway and its agents report to.
+func (a *App) openServices(ctx context.Context, opt Options) (err error) {
+	a.metrics = newMetrics(a.cfg.Data, opt.Version)
+	a.hooks = webhook.New(webhook.Config{Hooks: a.cfg.Webhooks.Hooks(), Journal: a.journal, Log: a.log.With("part", "webhook"), Metrics: a.metrics.webhook})
+	a.live, err = newSignalling(ctx, &a.cfg, a.journal, a.log.With("part", "signals"))
+	if err != nil {
+		return err
+	}
+	a.onClose(func() error { a.live.close(); return nil })
+	return nil
+}
+
+func (a *App) openAgents(_ context.Context, opt Options) (err error) {
+	a.dialects = a.metrics.gateway.Dialects(opt.Dialects)
+	a.kinds = agents.Kinds(a.dialects)
+	a.roster = gateway.NewRoster(a.log)
+	a.roster.Tell = a.live.tell
+	a.onClose(func() error { a.roster.Close(); return nil })
+	for _, s := range a.cfg.Agents {
+		member, err := newAgent(&a.cfg, a.kinds, s, opt.Getenv)
+		if err != nil {
+			return err
+		}
+		if err := a.roster.Add(s.Name, member); err != nil {
+			return err
+		}
+	}
+	a.plugins, err = openPlugins(&a.cfg, a.roster, a.journal, a.dialects, a.log.With("part", "plugins"))
+	if err != nil {
+		return err
+	}
+	a.onClose(func() error { a.plugins.close(); return nil })
+	return nil
+}
+
+func (a *App) openSockets(_ context.Context, opt Options) (err error) {
+	a.listeners, err = opt.Sockets.open(a.cfg.Listen)
+	return err
+}
+
+func (a *App) openGateway(ctx context.Context, opt Options) error {
+	gc := gateway.Config{
+		Journal: a.journal, Dialects: a.dialects, Agents: a.roster, DefaultAgent: a.cfg.DefaultAgent,
+		Log: a.log.With("part", "gateway"), LogContent: a.cfg.Log.Content, Metrics: a.metrics.gateway, Recorders: []gateway.Recorder{a.hooks},
+		User: a.cfg.Limits.User.Limits(), Tenant: a.cfg.Limits.Tenant.Limits(), UsageRetention: time.Duration(a.cfg.UsageRetention), Titles: true,
+	}
+	setSettings(&gc, settingsOf(&a.cfg))
+	var err error
+	if gc.URL, err = agentsURL(&a.cfg, a.listeners); err != nil {
+		return fmt.Errorf("%w: %w", config.ErrInvalid, err)
+	}
+	if gc.BasePath, err = a.cfg.Base(); err != nil {
+		return fmt.Errorf("%w: base_path: %w", config.ErrInvalid, err)
+	}
+	tracer, flush, err := openTracer(ctx, opt, a.log.With("part", "tracing"))
+	if err != nil {
+		return err
+	}
+	a.onClose(func() error { flush(); return nil })
+	gc.Tracer = tracer
+	if err := a.openFiles(&gc); err != nil {
+		return err
+	}
+	a.live.watch(&gc, a.metrics.overview)
+	a.plugins.watch(&gc)
+	if a.gateway, err = gateway.New(gc); err != nil {
+		return err
+	}
+	overlook(a.metrics.overview, a.cfg.DefaultAgent, a.roster, a.plugins, a.gateway)
+	return nil
+}
+
+// openFiles opens the folders of attachments, of the workspace that agents share, and of captured bytes.
+func (a *App) openFiles(gc *gateway.Config) error {
+	store, err := files.Open(filepath.Join(a.cfg.Data, "files"))
+	if err != nil {
+		return err
+	}
+	uploads, err := files.OpenUploads(filepath.Join(a.cfg.Data, "uploads"))
+	if err != nil {
+		return err
+	}
+	gc.Files, gc.Uploads, gc.MaxFile = store, uploads, int64(a.cfg.Limits.File)
+	if a.cfg.Files.Workspace != "" {
+		workspace, err := files.OpenWorkspace(a.cfg.Files.Workspace)
+		if err != nil {
+			return fmt.Errorf("%w: files.workspace: %w", config.ErrInvalid, err)
+		}
+		a.onClose(workspace.Close)
+		gc.Workspace = workspace
+	}
+	raw, err := openCapture(&a.cfg, a.log.With("part", "recording"))
+	if err != nil {
+		return err
+	}
+	a.onClose(raw.Close)
+	gc.Raw = raw
+	return nil
+}
+
+// openServer makes the server with all surfaces.
+func (a *App) openServer(ctx context.Context, opt Options) error {
+	srv, err := a.newServer(ctx)
+	if err != nil {
+		return err
+	}
+	a.server = srv
+	a.data = keep(a.cfg, srv, a.gateway, a.journal, a.log)
+	live := hub.New(a.gateway)
+	a.reloader = a.newReloader(opt, live)
+	a.live.register(&a.cfg, srv, a.gateway, live, a.reloader.restart)
+	stopShell, err := shell(&a.cfg, srv, live, a.log.With("part", "terminal"))
+	if err != nil {
+		return err
+	}
+	a.onClose(func() error { stopShell(); return nil })
+	native.Register(srv, a.gateway)
+	eliza.Register(srv, a.gateway, eliza.Options{})
+	a.plugins.register(srv, a.gateway, live)
+	compat.Register(srv, a.gateway)
+	usage.Register(srv, a.gateway)
+	fileserver.Register(srv, a.gateway)
+	ui.Register(srv)
+	if err := emotes(&a.cfg, srv, live); err != nil {
+		return err
+	}
+	return a.registerOperations(srv)
+}
+
+func (a *App) newServer(ctx context.Context) (*server.Server, error) {
+	verifier, err := users(a.cfg.Users, a.log.With("part", "users"))
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := auth.OpenSessions(ctx, a.journal)
+	if err != nil {
+		return nil, err
+	}
+	opt := server.Options{
+		Token: a.cfg.Token, Users: verifier, Sessions: sessions, Producer: a.gateway.Producer,
+		Hosts: a.cfg.Hosts, AllowedOrigins: a.cfg.AllowedOrigins, AppOrigins: a.cfg.AppOrigins, MaxConnections: a.cfg.Limits.Connections,
+		Log: a.log.With("part", "server"), Metrics: a.metrics.server,
+	}
+	if err := site(&a.cfg, &opt, opt.Log); err != nil {
+		return nil, err
+	}
+	return server.New(opt), nil
+}
+
+func (a *App) newReloader(opt Options, live *hub.Hub) *reloader {
+	return &reloader{
+		load: opt.Load, next: make(chan config.Config, 1), agent: a.live.agent, kinds: a.kinds, getenv: opt.Getenv, roster: a.roster, gateway: a.gateway,
+		server: a.server, retention: a.data.retention, level: opt.Level, pend: a.live.pend(live), log: a.log, begun: a.cfg, now: a.cfg,
+	}
+}
+
+// registerOperations adds the routes of operators.
+func (a *App) registerOperations(srv *server.Server) error {
+	gatherer, err := a.metrics.gatherer(a.gateway)
+	if err != nil {
+		return err
+	}
+	ops.Register(srv, a.gateway, gatherer)
+	ops.RegisterOverview(srv, a.metrics.overview)
+	ops.RegisterReload(srv, a.reloader.reload)
+	return ops.RegisterBackup(srv, a.journal, a.cfg.Data)
+}

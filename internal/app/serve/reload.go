@@ -1,0 +1,195 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"reflect"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/app/config"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/data"
+	"github.com/leat-dev/leat/internal/gateway/status"
+	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/ops"
+)
+
+// reloader applies a changed configuration while the gateway runs. Keys that need a restart are reported and wait for it.
+type reloader struct {
+	load      func() (config.Config, error) // nil if there is no file to load
+	next      chan config.Config            // the configuration to restart with; buffers one
+	agent     *status.Agent
+	kinds     agent.Kinds
+	getenv    func(string) (string, bool)
+	roster    *gateway.Roster
+	gateway   *gateway.Gateway
+	server    *server.Server
+	retention *data.Retention
+	level     *slog.LevelVar
+	pend      func(reasons []string)
+	log       *slog.Logger
+
+	mu    sync.Mutex    // serializes reloads and restarts
+	begun config.Config // in use by the parts that need a restart
+	now   config.Config // in use by all others
+}
+
+// takes reports whether a signal requests a reload. If there is no file to load, SIGHUP has its usual meaning: the terminal was closed.
+func (r *reloader) takes(s os.Signal) bool { return s == syscall.SIGHUP && r.load != nil }
+
+// reload applies the whole configuration or, if anything in it is wrong, nothing.
+func (r *reloader) reload() (ops.Reloaded, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.load == nil {
+		return ops.Reloaded{}, server.Errorf(http.StatusConflict, server.ReasonInvalid, "the gateway was started without a configuration file")
+	}
+	next, err := r.load()
+	if err != nil {
+		return ops.Reloaded{}, r.refuse(err)
+	}
+	changed, err := r.makeAgents(&next)
+	if err != nil {
+		return ops.Reloaded{}, r.refuse(err)
+	}
+	done := ops.Reloaded{Applied: []string{}, Reasons: []string{}}
+	for _, k := range next.Changed(&r.now) {
+		if k.Live {
+			done.Applied = append(done.Applied, k.Path)
+		}
+	}
+	for _, k := range next.Changed(&r.begun) {
+		if !k.Live {
+			done.Reasons = append(done.Reasons, k.Path+" changed")
+		}
+	}
+	done.Pending = len(done.Reasons) > 0
+	r.apply(&next, changed)
+	r.now = next
+	r.pend(done.Reasons)
+	r.log.Info("configuration reloaded", "applied", done.Applied, "waits_for_restart", done.Reasons)
+	return done, nil
+}
+
+func (r *reloader) refuse(err error) error {
+	r.log.Error("configuration not applied; the gateway continues with the current one", "error", err)
+	return server.Errorf(http.StatusUnprocessableEntity, server.ReasonInvalid, "%v", err)
+}
+
+// restart requests a restart with the current configuration and returns before it happens. If anything in the configuration is wrong,
+// nothing changes.
+func (r *reloader) restart() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.now
+	if r.load != nil {
+		var err error
+		if next, err = r.load(); err == nil {
+			err = Check(&next, r.kinds)
+		}
+		if err != nil {
+			return r.refuse(err)
+		}
+	}
+	r.pend(nil)
+	r.agent.Leave() // clients get the status while their sockets are still open
+	select {
+	case r.next <- next:
+	default: // a restart was requested already
+	}
+	return nil
+}
+
+// makeAgents makes the agents that are new or changed, by name.
+func (r *reloader) makeAgents(next *config.Config) (map[string]gateway.Agent, error) {
+	if err := Check(next, r.kinds); err != nil {
+		return nil, err
+	}
+	old := map[string]time.Duration{}
+	specs := map[string]agent.Spec{}
+	for _, s := range r.now.Agents {
+		specs[s.Name], old[s.Name] = s, r.now.SilenceOf(s)
+	}
+	all := map[string]gateway.Agent{}
+	for _, s := range next.Agents {
+		silence := next.SilenceOf(s)
+		before, isOld := specs[s.Name]
+		if isOld && reflect.DeepEqual(before, s) && old[s.Name] == silence {
+			continue
+		}
+		if _, taken := r.roster.Agent(s.Name, agent.Principal{}); taken && !isOld && s.Name != r.begun.DefaultAgent {
+			return nil, fmt.Errorf("%w: agents: %q is already the name of another agent, such as an installed plugin", config.ErrInvalid, s.Name)
+		}
+		one, err := newAgent(next, r.kinds, s, r.getenv)
+		if err != nil {
+			return nil, err
+		}
+		all[s.Name] = one
+	}
+	return all, nil
+}
+
+func (r *reloader) apply(next *config.Config, changed map[string]gateway.Agent) {
+	r.gateway.Adjust(settingsOf(next))
+	r.server.SetReach(server.Reach{Hosts: next.Hosts, Origins: next.AllowedOrigins, Apps: next.AppOrigins})
+	r.retention.Keep(agesOf(next))
+	level, _ := next.Level() // it was checked
+	r.level.Set(level)
+	for name, a := range changed {
+		if err := r.roster.Replace(name, a); err != nil {
+			r.log.Error("agent not replaced", "agent", name, "error", err)
+		}
+	}
+	named := map[string]bool{r.begun.DefaultAgent: true} // it stays until a restart makes another agent the default
+	for _, s := range next.Agents {
+		named[s.Name] = true
+	}
+	for _, s := range r.now.Agents {
+		if !named[s.Name] {
+			r.roster.Remove(s.Name)
+		}
+	}
+}
+
+// Check checks what [config.Config.Check] can't: that each agent can be made, and that the keys for users' tokens can be read.
+func Check(c *config.Config, kinds agent.Kinds) error {
+	var errs []error
+	for _, s := range c.Agents {
+		if _, err := kinds.Make(s); err != nil {
+			errs = append(errs, fmt.Errorf("%w: agents: %w", config.ErrInvalid, err))
+		}
+	}
+	_, err := users(c.Users, slog.New(slog.DiscardHandler))
+	return errors.Join(append(errs, err)...)
+}
+
+// settingsOf returns the settings that a gateway can change while it runs.
+func settingsOf(c *config.Config) gateway.Settings {
+	return gateway.Settings{
+		Drain: time.Duration(c.Drain), Lease: time.Duration(c.Lease), WaitLimit: time.Duration(c.WaitLimit), TurnLimit: c.TurnLimitOf(),
+		MaxMessage: int(c.Limits.Message), MaxQueued: c.Limits.Queued, HistoryMessages: c.Limits.History, HistoryBytes: int(c.Limits.HistoryBytes),
+		Prices: c.Prices.List(),
+	}
+}
+
+// agesOf returns how long each kind of data is kept.
+func agesOf(c *config.Config) data.Ages {
+	ages := data.Ages{Default: time.Duration(c.Retention.Default), Agents: map[string]time.Duration{}, Audit: time.Duration(c.AuditRetention)}
+	for name, age := range c.Retention.Agents {
+		ages.Agents[name] = time.Duration(age)
+	}
+	return ages
+}
+
+// setSettings sets the initial values of the settings that a reload can change.
+func setSettings(c *gateway.Config, s gateway.Settings) {
+	c.Drain, c.Lease, c.WaitLimit, c.TurnLimit = s.Drain, s.Lease, s.WaitLimit, s.TurnLimit
+	c.MaxMessage, c.MaxQueued, c.HistoryMessages, c.HistoryBytes = s.MaxMessage, s.MaxQueued, s.HistoryMessages, s.HistoryBytes
+	c.Prices = s.Prices
+}

@@ -1,0 +1,102 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/leat-dev/leat/internal/app/config"
+)
+
+// Start starts the agents, resumes what the last run left unfinished, and begins to answer requests.
+func (a *App) Start(ctx context.Context) error {
+	a.live.start(a.metrics.overview, a.gateway)
+	a.onClose(func() error { a.hooks.Close(); return nil }) // after the channels, whose last turns still have webhooks to send
+	a.roster.Start()
+	a.onClose(func() error { a.plugins.stop(); return nil })
+	if err := a.hooks.Start(ctx, look(a.gateway)); err != nil {
+		return err
+	}
+	if err := a.gateway.Start(ctx); err != nil {
+		return err
+	}
+	a.live.agent.Ready()
+	if err := resumed(ctx, a.metrics.overview, a.journal, a.gateway); err != nil {
+		return errors.Join(err, a.gateway.Shutdown(ctx))
+	}
+	a.plugins.start(a.gateway)
+	a.data.start(ctx)
+	a.serving = a.startServing(ctx)
+	return nil
+}
+
+// serving is the server while it answers requests.
+type serving struct {
+	stop func()
+	done chan error // has the server's error when it has stopped
+}
+
+func (a *App) startServing(ctx context.Context) serving {
+	ctx, stop := context.WithCancel(ctx)
+	s := serving{stop, make(chan error, 1)}
+	go func() { s.done <- a.server.Serve(ctx, a.listeners...) }()
+	return s
+}
+
+// Wait runs the gateway until the first signal, until the context is done, or until a restart is requested, and then shuts it down.
+// SIGHUP reloads the configuration if there is one to reload. A second signal ends running turns at once. Wait returns the
+// configuration to restart with, or nil if the program should end. It is called once, after Start.
+func (a *App) Wait(ctx context.Context, signals <-chan os.Signal) (next *config.Config, err error) {
+	next, failed := a.wait(ctx, signals)
+	next, err = a.shutdown(ctx, signals, next)
+	return next, errors.Join(failed, err)
+}
+
+// wait returns when the gateway has to shut down. failed is the error of a server that stopped by itself.
+func (a *App) wait(ctx context.Context, signals <-chan os.Signal) (next *config.Config, failed error) {
+	for {
+		select {
+		case s := <-signals:
+			if a.reloader.takes(s) {
+				_, _ = a.reloader.reload() // it has logged its error
+				continue
+			}
+			a.log.Info("stopping; send the signal again to stop at once", "signal", s.String())
+		case failed = <-a.serving.done:
+			a.log.Error("the server stopped", "error", failed)
+			a.serving.done <- nil
+		case c := <-a.reloader.next:
+			next = &c
+			a.log.Info("restarting")
+		case <-ctx.Done():
+		}
+		return next, failed
+	}
+}
+
+// shutdown ends the gateway in order. Turns that are running continue for a while, and their readers can follow them until they end;
+// only then are readers disconnected.
+func (a *App) shutdown(ctx context.Context, signals <-chan os.Signal, next *config.Config) (*config.Config, error) {
+	a.data.stop()
+	a.live.agent.Leave()
+	defer a.serving.stop()
+	drain, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	down := make(chan error, 1)
+	go func() { down <- a.gateway.Shutdown(drain) }()
+	for {
+		select {
+		case s := <-signals:
+			if a.reloader.takes(s) {
+				continue // there is nothing left to reload
+			}
+			a.log.Warn("stopping at once")
+			next = nil
+			interrupt()
+			a.serving.stop()
+		case err := <-down:
+			a.serving.stop()
+			return next, errors.Join(err, <-a.serving.done)
+		}
+	}
+}

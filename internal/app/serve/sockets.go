@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"time"
+)
+
+// Sockets are the addresses that a gateway listens on, or the sockets that systemd opened for the process. They stay open from one [App]
+// to the next, so clients that connect during a restart wait instead of being refused. The zero value has none open.
+type Sockets struct {
+	addresses []string
+	inherited bool // from systemd; then the configured addresses are ignored
+	all       []net.Listener
+}
+
+// open listens on the addresses if they are not open yet. Closing the listeners that it returns ends their use by one App only.
+func (s *Sockets) open(addresses []string) ([]net.Listener, error) {
+	if s.all == nil || !s.inherited && !slices.Equal(s.addresses, addresses) {
+		if err := s.Close(); err != nil {
+			return nil, err
+		}
+		var err error
+		if s.all, err = inherited(); err != nil {
+			return nil, err
+		}
+		if s.inherited = len(s.all) > 0; !s.inherited {
+			if s.all, err = listen(addresses); err != nil {
+				return nil, err
+			}
+		}
+		s.addresses = addresses
+	}
+	borrowed := make([]net.Listener, len(s.all))
+	for i, l := range s.all {
+		if err := setDeadline(l, time.Time{}); err != nil {
+			return nil, err
+		}
+		borrowed[i] = borrowedListener{l}
+	}
+	return borrowed, nil
+}
+
+// Close closes the addresses.
+func (s *Sockets) Close() error {
+	all := s.all
+	s.all = nil
+	return closeListeners(all)
+}
+
+// borrowedListener is a listener that stays open when one App has closed it.
+type borrowedListener struct{ net.Listener }
+
+// Close makes Accept return at once, until the next [Sockets.open].
+func (l borrowedListener) Close() error { return setDeadline(l.Listener, time.Unix(1, 0)) }
+
+func setDeadline(l net.Listener, t time.Time) error {
+	d, ok := l.(interface{ SetDeadline(t time.Time) error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return d.SetDeadline(t)
+}
