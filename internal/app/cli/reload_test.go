@@ -3,9 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,9 +14,6 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/leat-dev/leat/internal/app/config"
-	"github.com/leat-dev/leat/internal/gateway"
 )
 
 // fromFile is a gateway in this process that runs by a file.

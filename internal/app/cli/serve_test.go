@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"net"
+	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -164,4 +166,31 @@ func TestStopAtOnce(t *testing.T) {
 	}
 	s.signals <- os.Interrupt
 	s.ends()
+}
+
+// A gateway on a Unix socket below a path: what people are told leads to the public URL.
+func TestServeUnix(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	s := serveWith(t, t.TempDir(), func(c *configuration) {
+		c.Listen, c.PublicURL, c.Token = []string{"unix:" + socket}, "https://chat.example/leat", "t"
+	}, "demo?speed=0")
+	for _, want := range []string{"listens on unix:" + socket, "page       https://chat.example/leat/\n", "--url https://chat.example/leat\n"} {
+		if !strings.Contains(s.out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, s.out)
+		}
+	}
+	c := &leat.Client{URL: "http://chat.example/leat", Token: "t", HTTP: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}}
+	if _, err := c.Create(t.Context(), leat.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+	c.HTTP.CloseIdleConnections()
+	s.signals <- os.Interrupt
+	s.ends()
+	if _, err := os.Stat(socket); !os.IsNotExist(err) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
 }
