@@ -15,6 +15,17 @@ type progress struct {
 	read    int           // wanted, when the last reading began
 	unsure  bool          // that reading left something open
 	changed chan struct{} // closed with the next reading; nil if nobody waits
+	// passed is the turn before which all is recorded that came over a connection.
+	passed string
+	over   *link
+}
+
+// tell wakes who waits for the next reading.
+func (p *progress) tell() {
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
 }
 
 // finished takes note of a reading over a connection that began when wanted had the given value. A reading that failed counts: waiting
@@ -23,18 +34,17 @@ func (w *watch) finished(l *link, wanted int, unsure bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.progress.link, w.progress.read, w.progress.unsure = l, wanted, unsure
-	if w.progress.changed != nil {
-		close(w.progress.changed)
-		w.progress.changed = nil
-	}
+	w.progress.passed, w.progress.over = "", nil
+	w.progress.tell()
 }
 
-// behind returns nil if the session was read over the connection since there was a reason to, or else a channel that is closed with the next reading.
-func (w *watch) behind(l *link) <-chan struct{} {
+// behind returns nil if the session was read over the connection since there was a reason to, or up to the turn of a key, or else a channel
+// that is closed with the next reading.
+func (w *watch) behind(l *link, key string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := &w.progress
-	if p.link == l && p.read == p.wanted && !p.unsure {
+	if p.link == l && p.read == p.wanted && !p.unsure || p.over == l && p.passed == key {
 		return nil
 	}
 	if p.changed == nil {
@@ -43,17 +53,17 @@ func (w *watch) behind(l *link) <-chan struct{} {
 	return p.changed
 }
 
-// catchUp waits until a conversation shows what happened in its session before now, if the session is followed. The log shows things in
+// catchUp waits until the conversation of a turn shows what happened in its session before the turn, if the session is followed. The log shows things in
 // the order in which they are recorded, so another client's run that ended while the connection was lost must be recorded before the
 // answer that came after it. If the connection is lost meanwhile, the error is errLost: the answer waits for the next one.
-func (a *Agent) catchUp(ctx context.Context, l *link, conversation string) error {
+func (a *Agent) catchUp(ctx context.Context, l *link, turn placed) error {
 	if l.protocol() < numbered {
 		return nil // such sessions are not followed
 	}
 	a.mu.Lock()
 	var of *watch
 	for w := range a.watches {
-		if w.conversation == conversation {
+		if w.conversation == turn.conversation {
 			of = w
 		}
 	}
@@ -64,7 +74,7 @@ func (a *Agent) catchUp(ctx context.Context, l *link, conversation string) error
 	ctx, cancel := context.WithTimeout(ctx, catchUpLimit)
 	defer cancel()
 	for {
-		changed := of.behind(l)
+		changed := of.behind(l, turn.key)
 		if changed == nil {
 			return nil
 		}
@@ -84,5 +94,5 @@ func (t *turn) beforeFirst(ctx context.Context, l *link, r *run) error {
 	if r.Begun || t.observed {
 		return nil
 	}
-	return t.a.catchUp(ctx, l, t.in.Conversation)
+	return t.a.catchUp(ctx, l, placed{t.in.Conversation, t.in.Key})
 }

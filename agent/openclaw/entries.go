@@ -3,8 +3,6 @@ package openclaw
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,7 +43,7 @@ func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
 		confirmed = g.doubt
 	}
 	at := w.at
-	at.Seq, at.Last = max(at.Seq, h.newest()), g.last
+	at.Seq, at.Last, at.Live = max(at.Seq, h.newest()), g.last, g.inProgress(w.at.Live)
 	for _, c := range g.children {
 		if !slices.Contains(at.Children, c) {
 			at.Children = append(at.Children, c)
@@ -71,15 +69,11 @@ func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
 		}
 	}
 	at.Children = left
-	if len(entries) == 0 && !w.fresh && at.Seq == w.at.Seq && len(at.Children) == len(w.at.Children) {
+	if len(entries) == 0 && !w.fresh && at.Seq == w.at.Seq && len(at.Children) == len(w.at.Children) && slices.Equal(at.Live, w.at.Live) {
 		return unsure, nil
 	}
-	b, err := json.Marshal(at)
-	if err != nil {
+	if err := w.record(ctx, l, entries, g.barriers, at); err != nil {
 		return false, err
-	}
-	if err := w.sessions.Add(ctx, w.conversation, entries, b); err != nil {
-		return false, fmt.Errorf("record what happened: %w", err)
 	}
 	w.at, w.fresh = at, false
 	return unsure, nil
@@ -164,6 +158,24 @@ type gathering struct {
 	// the answer to the message, and the run may answer a later one.
 	doubt     pairing
 	confirmed pairing // the doubt of the history before
+
+	said     []string // keys of the runs that have rows
+	barriers []barrier
+}
+
+// inProgress returns the keys of the runs that were recorded as runs in progress, and have no rows yet.
+func (g *gathering) inProgress(before []string) (keys []string) {
+	for _, e := range g.entries {
+		if e.Run != nil && e.Run.Ops == nil {
+			keys = append(keys, e.Key)
+		}
+	}
+	for _, key := range before {
+		if !slices.Contains(g.said, key) && !slices.Contains(keys, key) && len(keys) < maxBuffered {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // rows goes through the rows behind a seq. parent is the key of the run that spawned the session.
@@ -198,7 +210,10 @@ func (g *gathering) rows(after int64, parent string) {
 				by, asked = asked, prompt{}
 			}
 			g.last = cmp.Or(by.run, runKey(r.Meta.Run))
-			if !old {
+			g.said = append(g.said, g.last)
+			if first := g.w.silentTurn(g.last); first != nil {
+				g.barriers = append(g.barriers, barrier{len(g.entries), g.last, first})
+			} else if !old {
 				g.run(r.Meta.Run, g.last, parent, by, r)
 			}
 		}

@@ -34,6 +34,8 @@ type cursor struct {
 	Seq      int64   `json:"seq"` // of the last row that was taken
 	Last     string  `json:"last,omitempty"`
 	Children []child `json:"children,omitempty"` // that have not ended
+	// Live are the keys of runs in progress that were recorded before they had any row.
+	Live []string `json:"live,omitempty"`
 }
 
 // child is a session that a run has spawned.

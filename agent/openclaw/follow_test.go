@@ -24,6 +24,8 @@ type conversations struct {
 	kept json.RawMessage
 	own  []string      // ids of its turns and messages
 	slow time.Duration // until something is recorded
+	late time.Duration // until a run is observed
+	adds func(key string)
 
 	tasks sync.WaitGroup
 	mu    sync.Mutex
@@ -56,6 +58,9 @@ func (c *conversations) Add(ctx context.Context, _ string, entries []agent.Entry
 			continue
 		}
 		c.keys[e.Key] = true
+		if c.adds != nil {
+			c.adds(e.Key)
+		}
 		if e.Message != nil {
 			c.shown = append(c.shown, string(e.Message.Role)+" ("+e.Source+"): "+e.Message.Text)
 			continue
@@ -78,7 +83,10 @@ func (c *conversations) Add(ctx context.Context, _ string, entries []agent.Entry
 		}
 		c.shown = append(c.shown, "run "+e.Run.Answers+" live"+from)
 		h.out = agent.NewEmitter(ctx, h)
-		c.tasks.Go(func() { h.end(c.a.Observe(ctx, h.in, e.Run.State, h.out)) })
+		c.tasks.Go(func() {
+			time.Sleep(c.late)
+			h.end(c.a.Observe(ctx, h.in, e.Run.State, h.out))
+		})
 	}
 	return nil
 }
@@ -262,6 +270,69 @@ func TestFollowCatchesUpBeforeItAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				h.want(t, event.Completed, "Let me look.\n\nYours.")
+			})
+		})
+	}
+}
+
+// What had said nothing when the connection was lost is shown before the run that came after it: our own answer, and another client's run,
+// also if that is observed a while after the session is read again.
+func TestFollowShowsAnswersInOrder(t *testing.T) {
+	const turn = "019aab00-0000-7000-8000-000000000001"
+	for _, own := range []bool{true, false} {
+		t.Run(fmt.Sprintf("our own: %v", own), func(t *testing.T) {
+			following(t, func(r *fakeRun) {
+				r.wait(500 * time.Millisecond)
+				r.final("1", "Answer to "+r.params["message"].(string))
+			}, func(t *testing.T, f *fake, a *Agent, c *conversations, _ func()) {
+				c.late = 6 * time.Second
+				over := make(chan error, 1)
+				var first *house
+				if own {
+					first = newHouse(t, "one?")
+					first.id, first.in.Turn, first.in.Key, first.session = turn, turn, turn, c.kept
+					first.mapper = dialect.NewMapper(first.id, first.newID)
+					first.add(event.Event{Type: event.TurnStart, Turn: first.id, Body: &event.Body{Agent: "claw"}})
+					c.own = []string{turn, "m1"}
+					go func() { over <- first.life(t.Context(), a, nil) }()
+				} else {
+					f.ask("r1", "one?")
+					over <- nil
+				}
+				time.Sleep(100 * time.Millisecond)
+				if !own {
+					f.note("a note") // with it the run is found
+					time.Sleep(100 * time.Millisecond)
+					first = c.run("r1")
+				}
+				f.mu.Lock()
+				f.down = true
+				f.mu.Unlock()
+				f.cut()
+				time.Sleep(time.Second)
+				f.ask("r2", "two?")
+				time.Sleep(time.Second)
+				c.mu.Lock()
+				c.adds = func(key string) {
+					if key == "r2" && first.visible() == "" {
+						t.Error("the second answer is recorded before the first has begun")
+					}
+				}
+				c.mu.Unlock()
+				begin := time.Now()
+				f.start()
+				for c.run("r2") == nil {
+					time.Sleep(10 * time.Millisecond)
+				}
+				if took := time.Since(begin); own && took >= catchUpLimit {
+					t.Errorf("they waited for each other, %v", took)
+				}
+				time.Sleep(time.Minute)
+				if err := <-over; err != nil {
+					t.Fatal(err)
+				}
+				first.want(t, event.Completed, "Answer to one?")
+				c.run("r2").want(t, event.Completed, "Answer to two?")
 			})
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
@@ -22,6 +23,8 @@ type turn struct {
 	session  string
 	children []string      // sessions that its runs spawned; guarded by the agent's lock
 	gone     chan struct{} // closed when it runs no more
+	first    chan struct{} // closed when it has begun to speak, see announced
+	spoke    atomic.Bool
 
 	dec    dialect.Decoder
 	st     turnState
@@ -125,6 +128,7 @@ func (t *turn) step(make func() ([]event.Event, error)) error {
 	if t.ended {
 		return nil
 	}
+	speaks := false
 	err := t.out.Decode(func() ([]event.Event, json.RawMessage, error) {
 		ops, derr := make()
 		if t.st.Size += size(ops); derr == nil && t.st.Size > t.a.cfg.limit {
@@ -134,6 +138,7 @@ func (t *turn) step(make func() ([]event.Event, error)) error {
 			t.ended = true
 			ops = append(ops, t.end())
 		}
+		speaks = t.ended || t.begun()
 		if len(ops) == 0 {
 			return nil, nil, derr
 		}
@@ -141,9 +146,12 @@ func (t *turn) step(make func() ([]event.Event, error)) error {
 		return ops, st, errors.Join(derr, err)
 	})
 	if t.ended && errors.Is(err, agent.ErrTurnOver) {
-		return nil
+		err = nil
 	}
-	return err
+	if !speaks || err != nil {
+		return err
+	}
+	return t.spoken()
 }
 
 // size is how many bytes of text operations hold.
