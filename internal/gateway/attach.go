@@ -11,6 +11,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/audit"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/files"
@@ -154,13 +155,13 @@ func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOpti
 func (g *Gateway) unattached(ctx context.Context, name string, session json.RawMessage) error {
 	want := compact(session)
 	for after := ""; ; {
-		keys, err := g.journal.KeysAfter(ctx, sessionPrefix, after, sessionsPage)
+		keys, err := g.journal.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
 		if err != nil {
 			return journalError("attach", err)
 		}
 		for _, kv := range keys {
 			after = kv.Key
-			if conversation, of, ok := cutSessionKey(kv.Key); ok && of == name && bytes.Equal(compact(kv.Value), want) {
+			if conversation, of, ok := journalkey.CutSession(kv.Key); ok && of == name && bytes.Equal(compact(kv.Value), want) {
 				return reject(ReasonConflict, "the conversation %s follows this session already", conversation)
 			}
 		}
@@ -222,11 +223,11 @@ func (n *attachment) batch(ctx context.Context, who audit.By, got *agent.Attachm
 		return b, err
 	}
 	for _, turn := range turns {
-		n.set(turnKey(turn), []byte(n.id))
+		n.set(journalkey.Turn(turn), []byte(n.id))
 	}
-	n.set(sessionKey(n.id, n.opt.Agent), bytes.Clone(got.Session))
+	n.set(journalkey.Session(n.id, n.opt.Agent), bytes.Clone(got.Session))
 	if got.Cursor != nil {
-		n.set(cursorKey(n.id, n.opt.Agent), bytes.Clone(got.Cursor))
+		n.set(journalkey.Cursor(n.id, n.opt.Agent), bytes.Clone(got.Cursor))
 	}
 	note, err := n.g.audit.Note(audit.Entry{Action: "attach", By: who, Conversation: n.id, Tenant: n.opt.Tenant, Subject: n.opt.Owner})
 	if err != nil {
@@ -276,7 +277,7 @@ func (n *attachment) events(ctx context.Context, entries []agent.Entry) (all []e
 			return nil, reject(ReasonTooLarge, "the history of the session has more than %d MiB; attach it without its history", maxAttached>>20)
 		}
 		n.keys[e.Key] = one.became()
-		n.set(entryKey(n.id, n.opt.Agent, e.Key), []byte(one.became()))
+		n.set(journalkey.Entry(n.id, n.opt.Agent, e.Key), []byte(one.became()))
 		all = append(all, said...)
 	}
 	return all, nil
@@ -318,7 +319,7 @@ func (n *attachment) keep(_ context.Context, m event.Media) (event.Media, error)
 	if err != nil {
 		return m, err
 	}
-	n.set(fileKey(n.id, stored.ID), v)
+	n.set(journalkey.File(n.id, stored.ID), v)
 	n.files = append(n.files, attachedFile{stored.ID, stored.Size})
 	return event.Media{URL: g.fileURL(n.id, stored.ID), MIME: rec.MIME, Name: rec.Name, Size: rec.Size, Alt: m.Alt}, nil
 }

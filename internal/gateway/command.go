@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/audit"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
@@ -181,7 +182,7 @@ func (w *writer) storedOutcome(ctx context.Context, c Command) (*storedOutcome, 
 	if c.Key == "" {
 		return nil, nil
 	}
-	v, err := w.g.journal.Get(ctx, commandKey(w.id, c))
+	v, err := w.g.journal.Get(ctx, journalkey.Command(w.id, c.Type, c.Key))
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, nil
 	}
@@ -210,12 +211,8 @@ func (w *writer) remember(t *tx, c Command, ack Ack) error {
 	if c.Type != CommandSend {
 		expires = now() + w.g.cfg.KeyLife.Milliseconds()
 	}
-	t.set(commandKey(w.id, c), v, expires)
+	t.set(journalkey.Command(w.id, c.Type, c.Key), v, expires)
 	return nil
-}
-
-func commandKey(conversation string, c Command) string {
-	return "command/" + conversation + "/" + c.Type + "/" + c.Key
 }
 
 func (c Command) hash() string {

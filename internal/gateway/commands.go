@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal"
@@ -37,7 +38,7 @@ func (w *writer) stop(t *tx, turn string, p Principal) (Ack, error) {
 	default:
 		t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: body})
 		w.closeTurn(t, turn)
-		t.set(stateKey(turn), nil, 0) // of a push that never began
+		t.set(journalkey.TurnState(turn), nil, 0) // of a push that never began
 	}
 	ack.Seq = w.head + int64(len(t.events))
 	return ack, nil
@@ -45,7 +46,7 @@ func (w *writer) stop(t *tx, turn string, p Principal) (Ack, error) {
 
 // knows reports whether the turn belongs to the conversation, however old it is.
 func (w *writer) hasTurn(turn string) bool {
-	v, err := w.g.journal.Get(w.g.life, turnKey(turn))
+	v, err := w.g.journal.Get(w.g.life, journalkey.Turn(turn))
 	return err == nil && string(v) == w.id
 }
 
@@ -242,7 +243,7 @@ func (w *writer) delete(ctx context.Context, c Command, unless func(*journal.Sum
 			w.closeTurn(t, turn)
 		}
 		ack.Seq = t.add(event.Event{Type: event.ConversationDelete})
-		t.set(deletingKey(w.id), []byte("1"), 0)
+		t.set(journalkey.Deleting(w.id), []byte("1"), 0)
 		t.terminal = true
 		t.then(func() { w.kill(ErrNotFound) })
 		return w.note(t, c, ack)

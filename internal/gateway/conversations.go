@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/audit"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/journal"
@@ -66,7 +67,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	}
 	key, hash := "", ""
 	if c.Key != "" {
-		key = "create/" + audit.Digest(p.Tenant, p.Subject) + "/" + c.Key // names of subjects stand in no key
+		key = journalkey.Create(p.Tenant, p.Subject, c.Key)
 		hash = Command{Type: "create", Agent: c.Agent, After: c.ID, Title: &c.Title, Metadata: c.Metadata, Text: digest(c.Messages)}.hash()
 		leave, err := g.creating.enter(ctx, key) // a repeat may come while the first is still at it
 		if err != nil {
@@ -218,7 +219,7 @@ func (g *Gateway) summary(ctx context.Context, id string) (journal.Summary, erro
 	if err != nil {
 		return s, journalError("look up conversation", err)
 	}
-	if _, err := g.journal.Get(ctx, deletingKey(id)); err == nil {
+	if _, err := g.journal.Get(ctx, journalkey.Deleting(id)); err == nil {
 		return s, ErrNotFound
 	}
 	return s, nil
@@ -226,7 +227,7 @@ func (g *Gateway) summary(ctx context.Context, id string) (journal.Summary, erro
 
 // Turn returns what is known of a turn and the conversation that it belongs to.
 func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id string) (conversation string, t transcript.Turn, err error) {
-	v, err := g.journal.Get(ctx, turnKey(id))
+	v, err := g.journal.Get(ctx, journalkey.Turn(id))
 	if err != nil {
 		return "", t, journalError("look up turn", err)
 	}
@@ -269,5 +270,3 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 	}
 	return "", t, ErrNotFound // truncated
 }
-
-func deletingKey(conversation string) string { return "deleting/" + conversation }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 )
 
 // A person's answer is committed first, and so seen by all and won by one. Then it has to reach the agent: one that waits in
@@ -107,7 +108,7 @@ func (r *run) setAnswer(t *tx, a storedAnswer) error {
 	if err != nil {
 		return fmt.Errorf("store answer: %w", err)
 	}
-	t.set(answerKey(r.id, a.ID), v, now()+2*r.writer.g.settings().WaitLimit.Milliseconds())
+	t.set(journalkey.Answer(r.id, a.ID), v, now()+2*r.writer.g.settings().WaitLimit.Milliseconds())
 	return nil
 }
 
@@ -125,7 +126,7 @@ func (r *run) redeliverAnswers(ctx context.Context) error {
 
 // given are the answers of a turn that its agent was not told.
 func (g *Gateway) undeliveredAnswers(ctx context.Context, turn string) ([]event.Answer, error) {
-	keys, err := g.journal.Keys(ctx, answerKey(turn, ""))
+	keys, err := g.journal.Keys(ctx, journalkey.Answer(turn, ""))
 	if err != nil {
 		return nil, journalError("list answers", err)
 	}

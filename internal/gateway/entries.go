@@ -3,8 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -23,11 +22,6 @@ const (
 	becameTurn    = "turn/"
 	becameNothing = "nothing/" // it had no content
 )
-
-func entryKey(conversation, name, key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return "entry/" + conversation + "/" + name + "/" + hex.EncodeToString(sum[:16])
-}
 
 // checkEntries refuses what no conversation can take.
 func checkEntries(entries []agent.Entry) error {
@@ -126,7 +120,7 @@ func (w *writer) addIn(ctx context.Context, t *tx, name string, a Agent, fresh [
 		all = append(all, r)
 	}
 	for _, r := range all {
-		t.set(entryKey(w.id, name, r.entry.Key), []byte(r.became()), 0)
+		t.set(journalkey.Entry(w.id, name, r.entry.Key), []byte(r.became()), 0)
 		switch {
 		case r.entry.Message != nil:
 			for _, e := range r.said {
@@ -143,7 +137,7 @@ func (w *writer) addIn(ctx context.Context, t *tx, name string, a Agent, fresh [
 	if len(all) > 0 {
 		t.edit().Updated = now()
 	}
-	t.set(cursorKey(w.id, name), cursor, 0)
+	t.set(journalkey.Cursor(w.id, name), cursor, 0)
 	return nil
 }
 
@@ -159,7 +153,7 @@ func (w *writer) addWhole(t *tx, r resolved, name string) {
 	}
 	for _, e := range events {
 		if t.outside[e.Turn] = true; e.Type == event.TurnStart {
-			t.set(turnKey(e.Turn), []byte(w.id), 0)
+			t.set(journalkey.Turn(e.Turn), []byte(w.id), 0)
 		}
 		t.add(e)
 	}
@@ -175,10 +169,10 @@ func (w *writer) addLive(t *tx, r resolved, name string, a Agent) {
 	t.add(r.start(name, r.answers, r.parent))
 	s := t.edit()
 	s.Open = append(s.Open, r.id)
-	t.set(turnKey(r.id), []byte(w.id), 0)
-	t.set(observedKey(r.id), observedTurn{Key: r.entry.Key}.json(), 0)
+	t.set(journalkey.Turn(r.id), []byte(w.id), 0)
+	t.set(journalkey.TurnObserved(r.id), observedTurn{Key: r.entry.Key}.json(), 0)
 	if r.entry.Run.State != nil {
-		t.set(stateKey(r.id), slices.Clone(r.entry.Run.State), 0)
+		t.set(journalkey.TurnState(r.id), slices.Clone(r.entry.Run.State), 0)
 	}
 	w.observe(run)
 	w.observer.begin(run, false)
@@ -228,7 +222,7 @@ func (w *writer) around(lookup func(string) (string, error), key string) (string
 
 // keepsSession returns an error that wraps [agent.ErrNoSession] if the conversation keeps no session with the agent.
 func (w *writer) keepsSession(name string) error {
-	_, err := w.g.journal.Get(w.g.life, sessionKey(w.id, name))
+	_, err := w.g.journal.Get(w.g.life, journalkey.Session(w.id, name))
 	if errors.Is(err, journal.ErrNotFound) {
 		return agent.ErrNoSession
 	}
@@ -240,7 +234,7 @@ func (w *writer) keepsSession(name string) error {
 
 // became returns what an entry has become in this conversation; empty if it was not added.
 func (w *writer) became(name, key string) (string, error) {
-	v, err := w.g.journal.Get(w.g.life, entryKey(w.id, name, key))
+	v, err := w.g.journal.Get(w.g.life, journalkey.Entry(w.id, name, key))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return "", fmt.Errorf("gateway: look up entry: %w", err)
 	}

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal"
@@ -54,14 +53,6 @@ type file struct {
 	Owner  string `json:"owner,omitempty"`
 }
 
-func fileKey(conversation, id string) string { return "file/" + conversation + "/" + id }
-
-// originKey is where it is stored which file came from an origin.
-func originKey(conversation, origin string) string {
-	sum := sha256.Sum256([]byte(origin))
-	return "fileorigin/" + conversation + "/" + hex.EncodeToString(sum[:])
-}
-
 // PutFile stores a file that a person brings in, to be part of a message: the media that it returns. A file that is part of
 // none goes after a day. The errors are those of Do.
 func (g *Gateway) PutFile(ctx context.Context, p Principal, conversation string, f agent.File, r io.Reader) (event.Media, error) {
@@ -98,7 +89,7 @@ func (w *writer) putFile(ctx context.Context, p Principal, f agent.File, r io.Re
 			return err
 		}
 		if f.Origin != "" {
-			t.set(originKey(w.id, f.Origin), []byte(stored.ID), expiry(life))
+			t.set(journalkey.FileOrigin(w.id, f.Origin), []byte(stored.ID), expiry(life))
 		}
 		return nil
 	})
@@ -117,7 +108,7 @@ func (w *writer) putFile(ctx context.Context, p Principal, f agent.File, r io.Re
 func (w *writer) keepFile(ctx context.Context, t *tx, p Principal, id string, rec *file, life time.Duration) (was bool, err error) {
 	s := t.current()
 	rec.Tenant, rec.Owner = s.Tenant, s.Owner
-	key, until := fileKey(w.id, id), expiry(life)
+	key, until := journalkey.File(w.id, id), expiry(life)
 	switch kv, err := w.g.journal.KeysAfter(ctx, key, "", 1); {
 	case err != nil:
 		return false, journalError("look up file", err)
@@ -152,14 +143,14 @@ func expiry(life time.Duration) int64 {
 // useFiles keeps the files that parts show for as long as the conversation.
 func (w *writer) useFiles(ctx context.Context, t *tx, parts []event.Part) error {
 	for _, id := range filesOf(parts, w.id) {
-		v, err := w.g.journal.Get(ctx, fileKey(w.id, id))
+		v, err := w.g.journal.Get(ctx, journalkey.File(w.id, id))
 		switch {
 		case errors.Is(err, journal.ErrNotFound):
 			return reject(ReasonUnknown, "there is no file %s in this conversation; files that are part of no message are kept for %v", id, uploadLife)
 		case err != nil:
 			return journalError("look up file", err)
 		}
-		t.set(fileKey(w.id, id), v, 0)
+		t.set(journalkey.File(w.id, id), v, 0)
 	}
 	return nil
 }
@@ -167,7 +158,7 @@ func (w *writer) useFiles(ctx context.Context, t *tx, parts []event.Part) error 
 // dropFiles takes away files that no message shows any more.
 func (w *writer) dropFiles(t *tx, ids []string) {
 	for _, id := range ids {
-		t.set(fileKey(w.id, id), nil, 0)
+		t.set(journalkey.File(w.id, id), nil, 0)
 		t.then(func() {
 			if err := w.g.cfg.Files.Remove(w.id, id); err != nil {
 				w.log.Warn("file not removed; a later start does it", "file", id, "error", err)
@@ -193,7 +184,7 @@ func (g *Gateway) openFile(ctx context.Context, conversation, id string) (*os.Fi
 	if g.cfg.Files == nil || !files.ValidID(id) {
 		return nil, event.Media{}, ErrNotFound
 	}
-	v, err := g.journal.Get(ctx, fileKey(conversation, id))
+	v, err := g.journal.Get(ctx, journalkey.File(conversation, id))
 	if err != nil {
 		return nil, event.Media{}, journalError("look up file", err)
 	}
@@ -219,13 +210,13 @@ func (g *Gateway) cleanFiles(ctx context.Context, age time.Duration) error {
 	known := map[string]bool{}
 	for after := ""; ; {
 		const page = 1000
-		keys, err := g.journal.KeysAfter(ctx, "file/", after, page)
+		keys, err := g.journal.KeysAfter(ctx, journalkey.FilePrefix, after, page)
 		if err != nil {
 			return fmt.Errorf("gateway: list files: %w", err)
 		}
 		for _, kv := range keys {
 			after = kv.Key
-			conversation, id := path.Split(strings.TrimPrefix(kv.Key, "file/"))
+			conversation, id := path.Split(strings.TrimPrefix(kv.Key, journalkey.FilePrefix))
 			folder := files.Folder(strings.TrimSuffix(conversation, "/"))
 			var rec file
 			if err := json.Unmarshal(kv.Value, &rec); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -152,7 +153,7 @@ func (s *sink) FindFile(ctx context.Context, origin string) (event.Media, bool, 
 
 // findFile returns what was stored with an origin.
 func (w *writer) findFile(ctx context.Context, origin string) (event.Media, bool, error) {
-	id, err := w.g.journal.Get(ctx, originKey(w.id, origin))
+	id, err := w.g.journal.Get(ctx, journalkey.FileOrigin(w.id, origin))
 	if err == nil {
 		var f io.Closer
 		var m event.Media

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/audit"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/service/usage"
@@ -105,12 +106,12 @@ func (g *Gateway) Start(ctx context.Context) error {
 	if err := g.holds.load(ctx); err != nil {
 		return err
 	}
-	half, err := g.journal.Keys(ctx, deletingKey(""))
+	half, err := g.journal.Keys(ctx, journalkey.Deleting(""))
 	if err != nil {
 		return fmt.Errorf("gateway: list unfinished deletes: %w", err)
 	}
 	for _, kv := range half {
-		if err := g.erase(ctx, strings.TrimPrefix(kv.Key, deletingKey(""))); err != nil {
+		if err := g.erase(ctx, strings.TrimPrefix(kv.Key, journalkey.Deleting(""))); err != nil {
 			return fmt.Errorf("gateway: finish delete: %w", err)
 		}
 	}
@@ -267,7 +268,7 @@ func (g *Gateway) open(ctx context.Context, id string) (*writer, error) {
 	if err != nil {
 		return nil, journalError("open conversation", err)
 	}
-	if _, err := g.journal.Get(ctx, deletingKey(id)); err == nil {
+	if _, err := g.journal.Get(ctx, journalkey.Deleting(id)); err == nil {
 		return nil, ErrNotFound
 	}
 	if err := g.count(ctx, &s); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -28,7 +29,7 @@ func (w *writer) issue(t *tx, turn string, a Agent) *agent.Ingest {
 	}
 	token := tokenPrefix + turn + "." + rand.Text()
 	digest := sha256.Sum256([]byte(token))
-	t.set(tokenKey(turn), digest[:], 0)
+	t.set(journalkey.TurnToken(turn), digest[:], 0)
 	return &agent.Ingest{URL: w.g.cfg.URL + "/api/turns/" + turn + "/ingest", Token: token}
 }
 
@@ -42,7 +43,7 @@ func (g *Gateway) Producer(ctx context.Context, token string) (turn string, err 
 	if !ok || len(token) > maxToken {
 		return "", nil
 	}
-	want, err := g.journal.Get(ctx, tokenKey(turn))
+	want, err := g.journal.Get(ctx, journalkey.TurnToken(turn))
 	if errors.Is(err, journal.ErrNotFound) {
 		return "", nil
 	}
@@ -79,8 +80,8 @@ func (r *run) handOn(ctx context.Context, to *agent.Pushed) error {
 		if r.isOver.Load() {
 			return ErrTurnOver
 		}
-		t.set(handedKey(r.id), []byte{1}, 0)
-		t.set(stateKey(r.id), st.appendJSON(nil), 0)
+		t.set(journalkey.TurnPushed(r.id), []byte{1}, 0)
+		t.set(journalkey.TurnState(r.id), st.appendJSON(nil), 0)
 		return nil
 	})
 	if err != nil {
@@ -123,7 +124,7 @@ func (r *run) tellStopped() {
 
 // handed reports whether a turn was handed on. Its mark lives as long as its state.
 func (g *Gateway) handed(ctx context.Context, turn string) (bool, error) {
-	_, err := g.journal.Get(ctx, handedKey(turn))
+	_, err := g.journal.Get(ctx, journalkey.TurnPushed(turn))
 	if errors.Is(err, journal.ErrNotFound) {
 		return false, nil
 	}
@@ -152,6 +153,3 @@ func (g *Gateway) mayPush(ctx context.Context, conversation, turn, name string) 
 	}
 	return g.handed(ctx, turn) // its agent may have been taken out of the configuration since
 }
-
-func tokenKey(turn string) string  { return "turn/" + turn + "/token" }
-func handedKey(turn string) string { return "turn/" + turn + "/handed" }

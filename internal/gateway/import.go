@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/audit"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
@@ -34,7 +35,7 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 	if err := checkImported(&s); err != nil {
 		return false, err
 	}
-	switch known, err := g.journal.Get(ctx, importKey(s.ID)); {
+	switch known, err := g.journal.Get(ctx, journalkey.Import(s.ID)); {
 	case err == nil && string(known) == in.Digest:
 		return false, nil
 	case err != nil && !errors.Is(err, journal.ErrNotFound):
@@ -55,18 +56,18 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 	}
 	b := journal.Batch{Conversation: s.ID, Create: true, Summary: &s, Events: events}
 	for _, id := range turns {
-		if _, err := g.journal.Get(ctx, turnKey(id)); err == nil {
+		if _, err := g.journal.Get(ctx, journalkey.Turn(id)); err == nil {
 			return false, reject(ReasonConflict, "the turn id %q is taken by another conversation", id)
 		} else if !errors.Is(err, journal.ErrNotFound) {
 			return false, journalError("import", err)
 		}
-		b.Put = append(b.Put, journal.KeyValue{Key: turnKey(id), Value: []byte(s.ID)})
+		b.Put = append(b.Put, journal.KeyValue{Key: journalkey.Turn(id), Value: []byte(s.ID)})
 	}
 	note, err := g.audit.Note(audit.Entry{Action: "import", By: by(ctx, p), Conversation: s.ID, Tenant: s.Tenant, Subject: s.Owner})
 	if err != nil {
 		return false, err
 	}
-	b.Put = append(b.Put, note, journal.KeyValue{Key: importKey(s.ID), Value: []byte(in.Digest)})
+	b.Put = append(b.Put, note, journal.KeyValue{Key: journalkey.Import(s.ID), Value: []byte(in.Digest)})
 	if err := g.journal.Append(ctx, b); err != nil {
 		return false, taken(err)
 	}
@@ -86,8 +87,6 @@ func taken(err error) error {
 	}
 	return journalError("import", err)
 }
-
-func importKey(conversation string) string { return "import/" + conversation }
 
 func checkImported(s *journal.Summary) error {
 	if s.ID == "" {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 )
 
 // arm starts the lease, unless the turn is over. p.mu is held.
@@ -46,7 +47,7 @@ func (p *push) expire() {
 
 // endQueued fails a turn that waits in the queue.
 func (g *Gateway) endQueued(turn string, e *event.Error) error {
-	v, err := g.journal.Get(g.life, turnKey(turn))
+	v, err := g.journal.Get(g.life, journalkey.Turn(turn))
 	if err != nil {
 		return err
 	}

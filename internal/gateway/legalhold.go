@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/audit"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
@@ -26,12 +27,10 @@ type Hold struct {
 // key returns the hold's key. It contains a digest of the subject, because names must not be in keys.
 func (h Hold) key() string {
 	if h.Conversation != "" {
-		return holdPrefix + "conversation/" + h.Conversation
+		return journalkey.HoldConversation(h.Conversation)
 	}
-	return holdPrefix + "subject/" + audit.Digest(h.Tenant, h.Subject)
+	return journalkey.HoldSubject(h.Tenant, h.Subject)
 }
-
-const holdPrefix = "hold/"
 
 func (h Hold) String() string {
 	if h.Conversation != "" {
@@ -53,7 +52,7 @@ type Holds struct {
 func (g *Gateway) Holds() *Holds { return g.holds }
 
 func (h *Holds) load(ctx context.Context) error {
-	keys, err := h.g.journal.Keys(ctx, holdPrefix)
+	keys, err := h.g.journal.Keys(ctx, journalkey.HoldPrefix)
 	if err != nil {
 		return fmt.Errorf("gateway: load holds: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -29,13 +30,13 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 			queries = append(queries, journal.Query{Limit: limit, IDs: ids})
 		}
 	}
-	half, err := g.journal.Keys(ctx, deletingKey("")) // mostly none
+	half, err := g.journal.Keys(ctx, journalkey.Deleting("")) // mostly none
 	if err != nil {
 		return nil, journalError("list conversations", err)
 	}
 	gone := map[string]bool{}
 	for _, kv := range half {
-		gone[strings.TrimPrefix(kv.Key, deletingKey(""))] = true
+		gone[strings.TrimPrefix(kv.Key, journalkey.Deleting(""))] = true
 	}
 	out := []journal.Summary{}
 	for {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -26,8 +27,6 @@ type observedTurn struct {
 	Key string `json:"key"` // of its entry
 }
 
-func observedKey(turn string) string { return "turn/" + turn + "/observed" }
-
 func (m observedTurn) json() []byte {
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -38,7 +37,7 @@ func (m observedTurn) json() []byte {
 
 // marked returns the mark of a turn; ok is false if it is not an observed one.
 func (g *Gateway) observedTurn(ctx context.Context, turn string) (m observedTurn, ok bool, err error) {
-	v, err := g.journal.Get(ctx, observedKey(turn))
+	v, err := g.journal.Get(ctx, journalkey.TurnObserved(turn))
 	if errors.Is(err, journal.ErrNotFound) {
 		return m, false, nil
 	}
@@ -149,7 +148,7 @@ func (w *writer) reobserve(t *tx, turn transcript.Turn, m observedTurn, inside [
 	if !ok {
 		return false, nil
 	}
-	state, err := w.g.journal.Get(w.g.life, stateKey(turn.ID))
+	state, err := w.g.journal.Get(w.g.life, journalkey.TurnState(turn.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("state of turn %s: %w", turn.ID, err)
 	}

@@ -9,13 +9,13 @@ import (
 	"sync"
 
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// PositionPrefix begins the keys of how far somebody has read. They hold no name, belong to their conversation, and go with it.
-const PositionPrefix = "read/"
+// PositionPrefix begins the keys of read positions. Each belongs to its conversation and contains no name.
+const PositionPrefix = journalkey.ReadPrefix
 
 // Position is how far a principal has read a conversation.
 type Position struct {
@@ -26,13 +26,9 @@ type Position struct {
 	Unread bool
 }
 
-func positionKey(who quota.Who, conversation string) string {
-	return PositionPrefix + audit.Digest(who.Tenant, who.Subject) + "/" + conversation
-}
-
-// PositionOf reports whether a key tells how far a subject has read.
+// PositionOf reports whether a key is that of a read position of a subject.
 func PositionOf(key, tenant, subject string) bool {
-	return strings.HasPrefix(key, positionKey(quota.Who{Tenant: tenant, Subject: subject}, ""))
+	return strings.HasPrefix(key, journalkey.Read(tenant, subject, ""))
 }
 
 // speaks reports whether an event makes a conversation unread: what people say does not, nor what they stopped.
@@ -59,7 +55,7 @@ func concerns(p Principal, s *journal.Summary) bool {
 
 // Position tells how far a principal has read a conversation that it may read, as its summary is known.
 func (g *Gateway) Position(ctx context.Context, p Principal, s *journal.Summary) (at Position, err error) {
-	v, err := g.journal.Get(ctx, positionKey(p.who(), s.ID))
+	v, err := g.journal.Get(ctx, journalkey.Read(p.who().Tenant, p.who().Subject, s.ID))
 	if err == nil {
 		at.Read, err = strconv.ParseInt(string(v), 10, 64)
 	}
@@ -106,7 +102,7 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 			return nil
 		}
 		now = Position{Read: to, Unread: s.Spoken > to && concerns(p, s)}
-		t.set(positionKey(who, w.id), strconv.AppendInt(nil, to, 10), 0)
+		t.set(journalkey.Read(who.Tenant, who.Subject, w.id), strconv.AppendInt(nil, to, 10), 0)
 		t.then(func() { g.positions.tell(who, w.id) })
 		return nil
 	})

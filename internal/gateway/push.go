@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
@@ -206,7 +207,7 @@ func (g *Gateway) attach(ctx context.Context, conversation, turn string) (*Produ
 }
 
 func (g *Gateway) pushState(ctx context.Context, turn string) (st pushState, err error) {
-	v, err := g.journal.Get(ctx, stateKey(turn))
+	v, err := g.journal.Get(ctx, journalkey.TurnState(turn))
 	if err != nil {
 		return st, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 )
 
 func restored(d dialect.Dialect, st pushState) (*dialect.Stream, error) {
@@ -22,7 +23,7 @@ func restored(d dialect.Dialect, st pushState) (*dialect.Stream, error) {
 type pushAgent struct{ g *Gateway }
 
 func (a pushAgent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	v, err := a.g.journal.Get(ctx, stateKey(in.Turn))
+	v, err := a.g.journal.Get(ctx, journalkey.TurnState(in.Turn))
 	if err != nil {
 		return fmt.Errorf("state of pushed turn: %w", err)
 	}

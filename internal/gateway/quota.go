@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
@@ -113,7 +114,7 @@ func (g *Gateway) count(ctx context.Context, s *journal.Summary) error {
 	}
 	unfinished := make(map[string]quota.Who, len(s.Open))
 	for _, turn := range s.Open {
-		v, err := g.journal.Get(ctx, principalKey(turn))
+		v, err := g.journal.Get(ctx, journalkey.TurnPrincipal(turn))
 		if errors.Is(err, journal.ErrNotFound) {
 			continue // one inside another, which counts
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -96,11 +97,11 @@ func (w *writer) interrupt(t *tx, turn string) {
 		Error: &event.Error{Code: codeRestart, Message: "the gateway was restarted while the agent answered", Retryable: true},
 	}})
 	w.closeTurn(t, turn)
-	t.set(stateKey(turn), nil, 0)
-	t.set(keysKey(turn), nil, 0)
-	t.set(handedKey(turn), nil, 0)
-	t.set(observedKey(turn), nil, 0)
-	t.set(waitedKey(turn), nil, 0)
+	t.set(journalkey.TurnState(turn), nil, 0)
+	t.set(journalkey.TurnMapper(turn), nil, 0)
+	t.set(journalkey.TurnPushed(turn), nil, 0)
+	t.set(journalkey.TurnObserved(turn), nil, 0)
+	t.set(journalkey.TurnWaited(turn), nil, 0)
 }
 
 // resume makes the run of a turn whose agent can go on with it, with its decoder where the log left it.
@@ -115,7 +116,7 @@ func (w *writer) resume(t *tx, turn transcript.Turn, inside []string) (bool, err
 	if up == nil {
 		return false, nil
 	}
-	state, err := w.g.journal.Get(w.g.life, stateKey(turn.ID))
+	state, err := w.g.journal.Get(w.g.life, journalkey.TurnState(turn.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("state of turn %s: %w", turn.ID, err)
 	}
@@ -143,7 +144,7 @@ func (w *writer) resume(t *tx, turn transcript.Turn, inside []string) (bool, err
 // restore sets a run to where the log has its turn: the ids of its parts, the turns inside it, its open requests. It returns false if
 // the log does not fit.
 func (w *writer) restore(t *tx, r *run, turn transcript.Turn, inside []string) (bool, error) {
-	keys, err := w.g.journal.Get(w.g.life, keysKey(turn.ID))
+	keys, err := w.g.journal.Get(w.g.life, journalkey.TurnMapper(turn.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("keys of turn %s: %w", turn.ID, err)
 	}

@@ -6,21 +6,15 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
-
-// wroteKey is where it is stored that a guest has written in a conversation. It outlives the guest's grant: what was
-// written is still there.
-func wroteKey(tenant, subject, conversation string) string {
-	return "wrote/" + audit.Digest(tenant, subject) + "/" + conversation
-}
 
 // wrote notes that a command left a guest's text or name in the log.
 func (w *writer) wrote(t *tx, c Command) {
 	s := t.current()
 	if (c.Type == CommandSend || c.Type == CommandAnswer || c.Type == CommandStop) && !c.by.Admin && c.by.Subject != "" && c.by.Subject != s.Owner {
-		t.set(wroteKey(s.Tenant, c.by.Subject, w.id), []byte("1"), 0)
+		t.set(journalkey.Wrote(s.Tenant, c.by.Subject, w.id), []byte("1"), 0)
 	}
 }
 
@@ -32,7 +26,7 @@ func (g *Gateway) Guest(ctx context.Context, p Principal, tenant, subject string
 	for _, of := range []struct {
 		prefix string
 		ids    *[]string
-	}{{sharedKey(tenant, subject, ""), &shared}, {wroteKey(tenant, subject, ""), &wrote}} {
+	}{{journalkey.Shared(tenant, subject, ""), &shared}, {journalkey.Wrote(tenant, subject, ""), &wrote}} {
 		keys, err := g.journal.Keys(ctx, of.prefix)
 		if err != nil {
 			return nil, nil, journalError("list conversations of others", err)
@@ -142,7 +136,7 @@ func (g *Gateway) Redact(ctx context.Context, p Principal, conversation, subject
 	if err != nil {
 		return 0, err
 	}
-	if err := g.audit.Put(ctx, journal.KeyValue{Key: wroteKey(s.Tenant, subject, conversation)}); err != nil {
+	if err := g.audit.Put(ctx, journal.KeyValue{Key: journalkey.Wrote(s.Tenant, subject, conversation)}); err != nil {
 		return n, journalError("redact", err)
 	}
 	return n, nil

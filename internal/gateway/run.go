@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/capture"
 )
 
@@ -190,11 +191,11 @@ func (r *run) end(t *tx, body *event.Body) {
 func (r *run) finishIn(t *tx) {
 	r.isOver.Store(true)
 	r.writer.closeTurn(t, r.id)
-	t.set(stateKey(r.id), nil, 0)
-	t.set(keysKey(r.id), nil, 0)
-	t.set(handedKey(r.id), nil, 0)
-	t.set(observedKey(r.id), nil, 0)
-	t.set(waitedKey(r.id), nil, 0)
+	t.set(journalkey.TurnState(r.id), nil, 0)
+	t.set(journalkey.TurnMapper(r.id), nil, 0)
+	t.set(journalkey.TurnPushed(r.id), nil, 0)
+	t.set(journalkey.TurnObserved(r.id), nil, 0)
+	t.set(journalkey.TurnWaited(r.id), nil, 0)
 	t.then(func() {
 		r.cancel(errEnded)
 		time.AfterFunc(returnLimit, func() { r.writer.post(func(t *tx) error { return r.writer.next(t, r) }) })
@@ -221,7 +222,7 @@ func (w *writer) closeTurn(t *tx, id string) {
 	}
 	s.Updated = now()
 	t.terminal = true
-	t.set(principalKey(id), nil, 0) // it was for a start that can't come any more
+	t.set(journalkey.TurnPrincipal(id), nil, 0) // it was for a start that can't come any more
 	t.ended = append(t.ended, id)
 	t.then(func() { w.g.endTurnPush(id) })
 	if len(s.Open) == 0 {
@@ -240,7 +241,7 @@ func (r *run) add(t *tx, events []event.Event) {
 				r.children[e.Turn] = true
 				s := t.edit()
 				s.Open = append(s.Open, e.Turn)
-				t.set(turnKey(e.Turn), []byte(r.writer.id), 0)
+				t.set(journalkey.Turn(e.Turn), []byte(r.writer.id), 0)
 			}
 		case event.TurnWait:
 			req := *e.Get().Request
@@ -264,7 +265,7 @@ func (r *run) resolveRequest(t *tx, a event.Answer) {
 	r.touch() // the clock of silence goes on as soon as the request is closed
 	delete(r.requests, a.ID)
 	if len(r.requests) == 0 {
-		t.set(waitedKey(r.id), strconv.AppendInt(nil, r.resumeClock(), 10), 0)
+		t.set(journalkey.TurnWaited(r.id), strconv.AppendInt(nil, r.resumeClock(), 10), 0)
 	}
 	r.answered[a.ID] = true
 	if err := r.setAnswer(t, storedAnswer{a, true}); err != nil {
@@ -313,9 +314,3 @@ func (r *run) lose(err error) {
 func (r *run) detach() {
 	r.cancel(errDetached)
 }
-
-// The keys under which a conversation's things are stored.
-func turnKey(turn string) string            { return "turn/" + turn }
-func stateKey(turn string) string           { return "turn/" + turn + "/state" }
-func keysKey(turn string) string            { return "turn/" + turn + "/keys" }
-func answerKey(turn, request string) string { return "turn/" + turn + "/answer/" + request }

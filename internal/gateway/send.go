@@ -10,6 +10,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -194,13 +195,13 @@ func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Prin
 	busy := len(w.inQueue(s.Open)) > 0 || w.current != nil
 	s.Open = append(s.Open, turn)
 	s.Updated = now()
-	t.set(turnKey(turn), []byte(w.id), 0)
+	t.set(journalkey.Turn(turn), []byte(w.id), 0)
 	w.parents.put(turn, t.trace)
 	if who, err := json.Marshal(behalf(p)); err == nil {
-		t.set(principalKey(turn), who, 0)
+		t.set(journalkey.TurnPrincipal(turn), who, 0)
 	}
 	if state != nil {
-		t.set(stateKey(turn), state, 0)
+		t.set(journalkey.TurnState(turn), state, 0)
 	}
 	body := &event.Body{Agent: name, Answers: answers}
 	what := event.Event{Type: event.TurnStart, Turn: turn, Body: body}
@@ -299,14 +300,12 @@ func (w *writer) principal(turn string) agent.Principal {
 
 // principal is on whose behalf an unfinished turn runs or waits.
 func (g *Gateway) principal(ctx context.Context, turn string) (p agent.Principal, err error) {
-	v, err := g.journal.Get(ctx, principalKey(turn))
+	v, err := g.journal.Get(ctx, journalkey.TurnPrincipal(turn))
 	if err == nil {
 		err = json.Unmarshal(v, &p)
 	}
 	return p, err
 }
-
-func principalKey(turn string) string { return "turn/" + turn + "/principal" }
 
 // steerable returns the running turn, if it is the named agent's and that can be steered.
 func (w *writer) steerable(name string) *run {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -46,16 +47,16 @@ func (s *sink) KeepSession(ctx context.Context, session json.RawMessage) error {
 
 // setSession stores an agent's session, or deletes it together with its cursor if session is nil, and notifies the agent's Follow.
 func (w *writer) setSession(t *tx, name string, session json.RawMessage) {
-	t.set(sessionKey(w.id, name), session, 0)
+	t.set(journalkey.Session(w.id, name), session, 0)
 	if session == nil {
-		t.set(cursorKey(w.id, name), nil, 0)
+		t.set(journalkey.Cursor(w.id, name), nil, 0)
 	}
 	t.then(func() { w.g.follows.kept(name, w.id) })
 }
 
 // session returns the session that the agent stored, or nil.
 func (w *writer) session(name string) json.RawMessage {
-	v, err := w.g.journal.Get(w.g.life, sessionKey(w.id, name))
+	v, err := w.g.journal.Get(w.g.life, journalkey.Session(w.id, name))
 	if err != nil {
 		if !errors.Is(err, journal.ErrNotFound) {
 			w.log.Error("session of agent not read; it begins a new one", "agent", name, "error", err)
@@ -68,14 +69,14 @@ func (w *writer) session(name string) json.RawMessage {
 // forgetSessions drops the sessions of all agents: where everything was taken out of a conversation, no agent goes on in a
 // session that remembers it.
 func (w *writer) forgetSessions(ctx context.Context, t *tx) error {
-	keys, err := w.g.journal.Keys(ctx, sessionKey(w.id, ""))
+	keys, err := w.g.journal.Keys(ctx, journalkey.Session(w.id, ""))
 	if err != nil {
 		return fmt.Errorf("sessions of agents: %w", err)
 	}
 	for _, kv := range keys {
 		// The id of another conversation may begin in the same way; a name holds no slash.
-		if !strings.Contains(kv.Key[len(sessionKey(w.id, "")):], "/") {
-			w.setSession(t, kv.Key[len(sessionKey(w.id, "")):], nil)
+		if !strings.Contains(kv.Key[len(journalkey.Session(w.id, "")):], "/") {
+			w.setSession(t, kv.Key[len(journalkey.Session(w.id, "")):], nil)
 		}
 	}
 	return nil
@@ -87,5 +88,3 @@ func (r *run) currentInput() agent.Input {
 	defer r.mu.Unlock()
 	return r.input
 }
-
-func sessionKey(conversation, name string) string { return sessionPrefix + conversation + "/" + name }

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -69,13 +69,13 @@ func (s *sessions) All(ctx context.Context) ([]agent.Session, error) {
 	s.mu.Unlock()
 	var all []agent.Session
 	for after := ""; ; {
-		keys, err := s.g.journal.KeysAfter(ctx, sessionPrefix, after, sessionsPage)
+		keys, err := s.g.journal.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
 		if err != nil {
 			return nil, fmt.Errorf("gateway: list sessions: %w", err)
 		}
 		for _, kv := range keys {
 			after = kv.Key
-			conversation, name, ok := cutSessionKey(kv.Key)
+			conversation, name, ok := journalkey.CutSession(kv.Key)
 			if !ok || name != s.name {
 				continue
 			}
@@ -125,10 +125,10 @@ func (s *sessions) of(ctx context.Context, conversation string) (agent.Session, 
 	sum, err := s.g.summary(ctx, conversation)
 	if err == nil {
 		one.Principal = agent.Principal{Tenant: sum.Tenant, Subject: sum.Owner}
-		one.Session, err = s.g.journal.Get(ctx, sessionKey(conversation, s.name))
+		one.Session, err = s.g.journal.Get(ctx, journalkey.Session(conversation, s.name))
 	}
 	if err == nil {
-		one.Cursor, err = s.g.journal.Get(ctx, cursorKey(conversation, s.name))
+		one.Cursor, err = s.g.journal.Get(ctx, journalkey.Cursor(conversation, s.name))
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, journal.ErrNotFound) {
 		return one, fmt.Errorf("gateway: session of conversation %s: %w", conversation, err)
@@ -161,21 +161,3 @@ func (s *sessions) Add(ctx context.Context, conversation string, entries []agent
 	}
 	return err
 }
-
-const sessionPrefix = "session/"
-
-// cutSessionKey returns the parts of a session's key: neither an id of a conversation nor an agent's name holds a slash.
-func cutSessionKey(key string) (conversation, name string, ok bool) {
-	rest, ok := strings.CutPrefix(key, sessionPrefix)
-	if !ok {
-		return "", "", false
-	}
-	i := strings.LastIndexByte(rest, '/')
-	if i < 0 {
-		return "", "", false
-	}
-	return rest[:i], rest[i+1:], true
-}
-
-// cursorKey is where it is stored how far an agent has followed a conversation's session. It goes with the session.
-func cursorKey(conversation, name string) string { return "cursor/" + conversation + "/" + name }

@@ -8,8 +8,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/service/audit"
-	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -44,7 +43,7 @@ func (w *writer) share(t *tx, c Command) (Ack, error) {
 	all = append(all, journal.Grant{Subject: c.Subject, Access: c.Access})
 	slices.SortFunc(all, func(a, b journal.Grant) int { return strings.Compare(a.Subject, b.Subject) })
 	t.edit().Grants = all
-	t.set(sharedKey(s.Tenant, c.Subject, w.id), []byte("1"), 0)
+	t.set(journalkey.Shared(s.Tenant, c.Subject, w.id), []byte("1"), 0)
 	return Ack{Seq: w.head}, nil
 }
 
@@ -56,8 +55,8 @@ func (w *writer) unshare(t *tx, c Command) (Ack, error) {
 	s := t.current()
 	if all := withoutGrant(s.Grants, c.Subject); len(all) < len(s.Grants) {
 		t.edit().Grants = all
-		t.set(sharedKey(s.Tenant, c.Subject, w.id), nil, 0)
-		t.set(positionKey(quota.Who{Tenant: s.Tenant, Subject: c.Subject}, w.id), nil, 0)
+		t.set(journalkey.Shared(s.Tenant, c.Subject, w.id), nil, 0)
+		t.set(journalkey.Read(s.Tenant, c.Subject, w.id), nil, 0)
 		t.then(w.feed.AccessChanged)
 	}
 	return Ack{Seq: w.head}, nil
@@ -78,17 +77,11 @@ func withoutGrant(all []journal.Grant, subject string) []journal.Grant {
 	return slices.DeleteFunc(slices.Clone(all), func(g journal.Grant) bool { return g.Subject == subject })
 }
 
-// sharedKey is where it is stored that a conversation is shared with a subject, so that the subject's list finds it. Decide
-// looks at the summary, never here. Names of subjects stand in no key.
-func sharedKey(tenant, subject, conversation string) string {
-	return "shared/" + audit.Digest(tenant, subject) + "/" + conversation
-}
-
 // sharedWith lists the ids of the conversations that are shared with a principal.
 func (g *Gateway) sharedWith(ctx context.Context, p Principal) ([]string, error) {
 	ids := []string{}
 	for _, subject := range []string{p.Subject, Everybody} {
-		prefix := sharedKey(p.Tenant, subject, "")
+		prefix := journalkey.Shared(p.Tenant, subject, "")
 		keys, err := g.journal.Keys(ctx, prefix)
 		if err != nil {
 			return nil, fmt.Errorf("list what is shared: %w", err)
@@ -123,7 +116,7 @@ func (g *Gateway) Leave(ctx context.Context, p Principal, tenant, subject string
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return 0, err
 	}
-	prefix := sharedKey(tenant, subject, "")
+	prefix := journalkey.Shared(tenant, subject, "")
 	keys, err := g.journal.Keys(ctx, prefix)
 	if err != nil {
 		return 0, journalError("list what is shared", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -70,16 +71,16 @@ func (r *run) emit(t *tx, ops []event.Event, state json.RawMessage, at int64) er
 	r.add(t, events)
 	if state != nil && r.isOver.Load() {
 		// Where the stream stood at its end: a producer that missed the last acknowledgement may still ask.
-		t.set(stateKey(r.id), state, now()+r.writer.g.cfg.KeyLife.Milliseconds())
+		t.set(journalkey.TurnState(r.id), state, now()+r.writer.g.cfg.KeyLife.Milliseconds())
 	} else if state != nil {
-		t.set(stateKey(r.id), state, 0)
+		t.set(journalkey.TurnState(r.id), state, 0)
 		if n := r.mapper.Keys(); n != r.keys {
 			r.keys = n
 			keys, err := r.mapper.State()
 			if err != nil {
 				return fmt.Errorf("state of keys: %w", err)
 			}
-			t.set(keysKey(r.id), keys, 0)
+			t.set(journalkey.TurnMapper(r.id), keys, 0)
 		}
 	}
 	return nil
@@ -130,7 +131,7 @@ func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error
 	r.mu.Lock()
 	r.answers[req.ID] = ch
 	r.mu.Unlock()
-	if v, err := r.writer.g.journal.Get(ctx, answerKey(r.id, req.ID)); err == nil {
+	if v, err := r.writer.g.journal.Get(ctx, journalkey.Answer(r.id, req.ID)); err == nil {
 		var a event.Answer
 		if err := json.Unmarshal(v, &a); err != nil {
 			return a, fmt.Errorf("stored answer: %w", err)

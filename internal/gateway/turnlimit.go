@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -34,7 +35,7 @@ func (r *run) restoreClock(turn *transcript.Turn) error {
 			r.clock.since = req.At
 		}
 	}
-	v, err := r.writer.g.journal.Get(r.writer.g.life, waitedKey(r.id))
+	v, err := r.writer.g.journal.Get(r.writer.g.life, journalkey.TurnWaited(r.id))
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil
 	}
@@ -107,6 +108,3 @@ func (r *run) resumeClock() int64 {
 	}
 	return r.clock.waited
 }
-
-// waitedKey is where the total time is stored that a turn has waited for people.
-func waitedKey(turn string) string { return "turn/" + turn + "/waited" }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/usage"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
@@ -80,7 +81,7 @@ func (w *writer) payer(turn, parent string) (p agent.Principal) {
 
 // began reports whether somebody began the turn, who is known then.
 func (w *writer) hasPrincipal(turn string) bool {
-	_, err := w.g.journal.Get(w.g.life, principalKey(turn))
+	_, err := w.g.journal.Get(w.g.life, journalkey.TurnPrincipal(turn))
 	return !errors.Is(err, journal.ErrNotFound)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/files"
 )
 
@@ -175,7 +176,7 @@ func (s *sink) FilePath(ctx context.Context, m event.Media) string {
 	if s.writer.g.cfg.Workspace == nil || id == "" {
 		return ""
 	}
-	v, err := s.writer.g.journal.Get(ctx, fileKey(s.writer.id, id))
+	v, err := s.writer.g.journal.Get(ctx, journalkey.File(s.writer.id, id))
 	var rec file
 	if err != nil || json.Unmarshal(v, &rec) != nil || rec.Path == "" {
 		return ""
