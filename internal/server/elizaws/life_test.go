@@ -209,9 +209,9 @@ func TestThousandTurns(t *testing.T) {
 		}
 		c := dial(bearer(secret))
 		c.want("status")
-		for i := range replay {
+		for i := range replayLimit {
 			f := c.next()
-			if want := signals.ID(h.log.Head() - replay + 1 + int64(i)); f.EventID != want || i >= replay-others && f.Type != signals.TrainingEvent {
+			if want := signals.ID(h.log.Head() - replayLimit + 1 + int64(i)); f.EventID != want || i >= replayLimit-others && f.Type != signals.TrainingEvent {
 				t.Fatalf("number %d of the replay is %s", i, f.raw)
 			}
 		}

@@ -16,9 +16,9 @@ type readFrame struct {
 	Read           int64  `json:"read"`
 }
 
-// attend tells the client what is read and what has become unread, until the socket ends. What is said in a conversation that
+// sendPositions tells the client what is read and what has become unread, until the socket ends. What is said in a conversation that
 // its user looks at, on this socket or another one, is read.
-func (c *socket) attend(f *gateway.Positions) {
+func (c *webSocket) sendPositions(f *gateway.Positions) {
 	defer f.Close()
 	told := map[string]gateway.Position{}
 	for {
@@ -52,8 +52,8 @@ func (c *socket) attend(f *gateway.Positions) {
 
 // position is how far the user has read a conversation. looks says that the user was looking at what was unread, and has read
 // it by now: that is told for itself.
-func (c *socket) position(id string) (at gateway.Position, looks bool, err error) {
-	p := c.who()
+func (c *webSocket) position(id string) (at gateway.Position, looks bool, err error) {
+	p := c.principal()
 	s, err := c.s.gw.Conversation(c.ctx, p, gateway.ActionRead, id)
 	if err != nil {
 		return at, false, err
@@ -66,14 +66,14 @@ func (c *socket) position(id string) (at gateway.Position, looks bool, err error
 }
 
 // markRead marks a conversation as read, up to a seq; 0 is all of it.
-func (c *socket) markRead(id string, seq int64) {
-	if _, err := c.s.gw.MarkRead(c.ctx, c.who(), id, seq); err != nil {
+func (c *webSocket) markRead(id string, seq int64) {
+	if _, err := c.s.gw.MarkRead(c.ctx, c.principal(), id, seq); err != nil {
 		c.missed(id, err)
 	}
 }
 
 // missed logs what was not marked or told. That there is no such conversation is no fault: clients name what they like.
-func (c *socket) missed(id string, err error) {
+func (c *webSocket) missed(id string, err error) {
 	var refused *gateway.Rejection
 	if c.ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrForbidden) || errors.Is(err, gateway.ErrClosed) {
 		return

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,57 +13,48 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/hub"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/socket"
 	"github.com/leat-dev/leat/internal/service/signals"
 )
 
 const (
-	// maxFrame bounds what a client sends at once, in bytes, as Eliza does; more closes with 1009.
+	// maxFrame is the size in bytes of the largest frame that a client may send, as in Eliza. A larger one closes with 1009.
 	maxFrame = 64 << 10
-	// authLimit is how long a socket may take to authenticate.
+	// authLimit is how long a client may take to authenticate.
 	authLimit = 10 * time.Second
-	// replay is how many signals a socket without a cursor is shown.
-	replay = 120
-	// statusEvery is the time between two statuses.
+	// replayLimit is how many of the newest signals a client without a cursor gets.
+	replayLimit = 120
+	// statusEvery is the interval between two status frames.
 	statusEvery = 5 * time.Second
-	// pingEvery is the time between two pings of the protocol; a client that answers none for as long again is gone.
+	// pingEvery is the interval between two WebSocket pings.
 	pingEvery = 20 * time.Second
-	// maxAnswers bounds the answers that wait to be written; a client that asks on is not read until they are.
+	// maxAnswers is how many frames may wait for the writer. A client that causes more of them is not read until some are written.
 	maxAnswers = 16
-	// closeLimit is how long a client may take to say goodbye.
-	closeLimit = time.Second
-	// maxClient bounds a clientId, in bytes.
+	// maxClient is the length in bytes of the longest clientId and conversation id.
 	maxClient = 128
-	// perAddress is how many sockets one address may have open: a family behind one router, not a flood.
+	// perAddress is how many connections one address may have: enough for a family behind one router, too few for a flood.
 	perAddress = 256
 )
 
-var (
-	errGone   = errors.New("elizaws: the client is gone")
-	errPolicy = errors.New("elizaws: unauthorized")
-)
+// errUnauthorized reports that a client's first frame had no valid token.
+var errUnauthorized = errors.New("elizaws: unauthorized")
 
-// socket is one WebSocket at /ws.
-type socket struct {
-	s      *surface
-	r      *http.Request
-	conn   *websocket.Conn
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	client string
-	after  int64 // the last signal that the client has; -1 where it told none
-	frames *hub.Cursor
+// webSocket is one connection to /ws.
+type webSocket struct {
+	s        *surface
+	r        *http.Request // the handshake
+	conn     *socket.Conn
+	ctx      context.Context // the connection's
+	identity atomic.Pointer[server.Identity]
+	client   string // the client's id; empty if it sent none
+	after    int64  // the last signal that the client has; -1 if it sent no cursor
+	frames   *hub.Cursor
 
-	answers chan []byte // of the reader to the writer
-	active  atomic.Bool // it is authenticated
-	writing atomic.Bool // a frame is on its way to a client that perhaps takes nothing
-	tasks   sync.WaitGroup
-
-	mu     sync.Mutex
-	id     server.Identity
-	expiry *time.Timer
+	answers chan []byte // from the read loop to the writer
+	active  atomic.Bool // the client is authenticated
 }
 
-// clientFrame is what clients send. Whatever else they send is ignored.
+// clientFrame is a frame of a client. Other types and fields are ignored.
 type clientFrame struct {
 	Type         string          `json:"type"`
 	Token        json.RawMessage `json:"token"`
@@ -72,7 +62,7 @@ type clientFrame struct {
 	Seq          int64           `json:"seq"`
 }
 
-// conversation is the one that a frame names; empty where it names none.
+// conversation returns the conversation that the frame names, or "" if it names none.
 func (f *clientFrame) conversation() (id string) {
 	if json.Unmarshal(f.Conversation, &id) != nil || len(id) > maxClient {
 		return ""
@@ -83,13 +73,13 @@ func (f *clientFrame) conversation() (id string) {
 // socket answers GET /ws.
 func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	id := server.IdentityOf(r.Context())
-	if q := r.URL.Query(); q.Has("token") && s.srv.TokenNeeded() {
+	if query := r.URL.Query(); query.Has("token") && s.srv.TokenNeeded() {
 		if !s.opt.QueryToken {
-			return server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "tokens in the query are not taken; send an auth message, or set ELIZA_ALLOW_WS_QUERY_TOKEN=1")
+			return server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "tokens in the URL are refused; send an auth message, or set ELIZA_ALLOW_WS_QUERY_TOKEN=1")
 		}
-		if !known(id.Principal) {
+		if !isAuthenticated(id.Principal) {
 			var err error
-			if id, err = s.srv.Authenticate(r, q.Get("token")); err != nil {
+			if id, err = s.srv.Authenticate(r, query.Get("token")); err != nil {
 				s.srv.Metrics().Unauthorized(true)
 				return err
 			}
@@ -103,35 +93,20 @@ func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princ
 		return err
 	}
 	defer leave()
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
-		InsecureSkipVerify: true, // the server has looked at Origin, by its own configuration
-		CompressionMode:    websocket.CompressionDisabled,
-	})
-	if err != nil {
-		return nil //nolint:nilerr // Accept has answered what was wrong with the handshake
+	c := &webSocket{s: s, r: r, client: clientID(r), after: lastEvent(r), answers: make(chan []byte, maxAnswers)}
+	conn, ok := socket.Accept(w, r, socket.Options{Stall: s.srv.Options().Stall, ReadLimit: maxFrame, Farewell: c.farewell})
+	if !ok {
+		return nil
 	}
-	conn.SetReadLimit(maxFrame)
-	ctx, cancel := context.WithCancelCause(r.Context())
-	c := &socket{s: s, r: r, conn: conn, ctx: ctx, cancel: cancel, client: clientID(r), after: lastEvent(r), answers: make(chan []byte, maxAnswers)}
-	over := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { defer close(over); c.goodbye() })
-	err = c.run(id)
-	if stop() {
-		c.close(err)
-	} else {
-		<-over
-	}
-	cancel(err)
-	c.tasks.Wait()
-	if c.expiry != nil {
-		c.expiry.Stop()
-	}
+	c.conn, c.ctx = conn, conn.Context()
+	c.identity.Store(&id)
+	_ = conn.Serve(c.run) // Eliza's clients reconnect whatever the cause
 	return nil
 }
 
-func known(p gateway.Principal) bool { return p.Admin || p.Subject != "" }
+func isAuthenticated(p gateway.Principal) bool { return p.Admin || p.Subject != "" }
 
-// clientID is how a client names itself; what is no name is none.
+// clientID returns the id that a client has chosen for itself. If the id is invalid, clientID returns "".
 func clientID(r *http.Request) string {
 	id := r.URL.Query().Get("clientId")
 	if id == "" || len(id) > maxClient {
@@ -145,40 +120,39 @@ func clientID(r *http.Request) string {
 	return id
 }
 
-// lastEvent is the last signal that the client has, -1 where it tells none.
+// lastEvent returns the number of the last signal that the client has, or -1 if it sent no cursor.
 func lastEvent(r *http.Request) int64 {
-	q := r.URL.Query()
+	query := r.URL.Query()
 	for _, name := range []string{"lastEventId", "since"} {
-		if n, ok := signals.ParseID(q.Get(name)); ok {
+		if n, ok := signals.ParseID(query.Get(name)); ok {
 			return n
 		}
 	}
 	return -1
 }
 
-// run authenticates and reads until the socket ends. Its error is why.
-func (c *socket) run(id server.Identity) error {
+// run authenticates the client and handles its frames until the connection ends.
+func (c *webSocket) run() error {
 	greeting := []byte(nil)
-	if !known(id.Principal) {
-		var err error
-		if id, err = c.authenticate(); err != nil {
+	if !isAuthenticated(c.principal()) {
+		if err := c.authenticate(); err != nil {
 			return err
 		}
 		greeting = []byte(`{"type":"auth-ok"}`)
 	}
-	leave, err := c.s.gw.AddViewer(id.Principal)
+	leave, err := c.s.gw.AddViewer(c.principal())
 	if err != nil {
 		return err
 	}
 	defer leave()
-	c.prove(id)
+	c.conn.EndAt(c.identity.Load().Expires, server.ErrExpired)
 	c.active.Store(true)
 	c.frames = c.s.opt.Hub.Join()
 	defer c.s.opt.Hub.Look(c.frames, gateway.Principal{}, "")
-	positions := c.s.gw.Positions(c.who()) // before anything is answered, so that nothing that comes after it is missed
-	c.tasks.Go(func() { c.cancel(c.write(greeting)) })
-	c.tasks.Go(c.ping)
-	c.tasks.Go(func() { c.attend(positions) })
+	positions := c.s.gw.Positions(c.principal()) // before the first answer, so that no later change is missed
+	c.conn.Go(func() { c.conn.End(c.write(greeting)) })
+	c.conn.Ping(pingEvery)
+	c.conn.Go(func() { c.sendPositions(positions) })
 	for {
 		f, ok, err := c.read()
 		if err != nil {
@@ -192,11 +166,11 @@ func (c *socket) run(id server.Identity) error {
 			select {
 			case c.answers <- []byte(`{"type":"pong"}`):
 			case <-c.ctx.Done():
-				return context.Cause(c.ctx)
+				return socket.ErrDisconnected
 			}
 		case "active-conversation":
 			id := f.conversation()
-			c.s.opt.Hub.Look(c.frames, c.who(), id)
+			c.s.opt.Hub.Look(c.frames, c.principal(), id)
 			if id != "" {
 				c.markRead(id, 0)
 			}
@@ -210,130 +184,80 @@ func (c *socket) run(id server.Identity) error {
 	}
 }
 
-// read returns the next frame. ok is false where it is none that anybody understands. It has no context, whose end would take
-// the connection along before goodbye.
-func (c *socket) read() (f clientFrame, ok bool, err error) {
-	kind, b, err := c.conn.Read(context.Background())
-	if err != nil {
-		return f, false, errors.Join(errGone, err)
+// read returns the next frame. If it can't be parsed, ok is false and the frame is to be ignored, as Eliza does.
+func (c *webSocket) read() (f clientFrame, ok bool, err error) { return parseFrame(c.conn.Read()) }
+
+func parseFrame(b []byte, err error) (f clientFrame, ok bool, _ error) {
+	if errors.Is(err, socket.ErrBinary) {
+		return f, false, nil
 	}
-	if kind != websocket.MessageText || server.Unmarshal(b, &f, false) != nil {
+	if err != nil {
+		return f, false, err
+	}
+	if server.Unmarshal(b, &f, false) != nil {
 		return clientFrame{}, false, nil
 	}
 	return f, true, nil
 }
 
-// authenticate waits for a token. Its error is errPolicy unless the socket itself ended.
-func (c *socket) authenticate() (id server.Identity, err error) {
-	limit := time.AfterFunc(authLimit, func() { c.cancel(errPolicy) })
-	defer limit.Stop()
-	f, ok, err := c.read()
+// authenticate waits for a token. It returns errUnauthorized unless the connection itself ended.
+func (c *webSocket) authenticate() error {
+	f, ok, err := parseFrame(c.conn.First(authLimit, errUnauthorized))
 	if err != nil {
-		return id, err
+		return err
 	}
 	var token string
 	if !ok || f.Type != "auth" || json.Unmarshal(f.Token, &token) != nil {
-		return id, errPolicy
+		return errUnauthorized
 	}
-	if id, err = c.s.srv.Authenticate(c.r, token); err != nil {
+	id, err := c.s.srv.Authenticate(c.r, token)
+	if err != nil {
 		c.s.srv.Metrics().Unauthorized(true)
-		return id, errPolicy
+		return errUnauthorized
 	}
-	return id, nil
+	c.identity.Store(&id)
+	return nil
 }
 
-// renew takes a newer token of the same somebody. Any other is ignored, as Eliza ignores an auth that is not needed.
-func (c *socket) renew(f clientFrame) {
+// renew replaces the token by a newer one of the same user. Any other token is ignored, as Eliza ignores an auth that it doesn't need.
+func (c *webSocket) renew(f clientFrame) {
 	var token string
-	if c.who().Admin || json.Unmarshal(f.Token, &token) != nil || token == "" {
+	if c.principal().Admin || json.Unmarshal(f.Token, &token) != nil || token == "" {
 		return
 	}
 	id, err := c.s.srv.Authenticate(c.r, token)
-	if p := c.who(); err == nil && id.Admin == p.Admin && id.Tenant == p.Tenant && id.Subject == p.Subject {
-		c.prove(id)
+	if p := c.principal(); err == nil && id.Admin == p.Admin && id.Tenant == p.Tenant && id.Subject == p.Subject {
+		c.identity.Store(&id)
+		c.conn.EndAt(id.Expires, server.ErrExpired)
 	}
 }
 
-// prove takes a proof of who asks; the socket ends with it.
-func (c *socket) prove(id server.Identity) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.id = id
-	if c.expiry != nil {
-		c.expiry.Stop()
-		c.expiry = nil
-	}
-	if !id.Expires.IsZero() {
-		c.expiry = time.AfterFunc(time.Until(id.Expires), func() { c.cancel(server.ErrExpired) })
-	}
-}
+// principal returns the user of the newest token.
+func (c *webSocket) principal() gateway.Principal { return c.identity.Load().Principal }
 
-func (c *socket) who() gateway.Principal {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.id.Principal
-}
-
-// ping finds out whether the client is still there. As put's, its context is not the socket's, whose end would take the connection
-// along before goodbye.
-func (c *socket) ping() {
-	tick := time.NewTicker(pingEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-tick.C:
-		}
-		// Behind a frame that the client does not take, a ping would be given up after 5 s by the WebSocket's own limit; how long
-		// such a client lives is the stall limit's to say.
-		if c.writing.Load() {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), c.s.srv.Options().Stall)
-		err := c.conn.Ping(ctx)
-		cancel()
-		if err != nil && !c.writing.Load() {
-			c.cancel(errGone)
-			return
-		}
-	}
-}
-
-// goodbye runs once when the socket's context ends by anything but its client.
-func (c *socket) goodbye() { c.close(context.Cause(c.ctx)) }
-
-// last tells the client that the gateway restarts, since the writer may have ended before it came to that. A client that takes
-// nothing is left by close.
-func (c *socket) last() {
-	if b, err := json.Marshal(c.s.now(true, false, true)); err == nil {
-		_ = c.conn.Write(context.Background(), websocket.MessageText, b)
-	}
-}
-
-// close tells the client why, by the code.
-func (c *socket) close(cause error) {
-	code, words := websocket.StatusCode(0), ""
+// farewell tells the client by the close code why the connection ends.
+func (c *webSocket) farewell(cause error) (end socket.Farewell) {
 	switch {
-	case errors.Is(cause, errPolicy):
-		code, words = websocket.StatusPolicyViolation, "Unauthorized"
+	case errors.Is(cause, errUnauthorized):
+		return socket.Farewell{Code: websocket.StatusPolicyViolation, Reason: "Unauthorized"}
 	case errors.Is(cause, server.ErrExpired):
-		code, words = websocket.StatusPolicyViolation, "the token has expired"
+		return socket.Farewell{Code: websocket.StatusPolicyViolation, Reason: "the token has expired"}
 	case errors.Is(cause, server.ErrShutdown):
-		code, words = websocket.StatusServiceRestart, "restarting"
-	case errors.Is(cause, errGone):
-	case server.Describe(cause).Status == http.StatusUnauthorized: // its session was ended
-		code, words = websocket.StatusPolicyViolation, "Unauthorized"
-	case server.Describe(cause).Status == http.StatusTooManyRequests:
-		code, words = websocket.StatusTryAgainLater, "too many connections"
-	}
-	if code != 0 {
-		late := time.AfterFunc(closeLimit, func() { _ = c.conn.CloseNow() })
-		defer late.Stop()
-		if code == websocket.StatusServiceRestart && c.active.Load() {
-			c.last()
+		end = socket.Farewell{Code: websocket.StatusServiceRestart, Reason: "restarting"}
+		if !c.active.Load() {
+			return end
 		}
-		_ = c.conn.Close(code, words)
+		// The writer may have ended before it could send this status.
+		if b, err := json.Marshal(c.s.now(true, false, true)); err == nil {
+			end.Frame = b
+		}
+		return end
+	case errors.Is(cause, socket.ErrDisconnected):
+		return end
+	case server.Describe(cause).Status == http.StatusUnauthorized: // its session was ended
+		return socket.Farewell{Code: websocket.StatusPolicyViolation, Reason: "Unauthorized"}
+	case server.Describe(cause).Status == http.StatusTooManyRequests:
+		return socket.Farewell{Code: websocket.StatusTryAgainLater, Reason: "too many connections"}
 	}
-	_ = c.conn.CloseNow()
+	return end
 }

@@ -1,19 +1,17 @@
 package elizaws
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
-	"github.com/coder/websocket"
-
+	"github.com/leat-dev/leat/internal/server/internal/socket"
 	"github.com/leat-dev/leat/internal/service/signals"
 )
 
 // write is the socket's one writer: the greeting, the status, the replay, and what happens then. Its error is why it ends.
-func (c *socket) write(greeting []byte) error {
+func (c *webSocket) write(greeting []byte) error {
 	if len(greeting) > 0 {
-		if err := c.put(greeting); err != nil {
+		if err := c.conn.Write(greeting); err != nil {
 			return err
 		}
 	}
@@ -35,9 +33,9 @@ func (c *socket) write(greeting []byte) error {
 		}
 		select {
 		case <-c.ctx.Done():
-			return context.Cause(c.ctx)
+			return socket.ErrDisconnected
 		case b := <-c.answers:
-			if err := c.put(b); err != nil {
+			if err := c.conn.Write(b); err != nil {
 				return err
 			}
 		case <-frames:
@@ -67,7 +65,7 @@ type gapFrame struct {
 }
 
 // replay shows what a client that comes is to know: the last signals, or all after the one that it had.
-func (c *socket) replay() error {
+func (c *webSocket) replay() error {
 	log := c.s.opt.Signals
 	if c.after >= 0 && c.after <= log.Head() {
 		return c.signals()
@@ -76,11 +74,11 @@ func (c *socket) replay() error {
 	all, _ := log.After(0)
 	var mine []signals.Entry
 	seen := map[string]bool{}
-	for i := len(all) - 1; i >= 0 && len(mine) < replay; i-- {
+	for i := len(all) - 1; i >= 0 && len(mine) < replayLimit; i-- {
 		may, asked := seen[all[i].Conversation]
 		if !asked {
 			var err error
-			if may, err = c.s.sees(c.ctx, c.who(), all[i].Conversation); err != nil {
+			if may, err = c.s.sees(c.ctx, c.principal(), all[i].Conversation); err != nil {
 				return err
 			}
 			seen[all[i].Conversation] = may
@@ -95,7 +93,7 @@ func (c *socket) replay() error {
 		}
 	}
 	for i := len(mine) - 1; i >= 0; i-- {
-		if err := c.put(mine[i].JSON); err != nil {
+		if err := c.conn.Write(mine[i].JSON); err != nil {
 			return err
 		}
 	}
@@ -106,7 +104,7 @@ func (c *socket) replay() error {
 	return c.signals()
 }
 
-func (c *socket) gap(after int64, next []signals.Entry) error {
+func (c *webSocket) gap(after int64, next []signals.Entry) error {
 	f := gapFrame{Type: "replay-gap", After: signals.ID(after)}
 	if len(next) > 0 {
 		f.First = signals.ID(next[0].N)
@@ -115,7 +113,7 @@ func (c *socket) gap(after int64, next []signals.Entry) error {
 }
 
 // signals sends what came after the last one that was sent, as far as the user may see it.
-func (c *socket) signals() error {
+func (c *webSocket) signals() error {
 	for {
 		head := c.s.opt.Signals.Head()
 		all, gap := c.s.opt.Signals.After(c.after)
@@ -131,13 +129,13 @@ func (c *socket) signals() error {
 			return nil
 		}
 		// Not all at once: while they are written, the log goes on, and a slow client is to be told of what it has lost.
-		for _, e := range all[:min(len(all), replay)] {
-			may, err := c.s.sees(c.ctx, c.who(), e.Conversation)
+		for _, e := range all[:min(len(all), replayLimit)] {
+			may, err := c.s.sees(c.ctx, c.principal(), e.Conversation)
 			if err != nil {
 				return err
 			}
 			if may {
-				if err := c.put(e.JSON); err != nil {
+				if err := c.conn.Write(e.JSON); err != nil {
 					return err
 				}
 			}
@@ -153,9 +151,9 @@ type lostFrame struct {
 }
 
 // live sends the frames that wait in the hub.
-func (c *socket) live() error {
+func (c *webSocket) live() error {
 	for {
-		b, missed, err := c.frames.Next(c.ctx, c.who(), c.client)
+		b, missed, err := c.frames.Next(c.ctx, c.principal(), c.client)
 		if err != nil {
 			return err
 		}
@@ -167,33 +165,17 @@ func (c *socket) live() error {
 		if b == nil {
 			return nil
 		}
-		if err := c.put(b); err != nil {
+		if err := c.conn.Write(b); err != nil {
 			return err
 		}
 	}
 }
 
 // send writes a frame that is made here.
-func (c *socket) send(frame any) error {
+func (c *webSocket) send(frame any) error {
 	b, err := json.Marshal(frame)
 	if err != nil {
 		return err
 	}
-	return c.put(b)
-}
-
-// put writes one frame. It blocks while the client takes nothing, up to the stall limit. Its context is not the socket's, whose
-// end is told to the client first.
-func (c *socket) put(b []byte) error {
-	if c.ctx.Err() != nil {
-		return context.Cause(c.ctx)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.s.srv.Options().Stall)
-	defer cancel()
-	c.writing.Store(true)
-	defer c.writing.Store(false)
-	if err := c.conn.Write(ctx, websocket.MessageText, b); err != nil {
-		return errGone
-	}
-	return nil
+	return c.conn.Write(b)
 }

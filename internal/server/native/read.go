@@ -4,9 +4,10 @@ import (
 	"errors"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server/internal/socket"
 )
 
-// readFrame says how far the socket's user has read a conversation, here or elsewhere.
+// readFrame is a user's read position in a conversation, whichever connection changed it.
 type readFrame struct {
 	Type         string `json:"type"`         // "read"
 	ID           string `json:"id,omitempty"` // of the read that is answered
@@ -15,48 +16,48 @@ type readFrame struct {
 	Read         int64  `json:"read"` // seq
 }
 
-// attend begins to tell the client what is read and what has become unread. A client that never asks is told nothing.
-func (s *socket) attend() {
-	if s.attends {
+// followReadings starts to send changes of read positions. A client asks for them with its first read frame.
+func (s *webSocket) followReadings() {
+	if s.followsReadings {
 		return
 	}
-	s.attends = true
-	f := s.n.gw.Positions(s.principal())
-	s.tasks.Go(func() {
-		defer f.Close()
+	s.followsReadings = true
+	positions := s.n.gw.Positions(s.principal())
+	s.conn.Go(func() {
+		defer positions.Close()
 		for {
 			select {
 			case <-s.ctx.Done():
 				return
-			case <-f.Changed():
+			case <-positions.Changed():
 			}
-			for _, id := range f.Take() {
+			for _, id := range positions.Take() {
 				at, err := s.position(id)
 				if err == nil {
 					err = s.send(readFrame{Type: "read", Conversation: id, Unread: at.Unread, Read: at.Read})
 				}
-				if errors.Is(err, errGone) {
+				if errors.Is(err, socket.ErrDisconnected) {
 					return
 				}
 				if err != nil && !errors.Is(err, gateway.ErrNotFound) && s.ctx.Err() == nil {
-					s.n.s.Log().Warn("read position not told", "conversation", id, "error", err)
+					s.n.s.Log().Warn("read position not sent", "conversation", id, "error", err)
 				}
 			}
 		}
 	})
 }
 
-func (s *socket) position(id string) (at gateway.Position, err error) {
+func (s *webSocket) position(conversation string) (at gateway.Position, err error) {
 	p := s.principal()
-	c, err := s.n.gw.Conversation(s.ctx, p, gateway.ActionRead, id)
+	summary, err := s.n.gw.Conversation(s.ctx, p, gateway.ActionRead, conversation)
 	if err != nil {
 		return at, err
 	}
-	return s.n.gw.Position(s.ctx, p, &c)
+	return s.n.gw.Position(s.ctx, p, &summary)
 }
 
-// markRead marks a conversation as read, up to a seq; 0 is all of it.
-func (s *socket) markRead(f clientFrame) error {
+// markRead marks a conversation as read up to a seq. The seq 0 means all of it.
+func (s *webSocket) markRead(f clientFrame) error {
 	at, err := s.n.gw.MarkRead(s.ctx, s.principal(), f.Conversation, f.Seq)
 	if err != nil {
 		return s.refuse("rejected", f, err)

@@ -6,13 +6,14 @@ import (
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/socket"
 )
 
-// take does what a frame asks. An error ends the socket; what is wrong with the request is told to the client.
-func (s *socket) take(f clientFrame) error {
+// handle carries out a frame. Its error ends the connection; errors of the request itself are sent to the client.
+func (s *webSocket) handle(f clientFrame) error {
 	switch f.Type {
 	case "ping":
-		return s.sendRaw(pongFrame)
+		return s.conn.Write(pongFrame)
 	case "pong":
 		return nil
 	case "auth":
@@ -28,7 +29,7 @@ func (s *socket) take(f clientFrame) error {
 	case "command", "create":
 		return s.request(f)
 	case "read":
-		if s.attend(); f.Conversation == "" {
+		if s.followReadings(); f.Conversation == "" {
 			return nil
 		}
 		return s.request(f)
@@ -36,7 +37,7 @@ func (s *socket) take(f clientFrame) error {
 	return s.refuse("error", f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "unknown frame type %q", f.Type))
 }
 
-func (s *socket) refuse(kind string, f clientFrame, err error) error {
+func (s *webSocket) refuse(kind string, f clientFrame, err error) error {
 	if d := server.Describe(err); d.Status == http.StatusInternalServerError {
 		s.n.s.Log().Error("socket request failed", "type", f.Type, "conversation", f.Conversation, "error", err)
 	}
@@ -45,11 +46,11 @@ func (s *socket) refuse(kind string, f clientFrame, err error) error {
 
 // request carries a command out beside the reader, so that one that waits holds nothing else up. Those of one conversation
 // keep their order, but stop and answer name what they are about, and overtake.
-func (s *socket) request(f clientFrame) error {
+func (s *webSocket) request(f clientFrame) error {
 	select {
 	case s.pending <- struct{}{}:
 	case <-s.ctx.Done():
-		return errGone
+		return socket.ErrDisconnected
 	}
 	do := func() {
 		defer func() { <-s.pending }()
@@ -57,16 +58,16 @@ func (s *socket) request(f clientFrame) error {
 	}
 	switch {
 	case f.Type == "read":
-		s.lanes.do(&s.tasks, f.Conversation, do)
+		s.lanes.do(s.conn.Go, f.Conversation, do)
 	case f.Type == "create", f.Command == nil, f.Command.Type == gateway.CommandStop, f.Command.Type == gateway.CommandAnswer:
-		s.tasks.Go(do)
+		s.conn.Go(do)
 	default:
-		s.lanes.do(&s.tasks, f.Conversation, do)
+		s.lanes.do(s.conn.Go, f.Conversation, do)
 	}
 	return nil
 }
 
-func (s *socket) carry(f clientFrame) error {
+func (s *webSocket) carry(f clientFrame) error {
 	switch f.Type {
 	case "create":
 		return s.create(f)
@@ -83,7 +84,7 @@ func (s *socket) carry(f clientFrame) error {
 	return s.send(ackFrame{Type: "ack", ID: f.ID, Conversation: f.Conversation, Ack: ack})
 }
 
-func (s *socket) create(f clientFrame) error {
+func (s *webSocket) create(f clientFrame) error {
 	c := f.Create
 	if c == nil {
 		c = &createBody{}
@@ -103,7 +104,7 @@ type lanes struct {
 	queue map[string][]func() // present while a goroutine works on it
 }
 
-func (l *lanes) do(tasks *sync.WaitGroup, name string, fn func()) {
+func (l *lanes) do(start func(task func()), name string, fn func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.queue == nil {
@@ -114,7 +115,7 @@ func (l *lanes) do(tasks *sync.WaitGroup, name string, fn func()) {
 		return
 	}
 	l.queue[name] = nil
-	tasks.Go(func() {
+	start(func() {
 		for fn != nil {
 			fn()
 			fn = l.next(name)

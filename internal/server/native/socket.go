@@ -6,39 +6,34 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/socket"
 )
 
-// socket is one WebSocket: many conversations and commands.
-type socket struct {
+// errUnauthorized marks the errors of a client's first frame: it brought no valid token.
+var errUnauthorized = errors.New("native: unauthorized")
+
+// webSocket is one connection to /api/ws. It carries the commands and subscriptions of many conversations.
+type webSocket struct {
 	n    *native
-	r    *http.Request
-	conn *websocket.Conn
-	ctx  context.Context // ends with the socket
+	r    *http.Request // the handshake
+	conn *socket.Conn
+	ctx  context.Context // the connection's
 
-	cancel  context.CancelCauseFunc
-	who     atomic.Pointer[server.Identity] // who asks, and until when that is proven
-	renewed chan struct{}                   // one slot: who has changed
+	identity atomic.Pointer[server.Identity]
+	renewed  chan struct{} // one slot: identity has changed
 
-	tasks sync.WaitGroup // subscriptions, commands, heartbeats
+	// Only the read loop's goroutine uses these.
+	subs            map[string]*subscription // by conversation
+	lanes           lanes
+	followsReadings bool // the client gets read positions
 
-	// writing is a lock with one slot for who writes; a subscription that waits for it looks anew at its feed when it has it.
-	writing chan struct{}
-	stall   *time.Timer // cuts the socket when a write gets nowhere
-	wrote   atomic.Int64
-
-	// The reader's own.
-	subs    map[string]*subscription
-	pending chan struct{} // one slot a command
-	lanes   lanes
-	attends bool // it is told of read positions
+	pending chan struct{} // one slot for each request that runs
 }
 
 // socket answers GET /api/ws.
@@ -46,88 +41,62 @@ func (n *native) socket(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 	if err := server.Upgrades(w, r); err != nil {
 		return err
 	}
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
-		InsecureSkipVerify: true, // the server has looked at Origin, by its own configuration
-		CompressionMode:    websocket.CompressionDisabled,
-	})
-	if err != nil {
-		return nil //nolint:nilerr // Accept has answered what was wrong with the handshake
+	conn, ok := socket.Accept(w, r, socket.Options{Stall: n.s.Options().Stall, ReadLimit: authFrame, Farewell: farewell})
+	if !ok {
+		return nil
 	}
-	ctx, cancel := context.WithCancelCause(r.Context())
-	s := &socket{
-		n: n, r: r, conn: conn, ctx: ctx, cancel: cancel, renewed: make(chan struct{}, 1),
-		writing: make(chan struct{}, 1), subs: map[string]*subscription{}, pending: make(chan struct{}, MaxPending),
+	s := &webSocket{
+		n: n, r: r, conn: conn, ctx: conn.Context(), renewed: make(chan struct{}, 1),
+		subs: map[string]*subscription{}, pending: make(chan struct{}, MaxPending),
 	}
 	id := server.IdentityOf(r.Context())
-	s.who.Store(&id)
-	s.stall = time.AfterFunc(n.s.Options().Stall, func() { cancel(errGone); _ = conn.CloseNow() })
-	s.stall.Stop()
-	// A write or read that hangs ends with the context, after a moment to say goodbye.
-	gone := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { defer close(gone); s.goodbye() })
-	err = s.run()
-	if !stop() {
-		<-gone
-		err = context.Cause(ctx)
-	}
-	cancel(err)
-	_ = conn.CloseNow()
-	s.tasks.Wait()
-	s.stall.Stop()
-	if server.Describe(err).Status == http.StatusInternalServerError && !errors.Is(err, errGone) {
-		return err
+	s.identity.Store(&id)
+	cause := conn.Serve(s.run)
+	if server.Describe(cause).Status == http.StatusInternalServerError && !errors.Is(cause, socket.ErrDisconnected) {
+		return cause
 	}
 	return nil
 }
 
-// goodbye runs once when the socket's context ends. Where that is not the client's doing it is told why, and by the code of
-// the close whether to come back.
-func (s *socket) goodbye() {
-	cause := context.Cause(s.ctx)
-	code, words := websocket.StatusCode(0), ""
+// farewell tells the client why the connection ends, and by the close code whether to reconnect.
+func farewell(cause error) socket.Farewell {
+	var end socket.Farewell
 	switch {
 	case errors.Is(cause, server.ErrShutdown):
-		code, words = websocket.StatusServiceRestart, "restarting"
+		end = socket.Farewell{Code: websocket.StatusServiceRestart, Reason: "restarting"}
 	case errors.Is(cause, server.ErrExpired):
-		code, words = closeExpired, "the token has expired"
-	case server.Describe(cause).Status == http.StatusUnauthorized: // its session was ended
-		code, words = websocket.StatusPolicyViolation, "Unauthorized"
+		end = socket.Farewell{Code: closeExpired, Reason: "the token has expired"}
+	case errors.Is(cause, errUnauthorized), server.Describe(cause).Status == http.StatusUnauthorized: // 401: its session was ended
+		end = socket.Farewell{Code: websocket.StatusPolicyViolation, Reason: "Unauthorized"}
+	default:
+		return end
 	}
-	if code != 0 {
-		late := time.AfterFunc(endLimit, func() { _ = s.conn.CloseNow() })
-		defer late.Stop()
-		select {
-		case s.writing <- struct{}{}:
-			if b, err := json.Marshal(newError("error", "", "", cause)); err == nil {
-				_ = s.conn.Write(context.Background(), websocket.MessageText, b)
-			}
-			<-s.writing
-			_ = s.conn.Close(code, words)
-		case <-time.After(endLimit):
-		}
+	if b, err := json.Marshal(newError("error", "", "", cause)); err == nil {
+		end.Frame = b
 	}
-	_ = s.conn.CloseNow()
+	return end
 }
 
-// run authenticates, greets and reads until the socket ends. Its error is why, for the log.
-func (s *socket) run() error {
+// run authenticates the client, greets it and handles its frames until the connection ends.
+func (s *webSocket) run() error {
 	if err := s.authenticate(); err != nil {
-		s.unauthorized(err)
-		return errGone
-	}
-	s.conn.SetReadLimit(MaxCommand)
-	if err := s.send(helloFrame{Type: "hello", Protocol: Protocol, Expires: milliseconds(s.who.Load().Expires)}); err != nil {
 		return err
 	}
-	s.tasks.Go(s.heartbeat)
-	s.tasks.Go(s.watch)
+	s.conn.SetReadLimit(MaxCommand)
+	expires := s.identity.Load().Expires
+	s.conn.EndAt(expires, server.ErrExpired)
+	if err := s.send(helloFrame{Type: "hello", Protocol: Protocol, Expires: milliseconds(expires)}); err != nil {
+		return err
+	}
+	s.conn.Heartbeat(s.n.s.Options().Heartbeat, pingFrame)
+	s.conn.Go(s.warnOfExpiry)
 	for {
-		f, err := s.read()
+		f, err := parseFrame(s.conn.Read())
 		switch {
 		case err == nil:
-			err = s.take(f)
+			err = s.handle(f)
 		case server.Describe(err).Status == http.StatusBadRequest:
-			err = s.nonsense(f, err)
+			err = s.refuseFrame(f, err)
 		}
 		if err != nil {
 			return err
@@ -135,148 +104,57 @@ func (s *socket) run() error {
 	}
 }
 
-// authenticate waits for the token of a socket whose handshake brought none.
-func (s *socket) authenticate() error {
+// authenticate waits for the token of a client whose handshake had no credentials.
+func (s *webSocket) authenticate() error {
 	if p := s.principal(); p.Admin || p.Subject != "" {
 		return nil
 	}
-	bad := server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "the first frame must be auth with a valid token, within %v", authLimit)
-	s.conn.SetReadLimit(authFrame)
-	arrived := make(chan struct{})
-	s.tasks.Go(func() {
-		limit := time.NewTimer(authLimit)
-		defer limit.Stop()
-		select {
-		case <-limit.C:
-			s.unauthorized(bad)
-		case <-arrived:
-		case <-s.ctx.Done():
-		}
-	})
-	f, err := s.read()
-	close(arrived)
+	required := fmt.Errorf("%w: %w", errUnauthorized,
+		server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "the first frame must be auth with a valid token, within %v", authLimit))
+	f, err := parseFrame(s.conn.First(authLimit, required))
 	if err != nil || f.Type != "auth" {
-		return bad
+		return required
 	}
 	id, err := s.n.s.Authenticate(s.r, f.Token)
-	if err == nil {
-		s.who.Store(&id)
-	} else {
-		s.n.s.Metrics().Unauthorized(true)
-	}
-	return err
-}
-
-// unauthorized tells why, and closes as clients of Eliza know it.
-func (s *socket) unauthorized(err error) {
-	_ = s.send(newError("error", "", "", err)) // the client may be gone; there is nobody else to tell
-	_ = s.conn.Close(websocket.StatusPolicyViolation, "Unauthorized")
-}
-
-// read returns the next frame. An error that Describe gives the status 400 is the frame's alone; any other is the socket's.
-// It has no context, whose end would take the connection along before goodbye.
-func (s *socket) read() (f clientFrame, err error) {
-	kind, b, err := s.conn.Read(context.Background())
 	if err != nil {
-		return f, fmt.Errorf("%w: %w", errGone, err)
+		s.n.s.Metrics().Unauthorized(true)
+		return fmt.Errorf("%w: %w", errUnauthorized, err)
 	}
-	if kind != websocket.MessageText {
-		return f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "frames are text, not binary")
+	s.identity.Store(&id)
+	return nil
+}
+
+// parseFrame parses a frame that the connection has read. If the frame is invalid, the error has the status 400, and the connection
+// stays usable. Any other error ends it.
+func parseFrame(b []byte, err error) (f clientFrame, _ error) {
+	if errors.Is(err, socket.ErrBinary) {
+		return f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "binary frame: send frames as text")
+	}
+	if err != nil {
+		return f, err
 	}
 	if err := server.Unmarshal(b, &f, true); err != nil {
-		var who struct{ Type, ID, Conversation string }
-		_ = json.Unmarshal(b, &who) // as far as it goes, so that whoever waits for an answer gets it
-		return clientFrame{Type: who.Type, ID: who.ID, Conversation: who.Conversation}, err
+		var known struct{ Type, ID, Conversation string }
+		_ = json.Unmarshal(b, &known) // it fills in what it can, so that the client can match the error to its request
+		return clientFrame{Type: known.Type, ID: known.ID, Conversation: known.Conversation}, err
 	}
 	return f, nil
 }
 
-// nonsense answers a frame that can't be read; the socket goes on.
-func (s *socket) nonsense(f clientFrame, err error) error {
+// refuseFrame reports an invalid frame to the client.
+func (s *webSocket) refuseFrame(f clientFrame, err error) error {
 	switch f.Type {
 	case "command", "create", "read":
 		return s.send(newError("rejected", f.ID, f.Conversation, err))
 	}
-	return s.send(newError("error", f.ID, "", err)) // with a conversation it would end a subscription
+	return s.send(newError("error", f.ID, "", err)) // an error with a conversation would end its subscription
 }
 
 // send writes one frame.
-func (s *socket) send(frame any) error {
+func (s *webSocket) send(frame any) error {
 	b, err := json.Marshal(frame)
 	if err != nil {
 		return fmt.Errorf("frame: %w", err)
 	}
-	return s.sendRaw(b)
-}
-
-func (s *socket) sendRaw(b []byte) error {
-	if err := s.lock(s.ctx); err != nil {
-		return err
-	}
-	defer s.unlock()
-	return s.put(b)
-}
-
-func (s *socket) lock(ctx context.Context) error {
-	select {
-	case s.writing <- struct{}{}:
-	case <-ctx.Done():
-		return errGone
-	}
-	if ctx.Err() != nil { // both were ready
-		s.unlock()
-		return errGone
-	}
-	return nil
-}
-
-func (s *socket) tryLock() bool {
-	select {
-	case s.writing <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *socket) unlock() { <-s.writing }
-
-// put writes under the lock. It has no context, which costs more than the write: the stall timer and the end of the socket's
-// context close the connection, and so end it.
-func (s *socket) put(b []byte) error {
-	s.stall.Reset(s.n.s.Options().Stall)
-	err := s.conn.Write(context.Background(), websocket.MessageText, b)
-	s.stall.Stop()
-	s.wrote.Store(time.Now().UnixNano())
-	if err != nil {
-		return errGone
-	}
-	return nil
-}
-
-// heartbeat says that the socket lives when nothing else did.
-func (s *socket) heartbeat() {
-	every := s.n.s.Options().Heartbeat
-	beat := time.NewTimer(every)
-	defer beat.Stop()
-	for {
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-beat.C:
-		}
-		if silent := time.Since(time.Unix(0, s.wrote.Load())); silent < every {
-			beat.Reset(every - silent)
-			continue
-		}
-		beat.Reset(every)
-		if !s.tryLock() {
-			continue // something is being written
-		}
-		err := s.put(pingFrame)
-		s.unlock()
-		if err != nil {
-			return // the reader finds out too
-		}
-	}
+	return s.conn.Write(b)
 }

@@ -10,12 +10,13 @@ import (
 
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/server"
+	"github.com/leat-dev/leat/internal/server/internal/socket"
 	"github.com/leat-dev/leat/internal/store/feed"
 )
 
 // subscription follows one conversation on a socket.
 type subscription struct {
-	s      *socket
+	s      *webSocket
 	feed   *gateway.Reader
 	cursor feed.Cursor
 	seen   *server.Viewer
@@ -28,7 +29,7 @@ type subscription struct {
 
 // subscribe begins to follow a conversation. One that was followed already is followed anew: nothing of the old subscription
 // comes after the new one's "subscribed".
-func (s *socket) subscribe(f clientFrame) error {
+func (s *webSocket) subscribe(f clientFrame) error {
 	s.unsubscribe(f.Conversation)
 	s.reap()
 	if len(s.subs) >= MaxSubscriptions {
@@ -45,7 +46,7 @@ func (s *socket) subscribe(f clientFrame) error {
 	}
 	hello, err := json.Marshal(helloFrame{Type: "subscribed", ID: f.ID, Conversation: fd.Conversation(), Turns: open(fd.Feed), Head: fd.Head()})
 	if err == nil {
-		err = s.sendRaw(hello)
+		err = s.conn.Write(hello)
 	}
 	if err != nil {
 		leave()
@@ -55,12 +56,12 @@ func (s *socket) subscribe(f clientFrame) error {
 	sub := &subscription{s: s, feed: fd, cursor: f.After, seen: s.n.sockets.Open(), leave: leave, done: make(chan struct{})}
 	sub.ctx, sub.cancel = context.WithCancel(s.ctx)
 	s.subs[f.Conversation] = sub
-	s.tasks.Go(sub.run)
+	s.conn.Go(sub.run)
 	return nil
 }
 
 // unsubscribe ends a subscription and waits for its last frame.
-func (s *socket) unsubscribe(conversation string) {
+func (s *webSocket) unsubscribe(conversation string) {
 	if sub := s.subs[conversation]; sub != nil {
 		sub.cancel()
 		<-sub.done
@@ -69,7 +70,7 @@ func (s *socket) unsubscribe(conversation string) {
 }
 
 // reap forgets subscriptions that ended by themselves.
-func (s *socket) reap() {
+func (s *webSocket) reap() {
 	for id, sub := range s.subs {
 		if sub.over.Load() {
 			<-sub.done
@@ -88,7 +89,7 @@ func (b *subscription) run() {
 	b.feed.Release()
 	b.leave()
 	b.over.Store(true) // before the client is told, who may follow another one at once
-	if errors.Is(err, errGone) || b.ctx.Err() != nil {
+	if errors.Is(err, socket.ErrDisconnected) || b.ctx.Err() != nil {
 		return
 	}
 	if d := server.Describe(err); d.Status == http.StatusInternalServerError {
@@ -115,7 +116,7 @@ func (b *subscription) follow() error {
 		select {
 		case <-changed:
 		case <-b.ctx.Done():
-			return errGone
+			return socket.ErrDisconnected
 		}
 	}
 }
@@ -126,22 +127,22 @@ func (b *subscription) step() (sent bool, err error) {
 	if batch == nil || err != nil {
 		return false, err
 	}
-	if !b.s.tryLock() {
-		if err := b.s.lock(b.ctx); err != nil {
+	if !b.s.conn.TryLock() {
+		if err := b.s.conn.Lock(b.ctx); err != nil {
 			return false, err
 		}
 		// More may have come while another subscription wrote: it goes out in the same frame.
 		if batch, err = b.feed.Poll(b.ctx, b.cursor, batchBudget); batch == nil || err != nil {
-			b.s.unlock()
+			b.s.conn.Unlock()
 			return false, err
 		}
 	}
-	defer b.s.unlock()
+	defer b.s.conn.Unlock()
 	frame, err := batch.Encode(feed.JSON)
 	if err != nil {
 		return false, fmt.Errorf("encode batch: %w", err)
 	}
-	if err := b.s.put(frame); err != nil {
+	if err := b.s.conn.WriteLocked(frame); err != nil {
 		return false, err
 	}
 	b.seen.Wrote(b.cursor, batch, len(frame))

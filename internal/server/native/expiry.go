@@ -1,0 +1,96 @@
+package native
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/server"
+)
+
+const (
+	// warnBefore is how long before the token of a socket expires the client is warned: enough time to fetch a new one.
+	warnBefore = time.Minute
+	// closeExpired is the close code of a socket whose token has expired. Clients reconnect with a new token.
+	closeExpired = 4001
+)
+
+// principal returns the user of the newest token.
+func (s *webSocket) principal() gateway.Principal { return s.identity.Load().Principal }
+
+// warnOfExpiry sends an "expiring" frame for each token, warnBefore its end.
+func (s *webSocket) warnOfExpiry() {
+	var warned time.Time // the end that the client has been warned of
+	for {
+		ends := s.identity.Load().Expires
+		timer := time.NewTimer(time.Until(ends.Add(-warnBefore)))
+		if ends.IsZero() || ends.Equal(warned) {
+			timer.Stop() // nothing to do until the token is renewed
+		}
+		select {
+		case <-s.ctx.Done():
+			timer.Stop()
+			return
+		case <-s.renewed:
+			timer.Stop()
+		case <-timer.C:
+			if !s.identity.Load().Expires.Equal(ends) {
+				continue // renewed at this very moment
+			}
+			warned = ends
+			if s.send(expiryFrame{Type: "expiring", Expires: milliseconds(ends)}) != nil {
+				return // the connection ends
+			}
+		}
+	}
+}
+
+// renew replaces the token of a socket by a newer one of the same user. If the new token is refused, the socket keeps its old one.
+func (s *webSocket) renew(f clientFrame) error {
+	id, err := s.n.s.Authenticate(s.r, f.Token)
+	if err == nil && !sameUser(id.Principal, s.principal()) {
+		err = server.Errorf(http.StatusForbidden, server.ReasonForbidden, "the token belongs to another user; open another connection for it")
+	}
+	if err != nil {
+		return s.send(newError("error", f.ID, "", err))
+	}
+	before := s.principal()
+	s.identity.Store(&id)
+	s.conn.EndAt(id.Expires, server.ErrExpired)
+	select {
+	case s.renewed <- struct{}{}:
+	default: // warnOfExpiry has yet to see an earlier renewal, and will see this one
+	}
+	if !slices.Equal(before.Scopes, id.Scopes) || before.Scopes == nil != (id.Scopes == nil) {
+		if err := s.recheck(); err != nil {
+			return err
+		}
+	}
+	return s.send(expiryFrame{Type: "authenticated", ID: f.ID, Expires: milliseconds(id.Expires)})
+}
+
+// recheck ends the subscriptions that the principal may no longer read after its scopes have changed.
+func (s *webSocket) recheck() error {
+	for id := range s.subs {
+		if _, err := s.n.gw.Conversation(s.ctx, s.principal(), gateway.ActionRead, id); err != nil {
+			s.unsubscribe(id)
+			if err := s.send(newError("error", "", id, err)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func sameUser(a, b gateway.Principal) bool {
+	return a.Admin == b.Admin && a.Tenant == b.Tenant && a.Subject == b.Subject
+}
+
+// milliseconds returns t since the Unix epoch, or 0 if t is the zero time: it never expires.
+func milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
