@@ -1,10 +1,12 @@
 package letta
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -348,6 +350,41 @@ func TestV1PendingApproval(t *testing.T) {
 	if got := f.lines()[1]; got != "send approval+message to conv-1: run-1" {
 		t.Error(got)
 	}
+}
+
+// The real server says so within the stream of a run that has failed.
+func TestV1PendingApprovalInTheStream(t *testing.T) {
+	const conflict = "CONFLICT: Cannot send a new message: The agent is waiting for approval on a tool call. Please approve or deny the pending request before continuing."
+	failed := []string{
+		`{"message_type":"stop_reason","stop_reason":"error"}`,
+		`{"message_type":"error_message","run_id":"RUN","error_type":"internal_error","message":"` + conflict + `","detail":"` + conflict + `","seq_id":null}`, fin,
+	}
+	for _, background := range []string{"true", "false"} {
+		f := newV1(t)
+		f.made(t, "conv-9")
+		f.begin("run-before", "conv-9", "background")
+		f.store("run-before", rowUser, "please ask", rowRequest, "call-1")
+		f.scripts = [][]string{failed, plainRun("Hi.")}
+		newStage(t).run(f.agent(map[string]string{"conversation": "conv-9", "background": background}), "hello").want(event.Completed, "", "Hi.")
+		if got := f.lines(); !slices.Equal(got, []string{"send message to conv-9: run-1", "send approval+message to conv-9: run-2"}) {
+			t.Errorf("background %s: the server saw %q", background, got)
+		}
+		answers, _ := json.Marshal(f.bodies[1]["messages"].([]any)[0].(map[string]any)["approvals"])
+		if want := `[{"approve":false,"reason":"nobody answered","tool_call_id":"call-1","type":"approval"}]`; string(answers) != want {
+			t.Errorf("background %s: the refusal is %s", background, answers)
+		}
+	}
+}
+
+// A server that refuses the refusal too fails the turn.
+func TestV1PendingApprovalStays(t *testing.T) {
+	f := newV1(t)
+	f.made(t, "conv-9")
+	f.begin("run-before", "conv-9", "background")
+	f.store("run-before", rowRequest, "call-1")
+	failed := []string{`{"message_type":"error_message","run_id":"RUN","error_type":"internal_error","message":"CONFLICT: waiting for approval","seq_id":null}`, fin}
+	f.scripts = [][]string{failed, failed}
+	newStage(t).run(f.agent(map[string]string{"conversation": "conv-9"}), "hello").want(event.Failed, "internal_error", "")
 }
 
 func TestV1ConversationIsGone(t *testing.T) {

@@ -140,32 +140,15 @@ func (r *rest) send(t *turn, messages ...any) step {
 func (r *rest) message(t *turn, content any) step {
 	m := userMessage{Type: "message", Role: "user", Content: content, Otid: clientID(t.in, t.in.Message.ID)}
 	return func(ctx context.Context) (*http.Response, error) {
+		if calls := t.noted().Refused; len(calls) > 0 {
+			return r.send(t, refusal(t, calls), m)(ctx)
+		}
 		res, err := r.send(t, m)(ctx)
 		if pending := pendingApproval(err); pending != "" {
-			// A turn before was ended while a person was asked: nobody will answer any more.
-			no := false
-			return r.send(t, approvalMessage{Type: "approval", Request: pending, Approve: &no, Otid: otid(t.in, -1)}, m)(ctx)
+			return r.send(t, r.refusalOf(ctx, t, pending), m)(ctx)
 		}
 		return res, err
 	}
-}
-
-// pendingApproval returns the request that keeps a conversation from taking a message, "" where that is not the matter.
-func pendingApproval(err error) string {
-	var f *failure
-	if !errors.As(err, &f) || f.status != http.StatusConflict {
-		return ""
-	}
-	var body struct {
-		Detail struct {
-			Code    string `json:"code"`
-			Pending string `json:"pending_request_id"`
-		} `json:"detail"`
-	}
-	if json.Unmarshal(f.body, &body) != nil || body.Detail.Code != "PENDING_APPROVAL" {
-		return ""
-	}
-	return body.Detail.Pending
 }
 
 // onward takes the run up after its last chunk.
@@ -218,6 +201,12 @@ func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error
 		case errors.Is(err, tooLarge):
 			r.abort(ctx, t) // in the background it would go on, and keep the conversation busy
 			return err
+		case errors.Is(err, errPending):
+			if next, err = r.again(ctx, t); err != nil {
+				return err
+			}
+			onward = false
+			continue
 		case errors.Is(err, errGap):
 			return t.lost(codeGap, "the Letta server no longer has all of what the agent said")
 		case errors.Is(err, errBroken):
@@ -414,6 +403,9 @@ func (in *reader) feed(b []byte) error {
 			if err := in.follows(e.Data); err != nil {
 				return err
 			}
+		}
+		if len(in.t.noted().Refused) == 0 && pendingRun(e.Data) {
+			return errPending
 		}
 		return in.t.decode(dialect.Frame{Event: e.Name, Data: e.Data})
 	})

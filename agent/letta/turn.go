@@ -47,6 +47,8 @@ type state struct {
 	Answer  *approvalMessage `json:"answer,omitempty"`
 	After   string           `json:"after,omitempty"`
 	Decoder json.RawMessage  `json:"decoder,omitempty"`
+	// Refused are the calls of a question that an earlier turn has left open: the message is sent with a refusal of them.
+	Refused []string `json:"refused,omitempty"`
 	// Message and Row are, of a run that is observed, the client_message_id of the message that began it, and the key of its row.
 	Message string `json:"message,omitempty"`
 	Row     string `json:"row,omitempty"`

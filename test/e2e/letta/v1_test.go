@@ -144,6 +144,20 @@ func TestV1(t *testing.T) {
 			a.Says(t, "May I? \n\nThat was it.")
 		}
 	})
+	t.Run("a message after a turn that was stopped while a person was asked", func(t *testing.T) {
+		for _, name := range []string{"v1", "front"} {
+			c := s.Converse(t, name)
+			turn := s.Say(t, c, "please do SCRIPT-ASK").Turn
+			s.Until(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 })
+			if _, err := s.Stop(t.Context(), c, turn); err != nil {
+				t.Fatal(err)
+			}
+			s.Answered(t, c, turn).Ended(t, event.Cancelled)
+			a := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn) // the server still waits for the answer
+			a.Ended(t, event.Completed)
+			a.Says(t, hello)
+		}
+	})
 	t.Run("other clients", func(t *testing.T) { s.testFollow(t, agent) })
 	t.Run("a stop cancels the run", func(t *testing.T) {
 		for _, when := range []string{"at once", "in the answer"} {

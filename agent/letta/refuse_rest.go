@@ -1,0 +1,110 @@
+package letta
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// A turn that was ended while a person was asked leaves its question open at the server, which takes no message before the question is
+// answered. Nobody will answer it any more, so the next message comes with a refusal.
+
+// errPending is the failure of a run that did not begin since a question of an earlier turn is open.
+var errPending = errors.New("letta: a question of an earlier turn is open")
+
+// pendingRun reports whether a frame says so. The status of the answer does not, since its stream has begun.
+func pendingRun(data []byte) bool {
+	var m struct {
+		Type    string `json:"message_type"`
+		Error   string `json:"error_type"`
+		Message string `json:"message"`
+	}
+	return json.Unmarshal(data, &m) == nil && m.Type == "error_message" && m.Error == "internal_error" &&
+		strings.HasPrefix(m.Message, "CONFLICT: ") && strings.Contains(m.Message, "waiting for approval")
+}
+
+// pendingApproval returns the request that keeps a conversation from taking a message, "" where that is not the matter.
+func pendingApproval(err error) string {
+	var f *failure
+	if !errors.As(err, &f) || f.status != http.StatusConflict {
+		return ""
+	}
+	var body struct {
+		Detail struct {
+			Code    string `json:"code"`
+			Pending string `json:"pending_request_id"`
+		} `json:"detail"`
+	}
+	if json.Unmarshal(f.body, &body) != nil || body.Detail.Code != "PENDING_APPROVAL" {
+		return ""
+	}
+	return body.Detail.Pending
+}
+
+// again returns the request for the message of a run that did not begin, noted as one that comes with a refusal.
+func (r *rest) again(ctx context.Context, t *turn) (step, error) {
+	var calls []string
+	err := r.retry(ctx, t.out, func() (err error) {
+		calls, err = r.openCalls(ctx, t.noted().Session)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(calls) == 0 {
+		return nil, &failure{code: codeBusy, message: "the Letta server waits for an answer to a question that is not in its history", retry: true}
+	}
+	content, err := content(ctx, t.in.Message, t.out)
+	if err != nil {
+		return nil, err
+	}
+	err = t.note(func() []event.Event {
+		t.dec.Continue()
+		t.st.Refused = calls
+		t.st.After, _ = t.dec.Cursor()
+		return nil
+	})
+	return r.message(t, content), err
+}
+
+// refusal refuses calls.
+func refusal(t *turn, calls []string) approvalMessage {
+	m := approvalMessage{Type: "approval", Otid: otid(t.in, -1)}
+	for _, c := range calls {
+		m.Approvals = append(m.Approvals, approval{Type: "approval", Call: c, Reason: "nobody answered"})
+	}
+	return m
+}
+
+// refusalOf refuses the question that the server has named.
+func (r *rest) refusalOf(ctx context.Context, t *turn, request string) approvalMessage {
+	calls, err := r.openCalls(ctx, t.noted().Session)
+	m := refusal(t, calls)
+	if len(calls) == 0 {
+		t.out.Log().Info("the open question is not in the Letta server's history; it is refused by its id", "request", request, "error", err)
+		no := false
+		m.Request, m.Approve = request, &no
+	}
+	return m
+}
+
+// openCalls returns the calls of the question that a conversation ends with.
+func (r *rest) openCalls(ctx context.Context, s session) ([]string, error) {
+	query, path := s.history()
+	query.Set("order", "desc")
+	query.Set("limit", "1")
+	rows, err := r.page(ctx, query, path...)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(rows, func(m *stored) bool { return m.Type == rowRequest })
+	if i < 0 {
+		return nil, nil
+	}
+	return rows[i].calls(), nil
+}
