@@ -48,6 +48,9 @@ func pendingApproval(err error) string {
 
 // again returns the request for the message of a run that did not begin, noted as one that comes with a refusal.
 func (r *rest) again(ctx context.Context, t *turn) (step, error) {
+	if r.asks(t.in.Conversation) {
+		return nil, &failure{code: codeBusy, message: "the Letta server takes no message while a question is open; answer it first", retry: true}
+	}
 	var calls []string
 	err := r.retry(ctx, t.out, func() (err error) {
 		calls, err = r.openCalls(ctx, t.noted().Session)
@@ -70,6 +73,11 @@ func (r *rest) again(ctx context.Context, t *turn) (step, error) {
 		return nil
 	})
 	return r.message(t, content), err
+}
+
+// asks reports whether a turn of a conversation waits for a person, who may still answer.
+func (r *rest) asks(conversation string) bool {
+	return slices.ContainsFunc(r.running(conversation), func(t *turn) bool { return len(t.waiting()) > 0 })
 }
 
 // refusal refuses calls.

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/all"
+	"github.com/leat-dev/leat/dialect/letta"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -373,6 +375,31 @@ func TestV1PendingApprovalInTheStream(t *testing.T) {
 		if want := `[{"approve":false,"reason":"nobody answered","tool_call_id":"call-1","type":"approval"}]`; string(answers) != want {
 			t.Errorf("background %s: the refusal is %s", background, answers)
 		}
+	}
+}
+
+// A question that somebody may still answer is not refused.
+func TestV1PendingApprovalOfARunningTurn(t *testing.T) {
+	f := newV1(t)
+	f.made(t, "conv-9")
+	f.begin("run-before", "conv-9", "background")
+	f.store("run-before", rowRequest, "call-1")
+	f.scripts = [][]string{{`{"message_type":"error_message","run_id":"RUN","error_type":"internal_error","message":"CONFLICT: waiting for approval","seq_id":null}`, fin}}
+	a := f.agent(map[string]string{"conversation": "conv-9"})
+	s := newStage(t)
+	theirs := newTurn(s.input("please ask"), s.out, letta.Dialect())
+	for _, b := range []string{
+		`{"message_type":"approval_request_message","id":"message-1","run_id":"run-before","seq_id":1,"tool_call":{"name":"Bash","arguments":"{}","tool_call_id":"call-1"}}`,
+		`{"message_type":"stop_reason","stop_reason":"requires_approval"}`,
+	} {
+		if _, err := theirs.dec.Decode(dialect.Frame{Data: []byte(b)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.live["theirs"] = theirs
+	s.run(a, "hello").want(event.Failed, codeBusy, "")
+	if got := f.lines(); !slices.Equal(got, []string{"send message to conv-9: run-1"}) {
+		t.Errorf("the server saw %q", got)
 	}
 }
 

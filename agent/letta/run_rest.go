@@ -144,7 +144,7 @@ func (r *rest) message(t *turn, content any) step {
 			return r.send(t, refusal(t, calls), m)(ctx)
 		}
 		res, err := r.send(t, m)(ctx)
-		if pending := pendingApproval(err); pending != "" {
+		if pending := pendingApproval(err); pending != "" && !r.asks(t.in.Conversation) {
 			return r.send(t, r.refusalOf(ctx, t, pending), m)(ctx)
 		}
 		return res, err
