@@ -338,6 +338,42 @@ func TestFollowShowsAnswersInOrder(t *testing.T) {
 	}
 }
 
+// Our own answer is shown after that of another client's run which came before it, also if that run is observed late.
+func TestFollowAnswersAfterARunInProgress(t *testing.T) {
+	const turn = "019aab00-0000-7000-8000-000000000001"
+	following(t, func(r *fakeRun) {
+		r.wait(500 * time.Millisecond)
+		r.final("1", "Answer to "+r.params["message"].(string))
+	}, func(t *testing.T, f *fake, a *Agent, c *conversations, _ func()) {
+		c.late = 3 * time.Second
+		f.ask("r1", "one?")
+		time.Sleep(100 * time.Millisecond)
+		f.note("a note") // with it the run is found
+		time.Sleep(time.Second)
+		h := newHouse(t, "two?")
+		h.id, h.in.Turn, h.in.Key, h.session = turn, turn, turn, c.kept
+		h.mapper = dialect.NewMapper(h.id, h.newID)
+		h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
+		c.mu.Lock()
+		c.own = []string{turn, "m1"}
+		c.mu.Unlock()
+		over := make(chan error, 1)
+		go func() { over <- h.life(t.Context(), a, nil) }()
+		for h.visible() == "" {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if c.run("r1").visible() == "" {
+			t.Error("the second answer is shown before the first has begun")
+		}
+		if err := <-over; err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "Answer to two?")
+		time.Sleep(time.Minute)
+		c.run("r1").want(t, event.Completed, "Answer to one?")
+	})
+}
+
 // Our own messages and answers come back with the session, and are not shown again: neither a turn's, nor one that had to wait.
 func TestFollowOurOwn(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
