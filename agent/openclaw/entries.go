@@ -31,12 +31,13 @@ const pageRows = 1000
 func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
 	var h *history
 	var g *gathering
+	changed := w.takeLeft()
 	for confirmed, reads := (pairing{}), 0; reads == 0 || g.doubt != (pairing{}) && reads < maxConfirm; reads++ {
 		if h, err = w.read(ctx, l); err != nil {
 			return false, err
 		}
 		if w.fresh {
-			w.at.Seq = w.a.startOf(w.conversation, h)
+			w.at.Seq = w.a.startOf(w.conversation, h, w.at.Left)
 		}
 		g = &gathering{w: w, h: h, session: w.session, last: w.at.Last, confirmed: confirmed}
 		g.rows(w.at.Seq, "")
@@ -69,7 +70,11 @@ func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
 		}
 	}
 	at.Children = left
-	if len(entries) == 0 && !w.fresh && at.Seq == w.at.Seq && len(at.Children) == len(w.at.Children) && slices.Equal(at.Live, w.at.Live) {
+	if len(g.resumed) > 0 {
+		changed = true
+		at.Left = slices.DeleteFunc(slices.Clone(at.Left), func(first string) bool { return slices.Contains(g.resumed, first) })
+	}
+	if len(entries) == 0 && !changed && !w.fresh && at.Seq == w.at.Seq && len(at.Children) == len(w.at.Children) && slices.Equal(at.Live, w.at.Live) {
 		return unsure, nil
 	}
 	if err := w.record(ctx, l, entries, g.barriers, at); err != nil {
@@ -118,9 +123,12 @@ func (w *watch) child(ctx context.Context, l *link, c child) (entries []agent.En
 }
 
 // startOf returns the seq of the row before the first message of the conversation's turns: what is older was there before it.
-func (a *Agent) startOf(conversation string, h *history) int64 {
+func (a *Agent) startOf(conversation string, h *history, left []string) int64 {
 	a.mu.Lock()
 	own := map[string]bool{}
+	for _, first := range left {
+		own[first+":user"] = true
+	}
 	for _, t := range a.turns {
 		if t.in.Conversation == conversation {
 			own[t.firstRun()+":user"] = true
@@ -161,6 +169,7 @@ type gathering struct {
 
 	said     []string // keys of the runs that have rows
 	barriers []barrier
+	resumed  []string // turns that were left, and are continued by entries
 }
 
 // inProgress returns the keys of the runs that were recorded as runs in progress, and have no rows yet.
@@ -210,10 +219,10 @@ func (g *gathering) rows(after int64, parent string) {
 				by, asked = asked, prompt{}
 			}
 			g.last = cmp.Or(by.run, runKey(r.Meta.Run))
-			g.said = append(g.said, g.last)
-			if first := g.w.silentTurn(g.last); first != nil {
+			g.said = append(g.said, g.last, r.Meta.Run)
+			if first := cmp.Or(g.w.silentTurn(g.last), g.w.silentTurn(r.Meta.Run)); first != nil {
 				g.barriers = append(g.barriers, barrier{len(g.entries), g.last, first})
-			} else if !old {
+			} else if !old || g.w.at.leftTurn(g.last) != "" {
 				g.run(r.Meta.Run, g.last, parent, by, r)
 			}
 		}
@@ -265,7 +274,12 @@ func (g *gathering) run(id, key, parent string, by prompt, first *row) {
 	}
 	rows := g.h.of(question{run: id, protocol: numbered})
 	end := ending(g.session, id, rows, numbered)
-	if end != nil && (g.h.InFlight == nil || g.h.InFlight.Run != id) && !slices.Contains(g.h.Info.Runs, id) {
+	over := (g.h.InFlight == nil || g.h.InFlight.Run != id) && !slices.Contains(g.h.Info.Runs, id)
+	if over && (end == nil || aborted(rows)) && g.w.at.leftTurn(key) != "" {
+		return // the turn has shown what there is
+	}
+	g.continues(&e, id)
+	if end != nil && over {
 		if ops := g.w.a.operations(g.session, id, rows, end); ops != nil {
 			e.Run.Ops = ops
 			g.entries = append(g.entries, e)
@@ -276,6 +290,11 @@ func (g *gathering) run(id, key, parent string, by prompt, first *row) {
 	st := turnState{Session: g.session, Runs: []*run{{ID: id, Sent: true, Taken: true, Live: true, At: time.Now().UnixMilli()}}}
 	e.Run.State = mustJSON(&st)
 	g.entries = append(g.entries, e)
+}
+
+// aborted reports whether a run was stopped.
+func aborted(rows []row) bool {
+	return slices.ContainsFunc(rows, func(r row) bool { return r.Abort != nil })
 }
 
 // operations returns what a run has said that has ended, nil if its rows can't be read.

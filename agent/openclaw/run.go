@@ -88,6 +88,10 @@ func (a *Agent) sustain(ctx context.Context, t *turn, l *link, began time.Time) 
 		cancel()
 		t.tasks.Wait()
 		a.unregister(t, !t.ended && ctx.Err() != nil)
+		var e *agent.Error
+		if t.lost || errors.As(err, &e) && e.Code == codeRestarted {
+			t.left()
+		}
 	}()
 	t.out.OnEnd(t.held)
 	for {

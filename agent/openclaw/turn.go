@@ -25,6 +25,7 @@ type turn struct {
 	gone     chan struct{} // closed when it runs no more
 	first    chan struct{} // closed when it has begun to speak, see announced
 	spoke    atomic.Bool
+	lost     bool // one of its runs vanished
 
 	dec    dialect.Decoder
 	st     turnState
@@ -261,6 +262,7 @@ func (t *turn) over(r *run, b *event.Body) {
 
 // lose ends a run that vanished.
 func (t *turn) lose(r *run, why string) error {
+	t.lost = true
 	return t.step(func() ([]event.Event, error) {
 		t.over(r, &event.Body{Outcome: event.Interrupted, Reason: codeLost, Error: &event.Error{
 			Code: codeLost, Message: why, Retryable: true,

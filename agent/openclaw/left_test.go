@@ -1,0 +1,104 @@
+package openclaw
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+)
+
+// A turn fails here while its gateway is away. What that says of it later is shown as a turn of its own that answers the same message: the
+// run by which a restarted gateway continues, and the whole of a run that ended unseen. The turn itself is not shown again.
+func TestLeft(t *testing.T) {
+	const turn = "019aab00-0000-7000-8000-000000000001"
+	continues := func(r *fakeRun) {
+		row := r.userRow(r.id)
+		row["provenance"] = map[string]any{"sourceTool": recovery}
+		r.write(row)
+		r.wait(time.Second)
+		r.final("1", "All of it.")
+	}
+	for _, tt := range []struct {
+		name    string
+		killed  bool // it continues in another run, or else in the same
+		silence bool // the gateway of Leat ends the turn, or else the agent
+		restart bool // Leat is restarted meanwhile
+		key     string
+		text    string
+	}{
+		{"killed, too long away", true, false, false, "recovery-run", "All of it."},
+		{"killed, too long silent", true, true, false, "recovery-run", "All of it."},
+		{"killed, too long silent, restarted", true, true, true, "recovery-run", "All of it."},
+		{"not reached, too long silent", false, true, false, turn + ".m1", "Let me look."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			following(t, func(r *fakeRun) {
+				r.say("1", "Let me")
+				if r.wait(time.Minute) {
+					r.final("1", "Let me look.")
+				}
+			}, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+				c.mu.Lock()
+				c.own = []string{turn, "m1"}
+				c.mu.Unlock()
+				h := newHouse(t, "hello")
+				h.id, h.in.Conversation, h.in.Turn, h.in.Key, h.session = turn, "C1", turn, turn, c.kept
+				h.mapper = dialect.NewMapper(h.id, h.newID)
+				h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
+				time.AfterFunc(time.Second, func() {
+					if tt.killed {
+						f.kill()
+						return
+					}
+					f.mu.Lock()
+					f.down = true
+					f.mu.Unlock()
+					f.cut()
+				})
+				ctx, end := context.WithCancelCause(t.Context())
+				defer end(nil)
+				if tt.silence {
+					time.AfterFunc(2*time.Minute, func() { end(agent.ErrTurnOver) })
+				}
+				if err := h.life(ctx, a, nil); err == nil {
+					t.Fatal("it does not fail")
+				}
+				if tt.silence {
+					limited, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancel()
+					if err := a.Stop(limited, h.in); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("stop: %v", err)
+					}
+				}
+				time.Sleep(time.Minute)
+				if tt.restart {
+					again()
+				}
+				if tt.killed {
+					f.recovers(theirs, continues)
+				}
+				f.start()
+				time.Sleep(5 * time.Minute)
+				later := c.run(tt.key)
+				if later == nil {
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					t.Fatalf("what it continues is not shown: %q", c.shown)
+				}
+				later.want(t, event.Completed, tt.text)
+				again()
+				f.note("a note")
+				time.Sleep(time.Minute)
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				if len(c.shown) != 2 || c.shown[0] != "run m1 live" && c.shown[0] != "run m1 whole" {
+					t.Errorf("shown %q", c.shown)
+				}
+			})
+		})
+	}
+}
