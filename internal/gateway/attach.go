@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/audit"
 	"github.com/leat-dev/leat/internal/service/quota"
-	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -121,7 +121,9 @@ func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOpti
 	if err := g.unattached(ctx, opt.Agent, got.Session); err != nil {
 		return s, err
 	}
+	owner := quota.Who{Tenant: opt.Tenant, Subject: opt.Owner}
 	n := &attachment{g: g, opt: opt, id: newID(), keys: map[string]string{}}
+	n.files = g.attachments.OfHistory(n.id, owner)
 	defer func() {
 		if err != nil && !errors.Is(err, journal.ErrUnknown) {
 			n.undo()
@@ -131,8 +133,7 @@ func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOpti
 	if err != nil {
 		return s, err
 	}
-	owner := quota.Who{Tenant: opt.Tenant, Subject: opt.Owner}
-	grant, err := g.quota.Take(owner, quota.Need{Bytes: n.size + n.fileBytes(), Owner: owner})
+	grant, err := g.quota.Take(owner, quota.Need{Bytes: n.size + n.files.Size(), Owner: owner})
 	if err != nil {
 		return s, g.refused(err)
 	}
@@ -141,9 +142,7 @@ func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOpti
 		return s, taken(err)
 	}
 	grant.Keep()
-	for _, f := range n.files {
-		g.stored.add(files.Folder(n.id), owner, f.id, f.size)
-	}
+	n.files.Committed()
 	g.audit.Wake()
 	g.compactor.add(n.id, int64(len(b.Events)))
 	g.follows.kept(opt.Agent, n.id)
@@ -157,7 +156,7 @@ func (g *Gateway) unattached(ctx context.Context, name string, session json.RawM
 	for after := ""; ; {
 		keys, err := g.journal.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
 		if err != nil {
-			return journalError("attach", err)
+			return JournalError("attach", err)
 		}
 		for _, kv := range keys {
 			after = kv.Key
@@ -186,13 +185,8 @@ type attachment struct {
 	id    string
 	put   []journal.KeyValue
 	keys  map[string]string // of entries: what each became
-	files []attachedFile
+	files HistoryFiles
 	size  int64 // of the events, in bytes
-}
-
-type attachedFile struct {
-	id   string
-	size int64
 }
 
 func (n *attachment) set(key string, value []byte) {
@@ -234,17 +228,14 @@ func (n *attachment) batch(ctx context.Context, who audit.By, got *agent.Attachm
 		return b, err
 	}
 	at := now()
-	return journal.Batch{Conversation: n.id, Create: true, Events: events, Put: append(n.put, note), Summary: &journal.Summary{
+	return journal.Batch{Conversation: n.id, Create: true, Events: events, Put: append(slices.Concat(n.put, n.files.Keys()), note), Summary: &journal.Summary{
 		ID: n.id, Tenant: n.opt.Tenant, Owner: n.opt.Owner, Title: title, Agent: n.opt.Agent, Created: at, Updated: at, Head: int64(len(events)),
 	}}, nil
 }
 
 // events are those of a history.
 func (n *attachment) events(ctx context.Context, entries []agent.Entry) (all []event.Event, err error) {
-	g := n.g
-	x := outsides{most: g.settings().MaxMessage, keep: n.keep, brings: func(e event.Event) bool {
-		return g.cfg.Files != nil && e.Body != nil && e.Body.Media != nil && (strings.HasPrefix(e.Body.Media.URL, "data:") || g.namesPath(e.Body.Media.URL))
-	}}
+	x := outsides{most: n.g.settings().MaxMessage, files: n.files}
 	for i := range entries {
 		e := &entries[i]
 		if n.keys[e.Key] != "" {
@@ -291,52 +282,9 @@ func (n *attachment) keyed(key, kind string) string {
 	return ""
 }
 
-// keep stores the file that media of the history bring. It is charged with the conversation.
-func (n *attachment) keep(_ context.Context, m event.Media) (event.Media, error) {
-	g := n.g
-	rec := file{Name: files.Name(m.Name), Alt: m.Alt, At: now(), Tenant: n.opt.Tenant, Owner: n.opt.Owner}
-	if g.namesPath(m.URL) {
-		return m, reject(ReasonFile, "files of the workspace are not taken over with a history")
-	}
-	mime, r, err := inline(m.URL)
-	if err != nil {
-		return m, reject(ReasonFile, "the file can't be read")
-	}
-	if m.MIME != "" {
-		mime = m.MIME
-	}
-	stored, err := g.cfg.Files.Put(n.id, r, g.cfg.MaxFile)
-	switch {
-	case errors.Is(err, files.ErrTooLarge):
-		return m, reject(ReasonTooLarge, "the file has more than %d bytes", g.cfg.MaxFile)
-	case errors.Is(err, files.ErrEmpty):
-		return m, reject(ReasonInvalid, "the file is empty")
-	case err != nil:
-		return m, err
-	}
-	rec.MIME, rec.Size = files.MIME(stored.Head, mime), stored.Size
-	v, err := json.Marshal(rec)
-	if err != nil {
-		return m, err
-	}
-	n.set(journalkey.File(n.id, stored.ID), v)
-	n.files = append(n.files, attachedFile{stored.ID, stored.Size})
-	return event.Media{URL: g.fileURL(n.id, stored.ID), MIME: rec.MIME, Name: rec.Name, Size: rec.Size, Alt: m.Alt}, nil
-}
-
-func (n *attachment) fileBytes() (sum int64) {
-	for _, f := range n.files {
-		sum += f.size
-	}
-	return sum
-}
-
 // undo removes the files of a conversation that was not made.
 func (n *attachment) undo() {
-	if len(n.files) == 0 {
-		return
-	}
-	if err := n.g.cfg.Files.RemoveAll(n.id); err != nil {
+	if err := n.files.Discard(); err != nil {
 		n.g.log.Warn("files of a conversation that was not attached are left; a sweep removes them", "conversation", n.id, "error", err)
 	}
 }

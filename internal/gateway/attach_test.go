@@ -12,6 +12,7 @@ import (
 	"github.com/leat-dev/leat/agent/agenttest"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal"
@@ -106,7 +107,7 @@ func TestAttachRefused(t *testing.T) {
 		j := memory.New()
 		h := newTestGateway(t, j, gateway.Agents{"a": {Agent: up}, "plain": {Agent: plain}}, func(c *gateway.Config) {
 			c.User = quota.Limits{Bytes: 10_000}
-			c.Files = dir
+			c.Attachments = attachments.NewStore(attachments.Config{Journal: j, Files: dir})
 		})
 		defer h.close()
 		live := live("r", "", "")

@@ -123,11 +123,12 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	if c.taken, err = w.isOldMessageID(ctx, c.Message); err != nil {
 		return Ack{}, err
 	}
-	if c, err = w.withoutInline(ctx, p, c); err != nil {
-		return Ack{}, err
-	}
-	if c, err = w.withoutPaths(ctx, p, c); err != nil {
-		return Ack{}, err
+	if c.Message != nil {
+		m, missing, err := g.attachments.Receive(ctx, w, p, *c.Message)
+		if err != nil {
+			return Ack{}, err
+		}
+		c.Message, c.missing = &m, missing
 	}
 	switch c.Type {
 	case CommandSend:
@@ -234,5 +235,5 @@ func commandError(err error) error {
 	if errors.Is(err, event.ErrInvalid) {
 		return reject(ReasonInvalid, "%v", err)
 	}
-	return journalError("command", err)
+	return JournalError("command", err)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/quota"
-	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -121,11 +120,11 @@ func (w *writer) inject(ctx context.Context, t *tx, p Principal, c Command) (Ack
 	if err := t.reserve(p, quota.Need{Message: true, Bytes: w.g.sizeOf(m)}); err != nil {
 		return Ack{}, err
 	}
-	if err := w.useFiles(ctx, t, m.Body.Parts); err != nil {
+	if err := w.g.attachments.Retain(ctx, Tx{t}, m.Body.Parts); err != nil {
 		return Ack{}, err
 	}
 	t.edit().Updated = now()
-	ack := Ack{Message: m.Message, Seq: t.say(m, c)}
+	ack := Ack{Message: m.Message, Seq: t.addMessage(m, c)}
 	w.entitle(t, p, &m)
 	return ack, nil
 }
@@ -148,14 +147,13 @@ func (w *writer) truncateAt(ctx context.Context, c Command) (Ack, error) {
 	// The message may be older than what is in memory, so the log is asked, before the writer is held up.
 	whole, head, err := w.readLog(ctx)
 	if err != nil {
-		return Ack{}, journalError("truncate", err)
+		return Ack{}, JournalError("truncate", err)
 	}
 	keep := 0
 	if c.After != "" {
 		keep = slices.IndexFunc(whole.Messages, func(m *transcript.Message) bool { return m.ID == c.After }) + 1
 	}
 	deleted := len(whole.Messages) - keep
-	gone := onlyIn(whole.Messages[keep:], whole.Messages[:keep], w.id)
 	var dropped chan struct{} // closed when files that nobody shows any more are gone
 	ack, err := w.keyed(ctx, c, func(t *tx) (Ack, error) {
 		switch {
@@ -178,7 +176,7 @@ func (w *writer) truncateAt(ctx context.Context, c Command) (Ack, error) {
 		s.Truncated, s.Updated = seq, now()
 		t.then(func() { w.g.compactor.add(w.id, w.head) })
 		if w.head == head { // else what came meanwhile may show them
-			w.dropFiles(t, gone)
+			w.g.attachments.Release(Tx{t}, whole.Messages[keep:], whole.Messages[:keep])
 			dropped = make(chan struct{})
 			t.then(func() { close(dropped) })
 		}
@@ -255,7 +253,7 @@ func (w *writer) delete(ctx context.Context, c Command, unless func(*journal.Sum
 	w.g.compactor.drop(w.id)
 	if err := w.g.finishDelete(ctx, w.id); err != nil && !errors.Is(err, context.Canceled) {
 		w.g.reopen.erase(w.id)
-		return ack, journalError("delete conversation", err)
+		return ack, JournalError("delete conversation", err)
 	}
 	return ack, nil
 }
@@ -275,13 +273,7 @@ func (g *Gateway) erase(ctx context.Context, id string) error {
 	if err := g.cfg.Raw.Forget(ctx, id); err != nil {
 		return err
 	}
-	if g.cfg.Files != nil {
-		if err := g.cfg.Files.RemoveAll(id); err != nil {
-			return err
-		}
-		g.stored.remove(files.Folder(id))
-	}
-	if err := g.eraseUploads(ctx, id); err != nil {
+	if err := g.attachments.Erase(ctx, id); err != nil {
 		return err
 	}
 	return g.journal.Delete(ctx, id)

@@ -173,7 +173,7 @@ func (g *Gateway) PauseCompaction(ctx context.Context, p Principal, conversation
 	}
 	if err != nil {
 		release()
-		return s, nil, journalError("read conversation", err)
+		return s, nil, JournalError("read conversation", err)
 	}
 	return s, release, nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/service/usage"
-	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
@@ -59,17 +58,10 @@ type Config struct {
 	// are left out.
 	HistoryMessages int
 	HistoryBytes    int
-	// Files keeps the bytes of files; nil keeps none, and media stay as they come. MaxFile bounds one of them, in bytes.
-	Files   Files
-	MaxFile int64
-	// Workspace is a folder that the gateway shares with its agents; nil is none. Uploads are files on their way, which may take
-	// long; nil takes none.
-	Workspace *files.Workspace
-	Uploads   *files.Uploads
+	// Attachments stores the files that messages show. If it is nil, media stay as they come and agents can't store files.
+	Attachments Attachments
 	// Raw keeps the bytes that turns exchange with their agents, for a while; nil keeps none.
 	Raw *capture.Log
-	// BasePath stands before the paths where files are served.
-	BasePath string
 	// URL is where agents reach the native surface, without a slash at its end; it is told to agents that may push.
 	URL string
 }
@@ -128,8 +120,8 @@ func (c *Config) setDefaults() {
 	if c.MaxQueued == 0 {
 		c.MaxQueued = DefaultMaxQueued
 	}
-	if c.MaxFile == 0 {
-		c.MaxFile = DefaultMaxFile
+	if c.Attachments == nil {
+		c.Attachments = noAttachments{}
 	}
 	if c.HistoryMessages == 0 {
 		c.HistoryMessages = DefaultHistory

@@ -106,7 +106,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		return s, false, err
 	}
 	b.Put = append(b.Put, note)
-	grant, err := g.quota.Take(p.who(), quota.Need{Bytes: g.metaSize(&c.Title, c.Metadata) + g.sizeOf(seeds...), Owner: quota.Who{Tenant: p.Tenant, Subject: p.Subject}})
+	grant, err := g.quota.Take(p.Account(), quota.Need{Bytes: g.metaSize(&c.Title, c.Metadata) + g.sizeOf(seeds...), Owner: quota.Who{Tenant: p.Tenant, Subject: p.Subject}})
 	if err != nil {
 		return s, false, g.refused(err)
 	}
@@ -115,7 +115,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		if errors.Is(err, journal.ErrDeleted) {
 			return s, false, ErrExists // the id was used
 		}
-		return s, false, journalError("create conversation", err)
+		return s, false, JournalError("create conversation", err)
 	}
 	g.audit.Wake()
 	if s, err = g.journal.Conversation(ctx, id); err == nil {
@@ -130,7 +130,7 @@ func (g *Gateway) createdBefore(ctx context.Context, key, hash string) (s journa
 		return s, false, nil
 	}
 	if err != nil {
-		return s, false, journalError("look for key", err)
+		return s, false, JournalError("look for key", err)
 	}
 	var d storedOutcome
 	if err := json.Unmarshal(v, &d); err != nil {
@@ -140,7 +140,7 @@ func (g *Gateway) createdBefore(ctx context.Context, key, hash string) (s journa
 		return s, false, reject(ReasonConflict, "the key was used with another body")
 	}
 	if s, err = g.journal.Conversation(ctx, d.Ack.Message); err != nil {
-		return s, true, journalError("look up conversation", err)
+		return s, true, JournalError("look up conversation", err)
 	}
 	return s, true, nil
 }
@@ -217,7 +217,7 @@ func (g *Gateway) summary(ctx context.Context, id string) (journal.Summary, erro
 	}
 	s, err := g.journal.Conversation(ctx, id)
 	if err != nil {
-		return s, journalError("look up conversation", err)
+		return s, JournalError("look up conversation", err)
 	}
 	if _, err := g.journal.Get(ctx, journalkey.Deleting(id)); err == nil {
 		return s, ErrNotFound
@@ -229,7 +229,7 @@ func (g *Gateway) summary(ctx context.Context, id string) (journal.Summary, erro
 func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id string) (conversation string, t transcript.Turn, err error) {
 	v, err := g.journal.Get(ctx, journalkey.Turn(id))
 	if err != nil {
-		return "", t, journalError("look up turn", err)
+		return "", t, JournalError("look up turn", err)
 	}
 	conversation = string(v)
 	s, err := g.summary(ctx, conversation)
@@ -241,7 +241,7 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 	}
 	f, err := g.feeds.Acquire(ctx, conversation)
 	if err != nil {
-		return "", t, journalError("look up turn", err)
+		return "", t, JournalError("look up turn", err)
 	}
 	defer f.Release()
 	found := false
@@ -257,7 +257,7 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 	// Older than what the feed holds.
 	r, err := g.journal.Read(ctx, conversation, 0, 0)
 	if err != nil {
-		return "", t, journalError("look up turn", err)
+		return "", t, JournalError("look up turn", err)
 	}
 	var whole transcript.Transcript
 	for i := range r.Events {

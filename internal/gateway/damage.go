@@ -32,7 +32,7 @@ func (g *Gateway) deleteDamaged(ctx context.Context, p Principal, id string, c C
 	case unknown:
 		s = journal.Summary{ID: id}
 	case err != nil:
-		return Ack{}, journalError("delete conversation", err)
+		return Ack{}, JournalError("delete conversation", err)
 	}
 	if err := Decide(p, ActionDelete, &s); err != nil {
 		return Ack{}, err
@@ -55,7 +55,7 @@ func (g *Gateway) eraseDamaged(ctx context.Context, id string, c Command) error 
 		f.Release()
 	}
 	if err := g.finishDelete(ctx, id); err != nil {
-		return journalError("delete conversation", err)
+		return JournalError("delete conversation", err)
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (g *Gateway) expireDamaged(ctx context.Context, part, id string, before int
 		return false, nil
 	}
 	if err != nil {
-		return false, journalError("expire conversation", err)
+		return false, JournalError("expire conversation", err)
 	}
 	if s.Updated >= before || len(s.Open) > 0 {
 		return false, nil

@@ -128,7 +128,7 @@ func (r *run) redeliverAnswers(ctx context.Context) error {
 func (g *Gateway) undeliveredAnswers(ctx context.Context, turn string) ([]event.Answer, error) {
 	keys, err := g.journal.Keys(ctx, journalkey.Answer(turn, ""))
 	if err != nil {
-		return nil, journalError("list answers", err)
+		return nil, JournalError("list answers", err)
 	}
 	var all []event.Answer
 	for _, kv := range keys {

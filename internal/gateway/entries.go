@@ -64,7 +64,7 @@ func (w *writer) addEntries(ctx context.Context, name string, a Agent, entries [
 	if err := w.keepsSession(name); err != nil {
 		return err
 	}
-	out := w.outsides(name)
+	out := w.outsides()
 	var fresh []*outside
 	for i := range entries {
 		known, err := w.knowsEntry(ctx, name, &entries[i])
@@ -271,7 +271,7 @@ func (w *writer) hasMessage(ctx context.Context, id string) (bool, error) {
 	}
 	there, err := w.messageIDs.has(ctx, w, id)
 	if err != nil {
-		return false, journalError("look for message", err)
+		return false, JournalError("look for message", err)
 	}
 	return there, nil
 }

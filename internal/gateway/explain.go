@@ -72,7 +72,7 @@ func (g *Gateway) Explain(ctx context.Context, p Principal, turn string) (Explan
 	if x.Dialect == "" {
 		trace, err := g.journal.Trace(ctx, conversation, turn)
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
-			return x.Explanation, journalError("explain", err)
+			return x.Explanation, JournalError("explain", err)
 		}
 		x.committed(trace, &whole)
 	} else {
@@ -106,7 +106,7 @@ func (g *Gateway) eachEvent(ctx context.Context, conversation string, f func(*ev
 	for after, more := int64(0), true; more; {
 		r, err := g.journal.Read(ctx, conversation, after, pageBytes)
 		if err != nil {
-			return journalError("read conversation", err)
+			return JournalError("read conversation", err)
 		}
 		for i := range r.Events {
 			after = r.Events[i].Seq

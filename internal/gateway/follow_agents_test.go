@@ -15,6 +15,7 @@ import (
 	"github.com/leat-dev/leat/agent/agenttest"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/service/usage"
@@ -223,7 +224,9 @@ func TestAddFilesAndUsage(t *testing.T) {
 			t.Fatal(err)
 		}
 		up := &agenttest.Follower{}
-		h, conv := following(t, nil, up, func(c *gateway.Config) { c.Files = dir })
+		h, conv := following(t, nil, up, func(c *gateway.Config) {
+			c.Attachments = attachments.NewStore(attachments.Config{Journal: c.Journal, Files: dir})
+		})
 		defer h.close()
 		release := make(chan struct{})
 		up.Live("live", holding("live", release))

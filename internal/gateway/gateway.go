@@ -35,16 +35,16 @@ type Gateway struct {
 	tasks   sync.WaitGroup // every goroutine of the gateway
 	reports reports        // of clients' mismatches
 	// positions tells readers of what they have read and have not.
-	positions positions
-	compactor *compactor
-	reopen    *reopener
-	follows   *follows
-	audit     *audit.Log
-	holds     *Holds
-	quota     *quota.Quota
-	ledger    *usage.Ledger
-	stored    *stored
-	creating  turnstile // by idempotency key
+	positions   positions
+	compactor   *compactor
+	reopen      *reopener
+	follows     *follows
+	audit       *audit.Log
+	holds       *Holds
+	quota       *quota.Quota
+	ledger      *usage.Ledger
+	attachments Attachments
+	creating    turnstile // by idempotency key
 
 	mu       sync.Mutex
 	writers  map[string]*writer
@@ -72,7 +72,7 @@ func New(cfg Config) (*Gateway, error) {
 		}
 	}
 	g := &Gateway{
-		cfg: cfg, log: cfg.Log, journal: cfg.Journal,
+		cfg: cfg, log: cfg.Log, journal: cfg.Journal, attachments: cfg.Attachments,
 		feeds:   feed.NewRegistry(feedLog{cfg.Journal}, feed.Config{}),
 		writers: map[string]*writer{},
 		opening: map[string]*opening{},
@@ -81,12 +81,10 @@ func New(cfg Config) (*Gateway, error) {
 	g.live.Store(cfg.settings())
 	g.life, g.end = context.WithCancel(context.Background())
 	g.ledger = usage.New(cfg.Journal, cfg.Prices, cfg.UsageRetention)
-	g.stored = newStored()
 	g.quota = quota.New(quota.Options{User: cfg.User, Tenant: cfg.Tenant, Stored: func(tenant, owner string) (int64, int64) {
 		logs, logsTenant := cfg.Journal.Stored(tenant, owner)
-		files, filesTenant := g.stored.of(tenant, owner)
-		brought, broughtTenant := g.brought(tenant, owner)
-		return logs + files + brought, logsTenant + filesTenant + broughtTenant
+		files, filesTenant := cfg.Attachments.Stored(tenant, owner)
+		return logs + files, logsTenant + filesTenant
 	}})
 	g.compactor, g.reopen, g.follows = newCompactor(g), newReopener(g), newFollows(g)
 	g.audit = audit.New(cfg.Journal, cfg.Log)
@@ -115,9 +113,8 @@ func (g *Gateway) Start(ctx context.Context) error {
 			return fmt.Errorf("gateway: finish delete: %w", err)
 		}
 	}
-	// What a run before left half done is taken away whatever its age: nothing is brought in yet.
-	if err := g.cleanFiles(ctx, 0); err != nil {
-		return err
+	if err := g.attachments.Start(ctx); err != nil {
+		return fmt.Errorf("gateway: %w", err)
 	}
 	open, err := g.journal.Conversations(ctx, journal.Query{Unfinished: true})
 	if err != nil {
@@ -125,9 +122,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 	}
 	g.tasks.Go(g.compactor.run)
 	g.tasks.Go(g.reopen.run)
-	if g.cfg.Files != nil {
-		g.tasks.Go(g.keepFilesClean)
-	}
+	g.tasks.Go(func() { g.attachments.Run(g.life) })
 	g.tasks.Go(func() { g.audit.Run(g.life) })
 	for _, s := range open {
 		w, err := g.writer(ctx, s.ID)
@@ -266,17 +261,17 @@ func (g *Gateway) open(ctx context.Context, id string) (*writer, error) {
 	}
 	s, err := g.journal.Conversation(ctx, id)
 	if err != nil {
-		return nil, journalError("open conversation", err)
+		return nil, JournalError("open conversation", err)
 	}
 	if _, err := g.journal.Get(ctx, journalkey.Deleting(id)); err == nil {
 		return nil, ErrNotFound
 	}
 	if err := g.count(ctx, &s); err != nil {
-		return nil, journalError("count unfinished turns", err)
+		return nil, JournalError("count unfinished turns", err)
 	}
 	f, err := g.feeds.Acquire(ctx, id)
 	if err != nil {
-		return nil, journalError("open conversation", err)
+		return nil, JournalError("open conversation", err)
 	}
 	w := newWriter(g, s, f)
 	w.isLeft = g.Draining()
@@ -293,8 +288,8 @@ func (g *Gateway) forget(w *writer) {
 	g.mu.Unlock()
 }
 
-// journalError translates what surfaces need to tell apart.
-func journalError(op string, err error) error {
+// JournalError translates an error of the journal into the errors of this package. op says what failed.
+func JournalError(op string, err error) error {
 	switch {
 	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted):
 		return ErrNotFound

@@ -48,7 +48,7 @@ func (g *Gateway) Producer(ctx context.Context, token string) (turn string, err 
 		return "", nil
 	}
 	if err != nil {
-		return "", journalError("look up token of turn", err)
+		return "", JournalError("look up token of turn", err)
 	}
 	digest := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(digest[:], want) != 1 {
@@ -144,7 +144,7 @@ func (g *Gateway) mayPush(ctx context.Context, conversation, turn, name string) 
 		p = agent.Principal{Tenant: s.Tenant, Subject: s.Owner}
 	}
 	if err != nil {
-		return false, journalError("look up principal of turn", err)
+		return false, JournalError("look up principal of turn", err)
 	}
 	if a, ok := g.agent(name, p); ok {
 		if _, ok := a.Agent.(agent.Pusher); ok {

@@ -39,7 +39,7 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 	case err == nil && string(known) == in.Digest:
 		return false, nil
 	case err != nil && !errors.Is(err, journal.ErrNotFound):
-		return false, journalError("import", err)
+		return false, JournalError("import", err)
 	}
 	if _, err := g.journal.Conversation(ctx, s.ID); !errors.Is(err, journal.ErrNotFound) {
 		return false, taken(err)
@@ -59,7 +59,7 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 		if _, err := g.journal.Get(ctx, journalkey.Turn(id)); err == nil {
 			return false, reject(ReasonConflict, "the turn id %q is taken by another conversation", id)
 		} else if !errors.Is(err, journal.ErrNotFound) {
-			return false, journalError("import", err)
+			return false, JournalError("import", err)
 		}
 		b.Put = append(b.Put, journal.KeyValue{Key: journalkey.Turn(id), Value: []byte(s.ID)})
 	}
@@ -85,7 +85,7 @@ func taken(err error) error {
 	case errors.Is(err, journal.ErrDeleted):
 		return reject(ReasonConflict, "a conversation with this id was deleted here; its id is not used again")
 	}
-	return journalError("import", err)
+	return JournalError("import", err)
 }
 
 func checkImported(s *journal.Summary) error {

@@ -136,7 +136,7 @@ func (h *Holds) record(ctx context.Context, p Principal, action string, one Hold
 		Action: action, By: by(ctx, p), Conversation: one.Conversation, Tenant: one.Tenant, Subject: one.Subject,
 	}, journal.KeyValue{Key: one.key(), Value: value})
 	if err != nil {
-		return journalError(action, err)
+		return JournalError(action, err)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 	if !p.Admin {
 		ids, err := g.sharedWith(ctx, p)
 		if err != nil {
-			return nil, journalError("list conversations", err)
+			return nil, JournalError("list conversations", err)
 		}
 		queries[0].Tenant, queries[0].Owner = p.Tenant, p.Subject
 		if len(ids) > 0 {
@@ -32,7 +32,7 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 	}
 	half, err := g.journal.Keys(ctx, journalkey.Deleting("")) // mostly none
 	if err != nil {
-		return nil, journalError("list conversations", err)
+		return nil, JournalError("list conversations", err)
 	}
 	gone := map[string]bool{}
 	for _, kv := range half {
@@ -42,7 +42,7 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 	for {
 		page, more, err := g.page(ctx, queries, before, limit)
 		if err != nil {
-			return nil, journalError("list conversations", err)
+			return nil, JournalError("list conversations", err)
 		}
 		for _, s := range page {
 			// The queries find what may be the principal's to see; the decision stays with the one function.

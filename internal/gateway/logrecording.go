@@ -32,7 +32,7 @@ func (g *Gateway) WriteLogRecording(ctx context.Context, p Principal, turn strin
 	for id := range x.turns {
 		trace, err := g.journal.Trace(ctx, conversation, id)
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
-			return journalError("look up trace", err)
+			return JournalError("look up trace", err)
 		}
 		x.restoreSteps(id, &trace)
 	}

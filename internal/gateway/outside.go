@@ -26,22 +26,20 @@ type outside struct {
 
 // outsides makes entries ready for one conversation.
 type outsides struct {
-	most   int // bytes of one message
-	brings func(event.Event) bool
-	keep   func(context.Context, event.Media) (event.Media, error) // a Rejection says that the file can't be had
+	most  int // bytes of one message
+	files MediaStore
 }
 
-// outsides returns what makes the entries of an agent ready, whose files are kept on behalf of the conversation's owner.
-func (w *writer) outsides(name string) outsides {
-	s := (*sink)(&run{writer: w, name: name, input: w.observedInput("", "")})
-	return outsides{most: w.g.settings().MaxMessage, brings: s.brings, keep: s.keep}
+// outsides returns what makes entries ready. Their files are stored on behalf of the conversation's owner.
+func (w *writer) outsides() outsides {
+	return outsides{most: w.g.settings().MaxMessage, files: w.g.attachments.OfTurn(w, w.host())}
 }
 
 // prepare makes an entry ready and stores the files that it brings.
 func (x outsides) prepare(ctx context.Context, e *agent.Entry) (one *outside, err error) {
 	one = &outside{entry: e, id: newID()}
 	if e.Run != nil {
-		one.ops, err = keepMedia(ctx, slices.Clone(e.Run.Ops), x.brings, x.keep)
+		one.ops, err = storeMedia(ctx, slices.Clone(e.Run.Ops), x.files)
 		return one, err
 	}
 	parts := slices.Clone(e.Message.Parts)
@@ -53,13 +51,13 @@ func (x outsides) prepare(ctx context.Context, e *agent.Entry) (one *outside, er
 	for i := range parts {
 		p := &parts[i]
 		p.ID = fmt.Sprintf("p%d", i+1)
-		if !x.brings(event.Event{Body: &event.Body{Media: p.Media}}) {
+		if !x.files.Brings(p.Media) {
 			continue
 		}
-		media, err := x.keep(ctx, *p.Media)
+		media, err := x.files.Store(ctx, *p.Media)
 		var refused *Rejection
 		if errors.As(err, &refused) {
-			media, err = withoutPath(*p.Media), nil
+			err = nil
 			missing = append(missing, event.Event{At: atOf(e, 0), Type: event.PartUpdate, Message: one.id, Part: p.ID, Body: &event.Body{
 				State: event.PartFailed, Error: &event.Error{Code: refused.Reason, Message: refused.Message},
 			}})

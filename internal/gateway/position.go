@@ -55,12 +55,12 @@ func concerns(p Principal, s *journal.Summary) bool {
 
 // Position tells how far a principal has read a conversation that it may read, as its summary is known.
 func (g *Gateway) Position(ctx context.Context, p Principal, s *journal.Summary) (at Position, err error) {
-	v, err := g.journal.Get(ctx, journalkey.Read(p.who().Tenant, p.who().Subject, s.ID))
+	v, err := g.journal.Get(ctx, journalkey.Read(p.Account().Tenant, p.Account().Subject, s.ID))
 	if err == nil {
 		at.Read, err = strconv.ParseInt(string(v), 10, 64)
 	}
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
-		return at, journalError("look up read position", err)
+		return at, JournalError("look up read position", err)
 	}
 	at.Unread = s.Spoken > at.Read && concerns(p, s)
 	return at, nil
@@ -84,7 +84,7 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 		return at, err
 	}
 	defer w.release()
-	who := p.who()
+	who := p.Account()
 	var now Position
 	err = w.submit(ctx, true, func(t *tx) (err error) {
 		s := t.current()
@@ -131,7 +131,7 @@ type Positions struct {
 
 // Positions follows a principal's positions until Close is called.
 func (g *Gateway) Positions(p Principal) *Positions {
-	f := &Positions{of: &g.positions, who: p.who(), ids: map[string]struct{}{}, changed: make(chan struct{}, 1)}
+	f := &Positions{of: &g.positions, who: p.Account(), ids: map[string]struct{}{}, changed: make(chan struct{}, 1)}
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	if f.of.followers == nil {

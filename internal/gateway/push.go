@@ -180,7 +180,7 @@ func (g *Gateway) attach(ctx context.Context, conversation, turn string) (*Produ
 	st, err := g.pushState(ctx, turn)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) { // which says that its agent has not handed it on yet
 		w.release()
-		return nil, journalError("state of pushed turn", err)
+		return nil, JournalError("state of pushed turn", err)
 	}
 	given, err := g.undeliveredAnswers(ctx, turn)
 	if err != nil {

@@ -37,8 +37,8 @@ func (g *Gateway) refused(err error) error {
 	return r
 }
 
-// who is a principal as the quota knows it. An admin is the operator; who acts for a user is that user.
-func (p Principal) who() quota.Who {
+// Account returns the account to which quota charges a principal. An admin is the operator; who acts for a user is that user.
+func (p Principal) Account() quota.Who {
 	if p.Admin {
 		return quota.Who{}
 	}
@@ -51,7 +51,7 @@ func (t *tx) reserve(p Principal, n quota.Need) error {
 	n.Conversation = t.writer.id
 	s := t.current()
 	n.Owner = quota.Who{Tenant: s.Tenant, Subject: s.Owner}
-	g, err := t.writer.g.quota.Take(p.who(), n)
+	g, err := t.writer.g.quota.Take(p.Account(), n)
 	if err != nil {
 		return t.writer.g.refused(err)
 	}
@@ -134,6 +134,6 @@ func (g *Gateway) count(ctx context.Context, s *journal.Summary) error {
 // View counts a reader of the principal's until leave is called, which may be called twice. A surface calls it for each
 // stream that goes on and for each subscription; what is read once needs none. The error is a *Rejection.
 func (g *Gateway) AddViewer(p Principal) (leave func(), err error) {
-	leave, err = g.quota.View(p.who())
+	leave, err = g.quota.View(p.Account())
 	return leave, g.refused(err)
 }

@@ -27,7 +27,7 @@ func (g *Gateway) Feed(ctx context.Context, p Principal, id string) (*Reader, er
 	}
 	f, err := g.feeds.Acquire(ctx, id)
 	if err != nil {
-		return nil, journalError("open feed", err)
+		return nil, JournalError("open feed", err)
 	}
 	r := &Reader{Feed: f, g: g, p: p}
 	r.access.Store(-1)

@@ -29,7 +29,7 @@ func (g *Gateway) Guest(ctx context.Context, p Principal, tenant, subject string
 	}{{journalkey.Shared(tenant, subject, ""), &shared}, {journalkey.Wrote(tenant, subject, ""), &wrote}} {
 		keys, err := g.journal.Keys(ctx, of.prefix)
 		if err != nil {
-			return nil, nil, journalError("list conversations of others", err)
+			return nil, nil, JournalError("list conversations of others", err)
 		}
 		for _, kv := range keys {
 			*of.ids = append(*of.ids, strings.TrimPrefix(kv.Key, of.prefix))
@@ -60,7 +60,7 @@ func (g *Gateway) Said(ctx context.Context, p Principal, conversation, subject s
 	for after, more := int64(0), true; more; {
 		r, err := g.journal.Read(ctx, conversation, after, pageBytes)
 		if err != nil {
-			return journalError("read conversation", err)
+			return JournalError("read conversation", err)
 		}
 		for i := range r.Events {
 			e := &r.Events[i]
@@ -122,7 +122,7 @@ func (g *Gateway) Redact(ctx context.Context, p Principal, conversation, subject
 			return ack, commandError(err)
 		}
 		if err := g.journal.Blank(ctx, conversation, func(e *event.Event) bool { return saidBy(e, subject) }); err != nil {
-			return ack, journalError("redact", err)
+			return ack, JournalError("redact", err)
 		}
 		if len(w.info().Open) == 0 {
 			g.compactor.add(conversation, ack.Seq)
@@ -137,7 +137,7 @@ func (g *Gateway) Redact(ctx context.Context, p Principal, conversation, subject
 		return 0, err
 	}
 	if err := g.audit.Put(ctx, journal.KeyValue{Key: journalkey.Wrote(s.Tenant, subject, conversation)}); err != nil {
-		return n, journalError("redact", err)
+		return n, JournalError("redact", err)
 	}
 	return n, nil
 }

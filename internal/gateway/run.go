@@ -29,6 +29,7 @@ type run struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	out      *agent.Emitter
+	files    TurnFiles
 
 	capture  *capture.Turn               // nil where its bytes are not kept
 	push     *push                       // nil where nothing is pushed; launch's goroutine's own
@@ -86,6 +87,7 @@ func (w *writer) newRun(id, name string, a Agent, in agent.Input) *run {
 		children: map[string]bool{}, requests: map[string]bool{}, answered: map[string]bool{},
 	}
 	r.ctx, r.cancel = context.WithCancelCause(w.g.life)
+	r.files = w.g.attachments.OfTurn(w, in.Principal)
 	r.out = agent.NewEmitter(r.ctx, (*sink)(r))
 	r.mapper = dialect.NewMapper(id, newID)
 	return r
@@ -171,7 +173,7 @@ func (r *run) end(t *tx, body *event.Body) {
 		return
 	}
 	r.cancel(errStopped) // an Emit that waits for room lets go of the emitter
-	if held, err := r.mapper.Map((*sink)(r).bare(r.out.Close()), now()); err == nil {
+	if held, err := r.mapper.Map(bareOps(r.out.Close(), r.files), now()); err == nil {
 		r.add(t, held)
 	} else {
 		r.writer.log.Warn("buffered operations do not apply", "turn", r.id, "error", err)

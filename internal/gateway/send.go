@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -68,7 +69,7 @@ func (w *writer) isOldMessageID(ctx context.Context, m *CommandMessage) (bool, e
 	}
 	whole, _, err := w.readLog(ctx)
 	if err != nil {
-		return false, journalError("look for message", err)
+		return false, JournalError("look for message", err)
 	}
 	return whole.Message(m.ID) != nil, nil
 }
@@ -114,10 +115,10 @@ func (w *writer) send(ctx context.Context, p Principal, c Command) (Ack, error) 
 			if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: w.g.sizeOf(m)}); err != nil {
 				return Ack{}, err
 			}
-			if err := w.useFiles(ctx, t, m.Body.Parts); err != nil {
+			if err := w.g.attachments.Retain(ctx, Tx{t}, m.Body.Parts); err != nil {
 				return Ack{}, err
 			}
-			t.say(m, c)
+			t.addMessage(m, c)
 			w.entitle(t, p, &m)
 		} else {
 			if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: w.g.sizeOf()}); err != nil {
@@ -370,10 +371,10 @@ func (w *writer) steerIn(ctx context.Context, p Principal, r *run, m event.Event
 		if err := t.reserve(p, quota.Need{Message: true, Bytes: w.g.sizeOf(m)}); err != nil {
 			return err
 		}
-		if err := w.useFiles(ctx, t, b.Parts); err != nil {
+		if err := w.g.attachments.Retain(ctx, Tx{t}, b.Parts); err != nil {
 			return err
 		}
-		t.say(m, c)
+		t.addMessage(m, c)
 		ack.Seq = t.add(event.Event{Type: event.MessageUpdate, Turn: r.id, Message: m.Message, Body: &event.Body{State: event.MessageSteered}})
 		t.edit().Updated = now()
 		if err := w.note(t, c, ack); err != nil {
@@ -403,4 +404,22 @@ func (w *writer) steerIn(ctx context.Context, p Principal, r *run, m event.Event
 		return w.remember(t, c, ack)
 	})
 	return ack, commandError(err)
+}
+
+// addMessage adds a command's message. Parts whose file is missing are added as failed, with the reason. It returns the last seq.
+func (t *tx) addMessage(m event.Event, c Command) int64 {
+	seq := t.add(m)
+	first := len(m.Body.Parts) - len(c.Message.Parts) // the command's text may be a part before its parts
+	for i := range c.Message.Parts {
+		why := c.missing[i]
+		if why == nil {
+			continue
+		}
+		id := m.Body.Parts[first+i].ID
+		if id == "" {
+			id = fmt.Sprintf("p%d", first+i+1) // the id that the fold gives it
+		}
+		seq = t.add(event.Event{Type: event.PartUpdate, Message: m.Message, Part: id, Body: &event.Body{State: event.PartFailed, Error: why}})
+	}
+	return seq
 }

@@ -119,7 +119,7 @@ func (g *Gateway) Leave(ctx context.Context, p Principal, tenant, subject string
 	prefix := journalkey.Shared(tenant, subject, "")
 	keys, err := g.journal.Keys(ctx, prefix)
 	if err != nil {
-		return 0, journalError("list what is shared", err)
+		return 0, JournalError("list what is shared", err)
 	}
 	for _, kv := range keys {
 		_, err := g.Do(ctx, p, strings.TrimPrefix(kv.Key, prefix), Command{Type: CommandUnshare, Subject: subject})

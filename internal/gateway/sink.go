@@ -28,7 +28,7 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 	if len(ops) > 0 { // a state alone is no progress
 		r.touch()
 	}
-	ops, err := s.storeMedia(ctx, ops)
+	ops, err := storeMedia(ctx, ops, s.files)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func (g *Gateway) Trace(ctx context.Context, p Principal, turn string, after int
 	}
 	t, err := g.journal.Trace(ctx, conversation, turn)
 	if err != nil {
-		return journal.Trace{}, journalError("look up trace", err)
+		return journal.Trace{}, JournalError("look up trace", err)
 	}
 	i, _ := slices.BinarySearchFunc(t.Commits, after+1, func(c journal.TraceCommit, seq int64) int { return cmp.Compare(c.Seq, seq) })
 	t.Commits = append([]journal.TraceCommit{}, t.Commits[i:]...)

@@ -106,5 +106,5 @@ func (g *Gateway) Usage(ctx context.Context, p Principal, q usage.Query) (*usage
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	return nil, fmt.Errorf("sum usage: %w", journalError("read rows", err))
+	return nil, fmt.Errorf("sum usage: %w", JournalError("read rows", err))
 }

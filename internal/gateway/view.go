@@ -23,7 +23,7 @@ func (g *Gateway) ViewTranscript(ctx context.Context, p Principal, conversation 
 	}
 	r, err := g.journal.Read(ctx, conversation, 0, 0)
 	if err != nil {
-		return journalError("look at conversation", err)
+		return JournalError("look at conversation", err)
 	}
 	var whole transcript.Transcript
 	for i := range r.Events {

@@ -23,6 +23,7 @@ import (
 	"github.com/leat-dev/leat/dialect/elizaactions"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/gateway/data"
 	"github.com/leat-dev/leat/internal/gateway/hub"
 	"github.com/leat-dev/leat/internal/gateway/status"
@@ -74,6 +75,7 @@ const usersSecret = "a secret of the walk's own, as long as it has to be"
 type walk struct {
 	t       *testing.T
 	gw      *gateway.Gateway
+	files   *attachments.Service
 	journal journal.Journal
 	srv     *server.Server
 	ts      *httptest.Server
@@ -100,9 +102,10 @@ func newWalk(t *testing.T) *walk {
 	if err != nil {
 		t.Fatal(err)
 	}
+	attached := attachments.NewStore(attachments.Config{Journal: j, Files: dir, Uploads: coming, Workspace: space})
 	gw, err := gateway.New(gateway.Config{
 		Raw: raw, Journal: j, Dialects: dialect.NewRegistry(elizaactions.Dialect()), Drain: time.Millisecond, Lease: 500 * time.Millisecond, // what waits behind the pushed turns gets its turn
-		Agents: gateway.Agents{"a": {Agent: talker{}}}, DefaultAgent: "a", Files: dir, Uploads: coming, Workspace: space,
+		Agents: gateway.Agents{"a": {Agent: talker{}}}, DefaultAgent: "a", Attachments: attached,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +117,7 @@ func newWalk(t *testing.T) *walk {
 	if err != nil {
 		t.Fatal(err)
 	}
+	service := attachments.NewService(attached, gw)
 	srv := server.New(server.Options{Token: token, Users: users})
 	native.Register(srv, gw)
 	ops.Register(srv, gw, prometheus.NewRegistry())
@@ -133,13 +137,13 @@ func newWalk(t *testing.T) *walk {
 	}
 	elizaws.Register(srv, gw, elizaws.Options{Signals: told, Hub: hub.New(gw), Agent: status.NewAgent("a", "test"), Restart: func() error { return nil }})
 	ui.Register(srv)
-	keepfiles.Register(srv, gw)
+	keepfiles.Register(srv, service)
 	usage.Register(srv, gw)
 	keepdata.Register(srv, gw, keepdata.Options{
-		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, quiet),
+		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, nil, quiet),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),
 	})
-	w := &walk{t: t, gw: gw, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}
+	w := &walk{t: t, gw: gw, files: service, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}
 	t.Cleanup(func() {
 		srv.Close()
 		if err := gw.Shutdown(context.Background()); err != nil {
@@ -220,15 +224,15 @@ func (w *walk) belongings(p person, n string) map[string]string {
 	if err := pr.Close(false); err != nil && !errors.Is(err, gateway.ErrTurnOver) {
 		w.t.Fatal(err)
 	}
-	m, err := w.gw.PutFile(w.t.Context(), p.principal(), id, agent.File{Name: p.mark() + ".txt"}, strings.NewReader("file-"+p.mark()))
+	m, err := w.files.PutFile(w.t.Context(), p.principal(), id, agent.File{Name: p.mark() + ".txt"}, strings.NewReader("file-"+p.mark()))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	up, err := w.gw.CreateUpload(w.t.Context(), p.principal(), gateway.NewUpload{Name: p.mark() + ".txt", Length: 1})
+	up, err := w.files.CreateUpload(w.t.Context(), p.principal(), attachments.NewUpload{Name: p.mark() + ".txt", Length: 1})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = w.gw.DropUpload(context.Background(), p.principal(), up.ID) }) // the route may have done it
+	w.t.Cleanup(func() { _ = w.files.DropUpload(context.Background(), p.principal(), up.ID) }) // the route may have done it
 	return map[string]string{"upload": up.ID, "media": m.URL[strings.LastIndex(m.URL, "/")+1:], "id": id, "conversation": id, "turn": ack.Turn, "message": "m", "subject": p.subject, "model": "a", "file": "wave.glb", "name": "none"}
 }
 

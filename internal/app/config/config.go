@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/terminal"
 	"github.com/leat-dev/leat/internal/service/usage"
@@ -116,7 +117,7 @@ func Default() Config {
 		Prices:         Prices{},
 		Limits: Limits{
 			Message: gateway.DefaultMaxMessage, Queued: gateway.DefaultMaxQueued, History: gateway.DefaultHistory, HistoryBytes: gateway.DefaultHistoryBytes,
-			Connections: DefaultConnections, File: gateway.DefaultMaxFile,
+			Connections: DefaultConnections, File: attachments.DefaultMaxFile,
 		},
 		Users:    Users{SubjectClaim: "sub"},
 		Terminal: Terminal{MaxDuration: Duration(terminal.DefaultMaxDuration), Concurrent: terminal.DefaultMaxRuns},

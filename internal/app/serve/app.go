@@ -14,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/internal/app/config"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/gateway/hub"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/auth"
@@ -24,6 +25,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/ops"
 	"github.com/leat-dev/leat/internal/server/ui"
 	"github.com/leat-dev/leat/internal/server/usage"
+	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/webhook"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
@@ -63,6 +65,7 @@ type App struct {
 	hooks    *webhook.Hooks
 	live     *signalling
 	gateway  *gateway.Gateway
+	files    *attachments.Service
 	server   *server.Server
 	data     keeping
 	reloader *reloader
@@ -165,53 +168,64 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 	if gc.URL, err = agentsURL(&a.cfg, a.listeners); err != nil {
 		return fmt.Errorf("%w: %w", config.ErrInvalid, err)
 	}
-	if gc.BasePath, err = a.cfg.Base(); err != nil {
-		return fmt.Errorf("%w: base_path: %w", config.ErrInvalid, err)
-	}
 	tracer, flush, err := openTracer(ctx, opt, a.log.With("part", "tracing"))
 	if err != nil {
 		return err
 	}
 	a.onClose(func() error { flush(); return nil })
 	gc.Tracer = tracer
-	if err := a.openFiles(&gc); err != nil {
+	if gc.Raw, err = a.openCapture(); err != nil {
 		return err
 	}
+	files, err := a.openFiles()
+	if err != nil {
+		return err
+	}
+	gc.Attachments = files
 	a.live.watch(&gc, a.metrics.overview)
 	a.plugins.watch(&gc)
 	if a.gateway, err = gateway.New(gc); err != nil {
 		return err
 	}
+	a.files = attachments.NewService(files, a.gateway)
 	overlook(a.metrics.overview, a.cfg.DefaultAgent, a.roster, a.plugins, a.gateway)
 	return nil
 }
 
-// openFiles opens the folders of attachments, of the workspace that agents share, and of captured bytes.
-func (a *App) openFiles(gc *gateway.Config) error {
+// openFiles opens the folders of attachments and of the workspace that agents share.
+func (a *App) openFiles() (*attachments.Store, error) {
+	base, err := a.cfg.Base()
+	if err != nil {
+		return nil, fmt.Errorf("%w: base_path: %w", config.ErrInvalid, err)
+	}
 	store, err := files.Open(filepath.Join(a.cfg.Data, "files"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	uploads, err := files.OpenUploads(filepath.Join(a.cfg.Data, "uploads"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	gc.Files, gc.Uploads, gc.MaxFile = store, uploads, int64(a.cfg.Limits.File)
+	c := attachments.Config{
+		Journal: a.journal, Files: store, Uploads: uploads, MaxFile: int64(a.cfg.Limits.File), BasePath: base, Log: a.log.With("part", "files"),
+	}
 	if a.cfg.Files.Workspace != "" {
-		workspace, err := files.OpenWorkspace(a.cfg.Files.Workspace)
-		if err != nil {
-			return fmt.Errorf("%w: files.workspace: %w", config.ErrInvalid, err)
+		if c.Workspace, err = files.OpenWorkspace(a.cfg.Files.Workspace); err != nil {
+			return nil, fmt.Errorf("%w: files.workspace: %w", config.ErrInvalid, err)
 		}
-		a.onClose(workspace.Close)
-		gc.Workspace = workspace
+		a.onClose(c.Workspace.Close)
 	}
+	return attachments.NewStore(c), nil
+}
+
+// openCapture opens the log of the bytes that turns exchange with their agents.
+func (a *App) openCapture() (*capture.Log, error) {
 	raw, err := openCapture(&a.cfg, a.log.With("part", "recording"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.onClose(raw.Close)
-	gc.Raw = raw
-	return nil
+	return raw, nil
 }
 
 // openServer makes the server with all surfaces.
@@ -221,7 +235,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 		return err
 	}
 	a.server = srv
-	a.data = keep(a.cfg, srv, a.gateway, a.journal, a.log)
+	a.data = keep(a.cfg, srv, a.gateway, a.files, a.journal, a.log)
 	live := hub.New(a.gateway)
 	a.reloader = a.newReloader(opt, live)
 	a.live.register(&a.cfg, srv, a.gateway, live, a.reloader.restart)
@@ -235,7 +249,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	a.plugins.register(srv, a.gateway, live)
 	compat.Register(srv, a.gateway)
 	usage.Register(srv, a.gateway)
-	fileserver.Register(srv, a.gateway)
+	fileserver.Register(srv, a.files)
 	ui.Register(srv)
 	if err := emotes(&a.cfg, srv, live); err != nil {
 		return err

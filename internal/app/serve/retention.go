@@ -37,11 +37,11 @@ type keeping struct {
 }
 
 // keep makes it and registers its routes.
-func keep(cfg config.Config, srv *server.Server, gw *gateway.Gateway, j journal.Journal, log *slog.Logger) keeping {
+func keep(cfg config.Config, srv *server.Server, gw *gateway.Gateway, uploads data.Uploads, j journal.Journal, log *slog.Logger) keeping {
 	log = log.With("part", "data")
 	k := keeping{
 		retention: data.NewRetention(gw, j, agesOf(&cfg), cfg.DefaultAgent, log),
-		purger:    data.NewPurger(gw, j, collections(), log),
+		purger:    data.NewPurger(gw, j, uploads, collections(), log),
 		tasks:     new(sync.WaitGroup),
 	}
 	surface.Register(srv, gw, surface.Options{

@@ -58,15 +58,22 @@ func (p *Purged) counts() map[string]int {
 type Purger struct {
 	gw          *gateway.Gateway
 	journal     journal.Journal
+	uploads     Uploads // may be nil
 	collections []Collection
 	log         *slog.Logger
 	one         chan struct{} // whoever puts a value in purges
 	cut         chan struct{} // has a value when a purge was cut off
 }
 
-// NewPurger returns a purger that knows of the collections.
-func NewPurger(gw *gateway.Gateway, j journal.Journal, collections []Collection, log *slog.Logger) *Purger {
-	return &Purger{gw: gw, journal: j, collections: collections, log: log, one: make(chan struct{}, 1), cut: make(chan struct{}, 1)}
+// Uploads are files of users that belong to no conversation yet.
+type Uploads interface {
+	// EraseUploads removes those of a user.
+	EraseUploads(ctx context.Context, p gateway.Principal, tenant, subject string) error
+}
+
+// NewPurger returns a purger of the gateway's conversations, of uploads and of the collections. uploads may be nil.
+func NewPurger(gw *gateway.Gateway, j journal.Journal, uploads Uploads, collections []Collection, log *slog.Logger) *Purger {
+	return &Purger{gw: gw, journal: j, uploads: uploads, collections: collections, log: log, one: make(chan struct{}, 1), cut: make(chan struct{}, 1)}
 }
 
 // Run finishes purges that were cut off, by the end of the last process or by whoever asked going away, until the
@@ -283,10 +290,12 @@ func (p *Purger) remove(ctx context.Context, who gateway.Principal, of Subject, 
 			return err
 		}
 	}
-	err := p.gw.EraseUploads(ctx, who, of.Tenant, of.Subject)
-	if err != nil {
-		return err
+	if p.uploads != nil {
+		if err := p.uploads.EraseUploads(ctx, who, of.Tenant, of.Subject); err != nil {
+			return err
+		}
 	}
+	var err error
 	if out.Shared, err = p.gw.Leave(ctx, who, of.Tenant, of.Subject); err != nil {
 		return err
 	}

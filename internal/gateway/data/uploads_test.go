@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/gateway/data"
 	"github.com/leat-dev/leat/internal/store/files"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
@@ -19,29 +20,33 @@ import (
 func TestPurgeTakesUploads(t *testing.T) {
 	dir := t.TempDir()
 	j := memory.New()
+	var errs [3]error
+	c := attachments.Config{Journal: j}
+	c.Files, errs[0] = files.Open(filepath.Join(dir, "files"))
+	c.Uploads, errs[1] = files.OpenUploads(filepath.Join(dir, "uploads"))
+	c.Workspace, errs[2] = files.OpenWorkspace(filepath.Join(dir, "space"))
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Workspace.Close() })
+	store := attachments.NewStore(c)
 	h := newHouse(t, j, func(c *gateway.Config) {
-		var errs [3]error
-		c.Files, errs[0] = files.Open(filepath.Join(dir, "files"))
-		c.Uploads, errs[1] = files.OpenUploads(filepath.Join(dir, "uploads"))
-		c.Workspace, errs[2] = files.OpenWorkspace(filepath.Join(dir, "space"))
-		if err := errors.Join(errs[:]...); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Workspace.Close() })
+		c.Attachments = store
 	})
+	uploads := attachments.NewService(store, h.Gateway)
 	t.Cleanup(h.close)
-	begin := func(p gateway.Principal, conversation, text string) gateway.Upload {
+	begin := func(p gateway.Principal, conversation, text string) attachments.Upload {
 		t.Helper()
-		u, err := h.CreateUpload(t.Context(), p, gateway.NewUpload{Conversation: conversation, Name: "x.txt", Length: int64(len(text))})
+		u, err := uploads.CreateUpload(t.Context(), p, attachments.NewUpload{Conversation: conversation, Name: "x.txt", Length: int64(len(text))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return u
 	}
-	bring := func(p gateway.Principal, conversation, text string) gateway.Upload {
+	bring := func(p gateway.Principal, conversation, text string) attachments.Upload {
 		t.Helper()
-		u, err := h.AppendUpload(t.Context(), p, begin(p, conversation, text).ID, 0, strings.NewReader(text), func() {})
-		if err != nil || u.Brought == nil {
+		u, err := uploads.AppendUpload(t.Context(), p, begin(p, conversation, text).ID, 0, strings.NewReader(text), func() {})
+		if err != nil || u.Placed == nil {
 			t.Fatalf("%+v, %v", u, err)
 		}
 		return u
@@ -56,7 +61,7 @@ func TestPurgeTakesUploads(t *testing.T) {
 	coming := begin(alice, "", marks[2]+", and more")
 	cut := make(chan error, 1)
 	go func() {
-		_, err := h.AppendUpload(t.Context(), alice, coming.ID, 0, r, func() { _ = w.CloseWithError(os.ErrDeadlineExceeded) })
+		_, err := uploads.AppendUpload(t.Context(), alice, coming.ID, 0, r, func() { _ = w.CloseWithError(os.ErrDeadlineExceeded) })
 		cut <- err
 	}()
 	if _, err := io.WriteString(w, marks[2]); err != nil {
@@ -72,12 +77,12 @@ func TestPurgeTakesUploads(t *testing.T) {
 	if _, err := h.Holds().Place(t.Context(), admin, hold); err != nil {
 		t.Fatal(err)
 	}
-	p := data.NewPurger(h.Gateway, j, nil, quiet)
+	p := data.NewPurger(h.Gateway, j, uploads, nil, quiet)
 	var held *gateway.Rejection
 	if _, err := p.Purge(t.Context(), admin, subject(alice), false); !errors.As(err, &held) || held.Reason != gateway.ReasonHeld {
 		t.Errorf("purge of what is held: %v", err)
 	}
-	if err := h.DropUpload(t.Context(), alice, done.ID); !errors.As(err, &held) || held.Reason != gateway.ReasonHeld {
+	if err := uploads.DropUpload(t.Context(), alice, done.ID); !errors.As(err, &held) || held.Reason != gateway.ReasonHeld {
 		t.Errorf("she takes back what is held: %v", err)
 	}
 	for _, mark := range marks {
@@ -98,12 +103,12 @@ func TestPurgeTakesUploads(t *testing.T) {
 	if found := grep(t, dir, "m4rk"); found != "" {
 		t.Errorf("left of her uploads: %s", found)
 	}
-	for _, u := range []gateway.Upload{done, coming} {
-		if _, err := h.Upload(t.Context(), alice, u.ID); !errors.Is(err, gateway.ErrNotFound) {
+	for _, u := range []attachments.Upload{done, coming} {
+		if _, err := uploads.Upload(t.Context(), alice, u.ID); !errors.Is(err, gateway.ErrNotFound) {
 			t.Errorf("an upload is left: %v", err)
 		}
 	}
-	if b, err := os.ReadFile(kept.Brought.Path); err != nil || string(b) != "kept for bob" {
+	if b, err := os.ReadFile(kept.Placed.Path); err != nil || string(b) != "kept for bob" {
 		t.Errorf("bob's: %q, %v", b, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/files"
 	store "github.com/leat-dev/leat/internal/store/files"
@@ -30,7 +31,9 @@ func TestUploadThatIsPlaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gw, err := gateway.New(gateway.Config{Dialects: dialect.NewRegistry(), Journal: memory.New(), Files: kept, Uploads: coming, Agents: gateway.Agents{"a": {Agent: quiet{}}}, DefaultAgent: "a"})
+		j := memory.New()
+		attached := attachments.NewStore(attachments.Config{Journal: j, Files: kept, Uploads: coming})
+		gw, err := gateway.New(gateway.Config{Dialects: dialect.NewRegistry(), Journal: j, Attachments: attached, Agents: gateway.Agents{"a": {Agent: quiet{}}}, DefaultAgent: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +41,7 @@ func TestUploadThatIsPlaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		srv := server.New(server.Options{Token: apiToken})
-		files.Register(srv, gw)
+		files.Register(srv, attachments.NewService(attached, gw))
 		u, err := coming.Create(store.Upload{Owner: store.Operator, Name: "x", Length: 1})
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package files
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -13,17 +12,18 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/server"
 	store "github.com/leat-dev/leat/internal/store/files"
 )
 
 type surface struct {
-	gw *gateway.Gateway
+	files *attachments.Service
 }
 
 // Register adds the routes.
-func Register(s *server.Server, gw *gateway.Gateway) {
-	f := &surface{gw}
+func Register(s *server.Server, service *attachments.Service) {
+	f := &surface{service}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/conversations/{id}/files/{media}", Access: server.Authenticated, Handler: f.get})
 	// The gateway's own limit on files counts.
 	s.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/conversations/{id}/files", Access: server.Authenticated, Handler: f.put, MaxBody: maxBody})
@@ -37,12 +37,9 @@ func (f *surface) put(w http.ResponseWriter, r *http.Request, p gateway.Principa
 		return server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "send the file itself as the body, and its name as ?name=")
 	}
 	q := r.URL.Query()
-	m, err := f.gw.PutFile(r.Context(), p, r.PathValue("id"), agent.File{
+	m, err := f.files.PutFile(r.Context(), p, r.PathValue("id"), agent.File{
 		Name: q.Get("name"), Alt: q.Get("alt"), MIME: r.Header.Get("Content-Type"),
 	}, r.Body)
-	if errors.Is(err, agent.ErrNoFiles) {
-		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "this gateway keeps no files")
-	}
 	if err != nil {
 		return err
 	}
@@ -60,7 +57,7 @@ func (f *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principa
 
 // stored serves a file of a conversation.
 func (f *surface) stored(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, id string) error {
-	file, m, err := f.gw.OpenFile(r.Context(), p, conversation, id)
+	file, m, err := f.files.OpenFile(r.Context(), p, conversation, id)
 	if err != nil {
 		return err
 	}
@@ -81,7 +78,7 @@ func (f *surface) download(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	if !q.Has("path") {
 		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "say which file: ?path=, or ?conversation= and ?id=")
 	}
-	file, m, err := f.gw.OpenPath(p, q.Get("path"))
+	file, m, err := f.files.OpenPath(p, q.Get("path"))
 	if err != nil {
 		return err
 	}

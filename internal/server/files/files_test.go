@@ -23,6 +23,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/files"
 	"github.com/leat-dev/leat/internal/server/native"
@@ -49,8 +50,10 @@ func serveWith(t *testing.T, max int64, opt server.Options) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	j := memory.New()
+	attached := attachments.NewStore(attachments.Config{Journal: j, Files: dir, MaxFile: max})
 	gw, err := gateway.New(gateway.Config{
-		Journal: memory.New(), Files: dir, MaxFile: max, Agents: gateway.Agents{"a": {Agent: quiet{}}}, DefaultAgent: "a",
+		Journal: j, Attachments: attached, Agents: gateway.Agents{"a": {Agent: quiet{}}}, DefaultAgent: "a",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +65,7 @@ func serveWith(t *testing.T, max int64, opt server.Options) string {
 		t.Fatal(err)
 	}
 	srv := server.New(opt)
-	files.Register(srv, gw)
+	files.Register(srv, attachments.NewService(attached, gw))
 	native.Register(srv, gw)
 	ts := httptest.NewServer(srv)
 	t.Cleanup(func() {

@@ -17,6 +17,7 @@ import (
 	"github.com/leat-dev/leat/dialect/openclaw"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/files"
 	"github.com/leat-dev/leat/internal/server/native"
@@ -34,6 +35,7 @@ type site struct {
 	workspace string
 	journal   journal.Journal
 	change    func(*gateway.Config)
+	store     func(*attachments.Config)
 	gw        *gateway.Gateway
 	url       string
 	stop      func()
@@ -52,7 +54,13 @@ func (noClose) Close() error { return nil }
 
 func newSite(t *testing.T, change func(*gateway.Config)) *site {
 	t.Helper()
-	s := &site{t: t, dir: t.TempDir(), journal: noClose{memory.New()}, change: change}
+	return newSiteOf(t, nil, change)
+}
+
+// newSiteOf is newSite with other options for the files.
+func newSiteOf(t *testing.T, store func(*attachments.Config), change func(*gateway.Config)) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir(), journal: noClose{memory.New()}, change: change, store: store}
 	s.workspace = filepath.Join(s.dir, "space")
 	s.start()
 	t.Cleanup(func() { s.stop() })
@@ -74,10 +82,16 @@ func (s *site) start() {
 	must(err)
 	space, err := store.OpenWorkspace(s.workspace)
 	must(err)
-	c := gateway.Config{Dialects: dialect.NewRegistry(openclaw.Dialect()), Journal: s.journal, Files: kept, Uploads: coming, Workspace: space, Agents: gateway.Agents{"a": {Agent: quiet{}}}, DefaultAgent: "a"}
+	c := gateway.Config{Dialects: dialect.NewRegistry(openclaw.Dialect()), Journal: s.journal, Agents: gateway.Agents{"a": {Agent: quiet{}}}, DefaultAgent: "a"}
+	f := attachments.Config{Journal: s.journal, Files: kept, Uploads: coming, Workspace: space}
+	if s.store != nil {
+		s.store(&f)
+	}
 	if s.change != nil {
 		s.change(&c)
 	}
+	attached := attachments.NewStore(f)
+	c.Attachments = attached
 	gw, err := gateway.New(c)
 	must(err)
 	must(gw.Start(t.Context()))
@@ -87,7 +101,7 @@ func (s *site) start() {
 	}
 	s.gw = gw
 	srv := server.New(server.Options{Token: apiToken})
-	files.Register(srv, gw)
+	files.Register(srv, attachments.NewService(attached, gw))
 	native.Register(srv, gw)
 	ts := httptest.NewServer(srv)
 	s.url = ts.URL

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/server"
 	store "github.com/leat-dev/leat/internal/store/files"
 )
@@ -27,7 +28,7 @@ const (
 )
 
 func (f *surface) uploads(s *server.Server) {
-	about := http.Header{"Tus-Version": {tusVersion}, "Tus-Extension": {tusExtensions}, "Tus-Max-Size": {strconv.FormatInt(f.gw.MaxFile(), 10)}}
+	about := http.Header{"Tus-Version": {tusVersion}, "Tus-Extension": {tusExtensions}, "Tus-Max-Size": {strconv.FormatInt(f.files.MaxFile(), 10)}}
 	for _, rt := range []server.Route{
 		{Method: http.MethodGet, Pattern: "/api/files/upload", Handler: f.limits, About: about},
 		{Method: http.MethodPost, Pattern: "/api/files/upload", Handler: f.create, MaxBody: maxBody},
@@ -43,7 +44,7 @@ func (f *surface) uploads(s *server.Server) {
 
 // limits tells what may be brought.
 func (f *surface) limits(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
-	server.WriteJSON(w, http.StatusOK, map[string]any{"maxSize": f.gw.MaxFile(), "workspace": f.gw.HasWorkspace()})
+	server.WriteJSON(w, http.StatusOK, map[string]any{"maxSize": f.files.MaxFile(), "workspace": f.files.HasWorkspace()})
 	return nil
 }
 
@@ -57,19 +58,19 @@ func (f *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err != nil {
 		return err
 	}
-	u, err := f.gw.CreateUpload(r.Context(), p, n)
+	u, err := f.files.CreateUpload(r.Context(), p, n)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Location", u.URL)
 	if !resumable || r.Header.Get("Content-Type") == offsetStream {
 		if u, err = f.add(w, r, p, u.ID, 0); err != nil && !resumable {
-			return errors.Join(err, f.gw.DropUpload(r.Context(), p, u.ID))
+			return errors.Join(err, f.files.DropUpload(r.Context(), p, u.ID))
 		}
-		if err == nil && !resumable && u.Brought == nil {
-			return errors.Join(broken(&u), f.gw.DropUpload(r.Context(), p, u.ID))
+		if err == nil && !resumable && u.Placed == nil {
+			return errors.Join(broken(&u), f.files.DropUpload(r.Context(), p, u.ID))
 		}
-		if err != nil && u.Brought == nil && u.Offset == u.Length {
+		if err != nil && u.Placed == nil && u.Offset == u.Length {
 			return err // it came, and may not stay
 		}
 		// What came of a resumable one stays; its client goes on with the rest.
@@ -80,7 +81,7 @@ func (f *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 }
 
 // announced is what a request says of the file to come.
-func announced(r *http.Request, resumable bool) (n gateway.NewUpload, err error) {
+func announced(r *http.Request, resumable bool) (n attachments.NewUpload, err error) {
 	if !resumable {
 		if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
 			return n, server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "send the file itself as the body, and its name as ?name=")
@@ -89,7 +90,7 @@ func announced(r *http.Request, resumable bool) (n gateway.NewUpload, err error)
 			return n, server.Errorf(http.StatusLengthRequired, server.ReasonInvalid, "say how long the file is, in Content-Length")
 		}
 		q := r.URL.Query()
-		return gateway.NewUpload{Conversation: q.Get("conversation"), Name: q.Get("name"), MIME: r.Header.Get("Content-Type"), Alt: q.Get("alt"), Length: r.ContentLength}, nil
+		return attachments.NewUpload{Conversation: q.Get("conversation"), Name: q.Get("name"), MIME: r.Header.Get("Content-Type"), Alt: q.Get("alt"), Length: r.ContentLength}, nil
 	}
 	if n.Length, err = strconv.ParseInt(r.Header.Get("Upload-Length"), 10, 64); err != nil || n.Length < 0 {
 		return n, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Upload-Length has to say how many bytes the file has")
@@ -126,7 +127,7 @@ func version(w http.ResponseWriter, r *http.Request) error {
 
 // status tells where an upload is, and, once it is whole, what came of it.
 func (f *surface) status(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	u, err := f.gw.Upload(r.Context(), p, r.PathValue("upload"))
+	u, err := f.files.Upload(r.Context(), p, r.PathValue("upload"))
 	if err != nil {
 		return busy(err)
 	}
@@ -140,7 +141,7 @@ func (f *surface) offset(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err := version(w, r); err != nil {
 		return err
 	}
-	u, err := f.gw.Upload(r.Context(), p, r.PathValue("upload"))
+	u, err := f.files.Upload(r.Context(), p, r.PathValue("upload"))
 	if err != nil {
 		return busy(err)
 	}
@@ -173,10 +174,10 @@ func (f *surface) goOn(w http.ResponseWriter, r *http.Request, p gateway.Princip
 }
 
 // add takes a request's body.
-func (f *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principal, id string, at int64) (gateway.Upload, error) {
+func (f *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principal, id string, at int64) (attachments.Upload, error) {
 	rc := http.NewResponseController(w)
 	in := &watched{r: r.Body}
-	u, err := f.gw.AppendUpload(r.Context(), p, id, at, in, func() {
+	u, err := f.files.AppendUpload(r.Context(), p, id, at, in, func() {
 		_ = rc.SetReadDeadline(time.Unix(1, 0)) // not every writer has deadlines; then the other waits, and is told that it is busy
 	})
 	if err != nil && in.err != nil && !errors.Is(err, store.ErrBusy) {
@@ -194,7 +195,7 @@ func busy(err error) error {
 }
 
 // broken is the answer to a body that ended too early. Mostly nobody reads it.
-func broken(u *gateway.Upload) error {
+func broken(u *attachments.Upload) error {
 	return server.Errorf(http.StatusBadRequest, server.ReasonTimeout, "the body broke off; %d of %d bytes are here", u.Offset, u.Length)
 }
 
@@ -217,7 +218,7 @@ func (f *surface) drop(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if err := version(w, r); err != nil {
 		return err
 	}
-	if err := f.gw.DropUpload(r.Context(), p, r.PathValue("upload")); err != nil {
+	if err := f.files.DropUpload(r.Context(), p, r.PathValue("upload")); err != nil {
 		return busy(err)
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -225,7 +226,7 @@ func (f *surface) drop(w http.ResponseWriter, r *http.Request, p gateway.Princip
 }
 
 // told sets the headers that say where an upload is.
-func told(w http.ResponseWriter, u *gateway.Upload) {
+func told(w http.ResponseWriter, u *attachments.Upload) {
 	h := w.Header()
 	h.Set("Upload-Offset", strconv.FormatInt(u.Offset, 10))
 	h.Set("Upload-Length", strconv.FormatInt(u.Length, 10))
@@ -241,10 +242,10 @@ type uploadBody struct {
 	Media  any    `json:"media,omitempty"`
 }
 
-func body(u *gateway.Upload) any {
+func body(u *attachments.Upload) any {
 	b := uploadBody{Offset: u.Offset, Length: u.Length}
-	if u.Brought != nil {
-		b.Path, b.Media = u.Brought.Path, u.Brought.Media
+	if u.Placed != nil {
+		b.Path, b.Media = u.Placed.Path, u.Placed.Media
 	}
 	return b
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
@@ -175,11 +176,11 @@ func TestKilledBeforeItsEnd(t *testing.T) {
 // With a conversation the file is one of its files, too.
 func TestUploadIntoConversation(t *testing.T) {
 	for _, space := range []bool{true, false} {
-		s := newSite(t, func(c *gateway.Config) {
+		s := newSiteOf(t, func(c *attachments.Config) {
 			if !space {
 				c.Workspace = nil
 			}
-		})
+		}, nil)
 		res, b := s.call("", http.MethodPost, "/api/files/upload", bytes.NewReader(dot), "Tus-Resumable", "1.0.0", "Upload-Length", fmt.Sprint(len(dot)),
 			"Upload-Metadata", meta("filename", "x.png", "conversation", "holiday", "alt", "a dot"), "Content-Type", "application/offset+octet-stream")
 		s.want(http.StatusCreated, res, b)
@@ -217,7 +218,7 @@ func TestUploadIntoConversation(t *testing.T) {
 }
 
 func TestUploadRefusals(t *testing.T) {
-	s := newSite(t, func(c *gateway.Config) { c.MaxFile = 100 })
+	s := newSiteOf(t, func(c *attachments.Config) { c.MaxFile = 100 }, nil)
 	at := s.create("", 4, "")
 	for name, c := range map[string]struct {
 		method, path, body string

@@ -1,4 +1,4 @@
-package gateway_test
+package attachments_test
 
 import (
 	"bytes"
@@ -26,22 +26,8 @@ import (
 
 var picture = append([]byte("\x89PNG\r\n\x1a\n"), "the picture"...)
 
-func withFiles(t *testing.T, dir string, change func(*gateway.Config)) func(*gateway.Config) {
-	t.Helper()
-	d, err := files.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(c *gateway.Config) {
-		c.Files = d
-		if change != nil {
-			change(c)
-		}
-	}
-}
-
-// lying counts the files in a folder.
-func lying(t *testing.T, dir string) (n int) {
+// storedIn counts the files in a folder.
+func storedIn(t *testing.T, dir string) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
@@ -55,7 +41,7 @@ func lying(t *testing.T, dir string) (n int) {
 	return n
 }
 
-func (h *testGateway) bring(p gateway.Principal, conv, name string, content []byte) event.Media {
+func (h *harness) put(p gateway.Principal, conv, name string, content []byte) event.Media {
 	h.t.Helper()
 	m, err := h.PutFile(h.t.Context(), p, conv, agent.File{Name: name}, bytes.NewReader(content))
 	if err != nil {
@@ -77,10 +63,10 @@ func showing(m ...event.Media) gateway.Command {
 // TestFileOfAMessage is brought in, shown, read by those who may, and goes with what shows it.
 func TestFileOfAMessage(t *testing.T) {
 	dir := t.TempDir()
-	h := newTestGateway(t, nil, one(agentFunc(func(context.Context, agent.Input, *agent.Emitter) error { return nil })), withFiles(t, dir, nil))
+	h := newHarness(t, dir, options{})
 	defer h.close()
 	conv := h.create(alice)
-	m := h.bring(alice, conv, "../holiday.png", picture)
+	m := h.put(alice, conv, "../holiday.png", picture)
 	if m.MIME != "image/png" || m.Name != "holiday.png" || m.Size != int64(len(picture)) || m.URL != "/api/conversations/"+conv+"/files/"+idOf(m) {
 		t.Errorf("media = %+v", m)
 	}
@@ -110,23 +96,23 @@ func TestFileOfAMessage(t *testing.T) {
 	h.refused(conv, showing(unknown), gateway.ReasonUnknown)
 
 	h.do(conv, gateway.Command{Type: gateway.CommandTruncate, After: first.Message})
-	if _, _, err := h.OpenFile(t.Context(), alice, conv, idOf(m)); !errors.Is(err, gateway.ErrNotFound) || lying(t, dir) != 0 {
-		t.Errorf("after a truncate: %v, %d files", err, lying(t, dir))
+	if _, _, err := h.OpenFile(t.Context(), alice, conv, idOf(m)); !errors.Is(err, gateway.ErrNotFound) || storedIn(t, dir) != 0 {
+		t.Errorf("after a truncate: %v, %d files", err, storedIn(t, dir))
 	}
 }
 
 // TestTruncateKeepsWhatIsShownBefore looks at what the messages that stay show.
 func TestTruncateKeepsWhatIsShownBefore(t *testing.T) {
 	dir := t.TempDir()
-	h := newTestGateway(t, nil, nil, withFiles(t, dir, nil))
+	h := newHarness(t, dir, options{})
 	defer h.close()
 	conv := h.create(alice)
-	m, other := h.bring(alice, conv, "a.png", picture), h.bring(alice, conv, "b.txt", []byte("words"))
+	m, other := h.put(alice, conv, "a.png", picture), h.put(alice, conv, "b.txt", []byte("words"))
 	first := h.do(conv, showing(m))
 	h.do(conv, showing(m, other))
 	h.do(conv, gateway.Command{Type: gateway.CommandTruncate, After: first.Message})
-	if lying(t, dir) != 1 {
-		t.Errorf("%d files", lying(t, dir))
+	if storedIn(t, dir) != 1 {
+		t.Errorf("%d files", storedIn(t, dir))
 	}
 	f, _, err := h.OpenFile(t.Context(), alice, conv, idOf(m))
 	if err != nil {
@@ -136,8 +122,8 @@ func TestTruncateKeepsWhatIsShownBefore(t *testing.T) {
 	if _, err := h.Do(t.Context(), alice, conv, gateway.Command{Type: gateway.CommandDelete}); err != nil {
 		t.Fatal(err)
 	}
-	if lying(t, dir) != 0 {
-		t.Errorf("%d files after the delete", lying(t, dir))
+	if storedIn(t, dir) != 0 {
+		t.Errorf("%d files after the delete", storedIn(t, dir))
 	}
 }
 
@@ -166,7 +152,7 @@ func TestDataURLs(t *testing.T) {
 		}
 		return out.Media(event.Media{URL: "data:,some%20words", Name: "n.txt"})
 	})
-	h := newTestGateway(t, nil, one(a), withFiles(t, dir, nil))
+	h := newHarness(t, dir, options{agent: a})
 	defer h.close()
 	conv := h.create(alice)
 	c := gateway.Command{Type: gateway.CommandSend, Key: "k", Message: &gateway.CommandMessage{
@@ -176,7 +162,7 @@ func TestDataURLs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantOutcome(t, h.ended(conv, ack.Turn), event.Completed, "")
+	h.completed(conv, ack.Turn)
 	if again, err := h.Do(t.Context(), alice, conv, c); err != nil || !again.Repeated || again.Message != ack.Message {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -187,7 +173,7 @@ func TestDataURLs(t *testing.T) {
 	if said == nil || said.MIME != "text/plain" || said.Size != 10 || !strings.HasPrefix(said.URL, "/api/") {
 		t.Errorf("the agent's is %+v", said)
 	}
-	if n := lying(t, dir); n != 2 {
+	if n := storedIn(t, dir); n != 2 {
 		t.Errorf("%d files", n)
 	}
 }
@@ -217,11 +203,11 @@ func TestFilesOfAnAgent(t *testing.T) {
 		}
 		return out.Media(event.Media{URL: "data:text/plain;base64," + base64.StdEncoding.EncodeToString(large), Name: "large.txt"})
 	})
-	h := newTestGateway(t, nil, one(a), withFiles(t, t.TempDir(), func(c *gateway.Config) { c.MaxFile = 100 }))
+	h := newHarness(t, t.TempDir(), options{agent: a, maxFile: 100})
 	defer h.close()
 	conv := h.create(alice)
-	ack := h.send(conv, "go")
-	wantOutcome(t, h.ended(conv, ack.Turn), event.Completed, "")
+	ack := h.do(conv, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: "go"}})
+	h.completed(conv, ack.Turn)
 	parts := h.view(conv).Messages[1].Parts
 	if len(parts) != 2 || parts[1].Media.URL != "" || parts[1].Media.Name != "large.txt" || parts[1].State != event.PartFailed || parts[1].Error == nil {
 		t.Errorf("parts: %+v", parts)
@@ -232,20 +218,20 @@ func TestFilesOfAnAgent(t *testing.T) {
 func TestFilesCount(t *testing.T) {
 	dir, j := t.TempDir(), memory.New()
 	limit := func(c *gateway.Config) { c.User = quota.Limits{Bytes: 10_000} }
-	h := newTestGateway(t, noClose{j}, nil, withFiles(t, dir, limit))
+	h := newHarness(t, dir, options{journal: noClose{j}, config: limit})
 	conv := h.create(alice)
 	block := bytes.Repeat([]byte("x"), 6000)
-	h.do(conv, showing(h.bring(alice, conv, "a", block)))
-	full := func(h *testGateway) {
+	h.do(conv, showing(h.put(alice, conv, "a", block)))
+	full := func(h *harness) {
 		t.Helper()
 		_, err := h.PutFile(t.Context(), alice, conv, agent.File{}, bytes.NewReader(append(block, 'y')))
 		var r *gateway.Rejection
-		if !errors.As(err, &r) || r.Reason != gateway.ReasonQuota || lying(t, dir) != 1 {
-			t.Errorf("beyond the limit: %v, %d files", err, lying(t, dir))
+		if !errors.As(err, &r) || r.Reason != gateway.ReasonQuota || storedIn(t, dir) != 1 {
+			t.Errorf("beyond the limit: %v, %d files", err, storedIn(t, dir))
 		}
 	}
 	full(h)
-	h.bring(alice, conv, "the same", block) // costs nothing
+	h.put(alice, conv, "the same", block) // costs nothing
 	h.close()
 
 	d, err := files.Open(dir)
@@ -255,14 +241,14 @@ func TestFilesCount(t *testing.T) {
 	if _, err := d.Put(conv, strings.NewReader("nobody knows me"), 100); err != nil {
 		t.Fatal(err)
 	}
-	h = newTestGateway(t, noClose{j}, nil, withFiles(t, dir, limit))
+	h = newHarness(t, dir, options{journal: noClose{j}, config: limit})
 	defer h.close()
 	full(h)
 	if _, err := h.Do(t.Context(), alice, conv, gateway.Command{Type: gateway.CommandDelete}); err != nil {
 		t.Fatal(err)
 	}
 	other := h.create(alice)
-	h.bring(alice, other, "b", block)
+	h.put(alice, other, "b", block)
 }
 
 // noClose is a journal that outlives a gateway.
@@ -274,12 +260,12 @@ func (noClose) Close() error { return nil }
 func TestUploadsExpire(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		h := newTestGateway(t, nil, nil, withFiles(t, dir, nil))
+		h := newHarness(t, dir, options{})
 		defer h.close()
 		conv := h.create(alice)
-		kept, left := h.bring(alice, conv, "kept", []byte("kept")), h.bring(alice, conv, "left", []byte("left"))
+		kept, left := h.put(alice, conv, "kept", []byte("kept")), h.put(alice, conv, "left", []byte("left"))
 		h.do(conv, showing(kept))
-		h.bring(alice, conv, "kept", []byte("kept")) // brought in again, it stays kept
+		h.put(alice, conv, "kept", []byte("kept")) // brought in again, it stays kept
 		age(t, dir)
 		time.Sleep(49 * time.Hour)
 		synctest.Wait()
@@ -292,7 +278,7 @@ func TestUploadsExpire(t *testing.T) {
 			t.Errorf("left: %v", err)
 		}
 		h.refused(conv, showing(left), gateway.ReasonUnknown)
-		if n := lying(t, dir); n != 1 {
+		if n := storedIn(t, dir); n != 1 {
 			t.Errorf("%d files", n)
 		}
 	})
@@ -315,13 +301,14 @@ func age(t *testing.T, dir string) {
 // TestFileThatCanNotBeKnown leaves nothing behind.
 func TestFileThatCanNotBeKnown(t *testing.T) {
 	dir := t.TempDir()
-	h := newTestGateway(t, nil, nil, withFiles(t, dir, nil))
+	h := newHarness(t, dir, options{})
 	defer h.close()
 	conv := h.create(alice)
-	h.journal.fail(journal.ErrInvalid)
+	failure := error(journal.ErrInvalid)
+	h.journal.err.Store(&failure)
 	_, err := h.PutFile(t.Context(), alice, conv, agent.File{}, bytes.NewReader(picture))
-	h.journal.fail(nil)
-	if err == nil || lying(t, dir) != 0 {
-		t.Errorf("%v, %d files", err, lying(t, dir))
+	h.journal.err.Store(nil)
+	if err == nil || storedIn(t, dir) != 0 {
+		t.Errorf("%v, %d files", err, storedIn(t, dir))
 	}
 }

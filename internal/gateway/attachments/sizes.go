@@ -1,0 +1,80 @@
+package attachments
+
+import (
+	"sync"
+
+	"github.com/leat-dev/leat/internal/service/quota"
+)
+
+// sizes counts the bytes of all stored files for the owners of their conversations. An entry that drops to 0 is removed.
+type sizes struct {
+	mu      sync.Mutex
+	folders map[string]*folder
+	owners  map[quota.Who]int64
+	tenants map[string]int64
+}
+
+// folder has the files of one conversation.
+type folder struct {
+	owner quota.Who
+	sizes map[string]int64 // by id
+}
+
+func newSizes() *sizes {
+	return &sizes{folders: map[string]*folder{}, owners: map[quota.Who]int64{}, tenants: map[string]int64{}}
+}
+
+// add counts a file, unless it is counted already.
+func (s *sizes) add(name string, owner quota.Who, id string, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.folders[name]
+	if f == nil {
+		f = &folder{owner: owner, sizes: map[string]int64{}}
+		s.folders[name] = f
+	}
+	if _, ok := f.sizes[id]; ok {
+		return
+	}
+	f.sizes[id] = size
+	s.change(f.owner, size)
+}
+
+// remove stops counting files of a folder; all of them if no ids are given.
+func (s *sizes) remove(name string, ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.folders[name]
+	if f == nil {
+		return
+	}
+	if ids == nil {
+		for id := range f.sizes {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		s.change(f.owner, -f.sizes[id])
+		delete(f.sizes, id)
+	}
+	if len(f.sizes) == 0 {
+		delete(s.folders, name)
+	}
+}
+
+// change adds bytes to an owner and to its tenant. s.mu is held.
+func (s *sizes) change(owner quota.Who, bytes int64) {
+	if s.owners[owner] += bytes; s.owners[owner] == 0 {
+		delete(s.owners, owner)
+	}
+	if s.tenants[owner.Tenant] += bytes; s.tenants[owner.Tenant] == 0 {
+		delete(s.tenants, owner.Tenant)
+	}
+}
+
+// of returns the bytes of an owner's files, and of all files of the tenant.
+func (s *sizes) of(tenant, owner string) (ofOwner, ofTenant int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owners[quota.Who{Tenant: tenant, Subject: owner}], s.tenants[tenant]
+}

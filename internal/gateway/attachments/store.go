@@ -1,0 +1,220 @@
+package attachments
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
+	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/store/files"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+const (
+	// DefaultMaxFile is enough for documents, pictures and recordings, and too little for films.
+	DefaultMaxFile = 100 << 20
+	// lifetime is how long a file is kept that is part of no message, and an upload that nobody continues.
+	lifetime = 24 * time.Hour
+	// sweepInterval is the time between two sweeps. Bytes without a record are removed when they are older than sweepAge, because those
+	// of a running upload have no record yet.
+	sweepInterval, sweepAge = time.Hour, 24 * time.Hour
+)
+
+// FileStore stores the bytes of files. [files.Dir] implements it.
+type FileStore interface {
+	Put(conversation string, r io.Reader, max int64) (files.Stored, error)
+	Open(conversation, id string) (*os.File, error)
+	Remove(conversation, id string) error
+	RemoveAll(conversation string) error
+	Sweep(age time.Duration, known func(folder, id string) bool, removed func(folder, id string)) error
+}
+
+// Journal is the part of the gateway's journal that holds the records of files.
+type Journal interface {
+	Get(ctx context.Context, key string) ([]byte, error)
+	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
+}
+
+// Config is what a [Store] is made of. Journal and Files are needed.
+type Config struct {
+	Journal Journal
+	Files   FileStore
+	// MaxFile bounds one file, in bytes. If it is 0, DefaultMaxFile is used.
+	MaxFile int64
+	// Workspace is a folder that the gateway shares with its agents. It may be nil.
+	Workspace *files.Workspace
+	// Uploads are resumable uploads. If it is nil, there are none.
+	Uploads *files.Uploads
+	// BasePath is the prefix of the paths under which files are served. It is empty or begins with a slash.
+	BasePath string
+	// Log receives what can't be returned as an error. If it is nil, nothing is logged.
+	Log *slog.Logger
+}
+
+// Store stores the files of all conversations. Its methods may be called by several goroutines at once.
+type Store struct {
+	journal   Journal
+	files     FileStore
+	maxFile   int64
+	workspace *files.Workspace // may be nil
+	uploads   *files.Uploads   // may be nil
+	basePath  string
+	log       *slog.Logger
+	sizes     *sizes
+}
+
+var _ gateway.Attachments = (*Store)(nil)
+
+// NewStore returns a store.
+func NewStore(c Config) *Store {
+	if c.MaxFile == 0 {
+		c.MaxFile = DefaultMaxFile
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Store{
+		journal: c.Journal, files: c.Files, maxFile: c.MaxFile, workspace: c.Workspace, uploads: c.Uploads, basePath: c.BasePath,
+		log: c.Log, sizes: newSizes(),
+	}
+}
+
+// record describes a stored file in the journal.
+type record struct {
+	Name string `json:"name,omitempty"`
+	MIME string `json:"mime"`
+	Alt  string `json:"alt,omitempty"`
+	Size int64  `json:"size"`
+	At   int64  `json:"at"` // when it was stored, in epoch milliseconds
+	// Path is the name in the workspace of the file that it is a copy of. That file may be gone.
+	Path string `json:"path,omitempty"`
+	// Tenant and Owner are the account for which it counts.
+	Tenant string `json:"tenant,omitempty"`
+	Owner  string `json:"owner,omitempty"`
+}
+
+func (r *record) account() quota.Who { return quota.Who{Tenant: r.Tenant, Subject: r.Owner} }
+
+// media returns the media that show the stored file.
+func (s *Store) media(conversation, id string, r *record) event.Media {
+	return event.Media{URL: s.url(conversation, id), MIME: r.MIME, Name: r.Name, Size: r.Size, Alt: r.Alt}
+}
+
+// Start implements [gateway.Attachments].
+func (s *Store) Start(ctx context.Context) error {
+	return s.sweep(ctx, 0) // no upload can be running yet, so the age of bytes without a record doesn't matter
+}
+
+// Run implements [gateway.Attachments].
+func (s *Store) Run(ctx context.Context) {
+	tick := time.NewTicker(sweepInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := s.sweep(ctx, sweepAge); err != nil && ctx.Err() == nil {
+			s.log.Warn("sweep of files failed; it is repeated", "error", err, "in", sweepInterval.String())
+		}
+	}
+}
+
+// sweep counts the files that have a record, and removes bytes without one that are older than age, and abandoned uploads.
+func (s *Store) sweep(ctx context.Context, age time.Duration) error {
+	known := map[string]bool{}
+	for after := ""; ; {
+		const page = 1000
+		keys, err := s.journal.KeysAfter(ctx, journalkey.FilePrefix, after, page)
+		if err != nil {
+			return fmt.Errorf("attachments: list files: %w", err)
+		}
+		for _, kv := range keys {
+			after = kv.Key
+			conversation, id := path.Split(strings.TrimPrefix(kv.Key, journalkey.FilePrefix))
+			folder := files.Folder(strings.TrimSuffix(conversation, "/"))
+			var rec record
+			if err := json.Unmarshal(kv.Value, &rec); err != nil {
+				return fmt.Errorf("attachments: record of file %s: %w", id, err)
+			}
+			known[folder+"/"+id] = true
+			s.sizes.add(folder, rec.account(), id, rec.Size)
+		}
+		if len(keys) < page {
+			break
+		}
+	}
+	removed := 0
+	err := s.files.Sweep(age, func(folder, id string) bool { return known[folder+"/"+id] }, func(folder, id string) {
+		removed++
+		s.sizes.remove(folder, id)
+	})
+	if removed > 0 {
+		s.log.Info("files removed that are part of no message", "files", removed)
+	}
+	return errors.Join(err, s.sweepUploads())
+}
+
+// sweepUploads removes abandoned uploads, and measures the workspace again, because agents remove files from it too.
+func (s *Store) sweepUploads() error {
+	var errs []error
+	if s.uploads != nil {
+		removed, err := s.uploads.Sweep(lifetime)
+		if errs = append(errs, err); removed > 0 {
+			s.log.Info("abandoned uploads removed", "uploads", removed)
+		}
+	}
+	if s.workspace != nil {
+		errs = append(errs, s.workspace.Count())
+	}
+	return errors.Join(errs...)
+}
+
+// Stored implements [gateway.Attachments]. Uploads and the uploaded files of the workspace count too.
+func (s *Store) Stored(tenant, owner string) (ofOwner, ofTenant int64) {
+	ofOwner, ofTenant = s.sizes.of(tenant, owner)
+	if s.workspace != nil {
+		own, all := s.workspace.Stored(tenant, owner)
+		ofOwner, ofTenant = ofOwner+own, ofTenant+all
+	}
+	if s.uploads != nil {
+		own, all := s.uploads.Stored(tenant, owner)
+		ofOwner, ofTenant = ofOwner+own, ofTenant+all
+	}
+	return ofOwner, ofTenant
+}
+
+// Erase implements [gateway.Attachments].
+func (s *Store) Erase(ctx context.Context, conversation string) error {
+	if err := s.files.RemoveAll(conversation); err != nil {
+		return err
+	}
+	s.sizes.remove(files.Folder(conversation))
+	var errs []error
+	if s.uploads != nil {
+		err := s.uploads.RemoveAll(ctx, func(u files.Upload) bool { return u.Conversation == conversation })
+		if !errors.Is(err, files.ErrBusy) { // a busy upload is being placed: that fails without the conversation, and a sweep removes it
+			errs = append(errs, err)
+		}
+	}
+	if s.workspace != nil {
+		errs = append(errs, s.workspace.RemoveConversation(conversation))
+	}
+	return errors.Join(errs...)
+}
+
+// reject returns a refusal with a reason for programs and a text for people.
+func reject(reason, format string, args ...any) *gateway.Rejection {
+	return &gateway.Rejection{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,271 @@
+package attachments
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/store/files"
+)
+
+// Upload is the state of a resumable upload.
+type Upload struct {
+	ID             string
+	URL            string // the path to which the rest of the file is sent
+	Offset, Length int64  // bytes received, and bytes in all
+	// Expires is when the upload is removed if no more bytes arrive.
+	Expires time.Time
+	// Placed describes the file; it is nil until the upload is complete.
+	Placed *Placed
+}
+
+// Placed is an uploaded file in its place.
+type Placed struct {
+	// Path is where agents find the file. It is empty if the gateway has no workspace.
+	Path string `json:"path,omitempty"`
+	// Media show the file in a message.
+	Media event.Media `json:"media"`
+	// Name is the name of the file in the workspace.
+	Name string `json:"name,omitempty"`
+}
+
+// NewUpload describes a file before its bytes arrive.
+type NewUpload struct {
+	// Conversation is the conversation that will show the file. It is needed if the gateway has no workspace.
+	Conversation    string
+	Name, MIME, Alt string
+	Length          int64
+}
+
+// uploadPath is the path to which files are uploaded.
+const uploadPath = "/api/files/upload"
+
+// CreateUpload begins an upload. Its bytes follow with [Service.AppendUpload]. The errors are those of [gateway.Gateway.Do].
+func (s *Service) CreateUpload(ctx context.Context, p gateway.Principal, n NewUpload) (Upload, error) {
+	if err := gateway.Decide(p, gateway.ActionCreate, nil); err != nil {
+		return Upload{}, err
+	}
+	switch {
+	case s.store.uploads == nil:
+		return Upload{}, gateway.ErrNotFound
+	case n.Length == 0:
+		return Upload{}, reject(gateway.ReasonInvalid, "the file is empty")
+	case n.Length < 0:
+		return Upload{}, reject(gateway.ReasonInvalid, "the length of the file is needed")
+	case n.Length > s.store.maxFile:
+		return Upload{}, s.store.tooLarge()
+	case n.Conversation == "" && s.store.workspace == nil:
+		return Upload{}, reject(gateway.ReasonInvalid, "this gateway has no workspace: name the conversation that the file is for")
+	}
+	if n.Conversation != "" {
+		if _, err := s.gateway.Conversation(ctx, p, gateway.ActionWrite, n.Conversation); err != nil {
+			return Upload{}, err
+		}
+	}
+	reservation, err := s.gateway.Reserve(p, quota.Need{Bytes: n.Length, Owner: p.Account()})
+	if err != nil {
+		return Upload{}, err
+	}
+	defer reservation.Cancel()
+	u, err := s.store.uploads.Create(files.Upload{
+		Owner: uploaderOf(p), Conversation: n.Conversation, Name: files.Name(n.Name), MIME: n.MIME, Alt: n.Alt, Length: n.Length,
+	})
+	if errors.Is(err, files.ErrTooMany) {
+		return Upload{}, reject(gateway.ReasonFull, "too many uploads are unfinished; each is removed after %v without new bytes", lifetime)
+	}
+	if err != nil {
+		return Upload{}, err
+	}
+	reservation.Keep()
+	return s.state(&u)
+}
+
+// uploaderOf returns the owner of a principal's uploads.
+func uploaderOf(p gateway.Principal) string {
+	if p.Admin {
+		return files.Operator
+	}
+	return files.Owner(p.Tenant, p.Subject)
+}
+
+func (s *Service) state(u *files.Upload) (Upload, error) {
+	out := Upload{ID: u.ID, URL: s.store.basePath + uploadPath + "/" + u.ID, Offset: u.Offset, Length: u.Length, Expires: time.Now().Add(lifetime)}
+	if u.Done() {
+		out.Placed = &Placed{}
+		if err := json.Unmarshal(u.Result, out.Placed); err != nil {
+			return out, fmt.Errorf("attachments: result of upload %s: %w", u.ID, err)
+		}
+	}
+	return out, nil
+}
+
+// find returns an upload of the principal's; that of another principal is ErrNotFound.
+func (s *Service) find(p gateway.Principal, id string) (files.Upload, error) {
+	if err := gateway.Decide(p, gateway.ActionCreate, nil); err != nil {
+		return files.Upload{}, err
+	}
+	if s.store.uploads == nil {
+		return files.Upload{}, gateway.ErrNotFound
+	}
+	u, err := s.store.uploads.Get(id)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && u.Owner != uploaderOf(p) {
+		return u, gateway.ErrNotFound
+	}
+	return u, err
+}
+
+// Upload returns the state of an upload. If all bytes had arrived when an earlier process ended, the file is placed now.
+func (s *Service) Upload(ctx context.Context, p gateway.Principal, id string) (Upload, error) {
+	u, err := s.find(p, id)
+	if err != nil {
+		return Upload{}, err
+	}
+	return s.finish(ctx, p, u)
+}
+
+// AppendUpload appends the bytes of r to an upload. If offset is not the upload's own, the error is a *Rejection for ReasonConflict, and
+// the returned upload has the right one. Bytes that arrived before an error are kept. stop has to make reads of r fail; it is called
+// when another request continues the same upload.
+func (s *Service) AppendUpload(ctx context.Context, p gateway.Principal, id string, offset int64, r io.Reader, stop func()) (Upload, error) {
+	if _, err := s.find(p, id); err != nil {
+		return Upload{}, err
+	}
+	u, err := s.store.uploads.Append(ctx, id, offset, r, stop)
+	switch {
+	case errors.Is(err, files.ErrOffset):
+		err = reject(gateway.ReasonConflict, "the upload continues at %d, not at %d", u.Offset, offset)
+	case errors.Is(err, files.ErrTooLarge):
+		err = reject(gateway.ReasonTooLarge, "more than the %d bytes that were announced", u.Length)
+	case errors.Is(err, fs.ErrNotExist):
+		err = gateway.ErrNotFound
+	}
+	if err != nil {
+		out, _ := s.state(&u) // the other error matters more
+		return out, err
+	}
+	return s.finish(ctx, p, u)
+}
+
+// finish places the file of an upload whose bytes have all arrived. It continues if the context is cancelled, because nobody may ask
+// for the upload again.
+func (s *Service) finish(ctx context.Context, p gateway.Principal, u files.Upload) (Upload, error) {
+	if u.Done() || u.Offset < u.Length {
+		return s.state(&u)
+	}
+	ctx = context.WithoutCancel(ctx)
+	u, err := s.store.uploads.Finish(ctx, u.ID, func(u files.Upload, f *os.File) (json.RawMessage, error) {
+		placed, err := s.place(ctx, p, u, f)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(placed)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = gateway.ErrNotFound
+	}
+	if err != nil {
+		out, _ := s.state(&u) // the other error matters more
+		return out, err
+	}
+	return s.state(&u)
+}
+
+// place puts a complete file into the workspace, if there is one, and into the conversation that it is for.
+func (s *Service) place(ctx context.Context, p gateway.Principal, u files.Upload, f *os.File) (placed Placed, err error) {
+	workspace := s.store.workspace
+	if workspace != nil {
+		if placed.Name, err = workspace.Place(u.Owner, u.Conversation, u.Name, f); err != nil {
+			return placed, err
+		}
+		placed.Path = workspace.Path(placed.Name)
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, workspace.Remove(placed.Name))
+			}
+		}()
+		if _, err = f.Seek(0, io.SeekStart); err != nil {
+			return placed, err
+		}
+	}
+	if u.Conversation != "" {
+		placed.Media, err = s.PutFile(ctx, p, u.Conversation, agent.File{Name: u.Name, MIME: u.MIME, Alt: u.Alt, Path: placed.Name}, f)
+		return placed, err
+	}
+	opened, err := workspace.Open(placed.Name, func(string) bool { return true })
+	if err != nil {
+		return placed, err
+	}
+	defer opened.Close()
+	if placed.Media, err = describe(opened); err != nil {
+		return placed, err
+	}
+	placed.Media.URL, placed.Media.Alt = s.store.pathURL(placed.Name), u.Alt
+	return placed, nil
+}
+
+// DropUpload removes an upload, and its file from the workspace. Messages that show the file have a copy. If a legal hold is on the
+// user or the conversation, a complete upload is refused with ReasonHeld.
+func (s *Service) DropUpload(ctx context.Context, p gateway.Principal, id string) error {
+	u, err := s.find(p, id)
+	if err != nil {
+		return err
+	}
+	out, err := s.state(&u)
+	if err != nil {
+		return err
+	}
+	if out.Placed != nil && s.isHeld(ctx, p, u.Conversation) {
+		return reject(gateway.ReasonHeld, "a legal hold keeps it")
+	}
+	if err := s.store.uploads.Remove(ctx, id); err != nil {
+		return err
+	}
+	if out.Placed != nil && out.Placed.Name != "" && s.HasWorkspace() {
+		return s.store.workspace.Remove(out.Placed.Name)
+	}
+	return nil
+}
+
+// isHeld reports whether a legal hold is on a user, or on a conversation. conversation may be empty.
+func (s *Service) isHeld(ctx context.Context, p gateway.Principal, conversation string) bool {
+	holds := s.gateway.Holds()
+	if !p.Admin {
+		if _, ok := holds.HoldingSubject(p.Tenant, p.Subject); ok {
+			return true
+		}
+	}
+	if conversation == "" {
+		return false
+	}
+	summary, err := s.gateway.Conversation(ctx, gateway.Principal{Admin: true}, gateway.ActionRead, conversation)
+	if err != nil {
+		return false // it was deleted, so it was not held
+	}
+	_, ok := holds.Holding(&summary)
+	return ok
+}
+
+// EraseUploads removes all uploads of a user, and their files in the workspace. Copies in conversations stay.
+func (s *Service) EraseUploads(ctx context.Context, p gateway.Principal, tenant, subject string) error {
+	if err := gateway.Decide(p, gateway.ActionAdmin, nil); err != nil {
+		return err
+	}
+	owner := files.Owner(tenant, subject)
+	var errs []error
+	if s.store.uploads != nil { // first, because a running upload could be placed in the workspace after it was emptied
+		errs = append(errs, s.store.uploads.RemoveAll(ctx, func(u files.Upload) bool { return u.Owner == owner }))
+	}
+	if s.HasWorkspace() {
+		errs = append(errs, s.store.workspace.RemoveOwner(owner))
+	}
+	return errors.Join(errs...)
+}
