@@ -246,6 +246,15 @@ func (c *conv) abort() bool {
 	return true
 }
 
+// items tells what lies in the queue. f.mu is held.
+func (c *conv) items() []any {
+	all := []any{}
+	for _, q := range c.queue {
+		all = append(all, map[string]any{"id": q.item, "client_message_id": q.id, "kind": "message", "content": q.text})
+	}
+	return all
+}
+
 // remove takes messages out of the queue, and reports whether there was one. f.mu is held.
 func (c *conv) remove(so func(queued) bool) bool {
 	n := len(c.queue)

@@ -131,6 +131,10 @@ func (v *viewer) take(b []byte) {
 		f.mu.Unlock()
 		loop["runtime"] = m.Runtime
 		v.send(loop)
+		f.mu.Lock()
+		items := c.items()
+		f.mu.Unlock()
+		v.event(c, map[string]any{"type": "update_queue", "queue": items, "removed": []any{}})
 		v.send(map[string]any{"type": "sync_response", "request_id": m.ID, "runtime": m.Runtime, "success": true})
 	case "agent_list":
 		v.send(map[string]any{"type": "agent_list_response", "request_id": m.ID, "success": true, "agents": json.RawMessage(listed)})

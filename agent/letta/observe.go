@@ -91,7 +91,7 @@ func (w *talk) recall(list []byte, a *arrival) (alive bool, err error) {
 		return alive, w.t.decode(dialect.Frame{Data: list})
 	}
 	x := all[at]
-	a.rows = x.rows
+	a.rows, a.found = x.rows, true
 	alive = a.runs(at == len(all)-1)
 	if !w.t.begun() {
 		if err := w.t.decode(dialect.Frame{Data: frameRuns}); err != nil {

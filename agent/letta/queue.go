@@ -143,13 +143,19 @@ func (w *talk) withdrawn(ctx context.Context) bool {
 	if !w.place.queued {
 		return !w.place.asked
 	}
+	removed, err := w.remove(ctx, w.place.item, look)
+	return err != nil || removed // with the connection the message goes too
+}
+
+// remove takes an item out of the server's queue, and reports whether it was there.
+func (w *talk) remove(ctx context.Context, item string, other func([]byte) error) (bool, error) {
 	id := newID()
-	b, err := w.l.call(ctx, w.k.times, id, removeItem{request{Type: "remove_queue_item", ID: id, Runtime: w.t.runtime()}, w.place.item}, look)
+	b, err := w.l.call(ctx, w.k.times, id, removeItem{request{Type: "remove_queue_item", ID: id, Runtime: w.t.runtime()}, item}, other)
 	if err != nil {
-		return true // with the connection the message goes too
+		return false, err
 	}
 	var res struct {
 		Success bool `json:"success"`
 	}
-	return json.Unmarshal(b, &res) == nil && res.Success
+	return json.Unmarshal(b, &res) == nil && res.Success, nil
 }

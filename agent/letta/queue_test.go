@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/leat-dev/leat/dialect/letta"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/transcript"
@@ -152,4 +154,81 @@ func TestTakenAfterWhatItWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.exit(waiting)
+}
+
+// cutQueued breaks the connection whose message lies in the queue. If the server notices, it drops the message.
+func cutQueued(f *appServer, notices bool) {
+	f.mu.Lock()
+	v := f.convs["local-conv-1"].queue[0].from
+	f.mu.Unlock()
+	v.silent.Store(!notices)
+	_ = v.conn.CloseNow()
+}
+
+// A message that waits in the queue goes with its connection. It is sent again, once.
+func TestAppServerConnectionBreaksInTheQueue(t *testing.T) {
+	for name, notices := range map[string]bool{"the server drops the message": true, "the server still has the message": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newAppServer(t)
+			f.scripts = [][]string{{"Theirs.", "gate theirs", "Theirs too."}, {"Ours."}}
+			a := f.agent(nil)
+			other := newStage(t).run(a, "their message")
+			other.untilText("Theirs.")
+			s := behind(t, f, a, other)
+			cutQueued(f, notices)
+			f.until("the message is sent again", func() bool {
+				return strings.Count(strings.Join(f.log, "\n"), "queued our message") == 2
+			})
+			close(f.gate("theirs"))
+			other.want(event.Completed, "", "Theirs.Theirs too.")
+			s.want(event.Completed, "", "Ours.")
+			if got := heard(f, "our message"); got != 1 {
+				t.Errorf("the agent heard the message %d times", got)
+			}
+			if removed := slices.Contains(f.lines(), "remove q-2"); removed == notices {
+				t.Errorf("the server saw %q", f.lines())
+			}
+		})
+	}
+}
+
+// A message that the server takes up while Leat looks for it is not sent again.
+func TestAppServerTakesUpWhatIsLookedFor(t *testing.T) {
+	f := newAppServer(t)
+	f.scripts = [][]string{{"Hi."}, {"Theirs.", "gate theirs"}, {"Ours ", "gate ours", "too."}}
+	a := f.agent(nil)
+	first := newStage(t).run(a, "hello")
+	first.want(event.Completed, "", "Hi.")
+	theirs := f.watch("local-conv-1")
+	input := `{"type":"input","request_id":"theirs","runtime":{"agent_id":"agent-1","conversation_id":"local-conv-1"},"payload":{"kind":"create_message","messages":[{"role":"user","content":"their message","client_message_id":"cm-1"}]}}`
+	if err := theirs.Write(t.Context(), websocket.MessageText, []byte(input)); err != nil {
+		t.Fatal(err)
+	}
+	f.until("their turn runs", func() bool { return f.convs["local-conv-1"].cancel != nil })
+	s := behind(t, f, a, first)
+	f.mu.Lock()
+	f.listing = func() {
+		close(f.gate("theirs"))
+		f.until("it is taken up", func() bool { return len(f.convs["local-conv-1"].queue) == 0 && f.convs["local-conv-1"].cancel != nil })
+	}
+	f.mu.Unlock()
+	cutQueued(f, false)
+	s.untilText("Ours ")
+	close(f.gate("ours"))
+	s.want(event.Completed, "", "Ours too.")
+	if got := heard(f, "our message"); got != 1 {
+		t.Errorf("the agent heard the message %d times: %q", got, f.lines())
+	}
+}
+
+// heard counts the messages of a text that the agent got.
+func heard(f *appServer, text string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.convs["local-conv-1"].past {
+		if content, ok := m["content"].([]any); ok && m["message_type"] == "user_message" && content[len(content)-1].(map[string]any)["text"] == text {
+			n++
+		}
+	}
+	return n
 }

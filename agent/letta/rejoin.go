@@ -19,6 +19,10 @@ type arrival struct {
 	ended bool   // a turn has ended meanwhile, after a status that said that one runs
 	held  [][]byte
 	rows  []*row // of the history; those of the turn if it is in it
+	found bool   // the history has the turn's message
+
+	queued bool   // the server has told what lies in its queue
+	item   string // the turn's message there; empty: it is not there
 }
 
 // take takes a frame that comes before the history.
@@ -29,8 +33,12 @@ func (a *arrival) take(b []byte) error {
 	}
 	ran := a.turns.busy()
 	a.turns.take(&f)
+	if f.Type == "update_queue" {
+		a.look(f.Queue)
+	}
 	switch {
 	case f.Type == "update_loop_status":
+		named := a.named
 		a.alive = false
 		for run, messages := range f.Loop.By {
 			if slices.Contains(messages, a.w.id) && slices.Contains(f.Loop.Active, run) {
@@ -38,12 +46,26 @@ func (a *arrival) take(b []byte) error {
 			}
 		}
 		a.ended = a.ended || ran && !a.turns.busy()
+		if a.alive && !named {
+			a.begin()
+		}
 	case f.Delta.Type == "assistant_message", f.Delta.Type == "reasoning_message":
 		// The list, which is still to come, has it.
 	default:
 		a.held = append(a.held, b)
 	}
 	return nil
+}
+
+// begin drops the frames of a turn that has ended before the turn's run began.
+func (a *arrival) begin() {
+	for i, b := range slices.Backward(a.held) {
+		var f envelope
+		if json.Unmarshal(b, &f) == nil && f.Type == "turn_finished" {
+			a.held, a.ended = a.held[i+1:], false
+			return
+		}
+	}
 }
 
 // runs reports whether the turn runs, or has ended since the connection was made; last says that no other run came after it.
@@ -74,6 +96,7 @@ func (a *arrival) has(b []byte) bool {
 // rejoin takes up a turn whose connection was lost: it fills in what the server remembers, and reports whether the turn runs.
 func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
 	w.back = w.back || !w.observed || w.mine
+	w.lostQueued = w.lostQueued || w.waits()
 	w.mine, w.place = false, place{}
 	a := &arrival{w: w, turns: newTurns()}
 	s := w.t.noted().Session
@@ -81,22 +104,17 @@ func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
 		w.l = nil
 		return false, err
 	}
-	// Without the status, the last words of the list could be the end or not.
-	if err := w.k.sync(ctx, w.l, s, a.take); err != nil {
-		return false, err
-	}
-	list, err := w.k.listMessages(ctx, w.l, s, listRows, a.take)
-	if err != nil {
-		return false, err
-	}
-	if a.loop != nil {
-		if err := w.t.decode(dialect.Frame{Data: a.loop}); err != nil { // which names the run
-			return true, err
+	alive, err = w.recollect(ctx, s, a)
+	if err == nil && !alive && w.lostQueued && !a.found && !w.t.finished() {
+		alive, err = w.resend(ctx, s, a)
+		if err == nil && alive && w.place.asked {
+			return true, nil // nothing that has come yet is the turn's
 		}
 	}
-	if alive, err = w.recall(list, a); err != nil || !alive {
+	if err != nil || !alive {
 		return alive, err
 	}
+	w.lostQueued = false
 	w.mine = true
 	for _, b := range a.held {
 		if a.has(b) {
@@ -110,6 +128,24 @@ func (w *talk) rejoin(ctx context.Context) (alive bool, err error) {
 		w.t.asks <- event.Request{ID: r.Request, Kind: event.RequestApproval, Tool: r.Tool}
 	}
 	return true, nil
+}
+
+// recollect reads the status and the history of a conversation, and reports whether the turn runs.
+func (w *talk) recollect(ctx context.Context, s session, a *arrival) (alive bool, err error) {
+	// Without the status, the last words of the list could be the end or not.
+	if err := w.k.sync(ctx, w.l, s, a.take); err != nil {
+		return false, err
+	}
+	list, err := w.k.listMessages(ctx, w.l, s, listRows, a.take)
+	if err != nil {
+		return false, err
+	}
+	if a.loop != nil {
+		if err := w.t.decode(dialect.Frame{Data: a.loop}); err != nil { // which names the run
+			return true, err
+		}
+	}
+	return w.recall(list, a)
 }
 
 // sync asks the server for the status of a conversation. All frames before the answer, the status among them, are handed to other.

@@ -27,14 +27,15 @@ type talk struct {
 
 	shown chan struct{} // closed when all of the run is shown; nil until the server has begun it; guarded by k.mu
 
-	mine      bool                       // what comes is the turn's: its message was taken up
-	back      bool                       // the connection was lost before
-	place     place                      // of the message in the server's queue, before that
-	sent      string                     // id of the request that sent it
-	total     int                        // bytes that came of the turn
-	questions map[string]json.RawMessage // inputs of tools that ask, by request
-	steer     steering
-	syncs     syncs
+	mine       bool                       // what comes is the turn's: its message was taken up
+	back       bool                       // the connection was lost before
+	place      place                      // of the message in the server's queue, before that
+	lostQueued bool                       // it waited in the queue of a connection that was lost
+	sent       string                     // id of the request that sent it
+	total      int                        // bytes that came of the turn
+	questions  map[string]json.RawMessage // inputs of tools that ask, by request
+	steer      steering
+	syncs      syncs
 }
 
 // Run implements [agent.Agent].
