@@ -231,7 +231,7 @@ func (e *Emitter) emit(make func() []event.Event) error {
 }
 
 // part returns the operations that start a part; the last of them is its part.start.
-func (e *Emitter) part(kind string, b *event.Body) []event.Event {
+func (e *Emitter) part(kind event.PartKind, b *event.Body) []event.Event {
 	ops := append(e.segments.Begin(), e.segments.Break()...)
 	e.ordinal++
 	b.Kind = kind

@@ -53,9 +53,9 @@ func (s *tape) shapes() string {
 	for _, e := range s.events {
 		w := string(e.Type)
 		if b := e.Get(); b.Kind != "" {
-			w += " " + b.Kind
+			w += " " + string(b.Kind)
 		} else if b.State != "" {
-			w += " " + b.State
+			w += " " + string(b.State)
 		}
 		if e.Op() {
 			w += " " + e.Field.Name() + " " + e.Text

@@ -56,9 +56,10 @@ type mappedMessage struct {
 }
 
 type mappedPart struct {
-	key, kind string
-	ended     bool
-	sums      [4]event.Sum // by index of transcript.Fields
+	key   string
+	kind  event.PartKind
+	ended bool
+	sums  [4]event.Sum // by index of transcript.Fields
 }
 
 // NewMapper makes the mapper of one stream into the turn of that id. newID gives the ids of messages and further turns.

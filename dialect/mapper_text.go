@@ -87,6 +87,6 @@ func (m *Mapper) endPart(p *mappedPart, e event.Event, op *event.Event) error {
 }
 
 // textual reports whether a part of that kind is a text, even where it is empty.
-func textual(kind string) bool {
+func textual(kind event.PartKind) bool {
 	return kind == event.KindText || kind == event.KindReasoning || kind == event.KindStatus
 }

@@ -310,7 +310,7 @@ func (g *Segments) Restore(state []byte) error {
 	return nil
 }
 
-func start(key, kind string) event.Event {
+func start(key string, kind event.PartKind) event.Event {
 	return event.Event{Type: event.PartStart, Message: SegmentsMessage, Part: key, Body: &event.Body{Kind: kind, Join: event.JoinBlank}}
 }
 

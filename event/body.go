@@ -12,8 +12,10 @@ type Body struct {
 	Source string `json:"source,omitempty"`
 	Parts  []Part `json:"parts,omitempty"` // MessageAdd
 
-	// MessageUpdate: one of the Message* states. PartUpdate: one of the Part* states.
-	State string `json:"state,omitempty"`
+	// State is the state of a tool, in PartUpdate. MessageState is the state of a user's message, in MessageUpdate. Both are written
+	// under the key "state", so an event has at most one of them.
+	State        PartState    `json:"state,omitempty"`
+	MessageState MessageState `json:"-"`
 
 	// TurnQueue, TurnStart.
 	Agent   string `json:"agent,omitempty"`
@@ -36,12 +38,15 @@ type Body struct {
 	Error   *Error  `json:"error,omitempty"`  // TurnEnd, PartUpdate
 	Usage   *Usage  `json:"usage,omitempty"`
 
-	// PartStart. Record: what it is.
-	Kind      string `json:"kind,omitempty"`
-	Name      string `json:"name,omitempty"`      // of a tool
-	Call      string `json:"call,omitempty"`      // tool call id
+	// Kind is the kind of a part, in PartStart. RecordKind is the kind of an entry, in Record. Both are written under the key "kind".
+	Kind       PartKind `json:"kind,omitempty"`
+	RecordKind string   `json:"-"`
+
+	// PartStart.
+	Name      string `json:"name,omitempty"`      // the tool's name
+	Call      string `json:"call,omitempty"`      // the tool call's id
 	MediaType string `json:"mediaType,omitempty"` // of a text, such as text/markdown
-	Join      string `json:"join,omitempty"`      // what stands between this part and the visible one before: JoinBlank or nothing
+	Join      string `json:"join,omitempty"`      // the separator before this part if a visible part precedes it: JoinBlank or empty
 
 	// PartUpdate, ConversationUpdate.
 	Title *string `json:"title,omitempty"`
@@ -78,34 +83,43 @@ type Author struct {
 	Name string `json:"name,omitempty"`
 }
 
+// PartKind says what a part contains.
+type PartKind string
+
 // The kinds of parts.
 const (
-	KindText      = "text"
-	KindReasoning = "reasoning"
-	KindTool      = "tool"
-	KindStatus    = "status"
-	KindMedia     = "media"
-	KindData      = "data"
+	KindText      PartKind = "text"
+	KindReasoning PartKind = "reasoning"
+	KindTool      PartKind = "tool"
+	KindStatus    PartKind = "status"
+	KindMedia     PartKind = "media"
+	KindData      PartKind = "data"
 )
 
 // JoinBlank is the blank line between two visible parts that do not go on in the same text.
 const JoinBlank = "\n\n"
 
+// MessageState says how a user's message is being answered.
+type MessageState string
+
 // The states of a user's message.
 const (
-	MessageStarted  = "started"  // a turn answers it
-	MessageQueued   = "queued"   // a turn will answer it
-	MessageSteered  = "steered"  // it was handed to the running turn
-	MessageJoined   = "joined"   // the running turn's answer covers it
-	MessageRejected = "rejected" // nothing will answer it
+	MessageStarted  MessageState = "started"  // a turn is answering it
+	MessageQueued   MessageState = "queued"   // a turn will answer it
+	MessageSteered  MessageState = "steered"  // it was sent to the agent of the running turn
+	MessageJoined   MessageState = "joined"   // the answer of the running turn covers it
+	MessageRejected MessageState = "rejected" // no turn will answer it
 )
+
+// PartState says how far a tool call has progressed.
+type PartState string
 
 // The states of a tool part.
 const (
-	PartRunning = "running"
-	PartDone    = "done"
-	PartFailed  = "failed"
-	PartDenied  = "denied"
+	PartRunning PartState = "running"
+	PartDone    PartState = "done"
+	PartFailed  PartState = "failed"
+	PartDenied  PartState = "denied" // a person refused the call, so the tool did not run
 )
 
 // Outcome says how a turn ended.
@@ -122,7 +136,7 @@ const (
 // Part is a part of a message that is added whole.
 type Part struct {
 	ID    string          `json:"id,omitempty"`
-	Kind  string          `json:"kind"`
+	Kind  PartKind        `json:"kind"`
 	Text  string          `json:"text,omitempty"`
 	Media *Media          `json:"media,omitempty"`
 	Data  json.RawMessage `json:"data,omitempty"`
@@ -148,7 +162,7 @@ type Upstream struct {
 // Request is a question that a turn waits on.
 type Request struct {
 	ID      string          `json:"id"`
-	Kind    string          `json:"kind"` // RequestApproval or RequestInput
+	Kind    RequestKind     `json:"kind"`
 	Tool    string          `json:"tool,omitempty"`
 	Part    string          `json:"part,omitempty"` // the tool part that it is about
 	Prompt  string          `json:"prompt,omitempty"`
@@ -156,24 +170,30 @@ type Request struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
+// RequestKind says what a turn needs from a person.
+type RequestKind string
+
 // The kinds of requests.
 const (
-	RequestApproval = "approval"
-	RequestInput    = "input"
+	RequestApproval RequestKind = "approval" // permission to run a tool
+	RequestInput    RequestKind = "input"    // a text or one of the options
 )
 
 // Answer closes a request. The first one wins.
 type Answer struct {
-	ID       string `json:"id"`                 // of the request
-	Decision string `json:"decision,omitempty"` // Approve, Deny, or one of the request's options
-	Text     string `json:"text,omitempty"`
-	By       string `json:"by,omitempty"` // subject
+	ID       string   `json:"id"`                 // of the request
+	Decision Decision `json:"decision,omitempty"` // Approve, Deny, or one of the request's options
+	Text     string   `json:"text,omitempty"`
+	By       string   `json:"by,omitempty"` // subject
 }
+
+// Decision is the choice in an answer: Approve, Deny, or one of the options of the request.
+type Decision string
 
 // The decisions of an approval.
 const (
-	Approve = "approve"
-	Deny    = "deny"
+	Approve Decision = "approve"
+	Deny    Decision = "deny"
 )
 
 // Error is a failure as a reader may see it.

@@ -39,6 +39,9 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	if w.Field == "text" {
 		w.Field = Text
 	}
+	if w.Body != nil {
+		w.Body.decodeKeys(w.Type)
+	}
 	*e = Event{
 		Seq: w.Seq, First: w.First, At: w.At, Type: w.Type, Turn: w.Turn, Message: w.Message, Part: w.Part,
 		Field: w.Field, Offset: w.Offset, Text: w.Text, Note: w.Note, Extend: w.Extend, History: w.History, More: w.More, Body: w.Body,
@@ -108,7 +111,7 @@ func (e *Event) AppendJSON(b []byte) ([]byte, error) {
 		var buf bytes.Buffer
 		enc := json.NewEncoder(&buf)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(e.Body); err != nil {
+		if err := enc.Encode(e.Body.encodeKeys(e.Type)); err != nil {
 			return nil, fmt.Errorf("event: encode %s: %w", e.Type, err)
 		}
 		if s := bytes.TrimSpace(buf.Bytes()); len(s) > 2 {
@@ -116,6 +119,30 @@ func (e *Event) AppendJSON(b []byte) ([]byte, error) {
 		}
 	}
 	return append(b, '}'), nil
+}
+
+// decodeKeys moves the values of "state" and "kind" to the fields that they mean in an event of type t.
+func (b *Body) decodeKeys(t Type) {
+	switch t {
+	case MessageUpdate:
+		b.MessageState, b.State = MessageState(b.State), ""
+	case Record:
+		b.RecordKind, b.Kind = string(b.Kind), ""
+	}
+}
+
+// encodeKeys undoes decodeKeys on a copy, since a body may be shared between events.
+func (b *Body) encodeKeys(t Type) *Body {
+	c := *b
+	switch t {
+	case MessageUpdate:
+		c.State = PartState(b.MessageState)
+	case Record:
+		c.Kind = PartKind(b.RecordKind)
+	default:
+		return b
+	}
+	return &c
 }
 
 const hexDigits = "0123456789abcdef"

@@ -41,7 +41,7 @@ func full() []event.Event {
 			Parts: []event.Part{{Kind: event.KindText, Text: "hi <b>&"}, {ID: "x", Kind: event.KindMedia, Media: &event.Media{URL: "u", MIME: "image/png", Name: "n", Size: 3, Alt: "alt"}}},
 		}},
 		{Seq: 2, Turn: "t", Type: event.TurnStart, Body: &event.Body{Agent: "demo", Answers: "m1", Parent: "p"}},
-		{Seq: 3, Turn: "t", Type: event.MessageUpdate, Message: "m1", Body: &event.Body{State: event.MessageStarted}},
+		{Seq: 3, Turn: "t", Type: event.MessageUpdate, Message: "m1", Body: &event.Body{MessageState: event.MessageStarted}},
 		{Seq: 4, Turn: "t", Type: event.MessageStart, Message: "m2", Body: &event.Body{Role: event.Assistant}},
 		{Seq: 5, Turn: "t", Type: event.PartStart, Message: "m2", Part: "p1", Body: &event.Body{Kind: event.KindText, Join: event.JoinBlank, MediaType: "text/markdown"}},
 		{Seq: 9, First: 6, Turn: "t", Type: event.PartReplace, Message: "m2", Part: "p1", Text: "a\"\\\n\x00\u2028é👍", History: []string{"x", "y\n"}},
@@ -56,7 +56,7 @@ func full() []event.Event {
 		{Seq: 18, Type: event.ConversationUpdate, Body: &event.Body{Title: &title, Metadata: map[string]json.RawMessage{"k": json.RawMessage(`null`)}}},
 		{Seq: 19, Type: event.ConversationTruncate, Message: "m1"},
 		{Seq: 20, Type: event.ConversationDelete},
-		{Seq: 21, Type: event.Record, Body: &event.Body{Kind: "agent_event", Conversation: "c", Data: json.RawMessage(`{"a":[1]}`)}},
+		{Seq: 21, Type: event.Record, Body: &event.Body{RecordKind: "agent_event", Conversation: "c", Data: json.RawMessage(`{"a":[1]}`)}},
 	}
 }
 
@@ -110,6 +110,32 @@ func TestHandWrittenJSONAgreesWithTheStandardLibrary(t *testing.T) {
 			t.Fatal(d)
 		}
 	})
+}
+
+// The keys "state" and "kind" have different types in different events, but on the wire they keep their names.
+func TestSharedKeys(t *testing.T) {
+	for line, want := range map[string]event.Body{
+		`{"seq":1,"type":"message.update","message":"m","state":"queued"}`:         {MessageState: event.MessageQueued},
+		`{"seq":1,"type":"part.update","message":"m","part":"p","state":"denied"}`: {State: event.PartDenied},
+		`{"seq":1,"type":"part.start","message":"m","part":"p","kind":"tool"}`:     {Kind: event.KindTool},
+		`{"seq":1,"type":"record","kind":"send"}`:                                  {RecordKind: "send"},
+	} {
+		var e event.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, *e.Body); d != "" {
+			t.Errorf("%s (-want +got):\n%s", line, d)
+		}
+		body := *e.Body
+		b, err := e.AppendJSON(nil)
+		if err != nil || string(b) != line {
+			t.Errorf("got %s, %v, want %s", b, err, line)
+		}
+		if d := cmp.Diff(body, *e.Body); d != "" {
+			t.Errorf("encoding %s changed its body:\n%s", line, d)
+		}
+	}
 }
 
 func TestInvalidUTF8IsReplacedNotPassedOn(t *testing.T) {

@@ -2,6 +2,7 @@ package event
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -30,18 +31,10 @@ func (e *Event) Validate() error {
 		}
 		return nil
 	}
-	oneOf := func(name, v string, all ...string) error {
-		for _, a := range all {
-			if v == a {
-				return nil
-			}
-		}
-		return fmt.Errorf("%w: %s: %s %q is unknown", ErrInvalid, e.Type, name, v)
-	}
 	switch e.Type {
 	case MessageAdd:
 		for _, p := range b.Parts {
-			if err := oneOf("part kind", p.Kind, KindText, KindReasoning, KindTool, KindStatus, KindMedia, KindData); err != nil {
+			if err := oneOf(e.Type, "part kind", p.Kind, KindText, KindReasoning, KindTool, KindStatus, KindMedia, KindData); err != nil {
 				return err
 			}
 		}
@@ -50,12 +43,12 @@ func (e *Event) Validate() error {
 		if err := need("message", e.Message); err != nil {
 			return err
 		}
-		return oneOf("role", string(b.Role), string(User), string(Assistant), string(System))
+		return oneOf(e.Type, "role", b.Role, User, Assistant, System)
 	case MessageUpdate:
 		if err := need("message", e.Message); err != nil {
 			return err
 		}
-		return oneOf("state", b.State, MessageStarted, MessageQueued, MessageSteered, MessageJoined, MessageRejected)
+		return oneOf(e.Type, "state", b.MessageState, MessageStarted, MessageQueued, MessageSteered, MessageJoined, MessageRejected)
 	case MessageEnd:
 		return need("message", e.Message)
 	case TurnQueue, TurnStart, TurnUpdate:
@@ -67,14 +60,14 @@ func (e *Event) Validate() error {
 		if err := CheckID("request", b.Request.ID); err != nil {
 			return err
 		}
-		return oneOf("request kind", b.Request.Kind, RequestApproval, RequestInput)
+		return oneOf(e.Type, "request kind", b.Request.Kind, RequestApproval, RequestInput)
 	case TurnResume:
 		if b.Answer == nil || b.Answer.ID == "" {
 			return need("answer", "")
 		}
 		return CheckID("answer", b.Answer.ID)
 	case TurnEnd:
-		return oneOf("outcome", string(b.Outcome), string(Completed), string(Failed), string(Cancelled), string(Interrupted))
+		return oneOf(e.Type, "outcome", b.Outcome, Completed, Failed, Cancelled, Interrupted)
 	case PartStart, PartAppend, PartReplace, PartUpdate, PartEnd:
 		if err := need("message", e.Message); err != nil {
 			return err
@@ -84,25 +77,32 @@ func (e *Event) Validate() error {
 		}
 		switch e.Type {
 		case PartStart:
-			if err := oneOf("join", b.Join, "", JoinBlank); err != nil {
+			if err := oneOf(e.Type, "join", b.Join, "", JoinBlank); err != nil {
 				return err
 			}
-			return oneOf("kind", b.Kind, KindText, KindReasoning, KindTool, KindStatus, KindMedia, KindData)
+			return oneOf(e.Type, "kind", b.Kind, KindText, KindReasoning, KindTool, KindStatus, KindMedia, KindData)
 		case PartAppend, PartReplace:
 			if e.Offset < 0 {
 				return fmt.Errorf("%w: %s: offset %d", ErrInvalid, e.Type, e.Offset)
 			}
-			return oneOf("field", e.Field.Name(), Text.Name(), string(Input), string(Output), string(Stderr))
+			return oneOf(e.Type, "field", Field(e.Field.Name()), Field(Text.Name()), Input, Output, Stderr)
 		case PartUpdate:
-			return oneOf("state", b.State, "", PartRunning, PartDone, PartFailed, PartDenied)
+			return oneOf(e.Type, "state", b.State, "", PartRunning, PartDone, PartFailed, PartDenied)
 		}
 		return nil
 	case ConversationUpdate, ConversationTruncate, ConversationDelete:
 		return nil
 	case Record:
-		return need("kind", b.Kind)
+		return need("kind", b.RecordKind)
 	}
 	return fmt.Errorf("%w: type %q is unknown", ErrInvalid, e.Type)
+}
+
+func oneOf[T ~string](t Type, name string, v T, all ...T) error {
+	if slices.Contains(all, v) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s %q is unknown", ErrInvalid, t, name, v)
 }
 
 // CheckID reports, wrapping [ErrInvalid], why v can't be an id: too long, not UTF-8, or with control characters.

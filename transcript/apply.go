@@ -111,7 +111,7 @@ func (t *Transcript) message(e *event.Event) {
 			m.closed, m.Ended, m.EndAt, m.StopReason = e.Seq, true, e.At, b.Reason
 		}
 	} else if e.Seq > m.updated {
-		m.updated, m.State, m.StateTurn, m.StateReason = e.Seq, b.State, e.Turn, b.Reason
+		m.updated, m.State, m.StateTurn, m.StateReason = e.Seq, b.MessageState, e.Turn, b.Reason
 	}
 }
 
@@ -325,7 +325,7 @@ func (t *Transcript) update(b *event.Body) {
 	}
 }
 
-func set(to *string, v string) {
+func set[T ~string](to *T, v T) {
 	if v != "" {
 		*to = v
 	}

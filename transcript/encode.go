@@ -143,7 +143,7 @@ func (w *writer) message(m *Message) {
 	w.str("source", m.Source)
 	w.int("at", m.At)
 	w.int("endAt", m.EndAt)
-	w.str("state", m.State)
+	w.str("state", string(m.State))
 	w.str("stateTurn", m.StateTurn)
 	w.str("stateReason", m.StateReason)
 	w.bool("ended", m.Ended)
@@ -155,12 +155,12 @@ func (w *writer) message(m *Message) {
 func (w *writer) part(p *Part) {
 	w.open('{')
 	w.str("id", p.ID)
-	w.str("kind", p.Kind)
+	w.str("kind", string(p.Kind))
 	w.str("name", p.Name)
 	w.str("call", p.Call)
 	w.str("mediaType", p.MediaType)
 	w.str("join", p.Join)
-	w.str("state", p.State)
+	w.str("state", string(p.State))
 	w.str("title", p.Title)
 	if p.Media != nil {
 		w.any("media", p.Media)

@@ -254,6 +254,7 @@ func (tr *trail) whole(history History, k partKey) bool {
 func mergeBody(a, b *event.Body) *event.Body {
 	m := *a
 	set(&m.State, b.State)
+	set(&m.MessageState, b.MessageState)
 	set(&m.Name, b.Name)
 	set(&m.Agent, b.Agent)
 	set(&m.Answers, b.Answers)

@@ -39,13 +39,13 @@ type Message struct {
 	Source string        `json:"source"`
 	At     int64         `json:"at"` // epoch milliseconds
 	EndAt  int64         `json:"endAt"`
-	// State and StateTurn say what became of a user's message; StateReason why it was rejected.
-	State       string  `json:"state"`
-	StateTurn   string  `json:"stateTurn"`
-	StateReason string  `json:"stateReason"`
-	Ended       bool    `json:"ended"`
-	StopReason  string  `json:"stopReason"`
-	Parts       []*Part `json:"parts"`
+	// State says how a user's message is being answered, StateTurn by which turn. StateReason says why a message was rejected.
+	State       event.MessageState `json:"state"`
+	StateTurn   string             `json:"stateTurn"`
+	StateReason string             `json:"stateReason"`
+	Ended       bool               `json:"ended"`
+	StopReason  string             `json:"stopReason"`
+	Parts       []*Part            `json:"parts"`
 
 	// Seq is that of the event that began it; 0 where it came with a snapshot or a page.
 	Seq int64 `json:"-"`
@@ -57,12 +57,12 @@ type Message struct {
 // Part is one piece of a message. Its texts are read with [Part.Text].
 type Part struct {
 	ID        string          `json:"id"`
-	Kind      string          `json:"kind"`
+	Kind      event.PartKind  `json:"kind"`
 	Name      string          `json:"name"`
 	Call      string          `json:"call"`
 	MediaType string          `json:"mediaType"`
 	Join      string          `json:"join"`
-	State     string          `json:"state"`
+	State     event.PartState `json:"state"`
 	Title     string          `json:"title"`
 	Media     *event.Media    `json:"media"`
 	Error     *event.Error    `json:"error"`
@@ -84,12 +84,15 @@ type text struct {
 	seq int64
 }
 
-// The states of a turn beside its outcomes.
+// TurnState says how far a turn has progressed.
+type TurnState string
+
+// The states of a turn.
 const (
-	Queued  = "queued"
-	Running = "running"
-	Waiting = "waiting"
-	Ended   = "ended"
+	Queued  TurnState = "queued"
+	Running TurnState = "running"
+	Waiting TurnState = "waiting" // for a person's answer
+	Ended   TurnState = "ended"   // its Outcome says how
 )
 
 // Turn is one run of an agent.
@@ -101,7 +104,7 @@ type Turn struct {
 	// Source is where a turn came from that its upstream began by itself, such as another client; other turns have none. Such a turn
 	// does not wait in the queue and nothing waits for it, and it may outlive its parent.
 	Source   string          `json:"source,omitempty"`
-	State    string          `json:"state"` // Queued, Running, Waiting or Ended
+	State    TurnState       `json:"state"`
 	Outcome  event.Outcome   `json:"outcome,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	By       string          `json:"by,omitempty"` // the subject that stopped it, where one did

@@ -103,14 +103,14 @@ func TestManySessions(t *testing.T) {
 }
 
 func TestPermission(t *testing.T) {
-	for decision, answer := range map[string]string{
+	for decision, answer := range map[event.Decision]string{
 		event.Approve: `{"outcome":{"outcome":"selected","optionId":"yes"}}`,
 		event.Deny:    `{"outcome":{"outcome":"selected","optionId":"no"}}`,
 		"Reject":      `{"outcome":{"outcome":"selected","optionId":"no"}}`,
 		"yes":         `{"outcome":{"outcome":"selected","optionId":"yes"}}`,
 		"what":        `{"outcome":{"outcome":"cancelled"}}`,
 	} {
-		t.Run(decision, func(t *testing.T) {
+		t.Run(string(decision), func(t *testing.T) {
 			s := agenttest.NewStage(t.Context())
 			s.Answer = func(r event.Request) event.Answer {
 				if r.Kind != event.RequestApproval || r.Prompt != "rm -rf" || len(r.Options) != 2 || r.Options[0] != "Allow" || r.Part == "" {

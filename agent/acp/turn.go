@@ -149,7 +149,7 @@ func choose(params json.RawMessage, a event.Answer) outcome {
 	if json.Unmarshal(params, &p) != nil {
 		return outcome{Outcome: "cancelled"}
 	}
-	for _, by := range [][]string{{a.Decision}, kinds[a.Decision]} {
+	for _, by := range [][]string{{string(a.Decision)}, kinds[a.Decision]} {
 		for _, want := range by {
 			for _, o := range p.Options {
 				if want != "" && (o.Name == want || o.ID == want || len(by) > 1 && o.Kind == want) {
@@ -162,7 +162,7 @@ func choose(params json.RawMessage, a event.Answer) outcome {
 }
 
 // kinds are the kinds of options that a decision means, the narrower first.
-var kinds = map[string][]string{
+var kinds = map[event.Decision][]string{
 	event.Approve: {"allow_once", "allow_always"},
 	event.Deny:    {"reject_once", "reject_always"},
 }

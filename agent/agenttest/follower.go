@@ -23,7 +23,7 @@ type Follower struct {
 	// Turn answers the turns that the gateway starts, after the session was kept; nil answers with the text of the message.
 	Turn func(ctx context.Context, in agent.Input, out *agent.Emitter) error
 	// Told, if set, is called with each answer to a request of a turn.
-	Told func(in agent.Input, a string)
+	Told func(in agent.Input, decision event.Decision)
 
 	mu       sync.Mutex
 	sessions map[string][]agent.Entry

@@ -162,14 +162,14 @@ func TestAnswerShowsEverything(t *testing.T) {
 	if err := ask(t, s, input("What is 1 + 2 * 3?")); err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[string]int{}
+	kinds := map[event.PartKind]int{}
 	for _, p := range s.fold.Messages[0].Parts {
 		kinds[p.Kind]++
 		if p.Kind == event.KindTool && (p.Name == "" || p.Title == "" || p.Len(event.Input) == 0 || p.Len(event.Output) == 0 || p.State != event.PartDone) {
 			t.Errorf("tool %+v", p)
 		}
 	}
-	for _, k := range []string{event.KindReasoning, event.KindStatus, event.KindTool, event.KindText} {
+	for _, k := range []event.PartKind{event.KindReasoning, event.KindStatus, event.KindTool, event.KindText} {
 		if kinds[k] == 0 {
 			t.Errorf("no %s", k)
 		}
@@ -187,7 +187,7 @@ func TestToolsFail(t *testing.T) {
 	if err := ask(t, s, input("tools")); err != nil {
 		t.Fatal(err)
 	}
-	states := map[string]string{}
+	states := map[string]event.PartState{}
 	for _, p := range s.fold.Messages[0].Parts {
 		if p.Kind == event.KindTool {
 			states[p.Name] = p.State

@@ -85,7 +85,7 @@ func approval(s *stage, q question) {
 		return
 	}
 	a, err := s.out.Ask(s.ctx, event.Request{
-		ID: "approve", Kind: event.RequestApproval, Tool: "demo", Prompt: "May I " + clip(what, 200) + "?", Options: []string{event.Approve, event.Deny},
+		ID: "approve", Kind: event.RequestApproval, Tool: "demo", Prompt: "May I " + clip(what, 200) + "?", Options: []string{string(event.Approve), string(event.Deny)},
 	})
 	s.do(err)
 	switch {

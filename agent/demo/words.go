@@ -125,7 +125,7 @@ func bar(f frequency, most int) string {
 
 func describe(p event.Part) string {
 	if p.Media == nil {
-		return p.Kind
+		return string(p.Kind)
 	}
 	name := p.Media.Name
 	if name == "" {

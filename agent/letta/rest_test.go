@@ -272,8 +272,10 @@ func TestV1Approval(t *testing.T) {
 		`{"id":"message-r","step_id":"step-1","message_type":"tool_return_message","tool_call_id":"c1","status":"success","tool_return":"done","run_id":"RUN","seq_id":SEQ}`,
 	}, plainRun("Well.")...)
 	for name, c := range map[string]struct {
-		decision, text, state string
-		kill                  string
+		decision event.Decision
+		text     string
+		state    event.PartState
+		kill     string
 	}{
 		"given":                        {event.Approve, "", event.PartDone, ""},
 		"refused":                      {event.Deny, "not now", event.PartDenied, ""},

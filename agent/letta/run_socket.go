@@ -358,7 +358,7 @@ func (w *talk) answer(ctx context.Context, a event.Answer) error {
 	case asks && a.Decision != event.Deny:
 		said := a.Text
 		if said == "" {
-			said = a.Decision
+			said = string(a.Decision)
 		}
 		d = decision{Behavior: "allow", Input: letta.AnswerTo(question, said)}
 	case a.Decision == event.Approve:

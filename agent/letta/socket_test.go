@@ -199,7 +199,9 @@ func TestAppServerConversationIsGone(t *testing.T) {
 
 func TestAppServerApproval(t *testing.T) {
 	for name, c := range map[string]struct {
-		decision, text, told, state string
+		decision   event.Decision
+		text, told string
+		state      event.PartState
 	}{
 		"given":   {event.Approve, "", "answer perm-c1 map[behavior:allow]", event.PartDone},
 		"refused": {event.Deny, "not now", "answer perm-c1 map[behavior:deny message:not now]", event.PartDenied},

@@ -216,7 +216,7 @@ func (s *stage) untilAsked() string {
 }
 
 // answer is a person's, from whatever device.
-func (s *stage) answer(id, decision, text string) {
+func (s *stage) answer(id string, decision event.Decision, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := event.Answer{ID: id, Decision: decision, Text: text}

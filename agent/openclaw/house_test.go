@@ -204,7 +204,7 @@ func (h *house) visible() string {
 	return h.fold.Visible(h.id)
 }
 
-func (h *house) parts(kind string) (all []*transcript.Part) {
+func (h *house) parts(kind event.PartKind) (all []*transcript.Part) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range h.fold.Messages {
@@ -343,7 +343,7 @@ func (h *house) ordered(t *testing.T, want ...string) {
 				text = p.Text(event.Output)
 			}
 			if text != "" {
-				got = append(got, p.Kind+" "+text)
+				got = append(got, string(p.Kind)+" "+text)
 			}
 		}
 	}

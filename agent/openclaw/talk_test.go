@@ -87,7 +87,10 @@ func TestSteer(t *testing.T) {
 }
 
 func TestApprovals(t *testing.T) {
-	for _, tt := range []struct{ answer, want string }{{event.Approve, "allow-once"}, {event.Deny, "deny"}, {"allow-always", "allow-always"}, {"elsewhere", ""}} {
+	for _, tt := range []struct {
+		answer event.Decision
+		want   string
+	}{{event.Approve, "allow-once"}, {event.Deny, "deny"}, {"allow-always", "allow-always"}, {"elsewhere", ""}} {
 		bubble(t, 4, func(r *fakeRun) {
 			r.say("1", "May I?")
 			req := map[string]any{"id": "ap-1", "request": map[string]any{"command": "rm x", "sessionKey": r.session, "allowedDecisions": []string{"allow-once", "allow-always", "deny"}}}

@@ -117,7 +117,7 @@ func child(how string) {
 			text(t.Turn, " steered "+m.Text)
 		case "answer":
 			say(`{"type":"turn.resume","turn":"%s","answer":{"id":"%s"}}`, t.Turn, t.Answer.ID)
-			text(t.Turn, "it is "+t.Answer.Decision)
+			text(t.Turn, "it is "+string(t.Answer.Decision))
 			end(t.Turn)
 		case "cancel", "error":
 			f, err := os.OpenFile(os.Getenv("TOLD"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

@@ -151,7 +151,7 @@ func said(answers []event.Answer) string {
 	text := ""
 	for _, a := range answers {
 		if a.Text == "" {
-			a.Text = a.Decision
+			a.Text = string(a.Decision)
 		}
 		text += a.Text
 	}

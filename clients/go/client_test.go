@@ -60,7 +60,7 @@ func (asker) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 	if err != nil {
 		return err
 	}
-	return out.Text(a.Decision + " " + a.Text)
+	return out.Text(string(a.Decision) + " " + a.Text)
 }
 
 // house is a gateway behind a listener that can cut connections.

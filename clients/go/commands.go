@@ -19,10 +19,10 @@ type Command struct {
 	Agent   string   `json:"agent,omitempty"`
 	Queue   bool     `json:"queue,omitempty"` // not into the running turn
 
-	Turn     string `json:"turn,omitempty"`
-	Request  string `json:"request,omitempty"`
-	Decision string `json:"decision,omitempty"`
-	Text     string `json:"text,omitempty"`
+	Turn     string         `json:"turn,omitempty"`
+	Request  string         `json:"request,omitempty"`
+	Decision event.Decision `json:"decision,omitempty"`
+	Text     string         `json:"text,omitempty"`
 
 	After string `json:"after,omitempty"`
 
@@ -45,13 +45,13 @@ type Message struct {
 
 // Ack says that a command took effect, and where.
 type Ack struct {
-	Seq          int64  `json:"seq"`
-	Message      string `json:"message,omitempty"` // id of the message that it added
-	Turn         string `json:"turn,omitempty"`    // id of the turn that it concerns
-	State        string `json:"state,omitempty"`   // of the message: started, queued or steered
-	Repeated     bool   `json:"repeated,omitempty"`
-	AlreadyEnded bool   `json:"already_ended,omitempty"`
-	Deleted      int    `json:"deleted,omitempty"`
+	Seq          int64              `json:"seq"`
+	Message      string             `json:"message,omitempty"` // id of the message that it added
+	Turn         string             `json:"turn,omitempty"`    // id of the turn that it concerns
+	State        event.MessageState `json:"state,omitempty"`   // of the message: started, queued or steered
+	Repeated     bool               `json:"repeated,omitempty"`
+	AlreadyEnded bool               `json:"already_ended,omitempty"`
+	Deleted      int                `json:"deleted,omitempty"`
 }
 
 // Do carries a command out. A command that was refused is an [*Error] with Rejected set. Where the answer is lost, the
@@ -76,7 +76,7 @@ func (c *Client) Stop(ctx context.Context, id, turn string) (Ack, error) {
 }
 
 // Answer answers a request that a turn waits on. The first answer wins.
-func (c *Client) Answer(ctx context.Context, id, turn, request, decision, text string) (Ack, error) {
+func (c *Client) Answer(ctx context.Context, id, turn, request string, decision event.Decision, text string) (Ack, error) {
 	return c.Do(ctx, id, Command{Type: "answer", Turn: turn, Request: request, Decision: decision, Text: text})
 }
 

@@ -112,7 +112,7 @@ func (r *reader) key(kind, id string) string {
 	return kind + " #" + strconv.Itoa(r.Texts)
 }
 
-func partKind(kind string) string {
+func partKind(kind string) event.PartKind {
 	if kind == "agent_thought" {
 		return event.KindReasoning
 	}

@@ -221,7 +221,7 @@ func (r *reader) finish(c *canvas.Canvas, in *frame) error {
 }
 
 // doneUnless is the state of a tool after a run that has finished: what was not told to have failed is done.
-func doneUnless(state string) string {
+func doneUnless(state event.PartState) event.PartState {
 	if state == event.PartRunning {
 		return event.PartDone
 	}

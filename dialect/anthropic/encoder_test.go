@@ -35,9 +35,9 @@ func TestEncoderIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := map[string]string{}
+	text := map[event.PartKind]string{}
 	var end *event.Body
-	kinds := map[string]string{}
+	kinds := map[string]event.PartKind{}
 	for _, op := range ops {
 		switch op.Type {
 		case event.PartStart:
@@ -48,7 +48,7 @@ func TestEncoderIsRead(t *testing.T) {
 			end = op.Body
 		}
 	}
-	if d := cmp.Diff(map[string]string{"text": "a\n\"é\" a\n\"é\" ", "reasoning": "a\n\"é\" a\n\"é\" a\n\"é\" "}, text); d != "" {
+	if d := cmp.Diff(map[event.PartKind]string{"text": "a\n\"é\" a\n\"é\" ", "reasoning": "a\n\"é\" a\n\"é\" a\n\"é\" "}, text); d != "" {
 		t.Errorf("texts (-want +got):\n%s", d)
 	}
 	if end == nil || end.Outcome != event.Completed || end.Reason != event.ReasonLength || end.Usage.Input != 3 || end.Usage.Output != 2 {

@@ -132,7 +132,7 @@ func Dump(tr *transcript.Transcript) string {
 	for _, m := range tr.Messages {
 		line("", "message "+m.ID, "turn", m.Turn, "role", m.Role, "state", m.State, "ended", m.Ended, "stop", m.StopReason)
 		for _, p := range m.Parts {
-			line("  ", p.ID+" "+p.Kind, "name", p.Name, "call", p.Call, "type", p.MediaType, "join", p.Join, "state", p.State,
+			line("  ", p.ID+" "+string(p.Kind), "name", p.Name, "call", p.Call, "type", p.MediaType, "join", p.Join, "state", p.State,
 				"title", p.Title, "media", p.Media, "error", p.Error, "data", p.Data, "ended", p.Ended,
 				"text", p.Text(event.Text), "input", p.Text(event.Input), "output", p.Text(event.Output), "stderr", p.Text(event.Stderr),
 				"history", p.History())

@@ -290,7 +290,11 @@ func set(c *canvas.Canvas, id string, pieces []piece) error {
 			text += canvas.String(piece.Text)
 		}
 	}
-	for _, s := range []struct{ key, kind, text string }{{"thought " + id, event.KindReasoning, thought}, {"text " + id, event.KindText, text}} {
+	for _, s := range []struct {
+		key  string
+		kind event.PartKind
+		text string
+	}{{"thought " + id, event.KindReasoning, thought}, {"text " + id, event.KindText, text}} {
 		if s.text == "" {
 			continue
 		}

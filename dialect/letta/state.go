@@ -25,14 +25,14 @@ type state struct {
 	Ended []string    `json:"ended,omitempty"` // runs of turns that have ended
 	Live  string      `json:"live,omitempty"`  // the run that is active, as the App Server says
 
-	Messages int      `json:"messages,omitempty"` // given keys
-	Key      string   `json:"key,omitempty"`      // of the message at hand; empty: none is open
-	Group    string   `json:"group,omitempty"`    // its run and step
-	Count    int      `json:"count,omitempty"`    // of its parts
-	Last     string   `json:"last,omitempty"`     // kind of its last part
-	Texts    []*text  `json:"texts,omitempty"`    // of the message at hand; the last may be open
-	Tools    []*tool  `json:"tools,omitempty"`    // of the message at hand, and those that have not ended
-	Done     []string `json:"done,omitempty"`     // calls that have ended
+	Messages int            `json:"messages,omitempty"` // given keys
+	Key      string         `json:"key,omitempty"`      // of the message at hand; empty: none is open
+	Group    string         `json:"group,omitempty"`    // its run and step
+	Count    int            `json:"count,omitempty"`    // of its parts
+	Last     event.PartKind `json:"last,omitempty"`     // kind of its last part
+	Texts    []*text        `json:"texts,omitempty"`    // of the message at hand; the last may be open
+	Tools    []*tool        `json:"tools,omitempty"`    // of the message at hand, and those that have not ended
+	Done     []string       `json:"done,omitempty"`     // calls that have ended
 
 	Retried bool `json:"retried,omitempty"` // the message at hand is told again, in a run of its own
 	Exiting bool `json:"exiting,omitempty"` // headless: nothing came after an error, which ends the turn if the stream ends there
@@ -56,7 +56,7 @@ type runCursor struct {
 type text struct {
 	Message string           `json:"message"`
 	Part    string           `json:"part"`
-	Kind    string           `json:"kind"`
+	Kind    event.PartKind   `json:"kind"`
 	ID      string           `json:"id,omitempty"`
 	Otid    string           `json:"otid,omitempty"`
 	Open    bool             `json:"open,omitempty"`
@@ -75,7 +75,7 @@ type tool struct {
 	Origin  string           `json:"origin,omitempty"`  // id of the message that asked for approval
 	Request string           `json:"request,omitempty"` // open request for approval
 	Asked   bool             `json:"asked,omitempty"`
-	State   string           `json:"state,omitempty"`
+	State   event.PartState  `json:"state,omitempty"`
 	Denied  bool             `json:"denied,omitempty"`
 	Over    bool             `json:"over,omitempty"` // its part has ended
 	Input   dialect.Snapshot `json:"input,omitzero"`

@@ -15,7 +15,7 @@ func (d *Decoder) open() *text {
 }
 
 // kinds are the kinds of parts by the types of messages that go on in them.
-var kinds = map[string]string{
+var kinds = map[string]event.PartKind{
 	"assistant_message": event.KindText,
 	"reasoning_message": event.KindReasoning,
 }
@@ -35,7 +35,7 @@ func (t *text) same(m *message) bool {
 }
 
 // say takes a delta of a text, which opens a part unless it goes on in the open one.
-func (d *Decoder) say(m *message, kind string, raw json.RawMessage) error {
+func (d *Decoder) say(m *message, kind event.PartKind, raw json.RawMessage) error {
 	t := d.open()
 	if t != nil && t.Emptied && t.Kind == kind {
 		t.Emptied, t.ID, t.Otid = false, m.ID, m.Otid
@@ -61,7 +61,7 @@ func (d *Decoder) say(m *message, kind string, raw json.RawMessage) error {
 }
 
 // begin opens a text or reasoning part. Texts that follow each other directly are one: ids were given to chunks.
-func (d *Decoder) begin(id, otid, kind string) (*text, error) {
+func (d *Decoder) begin(id, otid string, kind event.PartKind) (*text, error) {
 	if d.Count >= maxParts {
 		return nil, errParts
 	}

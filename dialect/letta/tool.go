@@ -142,7 +142,7 @@ func (d *Decoder) set(t *tool, f event.Field, s snapshot, whole string) {
 	}
 }
 
-func (d *Decoder) toolState(t *tool, state string) {
+func (d *Decoder) toolState(t *tool, state event.PartState) {
 	if t.State != state {
 		t.State = state
 		d.emit(event.Event{Type: event.PartUpdate, Message: t.Message, Part: t.Part, Body: &event.Body{State: state}})

@@ -49,7 +49,7 @@ func (d *decoder) item(index int) (*open, error) {
 }
 
 // part returns the part of a key that may grow; nil where it is final.
-func (d *decoder) part(index int, key, kind string, field event.Field) (*part, error) {
+func (d *decoder) part(index int, key string, kind event.PartKind, field event.Field) (*part, error) {
 	o, err := d.item(index)
 	if err != nil || o.Done || slices.Contains(o.Final, key) {
 		return nil, err
@@ -84,7 +84,7 @@ func (d *decoder) start(o *open, key string, b *event.Body) {
 }
 
 // grow takes a delta; none starts the part alone.
-func (d *decoder) grow(index int, key, kind string, field event.Field, delta json.RawMessage) error {
+func (d *decoder) grow(index int, key string, kind event.PartKind, field event.Field, delta json.RawMessage) error {
 	p, err := d.part(index, key, kind, field)
 	if err != nil || p == nil || delta == nil {
 		return err
@@ -106,7 +106,7 @@ func (d *decoder) say(p *part, text string) {
 }
 
 // whole takes a text as it is at the end. It is final, unless it is a tool's: its output may follow.
-func (d *decoder) whole(index int, key, kind string, field event.Field, text *string) error {
+func (d *decoder) whole(index int, key string, kind event.PartKind, field event.Field, text *string) error {
 	p, err := d.part(index, key, kind, field)
 	if err != nil || p == nil {
 		return err

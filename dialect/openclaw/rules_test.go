@@ -92,7 +92,7 @@ func play(t testing.TB, lines ...string) (*folder, error) {
 
 // brief tells a part in one line.
 func brief(p *transcript.Part) string {
-	s := p.Kind
+	s := string(p.Kind)
 	switch p.Kind {
 	case event.KindTool:
 		s = fmt.Sprintf("tool %s %q %s in=%s out=%q", p.Name, p.Title, p.State, p.Text(event.Input), p.Text(event.Output))

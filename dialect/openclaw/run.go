@@ -12,7 +12,7 @@ import (
 func (r *run) text() *segment { return last(r.Texts) }
 
 // begin adds a segment to a run's texts or thoughts. The comparisons' copy of the one before is not needed any more.
-func begin(to *[]*segment, kind, part string) *segment {
+func begin(to *[]*segment, kind event.PartKind, part string) *segment {
 	if s := last(*to); s != nil {
 		s.Shown.last = ""
 	}

@@ -95,13 +95,13 @@ type run struct {
 
 // segment is one text or reasoning part: what the model said between two tool calls.
 type segment struct {
-	Part  string   `json:"part"`
-	Item  string   `json:"item,omitempty"` // key of a segment that the gateway names, where this came from elsewhere
-	Told  bool     `json:"told,omitempty"` // a preamble has repeated it
-	Kind  string   `json:"kind"`
-	Open  bool     `json:"open,omitempty"` // the part has started
-	Shown snapshot `json:"shown,omitzero"`
-	Tight tight    `json:"tight,omitzero"`
+	Part  string         `json:"part"`
+	Item  string         `json:"item,omitempty"` // key of a segment that the gateway names, where this came from elsewhere
+	Told  bool           `json:"told,omitempty"` // a preamble has repeated it
+	Kind  event.PartKind `json:"kind"`
+	Open  bool           `json:"open,omitempty"` // the part has started
+	Shown snapshot       `json:"shown,omitzero"`
+	Tight tight          `json:"tight,omitzero"`
 	// Held waits behind what is shown; see screen.
 	Held string `json:"held,omitempty"`
 	// Over says that no further text belongs to it, though no other segment has begun.
@@ -112,15 +112,15 @@ type segment struct {
 
 // tool is one tool call.
 type tool struct {
-	Call   string   `json:"call"`
-	Named  bool     `json:"named,omitempty"`
-	Over   bool     `json:"over,omitempty"`   // its result has come
-	Direct bool     `json:"direct,omitempty"` // tool frames came, so that command_output only repeats
-	Input  bool     `json:"input,omitempty"`
-	Title  string   `json:"title,omitempty"`
-	State  string   `json:"state,omitempty"`
-	Output snapshot `json:"output,omitzero"`
-	Tight  tight    `json:"tight,omitzero"`
+	Call   string          `json:"call"`
+	Named  bool            `json:"named,omitempty"`
+	Over   bool            `json:"over,omitempty"`   // its result has come
+	Direct bool            `json:"direct,omitempty"` // tool frames came, so that command_output only repeats
+	Input  bool            `json:"input,omitempty"`
+	Title  string          `json:"title,omitempty"`
+	State  event.PartState `json:"state,omitempty"`
+	Output snapshot        `json:"output,omitzero"`
+	Tight  tight           `json:"tight,omitzero"`
 }
 
 // State implements [dialect.Decoder].

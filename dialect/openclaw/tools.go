@@ -176,7 +176,7 @@ func (d *decoder) output(r *run, t *tool, text string, last bool) {
 	d.part(r, t.part(), event.Event{Type: typ, Field: event.Output, Text: rest})
 }
 
-func (d *decoder) finish(r *run, t *tool, state, reason string) {
+func (d *decoder) finish(r *run, t *tool, state event.PartState, reason string) {
 	if t.State != event.PartRunning {
 		return
 	}

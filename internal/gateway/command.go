@@ -27,8 +27,8 @@ type Command struct {
 	Turn    string `json:"turn,omitempty"`    // stop, answer
 	Request string `json:"request,omitempty"` // answer
 	// Decision and Text answer a request.
-	Decision string `json:"decision,omitempty"`
-	Text     string `json:"text,omitempty"`
+	Decision event.Decision `json:"decision,omitempty"`
+	Text     string         `json:"text,omitempty"`
 
 	// After is the last message that a truncate leaves; empty drops everything.
 	After string `json:"after,omitempty"`
@@ -69,10 +69,10 @@ const (
 
 // Ack says at which seq a command took effect.
 type Ack struct {
-	Seq     int64  `json:"seq"`
-	Message string `json:"message,omitempty"` // id of the message that it added
-	Turn    string `json:"turn,omitempty"`    // id of the turn that it started, queued, steered, ended or answered
-	State   string `json:"state,omitempty"`   // of the message: started, queued or steered
+	Seq     int64              `json:"seq"`
+	Message string             `json:"message,omitempty"` // id of the message that it added
+	Turn    string             `json:"turn,omitempty"`    // id of the turn that it started, queued, steered, ended or answered
+	State   event.MessageState `json:"state,omitempty"`   // of the message: started, queued or steered
 	// Repeated says that the key was known, and that this is the outcome of the first time.
 	Repeated bool `json:"repeated,omitempty"`
 	// AlreadyEnded says that the turn had ended before the stop.

@@ -81,7 +81,7 @@ func (w *writer) answer(ctx context.Context, p Principal, c Command) (Ack, error
 			return Ack{}, reject(ReasonAnswered, "no such request is open")
 		case a.Decision == "" && a.Text == "":
 			return Ack{}, reject(ReasonInvalid, "answer: a decision or a text is needed")
-		case a.Decision != "" && a.Decision != event.Approve && a.Decision != event.Deny && !slices.Contains(open.Options, a.Decision):
+		case a.Decision != "" && a.Decision != event.Approve && a.Decision != event.Deny && !slices.Contains(open.Options, string(a.Decision)):
 			return Ack{}, reject(ReasonInvalid, "answer: %q is no decision here; there are %s", a.Decision, strings.Join(decisions(open), ", "))
 		}
 		r := w.runOf(c.Turn)
@@ -105,7 +105,7 @@ func decisions(r *event.Request) []string {
 	if len(r.Options) > 0 {
 		return r.Options
 	}
-	return []string{event.Approve, event.Deny}
+	return []string{string(event.Approve), string(event.Deny)}
 }
 
 // inject adds a message that nothing answers: a note, a proactive message.

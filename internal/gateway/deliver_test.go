@@ -41,7 +41,7 @@ func (a *asker) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 func (a *asker) Resume(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
 	select {
 	case got := <-a.came:
-		return out.Text("told " + got.Decision)
+		return out.Text("told " + string(got.Decision))
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -49,7 +49,7 @@ func (a *asker) Resume(ctx context.Context, _ agent.Input, _ json.RawMessage, ou
 
 func (a *asker) Answer(_ context.Context, _ agent.Input, got event.Answer) error {
 	a.mu.Lock()
-	a.told = append(a.told, got.Decision)
+	a.told = append(a.told, string(got.Decision))
 	a.mu.Unlock()
 	if err := a.take(got); err != nil {
 		return err
@@ -91,7 +91,7 @@ func TestAnAnswerIsToldUntilItIsTaken(t *testing.T) {
 		defer h.close()
 		conv := h.create(alice)
 		answer := h.asked(conv)
-		for _, bad := range []string{"", "perhaps"} {
+		for _, bad := range []event.Decision{"", "perhaps"} {
 			wrong := answer
 			wrong.Decision = bad
 			h.refused(conv, wrong, gateway.ReasonInvalid)
@@ -230,7 +230,7 @@ func TestAChooserIsNotAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range r.Events {
-			if e.Type == event.MessageUpdate && e.Get().State == event.MessageSteered {
+			if e.Type == event.MessageUpdate && e.Get().MessageState == event.MessageSteered {
 				t.Error("it was told as steered")
 			}
 		}

@@ -176,7 +176,7 @@ func TestObservedOverlap(t *testing.T) {
 func TestObservedStopAndAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan string, 1)
-		up := &agenttest.Follower{Told: func(in agent.Input, decision string) { told <- in.Key + " " + decision }}
+		up := &agenttest.Follower{Told: func(in agent.Input, decision event.Decision) { told <- in.Key + " " + string(decision) }}
 		h, conv := following(t, nil, up, nil)
 		defer h.close()
 		why := make(chan error, 1)

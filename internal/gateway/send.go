@@ -191,7 +191,7 @@ func (w *writer) choose(name string, p Principal) (string, Agent, error) {
 
 // begin starts a turn, or queues it while another one is unfinished. It returns the message's state and the seq.
 // more is written as the turn's first state, for an agent that can be resumed.
-func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Principal, state json.RawMessage) (string, int64) {
+func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Principal, state json.RawMessage) (event.MessageState, int64) {
 	s := t.edit()
 	busy := len(w.inQueue(s.Open)) > 0 || w.current != nil
 	s.Open = append(s.Open, turn)
@@ -212,7 +212,7 @@ func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Prin
 	}
 	seq := t.add(what)
 	if answers != "" {
-		seq = t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{State: became}})
+		seq = t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{MessageState: became}})
 	}
 	if !busy {
 		w.start(t, turn, name, a, answers, behalf(p))
@@ -282,7 +282,7 @@ func (w *writer) next(t *tx, before *run) error {
 		}
 		t.add(event.Event{Type: event.TurnStart, Turn: turn, Body: &event.Body{Agent: name, Answers: answers}})
 		if answers != "" {
-			t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{State: event.MessageStarted}})
+			t.add(event.Event{Type: event.MessageUpdate, Turn: turn, Message: answers, Body: &event.Body{MessageState: event.MessageStarted}})
 		}
 		w.start(t, turn, name, a, answers, p)
 		return nil
@@ -375,7 +375,7 @@ func (w *writer) steerIn(ctx context.Context, p Principal, r *run, m event.Event
 			return err
 		}
 		t.addMessage(m, c)
-		ack.Seq = t.add(event.Event{Type: event.MessageUpdate, Turn: r.id, Message: m.Message, Body: &event.Body{State: event.MessageSteered}})
+		ack.Seq = t.add(event.Event{Type: event.MessageUpdate, Turn: r.id, Message: m.Message, Body: &event.Body{MessageState: event.MessageSteered}})
 		t.edit().Updated = now()
 		if err := w.note(t, c, ack); err != nil {
 			return err

@@ -53,7 +53,7 @@ func TestATurnFromSendToEnd(t *testing.T) {
 		}
 		var kinds []string
 		for _, p := range tr.Messages[1].Parts {
-			kinds = append(kinds, p.Kind+" "+p.State+" "+p.Text(event.Input)+p.Text(event.Output)+p.Text(event.Text))
+			kinds = append(kinds, string(p.Kind)+" "+string(p.State)+" "+p.Text(event.Input)+p.Text(event.Output)+p.Text(event.Text))
 			if !p.Ended {
 				t.Errorf("part %s is open", p.ID)
 			}
@@ -176,7 +176,7 @@ func TestRequestsWaitForAPerson(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return out.Text(a.Decision + " " + a.Text)
+		return out.Text(string(a.Decision) + " " + a.Text)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestGateway(t, nil, one(ask), nil)

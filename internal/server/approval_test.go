@@ -222,7 +222,7 @@ func TestApproval(t *testing.T) {
 				t.Errorf("the second answer: %s %s", late.head.Get("Status"), body)
 			}
 			reader.until(`"outcome":"completed"`) // in a batch, or in a snapshot where it comes late
-			live.until(`"stream":"approval"`, `"phase":"resolved"`, event.Approve)
+			live.until(`"stream":"approval"`, `"phase":"resolved"`, string(event.Approve))
 			if first == nil {
 				first = <-asked
 			}

@@ -28,7 +28,11 @@ func TestACP(t *testing.T) {
 	defer a.Close()
 	in := agent.Input{Conversation: "c", Turn: "turn", Message: agent.Message{ID: "m", Role: event.User}}
 	var session []byte
-	for _, tt := range []struct{ says, decision, want string }{
+	for _, tt := range []struct {
+		says     string
+		decision event.Decision
+		want     string
+	}{
 		{"hello", "", "You said: hello"},
 		{"ask", event.Approve, `{"outcome":"selected","optionId":"yes"}`},
 		{"ask", event.Deny, `{"outcome":"selected","optionId":"no"}`},

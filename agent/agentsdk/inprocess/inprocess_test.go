@@ -142,7 +142,10 @@ func TestTools(t *testing.T) {
 	if err != nil || s.Turn().Outcome != event.Completed || s.Visible() != "Look.\n\nDone." {
 		t.Errorf("%v, the turn is %s, readers see %q", err, s.Turn().Outcome, s.Visible())
 	}
-	type result struct{ state, output, stderr, why string }
+	type result struct {
+		state               event.PartState
+		output, stderr, why string
+	}
 	got := map[string]result{}
 	calls := map[string]string{} // by part
 	for _, e := range s.Events() {

@@ -44,9 +44,9 @@ type state struct {
 
 // Part is a part that is open.
 type Part struct {
-	Key  string `json:"key"` // the upstream's, or the reader's
-	ID   string `json:"id"`
-	Kind string `json:"kind"`
+	Key  string         `json:"key"` // the upstream's, or the reader's
+	ID   string         `json:"id"`
+	Kind event.PartKind `json:"kind"`
 	// Raw holds what is incomplete of a character, of the field that grows by deltas.
 	Raw dialect.Text `json:"raw,omitzero"`
 	// The lengths and hashes of its texts. A tool's text is its input.
@@ -54,8 +54,8 @@ type Part struct {
 	Output dialect.Snapshot `json:"output,omitzero"`
 	Stderr dialect.Snapshot `json:"stderr,omitzero"`
 
-	State string `json:"state,omitempty"` // of a tool
-	Title string `json:"title,omitempty"`
+	State event.PartState `json:"state,omitempty"` // of a tool
+	Title string          `json:"title,omitempty"`
 }
 
 // Unknown counts a frame, or a piece of one, that the reader does not know.
@@ -107,7 +107,7 @@ func (c *Canvas) Start(key string, b event.Body) (*Part, error) {
 }
 
 // Prose returns the part of a key, which it starts if need be: a text that is a paragraph of its own, or a reasoning.
-func (c *Canvas) Prose(key, kind string) (*Part, error) {
+func (c *Canvas) Prose(key string, kind event.PartKind) (*Part, error) {
 	if p := c.Find(key); p != nil {
 		return p, nil
 	}
@@ -119,7 +119,7 @@ func (c *Canvas) Prose(key, kind string) (*Part, error) {
 }
 
 // Tool returns the tool part of a call, which it starts if need be.
-func (c *Canvas) Tool(key, call, name, state string) (*Part, error) {
+func (c *Canvas) Tool(key, call, name string, state event.PartState) (*Part, error) {
 	if p := c.Find(key); p != nil {
 		return p, nil
 	}
@@ -184,7 +184,7 @@ func (c *Canvas) SetToken(p *Part, f event.Field, token json.RawMessage) error {
 }
 
 // Update tells of a tool's state, title and error, as far as they are new.
-func (c *Canvas) Update(p *Part, state, title string, failure *event.Error) {
+func (c *Canvas) Update(p *Part, state event.PartState, title string, failure *event.Error) {
 	b := &event.Body{Error: failure}
 	if state != "" && state != p.State {
 		b.State, p.State = state, state

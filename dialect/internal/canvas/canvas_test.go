@@ -16,7 +16,11 @@ import (
 type reader struct{}
 
 func (reader) Read(c *canvas.Canvas, f dialect.Frame) error {
-	var in struct{ Key, Kind, State string }
+	var in struct {
+		Key   string
+		Kind  event.PartKind
+		State event.PartState
+	}
 	if err := canvas.Unmarshal(f.Data, &in); err != nil {
 		return err
 	}
@@ -27,7 +31,7 @@ func (reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	return err
 }
 
-func frame(i int, kind, state string) dialect.Frame {
+func frame(i int, kind event.PartKind, state event.PartState) dialect.Frame {
 	return dialect.Frame{Data: fmt.Appendf(nil, `{"key":"k%d","kind":%q,"state":%q}`, i, kind, state)}
 }
 

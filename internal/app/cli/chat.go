@@ -264,17 +264,17 @@ func (s *session) typed(ctx context.Context, line, turn string, request *event.R
 }
 
 // decided is a line as an answer to a request: a decision, one of its options, or a text.
-func decided(line string, r *event.Request) (decision, text string) {
+func decided(line string, r *event.Request) (decision event.Decision, text string) {
 	word := strings.ToLower(strings.TrimSpace(line))
 	for _, option := range r.Options {
 		if strings.ToLower(option) == word {
-			return option, ""
+			return event.Decision(option), ""
 		}
 	}
 	if r.Kind == event.RequestInput {
 		return "", line // yes may be what was asked for
 	}
-	switch word {
+	switch event.Decision(word) {
 	case "y", "yes", event.Approve:
 		return event.Approve, ""
 	case "n", "no", event.Deny:

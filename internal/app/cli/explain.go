@@ -80,7 +80,7 @@ func told(e *event.Event) string {
 	if e.Field != event.Text {
 		add(string(e.Field))
 	}
-	add(b.Kind, b.Name, b.State, b.Phase, b.Model, string(b.Outcome), b.Reason)
+	add(string(b.Kind), b.RecordKind, b.Name, string(b.State), string(b.MessageState), b.Phase, b.Model, string(b.Outcome), b.Reason)
 	if e.Type == event.PartAppend {
 		add(fmt.Sprintf("@%d", e.Offset))
 	}
@@ -91,10 +91,10 @@ func told(e *event.Event) string {
 		add(b.Error.Code, fmt.Sprintf("%q", b.Error.Message))
 	}
 	if b.Request != nil {
-		add(b.Request.Kind, b.Request.ID)
+		add(string(b.Request.Kind), b.Request.ID)
 	}
 	if b.Answer != nil {
-		add(b.Answer.ID, b.Answer.Decision)
+		add(b.Answer.ID, string(b.Answer.Decision))
 	}
 	return strings.Join(words, " ")
 }

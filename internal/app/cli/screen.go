@@ -210,7 +210,7 @@ func (s *screen) tool(key string, d *drawn, p *transcript.Part) {
 	case p.Error != nil:
 		s.write(s.t.style(red, "  ✗ "+clean(p.Error.Message)) + "\n")
 	default:
-		s.write(s.t.style(red, "  ✗ "+clean(p.State)) + "\n")
+		s.write(s.t.style(red, "  ✗ "+clean(string(p.State))) + "\n")
 	}
 }
 
@@ -222,11 +222,11 @@ func (s *screen) request(key string, r *transcript.Request) {
 	s.begin(key)
 	options := r.Options
 	if len(options) == 0 && r.Kind == event.RequestApproval {
-		options = []string{event.Approve, event.Deny}
+		options = []string{string(event.Approve), string(event.Deny)}
 	}
 	text := clean(r.Prompt)
 	if text == "" {
-		text = "the agent waits for " + clean(r.Kind) + " " + clean(r.Tool)
+		text = "the agent waits for " + clean(string(r.Kind)) + " " + clean(r.Tool)
 	}
 	if len(options) > 0 {
 		text += " [" + clean(strings.Join(options, "/")) + "]"

@@ -37,7 +37,7 @@ func turn(what event.Type, b event.Body) event.Event {
 
 var says = event.Event{Type: event.MessageStart, Turn: "t", Message: "m", Body: &event.Body{Role: event.Assistant}}
 
-func part(id, kind string) event.Event {
+func part(id string, kind event.PartKind) event.Event {
 	b := &event.Body{Kind: kind, Join: event.JoinBlank}
 	if kind == event.KindTool {
 		b.Name, b.State = id, event.PartRunning

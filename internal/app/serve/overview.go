@@ -10,6 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/service/plugins"
 	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/transcript"
 )
 
 // overlook connects the overview to the agents, the channels and the gateway. It must be called before the overview runs.
@@ -67,8 +68,8 @@ func resumed(ctx context.Context, o *status.Overview, j journal.Journal, gw *gat
 				if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrDamaged) {
 					return status.Open{}, false, nil // its conversation was deleted or can't be read
 				}
-				is := status.Open{Turn: id, Conversation: s.ID, Title: s.Title, Agent: t.Agent, State: t.State, Since: max(t.StartedAt, t.QueuedAt)}
-				return is, t.Independent() && t.State != "ended", err
+				is := status.Open{Turn: id, Conversation: s.ID, Title: s.Title, Agent: t.Agent, State: string(t.State), Since: max(t.StartedAt, t.QueuedAt)}
+				return is, t.Independent() && t.State != transcript.Ended, err
 			})
 			if err != nil {
 				return err

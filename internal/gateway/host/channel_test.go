@@ -193,7 +193,7 @@ func TestAnswerAndStop(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := out.Text("so be it: " + a.Decision); err != nil {
+		if err := out.Text("so be it: " + string(a.Decision)); err != nil {
 			return err
 		}
 		<-ctx.Done()

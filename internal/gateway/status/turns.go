@@ -66,8 +66,10 @@ type partKey struct{ message, part string }
 
 // part is one that is not finished.
 type part struct {
-	kind, name, state string
-	text              []byte // the end of it, of maxText bytes at most
+	kind  event.PartKind
+	name  string
+	state event.PartState
+	text  []byte // the end of it, of maxText bytes at most
 }
 
 var _ gateway.Watcher = (*Turns)(nil)

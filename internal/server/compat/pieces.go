@@ -66,7 +66,7 @@ func questions(open []*transcript.Request) []piece {
 	for _, r := range open {
 		text := r.Prompt
 		if text == "" {
-			text = strings.TrimSpace("The agent waits for " + r.Kind + " " + r.Tool)
+			text = strings.TrimSpace("The agent waits for " + string(r.Kind) + " " + r.Tool)
 		}
 		all = append(all, piece{reasoning: true, part: "request." + r.ID, text: "\n\n[waiting for a person] " + text + "\n\n"})
 	}

@@ -137,7 +137,8 @@ func start(turn, answers string) event.Event {
 func saidIn(turn, id string, parts ...string) []event.Event {
 	all := []event.Event{{Type: event.MessageStart, Turn: turn, Message: id, Body: &event.Body{Role: event.Assistant}}}
 	for i, p := range parts {
-		kind, text, _ := strings.Cut(p, ":")
+		name, text, _ := strings.Cut(p, ":")
+		kind := event.PartKind(name)
 		part := fmt.Sprintf("p%d", i+1)
 		e := event.Event{Type: event.PartReplace, Turn: turn, Message: id, Part: part, Text: text}
 		if kind == event.KindStatus {

@@ -320,7 +320,7 @@ func (r *reader) text() string {
 
 func (r *reader) state(turn string) string {
 	if t := r.fold.Turn(turn); t != nil {
-		return t.State
+		return string(t.State)
 	}
 	return ""
 }

@@ -55,7 +55,7 @@ func (n *native) patchIngest(w http.ResponseWriter, r *http.Request, p gateway.P
 	pr, err := n.gw.Attach(r.Context(), p, turn)
 	if err != nil {
 		if errors.Is(err, gateway.ErrTurnOver) {
-			w.Header().Set(HeaderState, transcript.Ended)
+			w.Header().Set(HeaderState, string(transcript.Ended))
 		}
 		return err
 	}
@@ -82,7 +82,7 @@ func (n *native) headIngest(w http.ResponseWriter, r *http.Request, p gateway.Pr
 	}
 	h := w.Header()
 	h.Set(HeaderTurn, turn)
-	h.Set(HeaderState, t.State)
+	h.Set(HeaderState, string(t.State))
 	if t.State == transcript.Ended {
 		h.Set(HeaderOutcome, string(t.Outcome))
 	}

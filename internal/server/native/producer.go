@@ -36,11 +36,11 @@ type ingest struct {
 
 // ingestEnd is the last line of an answer: where the stream stands, and what became of the turn.
 type ingestEnd struct {
-	Offset  int64         `json:"offset"`
-	Seq     int64         `json:"seq"`
-	Ended   bool          `json:"ended"`
-	State   string        `json:"state,omitempty"`
-	Outcome event.Outcome `json:"outcome,omitempty"`
+	Offset  int64                `json:"offset"`
+	Seq     int64                `json:"seq"`
+	Ended   bool                 `json:"ended"`
+	State   transcript.TurnState `json:"state,omitempty"`
+	Outcome event.Outcome        `json:"outcome,omitempty"`
 	// Error and Reason say why the turn failed, or why the connection ended before its body did; Status is then what the
 	// answer's status would have been, had it not been sent already.
 	Error  string `json:"error,omitempty"`

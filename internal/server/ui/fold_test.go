@@ -67,20 +67,24 @@ type mismatch struct {
 }
 
 type viewMessage struct {
-	ID, Turn, Role, State, Visible string
-	Ended                          bool
-	Parts                          []viewPart
+	ID, Turn, Role, Visible string
+	State                   event.MessageState
+	Ended                   bool
+	Parts                   []viewPart
 }
 
 type viewPart struct {
-	ID, Kind, Name, State, Title, Join, Text, Input, Output, Stderr, Error string
-	Ended                                                                  bool
-	History                                                                []string
+	ID, Name, Title, Join, Text, Input, Output, Stderr, Error string
+	Kind                                                      event.PartKind
+	State                                                     event.PartState
+	Ended                                                     bool
+	History                                                   []string
 }
 
 type viewTurn struct {
-	ID, Agent, State, Outcome, Error string
-	Requests                         []string
+	ID, Agent, Outcome, Error string
+	State                     transcript.TurnState
+	Requests                  []string
 }
 
 // look is what the Go fold holds, as the reader tells it.
@@ -417,11 +421,11 @@ func scribble(rng *rand.Rand) []event.Event {
 		id := fmt.Sprint("t", turn)
 		add(event.Event{Type: event.MessageAdd, Message: "u" + id, Body: &event.Body{Role: event.User, Parts: []event.Part{{Kind: event.KindText, Text: text()}}}})
 		add(event.Event{Type: event.TurnQueue, Turn: id, Body: &event.Body{Agent: "a", Answers: "u" + id}})
-		add(event.Event{Type: event.MessageUpdate, Turn: id, Message: "u" + id, Body: &event.Body{State: event.MessageQueued}})
+		add(event.Event{Type: event.MessageUpdate, Turn: id, Message: "u" + id, Body: &event.Body{MessageState: event.MessageQueued}})
 		add(event.Event{Type: event.TurnStart, Turn: id, Body: &event.Body{Agent: "a"}})
 		msg := "m" + id
 		add(event.Event{Type: event.MessageStart, Turn: id, Message: msg, Body: &event.Body{Role: event.Assistant}})
-		kinds := []string{event.KindText, event.KindTool, event.KindStatus, event.KindReasoning}
+		kinds := []event.PartKind{event.KindText, event.KindTool, event.KindStatus, event.KindReasoning}
 		for i, k := range kinds {
 			b := &event.Body{Kind: k, Join: event.JoinBlank}
 			if k == event.KindTool {

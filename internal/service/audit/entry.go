@@ -65,7 +65,7 @@ func (e Entry) event() (event.Event, error) {
 	if err != nil {
 		return event.Event{}, fmt.Errorf("audit: entry: %w", err)
 	}
-	b := &event.Body{Kind: e.Action, Data: data}
+	b := &event.Body{RecordKind: e.Action, Data: data}
 	if !lasting[e.Action] {
 		b.Conversation = e.Conversation
 	}
@@ -76,7 +76,7 @@ func (e Entry) event() (event.Event, error) {
 func entryOf(ev *event.Event) (Entry, error) {
 	b := ev.Get()
 	if len(b.Data) == 0 || string(b.Data) == "null" {
-		return Entry{Seq: ev.Seq, At: ev.At, Action: b.Kind, Conversation: b.Conversation, Blanked: true}, nil
+		return Entry{Seq: ev.Seq, At: ev.At, Action: b.RecordKind, Conversation: b.Conversation, Blanked: true}, nil
 	}
 	var e Entry
 	if err := json.Unmarshal(b.Data, &e); err != nil {

@@ -121,7 +121,7 @@ func (s *Signal) event() (event.Event, error) {
 	if err != nil {
 		return event.Event{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return event.Event{Type: event.Record, Body: &event.Body{Kind: s.Type, Conversation: s.Conversation, Data: data}}, nil
+	return event.Event{Type: event.Record, Body: &event.Body{RecordKind: s.Type, Conversation: s.Conversation, Data: data}}, nil
 }
 
 // object makes a payload an object, on one line.
@@ -148,10 +148,10 @@ func entryOf(e *event.Event) (_ Entry, ok bool) {
 		return Entry{}, false
 	}
 	line, err := marshal(envelope{
-		Type: b.Kind, Version: 1, EventID: ID(e.Seq), TS: e.At, RunID: c.RunID, Seq: c.Seq, Stream: c.Stream,
+		Type: b.RecordKind, Version: 1, EventID: ID(e.Seq), TS: e.At, RunID: c.RunID, Seq: c.Seq, Stream: c.Stream,
 		SessionKey: c.SessionKey, AgentID: c.AgentID, RoomID: b.Conversation, Payload: c.Payload,
 	})
-	return Entry{N: e.Seq, Type: b.Kind, Conversation: b.Conversation, RunID: c.RunID, Seq: c.Seq, JSON: line}, err == nil
+	return Entry{N: e.Seq, Type: b.RecordKind, Conversation: b.Conversation, RunID: c.RunID, Seq: c.Seq, JSON: line}, err == nil
 }
 
 func marshal(v any) ([]byte, error) {

@@ -73,7 +73,7 @@ func TestEncodeFails(t *testing.T) {
 	_, f := open(t, log, Config{})
 	defer f.Release()
 	c := f.Cursor()
-	publish(t, log, f, event.Event{Type: event.Record, Body: &event.Body{Kind: "k", Data: json.RawMessage("{")}})
+	publish(t, log, f, event.Event{Type: event.Record, Body: &event.Body{RecordKind: "k", Data: json.RawMessage("{")}})
 	if j, err := poll(t, f, c, 0).Encode(SSE); err == nil {
 		t.Errorf("no error: %s", j)
 	}

@@ -82,7 +82,7 @@ func TestPublishedWhileTheLogIsRead(t *testing.T) {
 func TestLogMovesWhileItIsRead(t *testing.T) {
 	for name, move := range map[string]func(l *busyLog, f *Feed) error{
 		"settled": func(l *busyLog, f *Feed) error {
-			err := f.Publish(l.append(event.Event{Type: event.MessageUpdate, Message: "u3", Body: &event.Body{State: event.MessageJoined}}))
+			err := f.Publish(l.append(event.Event{Type: event.MessageUpdate, Message: "u3", Body: &event.Body{MessageState: event.MessageJoined}}))
 			l.settle()
 			return err
 		},
@@ -114,7 +114,7 @@ func TestLogMovesWhileItIsRead(t *testing.T) {
 			want := map[string]string{"settled": "u2 u3joined ", "trimmed": "u3 "}[name]
 			got := ""
 			for _, m := range p.Messages {
-				got += m.ID + m.State + " "
+				got += m.ID + string(m.State) + " "
 			}
 			if got != want || p.Seq != f.Head() {
 				t.Errorf("page as of %d: %s, want %s", p.Seq, got, want)

@@ -28,24 +28,28 @@ type change struct {
 }
 
 type oracleMessage struct {
-	id, turn, state string
-	seq             int64
-	ended           bool
-	parts           []*oraclePart
+	id, turn string
+	state    event.MessageState
+	seq      int64
+	ended    bool
+	parts    []*oraclePart
 }
 
 type oraclePart struct {
-	id, kind, join, state, title, url string
-	fields                            map[string]string
-	history                           []string
-	ended                             bool
+	id, join, title, url string
+	kind                 event.PartKind
+	state                event.PartState
+	fields               map[string]string
+	history              []string
+	ended                bool
 }
 
 type oracleTurn struct {
-	state, outcome, phase, run string
-	answers, parent            string
-	first                      int64
-	requests                   []string
+	state               transcript.TurnState
+	outcome, phase, run string
+	answers, parent     string
+	first               int64
+	requests            []string
 }
 
 func newOracle() *oracle {
@@ -106,14 +110,14 @@ func (o *oracle) apply(e event.Event) {
 
 // things calls set with each thing of a message that may change.
 func (m *oracleMessage) things(set func(key, value string)) {
-	set(m.id+" state", m.state)
+	set(m.id+" state", string(m.state))
 	set(m.id+" ended", fmt.Sprint(m.ended))
 	for _, p := range m.parts {
 		k := m.id + "/" + p.id + " "
 		for _, f := range transcript.Fields {
 			set(k+f.Name(), p.fields[f.Name()])
 		}
-		set(k+"state", p.state)
+		set(k+"state", string(p.state))
 		set(k+"title", p.title)
 		set(k+"url", p.url)
 		set(k+"ended", fmt.Sprint(p.ended))
@@ -122,7 +126,7 @@ func (m *oracleMessage) things(set func(key, value string)) {
 }
 
 func (t *oracleTurn) things(id string, set func(key, value string)) {
-	set(id+" state", t.state+t.outcome)
+	set(id+" state", string(t.state)+t.outcome)
 	set(id+" phase", t.phase)
 	set(id+" run", t.run)
 	set(id+" requests", fmt.Sprintf("%q", t.requests))
@@ -173,7 +177,7 @@ func (o *oracle) fold(e event.Event) {
 		o.messages[e.Message] = m
 		o.order = append(o.order, e.Message)
 	case event.MessageUpdate:
-		m.state = b.State
+		m.state = b.MessageState
 	case event.MessageEnd:
 		m.ended = true
 	case event.PartStart:

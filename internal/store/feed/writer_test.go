@@ -64,7 +64,7 @@ func (w *writer) next() []event.Event {
 		return []event.Event{
 			w.userMessage(m),
 			{Type: event.TurnQueue, Turn: q, Body: &event.Body{Agent: "demo", Answers: m}},
-			{Type: event.MessageUpdate, Message: m, Turn: q, Body: &event.Body{State: event.MessageQueued}},
+			{Type: event.MessageUpdate, Message: m, Turn: q, Body: &event.Body{MessageState: event.MessageQueued}},
 		}
 	case x < 14:
 		return []event.Event{{Type: event.TurnUpdate, Turn: turn, Body: pick(w.r, &event.Body{Phase: w.text(1, 3)}, &event.Body{Upstream: &event.Upstream{Run: w.text(1, 3)}})}}
@@ -121,7 +121,7 @@ func (w *writer) between() []event.Event {
 	case x < 45:
 		return w.conversation()
 	case x < 53 && len(w.o.order) > 0:
-		return []event.Event{{Type: event.MessageUpdate, Message: pick(w.r, w.o.order...), Body: &event.Body{State: pick(w.r, event.MessageStarted, event.MessageJoined)}}}
+		return []event.Event{{Type: event.MessageUpdate, Message: pick(w.r, w.o.order...), Body: &event.Body{MessageState: pick(w.r, event.MessageStarted, event.MessageJoined)}}}
 	case x < 68 && len(w.o.order) > 0:
 		return w.afterwards()
 	case len(w.queued) > 0:

@@ -161,10 +161,10 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 			other.said(t, c, "away, "+way+": please do SCRIPT-PLAIN")
 		}
 	})
-	for decision, state := range map[string]string{event.Approve: event.PartDone, event.Deny: event.PartDenied} {
-		t.Run("a question that Leat answers: "+decision, func(t *testing.T) {
+	for decision, state := range map[event.Decision]event.PartState{event.Approve: event.PartDone, event.Deny: event.PartDenied} {
+		t.Run("a question that Leat answers: "+string(decision), func(t *testing.T) {
 			n++
-			other.say(t, "background", decision+": please do SCRIPT-ASK")()
+			other.say(t, "background", string(decision)+": please do SCRIPT-ASK")()
 			tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
 				all := foreign(tr)
 				return len(all) == n && len(all[n-1].Requests) > 0
@@ -181,9 +181,9 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 			}
 		})
 		for _, way := range []string{"background", "blocking"} {
-			t.Run("a question that its client answers, "+way+": "+decision, func(t *testing.T) {
+			t.Run("a question that its client answers, "+way+": "+string(decision), func(t *testing.T) {
 				n++
-				other.say(t, way, decision+": please do SCRIPT-ASK")()
+				other.say(t, way, string(decision)+": please do SCRIPT-ASK")()
 				tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
 					all := foreign(tr)
 					return len(all) == n && len(all[n-1].Requests) > 0

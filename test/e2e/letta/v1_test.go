@@ -62,8 +62,8 @@ func TestV1(t *testing.T) {
 		a.Ended(t, event.Completed)
 		a.Says(t, hello)
 	})
-	for decision, state := range map[string]string{event.Approve: event.PartDone, event.Deny: event.PartDenied} {
-		t.Run("a tool: "+decision, func(t *testing.T) {
+	for decision, state := range map[event.Decision]event.PartState{event.Approve: event.PartDone, event.Deny: event.PartDenied} {
+		t.Run("a tool: "+string(decision), func(t *testing.T) {
 			c := s.Converse(t, "v1")
 			turn := s.Say(t, c, "please do SCRIPT-ASK").Turn
 			tr := s.Until(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 })

@@ -136,7 +136,7 @@ func TestOpenClaw(t *testing.T) {
 		}
 	})
 	t.Run("approval", func(t *testing.T) {
-		for _, decision := range []string{event.Approve, event.Deny} {
+		for _, decision := range []event.Decision{event.Approve, event.Deny} {
 			s.approval(t, decision)
 		}
 	})
@@ -209,7 +209,7 @@ func (s *stage) begun(t *testing.T, agent string) (c, turn string) {
 }
 
 // approval has a tool asked for, and decides.
-func (s *stage) approval(t *testing.T, decision string) {
+func (s *stage) approval(t *testing.T, decision event.Decision) {
 	t.Helper()
 	c := s.Converse(t, "careful")
 	ack := s.Say(t, c, "please do SCRIPT-APPROVE")

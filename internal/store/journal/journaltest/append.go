@@ -167,7 +167,7 @@ func testFence(t *testing.T, open Open) {
 	put(t, j, "c", first...)
 	head := int64(len(first))
 	for _, expected := range []int64{0, head - 1, head + 1, head + 100} {
-		e := event.Event{Seq: expected + 1, Type: event.Record, Body: &event.Body{Kind: "x"}}
+		e := event.Event{Seq: expected + 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}}
 		if err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: expected, Events: []event.Event{e}}); !errors.Is(err, journal.ErrFenced) {
 			t.Errorf("expected %d at head %d: %v", expected, head, err)
 		}
@@ -188,7 +188,7 @@ func testFenceRace(t *testing.T, open Open) {
 		var wg sync.WaitGroup
 		for i := range writers {
 			wg.Go(func() {
-				e := event.Event{Seq: int64(round + 1), Type: event.Record, Body: &event.Body{Kind: fmt.Sprint("w", i)}}
+				e := event.Event{Seq: int64(round + 1), Type: event.Record, Body: &event.Body{RecordKind: fmt.Sprint("w", i)}}
 				err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: int64(round), Events: []event.Event{e}})
 				switch {
 				case err == nil:
@@ -213,9 +213,9 @@ func testAtomic(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
 	ctx := context.Background()
-	put(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{Kind: "x"}})
+	put(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
 	b := journal.Batch{
-		Conversation: "c", Expected: 0, Events: []event.Event{{Seq: 1, Type: event.Record, Body: &event.Body{Kind: "y"}}},
+		Conversation: "c", Expected: 0, Events: []event.Event{{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "y"}}},
 		Put: []journal.KeyValue{{Key: "k", Value: []byte("v")}}, Summary: &journal.Summary{Title: "new"},
 	}
 	if err := j.Append(ctx, b); !errors.Is(err, journal.ErrFenced) {
@@ -227,7 +227,7 @@ func testAtomic(t *testing.T, open Open) {
 	if s, err := j.Conversation(ctx, "c"); err != nil || s.Title != "c" {
 		t.Errorf("summary: %+v, %v", s, err)
 	}
-	if k := read(t, j, "c", 0).Events[0].Get().Kind; k != "x" {
+	if k := read(t, j, "c", 0).Events[0].Get().RecordKind; k != "x" {
 		t.Errorf("event: %s", k)
 	}
 }
@@ -236,7 +236,7 @@ func testAtomic(t *testing.T, open Open) {
 func testContext(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
-	put(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{Kind: "x"}})
+	put(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, err := range map[string]error{

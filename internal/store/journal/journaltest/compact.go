@@ -142,7 +142,7 @@ func testCompactTouching(t *testing.T, open Open) {
 		"truncate": {{Type: event.ConversationTruncate, Message: "m1"}},
 		"empty":    {{Type: event.ConversationTruncate}},
 		"title":    {{Type: event.ConversationUpdate, Body: &event.Body{Title: &title}}},
-		"message":  {{Type: event.MessageUpdate, Message: "m1", Body: &event.Body{State: event.MessageJoined}}},
+		"message":  {{Type: event.MessageUpdate, Message: "m1", Body: &event.Body{MessageState: event.MessageJoined}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := start(t, open)
@@ -180,7 +180,7 @@ func testCompactRecords(t *testing.T, open Open) {
 	var log []event.Event
 	for n := range 300 {
 		log = append(log, event.Event{Seq: int64(n + 1), At: int64(n), Type: event.Record, Body: &event.Body{
-			Kind: "agent_event", Data: json.RawMessage(`"` + strings.Repeat("x", 1000) + `"`),
+			RecordKind: "agent_event", Data: json.RawMessage(`"` + strings.Repeat("x", 1000) + `"`),
 		}})
 	}
 	put(t, j, "$signals", log[:200]...)

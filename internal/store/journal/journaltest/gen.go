@@ -85,7 +85,7 @@ func (w *Writer) idle() {
 			Title: &title, Metadata: map[string]json.RawMessage{fmt.Sprintf("k%d", w.Pick(3)): json.RawMessage(`{"v":` + fmt.Sprint(w.Pick(9)) + `}`)},
 		}})
 	case n == 2:
-		w.add(event.Event{Type: event.Record, Body: &event.Body{Kind: "note", Data: json.RawMessage(`{"n":1}`)}})
+		w.add(event.Event{Type: event.Record, Body: &event.Body{RecordKind: "note", Data: json.RawMessage(`{"n":1}`)}})
 	case n <= 4 && len(w.t.Messages) > 0: // something comes late to an older message, or is taken back
 		m := w.t.Messages[w.Pick(len(w.t.Messages))]
 		if len(m.Parts) == 0 {
@@ -114,7 +114,7 @@ func (w *Writer) running() {
 	if len(w.parts) == 0 || n == 0 {
 		p := w.id("p")
 		w.parts = append(w.parts, p)
-		kind := []string{event.KindText, event.KindText, event.KindTool, event.KindStatus, event.KindReasoning}[w.Pick(5)]
+		kind := []event.PartKind{event.KindText, event.KindText, event.KindTool, event.KindStatus, event.KindReasoning}[w.Pick(5)]
 		w.add(event.Event{Type: event.PartStart, Turn: w.turn, Message: w.message, Part: p, Body: &event.Body{Kind: kind, Join: event.JoinBlank}})
 		return
 	}

@@ -122,7 +122,7 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 	for n := range 60 {
 		about := []string{"c", "c2", ""}[n%3]
 		log = append(log, event.Event{Seq: int64(n + 1), At: int64(n), Type: event.Record, Body: &event.Body{
-			Kind: "agent_event", Conversation: about, Data: json.RawMessage(fmt.Sprintf(`{"of":"c","n":%d}`, n)),
+			RecordKind: "agent_event", Conversation: about, Data: json.RawMessage(fmt.Sprintf(`{"of":"c","n":%d}`, n)),
 		}})
 	}
 	for _, id := range []string{"$signals", "$audit", "plain"} {
@@ -160,7 +160,7 @@ func testBlank(t *testing.T, open Open) {
 	var log []event.Event
 	for n := range 60 {
 		log = append(log, event.Event{Seq: int64(n + 1), At: int64(n), Type: event.Record, Body: &event.Body{
-			Kind: "send", Conversation: "c", Data: json.RawMessage(fmt.Sprintf(`{"by":%d}`, n%3)),
+			RecordKind: "send", Conversation: "c", Data: json.RawMessage(fmt.Sprintf(`{"by":%d}`, n%3)),
 		}})
 	}
 	put(t, j, "$audit", log[:40]...)
@@ -189,7 +189,7 @@ func testBlank(t *testing.T, open Open) {
 	}
 	sameEvents(t, "$audit", read(t, j, "$audit", 0).Events, want)
 	// It goes on.
-	put(t, j, "$audit", event.Event{Seq: 61, Type: event.Record, Body: &event.Body{Kind: "send", Data: json.RawMessage(`{}`)}})
+	put(t, j, "$audit", event.Event{Seq: 61, Type: event.Record, Body: &event.Body{RecordKind: "send", Data: json.RawMessage(`{}`)}})
 	if err := j.Blank(ctx, "nobody", func(*event.Event) bool { return true }); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("blank in nothing: %v", err)
 	}

@@ -84,7 +84,7 @@ func testQuery(t *testing.T, open Open) {
 		if err := j.Append(ctx, journal.Batch{Conversation: s.ID, Create: true, Summary: &s}); err != nil {
 			t.Fatal(err)
 		}
-		put(t, j, s.ID, event.Event{Seq: 1, Type: event.Record, Body: &event.Body{Kind: "x"}})
+		put(t, j, s.ID, event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
 	}
 	for _, q := range []journal.Query{
 		{},

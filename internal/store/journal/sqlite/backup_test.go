@@ -62,7 +62,7 @@ func TestBackup(t *testing.T) {
 		})
 	}
 	if err := j.Append(ctx, journal.Batch{Conversation: "$signals", Events: []event.Event{
-		{Seq: 1, Type: event.Record, Body: &event.Body{Kind: "k"}}, {Seq: 2, Type: event.Record, Body: &event.Body{Kind: "k"}},
+		{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "k"}}, {Seq: 2, Type: event.Record, Body: &event.Body{RecordKind: "k"}},
 	}}); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestBackup(t *testing.T) {
 		t.Fatalf("$signals has head %d, %v", s.Head, err)
 	}
 	if err := r.Append(ctx, journal.Batch{Conversation: "$signals", Expected: s.Head, Events: []event.Event{
-		{Seq: s.Head + 1, Type: event.Record, Body: &event.Body{Kind: "new"}},
+		{Seq: s.Head + 1, Type: event.Record, Body: &event.Body{RecordKind: "new"}},
 	}}); err != nil {
 		t.Fatal(err)
 	}

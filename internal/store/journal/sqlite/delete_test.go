@@ -65,7 +65,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 					add(id, event.Event{Turn: tn, Type: event.PartReplace, Message: m, Part: "p", Text: text(), Note: marker(id) + "note"})
 				}
 				add(id, event.Event{Turn: tn, Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}})
-				add("$signals", event.Event{Type: event.Record, Body: &event.Body{Kind: "agent_event", Conversation: id, Data: json.RawMessage(`{"text":"` + text() + `"}`)}})
+				add("$signals", event.Event{Type: event.Record, Body: &event.Body{RecordKind: "agent_event", Conversation: id, Data: json.RawMessage(`{"text":"` + text() + `"}`)}})
 				if rnd.IntN(3) > 0 {
 					if err := j.Compact(t.Context(), id, heads[id]); err != nil {
 						t.Fatal(err)

@@ -64,7 +64,7 @@ func fullChild(dir string) error {
 	}
 	batch := func(head int64, size int) journal.Batch {
 		return journal.Batch{Conversation: "c", Expected: head, Put: []journal.KeyValue{{Key: "head", Value: fmt.Append(nil, head+1)}}, Events: []event.Event{
-			{Seq: head + 1, Type: event.Record, Body: &event.Body{Kind: "k", Data: json.RawMessage(`"` + strings.Repeat("x", size) + `"`)}},
+			{Seq: head + 1, Type: event.Record, Body: &event.Body{RecordKind: "k", Data: json.RawMessage(`"` + strings.Repeat("x", size) + `"`)}},
 		}}
 	}
 	// fill appends until the disk is full, with ever smaller batches.

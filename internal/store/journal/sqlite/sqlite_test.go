@@ -74,7 +74,7 @@ func TestCloseWhileAppending(t *testing.T) {
 					started <- struct{}{}
 				}
 				err := j.Append(context.Background(), journal.Batch{Conversation: id, Expected: seq - 1, Events: []event.Event{
-					{Seq: seq, Type: event.Record, Body: &event.Body{Kind: "k"}},
+					{Seq: seq, Type: event.Record, Body: &event.Body{RecordKind: "k"}},
 				}})
 				if errors.Is(err, journal.ErrClosed) {
 					return

@@ -94,7 +94,7 @@ func TestLogStaysShort(t *testing.T) {
 	const total = 80 << 20
 	for n := range int64(total / len(data)) {
 		b := record("c", n)
-		b.Events[0].Body = &event.Body{Kind: "k", Data: data}
+		b.Events[0].Body = &event.Body{RecordKind: "k", Data: data}
 		if err := j.Append(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestVacuum(t *testing.T) {
 	const n = spare*pageSize>>20 + 10
 	for seq := range int64(n) {
 		b := record("c", seq)
-		b.Events[0].Body = &event.Body{Kind: "k", Data: data}
+		b.Events[0].Body = &event.Body{RecordKind: "k", Data: data}
 		if err := j.Append(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func create1(t testing.TB, j *Journal, id string) {
 // record is a batch of one event.
 func record(id string, expected int64) journal.Batch {
 	return journal.Batch{Conversation: id, Expected: expected, Events: []event.Event{
-		{Seq: expected + 1, At: 1, Type: event.Record, Body: &event.Body{Kind: "k"}},
+		{Seq: expected + 1, At: 1, Type: event.Record, Body: &event.Body{RecordKind: "k"}},
 	}}
 }
 

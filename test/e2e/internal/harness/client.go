@@ -171,7 +171,7 @@ func (a *Answer) Thinks(t *testing.T, want string) {
 }
 
 // Of are the parts of a kind.
-func (a *Answer) Of(kind string) (parts []*transcript.Part) {
+func (a *Answer) Of(kind event.PartKind) (parts []*transcript.Part) {
 	for _, p := range a.Parts {
 		if p.Kind == kind {
 			parts = append(parts, p)
@@ -200,7 +200,7 @@ func (a *Answer) Tools(t *testing.T, want ...string) {
 }
 
 // Texts returns the texts of all parts of a kind that a turn has so far.
-func Texts(tr *transcript.Transcript, turn, kind string) string {
+func Texts(tr *transcript.Transcript, turn string, kind event.PartKind) string {
 	all := ""
 	for _, m := range tr.Messages {
 		for _, p := range m.Parts {

@@ -63,7 +63,7 @@ func blank(e *event.Event) *event.Body {
 		if string(b.Data) == "null" {
 			return nil
 		}
-		return &event.Body{Kind: b.Kind, Conversation: b.Conversation, Data: json.RawMessage("null")}
+		return &event.Body{RecordKind: b.RecordKind, Conversation: b.Conversation, Data: json.RawMessage("null")}
 	case event.MessageAdd:
 		if b.Author != nil && b.Author.ID == "" && b.Author.Name == deleted {
 			return nil

@@ -31,7 +31,7 @@ func events(t *rapid.T) []event.Event {
 				e.Offset = rapid.Int64Range(0, 20).Draw(t, "offset")
 			}
 			if e.Type == event.Record {
-				e.Body = &event.Body{Kind: "k", Conversation: id.Draw(t, "conversation"), Data: json.RawMessage(`{"a":"\n"}`)}
+				e.Body = &event.Body{RecordKind: "k", Conversation: id.Draw(t, "conversation"), Data: json.RawMessage(`{"a":"\n"}`)}
 			}
 		}
 		if e.Op() {

@@ -56,7 +56,7 @@ func TestSettleReadsOnlyWhatItTouches(t *testing.T) {
 
 func TestBlank(t *testing.T) {
 	about := func(seq int64, id, data string) event.Event {
-		return event.Event{Seq: seq, At: 9, Type: event.Record, Body: &event.Body{Kind: "k", Conversation: id, Title: &data, Data: json.RawMessage(`"` + data + `"`)}}
+		return event.Event{Seq: seq, At: 9, Type: event.Record, Body: &event.Body{RecordKind: "k", Conversation: id, Title: &data, Data: json.RawMessage(`"` + data + `"`)}}
 	}
 	chunk, err := Encode(nil, []event.Event{
 		about(1, "c", "secret"), about(2, "cc", "stays, though it says c"), about(3, "", `\"conversation\":\"c\"`),
