@@ -15,7 +15,7 @@ type progress struct {
 	read    int           // wanted, when the last reading began
 	unsure  bool          // that reading left something open
 	changed chan struct{} // closed with the next reading; nil if nobody waits
-	// passed is the turn before which all is recorded that came over a connection.
+	// passed is the key of a turn, over the connection over which all entries before that turn were recorded.
 	passed string
 	over   *link
 }
@@ -56,7 +56,7 @@ func (w *watch) behind(l *link, key string) <-chan struct{} {
 // catchUp waits until the conversation of a turn shows what happened in its session before the turn, if the session is followed. The log shows things in
 // the order in which they are recorded, so another client's run that ended while the connection was lost must be recorded before the
 // answer that came after it. If the connection is lost meanwhile, the error is errLost: the answer waits for the next one.
-func (a *Agent) catchUp(ctx context.Context, l *link, turn placed) error {
+func (a *Agent) catchUp(ctx context.Context, l *link, turn turnKey) error {
 	if l.protocol() < numbered {
 		return nil // such sessions are not followed
 	}
@@ -94,5 +94,5 @@ func (t *turn) beforeFirst(ctx context.Context, l *link, r *run) error {
 	if r.Begun || t.observed {
 		return nil
 	}
-	return t.a.catchUp(ctx, l, placed{t.in.Conversation, t.in.Key})
+	return t.a.catchUp(ctx, l, turnKey{t.in.Conversation, t.in.Key})
 }

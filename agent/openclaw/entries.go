@@ -31,13 +31,13 @@ const pageRows = 1000
 func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
 	var h *history
 	var g *gathering
-	changed := w.takeLeft()
+	changed := w.takeUnfinished()
 	for confirmed, reads := (pairing{}), 0; reads == 0 || g.doubt != (pairing{}) && reads < maxConfirm; reads++ {
 		if h, err = w.read(ctx, l); err != nil {
 			return false, err
 		}
 		if w.fresh {
-			w.at.Seq = w.a.startOf(w.conversation, h, w.at.Left)
+			w.at.Seq = w.a.startOf(w.conversation, h, w.at.Unfinished)
 		}
 		g = &gathering{w: w, h: h, session: w.session, last: w.at.Last, confirmed: confirmed}
 		g.rows(w.at.Seq, "")
@@ -72,7 +72,7 @@ func (w *watch) catchUp(ctx context.Context, l *link) (unsure bool, err error) {
 	at.Children = left
 	if len(g.resumed) > 0 {
 		changed = true
-		at.Left = slices.DeleteFunc(slices.Clone(at.Left), func(first string) bool { return slices.Contains(g.resumed, first) })
+		at.Unfinished = slices.DeleteFunc(slices.Clone(at.Unfinished), func(first string) bool { return slices.Contains(g.resumed, first) })
 	}
 	if len(entries) == 0 && !changed && !w.fresh && at.Seq == w.at.Seq && len(at.Children) == len(w.at.Children) && slices.Equal(at.Live, w.at.Live) {
 		return unsure, nil
@@ -123,10 +123,10 @@ func (w *watch) child(ctx context.Context, l *link, c child) (entries []agent.En
 }
 
 // startOf returns the seq of the row before the first message of the conversation's turns: what is older was there before it.
-func (a *Agent) startOf(conversation string, h *history, left []string) int64 {
+func (a *Agent) startOf(conversation string, h *history, unfinished []string) int64 {
 	a.mu.Lock()
 	own := map[string]bool{}
-	for _, first := range left {
+	for _, first := range unfinished {
 		own[first+":user"] = true
 	}
 	for _, t := range a.turns {
@@ -169,10 +169,10 @@ type gathering struct {
 
 	said     []string // keys of the runs that have rows
 	barriers []barrier
-	resumed  []string // turns that were left, and are continued by entries
+	resumed  []string // unfinished turns that the entries continue
 }
 
-// inProgress returns the keys of the runs that were recorded as runs in progress, and have no rows yet.
+// inProgress returns the keys of the runs that are recorded as runs in progress and have no rows yet.
 func (g *gathering) inProgress(before []string) (keys []string) {
 	for _, e := range g.entries {
 		if e.Run != nil && e.Run.Ops == nil {
@@ -220,9 +220,9 @@ func (g *gathering) rows(after int64, parent string) {
 			}
 			g.last = cmp.Or(by.run, runKey(r.Meta.Run))
 			g.said = append(g.said, g.last, r.Meta.Run)
-			if first := cmp.Or(g.w.silentTurn(g.last), g.w.silentTurn(r.Meta.Run)); first != nil {
-				g.barriers = append(g.barriers, barrier{len(g.entries), g.last, first})
-			} else if !old || g.w.at.leftTurn(g.last) != "" {
+			if begins := cmp.Or(g.w.notBegun(g.last), g.w.notBegun(r.Meta.Run)); begins != nil {
+				g.barriers = append(g.barriers, barrier{len(g.entries), g.last, begins})
+			} else if !old || g.w.at.unfinishedTurn(g.last) != "" {
 				g.run(r.Meta.Run, g.last, parent, by, r)
 			}
 		}
@@ -275,7 +275,7 @@ func (g *gathering) run(id, key, parent string, by prompt, first *row) {
 	rows := g.h.of(question{run: id, protocol: numbered})
 	end := ending(g.session, id, rows, numbered)
 	over := (g.h.InFlight == nil || g.h.InFlight.Run != id) && !slices.Contains(g.h.Info.Runs, id)
-	if over && (end == nil || aborted(rows)) && g.w.at.leftTurn(key) != "" {
+	if over && (end == nil || aborted(rows)) && g.w.at.unfinishedTurn(key) != "" {
 		return // the turn has shown what there is
 	}
 	g.continues(&e, id)

@@ -36,8 +36,8 @@ type cursor struct {
 	Children []child `json:"children,omitempty"` // that have not ended
 	// Live are the keys of runs in progress that were recorded before they had any row.
 	Live []string `json:"live,omitempty"`
-	// Left are the ids of the first runs of our own turns that ended here without their end, see [Agent.leave].
-	Left []string `json:"left,omitempty"`
+	// Unfinished are the first runs of turns that Leat started and that failed before their end, see [Agent.keepUnfinished].
+	Unfinished []string `json:"unfinished,omitempty"`
 }
 
 // child is a session that a run has spawned.
@@ -58,11 +58,11 @@ type watch struct {
 	cancel       context.CancelFunc
 	puzzled      map[string]time.Time // since when it is not known what a run answers; the goroutine's own
 
-	mu       sync.Mutex
-	progress progress
-	children map[string]bool
-	saying   map[string]said // runs that have begun to say something, by id
-	left     []string        // see [Agent.leave]
+	mu         sync.Mutex
+	progress   progress
+	children   map[string]bool
+	saying     map[string]said // runs that have begun to say something, by id
+	unfinished []string        // see [Agent.keepUnfinished]
 }
 
 // Follow implements [agent.Follower]. Histories of gateways before protocol 4 name neither rows nor runs, so that their sessions
@@ -191,7 +191,7 @@ func (w *watch) ahead(h *history) bool {
 func (w *watch) run(ctx context.Context) {
 	log := w.a.log().With("conversation", w.conversation)
 	for {
-		l, err := w.a.await(ctx, returnLimit, func(error) { w.keepLeft(ctx, log) })
+		l, err := w.a.await(ctx, returnLimit, func(error) { w.storeUnfinished(ctx, log) })
 		switch {
 		case ctx.Err() != nil || errors.Is(err, ErrClosed):
 			return

@@ -52,7 +52,7 @@ func (t *turn) lookUp(ctx context.Context, l *link) error {
 	return t.finishLate()
 }
 
-// received takes note of a history, raw: what waits and came before it is not shown after it.
+// received drops the waiting frames that a history, raw, repeats: they would be shown after newer ones.
 func (t *turn) received(l *link, h *history, raw []byte) {
 	repeated := func(i *item) bool {
 		return i.outdated() && (l.protocol() < numbered || len(h.of(question{run: i.run.Run, protocol: numbered})) > 0)
@@ -228,8 +228,8 @@ func (t *turn) fate(ctx context.Context, l *link, h *history, r *run) error {
 	return t.lose(r, "OpenClaw was restarted while the agent answered, and did not go on")
 }
 
-// confirm returns the run that find finds in a history, and the newest history. What is not sure has to be found in two histories, one after
-// the other: a gateway reads the rows before it looks for a run in progress. If no two agree, the error is errDoubt, and a later look tells.
+// confirm returns the run that find finds in a history, and the newest history. An uncertain run must be found in two histories, one after the
+// other: a gateway reads the rows before it looks for a run in progress. If no two agree, the error is errDoubt.
 func (t *turn) confirm(ctx context.Context, l *link, h *history, find func(*history) (string, bool)) (string, *history, error) {
 	run, sure := find(h)
 	for reads := 1; !sure && reads < maxConfirm; reads++ {

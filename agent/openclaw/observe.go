@@ -42,7 +42,7 @@ func (a *Agent) Observe(ctx context.Context, in agent.Input, state json.RawMessa
 func (a *Agent) registerObserved(t *turn) {
 	a.mu.Lock()
 	a.turns[t.in.Turn] = t
-	t.announced()
+	t.expect()
 	var early []item
 	for _, r := range t.st.Runs {
 		a.observers[r.ID] = append(a.observers[r.ID], t)

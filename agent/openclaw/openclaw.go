@@ -62,9 +62,9 @@ type Agent struct {
 	watches  map[*watch]bool
 	// observers are the turns in which runs of others are shown, by run: one for each conversation that follows the session.
 	observers map[string][]*turn
-	buffered  map[string][]item        // frames of followed sessions' runs until they are observed
-	adopted   map[string]string        // conversations of runs that answer their turns, see remember
-	spoken    map[placed]chan struct{} // see first
+	buffered  map[string][]item         // frames of followed sessions' runs until they are observed
+	adopted   map[string]string         // conversations of runs that answer their turns, see remember
+	begun     map[turnKey]chan struct{} // see beginning
 	logger    *slog.Logger
 }
 
@@ -102,7 +102,7 @@ func New(c Config) (*Agent, error) {
 	a := &Agent{
 		cfg: c, base: &base, changed: make(chan struct{}),
 		turns: map[string]*turn{}, runs: map[string]*turn{}, sessions: map[string]*turn{}, stopped: map[string]place{},
-		watches: map[*watch]bool{}, observers: map[string][]*turn{}, buffered: map[string][]item{}, adopted: map[string]string{}, spoken: map[placed]chan struct{}{}, logger: slog.New(slog.DiscardHandler),
+		watches: map[*watch]bool{}, observers: map[string][]*turn{}, buffered: map[string][]item{}, adopted: map[string]string{}, begun: map[turnKey]chan struct{}{}, logger: slog.New(slog.DiscardHandler),
 	}
 	if a.device, err = newDevice(c.Token, u.Host); err != nil {
 		return nil, err

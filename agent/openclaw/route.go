@@ -90,7 +90,7 @@ func (a *Agent) register(ctx context.Context, t *turn, waits func()) error {
 		before := a.sessions[t.session]
 		if before == nil || t.sent() {
 			a.turns[t.in.Turn] = t
-			t.announced()
+			t.expect()
 			if before == nil {
 				a.sessions[t.session] = t
 			}
@@ -124,9 +124,9 @@ func (a *Agent) unregister(t *turn, foreign bool) {
 	defer a.mu.Unlock()
 	close(t.gone)
 	delete(a.turns, t.in.Turn)
-	t.speaks()
+	t.markBegun()
 	if !t.observed {
-		delete(a.spoken, placed{t.in.Conversation, t.in.Key}) // no entry is ever made of it
+		delete(a.begun, turnKey{t.in.Conversation, t.in.Key}) // no entry is ever made of it
 	}
 	for _, key := range append(t.children, t.session) {
 		if a.sessions[key] == t {

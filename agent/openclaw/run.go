@@ -90,7 +90,7 @@ func (a *Agent) sustain(ctx context.Context, t *turn, l *link, began time.Time) 
 		a.unregister(t, !t.ended && ctx.Err() != nil)
 		var e *agent.Error
 		if t.lost || errors.As(err, &e) && e.Code == codeRestarted {
-			t.left()
+			t.unfinished()
 		}
 	}()
 	t.out.OnEnd(t.held)

@@ -23,8 +23,8 @@ type turn struct {
 	session  string
 	children []string      // sessions that its runs spawned; guarded by the agent's lock
 	gone     chan struct{} // closed when it runs no more
-	first    chan struct{} // closed when it has begun to speak, see announced
-	spoke    atomic.Bool
+	begins   chan struct{} // closed when it has begun, see [Agent.beginning]
+	begun    atomic.Bool
 	lost     bool // one of its runs vanished
 
 	dec    dialect.Decoder
@@ -129,7 +129,7 @@ func (t *turn) step(make func() ([]event.Event, error)) error {
 	if t.ended {
 		return nil
 	}
-	speaks := false
+	begun := false
 	err := t.out.Decode(func() ([]event.Event, json.RawMessage, error) {
 		ops, derr := make()
 		if t.st.Size += size(ops); derr == nil && t.st.Size > t.a.cfg.limit {
@@ -139,7 +139,7 @@ func (t *turn) step(make func() ([]event.Event, error)) error {
 			t.ended = true
 			ops = append(ops, t.end())
 		}
-		speaks = t.ended || t.begun()
+		begun = t.ended || t.hasBegun()
 		if len(ops) == 0 {
 			return nil, nil, derr
 		}
@@ -149,10 +149,10 @@ func (t *turn) step(make func() ([]event.Event, error)) error {
 	if t.ended && errors.Is(err, agent.ErrTurnOver) {
 		err = nil
 	}
-	if !speaks || err != nil {
+	if !begun || err != nil {
 		return err
 	}
-	return t.spoken()
+	return t.recordBegun()
 }
 
 // size is how many bytes of text operations hold.

@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// Given is an answer of the model, as far as it was given.
+// Given is an answer that the model has streamed, or its beginning.
 type Given struct {
 	Text     string
 	Commands []string // of the tools that it called
 }
 
-// losses are what an upstream had been told when it was killed, and had not written: a reader may have seen it, and only the reader has it.
+// losses are what the model had answered to upstreams that were killed, and messages sent to them, which their histories did not have: only the
+// reader may have them.
 type losses struct {
 	texts, commands, prompts []string
 }
 
-// add adds what was told to an upstream that was killed and that its history did not have shortly before.
+// add adds answers and messages that an upstream had got and its history did not have shortly before it was killed.
 func (l *losses) add(given []Given, prompts []string, history []Item) {
 	for _, g := range given {
 		if text := strings.TrimSpace(g.Text); text != "" && !slices.Contains(history, Item{ItemText, text}) {

@@ -24,7 +24,7 @@ func TestLosses(t *testing.T) {
 		"the same twice":                     {[]Item{{ItemText, "Second of 1: a"}, {ItemText, "Second of 1:"}}, 1},
 		"a tool that was written":            {[]Item{Tool("echo one", "one")}, 1},
 		"a tool whose output was not":        {[]Item{Tool("echo two", "two")}, 0},
-		"a tool that nobody called":          {[]Item{Tool("echo three", "")}, 1},
+		"a tool that was not called":         {[]Item{Tool("echo three", "")}, 1},
 		"a message that was written":         {[]Item{{ItemUser, "written"}}, 1},
 		"a message that waited for its turn": {[]Item{{ItemUser, "waits"}, {ItemUser, "waits"}}, 1},
 	} {

@@ -181,7 +181,7 @@ func (s *Storm) restart(t *testing.T) {
 		c.had = append(c.had, before[i]...)
 		if len(before[i]) > 0 && len(s.Spare) > 0 && len(s.Other.History(t, c.Session)) == 0 {
 			t.Logf("the upstream has lost session %s", c.Session)
-			// The reader may not have got what was said last.
+			// The reader may lack the newest texts.
 			c.last = slices.DeleteFunc(before[i], func(item Item) bool { return s.said(s.next-1, item) })
 			s.gone = append(s.gone, c)
 			s.Chats[i], s.Spare = s.Spare[0], s.Spare[1:]

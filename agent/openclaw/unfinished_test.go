@@ -11,9 +11,9 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// A turn fails here while its gateway is away. What that says of it later is shown as a turn of its own that answers the same message: the
-// run by which a restarted gateway continues, and the whole of a run that ended unseen. The turn itself is not shown again.
-func TestLeft(t *testing.T) {
+// A turn fails while OpenClaw is away. What OpenClaw answers afterwards is shown as a separate turn that answers the same message: the run by
+// which a restarted OpenClaw continues, or the whole run if it ended meanwhile. The failed turn is not shown again.
+func TestUnfinished(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
 	continues := func(r *fakeRun) {
 		row := r.userRow(r.id)
@@ -24,9 +24,9 @@ func TestLeft(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		killed  bool // it continues in another run, or else in the same
-		silence bool // the gateway of Leat ends the turn, or else the agent
-		restart bool // Leat is restarted meanwhile
+		killed  bool // OpenClaw continues in another run, or else in the same
+		silence bool // the gateway ends the turn, or else the agent
+		restart bool // Leat restarts meanwhile
 		key     string
 		text    string
 	}{
