@@ -71,6 +71,7 @@ type Agent struct {
 // place is where a turn's runs are.
 type place struct {
 	session string
+	first   string // see [Agent.keepUnfinished]
 	runs    []string
 }
 

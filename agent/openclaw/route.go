@@ -148,7 +148,7 @@ func (a *Agent) unregister(t *turn, foreign bool) {
 	if !foreign {
 		return
 	}
-	p := place{session: t.session}
+	p := place{session: t.session, first: t.firstOrKey()}
 	for _, r := range t.st.Runs {
 		if r.Sent {
 			p.runs = append(p.runs, r.ID)

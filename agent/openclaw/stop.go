@@ -18,7 +18,7 @@ func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 	}
 	l, err := a.await(ctx, requestLimit, nil)
 	if err != nil {
-		a.keepUnfinished(in.Conversation, p.runs)
+		a.keepUnfinished(in.Conversation, p.first, p.runs)
 		return err
 	}
 	for _, run := range p.runs {

@@ -13,8 +13,8 @@ import (
 const maxUnfinished = 16
 
 // keepUnfinished notes that a turn has failed before its end. A gateway that was away may continue it; what it answers then is shown as a
-// separate turn. runs are the ids of the turn's runs, the first one first.
-func (a *Agent) keepUnfinished(conversation string, runs []string) {
+// separate turn. first is the id of the turn's first run, or the key of an observed turn.
+func (a *Agent) keepUnfinished(conversation, first string, runs []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range runs {
@@ -23,23 +23,31 @@ func (a *Agent) keepUnfinished(conversation string, runs []string) {
 	for w := range a.watches {
 		if w.conversation == conversation {
 			w.mu.Lock()
-			w.unfinished = append(w.unfinished, runs[0])
+			w.unfinished = append(w.unfinished, first)
 			w.nudge()
 			w.mu.Unlock()
 		}
 	}
 }
 
-// unfinished notes that the turn has failed before its end. An observed turn needs no note, and neither does a message that was not sent.
+// unfinished notes that the turn has failed before its end, unless its message was not sent.
 func (t *turn) unfinished() {
-	if t.observed || !t.sent() {
+	if !t.sent() {
 		return
 	}
 	var runs []string
 	for _, r := range t.st.Runs {
 		runs = append(runs, r.ID)
 	}
-	t.a.keepUnfinished(t.in.Conversation, runs)
+	t.a.keepUnfinished(t.in.Conversation, t.firstOrKey(), runs)
+}
+
+// firstOrKey returns what the runs that continue the turn are recognized by.
+func (t *turn) firstOrKey() string {
+	if t.observed {
+		return t.in.Key
+	}
+	return t.firstRun()
 }
 
 // takeUnfinished adds the noted turns to the cursor, and reports whether there were any.
@@ -81,6 +89,9 @@ func (g *gathering) continues(e *agent.Entry, id string) {
 	first := g.w.at.unfinishedTurn(e.Key)
 	if first == "" {
 		return
+	}
+	if e.Key == id {
+		id += "~later" // the key of the failed turn
 	}
 	_, message, _ := ownRun(first)
 	e.Key, e.Run.Answers = id, cmp.Or(e.Run.Answers, message)

@@ -3,6 +3,7 @@ package openclaw
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,17 +12,66 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
+// The turn of another client's run fails because OpenClaw is away for too long. What OpenClaw answers afterwards is shown as a separate turn.
+func TestUnfinishedObserved(t *testing.T) {
+	for _, killed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("killed: %v", killed), func(t *testing.T) {
+			following(t, func(r *fakeRun) {
+				r.say("1", "Let me")
+				if r.wait(time.Minute) {
+					r.final("1", "Let me look.")
+				}
+			}, func(t *testing.T, f *fake, _ *Agent, c *conversations, again func()) {
+				f.ask("r1", "one?")
+				time.Sleep(time.Second)
+				key, text := "r1~later", "Let me look."
+				if killed {
+					key, text = "recovery-run", "All of it."
+					f.kill()
+				} else {
+					f.mu.Lock()
+					f.down = true
+					f.mu.Unlock()
+					f.cut()
+				}
+				time.Sleep(2 * returnLimit)
+				c.run("r1").want(t, event.Failed, "Let me")
+				if killed {
+					f.recovers(theirs, continues)
+				}
+				f.start()
+				time.Sleep(5 * time.Minute)
+				if later := c.run(key); later != nil {
+					later.want(t, event.Completed, text)
+				} else {
+					t.Error("what it continues is not shown")
+				}
+				again()
+				f.note("a note")
+				time.Sleep(time.Minute)
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				if len(c.shown) != 4 {
+					t.Errorf("shown %q", c.shown)
+				}
+			})
+		})
+	}
+}
+
+// continues plays the run by which a restarted gateway continues.
+func continues(r *fakeRun) {
+	row := r.userRow(r.id)
+	row["provenance"] = map[string]any{"sourceTool": recovery}
+	r.write(row)
+	r.wait(time.Second)
+	r.final("1", "All of it.")
+}
+
 // A turn fails while OpenClaw is away. What OpenClaw answers afterwards is shown as a separate turn that answers the same message: the run by
 // which a restarted OpenClaw continues, or the whole run if it ended meanwhile. The failed turn is not shown again.
 func TestUnfinished(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
-	continues := func(r *fakeRun) {
-		row := r.userRow(r.id)
-		row["provenance"] = map[string]any{"sourceTool": recovery}
-		r.write(row)
-		r.wait(time.Second)
-		r.final("1", "All of it.")
-	}
 	for _, tt := range []struct {
 		name    string
 		killed  bool // OpenClaw continues in another run, or else in the same
