@@ -36,7 +36,7 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 	c := Command{Type: CommandDelete, by: by(ctx, p)}
 	_, err = g.removing(ctx, s, c, func(release func()) (Ack, error) {
 		return w.delete(ctx, c, func(s *journal.Summary) error {
-			if len(w.runs()) > 0 || len(s.Open) > 0 {
+			if len(w.running()) > 0 || len(s.Open) > 0 {
 				return errUsed
 			}
 			return g.unused(ctx, w.id)

@@ -27,12 +27,12 @@ func (w *writer) stop(t *tx, turn string, p Principal) (Ack, error) {
 		return ack, nil
 	}
 	body := &event.Body{Outcome: event.Cancelled, Reason: "stopped", By: p.Subject}
-	switch r := w.runOf(turn); {
-	case r != nil && r.id == turn:
-		r.end(t, body)
-	case r != nil:
-		delete(r.children, turn)
-		r.mapper.End(turn)
+	switch tn := w.turnOf(turn); {
+	case tn != nil && tn.id == turn:
+		tn.end(t, body)
+	case tn != nil:
+		delete(tn.children, turn)
+		tn.mapper.End(turn)
 		fallthrough
 	default:
 		t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: body})
@@ -84,17 +84,17 @@ func (w *writer) answer(ctx context.Context, p Principal, c Command) (Ack, error
 		case a.Decision != "" && a.Decision != event.Approve && a.Decision != event.Deny && !slices.Contains(open.Options, string(a.Decision)):
 			return Ack{}, reject(ReasonInvalid, "answer: %q is no decision here; there are %s", a.Decision, strings.Join(decisions(open), ", "))
 		}
-		r := w.runOf(c.Turn)
-		if r == nil {
+		tn := w.turnOf(c.Turn)
+		if tn == nil {
 			return Ack{}, reject(ReasonUnknown, "the turn does not run here")
 		}
-		asked := r.asks(a.ID)
-		r.add(t, []event.Event{e})
+		asked := tn.waiters[a.ID] != nil
+		tn.add(t, []event.Event{e})
 		if !asked {
-			if err := r.setAnswer(t, storedAnswer{Answer: a}); err != nil {
+			if err := tn.setAnswer(t, storedAnswer{Answer: a}); err != nil {
 				return Ack{}, err
 			}
-			t.then(func() { r.deliverAnswer(a) })
+			t.then(func() { tn.runner.Answer(a) })
 		}
 		return Ack{Turn: c.Turn, Seq: w.head + int64(len(t.events))}, nil
 	})
@@ -163,7 +163,7 @@ func (w *writer) truncateAt(ctx context.Context, c Command) (Ack, error) {
 			return Ack{}, reject(ReasonUnknown, "no message %q here", c.After)
 		}
 		// An agent that has not returned yet from a turn that has ended adds nothing to it.
-		if len(w.summary.Open) > 0 || slices.ContainsFunc(w.runs(), func(r *run) bool { return !r.isOver.Load() }) {
+		if len(w.summary.Open) > 0 || slices.ContainsFunc(w.running(), func(tn *turn) bool { return !tn.isOver.Load() }) {
 			return Ack{}, reject(ReasonUnfinished, "a turn is unfinished; stop it first")
 		}
 		if c.After == "" {
@@ -233,8 +233,8 @@ func (w *writer) delete(ctx context.Context, c Command, unless func(*journal.Sum
 				return err
 			}
 		}
-		for _, r := range w.runs() {
-			r.end(t, &event.Body{Outcome: event.Cancelled, Reason: "conversation deleted"})
+		for _, tn := range w.running() {
+			tn.end(t, &event.Body{Outcome: event.Cancelled, Reason: "conversation deleted"})
 		}
 		for _, turn := range slices.Clone(t.current().Open) {
 			t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: &event.Body{Outcome: event.Cancelled, Reason: "conversation deleted"}})

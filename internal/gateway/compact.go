@@ -160,7 +160,7 @@ func (g *Gateway) PauseCompaction(ctx context.Context, p Principal, conversation
 	release, first := g.compactor.pause(conversation)
 	var upto int64
 	err = w.submit(ctx, true, func(t *tx) error {
-		if len(t.current().Open) == 0 && len(w.runs()) == 0 {
+		if len(t.current().Open) == 0 && len(w.running()) == 0 {
 			upto = w.head
 		}
 		return nil

@@ -12,71 +12,63 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 )
 
-// A person's answer is committed first, and so seen by all and won by one. Then it has to reach the agent: one that waits in
-// Ask is given it, also by asking again after a restart; an Answerer is told, as often as it takes.
+// A user's answer is committed first, so that the first answer wins and all readers see it. Then the agent has to get it. An agent
+// that waits in Ask gets it from there, and after a restart by asking again. An Answerer is called until it accepts the answer.
 
 const (
-	// answerLimit is how long an agent may fail to take an answer before its turn does.
+	// answerLimit is how long an agent may fail to accept an answer before its turn fails.
 	answerLimit = time.Minute
-	// answerTry bounds one try.
+	// answerTry limits one attempt.
 	answerTry = 10 * time.Second
-	// answerWait is from the first try to the second; it doubles.
+	// answerWait is the pause between the first attempt and the second. It doubles with each attempt.
 	answerWait = 250 * time.Millisecond
 )
 
-// answered is what is stored of an answer.
+// storedAnswer is the value of an answer's key.
 type storedAnswer struct {
 	event.Answer
-	// Told says that its agent has taken it.
+	// IsDelivered is true once the agent has accepted the answer.
 	IsDelivered bool `json:"told,omitempty"`
 }
 
-// asks reports whether the agent waits for a request in Ask.
-func (r *run) asks(request string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.answers[request] != nil
-}
-
-// tell hands a committed answer to an agent that is an Answerer, and to the producer of a turn that is pushed.
-func (r *run) deliverAnswer(a event.Answer) {
-	g := r.writer.g
-	g.mu.Lock()
-	p := g.pushes[r.id]
-	g.mu.Unlock()
+// Answer implements [runner]. It delivers the answer to an agent that is an Answerer, and to the producer of a pushed turn.
+func (r *run) Answer(a event.Answer) {
+	r.touch()
+	r.g.mu.Lock()
+	p := r.g.pushes[r.turn]
+	r.g.mu.Unlock()
 	if p != nil {
 		p.mu.Lock()
 		p.tell(a)
 		p.mu.Unlock()
 	}
-	up, ok := r.agent.Agent.(agent.Answerer)
+	answerer, ok := r.agent.Agent.(agent.Answerer)
 	if !ok {
 		return
 	}
-	r.writer.retain()
-	r.writer.g.tasks.Go(func() {
-		defer r.writer.release()
-		if err := r.deliver(up, a); err != nil {
-			r.undelivered(err)
+	r.g.tasks.Go(func() { // the run itself is a task until it returns, so none is added too late
+		if err := r.deliver(answerer, a); err != nil {
+			failure := &agent.Error{Code: codeUntold, Message: "the agent did not take the answer", Retryable: true, Detail: err.Error()}
+			errors.As(err, &failure)
+			r.fail(failure) // nobody waits for an agent that doesn't know that it may continue
 		}
 	})
 }
 
-// deliver tries until the agent has taken the answer, refuses it, or the turn is over.
-func (r *run) deliver(up agent.Answerer, a event.Answer) error {
+// deliver tries until the agent has accepted the answer or refuses it, or the turn is over.
+func (r *run) deliver(answerer agent.Answerer, a event.Answer) error {
 	wait := answerWait
 	for begin := time.Now(); ; wait *= 2 {
 		ctx, cancel := context.WithTimeout(r.ctx, answerTry)
-		err := up.Answer(ctx, r.currentInput(), a)
+		err := answerer.Answer(ctx, r.currentInput(), a)
 		cancel()
 		if r.ctx.Err() != nil {
 			return nil
 		}
 		if err == nil {
-			// Should this not be written, a next process tells it again.
-			err := r.writer.await(r.ctx, false, func(t *tx) error { return r.setAnswer(t, storedAnswer{a, true}) })
-			if err != nil && r.ctx.Err() == nil {
-				r.writer.log.Warn("answer was taken; that it was is not stored", "turn", r.id, "error", err)
+			// If this fails, the next process delivers the answer again.
+			if err := r.link.SetDelivered(r.ctx, r.turn, a); err != nil && r.ctx.Err() == nil {
+				r.log.Warn("answer was taken; that it was is not stored", "turn", r.turn, "error", err)
 			}
 			return nil
 		}
@@ -84,7 +76,7 @@ func (r *run) deliver(up agent.Answerer, a event.Answer) error {
 		if errors.As(err, &final) || time.Since(begin) > answerLimit {
 			return err
 		}
-		r.writer.log.Info("answer not taken by the agent; it is told again", "turn", r.id, "agent", r.name, "error", err, "in", wait.String())
+		r.log.Info("answer not taken by the agent; it is told again", "turn", r.turn, "agent", r.name, "error", err, "in", wait.String())
 		select {
 		case <-time.After(wait):
 		case <-r.ctx.Done():
@@ -93,52 +85,33 @@ func (r *run) deliver(up agent.Answerer, a event.Answer) error {
 	}
 }
 
-// undelivered ends the turn: nobody waits for an agent that does not know that it may go on.
-func (r *run) undelivered(err error) {
-	failure := &agent.Error{Code: codeUntold, Message: "the agent did not take the answer", Retryable: true, Detail: err.Error()}
-	errors.As(err, &failure)
-	r.explain(failure)
-	body := &event.Body{Outcome: event.Failed, Error: failure.Shown()}
-	r.writer.post(func(t *tx) error { r.end(t, body); return nil })
-}
-
-// setAnswer stores an answer: a resumed agent asks again and finds it; it outlives the longest wait.
-func (r *run) setAnswer(t *tx, a storedAnswer) error {
-	v, err := json.Marshal(a)
-	if err != nil {
-		return fmt.Errorf("store answer: %w", err)
-	}
-	t.set(journalkey.Answer(r.id, a.ID), v, now()+2*r.writer.g.settings().WaitLimit.Milliseconds())
-	return nil
-}
-
-// retell tells an agent that was resumed what it was not told before.
-func (r *run) redeliverAnswers(ctx context.Context) error {
-	if _, ok := r.agent.Agent.(agent.Answerer); !ok {
+// redeliverAnswers delivers to a resumed agent the answers that it did not accept before the restart.
+func (tn *turn) redeliverAnswers(ctx context.Context) error {
+	if _, ok := tn.agent.Agent.(agent.Answerer); !ok {
 		return nil
 	}
-	given, err := r.writer.g.undeliveredAnswers(ctx, r.id)
-	for _, a := range given {
-		r.deliverAnswer(a)
+	answers, err := tn.writer.g.undeliveredAnswers(ctx, tn.id)
+	for _, a := range answers {
+		tn.runner.Answer(a)
 	}
 	return err
 }
 
-// given are the answers of a turn that its agent was not told.
+// undeliveredAnswers returns the answers of a turn that its agent has not accepted.
 func (g *Gateway) undeliveredAnswers(ctx context.Context, turn string) ([]event.Answer, error) {
 	keys, err := g.journal.Keys(ctx, journalkey.Answer(turn, ""))
 	if err != nil {
 		return nil, JournalError("list answers", err)
 	}
-	var all []event.Answer
+	var answers []event.Answer
 	for _, kv := range keys {
 		var a storedAnswer
 		if err := json.Unmarshal(kv.Value, &a); err != nil {
 			return nil, fmt.Errorf("gateway: stored answer %s: %w", kv.Key, err)
 		}
 		if !a.IsDelivered {
-			all = append(all, a.Answer)
+			answers = append(answers, a.Answer)
 		}
 	}
-	return all, nil
+	return answers, nil
 }

@@ -38,7 +38,7 @@ func (m Agents) Names(agent.Principal) []string { return slices.Collect(maps.Key
 // agent returns an agent on behalf of a principal; the gateway's own is there for all.
 func (g *Gateway) agent(name string, p agent.Principal) (Agent, bool) {
 	if name == PushAgent {
-		return Agent{Agent: pushAgent{g}, Silence: -1, Kind: PushAgent}, true
+		return Agent{Silence: -1, Kind: PushAgent}, true
 	}
 	return g.cfg.Agents.Agent(name, p)
 }

@@ -165,7 +165,8 @@ func (w *writer) addWhole(t *tx, r resolved, name string) {
 
 // addLive adds a run that goes on, and observes it once that is committed.
 func (w *writer) addLive(t *tx, r resolved, name string, a Agent) {
-	run := w.newRun(r.id, name, a, w.observedInput(r.id, r.entry.Key))
+	tn := w.newTurn(r.id, name, a, w.host())
+	tn.observed = true
 	t.add(r.start(name, r.answers, r.parent))
 	s := t.edit()
 	s.Open = append(s.Open, r.id)
@@ -174,9 +175,8 @@ func (w *writer) addLive(t *tx, r resolved, name string, a Agent) {
 	if r.entry.Run.State != nil {
 		t.set(journalkey.TurnState(r.id), slices.Clone(r.entry.Run.State), 0)
 	}
-	w.observe(run)
-	w.observer.begin(run, false)
-	w.observing(t, run, a.Agent.(agent.Follower), r.answers, slices.Clone(r.entry.Run.State))
+	tn.prepare(false, false)
+	w.startObserved(t, tn, r.entry.Key, r.answers, slices.Clone(r.entry.Run.State))
 }
 
 // lookup returns what an entry has become, in the commit that is being made or before it.

@@ -32,7 +32,7 @@ func (g *Gateway) Expire(ctx context.Context, part, conversation string, before 
 	}
 	defer func() { release() }()
 	_, err = w.delete(ctx, Command{Type: "expire", by: audit.By{Gateway: part}}, func(s *journal.Summary) error {
-		if s.Updated >= before || len(s.Open) > 0 || len(w.runs()) > 0 {
+		if s.Updated >= before || len(s.Open) > 0 || len(w.running()) > 0 {
 			return errFresh
 		}
 		return nil

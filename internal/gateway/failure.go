@@ -27,11 +27,11 @@ func (r *run) explain(e *agent.Error) {
 		return
 	}
 	detail := capture.Mask(r.agent.Secrets, agent.OneLine(e))
-	r.writer.log.Debug("agent failed", "turn", r.id, "agent", r.name, "code", e.Code, "error", detail)
+	r.log.Debug("agent failed", "turn", r.turn, "agent", r.name, "code", e.Code, "error", detail)
 	r.capture.Failed(detail)
-	for _, w := range r.writer.g.cfg.Watchers {
+	for _, w := range r.g.cfg.Watchers {
 		if f, ok := w.(FailureWatcher); ok {
-			f.TurnFailed(r.id, detail)
+			f.TurnFailed(r.turn, detail)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
@@ -71,55 +70,16 @@ func handsOn(a Agent, err error) *agent.Pushed {
 
 // handOn makes the run a pushed one, durably, and runs it until its stream ends.
 func (r *run) handOn(ctx context.Context, to *agent.Pushed) error {
-	d, err := r.writer.g.cfg.Dialects.Lookup(to.Dialect)
+	d, err := r.g.cfg.Dialects.Lookup(to.Dialect)
 	if err != nil {
 		return err
 	}
 	st := pushState{Dialect: d.Name}
-	err = r.writer.await(ctx, false, func(t *tx) error {
-		if r.isOver.Load() {
-			return ErrTurnOver
-		}
-		t.set(journalkey.TurnPushed(r.id), []byte{1}, 0)
-		t.set(journalkey.TurnState(r.id), st.appendJSON(nil), 0)
-		return nil
-	})
-	if err != nil {
+	if err := r.link.SetPushed(ctx, r.turn, st.appendJSON(nil)); err != nil {
 		return fmt.Errorf("hand turn on: %w", err)
 	}
-	r.handed.Store(true)
+	r.isPushed.Store(true)
 	return r.runPushed(ctx, st)
-}
-
-// resumer returns what goes on with a turn in another process, nil where nothing can.
-func (g *Gateway) resumer(a Agent, handed bool) agent.Resumer {
-	if handed {
-		return pushAgent{g}
-	}
-	up, _ := a.Agent.(agent.Resumer)
-	return up
-}
-
-// endedByOthers reports, once Run has returned err, whether the turn ends for another reason than its agent's own word.
-func (r *run) endedByOthers(err error) bool {
-	cause := context.Cause(r.ctx)
-	return errors.Is(cause, errStopped) || cause == nil && err != nil && r.handed.Load() // past its lease, or an invalid stream
-}
-
-// stopLimit is how long an agent may take to be told that its turn was ended.
-const stopLimit = 5 * time.Second
-
-// tellStopped tells the agent that somebody else has ended its turn.
-func (r *run) tellStopped() {
-	up, ok := r.agent.Agent.(agent.Stopper)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), stopLimit)
-	defer cancel()
-	if err := up.Stop(ctx, r.currentInput()); err != nil {
-		r.writer.log.Warn("agent not told that its turn was stopped", "turn", r.id, "agent", r.name, "error", err)
-	}
 }
 
 // handed reports whether a turn was handed on. Its mark lives as long as its state.

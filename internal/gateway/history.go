@@ -6,11 +6,10 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// setInput sets the run's message and history from the committed transcript, and the session that its agent stored.
-func (w *writer) setInput(r *run, answers string) {
-	in := &r.input // nobody else has the run's input yet
+// setInput sets an input's message and history from the committed transcript, and the session that the agent stored.
+func (w *writer) setInput(in *agent.Input, name, answers string) {
 	set := w.g.settings()
-	in.Session = w.session(r.name)
+	in.Session = w.session(name)
 	first, earlier := "", false
 	w.feed.View(func(t *transcript.Transcript) {
 		if earlier = t.Earlier && len(t.Messages) > 0; earlier {

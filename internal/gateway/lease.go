@@ -26,7 +26,7 @@ func (p *push) expire() {
 	if p.lease == nil {
 		return // attached again
 	}
-	if p.run != nil && p.run.busy() {
+	if p.run != nil && p.run.isWaiting() {
 		p.arm()
 		return
 	}
@@ -64,4 +64,10 @@ func (g *Gateway) endQueued(turn string, e *event.Error) error {
 		w.closeTurn(t, turn)
 		return nil
 	})
+}
+
+// isWaiting reports whether the turn waits for a tool or a user.
+func (r *run) isWaiting() bool {
+	waiting, _ := r.activity()
+	return waiting
 }

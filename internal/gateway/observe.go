@@ -28,19 +28,21 @@ type turnMetrics struct {
 	trace TurnTrace
 }
 
-// runs is told of a turn that is about to run here.
-func (v *observer) begin(r *run, resumed bool) {
-	t := &turnMetrics{agent: r.name, began: time.Now(), text: resumed}
-	parent := v.writer.parents.take(r.id)
+// begin starts to measure a turn that is about to run in this process. The run's context is derived from the one that it returns.
+func (v *observer) begin(tn *turn, resumed bool) context.Context {
+	ctx := v.writer.g.life
+	t := &turnMetrics{agent: tn.name, began: time.Now(), text: resumed}
+	parent := v.writer.parents.take(tn.id)
 	if tr := v.writer.g.cfg.Tracer; tr != nil {
-		r.ctx, t.trace = tr.Turn(r.ctx, TurnInfo{Conversation: v.writer.id, Turn: r.id, Agent: r.name, Kind: r.agent.Kind, Resumed: resumed, Parent: parent})
+		ctx, t.trace = tr.Turn(ctx, TurnInfo{Conversation: v.writer.id, Turn: tn.id, Agent: tn.name, Kind: tn.agent.Kind, Resumed: resumed, Parent: parent})
 	} else if parent != "" {
-		r.ctx = agent.WithTraceParent(r.ctx, parent) // the agent continues the caller's trace, whoever else does
+		ctx = agent.WithTraceParent(ctx, parent) // the agent continues the caller's trace
 	}
 	if v.turns == nil {
 		v.turns = map[string]*turnMetrics{}
 	}
-	v.turns[r.id] = t
+	v.turns[tn.id] = t
+	return ctx
 }
 
 // gone is told of a turn that runs here no more, though it has not ended.

@@ -50,65 +50,54 @@ func (g *Gateway) observedTurn(ctx context.Context, turn string) (m observedTurn
 	return m, true, nil
 }
 
-// runs returns the runs of this process: the one that the queue has started, and the observed ones.
-func (w *writer) runs() []*run {
+// running returns the turns that run in this process: the one that the queue has started, and the observed ones.
+func (w *writer) running() []*turn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := make([]*run, 0, 1+len(w.observed))
+	all := make([]*turn, 0, 1+len(w.observed))
 	if w.current != nil {
 		all = append(all, w.current)
 	}
-	for _, r := range w.observed {
-		all = append(all, r)
+	for _, tn := range w.observed {
+		all = append(all, tn)
 	}
 	return all
 }
 
-// runOf returns the run to which a turn belongs, by its own id or by that of a turn inside it; nil if it does not run here. It is the
-// writer's own.
-func (w *writer) runOf(turn string) *run {
-	if r := w.observed[turn]; r != nil {
-		return r
+// turnOf returns the running turn with an id, or that around a turn with the id; nil if it doesn't run in this process. It is called
+// by the writer's goroutine only.
+func (w *writer) turnOf(id string) *turn {
+	if tn := w.observed[id]; tn != nil {
+		return tn
 	}
-	if r := w.current; r != nil && (r.id == turn || r.children[turn]) {
-		return r
+	if tn := w.current; tn != nil && (tn.id == id || tn.children[id]) {
+		return tn
 	}
-	for _, r := range w.observed {
-		if r.children[turn] {
-			return r
+	for _, tn := range w.observed {
+		if tn.children[id] {
+			return tn
 		}
 	}
 	return nil
 }
 
-// inQueue returns those of the open turns that wait in the queue or were started from it, with those inside them. It is the writer's
-// own.
+// inQueue returns the open turns that wait in the queue or were started from it, with those inside them. It is called by the writer's
+// goroutine only.
 func (w *writer) inQueue(open []string) []string {
 	if len(w.observed) == 0 {
 		return open
 	}
-	return slices.DeleteFunc(slices.Clone(open), func(turn string) bool {
-		r := w.runOf(turn)
-		return r != nil && r.observed
+	return slices.DeleteFunc(slices.Clone(open), func(id string) bool {
+		tn := w.turnOf(id)
+		return tn != nil && tn.observed
 	})
 }
 
-// observe adds a run to the observed ones. It is the writer's own, as unobserve is.
-func (w *writer) observe(r *run) {
-	r.observed = true
+func (w *writer) unobserve(tn *turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.observed == nil {
-		w.observed = map[string]*run{}
-	}
-	w.observed[r.id] = r
-}
-
-func (w *writer) unobserve(r *run) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.observed[r.id] == r {
-		delete(w.observed, r.id)
+	if w.observed[tn.id] == tn {
+		delete(w.observed, tn.id)
 	}
 }
 
@@ -128,40 +117,40 @@ func (w *writer) addRefused(t *tx, r resolved, name string) {
 	})
 }
 
-// observing launches the run of an observed turn once its commit is shown.
-func (w *writer) observing(t *tx, r *run, up agent.Follower, answers string, state json.RawMessage) {
+// startObserved starts the run of an observed turn once its start is durable.
+func (w *writer) startObserved(t *tx, tn *turn, key, answers string, state json.RawMessage) {
+	in := w.observedInput(tn.id, key)
 	t.then(func() {
-		r.input.Session = w.session(r.name)
+		in.Session = w.session(tn.name)
 		w.feed.View(func(tr *transcript.Transcript) {
 			if m := tr.Message(answers); m != nil {
-				r.input.Message = message(m)
+				in.Message = message(m)
 			}
 		})
-		r.launch(func(ctx context.Context) error { return up.Observe(ctx, r.currentInput(), state, r.out) })
+		tn.start(runStart{Mode: startObserve, Input: in, State: state})
 	})
 }
 
-// reobserve takes up an observed turn that was open when the gateway stopped; false if nothing can.
-func (w *writer) reobserve(t *tx, turn transcript.Turn, m observedTurn, inside []string) (bool, error) {
-	a, _ := w.g.agent(turn.Agent, w.host())
-	up, ok := a.Agent.(agent.Follower)
-	if !ok {
+// reobserve resumes an observed turn that was open when the gateway stopped. It returns false if the agent can't.
+func (w *writer) reobserve(t *tx, open transcript.Turn, m observedTurn, inside []string) (bool, error) {
+	a, _ := w.g.agent(open.Agent, w.host())
+	if _, ok := a.Agent.(agent.Follower); !ok {
 		return false, nil
 	}
-	state, err := w.g.journal.Get(w.g.life, journalkey.TurnState(turn.ID))
+	state, err := w.g.journal.Get(w.g.life, journalkey.TurnState(open.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
-		return false, fmt.Errorf("state of turn %s: %w", turn.ID, err)
+		return false, fmt.Errorf("state of turn %s: %w", open.ID, err)
 	}
-	r := w.newRun(turn.ID, turn.Agent, a, w.observedInput(turn.ID, m.Key))
-	if ok, err := w.restore(t, r, turn, inside); !ok || err != nil {
+	tn := w.newTurn(open.ID, open.Agent, a, w.host())
+	tn.observed = true
+	if ok, err := w.restore(t, tn, open, inside); !ok || err != nil {
 		return false, err
 	}
-	w.observe(r)
-	w.observer.begin(r, true)
-	w.observing(t, r, up, turn.Answers, state)
+	tn.prepare(true, false)
+	w.startObserved(t, tn, m.Key, open.Answers, state)
 	t.then(func() {
-		if err := r.redeliverAnswers(w.g.life); err != nil {
-			w.log.Error("agent not told of answers", "turn", turn.ID, "error", err)
+		if err := tn.redeliverAnswers(w.g.life); err != nil {
+			w.log.Error("agent not told of answers", "turn", open.ID, "error", err)
 		}
 	})
 	return true, nil

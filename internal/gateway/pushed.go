@@ -2,13 +2,9 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
-	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 )
 
 func restored(d dialect.Dialect, st pushState) (*dialect.Stream, error) {
@@ -19,36 +15,9 @@ func restored(d dialect.Dialect, st pushState) (*dialect.Stream, error) {
 	return s, s.Restore(st.Stream)
 }
 
-// pushAgent runs pushed turns. It can be resumed: the producer comes back.
-type pushAgent struct{ g *Gateway }
-
-func (a pushAgent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	v, err := a.g.journal.Get(ctx, journalkey.TurnState(in.Turn))
-	if err != nil {
-		return fmt.Errorf("state of pushed turn: %w", err)
-	}
-	return a.Resume(ctx, in, v, out)
-}
-
-func (a pushAgent) Resume(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
-	var st pushState
-	if err := json.Unmarshal(state, &st); err != nil {
-		return fmt.Errorf("state of pushed turn: %w", err)
-	}
-	w, err := a.g.writer(ctx, in.Conversation)
-	if err != nil {
-		return err
-	}
-	defer w.release()
-	w.mu.Lock()
-	r := w.current
-	w.mu.Unlock()
-	return r.runPushed(ctx, st)
-}
-
 // pushed runs the turn until the stream that its producer brings ends, or the lease.
 func (r *run) runPushed(ctx context.Context, st pushState) error {
-	g := r.writer.g
+	g := r.g
 	d, err := g.cfg.Dialects.Lookup(st.Dialect)
 	if err != nil {
 		return err
@@ -58,11 +27,11 @@ func (r *run) runPushed(ctx context.Context, st pushState) error {
 		return err
 	}
 	r.out.Body(d.Name)
-	p := g.push(r.id)
+	p := g.push(r.turn)
 	if !p.start(r, d, stream, st) {
 		// It is that of a run before this one, which was given up and has not returned yet.
 		g.endPush(p)
-		p = g.push(r.id)
+		p = g.push(r.turn)
 		p.start(r, d, stream, st)
 	}
 	r.push = p

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -97,145 +96,85 @@ func (w *writer) interrupt(t *tx, turn string) {
 		Error: &event.Error{Code: codeRestart, Message: "the gateway was restarted while the agent answered", Retryable: true},
 	}})
 	w.closeTurn(t, turn)
-	t.set(journalkey.TurnState(turn), nil, 0)
-	t.set(journalkey.TurnMapper(turn), nil, 0)
-	t.set(journalkey.TurnPushed(turn), nil, 0)
-	t.set(journalkey.TurnObserved(turn), nil, 0)
-	t.set(journalkey.TurnWaited(turn), nil, 0)
+	t.deleteTurnKeys(turn)
 }
 
-// resume makes the run of a turn whose agent can go on with it, with its decoder where the log left it.
-func (w *writer) resume(t *tx, turn transcript.Turn, inside []string) (bool, error) {
-	handed, err := w.g.handed(w.g.life, turn.ID)
+// resume gives a turn a run that continues where the log ends. It returns false if the agent can't.
+func (w *writer) resume(t *tx, open transcript.Turn, inside []string) (bool, error) {
+	isPushed, err := w.g.handed(w.g.life, open.ID)
 	if err != nil {
-		return false, fmt.Errorf("turn %s: %w", turn.ID, err)
+		return false, fmt.Errorf("turn %s: %w", open.ID, err)
 	}
-	p := w.principal(turn.ID)
-	a, _ := w.g.agent(turn.Agent, p) // one that handed its turn on is not needed for it any more
-	up := w.g.resumer(a, handed)
-	if up == nil {
+	p := w.principal(open.ID)
+	a, _ := w.g.agent(open.Agent, p) // an agent that left its turn to a producer is not needed any longer
+	if !resumes(a, open.Agent, isPushed) {
 		return false, nil
 	}
-	state, err := w.g.journal.Get(w.g.life, journalkey.TurnState(turn.ID))
+	state, err := w.g.journal.Get(w.g.life, journalkey.TurnState(open.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
-		return false, fmt.Errorf("state of turn %s: %w", turn.ID, err)
+		return false, fmt.Errorf("state of turn %s: %w", open.ID, err)
 	}
-	r := w.newRun(turn.ID, turn.Agent, a, agent.Input{
-		Conversation: w.id, Turn: turn.ID, Key: turn.ID, Principal: p, Metadata: w.summary.Metadata,
-	})
-	r.handed.Store(handed)
-	if ok, err := w.restore(t, r, turn, inside); !ok || err != nil {
+	tn := w.newTurn(open.ID, open.Agent, a, p)
+	if ok, err := w.restore(t, tn, open, inside); !ok || err != nil {
 		return false, err
 	}
-	w.observer.begin(r, true)
-	w.setCurrent(r)
+	tn.prepare(true, isPushed)
+	in := agent.Input{Conversation: w.id, Turn: open.ID, Key: open.ID, Principal: p, Metadata: w.summary.Metadata}
 	t.then(func() {
-		w.setInput(r, turn.Answers)
-		r.launch(func(ctx context.Context) error {
-			return up.Resume(ctx, r.currentInput(), json.RawMessage(state), r.out)
-		})
-		if err := r.redeliverAnswers(w.g.life); err != nil {
-			w.log.Error("agent not told of answers", "turn", turn.ID, "error", err)
+		w.setInput(&in, open.Agent, open.Answers)
+		tn.start(runStart{Mode: startResume, Input: in, State: state})
+		if err := tn.redeliverAnswers(w.g.life); err != nil {
+			w.log.Error("agent not told of answers", "turn", open.ID, "error", err)
 		}
 	})
 	return true, nil
 }
 
-// restore sets a run to where the log has its turn: the ids of its parts, the turns inside it, its open requests. It returns false if
-// the log does not fit.
-func (w *writer) restore(t *tx, r *run, turn transcript.Turn, inside []string) (bool, error) {
-	keys, err := w.g.journal.Get(w.g.life, journalkey.TurnMapper(turn.ID))
+// restore sets a turn to where the log ends: the ids of its parts, the turns inside it, its open requests. It returns false if the
+// stored state doesn't fit the log.
+func (w *writer) restore(t *tx, tn *turn, open transcript.Turn, inside []string) (bool, error) {
+	keys, err := w.g.journal.Get(w.g.life, journalkey.TurnMapper(open.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
-		return false, fmt.Errorf("keys of turn %s: %w", turn.ID, err)
+		return false, fmt.Errorf("keys of turn %s: %w", open.ID, err)
 	}
 	if keys != nil {
-		w.feed.View(func(tr *transcript.Transcript) { err = r.mapper.Restore(keys, tr) })
+		w.feed.View(func(tr *transcript.Transcript) { err = tn.mapper.Restore(keys, tr) })
 		if err != nil {
-			w.log.Error("turn can't be resumed", "turn", turn.ID, "error", err)
+			w.log.Error("turn can't be resumed", "turn", open.ID, "error", err)
 			return false, nil
 		}
 	}
-	r.keys = r.mapper.Keys()
+	tn.keys = tn.mapper.Keys()
 	for _, id := range inside {
-		r.children[id] = true
+		tn.children[id] = true
 	}
-	for _, req := range turn.Requests {
-		r.requests[req.ID] = true
+	for _, req := range open.Requests {
+		tn.requests[req.ID] = true
 		left := w.g.settings().WaitLimit - time.Duration(now()-req.At)*time.Millisecond
-		t.then(func() { r.limit(req.ID, max(left, 0)) })
+		t.then(func() { tn.limit(req.ID, max(left, 0)) })
 	}
-	return true, r.restoreClock(&turn)
+	return true, tn.restoreClock(&open)
 }
 
-// hush starts no further turn: what is queued stays queued for the next start.
+// pauseQueue prevents further turns from starting. Queued turns are left to the next start.
 func (w *writer) pauseQueue() {
 	w.mu.Lock()
 	w.isLeft = true
 	w.mu.Unlock()
 }
 
-// drain waits until the conversation's running turns have ended, or the context is done. It does not wait for those that the
-// next start resumes.
+// drain waits until the conversation's running turns have ended or can be resumed by the next start, or ctx is done.
 func (w *writer) drain(ctx context.Context) {
-	for _, r := range w.runs() {
-		r.drain(ctx)
+	for _, tn := range w.running() {
+		tn.runner.Drain(ctx)
 	}
 }
 
-func (r *run) drain(ctx context.Context) {
-	look := time.NewTicker(drainLook)
-	defer look.Stop()
-	for !r.resumable() || r.tied() {
-		select {
-		case <-r.returned:
-			return
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
-	}
-}
-
-// drainLook is how often a stop looks whether a turn has become one to be resumed, since its agent handed it on.
-const drainLook = 100 * time.Millisecond
-
-// resumable reports whether the next start can go on with the turn.
-func (r *run) resumable() bool {
-	if r.observed {
-		_, ok := r.agent.Agent.(agent.Follower)
-		return ok
-	}
-	return r.writer.g.resumer(r.agent, r.handed.Load()) != nil
-}
-
-// tied reports whether the turn's upstream gives it up when it is left.
-func (r *run) tied() bool {
-	up, ok := r.agent.Agent.(agent.Tied)
-	return ok && !r.handed.Load() && !r.observed && up.Tied()
-}
-
-// leave takes the running turns away at the end of the drain time: a resumable one is left open for the next start,
-// any other ends as interrupted.
+// leave detaches the running turns at the end of the drain time. Those that the next start can't resume end as interrupted.
 func (w *writer) leave() {
-	for _, r := range w.runs() {
-		r.leave()
+	for _, tn := range w.running() {
+		tn.leave()
 	}
-}
-
-func (r *run) leave() {
-	if r.isOver.Load() {
-		return
-	}
-	if r.resumable() {
-		r.detach()
-		return
-	}
-	r.writer.post(func(t *tx) error {
-		r.end(t, &event.Body{Outcome: event.Interrupted, Reason: codeRestart, Error: &event.Error{
-			Code: codeRestart, Message: "the gateway was stopped while the agent answered", Retryable: true,
-		}})
-		return nil
-	})
 }
 
 // reopener opens given up conversations again, until their turns have their ends, and finishes deletes that failed.

@@ -2,317 +2,286 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/capture"
 )
 
-// run is a turn that runs or waits in this process.
+// run runs the agent of one turn. It knows the conversation only through its link to the writer.
 type run struct {
-	writer *writer
-	id     string
-	name   string
-	agent  Agent
-	// observed says that its upstream began it; it does not change once the run is known to its writer.
-	observed bool
-	input    agent.Input
+	runConfig
+	g   *Gateway // of this process
+	log *slog.Logger
+
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	out      *agent.Emitter
-	files    TurnFiles
+	capture  *capture.Turn // nil if the turn's bytes are not captured
+	push     *push         // nil unless a producer pushes the stream; used by the run's goroutine only
+	returned chan struct{} // closed when the agent has returned
 
-	capture  *capture.Turn               // nil where its bytes are not kept
-	push     *push                       // nil where nothing is pushed; launch's goroutine's own
-	returned chan struct{}               // closed when Run returned
-	isOver   atomic.Bool                 // the end is committed or about to be
-	handed   atomic.Bool                 // its agent has handed it on: its stream is pushed
+	isPushed atomic.Bool                 // a producer pushes the stream
 	lastSign atomic.Int64                // last sign of life, epoch milliseconds
 	lateOps  atomic.Int64                // how many operations came after the end
 	trouble  atomic.Pointer[agent.Error] // why the last attempt upstream failed; nil once there is progress
 
 	mu      sync.Mutex
-	answers map[string]chan event.Answer // open requests that the agent waits on
-	timers  map[string]*time.Timer       // limits of open requests
-	silence *time.Timer
-	clock   clock
-
-	// The writer's own.
-	mapper   *dialect.Mapper
-	keys     int             // how many keys of the mapper are stored
-	children map[string]bool // open turns inside this one
-	requests map[string]bool // open requests
-	answered map[string]bool // requests that were answered in this process
+	input   agent.Input // its session changes
+	silence *time.Timer // nil before the start and after the return
 }
 
-// Why a turn's context ended, as agents may see it by context.Cause.
+// runConfig describes a run.
+type runConfig struct {
+	link                     turnWriter
+	conversation, turn, name string // name is the agent's
+	agent                    Agent
+	observed                 bool // the upstream began the turn
+	pushed                   bool // the agent left the stream to a producer, in an earlier process
+	files                    TurnFiles
+}
+
+var _ runner = (*run)(nil)
+
+// Causes of the end of a run's context, which agents may get with context.Cause.
 var (
 	errStopped  = fmt.Errorf("%w: stopped", errOver)
 	errEnded    = fmt.Errorf("%w: ended by its own stream", errOver)
 	errDetached = errors.New("gateway: detached for a restart")
 	errLost     = errors.New("gateway: conversation given up")
-	// errOver is ErrTurnOver, to agents too: it tells a turn that has ended from one that is only left.
+	// errOver is ErrTurnOver for agents too. It distinguishes a turn that has ended from one that is only detached.
 	errOver = fmt.Errorf("%w (%w)", ErrTurnOver, agent.ErrTurnOver)
 )
 
-// The codes of the errors that the gateway itself ends turns with.
+// Codes of the errors with which the gateway itself ends turns.
 const (
-	codeSilence    = "silence"       // the agent said nothing for too long
+	codeSilence    = "silence"       // the agent showed no progress for too long
 	codeTurnLimit  = "turn_limit"    // the turn ran for too long
-	codeLease      = "lease_expired" // the producer of a pushed turn stayed away
+	codeLease      = "lease_expired" // the producer of a pushed turn didn't come back
 	codeWait       = "wait_expired"  // nobody answered
-	codeUntold     = "not_answered"  // the agent did not take the answer
+	codeUntold     = "not_answered"  // the agent did not accept the answer
 	codeStream     = "invalid_stream"
-	codeCutShort   = "cut_short"     // the agent's stream ended without its end
+	codeCutShort   = "cut_short"     // the agent's stream was interrupted before its end
 	codeAgent      = "agent_error"   // the agent returned an error of no other kind
-	codeNotStarted = "not_started"   // nothing reached the agent; the same send may run again
+	codeNotStarted = "not_started"   // the request did not reach the agent; the same send may run again
 	codeRuns       = "too_many_runs" // of others, at once in one conversation
 	codeRestart    = "gateway_restart"
 )
 
-func (w *writer) newRun(id, name string, a Agent, in agent.Input) *run {
-	r := &run{
-		writer: w, id: id, name: name, agent: a, input: in,
-		returned: make(chan struct{}),
-		answers:  map[string]chan event.Answer{}, timers: map[string]*time.Timer{},
-		children: map[string]bool{}, requests: map[string]bool{}, answered: map[string]bool{},
-	}
-	r.ctx, r.cancel = context.WithCancelCause(w.g.life)
-	r.files = w.g.attachments.OfTurn(w, in.Principal)
+// newRun returns the run of a turn. ctx carries the turn's trace.
+func (g *Gateway) newRun(ctx context.Context, c runConfig) *run {
+	r := &run{runConfig: c, g: g, log: g.log.With("conversation", c.conversation), returned: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.out = agent.NewEmitter(r.ctx, (*sink)(r))
-	r.mapper = dialect.NewMapper(id, newID)
+	r.isPushed.Store(c.pushed)
 	return r
 }
 
-// launch starts the agent's goroutine. It is called once the turn's start is committed.
-func (r *run) launch(call func(context.Context) error) {
-	r.writer.retain()
+// Start implements [runner]. The goroutine that it starts is the only one that emits, except for producers.
+func (r *run) Start(start runStart) {
+	r.input = start.Input
 	r.touch()
-	r.writer.g.cfg.Metrics.Running.Inc()
+	r.g.cfg.Metrics.Running.Inc()
 	r.startSilence()
-	r.startClock()
-	r.capture = r.writer.g.cfg.Raw.Turn(capture.Meta{Turn: r.id, Conversation: r.writer.id, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
-	r.writer.g.tasks.Go(func() {
+	r.capture = r.g.cfg.Raw.Turn(capture.Meta{Turn: r.turn, Conversation: r.conversation, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
+	r.g.tasks.Go(func() {
 		defer r.capture.Close()
-		defer r.writer.release()
-		defer r.writer.g.cfg.Metrics.Running.Dec()
-		err := r.call(call)
+		defer r.g.cfg.Metrics.Running.Dec()
+		err := r.call(func(ctx context.Context) error { return r.callAgent(ctx, start) })
 		if to := handsOn(r.agent, err); to != nil && !r.observed {
 			err = r.call(func(ctx context.Context) error { return r.handOn(ctx, to) })
 		}
 		foreign := r.endedByOthers(err)
-		r.mu.Lock()
-		if r.silence != nil {
-			r.silence.Stop()
-			r.silence = nil
-		}
-		if r.clock.timer != nil {
-			r.clock.timer.Stop()
-			r.clock.timer = nil
-		}
-		for _, t := range r.timers {
-			t.Stop()
-		}
-		r.mu.Unlock()
-		r.finish(err)
+		r.stopSilence()
+		r.end(err)
 		if r.push != nil {
-			r.writer.g.endPush(r.push) // not before its end is committed, which the producer is told of
+			r.g.endPush(r.push) // after the end is committed, which the producer is notified of
 		}
 		if foreign {
-			r.tellStopped()
+			r.notifyStopped()
 		}
 		close(r.returned)
-		r.writer.post(func(t *tx) error {
-			r.report(foreign)
-			return r.writer.next(t, r)
-		})
+		if err := r.link.Returned(context.WithoutCancel(r.ctx), r.turn, runReport{Late: r.lateOps.Load(), Foreign: foreign}); err != nil {
+			r.log.Error("return of agent not reported", "turn", r.turn, "error", err)
+		}
 	})
 }
 
-// call runs the agent; a panic of its code fails the turn, not the gateway.
-func (r *run) call(call func(context.Context) error) (err error) {
+// callAgent calls the agent as start says.
+func (r *run) callAgent(ctx context.Context, start runStart) error {
+	switch {
+	case start.Mode == startObserve:
+		return r.agent.Agent.(agent.Follower).Observe(ctx, r.currentInput(), start.State, r.out)
+	case r.isPushed.Load() || r.name == PushAgent:
+		var st pushState
+		if err := json.Unmarshal(start.State, &st); err != nil {
+			return fmt.Errorf("state of pushed turn: %w", err)
+		}
+		return r.runPushed(ctx, st)
+	case start.Mode == startResume:
+		return r.agent.Agent.(agent.Resumer).Resume(ctx, r.currentInput(), start.State, r.out)
+	}
+	return r.agent.Run(ctx, r.currentInput(), r.out)
+}
+
+// call calls fn. A panic fails the turn, not the gateway.
+func (r *run) call(fn func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.writer.log.Error("agent panicked", "agent", r.name, "turn", r.id, "panic", p, "stack", string(debug.Stack()))
+			r.log.Error("agent panicked", "agent", r.name, "turn", r.turn, "panic", p, "stack", string(debug.Stack()))
 			err = errors.New("the agent failed unexpectedly")
 		}
 	}()
-	return call(r.ctx)
+	return fn(r.ctx)
 }
 
-// finish writes the turn's end after Run has returned, if nothing else ended it.
-func (r *run) finish(err error) {
+// isOver reports whether the turn has ended, or belongs to a writer that gave its conversation up.
+func (r *run) isOver() bool {
 	cause := context.Cause(r.ctx)
-	if errors.Is(cause, errDetached) || errors.Is(cause, errLost) || r.isOver.Load() {
+	return errors.Is(cause, errOver) || errors.Is(cause, errLost)
+}
+
+// end ends the turn after the agent has returned, if nothing else ended it.
+func (r *run) end(err error) {
+	if errors.Is(context.Cause(r.ctx), errDetached) || r.isOver() {
 		return
 	}
-	body := &event.Body{Outcome: event.Completed}
+	body := event.Body{Outcome: event.Completed}
 	if err != nil {
 		failure := failureOf(err)
 		r.explain(failure)
-		body = &event.Body{Outcome: event.Failed, Error: failure.Shown()}
+		body = event.Body{Outcome: event.Failed, Error: failure.Shown()}
 	}
-	// The job is the last of this turn's, since the goroutine that emitted is this one.
-	if serr := r.writer.await(context.WithoutCancel(r.ctx), true, func(t *tx) error { r.end(t, body); return nil }); serr != nil {
-		r.writer.log.Error("end of turn not written; recovery will", "turn", r.id, "error", serr)
-	}
-}
-
-// end writes the buffered operations of the turn, the ends of the turns inside it, and its own end. A second call does nothing.
-func (r *run) end(t *tx, body *event.Body) {
-	if r.isOver.Swap(true) {
-		return
-	}
-	r.cancel(errStopped) // an Emit that waits for room lets go of the emitter
-	if held, err := r.mapper.Map(bareOps(r.out.Close(), r.files), now()); err == nil {
-		r.add(t, held)
-	} else {
-		r.writer.log.Warn("buffered operations do not apply", "turn", r.id, "error", err)
-	}
-	if !r.writer.openTurn(t, r.id) {
-		return // its own stream ended it with what was held back
-	}
-	for child := range r.children {
-		t.add(event.Event{Type: event.TurnEnd, Turn: child, Body: &event.Body{Outcome: body.Outcome, Reason: "parent ended"}})
-		r.writer.closeTurn(t, child)
-	}
-	t.add(event.Event{Type: event.TurnEnd, Turn: r.id, Body: body})
-	r.finishIn(t)
-}
-
-// finishIn removes the turn's keys and lets the next turn start, now that tx has the turn's end.
-func (r *run) finishIn(t *tx) {
-	r.isOver.Store(true)
-	r.writer.closeTurn(t, r.id)
-	t.set(journalkey.TurnState(r.id), nil, 0)
-	t.set(journalkey.TurnMapper(r.id), nil, 0)
-	t.set(journalkey.TurnPushed(r.id), nil, 0)
-	t.set(journalkey.TurnObserved(r.id), nil, 0)
-	t.set(journalkey.TurnWaited(r.id), nil, 0)
-	t.then(func() {
-		r.cancel(errEnded)
-		time.AfterFunc(returnLimit, func() { r.writer.post(func(t *tx) error { return r.writer.next(t, r) }) })
-	})
-}
-
-// openTurn reports whether the turn is open as this tx will leave it.
-func (w *writer) openTurn(t *tx, id string) bool {
-	for _, open := range t.current().Open {
-		if open == id {
-			return true
-		}
-	}
-	return false
-}
-
-func (w *writer) closeTurn(t *tx, id string) {
-	s := t.edit()
-	for i, open := range s.Open {
-		if open == id {
-			s.Open = append(s.Open[:i], s.Open[i+1:]...)
-			break
-		}
-	}
-	s.Updated = now()
-	t.terminal = true
-	t.set(journalkey.TurnPrincipal(id), nil, 0) // it was for a start that can't come any more
-	t.ended = append(t.ended, id)
-	t.then(func() { w.g.endTurnPush(id) })
-	if len(s.Open) == 0 {
-		t.then(func() { w.g.compactor.add(w.id, w.head) })
+	if err := r.link.End(context.WithoutCancel(r.ctx), r.turn, body); err != nil {
+		r.log.Error("end of turn not written; recovery will", "turn", r.turn, "error", err)
 	}
 }
 
-// add adds mapped events to the commit and updates the run's open turns and requests from them.
-func (r *run) add(t *tx, events []event.Event) {
-	for i := range events {
-		e := events[i]
-		t.add(e)
-		switch e.Type {
-		case event.TurnStart:
-			if e.Turn != r.id {
-				r.children[e.Turn] = true
-				s := t.edit()
-				s.Open = append(s.Open, e.Turn)
-				t.set(journalkey.Turn(e.Turn), []byte(r.writer.id), 0)
-			}
-		case event.TurnWait:
-			req := *e.Get().Request
-			r.requests[req.ID] = true
-			r.pauseClock()
-			t.then(func() { r.limit(req.ID, r.writer.g.settings().WaitLimit) })
-		case event.TurnResume:
-			r.resolveRequest(t, *e.Get().Answer)
-		case event.TurnEnd:
-			if e.Turn == r.id {
-				r.finishIn(t)
-			} else {
-				delete(r.children, e.Turn)
-				r.writer.closeTurn(t, e.Turn)
-			}
-		}
-	}
-}
-
-func (r *run) resolveRequest(t *tx, a event.Answer) {
-	r.touch() // the clock of silence goes on as soon as the request is closed
-	delete(r.requests, a.ID)
-	if len(r.requests) == 0 {
-		t.set(journalkey.TurnWaited(r.id), strconv.AppendInt(nil, r.resumeClock(), 10), 0)
-	}
-	r.answered[a.ID] = true
-	if err := r.setAnswer(t, storedAnswer{a, true}); err != nil {
-		r.writer.log.Error("answer not stored", "turn", r.id, "error", err)
-	}
-	t.then(func() {
-		r.touch()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if timer := r.timers[a.ID]; timer != nil {
-			timer.Stop()
-			delete(r.timers, a.ID)
-		}
-		if ch := r.answers[a.ID]; ch != nil {
-			ch <- a
-			delete(r.answers, a.ID)
+// fail ends the turn with an error while the agent still runs.
+func (r *run) fail(e *agent.Error) {
+	r.explain(e)
+	body := event.Body{Outcome: event.Failed, Error: e.Shown()}
+	r.g.tasks.Go(func() { // the run itself is a task until it returns, so none is added too late
+		if err := r.link.End(context.WithoutCancel(r.ctx), r.turn, body); err != nil {
+			r.log.Error("end of turn not written; recovery will", "turn", r.turn, "error", err)
 		}
 	})
 }
 
-// limit ends the turn when a request stays open for too long.
-func (r *run) limit(request string, d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.isOver.Load() {
-		return
-	}
-	r.timers[request] = time.AfterFunc(d, func() {
-		r.writer.post(func(t *tx) error {
-			if r.requests[request] {
-				r.end(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeWait, Message: "nobody answered in time"}})
-			}
-			return nil
-		})
-	})
+// Stop implements [runner].
+func (r *run) Stop() []event.Event {
+	r.cancel(errStopped) // an Emit that waits for room in the queue must not block Close
+	return bareOps(r.out.Close(), r.files)
 }
 
-// lose stops a run whose writer gave the conversation up. Recovery decides how the turn continues.
-func (r *run) lose(err error) {
-	r.isOver.Store(true)
-	r.cancel(fmt.Errorf("%w: %w", errLost, err))
+// Ended implements [runner].
+func (r *run) Ended() { r.cancel(errEnded) }
+
+// Lose implements [runner].
+func (r *run) Lose(reason string) {
+	r.cancel(fmt.Errorf("%w: %s", errLost, reason))
 	r.out.Close()
 }
 
-// detach takes the run away for a restart: what was emitted is committed, nothing more is taken.
-func (r *run) detach() {
+// Steerable implements [runner].
+func (r *run) Steerable() bool {
+	if _, ok := r.agent.Agent.(agent.Steerer); !ok {
+		return false
+	}
+	c, ok := r.agent.Agent.(agent.Chooser)
+	return !ok || c.Steers(r.turn)
+}
+
+// Steer implements [runner].
+func (r *run) Steer(ctx context.Context, m agent.Message) error {
+	s, ok := r.agent.Agent.(agent.Steerer)
+	if !ok {
+		return agent.ErrNotSteered
+	}
+	return s.Steer(ctx, r.currentInput(), m)
+}
+
+// Drain implements [runner].
+func (r *run) Drain(ctx context.Context) {
+	tick := time.NewTicker(drainInterval)
+	defer tick.Stop()
+	for !r.resumable() || r.tied() {
+		select {
+		case <-r.returned:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// drainInterval is how often Drain checks whether the turn can be resumed now, because its agent left it to a producer.
+const drainInterval = 100 * time.Millisecond
+
+// Detach implements [runner].
+func (r *run) Detach() bool {
+	if !r.resumable() {
+		return false
+	}
 	r.cancel(errDetached)
+	return true
+}
+
+// resumable reports whether the next start can resume the turn.
+func (r *run) resumable() bool {
+	if r.observed {
+		_, ok := r.agent.Agent.(agent.Follower)
+		return ok
+	}
+	return resumes(r.agent, r.name, r.isPushed.Load())
+}
+
+// resumes reports whether a turn can be resumed in another process.
+func resumes(a Agent, name string, pushed bool) bool {
+	_, ok := a.Agent.(agent.Resumer)
+	return ok || pushed || name == PushAgent
+}
+
+// tied reports whether the turn's upstream aborts it when the gateway disconnects.
+func (r *run) tied() bool {
+	t, ok := r.agent.Agent.(agent.Tied)
+	return ok && !r.isPushed.Load() && !r.observed && t.Tied()
+}
+
+// currentInput returns the input with the latest session.
+func (r *run) currentInput() agent.Input {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.input
+}
+
+// endedByOthers reports, once the agent has returned err, whether something other than the agent ended the turn.
+func (r *run) endedByOthers(err error) bool {
+	cause := context.Cause(r.ctx)
+	return errors.Is(cause, errStopped) || cause == nil && err != nil && r.isPushed.Load() // the lease expired, or the stream was invalid
+}
+
+// stopLimit is how long an agent's Stop may take.
+const stopLimit = 5 * time.Second
+
+// notifyStopped calls the agent's Stop.
+func (r *run) notifyStopped() {
+	s, ok := r.agent.Agent.(agent.Stopper)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), stopLimit)
+	defer cancel()
+	if err := s.Stop(ctx, r.currentInput()); err != nil {
+		r.log.Warn("agent not told that its turn was stopped", "turn", r.turn, "agent", r.name, "error", err)
+	}
 }

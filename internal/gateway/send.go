@@ -91,8 +91,8 @@ func (w *writer) send(ctx context.Context, p Principal, c Command) (Ack, error) 
 	if err != nil {
 		return Ack{}, err
 	}
-	if r := w.steerable(name); r != nil && !c.Queue {
-		ack, err := w.steer(ctx, p, r, m, c)
+	if tn := w.steerable(name); tn != nil && !c.Queue {
+		ack, err := w.steer(ctx, p, tn, m, c)
 		if !errors.Is(err, agent.ErrNotSteered) {
 			return ack, err
 		}
@@ -220,26 +220,33 @@ func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Prin
 	return became, seq
 }
 
-// start makes the run of a turn whose turn.start is in this tx, and launches it once that is committed.
-func (w *writer) start(t *tx, turn, name string, a Agent, answers string, p agent.Principal) {
-	r := w.newRun(turn, name, a, agent.Input{Conversation: w.id, Turn: turn, Key: turn, Principal: p, Metadata: w.summary.Metadata, Ingest: w.issue(t, turn, a)})
-	w.observer.begin(r, false)
-	w.setCurrent(r)
+// start gives a turn, whose turn.start is in this tx, its run, and starts it once that is durable.
+func (w *writer) start(t *tx, id, name string, a Agent, answers string, p agent.Principal) {
+	in := agent.Input{Conversation: w.id, Turn: id, Key: id, Principal: p, Metadata: w.summary.Metadata, Ingest: w.issue(t, id, a)}
+	tn := w.newTurn(id, name, a, p)
+	tn.prepare(false, false)
 	t.then(func() {
-		w.setInput(r, answers)
-		r.launch(func(ctx context.Context) error { return a.Run(ctx, r.currentInput(), r.out) })
+		w.setInput(&in, name, answers)
+		start := runStart{Mode: startRun, Input: in}
+		if name == PushAgent {
+			start.State = w.stream(id)
+		}
+		tn.start(start)
 	})
 }
 
-func (w *writer) setCurrent(r *run) {
-	w.mu.Lock()
-	w.current = r
-	w.mu.Unlock()
+// stream returns the state of a pushed turn's stream, nil if it can't be read.
+func (w *writer) stream(turn string) json.RawMessage {
+	state, err := w.g.journal.Get(w.g.life, journalkey.TurnState(turn))
+	if err != nil {
+		w.log.Error("state of pushed turn not read", "turn", turn, "error", err)
+	}
+	return state
 }
 
 // next starts the turn that waits longest, if the one before it is out of the way; nothing waits for an observed one. It runs in the
 // writer.
-func (w *writer) next(t *tx, before *run) error {
+func (w *writer) next(t *tx, before *turn) error {
 	if before != nil && before.observed {
 		if !w.openTurn(t, before.id) {
 			w.unobserve(before)
@@ -308,25 +315,19 @@ func (g *Gateway) principal(ctx context.Context, turn string) (p agent.Principal
 	return p, err
 }
 
-// steerable returns the running turn, if it is the named agent's and that can be steered.
-func (w *writer) steerable(name string) *run {
+// steerable returns the running turn, if it is the agent's and the agent accepts messages into it.
+func (w *writer) steerable(name string) *turn {
 	w.mu.Lock()
-	r := w.current
+	tn := w.current
 	w.mu.Unlock()
-	if r == nil || r.isOver.Load() || r.name != name {
+	if tn == nil || tn.isOver.Load() || tn.name != name || !tn.runner.Steerable() {
 		return nil
 	}
-	if _, ok := r.agent.Agent.(agent.Steerer); !ok {
-		return nil
-	}
-	if c, ok := r.agent.Agent.(agent.Chooser); ok && !c.Steers(r.id) {
-		return nil
-	}
-	return r
+	return tn
 }
 
 // steer hands a message to the running turn. What is committed of it gets to the agent though whoever sent it may be gone.
-func (w *writer) steer(ctx context.Context, p Principal, r *run, m event.Event, c Command) (Ack, error) {
+func (w *writer) steer(ctx context.Context, p Principal, tn *turn, m event.Event, c Command) (Ack, error) {
 	known, err := w.storedOutcome(ctx, c)
 	if err != nil {
 		return Ack{}, commandError(err)
@@ -342,7 +343,7 @@ func (w *writer) steer(ctx context.Context, p Principal, r *run, m event.Event, 
 	w.retain()
 	w.g.tasks.Go(func() {
 		defer w.release()
-		ack, err := w.steerIn(context.WithoutCancel(ctx), p, r, m, c)
+		ack, err := w.steerIn(context.WithoutCancel(ctx), p, tn, m, c)
 		done <- result{ack, err}
 	})
 	select {
@@ -354,15 +355,15 @@ func (w *writer) steer(ctx context.Context, p Principal, r *run, m event.Event, 
 }
 
 // steered commits the message first, so that it is not lost whatever the agent says.
-func (w *writer) steerIn(ctx context.Context, p Principal, r *run, m event.Event, c Command) (Ack, error) {
+func (w *writer) steerIn(ctx context.Context, p Principal, tn *turn, m event.Event, c Command) (Ack, error) {
 	b := m.Get()
 	text := ""
 	if len(b.Parts) > 0 && b.Parts[0].Kind == event.KindText {
 		text = b.Parts[0].Text
 	}
-	ack := Ack{Message: m.Message, Turn: r.id, State: event.MessageSteered}
+	ack := Ack{Message: m.Message, Turn: tn.id, State: event.MessageSteered}
 	err := w.submit(ctx, true, func(t *tx) error {
-		if r.isOver.Load() {
+		if tn.isOver.Load() {
 			return agent.ErrNotSteered
 		}
 		if c.taken || !w.isNewMessageID(m.Message) {
@@ -375,7 +376,7 @@ func (w *writer) steerIn(ctx context.Context, p Principal, r *run, m event.Event
 			return err
 		}
 		t.addMessage(m, c)
-		ack.Seq = t.add(event.Event{Type: event.MessageUpdate, Turn: r.id, Message: m.Message, Body: &event.Body{MessageState: event.MessageSteered}})
+		ack.Seq = t.add(event.Event{Type: event.MessageUpdate, Turn: tn.id, Message: m.Message, Body: &event.Body{MessageState: event.MessageSteered}})
 		t.edit().Updated = now()
 		if err := w.note(t, c, ack); err != nil {
 			return err
@@ -391,16 +392,16 @@ func (w *writer) steerIn(ctx context.Context, p Principal, r *run, m event.Event
 	told, cancel := context.WithTimeout(ctx, steerLimit)
 	defer cancel()
 	defer context.AfterFunc(w.g.life, cancel)()
-	err = r.agent.Agent.(agent.Steerer).Steer(told, r.currentInput(), agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
+	err = tn.runner.Steer(told, agent.Message{ID: m.Message, Role: event.User, Text: text, Parts: b.Parts})
 	if err == nil {
 		return ack, nil
 	}
-	w.log.Info("turn not steered; the message is queued", "turn", r.id, "error", err)
+	w.log.Info("turn not steered; the message is queued", "turn", tn.id, "error", err)
 	// The message is in the log: only its turn is still to be made, whatever the limit on turns.
 	err = w.await(ctx, true, func(t *tx) error {
 		ack.Turn = newID()
-		w.g.quota.Begin(quota.Who(r.input.Principal), ack.Turn, w.id)
-		ack.State, ack.Seq = w.begin(t, ack.Turn, r.name, r.agent, m.Message, Principal{Tenant: r.input.Principal.Tenant, Subject: r.input.Principal.Subject}, nil)
+		w.g.quota.Begin(quota.Who(tn.principal), ack.Turn, w.id)
+		ack.State, ack.Seq = w.begin(t, ack.Turn, tn.name, tn.agent, m.Message, Principal{Tenant: tn.principal.Tenant, Subject: tn.principal.Subject}, nil)
 		return w.remember(t, c, ack)
 	})
 	return ack, commandError(err)

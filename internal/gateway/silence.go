@@ -7,20 +7,23 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/transcript"
 )
 
-// probeLimit is how long an agent may take to ask its upstream about a silent turn.
-const probeLimit = 10 * time.Second
+const (
+	// probeLimit is how long an agent's Probe of a silent turn may take.
+	probeLimit = 10 * time.Second
+	// activityLimit is how long the writer may take to report the turn's activity.
+	activityLimit = 10 * time.Second
+)
 
-// touch notes progress of the agent. What failed before it is not the reason for a later silence.
+// touch notes progress of the agent. A failed attempt before it is not the reason for a later silence.
 func (r *run) touch() {
 	r.lastSign.Store(now())
 	r.trouble.Store(nil)
 }
 
-// watch ends the turn when its agent is silent for too long. The clock stands still while a tool runs or a person is asked.
+// startSilence starts the limit on silence, which ends the turn when its agent shows no progress for too long. It doesn't count
+// while a tool runs or a user is asked.
 func (r *run) startSilence() {
 	limit := r.agent.Silence
 	if limit == 0 {
@@ -31,32 +34,21 @@ func (r *run) startSilence() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.silence = time.AfterFunc(limit, func() { r.silent(limit) })
+	r.silence = time.AfterFunc(limit, func() { r.checkSilence(limit) })
 }
 
-func (r *run) silent(limit time.Duration) {
-	if r.isOver.Load() {
-		return
+// stopSilence ends the limit on silence.
+func (r *run) stopSilence() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.silence != nil {
+		r.silence.Stop()
+		r.silence = nil
 	}
-	left := limit - time.Duration(now()-r.lastSign.Load())*time.Millisecond
-	if r.busy() {
-		r.touch()
-		left = limit
-	}
-	if left > 0 {
-		r.listen(left)
-		return
-	}
-	p, ok := r.agent.Agent.(agent.Prober)
-	if !ok || r.handed.Load() {
-		r.failTurn(r.silenceError(limit))
-		return
-	}
-	r.writer.g.tasks.Go(func() { r.probe(p, limit) }) // the turn itself is a task until it returns, so none is added too late
 }
 
-// listen has the silence looked at again after a time, unless the agent has returned.
-func (r *run) listen(d time.Duration) {
+// resetSilence checks for silence again after d, unless the agent has returned.
+func (r *run) resetSilence(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.silence != nil {
@@ -64,59 +56,66 @@ func (r *run) listen(d time.Duration) {
 	}
 }
 
+// checkSilence ends the turn if the agent has shown no progress for the limit, unless its upstream confirms that it still works.
+func (r *run) checkSilence(limit time.Duration) {
+	if r.isOver() {
+		return
+	}
+	waiting, answeredAt := r.activity()
+	if waiting {
+		r.touch()
+	}
+	last := max(r.lastSign.Load(), answeredAt)
+	if left := limit - time.Duration(now()-last)*time.Millisecond; left > 0 {
+		r.resetSilence(left)
+		return
+	}
+	p, ok := r.agent.Agent.(agent.Prober)
+	if !ok || r.isPushed.Load() {
+		r.fail(r.silenceError(limit))
+		return
+	}
+	r.g.tasks.Go(func() { r.probe(p, limit) }) // the run itself is a task until it returns, so none is added too late
+}
+
+// activity returns whether the turn waits for a tool or a user, and when a user answered last. If the writer can't be asked, the
+// turn counts as waiting: another check follows.
+func (r *run) activity() (waiting bool, answeredAt int64) {
+	ctx, cancel := context.WithTimeout(r.ctx, activityLimit)
+	defer cancel()
+	a, err := r.link.Activity(ctx, r.turn)
+	if err != nil {
+		return !errors.Is(err, ErrTurnOver), 0
+	}
+	return a.Waiting, a.AnsweredAt
+}
+
 // probe asks the upstream whether it still works on the silent turn, and fails the turn if it doesn't.
 func (r *run) probe(p agent.Prober, limit time.Duration) {
-	asked := r.lastSign.Load()
+	before := r.lastSign.Load()
 	ctx, cancel := context.WithTimeout(r.ctx, probeLimit)
 	defer cancel()
 	err := p.Probe(ctx, r.currentInput())
 	var shown *agent.Error
 	switch {
-	case r.isOver.Load(), r.ctx.Err() != nil: // it has ended, or is left for the next start
+	case r.ctx.Err() != nil: // it has ended, or is detached for the next start
 	case err == nil:
 		r.touch()
-		r.listen(limit)
-	case r.lastSign.Load() != asked:
-		r.listen(limit)
+		r.resetSilence(limit)
+	case r.lastSign.Load() != before:
+		r.resetSilence(limit)
 	case errors.As(err, &shown):
-		r.failTurn(shown)
+		r.fail(shown)
 	default:
-		r.writer.log.Info("upstream of a silent turn not reached", "turn", r.id, "agent", r.name, "error", err)
-		r.failTurn(r.silenceError(limit))
+		r.log.Info("upstream of a silent turn not reached", "turn", r.turn, "agent", r.name, "error", err)
+		r.fail(r.silenceError(limit))
 	}
 }
 
-// silenceError is why a silent turn fails: what its last attempt failed of, if the agent has reported it, else its silence.
+// silenceError returns the error with which a silent turn fails: that of the agent's last attempt, if the agent has reported one.
 func (r *run) silenceError(limit time.Duration) *agent.Error {
 	if e := r.trouble.Load(); e != nil {
 		return e
 	}
 	return &agent.Error{Code: codeSilence, Message: fmt.Sprintf("the agent said nothing for %v", limit), Retryable: true}
-}
-
-// fail ends the turn with an error.
-func (r *run) failTurn(e *agent.Error) {
-	r.explain(e)
-	r.writer.post(func(t *tx) error {
-		r.end(t, &event.Body{Outcome: event.Failed, Error: e.Shown()})
-		return nil
-	})
-}
-
-// busy reports whether a tool of the turn runs, or a request is open.
-func (r *run) busy() (busy bool) {
-	r.writer.feed.View(func(t *transcript.Transcript) {
-		if turn := t.Turn(r.id); turn != nil && len(turn.Requests) > 0 {
-			busy = true
-		}
-		for _, m := range t.Messages {
-			if m.Turn != r.id || m.Ended {
-				continue
-			}
-			for _, p := range m.Parts {
-				busy = busy || (p.Kind == event.KindTool && !p.Ended && p.State == event.PartRunning)
-			}
-		}
-	})
-	return busy
 }

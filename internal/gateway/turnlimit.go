@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
@@ -28,83 +29,87 @@ func (c *clock) left() time.Duration {
 
 // restoreClock sets the clock of a turn that is resumed, so that a restart gives it no more time. The time without a gateway
 // counts, because the upstream kept running.
-func (r *run) restoreClock(turn *transcript.Turn) error {
-	r.clock.started = turn.StartedAt
-	for _, req := range turn.Requests {
-		if r.clock.since == 0 || req.At < r.clock.since {
-			r.clock.since = req.At
+func (tn *turn) restoreClock(of *transcript.Turn) error {
+	tn.clock.started = of.StartedAt
+	for _, req := range of.Requests {
+		if tn.clock.since == 0 || req.At < tn.clock.since {
+			tn.clock.since = req.At
 		}
 	}
-	v, err := r.writer.g.journal.Get(r.writer.g.life, journalkey.TurnWaited(r.id))
+	v, err := tn.writer.g.journal.Get(tn.writer.g.life, journalkey.TurnWaited(tn.id))
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil
 	}
 	if err == nil {
-		r.clock.waited, err = strconv.ParseInt(string(v), 10, 64)
+		tn.clock.waited, err = strconv.ParseInt(string(v), 10, 64)
 	}
 	if err != nil {
-		return fmt.Errorf("waiting time of turn %s: %w", r.id, err)
+		return fmt.Errorf("waiting time of turn %s: %w", tn.id, err)
 	}
 	return nil
 }
 
 // startClock starts the limit on how long the turn may run. A turn that was waiting when it was resumed starts it with its answer.
-func (r *run) startClock() {
-	limit := r.writer.g.settings().TurnLimit
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.clock.started == 0 {
-		r.clock.started = now()
+func (tn *turn) startClock() {
+	limit := tn.writer.g.settings().TurnLimit
+	tn.mu.Lock()
+	defer tn.mu.Unlock()
+	if tn.clock.started == 0 {
+		tn.clock.started = now()
 	}
 	if limit < 0 {
 		return
 	}
-	r.clock.limit = limit
-	r.clock.timer = time.AfterFunc(max(r.clock.left(), 0), r.expire)
-	if r.clock.since != 0 {
-		r.clock.timer.Stop()
+	tn.clock.limit = limit
+	tn.clock.timer = time.AfterFunc(max(tn.clock.left(), 0), tn.expire)
+	if tn.clock.since != 0 {
+		tn.clock.timer.Stop()
 	}
 }
 
 // expire ends a turn that has run for too long.
-func (r *run) expire() {
-	r.mu.Lock()
-	left, waiting, limit := r.clock.left(), r.clock.since != 0, r.clock.limit
-	if !waiting && left > 0 && r.clock.timer != nil {
-		r.clock.timer.Reset(left)
+func (tn *turn) expire() {
+	tn.mu.Lock()
+	left, waiting, limit := tn.clock.left(), tn.clock.since != 0, tn.clock.limit
+	if !waiting && left > 0 && tn.clock.timer != nil {
+		tn.clock.timer.Reset(left)
 	}
-	r.mu.Unlock()
-	if waiting || left > 0 || r.isOver.Load() {
+	tn.mu.Unlock()
+	if waiting || left > 0 || tn.isOver.Load() {
 		return
 	}
-	r.failTurn(&agent.Error{Code: codeTurnLimit, Message: fmt.Sprintf("the turn ran for %v, which is the limit", limit), Retryable: true})
+	e := &agent.Error{Code: codeTurnLimit, Message: fmt.Sprintf("the turn ran for %v, which is the limit", limit), Retryable: true}
+	tn.writer.post(func(t *tx) error {
+		tn.end(t, &event.Body{Outcome: event.Failed, Error: e.Shown()})
+		return nil
+	})
 }
 
 // pauseClock stops the clock when the turn begins to wait for a person.
-func (r *run) pauseClock() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.clock.since != 0 {
+func (tn *turn) pauseClock() {
+	tn.mu.Lock()
+	defer tn.mu.Unlock()
+	if tn.clock.since != 0 {
 		return
 	}
-	r.clock.since = now()
-	if r.clock.timer != nil {
-		r.clock.timer.Stop()
+	tn.clock.since = now()
+	if tn.clock.timer != nil {
+		tn.clock.timer.Stop()
 	}
 }
 
 // resumeClock starts the clock again when the last request has its answer. It returns how long the turn has waited in total, in
 // milliseconds.
-func (r *run) resumeClock() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.clock.since == 0 {
-		return r.clock.waited
+func (tn *turn) resumeClock() int64 {
+	tn.mu.Lock()
+	defer tn.mu.Unlock()
+	if tn.clock.since == 0 {
+		return tn.clock.waited
 	}
-	r.clock.waited += now() - r.clock.since
-	r.clock.since = 0
-	if r.clock.timer != nil && !r.isOver.Load() {
-		r.clock.timer.Reset(max(r.clock.left(), 0))
+	tn.clock.waited += now() - tn.clock.since
+	tn.clock.since = 0
+	if tn.clock.timer != nil && !tn.isOver.Load() {
+		tn.clock.timer.Reset(max(tn.clock.left(), 0))
 	}
-	return r.clock.waited
+	return tn.clock.waited
 }

@@ -58,18 +58,18 @@ func (w *writer) billed(of *tx, e *event.Event) usage.Turn {
 // payer is on whose account a turn is: whoever began it, or the turn that it runs inside of; the conversation's owner where
 // that was the operator.
 func (w *writer) payer(turn, parent string) (p agent.Principal) {
-	if r := w.observed[turn]; r != nil {
-		return r.input.Principal
+	if tn := w.observed[turn]; tn != nil {
+		return tn.principal
 	}
 	if parent != "" {
 		turn = parent
 	}
-	if r := w.runOf(turn); r != nil && r.observed {
-		return r.input.Principal
+	if tn := w.turnOf(turn); tn != nil && tn.observed {
+		return tn.principal
 	}
 	// The turn that runs has its principal with it, and gives it to those inside it that name no parent.
-	if r := w.current; r != nil && (r.id == turn || !w.hasPrincipal(turn)) {
-		p = r.input.Principal
+	if tn := w.current; tn != nil && (tn.id == turn || !w.hasPrincipal(turn)) {
+		p = tn.principal
 	} else {
 		p = w.principal(turn)
 	}

@@ -29,10 +29,11 @@ type writer struct {
 	stopped     chan struct{} // closed and replaced when the goroutine ends
 	closeErr    error         // set once; from then on every job is refused
 	failing     error         // why commits fail at the moment; nil if they don't
-	current     *run          // the turn that runs, of those that were queued; changed by the writer alone
-	// observed are the turns that their upstream began by itself, by id; changed by the writer alone.
-	observed map[string]*run
-	isLeft   bool // shutdown has taken the turns away
+	current     *turn         // the turn that the queue has started; changed by the writer's goroutine only
+	// observed are the turns that their upstream began, by id; turns are all whose agent has not returned. Both are changed by the
+	// writer's goroutine only.
+	observed, turns map[string]*turn
+	isLeft          bool // shutdown has taken the turns away
 
 	compacted atomic.Int64
 
@@ -46,7 +47,7 @@ type writer struct {
 }
 
 func newWriter(g *Gateway, s journal.Summary, f *feed.Feed) *writer {
-	w := &writer{g: g, id: s.ID, feed: f, log: g.log.With("conversation", s.ID), summary: s, head: s.Head, room: make(chan struct{}), stopped: make(chan struct{})}
+	w := &writer{g: g, id: s.ID, feed: f, log: g.log.With("conversation", s.ID), summary: s, head: s.Head, turns: map[string]*turn{}, room: make(chan struct{}), stopped: make(chan struct{})}
 	w.compacted.Store(s.Settled)
 	w.observer.writer = w
 	return w
@@ -96,8 +97,8 @@ func (w *writer) fail(err error) {
 	w.mu.Unlock()
 	w.g.forget(w)
 	w.g.follows.gone(w.id)
-	for _, r := range w.runs() {
-		r.lose(err)
+	for _, tn := range w.running() {
+		tn.lose(err)
 	}
 	w.observer.abandon(err)
 	w.feed.Close(feed.ErrLost)

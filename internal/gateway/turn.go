@@ -1,0 +1,328 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
+)
+
+// turn is a turn that runs in this process, as the writer of its conversation knows it. Its agent runs in a runner.
+type turn struct {
+	writer    *writer
+	runner    runner
+	id        string
+	name      string // of the agent
+	agent     Agent
+	principal agent.Principal
+	// observed is true if the upstream began the turn. It doesn't change once the writer has the turn.
+	observed bool
+
+	isOver     atomic.Bool  // the end is committed, or in the commit that is being made
+	answeredAt atomic.Int64 // when the last request was answered, epoch milliseconds
+
+	mu     sync.Mutex
+	timers map[string]*time.Timer // limits of open requests
+	clock  clock
+
+	// Used by the writer's goroutine only.
+	lateOps  int64
+	mapper   *dialect.Mapper
+	keys     int                          // how many keys of the mapper are stored
+	children map[string]bool              // open turns inside this one
+	requests map[string]bool              // open requests
+	answers  map[string]event.Answer      // answers that were given in this process
+	waiters  map[string]chan event.Answer // requests for whose answer the agent waits in Ask
+}
+
+func (w *writer) newTurn(id, name string, a Agent, p agent.Principal) *turn {
+	tn := &turn{
+		writer: w, id: id, name: name, agent: a, principal: p,
+		timers: map[string]*time.Timer{}, mapper: dialect.NewMapper(id, newID),
+		children: map[string]bool{}, requests: map[string]bool{},
+		answers: map[string]event.Answer{}, waiters: map[string]chan event.Answer{},
+	}
+	return tn
+}
+
+// prepare gives the turn its runner. It is called once, before the writer has the turn.
+func (tn *turn) prepare(resumed, isPushed bool) {
+	w := tn.writer
+	ctx := w.observer.begin(tn, resumed)
+	tn.runner = w.g.newRun(ctx, runConfig{
+		link: turnLink{w}, conversation: w.id, turn: tn.id, name: tn.name, agent: tn.agent, observed: tn.observed, pushed: isPushed,
+		files: w.g.attachments.OfTurn(w, tn.principal),
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turns[tn.id] = tn
+	if !tn.observed {
+		w.current = tn
+		return
+	}
+	if w.observed == nil {
+		w.observed = map[string]*turn{}
+	}
+	w.observed[tn.id] = tn
+}
+
+// start starts the turn's run. It is called when the turn's start is durable.
+func (tn *turn) start(start runStart) {
+	tn.writer.retain()
+	tn.startClock()
+	tn.runner.Start(start)
+}
+
+// emit adds operations of the agent to the commit.
+func (tn *turn) emit(t *tx, e emission) error {
+	w := tn.writer
+	if tn.isOver.Load() {
+		tn.lateOps += int64(len(e.Ops))
+		w.g.cfg.Metrics.Late.Add(float64(len(e.Ops)))
+		return ErrTurnOver
+	}
+	before := tn.mapper.Dropped
+	events, err := tn.mapper.Map(e.Ops, e.At)
+	if n := tn.mapper.Dropped - before; n > 0 {
+		w.g.cfg.Metrics.dropped.WithLabelValues(tn.name).Add(float64(n))
+	}
+	if err != nil {
+		w.log.Warn("operation does not apply", "turn", tn.id, "agent", tn.name, "error", err)
+		// A job of its own ends the turn, because this one may share its commit with others.
+		w.post(func(t *tx) error {
+			tn.end(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeStream, Message: err.Error()}})
+			return nil
+		})
+		return err
+	}
+	tn.add(t, events)
+	switch {
+	case e.State == nil:
+	case tn.isOver.Load():
+		// The state at the end is stored for a while, for a producer that missed the last acknowledgement.
+		t.set(journalkey.TurnState(tn.id), e.State, now()+w.g.cfg.KeyLife.Milliseconds())
+	default:
+		t.set(journalkey.TurnState(tn.id), e.State, 0)
+		if n := tn.mapper.Keys(); n != tn.keys {
+			tn.keys = n
+			keys, err := tn.mapper.State()
+			if err != nil {
+				return fmt.Errorf("state of keys: %w", err)
+			}
+			t.set(journalkey.TurnMapper(tn.id), keys, 0)
+		}
+	}
+	return nil
+}
+
+// add adds mapped events to the commit and updates the turn's open turns and requests from them.
+func (tn *turn) add(t *tx, events []event.Event) {
+	for i := range events {
+		e := events[i]
+		t.add(e)
+		switch e.Type {
+		case event.TurnStart:
+			if e.Turn != tn.id {
+				tn.children[e.Turn] = true
+				s := t.edit()
+				s.Open = append(s.Open, e.Turn)
+				t.set(journalkey.Turn(e.Turn), []byte(tn.writer.id), 0)
+			}
+		case event.TurnWait:
+			req := *e.Get().Request
+			tn.requests[req.ID] = true
+			tn.pauseClock()
+			t.then(func() { tn.limit(req.ID, tn.writer.g.settings().WaitLimit) })
+		case event.TurnResume:
+			tn.resolve(t, *e.Get().Answer)
+		case event.TurnEnd:
+			if e.Turn == tn.id {
+				tn.finish(t)
+			} else {
+				delete(tn.children, e.Turn)
+				tn.writer.closeTurn(t, e.Turn)
+			}
+		}
+	}
+}
+
+// resolve closes a request with its answer.
+func (tn *turn) resolve(t *tx, a event.Answer) {
+	tn.answeredAt.Store(now()) // from now on the limit on silence counts again
+	delete(tn.requests, a.ID)
+	if len(tn.requests) == 0 {
+		t.set(journalkey.TurnWaited(tn.id), strconv.AppendInt(nil, tn.resumeClock(), 10), 0)
+	}
+	tn.answers[a.ID] = a
+	if err := tn.setAnswer(t, storedAnswer{a, true}); err != nil {
+		tn.writer.log.Error("answer not stored", "turn", tn.id, "error", err)
+	}
+	t.then(func() {
+		tn.answeredAt.Store(now())
+		tn.mu.Lock()
+		if timer := tn.timers[a.ID]; timer != nil {
+			timer.Stop()
+			delete(tn.timers, a.ID)
+		}
+		tn.mu.Unlock()
+		if ch := tn.waiters[a.ID]; ch != nil {
+			ch <- a
+			delete(tn.waiters, a.ID)
+		}
+	})
+}
+
+// setAnswer stores an answer for longer than the longest wait, so that a resumed agent that asks again gets it.
+func (tn *turn) setAnswer(t *tx, a storedAnswer) error {
+	v, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("store answer: %w", err)
+	}
+	t.set(journalkey.Answer(tn.id, a.ID), v, now()+2*tn.writer.g.settings().WaitLimit.Milliseconds())
+	return nil
+}
+
+// limit ends the turn if a request is still open after d.
+func (tn *turn) limit(request string, d time.Duration) {
+	tn.mu.Lock()
+	defer tn.mu.Unlock()
+	if tn.isOver.Load() {
+		return
+	}
+	tn.timers[request] = time.AfterFunc(d, func() {
+		tn.writer.post(func(t *tx) error {
+			if tn.requests[request] {
+				tn.end(t, &event.Body{Outcome: event.Failed, Error: &event.Error{Code: codeWait, Message: "nobody answered in time"}})
+			}
+			return nil
+		})
+	})
+}
+
+// end adds the turn's buffered operations, the ends of the turns inside it, and its own end. A second call does nothing.
+func (tn *turn) end(t *tx, body *event.Body) {
+	if tn.isOver.Swap(true) {
+		return
+	}
+	w := tn.writer
+	if buffered, err := tn.mapper.Map(tn.runner.Stop(), now()); err == nil {
+		tn.add(t, buffered)
+	} else {
+		w.log.Warn("buffered operations do not apply", "turn", tn.id, "error", err)
+	}
+	if !w.openTurn(t, tn.id) {
+		return // its own stream ended it with the buffered operations
+	}
+	for child := range tn.children {
+		t.add(event.Event{Type: event.TurnEnd, Turn: child, Body: &event.Body{Outcome: body.Outcome, Reason: "parent ended"}})
+		w.closeTurn(t, child)
+	}
+	t.add(event.Event{Type: event.TurnEnd, Turn: tn.id, Body: body})
+	tn.finish(t)
+}
+
+// finish removes the keys of the turn, whose end is in the commit, and lets the next turn start.
+func (tn *turn) finish(t *tx) {
+	tn.isOver.Store(true)
+	w := tn.writer
+	w.closeTurn(t, tn.id)
+	t.deleteTurnKeys(tn.id)
+	t.then(func() {
+		tn.runner.Ended()
+		time.AfterFunc(returnLimit, func() { w.post(func(t *tx) error { return w.next(t, tn) }) })
+	})
+}
+
+// deleteTurnKeys deletes what is stored of a turn only as long as it is unfinished.
+func (t *tx) deleteTurnKeys(id string) {
+	t.set(journalkey.TurnState(id), nil, 0)
+	t.set(journalkey.TurnMapper(id), nil, 0)
+	t.set(journalkey.TurnPushed(id), nil, 0)
+	t.set(journalkey.TurnObserved(id), nil, 0)
+	t.set(journalkey.TurnWaited(id), nil, 0)
+}
+
+// lose stops the turn's run because the writer gave the conversation up. Recovery decides how the turn continues.
+func (tn *turn) lose(err error) {
+	tn.isOver.Store(true)
+	tn.stopTimers()
+	tn.runner.Lose(err.Error())
+}
+
+// leave ends the turn as interrupted, unless the next start can resume it.
+func (tn *turn) leave() {
+	if tn.isOver.Load() || tn.runner.Detach() {
+		return
+	}
+	tn.writer.post(func(t *tx) error {
+		tn.end(t, &event.Body{Outcome: event.Interrupted, Reason: codeRestart, Error: &event.Error{
+			Code: codeRestart, Message: "the gateway was stopped while the agent answered", Retryable: true,
+		}})
+		return nil
+	})
+}
+
+// stopTimers stops the limits on requests and on the turn.
+func (tn *turn) stopTimers() {
+	tn.mu.Lock()
+	defer tn.mu.Unlock()
+	if tn.clock.timer != nil {
+		tn.clock.timer.Stop()
+		tn.clock.timer = nil
+	}
+	for _, timer := range tn.timers {
+		timer.Stop()
+	}
+}
+
+// report logs how many of the agent's operations readers never saw. Agents often emit a few more after a user has stopped them,
+// so in that case it is no warning.
+func (tn *turn) report(r runReport) {
+	late, dropped := r.Late+tn.lateOps, tn.mapper.Dropped
+	if late == 0 && dropped == 0 {
+		return
+	}
+	level := slog.LevelWarn
+	if r.Foreign && dropped == 0 {
+		level = slog.LevelInfo
+	}
+	tn.writer.log.Log(context.Background(), level, "operations of the turn were dropped", "turn", tn.id, "agent", tn.name, "after_end", late, "without_effect", dropped)
+}
+
+// openTurn reports whether the turn is open as this tx will leave it.
+func (w *writer) openTurn(t *tx, id string) bool {
+	for _, open := range t.current().Open {
+		if open == id {
+			return true
+		}
+	}
+	return false
+}
+
+// closeTurn removes a turn, whose end is in the commit, from the open ones.
+func (w *writer) closeTurn(t *tx, id string) {
+	s := t.edit()
+	for i, open := range s.Open {
+		if open == id {
+			s.Open = append(s.Open[:i], s.Open[i+1:]...)
+			break
+		}
+	}
+	s.Updated = now()
+	t.terminal = true
+	t.set(journalkey.TurnPrincipal(id), nil, 0)
+	t.ended = append(t.ended, id)
+	t.then(func() { w.g.endTurnPush(id) })
+	if len(s.Open) == 0 {
+		t.then(func() { w.g.compactor.add(w.id, w.head) })
+	}
+}

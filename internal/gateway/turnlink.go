@@ -1,0 +1,183 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
+	"github.com/leat-dev/leat/internal/store/journal"
+	"github.com/leat-dev/leat/transcript"
+)
+
+// turnLink implements [turnWriter] for runs in the writer's own process.
+type turnLink struct{ writer *writer }
+
+var _ turnWriter = turnLink{}
+
+// Emit implements [turnWriter].
+func (l turnLink) Emit(ctx context.Context, e emission) error {
+	bytes := 64
+	for i := range e.Ops {
+		bytes += len(e.Ops[i].Text)
+	}
+	return l.writer.feedIn(ctx, bytes, func(t *tx) error {
+		tn := l.writer.turns[e.Turn]
+		if tn == nil {
+			return ErrTurnOver
+		}
+		return tn.emit(t, e)
+	})
+}
+
+// Flush implements [turnWriter].
+func (l turnLink) Flush(ctx context.Context, _ string) error {
+	return l.writer.await(ctx, false, func(*tx) error { return nil })
+}
+
+// Ask implements [turnWriter].
+func (l turnLink) Ask(ctx context.Context, id string, req event.Request) (event.Answer, error) {
+	w := l.writer
+	if v, err := w.g.journal.Get(ctx, journalkey.Answer(id, req.ID)); err == nil {
+		var a event.Answer
+		if err := json.Unmarshal(v, &a); err != nil {
+			return a, fmt.Errorf("stored answer: %w", err)
+		}
+		return a, nil
+	} else if !errors.Is(err, journal.ErrNotFound) {
+		return event.Answer{}, fmt.Errorf("look up answer: %w", err)
+	}
+	ch := make(chan event.Answer, 1)
+	err := w.await(ctx, false, func(t *tx) error {
+		tn := w.turns[id]
+		if tn == nil || tn.isOver.Load() {
+			return ErrTurnOver
+		}
+		if a, ok := tn.answers[req.ID]; ok {
+			t.then(func() { ch <- a })
+			return nil
+		}
+		if !tn.requests[req.ID] {
+			e := event.Event{Type: event.TurnWait, Turn: id, Body: &event.Body{Request: &req}}
+			if err := e.Validate(); err != nil {
+				return err
+			}
+			tn.add(t, []event.Event{e})
+		}
+		tn.waiters[req.ID] = ch
+		return nil
+	})
+	if err != nil {
+		return event.Answer{}, err
+	}
+	select {
+	case a := <-ch:
+		return a, nil
+	case <-ctx.Done():
+		return event.Answer{}, ctx.Err()
+	}
+}
+
+// Activity implements [turnWriter].
+func (l turnLink) Activity(_ context.Context, id string) (a activity, err error) {
+	w := l.writer
+	w.mu.Lock()
+	tn := w.turns[id]
+	w.mu.Unlock()
+	if tn == nil {
+		return a, ErrTurnOver
+	}
+	a.AnsweredAt = tn.answeredAt.Load()
+	w.feed.View(func(t *transcript.Transcript) { a.Waiting = isWaiting(t, id) })
+	return a, nil
+}
+
+// isWaiting reports whether a tool of the turn runs, or a request is open.
+func isWaiting(t *transcript.Transcript, id string) bool {
+	if turn := t.Turn(id); turn != nil && len(turn.Requests) > 0 {
+		return true
+	}
+	for _, m := range t.Messages {
+		if m.Turn != id || m.Ended {
+			continue
+		}
+		for _, p := range m.Parts {
+			if p.Kind == event.KindTool && !p.Ended && p.State == event.PartRunning {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// SetSession implements [turnWriter].
+func (l turnLink) SetSession(ctx context.Context, id string, session json.RawMessage) error {
+	w := l.writer
+	return w.await(ctx, false, func(t *tx) error {
+		tn := w.turns[id]
+		if tn == nil || w.current != tn && w.observed[id] != tn {
+			return ErrTurnOver
+		}
+		w.setSession(t, tn.name, session)
+		return nil
+	})
+}
+
+// SetPushed implements [turnWriter].
+func (l turnLink) SetPushed(ctx context.Context, id string, state json.RawMessage) error {
+	w := l.writer
+	return w.await(ctx, false, func(t *tx) error {
+		if tn := w.turns[id]; tn == nil || tn.isOver.Load() {
+			return ErrTurnOver
+		}
+		t.set(journalkey.TurnPushed(id), []byte{1}, 0)
+		t.set(journalkey.TurnState(id), state, 0)
+		return nil
+	})
+}
+
+// SetDelivered implements [turnWriter].
+func (l turnLink) SetDelivered(ctx context.Context, id string, a event.Answer) error {
+	w := l.writer
+	return w.await(ctx, false, func(t *tx) error {
+		tn := w.turns[id]
+		if tn == nil {
+			return ErrTurnOver
+		}
+		return tn.setAnswer(t, storedAnswer{a, true})
+	})
+}
+
+// End implements [turnWriter].
+func (l turnLink) End(ctx context.Context, id string, end event.Body) error {
+	w := l.writer
+	return w.await(ctx, true, func(t *tx) error {
+		if tn := w.turns[id]; tn != nil {
+			tn.end(t, &end)
+		}
+		return nil
+	})
+}
+
+// Returned implements [turnWriter].
+func (l turnLink) Returned(_ context.Context, id string, report runReport) error {
+	w := l.writer
+	w.mu.Lock()
+	tn := w.turns[id]
+	w.mu.Unlock()
+	if tn == nil {
+		return ErrTurnOver
+	}
+	tn.stopTimers()
+	w.post(func(t *tx) error {
+		w.mu.Lock()
+		delete(w.turns, id)
+		w.mu.Unlock()
+		tn.report(report)
+		return w.next(t, tn)
+	})
+	w.release()
+	return nil
+}
