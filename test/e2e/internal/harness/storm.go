@@ -165,6 +165,7 @@ func (s *Storm) step(t *testing.T, n int, c *Chat) string {
 // restart kills the upstream in the turn that was begun last, and notes what it has lost by that.
 func (s *Storm) restart(t *testing.T) {
 	t.Helper()
+	script := s.next - 1
 	before := make([][]Item, len(s.Chats))
 	for i, c := range s.Chats {
 		before[i] = s.Other.History(t, c.Session)
@@ -182,7 +183,7 @@ func (s *Storm) restart(t *testing.T) {
 		if len(before[i]) > 0 && len(s.Spare) > 0 && len(s.Other.History(t, c.Session)) == 0 {
 			t.Logf("the upstream has lost session %s", c.Session)
 			// The reader may lack the newest texts.
-			c.last = slices.DeleteFunc(before[i], func(item Item) bool { return s.said(s.next-1, item) })
+			c.last = slices.DeleteFunc(before[i], func(item Item) bool { return s.said(script, item) })
 			s.gone = append(s.gone, c)
 			s.Chats[i], s.Spare = s.Spare[0], s.Spare[1:]
 			s.open(t, s.Chats[i])
