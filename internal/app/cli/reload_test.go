@@ -158,7 +158,7 @@ func TestReload(t *testing.T) {
 
 	// One that is wrong in one place changes nothing.
 	f.write(`{agents: {other: {kind: demo}}, limits: {queued: 0}}`)
-	if code, body := f.ask("POST", "/api/config/reload", ""); code != http.StatusUnprocessableEntity || !strings.Contains(body, "limits.queued: it has to be above 0") {
+	if code, body := f.ask("POST", "/api/config/reload", ""); code != http.StatusUnprocessableEntity || !strings.Contains(body, "limits.queued: must be greater than 0") {
 		t.Errorf("%d %s", code, body)
 	}
 	if !f.named("newer") || f.named("other") {

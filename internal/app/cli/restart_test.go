@@ -154,7 +154,7 @@ func TestRestart(t *testing.T) {
 
 	// What is wrong restarts nothing.
 	f.write(`{agents: {other: {kind: demo}}, limits: {queued: 0}}`)
-	if code, body := f.ask("POST", "/api/agent/restart", ""); code != http.StatusUnprocessableEntity || !strings.Contains(body, "limits.queued: it has to be above 0") {
+	if code, body := f.ask("POST", "/api/agent/restart", ""); code != http.StatusUnprocessableEntity || !strings.Contains(body, "limits.queued: must be greater than 0") {
 		t.Errorf("%d %s", code, body)
 	}
 	if s := f.status(); s.State != "running" || s.AgentName != "other" {

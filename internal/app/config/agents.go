@@ -9,18 +9,18 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// Agents are the configured agents in their order. In the file they are a mapping from names to mappings: kind, target,
-// and the kind's own options.
+// Agents are the configured agents, in the order of the file. In the file they are a mapping from names to mappings with the keys kind,
+// target, silence and the options of the kind.
 type Agents []agent.Spec
 
 // UnmarshalYAML implements [yaml.NodeUnmarshaler].
 func (a *Agents) UnmarshalYAML(n ast.Node) error {
 	*a = nil
-	all, err := entries(n)
+	members, err := entries(n)
 	if err != nil {
 		return fmt.Errorf("agents: %w", err)
 	}
-	for _, e := range all {
+	for _, e := range members {
 		s := agent.Spec{Name: e.key}
 		settings, err := entries(e.value)
 		if err != nil {
@@ -51,7 +51,7 @@ func (a *Agents) UnmarshalYAML(n ast.Node) error {
 
 // MarshalYAML implements [yaml.InterfaceMarshaler].
 func (a Agents) MarshalYAML() (any, error) {
-	all := make(yaml.MapSlice, 0, len(a))
+	members := make(yaml.MapSlice, 0, len(a))
 	for _, s := range a {
 		m := yaml.MapSlice{{Key: "kind", Value: s.Kind}}
 		if s.Target != "" {
@@ -60,19 +60,21 @@ func (a Agents) MarshalYAML() (any, error) {
 		if s.Silence != 0 {
 			m = append(m, yaml.MapItem{Key: "silence", Value: Duration(max(s.Silence, 0)).String()})
 		}
-		for _, key := range sorted(s.Options) {
+		for _, key := range sortedKeys(s.Options) {
 			m = append(m, yaml.MapItem{Key: key, Value: s.Options[key]})
 		}
-		all = append(all, yaml.MapItem{Key: s.Name, Value: m})
+		members = append(members, yaml.MapItem{Key: s.Name, Value: m})
 	}
-	return all, nil
+	return members, nil
 }
 
+// entry is a key of a mapping with its value.
 type entry struct {
 	key   string
 	value ast.Node
 }
 
+// entries returns the keys of a mapping in their order. Duplicates are errors; null is an empty mapping.
 func entries(n ast.Node) ([]entry, error) {
 	var values []*ast.MappingValueNode
 	switch n := n.(type) {
@@ -83,25 +85,25 @@ func entries(n ast.Node) ([]entry, error) {
 	case *ast.NullNode:
 		return nil, nil
 	default:
-		return nil, fmt.Errorf("a mapping is expected, not %s", n.Type())
+		return nil, fmt.Errorf("expected a mapping, got %s", n.Type())
 	}
-	seen := map[string]bool{}
-	all := make([]entry, 0, len(values))
+	keys := map[string]bool{}
+	list := make([]entry, 0, len(values))
 	for _, v := range values {
 		key, err := scalar(v.Key)
 		if err != nil {
 			return nil, err
 		}
-		if seen[key] {
-			return nil, fmt.Errorf("%s stands there twice", key)
+		if keys[key] {
+			return nil, fmt.Errorf("duplicate key %s", key)
 		}
-		seen[key] = true
-		all = append(all, entry{key, v.Value})
+		keys[key] = true
+		list = append(list, entry{key, v.Value})
 	}
-	return all, nil
+	return list, nil
 }
 
-// scalar returns a value as it is written, so that 1.50 and yes stay what they are.
+// scalar returns a value exactly as it is written in the file, so that 1.50 does not become 1.5, nor yes become true.
 func scalar(n ast.Node) (string, error) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -111,5 +113,5 @@ func scalar(n ast.Node) (string, error) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		return n.GetToken().Value, nil
 	}
-	return "", fmt.Errorf("a single value is expected, not %s", n.Type())
+	return "", fmt.Errorf("expected a single value, got %s", n.Type())
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// Check reports everything that is wrong with the configuration, each error with its key. It fills in the folder of the
-// data, and the default agent where only its place in the list says which it is.
+// Check reports every error in the configuration, each with its key. It fills in the data folder, and the default agent if none is set.
+// Errors are [ErrInvalid]. Check reads no files of agents; making the agents reports those errors.
 func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	var errs []error
 	bad := func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: %s: %w", ErrInvalid, key, fmt.Errorf(format, args...)))
 	}
 	if len(c.Listen) == 0 {
-		bad("listen", "an address is needed")
+		bad("listen", "needs at least one address")
 	}
 	for _, a := range c.Listen {
 		if err := c.checkListen(a); err != nil {
@@ -33,22 +33,22 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 		}
 	}
 	if !printable(c.Token) {
-		bad("token", "it may hold printable ASCII without spaces only, to fit into a header")
+		bad("token", "must be printable ASCII without spaces, because it is sent in a header")
 	}
 	for _, o := range c.AllowedOrigins {
 		if o == "*" {
 			continue
 		}
 		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" {
-			bad("allowed_origins", "%q is no origin; write it as https://chat.example.com", o)
+			bad("allowed_origins", "invalid origin %q; write it as https://chat.example.com", o)
 		}
 	}
 	for _, h := range c.Hosts {
 		switch {
 		case h == "" || strings.ContainsAny(h, "/ "):
-			bad("hosts", "%q is no host; write it as chat.example.com", h)
+			bad("hosts", "invalid host %q; write it as chat.example.com", h)
 		case h == "*" && c.Open():
-			bad("hosts", "every host is allowed only where a token is set")
+			bad("hosts", "\"*\" requires a token: set one (LEAT_API_TOKEN)")
 		}
 	}
 	c.checkSite(bad)
@@ -59,13 +59,13 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	c.Terminal.check(c.Token, bad)
 	c.Plugins.check(bad)
 	if c.Sync != SyncFull && c.Sync != SyncNormal {
-		bad("sync", "%q; it is %s or %s", c.Sync, SyncFull, SyncNormal)
+		bad("sync", "unknown value %q; use %s or %s", c.Sync, SyncFull, SyncNormal)
 	}
 	if !slices.Contains([]string{FormatAuto, FormatText, FormatJSON}, c.Log.Format) {
-		bad("log.format", "%q; it is %s, %s or %s", c.Log.Format, FormatAuto, FormatText, FormatJSON)
+		bad("log.format", "unknown value %q; use %s, %s or %s", c.Log.Format, FormatAuto, FormatText, FormatJSON)
 	}
 	if _, err := c.Level(); err != nil {
-		bad("log.level", "%q; it is debug, info, warn or error", c.Log.Level)
+		bad("log.level", "unknown level %q; use debug, info, warn or error", c.Log.Level)
 	}
 	for _, l := range []struct {
 		key   string
@@ -83,7 +83,7 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 		{"usage_retention", int64(c.UsageRetention)},
 	} {
 		if l.value <= 0 {
-			bad(l.key, "it has to be above 0")
+			bad(l.key, "must be greater than 0")
 		}
 	}
 	c.Limits.User.check("limits.user", bad)
@@ -99,7 +99,7 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	return errors.Join(errs...)
 }
 
-// printable reports whether a token fits into a header.
+// printable reports whether a token can be sent in a header.
 func printable(token string) bool {
 	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
@@ -107,28 +107,28 @@ func printable(token string) bool {
 func (c *Config) checkListen(address string) error {
 	if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
 		if path == "" || strings.HasSuffix(path, "/") {
-			return fmt.Errorf("%q names no socket; write it as unix:/run/leat.sock", address)
+			return fmt.Errorf("%q has no path of a socket; write it as unix:/run/leat.sock", address)
 		}
-		return nil // the rights of its file say who may connect
+		return nil // the permissions of the socket file decide who may connect
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("%q is no address; write it as 127.0.0.1:31337", address)
+		return fmt.Errorf("invalid address %q; write it as 127.0.0.1:31337", address)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("%q: %q is no port", address, port)
+		return fmt.Errorf("invalid address %q: %q is not a port", address, port)
 	}
 	if c.Open() && !Loopback(host) {
-		return fmt.Errorf("%q can be reached from outside, and no token is set: set one (LEAT_API_TOKEN), let users in with theirs (users), or listen on 127.0.0.1", address)
+		return fmt.Errorf("%q is reachable from other machines, and no token is set; set one (LEAT_API_TOKEN), configure users, or listen on 127.0.0.1", address)
 	}
 	return nil
 }
 
-// Open reports whether nobody needs a token.
+// Open reports whether requests need no token: neither the API token nor tokens of users are configured.
 func (c *Config) Open() bool { return c.Token == "" && !c.Users.Enabled() }
 
-// Loopback reports whether only this machine can reach the host. A name other than localhost is not looked up: what it
-// leads to may change.
+// Loopback reports whether only this machine can reach a host. Names other than localhost are not resolved, because their addresses can
+// change later.
 func Loopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -138,12 +138,12 @@ func Loopback(host string) bool {
 }
 
 func (c *Config) checkAgents(kinds agent.Kinds, bad func(key, format string, args ...any)) {
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for _, s := range c.Agents {
-		if seen[s.Name] {
-			bad("agents", "two agents are named %q; give one another name: NAME=%s", s.Name, s.Kind)
+		if names[s.Name] {
+			bad("agents", "two agents have the name %q; rename one, as NAME=%s", s.Name, s.Kind)
 		}
-		seen[s.Name] = true
+		names[s.Name] = true
 		if _, err := kinds.Check(s); err != nil {
 			bad("agents", "%w", err)
 		}
@@ -151,19 +151,20 @@ func (c *Config) checkAgents(kinds agent.Kinds, bad func(key, format string, arg
 	switch {
 	case c.DefaultAgent == "" && len(c.Agents) > 0:
 		c.DefaultAgent = c.Agents[0].Name
-	case c.DefaultAgent != "" && !seen[c.DefaultAgent]:
-		bad("default_agent", "no agent is named %q", c.DefaultAgent)
+	case c.DefaultAgent != "" && !names[c.DefaultAgent]:
+		bad("default_agent", "there is no agent %q", c.DefaultAgent)
 	}
 }
 
-// Level returns the level of the log.
+// Level returns the log level, or an error if it is unknown.
 func (c *Config) Level() (slog.Level, error) {
 	var l slog.Level
 	err := l.UnmarshalText([]byte(c.Log.Level))
 	return l, err
 }
 
-// SilenceOf returns the limit on an agent's silence as the gateway takes it: its own, else the configured one.
+// SilenceOf returns an agent's limit on silence in the gateway's form: its own limit if it has one, else the general one. A negative value means
+// unlimited.
 func (c *Config) SilenceOf(s agent.Spec) time.Duration {
 	if s.Silence != 0 {
 		return s.Silence
@@ -171,13 +172,13 @@ func (c *Config) SilenceOf(s agent.Spec) time.Duration {
 	return optional(c.Silence)
 }
 
-// TurnLimitOf returns the limit on how long a turn may run as the gateway takes it.
+// TurnLimitOf returns the limit on the time of a turn in the gateway's form. A negative value means unlimited.
 func (c *Config) TurnLimitOf() time.Duration { return optional(c.TurnLimit) }
 
-// YAML returns the configuration as a file that says all of it. Secrets are masked.
+// YAML returns the whole configuration as a file. Secrets are masked.
 func (c Config) YAML(kinds agent.Kinds) ([]byte, error) { return yaml.Marshal(c.masked(kinds)) }
 
-// JSON is YAML as JSON.
+// JSON returns the whole configuration as JSON. Secrets are masked.
 func (c Config) JSON(kinds agent.Kinds) ([]byte, error) {
 	return yaml.MarshalWithOptions(c.masked(kinds), yaml.JSON())
 }

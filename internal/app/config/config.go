@@ -19,9 +19,9 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Config is all that can be set. Every leaf is a key of the file and an environment variable, whose name is LEAT_ and
-// the key's path in capitals; leat.example.yaml describes them. Keys that are tagged live can be taken over while the gateway
-// runs, others by its next start.
+// Config is the configuration of a gateway. Each leaf is a key of the file and an environment variable, whose name is LEAT_ and the key's path
+// in capitals unless the tag env names others. leat.example.yaml describes all keys. A reload applies keys with the tag live; all others
+// wait for the next start.
 type Config struct {
 	Listen         []string `yaml:"listen"`
 	Data           string   `yaml:"data"`
@@ -62,7 +62,7 @@ type Config struct {
 	Log    Log    `yaml:"log"`
 }
 
-// Limits bound what a client may ask for.
+// Limits limit requests and resources.
 type Limits struct {
 	Message      Size `yaml:"message" live:"yes"`
 	Queued       int  `yaml:"queued" live:"yes"`
@@ -75,31 +75,31 @@ type Limits struct {
 	Tenant Quota `yaml:"tenant"`
 }
 
-// Log says what is logged, and how.
+// Log configures the log.
 type Log struct {
 	Level  string `yaml:"level" live:"yes"`
 	Format string `yaml:"format"`
-	// Content logs the texts of messages, at level debug.
+	// Content enables logging the texts of messages at level debug.
 	Content bool `yaml:"content"`
 }
 
-// The values of the keys that are words.
+// The values of the keys sync and log.format.
 const (
-	SyncFull   = "full"   // a commit is on the disk before anybody sees it
-	SyncNormal = "normal" // a power cut may take back the last commits
+	SyncFull   = "full"   // a commit is on the disk before anyone sees it
+	SyncNormal = "normal" // a power cut may lose the last commits
 
-	FormatAuto = "auto" // text on a terminal, else JSON
+	FormatAuto = "auto" // text on a terminal, otherwise JSON
 	FormatText = "text"
 	FormatJSON = "json"
 )
 
-// DefaultListen is the address that the gateway's ancestors and their clients use.
+// DefaultListen is the address that existing clients of Eliza use.
 const DefaultListen = "127.0.0.1:31337"
 
-// DefaultConnections is that of the server.
+// DefaultConnections is the default of limits.connections.
 const DefaultConnections = 20_000
 
-// Default is the configuration of a gateway that was told nothing. Data is filled in by [Config.Check].
+// Default returns the default configuration. It has no agents and no data folder; [Config.Check] fills in the folder.
 func Default() Config {
 	return Config{
 		Listen:         []string{DefaultListen},
@@ -125,8 +125,8 @@ func Default() Config {
 	}
 }
 
-// Load returns the defaults, changed by the file at path (none where it is empty) and then by the environment, which
-// lookup reads as os.LookupEnv does. Flags and Check are the caller's.
+// Load returns the defaults, overridden by the file at path and then by the environment. If path is empty, no file is read. lookup reads an
+// environment variable, as os.LookupEnv does. The caller applies flags and then calls [Config.Check].
 func Load(path string, lookup func(string) (string, bool)) (Config, error) {
 	c := Default()
 	if path != "" {
@@ -141,16 +141,16 @@ func Load(path string, lookup func(string) (string, bool)) (Config, error) {
 	return c, c.environment(lookup)
 }
 
-// Parse changes the configuration by what a file says.
+// Parse overrides the configuration with the contents of a file. Unknown keys are errors. Errors are [ErrInvalid].
 func (c *Config) Parse(b []byte) error {
-	// Errors are told without the source, which may hold a secret.
+	// Errors leave out the source lines, which may contain secrets.
 	invalid := func(err error) error { return fmt.Errorf("%w: %s", ErrInvalid, yaml.FormatError(err, false, false)) }
 	f, err := parser.ParseBytes(b, 0)
 	if err != nil {
 		return invalid(err)
 	}
 	if len(f.Docs) > 1 {
-		return fmt.Errorf("%w: the file holds more than one document", ErrInvalid)
+		return fmt.Errorf("%w: the file contains more than one document", ErrInvalid)
 	}
 	if len(f.Docs) == 0 || f.Docs[0].Body == nil || f.Docs[0].Body.Type() == ast.NullType || f.Docs[0].Body.Type() == ast.CommentType {
 		return nil // an empty file, or comments only
@@ -161,8 +161,8 @@ func (c *Config) Parse(b []byte) error {
 	return nil
 }
 
-// DataDir returns where a gateway keeps its data if it isn't told: the folder of the system for the data of one user's
-// programs, so that it does not depend on where the gateway is started.
+// DataDir returns the default data folder: the system's folder for application data of the current user, so that it does not depend on the
+// folder in which the gateway is started.
 func DataDir(getenv func(string) string) (string, error) {
 	switch runtime.GOOS {
 	case "windows":
@@ -181,10 +181,11 @@ func DataDir(getenv func(string) string) (string, error) {
 			return filepath.Join(home, ".local", "share", "leat"), nil
 		}
 	}
-	return "", fmt.Errorf("%w: data: this account has no home folder; say where the data goes", ErrInvalid)
+	return "", fmt.Errorf("%w: data: this account has no home folder; set the data folder with --data DIR", ErrInvalid)
 }
 
-// optional returns a limit as the gateway takes it: 0 in a configuration is no limit.
+// optional returns a limit in the gateway's form. In a configuration 0 means unlimited; the gateway uses a negative value for that, because its
+// zero value stands for the default.
 func optional(d Duration) time.Duration {
 	if d == 0 {
 		return -1

@@ -1,9 +1,9 @@
 package config
 
-// Eliza says how far the surface for Eliza's clients goes to meet old ones.
+// Eliza configures the surface for Eliza's clients.
 type Eliza struct {
-	// QueryToken lets WebSockets at /ws bring their token as ?token=.
+	// QueryToken allows a token in the URL of the WebSocket /ws, as ?token=. Proxies log URLs, so it is off by default.
 	QueryToken bool `yaml:"query_token" env:"LEAT_ELIZA_QUERY_TOKEN ELIZA_ALLOW_WS_QUERY_TOKEN"`
-	// Emotes is a folder with the animations of avatars; empty is none.
+	// Emotes is a folder with avatar animations. If it is empty, there are none.
 	Emotes string `yaml:"emotes"`
 }

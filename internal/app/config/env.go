@@ -13,11 +13,11 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// Key is one setting.
+// Key is one setting. It refers to the [Config] that it came from, so Set changes that.
 type Key struct {
 	Path string   // in the file, such as limits.message
-	Env  []string // environment variables, the first that is set counts
-	Live bool     // whether a change counts while the gateway runs, or only from its next start on
+	Env  []string // environment variables; the first one that is set applies
+	Live bool     // whether a reload applies a change; otherwise it waits for the next start
 
 	value reflect.Value
 }
@@ -25,51 +25,52 @@ type Key struct {
 // Keys returns all settings of a configuration, in the order of the file.
 func (c *Config) Keys() []Key { return keys(reflect.ValueOf(c).Elem(), "", false) }
 
-func keys(v reflect.Value, prefix string, live bool) []Key {
-	var all []Key
+// keys returns the settings of a struct, whose path begins with prefix.
+func keys(v reflect.Value, prefix string, isLive bool) []Key {
+	var list []Key
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		path := prefix + f.Tag.Get("yaml")
-		live := live || f.Tag.Get("live") != ""
+		isLive := isLive || f.Tag.Get("live") != ""
 		if f.Type.Kind() == reflect.Struct {
-			all = append(all, keys(v.Field(i), path+".", live)...)
+			list = append(list, keys(v.Field(i), path+".", isLive)...)
 			continue
 		}
 		env := strings.Fields(f.Tag.Get("env"))
 		if len(env) == 0 {
 			env = []string{"LEAT_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))}
 		}
-		all = append(all, Key{path, env, live, v.Field(i)})
+		list = append(list, Key{path, env, isLive, v.Field(i)})
 	}
-	return all
+	return list
 }
 
 // Changed returns the keys whose values differ from those of another configuration, in the order of the file.
 func (c *Config) Changed(from *Config) []Key {
-	var all []Key
+	var list []Key
 	old := from.Keys()
 	for i, k := range c.Keys() {
 		a, b := k.value, old[i].value
 		if kind := a.Kind(); (kind == reflect.Slice || kind == reflect.Map) && a.Len() == 0 && b.Len() == 0 {
-			continue // written as empty, or not at all
+			continue // an empty list equals a missing one
 		}
 		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
-			all = append(all, k)
+			list = append(list, k)
 		}
 	}
-	return all
+	return list
 }
 
-// Set gives the key a value as the environment writes it: lists are separated by commas, agents by white space, unless it
-// stands in quotation marks.
+// Set sets the key to a value in the form of environment variables: the items of a list are separated by commas, agents by white space
+// outside quotation marks. Errors are [ErrInvalid].
 func (k Key) Set(s string) error {
-	if err := k.set(s); err != nil {
+	if err := k.parse(s); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrInvalid, k.Path, err)
 	}
 	return nil
 }
 
-func (k Key) set(s string) error {
+func (k Key) parse(s string) error {
 	switch p := k.value.Addr().Interface().(type) {
 	case encoding.TextUnmarshaler:
 		return p.UnmarshalText([]byte(s))
@@ -78,13 +79,13 @@ func (k Key) set(s string) error {
 	case *int:
 		n, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil {
-			return fmt.Errorf("%q is no whole number", s)
+			return fmt.Errorf("%q is not a whole number", s)
 		}
 		*p = n
 	case *bool:
 		v, err := strconv.ParseBool(strings.TrimSpace(s))
 		if err != nil {
-			return fmt.Errorf("%q is neither true nor false", s)
+			return fmt.Errorf("%q; use true or false", s)
 		}
 		*p = v
 	case *[]string:
@@ -110,7 +111,7 @@ func (k Key) set(s string) error {
 	return nil
 }
 
-// Parse replaces the agents by those that are written as specs.
+// Parse replaces the agents with those of the specs, which [agent.ParseSpec] describes.
 func (a *Agents) Parse(specs []string) error {
 	*a = nil
 	for _, v := range specs {
@@ -123,14 +124,15 @@ func (a *Agents) Parse(specs []string) error {
 	return nil
 }
 
-// The ports that the environment of an Eliza gives.
+// elizaPorts are the environment variables of Eliza that set ports.
 var elizaPorts = []string{"ELIZA_API_PORT", "ELIZA_PORT", "ELIZA_GATEWAY_PORT"}
 
+// environment applies environment variables. Eliza's port variables apply only if no variable sets listen.
 func (c *Config) environment(lookup func(string) (string, bool)) error {
 	listen := false
 	for _, k := range c.Keys() {
 		for _, name := range k.Env {
-			// An empty variable counts as none: that is how it is taken back in most places that set one.
+			// An empty variable is ignored, because service managers can't unset one in any other way.
 			v, ok := lookup(name)
 			if !ok || v == "" {
 				continue
@@ -152,7 +154,7 @@ func (c *Config) environment(lookup func(string) (string, bool)) error {
 			continue
 		}
 		if n, err := strconv.ParseUint(v, 10, 16); err != nil || n == 0 {
-			return fmt.Errorf("%s: %w: %q is no port", name, ErrInvalid, v)
+			return fmt.Errorf("%s: %w: %q is not a port", name, ErrInvalid, v)
 		}
 		ports = append(ports, net.JoinHostPort("127.0.0.1", v))
 	}
@@ -163,4 +165,4 @@ func (c *Config) environment(lookup func(string) (string, bool)) error {
 	return nil
 }
 
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

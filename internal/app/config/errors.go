@@ -2,5 +2,5 @@ package config
 
 import "errors"
 
-// ErrInvalid is wrapped by every error about what a configuration says; its text names the key and what it takes.
+// ErrInvalid is wrapped by every error in a configuration. The message names the key and says which values are valid.
 var ErrInvalid = errors.New("config")

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Files says where files are shared with agents.
+// Files configures files that people and agents exchange.
 type Files struct {
-	// Workspace is a folder in which people and agents name files to each other by their paths; empty is none.
+	// Workspace is a folder that the gateway shares with its agents. If it is empty, none is shared.
 	Workspace string `yaml:"workspace"`
 }
 
@@ -23,12 +23,12 @@ func (f *Files) check(data string, bad func(key, format string, args ...any)) {
 	}
 	switch data, err := filepath.Abs(data); {
 	case !filepath.IsAbs(dir):
-		bad(key, "%q; it has to be a whole path, since agents are told the paths of its files", f.Workspace)
+		bad(key, "%q must be an absolute path, because agents get the paths of its files", f.Workspace)
 	case filepath.Dir(dir) == dir:
-		bad(key, "%q is the whole disk; give it a folder of its own", f.Workspace)
+		bad(key, "%q is the root of the disk; use a separate folder", f.Workspace)
 	case strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		bad(key, "%q can't be part of a line", f.Workspace)
+		bad(key, "%q contains control characters", f.Workspace)
 	case err == nil && (within(dir, data) || within(data, dir)):
-		bad(key, "%q and the folder of the gateway's data (%s) may not lie in each other: agents reach the one and not the other", f.Workspace, data)
+		bad(key, "%q must not contain the data folder (%s) or be inside it, because agents can read the workspace", f.Workspace, data)
 	}
 }

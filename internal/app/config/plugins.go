@@ -4,12 +4,13 @@ import (
 	"github.com/leat-dev/leat/internal/base/process"
 )
 
-// Plugins says whether plugins may be installed, and what they may have.
+// Plugins configures plugins that are installed while the gateway runs.
 type Plugins struct {
 	Enabled bool `yaml:"enabled"`
-	// Env names the variables of the gateway's environment that plugins may ask for.
-	Env          []string `yaml:"env"`
-	AllowPrivate bool     `yaml:"allow_private"`
+	// Env lists the environment variables of the gateway that plugins may request.
+	Env []string `yaml:"env"`
+	// AllowPrivate allows archives from addresses of this machine and its network.
+	AllowPrivate bool `yaml:"allow_private"`
 }
 
 func (p *Plugins) check(bad func(key, format string, args ...any)) {

@@ -52,15 +52,15 @@ prices:
 
 func TestPricesRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"prices: {a: {input: 1}}":                               "input and output are needed",
+		"prices: {a: {input: 1}}":                               "input and output are required",
 		"prices: {a: {input: 1, output: x}}":                    "no amount",
 		"prices: {a: {input: 1, output: -1}}":                   "no amount",
 		"prices: {a: {input: 1, output: 1e3}}":                  "no amount",
 		"prices: {a: {input: 1, output: 2, price: 3}}":          "unknown key",
 		"prices: {a: {input: 1, output: 2, currency: dollars}}": "write it as USD",
 		"prices: {a: {input: 1, output: 2, input: 3}}":          "input",
-		"prices: {a: 3}":                                        "a mapping is expected",
-		"prices: [a]":                                           "a mapping is expected",
+		"prices: {a: 3}":                                        "expected a mapping",
+		"prices: [a]":                                           "expected a mapping",
 		`prices: {"": {input: 1, output: 2}}`:                   "the name of a model",
 	} {
 		if _, err := config.Load(write(t, text), env()); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), want) {

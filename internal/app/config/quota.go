@@ -2,7 +2,7 @@ package config
 
 import "github.com/leat-dev/leat/internal/service/quota"
 
-// Quota bounds what each user, or each tenant, may use; 0 bounds nothing.
+// Quota limits the usage of each user or each tenant. 0 means unlimited.
 type Quota struct {
 	Turns    int  `yaml:"turns"`
 	Messages int  `yaml:"messages"`
@@ -10,7 +10,7 @@ type Quota struct {
 	Viewers  int  `yaml:"viewers"`
 }
 
-// Limits returns the quota as the gateway takes it.
+// Limits returns the quota in the gateway's form.
 func (q Quota) Limits() quota.Limits {
 	return quota.Limits{Turns: q.Turns, Messages: q.Messages, Bytes: int64(q.Bytes), Viewers: q.Viewers}
 }
@@ -21,7 +21,7 @@ func (q Quota) check(prefix string, bad func(key, format string, args ...any)) {
 		value int
 	}{{"turns", q.Turns}, {"messages", q.Messages}, {"viewers", q.Viewers}} {
 		if l.value < 0 {
-			bad(prefix+"."+l.key, "%d; it is 0, which bounds nothing, or above", l.value)
+			bad(prefix+"."+l.key, "%d must not be negative; 0 means unlimited", l.value)
 		}
 	}
 }

@@ -8,33 +8,33 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Retention says for how long conversations are kept after their last change; 0 is for ever.
+// Retention configures how long conversations are stored after their last change. 0 means forever.
 type Retention struct {
 	Default Duration `yaml:"default"`
-	// Agents are times for the conversations of some agents, in place of Default. There may be ones of agents that are
-	// configured no more: their conversations are still there.
+	// Agents overrides Default for the conversations of some agents. It may name agents that are not configured any more, because their
+	// conversations still exist.
 	Agents Ages `yaml:"agents"`
 }
 
-// DefaultAuditRetention keeps the audit log for a year and what an inquiry into it takes.
+// DefaultAuditRetention is a year, plus the time for an inquiry into it.
 const DefaultAuditRetention = 400 * 24 * time.Hour
 
-// Ages are times by the name of an agent. In the environment they are written name=time, separated by white space.
+// Ages are durations by the name of an agent. In the environment they are written as name=duration, separated by white space.
 type Ages map[string]Duration
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (a *Ages) UnmarshalText(b []byte) error {
-	var all Ages
+	var ages Ages
 	for s := range strings.FieldsSeq(string(b)) {
 		name, age, ok := strings.Cut(s, "=")
 		if !ok || name == "" {
-			return fmt.Errorf("%q is no time of an agent; write it as helper=30d", s)
+			return fmt.Errorf("invalid entry %q; write it as helper=30d", s)
 		}
-		if err := all.set(name, age); err != nil {
+		if err := ages.add(name, age); err != nil {
 			return err
 		}
 	}
-	*a = all
+	*a = ages
 	return nil
 }
 
@@ -44,23 +44,24 @@ func (a *Ages) UnmarshalYAML(n ast.Node) error {
 	if err != nil {
 		return err
 	}
-	var all Ages
+	var ages Ages
 	for _, e := range list {
 		v, err := scalar(e.value)
 		if err == nil {
-			err = all.set(e.key, v)
+			err = ages.add(e.key, v)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.key, err)
 		}
 	}
-	*a = all
+	*a = ages
 	return nil
 }
 
-func (a *Ages) set(name, age string) error {
+// add adds an agent with its duration in text form.
+func (a *Ages) add(name, age string) error {
 	if _, twice := (*a)[name]; twice {
-		return fmt.Errorf("%s stands there twice", name)
+		return fmt.Errorf("duplicate agent %s", name)
 	}
 	var d Duration
 	if err := d.UnmarshalText([]byte(age)); err != nil {

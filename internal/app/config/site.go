@@ -11,31 +11,31 @@ import (
 // UnixPrefix begins an address that is the path of a Unix socket.
 const UnixPrefix = "unix:"
 
-// TLS names the files of a certificate, with its chain, and of its key; both or none.
+// TLS names the PEM files of a certificate chain and its key. Either both are set or none.
 type TLS struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
 }
 
-// On reports whether connections are to be encrypted.
+// On reports whether TLS is configured.
 func (t TLS) On() bool { return t.Cert != "" || t.Key != "" }
 
-// Public returns the URL by which people reach the gateway, nil where none is set.
+// Public returns the URL that people use, or nil if none is set.
 func (c *Config) Public() (*url.URL, error) {
 	if c.PublicURL == "" {
 		return nil, nil
 	}
 	u, err := url.Parse(c.PublicURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return nil, fmt.Errorf("%q is no address of a site; write it as https://chat.example.com or https://example.com/leat", c.PublicURL)
+		return nil, fmt.Errorf("invalid URL %q; write it as https://chat.example.com or https://example.com/leat", c.PublicURL)
 	}
 	if u.Path != "" && !goodPath(strings.TrimSuffix(u.EscapedPath(), "/")) {
-		return nil, fmt.Errorf("%q: its path may hold letters, digits and . _ ~ - between single slashes", c.PublicURL)
+		return nil, fmt.Errorf("invalid URL %q: its path may contain letters, digits and . _ ~ - between single slashes", c.PublicURL)
 	}
 	return u, nil
 }
 
-// Base returns the path that stands before every route, without a slash at its end: base_path, else the path of public_url.
+// Base returns the path prefix of all routes, without a trailing slash: base_path if it is set, else the path of public_url.
 func (c *Config) Base() (string, error) {
 	base := c.BasePath
 	if base == "" {
@@ -45,7 +45,7 @@ func (c *Config) Base() (string, error) {
 	}
 	base = strings.TrimSuffix(base, "/")
 	if !goodPath(base) {
-		return "", fmt.Errorf("%q; write it as /leat, of letters, digits and . _ ~ - between single slashes", c.BasePath)
+		return "", fmt.Errorf("invalid path %q; write it as /leat, with letters, digits and . _ ~ - between single slashes", c.BasePath)
 	}
 	return base, nil
 }
@@ -58,7 +58,7 @@ func goodPath(s string) bool {
 
 // Proxies returns the networks of the trusted proxies.
 func (c *Config) Proxies() ([]netip.Prefix, error) {
-	var all []netip.Prefix
+	var networks []netip.Prefix
 	for _, s := range c.TrustedProxies {
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
@@ -70,15 +70,15 @@ func (c *Config) Proxies() ([]netip.Prefix, error) {
 		}
 		switch {
 		case !p.IsValid():
-			return nil, fmt.Errorf("%q is no network; write it as 127.0.0.1, 10.0.0.0/8 or fd00::/8", s)
+			return nil, fmt.Errorf("invalid network %q; write it as 127.0.0.1, 10.0.0.0/8 or fd00::/8", s)
 		case p.Bits() == 0:
-			return nil, fmt.Errorf("%q are all addresses there are: name the proxies' own, or everybody could write who they are", s)
+			return nil, fmt.Errorf("%q contains all addresses, so any client could forge its address; list the addresses of the proxies", s)
 		case p.Addr().Is4In6():
-			return nil, fmt.Errorf("%q: write an IPv4 network as such", s)
+			return nil, fmt.Errorf("%q: write an IPv4 network in IPv4 notation", s)
 		}
-		all = append(all, p.Masked())
+		networks = append(networks, p.Masked())
 	}
-	return all, nil
+	return networks, nil
 }
 
 func (c *Config) checkSite(bad func(key, format string, args ...any)) {
@@ -87,7 +87,7 @@ func (c *Config) checkSite(bad func(key, format string, args ...any)) {
 	case err != nil:
 		bad("public_url", "%w", err)
 	case u != nil && c.Open() && !Loopback(u.Hostname()):
-		bad("public_url", "%s can be reached from outside, and no token is set: set one (LEAT_API_TOKEN)", u.Redacted())
+		bad("public_url", "%s is reachable from other machines, and no token is set; set one (LEAT_API_TOKEN)", u.Redacted())
 	}
 	if _, err := c.Base(); err != nil {
 		bad("base_path", "%w", err)
@@ -96,6 +96,6 @@ func (c *Config) checkSite(bad func(key, format string, args ...any)) {
 		bad("trusted_proxies", "%w", err)
 	}
 	if c.TLS.On() && (c.TLS.Cert == "" || c.TLS.Key == "") {
-		bad("tls", "cert and key go together")
+		bad("tls", "cert and key must be set together")
 	}
 }

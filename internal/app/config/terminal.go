@@ -6,7 +6,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/terminal"
 )
 
-// Terminal says whether commands may be run on this machine by way of the API.
+// Terminal configures shell commands on this machine through the API.
 type Terminal struct {
 	Enabled     bool     `yaml:"enabled"`
 	Token       string   `yaml:"token" env:"LEAT_TERMINAL_TOKEN ELIZA_TERMINAL_RUN_TOKEN"`
@@ -14,24 +14,24 @@ type Terminal struct {
 	Concurrent  int      `yaml:"concurrent"`
 }
 
-// minTerminalToken is how long the terminal's token has to be, in bytes: there is a shell behind it.
+// minTerminalToken is the minimum length of the terminal's token in bytes. Whoever has it gets a shell, so it must not be guessable.
 const minTerminalToken = 16
 
 func (t *Terminal) check(api string, bad func(key, format string, args ...any)) {
 	switch {
 	case t.Enabled && t.Token == "":
-		bad("terminal.token", "the terminal needs a token of its own: openssl rand -hex 32 makes one")
+		bad("terminal.token", "the terminal needs a separate token; generate one with openssl rand -hex 32")
 	case t.Token != "" && len(t.Token) < minTerminalToken:
-		bad("terminal.token", "it has %d bytes; at least %d are needed, such as openssl rand -hex 32 makes", len(t.Token), minTerminalToken)
+		bad("terminal.token", "has %d bytes, at least %d are required; generate one with openssl rand -hex 32", len(t.Token), minTerminalToken)
 	case t.Token != "" && t.Token == api:
-		bad("terminal.token", "it may not be the API token: who has that is not to have a shell as well")
+		bad("terminal.token", "must differ from the API token, whose holders must not get a shell")
 	case !printable(t.Token):
-		bad("terminal.token", "it may hold printable ASCII without spaces only, to fit into a header")
+		bad("terminal.token", "must be printable ASCII without spaces, because it is sent in a header")
 	}
 	if d := time.Duration(t.MaxDuration); d < time.Millisecond || d > terminal.MaxMaxDuration {
-		bad("terminal.max_duration", "%s; it is above 0 and at most %s", d, terminal.MaxMaxDuration)
+		bad("terminal.max_duration", "%s must be greater than 0 and at most %s", d, terminal.MaxMaxDuration)
 	}
 	if t.Concurrent < 1 || t.Concurrent > terminal.MaxMaxRuns {
-		bad("terminal.concurrent", "%d; it is 1 to %d", t.Concurrent, terminal.MaxMaxRuns)
+		bad("terminal.concurrent", "%d must be from 1 to %d", t.Concurrent, terminal.MaxMaxRuns)
 	}
 }

@@ -12,13 +12,13 @@ func TestTerminal(t *testing.T) {
 	for text, want := range map[string]string{
 		"terminal: {enabled: true, token: " + good + "}":       "",
 		"terminal: {enabled: false, token: " + good + "}":      "",
-		"terminal: {enabled: true}":                            "terminal.token: the terminal needs a token of its own",
-		"terminal: {enabled: true, token: short}":              "terminal.token: it has 5 bytes; at least 16",
-		"token: " + good + "\nterminal: {token: " + good + "}": "terminal.token: it may not be the API token",
-		"terminal: {token: 0123456789 abcdef}":                 "terminal.token: it may hold printable ASCII",
+		"terminal: {enabled: true}":                            "terminal.token: the terminal needs a separate token",
+		"terminal: {enabled: true, token: short}":              "terminal.token: has 5 bytes, at least 16",
+		"token: " + good + "\nterminal: {token: " + good + "}": "terminal.token: must differ from the API token",
+		"terminal: {token: 0123456789 abcdef}":                 "terminal.token: must be printable ASCII",
 		"terminal: {max_duration: 0}":                          "terminal.max_duration: 0s",
-		"terminal: {max_duration: 61m}":                        "terminal.max_duration: 1h1m0s; it is above 0 and at most 1h",
-		"terminal: {concurrent: 0}":                            "terminal.concurrent: 0; it is 1 to 16",
+		"terminal: {max_duration: 61m}":                        "terminal.max_duration: 1h1m0s must be greater than 0 and at most 1h",
+		"terminal: {concurrent: 0}":                            "terminal.concurrent: 0 must be from 1 to 16",
 		"terminal: {concurrent: 17}":                           "terminal.concurrent: 17",
 	} {
 		c, err := config.Load(write(t, text), env())

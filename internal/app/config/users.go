@@ -4,8 +4,8 @@ import (
 	"net/url"
 )
 
-// Users says which tokens of end users are good, and what their claims mean. Users have tokens where one of Secret,
-// SecretFile, KeyFile and JWKS is given.
+// Users configures which tokens of end users are valid and what their claims mean. Users are enabled if one of Secret, SecretFile, KeyFile and
+// JWKS is set.
 type Users struct {
 	Secret     string   `yaml:"secret"`
 	SecretFile string   `yaml:"secret_file"`
@@ -20,10 +20,10 @@ type Users struct {
 	AdminScope   bool   `yaml:"admin_scope"`
 }
 
-// Enabled reports whether users have tokens.
+// Enabled reports whether users can log in with tokens.
 func (u *Users) Enabled() bool { return u.sources() > 0 }
 
-// sources counts where keys are to come from.
+// sources returns how many sources of keys are set.
 func (u *Users) sources() (n int) {
 	for _, s := range []string{u.Secret, u.SecretFile, u.KeyFile, u.JWKS} {
 		if s != "" {
@@ -37,32 +37,32 @@ func (u *Users) check(bad func(key, format string, args ...any)) {
 	n := u.sources()
 	switch {
 	case n > 1:
-		bad("users", "keys come from one of secret, secret_file, key_file and jwks, not from %d of them", n)
+		bad("users", "set only one of secret, secret_file, key_file and jwks; %d are set", n)
 	case n == 0 && (u.Issuer != "" || len(u.Audience) > 0 || u.TenantClaim != "" || u.ScopesClaim != "" || u.AdminScope):
-		bad("users", "tokens can't be checked without a key: give one of secret, secret_file, key_file and jwks")
+		bad("users", "tokens can't be verified without a key; set one of secret, secret_file, key_file and jwks")
 	}
 	if u.Secret != "" && len(u.Secret) < minSecret {
-		bad("users.secret", "it has %d bytes; at least %d are needed, such as openssl rand -base64 48 makes", len(u.Secret), minSecret)
+		bad("users.secret", "has %d bytes, at least %d are required; generate one with openssl rand -base64 48", len(u.Secret), minSecret)
 	}
 	if u.JWKS != "" {
 		a, err := url.Parse(u.JWKS)
 		switch {
 		case err != nil || a.Host == "" || (a.Scheme != "https" && a.Scheme != "http"):
-			bad("users.jwks", "it is no URL; write it as https://id.example.com/.well-known/jwks.json")
+			bad("users.jwks", "invalid URL; write it as https://id.example.com/.well-known/jwks.json")
 		case a.Scheme == "http" && !Loopback(a.Hostname()):
-			bad("users.jwks", "over http whoever sits in between could put in keys of their own; use https")
+			bad("users.jwks", "use https; with http, an attacker on the network could replace the keys")
 		}
 		if u.Issuer == "" && len(u.Audience) == 0 {
-			bad("users.jwks", "an identity service signs tokens for other programs too: say by users.audience or users.issuer which are meant")
+			bad("users.jwks", "set users.audience or users.issuer, because an identity service signs tokens for other programs as well")
 		}
 	}
 	if u.SubjectClaim == "" {
-		bad("users.subject_claim", "the claim that names the user is needed; it is mostly sub")
+		bad("users.subject_claim", "must not be empty; the usual claim is sub")
 	}
 	if u.AdminScope && u.ScopesClaim == "" {
-		bad("users.admin_scope", "say by users.scopes_claim in which claim the scopes are")
+		bad("users.admin_scope", "set users.scopes_claim to the claim that contains the scopes")
 	}
 }
 
-// minSecret is how long a secret has to be, in bytes, for what it signs to be as safe as it looks.
+// minSecret is the minimum length of a secret in bytes. RFC 7518, section 3.2 requires it for HS256.
 const minSecret = 32

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Duration is a time, written such as 30s, 2m30s, 24h or 30d.
+// Duration is a duration, written as 30s, 2m30s, 24h or 30d. It is never negative.
 type Duration time.Duration
 
 const day = 24 * time.Hour
@@ -24,7 +24,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	if days, ok := strings.CutSuffix(s, "d"); err != nil && ok {
 		var n float64
 		if n, err = strconv.ParseFloat(days, 64); err == nil {
-			// Written so that NaN is refused too.
+			// The condition is negated so that it also refuses NaN.
 			if !(math.Abs(n) <= float64(math.MaxInt64/day)) {
 				err = strconv.ErrRange
 			} else {
@@ -33,7 +33,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 		}
 	}
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is no time; write it as 30s, 10m, 24h or 30d", s)
+		return fmt.Errorf("invalid duration %q; use 30s, 10m, 24h or 30d", s)
 	}
 	*d = Duration(v)
 	return nil
@@ -51,7 +51,7 @@ func (d Duration) String() string {
 		return strconv.FormatInt(int64(v/day), 10) + "d"
 	}
 	s := v.String()
-	// 24h0m0s says no more than 24h.
+	// 24h0m0s is shortened to 24h.
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
 	}
@@ -61,7 +61,7 @@ func (d Duration) String() string {
 	return s
 }
 
-// Size is a number of bytes, written such as 512, 64KiB or 4MiB.
+// Size is a number of bytes, written as 512, 64KiB or 4MiB. It is never negative.
 type Size int64
 
 var units = []struct {
@@ -81,7 +81,7 @@ func (z *Size) UnmarshalText(b []byte) error {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/unit {
-		return fmt.Errorf("%q is no size; write it as 512, 64KiB, 4MiB or 1GiB", s)
+		return fmt.Errorf("invalid size %q; use 512, 64KiB, 4MiB or 1GiB", s)
 	}
 	*z = Size(n * unit)
 	return nil

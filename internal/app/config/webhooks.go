@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/webhook"
 )
 
-// Webhook is a program elsewhere that is told of what happens.
+// Webhook configures a URL that receives events.
 type Webhook struct {
 	Name         string   `yaml:"name"`
 	URL          string   `yaml:"url"`
@@ -20,51 +20,51 @@ type Webhook struct {
 	AllowPrivate bool     `yaml:"allow_private"`
 }
 
-// Webhooks are the configured webhooks. In the environment they are written as in a file, on one line.
+// Webhooks are the configured webhooks. In the environment they are written as in the file, on one line.
 type Webhooks []Webhook
 
-// parse replaces the webhooks by those that are written as YAML.
+// parse replaces the webhooks with those of a line of YAML.
 func (w *Webhooks) parse(s string) error {
-	var all []Webhook
-	if err := yaml.UnmarshalWithOptions([]byte(s), &all, yaml.Strict()); err != nil {
-		return fmt.Errorf("a list is expected, such as [{name: a, url: https://example.com, secret: …}]: %s", yaml.FormatError(err, false, false))
+	var hooks []Webhook
+	if err := yaml.UnmarshalWithOptions([]byte(s), &hooks, yaml.Strict()); err != nil {
+		return fmt.Errorf("expected a list such as [{name: a, url: https://example.com, secret: …}]: %s", yaml.FormatError(err, false, false))
 	}
-	*w = all
+	*w = hooks
 	return nil
 }
 
-// Hooks returns the webhooks as those are made who deliver.
+// Hooks returns the webhooks in the form of package webhook.
 func (w Webhooks) Hooks() []webhook.Hook {
-	all := make([]webhook.Hook, len(w))
-	for i, one := range w {
-		all[i] = webhook.Hook{Name: one.Name, URL: one.URL, Secret: one.Secret, Content: one.Content, AllowPrivate: one.AllowPrivate}
-		for _, t := range one.Events {
-			all[i].Events = append(all[i].Events, event.Type(t))
+	hooks := make([]webhook.Hook, len(w))
+	for i, hook := range w {
+		hooks[i] = webhook.Hook{Name: hook.Name, URL: hook.URL, Secret: hook.Secret, Content: hook.Content, AllowPrivate: hook.AllowPrivate}
+		for _, t := range hook.Events {
+			hooks[i].Events = append(hooks[i].Events, event.Type(t))
 		}
 	}
-	return all
+	return hooks
 }
 
 func (w Webhooks) check(bad func(key, format string, args ...any)) {
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for i, h := range w.Hooks() {
 		for _, err := range h.Check() {
 			bad(fmt.Sprintf("webhooks: %d (%s)", i+1, h.Name), "%w", err)
 		}
-		if seen[h.Name] {
-			bad("webhooks", "two are named %q", h.Name)
+		if names[h.Name] {
+			bad("webhooks", "two webhooks have the name %q", h.Name)
 		}
-		seen[h.Name] = true
+		names[h.Name] = true
 	}
 }
 
 func (w Webhooks) masked() Webhooks {
-	all := append(Webhooks{}, w...)
-	for i := range all {
-		all[i].URL = agent.MaskURLs(all[i].URL)
-		if all[i].Secret != "" {
-			all[i].Secret = "***"
+	hooks := append(Webhooks{}, w...)
+	for i := range hooks {
+		hooks[i].URL = agent.MaskURLs(hooks[i].URL)
+		if hooks[i].Secret != "" {
+			hooks[i].Secret = "***"
 		}
 	}
-	return all
+	return hooks
 }

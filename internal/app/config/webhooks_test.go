@@ -77,7 +77,7 @@ func TestWebhooksRefused(t *testing.T) {
 		"{" + good + "}":                                                          "",
 		"{" + good + ", events: [turn.start]}":                                    `events: "turn.start"; there are turn.end, turn.wait and message.add`,
 		"{" + good + ", events: [turn.end, turn.end]}":                            "twice",
-		"{" + good + "}, {" + good + "}":                                          `two are named "a"`,
+		"{" + good + "}, {" + good + "}":                                          `two webhooks have the name "a"`,
 		"{url: https://a.example, secret: 0123456789abcdef}":                      "name: letters",
 		"{name: a/b, url: https://a.example, secret: 0123456789abcdef}":           "name: letters",
 		"{name: a, secret: 0123456789abcdef}":                                     "webhooks: 1 (a): url: write it as",
