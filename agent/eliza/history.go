@@ -12,6 +12,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 const (
@@ -88,11 +89,7 @@ func (t *trail) history(ctx context.Context, end frame) ([]string, error) {
 		if err != nil || listed || !t.replaced {
 			return history, err
 		}
-		pause := time.NewTimer(historyPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if retry.Sleep(ctx, historyPause) != nil {
 			return nil, errNotListed
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 const (
@@ -80,25 +81,26 @@ func (a *Agent) Close() {
 	a.client.CloseIdleConnections()
 }
 
+// reconnect is the schedule of Eliza's own clients, shortened at random. After 15 failures the socket only probes.
+var reconnect = retry.Schedule{
+	First: 500 * time.Millisecond, Max: 10 * time.Second, Growth: 1.5, Jitter: true,
+	ProbeAfter: 15, Probe: 30 * time.Second,
+}
+
 // keep connects again and again.
 func (s *socket) keep(log *slog.Logger) {
-	var wait backoff
+	wait := retry.Backoff{Schedule: reconnect}
 	for s.life.Err() == nil {
 		heard, err := s.follow()
 		if s.life.Err() != nil {
 			return
 		}
 		if heard {
-			wait.reset()
+			wait.Reset()
 		}
-		after := wait.next()
+		after := wait.Next()
 		log.Debug("the Eliza server's socket ended and is connected again", "error", err, "after", after.String())
-		t := time.NewTimer(after)
-		select {
-		case <-t.C:
-		case <-s.life.Done():
-			t.Stop()
-		}
+		_ = retry.Sleep(s.life, after) // the loop ends when life does
 	}
 }
 

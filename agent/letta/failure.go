@@ -12,6 +12,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 // The codes of the errors that turns of this agent end with.
@@ -86,7 +87,7 @@ func refused(res *http.Response) *failure {
 	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooEarly, s == http.StatusTooManyRequests,
 		s >= 500 && s != http.StatusNotImplemented:
 		f.retry = true
-		f.hint = call.RetryAfter(res.Header.Get("Retry-After"), time.Now())
+		f.hint = retry.After(res.Header.Get("Retry-After"), time.Now())
 	}
 	f.detail = excerpt(f.body)
 	return f
@@ -157,7 +158,7 @@ func (b *base) retry(ctx context.Context, out *agent.Emitter, try func() error) 
 			return err
 		}
 		out.Trouble(f.shown()) // after the phase, which is progress
-		if err := call.Sleep(ctx, wait); err != nil {
+		if err := retry.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

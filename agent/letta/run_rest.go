@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/letta"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/sse"
 )
 
@@ -219,7 +219,7 @@ func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error
 			if onward || !t.unheard() { // else it is sent again: by its otid the server knows whether it has it
 				next, onward = r.onward(t), true
 			}
-			if err := call.Sleep(ctx, min(r.times.wait<<(breaks-1), r.times.dial)); err != nil {
+			if err := retry.Sleep(ctx, min(r.times.wait<<(breaks-1), r.times.dial)); err != nil {
 				return err
 			}
 			continue

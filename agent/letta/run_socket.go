@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/letta"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 // talk is a turn while it runs on a connection.
@@ -121,7 +121,7 @@ func (k *socket) end(ctx context.Context, w *talk, err error) error {
 			return w.t.lost(codeLost, "the connection to the Letta server broke again and again")
 		}
 		if breaks > 0 {
-			if serr := call.Sleep(ctx, min(k.times.wait<<(breaks-1), k.times.dial)); serr != nil {
+			if serr := retry.Sleep(ctx, min(k.times.wait<<(breaks-1), k.times.dial)); serr != nil {
 				err = serr
 				continue
 			}

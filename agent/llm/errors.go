@@ -13,6 +13,7 @@ import (
 
 	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 // The codes of the errors that turns of these agents end with.
@@ -229,7 +230,7 @@ func hinted(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond))
 	}
-	return call.RetryAfter(h.Get("Retry-After"), now)
+	return retry.After(h.Get("Retry-After"), now)
 }
 
 // inside judges an error that a stream tells.

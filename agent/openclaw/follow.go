@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 var _ agent.Follower = (*Agent)(nil)
@@ -196,7 +196,7 @@ func (w *watch) run(ctx context.Context) {
 		case ctx.Err() != nil || errors.Is(err, ErrClosed):
 			return
 		case err != nil:
-			if call.Sleep(ctx, maxBackoff) != nil {
+			if retry.Sleep(ctx, maxBackoff) != nil {
 				return
 			}
 			continue

@@ -8,15 +8,16 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/base/process"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 const (
-	// firstBackoff is how long a process that has ended stays away; it doubles up to maxBackoff.
-	firstBackoff = 500 * time.Millisecond
-	maxBackoff   = 30 * time.Second
 	// stable is how long a process has to last so that its end is taken for the first.
 	stable = time.Minute
 )
+
+// restart is the schedule for a process that has ended.
+var restart = retry.Schedule{First: 500 * time.Millisecond, Max: 30 * time.Second}
 
 // supervisor keeps a process running.
 type supervisor struct {
@@ -69,7 +70,7 @@ func (s *supervisor) begun() bool {
 
 // keep runs one process after another.
 func (s *supervisor) keep(log *slog.Logger) {
-	backoff := firstBackoff
+	backoff := retry.Backoff{Schedule: restart}
 	for s.life.Err() == nil {
 		begin := time.Now()
 		l, err := s.launch(s.life, log)
@@ -80,7 +81,7 @@ func (s *supervisor) keep(log *slog.Logger) {
 			s.set(nil, err)
 			l.close()
 			if time.Since(begin) > stable {
-				backoff = firstBackoff
+				backoff.Reset()
 			}
 		} else {
 			s.set(nil, err)
@@ -88,14 +89,9 @@ func (s *supervisor) keep(log *slog.Logger) {
 		if s.life.Err() != nil {
 			return
 		}
-		log.Warn("plugin ended and is started again", "error", err, "after", backoff.String())
-		t := time.NewTimer(backoff)
-		select {
-		case <-t.C:
-		case <-s.life.Done():
-			t.Stop()
-		}
-		backoff = min(2*backoff, maxBackoff)
+		wait := backoff.Next()
+		log.Warn("plugin ended and is started again", "error", err, "after", wait.String())
+		_ = retry.Sleep(s.life, wait) // the loop ends when life does
 	}
 }
 

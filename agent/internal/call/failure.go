@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 // The codes of the errors that turns of this agent end with.
@@ -108,7 +109,7 @@ func Refused(res *http.Response) *Failure {
 		return f
 	case Passing(res.StatusCode):
 		f.Retry = true
-		f.Hint = RetryAfter(res.Header.Get("Retry-After"), time.Now())
+		f.Hint = retry.After(res.Header.Get("Retry-After"), time.Now())
 	}
 	f.Detail = excerpt(res)
 	return f

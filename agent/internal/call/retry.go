@@ -3,12 +3,10 @@ package call
 import (
 	"context"
 	"errors"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 const (
@@ -16,21 +14,22 @@ const (
 	retryLimit = 60 * time.Second
 	// maxCalls bounds the calls of a turn whose agent says nothing of when to come back.
 	maxCalls = 5
-	// firstWait is the pause before the second call; each further one is twice as long.
-	firstWait = 500 * time.Millisecond
 )
 
-// retry says when a turn's next call is due.
-type retry struct {
-	begin time.Time // of the first failure
-	wait  time.Duration
-	calls int
+// repeat is the schedule of calls that are repeated.
+var repeat = retry.Schedule{First: 500 * time.Millisecond, Max: retryLimit}
+
+// repeats says when a turn's next call is due.
+type repeats struct {
+	begin  time.Time // of the first failure
+	pauses retry.Backoff
+	calls  int
 }
 
-func newRetry() *retry { return &retry{wait: firstWait} }
+func newRepeats() *repeats { return &repeats{pauses: retry.Backoff{Schedule: repeat}} }
 
 // next returns the pause before the next call, and whether there is to be one.
-func (r *retry) next(f *Failure) (time.Duration, bool) {
+func (r *repeats) next(f *Failure) (time.Duration, bool) {
 	if !f.Retry {
 		return 0, false
 	}
@@ -39,45 +38,20 @@ func (r *retry) next(f *Failure) (time.Duration, bool) {
 		r.begin = now
 	}
 	r.calls++
-	wait := r.wait
-	if f.Hint > 0 {
-		wait = f.Hint
-	} else {
+	wait := f.Hint
+	if wait <= 0 {
 		if r.calls >= maxCalls {
 			return 0, false
 		}
-		r.wait *= 2
+		wait = r.pauses.Next()
 	}
 	return wait, now.Add(wait).Sub(r.begin) <= retryLimit
-}
-
-// Sleep waits for d, or returns the cause of ctx once that is done.
-func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// RetryAfter reads a Retry-After, in seconds or as a date.
-func RetryAfter(h string, now time.Time) time.Duration {
-	if n, err := strconv.ParseUint(strings.TrimSpace(h), 10, 31); err == nil {
-		return time.Duration(n) * time.Second
-	}
-	if at, err := http.ParseTime(h); err == nil && at.After(now) {
-		return at.Sub(now)
-	}
-	return 0
 }
 
 // Repeat calls attempt until it returns no [*Failure] that may be repeated, or for as long as retries may go on. Readers see
 // the phase "retrying". What it returns is for the agent's Run to return.
 func Repeat(ctx context.Context, out *agent.Emitter, attempt func() error) error {
-	r := newRetry()
+	r := newRepeats()
 	for {
 		err := attempt()
 		var failed *Failure
@@ -88,7 +62,7 @@ func Repeat(ctx context.Context, out *agent.Emitter, attempt func() error) error
 			return context.Cause(ctx)
 		}
 		if failed.Fresh {
-			r = newRetry()
+			r = newRepeats()
 		}
 		wait, again := r.next(failed)
 		if !again {
@@ -99,7 +73,7 @@ func Repeat(ctx context.Context, out *agent.Emitter, attempt func() error) error
 			return err
 		}
 		out.Trouble(failed.Shown()) // after the phase, which is progress
-		if err := Sleep(ctx, wait); err != nil {
+		if err := retry.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/sse"
 )
 
@@ -190,7 +191,7 @@ func (t *Talk) rejoin(ctx context.Context, idle int) (*http.Request, error) {
 		return nil, Broken(t.said)
 	}
 	if idle > 1 {
-		if err := Sleep(ctx, firstWait<<(idle-2)); err != nil {
+		if err := retry.Sleep(ctx, repeat.Wait(idle-1)); err != nil {
 			return nil, err
 		}
 	}
@@ -217,7 +218,7 @@ func (t *Talk) exchange(ctx context.Context, next func() (*http.Request, error))
 	case res.StatusCode == http.StatusNotFound && t.Gone && !t.said:
 		return ErrGone
 	case res.StatusCode == http.StatusAccepted:
-		return &Failure{Code: CodeStatus, Message: "the agent is not ready yet", Retry: true, Hint: RetryAfter(res.Header.Get("Retry-After"), time.Now())}
+		return &Failure{Code: CodeStatus, Message: "the agent is not ready yet", Retry: true, Hint: retry.After(res.Header.Get("Retry-After"), time.Now())}
 	case res.StatusCode/100 != 2:
 		f := Refused(res)
 		f.Retry = f.Retry || t.Busy != nil && t.Busy(f)

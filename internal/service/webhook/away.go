@@ -53,7 +53,7 @@ func (q *queue) gone(ctx context.Context, after time.Duration) (failures int) {
 	if !q.until.After(now) {
 		q.away++
 	}
-	until := now.Add(max(backoff(q.away, awayMost), min(after, keep)))
+	until := now.Add(max(unreachable.Wait(q.away), min(after, keep)))
 	if until.Before(q.until) {
 		until = q.until
 	}

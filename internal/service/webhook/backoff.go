@@ -1,41 +1,18 @@
 package webhook
 
 import (
-	"math/rand/v2"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-const (
-	// retryFirst is the wait after the first failed try; each further one doubles it.
-	retryFirst = time.Second
-	// retryMost bounds the wait for a delivery that its receiver refuses; some tries come in 24 hours even so.
-	retryMost = time.Hour
-	// awayMost bounds the wait for a receiver that can't be reached: asking is cheap, and all of its deliveries wait.
-	awayMost = time.Minute
+// maxPause is the longest pause for a receiver that can't be reached. A request that fails is cheap, and all deliveries to the
+// receiver wait for the next one.
+const maxPause = time.Minute
+
+var (
+	// refused is the schedule of a delivery that its receiver refuses. An hour at most still leaves some attempts in 24 hours.
+	refused = retry.Schedule{First: time.Second, Max: time.Hour, Jitter: true}
+	// unreachable is the schedule of a receiver that can't be reached.
+	unreachable = retry.Schedule{First: time.Second, Max: maxPause, Jitter: true}
 )
-
-// backoff returns how long to wait after so many failures in a row, at least 1: twice as long each time, up to most, and
-// up to a half of it less, so that what failed together does not come back together.
-func backoff(failures int, most time.Duration) time.Duration {
-	d := most
-	if n := failures - 1; n < 32 {
-		d = min(most, retryFirst<<max(n, 0))
-	}
-	return d/2 + rand.N(d/2+1)
-}
-
-// retryAfter reads the header of that name, in seconds or as a date; 0 where there is none that can be read, or one in the past.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
-		return time.Duration(n) * time.Second
-	}
-	at, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	return max(0, at.Sub(now))
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -93,7 +94,7 @@ func (q *queue) stuck(ctx context.Context, l *lane, err error) {
 	if ctx.Err() == nil {
 		q.log.Warn("webhook can't be sent now", "conversation", l.conversation, "error", err)
 	}
-	q.hold(backoff(1, awayMost))
+	q.hold(unreachable.Wait(1))
 	q.later(l, time.Time{})
 }
 
@@ -116,7 +117,7 @@ func (q *queue) failed(ctx context.Context, l *lane, d *entry, a answer) {
 		return
 	}
 	d.Attempts++
-	next := time.Now().Add(max(backoff(d.Attempts, retryMost), min(a.after, keep))) // later it would be given up unseen
+	next := time.Now().Add(max(refused.Wait(d.Attempts), min(a.after, keep))) // later it would be given up unseen
 	d.Next = next.UnixMilli()
 	q.log.Info("webhook not taken; it is sent again", "id", d.ID, "type", d.Type, "conversation", d.Conversation, "attempt", d.Attempts, "next", next, "error", a.String())
 	if err := q.update(ctx, d); errors.Is(err, journal.ErrNotFound) {
@@ -160,10 +161,7 @@ func (q *queue) forget(ctx context.Context, l *lane, it item) {
 			break
 		}
 		q.log.Warn("webhook is delivered and can't be crossed off; trying again", "id", it.id, "error", err)
-		select {
-		case <-time.After(backoff(failures, awayMost)):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, unreachable.Wait(failures)) // the loop ends after the next write if ctx is done
 	}
 	q.done(l)
 }

@@ -215,7 +215,7 @@ func TestGivenUp(t *testing.T) {
 					t.Errorf("%d are stored, %v were dropped", h.stored(), n)
 				}
 				last := r.got[len(r.got)-1].at
-				if n := time.Since(last); n > 2*time.Hour+retryMost {
+				if n := time.Since(last); n > 2*time.Hour+refused.Max {
 					t.Errorf("the last try was %v ago", n)
 				}
 			})
@@ -333,7 +333,7 @@ func TestFullDisk(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		r.want("c/1", "c/2")
 		h.disk.fail(nil)
-		time.Sleep(awayMost)
+		time.Sleep(maxPause)
 		synctest.Wait()
 		r.want("c/1", "c/2", "c/3")
 		if h.stored() != 0 {

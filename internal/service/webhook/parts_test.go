@@ -20,7 +20,7 @@ func TestBackoff(t *testing.T) {
 	for failures, most := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 12: 2048 * time.Second, 13: time.Hour, 40: time.Hour, 1 << 40: time.Hour, 0: time.Second} {
 		seen := map[time.Duration]bool{}
 		for range 50 {
-			d := backoff(failures, retryMost)
+			d := refused.Wait(failures)
 			if d < most/2 || d > most {
 				t.Errorf("after %d failures: %v, want %v at most and a half of it at least", failures, d, most)
 			}
@@ -28,18 +28,6 @@ func TestBackoff(t *testing.T) {
 		}
 		if len(seen) < 25 {
 			t.Errorf("after %d failures: all wait the same", failures)
-		}
-	}
-}
-
-func TestRetryAfterHeader(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for v, want := range map[string]time.Duration{
-		"120": 2 * time.Minute, " 1 ": time.Second, "0": 0, "": 0, "-1": 0, "1.5": 0, "soon": 0, "99999999999999": 0,
-		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "Fri, 02 Jan 2026 03:04:04 GMT": 0,
-	} {
-		if got := retryAfter(http.Header{"Retry-After": {v}}, now); got != want {
-			t.Errorf("%q: %v, want %v", v, got, want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/internal/base/outbound"
+	"github.com/leat-dev/leat/internal/base/retry"
 	"github.com/leat-dev/leat/internal/base/signature"
 )
 
@@ -82,5 +83,5 @@ func send(ctx context.Context, c doer, h *Hook, b *Body) (answer, error) {
 	defer resp.Body.Close()
 	// What it says does not matter; a short answer is read so that its connection can be used again.
 	_, _ = io.Copy(io.Discard, resp.Body)
-	return answer{status: resp.StatusCode, after: retryAfter(resp.Header, now)}, nil
+	return answer{status: resp.StatusCode, after: retry.After(resp.Header.Get("Retry-After"), now)}, nil
 }

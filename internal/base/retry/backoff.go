@@ -1,0 +1,57 @@
+package retry
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Schedule is the sequence of waits between attempts that keep failing.
+type Schedule struct {
+	// First is the wait after the first failure.
+	First time.Duration
+	// Max limits the wait. It must be set.
+	Max time.Duration
+	// Growth multiplies the wait with each further failure. If it is 0, the wait doubles.
+	Growth float64
+	// Jitter shortens each wait at random, by less than half, so that clients that failed together don't return together. It only
+	// ever subtracts, so the schedule is an upper limit.
+	Jitter bool
+	// ProbeAfter is the number of failures after which every wait is Probe, which may exceed Max. If it is 0, there is no such phase.
+	ProbeAfter int
+	Probe      time.Duration
+}
+
+// Wait returns the wait after that many failures in a row, counted from 1.
+func (s Schedule) Wait(failures int) time.Duration {
+	wait := s.Max
+	growth := s.Growth
+	if growth == 0 {
+		growth = 2
+	}
+	if grown := float64(s.First) * math.Pow(growth, float64(max(failures-1, 0))); grown < float64(s.Max) {
+		wait = time.Duration(grown)
+	}
+	if s.ProbeAfter > 0 && failures > s.ProbeAfter {
+		wait = s.Probe
+	}
+	if half := wait / 2; s.Jitter && half > 0 {
+		wait -= rand.N(half)
+	}
+	return wait
+}
+
+// Backoff counts failures in a row against a schedule. It isn't safe for concurrent use.
+type Backoff struct {
+	Schedule
+	failures int
+}
+
+// Next counts a failure and returns the wait before the next attempt.
+func (b *Backoff) Next() time.Duration {
+	b.failures++
+	return b.Wait(b.failures)
+}
+
+// Reset forgets the failures, after an attempt that succeeded.
+func (b *Backoff) Reset() { b.failures = 0 }
