@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leat-dev/leat/agent/internal/call"
+	"github.com/leat-dev/leat/internal/base/retry"
 )
 
 // The App Server drops what lies in its queue when it notices that the connection is lost over which it came. A message of which it
@@ -54,7 +54,7 @@ func (w *talk) resend(ctx context.Context, s session, a *arrival) (alive bool, e
 			return false, w.t.lost(codeLost, "the connection to the Letta server was lost while the message waited there, and whether the server has taken it up is not known")
 		}
 		w.t.out.Alive()
-		if err := call.Sleep(ctx, pause); err != nil {
+		if err := retry.Sleep(ctx, pause); err != nil {
 			return false, err
 		}
 		alive, err = w.recollect(ctx, s, a)
