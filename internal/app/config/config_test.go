@@ -196,7 +196,7 @@ func TestCheck(t *testing.T) {
 		"base_path: //leat":                                  "write it as /leat",
 		"base_path: /a/..":                                   "write it as /leat",
 		"trusted_proxies: [127.0.0.1, 10.1.2.3/8, \"::1\"]":  "",
-		"trusted_proxies: [proxy]":                           "trusted_proxies: \"proxy\" is no network",
+		"trusted_proxies: [proxy]":                           "trusted_proxies: invalid network \"proxy\"",
 		"trusted_proxies: [0.0.0.0/0]":                       "contains all addresses",
 		"trusted_proxies: [\"::ffff:10.0.0.0/104\"]":         "write an IPv4 network in IPv4 notation",
 		"tls: {cert: x}":                                     "tls: cert and key must be set together",
