@@ -202,7 +202,7 @@ func parseFrame(b []byte, err error) (f clientFrame, ok bool, _ error) {
 
 // authenticate waits for a token. It returns errUnauthorized unless the connection itself ended.
 func (c *webSocket) authenticate() error {
-	f, ok, err := parseFrame(c.conn.First(authLimit, errUnauthorized))
+	f, ok, err := parseFrame(c.conn.ReadFirst(authLimit, errUnauthorized))
 	if err != nil {
 		return err
 	}

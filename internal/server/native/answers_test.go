@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The producer of a turn that asks is told the answer on its connection, and on the next one again.
+// A producer whose turn asks a question gets the answer on its connection, and again on the next connection.
 func TestIngestAnswers(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	wait := `{"type":"turn.wait","turn":"t","request":{"id":"q","kind":"approval","prompt":"Really?"}}` + "\n"
 	p := h.produce(http.MethodPost, "/api/conversations/"+id+"/turns?dialect=leat").write(wait)
@@ -25,11 +25,11 @@ func TestIngestAnswers(t *testing.T) {
 			}
 			valid(t, "ingestAnswer", p.lines.Bytes())
 			if !strings.Contains(line, `"id":"q","decision":"deny","text":"not now"`) {
-				t.Errorf("told %s", line)
+				t.Errorf("got %s", line)
 			}
 			return
 		}
-		t.Fatal("the answer does not come")
+		t.Fatal("no answer")
 	}
 	told(p)
 	_ = p.conn.Close()

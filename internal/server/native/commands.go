@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// HeaderKey carries a command's idempotency key where the body has none.
+// HeaderKey carries a command's idempotency key if the body has none.
 const HeaderKey = "Idempotency-Key"
 
 // command answers POST /api/conversations/{id}/commands.
@@ -18,7 +18,7 @@ func (n *native) command(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	}
 	if key := r.Header.Get(HeaderKey); key != "" {
 		if c.Key != "" && c.Key != key {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the key in the body is not that of the %s header", HeaderKey)
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the key in the body differs from the %s header; send one of them", HeaderKey)
 		}
 		c.Key = key
 	}

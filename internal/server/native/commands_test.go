@@ -12,7 +12,7 @@ import (
 )
 
 func TestCommands(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	path := "/api/conversations/" + id + "/commands"
 	post := func(body string, header ...string) (ack gateway.Ack) {
@@ -48,9 +48,9 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestBadInput: each gets a clear error of the right kind, and nothing is half written.
+// Each invalid request gets an error with the right status and reason, and none of them changes the log.
 func TestBadInput(t *testing.T) {
-	h := newHouse(t, options{gateway: func(c *gateway.Config) { c.MaxMessage = 10_000 }})
+	h := newHarness(t, options{gateway: func(c *gateway.Config) { c.MaxMessage = 10_000 }})
 	id := h.create()
 	h.ended(id, h.send(id, "hi").Turn)
 	before := h.folded(id)
@@ -108,9 +108,9 @@ func TestBadInput(t *testing.T) {
 	}
 	after := h.folded(id)
 	if after.text() != before.text() || after.cursor != before.cursor {
-		t.Errorf("refusals have left something behind: %q at %s, before %q at %s", after.text(), after.cursor, before.text(), before.cursor)
+		t.Errorf("refused requests changed the log: %q at %s, before %q at %s", after.text(), after.cursor, before.text(), before.cursor)
 	}
-	// What is odd but right goes through whole.
+	// Unusual but valid input is stored unchanged.
 	odd := `NUL \u0000, 😀 \ud83d\ude00, __proto__, \u2028, \"quotes\" \\ </script>`
 	h.ended(id, h.sendRaw(path, say(odd)).Turn)
 	want := "NUL \x00, 😀 😀, __proto__, \u2028, \"quotes\" \\ </script>"
@@ -119,7 +119,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func (h *house) sendRaw(path, body string) (ack gateway.Ack) {
+func (h *harness) sendRaw(path, body string) (ack gateway.Ack) {
 	h.t.Helper()
 	status, b := h.do(http.MethodPost, path, body, "ack")
 	if err := json.Unmarshal(b, &ack); err != nil || status != 200 {
@@ -129,7 +129,7 @@ func (h *house) sendRaw(path, body string) (ack gateway.Ack) {
 }
 
 func TestDraining(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	if err := h.gw.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// discover lists what an agent's upstream offers. It asks only upstreams that are configured, with their own credentials: an address in
-// the request would let it reach whatever the gateway can reach. It is a POST because it calls them.
+// discover answers POST /api/agents/{name}/discover: what an agent's upstream offers. It calls only configured upstreams, with
+// their own credentials. An address in the request would let a caller reach any host that the gateway can reach.
 func (n *native) discover(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	name := r.PathValue("name")
 	offers, err := n.gw.Discover(r.Context(), p, name)
@@ -19,7 +19,7 @@ func (n *native) discover(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrForbidden), r.Context().Err() != nil:
 		return err
 	case errors.Is(err, agent.ErrNoDiscovery):
-		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "the upstream of %s can't be asked what it offers", name)
+		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "agent %s: upstreams of this kind don't support discovery", name)
 	default:
 		return server.Errorf(http.StatusBadGateway, gateway.ReasonUpstream, "%s", agent.OneLine(err))
 	}

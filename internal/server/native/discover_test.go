@@ -11,10 +11,10 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// What an agent's upstream offers is for operators; TestWalk says who else is refused.
+// Only operators can discover upstreams; TestWalk covers the other callers.
 func TestDiscover(t *testing.T) {
 	var failure error
-	h := newHouse(t, options{gateway: func(c *gateway.Config) {
+	h := newHarness(t, options{gateway: func(c *gateway.Config) {
 		c.Agents = gateway.Agents{
 			"asked": {Agent: echo, Discover: func(context.Context) ([]agent.Offer, error) {
 				return []agent.Offer{{What: agent.OfferAgent, ID: "agent-1", Name: "Ann's", Spec: "letta:http://h?agent=agent-1"}}, failure

@@ -31,7 +31,7 @@ func readDoc(t *testing.T) string {
 	return string(b)
 }
 
-// TestDocExamples runs the examples of docs/protocol.md as they stand.
+// TestDocExamples runs the examples of docs/protocol.md.
 func TestDocExamples(t *testing.T) {
 	for _, tool := range []string{"curl", "bash", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -77,7 +77,7 @@ func TestDocExamples(t *testing.T) {
 	}
 }
 
-// TestDocReasons: every reason that a client may get is in the table of errors, and none that it can't.
+// The table of errors in docs/protocol.md has exactly the reasons that a client can get.
 func TestDocReasons(t *testing.T) {
 	doc := readDoc(t)
 	_, table, ok := strings.Cut(doc, "## 12. Errors")
@@ -100,13 +100,13 @@ func TestDocReasons(t *testing.T) {
 	for _, row := range regexp.MustCompile(`(?m)^\| \d+ \| (.*?) \|`).FindAllStringSubmatch(table, -1) {
 		for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
 			if !known[m[1]] {
-				t.Errorf("the table has a reason %s that nothing gives", m[1])
+				t.Errorf("the table has a reason %s that no error has", m[1])
 			}
 		}
 	}
 }
 
-// TestDocLimits: the table of limits has the values that hold.
+// The table of limits in docs/protocol.md has the values of the code.
 func TestDocLimits(t *testing.T) {
 	_, table, ok := strings.Cut(readDoc(t), "## 11. Limits")
 	if !ok {

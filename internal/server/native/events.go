@@ -15,9 +15,9 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// events answers GET /api/conversations/{id}/events: the conversation from a cursor on, as SSE or NDJSON.
+// events answers GET /api/conversations/{id}/events: a conversation from a cursor on, as SSE or NDJSON.
 func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	as, err := encoding(r)
+	encoding, err := encodingOf(r)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err != nil {
 		return err
 	}
-	v := &viewer{n: n, p: p, as: as, feed: f, cursor: cursor(r)}
+	v := &viewer{n: n, p: p, encoding: encoding, feed: f, cursor: cursor(r)}
 	defer func() { v.feed.Release() }()
 	leave, err := n.gw.AddViewer(p)
 	if err != nil {
@@ -33,20 +33,20 @@ func (n *native) events(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	}
 	defer leave()
 	media, metrics := server.EventStream, n.sse
-	if as == feed.NDJSON {
+	if encoding == feed.NDJSON {
 		media, metrics = server.NDJSON, n.ndjson
 	}
 	w.Header().Add("Vary", "Accept")
-	if v.st, err = n.s.OpenStream(w, r, http.StatusOK, media); err != nil || v.st.Head() {
+	if v.stream, err = n.s.OpenStream(w, r, http.StatusOK, media); err != nil || v.stream.Head() {
 		return err
 	}
-	v.seen = metrics.Open()
-	defer v.seen.Close()
+	v.metrics = metrics.Open()
+	defer v.metrics.Close()
 	return v.run(r.Context())
 }
 
-// encoding chooses by the Accept header.
-func encoding(r *http.Request) (feed.Encoding, error) {
+// encodingOf chooses the encoding by the Accept header.
+func encodingOf(r *http.Request) (feed.Encoding, error) {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	for _, media := range []string{"application/x-ndjson", "application/ndjson", "application/jsonl"} {
 		if strings.Contains(accept, media) {
@@ -56,10 +56,11 @@ func encoding(r *http.Request) (feed.Encoding, error) {
 	if accept == "" || strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "*/*") || strings.Contains(accept, "text/*") {
 		return feed.SSE, nil
 	}
-	return 0, server.Errorf(http.StatusNotAcceptable, server.ReasonInvalid, "Accept: text/event-stream or application/x-ndjson")
+	return 0, server.Errorf(http.StatusNotAcceptable, server.ReasonInvalid, "no supported media type in Accept; send text/event-stream or application/x-ndjson")
 }
 
-// cursor is where the reader stands. A browser that reconnects by itself keeps its URL and adds the header, so that wins.
+// cursor returns the cursor of a request. The header wins, because a browser that reconnects repeats its URL and adds the
+// header.
 func cursor(r *http.Request) feed.Cursor {
 	if c := r.Header.Get("Last-Event-ID"); c != "" {
 		return feed.Cursor(c)
@@ -67,32 +68,32 @@ func cursor(r *http.Request) feed.Cursor {
 	return feed.Cursor(r.URL.Query().Get("after"))
 }
 
-// viewer is one reader of one conversation over a response that goes on.
+// viewer sends one conversation over a streamed response.
 type viewer struct {
-	n      *native
-	p      gateway.Principal
-	as     feed.Encoding
-	feed   *gateway.Reader
-	st     *server.Stream
-	cursor feed.Cursor
-	seen   *server.Viewer
+	n        *native
+	p        gateway.Principal
+	encoding feed.Encoding
+	feed     *gateway.Reader
+	stream   *server.Stream
+	cursor   feed.Cursor
+	metrics  *server.Viewer
 }
 
-// run writes until the client or the server goes, or the conversation does. Only what went wrong here is an error.
+// run writes frames until the client disconnects, the server stops or the conversation ends. It returns only internal errors.
 func (v *viewer) run(ctx context.Context) error {
-	hello, err := json.Marshal(helloFrame{Type: "hello", Protocol: Protocol, Conversation: v.feed.Conversation(), Turns: open(v.feed.Feed), Head: v.feed.Head()})
+	hello, err := json.Marshal(helloFrame{Type: "hello", Protocol: Protocol, Conversation: v.feed.Conversation(), Turns: unfinishedTurns(v.feed.Feed), Head: v.feed.Head()})
 	if err != nil {
 		return fmt.Errorf("hello: %w", err)
 	}
-	first := v.frame(hello)
-	if v.as == feed.SSE {
-		first = append(sse.AppendRetry(nil, retryHint), first...)
+	greeting := v.frame(hello)
+	if v.encoding == feed.SSE {
+		greeting = append(sse.AppendRetry(nil, retryHint), greeting...)
 	}
-	if v.st.Write(first) != nil {
-		return nil // the client is gone
+	if v.stream.Write(greeting) != nil {
+		return nil // the client disconnected
 	}
 	err = v.follow(ctx)
-	if errors.Is(err, errGone) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, errDisconnected) || errors.Is(err, context.Canceled) {
 		return nil
 	}
 	last, merr := json.Marshal(newError("error", "", v.feed.Conversation(), err))
@@ -100,28 +101,28 @@ func (v *viewer) run(ctx context.Context) error {
 		return fmt.Errorf("last frame: %w", merr)
 	}
 	frame := v.frame(last)
-	if after := server.Describe(err).RetryAfter; after > 0 && v.as == feed.SSE {
+	if after := server.Describe(err).RetryAfter; after > 0 && v.encoding == feed.SSE {
 		frame = append(sse.AppendRetry(nil, after), frame...) // a browser's EventSource reads no frames
 	}
-	_ = v.st.Write(frame) // best effort: a client that did not get it finds out when it comes back
+	_ = v.stream.Write(frame) // best effort: a client that misses it resumes by its cursor
 	if server.Describe(err).Status == http.StatusInternalServerError {
 		return err
 	}
 	return nil
 }
 
-// errGone says that the client takes nothing any more.
-var errGone = errors.New("native: client is gone")
+// errDisconnected reports that a write of a streamed response failed.
+var errDisconnected = errors.New("native: client disconnected")
 
-// follow writes what the feed has, again and again, and heartbeats when there is nothing. It returns why it ended.
+// follow writes the feed's batches, and a heartbeat after each interval without one. It returns the cause of the end.
 func (v *viewer) follow(ctx context.Context) error {
-	beat := time.NewTimer(v.st.Beat)
+	beat := time.NewTimer(v.stream.Beat)
 	defer beat.Stop()
 	for {
 		changed := v.feed.Notify()
 		b, err := v.feed.Poll(ctx, v.cursor, batchBudget)
 		if errors.Is(err, feed.ErrLost) {
-			if err := v.again(ctx); err != nil {
+			if err := v.reattach(ctx); err != nil {
 				return err
 			}
 			continue
@@ -130,34 +131,34 @@ func (v *viewer) follow(ctx context.Context) error {
 			return err
 		}
 		if b != nil {
-			frame, err := b.Encode(v.as)
+			frame, err := b.Encode(v.encoding)
 			if err != nil {
 				return err
 			}
-			if err := v.st.Write(frame); err != nil {
-				return errGone
+			if err := v.stream.Write(frame); err != nil {
+				return errDisconnected
 			}
-			v.seen.Wrote(v.cursor, b, len(frame))
+			v.metrics.Wrote(v.cursor, b, len(frame))
 			v.cursor = b.Cursor
-			beat.Reset(v.st.Beat)
+			beat.Reset(v.stream.Beat)
 			continue
 		}
-		v.seen.Idle(v.cursor)
+		v.metrics.Idle(v.cursor)
 		select {
 		case <-changed:
 		case <-beat.C:
 			if v.heartbeat() != nil {
-				return errGone
+				return errDisconnected
 			}
-			beat.Reset(v.st.Beat)
+			beat.Reset(v.stream.Beat)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// again takes the conversation's new feed after its owner gave the old one up. The cursor stays good.
-func (v *viewer) again(ctx context.Context) error {
+// reattach replaces a feed whose conversation's writer has given up by a new one. The cursor stays valid.
+func (v *viewer) reattach(ctx context.Context) error {
 	f, err := v.n.gw.Feed(ctx, v.p, v.feed.Conversation())
 	if err != nil {
 		return err
@@ -167,12 +168,13 @@ func (v *viewer) again(ctx context.Context) error {
 	return nil
 }
 
-// frame wraps a frame's JSON as the stream has it. It has no id: it moves no cursor.
+// frame encodes a frame without a cursor. It has no SSE id, so it does not move the cursor of an EventSource.
 func (v *viewer) frame(json []byte) []byte {
-	if v.as == feed.NDJSON {
+	if v.encoding == feed.NDJSON {
 		return append(json, '\n')
 	}
 	b, err := sse.AppendEvent(nil, "", "", json)
+	// AppendEvent fails only for an invalid id or name
 	if err != nil {
 		panic(err) // only an id or a name can be wrong
 	}
@@ -180,8 +182,8 @@ func (v *viewer) frame(json []byte) []byte {
 }
 
 func (v *viewer) heartbeat() error {
-	if v.as == feed.NDJSON {
-		return v.st.Write(append(pingFrame[:len(pingFrame):len(pingFrame)], '\n'))
+	if v.encoding == feed.NDJSON {
+		return v.stream.Write(append(pingFrame[:len(pingFrame):len(pingFrame)], '\n'))
 	}
-	return v.st.Comment("ping")
+	return v.stream.Comment("ping")
 }

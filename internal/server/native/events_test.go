@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/feed"
 )
 
-// teller says each text that it is handed, and ends when there are no more.
+// teller is an agent that emits each text of the channel and ends when the channel is closed.
 func teller() (texts chan string, a agent.Agent) {
 	texts = make(chan string)
 	return texts, script(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
@@ -41,7 +41,7 @@ func TestEvents(t *testing.T) {
 	for _, accept := range []string{"text/event-stream", "application/x-ndjson"} {
 		t.Run(accept, func(t *testing.T) {
 			texts, a := teller()
-			h := newHouse(t, options{agent: a})
+			h := newHarness(t, options{agent: a})
 			id := h.create()
 			e := h.events(id, "Accept", accept)
 			if got := e.Header.Get("Content-Type"); got != accept+"; charset=utf-8" {
@@ -60,7 +60,7 @@ func TestEvents(t *testing.T) {
 				said += text
 				e.until(r, func() bool { return r.text() == said })
 			}
-			// Another reader comes in the middle: it learns of the open turn, and gets a snapshot.
+			// A reader that connects during the turn gets the open turn and a snapshot.
 			late := h.events(id, "Accept", accept)
 			hello, _ = late.next()
 			if len(hello.Turns) != 1 || hello.Turns[0].ID != ack.Turn || hello.Turns[0].State != "running" {
@@ -81,7 +81,7 @@ func TestEvents(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	texts, a := teller()
-	h := newHouse(t, options{agent: a})
+	h := newHarness(t, options{agent: a})
 	id := h.create()
 	r := &reader{t: t}
 	e := h.events(id)
@@ -102,12 +102,12 @@ func TestResume(t *testing.T) {
 	}
 	h.events(id, "Last-Event-ID", string(r.cursor)).until(r, done)
 	resets("by Last-Event-ID", 1)
-	again := h.after(id, string(r.cursor)) // nothing is new: the next thing that happens is the first to come
+	again := h.after(id, string(r.cursor)) // nothing is new, so the next event comes first
 	h.send(id, "more")
 	again.until(r, func() bool { return strings.HasSuffix(r.text(), "user: more") })
 	want += "\nuser: more"
 	resets("by after", 1)
-	// The header wins over the URL that a browser keeps.
+	// The header wins over the URL, which a browser repeats.
 	h.after(id, "nonsense", "Last-Event-ID", string(r.cursor))
 
 	epoch, seq, _ := r.cursor.Parse()
@@ -118,9 +118,9 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A connection that is cut at any byte, again and again, leads to the same transcript.
-func TestCutAnywhere(t *testing.T) {
-	h := newHouse(t, options{agent: script(func(_ context.Context, in agent.Input, out *agent.Emitter) error {
+// A connection that is interrupted at random bytes, many times, leads to the same transcript.
+func TestInterruptedAnywhere(t *testing.T) {
+	h := newHarness(t, options{agent: script(func(_ context.Context, in agent.Input, out *agent.Emitter) error {
 		if err := out.Reasoning("thinking — "); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func TestCutAnywhere(t *testing.T) {
 }
 
 func TestTranscript(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	for _, text := range []string{"a", "b", "c"} {
 		h.ended(id, h.send(id, text).Turn)
@@ -194,7 +194,7 @@ func TestTranscript(t *testing.T) {
 	if want := "user: a\nassistant: you said: a\nuser: b\nassistant: you said: b\nuser: c\nassistant: you said: c"; r.text() != want {
 		t.Errorf("transcript %q", r.text())
 	}
-	// The document's cursor goes on.
+	// The stream resumes at the cursor of the document.
 	e := h.events(id, "Last-Event-ID", string(r.cursor))
 	ack := h.send(id, "d")
 	e.until(r, func() bool { return r.state(ack.Turn) == "ended" })
@@ -233,10 +233,10 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// A reader whose connection stalls holds nobody up, and gets what it missed in few frames.
+// A reader that stalls delays no other reader, and gets the missed events in few frames.
 func TestSlowViewer(t *testing.T) {
 	texts, a := teller()
-	h := newHouse(t, options{agent: a})
+	h := newHarness(t, options{agent: a})
 	id := h.create()
 	slow := h.events(id)
 	r := &reader{t: t}
@@ -245,7 +245,7 @@ func TestSlowViewer(t *testing.T) {
 	q := &reader{t: t}
 	ack := h.send(id, "go")
 	word := strings.Repeat("x", 10_000) + " "
-	// More than the sockets' buffers hold, so that the server's write to the slow reader stands still.
+	// more than the sockets buffer, so that the server's write to the slow reader blocks
 	const words = 1 << 10
 	for range words {
 		texts <- word
@@ -256,13 +256,13 @@ func TestSlowViewer(t *testing.T) {
 	for r.state(ack.Turn) != "ended" {
 		f, more := slow.next()
 		if !more {
-			t.Fatal("the slow reader was cut")
+			t.Fatal("the slow reader was disconnected")
 		}
 		if r.take(f) {
 			frames++
 		}
 	}
-	// So far behind it may get a snapshot, which is shorter than what happened.
+	// A reader so far behind may get a snapshot, which is shorter than the events.
 	if r.text() != q.text() || len(r.text()) < words*len(word) || r.resets > 2 {
 		t.Errorf("the slow reader has %d bytes (%d resets), the quick one %d", len(r.text()), r.resets, len(q.text()))
 	}
@@ -272,7 +272,7 @@ func TestSlowViewer(t *testing.T) {
 }
 
 func TestDeleted(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	e := h.events(id)
 	r := &reader{t: t}
@@ -294,7 +294,7 @@ func TestDeleted(t *testing.T) {
 }
 
 func TestShutdownTellsReaders(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	for _, accept := range []string{"text/event-stream", "application/x-ndjson"} {
 		e := h.events(id, "Accept", accept)
@@ -313,9 +313,9 @@ func TestShutdownTellsReaders(t *testing.T) {
 	h.stop()
 }
 
-// A browser's EventSource reads no frames of ours: it is told by the stream itself when to come back.
+// An EventSource does not parse Leat's frames, so a shutdown sends it the retry delay as an SSE field.
 func TestShutdownTellsEventSource(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	res := h.open(http.MethodGet, "/api/conversations/"+h.create()+"/events", nil, "Accept", "text/event-stream")
 	go h.stop()
 	b, err := io.ReadAll(res.Body)
@@ -326,7 +326,7 @@ func TestShutdownTellsEventSource(t *testing.T) {
 }
 
 func TestEventsHead(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	res := h.open(http.MethodHead, "/api/conversations/"+id+"/events", nil)
 	if b, err := io.ReadAll(res.Body); res.StatusCode != 200 || len(b) != 0 || err != nil {

@@ -21,11 +21,11 @@ func (s *webSocket) principal() gateway.Principal { return s.identity.Load().Pri
 
 // warnOfExpiry sends an "expiring" frame for each token, warnBefore its end.
 func (s *webSocket) warnOfExpiry() {
-	var warned time.Time // the end that the client has been warned of
+	var warnedEnd time.Time // the end that the client has been warned of
 	for {
 		ends := s.identity.Load().Expires
 		timer := time.NewTimer(time.Until(ends.Add(-warnBefore)))
-		if ends.IsZero() || ends.Equal(warned) {
+		if ends.IsZero() || ends.Equal(warnedEnd) {
 			timer.Stop() // nothing to do until the token is renewed
 		}
 		select {
@@ -38,7 +38,7 @@ func (s *webSocket) warnOfExpiry() {
 			if !s.identity.Load().Expires.Equal(ends) {
 				continue // renewed at this very moment
 			}
-			warned = ends
+			warnedEnd = ends
 			if s.send(expiryFrame{Type: "expiring", Expires: milliseconds(ends)}) != nil {
 				return // the connection ends
 			}

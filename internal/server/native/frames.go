@@ -9,19 +9,19 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// The frames that a server sends, beside "snapshot" and "batch", which are the feed's.
+// The frames that a server sends. The feed encodes the others, "snapshot" and "batch".
 
 type helloFrame struct {
 	Type         string            `json:"type"` // "hello"; "subscribed" on a socket
 	Protocol     string            `json:"protocol,omitempty"`
-	ID           string            `json:"id,omitempty"` // of the subscribe that is answered
+	ID           string            `json:"id,omitempty"` // of the subscribe frame
 	Conversation string            `json:"conversation,omitempty"`
 	Turns        []transcript.Turn `json:"turns,omitzero"`    // the unfinished ones; nil on a socket
 	Head         int64             `json:"head,omitempty"`    // seq of the conversation's newest event
 	Expires      int64             `json:"expires,omitempty"` // of a socket's token, epoch milliseconds
 }
 
-// expiryFrame is "authenticated", the answer to a token that was renewed, or "expiring".
+// expiryFrame is "authenticated", the answer to a renewed token, or "expiring", the warning before its end.
 type expiryFrame struct {
 	Type    string `json:"type"`
 	ID      string `json:"id,omitempty"`
@@ -39,7 +39,7 @@ type createdFrame struct {
 	Type         string `json:"type"` // "ack"
 	ID           string `json:"id,omitempty"`
 	Conversation string `json:"conversation"`
-	Created      bool   `json:"created"` // false: the key was known
+	Created      bool   `json:"created"` // false if the key has created the conversation before
 }
 
 // errorFrame is "error" or "rejected".
@@ -62,19 +62,19 @@ var (
 	pongFrame = []byte(`{"type":"pong"}`)
 )
 
-// clientFrame is what a client sends on a socket. Which fields count depends on Type.
+// clientFrame is any frame of a client. The comments name the types that use a field.
 type clientFrame struct {
 	Type         string           `json:"type"`
-	ID           string           `json:"id"`           // chosen by the client, and given back
+	ID           string           `json:"id"`           // chosen by the client; every answer repeats it
 	Token        string           `json:"token"`        // auth
 	Conversation string           `json:"conversation"` // subscribe, unsubscribe, command, read
 	After        feed.Cursor      `json:"after"`        // subscribe
-	Seq          int64            `json:"seq"`          // read; 0 is all
+	Seq          int64            `json:"seq"`          // read; 0 means all of the conversation
 	Command      *gateway.Command `json:"command"`      // command
 	Create       *createBody      `json:"create"`       // create
 }
 
-// createBody describes a conversation that is to be made.
+// createBody describes a conversation to create.
 type createBody struct {
 	ID       string                     `json:"id"`
 	Title    string                     `json:"title"`
@@ -83,15 +83,15 @@ type createBody struct {
 	Key      string                     `json:"key"`
 }
 
-// open lists the conversation's unfinished turns.
-func open(f *feed.Feed) []transcript.Turn {
+// unfinishedTurns returns copies of the conversation's unfinished turns, safe to encode after the feed moves on.
+func unfinishedTurns(f *feed.Feed) []transcript.Turn {
 	turns := []transcript.Turn{}
 	f.View(func(t *transcript.Transcript) {
 		for _, turn := range t.Turns {
 			if turn.Unfinished() {
-				c := *turn
-				c.Requests = append([]*transcript.Request(nil), turn.Requests...)
-				turns = append(turns, c)
+				clone := *turn
+				clone.Requests = append([]*transcript.Request(nil), turn.Requests...)
+				turns = append(turns, clone)
 			}
 		}
 	})

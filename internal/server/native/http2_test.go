@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/internal/server/native"
 )
 
-// Through a proxy that multiplexes: a stream and an ingest on one connection of HTTP/2, at the same time.
+// A stream and an ingest run on one HTTP/2 connection at the same time, as behind a proxy that multiplexes.
 func TestHTTP2(t *testing.T) {
 	gw := newGateway(t, options{})
 	srv := server.New(server.Options{})
@@ -68,7 +68,7 @@ func TestHTTP2(t *testing.T) {
 	}
 
 	in, out := io.Pipe()
-	res := do(http.MethodPost, push(s.ID), in) // the headers come while the body is still to be written
+	res := do(http.MethodPost, push(s.ID), in) // the headers arrive before the body is written
 	if res.StatusCode != http.StatusCreated {
 		t.Fatal(res.Status)
 	}

@@ -20,14 +20,14 @@ const (
 	HeaderOutcome = "Leat-Turn-Outcome" // of an ended turn
 )
 
-// postTurn answers POST /api/conversations/{id}/turns?dialect=…: a turn whose stream is the body.
+// postTurn answers POST /api/conversations/{id}/turns?dialect=…: it starts a turn whose stream is the body.
 func (n *native) postTurn(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	if err := plain(r); err != nil {
+	if err := requireIdentity(r); err != nil {
 		return err
 	}
-	q := r.URL.Query()
-	pr, ack, err := n.gw.Push(r.Context(), p, r.PathValue("id"), gateway.PushOptions{
-		Dialect: q.Get("dialect"), Answers: q.Get("answers"), Key: r.Header.Get(HeaderKey),
+	query := r.URL.Query()
+	producer, ack, err := n.gw.Push(r.Context(), p, r.PathValue("id"), gateway.PushOptions{
+		Dialect: query.Get("dialect"), Answers: query.Get("answers"), Key: r.Header.Get(HeaderKey),
 	})
 	if ack.Turn != "" {
 		w.Header().Set("Location", n.s.URL(r, "/api/turns/"+url.PathEscape(ack.Turn)+"/ingest"))
@@ -36,23 +36,23 @@ func (n *native) postTurn(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	if err != nil {
 		return err
 	}
-	// The body begins at its beginning, and what of it is taken already is passed over. That may be so even where the key
-	// is new to this request: its repeat can have been quicker to attach, and was cut off by this one.
-	g := &ingest{n: n, p: p, producer: pr, w: w, r: r, skip: pr.Offset()}
+	// The body starts at offset 0. Bytes that an earlier request with the same key has committed are skipped. This can happen
+	// even if this request created the turn: a quick repeat can attach first, and this request then takes over.
+	g := &ingest{n: n, p: p, producer: producer, w: w, r: r, skip: producer.Offset()}
 	return g.run(http.StatusCreated)
 }
 
-// patchIngest answers PATCH /api/turns/{turn}/ingest: the body goes on at an offset.
+// patchIngest answers PATCH /api/turns/{turn}/ingest: it resumes the stream at an offset.
 func (n *native) patchIngest(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	if err := plain(r); err != nil {
+	if err := requireIdentity(r); err != nil {
 		return err
 	}
 	at, err := strconv.ParseUint(r.Header.Get(HeaderOffset), 10, 63)
 	if err != nil {
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%s is needed: the offset in bytes at which the body goes on", HeaderOffset)
+		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "missing or invalid header %s: send the offset in bytes at which the body continues", HeaderOffset)
 	}
 	turn := r.PathValue("turn")
-	pr, err := n.gw.Attach(r.Context(), p, turn)
+	producer, err := n.gw.Attach(r.Context(), p, turn)
 	if err != nil {
 		if errors.Is(err, gateway.ErrTurnOver) {
 			w.Header().Set(HeaderState, string(transcript.Ended))
@@ -60,19 +60,19 @@ func (n *native) patchIngest(w http.ResponseWriter, r *http.Request, p gateway.P
 		return err
 	}
 	w.Header().Set(HeaderTurn, turn)
-	if offset := pr.Offset(); offset != int64(at) {
+	if offset := producer.Offset(); offset != int64(at) {
 		w.Header().Set(HeaderOffset, strconv.FormatInt(offset, 10))
-		wrong := server.Errorf(http.StatusConflict, gateway.ReasonConflict, "the body goes on at %d, not at %d", offset, at)
-		return errors.Join(wrong, pr.Close(false))
+		wrong := server.Errorf(http.StatusConflict, gateway.ReasonConflict, "the stream continues at offset %d, not at %d", offset, at)
+		return errors.Join(wrong, producer.Close(false))
 	}
-	return (&ingest{n: n, p: p, producer: pr, w: w, r: r}).run(http.StatusOK)
+	return (&ingest{n: n, p: p, producer: producer, w: w, r: r}).run(http.StatusOK)
 }
 
-// headIngest answers HEAD /api/turns/{turn}/ingest: how far a pushed turn has come.
+// headIngest answers HEAD /api/turns/{turn}/ingest: the state of a pushed turn, and the offset at which its stream resumes.
 func (n *native) headIngest(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	turn := r.PathValue("turn")
 	offset, _, err := n.gw.PushStatus(r.Context(), p, turn)
-	known := err == nil
+	hasOffset := err == nil
 	if err != nil && !errors.Is(err, gateway.ErrTurnOver) {
 		return err
 	}
@@ -86,7 +86,7 @@ func (n *native) headIngest(w http.ResponseWriter, r *http.Request, p gateway.Pr
 	if t.State == transcript.Ended {
 		h.Set(HeaderOutcome, string(t.Outcome))
 	}
-	if known {
+	if hasOffset {
 		h.Set(HeaderOffset, strconv.FormatInt(offset, 10))
 	}
 	h.Set("Cache-Control", "no-store")
@@ -94,10 +94,10 @@ func (n *native) headIngest(w http.ResponseWriter, r *http.Request, p gateway.Pr
 	return nil
 }
 
-// plain refuses encoded bodies: an offset counts bytes as they are sent.
-func plain(r *http.Request) error {
+// requireIdentity refuses encoded bodies, because offsets count the bytes of the stream itself.
+func requireIdentity(r *http.Request) error {
 	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "Content-Encoding %s: the stream comes as it is", e)
+		return server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "unsupported Content-Encoding %s: send the stream without compression", e)
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/leat-dev/leat/internal/server/native"
 )
 
-// body is a stream of eliza-actions with what may go wrong at a cut: characters of several bytes, a callback, an end.
+// body is a stream of eliza-actions with everything that an interruption can split: multi-byte characters, a callback and an
+// end.
 var body = strings.Join([]string{
 	`{"type":"chunk","text":"Grüße, "}`,
 	`{"type":"chunk","text":"wörld 😀"}`,
@@ -27,7 +28,7 @@ var body = strings.Join([]string{
 
 const bodyText = "assistant: Grüße, wörld 😀\n\nFound"
 
-// producer brings a stream in by a connection that it can cut where it likes.
+// producer pushes a stream over a connection that the test can interrupt.
 type producer struct {
 	t      *testing.T
 	conn   net.Conn
@@ -36,8 +37,8 @@ type producer struct {
 	method string
 }
 
-// produce opens a chunked request. The answer's headers are there when it returns.
-func (h *house) produce(method, path string, header ...string) *producer {
+// produce opens a chunked request and returns when the response headers have arrived.
+func (h *harness) produce(method, path string, header ...string) *producer {
 	h.t.Helper()
 	var d net.Dialer
 	conn, err := d.DialContext(h.t.Context(), "tcp", strings.TrimPrefix(h.url, "http://"))
@@ -65,7 +66,7 @@ func (h *house) produce(method, path string, header ...string) *producer {
 func (p *producer) write(s string) *producer {
 	p.t.Helper()
 	if s == "" {
-		return p // an empty chunk would be the body's end
+		return p // an empty chunk would end the body
 	}
 	if _, err := fmt.Fprintf(p.conn, "%x\r\n%s\r\n", len(s), s); err != nil {
 		p.t.Fatal(err)
@@ -73,7 +74,7 @@ func (p *producer) write(s string) *producer {
 	return p
 }
 
-// end ends the body as bodies do.
+// end ends the body with its last chunk.
 func (p *producer) end() *producer {
 	p.t.Helper()
 	if _, err := io.WriteString(p.conn, "0\r\n\r\n"); err != nil {
@@ -90,7 +91,7 @@ type ingestLine struct {
 	Status                 int
 }
 
-// line reads the next line of the answer; nil at its end.
+// line reads the next line of the response, or nil at its end.
 func (p *producer) line() *ingestLine {
 	p.t.Helper()
 	if !p.lines.Scan() {
@@ -122,7 +123,7 @@ func (p *producer) acked(offset int64) {
 	}
 }
 
-// last reads on to the last line.
+// last reads up to the last line.
 func (p *producer) last() ingestLine {
 	p.t.Helper()
 	for {
@@ -150,8 +151,8 @@ func (p *producer) wantStatus(status int) *producer {
 
 func push(id string) string { return "/api/conversations/" + id + "/turns?dialect=eliza-actions" }
 
-// folded is what a reader has who comes now.
-func (h *house) folded(id string) *reader {
+// folded returns the transcript of a reader that connects now.
+func (h *harness) folded(id string) *reader {
 	h.t.Helper()
 	r := &reader{t: h.t}
 	h.events(id).until(r, func() bool { return r.resets == 1 })
@@ -159,9 +160,9 @@ func (h *house) folded(id string) *reader {
 }
 
 func TestIngest(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
-	p := h.produce(http.MethodPost, push(id)).wantStatus(http.StatusCreated) // the headers come before the body
+	p := h.produce(http.MethodPost, push(id)).wantStatus(http.StatusCreated) // the headers arrive before the body
 	turn := p.res.Header.Get(native.HeaderTurn)
 	if p.res.Header.Get("Location") != "/api/turns/"+turn+"/ingest" || turn == "" {
 		t.Errorf("headers %v", p.res.Header)
@@ -169,7 +170,7 @@ func TestIngest(t *testing.T) {
 	viewer, r := h.events(id), &reader{t: t}
 	first := strings.Index(body, "\n") + 1
 	p.write(body[:first]).acked(int64(first))
-	viewer.until(r, func() bool { return r.text() == "assistant: Grüße, " }) // it is shown before the body's end
+	viewer.until(r, func() bool { return r.text() == "assistant: Grüße, " }) // shown before the body ends
 	p.write(body[first:]).end()
 	l := p.last()
 	if !*l.Ended || l.Outcome != "completed" || l.State != "ended" || l.Offset != int64(len(body)) || l.Error != "" {
@@ -186,13 +187,13 @@ func TestIngest(t *testing.T) {
 	h.refused(http.MethodPatch, p.res.Header.Get("Location"), "x", 409, gateway.ReasonAnswered, native.HeaderOffset, "0")
 }
 
-// TestIngestCut cuts the body at every byte, asks where to go on, and goes on there.
-func TestIngestCut(t *testing.T) {
+// TestIngestInterrupted interrupts the body at every byte and resumes at the offset that the gateway returns.
+func TestIngestInterrupted(t *testing.T) {
 	step := 1
 	if testing.Short() {
 		step = 7
 	}
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	for at := 0; at <= len(body); at += step {
 		id := h.create()
 		p := h.produce(http.MethodPost, push(id)).wantStatus(http.StatusCreated)
@@ -206,12 +207,12 @@ func TestIngestCut(t *testing.T) {
 
 		res := h.open(http.MethodHead, where, nil)
 		if at == len(body) {
-			// The stream had its end, so the turn has too, however the connection went; the producer asks until it is there.
+			// The stream was complete, so the turn ends whatever happened to the connection. Ask until it has.
 			for res.Header.Get(native.HeaderState) != "ended" {
 				res = h.open(http.MethodHead, where, nil)
 			}
 		} else {
-			// An incomplete frame counts for nothing; what was sent before the cut may still be on its way.
+			// An incomplete frame does not count. Bytes sent before the interruption may still arrive.
 			offset, err := strconv.ParseInt(res.Header.Get(native.HeaderOffset), 10, 64)
 			if err != nil || offset != boundary || res.Header.Get(native.HeaderState) != "running" {
 				t.Fatalf("cut at %d: HEAD says %v, want offset %d", at, res.Header, boundary)
@@ -228,7 +229,7 @@ func TestIngestCut(t *testing.T) {
 }
 
 func TestIngestOffsets(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	p := h.produce(http.MethodPost, push(id)).wantStatus(http.StatusCreated)
 	where, turn := p.res.Header.Get("Location"), p.res.Header.Get(native.HeaderTurn)
@@ -246,7 +247,7 @@ func TestIngestOffsets(t *testing.T) {
 	for _, offset := range []string{"", "-1", "x", "1.5", "99999999999999999999999"} {
 		h.refused(http.MethodPatch, where, "x", 400, server.ReasonInvalid, native.HeaderOffset, offset)
 	}
-	// Right again: refusals have harmed nothing.
+	// The refused requests changed nothing.
 	p = h.produce(http.MethodPatch, where, native.HeaderOffset, strconv.Itoa(first)).wantStatus(200)
 	if l := p.write(body[first:]).end().last(); l.Outcome != "completed" {
 		t.Errorf("last line %+v", l)
@@ -257,9 +258,9 @@ func TestIngestOffsets(t *testing.T) {
 	}
 }
 
-// The same request again, with its key, goes on with the turn of the first; what is committed is not said twice.
+// A repeat of the request with the same key continues the first turn, and nothing committed is repeated.
 func TestIngestRepeated(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	p := h.produce(http.MethodPost, push(id), "Idempotency-Key", "k").wantStatus(201)
 	first := strings.Index(body, "\n") + 1
@@ -282,9 +283,9 @@ func TestIngestRepeated(t *testing.T) {
 	h.refused(http.MethodPost, push(id)+"&answers=m1", body, 409, gateway.ReasonConflict, "Idempotency-Key", "k")
 }
 
-// A second connection takes over; the first is told.
+// A second connection takes over, and the first one gets the reason.
 func TestIngestTakenOver(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	p := h.produce(http.MethodPost, push(id)).wantStatus(201)
 	first := strings.Index(body, "\n") + 1
@@ -302,11 +303,11 @@ func TestIngestTakenOver(t *testing.T) {
 	}
 }
 
-// A stop reaches a producer that says nothing, and one that waits in the queue.
+// A stop reaches a silent producer and one that waits in the queue.
 func TestIngestStopped(t *testing.T) {
 	for _, queued := range []bool{false, true} {
 		t.Run(fmt.Sprintf("queued %v", queued), func(t *testing.T) {
-			h := newHouse(t, options{})
+			h := newHarness(t, options{})
 			id := h.create()
 			if queued {
 				h.produce(http.MethodPost, push(id)).wantStatus(201)
@@ -322,9 +323,9 @@ func TestIngestStopped(t *testing.T) {
 	}
 }
 
-// A queued turn's producer is taken at once, and its stream when its turn comes.
+// The producer of a queued turn is accepted at once; its stream is read when the turn starts.
 func TestIngestQueued(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	before := h.produce(http.MethodPost, push(id)).wantStatus(201)
 	p := h.produce(http.MethodPost, push(id)).wantStatus(201)
@@ -364,7 +365,7 @@ func TestIngestEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, options{})
+			h := newHarness(t, options{})
 			id := h.create()
 			l := h.produce(http.MethodPost, push(id)).wantStatus(201).write(c.body).end().last()
 			if l.Offset < c.want.Offset || (l.Offset > c.want.Offset && name != "more after the end") || l.State != c.want.State || l.Outcome != c.want.Outcome || *l.Ended != (c.want.State == "ended") || l.Error != c.want.Error || l.Status != 0 {
@@ -377,13 +378,13 @@ func TestIngestEnds(t *testing.T) {
 	}
 }
 
-// What can't be decoded fails the turn, and the producer is told what is wrong.
+// A stream that can't be decoded fails the turn, and the producer gets the error.
 func TestIngestInvalid(t *testing.T) {
 	for name, bad := range map[string]string{
 		"broken JSON": "{\"type\":\"chunk\",\n", "no object": "[]\n", "not UTF-8": "{\"type\":\"chunk\",\"text\":\"\xff\xfe\"\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, options{})
+			h := newHarness(t, options{})
 			id := h.create()
 			first := strings.Index(body, "\n") + 1
 			p := h.produce(http.MethodPost, push(id)).wantStatus(201)
@@ -393,14 +394,14 @@ func TestIngestInvalid(t *testing.T) {
 			}
 			r := h.folded(id)
 			if r.text() != "assistant: Grüße, " {
-				t.Errorf("text %q: what was said stays", r.text())
+				t.Errorf("text %q: the text before it must stay", r.text())
 			}
 		})
 	}
 }
 
 func TestIngestRefused(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	for name, c := range map[string]struct {
 		path   string
@@ -426,12 +427,12 @@ func TestIngestRefused(t *testing.T) {
 	turn := h.send(id, "hi").Turn
 	h.refused(http.MethodPatch, "/api/turns/"+turn+"/ingest", "x", 404, server.ReasonNotFound, native.HeaderOffset, "0")
 	if res := h.open(http.MethodHead, "/api/turns/"+turn+"/ingest", nil); res.StatusCode != 404 {
-		t.Errorf("HEAD of a turn that nobody pushes: %d", res.StatusCode)
+		t.Errorf("HEAD of a turn without a producer: %d", res.StatusCode)
 	}
 }
 
 func TestIngestExpects(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	var d net.Dialer
 	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(h.url, "http://"))
@@ -451,15 +452,15 @@ func TestIngestExpects(t *testing.T) {
 		}
 	}
 	if got := h.folded(id); got.text() != bodyText {
-		// The answer's headers came before the body was taken: wait for the turn.
+		// The headers arrive before the body is read, so wait for the turn.
 		v, r := h.events(id), &reader{t: t}
 		v.until(r, func() bool { return r.text() == bodyText })
 	}
 }
 
-// At a shutdown the producer is told, and its turn is left for it to go on with.
+// At a shutdown the producer gets the reason, and can resume the turn with the next process.
 func TestIngestShutdown(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	p := h.produce(http.MethodPost, push(id)).wantStatus(201)
 	first := strings.Index(body, "\n") + 1

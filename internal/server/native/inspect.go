@@ -11,22 +11,22 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// recording answers with the bytes that a turn exchanged with its agent, as a recording.
+// recording answers GET /api/turns/{turn}/recording: the bytes that a turn exchanged with its agent.
 func (n *native) recording(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	turn := r.PathValue("turn")
 	return n.gw.WriteRecording(r.Context(), p, turn, &attachment{w: w, name: turn + ".jsonl"})
 }
 
-// attachment sets its headers with the first byte: until then an error can be answered.
+// attachment sets the headers of a download with the first byte. Before that, the handler can still answer with an error.
 type attachment struct {
-	w     http.ResponseWriter
-	name  string
-	begun bool
+	w         http.ResponseWriter
+	name      string
+	hasHeader bool
 }
 
 func (a *attachment) Write(b []byte) (int, error) {
-	if !a.begun {
-		a.begun = true
+	if !a.hasHeader {
+		a.hasHeader = true
 		h := a.w.Header()
 		h.Set("Content-Type", "application/x-ndjson")
 		h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.name))
@@ -34,7 +34,7 @@ func (a *attachment) Write(b []byte) (int, error) {
 	return a.w.Write(b)
 }
 
-// explain answers with the same, and what came of it.
+// explain answers GET /api/turns/{turn}/explain: the recording of a turn, with the events that each frame produced.
 func (n *native) explain(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	x, err := n.gw.Explain(r.Context(), p, r.PathValue("turn"))
 	if err != nil {
@@ -44,31 +44,31 @@ func (n *native) explain(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return nil
 }
 
-// told answers with what the log has of a turn, as a recording.
-func (n *native) told(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+// logRecording answers GET /api/turns/{turn}/log: the events that the log has of a turn, as a recording.
+func (n *native) logRecording(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	turn := r.PathValue("turn")
 	return n.gw.WriteLogRecording(r.Context(), p, turn, &attachment{w: w, name: turn + ".jsonl"})
 }
 
-// traced is a trace, with the time at the gateway, by which a page finds out how far its clock is off.
-type traced struct {
+// traceResponse is a trace with the gateway's time, from which a page computes the difference between the two clocks.
+type traceResponse struct {
 	journal.Trace
-	Now int64 `json:"now"` // epoch milliseconds
+	Time int64 `json:"now"` // epoch milliseconds
 }
 
-// trace answers when what came of a turn.
+// trace answers GET /api/turns/{turn}/trace: when each event of a turn was received, committed and sent.
 func (n *native) trace(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	after := int64(0)
 	if v := r.URL.Query().Get("after"); v != "" {
 		var err error
 		if after, err = strconv.ParseInt(v, 10, 64); err != nil || after < 0 {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "after %q is no seq", v)
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "invalid after %q: send the seq of an event", v)
 		}
 	}
 	t, err := n.gw.Trace(r.Context(), p, r.PathValue("turn"), after)
 	if err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, traced{t, time.Now().UnixMilli()})
+	server.WriteJSON(w, http.StatusOK, traceResponse{t, time.Now().UnixMilli()})
 	return nil
 }

@@ -12,21 +12,24 @@ import (
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
-// stopped is an agent whose turns go on until they are stopped.
+// stopped is an agent whose turns run until they are stopped.
+
+// stopped is an agent whose turns last until they are stopped.
 var stopped = script(func(ctx context.Context, _ agent.Input, _ *agent.Emitter) error {
 	<-ctx.Done()
 	return ctx.Err()
 })
 
-// limited is a house in which a user may have one turn and two viewers, and say three things a minute.
-func limited(t *testing.T) (ann *house, conversation string) {
+// limited returns a harness in which a user may have one turn, two viewers, and three messages a minute.
+func limited(t *testing.T) (ann *harness, conversation string) {
 	t.Helper()
-	h := newHouse(t, options{agent: stopped, gateway: func(c *gateway.Config) {
+	h := newHarness(t, options{agent: stopped, gateway: func(c *gateway.Config) {
 		c.User = quota.Limits{Turns: 1, Viewers: 2, Messages: 3}
 	}})
 	s, _, err := h.gw.Create(t.Context(), gateway.Principal{Tenant: "t", Subject: "ann"}, gateway.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
+		// wantRetry checks that an error has a retry delay in the header and in the body.
 	}
 	return h.as("ann"), s.ID
 }
@@ -87,22 +90,22 @@ func TestLimitOnViewers(t *testing.T) {
 	if f.Reason != "quota" || !strings.Contains(string(f.raw), `"retryAfter":5000`) {
 		t.Errorf("refused with %s", f.raw)
 	}
-	// To follow the same anew takes no second place, and who leaves gives its place back.
+	// A second subscription to the same conversation needs no second slot, and an ended one frees its slot.
 	c.send(`{"type":"subscribe","conversation":%q,"id":"c"}`, id).want("subscribed", "c")
 	c.send(`{"type":"unsubscribe","conversation":%q}`, id)
 	c.send(`{"type":"ping"}`).want("pong", "")
 	other.send(`{"type":"subscribe","conversation":%q,"id":"d"}`, id).want("subscribed", "d")
-	// What is read once needs no place.
+	// A single read needs no slot.
 	if status, b := h.do(http.MethodGet, "/api/conversations/"+id+"/transcript", "", ""); status != http.StatusOK {
 		t.Errorf("%d %s", status, b)
 	}
-	// Commands on a socket are refused in their own form.
+	// On a socket, refused commands get a "rejected" frame.
 	c.send(`{"type":"command","id":"e","conversation":%q,"command":{"type":"send","key":"k","message":{"text":"hello"}}}`, id).want("ack", "e")
 	f = c.send(`{"type":"command","id":"f","conversation":%q,"command":{"type":"send","key":"l","message":{"text":"hello"}}}`, id).want("rejected", "f")
 	if f.Reason != "quota" || !strings.Contains(string(f.raw), `"retryAfter":5000`) {
 		t.Errorf("refused with %s", f.raw)
 	}
-	// The admin is not bound.
+	// The admin has no limit.
 	free := *h
 	free.header = http.Header{"Authorization": {"Bearer " + token}}
 	for range 3 {

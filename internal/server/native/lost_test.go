@@ -11,11 +11,11 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// faulty is a journal whose commits fail when told so.
+// faulty is a journal whose commits fail on demand.
 type faulty struct {
 	journal.Journal
 	err atomic.Pointer[error]
-	met chan struct{} // told of commits that failed, where it has room
+	met chan struct{} // gets a value when a commit fails, if it has room
 }
 
 func (f *faulty) fail(err error) { f.err.Store(&err) }
@@ -39,12 +39,12 @@ func (f *faulty) Healthy() error {
 	return f.Journal.Healthy()
 }
 
-// A commit of which nobody knows the fate makes the gateway read the log anew. Readers stay connected, keep what they
-// have, and see the turn's honest end.
-func TestOwnerLost(t *testing.T) {
+// After a commit with an unknown result, the gateway reads the log again. Readers stay connected, keep what they have, and see
+// the turn end as interrupted.
+func TestWriterLost(t *testing.T) {
 	j := &faulty{Journal: memory.New()}
 	texts, a := teller()
-	h := newHouse(t, options{agent: a, journal: j})
+	h := newHarness(t, options{agent: a, journal: j})
 	id := h.create()
 	e, r := h.events(id), &reader{t: t}
 	c, s := h.greeted(), &reader{t: t}
@@ -58,7 +58,7 @@ func TestOwnerLost(t *testing.T) {
 	j.fail(journal.ErrUnknown)
 	texts <- ", never committed"
 	status, b := h.do("POST", "/api/conversations/"+id+"/commands", `{"type":"update","title":"x"}`, "")
-	for status == 200 { // until the owner has met its fate
+	for status == 200 { // until the writer has met the error
 		status, b = h.do("POST", "/api/conversations/"+id+"/commands", `{"type":"update","title":"x"}`, "")
 	}
 	if status != 503 || !strings.Contains(string(b), server.ReasonUnavailable) {
@@ -75,11 +75,11 @@ func TestOwnerLost(t *testing.T) {
 	}
 }
 
-// A full disk shows nothing as an event that is not durable, and nothing is lost when it has room again.
+// A full disk hides events that are not durable. When there is room again, none of them is missing.
 func TestDiskFull(t *testing.T) {
 	j := &faulty{Journal: memory.New(), met: make(chan struct{}, 1)}
 	texts, a := teller()
-	h := newHouse(t, options{agent: a, journal: j})
+	h := newHarness(t, options{agent: a, journal: j})
 	id := h.create()
 	e, r := h.events(id), &reader{t: t}
 	ack := h.send(id, "go")

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// mismatch answers POST /api/conversations/{id}/mismatches, by which a reader tells that a text of its own is not the log's.
+// mismatch answers POST /api/conversations/{id}/mismatches: a client reports that its copy of a message differs from the log.
 func (n *native) mismatch(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var m gateway.Mismatch
 	if err := server.DecodeStrict(r, &m); err != nil {

@@ -35,11 +35,11 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// A reader's report of a text that is not the log's is counted by the kind of client, logged with its ids, and bounded.
+// A reported mismatch is counted by the kind of client and logged with its ids. The number of reports is limited.
 func TestMismatch(t *testing.T) {
 	var log lockedBuffer
 	metrics := gateway.NewMetrics()
-	h := newHouse(t, options{gateway: func(c *gateway.Config) {
+	h := newHarness(t, options{gateway: func(c *gateway.Config) {
 		c.Metrics, c.Log = metrics, slog.New(slog.NewTextHandler(&log, nil))
 	}})
 	id := h.create()

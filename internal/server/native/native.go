@@ -9,29 +9,30 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// Protocol is the name and version that every hello carries. It changes when a client that was written for it could misread.
+// Protocol is the name and version in every hello frame. It changes when a client for the old version could misread the new
+// one.
 const Protocol = "leat/1"
 
 const (
-	// MaxCommand bounds a command's JSON, in bytes: the longest message that the gateway takes, with its escapes.
+	// MaxCommand is the largest command, in bytes of JSON: the longest message that the gateway accepts, with its escapes.
 	MaxCommand = server.MaxMessageBody
-	// MaxSubscriptions bounds the conversations that are followed on one socket: far more than a page shows.
+	// MaxSubscriptions is the largest number of subscriptions on one socket, far above the number that a page shows.
 	MaxSubscriptions = 256
-	// MaxPending bounds the commands of one socket that wait for their acknowledgement; the socket is not read above it.
+	// MaxPending is how many requests of one socket run at a time. Further frames are not read until one of them is answered.
 	MaxPending = 64
 
-	// batchBudget bounds a batch, in bytes about, so that a reader that is far behind gets on in steps.
+	// batchBudget is the approximate size of a batch in bytes. A reader that is far behind catches up in several frames.
 	batchBudget = 1 << 20
-	// authLimit is how long a socket may stay without a principal, and authFrame how large its first frame may be.
+	// authLimit is how long a client may take to authenticate on its socket. authFrame is the largest first frame, in bytes.
 	authLimit = 10 * time.Second
 	authFrame = server.MaxToken + 1<<10
-	// ackEvery spaces acknowledgements of a pushed stream: a producer needs them only to know what it may forget.
+	// ackEvery is the interval between acknowledgements of a pushed stream. Producers use them only to free their buffers.
 	ackEvery = time.Second
-	// maxMismatch bounds a report's body: some ids and numbers.
+	// maxMismatch is the largest report of a mismatch in bytes: a few ids and numbers.
 	maxMismatch = 4 << 10
-	// endLimit is how long the other side may take to say goodbye.
+	// endLimit is how long the last line of an ingest waits for the gateway to end a turn whose stream is invalid.
 	endLimit = 2 * time.Second
-	// retryHint is what EventSource is told to wait before it connects again.
+	// retryHint is how long an EventSource waits before it reconnects.
 	retryHint = time.Second
 )
 
@@ -54,7 +55,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/mismatches", Handler: n.mismatch, MaxBody: maxMismatch},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}", Handler: n.turn},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/trace", Handler: n.trace},
-		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/log", Handler: n.told},
+		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/log", Handler: n.logRecording},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/recording", Handler: n.recording},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/explain", Handler: n.explain},
 		{Method: http.MethodHead, Pattern: "/api/turns/{turn}/ingest", Handler: n.headIngest, Producer: true},
@@ -74,7 +75,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 	}
 }
 
-// agents lists the agents.
+// agents answers GET /api/agents.
 func (n *native) agents(w http.ResponseWriter, _ *http.Request, p gateway.Principal) error {
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return err
@@ -83,13 +84,14 @@ func (n *native) agents(w http.ResponseWriter, _ *http.Request, p gateway.Princi
 	return nil
 }
 
-// checkAgents lists the agents with the result of a request to each. It is a POST because it calls them.
+// checkAgents answers POST /api/agents/check: the agents, each with the result of a request to it. It is a POST because it
+// calls them.
 func (n *native) checkAgents(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	all, err := n.gw.CheckAgents(r.Context(), p)
+	agents, err := n.gw.CheckAgents(r.Context(), p)
 	if err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": all})
+	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": agents})
 	return nil
 }
 
@@ -103,14 +105,14 @@ func (n *native) dialects(w http.ResponseWriter, _ *http.Request, p gateway.Prin
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return err
 	}
-	all := []dialectInfo{}
+	dialects := []dialectInfo{}
 	for _, d := range n.gw.Dialects() {
 		framing := "sse"
 		if d.Framing == dialect.Lines {
 			framing = "lines"
 		}
-		all = append(all, dialectInfo{d.Name, d.Summary, framing})
+		dialects = append(dialects, dialectInfo{d.Name, d.Summary, framing})
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"dialects": all})
+	server.WriteJSON(w, http.StatusOK, map[string]any{"dialects": dialects})
 	return nil
 }

@@ -17,87 +17,88 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// readSize is how many bytes of a pushed body are taken at once: what a fast agent sends between two commits.
+// readSize is how many bytes of a pushed body are read at once: about as many as a fast agent sends between two commits.
 const readSize = 32 << 10
 
-// bodyLimit is how long the end of a body is waited for once its turn is over.
+// bodyLimit is how long a response waits for the end of the body after its turn has ended.
 const bodyLimit = 250 * time.Millisecond
 
-// ingest is one connection of a producer.
+// ingest is one request of a producer.
 type ingest struct {
 	n        *native
 	p        gateway.Principal
 	producer *gateway.Producer
 	w        http.ResponseWriter
 	r        *http.Request
-	skip     int64 // bytes at the beginning of the body that are committed already
+	skip     int64 // bytes at the start of the body that are already committed
 	last     gateway.PushAck
 }
 
-// ingestEnd is the last line of an answer: where the stream stands, and what became of the turn.
+// ingestEnd is the last line of a response: the offset of the stream and the state of the turn.
 type ingestEnd struct {
 	Offset  int64                `json:"offset"`
 	Seq     int64                `json:"seq"`
-	Ended   bool                 `json:"ended"`
+	IsOver  bool                 `json:"ended"`
 	State   transcript.TurnState `json:"state,omitempty"`
 	Outcome event.Outcome        `json:"outcome,omitempty"`
-	// Error and Reason say why the turn failed, or why the connection ended before its body did; Status is then what the
-	// answer's status would have been, had it not been sent already.
+	// Error and Reason explain why the turn failed, or why the connection ended before its body did. Status is the HTTP status
+	// of that error, which came too late for the response's own status line.
 	Error  string `json:"error,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Status int    `json:"status,omitempty"`
 }
 
-// ingestAnswer is a line that tells of what a person has answered.
+// ingestAnswer is a line that delivers a user's answer to a question of the turn.
 type ingestAnswer struct {
 	Answer *event.Answer `json:"answer"`
 }
 
-// errCut says that the body ended without its end.
-var errCut = errors.New("native: body cut short")
+// errInterrupted reports a body that ended without its last chunk.
+var errInterrupted = errors.New("native: body interrupted")
 
-// run takes the body in, writes acknowledgements meanwhile, and says at the end what became of it.
+// run reads the body, writes acknowledgements meanwhile, and ends the response with an ingestEnd line.
 func (g *ingest) run(status int) error {
 	ctx, cancel := context.WithCancel(g.r.Context())
 	defer cancel()
 	rc := http.NewResponseController(g.w)
 	if strings.EqualFold(g.r.Header.Get("Expect"), "100-continue") {
-		g.w.WriteHeader(http.StatusContinue) // else the final status would tell the client to keep its body
+		g.w.WriteHeader(http.StatusContinue) // else the final status would tell the client not to send its body
 	}
-	st, err := g.n.s.OpenStream(g.w, g.r, status, server.NDJSON)
+	stream, err := g.n.s.OpenStream(g.w, g.r, status, server.NDJSON)
 	if err != nil {
 		return errors.Join(err, g.producer.Close(false))
 	}
-	taken := make(chan error, 1)
-	go func() { taken <- g.take(ctx) }()
-	err, done := g.acknowledge(ctx, st, taken)
-	if !done && err == nil {
-		// A body mostly ends right after its stream. Where the connection is closed before that, a proxy loses the answer.
+	bodyRead := make(chan error, 1)
+	go func() { bodyRead <- g.readBody(ctx) }()
+	err, complete := g.acknowledge(ctx, stream, bodyRead)
+	if !complete && err == nil {
+		// Most bodies end right after their turn. If the response ended first, a proxy could drop it together with the unread
+		// body.
 		select {
-		case err = <-taken:
-			done = true
+		case err = <-bodyRead:
+			complete = true
 		case <-time.After(bodyLimit):
 		case <-ctx.Done():
 		}
 	}
-	if !done {
+	if !complete {
 		cancel()
-		_ = rc.SetReadDeadline(time.Unix(1, 0)) // wakes a read that waits for a silent producer
-		if terr := <-taken; err == nil {
-			err = terr
+		_ = rc.SetReadDeadline(time.Unix(1, 0)) // interrupts a read from a silent producer
+		if readErr := <-bodyRead; err == nil {
+			err = readErr
 		}
 	}
-	if cerr := g.producer.Close(errors.Is(err, io.EOF)); cerr != nil {
-		err = cerr
+	if closeErr := g.producer.Close(errors.Is(err, io.EOF)); closeErr != nil {
+		err = closeErr
 	}
-	return g.end(context.WithoutCancel(ctx), st, err)
+	return g.end(context.WithoutCancel(ctx), stream, err)
 }
 
-// take reads the body and hands it on. It returns io.EOF where the body ended as bodies do, else errCut or why the turn
-// takes no more.
-func (g *ingest) take(ctx context.Context) error {
+// readBody passes the body to the producer. It returns io.EOF at the end of the body, errInterrupted if the connection broke, or
+// the error with which the turn refused more.
+func (g *ingest) readBody(ctx context.Context) error {
 	if _, err := io.CopyN(io.Discard, g.r.Body, g.skip); err != nil {
-		return errCut
+		return errInterrupted
 	}
 	buf := make([]byte, readSize)
 	for {
@@ -111,40 +112,40 @@ func (g *ingest) take(ctx context.Context) error {
 		case errors.Is(err, io.EOF):
 			return io.EOF
 		case err != nil:
-			return errCut
+			return errInterrupted
 		}
 	}
 }
 
-// acknowledge writes acknowledgements until the body is taken (done), the turn is over or the connection is to end.
-func (g *ingest) acknowledge(ctx context.Context, st *server.Stream, taken <-chan error) (err error, done bool) {
+// acknowledge writes acknowledgements and answers until the body is read (complete is true), the turn ends or ctx ends.
+func (g *ingest) acknowledge(ctx context.Context, stream *server.Stream, bodyRead <-chan error) (err error, complete bool) {
 	acks := g.producer.Acks()
 	var pause <-chan time.Time
 	for {
-		answers, more := g.producer.Answers()
+		answers, changed := g.producer.Answers()
 		for i := range answers {
 			line, err := json.Marshal(ingestAnswer{&answers[i]})
 			if err != nil {
 				return fmt.Errorf("answer: %w", err), false
 			}
-			if err := st.Write(append(line, '\n')); err != nil {
-				return errCut, false
+			if err := stream.Write(append(line, '\n')); err != nil {
+				return errInterrupted, false
 			}
 		}
 		select {
-		case <-more:
+		case <-changed:
 		case g.last = <-acks:
 			line, err := json.Marshal(g.last)
 			if err != nil {
 				return fmt.Errorf("acknowledgement: %w", err), false
 			}
-			if err := st.Write(append(line, '\n')); err != nil {
-				return errCut, false
+			if err := stream.Write(append(line, '\n')); err != nil {
+				return errInterrupted, false
 			}
 			acks, pause = nil, time.After(ackEvery)
 		case <-pause:
 			acks, pause = g.producer.Acks(), nil
-		case err := <-taken:
+		case err := <-bodyRead:
 			return err, true
 		case <-g.producer.Over():
 			return nil, false
@@ -154,93 +155,93 @@ func (g *ingest) acknowledge(ctx context.Context, st *server.Stream, taken <-cha
 	}
 }
 
-// end writes the last line. What is no fault of the server's is no error.
-func (g *ingest) end(ctx context.Context, st *server.Stream, err error) error {
-	var bad *dialect.Error
-	if errors.As(err, &bad) {
-		select { // the gateway is about to end the turn for it
+// end writes the last line. It returns only internal errors.
+func (g *ingest) end(ctx context.Context, stream *server.Stream, err error) error {
+	var streamErr *dialect.Error
+	if errors.As(err, &streamErr) {
+		select { // the gateway is about to fail the turn
 		case <-g.producer.Over():
 		case <-time.After(endLimit):
 		}
 	}
 	line := ingestEnd{}
-	t, terr := g.settle(ctx, &line)
-	over := false
+	t, turnErr := g.finish(ctx, &line)
+	released := false
 	select {
 	case <-g.producer.Over():
-		over = true
+		released = true
 	default:
 	}
 	switch {
-	case over && !line.Ended && bad == nil:
-		err = server.ErrShutdown // this process has given the turn up; what ended the reading of the body followed from that
-	case terr != nil && (err == nil || errors.Is(err, io.EOF)):
-		err = terr
-	case line.Ended && t.Error != nil:
+	case released && !line.IsOver && streamErr == nil:
+		err = server.ErrShutdown // this process gave the turn up, and the body's error is a consequence of that
+	case turnErr != nil && (err == nil || errors.Is(err, io.EOF)):
+		err = turnErr
+	case line.IsOver && t.Error != nil:
 		line.Error, line.Reason = t.Error.Message, t.Error.Code
 	}
-	if !quiet(err, line.Ended) {
+	if !isExpected(err, line.IsOver) {
 		d := server.Describe(err)
 		if errors.Is(err, gateway.ErrTurnOver) {
-			d = server.Errorf(http.StatusConflict, gateway.ReasonConflict, "another connection has taken over")
+			d = server.Errorf(http.StatusConflict, gateway.ReasonConflict, "another connection of the producer has taken over this turn")
 		}
 		line.Error, line.Reason, line.Status = d.Message, d.Reason, d.Status
 	}
-	out, merr := json.Marshal(line)
+	b, merr := json.Marshal(line)
 	if merr != nil {
 		return fmt.Errorf("last line: %w", merr)
 	}
-	_ = st.Write(append(out, '\n')) // a producer that is gone asks with HEAD
+	_ = stream.Write(append(b, '\n')) // best effort: a disconnected producer asks with HEAD
 	if line.Status == http.StatusInternalServerError {
 		return err
 	}
 	return nil
 }
 
-// settle fills in how far the stream is committed and what has become of the turn.
-func (g *ingest) settle(ctx context.Context, line *ingestEnd) (t transcript.Turn, err error) {
-	look := func() error {
+// finish fills in the committed offset and the state of the turn.
+func (g *ingest) finish(ctx context.Context, line *ingestEnd) (t transcript.Turn, err error) {
+	readTurn := func() error {
 		_, t, err = g.n.gw.Turn(ctx, g.p, gateway.ActionAgent, g.producer.Turn)
-		line.State, line.Ended, line.Outcome = t.State, t.State == transcript.Ended, t.Outcome
+		line.State, line.IsOver, line.Outcome = t.State, t.State == transcript.Ended, t.Outcome
 		return err
 	}
-	if err := look(); err != nil {
-		g.newest()
-		line.Offset, line.Seq = g.last.Offset, g.last.Seq // a gateway that has stopped says no more than what it has acknowledged
+	if err := readTurn(); err != nil {
+		g.takeAck()
+		line.Offset, line.Seq = g.last.Offset, g.last.Seq // the gateway has stopped: only acknowledged bytes are certain
 		return t, err
 	}
 	var committed int64
-	var perr error
-	if !line.Ended {
-		// What was handed on is committed when this returns, and with it the end that the stream may have had.
-		committed, _, perr = g.n.gw.PushStatus(ctx, g.p, g.producer.Turn)
-		if err := look(); err != nil {
+	var statusErr error
+	if !line.IsOver {
+		// PushStatus commits everything that was pushed, and with it the end of the stream if that was part of it.
+		committed, _, statusErr = g.n.gw.PushStatus(ctx, g.p, g.producer.Turn)
+		if err := readTurn(); err != nil {
 			return t, err
 		}
 	}
-	g.newest()
+	g.takeAck()
 	line.Offset, line.Seq = max(committed, g.last.Offset), g.last.Seq
-	if !line.Ended {
-		return t, perr
+	if !line.IsOver {
+		return t, statusErr
 	}
 	line.Seq = max(line.Seq, t.EndSeq)
 	line.Offset = max(line.Offset, g.producer.Offset())
 	return t, nil
 }
 
-// quiet reports whether state and outcome already say all there is to say of an error.
-func quiet(err error, ended bool) bool {
+// isExpected reports whether the state and the outcome of the turn already explain err.
+func isExpected(err error, turnEnded bool) bool {
 	switch {
-	case err == nil, errors.Is(err, io.EOF), errors.Is(err, errCut), errors.Is(err, context.Canceled):
-		return true // the body's end, or nobody is there to read it
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return true // the body's end, or no client to read the line
 	case errors.Is(err, gateway.ErrTurnOver):
-		return ended // bytes after the end, or a stop
+		return turnEnded // bytes after the end of the stream, or a stop
 	}
 	return false
 }
 
-// newest takes an acknowledgement that was not written yet.
-func (g *ingest) newest() {
+// takeAck takes an acknowledgement that was not written yet.
+func (g *ingest) takeAck() {
 	select {
 	case g.last = <-g.producer.Acks():
 	default:

@@ -8,9 +8,9 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// What is read by one socket is told to all of the same user's that want to know.
+// A read position set on one socket reaches every socket of the same user that follows positions.
 func TestSocketRead(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	conv := h.create()
 	phone, desk, quiet := h.greeted(), h.greeted(), h.greeted()
 	for _, c := range []*client{phone, desk} {
@@ -24,7 +24,7 @@ func TestSocketRead(t *testing.T) {
 			if string(f.raw) == want {
 				return
 			}
-			if f.Type != "read" || f.ID == "" && id == "" { // the answer and what all are told come in any order
+			if f.Type != "read" || f.ID == "" && id == "" { // the answer and the notifications come in any order
 				t.Fatalf("got %s, want %s", f.raw, want)
 			}
 		}
@@ -44,9 +44,9 @@ func TestSocketRead(t *testing.T) {
 	told(desk, `"id":"r",`, false, 2)
 
 	if f := quiet.send(`{"type":"read","id":"a","conversation":"nowhere"}`).want("rejected", "a"); f.Reason != server.ReasonNotFound {
-		t.Errorf("of none: %s", f.raw)
+		t.Errorf("unknown conversation: %s", f.raw)
 	}
 	if f := quiet.sendRaw([]byte(`{"type":"read","id":"b","conversation":"`+conv+`","seq":-1}`)).want("rejected", "b"); f.Reason != gateway.ReasonInvalid {
-		t.Errorf("below nothing: %s", f.raw)
+		t.Errorf("negative seq: %s", f.raw)
 	}
 }

@@ -44,30 +44,30 @@ func (s *webSocket) refuse(kind string, f clientFrame, err error) error {
 	return s.send(newError(kind, f.ID, f.Conversation, err))
 }
 
-// request carries a command out beside the reader, so that one that waits holds nothing else up. Those of one conversation
-// keep their order, but stop and answer name what they are about, and overtake.
+// request runs a command in a goroutine, so that a slow one does not delay the read loop. Commands of one conversation keep
+// their order. Stop and answer name their target, so they may overtake.
 func (s *webSocket) request(f clientFrame) error {
 	select {
 	case s.pending <- struct{}{}:
 	case <-s.ctx.Done():
 		return socket.ErrDisconnected
 	}
-	do := func() {
+	task := func() {
 		defer func() { <-s.pending }()
-		_ = s.carry(f) // a socket that can't be written ends by itself
+		_ = s.execute(f) // execute fails only if the connection ends
 	}
 	switch {
 	case f.Type == "read":
-		s.lanes.do(s.conn.Go, f.Conversation, do)
+		s.lanes.do(s.conn.Go, f.Conversation, task)
 	case f.Type == "create", f.Command == nil, f.Command.Type == gateway.CommandStop, f.Command.Type == gateway.CommandAnswer:
-		s.conn.Go(do)
+		s.conn.Go(task)
 	default:
-		s.lanes.do(s.conn.Go, f.Conversation, do)
+		s.lanes.do(s.conn.Go, f.Conversation, task)
 	}
 	return nil
 }
 
-func (s *webSocket) carry(f clientFrame) error {
+func (s *webSocket) execute(f clientFrame) error {
 	switch f.Type {
 	case "create":
 		return s.create(f)
@@ -75,7 +75,7 @@ func (s *webSocket) carry(f clientFrame) error {
 		return s.markRead(f)
 	}
 	if f.Command == nil {
-		return s.refuse("rejected", f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "command is missing"))
+		return s.refuse("rejected", f, server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the frame has no command"))
 	}
 	ack, err := s.n.gw.Do(s.ctx, s.principal(), f.Conversation, *f.Command)
 	if err != nil {
@@ -98,39 +98,41 @@ func (s *webSocket) create(f clientFrame) error {
 	return s.send(createdFrame{Type: "ack", ID: f.ID, Conversation: summary.ID, Created: created})
 }
 
-// lanes run functions: those of one name one after another, those of different names at the same time.
+// lanes runs tasks in goroutines: those with the same name in order, those with different names concurrently.
 type lanes struct {
 	mu    sync.Mutex
-	queue map[string][]func() // present while a goroutine works on it
+	queue map[string][]func() // waiting tasks; an entry exists while a goroutine runs that name's tasks
 }
 
-func (l *lanes) do(start func(task func()), name string, fn func()) {
+// do runs task after the earlier tasks of the same name. It calls start if a new goroutine is needed.
+func (l *lanes) do(start func(task func()), name string, task func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.queue == nil {
 		l.queue = map[string][]func(){}
 	}
-	if waiting, busy := l.queue[name]; busy {
-		l.queue[name] = append(waiting, fn)
+	if queued, busy := l.queue[name]; busy {
+		l.queue[name] = append(queued, task)
 		return
 	}
 	l.queue[name] = nil
 	start(func() {
-		for fn != nil {
-			fn()
-			fn = l.next(name)
+		for task != nil {
+			task()
+			task = l.next(name)
 		}
 	})
 }
 
+// next returns the next task of a name, or nil if the goroutine is to end.
 func (l *lanes) next(name string) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	waiting := l.queue[name]
-	if len(waiting) == 0 {
+	queued := l.queue[name]
+	if len(queued) == 0 {
 		delete(l.queue, name)
 		return nil
 	}
-	l.queue[name] = waiting[1:]
-	return waiting[0]
+	l.queue[name] = queued[1:]
+	return queued[0]
 }

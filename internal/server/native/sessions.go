@@ -16,17 +16,17 @@ type attachRequest struct {
 	History bool   `json:"history"`
 }
 
-// sessions lists the sessions of an agent's upstream.
+// sessions answers GET /api/agents/{name}/sessions: the sessions of an agent's upstream.
 func (n *native) sessions(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	all, err := n.gw.UpstreamSessions(r.Context(), p, r.PathValue("name"))
+	sessions, err := n.gw.UpstreamSessions(r.Context(), p, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"sessions": all})
+	server.WriteJSON(w, http.StatusOK, map[string]any{"sessions": sessions})
 	return nil
 }
 
-// attach makes a conversation that continues one of them.
+// attach answers POST /api/agents/{name}/sessions: it creates a conversation that continues one of them.
 func (n *native) attach(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var in attachRequest
 	if err := server.DecodeStrict(r, &in); err != nil {

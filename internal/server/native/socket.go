@@ -111,7 +111,7 @@ func (s *webSocket) authenticate() error {
 	}
 	required := fmt.Errorf("%w: %w", errUnauthorized,
 		server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "the first frame must be auth with a valid token, within %v", authLimit))
-	f, err := parseFrame(s.conn.First(authLimit, required))
+	f, err := parseFrame(s.conn.ReadFirst(authLimit, required))
 	if err != nil || f.Type != "auth" {
 		return required
 	}
@@ -134,9 +134,9 @@ func parseFrame(b []byte, err error) (f clientFrame, _ error) {
 		return f, err
 	}
 	if err := server.Unmarshal(b, &f, true); err != nil {
-		var known struct{ Type, ID, Conversation string }
-		_ = json.Unmarshal(b, &known) // it fills in what it can, so that the client can match the error to its request
-		return clientFrame{Type: known.Type, ID: known.ID, Conversation: known.Conversation}, err
+		var parsed struct{ Type, ID, Conversation string }
+		_ = json.Unmarshal(b, &parsed) // it fills in what it can, so that the client can match the error to its request
+		return clientFrame{Type: parsed.Type, ID: parsed.ID, Conversation: parsed.Conversation}, err
 	}
 	return f, nil
 }

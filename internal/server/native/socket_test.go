@@ -20,14 +20,14 @@ import (
 	"github.com/leat-dev/leat/internal/server/servertest"
 )
 
-// client is one socket.
+// client is the client side of one socket.
 type client struct {
 	t    *testing.T
 	conn *websocket.Conn
 }
 
-// dial opens a socket; the hello is still to come.
-func (h *house) dial(header ...string) *client {
+// dial opens a socket, without reading the hello.
+func (h *harness) dial(header ...string) *client {
 	h.t.Helper()
 	hd := h.header.Clone()
 	for i := 0; i < len(header); i += 2 {
@@ -42,8 +42,8 @@ func (h *house) dial(header ...string) *client {
 	return &client{t: h.t, conn: conn}
 }
 
-// greeted is dial and the hello.
-func (h *house) greeted(header ...string) *client {
+// greeted opens a socket and reads the hello.
+func (h *harness) greeted(header ...string) *client {
 	h.t.Helper()
 	c := h.dial(header...)
 	if f := c.next(); f.Type != "hello" || f.Protocol != "leat/1" {
@@ -76,7 +76,7 @@ func (c *client) next() frame {
 	return parse(c.t, b)
 }
 
-// want reads frames until one of that type, and checks its id.
+// want reads frames up to the next one of a type, and checks its id.
 func (c *client) want(kind, id string) frame {
 	c.t.Helper()
 	for {
@@ -94,7 +94,7 @@ func (c *client) want(kind, id string) frame {
 	}
 }
 
-// closed reads on to the socket's end.
+// closed reads up to the end of the socket.
 func (c *client) closed() (last frame, status websocket.StatusCode) {
 	c.t.Helper()
 	for {
@@ -116,7 +116,7 @@ func (c *client) until(r *reader, conversation string, ok func() bool) {
 }
 
 func TestSocket(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	c := h.greeted()
 	id := c.send(`{"type":"create","id":"1","create":{"title":"T","metadata":{"a":1},"key":"k"}}`).want("ack", "1").Conversation
 	if f := c.send(`{"type":"create","id":"2","create":{"title":"T","metadata":{"a":1},"key":"k"}}`).want("ack", "2"); f.Conversation != id || f.Created {
@@ -146,7 +146,7 @@ func TestSocket(t *testing.T) {
 	if r.fold.Title != "T" || string(r.fold.Metadata["a"]) != "1" {
 		t.Errorf("title %q, metadata %v", r.fold.Title, r.fold.Metadata)
 	}
-	// Unsubscribed: nothing of it comes any more.
+	// After unsubscribe, no frame of the conversation arrives.
 	c.send(`{"type":"unsubscribe","conversation":%q}`, id).send(`{"type":"ping"}`).want("pong", "")
 	h.ended(id, h.send(id, "unseen").Turn)
 	c.send(`{"type":"ping"}`)
@@ -155,13 +155,13 @@ func TestSocket(t *testing.T) {
 			t.Errorf("after unsubscribe: %s", f.raw)
 		}
 	}
-	// From the cursor on, without a snapshot.
+	// From the cursor, without a snapshot.
 	c.send(`{"type":"subscribe","id":"s2","conversation":%q,"after":%q}`, id, r.cursor).want("subscribed", "s2")
 	c.until(r, id, func() bool { return strings.HasSuffix(r.text(), "user: unseen\nassistant: you said: unseen") })
 	if r.resets != 1 {
 		t.Errorf("%d resets", r.resets)
 	}
-	// Anew without a cursor, as after a gap: nothing of the old subscription comes after the answer.
+	// A second subscribe without a cursor, as after a gap: no frame of the old subscription follows the answer.
 	c.send(`{"type":"subscribe","id":"s3","conversation":%q}`, id).want("subscribed", "s3")
 	if f := c.next(); f.Type != "snapshot" {
 		t.Errorf("after a new subscription: %s", f.raw)
@@ -170,7 +170,7 @@ func TestSocket(t *testing.T) {
 
 func TestSocketCommands(t *testing.T) {
 	block := make(chan struct{})
-	h := newHouse(t, options{agent: script(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+	h := newHarness(t, options{agent: script(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 		if in.Message.Text == "block" {
 			select {
 			case <-block:
@@ -221,9 +221,9 @@ func TestSocketCommands(t *testing.T) {
 	}
 }
 
-// Commands of one conversation keep the order in which they were sent.
+// Commands of one conversation keep their order.
 func TestSocketOrder(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	c := h.greeted()
 	id := h.create()
 	const n = 100
@@ -246,8 +246,8 @@ func TestSocketOrder(t *testing.T) {
 	}
 }
 
-func TestSocketNonsense(t *testing.T) {
-	h := newHouse(t, options{})
+func TestSocketInvalidFrames(t *testing.T) {
+	h := newHarness(t, options{})
 	c := h.greeted()
 	for _, bad := range []string{
 		``, `x`, `[]`, `{"type":1}`, `{"type":"subscribe","conversation":"c","extra":1}`, "{\"type\":\"\xff\"}", `{"type":"\ud800"}`,
@@ -268,7 +268,7 @@ func TestSocketNonsense(t *testing.T) {
 	if f := c.sendRaw([]byte(`{"type":"command","id":"b","conversation":"c","command":{"type":"dance"}}`)).want("rejected", "b"); f.Reason != gateway.ReasonInvalid {
 		t.Errorf("unknown command: %s", f.raw)
 	}
-	c.send(`{"type":"ping"}`).want("pong", "") // the socket has borne it all
+	c.send(`{"type":"ping"}`).want("pong", "") // the socket is still usable
 
 	big := `{"type":"ping","id":"` + strings.Repeat("a", native.MaxCommand) + `"}`
 	_ = c.conn.Write(t.Context(), websocket.MessageText, []byte(big))
@@ -278,7 +278,7 @@ func TestSocketNonsense(t *testing.T) {
 }
 
 func TestSocketAuth(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	id := h.create()
 	bare := *h
 	bare.header = http.Header{}
@@ -303,7 +303,7 @@ func TestSocketAuth(t *testing.T) {
 			t.Errorf("%v: a socket was opened", header)
 		}
 	}
-	// A user for whom the token's holder acts sees nothing of what is not theirs.
+	// A user for whom the holder of the token acts sees no other user's conversations.
 	alice := h.as("alice").greeted()
 	if f := alice.send(`{"type":"subscribe","id":"1","conversation":%q}`, id).want("error", "1"); f.Reason != server.ReasonNotFound {
 		t.Errorf("foreign subscribe: %s", f.raw)
@@ -318,9 +318,9 @@ func TestSocketAuth(t *testing.T) {
 	}
 }
 
-// Whoever waits for the answer to a frame gets it, also where that can't be read.
-func TestSocketAnswersNonsense(t *testing.T) {
-	h := newHouse(t, options{})
+// A client gets an answer with its id even for a frame that can't be parsed.
+func TestSocketAnswersInvalidFrames(t *testing.T) {
+	h := newHarness(t, options{})
 	c := h.greeted()
 	for raw, want := range map[string]string{
 		`{"type":"create","id":"1","create":{"nope":1}}`:                           "rejected 1 ",
@@ -340,7 +340,7 @@ func TestSocketAnswersNonsense(t *testing.T) {
 }
 
 func TestSocketSubscriptions(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	c := h.greeted()
 	var last string
 	for range native.MaxSubscriptions {
@@ -351,18 +351,18 @@ func TestSocketSubscriptions(t *testing.T) {
 	if f := c.send(`{"type":"subscribe","conversation":%q}`, one).want("error", ""); f.Reason != server.ReasonBusy || f.Conversation != one {
 		t.Errorf("one too many: %s", f.raw)
 	}
-	c.send(`{"type":"subscribe","conversation":%q}`, last).want("subscribed", "") // again is not one more
+	c.send(`{"type":"subscribe","conversation":%q}`, last).want("subscribed", "") // the same subscription does not count twice
 	h.do(http.MethodPost, "/api/conversations/"+last+"/commands", `{"type":"delete"}`, "ack")
 	if f := c.want("error", ""); f.Reason != gateway.ReasonDeleted || f.Conversation != last {
 		t.Errorf("deleted: %s", f.raw)
 	}
-	c.send(`{"type":"subscribe","conversation":%q}`, one).want("subscribed", "") // the deleted one's place is free
+	c.send(`{"type":"subscribe","conversation":%q}`, one).want("subscribed", "") // the slot of the deleted one is free
 }
 
-// While a socket takes nothing, its subscriptions hold nobody up, and what they missed comes merged.
+// While a socket accepts no bytes, other readers are not delayed. The missed events arrive merged.
 func TestSocketSlow(t *testing.T) {
 	texts, a := teller()
-	h := newHouse(t, options{agent: a})
+	h := newHarness(t, options{agent: a})
 	id := h.create()
 	c := h.greeted()
 	r := &reader{t: t}
@@ -387,7 +387,7 @@ func TestSocketSlow(t *testing.T) {
 }
 
 func TestSocketShutdown(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	c := h.greeted()
 	go h.stop()
 	last, status := c.closed()
@@ -397,7 +397,7 @@ func TestSocketShutdown(t *testing.T) {
 	h.stop()
 }
 
-// Time: heartbeats, the limit to authenticate, and the end of a reader that takes nothing.
+// Heartbeats, the limit to authenticate, and the end of a client that accepts no bytes, in virtual time.
 func TestSocketTime(t *testing.T) {
 	for name, check := range map[string]func(t *testing.T, dial func(http.Header) *client, gw *gateway.Gateway){
 		"heartbeat": func(t *testing.T, dial func(http.Header) *client, _ *gateway.Gateway) {
@@ -409,7 +409,7 @@ func TestSocketTime(t *testing.T) {
 					t.Errorf("%s after %v", f.raw, time.Since(start))
 				}
 			}
-			// It counts from what was written last.
+			// The interval starts at the last write.
 			time.Sleep(4 * time.Second)
 			if err := c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"ping"}`)); err != nil {
 				t.Fatal(err)
@@ -444,7 +444,7 @@ func TestSocketTime(t *testing.T) {
 			start := time.Now()
 			time.Sleep(server.DefaultStall - time.Second)
 			synctest.Wait()
-			c.next() // it was still there
+			c.next() // the connection was still open
 			time.Sleep(server.DefaultStall)
 			synctest.Wait()
 			for {

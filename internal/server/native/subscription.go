@@ -14,105 +14,109 @@ import (
 	"github.com/leat-dev/leat/internal/store/feed"
 )
 
-// subscription follows one conversation on a socket.
+// subscription sends one conversation to a socket.
 type subscription struct {
-	s      *webSocket
-	feed   *gateway.Reader
-	cursor feed.Cursor
-	seen   *server.Viewer
-	leave  func() // counts it as a viewer no more
-	cancel context.CancelFunc
-	ctx    context.Context
-	over   atomic.Bool // it ends by itself: its last frame is out, or about to be
-	done   chan struct{}
+	s        *webSocket
+	feed     *gateway.Reader
+	cursor   feed.Cursor
+	metrics  *server.Viewer
+	leave    func() // ends the count as a viewer
+	cancel   context.CancelFunc
+	ctx      context.Context
+	finished atomic.Bool   // it ended by itself; its last frame is written or about to be
+	exit     chan struct{} // closed when run returns
 }
 
-// subscribe begins to follow a conversation. One that was followed already is followed anew: nothing of the old subscription
-// comes after the new one's "subscribed".
+// subscribe starts a subscription. If the client has one for the same conversation, that ends first, so none of its frames
+// follow the new "subscribed".
 func (s *webSocket) subscribe(f clientFrame) error {
 	s.unsubscribe(f.Conversation)
 	s.reap()
 	if len(s.subs) >= MaxSubscriptions {
-		return server.Errorf(http.StatusTooManyRequests, server.ReasonBusy, "%d conversations are followed on this socket already", len(s.subs))
+		return server.Errorf(http.StatusTooManyRequests, server.ReasonBusy, "this connection has %d subscriptions already; end one, or open another connection", len(s.subs))
 	}
-	fd, err := s.n.gw.Feed(s.ctx, s.principal(), f.Conversation)
+	reader, err := s.openFeed(s.ctx, f.Conversation)
 	if err != nil {
 		return err
 	}
 	leave, err := s.n.gw.AddViewer(s.principal())
 	if err != nil {
-		fd.Release()
+		reader.Release()
 		return err
 	}
-	hello, err := json.Marshal(helloFrame{Type: "subscribed", ID: f.ID, Conversation: fd.Conversation(), Turns: open(fd.Feed), Head: fd.Head()})
+	greeting, err := json.Marshal(helloFrame{Type: "subscribed", ID: f.ID, Conversation: reader.Conversation(), Turns: unfinishedTurns(reader.Feed), Head: reader.Head()})
 	if err == nil {
-		err = s.conn.Write(hello)
+		err = s.conn.Write(greeting)
 	}
 	if err != nil {
 		leave()
-		fd.Release()
+		reader.Release()
 		return err
 	}
-	sub := &subscription{s: s, feed: fd, cursor: f.After, seen: s.n.sockets.Open(), leave: leave, done: make(chan struct{})}
+	sub := &subscription{s: s, feed: reader, cursor: f.After, metrics: s.n.sockets.Open(), leave: leave, exit: make(chan struct{})}
 	sub.ctx, sub.cancel = context.WithCancel(s.ctx)
 	s.subs[f.Conversation] = sub
 	s.conn.Go(sub.run)
 	return nil
 }
 
+func (s *webSocket) openFeed(ctx context.Context, conversation string) (*gateway.Reader, error) {
+	return s.n.gw.Feed(ctx, s.principal(), conversation)
+}
+
 // unsubscribe ends a subscription and waits for its last frame.
 func (s *webSocket) unsubscribe(conversation string) {
 	if sub := s.subs[conversation]; sub != nil {
 		sub.cancel()
-		<-sub.done
+		<-sub.exit
 		delete(s.subs, conversation)
 	}
 }
 
-// reap forgets subscriptions that ended by themselves.
+// reap removes subscriptions that ended by themselves.
 func (s *webSocket) reap() {
 	for id, sub := range s.subs {
-		if sub.over.Load() {
-			<-sub.done
+		if sub.finished.Load() {
+			<-sub.exit
 			delete(s.subs, id)
 		}
 	}
 }
 
-// run follows until the subscription, the socket or the conversation ends.
+// run sends batches until the subscription, the connection or the conversation ends.
 func (b *subscription) run() {
-	defer close(b.done)
-	defer b.seen.Close()
+	defer close(b.exit)
+	defer b.metrics.Close()
 	defer b.cancel()
 	err := b.follow()
 	id := b.feed.Conversation()
 	b.feed.Release()
 	b.leave()
-	b.over.Store(true) // before the client is told, who may follow another one at once
+	b.finished.Store(true) // before the last frame: the client may subscribe to another conversation at once
 	if errors.Is(err, socket.ErrDisconnected) || b.ctx.Err() != nil {
 		return
 	}
 	if d := server.Describe(err); d.Status == http.StatusInternalServerError {
 		b.s.n.s.Log().Error("subscription failed", "conversation", id, "error", err)
 	}
-	_ = b.s.send(newError("error", "", id, err)) // if it can't be sent the socket is gone
+	_ = b.s.send(newError("error", "", id, err)) // if this fails, the connection ends
 }
 
 func (b *subscription) follow() error {
 	for {
 		changed := b.feed.Notify()
-		sent, err := b.step()
+		progress, err := b.step()
 		if errors.Is(err, feed.ErrLost) {
-			err = b.again()
-			sent = true
+			err = b.reattach()
+			progress = true
 		}
 		if err != nil {
 			return err
 		}
-		if sent {
+		if progress {
 			continue
 		}
-		b.seen.Idle(b.cursor)
+		b.metrics.Idle(b.cursor)
 		select {
 		case <-changed:
 		case <-b.ctx.Done():
@@ -121,8 +125,8 @@ func (b *subscription) follow() error {
 	}
 }
 
-// step writes what came since the last write, if anything did.
-func (b *subscription) step() (sent bool, err error) {
+// step writes the events since the last batch. Without new events it returns false.
+func (b *subscription) step() (progress bool, err error) {
 	batch, err := b.feed.Poll(b.ctx, b.cursor, batchBudget)
 	if batch == nil || err != nil {
 		return false, err
@@ -131,7 +135,7 @@ func (b *subscription) step() (sent bool, err error) {
 		if err := b.s.conn.Lock(b.ctx); err != nil {
 			return false, err
 		}
-		// More may have come while another subscription wrote: it goes out in the same frame.
+		// Another subscription was writing. Poll again, to send in one frame what was committed meanwhile.
 		if batch, err = b.feed.Poll(b.ctx, b.cursor, batchBudget); batch == nil || err != nil {
 			b.s.conn.Unlock()
 			return false, err
@@ -145,14 +149,14 @@ func (b *subscription) step() (sent bool, err error) {
 	if err := b.s.conn.WriteLocked(frame); err != nil {
 		return false, err
 	}
-	b.seen.Wrote(b.cursor, batch, len(frame))
+	b.metrics.Wrote(b.cursor, batch, len(frame))
 	b.cursor = batch.Cursor
 	return true, nil
 }
 
-// again takes the conversation's new feed after its owner gave the old one up. The cursor stays good.
-func (b *subscription) again() error {
-	f, err := b.s.n.gw.Feed(b.ctx, b.s.principal(), b.feed.Conversation())
+// reattach replaces a feed whose conversation's writer has given up by a new one. The cursor stays valid.
+func (b *subscription) reattach() error {
+	f, err := b.s.openFeed(b.ctx, b.feed.Conversation())
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// TestTrace of a turn is there once it has settled, and tells of each piece of its text.
+// TestTrace waits until the log of a turn is compacted; the trace then has an entry for each piece of its text.
 func TestTrace(t *testing.T) {
-	h := newHouse(t, options{agent: script(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+	h := newHarness(t, options{agent: script(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		for _, piece := range []string{"one ", "two"} {
 			if err := out.Text(piece); err != nil {
 				return err
@@ -30,7 +30,7 @@ func TestTrace(t *testing.T) {
 	ack := h.send(conv, "go")
 	h.ended(conv, ack.Turn)
 	var trace journal.Trace
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // that a log settles has no event that a client sees
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // compaction has no event that a client could wait for
 		res := h.open(http.MethodGet, "/api/turns/"+ack.Turn+"/trace", nil)
 		b, err := io.ReadAll(res.Body)
 		if err != nil {
@@ -59,6 +59,6 @@ func TestTrace(t *testing.T) {
 		t.Errorf("trace %+v", trace)
 	}
 	if res := h.as("bob").open(http.MethodGet, "/api/turns/"+ack.Turn+"/trace", nil); res.StatusCode != http.StatusNotFound {
-		t.Errorf("somebody else gets %s", res.Status)
+		t.Errorf("another user gets %s", res.Status)
 	}
 }

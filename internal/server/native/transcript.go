@@ -16,10 +16,10 @@ func (n *native) transcript(w http.ResponseWriter, r *http.Request, p gateway.Pr
 	if v := q.Get("limit"); v != "" {
 		var err error
 		if limit, err = strconv.Atoi(v); err != nil || limit < 1 || limit > feed.MaxPage {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "limit is a number from 1 to %d", feed.MaxPage)
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "invalid limit %q: use 1 to %d", v, feed.MaxPage)
 		}
 		if q.Get("before") == "" {
-			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "limit needs before: a snapshot is as large as it is")
+			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "limit without before: a snapshot has no limit; send before to get a page of older messages")
 		}
 	}
 	f, err := n.gw.Feed(r.Context(), p, r.PathValue("id"))

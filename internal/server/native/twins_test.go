@@ -10,9 +10,9 @@ import (
 	"github.com/leat-dev/leat/internal/server/native"
 )
 
-// Requests with one key at once: whichever attaches first, and whichever is cut off by the other, nothing is doubled.
+// Two requests with the same key run at once. Whichever attaches first, nothing is stored twice.
 func TestIngestTwins(t *testing.T) {
-	h := newHouse(t, options{})
+	h := newHarness(t, options{})
 	for range 40 {
 		id := h.create()
 		var both sync.WaitGroup
@@ -27,15 +27,15 @@ func TestIngestTwins(t *testing.T) {
 				r.Header.Set("Idempotency-Key", "k")
 				res, err := http.DefaultClient.Do(r)
 				if err != nil {
-					return // cut off by the other
+					return // interrupted by the other request
 				}
-				_, _ = io.Copy(io.Discard, res.Body) // to its end, whatever that says
+				_, _ = io.Copy(io.Discard, res.Body) // up to its end, whatever the result
 				_ = res.Body.Close()
 			})
 		}
 		both.Wait()
 		res := h.open(http.MethodPost, push(id), strings.NewReader(body), "Idempotency-Key", "k")
-		_, _ = io.Copy(io.Discard, res.Body) // a third try ends what both may have left
+		_, _ = io.Copy(io.Discard, res.Body) // a third request completes what both left
 		h.ended(id, res.Header.Get(native.HeaderTurn))
 		if got := h.folded(id).text(); got != bodyText {
 			t.Fatalf("text %q, want %q", got, bodyText)

@@ -44,7 +44,7 @@ type Conn struct {
 	tasks   sync.WaitGroup
 	expiry  *time.Timer // of EndAt; only the read loop's goroutine uses it
 
-	writing   chan struct{} // the write lock: one slot
+	writeLock chan struct{} // the write lock: one slot
 	stall     *time.Timer   // runs during a write
 	lastWrite atomic.Int64  // Unix nanoseconds
 }
@@ -60,7 +60,7 @@ func Accept(w http.ResponseWriter, r *http.Request, options Options) (*Conn, boo
 		return nil, false
 	}
 	conn.SetReadLimit(options.ReadLimit)
-	c := &Conn{conn: conn, options: options, writing: make(chan struct{}, 1)}
+	c := &Conn{conn: conn, options: options, writeLock: make(chan struct{}, 1)}
 	c.ctx, c.cancel = context.WithCancelCause(r.Context())
 	c.stall = time.AfterFunc(options.Stall, func() {
 		c.cancel(ErrDisconnected)

@@ -11,7 +11,7 @@
 //		return nil // Accept has answered the request
 //	}
 //	cause := conn.Serve(func() error {
-//		frame, err := conn.First(limit, errUnauthorized)
+//		frame, err := conn.ReadFirst(limit, errUnauthorized)
 //		...
 //		conn.Heartbeat(15*time.Second, ping)
 //		for {

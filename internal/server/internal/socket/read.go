@@ -27,10 +27,10 @@ func (c *Conn) Read() ([]byte, error) {
 	return frame, nil
 }
 
-// First is Read for the frame in which a client presents its credentials. If the frame takes longer than limit, the connection
-// ends with the cause late.
-func (c *Conn) First(limit time.Duration, late error) ([]byte, error) {
-	timer := time.AfterFunc(limit, func() { c.cancel(late) })
+// ReadFirst is Read for the frame in which a client presents its credentials. If the frame takes longer than limit, the connection
+// ends with the cause timeout.
+func (c *Conn) ReadFirst(limit time.Duration, timeout error) ([]byte, error) {
+	timer := time.AfterFunc(limit, func() { c.cancel(timeout) })
 	defer timer.Stop()
 	return c.Read()
 }

@@ -144,7 +144,7 @@ func TestFarewell(t *testing.T) {
 		"EndAt":        {loop: deadline, after: time.Minute},
 		"loop returns": {loop: func(*socket.Conn) error { return errEnd }},
 		"late first frame": {loop: func(c *socket.Conn) error {
-			_, err := c.First(10*time.Second, errEnd)
+			_, err := c.ReadFirst(10*time.Second, errEnd)
 			return err
 		}, after: 10 * time.Second},
 	} {
@@ -170,7 +170,7 @@ func TestFarewell(t *testing.T) {
 // A first frame in time cancels the limit; EndAt with the zero time cancels a deadline.
 func TestDeadlinesCancelled(t *testing.T) {
 	first := func(c *socket.Conn) error {
-		if _, err := c.First(time.Second, errEnd); err != nil {
+		if _, err := c.ReadFirst(time.Second, errEnd); err != nil {
 			return err
 		}
 		c.EndAt(time.Now().Add(time.Second), errEnd)
@@ -194,7 +194,7 @@ func TestDeadlinesCancelled(t *testing.T) {
 func TestStall(t *testing.T) {
 	serve(t, readLoop, func(s *served) {
 		start := time.Now()
-		if err := s.server.Write([]byte("nobody reads this")); !errors.Is(err, socket.ErrDisconnected) {
+		if err := s.server.Write([]byte("unread")); !errors.Is(err, socket.ErrDisconnected) {
 			t.Errorf("the write returned %v", err)
 		}
 		s.wantCause(socket.ErrDisconnected)
@@ -208,7 +208,7 @@ func TestStall(t *testing.T) {
 func TestFarewellStalled(t *testing.T) {
 	serve(t, readLoop, func(s *served) {
 		written := make(chan error, 1)
-		go func() { written <- s.server.Write([]byte("nobody reads this")) }()
+		go func() { written <- s.server.Write([]byte("unread")) }()
 		synctest.Wait()
 		start := time.Now()
 		s.server.End(errEnd)
@@ -269,7 +269,7 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
-// A client that answers pings stays; one that doesn't is disconnected. While a write is blocked there are no pings, because the
+// A client that answers pings stays; one that doesn't is disconnected. A blocked write suppresses pings, because the
 // stall limit decides then.
 func TestPing(t *testing.T) {
 	t.Run("answered", func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestPing(t *testing.T) {
 		serve(t, readLoop, func(s *served) {
 			start := time.Now()
 			s.server.Ping(20 * time.Second)
-			_ = s.server.Write([]byte("nobody reads this"))
+			_ = s.server.Write([]byte("unread"))
 			s.wantCause(socket.ErrDisconnected)
 			if took := time.Since(start); took != stall {
 				t.Errorf("disconnected after %v, want %v", took, stall)
@@ -306,7 +306,7 @@ func TestPing(t *testing.T) {
 	})
 }
 
-// A frame above the read limit closes with 1009. A binary frame is an error of its own and ends nothing.
+// A frame above the read limit closes with 1009. A binary frame is an error too, but the connection stays usable.
 func TestReadLimits(t *testing.T) {
 	errs := make(chan error, 3)
 	loop := func(c *socket.Conn) error {

@@ -21,7 +21,7 @@ func (c *Conn) Write(frame []byte) error {
 // not one that went stale while another goroutine wrote. If ctx ends first, Lock returns ErrDisconnected.
 func (c *Conn) Lock(ctx context.Context) error {
 	select {
-	case c.writing <- struct{}{}:
+	case c.writeLock <- struct{}{}:
 	case <-ctx.Done():
 		return ErrDisconnected
 	}
@@ -35,7 +35,7 @@ func (c *Conn) Lock(ctx context.Context) error {
 // TryLock acquires the write lock if no goroutine has it.
 func (c *Conn) TryLock() bool {
 	select {
-	case c.writing <- struct{}{}:
+	case c.writeLock <- struct{}{}:
 		return true
 	default:
 		return false
@@ -43,7 +43,7 @@ func (c *Conn) TryLock() bool {
 }
 
 // Unlock releases the write lock.
-func (c *Conn) Unlock() { <-c.writing }
+func (c *Conn) Unlock() { <-c.writeLock }
 
 // WriteLocked writes a text frame under the write lock.
 //
@@ -102,14 +102,14 @@ func (c *Conn) Ping(interval time.Duration) {
 			case <-ticker.C:
 			}
 			// Behind a blocked write, coder/websocket gives up a ping after 5 s. Options.Stall is to decide about such a client.
-			if len(c.writing) > 0 {
+			if len(c.writeLock) > 0 {
 				continue
 			}
 			// Like Read, Ping must not watch the connection's context.
 			ctx, cancel := context.WithTimeout(context.Background(), c.options.Stall)
 			err := c.conn.Ping(ctx)
 			cancel()
-			if err != nil && len(c.writing) == 0 {
+			if err != nil && len(c.writeLock) == 0 {
 				c.cancel(ErrDisconnected)
 				return
 			}

@@ -21,10 +21,10 @@ import (
 	"github.com/leat-dev/leat/internal/server/servertest"
 )
 
-// badges are tokens such as "alice/60/read": the subject, its end in seconds after the test's begin, and its scopes.
-type badges struct{ begin time.Time }
+// testTokens accepts tokens such as "alice/60/read": the subject, the end in seconds after begin, and the scopes.
+type testTokens struct{ begin time.Time }
 
-func (b badges) Verify(_ context.Context, token string) (server.Identity, error) {
+func (b testTokens) Verify(_ context.Context, token string) (server.Identity, error) {
 	parts := strings.Split(token, "/")
 	seconds, err := strconv.Atoi(parts[min(1, len(parts)-1)])
 	if len(parts) < 2 || err != nil {
@@ -35,13 +35,13 @@ func (b badges) Verify(_ context.Context, token string) (server.Identity, error)
 		id.Scopes = parts[2:]
 	}
 	if !time.Now().Before(id.Expires) {
-		return server.Identity{}, fmt.Errorf("badge: %w", server.ErrExpired)
+		return server.Identity{}, fmt.Errorf("token: %w", server.ErrExpired)
 	}
 	return id, nil
 }
 
-// club is a gateway in virtual time, whose users come with badges.
-type club struct {
+// timedHarness is a gateway in virtual time whose users have testTokens.
+type timedHarness struct {
 	t  *testing.T
 	gw *gateway.Gateway
 	hc *http.Client
@@ -49,17 +49,17 @@ type club struct {
 
 var aliceOfT = gateway.Principal{Tenant: "t", Subject: "alice"}
 
-// inClub runs a test in virtual time, at the second 0 of its badges.
-func inClub(t *testing.T, fn func(t *testing.T, c *club)) {
+// inVirtualTime runs a test at second 0 of its tokens.
+func inVirtualTime(t *testing.T, fn func(t *testing.T, c *timedHarness)) {
 	synctest.Test(t, func(t *testing.T) {
 		gw := newGateway(t, options{})
-		srv := server.New(server.Options{Token: token, Users: badges{time.Now()}})
+		srv := server.New(server.Options{Token: token, Users: testTokens{time.Now()}})
 		native.Register(srv, gw)
 		l := servertest.Listen()
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(ctx, l) }()
-		c := &club{t, gw, l.Client()}
+		c := &timedHarness{t, gw, l.Client()}
 		fn(t, c)
 		c.hc.CloseIdleConnections()
 		cancel()
@@ -69,7 +69,7 @@ func inClub(t *testing.T, fn func(t *testing.T, c *club)) {
 	})
 }
 
-func (c *club) request(method, path, proof, body string) *http.Request {
+func (c *timedHarness) request(method, path, proof, body string) *http.Request {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), method, "http://localhost:31337"+path, strings.NewReader(body))
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *club) request(method, path, proof, body string) *http.Request {
 	return r
 }
 
-func (c *club) do(method, path, proof, body string) *http.Response {
+func (c *timedHarness) do(method, path, proof, body string) *http.Response {
 	c.t.Helper()
 	res, err := c.hc.Do(c.request(method, path, proof, body))
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *club) do(method, path, proof, body string) *http.Response {
 	return res
 }
 
-func (c *club) dial(proof string) *client {
+func (c *timedHarness) dial(proof string) *client {
 	c.t.Helper()
 	conn, _, err := websocket.Dial(c.t.Context(), "http://localhost:31337/api/ws", &websocket.DialOptions{HTTPClient: c.hc, HTTPHeader: c.request("GET", "/", proof, "").Header})
 	if err != nil {
@@ -103,8 +103,8 @@ func (c *club) dial(proof string) *client {
 	return &client{t: c.t, conn: conn}
 }
 
-// room makes a conversation of alice's.
-func (c *club) room() string {
+// room creates a conversation of alice.
+func (c *timedHarness) room() string {
 	c.t.Helper()
 	s, _, err := c.gw.Create(c.t.Context(), aliceOfT, gateway.CreateOptions{})
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *club) room() string {
 	return s.ID
 }
 
-// wantClosed reads to a socket's end.
+// wantClosed reads up to the end of a socket.
 func wantClosed(t *testing.T, c *client, code websocket.StatusCode, reason string) {
 	t.Helper()
 	last, status := c.closed()
@@ -122,9 +122,9 @@ func wantClosed(t *testing.T, c *client, code websocket.StatusCode, reason strin
 	}
 }
 
-// A socket is warned a minute before its token's end, takes a new one of the same subject, and is cut at the end.
+// A socket is warned a minute before its token expires, accepts a new token of the same subject, and is closed at the end.
 func TestSocketExpires(t *testing.T) {
-	inClub(t, func(t *testing.T, c *club) {
+	inVirtualTime(t, func(t *testing.T, c *timedHarness) {
 		begin := time.Now()
 		after := func() time.Duration { return time.Since(begin) }
 		s := c.dial("alice/300")
@@ -144,43 +144,43 @@ func TestSocketExpires(t *testing.T) {
 		if f := s.send(`{"type":"auth","id":"n","token":"alice/600"}`).want("authenticated", "n"); f.Expires != begin.Add(600*time.Second).UnixMilli() {
 			t.Errorf("renewed: %s", f.raw)
 		}
-		time.Sleep(100 * time.Second) // beyond the first token's end
+		time.Sleep(100 * time.Second) // after the end of the first token
 		s.send(`{"type":"command","id":"1","conversation":%q,"command":{"type":"send","message":{"text":"still here"}}}`, room).want("ack", "1")
 		s.want("expiring", "")
 		if after() != 540*time.Second {
-			t.Errorf("warned again after %v", after())
+			t.Errorf("warned a second time after %v", after())
 		}
 		wantClosed(t, s, 4001, server.ReasonExpired)
 		if after() != 600*time.Second {
-			t.Errorf("cut after %v", after())
+			t.Errorf("closed after %v", after())
 		}
-		// A token that is at its end already is warned of at once.
+		// A token that is about to expire is warned of at once.
 		late := c.dial("alice/630")
 		late.want("expiring", "")
 		if after() != 600*time.Second {
-			t.Errorf("the late one was warned after %v", after())
+			t.Errorf("the warning came after %v", after())
 		}
 		wantClosed(t, late, 4001, server.ReasonExpired)
-		// One that comes by its first frame has an end too, and the admin has none.
+		// A token in the first frame expires too. The admin's token does not.
 		admin, first := c.dial(token), c.dial("").send(`{"type":"auth","token":"alice/700"}`)
 		if f := admin.next(); f.Expires != 0 {
 			t.Errorf("the admin's: %s", f.raw)
 		}
 		wantClosed(t, first, 4001, server.ReasonExpired)
 		if after() != 700*time.Second {
-			t.Errorf("the first frame's was cut after %v", after())
+			t.Errorf("the first frame's was closed after %v", after())
 		}
 		for range 100 {
-			admin.want("ping", "") // one in 15 s
+			admin.want("ping", "") // one every 15 s
 		}
 		admin.send(`{"type":"ping"}`).want("pong", "")
 		_ = admin.conn.CloseNow()
 	})
 }
 
-// A new token with fewer scopes takes away what they gave.
-func TestSocketLosesScopes(t *testing.T) {
-	inClub(t, func(t *testing.T, c *club) {
+// A new token with fewer scopes ends the subscriptions that it does not allow.
+func TestSocketScopesReduced(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, c *timedHarness) {
 		room := c.room()
 		s := c.dial("alice/300/agent")
 		s.want("hello", "")
@@ -215,9 +215,9 @@ func lastFrame(t *testing.T, body io.Reader) (last string) {
 	return last
 }
 
-// A stream ends with its token, and says so; a new token goes on.
+// A stream ends with its token and names the reason. It resumes with a new token.
 func TestStreamExpires(t *testing.T) {
-	inClub(t, func(t *testing.T, c *club) {
+	inVirtualTime(t, func(t *testing.T, c *timedHarness) {
 		begin := time.Now()
 		path := "/api/conversations/" + c.room() + "/events"
 		res := c.do("GET", path, "alice/90", "")
@@ -234,13 +234,13 @@ func TestStreamExpires(t *testing.T) {
 	})
 }
 
-// A pushed stream is cut with its producer's token too, and goes on with a new one.
+// A pushed stream ends with its producer's token, and resumes with a new one.
 func TestIngestExpires(t *testing.T) {
-	inClub(t, func(t *testing.T, c *club) {
+	inVirtualTime(t, func(t *testing.T, c *timedHarness) {
 		r := c.request("POST", "/api/conversations/"+c.room()+"/turns?dialect=eliza-actions", "alice/20/agent", "")
 		body, w := io.Pipe()
 		r.Body = body
-		go func() { _, _ = io.WriteString(w, `{"type":"chunk","text":"one"}`+"\n") }() // and nothing more
+		go func() { _, _ = io.WriteString(w, `{"type":"chunk","text":"one"}`+"\n") }() // and no end of the body
 		res, err := c.hc.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -259,14 +259,14 @@ func TestIngestExpires(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(b), `"completed"`) {
-			t.Errorf("gone on with: %s, %v", b, err)
+			t.Errorf("resumed: %s, %v", b, err)
 		}
 	})
 }
 
-// Streams and sockets that came by a cookie end when its session is ended, those of others don't.
+// When a session ends, the streams and sockets that its cookie opened end. Those of other sessions stay.
 func TestLogoutEndsStreams(t *testing.T) {
-	inClub(t, func(t *testing.T, c *club) {
+	inVirtualTime(t, func(t *testing.T, c *timedHarness) {
 		room := c.room()
 		login := func() string {
 			res := c.do("POST", "/api/auth/session", "alice/300", "")
@@ -287,7 +287,7 @@ func TestLogoutEndsStreams(t *testing.T) {
 		if last := lastFrame(t, stream.Body); !strings.Contains(last, `"reason":"unauthorized"`) {
 			t.Errorf("the stream ends with %s", last)
 		}
-		// A copy of the cookie is worth nothing any more.
+		// A copy of the cookie is invalid now.
 		if res := c.do("HEAD", "/api/conversations/"+room+"/events", first, ""); res.StatusCode != http.StatusUnauthorized {
 			t.Errorf("the copy: %d", res.StatusCode)
 		}
@@ -296,9 +296,9 @@ func TestLogoutEndsStreams(t *testing.T) {
 	})
 }
 
-// Who is not shared with any more is cut: on a socket the conversation alone, and a stream.
-func TestUnshareCutsReaders(t *testing.T) {
-	inClub(t, func(t *testing.T, c *club) {
+// After a share is revoked, the user's streams of that conversation end, and on a socket only the subscription.
+func TestUnshareEndsStreams(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, c *timedHarness) {
 		room := c.room()
 		do := func(cmd gateway.Command) {
 			if _, err := c.gw.Do(t.Context(), aliceOfT, room, cmd); err != nil {

@@ -36,20 +36,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const token = "sesame"
 
-// script is an agent that does what each turn's test tells it.
+// script is an agent whose turns run a function of the test.
 type script func(ctx context.Context, in agent.Input, out *agent.Emitter) error
 
 func (s script) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 	return s(ctx, in, out)
 }
 
-// echo answers with what it was asked.
+// echo repeats the message.
 var echo = script(func(_ context.Context, in agent.Input, out *agent.Emitter) error {
 	return out.Text("you said: " + in.Message.Text)
 })
 
-// house is a gateway with the native surface over it.
-type house struct {
+// harness is a gateway with the native protocol.
+type harness struct {
 	t   *testing.T
 	gw  *gateway.Gateway
 	srv *server.Server
@@ -77,7 +77,7 @@ func newGateway(t *testing.T, o options) *gateway.Gateway {
 	c := gateway.Config{
 		Journal: o.journal, Dialects: dialect.NewRegistry(elizaactions.Dialect(), leat.Dialect()),
 		Agents: gateway.Agents{"a": {Agent: o.agent, Kind: "script"}}, DefaultAgent: "a",
-		Drain: time.Millisecond, // tests that stop have nothing to wait for
+		Drain: time.Millisecond, // no test waits for turns at shutdown
 	}
 	if o.gateway != nil {
 		o.gateway(&c)
@@ -92,12 +92,12 @@ func newGateway(t *testing.T, o options) *gateway.Gateway {
 	return gw
 }
 
-func newHouse(t *testing.T, o options) *house {
+func newHarness(t *testing.T, o options) *harness {
 	t.Helper()
 	if o.server.Token == "" {
 		o.server.Token = token
 	}
-	h := &house{t: t, gw: newGateway(t, o), srv: server.New(o.server), header: http.Header{"Authorization": {"Bearer " + token}}}
+	h := &harness{t: t, gw: newGateway(t, o), srv: server.New(o.server), header: http.Header{"Authorization": {"Bearer " + token}}}
 	native.Register(h.srv, h.gw)
 	ts := httptest.NewServer(h.srv)
 	h.url = ts.URL
@@ -116,8 +116,8 @@ func newHouse(t *testing.T, o options) *house {
 	return h
 }
 
-// as returns the same house as seen by a user for whom the token's holder acts.
-func (h *house) as(subject string) *house {
+// as returns the same harness for a user. The holder of the token acts for that user.
+func (h *harness) as(subject string) *harness {
 	c := *h
 	c.header = h.header.Clone()
 	c.header.Set(server.HeaderSubject, subject)
@@ -127,7 +127,7 @@ func (h *house) as(subject string) *house {
 
 var admin = gateway.Principal{Admin: true}
 
-func (h *house) create() string {
+func (h *harness) create() string {
 	h.t.Helper()
 	s, _, err := h.gw.Create(h.t.Context(), admin, gateway.CreateOptions{})
 	if err != nil {
@@ -136,7 +136,7 @@ func (h *house) create() string {
 	return s.ID
 }
 
-func (h *house) send(conversation, text string) gateway.Ack {
+func (h *harness) send(conversation, text string) gateway.Ack {
 	h.t.Helper()
 	ack, err := h.gw.Do(h.t.Context(), admin, conversation, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: text}})
 	if err != nil {
@@ -145,8 +145,8 @@ func (h *house) send(conversation, text string) gateway.Ack {
 	return ack
 }
 
-// ended waits for a turn's end.
-func (h *house) ended(conversation, turn string) transcript.Turn {
+// ended waits for the end of a turn.
+func (h *harness) ended(conversation, turn string) transcript.Turn {
 	h.t.Helper()
 	f, err := h.gw.Feed(h.t.Context(), admin, conversation)
 	if err != nil {
@@ -172,8 +172,8 @@ func (h *house) ended(conversation, turn string) transcript.Turn {
 	}
 }
 
-// open makes a request and returns the answer as it comes.
-func (h *house) open(method, path string, body io.Reader, header ...string) *http.Response {
+// open makes a request and returns the response with its body unread.
+func (h *harness) open(method, path string, body io.Reader, header ...string) *http.Response {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, body)
 	if err != nil {
@@ -193,8 +193,8 @@ func (h *house) open(method, path string, body io.Reader, header ...string) *htt
 	return res
 }
 
-// do makes a request and reads the answer, which must be valid by the schema: of the kind named, or an error.
-func (h *house) do(method, path, body, kind string, header ...string) (int, []byte) {
+// do makes a request. The response must match the schema: the definition kind, or an error.
+func (h *harness) do(method, path, body, kind string, header ...string) (int, []byte) {
 	h.t.Helper()
 	res := h.open(method, path, strings.NewReader(body), header...)
 	b, err := io.ReadAll(res.Body)
@@ -210,8 +210,8 @@ func (h *house) do(method, path, body, kind string, header ...string) (int, []by
 	return res.StatusCode, b
 }
 
-// refused checks that a request is answered with an error.
-func (h *house) refused(method, path, body string, status int, reason string, header ...string) {
+// refused checks that a request gets an error.
+func (h *harness) refused(method, path, body string, status int, reason string, header ...string) {
 	h.t.Helper()
 	got, b := h.do(method, path, body, "", header...)
 	var e struct{ Reason string }
@@ -220,7 +220,7 @@ func (h *house) refused(method, path, body string, status int, reason string, he
 	}
 }
 
-// schemas are those of docs/protocol.schema.json, by the name of the definition.
+// schemas compiles the definitions of docs/protocol.schema.json.
 var schemas = sync.OnceValue(func() *jsonschema.Compiler {
 	return jsonschema.NewCompiler()
 })
@@ -262,7 +262,7 @@ func valid(t *testing.T, name string, b []byte) {
 	}
 }
 
-// frame is any frame of the server.
+// frame is any frame that the server sends.
 type frame struct {
 	Type, ID, Conversation, Error, Reason, Protocol, Message, Turn, State string
 	RetryAfter, Seq, Expires                                              int64
@@ -282,7 +282,7 @@ func parse(t *testing.T, b []byte) frame {
 	return f
 }
 
-// reader is a client: the transcript that it makes of the frames that it gets, and its cursor.
+// reader is a client: its transcript, folded from the frames, and its cursor.
 type reader struct {
 	t      *testing.T
 	cursor feed.Cursor
@@ -290,7 +290,7 @@ type reader struct {
 	resets int
 }
 
-// take folds a frame with a cursor; it reports whether it was one.
+// take folds a frame with a cursor. For a frame without one it returns false.
 func (r *reader) take(f frame) bool {
 	r.t.Helper()
 	if f.Type != "snapshot" && f.Type != "batch" {
@@ -325,7 +325,7 @@ func (r *reader) state(turn string) string {
 	return ""
 }
 
-// events is a stream of frames over HTTP.
+// events opens a stream of frames over HTTP.
 type events struct {
 	*http.Response
 	t      *testing.T
@@ -336,13 +336,13 @@ type events struct {
 	ndjson bool
 }
 
-func (h *house) events(conversation string, header ...string) *events {
+func (h *harness) events(conversation string, header ...string) *events {
 	h.t.Helper()
 	return h.after(conversation, "", header...)
 }
 
-// after is events with a cursor in the URL.
-func (h *house) after(conversation, cursor string, header ...string) *events {
+// after opens a stream with a cursor in the URL.
+func (h *harness) after(conversation, cursor string, header ...string) *events {
 	h.t.Helper()
 	path := "/api/conversations/" + conversation + "/events"
 	if cursor != "" {
@@ -359,7 +359,7 @@ func (h *house) after(conversation, cursor string, header ...string) *events {
 	}
 }
 
-// next returns the next frame; false at the stream's end.
+// next returns the next frame, or false at the end of the stream.
 func (e *events) next() (frame, bool) {
 	e.t.Helper()
 	for {
@@ -401,7 +401,7 @@ func (e *events) feed(b []byte) {
 	}
 }
 
-// until folds frames until ok.
+// until folds frames until ok returns true.
 func (e *events) until(r *reader, ok func() bool) {
 	e.t.Helper()
 	for !ok() {

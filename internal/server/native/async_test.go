@@ -21,16 +21,16 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// office is an agent behind a URL that answers 202 and keeps what it was asked, for the test to answer.
-type office struct {
+// asyncAgent answers 202 and keeps the inputs, for the test to push the turns.
+type asyncAgent struct {
 	asked   chan agent.Input
 	stopped chan string // turns
 }
 
-// newOffice returns a house whose agent is one, and that agent.
-func newOffice(t *testing.T) (*house, *office) {
+// newAsyncAgent returns a harness and its agent, which is asynchronous.
+func newAsyncAgent(t *testing.T) (*harness, *asyncAgent) {
 	t.Helper()
-	o := &office{make(chan agent.Input, 8), make(chan string, 8)}
+	o := &asyncAgent{make(chan agent.Input, 8), make(chan string, 8)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /chat", func(w http.ResponseWriter, r *http.Request) {
 		var in agent.Input
@@ -53,19 +53,19 @@ func newOffice(t *testing.T) (*house, *office) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close(); ts.Close() })
-	var h *house
+	var h *harness
 	opt := options{agent: a, gateway: func(c *gateway.Config) { c.URL = "http://gateway" }}
 	opt.server.Producer = func(ctx context.Context, token string) (string, error) { return h.gw.Producer(ctx, token) }
-	h = newHouse(t, opt)
+	h = newHarness(t, opt)
 	return h, o
 }
 
-// bring makes a request for a turn's stream, as the holder of its token.
-func (h *house) bring(method string, in agent.Input, body io.Reader, header ...string) *http.Response {
+// bring makes an ingest request with the token of a turn.
+func (h *harness) bring(method string, in agent.Input, body io.Reader, header ...string) *http.Response {
 	h.t.Helper()
 	path, ok := strings.CutPrefix(in.Ingest.URL, "http://gateway")
 	if !ok {
-		h.t.Fatalf("it was told to push to %s", in.Ingest.URL)
+		h.t.Fatalf("the ingest URL is %s", in.Ingest.URL)
 	}
 	return h.open(method, path, body, append(header, "Authorization", "Bearer "+in.Ingest.Token)...)
 }
@@ -88,8 +88,8 @@ func lastLine(t *testing.T, res *http.Response) (end struct {
 	return end
 }
 
-// views follows a turn to its end, and returns what a reader that keeps up saw.
-func (h *house) views(conversation, turn string) agenttest.Played {
+// views follows a turn to its end and returns what a reader that keeps up sees.
+func (h *harness) views(conversation, turn string) agenttest.Played {
 	h.t.Helper()
 	f, err := h.gw.Feed(h.t.Context(), admin, conversation)
 	if err != nil {
@@ -117,9 +117,9 @@ func (h *house) views(conversation, turn string) agenttest.Played {
 	return got
 }
 
-// The callback cases, through an agent that takes its turn with 202 and pushes the stream with the turn's token.
-func TestCallbacksOfATurnHandedOn(t *testing.T) {
-	h, o := newOffice(t)
+// The callback cases, with an agent that answers 202 and pushes the stream with the turn's token.
+func TestAsyncCallbacks(t *testing.T) {
+	h, o := newAsyncAgent(t)
 	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Played {
 		h := *h
 		h.t = t
@@ -131,10 +131,10 @@ func TestCallbacksOfATurnHandedOn(t *testing.T) {
 		go func() { played <- h.views(c, turn) }()
 		go func() {
 			for _, line := range s.Actions(t) {
-				// In two halves: what a line means must not hang on how it comes.
+				// In two halves, because the result must not depend on how the bytes are split.
 				for _, half := range [][]byte{line[:len(line)/2], line[len(line)/2:]} {
 					if _, err := w.Write(half); err != nil {
-						return // the stream is over
+						return // the stream has ended
 					}
 				}
 			}
@@ -147,9 +147,9 @@ func TestCallbacksOfATurnHandedOn(t *testing.T) {
 	})
 }
 
-// Cut and taken up again, with the token alone; then the turn is over, and its producer learns of it.
-func TestHandedOnInPieces(t *testing.T) {
-	h, o := newOffice(t)
+// A push with the turn's token can be interrupted and resumed. After the turn's end, its producer gets that end.
+func TestAsyncResumed(t *testing.T) {
+	h, o := newAsyncAgent(t)
 	c := h.create()
 	turn := h.send(c, "go").Turn
 	in := <-o.asked
@@ -162,13 +162,13 @@ func TestHandedOnInPieces(t *testing.T) {
 	res = h.bring(http.MethodHead, in, nil)
 	offset := 0
 	if _, err := fmt.Sscan(res.Header.Get(native.HeaderOffset), &offset); err != nil || offset == 0 || offset > at {
-		t.Fatalf("it goes on at %q", res.Header.Get(native.HeaderOffset))
+		t.Fatalf("it resumes at %q", res.Header.Get(native.HeaderOffset))
 	}
 	if end := lastLine(t, h.bring(http.MethodPatch, in, strings.NewReader(body[offset:]), native.HeaderOffset, fmt.Sprint(offset))); end.Outcome != "completed" {
 		t.Fatalf("%+v", end)
 	}
 	if got := h.ended(c, turn); got.Outcome != event.Completed {
-		t.Errorf("the turn is %s", got.Outcome)
+		t.Errorf("the turn ended as %s", got.Outcome)
 	}
 	if got := h.bring(http.MethodHead, in, nil).Header.Get(native.HeaderState); got != "ended" {
 		t.Errorf("its state is %q", got)
@@ -178,9 +178,9 @@ func TestHandedOnInPieces(t *testing.T) {
 	}
 }
 
-// A stop ends the producer's connection and is told to the stop URL.
-func TestHandedOnAndStopped(t *testing.T) {
-	h, o := newOffice(t)
+// A stop ends the producer's connection and calls the stop URL.
+func TestAsyncStopped(t *testing.T) {
+	h, o := newAsyncAgent(t)
 	c := h.create()
 	turn := h.send(c, "go").Turn
 	in := <-o.asked
@@ -197,11 +197,11 @@ func TestHandedOnAndStopped(t *testing.T) {
 		t.Errorf("%+v", end)
 	}
 	if got := <-o.stopped; got != turn {
-		t.Errorf("it was told that turn %s was stopped", got)
+		t.Errorf("the stop URL was called for turn %s", got)
 	}
 }
 
-func (h *house) untilVisible(conversation, turn, text string) {
+func (h *harness) untilVisible(conversation, turn, text string) {
 	f, err := h.gw.Feed(h.t.Context(), admin, conversation)
 	if err != nil {
 		h.t.Error(err)
@@ -222,9 +222,9 @@ func (h *house) untilVisible(conversation, turn, text string) {
 	}
 }
 
-// The token of a turn opens nothing but that turn's ingest.
-func TestTheTokenOfATurnOpensNothingElse(t *testing.T) {
-	h, o := newOffice(t)
+// The token of a turn is valid only for that turn's ingest.
+func TestTurnTokenScope(t *testing.T) {
+	h, o := newAsyncAgent(t)
 	c := h.create()
 	turn := h.send(c, "go").Turn
 	in := <-o.asked
@@ -254,7 +254,7 @@ func TestTheTokenOfATurnOpensNothingElse(t *testing.T) {
 	}
 }
 
-// openRoute reports whether a route answers everybody.
+// openRoute reports whether a route needs no authentication.
 func openRoute(pattern string) bool {
 	return strings.HasPrefix(pattern, "/api/auth/session") || pattern == "/api/session"
 }
