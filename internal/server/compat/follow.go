@@ -40,7 +40,7 @@ type follower = follow.Follower[*state]
 
 // follow tells a follower the states of a turn, until it has enough or the turn can't be read any more.
 func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation, turn string, to follower) error {
-	to.Look = func(ctx context.Context, f *gateway.Reader) (*state, int64, error) {
+	to.Read = func(ctx context.Context, f *gateway.Reader) (*state, int64, error) {
 		now, found := &state{}, false
 		f.View(func(t *transcript.Transcript) { found = now.take(t, turn) })
 		if !found {

@@ -7,13 +7,13 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// answer is what Eliza's clients take for one assistant message: all that a turn has said, or one message outside turns.
+// answer is what Eliza's clients show as one assistant message: all assistant messages of a turn, or one message outside turns.
 type answer struct {
 	turn     *transcript.Turn // nil outside turns
 	messages []*transcript.Message
 }
 
-// answerOf picks a turn and what it has said from a part of a transcript; ok is false where the turn isn't in it.
+// answerOf collects a turn and its assistant messages. If turns does not contain the turn, ok is false.
 func answerOf(messages []*transcript.Message, turns []*transcript.Turn, id string) (a answer, ok bool) {
 	for _, t := range turns {
 		if t.ID == id {
@@ -28,7 +28,7 @@ func answerOf(messages []*transcript.Message, turns []*transcript.Turn, id strin
 	return a, a.turn != nil
 }
 
-// id is that of the first message; empty as long as nothing was said.
+// id returns the id of the first message, or "" if the turn has none yet.
 func (a answer) id() string {
 	if len(a.messages) == 0 {
 		return ""
@@ -36,7 +36,7 @@ func (a answer) id() string {
 	return a.messages[0].ID
 }
 
-// text is the visible text: the messages' own, joined by blank lines.
+// text returns the visible text of all messages, joined by blank lines.
 func (a answer) text() string {
 	if len(a.messages) == 1 {
 		return a.messages[0].Visible()
@@ -52,15 +52,16 @@ func (a answer) text() string {
 
 // history returns the callback history of all messages.
 func (a answer) history() []string {
-	all := make([][]string, len(a.messages))
+	histories := make([][]string, len(a.messages))
 	for i, m := range a.messages {
-		all[i] = m.History()
+		histories[i] = m.History()
 	}
-	return transcript.JoinHistories(all...)
+	return transcript.JoinHistories(histories...)
 }
 
-// reload is the text with which the answer comes back after a reload: the trail of its callbacks, a line each, a blank
-// line, and the visible text. A blank text leaves the trail alone. The outcome stands in the text and not in the trail too.
+// reload returns the text that a client shows after a page reload: the history of callbacks, one per line, a blank line, and
+// the visible text. If text is blank, only the history remains. A last callback that text already contains is left out of the
+// history.
 func (a answer) reload(text string) string {
 	trail := a.history()
 	if n := len(trail); n > 0 && a.shows(trail[n-1], text) {
@@ -75,8 +76,8 @@ func (a answer) reload(text string) string {
 	return strings.Join(trail, "\n") + event.JoinBlank + text
 }
 
-// shows reports whether the last callback can be read in the text already: as the status that it left, as the whole text,
-// or, where it equals text that was streamed and so left an empty status, as that text.
+// shows reports whether the text already contains the last callback: as the status that it left, as the whole text, or, if it
+// repeated streamed text and so left an empty status, as that text.
 func (a answer) shows(last, text string) bool {
 	is := func(s string) bool { return transcript.Note(s) == last }
 	if is(text) {
@@ -113,7 +114,7 @@ func lastStatus(m *transcript.Message) *transcript.Part {
 	return nil
 }
 
-// attachment is a picture, sound or file of a message.
+// attachment is a media part of a message.
 type attachment struct {
 	ID          string `json:"id"`
 	URL         string `json:"url"`
@@ -126,19 +127,19 @@ type attachment struct {
 func (a answer) attachments() []attachment { return attachments(a.messages...) }
 
 func attachments(messages ...*transcript.Message) []attachment {
-	var all []attachment
+	var list []attachment
 	for _, m := range messages {
 		for _, p := range m.Parts {
 			if p.Kind != event.KindMedia || p.Media == nil || p.Media.URL == "" {
 				continue
 			}
-			all = append(all, attachment{
+			list = append(list, attachment{
 				ID: m.ID + "." + p.ID, URL: p.Media.URL, Title: p.Media.Name, Description: p.Media.Alt,
 				ContentType: contentType(p.Media.MIME), MIMEType: p.Media.MIME,
 			})
 		}
 	}
-	return all
+	return list
 }
 
 func contentType(mime string) string {

@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// With a reader that keeps up no step may be skipped, which the suite alone would allow.
+// The reader keeps up, so no step may be skipped. The suite alone would allow that.
 func TestEachCallbackIsShown(t *testing.T) {
 	for _, c := range agenttest.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -33,10 +33,10 @@ func playEmitter(t *testing.T, script agenttest.Script) (got agenttest.Played) {
 		if n == 0 {
 			begin()
 		}
-		synctest.Wait() // what was said so far reaches its readers before the next is said
+		synctest.Wait() // every reader has the text before the next one
 		return nil
 	})
-	bubble(t, player, func(h *house) {
+	bubble(t, player, func(h *harness) {
 		c := h.create()
 		slow := &wire{held: make(chan struct{})}
 		begin = func() { h.open(slow, "GET", at(c, "/messages/stream"), "") }
@@ -48,7 +48,7 @@ func playEmitter(t *testing.T, script agenttest.Script) (got agenttest.Played) {
 
 func TestCallbacksOfPushedElizaActions(t *testing.T) {
 	agenttest.Callbacks(t, func(t *testing.T, script agenttest.Script) (got agenttest.Played) {
-		bubble(t, echo, func(h *house) {
+		bubble(t, echo, func(h *harness) {
 			c := h.create()
 			ctx := h.t.Context()
 			p, ack, err := h.gw.Push(ctx, gateway.Principal{Admin: true}, c, gateway.PushOptions{Dialect: "eliza-actions"})
@@ -60,7 +60,7 @@ func TestCallbacksOfPushedElizaActions(t *testing.T) {
 			slow := h.open(&wire{held: make(chan struct{})}, "GET", at(c, "/messages/stream"), "")
 			for _, line := range script.Actions(h.t) {
 				synctest.Wait()
-				// In two halves: what a line means must not hang on how it comes.
+				// In two halves, because the result must not depend on how the bytes are split.
 				for _, half := range [][]byte{line[:len(line)/2], line[len(line)/2:]} {
 					if err := p.Write(ctx, half); err != nil {
 						h.t.Fatalf("turn %s: %v", ack.Turn, err)
@@ -76,8 +76,8 @@ func TestCallbacksOfPushedElizaActions(t *testing.T) {
 	})
 }
 
-// read waits for the end of the turn and reads it in every way there is.
-func (h *house) read(conversation string, live, slow *wire) agenttest.Played {
+// read waits for the end of the turn and reads it in every possible way.
+func (h *harness) read(conversation string, live, slow *wire) agenttest.Played {
 	h.t.Helper()
 	c := live.wait()
 	if c.done == nil {
@@ -115,7 +115,7 @@ func (h *house) read(conversation string, live, slow *wire) agenttest.Played {
 	synctest.Wait()
 	s, err := h.journal.Conversation(h.t.Context(), conversation)
 	if err != nil || s.Settled != s.Head {
-		h.t.Fatalf("not settled: %+v, %v", s, err)
+		h.t.Fatalf("not finished: %+v, %v", s, err)
 	}
 	list("compacted")
 	h.stop()
@@ -131,7 +131,7 @@ func (h *house) read(conversation string, live, slow *wire) agenttest.Played {
 	return played
 }
 
-// However many callbacks a turn makes, the trail of a message stays bounded, live and after a reload.
+// The history of a message stays bounded, live and after a reload, however many callbacks the turn makes.
 func TestManyCallbacks(t *testing.T) {
 	const callbacks = 5000
 	many := agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
@@ -142,7 +142,7 @@ func TestManyCallbacks(t *testing.T) {
 		}
 		return nil
 	})
-	bubble(t, many, func(h *house) {
+	bubble(t, many, func(h *harness) {
 		c := h.create()
 		s := h.stream("POST", at(c, "/messages/stream"), `{"text":"go"}`).wait()
 		last := fmt.Sprintf("step %d %s", callbacks-1, strings.Repeat("x", 100))

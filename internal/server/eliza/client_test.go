@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// chat is Eliza's own client as far as it reads streams, with its rules, but strict: what it would forgive (bad JSON, data
-// over several lines, frames after the end) is an error here.
+// chat follows the rules by which Eliza's client reads streams. It is stricter: bad JSON, data over several lines, and frames
+// after the end are errors.
 type chat struct {
-	text   string // what the bubble shows
+	text   string // in the chat bubble
 	views  []string
 	kinds  []string // of status frames
 	ids    []string
 	tokens []token
-	done   *done
-	failed *failure
+	done   *doneFrame
+	failed *errorFrame
 	beats  int
 	rest   []byte
 }
@@ -26,7 +26,7 @@ type token struct {
 	FullText *string `json:"fullText"`
 }
 
-// feed takes the next bytes of the stream. Frames end with a blank line.
+// feed reads the next bytes of the stream. Frames end with a blank line.
 func (c *chat) feed(b []byte) error {
 	c.rest = append(c.rest, b...)
 	for {
@@ -83,7 +83,7 @@ func (c *chat) frame(f string) error {
 		}
 		c.tokens = append(c.tokens, k)
 		switch {
-		case k.FullText != nil: // the authority: the whole bubble
+		case k.FullText != nil: // fullText replaces the whole bubble
 			if k.Text != nil && !strings.HasSuffix(*k.FullText, *k.Text) {
 				return fmt.Errorf("text is not the end of fullText")
 			}
@@ -97,12 +97,12 @@ func (c *chat) frame(f string) error {
 	case "status":
 		c.kinds = append(c.kinds, head.Kind)
 	case "done":
-		c.done = &done{}
+		c.done = &doneFrame{}
 		if err := json.Unmarshal([]byte(data[0]), c.done); err != nil {
 			return err
 		}
 	case "error":
-		c.failed = &failure{}
+		c.failed = &errorFrame{}
 		if err := json.Unmarshal([]byte(data[0]), c.failed); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (c *chat) frame(f string) error {
 	return nil
 }
 
-// final is what the client shows after the end.
+// final is the client's text after the end.
 func (c *chat) final() string {
 	if c.done != nil {
 		return c.done.FullText

@@ -12,13 +12,13 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// maxConversations is how many conversations a list holds, the newest ones; Eliza itself keeps no more.
+// maxConversations is how many conversations a list contains, the newest ones, as in Eliza.
 const maxConversations = 500
 
-// newChat is the title of a conversation that nobody has given one.
+// newChat is the title that clients show for a conversation without one.
 const newChat = "New Chat"
 
-// conversation is one conversation as Eliza's clients read it, with the agent that answers in it.
+// conversation is a conversation as Eliza's clients read it, with the name of its agent.
 type conversation struct {
 	ID        string                     `json:"id"`
 	Title     string                     `json:"title"`
@@ -27,22 +27,22 @@ type conversation struct {
 	UpdatedAt string                     `json:"updatedAt"`
 	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
 	Agent     string                     `json:"agent,omitempty"`
-	// Owner and Access are there where it is somebody else's, Grants where it is one's own and shared.
+	// Owner and Access are set in conversations of other users, Grants in the user's own ones that are shared.
 	Owner  string          `json:"owner,omitempty"`
 	Access string          `json:"access,omitempty"`
 	Grants []journal.Grant `json:"grants,omitempty"`
-	// Unread says that an agent has spoken after Read, the seq up to which whoever asks has read it.
+	// Unread reports that an agent has written after Read, the seq up to which the user has read the conversation.
 	Unread bool  `json:"unread,omitempty"`
 	Read   int64 `json:"read,omitempty"`
 }
 
-// conversation is what p is told of one.
-func (s *surface) conversation(ctx context.Context, p gateway.Principal, of journal.Summary) (conversation, error) {
-	c := conversationOf(p, of)
-	if of.Spoken == 0 {
+// conversation returns the conversation as p may see it.
+func (s *surface) conversation(ctx context.Context, p gateway.Principal, summary journal.Summary) (conversation, error) {
+	c := conversationOf(p, summary)
+	if summary.Spoken == 0 {
 		return c, nil
 	}
-	at, err := s.gw.Position(ctx, p, &of)
+	at, err := s.gw.Position(ctx, p, &summary)
 	c.Unread, c.Read = at.Unread, at.Read
 	return c, err
 }
@@ -66,10 +66,10 @@ func conversationOf(p gateway.Principal, s journal.Summary) conversation {
 	return c
 }
 
-// iso writes epoch milliseconds as JavaScript does.
+// iso formats epoch milliseconds as JavaScript's toISOString does.
 func iso(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-type oneConversation struct {
+type conversationResponse struct {
 	Conversation conversation `json:"conversation"`
 }
 
@@ -78,17 +78,17 @@ func (s *surface) list(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	if err != nil {
 		return err
 	}
-	all := make([]conversation, len(summaries))
+	conversations := make([]conversation, len(summaries))
 	for i, c := range summaries {
-		if all[i], err = s.conversation(r.Context(), p, c); err != nil {
+		if conversations[i], err = s.conversation(r.Context(), p, c); err != nil {
 			return err
 		}
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"conversations": all})
+	server.WriteJSON(w, http.StatusOK, map[string]any{"conversations": conversations})
 	return nil
 }
 
-// create makes a conversation. The keys of Eliza that ask for a greeting are accepted: there is none.
+// create answers POST /api/conversations. The keys with which Eliza's clients ask for a greeting are ignored.
 func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
 		ID       string                     `json:"id"`
@@ -100,7 +100,7 @@ func (s *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		return err
 	}
 	summary, _, err := s.gw.Create(r.Context(), p, gateway.CreateOptions{
-		ID: body.ID, Title: named(body.Title), Agent: body.Agent, Metadata: body.Metadata, Key: r.Header.Get("Idempotency-Key"),
+		ID: body.ID, Title: titleOf(body.Title), Agent: body.Agent, Metadata: body.Metadata, Key: r.Header.Get("Idempotency-Key"),
 	})
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *surface) write(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, oneConversation{c})
+	server.WriteJSON(w, http.StatusOK, conversationResponse{c})
 	return nil
 }
 
@@ -129,16 +129,16 @@ func (s *surface) show(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	return s.write(w, r, p, summary)
 }
 
-// named is the title that a client means: the one that stands for none is none.
-func named(title string) string {
+// titleOf returns the title that a client means: newChat means no title.
+func titleOf(title string) string {
 	if title = strings.TrimSpace(title); title == newChat {
 		return ""
 	}
 	return title
 }
 
-// patch sets the title and the metadata, key by key. A blank title changes none; with "generate" it is made of the first
-// message. The title that stands for none takes it away, so that the next message makes one.
+// patch sets the title and single keys of the metadata. A blank title changes nothing, unless "generate" asks for a title made
+// from the first message. The title newChat removes the title, and the next message sets one.
 func (s *surface) patch(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
 		Title    string                     `json:"title"`
@@ -150,7 +150,7 @@ func (s *surface) patch(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	}
 	id := r.PathValue("id")
 	c := gateway.Command{Type: gateway.CommandUpdate, Key: r.Header.Get("Idempotency-Key"), Metadata: body.Metadata}
-	switch t := named(body.Title); {
+	switch t := titleOf(body.Title); {
 	case strings.TrimSpace(body.Title) != "":
 		c.Title = &t
 	case body.Generate:

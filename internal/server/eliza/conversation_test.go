@@ -14,8 +14,8 @@ import (
 )
 
 func TestConversations(t *testing.T) {
-	bubble(t, echo, func(h *house) {
-		var first oneConversation
+	bubble(t, echo, func(h *harness) {
+		var first conversationResponse
 		h.do(200, &first, "POST", "/api/conversations", `{"includeGreeting":true,"lang":"en","somethingNew":1}`)
 		stamp := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 		want := conversation{ID: first.Conversation.ID, Title: "New Chat", RoomID: first.Conversation.ID, CreatedAt: stamp, UpdatedAt: stamp}
@@ -23,7 +23,7 @@ func TestConversations(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", d)
 		}
 		time.Sleep(time.Second)
-		var mine oneConversation
+		var mine conversationResponse
 		h.do(200, &mine, "POST", "/api/conversations", `{"id":"mine","title":" Trip ","agent":"eliza","metadata":{"scope":"x"}}`)
 		want = conversation{
 			ID: "mine", Title: "Trip", RoomID: "mine", CreatedAt: iso(time.Now().UnixMilli()), UpdatedAt: iso(time.Now().UnixMilli()),
@@ -39,16 +39,16 @@ func TestConversations(t *testing.T) {
 		wantOrder(t, h, first.Conversation.ID, "mine")
 
 		time.Sleep(time.Second)
-		var patched oneConversation
+		var patched conversationResponse
 		h.do(200, &patched, "PATCH", "/api/conversations/mine", `{"title":"Journey","metadata":{"scope":null,"pin":true},"generate":true}`)
-		want.Title = "Journey" // updatedAt is the time of the last that was said: a new name moves nothing up
+		want.Title = "Journey" // updatedAt is the time of the last message; a rename does not move a conversation up
 		want.Metadata = map[string]json.RawMessage{"pin": json.RawMessage(`true`)}
 		if d := cmp.Diff(want, patched.Conversation); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}
 		wantOrder(t, h, first.Conversation.ID, "mine")
 		h.do(200, &patched, "PATCH", "/api/conversations/mine", `{"title":"  "}`)
-		var got oneConversation
+		var got conversationResponse
 		h.do(200, &got, "GET", "/api/conversations/mine", "")
 		if d := cmp.Diff(want, got.Conversation); d != "" {
 			t.Errorf("a blank title changed something (-want +got)\n%s", d)
@@ -66,7 +66,7 @@ func TestConversations(t *testing.T) {
 	})
 }
 
-func wantOrder(t *testing.T, h *house, want ...string) {
+func wantOrder(t *testing.T, h *harness, want ...string) {
 	t.Helper()
 	var l struct{ Conversations []conversation }
 	h.do(200, &l, "GET", "/api/conversations", "")
@@ -80,7 +80,7 @@ func wantOrder(t *testing.T, h *house, want ...string) {
 }
 
 func TestAnEmptyListIsAList(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		var raw map[string]json.RawMessage
 		h.do(200, &raw, "GET", "/api/conversations", "")
 		if string(raw["conversations"]) != "[]" {
@@ -94,8 +94,8 @@ func TestAnEmptyListIsAList(t *testing.T) {
 }
 
 func TestCreateTwiceWithOneKey(t *testing.T) {
-	bubble(t, echo, func(h *house) {
-		var a, b oneConversation
+	bubble(t, echo, func(h *harness) {
+		var a, b conversationResponse
 		h.do(200, &a, "POST", "/api/conversations", `{"title":"T"}`, "Idempotency-Key", "k")
 		h.do(200, &b, "POST", "/api/conversations", `{"title":"T"}`, "Idempotency-Key", "k")
 		if a.Conversation.ID != b.Conversation.ID {
@@ -106,11 +106,12 @@ func TestCreateTwiceWithOneKey(t *testing.T) {
 	})
 }
 
-// Every route answers 404 for what belongs to somebody else, in the words for what does not exist, and 401 without a token.
+// For a conversation of another user, every route answers as for an unknown one: 404 with Eliza's text. Without a token it
+// answers 401.
 func TestForeignConversations(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		bob := []string{server.HeaderSubject, "bob"}
-		var c oneConversation
+		var c conversationResponse
 		h.do(200, &c, "POST", "/api/conversations", `{}`, server.HeaderSubject, "alice")
 		id := c.Conversation.ID
 		var walked int
@@ -140,7 +141,7 @@ func TestForeignConversations(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		long := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
 		pixel := "iVBORw0KGgo="
@@ -169,7 +170,7 @@ func TestBadInput(t *testing.T) {
 			{400, "base64", `{"text":"hi","images":[{"data":"???","mimeType":"image/png"}]}`},
 			{400, "base64", `{"text":"hi","images":[{"data":"","mimeType":"image/png"}]}`},
 			{400, "base64", `{"text":"hi","images":[{"data":"data:image/gif;base64,` + pixel + `","mimeType":"image/png"}]}`},
-			{400, "images have more", `{"text":"hi","images":[{"data":"` + strings.Repeat("A", 3<<19) + `","mimeType":"image/png"}]}`},
+			{400, "images together exceed", `{"text":"hi","images":[{"data":"` + strings.Repeat("A", 3<<19) + `","mimeType":"image/png"}]}`},
 			{413, "larger than", long(server.MaxMessageBody)},
 			{413, "at most", `{"text":` + long(4<<20+1) + `}`},
 		} {
@@ -201,7 +202,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestWithoutAnAgent(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		h.stop()
 		h.agents = nil
@@ -212,7 +213,7 @@ func TestWithoutAnAgent(t *testing.T) {
 }
 
 func TestDrainingRefusesMessages(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		h.stop()
 		header := h.do(503, nil, "POST", at(c, "/messages/stream"), `{"text":"hi"}`)
@@ -223,9 +224,9 @@ func TestDrainingRefusesMessages(t *testing.T) {
 	})
 }
 
-// What a browser asks before the dashboard of another origin may call.
+// The preflight requests of a dashboard with another origin.
 func TestCORS(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		h.srv = server.New(server.Options{Token: secret, AllowedOrigins: []string{"https://app.example"}})
 		Register(h.srv, h.gw, Options{})
 		header := h.do(http.StatusNoContent, nil, "OPTIONS", "/api/conversations/x/messages/stream", "", "Origin", "https://app.example",
@@ -245,7 +246,7 @@ func TestCORS(t *testing.T) {
 }
 
 func TestImages(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		h.do(200, nil, "POST", at(c, "/messages"), `{"text":"","images":[{"data":"aGVsbG8=","mimeType":"image/PNG","name":"a.png"},{"data":"data:image/gif;base64,d29ybGQ=","mimeType":"image/gif"}]}`)
 		m := h.messages(c)[0]

@@ -11,15 +11,15 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
 
-// What was said is the same from a file: as it was written, compacted, and read by another gateway.
+// A journal on disk has the same messages: as written, compacted, and read by another gateway.
 func TestCallbacksOnDisk(t *testing.T) {
 	for _, c := range agenttest.Cases() {
 		if c.Script.Failing() {
-			continue // POST answers those with an error
+			continue // POST answers these with an error
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			dir := t.TempDir()
-			h := &house{t: t, agents: gateway.Agents{"eliza": {Agent: c.Script.Agent(nil)}}}
+			h := &harness{t: t, agents: gateway.Agents{"eliza": {Agent: c.Script.Agent(nil)}}}
 			open := func() {
 				t.Helper()
 				j, err := sqlite.Open(sqlite.Options{Dir: dir, Sync: sqlite.Normal, Logger: slog.New(slog.DiscardHandler)})
@@ -57,7 +57,7 @@ func TestCallbacksOnDisk(t *testing.T) {
 			defer closed()
 			again := h.messages(id)
 			if d := cmp.Diff(list, again, cmp.AllowUnexported(message{})); d != "" {
-				t.Errorf("compacted and read anew (-before +after)\n%s", d)
+				t.Errorf("compacted and read again (-before +after)\n%s", d)
 			}
 			text, history := h.visible(id, r.Turn)
 			got.Readings = append(got.Readings, agenttest.Reading{Name: "from the file", Visible: text, History: history, Reload: &again[1].Text})

@@ -23,7 +23,7 @@ import (
 
 var (
 	example = regexp.MustCompile("(?s)```sh\n(.*?)```\n```text\n(.*?)```")
-	// changing is what differs from run to run.
+	// changing matches the values that differ between runs.
 	changing = []struct {
 		what *regexp.Regexp
 		name string
@@ -43,7 +43,7 @@ func steady(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// The examples of the documentation are run as they stand, but for the address.
+// The examples of docs/eliza.md run unchanged, except for the address.
 func TestDocumentation(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("SKIPPED: curl is not installed; install it to have the examples of docs/eliza.md run (apt install curl)")
@@ -60,7 +60,7 @@ func TestDocumentation(t *testing.T) {
 		agenttest.Say("On it."), agenttest.Tell(agenttest.Looking), agenttest.Tell(agenttest.Searching),
 		agenttest.Tell(agenttest.SettingUp), agenttest.Tell(agenttest.Playing),
 	}
-	// The agent waits until what it said was shown, since the example shows every step.
+	// The agent waits until its text was sent, because the example shows every step.
 	shown := &paced{}
 	j := memory.New()
 	gw, err := gateway.New(gateway.Config{Journal: j, Agents: gateway.Agents{"eliza": {Agent: script.Agent(shown.wait)}}, DefaultAgent: "eliza"})
@@ -99,10 +99,10 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// paced lets an agent go on when a reader has been shown what it said.
+// paced makes an agent wait until a reader has its last text.
 type paced struct {
 	mu   sync.Mutex
-	step chan struct{} // nil: nobody watches
+	step chan struct{} // nil: no reader is watched
 }
 
 func (p *paced) wait(ctx context.Context, _ int) error {
@@ -120,7 +120,7 @@ func (p *paced) wait(ctx context.Context, _ int) error {
 	}
 }
 
-// reader returns where a stream is written to that the agent is to keep pace with.
+// reader returns the writer of a stream whose pace the agent follows.
 func (p *paced) reader(watched bool) io.Writer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +132,7 @@ func (p *paced) reader(watched bool) io.Writer {
 	return &watcher{step: p.step}
 }
 
-// watcher lets the agent go one step on for each frame that changes what is shown, and for the first.
+// watcher releases the agent after the first frame, and after each frame that changes the text.
 type watcher struct {
 	step chan struct{}
 	rest string

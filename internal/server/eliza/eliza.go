@@ -11,13 +11,14 @@ import (
 	"github.com/leat-dev/leat/internal/store/feed"
 )
 
-// Options of the surface. All have defaults.
+// Options configure the chat. The zero value is ready to use.
 type Options struct {
-	// Heartbeat is the time between two heartbeats of a stream; 0 is DefaultHeartbeat. Clients give up after 60 s.
+	// Heartbeat is the interval between two heartbeats of a stream. If it is 0, DefaultHeartbeat applies. Clients give up after
+	// 60 s.
 	Heartbeat time.Duration
 }
 
-// DefaultHeartbeat is what Eliza's own server does.
+// DefaultHeartbeat is the interval of Eliza's own server.
 const DefaultHeartbeat = 5 * time.Second
 
 type surface struct {
@@ -27,54 +28,54 @@ type surface struct {
 	viewers   *server.ViewerMetrics
 }
 
-// Register adds the routes of the surface to a server.
+// Register adds the chat's routes to a server.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	s := &surface{srv: srv, gw: gw, heartbeat: opt.Heartbeat, viewers: srv.Metrics().Viewers("eliza")}
 	if s.heartbeat == 0 {
 		s.heartbeat = DefaultHeartbeat
 	}
 	const (
-		all      = "/api/conversations"
-		one      = all + "/{id}"
-		messages = one + "/messages"
+		conversations = "/api/conversations"
+		conversation  = conversations + "/{id}"
+		messages      = conversation + "/messages"
 	)
 	for _, r := range []server.Route{
-		{Method: http.MethodGet, Pattern: all, Handler: s.list},
-		{Method: http.MethodPost, Pattern: all, Handler: s.create},
-		{Method: http.MethodGet, Pattern: one, Handler: s.get},
-		{Method: http.MethodPatch, Pattern: one, Handler: s.patch},
-		{Method: http.MethodDelete, Pattern: one, Handler: s.delete},
+		{Method: http.MethodGet, Pattern: conversations, Handler: s.list},
+		{Method: http.MethodPost, Pattern: conversations, Handler: s.create},
+		{Method: http.MethodGet, Pattern: conversation, Handler: s.get},
+		{Method: http.MethodPatch, Pattern: conversation, Handler: s.patch},
+		{Method: http.MethodDelete, Pattern: conversation, Handler: s.delete},
 		{Method: http.MethodGet, Pattern: messages, Handler: s.messages},
 		{Method: http.MethodPost, Pattern: messages, Handler: s.send, MaxBody: server.MaxMessageBody, Stream: true},
 		{Method: http.MethodPost, Pattern: messages + "/stream", Handler: s.sendStream, MaxBody: server.MaxMessageBody, Stream: true},
 		{Method: http.MethodGet, Pattern: messages + "/stream", Handler: s.attach, Stream: true},
 		{Method: http.MethodPost, Pattern: messages + "/truncate", Handler: s.truncate},
-		{Method: http.MethodPost, Pattern: one + "/read", Handler: s.read},
-		{Method: http.MethodPost, Pattern: one + "/greeting", Handler: s.greet},
-		{Method: http.MethodPost, Pattern: all + "/cleanup-empty", Handler: s.cleanup},
-		{Method: http.MethodPost, Pattern: one + "/import", Handler: s.load, MaxBody: server.MaxMessageBody},
+		{Method: http.MethodPost, Pattern: conversation + "/read", Handler: s.markRead},
+		{Method: http.MethodPost, Pattern: conversation + "/greeting", Handler: s.greet},
+		{Method: http.MethodPost, Pattern: conversations + "/cleanup-empty", Handler: s.cleanup},
+		{Method: http.MethodPost, Pattern: conversation + "/import", Handler: s.importMessages, MaxBody: server.MaxMessageBody},
 		{Method: http.MethodPost, Pattern: "/api/turns/{id}/abort", Handler: s.abort},
 	} {
 		r.Access = server.Authenticated
-		r.Handler = said(r.Handler)
+		r.Handler = translated(r.Handler)
 		srv.Handle(r)
 	}
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/auth/status", Access: server.Public, Handler: s.access})
 }
 
-// said puts a handler's errors in the words that Eliza's clients know.
-func said(h server.Handler) server.Handler {
+// translated wraps a handler so that its errors have the texts that Eliza's clients know.
+func translated(h server.Handler) server.Handler {
 	return func(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-		return words(h(w, r, p))
+		return translate(h(w, r, p))
 	}
 }
 
-func words(err error) error {
+func translate(err error) error {
 	var rejected *gateway.Rejection
 	switch {
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, feed.ErrDeleted):
 		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "Conversation not found")
-	case errors.Is(err, errGone):
+	case errors.Is(err, errTurnGone):
 		return server.Errorf(http.StatusGone, server.ReasonNotFound, "the message is no longer in the conversation")
 	case errors.As(err, &rejected) && rejected.Reason == gateway.ReasonUnknownAgent:
 		return server.Errorf(http.StatusServiceUnavailable, rejected.Reason, "Agent is not running: %s", rejected.Message)
@@ -82,10 +83,10 @@ func words(err error) error {
 	return err
 }
 
-// commandLimit bounds how long a command may take: longer than a gateway tries to commit it.
+// commandLimit bounds a command. It is longer than the gateway retries a commit.
 const commandLimit = 35 * time.Second
 
-// do carries a command out. A client that goes away takes nothing back.
+// do runs a command to its end even if the client disconnects.
 func (s *surface) do(ctx context.Context, p gateway.Principal, conversation string, c gateway.Command) (gateway.Ack, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandLimit)
 	defer cancel()

@@ -13,17 +13,18 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// EmoteOptions say which emotes there are, and who shows them.
+// EmoteOptions configure RegisterEmotes.
 type EmoteOptions struct {
-	// Emotes is the catalogue; nil is an empty one.
+	// Emotes is the catalogue. If it is nil, the list is empty.
 	Emotes *Emotes
-	// Send takes the frames; nil shows them to nobody.
+	// Send delivers a frame to the sockets. If it is nil, frames are dropped.
 	Send func(hub.Frame)
 }
 
-// RegisterEmotes adds the catalogue, its files, and POST /api/emote. The files are public: pages load them without a token.
+// RegisterEmotes adds the catalogue, its files, and POST /api/emote. The files are public, because pages load them without a
+// token.
 func RegisterEmotes(srv *server.Server, opt EmoteOptions) {
-	e := &emoting{opt}
+	e := &emoteRoutes{opt}
 	if e.Emotes == nil {
 		e.Emotes = &Emotes{}
 	}
@@ -32,14 +33,14 @@ func RegisterEmotes(srv *server.Server, opt EmoteOptions) {
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: emotePath + "{file}", Access: server.Public, Handler: e.file})
 }
 
-type emoting struct{ EmoteOptions }
+type emoteRoutes struct{ EmoteOptions }
 
-func (e *emoting) list(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
-	all := e.Emotes.all
-	if all == nil {
-		all = []Emote{}
+func (e *emoteRoutes) list(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
+	emotes := e.Emotes.list
+	if emotes == nil {
+		emotes = []Emote{}
 	}
-	server.WriteJSON(w, http.StatusOK, map[string][]Emote{"emotes": all})
+	server.WriteJSON(w, http.StatusOK, map[string][]Emote{"emotes": emotes})
 	return nil
 }
 
@@ -51,19 +52,19 @@ type emoteFrame struct {
 	Loop     bool    `json:"loop"`
 }
 
-// show has an avatar move: the admin everybody's, a user their own.
-func (e *emoting) show(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+// show plays an emote: for the admin on every socket, for a user on the user's own sockets.
+func (e *emoteRoutes) show(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var in struct {
 		ID string `json:"emoteId"`
 	}
 	if err := server.Decode(r, &in); err != nil {
 		return err
 	}
-	one, ok := e.Emotes.find(in.ID)
+	emote, ok := e.Emotes.find(in.ID)
 	if !ok {
 		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "Unknown emote: %.100s", in.ID)
 	}
-	b, err := json.Marshal(emoteFrame{"emote", one.ID, one.Path, one.Duration, one.Loop})
+	b, err := json.Marshal(emoteFrame{"emote", emote.ID, emote.Path, emote.Duration, emote.Loop})
 	if err != nil {
 		return err
 	}
@@ -74,15 +75,15 @@ func (e *emoting) show(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	return nil
 }
 
-// file serves what the catalogue names, and nothing else of its folder.
-func (e *emoting) file(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
+// file serves only files that the catalogue names.
+func (e *emoteRoutes) file(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	name := r.PathValue("file")
 	if !e.Emotes.files[name] {
-		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "there is no such emote")
+		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "emote not found")
 	}
 	f, err := os.OpenInRoot(e.Emotes.dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "the emote's file is gone")
+		return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "the file of this emote is missing")
 	}
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (e *emoting) file(w http.ResponseWriter, r *http.Request, _ gateway.Princip
 	}
 	h := w.Header()
 	h.Set("Content-Type", "model/gltf-binary")
-	h.Set("Cache-Control", "no-cache") // kept, and asked for whether it has changed
+	h.Set("Cache-Control", "no-cache") // cached, but revalidated on each use
 	http.ServeContent(w, r, "", info.ModTime(), io.NewSectionReader(f, 0, info.Size()))
 	return nil
 }

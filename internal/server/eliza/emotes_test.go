@@ -19,7 +19,7 @@ import (
 const waves = `[{"id":"wave","name":"Wave","description":"Waves a hand","file":"wave.glb","duration":2.0,"loop":false,"category":"greeting"},
  {"id":"dance","file":"dance.glb","duration":4.5,"loop":true}]`
 
-// emoteDir makes a folder with a catalogue and files; the content of each is a GLB's beginning unless said.
+// emoteDir creates a folder with a catalogue and files. Unless given, the content of a file is the start of a GLB file.
 func emoteDir(t *testing.T, catalogue string, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestEmotes(t *testing.T) {
 	defer srv.Close()
 	RegisterEmotes(srv, EmoteOptions{Emotes: all, Send: func(f hub.Frame) { sent = append(sent, f) }})
 	ask := func(method, path, body string, headers ...string) *httptest.ResponseRecorder {
-		h := &house{t: t}
+		h := &harness{t: t}
 		rec := httptest.NewRecorder()
 		srv.ServeHTTP(rec, h.request(method, path, body, headers...))
 		return rec
@@ -62,9 +62,9 @@ func TestEmotes(t *testing.T) {
 		{"POST", "/api/emote", `{"emoteId":"x"}`, 400, `{"error":"Unknown emote: x","reason":"invalid"}`},
 		{"POST", "/api/emote", ``, 400, `{"error":"Unknown emote: ","reason":"invalid"}`},
 		{"GET", "/emotes/wave.glb", "", 200, "glTF-wave"},
-		{"GET", "/emotes/secret.glb", "", 404, `{"error":"there is no such emote","reason":"not_found"}`},
-		{"GET", "/emotes/emotes.json", "", 404, `{"error":"there is no such emote","reason":"not_found"}`},
-		{"GET", "/emotes/..%2f..%2fetc%2fpasswd", "", 404, `{"error":"there is no such emote","reason":"not_found"}`},
+		{"GET", "/emotes/secret.glb", "", 404, `{"error":"emote not found","reason":"not_found"}`},
+		{"GET", "/emotes/emotes.json", "", 404, `{"error":"emote not found","reason":"not_found"}`},
+		{"GET", "/emotes/..%2f..%2fetc%2fpasswd", "", 404, `{"error":"emote not found","reason":"not_found"}`},
 	} {
 		rec := ask(tt.method, tt.path, tt.body)
 		if got := strings.TrimSpace(rec.Body.String()); rec.Code != tt.status || got != tt.want {
@@ -88,7 +88,7 @@ func TestEmotes(t *testing.T) {
 	}
 }
 
-// The example is a catalogue that can be served, and its file is whole: a header, and an animation as long as the catalogue says.
+// The example catalogue can be loaded. Its file is a valid GLB file whose animation is as long as the catalogue claims.
 func TestExampleEmotes(t *testing.T) {
 	const dir = "../../../examples/emotes"
 	all, err := LoadEmotes(dir)
@@ -132,13 +132,13 @@ func TestExampleEmotes(t *testing.T) {
 	}
 }
 
-// Without a catalogue there are none.
+// Without a catalogue the list is empty.
 func TestNoEmotes(t *testing.T) {
 	srv := server.New(server.Options{Token: secret})
 	defer srv.Close()
 	RegisterEmotes(srv, EmoteOptions{})
 	rec := httptest.NewRecorder()
-	srv.ServeHTTP(rec, (&house{t: t}).request("GET", "/api/emotes", ""))
+	srv.ServeHTTP(rec, (&harness{t: t}).request("GET", "/api/emotes", ""))
 	if !json.Valid(rec.Body.Bytes()) || strings.TrimSpace(rec.Body.String()) != `{"emotes":[]}` {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
@@ -151,15 +151,15 @@ func TestWrongCatalogues(t *testing.T) {
 	}
 	for catalogue, want := range map[string]string{
 		`{}`: "cannot unmarshal", `[{"id":"a","speed":1}]`: "unknown field",
-		`[{"id":"","file":"wave.glb","duration":1}]`:                                            "has no id",
+		`[{"id":"","file":"wave.glb","duration":1}]`:                                            "missing id",
 		`[{"id":"a","file":"wave.glb"}]`:                                                        "duration 0",
 		`[{"id":"a","file":"wave.glb","duration":-1}]`:                                          "duration -1",
 		`[{"id":"a","file":"../wave.glb","duration":1}]`:                                        "name of a GLB file",
 		`[{"id":"a","file":"none.glb","duration":1}]`:                                           "no such file",
-		`[{"id":"a","file":"text.glb","duration":1}]`:                                           "is no GLB file",
+		`[{"id":"a","file":"text.glb","duration":1}]`:                                           "is not a GLB file",
 		`[{"id":"a","file":"link.glb","duration":1}]`:                                           "escapes",
-		`[{"id":"a","file":"wave.glb","glbPath":"/x","duration":1}]`:                            "glbPath is made from file",
-		`[{"id":"a","file":"wave.glb","duration":1},{"id":"a","file":"wave.glb","duration":1}]`: `two have the id "a"`,
+		`[{"id":"a","file":"wave.glb","glbPath":"/x","duration":1}]`:                            "glbPath is not allowed",
+		`[{"id":"a","file":"wave.glb","duration":1},{"id":"a","file":"wave.glb","duration":1}]`: `duplicate id "a"`,
 	} {
 		_, err := LoadEmotes(emoteDir(t, catalogue, map[string]string{"link.glb": outside}))
 		if err == nil || !strings.Contains(err.Error(), want) {

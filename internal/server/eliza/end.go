@@ -6,7 +6,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// outcome is what is told of a turn that has ended, beside its text.
+// outcome describes a turn that has ended, without its text.
 type outcome struct {
 	AgentName             string       `json:"agentName"`
 	MessageID             string       `json:"messageId,omitempty"`
@@ -16,7 +16,7 @@ type outcome struct {
 	FailureKind           string       `json:"failureKind,omitempty"`
 	NoResponseReason      string       `json:"noResponseReason,omitempty"`
 	Attachments           []attachment `json:"attachments,omitempty"`
-	// Outcome and Error say how a turn ended that did not complete.
+	// Outcome and Error are set unless the turn completed.
 	Outcome event.Outcome `json:"outcome,omitempty"`
 	Error   *event.Error  `json:"error,omitempty"`
 	Turn    string        `json:"turn,omitempty"`
@@ -24,20 +24,20 @@ type outcome struct {
 	text string
 }
 
-// done is the last frame of a stream.
-type done struct {
+// doneFrame is the last frame of a stream.
+type doneFrame struct {
 	Type     string `json:"type"`
 	FullText string `json:"fullText"`
 	outcome
 }
 
-// reply is the answer to a message that was not streamed.
+// reply is the response to a message that was sent without streaming.
 type reply struct {
 	Text string `json:"text"`
 	outcome
 }
 
-// usage is a turn's use of its model in Eliza's words.
+// usage is the model usage of a turn under Eliza's names.
 type usage struct {
 	PromptTokens     int64  `json:"promptTokens"`
 	CompletionTokens int64  `json:"completionTokens"`
@@ -45,21 +45,21 @@ type usage struct {
 	Model            string `json:"model,omitempty"`
 }
 
-// failure is the last frame of a stream that can't go on. The turn may go on without it.
-type failure struct {
+// errorFrame is the last frame of a stream that can't continue. Its turn may continue.
+type errorFrame struct {
 	Type          string `json:"type"`
 	Message       string `json:"message"`
-	Reason        string `json:"reason"` // that of an HTTP error
+	Reason        string `json:"reason"` // as in the HTTP error
 	Retryable     bool   `json:"retryable,omitempty"`
 	RetryAfter    int64  `json:"retryAfter,omitempty"` // milliseconds
 	UserMessageID string `json:"userMessageId,omitempty"`
 }
 
-// ended returns how the turn ended, in Eliza's words. ok is false while it has not ended.
+// outcome returns how the turn ended, in Eliza's terms. While the turn has not ended, ok is false.
 //
-// What was said stands, however the turn ended. A turn that failed has a failure kind, so that its clients don't take what was
-// said for the whole answer. If nothing was said, the text is a sentence for that kind.
-func (a answer) ended() (e outcome, ok bool) {
+// The text stays, however the turn ended. A failed turn has a failure kind, so that clients do not take a partial text for the
+// whole answer. If the turn has no text, the outcome's text is a sentence for that kind.
+func (a answer) outcome() (e outcome, ok bool) {
 	t := a.turn
 	if t == nil || t.Unfinished() {
 		return e, false
@@ -72,10 +72,10 @@ func (a answer) ended() (e outcome, ok bool) {
 		e.Usage = &usage{PromptTokens: u.Input + u.CacheRead + u.CacheWrite, CompletionTokens: u.Output, Model: u.Model}
 		e.Usage.TotalTokens = e.Usage.PromptTokens + e.Usage.CompletionTokens
 	}
-	said := a.said()
+	visible := a.isVisible()
 	switch t.Outcome {
 	case event.Completed:
-		if !said {
+		if !visible {
 			e.NoResponseReason = "ignored"
 		}
 		return e, true
@@ -87,21 +87,21 @@ func (a answer) ended() (e outcome, ok bool) {
 	if t.Error != nil {
 		e.FailureKind = failureKind(t.Error.Code)
 	}
-	if !said {
-		e.text = canned[e.FailureKind]
+	if !visible {
+		e.text = failureTexts[e.FailureKind]
 	}
 	if e.MessageID == "" {
-		e.MessageID = t.ID // under which the failure is listed
+		e.MessageID = t.ID // the id under which the list has the failure
 	}
 	return e, true
 }
 
-// said reports whether a reader sees anything of the answer.
-func (a answer) said() bool {
+// isVisible reports whether a client shows anything of the answer.
+func (a answer) isVisible() bool {
 	return strings.TrimSpace(a.text()) != "" || len(a.attachments()) > 0
 }
 
-// Eliza's failure kinds that a turn's error code can come to. Its fifth, local_inference, is about models on the device.
+// Eliza's failure kinds that a turn can have. The fifth, local_inference, is about models on the user's device.
 const (
 	insufficientCredits = "insufficient_credits"
 	noProvider          = "no_provider"
@@ -109,15 +109,15 @@ const (
 	rateLimited         = "rate_limited"
 )
 
-// canned is what a client shows of a turn that failed without a word.
-var canned = map[string]string{
+// failureTexts are shown for failed turns without a text.
+var failureTexts = map[string]string{
 	insufficientCredits: "Sorry, the model provider's credits are used up. Top up the balance and try again.",
 	noProvider:          "Sorry, no model provider is set up for me.",
 	providerIssue:       "Sorry, I'm having a provider issue",
 	rateLimited:         "Sorry, the model provider is limiting requests right now. Please try again in a moment.",
 }
 
-// failureKinds maps beginnings of error codes, as the dialects hand them on from their upstreams.
+// failureKinds maps prefixes of error codes, which the dialects take from their upstreams.
 var failureKinds = []struct{ prefix, kind string }{
 	{"rate_limit", rateLimited},
 	{"too_many_requests", rateLimited},
@@ -131,7 +131,7 @@ var failureKinds = []struct{ prefix, kind string }{
 	{"no_provider", noProvider},
 }
 
-// failureKind returns the kind of an error code. Eliza's server calls every other failure a provider's too.
+// failureKind returns the kind of an error code. As in Eliza's server, an unknown code is the provider's fault.
 func failureKind(code string) string {
 	code = strings.ToLower(code)
 	for _, k := range failureKinds {

@@ -10,34 +10,34 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// maxList bounds what is gathered for a list, in bytes of text. Beyond it the list is shorter.
+// maxList is how many bytes of text are read for a list. A conversation above that gets a shorter list.
 const maxList = 8 << 20
 
-// errGone says that a turn isn't in the conversation any more: it was truncated or trimmed away.
-var errGone = errors.New("eliza: turn is gone")
+// errTurnGone reports that the conversation no longer has a turn: it was truncated or trimmed away.
+var errTurnGone = errors.New("eliza: turn no longer in the conversation")
 
-// stretch is the newest part of a conversation, put together from pages.
-type stretch struct {
+// history is the newest part of a conversation, joined from pages.
+type history struct {
 	messages []*transcript.Message
 	turns    []*transcript.Turn
-	earlier  bool // there is more before it
+	earlier  bool // the conversation has older messages
 }
 
-// gather reads pages, newest first, until there is enough or nothing older.
-func gather(ctx context.Context, f *feed.Feed, enough func(*stretch) bool) (*stretch, error) {
-	// A truncate between two pages takes away the message that the next one is asked by: then all begins anew. Truncates
-	// are rare, and are made by hand.
+// readHistory reads pages, newest first, until isEnough returns true or the conversation starts.
+func readHistory(ctx context.Context, f *feed.Feed, isEnough func(*history) bool) (*history, error) {
+	// A truncate between two pages can remove the message before which the next page is requested. Start again then: truncates
+	// are rare, because people make them.
 	for try := 0; ; try++ {
-		s, err := gatherOnce(ctx, f, enough)
+		s, err := tryReadHistory(ctx, f, isEnough)
 		if err == nil || try == 3 || !errors.Is(err, feed.ErrNoMessage) {
 			return s, err
 		}
 	}
 }
 
-func gatherOnce(ctx context.Context, f *feed.Feed, enough func(*stretch) bool) (*stretch, error) {
-	s := &stretch{earlier: true}
-	known := make(map[string]bool)
+func tryReadHistory(ctx context.Context, f *feed.Feed, isEnough func(*history) bool) (*history, error) {
+	s := &history{earlier: true}
+	hasTurn := make(map[string]bool)
 	before := ""
 	for s.earlier {
 		p, err := f.Page(ctx, before, feed.MaxPage)
@@ -47,55 +47,55 @@ func gatherOnce(ctx context.Context, f *feed.Feed, enough func(*stretch) bool) (
 		s.messages = append(slices.Clone(p.Messages), s.messages...)
 		var turns []*transcript.Turn
 		for _, t := range p.Turns {
-			if !known[t.ID] {
-				known[t.ID] = true
+			if !hasTurn[t.ID] {
+				hasTurn[t.ID] = true
 				turns = append(turns, t)
 			}
 		}
 		s.turns = append(turns, s.turns...)
 		s.earlier, before = p.Earlier, p.First()
-		if before == "" || enough(s) {
+		if before == "" || isEnough(s) {
 			break
 		}
 	}
 	return s, nil
 }
 
-// newest returns the last messages of a conversation, as a list.
-func newest(ctx context.Context, f *feed.Feed) ([]message, error) {
-	s, err := gather(ctx, f, func(s *stretch) bool {
+// newestMessages returns the list of a conversation's newest messages.
+func newestMessages(ctx context.Context, f *feed.Feed) ([]message, error) {
+	s, err := readHistory(ctx, f, func(s *history) bool {
 		size := 0
 		for _, m := range s.messages {
 			size += m.Size()
 		}
-		// One more than is wanted: the oldest may be a turn whose first messages lie further back.
+		// One more than needed, because the oldest may be a turn whose first messages are further back.
 		return size > maxList || len(list(s.messages, s.turns)) > maxListed
 	})
 	if err != nil {
 		return nil, err
 	}
-	all := list(s.messages, s.turns)
-	return all[max(0, len(all)-maxListed):], nil
+	messages := list(s.messages, s.turns)
+	return messages[max(0, len(messages)-maxListed):], nil
 }
 
 // state is a turn at one moment.
 type state struct {
 	turn   transcript.Turn
 	seq    int64  // of the log
-	cursor string // where a reader stands that was told of it
-	// While the turn runs: its visible text and what it does.
+	cursor string // at which a reader of this state resumes
+	// Only while the turn runs.
 	text     string
 	progress progress
-	// Once it has ended: all of it.
+	// Only after the turn has ended: all of it.
 	answer answer
 }
 
-func (s *state) ended() bool { return !s.turn.Unfinished() }
+func (s *state) hasEnded() bool { return !s.turn.Unfinished() }
 
-// look returns the present state of a turn, or errGone. Where textless is set the text of a running turn is left out.
-// While it runs no more than its text is copied, since this is done for each reader at each commit.
-func look(ctx context.Context, f *feed.Feed, turn string, textless bool) (s state, err error) {
-	whole := false
+// readState returns the current state of a turn, or errTurnGone. It runs for every reader after every commit, so of a running
+// turn it copies only the text, and with withoutText nothing.
+func readState(ctx context.Context, f *feed.Feed, turn string, withoutText bool) (s state, err error) {
+	complete := false
 	f.View(func(t *transcript.Transcript) {
 		s.seq = t.Seq
 		u := t.Turn(turn)
@@ -107,74 +107,74 @@ func look(ctx context.Context, f *feed.Feed, turn string, textless bool) (s stat
 		if from < 0 {
 			from = len(t.Messages)
 		}
-		if s.ended() {
-			// Its first messages may have been forgotten and the last ones not yet.
-			whole = !t.Earlier || (len(t.Messages) > 0 && t.Messages[0].Seq <= u.FirstSeq)
-			if whole {
+		if s.hasEnded() {
+			// The feed may have trimmed the first messages of the turn, but not yet the last ones.
+			complete = !t.Earlier || (len(t.Messages) > 0 && t.Messages[0].Seq <= u.FirstSeq)
+			if complete {
 				u := s.turn
 				s.answer, _ = answerOf(t.Snapshot(from).Messages, []*transcript.Turn{&u}, turn)
 			}
 			return
 		}
-		whole = true // what a feed holds goes back to the beginning of every turn that runs
-		live, _ := answerOf(t.Messages[from:], t.Turns, turn)
-		s.progress = live.progress()
-		if !textless {
-			s.text = live.text()
+		complete = true // a feed keeps every running turn from its start
+		current, _ := answerOf(t.Messages[from:], t.Turns, turn)
+		s.progress = current.progress()
+		if !withoutText {
+			s.text = current.text()
 		}
 	})
-	if whole {
+	if complete {
 		return s, nil
 	}
-	all, err := gather(ctx, f, func(all *stretch) bool {
-		a, ok := answerOf(all.messages, all.turns, turn)
-		return ok && all.messages[0].Seq <= a.turn.FirstSeq
+	older, err := readHistory(ctx, f, func(older *history) bool {
+		a, ok := answerOf(older.messages, older.turns, turn)
+		return ok && older.messages[0].Seq <= a.turn.FirstSeq
 	})
 	if err != nil {
 		return s, err
 	}
-	a, ok := answerOf(all.messages, all.turns, turn)
+	a, ok := answerOf(older.messages, older.turns, turn)
 	if !ok {
-		return s, errGone
+		return s, errTurnGone
 	}
 	s.turn, s.answer, s.text, s.progress = *a.turn, a, a.text(), a.progress()
 	return s, nil
 }
 
-// turnAt returns the turn in which a seq lies, by its id, or errGone. Of several it is the one that ran then: turns of a
-// conversation run one after another, but wait beside each other, and children run inside their parents.
+// turnAt returns the id of the turn that ran at a seq, or errTurnGone. Turns of a conversation run one after another. Waiting
+// turns and children inside their parents can span the same seq, but they do not count.
 func turnAt(ctx context.Context, f *feed.Feed, seq int64) (string, error) {
 	if seq > f.Head() {
-		return "", errGone
+		return "", errTurnGone
 	}
 	id := ""
 	covered := false
 	f.View(func(t *transcript.Transcript) {
-		id = contains(t.Turns, seq)
+		id = turnOf(t.Turns, seq)
 		covered = !t.Earlier || (len(t.Messages) > 0 && t.Messages[0].Seq <= seq)
 	})
 	if id != "" || covered {
-		return found(id)
+		return foundTurn(id)
 	}
-	s, err := gather(ctx, f, func(s *stretch) bool {
-		return contains(s.turns, seq) != "" || s.messages[0].Seq <= seq
+	s, err := readHistory(ctx, f, func(s *history) bool {
+		return turnOf(s.turns, seq) != "" || s.messages[0].Seq <= seq
 	})
 	if err != nil {
 		return "", err
 	}
-	return found(contains(s.turns, seq))
+	return foundTurn(turnOf(s.turns, seq))
 }
 
-func found(id string) (string, error) {
+func foundTurn(id string) (string, error) {
 	if id == "" {
-		return "", errGone
+		return "", errTurnGone
 	}
 	return id, nil
 }
 
-// running returns the turn that runs or waits for a person now; empty if there is none. Of turns that their upstream began, the first is
-// returned if no other runs and foreign is set.
-func running(f *feed.Feed, foreign bool) string {
+// runningTurn returns the id of the turn that runs or awaits approval, or "". With foreign, a turn that its upstream started is
+// returned if no other runs.
+func runningTurn(f *feed.Feed, foreign bool) string {
 	id := ""
 	f.View(func(t *transcript.Transcript) {
 		for _, u := range t.Turns {
@@ -190,14 +190,14 @@ func running(f *feed.Feed, foreign bool) string {
 	return id
 }
 
-func contains(turns []*transcript.Turn, seq int64) string {
+func turnOf(turns []*transcript.Turn, seq int64) string {
 	best := ""
 	var since int64
 	for _, t := range turns {
-		if t.Parent != "" || t.Source != "" || !began(t) || seq < t.FirstSeq || (!t.Unfinished() && seq > t.EndSeq) {
+		if t.Parent != "" || t.Source != "" || !hasStarted(t) || seq < t.FirstSeq || (!t.Unfinished() && seq > t.EndSeq) {
 			continue
 		}
-		// Of turns that waited beside each other the one that was there first ran first.
+		// Of turns that waited at the same time, the earliest ran first.
 		if best == "" || t.FirstSeq < since {
 			best, since = t.ID, t.FirstSeq
 		}
@@ -205,14 +205,14 @@ func contains(turns []*transcript.Turn, seq int64) string {
 	return best
 }
 
-// began reports whether a turn runs or has run. One that still waits, or was stopped before it ran, has no place of its
-// own in the log, since others ran meanwhile.
-func began(t *transcript.Turn) bool { return t.State != transcript.Queued && t.StartedAt != 0 }
+// hasStarted reports whether a turn runs or has run. A turn that waits, or was stopped before it ran, has no range in the log,
+// because other turns ran at that time.
+func hasStarted(t *transcript.Turn) bool { return t.State != transcript.Queued && t.StartedAt != 0 }
 
-// position is where a reader of a turn stands: at the end of the turn, should the log have gone on.
+// position returns the cursor of a reader that has this state: the end of the turn if the log has continued after it.
 func (s *state) position(f *feed.Feed) string {
 	t, seq := &s.turn, s.seq
-	if !began(t) {
+	if !hasStarted(t) {
 		return ""
 	}
 	if !t.Unfinished() {

@@ -10,14 +10,14 @@ import (
 )
 
 func TestImport(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		body := `{"title":"Old times","messages":[{"role":"user","text":"hi","timestamp":900000000000.5},{"role":"assistant","content":"hello","timestamp":900000001000},
 			{"role":"system","text":"no"},{"role":"user","text":" "},{"role":"user","text":"no time"}]}`
-		var got, again loaded
+		var got, again importResponse
 		h.do(200, &got, "POST", at(c, "/import"), body)
 		h.do(200, &again, "POST", at(c, "/import"), body)
-		if d := cmp.Diff([]loaded{{ConversationID: c, Inserted: 3, Skipped: 2}, {ConversationID: c, Skipped: 5, AlreadyPopulated: true}}, []loaded{got, again}); d != "" {
+		if d := cmp.Diff([]importResponse{{ConversationID: c, Inserted: 3, Skipped: 2}, {ConversationID: c, Skipped: 5, AlreadyPopulated: true}}, []importResponse{got, again}); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}
 		want := []message{
@@ -30,7 +30,7 @@ func TestImport(t *testing.T) {
 		}
 		h.refused(404, "Conversation not found", "POST", at("none", "/import"), body)
 		h.refused(400, "", "POST", at(c, "/import"), `{"messages":[{"role":"user","content":["x"]}]}`)
-		var one oneConversation
+		var one conversationResponse
 		h.do(200, &one, "GET", at(c, ""), "")
 		if one.Conversation.Title != "Old times" {
 			t.Errorf("title %q", one.Conversation.Title)
@@ -50,9 +50,9 @@ func TestImport(t *testing.T) {
 	})
 }
 
-// A client that names a conversation as one without a name is called means none.
+// The title that clients show for a conversation without a title means no title.
 func TestUnnamed(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		t := h.t
 		h.do(200, nil, "POST", "/api/conversations", `{"id":"c","title":"New Chat"}`)
 		h.send("c", "Hello")

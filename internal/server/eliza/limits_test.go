@@ -13,10 +13,10 @@ import (
 
 var asAnn = []string{server.HeaderSubject, "ann", server.HeaderTenant, "t"}
 
-// limited is withTrouble with limits, and a conversation of ann's.
-func limited(t *testing.T, user quota.Limits, test func(h *house, j *troubled, next func(), c string)) {
+// limited is withTrouble with limits, and a conversation of ann.
+func limited(t *testing.T, user quota.Limits, test func(h *harness, j *troubled, next func(), c string)) {
 	t.Helper()
-	withTrouble(t, []string{"one"}, func(h *house, j *troubled, next func()) {
+	withTrouble(t, []string{"one"}, func(h *harness, j *troubled, next func()) {
 		h.stop()
 		h.user = user
 		h.start()
@@ -27,7 +27,7 @@ func limited(t *testing.T, user quota.Limits, test func(h *house, j *troubled, n
 }
 
 func TestRefusedMessages(t *testing.T) {
-	limited(t, quota.Limits{Turns: 1, Messages: 2}, func(h *house, _ *troubled, next func(), c string) {
+	limited(t, quota.Limits{Turns: 1, Messages: 2}, func(h *harness, _ *troubled, next func(), c string) {
 		first := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`, asAnn...)
 		synctest.Wait()
 		for _, path := range []string{"/messages", "/messages/stream"} {
@@ -47,9 +47,9 @@ func TestRefusedMessages(t *testing.T) {
 	})
 }
 
-// A refusal that comes when the headers are out is told in the stream.
+// If a message is refused after the headers were sent, the stream has the error.
 func TestRefusedLate(t *testing.T) {
-	limited(t, quota.Limits{Messages: 1}, func(h *house, j *troubled, next func(), c string) {
+	limited(t, quota.Limits{Messages: 1}, func(h *harness, j *troubled, next func(), c string) {
 		j.set(func(context.Context) error { time.Sleep(8 * time.Second); return nil })
 		first := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`, asAnn...)
 		synctest.Wait()
@@ -70,7 +70,7 @@ func TestRefusedLate(t *testing.T) {
 }
 
 func TestViewersAreBound(t *testing.T) {
-	limited(t, quota.Limits{Viewers: 1}, func(h *house, _ *troubled, next func(), c string) {
+	limited(t, quota.Limits{Viewers: 1}, func(h *harness, _ *troubled, next func(), c string) {
 		first := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`, asAnn...)
 		synctest.Wait()
 		header := h.do(429, nil, "GET", at(c, "/messages/stream"), "", asAnn...)

@@ -7,13 +7,13 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// maxListed is how many messages a list holds, the newest ones; Eliza's clients expect no more.
+// maxListed is how many messages a list contains, the newest ones. Eliza's clients expect at most that many.
 const maxListed = 200
 
-// clientChat is the source of what is said here. It is the one that lists leave out.
+// clientChat is the source of messages that were sent here. Lists omit it.
 const clientChat = "client_chat"
 
-// message is one message as Eliza's clients read it.
+// message is a message as Eliza's clients read it.
 type message struct {
 	ID                    string       `json:"id"`
 	Role                  string       `json:"role"` // user or assistant
@@ -24,21 +24,22 @@ type message struct {
 	From                  string       `json:"from,omitempty"`
 	Attachments           []attachment `json:"attachments,omitempty"`
 	FailureKind           string       `json:"failureKind,omitempty"`
-	// Interrupted says that the turn was stopped, or died, before it had said all.
+	// Interrupted reports that the turn was stopped or failed before its text was complete.
 	Interrupted bool   `json:"interrupted,omitempty"`
 	Turn        string `json:"turn,omitempty"`
 
-	// first and last bound what of the conversation the message stands for: ids of canonical messages. A message that
-	// stands for an answer that was never given has an empty last, and first is the message before it.
-	first, last string
+	// first and last are the ids of the first and the last transcript message that this message stands for. The message of a
+	// failed turn without a text has no last, and first is the user's message before it.
+	firstID, lastID string
 }
 
-// list turns a stretch of a conversation, oldest first, into the messages of Eliza's clients. A turn is one message, where
-// it first spoke. What has neither text nor attachment is left out, and so are system messages, for which they have no role.
+// list converts a part of a conversation, oldest first, into messages of Eliza's clients. A turn becomes one message, at the
+// position of its first text. Messages without text and attachments are omitted, and so are system messages, for which the
+// clients have no role.
 func list(messages []*transcript.Message, turns []*transcript.Turn) []message {
-	at := make(map[string]int) // of a turn's answer in slots
+	at := make(map[string]int) // index in slots, by turn
 	byID := make(map[string]*transcript.Turn, len(turns))
-	silent := make(map[string][]*transcript.Turn) // turns that failed without a word, by the message that they answer
+	silent := make(map[string][]*transcript.Turn) // failed turns without a text, by the user's message
 	spoke := make(map[string]bool)
 	for _, m := range messages {
 		if m.Role == event.Assistant {
@@ -63,8 +64,8 @@ func list(messages []*transcript.Message, turns []*transcript.Turn) []message {
 		case m.Turn == "":
 			slots = append(slots, slot{answer: answer{messages: []*transcript.Message{m}}})
 		default:
-			i, known := at[m.Turn]
-			if !known {
+			i, exists := at[m.Turn]
+			if !exists {
 				i = len(slots)
 				at[m.Turn] = i
 				slots = append(slots, slot{answer: answer{turn: byID[m.Turn]}})
@@ -72,16 +73,16 @@ func list(messages []*transcript.Message, turns []*transcript.Turn) []message {
 			slots[i].answer.messages = append(slots[i].answer.messages, m)
 		}
 	}
-	out := make([]message, 0, len(slots))
+	result := make([]message, 0, len(slots))
 	for _, s := range slots {
 		if e, ok := s.message(); ok {
-			out = append(out, e)
+			result = append(result, e)
 		}
 	}
-	return out
+	return result
 }
 
-// slot is one message of a list before it is rendered.
+// slot is a message of a list before it is rendered.
 type slot struct {
 	user   *transcript.Message
 	answer answer
@@ -92,29 +93,29 @@ func (s slot) message() (message, bool) {
 	var e message
 	switch {
 	case s.silent:
-		end, _ := s.answer.ended()
+		end, _ := s.answer.outcome()
 		if end.FailureKind == "" {
 			return e, false
 		}
 		e = message{ID: s.answer.turn.ID, Role: string(event.Assistant), Text: end.text, Timestamp: s.answer.turn.EndedAt, FailureKind: end.FailureKind, Turn: s.answer.turn.ID}
-		e.first = s.user.ID
+		e.firstID = s.user.ID
 		return e, true
 	case s.user != nil:
 		m := s.user
-		e = message{ID: m.ID, Role: string(event.User), Text: m.Visible(), Timestamp: m.At, Source: m.Source, Attachments: attachments(m), first: m.ID, last: m.ID}
+		e = message{ID: m.ID, Role: string(event.User), Text: m.Visible(), Timestamp: m.At, Source: m.Source, Attachments: attachments(m), firstID: m.ID, lastID: m.ID}
 		if m.Author != nil {
 			e.From = m.Author.Name
 		}
 	default:
 		a := s.answer
 		m := a.messages[0]
-		end, ended := a.ended()
-		if !ended {
+		end, hasEnded := a.outcome()
+		if !hasEnded {
 			end.text = a.text()
 		}
 		e = message{
 			ID: m.ID, Role: string(event.Assistant), Text: a.reload(end.text), FailureKind: end.FailureKind, Timestamp: m.At, Source: m.Source, Turn: m.Turn,
-			ActionCallbackHistory: a.history(), Attachments: a.attachments(), first: m.ID, last: a.messages[len(a.messages)-1].ID,
+			ActionCallbackHistory: a.history(), Attachments: a.attachments(), firstID: m.ID, lastID: a.messages[len(a.messages)-1].ID,
 		}
 		if a.turn != nil {
 			e.Interrupted = a.turn.Outcome == event.Cancelled || a.turn.Outcome == event.Interrupted

@@ -10,22 +10,22 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// messages lists what was said so far, also while a turn runs.
+// messages answers GET /api/conversations/{id}/messages, even while a turn runs.
 func (s *surface) messages(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	f, err := s.gw.Feed(r.Context(), p, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	defer f.Release()
-	all, err := newest(r.Context(), f.Feed)
+	messages, err := newestMessages(r.Context(), f.Feed)
 	if err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"messages": all})
+	server.WriteJSON(w, http.StatusOK, map[string]any{"messages": messages})
 	return nil
 }
 
-// send adds a message and waits for the end of the turn that answers it.
+// send answers POST /api/conversations/{id}/messages: it adds a message and waits for the end of its turn.
 func (s *surface) send(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	_, c, err := readSend(r)
 	if err != nil {
@@ -39,19 +39,19 @@ func (s *surface) send(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	var last answer
 	err = s.follow(r.Context(), p, id, ack.Turn, true, follower{State: func(s *state) (bool, error) {
 		last = s.answer
-		return s.ended(), nil
+		return s.hasEnded(), nil
 	}})
 	if err != nil {
 		return err
 	}
-	out, _ := last.ended()
-	out.UserMessageID = ack.Message
-	server.WriteJSON(w, http.StatusOK, reply{Text: out.text, outcome: out})
-	s.shown(r.Context(), p, id, last.turn.EndSeq)
+	end, _ := last.outcome()
+	end.UserMessageID = ack.Message
+	server.WriteJSON(w, http.StatusOK, reply{Text: end.text, outcome: end})
+	s.markSeen(r.Context(), p, id, last.turn.EndSeq)
 	return nil
 }
 
-// truncate drops what comes after a message, and with inclusive the message itself.
+// truncate removes the messages after one, and with inclusive that one too.
 func (s *surface) truncate(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
 		MessageID string `json:"messageId"`
@@ -64,7 +64,7 @@ func (s *surface) truncate(w http.ResponseWriter, r *http.Request, p gateway.Pri
 		return invalid("messageId is required")
 	}
 	id := r.PathValue("id")
-	after, count, err := s.cut(r.Context(), p, id, body.MessageID, body.Inclusive)
+	after, count, err := s.truncatePoint(r.Context(), p, id, body.MessageID, body.Inclusive)
 	if err != nil {
 		return err
 	}
@@ -79,58 +79,59 @@ func (s *surface) truncate(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	return nil
 }
 
-// cut finds the canonical message after which a truncate drops everything, and how many of Eliza's messages go with it.
-func (s *surface) cut(ctx context.Context, p gateway.Principal, id, messageID string, inclusive bool) (after string, count int, err error) {
+// truncatePoint returns the transcript message after which a truncate removes everything, and how many of Eliza's messages that
+// removes.
+func (s *surface) truncatePoint(ctx context.Context, p gateway.Principal, id, messageID string, inclusive bool) (after string, count int, err error) {
 	f, err := s.gw.Feed(ctx, p, id)
 	if err != nil {
 		return "", 0, err
 	}
 	defer f.Release()
-	at := func(st *stretch, id string) int {
+	at := func(st *history, id string) int {
 		return slices.IndexFunc(st.messages, func(m *transcript.Message) bool { return m.ID == id })
 	}
-	st, err := gather(ctx, f.Feed, func(st *stretch) bool {
-		// The one before it is needed too.
+	st, err := readHistory(ctx, f.Feed, func(st *history) bool {
+		// the message before it is needed too
 		m := find(list(st.messages, st.turns), messageID)
-		return m != nil && at(st, m.first) > 0
+		return m != nil && at(st, m.firstID) > 0
 	})
 	if err != nil {
 		return "", 0, err
 	}
-	all := list(st.messages, st.turns)
-	m := find(all, messageID)
+	before := list(st.messages, st.turns)
+	m := find(before, messageID)
 	if m == nil {
 		return "", 0, server.Errorf(http.StatusNotFound, server.ReasonNotFound, "Message not found")
 	}
-	last := m.last
+	last := m.lastID
 	if last == "" {
-		last = m.first // a failure without a word can't be dropped without the message that it answers
+		last = m.firstID // the message of a failed turn without a text can only be removed together with the user's message
 	} else if inclusive {
 		last = ""
 	}
-	keep := at(st, m.first)
+	end := at(st, m.firstID)
 	if last != "" {
-		keep = at(st, last) + 1
+		end = at(st, last) + 1
 	}
-	if keep > 0 {
-		after = st.messages[keep-1].ID
+	if end > 0 {
+		after = st.messages[end-1].ID
 	}
-	return after, len(all) - len(list(st.messages[:keep], st.turns)), nil
+	return after, len(before) - len(list(st.messages[:end], st.turns)), nil
 }
 
-func find(all []message, id string) *message {
-	for i := range all {
-		if all[i].ID == id {
-			return &all[i]
+func find(messages []message, id string) *message {
+	for i := range messages {
+		if messages[i].ID == id {
+			return &messages[i]
 		}
 	}
 	return nil
 }
 
-// abort stops the turn that runs in a room, which is a conversation's other name.
+// abort stops the turn that runs in a room. Room is another name of a conversation.
 func (s *surface) abort(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	id := r.PathValue("id")
-	// Whoever may only read does not learn whether something runs.
+	// A user who may only read must not learn whether a turn runs.
 	if _, err := s.gw.Conversation(r.Context(), p, gateway.ActionWrite, id); err != nil {
 		return err
 	}
@@ -138,9 +139,9 @@ func (s *surface) abort(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err != nil {
 		return err
 	}
-	turn := running(f.Feed, true)
+	turn := runningTurn(f.Feed, true)
 	f.Release()
-	out := struct {
+	response := struct {
 		okay
 		Aborted bool   `json:"aborted"`
 		Turn    string `json:"turn,omitempty"`
@@ -150,8 +151,8 @@ func (s *surface) abort(w http.ResponseWriter, r *http.Request, p gateway.Princi
 		if err != nil {
 			return err
 		}
-		out.Aborted = !ack.AlreadyEnded
+		response.Aborted = !ack.AlreadyEnded
 	}
-	server.WriteJSON(w, http.StatusOK, out)
+	server.WriteJSON(w, http.StatusOK, response)
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// texts are "role: text" of what is listed.
+// texts returns the list as "role: text".
 func texts(messages []message) []string {
 	var all []string
 	for _, m := range messages {
@@ -44,7 +44,7 @@ func TestAMessageAndItsReply(t *testing.T) {
 		}
 		return out.End(event.Completed, "", &event.Usage{Model: "m", Input: 10, CacheRead: 5, Output: 3})
 	})
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		c := h.create()
 		var raw map[string]any
 		h.do(200, &raw, "POST", at(c, "/messages"), `{"text":"hi","channelType":"DM","conversationMode":"power","metadata":{"a":1},"language":"en","source":"client_chat"}`)
@@ -76,7 +76,7 @@ func TestAMessageAndItsReply(t *testing.T) {
 }
 
 func TestListDuringATurn(t *testing.T) {
-	var goOn chan struct{} // made in the bubble
+	var goOn chan struct{} // created in the bubble
 	a := agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		if err := out.Text("half"); err != nil {
 			return err
@@ -84,7 +84,7 @@ func TestListDuringATurn(t *testing.T) {
 		<-goOn
 		return out.Text(" and whole")
 	})
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		goOn = make(chan struct{})
 		c := h.create()
 		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`)
@@ -96,9 +96,9 @@ func TestListDuringATurn(t *testing.T) {
 	})
 }
 
-// What lies behind the window that a gateway holds in memory is listed too, and no more than the newest 200.
+// The list includes messages that the gateway no longer has in memory, and is limited to the newest 200.
 func TestLongConversation(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		const turns = 130
 		for i := range turns {
@@ -118,9 +118,10 @@ func TestLongConversation(t *testing.T) {
 	})
 }
 
-// A turn of more messages than the window holds is one message, whole, in the list and for who comes late.
+// A turn with more messages than the gateway keeps in memory is one complete message, in the list and for a reader that
+// attaches late.
 func TestLongTurn(t *testing.T) {
-	const n = 780 // the window is cut back when it has grown to 800 messages: then only the end of the turn is left in it
+	const n = 780 // the gateway trims its memory at 800 messages, so only the end of the turn stays in memory
 	var want []string
 	for i := range n {
 		want = append(want, fmt.Sprintf("part %d", i))
@@ -144,14 +145,14 @@ func TestLongTurn(t *testing.T) {
 		}
 		return nil
 	})
-	bubble(t, long, func(h *house) {
+	bubble(t, long, func(h *harness) {
 		c := h.create()
 		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"long"}`)
 		s := w.wait()
 		if s.final() != whole || s.text != whole {
 			t.Errorf("the stream gave %d and %d bytes of %d", len(s.final()), len(s.text), len(whole))
 		}
-		// Whether all of the turn is in memory, its end, or nothing.
+		// In memory is all of the turn, its end, or nothing.
 		for i := range 60 {
 			if i%25 == 0 {
 				again := h.stream("GET", at(c, "/messages/stream"), "", "Last-Event-ID", s.ids[0]).wait()
@@ -188,12 +189,12 @@ func TestTruncate(t *testing.T) {
 		{"nothing", func(m []message) message { return m[5] }, false, 0, []string{"user: a", "assistant: re: a", "user: b", "assistant: re: b", "user: c", "assistant: re: c"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			bubble(t, echo, func(h *house) {
+			bubble(t, echo, func(h *harness) {
 				c := h.create()
 				for _, text := range []string{"a", "b", "c"} {
 					h.send(c, text)
 				}
-				synctest.Wait() // an agent that has just returned
+				synctest.Wait() // the agent has just returned
 				var got truncated
 				body := fmt.Sprintf(`{"messageId":%q,"inclusive":%v}`, x.pick(h.messages(c)).ID, x.inclusive)
 				h.do(200, &got, "POST", at(c, "/messages/truncate"), body)
@@ -211,7 +212,7 @@ func TestTruncate(t *testing.T) {
 }
 
 func TestTruncateFarBack(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		first := h.send(c, "first")
 		for i := range 250 {
@@ -227,9 +228,9 @@ func TestTruncateFarBack(t *testing.T) {
 	})
 }
 
-// The message to go may be the first of a page: what is before it stays all the same.
+// The removed message may be the first of a page. The one before it must stay.
 func TestTruncateAtThePageEdge(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		for i := range 110 {
 			h.send(c, fmt.Sprint(i))
@@ -243,7 +244,7 @@ func TestTruncateAtThePageEdge(t *testing.T) {
 	})
 }
 
-// waiting is an agent that says something and then waits to be stopped or let go.
+// waiting is an agent that emits a text and then waits to be stopped or released.
 type waiting struct{ goOn chan struct{} }
 
 func (w *waiting) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
@@ -260,7 +261,7 @@ func (w *waiting) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) er
 
 func TestTruncateIsRefusedDuringATurn(t *testing.T) {
 	a := &waiting{}
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		a.goOn = make(chan struct{})
 		c := h.create()
 		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`)
@@ -278,7 +279,7 @@ func TestAbort(t *testing.T) {
 		OK, Aborted bool
 		Turn        string
 	}
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		a.goOn = make(chan struct{})
 		c := h.create()
 		var got aborted
@@ -327,31 +328,31 @@ func TestFailures(t *testing.T) {
 		{"api_error", providerIssue},
 		{"timeout", providerIssue},
 		{"no_provider", noProvider},
-		{"context_length_exceeded", providerIssue}, // every other one
+		{"context_length_exceeded", providerIssue}, // every other code
 		{"", providerIssue},
 	} {
 		says := "upstream says no"
-		if x.code == "" { // an error that is no *agent.Error, whose text is for operators
+		if x.code == "" { // an error without a code has a text for operators
 			says = "the agent failed"
 		}
 		t.Run(x.code, func(t *testing.T) {
-			bubble(t, failing(x.code, "upstream says no"), func(h *house) {
+			bubble(t, failing(x.code, "upstream says no"), func(h *harness) {
 				c := h.create()
 				s := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`).wait()
-				if s.done == nil || s.done.FailureKind != x.kind || s.done.FullText != canned[x.kind] || s.text != canned[x.kind] ||
+				if s.done == nil || s.done.FailureKind != x.kind || s.done.FullText != failureTexts[x.kind] || s.text != failureTexts[x.kind] ||
 					s.done.Outcome != event.Failed || s.done.Error.Message != says {
 					t.Errorf("%+v %q", s.done, s.text)
 				}
 				r := h.send(c, "again")
-				if r.FailureKind != x.kind || r.Text != canned[x.kind] {
+				if r.FailureKind != x.kind || r.Text != failureTexts[x.kind] {
 					t.Errorf("%+v", r)
 				}
 				list := h.messages(c)
-				wantTexts(t, list, "user: hi", "assistant: "+canned[x.kind], "user: again", "assistant: "+canned[x.kind])
+				wantTexts(t, list, "user: hi", "assistant: "+failureTexts[x.kind], "user: again", "assistant: "+failureTexts[x.kind])
 				if list[1].FailureKind != x.kind || list[1].ID != s.done.MessageID || list[3].ID != r.MessageID {
 					t.Errorf("%+v", list)
 				}
-				// What was said stands, and does not look whole, live or after a reload.
+				// The partial text stays, and is not shown as complete, live or after a reload.
 				s = h.stream("POST", at(c, "/messages/stream"), `{"text":"say half"}`).wait()
 				if s.done == nil || s.done.FullText != "half" || s.done.FailureKind != x.kind || s.done.Outcome != event.Failed || s.done.Error.Message != says {
 					t.Errorf("%+v", s.done)
@@ -369,16 +370,16 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A turn that thought, or only told what it does, and then failed leaves its failure too.
+// A turn that has only reasoning or status parts and then fails has its failure in the list too.
 func TestAFailureAfterThoughts(t *testing.T) {
 	thinks := agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		return errors.Join(out.Reasoning("let me see"), errors.New("no more"))
 	})
-	bubble(t, thinks, func(h *house) {
+	bubble(t, thinks, func(h *harness) {
 		c := h.create()
 		s := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`).wait()
 		list := h.messages(c)
-		wantTexts(t, list, "user: hi", "assistant: "+canned[providerIssue])
+		wantTexts(t, list, "user: hi", "assistant: "+failureTexts[providerIssue])
 		if s.done == nil || s.done.FullText != list[1].Text || s.done.MessageID != list[1].ID || list[1].FailureKind != providerIssue {
 			t.Errorf("%+v\n%+v", s.done, list)
 		}
@@ -387,7 +388,7 @@ func TestAFailureAfterThoughts(t *testing.T) {
 
 func TestAnIgnoredMessage(t *testing.T) {
 	silent := agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error { return out.Reasoning("not for me") })
-	bubble(t, silent, func(h *house) {
+	bubble(t, silent, func(h *harness) {
 		c := h.create()
 		s := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`).wait()
 		if s.done == nil || s.done.FullText != "" || s.done.NoResponseReason != "ignored" || len(s.tokens) != 0 {
@@ -404,7 +405,7 @@ func TestPictureAnswer(t *testing.T) {
 	draw := agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		return out.Media(event.Media{URL: "/api/files/cat.png", MIME: "image/png", Name: "cat.png"})
 	})
-	bubble(t, draw, func(h *house) {
+	bubble(t, draw, func(h *harness) {
 		c := h.create()
 		s := h.stream("POST", at(c, "/messages/stream"), `{"text":"draw"}`).wait()
 		if s.done == nil || s.done.NoResponseReason != "" || len(s.done.Attachments) != 1 || s.done.Attachments[0].URL != "/api/files/cat.png" {
@@ -417,7 +418,7 @@ func TestPictureAnswer(t *testing.T) {
 }
 
 func TestInjectedMessages(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		h.send(c, "hi")
 		_, err := h.gw.Do(h.t.Context(), gateway.Principal{Admin: true}, c, gateway.Command{
@@ -435,7 +436,7 @@ func TestInjectedMessages(t *testing.T) {
 }
 
 func TestListIsJSONForJavaScript(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		text := "a<b>&\u2028\x00\U0001F600"
 		h.do(200, nil, "POST", at(c, "/messages"), `{"text":`+quote(text)+`}`)

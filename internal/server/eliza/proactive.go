@@ -16,26 +16,26 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// maxSaid bounds what waits to be told; more is dropped, and is there when the conversation is read.
-const maxSaid = 1024
+// maxQueued is how many messages may wait for Run. More are dropped from the sockets; the conversation still has them.
+const maxQueued = 1024
 
-// autonomy is the source of what an agent says of its own accord and names no other for.
+// autonomy is the source of a message that an agent sends unasked and without a source.
 const autonomy = "autonomy"
 
-// Proactive tells sockets of what agents say of their own accord: messages that are added outside turns, and turns that no
-// message started. What answers somebody is told by its own stream, and never here too. It is a watcher of the gateway; make
-// one with NewProactive, and call Run beside it.
+// Proactive sends sockets the messages that agents send unasked: messages outside turns, and turns that no message started. An
+// answer to a user's message is on its own stream and never here. Proactive is a watcher of the gateway; make it with
+// NewProactive, and call Run in a goroutine.
 type Proactive struct {
 	log  *slog.Logger
-	wake chan struct{} // has a value when something waits
+	wake chan struct{} // has a value if queue has entries
 
 	mu      sync.Mutex
-	said    []utterance
-	lost    int             // that were dropped since Run looked
-	prompts map[string]bool // turns that run and answer somebody, or run inside others
+	queue   []utterance
+	drops int             // since Run last took the queue
+	prompts map[string]bool // running turns that answer a message or run inside another turn
 }
 
-// utterance is what Run is to tell of: a message, or a turn that has ended.
+// utterance is an entry of the queue: a message, or a turn that has ended.
 type utterance struct {
 	conversation, turn string
 	message            *proactive
@@ -43,7 +43,7 @@ type utterance struct {
 
 var _ gateway.Watcher = (*Proactive)(nil)
 
-// NewProactive returns a watcher that tells nobody until Run is called.
+// NewProactive returns a watcher that queues messages until Run is called.
 func NewProactive(log *slog.Logger) *Proactive {
 	return &Proactive{log: log, wake: make(chan struct{}, 1), prompts: map[string]bool{}}
 }
@@ -67,13 +67,13 @@ type proactive struct {
 func (w *Proactive) Committed(s *journal.Summary, events []event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before := len(w.said)
+	before := len(w.queue)
 	for i := range events {
 		e := &events[i]
 		b := e.Get()
 		switch e.Type {
 		case event.TurnQueue, event.TurnStart:
-			if b.Parent != "" || b.Answers != "" && b.Source == "" { // what its upstream began answers somebody elsewhere
+			if b.Parent != "" || b.Answers != "" && b.Source == "" { // a turn that its upstream started for another client's message is unasked here
 				w.prompts[e.Turn] = true
 			}
 		case event.TurnEnd:
@@ -81,16 +81,16 @@ func (w *Proactive) Committed(s *journal.Summary, events []event.Event) {
 				delete(w.prompts, e.Turn)
 				continue
 			}
-			w.put(utterance{conversation: s.ID, turn: e.Turn}) // or it began before this process, and Run looks
+			w.enqueue(utterance{conversation: s.ID, turn: e.Turn}) // a turn that began before this process may be an answer; Run finds out
 		case event.MessageAdd:
 			if e.Turn == "" && b.Role == event.Assistant {
-				if m := added(e); m != nil {
-					w.put(utterance{conversation: s.ID, message: m})
+				if m := messageOf(e); m != nil {
+					w.enqueue(utterance{conversation: s.ID, message: m})
 				}
 			}
 		}
 	}
-	if len(w.said) > before {
+	if len(w.queue) > before {
 		select {
 		case w.wake <- struct{}{}:
 		default:
@@ -98,31 +98,31 @@ func (w *Proactive) Committed(s *journal.Summary, events []event.Event) {
 	}
 }
 
-// put is called with w.mu held.
-func (w *Proactive) put(s utterance) {
-	if len(w.said) >= maxSaid {
-		w.lost++
+// enqueue adds an entry. The caller must hold w.mu.
+func (w *Proactive) enqueue(s utterance) {
+	if len(w.queue) >= maxQueued {
+		w.drops++
 		return
 	}
-	w.said = append(w.said, s)
+	w.queue = append(w.queue, s)
 }
 
-// added is what is told of a message that came as a whole; nil where nothing is.
-func added(e *event.Event) *proactive {
+// messageOf returns the frame's message for a message.add event, or nil if it is not to be sent.
+func messageOf(e *event.Event) *proactive {
 	var t transcript.Transcript
 	if err := t.Apply(e); err != nil || len(t.Messages) == 0 {
-		return nil // it was applied by the gateway, so that can't be
+		return nil // impossible: the gateway has applied this event
 	}
-	return spoken(answer{messages: t.Messages})
+	return proactiveOf(answer{messages: t.Messages})
 }
 
-// spoken is what is told of an answer that nobody asked for; nil where it says nothing, or is a chat's.
-func spoken(a answer) *proactive {
+// proactiveOf returns the frame's message for an answer, or nil if it has no text and no attachment, or belongs to a chat.
+func proactiveOf(a answer) *proactive {
 	if len(a.messages) == 0 {
 		return nil
 	}
-	first := a.messages[0]
-	m := &proactive{ID: first.ID, Role: string(event.Assistant), Text: a.text(), Timestamp: first.At, Source: first.Source, Attachments: a.attachments()}
+	opening := a.messages[0]
+	m := &proactive{ID: opening.ID, Role: string(event.Assistant), Text: a.text(), Timestamp: opening.At, Source: opening.Source, Attachments: a.attachments()}
 	if m.Source == "" {
 		m.Source = autonomy
 	}
@@ -132,7 +132,7 @@ func spoken(a answer) *proactive {
 	return m
 }
 
-// Run hands frames to send until the context ends. send must not block.
+// Run passes frames to send until ctx ends. It calls send from one goroutine, and send must not block.
 func (w *Proactive) Run(ctx context.Context, gw *gateway.Gateway, send func(hub.Frame)) {
 	for {
 		select {
@@ -141,52 +141,52 @@ func (w *Proactive) Run(ctx context.Context, gw *gateway.Gateway, send func(hub.
 			return
 		}
 		w.mu.Lock()
-		all, lost := w.said, w.lost
-		w.said, w.lost = nil, 0
+		queue, drops := w.queue, w.drops
+		w.queue, w.drops = nil, 0
 		w.mu.Unlock()
-		if lost > 0 {
-			w.log.Warn("messages are not told to sockets: too many at once", "messages", lost)
+		if drops > 0 {
+			w.log.Warn("messages dropped for sockets: too many at once", "messages", drops)
 		}
-		for _, s := range all {
+		for _, s := range queue {
 			m := s.message
 			if m == nil {
 				var err error
 				if m, err = unprompted(ctx, gw, s.conversation, s.turn); err != nil {
 					if !errors.Is(err, gateway.ErrNotFound) && !errors.Is(err, gateway.ErrClosed) {
-						w.log.Warn("a message is not told to sockets", "conversation", s.conversation, "turn", s.turn, "error", err)
+						w.log.Warn("message not sent to sockets", "conversation", s.conversation, "turn", s.turn, "error", err)
 					}
 					continue
 				}
 			}
 			if m != nil {
-				tell(send, s.conversation, m)
+				sendFrame(send, s.conversation, m)
 			}
 		}
 	}
 }
 
-// unprompted is what is told of a turn that has ended; nil where it answered somebody.
+// unprompted returns the frame's message for a turn that has ended, or nil if the turn answered a message.
 func unprompted(ctx context.Context, gw *gateway.Gateway, conversation, turn string) (m *proactive, err error) {
 	err = gw.ViewTranscript(ctx, gateway.Principal{Admin: true}, conversation, func(t *transcript.Transcript) bool {
 		u := t.Turn(turn)
 		if u == nil || t.Earlier && (len(t.Messages) == 0 || t.Messages[0].Seq > u.FirstSeq) {
-			return false // a part of it is not in memory any more
+			return false // a part of the turn is no longer in memory
 		}
 		if u.Parent == "" && (u.Answers == "" || u.Source != "") {
 			a, _ := answerOf(t.Messages, t.Turns, turn)
-			m = spoken(a)
+			m = proactiveOf(a)
 		}
 		return true
 	})
 	return m, err
 }
 
-func tell(send func(hub.Frame), conversation string, m *proactive) {
+func sendFrame(send func(hub.Frame), conversation string, m *proactive) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(proactiveFrame{"proactive-message", conversation, *m}); err != nil {
-		return // it holds strings and numbers only
+		return // impossible: it contains only strings and numbers
 	}
 	send(hub.Frame{Conversation: conversation, JSON: bytes.TrimSuffix(b.Bytes(), []byte("\n"))})
 }

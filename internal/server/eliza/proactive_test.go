@@ -18,7 +18,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/hub"
 )
 
-// told are the frames that sockets would be sent.
+// told collects the frames for sockets.
 type told struct {
 	mu     sync.Mutex
 	frames []hub.Frame
@@ -32,7 +32,7 @@ func (s *told) send(f hub.Frame) {
 
 var ids = regexp.MustCompile(`"(id|timestamp)":("[0-9a-f-]{36}"|\d+)`)
 
-// take waits until nothing happens any more and returns the frames that came since, without ids.
+// take waits until the bubble is idle and returns the new frames without their ids.
 func (s *told) take() string {
 	synctest.Wait()
 	s.mu.Lock()
@@ -45,9 +45,9 @@ func (s *told) take() string {
 	return strings.Join(all, "\n")
 }
 
-// What an agent says of its own accord is told once, when it is stored; what answers somebody never.
+// A message that an agent sends unasked is sent to sockets once, after it is stored. Answers to users never are.
 func TestProactive(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		t := h.t
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -112,24 +112,24 @@ func TestProactive(t *testing.T) {
 		if err := pr.Write(t.Context(), []byte(`{"type":"done"}`+"\n")); err != nil {
 			t.Fatal(err)
 		}
-		check("a turn that nobody asked for", frame(`Look:\n\nfound`, "autonomy"))
+		check("an unasked turn", frame(`Look:\n\nfound`, "autonomy"))
 		if listed := h.messages("c"); listed[len(listed)-1].Text != "searching\n\nLook:\n\nfound" {
 			t.Errorf("listed as %q", listed[len(listed)-1].Text)
 		}
 		push("2", `{"type":"done"}`)
 		check("a silent turn", "")
 
-		// One that began before a restart.
+		// A turn that began before a restart.
 		push("3", `{"type":"chunk","text":"before"}`)
 		synctest.Wait()
 		watch()
-		pr = push("3") // goes on where it was cut
+		pr = push("3") // resumed after the interruption
 		if err := pr.Write(t.Context(), []byte(`{"type":"chunk","text":" and after"}`+"\n"+`{"type":"done"}`+"\n")); err != nil {
 			t.Fatal(err)
 		}
 		check("over a restart", frame("before and after", "autonomy"))
 
-		// What answers somebody is not told, over a restart neither.
+		// An answer is not sent to sockets, even if a restart interrupted it.
 		answers = h.messages("c")[0].ID
 		push("4", `{"type":"chunk","text":"an answer"}`, `{"type":"done"}`)
 		push("5", `{"type":"chunk","text":"another"}`)
@@ -149,11 +149,11 @@ func TestProactive(t *testing.T) {
 	})
 }
 
-// What an upstream answers to another client is told, and a turn that it began is not taken for the answer to a message that was sent
-// here.
+// An answer of the upstream to another client is sent to sockets. A turn that the upstream began is not mistaken for the answer
+// to a message of this client.
 func TestProactiveFromSession(t *testing.T) {
 	up := &agenttest.Follower{}
-	bubble(t, up, func(h *house) {
+	bubble(t, up, func(h *harness) {
 		t, release := h.t, make(chan struct{})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -182,10 +182,10 @@ func TestProactiveFromSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Release()
-		if turn := running(f.Feed, false); turn != "" {
+		if turn := runningTurn(f.Feed, false); turn != "" {
 			t.Errorf("%s is taken for an answer that runs", turn)
 		}
-		if running(f.Feed, true) == "" {
+		if runningTurn(f.Feed, true) == "" {
 			t.Error("it can't be stopped")
 		}
 		close(release)

@@ -5,7 +5,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// progress is what a turn is about just now, as the latest clients of Eliza show it; older ones ignore it.
+// progress is the current activity of a turn. Eliza's newest clients show it, older ones ignore it.
 type progress struct {
 	Type     string `json:"type"`
 	Kind     string `json:"kind"` // thinking, streaming, running_action or running_tool
@@ -13,8 +13,8 @@ type progress struct {
 	ToolName string `json:"toolName,omitempty"`
 }
 
-// progress returns what the turn does: that of the newest part that still grows. If none grows and the newest is a text, the answer
-// counts as streaming: an agent that exits after its text would otherwise be shown to think for a moment before it is done.
+// progress returns the activity of the newest part that still grows. If no part grows and the newest one is a text, it returns
+// streaming. Otherwise a process that exits after its text would be shown as thinking for a moment.
 func (a answer) progress() progress {
 	thinking := progress{Type: "status", Kind: "thinking", Label: a.turn.Phase}
 	p := thinking
@@ -49,5 +49,6 @@ func (a answer) progress() progress {
 	return p
 }
 
-// same reports whether a client would show q no differently. A label alone makes no new frame: titles may grow.
-func (p progress) same(q progress) bool { return p.Kind == q.Kind && p.ToolName == q.ToolName }
+// equals reports whether a client would show q in the same way. Labels are ignored, because a title that grows would cause a
+// frame for each change.
+func (p progress) equals(q progress) bool { return p.Kind == q.Kind && p.ToolName == q.ToolName }

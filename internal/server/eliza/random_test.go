@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// babble is an agent that says things at random, of all kinds, at a random pace.
+// babble is an agent that emits random parts of all kinds at random intervals.
 type babble struct{ rng *rand.Rand }
 
 func (a *babble) Run(_ context.Context, _ agent.Input, out *agent.Emitter) error {
@@ -48,8 +48,8 @@ func (a *babble) Run(_ context.Context, _ agent.Input, out *agent.Emitter) error
 	return nil
 }
 
-// Whatever an agent says, and however a client is cut off and comes back, every client comes to the text of the fold,
-// and so does the list.
+// Whatever an agent emits, and however clients are interrupted and resume, every client ends with the same text as the
+// transcript, and so does the list.
 func TestRandomTurns(t *testing.T) {
 	seeds := uint64(200)
 	if testing.Short() {
@@ -58,7 +58,7 @@ func TestRandomTurns(t *testing.T) {
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			a := &babble{rand.New(rand.NewPCG(seed, 1))}
-			bubble(t, a, func(h *house) {
+			bubble(t, a, func(h *harness) {
 				rng := rand.New(rand.NewPCG(seed, 2))
 				c := h.create()
 				live := h.stream("POST", at(c, "/messages/stream"), `{"text":"babble"}`)
@@ -67,9 +67,9 @@ func TestRandomTurns(t *testing.T) {
 				}
 				path := at(c, "/messages/stream")
 				query := []string{"", "?streamProtocol=delta-v2"}[rng.IntN(2)]
-				// This one is cut off again and again, keeps what it shows, and comes back with the last id that it has.
+				// This client is interrupted again and again. It keeps its text and resumes with its last id.
 				var shown, last string
-				var end *done
+				var end *doneFrame
 				for end == nil {
 					w := &wire{}
 					w.chat.text = shown
@@ -85,7 +85,7 @@ func TestRandomTurns(t *testing.T) {
 					}
 					s := w.wait()
 					if w.status == 404 && last == "" {
-						break // over before it had anything to come back with
+						break // the stream ended before the client had an id
 					}
 					if shown, end = s.text, s.done; len(s.ids) > 0 {
 						last = s.ids[len(s.ids)-1]

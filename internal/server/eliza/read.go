@@ -8,8 +8,8 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// read says that whoever asks has read a conversation up to a seq; without one, all of it.
-func (s *surface) read(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+// markRead answers POST /api/conversations/{id}/read: it marks the conversation as read up to a seq, or all of it without one.
+func (s *surface) markRead(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
 		Seq int64 `json:"seq"`
 	}
@@ -28,9 +28,9 @@ func (s *surface) read(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	return nil
 }
 
-// shown marks as read what a client was sent as the answer to its own message. It has the answer, whether or not this is kept.
-func (s *surface) shown(ctx context.Context, p gateway.Principal, conversation string, seq int64) {
+// markSeen marks as read an answer that was sent to the client. A failure is only logged, because the client has its answer.
+func (s *surface) markSeen(ctx context.Context, p gateway.Principal, conversation string, seq int64) {
 	if _, err := s.gw.MarkRead(ctx, p, conversation, seq); err != nil && ctx.Err() == nil && !server.Restarting(err) {
-		s.srv.Log().Info("read position not kept", "conversation", conversation, "error", err)
+		s.srv.Log().Info("read position not saved", "conversation", conversation, "error", err)
 	}
 }

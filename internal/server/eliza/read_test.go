@@ -7,9 +7,9 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// What is unread is shown in the list, and read by saying so or by getting the answer.
+// The list marks unread conversations. A read request or the delivery of the answer marks them as read.
 func TestUnread(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		t := h.t
 		c := h.create()
 		unread := func(what string, want bool) conversation {
@@ -17,7 +17,7 @@ func TestUnread(t *testing.T) {
 			synctest.Wait()
 			var l struct{ Conversations []conversation }
 			h.do(200, &l, "GET", "/api/conversations", "")
-			var one oneConversation
+			var one conversationResponse
 			h.do(200, &one, "GET", at(c, ""), "")
 			got := l.Conversations[0]
 			if got.Unread != want || one.Conversation.Unread != want || got.Read != one.Conversation.Read {
@@ -54,7 +54,7 @@ func TestUnread(t *testing.T) {
 			t.Errorf("read less: %+v", out)
 		}
 		unread("read less", true)
-		h.send(c, "hi") // whoever gets the answer has seen what was before it
+		h.send(c, "hi") // the reader of an answer has seen the messages before it
 		unread("answered", false)
 		if w := h.stream("POST", at(c, "/messages/stream"), `{"text":"again"}`).wait(); w.text == "" {
 			t.Error("nothing was streamed")
@@ -62,7 +62,7 @@ func TestUnread(t *testing.T) {
 		unread("streamed", false)
 		h.messages(c)
 		note()
-		h.messages(c) // a list may be fetched by anybody's program
+		h.messages(c) // fetching the list marks nothing as read, because any program may do that
 		unread("only listed", true)
 		h.refused(404, "Conversation not found", "POST", at("none", "/read"), `{}`)
 		h.refused(400, "no place", "POST", at(c, "/read"), `{"seq":-1}`)

@@ -7,20 +7,20 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// render turns successive states of one turn into the bytes of its stream. Its zero value begins a stream for a client
-// that holds nothing.
+// render turns successive states of a turn into the bytes of its stream. The zero value starts a stream for a client without
+// any text.
 type render struct {
 	tokens tokens
 	status progress
-	// user is the message that this stream answers, where it isn't the one that began the turn.
-	user string
-	over bool
+	// user is the message that this stream answers, if another message started the turn.
+	user     string
+	finished bool
 }
 
-// next appends to b the frames that take the client from the state before to s, and reports whether the last of them
-// ended the stream. Only the last frame carries the cursor: a client that was cut half-way asks again from the one before.
-func (r *render) next(b []byte, s *state) (_ []byte, over bool, err error) {
-	if r.over {
+// next appends the frames that take the client from the last state to s, and reports whether they end the stream. Only the last
+// frame has the cursor, so that a client that is interrupted between them resumes before them all.
+func (r *render) next(b []byte, s *state) (_ []byte, finished bool, err error) {
+	if r.finished {
 		return b, true, nil
 	}
 	var frames [][]byte
@@ -31,23 +31,23 @@ func (r *render) next(b []byte, s *state) (_ []byte, over bool, err error) {
 		}
 		frames = append(frames, f)
 	}
-	if !s.ended() && !s.progress.same(r.status) {
+	if !s.hasEnded() && !s.progress.equals(r.status) {
 		r.status = s.progress
 		add(s.progress)
 	}
 	text := s.text
-	end, ended := s.answer.ended()
-	if ended {
+	end, hasEnded := s.answer.outcome()
+	if hasEnded {
 		text = end.text
 	}
 	if f := r.tokens.next(nil, text); f != nil {
 		frames = append(frames, f)
 	}
-	if ended {
+	if hasEnded {
 		if r.user != "" {
 			end.UserMessageID = r.user
 		}
-		add(done{Type: "done", FullText: text, outcome: end})
+		add(doneFrame{Type: "done", FullText: text, outcome: end})
 	}
 	if err != nil {
 		return b, false, err
@@ -61,11 +61,11 @@ func (r *render) next(b []byte, s *state) (_ []byte, over bool, err error) {
 			return b, false, err
 		}
 	}
-	r.over = s.ended()
-	return b, r.over, nil
+	r.finished = s.hasEnded()
+	return b, r.finished, nil
 }
 
-// encode is json.Marshal, but leaves <, > and & as they are. The result has no line end.
+// encode is json.Marshal without the escapes for <, > and &, and without a line end.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

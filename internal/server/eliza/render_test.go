@@ -47,7 +47,7 @@ func TestTokenFrames(t *testing.T) {
 		{"delta-v2: the whole text after 2048 bytes", tokens{deltas: true}, []string{long[:2047], long[:2048], long[:2049]}, []string{
 			`{"type":"token","text":"` + long[:2047] + `"}`, `{"type":"token","text":"x","fullText":"` + long[:2048] + `"}`, `{"type":"token","text":"x"}`,
 		}},
-		{"delta-v2: and then when the text has doubled", tokens{deltas: true, shown: long, length: 3000}, []string{long + long[:2999], long + long}, []string{
+		{"delta-v2: and then when the text has doubled", tokens{deltas: true, current: long, length: 3000}, []string{long + long[:2999], long + long}, []string{
 			`{"type":"token","text":"` + long[:2999] + `"}`, `{"type":"token","text":"x","fullText":"` + long + long + `"}`,
 		}},
 	} {
@@ -61,7 +61,7 @@ func TestTokenFrames(t *testing.T) {
 	}
 }
 
-// Whatever states follow each other, a client of either protocol shows each of them.
+// Whatever the sequence of states, a client of either protocol shows each of them.
 func TestTokenFramesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := tokens{deltas: rapid.Bool().Draw(t, "delta-v2"), unknown: rapid.Bool().Draw(t, "unknown")}
@@ -98,7 +98,7 @@ func TestTokenFramesProperty(t *testing.T) {
 	})
 }
 
-// delta-v2 is there so that a long answer is not quadratic.
+// delta-v2 exists so that the size of a long answer's stream is not quadratic.
 func TestDeltasAreLinear(t *testing.T) {
 	k := tokens{deltas: true}
 	text, sent := "", 0
@@ -111,7 +111,7 @@ func TestDeltasAreLinear(t *testing.T) {
 	}
 }
 
-// build folds events into a transcript; seqs and times are given in order.
+// build folds events into a transcript and numbers them.
 func build(t *testing.T, events ...event.Event) *transcript.Transcript {
 	t.Helper()
 	var tr transcript.Transcript
@@ -133,7 +133,7 @@ func start(turn, answers string) event.Event {
 	return event.Event{Type: event.TurnStart, Turn: turn, Body: &event.Body{Agent: "eliza", Answers: answers}}
 }
 
-// said is a message of a turn with one part of each "kind:text" given.
+// said builds a message of a turn with one part for each "kind:text".
 func saidIn(turn, id string, parts ...string) []event.Event {
 	all := []event.Event{{Type: event.MessageStart, Turn: turn, Message: id, Body: &event.Body{Role: event.Assistant}}}
 	for i, p := range parts {
@@ -193,7 +193,7 @@ func TestList(t *testing.T) {
 			{ID: "u1", Role: "user", Text: "a"},
 			{ID: "a1", Role: "assistant", Turn: "t1", Attachments: []attachment{{ID: "a1.pic", URL: "/f/1", Title: "cat", Description: "a cat", ContentType: "image", MIMEType: "image/png"}}},
 		}},
-		{"what comes from elsewhere says so", just(
+		{"messages of other sources name them", just(
 			event.Event{Type: event.MessageAdd, Message: "n1", Body: &event.Body{Role: event.Assistant, Source: "reminder", Parts: []event.Part{{Kind: event.KindText, Text: "Stand up."}}}},
 			event.Event{Type: event.MessageAdd, Message: "n2", Body: &event.Body{Role: event.User, Source: "telegram", Author: &event.Author{Name: "Ann"}, Parts: []event.Part{{Kind: event.KindText, Text: "ok"}}}},
 			event.Event{Type: event.MessageAdd, Message: "n3", Body: &event.Body{Role: event.Assistant, Source: clientChat, Parts: []event.Part{{Kind: event.KindStatus, Text: "Done", History: []string{"Doing", "Done"}}}}},
@@ -202,7 +202,7 @@ func TestList(t *testing.T) {
 			{ID: "n2", Role: "user", Text: "ok", Source: "telegram", From: "Ann"},
 			{ID: "n3", Role: "assistant", Text: "Doing\n\nDone", ActionCallbackHistory: []string{"Doing", "Done"}},
 		}},
-		{"stopped and interrupted turns say so", flat(just(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1", "text:half"), just(over("t1", event.Cancelled, nil), start("t2", "u1")), saidIn("t2", "a2", "text:other half"), just(over("t2", event.Interrupted, nil))), []message{
+		{"stopped and interrupted turns are marked", flat(just(user("u1", "a"), start("t1", "u1")), saidIn("t1", "a1", "text:half"), just(over("t1", event.Cancelled, nil), start("t2", "u1")), saidIn("t2", "a2", "text:other half"), just(over("t2", event.Interrupted, nil))), []message{
 			{ID: "u1", Role: "user", Text: "a"},
 			{ID: "a1", Role: "assistant", Text: "half", Interrupted: true, Turn: "t1"},
 			{ID: "a2", Role: "assistant", Text: "other half", Interrupted: true, FailureKind: providerIssue, Turn: "t2"},
@@ -210,9 +210,9 @@ func TestList(t *testing.T) {
 		{"a failure without a word leaves a message", just(user("u1", "a"), start("t1", "u1"), over("t1", event.Failed, &event.Error{Code: "rate_limit_error", Message: "slow down"}),
 			user("u2", "b"), start("t2", "u2"), over("t2", event.Failed, &event.Error{Code: "agent_error", Message: "oops"})), []message{
 			{ID: "u1", Role: "user", Text: "a"},
-			{ID: "t1", Role: "assistant", Text: canned[rateLimited], FailureKind: rateLimited, Turn: "t1"},
+			{ID: "t1", Role: "assistant", Text: failureTexts[rateLimited], FailureKind: rateLimited, Turn: "t1"},
 			{ID: "u2", Role: "user", Text: "b"},
-			{ID: "t2", Role: "assistant", Text: canned[providerIssue], FailureKind: providerIssue, Turn: "t2"},
+			{ID: "t2", Role: "assistant", Text: failureTexts[providerIssue], FailureKind: providerIssue, Turn: "t2"},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxImages is Eliza's own bound.
+	// maxImages is Eliza's limit.
 	maxImages = 4
-	// maxImageBytes bounds the pictures of one message together, as bytes of the files. They lie in the conversation's
-	// log and go to every reader.
+	// maxImageBytes is the largest size of all images of a message together, in decoded bytes. They are stored in the
+	// conversation's log and sent to every reader.
 	maxImageBytes = 1 << 20
-	// maxClientMessageID is Eliza's own bound, in characters.
+	// maxClientMessageID is Eliza's limit, in characters.
 	maxClientMessageID = 128
-	// deltaV2 is the stream protocol without the whole text in every frame.
+	// deltaV2 is the stream protocol in which most frames omit the full text.
 	deltaV2 = "delta-v2"
 )
 
@@ -29,7 +29,7 @@ var (
 	imageTypes   = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 )
 
-// sendBody is the body of a message. Other keys that Eliza's clients send mean nothing here and are ignored.
+// sendBody is the body of a message. Other keys of Eliza's clients are ignored.
 type sendBody struct {
 	Text            string  `json:"text"`
 	ChannelType     string  `json:"channelType"`
@@ -39,7 +39,7 @@ type sendBody struct {
 	StreamProtocol  string  `json:"streamProtocol"`
 }
 
-// image is a picture as Eliza's clients send it: base64, with its media type.
+// image is a base64-encoded image with its media type.
 type image struct {
 	Data     string `json:"data"`
 	MIMEType string `json:"mimeType"`
@@ -50,7 +50,7 @@ func invalid(format string, args ...any) error {
 	return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, format, args...)
 }
 
-// readSend reads a message and makes its command.
+// readSend parses a message and returns its command.
 func readSend(r *http.Request) (b sendBody, c gateway.Command, err error) {
 	if err := server.Decode(r, &b); err != nil {
 		return b, c, err
@@ -62,7 +62,7 @@ func readSend(r *http.Request) (b sendBody, c gateway.Command, err error) {
 		return b, c, invalid("channelType is invalid")
 	}
 	if n := utf8.RuneCountInString(b.ClientMessageID); n > maxClientMessageID {
-		return b, c, invalid("clientMessageId has %d characters, at most %d", n, maxClientMessageID)
+		return b, c, invalid("clientMessageId has %d characters; the limit is %d", n, maxClientMessageID)
 	}
 	m := &gateway.CommandMessage{Text: b.Text, Source: b.Source}
 	if m.Source == "" {
@@ -87,19 +87,19 @@ func pictures(images []image) ([]event.Part, error) {
 	for i, img := range images {
 		mime := strings.ToLower(img.MIMEType)
 		if !slices.Contains(imageTypes, mime) {
-			return nil, invalid("image %d: unsupported type %q; known are: %s", i+1, img.MIMEType, strings.Join(imageTypes, ", "))
+			return nil, invalid("image %d: unsupported type %q; use %s", i+1, img.MIMEType, strings.Join(imageTypes, ", "))
 		}
 		data := img.Data
-		// Eliza takes bare base64; a data URL says the same.
-		if head, rest, ok := strings.Cut(data, ";base64,"); ok && strings.EqualFold(head, "data:"+mime) {
-			data = rest
+		// Eliza accepts bare base64. A data URL of the same type is accepted too.
+		if head, encoded, ok := strings.Cut(data, ";base64,"); ok && strings.EqualFold(head, "data:"+mime) {
+			data = encoded
 		}
 		raw, err := base64.StdEncoding.DecodeString(data)
 		if err != nil || len(raw) == 0 {
-			return nil, invalid("image %d: data must be base64", i+1)
+			return nil, invalid("image %d: invalid data; send base64", i+1)
 		}
 		if size += len(raw); size > maxImageBytes {
-			return nil, invalid("the images have more than %d bytes together", maxImageBytes)
+			return nil, invalid("the images together exceed %d bytes", maxImageBytes)
 		}
 		parts = append(parts, event.Part{Kind: event.KindMedia, Media: &event.Media{
 			URL: "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(raw), MIME: mime, Name: img.Name, Size: int64(len(raw)),

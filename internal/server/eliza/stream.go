@@ -12,18 +12,18 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// headersWithin is how long a command may take before the headers go out without its result. Clients give up where they
-// have none after 10 s; a failure before them can still be a plain HTTP error.
+// headersWithin is how long a command may take before the headers are sent without its result. Clients give up after 10 s
+// without headers. A failure before them is a plain HTTP error.
 const headersWithin = 2 * time.Second
 
-// sendStream adds a message and streams the turn that answers it.
+// sendStream adds a message and streams its turn.
 func (s *surface) sendStream(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	body, c, err := readSend(r)
 	if err != nil {
 		return err
 	}
 	id := r.PathValue("id")
-	// Asked first, so that nothing is said where the answer could not be followed.
+	// AddViewer comes first: if the viewer limit refuses the stream, no message is added.
 	leave, err := s.gw.AddViewer(p)
 	if err != nil {
 		return err
@@ -33,27 +33,27 @@ func (s *surface) sendStream(w http.ResponseWriter, r *http.Request, p gateway.P
 		ack gateway.Ack
 		err error
 	}
-	sent := make(chan result, 1) // this handler does not return before it was read
+	results := make(chan result, 1) // the handler always reads it before it returns
 	go func() {
 		ack, err := s.do(r.Context(), p, id, c)
-		sent <- result{ack, err}
+		results <- result{ack, err}
 	}()
 	var res result
 	var st *stream
-	soon := time.NewTimer(headersWithin)
-	defer soon.Stop()
+	timer := time.NewTimer(headersWithin)
+	defer timer.Stop()
 	select {
-	case res = <-sent:
+	case res = <-results:
 		if res.err != nil {
 			return res.err
 		}
 		st = s.open(w, r)
-	case <-soon.C:
+	case <-timer.C:
 		st = s.open(w, r)
-		for waiting := true; waiting; {
+		for isWaiting := true; isWaiting; {
 			select {
-			case res = <-sent:
-				waiting = false
+			case res = <-results:
+				isWaiting = false
 			case <-st.ticker.C:
 				st.beat()
 			}
@@ -68,7 +68,8 @@ func (s *surface) sendStream(w http.ResponseWriter, r *http.Request, p gateway.P
 	return st.turn(r.Context(), p, id, res.ack.Turn)
 }
 
-// attach goes on with the stream of the turn in which the client's last frame lies; without one, of the turn that runs.
+// attach resumes the stream of the turn that contains the client's last frame. Without Last-Event-ID it streams the running
+// turn.
 func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	id := r.PathValue("id")
 	f, err := s.gw.Feed(r.Context(), p, id)
@@ -79,7 +80,7 @@ func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	turn, err := locate(r.Context(), f.Feed, last)
 	f.Release()
 	if err != nil {
-		if errors.Is(err, errGone) {
+		if errors.Is(err, errTurnGone) {
 			return server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no turn to attach to")
 		}
 		return err
@@ -91,7 +92,7 @@ func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	defer leave()
 	st := s.open(w, r)
 	defer st.ticker.Stop()
-	if st.out.Head() {
+	if st.response.Head() {
 		return nil
 	}
 	st.render.tokens.unknown = last != ""
@@ -99,38 +100,38 @@ func (s *surface) attach(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return st.turn(r.Context(), p, id, turn)
 }
 
-// locate returns the turn that a stream is attached to, or errGone.
+// locate returns the turn to attach to, or errTurnGone.
 func locate(ctx context.Context, f *feed.Feed, last string) (string, error) {
 	if last == "" {
-		return found(running(f, false))
+		return foundTurn(runningTurn(f, false))
 	}
 	_, seq, ok := feed.Cursor(last).Parse()
 	if !ok {
-		return "", invalid("Last-Event-ID is not the id of a frame")
+		return "", invalid("invalid Last-Event-ID: send the id of a frame")
 	}
-	// Of another epoch or term nothing is known by number.
+	// the seq of another epoch or term does not identify a turn
 	if !f.Knows(feed.Cursor(last)) {
-		return "", errGone
+		return "", errTurnGone
 	}
 	return turnAt(ctx, f, seq)
 }
 
-// stream is one response that streams a turn. It is used from one goroutine.
+// stream is a response that streams a turn. Only one goroutine may use it.
 type stream struct {
-	s      *surface
-	out    *server.Stream
-	render render
-	ticker *time.Ticker
-	buf    []byte
-	seen   *server.Viewer
-	gone   error // the client takes nothing more
+	s        *surface
+	response *server.Stream
+	render   render
+	ticker   *time.Ticker
+	buf      []byte
+	metrics  *server.Viewer
+	writeErr error // set once a write has failed
 }
 
-// open sends the headers and the first heartbeat. The caller stops the ticker.
+// open sends the headers and the first heartbeat. The caller must stop the ticker.
 func (s *surface) open(w http.ResponseWriter, r *http.Request) *stream {
 	st := &stream{s: s, ticker: time.NewTicker(s.heartbeat)}
-	st.out, st.gone = s.srv.OpenStream(w, r, http.StatusOK, "text/event-stream")
-	if !st.out.Head() {
+	st.response, st.writeErr = s.srv.OpenStream(w, r, http.StatusOK, "text/event-stream")
+	if !st.response.Head() {
 		st.beat()
 	}
 	return st
@@ -141,58 +142,58 @@ func (st *stream) beat() { st.write(heartbeat) }
 var heartbeat = sse.AppendComment(nil, "heartbeat")
 
 func (st *stream) write(b []byte) {
-	if st.gone == nil && len(b) > 0 {
-		st.gone = st.out.Write(b)
+	if st.writeErr == nil && len(b) > 0 {
+		st.writeErr = st.response.Write(b)
 	}
 }
 
-// turn streams a turn to its end. When the server closes it stops without a last frame: the turn may go on, and the
-// client attaches again.
+// turn streams a turn to its end. At a shutdown it stops without a last frame, because the turn may continue and the client can
+// attach again.
 func (st *stream) turn(ctx context.Context, p gateway.Principal, conversation, turn string) error {
-	st.seen = st.s.viewers.Open()
-	defer st.seen.Close()
+	st.metrics = st.s.viewers.Open()
+	defer st.metrics.Close()
 	if st.render.tokens.unknown {
-		st.seen.Resumed()
+		st.metrics.Resumed()
 	}
 	end := int64(0)
 	err := st.s.follow(ctx, p, conversation, turn, false, follower{
-		State: func(s *state) (over bool, err error) {
-			if st.buf, over, err = st.render.next(st.buf[:0], s); err != nil {
+		State: func(s *state) (finished bool, err error) {
+			if st.buf, finished, err = st.render.next(st.buf[:0], s); err != nil {
 				return true, err
 			}
 			if st.write(st.buf); len(st.buf) > 0 {
-				st.seen.Frame(len(st.buf))
+				st.metrics.Frame(len(st.buf))
 			}
-			if over {
+			if finished {
 				end = s.turn.EndSeq
 			}
-			return over, st.gone
+			return finished, st.writeErr
 		},
-		Tick: func() error { st.beat(); return st.gone }, Ticks: st.ticker.C,
+		Tick: func() error { st.beat(); return st.writeErr }, Ticks: st.ticker.C,
 	})
-	if ctx.Err() != nil || st.gone != nil || server.Restarting(err) {
-		return nil // nobody is there to be told, or nothing that a person should read
+	if ctx.Err() != nil || st.writeErr != nil || server.Restarting(err) {
+		return nil // the client is gone, or will attach to the next process
 	}
 	if end > 0 && err == nil {
-		st.s.shown(ctx, p, conversation, end)
+		st.s.markSeen(ctx, p, conversation, end)
 	}
 	return st.fail(err)
 }
 
-// fail ends a stream that has begun with an error frame, in words for people. It returns what is for the log.
+// fail ends a started stream with an error frame. It returns the error for the log.
 func (st *stream) fail(err error) error {
 	if err == nil {
 		return nil
 	}
-	err = words(err)
+	err = translate(err)
 	e := server.Describe(err)
-	f := failure{Type: "error", UserMessageID: st.render.user, Message: e.Message, Reason: e.Reason, Retryable: e.RetryAfter > 0, RetryAfter: e.RetryAfter.Milliseconds()}
-	b, encoding := encode(f)
-	if encoding != nil {
-		return errors.Join(err, encoding)
+	f := errorFrame{Type: "error", UserMessageID: st.render.user, Message: e.Message, Reason: e.Reason, Retryable: e.RetryAfter > 0, RetryAfter: e.RetryAfter.Milliseconds()}
+	b, encodeErr := encode(f)
+	if encodeErr != nil {
+		return errors.Join(err, encodeErr)
 	}
-	if b, encoding = sse.AppendEvent(nil, "", "", b); encoding != nil {
-		return errors.Join(err, encoding)
+	if b, encodeErr = sse.AppendEvent(nil, "", "", b); encodeErr != nil {
+		return errors.Join(err, encodeErr)
 	}
 	st.write(b)
 	return err

@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// stepwise is an agent that says one text at each go.
+// stepwise is an agent that emits one text per step.
 type stepwise struct {
 	texts []string
 	goOn  chan struct{}
@@ -39,19 +39,19 @@ func (s *stepwise) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) e
 	return nil
 }
 
-// withSteps runs a test with a stepwise agent. next lets it say the next text and waits until all readers have it.
-func withSteps(t *testing.T, texts []string, test func(h *house, a *stepwise, next func())) {
+// withSteps runs a test with a stepwise agent. next makes it emit the next text and waits until all readers have it.
+func withSteps(t *testing.T, texts []string, test func(h *harness, a *stepwise, next func())) {
 	t.Helper()
 	a := &stepwise{texts: texts}
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		a.goOn = make(chan struct{})
 		test(h, a, func() { a.goOn <- struct{}{}; synctest.Wait() })
 	})
 }
 
-// The bytes of a stream, as they are.
+// The exact bytes of a stream.
 func TestStreamBytes(t *testing.T) {
-	withSteps(t, []string{"Hello", " <world>\n", ""}, func(h *house, _ *stepwise, next func()) {
+	withSteps(t, []string{"Hello", " <world>\n", ""}, func(h *harness, _ *stepwise, next func()) {
 		c := h.create()
 		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`)
 		synctest.Wait()
@@ -84,14 +84,14 @@ func TestStreamBytes(t *testing.T) {
 func TestHeartbeats(t *testing.T) {
 	a := agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 		for i := range 3 {
-			time.Sleep(4 * time.Second) // 4, 8 and 12 s: data does not put a heartbeat off
+			time.Sleep(4 * time.Second) // 4, 8 and 12 s: data does not delay a heartbeat
 			if err := out.Text(fmt.Sprint(i)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		c := h.create()
 		start := time.Now()
 		var beats []time.Duration
@@ -109,7 +109,7 @@ func TestHeartbeats(t *testing.T) {
 }
 
 func TestAClientThatGoesAwayStopsNothing(t *testing.T) {
-	withSteps(t, []string{"one", " two"}, func(h *house, a *stepwise, next func()) {
+	withSteps(t, []string{"one", " two"}, func(h *harness, a *stepwise, next func()) {
 		c := h.create()
 		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`)
 		synctest.Wait()
@@ -129,7 +129,7 @@ func TestAClientThatGoesAwayStopsNothing(t *testing.T) {
 }
 
 func TestAMessageSentTwiceRunsOnce(t *testing.T) {
-	withSteps(t, []string{"one", " two"}, func(h *house, a *stepwise, next func()) {
+	withSteps(t, []string{"one", " two"}, func(h *harness, a *stepwise, next func()) {
 		c := h.create()
 		body := `{"text":"hi","clientMessageId":"m-1"}`
 		// At the same moment, in the middle, after the end, after a restart, and without a stream.
@@ -148,13 +148,13 @@ func TestAMessageSentTwiceRunsOnce(t *testing.T) {
 			t.Fatalf("%+v", want)
 		}
 		for name, w := range map[string]*wire{"twin": twin, "middle": middle, "after the end": h.stream("POST", at(c, "/messages/stream"), body)} {
-			if d := cmp.Diff(want, w.wait().done, cmp.AllowUnexported(done{}, outcome{})); d != "" {
+			if d := cmp.Diff(want, w.wait().done, cmp.AllowUnexported(doneFrame{}, outcome{})); d != "" {
 				t.Errorf("%s (-first +this)\n%s", name, d)
 			}
 		}
 		h.stop()
 		h.start()
-		if d := cmp.Diff(want, h.stream("POST", at(c, "/messages/stream"), body).wait().done, cmp.AllowUnexported(done{}, outcome{})); d != "" {
+		if d := cmp.Diff(want, h.stream("POST", at(c, "/messages/stream"), body).wait().done, cmp.AllowUnexported(doneFrame{}, outcome{})); d != "" {
 			t.Errorf("after a restart (-first +this)\n%s", d)
 		}
 		var r reply
@@ -167,7 +167,7 @@ func TestAMessageSentTwiceRunsOnce(t *testing.T) {
 		}
 		wantTexts(t, h.messages(c), "user: hi", "assistant: one two")
 		h.refused(409, "another body", "POST", at(c, "/messages/stream"), `{"text":"other","clientMessageId":"m-1"}`)
-		// The id is the room's: in another conversation it is a new one.
+		// A clientMessageId belongs to its conversation. In another conversation it is a new one.
 		d := h.create()
 		other := h.stream("POST", at(d, "/messages/stream"), body)
 		synctest.Wait()
@@ -180,7 +180,7 @@ func TestAMessageSentTwiceRunsOnce(t *testing.T) {
 }
 
 func TestTheOutcomeOfATruncatedMessageIsGone(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		c := h.create()
 		body := `{"text":"hi","clientMessageId":"m-1"}`
 		s := h.stream("POST", at(c, "/messages/stream"), body).wait()
@@ -195,9 +195,9 @@ func TestTheOutcomeOfATruncatedMessageIsGone(t *testing.T) {
 	})
 }
 
-// Each id leads back to its turn, also where the next was waiting already, and to nothing else.
+// Each frame's id leads back to its turn, even if the next turn was waiting already. No other id leads to a turn.
 func TestAttach(t *testing.T) {
-	withSteps(t, []string{"one", " two"}, func(h *house, a *stepwise, next func()) {
+	withSteps(t, []string{"one", " two"}, func(h *harness, a *stepwise, next func()) {
 		c := h.create()
 		h.refused(404, "no turn", "GET", at(c, "/messages/stream"), "")
 		wires := []*wire{
@@ -220,7 +220,7 @@ func TestAttach(t *testing.T) {
 		next()
 		first := wires[0].wait()
 		for name, w := range map[string]*wire{"fresh": fresh, "mid": mid} {
-			if d := cmp.Diff(first.done, w.wait().done, cmp.AllowUnexported(done{}, outcome{})); d != "" {
+			if d := cmp.Diff(first.done, w.wait().done, cmp.AllowUnexported(doneFrame{}, outcome{})); d != "" {
 				t.Errorf("%s (-first +this)\n%s", name, d)
 			}
 		}
@@ -231,7 +231,7 @@ func TestAttach(t *testing.T) {
 		for name, s := range map[string]chat{"first": first, "second": second} {
 			for _, id := range s.ids {
 				got := h.stream("GET", at(c, "/messages/stream"), "", "Last-Event-ID", id).wait()
-				if d := cmp.Diff(s.done, got.done, cmp.AllowUnexported(done{}, outcome{})); d != "" {
+				if d := cmp.Diff(s.done, got.done, cmp.AllowUnexported(doneFrame{}, outcome{})); d != "" {
 					t.Errorf("%s at %s (-live +attached)\n%s", name, id, d)
 				}
 				if !slices.Equal(got.ids, s.ids[len(s.ids)-1:]) {
@@ -254,7 +254,7 @@ func TestAttach(t *testing.T) {
 }
 
 func TestATurnStoppedInTheQueue(t *testing.T) {
-	withSteps(t, []string{"one"}, func(h *house, _ *stepwise, next func()) {
+	withSteps(t, []string{"one"}, func(h *harness, _ *stepwise, next func()) {
 		c := h.create()
 		running := h.stream("POST", at(c, "/messages/stream"), `{"text":"first"}`)
 		synctest.Wait()
@@ -278,7 +278,7 @@ func TestATurnStoppedInTheQueue(t *testing.T) {
 				t.Errorf("at %s: %+v", id, got.done)
 			}
 		}
-		// It ran nothing, but its outcome is known.
+		// The turn never ran, but its outcome is known.
 		if again := h.stream("POST", at(c, "/messages/stream"), `{"text":"second","clientMessageId":"q"}`).wait(); again.done == nil || again.done.Turn != q.done.Turn {
 			t.Errorf("%+v", again.done)
 		}
@@ -286,7 +286,7 @@ func TestATurnStoppedInTheQueue(t *testing.T) {
 }
 
 func TestDeltaV2(t *testing.T) {
-	withSteps(t, []string{"one", " two", " three"}, func(h *house, _ *stepwise, next func()) {
+	withSteps(t, []string{"one", " two", " three"}, func(h *harness, _ *stepwise, next func()) {
 		c := h.create()
 		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi","streamProtocol":"delta-v2"}`)
 		synctest.Wait()
@@ -314,7 +314,7 @@ func TestDeltaV2(t *testing.T) {
 	})
 }
 
-// frames are the token frames of a finished stream.
+// frames returns the token frames of a finished stream.
 func frames(w *wire) []string {
 	w.wait()
 	var all []string
@@ -347,7 +347,7 @@ func TestProgress(t *testing.T) {
 		do(out.Text("Here."))
 		return err
 	})
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		s := h.stream("POST", at(h.create(), "/messages/stream"), `{"text":"hi"}`).wait()
 		want := []string{"thinking", "streaming", "running_tool", "thinking", "running_action", "streaming"}
 		if !slices.Equal(s.kinds, want) {
@@ -356,7 +356,7 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// An agent whose text has ended, and which has not exited yet, is not shown to think.
+// An agent whose text has ended, but whose process has not exited, is not shown as thinking.
 func TestProgressAfterTheText(t *testing.T) {
 	a := agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		synctest.Wait()
@@ -373,7 +373,7 @@ func TestProgressAfterTheText(t *testing.T) {
 		}
 		return nil
 	})
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		s := h.stream("POST", at(h.create(), "/messages/stream"), `{"text":"hi"}`).wait()
 		if want := []string{"thinking", "streaming"}; !slices.Equal(s.kinds, want) || s.text != "Hello." {
 			t.Errorf("%q, want %q; text %q", s.kinds, want, s.text)
@@ -381,9 +381,9 @@ func TestProgressAfterTheText(t *testing.T) {
 	})
 }
 
-// A server that closes ends its streams without a last frame, and what goes on is to be had after the restart.
+// A server that closes ends its streams without a last frame. Clients get the rest after the restart.
 func TestShutdownAndResume(t *testing.T) {
-	withSteps(t, []string{"one", " two"}, func(h *house, _ *stepwise, next func()) {
+	withSteps(t, []string{"one", " two"}, func(h *harness, _ *stepwise, next func()) {
 		c := h.create()
 		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`)
 		synctest.Wait()
@@ -398,7 +398,7 @@ func TestShutdownAndResume(t *testing.T) {
 		if waits.wait(); waits.status != 503 {
 			t.Errorf("a request that waits gets %d %s", waits.status, waits.body)
 		}
-		h.stop() // the agent can't be resumed: after the drain time its turn is interrupted
+		h.stop() // the agent can't resume, so its turn is interrupted after the drain time
 		h.start()
 		got := h.stream("GET", at(c, "/messages/stream"), "", "Last-Event-ID", s.ids[len(s.ids)-1]).wait()
 		if got.done == nil || got.final() != "one" || got.done.Outcome != event.Interrupted || !got.done.Error.Retryable {
@@ -414,7 +414,7 @@ func TestShutdownAndResume(t *testing.T) {
 }
 
 func TestDeletedWhileItStreams(t *testing.T) {
-	withSteps(t, []string{"one", " two"}, func(h *house, _ *stepwise, next func()) {
+	withSteps(t, []string{"one", " two"}, func(h *harness, _ *stepwise, next func()) {
 		c := h.create()
 		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`)
 		synctest.Wait()
@@ -431,10 +431,10 @@ func TestDeletedWhileItStreams(t *testing.T) {
 	})
 }
 
-// A message that steers a running turn streams that turn, and says which message it was.
+// A message that steers a running turn streams that turn, under the message's own id.
 func TestSteering(t *testing.T) {
 	a := &steered{}
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		a.heard = make(chan string)
 		c := h.create()
 		first := h.stream("POST", at(c, "/messages/stream"), `{"text":"go"}`)
@@ -482,10 +482,10 @@ func (s *steered) Steer(ctx context.Context, _ agent.Input, m agent.Message) err
 	}
 }
 
-// The same where the sender goes away while the agent makes up its mind.
+// The same if the sender disconnects before the agent has decided.
 func TestSteeringWithoutItsSender(t *testing.T) {
 	a := &steered{}
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		a.heard = make(chan string)
 		c := h.create()
 		first := h.stream("POST", at(c, "/messages/stream"), `{"text":"go"}`)

@@ -17,21 +17,21 @@ import (
 	"github.com/leat-dev/leat/internal/service/terminal"
 )
 
-// TerminalOptions say what stands behind POST /api/terminal/run.
+// TerminalOptions configure POST /api/terminal/run.
 type TerminalOptions struct {
-	// Terminal runs the commands; nil is none: every request is refused.
+	// Terminal runs the commands. If it is nil, every request is refused.
 	Terminal *terminal.Terminal
-	// Token is needed beside the admin's. Without it nobody gets in.
+	// Token is required in addition to the admin's token. If it is empty, every request is refused.
 	Token string
-	// Send takes the frames for the admin's sockets of a client id, or for all of them where that is empty. It may be called
-	// from several goroutines; a command waits while it does not return. nil shows them to nobody.
+	// Send delivers frames to the admin's sockets: to those of a client id, or to all of them if client is empty. Several
+	// goroutines may call it. A command waits until it returns. If Send is nil, frames are dropped.
 	Send func(client string, frame []byte)
 }
 
-// shared are client ids whose output goes to everybody who may see it: commands of agents.
-var shared = map[string]bool{"runtime-terminal-action": true, "runtime-shell-action": true}
+// sharedClients are client ids of agents. Every socket of the admin gets the output of their commands.
+var sharedClients = map[string]bool{"runtime-terminal-action": true, "runtime-shell-action": true}
 
-// retryRun is when a place for a command may be free.
+// retryRun is the Retry-After of a request above the limit of concurrent commands.
 const retryRun = time.Second
 
 // RegisterTerminal adds POST /api/terminal/run.
@@ -64,30 +64,30 @@ type runReply struct {
 	MaxDurationMS int64  `json:"maxDurationMs"`
 }
 
-// run checks in Eliza's order.
+// run makes its checks in the same order as Eliza.
 func (t *shell) run(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	if t.Terminal == nil {
 		return server.Errorf(http.StatusForbidden, server.ReasonForbidden, "Shell access is disabled")
 	}
 	if t.Token == "" {
-		return server.Errorf(http.StatusForbidden, server.ReasonForbidden, "Shell access needs a token of its own, and none is configured")
+		return server.Errorf(http.StatusForbidden, server.ReasonForbidden, "Shell access requires a separate terminal token, but none is configured")
 	}
 	var in runRequest
 	if err := server.Decode(r, &in); err != nil {
 		return err
 	}
-	if !t.good(first(r, in.Token, "X-Eliza-Terminal-Token", "X-ElizaOS-Terminal-Token")) {
+	if !t.isValid(firstOf(r, in.Token, "X-Eliza-Terminal-Token", "X-ElizaOS-Terminal-Token")) {
 		t.srv.Log().Warn("terminal token refused", "request", server.RequestID(r.Context()), "remote", server.ClientAddr(r).String())
-		return server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "a valid terminal token is needed")
+		return server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "missing or invalid terminal token")
 	}
-	in.Client = first(r, in.Client, "X-Eliza-Client-Id", "X-ElizaOS-Client-Id")
+	in.Client = firstOf(r, in.Client, "X-Eliza-Client-Id", "X-ElizaOS-Client-Id")
 	if err := in.check(); err != nil {
 		return err
 	}
-	run, err := t.Terminal.Run(in.Command, t.teller(in.Client))
+	run, err := t.Terminal.Run(in.Command, t.sender(in.Client))
 	switch {
 	case errors.Is(err, terminal.ErrBusy):
-		return &server.Error{Status: http.StatusTooManyRequests, Reason: server.ReasonBusy, Message: "Too many commands run already", RetryAfter: retryRun}
+		return &server.Error{Status: http.StatusTooManyRequests, Reason: server.ReasonBusy, Message: "Too many commands are running; try again", RetryAfter: retryRun}
 	case errors.Is(err, terminal.ErrClosed):
 		return server.ErrShutdown
 	case err != nil:
@@ -101,7 +101,7 @@ func (t *shell) run(w http.ResponseWriter, r *http.Request, _ gateway.Principal)
 	select {
 	case <-run.Done():
 	case <-r.Context().Done():
-		return r.Context().Err() // the command goes on, as one that nobody captures
+		return r.Context().Err() // the command continues without capture
 	}
 	res := run.Result()
 	if res.Error != "" {
@@ -114,8 +114,8 @@ func (t *shell) run(w http.ResponseWriter, r *http.Request, _ gateway.Principal)
 	return nil
 }
 
-// first is the first header that is given, else what the body says.
-func first(r *http.Request, body string, headers ...string) string {
+// firstOf returns the first header that is set, or else the value of the body.
+func firstOf(r *http.Request, body string, headers ...string) string {
 	for _, h := range headers {
 		if v := r.Header.Get(h); v != "" {
 			return v
@@ -124,10 +124,10 @@ func first(r *http.Request, body string, headers ...string) string {
 	return body
 }
 
-// good compares in a time that depends on neither token's content nor length.
-func (t *shell) good(token string) bool {
-	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(t.Token))
-	return subtle.ConstantTimeCompare(given[:], want[:]) == 1
+// isValid compares tokens in constant time, so that the time reveals neither content nor length.
+func (t *shell) isValid(token string) bool {
+	sum, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(t.Token))
+	return subtle.ConstantTimeCompare(sum[:], want[:]) == 1
 }
 
 func (in *runRequest) check() error {
@@ -138,9 +138,9 @@ func (in *runRequest) check() error {
 	case strings.TrimSpace(in.Command) == "":
 		return bad("command is required")
 	case len(utf16.Encode([]rune(in.Command))) > terminal.MaxCommand:
-		return bad("command has more than %d characters", terminal.MaxCommand)
+		return bad("command exceeds %d characters", terminal.MaxCommand)
 	case strings.ContainsAny(in.Command, "\n\r\x00"):
-		return bad("command is one line: it may hold no line break and no NUL")
+		return bad("command contains a line break or NUL; send one line")
 	case in.Client == "":
 		return bad("clientId is required: in the body, or in the header X-Eliza-Client-Id")
 	}
@@ -150,12 +150,12 @@ func (in *runRequest) check() error {
 	return nil
 }
 
-// teller returns what takes the events of a run.
-func (t *shell) teller(client string) func(terminal.Event) {
+// sender returns a function that sends the events of a run.
+func (t *shell) sender(client string) func(terminal.Event) {
 	if t.Send == nil {
 		return func(terminal.Event) {}
 	}
-	if shared[client] {
+	if sharedClients[client] {
 		client = ""
 	}
 	return func(e terminal.Event) {
@@ -163,7 +163,7 @@ func (t *shell) teller(client string) func(terminal.Event) {
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
 		if err := enc.Encode(e); err != nil {
-			t.srv.Log().Error("terminal frame", "run", e.Run, "error", err) // it holds strings and numbers only
+			t.srv.Log().Error("terminal frame", "run", e.Run, "error", err) // impossible: it contains only strings and numbers
 			return
 		}
 		t.Send(client, bytes.TrimSuffix(b.Bytes(), []byte("\n")))

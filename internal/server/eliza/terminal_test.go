@@ -24,15 +24,15 @@ import (
 
 const terminalToken = "a-token-of-the-terminal"
 
-// console is a server with a terminal alone.
+// console is a server with only the terminal.
 type console struct {
 	t    *testing.T
 	srv  *server.Server
 	term *terminal.Terminal
 
 	mu     sync.Mutex
-	frames map[string][]string // by client id; empty is everybody
-	last   chan struct{}       // of each run that has ended
+	frames map[string][]string // by client id; "" for all sockets of the admin
+	last   chan struct{}       // closed for each run that has ended
 }
 
 func newConsole(t *testing.T, cfg terminal.Config) *console {
@@ -58,7 +58,7 @@ func (c *console) take(client string, frame []byte) {
 	}
 }
 
-// post sends a request with both tokens, and other headers as name, value.
+// post sends a request with both tokens. Further headers are name, value pairs.
 func (c *console) post(srv *server.Server, body string, headers ...string) (int, string) {
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/terminal/run", strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+secret)
@@ -71,7 +71,7 @@ func (c *console) post(srv *server.Server, body string, headers ...string) (int,
 	return rec.Code, strings.TrimSpace(runID.ReplaceAllString(rec.Body.String(), "RUN"))
 }
 
-// Who may not run a command, in Eliza's order and words.
+// The refusals have Eliza's order and texts.
 func TestTerminalRefusals(t *testing.T) {
 	c := newConsole(t, terminal.Config{})
 	none := ""
@@ -83,13 +83,13 @@ func TestTerminalRefusals(t *testing.T) {
 	}{
 		"no API token":             {`{"command":"id","clientId":"c"}`, []string{"Authorization", none}, 401, "token"},
 		"wrong API token":          {`{"command":"id","clientId":"c"}`, []string{"Authorization", "Bearer x"}, 401, "token"},
-		"no terminal token":        {`{"command":"id","clientId":"c"}`, []string{"X-Eliza-Terminal-Token", none}, 401, "a valid terminal token"},
-		"wrong terminal token":     {`{"command":"id","clientId":"c"}`, []string{"X-Eliza-Terminal-Token", terminalToken + "x"}, 401, "a valid terminal token"},
-		"the API token as both":    {`{"command":"id","clientId":"c"}`, []string{"X-Eliza-Terminal-Token", secret}, 401, "a valid terminal token"},
-		"wrong in the body":        {`{"command":"id","clientId":"c","terminalToken":"x"}`, []string{"X-Eliza-Terminal-Token", none}, 401, "a valid terminal token"},
+		"no terminal token":        {`{"command":"id","clientId":"c"}`, []string{"X-Eliza-Terminal-Token", none}, 401, "invalid terminal token"},
+		"wrong terminal token":     {`{"command":"id","clientId":"c"}`, []string{"X-Eliza-Terminal-Token", terminalToken + "x"}, 401, "invalid terminal token"},
+		"the API token as both":    {`{"command":"id","clientId":"c"}`, []string{"X-Eliza-Terminal-Token", secret}, 401, "invalid terminal token"},
+		"wrong in the body":        {`{"command":"id","clientId":"c","terminalToken":"x"}`, []string{"X-Eliza-Terminal-Token", none}, 401, "invalid terminal token"},
 		"on behalf of a user":      {`{"command":"id","clientId":"c"}`, []string{server.HeaderSubject, "ann"}, 403, "forbidden"},
 		"a foreign page":           {`{"command":"id","clientId":"c"}`, []string{"Origin", "https://evil.example"}, 403, "origin"},
-		"token before the command": {`{"command":""}`, []string{"X-Eliza-Terminal-Token", "x"}, 401, "a valid terminal token"},
+		"token before the command": {`{"command":""}`, []string{"X-Eliza-Terminal-Token", "x"}, 401, "invalid terminal token"},
 		"no command":               {`{"command":" ","clientId":"c"}`, nil, 400, "command is required"},
 		"too long":                 {`{"command":"` + strings.Repeat("x", 4097) + `","clientId":"c"}`, nil, 400, "4096"},
 		"too long in JavaScript":   {`{"command":"` + strings.Repeat("😀", 2049) + `","clientId":"c"}`, nil, 400, "4096"},
@@ -113,11 +113,11 @@ func TestTerminalRefusals(t *testing.T) {
 	}
 }
 
-// Nobody runs anything where the terminal is off, or has no token.
+// Without a terminal or a terminal token, every request is refused.
 func TestTerminalIsOff(t *testing.T) {
 	c := newConsole(t, terminal.Config{})
 	for text, opt := range map[string]TerminalOptions{
-		"Shell access is disabled": {Token: terminalToken}, "needs a token of its own": {Terminal: c.term},
+		"Shell access is disabled": {Token: terminalToken}, "requires a separate terminal token": {Terminal: c.term},
 	} {
 		srv := server.New(server.Options{Token: secret})
 		RegisterTerminal(srv, opt)
@@ -129,7 +129,8 @@ func TestTerminalIsOff(t *testing.T) {
 	}
 }
 
-// The request is answered at once; what the command prints goes to the client that asked, and to all for the shared ids.
+// The request is answered at once. The output goes to the client that asked, and for shared client ids to all sockets of the
+// admin.
 func TestTerminalFrames(t *testing.T) {
 	c := newConsole(t, terminal.Config{})
 	want := []string{
@@ -162,7 +163,7 @@ func TestTerminalFrames(t *testing.T) {
 }
 
 func TestTerminalCapture(t *testing.T) {
-	short := newConsole(t, terminal.Config{MaxDuration: 3 * time.Second}) // long enough for a word
+	short := newConsole(t, terminal.Config{MaxDuration: 3 * time.Second}) // long enough for one word
 	status, body := short.post(short.srv, `{"captureOutput":true,"clientId":"c","command":"echo a; sleep 100"}`)
 	if want := `{"ok":true,"runId":"RUN","command":"echo a; sleep 100","exitCode":null,"stdout":"a\n","stderr":"","timedOut":true,"truncated":false,"maxDurationMs":3000}`; status != 200 || body != want {
 		t.Errorf("%d %s\nwant %s", status, body, want)
@@ -182,8 +183,8 @@ func TestTerminalCapture(t *testing.T) {
 	}
 }
 
-// A command that prints 100 MB is answered with the first of it, and the server answers meanwhile and afterwards. What it prints
-// comes at the terminal's pace, which is why this takes a minute.
+// A command that prints 100 MB is answered with the start of its output, and the server keeps answering. The output arrives at
+// the terminal's rate, so this test takes a minute.
 func TestTerminalFloodFull(t *testing.T) {
 	if os.Getenv("LEAT_FULL") == "" {
 		t.Skip("SKIPPED: set LEAT_FULL=1 to have a command print 100 MB")
@@ -236,7 +237,7 @@ func TestTerminalFloodFull(t *testing.T) {
 			t.Errorf("%d, %d bytes, of which %d printed, truncated %v: %v", status, len(body), len(got.Stdout), got.Truncated, err)
 		}
 	}()
-	for told.Load() < much/10 { // another process: there is nothing to wait on
+	for told.Load() < much/10 { // the output comes from another process, so the test has to poll
 		select {
 		case <-over:
 			t.Fatal("it was over before it printed much")

@@ -6,29 +6,29 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// minSnapshot is the least number of bytes after which a delta-v2 stream repeats the whole text.
+// minSnapshot is the smallest number of bytes after which a delta-v2 stream repeats the full text.
 const minSnapshot = 2048
 
-// tokens turns successive renders of a turn's text into token frames. It compares states, so whatever led from one to
-// the next (deltas, callbacks, retractions, several at once) comes out right.
+// tokens turns successive texts of a turn into token frames. It compares states, so the frames are right whatever changed the
+// text: deltas, callbacks, retractions, or several of them.
 type tokens struct {
-	deltas bool // delta-v2: the whole text only now and then
-	// unknown says that the client may hold an earlier state of the text: the first frame replaces it.
+	deltas bool // delta-v2: send the full text only occasionally
+	// unknown means that the client may have an earlier text, so the first frame replaces it.
 	unknown bool
 
-	shown  string // what the client holds
-	length int    // delta-v2: bytes of the text when it was last sent whole
-	since  int    // delta-v2: bytes sent since
+	current string // the client's text
+	length  int    // delta-v2: length of the last full text, in bytes
+	since   int    // delta-v2: bytes sent after it
 }
 
-// next appends the JSON of the frame that takes the client to text, nothing where it holds it already.
+// next appends the JSON of the frame that takes the client to text. If the client has it already, next appends nothing.
 func (t *tokens) next(b []byte, text string) []byte {
-	if t.shown == text && !t.unknown {
+	if t.current == text && !t.unknown {
 		return b
 	}
-	suffix, extends := strings.CutPrefix(text, t.shown)
+	suffix, extends := strings.CutPrefix(text, t.current)
 	extends = extends && !t.unknown
-	t.shown, t.unknown = text, false
+	t.current, t.unknown = text, false
 	if !t.deltas {
 		if !extends {
 			suffix = text
@@ -40,14 +40,15 @@ func (t *tokens) next(b []byte, text string) []byte {
 		return frame(b, "", false, text, true)
 	}
 	t.since += len(suffix)
-	whole := t.since >= max(minSnapshot, t.length)
-	if whole {
+	needsFull := t.since >= max(minSnapshot, t.length)
+	if needsFull {
 		t.length, t.since = len(text), 0
 	}
-	return frame(b, suffix, true, text, whole)
+	return frame(b, suffix, true, text, needsFull)
 }
 
-// frame appends a token frame with either text or both. It is made by hand, since a long answer is sent thousands of times.
+// frame appends a token frame with text, fullText or both. It avoids encoding/json because a long answer takes thousands of
+// frames.
 func frame(b []byte, text string, hasText bool, full string, hasFull bool) []byte {
 	b = append(b, `{"type":"token"`...)
 	if hasText {

@@ -22,11 +22,11 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// troubled is a journal whose commits can be made to wait or fail.
+// troubled is a journal whose commits can be delayed or made to fail.
 type troubled struct {
 	journal.Journal
 	mu  sync.Mutex
-	run func(context.Context) error // nil: as ever
+	run func(context.Context) error // nil: no trouble
 }
 
 func (j *troubled) set(run func(context.Context) error) {
@@ -47,9 +47,9 @@ func (j *troubled) Append(ctx context.Context, b journal.Batch) error {
 	return j.Journal.Append(ctx, b)
 }
 
-func withTrouble(t *testing.T, texts []string, test func(h *house, j *troubled, next func())) {
+func withTrouble(t *testing.T, texts []string, test func(h *harness, j *troubled, next func())) {
 	t.Helper()
-	withSteps(t, texts, func(h *house, _ *stepwise, next func()) {
+	withSteps(t, texts, func(h *harness, _ *stepwise, next func()) {
 		h.stop()
 		j := &troubled{Journal: h.journal}
 		h.store = j
@@ -58,9 +58,9 @@ func withTrouble(t *testing.T, texts []string, test func(h *house, j *troubled, 
 	})
 }
 
-// Clients give up without headers after 10 s, however long a command takes.
+// Clients give up after 10 s without headers, however long a command takes.
 func TestHeadersDoNotWaitForASlowDisk(t *testing.T) {
-	withTrouble(t, []string{"one"}, func(h *house, j *troubled, next func()) {
+	withTrouble(t, []string{"one"}, func(h *harness, j *troubled, next func()) {
 		c := h.create()
 		j.set(func(context.Context) error { time.Sleep(8 * time.Second); return nil })
 		start := time.Now()
@@ -86,9 +86,9 @@ func TestHeadersDoNotWaitForASlowDisk(t *testing.T) {
 	})
 }
 
-// A full disk is told of within the stream once the headers are out, and nothing was taken.
+// A full disk after the headers is reported in the stream, and nothing is stored.
 func TestAFullDisk(t *testing.T) {
-	withTrouble(t, []string{"one"}, func(h *house, j *troubled, next func()) {
+	withTrouble(t, []string{"one"}, func(h *harness, j *troubled, next func()) {
 		c := h.create()
 		j.set(func(context.Context) error { return journal.ErrFull })
 		s := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`).wait()
@@ -108,10 +108,10 @@ func TestAFullDisk(t *testing.T) {
 	})
 }
 
-// A conversation that was given up is read anew, and the stream goes on to the end that recovery gives its turn. Neither the stream nor
-// the list takes that for a whole answer.
+// After a conversation's writer gives up, the log is read again, and the stream continues to the end that recovery gives the
+// turn. Neither the stream nor the list shows that as a complete answer.
 func TestAStreamOutlivesItsFeed(t *testing.T) {
-	withTrouble(t, []string{"one", " two"}, func(h *house, j *troubled, next func()) {
+	withTrouble(t, []string{"one", " two"}, func(h *harness, j *troubled, next func()) {
 		c := h.create()
 		w := h.stream("POST", at(c, "/messages/stream"), `{"text":"hi"}`)
 		synctest.Wait()
@@ -134,15 +134,15 @@ func TestAStreamOutlivesItsFeed(t *testing.T) {
 	})
 }
 
-// lasting is an agent whose turns the next process goes on with.
+// lasting is an agent whose turns the next process can resume.
 type lasting struct{ agentFunc }
 
 func (l lasting) Resume(ctx context.Context, in agent.Input, _ json.RawMessage, out *agent.Emitter) error {
 	return l.agentFunc(ctx, in, out)
 }
 
-// When the gateway is replaced, the stream of a turn that goes on ends without a last frame: the client attaches again, and
-// shows nobody an error.
+// When another process replaces the gateway, the stream of a turn that continues ends without a last frame. The client attaches
+// again and shows no error.
 func TestAStreamOfATurnThatOutlivesTheGateway(t *testing.T) {
 	a := lasting{func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 		if err := out.Text("begun"); err != nil {
@@ -151,7 +151,7 @@ func TestAStreamOfATurnThatOutlivesTheGateway(t *testing.T) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}}
-	bubble(t, a, func(h *house) {
+	bubble(t, a, func(h *harness) {
 		w := h.stream("POST", at(h.create(), "/messages/stream"), `{"text":"hi"}`)
 		synctest.Wait()
 		if err := h.gw.Shutdown(context.Background()); err != nil {
@@ -163,7 +163,7 @@ func TestAStreamOfATurnThatOutlivesTheGateway(t *testing.T) {
 	})
 }
 
-// The same over a real connection: headers and text come when they are there, not when a buffer is full.
+// The same over a real connection: headers and text are sent at once, not when a buffer is full.
 func TestOverASocket(t *testing.T) {
 	a := &stepwise{texts: []string{"one", " two"}, goOn: make(chan struct{})}
 	j := memory.New()
@@ -198,7 +198,7 @@ func TestOverASocket(t *testing.T) {
 	post(t.Context(), "/api/conversations", `{"id":"c"}`).Body.Close()
 
 	ctx, leave := context.WithCancel(t.Context())
-	res := post(ctx, "/api/conversations/c/messages/stream", `{"text":"hi"}`) // returns with the headers: nothing was said yet
+	res := post(ctx, "/api/conversations/c/messages/stream", `{"text":"hi"}`) // returns with the headers, before any text
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("%s %v", res.Status, res.Header)
 	}
@@ -220,7 +220,7 @@ func TestOverASocket(t *testing.T) {
 	read(func() bool { return c.text == "one" && c.beats > 3 })
 	leave()
 	res.Body.Close()
-	a.goOn <- struct{}{} // it runs on without its reader
+	a.goOn <- struct{}{} // it continues without its reader
 
 	r, err := http.NewRequestWithContext(t.Context(), "GET", hs.URL+"/api/conversations/c/messages/stream", nil)
 	if err != nil {

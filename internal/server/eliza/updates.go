@@ -11,10 +11,10 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Updates tells sockets of conversations that were made or deleted, whose title or metadata were changed, or that were
-// truncated or imported, on whatever surface that was asked for. It is a watcher of the gateway.
+// Updates sends sockets a frame when a conversation is created, deleted, renamed, truncated or imported, or its metadata
+// change. It is a watcher of the gateway.
 type Updates struct {
-	// Send takes the frames, and must not block. It is set before the gateway starts; nil tells nobody.
+	// Send delivers a frame and must not block. Set it before the gateway starts. If it is nil, frames are dropped.
 	Send func(hub.Frame)
 }
 
@@ -25,7 +25,7 @@ type updateFrame struct {
 	Conversation updated `json:"conversation"`
 }
 
-// updated is a conversation without what not everybody may see who may read it.
+// updated is a conversation without the fields that some of its readers may not see.
 type updated struct {
 	ID        string `json:"id"`
 	Title     string `json:"title"`
@@ -54,13 +54,13 @@ func (u *Updates) Committed(s *journal.Summary, events []event.Event) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(updateFrame{"conversation-updated", c}); err != nil {
-		return // it holds strings only
+		return // impossible: it contains only strings
 	}
-	// Of several changes a socket that is behind gets the newest.
+	// A socket that is behind gets only the newest of several changes.
 	u.Send(hub.Frame{Conversation: s.ID, Key: updateKey + s.ID, JSON: bytes.TrimSuffix(b.Bytes(), []byte("\n"))})
 }
 
-// updateKey is before a conversation's id in the key of what is told of it last.
+// updateKey is the prefix of the hub key of a conversation's newest change.
 const updateKey = "conversation/"
 
 type deletedFrame struct {
@@ -68,11 +68,11 @@ type deletedFrame struct {
 	ConversationID string `json:"conversationId"`
 }
 
-// deleted tells those who could read a conversation that it is gone. It takes the place of what they have not been told of it.
+// deleted sends the deletion to all users who could read the conversation. It replaces a change that is still queued.
 func (u *Updates) deleted(s *journal.Summary) {
 	b, err := json.Marshal(deletedFrame{"conversation-deleted", s.ID})
 	if err != nil {
-		return // it holds strings only
+		return // impossible: it contains only strings
 	}
 	was := &journal.Summary{ID: s.ID, Tenant: s.Tenant, Owner: s.Owner, Grants: slices.Clone(s.Grants)}
 	u.Send(hub.Frame{Gone: was, Key: updateKey + s.ID, JSON: b})

@@ -17,7 +17,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// A rename and a truncate are told to those who may read the conversation, and nothing else is.
+// Users who may read a conversation get a frame for a rename and a truncate, and for nothing else.
 func TestUpdates(t *testing.T) {
 	var mu sync.Mutex
 	var sent []hub.Frame
@@ -36,7 +36,7 @@ func TestUpdates(t *testing.T) {
 	if err := gw.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, gw: gw, srv: server.New(server.Options{Token: secret})}
+	h := &harness{t: t, gw: gw, srv: server.New(server.Options{Token: secret})}
 	Register(h.srv, gw, Options{})
 	defer h.stop()
 	h.do(200, nil, "POST", "/api/conversations", `{"id":"c"}`)
@@ -66,7 +66,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// A conversation that is in no list makes no row in one.
+// A conversation that no list contains causes no frame.
 func TestUpdatesOfUnlisted(t *testing.T) {
 	for _, unlisted := range []bool{true, false} {
 		n := 0
@@ -78,7 +78,7 @@ func TestUpdatesOfUnlisted(t *testing.T) {
 	}
 }
 
-// That a conversation was made is told, and that it was deleted: to those who could read it, and without its name.
+// Creation and deletion cause a frame for the users who could read the conversation. The deletion does not contain its title.
 func TestUpdatesComeAndGo(t *testing.T) {
 	var sent []hub.Frame
 	u := &Updates{Send: func(f hub.Frame) { sent = append(sent, f) }}

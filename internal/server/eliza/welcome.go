@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// welcome is the greeting of a conversation: here there is none.
+// welcome is the greeting of a conversation. It is always empty here.
 type welcome struct {
 	Text      string `json:"text"`
 	AgentName string `json:"agentName"`
@@ -15,25 +15,25 @@ type welcome struct {
 	Persisted bool   `json:"persisted"`
 }
 
-// greet answers whoever asks for a greeting that nothing is said before the user has spoken.
+// greet answers POST /api/conversations/{id}/greeting with an empty greeting and the agent's name.
 func (s *surface) greet(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	c, err := s.gw.Conversation(r.Context(), p, gateway.ActionRead, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	out := welcome{AgentName: c.Agent}
-	if out.AgentName == "" {
+	greeting := welcome{AgentName: c.Agent}
+	if greeting.AgentName == "" {
 		for _, a := range s.gw.Agents(p) {
 			if a.Default {
-				out.AgentName = a.Name
+				greeting.AgentName = a.Name
 			}
 		}
 	}
-	server.WriteJSON(w, http.StatusOK, out)
+	server.WriteJSON(w, http.StatusOK, greeting)
 	return nil
 }
 
-// cleanup deletes the caller's own conversations in which nothing was said, but for the one that they look at.
+// cleanup deletes the caller's conversations without messages, except the open one.
 func (s *surface) cleanup(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	var body struct {
 		KeepID string `json:"keepId"`
@@ -41,21 +41,21 @@ func (s *surface) cleanup(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	if err := server.Decode(r, &body); err != nil {
 		return err
 	}
-	all, err := s.gw.List(r.Context(), p, nil, maxConversations)
+	conversations, err := s.gw.List(r.Context(), p, nil, maxConversations)
 	if err != nil {
 		return err
 	}
 	deleted := []string{}
-	for i := range all {
-		c := &all[i]
+	for i := range conversations {
+		c := &conversations[i]
 		if c.ID == body.KeepID || c.Tenant != p.Tenant || c.Owner != p.Subject || c.Spoken > 0 || len(c.Open) > 0 {
 			continue
 		}
-		gone, err := s.gw.Clear(r.Context(), p, c.ID)
+		cleared, err := s.gw.Clear(r.Context(), p, c.ID)
 		if err != nil {
 			return err
 		}
-		if gone {
+		if cleared {
 			deleted = append(deleted, c.ID)
 		}
 	}
@@ -63,7 +63,7 @@ func (s *surface) cleanup(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	return nil
 }
 
-// access answers whoever has no token yet whether one is needed. There is no pairing here.
+// access answers GET /api/auth/status: whether a token is required. Pairing is never available.
 func (s *surface) access(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
 	server.WriteJSON(w, http.StatusOK, struct {
 		Required       bool   `json:"required"`

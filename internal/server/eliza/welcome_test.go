@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// What clients of spring 2026 ask for beside the chat.
+// The requests of clients of spring 2026 besides the chat.
 func TestWelcome(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		id := h.create()
 		rec := httptest.NewRecorder()
 		h.srv.ServeHTTP(rec, h.request("POST", at(id, "/greeting?lang=en"), ""))
@@ -27,16 +27,16 @@ func TestWelcome(t *testing.T) {
 	})
 }
 
-// Only what is the caller's own, has no message and is not looked at goes.
+// Only the caller's own conversations without messages are deleted, and never the open one.
 func TestCleanup(t *testing.T) {
-	bubble(t, echo, func(h *house) {
+	bubble(t, echo, func(h *harness) {
 		empty, titled, used, kept := h.create(), h.create(), h.create(), h.create()
 		h.do(200, nil, "PATCH", at(titled, ""), `{"title":"a plan"}`)
 		h.send(used, "hi")
-		imported := h.create() // nothing was said there that would be unread
+		imported := h.create() // an import leaves nothing unread
 		h.do(200, nil, "POST", at(imported, "/import"), `{"messages":[{"role":"user","text":"x"}]}`)
 		alice := []string{"Leat-Subject", "alice", "Leat-Tenant", "t1"}
-		var hers oneConversation
+		var hers conversationResponse
 		h.do(200, &hers, "POST", "/api/conversations", `{}`, alice...)
 		var answer struct{ Deleted []string }
 		cleanup := func(want []string, headers ...string) {

@@ -1,4 +1,4 @@
-// Package follow tells the states of a turn to a surface that shows each as a whole.
+// Package follow passes the states of a turn to code that needs each state as a whole, not its changes.
 package follow
 
 import (
@@ -11,52 +11,52 @@ import (
 	"github.com/leat-dev/leat/internal/store/feed"
 )
 
-// Follower is told of the states of a turn: first the present one, then one after each commit that came since the call before. A
-// slow one skips states and loses nothing, since each is whole.
+// Follower gets the states of a turn: first the current one, then one after each commit. A slow follower skips states.
 type Follower[S any] struct {
-	// Look reads the present state of the turn, and of which seq of the log it is.
-	Look func(ctx context.Context, f *gateway.Reader) (s S, seq int64, err error)
+	// Read returns the current state of the turn and the seq of the log that it includes.
+	Read func(ctx context.Context, f *gateway.Reader) (s S, seq int64, err error)
 	// State gets it, and reports when the follower has enough.
-	State func(s S) (enough bool, err error)
-	// Tick is called at every tick in between; both may be nil.
+	// State receives a state. It returns true when the follower has enough.
+	State func(s S) (isEnough bool, err error)
+	// Tick is called for each value of Ticks. Both may be nil.
 	Tick  func() error
 	Ticks <-chan time.Time
 }
 
-// Follow returns when the follower has enough or fails, when the context ends, or when the turn can't be read any more.
+// Follow returns when the follower has enough or fails, when ctx ends, or when the turn can't be read.
 func (to Follower[S]) Follow(ctx context.Context, gw *gateway.Gateway, p gateway.Principal, conversation string) error {
 	for {
 		f, err := gw.Feed(ctx, p, conversation)
 		if err != nil {
 			return err
 		}
-		err = to.read(ctx, f)
+		err = to.follow(ctx, f)
 		f.Release()
-		// Its owner gave it up and reads the log anew; so does this reader.
+		// The conversation's writer gave this feed up and reads the log again. Get its new feed.
 		if !errors.Is(err, feed.ErrLost) {
 			return err
 		}
 	}
 }
 
-func (to Follower[S]) read(ctx context.Context, f *gateway.Reader) error {
-	seen := int64(-1)
+func (to Follower[S]) follow(ctx context.Context, f *gateway.Reader) error {
+	lastSeq := int64(-1)
 	for {
 		changed := f.Notify()
 		if err := f.Check(ctx); err != nil {
 			return err
 		}
-		s, seq, err := to.Look(ctx, f)
+		s, seq, err := to.Read(ctx, f)
 		if err != nil {
 			return err
 		}
-		if seq != seen {
-			seen = seq
-			if enough, err := to.State(s); enough || err != nil {
+		if seq != lastSeq {
+			lastSeq = seq
+			if isEnough, err := to.State(s); isEnough || err != nil {
 				return err
 			}
 		}
-		// What was committed before a feed was closed has been told; only then does it count that it is.
+		// A closed feed may still have committed events. Report the close only after they were delivered.
 		if _, err := f.Poll(ctx, f.Cursor(), 1); err != nil {
 			return fmt.Errorf("follow conversation %s: %w", f.Conversation(), err)
 		}
@@ -66,7 +66,7 @@ func (to Follower[S]) read(ctx context.Context, f *gateway.Reader) error {
 	}
 }
 
-// wait returns when something has changed.
+// wait returns when the feed has changed.
 func (to Follower[S]) wait(ctx context.Context, changed <-chan struct{}) error {
 	for {
 		select {

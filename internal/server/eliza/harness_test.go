@@ -22,7 +22,7 @@ import (
 
 const secret = "a-token"
 
-// agentFunc is an agent made of one function.
+// agentFunc is an agent that runs a function.
 type agentFunc func(ctx context.Context, in agent.Input, out *agent.Emitter) error
 
 func (f agentFunc) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
@@ -33,24 +33,24 @@ var echo = agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter)
 	return out.Text("re: " + in.Message.Text)
 })
 
-// house is a gateway with the surface before it, in a synctest bubble: requests go to the handler without a socket.
-type house struct {
+// harness is a gateway with the chat, in a synctest bubble. Requests call the handler without a socket.
+type harness struct {
 	t       *testing.T
 	journal journal.Journal
-	store   journal.Journal // what the gateway gets: the journal, or something before it
+	store   journal.Journal // the gateway's journal: journal, or a wrapper around it
 	agents  gateway.Agents
 	user    quota.Limits
-	watcher gateway.Watcher // nil: none
+	watcher gateway.Watcher // optional
 	gw      *gateway.Gateway
 	srv     *server.Server
 }
 
-// bubble runs a test with a house in which the agent answers.
-func bubble(t *testing.T, a agent.Agent, test func(h *house)) {
+// bubble runs a test with a harness and an agent.
+func bubble(t *testing.T, a agent.Agent, test func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
-		h := &house{t: t, journal: j, store: j, agents: gateway.Agents{"eliza": {Agent: a}}}
+		h := &harness{t: t, journal: j, store: j, agents: gateway.Agents{"eliza": {Agent: a}}}
 		h.start()
 		test(h)
 		h.stop()
@@ -60,7 +60,7 @@ func bubble(t *testing.T, a agent.Agent, test func(h *house)) {
 	})
 }
 
-func (h *house) start() {
+func (h *harness) start() {
 	h.t.Helper()
 	cfg := gateway.Config{Journal: h.store, Agents: h.agents, Dialects: all.Registry(), User: h.user, Titles: true}
 	if len(h.agents) > 0 {
@@ -80,7 +80,7 @@ func (h *house) start() {
 	Register(h.srv, h.gw, Options{})
 }
 
-func (h *house) stop() {
+func (h *harness) stop() {
 	h.t.Helper()
 	h.srv.Close()
 	if err := h.gw.Shutdown(context.WithoutCancel(h.t.Context())); err != nil {
@@ -88,8 +88,8 @@ func (h *house) stop() {
 	}
 }
 
-// request makes a request of the admin; headers come as name, value.
-func (h *house) request(method, path, body string, headers ...string) *http.Request {
+// request builds a request of the admin. The headers are name, value pairs.
+func (h *harness) request(method, path, body string, headers ...string) *http.Request {
 	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+secret)
 	for i := 0; i < len(headers); i += 2 {
@@ -98,8 +98,8 @@ func (h *house) request(method, path, body string, headers ...string) *http.Requ
 	return r
 }
 
-// do answers a request whole, decodes the JSON of the answer into v and checks the status.
-func (h *house) do(status int, v any, method, path, body string, headers ...string) http.Header {
+// do makes a request, checks the status, and decodes the JSON of the response into v.
+func (h *harness) do(status int, v any, method, path, body string, headers ...string) http.Header {
 	h.t.Helper()
 	rec := httptest.NewRecorder()
 	h.srv.ServeHTTP(rec, h.request(method, path, body, headers...))
@@ -115,7 +115,7 @@ func (h *house) do(status int, v any, method, path, body string, headers ...stri
 }
 
 // refused expects an error with a text.
-func (h *house) refused(status int, text, method, path, body string, headers ...string) {
+func (h *harness) refused(status int, text, method, path, body string, headers ...string) {
 	h.t.Helper()
 	var e struct{ Error, Reason string }
 	h.do(status, &e, method, path, body, headers...)
@@ -127,10 +127,10 @@ func (h *house) refused(status int, text, method, path, body string, headers ...
 	}
 }
 
-// create makes a conversation.
-func (h *house) create() string {
+// create creates a conversation.
+func (h *harness) create() string {
 	h.t.Helper()
-	var c oneConversation
+	var c conversationResponse
 	h.do(200, &c, "POST", "/api/conversations", `{}`)
 	return c.Conversation.ID
 }
@@ -138,22 +138,22 @@ func (h *house) create() string {
 func at(conversation, rest string) string { return "/api/conversations/" + conversation + rest }
 
 // send sends a message and waits for its answer.
-func (h *house) send(conversation, text string) reply {
+func (h *harness) send(conversation, text string) reply {
 	h.t.Helper()
 	var r reply
 	h.do(200, &r, "POST", at(conversation, "/messages"), `{"text":`+quote(text)+`}`)
 	return r
 }
 
-func (h *house) messages(conversation string) []message {
+func (h *harness) messages(conversation string) []message {
 	h.t.Helper()
 	var l struct{ Messages []message }
 	h.do(200, &l, "GET", at(conversation, "/messages"), "")
 	return l.Messages
 }
 
-// visible is the visible text and the history of a turn in the fold.
-func (h *house) visible(conversation, turn string) (text string, history []string) {
+// visible returns the visible text and the callback history of a turn.
+func (h *harness) visible(conversation, turn string) (text string, history []string) {
 	h.t.Helper()
 	f, err := h.gw.Feed(h.t.Context(), gateway.Principal{Admin: true}, conversation)
 	if err != nil {
@@ -172,7 +172,7 @@ func quote(s string) string {
 	return string(b)
 }
 
-// wire is the client's end of a stream. While it is held the client reads nothing.
+// wire is the client's end of a stream. While it is on hold, the client reads nothing.
 type wire struct {
 	t      *testing.T
 	cancel context.CancelFunc
@@ -183,17 +183,17 @@ type wire struct {
 	status int
 	chat   chat
 	body   []byte
-	held   chan struct{} // writes wait for it
-	wrote  func()        // called with mu held
+	held   chan struct{} // writes wait for this channel; nil if the wire is not on hold
+	wrote  func()        // called with mu locked
 }
 
-// stream begins a request whose answer streams.
-func (h *house) stream(method, path, body string, headers ...string) *wire {
+// stream starts a request with a streamed response.
+func (h *harness) stream(method, path, body string, headers ...string) *wire {
 	h.t.Helper()
 	return h.open(&wire{}, method, path, body, headers...)
 }
 
-func (h *house) open(w *wire, method, path, body string, headers ...string) *wire {
+func (h *harness) open(w *wire, method, path, body string, headers ...string) *wire {
 	r := h.request(method, path, body, headers...)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.t, w.cancel, w.over, w.header = h.t, cancel, make(chan struct{}), http.Header{}
@@ -236,14 +236,14 @@ func (w *wire) Write(b []byte) (int, error) {
 
 func (w *wire) Flush() {}
 
-// seen returns what the client holds now.
+// seen returns the client's current text.
 func (w *wire) seen() chat {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.chat
 }
 
-// wait returns what the client holds at the end of the stream.
+// wait returns the client's text at the end of the stream.
 func (w *wire) wait() chat {
 	<-w.over
 	return w.seen()
