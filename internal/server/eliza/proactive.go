@@ -31,7 +31,7 @@ type Proactive struct {
 
 	mu      sync.Mutex
 	queue   []utterance
-	drops int             // since Run last took the queue
+	drops   int             // since Run last took the queue
 	prompts map[string]bool // running turns that answer a message or run inside another turn
 }
 
