@@ -10,6 +10,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
@@ -78,6 +79,7 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	}
 	srv := server.New(server.Options{Token: opt.Token, Producer: gw.Producer, Log: opt.Log})
 	native.Register(srv, gw)
+	native.RegisterInspection(srv, inspection.New(gw, inspection.Config{Journal: j, Agents: agents, Log: opt.Log}))
 	eliza.Register(srv, gw, eliza.Options{})
 	compat.Register(srv, gw)
 	ui.Register(srv)

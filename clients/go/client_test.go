@@ -22,6 +22,7 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/native"
@@ -74,8 +75,9 @@ type house struct {
 func newHouse(t *testing.T, token string) *house {
 	t.Helper()
 	h := &house{t: t, words: make(chan string)}
+	j := memory.New()
 	gw, err := gateway.New(gateway.Config{
-		Journal:      memory.New(),
+		Journal:      j,
 		Agents:       gateway.Agents{"story": {Agent: story{h.words}}, "asker": {Agent: asker{}}},
 		DefaultAgent: "story", Drain: time.Millisecond,
 	})
@@ -87,6 +89,7 @@ func newHouse(t *testing.T, token string) *house {
 	}
 	srv := server.New(server.Options{Token: token})
 	native.Register(srv, gw)
+	native.RegisterInspection(srv, inspection.New(gw, inspection.Config{Journal: j}))
 	eliza.Register(srv, gw, eliza.Options{})
 	if err := ops.RegisterBackup(srv, copyist("a whole store"), t.TempDir()); err != nil {
 		t.Fatal(err)

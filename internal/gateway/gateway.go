@@ -30,10 +30,9 @@ type Gateway struct {
 	journal journal.Journal
 	feeds   *feed.Registry
 
-	life    context.Context // ends when the gateway has drained
-	end     context.CancelFunc
-	tasks   sync.WaitGroup // every goroutine of the gateway
-	reports reports        // of clients' mismatches
+	life  context.Context // ends when the gateway has drained
+	end   context.CancelFunc
+	tasks sync.WaitGroup // every goroutine of the gateway
 	// positions tells readers of what they have read and have not.
 	positions   positions
 	compactor   *compactor

@@ -14,6 +14,7 @@ import (
 	leatdialect "github.com/leat-dev/leat/dialect/leat"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/transcript"
@@ -63,6 +64,7 @@ func (f *faulty) Healthy() error {
 type testGateway struct {
 	t *testing.T
 	*gateway.Gateway
+	*inspection.Inspector
 	journal *faulty
 }
 
@@ -89,7 +91,8 @@ func newTestGateway(t *testing.T, j journal.Journal, agents gateway.Agents, chan
 	if err := g.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return &testGateway{t, g, f}
+	turns := inspection.New(g, inspection.Config{Journal: f, Captures: c.Raw, Dialects: c.Dialects, Agents: c.Agents})
+	return &testGateway{t, g, turns, f}
 }
 
 func one(a agent.Agent) gateway.Agents { return gateway.Agents{"a": {Agent: a}} }

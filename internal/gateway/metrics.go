@@ -137,6 +137,18 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
+// clients are the clients whose mismatches are counted by name.
+var clients = []string{"page", "go", "ts"}
+
+// Mismatch counts the report of a client whose text is not the log's, and returns the name under which it counts the client.
+func (m *Metrics) Mismatch(client, field string) string {
+	if !slices.Contains(clients, client) {
+		client = other
+	}
+	m.mismatches.WithLabelValues(client, field).Inc()
+	return client
+}
+
 // ended counts a turn's end. agent is bounded by the caller.
 func (m *Metrics) ended(agent string, b *event.Body, seconds float64) {
 	m.turns.WithLabelValues(agent, string(b.Outcome)).Inc()

@@ -2,15 +2,10 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"errors"
-	"io"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
-	recordings "github.com/leat-dev/leat/dialect/recording"
-	"github.com/leat-dev/leat/internal/service/capture"
 )
 
 var (
@@ -56,42 +51,4 @@ func (w *writer) forgetRaw(ctx context.Context) {
 	if err := w.g.cfg.Raw.Forget(context.WithoutCancel(ctx), w.id); err != nil {
 		w.log.Error("bytes of turns not forgotten; they go when they are too old", "error", err)
 	}
-}
-
-// WriteRecording writes what is kept of the bytes of a turn as a recording, which can be replayed. It has written nothing where it
-// returns ErrNotFound, ErrForbidden or ErrNotKept.
-func (g *Gateway) WriteRecording(ctx context.Context, p Principal, turn string, w io.Writer) error {
-	if _, _, err := g.Turn(ctx, p, ActionInspect, turn); err != nil {
-		return err
-	}
-	out := recordings.NewWriter(w, "turn")
-	var head recordings.Head
-	body, at := false, int64(0)
-	err := g.cfg.Raw.Read(ctx, turn, func(e capture.Entry) error {
-		at = e.At
-		switch e.Kind {
-		case capture.Begin:
-			head = recordings.Head{Turn: e.Meta.Turn, Conversation: e.Meta.Conversation, Agent: e.Meta.Agent, Kind: e.Meta.Kind}
-			if _, err := g.cfg.Dialects.Lookup(e.Meta.Kind); err == nil {
-				head.Dialect = e.Meta.Kind
-			}
-			body = false
-			return out.Open(e.At, head)
-		case capture.Speaks, capture.Messages:
-			head.Dialect, body = string(e.Data), e.Kind == capture.Speaks
-			return out.Open(e.At, head)
-		case capture.Lost:
-			return out.Lost(e.At, e.N)
-		case capture.Sent, capture.Received:
-			if sent := e.Kind == capture.Sent; sent || !body {
-				return out.Message(e.At, sent, e.Data)
-			}
-			return out.Piece(e.At, false, e.Data)
-		}
-		return nil // the agent may have been called again after its end
-	})
-	if errors.Is(err, capture.ErrNotKept) {
-		return ErrNotKept
-	}
-	return cmp.Or(err, out.Close(at))
 }

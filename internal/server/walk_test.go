@@ -26,6 +26,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/gateway/data"
 	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/auth"
@@ -120,6 +121,7 @@ func newWalk(t *testing.T) *walk {
 	service := attachments.NewService(attached, gw)
 	srv := server.New(server.Options{Token: token, Users: users})
 	native.Register(srv, gw)
+	native.RegisterInspection(srv, inspection.New(gw, inspection.Config{Journal: j, Captures: raw, Dialects: dialect.NewRegistry(elizaactions.Dialect())}))
 	ops.Register(srv, gw, prometheus.NewRegistry())
 	ops.RegisterOverview(srv, status.NewOverview())
 	ops.RegisterReload(srv, func() (ops.Reloaded, error) { return ops.Reloaded{}, nil })

@@ -14,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/agent/demo"
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/native"
@@ -99,8 +100,9 @@ func TestBrowserFull(t *testing.T) {
 // serveGateway starts a gateway with a demo that does not dawdle.
 func serveGateway(t *testing.T) *url.URL {
 	t.Helper()
+	j := memory.New()
 	gw, err := gateway.New(gateway.Config{
-		Journal: memory.New(), Agents: gateway.Agents{"demo": {Agent: demo.New(demo.Config{})}}, DefaultAgent: "demo", Drain: time.Millisecond,
+		Journal: j, Agents: gateway.Agents{"demo": {Agent: demo.New(demo.Config{})}}, DefaultAgent: "demo", Drain: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +112,7 @@ func serveGateway(t *testing.T) *url.URL {
 	}
 	srv := server.New(server.Options{})
 	native.Register(srv, gw)
+	native.RegisterInspection(srv, inspection.New(gw, inspection.Config{Journal: j}))
 	eliza.Register(srv, gw, eliza.Options{})
 	l := httptest.NewUnstartedServer(nil).Listener
 	ctx, cancel := context.WithCancel(context.Background())

@@ -14,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/internal/app/config"
 	"github.com/leat-dev/leat/internal/app/serve"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/transcript"
@@ -65,7 +66,8 @@ func (c *recordCmd) Run(a *app) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, raw.Close()) }()
-	gw, err := gateway.New(gateway.Config{Journal: memory.New(), Dialects: a.dialects, Agents: roster, DefaultAgent: spec.Name, Log: log, Raw: raw})
+	j := memory.New()
+	gw, err := gateway.New(gateway.Config{Journal: j, Dialects: a.dialects, Agents: roster, DefaultAgent: spec.Name, Log: log, Raw: raw})
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,8 @@ func (c *recordCmd) Run(a *app) (err error) {
 	if err := r.ask(a.ctx, text); err != nil {
 		return err
 	}
-	if err := gw.WriteRecording(a.ctx, r.who, r.turn, f); err != nil {
+	turns := inspection.New(gw, inspection.Config{Journal: j, Captures: raw, Dialects: a.dialects, Agents: roster})
+	if err := turns.WriteRecording(a.ctx, r.who, r.turn, f); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.err, "%s is made; leat serve --agent 'replay:%s' plays it\n", c.Output, c.Output)

@@ -16,6 +16,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/compat"
@@ -66,6 +67,7 @@ type App struct {
 	live     *signalling
 	gateway  *gateway.Gateway
 	files    *attachments.Service
+	captures *capture.Log
 	server   *server.Server
 	data     keeping
 	reloader *reloader
@@ -174,9 +176,10 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 	}
 	a.onClose(func() error { flush(); return nil })
 	gc.Tracer = tracer
-	if gc.Raw, err = a.openCapture(); err != nil {
+	if a.captures, err = a.openCapture(); err != nil {
 		return err
 	}
+	gc.Raw = a.captures
 	files, err := a.openFiles()
 	if err != nil {
 		return err
@@ -245,6 +248,9 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	}
 	a.onClose(func() error { stopShell(); return nil })
 	native.Register(srv, a.gateway)
+	native.RegisterInspection(srv, inspection.New(a.gateway, inspection.Config{
+		Journal: a.journal, Captures: a.captures, Dialects: a.dialects, Agents: a.roster, Metrics: a.metrics.gateway, Log: a.log.With("part", "gateway"),
+	}))
 	eliza.Register(srv, a.gateway, eliza.Options{})
 	a.plugins.register(srv, a.gateway, live)
 	compat.Register(srv, a.gateway)

@@ -44,9 +44,10 @@ func TestDocExamples(t *testing.T) {
 		script.WriteString(strings.ReplaceAll(m[1], "--max-time 5", "--max-time 1"))
 		script.WriteString("\necho\n")
 	}
-	gw := newGateway(t, options{})
+	gw, turns := newInspected(t, options{})
 	srv := server.New(server.Options{Token: token})
 	native.Register(srv, gw)
+	native.RegisterInspection(srv, turns)
 	eliza.Register(srv, gw, eliza.Options{})
 	ops.Register(srv, gw, prometheus.NewRegistry())
 	ts := httptest.NewServer(srv)

@@ -23,6 +23,7 @@ import (
 	"github.com/leat-dev/leat/dialect/elizaactions"
 	"github.com/leat-dev/leat/dialect/leat"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/store/feed"
@@ -68,6 +69,13 @@ type options struct {
 
 func newGateway(t *testing.T, o options) *gateway.Gateway {
 	t.Helper()
+	gw, _ := newInspected(t, o)
+	return gw
+}
+
+// newInspected returns a gateway and the inspector of its turns.
+func newInspected(t *testing.T, o options) (*gateway.Gateway, *inspection.Inspector) {
+	t.Helper()
 	if o.journal == nil {
 		o.journal = memory.New()
 	}
@@ -89,7 +97,7 @@ func newGateway(t *testing.T, o options) *gateway.Gateway {
 	if err := gw.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return gw
+	return gw, inspection.New(gw, inspection.Config{Journal: c.Journal, Captures: c.Raw, Dialects: c.Dialects, Agents: c.Agents, Metrics: c.Metrics, Log: c.Log})
 }
 
 func newHarness(t *testing.T, o options) *harness {
@@ -97,8 +105,10 @@ func newHarness(t *testing.T, o options) *harness {
 	if o.server.Token == "" {
 		o.server.Token = token
 	}
-	h := &harness{t: t, gw: newGateway(t, o), srv: server.New(o.server), header: http.Header{"Authorization": {"Bearer " + token}}}
+	gw, turns := newInspected(t, o)
+	h := &harness{t: t, gw: gw, srv: server.New(o.server), header: http.Header{"Authorization": {"Bearer " + token}}}
 	native.Register(h.srv, h.gw)
+	native.RegisterInspection(h.srv, turns)
 	ts := httptest.NewServer(h.srv)
 	h.url = ts.URL
 	var once sync.Once

@@ -7,14 +7,36 @@ import (
 	"time"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/inspection"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
+// maxMismatch is the largest report of a mismatch in bytes: a few ids and numbers.
+const maxMismatch = 4 << 10
+
+// inspect has the routes that inspect turns.
+type inspect struct{ turns *inspection.Inspector }
+
+// RegisterInspection adds the routes that inspect turns, and the one for reports of mismatches.
+func RegisterInspection(s *server.Server, turns *inspection.Inspector) {
+	i := inspect{turns}
+	for _, route := range []server.Route{
+		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/mismatches", Handler: i.mismatch, MaxBody: maxMismatch},
+		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/trace", Handler: i.trace},
+		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/log", Handler: i.logRecording},
+		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/recording", Handler: i.recording},
+		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/explain", Handler: i.explain},
+	} {
+		route.Access = server.Authenticated
+		s.Handle(route)
+	}
+}
+
 // recording answers GET /api/turns/{turn}/recording: the bytes that a turn exchanged with its agent.
-func (n *native) recording(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+func (i inspect) recording(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	turn := r.PathValue("turn")
-	return n.gw.WriteRecording(r.Context(), p, turn, &attachment{w: w, name: turn + ".jsonl"})
+	return i.turns.WriteRecording(r.Context(), p, turn, &attachment{w: w, name: turn + ".jsonl"})
 }
 
 // attachment sets the headers of a download with the first byte. Before that, the handler can still answer with an error.
@@ -35,8 +57,8 @@ func (a *attachment) Write(b []byte) (int, error) {
 }
 
 // explain answers GET /api/turns/{turn}/explain: the recording of a turn, with the events that each frame produced.
-func (n *native) explain(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	x, err := n.gw.Explain(r.Context(), p, r.PathValue("turn"))
+func (i inspect) explain(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+	x, err := i.turns.Explain(r.Context(), p, r.PathValue("turn"))
 	if err != nil {
 		return err
 	}
@@ -45,9 +67,9 @@ func (n *native) explain(w http.ResponseWriter, r *http.Request, p gateway.Princ
 }
 
 // logRecording answers GET /api/turns/{turn}/log: the events that the log has of a turn, as a recording.
-func (n *native) logRecording(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+func (i inspect) logRecording(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	turn := r.PathValue("turn")
-	return n.gw.WriteLogRecording(r.Context(), p, turn, &attachment{w: w, name: turn + ".jsonl"})
+	return i.turns.WriteLogRecording(r.Context(), p, turn, &attachment{w: w, name: turn + ".jsonl"})
 }
 
 // traceResponse is a trace with the gateway's time, from which a page computes the difference between the two clocks.
@@ -57,7 +79,7 @@ type traceResponse struct {
 }
 
 // trace answers GET /api/turns/{turn}/trace: when each event of a turn was received, committed and sent.
-func (n *native) trace(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+func (i inspect) trace(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	after := int64(0)
 	if v := r.URL.Query().Get("after"); v != "" {
 		var err error
@@ -65,7 +87,7 @@ func (n *native) trace(w http.ResponseWriter, r *http.Request, p gateway.Princip
 			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "invalid after %q: send the seq of an event", v)
 		}
 	}
-	t, err := n.gw.Trace(r.Context(), p, r.PathValue("turn"), after)
+	t, err := i.turns.Trace(r.Context(), p, r.PathValue("turn"), after)
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,6 @@ const (
 	authFrame = server.MaxToken + 1<<10
 	// ackEvery is the interval between acknowledgements of a pushed stream. Producers use them only to free their buffers.
 	ackEvery = time.Second
-	// maxMismatch is the largest report of a mismatch in bytes: a few ids and numbers.
-	maxMismatch = 4 << 10
 	// endLimit is how long the last line of an ingest waits for the gateway to end a turn whose stream is invalid.
 	endLimit = 2 * time.Second
 	// retryHint is how long an EventSource waits before it reconnects.
@@ -52,12 +50,7 @@ func Register(s *server.Server, gw *gateway.Gateway) {
 		{Method: http.MethodGet, Pattern: "/api/conversations/{id}/transcript", Handler: n.transcript},
 		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/commands", Handler: n.command, MaxBody: MaxCommand},
 		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/turns", Handler: n.postTurn, MaxBody: -1, Stream: true},
-		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/mismatches", Handler: n.mismatch, MaxBody: maxMismatch},
 		{Method: http.MethodGet, Pattern: "/api/turns/{turn}", Handler: n.turn},
-		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/trace", Handler: n.trace},
-		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/log", Handler: n.logRecording},
-		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/recording", Handler: n.recording},
-		{Method: http.MethodGet, Pattern: "/api/turns/{turn}/explain", Handler: n.explain},
 		{Method: http.MethodHead, Pattern: "/api/turns/{turn}/ingest", Handler: n.headIngest, Producer: true},
 		{Method: http.MethodPatch, Pattern: "/api/turns/{turn}/ingest", Handler: n.patchIngest, MaxBody: -1, Stream: true, Producer: true},
 		{Method: http.MethodGet, Pattern: "/api/agents", Handler: n.agents},

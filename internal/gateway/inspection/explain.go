@@ -1,4 +1,4 @@
-package gateway
+package inspection
 
 import (
 	"bytes"
@@ -9,77 +9,77 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	recordings "github.com/leat-dev/leat/dialect/recording"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Step is something that happened in a turn, as [Gateway.Explain] tells it: what was sent or received, the events that came of
-// it, and what they did to the visible text.
+// Step is one step of an [Explanation]: bytes that were sent or received, the events that they became, and how those changed the visible
+// text.
 type Step struct {
 	At   int64  `json:"at"`             // epoch milliseconds
-	Sent string `json:"sent,omitempty"` // what went to the upstream
-	// Frame is what came from it, with the name and the id that it has in server-sent events.
+	Sent string `json:"sent,omitempty"` // what was sent to the upstream
+	// Frame was received from the upstream. Event and ID are its fields if it is a server-sent event.
 	Frame string        `json:"frame,omitempty"`
 	Event string        `json:"event,omitempty"`
 	ID    string        `json:"id,omitempty"`
 	Said  []event.Event `json:"events,omitempty"`
-	// Shown is what was appended to the visible text; Visible the whole of it, where it changed otherwise.
+	// Shown was appended to the visible text. If the text changed in another way, Visible is all of it.
 	Shown   string  `json:"shown,omitempty"`
 	Visible *string `json:"visible,omitempty"`
-	Error   string  `json:"error,omitempty"` // why it can't be decoded, or why the turn fails
-	Lost    int64   `json:"lost,omitempty"`  // bytes that could not be kept
+	Error   string  `json:"error,omitempty"` // why the frame can't be decoded, or why the turn failed
+	Lost    int64   `json:"lost,omitempty"`  // bytes that were not captured
 }
 
-// Explanation is what a turn came to.
+// Explanation says how a turn got its visible text.
 type Explanation struct {
 	Turn    string        `json:"turn"`
 	Agent   string        `json:"agent"`
 	Kind    string        `json:"kind,omitempty"`
-	Dialect string        `json:"dialect,omitempty"` // empty where the frames are of none that is known: then the events are those of the log, by their times
+	Dialect string        `json:"dialect,omitempty"` // empty if the dialect is unknown: then the events are those of the log, placed by their times
 	Outcome event.Outcome `json:"outcome,omitempty"`
 	Error   *event.Error  `json:"error,omitempty"`
-	// Stored is the visible text as it is stored, but for what is masked; Same says that the frames come to it when they are decoded now.
+	// Stored is the visible text in the log, with secrets masked. Same reports whether decoding the frames again results in it.
 	Stored string `json:"stored"`
 	Same   bool   `json:"same"`
 	Steps  []Step `json:"steps"`
 }
 
-// Explain tells step by step how a turn's bytes became what readers saw. Who may see it is as for [Gateway.WriteRecording].
-func (g *Gateway) Explain(ctx context.Context, p Principal, turn string) (Explanation, error) {
-	conversation, t, err := g.Turn(ctx, p, ActionInspect, turn)
+// Explain returns, step by step, how the captured bytes of a turn became what readers saw. It takes the same rights, and has the same
+// errors, as [Inspector.WriteRecording].
+func (in *Inspector) Explain(ctx context.Context, p gateway.Principal, turn string) (Explanation, error) {
+	conversation, t, err := in.gateway.Turn(ctx, p, gateway.ActionInspect, turn)
 	if err != nil {
 		return Explanation{}, err
 	}
 	x := explainer{Explanation: Explanation{Turn: turn, Agent: t.Agent, Outcome: t.Outcome, Error: t.Error, Steps: []Step{}}}
 	var tape bytes.Buffer
-	if err := g.WriteRecording(ctx, p, turn, &tape); err != nil {
+	if err := in.writeRecording(ctx, turn, &tape); err != nil {
 		return x.Explanation, err
 	}
 	var whole transcript.Transcript
-	if err := g.foldAll(ctx, conversation, &whole); err != nil {
+	if err := in.eachEvent(ctx, conversation, whole.Apply); err != nil {
 		return x.Explanation, err
 	}
-	a, _ := g.agent(t.Agent, agent.Principal{}) // of one that is gone the secrets are not known, and masked by their form
-	x.Stored = capture.Mask(a.Secrets, whole.Visible(turn))
-	if err := x.frames(&tape, g.cfg.Dialects); err != nil {
-		return x.Explanation, fmt.Errorf("gateway: explain: %w", err)
+	x.Stored = capture.Mask(in.secretsOf(t.Agent), whole.Visible(turn))
+	if err := x.frames(&tape, in.dialects); err != nil {
+		return x.Explanation, fmt.Errorf("inspection: decode capture of turn %s: %w", turn, err)
 	}
 	if x.Dialect == "" {
-		trace, err := g.journal.Trace(ctx, conversation, turn)
+		trace, err := in.journal.Trace(ctx, conversation, turn)
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
-			return x.Explanation, JournalError("explain", err)
+			return x.Explanation, gateway.JournalError("explain", err)
 		}
 		x.committed(trace, &whole)
 	} else {
 		x.Same = x.visible == x.Stored
 	}
-	// What was sent and lost lies between the frames, by its time.
-	err = g.cfg.Raw.Read(ctx, turn, func(e capture.Entry) error {
+	// A recording has only received frames. The other entries are placed between them by their times.
+	err = in.captures.Read(ctx, turn, func(e capture.Entry) error {
 		switch e.Kind {
 		case capture.Sent:
 			x.insert(Step{At: e.At, Sent: string(e.Data)})
@@ -90,36 +90,13 @@ func (g *Gateway) Explain(ctx context.Context, p Principal, turn string) (Explan
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, capture.ErrNotKept) { // it was there a moment ago
+	if err != nil && !errors.Is(err, capture.ErrNotKept) { // it was read above, and may have expired since
 		return x.Explanation, err
 	}
 	return x.Explanation, nil
 }
 
-// foldAll folds a conversation's whole log.
-func (g *Gateway) foldAll(ctx context.Context, conversation string, t *transcript.Transcript) error {
-	return g.eachEvent(ctx, conversation, t.Apply)
-}
-
-// eachEvent calls f with the events of a conversation's log, in order.
-func (g *Gateway) eachEvent(ctx context.Context, conversation string, f func(*event.Event) error) error {
-	for after, more := int64(0), true; more; {
-		r, err := g.journal.Read(ctx, conversation, after, pageBytes)
-		if err != nil {
-			return JournalError("read conversation", err)
-		}
-		for i := range r.Events {
-			after = r.Events[i].Seq
-			if err := f(&r.Events[i]); err != nil {
-				return fmt.Errorf("gateway: read conversation: %w", err)
-			}
-		}
-		more = r.More && len(r.Events) > 0
-	}
-	return nil
-}
-
-// explainer puts an explanation together.
+// explainer assembles an explanation.
 type explainer struct {
 	Explanation
 	decoder dialect.Decoder
@@ -129,7 +106,7 @@ type explainer struct {
 	visible string
 }
 
-// frames decodes the frames of a recording anew.
+// frames decodes the frames of a recording again.
 func (x *explainer) frames(tape io.Reader, known dialect.Registry) error {
 	r, err := recordings.NewReader(tape, "")
 	if err != nil {
@@ -176,7 +153,7 @@ func (x *explainer) begin(d dialect.Dialect) {
 	x.apply(&event.Event{Type: event.TurnStart, Turn: x.Turn, Body: &event.Body{Agent: x.Agent}})
 }
 
-// take maps what a frame was decoded to, and tells what it did.
+// take applies the operations of a frame, and notes in the step what they changed.
 func (x *explainer) take(s *Step, ops []event.Event, err error) {
 	events, merr := x.mapper.Map(ops, s.At)
 	for i := range events {
@@ -206,8 +183,7 @@ func (x *explainer) apply(e *event.Event) error {
 	return x.fold.Apply(e)
 }
 
-// committed tells of what the log has of the turn, where the frames can't be decoded: what was appended is cut out of the text as
-// it is now.
+// committed adds steps for the events in the log, if the frames can't be decoded. The appended texts are cut out of the final text.
 func (x *explainer) committed(t journal.Trace, whole *transcript.Transcript) {
 	x.Same = true
 	ends := map[[3]string]int64{}
@@ -230,7 +206,7 @@ func (x *explainer) committed(t journal.Trace, whole *transcript.Transcript) {
 	}
 }
 
-// insert puts a step where its time is: behind a frame of the same time, but in front of it where it was sent.
+// insert places a step by its time: after a frame of the same time, or before it if the step was sent.
 func (x *explainer) insert(s Step) {
 	i := slices.IndexFunc(x.Steps, func(other Step) bool { return other.At > s.At || s.Sent != "" && other.At == s.At && other.Sent == "" })
 	if i < 0 {

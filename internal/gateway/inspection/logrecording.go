@@ -1,4 +1,4 @@
-package gateway
+package inspection
 
 import (
 	"cmp"
@@ -10,40 +10,40 @@ import (
 
 	recordings "github.com/leat-dev/leat/dialect/recording"
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
 
-// toldDialect is that of recordings made of the log: Leat's own.
+// recordingDialect is the dialect of recordings that are made of the log: Leat's own.
 const recordingDialect = "leat"
 
-// WriteTold writes what the log has of a turn as a recording in Leat's own dialect, which can be replayed whatever the agent
-// spoke and whether or not its bytes are kept. It comes at its own pace as far as the turn's trace is kept; else each text
-// comes at once, as the log has it. Whoever may read the turn may have it: it holds nothing that readers were not shown.
-func (g *Gateway) WriteLogRecording(ctx context.Context, p Principal, turn string, w io.Writer) error {
-	conversation, t, err := g.Turn(ctx, p, ActionRead, turn)
+// WriteLogRecording writes the events of a turn as a recording in Leat's own dialect. It doesn't need the capture, and can be replayed
+// whatever dialect the agent used. While the trace of the turn is kept, the recording has the original pieces and times; later each text
+// is one piece. Readers of the turn may have it, because it has nothing that they can't see.
+func (in *Inspector) WriteLogRecording(ctx context.Context, p gateway.Principal, turn string, w io.Writer) error {
+	conversation, t, err := in.gateway.Turn(ctx, p, gateway.ActionRead, turn)
 	if err != nil {
 		return err
 	}
 	x := turnRecording{turns: map[string]bool{turn: true}, messages: map[string]bool{}}
-	if err := g.eachEvent(ctx, conversation, x.add); err != nil {
+	if err := in.eachEvent(ctx, conversation, x.add); err != nil {
 		return err
 	}
 	for id := range x.turns {
-		trace, err := g.journal.Trace(ctx, conversation, id)
+		trace, err := in.journal.Trace(ctx, conversation, id)
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
-			return JournalError("look up trace", err)
+			return gateway.JournalError("look up trace", err)
 		}
 		x.restoreSteps(id, &trace)
 	}
 	slices.SortStableFunc(x.events, func(a, b event.Event) int { return cmp.Compare(a.Seq, b.Seq) })
-	a, _ := g.agent(t.Agent, behalf(p))
 	out := recordings.NewWriter(w, "turn")
 	begin, last := int64(0), int64(0)
 	if len(x.events) > 0 {
 		begin, last = x.events[0].At, x.events[0].At
 	}
-	if err := out.Open(begin, recordings.Head{Turn: turn, Conversation: conversation, Agent: t.Agent, Kind: a.Kind, Dialect: recordingDialect}); err != nil {
+	if err := out.Open(begin, recordings.Head{Turn: turn, Conversation: conversation, Agent: t.Agent, Kind: in.kindOf(t.Agent, p), Dialect: recordingDialect}); err != nil {
 		return err
 	}
 	for i := range x.events {
@@ -59,15 +59,15 @@ func (g *Gateway) WriteLogRecording(ctx context.Context, p Principal, turn strin
 	return out.Close(last)
 }
 
-// told gathers what the log has of a turn and of those inside it.
+// turnRecording collects the events of a turn and of the turns inside it.
 type turnRecording struct {
 	turns    map[string]bool
-	messages map[string]bool // that began in them
+	messages map[string]bool // that the turns added
 	events   []event.Event
 	fold     transcript.Transcript
 }
 
-// take is told of each event of the log, in order.
+// add takes an event of the log. It is called with all of them, in order.
 func (x *turnRecording) add(e *event.Event) error {
 	b := e.Get()
 	if e.Type == event.TurnStart && x.turns[b.Parent] {
@@ -78,10 +78,10 @@ func (x *turnRecording) add(e *event.Event) error {
 	}
 	switch e.Type {
 	case event.TurnQueue:
-		return nil // it is the gateway's
+		return nil // written by the gateway, not by the agent
 	case event.MessageStart, event.MessageAdd:
 		if b.Role == event.User {
-			return nil // a person's, who steered it
+			return nil // a user's message that steered the turn
 		}
 		x.messages[e.Message] = true
 	}
@@ -94,14 +94,14 @@ func (x *turnRecording) add(e *event.Event) error {
 // textKey names a text.
 type textKey struct{ message, part, field string }
 
-// stretch is a text between two replaces, the second of which took it back; lost where it is not kept.
+// stretch is the value of a text until a replace. If isLost is set, the trace no longer has it.
 type stretch struct {
-	until int64 // seq of that replace
-	text  string
-	lost  bool
+	until  int64 // seq of the replace
+	text   string
+	isLost bool
 }
 
-// spread puts the single operations of a turn's texts, as its trace tells of them, in the place of those that the log has merged.
+// restoreSteps replaces the merged operations of a turn's texts by the original ones, as far as the trace has them.
 func (x *turnRecording) restoreSteps(turn string, t *journal.Trace) {
 	if len(t.Commits) == 0 {
 		return
@@ -119,39 +119,39 @@ func (x *turnRecording) restoreSteps(turn string, t *journal.Trace) {
 			e.Offset = 0
 		}
 		ends[k] = c.End
-		now := texts[k]
-		for len(now) > 1 && now[0].until <= c.Seq {
-			now = now[1:]
+		values := texts[k]
+		for len(values) > 1 && values[0].until <= c.Seq {
+			values = values[1:]
 		}
-		texts[k] = now
-		if len(now) == 0 || now[0].lost || e.Offset > c.End || c.End > int64(len(now[0].text)) {
+		texts[k] = values
+		if len(values) == 0 || values[0].isLost || e.Offset > c.End || c.End > int64(len(values[0].text)) {
 			continue
 		}
-		e.Text = now[0].text[e.Offset:c.End]
+		e.Text = values[0].text[e.Offset:c.End]
 		lasts[k] = len(x.events)
 		x.events = append(x.events, e)
 	}
 	for k, i := range lasts {
 		if p := x.part(k); p != nil && k.field == string(event.Text) {
-			x.events[i].History = p.History() // which one of them brought is not known
+			x.events[i].History = p.History() // the trace does not say which operation added it
 		}
 	}
 }
 
-// stretches are the texts of a turn, in order of their ends.
+// stretches returns the values that each text of a turn had, in order.
 func (x *turnRecording) stretches(t *journal.Trace) map[textKey][]stretch {
-	back := map[int64]string{}
+	replaced := map[int64]string{} // texts by the seq of the replace
 	for _, r := range t.Replaced {
-		back[r.Seq] = r.Text
+		replaced[r.Seq] = r.Text
 	}
 	out, ends := map[textKey][]stretch{}, map[textKey]int64{}
 	for _, c := range t.Commits {
 		k := textKey{c.Message, c.Part, c.Field}
 		if c.Type == event.PartReplace {
-			if text, kept := back[c.Seq]; kept {
+			if text, ok := replaced[c.Seq]; ok {
 				out[k] = append(out[k], stretch{until: c.Seq, text: text})
 			} else if ends[k] > 0 && ends[k] != c.End {
-				out[k] = append(out[k], stretch{until: c.Seq, lost: true})
+				out[k] = append(out[k], stretch{until: c.Seq, isLost: true})
 			}
 		}
 		if c.Type == event.PartReplace || c.Type == event.PartAppend {

@@ -1,0 +1,54 @@
+package inspection
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+
+	recordings "github.com/leat-dev/leat/dialect/recording"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/service/capture"
+)
+
+// WriteRecording writes the captured bytes of a turn as a recording, which can be replayed. If it returns [gateway.ErrNotFound],
+// [gateway.ErrForbidden] or [gateway.ErrNotKept], it has written nothing.
+func (in *Inspector) WriteRecording(ctx context.Context, p gateway.Principal, turn string, w io.Writer) error {
+	if _, _, err := in.gateway.Turn(ctx, p, gateway.ActionInspect, turn); err != nil {
+		return err
+	}
+	return in.writeRecording(ctx, turn, w)
+}
+
+func (in *Inspector) writeRecording(ctx context.Context, turn string, w io.Writer) error {
+	out := recordings.NewWriter(w, "turn")
+	var head recordings.Head
+	body, at := false, int64(0)
+	err := in.captures.Read(ctx, turn, func(e capture.Entry) error {
+		at = e.At
+		switch e.Kind {
+		case capture.Begin:
+			head = recordings.Head{Turn: e.Meta.Turn, Conversation: e.Meta.Conversation, Agent: e.Meta.Agent, Kind: e.Meta.Kind}
+			if _, err := in.dialects.Lookup(e.Meta.Kind); err == nil {
+				head.Dialect = e.Meta.Kind
+			}
+			body = false
+			return out.Open(e.At, head)
+		case capture.Speaks, capture.Messages:
+			head.Dialect, body = string(e.Data), e.Kind == capture.Speaks
+			return out.Open(e.At, head)
+		case capture.Lost:
+			return out.Lost(e.At, e.N)
+		case capture.Sent, capture.Received:
+			if sent := e.Kind == capture.Sent; sent || !body {
+				return out.Message(e.At, sent, e.Data)
+			}
+			return out.Piece(e.At, false, e.Data)
+		}
+		return nil // the agent may have been called again after its end
+	})
+	if errors.Is(err, capture.ErrNotKept) {
+		return gateway.ErrNotKept
+	}
+	return cmp.Or(err, out.Close(at))
+}
