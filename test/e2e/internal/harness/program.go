@@ -5,7 +5,9 @@ package harness
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -52,8 +54,8 @@ func (l *logs) last() []byte {
 	return bytes.Clone(tail(l.b.Bytes()))
 }
 
-// Owned ends the program with the test. If the test failed, it shows the end of the program's output, and writes all of it to the
-// folder LEAT_LOGS if that is set.
+// Owned ends the program with the test. If the test failed, it shows the end of the program's output. If LEAT_LOGS is set, it writes the whole
+// output to that folder, and a copy of Leat's data with the recordings of all turns.
 func (p *Program) Owned(t *testing.T) *Program {
 	t.Cleanup(func() {
 		p.Signal(syscall.SIGKILL)
@@ -64,6 +66,9 @@ func (p *Program) Owned(t *testing.T) *Program {
 		if dir := os.Getenv("LEAT_LOGS"); dir != "" {
 			name := filepath.Join(dir, strings.ReplaceAll(p.Name, " ", "-")+".log")
 			if err := os.WriteFile(name, p.logs.b.Bytes(), 0o600); err != nil {
+				t.Error(err)
+			}
+			if err := os.CopyFS(strings.TrimSuffix(name, ".log")+".data", os.DirFS(filepath.Join(p.Dir, "data"))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}
 		}
