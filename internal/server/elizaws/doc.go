@@ -1,13 +1,15 @@
-// Package elizaws is the live surface that Eliza's clients know: the WebSocket at /ws, the signals that are shown on it, and the
-// state of the default agent. docs/eliza.md says what is on the wire.
+// Package elizaws serves the live updates of Eliza's clients: the WebSocket at /ws, the signals on it, and the state of the
+// default agent. docs/eliza.md specifies the frames.
+//
+// The program calls [Register] once, with a started signal log, before the server starts.
 //
 // Invariants
 //
-//   - A socket that has not shown a token is told nothing, and anything but a valid auth closes it with 1008.
-//   - What a socket is sent is written by one goroutine: the answer to auth, the status, the replay, and then what happens,
-//     each signal once and in order.
-//   - A slow socket costs a cursor in the log of signals and one in the hub. What it could not follow is said in-band.
-//   - How far somebody has read lies with the gateway. A socket tells it, and marks as read what its user looks at.
-//   - Who may see a signal or a frame is asked when it is sent.
+//   - A socket without a valid token gets no frame. Any first frame except a valid auth closes it with 1008.
+//   - One goroutine writes a socket's frames: the answer to auth, the status, the replay, and then live frames, each signal once and
+//     in order.
+//   - A slow socket costs a cursor in the signal log and one in the hub. A frame reports what it missed.
+//   - The gateway stores read positions. A socket reports changes, and marks as read the conversation that its user has open.
+//   - Permission to see a signal or a frame is checked when it is sent.
 //   - Every goroutine ends before the handler that started it returns.
 package elizaws

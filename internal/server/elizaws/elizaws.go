@@ -13,33 +13,33 @@ import (
 	"github.com/leat-dev/leat/internal/service/signals"
 )
 
-// Options are what the surface shows. All but QueryToken are needed.
+// Options are the parts of the gateway that the sockets show. All except QueryToken are required.
 type Options struct {
-	// Restart drains and restarts the gateway with its current configuration, after it has returned. Its error says why nothing
-	// was restarted.
+	// Restart drains and restarts the gateway with its current configuration. It returns before the restart; an error means
+	// that there will be none.
 	Restart func() error
 	Signals *signals.Log
 	Hub     *hub.Hub
 	Agent   *status.Agent
-	// QueryToken lets a socket bring its token as ?token=, where it gets into the logs of proxies. It is for newer dashboards,
-	// which let nobody write either while a status does not say canRespond: so it says that too.
+	// QueryToken accepts the token of a socket as ?token=, although proxies log URLs. It is for newer dashboards. They also
+	// refuse input until the status has canRespond, so with QueryToken the status has it.
 	QueryToken bool
 }
 
 type surface struct {
 	srv *server.Server
 	gw  *gateway.Gateway
-	opt Options
+	Options
 
 	addresses addresses
 }
 
-// The methods' words that change the default agent's state.
+// actions change the state of the default agent.
 var actions = []string{"start", "stop", "pause", "resume"}
 
-// Register adds the routes of the surface to a server.
+// Register adds the routes to a server.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
-	s := &surface{srv: srv, gw: gw, opt: opt}
+	s := &surface{srv: srv, gw: gw, Options: opt}
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/ws", Access: server.InBand, Stream: true, Handler: s.socket})
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/status", Access: server.Authenticated, Handler: s.status})
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/agent/events", Access: server.Authenticated, Handler: s.events})
@@ -51,7 +51,7 @@ func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	}
 }
 
-// sees reports whether p may see what is about a conversation; what is about none is the admin's.
+// sees reports whether p may see a signal of a conversation. Only the admin sees signals without one.
 func (s *surface) sees(ctx context.Context, p gateway.Principal, conversation string) (bool, error) {
 	if conversation == "" {
 		return p.Admin, nil
@@ -59,14 +59,14 @@ func (s *surface) sees(ctx context.Context, p gateway.Principal, conversation st
 	_, err := s.gw.Conversation(ctx, p, gateway.ActionRead, conversation)
 	if errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrForbidden) {
 		if p.Admin {
-			s.opt.Signals.Forget(conversation) // it was deleted
+			s.Signals.Forget(conversation) // the conversation was deleted
 		}
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// statusFrame is the status, on the socket and in the answer to GET /api/status.
+// statusFrame is the status, in a frame and in the response to GET /api/status.
 type statusFrame struct {
 	Type           string       `json:"type,omitempty"`
 	State          status.State `json:"state"`
@@ -79,9 +79,9 @@ type statusFrame struct {
 	CanRespond     *bool        `json:"canRespond,omitempty"`
 }
 
-// now returns the status, of a socket or of an answer. uptime is told where it is asked for, and pending.
-func (s *surface) now(socket, uptime, pending bool) statusFrame {
-	st := s.opt.Agent.Status()
+// currentStatus returns the current status, for a socket or a response, optionally with the uptime and with the reasons for a restart.
+func (s *surface) currentStatus(socket, uptime, pending bool) statusFrame {
+	st := s.Agent.Status()
 	f := statusFrame{Type: "status", State: st.State, AgentName: st.Name, Model: st.Model}
 	err := s.gw.Healthy()
 	switch {
@@ -90,18 +90,18 @@ func (s *surface) now(socket, uptime, pending bool) statusFrame {
 	case err != nil && f.State != status.NotStarted:
 		f.State = status.Failing
 	}
-	if s.opt.QueryToken || !socket {
-		// An agent whose turns failed takes the next one all the same.
+	if s.QueryToken || !socket {
+		// An agent whose turns failed still accepts the next one.
 		can := err == nil && (st.State == status.Running || st.State == status.Failing)
 		f.CanRespond = &can
 	}
-	var up int64
+	var uptimeMS int64
 	if !st.Started.IsZero() {
 		f.StartedAt = st.Started.UnixMilli()
-		up = time.Since(st.Started).Milliseconds()
+		uptimeMS = time.Since(st.Started).Milliseconds()
 	}
 	if uptime {
-		f.Uptime = &up
+		f.Uptime = &uptimeMS
 	}
 	if pending {
 		reasons, is := append([]string{}, st.Pending...), len(st.Pending) > 0
@@ -112,7 +112,7 @@ func (s *surface) now(socket, uptime, pending bool) statusFrame {
 
 // status answers GET /api/status.
 func (s *surface) status(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
-	f := s.now(false, true, true)
+	f := s.currentStatus(false, true, true)
 	f.Type = ""
 	type cloud struct {
 		Connection string  `json:"connectionStatus"`
@@ -126,13 +126,13 @@ func (s *surface) status(w http.ResponseWriter, _ *http.Request, _ gateway.Princ
 	return nil
 }
 
-// act answers POST /api/agent/{action}.
+// act returns the handler of POST /api/agent/{action}.
 func (s *surface) act(action string) server.Handler {
 	return func(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
-		if _, ok := s.opt.Agent.Do(action); !ok {
+		if _, ok := s.Agent.Do(action); !ok {
 			return server.Errorf(http.StatusConflict, gateway.ReasonUnknownAgent, "no agent is configured")
 		}
-		f := s.now(false, true, true)
+		f := s.currentStatus(false, true, true)
 		f.Type = ""
 		server.WriteJSON(w, http.StatusOK, struct {
 			OK     bool        `json:"ok"`

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// defaultEvents and maxEvents are how many events one answer holds.
+	// defaultEvents and maxEvents are the default and the largest number of events in a response.
 	defaultEvents = 200
 	maxEvents     = 1000
-	// maxLines bounds the body of POST /api/signals, in bytes; maxSignals its lines.
+	// maxLines is the largest body of POST /api/signals in bytes, and maxSignals the largest number of its lines.
 	maxLines   = 4 << 20
 	maxSignals = 1000
 )
 
-// events answers GET /api/agent/events: what is kept of agent events and heartbeats, for clients that fill gaps.
+// events answers GET /api/agent/events: the stored agent events and heartbeats, with which clients fill gaps.
 func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	q := r.URL.Query()
 	limit := clampLimit(q.Get("limit"))
@@ -36,23 +36,23 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 	}
 	run := q.Get("runId")
-	all, _ := s.opt.Signals.After(0)
-	seen := map[string]bool{}
+	entries, _ := s.Signals.After(0)
+	visible := map[string]bool{}
 	total, begin := 0, 0
-	after, known := signals.ParseID(q.Get("after"))
-	known = known && after <= s.opt.Signals.Head() // one above it was of another gateway, or of this one before its data went
-	var chosen []signals.Entry
-	for _, e := range all {
+	after, isKnown := signals.ParseID(q.Get("after"))
+	isKnown = isKnown && after <= s.Signals.Head() // a larger id is of another gateway, or older than this data folder
+	var selected []signals.Entry
+	for _, e := range entries {
 		if e.Type == signals.TrainingEvent {
 			continue
 		}
-		may, asked := seen[e.Conversation]
-		if !asked {
+		may, isCached := visible[e.Conversation]
+		if !isCached {
 			var err error
 			if may, err = s.sees(r.Context(), p, e.Conversation); err != nil {
 				return err
 			}
-			seen[e.Conversation] = may
+			visible[e.Conversation] = may
 		}
 		if !may {
 			continue
@@ -61,20 +61,20 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		if run != "" && e.RunID != run || from >= 0 && (e.Seq == nil || *e.Seq < from) {
 			continue
 		}
-		chosen = append(chosen, e)
-		if known && e.N <= after {
-			begin = len(chosen) // an id that is kept no more leaves it at the beginning
+		selected = append(selected, e)
+		if isKnown && e.N <= after {
+			begin = len(selected) // if the id of after is no longer stored, the response starts at the oldest event
 		}
 	}
-	chosen = chosen[begin:]
-	chosen = chosen[:min(limit, len(chosen))]
+	selected = selected[begin:]
+	selected = selected[:min(limit, len(selected))]
 	answer := struct {
 		Events   []json.RawMessage `json:"events"`
 		Latest   *string           `json:"latestEventId"`
 		Total    int               `json:"totalBuffered"`
 		Replayed bool              `json:"replayed"`
 	}{Events: []json.RawMessage{}, Total: total, Replayed: true}
-	for _, e := range chosen {
+	for _, e := range selected {
 		answer.Events = append(answer.Events, e.JSON)
 		id := signals.ID(e.N)
 		answer.Latest = &id
@@ -83,17 +83,17 @@ func (s *surface) events(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return nil
 }
 
-// clampLimit returns the limit that a client means. Eliza's server refuses none, so its clients may send any.
+// clampLimit returns the limit nearest to v. Like Eliza's server, it refuses no value.
 func clampLimit(v string) int {
 	n, err := strconv.ParseInt(v, 10, 64)
 	if errors.Is(err, strconv.ErrSyntax) {
 		return defaultEvents
 	}
-	return int(min(max(n, 1), maxEvents)) // a number out of range is the nearest one that is in it
+	return int(min(max(n, 1), maxEvents)) // if v is out of range, ParseInt returns the nearest value
 }
 
-// sent is a signal as clients send it.
-type sent struct {
+// signalBody is a signal as clients send it.
+type signalBody struct {
 	Type       string          `json:"type"`
 	Stream     string          `json:"stream"`
 	Data       json.RawMessage `json:"data"`
@@ -105,21 +105,21 @@ type sent struct {
 	RoomID     string          `json:"roomId"`
 }
 
-// signal is what it becomes, if p may say it.
-func (s *surface) signal(ctx context.Context, p gateway.Principal, in *sent, payload json.RawMessage) (signals.Signal, error) {
-	out := signals.Signal{
+// signal converts a client's signal, if p may send it.
+func (s *surface) signal(ctx context.Context, p gateway.Principal, in *signalBody, payload json.RawMessage) (signals.Signal, error) {
+	converted := signals.Signal{
 		Type: in.Type, Stream: in.Stream, RunID: in.RunID, Seq: in.Seq, SessionKey: in.SessionKey, AgentID: in.AgentID, Conversation: in.RoomID, Payload: payload,
 	}
 	if in.RoomID == "" {
-		return out, gateway.Decide(p, gateway.ActionAdmin, nil) // nobody else would see it
+		return converted, gateway.Decide(p, gateway.ActionAdmin, nil) // only the admin sees signals without a conversation
 	}
 	_, err := s.gw.Conversation(ctx, p, gateway.ActionAgent, in.RoomID)
-	return out, err
+	return converted, err
 }
 
 // publish answers POST /api/agent/event.
 func (s *surface) publish(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	var in sent
+	var in signalBody
 	if err := server.Decode(r, &in); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (s *surface) publish(w http.ResponseWriter, r *http.Request, p gateway.Prin
 		if room, err = s.room(r.Context(), p, in.RoomID); err != nil {
 			return err
 		}
-		if !p.Admin { // what names no room is the admin's alone
+		if !p.Admin { // an event without a room is visible only to the admin
 			if in.RoomID = room; room == "" {
 				return errNowhere
 			}
@@ -147,23 +147,23 @@ func (s *surface) publish(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	if err := sig.Check(); err != nil {
 		return fault(err, "")
 	}
-	out := published{OK: true}
+	response := published{OK: true}
 	if room != "" {
-		out.Conversation = room
-		if out.Message, err = s.say(r.Context(), p, room, r.Header.Get("Idempotency-Key"), sp); err != nil {
+		response.Conversation = room
+		if response.Message, err = s.say(r.Context(), p, room, r.Header.Get("Idempotency-Key"), sp); err != nil {
 			return err
 		}
 	}
-	n, err := s.opt.Signals.Publish(r.Context(), sig)
+	n, err := s.Signals.Publish(r.Context(), sig)
 	if err != nil {
 		return fault(err, "")
 	}
-	out.ID = signals.ID(n)
-	server.WriteJSON(w, http.StatusOK, out)
+	response.ID = signals.ID(n)
+	server.WriteJSON(w, http.StatusOK, response)
 	return nil
 }
 
-// publishMany answers POST /api/signals: a signal a line, all of them or none.
+// publishMany answers POST /api/signals, which has one signal per line. It publishes all of them or none.
 func (s *surface) publishMany(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -171,19 +171,19 @@ func (s *surface) publishMany(w http.ResponseWriter, r *http.Request, p gateway.
 		if errors.As(err, &tooLarge) {
 			return err
 		}
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the body was not sent whole")
+		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "the body is incomplete; send it again")
 	}
-	var all []signals.Signal
+	var batch []signals.Signal
 	n := 0
 	for line := range bytes.Lines(body) {
 		n++
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if len(all) == maxSignals {
-			return server.Errorf(http.StatusRequestEntityTooLarge, server.ReasonTooLarge, "more than %d signals at once", maxSignals)
+		if len(batch) == maxSignals {
+			return server.Errorf(http.StatusRequestEntityTooLarge, server.ReasonTooLarge, "more than %d signals in one request; send them in several", maxSignals)
 		}
-		var in sent
+		var in signalBody
 		if err := server.Unmarshal(line, &in, false); err != nil {
 			return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "line %d: %s", n, server.Describe(err).Message)
 		}
@@ -194,9 +194,9 @@ func (s *surface) publishMany(w http.ResponseWriter, r *http.Request, p gateway.
 		if err := sig.Check(); err != nil {
 			return fault(err, "line "+strconv.Itoa(n)+": ")
 		}
-		all = append(all, sig)
+		batch = append(batch, sig)
 	}
-	last, err := s.opt.Signals.Publish(r.Context(), all...)
+	last, err := s.Signals.Publish(r.Context(), batch...)
 	if err != nil {
 		return fault(err, "")
 	}
@@ -204,19 +204,19 @@ func (s *surface) publishMany(w http.ResponseWriter, r *http.Request, p gateway.
 		OK       bool   `json:"ok"`
 		Accepted int    `json:"accepted"`
 		Last     string `json:"lastEventId,omitempty"`
-	}{OK: true, Accepted: len(all)}
-	if len(all) > 0 {
+	}{OK: true, Accepted: len(batch)}
+	if len(batch) > 0 {
 		answer.Last = signals.ID(last)
 	}
 	server.WriteJSON(w, http.StatusOK, answer)
 	return nil
 }
 
-// fault says what is told of a signal that was not written.
-func fault(err error, where string) error {
+// fault converts an error of the signal log for the client. The prefix precedes the text of an invalid signal.
+func fault(err error, prefix string) error {
 	switch {
 	case errors.Is(err, signals.ErrInvalid):
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%s%v", where, err)
+		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%s%v", prefix, err)
 	case errors.Is(err, signals.ErrGone):
 		return gateway.ErrNotFound
 	}

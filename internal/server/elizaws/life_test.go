@@ -18,7 +18,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/signals"
 )
 
-// passes are tokens "NAME/SECONDS", which live that long from when the test began.
+// passes accepts tokens "NAME/SECONDS", valid for that long from the start of the test.
 type passes struct{ began time.Time }
 
 func (p passes) Verify(_ context.Context, token string) (server.Identity, error) {
@@ -38,7 +38,7 @@ func withPasses(so *server.Options, _ *Options) { so.Users = passes{time.Now()} 
 
 func bearer(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 
-// until reads on to the socket's end, however long that takes.
+// until reads up to the end of the socket, without a time limit.
 func (c *client) until() (code websocket.StatusCode, frames []string) {
 	for {
 		_, b, err := c.conn.Read(context.Background())
@@ -49,10 +49,10 @@ func (c *client) until() (code websocket.StatusCode, frames []string) {
 	}
 }
 
-// A socket ends with its token, unless a newer one of the same user is sent in time; any other changes nothing.
+// A socket ends with its token, unless the client sends a newer one of the same user in time. Other tokens change nothing.
 func TestRenewal(t *testing.T) {
 	for name, tt := range map[string]struct {
-		header bool   // the first token comes with the handshake
+		header bool   // the first token is in the handshake
 		sent   string // after 50 s
 		ends   time.Duration
 	}{
@@ -67,7 +67,7 @@ func TestRenewal(t *testing.T) {
 		"shorter":            {false, "alice/55", 55 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			timedWith(t, withPasses, func(_ *house, dial func(http.Header) *client) {
+			timedWith(t, withPasses, func(_ *harness, dial func(http.Header) *client) {
 				start := time.Now()
 				var c *client
 				if tt.header {
@@ -98,7 +98,7 @@ func TestRenewal(t *testing.T) {
 
 // A logout ends the sockets that its cookie opened, and no others.
 func TestSessionEnds(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	ask := func(method, body string, cookie *http.Cookie) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, h.hs.URL+"/api/auth/session", strings.NewReader(body))
@@ -132,10 +132,10 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// A socket that takes nothing holds nobody up, and is cut when it has taken nothing for as long as a reader may.
+// A socket that accepts no bytes delays no other socket, and is disconnected after the stall limit.
 func TestStalled(t *testing.T) {
 	const stall, many = time.Minute, 1000
-	timedWith(t, func(so *server.Options, _ *Options) { so.Stall = stall }, func(h *house, dial func(http.Header) *client) {
+	timedWith(t, func(so *server.Options, _ *Options) { so.Stall = stall }, func(h *harness, dial func(http.Header) *client) {
 		start := time.Now()
 		stalled := dial(http.Header{"Authorization": {"Bearer " + secret}, "Leat-Subject": {"alice"}, "Leat-Tenant": {"t1"}})
 		stalled.send(`{"type":"active-conversation","conversationId":"one"}`)
@@ -157,7 +157,7 @@ func TestStalled(t *testing.T) {
 			}
 			got <- n + frames
 		}()
-		synctest.Wait() // both have joined, and the one is stuck in its first frame
+		synctest.Wait() // both have joined, and the first one is blocked in its first frame
 		if h.hub.Active(alice) != "one" {
 			t.Fatal("not looked")
 		}
@@ -183,10 +183,10 @@ func TestStalled(t *testing.T) {
 	})
 }
 
-// A thousand turns that stream leave room in what is kept for others' signals, before them and after.
+// A thousand streaming turns leave room in the signal log for other signals, earlier and later ones.
 func TestThousandTurns(t *testing.T) {
 	const turns, others = 1000, 100
-	timed(t, func(h *house, dial func(http.Header) *client) {
+	timed(t, func(h *harness, dial func(http.Header) *client) {
 		h.publish(others, "")
 		for range turns {
 			conv := h.create(admin)
@@ -219,14 +219,14 @@ func TestThousandTurns(t *testing.T) {
 	})
 }
 
-// A user has so many sockets and no more; the next one is told to come later, and gets in when one is gone.
+// A user has a limited number of sockets. Above it, a socket is refused for now, and accepted once another one has closed.
 func TestViewers(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	var open []*client
 	for range viewers {
 		open = append(open, h.greeted("", as("alice")...))
 	}
-	// another reports with what a further one is refused; 0: it is not.
+	// another returns the close code of a refused socket, or 0 if the socket is accepted.
 	another := func() websocket.StatusCode {
 		t.Helper()
 		c := h.dial("", append([]string{"Authorization", "Bearer " + secret}, as("alice")...)...)
@@ -244,14 +244,14 @@ func TestViewers(t *testing.T) {
 	if err := open[0].conn.Close(websocket.StatusNormalClosure, ""); err != nil {
 		t.Fatal(err)
 	}
-	for code := another(); code != 0; code = another() { // the place is free just after the goodbye is answered
+	for code := another(); code != 0; code = another() { // the slot is free just after the close handshake
 		if code != websocket.StatusTryAgainLater {
 			t.Fatalf("closed with %d", code)
 		}
 	}
 }
 
-// docs/eliza.md says how sockets end; each way has its test.
+// docs/eliza.md lists how sockets end; each way has its test.
 func TestEndsAreDocumented(t *testing.T) {
 	tests := map[string]func(*testing.T){
 		"1008": TestRenewal, "1009": TestNonsense, "1012": TestShutdown, "1013": TestViewers, "nothing": TestStalled,

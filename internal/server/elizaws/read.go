@@ -7,8 +7,8 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// readFrame says how far the client's user has read a conversation, here or on any other device. It is Leat's own; Eliza's
-// clients ignore it.
+// readFrame is the user's read position in a conversation, whichever device changed it. It is Leat's addition; Eliza's clients
+// ignore it.
 type readFrame struct {
 	Type           string `json:"type"`
 	ConversationID string `json:"conversationId"`
@@ -16,11 +16,11 @@ type readFrame struct {
 	Read           int64  `json:"read"`
 }
 
-// sendPositions tells the client what is read and what has become unread, until the socket ends. What is said in a conversation that
-// its user looks at, on this socket or another one, is read.
+// sendPositions sends changes of read positions until the socket ends. A message in a conversation that the user has open, on
+// this socket or another one, is read at once.
 func (c *webSocket) sendPositions(f *gateway.Positions) {
 	defer f.Close()
-	told := map[string]gateway.Position{}
+	lastSent := map[string]gateway.Position{}
 	for {
 		select {
 		case <-c.ctx.Done():
@@ -30,16 +30,16 @@ func (c *webSocket) sendPositions(f *gateway.Positions) {
 		for _, id := range f.Take() {
 			at, looks, err := c.position(id)
 			if err != nil {
-				c.missed(id, err)
+				c.logUnread(id, err)
 				continue
 			}
-			if was, known := told[id]; looks || known && was == at {
+			if was, isSent := lastSent[id]; looks || isSent && was == at {
 				continue
 			}
-			told[id] = at
+			lastSent[id] = at
 			b, err := json.Marshal(readFrame{"conversation-read", id, at.Unread, at.Read})
 			if err != nil {
-				continue // it holds words and numbers only
+				continue // impossible: it contains only strings and numbers
 			}
 			select {
 			case c.answers <- b:
@@ -50,33 +50,34 @@ func (c *webSocket) sendPositions(f *gateway.Positions) {
 	}
 }
 
-// position is how far the user has read a conversation. looks says that the user was looking at what was unread, and has read
-// it by now: that is told for itself.
+// position returns the user's read position in a conversation. If the user has the conversation open, position marks it as
+// read, and looks is true: MarkRead causes its own notification.
 func (c *webSocket) position(id string) (at gateway.Position, looks bool, err error) {
 	p := c.principal()
 	s, err := c.s.gw.Conversation(c.ctx, p, gateway.ActionRead, id)
 	if err != nil {
 		return at, false, err
 	}
-	if at, err = c.s.gw.Position(c.ctx, p, &s); err != nil || !at.Unread || !c.s.opt.Hub.Looks(p, id) {
+	if at, err = c.s.gw.Position(c.ctx, p, &s); err != nil || !at.Unread || !c.s.Hub.Looks(p, id) {
 		return at, false, err
 	}
 	at, err = c.s.gw.MarkRead(c.ctx, p, id, 0)
 	return at, true, err
 }
 
-// markRead marks a conversation as read, up to a seq; 0 is all of it.
+// markRead marks a conversation as read up to a seq. The seq 0 means all of it.
 func (c *webSocket) markRead(id string, seq int64) {
 	if _, err := c.s.gw.MarkRead(c.ctx, c.principal(), id, seq); err != nil {
-		c.missed(id, err)
+		c.logUnread(id, err)
 	}
 }
 
-// missed logs what was not marked or told. That there is no such conversation is no fault: clients name what they like.
-func (c *webSocket) missed(id string, err error) {
-	var refused *gateway.Rejection
-	if c.ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrForbidden) || errors.Is(err, gateway.ErrClosed) {
+// logUnread logs a read position that was not saved or sent. An unknown conversation is not logged, because clients may name
+// any.
+func (c *webSocket) logUnread(id string, err error) {
+	var rejection *gateway.Rejection
+	if c.ctx.Err() != nil || errors.As(err, &rejection) || errors.Is(err, gateway.ErrNotFound) || errors.Is(err, gateway.ErrForbidden) || errors.Is(err, gateway.ErrClosed) {
 		return
 	}
-	c.s.srv.Log().Warn("read position not kept", "conversation", id, "error", err)
+	c.s.srv.Log().Warn("read position not saved", "conversation", id, "error", err)
 }

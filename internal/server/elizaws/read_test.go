@@ -8,15 +8,15 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// What is read on one socket is told on all of that user's, and what is said where somebody looks is read.
+// A read position set on one socket reaches all sockets of that user. New messages in an open conversation are read at once.
 func TestRead(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	conv := h.create(alice)
 	other := h.create(alice)
 	phone, desk, bob := h.greeted("", as("alice")...), h.greeted("", as("alice")...), h.greeted("", as("bob")...)
 	for _, c := range []*client{phone, desk, bob} {
 		c.reads = true
-		c.send(`{"type":"ping"}`).want("pong") // it follows by now
+		c.send(`{"type":"ping"}`).want("pong") // the socket has joined
 	}
 	note := func(conv string) (seq int64) {
 		t.Helper()
@@ -47,10 +47,10 @@ func TestRead(t *testing.T) {
 	first := note(conv)
 	want(phone, conv, true, 0)
 	want(desk, conv, true, 0)
-	phone.send(`{"type":"active-conversation","conversationId":"` + conv + `"}`) // opening it reads it
+	phone.send(`{"type":"active-conversation","conversationId":"` + conv + `"}`) // opening it marks it as read
 	want(phone, conv, false, first)
 	want(desk, conv, false, first)
-	second := note(conv) // the phone looks
+	second := note(conv) // the phone has it open
 	want(phone, conv, false, second)
 	want(desk, conv, false, second)
 	phone.send(`{"type":"active-conversation","conversationId":null}`).send(`{"type":"ping"}`).want("pong")
@@ -74,5 +74,5 @@ func TestRead(t *testing.T) {
 	if p := at(alice, conv); p.Unread || p.Read != third {
 		t.Errorf("it is kept as %+v", p)
 	}
-	bob.send(`{"type":"ping"}`).want("pong") // nothing of it was bob's
+	bob.send(`{"type":"ping"}`).want("pong") // bob got no frame about it
 }

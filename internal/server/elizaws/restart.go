@@ -9,24 +9,24 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// RestartRequired is the frame that tells everybody that something was changed which waits for a restart of the gateway.
+// RestartRequired returns the frame that reports changes that wait for a restart of the gateway. Every socket gets it.
 func RestartRequired(reasons []string) hub.Frame {
 	b, err := json.Marshal(struct {
 		Type    string   `json:"type"`
 		Reasons []string `json:"reasons"`
 	}{"restart-required", reasons})
 	if err != nil {
-		panic(err) // strings have a JSON form
+		panic(err) // strings can always be marshalled
 	}
 	return hub.Frame{Everybody: true, JSON: b}
 }
 
-// restart answers POST /api/agent/restart. The answer comes before the gateway ends, and says that it is about to.
+// restart answers POST /api/agent/restart. The response is sent before the gateway restarts.
 func (s *surface) restart(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
-	if err := s.opt.Restart(); err != nil {
+	if err := s.Restart(); err != nil {
 		return err
 	}
-	f := s.now(false, true, true)
+	f := s.currentStatus(false, true, true)
 	f.Type = ""
 	server.WriteJSON(w, http.StatusOK, struct {
 		OK      bool        `json:"ok"`

@@ -15,14 +15,14 @@ import (
 
 var alice = gateway.Principal{Tenant: "t1", Subject: "alice", Scopes: []string{gateway.ScopeAgent}}
 
-// as are the headers by which the admin acts for somebody of the tenant t1.
+// as returns the headers with which the admin acts for a user of the tenant t1.
 func as(subject string) []string { return []string{"Leat-Subject", subject, "Leat-Tenant", "t1"} }
 
-// After 2,000 signals a new client gets the last 120, in order; one with a cursor all after it that is held.
+// After 2,000 signals, a new client gets the last 120 in order. A client with a cursor gets all stored ones after it.
 func TestReplay(t *testing.T) {
 	j := memory.New()
 	defer func() { _ = j.Close() }()
-	h := openHouse(t, j, nil)
+	h := openHarness(t, j, nil)
 	h.publish(2000, "")
 	check := func(c *client, from, to int) {
 		t.Helper()
@@ -56,14 +56,14 @@ func TestReplay(t *testing.T) {
 		}
 		check(c, want.from, 2000)
 	}
-	// Of the signals that are sent, not of all: none of these is for a user.
+	// The limit counts the signals that the user may see, and a user may see none of these.
 	if f := h.greeted("?lastEventId=evt-9999", as("alice")...).want("replay-gap"); f.raw != `{"type":"replay-gap","after":"evt-9999"}` {
 		t.Errorf("gap %s", f.raw)
 	}
 
-	// After a restart the numbers go on, and nothing that is held is missed.
+	// After a restart the numbers continue, and no stored signal is missing.
 	h.close()
-	h = openHouse(t, j, nil)
+	h = openHarness(t, j, nil)
 	if _, err := h.log.Publish(t.Context()); err != nil || h.log.Head() != 2000 {
 		t.Fatalf("head %d, %v", h.log.Head(), err)
 	}
@@ -79,9 +79,9 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// The signals of an HTTP client, on the wire as they are documented.
+// The signals of an HTTP client have the frames that docs/eliza.md specifies.
 func TestPublish(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	conv := h.create(admin)
 	c := h.greeted("")
 	c.send(`{"type":"ping"}`).want("pong")
@@ -112,7 +112,7 @@ func TestPublish(t *testing.T) {
 
 var times = regexp.MustCompile(`"(ts|durationMs|startedAt|uptime)":\d+`)
 
-// wantFrame compares a frame byte by byte, but for times.
+// wantFrame compares a frame byte by byte, except for times.
 func wantFrame(t *testing.T, f frame, want string) {
 	t.Helper()
 	if got := times.ReplaceAllString(f.raw, `"$1":TS`); got != want {
@@ -122,9 +122,9 @@ func wantFrame(t *testing.T, f frame, want string) {
 
 // GET /api/agent/events fills gaps.
 func TestEvents(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.wantCall(200, `{"events":[],"latestEventId":null,"totalBuffered":0,"replayed":true}`, "GET", "/api/agent/events", "")
-	h.publish(1, "") // no training events in the answer
+	h.publish(1, "") // no training events in the response
 	for i := 1; i <= 5; i++ {
 		h.wantCall(200, "", "POST", "/api/agent/event", fmt.Sprintf(`{"stream":"system","runId":"r%d","seq":%d}`, i%2, i))
 	}
@@ -162,9 +162,9 @@ func TestEvents(t *testing.T) {
 	h.wantCall(400, `Invalid \"fromSeq\" filter.`, "GET", "/api/agent/events?fromSeq=x", "")
 }
 
-// A signal is seen by those who may read its conversation, and goes with it.
+// Only users who may read its conversation see a signal, and it is deleted with the conversation.
 func TestSight(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	conv := h.create(alice)
 	a, b := h.greeted("", as("alice")...), h.greeted("", as("bob")...)
 	h.wantCall(404, "not found", "POST", "/api/agent/event", `{"stream":"system","roomId":"`+conv+`"}`, as("bob")...)
@@ -174,21 +174,21 @@ func TestSight(t *testing.T) {
 	if f := a.want("agent_event"); !strings.Contains(f.raw, "of alice") {
 		t.Errorf("alice gets %s", f.raw)
 	}
-	h.wantCall(200, "", "POST", "/api/agent/event", `{"stream":"system","data":"of the house"}`)
+	h.wantCall(200, "", "POST", "/api/agent/event", `{"stream":"system","data":"of the harness"}`)
 	b.send(`{"type":"ping"}`).want("pong")
 	for who, want := range map[string]bool{"alice": true, "bob": false} {
 		_, body := h.call("GET", "/api/agent/events", "", as(who)...)
-		if strings.Contains(body, "of alice") != want || strings.Contains(body, "of the house") {
+		if strings.Contains(body, "of alice") != want || strings.Contains(body, "of the harness") {
 			t.Errorf("%s sees %s", who, body)
 		}
 	}
 	if _, err := h.gw.Do(t.Context(), alice, conv, gateway.Command{Type: gateway.CommandDelete}); err != nil {
 		t.Fatal(err)
 	}
-	if _, body := h.call("GET", "/api/agent/events", ""); strings.Contains(body, "of alice") || !strings.Contains(body, "of the house") {
+	if _, body := h.call("GET", "/api/agent/events", ""); strings.Contains(body, "of alice") || !strings.Contains(body, "of the harness") {
 		t.Errorf("after the delete: %s", body)
 	}
-	if f := h.greeted("").want("agent_event"); !strings.Contains(f.raw, "of the house") {
+	if f := h.greeted("").want("agent_event"); !strings.Contains(f.raw, "of the harness") {
 		t.Errorf("replayed after the delete: %s", f.raw)
 	}
 	r, err := h.journal.Read(t.Context(), "$signals", 0, 0)
@@ -202,9 +202,9 @@ func TestSight(t *testing.T) {
 	}
 }
 
-// A gateway's own turn, as a client sees it.
+// The signals of one of the gateway's own turns, as a client sees them.
 func TestTurn(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	conv := h.create(admin)
 	c := h.greeted("")
 	c.send(`{"type":"ping"}`).want("pong")
@@ -236,9 +236,9 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// The status on a socket: first with uptime, then with what is pending, and anew when it changes.
+// The status of a socket: first with the uptime, then with the pending changes, and again when it changes.
 func TestStatus(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	c := h.dial("", "Authorization", "Bearer "+secret)
 	wantFrame(t, c.next(), `{"type":"status","state":"running","agentName":"eliza","model":"test","startedAt":TS,"uptime":TS}`)
 	c.send(`{"type":"ping"}`).want("pong")
@@ -272,11 +272,11 @@ func TestStatus(t *testing.T) {
 	_, body := h.call("GET", "/api/status", "")
 	wantFrame(t, frame{raw: body}, `{"state":"running","agentName":"eliza","model":"model-1","startedAt":TS,"uptime":TS,"pendingRestart":true,"pendingRestartReasons":["Shell access enabled"],"canRespond":true,"startup":{},"cloud":{"connectionStatus":"disconnected","activeAgentId":null}}`)
 
-	// An agent that fails again and again is in error, until it answers.
+	// An agent that fails repeatedly is in the state error, until it answers.
 	for range 3 {
 		h.send(admin, conv, "fail")
 	}
-	becomes := func(state status.State) { // the agent is told of a turn's end just after its readers
+	becomes := func(state status.State) { // the agent's state changes just after the readers have the turn's end
 		t.Helper()
 		late := time.After(30 * time.Second)
 		for {

@@ -74,7 +74,7 @@ func (f *clientFrame) conversation() (id string) {
 func (s *surface) socket(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	id := server.IdentityOf(r.Context())
 	if query := r.URL.Query(); query.Has("token") && s.srv.TokenNeeded() {
-		if !s.opt.QueryToken {
+		if !s.QueryToken {
 			return server.Errorf(http.StatusUnauthorized, server.ReasonUnauthorized, "tokens in the URL are refused; send an auth message, or set ELIZA_ALLOW_WS_QUERY_TOKEN=1")
 		}
 		if !isAuthenticated(id.Principal) {
@@ -147,14 +147,14 @@ func (c *webSocket) run() error {
 	defer leave()
 	c.conn.EndAt(c.identity.Load().Expires, server.ErrExpired)
 	c.active.Store(true)
-	c.frames = c.s.opt.Hub.Join()
-	defer c.s.opt.Hub.Look(c.frames, gateway.Principal{}, "")
+	c.frames = c.s.Hub.Join()
+	defer c.s.Hub.Look(c.frames, gateway.Principal{}, "")
 	positions := c.s.gw.Positions(c.principal()) // before the first answer, so that no later change is missed
 	c.conn.Go(func() { c.conn.End(c.write(greeting)) })
 	c.conn.Ping(pingEvery)
 	c.conn.Go(func() { c.sendPositions(positions) })
 	for {
-		f, ok, err := c.read()
+		f, ok, err := c.nextFrame()
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (c *webSocket) run() error {
 			}
 		case "active-conversation":
 			id := f.conversation()
-			c.s.opt.Hub.Look(c.frames, c.principal(), id)
+			c.s.Hub.Look(c.frames, c.principal(), id)
 			if id != "" {
 				c.markRead(id, 0)
 			}
@@ -184,8 +184,8 @@ func (c *webSocket) run() error {
 	}
 }
 
-// read returns the next frame. If it can't be parsed, ok is false and the frame is to be ignored, as Eliza does.
-func (c *webSocket) read() (f clientFrame, ok bool, err error) { return parseFrame(c.conn.Read()) }
+// nextFrame returns the next frame. If it can't be parsed, ok is false and the frame is to be ignored, as Eliza does.
+func (c *webSocket) nextFrame() (f clientFrame, ok bool, err error) { return parseFrame(c.conn.Read()) }
 
 func parseFrame(b []byte, err error) (f clientFrame, ok bool, _ error) {
 	if errors.Is(err, socket.ErrBinary) {
@@ -248,7 +248,7 @@ func (c *webSocket) farewell(cause error) (end socket.Farewell) {
 			return end
 		}
 		// The writer may have ended before it could send this status.
-		if b, err := json.Marshal(c.s.now(true, false, true)); err == nil {
+		if b, err := json.Marshal(c.s.currentStatus(true, false, true)); err == nil {
 			end.Frame = b
 		}
 		return end

@@ -14,7 +14,8 @@ import (
 	"github.com/leat-dev/leat/internal/service/signals"
 )
 
-// What a handshake is answered, by its path, origin and tokens; 101 is a socket that is active at once, 0 one that waits.
+// The result of a handshake by its path, origin and tokens: 101 for a socket that is active at once, 0 for one that waits for
+// auth.
 func TestUpgrade(t *testing.T) {
 	const good, bad = "Bearer " + secret, "Bearer wrong"
 	const waits = 0
@@ -49,7 +50,7 @@ func TestUpgrade(t *testing.T) {
 		{open: true, path: "/ws?token=whatever", want: 101},
 	} {
 		t.Run(fmt.Sprintf("%d %s %s %s", i+1, tt.path, tt.origin, tt.header), func(t *testing.T) {
-			h := newHouse(t, func(so *server.Options, o *Options) {
+			h := newHarness(t, func(so *server.Options, o *Options) {
 				so.AllowedOrigins, o.QueryToken = []string{"https://ok.example"}, tt.query
 				if tt.open {
 					so.Token = ""
@@ -81,9 +82,9 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// Before authentication anything but a valid auth closes with 1008, and nothing is told.
+// Before authentication, any frame except a valid auth closes the socket with 1008, and the client gets no frame.
 func TestBeforeAuth(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	for _, first := range []string{
 		`{"type":"ping"}`, `{"type":"auth"}`, `{"type":"auth","token":"wrong"}`, `{"type":"auth","token":""}`, `{"type":"auth","token":7}`, `{"type":"auth","token":null}`,
 		`{"type":"active-conversation","conversationId":"c"}`, `{`, ``, `null`, `[]`, `"auth"`, "\xff",
@@ -95,10 +96,10 @@ func TestBeforeAuth(t *testing.T) {
 	}
 }
 
-// Whoever guesses on sockets has to wait as one who guesses on requests has: from then on the right token is not looked at either,
-// in a message or at the handshake, until the wait is over.
+// Wrong tokens on sockets count like wrong tokens of requests. Above the limit, even the right token is refused until the delay
+// is over, in a message and in the handshake.
 func TestGuessing(t *testing.T) {
-	timed(t, func(h *house, dial func(http.Header) *client) {
+	timed(t, func(h *harness, dial func(http.Header) *client) {
 		right := http.Header{"Authorization": {"Bearer " + secret}}
 		auth := func(token string) *client { return dial(nil).send(`{"type":"auth","token":"` + token + `"}`) }
 		good := func() {
@@ -128,14 +129,14 @@ func TestGuessing(t *testing.T) {
 		} else if res == nil || res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
 			t.Errorf("the right token at the handshake: %v", err)
 		}
-		time.Sleep(10 * time.Second) // of the bubble's clock
+		time.Sleep(10 * time.Second) // in virtual time
 		good()
 	})
 }
 
-// The frames of a client that sends its queue right behind its token.
+// A client that sends its queued frames right behind its token.
 func TestAuthMessage(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.publish(1, "")
 	c := h.dial("?clientId=ui-1")
 	c.send(`{"type":"auth","token":"` + secret + `"}`).send(`{"type":"active-conversation","conversationId":"c"}`).send(`{"type":"ping"}`)
@@ -150,12 +151,12 @@ func TestAuthMessage(t *testing.T) {
 	if f := c.want("pong"); f.raw != `{"type":"pong"}` {
 		t.Errorf("pong %s", f.raw)
 	}
-	c.send(`{"type":"auth","token":"wrong"}`).send(`{"type":"ping"}`).want("pong") // one that is not needed is ignored
+	c.send(`{"type":"auth","token":"wrong"}`).send(`{"type":"ping"}`).want("pong") // an auth that is not needed is ignored
 }
 
-// After authentication no frame ends the socket but one that is too large.
+// After authentication, only a frame that is too large ends the socket.
 func TestNonsense(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	c := h.greeted("")
 	for _, s := range []string{``, `{`, `null`, `[]`, `7`, `"x"`, `{"type":7}`, `{"type":"dance"}`, "\xff", `{"__proto__":1}`, `{"type":"active-conversation","conversationId":7}`, `{"type":"active-conversation"}`} {
 		c.send(s)
@@ -168,19 +169,19 @@ func TestNonsense(t *testing.T) {
 		return s[:len(s)-2] + strings.Repeat("x", n-len(s)) + s[len(s)-2:]
 	}
 	c.send(frame(65_536)).want("pong")
-	_ = c.conn.Write(t.Context(), websocket.MessageText, []byte(frame(65_537))) // it may be closed while it is written
+	_ = c.conn.Write(t.Context(), websocket.MessageText, []byte(frame(65_537))) // the socket may close during this write
 	if status, frames := c.closed(); status != websocket.StatusMessageTooBig || len(frames) > 0 {
 		t.Errorf("65,537 bytes: closed with %d after %q", status, frames)
 	}
 }
 
-// Live frames come to those who may see them.
+// Live frames reach the users who may see them.
 func TestHubOnSockets(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	conv := h.create(alice)
 	c, a, b := h.greeted(""), h.greeted("", as("alice")...), h.greeted("", as("bob")...)
 	for _, c := range []*client{c, a, b} {
-		c.send(`{"type":"ping"}`).want("pong") // it has joined
+		c.send(`{"type":"ping"}`).want("pong") // the socket has joined
 	}
 	h.hub.Send(hub.Frame{Conversation: conv, JSON: []byte(`{"type":"conversation-updated"}`)})
 	h.hub.Send(hub.Frame{JSON: []byte(`{"type":"terminal-output"}`)})
@@ -197,9 +198,9 @@ func TestHubOnSockets(t *testing.T) {
 	}
 }
 
-// What a socket's user looks at is known of each socket, until it closes.
+// The hub knows the open conversation of each socket until the socket closes.
 func TestActiveConversation(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	look := func(c *client, id, want string) {
 		t.Helper()
 		c.send(`{"type":"active-conversation","conversationId":` + id + `}`).send(`{"type":"ping"}`).want("pong")
@@ -217,9 +218,9 @@ func TestActiveConversation(t *testing.T) {
 	look(a, `{}`, "")
 }
 
-// A server that ends tells its clients to come back.
+// A server that stops asks its clients to reconnect.
 func TestShutdown(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	c := h.greeted("")
 	h.srv.Close()
 	if status, _ := c.closed(); status != websocket.StatusServiceRestart {

@@ -20,7 +20,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// sick is a journal that can be made to say that it stores nothing.
+// sick is a journal that can report that it is unable to store anything.
 type sick struct {
 	journal.Journal
 	ill atomic.Bool
@@ -33,12 +33,12 @@ func (s *sick) Healthy() error {
 	return s.Journal.Healthy()
 }
 
-// All seven states, as they are told on a socket.
+// All seven states as a socket reports them.
 func TestStates(t *testing.T) {
 	j := &sick{Journal: memory.New()}
 	defer func() { _ = j.Close() }()
 	own := status.NewAgent("eliza", "test")
-	h := openHouse(t, j, func(_ *server.Options, o *Options) { o.Agent = own })
+	h := openHarness(t, j, func(_ *server.Options, o *Options) { o.Agent = own })
 	c := h.dial("", "Authorization", "Bearer "+secret)
 	wantFrame(t, c.next(), `{"type":"status","state":"not_started","agentName":"eliza","model":"test","uptime":TS}`)
 	c.send(`{"type":"ping"}`).want("pong")
@@ -75,7 +75,7 @@ func TestStates(t *testing.T) {
 		t.Errorf("a reason to restart tells %s", f.raw)
 	}
 	h.wantCall(200, `{"ok":true,"pendingRestart":false,"status":{"state":"restarting"`, "POST", "/api/agent/restart", "")
-	for f := c.next(); !strings.Contains(f.raw, `"restarting"`); f = c.next() { // of two changes the first may be told by itself
+	for f := c.next(); !strings.Contains(f.raw, `"restarting"`); f = c.next() { // the first of two changes may have a separate frame
 		if !strings.Contains(f.raw, `"error"`) {
 			t.Errorf("a restart tells %s", f.raw)
 		}
@@ -95,15 +95,15 @@ func TestStates(t *testing.T) {
 	is("running", since)
 	own.Leave()
 	is("restarting", since)
-	// The last frame of a socket says why it ends.
+	// The last frame of a socket explains why it ends.
 	h.srv.Close()
 	is("restarting", since)
 	if _, _, err := c.conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusServiceRestart {
 		t.Errorf("the socket ends with %v", err)
 	}
 
-	// Without an agent nothing is ever started.
-	h = newHouse(t, func(_ *server.Options, o *Options) {
+	// Without an agent, nothing starts.
+	h = newHarness(t, func(_ *server.Options, o *Options) {
 		o.Agent = status.NewAgent("", "")
 		o.Agent.Begin()
 		o.Agent.Ready()
@@ -112,14 +112,14 @@ func TestStates(t *testing.T) {
 	h.wantCall(409, "no agent is configured", "POST", "/api/agent/start", "")
 }
 
-// That nothing can be stored any more is told within a second, and so is that it can again.
+// A journal that can't store anything changes the state within a second, and so does its recovery.
 func TestIllness(t *testing.T) {
-	timed(t, func(h *house, dial func(http.Header) *client) {
+	timed(t, func(h *harness, dial func(http.Header) *client) {
 		j := h.journal.(*sick)
 		watching, stop := context.WithCancel(context.Background())
 		var tasks sync.WaitGroup
 		tasks.Go(func() { h.agent.Watch(watching, h.gw.Healthy) })
-		synctest.Wait() // it has seen that all is well
+		synctest.Wait() // the healthy state was reported
 		c := dial(http.Header{"Authorization": {"Bearer " + secret}})
 		c.want("status")
 		for _, state := range []string{"error", "running", "error", "running"} {
@@ -135,9 +135,9 @@ func TestIllness(t *testing.T) {
 	})
 }
 
-// Newer dashboards let nobody write until they read canRespond: in GET /api/status, and on sockets where the switch for them is on.
+// Newer dashboards refuse input until the status has canRespond: in GET /api/status, and on sockets with the option for them.
 func TestCanRespond(t *testing.T) {
-	h := newHouse(t, func(_ *server.Options, o *Options) { o.QueryToken = true })
+	h := newHarness(t, func(_ *server.Options, o *Options) { o.QueryToken = true })
 	c := h.dial("?token=" + secret)
 	wantFrame(t, c.next(), `{"type":"status","state":"running","agentName":"eliza","model":"test","startedAt":TS,"uptime":TS,"canRespond":true}`)
 	c.send(`{"type":"ping"}`).want("pong")
@@ -146,12 +146,12 @@ func TestCanRespond(t *testing.T) {
 	wantFrame(t, c.next(), `{"type":"status","state":"paused","agentName":"eliza","model":"test","startedAt":TS,"pendingRestart":false,"pendingRestartReasons":[],"canRespond":false}`)
 }
 
-// What was changed and waits for a restart is told to everybody.
+// Every socket is informed of changes that wait for a restart.
 func TestRestartRequired(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	all := []*client{h.greeted(""), h.greeted("", as("alice")...)}
 	for _, c := range all {
-		c.send(`{"type":"ping"}`).want("pong") // it has joined
+		c.send(`{"type":"ping"}`).want("pong") // the socket has joined
 	}
 	h.hub.Send(RestartRequired([]string{"Shell access enabled", "Plugin configuration changed"}))
 	for _, c := range all {

@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	// assistant is the stream of agent events by which an agent speaks of its own accord.
+	// assistant is the stream of agent events with which an agent writes unasked.
 	assistant = "assistant"
-	// clientChat is the source of what a chat's own stream shows already.
+	// clientChat is the source of messages that a chat's own stream shows.
 	clientChat = "client_chat"
-	// autonomy is the source of a speech that names none.
+	// autonomy is the source of an unasked message without one.
 	autonomy = "autonomy"
-	// recentPage is how many conversations are looked at at once for the most recent one of somebody's own, and recentPages how
-	// often: an admin sees everybody's, and may have none.
+	// recentPage and recentPages bound the search for the most recent conversation of a user. The admin's list has the
+	// conversations of all users, possibly none of the admin's own.
 	recentPage  = 50
 	recentPages = 20
 )
 
-// speech is what an agent says of its own accord.
+// speech is an unasked message of an agent.
 type speech struct{ text, source string }
 
-// speechOf returns what an event says; nil where it says nothing: other streams, no text, and what a chat's own stream shows
-// already. An event that names a room and no source tells of the turn that runs there.
-func speechOf(in *sent) *speech {
-	var said struct {
+// speechOf returns the message of an event, or nil if it has none: another stream, no text, or a message that a chat's own
+// stream shows. An event with a room but without a source belongs to the turn that runs in the room.
+func speechOf(in *signalBody) *speech {
+	var data struct {
 		Text   any `json:"text"`
 		Source any `json:"source"`
 	}
-	if in.Stream != assistant || json.Unmarshal(in.Data, &said) != nil {
-		return nil // a payload that is no object has no text
+	if in.Stream != assistant || json.Unmarshal(in.Data, &data) != nil {
+		return nil // not an object, so it has no text
 	}
-	text, _ := said.Text.(string)
-	source, _ := said.Source.(string)
+	text, _ := data.Text.(string)
+	source, _ := data.Source.(string)
 	sp := &speech{strings.TrimSpace(text), strings.TrimSpace(source)}
 	if sp.text == "" || sp.source == clientChat || sp.source == "" && in.RoomID != "" {
 		return nil
@@ -51,16 +51,16 @@ func speechOf(in *sent) *speech {
 	return sp
 }
 
-// room returns the conversation in which p's agent speaks: the one that is named, else the one that p looks at, else p's most
-// recent; empty where there is none.
-func (s *surface) room(ctx context.Context, p gateway.Principal, named string) (string, error) {
-	if named != "" {
-		return named, nil
+// room returns the conversation for an unasked message: the named one, else the one that p has open, else p's most recent one.
+// It returns "" if p has none.
+func (s *surface) room(ctx context.Context, p gateway.Principal, requested string) (string, error) {
+	if requested != "" {
+		return requested, nil
 	}
 	if err := gateway.Decide(p, gateway.ActionAgent, nil); err != nil {
 		return "", err
 	}
-	if id := s.opt.Hub.Active(p); id != "" {
+	if id := s.Hub.Active(p); id != "" {
 		_, err := s.gw.Conversation(ctx, p, gateway.ActionAgent, id)
 		if err == nil {
 			return id, nil
@@ -76,7 +76,7 @@ func (s *surface) room(ctx context.Context, p gateway.Principal, named string) (
 			return "", err
 		}
 		for i := range page {
-			// An admin sees everybody's, and speaks in none of them unasked.
+			// The admin's list has all users' conversations; only the admin's own ones count.
 			if c := &page[i]; c.Tenant == p.Tenant && c.Owner == p.Subject && gateway.Decide(p, gateway.ActionAgent, c) == nil {
 				return c.ID, nil
 			}
@@ -89,7 +89,7 @@ func (s *surface) room(ctx context.Context, p gateway.Principal, named string) (
 	return "", nil
 }
 
-// say adds a speech to a conversation. Whoever watches is told once it is stored.
+// say adds a message to a conversation. Readers get it once it is stored.
 func (s *surface) say(ctx context.Context, p gateway.Principal, conversation, key string, sp *speech) (message string, err error) {
 	ack, err := s.gw.Do(ctx, p, conversation, gateway.Command{Type: gateway.CommandInject, Key: key, Message: &gateway.CommandMessage{
 		Role: event.Assistant, Text: sp.text, Source: sp.source,
@@ -97,13 +97,13 @@ func (s *surface) say(ctx context.Context, p gateway.Principal, conversation, ke
 	return ack.Message, err
 }
 
-// published is the answer to an event.
+// published is the response to an event.
 type published struct {
 	OK bool   `json:"ok"`
 	ID string `json:"eventId"`
-	// Where it was said, and as what.
+	// Conversation and Message are set if the event was a message.
 	Conversation string `json:"conversationId,omitempty"`
 	Message      string `json:"messageId,omitempty"`
 }
 
-var errNowhere = server.Errorf(http.StatusNotFound, server.ReasonNotFound, "there is no conversation to say it in")
+var errNowhere = server.Errorf(http.StatusNotFound, server.ReasonNotFound, "no conversation for this message; send roomId")

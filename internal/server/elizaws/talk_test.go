@@ -10,8 +10,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// said lists what was said in a conversation, with its sources.
-func (h *house) said(conversation string) string {
+// said returns the messages of a conversation with their sources.
+func (h *harness) said(conversation string) string {
 	h.t.Helper()
 	var all []string
 	err := h.gw.ViewTranscript(h.t.Context(), admin, conversation, func(t *transcript.Transcript) bool {
@@ -26,9 +26,9 @@ func (h *house) said(conversation string) string {
 	return strings.Join(all, " ")
 }
 
-// Where an agent's words go that nobody asked for.
+// The conversation that an agent's unasked message is added to.
 func TestTalk(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	speak := func(data, room, want string, headers ...string) {
 		t.Helper()
 		h.wantCall(200, want, "POST", "/api/agent/event", `{"stream":"assistant","data":`+data+`,"roomId":"`+room+`"}`, headers...)
@@ -43,19 +43,19 @@ func TestTalk(t *testing.T) {
 	}
 	first := create(alice, "hers-1")
 	speak(`{"text":"to nobody"}`, "", `{"ok":true,"eventId":"evt-1"}`) // the admin has no conversation
-	h.wantCall(404, "no conversation to say it in", "POST", "/api/agent/event", `{"stream":"assistant","data":{"text":"x"}}`, as("bob")...)
+	h.wantCall(404, "no conversation for this message", "POST", "/api/agent/event", `{"stream":"assistant","data":{"text":"x"}}`, as("bob")...)
 	old := create(admin, "old")
 	recent := create(admin, "recent")
 	h.send(admin, recent, "hi")
 	hers := create(alice, "hers-2")
-	h.send(alice, hers, "hi") // the most recent of all
+	h.send(alice, hers, "hi") // the most recent one
 	speak(`{"text":" to the recent "}`, "", `"conversationId":"recent","messageId":"`)
 	c := h.greeted("")
 	look := func(c *client, id string) {
 		t.Helper()
 		c.send(`{"type":"active-conversation","conversationId":"` + id + `"}`).send(`{"type":"ping"}`)
 		for c.next().Type != "pong" {
-			continue // what happened before is of no interest
+			continue // earlier frames don't matter
 		}
 	}
 	look(c, old)
@@ -79,7 +79,7 @@ func TestTalk(t *testing.T) {
 		}
 	}
 
-	// A user's agent speaks in the user's conversations, and its event is seen by who may read them.
+	// A user's agent writes to the user's conversations, and its event is visible to their readers.
 	speak(`{"text":"to hers"}`, "", `"conversationId":"`+hers+`"`, as("alice")...)
 	h.wantCall(404, "not found", "POST", "/api/agent/event", `{"stream":"assistant","data":{"text":"x","source":"s"},"roomId":"`+hers+`"}`, as("bob")...)
 	h.wantCall(200, `"roomId":"`+hers+`","payload":{"text":"to hers"}`, "GET", "/api/agent/events?limit=1000", "", as("alice")...)
@@ -89,18 +89,18 @@ func TestTalk(t *testing.T) {
 	}
 	bobs := create(gateway.Principal{Tenant: "t1", Subject: "bob"}, "his")
 	b := h.greeted("", as("bob")...)
-	look(b, first) // a guest's agent does not speak in it
+	look(b, first) // a guest's agent does not write to it
 	speak(`{"text":"to his"}`, "", `"conversationId":"`+bobs+`"`, as("bob")...)
 	if got := h.said(bobs); got != "assistant:autonomy:to his" {
 		t.Error(got)
 	}
 
 	quiet := gateway.Principal{Tenant: "t1", Subject: "bob", Scopes: []string{gateway.ScopeWrite}}
-	if _, err := (&surface{gw: h.gw, opt: Options{Hub: h.hub}}).room(t.Context(), quiet, ""); !errors.Is(err, gateway.ErrForbidden) {
+	if _, err := (&surface{gw: h.gw, Options: Options{Hub: h.hub}}).room(t.Context(), quiet, ""); !errors.Is(err, gateway.ErrForbidden) {
 		t.Errorf("who may not speak as the agent: %v", err)
 	}
 
-	// A repeat with its key says nothing twice.
+	// A repeat with the same key adds no second message.
 	for range 2 {
 		speak(`{"text":"once"}`, "", `"conversationId":"`+bobs+`"`, append(as("bob"), "Idempotency-Key", "k")...)
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-// timed runs a test in a bubble, with sockets in memory.
-func timed(t *testing.T, test func(h *house, dial func(http.Header) *client)) {
+// timed runs a test in virtual time, with sockets in memory.
+func timed(t *testing.T, test func(h *harness, dial func(http.Header) *client)) {
 	t.Helper()
 	timedWith(t, nil, test)
 }
 
-func timedWith(t *testing.T, change func(*server.Options, *Options), test func(h *house, dial func(http.Header) *client)) {
+func timedWith(t *testing.T, change func(*server.Options, *Options), test func(h *harness, dial func(http.Header) *client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j := &sick{Journal: memory.New()}
@@ -58,9 +58,9 @@ func timedWith(t *testing.T, change func(*server.Options, *Options), test func(h
 	})
 }
 
-// A socket that brings no token in time is closed.
+// A socket without a token is closed after the limit.
 func TestAuthLimit(t *testing.T) {
-	timed(t, func(_ *house, dial func(http.Header) *client) {
+	timed(t, func(_ *harness, dial func(http.Header) *client) {
 		c, start := dial(nil), time.Now()
 		status, frames := c.closed()
 		if took := time.Since(start); status != websocket.StatusPolicyViolation || took != authLimit || len(frames) > 0 {
@@ -69,9 +69,9 @@ func TestAuthLimit(t *testing.T) {
 	})
 }
 
-// The status comes every five seconds, and the client is pinged meanwhile.
+// The status is sent every five seconds, with pings in between.
 func TestStatusEvery(t *testing.T) {
-	timed(t, func(_ *house, dial func(http.Header) *client) {
+	timed(t, func(_ *harness, dial func(http.Header) *client) {
 		c := dial(http.Header{"Authorization": {"Bearer " + secret}})
 		start := time.Now()
 		for i := range 100 {
@@ -79,7 +79,7 @@ func TestStatusEvery(t *testing.T) {
 				t.Errorf("status %d after %v: %s", i, time.Since(start), f.raw)
 			}
 		}
-		// A ping is left out where a status is being written in the same moment, as it may be each time that both are due.
+		// A ping is left out while a status is being written, which can happen whenever both are due at the same moment.
 		if n, most := c.pings.Load(), int64(time.Since(start)/pingEvery); n < 2 || int64(n) > most {
 			t.Errorf("pinged %d times in %v, want one each %v", n, time.Since(start), pingEvery)
 		}
@@ -87,7 +87,7 @@ func TestStatusEvery(t *testing.T) {
 	})
 }
 
-// One address may have only so many sockets; this machine itself as many as the server takes.
+// An address may have a limited number of sockets. This machine is only limited by the server.
 func TestAddresses(t *testing.T) {
 	s := &surface{}
 	srv := server.New(server.Options{Token: secret})
@@ -119,7 +119,7 @@ func TestAddresses(t *testing.T) {
 	if err := from("192.0.2.1:99"); err != nil {
 		t.Errorf("once one is gone: %v", err)
 	}
-	// Of IPv6 a client has a whole network.
+	// With IPv6, a client has a whole network.
 	for i := range perAddress {
 		if err := from(fmt.Sprintf("[2001:db8::%x]:99", i)); err != nil {
 			t.Fatal(err)

@@ -8,27 +8,28 @@ import (
 	"github.com/leat-dev/leat/internal/service/signals"
 )
 
-// write is the socket's one writer: the greeting, the status, the replay, and what happens then. Its error is why it ends.
+// write sends the socket's frames: the greeting, the status, the replay, and then live frames. Only its goroutine writes. It
+// returns when the connection ends or a write fails.
 func (c *webSocket) write(greeting []byte) error {
 	if len(greeting) > 0 {
 		if err := c.conn.Write(greeting); err != nil {
 			return err
 		}
 	}
-	changed := c.s.opt.Agent.Changed()
-	if err := c.send(c.s.now(true, true, false)); err != nil {
+	changed := c.s.Agent.Changed()
+	if err := c.send(c.s.currentStatus(true, true, false)); err != nil {
 		return err
 	}
-	more := c.s.opt.Signals.Changed()
+	newSignals := c.s.Signals.Changed()
 	if err := c.replay(); err != nil {
 		return err
 	}
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()
 	for {
-		// The channels are taken before what they tell of is looked at, so that nothing comes in between.
-		frames := c.s.opt.Hub.Changed()
-		if err := c.live(); err != nil {
+		// Each channel is taken before its source is read, so that no change in between is missed.
+		frames := c.s.Hub.Changed()
+		if err := c.sendLive(); err != nil {
 			return err
 		}
 		select {
@@ -39,67 +40,68 @@ func (c *webSocket) write(greeting []byte) error {
 				return err
 			}
 		case <-frames:
-		case <-more:
-			more = c.s.opt.Signals.Changed()
+		case <-newSignals:
+			newSignals = c.s.Signals.Changed()
 			if err := c.signals(); err != nil {
 				return err
 			}
 		case <-changed:
-			changed = c.s.opt.Agent.Changed()
-			if err := c.send(c.s.now(true, false, true)); err != nil {
+			changed = c.s.Agent.Changed()
+			if err := c.send(c.s.currentStatus(true, false, true)); err != nil {
 				return err
 			}
 		case <-tick.C:
-			if err := c.send(c.s.now(true, false, true)); err != nil {
+			if err := c.send(c.s.currentStatus(true, false, true)); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// gapFrame says that signals which the client has not had are kept no more. It is Leat's own; Eliza's clients ignore it.
+// gapFrame reports that signals after the client's last one are no longer stored. It is Leat's addition; Eliza's clients ignore
+// it.
 type gapFrame struct {
 	Type  string `json:"type"`
-	After string `json:"after"`           // the last that the client had
-	First string `json:"first,omitempty"` // the next that there is
+	After string `json:"after"`           // the client's last signal
+	Next  string `json:"first,omitempty"` // the next stored one
 }
 
-// replay shows what a client that comes is to know: the last signals, or all after the one that it had.
+// replay sends the stored signals after the client's cursor, or without one the newest signals.
 func (c *webSocket) replay() error {
-	log := c.s.opt.Signals
+	log := c.s.Signals
 	if c.after >= 0 && c.after <= log.Head() {
 		return c.signals()
 	}
-	told, head := c.after, log.Head()
-	all, _ := log.After(0)
-	var mine []signals.Entry
-	seen := map[string]bool{}
-	for i := len(all) - 1; i >= 0 && len(mine) < replayLimit; i-- {
-		may, asked := seen[all[i].Conversation]
-		if !asked {
+	cursor, head := c.after, log.Head()
+	entries, _ := log.After(0)
+	var selected []signals.Entry
+	visible := map[string]bool{}
+	for i := len(entries) - 1; i >= 0 && len(selected) < replayLimit; i-- {
+		may, isCached := visible[entries[i].Conversation]
+		if !isCached {
 			var err error
-			if may, err = c.s.sees(c.ctx, c.principal(), all[i].Conversation); err != nil {
+			if may, err = c.s.sees(c.ctx, c.principal(), entries[i].Conversation); err != nil {
 				return err
 			}
-			seen[all[i].Conversation] = may
+			visible[entries[i].Conversation] = may
 		}
 		if may {
-			mine = append(mine, all[i])
+			selected = append(selected, entries[i])
 		}
 	}
-	if told >= 0 { // it had signals that there never were here: of another gateway, perhaps
-		if err := c.gap(told, mine[max(len(mine)-1, 0):]); err != nil {
+	if cursor >= 0 { // the cursor is of another gateway, or of data that was deleted
+		if err := c.gap(cursor, selected[max(len(selected)-1, 0):]); err != nil {
 			return err
 		}
 	}
-	for i := len(mine) - 1; i >= 0; i-- {
-		if err := c.conn.Write(mine[i].JSON); err != nil {
+	for i := len(selected) - 1; i >= 0; i-- {
+		if err := c.conn.Write(selected[i].JSON); err != nil {
 			return err
 		}
 	}
-	c.after = head // what came before it and is not held is no gap to who has told of none
-	if len(all) > 0 {
-		c.after = max(head, all[len(all)-1].N)
+	c.after = head // the client had no cursor, so older signals are not a gap
+	if len(entries) > 0 {
+		c.after = max(head, entries[len(entries)-1].N)
 	}
 	return c.signals()
 }
@@ -107,29 +109,30 @@ func (c *webSocket) replay() error {
 func (c *webSocket) gap(after int64, next []signals.Entry) error {
 	f := gapFrame{Type: "replay-gap", After: signals.ID(after)}
 	if len(next) > 0 {
-		f.First = signals.ID(next[0].N)
+		f.Next = signals.ID(next[0].N)
 	}
 	return c.send(f)
 }
 
-// signals sends what came after the last one that was sent, as far as the user may see it.
+// signals sends the signals after the last sent one that the user may see.
 func (c *webSocket) signals() error {
 	for {
-		head := c.s.opt.Signals.Head()
-		all, gap := c.s.opt.Signals.After(c.after)
+		head := c.s.Signals.Head()
+		entries, gap := c.s.Signals.After(c.after)
 		if gap {
-			if err := c.gap(c.after, all); err != nil {
+			if err := c.gap(c.after, entries); err != nil {
 				return err
 			}
 		}
-		if len(all) == 0 {
+		if len(entries) == 0 {
 			if gap {
-				c.after = head // it is told once
+				c.after = head // report the gap once
 			}
 			return nil
 		}
-		// Not all at once: while they are written, the log goes on, and a slow client is to be told of what it has lost.
-		for _, e := range all[:min(len(all), replayLimit)] {
+		// Send a limited number at a time. The log continues meanwhile, and a slow client must get a gap frame for what it
+		// lost.
+		for _, e := range entries[:min(len(entries), replayLimit)] {
 			may, err := c.s.sees(c.ctx, c.principal(), e.Conversation)
 			if err != nil {
 				return err
@@ -144,21 +147,21 @@ func (c *webSocket) signals() error {
 	}
 }
 
-// lostFrame says that the client was too slow for live frames, and should read again what it shows.
-type lostFrame struct {
+// resyncFrame reports that the client was too slow for live frames and must reload its view.
+type resyncFrame struct {
 	Type   string `json:"type"`
-	Missed int64  `json:"missed"`
+	Frames int64  `json:"missed"`
 }
 
-// live sends the frames that wait in the hub.
-func (c *webSocket) live() error {
+// sendLive sends the frames that are queued in the hub.
+func (c *webSocket) sendLive() error {
 	for {
-		b, missed, err := c.frames.Next(c.ctx, c.principal(), c.client)
+		b, drops, err := c.frames.Next(c.ctx, c.principal(), c.client)
 		if err != nil {
 			return err
 		}
-		if missed > 0 {
-			if err := c.send(lostFrame{"resync", missed}); err != nil {
+		if drops > 0 {
+			if err := c.send(resyncFrame{"resync", drops}); err != nil {
 				return err
 			}
 		}
@@ -171,7 +174,7 @@ func (c *webSocket) live() error {
 	}
 }
 
-// send writes a frame that is made here.
+// send writes a frame.
 func (c *webSocket) send(frame any) error {
 	b, err := json.Marshal(frame)
 	if err != nil {

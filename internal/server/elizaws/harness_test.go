@@ -47,7 +47,7 @@ var echo = agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter)
 	if strings.HasPrefix(in.Message.Text, "fail") {
 		return &agent.Error{Code: "broken", Message: "no"}
 	}
-	if in.Message.Text == "stream" { // a word a second, for tests in bubbles
+	if in.Message.Text == "stream" { // a word a second, for tests in virtual time
 		for range 5 {
 			if err := errors.Join(out.Text("word "), out.Flush()); err != nil {
 				return err
@@ -61,29 +61,29 @@ var echo = agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter)
 	return out.End(event.Completed, "", &event.Usage{Model: "model-1"})
 })
 
-// house is a running server over a journal.
-type house struct {
+// harness is a running server over a journal.
+type harness struct {
 	t       *testing.T
 	journal journal.Journal
 	gw      *gateway.Gateway
 	srv     *server.Server
-	hs      *httptest.Server // none in bubbles
-	http    *http.Client     // of bubbles
+	hs      *httptest.Server // nil in virtual time
+	http    *http.Client     // only in virtual time
 	log     *signals.Log
 	hub     *hub.Hub
 	agent   *status.Agent
 	close   func()
-	down    func() // close, but for the connections
+	down    func() // close without the connections
 }
 
-func newHouse(t *testing.T, change func(*server.Options, *Options)) *house {
+func newHarness(t *testing.T, change func(*server.Options, *Options)) *harness {
 	t.Helper()
 	j := memory.New()
 	t.Cleanup(func() { _ = j.Close() })
-	return openHouse(t, j, change)
+	return openHarness(t, j, change)
 }
 
-func openHouse(t *testing.T, j journal.Journal, change func(*server.Options, *Options)) *house {
+func openHarness(t *testing.T, j journal.Journal, change func(*server.Options, *Options)) *harness {
 	t.Helper()
 	h := build(t, j, change)
 	h.hs = httptest.NewServer(h.srv)
@@ -97,13 +97,13 @@ func openHouse(t *testing.T, j journal.Journal, change func(*server.Options, *Op
 	return h
 }
 
-// viewers is how many sockets each user may have.
+// viewers is how many sockets a user may have.
 const viewers = 4
 
-// build makes a house that nobody can connect to yet.
-func build(t *testing.T, j journal.Journal, change func(*server.Options, *Options)) *house {
+// build returns a harness without a listener.
+func build(t *testing.T, j journal.Journal, change func(*server.Options, *Options)) *harness {
 	t.Helper()
-	h := &house{t: t, journal: j}
+	h := &harness{t: t, journal: j}
 	quiet := slog.New(slog.DiscardHandler)
 	h.log, h.agent = signals.New(j, quiet), status.NewAgent("eliza", "test")
 	if err := h.log.Open(t.Context()); err != nil {
@@ -146,8 +146,8 @@ func build(t *testing.T, j journal.Journal, change func(*server.Options, *Option
 	return h
 }
 
-// call makes a request of the admin, or of whom the headers say.
-func (h *house) call(method, path, body string, headers ...string) (int, string) {
+// call makes a request of the admin, or of the user in the headers.
+func (h *harness) call(method, path, body string, headers ...string) (int, string) {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.hs.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -169,14 +169,14 @@ func (h *house) call(method, path, body string, headers ...string) (int, string)
 	return res.StatusCode, strings.TrimSpace(string(b))
 }
 
-func (h *house) wantCall(status int, answer, method, path, body string, headers ...string) {
+func (h *harness) wantCall(status int, answer, method, path, body string, headers ...string) {
 	h.t.Helper()
 	if code, got := h.call(method, path, body, headers...); code != status || !strings.Contains(got, answer) {
 		h.t.Errorf("%s %s %s: %d %s, want %d %s", method, path, body, code, got, status, answer)
 	}
 }
 
-func (h *house) create(p gateway.Principal) string {
+func (h *harness) create(p gateway.Principal) string {
 	h.t.Helper()
 	s, _, err := h.gw.Create(h.t.Context(), p, gateway.CreateOptions{})
 	if err != nil {
@@ -185,8 +185,8 @@ func (h *house) create(p gateway.Principal) string {
 	return s.ID
 }
 
-// send has a turn run to its end.
-func (h *house) send(p gateway.Principal, conversation, text string) (turn string) {
+// send runs a turn to its end.
+func (h *harness) send(p gateway.Principal, conversation, text string) (turn string) {
 	h.t.Helper()
 	ack, err := h.gw.Do(h.t.Context(), p, conversation, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: text, Source: "web"}})
 	if err != nil {
@@ -207,8 +207,8 @@ func (h *house) send(p gateway.Principal, conversation, text string) (turn strin
 	return ack.Turn
 }
 
-// publish writes n training events, whose payloads count from 1.
-func (h *house) publish(n int, conversation string) {
+// publish writes n training events. Their payloads count from 1.
+func (h *harness) publish(n int, conversation string) {
 	h.t.Helper()
 	for i := 0; i < n; i += 500 {
 		var all []signals.Signal
@@ -221,15 +221,15 @@ func (h *house) publish(n int, conversation string) {
 	}
 }
 
-// client is one socket.
+// client is the client side of one socket.
 type client struct {
 	t     *testing.T
 	conn  *websocket.Conn
-	reads bool         // it wants to see what is read; else those frames are passed over
-	pings atomic.Int64 // that came from the server, in bubbles
+	reads bool         // include conversation-read frames, which next skips otherwise
+	pings atomic.Int64 // received from the server, in virtual time
 }
 
-// frame is what a test looks at of any frame.
+// frame has the fields of any frame that tests look at.
 type frame struct {
 	raw     string
 	Type    string
@@ -240,8 +240,8 @@ type frame struct {
 	Payload json.RawMessage
 }
 
-// dial opens a socket. headers come as name, value.
-func (h *house) dial(query string, headers ...string) *client {
+// dial opens a socket. The headers are name, value pairs.
+func (h *harness) dial(query string, headers ...string) *client {
 	h.t.Helper()
 	hd := http.Header{}
 	for i := 0; i < len(headers); i += 2 {
@@ -257,7 +257,7 @@ func (h *house) dial(query string, headers ...string) *client {
 }
 
 // greeted opens a socket of the admin and reads its first status.
-func (h *house) greeted(query string, headers ...string) *client {
+func (h *harness) greeted(query string, headers ...string) *client {
 	h.t.Helper()
 	c := h.dial(query, append([]string{"Authorization", "Bearer " + secret}, headers...)...)
 	c.want("status")
@@ -290,7 +290,7 @@ func (c *client) next() frame {
 	return f
 }
 
-// want reads the next frame but for repeated statuses.
+// want reads the next frame, except for repeated statuses.
 func (c *client) want(typ string) frame {
 	c.t.Helper()
 	f := c.next()
@@ -303,7 +303,7 @@ func (c *client) want(typ string) frame {
 	return f
 }
 
-// closed reads on to the socket's end.
+// closed reads up to the end of the socket.
 func (c *client) closed() (status websocket.StatusCode, frames []string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
