@@ -3,6 +3,8 @@ package openclaw
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/event"
@@ -138,6 +140,12 @@ func (i *item) newText() bool {
 	if i.run.Stream != "assistant" {
 		return false
 	}
+	text, delta := i.texts()
+	return text != "" && text == delta
+}
+
+// texts returns the text and the delta of a frame.
+func (i *item) texts() (text, delta string) {
 	var f struct {
 		Payload struct {
 			Data struct {
@@ -145,5 +153,18 @@ func (i *item) newText() bool {
 			} `json:"data"`
 		} `json:"payload"`
 	}
-	return json.Unmarshal(i.raw, &f) == nil && f.Payload.Data.Text != "" && f.Payload.Data.Text == f.Payload.Data.Delta
+	if json.Unmarshal(i.raw, &f) != nil {
+		return "", ""
+	}
+	return f.Payload.Data.Text, f.Payload.Data.Delta
+}
+
+// late reports whether a frame is a snapshot of the beginning of a text that a history has already shown. If it is the beginning of another
+// text, the next snapshot repeats it.
+func (r *run) late(i *item) bool {
+	if len(r.recalled) == 0 || !i.outdated() {
+		return false
+	}
+	text, _ := i.texts()
+	return slices.ContainsFunc(r.recalled, func(whole string) bool { return len(text) < len(whole) && strings.HasPrefix(whole, text) })
 }

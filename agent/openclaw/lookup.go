@@ -122,6 +122,12 @@ func (t *turn) recall(ctx context.Context, l *link, h *history, r *run) (bool, e
 	if err != nil {
 		return true, err
 	}
+	r.recalled = nil
+	for i := range rows {
+		if rows[i].Role == "assistant" {
+			r.recalled = append(r.recalled, rows[i].text())
+		}
+	}
 	return true, t.decode(raw)
 }
 

@@ -34,6 +34,33 @@ func works(r *fakeRun) {
 	r.final("2", "There is a file.")
 }
 
+// A snapshot of the beginning of a text may come after a history that has the whole of it. The text is shown once.
+func TestLateSnapshot(t *testing.T) {
+	bubble(t, numbered, func(r *fakeRun) {
+		row := content1("Let me look.")
+		row["role"], row["stopReason"] = "assistant", "toolUse"
+		row["content"] = append(row["content"].([]any), map[string]any{"type": "toolCall", "id": "c1", "name": "exec", "arguments": map[string]any{"command": "ls"}})
+		r.write(row)
+		r.f.cut()
+		r.wait(10 * time.Second)
+		r.say("1", "Let me")
+		r.wait(100 * time.Millisecond)
+		r.say("1", "Let me look.")
+		r.tool("c1", "ls", "a file")
+		result := content1("a file")
+		result["role"], result["toolCallId"], result["toolName"] = "toolResult", "c1", "exec"
+		r.write(result)
+		r.final("2", "Let me see.")
+	}, func(t *testing.T, _ *fake, a *Agent) {
+		h := newHouse(t, "hello")
+		if err := h.life(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		h.want(t, event.Completed, "Let me look.\n\nLet me see.")
+		h.ordered(t, "text Let me look.", "tool a file", "text Let me see.")
+	})
+}
+
 // The connection is lost before, during or after a tool, or Leat is killed: all that the run says and does is shown once, in order.
 // Before protocol 4 the tool and the reasoning are in the history only.
 func TestRepair(t *testing.T) {

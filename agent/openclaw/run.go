@@ -288,6 +288,8 @@ func (t *turn) handle(ctx context.Context, l *link, i item) error {
 		switch {
 		case r != nil && !r.Over && i.run.over():
 			return t.finish(ctx, l, r, i)
+		case r != nil && l.protocol() >= numbered && r.late(&i):
+			return nil // the next snapshot has the whole text, which the decoder recognizes
 		case r != nil && r.deaf(l) && i.newText():
 			// The tools between the texts are in the history only.
 			r.Live = true

@@ -71,7 +71,9 @@ type run struct {
 	missing time.Time // since when the gateway does not know it
 	// blind says that frames of the run went by before it was followed, so that a text may have ended that its history did not have yet.
 	blind bool
-	link  *link // over which it was sent; nil after a restart, and for a run that was adopted
+	// recalled are the texts that histories have.
+	recalled []string
+	link     *link // over which it was sent; nil after a restart, and for a run that was adopted
 }
 
 // asked returns when the message was sent that the run answers.
