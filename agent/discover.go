@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,7 +26,8 @@ type Offer struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name,omitempty"` // as the upstream shows it
 	Updated time.Time `json:"updated,omitzero"`
-	// Spec configures an agent with the offer, in the form that ParseSpec reads. It names credentials, and never holds them.
+	// Spec configures an agent with the offer, in the form that ParseSpec reads. It may name an environment variable or a file with a
+	// secret, but it never contains a secret.
 	Spec string `json:"spec"`
 }
 
@@ -44,6 +46,7 @@ func (k Kinds) Discover(ctx context.Context, s Spec) ([]Offer, error) {
 	if err := kind.knows(s.Options); err != nil {
 		return nil, err
 	}
+	s = kind.renamed(s)
 	if !strings.Contains(s.Target, "://") {
 		s.Target = "" // a choice, such as a model
 	}
@@ -56,7 +59,29 @@ func (k Kinds) Discover(ctx context.Context, s Spec) ([]Offer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kind %s: %w", s.Kind, err)
 	}
+	for i := range offers {
+		if offers[i].Spec, err = kind.public(offers[i].Spec); err != nil {
+			return nil, err
+		}
+	}
 	return offers, nil
+}
+
+// public returns the spec without the options that are secrets.
+func (k *Kind) public(spec string) (string, error) {
+	if !slices.ContainsFunc(k.Options, func(o Option) bool { return o.Secret }) {
+		return spec, nil
+	}
+	s, err := ParseSpec(spec)
+	if err != nil {
+		return "", err
+	}
+	for _, o := range k.Options {
+		if o.Secret {
+			delete(s.Options, o.Name)
+		}
+	}
+	return s.String(), nil
 }
 
 // DiscoverAt does the same for an address alone, such as ws://127.0.0.1:4500/ws, by asking as each kind that takes such an

@@ -18,6 +18,8 @@ type Kind struct {
 	Summary string // one line
 	Target  string // what the target is, such as FILE; empty where the kind takes none
 	Options []Option
+	// Renamed maps old names of options to the current ones. Old names are still read; [Kinds.Warnings] names them.
+	Renamed map[string]string
 	// New makes an agent. Unknown options and a missing target have been refused before.
 	New func(Spec) (Agent, error)
 	// Discover lists what an upstream offers: agents, sessions or models. Of the spec it takes the address and the credentials; what
@@ -42,7 +44,7 @@ func (k Kinds) Make(s Spec) (Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := kind.New(s)
+	a, err := kind.New(kind.renamed(s))
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", s.Name, err)
 	}
@@ -73,9 +75,45 @@ func (k Kinds) Check(s Spec) (Kind, error) {
 	return kind, nil
 }
 
+// Warnings returns a sentence for each option of the spec that has an old name.
+func (k Kinds) Warnings(s Spec) []string {
+	kind, _ := k.find(s.Kind)
+	var warnings []string
+	for _, old := range slices.Sorted(maps.Keys(s.Options)) {
+		if name, ok := kind.Renamed[old]; ok {
+			warnings = append(warnings, fmt.Sprintf("agent %s: the option %s is now named %s; use the new name", s.Name, old, name))
+		}
+	}
+	return warnings
+}
+
+// renamed returns the spec with the current names of its options. If a spec has both names of an option, which knows refuses, the
+// current one wins.
+func (k *Kind) renamed(s Spec) Spec {
+	options := maps.Clone(s.Options)
+	for old, name := range k.Renamed {
+		value, ok := options[old]
+		if !ok {
+			continue
+		}
+		delete(options, old)
+		if _, both := options[name]; !both {
+			options[name] = value
+		}
+	}
+	s.Options = options
+	return s
+}
+
 // knows refuses an option that the kind doesn't have.
 func (k *Kind) knows(options map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(options)) {
+		if name, ok := k.Renamed[key]; ok {
+			if _, both := options[name]; both {
+				return fmt.Errorf("%s is the old name of %s, and both are given; use %s", key, name, name)
+			}
+			continue
+		}
 		if !slices.ContainsFunc(k.Options, func(o Option) bool { return o.Name == key }) {
 			return fmt.Errorf("kind %s has no option %q; it has %s", k.Name, key, strings.Join(k.options(), ", "))
 		}
@@ -87,8 +125,8 @@ func (k *Kind) knows(options map[string]string) error {
 // known all options are hidden.
 func (k Kinds) Masked(s Spec) Spec {
 	kind, known := k.find(s.Kind)
+	s = kind.renamed(s)
 	s.Target = MaskURLs(s.Target)
-	s.Options = maps.Clone(s.Options)
 	for key, value := range s.Options {
 		s.Options[key] = MaskURLs(value)
 		i := slices.IndexFunc(kind.Options, func(o Option) bool { return o.Name == key })

@@ -31,6 +31,7 @@ const silence = "silence"
 // has to be given in the config file. A URL by itself is of kind http. Keys and values are encoded as in a URL's query.
 func ParseSpec(s string) (Spec, error) {
 	head, query, _ := strings.Cut(s, "?")
+	s = MaskURLs(head) // for errors: options may be secret
 	spec := Spec{}
 	if name, rest, ok := strings.Cut(head, "="); ok && !strings.Contains(name, ":") {
 		if name == "" {
@@ -144,6 +145,19 @@ func (s Spec) Float(key string, def float64) (float64, error) {
 		return 0, fmt.Errorf("%s is %q; it takes a number from 0 on", key, v)
 	}
 	return f, nil
+}
+
+// Bool returns an option as a boolean, or def if it is not given. It takes the words of [strconv.ParseBool].
+func (s Spec) Bool(key string, def bool) (bool, error) {
+	v, ok := s.Options[key]
+	if !ok {
+		return def, nil
+	}
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		return def, fmt.Errorf("%s is %q; use true or false", key, v)
+	}
+	return b, nil
 }
 
 // maxFloat keeps options that are factors of times away from overflow.

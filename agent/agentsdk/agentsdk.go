@@ -25,7 +25,7 @@ const maxPrompt = 1<<20 - 4<<10
 type Config struct {
 	URL     string
 	Session string // template
-	Token   call.Token
+	Token   string
 	Dialect dialect.Dialect
 }
 

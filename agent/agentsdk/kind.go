@@ -2,7 +2,6 @@ package agentsdk
 
 import (
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
 )
 
@@ -14,13 +13,13 @@ func Kind(dialects dialect.Registry) agent.Kind {
 		Target:  "URL",
 		Options: append([]agent.Option{
 			{Name: "session", Help: "the runtime's session of a conversation, with {tenant}, {subject}, {conversation}", Default: DefaultSession},
-		}, call.TokenOptions()...),
+		}, agent.SecretOptions("token", "token of the server", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
 			d, err := dialects.Lookup("agentsdk")
 			if err != nil {
 				return nil, err
 			}
-			token, err := call.TokenOf(s)
+			token, err := s.Secret("token")
 			if err != nil {
 				return nil, err
 			}

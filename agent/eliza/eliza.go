@@ -22,7 +22,7 @@ const DefaultTitle = "Leat {conversation}"
 // Config says where the server is.
 type Config struct {
 	URL     string
-	Token   call.Token
+	Token   string
 	Title   string // template of conversations' titles
 	Dialect dialect.Dialect
 }

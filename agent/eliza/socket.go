@@ -13,7 +13,6 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
@@ -31,7 +30,7 @@ const (
 // socket follows the events of a server.
 type socket struct {
 	url            *url.URL
-	token          call.Token
+	token          string
 	conversationOf func(room string) string
 	patience       time.Duration // dialLimit but in tests
 
@@ -45,7 +44,7 @@ type socket struct {
 	last    string // id of the last event, to go on behind it; only its goroutine touches it
 }
 
-func newSocket(u *url.URL, t call.Token, conversationOf func(string) string) *socket {
+func newSocket(u *url.URL, t string, conversationOf func(string) string) *socket {
 	to := *u
 	to.Scheme = "ws" + u.Scheme[len("http"):]
 	s := &socket{url: &to, token: t, conversationOf: conversationOf, patience: dialLimit, last: newest}

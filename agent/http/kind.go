@@ -15,13 +15,11 @@ func Kind(dialects dialect.Registry) agent.Kind {
 		Name:    "http",
 		Summary: "a program behind a URL: is sent what there is to answer, answers with a stream in any dialect",
 		Target:  "URL",
-		Options: []agent.Option{
+		Options: append([]agent.Option{
 			{Name: "dialect", Help: "the dialect of the answer", Default: DefaultDialect},
-			{Name: "secret", Help: "signs the requests, in the header Leat-Signature", Secret: true},
-			{Name: "secret_file", Help: "file that holds the secret"},
 			{Name: "stop", Help: "URL that is told when a turn was stopped"},
 			{Name: "control", Help: "URL that is told of answers to its questions, and of messages while a turn runs"},
-		},
+		}, agent.SecretOptions("secret", "key that signs the requests, in the header Leat-Signature", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
 			name := s.Options["dialect"]
 			if name == "" {
@@ -32,7 +30,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 				return nil, err
 			}
 			c := Config{URL: s.Target, Dialect: d, Stop: s.Options["stop"]}
-			if c.Secret, err = call.Secret(s.Options["secret"], s.Options["secret_file"]); err != nil {
+			if c.Secret, err = s.Secret("secret"); err != nil {
 				return nil, err
 			}
 			if control := s.Options["control"]; control != "" {

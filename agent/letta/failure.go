@@ -80,7 +80,7 @@ func refused(res *http.Response) *failure {
 	switch s := res.StatusCode; {
 	case s == http.StatusUnauthorized, s == http.StatusForbidden:
 		f.code, f.message = codeToken, "the Letta server refuses the token ("+strconv.Itoa(s)+")"
-		f.detail = "see the options token_env and token_file"
+		f.detail = "see the options token, token_env and token_file"
 		return f
 	case s == http.StatusNotFound:
 		f.code = codeUnknown

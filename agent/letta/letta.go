@@ -60,7 +60,7 @@ func New(c Config, dialects dialect.Registry) (agent.Agent, error) {
 	case err != nil, u.Host == "":
 		return nil, errors.New("the target is no address of a Letta server; write it as http://127.0.0.1:8283 or ws://127.0.0.1:4500/ws")
 	case u.User != nil:
-		return nil, errors.New("the target holds a name or password; give the token by token_env or token_file")
+		return nil, errors.New("the target holds a name or password; use the option token, token_env or token_file")
 	case c.Agent == "":
 		return nil, errors.New("the option agent is missing: the id of the agent at the Letta server")
 	}

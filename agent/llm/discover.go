@@ -22,7 +22,11 @@ func (p provider) discover(ctx context.Context, s agent.Spec) ([]agent.Offer, er
 		s.Options = options
 		s.Options["base_url"] = s.Target
 	}
-	a, err := newAgent(*p.api, Config{BaseURL: s.Options["base_url"], KeyEnv: s.Options["api_key_env"]})
+	key, from, err := keyOf(s)
+	if err != nil {
+		return nil, err
+	}
+	a, err := newAgent(*p.api, Config{BaseURL: s.Options["base_url"], Key: key, KeyFrom: from})
 	if err != nil {
 		return nil, err
 	}

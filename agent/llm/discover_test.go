@@ -31,20 +31,20 @@ func TestDiscover(t *testing.T) {
 				fmt.Fprint(w, body)
 			}))
 			defer s.Close()
-			offers, err := agent.Kinds(Kinds(all.Registry())).Discover(t.Context(), agent.Spec{Name: kind, Kind: kind, Target: s.URL, Options: map[string]string{"api_key_env": "LEAT_TEST_KEY"}})
+			offers, err := agent.Kinds(Kinds(all.Registry())).Discover(t.Context(), agent.Spec{Name: kind, Kind: kind, Target: s.URL, Options: map[string]string{"token_env": "LEAT_TEST_KEY"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var want []agent.Offer
 			for _, id := range []string{"m-1", "m-2"} {
-				spec := agent.Spec{Name: kind, Kind: kind, Target: id, Options: map[string]string{"api_key_env": "LEAT_TEST_KEY", "base_url": s.URL}}
+				spec := agent.Spec{Name: kind, Kind: kind, Target: id, Options: map[string]string{"token_env": "LEAT_TEST_KEY", "base_url": s.URL}}
 				want = append(want, agent.Offer{What: agent.OfferModel, ID: id, Spec: spec.String()})
 			}
 			if !reflect.DeepEqual(offers, want) {
 				t.Errorf("it offers %+v, want %+v", offers, want)
 			}
 			body = `{"detail":"hello"}`
-			if _, err := agent.Kinds(Kinds(all.Registry())).Discover(t.Context(), agent.Spec{Name: kind, Kind: kind, Target: s.URL, Options: map[string]string{"api_key_env": "LEAT_TEST_KEY"}}); err == nil || !strings.Contains(err.Error(), "list of models") {
+			if _, err := agent.Kinds(Kinds(all.Registry())).Discover(t.Context(), agent.Spec{Name: kind, Kind: kind, Target: s.URL, Options: map[string]string{"token_env": "LEAT_TEST_KEY"}}); err == nil || !strings.Contains(err.Error(), "list of models") {
 				t.Errorf("an answer without models: %v", err)
 			}
 		})

@@ -181,8 +181,11 @@ func (a *Agent) excerpt(said string) string {
 }
 
 func (a *Agent) keyPlace() string {
-	if a.env == "" {
-		return "none was given, see the option api_key_env"
+	switch {
+	case a.cfg.Key != "":
+		return "the key in " + a.cfg.KeyFrom
+	case a.env == "":
+		return "no key is given; see the options token, token_env and token_file"
 	}
 	return "the key in " + a.env
 }

@@ -50,22 +50,20 @@ func FromEnvironment(getenv func(string) string) []agent.Spec {
 }
 
 func (p provider) agentKind(dialects dialect.Registry) agent.Kind {
-	env := p.api.env + " at " + p.api.base
-	options := []agent.Option{
+	options := append([]agent.Option{
 		{Name: "base_url", Help: "where the API is", Default: p.api.base},
-		{Name: "api_key_env", Help: "environment variable that holds the key", Default: env + ", none elsewhere"},
 		{Name: "system", Help: "system prompt"},
 		{Name: "system_file", Help: "file that holds the system prompt"},
 		{Name: "max_tokens", Help: "bound of an answer", Default: "the provider's; " + strconv.Itoa(anthropicTokens) + " of Anthropic"},
 		{Name: "temperature", Help: "0 to 2", Default: "the model's"},
 		{Name: "thinking", Help: p.thinking, Default: "the model's"},
 		{Name: "history_bytes", Help: "bound of the history's texts, in bytes", Default: "limits.history_bytes"},
-	}
+	}, agent.SecretOptions("token", "the provider's API key", p.api.env+" at "+p.api.base+", none elsewhere")...)
 	if p.api == &responsesAPI {
 		options = append(options, agent.Option{Name: "background", Help: "true: responses go on without their connection, stored at the provider; false: they don't", Default: "true at " + openAIBase + ", false elsewhere"})
 	}
 	return agent.Kind{
-		Name: p.kind, Summary: p.summary, Target: "MODEL", Options: options,
+		Name: p.kind, Summary: p.summary, Target: "MODEL", Options: options, Renamed: map[string]string{"api_key_env": "token_env"},
 		New:      func(s agent.Spec) (agent.Agent, error) { return p.make(s, dialects) },
 		Discover: p.discover, Schemes: p.schemes,
 	}
@@ -73,8 +71,11 @@ func (p provider) agentKind(dialects dialect.Registry) agent.Kind {
 
 func (p provider) make(s agent.Spec, dialects dialect.Registry) (agent.Agent, error) {
 	o := s.Options
-	c := Config{Model: s.Target, BaseURL: o["base_url"], KeyEnv: o["api_key_env"], Thinking: o["thinking"], Background: p.api == &responsesAPI && o["base_url"] == ""}
+	c := Config{Model: s.Target, BaseURL: o["base_url"], Thinking: o["thinking"]}
 	var err error
+	if c.Key, c.KeyFrom, err = keyOf(s); err != nil {
+		return nil, err
+	}
 	if c.System, err = prompt(o["system"], o["system_file"]); err != nil {
 		return nil, err
 	}
@@ -91,10 +92,8 @@ func (p provider) make(s agent.Spec, dialects dialect.Registry) (agent.Agent, er
 		}
 		c.Temperature = &t
 	}
-	if v, ok := o["background"]; ok {
-		if c.Background, err = strconv.ParseBool(v); err != nil {
-			return nil, fmt.Errorf("background is %q; it takes true or false", v)
-		}
+	if c.Background, err = s.Bool("background", p.api == &responsesAPI && o["base_url"] == ""); err != nil {
+		return nil, err
 	}
 	api := *p.api
 	d, err := dialects.Lookup(api.dialect().Name)
@@ -110,6 +109,20 @@ func (p provider) make(s agent.Spec, dialects dialect.Registry) (agent.Agent, er
 		return Background{a}, nil
 	}
 	return a, nil
+}
+
+// keyOf returns the key that the options give, and for error texts which of them does.
+func keyOf(s agent.Spec) (key, from string, err error) {
+	key, err = s.Secret("token")
+	switch {
+	case s.Options["token_env"] != "":
+		from = s.Options["token_env"]
+	case s.Options["token_file"] != "":
+		from = s.Options["token_file"]
+	default:
+		from = "the option token"
+	}
+	return key, from, err
 }
 
 // count is a number from 1 on; 0 where it is not given.

@@ -37,6 +37,9 @@ func TestOptionsRefused(t *testing.T) {
 		{"ollama:m?system=a&system_file=b", "both"},
 		{"ollama:m?system_file=/nowhere/leat/prompt.txt", "system_file"},
 		{"openai:m?api_key=sk-1", "no option"},
+		{"openai:m?api_key_env=A&token_env=B", "old name of token_env"},
+		{"openai:m?token_env=LEAT_TEST_LLM_NONE", "the environment variable LEAT_TEST_LLM_NONE is not set"},
+		{"ollama:m?token=", "token is empty"},
 	} {
 		spec, word := tt[0], tt[1]
 		s, err := agent.ParseSpec(spec)

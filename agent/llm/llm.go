@@ -27,9 +27,11 @@ type Config struct {
 	Model string
 	// BaseURL is where the API is; empty is the provider's own address.
 	BaseURL string
-	// KeyEnv is the variable that holds the key; empty is the provider's own variable at its own address, and none elsewhere.
-	KeyEnv string
-	System string // the prompt
+	// Key is the API key. If it is empty, the provider's own environment variable is read for each call to the provider's own address;
+	// calls to other addresses have no key.
+	Key     string
+	KeyFrom string // where Key comes from, for error texts
+	System  string // the prompt
 	// MaxTokens bounds an answer; 0 is the provider's default.
 	MaxTokens   int
 	Temperature *float64
@@ -48,7 +50,7 @@ type Agent struct {
 	name   string // of the provider, for readers: no address
 	place  string // of the provider, for operators
 	base   string
-	env    string
+	env    string // the environment variable with the key, if cfg.Key is empty; "" if there is none
 	client *http.Client
 
 	mu      sync.Mutex
@@ -89,7 +91,7 @@ func newAgent(p api, c Config) (*Agent, error) {
 			return nil, err
 		}
 	}
-	a := &Agent{cfg: c, api: p, name: p.title, place: p.title, base: p.base, env: c.KeyEnv, running: map[string]string{}}
+	a := &Agent{cfg: c, api: p, name: p.title, place: p.title, base: p.base, running: map[string]string{}}
 	switch {
 	case c.BaseURL != "":
 		u, err := url.Parse(c.BaseURL)
@@ -99,11 +101,9 @@ func newAgent(p api, c Config) (*Agent, error) {
 		a.base, a.name, a.place = strings.TrimRight(c.BaseURL, "/"), "the provider", u.Host
 		if own, err := url.Parse(p.base); err == nil && own.Host == u.Host {
 			a.name, a.place = p.title, p.title
-			if a.env == "" {
-				a.env = p.env
-			}
+			a.env = p.env
 		}
-	case a.env == "":
+	default:
 		a.env = p.env
 	}
 	a.client = call.Client()
@@ -114,15 +114,15 @@ func newAgent(p api, c Config) (*Agent, error) {
 func (a *Agent) Close() { a.client.CloseIdleConnections() }
 
 func (a *Agent) key() string {
-	if a.env == "" {
-		return ""
+	if a.cfg.Key != "" || a.env == "" {
+		return a.cfg.Key
 	}
 	return strings.TrimSpace(os.Getenv(a.env))
 }
 
-// keyed refuses to call without a key where one was asked for.
+// keyed returns an error if the provider needs a key and there is none.
 func (a *Agent) keyed() error {
-	if a.key() != "" || a.env == "" || !a.api.needKey && a.cfg.KeyEnv == "" {
+	if a.key() != "" || a.env == "" || !a.api.needKey {
 		return nil
 	}
 	return &agent.Error{Code: codeKeyMissing, Message: "the key for " + a.name + " is missing", Detail: "set " + a.env}

@@ -19,7 +19,7 @@ var errNoRun = errors.New("the upstream has named no run")
 // server is what the agents of this package have in common: an address, a token, a dialect.
 type server struct {
 	url     *url.URL
-	token   call.Token
+	token   string
 	dialect dialect.Dialect
 	client  *http.Client
 }
@@ -29,7 +29,7 @@ func newServer(s agent.Spec, dialects dialect.Registry, name string) (server, er
 	if err != nil {
 		return server{}, err
 	}
-	token, err := call.TokenOf(s)
+	token, err := s.Secret("token")
 	if err != nil {
 		return server{}, err
 	}
@@ -76,7 +76,9 @@ func keep(ctx context.Context, out *agent.Emitter, session any, end error) error
 }
 
 // options are a kind's own and those that all have.
-func options(own ...agent.Option) []agent.Option { return append(own, call.TokenOptions()...) }
+func options(own ...agent.Option) []agent.Option {
+	return append(own, agent.SecretOptions("token", "token of the server", "")...)
+}
 
 // Kinds are the agents as kinds.
 func Kinds(dialects dialect.Registry) agent.Kinds {

@@ -3,28 +3,7 @@ package call
 import (
 	"fmt"
 	"net/url"
-	"os"
-	"strings"
 )
-
-// Secret returns the secret that is given, or that of the file.
-func Secret(given, file string) (string, error) {
-	switch {
-	case file == "":
-		return given, nil
-	case given != "":
-		return "", fmt.Errorf("secret and secret_file are both given")
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("secret_file: %w", err)
-	}
-	s := strings.TrimSpace(string(b))
-	if s == "" {
-		return "", fmt.Errorf("secret_file: %s is empty", file)
-	}
-	return s, nil
-}
 
 // Address checks a URL. The error does not repeat what may be secret in it.
 func Address(what, raw string) (*url.URL, error) {

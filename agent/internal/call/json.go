@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"strings"
 
 	"github.com/leat-dev/leat/agent"
 )
@@ -17,39 +15,8 @@ import (
 // maxReply bounds an answer that is no stream, in bytes.
 const maxReply = 4 << 20
 
-// Token is a bearer token; the zero value is none.
-type Token string
-
-// TokenOptions are the options by which a kind is given a token.
-func TokenOptions() []agent.Option {
-	return []agent.Option{
-		{Name: "token_env", Help: "environment variable that holds the token of the server"},
-		{Name: "token_file", Help: "file that holds it"},
-	}
-}
-
-// TokenOf reads the token that a spec names.
-func TokenOf(s agent.Spec) (Token, error) {
-	env, file := s.Options["token_env"], s.Options["token_file"]
-	if env == "" {
-		secret, err := Secret("", file)
-		if err != nil {
-			return "", fmt.Errorf("token_file: %w", err)
-		}
-		return Token(secret), nil
-	}
-	if file != "" {
-		return "", fmt.Errorf("token_env and token_file are both given")
-	}
-	v := strings.TrimSpace(os.Getenv(env))
-	if v == "" {
-		return "", fmt.Errorf("token_env: the environment variable %s is not set", env)
-	}
-	return Token(v), nil
-}
-
-// JSON makes a request with a body of JSON; nil is none.
-func JSON(ctx context.Context, method string, to *url.URL, t Token, body any) (*http.Request, error) {
+// JSON returns a request with a JSON body, or without a body if it is nil, and with the bearer token unless that is empty.
+func JSON(ctx context.Context, method string, to *url.URL, token string, body any) (*http.Request, error) {
 	var r io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -66,8 +33,8 @@ func JSON(ctx context.Context, method string, to *url.URL, t Token, body any) (*
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("User-Agent", "Leat")
-	if t != "" {
-		req.Header.Set("Authorization", "Bearer "+string(t))
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	if tp := agent.TraceParent(ctx); tp != "" {
 		req.Header.Set("Traceparent", tp)
@@ -76,8 +43,8 @@ func JSON(ctx context.Context, method string, to *url.URL, t Token, body any) (*
 }
 
 // Stream is JSON for a request that is answered by server-sent events.
-func Stream(ctx context.Context, to *url.URL, t Token, key string, body any) (*http.Request, error) {
-	req, err := JSON(ctx, http.MethodPost, to, t, body)
+func Stream(ctx context.Context, to *url.URL, token, key string, body any) (*http.Request, error) {
+	req, err := JSON(ctx, http.MethodPost, to, token, body)
 	if err != nil {
 		return nil, err
 	}

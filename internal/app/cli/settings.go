@@ -84,6 +84,11 @@ func (c *configCheckCmd) Run(a *app) error {
 	if err := serve.Check(&cfg, a.kinds); err != nil {
 		return err
 	}
+	for _, s := range cfg.Agents {
+		for _, warning := range a.kinds.Warnings(s) {
+			fmt.Fprintln(a.out, "Warning: "+warning+".")
+		}
+	}
 	fmt.Fprintln(a.out, "The configuration is right.")
 	return nil
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 
 	"github.com/leat-dev/leat/agent"
@@ -45,11 +46,14 @@ func agentsURL(cfg *config.Config, listeners []net.Listener) (string, error) {
 	return base, nil
 }
 
-// newAgent makes one of the configured agents.
-func newAgent(cfg *config.Config, kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool)) (gateway.Agent, error) {
+// newAgent makes one of the configured agents. It logs a warning for each option that has an old name.
+func newAgent(cfg *config.Config, kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool), log *slog.Logger) (gateway.Agent, error) {
 	one, err := kinds.Make(s)
 	if err != nil {
 		return gateway.Agent{}, fmt.Errorf("%w: agents: %w", config.ErrInvalid, err)
+	}
+	for _, warning := range kinds.Warnings(s) {
+		log.Warn(warning)
 	}
 	return gateway.Agent{
 		Agent: one, Silence: cfg.SilenceOf(s), Kind: s.Kind, Secrets: Secrets(kinds, s, lookup),

@@ -138,7 +138,7 @@ func (a *App) openAgents(_ context.Context, opt Options) (err error) {
 	a.roster.Tell = a.live.tell
 	a.onClose(func() error { a.roster.Close(); return nil })
 	for _, s := range a.cfg.Agents {
-		member, err := newAgent(&a.cfg, a.kinds, s, opt.Getenv)
+		member, err := newAgent(&a.cfg, a.kinds, s, opt.Getenv, a.log)
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
@@ -33,38 +31,14 @@ func openCapture(cfg *config.Config, log *slog.Logger) (*capture.Log, error) {
 	return capture.Open(capture.Options{Dir: dir, Keep: time.Duration(cfg.Record.Keep), Size: int64(cfg.Record.Size), Log: log})
 }
 
-// Secrets returns the secret values of an agent's configuration: the options that are secret, and the contents of the files and environment
-// variables that options name. Values that can't be read are left out, since making the agent reports them.
+// Secrets returns the secrets of an agent's configuration: see [agent.Kinds.Secrets], and the environment variables that the agent's
+// program gets (option env).
 func Secrets(kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool)) []string {
-	kind, err := kinds.Check(s)
-	if err != nil {
-		return nil
-	}
-	var all []string
-	env := func(name string) {
+	all := kinds.Secrets(s)
+	for _, name := range process.Names(s.Options["env"]) {
 		if v, ok := lookup(name); ok {
 			all = append(all, v)
 		}
 	}
-	for name, value := range s.Options {
-		secret := slices.ContainsFunc(kind.Options, func(o agent.Option) bool { return o.Name == name && o.Secret })
-		switch {
-		case secret:
-			all = append(all, value)
-		case name == "env":
-			for _, one := range process.Names(value) {
-				env(one)
-			}
-		case strings.HasSuffix(name, "_env"):
-			env(value)
-		case strings.HasSuffix(name, "_file"):
-			if b, err := os.ReadFile(value); err == nil && len(b) <= maxSecret {
-				all = append(all, strings.TrimSpace(string(b)))
-			}
-		}
-	}
 	return all
 }
-
-// maxSecret is the largest size of a file with a secret, in bytes.
-const maxSecret = 16 << 10

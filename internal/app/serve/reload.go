@@ -126,7 +126,7 @@ func (r *reloader) makeAgents(next *config.Config) (map[string]gateway.Agent, er
 		if _, taken := r.roster.Agent(s.Name, agent.Principal{}); taken && !isOld && s.Name != r.begun.DefaultAgent {
 			return nil, fmt.Errorf("%w: agents: %q is already the name of another agent, such as an installed plugin", config.ErrInvalid, s.Name)
 		}
-		one, err := newAgent(next, r.kinds, s, r.getenv)
+		one, err := newAgent(next, r.kinds, s, r.getenv, r.log)
 		if err != nil {
 			return nil, err
 		}
