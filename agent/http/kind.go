@@ -2,7 +2,6 @@ package http
 
 import (
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/agent/internal/call"
 	"github.com/leat-dev/leat/dialect"
 )
 

@@ -10,8 +10,7 @@ import (
 // No error holds the key, nor a piece of it where it is cut, wherever the provider repeats it.
 func TestNoKeyInErrors(t *testing.T) {
 	const key = "sk-very-secret-0123456789"
-	t.Setenv(keyEnv, key)
-	a, err := newAgent(openAIAPI, Config{Model: "m", KeyEnv: keyEnv})
+	a, err := newAgent(openAIAPI, Config{Model: "m", Key: key, KeyFrom: keyEnv})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestPrintedConfiguration(t *testing.T) {
 token: SECRET-token-0123456789
 agents:
   a: {kind: http, target: "https://user:SECRET1@agent.example/x?key=SECRET2&SECRET3", control: "https://agent.example/c?token=SECRET4", dialect: eliza-actions}
-  b: {kind: openai, target: m, base_url: "https://model.example/v1"}
+  b: {kind: openai, target: m, base_url: "https://model.example/v1", token: SECRET7}
 webhooks:
   - {name: w, url: "https://hook.example/in?sig=SECRET5", secret: SECRET-0123456789abcdef0123456789abcdef}
 users: {jwks: "https://id.example/keys?code=SECRET6", audience: [leat]}

@@ -30,7 +30,7 @@ func TestKillerResponses(t *testing.T) {
 	s.Say(words...)
 	const before = 4 // events that come before the first word
 	s.Hold(1)        // all that is known is the response's name
-	p := newProgram(t, t.TempDir(), "--agent", "responses:"+llmtest.Model+"?background=true&api_key_env=LEAT_KILLER_KEY&base_url="+s.URL)
+	p := newProgram(t, t.TempDir(), "--agent", "responses:"+llmtest.Model+"?background=true&token_env=LEAT_KILLER_KEY&base_url="+s.URL)
 	p.env = append(p.env, "LEAT_KILLER_KEY="+llmtest.Key)
 	c := begin(t, p)
 	if _, err := c.Create(t.Context(), leat.CreateOptions{ID: "a"}); err != nil {
