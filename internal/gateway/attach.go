@@ -228,7 +228,7 @@ func (n *attachment) batch(ctx context.Context, who audit.By, got *agent.Attachm
 		return b, err
 	}
 	at := now()
-	return journal.Batch{Conversation: n.id, Create: true, Events: events, Put: append(slices.Concat(n.put, n.files.Keys()), note), Summary: &journal.Summary{
+	return journal.Batch{Conversation: n.id, Create: true, Events: events, Keys: append(slices.Concat(n.put, n.files.Keys()), note), Summary: &journal.Summary{
 		ID: n.id, Tenant: n.opt.Tenant, Owner: n.opt.Owner, Title: title, Agent: n.opt.Agent, Created: at, Updated: at, Head: int64(len(events)),
 	}}, nil
 }

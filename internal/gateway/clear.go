@@ -55,7 +55,7 @@ func (g *Gateway) unused(ctx context.Context, conversation string) error {
 	if err != nil {
 		return fmt.Errorf("look for messages: %w", err)
 	}
-	if r.More || r.Trimmed > 0 {
+	if r.HasMore || r.Trimmed > 0 {
 		return errUsed
 	}
 	var t transcript.Transcript

@@ -99,13 +99,13 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		if err != nil {
 			return s, false, err
 		}
-		b.Put = []journal.KeyValue{{Key: key, Value: v, Expires: at + g.cfg.KeyLife.Milliseconds()}}
+		b.Keys = []journal.KeyValue{{Key: key, Value: v, Expires: at + g.cfg.KeyLife.Milliseconds()}}
 	}
 	note, err := g.audit.Note(audit.Entry{Action: "create", By: by(ctx, p), Conversation: id})
 	if err != nil {
 		return s, false, err
 	}
-	b.Put = append(b.Put, note)
+	b.Keys = append(b.Keys, note)
 	grant, err := g.quota.Take(p.Account(), quota.Need{Bytes: g.metaSize(&c.Title, c.Metadata) + g.sizeOf(seeds...), Owner: quota.Who{Tenant: p.Tenant, Subject: p.Subject}})
 	if err != nil {
 		return s, false, g.refused(err)

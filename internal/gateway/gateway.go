@@ -81,7 +81,7 @@ func New(cfg Config) (*Gateway, error) {
 	g.life, g.end = context.WithCancel(context.Background())
 	g.ledger = usage.New(cfg.Journal, cfg.Prices, cfg.UsageRetention)
 	g.quota = quota.New(quota.Options{User: cfg.User, Tenant: cfg.Tenant, Stored: func(tenant, owner string) (int64, int64) {
-		logs, logsTenant := cfg.Journal.Stored(tenant, owner)
+		logs, logsTenant := cfg.Journal.StoredBytes(tenant, owner)
 		files, filesTenant := cfg.Attachments.Stored(tenant, owner)
 		return logs + files, logsTenant + filesTenant
 	}})
@@ -323,5 +323,5 @@ func (l feedLog) Read(ctx context.Context, conversation string, after int64, lim
 	for i, t := range r.Terms {
 		terms[i] = feed.Term(t)
 	}
-	return feed.Stretch{Terms: terms, Epoch: r.Epoch, Head: r.Head, Settled: r.Settled, Trimmed: r.Trimmed, Truncated: s.Truncated, Events: r.Events, More: r.More}, nil
+	return feed.Stretch{Terms: terms, Epoch: r.Epoch, Head: r.Head, Compacted: r.Compacted, Trimmed: r.Trimmed, Truncated: s.Truncated, Events: r.Events, HasMore: r.HasMore}, nil
 }

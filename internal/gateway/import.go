@@ -61,13 +61,13 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 		} else if !errors.Is(err, journal.ErrNotFound) {
 			return false, JournalError("import", err)
 		}
-		b.Put = append(b.Put, journal.KeyValue{Key: journalkey.Turn(id), Value: []byte(s.ID)})
+		b.Keys = append(b.Keys, journal.KeyValue{Key: journalkey.Turn(id), Value: []byte(s.ID)})
 	}
 	note, err := g.audit.Note(audit.Entry{Action: "import", By: by(ctx, p), Conversation: s.ID, Tenant: s.Tenant, Subject: s.Owner})
 	if err != nil {
 		return false, err
 	}
-	b.Put = append(b.Put, note, journal.KeyValue{Key: journalkey.Import(s.ID), Value: []byte(in.Digest)})
+	b.Keys = append(b.Keys, note, journal.KeyValue{Key: journalkey.Import(s.ID), Value: []byte(in.Digest)})
 	if err := g.journal.Append(ctx, b); err != nil {
 		return false, taken(err)
 	}

@@ -34,7 +34,7 @@ func (w *writer) addOutboxes(t *tx, b *journal.Batch) []outboxEntries {
 	var all []outboxEntries
 	for _, outbox := range w.g.cfg.Outboxes {
 		if keys := outbox.Entries(t.current(), b.Events); len(keys) > 0 {
-			b.Put = append(b.Put, keys...)
+			b.Keys = append(b.Keys, keys...)
 			all = append(all, outboxEntries{outbox, keys})
 		}
 	}

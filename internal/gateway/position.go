@@ -62,7 +62,7 @@ func (g *Gateway) Position(ctx context.Context, p Principal, s *journal.Summary)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return at, JournalError("look up read position", err)
 	}
-	at.Unread = s.Spoken > at.Read && concerns(p, s)
+	at.Unread = s.SpokenSeq > at.Read && concerns(p, s)
 	return at, nil
 }
 
@@ -76,7 +76,7 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 	if err != nil {
 		return at, err
 	}
-	if at, err = g.Position(ctx, p, &s); err != nil || s.Spoken <= at.Read || seq != 0 && seq <= at.Read {
+	if at, err = g.Position(ctx, p, &s); err != nil || s.SpokenSeq <= at.Read || seq != 0 && seq <= at.Read {
 		return at, err
 	}
 	w, err := g.writer(ctx, conversation)
@@ -101,7 +101,7 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 		if to <= now.Read {
 			return nil
 		}
-		now = Position{Read: to, Unread: s.Spoken > to && concerns(p, s)}
+		now = Position{Read: to, Unread: s.SpokenSeq > to && concerns(p, s)}
 		t.set(journalkey.Read(who.Tenant, who.Subject, w.id), strconv.AppendInt(nil, to, 10), 0)
 		t.then(func() { g.positions.tell(who, w.id) })
 		return nil

@@ -20,7 +20,7 @@ type Reader struct {
 func (g *Gateway) Feed(ctx context.Context, p Principal, id string) (*Reader, error) {
 	// It is decided once the feed is there, so that no change slips in between; and before, where it has to be loaded, so
 	// that nobody loads what they may not see.
-	if !g.feeds.Held(id) {
+	if !g.feeds.Contains(id) {
 		if _, err := g.Conversation(ctx, p, ActionRead, id); err != nil {
 			return nil, err
 		}

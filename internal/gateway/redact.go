@@ -71,7 +71,7 @@ func (g *Gateway) Said(ctx context.Context, p Principal, conversation, subject s
 				}
 			}
 		}
-		more = r.More && len(r.Events) > 0
+		more = r.HasMore && len(r.Events) > 0
 	}
 	return nil
 }

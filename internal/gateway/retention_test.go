@@ -130,7 +130,7 @@ func TestAuditSurvivesDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.close()
-	if err := j.Append(t.Context(), journal.Batch{Conversation: conv, Create: true, Summary: &s, Put: []journal.KeyValue{kv, {Key: "deleting/" + conv, Value: []byte("1")}}}); err != nil {
+	if err := j.Append(t.Context(), journal.Batch{Conversation: conv, Create: true, Summary: &s, Keys: []journal.KeyValue{kv, {Key: "deleting/" + conv, Value: []byte("1")}}}); err != nil {
 		t.Fatal(err)
 	}
 	h = newTestGateway(t, j, nil, nil)

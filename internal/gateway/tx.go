@@ -34,7 +34,7 @@ func (t *tx) add(e event.Event) int64 {
 	}
 	t.events = append(t.events, e)
 	if !t.isBackfill && speaks(&e) {
-		t.edit().Spoken = e.Seq
+		t.edit().SpokenSeq = e.Seq
 	}
 	return e.Seq
 }
@@ -75,7 +75,7 @@ func (w *writer) commit(t *tx) error {
 	if len(t.events) == 0 && len(t.put) == 0 && t.summary == nil {
 		return nil
 	}
-	b := journal.Batch{Conversation: w.id, Expected: w.head, Events: t.events, Put: t.put, Summary: t.summary, Terminal: t.terminal}
+	b := journal.Batch{Conversation: w.id, Expected: w.head, Events: t.events, Keys: t.put, Summary: t.summary, Terminal: t.terminal}
 	w.bill(t, &b)
 	outboxed := w.addOutboxes(t, &b)
 	begin := time.Now()
@@ -107,7 +107,7 @@ func (w *writer) commit(t *tx) error {
 	t.finishReservations(nil)
 	w.setFailing(nil)
 	w.head += int64(len(t.events))
-	spoken := t.summary != nil && t.summary.Spoken > w.summary.Spoken
+	spoken := t.summary != nil && t.summary.SpokenSeq > w.summary.SpokenSeq
 	if t.summary != nil {
 		w.mu.Lock()
 		w.summary = *t.summary

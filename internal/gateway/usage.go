@@ -25,7 +25,7 @@ func (w *writer) bill(t *tx, b *journal.Batch) {
 			w.g.log.Error("turn not billed", "turn", e.Turn, "error", err) // a turn's end waits for nothing
 			continue
 		}
-		b.Put = append(b.Put, kv)
+		b.Keys = append(b.Keys, kv)
 	}
 }
 

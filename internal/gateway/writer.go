@@ -48,7 +48,7 @@ type writer struct {
 
 func newWriter(g *Gateway, s journal.Summary, f *feed.Feed) *writer {
 	w := &writer{g: g, id: s.ID, feed: f, log: g.log.With("conversation", s.ID), summary: s, head: s.Head, turns: map[string]*turn{}, room: make(chan struct{}), stopped: make(chan struct{})}
-	w.compacted.Store(s.Settled)
+	w.compacted.Store(s.Compacted)
 	w.observer.writer = w
 	return w
 }

@@ -24,7 +24,7 @@ func (w *walk) stored() map[string]string {
 		if s.ID == audit.Conversation {
 			continue
 		}
-		s.Settled = 0 // compaction changes it at any time
+		s.Compacted = 0 // compaction changes it at any time
 		b, err := json.Marshal(s)
 		if err != nil {
 			w.t.Fatal(err)

@@ -238,7 +238,7 @@ func TestFilesCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Put(conv, strings.NewReader("nobody knows me"), 100); err != nil {
+	if _, err := d.Create(conv, strings.NewReader("nobody knows me"), 100); err != nil {
 		t.Fatal(err)
 	}
 	h = newHarness(t, dir, options{journal: noClose{j}, config: limit})

@@ -47,7 +47,7 @@ func (s *Store) put(ctx context.Context, c gateway.Updater, p gateway.Principal,
 
 // write stores the bytes of a file, and returns its id and its record, without an account.
 func (s *Store) write(conversation string, f agent.File, r io.Reader) (id string, rec record, err error) {
-	stored, err := s.files.Put(conversation, r, s.maxFile)
+	stored, err := s.files.Create(conversation, r, s.maxFile)
 	switch {
 	case errors.Is(err, files.ErrTooLarge):
 		return "", rec, s.tooLarge()

@@ -32,7 +32,7 @@ const (
 
 // FileStore stores the bytes of files. [files.Dir] implements it.
 type FileStore interface {
-	Put(conversation string, r io.Reader, max int64) (files.Stored, error)
+	Create(conversation string, r io.Reader, max int64) (files.StoredFile, error)
 	Open(conversation, id string) (*os.File, error)
 	Remove(conversation, id string) error
 	RemoveAll(conversation string) error
@@ -185,11 +185,11 @@ func (s *Store) sweepUploads() error {
 func (s *Store) Stored(tenant, owner string) (ofOwner, ofTenant int64) {
 	ofOwner, ofTenant = s.sizes.of(tenant, owner)
 	if s.workspace != nil {
-		own, all := s.workspace.Stored(tenant, owner)
+		own, all := s.workspace.StoredBytes(tenant, owner)
 		ofOwner, ofTenant = ofOwner+own, ofTenant+all
 	}
 	if s.uploads != nil {
-		own, all := s.uploads.Stored(tenant, owner)
+		own, all := s.uploads.StoredBytes(tenant, owner)
 		ofOwner, ofTenant = ofOwner+own, ofTenant+all
 	}
 	return ofOwner, ofTenant

@@ -33,7 +33,7 @@ func showableFor(p agent.Principal) func(name string) bool {
 }
 
 // describe returns the media of a workspace file, by its first bytes and its name. They have no URL.
-func describe(f *files.Opened) (event.Media, error) {
+func describe(f *files.OpenFile) (event.Media, error) {
 	head := make([]byte, files.Sniffed)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {

@@ -144,7 +144,7 @@ func (x *Exporter) conversation(ctx context.Context, who gateway.Principal, id s
 				o.err = o.write(o.buf)
 			}
 		}
-		if !r.More {
+		if !r.HasMore {
 			break
 		}
 	}

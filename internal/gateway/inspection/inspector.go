@@ -102,7 +102,7 @@ func (in *Inspector) eachEvent(ctx context.Context, conversation string, f func(
 				return fmt.Errorf("inspection: read conversation %s: %w", conversation, err)
 			}
 		}
-		more = r.More && len(r.Events) > 0
+		more = r.HasMore && len(r.Events) > 0
 	}
 	return nil
 }

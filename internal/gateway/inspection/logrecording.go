@@ -141,7 +141,7 @@ func (x *turnRecording) restoreSteps(turn string, t *journal.Trace) {
 // stretches returns the values that each text of a turn had, in order.
 func (x *turnRecording) stretches(t *journal.Trace) map[textKey][]stretch {
 	replaced := map[int64]string{} // texts by the seq of the replace
-	for _, r := range t.Replaced {
+	for _, r := range t.Replacements {
 		replaced[r.Seq] = r.Text
 	}
 	out, ends := map[textKey][]stretch{}, map[textKey]int64{}

@@ -22,6 +22,6 @@ func (in *Inspector) Trace(ctx context.Context, p gateway.Principal, turn string
 	}
 	first, _ := slices.BinarySearchFunc(t.Commits, after+1, func(c journal.TraceCommit, seq int64) int { return cmp.Compare(c.Seq, seq) })
 	t.Commits = append([]journal.TraceCommit{}, t.Commits[first:]...)
-	t.Replaced = slices.DeleteFunc(t.Replaced, func(r journal.TraceReplace) bool { return r.Seq <= after })
+	t.Replacements = slices.DeleteFunc(t.Replacements, func(r journal.TraceReplace) bool { return r.Seq <= after })
 	return t, nil
 }

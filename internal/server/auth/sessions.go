@@ -54,7 +54,7 @@ func (s *Sessions) open(ctx context.Context) error {
 	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) { // with a new key all sign in again
 		s.key = make([]byte, secretSize)
 		_, _ = rand.Read(s.key) // it never fails
-		err = s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Put: []journal.KeyValue{{Key: secretKey, Value: s.key}}})
+		err = s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Keys: []journal.KeyValue{{Key: secretKey, Value: s.key}}})
 	}
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (s *Sessions) End(ctx context.Context, id string, until time.Time) error {
 	maps.DeleteFunc(s.ended, func(_ string, until int64) bool { return until < time.Now().UnixMilli() })
 	s.ended[id] = expires
 	s.mu.Unlock()
-	err := s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Put: []journal.KeyValue{{Key: endedPrefix + id, Value: []byte("1"), Expires: expires}}})
+	err := s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Keys: []journal.KeyValue{{Key: endedPrefix + id, Value: []byte("1"), Expires: expires}}})
 	if err != nil {
 		return fmt.Errorf("%w: end session: %w", gateway.ErrUnavailable, err)
 	}

@@ -114,7 +114,7 @@ func (h *harness) read(conversation string, live, slow *wire) agenttest.Played {
 	}
 	synctest.Wait()
 	s, err := h.journal.Conversation(h.t.Context(), conversation)
-	if err != nil || s.Settled != s.Head {
+	if err != nil || s.Compacted != s.Head {
 		h.t.Fatalf("not finished: %+v, %v", s, err)
 	}
 	list("compacted")

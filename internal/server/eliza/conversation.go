@@ -39,7 +39,7 @@ type conversation struct {
 // conversation returns the conversation as p may see it.
 func (s *surface) conversation(ctx context.Context, p gateway.Principal, summary journal.Summary) (conversation, error) {
 	c := conversationOf(p, summary)
-	if summary.Spoken == 0 {
+	if summary.SpokenSeq == 0 {
 		return c, nil
 	}
 	at, err := s.gw.Position(ctx, p, &summary)

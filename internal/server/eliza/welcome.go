@@ -48,7 +48,7 @@ func (s *surface) cleanup(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	deleted := []string{}
 	for i := range conversations {
 		c := &conversations[i]
-		if c.ID == body.KeepID || c.Tenant != p.Tenant || c.Owner != p.Subject || c.Spoken > 0 || len(c.Open) > 0 {
+		if c.ID == body.KeepID || c.Tenant != p.Tenant || c.Owner != p.Subject || c.SpokenSeq > 0 || len(c.Open) > 0 {
 			continue
 		}
 		cleared, err := s.gw.Clear(r.Context(), p, c.ID)

@@ -46,7 +46,7 @@ func commit(t *testing.T, l *audit.Log, j journal.Journal, e audit.Entry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := journal.Batch{Conversation: "c", Put: []journal.KeyValue{kv}}
+	b := journal.Batch{Conversation: "c", Keys: []journal.KeyValue{kv}}
 	if _, err := j.Conversation(t.Context(), "c"); err != nil {
 		b.Create, b.Summary = true, &journal.Summary{}
 	}

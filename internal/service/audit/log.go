@@ -185,7 +185,7 @@ func (l *Log) append(ctx context.Context, events []event.Event, put []journal.Ke
 	for i := range events {
 		events[i].Seq = s.Head + int64(i) + 1
 	}
-	b := journal.Batch{Conversation: Conversation, Expected: s.Head, Events: events, Put: put}
+	b := journal.Batch{Conversation: Conversation, Expected: s.Head, Events: events, Keys: put}
 	if err := l.journal.Append(ctx, b); err != nil {
 		return fmt.Errorf("audit: write: %w", err)
 	}

@@ -62,7 +62,7 @@ func (l *Log) each(ctx context.Context, after int64, f func(*event.Event) error)
 				return err
 			}
 		}
-		if !r.More || len(r.Events) == 0 {
+		if !r.HasMore || len(r.Events) == 0 {
 			return nil
 		}
 	}

@@ -67,7 +67,7 @@ func (l *Log) Open(ctx context.Context) error {
 		l.dropped = max(l.dropped, r.Trimmed)
 		l.keep(r.Events)
 		l.mu.Unlock()
-		if !r.More || len(r.Events) == 0 {
+		if !r.HasMore || len(r.Events) == 0 {
 			return nil
 		}
 		after = r.Events[len(r.Events)-1].Seq
@@ -116,9 +116,9 @@ func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 		}
 		e.Seq, e.At = head+int64(i)+1, time.Now().UnixMilli()
 		b.Events = append(b.Events, e)
-		if c := signals[i].Conversation; c != "" && !slices.ContainsFunc(b.Put, func(kv journal.KeyValue) bool { return kv.Log == c }) {
+		if c := signals[i].Conversation; c != "" && !slices.ContainsFunc(b.Keys, func(kv journal.KeyValue) bool { return kv.Log == c }) {
 			// It writes nothing, but is refused when the conversation is gone.
-			b.Put = append(b.Put, journal.KeyValue{Key: "signals/" + c, Log: c})
+			b.Keys = append(b.Keys, journal.KeyValue{Key: "signals/" + c, Log: c})
 		}
 	}
 	if err := l.journal.Append(ctx, b); err != nil {

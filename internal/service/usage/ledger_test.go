@@ -43,7 +43,7 @@ func write(t rapid.TB, l *usage.Ledger, j *memory.Journal, turns ...usage.Turn) 
 		if kv.Log != usage.Log || !strings.HasPrefix(kv.Key, usage.Prefix) || kv.Expires <= turn.Ended {
 			t.Fatalf("the row is %+v", kv)
 		}
-		b.Put = append(b.Put, kv)
+		b.Keys = append(b.Keys, kv)
 	}
 	if err := j.Append(context.Background(), b); err != nil {
 		t.Fatal(err)

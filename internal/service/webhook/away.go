@@ -98,5 +98,5 @@ func (q *queue) back(ctx context.Context) {
 }
 
 func (q *queue) write(ctx context.Context, kv journal.KeyValue) error {
-	return q.h.cfg.Journal.Append(ctx, journal.Batch{Conversation: Log, Put: []journal.KeyValue{kv}})
+	return q.h.cfg.Journal.Append(ctx, journal.Batch{Conversation: Log, Keys: []journal.KeyValue{kv}})
 }

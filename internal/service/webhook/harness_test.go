@@ -185,9 +185,9 @@ func (h *house) add(conversation string, events ...event.Event) {
 	for i := range events {
 		events[i].Seq, events[i].At = head+int64(i)+1, time.Now().UnixMilli()
 	}
-	b := journal.Batch{Conversation: conversation, Expected: head, Create: head == 0, Summary: &s, Events: events, Put: h.Entries(&s, events)}
+	b := journal.Batch{Conversation: conversation, Expected: head, Create: head == 0, Summary: &s, Events: events, Keys: h.Entries(&s, events)}
 	err := h.disk.Append(context.Background(), b)
-	h.Finish(b.Put, err)
+	h.Finish(b.Keys, err)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -354,7 +354,7 @@ func TestUnknownFate(t *testing.T) {
 			e := []event.Event{{Seq: 1, Type: event.MessageAdd, Message: "m", Body: &event.Body{Role: event.User}}}
 			keys := h.Entries(&s, e)
 			if there {
-				if err := h.disk.Append(t.Context(), journal.Batch{Conversation: Log, Put: keys}); err != nil {
+				if err := h.disk.Append(t.Context(), journal.Batch{Conversation: Log, Keys: keys}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -169,7 +169,7 @@ func TestUnreadable(t *testing.T) {
 		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
 		h.Close()
 		h.say("c", "1")
-		if err := h.disk.Append(t.Context(), journal.Batch{Conversation: Log, Put: []journal.KeyValue{{Key: Prefix + "a/0", Value: []byte("{")}}}); err != nil {
+		if err := h.disk.Append(t.Context(), journal.Batch{Conversation: Log, Keys: []journal.KeyValue{{Key: Prefix + "a/0", Value: []byte("{")}}}); err != nil {
 			t.Fatal(err)
 		}
 		again := newHouse(t, h.disk, 100, map[string]*receiver{"a": r}).start()
@@ -196,7 +196,7 @@ func TestPurged(t *testing.T) {
 			for i := range keys {
 				keys[i].Value = nil
 			}
-			if err := h.disk.Append(t.Context(), journal.Batch{Conversation: Log, Put: keys}); err != nil {
+			if err := h.disk.Append(t.Context(), journal.Batch{Conversation: Log, Keys: keys}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -25,7 +25,7 @@ type Batch struct {
 	Snapshot *transcript.Snapshot
 
 	piece      int // bytes, as transcript.Split takes them
-	once       sync.Once
+	encodeOnce sync.Once
 	frame      []byte // an SSE event; the other encodings lie in it
 	begin, end int    // of the JSON
 	err        error
@@ -44,7 +44,7 @@ const (
 // Encode returns the batch as bytes. They are made once and shared; nobody may change them. It fails only where the log
 // holds what is no JSON.
 func (b *Batch) Encode(as Encoding) ([]byte, error) {
-	b.once.Do(b.encode)
+	b.encodeOnce.Do(b.encode)
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -81,8 +81,8 @@ func (b *Batch) appendJSON(w []byte) ([]byte, error) {
 		w = event.AppendString(append(w, `,"cursor":`...), string(b.Cursor))
 		w = event.AppendString(append(w, `,"epoch":`...), epoch)
 		w = append(w, `,"reset":true`...)
-		if first := b.Snapshot.First(); first != "" {
-			w = event.AppendString(append(w, `,"first":`...), first)
+		if firstID := b.Snapshot.First(); firstID != "" {
+			w = event.AppendString(append(w, `,"first":`...), firstID)
 		}
 		if b.Snapshot.Earlier {
 			w = append(w, `,"earlier":true`...)

@@ -12,8 +12,8 @@ type Cursor string
 // Term is the stretch of a log that was written during one opening of its store. If the log loses its newest events, their
 // seqs are used again in a later term.
 type Term struct {
-	First int64 // seq of its first event
-	ID    string
+	FirstSeq int64 // seq of its first event
+	ID       string
 }
 
 // NewCursor returns the cursor of a reader that has all up to seq of the log with that epoch, which has no terms.
@@ -48,8 +48,8 @@ func (c Cursor) parse() (epoch, term string, seq int64, ok bool) {
 		}
 		seq = seq*10 + int64(d-'0')
 	}
-	epoch, term, found := strings.Cut(string(c[:i]), "~")
-	if epoch == "" || found && term == "" {
+	epoch, term, hasTerm := strings.Cut(string(c[:i]), "~")
+	if epoch == "" || hasTerm && term == "" {
 		return "", "", 0, false
 	}
 	return epoch, term, seq, true
@@ -61,7 +61,7 @@ func (s *state) cursor(seq int64) Cursor { return newCursor(s.epoch, s.term(seq)
 // term returns the id of the term in which the event with that seq was written, or will be.
 func (s *state) term(seq int64) string {
 	for i := len(s.terms) - 1; i >= 0; i-- {
-		if s.terms[i].First <= seq {
+		if s.terms[i].FirstSeq <= seq {
 			return s.terms[i].ID
 		}
 	}

@@ -50,7 +50,7 @@ func (l *fakeLog) read(conversation string, after int64, limit int) (Stretch, er
 	if l.epoch == "" {
 		return Stretch{}, fmt.Errorf("%w: %s", errNotFound, conversation)
 	}
-	s := Stretch{Epoch: l.epoch, Head: l.head, Settled: l.settled, Trimmed: l.trimmed, Truncated: l.truncated, Terms: slices.Clone(l.terms)}
+	s := Stretch{Epoch: l.epoch, Head: l.head, Compacted: l.settled, Trimmed: l.trimmed, Truncated: l.truncated, Terms: slices.Clone(l.terms)}
 	size := 0
 	add := func(events []event.Event, from int64) {
 		for _, e := range events {
@@ -58,7 +58,7 @@ func (l *fakeLog) read(conversation string, after int64, limit int) (Stretch, er
 				continue
 			}
 			if limit > 0 && size >= limit {
-				s.More = true
+				s.HasMore = true
 				return
 			}
 			size += 40 + len(e.Text)
@@ -66,7 +66,7 @@ func (l *fakeLog) read(conversation string, after int64, limit int) (Stretch, er
 		}
 	}
 	add(l.rows, 0)
-	if !s.More {
+	if !s.HasMore {
 		add(l.live, l.settled)
 	}
 	return s, nil

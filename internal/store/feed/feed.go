@@ -15,10 +15,10 @@ import (
 // Feed is the head of one conversation. It comes from [Registry.Acquire] and is given back by [Feed.Release]. All methods
 // may be called from several goroutines, but only one, the conversation's owner, publishes.
 type Feed struct {
-	id       string
-	registry *Registry
-	refs     int         // under the registry's lock
-	fresh    atomic.Bool // loaded, and held since, so that nothing can have been missed
+	id        string
+	registry  *Registry
+	refs      int         // under the registry's lock
+	isCurrent atomic.Bool // loaded, and held since, so that nothing can have been missed
 
 	access atomic.Int64
 
@@ -34,15 +34,15 @@ type Feed struct {
 
 // state is what a feed knows of its conversation, under mu.
 type state struct {
-	epoch                             string
-	terms                             []Term
-	head, settled, trimmed, truncated int64
-	fold                              *transcript.Transcript
+	epoch                               string
+	terms                               []Term
+	head, compacted, trimmed, truncated int64
+	fold                                *transcript.Transcript
 	// short says that a truncate went back behind the messages that the fold holds, so that a snapshot has too few of them.
 	short bool
 	tail  tail
 	// check is the number of messages at which it is looked next whether some can be evicted, grown the bytes that came since.
-	check, grown int
+	check, growth int
 }
 
 // key is what readers share a batch by.
@@ -135,7 +135,7 @@ func (f *Feed) take(e *event.Event) {
 
 // take folds the next event in and puts it at the end of the tail. Messages that events up to the seq keep may still
 // fall back to are not evicted.
-func (s *state) take(e *event.Event, cfg Config, keep int64, id string) {
+func (s *state) take(e *event.Event, cfg Config, keepAfter int64, id string) {
 	if e.Type == event.ConversationTruncate {
 		if s.fold.Earlier && e.Message != "" && s.fold.Message(e.Message) == nil {
 			s.short = true
@@ -148,12 +148,12 @@ func (s *state) take(e *event.Event, cfg Config, keep int64, id string) {
 	}
 	s.tail.add(e, cfg.TailEvents, cfg.TailBytes)
 	s.head = e.Seq
-	s.grown += len(e.Text)
+	s.growth += len(e.Text)
 	switch e.Type {
 	case event.ConversationTruncate:
 		s.tail.reset(e.Seq) // whoever is behind it gets a snapshot
 	case event.MessageAdd, event.MessageStart, event.TurnEnd:
-		if e.Seq > keep {
+		if e.Seq > keepAfter {
 			s.evict(cfg.Window)
 		}
 	}
@@ -161,11 +161,11 @@ func (s *state) take(e *event.Event, cfg Config, keep int64, id string) {
 
 // evict forgets messages that no snapshot will hold. It looks only when the fold has doubled since it last did.
 func (s *state) evict(l transcript.Limits) {
-	if len(s.fold.Messages) < max(s.check, 2*l.Messages) && s.grown < 2*l.Bytes {
+	if len(s.fold.Messages) < max(s.check, 2*l.Messages) && s.growth < 2*l.Bytes {
 		return
 	}
 	s.fold.Evict(s.fold.Window(l))
-	s.check, s.grown = 2*len(s.fold.Messages), 0
+	s.check, s.growth = 2*len(s.fold.Messages), 0
 }
 
 // wake tells the readers that there is something new. It is called with mu held.
@@ -182,8 +182,8 @@ func (f *Feed) wake() {
 func (f *Feed) Compacted(upto int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.settled = max(f.settled, upto)
-	if f.settled >= f.head {
+	f.compacted = max(f.compacted, upto)
+	if f.compacted >= f.head {
 		f.tail.shrink(settledEvents, f.registry.cfg.TailBytes/4)
 	}
 }

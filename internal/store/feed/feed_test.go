@@ -147,7 +147,7 @@ func TestTooFarBehind(t *testing.T) {
 	for i := range 30 {
 		log.append(message(fmt.Sprintf("u%d", i), strings.Repeat("x", 100)))
 	}
-	_, f := open(t, log, Config{TailEvents: 1, chunk: 200, behind: 300, piece: 1 << 20})
+	_, f := open(t, log, Config{TailEvents: 1, chunk: 200, maxBehind: 300, piece: 1 << 20})
 	defer f.Release()
 	// What was never merged can be had in any pieces.
 	b := poll(t, f, NewCursor("e", 3), 0)

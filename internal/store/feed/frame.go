@@ -16,9 +16,9 @@ type Frame struct {
 	Cursor       Cursor `json:"cursor"`
 
 	// Snapshot.
-	Epoch string `json:"epoch"`
-	Reset bool   `json:"reset"`
-	First string `json:"first"` // id of the first message of the window; empty where there is none
+	Epoch   string `json:"epoch"`
+	Reset   bool   `json:"reset"`
+	FirstID string `json:"first"` // id of the first message of the window; empty where there is none
 	// Earlier says that there are older messages, to be had by page.
 	Earlier    bool                 `json:"earlier"`
 	Transcript *transcript.Snapshot `json:"transcript"`
@@ -64,8 +64,8 @@ func (p *Page) AppendJSON(w []byte) ([]byte, error) {
 	w = event.AppendString(append(w, `{"conversation":`...), p.Conversation)
 	w = event.AppendString(append(w, `,"epoch":`...), p.Epoch)
 	w = strconv.AppendInt(append(w, `,"seq":`...), p.Seq, 10)
-	if first := p.First(); first != "" {
-		w = event.AppendString(append(w, `,"first":`...), first)
+	if firstID := p.First(); firstID != "" {
+		w = event.AppendString(append(w, `,"first":`...), firstID)
 	}
 	if p.Earlier {
 		w = append(w, `,"earlier":true`...)

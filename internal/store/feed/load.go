@@ -10,7 +10,7 @@ import (
 )
 
 // everything is above any seq.
-const everything = int64(1<<63 - 1)
+const maxSeq = int64(1<<63 - 1)
 
 // While a log is read piece by piece it goes on. These say that what was read has a hole, and is to be read again.
 var (
@@ -20,8 +20,8 @@ var (
 
 // load reads a conversation's log up to a seq and folds it, keeping the newest messages only.
 func (f *Feed) load(ctx context.Context, upto int64) (state, error) {
-	for keep := int64(0); ; {
-		s, err := f.readState(ctx, upto, keep)
+	for keepAfter := int64(0); ; {
+		s, err := f.readState(ctx, upto, keepAfter)
 		if errors.Is(err, errTrimmed) {
 			continue
 		}
@@ -32,18 +32,18 @@ func (f *Feed) load(ctx context.Context, upto int64) (state, error) {
 			return s, nil
 		}
 		// A truncate went back to messages that were not kept. This is rare: again, keeping all up to it.
-		keep = s.truncated
+		keepAfter = s.truncated
 	}
 }
 
 // readState is one go at a load. Messages are evicted only at events above keep.
-func (f *Feed) readState(ctx context.Context, upto, keep int64) (state, error) {
+func (f *Feed) readState(ctx context.Context, upto, keepAfter int64) (state, error) {
 	s := state{fold: &transcript.Transcript{}}
 	err := f.scan(ctx, upto, func(e *event.Event) error {
-		s.take(e, f.registry.cfg, keep, f.id)
+		s.take(e, f.registry.cfg, keepAfter, f.id)
 		return nil
 	}, func(r Stretch) { // of the last piece
-		s.epoch, s.terms, s.settled, s.trimmed = r.Epoch, r.Terms, r.Settled, r.Trimmed
+		s.epoch, s.terms, s.compacted, s.trimmed = r.Epoch, r.Terms, r.Compacted, r.Trimmed
 		s.truncated = max(s.truncated, min(r.Truncated, upto))
 		head := min(r.Head, upto)
 		if s.head < head {
@@ -71,16 +71,16 @@ func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error
 		if r.Epoch != epoch {
 			return fmt.Errorf("%w: the log was replaced while it was read", ErrLost)
 		}
-		if r.Settled > upto {
+		if r.Compacted > upto {
 			return errSettled
 		}
 		if after > 0 && r.Trimmed > after {
 			return errTrimmed
 		}
-		more := r.More
+		hasMore := r.HasMore
 		for i := range r.Events {
 			if r.Events[i].Seq > upto {
-				more = false
+				hasMore = false
 				break
 			}
 			after = r.Events[i].Seq
@@ -88,10 +88,10 @@ func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error
 				return err
 			}
 		}
-		if more && len(r.Events) == 0 {
+		if hasMore && len(r.Events) == 0 {
 			return fmt.Errorf("%w: the log gives nothing after %d, and says that there is more", ErrLost, after)
 		}
-		if !more {
+		if !hasMore {
 			end(r)
 			return nil
 		}
@@ -106,9 +106,9 @@ func (f *Feed) reload(ctx context.Context) error {
 	defer f.unlock()
 	for {
 		f.mu.Lock()
-		epoch, head, done := f.epoch, f.head, !f.short || f.err != nil
+		epoch, head, complete := f.epoch, f.head, !f.short || f.err != nil
 		f.mu.Unlock()
-		if done {
+		if complete {
 			return nil
 		}
 		s, err := f.load(ctx, head)
@@ -141,8 +141,8 @@ func (f *Feed) replace(s state) bool {
 	for _, e := range f.tail.after(s.head, 0) {
 		s.take(&e, f.registry.cfg, 0, f.id)
 	}
-	f.fold, f.short, f.check, f.grown = s.fold, s.short, s.check, s.grown
-	f.settled = max(f.settled, s.settled)
+	f.fold, f.short, f.check, f.growth = s.fold, s.short, s.check, s.growth
+	f.compacted = max(f.compacted, s.compacted)
 	clear(f.cache)
 	return !s.short
 }

@@ -21,12 +21,12 @@ type Stretch struct {
 	Epoch string
 	// Head is the seq of the log's last event. Events up to Settled may be merged ones; those above never are. Those up to
 	// Trimmed are gone. Truncated is the seq of the last truncate.
-	Head, Settled, Trimmed, Truncated int64
-	Events                            []event.Event
+	Head, Compacted, Trimmed, Truncated int64
+	Events                              []event.Event
 	// Terms ascend in First; the last is also that of the next event. There may be none.
 	Terms []Term
 	// More says that events up to Head are missing because of the limit.
-	More bool
+	HasMore bool
 }
 
 // Config bounds what feeds hold. The zero value takes the defaults.
@@ -40,7 +40,7 @@ type Config struct {
 	// Logger is told of events that don't fit their log. Nothing is logged where it is nil.
 	Logger *slog.Logger
 
-	chunk, behind, piece int // for tests: other values of readChunk, MaxBehind and transcript.MaxPiece
+	chunk, maxBehind, piece int // for tests: other values of readChunk, MaxBehind and transcript.MaxPiece
 }
 
 const (
@@ -77,7 +77,7 @@ func (c *Config) setDefaults() {
 		c.Window.Bytes = transcript.DefaultWindow.Bytes
 	}
 	if c.chunk == 0 {
-		c.chunk, c.behind, c.piece = readChunk, MaxBehind, transcript.MaxPiece
+		c.chunk, c.maxBehind, c.piece = readChunk, MaxBehind, transcript.MaxPiece
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -37,9 +37,9 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 		p.Seq = f.head
 		return p, nil
 	}
-	known := i >= 0 || t.Earlier
+	exists := i >= 0 || t.Earlier
 	f.mu.Unlock()
-	if !known {
+	if !exists {
 		return nil, fmt.Errorf("%w: page before %q", ErrNoMessage, before)
 	}
 	if err := f.lock(ctx); err != nil {
@@ -59,19 +59,19 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits, head int64) (*Page, error) {
 	g := pager{before: before, limit: l.Messages}
 	p := &Page{Conversation: f.id}
-	for again := true; again; {
-		g.t, g.later, again = transcript.Transcript{}, nil, false
+	for restart := true; restart; {
+		g.t, g.laterMessages, restart = transcript.Transcript{}, nil, false
 		err := f.scan(ctx, head, func(e *event.Event) error {
-			again = g.take(e) || again
+			restart = g.take(e) || restart
 			return nil
 		}, func(r Stretch) { p.Epoch = r.Epoch })
 		if errors.Is(err, errTrimmed) {
-			again = true
+			restart = true
 		} else if err != nil {
 			return nil, fmt.Errorf("feed: page of %s: %w", f.id, err)
 		}
 	}
-	if before != "" && g.later == nil {
+	if before != "" && g.laterMessages == nil {
 		return nil, fmt.Errorf("%w: page before %q", ErrNoMessage, before)
 	}
 	to := len(g.t.Messages)
@@ -82,40 +82,40 @@ func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits,
 
 // pager folds a log for the messages before one of them.
 type pager struct {
-	before string
-	limit  int
-	keep   int64 // nothing is evicted up to here
-	t      transcript.Transcript
+	before    string
+	limit     int
+	keepAfter int64 // nothing is evicted up to here
+	t         transcript.Transcript
 	// later are the ids of before and the messages after it, which are not folded; nil until before has come.
-	later map[string]bool
+	laterMessages map[string]bool
 }
 
 // take folds the next event. It reports whether the log has to be read again, since a truncate went back to messages that
 // were not kept.
-func (g *pager) take(e *event.Event) (again bool) {
+func (g *pager) take(e *event.Event) (restart bool) {
 	switch e.Type {
 	case event.MessageAdd, event.MessageStart:
-		if g.later != nil || e.Message == g.before {
-			if g.later == nil {
-				g.later = map[string]bool{}
+		if g.laterMessages != nil || e.Message == g.before {
+			if g.laterMessages == nil {
+				g.laterMessages = map[string]bool{}
 			}
-			g.later[e.Message] = true
+			g.laterMessages[e.Message] = true
 			return false
 		}
-		if len(g.t.Messages) >= 2*g.limit && e.Seq > g.keep {
+		if len(g.t.Messages) >= 2*g.limit && e.Seq > g.keepAfter {
 			g.t.Evict(len(g.t.Messages) - g.limit)
 		}
 	case event.ConversationTruncate:
 		switch {
-		case g.later[e.Message]:
+		case g.laterMessages[e.Message]:
 			return false // before is still there
 		case e.Message != "" && g.t.Message(e.Message) == nil && g.t.Earlier:
-			g.keep = e.Seq
-			again = true
+			g.keepAfter = e.Seq
+			restart = true
 		}
-		g.later = nil // before is gone, for good: ids are used once
+		g.laterMessages = nil // before is gone, for good: ids are used once
 	}
 	// What doesn't fit was told of when the feed was loaded; every reader drops it alike.
 	_ = g.t.Apply(e)
-	return again
+	return restart
 }

@@ -93,12 +93,12 @@ func (f *Feed) recent(after int64, budget int) *Batch {
 
 // older makes a batch of what the log has after a seq. It is called with mu held and releases it.
 func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, error) {
-	err, raw := f.err, after >= f.settled
+	err, raw := f.err, after >= f.compacted
 	f.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if b, err := f.read(ctx, after, budget, raw); b != nil || err != nil {
+	if b, err := f.readBatch(ctx, after, budget, raw); b != nil || err != nil {
 		return b, err
 	}
 	f.mu.Lock() // and no slow lock: a snapshot may need that
@@ -106,7 +106,7 @@ func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, erro
 }
 
 // read makes a batch of what the log has after a seq, or none where only a snapshot will do.
-func (f *Feed) read(ctx context.Context, after int64, budget int, raw bool) (*Batch, error) {
+func (f *Feed) readBatch(ctx context.Context, after int64, budget int, raw bool) (*Batch, error) {
 	if err := f.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (f *Feed) read(ctx context.Context, after int64, budget int, raw bool) (*Ba
 	if b != nil {
 		return b, nil
 	}
-	s, missing, err := f.behind(ctx, after, raw)
+	s, missing, err := f.readLog(ctx, after, raw)
 	if err != nil {
 		return nil, fmt.Errorf("feed: read %s after %d: %w", f.id, after, err)
 	}
@@ -129,7 +129,7 @@ func (f *Feed) read(ctx context.Context, after int64, budget int, raw bool) (*Ba
 		f.mu.Lock()
 	}
 	// What has happened meanwhile counts, since what was read may have it in it.
-	f.settled, f.trimmed = max(f.settled, s.Settled), max(f.trimmed, s.Trimmed)
+	f.compacted, f.trimmed = max(f.compacted, s.Compacted), max(f.trimmed, s.Trimmed)
 	foreign, err := f.foreign(after), f.err
 	head := min(f.head, s.Head) // of what was published while it was read, s knows nothing
 	f.mu.Unlock()
@@ -150,9 +150,9 @@ func (f *Feed) read(ctx context.Context, after int64, budget int, raw bool) (*Ba
 
 // behind reads what the log has after a seq. It reports missing where that is too much, and a piece of it won't do: merged
 // operations may begin in the piece and lie behind it. Where nothing was ever merged (raw) any piece will do.
-func (f *Feed) behind(ctx context.Context, after int64, raw bool) (s Stretch, missing bool, err error) {
+func (f *Feed) readLog(ctx context.Context, after int64, raw bool) (s Stretch, missing bool, err error) {
 	cfg := &f.registry.cfg
-	limits := []int{cfg.chunk, cfg.behind}
+	limits := []int{cfg.chunk, cfg.maxBehind}
 	if !raw {
 		limits = limits[1:]
 	}
@@ -160,7 +160,7 @@ func (f *Feed) behind(ctx context.Context, after int64, raw bool) (s Stretch, mi
 		if s, err = f.registry.log.Read(ctx, f.id, after, limit); err != nil {
 			return s, false, err
 		}
-		missing = s.More && (len(s.Events) == 0 || s.Events[len(s.Events)-1].Seq < s.Settled)
+		missing = s.HasMore && (len(s.Events) == 0 || s.Events[len(s.Events)-1].Seq < s.Compacted)
 		if !missing {
 			break
 		}
@@ -171,21 +171,21 @@ func (f *Feed) behind(ctx context.Context, after int64, raw bool) (s Stretch, mi
 // pick chooses how far a batch from the log goes, and makes it: the merge of what lies up to there, and every merged
 // operation that began there and went on.
 func (f *Feed) pick(s Stretch, head int64, budget int) (events []event.Event, upto int64) {
-	n, spent := 0, int64(0)
-	for n < len(s.Events) && s.Events[n].Seq <= head && (budget <= 0 || spent < int64(budget)) {
-		spent += cost(&s.Events[n])
+	n, size := 0, int64(0)
+	for n < len(s.Events) && s.Events[n].Seq <= head && (budget <= 0 || size < int64(budget)) {
+		size += cost(&s.Events[n])
 		n++
 	}
 	// What was not published yet is left for its time.
-	rest := s.Events[n:]
+	remainder := s.Events[n:]
 	upto = head
-	if n > 0 && (s.More || (len(rest) > 0 && rest[0].Seq <= head)) {
+	if n > 0 && (s.HasMore || (len(remainder) > 0 && remainder[0].Seq <= head)) {
 		upto = s.Events[n-1].Seq
 	}
 	events = transcript.Merge(s.Events[:n], f.history)
-	for i := range rest {
-		if rest[i].FirstSeq() <= upto {
-			events = append(events, rest[i])
+	for i := range remainder {
+		if remainder[i].FirstSeq() <= upto {
+			events = append(events, remainder[i])
 		}
 	}
 	return events, upto
@@ -194,8 +194,8 @@ func (f *Feed) pick(s Stretch, head int64, budget int) (events []event.Event, up
 // share remembers a batch for those who come to the same place, or returns what another was quicker to remember. It is
 // called with mu held. What nobody uses any more is not kept alive.
 func (f *Feed) share(k key, b *Batch) *Batch {
-	if known := f.cache[k].Value(); known != nil {
-		return known
+	if cached := f.cache[k].Value(); cached != nil {
+		return cached
 	}
 	if f.cache == nil {
 		f.cache = map[key]weak.Pointer[Batch]{}

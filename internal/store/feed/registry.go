@@ -49,7 +49,7 @@ func (r *Registry) Acquire(ctx context.Context, conversation string) (*Feed, err
 }
 
 // Held reports whether somebody holds the conversation's feed now: then Acquire has nothing to read.
-func (r *Registry) Held(conversation string) bool {
+func (r *Registry) Contains(conversation string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.feeds[conversation]
@@ -96,7 +96,7 @@ func (r *Registry) release(f *Feed) {
 	if r.feeds[f.id] != f {
 		return
 	}
-	if !f.fresh.Swap(false) || r.closed || r.cfg.Idle < 0 {
+	if !f.isCurrent.Swap(false) || r.closed || r.cfg.Idle < 0 {
 		delete(r.feeds, f.id)
 		return
 	}
@@ -166,14 +166,14 @@ func (r *Registry) Close() {
 
 // ready loads the feed, if that was not done since somebody holds it.
 func (f *Feed) ready(ctx context.Context) error {
-	if f.fresh.Load() {
+	if f.isCurrent.Load() {
 		return nil
 	}
 	if err := f.lock(ctx); err != nil {
 		return err
 	}
 	defer f.unlock()
-	if f.fresh.Load() {
+	if f.isCurrent.Load() {
 		return nil
 	}
 	f.mu.Lock()
@@ -185,11 +185,11 @@ func (f *Feed) ready(ctx context.Context) error {
 			return fmt.Errorf("feed: look over %s: %w", f.id, err)
 		}
 		if r.Epoch == epoch && r.Head == head && r.Trimmed == trimmed && slices.Equal(r.Terms, terms) {
-			f.fresh.Store(true)
+			f.isCurrent.Store(true)
 			return nil
 		}
 	}
-	s, err := f.load(ctx, everything)
+	s, err := f.load(ctx, maxSeq)
 	if err != nil {
 		return err
 	}
@@ -197,6 +197,6 @@ func (f *Feed) ready(ctx context.Context) error {
 	f.state = s
 	clear(f.cache)
 	f.mu.Unlock()
-	f.fresh.Store(true)
+	f.isCurrent.Store(true)
 	return nil
 }

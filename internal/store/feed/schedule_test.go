@@ -129,7 +129,7 @@ func play(seed uint64, tell bool) *world {
 	w := &world{r: r, tell: tell, ctx: context.Background(), w: &writer{r: r, o: newOracle(), epoch: 1}, log: &fakeLog{epoch: "e1"}}
 	w.cfg = Config{
 		TailEvents: pick(r, 1, 7, 1000), TailBytes: 1 << 20, Idle: pick(r, -1, 1), Window: transcript.Limits{Messages: pick(r, 1, 3, 3), Bytes: pick(r, 600, 1<<20)},
-		chunk: pick(r, 1, 300, 1<<20), behind: pick(r, 1<<20, 1<<20, 1<<20, 500), piece: pick(r, 4, 5, 1<<20),
+		chunk: pick(r, 1, 300, 1<<20), maxBehind: pick(r, 1<<20, 1<<20, 1<<20, 500), piece: pick(r, 4, 5, 1<<20),
 	}
 	w.start()
 	for i := range 3 {
@@ -353,7 +353,7 @@ func (w *world) poll(v *viewer, cut int) {
 		w.compare(v)
 		return
 	}
-	tooFar := w.cfg.behind < 1<<20 && w.log.reads > before // then a snapshot will do
+	tooFar := w.cfg.maxBehind < 1<<20 && w.log.reads > before // then a snapshot will do
 	if b.Reset != mustReset && !(b.Reset && (tooFar || meddled)) {
 		w.fail("%s: at %s reset is %v, should be %v (truncated %d, trimmed %d)", v.name, v.cursor, b.Reset, mustReset, w.cut, w.log.trimmed)
 		return

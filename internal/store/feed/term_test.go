@@ -11,13 +11,13 @@ func (l *fakeLog) loseTail(head int64, term string) {
 	defer l.mu.Unlock()
 	l.live = slices.Clone(l.live[:head])
 	l.head = head
-	l.terms = slices.DeleteFunc(slices.Clone(l.terms), func(t Term) bool { return t.First > head })
-	l.terms = append(l.terms, Term{First: head + 1, ID: term})
+	l.terms = slices.DeleteFunc(slices.Clone(l.terms), func(t Term) bool { return t.FirstSeq > head })
+	l.terms = append(l.terms, Term{FirstSeq: head + 1, ID: term})
 }
 
 // A log that lost its newest events uses their seqs again. Only readers of the lost events get a snapshot.
 func TestLostTail(t *testing.T) {
-	log := &fakeLog{epoch: "e", terms: []Term{{First: 1, ID: "t1"}}}
+	log := &fakeLog{epoch: "e", terms: []Term{{FirstSeq: 1, ID: "t1"}}}
 	log.append(message("u1", "one"), message("u2", "two"))
 	_, f := open(t, log, Config{})
 	survivor := f.Cursor()
@@ -51,7 +51,7 @@ func TestLostTail(t *testing.T) {
 
 // A feed that was idle while its log lost events is loaded again, though the head has come back to where it was.
 func TestLostTailIdle(t *testing.T) {
-	log := &fakeLog{epoch: "e", terms: []Term{{First: 1, ID: "t1"}}}
+	log := &fakeLog{epoch: "e", terms: []Term{{FirstSeq: 1, ID: "t1"}}}
 	log.append(message("u1", "one"), message("u2", "lost"))
 	r, f := open(t, log, Config{})
 	lost := f.Cursor()

@@ -27,7 +27,7 @@ type Dir struct {
 }
 
 // Stored is a file as it lies in the store.
-type Stored struct {
+type StoredFile struct {
 	ID   string
 	Size int64
 	Head []byte // its first bytes, up to [Sniffed]
@@ -46,7 +46,7 @@ func Open(root string) (*Dir, error) {
 
 // Put stores what r holds, at most max bytes, in a conversation. It is durable when Put returns. Errors wrap ErrTooLarge,
 // ErrEmpty, or what reading or writing gave.
-func (d *Dir) Put(conversation string, r io.Reader, max int64) (s Stored, err error) {
+func (d *Dir) Create(conversation string, r io.Reader, max int64) (s StoredFile, err error) {
 	f, err := os.CreateTemp(filepath.Join(d.root, temporary), "*")
 	if err != nil {
 		return s, fmt.Errorf("files: put: %w", err)
@@ -133,7 +133,7 @@ func (d *Dir) RemoveAll(conversation string) error {
 
 // Sweep takes away what nobody knows: files for which known says no and that are older than age, since one that is younger
 // may just be about to be known. removed is called for each. Folders are named as [Folder] says.
-func (d *Dir) Sweep(age time.Duration, known func(folder, id string) bool, removed func(folder, id string)) error {
+func (d *Dir) Sweep(age time.Duration, isUsed func(folder, id string) bool, onRemove func(folder, id string)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before := time.Now().Add(-age)
@@ -148,7 +148,7 @@ func (d *Dir) Sweep(age time.Duration, known func(folder, id string) bool, remov
 			return nil
 		}
 		folder := filepath.Base(filepath.Dir(path))
-		if known(folder, e.Name()) {
+		if isUsed(folder, e.Name()) {
 			return nil
 		}
 		fi, err := e.Info()
@@ -158,7 +158,7 @@ func (d *Dir) Sweep(age time.Duration, known func(folder, id string) bool, remov
 		if err := os.Remove(path); err != nil {
 			return err
 		}
-		removed(folder, e.Name())
+		onRemove(folder, e.Name())
 		return nil
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -58,14 +58,14 @@ func count(t *testing.T, root string) (n int) {
 
 func TestPut(t *testing.T) {
 	d, root := open(t)
-	s, err := d.Put("../../etc", bytes.NewReader(png), 4096)
+	s, err := d.Create("../../etc", bytes.NewReader(png), 4096)
 	if err != nil || s.Size != int64(len(png)) || !bytes.Equal(s.Head, png[:512]) || !ValidID(s.ID) {
 		t.Fatalf("Put = %+v, %v", s, err)
 	}
 	if got := read(t, d, "../../etc", s.ID); !bytes.Equal(got, png) {
 		t.Errorf("what was read has %d bytes, not %d", len(got), len(png))
 	}
-	again, err := d.Put("../../etc", bytes.NewReader(png), int64(len(png)))
+	again, err := d.Create("../../etc", bytes.NewReader(png), int64(len(png)))
 	if err != nil || again.ID != s.ID || count(t, root) != 1 {
 		t.Errorf("the same again: %v, %v, %d files", again.ID, err, count(t, root))
 	}
@@ -97,7 +97,7 @@ func TestPutFails(t *testing.T) {
 		"empty":     {strings.NewReader(""), ErrEmpty},
 		"broken":    {io.MultiReader(bytes.NewReader(png[:100]), iotest.ErrReader(io.ErrUnexpectedEOF)), io.ErrUnexpectedEOF},
 	} {
-		if _, err := d.Put("c", c.r, int64(len(png))-1); !errors.Is(err, c.want) {
+		if _, err := d.Create("c", c.r, int64(len(png))-1); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestOpenClears(t *testing.T) {
 	if err != nil || count(t, root) != 0 {
 		t.Fatalf("%v, %d files", err, count(t, root))
 	}
-	if _, err := d.Put("c", bytes.NewReader(png), 1<<20); err != nil {
+	if _, err := d.Create("c", bytes.NewReader(png), 1<<20); err != nil {
 		t.Error(err)
 	}
 }
@@ -128,7 +128,7 @@ func TestOpenClears(t *testing.T) {
 func TestSweepAndRemoveAll(t *testing.T) {
 	d, root := open(t)
 	put := func(conversation, text string) string {
-		s, err := d.Put(conversation, strings.NewReader(text), 100)
+		s, err := d.Create(conversation, strings.NewReader(text), 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestPutSlowly(t *testing.T) {
 	from, slow := io.Pipe()
 	put := make(chan error, 1)
 	go func() {
-		_, err := d.Put("c", from, 100)
+		_, err := d.Create("c", from, 100)
 		put <- err
 	}()
 	if _, err := slow.Write([]byte("so far")); err != nil { // which returns once it is being read
@@ -173,7 +173,7 @@ func TestPutSlowly(t *testing.T) {
 	if err := d.Sweep(-time.Hour, none, func(_, id string) { t.Errorf("swept %s", id) }); err != nil {
 		t.Error(err)
 	}
-	if _, err := d.Put("c", strings.NewReader("quick"), 100); err != nil {
+	if _, err := d.Create("c", strings.NewReader("quick"), 100); err != nil {
 		t.Error(err)
 	}
 	_ = slow.Close()
@@ -187,7 +187,7 @@ func TestPutAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			if _, err := d.Put("c", bytes.NewReader(png), 1<<20); err != nil {
+			if _, err := d.Create("c", bytes.NewReader(png), 1<<20); err != nil {
 				t.Error(err)
 			}
 		})

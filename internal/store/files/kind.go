@@ -24,23 +24,23 @@ func ByName(name string) string {
 
 // MIME says what a file is, from its first bytes and from what its origin says. What the bytes tell for certain is believed;
 // what is said is believed only where bytes can't tell, so that a page is never served as a picture.
-func MIME(head []byte, said string) string {
-	found := base(http.DetectContentType(head))
-	said = base(said)
-	switch found {
+func MIME(head []byte, declared string) string {
+	detected := base(http.DetectContentType(head))
+	declared = base(declared)
+	switch detected {
 	case "application/octet-stream", "text/plain", "text/xml", "application/zip", "application/x-gzip":
 		// The bytes of many formats look like these.
 	default:
-		return found
+		return detected
 	}
-	if said == "" || certain(said) || strings.Count(said, "/") != 1 {
-		return found
+	if declared == "" || certain(declared) || strings.Count(declared, "/") != 1 {
+		return detected
 	}
 	// What is shown as text has to look like text.
-	if text := strings.HasPrefix(found, "text/"); !text && (strings.HasPrefix(said, "text/") || said == "image/svg+xml") {
-		return found
+	if text := strings.HasPrefix(detected, "text/"); !text && (strings.HasPrefix(declared, "text/") || declared == "image/svg+xml") {
+		return detected
 	}
-	return said
+	return declared
 }
 
 // base is a MIME type without its parameters; empty where it is none.

@@ -20,8 +20,8 @@ import (
 type Uploads struct {
 	dir string
 
-	mu  sync.Mutex
-	all map[string]*upload
+	mu   sync.Mutex
+	byID map[string]*upload
 }
 
 // Upload is what is known of a file on its way.
@@ -44,7 +44,7 @@ func (u *Upload) Done() bool { return u.Result != nil }
 type upload struct {
 	Upload
 	counts bool          // its length counts for its owner
-	one    chan struct{} // whoever puts a value in writes
+	slot   chan struct{} // whoever puts a value in writes
 	stop   func()        // makes who writes stop; guarded by the mutex of all
 }
 
@@ -68,21 +68,21 @@ func OpenUploads(dir string) (*Uploads, error) {
 	if err != nil {
 		return nil, fmt.Errorf("files: uploads: %w", err)
 	}
-	u := &Uploads{dir: dir, all: map[string]*upload{}}
+	u := &Uploads{dir: dir, byID: map[string]*upload{}}
 	for _, e := range entries {
 		id, isInfo := strings.CutSuffix(e.Name(), uploadInfo)
 		if isInfo && ValidID(id) {
 			if b, err := os.ReadFile(u.info(id)); err == nil {
-				one := newUpload(Upload{})
-				if err := json.Unmarshal(b, &one.Upload); err == nil && one.ID == id {
-					one.counts = !one.Done()
-					u.all[id] = one
+				entry := newUpload(Upload{})
+				if err := json.Unmarshal(b, &entry.Upload); err == nil && entry.ID == id {
+					entry.counts = !entry.Done()
+					u.byID[id] = entry
 				}
 			}
 		}
 	}
 	for _, e := range entries { // bytes of which nothing is known
-		if one := u.all[strings.TrimSuffix(e.Name(), uploadInfo)]; one == nil || one.Done() && e.Name() == one.ID {
+		if entry := u.byID[strings.TrimSuffix(e.Name(), uploadInfo)]; entry == nil || entry.Done() && e.Name() == entry.ID {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
 				return nil, fmt.Errorf("files: uploads: %w", err)
 			}
@@ -91,7 +91,7 @@ func OpenUploads(dir string) (*Uploads, error) {
 	return u, nil
 }
 
-func newUpload(u Upload) *upload { return &upload{Upload: u, one: make(chan struct{}, 1)} }
+func newUpload(u Upload) *upload { return &upload{Upload: u, slot: make(chan struct{}, 1)} }
 
 func (u *Uploads) bytes(id string) string { return filepath.Join(u.dir, id) }
 func (u *Uploads) info(id string) string  { return filepath.Join(u.dir, id+uploadInfo) }
@@ -101,17 +101,17 @@ func (u *Uploads) Create(n Upload) (Upload, error) {
 	var id [IDLength / 2]byte
 	_, _ = rand.Read(id[:]) // never fails
 	n.ID = hex.EncodeToString(id[:])
-	one := newUpload(n)
-	one.counts = true
+	entry := newUpload(n)
+	entry.counts = true
 	u.mu.Lock()
 	unfinished := 0
-	for _, o := range u.all {
+	for _, o := range u.byID {
 		if o.Owner == n.Owner && !o.Done() {
 			unfinished++
 		}
 	}
 	if unfinished < maxUnfinished {
-		u.all[n.ID] = one
+		u.byID[n.ID] = entry
 	}
 	u.mu.Unlock()
 	if unfinished >= maxUnfinished {
@@ -152,39 +152,39 @@ func (u *Uploads) save(n *Upload) error {
 
 // Get returns an upload as it stands. Where there is none the error wraps fs.ErrNotExist.
 func (u *Uploads) Get(id string) (Upload, error) {
-	one, err := u.find(id)
+	entry, err := u.find(id)
 	if err != nil {
 		return Upload{}, err
 	}
 	u.mu.Lock()
-	now := one.Upload
+	snapshot := entry.Upload
 	u.mu.Unlock()
-	if now.Offset = now.Length; !now.Done() {
+	if snapshot.Offset = snapshot.Length; !snapshot.Done() {
 		info, err := os.Stat(u.bytes(id))
 		if err != nil {
 			return Upload{}, fmt.Errorf("files: upload: %w", err)
 		}
-		now.Offset = info.Size()
+		snapshot.Offset = info.Size()
 	}
-	return now, nil
+	return snapshot, nil
 }
 
 func (u *Uploads) find(id string) (*upload, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if one := u.all[id]; one != nil {
-		return one, nil
+	if entry := u.byID[id]; entry != nil {
+		return entry, nil
 	}
 	return nil, fmt.Errorf("files: upload: %w", fs.ErrNotExist)
 }
 
 // Stored is how many bytes the unfinished uploads of a user will have, and those of all users of the tenant.
-func (u *Uploads) Stored(tenant, subject string) (ofOwner, ofTenant int64) {
+func (u *Uploads) StoredBytes(tenant, subject string) (ofOwner, ofTenant int64) {
 	sizes := map[string]int64{}
 	u.mu.Lock()
-	for _, one := range u.all {
-		if one.counts {
-			sizes[one.Owner] += one.Length
+	for _, entry := range u.byID {
+		if entry.counts {
+			sizes[entry.Owner] += entry.Length
 		}
 	}
 	u.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 
 // Remove takes an upload away, whoever writes to it. One that is not there is no error.
 func (u *Uploads) Remove(ctx context.Context, id string) error {
-	one, err := u.find(id)
+	entry, err := u.find(id)
 	if err != nil {
 		return nil //nolint:nilerr // it is gone already
 	}
-	release, err := u.hold(ctx, one, nil)
+	release, err := u.hold(ctx, entry, nil)
 	if err != nil {
 		return err
 	}
@@ -36,34 +36,34 @@ func (u *Uploads) remove(id string) error {
 func (u *Uploads) forget(id string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.all, id)
+	delete(u.byID, id)
 }
 
 // RemoveAll takes all uploads away of which gone says so, whoever writes to them. The error is ErrBusy where one did not stop.
-func (u *Uploads) RemoveAll(ctx context.Context, gone func(Upload) bool) error {
+func (u *Uploads) RemoveAll(ctx context.Context, match func(Upload) bool) error {
 	var errs []error
-	for _, one := range u.those(gone) {
-		errs = append(errs, u.Remove(ctx, one.ID))
+	for _, entry := range u.selectUploads(match) {
+		errs = append(errs, u.Remove(ctx, entry.ID))
 	}
 	return errors.Join(errs...)
 }
 
-func (u *Uploads) those(wanted func(Upload) bool) (some []*upload) {
+func (u *Uploads) selectUploads(match func(Upload) bool) (matching []*upload) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, one := range u.all {
-		if wanted(one.Upload) {
-			some = append(some, one)
+	for _, entry := range u.byID {
+		if match(entry.Upload) {
+			matching = append(matching, entry)
 		}
 	}
-	return some
+	return matching
 }
 
 // Sweep takes away what nothing was added to for longer than age, and what has been done for as long, but what somebody writes to.
 func (u *Uploads) Sweep(age time.Duration) (n int, err error) {
 	before := time.Now().Add(-age)
-	for _, one := range u.those(func(one Upload) bool {
-		for _, name := range []string{u.info(one.ID), u.bytes(one.ID)} {
+	for _, entry := range u.selectUploads(func(entry Upload) bool {
+		for _, name := range []string{u.info(entry.ID), u.bytes(entry.ID)} {
 			if info, err := os.Stat(name); err == nil && info.ModTime().After(before) {
 				return false
 			}
@@ -71,10 +71,10 @@ func (u *Uploads) Sweep(age time.Duration) (n int, err error) {
 		return true
 	}) {
 		select {
-		case one.one <- struct{}{}:
-			err = errors.Join(err, u.remove(one.ID))
+		case entry.slot <- struct{}{}:
+			err = errors.Join(err, u.remove(entry.ID))
 			n++
-			<-one.one
+			<-entry.slot
 		default:
 		}
 	}

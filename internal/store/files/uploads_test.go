@@ -233,7 +233,7 @@ func TestUploadsCountAndAreSwept(t *testing.T) {
 	begin(t, u, Operator, 1000)
 	stored := func(owner, tenant int64) {
 		t.Helper()
-		if o, all := u.Stored("t", "alice"); o != owner || all != tenant {
+		if o, all := u.StoredBytes("t", "alice"); o != owner || all != tenant {
 			t.Errorf("%d, %d, want %d, %d", o, all, owner, tenant)
 		}
 	}

@@ -82,28 +82,28 @@ func (w *Workspace) Path(name string) string { return filepath.Join(w.dir, filep
 
 // Clean turns a path that somebody names, absolute or relative to the workspace, into the name of a file in it. It looks at
 // nothing on the disk. The error is ErrOutside.
-func (w *Workspace) Clean(named string) (string, error) {
-	if rest, ok := strings.CutPrefix(named, "file://"); ok {
-		if named = strings.TrimPrefix(rest, "localhost"); !strings.HasPrefix(named, "/") {
+func (w *Workspace) Clean(path string) (string, error) {
+	if bare, ok := strings.CutPrefix(path, "file://"); ok {
+		if path = strings.TrimPrefix(bare, "localhost"); !strings.HasPrefix(path, "/") {
 			return "", ErrOutside // it is another machine's
 		}
 	}
-	if strings.ContainsFunc(named, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(named) > maxPath || !utf8.ValidString(named) {
+	if strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(path) > maxPath || !utf8.ValidString(path) {
 		return "", ErrOutside // nothing that a line or JSON can hold
 	}
-	name := filepath.Clean(filepath.FromSlash(named))
+	name := filepath.Clean(filepath.FromSlash(path))
 	if filepath.IsAbs(name) {
-		found := false
+		inside := false
 		for _, dir := range []string{w.dir, w.real} {
-			if rel, err := filepath.Rel(dir, name); err == nil && !found && filepath.IsLocal(rel) {
-				name, found = rel, true
+			if rel, err := filepath.Rel(dir, name); err == nil && !inside && filepath.IsLocal(rel) {
+				name, inside = rel, true
 			}
 		}
-		if !found {
+		if !inside {
 			return "", ErrOutside
 		}
 	}
-	if named == "" || name == "." || !filepath.IsLocal(name) || strings.HasPrefix(named, "~") {
+	if path == "" || name == "." || !filepath.IsLocal(name) || strings.HasPrefix(path, "~") {
 		return "", ErrOutside
 	}
 	return filepath.ToSlash(name), nil
@@ -114,19 +114,19 @@ const maxPath = 4096
 
 // OwnerOf is whose upload a file of the workspace is; empty where it is an agent's.
 func OwnerOf(name string) string {
-	rest, ok := strings.CutPrefix(name, uploaded+"/")
+	id, ok := strings.CutPrefix(name, uploaded+"/")
 	if !ok {
 		if name == uploaded {
 			return Operator
 		}
 		return ""
 	}
-	owner, _, _ := strings.Cut(rest, "/")
+	owner, _, _ := strings.Cut(id, "/")
 	return owner
 }
 
 // Opened is a file of the workspace, open to be read.
-type Opened struct {
+type OpenFile struct {
 	*os.File
 	Name string // its last element, as it was named
 	Info fs.FileInfo
@@ -137,8 +137,8 @@ type Opened struct {
 // Open opens a file to read that somebody names by its path. sees decides on the name of the file that it leads to: a
 // symbolic link is followed within the workspace, and is not a way around. Where it leads out of it the error is ErrOutside, where there is no
 // such file, or sees says no, fs.ErrNotExist.
-func (w *Workspace) Open(named string, sees func(name string) bool) (*Opened, error) {
-	name, err := w.Clean(named)
+func (w *Workspace) Open(file string, sees func(name string) bool) (*OpenFile, error) {
+	name, err := w.Clean(file)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (w *Workspace) Open(named string, sees func(name string) bool) (*Opened, er
 		_ = f.Close() // nothing was written
 		return nil, fs.ErrNotExist
 	}
-	return &Opened{File: f, Name: last, Info: info, Origin: fmt.Sprintf("workspace %s %d %d", name, info.Size(), info.ModTime().UnixNano())}, nil
+	return &OpenFile{File: f, Name: last, Info: info, Origin: fmt.Sprintf("workspace %s %d %d", name, info.Size(), info.ModTime().UnixNano())}, nil
 }
 
 // Place writes a file for an owner, where it is that of a conversation (or of none: empty). It is there whole or not at all, and
@@ -242,7 +242,7 @@ func (w *Workspace) RemoveConversation(conversation string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("files: remove: %w", err)
 	}
-	removed := false
+	changed := false
 	for _, o := range owners {
 		folder := path.Join(uploaded, o.Name(), conversationPrefix+Folder(conversation))
 		if _, err := w.root.Lstat(folder); err != nil {
@@ -251,9 +251,9 @@ func (w *Workspace) RemoveConversation(conversation string) error {
 		if err := w.removeAll(folder); err != nil {
 			return err
 		}
-		removed = true
+		changed = true
 	}
-	if !removed {
+	if !changed {
 		return nil
 	}
 	return w.Count()
@@ -291,7 +291,7 @@ func (w *Workspace) Count() error {
 }
 
 // Stored is how many bytes a user has brought, and all users of the tenant.
-func (w *Workspace) Stored(tenant, subject string) (ofOwner, ofTenant int64) {
+func (w *Workspace) StoredBytes(tenant, subject string) (ofOwner, ofTenant int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return sum(w.sizes, tenant, subject)

@@ -179,7 +179,7 @@ func TestPlace(t *testing.T) {
 	}
 	stored := func(w *Workspace, owner, tenant int64) {
 		t.Helper()
-		if o, all := w.Stored("t", "alice"); o != owner || all != tenant {
+		if o, all := w.StoredBytes("t", "alice"); o != owner || all != tenant {
 			t.Errorf("stored: %d, %d, want %d, %d", o, all, owner, tenant)
 		}
 	}

@@ -30,7 +30,7 @@ func (b *Batch) Validate() error {
 			return fmt.Errorf("%w: event %d has seq %d, want %d", ErrInvalid, i, b.Events[i].Seq, want)
 		}
 	}
-	for _, kv := range b.Put {
+	for _, kv := range b.Keys {
 		if kv.Key == "" || len(kv.Key) > MaxKey {
 			return fmt.Errorf("%w: key of %d bytes, at least 1 and at most %d", ErrInvalid, len(kv.Key), MaxKey)
 		}

@@ -30,7 +30,7 @@ type Journal interface {
 	// Stored tells how many bytes an owner's conversations take, and all of its tenant, of those that are not deleted: their
 	// logs as they lie in the store, settled or not, and their summaries, without traces and keys. It is kept in memory; a
 	// commit counts before its Append returns.
-	Stored(tenant, owner string) (ofOwner, ofTenant int64)
+	StoredBytes(tenant, owner string) (ofOwner, ofTenant int64)
 
 	// Get returns a key's value, ErrNotFound where there is none or it has expired.
 	Get(ctx context.Context, key string) ([]byte, error)
@@ -87,7 +87,7 @@ type Batch struct {
 	// Expected is the seq of the log's last event as the writer knows it; 0 for an empty log.
 	Expected int64
 	Events   []event.Event
-	Put      []KeyValue
+	Keys     []KeyValue
 	// Create makes the conversation; ErrExists or ErrDeleted where the id was used. Summary is then needed.
 	Create bool
 	// Summary, where given, replaces what is stored. Epoch, Head, Settled and Trimmed are the journal's and ignored.
@@ -126,15 +126,15 @@ type Summary struct {
 	Truncated int64 `json:"truncated,omitempty"`
 	// Spoken is the seq of the last by which an agent has said something to people: what comes after a reader's position is
 	// unread.
-	Spoken int64 `json:"spoken,omitempty"`
+	SpokenSeq int64 `json:"spoken,omitempty"`
 	// Open lists the turns that are queued, running or waiting.
 	Open []string `json:"open,omitempty"`
 
 	// The journal's own.
-	Epoch   string `json:"epoch"`   // new at creation and at a restore; see Term for lost events
-	Head    int64  `json:"head"`    // seq of the last event
-	Settled int64  `json:"settled"` // up to here the log is compacted
-	Trimmed int64  `json:"trimmed,omitempty"`
+	Epoch     string `json:"epoch"`   // new at creation and at a restore; see Term for lost events
+	Head      int64  `json:"head"`    // seq of the last event
+	Compacted int64  `json:"settled"` // up to here the log is compacted
+	Trimmed   int64  `json:"trimmed,omitempty"`
 }
 
 // Grant lets another subject of the owner's tenant into a conversation. What the words mean is the gateway's to say.
@@ -162,20 +162,20 @@ type Query struct {
 type Range struct {
 	Epoch string
 	// Head is the seq of the log's last event; Settled and Trimmed as in Summary. All of one moment with Events.
-	Head, Settled, Trimmed int64
-	Events                 []event.Event
+	Head, Compacted, Trimmed int64
+	Events                   []event.Event
 	// Terms say which opening of the store wrote which events, in ascending First. The last one is also that of the next
 	// event. A journal that keeps nothing when it closes has none.
 	Terms []Term
 	// More says that events up to Head are missing because of the limit.
-	More bool
+	HasMore bool
 }
 
 // Term is the stretch of a log that was written during one opening of the store. If a log loses its newest events, the seqs
 // of these are used again, but in a later term. So a seq and its term identify an event, and a seq alone does not.
 type Term struct {
-	First int64  // seq of its first event
-	ID    string // unique to the opening
+	FirstSeq int64  // seq of its first event
+	ID       string // unique to the opening
 }
 
 // Trace is the history in time of one turn, for inspection and replay.
@@ -183,7 +183,7 @@ type Trace struct {
 	Turn    string        `json:"turn"`
 	Commits []TraceCommit `json:"commits"`
 	// Replaced are the texts that a replace took back, oldest first, up to 256 KiB in all.
-	Replaced []TraceReplace `json:"replaced,omitempty"`
+	Replacements []TraceReplace `json:"replaced,omitempty"`
 }
 
 // TraceCommit says what one event brought, when it arrived and when it was durable.

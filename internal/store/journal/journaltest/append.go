@@ -25,7 +25,7 @@ func create(t rapid.TB, j journal.Journal, id string) {
 }
 
 // put appends events as one batch.
-func put(t rapid.TB, j journal.Journal, id string, events ...event.Event) {
+func appendEvents(t rapid.TB, j journal.Journal, id string, events ...event.Event) {
 	t.Helper()
 	if len(events) == 0 {
 		return
@@ -35,21 +35,21 @@ func put(t rapid.TB, j journal.Journal, id string, events ...event.Event) {
 	}
 }
 
-func read(t rapid.TB, j journal.Journal, id string, after int64) journal.Range {
+func readAll(t rapid.TB, j journal.Journal, id string, after int64) journal.Range {
 	t.Helper()
 	r, err := j.Read(context.Background(), id, after, 0)
 	if err != nil {
 		t.Fatalf("read %s: %v", id, err)
 	}
-	if r.More {
+	if r.HasMore {
 		t.Fatalf("read %s without a limit says that there is more", id)
 	}
 	return r
 }
 
 // Seeded picks numbers from 0 to n-1 for a [Writer], the same ones for the same seed.
-func Seeded(seed uint64) func(int) int {
-	r := rand.New(rand.NewPCG(seed, seed))
+func Seeded(state uint64) func(int) int {
+	r := rand.New(rand.NewPCG(state, state))
 	return func(n int) int { return r.IntN(n) }
 }
 
@@ -58,12 +58,12 @@ func testAppend(t *testing.T, open Open) {
 	create(t, j, "c")
 	w := Writer{Pick: Seeded(1)}
 	for range 200 {
-		put(t, j, "c", w.Next()...)
+		appendEvents(t, j, "c", w.Next()...)
 	}
-	r := read(t, j, "c", 0)
+	r := readAll(t, j, "c", 0)
 	sameEvents(t, "read back", r.Events, w.Log)
-	if r.Head != int64(len(w.Log)) || r.Settled != 0 || r.Trimmed != 0 || r.Epoch == "" {
-		t.Errorf("range says %+v", journal.Range{Epoch: r.Epoch, Head: r.Head, Settled: r.Settled, Trimmed: r.Trimmed})
+	if r.Head != int64(len(w.Log)) || r.Compacted != 0 || r.Trimmed != 0 || r.Epoch == "" {
+		t.Errorf("range says %+v", journal.Range{Epoch: r.Epoch, Head: r.Head, Compacted: r.Compacted, Trimmed: r.Trimmed})
 	}
 }
 
@@ -86,7 +86,7 @@ func testAppendMany(t *testing.T, open Open) {
 			for n := range batches {
 				events := w.Next()
 				b := journal.Batch{Conversation: id, Expected: int64(len(w.Log) - len(events)), Events: events}
-				b.Put = []journal.KeyValue{{Key: id + "/n", Value: fmt.Append(nil, n)}}
+				b.Keys = []journal.KeyValue{{Key: id + "/n", Value: fmt.Append(nil, n)}}
 				if err := j.Append(ctx, b); err != nil {
 					t.Error(err)
 					return
@@ -97,7 +97,7 @@ func testAppendMany(t *testing.T, open Open) {
 	wg.Wait()
 	for i := range writers {
 		id := fmt.Sprint("c", i)
-		sameEvents(t, id, read(t, j, id, 0).Events, writers[i].Log)
+		sameEvents(t, id, readAll(t, j, id, 0).Events, writers[i].Log)
 		if v, err := j.Get(context.Background(), id+"/n"); err != nil || string(v) != fmt.Sprint(batches-1) {
 			t.Errorf("%s/n = %q, %v", id, v, err)
 		}
@@ -118,9 +118,9 @@ func testCreate(t *testing.T, open Open) {
 	if err := j.Append(ctx, b); !errors.Is(err, journal.ErrExists) {
 		t.Errorf("create again: %v", err)
 	}
-	sameEvents(t, "created", read(t, j, "c", 0).Events, w.Log)
+	sameEvents(t, "created", readAll(t, j, "c", 0).Events, w.Log)
 	create(t, j, "d")
-	c, d := read(t, j, "c", 0), read(t, j, "d", 0)
+	c, d := readAll(t, j, "c", 0), readAll(t, j, "d", 0)
 	if c.Epoch == d.Epoch {
 		t.Errorf("two conversations have epoch %q", c.Epoch)
 	}
@@ -147,14 +147,14 @@ func testInvalid(t *testing.T, open Open) {
 		"create, no summary": {Conversation: "d", Create: true},
 		"hole":               {Conversation: "c", Events: []event.Event{e(1), e(3)}},
 		"not from expected":  {Conversation: "c", Expected: 1, Events: []event.Event{e(1)}},
-		"empty key":          {Conversation: "c", Put: []journal.KeyValue{{Value: []byte("v")}}},
-		"long key":           {Conversation: "c", Put: []journal.KeyValue{{Key: strings.Repeat("k", journal.MaxKey+1), Value: []byte("v")}}},
+		"empty key":          {Conversation: "c", Keys: []journal.KeyValue{{Value: []byte("v")}}},
+		"long key":           {Conversation: "c", Keys: []journal.KeyValue{{Key: strings.Repeat("k", journal.MaxKey+1), Value: []byte("v")}}},
 	} {
 		if err := j.Append(context.Background(), b); !errors.Is(err, journal.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if r := read(t, j, "c", 0); r.Head != 0 {
+	if r := readAll(t, j, "c", 0); r.Head != 0 {
 		t.Errorf("head is %d", r.Head)
 	}
 }
@@ -163,9 +163,9 @@ func testFence(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
 	w := Writer{Pick: Seeded(4)}
-	first := w.Next()
-	put(t, j, "c", first...)
-	head := int64(len(first))
+	next := w.Next()
+	appendEvents(t, j, "c", next...)
+	head := int64(len(next))
 	for _, expected := range []int64{0, head - 1, head + 1, head + 100} {
 		e := event.Event{Seq: expected + 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}}
 		if err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: expected, Events: []event.Event{e}}); !errors.Is(err, journal.ErrFenced) {
@@ -175,7 +175,7 @@ func testFence(t *testing.T, open Open) {
 	if err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: head - 1}); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("a batch without events: %v", err)
 	}
-	sameEvents(t, "after refusals", read(t, j, "c", 0).Events, first)
+	sameEvents(t, "after refusals", readAll(t, j, "c", 0).Events, next)
 }
 
 // testFenceRace has writers that all believe to own one log: each seq is won once.
@@ -184,7 +184,7 @@ func testFenceRace(t *testing.T, open Open) {
 	create(t, j, "c")
 	const writers, rounds = 8, 30
 	for round := range rounds {
-		var won atomic.Int32
+		var winners atomic.Int32
 		var wg sync.WaitGroup
 		for i := range writers {
 			wg.Go(func() {
@@ -192,18 +192,18 @@ func testFenceRace(t *testing.T, open Open) {
 				err := j.Append(context.Background(), journal.Batch{Conversation: "c", Expected: int64(round), Events: []event.Event{e}})
 				switch {
 				case err == nil:
-					won.Add(1)
+					winners.Add(1)
 				case !errors.Is(err, journal.ErrFenced):
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		if won.Load() != 1 {
-			t.Fatalf("seq %d was written %d times", round+1, won.Load())
+		if winners.Load() != 1 {
+			t.Fatalf("seq %d was written %d times", round+1, winners.Load())
 		}
 	}
-	if r := read(t, j, "c", 0); r.Head != rounds || len(r.Events) != rounds {
+	if r := readAll(t, j, "c", 0); r.Head != rounds || len(r.Events) != rounds {
 		t.Errorf("head %d, %d events", r.Head, len(r.Events))
 	}
 }
@@ -213,10 +213,10 @@ func testAtomic(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
 	ctx := context.Background()
-	put(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
+	appendEvents(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
 	b := journal.Batch{
 		Conversation: "c", Expected: 0, Events: []event.Event{{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "y"}}},
-		Put: []journal.KeyValue{{Key: "k", Value: []byte("v")}}, Summary: &journal.Summary{Title: "new"},
+		Keys: []journal.KeyValue{{Key: "k", Value: []byte("v")}}, Summary: &journal.Summary{Title: "new"},
 	}
 	if err := j.Append(ctx, b); !errors.Is(err, journal.ErrFenced) {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func testAtomic(t *testing.T, open Open) {
 	if s, err := j.Conversation(ctx, "c"); err != nil || s.Title != "c" {
 		t.Errorf("summary: %+v, %v", s, err)
 	}
-	if k := read(t, j, "c", 0).Events[0].Get().RecordKind; k != "x" {
+	if k := readAll(t, j, "c", 0).Events[0].Get().RecordKind; k != "x" {
 		t.Errorf("event: %s", k)
 	}
 }
@@ -236,7 +236,7 @@ func testAtomic(t *testing.T, open Open) {
 func testContext(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
-	put(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
+	appendEvents(t, j, "c", event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, err := range map[string]error{
@@ -253,8 +253,8 @@ func testContext(t *testing.T, open Open) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("read: %v", err)
 	}
-	r := read(t, j, "c", 0)
-	if s, err := j.Conversation(context.Background(), "c"); err != nil || s.Title != "c" || r.Settled != 0 || r.Trimmed != 0 || r.Head != 1 {
+	r := readAll(t, j, "c", 0)
+	if s, err := j.Conversation(context.Background(), "c"); err != nil || s.Title != "c" || r.Compacted != 0 || r.Trimmed != 0 || r.Head != 1 {
 		t.Errorf("something was done: %+v, %+v, %v", s, r, err)
 	}
 }

@@ -34,11 +34,11 @@ func checkRange(t rapid.TB, r journal.Range, log []event.Event) {
 	if r.Head != int64(len(log)) {
 		t.Fatalf("head is %d, want %d", r.Head, len(log))
 	}
-	live := len(r.Events)
-	for live > 0 && r.Events[live-1].Seq > r.Settled {
-		live--
+	before := len(r.Events)
+	for before > 0 && r.Events[before-1].Seq > r.Compacted {
+		before--
 	}
-	sameEvents(t, "live part", r.Events[live:], log[r.Settled:])
+	sameEvents(t, "live part", r.Events[before:], log[r.Compacted:])
 	sameFold(t, "whole log", r.Events, log)
 }
 
@@ -61,28 +61,28 @@ func testCompact(t *testing.T, open Open) {
 		ev(9, event.Event{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}}),
 	}
 	for _, e := range log {
-		put(t, j, "c", e)
+		appendEvents(t, j, "c", e)
 	}
 	compact(t, j, "c", 0)
-	sameEvents(t, "compacted up to nothing", read(t, j, "c", 0).Events, log)
+	sameEvents(t, "compacted up to nothing", readAll(t, j, "c", 0).Events, log)
 	want := []event.Event{log[0], log[1], log[2], log[4], log[6], {Seq: 8, First: 4, At: 1008, Turn: "t", Type: event.PartAppend, Message: "m", Part: "p", Text: "one two three"}, log[8]}
 	for range 2 { // it is idempotent, and the head is as far as it goes
 		compact(t, j, "c", 1000)
-		r := read(t, j, "c", 0)
+		r := readAll(t, j, "c", 0)
 		sameEvents(t, "compacted", r.Events, want)
-		if r.Settled != 9 || r.Head != 9 {
-			t.Errorf("settled %d, head %d", r.Settled, r.Head)
+		if r.Compacted != 9 || r.Head != 9 {
+			t.Errorf("settled %d, head %d", r.Compacted, r.Head)
 		}
 	}
 	// A reader from the middle gets the operation that spans its cursor whole.
-	sameEvents(t, "after 6", read(t, j, "c", 6).Events, want[4:])
-	put(t, j, "c", event.Event{Seq: 10, Type: event.MessageAdd, Message: "u", Body: &event.Body{Role: event.User}})
-	if r := read(t, j, "c", 9); len(r.Events) != 1 || r.Head != 10 || r.Settled != 9 {
+	sameEvents(t, "after 6", readAll(t, j, "c", 6).Events, want[4:])
+	appendEvents(t, j, "c", event.Event{Seq: 10, Type: event.MessageAdd, Message: "u", Body: &event.Body{Role: event.User}})
+	if r := readAll(t, j, "c", 9); len(r.Events) != 1 || r.Head != 10 || r.Compacted != 9 {
 		t.Errorf("after settling: %+v", r)
 	}
 	compact(t, j, "c", 5)
-	if r := read(t, j, "c", 0); r.Settled != 9 {
-		t.Errorf("settled fell to %d", r.Settled)
+	if r := readAll(t, j, "c", 0); r.Compacted != 9 {
+		t.Errorf("settled fell to %d", r.Compacted)
 	}
 	if err := j.Compact(context.Background(), "nobody", 1); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("compact of nothing: %v", err)
@@ -95,25 +95,25 @@ func testCompactRandom(t *testing.T, open Open) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
-		step, whole := fmt.Sprint("step", n), fmt.Sprint("whole", n)
+		step, wholeID := fmt.Sprint("step", n), fmt.Sprint("whole", n)
 		create(rt, j, step)
-		create(rt, j, whole)
+		create(rt, j, wholeID)
 		w := Writer{Pick: func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "pick") }}
 		for range rapid.IntRange(1, 60).Draw(rt, "batches") {
 			events := w.Next()
-			put(rt, j, step, events...)
-			put(rt, j, whole, events...)
+			appendEvents(rt, j, step, events...)
+			appendEvents(rt, j, wholeID, events...)
 			if w.Open == 0 && rapid.IntRange(0, 2).Draw(rt, "settle") == 0 {
 				compact(rt, j, step, int64(len(w.Log)))
 			}
 		}
 		events := w.Finish()
-		put(rt, j, step, events...)
-		put(rt, j, whole, events...)
-		checkRange(rt, read(rt, j, step, 0), w.Log)
-		for _, id := range []string{step, whole} {
+		appendEvents(rt, j, step, events...)
+		appendEvents(rt, j, wholeID, events...)
+		checkRange(rt, readAll(rt, j, step, 0), w.Log)
+		for _, id := range []string{step, wholeID} {
 			compact(rt, j, id, int64(len(w.Log)))
-			checkRange(rt, read(rt, j, id, 0), w.Log)
+			checkRange(rt, readAll(rt, j, id, 0), w.Log)
 		}
 	})
 }
@@ -135,7 +135,7 @@ func testCompactTouching(t *testing.T, open Open) {
 		}
 	}
 	title := "title"
-	for name, late := range map[string][]event.Event{
+	for name, events := range map[string][]event.Event{
 		"nothing":  {},
 		"retract":  {{Type: event.PartReplace, Message: "m1", Part: "p"}},
 		"media":    {{Type: event.PartUpdate, Message: "m1", Part: "p", Body: &event.Body{Media: &event.Media{URL: "u"}}}},
@@ -153,18 +153,18 @@ func testCompactTouching(t *testing.T, open Open) {
 					e := events[i]
 					e.Seq = int64(len(log) + 1)
 					log = append(log, e)
-					put(t, j, "c", e)
+					appendEvents(t, j, "c", e)
 				}
 				compact(t, j, "c", int64(len(log)))
-				checkRange(t, read(t, j, "c", 0), log)
+				checkRange(t, readAll(t, j, "c", 0), log)
 			}
 			for n := range 3 {
 				write(turn(n))
 			}
-			write(late)
+			write(events)
 			write(turn(3))
-			write(late)
-			for _, e := range read(t, j, "c", 0).Events {
+			write(events)
+			for _, e := range readAll(t, j, "c", 0).Events {
 				if e.Type == event.PartReplace && e.Part == "s" && strings.Join(e.History, ",") != "looking,found" {
 					t.Errorf("history of %s is %v", e.Message, e.History)
 				}
@@ -183,16 +183,16 @@ func testCompactRecords(t *testing.T, open Open) {
 			RecordKind: "agent_event", Data: json.RawMessage(`"` + strings.Repeat("x", 1000) + `"`),
 		}})
 	}
-	put(t, j, "$signals", log[:200]...)
+	appendEvents(t, j, "$signals", log[:200]...)
 	compact(t, j, "$signals", 150) // in the middle of a commit
-	sameEvents(t, "records", read(t, j, "$signals", 0).Events, log[:200])
-	sameEvents(t, "tail", read(t, j, "$signals", 170).Events, log[170:200])
-	put(t, j, "$signals", log[200:]...)
+	sameEvents(t, "records", readAll(t, j, "$signals", 0).Events, log[:200])
+	sameEvents(t, "tail", readAll(t, j, "$signals", 170).Events, log[170:200])
+	appendEvents(t, j, "$signals", log[200:]...)
 	compact(t, j, "$signals", 250)
-	r := read(t, j, "$signals", 0)
+	r := readAll(t, j, "$signals", 0)
 	sameEvents(t, "records", r.Events, log)
-	if r.Settled != 250 {
-		t.Errorf("settled %d", r.Settled)
+	if r.Compacted != 250 {
+		t.Errorf("settled %d", r.Compacted)
 	}
 }
 
@@ -201,28 +201,28 @@ func testCompactWhileAppending(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
 	w := Writer{Pick: Seeded(11)}
-	done := make(chan error, 200)
+	results := make(chan error, 200)
 	calls := 0
 	for range 500 {
-		put(t, j, "c", w.Next()...)
-		if w.Open == 0 && calls < cap(done) {
+		appendEvents(t, j, "c", w.Next()...)
+		if w.Open == 0 && calls < cap(results) {
 			upto := int64(len(w.Log))
 			calls++
-			go func() { done <- j.Compact(context.Background(), "c", upto) }()
+			go func() { results <- j.Compact(context.Background(), "c", upto) }()
 		}
 	}
-	put(t, j, "c", w.Finish()...)
+	appendEvents(t, j, "c", w.Finish()...)
 	for range calls {
-		if err := <-done; err != nil {
+		if err := <-results; err != nil {
 			t.Error(err)
 		}
 	}
-	checkRange(t, read(t, j, "c", 0), w.Log)
+	checkRange(t, readAll(t, j, "c", 0), w.Log)
 }
 
 // CheckLog fails where a journal's log, which was never trimmed, is not the given one: the live part event by event, the
 // whole by its fold.
 func CheckLog(t rapid.TB, j journal.Journal, conversation string, log []event.Event) {
 	t.Helper()
-	checkRange(t, read(t, j, conversation, 0), log)
+	checkRange(t, readAll(t, j, conversation, 0), log)
 }

@@ -41,45 +41,45 @@ func fold(t rapid.TB, events []event.Event) view {
 		v.Metadata[k] = string(data)
 	}
 	for _, m := range tr.Messages {
-		seen := message{Message: m, Visible: m.Visible(), History: m.History()}
+		folded := message{Message: m, Visible: m.Visible(), History: m.History()}
 		for _, p := range m.Parts {
 			var texts [4]string
 			for i, f := range transcript.Fields {
 				texts[i] = p.Text(f)
 			}
-			seen.Texts = append(seen.Texts, texts)
+			folded.Texts = append(folded.Texts, texts)
 		}
-		v.Messages = append(v.Messages, seen)
+		v.Messages = append(v.Messages, folded)
 	}
 	return v
 }
 
 // sameFold fails where two logs, or ways to read one, come to different transcripts.
-func sameFold(t rapid.TB, what string, got, want []event.Event) {
+func sameFold(t rapid.TB, label string, got, want []event.Event) {
 	t.Helper()
 	a, b := fold(t, want), fold(t, got)
-	if same(a, b) {
+	if equal(a, b) {
 		return
 	}
-	hidden := cmpopts.IgnoreUnexported(transcript.Message{}, transcript.Part{}, transcript.Turn{}, transcript.Request{})
-	if d := cmp.Diff(a, b, hidden, cmpopts.EquateEmpty()); d != "" {
-		t.Fatalf("%s: fold differs (-want +got):\n%s", what, d)
+	unexported := cmpopts.IgnoreUnexported(transcript.Message{}, transcript.Part{}, transcript.Turn{}, transcript.Request{})
+	if d := cmp.Diff(a, b, unexported, cmpopts.EquateEmpty()); d != "" {
+		t.Fatalf("%s: fold differs (-want +got):\n%s", label, d)
 	}
 }
 
 // sameEvents fails where events differ in anything.
-func sameEvents(t rapid.TB, what string, got, want []event.Event) {
+func sameEvents(t rapid.TB, label string, got, want []event.Event) {
 	t.Helper()
-	if same(got, want) {
+	if equal(got, want) {
 		return
 	}
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
-		t.Fatalf("%s (-want +got):\n%s", what, d)
+		t.Fatalf("%s (-want +got):\n%s", label, d)
 	}
 }
 
 // same reports whether two values have the same JSON, which is much quicker to see than where they differ.
-func same(a, b any) bool {
+func equal(a, b any) bool {
 	x, err := json.Marshal(a)
 	if err != nil {
 		return false

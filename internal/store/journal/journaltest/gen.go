@@ -13,7 +13,7 @@ import (
 type Writer struct {
 	Pick func(n int) int
 	// Whole leaves out truncates, after which readers need a snapshot.
-	Whole bool
+	WholeTexts bool
 	// Open counts the turns that run; a log may be settled where it is 0.
 	Open int
 	// Log is everything that was written.
@@ -57,7 +57,7 @@ func (w *Writer) Next() []event.Event {
 	if w.turn == "" {
 		w.idle()
 	} else {
-		w.running()
+		w.stepTurn()
 	}
 	return w.Log[from:]
 }
@@ -73,7 +73,7 @@ func (w *Writer) Finish() []event.Event {
 
 func (w *Writer) idle() {
 	switch n := w.Pick(20); {
-	case n == 0 && !w.Whole:
+	case n == 0 && !w.WholeTexts:
 		last := ""
 		if len(w.t.Messages) > 0 && w.Pick(4) > 0 {
 			last = w.t.Messages[w.Pick(len(w.t.Messages))].ID
@@ -109,7 +109,7 @@ func (w *Writer) idle() {
 	}
 }
 
-func (w *Writer) running() {
+func (w *Writer) stepTurn() {
 	n := w.Pick(24)
 	if len(w.parts) == 0 || n == 0 {
 		p := w.id("p")

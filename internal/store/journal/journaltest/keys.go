@@ -21,7 +21,7 @@ func putKeys(t rapid.TB, j journal.Journal, id string, kv ...journal.KeyValue) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Append(context.Background(), journal.Batch{Conversation: id, Expected: s.Head, Put: kv}); err != nil {
+	if err := j.Append(context.Background(), journal.Batch{Conversation: id, Expected: s.Head, Keys: kv}); err != nil {
 		t.Fatalf("put into %s: %v", id, err)
 	}
 }
@@ -43,11 +43,11 @@ func testKeys(t *testing.T, open Open) {
 	ctx := context.Background()
 	create(t, j, "c")
 	create(t, j, "d")
-	far := time.Now().Add(time.Hour).UnixMilli()
+	expiry := time.Now().Add(time.Hour).UnixMilli()
 	give := []journal.KeyValue{
 		{Key: "a", Value: []byte("1")},
 		{Key: "a/", Value: []byte{}},
-		{Key: "a/1", Value: []byte("x\x00y"), Expires: far},
+		{Key: "a/1", Value: []byte("x\x00y"), Expires: expiry},
 		{Key: "a/2", Value: []byte("2")},
 		{Key: "a0", Value: []byte("no")},
 		{Key: "a/\xff", Value: []byte("high")},
@@ -76,7 +76,7 @@ func testKeys(t *testing.T, open Open) {
 		var got []string
 		for _, kv := range list {
 			got = append(got, kv.Key)
-			if kv.Key == "a/1" && (kv.Expires != far || string(kv.Value) != "x\x00y") {
+			if kv.Key == "a/1" && (kv.Expires != expiry || string(kv.Value) != "x\x00y") {
 				t.Errorf("listed %+v", kv)
 			}
 		}
@@ -104,10 +104,10 @@ func testKeys(t *testing.T, open Open) {
 func testKeysExpire(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
-	now := time.Now()
+	start := time.Now()
 	putKeys(t, j, "c",
-		journal.KeyValue{Key: "k/past", Value: []byte("v"), Expires: now.Add(-time.Second).UnixMilli()},
-		journal.KeyValue{Key: "k/future", Value: []byte("v"), Expires: now.Add(time.Hour).UnixMilli()},
+		journal.KeyValue{Key: "k/past", Value: []byte("v"), Expires: start.Add(-time.Second).UnixMilli()},
+		journal.KeyValue{Key: "k/future", Value: []byte("v"), Expires: start.Add(time.Hour).UnixMilli()},
 		journal.KeyValue{Key: "k/never", Value: []byte("v")},
 	)
 	if got := fmt.Sprint(value(t, j, "k/past"), value(t, j, "k/future"), value(t, j, "k/never")); got != fmt.Sprint("none", "v", "v") {
@@ -183,7 +183,7 @@ func testKeysOfAnotherLog(t *testing.T, open Open) {
 	)
 	putKeys(t, j, "c", journal.KeyValue{Key: "moved", Value: []byte("2")})
 	for log, want := range map[string]error{"none": journal.ErrNotFound, "gone": journal.ErrDeleted} {
-		err := j.Append(ctx, journal.Batch{Conversation: "c", Put: []journal.KeyValue{
+		err := j.Append(ctx, journal.Batch{Conversation: "c", Keys: []journal.KeyValue{
 			{Key: "first", Value: []byte("1")}, {Key: "second", Value: []byte("1"), Log: log},
 		}})
 		if !errors.Is(err, want) {
@@ -191,7 +191,7 @@ func testKeysOfAnotherLog(t *testing.T, open Open) {
 		}
 	}
 	s := journal.Summary{Tenant: "t"}
-	err := j.Append(ctx, journal.Batch{Conversation: "new", Create: true, Summary: &s, Put: []journal.KeyValue{
+	err := j.Append(ctx, journal.Batch{Conversation: "new", Create: true, Summary: &s, Keys: []journal.KeyValue{
 		{Key: "new/mine", Value: []byte("1"), Log: "new"}, {Key: "new/its", Value: []byte("1"), Log: "$own"},
 	}})
 	if err != nil {

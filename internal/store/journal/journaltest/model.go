@@ -55,17 +55,17 @@ func RunDurable(t *testing.T, open func(dir string) (journal.Journal, error)) {
 				if rapid.IntRange(0, 4).Draw(rt, "really") > 0 {
 					rt.Skip("reopening is rare")
 				}
-				stored, _ := j.Stored(m.tenant, "")
+				bytesBefore, _ := j.StoredBytes(m.tenant, "")
 				if err := j.Close(); err != nil {
 					rt.Fatalf("close: %v", err)
 				}
-				again, err := open(dir)
+				reopened, err := open(dir)
 				if err != nil {
 					rt.Fatalf("open again: %v", err)
 				}
-				j = again
-				if now, _ := j.Stored(m.tenant, ""); now != stored {
-					rt.Fatalf("%d bytes are stored, before it was closed %d", now, stored)
+				j = reopened
+				if bytesAfter, _ := j.StoredBytes(m.tenant, ""); bytesAfter != bytesBefore {
+					rt.Fatalf("%d bytes are stored, before it was closed %d", bytesAfter, bytesBefore)
 				}
 			},
 			"": func(rt *rapid.T) { m.check(rt, j) },
@@ -82,12 +82,12 @@ type model struct {
 }
 
 type modelLog struct {
-	w                Writer
-	settled, trimmed int64
-	title            string
-	updated          int64
-	epoch            string
-	deleted          bool
+	w                  Writer
+	compacted, trimmed int64
+	title              string
+	updated            int64
+	epoch              string
+	deleted            bool
 }
 
 type modelKey struct{ value, conversation string }
@@ -96,7 +96,7 @@ func newModel(tenant string) *model {
 	return &model{tenant: tenant, logs: map[string]*modelLog{}, keys: map[string]modelKey{}}
 }
 
-func (m *model) any(rt *rapid.T) (string, *modelLog) {
+func (m *model) anyLog(rt *rapid.T) (string, *modelLog) {
 	if len(m.logs) == 0 {
 		rt.Skip("no conversation")
 	}
@@ -105,8 +105,8 @@ func (m *model) any(rt *rapid.T) (string, *modelLog) {
 }
 
 // living returns a conversation that was not deleted.
-func (m *model) living(rt *rapid.T) (string, *modelLog) {
-	id, l := m.any(rt)
+func (m *model) existingLog(rt *rapid.T) (string, *modelLog) {
+	id, l := m.anyLog(rt)
 	if l.deleted {
 		rt.Skip("deleted")
 	}
@@ -127,11 +127,11 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 			if err := j.Append(ctx, journal.Batch{Conversation: id, Create: true, Summary: &s}); err != nil {
 				rt.Fatal(err)
 			}
-			l.epoch = read(rt, j, id, 0).Epoch
+			l.epoch = readAll(rt, j, id, 0).Epoch
 			m.logs[id] = l
 		},
 		"append": func(rt *rapid.T) {
-			id, l := m.living(rt)
+			id, l := m.existingLog(rt)
 			l.w.Pick = func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "pick") }
 			b := journal.Batch{Conversation: id, Expected: int64(len(l.w.Log))}
 			for range rapid.IntRange(0, 8).Draw(rt, "steps") {
@@ -146,7 +146,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 				} else {
 					delete(m.keys, kv.Key)
 				}
-				b.Put = append(b.Put, kv)
+				b.Keys = append(b.Keys, kv)
 			}
 			if rapid.Bool().Draw(rt, "summary") {
 				l.title, l.updated = fmt.Sprint("title", len(l.w.Log)), l.updated+int64(rapid.IntRange(0, 3).Draw(rt, "later"))
@@ -157,8 +157,8 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 			}
 		},
 		"append wrongly": func(rt *rapid.T) {
-			id, l := m.any(rt)
-			b := journal.Batch{Conversation: id, Expected: int64(len(l.w.Log)) + 1, Put: []journal.KeyValue{{Key: m.tenant + "/0", Value: []byte("wrong")}}}
+			id, l := m.anyLog(rt)
+			b := journal.Batch{Conversation: id, Expected: int64(len(l.w.Log)) + 1, Keys: []journal.KeyValue{{Key: m.tenant + "/0", Value: []byte("wrong")}}}
 			want := journal.ErrFenced
 			if l.deleted {
 				want = journal.ErrDeleted
@@ -168,15 +168,15 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 			}
 		},
 		"compact": func(rt *rapid.T) {
-			id, l := m.living(rt)
+			id, l := m.existingLog(rt)
 			if l.w.Open > 0 {
 				rt.Skip("a turn runs")
 			}
 			compact(rt, j, id, int64(len(l.w.Log)))
-			l.settled = int64(len(l.w.Log))
+			l.compacted = int64(len(l.w.Log))
 		},
 		"trim": func(rt *rapid.T) {
-			id, l := m.living(rt)
+			id, l := m.existingLog(rt)
 			upto := int64(rapid.IntRange(0, len(l.w.Log)).Draw(rt, "upto"))
 			if rapid.IntRange(0, 3).Draw(rt, "really") > 0 {
 				rt.Skip("trims are rare")
@@ -187,7 +187,7 @@ func (m *model) actions(j journal.Journal) map[string]func(*rapid.T) {
 			l.trimmed = max(l.trimmed, upto)
 		},
 		"delete": func(rt *rapid.T) {
-			id, l := m.any(rt)
+			id, l := m.anyLog(rt)
 			if rapid.IntRange(0, 3).Draw(rt, "really") > 0 {
 				rt.Skip("deletes are rare")
 			}
@@ -218,10 +218,10 @@ func (m *model) check(t rapid.TB, j journal.Journal) {
 		}
 		m.checkLog(t, id, l, r)
 		want = append(want, journal.Summary{
-			ID: id, Tenant: m.tenant, Title: l.title, Updated: l.updated, Epoch: l.epoch, Head: int64(len(l.w.Log)), Settled: l.settled, Trimmed: l.trimmed,
+			ID: id, Tenant: m.tenant, Title: l.title, Updated: l.updated, Epoch: l.epoch, Head: int64(len(l.w.Log)), Compacted: l.compacted, Trimmed: l.trimmed,
 		})
 	}
-	owner, tenant := j.Stored(m.tenant, "")
+	owner, tenant := j.StoredBytes(m.tenant, "")
 	if owner != tenant || (owner > 0) != (len(want) > 0) {
 		t.Fatalf("%d conversations take %d bytes, and their tenant %d", len(want), owner, tenant)
 	}
@@ -252,21 +252,21 @@ func (m *model) check(t rapid.TB, j journal.Journal) {
 }
 
 func (m *model) checkLog(t rapid.TB, id string, l *modelLog, r journal.Range) {
-	if r.Settled != l.settled || r.Trimmed != l.trimmed || r.Epoch != l.epoch || r.Head != int64(len(l.w.Log)) {
-		t.Fatalf("%s: settled %d, trimmed %d, head %d, epoch %s; want %d, %d, %d, %s", id, r.Settled, r.Trimmed, r.Head, r.Epoch, l.settled, l.trimmed, len(l.w.Log), l.epoch)
+	if r.Compacted != l.compacted || r.Trimmed != l.trimmed || r.Epoch != l.epoch || r.Head != int64(len(l.w.Log)) {
+		t.Fatalf("%s: settled %d, trimmed %d, head %d, epoch %s; want %d, %d, %d, %s", id, r.Compacted, r.Trimmed, r.Head, r.Epoch, l.compacted, l.trimmed, len(l.w.Log), l.epoch)
 	}
 	if l.trimmed == 0 {
 		checkRange(t, r, l.w.Log)
 		return
 	}
-	var live []event.Event
+	var current []event.Event
 	for _, e := range r.Events {
 		if e.Seq <= l.trimmed {
 			t.Fatalf("%s: event %d is there, trimmed to %d", id, e.Seq, l.trimmed)
 		}
-		if e.Seq > l.settled {
-			live = append(live, e)
+		if e.Seq > l.compacted {
+			current = append(current, e)
 		}
 	}
-	sameEvents(t, id+": live part", live, l.w.Log[max(l.settled, l.trimmed):])
+	sameEvents(t, id+": live part", current, l.w.Log[max(l.compacted, l.trimmed):])
 }

@@ -20,15 +20,15 @@ func testRead(t *testing.T, open Open) {
 	create(t, j, "other")
 	w, other := Writer{Pick: Seeded(5)}, Writer{Pick: Seeded(6)}
 	for range 60 {
-		put(t, j, "c", w.Next()...)
-		put(t, j, "other", other.Next()...)
+		appendEvents(t, j, "c", w.Next()...)
+		appendEvents(t, j, "other", other.Next()...)
 	}
 	n := int64(len(w.Log))
 	for _, after := range []int64{0, 1, n / 2, n - 1} {
-		sameEvents(t, "tail", read(t, j, "c", after).Events, w.Log[after:])
+		sameEvents(t, "tail", readAll(t, j, "c", after).Events, w.Log[after:])
 	}
 	for _, after := range []int64{n, n + 1, n + 1000} {
-		if r := read(t, j, "c", after); len(r.Events) != 0 || r.Head != n {
+		if r := readAll(t, j, "c", after); len(r.Events) != 0 || r.Head != n {
 			t.Errorf("after %d at head %d: %d events, head %d", after, n, len(r.Events), r.Head)
 		}
 	}
@@ -42,42 +42,42 @@ func testReadLimit(t *testing.T, open Open) {
 	commits := map[int64]bool{} // seqs after which a commit ends
 	next := func() {
 		events := w.Next()
-		put(t, j, "c", events...)
+		appendEvents(t, j, "c", events...)
 		commits[int64(len(w.Log))] = true
 	}
 	for len(w.Log) < 400 || w.Open > 0 {
 		next()
 	}
-	settled := int64(len(w.Log))
-	if err := j.Compact(context.Background(), "c", settled); err != nil {
+	upto := int64(len(w.Log))
+	if err := j.Compact(context.Background(), "c", upto); err != nil {
 		t.Fatal(err)
 	}
 	for len(w.Log) < 800 {
 		next()
 	}
-	whole := read(t, j, "c", 0)
+	complete := readAll(t, j, "c", 0)
 	for _, limit := range []int{1, 100, 5000, 1 << 20} {
-		var all []event.Event
+		var events []event.Event
 		after, pages := int64(0), 0
 		for {
 			r, err := j.Read(context.Background(), "c", after, limit)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.More && len(r.Events) == 0 {
+			if r.HasMore && len(r.Events) == 0 {
 				t.Fatalf("limit %d: an empty page says that there is more", limit)
 			}
-			all = append(all, r.Events...)
+			events = append(events, r.Events...)
 			pages++
-			if !r.More {
+			if !r.HasMore {
 				break
 			}
 			after = r.Events[len(r.Events)-1].Seq
-			if after > settled && !commits[after] {
+			if after > upto && !commits[after] {
 				t.Fatalf("limit %d: a page ends at %d, inside a commit", limit, after)
 			}
 		}
-		sameEvents(t, "pages", all, whole.Events)
+		sameEvents(t, "pages", events, complete.Events)
 		if limit == 1 && pages < 100 {
 			t.Errorf("limit 1: only %d pages", pages)
 		}
@@ -88,8 +88,8 @@ func testReadLimit(t *testing.T, open Open) {
 func testReadWhile(t *testing.T, open Open) {
 	j := start(t, open)
 	create(t, j, "c")
-	w := Writer{Pick: Seeded(8), Whole: true}
-	written := make(chan struct{})
+	w := Writer{Pick: Seeded(8), WholeTexts: true}
+	finished := make(chan struct{})
 	var readers sync.WaitGroup
 	logs := make([][]event.Event, 3)
 	for i := range logs {
@@ -108,8 +108,8 @@ func testReadWhile(t *testing.T, open Open) {
 						t.Errorf("event %d in a read after %d with head %d", e.Seq, after, r.Head)
 						return
 					}
-					if e.Seq > r.Settled && e.Seq != after+1 && (i == 0 || r.Events[i-1].Seq > r.Settled) {
-						t.Errorf("a hole before %d in the live part, settled is %d", e.Seq, r.Settled)
+					if e.Seq > r.Compacted && e.Seq != after+1 && (i == 0 || r.Events[i-1].Seq > r.Compacted) {
+						t.Errorf("a hole before %d in the live part, settled is %d", e.Seq, r.Compacted)
 						return
 					}
 					after = e.Seq
@@ -119,14 +119,14 @@ func testReadWhile(t *testing.T, open Open) {
 					}
 				}
 				logs[i] = append(logs[i], r.Events...)
-				if !r.More {
+				if !r.HasMore {
 					after = max(after, r.Head)
 				}
-				if last && !r.More {
+				if last && !r.HasMore {
 					return
 				}
 				select {
-				case <-written:
+				case <-finished:
 					last = true
 				default:
 				}
@@ -134,14 +134,14 @@ func testReadWhile(t *testing.T, open Open) {
 		})
 	}
 	for range 250 {
-		put(t, j, "c", w.Next()...)
+		appendEvents(t, j, "c", w.Next()...)
 		if w.Open == 0 {
 			if err := j.Compact(context.Background(), "c", int64(len(w.Log))); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	close(written)
+	close(finished)
 	readers.Wait()
 	for _, log := range logs {
 		sameFold(t, "follower", log, w.Log)

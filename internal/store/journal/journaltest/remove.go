@@ -15,46 +15,46 @@ func testTrim(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
 	create(t, j, "c")
-	w := Writer{Pick: Seeded(12), Whole: true}
+	w := Writer{Pick: Seeded(12), WholeTexts: true}
 	for len(w.Log) < 300 || w.Open > 0 {
-		put(t, j, "c", w.Next()...)
+		appendEvents(t, j, "c", w.Next()...)
 	}
-	settled := int64(len(w.Log))
-	compact(t, j, "c", settled)
-	for int64(len(w.Log)) < settled+50 {
-		put(t, j, "c", w.Next()...)
+	upto := int64(len(w.Log))
+	compact(t, j, "c", upto)
+	for int64(len(w.Log)) < upto+50 {
+		appendEvents(t, j, "c", w.Next()...)
 	}
 	head := int64(len(w.Log))
-	whole := read(t, j, "c", 0).Events
+	events := readAll(t, j, "c", 0).Events
 	trimmed := int64(0)
-	for _, upto := range []int64{0, 50, 51, 20, settled - 1, settled, settled + 7, head} {
+	for _, upto := range []int64{0, 50, 51, 20, upto - 1, upto, upto + 7, head} {
 		if err := j.Trim(ctx, "c", upto); err != nil {
 			t.Fatal(err)
 		}
 		trimmed = max(trimmed, upto)
 		var want []event.Event
-		for _, e := range whole {
+		for _, e := range events {
 			if e.Seq > trimmed {
 				want = append(want, e)
 			}
 		}
-		r := read(t, j, "c", 0)
+		r := readAll(t, j, "c", 0)
 		sameEvents(t, fmt.Sprint("trimmed to ", upto), r.Events, want)
 		if r.Trimmed != trimmed || r.Head != head {
 			t.Errorf("trimmed to %d: says %d, head %d", upto, r.Trimmed, r.Head)
 		}
 	}
 	// The log goes on, and settles, above what was trimmed.
-	put(t, j, "c", w.Next()...)
-	put(t, j, "c", w.Finish()...)
+	appendEvents(t, j, "c", w.Next()...)
+	appendEvents(t, j, "c", w.Finish()...)
 	compact(t, j, "c", int64(len(w.Log)))
-	if r := read(t, j, "c", 0); r.Head != int64(len(w.Log)) || r.Settled != r.Head || r.Trimmed != head {
-		t.Errorf("after it: head %d, settled %d, trimmed %d", r.Head, r.Settled, r.Trimmed)
+	if r := readAll(t, j, "c", 0); r.Head != int64(len(w.Log)) || r.Compacted != r.Head || r.Trimmed != head {
+		t.Errorf("after it: head %d, settled %d, trimmed %d", r.Head, r.Compacted, r.Trimmed)
 	}
 	if err := j.Trim(ctx, "c", 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	if r := read(t, j, "c", 0); r.Trimmed != int64(len(w.Log)) || len(r.Events) != 0 {
+	if r := readAll(t, j, "c", 0); r.Trimmed != int64(len(w.Log)) || len(r.Events) != 0 {
 		t.Errorf("trimmed beyond the head: %+v", r)
 	}
 	if err := j.Trim(ctx, "nobody", 1); !errors.Is(err, journal.ErrNotFound) {
@@ -69,10 +69,10 @@ func testDelete(t *testing.T, open Open) {
 	create(t, j, "stays")
 	w, stays := Writer{Pick: Seeded(13)}, Writer{Pick: Seeded(14)}
 	for i := range 100 {
-		put(t, j, "c", w.Next()...)
-		put(t, j, "stays", stays.Next()...)
+		appendEvents(t, j, "c", w.Next()...)
+		appendEvents(t, j, "stays", stays.Next()...)
 		if i == 50 {
-			put(t, j, "c", w.Finish()...)
+			appendEvents(t, j, "c", w.Finish()...)
 			compact(t, j, "c", int64(len(w.Log)))
 		}
 	}
@@ -103,7 +103,7 @@ func testDelete(t *testing.T, open Open) {
 	if err != nil || len(list) != 1 || list[0].ID != "stays" {
 		t.Errorf("list: %v, %v", list, err)
 	}
-	checkRange(t, read(t, j, "stays", 0), stays.Log)
+	checkRange(t, readAll(t, j, "stays", 0), stays.Log)
 	if v := value(t, j, "stays/k"); v != "v" {
 		t.Errorf("another's key is %q", v)
 	}
@@ -126,12 +126,12 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 		}})
 	}
 	for _, id := range []string{"$signals", "$audit", "plain"} {
-		put(t, j, id, log[:20]...)
-		put(t, j, id, log[20:40]...)
+		appendEvents(t, j, id, log[:20]...)
+		appendEvents(t, j, id, log[20:40]...)
 		if id == "$signals" {
 			compact(t, j, id, 30)
 		}
-		put(t, j, id, log[40:]...)
+		appendEvents(t, j, id, log[40:]...)
 	}
 	for range 2 {
 		if err := j.Delete(context.Background(), "c"); err != nil {
@@ -147,9 +147,9 @@ func testDeleteBlanksRecords(t *testing.T, open Open) {
 		}
 		want = append(want, e)
 	}
-	sameEvents(t, "$signals", read(t, j, "$signals", 0).Events, want)
-	sameEvents(t, "$audit", read(t, j, "$audit", 0).Events, want)
-	sameEvents(t, "a conversation", read(t, j, "plain", 0).Events, log)
+	sameEvents(t, "$signals", readAll(t, j, "$signals", 0).Events, want)
+	sameEvents(t, "$audit", readAll(t, j, "$audit", 0).Events, want)
+	sameEvents(t, "a conversation", readAll(t, j, "plain", 0).Events, log)
 }
 
 // testBlank checks that what is selected of a log loses its data, settled or not, and that nothing else does.
@@ -163,18 +163,18 @@ func testBlank(t *testing.T, open Open) {
 			RecordKind: "send", Conversation: "c", Data: json.RawMessage(fmt.Sprintf(`{"by":%d}`, n%3)),
 		}})
 	}
-	put(t, j, "$audit", log[:40]...)
+	appendEvents(t, j, "$audit", log[:40]...)
 	compact(t, j, "$audit", 30)
-	put(t, j, "$audit", log[40:]...)
+	appendEvents(t, j, "$audit", log[40:]...)
 	for range 2 {
-		seen := map[int64]bool{}
+		seqs := map[int64]bool{}
 		if err := j.Blank(ctx, "$audit", func(e *event.Event) bool {
-			seen[e.Seq] = true
+			seqs[e.Seq] = true
 			return string(e.Body.Data) == `{"by":1}`
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if !seen[1] || !seen[60] {
+		if !seqs[1] || !seqs[60] {
 			t.Error("it was not asked of all")
 		}
 	}
@@ -187,9 +187,9 @@ func testBlank(t *testing.T, open Open) {
 		}
 		want = append(want, e)
 	}
-	sameEvents(t, "$audit", read(t, j, "$audit", 0).Events, want)
+	sameEvents(t, "$audit", readAll(t, j, "$audit", 0).Events, want)
 	// It goes on.
-	put(t, j, "$audit", event.Event{Seq: 61, Type: event.Record, Body: &event.Body{RecordKind: "send", Data: json.RawMessage(`{}`)}})
+	appendEvents(t, j, "$audit", event.Event{Seq: 61, Type: event.Record, Body: &event.Body{RecordKind: "send", Data: json.RawMessage(`{}`)}})
 	if err := j.Blank(ctx, "nobody", func(*event.Event) bool { return true }); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("blank in nothing: %v", err)
 	}

@@ -20,59 +20,59 @@ func testStored(t *testing.T, open Open) {
 		}
 	}
 	var ann, bob, tenant int64 // as they were told last
-	look := func() (dann, dbob int64) {
+	sizes := func() (dann, dbob int64) {
 		t.Helper()
-		a, both := j.Stored("t", "ann")
-		b, again := j.Stored("t", "bob")
-		if both != a+b || again != both {
-			t.Fatalf("ann has %d, bob %d, their tenant %d and %d", a, b, both, again)
+		a, tenantSize := j.StoredBytes("t", "ann")
+		b, sameTenant := j.StoredBytes("t", "bob")
+		if tenantSize != a+b || sameTenant != tenantSize {
+			t.Fatalf("ann has %d, bob %d, their tenant %d and %d", a, b, tenantSize, sameTenant)
 		}
 		dann, dbob = a-ann, b-bob
-		ann, bob, tenant = a, b, both
+		ann, bob, tenant = a, b, tenantSize
 		return dann, dbob
 	}
-	if a, b := look(); a != 0 || b != 0 {
+	if a, b := sizes(); a != 0 || b != 0 {
 		t.Fatalf("an empty journal holds %d and %d", a, b)
 	}
 	mk("a1", "t", "ann")
 	mk("a2", "t", "ann")
 	mk("b", "t", "bob")
 	mk("other", "t2", "ann")
-	if a, b := look(); a <= 0 || a > 4096 || b <= 0 || b > a {
+	if a, b := sizes(); a <= 0 || a > 4096 || b <= 0 || b > a {
 		t.Errorf("empty conversations take %d and %d", a, b)
 	}
 	text := strings.Repeat("x", 1000)
 	for n := range int64(100) {
 		e := event.Event{Seq: n + 1, Type: event.PartAppend, Message: "m", Part: "p", Offset: 1000 * n, Text: text}
-		put(t, j, "a1", e)
+		appendEvents(t, j, "a1", e)
 	}
-	live, b := look()
-	if live < 100_000 || live > 150_000 || b != 0 {
-		t.Errorf("100 texts of 1000 bytes take %d, and %d of bob's", live, b)
+	current, b := sizes()
+	if current < 100_000 || current > 150_000 || b != 0 {
+		t.Errorf("100 texts of 1000 bytes take %d, and %d of bob's", current, b)
 	}
 	compact(t, j, "a1", 60)
-	if a, _ := look(); a > 0 {
+	if a, _ := sizes(); a > 0 {
 		t.Errorf("settling took %d", a)
 	}
 	compact(t, j, "a1", 100)
-	if a, _ := look(); a > 0 {
+	if a, _ := sizes(); a > 0 {
 		t.Errorf("settling took %d", a)
 	}
 	summary := journal.Summary{Tenant: "t", Owner: "ann", Title: text}
 	if err := j.Append(ctx, journal.Batch{Conversation: "a1", Expected: 100, Summary: &summary}); err != nil {
 		t.Fatal(err)
 	}
-	if a, _ := look(); a < 1000 || a > 1100 {
+	if a, _ := sizes(); a < 1000 || a > 1100 {
 		t.Errorf("a title of 1000 bytes takes %d", a)
 	}
-	put(t, j, "a2", event.Event{Seq: 1, Type: event.PartAppend, Message: "m", Part: "p", Text: text}, event.Event{Seq: 2, Type: event.PartAppend, Message: "m", Part: "p", Offset: 1000, Text: text})
+	appendEvents(t, j, "a2", event.Event{Seq: 1, Type: event.PartAppend, Message: "m", Part: "p", Text: text}, event.Event{Seq: 2, Type: event.PartAppend, Message: "m", Part: "p", Offset: 1000, Text: text})
 	compact(t, j, "a2", 1)
-	put(t, j, "a2", event.Event{Seq: 3, Type: event.PartAppend, Message: "m", Part: "p", Offset: 2000, Text: text})
-	look()
+	appendEvents(t, j, "a2", event.Event{Seq: 3, Type: event.PartAppend, Message: "m", Part: "p", Offset: 2000, Text: text})
+	sizes()
 	if err := j.Trim(ctx, "a2", 3); err != nil {
 		t.Fatal(err)
 	}
-	if a, _ := look(); a > -2000 {
+	if a, _ := sizes(); a > -2000 {
 		t.Errorf("trimming all of three texts gave %d back", -a)
 	}
 	// A conversation may get another owner.
@@ -80,7 +80,7 @@ func testStored(t *testing.T, open Open) {
 	if err := j.Append(ctx, journal.Batch{Conversation: "a1", Expected: 100, Summary: &summary}); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := look(); a+b != 0 || b < 100_000 {
+	if a, b := sizes(); a+b != 0 || b < 100_000 {
 		t.Errorf("the move took %d from ann and gave bob %d", -a, b)
 	}
 	for _, id := range []string{"a1", "a2", "b", "a1"} {
@@ -88,10 +88,10 @@ func testStored(t *testing.T, open Open) {
 			t.Fatal(err)
 		}
 	}
-	if look(); tenant != 0 {
+	if sizes(); tenant != 0 {
 		t.Errorf("after all is deleted %d are left", tenant)
 	}
-	if n, _ := j.Stored("t2", "ann"); n <= 0 {
+	if n, _ := j.StoredBytes("t2", "ann"); n <= 0 {
 		t.Error("the other tenant's are gone too")
 	}
 }

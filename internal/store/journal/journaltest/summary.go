@@ -19,7 +19,7 @@ func testSummary(t *testing.T, open Open) {
 	give := journal.Summary{
 		Tenant: "t", Owner: "o", Title: "Ti\"tle", Agent: "demo", Unlisted: true, Created: 5, Updated: 9, Truncated: 3, Open: []string{"t1"},
 		Metadata: map[string]json.RawMessage{"k": json.RawMessage(`{"v":1}`)},
-		ID:       "wrong", Epoch: "wrong", Head: 77, Settled: 66, Trimmed: 55,
+		ID:       "wrong", Epoch: "wrong", Head: 77, Compacted: 66, Trimmed: 55,
 	}
 	if err := j.Append(ctx, journal.Batch{Conversation: "c", Create: true, Summary: &give}); err != nil {
 		t.Fatal(err)
@@ -31,10 +31,10 @@ func testSummary(t *testing.T, open Open) {
 		}
 		return s
 	}
-	first := get()
+	original := get()
 	want := give
-	want.ID, want.Head, want.Settled, want.Trimmed, want.Epoch = "c", 0, 0, 0, first.Epoch
-	if d := cmp.Diff(want, first); d != "" || first.Epoch == "" || first.Epoch == "wrong" {
+	want.ID, want.Head, want.Compacted, want.Trimmed, want.Epoch = "c", 0, 0, 0, original.Epoch
+	if d := cmp.Diff(want, original); d != "" || original.Epoch == "" || original.Epoch == "wrong" {
 		t.Errorf("summary (-want +got):\n%s", d)
 	}
 	want.Metadata["k"][1], want.Open[0] = 'x', "x" // what was given is the caller's again
@@ -43,7 +43,7 @@ func testSummary(t *testing.T, open Open) {
 	}
 	w := Writer{Pick: Seeded(9)}
 	for len(w.Log) < 30 || w.Open > 0 {
-		put(t, j, "c", w.Next()...)
+		appendEvents(t, j, "c", w.Next()...)
 	}
 	n := int64(len(w.Log))
 	if err := j.Compact(ctx, "c", n-1); err != nil {
@@ -55,15 +55,15 @@ func testSummary(t *testing.T, open Open) {
 	if err := j.Append(ctx, journal.Batch{Conversation: "c", Expected: n, Summary: &journal.Summary{Title: "new", Updated: 10}}); err != nil {
 		t.Fatal(err)
 	}
-	want = journal.Summary{ID: "c", Title: "new", Updated: 10, Epoch: first.Epoch, Head: n, Settled: n - 1, Trimmed: 4}
+	want = journal.Summary{ID: "c", Title: "new", Updated: 10, Epoch: original.Epoch, Head: n, Compacted: n - 1, Trimmed: 4}
 	if d := cmp.Diff(want, get(), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("summary after all (-want +got):\n%s", d)
 	}
-	all, err := j.Conversations(ctx, journal.Query{})
-	if err != nil || len(all) != 1 {
-		t.Fatalf("list: %v, %v", all, err)
+	summaries, err := j.Conversations(ctx, journal.Query{})
+	if err != nil || len(summaries) != 1 {
+		t.Fatalf("list: %v, %v", summaries, err)
 	}
-	if d := cmp.Diff(want, all[0], cmpopts.EquateEmpty()); d != "" {
+	if d := cmp.Diff(want, summaries[0], cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("listed (-want +got):\n%s", d)
 	}
 }
@@ -71,7 +71,7 @@ func testSummary(t *testing.T, open Open) {
 func testQuery(t *testing.T, open Open) {
 	j := start(t, open)
 	ctx := context.Background()
-	var all []journal.Summary
+	var summaries []journal.Summary
 	for i := range 40 {
 		s := journal.Summary{ID: fmt.Sprintf("c%02d", i), Tenant: fmt.Sprint("t", i%2), Owner: fmt.Sprint("o", i%3), Updated: int64(100 + i/4)}
 		if i == 12 {
@@ -80,11 +80,11 @@ func testQuery(t *testing.T, open Open) {
 		if i%5 == 0 {
 			s.Open = []string{"turn"}
 		}
-		all = append(all, s)
+		summaries = append(summaries, s)
 		if err := j.Append(ctx, journal.Batch{Conversation: s.ID, Create: true, Summary: &s}); err != nil {
 			t.Fatal(err)
 		}
-		put(t, j, s.ID, event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
+		appendEvents(t, j, s.ID, event.Event{Seq: 1, Type: event.Record, Body: &event.Body{RecordKind: "x"}})
 	}
 	for _, q := range []journal.Query{
 		{},
@@ -101,9 +101,9 @@ func testQuery(t *testing.T, open Open) {
 		{IDs: []string{"c00", "c01", "c02", "c05"}, Tenant: "t1"},
 	} {
 		var want []string
-		for i := len(all) - 1; i >= 0; i-- { // made in the order of a listing, backwards
-			if q.Matches(&all[i]) {
-				want = append(want, all[i].ID)
+		for i := len(summaries) - 1; i >= 0; i-- { // made in the order of a listing, backwards
+			if q.Matches(&summaries[i]) {
+				want = append(want, summaries[i].ID)
 			}
 		}
 		for _, limit := range []int{0, 1, 7, 1000} {

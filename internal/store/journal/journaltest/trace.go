@@ -45,10 +45,10 @@ func testTrace(t *testing.T, open Open) {
 		log[i].Seq, log[i].At = int64(i+1), 1_700_000_000_000-int64(i%3)*1000 // arrivals need not ascend
 	}
 	before := time.Now().UnixMilli()
-	put(t, j, "c", log[:6]...)
-	put(t, j, "c", log[6:]...)
+	appendEvents(t, j, "c", log[:6]...)
+	appendEvents(t, j, "c", log[6:]...)
 	after := time.Now().UnixMilli()
-	live, err := j.Trace(ctx, "c", "t")
+	recent, err := j.Trace(ctx, "c", "t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func testTrace(t *testing.T, open Open) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(live, got); d != "" {
+	if d := cmp.Diff(recent, got); d != "" {
 		t.Errorf("the trace was another one before settling (-before +after):\n%s", d)
 	}
 	ends := []int64{0, 0, 0, 6, 3, 11, 3, 3, int64(len(big)), int64(len(big) + 4), 5, 0, 0}
@@ -73,18 +73,18 @@ func testTrace(t *testing.T, open Open) {
 		seq  int64
 		text string
 	}{{9, "naïve text"}, {11, "new"}, {12, big}, {14, "small"}} {
-		want.Replaced = append(want.Replaced, journal.TraceReplace{Seq: r.seq, Message: "mt", Part: "p", Text: r.text})
+		want.Replacements = append(want.Replacements, journal.TraceReplace{Seq: r.seq, Message: "mt", Part: "p", Text: r.text})
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("trace (-want +got):\n%s", d)
 	}
 
 	// A turn that was queued when the log was settled gets the rest of its trace later.
-	more := []event.Event{{Turn: "queued", Type: event.TurnStart}, {Turn: "queued", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Cancelled}}}
-	for i := range more {
-		more[i].Seq = int64(len(log) + i + 1)
+	events := []event.Event{{Turn: "queued", Type: event.TurnStart}, {Turn: "queued", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Cancelled}}}
+	for i := range events {
+		events[i].Seq = int64(len(log) + i + 1)
 	}
-	put(t, j, "c", more...)
+	appendEvents(t, j, "c", events...)
 	if got, err = j.Trace(ctx, "c", "queued"); err != nil || len(got.Commits) != 3 {
 		t.Errorf("trace of a turn that is settled in part: %+v, %v", got, err)
 	}

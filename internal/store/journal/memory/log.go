@@ -21,7 +21,7 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 	}
 	for _, row := range rows {
 		// A live chunk that straddles what was settled or trimmed counts above it only.
-		if r.Events, err = compact.Decode(r.Events, row.Blob, max(after, r.Trimmed, row.First-1)); err != nil {
+		if r.Events, err = compact.Decode(r.Events, row.Blob, max(after, r.Trimmed, row.FirstSeq-1)); err != nil {
 			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
 		}
 	}
@@ -40,25 +40,25 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		return journal.Range{}, nil, err
 	}
 	s := l.summary
-	r := journal.Range{Epoch: s.Epoch, Head: s.Head, Settled: s.Settled, Trimmed: s.Trimmed}
+	r := journal.Range{Epoch: s.Epoch, Head: s.Head, Compacted: s.Compacted, Trimmed: s.Trimmed}
 	var rows []compact.Row
 	size := 0
 	add := func(row compact.Row, n int, floor int64) {
 		switch {
-		case row.Last <= max(after, s.Trimmed, floor):
+		case row.LastSeq <= max(after, s.Trimmed, floor):
 		case limit > 0 && size >= limit:
-			r.More = true
+			r.HasMore = true
 		default:
-			row.First = max(row.First, floor+1)
+			row.FirstSeq = max(row.FirstSeq, floor+1)
 			rows = append(rows, row)
 			size += n
 		}
 	}
-	for _, row := range l.settled {
+	for _, row := range l.compacted {
 		add(row, len(row.Blob), 0)
 	}
-	for _, c := range l.live {
-		add(c.Row, c.Size(), s.Settled)
+	for _, c := range l.commits {
+		add(c.Row, c.Size(), s.Compacted)
 	}
 	return r, rows, nil
 }
@@ -87,24 +87,24 @@ func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal
 	if j.closed {
 		return nil, fmt.Errorf("conversations: %w", journal.ErrClosed)
 	}
-	var out []journal.Summary
+	var summaries []journal.Summary
 	for _, l := range j.logs {
 		if q.Matches(&l.summary) {
-			out = append(out, l.summary)
+			summaries = append(summaries, l.summary)
 		}
 	}
-	slices.SortFunc(out, func(a, b journal.Summary) int { return a.Compare(&b) })
-	if q.Limit > 0 && len(out) > q.Limit {
-		out = out[:q.Limit]
+	slices.SortFunc(summaries, func(a, b journal.Summary) int { return a.Compare(&b) })
+	if q.Limit > 0 && len(summaries) > q.Limit {
+		summaries = summaries[:q.Limit]
 	}
-	for i := range out {
-		out[i] = clone(out[i])
+	for i := range summaries {
+		summaries[i] = clone(summaries[i])
 	}
-	return out, nil
+	return summaries, nil
 }
 
 // Stored implements [journal.Journal].
-func (j *Journal) Stored(tenant, owner string) (ofOwner, ofTenant int64) {
+func (j *Journal) StoredBytes(tenant, owner string) (ofOwner, ofTenant int64) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	for _, l := range j.logs {
@@ -126,10 +126,10 @@ func (l *log) size() int64 {
 	for k, v := range l.summary.Metadata {
 		n += len(k) + len(v)
 	}
-	for _, r := range l.settled {
+	for _, r := range l.compacted {
 		n += len(r.Blob)
 	}
-	for _, c := range l.live {
+	for _, c := range l.commits {
 		n += len(c.Blob)
 	}
 	return int64(n) + summarySize
@@ -156,14 +156,14 @@ func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) 
 }
 
 func (l *log) compact(upto int64) error {
-	if upto <= l.summary.Settled {
+	if upto <= l.summary.Compacted {
 		return nil
 	}
-	live, commits, err := decode(l.live, max(l.summary.Settled, l.summary.Trimmed), upto)
+	recent, commits, err := decode(l.commits, max(l.summary.Compacted, l.summary.Trimmed), upto)
 	if err != nil {
 		return err
 	}
-	r, err := compact.Settle(live, commits, l.before)
+	r, err := compact.Merge(recent, commits, l.before)
 	if err != nil {
 		return err
 	}
@@ -171,15 +171,15 @@ func (l *log) compact(upto int64) error {
 	if err != nil {
 		return err
 	}
-	if r.Whole {
-		l.settled = nil
+	if r.ReplaceAll {
+		l.compacted = nil
 	}
-	l.settled = append(l.settled, rows...)
-	l.summary.Settled = upto
+	l.compacted = append(l.compacted, rows...)
+	l.summary.Compacted = upto
 	l.drop(upto)
 	for _, t := range r.Traces {
 		if old := l.traces[t.Turn]; old != nil {
-			t.Commits, t.Replaced = append(old.Commits, t.Commits...), append(old.Replaced, t.Replaced...)
+			t.Commits, t.Replacements = append(old.Commits, t.Commits...), append(old.Replacements, t.Replacements...)
 		}
 		l.traces[t.Turn] = &trace{t, time.Now()}
 	}
@@ -189,20 +189,20 @@ func (l *log) compact(upto int64) error {
 // decode reads the events of live chunks after a seq and up to another, and the commits that they came in.
 func decode(chunks []commit, after, upto int64) (events []event.Event, commits []compact.Commit, err error) {
 	for _, c := range chunks {
-		if c.First > upto {
+		if c.FirstSeq > upto {
 			break
 		}
 		if events, err = compact.Decode(events, c.Blob, after); err != nil {
 			return nil, nil, err
 		}
-		commits = append(commits, compact.Commit{At: c.at, Last: c.Last})
+		commits = append(commits, compact.Commit{At: c.at, Last: c.LastSeq})
 	}
 	return compact.UpTo(events, upto), commits, nil
 }
 
 // before reads the settled part.
 func (l *log) before() (events []event.Event, err error) {
-	for _, row := range l.settled {
+	for _, row := range l.compacted {
 		if events, err = compact.Decode(events, row.Blob, l.summary.Trimmed); err != nil {
 			return nil, err
 		}
@@ -212,7 +212,7 @@ func (l *log) before() (events []event.Event, err error) {
 
 // drop forgets the live chunks that lie at or below a seq.
 func (l *log) drop(upto int64) {
-	l.live = slices.DeleteFunc(l.live, func(c commit) bool { return c.Last <= upto })
+	l.commits = slices.DeleteFunc(l.commits, func(c commit) bool { return c.LastSeq <= upto })
 }
 
 // Trace implements [journal.Journal].
@@ -226,21 +226,21 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 	if err != nil {
 		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
 	}
-	out := journal.Trace{Turn: turn}
+	result := journal.Trace{Turn: turn}
 	if t := l.traces[turn]; t != nil && !t.expired(time.Now()) {
-		out.Commits, out.Replaced = slices.Clone(t.Commits), slices.Clone(t.Replaced)
+		result.Commits, result.Replacements = slices.Clone(t.Commits), slices.Clone(t.Replacements)
 	}
-	live, commits, err := decode(l.live, max(l.summary.Settled, l.summary.Trimmed), l.summary.Head)
+	recent, commits, err := decode(l.commits, max(l.summary.Compacted, l.summary.Trimmed), l.summary.Head)
 	if err == nil {
-		err = compact.Trace(&out, live, commits, l.before)
+		err = compact.Trace(&result, recent, commits, l.before)
 	}
-	if err == nil && len(out.Commits) == 0 {
+	if err == nil && len(result.Commits) == 0 {
 		err = journal.ErrNotFound
 	}
 	if err != nil {
 		return journal.Trace{}, fmt.Errorf("trace %s: %w", turn, err)
 	}
-	return out, nil
+	return result, nil
 }
 
 // Trim implements [journal.Journal].
@@ -255,7 +255,7 @@ func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) err
 		return fmt.Errorf("trim %s: %w", conversation, err)
 	}
 	l.summary.Trimmed = max(l.summary.Trimmed, min(upto, l.summary.Head))
-	l.settled = slices.DeleteFunc(l.settled, func(r compact.Row) bool { return r.Last <= l.summary.Trimmed })
+	l.compacted = slices.DeleteFunc(l.compacted, func(r compact.Row) bool { return r.LastSeq <= l.summary.Trimmed })
 	l.drop(l.summary.Trimmed)
 	return nil
 }
@@ -309,20 +309,20 @@ func (j *Journal) Blank(ctx context.Context, conversation string, match func(*ev
 
 // blank takes the data out of the log's selected records. Blobs are replaced, since readers may hold them.
 func (l *log) blank(of compact.Selection) error {
-	one := func(r *compact.Row) error {
+	blankRow := func(r *compact.Row) error {
 		b, err := compact.Blank(r.Blob, of)
 		if b != nil {
 			r.Blob = b
 		}
 		return err
 	}
-	for i := range l.settled {
-		if err := one(&l.settled[i]); err != nil {
+	for i := range l.compacted {
+		if err := blankRow(&l.compacted[i]); err != nil {
 			return err
 		}
 	}
-	for i := range l.live {
-		if err := one(&l.live[i].Row); err != nil {
+	for i := range l.commits {
+		if err := blankRow(&l.commits[i].Row); err != nil {
 			return err
 		}
 	}

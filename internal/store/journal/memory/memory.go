@@ -34,10 +34,10 @@ var _ journal.Journal = (*Journal)(nil)
 
 // log is one conversation.
 type log struct {
-	summary journal.Summary // as given; Epoch, Head, Settled and Trimmed are kept up to date
-	settled []compact.Row
-	live    []commit
-	traces  map[string]*trace
+	summary   journal.Summary // as given; Epoch, Head, Settled and Trimmed are kept up to date
+	compacted []compact.Row
+	commits   []commit
+	traces    map[string]*trace
 }
 
 type commit struct {
@@ -91,7 +91,7 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	if b.Expected != l.summary.Head {
 		return fmt.Errorf("append to %s: head is %d, not %d: %w", b.Conversation, l.summary.Head, b.Expected, journal.ErrFenced)
 	}
-	for _, kv := range b.Put {
+	for _, kv := range b.Keys {
 		if kv.Log != "" && kv.Log != b.Conversation {
 			if _, err := j.find(kv.Log); err != nil {
 				return fmt.Errorf("append to %s: log %s of a key: %w", b.Conversation, kv.Log, err)
@@ -100,13 +100,13 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	}
 	j.logs[b.Conversation] = l
 	if b.Summary != nil {
-		l.set(b.Conversation, b.Summary)
+		l.setSummary(b.Conversation, b.Summary)
 	}
 	if n := int64(len(b.Events)); n > 0 {
-		l.live = append(l.live, commit{compact.Row{First: b.Expected + 1, Last: b.Expected + n, Blob: blob}, time.Now().UnixMilli()})
+		l.commits = append(l.commits, commit{compact.Row{FirstSeq: b.Expected + 1, LastSeq: b.Expected + n, Blob: blob}, time.Now().UnixMilli()})
 		l.summary.Head += n
 	}
-	for _, kv := range b.Put {
+	for _, kv := range b.Keys {
 		if kv.Value == nil {
 			delete(j.keys, kv.Key)
 			continue
@@ -118,11 +118,11 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 }
 
 // set stores a summary, of which the journal's own fields stay as they are.
-func (l *log) set(id string, s *journal.Summary) {
-	own := l.summary
+func (l *log) setSummary(id string, s *journal.Summary) {
+	previous := l.summary
 	l.summary = clone(*s)
 	l.summary.ID = id
-	l.summary.Epoch, l.summary.Head, l.summary.Settled, l.summary.Trimmed = own.Epoch, own.Head, own.Settled, own.Trimmed
+	l.summary.Epoch, l.summary.Head, l.summary.Compacted, l.summary.Trimmed = previous.Epoch, previous.Head, previous.Compacted, previous.Trimmed
 }
 
 func clone(s journal.Summary) journal.Summary {
@@ -149,19 +149,19 @@ func (j *Journal) find(id string) (*log, error) {
 
 // sweep drops expired keys and traces, at most once in sweepEvery. Callers hold the lock.
 func (j *Journal) sweep() {
-	now := time.Now()
-	if now.Sub(j.swept) < sweepEvery {
+	at := time.Now()
+	if at.Sub(j.swept) < sweepEvery {
 		return
 	}
-	j.swept = now
-	maps.DeleteFunc(j.keys, func(_ string, v value) bool { return v.expired(now) })
+	j.swept = at
+	maps.DeleteFunc(j.keys, func(_ string, v value) bool { return v.expired(at) })
 	for _, l := range j.logs {
-		maps.DeleteFunc(l.traces, func(_ string, t *trace) bool { return t.expired(now) })
+		maps.DeleteFunc(l.traces, func(_ string, t *trace) bool { return t.expired(at) })
 	}
 }
 
-func (v value) expired(now time.Time) bool  { return v.expires != 0 && v.expires <= now.UnixMilli() }
-func (t *trace) expired(now time.Time) bool { return now.Sub(t.at) > journal.DefaultTraceRetention }
+func (v value) expired(at time.Time) bool  { return v.expires != 0 && v.expires <= at.UnixMilli() }
+func (t *trace) expired(at time.Time) bool { return at.Sub(t.at) > journal.DefaultTraceRetention }
 
 // Get implements [journal.Journal].
 func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
@@ -190,25 +190,25 @@ func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, 
 	if j.closed {
 		return nil, fmt.Errorf("keys %s: %w", prefix, journal.ErrClosed)
 	}
-	var out []journal.KeyValue
-	now := time.Now()
+	var pairs []journal.KeyValue
+	at := time.Now()
 	for k, v := range j.keys {
-		if strings.HasPrefix(k, prefix) && !v.expired(now) {
-			out = append(out, journal.KeyValue{Key: k, Value: bytes.Clone(v.data), Expires: v.expires})
+		if strings.HasPrefix(k, prefix) && !v.expired(at) {
+			pairs = append(pairs, journal.KeyValue{Key: k, Value: bytes.Clone(v.data), Expires: v.expires})
 		}
 	}
-	slices.SortFunc(out, func(a, b journal.KeyValue) int { return strings.Compare(a.Key, b.Key) })
-	return out, nil
+	slices.SortFunc(pairs, func(a, b journal.KeyValue) int { return strings.Compare(a.Key, b.Key) })
+	return pairs, nil
 }
 
 // KeysAfter implements [journal.Journal].
 func (j *Journal) KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error) {
-	all, err := j.Keys(ctx, prefix)
+	pairs, err := j.Keys(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
-	from := sort.Search(len(all), func(i int) bool { return all[i].Key > after })
-	return all[from:min(from+limit, len(all))], nil
+	from := sort.Search(len(pairs), func(i int) bool { return pairs[i].Key > after })
+	return pairs[from:min(from+limit, len(pairs))], nil
 }
 
 // Backup implements [journal.Journal]: there is no file to copy.

@@ -21,12 +21,12 @@ func aliasAll(c *conn) error {
 		n             int64
 		tenant, owner string
 	}
-	var all []names
-	err := c.each("SELECT n, tenant, owner FROM conversations WHERE tenant <> '' OR owner <> ''", func(r row) error {
-		all = append(all, names{r.int(0), r.text(1), r.text(2)})
+	var rows []names
+	err := c.forEach("SELECT n, tenant, owner FROM conversations WHERE tenant <> '' OR owner <> ''", func(r row) error {
+		rows = append(rows, names{r.int(0), r.text(1), r.text(2)})
 		return nil
 	})
-	for _, v := range all {
+	for _, v := range rows {
 		if err == nil {
 			err = c.exec("UPDATE conversations SET tenant = ?, owner = ? WHERE n = ?", alias(v.tenant), alias(v.owner), v.n)
 		}

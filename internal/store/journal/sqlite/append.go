@@ -17,7 +17,7 @@ type batch struct {
 	expected     int64
 	events       int64 // number
 	blob         []byte
-	put          []journal.KeyValue
+	keys         []journal.KeyValue
 	summary      *summary
 	create       bool
 	terminal     bool
@@ -46,15 +46,15 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 		return fmt.Errorf("append: %w", err)
 	}
 	r := requests.Get().(*request)
-	if err := r.batch.fill(&b); err != nil {
+	if err := r.batch.encode(&b); err != nil {
 		return fmt.Errorf("append to %s: %w", b.Conversation, err)
 	}
 	r.size = len(r.batch.blob) + 256
-	r.state.Store(waiting)
+	r.state.Store(stateWaiting)
 	err := j.queue.do(ctx, r)
 	// A request that was taken back still lies in the queue; the garbage collector has it.
-	if r.state.Load() == taken && cap(r.batch.blob) <= maxKept {
-		r.batch.put, r.batch.summary = nil, nil
+	if r.state.Load() == stateTaken && cap(r.batch.blob) <= maxKept {
+		r.batch.keys, r.batch.summary = nil, nil
 		requests.Put(r)
 	}
 	if err != nil {
@@ -63,14 +63,14 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	return nil
 }
 
-func (b *batch) fill(of *journal.Batch) error {
+func (b *batch) encode(of *journal.Batch) error {
 	blob, err := compact.Encode(b.blob[:0], of.Events)
 	if err != nil {
 		return err
 	}
 	*b = batch{
 		conversation: of.Conversation, expected: of.Expected, events: int64(len(of.Events)), blob: blob,
-		put: of.Put, create: of.Create, terminal: of.Terminal,
+		keys: of.Keys, create: of.Create, terminal: of.Terminal,
 	}
 	if of.Summary != nil {
 		b.summary, err = newSummary(of.Conversation, *of.Summary)
@@ -79,7 +79,7 @@ func (b *batch) fill(of *journal.Batch) error {
 }
 
 func newSummary(id string, s journal.Summary) (*summary, error) {
-	s.ID, s.Epoch, s.Head, s.Settled, s.Trimmed = id, "", 0, 0, 0
+	s.ID, s.Epoch, s.Head, s.Compacted, s.Trimmed = id, "", 0, 0, 0
 	data, err := json.Marshal(&s)
 	if err != nil {
 		return nil, fmt.Errorf("summary: %w", err)
@@ -113,29 +113,29 @@ func (t *tx) append(b *batch) error {
 	}
 	if b.events > 0 {
 		if p.batches == nil {
-			p.chunk.first = p.head + 1
+			p.chunk.firstSeq = p.head + 1
 			t.beginTerm(l, p)
 		}
 		p.batches = append(p.batches, b)
 		p.head += b.events
-		p.chunk.last = p.head
+		p.chunk.lastSeq = p.head
 	}
-	for _, kv := range b.put {
-		if _, again := t.puts[kv.Key]; !again {
+	for _, kv := range b.keys {
+		if _, repeated := t.puts[kv.Key]; !repeated {
 			t.order = append(t.order, kv.Key)
 		}
 		of := l
 		if kv.Log != "" {
 			of, _, _ = t.find(kv.Log) // it was found above, or is l
 		}
-		t.puts[kv.Key] = put{kv, of}
+		t.puts[kv.Key] = keyWrite{kv, of}
 	}
 	return nil
 }
 
 // findOwners checks that the logs are there to which the batch's keys belong, before anything of it is taken.
 func (t *tx) findOwners(b *batch) error {
-	for _, kv := range b.put {
+	for _, kv := range b.keys {
 		if kv.Log != "" && kv.Log != b.conversation {
 			if _, _, err := t.find(kv.Log); err != nil {
 				return fmt.Errorf("log %s of a key: %w", kv.Log, err)

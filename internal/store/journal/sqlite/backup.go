@@ -82,9 +82,9 @@ func (j *Journal) copyTo(ctx context.Context, path string) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, b.Finish()) }()
-		for more := true; more; {
+		for hasMore := true; hasMore; {
 			start := time.Now()
-			if more, err = b.Step(backupStep); err != nil {
+			if hasMore, err = b.Step(backupStep); err != nil {
 				return err
 			}
 			if err := syncFile(path); err != nil {
@@ -178,7 +178,7 @@ func renew(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("%w: %w", journal.ErrCorrupt, err)
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	r, err := c.one("PRAGMA integrity_check(1)")
+	r, err := c.queryRow("PRAGMA integrity_check(1)")
 	if err != nil {
 		return fmt.Errorf("%w: %w", journal.ErrCorrupt, err)
 	}
@@ -189,14 +189,14 @@ func renew(ctx context.Context, path string) (err error) {
 		return err
 	}
 	return c.transaction(func() error {
-		made, err := c.number("SELECT value FROM meta WHERE name = 'backup'")
+		createdAt, err := c.number("SELECT value FROM meta WHERE name = 'backup'")
 		if err != nil {
 			return err
 		}
-		if made == 0 {
+		if createdAt == 0 {
 			return fmt.Errorf("%w: it is no backup; a store is copied by Backup, not file by file", journal.ErrForeign)
 		}
-		gap := reserved + max(0, time.Now().UnixMilli()-made)
+		gap := reserved + max(0, time.Now().UnixMilli()-createdAt)
 		return errors.Join(
 			c.exec("UPDATE conversations SET epoch = lower(hex(randomblob(8)))"),
 			c.exec(`UPDATE conversations SET head = ? + max(head, settled, trimmed,
@@ -213,15 +213,15 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	for err == nil && ctx.Err() == nil {
-		_, err = io.CopyN(out, in, 16<<20)
+		_, err = io.CopyN(target, in, 16<<20)
 	}
 	if err == io.EOF {
 		err = nil
 	}
-	return errors.Join(err, ctx.Err(), out.Sync(), out.Close())
+	return errors.Join(err, ctx.Err(), target.Sync(), target.Close())
 }

@@ -48,7 +48,7 @@ func TestBackup(t *testing.T) {
 				}
 				before := int64(len(w.Log))
 				if err := j.Append(context.Background(), journal.Batch{
-					Conversation: id, Expected: before, Events: w.Next(), Put: []journal.KeyValue{{Key: id, Value: fmt.Append(nil, len(w.Log))}},
+					Conversation: id, Expected: before, Events: w.Next(), Keys: []journal.KeyValue{{Key: id, Value: fmt.Append(nil, len(w.Log))}},
 				}); err != nil {
 					t.Error(err)
 					return

@@ -146,7 +146,7 @@ func BenchmarkAppend(b *testing.B) {
 						}
 						batch := journal.Batch{Conversation: st.id, Expected: st.seq - int64(c.batch), Events: events}
 						if c.key {
-							batch.Put = []journal.KeyValue{{Key: "decoder/" + st.id, Value: value}}
+							batch.Keys = []journal.KeyValue{{Key: "decoder/" + st.id, Value: value}}
 						}
 						if err := j.Append(context.Background(), batch); err != nil {
 							b.Error(err)
@@ -197,7 +197,7 @@ func BenchmarkAppendPaced(b *testing.B) {
 						events, ended := st.next(nil)
 						batch := journal.Batch{Conversation: st.id, Expected: st.seq - 1, Events: events}
 						if c.key {
-							batch.Put = []journal.KeyValue{{Key: "decoder/" + st.id, Value: value}}
+							batch.Keys = []journal.KeyValue{{Key: "decoder/" + st.id, Value: value}}
 						}
 						start := time.Now()
 						if err := j.Append(context.Background(), batch); err != nil {

@@ -15,7 +15,7 @@ func (j *Journal) Blank(ctx context.Context, conversation string, match func(*ev
 	if err = j.lockLong(ctx); err == nil { // a backup that is being made holds the write-ahead log
 		defer j.unlockLong()
 		var n int64
-		if err = j.read(ctx, func(c *conn) error {
+		if err = j.readTx(ctx, func(c *conn) error {
 			l, err := load(c, "id", conversation)
 			switch {
 			case err != nil:
@@ -41,8 +41,8 @@ func (j *Journal) Blank(ctx context.Context, conversation string, match func(*ev
 // blank takes a deleted conversation's data out of the records of the gateway's own logs.
 func (j *Journal) blank(ctx context.Context, conversation string) error {
 	ids := map[string]int64{} // and numbers
-	err := j.read(ctx, func(c *conn) error {
-		return c.each("SELECT id, n FROM conversations WHERE id >= ? AND id < ?", func(r row) error {
+	err := j.readTx(ctx, func(c *conn) error {
+		return c.forEach("SELECT id, n FROM conversations WHERE id >= ? AND id < ?", func(r row) error {
 			ids[r.text(0)] = r.int(1)
 			return nil
 		}, journal.SystemPrefix, after(journal.SystemPrefix))
@@ -65,7 +65,7 @@ func (j *Journal) blankAll(ctx context.Context, id string, n int64, of compact.S
 		return err
 	}
 	for {
-		if again, err := j.blankLog(ctx, id, of); err != nil || !again {
+		if repeat, err := j.blankLog(ctx, id, of); err != nil || !repeat {
 			return err
 		}
 	}
@@ -73,11 +73,11 @@ func (j *Journal) blankAll(ctx context.Context, id string, n int64, of compact.S
 
 // blankLog blanks the records that it finds in a log. Rows may be settled while it looks, and so escape it; so it is
 // called again until it finds nothing more in a log that stands still.
-func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection) (again bool, err error) {
-	v, known := j.index.view(id, 0)
-	var settled []int64 // by last seq
-	var live []int64    // by row
-	err = j.read(ctx, func(c *conn) error {
+func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection) (repeat bool, err error) {
+	v, inMemory := j.index.view(id, 0)
+	var compactedKeys []int64 // by last seq
+	var liveKeys []int64      // by row
+	err = j.readTx(ctx, func(c *conn) error {
 		l, err := load(c, "id", id)
 		if err != nil {
 			return err
@@ -85,21 +85,21 @@ func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection)
 		if l == nil {
 			return absent(c, id)
 		}
-		again = known && l.floor() != v.floor()
-		err = c.each("SELECT last, events, first FROM settled WHERE conversation = ?", func(r row) error {
-			found, err := holds(l, true, r.blob(1), place{kind: inSettled, first: r.int(2), last: r.int(0)}, of)
-			if found {
-				settled = append(settled, r.int(0))
+		repeat = inMemory && l.floor() != v.floor()
+		err = c.forEach("SELECT last, events, first FROM settled WHERE conversation = ?", func(r row) error {
+			matches, err := holds(l, true, r.blob(1), place{kind: inSettled, firstSeq: r.int(2), lastSeq: r.int(0)}, of)
+			if matches {
+				compactedKeys = append(compactedKeys, r.int(0))
 			}
 			return err
 		}, l.n)
-		if err != nil || again {
+		if err != nil || repeat {
 			return err
 		}
-		return liveRows(c, l.n, v.chunks, func(ch held, blob []byte, sealed bool) error {
-			found, err := holds(l, sealed, blob, ch.place(), of)
-			if found {
-				live = append(live, ch.row)
+		return liveRows(c, l.n, v.chunks, func(ch cachedChunk, blob []byte, sealed bool) error {
+			matches, err := holds(l, sealed, blob, ch.place(), of)
+			if matches {
+				liveKeys = append(liveKeys, ch.row)
 			}
 			return err
 		})
@@ -107,22 +107,22 @@ func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection)
 	if err != nil {
 		return false, err
 	}
-	for _, last := range settled {
+	for _, last := range compactedKeys {
 		if err := j.rewrite(ctx, id, of, "settled", "last", last); err != nil {
 			return false, err
 		}
 	}
-	for _, row := range live {
+	for _, row := range liveKeys {
 		if err := j.rewrite(ctx, id, of, "live", "row", row); err != nil {
 			return false, err
 		}
 	}
-	return again || len(settled)+len(live) > 0, nil
+	return repeat || len(compactedKeys)+len(liveKeys) > 0, nil
 }
 
 // rewrite blanks one row of a table in place, if it is still there.
 func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, table, column string, key int64) error {
-	where := " WHERE conversation = ? AND " + column + " = ?"
+	condition := " WHERE conversation = ? AND " + column + " = ?"
 	return j.do(ctx, compact.ChunkSize, func(t *tx) error {
 		l, p, err := t.find(id)
 		if err != nil {
@@ -134,12 +134,12 @@ func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, 
 			kind = inLive
 			p.changed = append(p.changed, key)
 		}
-		r, err := t.one("SELECT events, first, last FROM "+table+where, l.n, key)
+		r, err := t.queryRow("SELECT events, first, last FROM "+table+condition, l.n, key)
 		if err != nil || r == nil {
 			t.err = err
 			return err
 		}
-		at := place{kind: kind, first: r.int(1), last: r.int(2)}
+		at := place{kind: kind, firstSeq: r.int(1), lastSeq: r.int(2)}
 		var b []byte // stays empty if the row can't be read: what it says can't be searched, so all of it goes
 		if text, err := l.open(r.blob(0), at); err == nil {
 			if b, err = compact.Blank(text, of); err != nil || b == nil {
@@ -148,7 +148,7 @@ func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, 
 		} else if !system(id) {
 			return err
 		}
-		return t.exec("UPDATE "+table+" SET events = ?"+where, t.seal(l, at, b), l.n, key)
+		return t.exec("UPDATE "+table+" SET events = ?"+condition, t.seal(l, at, b), l.n, key)
 	})
 }
 

@@ -19,20 +19,20 @@ type cache struct {
 }
 
 type cached struct {
-	at    int64  // of the commit, epoch milliseconds
-	first int64  // number of its first row; the others follow
-	spans []span // in text, by row
-	text  []byte
-	used  int // bytes of text that spans hold
+	at        int64  // of the commit, epoch milliseconds
+	firstRow  int64  // number of its first row; the others follow
+	spans     []span // in text, by row
+	text      []byte
+	usedBytes int // bytes of text that spans hold
 }
 
 type span struct{ from, to uint32 }
 
 // add keeps the rows of a commit, and lets the oldest go for them.
-func (c *cache) add(at, first int64, spans []span, text []byte) {
-	c.commits = append(c.commits, cached{at, first, spans, text, len(text)})
+func (c *cache) add(at, firstRow int64, spans []span, text []byte) {
+	c.commits = append(c.commits, cached{at, firstRow, spans, text, len(text)})
 	for c.size += len(text); c.size > maxCache; c.commits = c.commits[1:] {
-		if c.size -= len(c.commits[0].text); c.commits[0].used == 0 {
+		if c.size -= len(c.commits[0].text); c.commits[0].usedBytes == 0 {
 			c.empty--
 		}
 		c.commits[0] = cached{}
@@ -41,12 +41,12 @@ func (c *cache) add(at, first int64, spans []span, text []byte) {
 
 // find returns where a row's text is; nil where it lies in the file alone.
 func (c *cache) find(row int64) (of *cached, s *span) {
-	i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].first > row }) - 1
+	i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].firstRow > row }) - 1
 	if i < 0 {
 		return nil, nil
 	}
 	of = &c.commits[i]
-	if n := row - of.first; n < int64(len(of.spans)) {
+	if n := row - of.firstRow; n < int64(len(of.spans)) {
 		return of, &of.spans[n]
 	}
 	return nil, nil
@@ -68,30 +68,30 @@ func (c *cache) forget(row int64) {
 	if s == nil || s.from == s.to {
 		return
 	}
-	of.used -= int(s.to - s.from)
+	of.usedBytes -= int(s.to - s.from)
 	*s = span{}
-	if of.used > len(of.text)/2 {
+	if of.usedBytes > len(of.text)/2 {
 		return
 	}
 	c.size -= len(of.text)
 	of.shrink()
 	c.size += len(of.text)
-	if of.used > 0 {
+	if of.usedBytes > 0 {
 		return
 	}
 	if c.empty++; c.empty > len(c.commits)/2 {
-		c.commits = slices.DeleteFunc(c.commits, func(k cached) bool { return k.used == 0 })
+		c.commits = slices.DeleteFunc(c.commits, func(k cached) bool { return k.usedBytes == 0 })
 		c.empty = 0
 	}
 }
 
 // shrink copies what is still held of a commit's text.
 func (k *cached) shrink() {
-	if k.used == 0 {
+	if k.usedBytes == 0 {
 		k.spans, k.text = nil, nil
 		return
 	}
-	text := make([]byte, 0, k.used)
+	text := make([]byte, 0, k.usedBytes)
 	for i, s := range k.spans {
 		if s.from != s.to {
 			from := len(text)

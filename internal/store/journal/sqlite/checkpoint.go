@@ -40,7 +40,7 @@ func newCheckpointer(j *Journal) *checkpointer {
 }
 
 // written notes what a commit wrote. The writer calls it, and helps itself where the checkpointer can't keep up.
-func (k *checkpointer) written(bytes int) {
+func (k *checkpointer) addWritten(bytes int) {
 	bytes += pageCost
 	if k.total.Add(int64(bytes)) > restartForced*k.j.opt.restartAt*pageSize {
 		if err := k.restart(restartWaitLong); err != nil {
@@ -113,7 +113,7 @@ func (k *checkpointer) checkpoint(mode string, wait time.Duration) (busy bool, p
 		return false, 0, err
 	}
 	before := k.total.Load()
-	r, err := k.conn.one("PRAGMA wal_checkpoint(" + mode + ")")
+	r, err := k.conn.queryRow("PRAGMA wal_checkpoint(" + mode + ")")
 	if err != nil || r == nil {
 		return false, 0, err
 	}

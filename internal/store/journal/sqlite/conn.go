@@ -146,7 +146,7 @@ func (r row) text(i int) string { s, _ := r[i].(string); return s }
 func (r row) blob(i int) []byte { b, _ := r[i].([]byte); return b }
 
 // each runs a query and gives its rows to f, until f returns an error.
-func (c *conn) each(query string, f func(row) error, args ...any) (err error) {
+func (c *conn) forEach(query string, f func(row) error, args ...any) (err error) {
 	s, err := c.prepare(query)
 	if err != nil {
 		return err
@@ -170,20 +170,20 @@ func (c *conn) each(query string, f func(row) error, args ...any) (err error) {
 }
 
 // one runs a query and returns its first row, nil where there is none.
-func (c *conn) one(query string, args ...any) (row, error) {
-	var first row
-	err := c.each(query, func(r row) error {
-		if first == nil {
-			first = append(row(nil), r...)
+func (c *conn) queryRow(query string, args ...any) (row, error) {
+	var result row
+	err := c.forEach(query, func(r row) error {
+		if result == nil {
+			result = append(row(nil), r...)
 		}
 		return nil
 	}, args...)
-	return first, err
+	return result, err
 }
 
 // number runs a query that gives one number.
 func (c *conn) number(query string, args ...any) (int64, error) {
-	r, err := c.one(query, args...)
+	r, err := c.queryRow(query, args...)
 	if err != nil || r == nil {
 		return 0, err
 	}

@@ -27,8 +27,8 @@ func readSummary(r row) (journal.Summary, error) {
 	if err != nil {
 		s, err = journal.Summary{Updated: r.int(8)}, &journal.DamageError{Conversation: r.text(0), Err: err}
 	}
-	s.ID, s.Epoch, s.Settled, s.Trimmed = r.text(0), r.text(1), r.int(3), r.int(4)
-	s.Head = max(r.int(2), s.Settled, s.Trimmed)
+	s.ID, s.Epoch, s.Compacted, s.Trimmed = r.text(0), r.text(1), r.int(3), r.int(4)
+	s.Head = max(r.int(2), s.Compacted, s.Trimmed)
 	return s, err
 }
 
@@ -36,8 +36,8 @@ func readSummary(r row) (journal.Summary, error) {
 func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary, error) {
 	var s journal.Summary
 	v, ok := j.index.view(id, 1<<62) // before the snapshot, so that the head never falls behind what it was
-	err := j.read(ctx, func(c *conn) error {
-		r, err := c.one(selectSummary+" WHERE id = ?", id)
+	err := j.readTx(ctx, func(c *conn) error {
+		r, err := c.queryRow(selectSummary+" WHERE id = ?", id)
 		if err != nil {
 			return err
 		}
@@ -63,38 +63,38 @@ func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal
 		// The heads of logs with live rows are in memory, under ids that only the file tells. A log that was dropped from
 		// memory after the snapshot was taken would be listed with the head of before; then the list is made again.
 		drops := j.index.drops()
-		var out []journal.Summary
-		err := j.read(ctx, func(c *conn) error {
-			return c.each(query, func(r row) error {
+		var summaries []journal.Summary
+		err := j.readTx(ctx, func(c *conn) error {
+			return c.forEach(query, func(r row) error {
 				s, err := readSummary(r)
 				if err != nil { // what was selected by is known; so it is not missing where its owner is purged
 					_ = j.quarantine(err)
 					s.Tenant, s.Owner = q.Tenant, q.Owner
 				}
-				out = append(out, s)
+				summaries = append(summaries, s)
 				return nil
 			}, args...)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("conversations: %w", j.malformed(err))
 		}
-		for i := range out {
-			if v, ok := j.index.view(out[i].ID, 1<<62); ok {
-				out[i].Head = max(out[i].Head, v.head)
+		for i := range summaries {
+			if v, ok := j.index.view(summaries[i].ID, 1<<62); ok {
+				summaries[i].Head = max(summaries[i].Head, v.head)
 			}
 		}
 		if j.index.drops() == drops {
-			return out, nil
+			return summaries, nil
 		}
 	}
 }
 
 // listing makes the query for a list. Each shape of it has an index that gives its order.
 func listing(q journal.Query) (string, []any) {
-	var where []string
+	var conditions []string
 	var args []any
 	add := func(cond string, values ...any) {
-		where = append(where, cond)
+		conditions = append(conditions, cond)
 		args = append(args, values...)
 	}
 	if q.Tenant != "" {
@@ -116,8 +116,8 @@ func listing(q journal.Query) (string, []any) {
 		add("(updated, id) < (?, ?)", q.BeforeUpdated, q.BeforeID)
 	}
 	query := selectSummary
-	if len(where) > 0 {
-		query += " WHERE " + strings.Join(where, " AND ")
+	if len(conditions) > 0 {
+		query += " WHERE " + strings.Join(conditions, " AND ")
 	}
 	query += " ORDER BY updated DESC, id DESC"
 	if q.Limit > 0 {

@@ -220,7 +220,7 @@ func crashChild(dir, point string, hits int64) {
 				events := w.Next()
 				head := int64(len(w.Log))
 				must(j.Append(ctx, journal.Batch{
-					Conversation: id, Expected: before, Events: events, Put: []journal.KeyValue{{Key: id + "/head", Value: fmt.Append(nil, head)}},
+					Conversation: id, Expected: before, Events: events, Keys: []journal.KeyValue{{Key: id + "/head", Value: fmt.Append(nil, head)}},
 				}))
 				say("ack", id, head)
 				if w.Open == 0 {
@@ -247,7 +247,7 @@ func crashChild(dir, point string, hits int64) {
 			}
 			must(j.Append(ctx, journal.Batch{
 				Conversation: id, Create: true, Summary: &journal.Summary{Owner: "gone", Title: text}, Events: events,
-				Put: []journal.KeyValue{{Key: id, Value: []byte(text)}},
+				Keys: []journal.KeyValue{{Key: id, Value: []byte(text)}},
 			}))
 			if n%2 == 0 {
 				must(j.Compact(ctx, id, 25))

@@ -62,12 +62,12 @@ func (x *index) refuse(id string) error {
 func (j *Journal) Damaged() []journal.DamageError {
 	j.index.mu.RLock()
 	defer j.index.mu.RUnlock()
-	all := make([]journal.DamageError, 0, len(j.index.damaged))
+	damage := make([]journal.DamageError, 0, len(j.index.damaged))
 	for _, d := range j.index.damaged {
-		all = append(all, *d)
+		damage = append(damage, *d)
 	}
-	slices.SortFunc(all, func(a, b journal.DamageError) int { return cmp.Compare(a.Conversation, b.Conversation) })
-	return all
+	slices.SortFunc(damage, func(a, b journal.DamageError) int { return cmp.Compare(a.Conversation, b.Conversation) })
+	return damage
 }
 
 func (j *Journal) malformed(err error) error { return malformed(j.path, err) }

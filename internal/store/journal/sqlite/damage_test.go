@@ -30,7 +30,7 @@ func writeLogs(t *testing.T) (dir string) {
 		create1(t, j, id)
 		for n := range int64(4) {
 			b := journal.Batch{Conversation: id, Expected: n, Events: []event.Event{said(n+1, "abcd"[n:n+1]+strings.Repeat("x", 50))}}
-			b.Put = []journal.KeyValue{{Key: id + "/key", Value: []byte("value")}}
+			b.Keys = []journal.KeyValue{{Key: id + "/key", Value: []byte("value")}}
 			if err := j.Append(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +61,7 @@ func edit(t *testing.T, dir string, f func(c *conn) error) {
 func flip(t *testing.T, dir, table, column, where string) {
 	t.Helper()
 	edit(t, dir, func(c *conn) error {
-		r, err := c.one("SELECT " + column + " FROM " + table + " WHERE " + where)
+		r, err := c.queryRow("SELECT " + column + " FROM " + table + " WHERE " + where)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func TestSwappedRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := writeLogs(t)
 			edit(t, dir, func(c *conn) error {
-				r, err := c.one(query)
+				r, err := c.queryRow(query)
 				if err != nil {
 					return err
 				}
@@ -254,7 +254,7 @@ func TestQuarantine(t *testing.T) {
 }
 
 func (j *Journal) queryNumber(t *testing.T, query string) (n int64, err error) {
-	err = j.read(t.Context(), func(c *conn) (err error) {
+	err = j.readTx(t.Context(), func(c *conn) (err error) {
 		n, err = c.number(query)
 		return err
 	})
@@ -283,7 +283,7 @@ func TestDamagedSystemLog(t *testing.T) {
 	for range 3 {
 		appendRecord(t, j, "$own")
 	}
-	if err := j.Append(t.Context(), journal.Batch{Conversation: "$own", Expected: 3, Put: []journal.KeyValue{{Key: "own/1", Value: []byte("x")}, {Key: "own/2", Value: []byte("x")}}}); err != nil {
+	if err := j.Append(t.Context(), journal.Batch{Conversation: "$own", Expected: 3, Keys: []journal.KeyValue{{Key: "own/1", Value: []byte("x")}, {Key: "own/2", Value: []byte("x")}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
@@ -303,7 +303,7 @@ func TestDamagedSystemLog(t *testing.T) {
 				after = e.Seq
 				seqs = append(seqs, e.Seq)
 			}
-			if !r.More {
+			if !r.HasMore {
 				break
 			}
 		}

@@ -50,7 +50,7 @@ func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 	}
 	defer j.unlockLong()
 	var n int64
-	err = j.read(ctx, func(c *conn) (err error) {
+	err = j.readTx(ctx, func(c *conn) (err error) {
 		n, err = c.number("SELECT n FROM deleted WHERE id = ? AND purged = 0", conversation)
 		return err
 	})
@@ -93,15 +93,15 @@ func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 
 // purgeLive deletes the live rows of a conversation that are garbage, as its tombstone makes all of them.
 func (j *Journal) purgeLive(ctx context.Context, n int64) error {
-	for more := true; more; {
+	for hasMore := true; hasMore; {
 		err := j.do(ctx, maxOps/2, func(t *tx) error {
 			rows := t.j.waste.of(n)
-			more = len(rows) > 0
+			hasMore = len(rows) > 0
 			for start := time.Now(); len(rows) > 0 && time.Since(start) < slice; rows = rows[1:] {
 				t.collected = append(t.collected, rows[0]) // given back if the transaction fails
 				_ = t.exec("DELETE FROM live WHERE row = ?", rows[0].row)
 			}
-			t.j.waste.put(rows)
+			t.j.waste.giveBack(rows)
 			return t.exec(keepRow, t.j.nextRow-1)
 		})
 		if err != nil {
@@ -113,7 +113,7 @@ func (j *Journal) purgeLive(ctx context.Context, n int64) error {
 
 func (j *Journal) lockLong(ctx context.Context) error {
 	select {
-	case j.long <- struct{}{}:
+	case j.maintenance <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -122,12 +122,12 @@ func (j *Journal) lockLong(ctx context.Context) error {
 	}
 }
 
-func (j *Journal) unlockLong() { <-j.long }
+func (j *Journal) unlockLong() { <-j.maintenance }
 
 // unpurged lists the deleted conversations of which something may be left.
 func (j *Journal) unpurged(ctx context.Context) (ids []string, err error) {
-	err = j.read(ctx, func(c *conn) error {
-		return c.each("SELECT id FROM deleted WHERE purged = 0", func(r row) error {
+	err = j.readTx(ctx, func(c *conn) error {
+		return c.forEach("SELECT id FROM deleted WHERE purged = 0", func(r row) error {
 			ids = append(ids, r.text(0))
 			return nil
 		})

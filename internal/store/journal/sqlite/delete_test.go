@@ -36,7 +36,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 					events[i].Seq = heads[id]
 				}
 				if !strings.HasPrefix(id, "$") {
-					b.Put = []journal.KeyValue{
+					b.Keys = []journal.KeyValue{
 						{Key: fmt.Sprint(id, "/", rnd.IntN(5)), Value: []byte(strings.Repeat(marker(id), 1+rnd.IntN(40)))},
 						{Key: id + "/same", Value: []byte(strings.Repeat(marker(id), 1+rnd.IntN(400)))},
 					}

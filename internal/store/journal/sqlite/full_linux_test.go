@@ -63,7 +63,7 @@ func fullChild(dir string) error {
 		return err
 	}
 	batch := func(head int64, size int) journal.Batch {
-		return journal.Batch{Conversation: "c", Expected: head, Put: []journal.KeyValue{{Key: "head", Value: fmt.Append(nil, head+1)}}, Events: []event.Event{
+		return journal.Batch{Conversation: "c", Expected: head, Keys: []journal.KeyValue{{Key: "head", Value: fmt.Append(nil, head+1)}}, Events: []event.Event{
 			{Seq: head + 1, Type: event.Record, Body: &event.Body{RecordKind: "k", Data: json.RawMessage(`"` + strings.Repeat("x", size) + `"`)}},
 		}}
 	}

@@ -24,12 +24,12 @@ const (
 
 // garbage are live rows that every reader ignores. Only the writer touches it.
 type garbage struct {
-	rows  []waste // in order; those that were taken have row 0
-	fresh []waste // not yet among rows
-	next  int     // where in rows to look next
-	n     int     // number of rows, without those that were taken
-	size  int     // of them, bytes
-	new   int     // size of the fresh ones
+	rows     []waste // in order; those that were taken have row 0
+	incoming []waste // not yet among rows
+	next     int     // where in rows to look next
+	n        int     // number of rows, without those that were taken
+	size     int     // of them, bytes
+	new      int     // size of the fresh ones
 }
 
 type waste struct {
@@ -39,13 +39,13 @@ type waste struct {
 
 func (g *garbage) add(n int64, chunks ...chunk) {
 	for _, c := range chunks {
-		g.put([]waste{{c.row, n, c.size}})
+		g.giveBack([]waste{{c.row, n, c.size}})
 	}
 }
 
 // put gives back what was taken.
-func (g *garbage) put(rows []waste) {
-	g.fresh = append(g.fresh, rows...)
+func (g *garbage) giveBack(rows []waste) {
+	g.incoming = append(g.incoming, rows...)
 	for _, w := range rows {
 		g.n++
 		g.size += w.size
@@ -55,40 +55,40 @@ func (g *garbage) put(rows []waste) {
 
 // take takes neighbouring rows of at least so many bytes, and up to maxRun or one row of them; the oldest such. Where
 // there are none it takes nothing.
-func (g *garbage) take(least int) []waste {
-	if len(g.fresh) > max(256, len(g.rows)/8) || g.new > max(1<<20, g.size/8) {
+func (g *garbage) take(minSize int) []waste {
+	if len(g.incoming) > max(256, len(g.rows)/8) || g.new > max(1<<20, g.size/8) {
 		g.merge()
 	}
-	rows := g.look(least)
-	if rows == nil && least == 0 && g.n > 0 { // what is left was too little when it was looked at
+	rows := g.findRun(minSize)
+	if rows == nil && minSize == 0 && g.n > 0 { // what is left was too little when it was looked at
 		g.merge()
-		rows = g.look(0)
+		rows = g.findRun(0)
 	}
 	return rows
 }
 
 // look goes on through the rows until it finds some to take.
-func (g *garbage) look(least int) []waste {
+func (g *garbage) findRun(minSize int) []waste {
 	for g.next < len(g.rows) {
 		from, size := g.next, g.rows[g.next].size
 		for g.next++; g.next < len(g.rows) && g.rows[g.next].row == g.rows[g.next-1].row+1 && size+g.rows[g.next].size <= maxRun; g.next++ {
 			size += g.rows[g.next].size
 		}
-		if size < least || g.rows[from].row == 0 {
+		if size < minSize || g.rows[from].row == 0 {
 			continue
 		}
-		taken := slices.Clone(g.rows[from:g.next])
+		rows := slices.Clone(g.rows[from:g.next])
 		clear(g.rows[from:g.next])
-		g.n -= len(taken)
+		g.n -= len(rows)
 		g.size -= size
-		return taken
+		return rows
 	}
 	return nil
 }
 
 // of takes all rows of one conversation.
 func (g *garbage) of(n int64) (rows []waste) {
-	for _, list := range [][]waste{g.rows, g.fresh} {
+	for _, list := range [][]waste{g.rows, g.incoming} {
 		for i, w := range list {
 			if w.row != 0 && w.n == n {
 				rows = append(rows, w)
@@ -98,26 +98,26 @@ func (g *garbage) of(n int64) (rows []waste) {
 			}
 		}
 	}
-	g.fresh = slices.DeleteFunc(g.fresh, func(w waste) bool { return w.row == 0 })
+	g.incoming = slices.DeleteFunc(g.incoming, func(w waste) bool { return w.row == 0 })
 	return rows
 }
 
 // merge puts the fresh rows among the others, and begins to look from the oldest again.
 func (g *garbage) merge() {
 	order := func(a, b waste) int { return int(a.row - b.row) }
-	slices.SortFunc(g.fresh, order)
+	slices.SortFunc(g.incoming, order)
 	merged := make([]waste, 0, g.n)
-	rest := g.fresh
+	added := g.incoming
 	for _, w := range g.rows {
 		if w.row == 0 {
 			continue
 		}
-		for len(rest) > 0 && rest[0].row < w.row {
-			merged, rest = append(merged, rest[0]), rest[1:]
+		for len(added) > 0 && added[0].row < w.row {
+			merged, added = append(merged, added[0]), added[1:]
 		}
 		merged = append(merged, w)
 	}
-	g.rows, g.fresh, g.next, g.new = append(merged, rest...), nil, 0, 0
+	g.rows, g.incoming, g.next, g.new = append(merged, added...), nil, 0, 0
 }
 
 // remove deletes neighbouring rows.
@@ -133,15 +133,15 @@ func (t *tx) collect(added int) {
 		return
 	}
 	g, start := &t.j.waste, time.Now()
-	least := run
+	minSize := run
 	if g.n > maxWaste || g.size > maxWasteSize {
-		least = 0
+		minSize = 0
 	}
 	for want := added + added/surplus + 1; want > 0 && t.err == nil; {
 		if len(t.collected) >= added && time.Since(start) > slice {
 			break
 		}
-		rows := g.take(least)
+		rows := g.take(minSize)
 		if rows == nil {
 			break
 		}
@@ -159,7 +159,7 @@ func (t *tx) collect(added int) {
 
 // clearUp deletes a slice of garbage in a transaction of its own. It is called when nothing waits.
 func (j *Journal) clearUp() error {
-	var gone []waste
+	var rows []waste
 	start := time.Now()
 	err := j.conn.transaction(func() error {
 		for time.Since(start) < slice {
@@ -167,7 +167,7 @@ func (j *Journal) clearUp() error {
 			if rows == nil {
 				break
 			}
-			gone = append(gone, rows...)
+			rows = append(rows, rows...)
 			if err := j.waste.remove(j.conn.exec, rows); err != nil {
 				return err
 			}
@@ -176,7 +176,7 @@ func (j *Journal) clearUp() error {
 		return j.conn.exec(keepRow, j.nextRow-1)
 	})
 	if err != nil {
-		j.waste.put(gone)
+		j.waste.giveBack(rows)
 	}
 	return err
 }

@@ -30,7 +30,7 @@ func TestGarbageTake(t *testing.T) {
 				t.Fatalf("%d rows are counted, %d are there", g.n, len(in))
 			}
 			size = 0
-			for _, list := range [][]waste{g.rows, g.fresh} {
+			for _, list := range [][]waste{g.rows, g.incoming} {
 				for _, w := range list {
 					size += w.size
 				}
@@ -59,7 +59,7 @@ func TestGarbageTake(t *testing.T) {
 					for _, w := range rows {
 						in[w.row] = w.n
 					}
-					g.put(rows)
+					g.giveBack(rows)
 				}
 			},
 			"of": func(t *rapid.T) {

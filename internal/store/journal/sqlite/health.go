@@ -38,7 +38,7 @@ type health struct {
 }
 
 // set notes how the last commit went and returns what was noted before.
-func (h *health) set(err error) (was error) {
+func (h *health) swap(err error) (was error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was, h.err = h.err, err
@@ -71,22 +71,22 @@ const reserveSize = 8 << 20
 type reserve struct {
 	path     string
 	released bool
-	tried    time.Time
+	lastTry  time.Time
 }
 
 func newReserve(dir string) *reserve { return &reserve{path: filepath.Join(dir, "ballast")} }
 
 // restore writes the ballast where it is missing, at most once a second; false where there is no space for it.
 func (r *reserve) restore() bool {
-	if time.Since(r.tried) < time.Second {
+	if time.Since(r.lastTry) < time.Second {
 		return false
 	}
-	r.tried = time.Now()
-	return r.fill() == nil
+	r.lastTry = time.Now()
+	return r.writeBallast() == nil
 }
 
 // fill writes the ballast where it is missing or too short.
-func (r *reserve) fill() (err error) {
+func (r *reserve) writeBallast() (err error) {
 	r.released = true
 	if fi, err := os.Stat(r.path); err == nil && fi.Size() >= reserveSize {
 		r.released = false
@@ -113,6 +113,6 @@ func (r *reserve) release() bool {
 		return false
 	}
 	r.released = true
-	r.tried = time.Now()
+	r.lastTry = time.Now()
 	return os.Remove(r.path) == nil
 }

@@ -14,15 +14,15 @@ import (
 
 // state is how far a log has come.
 type state struct {
-	head, settled, trimmed int64
-	size                   int64 // of the settled rows, bytes
+	head, compacted, trimmed int64
+	size                     int64 // of the settled rows, bytes
 	// rewrites counts what was changed in place; what was prepared from an older state is prepared again.
 	rewrites int
 	terms    []journal.Term
 }
 
 // floor is the seq up to which live rows are garbage.
-func (s state) floor() int64 { return max(s.settled, s.trimmed) }
+func (s state) floor() int64 { return max(s.compacted, s.trimmed) }
 
 // log is a conversation as it is held in memory. What comes before state never changes; the rest is protected by the index's lock,
 // and changed by the writer alone.
@@ -32,25 +32,25 @@ type log struct {
 	secret    *secret
 
 	state
-	chunks  []chunk // above floor, ascending
-	used    int64   // number of the commit that used it last
-	account account // whose it is
-	live    int64   // bytes of chunks
-	about   int64   // bytes of the summary
-	counted counted
+	chunks    []chunk // above floor, ascending
+	lastUse   int64   // number of the commit that used it last
+	account   account // whose it is
+	liveBytes int64   // bytes of chunks
+	about     int64   // bytes of the summary
+	share     share
 
 	pending *pending // of the transaction being built; the writer's own
 }
 
 // chunk says where a commit's events of one log lie.
 type chunk struct {
-	row         int64
-	first, last int64
-	size        int // of the row's blob, bytes
+	row               int64
+	firstSeq, lastSeq int64
+	size              int // of the row's blob, bytes
 }
 
 // held is a chunk with its text, where that is in memory.
-type held struct {
+type cachedChunk struct {
 	chunk
 	at   int64  // of the commit, epoch milliseconds
 	text []byte // nil where it lies in the file alone
@@ -62,21 +62,21 @@ const maxIdle = 20_000
 
 // index holds the logs that have live rows or were used lately.
 type index struct {
-	mu      sync.RWMutex // protects what follows
-	logs    map[string]*log
-	term    string                          // of what is written from now on
-	damaged map[string]*journal.DamageError // the first damage that was found, by conversation
-	stored  stored
-	dropped int // counts logs that were dropped from memory
-	swept   int64
-	cache   cache
+	mu        sync.RWMutex // protects what follows
+	logs      map[string]*log
+	term      string                          // of what is written from now on
+	damaged   map[string]*journal.DamageError // the first damage that was found, by conversation
+	usage     totals
+	dropCount int // counts logs that were dropped from memory
+	swept     int64
+	cache     cache
 }
 
 // view is a moment of a log.
 type view struct {
 	*log
 	state
-	chunks []held
+	chunks []cachedChunk
 }
 
 // view returns a log's state and its chunks above a seq; false where the log is not in memory, and so has no live rows.
@@ -87,11 +87,11 @@ func (x *index) view(id string, after int64) (view, bool) {
 	if l == nil {
 		return view{}, false
 	}
-	i := sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].last > after })
-	v := view{log: l, state: l.state, chunks: make([]held, len(l.chunks)-i)}
+	i := sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].lastSeq > after })
+	v := view{log: l, state: l.state, chunks: make([]cachedChunk, len(l.chunks)-i)}
 	for k, ch := range l.chunks[i:] {
 		text, at := x.cache.get(ch.row)
-		v.chunks[k] = held{ch, at, text}
+		v.chunks[k] = cachedChunk{ch, at, text}
 	}
 	return v, true
 }
@@ -101,7 +101,7 @@ func (x *index) view(id string, after int64) (view, bool) {
 func (x *index) drops() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.dropped
+	return x.dropCount
 }
 
 // get returns a log; nil where it is not in memory. It is for the writer, which alone changes logs.
@@ -113,19 +113,19 @@ func (x *index) get(id string) *log {
 
 // sweep drops logs from memory that are idle, now and then. Callers hold the lock.
 func (x *index) sweep(commit int64) {
-	const often = 1000 // commits
-	if len(x.logs) > maxIdle && commit-x.swept >= often {
+	const interval = 1000 // commits
+	if len(x.logs) > maxIdle && commit-x.swept >= interval {
 		x.swept = commit
-		x.drop(often, commit)
+		x.drop(interval, commit)
 	}
 }
 
 // drop drops logs that have no live rows and were not used in the last commits. Callers hold the lock.
 func (x *index) drop(last, commit int64) {
 	for id, l := range x.logs {
-		if len(l.chunks) == 0 && commit-l.used > last {
+		if len(l.chunks) == 0 && commit-l.lastUse > last {
 			delete(x.logs, id)
-			x.dropped++
+			x.dropCount++
 		}
 	}
 }
@@ -133,17 +133,17 @@ func (x *index) drop(last, commit int64) {
 // clear takes the chunks up to the floor out of a log and returns them. Callers hold the index's lock.
 func (l *log) clear() []chunk {
 	n := 0
-	for n < len(l.chunks) && l.chunks[n].last <= l.floor() {
+	for n < len(l.chunks) && l.chunks[n].lastSeq <= l.floor() {
 		n++
 	}
-	gone := l.chunks[:n:n]
-	for _, ch := range gone {
-		l.live -= int64(ch.size)
+	dropped := l.chunks[:n:n]
+	for _, ch := range dropped {
+		l.liveBytes -= int64(ch.size)
 	}
 	if l.chunks = l.chunks[n:]; len(l.chunks) == 0 {
 		l.chunks = nil
 	}
-	return gone
+	return dropped
 }
 
 // scan rebuilds the index from the live rows, and returns the garbage among them and the number that the next row gets.
@@ -160,8 +160,8 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*
 		n int64
 	}
 	var rows []place
-	err = c.each("SELECT row, conversation, first, last, length(events) FROM live ORDER BY row", func(r row) error {
-		rows = append(rows, place{chunk{row: r.int(0), first: r.int(2), last: r.int(3), size: int(r.int(4))}, r.int(1)})
+	err = c.forEach("SELECT row, conversation, first, last, length(events) FROM live ORDER BY row", func(r row) error {
+		rows = append(rows, place{chunk{row: r.int(0), firstSeq: r.int(2), lastSeq: r.int(3), size: int(r.int(4))}, r.int(1)})
 		return nil
 	})
 	if err != nil {
@@ -169,8 +169,8 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*
 	}
 	for _, f := range rows {
 		next = max(next, f.row)
-		l, known := byNumber[f.n]
-		if !known {
+		l, exists := byNumber[f.n]
+		if !exists {
 			l, err = load(c, "n", f.n)
 			if d, ok := errors.AsType[*journal.DamageError](err); ok {
 				damaged = append(damaged, d)
@@ -182,39 +182,39 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*
 				logs[l.id], floors[f.n] = l, l.head
 			}
 		}
-		if l == nil || f.last <= l.floor() { // of a deleted conversation, or settled
+		if l == nil || f.lastSeq <= l.floor() { // of a deleted conversation, or settled
 			waste.add(f.n, f.chunk)
 			continue
 		}
 		// Only a restore lets a log go on above its last event, and it writes down where.
-		if want := l.head + 1; f.first > want || (f.first < want && want != floors[f.n]+1) {
-			damaged = append(damaged, &journal.DamageError{Conversation: l.id, Seq: min(f.first, want), Err: fmt.Errorf("row %d begins at %d, not %d", f.row, f.first, want)})
-			if f.first < want && system(l.id) {
+		if want := l.head + 1; f.firstSeq > want || (f.firstSeq < want && want != floors[f.n]+1) {
+			damaged = append(damaged, &journal.DamageError{Conversation: l.id, Seq: min(f.firstSeq, want), Err: fmt.Errorf("row %d begins at %d, not %d", f.row, f.firstSeq, want)})
+			if f.firstSeq < want && system(l.id) {
 				continue // it is read past this row, so its chunks have to ascend
 			}
 		}
 		l.chunks = append(l.chunks, f.chunk)
-		l.live += int64(f.size)
-		l.head = max(l.head, f.last)
+		l.liveBytes += int64(f.size)
+		l.head = max(l.head, f.lastSeq)
 	}
 	return logs, waste, next + 1, damaged, nil
 }
 
 // load reads a log that has no live rows, by its id or its number n. It returns nil if there is no such log. If the error
 // is a [*journal.DamageError], it returns what it could read of the log as well.
-func load(c *conn, by string, key any) (*log, error) {
-	r, err := c.one("SELECT n, id, epoch, head, settled, trimmed, key, size, tenant, owner, length(summary), terms FROM conversations JOIN secrets USING (n) WHERE "+by+" = ?", key)
+func load(c *conn, column string, key any) (*log, error) {
+	r, err := c.queryRow("SELECT n, id, epoch, head, settled, trimmed, key, size, tenant, owner, length(summary), terms FROM conversations JOIN secrets USING (n) WHERE "+column+" = ?", key)
 	if err != nil || r == nil {
 		return nil, err
 	}
 	l := &log{n: r.int(0), id: r.text(1), epoch: r.text(2)}
 	var kerr, terr error
 	l.secret, kerr = secretOf(l.n, r.blob(6))
-	l.settled, l.trimmed = r.int(4), r.int(5)
-	l.head = max(r.int(3), l.settled, l.trimmed)
+	l.compacted, l.trimmed = r.int(4), r.int(5)
+	l.head = max(r.int(3), l.compacted, l.trimmed)
 	l.size, l.about, l.account = r.int(7), r.int(10), account{r.text(8), r.text(9)}
 	l.terms, terr = parseTerms(r.text(11))
-	l.counted = counted{l.account, l.size + l.about} // as [countAll] has counted what lies in the file
+	l.share = share{l.account, l.size + l.about} // as [countAll] has counted what lies in the file
 	if err := cmp.Or(kerr, terr); err != nil {
 		return l, &journal.DamageError{Conversation: l.id, Err: err}
 	}
@@ -225,7 +225,7 @@ func load(c *conn, by string, key any) (*log, error) {
 func (l *log) open(blob []byte, at place) ([]byte, error) {
 	text, err := l.secret.open(blob, at)
 	if err != nil {
-		return nil, &journal.DamageError{Conversation: l.id, Seq: at.first, Err: err}
+		return nil, &journal.DamageError{Conversation: l.id, Seq: at.firstSeq, Err: err}
 	}
 	return text, nil
 }
@@ -239,12 +239,12 @@ func (l *log) decode(events []event.Event, blob []byte, sealed bool, at place, a
 		}
 		blob = text
 	}
-	out, err := compact.Decode(events, blob, after)
+	decoded, err := compact.Decode(events, blob, after)
 	if err != nil {
-		return events, &journal.DamageError{Conversation: l.id, Seq: at.first, Err: fmt.Errorf("%s: %w", at, err)}
+		return events, &journal.DamageError{Conversation: l.id, Seq: at.firstSeq, Err: fmt.Errorf("%s: %w", at, err)}
 	}
-	return out, nil
+	return decoded, nil
 }
 
 // place returns where the chunk belongs.
-func (c *chunk) place() place { return place{kind: inLive, first: c.first, last: c.last} }
+func (c *chunk) place() place { return place{kind: inLive, firstSeq: c.firstSeq, lastSeq: c.lastSeq} }

@@ -67,11 +67,11 @@ func (w *janitor) purge(ctx context.Context) error {
 }
 
 // sweep deletes keys and traces that have expired.
-func (w *janitor) sweep(ctx context.Context, now time.Time) error {
+func (w *janitor) sweep(ctx context.Context, at time.Time) error {
 	return errors.Join(
-		w.j.slices(ctx, "DELETE FROM kv WHERE key IN (SELECT key FROM kv WHERE expires > 0 AND expires <= ? LIMIT ?)", now.UnixMilli(), sweepRows),
+		w.j.slices(ctx, "DELETE FROM kv WHERE key IN (SELECT key FROM kv WHERE expires > 0 AND expires <= ? LIMIT ?)", at.UnixMilli(), sweepRows),
 		w.j.slices(ctx, "DELETE FROM traces WHERE (conversation, turn, first) IN (SELECT conversation, turn, first FROM traces WHERE at <= ? LIMIT ?)",
-			now.Add(-w.j.opt.TraceRetention).UnixMilli(), sweepRows),
+			at.Add(-w.j.opt.TraceRetention).UnixMilli(), sweepRows),
 	)
 }
 
@@ -79,7 +79,7 @@ func (w *janitor) sweep(ctx context.Context, now time.Time) error {
 func (w *janitor) vacuum(ctx context.Context) error {
 	for {
 		var free, pages int64
-		err := w.j.read(ctx, func(c *conn) (err error) {
+		err := w.j.readTx(ctx, func(c *conn) (err error) {
 			if free, err = c.number("PRAGMA freelist_count"); err != nil {
 				return err
 			}

@@ -12,8 +12,8 @@ import (
 // Get implements [journal.Journal].
 func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
 	var value []byte
-	err := j.read(ctx, func(c *conn) error {
-		r, err := c.one("SELECT value, expires, secrets.key, n FROM kv JOIN secrets ON n = conversation WHERE kv.key = ?", key)
+	err := j.readTx(ctx, func(c *conn) error {
+		r, err := c.queryRow("SELECT value, expires, secrets.key, n FROM kv JOIN secrets ON n = conversation WHERE kv.key = ?", key)
 		if err != nil {
 			return err
 		}
@@ -39,14 +39,14 @@ func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
 
 // keyDamage says whose key it is that can't be read.
 func keyDamage(c *conn, n int64, cause error) error {
-	r, err := c.one("SELECT id FROM conversations WHERE n = ?", n)
+	r, err := c.queryRow("SELECT id FROM conversations WHERE n = ?", n)
 	if err != nil || r == nil {
 		return errors.Join(cause, err)
 	}
 	return &journal.DamageError{Conversation: r.text(0), Err: cause}
 }
 
-func expired(at int64, now time.Time) bool { return at != 0 && at <= now.UnixMilli() }
+func expired(at int64, clock time.Time) bool { return at != 0 && at <= clock.UnixMilli() }
 
 // Keys implements [journal.Journal].
 func (j *Journal) Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error) {
@@ -67,10 +67,10 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 	if end := after(prefix); end != "" {
 		query, args = query+" AND kv.key < ?", append(args, end)
 	}
-	var out []journal.KeyValue
-	err := j.read(ctx, func(c *conn) error {
-		return c.each(query+" ORDER BY kv.key", func(r row) error {
-			if len(out) == limit { // of those that are listed: a short list means that there are no more
+	var pairs []journal.KeyValue
+	err := j.readTx(ctx, func(c *conn) error {
+		return c.forEach(query+" ORDER BY kv.key", func(r row) error {
+			if len(pairs) == limit { // of those that are listed: a short list means that there are no more
 				return errEnough
 			}
 			s, err := secretOf(r.int(4), r.blob(3))
@@ -89,14 +89,14 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 					return nil
 				}
 			}
-			out = append(out, journal.KeyValue{Key: r.text(0), Value: value, Expires: r.int(2)})
+			pairs = append(pairs, journal.KeyValue{Key: r.text(0), Value: value, Expires: r.int(2)})
 			return nil
 		}, args...)
 	})
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, fmt.Errorf("keys %s: %w", prefix, j.malformed(err))
 	}
-	return out, nil
+	return pairs, nil
 }
 
 // after returns the lowest string above all that begin with prefix, by bytes; empty where there is none.

@@ -56,13 +56,13 @@ type Journal struct {
 	health health
 
 	// The writer's own.
-	conn    *conn
-	waste   garbage
-	nextRow int64
-	commits int64
-	buf     []byte // what the transaction has sealed
-	broken  bool   // the fate of a commit is unknown; everything is opened anew before the next
-	reserve *reserve
+	conn        *conn
+	waste       garbage
+	nextRow     int64
+	commits     int64
+	buf         []byte // what the transaction has sealed
+	needsReopen bool   // the fate of a commit is unknown; everything is opened anew before the next
+	reserve     *reserve
 	// faults, for tests, makes commits fail at points of their own.
 	faults func(point string) error
 
@@ -70,11 +70,11 @@ type Journal struct {
 	checkpointer *checkpointer
 	janitor      *janitor
 	// long is held, in place of a lock that no context can leave, by what must not run beside a backup.
-	long chan struct{}
+	maintenance chan struct{}
 
 	ctx       context.Context // ends when Close begins
 	cancel    context.CancelFunc
-	running   sync.WaitGroup
+	tasks     sync.WaitGroup
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -106,7 +106,7 @@ func Open(opt Options) (_ *Journal, err error) {
 	}
 	j := &Journal{
 		opt: opt, log: opt.Logger, path: filepath.Join(opt.Dir, fileName), queue: newQueue(), reserve: newReserve(opt.Dir),
-		long: make(chan struct{}, 1),
+		maintenance: make(chan struct{}, 1),
 	}
 	j.ctx, j.cancel = context.WithCancel(context.Background())
 	j.readers = newPool()
@@ -124,15 +124,15 @@ func Open(opt Options) (_ *Journal, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.unlock())
 	}
-	if err := j.reserve.fill(); err != nil {
+	if err := j.reserve.writeBallast(); err != nil {
 		j.log.Error("journal: no reserve for a full disk", "error", err)
-		j.health.set(fmt.Errorf("%w: %w", journal.ErrFull, err))
+		j.health.swap(fmt.Errorf("%w: %w", journal.ErrFull, err))
 	}
 	j.checkpointer = newCheckpointer(j)
 	j.janitor = newJanitor(j)
-	j.running.Go(j.write)
-	j.running.Go(j.checkpointer.run)
-	j.running.Go(j.janitor.run)
+	j.tasks.Go(j.write)
+	j.tasks.Go(j.checkpointer.run)
+	j.tasks.Go(j.janitor.run)
 	return j, nil
 }
 
@@ -191,7 +191,7 @@ func (j *Journal) connect() (err error) {
 		"synchronous="+string(j.opt.Sync), "cache_size=-32768"); err != nil {
 		return err
 	}
-	mode, err := j.conn.one("PRAGMA journal_mode=wal")
+	mode, err := j.conn.queryRow("PRAGMA journal_mode=wal")
 	if err != nil {
 		return err
 	}
@@ -205,14 +205,14 @@ func (j *Journal) connect() (err error) {
 	for _, d := range damaged {
 		_ = j.quarantine(d) // it is the damage itself
 	}
-	all, err := countAll(j.conn, logs)
+	totals, err := countAll(j.conn, logs)
 	if err != nil {
 		return err
 	}
 	j.index.mu.Lock()
-	j.index.logs, j.index.stored, j.waste, j.nextRow = logs, all, waste, next
+	j.index.logs, j.index.usage, j.waste, j.nextRow = logs, totals, waste, next
 	j.index.term = newTerm()
-	j.index.dropped++
+	j.index.dropCount++
 	j.index.cache = cache{}
 	j.index.mu.Unlock()
 	conns := make([]*conn, readerCount)
@@ -224,7 +224,7 @@ func (j *Journal) connect() (err error) {
 			return err
 		}
 	}
-	j.readers.fill(conns)
+	j.readers.refill(conns)
 	return nil
 }
 
@@ -251,16 +251,16 @@ func (j *Journal) reopen() error {
 		j.log.Warn("journal: close before reopening", "error", err)
 	}
 	if err := j.connect(); err != nil {
-		j.readers.fill(make([]*conn, readerCount))
+		j.readers.refill(make([]*conn, readerCount))
 		return errors.Join(err, j.hangUp())
 	}
 	// What was recovered is written to the main file, and synced: only then is it known to last.
 	if err := j.conn.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 		err = errors.Join(err, j.disconnect())
-		j.readers.fill(make([]*conn, readerCount))
+		j.readers.refill(make([]*conn, readerCount))
 		return err
 	}
-	j.broken = false
+	j.needsReopen = false
 	j.log.Info("journal: opened anew")
 	return nil
 }
@@ -270,8 +270,8 @@ func (j *Journal) Close() error {
 	j.closeOnce.Do(func() {
 		j.cancel()      // readers, the janitor, a backup
 		j.queue.close() // the writer, when it has done what waits
-		j.running.Wait()
-		j.long <- struct{}{} // what holds it has noticed
+		j.tasks.Wait()
+		j.maintenance <- struct{}{} // what holds it has noticed
 		j.checkpointer.mu.Lock()
 		defer j.checkpointer.mu.Unlock()
 		j.closeErr = errors.Join(j.checkpointer.close(), j.disconnect(), j.unlock())

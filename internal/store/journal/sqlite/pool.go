@@ -13,7 +13,7 @@ type pool struct{ conns chan *conn }
 
 func newPool() *pool { return &pool{make(chan *conn, readerCount)} }
 
-func (p *pool) fill(conns []*conn) {
+func (p *pool) refill(conns []*conn) {
 	for _, c := range conns {
 		p.conns <- c
 	}
@@ -34,7 +34,7 @@ func (p *pool) drain() error {
 var errUnavailable = errors.New("journal: the file could not be opened anew after a failed commit")
 
 // read runs f on a connection, in one read transaction: all that f sees is of one moment. f is short and waits for nothing.
-func (j *Journal) read(ctx context.Context, f func(*conn) error) error {
+func (j *Journal) readTx(ctx context.Context, f func(*conn) error) error {
 	// Of several that are ready select takes any, so what forbids the read is looked at first.
 	if j.ctx.Err() != nil {
 		return journal.ErrClosed

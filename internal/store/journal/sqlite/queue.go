@@ -24,8 +24,8 @@ type request struct {
 
 // The states of a request.
 const (
-	waiting = iota
-	taken
+	stateWaiting = iota
+	stateTaken
 	abandoned
 )
 
@@ -59,7 +59,7 @@ func (q *queue) do(ctx context.Context, r *request) error {
 	case err := <-r.result:
 		return err
 	case <-ctx.Done():
-		if r.state.CompareAndSwap(waiting, abandoned) {
+		if r.state.CompareAndSwap(stateWaiting, abandoned) {
 			return ctx.Err()
 		}
 		return <-r.result
@@ -90,23 +90,23 @@ func (q *queue) signal() {
 
 // take returns what the next commit holds, in order of arrival, batches first. Requests that were taken back are left
 // out. done says that nothing waits and nothing will.
-func (q *queue) take() (group []*request, done bool) {
+func (q *queue) take() (group []*request, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.batches, group = split(q.batches, group, maxCommit)
-	q.ops, group = split(q.ops, group, maxOps)
+	q.batches, group = takeUpTo(q.batches, group, maxCommit)
+	q.ops, group = takeUpTo(q.ops, group, maxOps)
 	if len(q.batches)+len(q.ops) > 0 {
 		q.signal()
 	}
 	return group, q.closed && len(group)+len(q.batches)+len(q.ops) == 0
 }
 
-func split(from, to []*request, limit int) (rest, group []*request) {
+func takeUpTo(from, to []*request, limit int) (remainder, group []*request) {
 	for i, r := range from {
 		if limit <= 0 {
 			return from[i:], to
 		}
-		if r.state.CompareAndSwap(waiting, taken) {
+		if r.state.CompareAndSwap(stateWaiting, stateTaken) {
 			to = append(to, r)
 			limit -= r.size
 		}

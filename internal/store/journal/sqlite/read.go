@@ -17,7 +17,7 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 		if err != nil {
 			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, j.quarantine(err))
 		}
-		if past == 0 || !r.More || len(r.Events) > 0 {
+		if past == 0 || !r.HasMore || len(r.Events) > 0 {
 			return r, nil
 		}
 		after = past // the whole stretch is damaged
@@ -34,19 +34,19 @@ func (j *Journal) readRows(ctx context.Context, conversation string, after int64
 		return journal.Range{}, 0, err
 	}
 	for _, row := range rows { // deciphered and decoded outside the transaction, which is short
-		if r.Events, err = l.decode(r.Events, row.Blob, row.sealed, row.place, max(after, r.Trimmed, row.First-1)); err != nil {
+		if r.Events, err = l.decode(r.Events, row.Blob, row.sealed, row.place, max(after, r.Trimmed, row.FirstSeq-1)); err != nil {
 			if !system(conversation) {
 				return journal.Range{}, 0, err
 			}
 			_ = j.quarantine(err)
-			past = row.Last
+			past = row.LastSeq
 		}
 	}
 	return r, past, nil
 }
 
 // found is a row that is read. Live chunks that were in memory are not sealed.
-type found struct {
+type storedRow struct {
 	compact.Row
 	place  place
 	sealed bool
@@ -55,10 +55,10 @@ type found struct {
 // errEnough ends a query early.
 var errEnough = errors.New("enough")
 
-func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []found, l *log, err error) {
+func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (r journal.Range, rows []storedRow, l *log, err error) {
 	term := j.index.openTerm()
 	v, ok := j.index.view(conversation, after) // before the snapshot: see the package's invariants
-	err = j.read(ctx, func(c *conn) error {
+	err = j.readTx(ctx, func(c *conn) error {
 		var err error
 		l, err = load(c, "id", conversation)
 		switch {
@@ -67,7 +67,7 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		case l == nil:
 			return absent(c, conversation)
 		}
-		r = journal.Range{Epoch: l.epoch, Head: l.head, Settled: l.settled, Trimmed: l.trimmed}
+		r = journal.Range{Epoch: l.epoch, Head: l.head, Compacted: l.compacted, Trimmed: l.trimmed}
 		if ok {
 			r.Head = max(r.Head, v.head)
 		}
@@ -75,16 +75,16 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 		from, size := max(after, l.trimmed), 0
 		take := func(row compact.Row, at place, sealed bool, n int) bool {
 			if limit > 0 && size >= limit {
-				r.More = true
+				r.HasMore = true
 				return false
 			}
-			rows = append(rows, found{row, at, sealed})
+			rows = append(rows, storedRow{row, at, sealed})
 			size += n
 			return true
 		}
-		err = c.each("SELECT first, last, events FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(row row) error {
-			blob, at := row.blob(2), place{kind: inSettled, first: row.int(0), last: row.int(1)}
-			if !take(compact.Row{First: at.first, Last: at.last, Blob: blob}, at, true, len(blob)) {
+		err = c.forEach("SELECT first, last, events FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(row row) error {
+			blob, at := row.blob(2), place{kind: inSettled, firstSeq: row.int(0), lastSeq: row.int(1)}
+			if !take(compact.Row{FirstSeq: at.firstSeq, LastSeq: at.lastSeq, Blob: blob}, at, true, len(blob)) {
 				return errEnough
 			}
 			return nil
@@ -93,14 +93,14 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 			return err
 		}
 		chunks := v.chunks
-		for len(chunks) > 0 && chunks[0].last <= max(from, l.settled) {
+		for len(chunks) > 0 && chunks[0].lastSeq <= max(from, l.compacted) {
 			chunks = chunks[1:]
 		}
-		if r.More || len(chunks) == 0 {
+		if r.HasMore || len(chunks) == 0 {
 			return nil
 		}
-		err = liveRows(c, l.n, chunks, func(ch held, blob []byte, sealed bool) error {
-			row := compact.Row{First: max(ch.first, l.settled+1), Last: ch.last, Blob: blob}
+		err = liveRows(c, l.n, chunks, func(ch cachedChunk, blob []byte, sealed bool) error {
+			row := compact.Row{FirstSeq: max(ch.firstSeq, l.compacted+1), LastSeq: ch.lastSeq, Blob: blob}
 			if !take(row, ch.place(), sealed, row.Size()) {
 				return errEnough
 			}
@@ -119,7 +119,7 @@ const liveBatch = 256
 
 // liveRows gives f the chunks of a conversation, in order: their texts where those are in memory, else sealed from their
 // rows. A row that is not what the index says is an error that wraps [journal.ErrCorrupt].
-func liveRows(c *conn, n int64, chunks []held, f func(ch held, blob []byte, sealed bool) error) error {
+func liveRows(c *conn, n int64, chunks []cachedChunk, f func(ch cachedChunk, blob []byte, sealed bool) error) error {
 	for len(chunks) > 0 {
 		if text := chunks[0].text; text != nil {
 			if err := f(chunks[0], text, false); err != nil {
@@ -140,7 +140,7 @@ func liveRows(c *conn, n int64, chunks []held, f func(ch held, blob []byte, seal
 	return nil
 }
 
-func fileRows(c *conn, n int64, chunks []held, f func(ch held, blob []byte, sealed bool) error) error {
+func fileRows(c *conn, n int64, chunks []cachedChunk, f func(ch cachedChunk, blob []byte, sealed bool) error) error {
 	list := []byte{'['}
 	for i, ch := range chunks {
 		if i > 0 {
@@ -150,8 +150,8 @@ func fileRows(c *conn, n int64, chunks []held, f func(ch held, blob []byte, seal
 	}
 	list = append(list, ']')
 	i := 0
-	err := c.each("SELECT row, conversation, first, last, at, events FROM live WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row", func(r row) error {
-		if i == len(chunks) || r.int(0) != chunks[i].row || r.int(1) != n || r.int(2) != chunks[i].first || r.int(3) != chunks[i].last {
+	err := c.forEach("SELECT row, conversation, first, last, at, events FROM live WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row", func(r row) error {
+		if i == len(chunks) || r.int(0) != chunks[i].row || r.int(1) != n || r.int(2) != chunks[i].firstSeq || r.int(3) != chunks[i].lastSeq {
 			return fmt.Errorf("row %d is of conversation %d from %d to %d: %w", r.int(0), r.int(1), r.int(2), r.int(3), journal.ErrCorrupt)
 		}
 		ch := chunks[i]

@@ -52,7 +52,7 @@ func resealAll(c *conn) error {
 		}
 		for {
 			var page []row
-			if err := c.each(t.rows, func(r row) error { page = append(page, append(row(nil), r...)); return nil }, after...); err != nil {
+			if err := c.forEach(t.rows, func(r row) error { page = append(page, append(row(nil), r...)); return nil }, after...); err != nil {
 				return err
 			}
 			for _, r := range page {
@@ -78,7 +78,7 @@ func resealAll(c *conn) error {
 // reseal returns the new form of a row's text, nil if it keeps the old one.
 func reseal(c *conn, r row, kind byte, good func([]byte) bool) ([]byte, error) {
 	n, b := r.int(0), r.blob(1)
-	key, err := c.one("SELECT key FROM secrets WHERE n = ?", n)
+	key, err := c.queryRow("SELECT key FROM secrets WHERE n = ?", n)
 	if err != nil || key == nil || len(b) < aes.BlockSize {
 		return nil, err
 	}
@@ -98,5 +98,5 @@ func reseal(c *conn, r row, kind byte, good func([]byte) bool) ([]byte, error) {
 	if good != nil && !good(text) {
 		return nil, nil
 	}
-	return s.seal(nil, place{kind: kind, first: r.int(2), last: r.int(3), name: r.text(4)}, text), nil
+	return s.seal(nil, place{kind: kind, firstSeq: r.int(2), lastSeq: r.int(3), name: r.text(4)}, text), nil
 }

@@ -61,7 +61,7 @@ func writeVersion(t *testing.T) {
 	w := journaltest.Writer{Pick: journaltest.Seeded(1)}
 	write := func(next func() []event.Event) {
 		before := int64(len(w.Log))
-		err := j.Append(t.Context(), journal.Batch{Conversation: "c", Expected: before, Events: next(), Put: []journal.KeyValue{{Key: "key", Value: []byte("value")}}})
+		err := j.Append(t.Context(), journal.Batch{Conversation: "c", Expected: before, Events: next(), Keys: []journal.KeyValue{{Key: "key", Value: []byte("value")}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,10 +101,10 @@ func checkVersion(t *testing.T, j *Journal, v int) {
 	}
 	journaltest.CheckLog(t, j, "c", log)
 	s, err := j.Conversation(t.Context(), "c")
-	if err != nil || s.Settled == 0 || s.Settled == s.Head {
-		t.Errorf("settled %d of %d, %v", s.Settled, s.Head, err)
+	if err != nil || s.Compacted == 0 || s.Compacted == s.Head {
+		t.Errorf("settled %d of %d, %v", s.Compacted, s.Head, err)
 	}
-	err = j.read(t.Context(), func(c *conn) error {
+	err = j.readTx(t.Context(), func(c *conn) error {
 		lies, err := c.number("SELECT sum(length(events)) FROM settled")
 		said, serr := c.number("SELECT sum(size) FROM conversations")
 		if lies != said || lies == 0 {
@@ -259,7 +259,7 @@ func TestMigrateNames(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].ID != "c" {
 		t.Errorf("list: %v, %v", list, err)
 	}
-	if own, all := j.Stored("acme-name", "alice-name"); own == 0 || own != all {
+	if own, all := j.StoredBytes("acme-name", "alice-name"); own == 0 || own != all {
 		t.Errorf("stored: %d of %d", own, all)
 	}
 	for _, name := range []string{path, path + "-wal"} {

@@ -35,9 +35,9 @@ const (
 
 // place is where a sealed text belongs in its conversation.
 type place struct {
-	kind        byte
-	first, last int64  // seqs, of events and traces
-	name        string // of a key; the turn of a trace
+	kind              byte
+	firstSeq, lastSeq int64  // seqs, of events and traces
+	name              string // of a key; the turn of a trace
 }
 
 // The kinds of places.
@@ -58,7 +58,7 @@ func (p place) String() string {
 	case inKey:
 		return "key " + p.name
 	}
-	return fmt.Sprintf("events %d to %d", p.first, p.last)
+	return fmt.Sprintf("events %d to %d", p.firstSeq, p.lastSeq)
 }
 
 // newKey returns a key for a new conversation.
@@ -90,7 +90,7 @@ func secretOf(n int64, key []byte) (*secret, error) {
 func (s *secret) bind(p place) []byte {
 	b := make([]byte, 0, 64)
 	b = append(b, p.kind)
-	for _, n := range []int64{s.n, p.first, p.last} {
+	for _, n := range []int64{s.n, p.firstSeq, p.lastSeq} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
 	return append(b, p.name...)

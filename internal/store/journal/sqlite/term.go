@@ -29,13 +29,13 @@ func (x *index) openTerm() string {
 }
 
 // withTerm returns terms with the one that begins at first, unless that is the newest already. It doesn't change terms.
-func withTerm(terms []journal.Term, first int64, id string) []journal.Term {
+func withTerm(terms []journal.Term, firstSeq int64, id string) []journal.Term {
 	n := len(terms)
 	if n > 0 && terms[n-1].ID == id {
 		return terms
 	}
 	terms = terms[max(0, n-maxTerms+1):]
-	return append(terms[:len(terms):len(terms)], journal.Term{First: first, ID: id})
+	return append(terms[:len(terms):len(terms)], journal.Term{FirstSeq: firstSeq, ID: id})
 }
 
 // beginTerm stores the present term with the first events that a log gets in it.
@@ -54,7 +54,7 @@ func formatTerms(terms []journal.Term) string {
 		if i > 0 {
 			b = append(b, ' ')
 		}
-		b = strconv.AppendInt(append(append(b, t.ID...), ':'), t.First, 10)
+		b = strconv.AppendInt(append(append(b, t.ID...), ':'), t.FirstSeq, 10)
 	}
 	return string(b)
 }
@@ -67,11 +67,11 @@ func parseTerms(s string) ([]journal.Term, error) {
 	terms := make([]journal.Term, 0, strings.Count(s, " ")+1)
 	for field := range strings.SplitSeq(s, " ") {
 		id, digits, _ := strings.Cut(field, ":")
-		first, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || id == "" || first < 1 {
+		firstSeq, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || id == "" || firstSeq < 1 {
 			return nil, fmt.Errorf("term %q: %w", field, journal.ErrCorrupt)
 		}
-		terms = append(terms, journal.Term{First: first, ID: id})
+		terms = append(terms, journal.Term{FirstSeq: firstSeq, ID: id})
 	}
 	return terms, nil
 }

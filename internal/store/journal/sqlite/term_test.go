@@ -43,8 +43,8 @@ func TestTerms(t *testing.T) {
 		}
 		now := termsOf(t, j, "c")
 		last := now[len(now)-1]
-		if n := head(t, j, "c"); last.First != n+1 {
-			t.Fatalf("round %d: the next event has seq %d, its term begins at %d", round, n+1, last.First)
+		if n := head(t, j, "c"); last.FirstSeq != n+1 {
+			t.Fatalf("round %d: the next event has seq %d, its term begins at %d", round, n+1, last.FirstSeq)
 		}
 		if want = append(want, last); len(want) > maxTerms {
 			want = want[1:]
@@ -57,7 +57,7 @@ func TestTerms(t *testing.T) {
 			}
 		}
 		sameTerms(t, termsOf(t, j, "c"), want)
-		if idle := termsOf(t, j, "idle"); round > 0 && (len(idle) != 2 || idle[0].First != 1 || idle[1] != (journal.Term{First: 2, ID: last.ID})) {
+		if idle := termsOf(t, j, "idle"); round > 0 && (len(idle) != 2 || idle[0].FirstSeq != 1 || idle[1] != (journal.Term{FirstSeq: 2, ID: last.ID})) {
 			t.Errorf("round %d: terms of a log that nobody writes: %v", round, idle)
 		}
 		if err := j.Close(); err != nil {
@@ -95,7 +95,7 @@ func TestTermAfterReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	terms := termsOf(t, j, "c")
-	if n := head(t, j, "c"); len(terms) != 2 || terms[1].First != n+1 || terms[0].ID == terms[1].ID {
+	if n := head(t, j, "c"); len(terms) != 2 || terms[1].FirstSeq != n+1 || terms[0].ID == terms[1].ID {
 		t.Errorf("head %d, terms %v", n, terms)
 	}
 }
@@ -127,7 +127,7 @@ func TestTermAfterLoss(t *testing.T) {
 	}
 	appendRecord(t, j, "c")
 	got := termsOf(t, j, "c")
-	if len(lost) != 2 || len(got) != 2 || got[0] != lost[0] || got[1].First != 2 || got[1].ID == lost[1].ID {
+	if len(lost) != 2 || len(got) != 2 || got[0] != lost[0] || got[1].FirstSeq != 2 || got[1].ID == lost[1].ID {
 		t.Errorf("terms %v before the loss, %v after it", lost, got)
 	}
 }
@@ -147,7 +147,7 @@ func TestParseTerms(t *testing.T) {
 			t.Errorf("%q: %v, %v", s, terms, err)
 		}
 	}
-	want := []journal.Term{{First: 1, ID: "a1"}, {First: 1 << 50, ID: "b2"}}
+	want := []journal.Term{{FirstSeq: 1, ID: "a1"}, {FirstSeq: 1 << 50, ID: "b2"}}
 	got, err := parseTerms(formatTerms(want))
 	if err != nil {
 		t.Fatal(err)

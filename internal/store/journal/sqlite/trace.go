@@ -29,24 +29,24 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 // trace reads what is not settled first: what is settled meanwhile is then found in the stored traces, and not taken twice.
 func (j *Journal) trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
 	t := journal.Trace{Turn: turn}
-	s := settlement{upto: math.MaxInt64}
-	s.from, s.known = j.index.view(conversation, 0)
-	l, live, commits, err := j.live(ctx, conversation, &s)
+	s := compaction{upto: math.MaxInt64}
+	s.from, s.inMemory = j.index.view(conversation, 0)
+	l, events, commits, err := j.readLive(ctx, conversation, &s)
 	if err != nil {
 		return t, err
 	}
 	since := time.Now().Add(-j.opt.TraceRetention).UnixMilli()
-	err = j.read(ctx, func(c *conn) error {
-		return c.each("SELECT trace, first FROM traces WHERE conversation = ? AND turn = ? AND at > ? ORDER BY first", func(r row) error {
-			b, err := l.open(r.blob(0), place{kind: inTrace, first: r.int(1), name: turn})
+	err = j.readTx(ctx, func(c *conn) error {
+		return c.forEach("SELECT trace, first FROM traces WHERE conversation = ? AND turn = ? AND at > ? ORDER BY first", func(r row) error {
+			b, err := l.open(r.blob(0), place{kind: inTrace, firstSeq: r.int(1), name: turn})
 			if err != nil {
 				return err
 			}
 			return decodeTrace(&t, b)
 		}, l.n, turn, since)
 	})
-	if err == nil && len(live) > 0 {
-		err = compact.Trace(&t, live, commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
+	if err == nil && len(events) > 0 {
+		err = compact.Trace(&t, events, commits, func() ([]event.Event, error) { return j.readCompacted(ctx, conversation, l) })
 	}
 	if err == nil && len(t.Commits) == 0 {
 		err = journal.ErrNotFound
@@ -56,7 +56,7 @@ func (j *Journal) trace(ctx context.Context, conversation, turn string) (journal
 
 // absent tells why there is no such conversation.
 func absent(c *conn, id string) error {
-	r, err := c.one("SELECT 1 FROM deleted WHERE id = ?", id)
+	r, err := c.queryRow("SELECT 1 FROM deleted WHERE id = ?", id)
 	switch {
 	case err != nil:
 		return err
@@ -84,14 +84,14 @@ func appendTrace(b []byte, t *journal.Trace) []byte {
 	var arrival, commit, seq int64
 	for _, c := range t.Commits {
 		k := traceKey{c.Type, c.Message, c.Part, c.Field}
-		i, known := keys[k]
-		if !known {
+		i, exists := keys[k]
+		if !exists {
 			i = len(keys)
 			keys[k] = i
 			ends = append(ends, 0)
 		}
 		b = binary.AppendUvarint(b, uint64(i))
-		if !known {
+		if !exists {
 			for _, s := range []string{string(k.kind), k.message, k.part, k.field} {
 				b = appendText(b, s)
 			}
@@ -102,8 +102,8 @@ func appendTrace(b []byte, t *journal.Trace) []byte {
 		b = binary.AppendVarint(b, c.End-ends[i])
 		arrival, commit, seq, ends[i] = c.Arrival, c.Commit, c.Seq, c.End
 	}
-	b = binary.AppendUvarint(b, uint64(len(t.Replaced)))
-	for _, r := range t.Replaced {
+	b = binary.AppendUvarint(b, uint64(len(t.Replacements)))
+	for _, r := range t.Replacements {
 		b = binary.AppendVarint(b, r.Seq)
 		for _, s := range []string{r.Message, r.Part, r.Field, r.Text} {
 			b = appendText(b, s)
@@ -149,7 +149,7 @@ func decodeTrace(t *journal.Trace, b []byte) error {
 		if d.bad {
 			break
 		}
-		t.Replaced = append(t.Replaced, journal.TraceReplace{Seq: d.varint(), Message: d.text(), Part: d.text(), Field: d.text(), Text: d.text()})
+		t.Replacements = append(t.Replacements, journal.TraceReplace{Seq: d.varint(), Message: d.text(), Part: d.text(), Field: d.text(), Text: d.text()})
 	}
 	if d.bad || len(d.b) != 0 {
 		return fmt.Errorf("trace: %w", errors.Join(journal.ErrCorrupt, errors.New("cut short or too long")))

@@ -24,7 +24,7 @@ func TestTraceRoundTrip(t *testing.T) {
 			})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "replaced") {
-			want.Replaced = append(want.Replaced, journal.TraceReplace{
+			want.Replacements = append(want.Replacements, journal.TraceReplace{
 				Seq: num.Draw(t, "seq"), Message: text.Draw(t, "message"), Part: text.Draw(t, "part"), Field: text.Draw(t, "field"), Text: text.Draw(t, "text"),
 			})
 		}
@@ -61,8 +61,8 @@ func TestTraceSize(t *testing.T) {
 
 func FuzzDecodeTrace(f *testing.F) {
 	f.Add(appendTrace(nil, &journal.Trace{
-		Commits:  []journal.TraceCommit{{Arrival: 1, Commit: 2, Seq: 3, Type: event.PartAppend, Message: "m", Part: "p", End: 5}, {Seq: 4, Type: event.PartAppend, Message: "m", Part: "p", End: 9}},
-		Replaced: []journal.TraceReplace{{Seq: 4, Message: "m", Part: "p", Text: "old"}},
+		Commits:      []journal.TraceCommit{{Arrival: 1, Commit: 2, Seq: 3, Type: event.PartAppend, Message: "m", Part: "p", End: 5}, {Seq: 4, Type: event.PartAppend, Message: "m", Part: "p", End: 9}},
+		Replacements: []journal.TraceReplace{{Seq: 4, Message: "m", Part: "p", Text: "old"}},
 	}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var got journal.Trace

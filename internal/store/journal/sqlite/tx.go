@@ -26,21 +26,21 @@ type tx struct {
 	logs    []*log
 	created map[string]*log
 	term    string // of this opening
-	puts    map[string]put
+	puts    map[string]keyWrite
 	order   []string // of puts
 	at      int64    // epoch milliseconds
 	bytes   int      // that it writes, about
 	// The texts of the rows that it adds, for the cache.
-	first int64 // number of the first row
-	text  []byte
-	spans []span
+	firstRow int64 // number of the first row
+	text     []byte
+	spans    []span
 	// collected is the garbage that it deletes.
 	collected []waste
 	// err is the first error of the database; it undoes the transaction.
 	err error
 }
 
-type put struct {
+type keyWrite struct {
 	journal.KeyValue
 	log *log
 }
@@ -50,7 +50,7 @@ func (j *Journal) begin() *tx {
 		j.buf = nil
 	}
 	j.buf = j.buf[:0]
-	return &tx{conn: j.conn, j: j, at: time.Now().UnixMilli(), created: map[string]*log{}, puts: map[string]put{}, term: j.index.openTerm()}
+	return &tx{conn: j.conn, j: j, at: time.Now().UnixMilli(), created: map[string]*log{}, puts: map[string]keyWrite{}, term: j.index.openTerm()}
 }
 
 // exec runs a statement; its error undoes the whole transaction.
@@ -162,7 +162,7 @@ func (t *tx) writeLive() {
 			n, size = n+1, size+len(b.blob)
 		}
 	}
-	t.first, t.spans = t.j.nextRow, make([]span, 0, n)
+	t.firstRow, t.spans = t.j.nextRow, make([]span, 0, n)
 	if n > 1 || size <= maxKept {
 		t.text = make([]byte, 0, size)
 	}
@@ -185,7 +185,7 @@ func (t *tx) writeLive() {
 		blob := t.seal(l, p.chunk.place(), t.text[from:])
 		p.chunk.size = len(blob)
 		t.bytes += len(blob)
-		args = append(args, p.chunk.row, l.n, p.chunk.first, p.chunk.last, t.at, blob)
+		args = append(args, p.chunk.row, l.n, p.chunk.firstSeq, p.chunk.lastSeq, t.at, blob)
 		if len(args) == cap(args) {
 			_ = t.exec(insertMany, args...) // t.err has it
 			args = args[:0]
@@ -233,7 +233,7 @@ func (t *tx) apply() {
 	defer x.mu.Unlock()
 	t.j.commits++
 	if len(t.text) > 0 {
-		x.cache.add(t.at, t.first, t.spans, t.text)
+		x.cache.add(t.at, t.firstRow, t.spans, t.text)
 	}
 	for _, l := range t.logs {
 		p := l.pending
@@ -241,16 +241,16 @@ func (t *tx) apply() {
 		for _, row := range p.changed {
 			x.cache.forget(row)
 		}
-		l.state, l.used = p.state, t.j.commits
+		l.state, l.lastUse = p.state, t.j.commits
 		if p.chunk.row != 0 {
 			l.chunks = append(l.chunks, p.chunk)
-			l.live += int64(p.chunk.size)
+			l.liveBytes += int64(p.chunk.size)
 		}
 		if s := p.summary; s != nil {
 			l.account, l.about = account{s.tenant, s.owner}, int64(len(s.json)+sealOverhead)
 		}
 		if p.deleted {
-			x.stored.count(l, true)
+			x.usage.count(l, true)
 			delete(x.damaged, l.id)
 			t.discard(l, l.chunks)
 			l.chunks = nil
@@ -258,7 +258,7 @@ func (t *tx) apply() {
 			continue
 		}
 		t.discard(l, l.clear())
-		x.stored.count(l, false)
+		x.usage.count(l, false)
 		x.logs[l.id] = l
 	}
 	x.sweep(t.j.commits)
@@ -277,5 +277,5 @@ func (t *tx) forget() {
 	for _, l := range t.logs {
 		l.pending = nil
 	}
-	t.j.waste.put(t.collected)
+	t.j.waste.giveBack(t.collected)
 }

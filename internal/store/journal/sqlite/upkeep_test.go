@@ -16,7 +16,7 @@ import (
 
 func count(t testing.TB, j *Journal, query string, args ...any) (n int64) {
 	t.Helper()
-	if err := j.read(t.Context(), func(c *conn) (err error) {
+	if err := j.readTx(t.Context(), func(c *conn) (err error) {
 		n, err = c.number(query, args...)
 		return err
 	}); err != nil {
@@ -128,9 +128,9 @@ func TestSweep(t *testing.T) {
 	now := time.Now()
 	b := journal.Batch{Conversation: "c"}
 	for n := range 3 * sweepRows {
-		b.Put = append(b.Put, journal.KeyValue{Key: fmt.Sprint("past", n), Value: []byte("v"), Expires: now.Add(-time.Minute).UnixMilli()})
+		b.Keys = append(b.Keys, journal.KeyValue{Key: fmt.Sprint("past", n), Value: []byte("v"), Expires: now.Add(-time.Minute).UnixMilli()})
 	}
-	b.Put = append(b.Put, journal.KeyValue{Key: "future", Value: []byte("v"), Expires: now.Add(time.Minute).UnixMilli()}, journal.KeyValue{Key: "never", Value: []byte("v")})
+	b.Keys = append(b.Keys, journal.KeyValue{Key: "future", Value: []byte("v"), Expires: now.Add(time.Minute).UnixMilli()}, journal.KeyValue{Key: "never", Value: []byte("v")})
 	b.Events = []event.Event{{Seq: 1, Turn: "t", Type: event.TurnStart}, {Seq: 2, Turn: "t", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Completed}}}
 	if err := errors.Join(j.Append(t.Context(), b), j.Compact(t.Context(), "c", 2)); err != nil {
 		t.Fatal(err)

@@ -33,16 +33,16 @@ func Verify(ctx context.Context, dir string) ([]journal.DamageError, error) {
 	if err != nil {
 		return nil, malformed(path, err)
 	}
-	v := &verifier{conn: c, found: map[string]bool{}}
-	err = v.all(ctx)
+	v := &verifier{conn: c, reported: map[string]bool{}}
+	err = v.checkAll(ctx)
 	return v.damage, errors.Join(malformed(path, err), c.close())
 }
 
 // verifier collects damage, the first of each conversation.
 type verifier struct {
 	*conn
-	found  map[string]bool
-	damage []journal.DamageError
+	reported map[string]bool
+	damage   []journal.DamageError
 }
 
 // note collects an error that is about one conversation, and returns any other.
@@ -51,14 +51,14 @@ func (v *verifier) note(err error) error {
 	if !ok {
 		return err
 	}
-	if !v.found[d.Conversation] {
-		v.found[d.Conversation] = true
+	if !v.reported[d.Conversation] {
+		v.reported[d.Conversation] = true
 		v.damage = append(v.damage, *d)
 	}
 	return nil
 }
 
-func (v *verifier) all(ctx context.Context) error {
+func (v *verifier) checkAll(ctx context.Context) error {
 	logs, _, _, damaged, err := scan(v.conn)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (v *verifier) all(ctx context.Context) error {
 		_ = v.note(d) // it is one
 	}
 	var ids []string
-	err = v.each(selectSummary, func(r row) error {
+	err = v.forEach(selectSummary, func(r row) error {
 		_, err := readSummary(r)
 		ids = append(ids, r.text(0))
 		return v.note(err)
@@ -76,7 +76,7 @@ func (v *verifier) all(ctx context.Context) error {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err == nil && !v.found[id] {
+		if err == nil && !v.reported[id] {
 			err = v.note(v.log(ctx, id, logs[id]))
 		}
 	}
@@ -84,35 +84,35 @@ func (v *verifier) all(ctx context.Context) error {
 }
 
 // log reads everything stored of one conversation. live is the log as scan found it, nil if it has no live rows.
-func (v *verifier) log(ctx context.Context, id string, live *log) error {
+func (v *verifier) log(ctx context.Context, id string, recent *log) error {
 	l, err := load(v.conn, "id", id)
 	if err != nil {
 		return err
 	}
 	var events []event.Event
-	err = v.each("SELECT first, last, events FROM settled WHERE conversation = ? ORDER BY last", func(r row) (err error) {
-		events, err = l.decode(events[:0], r.blob(2), true, place{kind: inSettled, first: r.int(0), last: r.int(1)}, 0)
+	err = v.forEach("SELECT first, last, events FROM settled WHERE conversation = ? ORDER BY last", func(r row) (err error) {
+		events, err = l.decode(events[:0], r.blob(2), true, place{kind: inSettled, firstSeq: r.int(0), lastSeq: r.int(1)}, 0)
 		return errors.Join(err, ctx.Err())
 	}, l.n)
-	if err == nil && live != nil {
-		chunks := make([]held, len(live.chunks))
-		for i, ch := range live.chunks {
+	if err == nil && recent != nil {
+		chunks := make([]cachedChunk, len(recent.chunks))
+		for i, ch := range recent.chunks {
 			chunks[i].chunk = ch
 		}
-		err = liveRows(v.conn, l.n, chunks, func(ch held, blob []byte, sealed bool) (err error) {
+		err = liveRows(v.conn, l.n, chunks, func(ch cachedChunk, blob []byte, sealed bool) (err error) {
 			events, err = l.decode(events[:0], blob, sealed, ch.place(), 0)
 			return errors.Join(err, ctx.Err())
 		})
 	}
 	if err == nil {
-		err = v.each("SELECT key, value FROM kv WHERE conversation = ?", func(r row) error {
+		err = v.forEach("SELECT key, value FROM kv WHERE conversation = ?", func(r row) error {
 			_, err := l.open(r.blob(1), place{kind: inKey, name: r.text(0)})
 			return err
 		}, l.n)
 	}
 	if err == nil {
-		err = v.each("SELECT turn, first, trace FROM traces WHERE conversation = ?", func(r row) error {
-			_, err := l.open(r.blob(2), place{kind: inTrace, first: r.int(1), name: r.text(0)})
+		err = v.forEach("SELECT turn, first, trace FROM traces WHERE conversation = ?", func(r row) error {
+			_, err := l.open(r.blob(2), place{kind: inTrace, firstSeq: r.int(1), name: r.text(0)})
 			return err
 		}, l.n)
 	}

@@ -19,8 +19,8 @@ func (j *Journal) write() {
 	idle := time.NewTimer(idleAfter)
 	defer idle.Stop()
 	for {
-		group, done := j.queue.take()
-		if done {
+		group, closed := j.queue.take()
+		if closed {
 			return
 		}
 		if len(group) > 0 {
@@ -37,7 +37,7 @@ func (j *Journal) write() {
 		case <-idle.C:
 			if err := j.clearUp(); err != nil {
 				j.log.Warn("journal: clear up", "error", err)
-				j.settle(j.classify("clear up", err))
+				j.noteOutcome(j.classify("clear up", err))
 			}
 		}
 	}
@@ -49,16 +49,16 @@ func (j *Journal) commit(group []*request) {
 	if len(group) == 0 {
 		return
 	}
-	if j.broken {
+	if j.needsReopen {
 		if err := j.reopen(); err != nil {
 			answer(group, nil, fmt.Errorf("reopen: %w", err))
 			return
 		}
 	}
 	if j.reserve.released && !j.reserve.restore() {
-		var rest []*request
-		if group, rest = terminals(group); len(rest) > 0 {
-			answer(rest, nil, fmt.Errorf("what is left is for the ends of turns: %w", journal.ErrFull))
+		var others []*request
+		if group, others = terminals(group); len(others) > 0 {
+			answer(others, nil, fmt.Errorf("what is left is for the ends of turns: %w", journal.ErrFull))
 		}
 		if len(group) == 0 {
 			return
@@ -66,28 +66,28 @@ func (j *Journal) commit(group []*request) {
 	}
 	results, err := j.try(group)
 	if errors.Is(err, journal.ErrFull) && !j.reserve.released {
-		if ends, rest := terminals(group); len(ends) > 0 && j.reserve.release() {
+		if ends, others := terminals(group); len(ends) > 0 && j.reserve.release() {
 			j.log.Warn("journal: the disk is full; the reserve is released for the ends of turns", "batches", len(ends))
-			answer(rest, nil, err)
+			answer(others, nil, err)
 			group = ends
 			if results, err = j.try(ends); err == nil {
 				answer(group, results, nil)
-				j.health.set(journal.ErrFull) // for all others
+				j.health.swap(journal.ErrFull) // for all others
 				return
 			}
 		}
 	}
-	j.settle(err)
+	j.noteOutcome(err)
 	answer(group, results, err)
 }
 
 // settle notes how a transaction went. After one whose fate is unknown everything is opened anew, so that those who look
 // see what the disk has.
-func (j *Journal) settle(err error) {
+func (j *Journal) noteOutcome(err error) {
 	if j.reserve.released && err == nil {
 		err = journal.ErrFull
 	}
-	if was := j.health.set(err); (was == nil) != (err == nil) {
+	if was := j.health.swap(err); (was == nil) != (err == nil) {
 		if err != nil {
 			j.log.Error("journal: commits fail", "error", err)
 		} else {
@@ -97,7 +97,7 @@ func (j *Journal) settle(err error) {
 	if !errors.Is(err, journal.ErrUnknown) {
 		return
 	}
-	j.broken = true
+	j.needsReopen = true
 	if err := j.reopen(); err != nil {
 		j.log.Error("journal: reopen", "error", err)
 	}
@@ -105,26 +105,26 @@ func (j *Journal) settle(err error) {
 
 // pauses runs what wants to run between transactions, and returns the rest.
 func (j *Journal) pauses(group []*request) []*request {
-	rest := group[:0]
+	writes := group[:0]
 	for _, r := range group {
 		if r.pause == nil {
-			rest = append(rest, r)
+			writes = append(writes, r)
 			continue
 		}
 		r.result <- r.pause()
 	}
-	return rest
+	return writes
 }
 
-func terminals(group []*request) (ends, rest []*request) {
+func terminals(group []*request) (ends, others []*request) {
 	for _, r := range group {
 		if r.batch != nil && r.batch.terminal {
 			ends = append(ends, r)
 		} else {
-			rest = append(rest, r)
+			others = append(others, r)
 		}
 	}
-	return ends, rest
+	return ends, others
 }
 
 func answer(group []*request, results []error, err error) {
@@ -181,7 +181,7 @@ func (j *Journal) try(group []*request) ([]error, error) {
 	}
 	j.crash("after-commit-before-ack")
 	t.apply()
-	j.checkpointer.written(t.bytes)
+	j.checkpointer.addWritten(t.bytes)
 	return results, nil
 }
 
@@ -208,7 +208,7 @@ func (j *Journal) finish() error {
 // undo takes a failed transaction back and returns why it failed. SQLite has taken some back itself.
 func (j *Journal) undo(cause error) error {
 	if err := j.conn.exec("ROLLBACK"); err != nil && code(err) != sqlite3.SQLITE_ERROR {
-		j.broken = true
+		j.needsReopen = true
 		j.log.Error("journal: roll back", "error", err)
 	}
 	return j.classify("write", cause)

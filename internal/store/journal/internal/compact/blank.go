@@ -45,11 +45,11 @@ func Blank(chunk []byte, of Selection) ([]byte, error) {
 	if !changed {
 		return nil, nil
 	}
-	out, err := Encode(make([]byte, 0, len(chunk)), events)
+	encoded, err := Encode(make([]byte, 0, len(chunk)), events)
 	if err != nil {
 		return nil, err
 	}
-	return append(out, bytes.Repeat([]byte{'\n'}, max(0, len(chunk)-len(out)))...), nil
+	return append(encoded, bytes.Repeat([]byte{'\n'}, max(0, len(chunk)-len(encoded)))...), nil
 }
 
 // deleted is the author of a message that was blanked.
@@ -82,9 +82,9 @@ func blank(e *event.Event) *event.Body {
 		if b.By == "" {
 			return nil
 		}
-		left := *b // how the turn ended is no secret of who stopped it
-		left.By = ""
-		return &left
+		ending := *b // how the turn ended is no secret of who stopped it
+		ending.By = ""
+		return &ending
 	}
 	return nil
 }

@@ -22,12 +22,12 @@ const largeText = 64 << 10
 
 // Row is a stretch of a log as it lies in a store.
 type Row struct {
-	First, Last int64 // seqs of its first and last event
-	Blob        []byte
+	FirstSeq, LastSeq int64 // seqs of its first and last event
+	Blob              []byte
 }
 
 // Size estimates the JSON of a live chunk's events, in bytes; one that goes on from another leaves some 150 of them out.
-func (r *Row) Size() int { return len(r.Blob) + 150*int(r.Last-r.First) }
+func (r *Row) Size() int { return len(r.Blob) + 150*int(r.LastSeq-r.FirstSeq) }
 
 // Encode appends events to b as a chunk: a line of JSON for each. An append that goes on where the event before it
 // stopped, as nearly all of a streamed answer do, is written as the milliseconds since that event and its text alone:
@@ -113,7 +113,7 @@ func decodeLine(e *event.Event, line []byte) error {
 	if quote <= 0 || !e.Op() {
 		return errLine
 	}
-	later, err := strconv.ParseInt(string(line[:quote]), 10, 64)
+	firstSeq, err := strconv.ParseInt(string(line[:quote]), 10, 64)
 	if err != nil {
 		return errLine
 	}
@@ -122,7 +122,7 @@ func decodeLine(e *event.Event, line []byte) error {
 		return err
 	}
 	*e = event.Event{
-		Seq: e.Seq + 1, At: e.At + later, Type: event.PartAppend, Turn: e.Turn, Message: e.Message, Part: e.Part,
+		Seq: e.Seq + 1, At: e.At + firstSeq, Type: event.PartAppend, Turn: e.Turn, Message: e.Message, Part: e.Part,
 		Field: e.Field, Offset: end(e), Text: text,
 	}
 	return nil
@@ -151,7 +151,7 @@ func Rows(events []event.Event) ([]Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, Row{First: events[start].Seq, Last: events[end-1].Seq, Blob: b})
+		rows = append(rows, Row{FirstSeq: events[start].Seq, LastSeq: events[end-1].Seq, Blob: b})
 		start = end
 	}
 	return rows, nil

@@ -11,11 +11,11 @@ import (
 const MaxReplaced = 256 << 10
 
 // Trace adds to a turn's trace what live events tell, beyond what it has. They need not be settled, nor the turn be at its end.
-func Trace(t *journal.Trace, live []event.Event, commits []Commit, settled func() ([]event.Event, error)) error {
+func Trace(t *journal.Trace, recent []event.Event, commits []Commit, readCompacted func() ([]event.Event, error)) error {
 	var before []event.Event
-	if touches(live) {
+	if changesCompacted(recent) {
 		var err error
-		if before, err = settled(); err != nil {
+		if before, err = readCompacted(); err != nil {
 			return err
 		}
 	}
@@ -23,18 +23,18 @@ func Trace(t *journal.Trace, live []event.Event, commits []Commit, settled func(
 	if n := len(t.Commits); n > 0 {
 		has = t.Commits[n-1].Seq
 	}
-	for _, now := range traces(before, live, commits) {
-		if now.Turn != t.Turn {
+	for _, turn := range traces(before, recent, commits) {
+		if turn.Turn != t.Turn {
 			continue
 		}
-		for _, c := range now.Commits {
+		for _, c := range turn.Commits {
 			if c.Seq > has {
 				t.Commits = append(t.Commits, c)
 			}
 		}
-		for _, r := range now.Replaced {
+		for _, r := range turn.Replacements {
 			if r.Seq > has {
-				t.Replaced = append(t.Replaced, r)
+				t.Replacements = append(t.Replacements, r)
 			}
 		}
 	}
@@ -43,18 +43,18 @@ func Trace(t *journal.Trace, live []event.Event, commits []Commit, settled func(
 
 // traces gives what is kept in time of each turn in live events, in order of their first ones. before are the events of
 // the log that the texts of earlier messages come from; nil where live touches none.
-func traces(before, live []event.Event, commits []Commit) []journal.Trace {
-	texts := watch(live)
+func traces(before, recent []event.Event, commits []Commit) []journal.Trace {
+	texts := watch(recent)
 	for i := range before {
 		texts.apply(&before[i])
 	}
-	var out []journal.Trace
-	at := map[string]int{} // index in out by turn
-	room := []int{}        // for replaced texts, by index in out
-	var now *journal.Trace // of the turn that the event before belongs to
+	var result []journal.Trace
+	at := map[string]int{}     // index in out by turn
+	room := []int{}            // for replaced texts, by index in out
+	var current *journal.Trace // of the turn that the event before belongs to
 	t := -1
-	for i := range live {
-		e := &live[i]
+	for i := range recent {
+		e := &recent[i]
 		for len(commits) > 1 && e.Seq > commits[0].Last {
 			commits = commits[1:]
 		}
@@ -62,35 +62,35 @@ func traces(before, live []event.Event, commits []Commit) []journal.Trace {
 			texts.apply(e)
 			continue
 		}
-		if now == nil || now.Turn != e.Turn {
-			var known bool
-			if t, known = at[e.Turn]; !known {
-				t = len(out)
+		if current == nil || current.Turn != e.Turn {
+			var ok bool
+			if t, ok = at[e.Turn]; !ok {
+				t = len(result)
 				at[e.Turn], room = t, append(room, MaxReplaced)
-				out = append(out, journal.Trace{Turn: e.Turn, Commits: make([]journal.TraceCommit, 0, len(live)-i)})
+				result = append(result, journal.Trace{Turn: e.Turn, Commits: make([]journal.TraceCommit, 0, len(recent)-i)})
 			}
-			now = &out[t]
+			current = &result[t]
 		}
 		entry := journal.TraceCommit{Arrival: e.At, Commit: commits[0].At, Seq: e.Seq, Type: e.Type, Message: e.Message, Part: e.Part}
 		if e.Op() {
 			entry.Field, entry.End = string(e.Field), end(e)
 		}
-		now.Commits = append(now.Commits, entry)
+		current.Commits = append(current.Commits, entry)
 		if old := texts.apply(e); old != "" && len(old) <= room[t] {
 			room[t] -= len(old)
-			now.Replaced = append(now.Replaced, journal.TraceReplace{Seq: e.Seq, Message: e.Message, Part: e.Part, Field: string(e.Field), Text: old})
+			current.Replacements = append(current.Replacements, journal.TraceReplace{Seq: e.Seq, Message: e.Message, Part: e.Part, Field: string(e.Field), Text: old})
 		}
 	}
-	return out
+	return result
 }
 
 // texts are the fields that something replaces, as they stand.
 type texts map[field]*strings.Builder
 
-func watch(live []event.Event) texts {
+func watch(recent []event.Event) texts {
 	var t texts
-	for i := range live {
-		if e := &live[i]; e.Type == event.PartReplace {
+	for i := range recent {
+		if e := &recent[i]; e.Type == event.PartReplace {
 			if t == nil {
 				t = texts{}
 			}

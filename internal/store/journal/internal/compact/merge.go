@@ -15,24 +15,24 @@ type Commit struct {
 // Result is what settling a stretch of a log gives.
 type Result struct {
 	// Whole says that Events replace the whole settled part, rather than come after it.
-	Whole  bool
-	Events []event.Event
-	Traces []journal.Trace
+	ReplaceAll bool
+	Events     []event.Event
+	Traces     []journal.Trace
 }
 
 // Settle compacts live events of a log, which came in the given commits. Only where they touch what lies in the settled
 // part does it call settled, for the events there, and compacts both together; so the usual turn costs what it wrote,
 // however long the log is.
-func Settle(live []event.Event, commits []Commit, settled func() ([]event.Event, error)) (Result, error) {
-	if !touches(live) {
-		return Result{Events: transcript.Compact(live), Traces: traces(nil, live, commits)}, nil
+func Merge(recent []event.Event, commits []Commit, readCompacted func() ([]event.Event, error)) (Result, error) {
+	if !changesCompacted(recent) {
+		return Result{Events: transcript.Compact(recent), Traces: traces(nil, recent, commits)}, nil
 	}
-	before, err := settled()
+	before, err := readCompacted()
 	if err != nil {
 		return Result{}, err
 	}
-	all := append(before[:len(before):len(before)], live...)
-	return Result{Whole: true, Events: transcript.Compact(all), Traces: traces(before, live, commits)}, nil
+	events := append(before[:len(before):len(before)], recent...)
+	return Result{ReplaceAll: true, Events: transcript.Compact(events), Traces: traces(before, recent, commits)}, nil
 }
 
 type field struct {
@@ -44,20 +44,20 @@ type field struct {
 // compacted together: an operation on a text, of which there is one a field, an update of a part, a truncate. Updates of
 // turns and of the conversation fold the same whether they were merged or not, and are left, lest a conversation whose
 // metadata changes at each turn be rewritten at each.
-func touches(live []event.Event) bool {
+func changesCompacted(recent []event.Event) bool {
 	began := map[string]bool{}
-	seen := map[field]bool{}
-	for i := range live {
-		e := &live[i]
+	appended := map[field]bool{}
+	for i := range recent {
+		e := &recent[i]
 		switch e.Type {
 		case event.MessageAdd, event.MessageStart:
 			began[e.Message] = true
 		case event.PartAppend, event.PartReplace:
 			k := field{e.Message, e.Part, e.Field}
-			if !began[e.Message] || (!seen[k] && e.Type == event.PartAppend && e.Offset > 0) {
+			if !began[e.Message] || (!appended[k] && e.Type == event.PartAppend && e.Offset > 0) {
 				return true
 			}
-			seen[k] = true
+			appended[k] = true
 		case event.PartUpdate:
 			if !began[e.Message] {
 				return true

@@ -27,26 +27,26 @@ func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) 
 }
 
 // settlement is what is stored of a log that was settled.
-type settlement struct {
-	from   view // what it was prepared from
-	known  bool // whether the log was in memory
-	n      int64
-	upto   int64
-	whole  bool
-	rows   []compact.Row
-	traces []encodedTrace
-	size   int
+type compaction struct {
+	from       view // what it was prepared from
+	inMemory   bool // whether the log was in memory
+	n          int64
+	upto       int64
+	rewriteAll bool
+	rows       []compact.Row
+	traces     []encodedTrace
+	size       int
 }
 
 type encodedTrace struct {
-	turn  string
-	first int64
-	blob  []byte
+	turn     string
+	firstSeq int64
+	blob     []byte
 }
 
 func (j *Journal) compact(ctx context.Context, conversation string, upto int64) error {
-	s := settlement{upto: upto}
-	s.from, s.known = j.index.view(conversation, 0)
+	s := compaction{upto: upto}
+	s.from, s.inMemory = j.index.view(conversation, 0)
 	r, l, err := j.prepare(ctx, conversation, &s)
 	if err != nil || s.upto == 0 {
 		return err
@@ -55,68 +55,68 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 		return err
 	}
 	for i := range s.rows {
-		s.rows[i].Blob = l.secret.seal(nil, place{kind: inSettled, first: s.rows[i].First, last: s.rows[i].Last}, s.rows[i].Blob)
+		s.rows[i].Blob = l.secret.seal(nil, place{kind: inSettled, firstSeq: s.rows[i].FirstSeq, lastSeq: s.rows[i].LastSeq}, s.rows[i].Blob)
 		s.size += len(s.rows[i].Blob)
 	}
 	for i := range r.Traces {
 		t := &r.Traces[i]
-		first := t.Commits[0].Seq
-		s.traces = append(s.traces, encodedTrace{t.Turn, first, l.secret.seal(nil, place{kind: inTrace, first: first, name: t.Turn}, appendTrace(nil, t))})
+		firstSeq := t.Commits[0].Seq
+		s.traces = append(s.traces, encodedTrace{t.Turn, firstSeq, l.secret.seal(nil, place{kind: inTrace, firstSeq: firstSeq, name: t.Turn}, appendTrace(nil, t))})
 		s.size += len(s.traces[i].blob)
 	}
-	s.whole = r.Whole
-	return j.do(ctx, s.size, func(t *tx) error { return t.settle(conversation, &s) })
+	s.rewriteAll = r.ReplaceAll
+	return j.do(ctx, s.size, func(t *tx) error { return t.storeCompaction(conversation, &s) })
 }
 
 // prepare reads what is to be settled and compacts it. It sets upto to 0 where there is nothing to do.
-func (j *Journal) prepare(ctx context.Context, conversation string, s *settlement) (compact.Result, *log, error) {
-	l, events, commits, err := j.live(ctx, conversation, s)
+func (j *Journal) prepare(ctx context.Context, conversation string, s *compaction) (compact.Result, *log, error) {
+	l, events, commits, err := j.readLive(ctx, conversation, s)
 	if err != nil || s.upto == 0 {
 		return compact.Result{}, l, err
 	}
-	r, err := compact.Settle(events, commits, func() ([]event.Event, error) { return j.settled(ctx, conversation, l) })
+	r, err := compact.Merge(events, commits, func() ([]event.Event, error) { return j.readCompacted(ctx, conversation, l) })
 	return r, l, err
 }
 
 // live reads what is not settled yet, up to a seq, and the commits that it came in.
-func (j *Journal) live(ctx context.Context, conversation string, s *settlement) (*log, []event.Event, []compact.Commit, error) {
+func (j *Journal) readLive(ctx context.Context, conversation string, s *compaction) (*log, []event.Event, []compact.Commit, error) {
 	type part struct {
-		held
+		cachedChunk
 		blob   []byte
 		sealed bool
 	}
 	if err := j.index.refuse(conversation); err != nil {
 		return nil, nil, nil, err
 	}
-	var live []part
+	var parts []part
 	var l *log
-	err := j.read(ctx, func(c *conn) (err error) {
+	err := j.readTx(ctx, func(c *conn) (err error) {
 		if l, err = load(c, "id", conversation); err != nil {
 			return err
 		}
 		if l == nil {
 			return absent(c, conversation)
 		}
-		if s.known && (l.n != s.from.n || l.settled != s.from.state.settled || l.trimmed != s.from.state.trimmed) {
+		if s.inMemory && (l.n != s.from.n || l.compacted != s.from.state.compacted || l.trimmed != s.from.state.trimmed) {
 			return errStale
 		}
-		if !s.known {
+		if !s.inMemory {
 			s.from.state = l.state
 		}
 		s.n, s.upto = l.n, min(s.upto, s.from.state.head)
-		if s.upto <= l.settled {
+		if s.upto <= l.compacted {
 			s.upto = 0
 			return nil
 		}
 		chunks := s.from.chunks
 		for i, ch := range chunks {
-			if ch.first > s.upto {
+			if ch.firstSeq > s.upto {
 				chunks = chunks[:i]
 				break
 			}
 		}
-		return liveRows(c, l.n, chunks, func(ch held, blob []byte, sealed bool) error {
-			live = append(live, part{ch, blob, sealed})
+		return liveRows(c, l.n, chunks, func(ch cachedChunk, blob []byte, sealed bool) error {
+			parts = append(parts, part{ch, blob, sealed})
 			return nil
 		})
 	})
@@ -125,30 +125,30 @@ func (j *Journal) live(ctx context.Context, conversation string, s *settlement) 
 	}
 	var commits []compact.Commit
 	var events []event.Event
-	if n := len(live); n > 0 {
-		events = make([]event.Event, 0, live[n-1].last-max(l.floor(), live[0].first-1))
+	if n := len(parts); n > 0 {
+		events = make([]event.Event, 0, parts[n-1].lastSeq-max(l.floor(), parts[0].firstSeq-1))
 	}
-	for _, p := range live {
+	for _, p := range parts {
 		if events, err = l.decode(events, p.blob, p.sealed, p.place(), l.floor()); err != nil {
 			return nil, nil, nil, err
 		}
-		commits = append(commits, compact.Commit{At: p.at, Last: p.last})
+		commits = append(commits, compact.Commit{At: p.at, Last: p.lastSeq})
 	}
 	return l, compact.UpTo(events, s.upto), commits, nil
 }
 
 // settled reads the settled part of a log that is in the given state.
-func (j *Journal) settled(ctx context.Context, conversation string, l *log) (events []event.Event, err error) {
-	err = j.read(ctx, func(c *conn) error {
-		now, err := load(c, "id", conversation)
+func (j *Journal) readCompacted(ctx context.Context, conversation string, l *log) (events []event.Event, err error) {
+	err = j.readTx(ctx, func(c *conn) error {
+		current, err := load(c, "id", conversation)
 		if err != nil {
 			return err
 		}
-		if now == nil || now.n != l.n || now.settled != l.settled || now.trimmed != l.trimmed {
+		if current == nil || current.n != l.n || current.compacted != l.compacted || current.trimmed != l.trimmed {
 			return errStale
 		}
-		return c.each("SELECT events, first, last FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(r row) (err error) {
-			events, err = l.decode(events, r.blob(0), true, place{kind: inSettled, first: r.int(1), last: r.int(2)}, l.trimmed)
+		return c.forEach("SELECT events, first, last FROM settled WHERE conversation = ? AND last > ? ORDER BY last", func(r row) (err error) {
+			events, err = l.decode(events, r.blob(0), true, place{kind: inSettled, firstSeq: r.int(1), lastSeq: r.int(2)}, l.trimmed)
 			return err
 		}, l.n, l.trimmed)
 	})
@@ -156,29 +156,29 @@ func (j *Journal) settled(ctx context.Context, conversation string, l *log) (eve
 }
 
 // settle stores a settlement, unless the log has changed meanwhile.
-func (t *tx) settle(conversation string, s *settlement) error {
+func (t *tx) storeCompaction(conversation string, s *compaction) error {
 	l, p, err := t.find(conversation)
 	if err != nil {
 		return err
 	}
-	if l.n != s.n || (s.known && l != s.from.log) || p.settled != s.from.state.settled || p.trimmed != s.from.state.trimmed || p.rewrites != s.from.state.rewrites {
+	if l.n != s.n || (s.inMemory && l != s.from.log) || p.compacted != s.from.state.compacted || p.trimmed != s.from.state.trimmed || p.rewrites != s.from.state.rewrites {
 		return errStale
 	}
-	if s.whole {
+	if s.rewriteAll {
 		_ = t.exec("DELETE FROM settled WHERE conversation = ?", l.n)
 		p.size = 0
 	}
 	for i, row := range s.rows {
 		p.size += int64(len(row.Blob))
-		_ = t.exec("INSERT INTO settled (conversation, last, first, events) VALUES (?, ?, ?, ?)", l.n, row.Last, row.First, row.Blob)
+		_ = t.exec("INSERT INTO settled (conversation, last, first, events) VALUES (?, ?, ?, ?)", l.n, row.LastSeq, row.FirstSeq, row.Blob)
 		if i == 0 {
 			t.j.crash("mid-settle")
 		}
 	}
 	for _, trace := range s.traces {
-		_ = t.exec("INSERT OR REPLACE INTO traces (conversation, turn, first, at, trace) VALUES (?, ?, ?, ?, ?)", l.n, trace.turn, trace.first, t.at, trace.blob)
+		_ = t.exec("INSERT OR REPLACE INTO traces (conversation, turn, first, at, trace) VALUES (?, ?, ?, ?, ?)", l.n, trace.turn, trace.firstSeq, t.at, trace.blob)
 	}
-	p.settled = s.upto
+	p.compacted = s.upto
 	return t.exec("UPDATE conversations SET settled = ?, size = ? WHERE n = ?", s.upto, p.size, l.n)
 }
 

@@ -40,16 +40,16 @@ func TestSettleReadsOnlyWhatItTouches(t *testing.T) {
 			c.live[i].Seq = int64(i + 1)
 		}
 		read := false
-		r, err := Settle(c.live, []Commit{{Last: 100}}, func() ([]event.Event, error) {
+		r, err := Merge(c.live, []Commit{{Last: 100}}, func() ([]event.Event, error) {
 			read = true
 			return nil, nil
 		})
-		if err != nil || read != c.want || r.Whole != c.want {
-			t.Errorf("%s: read %v, whole %v, want %v; %v", name, read, r.Whole, c.want, err)
+		if err != nil || read != c.want || r.ReplaceAll != c.want {
+			t.Errorf("%s: read %v, whole %v, want %v; %v", name, read, r.ReplaceAll, c.want, err)
 		}
 	}
 	fails := errors.New("fails")
-	if _, err := Settle([]event.Event{{Type: event.ConversationTruncate}}, nil, func() ([]event.Event, error) { return nil, fails }); !errors.Is(err, fails) {
+	if _, err := Merge([]event.Event{{Type: event.ConversationTruncate}}, nil, func() ([]event.Event, error) { return nil, fails }); !errors.Is(err, fails) {
 		t.Errorf("an error of the read: %v", err)
 	}
 }
