@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/inspection"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/compat"
 	"github.com/leat-dev/leat/internal/server/eliza"
@@ -70,16 +71,19 @@ func Start(ctx context.Context, opt Options) (*Gateway, error) {
 	for name, a := range opt.Agents {
 		agents[name] = gateway.Agent{Agent: a}
 	}
-	gw, err := gateway.New(gateway.Config{Journal: j, Agents: agents, DefaultAgent: opt.DefaultAgent, Log: opt.Log, Titles: true})
+	turns := push.NewTurns(push.Config{Journal: j, Log: opt.Log})
+	gw, err := gateway.New(gateway.Config{Journal: j, Agents: agents, DefaultAgent: opt.DefaultAgent, Log: opt.Log, Titles: true, Pusher: turns})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("leat: %w", err), j.Close())
 	}
 	if err := gw.Start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("leat: start: %w", err), gw.Shutdown(ctx), j.Close())
 	}
-	srv := server.New(server.Options{Token: opt.Token, Producer: gw.Producer, Log: opt.Log})
+	pushes := push.NewService(turns, gw)
+	srv := server.New(server.Options{Token: opt.Token, Producer: pushes.TurnOf, Log: opt.Log})
 	native.Register(srv, gw)
 	native.RegisterInspection(srv, inspection.New(gw, inspection.Config{Journal: j, Agents: agents, Log: opt.Log}))
+	native.RegisterIngest(srv, gw, pushes)
 	eliza.Register(srv, gw, eliza.Options{})
 	compat.Register(srv, gw)
 	ui.Register(srv)

@@ -60,10 +60,10 @@ type Config struct {
 	HistoryBytes    int
 	// Attachments stores the files that messages show. If it is nil, media stay as they come and agents can't store files.
 	Attachments Attachments
+	// Pusher runs turns whose stream a producer pushes. If it is nil, there are none.
+	Pusher Pusher
 	// Raw keeps the bytes that turns exchange with their agents, for a while; nil keeps none.
 	Raw *capture.Log
-	// URL is where agents reach the native surface, without a slash at its end; it is told to agents that may push.
-	URL string
 }
 
 // Agent is an agent under a name, with its limits.
@@ -119,6 +119,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.MaxQueued == 0 {
 		c.MaxQueued = DefaultMaxQueued
+	}
+	if c.Pusher == nil {
+		c.Pusher = noPusher{}
 	}
 	if c.Attachments == nil {
 		c.Attachments = noAttachments{}

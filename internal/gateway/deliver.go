@@ -34,14 +34,7 @@ type storedAnswer struct {
 // Answer implements [runner]. It delivers the answer to an agent that is an Answerer, and to the producer of a pushed turn.
 func (r *run) Answer(a event.Answer) {
 	r.touch()
-	r.g.mu.Lock()
-	p := r.g.pushes[r.turn]
-	r.g.mu.Unlock()
-	if p != nil {
-		p.mu.Lock()
-		p.tell(a)
-		p.mu.Unlock()
-	}
+	r.g.pusher.Answer(r.turn, a)
 	answerer, ok := r.agent.Agent.(agent.Answerer)
 	if !ok {
 		return
@@ -90,15 +83,15 @@ func (tn *turn) redeliverAnswers(ctx context.Context) error {
 	if _, ok := tn.agent.Agent.(agent.Answerer); !ok {
 		return nil
 	}
-	answers, err := tn.writer.g.undeliveredAnswers(ctx, tn.id)
+	answers, err := tn.writer.g.UndeliveredAnswers(ctx, tn.id)
 	for _, a := range answers {
 		tn.runner.Answer(a)
 	}
 	return err
 }
 
-// undeliveredAnswers returns the answers of a turn that its agent has not accepted.
-func (g *Gateway) undeliveredAnswers(ctx context.Context, turn string) ([]event.Answer, error) {
+// UndeliveredAnswers returns the answers of a turn that its agent has not accepted.
+func (g *Gateway) UndeliveredAnswers(ctx context.Context, turn string) ([]event.Answer, error) {
 	keys, err := g.journal.Keys(ctx, journalkey.Answer(turn, ""))
 	if err != nil {
 		return nil, JournalError("list answers", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -242,7 +243,7 @@ func TestAProducerIsToldAnswers(t *testing.T) {
 	j := memory.New()
 	h := newTestGateway(t, j, nil, func(c *gateway.Config) { c.Drain, c.Lease = time.Millisecond, time.Hour })
 	conv := h.create(alice)
-	pr, ack, err := h.Push(t.Context(), alice, conv, gateway.PushOptions{Dialect: "leat"})
+	pr, ack, err := h.Push(t.Context(), alice, conv, push.Options{Dialect: "leat"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func TestAProducerIsToldAnswers(t *testing.T) {
 	}
 	h.do(conv, answer)
 	<-more
-	told := func(pr *gateway.Producer) {
+	told := func(pr *push.Producer) {
 		t.Helper()
 		if all, _ := pr.Answers(); len(all) != 1 || all[0].ID != "q" || all[0].Decision != event.Approve {
 			t.Errorf("told %v", all)

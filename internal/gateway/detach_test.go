@@ -62,12 +62,12 @@ func TestNothingIsAcknowledgedThatAShutdownLeftOut(t *testing.T) {
 
 		h = newTestGateway(t, disk.Journal, nil, nil)
 		defer h.close()
-		offset, ended, err := h.PushStatus(t.Context(), admin, pr.Turn)
-		if err != nil || ended {
-			t.Fatal(offset, ended, err)
+		progress, err := h.Progress(t.Context(), admin, pr.Turn)
+		if err != nil || progress.Ended {
+			t.Fatal(progress.Offset, progress.Ended, err)
 		}
-		if acked > offset {
-			t.Errorf("byte %d was acknowledged; after the restart the log has %d", acked, offset)
+		if acked > progress.Offset {
+			t.Errorf("byte %d was acknowledged; after the restart the log has %d", acked, progress.Offset)
 		}
 	})
 }

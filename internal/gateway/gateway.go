@@ -43,12 +43,12 @@ type Gateway struct {
 	quota       *quota.Quota
 	ledger      *usage.Ledger
 	attachments Attachments
+	pusher      Pusher
 	creating    turnstile // by idempotency key
 
 	mu       sync.Mutex
 	writers  map[string]*writer
 	opening  map[string]*opening
-	pushes   map[string]*push // pushed turns that are open, by turn
 	draining bool
 	closed   bool
 }
@@ -71,13 +71,13 @@ func New(cfg Config) (*Gateway, error) {
 		}
 	}
 	g := &Gateway{
-		cfg: cfg, log: cfg.Log, journal: cfg.Journal, attachments: cfg.Attachments,
+		cfg: cfg, log: cfg.Log, journal: cfg.Journal, attachments: cfg.Attachments, pusher: cfg.Pusher,
 		feeds:   feed.NewRegistry(feedLog{cfg.Journal}, feed.Config{}),
 		writers: map[string]*writer{},
 		opening: map[string]*opening{},
-		pushes:  map[string]*push{},
 	}
 	g.live.Store(cfg.settings())
+	g.pusher.SetLease(cfg.Lease)
 	g.life, g.end = context.WithCancel(context.Background())
 	g.ledger = usage.New(cfg.Journal, cfg.Prices, cfg.UsageRetention)
 	g.quota = quota.New(quota.Options{User: cfg.User, Tenant: cfg.Tenant, Stored: func(tenant, owner string) (int64, int64) {
@@ -182,7 +182,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.end()
 	g.feeds.Close()
 	done := make(chan struct{})
-	go func() { g.tasks.Wait(); close(done) }()
+	go func() { g.tasks.Wait(); g.pusher.Close(); close(done) }()
 	select {
 	case <-done:
 		for _, w := range writers {

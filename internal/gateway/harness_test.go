@@ -15,6 +15,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/inspection"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/transcript"
@@ -65,6 +66,7 @@ type testGateway struct {
 	t *testing.T
 	*gateway.Gateway
 	*inspection.Inspector
+	*push.Service
 	journal *faulty
 }
 
@@ -84,6 +86,8 @@ func newTestGateway(t *testing.T, j journal.Journal, agents gateway.Agents, chan
 	if change != nil {
 		change(&c)
 	}
+	turns := push.NewTurns(push.Config{Journal: f, Dialects: c.Dialects, Log: c.Log, Metrics: c.Metrics, URL: "http://gateway"})
+	c.Pusher = turns
 	g, err := gateway.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -91,8 +95,8 @@ func newTestGateway(t *testing.T, j journal.Journal, agents gateway.Agents, chan
 	if err := g.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	turns := inspection.New(g, inspection.Config{Journal: f, Captures: c.Raw, Dialects: c.Dialects, Agents: c.Agents})
-	return &testGateway{t, g, turns, f}
+	inspector := inspection.New(g, inspection.Config{Journal: f, Captures: c.Raw, Dialects: c.Dialects, Agents: c.Agents})
+	return &testGateway{t, g, inspector, push.NewService(turns, g), f}
 }
 
 func one(a agent.Agent) gateway.Agents { return gateway.Agents{"a": {Agent: a}} }

@@ -15,6 +15,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
@@ -134,7 +135,7 @@ func TestMetricsOfLeases(t *testing.T) {
 		h, metric := measured(t, func(context.Context, agent.Input, *agent.Emitter) error { return nil }, func(cfg *gateway.Config) { cfg.Lease = time.Minute })
 		defer h.close()
 		c := h.create(admin)
-		pr, ack, err := h.Push(t.Context(), admin, c, gateway.PushOptions{Dialect: "eliza-actions"})
+		pr, ack, err := h.Push(t.Context(), admin, c, push.Options{Dialect: "eliza-actions"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
@@ -194,7 +195,7 @@ func TestRefusedIsAsNeverAsked(t *testing.T) {
 			t.Errorf("wait %v, want 20s", wait)
 		}
 		h.limited(alice, c, gateway.Command{Type: gateway.CommandInject, Message: &gateway.CommandMessage{Text: "x"}}, gateway.ReasonRateLimited)
-		if _, _, err := h.Push(t.Context(), alice, c, gateway.PushOptions{Dialect: "eliza-actions", Key: "p"}); wantLimited(t, err, gateway.ReasonRateLimited) != 20*time.Second {
+		if _, _, err := h.Push(t.Context(), alice, c, push.Options{Dialect: "eliza-actions", Key: "p"}); wantLimited(t, err, gateway.ReasonRateLimited) != 20*time.Second {
 			t.Error("a push waits for another time")
 		}
 		time.Sleep(20 * time.Second)

@@ -18,6 +18,7 @@ import (
 	recordings "github.com/leat-dev/leat/dialect/recording"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
@@ -200,7 +201,7 @@ func onDiskAfter(t *testing.T, h *testGateway, turn, dir string) string {
 func TestRecordingOfAPush(t *testing.T) {
 	h, _ := recorded(t, hears{})
 	conv := h.create(alice)
-	pr, ack, err := h.Push(t.Context(), alice, conv, gateway.PushOptions{Dialect: "eliza-actions"})
+	pr, ack, err := h.Push(t.Context(), alice, conv, push.Options{Dialect: "eliza-actions"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,13 +101,13 @@ func (w *writer) interrupt(t *tx, turn string) {
 
 // resume gives a turn a run that continues where the log ends. It returns false if the agent can't.
 func (w *writer) resume(t *tx, open transcript.Turn, inside []string) (bool, error) {
-	isPushed, err := w.g.handed(w.g.life, open.ID)
+	isPushed, err := w.g.isPushed(w.g.life, open.ID)
 	if err != nil {
 		return false, fmt.Errorf("turn %s: %w", open.ID, err)
 	}
 	p := w.principal(open.ID)
 	a, _ := w.g.agent(open.Agent, p) // an agent that left its turn to a producer is not needed any longer
-	if !resumes(a, open.Agent, isPushed) {
+	if !resumes(a, isPushed || open.Agent == PushAgent) {
 		return false, nil
 	}
 	state, err := w.g.journal.Get(w.g.life, journalkey.TurnState(open.ID))

@@ -14,6 +14,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 	"github.com/leat-dev/leat/transcript"
@@ -229,9 +230,9 @@ func TestOfTwoGatewaysOnOneJournalTheLoserGivesUp(t *testing.T) {
 	})
 }
 
-func (h *testGateway) push(conv string) *gateway.Producer {
+func (h *testGateway) push(conv string) *push.Producer {
 	h.t.Helper()
-	pr, _, err := h.Push(h.t.Context(), admin, conv, gateway.PushOptions{Dialect: "eliza-actions"})
+	pr, _, err := h.Push(h.t.Context(), admin, conv, push.Options{Dialect: "eliza-actions"})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -270,17 +271,17 @@ func TestAPushedTurnGoesOnAtAnyByte(t *testing.T) {
 				time.Sleep(20 * time.Second)
 			}
 			defer h.close()
-			offset, ended, err := h.PushStatus(t.Context(), admin, turn)
-			if err != nil || ended || offset > int64(cut) {
-				t.Fatal(cut, offset, ended, err)
+			progress, err := h.Progress(t.Context(), admin, turn)
+			if err != nil || progress.Ended || progress.Offset > int64(cut) {
+				t.Fatal(cut, progress.Offset, progress.Ended, err)
 			}
 			pr, err = h.Attach(t.Context(), admin, turn)
 			if err != nil {
 				t.Fatal(cut, err)
 			}
 			at := pr.Offset()
-			if at != offset {
-				t.Fatal(cut, at, offset)
+			if at != progress.Offset {
+				t.Fatal(cut, at, progress.Offset)
 			}
 			if err := pr.Write(t.Context(), []byte(pushed[at:])); err != nil {
 				t.Fatal(cut, err)
@@ -290,9 +291,9 @@ func TestAPushedTurnGoesOnAtAnyByte(t *testing.T) {
 			}
 			wantOutcome(t, h.ended(c, turn), event.Completed, "")
 			wantTexts(t, h.view(c), want)
-			offset, ended, err = h.PushStatus(t.Context(), admin, turn)
-			if err != nil || !ended || offset != int64(len(pushed)) {
-				t.Error("after the end:", offset, ended, err)
+			progress, err = h.Progress(t.Context(), admin, turn)
+			if err != nil || !progress.Ended || progress.Offset != int64(len(pushed)) {
+				t.Error("after the end:", progress.Offset, progress.Ended, err)
 			}
 		})
 	}
@@ -370,7 +371,7 @@ func TestABrokenPushFailsItsTurnWithTheReason(t *testing.T) {
 		h := newTestGateway(t, nil, nil, nil)
 		defer h.close()
 		c := h.create(admin)
-		if _, _, err := h.Push(t.Context(), admin, c, gateway.PushOptions{Dialect: "klingon"}); err == nil || !strings.Contains(err.Error(), "klingon") {
+		if _, _, err := h.Push(t.Context(), admin, c, push.Options{Dialect: "klingon"}); err == nil || !strings.Contains(err.Error(), "klingon") {
 			t.Errorf("unknown dialect: %v", err)
 		}
 		pr := h.push(c)

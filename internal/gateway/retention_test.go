@@ -14,6 +14,7 @@ import (
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/service/audit"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
@@ -157,7 +158,7 @@ func TestSystemLogsAreNobodys(t *testing.T) {
 		if _, err := h.Feed(t.Context(), p, audit.Conversation); !errors.Is(err, gateway.ErrNotFound) {
 			t.Errorf("feed: %v", err)
 		}
-		if _, _, err := h.Push(t.Context(), p, audit.Conversation, gateway.PushOptions{Dialect: "eliza-actions"}); !errors.Is(err, gateway.ErrNotFound) {
+		if _, _, err := h.Push(t.Context(), p, audit.Conversation, push.Options{Dialect: "eliza-actions"}); !errors.Is(err, gateway.ErrNotFound) {
 			t.Errorf("push: %v", err)
 		}
 		list, err := h.List(t.Context(), p, nil, 0)
@@ -263,7 +264,7 @@ func TestStoppedPushLeavesNoKeys(t *testing.T) {
 	h := newTestGateway(t, nil, nil, func(c *gateway.Config) { c.Drain = time.Millisecond })
 	defer h.close()
 	conv := h.create(alice)
-	opt := gateway.PushOptions{Dialect: "eliza-actions"}
+	opt := push.Options{Dialect: "eliza-actions"}
 	first, _, err := h.Push(t.Context(), alice, conv, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -277,7 +278,7 @@ func TestStoppedPushLeavesNoKeys(t *testing.T) {
 	if err != nil || len(keys) > 0 {
 		t.Errorf("left: %v, %v", keys, err)
 	}
-	for _, p := range []*gateway.Producer{first, second} {
+	for _, p := range []*push.Producer{first, second} {
 		_ = p.Close(false) // one of them is over
 	}
 }

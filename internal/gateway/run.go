@@ -26,7 +26,6 @@ type run struct {
 	cancel   context.CancelCauseFunc
 	out      *agent.Emitter
 	capture  *capture.Turn // nil if the turn's bytes are not captured
-	push     *push         // nil unless a producer pushes the stream; used by the run's goroutine only
 	returned chan struct{} // closed when the agent has returned
 
 	isPushed atomic.Bool                 // a producer pushes the stream
@@ -81,7 +80,7 @@ func (g *Gateway) newRun(ctx context.Context, c runConfig) *run {
 	r := &run{runConfig: c, g: g, log: g.log.With("conversation", c.conversation), returned: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.out = agent.NewEmitter(r.ctx, (*sink)(r))
-	r.isPushed.Store(c.pushed)
+	r.isPushed.Store(c.pushed || c.name == PushAgent)
 	return r
 }
 
@@ -96,14 +95,14 @@ func (r *run) Start(start runStart) {
 		defer r.capture.Close()
 		defer r.g.cfg.Metrics.Running.Dec()
 		err := r.call(func(ctx context.Context) error { return r.callAgent(ctx, start) })
-		if to := handsOn(r.agent, err); to != nil && !r.observed {
-			err = r.call(func(ctx context.Context) error { return r.handOn(ctx, to) })
+		if to := pushedTo(r.agent, err); to != nil && !r.observed {
+			err = r.call(func(ctx context.Context) error { return r.leaveTo(ctx, to) })
 		}
 		foreign := r.endedByOthers(err)
 		r.stopSilence()
 		r.end(err)
-		if r.push != nil {
-			r.g.endPush(r.push) // after the end is committed, which the producer is notified of
+		if r.isPushed.Load() {
+			r.g.pusher.Release(r.turn, r.out) // after the end is durable, because the producer reads it then
 		}
 		if foreign {
 			r.notifyStopped()
@@ -120,16 +119,34 @@ func (r *run) callAgent(ctx context.Context, start runStart) error {
 	switch {
 	case start.Mode == startObserve:
 		return r.agent.Agent.(agent.Follower).Observe(ctx, r.currentInput(), start.State, r.out)
-	case r.isPushed.Load() || r.name == PushAgent:
-		var st pushState
-		if err := json.Unmarshal(start.State, &st); err != nil {
-			return fmt.Errorf("state of pushed turn: %w", err)
-		}
-		return r.runPushed(ctx, st)
+	case r.isPushed.Load():
+		return r.runPushed(ctx, start.State)
 	case start.Mode == startResume:
 		return r.agent.Agent.(agent.Resumer).Resume(ctx, r.currentInput(), start.State, r.out)
 	}
 	return r.agent.Run(ctx, r.currentInput(), r.out)
+}
+
+// leaveTo leaves the turn to a producer, durably, and waits for the end of its stream.
+func (r *run) leaveTo(ctx context.Context, to *agent.Pushed) error {
+	state, err := r.g.pusher.NewState(to.Dialect)
+	if err != nil {
+		return err
+	}
+	if err := r.link.SetPushed(ctx, r.turn, state); err != nil {
+		return fmt.Errorf("leave turn to its producer: %w", err)
+	}
+	r.isPushed.Store(true)
+	return r.runPushed(ctx, state)
+}
+
+// runPushed waits for the end of the stream that a producer pushes.
+func (r *run) runPushed(ctx context.Context, state json.RawMessage) error {
+	isWaiting := func() bool {
+		waiting, _ := r.activity()
+		return waiting
+	}
+	return r.g.pusher.Run(ctx, PushedTurn{ID: r.turn, State: state, Out: r.out, IsCaptured: r.capture != nil, IsWaiting: isWaiting})
 }
 
 // call calls fn. A panic fails the turn, not the gateway.
@@ -242,13 +259,13 @@ func (r *run) resumable() bool {
 		_, ok := r.agent.Agent.(agent.Follower)
 		return ok
 	}
-	return resumes(r.agent, r.name, r.isPushed.Load())
+	return resumes(r.agent, r.isPushed.Load())
 }
 
 // resumes reports whether a turn can be resumed in another process.
-func resumes(a Agent, name string, pushed bool) bool {
+func resumes(a Agent, isPushed bool) bool {
 	_, ok := a.Agent.(agent.Resumer)
-	return ok || pushed || name == PushAgent
+	return ok || isPushed
 }
 
 // tied reports whether the turn's upstream aborts it when the gateway disconnects.

@@ -31,6 +31,7 @@ func (g *Gateway) Adjust(s Settings) {
 	}
 	c.setDefaults()
 	g.live.Store(c.settings())
+	g.pusher.SetLease(c.Lease)
 	g.ledger.Reprice(s.Prices)
 }
 

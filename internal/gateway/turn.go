@@ -321,7 +321,7 @@ func (w *writer) closeTurn(t *tx, id string) {
 	t.terminal = true
 	t.set(journalkey.TurnPrincipal(id), nil, 0)
 	t.ended = append(t.ended, id)
-	t.then(func() { w.g.endTurnPush(id) })
+	t.then(func() { w.g.pusher.Ended(id) })
 	if len(s.Open) == 0 {
 		t.then(func() { w.g.compactor.add(w.id, w.head) })
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/data"
 	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/server"
 	keepdata "github.com/leat-dev/leat/internal/server/data"
@@ -67,8 +68,10 @@ func newStage(t *testing.T, limit time.Duration) *stage {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { log.Run(ctx) })
 	updates, said := &eliza.Updates{}, eliza.NewProactive(quiet)
+	dialects := dialect.NewRegistry(elizaactions.Dialect())
+	turns := push.NewTurns(push.Config{Journal: j, Dialects: dialects})
 	gw, err := gateway.New(gateway.Config{
-		Journal: j, Dialects: dialect.NewRegistry(elizaactions.Dialect()), Agents: gateway.Agents{"eliza": {Agent: answerer{}}}, DefaultAgent: "eliza", Titles: true,
+		Journal: j, Dialects: dialects, Pusher: turns, Agents: gateway.Agents{"eliza": {Agent: answerer{}}}, DefaultAgent: "eliza", Titles: true,
 		Watchers: []gateway.Watcher{status.NewTurns(log), st.agent, updates, said}, Admit: st.agent.Admit,
 	})
 	if err != nil {
@@ -84,6 +87,7 @@ func newStage(t *testing.T, limit time.Duration) *stage {
 	st.agent.Ready()
 	srv := server.New(server.Options{Token: token})
 	native.Register(srv, gw)
+	native.RegisterIngest(srv, gw, push.NewService(turns, gw))
 	eliza.Register(srv, gw, eliza.Options{})
 	elizaws.Register(srv, gw, elizaws.Options{Signals: log, Hub: st.hub, Agent: st.agent})
 	dir := t.TempDir()

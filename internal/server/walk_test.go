@@ -27,6 +27,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/data"
 	"github.com/leat-dev/leat/internal/gateway/hub"
 	"github.com/leat-dev/leat/internal/gateway/inspection"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/gateway/status"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/auth"
@@ -77,6 +78,7 @@ type walk struct {
 	t       *testing.T
 	gw      *gateway.Gateway
 	files   *attachments.Service
+	pushes  *push.Service
 	journal journal.Journal
 	srv     *server.Server
 	ts      *httptest.Server
@@ -104,8 +106,10 @@ func newWalk(t *testing.T) *walk {
 		t.Fatal(err)
 	}
 	attached := attachments.NewStore(attachments.Config{Journal: j, Files: dir, Uploads: coming, Workspace: space})
+	dialects := dialect.NewRegistry(elizaactions.Dialect())
+	turns := push.NewTurns(push.Config{Journal: j, Dialects: dialects})
 	gw, err := gateway.New(gateway.Config{
-		Raw: raw, Journal: j, Dialects: dialect.NewRegistry(elizaactions.Dialect()), Drain: time.Millisecond, Lease: 500 * time.Millisecond, // what waits behind the pushed turns gets its turn
+		Raw: raw, Pusher: turns, Journal: j, Dialects: dialects, Drain: time.Millisecond, Lease: 500 * time.Millisecond, // what waits behind the pushed turns gets its turn
 		Agents: gateway.Agents{"a": {Agent: talker{}}}, DefaultAgent: "a", Attachments: attached,
 	})
 	if err != nil {
@@ -120,8 +124,10 @@ func newWalk(t *testing.T) *walk {
 	}
 	service := attachments.NewService(attached, gw)
 	srv := server.New(server.Options{Token: token, Users: users})
+	pushes := push.NewService(turns, gw)
 	native.Register(srv, gw)
 	native.RegisterInspection(srv, inspection.New(gw, inspection.Config{Journal: j, Captures: raw, Dialects: dialect.NewRegistry(elizaactions.Dialect())}))
+	native.RegisterIngest(srv, gw, pushes)
 	ops.Register(srv, gw, prometheus.NewRegistry())
 	ops.RegisterOverview(srv, status.NewOverview())
 	ops.RegisterReload(srv, func() (ops.Reloaded, error) { return ops.Reloaded{}, nil })
@@ -145,7 +151,7 @@ func newWalk(t *testing.T) *walk {
 		Retention: data.NewRetention(gw, j, data.Ages{}, "a", quiet), Purger: data.NewPurger(gw, j, nil, nil, quiet),
 		Exporter: data.NewExporter(gw, j, nil), Importer: data.NewImporter(gw),
 	})
-	w := &walk{t: t, gw: gw, files: service, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}
+	w := &walk{t: t, gw: gw, files: service, pushes: pushes, journal: j, srv: srv, ts: httptest.NewServer(srv), cookies: map[person]*http.Cookie{}}
 	t.Cleanup(func() {
 		srv.Close()
 		if err := gw.Shutdown(context.Background()); err != nil {
@@ -214,7 +220,7 @@ func (w *walk) belongings(p person, n string) map[string]string {
 		w.t.Fatal(err)
 	}
 	id := c.ID
-	pr, ack, err := w.gw.Push(w.t.Context(), p.principal(), id, gateway.PushOptions{Dialect: "eliza-actions"})
+	pr, ack, err := w.pushes.Push(w.t.Context(), p.principal(), id, push.Options{Dialect: "eliza-actions"})
 	if err != nil {
 		w.t.Fatal(err)
 	}

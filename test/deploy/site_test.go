@@ -20,13 +20,13 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/elizaactions"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/eliza"
 	"github.com/leat-dev/leat/internal/server/native"
@@ -85,8 +85,10 @@ type house struct {
 func newHouse(t *testing.T, network string, opt server.Options) *house {
 	t.Helper()
 	h := &house{t: t, mouths: &mouths{all: map[string]chan string{}}}
+	j, dialects := memory.New(), dialect.NewRegistry(elizaactions.Dialect())
+	turns := push.NewTurns(push.Config{Journal: j, Dialects: dialects})
 	gw, err := gateway.New(gateway.Config{
-		Journal: memory.New(), Dialects: dialect.NewRegistry(elizaactions.Dialect()), Drain: time.Millisecond,
+		Journal: j, Dialects: dialects, Pusher: turns, Drain: time.Millisecond,
 		Agents: gateway.Agents{"a": {Agent: h.mouths}}, DefaultAgent: "a",
 	})
 	if err != nil {
@@ -100,6 +102,7 @@ func newHouse(t *testing.T, network string, opt server.Options) *house {
 	opt.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	srv := server.New(opt)
 	native.Register(srv, gw)
+	native.RegisterIngest(srv, gw, push.NewService(turns, gw))
 	eliza.Register(srv, gw, eliza.Options{})
 	ui.Register(srv)
 	ops.Register(srv, gw, prometheus.NewRegistry())

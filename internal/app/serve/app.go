@@ -17,6 +17,7 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/attachments"
 	"github.com/leat-dev/leat/internal/gateway/hub"
 	"github.com/leat-dev/leat/internal/gateway/inspection"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/auth"
 	"github.com/leat-dev/leat/internal/server/compat"
@@ -68,6 +69,7 @@ type App struct {
 	gateway  *gateway.Gateway
 	files    *attachments.Service
 	captures *capture.Log
+	pushes   *push.Service
 	server   *server.Server
 	data     keeping
 	reloader *reloader
@@ -166,10 +168,12 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 		User: a.cfg.Limits.User.Limits(), Tenant: a.cfg.Limits.Tenant.Limits(), UsageRetention: time.Duration(a.cfg.UsageRetention), Titles: true,
 	}
 	setSettings(&gc, settingsOf(&a.cfg))
-	var err error
-	if gc.URL, err = agentsURL(&a.cfg, a.listeners); err != nil {
+	url, err := agentsURL(&a.cfg, a.listeners)
+	if err != nil {
 		return fmt.Errorf("%w: %w", config.ErrInvalid, err)
 	}
+	turns := push.NewTurns(push.Config{Journal: a.journal, Dialects: a.dialects, Log: gc.Log, Metrics: gc.Metrics, URL: url})
+	gc.Pusher = turns
 	tracer, flush, err := openTracer(ctx, opt, a.log.With("part", "tracing"))
 	if err != nil {
 		return err
@@ -191,6 +195,7 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 		return err
 	}
 	a.files = attachments.NewService(files, a.gateway)
+	a.pushes = push.NewService(turns, a.gateway)
 	overlook(a.metrics.overview, a.cfg.DefaultAgent, a.roster, a.plugins, a.gateway)
 	return nil
 }
@@ -251,6 +256,7 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	native.RegisterInspection(srv, inspection.New(a.gateway, inspection.Config{
 		Journal: a.journal, Captures: a.captures, Dialects: a.dialects, Agents: a.roster, Metrics: a.metrics.gateway, Log: a.log.With("part", "gateway"),
 	}))
+	native.RegisterIngest(srv, a.gateway, a.pushes)
 	eliza.Register(srv, a.gateway, eliza.Options{})
 	a.plugins.register(srv, a.gateway, live)
 	compat.Register(srv, a.gateway)
@@ -273,7 +279,7 @@ func (a *App) newServer(ctx context.Context) (*server.Server, error) {
 		return nil, err
 	}
 	opt := server.Options{
-		Token: a.cfg.Token, Users: verifier, Sessions: sessions, Producer: a.gateway.Producer,
+		Token: a.cfg.Token, Users: verifier, Sessions: sessions, Producer: a.pushes.TurnOf,
 		Hosts: a.cfg.Hosts, AllowedOrigins: a.cfg.AllowedOrigins, AppOrigins: a.cfg.AppOrigins, MaxConnections: a.cfg.Limits.Connections,
 		Log: a.log.With("part", "server"), Metrics: a.metrics.server,
 	}

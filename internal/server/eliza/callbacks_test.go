@@ -12,6 +12,7 @@ import (
 	"github.com/leat-dev/leat/agent/agenttest"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 )
 
 // The reader keeps up, so no step may be skipped. The suite alone would allow that.
@@ -51,7 +52,7 @@ func TestCallbacksOfPushedElizaActions(t *testing.T) {
 		bubble(t, echo, func(h *harness) {
 			c := h.create()
 			ctx := h.t.Context()
-			p, ack, err := h.gw.Push(ctx, gateway.Principal{Admin: true}, c, gateway.PushOptions{Dialect: "eliza-actions"})
+			p, ack, err := h.pushes.Push(ctx, gateway.Principal{Admin: true}, c, push.Options{Dialect: "eliza-actions"})
 			if err != nil {
 				h.t.Fatal(err)
 			}

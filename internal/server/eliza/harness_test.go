@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect/all"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/journal"
@@ -42,6 +43,7 @@ type harness struct {
 	user    quota.Limits
 	watcher gateway.Watcher // optional
 	gw      *gateway.Gateway
+	pushes  *push.Service
 	srv     *server.Server
 }
 
@@ -69,10 +71,13 @@ func (h *harness) start() {
 	if h.watcher != nil {
 		cfg.Watchers = []gateway.Watcher{h.watcher}
 	}
+	turns := push.NewTurns(push.Config{Journal: cfg.Journal, Dialects: cfg.Dialects})
+	cfg.Pusher = turns
 	var err error
 	if h.gw, err = gateway.New(cfg); err != nil {
 		h.t.Fatal(err)
 	}
+	h.pushes = push.NewService(turns, h.gw)
 	if err := h.gw.Start(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/hub"
+	"github.com/leat-dev/leat/internal/gateway/push"
 )
 
 // told collects the frames for sockets.
@@ -70,9 +71,9 @@ func TestProactive(t *testing.T) {
 			}
 		}
 		answers := ""
-		push := func(key string, lines ...string) *gateway.Producer {
+		push := func(key string, lines ...string) *push.Producer {
 			t.Helper()
-			pr, _, err := h.gw.Push(t.Context(), admin, "c", gateway.PushOptions{Dialect: "eliza-actions", Key: key, Answers: answers})
+			pr, _, err := h.pushes.Push(t.Context(), admin, "c", push.Options{Dialect: "eliza-actions", Key: key, Answers: answers})
 			if err != nil {
 				t.Fatal(err)
 			}

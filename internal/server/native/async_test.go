@@ -54,8 +54,8 @@ func newAsyncAgent(t *testing.T) (*harness, *asyncAgent) {
 	}
 	t.Cleanup(func() { a.Close(); ts.Close() })
 	var h *harness
-	opt := options{agent: a, gateway: func(c *gateway.Config) { c.URL = "http://gateway" }}
-	opt.server.Producer = func(ctx context.Context, token string) (string, error) { return h.gw.Producer(ctx, token) }
+	opt := options{agent: a}
+	opt.server.Producer = func(ctx context.Context, token string) (string, error) { return h.pushes.TurnOf(ctx, token) }
 	h = newHarness(t, opt)
 	return h, o
 }

@@ -44,10 +44,11 @@ func TestDocExamples(t *testing.T) {
 		script.WriteString(strings.ReplaceAll(m[1], "--max-time 5", "--max-time 1"))
 		script.WriteString("\necho\n")
 	}
-	gw, turns := newInspected(t, options{})
+	gw, turns, pushes := newInspected(t, options{})
 	srv := server.New(server.Options{Token: token})
 	native.Register(srv, gw)
 	native.RegisterInspection(srv, turns)
+	native.RegisterIngest(srv, gw, pushes)
 	eliza.Register(srv, gw, eliza.Options{})
 	ops.Register(srv, gw, prometheus.NewRegistry())
 	ts := httptest.NewServer(srv)

@@ -52,9 +52,10 @@ var aliceOfT = gateway.Principal{Tenant: "t", Subject: "alice"}
 // inVirtualTime runs a test at second 0 of its tokens.
 func inVirtualTime(t *testing.T, fn func(t *testing.T, c *timedHarness)) {
 	synctest.Test(t, func(t *testing.T) {
-		gw := newGateway(t, options{})
+		gw, _, pushes := newInspected(t, options{})
 		srv := server.New(server.Options{Token: token, Users: testTokens{time.Now()}})
 		native.Register(srv, gw)
+		native.RegisterIngest(srv, gw, pushes)
 		l := servertest.Listen()
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)

@@ -24,6 +24,7 @@ import (
 	"github.com/leat-dev/leat/dialect/leat"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/inspection"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/native"
 	"github.com/leat-dev/leat/internal/store/feed"
@@ -51,10 +52,11 @@ var echo = script(func(_ context.Context, in agent.Input, out *agent.Emitter) er
 
 // harness is a gateway with the native protocol.
 type harness struct {
-	t   *testing.T
-	gw  *gateway.Gateway
-	srv *server.Server
-	url string
+	t      *testing.T
+	gw     *gateway.Gateway
+	pushes *push.Service
+	srv    *server.Server
+	url    string
 	// header is sent with every request.
 	header http.Header
 	stop   func()
@@ -69,12 +71,12 @@ type options struct {
 
 func newGateway(t *testing.T, o options) *gateway.Gateway {
 	t.Helper()
-	gw, _ := newInspected(t, o)
+	gw, _, _ := newInspected(t, o)
 	return gw
 }
 
-// newInspected returns a gateway and the inspector of its turns.
-func newInspected(t *testing.T, o options) (*gateway.Gateway, *inspection.Inspector) {
+// newInspected returns a gateway, the inspector of its turns, and what producers connect to.
+func newInspected(t *testing.T, o options) (*gateway.Gateway, *inspection.Inspector, *push.Service) {
 	t.Helper()
 	if o.journal == nil {
 		o.journal = memory.New()
@@ -90,6 +92,8 @@ func newInspected(t *testing.T, o options) (*gateway.Gateway, *inspection.Inspec
 	if o.gateway != nil {
 		o.gateway(&c)
 	}
+	pushed := push.NewTurns(push.Config{Journal: c.Journal, Dialects: c.Dialects, URL: "http://gateway"})
+	c.Pusher = pushed
 	gw, err := gateway.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +101,8 @@ func newInspected(t *testing.T, o options) (*gateway.Gateway, *inspection.Inspec
 	if err := gw.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return gw, inspection.New(gw, inspection.Config{Journal: c.Journal, Captures: c.Raw, Dialects: c.Dialects, Agents: c.Agents, Metrics: c.Metrics, Log: c.Log})
+	inspector := inspection.New(gw, inspection.Config{Journal: c.Journal, Captures: c.Raw, Dialects: c.Dialects, Agents: c.Agents, Metrics: c.Metrics, Log: c.Log})
+	return gw, inspector, push.NewService(pushed, gw)
 }
 
 func newHarness(t *testing.T, o options) *harness {
@@ -105,10 +110,11 @@ func newHarness(t *testing.T, o options) *harness {
 	if o.server.Token == "" {
 		o.server.Token = token
 	}
-	gw, turns := newInspected(t, o)
-	h := &harness{t: t, gw: gw, srv: server.New(o.server), header: http.Header{"Authorization": {"Bearer " + token}}}
+	gw, turns, pushes := newInspected(t, o)
+	h := &harness{t: t, gw: gw, pushes: pushes, srv: server.New(o.server), header: http.Header{"Authorization": {"Bearer " + token}}}
 	native.Register(h.srv, h.gw)
 	native.RegisterInspection(h.srv, turns)
+	native.RegisterIngest(h.srv, h.gw, h.pushes)
 	ts := httptest.NewServer(h.srv)
 	h.url = ts.URL
 	var once sync.Once

@@ -18,9 +18,10 @@ import (
 
 // A stream and an ingest run on one HTTP/2 connection at the same time, as behind a proxy that multiplexes.
 func TestHTTP2(t *testing.T) {
-	gw := newGateway(t, options{})
+	gw, _, pushes := newInspected(t, options{})
 	srv := server.New(server.Options{})
 	native.Register(srv, gw)
+	native.RegisterIngest(srv, gw, pushes)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +69,7 @@ func TestHTTP2(t *testing.T) {
 	}
 
 	in, out := io.Pipe()
-	res := do(http.MethodPost, push(s.ID), in) // the headers arrive before the body is written
+	res := do(http.MethodPost, pushPath(s.ID), in) // the headers arrive before the body is written
 	if res.StatusCode != http.StatusCreated {
 		t.Fatal(res.Status)
 	}

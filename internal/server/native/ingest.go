@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -20,13 +21,33 @@ const (
 	HeaderOutcome = "Leat-Turn-Outcome" // of an ended turn
 )
 
+// RegisterIngest adds the routes by which producers push turns.
+func RegisterIngest(s *server.Server, gw *gateway.Gateway, pushes *push.Service) {
+	p := &pushRoutes{s: s, gw: gw, pushes: pushes}
+	for _, rt := range []server.Route{
+		{Method: http.MethodPost, Pattern: "/api/conversations/{id}/turns", Handler: p.postTurn, MaxBody: -1, Stream: true},
+		{Method: http.MethodHead, Pattern: "/api/turns/{turn}/ingest", Handler: p.headIngest, Producer: true},
+		{Method: http.MethodPatch, Pattern: "/api/turns/{turn}/ingest", Handler: p.patchIngest, MaxBody: -1, Stream: true, Producer: true},
+	} {
+		rt.Access = server.Authenticated
+		s.Handle(rt)
+	}
+}
+
+// pushRoutes answers the requests of producers.
+type pushRoutes struct {
+	s      *server.Server
+	gw     *gateway.Gateway
+	pushes *push.Service
+}
+
 // postTurn answers POST /api/conversations/{id}/turns?dialect=…: it starts a turn whose stream is the body.
-func (n *native) postTurn(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+func (n *pushRoutes) postTurn(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := requireIdentity(r); err != nil {
 		return err
 	}
 	query := r.URL.Query()
-	producer, ack, err := n.gw.Push(r.Context(), p, r.PathValue("id"), gateway.PushOptions{
+	producer, ack, err := n.pushes.Push(r.Context(), p, r.PathValue("id"), push.Options{
 		Dialect: query.Get("dialect"), Answers: query.Get("answers"), Key: r.Header.Get(HeaderKey),
 	})
 	if ack.Turn != "" {
@@ -43,7 +64,7 @@ func (n *native) postTurn(w http.ResponseWriter, r *http.Request, p gateway.Prin
 }
 
 // patchIngest answers PATCH /api/turns/{turn}/ingest: it resumes the stream at an offset.
-func (n *native) patchIngest(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+func (n *pushRoutes) patchIngest(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := requireIdentity(r); err != nil {
 		return err
 	}
@@ -52,7 +73,7 @@ func (n *native) patchIngest(w http.ResponseWriter, r *http.Request, p gateway.P
 		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "missing or invalid header %s: send the offset in bytes at which the body continues", HeaderOffset)
 	}
 	turn := r.PathValue("turn")
-	producer, err := n.gw.Attach(r.Context(), p, turn)
+	producer, err := n.pushes.Attach(r.Context(), p, turn)
 	if err != nil {
 		if errors.Is(err, gateway.ErrTurnOver) {
 			w.Header().Set(HeaderState, string(transcript.Ended))
@@ -69,9 +90,9 @@ func (n *native) patchIngest(w http.ResponseWriter, r *http.Request, p gateway.P
 }
 
 // headIngest answers HEAD /api/turns/{turn}/ingest: the state of a pushed turn, and the offset at which its stream resumes.
-func (n *native) headIngest(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+func (n *pushRoutes) headIngest(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	turn := r.PathValue("turn")
-	offset, _, err := n.gw.PushStatus(r.Context(), p, turn)
+	progress, err := n.pushes.Progress(r.Context(), p, turn)
 	hasOffset := err == nil
 	if err != nil && !errors.Is(err, gateway.ErrTurnOver) {
 		return err
@@ -87,7 +108,7 @@ func (n *native) headIngest(w http.ResponseWriter, r *http.Request, p gateway.Pr
 		h.Set(HeaderOutcome, string(t.Outcome))
 	}
 	if hasOffset {
-		h.Set(HeaderOffset, strconv.FormatInt(offset, 10))
+		h.Set(HeaderOffset, strconv.FormatInt(progress.Offset, 10))
 	}
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)

@@ -149,7 +149,7 @@ func (p *producer) wantStatus(status int) *producer {
 	return p
 }
 
-func push(id string) string { return "/api/conversations/" + id + "/turns?dialect=eliza-actions" }
+func pushPath(id string) string { return "/api/conversations/" + id + "/turns?dialect=eliza-actions" }
 
 // folded returns the transcript of a reader that connects now.
 func (h *harness) folded(id string) *reader {
@@ -162,7 +162,7 @@ func (h *harness) folded(id string) *reader {
 func TestIngest(t *testing.T) {
 	h := newHarness(t, options{})
 	id := h.create()
-	p := h.produce(http.MethodPost, push(id)).wantStatus(http.StatusCreated) // the headers arrive before the body
+	p := h.produce(http.MethodPost, pushPath(id)).wantStatus(http.StatusCreated) // the headers arrive before the body
 	turn := p.res.Header.Get(native.HeaderTurn)
 	if p.res.Header.Get("Location") != "/api/turns/"+turn+"/ingest" || turn == "" {
 		t.Errorf("headers %v", p.res.Header)
@@ -196,7 +196,7 @@ func TestIngestInterrupted(t *testing.T) {
 	h := newHarness(t, options{})
 	for at := 0; at <= len(body); at += step {
 		id := h.create()
-		p := h.produce(http.MethodPost, push(id)).wantStatus(http.StatusCreated)
+		p := h.produce(http.MethodPost, pushPath(id)).wantStatus(http.StatusCreated)
 		where := p.res.Header.Get("Location")
 		p.write(body[:at])
 		boundary := int64(strings.LastIndex(body[:at], "\n") + 1)
@@ -231,7 +231,7 @@ func TestIngestInterrupted(t *testing.T) {
 func TestIngestOffsets(t *testing.T) {
 	h := newHarness(t, options{})
 	id := h.create()
-	p := h.produce(http.MethodPost, push(id)).wantStatus(http.StatusCreated)
+	p := h.produce(http.MethodPost, pushPath(id)).wantStatus(http.StatusCreated)
 	where, turn := p.res.Header.Get("Location"), p.res.Header.Get(native.HeaderTurn)
 	first := strings.Index(body, "\n") + 1
 	p.write(body[:first]).acked(int64(first))
@@ -262,11 +262,11 @@ func TestIngestOffsets(t *testing.T) {
 func TestIngestRepeated(t *testing.T) {
 	h := newHarness(t, options{})
 	id := h.create()
-	p := h.produce(http.MethodPost, push(id), "Idempotency-Key", "k").wantStatus(201)
+	p := h.produce(http.MethodPost, pushPath(id), "Idempotency-Key", "k").wantStatus(201)
 	first := strings.Index(body, "\n") + 1
 	p.write(body[:first]).acked(int64(first))
 	_ = p.conn.Close()
-	again := h.produce(http.MethodPost, push(id), "Idempotency-Key", "k").wantStatus(201)
+	again := h.produce(http.MethodPost, pushPath(id), "Idempotency-Key", "k").wantStatus(201)
 	if again.res.Header.Get(native.HeaderTurn) != p.res.Header.Get(native.HeaderTurn) {
 		t.Error("another turn")
 	}
@@ -276,18 +276,18 @@ func TestIngestRepeated(t *testing.T) {
 	if got := h.folded(id).text(); got != bodyText {
 		t.Errorf("text %q", got)
 	}
-	res := h.open(http.MethodPost, push(id), strings.NewReader(body), "Idempotency-Key", "k")
+	res := h.open(http.MethodPost, pushPath(id), strings.NewReader(body), "Idempotency-Key", "k")
 	if b, _ := io.ReadAll(res.Body); res.StatusCode != 409 || res.Header.Get(native.HeaderTurn) == "" {
 		t.Errorf("after the end: %d %s", res.StatusCode, b)
 	}
-	h.refused(http.MethodPost, push(id)+"&answers=m1", body, 409, gateway.ReasonConflict, "Idempotency-Key", "k")
+	h.refused(http.MethodPost, pushPath(id)+"&answers=m1", body, 409, gateway.ReasonConflict, "Idempotency-Key", "k")
 }
 
 // A second connection takes over, and the first one gets the reason.
 func TestIngestTakenOver(t *testing.T) {
 	h := newHarness(t, options{})
 	id := h.create()
-	p := h.produce(http.MethodPost, push(id)).wantStatus(201)
+	p := h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
 	first := strings.Index(body, "\n") + 1
 	p.write(body[:first]).acked(int64(first))
 	second := h.produce(http.MethodPatch, p.res.Header.Get("Location"), native.HeaderOffset, strconv.Itoa(first)).wantStatus(200)
@@ -310,9 +310,9 @@ func TestIngestStopped(t *testing.T) {
 			h := newHarness(t, options{})
 			id := h.create()
 			if queued {
-				h.produce(http.MethodPost, push(id)).wantStatus(201)
+				h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
 			}
-			p := h.produce(http.MethodPost, push(id)).wantStatus(201)
+			p := h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
 			p.write(body[:20])
 			turn := p.res.Header.Get(native.HeaderTurn)
 			h.do(http.MethodPost, "/api/conversations/"+id+"/commands", `{"type":"stop","turn":"`+turn+`"}`, "ack")
@@ -327,8 +327,8 @@ func TestIngestStopped(t *testing.T) {
 func TestIngestQueued(t *testing.T) {
 	h := newHarness(t, options{})
 	id := h.create()
-	before := h.produce(http.MethodPost, push(id)).wantStatus(201)
-	p := h.produce(http.MethodPost, push(id)).wantStatus(201)
+	before := h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
+	p := h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
 	where := p.res.Header.Get("Location")
 	if res := h.open(http.MethodHead, where, nil); res.Header.Get(native.HeaderState) != "queued" || res.Header.Get(native.HeaderOffset) != "0" {
 		t.Errorf("HEAD of a queued turn: %v", res.Header)
@@ -367,7 +367,7 @@ func TestIngestEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, options{})
 			id := h.create()
-			l := h.produce(http.MethodPost, push(id)).wantStatus(201).write(c.body).end().last()
+			l := h.produce(http.MethodPost, pushPath(id)).wantStatus(201).write(c.body).end().last()
 			if l.Offset < c.want.Offset || (l.Offset > c.want.Offset && name != "more after the end") || l.State != c.want.State || l.Outcome != c.want.Outcome || *l.Ended != (c.want.State == "ended") || l.Error != c.want.Error || l.Status != 0 {
 				t.Errorf("last line %+v, want %+v", l, c.want)
 			}
@@ -387,7 +387,7 @@ func TestIngestInvalid(t *testing.T) {
 			h := newHarness(t, options{})
 			id := h.create()
 			first := strings.Index(body, "\n") + 1
-			p := h.produce(http.MethodPost, push(id)).wantStatus(201)
+			p := h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
 			l := p.write(body[:first]).write(bad).last()
 			if !*l.Ended || l.Outcome != "failed" || l.Reason != server.ReasonStream || l.Status != 422 || !strings.Contains(l.Error, "eliza-actions: frame 2") {
 				t.Errorf("last line %+v", l)
@@ -411,18 +411,18 @@ func TestIngestRefused(t *testing.T) {
 	}{
 		"no dialect":           {"/api/conversations/" + id + "/turns", 400, gateway.ReasonDialect, nil},
 		"unknown dialect":      {"/api/conversations/" + id + "/turns?dialect=klingon", 400, gateway.ReasonDialect, nil},
-		"unknown conversation": {push("nowhere"), 404, server.ReasonNotFound, nil},
-		"unknown message":      {push(id) + "&answers=m1", 404, gateway.ReasonUnknown, nil},
-		"oversize id":          {push(id) + "&answers=" + strings.Repeat("m", 300), 400, gateway.ReasonInvalid, nil},
-		"encoded":              {push(id), 415, server.ReasonInvalid, []string{"Content-Encoding", "gzip"}},
-		"wrong token":          {push(id), 401, server.ReasonUnauthorized, []string{"Authorization", "Bearer x"}},
+		"unknown conversation": {pushPath("nowhere"), 404, server.ReasonNotFound, nil},
+		"unknown message":      {pushPath(id) + "&answers=m1", 404, gateway.ReasonUnknown, nil},
+		"oversize id":          {pushPath(id) + "&answers=" + strings.Repeat("m", 300), 400, gateway.ReasonInvalid, nil},
+		"encoded":              {pushPath(id), 415, server.ReasonInvalid, []string{"Content-Encoding", "gzip"}},
+		"wrong token":          {pushPath(id), 401, server.ReasonUnauthorized, []string{"Authorization", "Bearer x"}},
 	} {
 		t.Run(name, func(t *testing.T) { h.refused(http.MethodPost, c.path, body, c.status, c.reason, c.header...) })
 	}
 	t.Run("a refusal does not wait for the body", func(t *testing.T) {
 		h := *h
 		h.header = http.Header{"Authorization": {"Bearer wrong"}}
-		h.produce(http.MethodPost, push(id)).wantStatus(401)
+		h.produce(http.MethodPost, pushPath(id)).wantStatus(401)
 	})
 	turn := h.send(id, "hi").Turn
 	h.refused(http.MethodPatch, "/api/turns/"+turn+"/ingest", "x", 404, server.ReasonNotFound, native.HeaderOffset, "0")
@@ -440,7 +440,7 @@ func TestIngestExpects(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", push(id), token, len(body))
+	_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", pushPath(id), token, len(body))
 	in := bufio.NewReader(conn)
 	for _, want := range []int{100, 201} {
 		res, err := http.ReadResponse(in, nil)
@@ -462,7 +462,7 @@ func TestIngestExpects(t *testing.T) {
 func TestIngestShutdown(t *testing.T) {
 	h := newHarness(t, options{})
 	id := h.create()
-	p := h.produce(http.MethodPost, push(id)).wantStatus(201)
+	p := h.produce(http.MethodPost, pushPath(id)).wantStatus(201)
 	first := strings.Index(body, "\n") + 1
 	p.write(body[:first]).acked(int64(first))
 	go h.stop()

@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/transcript"
 )
@@ -25,13 +26,13 @@ const bodyLimit = 250 * time.Millisecond
 
 // ingest is one request of a producer.
 type ingest struct {
-	n        *native
+	n        *pushRoutes
 	p        gateway.Principal
-	producer *gateway.Producer
+	producer *push.Producer
 	w        http.ResponseWriter
 	r        *http.Request
 	skip     int64 // bytes at the start of the body that are already committed
-	last     gateway.PushAck
+	last     push.Ack
 }
 
 // ingestEnd is the last line of a response: the offset of the stream and the state of the turn.
@@ -210,17 +211,17 @@ func (g *ingest) finish(ctx context.Context, line *ingestEnd) (t transcript.Turn
 		line.Offset, line.Seq = g.last.Offset, g.last.Seq // the gateway has stopped: only acknowledged bytes are certain
 		return t, err
 	}
-	var committed int64
+	var committed push.Progress
 	var statusErr error
 	if !line.IsOver {
-		// PushStatus commits everything that was pushed, and with it the end of the stream if that was part of it.
-		committed, _, statusErr = g.n.gw.PushStatus(ctx, g.p, g.producer.Turn)
+		// Progress commits everything that was pushed, and with it the end of the stream if that was part of it.
+		committed, statusErr = g.n.pushes.Progress(ctx, g.p, g.producer.Turn)
 		if err := readTurn(); err != nil {
 			return t, err
 		}
 	}
 	g.takeAck()
-	line.Offset, line.Seq = max(committed, g.last.Offset), g.last.Seq
+	line.Offset, line.Seq = max(committed.Offset, g.last.Offset), max(committed.Seq, g.last.Seq)
 	if !line.IsOver {
 		return t, statusErr
 	}

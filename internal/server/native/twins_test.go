@@ -18,7 +18,7 @@ func TestIngestTwins(t *testing.T) {
 		var both sync.WaitGroup
 		for range 8 {
 			both.Go(func() {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+push(id), strings.NewReader(body))
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+pushPath(id), strings.NewReader(body))
 				if err != nil {
 					t.Error(err)
 					return
@@ -34,7 +34,7 @@ func TestIngestTwins(t *testing.T) {
 			})
 		}
 		both.Wait()
-		res := h.open(http.MethodPost, push(id), strings.NewReader(body), "Idempotency-Key", "k")
+		res := h.open(http.MethodPost, pushPath(id), strings.NewReader(body), "Idempotency-Key", "k")
 		_, _ = io.Copy(io.Discard, res.Body) // a third request completes what both left
 		h.ended(id, res.Header.Get(native.HeaderTurn))
 		if got := h.folded(id).text(); got != bodyText {

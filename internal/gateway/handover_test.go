@@ -12,6 +12,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -67,12 +68,10 @@ func (a *handing) wantStopped(t *testing.T, turns ...string) {
 
 func newHanding() *handing { return &handing{after: time.Second, to: "eliza-actions"} }
 
-func withURL(c *gateway.Config) { c.URL = "http://gateway" }
-
 // attach goes on with a turn as the holder of its token.
-func (h *testGateway) attach(in agent.Input) *gateway.Producer {
+func (h *testGateway) attach(in agent.Input) *push.Producer {
 	h.t.Helper()
-	turn, err := h.Producer(h.t.Context(), in.Ingest.Token)
+	turn, err := h.TurnOf(h.t.Context(), in.Ingest.Token)
 	if err != nil || turn != in.Turn {
 		h.t.Fatalf("the token is that of turn %q, %v, want %q", turn, err, in.Turn)
 	}
@@ -83,7 +82,7 @@ func (h *testGateway) attach(in agent.Input) *gateway.Producer {
 	return pr
 }
 
-func (h *testGateway) write(pr *gateway.Producer, lines ...string) {
+func (h *testGateway) write(pr *push.Producer, lines ...string) {
 	h.t.Helper()
 	for _, l := range lines {
 		if err := pr.Write(h.t.Context(), []byte(l+"\n")); err != nil {
@@ -95,7 +94,7 @@ func (h *testGateway) write(pr *gateway.Producer, lines ...string) {
 func TestATurnIsHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newHanding()
-		h := newTestGateway(t, nil, one(a), withURL)
+		h := newTestGateway(t, nil, one(a), nil)
 		defer h.close()
 		c := h.create(alice)
 		turn := h.send(c, "go").Turn
@@ -105,14 +104,14 @@ func TestATurnIsHandedOn(t *testing.T) {
 			t.Fatalf("the agent was told %+v", in.Ingest)
 		}
 		p := gateway.Principal{Turn: turn}
-		if offset, ended, err := h.PushStatus(t.Context(), p, turn); offset != 0 || ended || err != nil {
-			t.Errorf("before it is handed on: %d, %v, %v", offset, ended, err)
+		if progress, err := h.Progress(t.Context(), p, turn); progress.Offset != 0 || progress.Ended || err != nil {
+			t.Errorf("before it is handed on: %d, %v, %v", progress.Offset, progress.Ended, err)
 		}
 		time.Sleep(2 * time.Second)
 		pr := h.attach(in)
 		h.write(pr, `{"type":"callback","text":"Looking"}`, `{"type":"chunk","text":"Found it."}`)
-		if offset, ended, err := h.PushStatus(t.Context(), p, turn); offset != pr.Offset() || offset == 0 || ended || err != nil {
-			t.Errorf("half-way: %d, %v, %v", offset, ended, err)
+		if progress, err := h.Progress(t.Context(), p, turn); progress.Offset != pr.Offset() || progress.Offset == 0 || progress.Ended || err != nil {
+			t.Errorf("half-way: %d, %v, %v", progress.Offset, progress.Ended, err)
 		}
 		h.write(pr, `{"type":"done"}`)
 		wantOutcome(t, h.ended(c, turn), event.Completed, "")
@@ -126,8 +125,8 @@ func TestATurnIsHandedOn(t *testing.T) {
 		synctest.Wait()
 		a.wantStopped(t)
 		// What remains is that its producer learns of the end.
-		if _, ended, err := h.PushStatus(t.Context(), p, turn); !ended || err != nil {
-			t.Errorf("at its end: %v, %v", ended, err)
+		if progress, err := h.Progress(t.Context(), p, turn); !progress.Ended || err != nil {
+			t.Errorf("at its end: %v, %v", progress.Ended, err)
 		}
 		if _, err := h.Attach(t.Context(), p, turn); !errors.Is(err, gateway.ErrTurnOver) {
 			t.Errorf("after its end: %v", err)
@@ -139,7 +138,7 @@ func TestATurnIsHandedOn(t *testing.T) {
 func TestTheProducerComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newHanding()
-		h := newTestGateway(t, nil, one(a), withURL)
+		h := newTestGateway(t, nil, one(a), nil)
 		defer h.close()
 		c := h.create(alice)
 		turn := h.send(c, "go").Turn
@@ -172,7 +171,7 @@ func TestATurnThatIsHandedOnOutlivesTheProcess(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newHanding()
-				h := newTestGateway(t, nil, one(a), withURL)
+				h := newTestGateway(t, nil, one(a), nil)
 				c := h.create(alice)
 				turn := h.send(c, "go").Turn
 				time.Sleep(2 * time.Second)
@@ -192,7 +191,7 @@ func TestATurnThatIsHandedOnOutlivesTheProcess(t *testing.T) {
 				if how == "agent gone" {
 					agents = nil
 				}
-				h2 := newTestGateway(t, disk, agents, withURL)
+				h2 := newTestGateway(t, disk, agents, nil)
 				defer h2.close()
 				if s := h2.view(c).Turn(turn).State; s != transcript.Running {
 					t.Fatalf("the turn is %s", s)
@@ -235,7 +234,7 @@ func TestTheAgentIsToldOfAStop(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newHanding()
-				h := newTestGateway(t, nil, one(a), withURL)
+				h := newTestGateway(t, nil, one(a), nil)
 				defer h.close()
 				c := h.create(alice)
 				turn := h.send(c, "go").Turn
@@ -270,7 +269,7 @@ func TestOthersMayNotPush(t *testing.T) {
 			got <- in
 			<-ctx.Done()
 			return &agent.Pushed{Dialect: "eliza-actions"}
-		})), withURL)
+		})), nil)
 		defer h.close()
 		c := h.create(alice)
 		turn := h.send(c, "go").Turn
@@ -280,7 +279,7 @@ func TestOthersMayNotPush(t *testing.T) {
 		if _, err := h.Attach(t.Context(), admin, turn); !errors.Is(err, gateway.ErrNotFound) {
 			t.Errorf("attach: %v", err)
 		}
-		if _, _, err := h.PushStatus(t.Context(), admin, turn); !errors.Is(err, gateway.ErrNotFound) {
+		if _, err := h.Progress(t.Context(), admin, turn); !errors.Is(err, gateway.ErrNotFound) {
 			t.Errorf("status: %v", err)
 		}
 	})
@@ -290,7 +289,7 @@ func TestOthersMayNotPush(t *testing.T) {
 func TestTheTokenOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newHanding()
-		h := newTestGateway(t, nil, one(a), withURL)
+		h := newTestGateway(t, nil, one(a), nil)
 		defer h.close()
 		c := h.create(alice)
 		turn := h.send(c, "go").Turn
@@ -302,7 +301,7 @@ func TestTheTokenOfATurn(t *testing.T) {
 
 		token := in.Ingest.Token
 		for _, bad := range []string{"", "x", token[:len(token)-1], token + "x", strings.Replace(token, turn, foreign, 1), "leat-turn." + turn, "leat-turn." + turn + ".", strings.ToUpper(token), strings.Repeat(token, 9)} {
-			if got, err := h.Producer(t.Context(), bad); got != "" || err != nil {
+			if got, err := h.TurnOf(t.Context(), bad); got != "" || err != nil {
 				t.Errorf("%.80q is the token of %q, %v", bad, got, err)
 			}
 		}
@@ -334,7 +333,7 @@ func TestTheTokenOfATurn(t *testing.T) {
 		if _, err := h.Attach(t.Context(), p, foreign); !errors.Is(err, gateway.ErrNotFound) {
 			t.Errorf("another turn: %v", err)
 		}
-		if _, _, err := h.Push(t.Context(), p, c, gateway.PushOptions{Dialect: "eliza-actions"}); !errors.Is(err, gateway.ErrNotFound) {
+		if _, _, err := h.Push(t.Context(), p, c, push.Options{Dialect: "eliza-actions"}); !errors.Is(err, gateway.ErrNotFound) {
 			t.Errorf("a turn of its own: %v", err)
 		}
 	})

@@ -1,0 +1,176 @@
+package push
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Service connects producers to the pushed turns of a gateway. Its methods may be called by several goroutines at once.
+type Service struct {
+	turns *Turns
+	gw    *gateway.Gateway
+}
+
+// NewService returns the service of a gateway that was made with turns.
+func NewService(turns *Turns, gw *gateway.Gateway) *Service { return &Service{turns: turns, gw: gw} }
+
+// Options describe a turn that a producer begins.
+type Options struct {
+	Dialect string // of the stream
+	Answers string // id of the message that the turn answers; may be empty
+	Key     string // idempotency key; a repeat attaches to the turn of the first call; may be empty
+}
+
+// Push begins a turn and attaches to it. If other turns of the conversation are unfinished, the turn waits in the queue, and Write
+// blocks meanwhile. If only the attaching fails, the acknowledgement is returned with the error.
+func (s *Service) Push(ctx context.Context, p gateway.Principal, conversation string, opt Options) (*Producer, gateway.Ack, error) {
+	d, err := s.turns.cfg.Dialects.Lookup(opt.Dialect)
+	if err != nil {
+		return nil, gateway.Ack{}, &gateway.Rejection{Reason: gateway.ReasonDialect, Message: err.Error()}
+	}
+	st := state{Dialect: d.Name}
+	ack, err := s.gw.BeginPushed(ctx, p, conversation, gateway.NewPushed{Dialect: d.Name, Answers: opt.Answers, Key: opt.Key, State: st.appendJSON(nil)})
+	if err != nil {
+		return nil, ack, err
+	}
+	producer, err := s.attach(ctx, conversation, ack.Turn)
+	return producer, ack, err
+}
+
+// Progress is how far a pushed turn is committed.
+type Progress struct {
+	Offset int64 // bytes of the body whose events are committed
+	Seq    int64 // of the conversation's last event; 0 if the turn has ended
+	Ended  bool
+}
+
+// Progress returns how far a turn is committed, after everything that was written before. If the turn ended so long ago that this is not
+// known any longer, the error is ErrTurnOver.
+func (s *Service) Progress(ctx context.Context, p gateway.Principal, id string) (Progress, error) {
+	conversation, t, err := s.gw.Turn(ctx, p, gateway.ActionAgent, id)
+	if err != nil {
+		return Progress{}, err
+	}
+	if may, err := s.gw.MayBePushed(ctx, conversation, id, t.Agent); err != nil || !may {
+		return Progress{}, cmp.Or(err, gateway.ErrNotFound)
+	}
+	progress := Progress{Ended: !t.Unfinished()}
+	if t.Unfinished() {
+		if progress.Seq, err = s.gw.Flush(ctx, conversation); err != nil {
+			return Progress{}, err
+		}
+	}
+	st, err := s.state(ctx, id)
+	if errors.Is(err, journal.ErrNotFound) {
+		if t.Unfinished() && t.Agent != gateway.PushAgent {
+			return Progress{}, nil // its agent has not left it to a producer yet
+		}
+		return Progress{Ended: true}, gateway.ErrTurnOver // the state is deleted with the end, which may just have been committed
+	}
+	progress.Offset = st.Offset
+	return progress, err
+}
+
+// Attach connects a producer to a turn. A connection that was attached before is disconnected.
+func (s *Service) Attach(ctx context.Context, p gateway.Principal, id string) (*Producer, error) {
+	conversation, t, err := s.gw.Turn(ctx, p, gateway.ActionAgent, id)
+	if err != nil {
+		return nil, err
+	}
+	if may, err := s.gw.MayBePushed(ctx, conversation, id, t.Agent); err != nil || !may {
+		return nil, cmp.Or(err, gateway.ErrNotFound)
+	}
+	if !t.Unfinished() {
+		return nil, gateway.ErrTurnOver
+	}
+	return s.attach(ctx, conversation, id)
+}
+
+func (s *Service) attach(ctx context.Context, conversation, id string) (*Producer, error) {
+	p := s.turns.turn(id)
+	// An end that is committed from here on finds p and closes it. An earlier one would not have.
+	unfinished, err := s.gw.IsUnfinished(ctx, conversation, id)
+	if err != nil {
+		return nil, err
+	}
+	if !unfinished {
+		s.turns.end(p)
+		return nil, gateway.ErrTurnOver
+	}
+	// This is read after p is in the table: as long as p has no run, the state doesn't change.
+	st, err := s.state(ctx, id)
+	if err != nil && !errors.Is(err, journal.ErrNotFound) { // not found: its agent has not left it to a producer yet
+		return nil, gateway.JournalError("state of pushed turn", err)
+	}
+	answers, err := s.gw.UndeliveredAnswers(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range answers {
+		p.addAnswer(a)
+	}
+	if p.run == nil {
+		p.state = st
+	} else if p.stream, err = p.state.restore(p.dialect); err != nil { // the last connection may have left part of a frame
+		return nil, err
+	}
+	if p.lease != nil {
+		p.lease.Stop()
+		p.lease = nil
+	}
+	p.fail = func(e *event.Error) {
+		if err := s.gw.FailQueued(s.turns.ctx, conversation, id, e); err != nil {
+			s.turns.cfg.Log.Warn("queued turn not ended", "conversation", conversation, "turn", id, "error", err)
+		}
+	}
+	p.generation++
+	return &Producer{Turn: id, Conversation: conversation, service: s, turn: p, generation: p.generation, acks: make(chan Ack, 1)}, nil
+}
+
+// state returns the stored state of a turn's stream.
+func (s *Service) state(ctx context.Context, id string) (st state, err error) {
+	v, err := s.turns.cfg.Journal.Get(ctx, journalkey.TurnState(id))
+	if err != nil {
+		return st, err
+	}
+	return st, json.Unmarshal(v, &st)
+}
+
+// maxToken limits the size of a token that is looked up, in bytes.
+const maxToken = 256
+
+// TurnOf returns the turn whose stream the holder of a token may push, "" if it is not the token of a turn.
+func (s *Service) TurnOf(ctx context.Context, token string) (id string, err error) {
+	rest, ok := strings.CutPrefix(token, tokenPrefix)
+	if !ok {
+		return "", nil
+	}
+	id, _, ok = strings.Cut(rest, ".")
+	if !ok || len(token) > maxToken {
+		return "", nil
+	}
+	want, err := s.turns.cfg.Journal.Get(ctx, journalkey.TurnToken(id))
+	if errors.Is(err, journal.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", gateway.JournalError("look up token of turn", err)
+	}
+	digest := sha256.Sum256([]byte(token))
+	if subtle.ConstantTimeCompare(digest[:], want) != 1 {
+		return "", nil
+	}
+	return id, nil
+}

@@ -1,0 +1,191 @@
+package push
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway"
+)
+
+// codeLease is the code of the error of a turn whose producer didn't come back.
+const codeLease = "lease_expired"
+
+// state is what is stored of a pushed turn with each commit.
+type state struct {
+	Dialect string          `json:"dialect"`
+	Offset  int64           `json:"offset"` // bytes of the body up to the end of the last frame whose events are committed
+	Stream  json.RawMessage `json:"stream,omitempty"`
+}
+
+// appendJSON appends what encoding/json would. It exists because the state is written with nearly every commit and Stream needs no
+// second encoding.
+func (s *state) appendJSON(b []byte) []byte {
+	b = event.AppendString(append(b, `{"dialect":`...), s.Dialect)
+	b = strconv.AppendInt(append(b, `,"offset":`...), s.Offset, 10)
+	if len(s.Stream) > 0 {
+		b = append(append(b, `,"stream":`...), s.Stream...)
+	}
+	return append(b, '}')
+}
+
+// restore returns the stream in this state.
+func (s *state) restore(d dialect.Dialect) (*dialect.Stream, error) {
+	stream := dialect.NewStream(d)
+	if s.Stream == nil {
+		return stream, nil
+	}
+	return stream, stream.Restore(s.Stream)
+}
+
+// turn is a pushed turn that is open.
+type turn struct {
+	turns *Turns
+	id    string
+
+	started chan struct{} // closed when the turn runs
+	over    chan struct{} // closed when the turn no longer runs in this process, or never will
+	done    chan error    // ends Run
+
+	mu         sync.Mutex
+	isOver     bool                // over is closed
+	run        *gateway.PushedTurn // nil while the turn is queued; dialect and stream are set with it
+	dialect    dialect.Dialect
+	stream     *dialect.Stream
+	memory     agent.Hold // counts what stream buffers
+	state      state      // after the last frame that was emitted
+	generation int        // of the attached connection; 0 if there was none yet
+	lease      *time.Timer
+	fail       func(*event.Error) // ends the turn while it is queued; set by Attach
+
+	answers  []event.Answer // for the producer
+	answered chan struct{}  // closed and replaced when an answer is added
+}
+
+// start gives the turn its run. It returns false if it has one already.
+func (p *turn) start(run gateway.PushedTurn, d dialect.Dialect, s *dialect.Stream, st state) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run != nil {
+		return false
+	}
+	p.run, p.dialect, p.stream, p.state = &run, d, s, st
+	if p.generation == 0 {
+		p.startLease()
+	}
+	close(p.started)
+	return true
+}
+
+func (p *turn) isRunOf(out *agent.Emitter) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.run != nil && p.run.Out == out
+}
+
+// save returns the operations with the state of the stream after them. p.mu is locked.
+func (p *turn) save(ops []event.Event) ([]event.Event, json.RawMessage, error) {
+	st, err := p.stream.State()
+	if err != nil {
+		return ops, nil, err
+	}
+	p.state = state{Dialect: p.dialect.Name, Offset: p.stream.Offset(), Stream: st}
+	return ops, p.state.appendJSON(nil), nil
+}
+
+// finish lets Run return err.
+func (p *turn) finish(err error) {
+	select {
+	case p.done <- err:
+	default: // an earlier result is on its way
+	}
+}
+
+// addAnswer adds an answer for the producer, once. p.mu is locked.
+func (p *turn) addAnswer(a event.Answer) {
+	if slices.ContainsFunc(p.answers, func(b event.Answer) bool { return b.ID == a.ID }) {
+		return
+	}
+	p.answers = append(p.answers, a)
+	close(p.answered)
+	p.answered = make(chan struct{})
+}
+
+// capture reports the bytes b of the stream once it is known how many were decoded. Part of a frame is sent again after a lost
+// connection and must not be reported twice. Bytes that can't be decoded are reported as they are. p.mu is locked.
+func (p *turn) capture(b []byte) func(decoded int64, err error) {
+	if !p.run.IsCaptured {
+		return func(int64, error) {}
+	}
+	out := p.run.Out
+	if !bytes.ContainsAny(b, "\r\n") {
+		// No frame ends in b, so nothing is copied for each piece of a long line. If it is refused, the report begins with b.
+		return func(_ int64, err error) {
+			if err != nil {
+				out.Received(b)
+			}
+		}
+	}
+	pending := p.stream.Pending()
+	return func(decoded int64, err error) {
+		all := append(pending, b...)
+		if err == nil {
+			all = all[:decoded]
+		}
+		out.Received(all)
+	}
+}
+
+// startLease starts the lease, unless the turn is over. p.mu is locked.
+func (p *turn) startLease() {
+	if p.lease != nil {
+		p.lease.Stop()
+	}
+	if p.isOver {
+		return
+	}
+	p.turns.mu.Lock()
+	d := p.turns.lease
+	p.turns.mu.Unlock()
+	p.lease = time.AfterFunc(d, p.expire)
+}
+
+// stopLease stops the lease for good.
+func (p *turn) stopLease() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lease != nil {
+		p.lease.Stop()
+		p.lease = nil
+	}
+}
+
+// expire ends a turn whose producer stayed away, unless the turn waits for a tool or a user.
+func (p *turn) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lease == nil {
+		return // a producer has attached meanwhile
+	}
+	if p.run != nil && p.run.IsWaiting() {
+		p.startLease()
+		return
+	}
+	p.turns.cfg.Metrics.Leases.Inc()
+	err := &agent.Error{Code: codeLease, Message: "the agent's connection was lost and did not come back", Retryable: true}
+	if p.run != nil {
+		p.finish(err)
+		return
+	}
+	fail := p.fail
+	p.turns.spawn(func() {
+		p.turns.end(p)
+		fail(err.Shown())
+	})
+}
