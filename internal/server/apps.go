@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// appSchemes are the schemes under which the shells of apps load their pages. A website can't have one of them as its origin.
+// appSchemes are the URL schemes under which app shells load their pages. No website can have one of them as its origin.
 var appSchemes = []string{
 	"capacitor",          // Capacitor on iOS
 	"capacitor-electron", // Capacitor's desktop platform
@@ -15,11 +15,11 @@ var appSchemes = []string{
 	"views", // Electrobun's bundled pages
 }
 
-// tauriHost is the host of Tauri's pages on Windows and Android, whose WebViews load them by HTTP.
+// tauriHost is the host of Tauri's pages on Windows and Android, where they are loaded over HTTP.
 const tauriHost = "tauri.localhost"
 
-// appOrigin reports whether an origin belongs to an app on the user's device: to a shell by its scheme, or to pages that are
-// served by the device itself, on any port. Capacitor on Android has https://localhost as its origin.
+// appOrigin reports whether an origin belongs to an app on the user's device: to a shell, by its scheme, or to pages that the
+// device itself serves on any port. Capacitor on Android uses https://localhost.
 func appOrigin(u *url.URL) bool {
 	if u.Host == "" || u.User != nil {
 		return false

@@ -9,28 +9,28 @@ import (
 	"github.com/leat-dev/leat/internal/base/ratelimit"
 )
 
-// attemptRate is how many wrong tokens an address may present: enough for a person who mistypes and a page full of requests
-// with an old token, nothing to somebody who guesses.
+// attemptRate is how many wrong tokens an address may present. It is enough for typing errors and for a page that repeats
+// requests with an old token, and too few for guessing.
 var attemptRate = ratelimit.Rate{Tokens: 30, Per: 2 * time.Minute}
 
-// maxAddresses bounds the addresses that are remembered. Above it the longest forgiven go first.
+// maxAddresses is how many addresses are remembered. Above it, addresses without recent failures are removed first.
 const maxAddresses = 10_000
 
-// attempts count the wrong tokens of each address. The zero value is ready to use.
+// attempts counts the wrong tokens of each address. The zero value is ready to use.
 type attempts struct {
-	mu   sync.Mutex
-	each map[netip.Prefix]*ratelimit.Bucket
+	mu      sync.Mutex
+	buckets map[netip.Prefix]*ratelimit.Bucket
 }
 
-// wait returns how long an address has to wait until a token of it is looked at again; 0: it may try.
-func (a *attempts) wait(from netip.Prefix, now time.Time) time.Duration {
+// wait returns how long an address has to wait until its next token is checked. It returns 0 if the address may try now.
+func (a *attempts) wait(from netip.Prefix, at time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b := a.each[from]
+	b := a.buckets[from]
 	if b == nil {
 		return 0
 	}
-	wait, ok := b.Take(now, attemptRate)
+	wait, ok := b.Take(at, attemptRate)
 	if ok {
 		b.Return(attemptRate)
 	}
@@ -38,40 +38,40 @@ func (a *attempts) wait(from netip.Prefix, now time.Time) time.Duration {
 }
 
 // failed counts a wrong token.
-func (a *attempts) failed(from netip.Prefix, now time.Time) {
+func (a *attempts) failed(from netip.Prefix, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b := a.each[from]
+	b := a.buckets[from]
 	if b == nil {
-		if a.each == nil {
-			a.each = map[netip.Prefix]*ratelimit.Bucket{}
+		if a.buckets == nil {
+			a.buckets = map[netip.Prefix]*ratelimit.Bucket{}
 		}
-		if len(a.each) >= maxAddresses {
-			a.forget(now)
+		if len(a.buckets) >= maxAddresses {
+			a.forget(at)
 		}
 		b = &ratelimit.Bucket{}
-		a.each[from] = b
+		a.buckets[from] = b
 	}
-	b.Take(now, attemptRate)
+	b.Take(at, attemptRate)
 }
 
-// forget makes room: those who are forgiven go, and if all are in debt, some do.
-func (a *attempts) forget(now time.Time) {
-	for k, b := range a.each {
-		if b.Full(now) {
-			delete(a.each, k)
+// forget removes addresses without recent failures, and if there are none, arbitrary ones.
+func (a *attempts) forget(at time.Time) {
+	for k, b := range a.buckets {
+		if b.Full(at) {
+			delete(a.buckets, k)
 		}
 	}
-	for k := range a.each {
-		if len(a.each) < maxAddresses*3/4 {
+	for k := range a.buckets {
+		if len(a.buckets) < maxAddresses*3/4 {
 			return
 		}
-		delete(a.each, k)
+		delete(a.buckets, k)
 	}
 }
 
-// ClientPrefix is what counts as one client: an IPv4 address, or the /64 that a provider gives to one customer. Addresses
-// that are not known are one.
+// ClientPrefix returns the range of addresses that counts as one client: an IPv4 address, or the /64 that a provider assigns to
+// a customer. All unknown addresses count as one client.
 func ClientPrefix(r *http.Request) netip.Prefix { return prefixOf(ClientAddr(r)) }
 
 func prefixOf(ip netip.Addr) netip.Prefix {
@@ -84,7 +84,7 @@ func prefixOf(ip netip.Addr) netip.Prefix {
 	}
 	p, err := ip.Prefix(bits)
 	if err != nil {
-		return netip.Prefix{} // it has a zone
+		return netip.Prefix{} // the address has a zone
 	}
 	return p
 }

@@ -15,12 +15,12 @@ var (
 	}
 )
 
-// retryFull is when a request is worth repeating that found no room.
+// retryFull is the Retry-After of a request from an address with too many unfinished requests.
 const retryFull = 5 * time.Second
 
-// timedBody renews the deadline of a body as it comes, so that a client that stops in the middle is cut off. The deadline
-// goes away with the body's end, since it would otherwise end a long answer; after an error it stays, so that net/http does
-// not wait for the rest before it answers.
+// timedBody renews the read deadline of a body with each read, so that a client that stops sending is disconnected. At the end
+// of the body it removes the deadline, which would otherwise end a long response. After an error it leaves it, so that net/http
+// does not wait for the rest before it responds.
 type timedBody struct {
 	io.ReadCloser
 	rc    *http.ResponseController
@@ -30,7 +30,7 @@ type timedBody struct {
 
 func (b *timedBody) Read(p []byte) (int, error) {
 	if !b.ended {
-		_ = b.rc.SetReadDeadline(time.Now().Add(b.limit)) // not every writer has deadlines; then there is none
+		_ = b.rc.SetReadDeadline(time.Now().Add(b.limit)) // without an effect if the writer has no deadlines
 	}
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !b.ended {
@@ -42,13 +42,13 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ended is a body that reports its end.
-type ended struct {
+// bodyWatcher is a body that reports its end.
+type bodyWatcher struct {
 	io.ReadCloser
 	at func()
 }
 
-func (b *ended) Read(p []byte) (int, error) {
+func (b *bodyWatcher) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		b.at()
@@ -59,17 +59,17 @@ func (b *ended) Read(p []byte) (int, error) {
 // hasBody reports whether a request may have a body.
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// guardBody sees to it that no answer waits for a body that nobody reads: net/http wants to read the rest of one before it
-// answers. It counts the request as one of its address until the body has come. It is called before anything can be refused; the result
-// is called when the answer is written.
+// guardBody makes sure that no response waits for the rest of an unread body, which net/http would read before it responds. It
+// counts the request for its address until the body has arrived. Call it before the request can be refused, and its result
+// after the response.
 func (s *Server) guardBody(w *response, r *http.Request, e *endpoint) (after func()) {
 	if !hasBody(r) {
 		return func() {}
 	}
 	rc := http.NewResponseController(w)
 	if e != nil && e.MaxBody < 0 {
-		// A stream: it may go on for ever, and the answer goes out beside it. The connection is not used again, since net/http
-		// panics where the rest of such a body ends after the handler returned.
+		// The body of a stream has no limit in time, and the response is sent meanwhile. The connection is not reused, because
+		// net/http panics if the rest of such a body ends after the handler has returned.
 		_ = rc.EnableFullDuplex()
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")
@@ -86,10 +86,10 @@ func (s *Server) guardBody(w *response, r *http.Request, e *endpoint) (after fun
 		w.counted, w.crowded = s.conns.body(ClientAddr(r))
 	}
 	whole := false
-	r.Body = &ended{r.Body, func() { whole = true; w.counted() }}
+	r.Body = &bodyWatcher{r.Body, func() { whole = true; w.counted() }}
 	w.head = func(status int) {
-		// What is there already is read, so that the connection can be used again; a body that comes slowly is not waited for. The
-		// deadline must not end a stream.
+		// Read what has arrived already, so that the connection can be reused, but don't wait for a slow body. The deadline
+		// must not end a stream.
 		unread := status >= http.StatusBadRequest || r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch {
 		case whole || !unread || e != nil && e.Stream:
@@ -108,9 +108,9 @@ func (s *Server) guardBody(w *response, r *http.Request, e *endpoint) (after fun
 	}
 }
 
-// proved takes a request out of the count of its address, because it has proved who sends it: an agent's host may push many messages
-// at once. Without a token of the gateway nobody proves anything.
-func (s *Server) proved(w *response) {
+// uncount takes a request out of the count of its address, because its sender has valid credentials: the host of an agent
+// may push many turns at once. Without any configured token, every request stays counted.
+func (s *Server) uncount(w *response) {
 	if w.counted != nil && s.TokenNeeded() {
 		w.counted()
 		w.crowded = false

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// minSpare and maxSpare bound the connections that are kept for operators, which are a sixteenth of all.
+	// minSpare and maxSpare bound the spare connections for operators, which are a sixteenth of all.
 	minSpare, maxSpare = 4, 64
-	// sharePart is the part of all connections that one address may fill with unfinished requests, and minShare what it always may:
-	// a browser, or an office behind one address, opens many at once.
+	// sharePart is the divisor of the share of connections that one address may use for unfinished requests. minShare is the
+	// minimum of that share, because a browser, or an office behind one address, opens many connections at once.
 	sharePart, minShare = 8, 32
-	// crowdedEvery is how often an address with too many unfinished requests is logged.
+	// crowdedEvery is the minimum interval between log messages about addresses with too many unfinished requests.
 	crowdedEvery = time.Minute
 )
 
-// connections admits connections and counts them.
+// connections admits and counts connections.
 //
-// Up to max they are regular. If all of those are in use, the one that has been without a request for the longest makes room. If each has
-// a request, further connections are spare: only probes and the requests of an operator are answered on them, all else gets 503. An
-// address that has too many requests unfinished gets spare connections too, which become regular when their head has come. If the spares
-// run out, the oldest one that still owes its head goes.
+// Up to max, connections are regular. If all of them are in use, the one that has been idle for the longest is closed. If none
+// is idle, further connections are spare: they serve only probes and the operator's requests, and answer everything else with
+// 503. An address with too many unfinished requests gets spare connections too. They become regular when the head of their
+// request has arrived. If the spare connections run out, the oldest one without a complete head is closed.
 type connections struct {
 	max, spare, share int
 	trusted           func(netip.Addr) bool
@@ -36,11 +36,11 @@ type connections struct {
 
 	mu         sync.Mutex
 	regular    int
-	idle       linked.List // of *conn: without a request, the longest first
-	spares     linked.List // of *conn, the oldest first
+	idle       linked.List // idle *conns, longest first
+	spares     linked.List // spare *conns, oldest first
 	unfinished map[netip.Prefix]int
-	full       bool      // and that is logged
-	crowded    time.Time // when an address was last logged
+	full       bool      // all connections are in use, and that was logged
+	crowded    time.Time // time of the last log message about an address
 }
 
 func newConnections(maximum int, trusted func(netip.Addr) bool, log *slog.Logger, metrics *Metrics) *connections {
@@ -50,28 +50,28 @@ func newConnections(maximum int, trusted func(netip.Addr) bool, log *slog.Logger
 	}
 }
 
-// conn is an open connection. Its fields are guarded by the mu of all.
+// conn is an open connection. The mutex of its connections guards its fields.
 type conn struct {
 	net.Conn
-	all    *connections
-	from   netip.Prefix // not valid: it is not counted
-	begun  bool         // its first request's head has come
-	closed bool
-	idle   *linked.Element // in all.idle
-	spare  *linked.Element // in all.spares
+	group   *connections
+	from    netip.Prefix // invalid if the connection is not counted for an address
+	hasHead bool         // the head of the first request has arrived
+	closed  bool
+	idle    *linked.Element // in all.idle
+	spare   *linked.Element // in all.spares
 }
 
-// admit takes a new connection. It returns nil if there is no room.
+// admit registers a new connection. It returns nil if there is no room.
 func (a *connections) admit(nc net.Conn) *conn {
-	c := &conn{Conn: nc, all: a}
+	c := &conn{Conn: nc, group: a}
 	if addr := parseAddr(nc.RemoteAddr().String()); addr.IsValid() && !a.trusted(addr) {
 		c.from = prefixOf(addr)
 	}
 	a.mu.Lock()
-	full, gone := a.regular >= a.max, (*conn)(nil)
+	full, evicted := a.regular >= a.max, (*conn)(nil)
 	if e := a.idle.Front(); full && e != nil {
-		gone, full = e.Value.(*conn), false
-		a.drop(gone)
+		evicted, full = e.Value.(*conn), false
+		a.drop(evicted)
 	}
 	crowded := c.from.IsValid() && a.unfinished[c.from] >= a.share
 	admitted := true
@@ -79,10 +79,10 @@ func (a *connections) admit(nc net.Conn) *conn {
 		a.regular++
 	} else {
 		if a.spares.Len() >= a.spare {
-			for e := a.spares.Front(); e != nil && gone == nil; e = e.Next() {
-				if !e.Value.(*conn).begun {
-					gone = e.Value.(*conn)
-					a.drop(gone)
+			for e := a.spares.Front(); e != nil && evicted == nil; e = e.Next() {
+				if !e.Value.(*conn).hasHead {
+					evicted = e.Value.(*conn)
+					a.drop(evicted)
 				}
 			}
 		}
@@ -100,8 +100,8 @@ func (a *connections) admit(nc net.Conn) *conn {
 		a.crowded = time.Now()
 	}
 	a.mu.Unlock()
-	if gone != nil {
-		_ = gone.Conn.Close() // its reader notices
+	if evicted != nil {
+		_ = evicted.Conn.Close() // the goroutine that reads it notices
 	}
 	if tellFull {
 		a.log.Warn("all connections are in use; new ones get 503 until some end. Raise limits.connections, or the process's limit on open files",
@@ -111,19 +111,19 @@ func (a *connections) admit(nc net.Conn) *conn {
 		a.log.Warn("an address has too many unfinished requests; others of it wait or get 503", "remote", c.from.String(), "max", a.share)
 	}
 	if crowded {
-		a.metrics.refused.WithLabelValues("address").Inc()
+		a.metrics.refusals.WithLabelValues("address").Inc()
 	}
 	if !admitted {
-		a.metrics.refused.WithLabelValues("full").Inc()
+		a.metrics.refusals.WithLabelValues("full").Inc()
 		return nil
 	}
 	a.metrics.connections.Inc()
 	return c
 }
 
-// begin notes that the head of a request has come, and reports whether its connection is a spare one.
+// begin notes that the head of a request has arrived, and reports whether its connection is spare.
 func (c *conn) begin() (spare bool) {
-	a := c.all
+	a := c.group
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c.closed {
@@ -138,24 +138,24 @@ func (c *conn) begin() (spare bool) {
 	return c.spare != nil
 }
 
-// owesNoHead takes the connection out of those whose head is awaited. all.mu is held.
+// owesNoHead removes the connection from those whose head is awaited. The caller must hold the mutex.
 func (c *conn) owesNoHead() {
-	if !c.begun && c.from.IsValid() {
-		c.all.release(c.from)
+	if !c.hasHead && c.from.IsValid() {
+		c.group.release(c.from)
 	}
-	c.begun = true
+	c.hasHead = true
 }
 
-// release counts an unfinished request of an address less. a.mu is held.
+// release subtracts an unfinished request from the count of an address. The caller must hold a.mu.
 func (a *connections) release(from netip.Prefix) {
 	if a.unfinished[from]--; a.unfinished[from] <= 0 {
 		delete(a.unfinished, from)
 	}
 }
 
-// body counts a request whose body is awaited. crowded says that its address has too many, so that it is not counted. done is called when
-// the body has come, or when nobody waits for it any longer.
-func (a *connections) body(addr netip.Addr) (done func(), crowded bool) {
+// body counts a request whose body is awaited. If its address has too many, crowded is true and the request is not counted.
+// Call done when the body has arrived or is no longer awaited.
+func (a *connections) body(addr netip.Addr) (uncount func(), crowded bool) {
 	if !addr.IsValid() {
 		return func() {}, false
 	}
@@ -163,7 +163,7 @@ func (a *connections) body(addr netip.Addr) (done func(), crowded bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.unfinished[from] >= a.share {
-		a.metrics.refused.WithLabelValues("address").Inc()
+		a.metrics.refusals.WithLabelValues("address").Inc()
 		return func() {}, true
 	}
 	a.unfinished[from]++
@@ -174,7 +174,7 @@ func (a *connections) body(addr netip.Addr) (done func(), crowded bool) {
 	}), false
 }
 
-// state follows which connections have a request; it is the http.Server's hook.
+// state is the http.Server's ConnState hook: it tracks which connections have a request.
 func (a *connections) state(nc net.Conn, s http.ConnState) {
 	c := connOf(nc)
 	if c == nil {
@@ -192,21 +192,21 @@ func (a *connections) state(nc net.Conn, s http.ConnState) {
 	}
 }
 
-// leave makes the connection of a request one that may make room: its answer is written, and net/http only waits for a rest of its
-// body, or for the client to have read the answer.
+// leave lets a request's connection be closed to make room. Its response is written, and net/http only waits for the rest of
+// its body, or for the client to read the response.
 func leave(r *http.Request) {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	if c == nil || r.ProtoMajor != 1 {
 		return
 	}
-	c.all.mu.Lock()
-	defer c.all.mu.Unlock()
+	c.group.mu.Lock()
+	defer c.group.mu.Unlock()
 	if !c.closed && c.spare == nil && c.idle == nil {
-		c.idle = c.all.idle.PushBack(c)
+		c.idle = c.group.idle.PushBack(c)
 	}
 }
 
-// drop takes a connection out of all counts. a.mu is held.
+// drop removes a connection from all counts. The caller must hold a.mu.
 func (a *connections) drop(c *conn) {
 	if c.closed {
 		return
@@ -221,22 +221,22 @@ func (a *connections) drop(c *conn) {
 	} else {
 		a.regular--
 	}
-	// A tenth has to be free before it is logged again, so that a gateway at its limit logs once.
+	// A tenth must be free before the message is logged again, so that a gateway at its limit logs it once.
 	if a.full && a.regular <= a.max-max(a.max/10, 1) {
 		a.full = false
 	}
 	a.metrics.connections.Dec()
 }
 
-// Close closes the connection and gives its place back.
+// Close closes the connection and frees its slot.
 func (c *conn) Close() error {
-	c.all.mu.Lock()
-	c.all.drop(c)
-	c.all.mu.Unlock()
+	c.group.mu.Lock()
+	c.group.drop(c)
+	c.group.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// connOf returns the connection below TLS, or nil if it is not one of ours.
+// connOf returns the conn below TLS, or nil if the server did not accept it.
 func connOf(nc net.Conn) *conn {
 	if t, ok := nc.(*tls.Conn); ok {
 		nc = t.NetConn()
@@ -247,13 +247,13 @@ func connOf(nc net.Conn) *conn {
 
 type connKey struct{}
 
-// withConn is the http.Server's hook that makes a request's connection known to its context.
+// withConn is the http.Server's ConnContext hook. It stores a request's connection in the context.
 func withConn(ctx context.Context, nc net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connOf(nc))
 }
 
-// begun notes that a request's head has come, and reports whether it came on a spare connection.
-func begun(r *http.Request) (spare bool) {
+// noteHead notes that the head of a request has arrived, and reports whether its connection is spare.
+func noteHead(r *http.Request) (spare bool) {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	return c != nil && c.begin()
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// A session's cookie is <payload>.<mac>, the payload being JSON in base64. It says who asks and until when, so that nothing
-// is stored for it; only one that was ended before its time is remembered.
+// The cookie of a session is <payload>.<mac>, with a payload of base64-encoded JSON. It contains the identity and the expiry,
+// so the server stores nothing for a session except that it was ended early.
 
-// payload is what a cookie says.
+// payload is the content of a cookie.
 type payload struct {
 	ID      string   `json:"i"`
 	Expires int64    `json:"e"` // epoch seconds
@@ -25,13 +25,13 @@ type payload struct {
 	Subject string   `json:"s,omitempty"`
 	Scopes  []string `json:"c"`
 	Admin   bool     `json:"a,omitempty"`
-	// User says that it was made of a user's token, not of the API token.
+	// User reports that the session was created with a user's token and not with the API token.
 	User bool `json:"u,omitempty"`
 }
 
-// cookieName names the cookie. Cookies are shared by all ports of a host, so the port is part of the name. Over TLS its prefix
-// makes browsers refuse one that another host of the same domain has set, or a page without TLS, by which they could log
-// people in as somebody else.
+// cookieName returns the name of the session cookie. All ports of a host share their cookies, so the name contains the port.
+// Over TLS it has a prefix for which browsers reject cookies from other hosts of the same domain and from pages without TLS.
+// Otherwise such a page could log a person in as another user.
 func (s *Server) cookieName(r *http.Request) string {
 	name := "leat_session"
 	switch {
@@ -39,7 +39,7 @@ func (s *Server) cookieName(r *http.Request) string {
 	case s.Prefix(r) == "":
 		name = "__Host-" + name
 	default:
-		name = "__Secure-" + name // the other one is for cookies of a whole host alone
+		name = "__Secure-" + name // "__Host-" needs the path "/", and a base path has another one
 	}
 	if _, port, err := net.SplitHostPort(r.Host); err == nil {
 		name += "_" + port
@@ -47,7 +47,7 @@ func (s *Server) cookieName(r *http.Request) string {
 	return name
 }
 
-// sign makes a cookie's value. Cookies that were made of the API token are signed with it too: a new one ends them.
+// sign returns the value of a cookie. Cookies made from the API token are also signed with it, so a new API token ends them.
 func (s *Server) sign(p payload) (string, error) {
 	b, err := json.Marshal(p)
 	if err != nil {
@@ -68,8 +68,8 @@ func (s *Server) cookieMAC(text string, user bool) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// opened returns what a cookie's value says, if it is one that we made and its time is not over.
-func (s *Server) opened(value string) (p payload, ok bool) {
+// openCookie returns the payload of a cookie that this server has signed and that has not expired.
+func (s *Server) openCookie(value string) (p payload, ok bool) {
 	text, mac, _ := strings.Cut(value, ".")
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || json.Unmarshal(b, &p) != nil {
@@ -78,17 +78,17 @@ func (s *Server) opened(value string) (p payload, ok bool) {
 	if !hmac.Equal([]byte(mac), []byte(s.cookieMAC(text, p.User))) || time.Now().Unix() >= p.Expires {
 		return p, false
 	}
-	// A way of logging in that is not configured any more ends its sessions.
+	// A session ends if its way of logging in is no longer configured.
 	return p, (p.User && s.opt.Users != nil || !p.User && s.opt.Token != "") && !s.opt.Sessions.Ended(p.ID)
 }
 
-// sessionOf returns who asks by the proof of a cookie.
+// sessionOf returns the identity of a request's session cookie.
 func (s *Server) sessionOf(r *http.Request) (Identity, bool) {
 	c, err := r.Cookie(s.cookieName(r))
 	if err != nil {
 		return Identity{}, false
 	}
-	p, ok := s.opened(c.Value)
+	p, ok := s.openCookie(c.Value)
 	if !ok {
 		return Identity{}, false
 	}
@@ -98,7 +98,7 @@ func (s *Server) sessionOf(r *http.Request) (Identity, bool) {
 	}, true
 }
 
-// setSession sets a cookie for somebody, that lives no longer than the proof that they brought.
+// setSession sets a cookie that expires no later than the credentials for which it is created.
 func (s *Server) setSession(w http.ResponseWriter, r *http.Request, id Identity) (expires time.Time, err error) {
 	expires = time.Now().Add(s.opt.SessionLife)
 	if !id.Expires.IsZero() && id.Expires.Before(expires) {
@@ -118,7 +118,7 @@ func (s *Server) setSession(w http.ResponseWriter, r *http.Request, id Identity)
 	return expires, nil
 }
 
-// cookie is one that scripts can't read and that no foreign page's request brings along.
+// cookie returns a cookie that scripts can't read and that browsers don't send with requests of other sites.
 func (s *Server) cookie(r *http.Request, value string, age int) *http.Cookie {
 	return &http.Cookie{
 		Name: s.cookieName(r), Value: value, Path: s.Prefix(r) + "/", MaxAge: age,

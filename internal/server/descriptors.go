@@ -1,10 +1,10 @@
 package server
 
-// ownFiles are descriptors for the database, the log, the listeners and what else the gateway itself has open.
+// ownFiles is how many files the gateway itself needs: database, log, listeners.
 const ownFiles = 32
 
-// affordable returns how many connections fit into a process that may have so many files open, next to the spare ones. A quarter is left
-// for agents: their connections, the pipes of their processes, and files. 0 files are no limit.
+// affordable returns how many connections, including the spare ones, a process with that many file descriptors can have. A
+// quarter of the descriptors is left for agents: connections, pipes and files. If files is 0, there is no limit.
 func affordable(files uint64, configured int) int {
 	if files == 0 || files > 1<<31 {
 		return configured

@@ -2,5 +2,5 @@
 
 package server
 
-// descriptors returns how many files the process may have open; 0 is unknown or unlimited.
+// descriptors returns the limit of open files. 0 means unknown or unlimited.
 func descriptors() uint64 { return 0 }

@@ -4,7 +4,8 @@ package server
 
 import "syscall"
 
-// descriptors returns how many files the process may have open; 0 is unknown or unlimited. Go has raised the soft limit to the hard one.
+// descriptors returns the limit of open files. 0 means unknown or unlimited. At its start, Go has raised the soft limit to the
+// hard one.
 func descriptors() uint64 {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {

@@ -18,38 +18,39 @@ import (
 )
 
 var (
-	// ErrOpen says that a server without a token was to listen where others than this machine reach it.
-	ErrOpen = errors.New("server: without a token only loopback addresses may be listened on")
-	// ErrShutdown is the cause with which the server ends streams.
+	// ErrOpen reports a server without tokens that would listen on an address that other machines can reach.
+	ErrOpen = errors.New("server: without a token, only loopback addresses are allowed; configure a token or listen on 127.0.0.1")
+	// ErrShutdown is the cause of the end of a stream when the server stops.
 	ErrShutdown = errors.New("server: shutting down")
-	// ErrExpired says that a token was good and is too old now. It is the cause with which streams end when theirs is.
+	// ErrExpired reports a token that was valid and has expired. It is also the cause of the end of a stream whose token
+	// expires.
 	ErrExpired = errors.New("server: the token has expired")
-	// ErrNotNow says that it can't be found out now whose a token is.
-	ErrNotNow = errors.New("server: tokens can't be checked now")
+	// ErrNotNow reports that a token could not be checked, because the verifier's keys are not available now.
+	ErrNotNow = errors.New("server: tokens can't be checked at the moment")
 )
 
-// Error is what a client is told. Reason is for programs and part of the protocol, Message for people.
+// Error is an error for the client. Reason is for programs and part of the protocol, Message is for people.
 type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`
 	Reason  string `json:"reason,omitempty"`
-	// Rejected says that a command was understood and refused.
+	// Rejected reports that a command was understood and refused.
 	Rejected bool `json:"rejected,omitempty"`
-	// RetryAfter is when it is worth to try again; 0 says nothing.
+	// RetryAfter is when the client should retry. If it is 0, the error makes no statement.
 	RetryAfter time.Duration `json:"-"`
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Errorf makes an Error.
+// Errorf returns an Error without RetryAfter.
 func Errorf(status int, reason, format string, args ...any) *Error {
 	return &Error{Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// The reasons of errors that are not a command's refusal; those are the gateway's.
+// Reasons of errors, except for refused commands: those are in package gateway.
 const (
-	ReasonUnauthorized = "unauthorized" // no token, or a wrong one
-	ReasonExpired      = "expired"      // the token was good, and is too old now
+	ReasonUnauthorized = "unauthorized" // no token, or an invalid one
+	ReasonExpired      = "expired"      // the token was valid and has expired
 	ReasonAttempts     = "attempts"     // too many wrong tokens
 	ReasonForbidden    = "forbidden"
 	ReasonNotFound     = "not_found"
@@ -58,26 +59,27 @@ const (
 	ReasonInvalid      = gateway.ReasonInvalid
 	ReasonTooLarge     = gateway.ReasonTooLarge
 	ReasonTurnOver     = gateway.ReasonAnswered
-	ReasonUnavailable  = "unavailable" // the gateway can't now and may soon
+	ReasonUnavailable  = "unavailable" // temporary
 	ReasonStream       = "invalid_stream"
 	ReasonTimeout      = "timeout"
 	ReasonInternal     = "internal"
-	ReasonDamaged      = "damaged"  // what is stored can't be read
-	ReasonBusy         = "busy"     // too many of something at once
-	ReasonNotKept      = "not_kept" // it was there, and is kept no more
+	ReasonDamaged      = "damaged"  // stored data is unreadable
+	ReasonBusy         = "busy"     // too many of something at the same time
+	ReasonNotKept      = "not_kept" // no longer stored
 )
 
-// statusClosed is what the log shows of a request whose client went away; nobody reads it.
+// statusClosed is the status that the log has for a request whose client disconnected. No client gets it.
 const statusClosed = 499
 
 const (
-	// retrySoon is how long a client should stay away from a gateway that drains or whose commits fail.
+	// retrySoon is the retry delay while the gateway drains or its commits fail.
 	retrySoon = 2 * time.Second
-	// retryRestart is how long the reader of a stream should: a gateway that takes another one's place is there in less.
+	// retryRestart is the retry delay of a stream at a restart. The next process is ready earlier.
 	retryRestart = 250 * time.Millisecond
 )
 
-// Restarting reports whether an error says that this process is about to end, and that the client is to come back to the next.
+// Restarting reports whether err means that this process is about to stop, and that the client should reconnect to the next
+// one.
 func Restarting(err error) bool {
 	return errors.Is(err, ErrShutdown) || errors.Is(err, feed.ErrClosed) || errors.Is(err, gateway.ErrClosed)
 }
@@ -101,17 +103,17 @@ var rejections = map[string]int{
 	gateway.ReasonUpstream:     http.StatusBadGateway,
 }
 
-// Describe says what a client is told of an error. The text of one that it does not know stays here: such an Error has
-// the status 500, and the caller logs err.
+// Describe converts an error for the client. It does not reveal the text of an unknown error: that becomes status 500, and the
+// caller must log err.
 func Describe(err error) *Error {
-	var known *Error
+	var described *Error
 	var rejected *gateway.Rejection
 	var tooLarge *http.MaxBytesError
 	var bad *dialect.Error
 	var damage *journal.DamageError
 	switch {
-	case errors.As(err, &known):
-		return known
+	case errors.As(err, &described):
+		return described
 	case errors.As(err, &rejected):
 		status, ok := rejections[rejected.Reason]
 		if !ok {
@@ -131,9 +133,9 @@ func Describe(err error) *Error {
 	case errors.Is(err, feed.ErrNoMessage):
 		return &Error{Status: http.StatusNotFound, Reason: gateway.ReasonUnknown, Message: "there is no such message"}
 	case errors.Is(err, ErrExpired):
-		return &Error{Status: http.StatusUnauthorized, Reason: ReasonExpired, Message: "the token has expired; come back with a new one"}
+		return &Error{Status: http.StatusUnauthorized, Reason: ReasonExpired, Message: "the token has expired; send a new one"}
 	case errors.Is(err, ErrNotNow):
-		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "tokens of users can't be checked now; try again in a moment", RetryAfter: retrySoon}
+		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "user tokens can't be checked at the moment; try again soon", RetryAfter: retrySoon}
 	case errors.Is(err, gateway.ErrNotKept):
 		return &Error{Status: http.StatusNotFound, Reason: ReasonNotKept, Message: gateway.ErrNotKept.Error()}
 	case errors.Is(err, gateway.ErrNotFound):
@@ -141,11 +143,11 @@ func Describe(err error) *Error {
 	case errors.Is(err, gateway.ErrForbidden):
 		return &Error{Status: http.StatusForbidden, Reason: ReasonForbidden, Message: "forbidden"}
 	case errors.Is(err, gateway.ErrExists):
-		return &Error{Status: http.StatusConflict, Reason: ReasonExists, Message: "the id is taken"}
+		return &Error{Status: http.StatusConflict, Reason: ReasonExists, Message: "the id already exists"}
 	case errors.Is(err, gateway.ErrTurnOver):
 		return &Error{Status: http.StatusConflict, Reason: ReasonTurnOver, Message: err.Error()}
 	case Restarting(err):
-		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "the gateway is stopping; another one may follow at once", RetryAfter: retryRestart}
+		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "the gateway is stopping; try again at once", RetryAfter: retryRestart}
 	case errors.Is(err, gateway.ErrUnavailable), errors.Is(err, feed.ErrLost):
 		return &Error{Status: http.StatusServiceUnavailable, Reason: ReasonUnavailable, Message: "the gateway can't do this now; try again in a moment", RetryAfter: retrySoon}
 	case errors.Is(err, gateway.ErrDamaged), errors.As(err, &damage):
@@ -153,31 +155,31 @@ func Describe(err error) *Error {
 	case errors.Is(err, event.ErrInvalid):
 		return &Error{Status: http.StatusBadRequest, Reason: ReasonInvalid, Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Status: http.StatusGatewayTimeout, Reason: ReasonTimeout, Message: "it took too long; a repeat with the same key tells what became of it"}
+		return &Error{Status: http.StatusGatewayTimeout, Reason: ReasonTimeout, Message: "timeout: the request may still succeed; repeat it with the same key to get its result"}
 	case errors.Is(err, context.Canceled):
 		return &Error{Status: statusClosed, Reason: ReasonTimeout, Message: "cancelled"}
 	}
 	return &Error{Status: http.StatusInternalServerError, Reason: ReasonInternal, Message: "internal error"}
 }
 
-// errorBody is an Error as REST has it.
+// errorBody is an Error in a REST response.
 type errorBody struct {
 	*Error
 	RetryAfter int64 `json:"retryAfter,omitempty"` // milliseconds, as in the frames of streams
 }
 
-// WriteError answers a request with an error. Nothing may have been written before.
+// WriteError responds with an error. The handler must not have written anything.
 func WriteError(w http.ResponseWriter, err error) {
 	e := Describe(err)
 	setErrorHeaders(w, e)
 	WriteJSON(w, e.Status, errorBody{e, e.RetryAfter.Milliseconds()})
 }
 
-// ErrorWriter writes the body of an error, with the status, in the shape that some clients know. Headers that say when to come
-// back and what is lacking are set before.
+// ErrorWriter writes the status and the body of an error in the format of certain clients. The headers for retry and
+// authentication are set before.
 type ErrorWriter func(http.ResponseWriter, *http.Request, *Error)
 
-// ErrorsBelow has what is refused below a path, without a route that says how, answered in another shape than Leat's own.
+// ErrorsBelow sets the format of errors for paths with a prefix that no route handles.
 func (s *Server) ErrorsBelow(prefix string, write ErrorWriter) {
 	if s.shapes == nil {
 		s.shapes = map[string]ErrorWriter{}
@@ -185,7 +187,7 @@ func (s *Server) ErrorsBelow(prefix string, write ErrorWriter) {
 	s.shapes[prefix] = write
 }
 
-// writeError is WriteError in the shape of the endpoint, which may be nil.
+// writeError is WriteError in the endpoint's format. e may be nil.
 func (s *Server) writeError(e *endpoint, w http.ResponseWriter, r *http.Request, err error) {
 	var write ErrorWriter
 	if e != nil {

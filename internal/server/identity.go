@@ -7,37 +7,37 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// MaxToken bounds a token, in bytes.
+// MaxToken is the length in bytes of the longest token.
 const MaxToken = 16 << 10
 
-// Identity is who a request comes from, and how long that is proven.
+// Identity is the principal of a request and the validity of its credentials.
 type Identity struct {
 	gateway.Principal
-	// Expires is when the proof ends; zero: when the API token is changed.
+	// when the credentials expire; zero means never, unless the API token changes
 	Expires time.Time
 
-	user    bool   // the proof is a user's token, not the API token
-	session string // the id of the cookie that proved it, if one did
+	user    bool   // authenticated by a user's token and not by the API token
+	session string // id of the session cookie, if there was one
 }
 
-// Users knows the tokens of end users. It may be called from several goroutines.
+// Users verifies the tokens of end users. Several goroutines may call it.
 type Users interface {
-	// Verify returns whom a token speaks for. Its error wraps ErrExpired where nothing but its age is wrong with the token,
-	// and ErrNotNow where it could not be looked at; its text never holds the token.
+	// Verify returns the identity of a token's user. If the token is valid except that it has expired, the error wraps
+	// ErrExpired. If the token could not be checked, the error wraps ErrNotNow. The error's text never contains the token.
 	Verify(ctx context.Context, token string) (Identity, error)
 }
 
-// asked is what is known of who asks, in a request's context.
-type asked struct {
+// identification is the result of authentication, in a request's context.
+type identification struct {
 	id  Identity
-	err error // why it is nobody
+	err error // why there is no identity
 }
 
 type askedKey struct{}
 
-// IdentityOf returns who the request of an [InBand] or [Public] route came from, by its context: nobody where it brought no
-// good token.
+// IdentityOf returns the identity of a request of an [InBand] or [Public] route. It is zero if the request had no valid
+// credentials.
 func IdentityOf(ctx context.Context) Identity {
-	a, _ := ctx.Value(askedKey{}).(asked)
+	a, _ := ctx.Value(askedKey{}).(identification)
 	return a.id
 }

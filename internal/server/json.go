@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// WriteJSON answers with a JSON value. A value that has no JSON form is a fault of the program and answered with 500.
+// WriteJSON responds with a JSON value. If v can't be marshalled, which is a bug, it responds with 500.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -25,7 +25,7 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	WriteRawJSON(w, status, b.Bytes())
 }
 
-// WriteRawJSON answers with a JSON value that is encoded already.
+// WriteRawJSON responds with encoded JSON.
 func WriteRawJSON(w http.ResponseWriter, status int, b []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
@@ -34,14 +34,14 @@ func WriteRawJSON(w http.ResponseWriter, status int, b []byte) {
 		h.Set("Cache-Control", "no-store")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // the client may have gone; there is nobody to tell
+	_, _ = w.Write(b) // best effort: the client may have disconnected
 }
 
-// Decode reads the request's body as one JSON value. Unknown keys are ignored, an empty body is an empty object.
-// Errors are for [Describe]: 400 for what is no clean JSON, 413 beyond the route's limit.
+// Decode decodes the body as one JSON value. Unknown keys are ignored, and an empty body is an empty object. Its errors are for
+// [Describe]: 400 for invalid JSON, 413 above the route's limit.
 func Decode(r *http.Request, v any) error { return decode(r, v, false) }
 
-// DecodeStrict is Decode, but unknown keys are refused.
+// DecodeStrict is Decode, but refuses unknown keys.
 func DecodeStrict(r *http.Request, v any) error { return decode(r, v, true) }
 
 func decode(r *http.Request, v any, strict bool) error {
@@ -51,7 +51,7 @@ func decode(r *http.Request, v any, strict bool) error {
 		if errors.As(err, &tooLarge) {
 			return err
 		}
-		return Errorf(http.StatusBadRequest, ReasonInvalid, "the body was not sent whole")
+		return Errorf(http.StatusBadRequest, ReasonInvalid, "the body is incomplete; send it again")
 	}
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil
@@ -59,8 +59,8 @@ func decode(r *http.Request, v any, strict bool) error {
 	return Unmarshal(b, v, strict)
 }
 
-// Unmarshal reads one JSON value as [Decode] does, for frames of sockets. It refuses what encoding/json would silently
-// mend or JavaScript could stumble over: bytes that are not UTF-8, lone surrogates, keys named __proto__.
+// Unmarshal decodes one JSON value like [Decode], for frames of sockets. It refuses values that encoding/json would silently
+// repair or that are dangerous in JavaScript: invalid UTF-8, lone surrogates, and keys named __proto__.
 func Unmarshal(b []byte, v any, strict bool) error {
 	if !utf8.Valid(b) {
 		return Errorf(http.StatusBadRequest, ReasonInvalid, "the JSON is not UTF-8")
@@ -79,12 +79,12 @@ func Unmarshal(b []byte, v any, strict bool) error {
 		return Errorf(http.StatusBadRequest, ReasonInvalid, "%s", jsonProblem(err))
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return Errorf(http.StatusBadRequest, ReasonInvalid, "something follows the JSON value")
+		return Errorf(http.StatusBadRequest, ReasonInvalid, "the body has data after the JSON value")
 	}
 	return nil
 }
 
-// jsonProblem says what is wrong without the names of Go's types.
+// jsonProblem describes a syntax error without the names of Go types.
 func jsonProblem(err error) string {
 	var kind *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
@@ -101,12 +101,12 @@ func jsonProblem(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// checkSurrogates refuses half a character in an escape, which encoding/json would replace.
+// checkSurrogates refuses an escaped lone surrogate, which encoding/json would replace.
 func checkSurrogates(b []byte) error {
 	lone := Errorf(http.StatusBadRequest, ReasonInvalid, "the JSON has a lone surrogate")
 	for i := bytes.IndexByte(b, '\\'); i >= 0 && i+1 < len(b); {
 		if b[i+1] != 'u' {
-			i += 2 // an escaped character, be it a backslash
+			i += 2 // an escaped character, possibly a backslash
 		} else {
 			switch u := escape(b[i:]); {
 			case u >= 0xd800 && u < 0xdc00:
@@ -132,7 +132,7 @@ func checkSurrogates(b []byte) error {
 	return nil
 }
 
-// escape returns the code unit of the \uXXXX at the beginning of b, -1 where there is none.
+// escape returns the code unit of a \uXXXX at the start of b, or -1.
 func escape(b []byte) int {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return -1
@@ -144,7 +144,7 @@ func escape(b []byte) int {
 	return int(u)
 }
 
-// checkKeys refuses objects with a key __proto__, at any depth. Texts may say it.
+// checkKeys refuses objects with a key __proto__ at any depth. It is allowed in texts.
 func checkKeys(b []byte) error {
 	if !bytes.Contains(b, []byte("__proto__")) && !bytes.Contains(b, []byte(`\u005`)) {
 		return nil
@@ -156,7 +156,7 @@ func checkKeys(b []byte) error {
 	for {
 		t, err := dec.Token()
 		if err != nil {
-			return nil // its end, or what Decode will tell better
+			return nil // the end, or an error that Decode describes better
 		}
 		top := len(stack) - 1
 		if d, ok := t.(json.Delim); ok {

@@ -50,7 +50,7 @@ func TestDecode(t *testing.T) {
 		"NUL":                      {"/lax", `{"name":"a\u0000b"}`, 204, "a\x00b"},
 		"broken":                   {"/lax", `{"name":`, 400, "ends too early"},
 		"broken inside":            {"/lax", `{"name":x}`, 400, "broken JSON at byte 9"},
-		"two values":               {"/lax", `{"name":"x"}{}`, 400, "follows"},
+		"two values":               {"/lax", `{"name":"x"}{}`, 400, "data after"},
 		"wrong type":               {"/lax", `{"name":1}`, 400, "name can't be a JSON number"},
 		"not an object":            {"/lax", `[1]`, 400, "object is needed"},
 		"proto":                    {"/lax", `{"__proto__":{"admin":true}}`, 400, "__proto__"},

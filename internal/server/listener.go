@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// limitListener turns connections away that find no room. They get an answer, because one that waits unseen in the kernel's
-// queue looks like a gateway that hangs.
+// limitListener refuses connections above the limit. They get a response, because a connection that waits in the kernel's queue
+// looks like a gateway that hangs.
 type limitListener struct {
 	net.Listener
-	all  *connections
-	mute bool        // the client expects TLS: an answer without it says nothing
-	out  atomic.Bool // the process is out of files, and that is logged
+	connections *connections
+	mute        bool        // the client expects TLS, so a plain response would be noise
+	isExhausted atomic.Bool // the process has no more file descriptors, and that was logged
 }
 
 var fullAnswer = func() []byte {
@@ -28,19 +28,19 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	for {
 		nc, err := l.Listener.Accept()
 		if err != nil {
-			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && !l.out.Swap(true) {
-				l.all.log.Error("connections wait: no more files can be opened; raise the limit on open files", "error", err)
+			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && !l.isExhausted.Swap(true) {
+				l.connections.log.Error("new connections wait: the process has no more file descriptors; raise its limit on open files", "error", err)
 			}
-			return nil, err // net/http tries again in a moment
+			return nil, err // net/http retries shortly
 		}
-		l.out.Store(false)
-		if c := l.all.admit(nc); c != nil {
+		l.isExhausted.Store(false)
+		if c := l.connections.admit(nc); c != nil {
 			if err := limitUnsent(nc); err != nil {
-				l.all.log.Debug("connection keeps the system's send buffer", "error", err) // it works as well, with more memory
+				l.connections.log.Debug("connection keeps the system's send buffer", "error", err) // works too, with more memory
 			}
 			return c, nil
 		}
-		// It fits the empty send buffer, so this does not wait. The client may be gone: nobody to tell.
+		// The response fits into the empty send buffer, so this does not block. Best effort: the client may be gone.
 		if !l.mute {
 			_ = nc.SetDeadline(time.Now().Add(time.Second))
 			_, _ = nc.Write(fullAnswer)

@@ -10,52 +10,52 @@ import (
 	"github.com/leat-dev/leat/internal/store/feed"
 )
 
-// Metrics are what a server counts and times; docs/metrics.md describes each. They are one [prometheus.Collector].
-// Routes are told apart by their patterns, never by their paths.
+// Metrics are the counters and histograms of a server, described in docs/metrics.md. They are one [prometheus.Collector]. Their
+// labels contain patterns of routes, never paths.
 type Metrics struct {
 	requests    *prometheus.CounterVec   // route, method, status
 	seconds     *prometheus.HistogramVec // route
-	refused     *prometheus.CounterVec   // why
-	authFailed  *prometheus.CounterVec   // why
+	refusals    *prometheus.CounterVec   // reason
+	authFailed  *prometheus.CounterVec   // reason
 	connections prometheus.Gauge
 
 	viewers   *prometheus.GaugeVec     // surface
 	resumes   *prometheus.CounterVec   // surface
-	snapshots *prometheus.CounterVec   // surface, why
+	snapshots *prometheus.CounterVec   // surface, reason
 	lag       *prometheus.HistogramVec // surface
 	events    *prometheus.HistogramVec // surface
 	bytes     *prometheus.HistogramVec // surface
 
-	all []prometheus.Collector
+	collectors []prometheus.Collector
 }
 
-// NewMetrics returns metrics that nobody collects yet.
+// NewMetrics returns metrics that are not registered.
 func NewMetrics() *Metrics {
 	m := &Metrics{}
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		m.all = append(m.all, c)
+		m.collectors = append(m.collectors, c)
 		return c
 	}
 	histograms := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 		c := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-		m.all = append(m.all, c)
+		m.collectors = append(m.collectors, c)
 		return c
 	}
 	m.requests = counters("leat_http_requests_total", "HTTP requests that were answered; a stream counts when it ends.", "route", "method", "status")
 	m.seconds = histograms("leat_http_request_seconds", "Time to answer an HTTP request; streams, which go on, are left out.",
 		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 30}, "route")
-	m.refused = counters("leat_connections_refused_total", "Connections that were turned away before a request was read.", "why")
+	m.refusals = counters("leat_connections_refused_total", "Connections that were turned away before a request was read.", "why")
 	m.authFailed = counters("leat_auth_failures_total", "Requests and sockets refused for want of a good token.", "why")
-	for _, why := range []string{"missing", "invalid"} {
-		m.authFailed.WithLabelValues(why)
+	for _, reason := range []string{"missing", "invalid"} {
+		m.authFailed.WithLabelValues(reason)
 	}
 	for _, why := range []string{"full", "address"} {
-		m.refused.WithLabelValues(why)
+		m.refusals.WithLabelValues(why)
 	}
 	m.connections = prometheus.NewGauge(prometheus.GaugeOpts{Name: "leat_connections_open", Help: "Connections that are open."})
 	m.viewers = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "leat_viewers", Help: "Readers that follow a conversation or a turn."}, []string{"surface"})
-	m.all = append(m.all, m.connections, m.viewers)
+	m.collectors = append(m.collectors, m.connections, m.viewers)
 
 	m.resumes = counters("leat_viewer_resumes_total", "Readers that came back and went on where they stood, without a snapshot.", "surface")
 	m.snapshots = counters("leat_viewer_snapshots_total", "Snapshots that readers got, by why.", "surface", "why")
@@ -68,21 +68,21 @@ func NewMetrics() *Metrics {
 
 // Describe implements [prometheus.Collector].
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.all {
+	for _, c := range m.collectors {
 		c.Describe(ch)
 	}
 }
 
 // Collect implements [prometheus.Collector].
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.all {
+	for _, c := range m.collectors {
 		c.Collect(ch)
 	}
 }
 
-// request counts one that was answered.
+// request counts an answered request.
 func (m *Metrics) request(r *http.Request, e *endpoint, status int, took time.Duration) {
-	route, method := "-", "-" // what has no route may have any method
+	route, method := "-", "-" // a request without a route may have any method
 	if e != nil {
 		route, method = e.Pattern, e.Method
 		if r.Method == http.MethodHead {
@@ -93,22 +93,22 @@ func (m *Metrics) request(r *http.Request, e *endpoint, status int, took time.Du
 		}
 	}
 	if status == 0 {
-		status = http.StatusOK // which net/http sends for a handler that said nothing
+		status = http.StatusOK // which net/http sends if the handler wrote nothing
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 }
 
-// Unauthorized counts somebody whose principal was not found. presented says that a token came, which was wrong. What
-// comes by a request's headers the server counts itself.
+// Unauthorized counts a request without a principal. If presented is true, it had an invalid token. The server itself counts
+// tokens in headers; callers count tokens in frames.
 func (m *Metrics) Unauthorized(presented bool) {
-	why := "missing"
+	reason := "missing"
 	if presented {
-		why = "invalid"
+		reason = "invalid"
 	}
-	m.authFailed.WithLabelValues(why).Inc()
+	m.authFailed.WithLabelValues(reason).Inc()
 }
 
-// ViewerMetrics are the metrics of one surface's readers.
+// ViewerMetrics are the metrics of one protocol's readers.
 type ViewerMetrics struct {
 	viewers            prometheus.Gauge
 	resumes            prometheus.Counter
@@ -116,47 +116,47 @@ type ViewerMetrics struct {
 	lag, events, bytes prometheus.Observer
 }
 
-// Why a reader gets a snapshot.
+// The reasons for a snapshot.
 const (
-	whyNew      = "new"      // it has nothing yet
-	whyInvalid  = "invalid"  // its cursor is none
-	whyEpoch    = "epoch"    // its cursor is from another life of the conversation
-	whyAhead    = "ahead"    // its cursor is above the head
-	whyOutdated = "outdated" // its cursor is from before a truncate or a trim, or too far behind to read it all
+	whyNew      = "new"      // no cursor
+	whyInvalid  = "invalid"  // not a cursor
+	whyEpoch    = "epoch"    // from an earlier epoch of the conversation
+	whyAhead    = "ahead"    // above the head
+	whyOutdated = "outdated" // before a truncate or a trim, or too far behind
 )
 
-// Viewers returns those of a surface, such as "sse". It is called once for each.
+// Viewers returns the metrics of a protocol, such as "sse". Call it once for each.
 func (m *Metrics) Viewers(surface string) *ViewerMetrics {
 	v := &ViewerMetrics{
 		viewers: m.viewers.WithLabelValues(surface), resumes: m.resumes.WithLabelValues(surface), snapshots: map[string]prometheus.Counter{},
 		lag: m.lag.WithLabelValues(surface), events: m.events.WithLabelValues(surface), bytes: m.bytes.WithLabelValues(surface),
 	}
-	for _, why := range []string{whyNew, whyInvalid, whyEpoch, whyAhead, whyOutdated} {
-		v.snapshots[why] = m.snapshots.WithLabelValues(surface, why)
+	for _, reason := range []string{whyNew, whyInvalid, whyEpoch, whyAhead, whyOutdated} {
+		v.snapshots[reason] = m.snapshots.WithLabelValues(surface, reason)
 	}
 	return v
 }
 
-// Viewer counts one reader. It is used from one goroutine.
+// Viewer measures one reader. Only one goroutine may use it.
 type Viewer struct {
-	m     *ViewerMetrics
-	since int64 // when it came, epoch milliseconds
-	begun bool  // it is known whether it goes on where it stood
+	m            *ViewerMetrics
+	since        int64 // connected at, epoch milliseconds
+	isClassified bool  // it was decided whether the reader resumes
 }
 
-// Open counts a reader until Close.
+// Open counts a reader until its Close.
 func (m *ViewerMetrics) Open() *Viewer {
 	m.viewers.Inc()
 	return &Viewer{m: m, since: time.Now().UnixMilli()}
 }
 
-// Close counts the reader out.
+// Close ends the count of the reader.
 func (v *Viewer) Close() { v.m.viewers.Dec() }
 
-// Idle is told that there was nothing new for a reader at a cursor.
+// Idle reports that there were no new events for a reader at a cursor.
 func (v *Viewer) Idle(c feed.Cursor) { v.begin(c != "") }
 
-// Wrote is told of a batch that was written to a reader whose cursor was c.
+// Wrote reports that a batch was written to a reader whose cursor was c.
 func (v *Viewer) Wrote(c feed.Cursor, b *feed.Batch, bytes int) {
 	v.begin(c != "" && !b.Reset)
 	v.m.bytes.Observe(float64(bytes))
@@ -166,23 +166,23 @@ func (v *Viewer) Wrote(c feed.Cursor, b *feed.Batch, bytes int) {
 	}
 	_, after, _ := c.Parse()
 	v.m.events.Observe(float64(b.Upto - after))
-	// What is older than the connection tells how long the reader was away, not how slow it is.
+	// Events older than the connection would measure how long the reader was away, and not how slow it is.
 	if b.Oldest >= v.since {
 		v.m.lag.Observe(max(0, float64(time.Now().UnixMilli()-b.Oldest)/1000))
 	}
 }
 
-// Frame is told of a frame of a surface that writes states instead of batches.
+// Frame reports a frame of a protocol that writes states instead of batches.
 func (v *Viewer) Frame(bytes int) { v.m.bytes.Observe(float64(bytes)) }
 
-// Resumed is told that a reader of such a surface came back.
-func (v *Viewer) Resumed() { v.begin(true) }
+// SetResumed reports that a reader of such a protocol has resumed.
+func (v *Viewer) SetResumed() { v.begin(true) }
 
-func (v *Viewer) begin(resumed bool) {
-	if !v.begun && resumed {
+func (v *Viewer) begin(isResume bool) {
+	if !v.isClassified && isResume {
 		v.m.resumes.Inc()
 	}
-	v.begun = true
+	v.isClassified = true
 }
 
 func whySnapshot(c feed.Cursor, b *feed.Batch) string {
@@ -190,11 +190,11 @@ func whySnapshot(c feed.Cursor, b *feed.Batch) string {
 		return whyNew
 	}
 	epoch, seq, ok := c.Parse()
-	mine, _, _ := b.Cursor.Parse()
+	own, _, _ := b.Cursor.Parse()
 	switch {
 	case !ok:
 		return whyInvalid
-	case epoch != mine:
+	case epoch != own:
 		return whyEpoch
 	case seq > b.Upto:
 		return whyAhead

@@ -9,75 +9,75 @@ import (
 	"time"
 )
 
-// Options are what a server is made of. All have defaults.
+// Options configure a server. The zero value is valid.
 type Options struct {
-	// Token is the API token, whose holder is the admin. Empty: nobody is, or, without Users, everybody, and then only loopback
-	// is served.
+	// Token is the API token, whose holder is the admin. If it is empty, there is no admin. If there are no Users either, every
+	// caller is the admin, and the server accepts only loopback connections.
 	Token string
-	// Users knows the tokens of end users; nil: they have none.
+	// Users verifies the tokens of end users. If it is nil, users have none.
 	Users Users
-	// Sessions keeps what cookies need beyond a restart; nil: their sessions end with the server.
+	// Sessions stores data of sessions. If it is nil, sessions end with the server.
 	Sessions SessionStore
-	// Hosts are the names, beside those of this machine's loopback, under which the server may be addressed: "example.org",
-	// or "example.org:8443" to fix the port. "*" allows all, for a server with a token. See [Server.SetReach].
+	// Hosts are additional names of the server, besides those of the loopback: "example.org", or "example.org:8443" for one
+	// port. "*" allows all, for a server with a token. See [Server.SetReach].
 	Hosts []string
-	// AllowedOrigins are the origins, beside the server's own, whose pages may call it: "https://app.example.org", or "*".
+	// AllowedOrigins are additional origins whose pages may call the server: "https://app.example.org", or "*".
 	AllowedOrigins []string
-	// AppOrigins allows the pages of apps on the user's device: those of the Capacitor, Electrobun and Tauri shells, and
-	// those of http://localhost and https://localhost on any port.
+	// AppOrigins allows pages of apps on the user's device: of the Capacitor, Electrobun and Tauri shells, and of
+	// http://localhost and https://localhost on any port.
 	AppOrigins bool
-	// PublicURL is how people reach the server, or nil: its host may be used, its origin's pages may call, and addresses and
-	// cookies are made for it. It has a scheme, a host and perhaps a path.
+	// PublicURL is the URL under which clients reach the server, or nil. Its host is allowed, the pages of its origin may call,
+	// and URLs and cookies are made for it. It has a scheme, a host, and optionally a path.
 	PublicURL *url.URL
-	// BasePath stands before the path of every route, such as "/leat"; empty is none. Probes are answered without it too.
+	// BasePath is the prefix of every route, such as "/leat". Probes also work without it.
 	BasePath string
-	// TrustedProxies are the addresses whose word about the client is believed: X-Forwarded-For, -Proto and -Host, or
-	// Forwarded. A connection over a Unix socket is believed by itself.
+	// TrustedProxies are the addresses whose X-Forwarded-For, -Proto and -Host, or Forwarded, headers are trusted. Connections
+	// over a Unix socket are always trusted.
 	TrustedProxies []netip.Prefix
-	// TLS encrypts the connections of all listeners but Unix sockets, and brings HTTP/2; nil is none. See [Certificate].
+	// TLS encrypts the connections of all listeners except Unix sockets, and enables HTTP/2. See [Certificate].
 	TLS *tls.Config
-	// Producer tells which turn a token lets its holder bring the stream of; "" where it is no such token. It is asked on
-	// routes that are a producer's. nil: there are no such tokens.
+	// Producer returns the turn whose stream a token allows to push, or "" for any other token. It is called on routes for
+	// producers. If it is nil, there are no such tokens.
 	Producer func(ctx context.Context, token string) (turn string, err error)
 	Log      *slog.Logger
-	// Metrics are what is counted; nil is none that anybody collects.
+	// If Metrics is nil, they are not collected.
 	Metrics *Metrics
 
-	// MaxConnections bounds the connections that are open at once; 0 is DefaultMaxConnections.
+	// MaxConnections is the largest number of open connections. 0 means DefaultMaxConnections.
 	MaxConnections int
-	// SessionLife is how long a page's cookie is good; 0 is DefaultSessionLife.
+	// SessionLife is how long a cookie is valid. 0 means DefaultSessionLife.
 	SessionLife time.Duration
-	// Heartbeat is how long a stream may be silent before it says that it lives; 0 is DefaultHeartbeat.
+	// Heartbeat is how long a stream may be silent before it sends a heartbeat. 0 means DefaultHeartbeat.
 	Heartbeat time.Duration
-	// Stall is how long a stream's reader may take nothing before it is cut; 0 is DefaultStall.
+	// Stall is how long a reader of a stream may accept no bytes before it is disconnected. 0 means DefaultStall.
 	Stall time.Duration
-	// BodyTimeout is how long a client may pause while it sends an ordinary request's body; 0 is DefaultBodyTimeout.
+	// BodyTimeout is how long a client may pause in the body of an ordinary request. 0 means DefaultBodyTimeout.
 	BodyTimeout time.Duration
 }
 
 const (
-	// DefaultMaxConnections leaves room under the usual limit of 65,536 open files.
+	// DefaultMaxConnections fits under the usual limit of 65,536 open files.
 	DefaultMaxConnections = 20_000
-	// DefaultSessionLife is how long people stay logged in on other tools of this kind.
+	// DefaultSessionLife is the usual one of similar tools.
 	DefaultSessionLife = 30 * 24 * time.Hour
-	// DefaultHeartbeat is well under the 30 to 60 s after which proxies cut silent connections.
+	// DefaultHeartbeat is well below the 30 to 60 s after which proxies close silent connections.
 	DefaultHeartbeat = 15 * time.Second
-	// DefaultStall is long enough for a phone in a tunnel; a reader that was cut can resume.
+	// DefaultStall is long enough for a phone in a tunnel. A disconnected reader can resume.
 	DefaultStall = 10 * time.Minute
-	// DefaultBodyTimeout is longer than a mobile line's usual pauses.
+	// DefaultBodyTimeout is longer than the usual pauses of a mobile connection.
 	DefaultBodyTimeout = 30 * time.Second
 
-	// DefaultMaxBody bounds the body of a route that says nothing else, in bytes.
+	// DefaultMaxBody is the largest body in bytes, unless the route has its own limit.
 	DefaultMaxBody = 1 << 20
-	// MaxMessageBody bounds a body that carries a message, in bytes, as Eliza does.
+	// MaxMessageBody is the largest body with a message, in bytes, as in Eliza.
 	MaxMessageBody = 20 << 20
-	// MaxHeader bounds a request's head, in bytes: cookies and tokens of all known clients fit.
+	// MaxHeader is the largest request head in bytes. The cookies and tokens of all known clients fit.
 	MaxHeader = 32 << 10
 
-	headerTimeout   = 10 * time.Second // to send a request's head
+	headerTimeout   = 10 * time.Second // for a request's head
 	idleTimeout     = 2 * time.Minute  // between two requests of a connection
-	shutdownTimeout = 5 * time.Second  // for ordinary requests to finish once streams were told
-	leftoverTimeout = time.Second      // for what still comes of a streamed body that was answered
+	shutdownTimeout = 5 * time.Second  // for ordinary requests to finish after the streams have ended
+	leftoverTimeout = time.Second      // for the rest of a streamed body after its response
 )
 
 func (o *Options) setDefaults() {

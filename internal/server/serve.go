@@ -34,7 +34,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	failed := make(chan error, len(listeners))
 	var serving sync.WaitGroup
 	for _, l := range listeners {
-		limited := &limitListener{Listener: l, all: s.conns}
+		limited := &limitListener{Listener: l, connections: s.conns}
 		serve := func() error { return hs.Serve(limited) }
 		if s.opt.TLS != nil && l.Addr().Network() != "unix" {
 			limited.mute = true

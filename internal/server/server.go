@@ -72,7 +72,7 @@ var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Mes
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w := &response{ResponseWriter: rw, spare: begun(r)}
+	w := &response{ResponseWriter: rw, spare: noteHead(r)}
 	start := time.Now()
 	r = s.label(w, s.resolve(r))
 	route := "-"
@@ -199,7 +199,7 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 		if err != nil && token && e.Access == InBand {
 			return err
 		}
-		r = r.WithContext(context.WithValue(r.Context(), askedKey{}, asked{id, err}))
+		r = r.WithContext(context.WithValue(r.Context(), askedKey{}, identification{id, err}))
 	case err != nil:
 		return err
 	}
@@ -207,7 +207,7 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 		return errFull
 	}
 	if err == nil {
-		s.proved(w)
+		s.uncount(w)
 	}
 	if w.crowded {
 		return errCrowded

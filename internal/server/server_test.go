@@ -337,7 +337,7 @@ func TestErrors(t *testing.T) {
 		"/api/draining": {503, `{"error":"stopping","reason":"draining","rejected":true,"retryAfter":2000}`, "2"},
 		"/api/gone":     {404, `{"error":"not found","reason":"not_found"}`, ""},
 		"/api/down":     {503, `{"error":"the gateway can't do this now; try again in a moment","reason":"unavailable","retryAfter":2000}`, "2"},
-		"/api/stopped":  {503, `{"error":"the gateway is stopping; another one may follow at once","reason":"unavailable","retryAfter":250}`, "1"},
+		"/api/stopped":  {503, `{"error":"the gateway is stopping; try again at once","reason":"unavailable","retryAfter":250}`, "1"},
 		"/api/late":     {200, `"fine"`, ""},
 	} {
 		r := request("GET", "http://localhost"+path+"?token="+token+"&q=private", nil)

@@ -59,7 +59,7 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request, _ gateway.P
 	}
 	var id Identity
 	_, headers := presented(r)
-	switch before, _ := r.Context().Value(askedKey{}).(asked); {
+	switch before, _ := r.Context().Value(askedKey{}).(identification); {
 	case body.Token != "":
 		var err error
 		if id, err = s.Authenticate(r, body.Token); err != nil {

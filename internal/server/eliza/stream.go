@@ -153,7 +153,7 @@ func (st *stream) turn(ctx context.Context, p gateway.Principal, conversation, t
 	st.metrics = st.s.viewers.Open()
 	defer st.metrics.Close()
 	if st.render.tokens.unknown {
-		st.metrics.Resumed()
+		st.metrics.SetResumed()
 	}
 	end := int64(0)
 	err := st.s.follow(ctx, p, conversation, turn, false, follower{
