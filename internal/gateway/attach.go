@@ -129,13 +129,13 @@ func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOpti
 			n.undo()
 		}
 	}()
-	b, err := n.batch(ctx, by(ctx, p), &got)
+	b, err := n.batch(ctx, By(ctx, p), &got)
 	if err != nil {
 		return s, err
 	}
 	grant, err := g.quota.Take(owner, quota.Need{Bytes: n.size + n.files.Size(), Owner: owner})
 	if err != nil {
-		return s, g.refused(err)
+		return s, g.limits.refused(err)
 	}
 	if err := g.journal.Append(ctx, b); err != nil {
 		grant.Cancel()
@@ -146,7 +146,7 @@ func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOpti
 	g.audit.Wake()
 	g.compactor.add(n.id, int64(len(b.Events)))
 	g.follows.kept(opt.Agent, n.id)
-	g.notifyCreated(b.Summary)
+	notifyCreated(g.cfg.Watchers, b.Summary)
 	return *b.Summary, nil
 }
 

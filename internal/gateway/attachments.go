@@ -117,7 +117,7 @@ func (g *Gateway) Update(ctx context.Context, p Principal, action Action, conver
 // is a *Rejection if a limit is exceeded.
 func (g *Gateway) Reserve(p Principal, n quota.Need) (*quota.Grant, error) {
 	grant, err := g.quota.Take(p.Account(), n)
-	return grant, g.refused(err)
+	return grant, g.limits.refused(err)
 }
 
 // noAttachments is used if a gateway has no Attachments: media stay as they come, and agents can't store files.

@@ -39,7 +39,7 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 	if err := checkMeta(&title, nil); err != nil {
 		return false, err
 	}
-	events, err := g.backfillEvents(messages)
+	events, err := backfillEvents(messages, g.settings().MaxMessage)
 	if err != nil {
 		return false, err
 	}
@@ -52,7 +52,7 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 		if said {
 			return nil
 		}
-		if err := t.reserve(p, quota.Need{Bytes: g.sizeOf(events...)}); err != nil {
+		if err := t.reserve(p, quota.Need{Bytes: g.limits.sizeOf(events...)}); err != nil {
 			return err
 		}
 		t.isBackfill = true
@@ -66,7 +66,7 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 		}
 		t.edit().Updated = now()
 		filled = true
-		return w.note(t, Command{Type: "import", by: by(ctx, p)}, ack)
+		return w.note(t, Command{Type: "import", by: By(ctx, p)}, ack)
 	})
 	if err != nil {
 		return false, commandError(err)
@@ -75,12 +75,12 @@ func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title
 }
 
 // backfillEvents returns the events of messages. Their times never decrease and are never in the future.
-func (g *Gateway) backfillEvents(messages []BackfillMessage) ([]event.Event, error) {
+func backfillEvents(messages []BackfillMessage, maxBytes int) ([]event.Event, error) {
 	all := make([]CommandMessage, len(messages))
 	for i, m := range messages {
 		all[i] = CommandMessage{Role: m.Role, Text: m.Text, Source: sourceImport}
 	}
-	events, err := g.initialMessages(all)
+	events, err := initialMessages(all, maxBytes)
 	if err != nil {
 		return nil, err
 	}

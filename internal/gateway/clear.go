@@ -33,13 +33,13 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 	if s.Tenant != p.Tenant || s.Owner != p.Subject {
 		return false, nil // the admin's own are those of nobody
 	}
-	c := Command{Type: CommandDelete, by: by(ctx, p)}
-	_, err = g.removing(ctx, s, c, func(release func()) (Ack, error) {
+	c := Command{Type: CommandDelete, by: By(ctx, p)}
+	_, err = g.removals.run(ctx, s, c, func(release func()) (Ack, error) {
 		return w.delete(ctx, c, func(s *journal.Summary) error {
 			if len(w.running()) > 0 || len(s.Open) > 0 {
 				return errUsed
 			}
-			return g.unused(ctx, w.id)
+			return checkUnused(ctx, g.journal, w.id)
 		}, release)
 	})
 	var refused *Rejection
@@ -49,9 +49,9 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 	return err == nil, err
 }
 
-// unused returns errUsed where the log has a message or a turn.
-func (g *Gateway) unused(ctx context.Context, conversation string) error {
-	r, err := g.journal.Read(ctx, conversation, 0, clearPage)
+// checkUnused returns errUsed where the log has a message or a turn.
+func checkUnused(ctx context.Context, j journal.Journal, conversation string) error {
+	r, err := j.Read(ctx, conversation, 0, clearPage)
 	if err != nil {
 		return fmt.Errorf("look for messages: %w", err)
 	}

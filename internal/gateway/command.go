@@ -102,7 +102,7 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	w, err := g.writer(ctx, conversation)
 	if errors.Is(err, ErrDamaged) {
 		if c.Type == CommandDelete {
-			return g.deleteDamaged(ctx, p, conversation, c)
+			return g.removals.deleteDamaged(ctx, p, conversation, c)
 		}
 		if _, serr := g.Conversation(ctx, p, action, conversation); serr != nil {
 			err = serr
@@ -119,7 +119,7 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	if g.Draining() && c.Type == CommandSend {
 		return Ack{}, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
 	}
-	c.by = by(ctx, p)
+	c.by = By(ctx, p)
 	if c.taken, err = w.isOldMessageID(ctx, c.Message); err != nil {
 		return Ack{}, err
 	}
@@ -140,7 +140,7 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	case CommandInject:
 		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.inject(ctx, t, p, c) })
 	case CommandTruncate:
-		return g.removing(ctx, s, c, func(func()) (Ack, error) { return w.truncate(ctx, c) })
+		return g.removals.run(ctx, s, c, func(func()) (Ack, error) { return w.truncate(ctx, c) })
 	case CommandShare:
 		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.share(t, c) })
 	case CommandUnshare:
@@ -148,7 +148,7 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	case CommandUpdate:
 		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.update(t, p, c) })
 	}
-	return g.removing(ctx, s, c, func(release func()) (Ack, error) { return w.delete(ctx, c, nil, release) })
+	return g.removals.run(ctx, s, c, func(release func()) (Ack, error) { return w.delete(ctx, c, nil, release) })
 }
 
 // keyed runs a command alone in its own commit, together with its key.

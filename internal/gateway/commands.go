@@ -117,7 +117,7 @@ func (w *writer) inject(ctx context.Context, t *tx, p Principal, c Command) (Ack
 	if c.taken || !w.isNewMessageID(m.Message) {
 		return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 	}
-	if err := t.reserve(p, quota.Need{Message: true, Bytes: w.g.sizeOf(m)}); err != nil {
+	if err := t.reserve(p, quota.Need{Message: true, Bytes: w.g.limits.sizeOf(m)}); err != nil {
 		return Ack{}, err
 	}
 	if err := w.g.attachments.Retain(ctx, Tx{t}, m.Body.Parts); err != nil {
@@ -214,7 +214,7 @@ func (w *writer) update(t *tx, p Principal, c Command) (Ack, error) {
 	if err := checkMeta(c.Title, c.Metadata); err != nil {
 		return Ack{}, err
 	}
-	if err := t.reserve(p, quota.Need{Bytes: w.g.metaSize(c.Title, c.Metadata)}); err != nil {
+	if err := t.reserve(p, quota.Need{Bytes: w.g.limits.metaSize(c.Title, c.Metadata)}); err != nil {
 		return Ack{}, err
 	}
 	seq := t.add(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: c.Title, Metadata: c.Metadata}})
@@ -251,30 +251,9 @@ func (w *writer) delete(ctx context.Context, c Command, unless func(*journal.Sum
 	}
 	committed()
 	w.g.compactor.drop(w.id)
-	if err := w.g.finishDelete(ctx, w.id); err != nil && !errors.Is(err, context.Canceled) {
+	if err := w.g.removals.finish(ctx, w.id); err != nil && !errors.Is(err, context.Canceled) {
 		w.g.reopen.erase(w.id)
 		return ack, JournalError("delete conversation", err)
 	}
 	return ack, nil
-}
-
-// finishDelete removes what is stored of a conversation whose delete is in its log. Should it be cut off, it is done again,
-// at the next start if need be.
-func (g *Gateway) finishDelete(ctx context.Context, id string) error {
-	// So that what the audit log says of it is blanked with it.
-	if err := g.audit.Flush(ctx); err != nil {
-		return err
-	}
-	return g.erase(ctx, id)
-}
-
-// erase removes all that is stored of a conversation, its files first: its mark stays until the rest is gone too.
-func (g *Gateway) erase(ctx context.Context, id string) error {
-	if err := g.cfg.Raw.Forget(ctx, id); err != nil {
-		return err
-	}
-	if err := g.attachments.Erase(ctx, id); err != nil {
-		return err
-	}
-	return g.journal.Delete(ctx, id)
 }

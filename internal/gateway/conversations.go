@@ -61,7 +61,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	if err := event.CheckID("key", c.Key); err != nil {
 		return s, false, reject(ReasonInvalid, "%v", err)
 	}
-	seeds, err := g.initialMessages(c.Messages)
+	seeds, err := initialMessages(c.Messages, g.settings().MaxMessage)
 	if err != nil {
 		return s, false, err
 	}
@@ -74,7 +74,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 			return s, false, err
 		}
 		defer leave()
-		if s, ok, err := g.createdBefore(ctx, key, hash); ok || err != nil {
+		if s, ok, err := createdBefore(ctx, g.journal, key, hash); ok || err != nil {
 			return s, false, err
 		}
 	}
@@ -101,14 +101,14 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		}
 		b.Keys = []journal.KeyValue{{Key: key, Value: v, Expires: at + g.cfg.KeyLife.Milliseconds()}}
 	}
-	note, err := g.audit.Note(audit.Entry{Action: "create", By: by(ctx, p), Conversation: id})
+	note, err := g.audit.Note(audit.Entry{Action: "create", By: By(ctx, p), Conversation: id})
 	if err != nil {
 		return s, false, err
 	}
 	b.Keys = append(b.Keys, note)
-	grant, err := g.quota.Take(p.Account(), quota.Need{Bytes: g.metaSize(&c.Title, c.Metadata) + g.sizeOf(seeds...), Owner: quota.Who{Tenant: p.Tenant, Subject: p.Subject}})
+	grant, err := g.quota.Take(p.Account(), quota.Need{Bytes: g.limits.metaSize(&c.Title, c.Metadata) + g.limits.sizeOf(seeds...), Owner: quota.Who{Tenant: p.Tenant, Subject: p.Subject}})
 	if err != nil {
-		return s, false, g.refused(err)
+		return s, false, g.limits.refused(err)
 	}
 	defer grant.Keep()
 	if err := g.journal.Append(ctx, b); err != nil {
@@ -119,13 +119,14 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 	}
 	g.audit.Wake()
 	if s, err = g.journal.Conversation(ctx, id); err == nil {
-		g.notifyCreated(&s)
+		notifyCreated(g.cfg.Watchers, &s)
 	}
 	return s, true, err
 }
 
-func (g *Gateway) createdBefore(ctx context.Context, key, hash string) (s journal.Summary, ok bool, err error) {
-	v, err := g.journal.Get(ctx, key)
+// createdBefore returns the conversation that an earlier command with the same key created; ok is false if there is none.
+func createdBefore(ctx context.Context, j journal.Journal, key, hash string) (s journal.Summary, ok bool, err error) {
+	v, err := j.Get(ctx, key)
 	if errors.Is(err, journal.ErrNotFound) {
 		return s, false, nil
 	}
@@ -139,7 +140,7 @@ func (g *Gateway) createdBefore(ctx context.Context, key, hash string) (s journa
 	if d.Hash != hash {
 		return s, false, reject(ReasonConflict, "the key was used with another body")
 	}
-	if s, err = g.journal.Conversation(ctx, d.Ack.Message); err != nil {
+	if s, err = j.Conversation(ctx, d.Ack.Message); err != nil {
 		return s, true, JournalError("look up conversation", err)
 	}
 	return s, true, nil

@@ -25,8 +25,8 @@ func (g *Gateway) Damaged() []journal.DamageError {
 }
 
 // deleteDamaged deletes a conversation that has no writer, since its log can't be read.
-func (g *Gateway) deleteDamaged(ctx context.Context, p Principal, id string, c Command) (Ack, error) {
-	s, err := g.journal.Conversation(ctx, id)
+func (r *removals) deleteDamaged(ctx context.Context, p Principal, id string, c Command) (Ack, error) {
+	s, err := r.journal.Conversation(ctx, id)
 	unknown := damaged(err) // whose it is
 	switch {
 	case unknown:
@@ -37,24 +37,24 @@ func (g *Gateway) deleteDamaged(ctx context.Context, p Principal, id string, c C
 	if err := Decide(p, ActionDelete, &s); err != nil {
 		return Ack{}, err
 	}
-	if held := g.holds.List(); unknown && len(held) > 0 {
+	if held := r.holds.List(); unknown && len(held) > 0 {
 		return Ack{}, reject(ReasonHeld, "a legal hold is in force, and whose the damaged conversation is can't be read; release all holds first")
 	}
-	c.by = by(ctx, p)
-	return g.removing(ctx, s, c, func(release func()) (Ack, error) { return Ack{}, g.eraseDamaged(ctx, id, c) })
+	c.by = By(ctx, p)
+	return r.run(ctx, s, c, func(release func()) (Ack, error) { return Ack{}, r.eraseDamaged(ctx, id, c) })
 }
 
-func (g *Gateway) eraseDamaged(ctx context.Context, id string, c Command) error {
+func (r *removals) eraseDamaged(ctx context.Context, id string, c Command) error {
 	ctx = context.WithoutCancel(ctx) // once it has begun, a delete must not stop half-way
-	if err := g.audit.Record(ctx, audit.Entry{Action: c.Type, By: c.by, Conversation: id}); err != nil {
+	if err := r.audit.Record(ctx, audit.Entry{Action: c.Type, By: c.by, Conversation: id}); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	g.compactor.drop(id)
-	if f, err := g.feeds.Acquire(ctx, id); err == nil { // readers of a feed that was loaded before the damage was found
+	r.compactor.drop(id)
+	if f, err := r.feeds.Acquire(ctx, id); err == nil { // readers of a feed that was loaded before the damage was found
 		f.Close(feed.ErrDeleted)
 		f.Release()
 	}
-	if err := g.finishDelete(ctx, id); err != nil {
+	if err := r.finish(ctx, id); err != nil {
 		return JournalError("delete conversation", err)
 	}
 	return nil
@@ -62,8 +62,8 @@ func (g *Gateway) eraseDamaged(ctx context.Context, id string, c Command) error 
 
 // expireDamaged is Expire for a conversation that has no writer. If its summary is damaged too, it stays until it is deleted
 // by hand, because the time of its retention can't be read.
-func (g *Gateway) expireDamaged(ctx context.Context, part, id string, before int64) (deleted bool, err error) {
-	s, err := g.journal.Conversation(ctx, id)
+func (r *removals) expireDamaged(ctx context.Context, part, id string, before int64) (deleted bool, err error) {
+	s, err := r.journal.Conversation(ctx, id)
 	if damaged(err) || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrDeleted) {
 		return false, nil
 	}
@@ -73,11 +73,11 @@ func (g *Gateway) expireDamaged(ctx context.Context, part, id string, before int
 	if s.Updated >= before || len(s.Open) > 0 {
 		return false, nil
 	}
-	release, err := g.holds.Removing(s)
+	release, err := r.holds.Removing(s)
 	if err != nil {
 		return false, nil
 	}
 	defer release()
-	err = g.eraseDamaged(ctx, id, Command{Type: "expire", by: audit.By{Gateway: part}})
+	err = r.eraseDamaged(ctx, id, Command{Type: "expire", by: audit.By{Gateway: part}})
 	return err == nil, err
 }

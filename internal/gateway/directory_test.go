@@ -41,7 +41,7 @@ func TestAgentOfEachPrincipal(t *testing.T) {
 		h := newTestGateway(t, nil, nil, func(c *gateway.Config) { c.Agents = own{may} })
 		defer h.close()
 		for _, p := range []gateway.Principal{alice, bob} {
-			if got := h.Agents(p); len(got) != 1 || got[0] != (gateway.AgentInfo{Name: "mine", Kind: "own"}) {
+			if got := h.Catalog().Agents(p); len(got) != 1 || got[0] != (gateway.AgentInfo{Name: "mine", Kind: "own"}) {
 				t.Errorf("%s may name %+v", p.Subject, got)
 			}
 			s, _, err := h.Create(t.Context(), p, gateway.CreateOptions{Agent: "mine"})
@@ -59,7 +59,7 @@ func TestAgentOfEachPrincipal(t *testing.T) {
 			said := p.Subject + "'s, asked by " + p.Subject
 			wantTexts(t, h.view(s.ID), "user: at once", "user: from the queue", "assistant: "+said, "assistant: "+said)
 		}
-		if got := h.Agents(admin); len(got) != 0 {
+		if got := h.Catalog().Agents(admin); len(got) != 0 {
 			t.Errorf("the admin, who is no subject, may name %+v", got)
 		}
 		var r *gateway.Rejection

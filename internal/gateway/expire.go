@@ -20,7 +20,7 @@ func (g *Gateway) Expire(ctx context.Context, part, conversation string, before 
 		return false, nil // somebody else has deleted it
 	}
 	if errors.Is(err, ErrDamaged) {
-		return g.expireDamaged(ctx, part, conversation, before)
+		return g.removals.expireDamaged(ctx, part, conversation, before)
 	}
 	if err != nil {
 		return false, err

@@ -41,6 +41,9 @@ type Gateway struct {
 	audit       *audit.Log
 	holds       *Holds
 	quota       *quota.Quota
+	limits      limits
+	removals    *removals
+	metrics     *Metrics
 	ledger      *usage.Ledger
 	attachments Attachments
 	pusher      Pusher
@@ -88,6 +91,12 @@ func New(cfg Config) (*Gateway, error) {
 	g.compactor, g.reopen, g.follows = newCompactor(g), newReopener(g), newFollows(g)
 	g.audit = audit.New(cfg.Journal, cfg.Log)
 	g.holds = &Holds{g: g, byKey: map[string]Hold{}}
+	g.metrics = cfg.Metrics
+	g.limits = limits{g.quota, cfg.Metrics, cfg.Journal}
+	g.removals = &removals{
+		journal: cfg.Journal, feeds: g.feeds, audit: g.audit, holds: g.holds, compactor: g.compactor, captures: cfg.Raw, attachments: cfg.Attachments,
+		log: cfg.Log,
+	}
 	return g, nil
 }
 
@@ -108,7 +117,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 		return fmt.Errorf("gateway: list unfinished deletes: %w", err)
 	}
 	for _, kv := range half {
-		if err := g.erase(ctx, strings.TrimPrefix(kv.Key, journalkey.Deleting(""))); err != nil {
+		if err := g.removals.erase(ctx, strings.TrimPrefix(kv.Key, journalkey.Deleting(""))); err != nil {
 			return fmt.Errorf("gateway: finish delete: %w", err)
 		}
 	}
@@ -233,7 +242,7 @@ func (g *Gateway) writer(ctx context.Context, id string) (*writer, error) {
 			if op.err == nil {
 				op.writer.refs++
 				g.writers[id] = op.writer
-				g.cfg.Metrics.Writers.Set(float64(len(g.writers)))
+				g.metrics.Writers.Set(float64(len(g.writers)))
 				// Recovery must be the writer's first job. A turn that another caller starts before it would look like one that the last process left open.
 				op.writer.adopt()
 			}
@@ -265,7 +274,7 @@ func (g *Gateway) open(ctx context.Context, id string) (*writer, error) {
 	if _, err := g.journal.Get(ctx, journalkey.Deleting(id)); err == nil {
 		return nil, ErrNotFound
 	}
-	if err := g.count(ctx, &s); err != nil {
+	if err := g.limits.count(ctx, &s); err != nil {
 		return nil, JournalError("count unfinished turns", err)
 	}
 	f, err := g.feeds.Acquire(ctx, id)
@@ -282,7 +291,7 @@ func (g *Gateway) forget(w *writer) {
 	g.mu.Lock()
 	if g.writers[w.id] == w {
 		delete(g.writers, w.id)
-		g.cfg.Metrics.Writers.Set(float64(len(g.writers)))
+		g.metrics.Writers.Set(float64(len(g.writers)))
 	}
 	g.mu.Unlock()
 }

@@ -11,21 +11,21 @@ import (
 
 // initialMessages checks the messages that a conversation begins with and returns their events. Together they must not exceed
 // the size limit of one message.
-func (g *Gateway) initialMessages(messages []CommandMessage) ([]event.Event, error) {
+func initialMessages(messages []CommandMessage, maxBytes int) ([]event.Event, error) {
 	var events []event.Event
 	var fold transcript.Transcript // finds duplicate ids
-	size, most := 0, g.settings().MaxMessage
+	size := 0
 	for i := range messages {
 		m := messages[i]
-		e, err := g.message("seed", &m, event.User)
+		e, err := messageEvent("seed", &m, event.User, maxBytes)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range e.Body.Parts {
 			size += len(p.Text) + len(p.Data)
 		}
-		if size > most {
-			return nil, reject(ReasonTooLarge, "the messages before have more than %d bytes together", most)
+		if size > maxBytes {
+			return nil, reject(ReasonTooLarge, "the messages before have more than %d bytes together", maxBytes)
 		}
 		if fold.Message(e.Message) != nil {
 			return nil, reject(ReasonConflict, "message id %q is there twice", e.Message)

@@ -35,9 +35,9 @@ func (m observedTurn) json() []byte {
 	return b
 }
 
-// marked returns the mark of a turn; ok is false if it is not an observed one.
-func (g *Gateway) observedTurn(ctx context.Context, turn string) (m observedTurn, ok bool, err error) {
-	v, err := g.journal.Get(ctx, journalkey.TurnObserved(turn))
+// lookUpObserved returns what is stored of an observed turn; ok is false if the turn is not an observed one.
+func lookUpObserved(ctx context.Context, j journal.Journal, turn string) (m observedTurn, ok bool, err error) {
+	v, err := j.Get(ctx, journalkey.TurnObserved(turn))
 	if errors.Is(err, journal.ErrNotFound) {
 		return m, false, nil
 	}

@@ -92,7 +92,7 @@ func (g *Gateway) BeginPushed(ctx context.Context, p Principal, conversation str
 	if err := Decide(p, ActionAgent, &s); err != nil {
 		return Ack{}, err
 	}
-	c := Command{Type: "push", Key: opt.Key, Agent: opt.Dialect, After: opt.Answers, by: by(ctx, p)}
+	c := Command{Type: "push", Key: opt.Key, Agent: opt.Dialect, After: opt.Answers, by: By(ctx, p)}
 	return w.keyed(ctx, c, func(t *tx) (Ack, error) {
 		if n := len(w.inQueue(w.summary.Open)); n > g.settings().MaxQueued {
 			return Ack{}, reject(ReasonFull, "%d turns wait already", n-1)
@@ -101,7 +101,7 @@ func (g *Gateway) BeginPushed(ctx context.Context, p Principal, conversation str
 			return Ack{}, reject(ReasonUnknown, "no message %q here", opt.Answers)
 		}
 		ack := Ack{Turn: newID()}
-		if err := t.reserve(p, quota.Need{Turn: ack.Turn, Message: true, Bytes: g.sizeOf()}); err != nil {
+		if err := t.reserve(p, quota.Need{Turn: ack.Turn, Message: true, Bytes: g.limits.sizeOf()}); err != nil {
 			return Ack{}, err
 		}
 		a, _ := g.agent(PushAgent, behalf(p))

@@ -12,19 +12,26 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// When it is worth to try again what a limit refused that does not say so itself.
+// How long clients wait before they retry what a limit refused, unless the limit knows.
 const (
-	retryTurn   = 5 * time.Second // a turn or a reader may end any moment
-	retryStored = time.Hour       // somebody has to delete something first
+	retryTurn   = 5 * time.Second // a turn or a viewer may end at any moment
+	retryStored = time.Hour       // something has to be deleted first
 )
 
-// refused makes the refusal of what a limit does not allow, and counts it.
-func (g *Gateway) refused(err error) error {
+// limits applies the quota of users and tenants.
+type limits struct {
+	quota   *quota.Quota
+	metrics *Metrics
+	journal journal.Journal
+}
+
+// refused turns the error of a quota that is exceeded into a *Rejection, and counts it. It returns other errors as they are.
+func (l limits) refused(err error) error {
 	var e *quota.Exceeded
 	if !errors.As(err, &e) {
 		return err
 	}
-	g.cfg.Metrics.limited.WithLabelValues(string(e.Resource)).Inc()
+	l.metrics.limited.WithLabelValues(string(e.Resource)).Inc()
 	r := reject(ReasonQuota, "%v", e)
 	switch e.Resource {
 	case quota.Messages:
@@ -51,11 +58,12 @@ func (t *tx) reserve(p Principal, n quota.Need) error {
 	n.Conversation = t.writer.id
 	s := t.current()
 	n.Owner = quota.Who{Tenant: s.Tenant, Subject: s.Owner}
-	g, err := t.writer.g.quota.Take(p.Account(), n)
+	limits := t.writer.g.limits
+	reservation, err := limits.quota.Take(p.Account(), n)
 	if err != nil {
-		return t.writer.g.refused(err)
+		return limits.refused(err)
 	}
-	t.reservations = append(t.reservations, g)
+	t.reservations = append(t.reservations, reservation)
 	return nil
 }
 
@@ -78,15 +86,16 @@ func (t *tx) finishReservations(err error) {
 		g.Keep()
 	}
 	if err == nil { // before anybody is told of the ends, who may begin another turn at once
+		limits := t.writer.g.limits
 		for _, turn := range t.ended {
-			t.writer.g.quota.End(turn)
+			limits.quota.End(turn)
 		}
 	}
 }
 
-// sizeOf is how many bytes events will take in the log, about; 0 where nobody asks.
-func (g *Gateway) sizeOf(events ...event.Event) (n int64) {
-	if !g.quota.BoundsBytes() {
+// sizeOf returns about how many bytes events will take in the log; 0 if stored bytes are not limited.
+func (l limits) sizeOf(events ...event.Event) (n int64) {
+	if !l.quota.BoundsBytes() {
 		return 0
 	}
 	for i := range events {
@@ -99,22 +108,22 @@ func (g *Gateway) sizeOf(events ...event.Event) (n int64) {
 	return n + turnSize
 }
 
-// turnSize is what a turn's own events and a conversation's summary take, in bytes, about.
+// turnSize is about how many bytes the events of a turn and the summary of a conversation take.
 const turnSize = 512
 
-// metaSize is what a title and metadata take: they lie in the log and in the summary.
-func (g *Gateway) metaSize(title *string, metadata map[string]json.RawMessage) int64 {
-	return 2 * g.sizeOf(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: title, Metadata: metadata}})
+// metaSize returns about how many bytes a title and metadata take, which are stored in the log and in the summary.
+func (l limits) metaSize(title *string, metadata map[string]json.RawMessage) int64 {
+	return 2 * l.sizeOf(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: title, Metadata: metadata}})
 }
 
-// count tells the quota which turns of a conversation are unfinished, before it has a writer, which changes the number.
-func (g *Gateway) count(ctx context.Context, s *journal.Summary) error {
-	if !g.quota.BoundsTurns() {
+// count counts the unfinished turns of a conversation. It is called before the conversation has a writer, which changes them.
+func (l limits) count(ctx context.Context, s *journal.Summary) error {
+	if !l.quota.BoundsTurns() {
 		return nil
 	}
 	unfinished := make(map[string]quota.Who, len(s.Open))
 	for _, turn := range s.Open {
-		v, err := g.journal.Get(ctx, journalkey.TurnPrincipal(turn))
+		v, err := l.journal.Get(ctx, journalkey.TurnPrincipal(turn))
 		if errors.Is(err, journal.ErrNotFound) {
 			continue // one inside another, which counts
 		}
@@ -127,13 +136,13 @@ func (g *Gateway) count(ctx context.Context, s *journal.Summary) error {
 		}
 		unfinished[turn] = p
 	}
-	g.quota.Sync(s.ID, unfinished)
+	l.quota.Sync(s.ID, unfinished)
 	return nil
 }
 
-// View counts a reader of the principal's until leave is called, which may be called twice. A surface calls it for each
-// stream that goes on and for each subscription; what is read once needs none. The error is a *Rejection.
+// AddViewer counts a viewer of the principal until leave is called, which may be called twice. Surfaces call it for each stream and each
+// subscription, but not for single reads. If a limit is exceeded, the error is a *Rejection.
 func (g *Gateway) AddViewer(p Principal) (leave func(), err error) {
 	leave, err = g.quota.View(p.Account())
-	return leave, g.refused(err)
+	return leave, g.limits.refused(err)
 }

@@ -38,7 +38,7 @@ func (w *writer) adoptTurns(t *tx) error {
 	})
 	marks := map[string]observedTurn{}
 	for _, turn := range running {
-		m, ok, err := w.g.observedTurn(w.g.life, turn.ID)
+		m, ok, err := lookUpObserved(w.g.life, w.g.journal, turn.ID)
 		if err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func (p *reopener) run() {
 		clear(p.deletes)
 		p.mu.Unlock()
 		for _, id := range gone {
-			if err := p.g.finishDelete(p.g.life, id); err != nil && !errors.Is(err, journal.ErrNotFound) {
+			if err := p.g.removals.finish(p.g.life, id); err != nil && !errors.Is(err, journal.ErrNotFound) {
 				p.g.log.Warn("delete not finished; it is tried again", "conversation", id, "error", err)
 				p.erase(id)
 			}

@@ -92,8 +92,8 @@ func (g *Gateway) Redact(ctx context.Context, p Principal, conversation, subject
 	}
 	defer w.release()
 	s := w.info()
-	c := Command{Type: "redact", by: by(ctx, p)}
-	_, err = g.removing(ctx, s, c, func(func()) (Ack, error) {
+	c := Command{Type: "redact", by: By(ctx, p)}
+	_, err = g.removals.run(ctx, s, c, func(func()) (Ack, error) {
 		var empty []event.Event
 		err := g.Said(ctx, p, conversation, subject, func(e *event.Event) error {
 			if e.Type != event.MessageAdd {

@@ -21,10 +21,10 @@ const steerLimit = 10 * time.Second
 
 // message checks a command's message and makes its event.
 func (w *writer) message(c Command, role event.Role) (event.Event, error) {
-	return w.g.message(c.Type, c.Message, role)
+	return messageEvent(c.Type, c.Message, role, w.g.settings().MaxMessage)
 }
 
-func (g *Gateway) message(what string, m *CommandMessage, role event.Role) (event.Event, error) {
+func messageEvent(what string, m *CommandMessage, role event.Role, maxBytes int) (event.Event, error) {
 	if m == nil || (m.Text == "" && len(m.Parts) == 0) {
 		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is needed", what)
 	}
@@ -36,8 +36,8 @@ func (g *Gateway) message(what string, m *CommandMessage, role event.Role) (even
 	for _, p := range parts {
 		size += len(p.Text) + len(p.Data)
 	}
-	if most := g.settings().MaxMessage; size > most {
-		return event.Event{}, reject(ReasonTooLarge, "message of %d bytes, at most %d", size, most)
+	if size > maxBytes {
+		return event.Event{}, reject(ReasonTooLarge, "message of %d bytes, at most %d", size, maxBytes)
 	}
 	id := m.ID
 	if id == "" {
@@ -112,7 +112,7 @@ func (w *writer) send(ctx context.Context, p Principal, c Command) (Ack, error) 
 			if n := len(w.inQueue(w.summary.Open)); n > w.g.settings().MaxQueued {
 				return Ack{}, reject(ReasonFull, "%d turns wait already", n-1)
 			}
-			if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: w.g.sizeOf(m)}); err != nil {
+			if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: w.g.limits.sizeOf(m)}); err != nil {
 				return Ack{}, err
 			}
 			if err := w.g.attachments.Retain(ctx, Tx{t}, m.Body.Parts); err != nil {
@@ -121,7 +121,7 @@ func (w *writer) send(ctx context.Context, p Principal, c Command) (Ack, error) 
 			t.addMessage(m, c)
 			w.entitle(t, p, &m)
 		} else {
-			if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: w.g.sizeOf()}); err != nil {
+			if err := t.reserve(p, quota.Need{Turn: turn, Message: true, Bytes: w.g.limits.sizeOf()}); err != nil {
 				return Ack{}, err
 			}
 			ack.Message = again.Message
@@ -369,7 +369,7 @@ func (w *writer) steerIn(ctx context.Context, p Principal, tn *turn, m event.Eve
 		if c.taken || !w.isNewMessageID(m.Message) {
 			return reject(ReasonConflict, "message id %q is taken", m.Message)
 		}
-		if err := t.reserve(p, quota.Need{Message: true, Bytes: w.g.sizeOf(m)}); err != nil {
+		if err := t.reserve(p, quota.Need{Message: true, Bytes: w.g.limits.sizeOf(m)}); err != nil {
 			return err
 		}
 		if err := w.g.attachments.Retain(ctx, Tx{t}, b.Parts); err != nil {

@@ -78,11 +78,11 @@ func withoutGrant(all []journal.Grant, subject string) []journal.Grant {
 }
 
 // sharedWith lists the ids of the conversations that are shared with a principal.
-func (g *Gateway) sharedWith(ctx context.Context, p Principal) ([]string, error) {
+func sharedWith(ctx context.Context, j journal.Journal, p Principal) ([]string, error) {
 	ids := []string{}
 	for _, subject := range []string{p.Subject, Everybody} {
 		prefix := journalkey.Shared(p.Tenant, subject, "")
-		keys, err := g.journal.Keys(ctx, prefix)
+		keys, err := j.Keys(ctx, prefix)
 		if err != nil {
 			return nil, fmt.Errorf("list what is shared: %w", err)
 		}

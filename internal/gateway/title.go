@@ -93,8 +93,8 @@ func firstTitle(messages []event.Event) string {
 	return ""
 }
 
-// Title returns the title that a conversation's first message makes, whatever it has now; empty where there is none yet.
-func (g *Gateway) Title(ctx context.Context, p Principal, conversation string) (title string, err error) {
+// FirstTitle returns the title that a conversation's first message makes, whatever its title is now; empty if there is no message yet.
+func FirstTitle(ctx context.Context, g *Gateway, p Principal, conversation string) (title string, err error) {
 	s, err := g.Conversation(ctx, p, ActionRead, conversation)
 	if err != nil {
 		return "", err

@@ -71,7 +71,7 @@ func TestTitles(t *testing.T) {
 		if got := title(conv); got != "First words" {
 			t.Errorf("title %q", got)
 		}
-		if got, err := h.Title(t.Context(), alice, conv); got != "First words" || err != nil {
+		if got, err := gateway.FirstTitle(t.Context(), h.Gateway, alice, conv); got != "First words" || err != nil {
 			t.Errorf("made again: %q, %v", got, err)
 		}
 		s, _, err := h.Create(t.Context(), alice, gateway.CreateOptions{Messages: []gateway.CommandMessage{{Role: event.System, Text: "be kind"}, {Text: "before"}, {Text: "after"}}})

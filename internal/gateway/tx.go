@@ -120,7 +120,7 @@ func (w *writer) commit(t *tx) error {
 		w.observer.committed(t.events, asked, durable)
 		w.messageIDs.committed(t.events)
 		if t.isBackfill {
-			w.g.notifyCreated(&w.summary)
+			notifyCreated(w.g.cfg.Watchers, &w.summary)
 		} else {
 			w.notifyWatchers(&w.summary, t.events)
 		}

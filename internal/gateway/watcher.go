@@ -16,16 +16,16 @@ type Watcher interface {
 	Committed(s *journal.Summary, events []event.Event)
 }
 
-// watched tells the watchers of a commit.
+// notifyWatchers notifies the watchers of a commit.
 func (w *writer) notifyWatchers(s *journal.Summary, events []event.Event) {
 	for _, watcher := range w.g.cfg.Watchers {
 		watcher.Committed(s, events)
 	}
 }
 
-// arrived tells the watchers of a conversation that was made, or has come from elsewhere.
-func (g *Gateway) notifyCreated(s *journal.Summary) {
-	for _, w := range g.cfg.Watchers {
+// notifyCreated notifies the watchers of a conversation that was created or imported.
+func notifyCreated(watchers []Watcher, s *journal.Summary) {
+	for _, w := range watchers {
 		w.Committed(s, []event.Event{{Seq: s.Head, At: now(), Type: event.ConversationUpdate, Body: &event.Body{Title: &s.Title}}})
 	}
 }

@@ -134,7 +134,7 @@ func (p *Purger) Purge(ctx context.Context, who gateway.Principal, of Subject, d
 		return out, ctx.Err()
 	}
 	out.DryRun, out.Keys = dry, map[string]int{}
-	entry := audit.Entry{Action: "purge", By: p.gw.By(ctx, who), Digest: audit.Digest(of.Tenant, of.Subject)}
+	entry := audit.Entry{Action: "purge", By: gateway.By(ctx, who), Digest: audit.Digest(of.Tenant, of.Subject)}
 	mark := purgingKeys + entry.Digest
 	if err := p.held(ctx, of); err != nil {
 		var r *gateway.Rejection

@@ -71,7 +71,10 @@ func (c *channel) keep(ctx context.Context, b binding) error {
 	if err != nil {
 		return err
 	}
-	return c.gw.SetValue(ctx, c.principal(b.Chat), b.Conversation, c.key(b.Chat), v)
+	return c.gw.Update(ctx, c.principal(b.Chat), gateway.ActionWrite, b.Conversation, func(t gateway.Tx) error {
+		t.Set(c.key(b.Chat), v, 0)
+		return nil
+	})
 }
 
 // known reads what was kept of all chats.

@@ -29,12 +29,12 @@ func modelOf(name string) model {
 
 // known reports whether an agent is configured. The gateway's own agent, for streams that are pushed, is none.
 func (s *surface) known(p gateway.Principal, name string) bool {
-	return slices.ContainsFunc(s.gw.Agents(p), func(a gateway.AgentInfo) bool { return a.Name == name })
+	return slices.ContainsFunc(s.gw.Catalog().Agents(p), func(a gateway.AgentInfo) bool { return a.Name == name })
 }
 
 // defaultAgent returns the name of the agent that answers if nothing names one, or "".
 func (s *surface) defaultAgent(p gateway.Principal) string {
-	for _, a := range s.gw.Agents(p) {
+	for _, a := range s.gw.Catalog().Agents(p) {
 		if a.Default {
 			return a.Name
 		}
@@ -51,7 +51,7 @@ func (s *surface) models(w http.ResponseWriter, _ *http.Request, p gateway.Princ
 		FirstID *string `json:"first_id"`
 		LastID  *string `json:"last_id"`
 	}{Object: "list", Data: []model{}}
-	for _, a := range s.gw.Agents(p) {
+	for _, a := range s.gw.Catalog().Agents(p) {
 		list.Data = append(list.Data, modelOf(a.Name))
 	}
 	if n := len(list.Data); n > 0 {

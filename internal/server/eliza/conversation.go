@@ -154,7 +154,7 @@ func (s *surface) patch(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	case strings.TrimSpace(body.Title) != "":
 		c.Title = &t
 	case body.Generate:
-		t, err := s.gw.Title(r.Context(), p, id)
+		t, err := gateway.FirstTitle(r.Context(), s.gw, p, id)
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func TestUnnamed(t *testing.T) {
 		t := h.t
 		h.do(200, nil, "POST", "/api/conversations", `{"id":"c","title":"New Chat"}`)
 		h.send("c", "Hello")
-		if title, err := h.gw.Title(t.Context(), gateway.Principal{Admin: true}, "c"); err != nil || title != "Hello" {
+		if title, err := gateway.FirstTitle(t.Context(), h.gw, gateway.Principal{Admin: true}, "c"); err != nil || title != "Hello" {
 			t.Errorf("%q, %v", title, err)
 		}
 		title := func() string {

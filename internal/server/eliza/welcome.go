@@ -23,7 +23,7 @@ func (s *surface) greet(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	}
 	greeting := welcome{AgentName: c.Agent}
 	if greeting.AgentName == "" {
-		for _, a := range s.gw.Agents(p) {
+		for _, a := range s.gw.Catalog().Agents(p) {
 			if a.Default {
 				greeting.AgentName = a.Name
 			}

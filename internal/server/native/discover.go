@@ -13,7 +13,7 @@ import (
 // their own credentials. An address in the request would let a caller reach any host that the gateway can reach.
 func (n *native) discover(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	name := r.PathValue("name")
-	offers, err := n.gw.Discover(r.Context(), p, name)
+	offers, err := n.gw.Catalog().Discover(r.Context(), p, name)
 	switch {
 	case err == nil:
 	case errors.Is(err, gateway.ErrNotFound), errors.Is(err, gateway.ErrForbidden), r.Context().Err() != nil:

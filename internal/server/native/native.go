@@ -70,14 +70,14 @@ func (n *native) agents(w http.ResponseWriter, _ *http.Request, p gateway.Princi
 	if err := gateway.Decide(p, gateway.ActionList, nil); err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": n.gw.Agents(p)})
+	server.WriteJSON(w, http.StatusOK, map[string]any{"agents": n.gw.Catalog().Agents(p)})
 	return nil
 }
 
 // checkAgents answers POST /api/agents/check: the agents, each with the result of a request to it. It is a POST because it
 // calls them.
 func (n *native) checkAgents(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	agents, err := n.gw.CheckAgents(r.Context(), p)
+	agents, err := n.gw.Catalog().Check(r.Context(), p)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (n *native) dialects(w http.ResponseWriter, _ *http.Request, p gateway.Prin
 		return err
 	}
 	dialects := []dialectInfo{}
-	for _, d := range n.gw.Dialects() {
+	for _, d := range n.gw.Catalog().Dialects() {
 		framing := "sse"
 		if d.Framing == dialect.Lines {
 			framing = "lines"

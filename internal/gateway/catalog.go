@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+)
+
+// Catalog lists the agents and dialects of a gateway. Its methods may be called by several goroutines at once.
+type Catalog struct {
+	agents       Directory
+	defaultAgent string
+	dialects     dialect.Registry
+}
+
+// Catalog returns the gateway's catalog.
+func (g *Gateway) Catalog() *Catalog {
+	return &Catalog{g.cfg.Agents, g.cfg.DefaultAgent, g.cfg.Dialects}
+}
+
+// AgentInfo describes an agent.
+type AgentInfo struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Default bool   `json:"default,omitempty"`
+	// Steers reports whether a running turn may take further messages. The agent decides on each message.
+	Steers bool `json:"steers,omitempty"`
+	// Sessions reports whether an operator can list the sessions of its upstream and attach one.
+	Sessions bool `json:"sessions,omitempty"`
+	// Check is "ok", "unchecked" if the agent has no check, or one line that says what is wrong. Only [Catalog.Check] sets it.
+	Check string `json:"check,omitempty"`
+}
+
+// Agents lists the agents that the principal may name, sorted by name.
+func (c *Catalog) Agents(p Principal) []AgentInfo {
+	names := c.agents.Names(behalf(p))
+	slices.Sort(names)
+	out := make([]AgentInfo, 0, len(names))
+	for _, name := range names {
+		a, ok := c.agents.Agent(name, behalf(p))
+		if !ok {
+			continue // it was just removed
+		}
+		_, steers := a.Agent.(agent.Steerer)
+		_, attaches := a.Agent.(agent.Attacher)
+		out = append(out, AgentInfo{Name: name, Kind: a.Kind, Default: name == c.defaultAgent, Steers: steers, Sessions: attaches})
+	}
+	return out
+}
+
+// Check lists the agents for an operator, with the result of a check of each. The checks run concurrently.
+func (c *Catalog) Check(ctx context.Context, p Principal) ([]AgentInfo, error) {
+	if err := Decide(p, ActionAdmin, nil); err != nil {
+		return nil, err
+	}
+	all := c.Agents(p)
+	var checks sync.WaitGroup
+	for i := range all {
+		a, ok := c.agents.Agent(all[i].Name, behalf(p))
+		if !ok {
+			continue
+		}
+		checks.Go(func() {
+			switch err := agent.Check(ctx, a.Agent); {
+			case err == nil:
+				all[i].Check = "ok"
+			case errors.Is(err, agent.ErrNoCheck):
+				all[i].Check = "unchecked"
+			default:
+				all[i].Check = agent.OneLine(err)
+			}
+		})
+	}
+	checks.Wait()
+	return all, nil
+}
+
+// Discover lists what the upstream of an agent offers: its agents, sessions or models. Only operators may ask, because the sessions of
+// an upstream can belong to any user. It returns [agent.ErrNoDiscovery] if the upstream can't be checks.
+func (c *Catalog) Discover(ctx context.Context, p Principal, name string) ([]agent.Offer, error) {
+	if err := Decide(p, ActionAdmin, nil); err != nil {
+		return nil, err
+	}
+	a, ok := c.agents.Agent(name, behalf(p))
+	if !ok {
+		return nil, ErrNotFound
+	}
+	if a.Discover == nil {
+		return nil, agent.ErrNoDiscovery
+	}
+	return a.Discover(ctx)
+}
+
+// Dialects lists the wire formats that streams may be pushed in, sorted by name.
+func (c *Catalog) Dialects() []dialect.Dialect { return c.dialects.List() }
