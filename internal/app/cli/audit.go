@@ -13,12 +13,12 @@ import (
 
 type auditCmd struct {
 	operator
-	Since        string `help:"Only what happened since then: a time in RFC 3339, or one before now such as 24h." placeholder:"TIME"`
-	Subject      string `help:"Only what this subject did and what was done to it." placeholder:"ID"`
+	Since        string `help:"Show entries since this time (RFC 3339), or for this long, such as 24h." placeholder:"TIME"`
+	Subject      string `help:"Show what this subject did and what was done to it." placeholder:"ID"`
 	Tenant       string `help:"The tenant of the subject." placeholder:"ID"`
-	Conversation string `help:"Only what was done to this conversation." placeholder:"ID"`
-	Follow       bool   `short:"f" help:"Go on with what happens."`
-	JSON         bool   `name:"json" help:"As JSON, a line for each entry."`
+	Conversation string `help:"Show what was done to this conversation." placeholder:"ID"`
+	Follow       bool   `short:"f" help:"Continue with new entries until interrupted."`
+	JSON         bool   `name:"json" help:"Print JSON, one line for each entry."`
 }
 
 func (c *auditCmd) Run(a *app) error {
@@ -35,30 +35,30 @@ func (c *auditCmd) Run(a *app) error {
 		return err
 	})
 	if ctx.Err() != nil {
-		return nil // the person has seen enough
+		return nil // interrupted by the user
 	}
 	return r.explain(err)
 }
 
-// auditLine is an entry for people.
+// auditLine returns an entry as a line of text.
 func auditLine(e *leat.AuditEntry) string {
-	who := named(e.By.Tenant, e.By.Subject)
+	actor := subjectName(e.By.Tenant, e.By.Subject)
 	switch {
 	case e.Blanked:
-		who = "-"
+		actor = "-"
 	case e.By.Gateway != "":
-		who = "(" + e.By.Gateway + ")"
+		actor = "(" + e.By.Gateway + ")"
 	case e.By.Acting:
-		who = "admin for " + who
-	case e.By.Admin && who != "":
-		who += " (admin)"
+		actor = "admin for " + actor
+	case e.By.Admin && actor != "":
+		actor += " (admin)"
 	case e.By.Admin:
-		who = "admin"
+		actor = "admin"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-10s %-10s %s", stamp(e.At), e.Action, e.Result, who)
+	fmt.Fprintf(&b, "%s  %-10s %-10s %s", stamp(e.At), e.Action, e.Result, actor)
 	for _, f := range []struct{ name, v string }{
-		{"from", e.By.From}, {"conversation", e.Conversation}, {"turn", e.Turn}, {"message", e.Message}, {"subject", named(e.Tenant, e.Subject)}, {"digest", e.Digest}, {"plugin", e.Plugin},
+		{"from", e.By.From}, {"conversation", e.Conversation}, {"turn", e.Turn}, {"message", e.Message}, {"subject", subjectName(e.Tenant, e.Subject)}, {"digest", e.Digest}, {"plugin", e.Plugin},
 	} {
 		if f.v != "" {
 			fmt.Fprintf(&b, "  %s=%s", f.name, f.v)
@@ -70,5 +70,5 @@ func auditLine(e *leat.AuditEntry) string {
 	return b.String()
 }
 
-// stamp is a time in epoch milliseconds as lists show it.
+// stamp formats a time in epoch milliseconds for lists.
 func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -11,15 +11,15 @@ import (
 
 type backupCmd struct {
 	remote
-	Data string `help:"Folder of the data of a gateway that does not run. Default: ask the running one." placeholder:"DIR"`
-	File string `arg:"" help:"File to make; it must not be there."`
+	Data string `help:"Data folder of a gateway that is not running. By default, the running gateway makes the backup." placeholder:"DIR"`
+	File string `arg:"" help:"File to create; it must not exist."`
 }
 
 func (c *backupCmd) Run(a *app) (err error) {
 	if c.Data != "" {
 		return c.local(a)
 	}
-	// Made first, and only where there is none: nobody wants a backup to cost the one before.
+	// The file is created exclusively, so that a backup never overwrites the previous one.
 	f, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -37,7 +37,7 @@ func (c *backupCmd) Run(a *app) (err error) {
 	return nil
 }
 
-// local opens the folder itself, which is refused while a gateway has it.
+// local opens the data folder itself, which fails while a gateway is using it.
 func (c *backupCmd) local(a *app) error {
 	if _, err := os.Stat(c.Data); err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -50,8 +50,8 @@ func (c *backupCmd) local(a *app) error {
 }
 
 type restoreCmd struct {
-	Data string `help:"Folder to make the data in; there may be none in it. Default: where serve looks for it." placeholder:"DIR" env:"LEAT_DATA"`
-	File string `arg:"" help:"The backup." type:"existingfile"`
+	Data string `help:"Data folder to create; it must not contain data yet. Default: the data folder of serve." placeholder:"DIR" env:"LEAT_DATA"`
+	File string `arg:"" help:"Backup to restore." type:"existingfile"`
 }
 
 func (c *restoreCmd) Run(a *app) error {

@@ -21,10 +21,10 @@ import (
 
 type chatCmd struct {
 	remote
-	Conversation string   `short:"c" help:"Go on with this conversation; default: a new one." placeholder:"ID"`
+	Conversation string   `short:"c" help:"Continue this conversation. Default: a new one." placeholder:"ID"`
 	Agent        string   `help:"Agent of a new conversation." placeholder:"NAME"`
-	JSON         bool     `name:"json" help:"With TEXT: print the outcome as JSON when the turn has ended."`
-	Text         []string `arg:"" optional:"" help:"Say this, show the answer and end; - reads it from standard input. Default: a talk, with lines typed in."`
+	JSON         bool     `name:"json" help:"With TEXT: print the result as JSON when the turn has ended."`
+	Text         []string `arg:"" optional:"" help:"Send this message, print the answer and exit; - reads it from standard input. Default: an interactive chat."`
 }
 
 func (c *chatCmd) Run(a *app) error {
@@ -54,13 +54,13 @@ func (c *chatCmd) Run(a *app) error {
 	defer signal.Stop(signals)
 
 	var following sync.WaitGroup
-	followed := make(chan error, 1)
-	following.Go(func() { followed <- s.follow(ctx) })
+	followErr := make(chan error, 1)
+	following.Go(func() { followErr <- s.follow(ctx) })
 	var lines <-chan string
 	if !s.single || inputIsTerminal(a.in) {
 		lines = readLines(a.in)
 	}
-	err := s.talk(ctx, text, lines, signals, followed)
+	err := s.talk(ctx, text, lines, signals, followErr)
 	cancel()
 	following.Wait()
 	if err != nil || text == "" {
@@ -69,28 +69,28 @@ func (c *chatCmd) Run(a *app) error {
 	return s.outcome(c.JSON)
 }
 
-// session is one talk.
+// session is an interactive chat, or a single message with its answer.
 type session struct {
 	app          *app
 	remote       *remote
 	client       *leat.Client
 	conversation string
-	quiet        bool   // only the outcome is shown
-	untitled     bool   // nobody has named it yet
-	single       bool   // one question is asked, and the talk is over with its answer
-	only         string // the turn of that question
+	quiet        bool   // print only the result
+	untitled     bool   // the conversation has no title yet
+	single       bool   // one message is sent, and the session ends with its answer
+	only         string // the turn of that message
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	screen  *screen
-	mine    map[string]bool // messages that the person typed
-	ready   bool            // the conversation is on the screen
-	turn    string          // the one that runs, or waits; empty: none
-	request *event.Request  // on which it waits; nil: none
-	changed chan struct{}   // one slot: something of this has changed
+	mine    map[string]bool // messages that the user typed
+	ready   bool            // the conversation is displayed
+	turn    string          // the running or queued turn, if any
+	request *event.Request  // the question that the turn is waiting for, if any
+	changed chan struct{}   // buffers one: some field has changed
 	final   final
 }
 
-// final is what became of the turn of a single question.
+// final is the result of a single message.
 type final struct {
 	Conversation string        `json:"conversation"`
 	Turn         string        `json:"turn"`
@@ -100,7 +100,7 @@ type final struct {
 	Usage        *event.Usage  `json:"usage,omitempty"`
 }
 
-// open finds or makes the conversation.
+// open finds or creates the conversation.
 func (s *session) open(ctx context.Context, agent string) error {
 	if s.conversation != "" {
 		_, err := s.client.Conversation(ctx, s.conversation)
@@ -117,25 +117,25 @@ func (s *session) open(ctx context.Context, agent string) error {
 	return nil
 }
 
-// follow draws the conversation until the context ends.
+// follow draws the conversation until the context is done.
 func (s *session) follow(ctx context.Context) error {
-	lost := false
+	isLost := false
 	o := leat.FollowOptions{Lost: func(err error, next time.Duration) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !lost && !s.quiet {
-			s.screen.note("(the connection is lost; trying again)")
+		if !isLost && !s.quiet {
+			s.screen.note("(connection lost; reconnecting)")
 		}
-		lost = true
+		isLost = true
 	}}
 	err := s.client.FollowWith(ctx, s.conversation, o, func(u leat.Update) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if u.Connected {
-			if lost && !s.quiet {
+			if isLost && !s.quiet {
 				s.screen.note("(connected)")
 			}
-			lost = false
+			isLost = false
 			return nil
 		}
 		s.ready = true
@@ -158,14 +158,14 @@ func (s *session) follow(ctx context.Context) error {
 	return err
 }
 
-// talk sends what is typed, until the input ends, the person has had enough, or the one question is answered.
+// talk sends the lines that the user types, until the input ends, the user interrupts it, or a single message is answered.
 func (s *session) talk(ctx context.Context, text string, lines <-chan string, signals <-chan os.Signal, followed <-chan error) error {
 	if text != "" {
 		if err := s.say(ctx, text); err != nil {
 			return err
 		}
 	}
-	stopped := ""
+	stoppedTurn := ""
 	for {
 		turn, _ := s.waiting()
 		if s.only != "" && s.ended() {
@@ -181,12 +181,12 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 		case line, ok := <-lines:
 			if !ok {
 				if s.single {
-					lines = nil // the answer is still to come
+					lines = nil // wait for the answer
 					continue
 				}
 				return nil
 			}
-			// The question may have come since the loop looked: the line answers what the screen shows now.
+			// A question may have arrived since the start of the loop. The line answers what the screen shows now.
 			turn, request := s.waiting()
 			if err := s.typed(ctx, line, turn, request); err != nil {
 				if err := s.complain(err); err != nil {
@@ -195,10 +195,10 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 			}
 		case <-signals:
 			turn, _ := s.waiting()
-			if turn == "" || turn == stopped {
+			if turn == "" || turn == stoppedTurn {
 				return nil
 			}
-			stopped = turn
+			stoppedTurn = turn
 			if _, err := s.client.Stop(ctx, s.conversation, turn); err != nil {
 				return err
 			}
@@ -206,7 +206,7 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 	}
 }
 
-// waiting returns the turn that runs, and the request on which it waits.
+// waiting returns the running turn, and the question that it is waiting for.
 func waiting(t *transcript.Transcript) (turn string, request *event.Request) {
 	for _, t := range t.Turns {
 		if !t.Unfinished() || !t.Independent() {
@@ -245,12 +245,12 @@ func (s *session) prompt() {
 	s.screen.write(s.screen.t.style(bold, "› "))
 }
 
-// promptKey is the prompt as something drawn.
+// promptKey is the key of the prompt on the screen.
 const promptKey = "prompt"
 
 func (s *session) typed(ctx context.Context, line, turn string, request *event.Request) error {
 	s.mu.Lock()
-	s.screen.last, s.screen.fresh = "", true // the terminal has shown what was typed
+	s.screen.last, s.screen.fresh = "", true // the terminal has echoed the line
 	s.mu.Unlock()
 	switch word := strings.ToLower(strings.TrimSpace(line)); {
 	case word == "":
@@ -263,7 +263,7 @@ func (s *session) typed(ctx context.Context, line, turn string, request *event.R
 	return s.say(ctx, line)
 }
 
-// decided is a line as an answer to a request: a decision, one of its options, or a text.
+// decided interprets a line as the answer to a request: a decision, one of the request's options, or text.
 func decided(line string, r *event.Request) (decision event.Decision, text string) {
 	word := strings.ToLower(strings.TrimSpace(line))
 	for _, option := range r.Options {
@@ -272,7 +272,7 @@ func decided(line string, r *event.Request) (decision event.Decision, text strin
 		}
 	}
 	if r.Kind == event.RequestInput {
-		return "", line // yes may be what was asked for
+		return "", line // "yes" may be the requested text
 	}
 	switch event.Decision(word) {
 	case "y", "yes", event.Approve:
@@ -283,19 +283,19 @@ func decided(line string, r *event.Request) (decision event.Decision, text strin
 	return "", line
 }
 
-// titleLength is how many characters of the first message make the title.
+// titleLength is the maximum length of a title that is made from the first message, in characters.
 const titleLength = 60
 
 func (s *session) say(ctx context.Context, text string) error {
 	s.mu.Lock()
-	defer s.mu.Unlock() // so that the answer is not drawn before it is known whose the message is
+	defer s.mu.Unlock() // so that the message is not drawn before it is in s.mine
 	ack, err := s.client.Do(ctx, s.conversation, leat.Command{Type: "send", Message: &leat.Message{Text: text, Source: "cli"}})
 	if err != nil {
 		return err
 	}
 	s.mine[ack.Message] = true
 	if s.turn == "" {
-		s.turn = ack.Turn // its events are on their way
+		s.turn = ack.Turn // its events have not arrived yet
 	}
 	if s.untitled {
 		s.untitled = false
@@ -310,7 +310,7 @@ func (s *session) say(ctx context.Context, text string) error {
 	return nil
 }
 
-// complain shows a refusal and goes on; other errors end the talk.
+// complain displays a refusal. Any other error is returned and ends the session.
 func (s *session) complain(err error) error {
 	var e *leat.Error
 	if !errors.As(err, &e) || !e.Rejected {
@@ -322,12 +322,12 @@ func (s *session) complain(err error) error {
 	return nil
 }
 
-// outcome tells what became of the one question.
+// outcome prints the result of a single message.
 func (s *session) outcome(asJSON bool) error {
 	f := s.final
 	switch {
 	case f.Turn == "":
-		return errors.New("given up before the answer was there")
+		return errors.New("stopped before the answer was complete")
 	case asJSON:
 		if err := json.NewEncoder(s.app.terminalSafe(s.app.out)).Encode(f); err != nil {
 			return err
@@ -341,13 +341,21 @@ func (s *session) outcome(asJSON bool) error {
 		return nil
 	}
 	if f.Error != nil {
-		return fmt.Errorf("the turn is %s: %s", f.Outcome, f.Error.Message)
+		return fmt.Errorf("the turn %s: %s", outcomeVerb(f.Outcome), f.Error.Message)
 	}
-	return fmt.Errorf("the turn is %s", f.Outcome)
+	return fmt.Errorf("the turn %s", outcomeVerb(f.Outcome))
 }
 
-// readLines reads lines until the input ends. Its goroutine ends with the input or the program: nothing can take back a
-// read from a terminal.
+// outcomeVerb returns an outcome in a form that follows "the turn".
+func outcomeVerb(o event.Outcome) string {
+	if o == event.Failed || o == event.Completed {
+		return string(o)
+	}
+	return "was " + string(o)
+}
+
+// readLines reads lines until the input ends. Its goroutine ends with the input or the program, because a read from a terminal can't be
+// cancelled.
 func readLines(r io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -361,7 +369,7 @@ func readLines(r io.Reader) <-chan string {
 	return lines
 }
 
-// maxTyped bounds a typed line, in bytes: a long text that somebody pastes.
+// maxTyped is the maximum length of a line, in bytes. It fits long pasted texts.
 const maxTyped = 1 << 20
 
 func inputIsTerminal(r io.Reader) bool {
@@ -376,5 +384,5 @@ func (a *app) columns() int {
 	return defaultColumns
 }
 
-// defaultColumns is the width of a terminal that does not tell its own.
+// defaultColumns is the assumed width of a terminal if COLUMNS is not set.
 const defaultColumns = 80

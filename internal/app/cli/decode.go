@@ -18,9 +18,9 @@ import (
 
 type decodeCmd struct {
 	Dialect string `short:"d" required:"" help:"Dialect of the stream; leat dialects lists them." placeholder:"D"`
-	As      string `enum:"text,transcript,events" default:"text" help:"text: what the assistant's messages show, a blank line between; transcript: one JSON document (docs/transcript.schema.json); events: canonical events, one a line."`
-	Client  string `help:"One connection of a recorder's file; default: the first one." placeholder:"C"`
-	File    string `arg:"" optional:"" help:"Raw SSE bytes, JSON lines, or a recorder's {t,c,dir,frame} lines; default or -: standard input."`
+	As      string `enum:"text,transcript,events" default:"text" help:"text: the visible text of the assistant's messages, separated by blank lines; transcript: one JSON document (docs/transcript.schema.json); events: canonical events, one on each line."`
+	Client  string `help:"Connection to decode from a recording of several. Default: the first." placeholder:"C"`
+	File    string `arg:"" optional:"" help:"Raw SSE bytes, JSON lines, or {t,c,dir,frame} lines of a recording. Default or -: standard input."`
 }
 
 func (c *decodeCmd) Run(a *app) error {
@@ -37,32 +37,32 @@ func (c *decodeCmd) Run(a *app) error {
 		defer f.Close()
 		in, name = f, c.File
 	}
-	out := bufio.NewWriter(a.terminalSafe(a.out))
+	output := bufio.NewWriter(a.terminalSafe(a.out))
 	dec := newDecoding(d, func(e *event.Event) error { return nil })
 	if c.As == "events" {
 		dec.each = func(e *event.Event) error {
-			b, err := e.AppendJSON(out.AvailableBuffer())
+			b, err := e.AppendJSON(output.AvailableBuffer())
 			if err != nil {
 				return err
 			}
-			if _, err = out.Write(append(b, '\n')); err != nil {
+			if _, err = output.Write(append(b, '\n')); err != nil {
 				return err
 			}
-			return out.Flush() // the input may be a stream that goes on
+			return output.Flush() // the input may be a live stream
 		}
 	}
-	// What was decoded is printed, whatever came after it.
+	// Print what was decoded, also if an error follows.
 	err = dec.read(in, c.Client)
 	if c.Client == "" && len(dec.clients) > 1 {
-		fmt.Fprintf(a.err, "%s: of %d connections this is %s; --client reads another: %s\n", name, len(dec.clients), clean(dec.client), clean(strings.Join(dec.clients, ", ")))
+		fmt.Fprintf(a.err, "%s: decoded connection %[3]s of %[2]d; use --client for another: %[4]s\n", name, len(dec.clients), clean(dec.client), clean(strings.Join(dec.clients, ", ")))
 	}
 	switch c.As {
 	case "text":
-		err = errors.Join(dec.text(out), err)
+		err = errors.Join(dec.text(output), err)
 	case "transcript":
-		err = errors.Join(dec.document(out, errors.Is(err, dialect.ErrCutShort)), err)
+		err = errors.Join(dec.document(output, errors.Is(err, dialect.ErrCutShort)), err)
 	}
-	err = errors.Join(err, out.Flush())
+	err = errors.Join(err, output.Flush())
 	switch {
 	case errors.Is(err, dialect.ErrCutShort):
 		return fmt.Errorf("%s: %w", name, errCut)
@@ -72,16 +72,16 @@ func (c *decodeCmd) Run(a *app) error {
 	return nil
 }
 
-// decoding reads a recording into a transcript. The first turn is t1, messages and further turns are id1, id2 and so on:
-// the same each time.
+// decoding decodes a recording into a transcript. Ids are reproducible: the first turn is t1, messages and further turns are id1, id2 and so
+// on.
 type decoding struct {
 	dialect dialect.Dialect
 	each    func(*event.Event) error
 	mapper  *dialect.Mapper
 	turns   int
 	fold    transcript.Transcript
-	clients []string // connections of a recorder's file
-	client  string   // the one that was read
+	clients []string // connections in the recording
+	client  string   // the decoded one
 }
 
 const firstTurn = "t1"
@@ -94,7 +94,7 @@ func newDecoding(d dialect.Dialect, each func(*event.Event) error) *decoding {
 	return dec
 }
 
-// read decodes to the end of the input. Its error wraps dialect.ErrCutShort where the stream ended without an end of its own.
+// read decodes to the end of the input. Its error wraps dialect.ErrCutShort if the stream stopped without its format's end.
 func (d *decoding) read(in io.Reader, client string) error {
 	decoder := d.dialect.Decoder()
 	if s, ok := decoder.(sender); ok {
@@ -104,7 +104,7 @@ func (d *decoding) read(in io.Reader, client string) error {
 	}
 	r, err := recording.NewReader(in, client)
 	if errors.Is(err, io.EOF) {
-		return dialect.ErrCutShort // not even a first frame
+		return dialect.ErrCutShort // not a single frame
 	}
 	if err != nil {
 		return err
@@ -131,9 +131,9 @@ func (d *decoding) read(in io.Reader, client string) error {
 	return errors.Join(d.take(ops, at), err)
 }
 
-// release takes what a decoder still holds back of a stream that broke.
+// release applies the operations that a decoder has buffered when its stream breaks.
 func (d *decoding) release(decoder dialect.Decoder, at int64) error {
-	ops, _ := decoder.Close() // that the stream has no end is known
+	ops, _ := decoder.Close() // its error only repeats that the stream broke
 	return d.take(ops, at)
 }
 
@@ -150,7 +150,7 @@ func (d *decoding) take(ops []event.Event, at int64) error {
 	return err
 }
 
-// put numbers an event and folds it. The first turn starts where its first event comes: a recording may have none.
+// put numbers an event and folds it. The first turn starts with its first event, because a recording may contain no turn.
 func (d *decoding) put(e event.Event) error {
 	if e.Turn == firstTurn && d.turns == 0 {
 		d.turns = 1
@@ -165,7 +165,7 @@ func (d *decoding) put(e event.Event) error {
 	return d.each(&e)
 }
 
-// text writes the visible text of each assistant message.
+// text writes the visible text of each message of the assistant.
 func (d *decoding) text(w io.Writer) error {
 	var texts []string
 	for _, m := range d.fold.Messages {
@@ -183,15 +183,15 @@ func (d *decoding) text(w io.Writer) error {
 	return err
 }
 
-// document writes the transcript as one JSON document.
-func (d *decoding) document(w io.Writer, cut bool) error {
+// document writes the transcript as a JSON document.
+func (d *decoding) document(w io.Writer, cutShort bool) error {
 	s := d.fold.Snapshot(0)
 	doc := struct {
 		Dialect  string                `json:"dialect"`
 		CutShort bool                  `json:"cutShort"`
 		Turns    []*transcript.Turn    `json:"turns"`
 		Messages []*transcript.Message `json:"messages"`
-	}{d.dialect.Name, cut, s.Turns, s.Messages}
+	}{d.dialect.Name, cutShort, s.Turns, s.Messages}
 	if doc.Turns == nil {
 		doc.Turns = []*transcript.Turn{}
 	}

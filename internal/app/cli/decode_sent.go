@@ -8,12 +8,12 @@ import (
 	"io"
 )
 
-// sender is a decoder that knows by what a client sends which of the turns on its connection are the client's.
+// sender is a decoder that finds a client's own turns on a connection by the client's requests.
 type sender interface{ Sent(frame []byte) }
 
-// feedSent hands a decoder what a client of a recorder's file has sent, and goes back to where the input began. All of it is read
-// before the first frame is decoded, since turns of other sessions may come before the client sends anything. An input that
-// can't be read twice is left as it is. An empty client is the first one on which anything came in.
+// feedSent passes a recorded client's requests to a decoder and rewinds the input. It reads all requests before the first frame is decoded,
+// because turns of other sessions may come before the client's first request. Inputs that can't be read twice, such as pipes, are left as
+// they are. If client is empty, it is the first one that received a frame.
 func feedSent(in io.Reader, client string, to sender) error {
 	s, ok := in.(io.Seeker)
 	if !ok {
@@ -29,7 +29,7 @@ func feedSent(in io.Reader, client string, to sender) error {
 		line, err := r.ReadBytes('\n')
 		var l sentLine
 		if len(bytes.TrimSpace(line)) > 0 && (json.Unmarshal(line, &l) != nil || l.Dir == "") {
-			break // another form, or a damaged line, which is an error when it is decoded
+			break // another format, or a damaged line, which decoding reports
 		}
 		switch name := l.client(); {
 		case l.Dir == "out" && len(l.Frame) <= maxRequest:
@@ -53,10 +53,10 @@ func feedSent(in io.Reader, client string, to sender) error {
 	return err
 }
 
-// maxRequest bounds the requests that are looked at, in bytes: those with files are larger.
+// maxRequest is the largest request that is examined, in bytes. Only requests with files are larger.
 const maxRequest = 64 << 10
 
-// sentLine is a line of a recorder.
+// sentLine is a line of a recording.
 type sentLine struct {
 	Client json.RawMessage `json:"c"`
 	Dir    string          `json:"dir"`

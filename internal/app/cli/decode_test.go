@@ -173,7 +173,7 @@ func TestDecodeSaysThatThereAreOthers(t *testing.T) {
 		`{"t":2,"c":"b","dir":"in","frame":{"type":"chunk","text":"bye"}}` + "\n" +
 		`{"t":3,"c":"a","dir":"in","frame":{"type":"done"}}` + "\n"
 	status, stdout, stderr := leatHere(in, "decode", "--dialect", "eliza-actions")
-	if status != 0 || stdout != "hello\n" || !strings.Contains(stderr, "of 2 connections this is a; --client reads another: a, b") {
+	if status != 0 || stdout != "hello\n" || !strings.Contains(stderr, "decoded connection a of 2; use --client for another: a, b") {
 		t.Errorf("status %d, %q, %q", status, stdout, stderr)
 	}
 }

@@ -9,30 +9,30 @@ import (
 )
 
 type dialectsCmd struct {
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 type dialectInfo struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary"`
 	Framing string `json:"framing"` // sse or lines
-	Encodes bool   `json:"encodes"` // it can be written too
+	Encodes bool   `json:"encodes"` // Leat can also write this format
 }
 
 func (c *dialectsCmd) Run(a *app) error {
-	all := []dialectInfo{}
+	rows := []dialectInfo{}
 	for _, d := range a.dialects.List() {
 		framing := "sse"
 		if d.Framing == dialect.Lines {
 			framing = "lines"
 		}
-		all = append(all, dialectInfo{d.Name, d.Summary, framing, d.Encoder != nil})
+		rows = append(rows, dialectInfo{d.Name, d.Summary, framing, d.Encoder != nil})
 	}
 	if c.JSON {
-		return json.NewEncoder(a.out).Encode(all)
+		return json.NewEncoder(a.out).Encode(rows)
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	for _, d := range all {
+	for _, d := range rows {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", d.Name, d.Framing, d.Summary)
 	}
 	return w.Flush()

@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// discover lists what an upstream offers: that of a configured agent, of a spec, or at an address.
+// discover lists what an upstream offers: the upstream of a configured agent, of a spec, or at an address.
 func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
 	offers, err := a.offers(c.Discover, configured)
 	if err != nil {
@@ -20,7 +20,7 @@ func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
 		return json.NewEncoder(a.out).Encode(append([]agent.Offer{}, offers...))
 	}
 	if len(offers) == 0 {
-		fmt.Fprintln(a.err, "It answers, and offers nothing.")
+		fmt.Fprintln(a.err, "The server answered but offers nothing.")
 		return nil
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
@@ -35,7 +35,7 @@ func (a *app) offers(of string, configured []agent.Spec) ([]agent.Offer, error) 
 	if i := slices.IndexFunc(configured, func(s agent.Spec) bool { return s.Name == of }); i >= 0 {
 		return a.kinds.Discover(a.ctx, configured[i])
 	}
-	if scheme, rest, ok := strings.Cut(of, ":"); ok && strings.HasPrefix(rest, "//") && scheme != "" {
+	if scheme, target, ok := strings.Cut(of, ":"); ok && strings.HasPrefix(target, "//") && scheme != "" {
 		return a.kinds.DiscoverAt(a.ctx, of)
 	}
 	s, err := agent.ParseSpec(of)

@@ -1,10 +1,11 @@
-// Package cli is the program leat: its commands and flags, and the wiring of the gateway that it serves. It is a package of
-// its own so that several mains can be built of it.
+// Package cli is the program leat: its commands, flags and output. It is a package so that several programs can be built from it, such
+// as one with OpenTelemetry. Package serve contains the gateway that the command serve runs.
 //
-// Invariants
+// Invariants:
 //
-//   - Results go to standard output, everything else to standard error. Colours are for terminals only.
-//   - The exit status is 0 where all went well, 1 for an error, 2 where the command line or the configuration is wrong, and
-//     3 where decode read a stream that was cut short.
-//   - serve ends in order on the first SIGINT or SIGTERM, at once on the second.
+//   - Results are written to standard output, everything else to standard error. Colours are used on terminals only.
+//   - Text from agents and users can't control the terminal: control characters are escaped.
+//   - The exit status is 0 on success, 1 for an error, 2 for a wrong command line or configuration, and 3 if decode read a stream that
+//     was cut short.
+//   - serve ends in order on the first SIGINT or SIGTERM, and at once on the second.
 package cli

@@ -16,81 +16,81 @@ import (
 	"github.com/leat-dev/leat/internal/app/doctor"
 )
 
-// doctorCmd looks at what a gateway stands on, as serve with the same flags would find it.
+// doctorCmd checks the environment of a gateway, with the same flags as serve.
 type doctorCmd struct {
 	settings
-	URL  string `name:"url" help:"Where readers reach the gateway, to see what lies in between. Default: public_url, else where it listens." placeholder:"URL"`
-	JSON bool   `name:"json" help:"As JSON."`
+	URL  string `name:"url" help:"URL that readers use, to check the network and proxies in between. Default: public_url, or the address that the gateway listens on." placeholder:"URL"`
+	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-// errUnhealthy says that a check of doctor failed.
-var errUnhealthy = errors.New("not all is well")
+// errUnhealthy is the error if a check failed.
+var errUnhealthy = errors.New("checks failed")
 
 func (c *doctorCmd) Run(a *app) error {
-	var all []doctor.Finding
+	var findings []doctor.Finding
 	cfg, err := c.load(a)
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			all = append(all, doctor.Finding{Check: "config", Level: doctor.Fail, Message: line, Fix: "leat.example.yaml describes all keys"})
+			findings = append(findings, doctor.Finding{Check: "config", Level: doctor.Fail, Message: line, Fix: "leat.example.yaml describes all keys"})
 		}
 	} else {
-		all = append(c.config(a, &cfg), doctor.Disk(cfg.Data, "leat.lock")...)
-		all = append(all, doctor.Store(a.ctx, cfg.Data, "leat.lock")...)
+		findings = append(c.config(a, &cfg), doctor.Disk(cfg.Data, "leat.lock")...)
+		findings = append(findings, doctor.Store(a.ctx, cfg.Data, "leat.lock")...)
 		if dir := cfg.Files.Workspace; dir != "" {
-			all = append(all, doctor.Workspace(dir)...)
+			findings = append(findings, doctor.Workspace(dir)...)
 		}
-		all = append(all, c.agents(a, &cfg)...)
-		all = append(all, c.reach(a, &cfg)...)
+		findings = append(findings, c.agents(a, &cfg)...)
+		findings = append(findings, c.reach(a, &cfg)...)
 	}
-	if err := c.print(a, all); err != nil {
+	if err := c.print(a, findings); err != nil {
 		return err
 	}
 	failed := 0
-	for _, f := range all {
+	for _, f := range findings {
 		if f.Level == doctor.Fail {
 			failed++
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%w: %d of %d checks failed", errUnhealthy, failed, len(all))
+		return fmt.Errorf("%d of %d %w", failed, len(findings), errUnhealthy)
 	}
 	return nil
 }
 
-// config tells what is allowed, and yet not wise.
+// config warns about settings that are valid but unsafe.
 func (c *doctorCmd) config(a *app, cfg *config.Config) []doctor.Finding {
 	warn := func(fix, format string, args ...any) doctor.Finding {
 		return doctor.Finding{Check: "config", Level: doctor.Warn, Message: fmt.Sprintf(format, args...), Fix: fix}
 	}
-	all := []doctor.Finding{{Check: "config", Level: doctor.OK, Message: "the configuration is right"}}
+	findings := []doctor.Finding{{Check: "config", Level: doctor.OK, Message: "the configuration is valid"}}
 	if c.Config != "" {
 		inFile := false
 		if file, err := config.Load(c.Config, func(string) (string, bool) { return "", false }); err == nil {
 			inFile = file.Token != ""
 		}
 		if inFile {
-			all = append(all, warn("give it by LEAT_API_TOKEN", "the token stands in %s", c.Config))
+			findings = append(findings, warn("set it with LEAT_API_TOKEN", "the token is in %s", c.Config))
 		}
 		if info, err := os.Stat(c.Config); err == nil && runtime.GOOS != "windows" && inFile && info.Mode().Perm()&0o077 != 0 {
-			all = append(all, doctor.Finding{
+			findings = append(findings, doctor.Finding{
 				Check: "config", Level: doctor.Fail, Fix: "chmod 600 " + c.Config,
-				Message: fmt.Sprintf("%s holds the token and can be read by others on this machine (%v)", c.Config, info.Mode().Perm()),
+				Message: fmt.Sprintf("%s contains the token and is readable by other users of this machine (%v)", c.Config, info.Mode().Perm()),
 			})
 		}
 	}
 	if c.Token != "" && a.getenv("LEAT_API_TOKEN") != c.Token {
-		all = append(all, warn("give it by LEAT_API_TOKEN", "the token stands on the command line, where every list of processes shows it"))
+		findings = append(findings, warn("set it with LEAT_API_TOKEN", "the token is on the command line, where process lists show it"))
 	}
 	if n := len(cfg.Token); n > 0 && n < 16 {
-		all = append(all, warn("openssl rand -hex 32 makes one", "the token has %d characters: it can be guessed", n))
+		findings = append(findings, warn("generate one with openssl rand -hex 32", "the token has only %d characters and can be guessed", n))
 	}
-	public, _ := cfg.Public() // which was checked
+	public, _ := cfg.Public() // load has checked it
 	for _, address := range cfg.Listen {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil || config.Loopback(host) || cfg.TLS.On() || len(cfg.TrustedProxies) > 0 || public != nil && public.Scheme == "https" {
 			continue
 		}
-		all = append(all, warn("set tls, or stand behind a proxy that does, and name it in trusted_proxies", "%s is reached from outside without TLS: tokens can be read on the way", address))
+		findings = append(findings, warn("set tls, or use a proxy with TLS and list it in trusted_proxies", "%s is reachable from other machines without TLS, so tokens can be intercepted", address))
 	}
 	for _, list := range []struct {
 		key   string
@@ -98,46 +98,46 @@ func (c *doctorCmd) config(a *app, cfg *config.Config) []doctor.Finding {
 	}{{"hosts", cfg.Hosts}, {"allowed_origins", cfg.AllowedOrigins}} {
 		for _, item := range list.items {
 			if item == "*" {
-				all = append(all, warn("name those that you know", "%s allows all", list.key))
+				findings = append(findings, warn("list the ones you use", "%s allows all", list.key))
 			}
 		}
 	}
 	if cfg.Log.Content {
-		all = append(all, warn("set log.content: false once you have seen enough", "the log holds what people and agents say"))
+		findings = append(findings, warn("set log.content: false when you have finished", "the log contains the texts of conversations"))
 	}
-	return all
+	return findings
 }
 
-// agents makes each agent and asks it whether it is there.
-func (c *doctorCmd) agents(a *app, cfg *config.Config) (all []doctor.Finding) {
+// agents makes each agent and checks that it answers.
+func (c *doctorCmd) agents(a *app, cfg *config.Config) (findings []doctor.Finding) {
 	for _, s := range cfg.Agents {
-		f := doctor.Finding{Check: "agent", Level: doctor.OK, Message: s.Name + " is there"}
+		f := doctor.Finding{Check: "agent", Level: doctor.OK, Message: s.Name + " answers"}
 		if err := a.checkAgent(a.ctx, s); err != nil && !errors.Is(err, agent.ErrNoCheck) {
-			f.Level, f.Message, f.Fix = doctor.Fail, s.Name+": "+agent.OneLine(err), "start it, or mend its line under agents"
+			f.Level, f.Message, f.Fix = doctor.Fail, s.Name+": "+agent.OneLine(err), "start it, or correct its configuration under agents"
 		}
-		all = append(all, f)
+		findings = append(findings, f)
 	}
-	return all
+	return findings
 }
 
-// reach looks at the gateway's addresses, and at what lies between it and its readers.
-func (c *doctorCmd) reach(a *app, cfg *config.Config) (all []doctor.Finding) {
-	// Connections are not kept, so that each check is a new reader's. HTTP/2 is taken where it is offered, as browsers do.
+// reach checks the gateway's addresses, and the network between it and its readers.
+func (c *doctorCmd) reach(a *app, cfg *config.Config) (findings []doctor.Finding) {
+	// Each check uses a new connection, as a new reader would. HTTP/2 is used if it is offered, as browsers do.
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true}
 	client := &http.Client{Transport: transport}
-	// By its address on this machine the gateway is reached under another name than its certificate has.
+	// The address on this machine is not the name in the gateway's certificate.
 	near := transport.Clone()
 	near.Proxy, near.TLSClientConfig = nil, &tls.Config{InsecureSkipVerify: true}
-	here := &http.Client{Transport: near}
-	base, _ := cfg.Base() // which was checked
+	onThisMachine := &http.Client{Transport: near}
+	base, _ := cfg.Base() // load has checked it
 	local := ""
 	for _, address := range cfg.Listen {
 		host, port, err := net.SplitHostPort(address)
 		if err != nil || strings.HasPrefix(address, config.UnixPrefix) {
-			continue // a Unix socket; serve tells whether it can be opened
+			continue // a Unix socket; only serve can check it
 		}
 		if port == "0" {
-			continue // any that is free
+			continue // any free port
 		}
 		if host == "" || net.ParseIP(host).IsUnspecified() {
 			host = "127.0.0.1"
@@ -147,8 +147,8 @@ func (c *doctorCmd) reach(a *app, cfg *config.Config) (all []doctor.Finding) {
 			scheme = "https"
 		}
 		url := scheme + "://" + net.JoinHostPort(host, port) + base
-		found, ours := doctor.Port(a.ctx, here, address, url)
-		if all = append(all, found...); ours && local == "" {
+		result, isLeat := doctor.Port(a.ctx, onThisMachine, address, url)
+		if findings = append(findings, result...); isLeat && local == "" {
 			local = url
 		}
 	}
@@ -158,28 +158,28 @@ func (c *doctorCmd) reach(a *app, cfg *config.Config) (all []doctor.Finding) {
 	}
 	outside := url != ""
 	if !outside {
-		url, client = local, here
+		url, client = local, onThisMachine
 	}
 	if url == "" {
-		return append(all, doctor.Finding{Check: "stream", Level: doctor.OK, Message: "not looked at: no gateway runs here; start it, or name one with --url"})
+		return append(findings, doctor.Finding{Check: "stream", Level: doctor.OK, Message: "not checked, because no gateway is running here; start it, or set --url"})
 	}
 	if outside {
-		all = append(all, doctor.Clock(a.ctx, client, url)...)
+		findings = append(findings, doctor.Clock(a.ctx, client, url)...)
 	}
-	all = append(all, doctor.Damaged(a.ctx, client, url, cfg.Token)...)
-	all = append(all, doctor.Stream(a.ctx, client, url, cfg.Token)...)
-	return append(all, doctor.Socket(a.ctx, client, url, cfg.Token)...)
+	findings = append(findings, doctor.Damaged(a.ctx, client, url, cfg.Token)...)
+	findings = append(findings, doctor.Stream(a.ctx, client, url, cfg.Token)...)
+	return append(findings, doctor.Socket(a.ctx, client, url, cfg.Token)...)
 }
 
-func (c *doctorCmd) print(a *app, all []doctor.Finding) error {
+func (c *doctorCmd) print(a *app, findings []doctor.Finding) error {
 	if c.JSON {
 		e := json.NewEncoder(a.out)
 		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"findings": all})
+		return e.Encode(map[string]any{"findings": findings})
 	}
 	t := a.terminal(a.out)
 	colour := map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}
-	for _, f := range all {
+	for _, f := range findings {
 		if _, err := fmt.Fprintf(a.out, "%s %-7s %s\n", t.style(colour[f.Level], fmt.Sprintf("%-4s", f.Level)), f.Check, f.Message); err != nil {
 			return err
 		}

@@ -10,15 +10,15 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// explained prints a turn in three columns: what came, the events that it was decoded to, the text that readers saw.
+// explained prints a turn as a table: the frames of the agent, the events that they were decoded to, and the text that readers saw.
 func (a *app) explained(x *leat.Explanation) error {
-	out := bufio.NewWriter(a.out)
-	dialect := "of no dialect that is known: events are those of the log, by their times"
+	output := bufio.NewWriter(a.out)
+	dialect := "in an unknown dialect: events are from the log, by their times"
 	if x.Dialect != "" {
 		dialect = "in " + x.Dialect
 	}
-	fmt.Fprintf(out, "turn %s of %s (%s), %s\n\n", clean(x.Turn), clean(x.Agent), clean(x.Kind), clean(dialect))
-	t := table{out: out, widths: widths(a.columns())}
+	fmt.Fprintf(output, "turn %s of %s (%s), %s\n\n", clean(x.Turn), clean(x.Agent), clean(x.Kind), clean(dialect))
+	t := table{out: output, widths: widths(a.columns())}
 	t.row("time", "frame", "events", "visible text")
 	t.row(rule(t.widths)...)
 	begin := int64(0)
@@ -31,48 +31,48 @@ func (a *app) explained(x *leat.Explanation) error {
 		case s.Sent != "":
 			frame = "→ " + clip(s.Sent, maxSent)
 		case s.Lost > 0:
-			frame = fmt.Sprintf("(%d bytes are not there)", s.Lost)
+			frame = fmt.Sprintf("(%d bytes are missing)", s.Lost)
 		case s.Event != "":
 			frame = s.Event + ": " + frame
 		}
-		var said []string
+		var lines []string
 		for i := range s.Said {
-			said = append(said, told(&s.Said[i]))
+			lines = append(lines, eventLine(&s.Said[i]))
 		}
 		if s.Error != "" {
-			said = append(said, "✗ "+s.Error)
+			lines = append(lines, "✗ "+s.Error)
 		}
-		shown := s.Shown
+		visible := s.Shown
 		if s.Visible != nil {
-			shown = "(instead) " + *s.Visible
+			visible = "(replaced by) " + *s.Visible
 		}
-		t.row(fmt.Sprintf("%+.3fs", float64(s.At-begin)/1000), frame, strings.Join(said, "\n"), shown)
+		t.row(fmt.Sprintf("%+.3fs", float64(s.At-begin)/1000), frame, strings.Join(lines, "\n"), visible)
 	}
 	switch {
 	case x.Outcome == "":
-		fmt.Fprintln(out, "\nThe turn has not ended.")
+		fmt.Fprintln(output, "\nThe turn has not ended.")
 	case x.Error != nil:
-		fmt.Fprintf(out, "\nThe turn is %s: %s\n", x.Outcome, clean(x.Error.Message))
+		fmt.Fprintf(output, "\nThe turn %s: %s\n", outcomeVerb(event.Outcome(x.Outcome)), clean(x.Error.Message))
 	default:
-		fmt.Fprintf(out, "\nThe turn is %s.\n", x.Outcome)
+		fmt.Fprintf(output, "\nThe turn %s.\n", outcomeVerb(event.Outcome(x.Outcome)))
 	}
 	if x.Dialect != "" && !x.Same {
-		fmt.Fprintf(out, "Decoded now, the frames do not come to the text that is stored, which is:\n\n%s\n", clean(x.Stored))
+		fmt.Fprintf(output, "This version decodes the frames to a different text than the stored one, which is:\n\n%s\n", clean(x.Stored))
 	}
-	return out.Flush()
+	return output.Flush()
 }
 
-// maxSent bounds what is shown of what was sent, in characters: it mostly begins with the whole history.
+// maxSent is how much of a request is shown, in characters. Most requests begin with the whole history.
 const maxSent = 1000
 
-// told is an event in one line.
-func told(e *event.Event) string {
+// eventLine returns an event as one line.
+func eventLine(e *event.Event) string {
 	b := e.Get()
 	var words []string
 	add := func(w ...string) {
-		for _, one := range w {
-			if one != "" {
-				words = append(words, one)
+		for _, text := range w {
+			if text != "" {
+				words = append(words, text)
 			}
 		}
 	}
@@ -99,44 +99,44 @@ func told(e *event.Event) string {
 	return strings.Join(words, " ")
 }
 
-// table prints rows whose cells are as many lines as they need.
+// table prints rows whose cells may have several lines.
 type table struct {
 	out    *bufio.Writer
 	widths []int
 }
 
-// timeWidth fits a turn of some hours.
+// timeWidth fits the times of a turn of several hours.
 const timeWidth = 10
 
-// widths shares a line out: most of it to the frames.
+// widths divides a line among the columns. Most of it is for the frames.
 func widths(columns int) []int {
-	rest := max(columns-timeWidth-3*len(" │ "), 45)
-	return []int{timeWidth, rest * 4 / 10, rest * 3 / 10, rest * 3 / 10}
+	available := max(columns-timeWidth-3*len(" │ "), 45)
+	return []int{timeWidth, available * 4 / 10, available * 3 / 10, available * 3 / 10}
 }
 
 func rule(widths []int) []string {
-	var all []string
+	var lines []string
 	for _, w := range widths {
-		all = append(all, strings.Repeat("─", w))
+		lines = append(lines, strings.Repeat("─", w))
 	}
-	return all
+	return lines
 }
 
 func (t *table) row(cells ...string) {
 	lines := make([][]string, len(cells))
-	most := 1
+	height := 1
 	for i, c := range cells {
 		lines[i] = wrapped(clean(c), t.widths[i])
-		most = max(most, len(lines[i]))
+		height = max(height, len(lines[i]))
 	}
-	for n := range most {
+	for n := range height {
 		for i := range cells {
 			text := ""
 			if n < len(lines[i]) {
 				text = lines[i][n]
 			}
 			if i > 0 {
-				_, _ = t.out.WriteString(" │ ") // Flush tells
+				_, _ = t.out.WriteString(" │ ") // Flush returns the error
 			}
 			_, _ = t.out.WriteString(text)
 			if i < len(cells)-1 {
@@ -147,7 +147,7 @@ func (t *table) row(cells ...string) {
 	}
 }
 
-// wrapped cuts a text into lines of so many characters.
+// wrapped breaks a text into lines of at most n characters.
 func wrapped(text string, width int) (lines []string) {
 	for line := range strings.SplitSeq(strings.TrimRight(strings.ReplaceAll(text, "\t", " "), "\n"), "\n") {
 		runes := []rune(line)

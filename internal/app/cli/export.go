@@ -11,9 +11,9 @@ import (
 
 type exportCmd struct {
 	operator
-	Subject string `required:"" help:"Whose data." placeholder:"ID"`
+	Subject string `required:"" help:"Subject whose data to export." placeholder:"ID"`
 	Tenant  string `help:"The tenant of the subject." placeholder:"ID"`
-	Output  string `short:"o" help:"File to make; it must not be there. Default: print it." placeholder:"FILE"`
+	Output  string `short:"o" help:"File to create; it must not exist. Default: standard output." placeholder:"FILE"`
 }
 
 func (c *exportCmd) Run(a *app) (err error) {
@@ -29,7 +29,7 @@ func (c *exportCmd) Run(a *app) (err error) {
 		return fmt.Errorf("export: %w", err)
 	}
 	defer func() {
-		if err != nil { // half an export is none
+		if err != nil { // an incomplete export is useless
 			err = errors.Join(err, os.Remove(c.Output))
 		}
 	}()
@@ -43,34 +43,34 @@ func (c *exportCmd) Run(a *app) (err error) {
 
 type importCmd struct {
 	operator
-	JSON bool   `name:"json" help:"Print the summary, or the list, as JSON."`
-	File string `arg:"" optional:"" help:"The export; - is standard input."`
+	JSON bool   `name:"json" help:"Print the summary or the list as JSON."`
+	File string `arg:"" optional:"" help:"Export to import; - is standard input."`
 
-	Agent     string `help:"Take a session of this agent's upstream in place of an export." placeholder:"NAME"`
-	List      bool   `help:"List the sessions that the agent's upstream has."`
-	Session   string `help:"Make a conversation that continues this session." placeholder:"ID"`
-	Owner     string `help:"To whom the conversation and its messages belong. Default: the operator." placeholder:"ID"`
+	Agent     string `help:"Import a session from this agent's upstream instead of an export." placeholder:"NAME"`
+	List      bool   `help:"List the sessions of the agent's upstream."`
+	Session   string `help:"Create a conversation that continues this session." placeholder:"ID"`
+	Owner     string `help:"Owner of the conversation and its messages. Default: the operator." placeholder:"ID"`
 	Tenant    string `help:"The tenant of the owner." placeholder:"ID"`
-	NoHistory bool   `help:"Leave out what was said in the session so far."`
+	NoHistory bool   `help:"Leave out the session's earlier messages."`
 }
 
-// Validate is called by the parser.
+// Validate checks the combination of flags. The parser calls it.
 func (c *importCmd) Validate() error {
 	switch {
 	case c.Agent == "" && (c.List || c.Session != "" || c.Owner != "" || c.Tenant != "" || c.NoHistory):
-		return errors.New("--agent NAME is needed to list or take sessions")
+		return errors.New("--agent NAME is required to list or import sessions")
 	case c.Agent == "" && c.File == "":
-		return errors.New("give an export, or --agent NAME with --list or --session ID")
+		return errors.New("name an export, or use --agent NAME with --list or --session ID")
 	case c.Agent != "" && c.File != "":
-		return errors.New("give either an export or --agent NAME")
+		return errors.New("name either an export or --agent NAME, not both")
 	case c.Agent != "" && c.List == (c.Session != ""):
 		return errors.New("--agent NAME needs either --list or --session ID")
 	}
 	return nil
 }
 
-// errRefused says that not all of an export was imported.
-var errRefused = errors.New("not all was imported")
+// errRefused is the error if some conversations of an export were not imported.
+var errRefused = errors.New("some conversations were not imported")
 
 func (c *importCmd) Run(a *app) error {
 	ctx, cancel := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
@@ -91,21 +91,21 @@ func (c *importCmd) Run(a *app) error {
 		in = f
 	}
 	r := c.remote()
-	out, err := r.client().Import(ctx, in)
+	summary, err := r.client().Import(ctx, in)
 	if err != nil {
 		return r.explain(err)
 	}
 	if c.JSON {
-		if err := a.printed(out, nil); err != nil {
+		if err := a.printed(summary, nil); err != nil {
 			return err
 		}
 	} else {
-		for _, no := range out.Refusals {
+		for _, no := range summary.Refusals {
 			fmt.Fprintf(a.err, "leat: %s: %s\n", no.Conversation, no.Message)
 		}
-		fmt.Fprintf(a.out, "%d imported, %d unchanged, %d refused\n", out.Imported, out.Unchanged, out.Refused)
+		fmt.Fprintf(a.out, "%d imported, %d unchanged, %d refused\n", summary.Imported, summary.Unchanged, summary.Refused)
 	}
-	if out.Refused > 0 {
+	if summary.Refused > 0 {
 		return errRefused
 	}
 	return nil

@@ -13,19 +13,19 @@ import (
 
 type agentsCmd struct {
 	settings
-	Check bool `help:"Ask each whether it is there, and say what is wrong. The exit status is 1 where one is not."`
-	// Discover is an address, or a spec as ParseSpec reads it.
+	Check bool `help:"Check that each agent answers. The exit status is 1 if one does not."`
+	// Discover is a URL, or an agent in the form of serve --agent.
 	Discover string `placeholder:"URL" help:"List what an upstream offers, such as letta:http://127.0.0.1:8283, ws://127.0.0.1:18789, ollama or an agent's name."`
-	JSON     bool   `name:"json" help:"As JSON."`
+	JSON     bool   `name:"json" help:"Print JSON."`
 }
 
-// listed is an agent as it is configured.
-type listed struct {
+// agentRow is a configured agent in the list.
+type agentRow struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
 	Spec    string `json:"spec"` // secrets are masked
 	Default bool   `json:"default,omitempty"`
-	// Check is "ok", "unchecked" where the agent can't be asked, or what is wrong.
+	// Check is "ok", "unchecked" if the agent can't be checked, or the error.
 	Check string `json:"check,omitempty"`
 	err   error
 }
@@ -38,66 +38,66 @@ func (c *agentsCmd) Run(a *app) error {
 	if c.Discover != "" {
 		return a.discover(c, cfg.Agents)
 	}
-	all := make([]listed, len(cfg.Agents))
-	var asked sync.WaitGroup
+	rows := make([]agentRow, len(cfg.Agents))
+	var checks sync.WaitGroup
 	for i, s := range cfg.Agents {
-		all[i] = listed{Name: s.Name, Kind: s.Kind, Spec: a.kinds.Masked(s).String(), Default: s.Name == cfg.DefaultAgent}
+		rows[i] = agentRow{Name: s.Name, Kind: s.Kind, Spec: a.kinds.Masked(s).String(), Default: s.Name == cfg.DefaultAgent}
 		if c.Check {
-			asked.Go(func() { all[i].err = a.checkAgent(a.ctx, s) })
+			checks.Go(func() { rows[i].err = a.checkAgent(a.ctx, s) })
 		}
 	}
-	asked.Wait()
+	checks.Wait()
 	failed := 0
-	for i := range all {
+	for i := range rows {
 		if !c.Check {
 			break
 		}
-		switch err := all[i].err; {
+		switch err := rows[i].err; {
 		case err == nil:
-			all[i].Check = "ok"
+			rows[i].Check = "ok"
 		case errors.Is(err, agent.ErrNoCheck):
-			all[i].Check = "unchecked"
+			rows[i].Check = "unchecked"
 		default:
 			failed++
-			all[i].Check = agent.OneLine(err)
+			rows[i].Check = agent.OneLine(err)
 		}
 	}
-	if err := a.list(all, c); err != nil {
+	if err := a.list(rows, c); err != nil {
 		return err
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d agents are not there", failed, len(all))
+		return fmt.Errorf("%d of %d agents unavailable", failed, len(rows))
 	}
 	return nil
 }
 
-func (a *app) list(all []listed, c *agentsCmd) error {
+func (a *app) list(rows []agentRow, c *agentsCmd) error {
 	if c.JSON {
-		return json.NewEncoder(a.out).Encode(all)
+		return json.NewEncoder(a.out).Encode(rows)
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	for _, one := range all {
-		name := one.Name
-		if one.Default {
+	for _, row := range rows {
+		name := row.Name
+		if row.Default {
 			name += " (default)"
 		}
-		fmt.Fprintf(w, "%s\t%s", name, clean(one.Spec))
+		fmt.Fprintf(w, "%s\t%s", name, clean(row.Spec))
 		if c.Check {
-			fmt.Fprintf(w, "\t%s", clean(one.Check))
+			fmt.Fprintf(w, "\t%s", clean(row.Check))
 		}
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
 }
 
-// checkAgent makes an agent as serve would, and asks it whether it is there.
+// checkAgent makes an agent as serve would, and checks that it answers.
 func (a *app) checkAgent(ctx context.Context, s agent.Spec) error {
-	one, err := a.kinds.Make(s)
+	checked, err := a.kinds.Make(s)
 	if err != nil {
 		return err
 	}
-	if closer, ok := one.(interface{ Close() }); ok {
+	if closer, ok := checked.(interface{ Close() }); ok {
 		defer closer.Close()
 	}
-	return agent.Check(ctx, one)
+	return agent.Check(ctx, checked)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/app/config"
 )
 
-// logger writes to standard error: coloured text on a terminal, else JSON. Its level can be changed later, by a.level.
+// logger returns a logger to standard error. It writes coloured text to a terminal, otherwise JSON. Its level follows a.level.
 func (a *app) logger(c config.Log) (*slog.Logger, error) {
 	if err := a.level.UnmarshalText([]byte(c.Level)); err != nil {
 		return nil, err
@@ -23,13 +23,13 @@ func (a *app) logger(c config.Log) (*slog.Logger, error) {
 }
 
 var (
-	// secretName is the name of an attribute that holds a secret.
+	// secretName matches the names of attributes whose values are secret.
 	secretName = regexp.MustCompile(`(?i)^(.*[-_])?(token|authorization|secret|password|cookie|api[-_]?key)$`)
-	// secretText are secrets as they stand in headers and URLs.
+	// secretText matches secrets in headers and URLs.
 	secretText = regexp.MustCompile(`(?i)(\bBearer\s+|[?&](?:token|access_token|api_key|key|secret|password)=)[^\s&"'<>]+`)
 )
 
-// redact is the last line of defence: nothing logs secrets, and if something does, they do not arrive.
+// redact masks secrets in log attributes. No code should log a secret; redact is the last line of defence.
 func redact(_ []string, a slog.Attr) slog.Attr {
 	if secretName.MatchString(a.Key) {
 		return slog.String(a.Key, "***")

@@ -18,50 +18,50 @@ import (
 	"github.com/leat-dev/leat/internal/app/config"
 )
 
-// The exit statuses.
+// The exit statuses of failed commands.
 const (
 	exitError = 1
 	exitUsage = 2
 	exitCut   = 3
 )
 
-// errCut says that a stream was cut short.
+// errCut is the error if a stream stopped before its end.
 var errCut = errors.New("the stream was cut short")
 
-// commands are what the program does.
+// commands are the commands of the program, with their help texts.
 type commands struct {
 	Serve    serveCmd    `cmd:"" help:"Run the gateway."`
 	Chat     chatCmd     `cmd:"" help:"Talk to an agent in the terminal."`
 	Tail     tailCmd     `cmd:"" help:"Follow a conversation."`
-	Send     sendCmd     `cmd:"" help:"Say something in a conversation, without waiting for the answer."`
-	Stop     stopCmd     `cmd:"" help:"Stop what runs in a conversation."`
-	Turn     turnCmd     `cmd:"" help:"Look into a turn: what was exchanged with its agent, and what came of it."`
-	Record   recordCmd   `cmd:"" help:"Ask an agent one thing, and write what is exchanged with it to a file."`
-	Decode   decodeCmd   `cmd:"" help:"Read a recorded stream of an agent."`
-	Backup   backupCmd   `cmd:"" help:"Copy a gateway's data to a file, while it runs."`
-	Restore  restoreCmd  `cmd:"" help:"Make a data folder from a backup."`
-	Audit    auditCmd    `cmd:"" help:"Show who did what in a gateway."`
-	Export   exportCmd   `cmd:"" help:"Write down all that a gateway stores of a subject."`
-	Import   importCmd   `cmd:"" help:"Bring the conversations of an export into a gateway."`
-	Purge    purgeCmd    `cmd:"" help:"Remove all that a gateway stores of a subject, or what is older than it may be."`
-	Hold     holdCmd     `cmd:"" help:"Keep data from being removed by anybody: a legal hold."`
-	Usage    usageCmd    `cmd:"" help:"Show what turns used and cost."`
-	Agents   agentsCmd   `cmd:"" help:"List the configured agents, and say which of them are there."`
-	Plugins  pluginsCmd  `cmd:"" help:"Install, list and remove plugins of a gateway."`
-	Dialects dialectsCmd `cmd:"" help:"List the formats of streams that can be read."`
-	Config   configCmd   `cmd:"" help:"Look at the configuration."`
-	Doctor   doctorCmd   `cmd:"" help:"Look at what the gateway stands on: configuration, disk, clock, ports, agents, and what lies between it and its readers."`
-	Version  versionCmd  `cmd:"" help:"Say which version this is."`
+	Send     sendCmd     `cmd:"" help:"Send a message without waiting for the answer."`
+	Stop     stopCmd     `cmd:"" help:"Stop the running turns of a conversation."`
+	Turn     turnCmd     `cmd:"" help:"Inspect a turn: the bytes exchanged with its agent, and the resulting events."`
+	Record   recordCmd   `cmd:"" help:"Send one message to an agent and record the exchanged bytes in a file."`
+	Decode   decodeCmd   `cmd:"" help:"Decode the recorded stream of an agent."`
+	Backup   backupCmd   `cmd:"" help:"Copy a gateway's data to a file while the gateway runs."`
+	Restore  restoreCmd  `cmd:"" help:"Create a data folder from a backup."`
+	Audit    auditCmd    `cmd:"" help:"Show the audit log: who did what."`
+	Export   exportCmd   `cmd:"" help:"Export everything that a gateway stores about a subject."`
+	Import   importCmd   `cmd:"" help:"Import the conversations of an export, or a session of an agent's upstream."`
+	Purge    purgeCmd    `cmd:"" help:"Delete everything that a gateway stores about a subject, or expired conversations."`
+	Hold     holdCmd     `cmd:"" help:"Protect data from deletion with a legal hold."`
+	Usage    usageCmd    `cmd:"" help:"Show the usage and cost of turns."`
+	Agents   agentsCmd   `cmd:"" help:"List the configured agents, check them, or discover what their servers offer."`
+	Plugins  pluginsCmd  `cmd:"" help:"Install, list and remove plugins."`
+	Dialects dialectsCmd `cmd:"" help:"List the stream formats that Leat can decode."`
+	Config   configCmd   `cmd:"" help:"Check or print the configuration."`
+	Doctor   doctorCmd   `cmd:"" help:"Check the configuration, disk, clock, ports, agents, and the network between the gateway and its readers."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
-// app is what a command gets from the world.
+// app is the environment of a command: input, output, environment variables and the registries.
 type app struct {
 	Program
 	ctx      context.Context
 	in       io.Reader
 	out, err io.Writer
 	lookup   func(string) (string, bool)
-	level    slog.LevelVar // of the log
+	level    slog.LevelVar // of the logger
 	// reload loads the configuration again; nil if there is no configuration file.
 	reload func() (config.Config, error)
 
@@ -74,10 +74,10 @@ func (a *app) getenv(name string) string {
 	return v
 }
 
-// exit is how kong asks for the end of the program.
+// exit is the panic with which kong ends the program.
 type exit int
 
-// run carries out one command line and returns the exit status.
+// run executes a command line and returns its exit status.
 func (a *app) run(args []string) (status int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -93,7 +93,7 @@ func (a *app) run(args []string) (status int) {
 	var cmd commands
 	parser, err := kong.New(&cmd,
 		kong.Name("leat"),
-		kong.Description("A streaming gateway for AI agents. Exit status: 0 all went well, 1 error, 2 wrong usage or configuration, 3 a decoded stream was cut short."),
+		kong.Description("A streaming gateway for AI agents. Exit status: 0 success, 1 error, 2 wrong usage or configuration, 3 a decoded stream was cut short."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Writers(a.out, a.err),
 		kong.Exit(func(code int) { panic(exit(code)) }),
@@ -101,12 +101,12 @@ func (a *app) run(args []string) (status int) {
 		kong.Vars{"kinds": a.kindsHelp()},
 	)
 	if err != nil {
-		panic(err) // the tags above are wrong
+		panic(err) // a mistake in the struct tags above
 	}
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
-	case args[0] == "help": // as other programs have it
+	case args[0] == "help": // an alias that other programs have
 		args = append(slices.Clone(args[1:]), "--help")
 	case args[0] == "--version":
 		args = append([]string{"version"}, args[1:]...)
@@ -116,9 +116,9 @@ func (a *app) run(args []string) (status int) {
 		fmt.Fprintf(a.err, "leat: %v\n", err)
 		var usage *kong.ParseError
 		if errors.As(err, &usage) && usage.Context.Command() == "" {
-			fmt.Fprintln(a.err, "Say leat --help for the commands.")
+			fmt.Fprintln(a.err, "Run leat --help for the list of commands.")
 		} else if usage != nil {
-			fmt.Fprintf(a.err, "Say leat %s --help for what it takes.\n", usage.Context.Selected().Name)
+			fmt.Fprintf(a.err, "Run leat %s --help for its flags and arguments.\n", usage.Context.Selected().Name)
 		}
 		return exitUsage
 	}
@@ -128,7 +128,7 @@ func (a *app) run(args []string) (status int) {
 	return 0
 }
 
-// fail tells of an error, a line for each, and returns its exit status.
+// fail prints an error, one line for each joined error, and returns the exit status.
 func (a *app) fail(err error) int {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintf(a.err, "leat: %s\n", clean(strings.TrimPrefix(line, "leat: ")))
@@ -142,7 +142,7 @@ func (a *app) fail(err error) int {
 	return exitError
 }
 
-// errUsage says that the command line asks for what can't be.
+// errUsage is wrapped by errors in the command line.
 var errUsage = errors.New("usage")
 
 func (a *app) kindsHelp() string {

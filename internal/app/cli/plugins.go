@@ -14,16 +14,16 @@ import (
 )
 
 type pluginsCmd struct {
-	Install pluginsInstallCmd `cmd:"" help:"Install a plugin: an npm package, a folder or an archive of the gateway's machine, or an archive at an https address."`
-	List    pluginsListCmd    `cmd:"" help:"List the plugins that are installed."`
+	Install pluginsInstallCmd `cmd:"" help:"Install a plugin: an npm package, a folder or an archive on the gateway's machine, or an archive at an https URL."`
+	List    pluginsListCmd    `cmd:"" help:"List the installed plugins."`
 	Remove  pluginsRemoveCmd  `cmd:"" help:"Remove a plugin."`
 }
 
 type pluginsInstallCmd struct {
 	operator
-	What   string `arg:"" help:"NAME or NAME@VERSION of an npm package, the path of a folder or archive (./…), or an address." placeholder:"PLUGIN"`
-	SHA256 string `name:"sha256" help:"Checksum of the archive, in hex; archives need it." placeholder:"HEX"`
-	JSON   bool   `name:"json" help:"As JSON."`
+	What   string `arg:"" help:"NAME or NAME@VERSION of an npm package, the path of a folder or archive (./…), or a URL." placeholder:"PLUGIN"`
+	SHA256 string `name:"sha256" help:"SHA-256 checksum of the archive in hex; required for archives." placeholder:"HEX"`
+	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
 func (c *pluginsInstallCmd) Run(a *app) error {
@@ -34,15 +34,15 @@ func (c *pluginsInstallCmd) Run(a *app) error {
 	ctx, cancel := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	r := c.remote()
-	out, err := r.client().InstallPlugin(ctx, req)
+	installed, err := r.client().InstallPlugin(ctx, req)
 	if err != nil || c.JSON {
-		return a.printed(out, r.explain(err))
+		return a.printed(installed, r.explain(err))
 	}
-	fmt.Fprintf(a.out, "%s %s is installed and runs, in %s\n", out.Name, out.Version, out.Path)
+	fmt.Fprintf(a.out, "%s %s is installed in %s and running\n", installed.Name, installed.Version, installed.Path)
 	return nil
 }
 
-// request tells packages from paths as npm does: a path begins with a dot or a slash.
+// request distinguishes packages from paths as npm does: a path begins with a dot or a slash.
 func (c *pluginsInstallCmd) request() (leat.PluginRequest, error) {
 	if strings.HasPrefix(c.What, "http://") || strings.HasPrefix(c.What, "https://") {
 		return leat.PluginRequest{Archive: c.What, SHA256: c.SHA256}, nil
@@ -70,21 +70,21 @@ func (c *pluginsInstallCmd) request() (leat.PluginRequest, error) {
 
 type pluginsListCmd struct {
 	operator
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 func (c *pluginsListCmd) Run(a *app) error {
 	r := c.remote()
-	all, err := r.client().Plugins(a.ctx)
+	installed, err := r.client().Plugins(a.ctx)
 	if err != nil || c.JSON {
-		return a.printed(all, r.explain(err))
+		return a.printed(installed, r.explain(err))
 	}
-	if len(all) == 0 {
-		fmt.Fprintln(a.err, "No plugin is installed.")
+	if len(installed) == 0 {
+		fmt.Fprintln(a.err, "No plugins are installed.")
 		return nil
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	for _, p := range all {
+	for _, p := range installed {
 		state := "ready"
 		if !p.Ready {
 			state = "not ready"
@@ -99,7 +99,7 @@ func (c *pluginsListCmd) Run(a *app) error {
 
 type pluginsRemoveCmd struct {
 	operator
-	Name string `arg:"" help:"Its name."`
+	Name string `arg:"" help:"Name of the plugin."`
 }
 
 func (c *pluginsRemoveCmd) Run(a *app) error {

@@ -11,20 +11,20 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 )
 
-// operator are the flags of commands that operate a gateway.
+// operator has the flags of commands for operators.
 type operator struct {
 	URL   string `name:"url" help:"Address of the gateway." default:"http://127.0.0.1:31337" env:"LEAT_URL"`
-	Token string `help:"API token, where one is set." env:"LEAT_API_TOKEN,ELIZA_API_TOKEN" placeholder:"T"`
+	Token string `help:"API token, if the gateway has one." env:"LEAT_API_TOKEN,ELIZA_API_TOKEN" placeholder:"T"`
 }
 
 func (o *operator) remote() *remote { return &remote{URL: o.URL, Token: o.Token} }
 
 type purgeCmd struct {
 	operator
-	Subject string `help:"Remove all that is stored of this subject." placeholder:"ID"`
+	Subject string `help:"Delete everything that is stored about this subject." placeholder:"ID"`
 	Tenant  string `help:"The tenant of the subject." placeholder:"ID"`
-	Expired bool   `help:"Delete now what the configured retention would delete by and by."`
-	DryRun  bool   `help:"Only say what would be removed."`
+	Expired bool   `help:"Delete expired conversations now instead of during the next hours."`
+	DryRun  bool   `help:"Only show what would be deleted."`
 	JSON    bool   `name:"json" help:"Print the summary as JSON."`
 }
 
@@ -33,52 +33,52 @@ func (c *purgeCmd) Run(a *app) error {
 		return fmt.Errorf("%w: purge needs either --subject or --expired", errUsage)
 	}
 	if c.Tenant != "" && c.Expired {
-		return fmt.Errorf("%w: --tenant belongs to --subject", errUsage)
+		return fmt.Errorf("%w: --tenant requires --subject", errUsage)
 	}
 	ctx, cancel := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	r := c.remote()
 	did := "removed"
 	if c.DryRun {
-		did = "would be removed"
+		did = "would be deleted"
 	}
 	if c.Expired {
-		out, err := r.client().Expire(ctx, c.DryRun)
+		summary, err := r.client().Expire(ctx, c.DryRun)
 		if err != nil || c.JSON {
-			return a.printed(out, r.explain(err))
+			return a.printed(summary, r.explain(err))
 		}
-		for _, id := range out.Conversations {
+		for _, id := range summary.Conversations {
 			fmt.Fprintln(a.out, id)
 		}
-		fmt.Fprintf(a.err, "%d conversations %s, %d kept by a hold; %d entries of the audit log\n", out.Deleted, did, out.Held, out.Audit)
+		fmt.Fprintf(a.err, "%d conversations %s, %d kept by legal holds; %d entries of the audit log\n", summary.Deleted, did, summary.Held, summary.Audit)
 		return nil
 	}
-	out, err := r.client().Purge(ctx, c.Tenant, c.Subject, c.DryRun)
+	summary, err := r.client().Purge(ctx, c.Tenant, c.Subject, c.DryRun)
 	if err != nil || c.JSON {
-		return a.printed(out, r.explain(err))
+		return a.printed(summary, r.explain(err))
 	}
-	fmt.Fprintf(a.out, "%s %s\n", count(out.Conversations, "conversation"), did)
-	fmt.Fprintf(a.out, "%s in conversations of others %s; it took part in %d\n", count(out.Messages, "message"), did, out.Shared)
-	kinds := make([]string, 0, len(out.Keys))
-	for kind := range out.Keys {
+	fmt.Fprintf(a.out, "%s %s\n", count(summary.Conversations, "conversation"), did)
+	fmt.Fprintf(a.out, "%s in conversations of others %s; the subject took part in %d\n", count(summary.Messages, "message"), did, summary.Shared)
+	kinds := make([]string, 0, len(summary.Keys))
+	for kind := range summary.Keys {
 		kinds = append(kinds, kind)
 	}
 	slices.Sort(kinds)
 	for _, kind := range kinds {
-		fmt.Fprintf(a.out, "%s: %d %s\n", kind, out.Keys[kind], did)
+		fmt.Fprintf(a.out, "%s: %d %s\n", kind, summary.Keys[kind], did)
 	}
-	fmt.Fprintf(a.out, "audit log: the subject's name %s from %d entries\n", did, out.Audit)
+	fmt.Fprintf(a.out, "audit log: the subject's name %s from %d entries\n", did, summary.Audit)
 	return nil
 }
 
-func count(n int, what string) string {
+func count(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// printed prints a value as a line of JSON, unless there is an error.
+// printed prints a value as a line of JSON, or returns the error.
 func (a *app) printed(v any, err error) error {
 	if err != nil {
 		return err
@@ -93,19 +93,19 @@ func (a *app) printed(v any, err error) error {
 
 type holdCmd struct {
 	operator
-	Conversation string `help:"Keep this conversation." placeholder:"ID"`
-	Subject      string `help:"Keep all conversations that belong to this subject." placeholder:"ID"`
+	Conversation string `help:"Protect this conversation." placeholder:"ID"`
+	Subject      string `help:"Protect all conversations of this subject." placeholder:"ID"`
 	Tenant       string `help:"The tenant of the subject." placeholder:"ID"`
-	Release      bool   `help:"Take the hold away."`
-	List         bool   `help:"List the holds that stand."`
-	JSON         bool   `name:"json" help:"With --list: as JSON, a line for each."`
+	Release      bool   `help:"Remove the hold."`
+	List         bool   `help:"List the current holds."`
+	JSON         bool   `name:"json" help:"With --list: print JSON, one line for each hold."`
 }
 
 func (c *holdCmd) Run(a *app) error {
 	r := c.remote()
 	if c.List {
 		if c.Conversation+c.Subject+c.Tenant != "" || c.Release {
-			return fmt.Errorf("%w: --list stands alone", errUsage)
+			return fmt.Errorf("%w: --list takes no other flags", errUsage)
 		}
 		return c.list(a, r)
 	}
@@ -129,28 +129,28 @@ func (c *holdCmd) Run(a *app) error {
 }
 
 func (c *holdCmd) list(a *app, r *remote) error {
-	all, err := r.client().Holds(a.ctx)
+	holds, err := r.client().Holds(a.ctx)
 	if err != nil {
 		return r.explain(err)
 	}
-	for _, h := range all {
+	for _, h := range holds {
 		if c.JSON {
 			if err := a.printed(h, nil); err != nil {
 				return err
 			}
 			continue
 		}
-		what := "conversation " + h.Conversation
+		target := "conversation " + h.Conversation
 		if h.Subject != "" {
-			what = "subject " + named(h.Tenant, h.Subject)
+			target = "subject " + subjectName(h.Tenant, h.Subject)
 		}
-		fmt.Fprintf(a.out, "%s  %s\n", stamp(h.Since), what)
+		fmt.Fprintf(a.out, "%s  %s\n", stamp(h.Since), target)
 	}
 	return nil
 }
 
-// named is a subject as lists show it.
-func named(tenant, subject string) string {
+// subjectName formats a subject for lists.
+func subjectName(tenant, subject string) string {
 	if tenant == "" {
 		return subject
 	}

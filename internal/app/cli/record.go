@@ -21,12 +21,12 @@ import (
 )
 
 type recordCmd struct {
-	Agent  string   `required:"" help:"Agent to ask, as for serve. Kinds: ${kinds}." placeholder:"SPEC"`
-	Output string   `short:"o" required:"" help:"File to make; it must not be there." placeholder:"FILE"`
-	Text   []string `arg:"" help:"What to say; - reads it from standard input."`
+	Agent  string   `required:"" help:"Agent, in the form of serve --agent. Kinds: ${kinds}." placeholder:"SPEC"`
+	Output string   `short:"o" required:"" help:"File to create; it must not exist." placeholder:"FILE"`
+	Text   []string `arg:"" help:"Message; - reads it from standard input."`
 }
 
-// Run asks the agent in a gateway of its own, of which nothing stays but the recording.
+// Run sends the message in a temporary gateway, of which only the recording remains.
 func (c *recordCmd) Run(a *app) (err error) {
 	text, err := a.text(c.Text)
 	if err != nil {
@@ -37,14 +37,14 @@ func (c *recordCmd) Run(a *app) (err error) {
 		return fmt.Errorf("%w: --agent: %w", errUsage, err)
 	}
 	spec := specs[0]
-	one, err := a.kinds.Make(spec)
+	recorded, err := a.kinds.Make(spec)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	log := slog.New(slog.DiscardHandler)
 	roster := gateway.NewRoster(log)
 	defer roster.Close()
-	if err := roster.Add(spec.Name, gateway.Agent{Agent: one, Kind: spec.Kind, Silence: spec.Silence, Secrets: serve.Secrets(a.kinds, spec, a.lookup)}); err != nil {
+	if err := roster.Add(spec.Name, gateway.Agent{Agent: recorded, Kind: spec.Kind, Silence: spec.Silence, Secrets: serve.Secrets(a.kinds, spec, a.lookup)}); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -53,7 +53,7 @@ func (c *recordCmd) Run(a *app) (err error) {
 	}
 	defer func() {
 		if err = errors.Join(err, f.Close()); errors.Is(err, gateway.ErrNotKept) {
-			err = errors.Join(fmt.Errorf("nothing was recorded: agents of kind %s exchange no bytes", spec.Kind), os.Remove(c.Output))
+			err = errors.Join(fmt.Errorf("nothing was recorded, because agents of kind %s exchange no bytes", spec.Kind), os.Remove(c.Output))
 		}
 	}()
 	dir, err := os.MkdirTemp("", "leat-record-")
@@ -84,17 +84,17 @@ func (c *recordCmd) Run(a *app) (err error) {
 	if err := turns.WriteRecording(a.ctx, r.who, r.turn, f); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "%s is made; leat serve --agent 'replay:%s' plays it\n", c.Output, c.Output)
+	fmt.Fprintf(a.err, "recorded %s; play it with leat serve --agent 'replay:%s'\n", c.Output, c.Output)
 	return nil
 }
 
-// What is recorded has no need to go before it is written.
+// The limits are above any recording, so that nothing is deleted before it is written to the file.
 const (
 	recordKeep = 365 * 24 * time.Hour
 	recordSize = 4 << 30
 )
 
-// recorder asks an agent one thing, and shows what comes.
+// recorder sends one message to an agent and shows the answer.
 type recorder struct {
 	app    *app
 	gw     *gateway.Gateway
@@ -102,10 +102,10 @@ type recorder struct {
 	screen *screen
 	conv   string
 	turn   string
-	lines  <-chan string // what a person types, once something was asked
+	lines  <-chan string // the lines that the user types to answer questions
 }
 
-// ask returns when the turn has ended. An interrupt stops it.
+// ask sends the message and returns when the turn has ended. An interrupt stops the turn.
 func (r *recorder) ask(ctx context.Context, text string) error {
 	r.who = gateway.Principal{Admin: true}
 	conv, _, err := r.gw.Create(ctx, r.who, gateway.CreateOptions{})
@@ -129,17 +129,17 @@ func (r *recorder) ask(ctx context.Context, text string) error {
 	skip := map[string]bool{ack.Message: true}
 	for {
 		changed := feed.Notify()
-		over := false
+		ended := false
 		var request *event.Request
 		feed.View(func(t *transcript.Transcript) {
 			r.screen.draw(t, skip)
 			turn := t.Turn(r.turn)
-			if over = turn.State == transcript.Ended; !over && len(turn.Requests) > 0 {
+			if ended = turn.State == transcript.Ended; !ended && len(turn.Requests) > 0 {
 				q := turn.Requests[0].Request
 				request = &q
 			}
 		})
-		if over {
+		if ended {
 			return nil
 		}
 		var lines <-chan string

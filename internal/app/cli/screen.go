@@ -11,34 +11,34 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// screen draws a conversation on an output that can only grow, like a terminal that scrolls: what was added to a text is
-// written behind it, a status takes the place of the one before while it is the last line, and what was replaced further
-// up is written again below. It is used from one goroutine at a time.
+// screen draws a conversation on an output that can only grow, such as a scrolling terminal. Added text is appended. A status overwrites the
+// previous one while it is the last line. Text further up that was replaced is written again at the end. A screen must not be used
+// concurrently.
 type screen struct {
 	w     io.Writer
 	t     terminal
 	width int // columns
 
 	parts map[string]*drawn // by message and part
-	whole map[string]bool   // messages and turns that were drawn to their end
-	last  string            // key of what was drawn last
-	fresh bool              // the cursor stands at the beginning of a line
-	any   bool              // something was drawn
+	whole map[string]bool   // messages and turns that are drawn completely
+	last  string            // key of the part that was drawn last
+	fresh bool              // the cursor is at the beginning of a line
+	any   bool              // the output is not empty
 }
 
-// drawn is what readers have of a part.
+// drawn is the state of a part on the screen.
 type drawn struct {
 	head  bool
 	texts [4]string
 	done  bool
-	line  string // the status that stands on the last line
+	line  string // the status on the last line
 }
 
 func newScreen(w io.Writer, t terminal, width int) *screen {
 	return &screen{w: w, t: t, width: width, parts: map[string]*drawn{}, whole: map[string]bool{}, fresh: true}
 }
 
-// draw brings the screen up to what the transcript says now. skip names messages that the person has before their eyes.
+// draw updates the screen to the current transcript. It skips the messages in skip, which the user has typed and can see.
 func (s *screen) draw(t *transcript.Transcript, skip map[string]bool) {
 	for _, m := range t.Messages {
 		if s.whole[m.ID] || skip[m.ID] {
@@ -100,11 +100,11 @@ func (s *screen) part(key string, p *transcript.Part) {
 			s.write(s.t.style(dim, clean(clip(string(p.Data), 2000))) + "\n")
 		}
 	}
-	// A retract may still come after the end of a text, so that only tools are ever done with.
+	// Text can be retracted after its end, so only tools are ever finished.
 	d.done = p.Ended && p.Kind == event.KindTool
 }
 
-// text draws what was added to a field, or all of it where it was replaced. indent stands before each line.
+// text draws the text that was added to a field, or all of it if it was replaced. Each line begins with indent.
 func (s *screen) text(key string, d *drawn, p *transcript.Part, f event.Field, style, indent string) {
 	i := 0
 	for n, field := range transcript.Fields {
@@ -113,35 +113,35 @@ func (s *screen) text(key string, d *drawn, p *transcript.Part, f event.Field, s
 		}
 	}
 	if p.Len(f) == len(d.texts[i]) && (p.Len(f) == 0 || s.last == key && !p.Ended) {
-		return // the usual case of a part that nothing happened to; equal lengths of a replaced text are seen at its end
+		return // most parts have not changed; a replaced text of equal length is drawn at the end of its part
 	}
-	old, now := d.texts[i], p.Text(f)
-	if old == now {
+	old, current := d.texts[i], p.Text(f)
+	if old == current {
 		return
 	}
-	d.texts[i] = now
-	more, extends := strings.CutPrefix(now, old)
+	d.texts[i] = current
+	added, extends := strings.CutPrefix(current, old)
 	switch {
-	case !extends && now == "":
+	case !extends && current == "":
 		s.begin(key)
 		if !s.fresh {
 			s.write("\n")
 		}
-		s.write(s.t.style(dim, "(taken back)") + "\n")
+		s.write(s.t.style(dim, "(retracted)") + "\n")
 		return
 	case !extends:
-		s.last = "" // as of a part that was not there yet
+		s.last = "" // so that begin starts a new paragraph
 		s.begin(key)
-		s.write(s.t.style(dim, "(instead) "))
-		more = now
+		s.write(s.t.style(dim, "(replaced by) "))
+		added = current
 	}
 	s.begin(key)
-	more = clean(more)
+	added = clean(added)
 	if indent == "" {
-		s.write(s.t.style(style, more))
+		s.write(s.t.style(style, added))
 		return
 	}
-	for line := range strings.Lines(more) {
+	for line := range strings.Lines(added) {
 		if s.fresh {
 			s.write(s.t.style(dim, indent))
 		}
@@ -178,18 +178,18 @@ func (s *screen) status(key string, d *drawn, p *transcript.Part) {
 func (s *screen) tool(key string, d *drawn, p *transcript.Part) {
 	if s.last != key && (!d.head || p.Len(event.Output) != len(d.texts[2]) || p.Len(event.Stderr) != len(d.texts[3]) || p.Ended) {
 		s.begin(key)
-		again := ""
+		suffix := ""
 		if d.head {
-			again = " …"
+			suffix = " …"
 		}
-		s.write(s.t.style(cyan, "⚙ "+clean(p.Name)+again))
+		s.write(s.t.style(cyan, "⚙ "+clean(p.Name)+suffix))
 		if !d.head && p.Title != "" {
 			s.write(" " + clean(clip(p.Title, 120)))
 		}
 		s.write("\n")
 		d.head = true
 	}
-	// Arguments grow letter by letter and are of interest as a whole.
+	// Arguments arrive in small pieces and are drawn when they are complete.
 	if d.texts[1] == "" && p.Len(event.Input) > 0 && (p.Len(event.Output) > 0 || p.Ended || p.State != event.PartRunning) {
 		d.texts[1] = p.Text(event.Input)
 		s.begin(key)
@@ -226,7 +226,7 @@ func (s *screen) request(key string, r *transcript.Request) {
 	}
 	text := clean(r.Prompt)
 	if text == "" {
-		text = "the agent waits for " + clean(string(r.Kind)) + " " + clean(r.Tool)
+		text = "the agent is waiting for " + clean(string(r.Kind)) + " " + clean(r.Tool)
 	}
 	if len(options) > 0 {
 		text += " [" + clean(strings.Join(options, "/")) + "]"
@@ -252,7 +252,7 @@ func (s *screen) end(turn *transcript.Turn) {
 	s.last = ""
 }
 
-// begin goes to where something other than what was drawn last can be drawn.
+// begin starts a new paragraph unless key was drawn last.
 func (s *screen) begin(key string) {
 	if s.last == key {
 		return
@@ -266,7 +266,7 @@ func (s *screen) begin(key string) {
 	s.last = key
 }
 
-// note draws a line of the program's own.
+// note draws a line from the program itself.
 func (s *screen) note(text string) {
 	if !s.fresh {
 		s.write("\n")
@@ -279,12 +279,12 @@ func (s *screen) write(text string) {
 	if text == "" {
 		return
 	}
-	_, _ = io.WriteString(s.w, text) // a terminal that is gone ends the program by other ways
+	_, _ = io.WriteString(s.w, text) // a closed terminal ends the program with a signal
 	s.any = true
 	s.fresh = strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\x1b[0m")
 }
 
-// clean takes out what would steer the terminal: an agent's text is not to be trusted with it.
+// clean removes control characters, with which the text of an agent could control the terminal.
 func clean(text string) string {
 	bad := func(r rune) bool { return r != '\n' && r != '\t' && (unicode.IsControl(r) || r == utf8.RuneError) }
 	if strings.IndexFunc(text, bad) < 0 {
@@ -301,7 +301,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// clip shortens a text to a number of characters.
+// clip shortens a text to at most n characters.
 func clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

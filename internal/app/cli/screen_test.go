@@ -75,10 +75,10 @@ func TestScreen(t *testing.T) {
 			[]event.Event{part("r", event.KindReasoning), grow("r", "", "hm"), part("p", event.KindText), grow("p", "", "so"), done},
 			"› hi\n\nhm\n\nso\n",
 		},
-		{"replaced", []event.Event{part("p", event.KindText), grow("p", "", "wrong"), replace("p", "right"), grow("p", "", "!"), done}, "› hi\n\nwrong\n\n(instead) right!\n"},
+		{"replaced", []event.Event{part("p", event.KindText), grow("p", "", "wrong"), replace("p", "right"), grow("p", "", "!"), done}, "› hi\n\nwrong\n\n(replaced by) right!\n"},
 		{"extended by a replace", []event.Event{part("p", event.KindText), grow("p", "", "more"), replace("p", "more and more"), done}, "› hi\n\nmore and more\n"},
-		{"taken back", []event.Event{part("p", event.KindText), grow("p", "", "oops"), end("p"), replace("p", ""), done}, "› hi\n\noops\n(taken back)\n"},
-		{"replaced by as long a text", []event.Event{part("p", event.KindText), grow("p", "", "abc"), replace("p", "xyz"), end("p"), done}, "› hi\n\nabc\n\n(instead) xyz\n"},
+		{"taken back", []event.Event{part("p", event.KindText), grow("p", "", "oops"), end("p"), replace("p", ""), done}, "› hi\n\noops\n(retracted)\n"},
+		{"replaced by as long a text", []event.Event{part("p", event.KindText), grow("p", "", "abc"), replace("p", "xyz"), end("p"), done}, "› hi\n\nabc\n\n(replaced by) xyz\n"},
 		{
 			"a tool",
 			[]event.Event{

@@ -13,11 +13,11 @@ import (
 
 type sendCmd struct {
 	remote
-	Agent        string   `help:"Another agent than the conversation's." placeholder:"NAME"`
-	Key          string   `help:"Idempotency key: the same key says it once, however often it is sent." placeholder:"K"`
+	Agent        string   `help:"Agent to use instead of the conversation's." placeholder:"NAME"`
+	Key          string   `help:"Idempotency key: a message with the same key is sent only once." placeholder:"K"`
 	JSON         bool     `name:"json" help:"Print the acknowledgement as JSON."`
 	Conversation string   `arg:"" help:"Id of the conversation."`
-	Text         []string `arg:"" help:"What to say; - reads it from standard input."`
+	Text         []string `arg:"" help:"Message; - reads it from standard input."`
 }
 
 func (c *sendCmd) Run(a *app) error {
@@ -36,7 +36,7 @@ func (c *sendCmd) Run(a *app) error {
 	return err
 }
 
-// text joins the words of a command line, or reads standard input where they are a dash.
+// text joins the arguments of a command, or reads standard input if they are a dash.
 func (a *app) text(words []string) (string, error) {
 	text := strings.Join(words, " ")
 	if text == "-" {
@@ -47,16 +47,16 @@ func (a *app) text(words []string) (string, error) {
 		text = strings.TrimRight(string(b), "\n")
 	}
 	if strings.TrimSpace(text) == "" {
-		return "", fmt.Errorf("%w: there is nothing to say", errUsage)
+		return "", fmt.Errorf("%w: the message is empty", errUsage)
 	}
 	return text, nil
 }
 
 type stopCmd struct {
 	remote
-	JSON         bool   `name:"json" help:"Print the acknowledgements as JSON, one a line."`
+	JSON         bool   `name:"json" help:"Print the acknowledgements as JSON, one on each line."`
 	Conversation string `arg:"" help:"Id of the conversation."`
-	Turn         string `arg:"" optional:"" help:"Id of the turn; default: all that run or wait."`
+	Turn         string `arg:"" optional:"" help:"Id of the turn. Default: all running and queued turns."`
 }
 
 func (c *stopCmd) Run(a *app) error {
@@ -77,20 +77,20 @@ func (c *stopCmd) Run(a *app) error {
 		case c.JSON:
 			err = json.NewEncoder(a.out).Encode(ack)
 		case ack.AlreadyEnded:
-			_, err = fmt.Fprintf(a.out, "%s had ended\n", turn)
+			_, err = fmt.Fprintf(a.out, "%s had already ended\n", turn)
 		default:
 			_, err = fmt.Fprintf(a.out, "%s stopped\n", turn)
 		}
 		errs = append(errs, err)
 	}
 	if len(turns) == 0 {
-		fmt.Fprintln(a.err, "leat: nothing runs there")
+		fmt.Fprintln(a.err, "leat: no turn is running")
 	}
 	return errors.Join(errs...)
 }
 
-// unfinished returns the turns of a conversation that can be stopped, the last first, so that none starts because the one
-// before it was stopped.
+// unfinished returns the turns of a conversation that can be stopped, newest first. In that order, stopping a turn doesn't start a queued
+// one.
 func unfinished(a *app, client *leat.Client, conversation string) ([]string, error) {
 	t, err := client.Transcript(a.ctx, conversation)
 	if err != nil {

@@ -51,18 +51,18 @@ func (a *app) serveOnce(cfg config.Config, sockets *serve.Sockets, signals <-cha
 	if err != nil {
 		return nil, err
 	}
-	running, err := serve.New(a.ctx, serve.Options{
+	gateway, err := serve.New(a.ctx, serve.Options{
 		Config: cfg, Load: a.reload, Dialects: a.dialects, Getenv: a.lookup, Sockets: sockets, Log: log, Level: &a.level, Tracing: a.Tracing, Version: version(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, running.Close()) }()
-	if err := running.Start(a.ctx); err != nil {
+	defer func() { err = errors.Join(err, gateway.Close()) }()
+	if err := gateway.Start(a.ctx); err != nil {
 		return nil, err
 	}
-	a.greet(cfg, running.Listeners())
-	return running.Wait(a.ctx, signals)
+	a.greet(cfg, gateway.Listeners())
+	return gateway.Wait(a.ctx, signals)
 }
 
 // greet prints the addresses of the gateway and what to do next.

@@ -13,15 +13,15 @@ import (
 // list prints the sessions of an agent's upstream.
 func (c *importCmd) list(ctx context.Context, a *app) error {
 	r := c.remote()
-	all, err := r.client().Sessions(ctx, c.Agent)
+	sessions, err := r.client().Sessions(ctx, c.Agent)
 	if err != nil {
 		return r.explain(err)
 	}
 	if c.JSON {
-		return json.NewEncoder(a.out).Encode(all)
+		return json.NewEncoder(a.out).Encode(sessions)
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	for _, s := range all {
+	for _, s := range sessions {
 		updated := ""
 		if !s.Updated.IsZero() {
 			updated = s.Updated.Local().Format(time.DateTime)
@@ -31,7 +31,7 @@ func (c *importCmd) list(ctx context.Context, a *app) error {
 	return w.Flush()
 }
 
-// attach makes a conversation of one of them and prints its id.
+// attach creates a conversation that continues a session and prints its id.
 func (c *importCmd) attach(ctx context.Context, a *app) error {
 	r := c.remote()
 	id, err := r.client().Attach(ctx, c.Agent, leat.AttachOptions{Session: c.Session, Tenant: c.Tenant, Owner: c.Owner, History: !c.NoHistory})

@@ -75,8 +75,8 @@ func TestImportSessions(t *testing.T) {
 		"no such session":              {"--agent", "a", "--session", "s3"},
 		"no agent is named":            {"--agent", "b", "--list"},
 		"--list or --session":          {"--agent", "a"},
-		"give an export":               {},
-		"--agent NAME is needed":       {"--list"},
+		"name an export":               {},
+		"--agent NAME is required":       {"--list"},
 		"either an export":             {"--agent", "a", "--list", "file"},
 	} {
 		if status, _, errs := run(args...); status == 0 || !strings.Contains(errs, want) {

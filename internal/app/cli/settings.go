@@ -8,21 +8,21 @@ import (
 	"github.com/leat-dev/leat/internal/app/serve"
 )
 
-// settings are the flags that make a configuration. What they don't give comes from the environment, then from the file.
+// settings has the flags that override the configuration. All other settings come from the environment and the file.
 type settings struct {
-	Config       string   `help:"Configuration file; leat.example.yaml describes it. SIGHUP has serve load it again." env:"LEAT_CONFIG" placeholder:"FILE"`
+	Config       string   `help:"Configuration file; leat.example.yaml describes it. SIGHUP makes serve reload it." env:"LEAT_CONFIG" placeholder:"FILE"`
 	Listen       []string `help:"Address to listen on; may be repeated. Default: 127.0.0.1:31337." placeholder:"ADDR" sep:"none"`
-	Data         string   `help:"Folder of the data. Default: the user's data folder." placeholder:"DIR"`
-	Token        string   `help:"API token that clients have to present; better in LEAT_API_TOKEN, where no list of processes shows it." placeholder:"T"`
+	Data         string   `help:"Data folder. Default: leat in the user's data folder." placeholder:"DIR"`
+	Token        string   `help:"API token that clients must send. Prefer LEAT_API_TOKEN, which process lists don't show." placeholder:"T"`
 	Agent        []string `help:"Agent, as [name=]kind[:target][?key=value...], such as demo, anthropic:claude-sonnet-5, 'exec:python3 agent.py', http://127.0.0.1:8000/ or replay:FILE?dialect=openclaw; may be repeated. Kinds: ${kinds}." placeholder:"SPEC" sep:"none"`
 	DefaultAgent string   `help:"Agent of conversations that name none. Default: the first." placeholder:"NAME"`
-	Drain        string   `help:"How long running turns may go on after a stop was asked for." placeholder:"TIME"`
+	Drain        string   `help:"How long running turns may continue after the gateway was asked to stop." placeholder:"DURATION"`
 	LogLevel     string   `help:"debug, info, warn or error." placeholder:"LEVEL"`
 	LogFormat    string   `help:"auto, text or json." placeholder:"FORMAT"`
 }
 
-// load makes the configuration and checks it. Where no agent is named, there are those whose keys are in the
-// environment; without any there is the demo.
+// load loads and checks the configuration. If no agent is configured, it adds one for each provider whose key is in the environment, or
+// else the demo.
 func (s *settings) load(a *app) (config.Config, error) {
 	c, err := config.Load(s.Config, a.lookup)
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *settings) load(a *app) (config.Config, error) {
 }
 
 type configCmd struct {
-	Check configCheckCmd `cmd:"" help:"Say whether the configuration is right."`
-	Print configPrintCmd `cmd:"" help:"Print the configuration that serve would run with, from all sources; secrets are masked."`
+	Check configCheckCmd `cmd:"" help:"Check the configuration."`
+	Print configPrintCmd `cmd:"" help:"Print the configuration that serve would use, from all sources; secrets are masked."`
 }
 
 type configCheckCmd struct{ settings }
@@ -89,13 +89,13 @@ func (c *configCheckCmd) Run(a *app) error {
 			fmt.Fprintln(a.out, "Warning: "+warning+".")
 		}
 	}
-	fmt.Fprintln(a.out, "The configuration is right.")
+	fmt.Fprintln(a.out, "The configuration is valid.")
 	return nil
 }
 
 type configPrintCmd struct {
 	settings
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 func (c *configPrintCmd) Run(a *app) error {

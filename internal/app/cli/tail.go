@@ -12,25 +12,25 @@ import (
 
 type tailCmd struct {
 	remote
-	JSON         bool   `name:"json" help:"Print the protocol's frames, one a line; docs/protocol.md describes them."`
-	After        string `help:"With --json: begin after this cursor, of a frame that was printed before." placeholder:"CURSOR"`
-	NoFollow     bool   `help:"End when all that is there now was shown."`
+	JSON         bool   `name:"json" help:"Print the protocol's frames, one on each line; see docs/protocol.md."`
+	After        string `help:"With --json: resume after the cursor of a frame that was printed earlier." placeholder:"CURSOR"`
+	NoFollow     bool   `help:"Exit after the current contents."`
 	Conversation string `arg:"" help:"Id of the conversation."`
 }
 
 func (c *tailCmd) Run(a *app) error {
 	if c.After != "" && !c.JSON {
-		return fmt.Errorf("%w: --after needs --json: text begins with the newest messages", errUsage)
+		return fmt.Errorf("%w: --after requires --json, because text output starts with the newest messages", errUsage)
 	}
 	ctx, cancel := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	client := c.client()
-	// A first call says what is wrong; the stream would try again and again.
+	// This call reports errors that the stream would retry forever.
 	if _, err := client.Conversation(ctx, c.Conversation); err != nil {
 		return c.explain(err)
 	}
 	o := leat.FollowOptions{Cursor: c.After, Lost: func(err error, next time.Duration) {
-		fmt.Fprintf(a.err, "leat: %v; trying again in %v\n", c.explain(err), next.Round(time.Millisecond))
+		fmt.Fprintf(a.err, "leat: %v; retrying in %v\n", c.explain(err), next.Round(time.Millisecond))
 	}}
 	var err error
 	if c.JSON {
@@ -60,7 +60,7 @@ func (c *tailCmd) Run(a *app) error {
 		}
 	}
 	if ctx.Err() != nil {
-		return nil // the person has seen enough
+		return nil // interrupted by the user
 	}
 	return c.explain(err)
 }

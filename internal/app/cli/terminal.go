@@ -7,9 +7,9 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// terminal says what can be done with an output.
+// terminal describes an output.
 type terminal struct {
-	is     bool // a person looks at it
+	is     bool // it is a terminal
 	colour bool
 }
 
@@ -23,7 +23,7 @@ func (a *app) terminal(w io.Writer) terminal {
 
 func isTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) }
 
-// The styles of the terminal, as the parameters of its "select graphic rendition".
+// The styles, as parameters of the escape sequence SGR (ECMA-48).
 const (
 	bold   = "1"
 	dim    = "2"
@@ -33,7 +33,7 @@ const (
 	cyan   = "36"
 )
 
-// style returns the text in a style, where there are colours.
+// style returns the text in a style if the terminal supports colours.
 func (t terminal) style(style, text string) string {
 	if !t.colour || style == "" || text == "" {
 		return text

@@ -8,14 +8,14 @@ import (
 )
 
 type turnCmd struct {
-	Export  turnExportCmd  `cmd:"" help:"Write what a turn exchanged with its agent as a recording, which replay plays."`
-	Explain turnExplainCmd `cmd:"" help:"Show side by side what a turn received, the events that came of it, and the text that readers saw."`
+	Export  turnExportCmd  `cmd:"" help:"Export the bytes that a turn exchanged with its agent as a recording for replay."`
+	Explain turnExplainCmd `cmd:"" help:"Show the frames that a turn received, the events they were decoded to, and the text that readers saw."`
 }
 
 type turnExportCmd struct {
 	remote
-	Output string `short:"o" help:"File to make; it must not be there. Default: standard output." placeholder:"FILE"`
-	Turn   string `arg:"" help:"Id of the turn; leat send and leat tail --json tell it."`
+	Output string `short:"o" help:"File to create; it must not exist. Default: standard output." placeholder:"FILE"`
+	Turn   string `arg:"" help:"Id of the turn, as printed by leat send and leat tail --json."`
 }
 
 func (c *turnExportCmd) Run(a *app) (err error) {
@@ -36,13 +36,13 @@ func (c *turnExportCmd) Run(a *app) (err error) {
 	if err := errors.Join(c.explain(err), f.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "%s: %d bytes; leat serve --agent 'replay:%s' plays it\n", c.Output, n, c.Output)
+	fmt.Fprintf(a.err, "%s: %d bytes; play it with leat serve --agent 'replay:%s'\n", c.Output, n, c.Output)
 	return nil
 }
 
 type turnExplainCmd struct {
 	remote
-	JSON bool   `name:"json" help:"As JSON."`
+	JSON bool   `name:"json" help:"Print JSON."`
 	Turn string `arg:"" help:"Id of the turn."`
 }
 

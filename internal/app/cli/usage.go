@@ -13,21 +13,21 @@ import (
 
 type usageCmd struct {
 	operator
-	From    string   `help:"First day, in UTC, such as 2026-11-01. Default: 30 days in all." placeholder:"DAY"`
+	From    string   `help:"First day in UTC, such as 2026-11-01. Default: 30 days ending today." placeholder:"DAY"`
 	To      string   `help:"Last day. Default: today." placeholder:"DAY"`
-	By      []string `help:"What the sums are grouped by: day, agent, model, tenant, subject, or several of them; none is the total alone." default:"day" placeholder:"NAME,..."`
-	Tenant  string   `help:"Only of this tenant." placeholder:"ID"`
-	Subject string   `help:"Only of this subject." placeholder:"ID"`
-	JSON    bool     `name:"json" help:"As JSON."`
+	By      []string `help:"Group by day, agent, model, tenant, subject, or several of them; none prints only the total." default:"day" placeholder:"NAME,..."`
+	Tenant  string   `help:"Show only this tenant." placeholder:"ID"`
+	Subject string   `help:"Show only this subject." placeholder:"ID"`
+	JSON    bool     `name:"json" help:"Print JSON."`
 }
 
 func (c *usageCmd) Run(a *app) error {
-	by := c.By
-	if slices.Equal(by, []string{"none"}) {
-		by = []string{}
+	groups := c.By
+	if slices.Equal(groups, []string{"none"}) {
+		groups = []string{}
 	}
 	r := c.remote()
-	rep, err := r.client().Usage(a.ctx, leat.UsageQuery{From: c.From, To: c.To, By: by, Tenant: c.Tenant, Subject: c.Subject})
+	rep, err := r.client().Usage(a.ctx, leat.UsageQuery{From: c.From, To: c.To, By: groups, Tenant: c.Tenant, Subject: c.Subject})
 	if err != nil {
 		return r.explain(err)
 	}
@@ -69,20 +69,20 @@ func (a *app) usageTable(rep *leat.UsageReport) error {
 	return w.Flush()
 }
 
-// costs writes amounts of several currencies.
-func costs(by map[string]string) string {
-	if len(by) == 0 {
+// costs formats amounts in several currencies.
+func costs(amounts map[string]string) string {
+	if len(amounts) == 0 {
 		return "-"
 	}
-	var all []string
-	for currency, amount := range by {
-		all = append(all, amount+" "+currency)
+	var texts []string
+	for currency, amount := range amounts {
+		texts = append(texts, amount+" "+currency)
 	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
 }
 
-// printable keeps a name that somebody else chose from steering the terminal or breaking the table.
+// printable replaces unprintable characters, with which a name could control the terminal or break the table.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

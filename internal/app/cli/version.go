@@ -12,13 +12,13 @@ import (
 	"github.com/leat-dev/leat/internal/server/native"
 )
 
-// A release has these set by the linker (see internal/tools/dist). Any other build knows what Go wrote down of the checkout.
+// The linker sets these variables for releases (see internal/tools/dist). Other builds use Go's build information about the checkout.
 var release, releaseCommit, releaseDate string
 
-// build says what was built, of what.
+// build describes the build of the program.
 type build struct {
-	Version string `json:"version"` // such as v1.2.0; devel where nobody knows
-	// Commit and Date are of the last commit; empty where it was not built from a checkout.
+	Version string `json:"version"` // such as v1.2.0, or devel if unknown
+	// Commit and Date describe the last commit. They are empty if the program was not built from a checkout.
 	Commit   string `json:"commit,omitempty"`
 	Date     string `json:"date,omitempty"` // RFC 3339
 	Modified bool   `json:"modified,omitempty"`
@@ -28,7 +28,7 @@ type build struct {
 	Arch     string `json:"arch"`
 }
 
-// buildOf reads what the compiler wrote down.
+// buildOf returns the build of Go's build information.
 func buildOf(info *debug.BuildInfo) build {
 	b := build{Version: "devel", Protocol: native.Protocol, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info == nil {
@@ -50,7 +50,7 @@ func buildOf(info *debug.BuildInfo) build {
 	return b
 }
 
-// thisBuild describes the program that runs.
+// thisBuild returns the build of this program.
 func thisBuild() build {
 	info, _ := debug.ReadBuildInfo()
 	b := buildOf(info)
@@ -63,18 +63,18 @@ func thisBuild() build {
 // version returns the version of the build, such as v1.2.0 or devel.
 func version() string { return thisBuild().Version }
 
-// print writes the build for people.
+// print writes the build as text.
 func (b build) print(w io.Writer) error {
 	commit := cmp.Or(b.Commit, "unknown")
 	if b.Modified {
-		commit += ", changed since"
+		commit += ", with local changes"
 	}
 	_, err := fmt.Fprintf(w, "leat %s, protocol %s, %s %s/%s\ncommit %s\ndate   %s\n", b.Version, b.Protocol, b.Go, b.OS, b.Arch, commit, cmp.Or(b.Date, "unknown"))
 	return err
 }
 
 type versionCmd struct {
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 func (c *versionCmd) Run(a *app) error {
@@ -84,11 +84,11 @@ func (c *versionCmd) Run(a *app) error {
 	return thisBuild().print(a.out)
 }
 
-// platformNote says what a system is not meant for, empty where there is nothing to say. A gateway's promises rest on what
-// was measured and killed again and again, which was Linux and macOS.
+// platformNote returns a note about the operating system, or "". Crash tests run on Linux and macOS only, so other systems are not
+// recommended for production.
 func platformNote(goos string) string {
 	if goos == "windows" {
-		return "on Windows, leat serve is for development; serve others from Linux or macOS"
+		return "Windows is supported for development only; use Linux or macOS in production"
 	}
 	return ""
 }

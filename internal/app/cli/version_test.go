@@ -16,7 +16,7 @@ func TestBuildOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "leat v1.2.0, protocol leat/1, " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH +
-		"\ncommit 0123456789abcdef, changed since\ndate   2026-01-02T03:04:05Z\n"
+		"\ncommit 0123456789abcdef, with local changes\ndate   2026-01-02T03:04:05Z\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", &out, want)
 	}

@@ -48,7 +48,7 @@ func agentsURL(cfg *config.Config, listeners []net.Listener) (string, error) {
 
 // newAgent makes one of the configured agents. It logs a warning for each option that has an old name.
 func newAgent(cfg *config.Config, kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool), log *slog.Logger) (gateway.Agent, error) {
-	one, err := kinds.Make(s)
+	member, err := kinds.Make(s)
 	if err != nil {
 		return gateway.Agent{}, fmt.Errorf("%w: agents: %w", config.ErrInvalid, err)
 	}
@@ -56,7 +56,7 @@ func newAgent(cfg *config.Config, kinds agent.Kinds, s agent.Spec, lookup func(s
 		log.Warn(warning)
 	}
 	return gateway.Agent{
-		Agent: one, Silence: cfg.SilenceOf(s), Kind: s.Kind, Secrets: Secrets(kinds, s, lookup),
+		Agent: member, Silence: cfg.SilenceOf(s), Kind: s.Kind, Secrets: Secrets(kinds, s, lookup),
 		Discover: func(ctx context.Context) ([]agent.Offer, error) { return kinds.Discover(ctx, s) },
 	}, nil
 }

@@ -34,11 +34,11 @@ func openCapture(cfg *config.Config, log *slog.Logger) (*capture.Log, error) {
 // Secrets returns the secrets of an agent's configuration: see [agent.Kinds.Secrets], and the environment variables that the agent's
 // program gets (option env).
 func Secrets(kinds agent.Kinds, s agent.Spec, lookup func(string) (string, bool)) []string {
-	all := kinds.Secrets(s)
+	secrets := kinds.Secrets(s)
 	for _, name := range process.Names(s.Options["env"]) {
 		if v, ok := lookup(name); ok {
-			all = append(all, v)
+			secrets = append(secrets, v)
 		}
 	}
-	return all
+	return secrets
 }

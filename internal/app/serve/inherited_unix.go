@@ -33,16 +33,16 @@ func inherited() ([]net.Listener, error) {
 	if err != nil || n < 0 || n > maxInherited {
 		return nil, fmt.Errorf("LISTEN_FDS=%q is not a number of sockets from 0 to 64", count)
 	}
-	var all []net.Listener
+	var listeners []net.Listener
 	for fd := firstInherited; fd < firstInherited+n; fd++ {
 		syscall.CloseOnExec(fd)
 		f := os.NewFile(uintptr(fd), "LISTEN_FD_"+strconv.Itoa(fd))
 		l, err := net.FileListener(f)
 		err = errors.Join(err, f.Close()) // the listener duplicated it
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("socket %d of systemd: %w", fd, err), closeListeners(all))
+			return nil, errors.Join(fmt.Errorf("socket %d of systemd: %w", fd, err), closeListeners(listeners))
 		}
-		all = append(all, l)
+		listeners = append(listeners, l)
 	}
-	return all, nil
+	return listeners, nil
 }

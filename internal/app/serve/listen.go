@@ -14,15 +14,15 @@ import (
 
 // listen opens the addresses.
 func listen(addresses []string) ([]net.Listener, error) {
-	var all []net.Listener
+	var listeners []net.Listener
 	for _, address := range addresses {
 		l, err := listenOn(address)
 		if err != nil {
-			return nil, errors.Join(err, closeListeners(all))
+			return nil, errors.Join(err, closeListeners(listeners))
 		}
-		all = append(all, l)
+		listeners = append(listeners, l)
 	}
-	return all, nil
+	return listeners, nil
 }
 
 func listenOn(address string) (net.Listener, error) {
@@ -69,9 +69,9 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-func closeListeners(all []net.Listener) error {
+func closeListeners(listeners []net.Listener) error {
 	var errs []error
-	for _, l := range all {
+	for _, l := range listeners {
 		errs = append(errs, l.Close())
 	}
 	return errors.Join(errs...)

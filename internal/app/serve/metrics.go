@@ -61,9 +61,9 @@ func (m metrics) own(gw *gateway.Gateway) []prometheus.Collector {
 // gatherer returns what /metrics shows.
 func (m metrics) gatherer(gw *gateway.Gateway) (prometheus.Gatherer, error) {
 	r := prometheus.NewRegistry()
-	all := append(m.own(gw), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	list := append(m.own(gw), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var errs []error
-	for _, c := range all {
+	for _, c := range list {
 		errs = append(errs, r.Register(c))
 	}
 	return r, errors.Join(errs...)

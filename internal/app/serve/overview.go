@@ -43,16 +43,16 @@ func overlook(o *status.Overview, defaultAgent string, roster *gateway.Roster, i
 }
 
 // members returns the installed plugins of a kind.
-func (in installed) members(kind string) (all []status.Member) {
+func (in installed) members(kind string) (list []status.Member) {
 	if in.store == nil {
 		return nil
 	}
 	for _, p := range in.store.List() {
 		if name := p.Manifest.Name; p.Manifest.Kind == kind {
-			all = append(all, status.Member{Name: name, Kind: "plugin", State: func() (bool, error) { return in.host.State(name) }})
+			list = append(list, status.Member{Name: name, Kind: "plugin", State: func() (bool, error) { return in.host.State(name) }})
 		}
 	}
-	return all
+	return list
 }
 
 // resumed adds the turns that the last run left unfinished to the overview.

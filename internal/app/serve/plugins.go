@@ -52,8 +52,8 @@ func (in installed) watch(cfg *gateway.Config) {
 	}
 }
 
-func (in installed) register(srv *server.Server, gw *gateway.Gateway, live *hub.Hub) {
-	opt := surface.Options{Store: in.store, Send: live.Send}
+func (in installed) register(srv *server.Server, gw *gateway.Gateway, frames *hub.Hub) {
+	opt := surface.Options{Store: in.store, Send: frames.Send}
 	if in.host != nil {
 		opt.State = in.host.State
 	}

@@ -58,23 +58,23 @@ func (r *reloader) reload() (ops.Reloaded, error) {
 	if err != nil {
 		return ops.Reloaded{}, r.refuse(err)
 	}
-	done := ops.Reloaded{Applied: []string{}, Reasons: []string{}}
+	result := ops.Reloaded{Applied: []string{}, Reasons: []string{}}
 	for _, k := range next.Changed(&r.now) {
 		if k.Live {
-			done.Applied = append(done.Applied, k.Path)
+			result.Applied = append(result.Applied, k.Path)
 		}
 	}
 	for _, k := range next.Changed(&r.begun) {
 		if !k.Live {
-			done.Reasons = append(done.Reasons, k.Path+" changed")
+			result.Reasons = append(result.Reasons, k.Path+" changed")
 		}
 	}
-	done.Pending = len(done.Reasons) > 0
+	result.Pending = len(result.Reasons) > 0
 	r.apply(&next, changed)
 	r.now = next
-	r.pend(done.Reasons)
-	r.log.Info("configuration reloaded", "applied", done.Applied, "waits_for_restart", done.Reasons)
-	return done, nil
+	r.pend(result.Reasons)
+	r.log.Info("configuration reloaded", "applied", result.Applied, "waits_for_restart", result.Reasons)
+	return result, nil
 }
 
 func (r *reloader) refuse(err error) error {
@@ -116,23 +116,23 @@ func (r *reloader) makeAgents(next *config.Config) (map[string]gateway.Agent, er
 	for _, s := range r.now.Agents {
 		specs[s.Name], old[s.Name] = s, r.now.SilenceOf(s)
 	}
-	all := map[string]gateway.Agent{}
+	changed := map[string]gateway.Agent{}
 	for _, s := range next.Agents {
 		silence := next.SilenceOf(s)
 		before, isOld := specs[s.Name]
 		if isOld && reflect.DeepEqual(before, s) && old[s.Name] == silence {
 			continue
 		}
-		if _, taken := r.roster.Agent(s.Name, agent.Principal{}); taken && !isOld && s.Name != r.begun.DefaultAgent {
+		if _, isTaken := r.roster.Agent(s.Name, agent.Principal{}); isTaken && !isOld && s.Name != r.begun.DefaultAgent {
 			return nil, fmt.Errorf("%w: agents: %q is already the name of another agent, such as an installed plugin", config.ErrInvalid, s.Name)
 		}
-		one, err := newAgent(next, r.kinds, s, r.getenv, r.log)
+		changedAgent, err := newAgent(next, r.kinds, s, r.getenv, r.log)
 		if err != nil {
 			return nil, err
 		}
-		all[s.Name] = one
+		changed[s.Name] = changedAgent
 	}
-	return all, nil
+	return changed, nil
 }
 
 func (r *reloader) apply(next *config.Config, changed map[string]gateway.Agent) {
@@ -146,12 +146,12 @@ func (r *reloader) apply(next *config.Config, changed map[string]gateway.Agent) 
 			r.log.Error("agent not replaced", "agent", name, "error", err)
 		}
 	}
-	named := map[string]bool{r.begun.DefaultAgent: true} // it stays until a restart makes another agent the default
+	kept := map[string]bool{r.begun.DefaultAgent: true} // it stays until a restart makes another agent the default
 	for _, s := range next.Agents {
-		named[s.Name] = true
+		kept[s.Name] = true
 	}
 	for _, s := range r.now.Agents {
-		if !named[s.Name] {
+		if !kept[s.Name] {
 			r.roster.Remove(s.Name)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // shell registers the terminal's route, which refuses all requests if the terminal is not enabled. stop ends all commands and waits for
 // them.
-func shell(cfg *config.Config, srv *server.Server, live *hub.Hub, log *slog.Logger) (stop func(), err error) {
+func shell(cfg *config.Config, srv *server.Server, frames *hub.Hub, log *slog.Logger) (stop func(), err error) {
 	if err := console.Sweep(cfg.Data); err != nil { // also if the terminal was disabled since
 		log.Error("a process of a terminal command may still be running", "error", err)
 	}
@@ -27,14 +27,14 @@ func shell(cfg *config.Config, srv *server.Server, live *hub.Hub, log *slog.Logg
 		return nil, fmt.Errorf("%w: terminal.enabled: %w", config.ErrInvalid, err)
 	}
 	eliza.RegisterTerminal(srv, eliza.TerminalOptions{Terminal: t, Token: cfg.Terminal.Token, Send: func(client string, frame []byte) {
-		live.Send(hub.Frame{Client: client, JSON: frame})
+		frames.Send(hub.Frame{Client: client, JSON: frame})
 	}})
 	return t.Close, nil
 }
 
 // emotes registers the animations of avatars.
-func emotes(cfg *config.Config, srv *server.Server, live *hub.Hub) (err error) {
-	opt := eliza.EmoteOptions{Send: live.Send}
+func emotes(cfg *config.Config, srv *server.Server, frames *hub.Hub) (err error) {
+	opt := eliza.EmoteOptions{Send: frames.Send}
 	if cfg.Eliza.Emotes != "" {
 		if opt.Emotes, err = eliza.LoadEmotes(cfg.Eliza.Emotes); err != nil {
 			return fmt.Errorf("%w: eliza.emotes: %w", config.ErrInvalid, err)

@@ -44,9 +44,9 @@ func (s *Sockets) open(addresses []string) ([]net.Listener, error) {
 
 // Close closes the addresses.
 func (s *Sockets) Close() error {
-	all := s.all
+	listeners := s.all
 	s.all = nil
-	return closeListeners(all)
+	return closeListeners(listeners)
 }
 
 // borrowedListener is a listener that stays open when one App has closed it.
