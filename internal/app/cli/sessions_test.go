@@ -76,7 +76,7 @@ func TestImportSessions(t *testing.T) {
 		"no agent is named":            {"--agent", "b", "--list"},
 		"--list or --session":          {"--agent", "a"},
 		"name an export":               {},
-		"--agent NAME is required":       {"--list"},
+		"--agent NAME is required":     {"--list"},
 		"either an export":             {"--agent", "a", "--list", "file"},
 	} {
 		if status, _, errs := run(args...); status == 0 || !strings.Contains(errs, want) {
