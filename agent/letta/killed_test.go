@@ -16,6 +16,7 @@ import (
 	leat "github.com/leat-dev/leat/clients/go"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
+	"github.com/leat-dev/leat/test/binary"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -26,10 +27,7 @@ func TestV1SIGKILLFull(t *testing.T) {
 		t.Skip("SKIPPED: it builds the program; set LEAT_FULL=1 to run it")
 	}
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "leat")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/leat-dev/leat/cmd/leat").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	leatProgram := binary.Leat(t)
 	f := newV1(t)
 	f.scripts = [][]string{plainRun(spoken...)}
 	f.faults = []fault{{how: "gate", frames: 3}, {how: "gate", frames: 2}}
@@ -42,7 +40,7 @@ func TestV1SIGKILLFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := func() *exec.Cmd {
-		cmd := exec.Command(binary, "serve", "--listen", addr, "--data", filepath.Join(dir, "data"), "--agent", "letta:"+f.srv.URL+"?agent=agent-1")
+		cmd := exec.Command(leatProgram, "serve", "--listen", addr, "--data", filepath.Join(dir, "data"), "--agent", "letta:"+f.srv.URL+"?agent=agent-1")
 		cmd.Stderr = t.Output()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leat-dev/leat/test/binary"
 )
 
 // token is that of the gateway under attack.
@@ -55,9 +57,8 @@ func play(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "leat")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/leat-dev/leat/cmd/leat").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build leat: %w\n%s", err, out)
+	if program, err = binary.Build(dir); err != nil {
+		return 1, err
 	}
 	h, err := start(filepath.Join(dir, "data"), "LEAT_API_TOKEN="+token, "LEAT_ALLOWED_ORIGINS="+allowedOrigin)
 	if err != nil {

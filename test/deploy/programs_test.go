@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leat-dev/leat/test/binary"
 )
 
 // scratch is where the program is built; TestMain removes it.
@@ -39,14 +41,11 @@ func TestMain(m *testing.M) {
 }
 
 var build = sync.OnceValue(func() error {
-	out, err := exec.Command("go", "build", "-o", filepath.Join(scratch, "leat"), "github.com/leat-dev/leat/cmd/leat").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("build leat: %w\n%s", err, out)
-	}
-	return nil
+	_, err := binary.Build(scratch)
+	return err
 })
 
-func binary(t *testing.T) string {
+func leatBinary(t *testing.T) string {
 	t.Helper()
 	if err := build(); err != nil {
 		t.Fatal(err)
@@ -125,7 +124,7 @@ func activated(t *testing.T, env ...string) *service {
 	for _, e := range append([]string{"LEAT_DATA=" + t.TempDir(), "LEAT_LISTEN=127.0.0.1:1"}, env...) { // which is not looked at
 		args = append(args, "-E", e)
 	}
-	g.cmd = exec.Command(activate, append(args, binary(t), "serve")...)
+	g.cmd = exec.Command(activate, append(args, leatBinary(t), "serve")...)
 	g.cmd.Stdout, g.cmd.Stderr = &g.log, &g.log
 	if err := g.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -190,7 +189,7 @@ func TestReadmeCommands(t *testing.T) {
 	for _, m := range commands {
 		cmd := exec.Command(bash, "-euc", m[1])
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary(t))+":"+os.Getenv("PATH"), "LEAT_URL="+g.url, "LEAT_API_TOKEN="+token)
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(leatBinary(t))+":"+os.Getenv("PATH"), "LEAT_URL="+g.url, "LEAT_API_TOKEN="+token)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s%v\n%s", m[1], err, out)
 		}

@@ -11,12 +11,13 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leat-dev/leat/test/binary"
 )
 
 // scratch is where the program is built; TestMain removes it.
@@ -38,12 +39,7 @@ func TestMain(m *testing.M) {
 
 // leatBinary builds cmd/leat once.
 var leatBinary = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(scratch, "leat")
-	cmd := exec.Command("go", "build", "-o", path, "github.com/leat-dev/leat/cmd/leat")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build leat: %w\n%s", err, out)
-	}
-	return path, nil
+	return binary.Build(scratch)
 })
 
 func buildLeat(t testing.TB) string {

@@ -4,26 +4,17 @@ package soak
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
-)
 
-// build builds the gateway.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "leat")
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", bin, "github.com/leat-dev/leat/cmd/leat").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return bin
-}
+	"github.com/leat-dev/leat/test/binary"
+)
 
 // A run of some seconds shows that all of it works. It measures nothing: a process has to warm up first.
 func TestShort(t *testing.T) {
 	report, err := Run(t.Context(), Options{
-		Binary: build(t), Data: filepath.Join(t.TempDir(), "data"), Streams: 8, Pace: time.Millisecond, Seed: 1,
+		Binary: binary.Leat(t), Data: filepath.Join(t.TempDir(), "data"), Streams: 8, Pace: time.Millisecond, Seed: 1,
 		Duration: 8 * time.Second, Storm: []time.Duration{2 * time.Second, 4 * time.Second}, Every: time.Hour, Warm: time.Minute, Stretch: time.Second,
 		Log: t.Logf,
 	})
@@ -46,7 +37,7 @@ func TestSoak(t *testing.T) {
 		t.Fatalf("LEAT_SOAK: %v", err)
 	}
 	report, err := Run(t.Context(), Options{
-		Binary: build(t), Data: filepath.Join(t.TempDir(), "data"), Streams: 100, Pace: 100 * time.Millisecond, Seed: uint64(time.Now().UnixNano()),
+		Binary: binary.Leat(t), Data: filepath.Join(t.TempDir(), "data"), Streams: 100, Pace: 100 * time.Millisecond, Seed: uint64(time.Now().UnixNano()),
 		Duration: duration, Storm: []time.Duration{15 * time.Second, 35 * time.Second, 60 * time.Second, 90 * time.Second}, Every: 29 * time.Minute,
 		Warm: 10 * time.Minute, Stretch: 3 * time.Minute,
 		Log: t.Logf,

@@ -4,9 +4,10 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/leat-dev/leat/test/binary"
 )
 
 // limit is how long all of it may take: npm fetches packages where it has none.
@@ -15,9 +16,7 @@ const limit = 25 * time.Minute
 // The tests of clients/ts pass, with a gateway of this tree behind them.
 func TestNpmFull(t *testing.T) {
 	needsNpm(t)
-	bin := t.TempDir()
-	run(t, "../..", nil, "go", "build", "-o", bin, "./cmd/leat")
-	env := []string{"LEAT_BIN=" + filepath.Join(bin, "leat")}
+	env := []string{"LEAT_BIN=" + binary.Leat(t)}
 	run(t, "../../clients/ts", env, "npm", "ci")
 	run(t, "../../clients/ts", env, "npm", "test")
 }

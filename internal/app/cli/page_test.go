@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"github.com/leat-dev/leat/test/binary"
 	"github.com/leat-dev/leat/test/browser"
 )
 
@@ -29,10 +30,7 @@ type gatewayProcess struct {
 func startGateway(t *testing.T, args ...string) *gatewayProcess {
 	t.Helper()
 	dir := t.TempDir()
-	p := &gatewayProcess{t: t, binary: filepath.Join(dir, "leat")}
-	if out, err := exec.Command("go", "build", "-o", p.binary, "../../../cmd/leat").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	p := &gatewayProcess{t: t, binary: binary.Leat(t)}
 	address := freeAddress(t)
 	p.url = "http://" + address
 	p.args = append([]string{"serve", "--listen", address, "--data", filepath.Join(dir, "data")}, args...)

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leat-dev/leat/test/binary"
 )
 
 // StartLimit is how long a program may take until it answers: 13 s at most on a machine that has nothing else to do.
@@ -151,12 +153,8 @@ func FreePort(t *testing.T) string {
 func Leat(t *testing.T, env []string, args ...string) *Program {
 	t.Helper()
 	dir, port := t.TempDir(), FreePort(t)
-	binary := filepath.Join(dir, "leat")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/leat-dev/leat/cmd/leat").CombinedOutput(); err != nil {
-		t.Fatalf("build leat: %v\n%s", err, out)
-	}
 	p := &Program{
-		Name: "Leat", Args: append([]string{binary, "serve", "--listen", "127.0.0.1:" + port, "--data", filepath.Join(dir, "data"), "--log-level", "debug"}, args...),
+		Name: "Leat", Args: append([]string{binary.Leat(t), "serve", "--listen", "127.0.0.1:" + port, "--data", filepath.Join(dir, "data"), "--log-level", "debug"}, args...),
 		Dir: dir, URL: "http://127.0.0.1:" + port, Ready: "/readyz",
 		Env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LEAT_LOG_FORMAT=json"}, env...),
 	}
