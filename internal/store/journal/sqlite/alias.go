@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// alias stands for the name of a tenant or a subject where the file has to be searched for it. The name itself lies sealed in
-// the summary alone: what lies open in an index leaves copies in the gaps of pages, which outlive a delete.
+// alias returns the hash under which the file is searched for a tenant or a subject. The name itself is only in the sealed summary:
+// an index leaves copies of its keys in free space, and these outlive a delete.
 func alias(name string) string {
 	if name == "" {
 		return ""
@@ -15,7 +15,7 @@ func alias(name string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// aliasAll puts aliases in place of the names that version 1 had.
+// aliasAll replaces the plain names of version 1 by aliases.
 func aliasAll(c *conn) error {
 	type names struct {
 		n             int64

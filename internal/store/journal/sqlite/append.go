@@ -11,11 +11,11 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// batch is a journal.Batch as the writer takes it: encoded in its caller's goroutine.
+// batch is a journal.Batch prepared for the writer. It is encoded in the goroutine of its caller.
 type batch struct {
 	conversation string
 	expected     int64
-	events       int64 // number
+	events       int64 // number of events
 	blob         []byte
 	keys         []journal.KeyValue
 	summary      *summary
@@ -23,7 +23,7 @@ type batch struct {
 	terminal     bool
 }
 
-// summary is what the conversations table takes of a journal.Summary.
+// summary holds the columns of the conversations table that come from a journal.Summary.
 type summary struct {
 	updated       int64
 	tenant, owner string // aliases
@@ -31,10 +31,10 @@ type summary struct {
 	json          []byte
 }
 
-// requests holds requests of Append that nobody uses, with their buffers.
+// requests is a pool of Append requests and their buffers.
 var requests = sync.Pool{New: func() any { return &request{batch: &batch{}, result: make(chan error, 1)} }}
 
-// maxKept is the largest buffer that goes back to the pool, in bytes.
+// maxKept limits the buffers that return to the pool, in bytes.
 const maxKept = 256 << 10
 
 // Append implements [journal.Journal].
@@ -52,7 +52,7 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	r.size = len(r.batch.blob) + 256
 	r.state.Store(stateWaiting)
 	err := j.queue.do(ctx, r)
-	// A request that was taken back still lies in the queue; the garbage collector has it.
+	// A request that was withdrawn is still in the queue, so it must not be reused.
 	if r.state.Load() == stateTaken && cap(r.batch.blob) <= maxKept {
 		r.batch.keys, r.batch.summary = nil, nil
 		requests.Put(r)
@@ -87,7 +87,7 @@ func newSummary(id string, s journal.Summary) (*summary, error) {
 	return &summary{updated: s.Updated, tenant: alias(s.Tenant), owner: alias(s.Owner), unfinished: len(s.Open), json: data}, nil
 }
 
-// append takes a batch into the transaction, or returns why its log can't take it.
+// append adds a batch to the transaction. It returns an error if the log refuses the batch.
 func (t *tx) append(b *batch) error {
 	if err := t.findOwners(b); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (t *tx) append(b *batch) error {
 	return nil
 }
 
-// findOwners checks that the logs are there to which the batch's keys belong, before anything of it is taken.
+// findOwners checks, before anything is written, that the logs which own the batch's keys exist.
 func (t *tx) findOwners(b *batch) error {
 	for _, kv := range b.keys {
 		if kv.Log != "" && kv.Log != b.conversation {

@@ -14,12 +14,12 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// backupStep is how many pages a backup copies before it syncs them and waits for as long as both took: half a MiB, so that
-// commits, which share the disk, wait for milliseconds. One VACUUM INTO of 200 MB let some wait for 180 ms (measured).
+// backupStep is the number of pages that a backup copies before it syncs them and pauses for as long as both took. It is half a
+// MiB, because commits share the disk: after larger steps they wait. One VACUUM INTO of 200 MB delayed some commits by 180 ms.
 const backupStep = 512 << 10 / pageSize
 
-// Backup implements [journal.Journal]. The copy is of the moment at which it begins, and has a name only when it is whole;
-// a file that is there already is not overwritten. Writers go on beside it; only the write-ahead log grows meanwhile.
+// Backup implements [journal.Journal]. The copy shows the store as it was when the backup began. The file gets its final name only
+// when it is complete, and an existing file is never overwritten. Commits continue meanwhile, and the write-ahead log grows.
 func (j *Journal) Backup(ctx context.Context, path string) error {
 	if err := j.backup(ctx, path); err != nil {
 		return fmt.Errorf("backup to %s: %w", path, err)
@@ -56,7 +56,7 @@ func (j *Journal) backup(ctx context.Context, path string) (err error) {
 	return rename(part, path)
 }
 
-// copyTo copies the file page by page. The transaction that it holds keeps what it reads as it was when it began.
+// copyTo copies the file page by page, under a read transaction that fixes its state.
 func (j *Journal) copyTo(ctx context.Context, path string) (err error) {
 	c, err := dial(j.path, "busy_timeout=5000", "wal_autocheckpoint=0")
 	if err != nil {
@@ -64,7 +64,7 @@ func (j *Journal) copyTo(ctx context.Context, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	return c.snapshot(func() (err error) {
-		if _, err := c.number("SELECT count(*) FROM meta"); err != nil { // a transaction begins with its first read
+		if _, err := c.number("SELECT count(*) FROM meta"); err != nil { // SQLite begins the transaction at the first read
 			return err
 		}
 		source, ok := c.raw.(interface {
@@ -73,7 +73,7 @@ func (j *Journal) copyTo(ctx context.Context, path string) (err error) {
 		if !ok {
 			return errors.New("the sqlite driver has changed: it makes no backups")
 		}
-		uri, err := fileURI(path, "_pragma=journal_mode(off)&_pragma=synchronous(off)") // it is synced here, and worth nothing until it is whole
+		uri, err := fileURI(path, "_pragma=journal_mode(off)&_pragma=synchronous(off)") // no sync until the end: an incomplete copy is worthless
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func vacuumInto(ctx context.Context, c *conn, path string) error {
 	return syncFile(path)
 }
 
-// stamp writes into a backup when it was made.
+// stamp records the time of the backup in its meta table.
 func stamp(path string) error {
 	c, err := dial(path, "journal_mode=delete")
 	if err != nil {
@@ -120,15 +120,15 @@ func stamp(path string) error {
 	return errors.Join(c.exec("INSERT OR REPLACE INTO meta (name, value) VALUES ('backup', ?)", time.Now().UnixMilli()), c.close())
 }
 
-// reserved is by how many seqs, at least, a log of the gateway goes on above its backup's head after a restore.
+// reserved is the smallest jump of the seqs of the gateway's own logs at a restore.
 const reserved = 1 << 20
 
-// Restore makes the store of a folder from a backup. The folder must not hold one: then the error wraps
-// journal.ErrOccupied. The backup is checked and not changed; ErrForeign, ErrNewer and ErrCorrupt say what is wrong with it.
+// Restore creates the store of a folder from a backup. If the folder already has one, the error wraps journal.ErrOccupied. The
+// backup is checked and never changed; an unusable one gives ErrForeign, ErrNewer or ErrCorrupt.
 //
-// Every conversation gets a new epoch, since readers may hold cursors beyond what the backup knows. The gateway's own logs
-// keep counting instead: their heads jump by 1<<20 plus one for each millisecond since the backup was made, so that their
-// numbers never fall as long as fewer were given out meanwhile.
+// Every conversation gets a new epoch, because readers may hold cursors that the backup doesn't have. The gateway's own logs keep
+// their epoch. Their heads jump by 1<<20 plus one for each millisecond since the backup, so that a seq isn't used twice unless more
+// events than that were written in between.
 func Restore(ctx context.Context, from, dir string) error {
 	if err := restore(ctx, from, dir); err != nil {
 		return fmt.Errorf("restore %s to %s: %w", from, dir, err)
@@ -171,7 +171,7 @@ func restore(ctx context.Context, from, dir string) (err error) {
 	return rename(part, path)
 }
 
-// renew checks a copy of a backup and gives its logs what they need to go on.
+// renew checks a copy of a backup and prepares its logs for new events.
 func renew(ctx context.Context, path string) (err error) {
 	c, err := dial(path, "journal_mode=delete", "synchronous=full", "temp_store=memory")
 	if err != nil {
@@ -206,7 +206,7 @@ func renew(ctx context.Context, path string) (err error) {
 	})
 }
 
-// copyFile copies a file, until the context ends.
+// copyFile copies a file until ctx is done.
 func copyFile(ctx context.Context, from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

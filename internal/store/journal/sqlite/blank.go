@@ -12,7 +12,7 @@ import (
 
 // Blank implements [journal.Journal].
 func (j *Journal) Blank(ctx context.Context, conversation string, match func(*event.Event) bool) (err error) {
-	if err = j.lockLong(ctx); err == nil { // a backup that is being made holds the write-ahead log
+	if err = j.lockLong(ctx); err == nil { // a running backup pins the write-ahead log
 		defer j.unlockLong()
 		var n int64
 		if err = j.readTx(ctx, func(c *conn) error {
@@ -38,9 +38,9 @@ func (j *Journal) Blank(ctx context.Context, conversation string, match func(*ev
 	return nil
 }
 
-// blank takes a deleted conversation's data out of the records of the gateway's own logs.
+// blank removes the data of a deleted conversation from the gateway's own logs.
 func (j *Journal) blank(ctx context.Context, conversation string) error {
-	ids := map[string]int64{} // and numbers
+	ids := map[string]int64{} // id to number
 	err := j.readTx(ctx, func(c *conn) error {
 		return c.forEach("SELECT id, n FROM conversations WHERE id >= ? AND id < ?", func(r row) error {
 			ids[r.text(0)] = r.int(1)
@@ -58,9 +58,9 @@ func (j *Journal) blank(ctx context.Context, conversation string) error {
 	return nil
 }
 
-// blankAll blanks the selected records of a log, and what is left of them in rows that nobody reads any more.
+// blankAll blanks the selected records of a log, and those in garbage rows.
 func (j *Journal) blankAll(ctx context.Context, id string, n int64, of compact.Selection) error {
-	// What was settled lies in its live rows as well until they are deleted.
+	// Compacted events are also in their live rows until these are deleted.
 	if err := j.purgeLive(ctx, n); err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func (j *Journal) blankAll(ctx context.Context, id string, n int64, of compact.S
 	}
 }
 
-// blankLog blanks the records that it finds in a log. Rows may be settled while it looks, and so escape it; so it is
-// called again until it finds nothing more in a log that stands still.
+// blankLog blanks the matching records of a log once. Compaction may move rows while it runs, so the caller repeats it until it
+// finds nothing in a log that didn't change.
 func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection) (repeat bool, err error) {
 	v, inMemory := j.index.view(id, 0)
 	var compactedKeys []int64 // by last seq
@@ -120,7 +120,7 @@ func (j *Journal) blankLog(ctx context.Context, id string, of compact.Selection)
 	return repeat || len(compactedKeys)+len(liveKeys) > 0, nil
 }
 
-// rewrite blanks one row of a table in place, if it is still there.
+// rewrite blanks one row of a table in place, if the row still exists.
 func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, table, column string, key int64) error {
 	condition := " WHERE conversation = ? AND " + column + " = ?"
 	return j.do(ctx, compact.ChunkSize, func(t *tx) error {
@@ -128,7 +128,7 @@ func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, 
 		if err != nil {
 			return err
 		}
-		p.rewrites++ // what was prepared from the row as it was is stale
+		p.rewrites++ // a compaction prepared from the old row is stale
 		kind := byte(inSettled)
 		if table == "live" {
 			kind = inLive
@@ -140,7 +140,7 @@ func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, 
 			return err
 		}
 		at := place{kind: kind, firstSeq: r.int(1), lastSeq: r.int(2)}
-		var b []byte // stays empty if the row can't be read: what it says can't be searched, so all of it goes
+		var b []byte // a row that can't be read can't be searched, so all of its content is removed
 		if text, err := l.open(r.blob(0), at); err == nil {
 			if b, err = compact.Blank(text, of); err != nil || b == nil {
 				return err
@@ -152,7 +152,7 @@ func (j *Journal) rewrite(ctx context.Context, id string, of compact.Selection, 
 	})
 }
 
-// holds reports whether a chunk of a log has records to blank.
+// holds reports whether a chunk has records to blank.
 func holds(l *log, sealed bool, blob []byte, at place, of compact.Selection) (_ bool, err error) {
 	if sealed {
 		if blob, err = l.open(blob, at); err != nil {

@@ -5,30 +5,29 @@ import (
 	"sort"
 )
 
-// maxCache is how many bytes of the newest live chunks are kept in memory as well. A turn is settled soon after its last
-// event, and what followed its events reads them again; both then need not look for hundreds of rows in the file.
+// maxCache limits the text of the newest live chunks that is also in memory, in bytes. A turn is compacted soon after its last
+// event, and viewers read its events again. With the cache, neither has to fetch hundreds of rows from the file.
 const maxCache = 64 << 20
 
-// cache holds the texts of the newest live rows, one buffer a commit: the garbage collector has few objects to look at,
-// and none in the chunks themselves. A text is forgotten when its row is settled, trimmed or deleted, so that memory follows
-// what is still being written. It is protected by the index's lock; the texts never change.
+// cache holds the texts of the newest live rows, in one buffer for each commit to spare the garbage collector. A text is dropped
+// when its row is compacted, trimmed or deleted. The index's lock protects the cache. The texts never change.
 type cache struct {
-	commits []cached // in order of rows
+	commits []cached // by row
 	size    int      // of all texts, bytes
-	empty   int      // number of commits whose rows were all forgotten
+	empty   int      // commits without any text left
 }
 
 type cached struct {
-	at        int64  // of the commit, epoch milliseconds
-	firstRow  int64  // number of its first row; the others follow
+	at        int64  // commit time, epoch milliseconds
+	firstRow  int64  // number of the first row; rows are consecutive
 	spans     []span // in text, by row
 	text      []byte
-	usedBytes int // bytes of text that spans hold
+	usedBytes int // bytes of text that spans refer to
 }
 
 type span struct{ from, to uint32 }
 
-// add keeps the rows of a commit, and lets the oldest go for them.
+// add stores the rows of a commit and evicts the oldest commits if the cache is full.
 func (c *cache) add(at, firstRow int64, spans []span, text []byte) {
 	c.commits = append(c.commits, cached{at, firstRow, spans, text, len(text)})
 	for c.size += len(text); c.size > maxCache; c.commits = c.commits[1:] {
@@ -39,7 +38,7 @@ func (c *cache) add(at, firstRow int64, spans []span, text []byte) {
 	}
 }
 
-// find returns where a row's text is; nil where it lies in the file alone.
+// find returns the location of a row's text, or nil if it isn't cached.
 func (c *cache) find(row int64) (of *cached, s *span) {
 	i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].firstRow > row }) - 1
 	if i < 0 {
@@ -52,7 +51,7 @@ func (c *cache) find(row int64) (of *cached, s *span) {
 	return nil, nil
 }
 
-// get returns the text of a row and when it was committed; nil where it lies in the file alone.
+// get returns the text of a row and its commit time, or nil if it isn't cached.
 func (c *cache) get(row int64) (text []byte, at int64) {
 	of, s := c.find(row)
 	if s == nil || s.from == s.to {
@@ -61,8 +60,8 @@ func (c *cache) get(row int64) (text []byte, at int64) {
 	return of.text[s.from:s.to:s.to], of.at
 }
 
-// forget drops a row that is not read any more, or whose text was changed in the file. It copies the rest of
-// a commit when half of its text is forgotten, so the cache takes at most twice what it holds.
+// forget drops a row that is garbage or was changed in the file. When half of a commit's text is dropped, the remainder is copied,
+// so the cache takes at most twice the size of its texts.
 func (c *cache) forget(row int64) {
 	of, s := c.find(row)
 	if s == nil || s.from == s.to {
@@ -85,7 +84,7 @@ func (c *cache) forget(row int64) {
 	}
 }
 
-// shrink copies what is still held of a commit's text.
+// shrink copies the remaining texts of a commit to a smaller buffer.
 func (k *cached) shrink() {
 	if k.usedBytes == 0 {
 		k.spans, k.text = nil, nil

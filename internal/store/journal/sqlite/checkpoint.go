@@ -9,44 +9,45 @@ import (
 )
 
 const (
-	// checkpointEvery is how many bytes are written before their pages are copied to the main file. Small pieces keep the
-	// syncs of the main file short, which share the disk with the commits.
+	// checkpointEvery is the number of bytes written between checkpoints. A checkpoint syncs the main file, and a short sync delays
+	// commits less.
 	checkpointEvery = 8 << 20
-	// pageCost is what a commit is counted as beside its bytes: pages that are written for the sake of a few.
+	// pageCost is added to the size of each commit, for the index pages that it writes.
 	pageCost = 4 * pageSize
-	// restartAt is the length of the write-ahead log, in pages, from which the writer is held up for the moment that it takes to
-	// begin the log from the start again. Without that a log that is written all the time grows without end.
+	// restartAt is the length of the write-ahead log, in pages, from which the writer is paused to restart the log. SQLite restarts
+	// it only when no one writes, so under constant load the file would grow without limit.
 	restartAt = 48 << 20 / pageSize
-	// restartForced times restartAt is the length at which the writer waits for it, however long that takes.
+	// restartForced times restartAt is the length from which the writer waits until the restart succeeds.
 	restartForced = 4
-	// restartWait is how long the writer is held up for readers that still read from the log; restartWaitLong where it must be.
+	// restartWait limits how long the writer is paused for readers of the log; restartWaitLong applies to forced restarts.
 	restartWait, restartWaitLong = 5 * time.Millisecond, 200 * time.Millisecond
 )
 
-// checkpointer copies what was committed from the write-ahead log to the main file, beside the writer, on its own connection.
+// checkpointer copies commits from the write-ahead log to the main file, on its own connection.
 type checkpointer struct {
 	j    *Journal
 	wake chan struct{}
 
-	count int          // bytes since the last signal; the writer's
-	total atomic.Int64 // bytes since the log began anew
+	count int          // bytes since the last signal; only for the writer
+	total atomic.Int64 // bytes since the restart of the log
 
-	mu   sync.Mutex // protects what follows; it is held while a checkpoint runs
-	conn *conn      // nil until it is needed
+	mu   sync.Mutex // held during a checkpoint; protects conn
+	conn *conn      // opened on demand
 }
 
 func newCheckpointer(j *Journal) *checkpointer {
 	return &checkpointer{j: j, wake: make(chan struct{}, 1)}
 }
 
-// written notes what a commit wrote. The writer calls it, and helps itself where the checkpointer can't keep up.
+// addWritten counts the bytes of a commit. The writer calls it, and runs the checkpoint itself if the checkpointer falls too far
+// behind.
 func (k *checkpointer) addWritten(bytes int) {
 	bytes += pageCost
 	if k.total.Add(int64(bytes)) > restartForced*k.j.opt.restartAt*pageSize {
 		if err := k.restart(restartWaitLong); err != nil {
 			k.j.log.Warn("journal: checkpoint", "error", err)
 		}
-		k.total.Store(0) // where a reader is in the way, such as a backup, it is tried again after as much
+		k.total.Store(0) // if a reader such as a backup blocks it, the next attempt is after as many bytes
 	}
 	if k.count += bytes; k.count < checkpointEvery {
 		return
@@ -58,7 +59,7 @@ func (k *checkpointer) addWritten(bytes int) {
 	}
 }
 
-// restart lets the log begin anew. The writer stands still.
+// restart restarts the log. The writer must be paused.
 func (k *checkpointer) restart(wait time.Duration) error {
 	_, _, err := k.checkpoint("RESTART", wait)
 	return err
@@ -77,34 +78,34 @@ func (k *checkpointer) run() {
 	}
 }
 
-// cycle copies what there is, and lets the log begin anew when it has become long.
+// cycle runs a checkpoint, and restarts the log if it is long.
 func (k *checkpointer) cycle() error {
 	_, pages, err := k.checkpoint("PASSIVE", 0)
 	if err != nil || pages < k.j.opt.restartAt {
 		return err
 	}
-	// What was written meanwhile is copied too, so that the writer is held up for little.
+	// A second checkpoint copies what was written during the first, so that the pause of the writer is short.
 	if _, _, err = k.checkpoint("PASSIVE", 0); err != nil {
 		return err
 	}
 	err = k.pause(k.j.ctx, func() error { return k.restart(restartWait) })
-	if k.j.ctx.Err() != nil { // the last connection that closes does what is left
+	if k.j.ctx.Err() != nil { // the last connection to close runs the final checkpoint
 		return nil
 	}
 	return err
 }
 
-// pause runs f while the writer stands still.
+// pause runs f between two transactions of the writer.
 func (k *checkpointer) pause(ctx context.Context, f func() error) error {
 	return k.j.queue.do(ctx, &request{pause: f, result: make(chan error, 1)})
 }
 
-// checkpoint runs one and returns whether something was in its way, and the length of the log in pages.
+// checkpoint runs one checkpoint. It returns whether readers blocked it, and the length of the log in pages.
 func (k *checkpointer) checkpoint(mode string, wait time.Duration) (busy bool, pages int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.conn == nil {
-		// The connection is made when it is first needed, and anew after the file was opened anew.
+		// The connection is opened on demand, and after each reopen of the file.
 		if k.conn, err = dial(k.j.path, "wal_autocheckpoint=0", "secure_delete=on", "synchronous="+string(k.j.opt.Sync)); err != nil {
 			return false, 0, err
 		}
@@ -118,14 +119,14 @@ func (k *checkpointer) checkpoint(mode string, wait time.Duration) (busy bool, p
 		return false, 0, err
 	}
 	if busy, pages = r.int(0) != 0, r.int(1); mode != "PASSIVE" && !busy {
-		pages = 0 // the log begins anew
+		pages = 0 // the log restarts
 	}
-	// What was written is only about known, and the writer goes on adding to it: what it added meanwhile stays.
+	// The writer adds to total while the checkpoint runs, so the change is added instead of the value being stored.
 	k.total.Add(pages*pageSize - before)
 	return busy, pages, nil
 }
 
-// close closes the connection. Callers hold the lock.
+// close closes the connection. The caller holds mu.
 func (k *checkpointer) close() error {
 	if k.conn == nil {
 		return nil
@@ -135,7 +136,7 @@ func (k *checkpointer) close() error {
 	return err
 }
 
-// truncate cuts the write-ahead log off, so that nothing of what was overwritten is left in it. It waits for readers.
+// truncate empties the write-ahead log, so that it holds no copy of overwritten data. It retries until no reader needs the log.
 func (k *checkpointer) truncate(ctx context.Context) error {
 	for wait := restartWait; ; wait = min(2*wait, restartWaitLong) {
 		var busy bool

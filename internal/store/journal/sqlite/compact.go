@@ -9,11 +9,10 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// errStale says that a log has changed since something was prepared for it; it is prepared again.
+// errStale says that a log changed since its compaction was prepared. The caller repeats it.
 var errStale = errors.New("stale")
 
-// Compact implements [journal.Journal]. All work is done on a reader's connection, beside the writer, which only stores
-// what came out of it.
+// Compact implements [journal.Journal]. It merges events on a reader's connection, and the writer only stores the result.
 func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) error {
 	for {
 		err := j.compact(ctx, conversation, upto)
@@ -26,9 +25,9 @@ func (j *Journal) Compact(ctx context.Context, conversation string, upto int64) 
 	}
 }
 
-// settlement is what is stored of a log that was settled.
+// compaction is the prepared result for a log, and the state that it was prepared from.
 type compaction struct {
-	from       view // what it was prepared from
+	from       view // state of the log before
 	inMemory   bool // whether the log was in memory
 	n          int64
 	upto       int64
@@ -68,7 +67,7 @@ func (j *Journal) compact(ctx context.Context, conversation string, upto int64) 
 	return j.do(ctx, s.size, func(t *tx) error { return t.storeCompaction(conversation, &s) })
 }
 
-// prepare reads what is to be settled and compacts it. It sets upto to 0 where there is nothing to do.
+// prepare reads and merges the events to compact. It sets upto to 0 if there are none.
 func (j *Journal) prepare(ctx context.Context, conversation string, s *compaction) (compact.Result, *log, error) {
 	l, events, commits, err := j.readLive(ctx, conversation, s)
 	if err != nil || s.upto == 0 {
@@ -78,7 +77,7 @@ func (j *Journal) prepare(ctx context.Context, conversation string, s *compactio
 	return r, l, err
 }
 
-// live reads what is not settled yet, up to a seq, and the commits that it came in.
+// readLive reads the events that aren't compacted yet, up to a seq, and their commits.
 func (j *Journal) readLive(ctx context.Context, conversation string, s *compaction) (*log, []event.Event, []compact.Commit, error) {
 	type part struct {
 		cachedChunk
@@ -137,7 +136,7 @@ func (j *Journal) readLive(ctx context.Context, conversation string, s *compacti
 	return l, compact.UpTo(events, s.upto), commits, nil
 }
 
-// settled reads the settled part of a log that is in the given state.
+// readCompacted reads the compacted part of a log, if the log still has the given state.
 func (j *Journal) readCompacted(ctx context.Context, conversation string, l *log) (events []event.Event, err error) {
 	err = j.readTx(ctx, func(c *conn) error {
 		current, err := load(c, "id", conversation)
@@ -155,7 +154,7 @@ func (j *Journal) readCompacted(ctx context.Context, conversation string, l *log
 	return events, err
 }
 
-// settle stores a settlement, unless the log has changed meanwhile.
+// storeCompaction stores a compaction, unless the log has changed since it was prepared.
 func (t *tx) storeCompaction(conversation string, s *compaction) error {
 	l, p, err := t.find(conversation)
 	if err != nil {
@@ -182,7 +181,7 @@ func (t *tx) storeCompaction(conversation string, s *compaction) error {
 	return t.exec("UPDATE conversations SET settled = ?, size = ? WHERE n = ?", s.upto, p.size, l.n)
 }
 
-// Trim implements [journal.Journal]. What was trimmed is ignored from the first commit on, and then deleted piece by piece.
+// Trim implements [journal.Journal]. Its first commit makes readers ignore the trimmed rows. Then they are deleted in slices.
 func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) error {
 	var n, floor int64
 	err := j.do(ctx, 0, func(t *tx) error {
@@ -210,8 +209,8 @@ func (j *Journal) Trim(ctx context.Context, conversation string, upto int64) err
 	return nil
 }
 
-// slices runs a statement that changes a bounded number of rows again and again, each time in a transaction that it
-// shares with what waits, until it changes none.
+// slices repeats a statement that changes a limited number of rows until it changes none. Each repetition shares a transaction with
+// the queued requests.
 func (j *Journal) slices(ctx context.Context, query string, args ...any) error {
 	for {
 		var changed int64

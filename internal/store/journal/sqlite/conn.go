@@ -13,8 +13,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// conn is one connection with its prepared statements. It speaks to the driver directly: database/sql's pool, its
-// reflection and its locks cost more than the statements do. It is used by one goroutine at a time.
+// conn is one connection with its prepared statements. It uses the driver directly, because the pool, the reflection and the locks
+// of database/sql cost more than the statements. Only one goroutine may use it at a time.
 type conn struct {
 	raw   driver.Conn
 	stmts map[string]*stmt
@@ -27,10 +27,10 @@ type stmt struct {
 	query driver.StmtQueryContext
 }
 
-// dial opens a file and runs pragmas on the connection.
+// dial opens a file and runs the pragmas on the connection.
 func dial(path string, pragmas ...string) (*conn, error) { return dialWith(path, "", pragmas...) }
 
-// dialWith is dial with parameters of the file's URI.
+// dialWith is dial with additional parameters of the file's URI.
 func dialWith(path, query string, pragmas ...string) (*conn, error) {
 	uri, err := fileURI(path, strings.TrimPrefix(query+"&_error_rc=1&_dqs=0", "&"))
 	if err != nil {
@@ -49,7 +49,7 @@ func dialWith(path, query string, pragmas ...string) (*conn, error) {
 	return c, nil
 }
 
-// fileURI names a file to SQLite, whatever characters its path has.
+// fileURI returns the SQLite URI of a path, with its special characters escaped.
 func fileURI(path, query string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -86,8 +86,8 @@ func (c *conn) prepare(query string) (*stmt, error) {
 	return s, nil
 }
 
-// bind lends the connection's argument slice. Values are int, int64, string, []byte or nil; an empty []byte would be bound
-// as NULL, but what is sealed is never empty.
+// bind fills the connection's argument slice, which the next call reuses. Values are int, int64, string, []byte or nil. SQLite
+// stores an empty []byte as NULL, but sealed text is never empty.
 func (c *conn) bind(args []any) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, a := range args {
@@ -99,13 +99,13 @@ func (c *conn) bind(args []any) []driver.NamedValue {
 	return c.args
 }
 
-// exec runs a statement that gives no rows.
+// exec runs a statement that returns no rows.
 func (c *conn) exec(query string, args ...any) error {
 	_, err := c.change(context.Background(), query, args...)
 	return err
 }
 
-// change runs a statement and returns how many rows it changed. A context that ends interrupts it.
+// change runs a statement and returns the number of changed rows. If ctx ends, the statement is interrupted.
 func (c *conn) change(ctx context.Context, query string, args ...any) (int64, error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *conn) change(ctx context.Context, query string, args ...any) (int64, er
 	if err != nil {
 		return 0, err
 	}
-	if r == nil { // a statement that is only a comment
+	if r == nil { // the statement is only a comment
 		return 0, nil
 	}
 	return r.RowsAffected()
@@ -134,7 +134,7 @@ func (c *conn) insert(query string, args ...any) (int64, error) {
 	return r.LastInsertId()
 }
 
-// row is one row of a result. It is reused for the next; the values themselves are not.
+// row is one row of a result. The slice is reused for the next row; the values are not.
 type row []driver.Value
 
 func (r row) int(i int) int64 { n, _ := r[i].(int64); return n }
@@ -142,10 +142,10 @@ func (r row) int(i int) int64 { n, _ := r[i].(int64); return n }
 // text returns a TEXT column.
 func (r row) text(i int) string { s, _ := r[i].(string); return s }
 
-// blob returns a BLOB column; the driver gives nil for an empty one.
+// blob returns a BLOB column. The driver returns nil for an empty one.
 func (r row) blob(i int) []byte { b, _ := r[i].([]byte); return b }
 
-// each runs a query and gives its rows to f, until f returns an error.
+// forEach runs a query and calls f for each row, until f returns an error.
 func (c *conn) forEach(query string, f func(row) error, args ...any) (err error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *conn) forEach(query string, f func(row) error, args ...any) (err error)
 	}
 }
 
-// one runs a query and returns its first row, nil where there is none.
+// queryRow runs a query and returns its first row, or nil.
 func (c *conn) queryRow(query string, args ...any) (row, error) {
 	var result row
 	err := c.forEach(query, func(r row) error {
@@ -181,7 +181,7 @@ func (c *conn) queryRow(query string, args ...any) (row, error) {
 	return result, err
 }
 
-// number runs a query that gives one number.
+// number runs a query that returns one number.
 func (c *conn) number(query string, args ...any) (int64, error) {
 	r, err := c.queryRow(query, args...)
 	if err != nil || r == nil {
@@ -199,7 +199,7 @@ func (c *conn) snapshot(f func() error) error {
 	return errors.Join(err, c.exec("ROLLBACK"))
 }
 
-// code returns SQLite's extended result code of an error, 0 where it has none.
+// code returns SQLite's extended result code of an error, or 0.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code()

@@ -11,7 +11,7 @@ import (
 
 const selectSummary = "SELECT id, epoch, head, settled, trimmed, summary, key, n, updated FROM conversations JOIN secrets USING (n)"
 
-// readSummary returns a summary, or with a [*journal.DamageError] what is known without its text.
+// readSummary returns a summary. With a [*journal.DamageError] it returns the columns that aren't sealed.
 func readSummary(r row) (journal.Summary, error) {
 	var s journal.Summary
 	sec, err := secretOf(r.int(7), r.blob(6))
@@ -35,7 +35,7 @@ func readSummary(r row) (journal.Summary, error) {
 // Conversation implements [journal.Journal].
 func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary, error) {
 	var s journal.Summary
-	v, ok := j.index.view(id, 1<<62) // before the snapshot, so that the head never falls behind what it was
+	v, ok := j.index.view(id, 1<<62) // before the snapshot, so that the head never goes back
 	err := j.readTx(ctx, func(c *conn) error {
 		r, err := c.queryRow(selectSummary+" WHERE id = ?", id)
 		if err != nil {
@@ -60,14 +60,14 @@ func (j *Journal) Conversation(ctx context.Context, id string) (journal.Summary,
 func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error) {
 	query, args := listing(q)
 	for {
-		// The heads of logs with live rows are in memory, under ids that only the file tells. A log that was dropped from
-		// memory after the snapshot was taken would be listed with the head of before; then the list is made again.
+		// The heads of logs with live rows are in memory, by ids that only the file has. If a log was dropped from memory after the
+		// snapshot, its head in the snapshot would be too old, so the list is built again.
 		drops := j.index.drops()
 		var summaries []journal.Summary
 		err := j.readTx(ctx, func(c *conn) error {
 			return c.forEach(query, func(r row) error {
 				s, err := readSummary(r)
-				if err != nil { // what was selected by is known; so it is not missing where its owner is purged
+				if err != nil { // the selection is known, so a purge of the owner still finds the conversation
 					_ = j.quarantine(err)
 					s.Tenant, s.Owner = q.Tenant, q.Owner
 				}
@@ -89,7 +89,7 @@ func (j *Journal) Conversations(ctx context.Context, q journal.Query) ([]journal
 	}
 }
 
-// listing makes the query for a list. Each shape of it has an index that gives its order.
+// listing builds the query for a list. An index provides the order for each combination of conditions.
 func listing(q journal.Query) (string, []any) {
 	var conditions []string
 	var args []any
@@ -127,11 +127,11 @@ func listing(q journal.Query) (string, []any) {
 	return query, args
 }
 
-// idsJSON writes ids as one parameter of a query, of which there may be only so many.
+// idsJSON passes ids as one parameter, because SQLite limits their number.
 func idsJSON(ids []string) string {
 	b, err := json.Marshal(ids)
 	if err != nil {
-		return "[]" // texts have a JSON form
+		return "[]" // strings always have a JSON form
 	}
 	return string(b)
 }

@@ -12,16 +12,15 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// A conversation that is found damaged is quarantined: nothing of it is read or written any more, except that it can be
-// deleted. All others are served. A log of the gateway's own is not refused, since each of its records stands for itself:
-// only the damaged chunks are left out when it is read.
+// A damaged conversation is quarantined: it can be deleted, but not read or written. All others are served. The gateway's own logs
+// are read without their damaged chunks, because each of their records stands alone.
 
-// advice is what an operator can do about a damaged conversation.
+// advice tells an operator what to do about a damaged conversation.
 const advice = "restore a backup from before into another folder to read it there, then delete the conversation here"
 
 func system(id string) bool { return strings.HasPrefix(id, journal.SystemPrefix) }
 
-// quarantine notes what an error says about a damaged conversation, and returns the error.
+// quarantine records the damage if err is about a conversation. It returns err.
 func (j *Journal) quarantine(err error) error {
 	d, ok := errors.AsType[*journal.DamageError](err)
 	if !ok {
@@ -34,7 +33,7 @@ func (j *Journal) quarantine(err error) error {
 	return err
 }
 
-// setApart reports whether the damage is the first that is known of its conversation.
+// setApart records damage and reports whether it is the conversation's first.
 func (x *index) setApart(d *journal.DamageError) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -48,7 +47,7 @@ func (x *index) setApart(d *journal.DamageError) bool {
 	return true
 }
 
-// refuse returns why a conversation is not read or written; nil if it is.
+// refuse returns an error if the conversation is quarantined.
 func (x *index) refuse(id string) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -72,8 +71,7 @@ func (j *Journal) Damaged() []journal.DamageError {
 
 func (j *Journal) malformed(err error) error { return malformed(j.path, err) }
 
-// malformed adds the file's name and the next step to an error of SQLite that means that the file itself is damaged. Other
-// errors are returned as they are.
+// malformed adds the path and the next step if err means that the database file is damaged. It returns other errors unchanged.
 func malformed(path string, err error) error {
 	switch code(err) & 0xff {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

@@ -10,9 +10,9 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Delete implements [journal.Journal]. In its first commit the conversation is gone for all callers; then what it left is
-// deleted piece by piece, its records are blanked, and the write-ahead log is cut off. A crash or a context that ends in
-// between leaves that to the janitor.
+// Delete implements [journal.Journal]. Its first commit removes the conversation for all callers. Then its rows are deleted in
+// slices, its records are blanked, and the write-ahead log is truncated. After a crash or the end of ctx the janitor completes the
+// delete.
 func (j *Journal) Delete(ctx context.Context, conversation string) error {
 	err := j.do(ctx, 0, func(t *tx) error { return t.delete(conversation) })
 	if err == nil || errors.Is(err, journal.ErrDeleted) {
@@ -24,7 +24,7 @@ func (j *Journal) Delete(ctx context.Context, conversation string) error {
 	return nil
 }
 
-// delete puts a tombstone in a conversation's place.
+// delete replaces a conversation by a tombstone.
 func (t *tx) delete(conversation string) error {
 	l, p, err := t.findAny(conversation)
 	if err != nil {
@@ -32,19 +32,19 @@ func (t *tx) delete(conversation string) error {
 	}
 	_ = t.exec("INSERT INTO deleted (id, n, at, purged) VALUES (?, ?, ?, 0)", conversation, l.n, t.at)
 	p.deleted = true
-	// From here on nobody can read what is left of it.
+	// Without the key, the remaining rows can't be read.
 	_ = t.exec("UPDATE secrets SET key = zeroblob(?) WHERE n = ?", keySize, l.n)
 	return t.exec("DELETE FROM conversations WHERE n = ?", l.n)
 }
 
-// purge removes what a deleted conversation left; nothing where that was done before.
+// purge removes the remains of a deleted conversation. It may be repeated.
 func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 	defer func() {
 		if err != nil {
-			j.janitor.call() // it goes on where this stopped
+			j.janitor.call() // which continues here
 		}
 	}()
-	// A backup that is being made holds a snapshot, and so the write-ahead log; it is waited for.
+	// A running backup pins the write-ahead log, so purge waits for it.
 	if err := j.lockLong(ctx); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (j *Journal) purge(ctx context.Context, conversation string) (err error) {
 	})
 }
 
-// purgeLive deletes the live rows of a conversation that are garbage, as its tombstone makes all of them.
+// purgeLive deletes the live rows of a deleted conversation.
 func (j *Journal) purgeLive(ctx context.Context, n int64) error {
 	for hasMore := true; hasMore; {
 		err := j.do(ctx, maxOps/2, func(t *tx) error {
@@ -124,7 +124,7 @@ func (j *Journal) lockLong(ctx context.Context) error {
 
 func (j *Journal) unlockLong() { <-j.maintenance }
 
-// unpurged lists the deleted conversations of which something may be left.
+// unpurged lists the deleted conversations that may have remains.
 func (j *Journal) unpurged(ctx context.Context) (ids []string, err error) {
 	err = j.readTx(ctx, func(c *conn) error {
 		return c.forEach("SELECT id FROM deleted WHERE purged = 0", func(r row) error {

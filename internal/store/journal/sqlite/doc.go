@@ -1,31 +1,61 @@
-// Package sqlite is the durable journal: one SQLite file in a folder that one process owns.
+// Package sqlite is the durable journal: one SQLite file in a data folder that one process owns.
 //
-// Invariants
+// # Order of calls
 //
-//   - One goroutine writes. It takes all that waits into one transaction, at once when idle, and answers after the commit;
-//     with Sync full that is after the disk has it.
-//   - A log is what lies settled up to its settled seq, and above it what lies live. Live rows at or below it, or at or
-//     below what was trimmed, are garbage: every reader ignores them, whether they were deleted yet or not.
-//   - Live rows lie in the order of arrival, without an index. Where a log's rows are is kept in memory, changed after the
-//     commit and before the answer, and rebuilt from the rows when the journal is opened. A row number is never used twice;
-//     a reader checks conversation and first seq all the same.
-//   - A reader takes positions from memory first and then a snapshot of the file, so the snapshot is never older: what
-//     has moved in between is at its new place, and nothing is missing.
-//   - What a log holds beyond its rows (head, settled, trimmed, size) can be told from the file alone; nothing in memory is
-//     needed to open it again after a crash.
-//   - Text lies in the file only as it was sealed with the key of its conversation. A delete overwrites the key in its first
-//     commit and the rows after it (secure_delete), and cuts the write-ahead log off before it returns; see secret for why
-//     both are needed.
-//   - Each sealed text is authenticated with its conversation and its place in it, and checked when it is read. What fails the
-//     check is a [journal.DamageError], and its conversation is quarantined until it is deleted.
-//   - Names of tenants and owners lie sealed in summaries; what the file is searched by are aliases of them.
-//   - What a commit holds up is bounded: garbage is deleted for a millisecond at a time, checkpoints run beside the writer,
-//     settling is prepared beside it. Only a log whose settled part is touched is rewritten whole, in one commit.
+// [Open] locks the folder, creates or migrates the file, and rebuilds the in-memory index from it. All methods of [Journal] may then be
+// called from several goroutines until Close, which finishes the queued commits. [Restore] and [Verify] work on a folder that no
+// gateway uses.
 //
-// SQL that changes the schema must go through migrations; the file of each version stays in testdata, made by
-// go test -run TestVersions -update.
+// # Files
 //
-// Files in the folder: leat.db with leat.db-wal and leat.db-shm, leat.lock (who owns the folder; see also guard), ballast (a reserve that
-// is given up for the ends of turns when the disk is full), and leat.db.vN.copy after a migration from version N, which
-// the first Delete removes.
+//   - leat.db is the database, with leat.db-wal (the write-ahead log) and leat.db-shm beside it.
+//   - leat.lock is locked while a process owns the folder. On Linux the database itself is locked too; see guard.
+//   - ballast reserves disk space. It is released when the disk is full, so that turns can still be ended.
+//   - leat.db.vN.copy is the file before a migration from version N. The first Delete removes it, because it holds deleted text.
+//
+// Table conversations has one row for each log: summary, head, settled, trimmed and terms. Table secrets has one key for each. Table
+// live has the chunks of recent commits in the order of arrival, without an index. Table settled has the compacted chunks, by the seq
+// of the last event. The remaining tables hold traces, key-values (kv), the ids of deleted conversations, and meta.
+//
+// # Commit path
+//
+// Append encodes its batch in the caller's goroutine and queues it. One goroutine, the writer, takes everything that is queued into one
+// transaction and replies to the callers after the commit. In the transaction, each log's events become one sealed row of live. The
+// index changes after the commit and before the replies. If SQLite can't tell whether a commit succeeded, the callers get
+// [journal.ErrUnknown], and the writer reopens the file before the next commit.
+//
+// With sync full, a commit returns after the write-ahead log is on the disk. With sync normal only checkpoints sync: a crash of the
+// process loses nothing, and a power cut may lose the newest commits. Checkpoints copy the write-ahead log to the main file from a
+// connection of their own, about every 8 MiB.
+//
+// # Compaction
+//
+// Compact reads the live rows of a log and merges them on a reader's connection. The writer then stores the result and advances
+// settled in one commit. If the log changed in between, the merge is repeated. A log whose compacted part changes is rewritten whole.
+// Rows that are no longer needed are garbage. The writer deletes them in slices of about a millisecond.
+//
+// # Encryption
+//
+// All text is sealed with AES-GCM under the key of its conversation, and bound to its place in it. A delete overwrites the key in its
+// first commit, then the rows (secure_delete), and truncates the write-ahead log before it returns; secret says why both are needed. The
+// keys are in the same file, so this doesn't protect the file from a person who can read it. Tenants and owners are in indexes as
+// hashes only (see alias), because an index leaves copies in free space.
+//
+// # Recovery
+//
+// Open scans live to rebuild the index. Everything else about a log (head, settled, trimmed, size) is in its own row, so no state is lost
+// with the process. Each Open begins a new [journal.Term], because the newest commits may have been lost. The janitor finishes deletes that
+// were interrupted. A text that fails authentication is a [journal.DamageError]. Its conversation is quarantined until it is deleted,
+// and all others are served.
+//
+// # Invariants
+//
+//   - Only the writer changes the file and the index.
+//   - A log is its compacted rows up to settled, and its live rows above it. Readers ignore live rows at or below settled or trimmed.
+//   - A row number is never used twice. Readers check the conversation and the first seq of a row all the same.
+//   - A reader takes positions from the index first and then a snapshot of the file. The snapshot is therefore never older than the index,
+//     and a row that moved in between is found at its new place.
+//   - No commit is delayed without limit: deletion of garbage is sliced, and checkpoints and merges run outside the writer. The
+//     exception is the rewrite of a whole log.
+//   - The schema changes only through migrations. The file of each version is in testdata, created by go test -run TestVersions -update.
 package sqlite

@@ -6,30 +6,29 @@ import (
 )
 
 const (
-	// slice is how long deleting garbage may hold up those who wait; a delete of 100,000 scattered rows at once takes a second.
+	// slice limits how long the deletion of garbage delays a commit. Deleting 100,000 scattered rows at once takes a second.
 	slice = time.Millisecond
-	// idleAfter is how long nothing must come in before the writer clears up of its own accord.
+	// idleAfter is the time without requests after which the writer deletes garbage.
 	idleAfter = 10 * time.Millisecond
-	// surplus makes the garbage shrink under load: a commit deletes one row more for each so many that it adds.
+	// surplus is the number of added rows for which a commit deletes one more row than it adds, so that garbage shrinks under load.
 	surplus = 4
-	// run is how many bytes of neighbours must be garbage for a commit to delete them: two pages, of which at least one
-	// is then freed, instead of being written again for each row. Single rows wait until their neighbours are garbage too,
-	// or nothing else is to do.
+	// run is the size of adjacent garbage, in bytes, that a commit deletes. Two pages free at least one page at once, whereas
+	// deleting single rows writes the same page again and again. Smaller runs wait until they grow or the writer is idle.
 	run = 2 * pageSize
-	// maxRun is how many bytes one statement deletes: well below a slice.
+	// maxRun limits the bytes that one statement deletes. It stays well below a slice.
 	maxRun = 16 * pageSize
-	// maxWaste is how many rows of garbage may wait for that, and maxWasteSize how many bytes.
+	// maxWaste and maxWasteSize limit the rows and bytes that wait for larger runs.
 	maxWaste, maxWasteSize = 200_000, 256 << 20
 )
 
-// garbage are live rows that every reader ignores. Only the writer touches it.
+// garbage is the list of live rows to delete. Only the writer uses it.
 type garbage struct {
-	rows     []waste // in order; those that were taken have row 0
-	incoming []waste // not yet among rows
-	next     int     // where in rows to look next
-	n        int     // number of rows, without those that were taken
-	size     int     // of them, bytes
-	new      int     // size of the fresh ones
+	rows     []waste // sorted; taken ones have row 0
+	incoming []waste // not yet merged into rows
+	next     int     // position of the search in rows
+	n        int     // rows without the taken ones
+	size     int     // their bytes
+	new      int     // bytes of incoming
 }
 
 type waste struct {
@@ -43,7 +42,7 @@ func (g *garbage) add(n int64, chunks ...chunk) {
 	}
 }
 
-// put gives back what was taken.
+// giveBack returns rows that were taken but not deleted.
 func (g *garbage) giveBack(rows []waste) {
 	g.incoming = append(g.incoming, rows...)
 	for _, w := range rows {
@@ -53,21 +52,21 @@ func (g *garbage) giveBack(rows []waste) {
 	}
 }
 
-// take takes neighbouring rows of at least so many bytes, and up to maxRun or one row of them; the oldest such. Where
-// there are none it takes nothing.
+// take removes adjacent rows from the list: at least minSize bytes, and at most maxRun or one row. It prefers the oldest, and
+// returns nil if no run is large enough.
 func (g *garbage) take(minSize int) []waste {
 	if len(g.incoming) > max(256, len(g.rows)/8) || g.new > max(1<<20, g.size/8) {
 		g.merge()
 	}
 	rows := g.findRun(minSize)
-	if rows == nil && minSize == 0 && g.n > 0 { // what is left was too little when it was looked at
+	if rows == nil && minSize == 0 && g.n > 0 { // all remaining runs were too small when searched
 		g.merge()
 		rows = g.findRun(0)
 	}
 	return rows
 }
 
-// look goes on through the rows until it finds some to take.
+// findRun continues the search until it finds a run.
 func (g *garbage) findRun(minSize int) []waste {
 	for g.next < len(g.rows) {
 		from, size := g.next, g.rows[g.next].size
@@ -102,7 +101,7 @@ func (g *garbage) of(n int64) (rows []waste) {
 	return rows
 }
 
-// merge puts the fresh rows among the others, and begins to look from the oldest again.
+// merge sorts the incoming rows into the list and restarts the search at the oldest.
 func (g *garbage) merge() {
 	order := func(a, b waste) int { return int(a.row - b.row) }
 	slices.SortFunc(g.incoming, order)
@@ -120,14 +119,14 @@ func (g *garbage) merge() {
 	g.rows, g.incoming, g.next, g.new = append(merged, added...), nil, 0, 0
 }
 
-// remove deletes neighbouring rows.
+// remove deletes adjacent rows.
 func (g *garbage) remove(exec func(string, ...any) error, rows []waste) error {
 	return exec("DELETE FROM live WHERE row BETWEEN ? AND ?", rows[0].row, rows[len(rows)-1].row)
 }
 
-// collect deletes garbage before the transaction adds rows, which then take the pages that become free: so overwriting
-// deleted text costs little on top of writing the new. A commit deletes a few more rows than the added ones that follow;
-// where that takes longer than a slice, it stops at the slice, or at as many as it adds.
+// collect deletes garbage before the transaction adds rows. The new rows reuse the freed pages, so overwriting deleted text costs
+// little extra. It deletes slightly more rows than the transaction adds. If that takes longer than a slice, it stops at the slice
+// or at the number of added rows.
 func (t *tx) collect(added int) {
 	if added == 0 || t.err != nil {
 		return
@@ -157,7 +156,7 @@ func (t *tx) collect(added int) {
 	}
 }
 
-// clearUp deletes a slice of garbage in a transaction of its own. It is called when nothing waits.
+// clearUp deletes a slice of garbage in its own transaction, while the writer is idle.
 func (j *Journal) clearUp() error {
 	var rows []waste
 	start := time.Now()
@@ -181,6 +180,5 @@ func (j *Journal) clearUp() error {
 	return err
 }
 
-// keepRow is the statement that writes down which row numbers were used, for where the newest rows go before the journal
-// is opened again.
+// keepRow records the highest row number used, in case the newest rows are deleted before the next Open.
 const keepRow = "INSERT OR REPLACE INTO meta (name, value) VALUES ('row', ?)"

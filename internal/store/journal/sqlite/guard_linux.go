@@ -10,16 +10,16 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// guardByte is the byte of the database file that the guard locks. SQLite locks bytes from 1<<30 up to 1<<30+512 and no others;
-// both are beyond any data that is there, or in the page that SQLite leaves out for its locks.
+// guardByte is the byte of the database file that the guard locks. SQLite only locks bytes from 1<<30 to 1<<30+512. Both are beyond
+// the data, or in the page that SQLite reserves for its locks.
 const guardByte = 1<<30 + 4096
 
-// guard locks the database itself for this process, so that a second gateway is refused even if leat.lock was deleted. The file
-// that it returns holds the lock; it is nil if there is an error.
+// guard locks the database file for this process, so that a second gateway is refused even if leat.lock was deleted. The returned
+// file holds the lock.
 //
-// Closing any descriptor of a file drops all POSIX locks that the process has on it, among them SQLite's own. So the caller closes
-// the guard only after SQLite has closed the file. The guard's own lock belongs to its open file description, and stays
-// when SQLite closes a descriptor.
+// The caller must close the guard after SQLite has closed the file: closing any descriptor of a file drops all POSIX locks of the
+// process on it, including SQLite's. The guard's own lock belongs to its open file description and survives SQLite closing a
+// descriptor.
 func guard(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Healthy implements [journal.Journal]. While commits fail for want of space it also has the writer try again, at most
-// once a second, so that a gateway that takes nothing in learns of the space that it has got.
+// Healthy implements [journal.Journal]. After a commit failed for lack of space, it also triggers a small commit, at most once a
+// second. So an idle gateway notices when there is space again.
 func (j *Journal) Healthy() error {
 	if j.ctx.Err() != nil {
 		return journal.ErrClosed
 	}
 	err := j.health.get()
 	if err != nil && j.health.probe() {
-		// The answer is for the next caller: this one must not wait for a disk that hangs.
+		// The result is for the next caller: this one must not wait for a blocked disk.
 		r := &request{op: func(t *tx) error {
 			return t.exec("INSERT OR REPLACE INTO meta (name, value) VALUES ('probe', ?)", t.at)
 		}, result: make(chan error, 1)}
@@ -30,14 +30,14 @@ func (j *Journal) Healthy() error {
 	return err
 }
 
-// health is why commits fail; nil while they don't.
+// health is the error of the last commit, nil if it succeeded.
 type health struct {
-	mu     sync.Mutex // protects what follows
+	mu     sync.Mutex // protects the fields below
 	err    error
 	probed time.Time
 }
 
-// set notes how the last commit went and returns what was noted before.
+// swap records the result of the last commit and returns the previous one.
 func (h *health) swap(err error) (was error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +53,7 @@ func (h *health) get() error {
 
 func (h *health) failing() bool { return h.get() != nil }
 
-// probe reports whether it is time to look again.
+// probe reports whether a trial commit is due.
 func (h *health) probe() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,10 +64,10 @@ func (h *health) probe() bool {
 	return true
 }
 
-// reserveSize is what the ballast holds free for the ends of turns, in bytes: some hundred commits of a thousand each.
+// reserveSize is the size of the ballast in bytes, enough for some hundred commits that each end a thousand turns.
 const reserveSize = 8 << 20
 
-// reserve is the ballast file. Only the writer touches it.
+// reserve is the ballast file. Only the writer uses it.
 type reserve struct {
 	path     string
 	released bool
@@ -76,7 +76,7 @@ type reserve struct {
 
 func newReserve(dir string) *reserve { return &reserve{path: filepath.Join(dir, "ballast")} }
 
-// restore writes the ballast where it is missing, at most once a second; false where there is no space for it.
+// restore creates the ballast if it is missing, at most once a second. It reports whether the ballast exists.
 func (r *reserve) restore() bool {
 	if time.Since(r.lastTry) < time.Second {
 		return false
@@ -85,7 +85,7 @@ func (r *reserve) restore() bool {
 	return r.writeBallast() == nil
 }
 
-// fill writes the ballast where it is missing or too short.
+// writeBallast creates or extends the ballast file.
 func (r *reserve) writeBallast() (err error) {
 	r.released = true
 	if fi, err := os.Stat(r.path); err == nil && fi.Size() >= reserveSize {
@@ -98,7 +98,7 @@ func (r *reserve) writeBallast() (err error) {
 	}
 	block := make([]byte, 1<<20)
 	for n := 0; n < reserveSize && err == nil; n += len(block) {
-		_, err = f.Write(block) // zeros that take space, unlike a hole
+		_, err = f.Write(block) // zeros, because a hole takes no space
 	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(fmt.Errorf("ballast: %w", err), remove(r.path))
@@ -107,7 +107,7 @@ func (r *reserve) writeBallast() (err error) {
 	return nil
 }
 
-// release gives the ballast's space back; false where there is none.
+// release deletes the ballast. It reports false if it was already released.
 func (r *reserve) release() bool {
 	if r.released {
 		return false

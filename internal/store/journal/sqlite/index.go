@@ -12,11 +12,11 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// state is how far a log has come.
+// state is the position of a log.
 type state struct {
 	head, compacted, trimmed int64
-	size                     int64 // of the settled rows, bytes
-	// rewrites counts what was changed in place; what was prepared from an older state is prepared again.
+	size                     int64 // of the compacted rows, bytes
+	// rewrites counts changes in place. A compaction prepared from an older count is repeated.
 	rewrites int
 	terms    []journal.Term
 }
@@ -24,8 +24,8 @@ type state struct {
 // floor is the seq up to which live rows are garbage.
 func (s state) floor() int64 { return max(s.compacted, s.trimmed) }
 
-// log is a conversation as it is held in memory. What comes before state never changes; the rest is protected by the index's lock,
-// and changed by the writer alone.
+// log is a conversation in memory. The fields before state never change. The index's lock protects the others, and only the writer
+// changes them.
 type log struct {
 	n         int64
 	id, epoch string
@@ -33,53 +33,53 @@ type log struct {
 
 	state
 	chunks    []chunk // above floor, ascending
-	lastUse   int64   // number of the commit that used it last
+	lastUse   int64   // number of the last commit that used it
 	account   account // whose it is
 	liveBytes int64   // bytes of chunks
 	about     int64   // bytes of the summary
 	share     share
 
-	pending *pending // of the transaction being built; the writer's own
+	pending *pending // of the transaction being built; only for the writer
 }
 
-// chunk says where a commit's events of one log lie.
+// chunk locates the events of one log in one commit.
 type chunk struct {
 	row               int64
 	firstSeq, lastSeq int64
 	size              int // of the row's blob, bytes
 }
 
-// held is a chunk with its text, where that is in memory.
+// cachedChunk is a chunk with its text if that is in memory.
 type cachedChunk struct {
 	chunk
-	at   int64  // of the commit, epoch milliseconds
-	text []byte // nil where it lies in the file alone
+	at   int64  // commit time, epoch milliseconds
+	text []byte // nil if it is only in the file
 }
 
-// maxIdle is how many logs without live rows are kept in memory before those that were not used lately are dropped;
-// each takes some 200 bytes and saves a look-up of about 20 µs.
+// maxIdle is the number of logs without live rows in memory from which unused ones are dropped. Each takes about 200 bytes and
+// saves a query of about 20 µs.
 const maxIdle = 20_000
 
-// index holds the logs that have live rows or were used lately.
+// index holds the logs that have live rows or were used recently.
 type index struct {
-	mu        sync.RWMutex // protects what follows
+	mu        sync.RWMutex // protects the fields below
 	logs      map[string]*log
-	term      string                          // of what is written from now on
-	damaged   map[string]*journal.DamageError // the first damage that was found, by conversation
+	term      string                          // of events written now
+	damaged   map[string]*journal.DamageError // the first damage of each conversation
 	usage     totals
-	dropCount int // counts logs that were dropped from memory
+	dropCount int // logs dropped from memory so far
 	swept     int64
 	cache     cache
 }
 
-// view is a moment of a log.
+// view is the state of a log at one moment.
 type view struct {
 	*log
 	state
 	chunks []cachedChunk
 }
 
-// view returns a log's state and its chunks above a seq; false where the log is not in memory, and so has no live rows.
+// view returns a log's state and its chunks above a seq. It returns false if the log isn't in memory; it then has no live rows.
 func (x *index) view(id string, after int64) (view, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -96,22 +96,22 @@ func (x *index) view(id string, after int64) (view, bool) {
 	return v, true
 }
 
-// drops returns how often logs were dropped. Who finds it unchanged after a snapshot of the file knows that a log that
-// is not in memory had no live rows in that snapshot.
+// drops counts the logs that were dropped from memory. If the count is unchanged after a snapshot of the file, a log that isn't in
+// memory had no live rows in that snapshot.
 func (x *index) drops() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.dropCount
 }
 
-// get returns a log; nil where it is not in memory. It is for the writer, which alone changes logs.
+// get returns a log, or nil if it isn't in memory. Only the writer may use the result.
 func (x *index) get(id string) *log {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.logs[id]
 }
 
-// sweep drops logs from memory that are idle, now and then. Callers hold the lock.
+// sweep drops idle logs from memory, every 1000 commits. The caller holds the lock.
 func (x *index) sweep(commit int64) {
 	const interval = 1000 // commits
 	if len(x.logs) > maxIdle && commit-x.swept >= interval {
@@ -120,7 +120,7 @@ func (x *index) sweep(commit int64) {
 	}
 }
 
-// drop drops logs that have no live rows and were not used in the last commits. Callers hold the lock.
+// drop removes logs without live rows that the last commits didn't use. The caller holds the lock.
 func (x *index) drop(last, commit int64) {
 	for id, l := range x.logs {
 		if len(l.chunks) == 0 && commit-l.lastUse > last {
@@ -130,7 +130,7 @@ func (x *index) drop(last, commit int64) {
 	}
 }
 
-// clear takes the chunks up to the floor out of a log and returns them. Callers hold the index's lock.
+// clear removes the chunks up to the floor from a log and returns them. The caller holds the index's lock.
 func (l *log) clear() []chunk {
 	n := 0
 	for n < len(l.chunks) && l.chunks[n].lastSeq <= l.floor() {
@@ -146,15 +146,15 @@ func (l *log) clear() []chunk {
 	return dropped
 }
 
-// scan rebuilds the index from the live rows, and returns the garbage among them and the number that the next row gets.
-// A log whose rows don't fit together is damaged; all others are as they should be.
+// scan rebuilds the index from the live rows. It also returns the garbage rows and the next row number. A log whose rows have a gap
+// or overlap is damaged; the others are complete.
 func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*journal.DamageError, err error) {
 	if next, err = c.number("SELECT value FROM meta WHERE name = 'row'"); err != nil {
 		return nil, waste, 0, nil, err
 	}
 	logs = map[string]*log{}
 	byNumber := map[int64]*log{}
-	floors := map[int64]int64{} // the head as the file has it, by number
+	floors := map[int64]int64{} // heads in the file, by conversation number
 	type place struct {
 		chunk
 		n int64
@@ -182,15 +182,15 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*
 				logs[l.id], floors[f.n] = l, l.head
 			}
 		}
-		if l == nil || f.lastSeq <= l.floor() { // of a deleted conversation, or settled
+		if l == nil || f.lastSeq <= l.floor() { // of a deleted conversation, or compacted
 			waste.add(f.n, f.chunk)
 			continue
 		}
-		// Only a restore lets a log go on above its last event, and it writes down where.
+		// A gap above the head is only valid after a restore, which records where it is.
 		if want := l.head + 1; f.firstSeq > want || (f.firstSeq < want && want != floors[f.n]+1) {
 			damaged = append(damaged, &journal.DamageError{Conversation: l.id, Seq: min(f.firstSeq, want), Err: fmt.Errorf("row %d begins at %d, not %d", f.row, f.firstSeq, want)})
 			if f.firstSeq < want && system(l.id) {
-				continue // it is read past this row, so its chunks have to ascend
+				continue // this row is skipped, so that the log's chunks stay ascending
 			}
 		}
 		l.chunks = append(l.chunks, f.chunk)
@@ -200,8 +200,8 @@ func scan(c *conn) (logs map[string]*log, waste garbage, next int64, damaged []*
 	return logs, waste, next + 1, damaged, nil
 }
 
-// load reads a log that has no live rows, by its id or its number n. It returns nil if there is no such log. If the error
-// is a [*journal.DamageError], it returns what it could read of the log as well.
+// load reads a log without live rows, by its id or its number n. It returns nil if the log doesn't exist. With a
+// [*journal.DamageError] it returns the readable fields of the log.
 func load(c *conn, column string, key any) (*log, error) {
 	r, err := c.queryRow("SELECT n, id, epoch, head, settled, trimmed, key, size, tenant, owner, length(summary), terms FROM conversations JOIN secrets USING (n) WHERE "+column+" = ?", key)
 	if err != nil || r == nil {
@@ -214,14 +214,14 @@ func load(c *conn, column string, key any) (*log, error) {
 	l.head = max(r.int(3), l.compacted, l.trimmed)
 	l.size, l.about, l.account = r.int(7), r.int(10), account{r.text(8), r.text(9)}
 	l.terms, terr = parseTerms(r.text(11))
-	l.share = share{l.account, l.size + l.about} // as [countAll] has counted what lies in the file
+	l.share = share{l.account, l.size + l.about} // matches what [countAll] counted
 	if err := cmp.Or(kerr, terr); err != nil {
 		return l, &journal.DamageError{Conversation: l.id, Err: err}
 	}
 	return l, nil
 }
 
-// open deciphers a text of the log, and says which event can't be read if it can't.
+// open deciphers a text of the log. Its error names the first event that can't be read.
 func (l *log) open(blob []byte, at place) ([]byte, error) {
 	text, err := l.secret.open(blob, at)
 	if err != nil {
@@ -230,7 +230,7 @@ func (l *log) open(blob []byte, at place) ([]byte, error) {
 	return text, nil
 }
 
-// decode appends to events those of a chunk whose seqs are above after. Unless it came from memory, it is deciphered first.
+// decode appends the events of a chunk with seqs above after. If sealed is true, the chunk is deciphered first.
 func (l *log) decode(events []event.Event, blob []byte, sealed bool, at place, after int64) ([]event.Event, error) {
 	if sealed {
 		text, err := l.open(blob, at)
@@ -246,5 +246,5 @@ func (l *log) decode(events []event.Event, blob []byte, sealed bool, at place, a
 	return decoded, nil
 }
 
-// place returns where the chunk belongs.
+// place returns the place that authenticates the chunk.
 func (c *chunk) place() place { return place{kind: inLive, firstSeq: c.firstSeq, lastSeq: c.lastSeq} }

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// sweepEvery is how often expired keys and traces are deleted; readers never see them anyway.
+	// sweepEvery is the interval at which expired keys and traces are deleted. Readers ignore them already.
 	sweepEvery = time.Minute
-	// sweepRows is how many of them one transaction deletes.
+	// sweepRows is the number of expired rows that one transaction deletes.
 	sweepRows = 256
-	// vacuumPages is how many free pages one transaction gives back to the file system.
+	// vacuumPages is the number of free pages that one transaction returns to the file system.
 	vacuumPages = 64
-	// spare is how many free pages the file keeps: 64 MiB, into which bursts are written without making it longer.
+	// spare is the number of free pages that stay in the file: 64 MiB, so that a burst doesn't have to extend it.
 	spare = 64 << 20 / pageSize
 )
 
-// janitor deletes what has expired, finishes deletes that were cut short, and gives free space back.
+// janitor deletes expired rows, completes interrupted deletes and returns free pages.
 type janitor struct {
 	j    *Journal
 	wake chan struct{}
@@ -25,11 +25,11 @@ type janitor struct {
 
 func newJanitor(j *Journal) *janitor {
 	w := &janitor{j: j, wake: make(chan struct{}, 1)}
-	w.call() // deletes that the last process did not finish
+	w.call() // deletes that the last process didn't finish
 	return w
 }
 
-// call has deletes finished soon.
+// call schedules the completion of deletes.
 func (w *janitor) call() {
 	select {
 	case w.wake <- struct{}{}:
@@ -57,7 +57,7 @@ func (w *janitor) run() {
 	}
 }
 
-// purge finishes deletes.
+// purge completes deletes.
 func (w *janitor) purge(ctx context.Context) error {
 	ids, err := w.j.unpurged(ctx)
 	for _, id := range ids {
@@ -66,7 +66,7 @@ func (w *janitor) purge(ctx context.Context) error {
 	return err
 }
 
-// sweep deletes keys and traces that have expired.
+// sweep deletes expired keys and traces.
 func (w *janitor) sweep(ctx context.Context, at time.Time) error {
 	return errors.Join(
 		w.j.slices(ctx, "DELETE FROM kv WHERE key IN (SELECT key FROM kv WHERE expires > 0 AND expires <= ? LIMIT ?)", at.UnixMilli(), sweepRows),
@@ -75,7 +75,7 @@ func (w *janitor) sweep(ctx context.Context, at time.Time) error {
 	)
 }
 
-// vacuum gives free pages back to the file system, while more than spare and more than a quarter of the file are free.
+// vacuum returns free pages to the file system while more than spare and more than a quarter of the file are free.
 func (w *janitor) vacuum(ctx context.Context) error {
 	for {
 		var free, pages int64

@@ -21,7 +21,7 @@ func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
 			return journal.ErrNotFound
 		}
 		s, err := secretOf(r.int(3), r.blob(2))
-		if errors.Is(err, errNoKey) { // of a conversation that is being deleted
+		if errors.Is(err, errNoKey) { // its conversation is being deleted
 			return journal.ErrNotFound
 		}
 		if err == nil {
@@ -37,7 +37,7 @@ func (j *Journal) Get(ctx context.Context, key string) ([]byte, error) {
 	return value, nil
 }
 
-// keyDamage says whose key it is that can't be read.
+// keyDamage returns a damage error with the id of the conversation that owns the key.
 func keyDamage(c *conn, n int64, cause error) error {
 	r, err := c.queryRow("SELECT id FROM conversations WHERE n = ?", n)
 	if err != nil || r == nil {
@@ -58,9 +58,9 @@ func (j *Journal) KeysAfter(ctx context.Context, prefix, after string, limit int
 	return j.keys(ctx, prefix, after, limit)
 }
 
-// keys lists at most limit keys; below 0 there is no limit.
+// keys lists at most limit keys. A negative limit means all.
 func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]journal.KeyValue, error) {
-	// Those of a conversation that is being deleted are left out, as what has expired is.
+	// Expired keys and those of a conversation that is being deleted are left out.
 	query := `SELECT kv.key, value, expires, secrets.key, n FROM kv JOIN secrets ON n = conversation
 		WHERE kv.key >= ? AND kv.key > ? AND (expires = 0 OR expires > ?) AND secrets.key <> zeroblob(?)`
 	args := []any{prefix, past, time.Now().UnixMilli(), keySize}
@@ -70,7 +70,7 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 	var pairs []journal.KeyValue
 	err := j.readTx(ctx, func(c *conn) error {
 		return c.forEach(query+" ORDER BY kv.key", func(r row) error {
-			if len(pairs) == limit { // of those that are listed: a short list means that there are no more
+			if len(pairs) == limit { // counts listed keys only: a short list means there are no more
 				return errEnough
 			}
 			s, err := secretOf(r.int(4), r.blob(3))
@@ -99,7 +99,7 @@ func (j *Journal) keys(ctx context.Context, prefix, past string, limit int) ([]j
 	return pairs, nil
 }
 
-// after returns the lowest string above all that begin with prefix, by bytes; empty where there is none.
+// after returns the lowest string above all strings with a prefix, in byte order, or "" if there is none.
 func after(prefix string) string {
 	p := []byte(prefix)
 	for len(p) > 0 && p[len(p)-1] == 0xff {

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// lock takes the folder for this process. The lock ends with the process, however that ends.
+// lock locks the folder for this process. The lock ends with the process, even if that is killed.
 func lock(dir string) (*flock.Flock, error) {
 	path := filepath.Join(dir, "leat.lock")
 	l := flock.New(path)
@@ -28,7 +28,7 @@ func lock(dir string) (*flock.Flock, error) {
 		}
 		return nil, fmt.Errorf("%s is in use by %s; stop it, or choose another folder: %w", dir, owner, journal.ErrLocked)
 	}
-	// Who it is is told for people alone, so a disk on which it can't be written is no reason to refuse.
+	// The process id is only for error messages, so a full disk is no reason to refuse.
 	if err := os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), l.Unlock())
 	}

@@ -23,56 +23,56 @@ import (
 type Sync string
 
 const (
-	// Full has each commit wait for the disk: nothing that was shown is lost, whatever happens to the machine.
+	// Full syncs every commit: nothing that readers have seen is lost, even in a power cut.
 	Full Sync = "full"
-	// Normal leaves that to the operating system: a crash of the process loses nothing, a power cut the last moments.
+	// Normal syncs checkpoints only: a crash of the process loses nothing, a power cut may lose the newest commits.
 	Normal Sync = "normal"
 )
 
-// Options say how to open a journal.
+// Options configure a journal.
 type Options struct {
-	Dir  string // made where it is missing
-	Sync Sync   // Full where empty
-	// TraceRetention is how long traces are kept; journal.DefaultTraceRetention where 0.
+	Dir  string // created if missing
+	Sync Sync   // Full if empty
+	// TraceRetention is how long traces are kept. If it is 0, it is journal.DefaultTraceRetention.
 	TraceRetention time.Duration
-	Logger         *slog.Logger // slog's default where nil
-	// Crash, for tests, is called at named points: before-commit, after-commit-before-ack, mid-settle, mid-garbage,
-	// mid-delete, mid-backup. Nil in production.
+	Logger         *slog.Logger // slog.Default if nil
+	// Crash is called by tests at named points: before-commit, after-commit-before-ack, mid-settle, mid-garbage, mid-delete,
+	// mid-backup. It is nil in production.
 	Crash func(point string)
 
-	// For tests: what restartAt and spare are, where not 0.
+	// Tests override restartAt and spare with these if they aren't 0.
 	restartAt, spare int64
 }
 
-// Journal is a journal in a folder. See [Open].
+// Journal is a journal in a folder. Create it with [Open].
 type Journal struct {
 	opt    Options
 	log    *slog.Logger
 	path   string
 	flock  *flock.Flock
-	guard  *os.File // locks the database file; nil if the system can't
+	guard  *os.File // locks the database file; nil if unsupported
 	index  index
 	queue  *queue
 	health health
 
-	// The writer's own.
+	// Only for the writer:
 	conn        *conn
 	waste       garbage
 	nextRow     int64
 	commits     int64
-	buf         []byte // what the transaction has sealed
-	needsReopen bool   // the fate of a commit is unknown; everything is opened anew before the next
+	buf         []byte // texts sealed in this transaction
+	needsReopen bool   // the result of a commit is unknown, so the next one reopens the file first
 	reserve     *reserve
-	// faults, for tests, makes commits fail at points of their own.
+	// faults makes commits of tests fail at named points.
 	faults func(point string) error
 
 	readers      *pool
 	checkpointer *checkpointer
 	janitor      *janitor
-	// long is held, in place of a lock that no context can leave, by what must not run beside a backup.
+	// maintenance excludes a running backup. It is a channel instead of a mutex, so that a context can end the wait.
 	maintenance chan struct{}
 
-	ctx       context.Context // ends when Close begins
+	ctx       context.Context // done when Close begins
 	cancel    context.CancelFunc
 	tasks     sync.WaitGroup
 	closeOnce sync.Once
@@ -84,12 +84,12 @@ var (
 	_ journal.DamageReporter = (*Journal)(nil)
 )
 
-// readerCount is how many reads run at once; they are short, and more would only share the cores.
+// readerCount is the number of concurrent reads. They are short, so more would only compete for the cores.
 const readerCount = 4
 
-// Open opens the journal of a folder, or makes it. Errors wrap journal.ErrLocked, ErrForeign, ErrNewer,
-// ErrCorrupt if the file itself can't be read, or ErrFull where not even reading is possible. A damaged conversation is
-// quarantined: see [Journal.Damaged].
+// Open opens or creates the journal of a folder. Errors wrap journal.ErrLocked, ErrForeign, ErrNewer, ErrCorrupt if the database
+// file can't be read, or ErrFull if the disk is too full even to read. Damaged conversations are quarantined: see
+// [Journal.Damaged].
 func Open(opt Options) (_ *Journal, err error) {
 	opt.Sync = cmp.Or(opt.Sync, Full)
 	opt.TraceRetention = cmp.Or(opt.TraceRetention, journal.DefaultTraceRetention)
@@ -136,14 +136,14 @@ func Open(opt Options) (_ *Journal, err error) {
 	return j, nil
 }
 
-// attach makes or checks the file, and connects to it.
+// attach creates or checks the file, and opens it.
 func (j *Journal) attach() error {
 	err := j.protect() // before a migration
 	if err == nil {
 		err = prepare(j.opt.Dir, version, migrations, j.log)
 	}
 	if err == nil {
-		err = j.protect() // if prepare made the file
+		err = j.protect() // if prepare created the file
 	}
 	if err == nil {
 		err = j.connect()
@@ -157,7 +157,7 @@ func (j *Journal) attach() error {
 	return errors.Join(j.malformed(err), j.hangUp())
 }
 
-// protect locks the database file, if it is there and not locked by this journal already.
+// protect locks the database file if it exists and this journal hasn't locked it yet.
 func (j *Journal) protect() error {
 	if j.guard != nil {
 		return nil
@@ -176,7 +176,7 @@ func (j *Journal) protect() error {
 	return nil
 }
 
-// unlock gives the folder up. It is called when SQLite has closed the file; see guard.
+// unlock releases the folder. SQLite must have closed the file; see guard.
 func (j *Journal) unlock() error {
 	var err error
 	if j.guard != nil {
@@ -185,7 +185,7 @@ func (j *Journal) unlock() error {
 	return errors.Join(err, j.flock.Close())
 }
 
-// connect opens the connections and rebuilds what is held in memory.
+// connect opens the connections and rebuilds the state in memory.
 func (j *Journal) connect() (err error) {
 	if j.conn, err = dial(j.path, "busy_timeout=5000", "secure_delete=on", "temp_store=memory", "wal_autocheckpoint=0",
 		"synchronous="+string(j.opt.Sync), "cache_size=-32768"); err != nil {
@@ -203,7 +203,7 @@ func (j *Journal) connect() (err error) {
 		return err
 	}
 	for _, d := range damaged {
-		_ = j.quarantine(d) // it is the damage itself
+		_ = j.quarantine(d) // returns its argument
 	}
 	totals, err := countAll(j.conn, logs)
 	if err != nil {
@@ -228,7 +228,7 @@ func (j *Journal) connect() (err error) {
 	return nil
 }
 
-// disconnect closes the connections that connect opened, after those who read have finished.
+// disconnect closes the connections of connect, after the current reads.
 func (j *Journal) disconnect() error {
 	err := j.readers.drain()
 	return errors.Join(err, j.hangUp())
@@ -243,7 +243,7 @@ func (j *Journal) hangUp() (err error) {
 	return err
 }
 
-// reopen does away with all that SQLite holds in memory, so that what is read next is what the disk has. The writer calls it.
+// reopen discards SQLite's state in memory, so that the next read sees what is on the disk. Only the writer calls it.
 func (j *Journal) reopen() error {
 	j.checkpointer.mu.Lock()
 	defer j.checkpointer.mu.Unlock()
@@ -254,7 +254,7 @@ func (j *Journal) reopen() error {
 		j.readers.refill(make([]*conn, readerCount))
 		return errors.Join(err, j.hangUp())
 	}
-	// What was recovered is written to the main file, and synced: only then is it known to last.
+	// The recovered log is copied to the main file and synced. Before that it might be lost again.
 	if err := j.conn.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 		err = errors.Join(err, j.disconnect())
 		j.readers.refill(make([]*conn, readerCount))
@@ -268,10 +268,10 @@ func (j *Journal) reopen() error {
 // Close implements [journal.Journal].
 func (j *Journal) Close() error {
 	j.closeOnce.Do(func() {
-		j.cancel()      // readers, the janitor, a backup
-		j.queue.close() // the writer, when it has done what waits
+		j.cancel()      // ends reads, the janitor and a backup
+		j.queue.close() // ends the writer after the queued requests
 		j.tasks.Wait()
-		j.maintenance <- struct{}{} // what holds it has noticed
+		j.maintenance <- struct{}{} // waits for the maintenance that runs
 		j.checkpointer.mu.Lock()
 		defer j.checkpointer.mu.Unlock()
 		j.closeErr = errors.Join(j.checkpointer.close(), j.disconnect(), j.unlock())
@@ -292,12 +292,12 @@ func (j *Journal) fault(point string) error {
 	return nil
 }
 
-// do has the writer run an operation in its next transaction; size is about how many bytes it writes.
+// do runs an operation in the writer's next transaction. size estimates the bytes that it writes.
 func (j *Journal) do(ctx context.Context, size int, op func(*tx) error) error {
 	return j.queue.do(ctx, &request{op: op, size: size + 256, result: make(chan error, 1)})
 }
 
-// epoch returns a new identity for a log.
+// epoch returns a new random identity for a log.
 func epoch() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

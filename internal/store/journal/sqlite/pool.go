@@ -7,8 +7,8 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// pool lends connections to those who read. It holds readerCount of them, those that are lent included; while it is empty
-// readers wait, and a nil one says that the file can't be opened.
+// pool lends the readers' connections. If all of them are lent, readers wait. A nil connection means that the file couldn't be
+// opened.
 type pool struct{ conns chan *conn }
 
 func newPool() *pool { return &pool{make(chan *conn, readerCount)} }
@@ -19,7 +19,7 @@ func (p *pool) refill(conns []*conn) {
 	}
 }
 
-// drain takes all connections out and closes them, each when its reader has finished.
+// drain closes all connections, each after its current read.
 func (p *pool) drain() error {
 	var errs []error
 	for range readerCount {
@@ -30,12 +30,12 @@ func (p *pool) drain() error {
 	return errors.Join(errs...)
 }
 
-// errUnavailable is what readers get while the file can't be opened anew.
+// errUnavailable is returned to readers while the file can't be reopened.
 var errUnavailable = errors.New("journal: the file could not be opened anew after a failed commit")
 
-// read runs f on a connection, in one read transaction: all that f sees is of one moment. f is short and waits for nothing.
+// readTx runs f in one read transaction, so that f sees one state of the file. f must be short and must not block.
 func (j *Journal) readTx(ctx context.Context, f func(*conn) error) error {
-	// Of several that are ready select takes any, so what forbids the read is looked at first.
+	// select chooses at random among ready cases, so the reasons to refuse are checked first.
 	if j.ctx.Err() != nil {
 		return journal.ErrClosed
 	}

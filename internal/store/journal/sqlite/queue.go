@@ -8,18 +8,18 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// request is what a goroutine asks of the writer: one of batch, op and pause.
+// request is a task for the writer: either batch, op or pause is set.
 type request struct {
 	batch *batch
-	// op writes in the next transaction. It checks before it writes: an error that is not the database's own must leave
-	// the transaction as it was. size is about how many bytes it writes.
+	// op writes in the next transaction. If it returns an error of its own, it must not have written anything. size estimates the
+	// bytes that it writes.
 	op   func(*tx) error
 	size int
 	// pause runs between transactions.
 	pause func() error
 
-	state  atomic.Int32 // waiting, taken or abandoned
-	result chan error   // takes one
+	state  atomic.Int32 // stateWaiting, stateTaken or abandoned
+	result chan error   // receives exactly one result
 }
 
 // The states of a request.
@@ -30,27 +30,26 @@ const (
 )
 
 const (
-	// maxCommit bounds what one commit takes of waiting batches, in bytes, so that one burst does not make the others wait
-	// for a second.
+	// maxCommit limits the queued batches in one commit, in bytes, so that a burst doesn't delay other batches for a second.
 	maxCommit = 16 << 20
-	// maxOps bounds what one commit takes of settled chunks and other work besides batches, in bytes: some milliseconds.
+	// maxOps limits compacted chunks and other operations in one commit, in bytes: a few milliseconds.
 	maxOps = 1 << 20
 )
 
-// queue is what waits for the writer.
+// queue holds the requests for the writer.
 type queue struct {
-	mu      sync.Mutex // protects what follows
+	mu      sync.Mutex // protects the fields below
 	batches []*request
 	ops     []*request
 	closed  bool
 
-	wake chan struct{} // has a value when something waits or the queue was closed
+	wake chan struct{} // receives a value when a request is added or the queue is closed
 }
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
-// do hands a request to the writer and waits for its result. When the context ends before the writer took the request,
-// it is taken back and nothing of it happens; afterwards its fate is waited for.
+// do passes a request to the writer and waits for its result. If ctx ends before the writer has taken the request, the request is
+// withdrawn and has no effect. Afterwards do waits for the result regardless of ctx.
 func (q *queue) do(ctx context.Context, r *request) error {
 	if err := q.push(r); err != nil {
 		return err
@@ -88,8 +87,8 @@ func (q *queue) signal() {
 	}
 }
 
-// take returns what the next commit holds, in order of arrival, batches first. Requests that were taken back are left
-// out. done says that nothing waits and nothing will.
+// take returns the requests of the next commit, in order of arrival, batches first. It omits withdrawn requests. closed means that
+// the queue is closed and empty.
 func (q *queue) take() (group []*request, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -114,7 +113,7 @@ func takeUpTo(from, to []*request, limit int) (remainder, group []*request) {
 	return nil, to
 }
 
-// close refuses what comes from now on; what waits is still done.
+// close refuses new requests. Queued ones are still executed.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

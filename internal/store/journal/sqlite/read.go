@@ -24,7 +24,7 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 	}
 }
 
-// readRows reads a stretch of a log. If it left out damaged chunks at the end of it, past is the last seq of these.
+// readRows reads a stretch of a log. If damaged chunks at its end were left out, past is their last seq.
 func (j *Journal) readRows(ctx context.Context, conversation string, after int64, limit int) (_ journal.Range, past int64, err error) {
 	if err := j.index.refuse(conversation); err != nil {
 		return journal.Range{}, 0, err
@@ -33,7 +33,7 @@ func (j *Journal) readRows(ctx context.Context, conversation string, after int64
 	if err != nil {
 		return journal.Range{}, 0, err
 	}
-	for _, row := range rows { // deciphered and decoded outside the transaction, which is short
+	for _, row := range rows { // outside the transaction, to keep that short
 		if r.Events, err = l.decode(r.Events, row.Blob, row.sealed, row.place, max(after, r.Trimmed, row.FirstSeq-1)); err != nil {
 			if !system(conversation) {
 				return journal.Range{}, 0, err
@@ -45,7 +45,7 @@ func (j *Journal) readRows(ctx context.Context, conversation string, after int64
 	return r, past, nil
 }
 
-// found is a row that is read. Live chunks that were in memory are not sealed.
+// storedRow is a row of a log. Live chunks from memory aren't sealed.
 type storedRow struct {
 	compact.Row
 	place  place
@@ -114,11 +114,11 @@ func (j *Journal) rows(ctx context.Context, conversation string, after int64, li
 	return r, rows, l, err
 }
 
-// liveBatch is how many live rows one query fetches.
+// liveBatch is the number of live rows that one query fetches.
 const liveBatch = 256
 
-// liveRows gives f the chunks of a conversation, in order: their texts where those are in memory, else sealed from their
-// rows. A row that is not what the index says is an error that wraps [journal.ErrCorrupt].
+// liveRows calls f for the chunks of a conversation, in order, with the text from memory or the sealed text from the file. If a row
+// differs from the index, the error wraps [journal.ErrCorrupt].
 func liveRows(c *conn, n int64, chunks []cachedChunk, f func(ch cachedChunk, blob []byte, sealed bool) error) error {
 	for len(chunks) > 0 {
 		if text := chunks[0].text; text != nil {

@@ -8,17 +8,17 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// resealAll brings the texts of version 3, which were enciphered (AES-CTR) and not authenticated, into the form of [secret].
-// It holds one page of rows in memory. A chunk that can't be decoded was damaged before: it keeps its old form, so that
-// reading it still fails. The remains of deleted conversations, whose keys are gone, stay as they are.
+// resealAll converts the texts of version 3, which were encrypted (AES-CTR) without authentication, to the form of [secret]. It
+// holds one page of rows in memory. A chunk that can't be decoded was already damaged: it keeps its old form, so that reading it
+// still fails. Rows of deleted conversations, which have no keys, stay unchanged.
 func resealAll(c *conn) error {
 	events := func(text []byte) bool {
 		_, err := compact.Decode(nil, text, 0)
 		return err == nil
 	}
 	for _, t := range []struct {
-		rows, update string // rows: number of the conversation, blob, first, last, name, then the columns of the primary key
-		keys         int    // number of these columns
+		rows, update string // columns: conversation number, blob, first, last, name, then those of the primary key
+		keys         int    // number of primary key columns
 		kind         byte
 		good         func([]byte) bool
 	}{
@@ -75,7 +75,7 @@ func resealAll(c *conn) error {
 	return c.exec("UPDATE conversations SET size = ifnull((SELECT sum(length(events)) FROM settled WHERE conversation = n AND last > trimmed), 0)")
 }
 
-// reseal returns the new form of a row's text, nil if it keeps the old one.
+// reseal returns the new form of a row's text, or nil if it keeps the old one.
 func reseal(c *conn, r row, kind byte, good func([]byte) bool) ([]byte, error) {
 	n, b := r.int(0), r.blob(1)
 	key, err := c.queryRow("SELECT key FROM secrets WHERE n = ?", n)

@@ -17,18 +17,18 @@ import (
 
 const (
 	fileName = "leat.db"
-	// applicationID marks a file as Leat's own: "Leat".
+	// applicationID marks a file as Leat's: "Leat" in ASCII.
 	applicationID = 0x4c656174
-	// version is that of the schema below.
+	// version is the version of schema.
 	version = 4
-	// pageSize is measured: the usual chunk of 3 to 10 KB fits best, in the file as in the write-ahead log.
+	// pageSize was measured: it fits the usual chunk of 3 to 10 KB best, in the file and in the write-ahead log.
 	pageSize = 8 << 10
 )
 
-// schema makes the present version.
+// schema creates the current version.
 //
-// live has no index but its row number: the writer only appends. settled is keyed by a chunk's last seq, so that a read
-// after a seq begins at the right chunk. The blob comes last in each row, so that a scan does not touch its pages.
+// Table live has no index but its row number, because the writer only appends. Table settled is keyed by the last seq of a chunk,
+// so that a read after a seq begins at the right chunk. The blob is the last column of each row, so that a scan skips its pages.
 var schema = []string{
 	`CREATE TABLE conversations (
 		n INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -45,8 +45,8 @@ var schema = []string{
 		summary BLOB NOT NULL,       -- JSON of journal.Summary, sealed
 		terms TEXT NOT NULL DEFAULT '' -- see formatTerms
 	) STRICT`,
-	// Keys are never removed: an update that keeps the length overwrites the very bytes, and rows that only come at the end
-	// are never moved, so that no copy of a key is left when it is overwritten.
+	// Rows of secrets are never deleted, and only appended. An update of the same length therefore overwrites the key in place, and
+	// SQLite never moves it and leaves a copy.
 	`CREATE TABLE secrets (
 		n INTEGER PRIMARY KEY,
 		key BLOB NOT NULL            -- zeros when the conversation was deleted
@@ -99,10 +99,10 @@ var schema = []string{
 	) STRICT, WITHOUT ROWID`,
 }
 
-// migration brings a file from one version to the next, inside a transaction.
+// migration converts a file to the next version. It runs inside a transaction.
 type migration func(*conn) error
 
-// migrations by the version that they begin with.
+// migrations are keyed by the version that they start from.
 var migrations = map[int64]migration{
 	1: func(c *conn) error {
 		return errors.Join(
@@ -117,7 +117,7 @@ var migrations = map[int64]migration{
 	3: resealAll,
 }
 
-// prepare makes the file where there is none, and checks or migrates the one that is there.
+// prepare creates the file if there is none, else it checks or migrates it.
 func prepare(dir string, want int64, steps map[int64]migration, log *slog.Logger) error {
 	path := filepath.Join(dir, fileName)
 	have, err := inspect(path)
@@ -139,8 +139,8 @@ func prepare(dir string, want int64, steps map[int64]migration, log *slog.Logger
 	return nil
 }
 
-// inspect tells a file's schema version. It reads the header alone, so that a foreign file is not even touched; ours has
-// its final header in the main file, since creation and migration end with a checkpoint.
+// inspect returns the schema version of a file. It reads only the header, so that a foreign file isn't touched. The header in the
+// main file is current, because creation and migration end with a checkpoint.
 func inspect(path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -160,13 +160,13 @@ func inspect(path string) (int64, error) {
 	return int64(binary.BigEndian.Uint32(h[60:])), nil
 }
 
-// create makes a new file under another name and renames it when it is whole.
+// create writes a new file under a temporary name and renames it when it is complete.
 func create(path string) (err error) {
 	part := path + ".new"
 	if err := remove(part); err != nil {
 		return err
 	}
-	// SQLite would let everybody read it; the log and the index beside it get the rights of the file.
+	// By default SQLite makes a file readable for everyone. The write-ahead log and its index copy the permissions of the file.
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -192,10 +192,10 @@ func create(path string) (err error) {
 	return rename(part, path)
 }
 
-// migrate takes a file to a newer version, after a copy of it was made beside it.
+// migrate converts a file to a newer version, after copying it.
 func migrate(path string, have, want int64, steps map[int64]migration) (err error) {
-	// The migration overwrites the names that version 1 held openly. Later versions replace only sealed texts, which need no
-	// overwriting; that would double the time.
+	// The migration from version 1 must overwrite plain names. Later ones replace sealed texts only, so they skip the overwriting,
+	// which takes twice the time.
 	c, err := dial(path, "synchronous=full", fmt.Sprint("secure_delete=", have < 2), "temp_store=memory", "cache_size=-16384")
 	if err != nil {
 		return err
@@ -215,8 +215,8 @@ func migrate(path string, have, want int64, steps map[int64]migration) (err erro
 			return fmt.Errorf("migrate %s from version %d: %w", path, v, err)
 		}
 	}
-	// Names that version 1 held openly are to be in no gap of the file. All later versions have sealed texts alone, and are not
-	// rebuilt: that takes as much memory as the file is long.
+	// The rebuild removes plain names of version 1 from free space. Later versions have only sealed texts and skip it, because it
+	// takes as much memory as the file's length.
 	if have < 2 {
 		err = c.exec("VACUUM")
 	}
@@ -232,14 +232,14 @@ func (c *conn) transaction(f func() error) error {
 		return errors.Join(err, c.exec("ROLLBACK"))
 	}
 	if err := c.exec("COMMIT"); err != nil {
-		// SQLite has mostly rolled back by itself, and then says that there is nothing to roll back.
+		// After most errors SQLite has already rolled back, and this returns an error.
 		_ = c.exec("ROLLBACK")
 		return err
 	}
 	return nil
 }
 
-// remove deletes a file that may not be there.
+// remove deletes a file if it exists.
 func remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -247,7 +247,7 @@ func remove(path string) error {
 	return nil
 }
 
-// rename moves a whole file to its name, so that it is there after a power cut or not at all.
+// rename moves a complete file to its final name. After a power cut the name either refers to the complete file or doesn't exist.
 func rename(from, to string) error {
 	if err := syncFile(from); err != nil {
 		return err

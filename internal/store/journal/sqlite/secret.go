@@ -12,32 +12,32 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// secret is the key of one conversation. All of its text lies in the file enciphered with it, and a delete overwrites the
-// key. That keeps nothing from a person who can read the file, in which the key lies too; it is what makes a delete
-// complete. secure_delete alone does not: when SQLite moves rows between pages it leaves copies of them in the unused
-// middle of pages (measured: in three of four runs of TestDeleteLeavesNothing), where nothing overwrites them later.
+// secret is the key of one conversation. All of its text in the file is sealed with the key, and a delete overwrites the key. The
+// key is in the same file, so it doesn't protect the text from a person who can read the file. It makes deletion complete.
+// secure_delete alone doesn't: when SQLite moves rows between pages, it leaves copies in the unused middle of pages, and nothing
+// overwrites these later (seen in three of four runs of TestDeleteLeavesNothing).
 //
-// Each text is authenticated (AES-GCM) together with the place where it belongs. So a byte that the disk changed, and a row
-// that was put in another's place, is an error when it is read, and never a text that nobody wrote.
+// Each text is authenticated (AES-GCM) together with its place. A byte that the disk changed, or a row that was moved, is therefore
+// an error on reading and never a wrong text.
 type secret struct {
 	aead cipher.AEAD
-	n    int64 // of the conversation
+	n    int64 // number of the conversation
 }
 
 const (
-	// keySize is that of AES-128, in bytes.
+	// keySize is the key size of AES-128, in bytes.
 	keySize = 16
-	// nonceSize and sealOverhead are what a sealed text is longer by: a random nonce in front, and with it a tag at the end. A
-	// key seals a few texts for each commit, far fewer than the 2^32 for which random nonces are safe.
+	// nonceSize and sealOverhead are the bytes that sealing adds: a random nonce in front and a tag at the end. A key seals a few
+	// texts for each commit, far fewer than the 2^32 for which random nonces are safe.
 	nonceSize    = 12
 	sealOverhead = nonceSize + 16
 )
 
-// place is where a sealed text belongs in its conversation.
+// place identifies a sealed text within its conversation.
 type place struct {
 	kind              byte
 	firstSeq, lastSeq int64  // seqs, of events and traces
-	name              string // of a key; the turn of a trace
+	name              string // the key of a key-value, or the turn of a trace
 }
 
 // The kinds of places.
@@ -70,7 +70,7 @@ func newKey() []byte {
 
 var errNoKey = errors.New("the conversation's key is gone")
 
-// secretOf makes the secret of conversation number n of its key as the file has it; errNoKey if the conversation was deleted.
+// secretOf creates the secret of conversation n from its stored key. It returns errNoKey if the conversation was deleted.
 func secretOf(n int64, key []byte) (*secret, error) {
 	if len(key) != keySize || [keySize]byte(key) == [keySize]byte{} {
 		return nil, errNoKey
@@ -86,7 +86,7 @@ func secretOf(n int64, key []byte) (*secret, error) {
 	return &secret{aead, n}, nil
 }
 
-// bind returns what a text at a place is authenticated with.
+// bind returns the additional data that authenticates a text at a place.
 func (s *secret) bind(p place) []byte {
 	b := make([]byte, 0, 64)
 	b = append(b, p.kind)
@@ -96,7 +96,7 @@ func (s *secret) bind(p place) []byte {
 	return append(b, p.name...)
 }
 
-// seal appends to dst what the file holds of a text that comes in pieces: a nonce, the enciphered text, and its tag.
+// seal appends the sealed form of a text, given in pieces, to dst: a nonce, the encrypted text and a tag.
 func (s *secret) seal(dst []byte, at place, pieces ...[]byte) []byte {
 	size := sealOverhead
 	for _, p := range pieces {
@@ -113,7 +113,7 @@ func (s *secret) seal(dst []byte, at place, pieces ...[]byte) []byte {
 	return dst[:text+len(s.aead.Seal(dst[text:text], nonce, dst[text:], s.bind(at)))]
 }
 
-// open deciphers in place what seal made for a place, and returns the text. Its error wraps [journal.ErrCorrupt].
+// open decrypts the result of seal in place and returns the text. Its error wraps [journal.ErrCorrupt].
 func (s *secret) open(b []byte, at place) ([]byte, error) {
 	if len(b) < sealOverhead {
 		return nil, fmt.Errorf("%s: a text of %d bytes: %w", at, len(b), journal.ErrCorrupt)

@@ -1,15 +1,15 @@
 package sqlite
 
-// account is who owns conversations, by aliases.
+// account is an owner and its tenant, as aliases.
 type account struct{ tenant, owner string }
 
-// stored are the bytes of all conversations, by owner and by tenant. What is 0 is not there.
+// totals are the bytes of all conversations, by owner and by tenant. Zero totals are removed.
 type totals struct {
 	owners  map[account]int64
 	tenants map[string]int64
 }
 
-// counted is what stored holds of one log.
+// share is the part of the totals that one log contributes.
 type share struct {
 	account
 	bytes int64
@@ -24,7 +24,7 @@ func (s *totals) add(a account, bytes int64) {
 	}
 }
 
-// count brings stored up to what a log is now. Callers hold the index's lock.
+// count updates the totals for one log. The caller holds the index's lock.
 func (s *totals) count(l *log, deleted bool) {
 	current := share{account: l.account}
 	if !deleted {
@@ -37,7 +37,7 @@ func (s *totals) count(l *log, deleted bool) {
 	}
 }
 
-// countAll counts what lies in the file, but for the live rows of logs, which are counted with these.
+// countAll counts everything in the file except live rows, which are counted with their logs.
 func countAll(c *conn, logs map[string]*log) (totals, error) {
 	s := totals{owners: map[account]int64{}, tenants: map[string]int64{}}
 	err := c.forEach("SELECT tenant, owner, sum(size + length(summary)) FROM conversations GROUP BY tenant, owner", func(r row) error {

@@ -10,25 +10,25 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// maxTerms is how many terms of a log are stored, the newest. A reader whose cursor is older than all of them gets a snapshot.
+// maxTerms is the number of terms stored for a log. A reader whose cursor has an older term gets a snapshot.
 const maxTerms = 32
 
-// newTerm returns the id of a term. Each time that the file is opened a new one begins, since the file may have lost what
-// was written last: with sync normal by a power cut, with sync full when a file was lost or replaced.
+// newTerm returns a random id. Each Open begins a new term, because the file may have lost its newest events: in a power cut with
+// sync normal, or when a file was lost or replaced.
 func newTerm() string {
 	var b [6]byte
 	rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// openTerm returns the id of the term in which events are written now.
+// openTerm returns the id of the current term.
 func (x *index) openTerm() string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.term
 }
 
-// withTerm returns terms with the one that begins at first, unless that is the newest already. It doesn't change terms.
+// withTerm returns terms with one more that begins at firstSeq, unless the newest has that id already. It doesn't change terms.
 func withTerm(terms []journal.Term, firstSeq int64, id string) []journal.Term {
 	n := len(terms)
 	if n > 0 && terms[n-1].ID == id {
@@ -38,7 +38,7 @@ func withTerm(terms []journal.Term, firstSeq int64, id string) []journal.Term {
 	return append(terms[:len(terms):len(terms)], journal.Term{FirstSeq: firstSeq, ID: id})
 }
 
-// beginTerm stores the present term with the first events that a log gets in it.
+// beginTerm stores the current term with the first events that a log gets in it.
 func (t *tx) beginTerm(l *log, p *pending) {
 	if n := len(p.terms); n > 0 && p.terms[n-1].ID == t.term {
 		return
@@ -47,7 +47,7 @@ func (t *tx) beginTerm(l *log, p *pending) {
 	_ = t.exec("UPDATE conversations SET terms = ? WHERE n = ?", formatTerms(p.terms), l.n) // t.err has it
 }
 
-// formatTerms writes terms as the file has them: "ID:FIRST", separated by spaces.
+// formatTerms encodes terms for the file: "ID:FIRST", separated by spaces.
 func formatTerms(terms []journal.Term) string {
 	var b []byte
 	for i, t := range terms {
@@ -59,7 +59,7 @@ func formatTerms(terms []journal.Term) string {
 	return string(b)
 }
 
-// parseTerms reads what formatTerms writes. Its error wraps [journal.ErrCorrupt].
+// parseTerms is the inverse of formatTerms. Its error wraps [journal.ErrCorrupt].
 func parseTerms(s string) ([]journal.Term, error) {
 	if s == "" {
 		return nil, nil

@@ -26,7 +26,7 @@ func (j *Journal) Trace(ctx context.Context, conversation, turn string) (journal
 	}
 }
 
-// trace reads what is not settled first: what is settled meanwhile is then found in the stored traces, and not taken twice.
+// trace reads the live part first. Events that are compacted in between are then in the stored traces and aren't counted twice.
 func (j *Journal) trace(ctx context.Context, conversation, turn string) (journal.Trace, error) {
 	t := journal.Trace{Turn: turn}
 	s := compaction{upto: math.MaxInt64}
@@ -54,7 +54,7 @@ func (j *Journal) trace(ctx context.Context, conversation, turn string) (journal
 	return t, err
 }
 
-// absent tells why there is no such conversation.
+// absent returns ErrDeleted if the conversation has a tombstone, else ErrNotFound.
 func absent(c *conn, id string) error {
 	r, err := c.queryRow("SELECT 1 FROM deleted WHERE id = ?", id)
 	switch {
@@ -66,7 +66,7 @@ func absent(c *conn, id string) error {
 	return journal.ErrNotFound
 }
 
-// traceVersion begins each encoded trace.
+// traceVersion is the first byte of each encoded trace.
 const traceVersion = 1
 
 type traceKey struct {
@@ -74,7 +74,7 @@ type traceKey struct {
 	message, part, field string
 }
 
-// appendTrace encodes a trace: for each entry its kind by number (named when it is new), and the differences of its
+// appendTrace encodes a trace. Each entry has the number of its kind (spelled out at its first use) and the differences of its
 // times, seq and end to the entry before. An append of a streaming answer takes about six bytes.
 func appendTrace(b []byte, t *journal.Trace) []byte {
 	b = append(b, traceVersion)
@@ -116,7 +116,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// decodeTrace adds to t what appendTrace encoded. Its error wraps [journal.ErrCorrupt].
+// decodeTrace adds the entries that appendTrace encoded to t. Its error wraps [journal.ErrCorrupt].
 func decodeTrace(t *journal.Trace, b []byte) error {
 	if len(b) == 0 || b[0] != traceVersion {
 		return fmt.Errorf("trace: unknown encoding: %w", journal.ErrCorrupt)
@@ -157,7 +157,7 @@ func decodeTrace(t *journal.Trace, b []byte) error {
 	return nil
 }
 
-// traceReader takes values from the front of b; once one is not there, it is bad for good and gives zeros.
+// traceReader reads values from the front of b. After a malformed value it returns zeros and stays bad.
 type traceReader struct {
 	b   []byte
 	bad bool
@@ -183,7 +183,7 @@ func (d *traceReader) varint() int64 {
 	return v
 }
 
-// count reads how many entries follow; each takes at least a byte, so a larger number is a lie.
+// count reads the number of entries that follow. Each takes at least a byte, so a number above the remaining length is malformed.
 func (d *traceReader) count() uint64 {
 	n := d.uvarint()
 	if n > uint64(len(d.b)) {

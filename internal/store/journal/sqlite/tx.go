@@ -8,35 +8,35 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// pending is what a transaction does to a log. It counts once the transaction is committed.
+// pending is the change of one log in a transaction. It is applied in memory after the commit.
 type pending struct {
 	state
 	deleted bool
-	chunk   chunk    // row is 0 where no events are added
-	batches []*batch // whose events the chunk holds, in order
-	changed []int64  // live rows that were changed in place
-	summary *summary // the last one that the log got
+	chunk   chunk    // row is 0 if no events are added
+	batches []*batch // the batches in chunk, in order
+	changed []int64  // live rows changed in place
+	summary *summary // the last one in the transaction
 }
 
 // tx is one transaction of the writer.
 type tx struct {
 	*conn
 	j *Journal
-	// logs are those with something pending, in order of arrival.
+	// logs have pending changes, in order of arrival.
 	logs    []*log
 	created map[string]*log
 	term    string // of this opening
 	puts    map[string]keyWrite
 	order   []string // of puts
 	at      int64    // epoch milliseconds
-	bytes   int      // that it writes, about
-	// The texts of the rows that it adds, for the cache.
+	bytes   int      // estimate of the bytes written
+	// The texts of the added rows, for the cache.
 	firstRow int64 // number of the first row
 	text     []byte
 	spans    []span
-	// collected is the garbage that it deletes.
+	// collected is the garbage that the transaction deletes.
 	collected []waste
-	// err is the first error of the database; it undoes the transaction.
+	// err is the first database error. It rolls back the transaction.
 	err error
 }
 
@@ -53,13 +53,13 @@ func (j *Journal) begin() *tx {
 	return &tx{conn: j.conn, j: j, at: time.Now().UnixMilli(), created: map[string]*log{}, puts: map[string]keyWrite{}, term: j.index.openTerm()}
 }
 
-// exec runs a statement; its error undoes the whole transaction.
+// exec runs a statement. An error rolls back the whole transaction.
 func (t *tx) exec(query string, args ...any) error {
 	_, err := t.change(query, args...)
 	return err
 }
 
-// change is exec with the number of rows that changed.
+// change is exec that returns the number of changed rows.
 func (t *tx) change(query string, args ...any) (int64, error) {
 	if t.err != nil {
 		return 0, t.err
@@ -69,7 +69,7 @@ func (t *tx) change(query string, args ...any) (int64, error) {
 	return n, err
 }
 
-// find returns a log, with what is pending for it, unless it is damaged. A log that was used lately is found in memory.
+// find returns a log and its pending change. It returns an error if the log is damaged. Recently used logs are in memory.
 func (t *tx) find(id string) (*log, *pending, error) {
 	if err := t.j.index.refuse(id); err != nil {
 		return nil, nil, err
@@ -81,7 +81,7 @@ func (t *tx) find(id string) (*log, *pending, error) {
 	return l, p, err
 }
 
-// findAny is find for a log that may be damaged.
+// findAny is find without the check for damage.
 func (t *tx) findAny(id string) (*log, *pending, error) {
 	l := t.created[id]
 	if l == nil {
@@ -91,7 +91,7 @@ func (t *tx) findAny(id string) (*log, *pending, error) {
 		var err error
 		l, err = load(t.conn, "id", id)
 		if _, ok := errors.AsType[*journal.DamageError](err); ok {
-			_ = t.j.quarantine(err) // find looks at it
+			_ = t.j.quarantine(err) // find checks it
 		} else if err != nil {
 			t.err = err
 			return nil, nil, err
@@ -114,11 +114,11 @@ func (t *tx) findAny(id string) (*log, *pending, error) {
 	return l, l.pending, nil
 }
 
-// create makes a log.
+// create adds a conversation.
 func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 	l, key := &log{id: id, epoch: epoch()}, newKey()
 	terms := withTerm(nil, 1, t.term)
-	// A sealed text is bound to the number of the row, so the row comes first; writeSummaries stores the summary later.
+	// Sealed text is bound to the conversation's number, so the row is inserted first. writeSummaries adds the summary.
 	var err error
 	l.n, err = t.insert(`INSERT INTO conversations (id, epoch, head, settled, trimmed, updated, tenant, owner, unfinished, size, summary, terms)
 		VALUES (?, ?, 0, 0, 0, ?, ?, ?, ?, 0, x'', ?)`, id, l.epoch, s.updated, s.tenant, s.owner, s.unfinished, formatTerms(terms))
@@ -138,14 +138,14 @@ func (t *tx) create(id string, s *summary) (*log, *pending, error) {
 	return l, l.pending, nil
 }
 
-// seal enciphers a text of a log. What it returns lasts as long as the transaction.
+// seal encrypts a text of a log. The result is valid until the transaction ends.
 func (t *tx) seal(l *log, at place, pieces ...[]byte) []byte {
 	from := len(t.j.buf)
 	t.j.buf = l.secret.seal(t.j.buf, at, pieces...)
 	return t.j.buf[from:len(t.j.buf):len(t.j.buf)]
 }
 
-// multi is how many live rows one statement inserts where there are as many: measured to take half the time of single ones.
+// multi is the number of live rows that one statement inserts if there are enough. It takes half the time of single inserts.
 const multi = 16
 
 var (
@@ -172,11 +172,11 @@ func (t *tx) writeLive() {
 			continue
 		}
 		p.chunk.row = t.j.nextRow
-		t.j.nextRow++ // a number that a failed transaction took is left out
+		t.j.nextRow++ // numbers of failed transactions are skipped
 		from := len(t.text)
 		for _, b := range p.batches {
 			if t.text == nil {
-				t.text = b.blob // the only one; its buffer is too large for the pool, so nobody writes to it again
+				t.text = b.blob // no copy: a buffer this large doesn't return to the pool, so it isn't reused
 				continue
 			}
 			t.text = append(t.text, b.blob...)
@@ -196,7 +196,7 @@ func (t *tx) writeLive() {
 	}
 }
 
-// writeSummaries stores the last summary that each log got.
+// writeSummaries stores the last summary of each log.
 func (t *tx) writeSummaries() {
 	for _, l := range t.logs {
 		if s := l.pending.summary; s != nil {
@@ -208,8 +208,8 @@ func (t *tx) writeSummaries() {
 	}
 }
 
-// writeKeys stores the last value that each key got. Most puts change the value of a key that is there already, which
-// touches no index; so that is tried first.
+// writeKeys stores the last value of each key. Most puts update an existing key, which changes no index, so an update is tried
+// before an insert.
 func (t *tx) writeKeys() {
 	for _, key := range t.order {
 		p := t.puts[key]
@@ -226,7 +226,7 @@ func (t *tx) writeKeys() {
 	}
 }
 
-// apply makes what was committed count in memory.
+// apply updates the index after the commit.
 func (t *tx) apply() {
 	x := &t.j.index
 	x.mu.Lock()
@@ -264,7 +264,7 @@ func (t *tx) apply() {
 	x.sweep(t.j.commits)
 }
 
-// discard makes chunks that are not read any more garbage. Callers hold the index's lock.
+// discard adds chunks to the garbage. The caller holds the index's lock.
 func (t *tx) discard(l *log, chunks []chunk) {
 	for _, ch := range chunks {
 		t.j.index.cache.forget(ch.row)
@@ -272,7 +272,7 @@ func (t *tx) discard(l *log, chunks []chunk) {
 	t.j.waste.add(l.n, chunks...)
 }
 
-// forget drops what was pending.
+// forget discards the pending changes.
 func (t *tx) forget() {
 	for _, l := range t.logs {
 		l.pending = nil

@@ -11,12 +11,12 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// ErrUnclean says that a store was not closed by its last gateway: what is in its write-ahead log is taken up by the next.
+// ErrUnclean says that the last gateway was killed. The next one recovers its write-ahead log.
 var ErrUnclean = errors.New("journal: the last gateway was not stopped")
 
-// Verify reads the store of a folder that no gateway uses, and lists the conversations that are damaged, each once. It writes
-// nothing and makes no files. Its error is that of the context if the time was too short; then it lists what was found until
-// then. It wraps [ErrUnclean], journal.ErrCorrupt if the file itself can't be read, or fs.ErrNotExist.
+// Verify reads the store of a folder that no gateway uses, and lists the damaged conversations, each once. It writes nothing. If
+// ctx ends, it returns the damage found so far with the error of ctx. Other errors wrap [ErrUnclean], journal.ErrCorrupt if the
+// database file can't be read, or fs.ErrNotExist.
 func Verify(ctx context.Context, dir string) ([]journal.DamageError, error) {
 	path := filepath.Join(dir, fileName)
 	have, err := inspect(path)
@@ -38,14 +38,14 @@ func Verify(ctx context.Context, dir string) ([]journal.DamageError, error) {
 	return v.damage, errors.Join(malformed(path, err), c.close())
 }
 
-// verifier collects damage, the first of each conversation.
+// verifier collects the first damage of each conversation.
 type verifier struct {
 	*conn
 	reported map[string]bool
 	damage   []journal.DamageError
 }
 
-// note collects an error that is about one conversation, and returns any other.
+// note records err if it is about one conversation. It returns any other error.
 func (v *verifier) note(err error) error {
 	d, ok := errors.AsType[*journal.DamageError](err)
 	if !ok {
@@ -64,7 +64,7 @@ func (v *verifier) checkAll(ctx context.Context) error {
 		return err
 	}
 	for _, d := range damaged {
-		_ = v.note(d) // it is one
+		_ = v.note(d) // returns nil for damage
 	}
 	var ids []string
 	err = v.forEach(selectSummary, func(r row) error {
@@ -83,7 +83,7 @@ func (v *verifier) checkAll(ctx context.Context) error {
 	return err
 }
 
-// log reads everything stored of one conversation. live is the log as scan found it, nil if it has no live rows.
+// log reads everything stored of one conversation. recent is the log from scan, nil if it has no live rows.
 func (v *verifier) log(ctx context.Context, id string, recent *log) error {
 	l, err := load(v.conn, "id", id)
 	if err != nil {

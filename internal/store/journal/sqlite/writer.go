@@ -12,9 +12,9 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-var background = context.Background() // of what the writer runs: once begun it is finished
+var background = context.Background() // the writer never abandons a transaction
 
-// write is the writer's goroutine. It alone uses j.conn, and alone changes the file and the index.
+// write is the writer's goroutine. Only it uses j.conn and changes the file and the index.
 func (j *Journal) write() {
 	idle := time.NewTimer(idleAfter)
 	defer idle.Stop()
@@ -43,7 +43,8 @@ func (j *Journal) write() {
 	}
 }
 
-// commit brings requests to an end: one transaction for all of them, a second one for the ends of turns when the disk is full.
+// commit executes requests in one transaction. If the disk is full, it releases the ballast and commits the batches that end turns
+// in a second one.
 func (j *Journal) commit(group []*request) {
 	group = j.pauses(group)
 	if len(group) == 0 {
@@ -81,8 +82,7 @@ func (j *Journal) commit(group []*request) {
 	answer(group, results, err)
 }
 
-// settle notes how a transaction went. After one whose fate is unknown everything is opened anew, so that those who look
-// see what the disk has.
+// noteOutcome records the result of a transaction. If it is unknown, the file is reopened, so that readers see what is on the disk.
 func (j *Journal) noteOutcome(err error) {
 	if j.reserve.released && err == nil {
 		err = journal.ErrFull
@@ -103,7 +103,7 @@ func (j *Journal) noteOutcome(err error) {
 	}
 }
 
-// pauses runs what wants to run between transactions, and returns the rest.
+// pauses runs the requests that run between transactions and returns the others.
 func (j *Journal) pauses(group []*request) []*request {
 	writes := group[:0]
 	for _, r := range group {
@@ -138,8 +138,8 @@ func answer(group []*request, results []error, err error) {
 	}
 }
 
-// try runs one transaction. Its error means that nothing of the group is there, or wraps [journal.ErrUnknown]; without
-// one, each request has its own result.
+// try runs one transaction. If it returns an error, nothing of the group was stored, or the error wraps [journal.ErrUnknown].
+// Otherwise each request has its own result.
 func (j *Journal) try(group []*request) ([]error, error) {
 	t := j.begin()
 	results := make([]error, len(group))
@@ -185,7 +185,7 @@ func (j *Journal) try(group []*request) ([]error, error) {
 	return results, nil
 }
 
-// finish commits. Where SQLite cannot say whether the commit is there, neither can finish.
+// finish commits. If SQLite can't tell whether the commit was stored, the error wraps [journal.ErrUnknown].
 func (j *Journal) finish() error {
 	err := j.fault("commit")
 	if err == nil {
@@ -205,7 +205,7 @@ func (j *Journal) finish() error {
 	return fmt.Errorf("commit: %w: %w", journal.ErrUnknown, err)
 }
 
-// undo takes a failed transaction back and returns why it failed. SQLite has taken some back itself.
+// undo rolls back a failed transaction and returns the cause. After some errors SQLite has already rolled back.
 func (j *Journal) undo(cause error) error {
 	if err := j.conn.exec("ROLLBACK"); err != nil && code(err) != sqlite3.SQLITE_ERROR {
 		j.needsReopen = true
@@ -214,12 +214,12 @@ func (j *Journal) undo(cause error) error {
 	return j.classify("write", cause)
 }
 
-// full reports whether an error says that there is no space.
+// full reports whether err means that the disk is full.
 func full(err error) bool {
 	return code(err)&0xff == sqlite3.SQLITE_FULL || code(err) == sqlite3.SQLITE_IOERR_SHMSIZE || errors.Is(err, syscall.ENOSPC)
 }
 
-// classify gives an error of the database its meaning.
+// classify wraps a database error in the matching sentinel.
 func (j *Journal) classify(op string, err error) error {
 	if full(err) {
 		return fmt.Errorf("%s: %w: %w", op, journal.ErrFull, err)
