@@ -9,40 +9,40 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Batch is what a reader gets at once: what changed since its cursor, or, with Reset, a snapshot that replaces all that it
-// has. It is shared by readers and must not be changed. All methods may be called from several goroutines.
+// Batch is what a reader gets at once: the changes since its cursor or, if Reset is true, a snapshot that replaces the reader's
+// state. Readers share a Batch and must not change it. All methods are safe for concurrent use.
 type Batch struct {
 	Conversation string
-	// Cursor is where the reader stands when it has taken all of the batch; Upto is its seq.
+	// Cursor is the reader's position after the batch. Upto is its seq.
 	Cursor Cursor
 	Upto   int64
 	Reset  bool
-	// Oldest is when the oldest of the events in it arrived, epoch milliseconds; 0 where Reset is true or there are none.
+	// Oldest is the arrival time of the batch's oldest event, epoch milliseconds. It is 0 if Reset is true or there are no events.
 	Oldest int64
-	// Events, where Reset is false, ascend in seq. There may be none: what changed was merged away.
+	// Events ascend in seq if Reset is false. They may be empty, because changes can cancel each other.
 	Events []event.Event
-	// Snapshot, where Reset is true.
+	// Snapshot is set if Reset is true.
 	Snapshot *transcript.Snapshot
 
-	piece      int // bytes, as transcript.Split takes them
+	piece      int // bytes, for transcript.Split
 	encodeOnce sync.Once
-	frame      []byte // an SSE event; the other encodings lie in it
-	begin, end int    // of the JSON
+	frame      []byte // an SSE event, which contains the other encodings
+	begin, end int    // of the JSON in frame
 	err        error
 }
 
-// Encoding is a form of a batch as bytes.
+// Encoding is a serialized form of a batch.
 type Encoding int
 
-// The encodings. All hold the same JSON, as [Frame] describes it.
+// All encodings contain the same JSON, described by [Frame].
 const (
 	JSON   Encoding = iota
 	NDJSON          // the JSON and a line feed
-	SSE             // an event of a stream, with the cursor as its id
+	SSE             // an SSE event with the cursor as its id
 )
 
-// Encode returns the batch as bytes. They are made once and shared; nobody may change them. It fails only where the log
-// holds what is no JSON.
+// Encode returns the serialized batch. It is computed once and shared, so callers must not change it. It fails only if the log
+// contains invalid JSON.
 func (b *Batch) Encode(as Encoding) ([]byte, error) {
 	b.encodeOnce.Do(b.encode)
 	if b.err != nil {
@@ -52,7 +52,7 @@ func (b *Batch) Encode(as Encoding) ([]byte, error) {
 	case SSE:
 		return b.frame, nil
 	case NDJSON:
-		return b.frame[b.begin : b.end+1 : b.end+1], nil // the first of the two line feeds that end an SSE event
+		return b.frame[b.begin : b.end+1 : b.end+1], nil // the first of the two line feeds at the end of an SSE event
 	default:
 		return b.frame[b.begin:b.end:b.end], nil
 	}
@@ -106,7 +106,7 @@ func (b *Batch) appendJSON(w []byte) ([]byte, error) {
 	return append(w, "]}"...), nil
 }
 
-// Apply folds the batch into a reader's transcript. Where it fails the reader drops its cursor, and so gets a snapshot.
+// Apply folds the batch into a reader's transcript. After an error the reader drops its cursor, and so gets a snapshot.
 func (b *Batch) Apply(t *transcript.Transcript) error {
 	if b.Reset {
 		t.Reset(b.Snapshot)

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Cursor is a reader's position, "<epoch>.<seq>", or "<epoch>~<term>.<seq>" if the log has terms. To clients it is opaque. The
-// empty cursor is that of a new reader.
+// Cursor is a reader's position: "<epoch>.<seq>", or "<epoch>~<term>.<seq>" if the log has terms. Clients treat it as opaque. The
+// empty cursor is the position of a new reader.
 type Cursor string
 
-// Term is the stretch of a log that was written during one opening of its store. If the log loses its newest events, their
-// seqs are used again in a later term.
+// Term is the stretch of a log that was written during one opening of its store. If the log loses its newest events, later events
+// get the same seqs in a new term.
 type Term struct {
 	FirstSeq int64 // seq of its first event
 	ID       string
 }
 
-// NewCursor returns the cursor of a reader that has all up to seq of the log with that epoch, which has no terms.
+// NewCursor returns the cursor at seq of a log without terms.
 func NewCursor(epoch string, seq int64) Cursor { return newCursor(epoch, "", seq) }
 
 func newCursor(epoch, term string, seq int64) Cursor {
@@ -27,7 +27,7 @@ func newCursor(epoch, term string, seq int64) Cursor {
 	return Cursor(strconv.AppendInt(append(b, '.'), seq, 10))
 }
 
-// Parse takes a cursor apart, without its term. It reports false if c is empty or malformed.
+// Parse returns the epoch and the seq of a cursor. It returns false if c is empty or malformed.
 func (c Cursor) Parse() (epoch string, seq int64, ok bool) {
 	epoch, _, seq, ok = c.parse()
 	return epoch, seq, ok
@@ -55,10 +55,10 @@ func (c Cursor) parse() (epoch, term string, seq int64, ok bool) {
 	return epoch, term, seq, true
 }
 
-// cursor returns the cursor of a reader that has all up to seq.
+// cursor returns the cursor at seq.
 func (s *state) cursor(seq int64) Cursor { return newCursor(s.epoch, s.term(seq), seq) }
 
-// term returns the id of the term in which the event with that seq was written, or will be.
+// term returns the id of the term to which seq belongs, or will belong.
 func (s *state) term(seq int64) string {
 	for i := len(s.terms) - 1; i >= 0; i-- {
 		if s.terms[i].FirstSeq <= seq {
@@ -68,14 +68,14 @@ func (s *state) term(seq int64) string {
 	return ""
 }
 
-// CursorAt returns the cursor of a reader that has all up to seq.
+// CursorAt returns the cursor at seq.
 func (f *Feed) CursorAt(seq int64) Cursor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.cursor(seq)
 }
 
-// Knows reports whether the cursor's seq means the same event to the log as it did when the cursor was made.
+// Knows reports whether the cursor's seq still identifies the event that it identified when the cursor was created.
 func (f *Feed) Knows(c Cursor) bool {
 	epoch, term, seq, ok := c.parse()
 	f.mu.Lock()

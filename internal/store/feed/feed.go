@@ -12,47 +12,47 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Feed is the head of one conversation. It comes from [Registry.Acquire] and is given back by [Feed.Release]. All methods
-// may be called from several goroutines, but only one, the conversation's owner, publishes.
+// Feed is the head of one conversation. [Registry.Acquire] returns it and [Feed.Release] releases it. All methods are safe for
+// concurrent use, but only the conversation's writer may publish.
 type Feed struct {
 	id        string
 	registry  *Registry
-	refs      int         // under the registry's lock
-	isCurrent atomic.Bool // loaded, and held since, so that nothing can have been missed
+	refs      int         // protected by the registry's lock
+	isCurrent atomic.Bool // loaded and referenced since, so no event can be missing
 
 	access atomic.Int64
 
-	// slow is a lock with one slot for those who read the log: they go one by one, and may give up.
+	// slow is a lock for readers of the log. It is a channel, so that a context can end the wait.
 	slow chan struct{}
 
 	mu sync.Mutex
 	state
-	notify chan struct{} // closed and replaced when there is something new
-	err    error         // why it was closed
+	notify chan struct{} // closed and replaced when there are new events
+	err    error         // the reason why the feed was closed
 	cache  map[key]weak.Pointer[Batch]
 }
 
-// state is what a feed knows of its conversation, under mu.
+// state is the feed's view of its conversation. mu protects it.
 type state struct {
 	epoch                               string
 	terms                               []Term
 	head, compacted, trimmed, truncated int64
 	fold                                *transcript.Transcript
-	// short says that a truncate went back behind the messages that the fold holds, so that a snapshot has too few of them.
+	// short says that a truncate removed most messages of the fold, so that a snapshot would have too few.
 	short bool
 	tail  tail
-	// check is the number of messages at which it is looked next whether some can be evicted, grown the bytes that came since.
+	// check is the number of messages, and growth the bytes added, from which eviction is tried next.
 	check, growth int
 }
 
-// key is what readers share a batch by.
+// key identifies a batch that readers share.
 type key struct {
 	after, upto int64
 	kind        byte // t from the tail, l from the log, s a snapshot
-	budget      int  // of a batch from the log
+	budget      int  // for a batch from the log
 }
 
-// maxCached bounds the batches that are remembered of one head: as many as there may be different places to catch up from.
+// maxCached limits the cached batches of one head, which is the number of different positions to catch up from.
 const maxCached = 256
 
 // Conversation returns the conversation's id.
@@ -65,22 +65,22 @@ func (f *Feed) Head() int64 {
 	return f.head
 }
 
-// Cursor returns the cursor of a reader that has everything.
+// Cursor returns the cursor at the head.
 func (f *Feed) Cursor() Cursor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.cursor(f.head)
 }
 
-// Notify returns a channel that is closed at the next publish, and once the feed is closed. Whoever waits takes it before it
-// polls; then nothing is missed.
+// Notify returns a channel that is closed at the next publish and when the feed is closed. A reader must take the channel before it
+// polls, or it may miss events.
 func (f *Feed) Notify() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.notify
 }
 
-// AccessChanged tells the readers that some may not read any more: those that wait wake up.
+// AccessChanged wakes the readers, so that they check whether they may still read.
 func (f *Feed) AccessChanged() {
 	f.access.Add(1)
 	f.mu.Lock()
@@ -88,21 +88,21 @@ func (f *Feed) AccessChanged() {
 	f.wake()
 }
 
-// Access counts the calls of AccessChanged. A reader that finds another count than the one with which it was let in asks
-// anew whether it may go on; the feed itself lets everybody.
+// Access counts the calls of AccessChanged. A reader that sees a new count must check its access again. The feed itself checks
+// nothing.
 func (f *Feed) Access() int64 { return f.access.Load() }
 
-// View calls fn with the fold of what is published: the newest messages, those of unfinished turns among them. fn must not
-// change it, keep it, or call the feed, and should be quick: nobody publishes or polls meanwhile.
+// View calls fn with the fold of the published events: the newest messages, including those of unfinished turns. fn must not change
+// or retain it, nor call the feed. It must be quick, because publishing and polling wait for it.
 func (f *Feed) View(fn func(t *transcript.Transcript)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fn(f.fold)
 }
 
-// Publish shows events, which the log has, to the readers. Their seqs follow the head without a hole; otherwise nothing is
-// shown, the feed is lost to its readers, who read the log anew, and the error wraps [ErrOrder]. On a closed feed it
-// returns why it was closed. The slice is not kept.
+// Publish shows committed events to the readers. Their seqs must follow the head. Otherwise nothing is shown, the feed is closed,
+// its readers read the log again, and the error wraps [ErrOrder]. On a closed feed it returns the reason for that. The slice isn't
+// retained.
 func (f *Feed) Publish(events []event.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -128,13 +128,13 @@ func (f *Feed) Publish(events []event.Event) error {
 	return nil
 }
 
-// take folds the next event in and puts it at the end of the tail. It is called with mu held.
+// take folds the next event and adds it to the tail. The caller holds mu.
 func (f *Feed) take(e *event.Event) {
 	f.state.take(e, f.registry.cfg, 0, f.id)
 }
 
-// take folds the next event in and puts it at the end of the tail. Messages that events up to the seq keep may still
-// fall back to are not evicted.
+// take folds the next event and adds it to the tail. It evicts no messages at events up to the seq keepAfter, because a later
+// truncate returns to them.
 func (s *state) take(e *event.Event, cfg Config, keepAfter int64, id string) {
 	if e.Type == event.ConversationTruncate {
 		if s.fold.Earlier && e.Message != "" && s.fold.Message(e.Message) == nil {
@@ -143,7 +143,7 @@ func (s *state) take(e *event.Event, cfg Config, keepAfter int64, id string) {
 		s.truncated = e.Seq
 	}
 	if err := s.fold.Apply(e); err != nil {
-		// The log is what it is: readers meet the same error, take a snapshot, and are past it.
+		// The log can't be changed: readers get the same error, take a snapshot and continue after it.
 		cfg.Logger.Error("event does not fit its log", slog.String("conversation", id), slog.Int64("seq", e.Seq), slog.Any("error", err))
 	}
 	s.tail.add(e, cfg.TailEvents, cfg.TailBytes)
@@ -151,7 +151,7 @@ func (s *state) take(e *event.Event, cfg Config, keepAfter int64, id string) {
 	s.growth += len(e.Text)
 	switch e.Type {
 	case event.ConversationTruncate:
-		s.tail.reset(e.Seq) // whoever is behind it gets a snapshot
+		s.tail.reset(e.Seq) // readers behind it get a snapshot
 	case event.MessageAdd, event.MessageStart, event.TurnEnd:
 		if e.Seq > keepAfter {
 			s.evict(cfg.Window)
@@ -159,7 +159,7 @@ func (s *state) take(e *event.Event, cfg Config, keepAfter int64, id string) {
 	}
 }
 
-// evict forgets messages that no snapshot will hold. It looks only when the fold has doubled since it last did.
+// evict drops messages that no snapshot needs. It only looks when the fold has doubled since the last time.
 func (s *state) evict(l transcript.Limits) {
 	if len(s.fold.Messages) < max(s.check, 2*l.Messages) && s.growth < 2*l.Bytes {
 		return
@@ -168,17 +168,17 @@ func (s *state) evict(l transcript.Limits) {
 	s.check, s.growth = 2*len(s.fold.Messages), 0
 }
 
-// wake tells the readers that there is something new. It is called with mu held.
+// wake notifies the readers. The caller holds mu.
 func (f *Feed) wake() {
 	if f.err != nil {
-		return // they were told of the end
+		return // they were notified when the feed was closed
 	}
-	clear(f.cache) // readers that are up to date now ask for what comes after
+	clear(f.cache) // up-to-date readers ask for the next events now
 	close(f.notify)
 	f.notify = make(chan struct{})
 }
 
-// Compacted tells the feed that the log is settled up to a seq. For readers nothing changes.
+// Compacted tells the feed that the log is compacted up to a seq. Readers don't notice.
 func (f *Feed) Compacted(upto int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +188,7 @@ func (f *Feed) Compacted(upto int64) {
 	}
 }
 
-// Trimmed tells the feed that the log has lost its events up to a seq. Messages that began there are gone.
+// Trimmed tells the feed that the log's events up to a seq were removed. Messages that began there disappear.
 func (f *Feed) Trimmed(upto int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,9 +208,9 @@ func (f *Feed) Trimmed(upto int64) {
 	f.wake()
 }
 
-// Close ends the feed: readers get what they have not seen of its tail, and then err, which wraps [ErrDeleted] or
-// [ErrLost]. The registry forgets it, so that the next Acquire reads the log anew. Whoever holds it still releases it.
-// The first error stays.
+// Close ends the feed. Readers get the remaining events of the tail and then err, which wraps [ErrDeleted] or [ErrLost]. The
+// registry forgets the feed, so the next Acquire reads the log again. References must still be released. Only the first error
+// counts.
 func (f *Feed) Close(err error) {
 	f.registry.forget(f)
 	f.mu.Lock()
@@ -222,10 +222,10 @@ func (f *Feed) Close(err error) {
 	}
 }
 
-// Release gives the feed back. It is called once for each Acquire.
+// Release releases a reference. Call it once for each Acquire.
 func (f *Feed) Release() { f.registry.release(f) }
 
-// lock takes the slow lock, unless ctx ends before.
+// lock acquires the slow lock, or returns an error if ctx ends first.
 func (f *Feed) lock(ctx context.Context) error {
 	select {
 	case f.slow <- struct{}{}:

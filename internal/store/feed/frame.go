@@ -9,26 +9,26 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Frame is a batch as a client reads it.
+// Frame is the JSON form of a batch.
 type Frame struct {
 	Type         string `json:"type"` // "snapshot" or "batch"
 	Conversation string `json:"conversation"`
 	Cursor       Cursor `json:"cursor"`
 
-	// Snapshot.
+	// Only in a snapshot:
 	Epoch   string `json:"epoch"`
 	Reset   bool   `json:"reset"`
-	FirstID string `json:"first"` // id of the first message of the window; empty where there is none
-	// Earlier says that there are older messages, to be had by page.
+	FirstID string `json:"first"` // id of the window's first message, or ""
+	// Earlier says that there are older messages, available as pages.
 	Earlier    bool                 `json:"earlier"`
 	Transcript *transcript.Snapshot `json:"transcript"`
 
-	// Batch.
+	// Only in a batch:
 	Seq    int64         `json:"seq"` // of the cursor
 	Events []event.Event `json:"events"`
 }
 
-// ParseFrame reads a frame. It fails for types that it does not know, and where a snapshot has no transcript.
+// ParseFrame parses a frame. It fails for unknown types, and for a snapshot without a transcript.
 func ParseFrame(b []byte) (*Frame, error) {
 	f := &Frame{}
 	if err := json.Unmarshal(b, f); err != nil {
@@ -47,7 +47,7 @@ func ParseFrame(b []byte) (*Frame, error) {
 	return f, nil
 }
 
-// Apply folds the frame into a client's transcript. Where it fails the client asks again without a cursor.
+// Apply folds the frame into a client's transcript. After an error the client reads again without a cursor.
 func (f *Frame) Apply(t *transcript.Transcript) error {
 	return (&Batch{Reset: f.Type == "snapshot", Snapshot: f.Transcript, Events: f.Events}).Apply(t)
 }
@@ -80,7 +80,7 @@ func (p *Page) AppendJSON(w []byte) ([]byte, error) {
 // MarshalJSON is AppendJSON for encoding/json.
 func (p *Page) MarshalJSON() ([]byte, error) { return p.AppendJSON(nil) }
 
-// UnmarshalJSON reads what AppendJSON writes.
+// UnmarshalJSON parses the output of AppendJSON.
 func (p *Page) UnmarshalJSON(b []byte) error {
 	var w struct {
 		Conversation string               `json:"conversation"`

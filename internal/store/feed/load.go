@@ -9,16 +9,17 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// everything is above any seq.
+// maxSeq is above any seq.
 const maxSeq = int64(1<<63 - 1)
 
-// While a log is read piece by piece it goes on. These say that what was read has a hole, and is to be read again.
+// A log may change while it is read in pieces. These errors say that events are missing from the pieces, so the log must be read
+// again.
 var (
-	errSettled = errors.New("feed: log settled beyond what was asked for") // again, up to the present head
+	errSettled = errors.New("feed: log settled beyond what was asked for") // read again, up to the new head
 	errTrimmed = errors.New("feed: log trimmed while it was read")
 )
 
-// load reads a conversation's log up to a seq and folds it, keeping the newest messages only.
+// load reads a conversation's log up to a seq and folds it. It keeps only the newest messages.
 func (f *Feed) load(ctx context.Context, upto int64) (state, error) {
 	for keepAfter := int64(0); ; {
 		s, err := f.readState(ctx, upto, keepAfter)
@@ -31,33 +32,33 @@ func (f *Feed) load(ctx context.Context, upto int64) (state, error) {
 		if !s.short {
 			return s, nil
 		}
-		// A truncate went back to messages that were not kept. This is rare: again, keeping all up to it.
+		// A truncate returned to messages that were evicted. This is rare, so the log is read again and all messages before it are
+		// kept.
 		keepAfter = s.truncated
 	}
 }
 
-// readState is one go at a load. Messages are evicted only at events above keep.
+// readState is one attempt of load. It evicts messages only at events above keepAfter.
 func (f *Feed) readState(ctx context.Context, upto, keepAfter int64) (state, error) {
 	s := state{fold: &transcript.Transcript{}}
 	err := f.scan(ctx, upto, func(e *event.Event) error {
 		s.take(e, f.registry.cfg, keepAfter, f.id)
 		return nil
-	}, func(r Stretch) { // of the last piece
+	}, func(r Stretch) { // called with the last piece
 		s.epoch, s.terms, s.compacted, s.trimmed = r.Epoch, r.Terms, r.Compacted, r.Trimmed
 		s.truncated = max(s.truncated, min(r.Truncated, upto))
 		head := min(r.Head, upto)
 		if s.head < head {
-			s.tail.reset(head) // the log's last events are gone without a trace
+			s.tail.reset(head) // the log's last events left nothing in the fold
 		}
 		s.head = head
 	})
 	return s, err
 }
 
-// scan reads a log up to a seq, a piece at a time, and calls fn for each event, then end with the last piece. The log may be
-// settled in between: then a later event may be a merged one that holds some of what fn was given before, as a reader
-// that resumes would get it. Where that does not help, since events up to upto were merged with later ones or trimmed away,
-// the error is errSettled or errTrimmed.
+// scan reads a log up to a seq in pieces. It calls fn for each event and then end with the last piece. The log may be compacted
+// meanwhile: a later event may then contain some of what fn already has, as for a reader that resumes. If events up to upto were
+// merged with later ones or trimmed, the error is errSettled or errTrimmed.
 func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error, end func(Stretch)) error {
 	epoch, after := "", int64(0)
 	for {
@@ -98,7 +99,7 @@ func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error
 	}
 }
 
-// reload folds the log anew where the fold has become too short for a snapshot.
+// reload folds the log again if the fold is too short for a snapshot.
 func (f *Feed) reload(ctx context.Context) error {
 	if err := f.lock(ctx); err != nil {
 		return err
@@ -127,8 +128,8 @@ func (f *Feed) reload(ctx context.Context) error {
 	}
 }
 
-// replace puts a newly loaded fold in the place of the present one, with what was published meanwhile. It reports false
-// where the tail does not go back that far.
+// replace installs a newly loaded fold and adds the events published meanwhile. It returns false if the tail no longer has all of
+// them.
 func (f *Feed) replace(s state) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

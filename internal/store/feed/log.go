@@ -8,55 +8,56 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Log is what a feed needs of the journal.
+// Log is the part of the journal that a feed uses.
 type Log interface {
-	// Read returns a log's events after a seq in ascending seq, compacted where the log is settled. It stops after about
-	// limit bytes (0: no limit), and Stretch.More says so; it returns one event at least if there is one.
-	// All of one Stretch is of one moment.
+	// Read returns a log's events after a seq, in ascending order; compacted ones up to Stretch.Compacted. It stops after about
+	// limit bytes (0 means no limit) and then sets HasMore. It returns at least one event if there is one. A Stretch is consistent:
+	// it shows the log at one moment.
 	Read(ctx context.Context, conversation string, after int64, limit int) (Stretch, error)
 }
 
 // Stretch is a piece of a log.
 type Stretch struct {
 	Epoch string
-	// Head is the seq of the log's last event. Events up to Settled may be merged ones; those above never are. Those up to
-	// Trimmed are gone. Truncated is the seq of the last truncate.
+	// Head is the seq of the log's last event. Events up to Compacted may be merged, later ones aren't. Events up to Trimmed were
+	// removed. Truncated is the seq of the last truncate.
 	Head, Compacted, Trimmed, Truncated int64
 	Events                              []event.Event
-	// Terms ascend in First; the last is also that of the next event. There may be none.
+	// Terms ascend in FirstSeq. The last one also applies to the next event. They may be empty.
 	Terms []Term
-	// More says that events up to Head are missing because of the limit.
+	// HasMore says that events up to Head are missing because of the limit.
 	HasMore bool
 }
 
-// Config bounds what feeds hold. The zero value takes the defaults.
+// Config limits the memory of feeds. The zero value uses the defaults.
 type Config struct {
-	// TailEvents and TailBytes bound the recent events that each feed holds.
+	// TailEvents and TailBytes limit the recent events of each feed.
 	TailEvents, TailBytes int
-	// Idle is how many feeds that nobody holds are kept for the next reader. Negative: none.
+	// Idle is the number of unreferenced feeds that stay in memory for the next reader. If it is negative, none do.
 	Idle int
-	// Window bounds a snapshot, where no unfinished turn begins earlier, and a page in bytes.
+	// Window limits a page, and a snapshot unless an unfinished turn begins earlier.
 	Window transcript.Limits
-	// Logger is told of events that don't fit their log. Nothing is logged where it is nil.
+	// Logger logs events that don't fit their log. If it is nil, they aren't logged.
 	Logger *slog.Logger
 
-	chunk, maxBehind, piece int // for tests: other values of readChunk, MaxBehind and transcript.MaxPiece
+	chunk, maxBehind, piece int // tests override readChunk, MaxBehind and transcript.MaxPiece
 }
 
 const (
-	// DefaultTailEvents is 40 s of a fast model: a reader that stalls for longer is as well served with whole parts.
+	// DefaultTailEvents is 40 s of a fast model. A reader that stalls for longer gets merged text from the log just as well.
 	DefaultTailEvents = 2048
-	// DefaultTailBytes bounds a tail of large events.
+	// DefaultTailBytes limits a tail of large events.
 	DefaultTailBytes = 512 << 10
-	// DefaultIdle lets a page be loaded anew without reading the log.
+	// DefaultIdle lets a browser page reload without reading the log.
 	DefaultIdle = 32
 
-	// MaxBehind is how many bytes of merged events a reader that comes back may lie behind. One snapshot holds about 1 MiB.
+	// MaxBehind is the size of the merged events, in bytes, that a returning reader gets at most. If there are more, it gets a
+	// snapshot, which is about 1 MiB.
 	MaxBehind = 8 << 20
 
-	// readChunk is how many bytes of a log are read at a time where it need not be one stretch.
+	// readChunk is the size of the pieces in which a log is read, in bytes.
 	readChunk = 1 << 20
-	// settledEvents stay in the tail when the log is settled: readers a moment behind still get the small batch.
+	// settledEvents stay in the tail when the log is compacted, so that readers a moment behind still get a small batch.
 	settledEvents = 256
 )
 

@@ -10,12 +10,12 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// MaxPage bounds the messages of a page.
+// MaxPage is the maximum number of messages in a page.
 const MaxPage = 200
 
-// Page returns up to limit messages before the one with that id (empty: the newest), fewer where they fill 1 MiB, and
-// the turns that said or answer them. A limit of 0 is that of the window; at most [MaxPage] are given. The error
-// wraps [ErrNoMessage] where there is no such message. It may read the whole log.
+// Page returns up to limit messages before the one with the id before, and the turns that wrote or answer them. If before is empty,
+// it returns the newest. A page holds at most [MaxPage] messages and 1 MiB. If limit is 0, it is that of the window. If the message
+// doesn't exist, the error wraps [ErrNoMessage]. Page may read the whole log.
 func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error) {
 	l := f.registry.cfg.Window
 	if limit > 0 {
@@ -55,7 +55,7 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 	}
 }
 
-// readPage folds the log up to head, keeping no more than the page needs.
+// readPage folds the log up to head and keeps only the messages of the page.
 func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits, head int64) (*Page, error) {
 	g := pager{before: before, limit: l.Messages}
 	p := &Page{Conversation: f.id}
@@ -80,18 +80,17 @@ func (f *Feed) readPage(ctx context.Context, before string, l transcript.Limits,
 	return p, nil
 }
 
-// pager folds a log for the messages before one of them.
+// pager folds a log to find the messages before a given one.
 type pager struct {
 	before    string
 	limit     int
-	keepAfter int64 // nothing is evicted up to here
+	keepAfter int64 // no message is evicted up to this seq
 	t         transcript.Transcript
-	// later are the ids of before and the messages after it, which are not folded; nil until before has come.
+	// laterMessages holds the ids of the message before and all after it, which aren't folded. It is nil until before is found.
 	laterMessages map[string]bool
 }
 
-// take folds the next event. It reports whether the log has to be read again, since a truncate went back to messages that
-// were not kept.
+// take folds the next event. It returns true if the log must be read again, because a truncate returned to evicted messages.
 func (g *pager) take(e *event.Event) (restart bool) {
 	switch e.Type {
 	case event.MessageAdd, event.MessageStart:
@@ -108,14 +107,14 @@ func (g *pager) take(e *event.Event) (restart bool) {
 	case event.ConversationTruncate:
 		switch {
 		case g.laterMessages[e.Message]:
-			return false // before is still there
+			return false // before still exists
 		case e.Message != "" && g.t.Message(e.Message) == nil && g.t.Earlier:
 			g.keepAfter = e.Seq
 			restart = true
 		}
-		g.laterMessages = nil // before is gone, for good: ids are used once
+		g.laterMessages = nil // before is removed, and ids aren't used twice
 	}
-	// What doesn't fit was told of when the feed was loaded; every reader drops it alike.
+	// Events that don't fit were logged when the feed was loaded. Every reader drops them.
 	_ = g.t.Apply(e)
 	return restart
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Poll returns what changed since a cursor, or a snapshot where the cursor can't be gone on from; nil where nothing is new.
-// budget bounds the batch, in bytes of text and such, about; it holds one event at least, and what it holds is whole. 0 is
-// no bound. Poll never waits for new events, but may read the log for an old cursor; ctx bounds that.
+// Poll returns the changes since a cursor, a snapshot if the cursor can't be resumed, or nil if there is nothing new. budget limits
+// the batch to about that many bytes, but it always has at least one event. 0 means no limit. Poll never waits for new events, but
+// for an old cursor it may read the log, until ctx ends.
 //
-// On a closed feed the error is why it was closed, once the cursor has what the tail holds.
+// On a closed feed Poll returns the rest of the tail and then the reason for the closing.
 func (f *Feed) Poll(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	epoch, term, after, ok := c.parse()
 	f.mu.Lock()
@@ -30,7 +30,7 @@ func (f *Feed) Poll(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	return f.older(ctx, after, budget)
 }
 
-// Next waits until Poll has something, and returns it.
+// Next waits until Poll returns a batch, and returns it.
 func (f *Feed) Next(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	for {
 		changed := f.Notify()
@@ -45,12 +45,12 @@ func (f *Feed) Next(ctx context.Context, c Cursor, budget int) (*Batch, error) {
 	}
 }
 
-// foreign reports whether a cursor at seq can't be gone on from.
+// foreign reports whether a cursor at seq can't be resumed.
 func (f *Feed) foreign(seq int64) bool {
 	return seq > f.head || seq < f.truncated || seq < f.trimmed
 }
 
-// snapshot makes a batch of the newest messages. It is called with mu held and releases it.
+// snapshot returns a batch with the newest messages. The caller holds mu; snapshot releases it.
 func (f *Feed) snapshot(ctx context.Context) (*Batch, error) {
 	if f.err == nil && f.short {
 		f.mu.Unlock()
@@ -68,11 +68,11 @@ func (f *Feed) snapshot(ctx context.Context) (*Batch, error) {
 		return b, nil
 	}
 	s := f.fold.Snapshot(f.fold.Window(f.registry.cfg.Window))
-	s.Seq = f.head // the last events may have left no trace in the fold
+	s.Seq = f.head // the last events may have left nothing in the fold
 	return f.share(k, &Batch{Conversation: f.id, Cursor: f.cursor(f.head), Upto: f.head, Reset: true, Snapshot: s}), nil
 }
 
-// recent makes a batch of what the tail holds after a seq. It is called with mu held and releases it.
+// recent returns a batch of the tail's events after a seq. The caller holds mu; recent releases it.
 func (f *Feed) recent(after int64, budget int) *Batch {
 	events := f.tail.after(after, budget)
 	upto := events[len(events)-1].Seq
@@ -91,7 +91,7 @@ func (f *Feed) recent(after int64, budget int) *Batch {
 	return f.share(k, b)
 }
 
-// older makes a batch of what the log has after a seq. It is called with mu held and releases it.
+// older returns a batch of the log's events after a seq. The caller holds mu; older releases it.
 func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, error) {
 	err, raw := f.err, after >= f.compacted
 	f.mu.Unlock()
@@ -101,11 +101,11 @@ func (f *Feed) older(ctx context.Context, after int64, budget int) (*Batch, erro
 	if b, err := f.readBatch(ctx, after, budget, raw); b != nil || err != nil {
 		return b, err
 	}
-	f.mu.Lock() // and no slow lock: a snapshot may need that
+	f.mu.Lock() // without the slow lock, which a snapshot may need
 	return f.snapshot(ctx)
 }
 
-// read makes a batch of what the log has after a seq, or none where only a snapshot will do.
+// readBatch reads a batch of the log's events after a seq. It returns nil if only a snapshot is possible.
 func (f *Feed) readBatch(ctx context.Context, after int64, budget int, raw bool) (*Batch, error) {
 	if err := f.lock(ctx); err != nil {
 		return nil, err
@@ -128,10 +128,10 @@ func (f *Feed) readBatch(ctx context.Context, after int64, budget int, raw bool)
 		f.Close(fmt.Errorf("%w: %s: the log has another epoch", ErrLost, f.id))
 		f.mu.Lock()
 	}
-	// What has happened meanwhile counts, since what was read may have it in it.
+	// The log may have been compacted or trimmed while it was read.
 	f.compacted, f.trimmed = max(f.compacted, s.Compacted), max(f.trimmed, s.Trimmed)
 	foreign, err := f.foreign(after), f.err
-	head := min(f.head, s.Head) // of what was published while it was read, s knows nothing
+	head := min(f.head, s.Head) // s lacks what was published while it was read
 	f.mu.Unlock()
 	if err != nil || foreign || missing {
 		return nil, err
@@ -148,8 +148,8 @@ func (f *Feed) readBatch(ctx context.Context, after int64, budget int, raw bool)
 	return f.share(k, b), nil
 }
 
-// behind reads what the log has after a seq. It reports missing where that is too much, and a piece of it won't do: merged
-// operations may begin in the piece and lie behind it. Where nothing was ever merged (raw) any piece will do.
+// readLog reads the log after a seq. It returns missing if that is too much for one batch and a part won't do, because merged
+// operations that begin in the part may end after it. If raw is true, nothing was merged, and any part will do.
 func (f *Feed) readLog(ctx context.Context, after int64, raw bool) (s Stretch, missing bool, err error) {
 	cfg := &f.registry.cfg
 	limits := []int{cfg.chunk, cfg.maxBehind}
@@ -168,15 +168,15 @@ func (f *Feed) readLog(ctx context.Context, after int64, raw bool) (s Stretch, m
 	return s, missing, nil
 }
 
-// pick chooses how far a batch from the log goes, and makes it: the merge of what lies up to there, and every merged
-// operation that began there and went on.
+// pick chooses the seq at which a batch from the log ends, and merges the events up to there. It includes all of a merged operation
+// that begins before the seq.
 func (f *Feed) pick(s Stretch, head int64, budget int) (events []event.Event, upto int64) {
 	n, size := 0, int64(0)
 	for n < len(s.Events) && s.Events[n].Seq <= head && (budget <= 0 || size < int64(budget)) {
 		size += cost(&s.Events[n])
 		n++
 	}
-	// What was not published yet is left for its time.
+	// Events that aren't published yet are left for a later batch.
 	remainder := s.Events[n:]
 	upto = head
 	if n > 0 && (s.HasMore || (len(remainder) > 0 && remainder[0].Seq <= head)) {
@@ -191,8 +191,8 @@ func (f *Feed) pick(s Stretch, head int64, budget int) (events []event.Event, up
 	return events, upto
 }
 
-// share remembers a batch for those who come to the same place, or returns what another was quicker to remember. It is
-// called with mu held. What nobody uses any more is not kept alive.
+// share caches a batch for other readers at the same position. If another reader was faster, it returns that reader's batch. The
+// caller holds mu. The cache keeps no batch alive that nobody uses.
 func (f *Feed) share(k key, b *Batch) *Batch {
 	if cached := f.cache[k].Value(); cached != nil {
 		return cached
@@ -206,7 +206,7 @@ func (f *Feed) share(k key, b *Batch) *Batch {
 	return b
 }
 
-// history tells a part's notes as of a seq.
+// history returns a part's notes as of a seq.
 func (f *Feed) history(message, part string, seq int64) ([]string, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

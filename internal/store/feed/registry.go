@@ -10,27 +10,26 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Registry holds one feed for each conversation that somebody reads or writes, and a few that somebody just did.
-// All methods may be called from several goroutines.
+// Registry holds the feeds of conversations that are in use, and some that were recently. All methods are safe for concurrent use.
 type Registry struct {
 	log Log
 	cfg Config
 
 	mu     sync.Mutex
 	feeds  map[string]*Feed
-	idle   *list.List // of *Feed: those that nobody holds, longest first
+	idle   *list.List // of *Feed: unreferenced ones, oldest first
 	idling map[*Feed]*list.Element
 	closed bool
 }
 
-// NewRegistry returns a registry of the conversations of a log.
+// NewRegistry returns a registry that loads feeds from log.
 func NewRegistry(log Log, cfg Config) *Registry {
 	cfg.setDefaults()
 	return &Registry{log: log, cfg: cfg, feeds: map[string]*Feed{}, idle: list.New(), idling: map[*Feed]*list.Element{}}
 }
 
-// Acquire returns the conversation's feed, which the caller releases. Where nobody holds it the log is read first; of
-// several callers one does so, and the others wait. Errors of the log are wrapped.
+// Acquire returns the conversation's feed. The caller must release it. If the feed isn't in use, Acquire reads the log first;
+// concurrent callers wait for one of them to do so. Errors of the log are wrapped.
 func (r *Registry) Acquire(ctx context.Context, conversation string) (*Feed, error) {
 	for {
 		f, err := r.hold(conversation)
@@ -44,11 +43,11 @@ func (r *Registry) Acquire(ctx context.Context, conversation string) (*Feed, err
 		if r.has(f) {
 			return f, nil
 		}
-		f.Release() // closed before it was had; there is another one now
+		f.Release() // closed before it was loaded; the registry has another one now
 	}
 }
 
-// Held reports whether somebody holds the conversation's feed now: then Acquire has nothing to read.
+// Contains reports whether the conversation's feed is in use, so that Acquire has nothing to read.
 func (r *Registry) Contains(conversation string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +55,7 @@ func (r *Registry) Contains(conversation string) bool {
 	return f != nil && f.refs > 0
 }
 
-// hold counts a reference to the conversation's feed, which may have to be loaded.
+// hold adds a reference to the conversation's feed. The feed may not be loaded yet.
 func (r *Registry) hold(conversation string) (*Feed, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +82,8 @@ func (r *Registry) has(f *Feed) bool {
 	return r.feeds[f.id] == f
 }
 
-// release takes a reference back. A feed that nobody holds is kept a while, but is looked over before it is used again.
+// release drops a reference. An unreferenced feed stays in memory for a while, and is checked against the log before it is used
+// again.
 func (r *Registry) release(f *Feed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *Registry) release(f *Feed) {
 	}
 }
 
-// forget takes a closed feed out, whoever holds it.
+// forget removes a closed feed, even if it is still referenced.
 func (r *Registry) forget(f *Feed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,14 +123,14 @@ func (r *Registry) drop(f *Feed) {
 	}
 }
 
-// Compacted tells the conversation's feed, if there is one, that its log is settled up to a seq.
+// Compacted tells the conversation's feed, if there is one, that its log is compacted up to a seq.
 func (r *Registry) Compacted(conversation string, upto int64) {
 	if f := r.peek(conversation); f != nil {
 		f.Compacted(upto)
 	}
 }
 
-// Trimmed tells the conversation's feed, if there is one, that its log has lost its events up to a seq.
+// Trimmed tells the conversation's feed, if there is one, that its log's events up to a seq were removed.
 func (r *Registry) Trimmed(conversation string, upto int64) {
 	if f := r.peek(conversation); f != nil {
 		f.Trimmed(upto)
@@ -143,14 +143,14 @@ func (r *Registry) peek(conversation string) *Feed {
 	return r.feeds[conversation]
 }
 
-// Len returns how many feeds are held in memory.
+// Len returns the number of feeds in memory.
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.feeds)
 }
 
-// Close closes all feeds with [ErrClosed]. Acquire fails from then on.
+// Close closes all feeds with [ErrClosed]. Later calls of Acquire fail.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -164,7 +164,7 @@ func (r *Registry) Close() {
 	}
 }
 
-// ready loads the feed, if that was not done since somebody holds it.
+// ready loads the feed, unless that was done since it was first referenced.
 func (f *Feed) ready(ctx context.Context) error {
 	if f.isCurrent.Load() {
 		return nil
@@ -179,7 +179,7 @@ func (f *Feed) ready(ctx context.Context) error {
 	f.mu.Lock()
 	epoch, head, trimmed, terms := f.epoch, f.head, f.trimmed, f.terms
 	f.mu.Unlock()
-	if epoch != "" { // idle until now, and most often nothing has happened
+	if epoch != "" { // it was idle, and the log is usually unchanged
 		r, err := f.registry.log.Read(ctx, f.id, head, 1)
 		if err != nil {
 			return fmt.Errorf("feed: look over %s: %w", f.id, err)

@@ -6,18 +6,18 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// tail holds the events (from, from+len(events)], without holes. Slices of it may be read outside the feed's
-// lock: what was added is never written again.
+// tail holds consecutive events (from, from+len(events)]. Slices of it may be read without the feed's lock, because added events
+// are never overwritten.
 type tail struct {
 	from   int64
 	events []event.Event
-	sums   []int64 // sums[i] is what events[:i+1] cost since some beginning
-	bytes  int     // that the events take in memory, about
+	sums   []int64 // sums[i] is the total cost up to events[i], from some starting point
+	bytes  int     // approximate memory of the events
 }
 
-// add takes the next event. One before which there is a hole begins a new tail: what was in the hole was merged into a
-// later event, and a reader that stands before the hole may need that too. A merged event is as good as any other: what
-// went into it lay before from, or it would have left a hole.
+// add appends the next event. If its seq leaves a gap, a new tail begins there: events in the gap were merged into a later one, and
+// a reader before the gap may need them too. A merged event without a gap is added like any other, because everything merged into
+// it lies before from.
 func (t *tail) add(e *event.Event, maxEvents, maxBytes int) {
 	if e.Seq != t.from+int64(len(t.events))+1 {
 		t.reset(e.Seq - 1)
@@ -28,7 +28,7 @@ func (t *tail) add(e *event.Event, maxEvents, maxBytes int) {
 	}
 	t.events, t.sums = append(t.events, *e), append(t.sums, sum)
 	t.bytes += memory(e)
-	// Half as much again as allowed is let grow, so that one in many adds pays for the copy.
+	// The tail may grow to one and a half times its limit, so that only some calls copy it.
 	if len(t.events) > maxEvents+maxEvents/2 || t.bytes > maxBytes+maxBytes/2 {
 		t.shrink(maxEvents, maxBytes)
 	}
@@ -36,7 +36,7 @@ func (t *tail) add(e *event.Event, maxEvents, maxBytes int) {
 
 func (t *tail) reset(from int64) { *t = tail{from: from} }
 
-// shrink drops the oldest events beyond a count or a size. It copies, for others may be reading the old ones.
+// shrink drops the oldest events beyond the limits. It copies the others, because readers may be using the old slice.
 func (t *tail) shrink(maxEvents, maxBytes int) {
 	n, bytes := 0, t.bytes
 	for n < len(t.events) && (len(t.events)-n > maxEvents || bytes > maxBytes) {
@@ -48,12 +48,12 @@ func (t *tail) shrink(maxEvents, maxBytes int) {
 	}
 	t.from += int64(n)
 	t.bytes = bytes
-	room := (len(t.events)-n)*3/2 + 2 // until the next time
+	room := (len(t.events)-n)*3/2 + 2 // room until the next shrink
 	t.events = append(make([]event.Event, 0, room), t.events[n:]...)
 	t.sums = append(make([]int64, 0, room), t.sums[n:]...)
 }
 
-// drop forgets the events up to a seq.
+// drop removes the events up to a seq.
 func (t *tail) drop(upto int64) {
 	if upto > t.from {
 		t.shrink(max(0, len(t.events)-int(upto-t.from)), t.bytes)
@@ -61,8 +61,8 @@ func (t *tail) drop(upto int64) {
 	}
 }
 
-// after returns the events that follow a seq at or above from, up to where they have cost the budget: one at least if
-// there is one. A budget of 0 is none.
+// after returns the events after a seq, up to a cost of budget, but at least one if there is one. A budget of 0 means no limit. seq
+// must not be below from.
 func (t *tail) after(seq int64, budget int) []event.Event {
 	i := int(seq - t.from)
 	n := len(t.events)
@@ -73,7 +73,7 @@ func (t *tail) after(seq int64, budget int) []event.Event {
 	return t.events[i:n:n]
 }
 
-// cost is what an event adds to a merged batch, about, in bytes.
+// cost is the approximate size that an event adds to a merged batch, in bytes.
 func cost(e *event.Event) int64 {
 	n := len(e.Text) + len(e.Note)
 	for _, h := range e.History {
@@ -94,5 +94,5 @@ func cost(e *event.Event) int64 {
 	return int64(n) + 8
 }
 
-// memory is what an event takes in the tail, about, in bytes.
+// memory is the approximate memory that an event takes in the tail, in bytes.
 func memory(e *event.Event) int { return 200 + int(cost(e)) }
