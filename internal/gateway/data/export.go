@@ -19,12 +19,12 @@ const exportPage = 1 << 20
 // Exporter writes down all that is stored of a subject. Its methods may be called from several goroutines.
 type Exporter struct {
 	gw          *gateway.Gateway
-	journal     journal.Journal
+	journal     exportJournal
 	collections []Collection
 }
 
 // NewExporter returns an exporter that knows of the collections.
-func NewExporter(gw *gateway.Gateway, j journal.Journal, collections []Collection) *Exporter {
+func NewExporter(gw *gateway.Gateway, j exportJournal, collections []Collection) *Exporter {
 	return &Exporter{gw: gw, journal: j, collections: collections}
 }
 

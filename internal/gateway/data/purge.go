@@ -57,7 +57,7 @@ func (p *Purged) counts() map[string]int {
 // off. Its methods may be called from several goroutines.
 type Purger struct {
 	gw          *gateway.Gateway
-	journal     journal.Journal
+	journal     purgeJournal
 	uploads     Uploads // may be nil
 	collections []Collection
 	log         *slog.Logger
@@ -72,7 +72,7 @@ type Uploads interface {
 }
 
 // NewPurger returns a purger of the gateway's conversations, of uploads and of the collections. uploads may be nil.
-func NewPurger(gw *gateway.Gateway, j journal.Journal, uploads Uploads, collections []Collection, log *slog.Logger) *Purger {
+func NewPurger(gw *gateway.Gateway, j purgeJournal, uploads Uploads, collections []Collection, log *slog.Logger) *Purger {
 	return &Purger{gw: gw, journal: j, uploads: uploads, collections: collections, log: log, one: make(chan struct{}, 1), cut: make(chan struct{}, 1)}
 }
 
@@ -211,7 +211,7 @@ func (p *Purger) owned(ctx context.Context, of Subject, f func(*journal.Summary)
 	return owned(ctx, p.journal, of, f)
 }
 
-func owned(ctx context.Context, j journal.Journal, of Subject, f func(*journal.Summary) error) error {
+func owned(ctx context.Context, j lister, of Subject, f func(*journal.Summary) error) error {
 	q := journal.Query{Tenant: of.Tenant, Owner: of.Subject, Limit: purgePage}
 	for {
 		page, err := j.Conversations(ctx, q)

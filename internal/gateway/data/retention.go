@@ -53,7 +53,7 @@ func (a Ages) least() time.Duration {
 // from several goroutines.
 type Retention struct {
 	gw      *gateway.Gateway
-	journal journal.Journal
+	journal lister
 	ages    atomic.Pointer[Ages]
 	agent   string // of conversations that name none
 	log     *slog.Logger
@@ -61,7 +61,7 @@ type Retention struct {
 }
 
 // NewRetention returns what keeps to ages. agent is that of conversations that name none.
-func NewRetention(gw *gateway.Gateway, j journal.Journal, ages Ages, agent string, log *slog.Logger) *Retention {
+func NewRetention(gw *gateway.Gateway, j lister, ages Ages, agent string, log *slog.Logger) *Retention {
 	r := &Retention{gw: gw, journal: j, agent: agent, log: log, one: make(chan struct{}, 1)}
 	r.Keep(ages)
 	return r

@@ -23,10 +23,17 @@ const (
 	secretSize  = 32
 )
 
+// sessionStore is the part of the journal that sessions use.
+type sessionStore interface {
+	Append(ctx context.Context, b journal.Batch) error
+	Get(ctx context.Context, key string) ([]byte, error)
+	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
+}
+
 // Sessions keeps in the journal what cookies need beyond a restart: the secret that they are signed with, and which of them were
 // ended before their time. It may be used from several goroutines.
 type Sessions struct {
-	j   journal.Journal
+	j   sessionStore
 	key []byte
 
 	mu    sync.Mutex
@@ -36,7 +43,7 @@ type Sessions struct {
 var _ server.SessionStore = (*Sessions)(nil)
 
 // OpenSessions reads what the journal has of sessions, and makes the secret where there is none yet.
-func OpenSessions(ctx context.Context, j journal.Journal) (*Sessions, error) {
+func OpenSessions(ctx context.Context, j sessionStore) (*Sessions, error) {
 	s := &Sessions{j: j, ended: map[string]int64{}}
 	if err := s.open(ctx); err != nil {
 		return nil, fmt.Errorf("auth: sessions: %w", err)

@@ -24,10 +24,20 @@ const (
 	retryEvery = time.Second
 )
 
+// Journal is the part of the journal that the audit log uses.
+type Journal interface {
+	Append(ctx context.Context, b journal.Batch) error
+	Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error)
+	Conversation(ctx context.Context, id string) (journal.Summary, error)
+	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
+	Trim(ctx context.Context, conversation string, upto int64) error
+	Blank(ctx context.Context, conversation string, match func(*event.Event) bool) error
+}
+
 // Log is the audit log. Make one with New, call Open before anything else and Run beside it; the methods may be called
 // from several goroutines.
 type Log struct {
-	journal journal.Journal
+	journal Journal
 	log     *slog.Logger
 	wake    chan struct{} // has a value when keys wait
 	writer  chan struct{} // whoever puts a value in may write
@@ -36,8 +46,8 @@ type Log struct {
 	changed chan struct{} // closed and replaced when the log has grown
 }
 
-// New returns the log that lies in j.
-func New(j journal.Journal, log *slog.Logger) *Log {
+// New returns the audit log that is stored in j.
+func New(j Journal, log *slog.Logger) *Log {
 	return &Log{journal: j, log: log, wake: make(chan struct{}, 1), writer: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 

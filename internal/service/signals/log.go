@@ -27,10 +27,17 @@ const (
 // ErrGone says that the conversation of a signal is not there.
 var ErrGone = errors.New("signals: no such conversation")
 
+// Journal is the part of the journal that the log of signals uses.
+type Journal interface {
+	Append(ctx context.Context, b journal.Batch) error
+	Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error)
+	Trim(ctx context.Context, conversation string, upto int64) error
+}
+
 // Log is the log of signals. Make one with New, call Open before anything else and Run beside it; the methods may be called
 // from several goroutines.
 type Log struct {
-	journal journal.Journal
+	journal Journal
 	log     *slog.Logger
 	writer  chan struct{} // whoever puts a value in may write
 	wake    chan struct{} // has a value when offered signals wait
@@ -45,8 +52,8 @@ type Log struct {
 	lost    int // offered signals that were dropped since the last commit
 }
 
-// New returns the log that lies in j.
-func New(j journal.Journal, log *slog.Logger) *Log {
+// New returns the log of signals that is stored in j.
+func New(j Journal, log *slog.Logger) *Log {
 	return &Log{journal: j, log: log, writer: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 

@@ -20,7 +20,7 @@ func (q *queue) pauseKey() string { return "webhook-pause/" + q.hook.Name }
 
 // restore takes up how the last run left the receiver.
 func (q *queue) restore(ctx context.Context) error {
-	v, err := q.h.cfg.Journal.Get(ctx, q.pauseKey())
+	v, err := q.journal.Get(ctx, q.pauseKey())
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil
 	}
@@ -98,5 +98,5 @@ func (q *queue) back(ctx context.Context) {
 }
 
 func (q *queue) write(ctx context.Context, kv journal.KeyValue) error {
-	return q.h.cfg.Journal.Append(ctx, journal.Batch{Conversation: Log, Keys: []journal.KeyValue{kv}})
+	return q.journal.Append(ctx, journal.Batch{Conversation: Log, Keys: []journal.KeyValue{kv}})
 }

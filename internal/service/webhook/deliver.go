@@ -65,7 +65,7 @@ func (q *queue) deliver(ctx context.Context, l *lane, it item) {
 }
 
 func (q *queue) load(ctx context.Context, it item) (*entry, error) {
-	v, err := q.h.cfg.Journal.Get(ctx, q.prefix+it.id)
+	v, err := q.journal.Get(ctx, q.prefix+it.id)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (q *queue) failed(ctx context.Context, l *lane, d *entry, a answer) {
 
 // update stores a delivery anew, if it is still there.
 func (q *queue) update(ctx context.Context, d *entry) error {
-	if _, err := q.h.cfg.Journal.Get(ctx, q.prefix+d.ID); err != nil {
+	if _, err := q.journal.Get(ctx, q.prefix+d.ID); err != nil {
 		return err
 	}
 	kv, err := q.encode(d)

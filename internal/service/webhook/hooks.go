@@ -21,10 +21,17 @@ import (
 // whole. That it is not there is no error: fn is then not called. fn keeps nothing of what it sees.
 type Look func(ctx context.Context, conversation string, fn func(*transcript.Transcript) bool) error
 
-// Config is what Hooks are made of.
+// Journal is the part of the journal that hooks use.
+type Journal interface {
+	Append(ctx context.Context, b journal.Batch) error
+	Get(ctx context.Context, key string) ([]byte, error)
+	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
+}
+
+// Config configures Hooks.
 type Config struct {
 	Hooks   []Hook
-	Journal journal.Journal
+	Journal Journal
 	Log     *slog.Logger
 	Metrics *Metrics
 }

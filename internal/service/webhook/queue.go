@@ -15,12 +15,13 @@ import (
 
 // queue is what one hook has to be told.
 type queue struct {
-	h      *Hooks
-	hook   Hook
-	client doer
-	log    *slog.Logger
-	prefix string // of its keys
-	wake   chan struct{}
+	h       *Hooks
+	hook    Hook
+	client  doer
+	journal Journal
+	log     *slog.Logger
+	prefix  string // of its keys
+	wake    chan struct{}
 
 	mu     sync.Mutex // protects what follows
 	window *window
@@ -51,7 +52,7 @@ const (
 
 func newQueue(h *Hooks, hook Hook, client doer) *queue {
 	return &queue{
-		h: h, hook: hook, client: client, log: h.cfg.Log.With("hook", hook.Name), prefix: Prefix + hook.Name + "/",
+		h: h, hook: hook, client: client, journal: h.cfg.Journal, log: h.cfg.Log.With("hook", hook.Name), prefix: Prefix + hook.Name + "/",
 		wake: make(chan struct{}, 1), window: newWindow(windowSize), behind: true,
 	}
 }
@@ -208,7 +209,7 @@ func (q *queue) scan(ctx context.Context) error {
 func (q *queue) fill(ctx context.Context) (whole bool, err error) {
 	after := ""
 	for {
-		page, err := q.h.cfg.Journal.KeysAfter(ctx, q.prefix, after, scanPage)
+		page, err := q.journal.KeysAfter(ctx, q.prefix, after, scanPage)
 		if err != nil {
 			return false, fmt.Errorf("list deliveries: %w", err)
 		}

@@ -1,24 +1,32 @@
-// Package feed is the in-memory head of conversations, from which all readers pull.
+// Package feed holds the newest part of each conversation in memory. All readers pull from it.
 //
-// A feed holds the fold of a conversation's newest messages and a tail of its recent events. It pushes nothing and has no
-// queue for a reader: a reader is a [Cursor], which it hands to [Feed.Poll] when it can take more.
+// A [Feed] has the fold of a conversation's newest messages and a tail of its recent events. A reader has a [Cursor] and calls [Feed.Poll]
+// when its connection can take more. There is no queue for a reader, so a slow reader costs the gateway a cursor only.
 //
-// Invariants
+// # Order of calls
 //
-//   - [Feed.Poll] gives one atomic batch for (after, upto]. Folding the batches that follow each other from any snapshot
-//     gives the log's own fold from the snapshot's first message on. A reader that was cut inside a batch asks again from
-//     the cursor before it.
-//   - First of all: a reader without a cursor, with one of another epoch, above the head, or from before the last truncate
-//     or trim gets a snapshot. So does one whose cursor's seq was written in another term: the event that the reader has
-//     was lost, and its seq was used again. Else a cursor inside the tail gets a merged batch, and an older one what the log has of the
-//     changed parts, whole. Nobody gets conversation.truncate as an event.
-//   - The budget chooses upto first; the batch is the merge of what lies up to it, and never a piece of that.
-//     For an older cursor it also holds every merged operation that began at or before upto, whole, though its seq is higher.
-//   - A cursor from so far back that what changed since is longer than [MaxBehind] gets a snapshot too, which is shorter.
-//   - A feed is given an event after the log has it, never before; seqs come without holes. It never shows an event that
-//     was not published to it, though the log may have it already.
-//   - Poll and publish wait for no reader. Nothing is read from the log, merged or encoded under a feed's lock, but the
-//     structure of a snapshot is copied there: its cost is that of the parts, not of their texts.
-//   - Bytes are encoded once and shared by all readers that stand at the same place.
+// A reader calls [Registry.Acquire], then repeats [Feed.Notify], [Feed.Poll] and a wait for the channel, and at the end calls
+// [Feed.Release]. [Feed.Next] does the loop. The conversation's writer also acquires the feed, and calls [Feed.Publish] after each commit.
+//
+// # What a reader gets
+//
+//   - A snapshot if it has no cursor, or if its cursor is of another epoch, above the head, or from before the last truncate or trim. Also
+//     if the cursor's seq belongs to another term: the event was lost, and its seq was used again.
+//   - A merged batch of the tail if its cursor is inside the tail.
+//   - A merged batch from the log if its cursor is older, unless that batch would exceed [MaxBehind]. Then it gets a snapshot, which is
+//     smaller.
+//
+// No reader gets conversation.truncate as an event.
+//
+// # Invariants
+//
+//   - A batch is atomic and covers (after, upto]. Any snapshot folded with the batches that follow it equals the log's own fold from the
+//     snapshot's first message. A reader that was disconnected within a batch asks again from the cursor before it.
+//   - The budget determines upto, and the batch is the complete merge of the events up to there. A batch from the log also holds all of a
+//     merged operation that began at or before upto, even if its seq is higher.
+//   - Events are published after their commit and without gaps. A feed never shows an event that wasn't published to it.
+//   - Poll and Publish wait for no reader. Reading the log, merging and encoding happen outside the feed's lock. Copying the structure of a
+//     snapshot happens under it, and costs as much as there are parts, whatever their size.
+//   - A batch is encoded once and shared by all readers at the same position.
 //   - The package starts no goroutines.
 package feed
