@@ -35,7 +35,7 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 	}
 	c := Command{Type: CommandDelete, by: By(ctx, p)}
 	_, err = g.removals.run(ctx, s, c, func(release func()) (Ack, error) {
-		return w.delete(ctx, c, func(s *journal.Summary) error {
+		return commands{w}.delete(ctx, c, func(s *journal.Summary) error {
 			if len(w.running()) > 0 || len(s.Open) > 0 {
 				return errUsed
 			}

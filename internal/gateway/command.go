@@ -132,23 +132,23 @@ func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Co
 	}
 	switch c.Type {
 	case CommandSend:
-		return w.send(ctx, p, asGuest(p, &s, c))
+		return commands{w}.send(ctx, p, asGuest(p, &s, c))
 	case CommandStop:
-		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.stop(t, c.Turn, p) })
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.stop(t, c.Turn, p) })
 	case CommandAnswer:
-		return w.answer(ctx, p, c)
+		return commands{w}.answer(ctx, p, c)
 	case CommandInject:
-		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.inject(ctx, t, p, c) })
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.inject(ctx, t, p, c) })
 	case CommandTruncate:
-		return g.removals.run(ctx, s, c, func(func()) (Ack, error) { return w.truncate(ctx, c) })
+		return g.removals.run(ctx, s, c, func(func()) (Ack, error) { return commands{w}.truncate(ctx, c) })
 	case CommandShare:
-		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.share(t, c) })
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.share(t, c) })
 	case CommandUnshare:
-		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.unshare(t, c) })
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.unshare(t, c) })
 	case CommandUpdate:
-		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return w.update(t, p, c) })
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.update(t, p, c) })
 	}
-	return g.removals.run(ctx, s, c, func(release func()) (Ack, error) { return w.delete(ctx, c, nil, release) })
+	return g.removals.run(ctx, s, c, func(release func()) (Ack, error) { return commands{w}.delete(ctx, c, nil, release) })
 }
 
 // keyed runs a command alone in its own commit, together with its key.

@@ -13,8 +13,11 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// commands carries out the commands on a conversation, in its writer.
+type commands struct{ *writer }
+
 // stop ends a turn, queued or running. What was said stays; nothing later of it is seen.
-func (w *writer) stop(t *tx, turn string, p Principal) (Ack, error) {
+func (w commands) stop(t *tx, turn string, p Principal) (Ack, error) {
 	if turn == "" {
 		return Ack{}, reject(ReasonInvalid, "stop: a turn is needed")
 	}
@@ -50,7 +53,7 @@ func (w *writer) hasTurn(turn string) bool {
 }
 
 // answer closes an open request. The first answer wins.
-func (w *writer) answer(ctx context.Context, p Principal, c Command) (Ack, error) {
+func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, error) {
 	a := event.Answer{ID: c.Request, Decision: c.Decision, Text: c.Text, By: p.Subject}
 	return w.keyed(ctx, c, func(t *tx) (Ack, error) {
 		if c.Turn == "" || c.Request == "" {
@@ -109,7 +112,7 @@ func decisions(r *event.Request) []string {
 }
 
 // inject adds a message that nothing answers: a note, a proactive message.
-func (w *writer) inject(ctx context.Context, t *tx, p Principal, c Command) (Ack, error) {
+func (w commands) inject(ctx context.Context, t *tx, p Principal, c Command) (Ack, error) {
 	m, err := w.message(c, event.Assistant)
 	if err != nil {
 		return Ack{}, err
@@ -133,7 +136,7 @@ func (w *writer) inject(ctx context.Context, t *tx, p Principal, c Command) (Ack
 var errTruncated = errors.New("gateway: another truncate came in between")
 
 // truncate drops the messages after one. It is refused while any turn is unfinished.
-func (w *writer) truncate(ctx context.Context, c Command) (Ack, error) {
+func (w commands) truncate(ctx context.Context, c Command) (Ack, error) {
 	for {
 		ack, err := w.truncateAt(ctx, c)
 		if !errors.Is(err, errTruncated) {
@@ -143,7 +146,7 @@ func (w *writer) truncate(ctx context.Context, c Command) (Ack, error) {
 }
 
 // truncateAt is one go at a truncate; errTruncated says that it is worth another one.
-func (w *writer) truncateAt(ctx context.Context, c Command) (Ack, error) {
+func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 	// The message may be older than what is in memory, so the log is asked, before the writer is held up.
 	whole, head, err := w.readLog(ctx)
 	if err != nil {
@@ -207,7 +210,7 @@ func (w *writer) readLog(ctx context.Context) (*transcript.Transcript, int64, er
 }
 
 // update sets title and metadata.
-func (w *writer) update(t *tx, p Principal, c Command) (Ack, error) {
+func (w commands) update(t *tx, p Principal, c Command) (Ack, error) {
 	if c.Title == nil && len(c.Metadata) == 0 {
 		return Ack{}, reject(ReasonInvalid, "update: a title or metadata is needed")
 	}
@@ -224,7 +227,7 @@ func (w *writer) update(t *tx, p Principal, c Command) (Ack, error) {
 
 // delete ends the conversation's turns, tells its readers, and removes all that is stored of it. unless, where given, is
 // asked last, with the summary that nothing else can change any more. committed is called when nothing can stop it.
-func (w *writer) delete(ctx context.Context, c Command, unless func(*journal.Summary) error, committed func()) (Ack, error) {
+func (w commands) delete(ctx context.Context, c Command, unless func(*journal.Summary) error, committed func()) (Ack, error) {
 	var ack Ack
 	ctx = context.WithoutCancel(ctx) // a delete that was taken goes to its end, whether or not somebody waits
 	err := w.submit(ctx, true, func(t *tx) error {

@@ -59,8 +59,11 @@ type resolved struct {
 	answers, parent string // ids, empty if they are unknown here
 }
 
+// sessionEntries adds the entries of an agent's session to a conversation, in its writer.
+type sessionEntries struct{ *writer }
+
 // addEntries commits entries of an agent's session, and the cursor that follows them.
-func (w *writer) addEntries(ctx context.Context, name string, a Agent, entries []agent.Entry, cursor json.RawMessage) error {
+func (w sessionEntries) addEntries(ctx context.Context, name string, a Agent, entries []agent.Entry, cursor json.RawMessage) error {
 	if err := w.keepsSession(name); err != nil {
 		return err
 	}
@@ -85,7 +88,7 @@ func (w *writer) addEntries(ctx context.Context, name string, a Agent, entries [
 }
 
 // addIn adds to a commit those entries that nobody has added meanwhile.
-func (w *writer) addIn(ctx context.Context, t *tx, name string, a Agent, fresh []*outside, cursor json.RawMessage) error {
+func (w sessionEntries) addIn(ctx context.Context, t *tx, name string, a Agent, fresh []*outside, cursor json.RawMessage) error {
 	ctx = context.WithoutCancel(ctx) // a job that runs is done
 	w.mu.Lock()
 	left := w.isLeft
@@ -142,7 +145,7 @@ func (w *writer) addIn(ctx context.Context, t *tx, name string, a Agent, fresh [
 }
 
 // addWhole adds a run that is over as a turn with its end.
-func (w *writer) addWhole(t *tx, r resolved, name string) {
+func (w sessionEntries) addWhole(t *tx, r resolved, name string) {
 	if t.outside == nil {
 		t.outside = map[string]bool{}
 	}
@@ -164,7 +167,7 @@ func (w *writer) addWhole(t *tx, r resolved, name string) {
 }
 
 // addLive adds a run that goes on, and observes it once that is committed.
-func (w *writer) addLive(t *tx, r resolved, name string, a Agent) {
+func (w sessionEntries) addLive(t *tx, r resolved, name string, a Agent) {
 	tn := w.newTurn(r.id, name, a, w.host())
 	tn.observed = true
 	t.add(r.start(name, r.answers, r.parent))
@@ -180,7 +183,7 @@ func (w *writer) addLive(t *tx, r resolved, name string, a Agent) {
 }
 
 // lookup returns what an entry has become, in the commit that is being made or before it.
-func (w *writer) lookup(name string, batch map[string]string, key string) (string, error) {
+func (w sessionEntries) lookup(name string, batch map[string]string, key string) (string, error) {
 	if v := batch[key]; v != "" || key == "" {
 		return v, nil
 	}
@@ -188,7 +191,7 @@ func (w *writer) lookup(name string, batch map[string]string, key string) (strin
 }
 
 // answered returns the id of the message that a run answers.
-func (w *writer) answered(ctx context.Context, lookup func(string) (string, error), key string, batch map[string]string) (string, error) {
+func (w sessionEntries) answered(ctx context.Context, lookup func(string) (string, error), key string, batch map[string]string) (string, error) {
 	v, err := lookup(key)
 	if err != nil || key == "" {
 		return "", err
@@ -206,7 +209,7 @@ func (w *writer) answered(ctx context.Context, lookup func(string) (string, erro
 }
 
 // around returns the id of the turn that started a run.
-func (w *writer) around(lookup func(string) (string, error), key string) (string, error) {
+func (w sessionEntries) around(lookup func(string) (string, error), key string) (string, error) {
 	v, err := lookup(key)
 	if err != nil || key == "" {
 		return "", err
@@ -221,7 +224,7 @@ func (w *writer) around(lookup func(string) (string, error), key string) (string
 }
 
 // keepsSession returns an error that wraps [agent.ErrNoSession] if the conversation keeps no session with the agent.
-func (w *writer) keepsSession(name string) error {
+func (w sessionEntries) keepsSession(name string) error {
 	_, err := w.g.journal.Get(w.g.life, journalkey.Session(w.id, name))
 	if errors.Is(err, journal.ErrNotFound) {
 		return agent.ErrNoSession
@@ -233,7 +236,7 @@ func (w *writer) keepsSession(name string) error {
 }
 
 // became returns what an entry has become in this conversation; empty if it was not added.
-func (w *writer) became(name, key string) (string, error) {
+func (w sessionEntries) became(name, key string) (string, error) {
 	v, err := w.g.journal.Get(w.g.life, journalkey.Entry(w.id, name, key))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return "", fmt.Errorf("gateway: look up entry: %w", err)
@@ -243,7 +246,7 @@ func (w *writer) became(name, key string) (string, error) {
 
 // knowsEntry reports whether the conversation has an entry already: it was added before, or its key is the id of one of the
 // conversation's own turns or messages, which come back from upstream, or that of the upstream run of a turn in progress.
-func (w *writer) knowsEntry(ctx context.Context, name string, e *agent.Entry) (bool, error) {
+func (w sessionEntries) knowsEntry(ctx context.Context, name string, e *agent.Entry) (bool, error) {
 	if v, err := w.became(name, e.Key); err != nil || v != "" {
 		return v != "", err
 	}
@@ -255,7 +258,7 @@ func (w *writer) knowsEntry(ctx context.Context, name string, e *agent.Entry) (b
 
 // shows reports whether a turn in progress has an upstream run. The agent itself may not know: after a restart the turn is not resumed
 // yet, and after a change of the configuration it is that of another instance.
-func (w *writer) showsUpstreamRun(name, run string) (found bool) {
+func (w sessionEntries) showsUpstreamRun(name, run string) (found bool) {
 	w.feed.View(func(tr *transcript.Transcript) {
 		found = slices.ContainsFunc(tr.Turns, func(t *transcript.Turn) bool {
 			return t.Agent == name && t.Unfinished() && t.Upstream != nil && t.Upstream.Run == run
@@ -265,11 +268,11 @@ func (w *writer) showsUpstreamRun(name, run string) (found bool) {
 }
 
 // hasMessage reports whether the conversation has a message of that id, however old.
-func (w *writer) hasMessage(ctx context.Context, id string) (bool, error) {
+func (w sessionEntries) hasMessage(ctx context.Context, id string) (bool, error) {
 	if !w.isNewMessageID(id) {
 		return true, nil
 	}
-	there, err := w.messageIDs.has(ctx, w, id)
+	there, err := w.messageIDs.has(ctx, w.writer, id)
 	if err != nil {
 		return false, JournalError("look for message", err)
 	}

@@ -244,7 +244,7 @@ func (g *Gateway) writer(ctx context.Context, id string) (*writer, error) {
 				g.writers[id] = op.writer
 				g.metrics.Writers.Set(float64(len(g.writers)))
 				// Recovery must be the writer's first job. A turn that another caller starts before it would look like one that the last process left open.
-				op.writer.adopt()
+				recovery{op.writer}.adopt()
 			}
 			g.mu.Unlock()
 			close(op.done)

@@ -107,7 +107,7 @@ func (w *writer) host() agent.Principal {
 }
 
 // addRefused adds a live run that is one too many as a turn that has failed, so that readers see what is missing.
-func (w *writer) addRefused(t *tx, r resolved, name string) {
+func (w sessionEntries) addRefused(t *tx, r resolved, name string) {
 	r.ops = []event.Event{{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Failed, Error: &event.Error{
 		Code: codeRuns, Message: fmt.Sprintf("%d runs that the agent's other clients began are in progress in this conversation, which is the limit", maxObserved),
 	}}}}
@@ -132,7 +132,7 @@ func (w *writer) startObserved(t *tx, tn *turn, key, answers string, state json.
 }
 
 // reobserve resumes an observed turn that was open when the gateway stopped. It returns false if the agent can't.
-func (w *writer) reobserve(t *tx, open transcript.Turn, m observedTurn, inside []string) (bool, error) {
+func (w recovery) reobserve(t *tx, open transcript.Turn, m observedTurn, inside []string) (bool, error) {
 	a, _ := w.g.agent(open.Agent, w.host())
 	if _, ok := a.Agent.(agent.Follower); !ok {
 		return false, nil

@@ -31,8 +31,8 @@ type outsides struct {
 }
 
 // outsides returns what makes entries ready. Their files are stored on behalf of the conversation's owner.
-func (w *writer) outsides() outsides {
-	return outsides{most: w.g.settings().MaxMessage, files: w.g.attachments.OfTurn(w, w.host())}
+func (w sessionEntries) outsides() outsides {
+	return outsides{most: w.g.settings().MaxMessage, files: w.g.attachments.OfTurn(w.writer, w.host())}
 }
 
 // prepare makes an entry ready and stores the files that it brings.

@@ -16,9 +16,12 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// recovery continues or ends the turns that an earlier process left open, in the writer of their conversation.
+type recovery struct{ *writer }
+
 // adopt queues the recovery of the turns that the conversation's last writer left open. It is called once, before any
 // other caller gets the writer, so that recovery is the first job.
-func (w *writer) adopt() {
+func (w recovery) adopt() {
 	if len(w.summary.Open) == 0 {
 		return
 	}
@@ -27,7 +30,7 @@ func (w *writer) adopt() {
 
 // adoptIn decides what becomes of each open turn: a queued one goes on waiting, the running one is resumed where its
 // agent can, and otherwise ends as interrupted.
-func (w *writer) adoptTurns(t *tx) error {
+func (w recovery) adoptTurns(t *tx) error {
 	var running []transcript.Turn
 	w.feed.View(func(tr *transcript.Transcript) {
 		for _, id := range w.summary.Open {
@@ -90,7 +93,7 @@ func within(running []transcript.Turn, turn string, marks map[string]observedTur
 	return inside
 }
 
-func (w *writer) interrupt(t *tx, turn string) {
+func (w recovery) interrupt(t *tx, turn string) {
 	t.add(event.Event{Type: event.TurnEnd, Turn: turn, Body: &event.Body{
 		Outcome: event.Interrupted, Reason: codeRestart,
 		Error: &event.Error{Code: codeRestart, Message: "the gateway was restarted while the agent answered", Retryable: true},
@@ -100,7 +103,7 @@ func (w *writer) interrupt(t *tx, turn string) {
 }
 
 // resume gives a turn a run that continues where the log ends. It returns false if the agent can't.
-func (w *writer) resume(t *tx, open transcript.Turn, inside []string) (bool, error) {
+func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, error) {
 	isPushed, err := w.g.isPushed(w.g.life, open.ID)
 	if err != nil {
 		return false, fmt.Errorf("turn %s: %w", open.ID, err)
@@ -132,7 +135,7 @@ func (w *writer) resume(t *tx, open transcript.Turn, inside []string) (bool, err
 
 // restore sets a turn to where the log ends: the ids of its parts, the turns inside it, its open requests. It returns false if the
 // stored state doesn't fit the log.
-func (w *writer) restore(t *tx, tn *turn, open transcript.Turn, inside []string) (bool, error) {
+func (w recovery) restore(t *tx, tn *turn, open transcript.Turn, inside []string) (bool, error) {
 	keys, err := w.g.journal.Get(w.g.life, journalkey.TurnMapper(open.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("keys of turn %s: %w", open.ID, err)

@@ -20,7 +20,7 @@ import (
 const steerLimit = 10 * time.Second
 
 // message checks a command's message and makes its event.
-func (w *writer) message(c Command, role event.Role) (event.Event, error) {
+func (w commands) message(c Command, role event.Role) (event.Event, error) {
 	return messageEvent(c.Type, c.Message, role, w.g.settings().MaxMessage)
 }
 
@@ -82,7 +82,7 @@ func (w *writer) isNewMessageID(id string) (free bool) {
 
 // send adds a user's message and sees that a turn answers it: the running one, if it can be steered, else a new one,
 // at once or in the queue.
-func (w *writer) send(ctx context.Context, p Principal, c Command) (Ack, error) {
+func (w commands) send(ctx context.Context, p Principal, c Command) (Ack, error) {
 	m, err := w.message(c, event.User)
 	if err != nil {
 		return Ack{}, err
@@ -132,7 +132,7 @@ func (w *writer) send(ctx context.Context, p Principal, c Command) (Ack, error) 
 }
 
 // keyedSend is keyed, but a turn that ended before anything reached its agent runs again under the same key.
-func (w *writer) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ack, error)) (Ack, error) {
+func (w commands) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (Ack, error)) (Ack, error) {
 	var ack Ack
 	err := w.submit(ctx, true, func(t *tx) error {
 		known, err := w.storedOutcome(ctx, c)
@@ -163,7 +163,7 @@ func (w *writer) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (A
 	return ack, nil
 }
 
-func (w *writer) neverStarted(turn string) (yes bool) {
+func (w commands) neverStarted(turn string) (yes bool) {
 	w.feed.View(func(t *transcript.Transcript) {
 		tr := t.Turn(turn)
 		yes = tr != nil && tr.State == transcript.Ended && tr.Error != nil && tr.Error.Code == codeNotStarted
@@ -172,7 +172,7 @@ func (w *writer) neverStarted(turn string) (yes bool) {
 }
 
 // choose returns the agent of a command: the one it names, else the conversation's, else the default.
-func (w *writer) choose(name string, p Principal) (string, Agent, error) {
+func (w commands) choose(name string, p Principal) (string, Agent, error) {
 	if name == "" {
 		name = w.info().Agent
 	}
@@ -316,7 +316,7 @@ func (g *Gateway) principal(ctx context.Context, turn string) (p agent.Principal
 }
 
 // steerable returns the running turn, if it is the agent's and the agent accepts messages into it.
-func (w *writer) steerable(name string) *turn {
+func (w commands) steerable(name string) *turn {
 	w.mu.Lock()
 	tn := w.current
 	w.mu.Unlock()
@@ -327,7 +327,7 @@ func (w *writer) steerable(name string) *turn {
 }
 
 // steer hands a message to the running turn. What is committed of it gets to the agent though whoever sent it may be gone.
-func (w *writer) steer(ctx context.Context, p Principal, tn *turn, m event.Event, c Command) (Ack, error) {
+func (w commands) steer(ctx context.Context, p Principal, tn *turn, m event.Event, c Command) (Ack, error) {
 	known, err := w.storedOutcome(ctx, c)
 	if err != nil {
 		return Ack{}, commandError(err)
@@ -355,7 +355,7 @@ func (w *writer) steer(ctx context.Context, p Principal, tn *turn, m event.Event
 }
 
 // steered commits the message first, so that it is not lost whatever the agent says.
-func (w *writer) steerIn(ctx context.Context, p Principal, tn *turn, m event.Event, c Command) (Ack, error) {
+func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Event, c Command) (Ack, error) {
 	b := m.Get()
 	text := ""
 	if len(b.Parts) > 0 && b.Parts[0].Kind == event.KindText {

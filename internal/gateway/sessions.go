@@ -154,7 +154,7 @@ func (s *sessions) Add(ctx context.Context, conversation string, entries []agent
 	w, err := s.g.writer(ctx, conversation)
 	if err == nil {
 		defer w.release()
-		err = w.addEntries(ctx, s.name, s.agent, entries, cursor)
+		err = sessionEntries{w}.addEntries(ctx, s.name, s.agent, entries, cursor)
 	}
 	if errors.Is(err, ErrNotFound) { // also of a conversation that is deleted meanwhile
 		return agent.ErrNoSession

@@ -25,7 +25,7 @@ const Everybody = "*"
 const maxGrants = 100
 
 // share lets a subject of the owner's tenant in, or changes what it may do.
-func (w *writer) share(t *tx, c Command) (Ack, error) {
+func (w commands) share(t *tx, c Command) (Ack, error) {
 	if err := checkGuest(c.Subject); err != nil {
 		return Ack{}, err
 	}
@@ -48,7 +48,7 @@ func (w *writer) share(t *tx, c Command) (Ack, error) {
 }
 
 // unshare takes back what a subject may do. Whoever reads by that is cut as soon as it is committed.
-func (w *writer) unshare(t *tx, c Command) (Ack, error) {
+func (w commands) unshare(t *tx, c Command) (Ack, error) {
 	if err := checkGuest(c.Subject); err != nil {
 		return Ack{}, err
 	}

@@ -76,7 +76,7 @@ func (w *writer) commit(t *tx) error {
 		return nil
 	}
 	b := journal.Batch{Conversation: w.id, Expected: w.head, Events: t.events, Keys: t.put, Summary: t.summary, Terminal: t.terminal}
-	w.bill(t, &b)
+	billing{w}.bill(t, &b)
 	outboxed := w.addOutboxes(t, &b)
 	begin := time.Now()
 	wait := 50 * time.Millisecond

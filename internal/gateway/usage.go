@@ -13,8 +13,11 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+// billing adds the turns that end in a commit to the usage ledger, in the writer of their conversation.
+type billing struct{ *writer }
+
 // bill adds a row of the usage ledger to a batch for each turn that ends in it. It runs in the writer.
-func (w *writer) bill(t *tx, b *journal.Batch) {
+func (w billing) bill(t *tx, b *journal.Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Type != event.TurnEnd {
@@ -30,7 +33,7 @@ func (w *writer) bill(t *tx, b *journal.Batch) {
 }
 
 // billed returns what the ledger is told of a turn that ends with e, one of the events of a commit.
-func (w *writer) billed(of *tx, e *event.Event) usage.Turn {
+func (w billing) billed(of *tx, e *event.Event) usage.Turn {
 	t := usage.Turn{ID: e.Turn, Outcome: e.Get().Outcome, Usage: e.Get().Usage, Ended: e.At}
 	parent := ""
 	w.feed.View(func(tr *transcript.Transcript) {
@@ -57,7 +60,7 @@ func (w *writer) billed(of *tx, e *event.Event) usage.Turn {
 
 // payer is on whose account a turn is: whoever began it, or the turn that it runs inside of; the conversation's owner where
 // that was the operator.
-func (w *writer) payer(turn, parent string) (p agent.Principal) {
+func (w billing) payer(turn, parent string) (p agent.Principal) {
 	if tn := w.observed[turn]; tn != nil {
 		return tn.principal
 	}
@@ -80,7 +83,7 @@ func (w *writer) payer(turn, parent string) (p agent.Principal) {
 }
 
 // began reports whether somebody began the turn, who is known then.
-func (w *writer) hasPrincipal(turn string) bool {
+func (w billing) hasPrincipal(turn string) bool {
 	_, err := w.g.journal.Get(w.g.life, journalkey.TurnPrincipal(turn))
 	return !errors.Is(err, journal.ErrNotFound)
 }
