@@ -8,44 +8,46 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Agent answers turns. Run is called once a turn, from a goroutine of its own; several turns of different conversations
-// run at the same time. The cause of its context ([context.Cause]) is ErrTurnOver where the turn has ended, and something else
-// where it is only left, for another process to resume.
+// Agent answers turns. The gateway calls Run once for each turn, in a separate goroutine; turns of different conversations run at the
+// same time. If the turn ends early, ctx is canceled with the cause [ErrTurnOver] ([context.Cause]), and Run cancels the upstream's work.
+// With another cause the gateway is stopping and a later process may resume the turn, so that work should continue.
 type Agent interface {
 	Run(ctx context.Context, in Input, out *Emitter) error
 }
 
-// Resumer is an agent whose upstream goes on without it. After a restart of the gateway, Resume is called in place of
-// Run with the state that was last emitted (see [Emitter.Emit]); the log holds exactly what was emitted up to it.
+// Resumer is an agent whose upstream continues without a connection. After a restart, the gateway calls Resume instead of Run with the
+// last state that was emitted (see [Emitter.Emit]). The log contains exactly the operations that were emitted up to that state.
 type Resumer interface {
 	Resume(ctx context.Context, in Input, state json.RawMessage, out *Emitter) error
 }
 
-// Tied is a Resumer that can tell whether its upstream gives a turn up when it is left, so that little is there to resume: then
-// a stop of the gateway waits for such a turn as for one that can't be resumed.
+// Tied is a Resumer whose upstream may abort a turn when the connection closes. If Tied returns true, a gateway that stops waits for the
+// turn, as it does for turns that can't be resumed; otherwise it disconnects at once.
 type Tied interface {
 	Resumer
 	Tied() bool
 }
 
-// Steerer takes a message while its turn runs. ErrNotSteered queues the message as a turn of its own.
+// Steerer is an agent that can receive a message while a turn runs. If Steer returns [ErrNotSteered], the gateway queues the message as
+// a separate turn.
 type Steerer interface {
 	Steer(ctx context.Context, in Input, m Message) error
 }
 
-// Chooser is a Steerer that knows beforehand which turns take no message: those are queued without asking.
+// Chooser is a Steerer that knows which running turns can receive a message. If Steers returns false, the gateway queues the message
+// without a call of Steer.
 type Chooser interface {
 	Steers(turn string) bool
 }
 
-// Answerer takes a person's answer to a request that its turn waits on, where that was not opened by [Emitter.Ask], which returns
-// the answer itself. It is told again while it returns an error, for a minute, and after a restart: so it may be told twice. An
-// [*Error] ends the turn at once.
+// Answerer is an agent that receives a person's answers to requests that it didn't open with [Emitter.Ask], such as those that a decoder
+// emits. While Answer returns an error, the gateway retries for a minute, and again after a restart, so the same answer may arrive twice.
+// If it returns an [*Error], the turn fails at once.
 type Answerer interface {
 	Answer(ctx context.Context, in Input, a event.Answer) error
 }
 
-// Checker is an agent that can tell whether it is there, without running a turn.
+// Checker is an agent that can test its configuration and its upstream without running a turn. See [Check].
 type Checker interface {
 	Check(ctx context.Context) error
 }
@@ -60,7 +62,7 @@ type Prober interface {
 // ErrNotSteered says that the running turn can't take another message.
 var ErrNotSteered = errors.New("agent: turn can't be steered")
 
-// Input is what an agent gets to answer.
+// Input is the message to answer and its context. Its JSON form is what agents in other languages receive (docs/agents.md).
 type Input struct {
 	Conversation string `json:"conversation"`
 	Turn         string `json:"turn"`
@@ -70,19 +72,19 @@ type Input struct {
 	Message   Message                    `json:"message"`
 	History   []Message                  `json:"history,omitempty"` // oldest first, without Message
 	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
-	// Session is what the agent last gave to [Emitter.KeepSession] in this conversation.
+	// Session is the last session that the agent stored in this conversation with [Emitter.KeepSession].
 	Session json.RawMessage `json:"-"`
-	// Ingest is where the turn's stream can be pushed; a [Pusher] alone has it.
+	// Ingest is the address to which the turn's stream can be pushed. It is nil unless the agent is a [Pusher].
 	Ingest *Ingest `json:"ingest,omitempty"`
 }
 
-// Principal is on whose behalf a turn runs.
+// Principal is the user for whom a turn runs.
 type Principal struct {
 	Tenant  string `json:"tenant,omitempty"`
 	Subject string `json:"subject,omitempty"`
 }
 
-// Message is one message of the conversation. Text is its visible text.
+// Message is a message of the conversation. Text is its visible text, and Parts has all of its content.
 type Message struct {
 	ID    string       `json:"id"`
 	Role  event.Role   `json:"role"`

@@ -6,25 +6,25 @@ import (
 	"sync"
 )
 
-// ErrBusy says that a frame found no room, because other turns hold as much of their large frames as the process can afford.
+// ErrBusy is returned for a large frame if the large frames of all turns together would use too much memory.
 var ErrBusy error = &Error{Code: "busy", Message: "too many large frames of agents at once", Retryable: true}
 
 const (
-	// LargeFrame is the size above which frames share a budget, in bytes. What agents say is far smaller; pictures are not.
+	// LargeFrame is the size above which frames count towards the shared budget, in bytes. Text is far smaller; pictures are larger.
 	LargeFrame = 1 << 20
-	// maxHeld bounds what all readers together hold of large frames that have not come whole, in bytes.
+	// maxHeld is the maximum total size of incomplete large frames in the process, in bytes.
 	maxHeld = 256 << 20
-	// collectAfter is how many bytes of large frames are decoded before their garbage is collected.
+	// collectAfter is the number of bytes of large frames after which the garbage collector runs.
 	collectAfter = 8 << 20
-	// largeGC is the GC percentage while a large frame is decoded. The copies that decoding makes become garbage one after another; at
-	// the usual 100 the heap would double before any of it is collected.
+	// largeGC is the GC percentage while a large frame is decoded. Decoding makes several copies that become garbage; at the default of
+	// 100 the heap would double before they are collected.
 	largeGC = 25
-	// holdStep is by how much a reader's part grows, so that it does not ask for every piece.
+	// holdStep is how much more than it needs a reader reserves, in bytes, so that it doesn't lock the budget for every piece.
 	holdStep = 1 << 20
 )
 
-// frames is the budget of all decoders of the process. A frame costs its size while it comes, and some ten times as much while it is
-// decoded and committed. So all may come at the same time, up to maxHeld, but large ones are decoded one after another.
+// frames is the budget of all decoders of the process. A frame uses its size while it arrives, and about ten times as much while it is
+// decoded and committed. So frames may arrive at the same time, up to maxHeld, but large ones are decoded one after another.
 var frames = &budget{lane: make(chan struct{}, 1)}
 
 type budget struct {
@@ -38,15 +38,15 @@ type budget struct {
 	held int
 }
 
-// enter has the collector run more often until leave.
+// enter makes the garbage collector run more often until leave.
 func (b *budget) enter() {
 	if b.percent = debug.SetGCPercent(largeGC); b.percent >= 0 && b.percent < largeGC {
 		debug.SetGCPercent(b.percent)
 	}
 }
 
-// leave lets the next large frame in. What this one has left behind is collected first once it is much: at the pace of the collector it
-// would double the heap, which by now may be large itself.
+// leave allows the next large frame to be decoded. It collects garbage first if enough frames were decoded since the last time; otherwise
+// the garbage could double a heap that is already large.
 func (b *budget) leave(n int) {
 	if b.garbage += n; b.garbage >= collectAfter {
 		b.garbage = 0
@@ -56,7 +56,7 @@ func (b *budget) leave(n int) {
 	<-b.lane
 }
 
-// take changes what is held by n. It reports false if there is not as much.
+// take reserves n bytes, or releases them if n is negative. It returns false if the budget has too few left.
 func (b *budget) take(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,10 +67,10 @@ func (b *budget) take(n int) bool {
 	return true
 }
 
-// Hold is what one reader holds of the budget. The zero value holds nothing; it is used by one goroutine at a time.
+// Hold is one reader's reservation in the budget for large frames. The zero value reserves nothing. It isn't safe for concurrent use.
 type Hold struct{ n int }
 
-// Resize says how many bytes the reader has of a frame that is not whole. It returns ErrBusy if that is more than there is room for.
+// Resize adapts the reservation to n buffered bytes of an incomplete frame. It returns ErrBusy if the budget has too few left.
 func (h *Hold) Resize(n int) error {
 	if n <= LargeFrame {
 		h.Release()
@@ -87,14 +87,14 @@ func (h *Hold) Resize(n int) error {
 	return nil
 }
 
-// Release gives all of it back.
+// Release cancels the reservation.
 func (h *Hold) Release() {
 	frames.take(-h.n)
 	h.n = 0
 }
 
-// Large runs step, which decodes a frame of n bytes. Of large frames one is decoded at a time in the process, until what it gave is
-// durable. The wait is not the agent's silence.
+// Large runs step, which decodes a frame of n bytes. The process decodes one large frame at a time, and Large returns when its operations
+// are durable. The time spent waiting for other frames doesn't count as the agent's silence.
 func (e *Emitter) Large(n int, step func() error) error {
 	if n <= LargeFrame {
 		return step()

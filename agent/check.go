@@ -8,13 +8,14 @@ import (
 	"unicode"
 )
 
-// ErrNoCheck says that an agent can't tell whether it is there.
+// ErrNoCheck is returned by [Check] if the agent isn't a [Checker].
 var ErrNoCheck = errors.New("agent: it can't be asked whether it is there")
 
-// CheckLimit is how long an agent may take to say that it is there.
+// CheckLimit is the timeout of [Check] and [Kinds.Discover].
 const CheckLimit = 10 * time.Second
 
-// Check asks an agent whether it is there, for a bounded time. It returns nil, what is wrong, or ErrNoCheck.
+// Check tests an agent's configuration and upstream, for at most [CheckLimit]. It returns nil if the agent works, and ErrNoCheck if the
+// agent can't be tested.
 func Check(ctx context.Context, a Agent) error {
 	up, ok := a.(Checker)
 	if !ok {
@@ -29,10 +30,10 @@ func Check(ctx context.Context, a Agent) error {
 	return err
 }
 
-// maxLine bounds what is told of an error in one line, in characters.
+// maxLine is the maximum length of [OneLine], in characters.
 const maxLine = 300
 
-// OneLine is what an error says, in one line.
+// OneLine returns the text of an error without line breaks and control characters, shortened to 300 characters.
 func OneLine(err error) string {
 	runes := []rune(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " "))
 	if len(runes) > maxLine {

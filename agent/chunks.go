@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// chunkSize is how large a chunk grows before another one begins, in bytes.
+	// chunkSize is the maximum size of a chunk, in bytes.
 	chunkSize = 1 << 20
-	// firstRead is how many bytes of a message are read at first; most messages are small.
+	// firstRead is the size of the first read of a message, in bytes. Most messages are small.
 	firstRead = 512
 )
 
-// chunks collects the bytes of a frame until it is whole. A slice that grew with a large frame would leave five times its size as
+// chunks collects the bytes of a frame until it is complete. A single growing slice would leave five times the size of a large frame as
 // garbage.
 type chunks struct {
 	full [][]byte
@@ -29,7 +29,7 @@ func (c *chunks) add(b []byte) {
 	c.size += len(b)
 }
 
-// readFrom adds what one call of Read gives.
+// readFrom adds the bytes of one call of r.Read.
 func (c *chunks) readFrom(r io.Reader) error {
 	if len(c.last) == cap(c.last) {
 		if len(c.last) >= chunkSize {
@@ -46,7 +46,7 @@ func (c *chunks) readFrom(r io.Reader) error {
 
 func (c *chunks) next() { c.full, c.last = append(c.full, c.last), make([]byte, 0, chunkSize) }
 
-// take returns all that was added, and starts over. The bytes are valid until more is added.
+// take returns all bytes and empties c. The bytes are valid until the next call of add or readFrom.
 func (c *chunks) take() []byte {
 	all := c.last
 	c.last, c.size = c.last[:0], 0
@@ -57,8 +57,8 @@ func (c *chunks) take() []byte {
 	return all
 }
 
-// ReadMessage reads a message of a socket to its end. What the reader holds of the budget for large frames becomes the message's
-// size; it returns ErrBusy if there is no room for more, and then the rest of the message is not read.
+// ReadMessage reads a message of a socket to its end and sets hold to its size. If the budget for large frames is exhausted, it returns
+// ErrBusy without reading the rest of the message.
 func ReadMessage(r io.Reader, hold *Hold) ([]byte, error) {
 	hold.Release()
 	var c chunks

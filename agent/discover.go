@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// What an [Offer] is.
+// Types of an [Offer].
 const (
 	OfferAgent   = "agent"
 	OfferSession = "session"
 	OfferModel   = "model"
 )
 
-// MaxOffers bounds what is asked of each list of an upstream: more than an operator reads.
+// MaxOffers is the maximum number of entries that are requested of each list of an upstream.
 const MaxOffers = 200
 
-// Offer is something that an upstream offers for the configuration: an agent, a session or a model.
+// Offer is an agent, a session or a model of an upstream that can be configured.
 type Offer struct {
 	What    string    `json:"what"` // OfferAgent, OfferSession or OfferModel
 	ID      string    `json:"id"`
@@ -31,10 +31,10 @@ type Offer struct {
 	Spec string `json:"spec"`
 }
 
-// ErrNoDiscovery says that a kind of agent can't list what its upstream offers.
+// ErrNoDiscovery is returned if a kind of agent doesn't support discovery.
 var ErrNoDiscovery = errors.New("agent: its kind can't list what its upstream offers")
 
-// Discover asks the upstream of a spec what it offers, for at most [CheckLimit].
+// Discover lists the offers of a spec's upstream. It takes at most [CheckLimit].
 func (k Kinds) Discover(ctx context.Context, s Spec) ([]Offer, error) {
 	kind, ok := k.find(s.Kind)
 	switch {
@@ -84,8 +84,9 @@ func (k *Kind) public(spec string) (string, error) {
 	return s.String(), nil
 }
 
-// DiscoverAt does the same for an address alone, such as ws://127.0.0.1:4500/ws, by asking as each kind that takes such an
-// address and the options behind it. The first kind that gets an answer wins; if none does, the error has what each met.
+// DiscoverAt lists the offers of an upstream of unknown kind at an address, such as ws://127.0.0.1:4500/ws, with options after a question
+// mark. It tries each kind that supports the address and the options, and returns the offers of the first that succeeds. If all fail, the
+// error joins theirs.
 func (k Kinds) DiscoverAt(ctx context.Context, address string) ([]Offer, error) {
 	target, query, _ := strings.Cut(address, "?")
 	u, err := url.Parse(target)

@@ -12,36 +12,37 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Sink takes what an [Emitter] says. The gateway implements it.
+// Sink receives the output of an [Emitter]. The gateway implements it, and may implement the optional sinks of this package too; the
+// Emitter looks for each of them with a type assertion.
 type Sink interface {
-	// Emit hands operations on, in order, with the agent's state after them (nil: unchanged). It may return before they
-	// are durable, and blocks while too much waits. After the turn's end it returns ErrTurnOver.
+	// Emit appends operations, in order, and the agent's state after them; a nil state leaves it unchanged. It may return before they
+	// are durable, and blocks while too many are pending. After the turn's end it returns ErrTurnOver.
 	Emit(ctx context.Context, ops []event.Event, state json.RawMessage) error
-	// Flush returns when all that was emitted is durable.
+	// Flush blocks until everything that was emitted is durable.
 	Flush(ctx context.Context) error
-	// Wait opens a request and returns its answer.
+	// Wait opens a request and blocks until it is answered.
 	Wait(ctx context.Context, r event.Request) (event.Answer, error)
-	// Alive resets the limit on silence. Emit does so if it has operations.
+	// Alive restarts the turn's limit on silence, as Emit does if it has operations.
 	Alive()
 }
 
-// LateSink is a sink that wants to know of what agents say after their turn's end: so many operations, or frames that
-// nobody decodes any more. It is dropped whatever the sink does.
+// LateSink is a sink that counts output which arrives after the turn's end. n is the number of operations, or 1 for a frame that was
+// not decoded. The Emitter drops them in any case.
 type LateSink interface {
 	Late(n int)
 }
 
-// TroubleSink is a sink that explains a silent turn by what its last attempt failed of.
+// TroubleSink is a sink that remembers why the last attempt failed, to explain a turn that then fails for its silence.
 type TroubleSink interface {
-	// Trouble notes why an attempt failed that will be repeated; nil forgets it. Progress forgets it too.
+	// Trouble stores the error of an attempt that will be retried. A nil error and any progress clear it.
 	Trouble(e *Error)
 }
 
-// ErrTurnOver says that the turn has ended, and that nothing said from now on is seen.
+// ErrTurnOver is returned after the turn has ended. Later output is dropped.
 var ErrTurnOver = errors.New("agent: turn is over")
 
-// Emitter is what an agent speaks through. All methods may be called from several goroutines; each returns
-// [ErrTurnOver] once the turn has ended, or the context's error.
+// Emitter writes the output of one turn. Its methods may be called from several goroutines. Those that return an error return
+// [ErrTurnOver] after the turn has ended, or the context's error.
 type Emitter struct {
 	ctx  context.Context
 	sink Sink
@@ -57,7 +58,8 @@ type Emitter struct {
 // NewEmitter returns the emitter of one turn. The context is that of the turn.
 func NewEmitter(ctx context.Context, sink Sink) *Emitter { return &Emitter{ctx: ctx, sink: sink} }
 
-// message is the upstream key of the one message that the simple methods write; it is that of dialect.Segments.
+// message is the upstream key of the message that Text, Status and the like write to. It equals the key that [dialect.Segments] uses,
+// so that they all write to the same message.
 const message = dialect.SegmentsMessage
 
 // Text appends to the answer.
@@ -65,7 +67,7 @@ func (e *Emitter) Text(text string) error {
 	return e.emit(func() []event.Event { return append(e.endReasoning(), e.segments.Text(text)...) })
 }
 
-// Status shows what the agent is doing. By default it takes the place of the status before it; with [dialect.Append] it extends it.
+// Status shows what the agent is doing. By default it replaces the previous status; with [dialect.Append] it is appended to it.
 func (e *Emitter) Status(text string, merge dialect.Merge) error {
 	return e.emit(func() []event.Event { return append(e.endReasoning(), e.segments.Callback(text, merge)...) })
 }
@@ -90,7 +92,7 @@ func (e *Emitter) Media(m event.Media) error {
 	})
 }
 
-// Data adds a structured part, JSON that readers who know it can show.
+// Data adds a structured part: JSON that clients may render.
 func (e *Emitter) Data(data json.RawMessage) error {
 	return e.emit(func() []event.Event {
 		ops := append(e.endReasoning(), e.part(event.KindData, &event.Body{Data: data})...)
@@ -98,17 +100,18 @@ func (e *Emitter) Data(data json.RawMessage) error {
 	})
 }
 
-// Phase tells of progress that is no part of the answer, such as "starting" or "retrying".
+// Phase shows progress that isn't part of the answer, such as "starting" or "retrying".
 func (e *Emitter) Phase(phase string) error {
 	return e.Emit([]event.Event{{Type: event.TurnUpdate, Body: &event.Body{Phase: phase}}}, nil)
 }
 
-// Model names the model that answers.
+// Model sets the name of the model that answers.
 func (e *Emitter) Model(name string) error {
 	return e.Emit([]event.Event{{Type: event.TurnUpdate, Body: &event.Body{Model: name}}}, nil)
 }
 
-// Upstream makes durable, before it returns, under which run the agent is about to call upstream.
+// Upstream stores the id of the upstream's run and blocks until it is durable. Call it before the request that starts the run, so that the
+// run can be found again after a crash.
 func (e *Emitter) Upstream(u event.Upstream, state json.RawMessage) error {
 	if err := e.Emit([]event.Event{{Type: event.TurnUpdate, Body: &event.Body{Upstream: &u}}}, state); err != nil {
 		return err
@@ -124,7 +127,7 @@ func (e *Emitter) Ask(ctx context.Context, r event.Request) (event.Answer, error
 	return e.sink.Wait(ctx, r)
 }
 
-// End ends the turn in another way than by returning from Run.
+// End ends the turn before Run returns, with an outcome and its usage.
 func (e *Emitter) End(o event.Outcome, reason string, usage *event.Usage) error {
 	return e.emit(func() []event.Event {
 		ops := append(e.endReasoning(), e.segments.Close()...)
@@ -132,18 +135,19 @@ func (e *Emitter) End(o event.Outcome, reason string, usage *event.Usage) error 
 	})
 }
 
-// Alive reports progress that gives no operations; it resets the limit on silence. A connection that is only kept open is no progress.
+// Alive reports progress that has no operations and restarts the turn's limit on silence. Don't call it for keep-alives of a connection,
+// since a turn whose upstream hangs would then never fail.
 func (e *Emitter) Alive() { e.sink.Alive() }
 
-// Trouble notes why an attempt failed that will be repeated. If the turn then ends for its silence, this is the error that it ends
-// with. nil forgets it, as progress does.
+// Trouble stores the error of an attempt that will be retried. If the turn then fails for its silence, it fails with this error. A nil
+// error and any progress clear it.
 func (e *Emitter) Trouble(err *Error) {
 	if s, ok := e.sink.(TroubleSink); ok {
 		s.Trouble(err)
 	}
 }
 
-// Log is where the agent logs what concerns this turn; what it writes carries the ids of turn and conversation.
+// Log returns a logger whose records have the ids of the turn and the conversation.
 func (e *Emitter) Log() *slog.Logger {
 	if l, ok := e.sink.(interface{ Log() *slog.Logger }); ok {
 		return l.Log()
@@ -151,11 +155,11 @@ func (e *Emitter) Log() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// Flush returns when all that was emitted is durable.
+// Flush blocks until everything that was emitted is durable.
 func (e *Emitter) Flush() error { return e.sink.Flush(e.ctx) }
 
-// Emit hands a dialect's operations on. state is what a [Resumer] will get after a restart, given with the operations
-// that lead to it so that the two can't come apart; nil leaves it unchanged.
+// Emit appends operations of a dialect, together with the state that a [Resumer] gets after a restart. Both are stored in one commit, so
+// the state always matches the log. A nil state leaves it unchanged.
 func (e *Emitter) Emit(ops []event.Event, state json.RawMessage) error {
 	if len(ops) == 0 && state == nil {
 		e.sink.Alive()
@@ -169,8 +173,8 @@ func (e *Emitter) Emit(ops []event.Event, state json.RawMessage) error {
 	return e.sink.Emit(e.ctx, ops, state)
 }
 
-// Decode runs one step of a decoder under the emitter's lock and emits what it gives, so that the turn's end can't fall
-// between the two. A step without operations is no progress; after one that is, call [Emitter.Alive].
+// Decode runs one step of a decoder and emits its result, both under the emitter's lock, so that the turn can't end between the two. A
+// step without operations doesn't count as progress; if it was progress, call [Emitter.Alive].
 func (e *Emitter) Decode(step func() ([]event.Event, json.RawMessage, error)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -186,14 +190,15 @@ func (e *Emitter) Decode(step func() ([]event.Event, json.RawMessage, error)) er
 	return err
 }
 
-// OnEnd registers what a decoder holds back, to be said when the turn ends, however it ends.
+// OnEnd registers a function that returns operations which a decoder still buffers. [Emitter.Close] calls it at the turn's end.
 func (e *Emitter) OnEnd(held func() []event.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.release = append(e.release, held)
 }
 
-// Close fences the emitter and returns the operations that were held back. The gateway calls it once, at the turn's end.
+// Close rejects all further output and returns the operations that were still buffered. The gateway calls it at the turn's end; further
+// calls return nil.
 func (e *Emitter) Close() []event.Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -208,7 +213,7 @@ func (e *Emitter) Close() []event.Event {
 	return ops
 }
 
-// late tells the sink of what comes after the turn's end.
+// late reports output after the turn's end to the sink. It returns ErrTurnOver.
 func (e *Emitter) late(n int) error {
 	if l, ok := e.sink.(LateSink); ok {
 		l.Late(n)

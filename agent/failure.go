@@ -2,18 +2,18 @@ package agent
 
 import "github.com/leat-dev/leat/event"
 
-// Error is a failure that an agent reports. Readers get Code and Message, which name the kind of failure; the log, the
-// overview and the capture of the turn get Detail too. For any other error, readers learn only that the agent failed.
+// Error is a failure that an agent reports. Viewers see Code and Message; operators see Detail too, in the log, the overview and the
+// capture of the turn. After any other error of Run, viewers see only that the agent failed.
 type Error struct {
 	Code      string
 	Message   string
 	Retryable bool
-	// Detail is for operators: addresses, the last line of a program, what an upstream answered. It is masked and is never
-	// written to the conversation.
+	// Detail is for operators, such as addresses, the last line of a program's output or an upstream's error text. Secrets in it are
+	// masked, and it is never written to the conversation.
 	Detail string
 }
 
-// Error returns the whole text, for operators.
+// Error returns Message and Detail, for operators.
 func (e *Error) Error() string {
 	if e.Detail == "" {
 		return e.Message
@@ -21,19 +21,18 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Detail
 }
 
-// Shown returns what readers get.
+// Shown returns the error that viewers see.
 func (e *Error) Shown() *event.Error {
 	return &event.Error{Code: e.Code, Message: e.Message, Retryable: e.Retryable}
 }
 
-// FailureSink is a sink that reports to operators why a turn fails.
+// FailureSink is a sink that reports the cause of a failed turn to operators.
 type FailureSink interface {
-	// Failed is called before the end of the turn that it explains.
+	// Failed is called before the turn ends.
 	Failed(e *Error)
 }
 
-// Failed reports to operators why the turn is about to fail. An agent that returns an [*Error] or calls [Stream.Fail] need
-// not call it.
+// Failed reports to operators why the turn is about to fail. Agents that return an [*Error] or call [Stream.Fail] don't need it.
 func (e *Emitter) Failed(err *Error) {
 	if s, ok := e.sink.(FailureSink); ok {
 		s.Failed(err)

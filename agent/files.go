@@ -13,38 +13,38 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// ErrNoFiles says that whoever runs the turn keeps no files.
+// ErrNoFiles is returned if the turn's sink doesn't store files.
 var ErrNoFiles = errors.New("agent: files are not kept")
 
-// File is what is known of a file before it is stored. Each may be empty.
+// File describes a file to store. All fields are optional.
 type File struct {
 	Name string // its last element is used
-	MIME string // what its origin says; the store looks at the bytes too, and does not believe what is unsafe
+	MIME string // the declared type; the store also inspects the content, and replaces unsafe types
 	Alt  string
-	// Origin is where it came from, for the agent: what it was stored under before is found again, so that a picture that
-	// comes in ten frames and after a restart is stored once a conversation.
+	// Origin identifies the file for the agent, such as its URL upstream. FindFile finds a stored file by it, so that a picture which
+	// arrives in several frames, or again after a restart, is stored once per conversation.
 	Origin string
-	// Path is its name in the workspace, where it is a copy of a file there.
+	// Path is the path in the workspace, if the file is a copy of a file there.
 	Path string
 }
 
-// FileSink is a sink that keeps files with the conversation.
+// FileSink is a sink that stores files with the conversation.
 type FileSink interface {
 	PutFile(ctx context.Context, f File, r io.Reader) (event.Media, error)
 	FindFile(ctx context.Context, origin string) (event.Media, bool, error)
 	OpenFile(ctx context.Context, m event.Media) (io.ReadCloser, error)
 }
 
-// WorkspaceSink is a sink with a workspace: a folder in which agents and the gateway name files to each other by their paths.
+// WorkspaceSink is a sink with a workspace: a folder that agents and the gateway share, so that they can exchange files by path.
 type WorkspaceSink interface {
-	// PutPath stores a copy of the file that an agent names by its path. The error says in words why that can't be done.
+	// PutPath stores a copy of the file at a path. The text of an error is shown to users.
 	PutPath(ctx context.Context, path string) (event.Media, error)
-	// FilePath is where a stored file lies in the workspace, too; empty where it does not.
+	// FilePath returns the path of a stored file in the workspace, or "" if it isn't there.
 	FilePath(ctx context.Context, m event.Media) string
 }
 
-// PutPath stores the file of the workspace that the agent names by its path, absolute or relative to the workspace. Where there is
-// no workspace the error is ErrNoFiles.
+// PutPath stores a copy of a file in the workspace. The path is absolute or relative to the workspace. If there is no workspace, it returns
+// ErrNoFiles.
 func (e *Emitter) PutPath(ctx context.Context, path string) (event.Media, error) {
 	s, ok := e.sink.(WorkspaceSink)
 	if !ok {
@@ -53,7 +53,7 @@ func (e *Emitter) PutPath(ctx context.Context, path string) (event.Media, error)
 	return s.PutPath(ctx, path)
 }
 
-// FilePath is the path at which the agent finds a stored file itself; empty where that is not in the workspace.
+// FilePath returns the path at which the agent can read a stored file, or "" if the file isn't in the workspace.
 func (e *Emitter) FilePath(ctx context.Context, m event.Media) string {
 	if s, ok := e.sink.(WorkspaceSink); ok {
 		return s.FilePath(ctx, m)
@@ -61,9 +61,9 @@ func (e *Emitter) FilePath(ctx context.Context, m event.Media) string {
 	return ""
 }
 
-// PutFile stores a file and returns the media of which parts can be made ([Emitter.Media], or part.update in [Emitter.Emit]).
-// The file is durable when PutFile returns, and goes with the conversation. A file that is too large, or that does not fit
-// the limits of the conversation's owner, is an error that says so.
+// PutFile stores a file and returns its media, for [Emitter.Media] or a part.update in [Emitter.Emit]. The file is durable when PutFile
+// returns, and is deleted with the conversation. It returns an error if the file is too large or exceeds the quota of the
+// conversation's owner.
 func (e *Emitter) PutFile(ctx context.Context, f File, r io.Reader) (event.Media, error) {
 	s, ok := e.sink.(FileSink)
 	if !ok {
@@ -72,7 +72,7 @@ func (e *Emitter) PutFile(ctx context.Context, f File, r io.Reader) (event.Media
 	return s.PutFile(ctx, f, r)
 }
 
-// FindFile returns what was stored in this conversation with that origin.
+// FindFile returns the file that was stored in this conversation with the given origin, and whether there is one.
 func (e *Emitter) FindFile(ctx context.Context, origin string) (event.Media, bool, error) {
 	s, ok := e.sink.(FileSink)
 	if !ok {
@@ -81,11 +81,11 @@ func (e *Emitter) FindFile(ctx context.Context, origin string) (event.Media, boo
 	return s.FindFile(ctx, origin)
 }
 
-// maxInline bounds what Inline reads into memory, in bytes.
+// maxInline is the maximum total size of the files that Inline reads into memory, in bytes.
 const maxInline = 8 << 20
 
-// Inline returns the input with the files of its message as data URLs, for an agent that gets its input as JSON and can't read
-// the store: as many as fit into 8 MiB together. The others, and those of the history, stay as they are named.
+// Inline returns the input with the files of its message as data URLs, for agents that receive the input as JSON and can't read the store.
+// Files beyond a total of 8 MiB, and files of the history, keep their URLs.
 func (e *Emitter) Inline(ctx context.Context, in Input) (Input, error) {
 	parts, left := slices.Clone(in.Message.Parts), int64(maxInline)
 	for i, p := range parts {
@@ -95,7 +95,7 @@ func (e *Emitter) Inline(ctx context.Context, in Input) (Input, error) {
 		u, n, err := e.dataURL(ctx, *p.Media, left)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNoFiles):
-			continue // it lies elsewhere
+			continue // the file isn't in the store
 		case err != nil:
 			return in, err
 		case u == "":
@@ -109,7 +109,8 @@ func (e *Emitter) Inline(ctx context.Context, in Input) (Input, error) {
 	return in, nil
 }
 
-// dataURL reads a file of at most max bytes; it returns an empty URL where it has more, or already is one.
+// dataURL returns the content of a file as a data URL and its size. The URL is empty if the file is larger than max bytes or the media
+// already has a data URL.
 func (e *Emitter) dataURL(ctx context.Context, m event.Media, max int64) (u string, n int64, err error) {
 	if strings.HasPrefix(m.URL, "data:") {
 		return "", 0, nil
@@ -129,8 +130,8 @@ func (e *Emitter) dataURL(ctx context.Context, m event.Media, max int64) (u stri
 	return "data:" + m.MIME + ";base64," + base64.StdEncoding.EncodeToString(b), int64(len(b)), nil
 }
 
-// OpenFile reads a stored file, such as an attachment of a message ([Message].Parts of kind media). Media that does not lie in
-// the store, or belongs to another conversation, gives an error that wraps [io/fs.ErrNotExist].
+// OpenFile opens a stored file, such as an attachment of a message (a part of kind media in [Message].Parts). If the file isn't in the store
+// or belongs to another conversation, the error wraps [io/fs.ErrNotExist].
 func (e *Emitter) OpenFile(ctx context.Context, m event.Media) (io.ReadCloser, error) {
 	s, ok := e.sink.(FileSink)
 	if !ok {

@@ -9,36 +9,36 @@ import (
 	"strings"
 )
 
-// ErrUnknownKind says that no kind of agent has the name asked for.
+// ErrUnknownKind is returned if no kind of agent has the given name.
 var ErrUnknownKind = errors.New("unknown kind")
 
 // Kind is a way to make agents from a [Spec].
 type Kind struct {
 	Name    string // as users write it
 	Summary string // one line
-	Target  string // what the target is, such as FILE; empty where the kind takes none
+	Target  string // placeholder of the target, such as FILE; empty if the kind has no target
 	Options []Option
 	// Renamed maps old names of options to the current ones. Old names are still read; [Kinds.Warnings] names them.
 	Renamed map[string]string
-	// New makes an agent. Unknown options and a missing target have been refused before.
+	// New makes an agent. [Kinds.Make] has rejected unknown options and a missing target before it calls New.
 	New func(Spec) (Agent, error)
-	// Discover lists what an upstream offers: agents, sessions or models. Of the spec it takes the address and the credentials; what
-	// it would choose may be missing. If the target of a spec is no address but a choice, such as a model, it is here an address,
-	// or empty for the usual one. If Discover is nil, the kind's upstreams can't be asked. Schemes are those of its addresses.
+	// Discover lists the agents, sessions or models of an upstream. It needs only the address and the credentials of the spec. For kinds
+	// whose target isn't an address, such as models, Target is the address here, or empty for the default one. If Discover is nil,
+	// the kind doesn't support discovery. Schemes are the URL schemes of the kind's addresses.
 	Discover func(ctx context.Context, s Spec) ([]Offer, error)
 	Schemes  []string
 }
 
-// Option is a setting that a kind knows.
+// Option is a setting of a kind.
 type Option struct {
 	Name, Help, Default string
-	Secret              bool // never shown
+	Secret              bool // the value is masked wherever a spec is shown
 }
 
-// Kinds are all kinds of agents that a program knows. It is a value: each program puts together its own.
+// Kinds are the kinds of agents that a program supports.
 type Kinds []Kind
 
-// Make makes the agent of a spec. An error names the agent; it wraps ErrUnknownKind where the kind is not known.
+// Make makes the agent of a spec. Errors name the agent, and wrap ErrUnknownKind if its kind is unknown.
 func (k Kinds) Make(s Spec) (Agent, error) {
 	kind, err := k.Check(s)
 	if err != nil {
@@ -51,7 +51,7 @@ func (k Kinds) Make(s Spec) (Agent, error) {
 	return a, nil
 }
 
-// Check refuses what Make would refuse before it makes anything, and returns the spec's kind.
+// Check validates a spec as Make does, but doesn't make an agent. It returns the spec's kind.
 func (k Kinds) Check(s Spec) (Kind, error) {
 	fail := func(format string, args ...any) (Kind, error) {
 		return Kind{}, fmt.Errorf("agent %s: %w", s.Name, fmt.Errorf(format, args...))
@@ -87,7 +87,7 @@ func (k Kinds) Warnings(s Spec) []string {
 	return warnings
 }
 
-// renamed returns the spec with the current names of its options. If a spec has both names of an option, which knows refuses, the
+// renamed returns the spec with the current names of its options. If a spec has both names of an option, which knows rejects, the
 // current one wins.
 func (k *Kind) renamed(s Spec) Spec {
 	options := maps.Clone(s.Options)
@@ -105,7 +105,7 @@ func (k *Kind) renamed(s Spec) Spec {
 	return s
 }
 
-// knows refuses an option that the kind doesn't have.
+// knows returns an error if the kind doesn't have one of the options.
 func (k *Kind) knows(options map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		if name, ok := k.Renamed[key]; ok {
@@ -121,8 +121,8 @@ func (k *Kind) knows(options map[string]string) error {
 	return nil
 }
 
-// Masked returns the spec with its secret options hidden, to be shown, and what may be secret in URLs. Of a kind that is not
-// known all options are hidden.
+// Masked returns a copy of the spec for display: secret options are masked, and so are passwords and query values in URLs. If the kind is
+// unknown, all options are masked.
 func (k Kinds) Masked(s Spec) Spec {
 	kind, known := k.find(s.Kind)
 	s = kind.renamed(s)

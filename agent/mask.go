@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// masked replaces a secret in what is shown.
+// masked replaces a secret in displayed text.
 const masked = "***"
 
-// address finds the URLs of a text.
+// address matches URLs in a text.
 var address = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s'"<>]+`)
 
-// MaskURLs hides the passwords and the query values of the URLs in a text. Any query value can be a secret, whatever its name is.
+// MaskURLs masks the passwords and all query values of the URLs in a text, since a query value with any name can be a secret.
 func MaskURLs(text string) string { return address.ReplaceAllStringFunc(text, maskURL) }
 
 func maskURL(u string) string {

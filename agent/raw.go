@@ -1,41 +1,40 @@
 package agent
 
-// RawSink is a sink that keeps the bytes of turns as they came, where that is asked for.
+// RawSink is a sink that captures the raw bytes of turns.
 type RawSink interface {
-	// Raw takes what went to the upstream (sent) or came from it: a piece of a body, or one whole message of a socket. It does
-	// not block, does not keep data, and masks what is secret.
+	// Raw captures bytes that were sent to the upstream (sent) or received from it: a piece of a body, or one whole message of a socket.
+	// It doesn't block, doesn't retain data, and masks secrets.
 	Raw(sent bool, data []byte)
 }
 
-// BodySink is a sink that keeps bytes and wants to know what they are.
+// BodySink is a sink that records the format of the bytes, so that they can be decoded again.
 type BodySink interface {
-	// Body says that what is received from now on is a body in a dialect, which comes in pieces.
+	// Body declares that the bytes received from now on are pieces of one body in a dialect.
 	Body(dialect string)
-	// Messages says that they are whole messages in a dialect, one a call of Raw.
+	// Messages declares that each following call of Raw has one whole message in a dialect.
 	Messages(dialect string)
 }
 
-// Body says that a body in a dialect begins, so that what was received can be read again as it was: what came before is not
-// part of it. [NewStream] does it by itself. An agent that calls neither this nor Messages is taken to speak messages, one a call of
-// Received, in the dialect that has the name of its kind.
+// Body declares that a body in a dialect begins, so that a capture of it can be decoded again. Bytes before it aren't part of the body.
+// [NewStream] calls Body. If an agent calls neither Body nor Messages, each call of Received counts as one message in the dialect with the
+// name of the agent's kind.
 func (e *Emitter) Body(dialect string) {
 	if s, ok := e.sink.(BodySink); ok {
 		s.Body(dialect)
 	}
 }
 
-// Messages says that whole messages in a dialect follow, one a call of Received.
+// Messages declares that each following call of Received has one whole message in a dialect.
 func (e *Emitter) Messages(dialect string) {
 	if s, ok := e.sink.(BodySink); ok {
 		s.Messages(dialect)
 	}
 }
 
-// Received notes bytes that came from the upstream, before they are decoded. [Stream] does it by itself.
+// Received captures bytes from the upstream, before they are decoded. [Stream] calls it.
 func (e *Emitter) Received(data []byte) { e.raw(false, data) }
 
-// Sent notes bytes that go to the upstream. They hold no credentials: those are in headers, and in frames of their own that an
-// agent does not note.
+// Sent captures bytes that are sent to the upstream. Don't pass credentials: headers and frames that log in aren't captured.
 func (e *Emitter) Sent(data []byte) { e.raw(true, data) }
 
 func (e *Emitter) raw(sent bool, data []byte) {

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// ErrNoSession says that no session is kept: by the sink of a turn, or by a conversation (see [Sessions]).
+// ErrNoSession is returned if a turn's sink can't store sessions, or if a conversation has no session (see [Sessions]).
 var ErrNoSession = errors.New("agent: sessions are not kept")
 
-// SessionSink is a sink that keeps what an agent calls a conversation upstream.
+// SessionSink is a sink that stores an agent's session with the conversation; see [Emitter.KeepSession].
 type SessionSink interface {
 	KeepSession(ctx context.Context, session json.RawMessage) error
 }
 
-// KeepSession stores under what names the agent's upstream knows the conversation (its session, its conversation, its agent):
-// [Input].Session of every later turn of this conversation with this agent. It is durable when KeepSession returns, and goes
-// with the conversation; where everything is taken out of the conversation it is forgotten, so that no session goes on that
-// remembers it. It is JSON of the agent's own shape, at most [MaxSession]; nil forgets it.
+// KeepSession stores the identifiers under which the upstream knows the conversation, such as the id of its session. Later turns of this
+// conversation with this agent get them as [Input].Session. The session is JSON in a format that the agent chooses, at most [MaxSession]
+// bytes, and is durable when KeepSession returns; nil deletes it. It is deleted with the conversation, and also when all messages of the
+// conversation are deleted, so that the upstream doesn't remember deleted messages.
 func (e *Emitter) KeepSession(ctx context.Context, session json.RawMessage) error {
 	s, ok := e.sink.(SessionSink)
 	if !ok {
@@ -28,19 +28,18 @@ func (e *Emitter) KeepSession(ctx context.Context, session json.RawMessage) erro
 	return s.KeepSession(ctx, session)
 }
 
-// MaxSession bounds what [Emitter.KeepSession] takes, in bytes.
+// MaxSession is the maximum size of a session, in bytes.
 const MaxSession = 4 << 10
 
-// placeholders are what a template may name.
+// placeholders are the names that [Expand] replaces.
 var placeholders = map[string]func(Input) string{
 	"tenant":       func(in Input) string { return in.Principal.Tenant },
 	"subject":      func(in Input) string { return in.Principal.Subject },
 	"conversation": func(in Input) string { return in.Conversation },
 }
 
-// Expand fills a template, such as leat-{tenant}-{conversation}, from a turn's input. A name in braces that is not tenant,
-// subject or conversation, or a brace without its partner, is an error; so that a kind can check a template, Expand may be
-// called with an empty Input.
+// Expand replaces {tenant}, {subject} and {conversation} in a template, such as leat-{tenant}-{conversation}, with the values of a turn's
+// input. Other names in braces, and unmatched braces, are errors. To check a template, call Expand with an empty Input.
 func Expand(template string, in Input) (string, error) {
 	var b strings.Builder
 	for rest := template; ; {

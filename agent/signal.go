@@ -2,8 +2,8 @@ package agent
 
 import "encoding/json"
 
-// Signal is what an agent's upstream tells beside its turns: what it is about, that it lives, how its training goes. It is an
-// event of Eliza's sockets, and becomes a signal of the gateway's log.
+// Signal is an event of an upstream outside turns, such as an action, a heartbeat or progress of a training. It has the form of an event
+// of Eliza's sockets, and the gateway publishes it as a signal.
 type Signal struct {
 	Type       string // agent_event, heartbeat_event or training_event
 	Stream     string
@@ -11,12 +11,12 @@ type Signal struct {
 	Seq        *int64 // within the run
 	SessionKey string
 	AgentID    string
-	// Conversation is what it is about; empty: nobody but the operator sees it.
+	// Conversation is the conversation that the event belongs to. If it is empty, only operators see the event.
 	Conversation string
 	Payload      json.RawMessage
 }
 
-// Signaller is an agent that tells of signals. Signals is called once, before its Start; tell does not block.
+// Signaller is an agent that publishes signals. The gateway calls Signals once, before Start; tell doesn't block.
 type Signaller interface {
 	Keeper
 	Signals(tell func(Signal))

@@ -10,28 +10,29 @@ import (
 	"time"
 )
 
-// Spec says which agent to make. It is written as [name=]kind[:target][?key=value…], or in the config file as a mapping
-// with the same keys.
+// Spec describes an agent to make. Its written form is [name=]kind[:target][?key=value…]; in the configuration file it is a mapping with the
+// same keys.
 type Spec struct {
-	Name    string // how conversations call it; the kind's name where none is given
+	Name    string // the agent's name in conversations; by default the name of the kind
 	Kind    string
-	Target  string // what the agent runs on, such as a file; its meaning is the kind's
+	Target  string // depends on the kind, such as a URL, a file or a model
 	Options map[string]string
-	// Silence is how long the agent may say nothing: 0 is the gateway's default, below 0 no limit.
+	// Silence is how long a turn may make no progress. 0 is the gateway's default, and a negative value means no limit.
 	Silence time.Duration
 }
 
-// maxName bounds names in bytes: they stand in every turn's first event.
+// maxName is the maximum length of a name, in bytes. Names are short because the first event of each turn contains one.
 const maxName = 64
 
-// silence is the option that every kind has.
+// silence is the name of the option that every kind has.
 const silence = "silence"
 
-// ParseSpec reads the written form. The target runs to the first question mark; one that holds a question mark itself
-// has to be given in the config file. A URL by itself is of kind http. Keys and values are encoded as in a URL's query.
+// ParseSpec parses the written form of a spec. The target ends at the first question mark, so a target that contains one can only be written
+// in the configuration file. A plain URL is of kind http. Keys and values are encoded as in the query of a URL. Errors never contain the
+// values of options, which may be secret.
 func ParseSpec(s string) (Spec, error) {
 	head, query, _ := strings.Cut(s, "?")
-	s = MaskURLs(head) // for errors: options may be secret
+	s = MaskURLs(head) // for error texts, which must not contain secret options
 	spec := Spec{}
 	if name, rest, ok := strings.Cut(head, "="); ok && !strings.Contains(name, ":") {
 		if name == "" {
@@ -41,7 +42,7 @@ func ParseSpec(s string) (Spec, error) {
 	}
 	spec.Kind, spec.Target, _ = strings.Cut(head, ":")
 	if strings.HasPrefix(spec.Target, "//") && (spec.Kind == "http" || spec.Kind == "https") {
-		spec.Kind, spec.Target = "http", head // a URL by itself says what it is
+		spec.Kind, spec.Target = "http", head // a plain URL
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -66,7 +67,7 @@ func ParseSpec(s string) (Spec, error) {
 	return spec, nil
 }
 
-// SetOptions gives the spec its options; those that every kind has go to fields of their own.
+// SetOptions sets the spec's options, and the fields for options that every kind has.
 func (s *Spec) SetOptions(options map[string]string) error {
 	s.Options, s.Silence = maps.Clone(options), 0
 	v, ok := s.Options[silence]
@@ -109,7 +110,7 @@ func checkName(s string) error {
 	return nil
 }
 
-// String writes the spec in the form that ParseSpec reads. The values of options are as they are: see [Kinds.Masked].
+// String returns the written form that ParseSpec parses. It contains secret options in clear text; see [Kinds.Masked].
 func (s Spec) String() string {
 	var b strings.Builder
 	if s.Name != s.Kind {
@@ -133,14 +134,14 @@ func (s Spec) String() string {
 	return b.String()
 }
 
-// Float returns an option as a number that is not negative, or def where it is not given.
+// Float returns an option as a number from 0 to 1e9, or def if it is not given.
 func (s Spec) Float(key string, def float64) (float64, error) {
 	v, ok := s.Options[key]
 	if !ok {
 		return def, nil
 	}
 	f, err := strconv.ParseFloat(v, 64)
-	// Written so that NaN is refused too.
+	// The condition is negated so that it is also true for NaN.
 	if err != nil || !(f >= 0 && f <= maxFloat) {
 		return 0, fmt.Errorf("%s is %q; it takes a number from 0 on", key, v)
 	}
@@ -160,5 +161,5 @@ func (s Spec) Bool(key string, def bool) (bool, error) {
 	return b, nil
 }
 
-// maxFloat keeps options that are factors of times away from overflow.
+// maxFloat keeps durations that are multiplied by an option from overflowing.
 const maxFloat = 1e9

@@ -12,41 +12,39 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// ErrBroken says that a stream could not be read on, so that whether it would have gone on is not known.
+// ErrBroken is returned if reading a stream failed before its end, so that the rest of the answer is unknown.
 var ErrBroken = errors.New("agent: stream broken off")
 
-// ErrTooLarge says that a stream went on beyond [MaxStream].
+// ErrTooLarge is returned if a stream is larger than [MaxStream].
 var ErrTooLarge = fmt.Errorf("agent: the answer is larger than %d MiB", MaxStream>>20)
 
-// MaxStream bounds what one turn's stream may hold, in bytes: far more than anybody reads, and little enough that a program
-// that does not stop to print fills no disk.
+// MaxStream is the maximum size of a turn's stream, in bytes. It is far more than a person reads, but keeps a program that prints forever
+// from filling the disk.
 const MaxStream = 64 << 20
 
-// readSize is how many bytes of a stream are taken at once: what a fast agent says between two commits.
+// readSize is the size of reads from a stream, in bytes. It is about the output of a fast agent between two commits.
 const readSize = 32 << 10
 
-// Stream is what an agent's upstream writes, in a dialect, on its way to an emitter. One goroutine writes to it; Begun and
-// Ended may be called from any.
-//
-// What the decoder holds back is said when the turn ends, however it ends.
+// Stream decodes an upstream's stream in a dialect and writes the result to an emitter. One goroutine reads into it; Begun and Ended may be
+// called from any goroutine. Operations that the decoder buffers are emitted when the turn ends.
 type Stream struct {
-	// Through, where it is set, gets what each step of the decoder gives before it is said, and returns what is to be said and
-	// the agent's state after it (nil: unchanged). It is called under the emitter's lock; an error ends the reading. Set it
-	// before anything is read.
+	// Through, if not nil, filters the operations of each step of the decoder. It returns the operations to emit and the agent's state
+	// after them; a nil state leaves it unchanged. It is called with the emitter locked, so it must not call the emitter. An error ends
+	// the reading. Set it before the first read.
 	Through func(ops []event.Event) ([]event.Event, json.RawMessage, error)
 
 	out    *Emitter
 	stream *dialect.Stream
 	begun  atomic.Bool
 	ended  atomic.Bool
-	own    string // upstream key of the turn that this stream is of
+	own    string // upstream key of the turn that this stream answers; other turns in it are nested
 	closed bool   // guarded by the emitter's lock
 }
 
-// NewStream returns a stream at its beginning.
+// NewStream returns a stream that decodes from the beginning.
 func NewStream(out *Emitter, d dialect.Dialect) *Stream { return TakeUp(out, dialect.NewStream(d)) }
 
-// TakeUp returns a stream that goes on where the given one stands.
+// TakeUp returns a stream that continues with the state of an existing decoder.
 func TakeUp(out *Emitter, d *dialect.Stream) *Stream {
 	out.Body(d.Dialect())
 	s := &Stream{out: out, stream: d}
@@ -54,13 +52,12 @@ func TakeUp(out *Emitter, d *dialect.Stream) *Stream {
 	return s
 }
 
-// ReadFrom reads until the stream has ended the turn, or to the end of r. It blocks while the log can't take more, which is
-// how a fast upstream is slowed down. It returns nil where the dialect's own end was seen, [dialect.ErrCutShort] where r
-// ended without it, [ErrBroken] where r failed, [ErrTooLarge] where it does not stop, an error that wraps [dialect.Error]
-// for what can't be decoded, and [ErrTurnOver] where somebody else has ended the turn.
+// ReadFrom reads until the stream ends the turn, or to the end of r. It blocks while the log is behind, which slows down a fast upstream.
+// It returns nil after the dialect's end of the turn, [dialect.ErrCutShort] if r ends before it, [ErrBroken] if r fails, [ErrTooLarge] after
+// [MaxStream] bytes, an error that wraps [dialect.Error] for invalid input, and [ErrTurnOver] if the turn was ended from outside.
 func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 	buf := make([]byte, readSize)
-	var line chunks // the beginning of one
+	var line chunks // an incomplete line
 	var hold Hold
 	defer hold.Release()
 	for {
@@ -69,7 +66,7 @@ func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 		if got > 0 {
 			s.out.Received(buf[:got])
 		}
-		// Only whole frames are decoded, so that an upstream that sends its bytes one by one is silent meanwhile.
+		// Only whole lines are decoded, so an upstream that sends single bytes counts as silent until a line is complete.
 		line.add(buf[:got])
 		if line.size > 0 && (rerr != nil || line.size > dialect.MaxLine || bytes.ContainsAny(buf[:got], "\r\n")) {
 			size := line.size + s.stream.Held()
@@ -97,7 +94,7 @@ func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 }
 
-// close says that no byte follows.
+// close ends the input of the decoder.
 func (s *Stream) close() error {
 	return s.decode(func() ([]event.Event, error) {
 		s.closed = true
@@ -105,8 +102,8 @@ func (s *Stream) close() error {
 	})
 }
 
-// Fail ends the turn at once, with what the decoder holds back and an error: for an agent that has still to clear up before
-// its Run returns. Where the turn has ended already it does nothing.
+// Fail emits what the decoder still buffers and ends the turn with an error, before Run returns: for agents that still have to clean up.
+// It does nothing if the turn has ended.
 func (s *Stream) Fail(e *Error) error {
 	s.out.Failed(e)
 	err := s.decode(func() ([]event.Event, error) {
@@ -119,14 +116,14 @@ func (s *Stream) Fail(e *Error) error {
 	return err
 }
 
-// Drop gives the stream up without a word of what it holds back, so that another can be tried in its place.
+// Drop discards what the decoder still buffers, so that another stream can replace this one.
 func (s *Stream) Drop() {
 	s.out.mu.Lock()
 	defer s.out.mu.Unlock()
 	s.closed = true
 }
 
-// Begun reports whether anything was said.
+// Begun reports whether the stream has emitted an operation.
 func (s *Stream) Begun() bool { return s.begun.Load() }
 
 // Ended reports whether the stream has ended the turn.
@@ -142,7 +139,7 @@ func (s *Stream) decode(step func() ([]event.Event, error)) error {
 			err = errors.Join(err, terr)
 		}
 		for i := range ops {
-			// The first upstream turn is this one, every further one is inside it.
+			// The first upstream turn is this one; the others are nested in it.
 			if s.own == "" {
 				s.own = ops[i].Turn
 			}
@@ -159,13 +156,13 @@ func (s *Stream) decode(step func() ([]event.Event, error)) error {
 	return err
 }
 
-// held releases what the decoder holds back when the turn ends. The emitter's lock is held.
+// held returns the operations that the decoder still buffers at the turn's end. The emitter must be locked.
 func (s *Stream) held() []event.Event {
 	if s.closed {
 		return nil
 	}
 	s.closed = true
-	// That the stream was not at its end is no news: the turn has ended before it.
+	// An error for an incomplete stream is expected here, since the turn ended before it.
 	ops, _ := s.stream.Close()
 	if s.Through != nil {
 		ops, _, _ = s.Through(ops)

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// ErrQuote says that a quotation mark has no partner.
+// ErrQuote is returned for an unmatched quotation mark.
 var ErrQuote = errors.New("a quotation mark is not closed")
 
-// Words splits a line at white space, as a shell does: what stands in single or double quotes is together, and a
-// backslash takes what follows as it is, where that is white space, a quotation mark or a backslash. In single quotes it
-// is a character like any other.
+// Words splits a line at white space as a shell does. Single or double quotes group words. A backslash before white space, a quotation mark
+// or a backslash makes that character literal, except in single quotes.
 func Words(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -52,12 +51,13 @@ func Words(line string) ([]string, error) {
 
 const space = " \t\r\n"
 
-// escapes reports whether what follows a backslash is to be taken as it is.
+// escapes reports whether a backslash before rest makes its first character literal.
 func escapes(rest string) bool {
 	return rest != "" && strings.ContainsRune(space+`'"\`, rune(rest[0]))
 }
 
-// Command takes a command line apart. What a shell would act on is refused rather than handed to the program as a word.
+// Command splits a command line into the program and its arguments. Since no shell runs it, operators such as | and > are errors; otherwise
+// the program would get them as arguments.
 func Command(line string) ([]string, error) {
 	words, err := Words(line)
 	if err != nil {
