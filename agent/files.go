@@ -43,7 +43,7 @@ type WorkspaceSink interface {
 	FilePath(ctx context.Context, m event.Media) string
 }
 
-// PutPath stores a copy of a file in the workspace. The path is absolute or relative to the workspace. If there is no workspace, it returns
+// PutPath stores a copy of a file in the workspace. The path is absolute or relative to the workspace. If the sink has no workspace, it returns
 // ErrNoFiles.
 func (e *Emitter) PutPath(ctx context.Context, path string) (event.Media, error) {
 	s, ok := e.sink.(WorkspaceSink)
