@@ -1,6 +1,6 @@
 // Who may open the page, and where its rooms are: the rail with the conversations, the view, and what is laid over them.
 
-import { type FormEvent, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { type FormEvent, lazy, useCallback, useEffect, useMemo, useState } from "react";
 
 import { enter } from "./account";
 import { Chat } from "./chat/Chat";
@@ -17,47 +17,48 @@ import { useNarrow } from "./ui/over";
 
 const Overview = lazy(() => import("./overview/Overview"));
 
-/** How long until the gateway is asked again whether it is there. */
-const again = 2000;
+/** The delay before the session is requested again after a failure, in milliseconds. */
+const retryDelay = 2000;
 
 export function App() {
-  const [who, setWho] = useState<Session>();
-  const [away, setAway] = useState(false);
-  const ask = useCallback(async () => {
+  const [user, setUser] = useState<Session>();
+  const [failures, setFailures] = useState(0); // how many requests for the session have failed
+  const load = useCallback(async () => {
     try {
-      const now = await session();
-      if ((now.authenticated || !now.tokenNeeded) && !enter(now)) return;
-      setWho(now);
-      setAway(false);
+      const answer = await session();
+      if ((answer.authenticated || !answer.tokenNeeded) && !enter(answer)) return;
+      setUser(answer);
     } catch {
-      setAway(true);
-      setTimeout(() => void ask(), again);
+      setFailures((n) => n + 1);
     }
   }, []);
-  useEffect(() => void ask(), [ask]);
-  if (!who) return away ? <p className="alone" role="status">The gateway can’t be reached. Trying again …</p> : null;
-  if (who.tokenNeeded && !who.authenticated) return <SignIn done={ask} />;
-  return <House session={who} signedOut={ask} />;
+  useEffect(() => {
+    const timer = setTimeout(() => void load(), failures === 0 ? 0 : retryDelay);
+    return () => clearTimeout(timer);
+  }, [load, failures]);
+  if (!user) return failures > 0 ? <p className="alone" role="status">The gateway can’t be reached. Retrying…</p> : null;
+  if (user.tokenNeeded && !user.authenticated) return <SignIn signedIn={load} />;
+  return <Page session={user} signedOut={load} />;
 }
 
-function SignIn({ done }: { done: () => Promise<void> }) {
+function SignIn({ signedIn }: { signedIn: () => Promise<void> }) {
   const [error, setError] = useState("");
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    const token = String(new FormData(event.currentTarget).get("token"));
+    const token = new FormData(event.currentTarget).get("token") as string;
     setError("");
     try {
       await signIn(token);
-      await done();
+      await signedIn();
     } catch (err) {
-      setError((err as { reason?: string }).reason === "unauthorized" ? "That is not a token of this gateway." : (err as Error).message);
+      setError((err as { reason?: string }).reason === "unauthorized" ? "Invalid token" : (err as Error).message);
     }
   };
   return (
     <main className="alone">
       <form onSubmit={(e) => void submit(e)}>
         <h1>Leat</h1>
-        <label htmlFor="token">Your token, or the gateway’s own</label>
+        <label htmlFor="token">Access token</label>
         <input id="token" name="token" type="password" autoComplete="current-password" required autoFocus />
         <button className="primary">Sign in</button>
         <p role="alert" className="bad">{error}</p>
@@ -66,13 +67,13 @@ function SignIn({ done }: { done: () => Promise<void> }) {
   );
 }
 
-function House({ session: who, signedOut }: { session: Session; signedOut: () => Promise<void> }) {
+function Page({ session: user, signedOut }: { session: Session; signedOut: () => Promise<void> }) {
   const at = useStore(route);
   const dark = useStore(theme) === "dark";
   const [rail, setRail] = useState(false);
   const openRail = useCallback(() => setRail(true), []);
   const closeRail = useCallback(() => setRail(false), []);
-  const operator = !!who.admin || !who.tokenNeeded;
+  const operator = !!user.admin || !user.tokenNeeded;
   const attaches = useStore(list).agents.some((a) => a.sessions);
   useEffect(() => {
     theClient().connect();
@@ -90,42 +91,45 @@ function House({ session: who, signedOut }: { session: Session; signedOut: () =>
     ...(operator && attaches ? [{ group: "Go to", name: "Attach a session…", run: () => layer.set("attach") }] : []),
     { group: "This page", name: dark ? "Light theme" : "Dark theme", run: () => theme.set(dark ? "light" : "dark") },
     { group: "This page", name: "Settings", run: () => layer.set("settings") },
-    { group: "This page", name: "Keys", key: "help", run: () => layer.set("keys") },
+    { group: "This page", name: "Keyboard shortcuts", key: "help", run: () => layer.set("keys") },
     { group: "", name: "", hidden: true, key: "palette", run: () => layer.change((l) => (l === "palette" ? "" : "palette")) },
-    { group: "", name: "", hidden: true, key: "previous", run: () => beside(id, -1) },
-    { group: "", name: "", hidden: true, key: "next", run: () => beside(id, 1) },
+    { group: "", name: "", hidden: true, key: "previous", run: () => openNeighbour(id, -1) },
+    { group: "", name: "", hidden: true, key: "next", run: () => openNeighbour(id, 1) },
   ], [operator, attaches, dark, id]));
-  const fresh = useFresh(at.view === "chat" ? id : at.view);
-  // Whatever leads elsewhere leads out of the list, and where there is room for it beside the rest it lies over nothing.
+  const newId = useNewId(at.view === "chat" ? id : at.view);
+  // Navigation closes the list, and so does a window that became wide enough to show it next to the conversation.
   const narrow = useNarrow();
-  useEffect(closeRail, [closeRail, at, narrow]);
+  const [railAt, setRailAt] = useState({ at, narrow });
+  if (railAt.at !== at || railAt.narrow !== narrow) {
+    setRailAt({ at, narrow });
+    setRail(false);
+  }
   return (
     <div className="house" data-rail={rail || undefined}>
-      <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById("composer")?.focus(); }}>To the message</a>
-      <Rail current={id} session={who} opened={rail} open={openRail} close={closeRail} />
+      <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById("composer")?.focus(); }}>Skip to message</a>
+      <Rail current={id} session={user} opened={rail} open={openRail} close={closeRail} />
       {rail && <div className="shade" onClick={closeRail} />}
       {at.view === "overview"
         ? <main className="chat"><Later of={at.view} fallback={<div className="talk" aria-busy="true" />}><Overview openRail={openRail} /></Later></main>
-        : <Chat key={id || fresh} id={id} fresh={fresh} attaches={operator && attaches} openRail={openRail} />}
+        : <Chat key={id || newId} id={id} newId={newId} attaches={operator && attaches} openRail={openRail} />}
       <Layers />
     </div>
   );
 }
 
-// The id of the next new conversation, for the place where the page is. It changes only as one comes to a new conversation: the one
-// that stands there may have been made already, for its files.
-function useFresh(at: string): string {
-  const fresh = useRef(crypto.randomUUID() as string);
-  const shown = useRef(at);
-  const taken = shown.current === fresh.current || list.get().conversations.some((c) => c.id === fresh.current);
-  const came = shown.current !== at;
-  shown.current = at;
-  if (at === "" && came && taken) fresh.current = crypto.randomUUID();
-  return fresh.current;
+// useNewId returns the id that the next new conversation will have. It changes only when the user navigates to a new conversation
+// and the previous id is in use: an upload may already have created the conversation that is shown.
+function useNewId(view: string): string {
+  const [shown, setShown] = useState(() => ({ view, id: crypto.randomUUID() }));
+  if (shown.view === view) return shown.id;
+  const inUse = shown.view === shown.id || list.get().conversations.some((c) => c.id === shown.id);
+  const id = view === "" && inUse ? crypto.randomUUID() : shown.id;
+  setShown({ view, id });
+  return id;
 }
 
-// Goes to the conversation above or below in the list.
-function beside(id: string, step: number): void {
+// Opens the conversation above or below in the list.
+function openNeighbour(id: string, step: number): void {
   const { conversations } = list.get();
   const i = conversations.findIndex((c) => c.id === id);
   const to = conversations[i < 0 ? (step > 0 ? 0 : conversations.length - 1) : i + step];

@@ -45,7 +45,7 @@ export function Rail({ current, session, opened, open, close }: RailProps) {
       close();
     }}>
       <header>
-        <button type="button" className="quiet only-medium rail-opener" aria-expanded={opened} aria-label={news ? "Conversations, some not read yet" : "Conversations"} title="Conversations" onClick={opened ? close : open}>
+        <button type="button" className="quiet only-medium rail-opener" aria-expanded={opened} aria-label={news ? "Conversations, some unread" : "Conversations"} title="Conversations" onClick={opened ? close : open}>
           <Icon name="menu" />{news && <span className="unread" />}
         </button>
         <strong>Leat</strong>
@@ -61,14 +61,14 @@ export function Rail({ current, session, opened, open, close }: RailProps) {
       <ul className="list" onKeyDown={arrows}>
         {shown.map((c) => <Entry key={c.id} entry={c} current={c.id === current} close={close} />)}
       </ul>
-      {loaded && shown.length === 0 && <p className="muted">{sought ? `Nothing is called “${sought}”.` : "No conversations yet."}</p>}
+      {loaded && shown.length === 0 && <p className="muted">{sought ? `No results for “${sought}”` : "No conversations yet."}</p>}
       {!loaded && error && <p className="muted">{error}</p>}
       {(session.admin || !session.tokenNeeded) && (
         <button type="button" className="quiet wide" title="Overview" aria-current={view === "overview" ? "page" : undefined} onClick={() => { openOverview(); close(); }}><Icon name="gauge" /><span className="label">Overview</span></button>
       )}
-      <button type="button" className="quiet wide" aria-keyshortcuts={ariaKeys("palette")} title={`Go to, or do (${spelled("palette")})`} onClick={() => over("palette")}><Icon name="search" /><span className="label">Go to …</span></button>
+      <button type="button" className="quiet wide" aria-keyshortcuts={ariaKeys("palette")} title={`Search and commands (${spelled("palette")})`} onClick={() => over("palette")}><Icon name="search" /><span className="label">Search and commands</span></button>
       <button type="button" className="quiet wide" title="Settings" onClick={() => over("settings")}><Icon name="settings" /><span className="label">Settings</span></button>
-      <button type="button" className="quiet wide" title="Keys (?)" onClick={() => over("keys")}><Icon name="help" /><span className="label">Keys</span></button>
+      <button type="button" className="quiet wide" title="Keyboard shortcuts (?)" onClick={() => over("keys")}><Icon name="help" /><span className="label">Keyboard shortcuts</span></button>
       {session.tokenNeeded && <SignOut />}
     </nav>
   );
@@ -139,7 +139,7 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Listed; cu
       <li>
         <form className="rename" onSubmit={(e) => {
           e.preventDefault();
-          const title = String(new FormData(e.currentTarget).get("title")).trim();
+          const title = (new FormData(e.currentTarget).get("title") as string).trim();
           if (title && title !== entry.title) void conversation().update({ title }).then(() => done(), done);
           else done();
         }}>
@@ -151,8 +151,8 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Listed; cu
   if (doing === "delete") {
     return (
       <li ref={item} className="sure" role="group" aria-label={`Delete ${entry.title}?`} onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); done(); } }}>
-        <span>Delete it for good?</span>
-        <button type="button" autoFocus onClick={() => done()}>Keep</button>
+        <span>Delete this conversation?</span>
+        <button type="button" autoFocus onClick={() => done()}>Cancel</button>
         <button type="button" className="danger" onClick={() => {
           const next = neighbour(item.current);
           void conversation().delete().then(() => {
@@ -174,7 +174,7 @@ const Entry = memo(function Entry({ entry, current, close }: { entry: Listed; cu
         close();
       }}>
         <span className="title">{entry.title || "New conversation"}</span>
-        {entry.unread && !current && <span className="unread" role="img" aria-label="Not read yet" />}
+        {entry.unread && !current && <span className="unread" role="img" aria-label="Unread" />}
         <time dateTime={entry.updatedAt}>{ago(entry.updatedAt)}</time>
       </a>
       {error && <p role="alert" className="bad">{error}</p>}

@@ -33,8 +33,8 @@ export function SignOut() {
         e.preventDefault();
         setLost("");
       }}>
-        <span role="alert">{lost} Signing out deletes what is not sent.</span>
-        <button type="button" autoFocus onClick={() => setLost("")}>Stay</button>
+        <span role="alert">{lost} Signing out deletes unsent messages and drafts.</span>
+        <button type="button" autoFocus onClick={() => setLost("")}>Cancel</button>
         <button type="button" className="danger" onClick={() => void out()}>Sign out</button>
       </div>
     );
@@ -56,7 +56,7 @@ const many = (n: number, what: string) => (n === 1 ? `One ${what}` : `${n} ${wha
 /** What of one's own waits here, as sentences; "" for nothing. */
 export function told({ messages, drafts }: { messages: number; drafts: number }): string {
   return [
-    ...(messages > 0 ? [`${many(messages, "message")} ${messages === 1 ? "is" : "are"} not sent yet.`] : []),
-    ...(drafts > 0 ? [`${many(drafts, "draft")} ${drafts === 1 ? "is" : "are"} kept here.`] : []),
+    ...(messages > 0 ? [`${many(messages, "message")} ${messages === 1 ? "has" : "have"} not been sent.`] : []),
+    ...(drafts > 0 ? [`${many(drafts, "draft")} ${drafts === 1 ? "is" : "are"} saved here.`] : []),
   ].join(" ");
 }

@@ -70,7 +70,7 @@ export async function read(path: string, init: RequestInit = {}): Promise<{ res:
       pieces.push(value);
     }
   } catch {
-    throw new LeatError(stop.signal.aborted ? `nothing has come from the gateway for ${patience / 1000} s` : "the gateway can't be reached", "network");
+    throw new LeatError(stop.signal.aborted ? `no data from the gateway for ${patience / 1000} s` : "the gateway can't be reached", "network");
   } finally {
     clearTimeout(timer);
   }

@@ -13,14 +13,14 @@ interface Shortcut { keys: readonly string[]; says: string; field?: true }
 
 /** field: works also where one types; the others need the focus elsewhere. */
 export const shortcuts = {
-  palette: { keys: ["Mod", "K"], says: "Go to a conversation, or do something", field: true },
+  palette: { keys: ["Mod", "K"], says: "Search and commands", field: true },
   new: { keys: ["Mod", "Shift", "O"], says: "New conversation", field: true },
-  previous: { keys: ["Alt", "ArrowUp"], says: "The conversation above in the list", field: true },
-  next: { keys: ["Alt", "ArrowDown"], says: "The conversation below in the list", field: true },
+  previous: { keys: ["Alt", "ArrowUp"], says: "Previous conversation in the list", field: true },
+  next: { keys: ["Alt", "ArrowDown"], says: "Next conversation in the list", field: true },
   find: { keys: ["Mod", "Shift", "F"], says: "Find in the whole conversation", field: true },
-  approval: { keys: ["Alt", "A"], says: "Go to what waits for you", field: true },
-  stop: { keys: ["Escape"], says: "Stop the answer; first it closes what lies on top", field: true },
-  help: { keys: ["?"], says: "These keys" },
+  approval: { keys: ["Alt", "A"], says: "Go to the pending request", field: true },
+  stop: { keys: ["Escape"], says: "Close the open panel, or stop the answer", field: true },
+  help: { keys: ["?"], says: "Keyboard shortcuts" },
 } as const satisfies Record<string, Shortcut>;
 
 export type ShortcutName = keyof typeof shortcuts;
@@ -89,7 +89,7 @@ export function listen(): () => void {
     if (!name) return;
     const field = typing(e.target);
     if (field && !("field" in shortcuts[name])) return;
-    if (name === "stop" && field && (e.target as HTMLElement).id !== "composer") return;
+    if (name === "stop" && field && (e.target).id !== "composer") return;
     if (document.querySelector("dialog.sheet") && name !== "palette") return;
     const action = actions.get().findLast((a) => a.key === name);
     if (!action) return;

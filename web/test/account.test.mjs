@@ -15,7 +15,7 @@ function token(sub, seconds = 3600) {
   return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
 }
 
-const field = (page) => page.getByLabel("Your token, or the gateway’s own");
+const field = (page) => page.getByLabel("Access token");
 const connected = (page) => page.locator('.connection[data-state="connected"]').waitFor();
 const out = (page) => page.locator(".rail").getByRole("button", { name: "Sign out" });
 
@@ -77,9 +77,9 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await page.waitForFunction(() => JSON.stringify({ ...localStorage }).includes("a draft of alice"));
 
     await out(page).click();
-    await page.getByText("One message is not sent yet. One draft is kept here. Signing out deletes what is not sent.").waitFor();
+    await page.getByText("One message has not been sent. One draft is saved here. Signing out deletes unsent messages and drafts.").waitFor();
     await page.screenshot({ path: process.env.SHOTS ? `${process.env.SHOTS}/leave.png` : undefined });
-    await page.getByRole("button", { name: "Stay" }).click();
+    await page.getByRole("button", { name: "Cancel" }).click();
     await page.waitForFunction(() => document.activeElement?.textContent?.includes("Sign out"));
     assert.match(await stored(page), /waits of alice/);
     await out(page).click();
@@ -184,7 +184,7 @@ test("two people and one browser", { skip: lacking || false, concurrency: 1 }, a
     await composer(tab).press("Enter");
     await tab.getByText("Waiting to be sent").waitFor();
     await out(page).click();
-    await page.getByText("One message is not sent yet.").waitFor();
+    await page.getByText("One message has not been sent.").waitFor();
     await page.locator(".rail .sure").getByRole("button", { name: "Sign out" }).click();
     await field(page).waitFor();
     await field(tab).waitFor();

@@ -49,11 +49,11 @@ if (lacking) {
     await sheet.getByRole("searchbox").fill("plan");
     assert.equal(await sheet.getByRole("radio").count(), 1);
     await sheet.getByRole("radio", { name: /Planning/ }).check();
-    assert.equal(await sheet.getByRole("checkbox", { name: "Import what was said so far" }).isChecked(), true);
+    assert.equal(await sheet.getByRole("checkbox", { name: "Import the session’s history" }).isChecked(), true);
     await accessible(page);
     await attach.click();
     await sheet.getByRole("alert").getByText("follows this session already").waitFor();
-    await sheet.getByRole("checkbox", { name: "Import what was said so far" }).uncheck();
+    await sheet.getByRole("checkbox", { name: "Import the session’s history" }).uncheck();
     await sheet.getByText("For another user").click();
     await sheet.getByRole("textbox", { name: "User" }).fill("alice");
     await attach.click();
@@ -70,7 +70,7 @@ if (lacking) {
 
   test("without an agent that has sessions there is no such choice", async () => {
     const page = await open(gateway, { path: "/" });
-    await page.getByRole("heading", { name: "What is it about?" }).waitFor();
+    await page.getByRole("heading", { name: "How can I help?" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Attach a session…" }).count(), 0);
     await wantClean(page);
   });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 
-import { answer, articles, ask, browser, closeBrowser, composer, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
+import { answer, articles, ask, browser, closeBrowser, current, Gateway, idle, lacking, open, wantClean } from "./house.mjs";
 
 if (lacking) {
   test("the dashboard", { skip: lacking }, () => {});
@@ -129,7 +129,7 @@ if (lacking) {
     await ask(page, "echo befroe");
     await idle(page);
     await articles(page).first().hover();
-    await page.getByRole("button", { name: "Edit and send again" }).click();
+    await page.getByRole("button", { name: "Edit" }).click();
     page.expected = 0; // the turn goes with its message, and another one comes
     await ask(page, "echo before");
     page.expected = 1;
@@ -147,7 +147,7 @@ if (lacking) {
     await entry.hover();
     await entry.getByRole("button", { name: /^Delete/ }).click();
     await page.getByRole("button", { name: "Delete", exact: true }).click();
-    await page.getByText("Nothing is called").waitFor();
+    await page.getByText("No results for").waitFor();
     await page.context().close();
   });
 
@@ -156,12 +156,12 @@ if (lacking) {
     await ask(page, "echo one two three four");
     await idle(page);
     await answer(page).hover();
-    await answer(page).getByRole("button", { name: "Look inside" }).click();
-    const inside = page.getByRole("complementary", { name: "Inside the answer" });
+    await answer(page).getByRole("button", { name: "Inspect" }).click();
+    const inside = page.getByRole("complementary", { name: "Answer details" });
     await inside.getByText(/\d+ ms, p99/).first().waitFor();
     await inside.getByRole("img", { name: /^\d+ events arrived in/ }).waitFor();
     const moment = inside.getByRole("slider", { name: "Moment of the answer" });
-    const replay = inside.getByRole("region", { name: "The answer as it was then" });
+    const replay = inside.getByRole("region", { name: "The answer at that moment" });
     assert.match(await replay.innerText(), /one two three four/);
     const middle = Math.floor(Number(await moment.getAttribute("max")) / 2);
     await moment.fill(String(middle));
@@ -182,7 +182,7 @@ if (lacking) {
     }
     await page.keyboard.press("Escape");
     await inside.waitFor({ state: "detached" });
-    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Look inside");
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Inspect");
     await wantClean(page, { console: /404/ });
   });
 

@@ -173,7 +173,7 @@ if (lacking) {
     line.most = line.up + 10 * mega;
     line.then = "cut";
     await attach(page, join(folder, "film.bin"));
-    await chip(page, "film.bin").getByText("waits for the connection").waitFor({ timeout: 60_000 });
+    await chip(page, "film.bin").getByText("waiting for the connection").waitFor({ timeout: 60_000 });
     assert.equal(line.state, "cut");
     await gateway.kill();
     const [came] = readdirSync(join(gateway.data, "uploads")).filter((n) => !n.includes("."));
@@ -198,7 +198,7 @@ if (lacking) {
     line.then = "held";
     await attach(page, join(folder, "held.bin"));
     await until("the line is held", () => line.state === "held");
-    const bar = page.getByRole("progressbar", { name: "Bringing held.bin" });
+    const bar = page.getByRole("progressbar", { name: "Uploading held.bin" });
     await until("some is told", async () => Number(await bar.getAttribute("value")) > 0.2);
     assert.ok(Number(await bar.getAttribute("value")) < 0.95);
     assert.match(await chip(page, "held.bin").innerText(), /\d+ % of 25 MB sent/);
@@ -221,7 +221,7 @@ if (lacking) {
       page.on("request", (r) => r.method() === "POST" && sent.push(r.url()));
       await attach(page, [{ name: "big.bin", mimeType: "application/octet-stream", buffer: film.subarray(0, 2 * mega) }, { name: "empty.txt", mimeType: "text/plain", buffer: Buffer.alloc(0) }]);
       await chip(page, "big.bin").getByText("it has 2.1 MB, and at most 1.0 MB can be brought").waitFor();
-      await chip(page, "empty.txt").getByText("it is empty").waitFor();
+      await chip(page, "empty.txt").getByText("the file is empty").waitFor();
       assert.equal(await page.getByRole("button", { name: "Try again" }).count(), 0);
       assert.deepEqual(sent.filter((u) => u.includes("files")), []);
       for (const name of ["big.bin", "empty.txt"]) await page.getByRole("button", { name: `Remove ${name}` }).click();
@@ -251,7 +251,7 @@ if (lacking) {
     const page = await open({ url: line.url });
     line.cut();
     await attach(page, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
-    await chip(page, "note.txt").getByText("waits for the connection").waitFor();
+    await chip(page, "note.txt").getByText("waiting for the connection").waitFor();
     line.mend();
     await chip(page, "note.txt").getByText(/^5 B$/).waitFor({ timeout: 60_000 });
     await arrived(page, "note.txt", Buffer.from("words"));
@@ -264,8 +264,8 @@ if (lacking) {
     const mine = page.locator(".message.user", { hasText: "what is in it" });
     line.cut();
     await attach(page, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
-    await chip(page, "note.txt").getByText("waits for the connection").waitFor();
-    const note = page.getByText("Sent as soon as its files are there");
+    await chip(page, "note.txt").getByText("waiting for the connection").waitFor();
+    const note = page.getByText("The message is sent when its files are uploaded");
     await composer(page).fill("what is in it");
     await composer(page).press("Enter");
     await note.waitFor();

@@ -62,7 +62,7 @@ if (lacking) {
       const { id, page } = await talk({ colorScheme: theme });
       await ask(page, `steps ${folder}`);
       await page.getByText("One two three.").first().waitFor();
-      await page.getByRole("button", { name: "Look inside the running answer" }).click();
+      await page.getByRole("button", { name: "Inspect the current answer" }).click();
       const slider = page.getByRole("slider");
       await slider.waitFor();
       await page.getByText("growing").waitFor();
@@ -88,8 +88,8 @@ if (lacking) {
       assert.equal(await figure(page, "First token"), first < 1000 ? `${first} ms` : `${(first / 1000).toFixed(2)} s`);
       assert.match(await figure(page, "Events"), new RegExp(`^${commits.length}, `));
       assert.equal(await figure(page, "Tokens"), "10 in, 40 out");
-      assert.match(await figure(page, "Merged for you"), /\d+/);
-      assert.match(await figure(page, "Shown here after"), /ms|s/);
+      assert.match(await figure(page, "Coalesced"), /\d+/);
+      assert.match(await figure(page, "Display delay"), /ms|s/);
       assert.match(await page.locator(".lanes canvas").getAttribute("aria-label"), new RegExp(`^${commits.length} events arrived in .* tools ran: bash`));
 
       // The course of its speed comes to its tokens, and is drawn as it is told.
@@ -106,7 +106,7 @@ if (lacking) {
       await accessible(page, "an answer that has ended");
 
       // By keyboard, event by event.
-      const replay = page.getByRole("region", { name: "The answer as it was then" });
+      const replay = page.getByRole("region", { name: "The answer at that moment" });
       await slider.focus();
       await page.keyboard.press("Home");
       assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`^0 ms of .*, event 0 of ${commits.length}$`));
@@ -134,11 +134,11 @@ if (lacking) {
       assert.equal(await page.locator(".events tbody tr").count(), appends);
 
       // It has an address, and outlives the page.
-      const seen = await figure(page, "Shown here after");
+      const seen = await figure(page, "Display delay");
       await page.evaluate(([i, t]) => { location.hash = `#/c/${i}?turn=${t}`; }, [id, await turnOf(id)]);
       await page.reload();
       await page.getByRole("slider").waitFor();
-      await until("what was shown is known still", () => figure(page, "Shown here after"), seen);
+      await until("what was shown is known still", () => figure(page, "Display delay"), seen);
       assert.equal(await page.getByRole("slider").getAttribute("max"), String(commits.length));
       await page.getByRole("button", { name: "Close", exact: true }).last().click();
       assert.equal(await page.evaluate(() => location.hash), `#/c/${id}`);
@@ -156,10 +156,10 @@ if (lacking) {
     await page.locator('.connection[data-state="connected"]').waitFor();
     await ask(page, "many 3");
     await idle(page);
-    await answer(page).getByRole("button", { name: "Look inside" }).click();
+    await answer(page).getByRole("button", { name: "Inspect" }).click();
     await page.getByText(/This tab’s clock differs by 1 min (29|30) s/).waitFor();
     // What was shown here is on the log's axis all the same.
-    const lag = await figure(page, "Shown here after");
+    const lag = await figure(page, "Display delay");
     assert.match(lag, /^\d+ ms|^\d+\.\d+ s/);
     await wantClean(page);
   });
@@ -172,7 +172,7 @@ if (lacking) {
     assert.ok(commits.length > 10_000);
     await page.evaluate(() => { window.longTasks.length = 0; });
     const opened = Date.now();
-    await answer(page).getByRole("button", { name: "Look inside" }).click();
+    await answer(page).getByRole("button", { name: "Inspect" }).click();
     await until("all of it", () => page.getByRole("slider").getAttribute("max"), String(commits.length));
     console.log(`# ${commits.length} events: looked inside after ${Date.now() - opened} ms, longest task ${await page.evaluate(() => Math.max(0, ...window.longTasks))} ms`);
     assert.ok(await page.locator(".events tbody tr").count() < 60, "only what is near is drawn");
@@ -193,7 +193,7 @@ if (lacking) {
     const { id, page } = await talk();
     await ask(page, `steps ${folder}`);
     await idle(page);
-    await answer(page).getByRole("button", { name: "Look inside" }).click();
+    await answer(page).getByRole("button", { name: "Inspect" }).click();
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as a recording" }).click()]);
     const file = join(folder, "take.jsonl");
     await download.saveAs(file);
@@ -289,7 +289,7 @@ if (lacking) {
       await page.getByRole("region", { name: "Values of the last minute" }).getByRole("row").nth(3).waitFor();
       await accessible(page, "the values as a table");
       await link.click();
-      await page.getByRole("heading", { name: "Inside the answer" }).waitFor();
+      await page.getByRole("heading", { name: "Answer details" }).waitFor();
       await page.getByText("One two three.").first().waitFor();
       mark("tool");
       mark("end");

@@ -36,7 +36,7 @@ if (lacking) {
     await page.getByText("All of them.").waitFor();
     await composer(page).fill("a draft");
     await page.keyboard.press("Control+k");
-    const box = page.getByRole("combobox", { name: "Go to, or do" });
+    const box = page.getByRole("combobox", { name: "Search and commands" });
     await until(page, () => document.activeElement?.getAttribute("role") === "combobox");
     const chosen = () => box.evaluate((e) => document.getElementById(e.getAttribute("aria-activedescendant"))?.innerText);
     const first = await chosen();
@@ -55,7 +55,7 @@ if (lacking) {
     await box.fill("new conversation with steered");
     await page.getByRole("option", { name: /steered/, selected: true }).waitFor();
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "What is it about?" }).waitFor();
+    await page.getByRole("heading", { name: "How can I help?" }).waitFor();
     await ask(page, "once more");
     await page.getByText(/Begun: once more/).waitFor();
     const { conversation } = await gateway.call(`/api/conversations/${current(page)}`);
@@ -84,7 +84,7 @@ if (lacking) {
     await page.keyboard.press("Alt+ArrowUp");
     await page.getByText("I am newer.").waitFor();
     await page.keyboard.press("Control+Shift+O");
-    await page.getByRole("heading", { name: "What is it about?" }).waitFor();
+    await page.getByRole("heading", { name: "How can I help?" }).waitFor();
     await until(page, () => document.activeElement?.id === "composer");
     // A question mark is one where somebody writes, and the sheet elsewhere.
     await page.keyboard.type("?");
@@ -93,12 +93,12 @@ if (lacking) {
     const opener = page.getByRole("button", { name: "New conversation" });
     await opener.focus();
     await page.keyboard.press("?");
-    const sheet = page.getByRole("dialog", { name: "Keys" });
+    const sheet = page.getByRole("dialog", { name: "Keyboard shortcuts" });
     await sheet.waitFor();
     assert.match(await sheet.innerText(), /Stop the answer/);
     assert.equal(await page.locator("#root").evaluate((e) => e.inert), true, "what lies below can't be reached");
     assert.equal(await page.locator("#announcer").evaluate((e) => !e.closest("[inert]")), true, "but heard");
-    await sheet.getByRole("checkbox", { name: "Keys of this page" }).uncheck();
+    await sheet.getByRole("checkbox", { name: "Use keyboard shortcuts" }).uncheck();
     await page.keyboard.press("Escape");
     await sheet.waitFor({ state: "detached" });
     assert.match(await focused(page), /New conversation/);
@@ -113,7 +113,7 @@ if (lacking) {
     await idle(page);
     assert.equal(await page.getByRole("dialog").count(), 0);
     await page.getByRole("button", { name: "Settings" }).click();
-    await page.getByRole("dialog", { name: "Settings" }).getByRole("checkbox", { name: /Keys of this page/ }).check();
+    await page.getByRole("dialog", { name: "Settings" }).getByRole("checkbox", { name: /Use keyboard shortcuts/ }).check();
     await page.keyboard.press("Escape");
     assert.match(await focused(page), /Settings/);
     await page.keyboard.press("?");
@@ -139,9 +139,9 @@ if (lacking) {
     await page.keyboard.press("Escape");
     assert.equal(await composer(page).inputValue(), "");
     await composer(page).fill("kept");
-    await page.getByRole("button", { name: "Edit and send again" }).click();
+    await page.getByRole("button", { name: "Edit" }).click();
     assert.equal(await composer(page).inputValue(), "long 4000");
-    await page.getByRole("button", { name: "Leave it" }).click();
+    await page.getByRole("button", { name: "Cancel" }).click();
     assert.equal(await composer(page).inputValue(), "kept", "what was written is there again");
     await composer(page).fill("");
     await ask(page, "ask");
@@ -182,13 +182,13 @@ if (lacking) {
       await page.keyboard.press("Enter");
       await page.getByRole("search").getByText("2 of 3").waitFor();
       await seen(4007);
-      await page.getByRole("button", { name: "The one before" }).click();
+      await page.getByRole("button", { name: "Previous match" }).click();
       await seen(7);
-      await page.getByRole("button", { name: "The next one" }).click();
+      await page.getByRole("button", { name: "Next match" }).click();
       await seen(4007);
     });
     await field.fill("no such words");
-    await page.getByRole("search").getByText("Nothing found").waitFor();
+    await page.getByRole("search").getByText("No results").waitFor();
     await page.keyboard.press("Escape");
     await field.waitFor({ state: "detached" });
     assert.equal(await page.evaluate(() => CSS.highlights.size), 0);
@@ -206,16 +206,16 @@ if (lacking) {
     await page.getByRole("button", { name: "Queue", exact: true }).waitFor();
     await page.keyboard.press("Enter");
     await page.getByText("You said more salt.").waitFor();
-    await page.getByText("Given to the running answer").first().waitFor();
+    await page.getByText("Added to the current answer").first().waitFor();
     // After it.
     await composer(page).fill("once, never mind");
     await page.keyboard.press("Control+Enter");
-    const waits = page.getByRole("article").filter({ hasText: "Waits for its turn" });
-    await waits.filter({ hasText: "never mind" }).getByRole("button", { name: "Take back" }).click();
-    await page.getByText("Taken back: no agent was asked").waitFor();
+    const waits = page.getByRole("article").filter({ hasText: "Queued" });
+    await waits.filter({ hasText: "never mind" }).getByRole("button", { name: "Cancel" }).click();
+    await page.getByText("Cancelled before an agent received it").waitFor();
     await composer(page).fill("once wrogn");
     await page.keyboard.press("Control+Enter");
-    await waits.filter({ hasText: "wrogn" }).getByRole("button", { name: "Change" }).click();
+    await waits.filter({ hasText: "wrogn" }).getByRole("button", { name: "Edit" }).click();
     await until(page, () => document.getElementById("composer").value === "once wrogn");
     await composer(page).fill("once right");
     await page.keyboard.press("Control+Enter");
@@ -227,7 +227,7 @@ if (lacking) {
     await idle(page);
     assert.match(await answer(page).innerText(), /History of work, more salt\./, "what was taken back is told to nobody");
     // One that takes nothing meanwhile.
-    await page.getByLabel("Who answers the next message").selectOption("test");
+    await page.getByLabel("Agent").selectOption("test");
     await ask(page, "long 4000");
     await page.getByText("Section 1", { exact: true }).waitFor();
     await composer(page).fill("echo after it");
@@ -293,7 +293,7 @@ if (lacking) {
     await ask(page, "fail");
     await until(page, () => window.told.some((t) => t.id === "alarm" && t.text.includes("overloaded")));
     await idle(page);
-    await page.getByLabel("Who answers the next message").selectOption("steered");
+    await page.getByLabel("Agent").selectOption("steered");
     await ask(page, "tool");
     await until(page, () => window.told.some((t) => t.text === "Tool digger is running."));
     page.expected--; // what ends it goes into it
@@ -374,7 +374,7 @@ if (lacking) {
     await until(page, () => document.activeElement.getAttribute("aria-label") === "Rename Gone two");
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
-    await until(page, () => document.activeElement.innerText === "Keep");
+    await until(page, () => document.activeElement.innerText === "Cancel");
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await until(page, () => /Gone one/.test(document.activeElement.innerText));
@@ -477,11 +477,11 @@ if (lacking) {
     await composer(page).focus();
     await page.keyboard.press("End");
     await pasted(page, large);
-    await page.getByRole("list", { name: "Attached" }).getByText("pasted.txt").waitFor();
+    await page.getByRole("list", { name: "Attachments" }).getByText("pasted.txt").waitFor();
     assert.equal(await composer(page).inputValue(), "Look: ");
-    await page.getByRole("button", { name: "As text" }).click();
+    await page.getByRole("button", { name: "Insert as text" }).click();
     await until(page, (t) => document.getElementById("composer").value === t, `Look: ${large}`);
-    assert.equal(await page.getByRole("list", { name: "Attached" }).count(), 0);
+    assert.equal(await page.getByRole("list", { name: "Attachments" }).count(), 0);
     assert.equal(await focused(page), "Message");
     await composer(page).fill("");
     await page.evaluate(() => document.getElementById("composer").dispatchEvent(new KeyboardEvent("keydown", { key: "V", ctrlKey: true, shiftKey: true, bubbles: true })));
@@ -558,7 +558,7 @@ if (lacking) {
       await page.getByRole("textbox", { name: "Find in the conversation" }).fill("autumn");
       await page.getByRole("search").getByText("1 of 1").waitFor();
       await accessible(page, "find");
-      for (const name of ["Go to …", "Settings", "Keys"]) {
+      for (const name of ["Search and commands", "Settings", "Keyboard shortcuts"]) {
         if (phone) await page.getByRole("button", { name: "Conversations" }).click();
         await page.getByRole("button", { name, exact: true }).click();
         await page.getByRole("dialog").waitFor();

@@ -35,7 +35,7 @@ if (lacking) {
     const page = await open(gateway, { path: "/#/c/garden", viewport: medium });
     await page.getByText("Peas.").waitFor();
     assert.equal(await width(page), 56);
-    for (const name of ["New conversation", "Overview", "Go to …", "Settings", "Keys"]) {
+    for (const name of ["New conversation", "Overview", "Search and commands", "Settings", "Keyboard shortcuts"]) {
       const button = rail(page).getByRole("button", { name, exact: true });
       assert.ok((await button.getAttribute("title")).length > 0, `${name} has a tooltip`);
       const box = await button.boundingBox();
@@ -43,7 +43,7 @@ if (lacking) {
     }
     await hidden(found(page));
     assert.equal(await rail(page).getByRole("link").count(), 0, "what is not seen can't be reached");
-    await page.getByRole("button", { name: "Conversations, some not read yet" }).waitFor(); // the other one
+    await page.getByRole("button", { name: "Conversations, some unread" }).waitFor(); // the other one
 
     await opener(page).focus();
     await page.keyboard.press("Enter");
@@ -94,10 +94,10 @@ if (lacking) {
     const page = await open(gateway, { viewport: medium });
     await ask(page, "ask");
     await page.locator(".ask").waitFor();
-    const look = page.getByRole("button", { name: "Look inside the running answer" });
-    const inside = page.getByRole("complementary", { name: "Inside the answer" });
+    const look = page.getByRole("button", { name: "Inspect the current answer" });
+    const inside = page.getByRole("complementary", { name: "Answer details" });
     await look.click();
-    await inside.getByRole("heading", { name: "Inside the answer" }).waitFor();
+    await inside.getByRole("heading", { name: "Answer details" }).waitFor();
     const place = await inside.boundingBox();
     assert.ok(place.x >= 56 && Math.round(place.x + place.width) === 800, JSON.stringify(place));
     assert.equal(await page.locator(".talk").evaluate((e) => e.inert), true);
@@ -126,7 +126,7 @@ if (lacking) {
     test(`at ${what} a layer that is opened from the list does not leave it open`, async () => {
       const page = await open(gateway, { path: "/#/c/garden", ...options });
       await page.getByText("Peas.").waitFor();
-      for (const [button, layer] of [["Settings", "Settings"], ["Keys", "Keys"], ["Go to …", "Go to, or do"], ["Settings", "Settings"]]) {
+      for (const [button, layer] of [["Settings", "Settings"], ["Keyboard shortcuts", "Keyboard shortcuts"], ["Search and commands", "Search and commands"], ["Settings", "Settings"]]) {
         await opener(page).click();
         await found(page).waitFor();
         await rail(page).getByRole("button", { name: button, exact: true }).click();
@@ -176,7 +176,7 @@ if (lacking) {
         await found(page).waitFor();
         await accessible(page, "the list");
         await page.keyboard.press("Escape");
-        await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Look inside" }).focus();
+        await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Inspect" }).focus();
         await page.keyboard.press("Enter");
         await page.getByRole("slider").waitFor();
         await accessible(page, "the inspector");

@@ -55,7 +55,7 @@ if (lacking) {
       await accessible(page, "an approval and an error");
       await page.getByRole("button", { name: "Deny" }).click();
       await idle(page);
-      await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Look inside" }).focus();
+      await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Inspect" }).focus();
       await page.keyboard.press("Enter");
       await page.getByRole("slider").waitFor();
       await accessible(page, "the inspector");
@@ -90,7 +90,7 @@ if (lacking) {
           await ask(page, "tool");
           await idle(page);
           await fits("an answer");
-          await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Look inside" }).focus();
+          await page.getByRole("article").filter({ hasText: "There are 20 files." }).getByRole("button", { name: "Inspect" }).focus();
           await page.keyboard.press("Enter");
           await page.getByRole("slider").waitFor();
           await page.keyboard.press("Escape");
@@ -111,19 +111,19 @@ if (lacking) {
           await accessible(page, what);
           assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${what}: not wider than the window`);
         };
-        const field = page.getByLabel("Your token, or the gateway’s own");
+        const field = page.getByLabel("Access token");
         await field.waitFor();
         await fits("signing in");
         await field.fill("not it");
         await page.keyboard.press("Enter");
-        await page.getByRole("alert").getByText("That is not a token of this gateway.").waitFor();
+        await page.getByRole("alert").getByText("Invalid token").waitFor();
         await fits("a token that is refused");
         await field.fill(token);
         await page.keyboard.press("Enter");
         await page.locator('.connection[data-state="connected"]').waitFor();
 
         await page.evaluate(() => { location.hash = "#/c/there-is-none"; });
-        await page.getByText("This conversation does not exist, or not for you.").waitFor();
+        await page.getByText("Conversation not found, or you don’t have access.").waitFor();
         await fits("a conversation that is not there");
         await page.getByRole("button", { name: "New conversation" }).last().click();
         await ask(page, "echo soon gone");
@@ -143,7 +143,7 @@ if (lacking) {
         await composer(page).fill("echo later");
         await composer(page).press("Enter");
         await page.getByText("Waiting to be sent").waitFor();
-        await fits("offline, and a message waits");
+        await fits("offline, and a message waiting");
         await page.context().setOffline(false);
         await state("reconnecting");
         await fits("reconnecting");

@@ -152,7 +152,7 @@ if (lacking) {
     await idle(desk);
     const id = current(desk);
     await entry(phone, id).getByText(title).waitFor();
-    await entry(phone, id).getByRole("img", { name: "Not read yet" }).waitFor({ state: "detached" }); // the same user reads it
+    await entry(phone, id).getByRole("img", { name: "Unread" }).waitFor({ state: "detached" }); // the same user reads it
     const known = asked.length;
 
     await gateway.call(`/api/conversations/${id}`, { title: "A better name" }, "PATCH");
@@ -160,10 +160,10 @@ if (lacking) {
     await desk.getByRole("heading", { level: 1, name: "A better name" }).waitFor();
     await desk.getByRole("button", { name: "New conversation" }).click();
     await gateway.call(`/api/conversations/${id}/commands`, { type: "inject", message: { role: "assistant", text: "something new" } });
-    for (const p of [desk, phone]) await entry(p, id).getByRole("img", { name: "Not read yet" }).waitFor();
+    for (const p of [desk, phone]) await entry(p, id).getByRole("img", { name: "Unread" }).waitFor();
     await phone.locator(`.list a[href$="${id}"]`).click();
     await phone.getByText("something new").waitFor();
-    for (const p of [desk, phone]) await entry(p, id).getByRole("img", { name: "Not read yet" }).waitFor({ state: "detached" });
+    for (const p of [desk, phone]) await entry(p, id).getByRole("img", { name: "Unread" }).waitFor({ state: "detached" });
     await gateway.call(`/api/conversations/${id}/commands`, { type: "delete" });
     for (const p of [desk, phone]) await entry(p, id).waitFor({ state: "detached" });
     await phone.getByText("This conversation was deleted.").waitFor();
@@ -180,7 +180,7 @@ if (lacking) {
     const seen = Number(await answer(page).getAttribute("data-len"));
     await gateway.kill();
     await words(page, /^ ?Reconnecting( in \d+ s)?$/).waitFor();
-    await page.getByRole("status").getByText("The connection is lost. Reconnecting.").waitFor();
+    await page.getByRole("status").getByText("Connection lost. Reconnecting.").waitFor();
     await composer(page).fill("a draft that stays");
     await gateway.run();
     await idle(page);
@@ -222,7 +222,7 @@ if (lacking) {
     await gone;
     await words(page, "Gateway restarting").waitFor();
     await ask(page, "echo said meanwhile");
-    await words(page, "Gateway restarting · 1 message waits").waitFor();
+    await words(page, "Gateway restarting · 1 message waiting").waitFor();
     await gateway.run();
     await idle(page);
     await words(page, "Live").waitFor();
@@ -253,7 +253,7 @@ if (lacking) {
     });
     await allowed(page, "shrink", async () => {
       await waiting("secnod").getByRole("button", { name: "Edit", exact: true }).click();
-      await page.getByRole("textbox", { name: "Message that waits" }).fill("echo second");
+      await page.getByRole("textbox", { name: "Message waiting to be sent" }).fill("echo second");
       await page.keyboard.press("Enter");
       await waiting("echo second").getByText("Waiting to be sent").waitFor();
     });
@@ -280,7 +280,7 @@ if (lacking) {
     await composer(page).fill("echo waits");
     await composer(page).press("Enter");
     await page.getByRole("button", { name: "New conversation" }).click();
-    await page.getByRole("heading", { name: "What is it about?" }).waitFor();
+    await page.getByRole("heading", { name: "How can I help?" }).waitFor();
     await composer(page).fill("echo a new beginning");
     await composer(page).press("Enter");
     await page.locator("article.user", { hasText: "a new beginning" }).getByText("Waiting to be sent").waitFor();
@@ -356,7 +356,7 @@ if (lacking) {
     await page.getByText("Message 299.").waitFor();
     await ask(page, "echo looked into");
     await idle(page);
-    await answer(page).getByRole("button", { name: "Look inside" }).click();
+    await answer(page).getByRole("button", { name: "Inspect" }).click();
     await page.getByRole("button", { name: "Save as a recording" }).waitFor();
     const log = page.locator(".log");
     const first = page.locator("article[data-message]").first();
@@ -377,8 +377,8 @@ if (lacking) {
       for (let i = 0; i < 10 && await what.count() === 0; i++) await page.clock.fastForward(10_000);
       await what.waitFor();
     };
-    await late(page.getByText("It can’t be saved: nothing has come from the gateway for 30 s."));
-    await late(page.getByText("Earlier messages did not come: nothing has come from the gateway for 30 s"));
+    await late(page.getByText("Couldn’t save the file: no data from the gateway for 30 s."));
+    await late(page.getByText("Couldn’t load earlier messages: no data from the gateway for 30 s"));
     await log.getByRole("button", { name: "Try again" }).waitFor();
     net.pass();
     const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
@@ -398,7 +398,7 @@ if (lacking) {
     const began = Date.now();
     net.halfOpen();
     await ask(page, "echo second");
-    await page.getByText("On its way").waitFor();
+    await page.getByText("Sending").waitFor();
     await idle(page);
     const took = Date.now() - began;
     if (process.env.LEAT_QUIET) assert.ok(took < 15_000, `it took ${took} ms`);
@@ -415,7 +415,7 @@ if (lacking) {
     await words(page, "Reconnecting").waitFor();
     const stop = page.getByRole("button", { name: "Stop" });
     await stop.click();
-    await page.getByText("It is stopped as soon as the connection is back").waitFor();
+    await page.getByText("The answer is stopped when the connection is back").waitFor();
     await stop.click();
     net.pass();
     await page.getByText(/^Stopped/).waitFor();
@@ -437,7 +437,7 @@ if (lacking) {
     net.pass();
     net.slow(40_000);
     await allowed(page, "go", async () => { // up, out of view
-      await page.getByRole("button", { name: "Try now" }).click();
+      await page.getByRole("button", { name: "Retry now" }).click();
       await words(page, "Behind by 60 events · catching up").waitFor({ timeout: 60_000 });
       await words(page, "Live").waitFor({ timeout: 60_000 });
       await page.getByText("59: words").waitFor();
@@ -458,7 +458,7 @@ if (lacking) {
     await page.clock.runFor(2000);
     assert.equal(await page.locator(".running-note").count(), 0);
     await page.clock.fastForward(10_000);
-    await page.locator(".running-note", { hasText: /No event for \d+ s\. The connection is good/ }).waitFor();
+    await page.locator(".running-note", { hasText: /Nothing received for \d+ s\. The connection is fine/ }).waitFor();
     push.say("Another one. ");
     await shows(page, push.text.length);
     await page.locator(".running-note").waitFor({ state: "detached" });

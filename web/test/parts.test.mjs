@@ -98,10 +98,10 @@ if (lacking) {
     assert.match(await bash.getByRole("group", { name: "Errors" }).innerText(), /Permission denied/);
     await bash.getByText("Exit code 1").waitFor();
     await tool("read_file").getByText("no such file or directory").waitFor();
-    await tool("delete").getByText("It was not allowed.").waitFor();
+    await tool("delete").getByText("Not allowed.").waitFor();
     assert.match(await tool("write_file").getByRole("group", { name: "content" }).innerText(), /^# Notes\n\nline one\nline two$/);
     await tool("search").getByRole("button").first().click();
-    await tool("search").getByText("These arguments are not complete").waitFor();
+    await tool("search").getByText("These arguments are incomplete").waitFor();
     assert.equal(await tool("search").getByRole("group", { name: "Output" }).innerText(), "3 matches\n100%");
     await tool("web").getByText("Looking at example.com").waitFor();
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -162,7 +162,7 @@ if (lacking) {
     await page.unroute(/\/files\//);
     await page.route(/\/files\//, (route) => route.abort());
     await page.evaluate(() => document.querySelector(".media.image img").setAttribute("src", document.querySelector(".media.image img").src + "?again"));
-    await page.locator(".media.file", { hasText: "It could not be loaded." }).waitFor();
+    await page.locator(".media.file", { hasText: "Couldn’t load this file." }).waitFor();
     await wantClean(page, { console: /ERR_FAILED/ });
   });
 
@@ -399,22 +399,22 @@ if (lacking) {
     const page = await begin();
     const end = page.locator(".turn-end").last();
     const ends = [
-      ["failed rate_limited I begin, but", /^The provider limits how often it may be asked\. What was said is kept\. Asking again in a minute may help\./, true],
-      ["failed overloaded", /^The model is overloaded\. Asking again may help\./, true],
-      ["failed context_length_exceeded a", /^The conversation is longer than the model can read\. What was said is kept\. Begin a new conversation/, false],
-      ["failed key_refused", /^The provider does not take the key\. Whoever runs the gateway has to renew it\./, false],
-      ["failed cut_short half of", /^The answer broke off\. What was said is kept\./, true],
-      ["interrupted gateway_restart half of", /^Interrupted after .* s: the gateway was restarted\. What was said is kept\. Ask again for a whole answer\./, true],
-      ["completed max_tokens the first half", /^The answer stopped at the model’s limit of length\. Ask it to go on\./, false],
-      ["failed peculiar words", /^Upstream said peculiar\. What was said is kept\./, false],
+      ["failed rate_limited I begin, but", /^The provider’s rate limit was reached\. The partial answer is saved\. Try again in a minute\./, true],
+      ["failed overloaded", /^The model is overloaded\. Try again\./, true],
+      ["failed context_length_exceeded a", /^The conversation is too long for the model\. The partial answer is saved\. Start a new conversation/, false],
+      ["failed key_refused", /^The provider rejected the API key\. Ask the operator of the gateway to renew it\./, false],
+      ["failed cut_short half of", /^The answer was cut off\. The partial answer is saved\./, true],
+      ["interrupted gateway_restart half of", /^Interrupted after .* s: the gateway was restarted\. The partial answer is saved\. Try again for a complete answer\./, true],
+      ["completed max_tokens the first half", /^The answer reached the model’s length limit\. Ask it to continue\./, false],
+      ["failed peculiar words", /^Upstream said peculiar\. The partial answer is saved\./, false],
     ];
     for (const [i, [text, want, again]] of ends.entries()) {
       await ask(page, `end ${text}`);
       await idle(page);
       await page.waitForFunction((n) => document.querySelectorAll(".turn-end").length === n, i + 1);
       assert.match(await end.innerText(), want, text);
-      assert.equal(await end.getByRole("button", { name: "Ask again" }).count(), again ? 1 : 0, text);
-      assert.equal(await page.locator(".turn-end").getByRole("button", { name: "Ask again" }).count(), again ? 1 : 0, "only where nothing is lost by it");
+      assert.equal(await end.getByRole("button", { name: "Try again" }).count(), again ? 1 : 0, text);
+      assert.equal(await page.locator(".turn-end").getByRole("button", { name: "Try again" }).count(), again ? 1 : 0, "only where nothing is lost by it");
     }
     await end.getByRole("button", { name: "Details" }).click();
     for (const what of ["upstream said peculiar", "gallery"]) await end.getByText(what, { exact: true }).waitFor();
@@ -422,7 +422,7 @@ if (lacking) {
     await idle(page);
     await page.evaluate(() => { window.old = [...document.querySelectorAll(".turn-end")].at(-1); });
     const before = (await gateway.transcript("parts-" + count)).transcript.turns.length;
-    await end.getByRole("button", { name: "Ask again" }).click();
+    await end.getByRole("button", { name: "Try again" }).click();
     await page.waitForFunction((n) => !window.old.isConnected && document.querySelectorAll(".turn-end").length === n && document.querySelector(".log").dataset.open === "0", ends.length + 1);
     assert.equal((await gateway.transcript("parts-" + count)).transcript.turns.length, before, "the new turn stands in the place of the old one");
     await wantClean(page);
@@ -440,7 +440,7 @@ if (lacking) {
     await other.getByText(/^Stopped after \d/).waitFor();
     await page.locator(".tool").getByRole("img", { name: "stopped" }).waitFor();
     await page.locator(".tool").getByRole("button").first().click();
-    await page.getByText("It was stopped before it was done.").waitFor();
+    await page.getByText("Stopped before it finished.").waitFor();
     await page.reload();
     await page.getByText(/^Stopped by you after \d/).waitFor();
     await wantClean(other);
@@ -453,8 +453,8 @@ if (lacking) {
     await ask(page, 'ask {"tool":"deploy","prompt":"May I deploy?","options":["allow-always"]}');
     const card = page.locator(".ask");
     await card.waitFor();
-    assert.match(await card.innerText(), /gallery asks for leave to use deploy[\s\S]*May I deploy\?[\s\S]*target\s*production[\s\S]*force\s*true/);
-    assert.deepEqual(await card.getByRole("button").allInnerTexts(), ["Deny", "Allow once", "Always for deploy"]);
+    assert.match(await card.innerText(), /gallery wants to run deploy[\s\S]*May I deploy\?[\s\S]*target\s*production[\s\S]*force\s*true/);
+    assert.deepEqual(await card.getByRole("button").allInnerTexts(), ["Deny", "Allow once", "Always allow deploy"]);
     await page.locator(".tool").getByRole("img", { name: "waiting for you" }).waitFor();
     await page.locator(".alive", { hasText: "Waiting for you" }).waitFor();
     await accessible(page, "a question");
@@ -466,7 +466,7 @@ if (lacking) {
     await composer(page).focus();
     await page.keyboard.press("Enter");
     assert.equal(await card.count(), 1, "nothing is answered by Enter");
-    await other.locator(".ask").getByRole("button", { name: "Always for deploy" }).click();
+    await other.locator(".ask").getByRole("button", { name: "Always allow deploy" }).click();
     await page.getByText("decision allow-always").waitFor();
     await page.getByText("Allowed deploy from now on in another window").waitFor();
     await other.getByText("You allowed deploy from now on").waitFor();

@@ -17,7 +17,7 @@ if (skip) {
   mkdirSync(images, { recursive: true });
   after(closeBrowser);
   const toEnd = async (page) => {
-    const button = page.getByRole("button", { name: /To the end| new/ });
+    const button = page.getByRole("button", { name: /Jump to end| new/ });
     if (await button.count()) await button.click();
     await page.waitForFunction(() => {
       const l = document.querySelector(".log");
@@ -47,7 +47,7 @@ if (skip) {
       await page.locator(".tool").first().getByRole("button").first().click();
       await toEnd(page);
       await page.getByRole("article").last().hover();
-      await page.getByRole("article").last().getByRole("button", { name: "Look inside" }).click();
+      await page.getByRole("article").last().getByRole("button", { name: "Inspect" }).click();
       await page.getByRole("slider").waitFor();
       await page.locator(".events tbody tr").first().waitFor();
       await page.mouse.move(0, 0);

@@ -61,7 +61,10 @@ export class Network {
   }
 
   set(pair) {
-    for (const s of [pair.browser, pair.gateway]) this.mode === "stall" ? s.pause() : s.resume();
+    for (const s of [pair.browser, pair.gateway]) {
+      if (this.mode === "stall") s.pause();
+      else s.resume();
+    }
   }
 
   /** Passes all on, also what was held back. */

@@ -106,7 +106,7 @@ if (lacking) {
 
       await away[go](page);
       await button(page).waitFor();
-      assert.equal(await button(page).innerText(), "To the end · answering");
+      assert.equal(await button(page).innerText(), "Jump to end · answering");
       const first = await look(page);
       assert.equal(first.end, ["ArrowUp", "a selection"].includes(go), "it moved, unless only the focus or the selection did");
       for (const n of ["first", "second", "third"]) await inject(id, `The ${n} of three. ${"More words. ".repeat(60)}`);
@@ -188,7 +188,7 @@ if (lacking) {
     await wheel(page, -300);
     const there = await look(page);
     await page.getByRole("button", { name: "New conversation" }).click();
-    await page.getByRole("heading", { name: "What is it about?" }).waitFor();
+    await page.getByRole("heading", { name: "How can I help?" }).waitFor();
     await go("left");
     assert.deepEqual(await look(page), second);
     await button(page).click();

@@ -11,7 +11,7 @@ const lost = { console: /ERR_|WebSocket connection|Failed to load resource/ };
 const words = (page, text) => page.locator(".connection .words", { hasText: text });
 const mine = (page, text) => page.locator("article.user", { hasText: text });
 const attach = (page, name = "note.txt") => page.getByLabel("Attach files").setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.from("words") });
-const chip = (page, name = "note.txt") => page.getByRole("list", { name: "Attached" }).getByRole("listitem").filter({ hasText: name });
+const chip = (page, name = "note.txt") => page.getByRole("list", { name: "Attachments" }).getByRole("listitem").filter({ hasText: name });
 const writes = (page) => page.waitForFunction(() => document.activeElement?.id === "composer");
 
 if (lacking) {
@@ -40,7 +40,7 @@ if (lacking) {
     const id = current(page);
     await composer(page).fill("echo after it");
     await composer(page).press("Enter");
-    await mine(page, "after it").getByText("Waits for its turn").waitFor();
+    await mine(page, "after it").getByText("Queued").waitFor();
     net.refuse();
     await words(page, "Reconnecting").waitFor();
     await composer(page).fill("echo in its place");
@@ -71,7 +71,7 @@ if (lacking) {
       await from.getByText("You change an earlier message").waitFor();
       await composer(from).fill(to);
       await composer(from).press("Enter");
-      await from.getByText("Your changed message is on its way").waitFor();
+      await from.getByText("Sending your edited message").waitFor();
     };
     await change(page, "echo first");
     const context = page.context();
@@ -88,7 +88,7 @@ if (lacking) {
     await change(later, "echo at last");
     // Whoever looks at something else meanwhile does not find it twice.
     await later.getByRole("button", { name: "New conversation" }).click();
-    await later.getByRole("heading", { name: "What is it about?" }).waitFor();
+    await later.getByRole("heading", { name: "How can I help?" }).waitFor();
     await later.goBack();
     await mine(later, "frist").waitFor();
     assert.equal(await composer(later).inputValue(), "");
@@ -188,7 +188,7 @@ if (lacking) {
     await chip(page).waitFor({ state: "detached" });
     go();
     await (await there).finished();
-    await page.getByRole("button", { name: "Leave it" }).click();
+    await page.getByRole("button", { name: "Cancel" }).click();
     await chip(page).getByText(/^5 B$/).waitFor();
     await ask(page, "files");
     await idle(page);
@@ -205,7 +205,7 @@ if (lacking) {
     await idle(page);
     const { transcript } = await gateway.transcript(current(page));
     assert.deepEqual(transcript.turns.filter((t) => !t.parent).map((t) => t.agent), ["steered"]);
-    assert.equal(await page.getByLabel("Who answers the next message").inputValue(), "steered");
+    assert.equal(await page.getByLabel("Agent").inputValue(), "steered");
     await wantClean(page);
   });
 
@@ -214,7 +214,7 @@ if (lacking) {
     const page = await open(net);
     await ask(page, "fail");
     await idle(page);
-    await page.locator(".turn-end").getByRole("button", { name: "Ask again" }).focus();
+    await page.locator(".turn-end").getByRole("button", { name: "Try again" }).focus();
     await page.keyboard.press("Enter");
     await writes(page);
     await page.waitForFunction(() => document.querySelector(".log")?.dataset.open === "0" && document.querySelector(".turn-end button"));
@@ -224,16 +224,16 @@ if (lacking) {
     await composer(page).press("Enter");
     const edit = async () => {
       await mine(page, "echo one").getByRole("button", { name: "Edit", exact: true }).click();
-      await page.getByRole("textbox", { name: "Message that waits" }).waitFor();
+      await page.getByRole("textbox", { name: "Message waiting to be sent" }).waitFor();
     };
     await edit();
     await page.keyboard.press("Enter");
     await writes(page);
     await edit();
-    await page.getByRole("button", { name: "As it was" }).click();
+    await page.getByRole("button", { name: "Cancel" }).click();
     await writes(page);
     await edit();
-    await page.getByRole("button", { name: "Keep", exact: true }).click();
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
     await writes(page);
     await allowed(page, "go", async () => {
       await mine(page, "echo one").getByRole("button", { name: "Delete" }).click();

@@ -17,12 +17,12 @@ if (lacking) {
     const own = await Gateway.start([], { LEAT_API_TOKEN: token });
     try {
       const page = await open(own, { signedOut: true });
-      const field = page.getByLabel("Your token, or the gateway’s own");
+      const field = page.getByLabel("Access token");
       await field.waitFor();
       assert.equal(await page.evaluate(() => document.activeElement.id), "token");
       await field.fill("not it");
       await page.keyboard.press("Enter");
-      await page.getByRole("alert").getByText("That is not a token of this gateway.").waitFor();
+      await page.getByRole("alert").getByText("Invalid token").waitFor();
       await field.fill(token);
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.locator('.connection[data-state="connected"]').waitFor();

@@ -245,7 +245,7 @@ if (lacking) {
     assert.equal(film.drawn, 10_000, "every message came by");
     assert.ok(film.most <= 320, `only what is near is drawn, not ${film.most} messages`);
     assert.equal(await page.getByRole("button", { name: "Earlier messages" }).count(), 0);
-    await page.getByRole("button", { name: /To the end|new/ }).click();
+    await page.getByRole("button", { name: /Jump to end|new/ }).click();
     await page.waitForFunction((last) => {
       const l = document.querySelector(".log");
       return l.querySelector(`[data-message="${last}"]`) && l.scrollHeight - l.scrollTop - l.clientHeight <= 1;
@@ -260,7 +260,7 @@ if (lacking) {
     await page.getByText("Section 3", { exact: true }).waitFor();
     await page.locator(".log").hover();
     await page.mouse.wheel(0, -400);
-    await page.getByRole("button", { name: /To the end/ }).waitFor();
+    await page.getByRole("button", { name: /Jump to end/ }).waitFor();
     const anchor = () => page.evaluate(() => {
       const log = document.querySelector(".log");
       return { top: log.scrollTop, height: log.scrollHeight };

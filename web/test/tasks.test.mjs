@@ -85,7 +85,7 @@ if (lacking) {
     }],
     ["find yesterday’s answer by the keyboard", 3, async () => {}, async (p) => {
       await p.press("Control+k");
-      await p.sees("combobox", "Go to, or do");
+      await p.sees("combobox", "Search and commands");
       await p.type("plan");
       await p.sees("option", /The plan of yesterday/);
       await p.press("Enter");
@@ -103,7 +103,7 @@ if (lacking) {
       await p.reads(/overloaded/);
       await p.rests();
     }, async (p) => {
-      await p.click("button", /^(Ask again|Try again)$/);
+      await p.click("button", /^Try again$/);
       await p.reads("This is try 2.");
       assert.equal(await p.page.getByRole("article").count(), 2, "the question, and the one answer");
     }],
@@ -153,8 +153,8 @@ if (lacking) {
       await p.reads("There are 2 files.");
       await p.rests();
     }, async (p) => {
-      await p.click("button", "Look inside");
-      const inside = p.page.getByRole("complementary", { name: "Inside the answer" });
+      await p.click("button", "Inspect");
+      const inside = p.page.getByRole("complementary", { name: "Answer details" });
       await inside.getByRole("img", { name: /nothing came for more than 2 seconds once/ }).waitFor(patience);
       const names = await inside.getByRole("term").allInnerTexts();
       const gap = await inside.getByRole("definition").nth(names.indexOf("Largest gap")).innerText();

@@ -10,7 +10,7 @@ import { patiently } from "./patience.js";
 import { Requests } from "./requests.js";
 import { toConsole, type Warn } from "./warn.js";
 import { webSocketDial } from "./websocket.js";
-import type { Ack, Agent, CreateOptions, Mismatch, NewMessage, Page, ServerFrame, Summary } from "./wire.js";
+import type { Agent, CreateOptions, Mismatch, NewMessage, Page, ServerFrame, Summary } from "./wire.js";
 
 export interface ClientOptions {
   /** The gateway's address, such as http://127.0.0.1:31337; in a page the default is where the page comes from. */
@@ -71,7 +71,7 @@ export class Client {
       send: (f) => (this.wake(), this.connection.send(f)),
       command: async (conversation, command) => {
         const { type: _, id: __, conversation: ___, ...ack } = await this.request({ type: "command", conversation, command: { key: crypto.randomUUID(), ...command } });
-        return { seq: 0, ...ack } as Ack;
+        return { seq: 0, ...ack };
       },
       page: (id, before, limit) => this.get<Page>(conversationPath(id, `/transcript?${new URLSearchParams({ before, ...(limit && { limit: String(limit) }) })}`)),
       pending: (id) => this.delivery.of(id),

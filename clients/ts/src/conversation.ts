@@ -1,6 +1,6 @@
 import { Backoff } from "./backoff.js";
-import type { Pending } from "./delivery.js";
-import { LeatError } from "./errors.js";
+import type { Pending, SendOptions } from "./delivery.js";
+import { asError, LeatError } from "./errors.js";
 import { type Fault, type HeldMessage, type HeldTurn, messageDocument, Transcript, turnDocument } from "./transcript.js";
 import type { Access, Ack, BatchFrame, ClientFrame, Command, Event, Message, Metadata, NewMessage, NewPart, Page, Part, Refusal, SnapshotFrame, Turn } from "./wire.js";
 
@@ -25,15 +25,6 @@ export interface ConversationState {
   /** What was sent and is not among the messages yet, and what was refused. */
   readonly pending: readonly Pending[];
   readonly error?: LeatError;
-}
-
-export interface SendOptions {
-  /** Another agent than the conversation's. */
-  agent?: string;
-  /** Let the message wait for the running turn, also where that could take it. */
-  queue?: boolean;
-  /** A turn that is stopped for it, before it goes out itself: as the message, that waits for a connection, also across a reload. */
-  stop?: string;
 }
 
 /** What a conversation needs of its client. */
@@ -137,7 +128,7 @@ export class Conversation {
     return new Promise((resolve, reject) => {
       const look = () => {
         const s = this.state;
-        if (signal?.aborted) reject(signal.reason);
+        if (signal?.aborted) reject(asError(signal.reason));
         else if (s.error && !s.error.temporary) reject(s.error);
         else if (s.phase !== "loading" && holds(s)) resolve(s);
         else return;

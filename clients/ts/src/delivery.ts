@@ -1,9 +1,17 @@
 import { Backoff } from "./backoff.js";
-import type { SendOptions } from "./conversation.js";
 import { LeatError } from "./errors.js";
 import { Outbox, type Outgoing, type OutboxStorage } from "./outbox.js";
 import { toConsole, type Warn } from "./warn.js";
 import type { Ack, AckFrame, ClientFrame, CreateOptions, NewMessage, Refusal } from "./wire.js";
+
+export interface SendOptions {
+  /** The agent that answers, if not the conversation's. */
+  agent?: string;
+  /** Queue the message until the running turn ends, even if the turn could take it. */
+  queue?: boolean;
+  /** The id of a turn that is stopped before the message is sent. Both wait for a connection, also across a page reload. */
+  stop?: string;
+}
 
 /** A message on its way, or one that the gateway has refused. */
 export interface Pending {

@@ -34,6 +34,9 @@ export class LeatError extends Error {
   }
 }
 
+/** Returns the reason of an aborted signal as an error. */
+export const asError = (reason: unknown): Error => (reason instanceof Error ? reason : new Error(String(reason)));
+
 /** The error as a LeatError; anything else that is thrown is a failure of the network. */
 export function asLeatError(err: unknown): LeatError {
   if (err instanceof LeatError) return err;

@@ -1,7 +1,7 @@
 export { Client, type ClientOptions } from "./client.js";
 export type { ConnectionState, TokenSource } from "./connection.js";
-export { type Conversation, type ConversationState, independent, type Phase, type SendOptions, turnText, visibleText } from "./conversation.js";
-export type { Pending } from "./delivery.js";
+export { type Conversation, type ConversationState, independent, type Phase, turnText, visibleText } from "./conversation.js";
+export type { Pending, SendOptions } from "./delivery.js";
 export { LeatError } from "./errors.js";
 export { type AgentState, Live, type LiveEvent, type LiveOptions, type SignalEvent, type StatusEvent } from "./live.js";
 export type { OutboxStorage } from "./outbox.js";

@@ -12,7 +12,7 @@ export async function patiently<T>(ask: (signal: AbortSignal, heard: () => void)
   let timer: ReturnType<typeof setTimeout> | undefined;
   const heard = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => stop.abort(new LeatError(`nothing has come from the gateway for ${patience / 1000} s`, "network")), patience);
+    timer = setTimeout(() => stop.abort(new LeatError(`no data from the gateway for ${patience / 1000} s`, "network")), patience);
   };
   heard();
   try {

@@ -31,7 +31,7 @@ export class Requests {
 
   /** Sends a request, now or when there is a connection. It fails with what the gateway says against it. */
   add(frame: { type: "command"; conversation: string; command: Extract<ClientFrame, { type: "command" }>["command"] } | Omit<Extract<ClientFrame, { type: "create" }>, "id">): Promise<AckFrame> {
-    const whole = { ...frame, id: `r${++this.ids}` } as RequestFrame;
+    const whole = { ...frame, id: `r${++this.ids}` };
     return new Promise((resolve, reject) => {
       this.waiting.set(whole.id, { frame: whole, resolve, reject, backoff: new Backoff() });
       if (!this.send(whole)) this.trim();

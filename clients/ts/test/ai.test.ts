@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 
-import { AbstractChat, type ChatState, type ChatStatus, type UIMessage } from "ai";
+import { AbstractChat, type ChatState, type UIMessage } from "ai";
 
 import { LeatChatTransport, toUIMessages } from "../src/ai.js";
 import { Client, turnText } from "../src/index.js";
@@ -17,7 +17,7 @@ class Chat extends AbstractChat<UIMessage> {
   readonly seen: string[] = [];
   constructor(id: string, client: Client, messages: UIMessage[] = []) {
     const state: ChatState<UIMessage> = {
-      status: "ready" as ChatStatus, error: undefined, messages,
+      status: "ready", error: undefined, messages,
       pushMessage: (m) => void (state.messages = [...state.messages, m]),
       popMessage: () => void (state.messages = state.messages.slice(0, -1)),
       replaceMessage: (i, m) => {
@@ -99,7 +99,7 @@ test("what is taken back is taken back, and every kind of part is shown", async 
   assert.equal(text(c.lastMessage), "Bye\n\nFound");
   assert.equal(text(c.lastMessage), turnText(held, held.turns[0]!.id));
   assert.deepEqual(c.messages.map(shown), toUIMessages(held).map(shown));
-  const kinds = c.lastMessage!.parts.map((p) => (p.type === "dynamic-tool" ? `${p.type} ${p.state}` : p.type));
+  const kinds = c.lastMessage.parts.map((p) => (p.type === "dynamic-tool" ? `${p.type} ${p.state}` : p.type));
   assert.deepEqual(kinds, ["step-start", "text", "text", "dynamic-tool output-available", "file", "data-leat", "dynamic-tool output-error"]);
 
   assert.equal(await new LeatChatTransport({ client }).reconnectToStream({ chatId: id }), null);

@@ -119,7 +119,7 @@ for (const transport of ["websocket", "http"] as const) {
 
   test(`${transport}: a token that has run out is asked for anew`, async (t) => {
     const given: string[] = [];
-    const client = open(t, { token: async () => (given.push(given.length === 0 ? "old" : token), given.at(-1)) });
+    const client = open(t, { token: () => Promise.resolve((given.push(given.length === 0 ? "old" : token), given.at(-1))) });
     await client.create();
     assert.deepEqual(given, ["old", token]);
   });

@@ -349,9 +349,9 @@ test("a source of tokens is asked for another, three times at most", async (t) =
 
 test("a source of tokens that fails is asked again later", async (t) => {
   let fail = true;
-  const c = connect(t, async () => {
-    if (fail) throw new Error("no network");
-    return "good";
+  const c = connect(t, () => {
+    if (fail) return Promise.reject(new Error("no network"));
+    return Promise.resolve("good");
   });
   await settle();
   assert.equal(c.state, "reconnecting");

@@ -49,9 +49,9 @@ export class Gateway {
       env: { ...process.env, LEAT_AGENTS: options.agents ?? "demo?speed=0", LEAT_API_TOKEN: options.token ?? "", ELIZA_API_TOKEN: "", LEAT_CONFIG: "", LEAT_DRAIN: "1s", LEAT_LOG_LEVEL: "error", ...options.env },
       stdio: ["ignore", "pipe", "inherit"],
     });
-    const lines = createInterface({ input: p.stdout! });
+    const lines = createInterface({ input: p.stdout });
     const url = (await line(lines, /listens on (http:\/\/\S+)/))[1]!;
-    p.stdout!.resume();
+    p.stdout.resume();
     return new Gateway(p, url, { ...options, data });
   }
 
@@ -119,7 +119,7 @@ export class BadNetwork {
     const p = spawn(program("./test/badnet/badproxy"), ["-mean", String(faults.mean), "-seed", String(faults.seed ?? 1), target], {
       stdio: ["pipe", "pipe", "inherit"],
     });
-    const lines = createInterface({ input: p.stdout! })[Symbol.asyncIterator]();
+    const lines = createInterface({ input: p.stdout })[Symbol.asyncIterator]();
     const first = await lines.next();
     return new BadNetwork(p, lines, `http://${first.value as string}`);
   }

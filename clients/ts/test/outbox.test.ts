@@ -256,7 +256,7 @@ test("a conversation is made with its first message, whichever that is by then",
   d.answer({ type: "rejected", id: (sent.at(-1) as { id: string }).id, error: "no agent", reason: "unknown_agent" });
   const [refused] = d.of("b");
   assert.equal(refused?.error?.reason, "unknown_agent");
-  void d.retry(refused!.key).catch(() => {});
+  void d.retry(refused.key).catch(() => {});
   assert.equal(texts().at(-1), "create");
   d.answer({ type: "rejected", id: (sent.at(-1) as { id: string }).id, error: "no agent", reason: "unknown_agent" });
   assert.ok(d.discard(d.of("b")[0]!.key));

@@ -38,7 +38,7 @@ test("the package installs alone, and imports", () => {
   assert.deepEqual(files.sort(), ["LICENSE", "README.md", "dist", "package.json"]);
 });
 
-test("the snippets of the README compile, run, and print what it says", async () => {
+test("the snippets of the README compile, run, and print what it says", () => {
   const modules = join(folder, "node_modules");
   for (const name of readdirSync(join(here, "node_modules"))) {
     if (!name.startsWith(".") && name !== "@leat") symlinkSync(join(here, "node_modules", name), join(modules, name));

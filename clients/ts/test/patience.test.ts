@@ -36,7 +36,7 @@ function hears(t: TestContext): () => Promise<void> {
   };
 }
 
-const silent = { reason: "network", message: "nothing has come from the gateway for 30 s" };
+const silent = { reason: "network", message: "no data from the gateway for 30 s" };
 
 test("a question that is not answered ends, and can be asked again", async (t) => {
   const { client, asked } = await line(t);

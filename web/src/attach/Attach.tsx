@@ -17,24 +17,22 @@ const pathOf = (agent: string) => `api/agents/${encodeURIComponent(agent)}/sessi
 export default function Attach({ close }: { close: () => void }) {
   const agents = useStore(list).agents.filter((a) => a.sessions);
   const [agent, setAgent] = useState(agents[0]?.name ?? "");
-  const [sessions, setSessions] = useState<readonly Session[]>();
+  const [answer, setAnswer] = useState<{ agent: string; sessions?: readonly Session[]; error?: string }>();
   const [sought, seek] = useState("");
   const [chosen, choose] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState("");
   useEffect(() => {
     let current = true;
-    setSessions(undefined);
-    setError("");
-    choose("");
     call<{ sessions: Session[] }>(pathOf(agent)).then(
-      (r) => current && setSessions(r.sessions),
-      (err: Error) => current && setError(err.message),
+      ({ sessions }) => current && setAnswer({ agent, sessions }),
+      (err: Error) => current && setAnswer({ agent, error: err.message }),
     );
     return () => {
       current = false;
     };
   }, [agent]);
+  const { sessions, error: loadError } = answer?.agent === agent ? answer : {};
   const submit = async (form: FormData) => {
     setBusy(true);
     setError("");
@@ -55,27 +53,27 @@ export default function Attach({ close }: { close: () => void }) {
     <Sheet name="Attach a session" className="attach" close={close}>
       <form onSubmit={(e) => { e.preventDefault(); void submit(new FormData(e.currentTarget)); }}>
         {agents.length > 1 && (
-          <label>Agent <select value={agent} onChange={(e) => setAgent(e.target.value)}>{agents.map((a) => <option key={a.name}>{a.name}</option>)}</select></label>
+          <label>Agent <select value={agent} onChange={(e) => { setAgent(e.target.value); choose(""); setError(""); }}>{agents.map((a) => <option key={a.name}>{a.name}</option>)}</select></label>
         )}
         <input type="search" data-first placeholder="Find a session" aria-label="Find a session" value={sought} onChange={(e) => seek(e.target.value)} />
-        <fieldset className="sessions" aria-busy={!sessions && !error}>
+        <fieldset className="sessions" aria-busy={!sessions && !loadError}>
           <legend className="unseen">Sessions</legend>
           {shown.map((s) => (
             <label key={s.id}><input type="radio" name="session" checked={chosen === s.id} onChange={() => choose(s.id)} />
               <span><bdi>{s.title || s.id}</bdi>{s.title && <span className="muted"> <bdi>{s.id}</bdi></span>}</span>{s.updated && <time className="muted" dateTime={s.updated}>{ago(s.updated)}</time>}</label>
           ))}
-          {sessions && shown.length === 0 && <p className="muted">{sessions.length === 0 ? "The agent has no sessions." : `Nothing is called “${sought}”.`}</p>}
-          {!sessions && !error && <p className="muted">Asking the agent …</p>}
+          {sessions && shown.length === 0 && <p className="muted">{sessions.length === 0 ? "The agent has no sessions." : `No results for “${sought}”`}</p>}
+          {!sessions && !loadError && <p className="muted">Loading sessions…</p>}
         </fieldset>
-        <label><input type="checkbox" name="history" defaultChecked /> <span>Import what was said so far</span></label>
+        <label><input type="checkbox" name="history" defaultChecked /> <span>Import the session’s history</span></label>
         <details>
           <summary>For another user</summary>
           <label>User <input name="owner" autoComplete="off" /></label>
           <label>Tenant <input name="tenant" autoComplete="off" /></label>
           <p className="muted">The conversation and its messages belong to this user. Otherwise they are yours.</p>
         </details>
-        {error && <p role="alert" className="bad">{error}</p>}
-        <footer><button type="button" onClick={close}>Cancel</button><button className="primary" disabled={!chosen || busy}>{busy ? "Attaching …" : "Attach"}</button></footer>
+        {(error || loadError) && <p role="alert" className="bad">{error || loadError}</p>}
+        <footer><button type="button" onClick={close}>Cancel</button><button className="primary" disabled={!chosen || busy}>{busy ? "Attaching…" : "Attach"}</button></footer>
       </form>
     </Sheet>
   );

@@ -12,9 +12,9 @@ export function AgentPicker({ conversation, own }: { conversation: string; own: 
   const names = agents.map((a) => a.name);
   const now = names.includes(chosen) ? chosen : usual;
   return (
-    <label className="agent"><span className={conversation ? "unseen" : undefined}>{conversation ? "Who answers the next message" : "Agent"}</span>{" "}
-      <select value={now} title={conversation ? "Who answers the next message" : undefined} onChange={(e) => choose(conversation, e.target.value === usual ? "" : e.target.value)}>
-        {!names.includes(usual) && <option value={usual}>{usual || "no agent"} (gone)</option>}
+    <label className="agent"><span className={conversation ? "unseen" : undefined}>Agent</span>{" "}
+      <select value={now} title={conversation ? "Agent" : undefined} onChange={(e) => choose(conversation, e.target.value === usual ? "" : e.target.value)}>
+        {!names.includes(usual) && <option value={usual}>{usual || "no agent"} (unavailable)</option>}
         {agents.map((a) => <option key={a.name} value={a.name}>{a.name}{a.name === usual && !own ? " (default)" : ""}</option>)}
       </select>
     </label>

@@ -7,7 +7,7 @@ import { useNow } from "../ui/Clock";
 import { Mark } from "./parts/Mark";
 import { line } from "./parts/marks";
 
-const phases: Record<string, string> = { starting: "Starting", retrying: "Trying again", waiting: "Waiting", thinking: "Thinking", compacting: "Summing up what was said", resuming: "Going on" };
+const phases: Record<string, string> = { starting: "Starting", retrying: "Retrying", waiting: "Waiting", thinking: "Thinking", compacting: "Summarizing the conversation", resuming: "Resuming" };
 
 export function Alive({ turn: t, message }: { turn: Turn; message?: Message }) {
   const now = useNow();
@@ -21,7 +21,7 @@ export function Alive({ turn: t, message }: { turn: Turn; message?: Message }) {
 
 export function doing(t: Turn, m: Message | undefined): string {
   if (t.state === "waiting") return "Waiting for you";
-  if (t.state === "queued") return "Waits for its turn";
+  if (t.state === "queued") return "Queued";
   const last = m?.parts.at(-1);
   // A text that has ended still counts: an agent that exits after it would be shown to think for a moment.
   const p = (m?.ended ? undefined : m?.parts.findLast((q) => !q.ended)) ?? (last?.kind === "text" ? last : undefined);

@@ -13,8 +13,8 @@ export function Progress({ file: f }: { file: Attachment }) {
   if (f.media) return <span className="muted">{size(f.size)}</span>;
   return (
     <>
-      <progress aria-label={`Bringing ${f.name}`} max={1} value={f.progress} />
-      <span className="muted" role={f.waiting ? "status" : undefined}>{f.waiting ? "waits for the connection" : `${Math.floor(f.progress * 100)} % of ${size(f.size)} sent`}</span>
+      <progress aria-label={`Uploading ${f.name}`} max={1} value={f.progress} />
+      <span className="muted" role={f.waiting ? "status" : undefined}>{f.waiting ? "waiting for the connection" : `${Math.floor(f.progress * 100)} % of ${size(f.size)} sent`}</span>
     </>
   );
 }

@@ -32,14 +32,14 @@ const Find = lazy(() => import("../find/Find"));
 
 interface ChatProps {
   id: string; // "" for a new one
-  fresh: string; // the id that a new one will have
+  newId: string; // the id that a new conversation will have
   attaches: boolean; // an operator can attach sessions of an agent
   openRail: () => void;
 }
 
-export function Chat({ id, fresh, attaches, openRail }: ChatProps) {
+export function Chat({ id, newId, attaches, openRail }: ChatProps) {
   const made = id !== "";
-  const { conversation, state } = useConversation(id || fresh, made);
+  const { conversation, state } = useConversation(id || newId, made);
   const [editing, setEditing] = useState<Held>();
   const [inspected, setInspected] = useState("");
   const [given, setGiven] = useState<Given>();
@@ -54,9 +54,11 @@ export function Chat({ id, fresh, attaches, openRail }: ChatProps) {
   useEffect(() => (made ? note(conversation) : undefined), [conversation, made]);
   const at = useStore(route);
   const asked = at.view === "chat" ? at.turn : "";
-  useEffect(() => {
+  const [routedTurn, setRoutedTurn] = useState("");
+  if (routedTurn !== asked) {
+    setRoutedTurn(asked);
     if (asked) setInspected(asked);
-  }, [asked]);
+  }
   const leave = useCallback(() => {
     back.current = true;
     setInspected("");
@@ -94,12 +96,12 @@ export function Chat({ id, fresh, attaches, openRail }: ChatProps) {
   const change = useCallback((m: Held) => setGiven({ text: textOf(m), media: m.parts.filter((p) => p.kind === "media") }), []);
   const prepared = useRef<{ agent: string; made: Promise<string> }>(undefined);
   const prepare = useCallback(() => {
-    prepared.current ??= { agent: chosen, made: theClient().create({ id: fresh, key: fresh, ...(chosen && { agent: chosen }) }).then((c) => c.id) };
+    prepared.current ??= { agent: chosen, made: theClient().create({ id: newId, key: newId, ...(chosen && { agent: chosen }) }).then((c) => c.id) };
     return prepared.current.made.catch((err) => {
       prepared.current = undefined; // the next try asks again
       throw err;
     });
-  }, [chosen, fresh]);
+  }, [chosen, newId]);
   const send = async ({ message, replaces, how }: Sent) => {
     setEditing(undefined);
     setError("");
@@ -107,10 +109,10 @@ export function Chat({ id, fresh, attaches, openRail }: ChatProps) {
     if (!made) {
       // What was made for a file is made with the agent that was chosen then, and this message goes to the one that is now.
       const by = prepared.current?.agent ?? chosen;
-      theClient().begin(message, { id: fresh, ...(by && { agent: by }) }, by !== chosen && next ? { agent: next } : {});
+      theClient().begin(message, { id: newId, ...(by && { agent: by }) }, by !== chosen && next ? { agent: next } : {});
       choose("", "");
-      if (by !== chosen) choose(fresh, next);
-      open(fresh, "replace");
+      if (by !== chosen) choose(newId, next);
+      open(newId, "replace");
       return;
     }
     const by = chosen && chosen !== agent ? { agent: chosen } : {};
@@ -121,9 +123,9 @@ export function Chat({ id, fresh, attaches, openRail }: ChatProps) {
     // The stop is kept with the message: without a connection both wait, also across a reload.
     const stays = how === "instead" || how === "queue" && steers;
     const ack = await conversation.send(message, { ...by, ...(stays && { queue: true }), ...(how === "instead" && now && { stop: now.id }) });
-    if (ack.state === "steered") say("Given to the running answer.");
+    if (ack.state === "steered") say("Added to the current answer.");
     if (ack.state !== "queued") return;
-    if (how !== "instead") say("It waits for the running answer.");
+    if (how !== "instead") say("Queued until the current answer ends.");
     if (how === "steer" && now?.agent) unsteerable.change((all) => new Set([...all, now.agent!]));
   };
   const waiting = state.turns.some((t) => t.state === "waiting");
@@ -132,13 +134,13 @@ export function Chat({ id, fresh, attaches, openRail }: ChatProps) {
     const group = "This conversation";
     return [
       ...(running.length > 0 ? [{ group, name: "Stop the answer", key: "stop" as const, run: stop }] : []),
-      ...(waiting ? [{ group, name: "Go to what waits for you", key: "approval" as const, run: toRequest }] : []),
+      ...(waiting ? [{ group, name: "Go to the pending request", key: "approval" as const, run: toRequest }] : []),
       ...(made && state.phase !== "gone" ? [
-        { group, name: "Find in the whole conversation", key: "find" as const, hint: "the browser’s own find sees only a part", run: () => { setFinding(true); document.querySelector<HTMLElement>(".find input")?.focus(); } },
-        ...(mine && running.length === 0 ? [{ group, name: "Change my last message and ask again", run: () => setEditing(mine) }, { group, name: "Ask my last message again", run: () => void conversation.resend(mine.id).catch((err: Error) => setError(err.message)) }] : []),
+        { group, name: "Find in the whole conversation", key: "find" as const, hint: "the browser’s find covers only a part", run: () => { setFinding(true); document.querySelector<HTMLElement>(".find input")?.focus(); } },
+        ...(mine && running.length === 0 ? [{ group, name: "Edit my last message", run: () => setEditing(mine) }, { group, name: "Try my last message again", run: () => void conversation.resend(mine.id).catch((err: Error) => setError(err.message)) }] : []),
         { group, name: "Save as Markdown", run: () => void exportMarkdown(conversation).catch((err: Error) => setError(err.message)) },
         { group, name: "Save as JSON", run: () => void exportJSON(conversation).catch((err: Error) => setError(err.message)) },
-        ...(agents.length > 1 ? agents.filter((a) => a.name !== next).map((a) => ({ group, name: `Let ${a.name} answer from now on`, run: () => choose(id, a.name === agent || !agent && a.default ? "" : a.name) })) : []),
+        ...(agents.length > 1 ? agents.filter((a) => a.name !== next).map((a) => ({ group, name: `Switch to ${a.name}`, run: () => choose(id, a.name === agent || !agent && a.default ? "" : a.name) })) : []),
       ] : []),
     ];
   }, [running.length, waiting, made, state.phase, mine, conversation, agents, next, agent, id, stop]));
@@ -156,7 +158,7 @@ export function Chat({ id, fresh, attaches, openRail }: ChatProps) {
           {id && !gone && <AgentPicker conversation={id} own={agent} />}
           {made && !gone && (
             <span className="menu">
-              {now && <button type="button" className="quiet" aria-label="Look inside the running answer" title="Look inside the running answer" aria-expanded={turn?.id === now.id} onClick={() => (turn?.id === now.id ? leave() : inspect(now.id))}><Icon name="wave" /></button>}
+              {now && <button type="button" className="quiet" aria-label="Inspect the current answer" title="Inspect the current answer" aria-expanded={turn?.id === now.id} onClick={() => (turn?.id === now.id ? leave() : inspect(now.id))}><Icon name="wave" /></button>}
               <button type="button" className="quiet" aria-label="Find in the conversation" title={`Find in the conversation (${spelled("find")})`} aria-keyshortcuts={ariaKeys("find")} onClick={() => setFinding(true)}><Icon name="search" /></button>
               <button type="button" className="quiet" aria-label="Save as Markdown" title="Save as Markdown" onClick={() => void exportMarkdown(conversation).catch((err: Error) => setError(err.message))}><Icon name="save" /></button>
               <button type="button" className="quiet" aria-label="Save as JSON" title="Save as JSON" onClick={() => void exportJSON(conversation).catch((err: Error) => setError(err.message))}><Icon name="file" /></button>
@@ -167,7 +169,7 @@ export function Chat({ id, fresh, attaches, openRail }: ChatProps) {
         {finding && <Later of={id}><Find conversation={conversation} state={state} close={() => setFinding(false)} /></Later>}
         {error && <p className="bad column" role="alert">{error}</p>}
         {gone ? (
-          <div className="alone"><p>{state.error?.reason === "deleted" ? "This conversation was deleted." : state.error?.reason === "not_found" || !state.error ? "This conversation does not exist, or not for you." : state.error.message}</p>
+          <div className="alone"><p>{state.error?.reason === "deleted" ? "This conversation was deleted." : state.error?.reason === "not_found" || !state.error ? "Conversation not found, or you don’t have access." : state.error.message}</p>
             <button type="button" onClick={() => open("", "replace")}>New conversation</button></div>
         ) : id ? (
           <Log conversation={conversation} state={state} edit={setEditing} change={change} inspect={inspect} />
@@ -175,7 +177,7 @@ export function Chat({ id, fresh, attaches, openRail }: ChatProps) {
           <Welcome attaches={attaches} choose={(text) => setGiven({ text })} />
         )}
         {!gone && <Running conversation={conversation} state={state} stop={stopping} />}
-        {!gone && <Composer conversation={id} prepare={prepare} given={given} editing={editing} cancelEdit={() => setEditing(undefined)} running={running.length > 0} steers={steers} send={send} stop={stop} last={() => mine} edit={setEditing} />}
+        {!gone && <Composer conversation={id} agent={next} prepare={prepare} given={given} editing={editing} cancelEdit={() => setEditing(undefined)} running={running.length > 0} steers={steers} send={send} stop={stop} last={() => mine} edit={setEditing} />}
       </div>
       {over && <div className="shade below" onClick={leave} />}
       {turn && (
@@ -217,7 +219,7 @@ function Welcome({ choose: take, attaches }: { choose: (text: string) => void; a
   const demo = agents.find((a) => (chosen ? a.name === chosen : a.default))?.kind === "demo";
   return (
     <div className="welcome">
-      <h2>What is it about?</h2>
+      <h2>How can I help?</h2>
       <AgentPicker conversation="" own="" />
       {attaches && <button type="button" onClick={() => layer.set("attach")}>Attach a session…</button>}
       {demo && <ul className="examples">{examples.map((e) => <li key={e}><button type="button" onClick={() => take(e)}>{e}</button></li>)}</ul>}

@@ -1,7 +1,7 @@
 // Where a person writes. It is never disabled and never taken away, so that focus and drafts stay.
 
 import type { Message as Held, NewMessage } from "@leat/client";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 
 import { together } from "../keys";
 import { shortcutsOn } from "../settings/settings";
@@ -23,7 +23,8 @@ export interface Sent { message: NewMessage; replaces?: string; how: How }
 export interface Given { text: string; media?: NewMessage["parts"] }
 
 interface ComposerProps {
-  conversation: string; // "" while it is not made yet
+  conversation: string; // empty until it exists
+  agent: string; // the agent that answers the message; empty if unknown
   /** Makes the conversation, for files that come before the first message. */
   prepare?: (() => Promise<string>) | undefined;
   given: Given | undefined;
@@ -45,7 +46,7 @@ const soon = 400;
 
 export const coarse = () => matchMedia("(pointer: coarse)").matches;
 
-export function Composer({ conversation, prepare, given, editing, cancelEdit, running, steers, send, stop, last, edit }: ComposerProps) {
+export function Composer({ conversation, agent, prepare, given, editing, cancelEdit, running, steers, send, stop, last, edit }: ComposerProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   const [text, setText] = useState(() => draft.read(conversation));
   const [error, setError] = useState("");
@@ -55,9 +56,9 @@ export function Composer({ conversation, prepare, given, editing, cancelEdit, ru
   const here = useRef(true);
   const [waits, setWaits] = useState(false); // a changed message, for what is before it to go
   const [early, setEarly] = useState<How>(); // sent before its files are there
-  const own = useRef<{ text: string; files: Attachment[] }>(undefined); // what stands here beside an edit
+  const [draftBehind, setDraftBehind] = useState<{ text: string; files: Attachment[] }>(); // the new message while an earlier one is edited
 
-  useDraft(conversation, own.current ? own.current.text : text);
+  useDraft(conversation, draftBehind ? draftBehind.text : text);
   useProgress(files.all);
   useEffect(() => {
     here.current = true;
@@ -71,23 +72,30 @@ export function Composer({ conversation, prepare, given, editing, cancelEdit, ru
     f.style.height = "auto";
     f.style.height = `${Math.min(f.scrollHeight, 240)}px`;
   }, [text]);
-  useLayoutEffect(() => {
-    if (editing) {
-      own.current ??= { text, files: files.take() };
-      setText(textOf(editing));
-      files.putBack(mediaOf(editing.parts));
+  const switchMessage = useEffectEvent((message: Held | undefined) => {
+    if (message) {
+      if (!draftBehind) setDraftBehind({ text, files: files.take() });
+      setText(textOf(message));
+      files.putBack(mediaOf(message.parts));
       field.current?.focus();
-    } else if (own.current) {
-      setText(own.current.text);
-      files.putBack(own.current.files);
-      own.current = undefined;
+    } else if (draftBehind) {
+      setText(draftBehind.text);
+      files.putBack(draftBehind.files);
+      setDraftBehind(undefined);
     }
-  }, [editing]);
-  useLayoutEffect(() => {
-    if (!given) return;
-    setText((now) => (now.trim() && now !== given.text ? `${now}\n\n${given.text}` : given.text));
-    if (given.media?.length) files.putBack([...files.all, ...mediaOf(given.media)]);
+  });
+  // The field is filled and focused together, before the browser paints.
+  // eslint-disable-next-line react-hooks/set-state-in-effect
+  useLayoutEffect(() => switchMessage(editing), [editing]);
+  const insert = useEffectEvent((content: Given) => {
+    setText((t) => (t.trim() && t !== content.text ? `${t}\n\n${content.text}` : content.text));
+    if (content.media?.length) files.putBack([...files.all, ...mediaOf(content.media)]);
     field.current?.focus();
+  });
+  useLayoutEffect(() => {
+    // As above.
+    // eslint-disable-next-line react-hooks/set-state-in-effect
+    if (given) insert(given);
   }, [given]);
 
   const empty = text.trim() === "" && files.all.length === 0;
@@ -117,8 +125,11 @@ export function Composer({ conversation, prepare, given, editing, cancelEdit, ru
       setWaits(false);
     }
   };
+  const submitUploaded = useEffectEvent((how: How) => void submit(how));
   useEffect(() => {
-    if (early && !files.busy) void submit(early);
+    // The end of an upload is an external event.
+    // eslint-disable-next-line react-hooks/set-state-in-effect
+    if (early && !files.busy) submitUploaded(early);
   }, [early, files.busy]);
   const first: How = running && !steers ? "queue" : "steer";
   const other: How = steers ? "queue" : "instead";
@@ -170,20 +181,20 @@ export function Composer({ conversation, prepare, given, editing, cancelEdit, ru
     <form className="composer" data-over={over || undefined} onSubmit={(e) => { e.preventDefault(); void submit(first); }}
       onDragOver={(e) => { e.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={drop}>
       <div className="column">
-        {editing && <p className="note">You change an earlier message: what came after it goes. <button type="button" className="link" onClick={cancelEdit}>Leave it</button></p>}
-        {waits && <p className="note" role="status">Your changed message is on its way</p>}
-        {early && <p className="note" role="status">{files.all.some((f) => f.error) ? "A file has not come: try it again, or take it away, and the message is sent" : "Sent as soon as its files are there"}</p>}
+        {editing && <p className="note">Editing creates a new version of this message. Later messages are removed. <button type="button" className="link" onClick={cancelEdit}>Cancel</button></p>}
+        {waits && <p className="note" role="status">Sending your edited message</p>}
+        {early && <p className="note" role="status">{files.all.some((f) => f.error) ? "An upload failed. Retry it or remove the file to send the message" : "The message is sent when its files are uploaded"}</p>}
         {error && <p className="bad" role="alert">{error}</p>}
-        {files.all.length > 0 && <ul className="attachments" aria-label="Attached">{files.all.map((f) => <Attached key={f.id} file={f} remove={remove} />)}</ul>}
+        {files.all.length > 0 && <ul className="attachments" aria-label="Attachments">{files.all.map((f) => <Attached key={f.id} file={f} remove={remove} />)}</ul>}
         <div className="field">
           <label className="quiet button" title="Attach files">
             <Icon name="clip" /><span className="unseen">Attach files</span>
             <input type="file" multiple className="unseen" onChange={(e) => { files.add([...(e.target.files ?? [])]); e.target.value = ""; }} />
           </label>
-          <textarea ref={field} id="composer" rows={1} value={text} aria-label="Message" placeholder={running ? "Say something meanwhile" : "Say something"}
+          <textarea ref={field} id="composer" rows={1} value={text} aria-label="Message" placeholder={running ? "Add a follow-up…" : agent ? `Message ${agent}…` : "Message…"}
             onChange={(e) => { setText(e.target.value); setEarly(undefined); }} onKeyDown={keys} onPaste={paste} />
           {running && !empty && !editing && (
-            <button type="button" className="other" title={`${other === "queue" ? "After this answer" : "Stop the answer and send this"} (${together("Mod", "Enter")})`} onClick={() => { void submit(other); field.current?.focus(); }}>{labels[other]}</button>
+            <button type="button" className="other" title={`${other === "queue" ? "Send after this answer" : "Stop the answer and send this"} (${together("Mod", "Enter")})`} onClick={() => { void submit(other); field.current?.focus(); }}>{labels[other]}</button>
           )}
           {running && empty ? (
             <button type="button" className="primary" aria-label="Stop" title="Stop (Esc)" onClick={() => { stop(); field.current?.focus(); }}><Icon name="stop" /></button>
@@ -197,7 +208,7 @@ export function Composer({ conversation, prepare, given, editing, cancelEdit, ru
 }
 
 const labels: Record<How, string> = { steer: "Send now", queue: "Queue", instead: "Stop and send" };
-const titles: Record<How, string> = { steer: "Send now, into this answer where its agent takes it (Enter)", queue: "Queue: after this answer (Enter)", instead: "Stop and send" };
+const titles: Record<How, string> = { steer: "Send now, into the current answer (Enter)", queue: "Send after this answer (Enter)", instead: "Stop and send" };
 
 // The draft of a conversation; that of a new one goes along when it is made.
 function useDraft(conversation: string, text: string): void {
@@ -227,7 +238,7 @@ function Attached({ file: f, remove }: { file: Attachment; remove: (id: string) 
   return (
     <li className={f.error ? "bad" : undefined}>
       <Face file={f} /><Progress file={f} />
-      {f.asText && <button type="button" className="link" onClick={() => { remove(f.id); f.asText!(); }}>As text</button>}
+      {f.asText && <button type="button" className="link" onClick={() => { remove(f.id); f.asText!(); }}>Insert as text</button>}
       <button type="button" className="quiet" aria-label={`Remove ${f.name}`} onClick={() => remove(f.id)}><Icon name="close" /></button>
     </li>
   );

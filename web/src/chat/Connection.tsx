@@ -54,7 +54,7 @@ export function Connection({ behind = 0 }: { behind?: number }) {
     <span className="connection" data-state={state} data-kind={kind}>
       <span className="words" aria-hidden="true"><Sign kind={kind} /> {text}</span>
       <span className="unseen" role="status">{told.said}</span>
-      {tryNow && <button type="button" className="link" onClick={() => { theClient().connect(); theLive().connect(); }}>Try now</button>}
+      {tryNow && <button type="button" className="link" onClick={() => { theClient().connect(); theLive().connect(); }}>Retry now</button>}
     </span>
   );
 }

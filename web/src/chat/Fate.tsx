@@ -13,21 +13,21 @@ export function Fate({ conversation, message: m, pending, turn, change }: FatePr
   if (pending) return <Waiting conversation={conversation} pending={pending} />;
   switch (m.state) {
     case "queued": {
-      if (turn?.state === "ended") return <p className="note">{takenBack(turn) ? "Taken back: no agent was asked" : "Not asked"}</p>;
+      if (turn?.state === "ended") return <p className="note">{takenBack(turn) ? "Cancelled before an agent received it" : "Not sent to an agent"}</p>;
       const back = () => conversation.stop(turn?.id ?? m.stateTurn!);
       return (
-        <p className="note">Waits for its turn{m.stateTurn && <>{" "}
-          <button type="button" className="link" onClick={() => void back().then(() => change(m), () => {})}>Change</button>{" "}
-          <button type="button" className="link" onClick={() => void back().catch(() => {})}>Take back</button></>}
+        <p className="note">Queued{m.stateTurn && <>{" "}
+          <button type="button" className="link" onClick={() => void back().then(() => change(m), () => {})}>Edit</button>{" "}
+          <button type="button" className="link" onClick={() => void back().catch(() => {})}>Cancel</button></>}
         </p>
       );
     }
     case "steered":
-      return <p className="note">Given to the running answer</p>;
+      return <p className="note">Added to the current answer</p>;
     case "joined":
-      return <p className="note">Answered together with the one before</p>;
+      return <p className="note">Answered together with the previous message</p>;
     case "rejected":
-      return <p className="note bad">Not taken{m.stateReason ? `: ${line(m.stateReason)}` : ""}</p>;
+      return <p className="note bad">Rejected{m.stateReason ? `: ${line(m.stateReason)}` : ""}</p>;
     default:
       return null;
   }

@@ -11,12 +11,12 @@ import { Message } from "./Message";
 import { around, answerless, type Around } from "./nesting";
 import type { Hold } from "./parts/Fold";
 import { line } from "./parts/marks";
-import { bookmark, keep } from "./places";
+import { bookmark, saveBookmark } from "./places";
 import { Answers, Requests } from "./Requests";
 import { useScroll } from "./scroll";
 import { TurnEnd } from "./TurnEnd";
 import { entered, walk } from "./walk";
-import { earlier, later, near, place, type Stretch } from "./window";
+import { earlier, later as showNext, near, place, type Stretch } from "./window";
 
 interface LogProps { conversation: Conversation; state: ConversationState; edit: (m: Held) => void; change: (m: Held) => void; inspect: (turn: string) => void }
 
@@ -24,91 +24,104 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   const scroller = useRef<HTMLElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const { messages, turns } = state;
-  const [begin] = useState(() => bookmark(conversation.id, messages));
-  const [stretch, setStretch] = useState<Stretch>(begin?.stretch ?? {});
+  const [bookmarked] = useState(() => bookmark(conversation.id, messages));
+  const [stretch, setStretch] = useState<Stretch>(bookmarked?.stretch ?? {});
   const loading = useRef(false);
-  const [missed, setMissed] = useState(""); // why older messages did not come
-  const at = useRef({ from: 0, to: 0 });
+  const [loadError, setLoadError] = useState(""); // why older messages could not be loaded
+  const [newestRead, setNewestRead] = useState(bookmarked?.newest); // the newest message when the reader left the end
+  const latest = useRef({ from: 0, to: 0, stretch, newestRead }); // of the last render, for listeners
 
-  const more = useCallback(() => {
-    if (at.current.from > 0) {
-      setStretch(earlier(at.current, conversation.state.messages));
+  const showEarlier = useCallback(() => {
+    if (latest.current.from > 0) {
+      setStretch(earlier(latest.current, conversation.state.messages));
       return;
     }
     if (!conversation.state.earlier || loading.current) return;
     loading.current = true;
-    // What comes is before what is shown, and is shown when the reader gets there.
+    // The loaded messages are inserted above the shown ones. They stay hidden until the reader scrolls up to them.
     setStretch((s) => ({ ...s, first: conversation.state.messages[0]?.id }));
     conversation.loadEarlier()
       .then(() => {
-        setMissed("");
-        setStretch(earlier(place(stretchNow.current, conversation.state.messages, false), conversation.state.messages));
+        setLoadError("");
+        setStretch(earlier(place(latest.current.stretch, conversation.state.messages, false), conversation.state.messages));
       })
-      .catch((err: Error) => setMissed(err.message)) // the line is broken; scrolling asks again
+      .catch((err: Error) => setLoadError(err.message)) // scrolling up again retries
       .finally(() => { loading.current = false; });
   }, [conversation]);
-  const scroll = useScroll(scroller, content, more, begin?.spot);
-  const stretchNow = useRef(stretch);
-  stretchNow.current = stretch;
+  const scroll = useScroll(scroller, content, showEarlier, bookmarked?.spot);
+  const [wasFollowing, setWasFollowing] = useState(scroll.following);
+  if (wasFollowing !== scroll.following) {
+    setWasFollowing(scroll.following);
+    if (scroll.following) {
+      setStretch({ ...stretch, last: undefined });
+    } else {
+      // Fix the beginning, so that messages that arrive at the end don't push out the ones being read.
+      if (stretch.first === undefined) setStretch({ ...stretch, first: messages[place(stretch, messages, wasFollowing).from]?.id });
+      setNewestRead(messages.at(-1)?.id);
+    }
+  }
+
+  // A search result is shown with the messages around it.
+  const found = useStore(target);
+  const [shownTarget, setShownTarget] = useState<typeof found>();
+  if (shownTarget !== found) {
+    setShownTarget(found);
+    const i = found ? messages.findIndex((m) => m.id === found.message) : -1;
+    if (i >= 0) setStretch(near(i, messages));
+  }
+
+  // A message that the user sends is shown at the end.
+  const lastSent = state.pending.at(-1)?.key;
+  const [shownSent, setShownSent] = useState<string>();
+  if (shownSent !== lastSent) {
+    setShownSent(lastSent);
+    if (lastSent) setStretch({});
+  }
+
   const shown = place(stretch, messages, scroll.following);
-  at.current = shown;
-  useEffect(() => {
-    if (scroll.following) setStretch((s) => (s.last === undefined ? s : { ...s, last: undefined }));
-    // What is read stays, however much comes at the end.
-    else setStretch((s) => (s.first === undefined ? { ...s, first: conversation.state.messages[at.current.from]?.id } : s));
-  }, [scroll.following, conversation]);
-
-  // Who has left the end and comes back from another conversation finds the place again.
-  const { spot: where } = scroll;
-  useLayoutEffect(() => () => {
-    const spot = where();
-    const { messages: all } = conversation.state;
-    const { from, to } = at.current;
-    keep(conversation.id, spot && { spot, newest: left.current, stretch: { first: all[from]?.id, last: to < all.length ? all[to - 1]?.id : undefined } });
-  }, [conversation, where]);
-
-  // What is looked for is shown.
-  const sought = useStore(target);
-  const bringing = useRef<typeof sought>(undefined);
-  const { bring, release } = scroll;
   useLayoutEffect(() => {
-    const i = sought ? conversation.state.messages.findIndex((m) => m.id === sought.message) : -1;
-    bringing.current = i < 0 ? undefined : sought;
-    if (i < 0) return;
-    release();
-    setStretch(near(i, conversation.state.messages));
-  }, [conversation, sought, release]);
+    latest.current = { from: shown.from, to: shown.to, stretch, newestRead };
+  });
+
+  // Remember the place of a reader who leaves for another conversation.
+  const { spot: currentSpot } = scroll;
+  useLayoutEffect(() => () => {
+    const spot = currentSpot();
+    const { messages: loaded } = conversation.state;
+    const { from, to, newestRead: newest } = latest.current;
+    saveBookmark(conversation.id, spot && { spot, newest, stretch: { first: loaded[from]?.id, last: to < loaded.length ? loaded[to - 1]?.id : undefined } });
+  }, [conversation, currentSpot]);
+
+  const bringing = useRef<typeof found>(undefined);
+  const { bring, release, toEnd } = scroll;
+  useLayoutEffect(() => {
+    const loaded = found && conversation.state.messages.some((m) => m.id === found.message);
+    bringing.current = loaded ? found : undefined;
+    if (loaded) release();
+  }, [conversation, found, release]);
+  // While the log follows its end, the message may not be rendered yet.
   useLayoutEffect(() => {
     const element = bringing.current && content.current?.querySelector(`:scope > [data-message="${CSS.escape(bringing.current.message)}"]`);
-    if (!element || stretch.first === undefined) return;
+    if (!element || scroll.following || stretch.first === undefined) return;
     bringing.current = undefined;
     bring(element);
-  }, [stretch, bring]);
-
-  // Whoever says something goes to the end with it.
-  const sent = state.pending.at(-1)?.key;
-  const { toEnd } = scroll;
+  }, [stretch, scroll.following, bring]);
   useEffect(() => {
-    if (!sent) return;
-    setStretch({});
-    toEnd();
-  }, [sent, toEnd]);
+    if (lastSent) toEnd();
+  }, [lastSent, toEnd]);
 
-  // Near the end of a stretch that does not reach the end, the rest comes in.
+  // Near the end of a stretch that stops before the newest message, show more of the log.
   useEffect(() => {
     const s = scroller.current;
     if (!s || shown.to >= messages.length) return;
-    const look = () => {
-      if (s.scrollHeight - s.scrollTop - s.clientHeight < 2 * s.clientHeight) setStretch(later(at.current, conversation.state.messages));
+    const showLater = () => {
+      if (s.scrollHeight - s.scrollTop - s.clientHeight < 2 * s.clientHeight) setStretch(showNext(latest.current, conversation.state.messages));
     };
-    s.addEventListener("scroll", look, { passive: true });
-    return () => s.removeEventListener("scroll", look);
+    s.addEventListener("scroll", showLater, { passive: true });
+    return () => s.removeEventListener("scroll", showLater);
   }, [conversation, shown.to, messages.length]);
 
-  // How much is new since the reader went away from the end.
-  const left = useRef<string | undefined>(begin?.newest);
-  if (scroll.following) left.current = messages.at(-1)?.id;
-  const fresh = scroll.following ? 0 : messages.length - 1 - messages.findLastIndex((m) => m.id === left.current);
+  const unread = scroll.following ? 0 : messages.length - 1 - messages.findLastIndex((m) => m.id === newestRead);
 
   const turnOf = useMemo(() => new Map(turns.map((t) => [t.id, t])), [turns]);
   const lastOf = useMemo(() => lastMessages(messages), [messages]);
@@ -126,8 +139,8 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
     <div className="log-frame">
       <section ref={scroller} className="log" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} data-ended={ended} data-open={turns.length - ended} onKeyDown={(e) => walk(e.nativeEvent, scroller.current, content.current)} onFocus={(e) => entered(e.nativeEvent, scroller.current)}>
         <div ref={content} className="column">
-          {shown.from === 0 && state.earlier && missed && <p className="note bad" role="alert">Earlier messages did not come: {line(missed)}</p>}
-          {shown.from === 0 && state.earlier && <button type="button" className="quiet wide" onClick={more}>{missed ? "Try again" : "Earlier messages"}</button>}
+          {shown.from === 0 && state.earlier && loadError && <p className="note bad" role="alert">Couldn’t load earlier messages: {line(loadError)}</p>}
+          {shown.from === 0 && state.earlier && <button type="button" className="quiet wide" onClick={showEarlier}>{loadError ? "Try again" : "Earlier messages"}</button>}
           {state.phase === "loading" && drawn.length === 0 && <Loading />}
           {drawn.flatMap(({ message: m, pending }, i) => {
             const turn = m.turn ? turnOf.get(m.turn) : undefined;
@@ -143,7 +156,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
       </section>
       {!scroll.following && (
         <button type="button" className="to-end" onClick={() => { setStretch({}); scroll.toEnd(); }}>
-          <Icon name="down" /> {fresh > 0 ? `${fresh} new` : "To the end"}{running && " · answering"}
+          <Icon name="down" /> {unread > 0 ? `${unread} new` : "Jump to end"}{running && " · answering"}
         </button>
       )}
     </div>

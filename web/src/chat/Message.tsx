@@ -70,9 +70,9 @@ export const Message = memo(function Message({ conversation, message: m, pending
         {running ? <Alive turn={turn} message={m} /> : (
           <>
             <CopyButton text={() => visibleText(m)} what="message" />
-            {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => edit(m)} aria-label="Edit and send again" title="Edit and send again"><Icon name="pencil" /></button>}
-            {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => void conversation.resend(m.id).catch(() => {})} aria-label="Ask again" title="Ask again"><Icon name="again" /></button>}
-            {last && turn && <button type="button" className="quiet" onClick={() => inspect(turn.id)} aria-label="Look inside" title="Look inside"><Icon name="wave" /></button>}
+            {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => edit(m)} aria-label="Edit" title="Edit"><Icon name="pencil" /></button>}
+            {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => void conversation.resend(m.id).catch(() => {})} aria-label="Try again" title="Try again"><Icon name="again" /></button>}
+            {last && turn && <button type="button" className="quiet" onClick={() => inspect(turn.id)} aria-label="Inspect" title="Inspect"><Icon name="wave" /></button>}
             {m.at !== undefined && <time dateTime={new Date(m.at).toISOString()}>{clock(m.at)}</time>}
             {last && turn?.usage && <Used usage={turn.usage} model={turn.model} />}
           </>

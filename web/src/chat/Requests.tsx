@@ -22,7 +22,7 @@ export function Requests({ conversation, turns, messages }: { conversation: Conv
     for (const { turn, request } of open) noteAsked(turn.id, request);
   });
   return <>{open.map(({ turn, request }) => (
-    <Boundary key={`${turn.id} ${request.id}`} of={request} broken={(why) => <p className="bad">A question of the agent can’t be shown: {line(why)}</p>}>
+    <Boundary key={`${turn.id} ${request.id}`} of={request} broken={(why) => <p className="bad">Couldn’t show a question from the agent: {line(why)}</p>}>
       <Ask conversation={conversation} turn={turn} request={request} args={argumentsOf(request, turn, messages)} />
     </Boundary>
   ))}</>;
@@ -60,7 +60,7 @@ function Ask({ conversation, turn, request: r, args }: AskProps) {
       setSent("");
       noteMine(turn.id, r.id, false);
       const { reason, message } = err as { reason?: string; message: string };
-      setError(reason === "already_ended" ? "It was answered already, or the answer is over." : lines(message));
+      setError(reason === "already_ended" ? "This was already answered, or the turn has ended." : lines(message));
     }
   };
   const approval = r.kind === "approval";
@@ -68,14 +68,14 @@ function Ask({ conversation, turn, request: r, args }: AskProps) {
   const tool = r.tool ? line(r.tool, 80) : "";
   const all = choices(r);
   return (
-    <section ref={card} className="ask" tabIndex={-1} aria-label={approval ? `${who} asks for leave${tool && ` to use ${tool}`}` : `${who} asks`} data-request={r.id} aria-busy={!!sent || undefined}>
+    <section ref={card} className="ask" tabIndex={-1} aria-label={approval ? (tool ? `${who} wants to run ${tool}` : `${who} asks for approval`) : `${who} asks`} data-request={r.id} aria-busy={!!sent || undefined}>
       <header>
         <Mark of="waiting" named={false} />
-        <strong><bdi>{who}</bdi> {approval ? <>asks for leave{tool && <> to use <code><bdi>{tool}</bdi></code></>}</> : <>asks{tool && <> for <code><bdi>{tool}</bdi></code></>}</>}</strong>
+        <strong><bdi>{who}</bdi> {approval ? tool ? <>wants to run <code><bdi>{tool}</bdi></code></> : "asks for approval" : <>asks{tool && <> for <code><bdi>{tool}</bdi></code></>}</>}</strong>
         {r.at !== undefined && <span className="took"><Clock since={r.at} /></span>}
       </header>
       {r.prompt && (r.prompt.length > 600 || r.prompt.split("\n", 13).length > 12 ? <Lines name="Question" text={r.prompt} from="start" /> : <p className="prompt" dir="auto">{lines(r.prompt)}</p>)}
-      {args !== undefined && <Fields value={args as Value} />}
+      {args !== undefined && <Fields value={args} />}
       {all.length > 0 && (
         <div className="answers">
           {all.map((c) => (
@@ -84,8 +84,8 @@ function Ask({ conversation, turn, request: r, args }: AskProps) {
         </div>
       )}
       {r.kind === "input" && (
-        <form onSubmit={(e: FormEvent<HTMLFormElement>) => { e.preventDefault(); void answer({ text: String(new FormData(e.currentTarget).get("text")) }); }}>
-          <input name="text" aria-label={all.length > 0 ? "Another answer" : "Your answer"} placeholder={all.length > 0 ? "Or in your own words" : "Your answer"} autoComplete="off" required readOnly={!!sent} /><button aria-disabled={!!sent || undefined}>Answer</button>
+        <form onSubmit={(e: FormEvent<HTMLFormElement>) => { e.preventDefault(); void answer({ text: new FormData(e.currentTarget).get("text") as string }); }}>
+          <input name="text" aria-label={all.length > 0 ? "Other answer" : "Your answer"} placeholder={all.length > 0 ? "Or type your own answer" : "Your answer"} autoComplete="off" required readOnly={!!sent} /><button aria-disabled={!!sent || undefined}>Answer</button>
         </form>
       )}
       {error && <p className="bad" role="alert">{error}</p>}

@@ -38,51 +38,51 @@ export function useStop(conversation: Conversation, state: ConversationState): S
   return { stop, stopping: still && !asked.error, ...(still && asked.error && { error: asked.error }) };
 }
 
-/** exact is false where a turn ran already when the page came: what it said last may be longer ago. */
-interface Heard { of: string; at: number; exact: boolean }
+/** How long nothing was received of the running turns. exact is false if they ran before the page watched them: it may be longer. */
+interface Silence { of: string; age: number; exact: boolean }
 
-/** When something came of what runs last, in this page's time; it begins when the page finds it running. */
-function useHeard(conversation: Conversation, running: string, live: boolean): Heard {
-  const heard = useRef<Heard>({ of: "", at: 0, exact: false });
-  const watched = useRef(false);
-  if (heard.current.of !== running) heard.current = { of: running, at: Date.now(), exact: watched.current };
-  useEffect(() => {
-    watched.current = live;
-  }, [live]);
-  const [, draw] = useState(0);
+/** useSilence returns the silence of the running turns once it exceeds quiet, and undefined before that. */
+function useSilence(conversation: Conversation, running: string, live: boolean): Silence | undefined {
+  const [silence, setSilence] = useState<Silence>();
+  const watching = useRef(false);
   useEffect(() => {
     if (!running) return;
-    const late = () => Date.now() - heard.current.at > quiet;
-    const leave = conversation.onEvents((events) => {
+    let [at, exact] = [Date.now(), watching.current];
+    const unsubscribe = conversation.onEvents((events) => {
       if (!events.some((e) => e.turn && running.includes(e.turn))) return;
-      const told = late();
-      heard.current = { of: running, at: Date.now(), exact: true };
-      if (told) draw((n) => n + 1);
+      [at, exact] = [Date.now(), true];
+      setSilence(undefined);
     });
-    const tick = setInterval(() => late() && draw((n) => n + 1), 1000);
+    const tick = setInterval(() => {
+      const age = Date.now() - at;
+      if (age > quiet) setSilence({ of: running, age, exact });
+    }, 1000);
     return () => {
-      leave();
+      unsubscribe();
       clearInterval(tick);
     };
   }, [conversation, running]);
-  return heard.current;
+  // After the effect above: a turn that is found running when the page connects was not watched from its start.
+  useEffect(() => {
+    watching.current = live;
+  }, [live]);
+  return silence?.of === running ? silence : undefined;
 }
 
 /** One line between the log and the composer, where there is something to say. */
 export function Running({ conversation, state, stop }: { conversation: Conversation; state: ConversationState; stop: Stopping }) {
   const turns = open(state).filter((t) => t.state === "running");
   const live = state.phase === "live";
-  const heard = useHeard(conversation, turns.map((t) => t.id).join(" "), live);
+  const silence = useSilence(conversation, turns.map((t) => t.id).join(" "), live);
   if (stop.error) {
-    return <p className="running-note bad" role="alert">Could not stop: {line(stop.error)} <button type="button" className="link" onClick={stop.stop}>Stop again</button></p>;
+    return <p className="running-note bad" role="alert">Couldn’t stop the answer: {line(stop.error)} <button type="button" className="link" onClick={stop.stop}>Try again</button></p>;
   }
-  if (stop.stopping) return <p className="running-note" role="status"><span className="dot running" /> {live ? "Stopping" : "It is stopped as soon as the connection is back"}</p>;
-  const age = Date.now() - heard.at;
-  // Without a connection, that nothing comes is not the agent's doing.
-  if (turns.length === 0 || !live || age <= quiet) return null;
+  if (stop.stopping) return <p className="running-note" role="status"><span className="dot running" /> {live ? "Stopping" : "The answer is stopped when the connection is back"}</p>;
+  // Without a connection, the silence is not the agent's.
+  if (turns.length === 0 || !live || !silence) return null;
   return (
     <p className="running-note">
-      <span className="dot running" /> No event for {counted(age)}{heard.exact ? "" : " or longer"}. The connection is good; the agent is quiet.
+      <span className="dot running" /> Nothing received for {counted(silence.age)}{silence.exact ? "" : " or longer"}. The connection is fine, but the agent is silent.
     </p>
   );
 }

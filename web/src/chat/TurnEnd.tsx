@@ -26,7 +26,7 @@ export function TurnEnd({ turn: t, said, again, hold }: TurnEndProps) {
       <p>
         <Mark of={what.tone === "bad" ? "failed" : "stopped"} named={false} />
         <span className="told"><span className="what">{what.what}</span>{what.todo && <span className="todo"> {what.todo}</span>}</span>
-        {what.again && again && <button type="button" onClick={again}>Ask again</button>}
+        {what.again && again && <button type="button" onClick={again}>Try again</button>}
       </p>
       {what.tone === "bad" && <Fold className="cause" hold={hold} summary={<span>Details</span>}>{() => <Cause turn={t} cause={what.cause} />}</Fold>}
     </div>
@@ -36,13 +36,13 @@ export function TurnEnd({ turn: t, said, again, hold }: TurnEndProps) {
 function Cause({ turn: t, cause }: { turn: Turn; cause: string }) {
   const took = t.startedAt !== undefined && t.endedAt !== undefined ? lasted(t.endedAt - t.startedAt) : "";
   const message = cause || t.error?.message || "";
-  const rows = [["Code", t.error?.code ?? t.reason], ["Agent", t.agent], ["Model", t.model ?? t.usage?.model], ["Run", t.upstream?.run], ["After", took]] as const;
+  const rows = [["Code", t.error?.code ?? t.reason], ["Agent", t.agent], ["Model", t.model ?? t.usage?.model], ["Run", t.upstream?.run], ["Duration", took]] as const;
   return (
     <>
       {message && <Lines name="Message" text={message} from="start" />}
       <dl className="fields">
         {rows.map(([name, v]) => v && <div key={name}><dt>{name}</dt><dd><code><bdi>{line(v, 200)}</bdi></code></dd></div>)}
-        <div><dt>Turn</dt><dd><code>{t.id}</code> <CopyButton text={t.id} what="the turn’s id" /></dd></div>
+        <div><dt>Turn</dt><dd><code>{t.id}</code> <CopyButton text={t.id} what="turn ID" /></dd></div>
       </dl>
     </>
   );

@@ -33,7 +33,7 @@ export function Waiting({ conversation, pending: p }: { conversation: Conversati
     }} />;
   }
   if (!late) return null;
-  if (!p.unsent) return <p className="note">On its way{tooLate && ", so it can’t be changed any more"}</p>;
+  if (!p.unsent) return <p className="note">Sending{tooLate && "; it can no longer be changed"}</p>;
   // Between what is shown and a press on it, a connection may have taken it.
   return (
     <p className="note">Waiting to be sent{" "}
@@ -64,9 +64,9 @@ function Change({ message, done }: { message: NewMessage; done: (m?: NewMessage)
   };
   return (
     <form className="change" onSubmit={(e) => { e.preventDefault(); keep(); }}>
-      <textarea aria-label="Message that waits" value={text} rows={3} autoFocus onChange={(e) => setText(e.target.value)} onKeyDown={keys} />
-      <button className="primary">Keep</button>
-      <button type="button" onClick={() => done()}>As it was</button>
+      <textarea aria-label="Message waiting to be sent" value={text} rows={3} autoFocus onChange={(e) => setText(e.target.value)} onKeyDown={keys} />
+      <button className="primary">Save</button>
+      <button type="button" onClick={() => done()}>Cancel</button>
     </form>
   );
 }

@@ -20,7 +20,8 @@ const tick = 500;
 export function useAnnouncer(state: ConversationState): void {
   const following = useRef<Following>(undefined);
   useEffect(() => {
-    (following.current ??= new Following()).take(state);
+    current = following.current ??= new Following();
+    current.take(state);
   }, [state]);
   useEffect(() => () => {
     following.current?.end();
@@ -44,7 +45,6 @@ class Following {
   private tool = ""; // what is to be told of tools when it is time
 
   take(state: ConversationState): void {
-    current = this;
     this.state = state;
     if (state.phase === "loading") {
       if (state.pending.length > 0) this.known ??= new Map(); // what comes answers what was just asked
@@ -56,7 +56,7 @@ class Following {
     for (const t of state.turns) {
       if (!independent(t) || before?.get(t.id) === now.get(t.id)) continue;
       // What was there when it was opened is no news, but that somebody is waited for.
-      if (t.state === "waiting") for (const r of t.requests ?? []) alarm(`${t.id} ${r.id}`, r.prompt ?? `The agent asks for leave${r.tool ? ` to use ${r.tool}` : ""}.`);
+      if (t.state === "waiting") for (const r of t.requests ?? []) alarm(`${t.id} ${r.id}`, r.prompt ?? (r.tool ? `The agent wants to run ${r.tool}.` : "The agent asks for approval."));
       if (!before) continue;
       const was = before.get(t.id)?.split(" ")[0];
       if (t.state !== "queued" && (was === undefined || was === "queued")) this.begins(t);
@@ -143,7 +143,7 @@ class Following {
     for (const [key, l] of this.lasting) {
       if (seen.has(key)) continue;
       this.lasting.delete(key);
-      if (l.told && l.name.startsWith("Tool ")) this.tool = l.name.replace(" is running.", ` has ended after ${seconds(now - l.since)}.`);
+      if (l.told && l.name.startsWith("Tool ")) this.tool = l.name.replace(" is running.", ` finished after ${seconds(now - l.since)}.`);
     }
     if (!this.tool || now - this.toolAt < rare) return;
     this.toolAt = now;

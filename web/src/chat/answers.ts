@@ -15,7 +15,10 @@ const asked = new Map<string, Request>();
 const mine = new Set<string>();
 
 function bound(all: { size: number; keys(): IterableIterator<string>; delete(key: string): boolean }): void {
-  while (all.size > most) all.delete(all.keys().next().value!);
+  for (const key of all.keys()) {
+    if (all.size <= most) return;
+    all.delete(key);
+  }
 }
 
 /** Remembers what a question was, for when it is answered. */

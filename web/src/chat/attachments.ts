@@ -52,31 +52,34 @@ export function useAttachments(where: () => Promise<string>): Attachments {
     setAll((now) => now.map((a) => (a.id === id ? { ...a, ...c } : a)));
   }, []);
 
-  const start = useCallback(async (id: string, file: File) => {
-    const stop = new AbortController();
-    running.current.set(id, stop);
-    known.current.delete(id);
-    setAll((now) => now.map((a) => (a.id === id ? without(a) : a)));
-    try {
-      if (file.size === 0) throw new Refused("it is empty");
-      const most = await limit();
-      if (most !== undefined && file.size > most) throw new Refused(`it has ${size(file.size)}, and at most ${size(most)} can be brought`);
-      const media = await bring(file, where, {
-        signal: stop.signal, progress: (progress) => change(id, { progress }), waiting: (waiting) => change(id, { waiting }),
-      }, (at) => uploads.current.set(id, at));
-      change(id, { media, progress: 1, waiting: false });
-    } catch (err) {
-      if (stop.signal.aborted) {
-        const at = uploads.current.get(id);
-        if (at) takeBack(at);
-        return;
+  const start = useCallback((id: string, file: File): Promise<void> => {
+    const run = async () => {
+      const stop = new AbortController();
+      running.current.set(id, stop);
+      known.current.delete(id);
+      setAll((now) => now.map((a) => (a.id === id ? without(a) : a)));
+      try {
+        if (file.size === 0) throw new Refused("the file is empty");
+        const most = await limit();
+        if (most !== undefined && file.size > most) throw new Refused(`the file has ${size(file.size)}; the limit is ${size(most)}`);
+        const media = await bring(file, where, {
+          signal: stop.signal, progress: (progress) => change(id, { progress }), waiting: (waiting) => change(id, { waiting }),
+        }, (at) => uploads.current.set(id, at));
+        change(id, { media, progress: 1, waiting: false });
+      } catch (err) {
+        if (stop.signal.aborted) {
+          const at = uploads.current.get(id);
+          if (at) takeBack(at);
+          return;
+        }
+        // What is too large stays so; all else may pass.
+        const hopeless = file.size === 0 || (await limit().then((most) => most !== undefined && file.size > most, () => false));
+        change(id, { error: (err as Error).message, waiting: false, ...(!hopeless && { retry: () => void run() }) });
+      } finally {
+        running.current.delete(id);
       }
-      // What is too large stays so; all else may pass.
-      const hopeless = file.size === 0 || (await limit().then((most) => most !== undefined && file.size > most, () => false));
-      change(id, { error: (err as Error).message, waiting: false, ...(!hopeless && { retry: () => void start(id, file) }) });
-    } finally {
-      running.current.delete(id);
-    }
+    };
+    return run();
   }, [where, change]);
 
   const add = useCallback((files: File[], asText?: () => void) => {

@@ -26,7 +26,7 @@ function label(option: string, tool: string | undefined): string {
   const o = line(option, 120);
   if (o === "deny") return "Deny";
   if (/^(?:approve|allow[-_]?once)$/.test(o)) return "Allow once";
-  if (/^(?:allow|approve)[-_]always$|^always$/.test(o)) return tool ? `Always for ${line(tool, 40)}` : "Always";
+  if (/^(?:allow|approve)[-_]always$|^always$/.test(o)) return tool ? `Always allow ${line(tool, 40)}` : "Always allow";
   return /\s/.test(o) ? o : words(o);
 }
 

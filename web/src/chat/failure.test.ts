@@ -8,13 +8,13 @@ import { answerless, around } from "./nesting";
 const turn = (t: Partial<Turn>): Turn => ({ id: "t", state: "ended", startedAt: 1000, endedAt: 13_400, ...t });
 
 test.each([
-  ["rate_limit_error", /limits how often/, true], ["overloaded_error", /overloaded/, true], ["insufficient_quota", /used up/, false], ["authentication_error", /key/, false],
-  ["agent_unreachable", /can’t be reached/, true], ["agent_exit", /program ended/, true], ["cut_short", /broke off/, true], ["silence", /nothing for too long/, true],
-  ["context_length_exceeded", /longer than/, false], ["invalid_stream", /can’t be read/, false], ["content_filter", /filter/, false], ["wait_expired", /in time/, true], ["timeout", /too long/, true], ["busy", /gateway is busy/, true],
+  ["rate_limit_error", /rate limit/, true], ["overloaded_error", /overloaded/, true], ["insufficient_quota", /quota exceeded/, false], ["authentication_error", /key/, false],
+  ["agent_unreachable", /can’t be reached/, true], ["agent_exit", /program exited/, true], ["cut_short", /cut off/, true], ["silence", /nothing for too long/, true],
+  ["context_length_exceeded", /too long/, false], ["invalid_stream", /unreadable/, false], ["content_filter", /filter/, false], ["wait_expired", /in time/, true], ["timeout", /too long/, true], ["busy", /gateway is busy/, true],
 ])("%s says what happened and what to do", (code, what, again) => {
   const t = told(turn({ outcome: "failed", error: { code, message: "HTTP 400: words of the upstream" } }), true)!;
   expect(t.what).toMatch(what);
-  expect(t.todo).toMatch(/^What was said is kept\. ./);
+  expect(t.todo).toMatch(/^The partial answer is saved\. ./);
   expect(t.again).toBe(again);
   expect(t.cause).toBe("HTTP 400: words of the upstream"); // folded
 });
@@ -27,23 +27,23 @@ test("every code that the gateway gives is known", () => {
 
 test("one that nobody knows is told in its own words", () => {
   const t = told(turn({ outcome: "failed", error: { code: "x", message: "database is locked\nat line 3", retryable: true } }), false)!;
-  expect(t).toMatchObject({ what: "Database is locked.", todo: "Asking again may help.", again: true, cause: "" });
-  expect(told(turn({ outcome: "failed" }), false)).toMatchObject({ what: "The agent failed.", todo: expect.stringMatching(/^Ask again, or in other words/), again: false });
+  expect(t).toMatchObject({ what: "Database is locked.", todo: "Try again.", again: true, cause: "" });
+  expect(told(turn({ outcome: "failed" }), false)).toMatchObject({ what: "The agent failed.", todo: expect.stringMatching(/^Try again or rephrase/) as string, again: false });
 });
 
 test("stopped, interrupted, and ended early", () => {
   expect(told(turn({ outcome: "cancelled", reason: "stopped" }), true, "you")!.what).toBe("Stopped by you after 12.4 s");
   expect(told(turn({ outcome: "cancelled", reason: "stopped" }), true)!.what).toBe("Stopped after 12.4 s");
-  expect(told(turn({ outcome: "interrupted", reason: "gateway_restart" }), true)).toMatchObject({ what: "Interrupted after 12.4 s: the gateway was restarted.", todo: "What was said is kept. Ask again for a whole answer.", again: true });
-  expect(told(turn({ outcome: "completed", reason: "length" }), true)!.what).toMatch(/limit of length/);
+  expect(told(turn({ outcome: "interrupted", reason: "gateway_restart" }), true)).toMatchObject({ what: "Interrupted after 12.4 s: the gateway was restarted.", todo: "The partial answer is saved. Try again for a complete answer.", again: true });
+  expect(told(turn({ outcome: "completed", reason: "length" }), true)!.what).toMatch(/length limit/);
   expect(told(turn({ outcome: "completed", reason: "end_turn" }), true)).toBeUndefined();
-  expect(told(turn({ outcome: "completed" }), false)!.what).toBe("The agent said nothing.");
+  expect(told(turn({ outcome: "completed" }), false)!.what).toBe("The agent sent an empty answer.");
 });
 
 test("a refusal is offered first, and every approval has one", () => {
   const labels = (options: string[] | undefined, tool = "rm") => choices({ id: "q", kind: "approval", tool, ...(options && { options }) }).map((c) => c.label);
   expect(labels(undefined)).toEqual(["Deny", "Allow once"]);
-  expect(labels(["allow-always"])).toEqual(["Deny", "Allow once", "Always for rm"]);
+  expect(labels(["allow-always"])).toEqual(["Deny", "Allow once", "Always allow rm"]);
   expect(labels(["Allow", "Always Allow", "Reject"])).toEqual(["Reject", "Allow", "Always Allow"]);
   expect(choices({ id: "q", kind: "input", options: ["red", "blue"] }).map((c) => c.decision)).toEqual(["red", "blue"]);
   expect(choices({ id: "q", kind: "input" })).toEqual([]);

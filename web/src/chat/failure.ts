@@ -15,53 +15,53 @@ export interface Told {
 
 interface Known { what: string; todo: string; again?: boolean }
 
-const wait = { todo: "Asking again in a minute may help.", again: true };
-const soon = { todo: "Asking again may help.", again: true };
-const operator = (what: string): string => `Whoever runs the gateway has to ${what}.`;
+const wait = { todo: "Try again in a minute.", again: true };
+const soon = { todo: "Try again.", again: true };
+const operator = (what: string): string => `Ask the operator of the gateway to ${what}.`;
 
 const known: Record<string, Known> = {
-  rate_limited: { what: "The provider limits how often it may be asked.", ...wait },
+  rate_limited: { what: "The provider’s rate limit was reached.", ...wait },
   overloaded: { what: "The model is overloaded.", ...soon },
-  provider_error: { what: "The model’s provider has trouble of its own.", ...soon },
+  provider_error: { what: "The model’s provider reported an error.", ...soon },
   provider_unreachable: { what: "The model’s provider can’t be reached.", ...soon },
-  provider_answer: { what: "The model’s provider answered with something that is no answer.", ...soon },
-  quota: { what: "What the provider’s account may use is used up.", todo: operator("raise it, or choose another model") },
-  key_missing: { what: "The provider’s key is missing.", todo: operator("configure it") },
-  key_refused: { what: "The provider does not take the key.", todo: operator("renew it") },
-  model_unknown: { what: "The provider has no such model.", todo: operator("choose another one") },
-  context_too_long: { what: "The conversation is longer than the model can read.", todo: "Begin a new conversation, or say it in fewer words." },
-  request_refused: { what: "The provider does not take this request.", todo: "Other words or other files may do." },
-  response_gone: { what: "The provider has lost the answer.", ...soon },
-  filtered: { what: "The answer was held back by the provider’s filter.", todo: "Other words may do." },
-  refused: { what: "The model refused to answer.", todo: "Other words may do." },
-  agent_unreachable: { what: "The agent can’t be reached.", todo: "Asking again may help, when it is there.", again: true },
-  agent_refused: { what: "The agent does not let the gateway in.", todo: operator("give it leave") },
-  agent_unknown: { what: "There is no such agent any more.", todo: "Choose another agent." },
+  provider_answer: { what: "The model’s provider sent an invalid response.", ...soon },
+  quota: { what: "Provider quota exceeded.", todo: operator("raise the quota or choose another model") },
+  key_missing: { what: "The provider’s API key is missing.", todo: operator("configure it") },
+  key_refused: { what: "The provider rejected the API key.", todo: operator("renew it") },
+  model_unknown: { what: "The provider doesn’t have this model.", todo: operator("choose another one") },
+  context_too_long: { what: "The conversation is too long for the model.", todo: "Start a new conversation or shorten the message." },
+  request_refused: { what: "The provider rejected the request.", todo: "Try different words or files." },
+  response_gone: { what: "The provider lost the answer.", ...soon },
+  filtered: { what: "The provider’s filter blocked the answer.", todo: "Try different words." },
+  refused: { what: "The model refused to answer.", todo: "Try different words." },
+  agent_unreachable: { what: "The agent can’t be reached.", todo: "Try again when it is back.", again: true },
+  agent_refused: { what: "The agent refused the gateway’s credentials.", todo: operator("fix the credentials") },
+  agent_unknown: { what: "This agent no longer exists.", todo: "Choose another agent." },
   agent_login: { what: "The agent is not signed in.", todo: operator("sign it in") },
-  agent_request: { what: "The agent does not take this request.", todo: "Other words or other files may do." },
-  agent_status: { what: "The agent answered with an error.", ...soon },
-  agent_not_started: { what: "The agent’s program could not be started.", todo: operator("look why") },
-  agent_exit: { what: "The agent’s program ended in the middle.", ...soon },
-  agent_stuck: { what: "The agent hangs.", ...soon },
+  agent_request: { what: "The agent rejected the request.", todo: "Try different words or files." },
+  agent_status: { what: "The agent returned an error.", ...soon },
+  agent_not_started: { what: "The agent’s program couldn’t be started.", todo: operator("check why") },
+  agent_exit: { what: "The agent’s program exited unexpectedly.", ...soon },
+  agent_stuck: { what: "The agent isn’t responding.", ...soon },
   agent_closed: { what: "The agent was closed.", ...soon },
-  agent_restarts: { what: "The agent was restarted and did not come back.", ...soon },
-  run_lost: { what: "The agent has lost this answer.", ...soon },
-  silence: { what: "The agent said nothing for too long.", ...soon },
+  agent_restarts: { what: "The agent restarted and didn’t come back.", ...soon },
+  run_lost: { what: "The agent lost this answer.", ...soon },
+  silence: { what: "The agent sent nothing for too long.", ...soon },
   turn_limit: { what: "The answer took longer than allowed.", ...soon },
-  too_many_runs: { what: "Too many runs of the agent’s other clients were in progress here to show this one.", todo: "Open the session in another of its clients to see it.", again: false },
+  too_many_runs: { what: "Too many runs of the agent’s other clients were in progress to show this one.", todo: "Open the session in another of its clients to see it.", again: false },
   timeout: { what: "The model took too long.", ...soon },
-  lease_expired: { what: "What answered went away and did not come back.", ...soon },
+  lease_expired: { what: "The producer disconnected and didn’t return.", ...soon },
   wait_expired: { what: "Nobody answered the question in time.", ...soon },
-  not_answered: { what: "The agent did not take the answer to its question.", ...soon },
-  invalid_stream: { what: "The agent sent something that can’t be read.", todo: operator("look at the agent") },
-  cut_short: { what: "The answer broke off.", ...soon },
+  not_answered: { what: "The agent didn’t accept the answer to its question.", ...soon },
+  invalid_stream: { what: "The agent sent an unreadable stream.", todo: operator("check the agent") },
+  cut_short: { what: "The answer was cut off.", ...soon },
   busy: { what: "The gateway is busy with other large answers.", ...soon },
   agent_busy: { what: "The agent is busy with an earlier message.", ...soon },
-  agent_answer: { what: "The agent answered with something that can’t be read.", ...soon },
-  too_large: { what: "It was more than there is room for.", todo: "Ask for less at a time." },
-  attachment: { what: "A file could not be handed to the agent.", todo: "Send it smaller, or as another type." },
-  not_started: { what: "Nothing has reached the agent.", ...soon },
-  max_iterations: { what: "The agent reached its limit of steps.", todo: "Ask it to go on." },
+  agent_answer: { what: "The agent sent an invalid response.", ...soon },
+  too_large: { what: "The answer exceeded the size limit.", todo: "Ask for less at a time." },
+  attachment: { what: "A file couldn’t be passed to the agent.", todo: "Send a smaller file or another type." },
+  not_started: { what: "The agent didn’t receive the message.", ...soon },
+  max_iterations: { what: "The agent reached its step limit.", todo: "Ask it to continue." },
 };
 
 const others: Record<string, string> = {
@@ -79,20 +79,20 @@ const others: Record<string, string> = {
 export const causeOf = (code: string | undefined): Known | undefined => (code ? known[others[code.toLowerCase()] ?? code.toLowerCase()] : undefined);
 
 // What can be done where nothing is known of the cause.
-const other = "Ask again, or in other words; if it fails again, its details help whoever runs the gateway.";
+const other = "Try again or rephrase. If it fails again, send the details to the operator of the gateway.";
 
 const limits = /^(?:max_tokens|max_output_tokens|length|token_limit|model_context_window_exceeded)$/;
 
 /** How a turn ended, where that is not simply well. by: who stopped it, where that is known. */
 export function told(t: Turn, said: boolean, by = ""): Told | undefined {
   const after = t.startedAt !== undefined && t.endedAt !== undefined ? ` after ${lasted(t.endedAt - t.startedAt)}` : "";
-  const kept = said ? "What was said is kept." : "";
+  const kept = said ? "The partial answer is saved." : "";
   const join = (...all: string[]): string => all.filter(Boolean).join(" ");
   switch (t.outcome) {
     case "completed":
-      if (limits.test(t.reason ?? "")) return { tone: "warn", what: "The answer stopped at the model’s limit of length.", todo: "Ask it to go on.", again: false, cause: "" };
+      if (limits.test(t.reason ?? "")) return { tone: "warn", what: "The answer reached the model’s length limit.", todo: "Ask it to continue.", again: false, cause: "" };
       if (["filtered", "refused"].includes(others[t.reason?.toLowerCase() ?? ""] ?? "")) return { tone: "warn", ...causeOf(t.reason)!, again: false, cause: "" };
-      return said ? undefined : { tone: "quiet", what: "The agent said nothing.", todo: "", again: false, cause: "" };
+      return said ? undefined : { tone: "quiet", what: "The agent sent an empty answer.", todo: "", again: false, cause: "" };
     case "cancelled": {
       const why = t.reason && t.reason !== "stopped" && t.reason !== "parent ended" ? ` · ${line(t.reason, 120)}` : "";
       return { tone: "quiet", what: `Stopped${by && ` by ${by}`}${after}${why}`, todo: "", again: false, cause: "" };
@@ -100,7 +100,7 @@ export function told(t: Turn, said: boolean, by = ""): Told | undefined {
     case "interrupted": {
       const restart = !t.error || t.reason === "gateway_restart" || t.error.code === "gateway_restart";
       const what = restart ? `Interrupted${after}: the gateway was restarted.` : `Interrupted${after}. ${causeOf(t.error?.code)?.what ?? lines(t.error?.message ?? "")}`;
-      return { tone: "warn", what, todo: join(kept, said ? "Ask again for a whole answer." : "Ask again."), again: true, cause: restart ? "" : (t.error?.message ?? "") };
+      return { tone: "warn", what, todo: join(kept, said ? "Try again for a complete answer." : "Try again."), again: true, cause: restart ? "" : (t.error?.message ?? "") };
     }
     case "failed": {
       const message = t.error?.message ?? t.reason ?? "";

@@ -17,7 +17,7 @@ const most = 50;
 const places = new Map<string, Place>();
 
 /** Keeps a place, or none. */
-export function keep(conversation: string, place: Place | undefined): void {
+export function saveBookmark(conversation: string, place: Place | undefined): void {
   places.delete(conversation);
   if (!place) return;
   places.set(conversation, place);

@@ -27,17 +27,20 @@ export interface Scroll {
 }
 
 /** Looks after a scroller whose content grows. onTop is called when the reader comes near the beginning. It begins at the end, or at a spot. */
-export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefObject<HTMLElement | null>, onTop: () => void, begin?: Spot): Scroll {
+export function useScroll(scrollerRef: RefObject<HTMLElement | null>, contentRef: RefObject<HTMLElement | null>, onTop: () => void, begin?: Spot): Scroll {
+  const [start] = useState(begin);
   const [following, setFollowing] = useState(!begin);
   const now = useRef(!begin); // following, for the listeners
   const anchor = useRef<{ element: Element; top: number } | undefined>(undefined);
   const top = useRef(onTop);
-  top.current = onTop;
+  useLayoutEffect(() => {
+    top.current = onTop;
+  }, [onTop]);
 
   const pin = useCallback(() => {
-    const s = scroller.current;
+    const s = scrollerRef.current;
     if (s) s.scrollTop = s.scrollHeight;
-  }, [scroller]);
+  }, [scrollerRef]);
   const become = useCallback((f: boolean) => {
     now.current = f;
     setFollowing(f);
@@ -49,20 +52,20 @@ export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefO
 
   // What is first on the screen keeps its place when things above it change.
   const mark = useCallback(() => {
-    const s = scroller.current;
+    const s = scrollerRef.current;
     anchor.current = undefined;
     if (!s || now.current) return;
     const edge = s.getBoundingClientRect().top;
-    for (const element of content.current?.children ?? []) {
+    for (const element of contentRef.current?.children ?? []) {
       const box = element.getBoundingClientRect();
       if (box.bottom > edge) {
         anchor.current = { element, top: box.top };
         return;
       }
     }
-  }, [scroller, content]);
+  }, [scrollerRef, contentRef]);
   const settle = useCallback(() => {
-    const s = scroller.current;
+    const s = scrollerRef.current;
     if (!s) return;
     if (now.current) {
       pin();
@@ -72,18 +75,18 @@ export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefO
     if (!a?.element.isConnected) return;
     const moved = a.element.getBoundingClientRect().top - a.top;
     if (Math.abs(moved) >= 1) s.scrollTop += moved;
-  }, [scroller, pin]);
+  }, [scrollerRef, pin]);
 
   useLayoutEffect(() => {
-    const s = scroller.current;
-    const element = begin && content.current?.querySelector(`:scope > [data-message="${CSS.escape(begin.message)}"]`);
-    if (s && element) anchor.current = { element, top: s.getBoundingClientRect().top + begin.top };
-    else if (begin) become(true);
-  }, []);
+    const s = scrollerRef.current;
+    const element = start && contentRef.current?.querySelector(`:scope > [data-message="${CSS.escape(start.message)}"]`);
+    if (s && element) anchor.current = { element, top: s.getBoundingClientRect().top + start.top };
+    else if (start) queueMicrotask(() => become(true)); // the message is no longer there: begin at the end
+  }, [scrollerRef, contentRef, start, become]);
   useLayoutEffect(() => settle()); // after each drawing
   useEffect(() => {
-    const s = scroller.current;
-    const c = content.current;
+    const s = scrollerRef.current;
+    const c = contentRef.current;
     if (!s || !c) return;
     const seen = new ResizeObserver(settle);
     seen.observe(c);
@@ -143,10 +146,10 @@ export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefO
       document.removeEventListener("selectionchange", selected);
       for (const type of ["pointerup", "pointercancel", "blur"]) removeEventListener(type, letGo);
     };
-  }, [scroller, content, settle, mark, become, toEnd]);
+  }, [scrollerRef, contentRef, settle, mark, become, toEnd]);
 
   const hold = useCallback((element: Element, f: () => void) => {
-    const s = scroller.current;
+    const s = scrollerRef.current;
     if (!s) return;
     const before = { top: element.getBoundingClientRect().top, height: s.scrollHeight };
     f();
@@ -158,26 +161,26 @@ export function useScroll(scroller: RefObject<HTMLElement | null>, content: RefO
       else if (!now.current && atEnd(s) && s.scrollHeight < before.height) become(true);
       mark();
     });
-  }, [scroller, become, mark]);
+  }, [scrollerRef, become, mark]);
   const release = useCallback(() => become(false), [become]);
   const bring = useCallback((element: Element) => {
-    const s = scroller.current;
+    const s = scrollerRef.current;
     if (!s) return;
     become(false);
     const box = element.getBoundingClientRect();
     const room = s.getBoundingClientRect();
     s.scrollTop += box.top - room.top - Math.max(0, (room.height - box.height) / 2);
     mark();
-  }, [scroller, become, mark]);
+  }, [scrollerRef, become, mark]);
   const spot = useCallback(() => {
-    const s = scroller.current;
+    const s = scrollerRef.current;
     if (!s || now.current) return undefined;
     const edge = s.getBoundingClientRect().top;
-    for (const element of content.current?.querySelectorAll<HTMLElement>(":scope > [data-message]") ?? []) {
+    for (const element of contentRef.current?.querySelectorAll<HTMLElement>(":scope > [data-message]") ?? []) {
       const box = element.getBoundingClientRect();
       if (box.bottom > edge) return { message: element.dataset["message"]!, top: box.top - edge };
     }
     return undefined;
-  }, [scroller, content]);
+  }, [scrollerRef, contentRef]);
   return { following, toEnd, hold, bring, release, spot };
 }

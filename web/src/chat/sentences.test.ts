@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 
 // @ts-expect-error It has no types.
-import { prose } from "../../test/agent.mjs";
+import { prose as untypedProse } from "../../test/agent.mjs";
 import { joined, sentences } from "./sentences";
+
+const prose = untypedProse as (words: number) => string;
 
 test("Markdown as it is read out", () => {
   expect(sentences("## A *title*\n\nOne **bold** sentence. Two with `code` and a [link](https://x.example)! Three?", true))

@@ -70,7 +70,7 @@ function words(t: Token): string {
     case "image":
       return `Picture: ${t.text as string}`;
     case "html":
-      return (t.raw as string).replace(/<[^>]*>/g, " ");
+      return (t.raw).replace(/<[^>]*>/g, " ");
     default:
       return (inner || unescape(("text" in t ? (t.text as string) : t.raw) ?? "")).replace(/\s+/g, " ");
   }

@@ -55,7 +55,7 @@ export async function bring(file: File, where: () => Promise<string>, s: Sending
       return await inPieces(file, conversation, s, taken);
     } catch (err) {
       if (!(err instanceof Gone)) throw err;
-      if (life === lives) throw new Refused("the gateway does not keep what was sent");
+      if (life === lives) throw new Refused("the gateway lost the upload");
     }
   }
 }

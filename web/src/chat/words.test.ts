@@ -9,16 +9,16 @@ const text = (f: Partial<Facts>) => words(facts(f), now).text;
 test("each state in words", () => {
   expect(words(facts(), now)).toEqual({ kind: "live", text: "Live", tryNow: false });
   expect(text({ state: "idle" })).toBe("Connecting");
-  expect(text({ state: "connecting", waiting: 1 })).toBe("Connecting · 1 message waits");
+  expect(text({ state: "connecting", waiting: 1 })).toBe("Connecting · 1 message waiting");
   expect(text({ state: "reconnecting" })).toBe("Reconnecting");
   expect(words(facts({ state: "reconnecting", retryAt: now + 2001 }), now)).toEqual({ kind: "reconnecting", text: "Reconnecting in 3 s", tryNow: true });
-  expect(text({ state: "failed", retryAt: now + 30_000, waiting: 2 })).toBe("Reconnecting in 30 s · 2 messages wait");
-  expect(text({ state: "reconnecting", online: false, waiting: 2 })).toBe("Offline · 2 messages wait");
+  expect(text({ state: "failed", retryAt: now + 30_000, waiting: 2 })).toBe("Reconnecting in 30 s · 2 messages waiting");
+  expect(text({ state: "reconnecting", online: false, waiting: 2 })).toBe("Offline · 2 messages waiting");
   expect(text({ state: "reconnecting", restarting: true, retryAt: now + 1 })).toBe("Gateway restarting");
   expect(text({ restarting: true })).toBe("Gateway restarting");
   expect(text({ behind: 41 })).toBe("Behind by 41 events · catching up");
   expect(text({ behind: 1 })).toBe("Behind by 1 event · catching up");
-  expect(text({ heard: now - 18_900 })).toBe("Nothing heard for 18 s");
+  expect(text({ heard: now - 18_900 })).toBe("No data for 18 s");
   expect(text({ online: false })).toBe("Live"); // a gateway on the same machine is heard without a network
   expect(text({ state: "unauthorized" })).toBe("Signed out");
   expect(text({ state: "forbidden", waiting: 2 })).toBe("Address not allowed by the gateway");
@@ -38,10 +38,10 @@ test("a blip is neither shown nor said; what lasts is shown, then said, without 
   t = tell(t, lost, now + 800);
   expect([t.shown, t.said]).toEqual([lost, ""]);
   t = tell(t, words(facts({ state: "reconnecting", retryAt: now + 3000 }), now + 2100), now + 2100);
-  expect([t.shown.text, t.said]).toEqual(["Reconnecting in 1 s", "The connection is lost. Reconnecting."]);
+  expect([t.shown.text, t.said]).toEqual(["Reconnecting in 1 s", "Connection lost. Reconnecting."]);
   expect(tell(t, t.shown, now + 2200)).toBe(t); // nothing to draw
   t = tell(t, live, now + 3000);
-  expect([t.shown, t.said]).toEqual([live, "The connection is lost. Reconnecting."]);
+  expect([t.shown, t.said]).toEqual([live, "Connection lost. Reconnecting."]);
   t = tell(t, live, now + 5000);
   expect(t.said).toBe("Connected.");
 });

@@ -35,10 +35,10 @@ const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n ==
 export function words(f: Facts, now: number): Words {
   if (f.state === "unauthorized" || f.state === "closed") return { kind: "out", text: "Signed out", tryNow: false };
   if (f.state === "forbidden") return { kind: "forbidden", text: "Address not allowed by the gateway", tryNow: false };
-  const wait = f.waiting > 0 ? ` · ${count(f.waiting, "message waits", "messages wait")}` : "";
+  const wait = f.waiting > 0 ? ` · ${count(f.waiting, "message waiting", "messages waiting")}` : "";
   if (f.state === "connected") {
     if (f.restarting) return { kind: "restarting", text: "Gateway restarting", tryNow: false };
-    if (f.heard > 0 && now - f.heard > silence) return { kind: "silent", text: `Nothing heard for ${Math.floor((now - f.heard) / 1000)} s`, tryNow: false };
+    if (f.heard > 0 && now - f.heard > silence) return { kind: "silent", text: `No data for ${Math.floor((now - f.heard) / 1000)} s`, tryNow: false };
     if (f.behind > 0) return { kind: "behind", text: `Behind by ${count(f.behind, "event")} · catching up`, tryNow: false };
     return { kind: "live", text: "Live", tryNow: false };
   }
@@ -68,9 +68,9 @@ export function tell(before: Told, w: Words, now: number): Told {
 }
 
 const sayings: Record<Kind, string> = {
-  live: "Connected.", behind: "Catching up.", silent: "The gateway is silent.", connecting: "Connecting.", reconnecting: "The connection is lost. Reconnecting.",
-  offline: "Offline. What you write is sent when you are back.", restarting: "The gateway is restarting.",
-  forbidden: "The gateway doesn't allow the address of this page.", out: "Signed out.",
+  live: "Connected.", behind: "Catching up.", silent: "The gateway isn’t responding.", connecting: "Connecting.", reconnecting: "Connection lost. Reconnecting.",
+  offline: "Offline. Messages are sent when you are back online.", restarting: "The gateway is restarting.",
+  forbidden: "The gateway doesn’t allow this page’s address.", out: "Signed out.",
 };
 
 /** What is known of a restart: that the live events say so, and when the last connection was ended for one. */

@@ -1,7 +1,7 @@
 // Finds in a whole conversation: in what is held, and page by page in what is older. The browser's own find sees only what is drawn.
 
 import type { Conversation, ConversationState } from "@leat/client";
-import { type KeyboardEvent, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 
 import { say } from "../chat/speaker";
 import { Icon } from "../ui/Icon";
@@ -26,6 +26,15 @@ export default function Find({ conversation, state, close }: { conversation: Con
   const found = useMemo(() => messages.flatMap((m) => hits(m, sought)), [messages, sought]);
   const same = (h: Hit) => now && h.message === now.message && h.nth === now.nth && h.folded === now.folded;
   const at = found.findIndex(same);
+  // The newest hit is shown first. It stays selected while older ones are found.
+  if (!sought.trim()) {
+    if (now) setNow(undefined);
+  } else if (at < 0 && found.length > 0) {
+    setNow(found.at(-1));
+  }
+  useEffect(() => {
+    if (now) target.set({ message: now.message });
+  }, [now]);
 
   useEffect(() => {
     field.current?.focus();
@@ -39,6 +48,7 @@ export default function Find({ conversation, state, close }: { conversation: Con
 
   // Older messages come while there is something to find.
   const looking = sought.trim() !== "" && earlier && messages.length < upTo && !error;
+  const oldest = messages[0]?.id; // of the loaded messages: when it changes, the next page is loaded
   useEffect(() => {
     if (!looking) return;
     let wanted = true;
@@ -48,20 +58,7 @@ export default function Find({ conversation, state, close }: { conversation: Con
     return () => {
       wanted = false;
     };
-  }, [conversation, looking, messages[0]?.id]);
-
-  const show = useCallback((h: Hit) => {
-    setNow(h);
-    target.set({ message: h.message });
-  }, []);
-  // The newest is shown first; what was shown stays while older ones are found.
-  useEffect(() => {
-    if (!sought.trim()) {
-      setNow(undefined);
-      return;
-    }
-    if (at < 0 && found.length > 0) show(found.at(-1)!);
-  }, [sought, at, found, show]);
+  }, [conversation, looking, oldest]);
 
   // What is drawn is marked, whenever that changes.
   useEffect(() => {
@@ -94,7 +91,7 @@ export default function Find({ conversation, state, close }: { conversation: Con
 
   const go = (step: number) => {
     if (found.length === 0) return;
-    show(found[(at + step + found.length) % found.length]!);
+    setNow({ ...found[(at + step + found.length) % found.length]! }); // a copy, so that the same hit is shown again
   };
   const keys = (e: KeyboardEvent) => {
     if (e.nativeEvent.isComposing || e.keyCode === 229) return;
@@ -106,8 +103,8 @@ export default function Find({ conversation, state, close }: { conversation: Con
     e.preventDefault();
     e.stopPropagation();
   };
-  const words = !sought.trim() ? "" : found.length === 0 ? (looking ? "" : "Nothing found") : `${at + 1} of ${found.length}${now?.folded ? `, in ${now.folded}` : ""}`;
-  const how = !sought.trim() || !earlier ? "" : looking ? `${messages.length} messages searched so far …` : error ? `Only the newest ${messages.length} messages searched: ${error}` : `The newest ${messages.length} messages searched`;
+  const words = !sought.trim() ? "" : found.length === 0 ? (looking ? "" : "No results") : `${at + 1} of ${found.length}${now?.folded ? `, in ${now.folded}` : ""}`;
+  const how = !sought.trim() || !earlier ? "" : looking ? `${messages.length} messages searched so far…` : error ? `Only the newest ${messages.length} messages searched: ${error}` : `The newest ${messages.length} messages searched`;
   useEffect(() => {
     if (!words || looking) return;
     const t = setTimeout(() => say([words, how].filter(Boolean).join(". ")), 700); // when typing pauses
@@ -119,10 +116,10 @@ export default function Find({ conversation, state, close }: { conversation: Con
         <input ref={field} type="text" autoComplete="off" spellCheck={false} placeholder="Find in the conversation" value={text} onChange={(e) => { setText(e.target.value); setError(""); }} />
       </label>
       <span className="count">{words}</span>
-      <button type="button" className="quiet" aria-label="The one before" title="The one before (Enter)" onClick={() => go(-1)}><span className="flip"><Icon name="down" /></span></button>
-      <button type="button" className="quiet" aria-label="The next one" title="The next one (Shift+Enter)" onClick={() => go(1)}><Icon name="down" /></button>
+      <button type="button" className="quiet" aria-label="Previous match" title="Previous match (Enter)" onClick={() => go(-1)}><span className="flip"><Icon name="down" /></span></button>
+      <button type="button" className="quiet" aria-label="Next match" title="Next match (Shift+Enter)" onClick={() => go(1)}><Icon name="down" /></button>
       <button type="button" className="quiet" aria-label="Close" title="Close (Esc)" onClick={close}><Icon name="close" /></button>
-      {how && <p className="muted">{how}{!looking && <> <button type="button" className="link" onClick={() => { setError(""); setUpTo(messages.length + bound); }}>Search older ones</button></>}</p>}
+      {how && <p className="muted">{how}{!looking && <> <button type="button" className="link" onClick={() => { setError(""); setUpTo(messages.length + bound); }}>Search older messages</button></>}</p>}
     </search>
   );
 }

@@ -18,12 +18,12 @@ export function Figures({ figures: f, rate: r, turn, time, offset, within }: Fig
     <>
       <dl className="figures">
         <div><dt>First token</dt><dd>{r.first === undefined ? "–" : brief(r.first)}</dd></div>
-        <div><dt>{live ? "So far" : "In all"}</dt><dd>{brief(f.total)}</dd></div>
+        <div><dt>{live ? "So far" : "Total"}</dt><dd>{brief(f.total)}</dd></div>
         <div><dt>Events</dt><dd>{f.events}, {size(f.bytes)}</dd></div>
         <div><dt>Largest gap</dt><dd>{brief(f.largestGap)}</dd></div>
-        <div><dt>Stored after</dt><dd>{brief(f.commitP50)}, p99 {brief(f.commitP99)}</dd></div>
-        <div><dt>Shown here after</dt><dd>{f.lagP50 === undefined ? "not seen live" : `${brief(f.lagP50)}, p99 ${brief(f.lagP99!)}`}</dd></div>
-        <div><dt>Merged for you</dt><dd>{f.seen === 0 ? "–" : merged > 0 ? `${f.seen} events to ${f.pieces}` : `none of ${f.seen}`}{f.batches > 0 && `, in ${f.batches} ${f.batches === 1 ? "batch" : "batches"}`}</dd></div>
+        <div><dt>Storage delay</dt><dd>{brief(f.commitP50)}, p99 {brief(f.commitP99)}</dd></div>
+        <div><dt>Display delay</dt><dd>{f.lagP50 === undefined ? "not seen live" : `${brief(f.lagP50)}, p99 ${brief(f.lagP99!)}`}</dd></div>
+        <div><dt>Coalesced</dt><dd>{f.seen === 0 ? "–" : merged > 0 ? `${f.seen} events to ${f.pieces}` : `none of ${f.seen}`}{f.batches > 0 && `, in ${f.batches} ${f.batches === 1 ? "batch" : "batches"}`}</dd></div>
         <div><dt>Tokens</dt><dd>{turn.usage ? `${turn.usage.input ?? 0} in, ${turn.usage.output ?? 0} out` : r.tokens > 0 ? `about ${r.tokens} out` : "–"}</dd></div>
       </dl>
       <section className="speed" aria-label="Tokens a second">
@@ -32,8 +32,8 @@ export function Figures({ figures: f, rate: r, turn, time, offset, within }: Fig
         <Sparkline values={r.values} at={Math.min(r.values.length - 1, Math.floor(time / r.step))}
           label={`Tokens a second over ${brief(f.total)}: ${r.median === undefined ? "none" : `median ${speed(r.median)}, at most ${speed(Math.max(...r.values))}`}`} />
         <details>
-          <summary>As a table</summary>
-          <div className="table" tabIndex={0} role="region" aria-label="Tokens a second, as a table">
+          <summary>View as table</summary>
+          <div className="table" tabIndex={0} role="region" aria-label="Tokens a second as a table">
             <table><thead><tr><th scope="col">From</th><th scope="col">Tokens a second</th></tr></thead>
               <tbody>{r.values.map((v, i) => <tr key={i}><td>{i * r.step} ms</td><td>{v.toFixed(1)}</td></tr>)}</tbody></table>
           </div>

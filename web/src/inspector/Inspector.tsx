@@ -36,15 +36,15 @@ export default function Inspector({ conversation, turn, close }: InspectorProps)
   useEffect(() => heading.current?.focus(), []);
   const live = turn.state !== "ended";
   return (
-    <aside className="inspector" aria-label="Inside the answer" style={{ "--inspector": `${wide}px` } as React.CSSProperties} onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); close(); } }}>
+    <aside className="inspector" aria-label="Answer details" style={{ "--inspector": `${wide}px` } as React.CSSProperties} onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); close(); } }}>
       <Edge wide={wide} />
       <header>
-        <h2 ref={heading} tabIndex={-1}>Inside the answer</h2>
-        {live && <span className="muted"><span className="dot running" /> growing</span>}
+        <h2 ref={heading} tabIndex={-1}>Answer details</h2>
+        {live && <span className="muted"><span className="dot running" /> running</span>}
         <button type="button" className="quiet" aria-label="Close" title="Close" onClick={close}><Icon name="close" /></button>
       </header>
       <div className="scroll">
-        {traced.error ? <p className="bad">{traced.error}</p> : !traced.trace && <p className="muted">Asking for the trace …</p>}
+        {traced.error ? <p className="bad">{traced.error}</p> : !traced.trace && <p className="muted">Loading the trace…</p>}
         {traced.trace && traced.trace.commits.length > 0 ? <Inside traced={traced} conversation={conversation} turn={turn} /> : <Raw turn={turn} begin={turn.startedAt ?? 0} arrival={undefined} />}
       </div>
     </aside>
@@ -70,7 +70,7 @@ interface InsideProps { traced: Traced; conversation: Conversation; turn: Turn }
 const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps) {
   const trace = traced.trace!;
   const { commits } = trace;
-  const messages = useMemo(() => conversation.state.messages.filter((m) => m.turn === turn.id && m.role !== "user"), [conversation, turn.id, trace]);
+  const messages = useMemo(() => conversation.state.messages.filter((m) => m.turn === trace.turn && m.role !== "user"), [conversation, trace]);
   const replay = useMemo(() => new Replay(trace, messages), [trace, messages]);
   const shown = useMemo(() => shownTimes(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
   const f = useMemo(() => figures(trace, shownOf(turn.id), traced.offset), [trace, turn.id, traced.offset]);
@@ -85,7 +85,7 @@ const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps)
   const tell = (i: number) => {
     const c = commits[i]!;
     const part = c.part ? names.get(`${c.message} ${c.part}`) ?? "" : "";
-    return `+${brief(c.arrival - begin)} · ${c.seq} ${c.type}${part && ` · ${part}`}${c.field ? ` ${c.field}` : ""}${isText(c) ? ` · ${size(replay.size(i))}` : ""} · stored +${c.commit - c.arrival} ms${shown[i] === undefined ? "" : ` · shown +${Math.max(0, Math.round(shown[i]! - c.commit))} ms`}`;
+    return `+${brief(c.arrival - begin)} · ${c.seq} ${c.type}${part && ` · ${part}`}${c.field ? ` ${c.field}` : ""}${isText(c) ? ` · ${size(replay.size(i))}` : ""} · stored +${c.commit - c.arrival} ms${shown[i] === undefined ? "" : ` · shown +${Math.max(0, Math.round(shown[i] - c.commit))} ms`}`;
   };
   const pin = (i: number) => setAt(i + 1);
   const past = useRef<HTMLDivElement>(null);
@@ -94,12 +94,12 @@ const Inside = memo(function Inside({ traced, conversation, turn }: InsideProps)
   }, [at]);
   return (
     <>
-      <Lanes trace={trace} replay={replay} names={names} shown={shown} at={at === 0 ? commits[0]!.arrival : moment} tell={tell} now={at > 0 ? tell(at - 1) : "Before its first event"} pin={pin} />
+      <Lanes trace={trace} replay={replay} names={names} shown={shown} at={at === 0 ? commits[0]!.arrival : moment} tell={tell} now={at > 0 ? tell(at - 1) : "Before the first event"} pin={pin} />
       <Figures figures={f} rate={r} turn={turn} time={time} offset={traced.offset} within={traced.within} />
       <section className="past" aria-label="Replay of the answer">
         <Player trace={trace} at={at} setAt={setAt} label={`${brief(time)} of ${brief(f.total)}, event ${at} of ${commits.length}`} />
-        <div ref={past} className="replay" tabIndex={0} role="region" aria-label="The answer as it was then">
-          <p className="tag">Replay, as it was after {brief(time)}</p>
+        <div ref={past} className="replay" tabIndex={0} role="region" aria-label="The answer at that moment">
+          <p className="tag">Replay at {brief(time)}</p>
           {replay.at(at).map((m) => <div key={m.id} className="message">{m.parts.map((p) => <Part key={p.id} part={p} mine={false} live={false} last={false} hold={(_, go) => go()} />)}</div>)}
         </div>
       </section>

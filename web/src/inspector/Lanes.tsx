@@ -52,7 +52,7 @@ export function Lanes({ trace, replay, names, shown, at, tell, now, pin }: Lanes
       <figcaption>
         <span className="ends"><span>0</span><span>{brief(a.to - a.from)}</span></span>
         <span className="key"><span className="arrived">arrived</span><span className="stored">stored</span><span className="seen">shown here</span><span className="first">first token</span>
-          {a.tools.length > 0 && <span className="ran">tool</span>}{a.gaps.length > 0 && <span className="gap">over 2 s of nothing</span>}</span>
+          {a.tools.length > 0 && <span className="ran">tool</span>}{a.gaps.length > 0 && <span className="gap">gap over 2 s</span>}</span>
         <span className="over">{over >= 0 && trace.commits[over] ? tell(over) : now}</span>
       </figcaption>
     </figure>

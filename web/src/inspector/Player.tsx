@@ -13,20 +13,22 @@ interface PlayerProps { trace: Trace; at: number; setAt: (n: number) => void; la
 export function Player({ trace, at, setAt, label }: PlayerProps) {
   const [speed, setSpeed] = useState(1);
   const [playing, setPlaying] = useState(false);
-  const now = useRef(at);
-  now.current = at;
+  const position = useRef(at);
   const { commits } = trace;
   useEffect(() => {
+    position.current = at;
+  }, [at]);
+  useEffect(() => {
     if (!playing) return;
-    if (now.current >= commits.length) setAt((now.current = 0));
-    const from = commits[Math.max(0, now.current - 1)]?.arrival ?? 0;
+    if (position.current >= commits.length) setAt((position.current = 0));
+    const from = commits[Math.max(0, position.current - 1)]?.arrival ?? 0;
     const begin = performance.now();
     let frame = requestAnimationFrame(function step() {
       const time = from + (performance.now() - begin) * speed;
-      let n = now.current;
+      let n = position.current;
       if (speed === Infinity) n = Math.min(commits.length, n + Math.max(1, Math.ceil(commits.length / frames)));
       else while (n < commits.length && commits[n]!.arrival <= time) n++;
-      if (n !== now.current) setAt((now.current = n));
+      if (n !== position.current) setAt((position.current = n));
       if (n >= commits.length) setPlaying(false);
       else frame = requestAnimationFrame(step);
     });

@@ -33,7 +33,7 @@ export function Raw({ turn, begin, arrival }: RawProps) {
     try {
       setTold(await call<Explanation>(`api/turns/${encodeURIComponent(turn.id)}/explain`));
     } catch (err) {
-      setError(`The agent’s frames can’t be shown: ${(err as Error).message}.`);
+      setError(`Couldn’t load the agent’s frames: ${(err as Error).message}.`);
     }
   };
   const file = async (path: string, name: string) => {
@@ -43,7 +43,7 @@ export function Raw({ turn, begin, arrival }: RawProps) {
       if (!res.ok) throw await refusal(res, body);
       save(body, "application/x-ndjson", name);
     } catch (err) {
-      setError(`It can’t be saved: ${(err as Error).message}.`);
+      setError(`Couldn’t save the file: ${(err as Error).message}.`);
     }
   };
   // An event came with the last frame that was there when it arrived.
@@ -59,8 +59,8 @@ export function Raw({ turn, begin, arrival }: RawProps) {
         </span>
       </header>
       {error && <p className="bad" role="alert">{error}</p>}
-      {told && !told.same && <p className="warn">Decoded now, the frames come to another text than is stored.</p>}
-      {told && !all && !one && <p className="muted">No frame is kept from before this event.</p>}
+      {told && !told.same && <p className="warn">Decoding these frames now gives a different text than the stored one.</p>}
+      {told && !all && !one && <p className="muted">No frame from before this event was kept.</p>}
       {steps.length > 0 && (
         <ol>
           {steps.slice(0, count).map((s, i) => (
@@ -68,7 +68,7 @@ export function Raw({ turn, begin, arrival }: RawProps) {
               <p className="muted">+{s.at - begin} ms{s.sent !== undefined ? ", sent" : s.event ? `, ${s.event}` : ""}</p>
               {s.sent !== undefined && <pre tabIndex={0} className="sent" aria-label="Sent">{lines(s.sent)}</pre>}
               {s.frame !== undefined && <pre tabIndex={0} aria-label="Received">{lines(s.frame)}</pre>}
-              {s.lost !== undefined && <p className="warn">{s.lost} bytes are not kept.</p>}
+              {s.lost !== undefined && <p className="warn">{s.lost} bytes were not kept.</p>}
               {s.shown && <p className="said">+ {lines(s.shown)}</p>}
               {s.visible !== undefined && <p className="said">= {lines(s.visible)}</p>}
               {s.error && <p className="bad">{s.error}</p>}
@@ -81,7 +81,7 @@ export function Raw({ turn, begin, arrival }: RawProps) {
         <button type="button" onClick={() => void file("log", `${turn.id}.jsonl`)}><Icon name="save" /> Save as a recording</button>
         <button type="button" onClick={() => void file("recording", `${turn.id}.frames.jsonl`)}><Icon name="save" /> Save the agent’s frames</button>
       </div>
-      <p className="muted">A recording is played by <code>leat serve --agent replay:FILE</code>. {turn.endedAt !== undefined && turn.startedAt !== undefined && `This one takes ${brief(turn.endedAt - turn.startedAt)}.`}</p>
+      <p className="muted">Play a recording with <code>leat serve --agent replay:FILE</code>. {turn.endedAt !== undefined && turn.startedAt !== undefined && `This one lasts ${brief(turn.endedAt - turn.startedAt)}.`}</p>
     </section>
   );
 }

@@ -66,8 +66,8 @@ export function told(t: Trace, a: Axis, shown: readonly (number | undefined)[], 
   const begin = beginOf(t);
   return [
     `${t.commits.length} events arrived in ${lasted(Math.max(0, (t.commits.at(-1)?.arrival ?? begin) - begin))} and were stored as they came`,
-    seen > 0 ? `${seen} were shown here live` : "none was shown here live",
+    seen > 0 ? `${seen} were shown here live` : "none were shown here live",
     ...(a.tools.length > 0 ? [`tools ran: ${[...new Set(a.tools.map((x) => x.name))].join(", ")}`] : []),
-    ...(a.gaps.length > 0 ? [`nothing came for more than 2 seconds ${a.gaps.length === 1 ? "once" : `${a.gaps.length} times`}`] : []),
+    ...(a.gaps.length > 0 ? [`no events came for more than 2 seconds ${a.gaps.length === 1 ? "once" : `${a.gaps.length} times`}`] : []),
   ].join("; ") + ".";
 }

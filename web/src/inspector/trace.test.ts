@@ -42,7 +42,7 @@ test("what each event brought", () => {
   expect(replay.said(6, 2)).toBe("gr");
 });
 
-test("a text that was taken back and is not kept is not made up", () => {
+test("a text that was taken back and is not stored is not made up", () => {
   const commits = [
     { arrival: 0, commit: 0, seq: 1, type: "message.start", message: "m" }, { arrival: 0, commit: 0, seq: 2, type: "part.start", message: "m", part: "p" },
     { arrival: 0, commit: 0, seq: 3, type: "part.append", message: "m", part: "p", end: 5 }, { arrival: 1, commit: 1, seq: 4, type: "part.replace", message: "m", part: "p", end: 3 },
@@ -50,7 +50,7 @@ test("a text that was taken back and is not kept is not made up", () => {
   ];
   const r = new Replay({ turn: "t", commits }, [{ id: "m", role: "assistant", parts: [{ id: "p", kind: "text", text: "new" }] }]);
   expect(r.at(3)[0]!.parts[0]!.text).toBeUndefined();
-  expect(r.said(2, 80)).toBe("(not kept)");
+  expect(r.said(2, 80)).toBe("(not stored)");
   expect(r.at(4)[0]!.parts[0]!.text).toBe("new");
   expect(r.at(5)[0]!.parts[0]!.text).toBe("new");
 });
@@ -108,6 +108,6 @@ test("the axis: each event at its pixel, tools as bands, silences, the first tok
   expect(nearest(tool, shown, 0, 5400)).toBe(4);
   expect(nearest(tool, shown, 2, 9999)).toBe(2);
   expect(nearest(tool, [], 2, 9999)).toBe(-1);
-  expect(told(tool, a, shown, (ms) => `${ms / 1000} s`)).toBe("7 events arrived in 10 s and were stored as they came; 3 were shown here live; tools ran: bash, tool; nothing came for more than 2 seconds 2 times.");
+  expect(told(tool, a, shown, (ms) => `${ms / 1000} s`)).toBe("7 events arrived in 10 s and were stored as they came; 3 were shown here live; tools ran: bash, tool; no events came for more than 2 seconds 2 times.");
   expect(axis({ turn: "t", commits: [] }, [], r, new Map(), 0).counts[0]!.length).toBe(1);
 });

@@ -40,7 +40,7 @@ export function figures(t: Trace, shown: readonly Batch[], offset: number): Figu
   });
   const stored = commits.map((c) => c.commit - c.arrival);
   const times = shownTimes(t, shown, offset);
-  const lags = commits.flatMap((c, i) => (times[i] === undefined ? [] : [Math.max(0, times[i]! - c.commit)]));
+  const lags = commits.flatMap((c, i) => (times[i] === undefined ? [] : [Math.max(0, times[i] - c.commit)]));
   let next = 0;
   const batches = shown.filter((b) => {
     while (next < commits.length && commits[next]!.seq < b.from) next++;
@@ -138,7 +138,7 @@ export class Replay {
     if (!isText(c)) return "";
     const from = this.froms[i]!;
     const bytes = this.bytes(this.keys[i]!, c.seq);
-    if (!bytes) return c.end ? "(not kept)" : "";
+    if (!bytes) return c.end ? "(not stored)" : "";
     return [...decoder.decode(bytes.subarray(from, Math.min(c.end ?? 0, from + 4 * most)))].slice(0, most).join("");
   }
 

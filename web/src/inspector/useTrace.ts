@@ -24,7 +24,9 @@ export interface Traced {
 export function useTrace(turn: Turn): Traced {
   const [traced, setTraced] = useState<Traced>({ error: "", offset: 0, within: Infinity });
   const endedAt = useRef(turn.endedAt);
-  endedAt.current = turn.endedAt;
+  useEffect(() => {
+    endedAt.current = turn.endedAt;
+  }, [turn.endedAt]);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let wanted = true;
@@ -49,7 +51,7 @@ export function useTrace(turn: Turn): Traced {
         const gone = err instanceof LeatError && err.reason === "not_found";
         if (gone && (endedAt.current === undefined || Date.now() - endedAt.current < patience)) return;
         whole ||= gone;
-        setTraced((o) => ({ ...o, error: gone ? "The trace of this turn is not kept any more." : (err as Error).message }));
+        setTraced((o) => ({ ...o, error: gone ? "The trace of this turn is no longer stored." : (err as Error).message }));
       }
     };
     const go = async () => {

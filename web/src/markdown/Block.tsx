@@ -7,12 +7,12 @@ import { Fragment, memo, type ReactNode } from "react";
 import { Code } from "./Code";
 import { endOfFence, type Open } from "./growing";
 import { Inline } from "./Inline";
-import { counts, deepest, maxBlock, plain, unescape } from "./lex";
+import { countBlock, deepest, maxBlock, plain, unescape } from "./lex";
 
 interface BlockProps { token: Token; depth: number; definitions: number; live: boolean }
 
 export const Block = memo(function Block({ token, depth, definitions, live }: BlockProps): ReactNode {
-  counts.blocks++;
+  countBlock();
   const t = token as Tokens.Generic;
   if (t.raw.length > maxBlock && t.type !== "code" && t.type !== "list" && t.type !== "table" || depth > deepest) return <pre className="plain">{plain(t.raw)}</pre>;
   switch (t.type) {
@@ -72,15 +72,15 @@ function List({ list, depth, definitions, live }: { list: Tokens.List; depth: nu
 interface ItemProps { item: Tokens.ListItem; loose: boolean; depth: number; definitions: number; live: boolean }
 
 const Item = memo(function Item({ item, loose, depth, definitions, live }: ItemProps) {
-  counts.blocks++;
+  countBlock();
   const last = item.tokens.findLastIndex((t) => t.type !== "space");
   return (
     <li className={item.task ? "task" : undefined}>
       {item.task && <span role="img" className={item.checked ? "ticked" : "unticked"} aria-label={item.checked ? "done" : "to do"} />}
       {item.tokens.map((t, i) => {
-        if (t.type === "space" || (t.type as string) === "checkbox") return null;
+        if (t.type === "space" || (t.type) === "checkbox") return null;
         // In a tight list the text of an item is no paragraph.
-        if (!loose && (t.type === "text" || t.type === "paragraph")) return <Fragment key={i}>{t.tokens ? <Inline tokens={t.tokens} /> : unescape(t.text)}</Fragment>;
+        if (!loose && (t.type === "text" || t.type === "paragraph")) return <Fragment key={i}>{t.tokens ? <Inline tokens={t.tokens} /> : unescape((t as Tokens.Text).text)}</Fragment>;
         return <Block key={i} token={t} depth={depth + 1} definitions={definitions} live={live && i === last} />;
       })}
     </li>
@@ -101,7 +101,7 @@ function Table({ table, definitions }: { table: Tokens.Table; definitions: numbe
 }
 
 const Row = memo(function Row({ row }: { row: Tokens.TableCell[]; definitions: number }) {
-  counts.blocks++;
+  countBlock();
   return <tr>{row.map((c, i) => <td key={i} dir="auto" data-align={alignment(c)}><Inline tokens={c.tokens} /></td>)}</tr>;
 }, (a, b) => a.row === b.row || (a.row.length === b.row.length && a.row.every((c, i) => {
   const other = b.row[i]! as Tokens.TableCell & { open?: string };

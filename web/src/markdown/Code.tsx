@@ -70,7 +70,7 @@ function useColours(text: string, language: string, live: boolean): ReactNode {
     });
     return () => {
       wanted = false;
-      stop(ticket as number);
+      stop(ticket);
     };
   }, [text, language, live]);
   return done?.text === text ? done.nodes : undefined;

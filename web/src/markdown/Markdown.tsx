@@ -7,12 +7,15 @@ import { Block, Blocks } from "./Block";
 import { Growing } from "./growing";
 import { type Footnote, placeOf } from "./lex";
 
+// Markup at the end of a growing text is hidden for a moment, so that what is rendered depends on the time.
+const readNow = (growing: Growing, text: string, live: boolean): Token[] => growing.read(text, live, performance.now());
+
 /** A text in Markdown. live: it still grows. */
 export const Markdown = memo(function Markdown({ text, live }: { text: string; live: boolean }) {
   const ref = useRef<Growing>(null);
   const growing = (ref.current ??= new Growing());
   const [, again] = useReducer((n: number) => n + 1, 0);
-  const tokens = growing.read(text, live, performance.now());
+  const tokens = readNow(growing, text, live);
   const { shows, definitions } = growing;
   useEffect(() => {
     if (!shows) return;
@@ -43,7 +46,7 @@ function Note({ note, definitions, live }: { note: Footnote; definitions: number
     <li data-note={note.label} tabIndex={-1}>
       <span className="label">{note.label}</span>
       <div><Blocks tokens={note.tokens} depth={1} definitions={definitions} live={live} /></div>
-      <a className="back" href={`#ref-${note.label}`} data-to={note.label} role="doc-backlink" aria-label={`Back to where note ${note.label} is referred to`}>↩</a>
+      <a className="back" href={`#ref-${note.label}`} data-to={note.label} role="doc-backlink" aria-label={`Back to reference ${note.label}`}>↩</a>
     </li>
   );
 }

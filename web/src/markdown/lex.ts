@@ -19,6 +19,7 @@ export type Known = Links;
 
 /** How much was read and drawn, for tests: that an update does little again. */
 export const counts = { characters: 0, blocks: 0 };
+export const countBlock = (): void => { counts.blocks++; };
 
 class Reader extends Tokenizer {
   depth = 0;
@@ -113,7 +114,7 @@ function read(known: Known): { lexer: Reading; reader: Reader } {
     gfm: true, tokenizer: reader,
     extensions: {
       renderers: {}, childTokens: {},
-      block: [(src) => (src.startsWith("[^", src.search(/[^ ]/)) ? reader.footnote(src) as Tokens.Generic | undefined : formula(src))],
+      block: [(src) => (src.startsWith("[^", src.search(/[^ ]/)) ? reader.footnote(src) : formula(src))],
       inline: [(src, tokens) => {
         if (src.startsWith("[^")) {
           const m = /^\[\^([^\]\s]{1,60})\]/.exec(src);

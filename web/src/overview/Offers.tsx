@@ -31,10 +31,10 @@ export function Offers({ agents }: { agents: readonly string[] }) {
       <div role="status">
         {of && !offers && !error && <p className="muted">Asking {line(of)}…</p>}
         {error && <p className="bad">{line(error)}</p>}
-        {offers?.length === 0 && <p className="muted">{line(of)} offers nothing.</p>}
+        {offers?.length === 0 && <p className="muted">{line(of)} offers no agents, sessions or models.</p>}
       </div>
       {offers && offers.length > 0 && (
-        <div className="table" tabIndex={0} role="region" aria-label={`What ${line(of)} offers`}>
+        <div className="table" tabIndex={0} role="region" aria-label={`Offered by ${line(of)}`}>
           <table>
             <thead><tr><th scope="col">Kind</th><th scope="col">Id</th><th scope="col">Name</th><th scope="col">Updated</th><th scope="col">Setting</th></tr></thead>
             <tbody>{offers.map((o) => (

@@ -34,10 +34,10 @@ export default function Overview({ openRail }: { openRail: () => void }) {
       <div className="scroll">
         <div className="wide">
           {error && <p className="bad" role="status">{error}</p>}
-          {status.pendingRestart && <p className="warn" role="note">Waits for a restart: {(status.pendingRestartReasons ?? []).join(", ")}</p>}
+          {status.pendingRestart && <p className="warn" role="note">Restart needed: {(status.pendingRestartReasons ?? []).join(", ")}</p>}
           <div className="tiles">{tiles.map((t, i) => <Gauge key={t.name} tile={t} now={now} values={courses[i]!} />)}</div>
           <section aria-labelledby="minute">
-            <button type="button" className="link" aria-expanded={table} onClick={() => setTable(!table)}><span id="minute">{table ? "Hide the values" : "The values as a table"}</span></button>
+            <button type="button" className="link" aria-expanded={table} onClick={() => setTable(!table)}><span id="minute">{table ? "Hide table" : "View as table"}</span></button>
             {table && <Values all={all} courses={courses} />}
           </section>
           {now && <Damaged now={now} />}
@@ -74,7 +74,7 @@ function Values({ all, courses }: { all: readonly (Reading | undefined)[]; cours
         <thead><tr><th scope="col">At</th>{tiles.map((t) => <th key={t.name} scope="col">{t.name}</th>)}</tr></thead>
         <tbody>
           {rows.map(({ r, i }) => (
-            <tr key={r.at}><th scope="row">{new Date(r.at).toLocaleTimeString()}</th>{tiles.map((t, n) => <td key={t.name}>{courses[n]![i] === undefined ? "–" : t.show(courses[n]![i]!, r)}</td>)}</tr>
+            <tr key={r.at}><th scope="row">{new Date(r.at).toLocaleTimeString()}</th>{tiles.map((t, n) => <td key={t.name}>{courses[n]![i] === undefined ? "–" : t.show(courses[n]![i], r)}</td>)}</tr>
           ))}
         </tbody>
       </table>
@@ -103,7 +103,7 @@ function Damaged({ now }: { now: Reading }) {
   );
 }
 
-const words: Record<State, string> = { up: "up", down: "down", failing: "its turns fail", starting: "starting", unknown: "not asked yet" };
+const words: Record<State, string> = { up: "up", down: "down", failing: "failing", starting: "starting", unknown: "not checked yet" };
 const dots: Record<State, string> = { up: "done", down: "failed", failing: "failed", starting: "running", unknown: "" };
 
 function Members({ now }: { now: Reading }) {
@@ -120,7 +120,7 @@ function Members({ now }: { now: Reading }) {
           </tbody>
         </table>
       </div>
-      {agents.length + channels.length === 0 && <p className="muted">There are none.</p>}
+      {agents.length + channels.length === 0 && <p className="muted">No agents or channels</p>}
     </section>
   );
 }
@@ -144,14 +144,14 @@ function Member({ health: h, now, agent = false }: { health: Health; now: Readin
   );
 }
 
-const doing = { queued: "queued", running: "running", waiting: "waits for a person" };
+const doing = { queued: "queued", running: "running", waiting: "awaiting approval" };
 
 function Turns({ now }: { now: Reading }) {
   const { turns } = now.look;
   return (
     <section aria-labelledby="turns">
       <h2 id="turns">Open turns</h2>
-      {turns.length === 0 ? <p className="muted">None runs.</p> : (
+      {turns.length === 0 ? <p className="muted">Nothing running</p> : (
         <div className="table" tabIndex={0} role="region" aria-label="Open turns">
           <table>
             <thead><tr><th scope="col">Conversation</th><th scope="col">Agent</th><th scope="col">State</th><th scope="col">For</th></tr></thead>
@@ -176,9 +176,9 @@ function Store({ now: { samples } }: { now: Reading }) {
       <h2 id="store">Store</h2>
       <dl className="figures">
         <div><dt>On disk</dt><dd>{size(sum(samples, "leat_journal_bytes"))}</dd></div>
-        <div><dt>Free</dt><dd>{free < 0 ? "not known" : size(free)}</dd></div>
+        <div><dt>Free</dt><dd>{free < 0 ? "unknown" : size(free)}</dd></div>
         <div><dt>Conversations in memory</dt><dd>{sum(samples, "leat_conversations_open")}</dd></div>
-        <div><dt>Commits that failed</dt><dd className={failed > 0 ? "bad" : undefined}>{failed}</dd></div>
+        <div><dt>Failed commits</dt><dd className={failed > 0 ? "bad" : undefined}>{failed}</dd></div>
         <div><dt>Webhooks waiting</dt><dd>{sum(samples, "leat_webhook_waiting")}</dd></div>
       </dl>
     </section>

@@ -20,7 +20,7 @@ test("what is counted is told for the last minute, also after a pause", () => {
   expect(all.map((r) => r && r.at / 1000)).toEqual([0, 1, 2, undefined, undefined, undefined, undefined, undefined, 8]);
   expect(course(tile("Rate-limit waits"), all)).toEqual([0, 0, 3, undefined, undefined, undefined, undefined, undefined, 3]);
   expect(course(tile("Errors"), all).at(-1)).toBe(2);
-  expect(tile("Errors").words(all.at(-1)!)).toBe("failed turns, 4 since the start; any needs a look");
+  expect(tile("Errors").words(all.at(-1))).toBe("failed turns, 4 since the start; check each");
   for (let i = 9; i < 80; i++) all = add(all, at(i, 6, 3, 4), 1000);
   expect(all.length).toBe(60);
   expect(course(tile("Rate-limit waits"), all).at(-1)).toBe(0);

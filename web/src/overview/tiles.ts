@@ -50,19 +50,19 @@ const since = (now: Reading, first: Reading, name: string, fits?: (l: Record<str
 const failed = (l: Record<string, string>) => l["outcome"] === "failed" || l["outcome"] === "interrupted";
 
 export const tiles: readonly Tile[] = [
-  { name: "Live turns", value: (now) => sum(now.samples, "leat_turns_running"), show: (v, now) => (sum(now.samples, "leat_turns_queued") > 0 ? `${v}, ${sum(now.samples, "leat_turns_queued")} queued` : String(v)), limit: Infinity, words: () => "run, or wait for a person" },
+  { name: "Live turns", value: (now) => sum(now.samples, "leat_turns_running"), show: (v, now) => (sum(now.samples, "leat_turns_queued") > 0 ? `${v}, ${sum(now.samples, "leat_turns_queued")} queued` : String(v)), limit: Infinity, words: () => "running or awaiting approval" },
   { name: "Viewers", value: (now) => sum(now.samples, "leat_viewers"), show: String, limit: Infinity, words: () => "streams and subscriptions" },
-  { name: "Agents", value: (now) => is(now.look.agents, "down", "failing"), show: (_, now) => (now.look.agents.length > 0 ? upDown(now.look.agents) : "none"), limit: 0, words: () => "any that is down needs a look" },
-  { name: "Channels", value: (now) => is(now.look.channels, "down", "failing"), show: (_, now) => (now.look.channels.length > 0 ? upDown(now.look.channels) : "none"), limit: 0, words: () => "any that is down needs a look" },
+  { name: "Agents", value: (now) => is(now.look.agents, "down", "failing"), show: (_, now) => (now.look.agents.length > 0 ? upDown(now.look.agents) : "none"), limit: 0, words: () => "check any that are down" },
+  { name: "Channels", value: (now) => is(now.look.channels, "down", "failing"), show: (_, now) => (now.look.channels.length > 0 ? upDown(now.look.channels) : "none"), limit: 0, words: () => "check any that are down" },
   { name: "Commit p99", value: (now, before) => quantile(before.samples, now.samples, "leat_commit_seconds", 0.99), show: ms, limit: 0.1, words: () => "above 100\u00a0ms the disk is slow" },
-  { name: "Lag p99", value: (now, before) => quantile(before.samples, now.samples, "leat_viewer_lag_seconds", 0.99), show: ms, limit: 1, words: () => "above 1\u00a0s something holds readers back" },
+  { name: "Lag p99", value: (now, before) => quantile(before.samples, now.samples, "leat_viewer_lag_seconds", 0.99), show: ms, limit: 1, words: () => "above 1\u00a0s viewers fall behind" },
   {
     name: "Rate-limit waits", value: (now, _, first) => since(now, first, "leat_limit_refusals_total") + since(now, first, "leat_agent_retries_total"), show: (v) => `${v} a minute`, limit: 10,
-    words: () => "refusals, and waits for agents; above 10 a limit is too low",
+    words: () => "refusals and agent retries; above 10 a limit is too low",
   },
   {
     name: "Errors", value: (now, _, first) => since(now, first, "leat_turns_total", failed), show: (v) => `${v} a minute`, limit: 0,
-    words: (now) => `failed turns, ${now ? sum(now.samples, "leat_turns_total", failed) : 0} since the start; any needs a look`,
+    words: (now) => `failed turns, ${now ? sum(now.samples, "leat_turns_total", failed) : 0} since the start; check each`,
   },
 ];
 

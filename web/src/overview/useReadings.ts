@@ -23,7 +23,7 @@ export function useReadings(): Readings {
     const ask = async () => {
       try {
         const [metrics, look, status] = await Promise.all([
-          readAll("metrics").then(({ res: r, body }) => (r.ok ? body.text() : Promise.reject(new Error(r.status === 401 || r.status === 403 ? "Only the gateway’s operator may see this." : `The gateway answered ${r.status}.`)))),
+          readAll("metrics").then(({ res: r, body }) => (r.ok ? body.text() : Promise.reject(new Error(r.status === 401 || r.status === 403 ? "Only the gateway’s operator can see this page." : `The gateway answered ${r.status}.`)))),
           call<Look>("api/overview"), call<Status>("api/status"),
         ]);
         const now = { at: Date.now(), samples: parse(metrics).filter((s) => read.test(s.name)), look };

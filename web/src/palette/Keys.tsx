@@ -7,27 +7,27 @@ import { Sheet } from "../ui/Sheet";
 
 const groups: [string, readonly (readonly [readonly string[], string])[]][] = [
   ["Anywhere", Object.values(shortcuts).map((s) => [s.keys, s.says] as const)],
-  ["Where you write", [
-    [["Enter"], "Send; while an answer runs: into it where its agent can take it, else after it"],
-    [["Mod", "Enter"], "While an answer runs, the other way: after it, or stop it and send"],
-    [["Shift", "Enter"], "Begin a line"],
-    [["ArrowUp"], "In an empty message: change your last one and ask again"],
-    [["Mod", "Shift", "V"], "Paste a long text as text, not as a file"],
+  ["In the message field", [
+    [["Enter"], "Send. While an answer runs: add to it if the agent can, otherwise queue"],
+    [["Mod", "Enter"], "While an answer runs: queue, or stop it and send"],
+    [["Shift", "Enter"], "New line"],
+    [["ArrowUp"], "In an empty field: edit your last message"],
+    [["Mod", "Shift", "V"], "Paste a long text as text instead of a file"],
   ]],
   ["In the conversation", [
-    [["ArrowUp"], "The message above"], [["ArrowDown"], "The message below"],
-    [["Enter"], "Into a message, to its buttons"], [["Escape"], "Back to the message"],
+    [["ArrowUp"], "Previous message"], [["ArrowDown"], "Next message"],
+    [["Enter"], "Move to the buttons of a message"], [["Escape"], "Back to the message"],
   ]],
 ];
 
 export default function Keys({ close }: { close: () => void }) {
   const on = useStore(shortcutsOn);
   return (
-    <Sheet name="Keys" close={close}>
-      <label><input type="checkbox" checked={on} onChange={(e) => shortcutsOn.set(e.target.checked)} /><span>Keys of this page</span></label>
+    <Sheet name="Keyboard shortcuts" close={close}>
+      <label><input type="checkbox" checked={on} onChange={(e) => shortcutsOn.set(e.target.checked)} /><span>Use keyboard shortcuts</span></label>
       {groups.map(([group, all]) => (
         <section key={group} aria-label={group}>
-          <h3>{group}{group === "Anywhere" && !on ? " (switched off)" : ""}</h3>
+          <h3>{group}{group === "Anywhere" && !on ? " (off)" : ""}</h3>
           <dl className="keys">
             {all.map(([keys, says]) => (
               <div key={says} className="pair"><dt>{keys.map((k) => <kbd key={k}>{legend(k)}</kbd>)}</dt><dd>{says}</dd></div>
@@ -35,7 +35,7 @@ export default function Keys({ close }: { close: () => void }) {
           </dl>
         </section>
       ))}
-      <p className="muted">{legend("Mod")}+F stays the browser’s: it finds what is on the screen, of a long conversation only a part.</p>
+      <p className="muted">{legend("Mod")}+F is the browser’s find: in a long conversation it covers only the loaded part.</p>
     </Sheet>
   );
 }

@@ -43,11 +43,11 @@ export default function Palette({ close }: { close: () => void }) {
     e.preventDefault();
   };
   return (
-    <Sheet name="Go to, or do" className="palette" close={close}>
-      <input data-first type="text" role="combobox" aria-label="Go to, or do" aria-expanded="true" aria-controls={`${id}-list`} aria-autocomplete="list"
-        aria-activedescendant={shown.length > 0 ? `${id}-${chosen}` : undefined} autoComplete="off" spellCheck={false} placeholder="A conversation, an agent, something to do"
+    <Sheet name="Search and commands" className="palette" close={close}>
+      <input data-first type="text" role="combobox" aria-label="Search and commands" aria-expanded="true" aria-controls={`${id}-list`} aria-autocomplete="list"
+        aria-activedescendant={shown.length > 0 ? `${id}-${chosen}` : undefined} autoComplete="off" spellCheck={false} placeholder="Search conversations, agents and commands"
         value={text} onChange={(e) => { setText(e.target.value); setAt(0); }} onKeyDown={keys} />
-      <div id={`${id}-list`} role="listbox" aria-label="Found" className="found">
+      <div id={`${id}-list`} role="listbox" aria-label="Results" className="found">
         {grouped(shown).map(([group, entries]) => (
           <div key={group} role="group" aria-label={group}>
             <div className="group" aria-hidden="true">{group}</div>
@@ -59,7 +59,7 @@ export default function Palette({ close }: { close: () => void }) {
           </div>
         ))}
       </div>
-      <p className="muted" role="status">{shown.length === 0 ? `Nothing is called “${sought}”.` : ""}</p>
+      <p className="muted" role="status">{shown.length === 0 ? `No results for “${sought}”` : ""}</p>
     </Sheet>
   );
 }

@@ -6,9 +6,9 @@ import { Sheet } from "../ui/Sheet";
 import { type Reading, reading, readings, shortcutsOn } from "./settings";
 
 const words: Record<Reading, [string, string]> = {
-  end: ["At the end", "Once the answer is there, all of it."],
-  sentence: ["By sentence", "As it grows, whole sentences, at most every three seconds."],
-  off: ["Off", "Only that an answer begins and that it is there."],
+  end: ["At the end", "The whole answer when it is complete."],
+  sentence: ["By sentence", "Whole sentences while the answer grows, at most every three seconds."],
+  off: ["Off", "Only when an answer starts and when it is complete."],
 };
 
 export default function Settings({ close }: { close: () => void }) {
@@ -19,19 +19,19 @@ export default function Settings({ close }: { close: () => void }) {
     <Sheet name="Settings" close={close}>
       <fieldset>
         <legend>Read answers</legend>
-        <p className="muted">What a screen reader is given by itself. Questions and errors are always told.</p>
+        <p className="muted">When a screen reader reads answers aloud. Questions and errors are always announced.</p>
         {readings.map((r) => (
           <label key={r}><input type="radio" name="reading" checked={read === r} onChange={() => reading.set(r)} />
             <span><strong>{words[r][0]}</strong><span className="muted"> {words[r][1]}</span></span></label>
         ))}
       </fieldset>
       <fieldset>
-        <legend>Keys</legend>
+        <legend>Keyboard shortcuts</legend>
         <label><input type="checkbox" checked={on} onChange={(e) => shortcutsOn.set(e.target.checked)} />
-          <span><strong>Keys of this page</strong><span className="muted"> Enter and the arrows work without them, too.</span></span></label>
+          <span><strong>Use keyboard shortcuts</strong><span className="muted"> Enter and the arrow keys work without them too.</span></span></label>
       </fieldset>
       <fieldset>
-        <legend>Colours</legend>
+        <legend>Theme</legend>
         {(["light", "dark"] as const).map((t) => (
           <label key={t}><input type="radio" name="theme" checked={dark === (t === "dark")} onChange={() => theme.set(t)} /><span><strong>{t === "dark" ? "Dark" : "Light"}</strong></span></label>
         ))}

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useSyncExternalStore } from "react";
+import { useState, useSyncExternalStore } from "react";
 
 import { counted } from "../time";
 
@@ -30,16 +30,14 @@ export const useNow = (): number => useSyncExternalStore(subscribe, () => (timer
 /** How long a value has been the same, in milliseconds. */
 function useQuiet(value: unknown): number {
   const at = useNow();
-  const last = useRef({ value, at: Date.now() });
-  useEffect(() => {
-    if (last.current.value !== value) last.current = { value, at: Date.now() };
-  }, [value]);
-  return last.current.value === value ? Math.max(0, at - last.current.at) : 0;
+  const [last, setLast] = useState({ value, at });
+  if (last.value !== value) setLast({ value, at });
+  return Math.max(0, at - last.at);
 }
 
 /** How long something has gone on, counted once a second; how long nothing of it has changed is told by its title. */
 export function Clock({ since, changed }: { since: number; changed?: unknown }) {
   const at = useNow();
   const quiet = useQuiet(changed);
-  return <time className="clock" title={quiet >= 5000 ? `Last sign of life ${counted(quiet)} ago` : undefined}>{counted(at - since)}</time>;
+  return <time className="clock" title={quiet >= 5000 ? `Last activity ${counted(quiet)} ago` : undefined}>{counted(at - since)}</time>;
 }

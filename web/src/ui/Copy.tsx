@@ -15,7 +15,7 @@ export function CopyButton({ text, what }: { text: string | (() => string); what
       await navigator.clipboard.writeText(typeof text === "string" ? text : text());
       say("Copied");
     } catch {
-      say("Could not copy"); // the browser forbids it
+      say("Couldn’t copy"); // the browser forbids it
     }
   };
   return (

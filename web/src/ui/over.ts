@@ -13,15 +13,15 @@ const subscribe = (tell: () => void): (() => void) => {
 export const useNarrow = (): boolean => useSyncExternalStore(subscribe, () => narrow.matches);
 
 /** Makes what lies below unreachable as long as something lies over it. */
-export function useBelow(over: boolean, below: RefObject<HTMLElement | null>): void {
+export function useBelow(over: boolean, belowRef: RefObject<HTMLElement | null>): void {
   useLayoutEffect(() => {
-    const it = below.current;
+    const it = belowRef.current;
     if (!over || !it) return;
     it.inert = true;
     return () => {
       it.inert = false;
     };
-  }, [over, below]);
+  }, [over, belowRef]);
 }
 
 /** Escape closes what lies on top also where nothing has the focus; a key that is pressed within it is its own. */

@@ -181,10 +181,10 @@ test("5a. errors: the model refuses", async () => {
   await wantClean(page);
 });
 
-test("5b. errors: OpenClaw does not let the gateway in", async () => {
+test("5b. errors: OpenClaw refused the gateway’s credentials", async () => {
   const page = await open("locked");
   await ask(page, "please do SCRIPT-PLAIN");
-  await failed(page, /does not let the gateway in/, /has to give it leave/, /refuses the connection/); // the upstream's own text is for operators
+  await failed(page, /refused the gateway’s credentials/, /to fix the credentials/, /refuses the connection/); // the upstream's own text is for operators
   await same(page);
   // The page goes on: with another agent, in another conversation.
   await page.getByRole("button", { name: "New conversation" }).first().click();

@@ -29,7 +29,7 @@ export function Lines({ name, text, bad = false, from = "end" }: LinesProps) {
         {cut && <button type="button" className="link" aria-expanded={all} onClick={() => setAll(!all)}>{all ? "Show less" : `Show all ${count.toLocaleString("en")} ${count === 1 ? "line" : "lines"}`}</button>}
         <CopyButton text={text} what={name.toLowerCase()} />
       </header>
-      {all && !whole && <p className="muted">It is too long to be shown whole: here {from === "end" ? "is its end" : "is its beginning"}. A copy has all of it.</p>}
+      {all && !whole && <p className="muted">Too long to show in full: this is its {from === "end" ? "end" : "beginning"}. Copy it to get all of it.</p>}
       <pre ref={pre} tabIndex={0} role="group" aria-label={name} dir="auto" onScroll={(e) => { const p = e.currentTarget; away.current = p.scrollHeight - p.scrollTop - p.clientHeight > 4; }}>{terminal(piece)}</pre>
     </div>
   );

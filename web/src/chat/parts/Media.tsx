@@ -28,7 +28,7 @@ export function Media({ part: p, live }: { part: Part; live: boolean }) {
       );
     }
   }
-  return <File part={p} live={live} name={name} here={here} why={p.error ? line(p.error.message, 1000) : broken ? "It could not be loaded." : ""} />;
+  return <File part={p} live={live} name={name} here={here} why={p.error ? line(p.error.message, 1000) : broken ? "Couldn’t load this file." : ""} />;
 }
 
 function Picture({ part: p, src, alt, fail }: { part: Part; src: string; alt: string; fail: () => void }) {
@@ -50,7 +50,7 @@ function File({ part: p, live, name, here, why }: { part: Part; live: boolean; n
         <bdi className="name">{name}</bdi>
         {about && <span className="about">{about}</span>}
         {why && <span className="bad">{why}</span>}
-        {!to && !why && <span className="about">{url ? `Not opened: ${line(url, 120)}` : live ? "On its way" : "It has no address."}</span>}
+        {!to && !why && <span className="about">{url ? `Not opened: ${line(url, 120)}` : live ? "Loading" : "No address"}</span>}
       </span>
     </>
   );

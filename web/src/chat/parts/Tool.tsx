@@ -57,8 +57,8 @@ function Inside({ part: p, state, live, cut }: { part: Part; state: Standing; li
       {p.stderr && <Lines name="Errors" text={p.stderr} bad />}
       {code !== undefined && <p className={code === 0 ? "muted" : "bad"}>Exit code {code}</p>}
       {state === "stopped" ? <p className="muted">{ended(p) ?? ends[cut ?? "failed"]}</p> : p.error && <p className="bad">{lines(p.error.message)}</p>}
-      {state === "denied" && !p.error && <p className="muted">It was not allowed.</p>}
-      {empty && state !== "denied" && state !== "stopped" && <p className="muted">{live ? "Nothing yet." : "It gave nothing."}</p>}
+      {state === "denied" && !p.error && <p className="muted">Not allowed.</p>}
+      {empty && state !== "denied" && state !== "stopped" && <p className="muted">{live ? "Nothing yet." : "No output"}</p>}
     </>
   );
 }
@@ -71,7 +71,7 @@ function Input({ text, live }: { text: string; live: boolean }) {
     return (
       <>
         <Lines name="Input" text={text} from={live ? "end" : "start"} />
-        {!live && state !== "whole" && <p className="warn">These arguments are no JSON; they are shown as they came.</p>}
+        {!live && state !== "whole" && <p className="warn">These arguments aren’t valid JSON; they are shown as received.</p>}
       </>
     );
   }
@@ -79,7 +79,7 @@ function Input({ text, live }: { text: string; live: boolean }) {
     <div className="field">
       <header><span>Input</span><CopyButton text={text} what="input" /></header>
       <Fields value={value} live={live} />
-      {!live && state !== "whole" && <p className="warn">These arguments are {state === "growing" ? "not complete" : "no JSON from some point on"}; a copy has them as they came.</p>}
+      {!live && state !== "whole" && <p className="warn">These arguments are {state === "growing" ? "incomplete" : "not valid JSON"}; copy them to get them as received.</p>}
     </div>
   );
 }
@@ -93,8 +93,8 @@ function standing(p: Part, live: boolean, waiting: boolean, cut: Outcome | undef
 }
 
 const ends: Record<Outcome, string> = {
-  cancelled: "It was stopped before it was done.", interrupted: "It was interrupted before it was done.",
-  completed: "The answer ended before it was done.", failed: "The answer ended before it was done.",
+  cancelled: "Stopped before it finished.", interrupted: "Interrupted before it finished.",
+  completed: "The answer ended before it finished.", failed: "The answer ended before it finished.",
 };
 
 /** What became of a tool that ran when its turn ended. */

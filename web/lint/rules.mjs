@@ -1,0 +1,92 @@
+// ESLint rules of this project, shared by the page and by the TypeScript client.
+
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+// The list that the linter of the Go code uses too.
+const words = new Set(
+  readFileSync(new URL("../../internal/tools/lint/words.txt", import.meta.url), "utf8")
+    .split("\n")
+    .filter((line) => !line.startsWith("#"))
+    .flatMap((line) => line.split(/\s+/))
+    .filter(Boolean),
+);
+
+/** Reports declared names that are a bare adverb, participle, pronoun or quantifier. Quoted keys and object literals are data. */
+const names = {
+  meta: { type: "suggestion", schema: [], messages: { odd: "{{name}} doesn't say what it is: use a noun for a value, a verb for a function" } },
+  create(context) {
+    const check = (id) => {
+      if (id && words.has(id.name?.toLowerCase())) context.report({ node: id, messageId: "odd", data: { name: id.name } });
+    };
+    const member = (node) => {
+      if (!node.computed && (node.key.type === "Identifier" || node.key.type === "PrivateIdentifier")) check(node.key);
+    };
+    return {
+      "Program:exit"(node) {
+        const seen = new Set();
+        for (const scope of context.sourceCode.scopeManager.scopes) {
+          for (const { name, defs } of scope.variables) {
+            const definition = defs[0];
+            if (!definition || definition.type === "ImportBinding" && definition.node.imported?.name === name || seen.has(definition.name)) continue;
+            seen.add(definition.name);
+            check(definition.name);
+          }
+        }
+        void node;
+      },
+      PropertyDefinition: member,
+      MethodDefinition: member,
+      TSPropertySignature: member,
+      TSMethodSignature: member,
+      TSAbstractMethodDefinition: member,
+    };
+  },
+};
+
+const importOf = /(?:^|\n)\s*(?:import|export)\b[^;"']*?from\s+["'](\.[^"']+)["']|(?:^|\n)\s*import\s+["'](\.[^"']+)["']/g;
+
+/** The files that a file imports by a relative path, with types: a type that is needed both ways is a circle too. */
+const importsOf = (() => {
+  const known = new Map();
+  return (file) => {
+    if (!known.has(file)) {
+      const found = [];
+      for (const [, from, bare] of readFileSync(file, "utf8").matchAll(importOf)) {
+        const path = join(dirname(file), from ?? bare);
+        const stem = path.replace(/\.(js|ts|tsx)$/, "");
+        const target = [path, `${stem}.ts`, `${stem}.tsx`, `${path}/index.ts`].find((p) => /\.tsx?$/.test(p) && existsSync(p));
+        if (target) found.push(target);
+      }
+      known.set(file, found);
+    }
+    return known.get(file);
+  };
+})();
+
+/** Reports an import that leads back to the file that it is in. */
+const circles = {
+  meta: { type: "problem", schema: [], messages: { circle: "circular import: {{path}}" } },
+  create(context) {
+    return {
+      Program(node) {
+        const start = context.filename;
+        const visited = new Set();
+        const search = (file, path) => {
+          for (const next of importsOf(file)) {
+            if (next === start) return [...path, next];
+            if (visited.has(next)) continue;
+            visited.add(next);
+            const circle = search(next, [...path, next]);
+            if (circle) return circle;
+          }
+          return undefined;
+        };
+        const circle = existsSync(start) && search(start, [start]);
+        if (circle) context.report({ node, messageId: "circle", data: { path: circle.map((f) => f.slice(dirname(start).length + 1)).join(" -> ") } });
+      },
+    };
+  },
+};
+
+export default { rules: { names, circles } };
