@@ -1,6 +1,6 @@
 import { Connection, type ConnectionState, refusedStates, tokenOf, type TokenSource } from "./connection.js";
-import { Conversation, type Host, type SendOptions } from "./conversation.js";
-import { Delivery } from "./delivery.js";
+import { Conversation, type Host } from "./conversation.js";
+import { Delivery, type SendOptions } from "./delivery.js";
 import { LeatError } from "./errors.js";
 import { Held } from "./held.js";
 import { type Call, conversationPath, type Endpoint, json, request } from "./http.js";
