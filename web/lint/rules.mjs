@@ -12,34 +12,22 @@ const words = new Set(
     .filter(Boolean),
 );
 
-/** Reports declared names that are a bare adverb, participle, pronoun or quantifier. Quoted keys and object literals are data. */
+/** Reports names of types, classes and components that are a bare adverb, participle, pronoun or quantifier. */
 const names = {
-  meta: { type: "suggestion", schema: [], messages: { odd: "{{name}} doesn't say what it is: use a noun for a value, a verb for a function" } },
+  meta: { type: "suggestion", schema: [], messages: { odd: "{{name}} doesn't say what it is: use a noun" } },
   create(context) {
-    const check = (id) => {
-      if (id && words.has(id.name?.toLowerCase())) context.report({ node: id, messageId: "odd", data: { name: id.name } });
-    };
-    const member = (node) => {
-      if (!node.computed && (node.key.type === "Identifier" || node.key.type === "PrivateIdentifier")) check(node.key);
-    };
     return {
-      "Program:exit"(node) {
-        const seen = new Set();
+      "Program:exit"() {
+        const checked = new Set();
         for (const scope of context.sourceCode.scopeManager.scopes) {
-          for (const { name, defs } of scope.variables) {
-            const definition = defs[0];
-            if (!definition || definition.type === "ImportBinding" && definition.node.imported?.name === name || seen.has(definition.name)) continue;
-            seen.add(definition.name);
-            check(definition.name);
+          for (const { defs: [definition] } of scope.variables) {
+            if (!definition || checked.has(definition.name)) continue;
+            checked.add(definition.name);
+            const { name } = definition.name;
+            if (/^[A-Z]/.test(name) && words.has(name.toLowerCase())) context.report({ node: definition.name, messageId: "odd", data: { name } });
           }
         }
-        void node;
       },
-      PropertyDefinition: member,
-      MethodDefinition: member,
-      TSPropertySignature: member,
-      TSMethodSignature: member,
-      TSAbstractMethodDefinition: member,
     };
   },
 };

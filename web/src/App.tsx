@@ -12,7 +12,7 @@ import { Rail } from "./Rail";
 import { open, openOverview, route } from "./route";
 import { useStore } from "./store";
 import { theme } from "./theme";
-import { Later } from "./ui/Later";
+import { LazyPart } from "./ui/LazyPart";
 import { useNarrow } from "./ui/over";
 
 const Overview = lazy(() => import("./overview/Overview"));
@@ -110,7 +110,7 @@ function Page({ session: user, signedOut }: { session: Session; signedOut: () =>
       <Rail current={id} session={user} opened={rail} open={openRail} close={closeRail} />
       {rail && <div className="shade" onClick={closeRail} />}
       {at.view === "overview"
-        ? <main className="chat"><Later of={at.view} fallback={<div className="talk" aria-busy="true" />}><Overview openRail={openRail} /></Later></main>
+        ? <main className="chat"><LazyPart of={at.view} fallback={<div className="talk" aria-busy="true" />}><Overview openRail={openRail} /></LazyPart></main>
         : <Chat key={id || newId} id={id} newId={newId} attaches={operator && attaches} openRail={openRail} />}
       <Layers />
     </div>

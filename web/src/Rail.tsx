@@ -6,7 +6,7 @@ import { draft } from "./chat/draft";
 import { type Session, theClient } from "./gateway";
 import { ariaKeys, spelled } from "./keys";
 import { type Layer, layer } from "./layers";
-import { list, type Listed, refresh } from "./list";
+import { list, type Entry, refresh } from "./list";
 import { open as goTo, openOverview, route } from "./route";
 import { SignOut } from "./SignOut";
 import { useStore } from "./store";
@@ -99,7 +99,7 @@ function useSheet(rail: RefObject<HTMLElement | null>, opened: boolean): void {
 
 const shown = (e: Element | undefined | null): e is HTMLElement => e instanceof HTMLElement && e !== document.body && e.getClientRects().length > 0;
 
-function find(all: readonly Listed[], sought: string): readonly Listed[] {
+function find(all: readonly Entry[], sought: string): readonly Entry[] {
   const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
   return words.length === 0 ? all : all.filter((c) => words.every((w) => c.title.toLowerCase().includes(w)));
 }
@@ -112,7 +112,7 @@ function arrows(event: KeyboardEvent<HTMLUListElement>) {
   event.preventDefault();
 }
 
-const Entry = memo(function Entry({ entry, current, close }: { entry: Listed; current: boolean; close: () => void }) {
+const Entry = memo(function Entry({ entry, current, close }: { entry: Entry; current: boolean; close: () => void }) {
   const [doing, setDoing] = useState<"" | "rename" | "delete">("");
   const [error, setError] = useState("");
   const item = useRef<HTMLLIElement>(null);

@@ -43,7 +43,7 @@ export function SignOut() {
     <>
       {error && <p role="alert" className="bad">{error}</p>}
       <button ref={button} type="button" className="quiet wide" title="Sign out" onClick={() => {
-        const said = told(unsent());
+        const said = unsentSummary(unsent());
         if (said) setLost(said);
         else void out();
       }}><Icon name="out" /><span className="label">Sign out</span></button>
@@ -51,12 +51,12 @@ export function SignOut() {
   );
 }
 
-const many = (n: number, what: string) => (n === 1 ? `One ${what}` : `${n} ${what}s`);
+const count = (n: number, what: string) => (n === 1 ? `One ${what}` : `${n} ${what}s`);
 
 /** What of one's own waits here, as sentences; "" for nothing. */
-export function told({ messages, drafts }: { messages: number; drafts: number }): string {
+export function unsentSummary({ messages, drafts }: { messages: number; drafts: number }): string {
   return [
-    ...(messages > 0 ? [`${many(messages, "message")} ${messages === 1 ? "has" : "have"} not been sent.`] : []),
-    ...(drafts > 0 ? [`${many(drafts, "draft")} ${drafts === 1 ? "is" : "are"} saved here.`] : []),
+    ...(messages > 0 ? [`${count(messages, "message")} ${messages === 1 ? "has" : "have"} not been sent.`] : []),
+    ...(drafts > 0 ? [`${count(drafts, "draft")} ${drafts === 1 ? "is" : "are"} saved here.`] : []),
   ].join(" ");
 }

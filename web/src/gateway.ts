@@ -1,6 +1,6 @@
 // The gateway that this page comes from: the client that holds its conversations, and the calls that are no conversation.
 
-import { Client, LeatError, Live, type Warn } from "@leat/client";
+import { Client, LeatError, LiveEvents, type Warn } from "@leat/client";
 
 /** The page's own folder: the gateway may lie below a path. */
 export const base = new URL(".", location.href.split("#")[0]).href.replace(/\/$/, "");
@@ -34,11 +34,11 @@ export function theClient(): Client {
   return (client ??= new Client({ url: base, account: whose, name: "page", warn }));
 }
 
-let live: Live | undefined;
+let live: LiveEvents | undefined;
 
 /** What happens beside the conversation that is open: what the list is kept up to date by, and the state of the gateway. */
-export function theLive(): Live {
-  return (live ??= new Live({ url: base, warn }));
+export function theLive(): LiveEvents {
+  return (live ??= new LiveEvents({ url: base, warn }));
 }
 
 /** Ends both: nothing goes out any more. */
@@ -51,7 +51,7 @@ export function close(): void {
 const patience = 30_000;
 
 /** Asks the gateway, and reads its answer whole. */
-export async function read(path: string, init: RequestInit = {}): Promise<{ res: Response; body: Blob }> {
+export async function readBody(path: string, init: RequestInit = {}): Promise<{ res: Response; body: Blob }> {
   const stop = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const heard = () => {
@@ -83,7 +83,7 @@ export async function call<T>(path: string, options: RequestInit & { json?: unkn
     init.body = JSON.stringify(json);
     init.headers = { ...init.headers, "Content-Type": "application/json" };
   }
-  const { res, body } = await read(path, init);
+  const { res, body } = await readBody(path, init);
   if (!res.ok) throw await refusal(res, body);
   return await parsed<T>(body);
 }

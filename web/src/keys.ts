@@ -56,10 +56,10 @@ export function legend(key: string): string {
 }
 
 /** Keys that are pressed together, as they are written on keyboards here. */
-export const together = (...keys: readonly string[]): string => keys.map(legend).join(mac ? "" : "+");
+export const combination = (...keys: readonly string[]): string => keys.map(legend).join(mac ? "" : "+");
 
 /** A shortcut as text, and as aria-keyshortcuts has it. */
-export const spelled = (name: ShortcutName): string => together(...shortcuts[name].keys);
+export const spelled = (name: ShortcutName): string => combination(...shortcuts[name].keys);
 export const ariaKeys = (name: ShortcutName): string => shortcuts[name].keys.map((k) => (k === "Mod" ? (mac ? "Meta" : "Control") : k)).join("+");
 
 function pressed(e: KeyboardEvent): ShortcutName | undefined {

@@ -3,7 +3,7 @@
 import { lazy, useCallback } from "react";
 
 import { Store, useStore } from "./store";
-import { Later } from "./ui/Later";
+import { LazyPart } from "./ui/LazyPart";
 
 export type Layer = "" | "palette" | "keys" | "settings" | "attach";
 
@@ -17,5 +17,5 @@ export function Layers() {
   const close = useCallback(() => layer.set(""), []);
   if (!at) return null;
   const Kind = kinds[at];
-  return <Later of={at}><Kind key={at} close={close} /></Later>;
+  return <LazyPart of={at}><Kind key={at} close={close} /></LazyPart>;
 }

@@ -9,9 +9,9 @@ import { applyEvent } from "./listing";
 import { route } from "./route";
 import { Store } from "./store";
 
-export type Listed = Summary;
+export type Entry = Summary;
 
-export interface List { loaded: boolean; conversations: readonly Listed[]; agents: readonly Agent[]; error?: string }
+export interface List { loaded: boolean; conversations: readonly Entry[]; agents: readonly Agent[]; error?: string }
 
 export const list = new Store<List>({ loaded: false, conversations: [], agents: [] });
 
@@ -41,8 +41,8 @@ export function refresh(): Promise<void> {
 async function ask(): Promise<void> {
   try {
     const [conversations, agents] = await Promise.all([theClient().list(), theClient().agents()]);
-    const now = meanwhile.reduce((l, e) => applyEvent(l, e).conversations, conversations as readonly Listed[]);
-    list.change((l) => ({ loaded: true, conversations: same(l.conversations, now), agents: same(l.agents, agents) }));
+    const now = meanwhile.reduce((l, e) => applyEvent(l, e).conversations, conversations as readonly Entry[]);
+    list.change((l) => ({ loaded: true, conversations: keepIfEqual(l.conversations, now), agents: keepIfEqual(l.agents, agents) }));
     void sweep(now);
   } catch (err) {
     list.change((l) => ({ ...l, error: err instanceof Error ? err.message : String(err) }));
@@ -53,11 +53,11 @@ async function ask(): Promise<void> {
 // hold is asked for, once.
 const asked = new Set<string>();
 
-async function sweep(now: readonly Listed[]): Promise<void> {
+async function sweep(now: readonly Entry[]): Promise<void> {
   const listed = new Set(now.map((c) => c.id));
   for (const id of draft.all()) {
     if (listed.has(id)) asked.delete(id);
-    else if (!asked.has(id) && !opened(id) && theClient().conversation(id).state.pending.length === 0) {
+    else if (!asked.has(id) && !isOpen(id) && theClient().conversation(id).state.pending.length === 0) {
       asked.add(id);
       await call(`api/conversations/${encodeURIComponent(id)}`).catch((err: unknown) => {
         if (err instanceof LeatError && (err.reason === "not_found" || err.reason === "deleted")) draft.forget(id);
@@ -68,13 +68,13 @@ async function sweep(now: readonly Listed[]): Promise<void> {
 }
 
 // What is open looks after its own draft.
-function opened(id: string): boolean {
+function isOpen(id: string): boolean {
   const at = route.get();
   return at.view === "chat" && at.id === id;
 }
 
 // What has not changed stays the same value, so that nothing is drawn anew.
-function same<T>(before: readonly T[], now: readonly T[]): readonly T[] {
+function keepIfEqual<T>(before: readonly T[], now: readonly T[]): readonly T[] {
   return JSON.stringify(before) === JSON.stringify(now) ? before : now;
 }
 

@@ -29,7 +29,7 @@ export function useStore<T>(store: Store<T>): T {
 }
 
 /** A store that the browser keeps; one that it can't keep lives as long as the page. */
-export function kept<T>(key: string, first: T, valid: (v: unknown) => v is T): Store<T> {
+export function persistent<T>(key: string, first: T, valid: (v: unknown) => v is T): Store<T> {
   const name = `leat.${key}`;
   let value = first;
   try {

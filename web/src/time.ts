@@ -15,22 +15,22 @@ export const clock = (at: number): string => new Date(at).toLocaleTimeString(und
 /** A duration in milliseconds: <0.1 s, 0.8 s, 12.4 s, 2 min 5 s. */
 export function lasted(ms: number): string {
   const s = Math.max(0, ms) / 1000;
-  return s < 0.05 ? "<0.1 s" : s < 59.95 ? `${s.toFixed(1)} s` : long(Math.round(s));
+  return s < 0.05 ? "<0.1 s" : s < 59.95 ? `${s.toFixed(1)} s` : minutesAndHours(Math.round(s));
 }
 
 /** A duration as one counts or tells it: 8 s, 2 min 5 s. */
 export function about(ms: number): string {
   const s = Math.round(Math.max(0, ms) / 1000);
-  return s === 0 ? "a moment" : counted(s * 1000);
+  return s === 0 ? "a moment" : elapsed(s * 1000);
 }
 
 /** A duration that is still going on, in whole seconds that have passed. */
-export function counted(ms: number): string {
+export function elapsed(ms: number): string {
   const s = Math.floor(Math.max(0, ms) / 1000);
-  return s < 60 ? `${s} s` : long(s);
+  return s < 60 ? `${s} s` : minutesAndHours(s);
 }
 
-const long = (s: number): string => (s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`);
+const minutesAndHours = (s: number): string => (s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`);
 
 /** A short duration, with as much of it as is worth telling: 3 ms, 1.24 s. */
 export function brief(ms: number): string {

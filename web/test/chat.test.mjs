@@ -57,7 +57,7 @@ if (lacking) {
     await ask(page, "fail");
     await page.locator(".turn-end", { hasText: "The model is overloaded." }).waitFor();
     assert.match(await answer(page).innerText(), /I begin, but/);
-    assert.match(await answer(page).innerText(), /Asking again may help/);
+    assert.match(await answer(page).innerText(), /overloaded\. The partial answer is saved\. Try again\./);
     await idle(page);
     await wantClean(page);
   });

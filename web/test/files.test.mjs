@@ -220,7 +220,7 @@ if (lacking) {
       const sent = [];
       page.on("request", (r) => r.method() === "POST" && sent.push(r.url()));
       await attach(page, [{ name: "big.bin", mimeType: "application/octet-stream", buffer: film.subarray(0, 2 * mega) }, { name: "empty.txt", mimeType: "text/plain", buffer: Buffer.alloc(0) }]);
-      await chip(page, "big.bin").getByText("it has 2.1 MB, and at most 1.0 MB can be brought").waitFor();
+      await chip(page, "big.bin").getByText("the file has 2.1 MB; the limit is 1.0 MB").waitFor();
       await chip(page, "empty.txt").getByText("the file is empty").waitFor();
       assert.equal(await page.getByRole("button", { name: "Try again" }).count(), 0);
       assert.deepEqual(sent.filter((u) => u.includes("files")), []);
@@ -290,7 +290,7 @@ if (lacking) {
     await chip(page, "note.txt").getByText("a user may store no more").waitFor();
     await composer(page).fill("echo without it");
     await composer(page).press("Enter");
-    await page.getByText("A file has not come").waitFor();
+    await page.getByText("An upload failed").waitFor();
     assert.equal(await page.locator(".message.user").count(), 0);
     await page.getByRole("button", { name: "Remove note.txt" }).click();
     await page.locator(".message.user", { hasText: "echo without it" }).waitFor();

@@ -65,7 +65,7 @@ if (lacking) {
       await page.getByRole("button", { name: "Inspect the current answer" }).click();
       const slider = page.getByRole("slider");
       await slider.waitFor();
-      await page.getByText("growing").waitFor();
+      await page.locator(".inspector header").getByText("running").waitFor();
       const now = await until("the words are there", async () => {
         const commits = await traceOf(id);
         return commits.some((c) => c.type === "part.end") && commits;
@@ -78,7 +78,7 @@ if (lacking) {
       await until("it goes on by itself", async () => Number(await slider.getAttribute("max")) > now.length);
       mark("end");
       await idle(page);
-      await page.getByText("growing").waitFor({ state: "detached" });
+      await page.locator(".inspector header").getByText("running").waitFor({ state: "detached" });
       const commits = await traceOf(id);
       await until("all of it", () => slider.getAttribute("max"), String(commits.length));
 
@@ -200,7 +200,7 @@ if (lacking) {
     assert.equal(JSON.parse(readFileSync(file, "utf8").split("\n")[0]).frame.dialect, "leat");
     // This gateway keeps no bytes of agents, which is said in words.
     await page.getByRole("button", { name: "Save the agent’s frames" }).click();
-    await page.getByRole("alert").filter({ hasText: "It can’t be saved" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "Couldn’t save the file" }).waitFor();
     await page.getByRole("button", { name: "All frames" }).click();
     await page.getByRole("alert").filter({ hasText: "can’t be shown" }).waitFor();
 
@@ -285,7 +285,7 @@ if (lacking) {
       await until("it runs", () => tile("Live turns"), "1");
       const link = page.getByRole("region", { name: "Open turns" }).getByRole("link", { name: `Run ${theme}` });
       await link.waitFor();
-      await page.getByRole("button", { name: "The values as a table" }).click();
+      await page.getByRole("button", { name: "View as table" }).click();
       await page.getByRole("region", { name: "Values of the last minute" }).getByRole("row").nth(3).waitFor();
       await accessible(page, "the values as a table");
       await link.click();
@@ -293,7 +293,7 @@ if (lacking) {
       await page.getByText("One two three.").first().waitFor();
       mark("tool");
       mark("end");
-      await page.getByText("growing").waitFor({ state: "detached" });
+      await page.locator(".inspector header").getByText("running").waitFor({ state: "detached" });
 
       // One fails, and is led to.
       const failing = `c${++n}`;

@@ -95,7 +95,7 @@ if (lacking) {
     await page.keyboard.press("?");
     const sheet = page.getByRole("dialog", { name: "Keyboard shortcuts" });
     await sheet.waitFor();
-    assert.match(await sheet.innerText(), /Stop the answer/);
+    assert.match(await sheet.innerText(), /stop the answer/);
     assert.equal(await page.locator("#root").evaluate((e) => e.inert), true, "what lies below can't be reached");
     assert.equal(await page.locator("#announcer").evaluate((e) => !e.closest("[inert]")), true, "but heard");
     await sheet.getByRole("checkbox", { name: "Use keyboard shortcuts" }).uncheck();
@@ -215,7 +215,7 @@ if (lacking) {
     await page.getByText("Cancelled before an agent received it").waitFor();
     await composer(page).fill("once wrogn");
     await page.keyboard.press("Control+Enter");
-    await waits.filter({ hasText: "wrogn" }).getByRole("button", { name: "Edit" }).click();
+    await waits.filter({ hasText: "wrogn" }).getByRole("button", { name: "Edit", exact: true }).first().click();
     await until(page, () => document.getElementById("composer").value === "once wrogn");
     await composer(page).fill("once right");
     await page.keyboard.press("Control+Enter");

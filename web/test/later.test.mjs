@@ -12,7 +12,7 @@ const noise = { console: /ERR_FAILED|Failed to load resource|Failed to fetch dyn
 const parts = {
   Settings: [(page) => page.locator(".rail").getByRole("button", { name: "Settings" }).click(), (page) => page.getByRole("dialog", { name: "Settings" })],
   Palette: [(page) => page.keyboard.press("Control+k"), (page) => page.getByRole("dialog").getByRole("combobox")],
-  "Keyboard shortcuts": [(page) => page.locator(".rail").getByRole("button", { name: "Keyboard shortcuts" }).click(), (page) => page.getByRole("dialog", { name: "Keyboard shortcuts" })],
+  Keys: [(page) => page.locator(".rail").getByRole("button", { name: "Keyboard shortcuts" }).click(), (page) => page.getByRole("dialog", { name: "Keyboard shortcuts" })],
   Find: [(page) => page.getByRole("button", { name: "Find in the conversation" }).click(), (page) => page.getByRole("textbox", { name: "Find in the conversation" })],
   Inspector: [(page) => answer(page).getByRole("button", { name: "Inspect" }).click(), (page) => page.locator(".inspector .figures")],
   Overview: [(page) => page.locator(".rail").getByRole("button", { name: "Overview" }).click(), (page) => page.getByRole("heading", { name: "Overview" })],

@@ -379,7 +379,7 @@ if (lacking) {
     };
     await late(page.getByText("Couldn’t save the file: no data from the gateway for 30 s."));
     await late(page.getByText("Couldn’t load earlier messages: no data from the gateway for 30 s"));
-    await log.getByRole("button", { name: "Try again" }).waitFor();
+    await log.locator("button.wide", { hasText: "Try again" }).waitFor();
     net.pass();
     const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
     assert.match(download.suggestedFilename(), /\.jsonl$/);

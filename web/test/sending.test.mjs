@@ -68,7 +68,7 @@ if (lacking) {
     await words(page, "Reconnecting").waitFor();
     const change = async (from, to) => {
       await composer(from).press("ArrowUp");
-      await from.getByText("You change an earlier message").waitFor();
+      await from.getByText("Editing creates a new version of this message").waitFor();
       await composer(from).fill(to);
       await composer(from).press("Enter");
       await from.getByText("Sending your edited message").waitFor();
@@ -184,7 +184,7 @@ if (lacking) {
     await attach(page);
     await chip(page).waitFor();
     await composer(page).press("ArrowUp");
-    await page.getByText("You change an earlier message").waitFor();
+    await page.getByText("Editing creates a new version of this message").waitFor();
     await chip(page).waitFor({ state: "detached" });
     go();
     await (await there).finished();

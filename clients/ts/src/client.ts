@@ -2,7 +2,7 @@ import { Connection, type ConnectionState, refusedStates, tokenOf, type TokenSou
 import { Conversation, type Host } from "./conversation.js";
 import { Delivery, type SendOptions } from "./delivery.js";
 import { LeatError } from "./errors.js";
-import { Held } from "./held.js";
+import { ConversationCache } from "./cache.js";
 import { type Call, conversationPath, type Endpoint, json, request } from "./http.js";
 import { httpDial } from "./httplink.js";
 import { type OutboxStorage, pageStorage } from "./outbox.js";
@@ -44,7 +44,7 @@ export class Client {
   private readonly connection: Connection;
   private readonly requests: Requests;
   private readonly delivery: Delivery;
-  private readonly conversations = new Held();
+  private readonly conversations = new ConversationCache();
   private readonly listeners = new Set<(state: ConnectionState, error: LeatError | undefined) => void>();
   private readonly waitingListeners = new Set<(waiting: number) => void>();
   private readonly host: Host;

@@ -146,7 +146,7 @@ export class Connection {
     try {
       token = await tokenOf(this.token);
     } catch (err) {
-      if (mine === this.attempt) this.again(asLeatError(err));
+      if (mine === this.attempt) this.retryLater(asLeatError(err));
       return;
     }
     if (mine !== this.attempt) return;
@@ -156,11 +156,11 @@ export class Connection {
     }
     if (refusedStates.includes(this.state)) this.become("connecting");
     this.asked = false;
-    this.watch(greetLimit, () => this.again(new LeatError("the gateway does not answer", "network")));
+    this.watch(greetLimit, () => this.retryLater(new LeatError("the gateway does not answer", "network")));
     this.link = this.dial(token, {
       frame: (f) => mine === this.attempt && this.take(f),
       alive: () => mine === this.attempt && this.greeted && this.hear(),
-      closed: (why) => mine === this.attempt && this.lost(why, token),
+      closed: (why) => mine === this.attempt && this.handleClose(why, token),
     });
   }
 
@@ -206,11 +206,11 @@ export class Connection {
     }
   }
 
-  private lost(why: LeatError, token: string): void {
+  private handleClose(why: LeatError, token: string): void {
     if (why.reason === "expired" && this.greeted) {
       this.refused.push(token); // the gateway may take it for a while yet, only to end it again
-      if (Date.now() - this.since < shortLived) this.again(why);
-      else this.anew(why);
+      if (Date.now() - this.since < shortLived) this.retryLater(why);
+      else this.reconnect(why);
     } else if (why.reason === "unauthorized" || why.reason === "expired") {
       this.refused.push(token);
       // A source of tokens may have a better one; a fixed token stays wrong.
@@ -220,7 +220,7 @@ export class Connection {
       this.leave();
       this.become("forbidden", why); // the Host or Origin is not allowed
     } else {
-      this.again(why);
+      this.retryLater(why);
     }
   }
 
@@ -231,7 +231,7 @@ export class Connection {
   }
 
   // again tries once more, after a while.
-  private again(why: LeatError): void {
+  private retryLater(why: LeatError): void {
     this.leave();
     const wait = this.backoff.next(why.retryAfter);
     this.timer = setTimeout(() => void this.open(), wait);
@@ -256,16 +256,16 @@ export class Connection {
     if (this.asked) return;
     this.asked = true;
     this.send({ type: "ping" });
-    this.watch(pongLimit * this.patience, () => this.missed());
+    this.watch(pongLimit * this.patience, () => this.handleSilence());
   }
 
-  private missed(): void {
+  private handleSilence(): void {
     this.patience = Math.min(2 * this.patience, patient);
-    this.anew(new LeatError("the gateway has fallen silent", "network"));
+    this.reconnect(new LeatError("the gateway has fallen silent", "network"));
   }
 
   // anew leaves a connection and makes another one at once.
-  private anew(why: LeatError): void {
+  private reconnect(why: LeatError): void {
     this.leave();
     this.become("reconnecting", why);
     void this.open();

@@ -101,7 +101,7 @@ export class Conversation {
       this.host.use(this);
       if (this.phase === "gone") [this.phase, this.error, this.current] = ["loading", undefined, undefined]; // it may be there by now
       const why = this.host.refusal();
-      if (why) this.shut(why);
+      if (why) this.refuse(why);
       this.follow();
     }
     return () => {
@@ -262,7 +262,7 @@ export class Conversation {
   /** For the client: the connection is lost; with why, if there will be no other one by itself. */
   lost(why?: LeatError): void {
     this.heard = false;
-    if (why) this.shut(why);
+    if (why) this.refuse(why);
     else this.readmit();
     if (this.phase === "live" || why) this.become(this.phase === "live" ? "stale" : this.phase);
   }
@@ -272,7 +272,7 @@ export class Conversation {
     if (this.shutOut && !this.host.refusal()) [this.shutOut, this.error, this.current] = [false, undefined, undefined];
   }
 
-  private shut(why: LeatError): void {
+  private refuse(why: LeatError): void {
     if (this.phase !== "gone") [this.error, this.shutOut, this.current] = [why, true, undefined];
   }
 
@@ -301,7 +301,7 @@ export class Conversation {
         if (this.heard) this.batch(f);
         return;
       case "error":
-        if (this.subscription && (!f.id || f.id === this.subscription)) this.refused(LeatError.of(f));
+        if (this.subscription && (!f.id || f.id === this.subscription)) this.handleError(LeatError.of(f));
     }
   }
 
@@ -309,7 +309,7 @@ export class Conversation {
     if (!this.cursor || !this.transcript.batch(f.events)) {
       const fault = this.transcript.fault;
       if (fault?.kind === "mismatch") this.host.mismatch(this.id, fault);
-      this.again();
+      this.requestSnapshot();
       return;
     }
     [this.cursor, this.seq] = [f.cursor, f.seq];
@@ -320,7 +320,7 @@ export class Conversation {
 
   // again asks for a snapshot: what is held may be wrong, and what comes can't mend it. A gateway whose frames never fit is
   // not asked in a loop.
-  private again(): void {
+  private requestSnapshot(): void {
     this.cursor = "";
     this.heard = false;
     if (this.backoff.failures === 0) {
@@ -331,7 +331,7 @@ export class Conversation {
     }
   }
 
-  private refused(err: LeatError): void {
+  private handleError(err: LeatError): void {
     this.heard = false;
     if (err.temporary) {
       this.error = err;

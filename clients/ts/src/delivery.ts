@@ -25,7 +25,7 @@ export interface Pending {
 }
 
 // Reasons for which nobody comes back to a conversation.
-const gone = new Set(["not_found", "deleted"]);
+const finalReasons = new Set(["not_found", "deleted"]);
 
 interface Waiter { resolve(ack: Ack): void; reject(err: LeatError): void }
 
@@ -169,7 +169,7 @@ export class Delivery {
     if (this.lanes.get(conversation)?.timer) return;
     this.stopTurns(conversation);
     for (const f of [...this.flying.values(), ...this.making.values()]) if (f.conversation === conversation) return;
-    const first = this.first(conversation);
+    const first = this.nextItem(conversation);
     if (!first || first.stop || this.held.has(first.key)) return;
     const id = `m${++this.ids}`;
     const { key, message, agent, queue, create } = first;
@@ -197,7 +197,7 @@ export class Delivery {
   }
 
   // stopped goes on with a message whose turn has ended, or can't be stopped: that is no reason not to say it.
-  private stopped({ key, conversation }: Outgoing, err: LeatError | undefined): void {
+  private continueAfterStop({ key, conversation }: Outgoing, err: LeatError | undefined): void {
     if (err) this.warn("the turn is not stopped:", err);
     const now = this.asLeft(key);
     if (now && !now.refusal) {
@@ -214,7 +214,7 @@ export class Delivery {
   }
 
   // first is the oldest message of a conversation. One of a page before, or of another page, is as that has left it.
-  private first(conversation: string): Outgoing | undefined {
+  private nextItem(conversation: string): Outgoing | undefined {
     for (const item of this.outbox.of(conversation)) {
       if (this.waiters.has(item.key) || this.held.has(item.key)) return item;
       const now = this.outbox.stored(item.key);
@@ -236,11 +236,11 @@ export class Delivery {
     const { conversation, key } = item;
     const err = f.type === "rejected" ? LeatError.of(f) : undefined;
     if (err?.temporary) {
-      this.later(conversation, err);
+      this.retryLater(conversation, err);
       return true;
     }
     if (stopping) {
-      this.stopped(item, err);
+      this.continueAfterStop(item, err);
       return true;
     }
     if (making && !err) {
@@ -271,11 +271,11 @@ export class Delivery {
   private refuse(item: Outgoing, error: LeatError): void {
     const kept = { ...item, refusal: { error: error.message, reason: error.reason } };
     this.refused.set(item.key, { item: kept, error });
-    if (gone.has(error.reason)) this.outbox.remove(item.key);
+    if (finalReasons.has(error.reason)) this.outbox.remove(item.key);
     else this.outbox.add(kept);
   }
 
-  private later(conversation: string, why: LeatError): void {
+  private retryLater(conversation: string, why: LeatError): void {
     const lane = this.lanes.get(conversation) ?? { backoff: new Backoff() };
     this.lanes.set(conversation, lane);
     lane.timer = setTimeout(() => {

@@ -40,7 +40,7 @@ export async function request(at: Endpoint, token: string, path: string, call: C
 export async function json<T>(at: Endpoint, token: string, path: string, call: Call = {}, heard: () => void = () => {}): Promise<T> {
   const res = await request(at, token, path, call);
   try {
-    return JSON.parse(await whole(res, heard)) as T;
+    return JSON.parse(await readText(res, heard)) as T;
   } catch (err) {
     if (err instanceof SyntaxError) throw new LeatError(`${path} is answered with something else than JSON`, "protocol", res.status);
     throw asLeatError(err);
@@ -64,7 +64,7 @@ export async function explained(at: Endpoint, err: unknown): Promise<LeatError> 
   return new LeatError(`the gateway does not allow pages of ${page}: add this origin to its setting allowed_origins`, "forbidden");
 }
 
-async function whole(res: Response, heard: () => void): Promise<string> {
+async function readText(res: Response, heard: () => void): Promise<string> {
   const body = res.body?.getReader();
   const text = new TextDecoder();
   let out = "";

@@ -3,7 +3,7 @@ export type { ConnectionState, TokenSource } from "./connection.js";
 export { type Conversation, type ConversationState, independent, type Phase, turnText, visibleText } from "./conversation.js";
 export type { Pending, SendOptions } from "./delivery.js";
 export { LeatError } from "./errors.js";
-export { type AgentState, Live, type LiveEvent, type LiveOptions, type SignalEvent, type StatusEvent } from "./live.js";
+export { type AgentState, LiveEvents, type LiveEvent, type LiveOptions, type SignalEvent, type StatusEvent } from "./live.js";
 export type { OutboxStorage } from "./outbox.js";
 export { crc32c, type Fault, Transcript } from "./transcript.js";
 export type { Warn } from "./warn.js";

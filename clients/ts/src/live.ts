@@ -5,7 +5,7 @@ import { liveDial } from "./websocket.js";
 import { toConsole, type Warn } from "./warn.js";
 import type { ClientFrame, Json } from "./wire.js";
 
-// Live events, as Eliza's clients know them: docs/eliza.md has what each of them means.
+// LiveEvents events, as Eliza's clients know them: docs/eliza.md has what each of them means.
 
 export type AgentState = "not_started" | "starting" | "running" | "paused" | "stopped" | "restarting" | "error";
 
@@ -63,7 +63,7 @@ interface Control { type: string; [key: string]: Json }
  * Follows what happens beside the conversations: the default agent's state, signals of turns and of other programs, what agents
  * say of their own accord. It needs a WebSocket. It connects again as a Client does, and goes on behind the last signal.
  */
-export class Live {
+export class LiveEvents {
   private readonly connection: Connection;
   private readonly warn: Warn;
   private readonly listeners = new Map<string, Set<(e: LiveEvent) => void>>();

@@ -10,7 +10,7 @@ const repeats = 5;
 
 type RequestFrame = Extract<ClientFrame, { type: "command" | "create" }>;
 
-interface Waiting {
+interface PendingRequest {
   frame: RequestFrame;
   resolve(ack: AckFrame): void;
   reject(err: LeatError): void;
@@ -23,7 +23,7 @@ interface Waiting {
  * connection; so each carries a key, and is sent again on the next one. What a person says goes through the outbox instead.
  */
 export class Requests {
-  private readonly waiting = new Map<string, Waiting>(); // by the frame's id, the oldest first
+  private readonly waiting = new Map<string, PendingRequest>(); // by the frame's id, the oldest first
   private ids = 0;
 
   /** send reports false where there is no connection. */
@@ -81,7 +81,7 @@ export class Requests {
     }
   }
 
-  private end(id: string, w: Waiting): void {
+  private end(id: string, w: PendingRequest): void {
     clearTimeout(w.timer);
     this.waiting.delete(id);
   }

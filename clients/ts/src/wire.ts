@@ -45,7 +45,7 @@ interface Base {
 interface OfMessage extends Base { message: string }
 interface OfPart extends OfMessage { part: string }
 interface OfTurn extends Base { turn: string }
-interface Noted { note?: string; extend?: boolean; history?: string[] }
+interface NoteFields { note?: string; extend?: boolean; history?: string[] }
 
 export interface MessageAdd extends OfMessage { type: "message.add"; role: Role; author?: Author; source?: string; parts?: NewPart[] }
 export interface MessageStart extends OfMessage { type: "message.start"; role: Role; author?: Author; source?: string }
@@ -61,8 +61,8 @@ export interface PartStart extends OfPart {
   title?: string; media?: Media; data?: Json;
 }
 /** Text goes at offset, in bytes of UTF-8. */
-export interface PartAppend extends OfPart, Noted { type: "part.append"; offset: number; field?: Field; text: string; more?: boolean }
-export interface PartReplace extends OfPart, Noted { type: "part.replace"; field?: Field; text: string; more?: boolean }
+export interface PartAppend extends OfPart, NoteFields { type: "part.append"; offset: number; field?: Field; text: string; more?: boolean }
+export interface PartReplace extends OfPart, NoteFields { type: "part.replace"; field?: Field; text: string; more?: boolean }
 export interface PartUpdate extends OfPart {
   type: "part.update"; state?: PartState; name?: string; title?: string; media?: Media; error?: Failure; data?: Json;
 }

@@ -4,7 +4,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 import { Client } from "../src/client.js";
-import { Held, most } from "../src/held.js";
+import { ConversationCache, maxIdle } from "../src/cache.js";
 import { Conversation, type Host } from "../src/conversation.js";
 import { Gateway } from "./gateway.js";
 import { MemoryStorage } from "./storage.js";
@@ -21,8 +21,8 @@ async function collect(until: () => boolean): Promise<void> {
   assert.ok(until(), "what nobody has is still held");
 }
 
-function hold(): { held: Held; open: (id: string) => Conversation } {
-  const held = new Held();
+function hold(): { held: ConversationCache; open: (id: string) => Conversation } {
+  const held = new ConversationCache();
   const host = { send: () => true, pending: () => [], unmade: () => false, seen: () => {}, refusal: () => undefined, use: (c: Conversation) => held.use(c) } as unknown as Host;
   const open = (id: string) => {
     const c = held.get(id) ?? new Conversation(id, host);
@@ -36,23 +36,23 @@ test("conversations that nobody watches are let go, the one used longest ago fir
   const { held, open } = hold();
   const leaves = ["watched", "also watched"].map((id) => open(id).subscribe(() => {}));
   const mine = open("mine");
-  for (let i = 0; i < 10 * most; i++) open(`${i}`).subscribe(() => {})();
-  open(`${9 * most}`); // used again, so it is not the next to go
+  for (let i = 0; i < 10 * maxIdle; i++) open(`${i}`).subscribe(() => {})();
+  open(`${9 * maxIdle}`); // used again, so it is not the next to go
   open("one more");
-  assert.deepEqual(held.kept, ["watched", "also watched", ...Array.from({ length: most - 2 }, (_, i) => `${9 * most + 2 + i}`), `${9 * most}`, "one more"]);
+  assert.deepEqual(held.strongIds, ["watched", "also watched", ...Array.from({ length: maxIdle - 2 }, (_, i) => `${9 * maxIdle + 2 + i}`), `${9 * maxIdle}`, "one more"]);
   assert.equal(open("mine"), mine, "it is one object for as long as somebody has it");
   for (const leave of leaves) leave();
-  const last = Array.from({ length: most }, (_, i) => `last ${i}`);
+  const last = Array.from({ length: maxIdle }, (_, i) => `last ${i}`);
   last.forEach(open);
-  assert.deepEqual(held.kept, last);
+  assert.deepEqual(held.strongIds, last);
   mine.subscribe(() => {});
-  assert.deepEqual(held.kept, [...last, "mine"]);
+  assert.deepEqual(held.strongIds, [...last, "mine"]);
 });
 
 test("what was let go, and nobody has, is gone", async () => {
   const { held, open } = hold();
-  for (let i = 0; i < 10 * most; i++) open(`${i}`);
-  await collect(() => held.size < 2 * most); // an engine may hold a few on its stack
+  for (let i = 0; i < 10 * maxIdle; i++) open(`${i}`);
+  await collect(() => held.size < 2 * maxIdle); // an engine may hold a few on its stack
   assert.equal([...held].length, held.size);
 });
 
@@ -73,7 +73,7 @@ test("a conversation that was dropped opens again by a snapshot, and goes on", a
     return new WeakRef(c);
   })();
   assert.equal(client.conversation(id).state.phase, "stale");
-  for (let i = 0; i < most; i++) client.conversation(`other ${i}`);
+  for (let i = 0; i < maxIdle; i++) client.conversation(`other ${i}`);
   await say("two");
   await collect(() => ref.deref() === undefined);
   const c = client.conversation(id);

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Live, type LiveEvent } from "../src/live.js";
+import { LiveEvents, type LiveEvent } from "../src/live.js";
 import { Gateway } from "./gateway.js";
 
 const token = "sesame-and-more";
 
 /** Resolves when the condition holds, which is looked at after each event. */
-function watch(live: Live, ...types: LiveEvent["type"][]): { all: LiveEvent[]; until(holds: () => boolean): Promise<void> } {
+function watch(live: LiveEvents, ...types: LiveEvent["type"][]): { all: LiveEvent[]; until(holds: () => boolean): Promise<void> } {
   const all: LiveEvent[] = [];
   let look = () => {};
   for (const type of types) live.on(type, (e) => (all.push(e), look()));
@@ -25,7 +25,7 @@ test("signals come once and in order, across a kill of the gateway", async (t) =
   t.after(() => gateway.stop());
   const publish = (...n: number[]) => gateway.call("POST", "/api/signals", n.map((i) => JSON.stringify({ type: "training_event", payload: i })).join("\n"));
   await publish(1, 2, 3);
-  const live = new Live({ url: gateway.url, token: () => token });
+  const live = new LiveEvents({ url: gateway.url, token: () => token });
   t.after(() => live.close());
   const seen = watch(live, "training_event", "status");
   const ids = () => seen.all.flatMap((e) => (e.type === "training_event" ? [e.eventId] : []));
@@ -43,7 +43,7 @@ test("signals come once and in order, across a kill of the gateway", async (t) =
 test("a pong is delivered to who asked", { timeout: 20_000 }, async (t) => {
   const gateway = await Gateway.start({ token });
   t.after(() => gateway.stop());
-  const live = new Live({ url: gateway.url, token });
+  const live = new LiveEvents({ url: gateway.url, token });
   t.after(() => live.close());
   const seen = watch(live, "pong");
   live.send({ type: "ping" });
@@ -54,7 +54,7 @@ test("a pong is delivered to who asked", { timeout: 20_000 }, async (t) => {
 test("a token that is refused is not tried for ever", async (t) => {
   const gateway = await Gateway.start({ token });
   t.after(() => gateway.stop());
-  const live = new Live({ url: gateway.url, token: "wrong" });
+  const live = new LiveEvents({ url: gateway.url, token: "wrong" });
   t.after(() => live.close());
   await new Promise<void>((resolve) => {
     live.onState((s) => s === "unauthorized" && resolve());
@@ -92,7 +92,7 @@ test("32 control frames wait, the oldest make way; what is looked at is told onc
   const warned: string[] = [];
   const consoled = t.mock.method(console, "warn", () => {});
   const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
-  const live = new Live({ url: "http://gateway", token: "t", clientId: "ui-1", warn: (message) => warned.push(message) });
+  const live = new LiveEvents({ url: "http://gateway", token: "t", clientId: "ui-1", warn: (message) => warned.push(message) });
   t.after(() => live.close());
   for (let n = 0; n < 40; n++) {
     live.send({ type: "x", n });
@@ -134,7 +134,7 @@ test("a socket that ends with its token asks for another one at once", async (t)
   t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
   const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
   let n = 0;
-  const live = new Live({ url: "http://gateway", token: () => `t${++n}` });
+  const live = new LiveEvents({ url: "http://gateway", token: () => `t${++n}` });
   t.after(() => live.close());
   live.connect();
   await settle();

@@ -32,7 +32,7 @@ function run(program: string, args: string[], cwd: string): string {
 test("the package installs alone, and imports", () => {
   assert.deepEqual(readdirSync(join(folder, "node_modules")).filter((n) => !n.startsWith(".")), ["@leat"]);
   const out = run(process.execPath, ["-e", 'import("@leat/client").then((m) => console.log(Object.keys(m).sort().join(" ")))'], folder);
-  assert.equal(out, "Client LeatError Live Transcript crc32c independent turnText visibleText\n");
+  assert.equal(out, "Client LeatError LiveEvents Transcript crc32c independent turnText visibleText\n");
   run(process.execPath, ["-e", 'import("@leat/client/ai")'], folder); // it needs the types alone
   const files = readdirSync(join(folder, "node_modules/@leat/client"));
   assert.deepEqual(files.sort(), ["LICENSE", "README.md", "dist", "package.json"]);

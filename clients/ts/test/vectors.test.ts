@@ -52,10 +52,10 @@ test("the vectors of package transcript", () => {
   }
 });
 
-interface Reading { name: string; steps: { snapshot?: Snapshot; events?: Event[]; fault?: string }[]; want: Snapshot }
+interface ReadCase { name: string; steps: { snapshot?: Snapshot; events?: Event[]; fault?: string }[]; want: Snapshot }
 
 test("the readers that package transcript made", () => {
-  const all = readFileSync(`${root}/transcript/testdata/readers.json`, "utf8").trim().split("\n").map((l) => JSON.parse(l) as Reading);
+  const all = readFileSync(`${root}/transcript/testdata/readers.json`, "utf8").trim().split("\n").map((l) => JSON.parse(l) as ReadCase);
   assert.ok(all.length >= 30, `${all.length} readers`);
   for (const r of all) {
     const t = new Transcript();

@@ -4,7 +4,7 @@ import { size } from "../time";
 import { Icon } from "../ui/Icon";
 import type { Attachment } from "./attachments";
 
-export function Face({ file: f }: { file: Attachment }) {
+export function FileLabel({ file: f }: { file: Attachment }) {
   return <>{f.preview ? <img className="thumb" src={f.preview} alt="" /> : <Icon name="file" />}<bdi className="name" title={f.name}>{f.name}</bdi></>;
 }
 

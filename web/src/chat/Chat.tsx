@@ -1,7 +1,7 @@
 // One conversation, also one that is not made yet: its header, its log, and where one writes. It is the same from the first word on,
 // so that nothing is lost or loses the focus when the conversation gets made.
 
-import { independent, type Message as Held } from "@leat/client";
+import { independent, type Message as ChatMessage } from "@leat/client";
 import { lazy, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { theClient, theLive } from "../gateway";
@@ -12,18 +12,18 @@ import { list } from "../list";
 import { open, route } from "../route";
 import { useStore } from "../store";
 import { Icon } from "../ui/Icon";
-import { Later } from "../ui/Later";
+import { LazyPart } from "../ui/LazyPart";
 import { useBelow, useEscape, useNarrow } from "../ui/over";
 import { AgentPicker } from "./AgentPicker";
 import { hush, useAnnouncer } from "./announce";
 import { choose, unsteerable, useChosen } from "./chosen";
-import { coarse, Composer, type Given, type Sent, textOf } from "./Composer";
+import { coarse, Composer, type Insertion, type Submission, textOf } from "./Composer";
 import { Connection } from "./Connection";
 import { draft } from "./draft";
 import { exportJSON, exportMarkdown } from "./export";
 import { useFocusKept } from "./focus";
 import { Log } from "./Log";
-import { Running, useStop } from "./Running";
+import { TurnNotice, useStop } from "./TurnNotice";
 import { say } from "./speaker";
 import { useConversation } from "./useConversation";
 
@@ -40,9 +40,9 @@ interface ChatProps {
 export function Chat({ id, newId, attaches, openRail }: ChatProps) {
   const made = id !== "";
   const { conversation, state } = useConversation(id || newId, made);
-  const [editing, setEditing] = useState<Held>();
+  const [editing, setEditing] = useState<ChatMessage>();
   const [inspected, setInspected] = useState("");
-  const [given, setGiven] = useState<Given>();
+  const [given, setGiven] = useState<Insertion>();
   const [error, setError] = useState("");
   const [finding, setFinding] = useState(false);
   const opener = useRef<Element | null>(null);
@@ -93,7 +93,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
     opener.current = document.activeElement;
     setInspected(t);
   }, []);
-  const change = useCallback((m: Held) => setGiven({ text: textOf(m), media: m.parts.filter((p) => p.kind === "media") }), []);
+  const change = useCallback((m: ChatMessage) => setGiven({ text: textOf(m), media: m.parts.filter((p) => p.kind === "media") }), []);
   const prepared = useRef<{ agent: string; made: Promise<string> }>(undefined);
   const prepare = useCallback(() => {
     prepared.current ??= { agent: chosen, made: theClient().create({ id: newId, key: newId, ...(chosen && { agent: chosen }) }).then((c) => c.id) };
@@ -102,7 +102,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
       throw err;
     });
   }, [chosen, newId]);
-  const send = async ({ message, replaces, how }: Sent) => {
+  const send = async ({ message, replaces, mode: how }: Submission) => {
     setEditing(undefined);
     setError("");
     hush();
@@ -166,7 +166,7 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
           )}
           <Connection behind={state.behind} />
         </header>
-        {finding && <Later of={id}><Find conversation={conversation} state={state} close={() => setFinding(false)} /></Later>}
+        {finding && <LazyPart of={id}><Find conversation={conversation} state={state} close={() => setFinding(false)} /></LazyPart>}
         {error && <p className="bad column" role="alert">{error}</p>}
         {gone ? (
           <div className="alone"><p>{state.error?.reason === "deleted" ? "This conversation was deleted." : state.error?.reason === "not_found" || !state.error ? "Conversation not found, or you don’t have access." : state.error.message}</p>
@@ -176,14 +176,14 @@ export function Chat({ id, newId, attaches, openRail }: ChatProps) {
         ) : (
           <Welcome attaches={attaches} choose={(text) => setGiven({ text })} />
         )}
-        {!gone && <Running conversation={conversation} state={state} stop={stopping} />}
-        {!gone && <Composer conversation={id} agent={next} prepare={prepare} given={given} editing={editing} cancelEdit={() => setEditing(undefined)} running={running.length > 0} steers={steers} send={send} stop={stop} last={() => mine} edit={setEditing} />}
+        {!gone && <TurnNotice conversation={conversation} state={state} stop={stopping} />}
+        {!gone && <Composer conversation={id} agent={next} prepare={prepare} insertion={given} editing={editing} cancelEdit={() => setEditing(undefined)} running={running.length > 0} steers={steers} send={send} stop={stop} last={() => mine} edit={setEditing} />}
       </div>
       {over && <div className="shade below" onClick={leave} />}
       {turn && (
-        <Later of={turn.id} fallback={<aside className="inspector" aria-busy="true" />}>
+        <LazyPart of={turn.id} fallback={<aside className="inspector" aria-busy="true" />}>
           <Inspector key={turn.id} conversation={conversation} turn={turn} close={leave} />
-        </Later>
+        </LazyPart>
       )}
     </main>
   );

@@ -1,12 +1,12 @@
 // Where a person writes. It is never disabled and never taken away, so that focus and drafts stay.
 
-import type { Message as Held, NewMessage } from "@leat/client";
+import type { Message as ChatMessage, NewMessage } from "@leat/client";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 
-import { together } from "../keys";
+import { combination } from "../keys";
 import { shortcutsOn } from "../settings/settings";
 import { Icon } from "../ui/Icon";
-import { Face, Progress } from "./Attached";
+import { FileLabel, Progress } from "./Attached";
 import { type Attachment, useAttachments } from "./attachments";
 import { draft } from "./draft";
 import { say } from "./speaker";
@@ -15,38 +15,38 @@ import { say } from "./speaker";
  * What a message does while an answer runs. steer: it goes into it, where its agent takes it. queue: it waits for its end.
  * instead: the answer is stopped for it.
  */
-export type How = "steer" | "queue" | "instead";
+export type SendMode = "steer" | "queue" | "instead";
 
-export interface Sent { message: NewMessage; replaces?: string; how: How }
+export interface Submission { message: NewMessage; replaces?: string; mode: SendMode }
 
 /** Text, and perhaps files, that are put where one writes; each time another value. */
-export interface Given { text: string; media?: NewMessage["parts"] }
+export interface Insertion { text: string; media?: NewMessage["parts"] }
 
 interface ComposerProps {
   conversation: string; // empty until it exists
   agent: string; // the agent that answers the message; empty if unknown
   /** Makes the conversation, for files that come before the first message. */
   prepare?: (() => Promise<string>) | undefined;
-  given: Given | undefined;
-  editing: Held | undefined;
+  insertion: Insertion | undefined;
+  editing: ChatMessage | undefined;
   cancelEdit: () => void;
   running: boolean;
   steers: boolean; // the agent may take a message while it answers
-  send: (sent: Sent) => Promise<void>;
+  send: (sent: Submission) => Promise<void>;
   stop: () => void;
-  last: () => Held | undefined; // the last message of one's own
-  edit: (m: Held) => void;
+  last: () => ChatMessage | undefined; // the last message of one's own
+  edit: (m: ChatMessage) => void;
 }
 
 /** A paste of this size becomes a file. */
 const largePaste = 4000;
 const largeLines = 60;
 /** What takes less, in milliseconds, is not worth a word. */
-const soon = 400;
+const noticeDelay = 400;
 
 export const coarse = () => matchMedia("(pointer: coarse)").matches;
 
-export function Composer({ conversation, agent, prepare, given, editing, cancelEdit, running, steers, send, stop, last, edit }: ComposerProps) {
+export function Composer({ conversation, agent, prepare, insertion, editing, cancelEdit, running, steers, send, stop, last, edit }: ComposerProps) {
   const field = useRef<HTMLTextAreaElement>(null);
   const [text, setText] = useState(() => draft.read(conversation));
   const [error, setError] = useState("");
@@ -55,7 +55,7 @@ export function Composer({ conversation, agent, prepare, given, editing, cancelE
   const plainPaste = useRef(false);
   const here = useRef(true);
   const [waits, setWaits] = useState(false); // a changed message, for what is before it to go
-  const [early, setEarly] = useState<How>(); // sent before its files are there
+  const [early, setEarly] = useState<SendMode>(); // sent before its files are there
   const [draftBehind, setDraftBehind] = useState<{ text: string; files: Attachment[] }>(); // the new message while an earlier one is edited
 
   useDraft(conversation, draftBehind ? draftBehind.text : text);
@@ -72,7 +72,7 @@ export function Composer({ conversation, agent, prepare, given, editing, cancelE
     f.style.height = "auto";
     f.style.height = `${Math.min(f.scrollHeight, 240)}px`;
   }, [text]);
-  const switchMessage = useEffectEvent((message: Held | undefined) => {
+  const switchMessage = useEffectEvent((message: ChatMessage | undefined) => {
     if (message) {
       if (!draftBehind) setDraftBehind({ text, files: files.take() });
       setText(textOf(message));
@@ -87,7 +87,7 @@ export function Composer({ conversation, agent, prepare, given, editing, cancelE
   // The field is filled and focused together, before the browser paints.
   // eslint-disable-next-line react-hooks/set-state-in-effect
   useLayoutEffect(() => switchMessage(editing), [editing]);
-  const insert = useEffectEvent((content: Given) => {
+  const insert = useEffectEvent((content: Insertion) => {
     setText((t) => (t.trim() && t !== content.text ? `${t}\n\n${content.text}` : content.text));
     if (content.media?.length) files.putBack([...files.all, ...mediaOf(content.media)]);
     field.current?.focus();
@@ -95,22 +95,22 @@ export function Composer({ conversation, agent, prepare, given, editing, cancelE
   useLayoutEffect(() => {
     // As above.
     // eslint-disable-next-line react-hooks/set-state-in-effect
-    if (given) insert(given);
-  }, [given]);
+    if (insertion) insert(insertion);
+  }, [insertion]);
 
   const empty = text.trim() === "" && files.all.length === 0;
-  const submit = async (how: How) => {
-    setEarly(!empty && files.busy ? how : undefined);
+  const submit = async (mode: SendMode) => {
+    setEarly(!empty && files.busy ? mode : undefined);
     if (empty || files.busy) return;
     setError("");
     const kept = text;
     const held = editing && draft.hold(conversation, kept);
-    const late = editing && setTimeout(() => setWaits(true), soon);
+    const late = editing && setTimeout(() => setWaits(true), noticeDelay);
     const message: NewMessage = { ...(text.trim() && { text }), ...(files.all.length > 0 && { parts: files.all.filter((f) => f.media).map((f) => ({ kind: "media" as const, media: f.media! })) }) };
     setText("");
     const attached = files.take();
     try {
-      await send({ message, how, ...(editing && { replaces: editing.id }) });
+      await send({ message, mode, ...(editing && { replaces: editing.id }) });
       held?.(true);
     } catch (err) {
       held?.(here.current); // from elsewhere it comes back with the conversation
@@ -125,14 +125,14 @@ export function Composer({ conversation, agent, prepare, given, editing, cancelE
       setWaits(false);
     }
   };
-  const submitUploaded = useEffectEvent((how: How) => void submit(how));
+  const submitUploaded = useEffectEvent((mode: SendMode) => void submit(mode));
   useEffect(() => {
     // The end of an upload is an external event.
     // eslint-disable-next-line react-hooks/set-state-in-effect
     if (early && !files.busy) submitUploaded(early);
   }, [early, files.busy]);
-  const first: How = running && !steers ? "queue" : "steer";
-  const other: How = steers ? "queue" : "instead";
+  const first: SendMode = running && !steers ? "queue" : "steer";
+  const other: SendMode = steers ? "queue" : "instead";
   const keys = (e: KeyboardEvent<HTMLTextAreaElement>) => {
     // Safari ends a composition before it tells the key that ended it.
     const composing = e.nativeEvent.isComposing || e.keyCode === 229;
@@ -194,7 +194,7 @@ export function Composer({ conversation, agent, prepare, given, editing, cancelE
           <textarea ref={field} id="composer" rows={1} value={text} aria-label="Message" placeholder={running ? "Add a follow-up…" : agent ? `Message ${agent}…` : "Message…"}
             onChange={(e) => { setText(e.target.value); setEarly(undefined); }} onKeyDown={keys} onPaste={paste} />
           {running && !empty && !editing && (
-            <button type="button" className="other" title={`${other === "queue" ? "Send after this answer" : "Stop the answer and send this"} (${together("Mod", "Enter")})`} onClick={() => { void submit(other); field.current?.focus(); }}>{labels[other]}</button>
+            <button type="button" className="other" title={`${other === "queue" ? "Send after this answer" : "Stop the answer and send this"} (${combination("Mod", "Enter")})`} onClick={() => { void submit(other); field.current?.focus(); }}>{labels[other]}</button>
           )}
           {running && empty ? (
             <button type="button" className="primary" aria-label="Stop" title="Stop (Esc)" onClick={() => { stop(); field.current?.focus(); }}><Icon name="stop" /></button>
@@ -207,8 +207,8 @@ export function Composer({ conversation, agent, prepare, given, editing, cancelE
   );
 }
 
-const labels: Record<How, string> = { steer: "Send now", queue: "Queue", instead: "Stop and send" };
-const titles: Record<How, string> = { steer: "Send now, into the current answer (Enter)", queue: "Send after this answer (Enter)", instead: "Stop and send" };
+const labels: Record<SendMode, string> = { steer: "Send now", queue: "Queue", instead: "Stop and send" };
+const titles: Record<SendMode, string> = { steer: "Send now, into the current answer (Enter)", queue: "Send after this answer (Enter)", instead: "Stop and send" };
 
 // The draft of a conversation; that of a new one goes along when it is made.
 function useDraft(conversation: string, text: string): void {
@@ -237,14 +237,14 @@ function useProgress(all: readonly Attachment[]): void {
 function Attached({ file: f, remove }: { file: Attachment; remove: (id: string) => void }) {
   return (
     <li className={f.error ? "bad" : undefined}>
-      <Face file={f} /><Progress file={f} />
+      <FileLabel file={f} /><Progress file={f} />
       {f.asText && <button type="button" className="link" onClick={() => { remove(f.id); f.asText!(); }}>Insert as text</button>}
       <button type="button" className="quiet" aria-label={`Remove ${f.name}`} onClick={() => remove(f.id)}><Icon name="close" /></button>
     </li>
   );
 }
 
-export const textOf = (m: Held): string => m.parts.filter((p) => p.kind === "text").map((p) => p.text ?? "").join("\n\n");
+export const textOf = (m: ChatMessage): string => m.parts.filter((p) => p.kind === "text").map((p) => p.text ?? "").join("\n\n");
 
 const mediaOf = (parts: NewMessage["parts"]): Attachment[] =>
   (parts ?? []).flatMap((p) => (p.kind === "media" && p.media ? [{ id: crypto.randomUUID(), name: p.media.name ?? "file", size: p.media.size ?? 0, progress: 1, media: p.media }] : []));

@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 
 import { theClient, theLive } from "../gateway";
 import { Icon, type IconName } from "../ui/Icon";
-import { type Facts, first, type Kind, type Restart, restart, restarting, tell, words } from "./words";
+import { type Facts, announce, type Kind, type Restart, restart, restarting, tell, words } from "./words";
 
 // How often the words are looked at, for what changes by time alone.
 const look = 500;
@@ -38,7 +38,7 @@ function facts(behind: number): Facts {
 
 /** The connection, in words. behind is how many events of what is shown are still to come. */
 export function Connection({ behind = 0 }: { behind?: number }) {
-  const [told, setTold] = useState(() => first(words(facts(behind), Date.now()), Date.now()));
+  const [told, setTold] = useState(() => announce(words(facts(behind), Date.now()), Date.now()));
   const [state, setState] = useState(theClient().state);
   useEffect(() => {
     const changed = () => {

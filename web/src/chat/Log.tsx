@@ -1,12 +1,12 @@
 // The log of a conversation: its messages, the newest at the end.
 
-import { type Conversation, type ConversationState, independent, type Message as Held, type Pending, type Turn } from "@leat/client";
+import { type Conversation, type ConversationState, independent, type Message as ChatMessage, type Pending, type Turn } from "@leat/client";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { target } from "../find/target";
 import { useStore } from "../store";
 import { Icon } from "../ui/Icon";
-import { Alive } from "./Alive";
+import { Activity } from "./Activity";
 import { Message } from "./Message";
 import { around, answerless, type Around } from "./nesting";
 import type { Hold } from "./parts/Fold";
@@ -15,10 +15,10 @@ import { bookmark, saveBookmark } from "./places";
 import { Answers, Requests } from "./Requests";
 import { useScroll } from "./scroll";
 import { TurnEnd } from "./TurnEnd";
-import { entered, walk } from "./walk";
-import { earlier, later as showNext, near, place, type Stretch } from "./window";
+import { focusLog, walk } from "./walk";
+import { earlier, showLater as showNext, near, place, type Stretch } from "./window";
 
-interface LogProps { conversation: Conversation; state: ConversationState; edit: (m: Held) => void; change: (m: Held) => void; inspect: (turn: string) => void }
+interface LogProps { conversation: Conversation; state: ConversationState; edit: (m: ChatMessage) => void; change: (m: ChatMessage) => void; inspect: (turn: string) => void }
 
 export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   const scroller = useRef<HTMLElement>(null);
@@ -129,7 +129,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   const running = turns.some((t) => t.state !== "ended" && independent(t));
   const total = state.earlier ? -1 : messages.length;
   // What is on its way stands in its place already, and becomes the message without being drawn anew.
-  const drawn: { message: Held; pending?: Pending }[] = messages.slice(shown.from, shown.to).map((message) => ({ message }));
+  const drawn: { message: ChatMessage; pending?: Pending }[] = messages.slice(shown.from, shown.to).map((message) => ({ message }));
   if (shown.to === messages.length) for (const p of state.pending) drawn.push({ message: asMessage(p), pending: p });
   const without = useMemo(() => answerless(turns, messages, lastOf), [turns, messages, lastOf]);
   const atEnd = shown.to === messages.length;
@@ -137,7 +137,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
 
   return (
     <div className="log-frame">
-      <section ref={scroller} className="log" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} data-ended={ended} data-open={turns.length - ended} onKeyDown={(e) => walk(e.nativeEvent, scroller.current, content.current)} onFocus={(e) => entered(e.nativeEvent, scroller.current)}>
+      <section ref={scroller} className="log" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} data-ended={ended} data-open={turns.length - ended} onKeyDown={(e) => walk(e.nativeEvent, scroller.current, content.current)} onFocus={(e) => focusLog(e.nativeEvent, scroller.current)}>
         <div ref={content} className="column">
           {shown.from === 0 && state.earlier && loadError && <p className="note bad" role="alert">Couldn’t load earlier messages: {line(loadError)}</p>}
           {shown.from === 0 && state.earlier && <button type="button" className="quiet wide" onClick={showEarlier}>{loadError ? "Try again" : "Earlier messages"}</button>}
@@ -145,7 +145,7 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
           {drawn.flatMap(({ message: m, pending }, i) => {
             const turn = m.turn ? turnOf.get(m.turn) : undefined;
             return [
-              <Message key={m.id} conversation={conversation} message={m} pending={pending} turn={turn} fate={m.stateTurn ? turnOf.get(m.stateTurn) : undefined} {...(turn?.parent ? around(turn, turnOf) : alone)}
+              <Message key={m.id} conversation={conversation} message={m} pending={pending} turn={turn} targetTurn={m.stateTurn ? turnOf.get(m.stateTurn) : undefined} {...(turn?.parent ? around(turn, turnOf) : alone)}
                 last={!!m.turn && lastOf.get(m.turn) === m.id} newest={atEnd && m.id === newest && !pending} place={total < 0 ? -1 : shown.from + i + 1} total={total} busy={running} edit={edit} change={change} inspect={inspect} hold={scroll.hold} />,
               ...(without.after.get(m.id) ?? []).map((t) => <Answerless key={t.id} turn={t} at={around(t, turnOf)} again={atEnd && m.id === newest && !running ? () => void conversation.resend(m.id).catch(() => {}) : undefined} hold={scroll.hold} />),
             ];
@@ -163,9 +163,9 @@ export function Log({ conversation, state, edit, change, inspect }: LogProps) {
   );
 }
 
-const asMessages = new WeakMap<Pending, Held>();
+const asMessages = new WeakMap<Pending, ChatMessage>();
 
-function asMessage(p: Pending): Held {
+function asMessage(p: Pending): ChatMessage {
   let m = asMessages.get(p);
   if (!m) {
     const parts = [...(p.message.text ? [{ kind: "text" as const, text: p.message.text }] : []), ...(p.message.parts ?? [])];
@@ -182,7 +182,7 @@ function Answerless({ turn, at, again, hold }: { turn: Turn; at: Around; again?:
   return (
     <article className="message assistant" data-depth={at.depth ? Math.min(at.depth, 3) : undefined} aria-label="Answer" aria-busy={turn.state !== "ended"} tabIndex={-1}>
       <Answers turn={turn.id} />
-      {turn.state === "ended" ? <TurnEnd turn={turn} said={false} again={again} hold={hold} /> : <Alive turn={turn} />}
+      {turn.state === "ended" ? <TurnEnd turn={turn} said={false} again={again} hold={hold} /> : <Activity turn={turn} />}
     </article>
   );
 }
@@ -193,7 +193,7 @@ function Loading() {
 }
 
 /** The last message of each turn. */
-function lastMessages(messages: readonly Held[]): Map<string, string> {
+function lastMessages(messages: readonly ChatMessage[]): Map<string, string> {
   const last = new Map<string, string>();
   for (const m of messages) if (m.turn && m.role !== "user") last.set(m.turn, m.id);
   return last;

@@ -1,26 +1,26 @@
 // One message, from its first word to its last: the same element throughout, in which only what changes is drawn again.
 
-import { type Conversation, type Message as Held, type Outcome, type Pending, type Turn, visibleText } from "@leat/client";
+import { type Conversation, type Message as ChatMessage, type Outcome, type Pending, type Turn, visibleText } from "@leat/client";
 import { memo } from "react";
 
 import { clock } from "../time";
 import { CopyButton } from "../ui/Copy";
 import { Icon } from "../ui/Icon";
-import { Alive } from "./Alive";
-import { Fate } from "./Fate";
+import { Activity } from "./Activity";
+import { Delivery } from "./Delivery";
 import type { Hold } from "./parts/Fold";
 import { line } from "./parts/marks";
 import { Part } from "./parts/Part";
 import { Answers } from "./Requests";
 import { TurnEnd } from "./TurnEnd";
-import { Used } from "./Used";
+import { UsageLabel } from "./UsageLabel";
 
 interface MessageProps {
   conversation: Conversation;
-  message: Held;
+  message: ChatMessage;
   pending: Pending | undefined; // it is on its way, or was refused
   turn: Turn | undefined; // that it belongs to
-  fate?: Turn | undefined; // that it is for
+  targetTurn?: Turn | undefined; // that it is for
   inside?: string | undefined; // the agents whose turns its turn lies in, outermost first; undefined for one that lies in none
   depth?: number; // how many those are
   last: boolean; // of its turn
@@ -28,14 +28,14 @@ interface MessageProps {
   place: number;
   total: number;
   busy: boolean;
-  edit: (m: Held) => void;
-  change: (m: Held) => void;
+  edit: (m: ChatMessage) => void;
+  change: (m: ChatMessage) => void;
   inspect: (turn: string) => void;
   hold: Hold;
 }
 
 /** Where a message came from that nobody sent here, such as another client of the agent's session; "" if it is not known. */
-function origin(m: Held, turn: Turn | undefined): string {
+function origin(m: ChatMessage, turn: Turn | undefined): string {
   if (turn) return turn.source === "upstream" ? "" : turn.source ?? "";
   return m.state ? "" : m.source ?? "";
 }
@@ -43,7 +43,7 @@ function origin(m: Held, turn: Turn | undefined): string {
 /** Turns within turns are set in so many times; what lies deeper says where. */
 const deepest = 3;
 
-export const Message = memo(function Message({ conversation, message: m, pending, turn, fate, inside, depth = 0, last, newest = false, place, total, busy, edit, change, inspect, hold }: MessageProps) {
+export const Message = memo(function Message({ conversation, message: m, pending, turn, targetTurn, inside, depth = 0, last, newest = false, place, total, busy, edit, change, inspect, hold }: MessageProps) {
   const mine = m.role === "user";
   const growing = !m.ended && (!turn || turn.state !== "ended");
   const running = last && !!turn && turn.state !== "ended" && turn.state !== "queued";
@@ -63,18 +63,18 @@ export const Message = memo(function Message({ conversation, message: m, pending
       {m.parts.map((p, i) => (
         <Part key={p.id} part={p} conversation={conversation.id} mine={mine} live={growing && (!p.ended || coming(p))} last={i === m.parts.length - 1} waiting={asks.includes(p.id)} cut={cutOff(p, turn)} hold={hold} />
       ))}
-      {mine && <Fate conversation={conversation} message={m} pending={pending} turn={fate} change={change} />}
+      {mine && <Delivery conversation={conversation} message={m} pending={pending} turn={targetTurn} change={change} />}
       {last && turn && <Answers turn={turn.id} />}
       {last && turn?.state === "ended" && <TurnEnd turn={turn} said={m.parts.length > 0} again={again} hold={hold} />}
       <footer className="acts" data-ready={(!growing && !running) || undefined} data-live={running || undefined}>
-        {running ? <Alive turn={turn} message={m} /> : (
+        {running ? <Activity turn={turn} message={m} /> : (
           <>
             <CopyButton text={() => visibleText(m)} what="message" />
             {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => edit(m)} aria-label="Edit" title="Edit"><Icon name="pencil" /></button>}
             {mine && !pending && <button type="button" className="quiet" disabled={busy} onClick={() => void conversation.resend(m.id).catch(() => {})} aria-label="Try again" title="Try again"><Icon name="again" /></button>}
             {last && turn && <button type="button" className="quiet" onClick={() => inspect(turn.id)} aria-label="Inspect" title="Inspect"><Icon name="wave" /></button>}
             {m.at !== undefined && <time dateTime={new Date(m.at).toISOString()}>{clock(m.at)}</time>}
-            {last && turn?.usage && <Used usage={turn.usage} model={turn.model} />}
+            {last && turn?.usage && <UsageLabel usage={turn.usage} model={turn.model} />}
           </>
         )}
       </footer>
@@ -83,12 +83,12 @@ export const Message = memo(function Message({ conversation, message: m, pending
 });
 
 /** What ended a tool whose own end never came: the end of its turn. */
-function cutOff(p: Held["parts"][number], t: Turn | undefined): Outcome | undefined {
+function cutOff(p: ChatMessage["parts"][number], t: Turn | undefined): Outcome | undefined {
   return p.kind === "tool" && !p.state && t?.outcome && t.outcome !== "completed" && p.endAt !== undefined && p.endAt === t.endedAt ? t.outcome : undefined;
 }
 
 /** A file's part ends before the file itself has come. */
-const coming = (p: Held["parts"][number]): boolean => p.kind === "media" && !p.media?.url && !p.error;
+const coming = (p: ChatMessage["parts"][number]): boolean => p.kind === "media" && !p.media?.url && !p.error;
 
 /** How much of its text is drawn; it only grows, unless the agent takes something back. */
-const length = (m: Held): number => m.parts.reduce((n, p) => n + (p.kind === "text" ? (p.text ?? "").length : 0), 0);
+const length = (m: ChatMessage): number => m.parts.reduce((n, p) => n + (p.kind === "text" ? (p.text ?? "").length : 0), 0);

@@ -2,7 +2,7 @@ import type { Turn } from "@leat/client";
 
 import { lasted } from "../time";
 import { CopyButton } from "../ui/Copy";
-import { told } from "./failure";
+import { explain } from "./failure";
 import { Fold, type Hold } from "./parts/Fold";
 import { Lines } from "./parts/Lines";
 import { Mark } from "./parts/Mark";
@@ -18,7 +18,7 @@ interface TurnEndProps {
 
 /** How a turn ended, where that is not simply well: what happened, what is kept, what to do; the cause on demand. */
 export function TurnEnd({ turn: t, said, again, hold }: TurnEndProps) {
-  const what = told(t, said, stoppedBy(t));
+  const what = explain(t, said, stoppedBy(t));
   if (!what) return null;
   const tone = what.tone === "quiet" ? "" : what.tone;
   return (

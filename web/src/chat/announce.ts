@@ -4,7 +4,7 @@
 import { type ConversationState, independent, type Message, type Part, type Turn } from "@leat/client";
 import { useEffect, useRef } from "react";
 
-import { reading } from "../settings/settings";
+import { readAloud } from "../settings/settings";
 import { Reader, seldom } from "./reader";
 import { sentences } from "./sentences";
 import { alarm, say } from "./speaker";
@@ -81,7 +81,7 @@ class Following {
   // What is read of a turn just now.
   private source(turn: string): { sentences: string[]; whole: boolean } {
     const over = this.over(turn);
-    const how = reading.get();
+    const how = readAloud.get();
     if (how === "off" || how === "end" && !over) return { sentences: [], whole: over };
     const parts = this.messages(turn).flatMap((m) => m.parts.filter((p) => p.kind === "text" && p.text).map((p) => ({ p, m })));
     const all = parts.flatMap(({ p, m }, i) => sentences(p.text!, over || !!p.ended || !!m.ended || i < parts.length - 1, navigator.language));

@@ -5,33 +5,33 @@ import type { Conversation, Request } from "@leat/client";
 
 import { Store } from "../store";
 
-export interface Answered { request: Request; decision: string; text: string; by: string; here: boolean }
+export interface GivenAnswer { request: Request; decision: string; text: string; by: string; here: boolean }
 
 /** By turn. */
-export const answers = new Store<ReadonlyMap<string, readonly Answered[]>>(new Map());
+export const answers = new Store<ReadonlyMap<string, readonly GivenAnswer[]>>(new Map());
 
-const most = 100;
-const asked = new Map<string, Request>();
-const mine = new Set<string>();
+const maxEntries = 100;
+const requests = new Map<string, Request>();
+const answeredHere = new Set<string>();
 
-function bound(all: { size: number; keys(): IterableIterator<string>; delete(key: string): boolean }): void {
+function evict(all: { size: number; keys(): IterableIterator<string>; delete(key: string): boolean }): void {
   for (const key of all.keys()) {
-    if (all.size <= most) return;
+    if (all.size <= maxEntries) return;
     all.delete(key);
   }
 }
 
 /** Remembers what a question was, for when it is answered. */
 export function noteAsked(turn: string, r: Request): void {
-  asked.set(`${turn} ${r.id}`, r);
-  bound(asked);
+  requests.set(`${turn} ${r.id}`, r);
+  evict(requests);
 }
 
 /** Says that the answer to a question was given here, or was not after all. */
 export function noteMine(turn: string, request: string, given: boolean): void {
-  if (given) mine.add(`${turn} ${request}`);
-  else mine.delete(`${turn} ${request}`);
-  bound(mine);
+  if (given) answeredHere.add(`${turn} ${request}`);
+  else answeredHere.delete(`${turn} ${request}`);
+  evict(answeredHere);
 }
 
 /** Notes what is answered while the conversation is followed, until the function that it returns is called. */
@@ -41,12 +41,12 @@ export function followAnswers(conversation: Conversation): () => void {
       if (e.type !== "turn.resume" || !e.answer) continue;
       const { id, decision = "", text = "", by = "" } = e.answer;
       const key = `${e.turn} ${id}`;
-      const answered = { request: asked.get(key) ?? { id, kind: "approval" as const }, decision, text, by, here: mine.has(key) };
+      const answered = { request: requests.get(key) ?? { id, kind: "approval" as const }, decision, text, by, here: answeredHere.has(key) };
       answers.change((all) => {
         const of = all.get(e.turn) ?? [];
         if (of.some((a) => a.request.id === id)) return all;
         const next = new Map(all).set(e.turn, [...of, answered]);
-        bound(next);
+        evict(next);
         return next;
       });
     }

@@ -4,7 +4,7 @@ import type { Media } from "@leat/client";
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { size } from "../time";
-import { bring, limit, Refused, takeBack } from "./upload";
+import { bring, limit, Refusal, takeBack } from "./upload";
 
 export interface Attachment {
   id: string; name: string; size: number;
@@ -59,9 +59,9 @@ export function useAttachments(where: () => Promise<string>): Attachments {
       known.current.delete(id);
       setAll((now) => now.map((a) => (a.id === id ? without(a) : a)));
       try {
-        if (file.size === 0) throw new Refused("the file is empty");
+        if (file.size === 0) throw new Refusal("the file is empty");
         const most = await limit();
-        if (most !== undefined && file.size > most) throw new Refused(`the file has ${size(file.size)}; the limit is ${size(most)}`);
+        if (most !== undefined && file.size > most) throw new Refusal(`the file has ${size(file.size)}; the limit is ${size(most)}`);
         const media = await bring(file, where, {
           signal: stop.signal, progress: (progress) => change(id, { progress }), waiting: (waiting) => change(id, { waiting }),
         }, (at) => uploads.current.set(id, at));

@@ -1,21 +1,21 @@
 // Who answers the next message of a conversation, where a person has chosen another agent than its own; and what is known of agents
 // that take no messages while they answer.
 
-import { kept, Store, useStore } from "../store";
+import { persistent, Store, useStore } from "../store";
 
-type Chosen = Readonly<Record<string, string>>;
+type Choices = Readonly<Record<string, string>>;
 
 /** How many choices are kept. */
-const most = 100;
+const maxChoices = 100;
 
-const chosen = kept<Chosen>("agents", {}, (v): v is Chosen => typeof v === "object" && v !== null && Object.values(v).every((a) => typeof a === "string"));
+const choices = persistent<Choices>("agents", {}, (v): v is Choices => typeof v === "object" && v !== null && Object.values(v).every((a) => typeof a === "string"));
 
 /** Chooses who answers from now on; "" is whoever answers by itself. "" as the conversation is the next new one. */
 export function choose(conversation: string, agent: string): void {
-  chosen.change(({ [conversation]: _, ...rest }) => Object.fromEntries([...Object.entries(rest), ...(agent ? [[conversation, agent] as const] : [])].slice(-most)));
+  choices.change(({ [conversation]: _, ...rest }) => Object.fromEntries([...Object.entries(rest), ...(agent ? [[conversation, agent] as const] : [])].slice(-maxChoices)));
 }
 
-export const useChosen = (conversation: string): string => useStore(chosen)[conversation] ?? "";
+export const useChosen = (conversation: string): string => useStore(choices)[conversation] ?? "";
 
 /** Agents that were given a message while they answered, and let it wait. */
 export const unsteerable = new Store<ReadonlySet<string>>(new Set());

@@ -2,7 +2,7 @@ import type { Turn } from "@leat/client";
 import { expect, test } from "vitest";
 
 import { choices, did } from "./choices";
-import { causeOf, told } from "./failure";
+import { causeOf, explain } from "./failure";
 import { answerless, around } from "./nesting";
 
 const turn = (t: Partial<Turn>): Turn => ({ id: "t", state: "ended", startedAt: 1000, endedAt: 13_400, ...t });
@@ -12,7 +12,7 @@ test.each([
   ["agent_unreachable", /can’t be reached/, true], ["agent_exit", /program exited/, true], ["cut_short", /cut off/, true], ["silence", /nothing for too long/, true],
   ["context_length_exceeded", /too long/, false], ["invalid_stream", /unreadable/, false], ["content_filter", /filter/, false], ["wait_expired", /in time/, true], ["timeout", /too long/, true], ["busy", /gateway is busy/, true],
 ])("%s says what happened and what to do", (code, what, again) => {
-  const t = told(turn({ outcome: "failed", error: { code, message: "HTTP 400: words of the upstream" } }), true)!;
+  const t = explain(turn({ outcome: "failed", error: { code, message: "HTTP 400: words of the upstream" } }), true)!;
   expect(t.what).toMatch(what);
   expect(t.todo).toMatch(/^The partial answer is saved\. ./);
   expect(t.again).toBe(again);
@@ -26,18 +26,18 @@ test("every code that the gateway gives is known", () => {
 });
 
 test("one that nobody knows is told in its own words", () => {
-  const t = told(turn({ outcome: "failed", error: { code: "x", message: "database is locked\nat line 3", retryable: true } }), false)!;
+  const t = explain(turn({ outcome: "failed", error: { code: "x", message: "database is locked\nat line 3", retryable: true } }), false)!;
   expect(t).toMatchObject({ what: "Database is locked.", todo: "Try again.", again: true, cause: "" });
-  expect(told(turn({ outcome: "failed" }), false)).toMatchObject({ what: "The agent failed.", todo: expect.stringMatching(/^Try again or rephrase/) as string, again: false });
+  expect(explain(turn({ outcome: "failed" }), false)).toMatchObject({ what: "The agent failed.", todo: expect.stringMatching(/^Try again or rephrase/) as string, again: false });
 });
 
 test("stopped, interrupted, and ended early", () => {
-  expect(told(turn({ outcome: "cancelled", reason: "stopped" }), true, "you")!.what).toBe("Stopped by you after 12.4 s");
-  expect(told(turn({ outcome: "cancelled", reason: "stopped" }), true)!.what).toBe("Stopped after 12.4 s");
-  expect(told(turn({ outcome: "interrupted", reason: "gateway_restart" }), true)).toMatchObject({ what: "Interrupted after 12.4 s: the gateway was restarted.", todo: "The partial answer is saved. Try again for a complete answer.", again: true });
-  expect(told(turn({ outcome: "completed", reason: "length" }), true)!.what).toMatch(/length limit/);
-  expect(told(turn({ outcome: "completed", reason: "end_turn" }), true)).toBeUndefined();
-  expect(told(turn({ outcome: "completed" }), false)!.what).toBe("The agent sent an empty answer.");
+  expect(explain(turn({ outcome: "cancelled", reason: "stopped" }), true, "you")!.what).toBe("Stopped by you after 12.4 s");
+  expect(explain(turn({ outcome: "cancelled", reason: "stopped" }), true)!.what).toBe("Stopped after 12.4 s");
+  expect(explain(turn({ outcome: "interrupted", reason: "gateway_restart" }), true)).toMatchObject({ what: "Interrupted after 12.4 s: the gateway was restarted.", todo: "The partial answer is saved. Try again for a complete answer.", again: true });
+  expect(explain(turn({ outcome: "completed", reason: "length" }), true)!.what).toMatch(/length limit/);
+  expect(explain(turn({ outcome: "completed", reason: "end_turn" }), true)).toBeUndefined();
+  expect(explain(turn({ outcome: "completed" }), false)!.what).toBe("The agent sent an empty answer.");
 });
 
 test("a refusal is offered first, and every approval has one", () => {

@@ -5,7 +5,7 @@ import type { Turn } from "@leat/client";
 import { lasted } from "../time";
 import { line, lines } from "./parts/marks";
 
-export interface Told {
+export interface Explanation {
   tone: "bad" | "warn" | "quiet";
   what: string;
   todo: string; // empty where nothing is to be done
@@ -13,25 +13,25 @@ export interface Told {
   cause: string; // in the words of whoever failed; empty where what says it
 }
 
-interface Known { what: string; todo: string; again?: boolean }
+interface Cause { what: string; todo: string; again?: boolean }
 
 const wait = { todo: "Try again in a minute.", again: true };
-const soon = { todo: "Try again.", again: true };
+const retry = { todo: "Try again.", again: true };
 const operator = (what: string): string => `Ask the operator of the gateway to ${what}.`;
 
-const known: Record<string, Known> = {
+const causes: Record<string, Cause> = {
   rate_limited: { what: "The provider’s rate limit was reached.", ...wait },
-  overloaded: { what: "The model is overloaded.", ...soon },
-  provider_error: { what: "The model’s provider reported an error.", ...soon },
-  provider_unreachable: { what: "The model’s provider can’t be reached.", ...soon },
-  provider_answer: { what: "The model’s provider sent an invalid response.", ...soon },
+  overloaded: { what: "The model is overloaded.", ...retry },
+  provider_error: { what: "The model’s provider reported an error.", ...retry },
+  provider_unreachable: { what: "The model’s provider can’t be reached.", ...retry },
+  provider_answer: { what: "The model’s provider sent an invalid response.", ...retry },
   quota: { what: "Provider quota exceeded.", todo: operator("raise the quota or choose another model") },
   key_missing: { what: "The provider’s API key is missing.", todo: operator("configure it") },
   key_refused: { what: "The provider rejected the API key.", todo: operator("renew it") },
   model_unknown: { what: "The provider doesn’t have this model.", todo: operator("choose another one") },
   context_too_long: { what: "The conversation is too long for the model.", todo: "Start a new conversation or shorten the message." },
   request_refused: { what: "The provider rejected the request.", todo: "Try different words or files." },
-  response_gone: { what: "The provider lost the answer.", ...soon },
+  response_gone: { what: "The provider lost the answer.", ...retry },
   filtered: { what: "The provider’s filter blocked the answer.", todo: "Try different words." },
   refused: { what: "The model refused to answer.", todo: "Try different words." },
   agent_unreachable: { what: "The agent can’t be reached.", todo: "Try again when it is back.", again: true },
@@ -39,32 +39,32 @@ const known: Record<string, Known> = {
   agent_unknown: { what: "This agent no longer exists.", todo: "Choose another agent." },
   agent_login: { what: "The agent is not signed in.", todo: operator("sign it in") },
   agent_request: { what: "The agent rejected the request.", todo: "Try different words or files." },
-  agent_status: { what: "The agent returned an error.", ...soon },
+  agent_status: { what: "The agent returned an error.", ...retry },
   agent_not_started: { what: "The agent’s program couldn’t be started.", todo: operator("check why") },
-  agent_exit: { what: "The agent’s program exited unexpectedly.", ...soon },
-  agent_stuck: { what: "The agent isn’t responding.", ...soon },
-  agent_closed: { what: "The agent was closed.", ...soon },
-  agent_restarts: { what: "The agent restarted and didn’t come back.", ...soon },
-  run_lost: { what: "The agent lost this answer.", ...soon },
-  silence: { what: "The agent sent nothing for too long.", ...soon },
-  turn_limit: { what: "The answer took longer than allowed.", ...soon },
+  agent_exit: { what: "The agent’s program exited unexpectedly.", ...retry },
+  agent_stuck: { what: "The agent isn’t responding.", ...retry },
+  agent_closed: { what: "The agent was closed.", ...retry },
+  agent_restarts: { what: "The agent restarted and didn’t come back.", ...retry },
+  run_lost: { what: "The agent lost this answer.", ...retry },
+  silence: { what: "The agent sent nothing for too long.", ...retry },
+  turn_limit: { what: "The answer took longer than allowed.", ...retry },
   too_many_runs: { what: "Too many runs of the agent’s other clients were in progress to show this one.", todo: "Open the session in another of its clients to see it.", again: false },
-  timeout: { what: "The model took too long.", ...soon },
-  lease_expired: { what: "The producer disconnected and didn’t return.", ...soon },
-  wait_expired: { what: "Nobody answered the question in time.", ...soon },
-  not_answered: { what: "The agent didn’t accept the answer to its question.", ...soon },
+  timeout: { what: "The model took too long.", ...retry },
+  lease_expired: { what: "The producer disconnected and didn’t return.", ...retry },
+  wait_expired: { what: "Nobody answered the question in time.", ...retry },
+  not_answered: { what: "The agent didn’t accept the answer to its question.", ...retry },
   invalid_stream: { what: "The agent sent an unreadable stream.", todo: operator("check the agent") },
-  cut_short: { what: "The answer was cut off.", ...soon },
-  busy: { what: "The gateway is busy with other large answers.", ...soon },
-  agent_busy: { what: "The agent is busy with an earlier message.", ...soon },
-  agent_answer: { what: "The agent sent an invalid response.", ...soon },
+  cut_short: { what: "The answer was cut off.", ...retry },
+  busy: { what: "The gateway is busy with other large answers.", ...retry },
+  agent_busy: { what: "The agent is busy with an earlier message.", ...retry },
+  agent_answer: { what: "The agent sent an invalid response.", ...retry },
   too_large: { what: "The answer exceeded the size limit.", todo: "Ask for less at a time." },
   attachment: { what: "A file couldn’t be passed to the agent.", todo: "Send a smaller file or another type." },
-  not_started: { what: "The agent didn’t receive the message.", ...soon },
+  not_started: { what: "The agent didn’t receive the message.", ...retry },
   max_iterations: { what: "The agent reached its step limit.", todo: "Ask it to continue." },
 };
 
-const others: Record<string, string> = {
+const aliases: Record<string, string> = {
   rate_limit: "rate_limited", rate_limit_error: "rate_limited", rate_limit_exceeded: "rate_limited", too_many_requests: "rate_limited", "429": "rate_limited",
   overloaded_error: "overloaded", unavailable: "overloaded", "503": "overloaded", "529": "overloaded", api_error: "provider_error", server_error: "provider_error", internal_server_error: "provider_error", "500": "provider_error",
   insufficient_quota: "quota", billing: "quota", payment_required: "quota",
@@ -76,7 +76,7 @@ const others: Record<string, string> = {
 };
 
 /** What is known of a code, by any of its names. */
-export const causeOf = (code: string | undefined): Known | undefined => (code ? known[others[code.toLowerCase()] ?? code.toLowerCase()] : undefined);
+export const causeOf = (code: string | undefined): Cause | undefined => (code ? causes[aliases[code.toLowerCase()] ?? code.toLowerCase()] : undefined);
 
 // What can be done where nothing is known of the cause.
 const other = "Try again or rephrase. If it fails again, send the details to the operator of the gateway.";
@@ -84,14 +84,14 @@ const other = "Try again or rephrase. If it fails again, send the details to the
 const limits = /^(?:max_tokens|max_output_tokens|length|token_limit|model_context_window_exceeded)$/;
 
 /** How a turn ended, where that is not simply well. by: who stopped it, where that is known. */
-export function told(t: Turn, said: boolean, by = ""): Told | undefined {
+export function explain(t: Turn, said: boolean, by = ""): Explanation | undefined {
   const after = t.startedAt !== undefined && t.endedAt !== undefined ? ` after ${lasted(t.endedAt - t.startedAt)}` : "";
   const kept = said ? "The partial answer is saved." : "";
   const join = (...all: string[]): string => all.filter(Boolean).join(" ");
   switch (t.outcome) {
     case "completed":
       if (limits.test(t.reason ?? "")) return { tone: "warn", what: "The answer reached the model’s length limit.", todo: "Ask it to continue.", again: false, cause: "" };
-      if (["filtered", "refused"].includes(others[t.reason?.toLowerCase() ?? ""] ?? "")) return { tone: "warn", ...causeOf(t.reason)!, again: false, cause: "" };
+      if (["filtered", "refused"].includes(aliases[t.reason?.toLowerCase() ?? ""] ?? "")) return { tone: "warn", ...causeOf(t.reason)!, again: false, cause: "" };
       return said ? undefined : { tone: "quiet", what: "The agent sent an empty answer.", todo: "", again: false, cause: "" };
     case "cancelled": {
       const why = t.reason && t.reason !== "stopped" && t.reason !== "parent ended" ? ` · ${line(t.reason, 120)}` : "";
@@ -107,7 +107,7 @@ export function told(t: Turn, said: boolean, by = ""): Told | undefined {
       const cause = causeOf(t.error?.code) ?? causeOf(t.reason);
       const again = t.error?.retryable ?? cause?.again ?? false;
       const what = cause?.what ?? (message ? sentence(message) : "The agent failed.");
-      const todo = again && !cause?.again ? soon.todo : cause?.todo ?? other;
+      const todo = again && !cause?.again ? retry.todo : cause?.todo ?? other;
       return { tone: "bad", what, todo: join(kept, todo), again, cause: cause ? message : "" };
     }
   }

@@ -1,6 +1,6 @@
 // Reads answers out, as it is set: whole sentences, seldom enough to be heard, and all of them.
 
-import { enough, joined, room } from "./sentences";
+import { isLongEnough, joinSentences, room } from "./sentences";
 
 /** The least time between two stretches of an answer, in milliseconds. */
 export const seldom = 3000;
@@ -26,11 +26,11 @@ export class Reader {
     const { sentences, whole } = this.source();
     let text = "";
     let to = this.given;
-    for (; to < sentences.length && (!text || !enough(text) && room(text, sentences[to]!)); to++) text = text ? `${text} ${sentences[to]}` : sentences[to]!;
+    for (; to < sentences.length && (!text || !isLongEnough(text) && room(text, sentences[to]!)); to++) text = text ? `${text} ${sentences[to]}` : sentences[to]!;
     // A short stretch waits for more, unless there is none, or no room for it.
-    if (text && (enough(text) || whole || to < sentences.length)) {
+    if (text && (isLongEnough(text) || whole || to < sentences.length)) {
       this.given = to;
-      [text = "", ...this.lane] = joined([text]);
+      [text = "", ...this.lane] = joinSentences([text]);
       return { text, closing: false };
     }
     const last = whole ? this.closing() : undefined;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 // @ts-expect-error It has no types.
 import { prose as untypedProse } from "../../test/agent.mjs";
-import { joined, sentences } from "./sentences";
+import { joinSentences, sentences } from "./sentences";
 
 const prose = untypedProse as (words: number) => string;
 
@@ -28,10 +28,10 @@ test("a text that grows gives nothing half, and never another beginning", () => 
 });
 
 test("sentences are joined, and long ones cut between words", () => {
-  expect(joined(["One.", "Two.", "Three."])).toEqual(["One. Two. Three."]);
+  expect(joinSentences(["One.", "Two.", "Three."])).toEqual(["One. Two. Three."]);
   const long = Array.from({ length: 200 }, (_, i) => `word${i}`).join(" ");
-  const pieces = joined(["Short.", long, "Last."]);
+  const pieces = joinSentences(["Short.", long, "Last."]);
   expect(pieces.every((p) => p.length <= 400)).toBe(true);
   expect(pieces.join(" ")).toBe(`Short. ${long} Last.`);
-  expect(joined(["x".repeat(900)]).join("")).toBe("x".repeat(900));
+  expect(joinSentences(["x".repeat(900)]).join("")).toBe("x".repeat(900));
 });

@@ -52,7 +52,7 @@ function block(t: Token, closed: boolean, out: string[], language: string | unde
     case "def":
       return;
     default: {
-      const found = split(words(t), language);
+      const found = segment(words(t), language);
       // The last one may go on; and what stands last may be half a word.
       out.push(...(closed ? found : found.slice(0, -1)));
     }
@@ -78,18 +78,18 @@ function words(t: Token): string {
 
 const segmenters = new Map<string, Intl.Segmenter>();
 
-function split(text: string, language = "en"): string[] {
+function segment(text: string, language = "en"): string[] {
   let s = segmenters.get(language);
   if (!s) segmenters.set(language, (s = new Intl.Segmenter(language, { granularity: "sentence" })));
   return [...s.segment(text)].map((g) => g.segment.trim()).filter(Boolean);
 }
 
 /** Joins sentences to what is read out at once; one that is too long is cut between words. */
-export function joined(all: readonly string[]): string[] {
+export function joinSentences(all: readonly string[]): string[] {
   const out: string[] = [];
   let now = "";
   for (const sentence of all) {
-    for (const piece of cut(sentence)) {
+    for (const piece of splitLong(sentence)) {
       if (now && (now.length >= least || !room(now, piece))) {
         out.push(now);
         now = "";
@@ -102,12 +102,12 @@ export function joined(all: readonly string[]): string[] {
 }
 
 /** Whether it is enough to be read out although more will come. */
-export const enough = (text: string): boolean => text.length >= least;
+export const isLongEnough = (text: string): boolean => text.length >= least;
 
 /** Whether another sentence can be read out together with it. */
 export const room = (text: string, sentence: string): boolean => text.length + 1 + sentence.length <= most;
 
-function cut(sentence: string): string[] {
+function splitLong(sentence: string): string[] {
   const out: string[] = [];
   let rest = sentence;
   while (rest.length > most) {

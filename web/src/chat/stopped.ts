@@ -3,12 +3,12 @@
 import type { Turn } from "@leat/client";
 
 import { subject } from "../gateway";
-import { kept } from "../store";
+import { persistent } from "../store";
 import { line } from "./parts/marks";
 
 const most = 200;
 
-const here = kept<string[]>("stopped", [], (v): v is string[] => Array.isArray(v) && v.every((id) => typeof id === "string"));
+const here = persistent<string[]>("stopped", [], (v): v is string[] => Array.isArray(v) && v.every((id) => typeof id === "string"));
 
 export function noteStopped(turns: readonly string[]): void {
   here.change((all) => [...all.filter((id) => !turns.includes(id)), ...turns].slice(-most));

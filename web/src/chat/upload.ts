@@ -16,7 +16,7 @@ const late = 15_000;
 /** An upload that the gateway forgot begins anew, but not for ever. */
 const lives = 3;
 
-export interface Sending {
+export interface Transfer {
   signal: AbortSignal;
   /** How much is there, of 1. */
   progress: (of1: number) => void;
@@ -25,10 +25,10 @@ export interface Sending {
 }
 
 /** A refusal: it does no good to send the same again at once. */
-export class Refused extends Error {}
+export class Refusal extends Error {}
 
-class Broken extends Error {}
-class Gone extends Error {}
+class ConnectionFault extends Error {}
+class UploadLost extends Error {}
 
 let known: Promise<{ maxSize: number } | undefined> | undefined;
 
@@ -39,30 +39,30 @@ export async function limit(): Promise<number | undefined> {
 }
 
 /** Brings a file into the conversation that where makes. taken is told where it can be taken back, once that is so. */
-export async function bring(file: File, where: () => Promise<string>, s: Sending, taken: (at: string) => void): Promise<Media> {
+export async function bring(file: File, where: () => Promise<string>, s: Transfer, taken: (at: string) => void): Promise<Media> {
   // Without a line the conversation is not made, and the client waits by itself.
   const slow = setTimeout(() => s.waiting(true), late / 10);
-  const conversation = await over(s, () => where().catch((err: unknown) => {
-    throw err instanceof LeatError && err.reason === "network" ? new Broken() : err;
+  const conversation = await withRetries(s, () => where().catch((err: unknown) => {
+    throw err instanceof LeatError && err.reason === "network" ? new ConnectionFault() : err;
   })).finally(() => clearTimeout(slow));
   if (file.size <= whole) {
     const at = `${base}/api/conversations/${encodeURIComponent(conversation)}/files?name=${encodeURIComponent(file.name)}`;
-    const res = await over(s, () => request("POST", at, file, { "Content-Type": file.type || "application/octet-stream" }, s, (n) => s.progress(n / file.size)));
+    const res = await withRetries(s, () => request("POST", at, file, { "Content-Type": file.type || "application/octet-stream" }, s, (n) => s.progress(n / file.size)));
     return (res.response as { media: Media }).media;
   }
   for (let life = 1; ; life++) {
     try {
       return await inPieces(file, conversation, s, taken);
     } catch (err) {
-      if (!(err instanceof Gone)) throw err;
-      if (life === lives) throw new Refused("the gateway lost the upload");
+      if (!(err instanceof UploadLost)) throw err;
+      if (life === lives) throw new Refusal("the gateway lost the upload");
     }
   }
 }
 
-async function inPieces(file: File, conversation: string, s: Sending, taken: (at: string) => void): Promise<Media> {
+async function inPieces(file: File, conversation: string, s: Transfer, taken: (at: string) => void): Promise<Media> {
   const metadata = { filename: file.name, filetype: file.type || "application/octet-stream", conversation };
-  const made = await over(s, () => request("POST", `${base}/api/files/upload`, null, {
+  const made = await withRetries(s, () => request("POST", `${base}/api/files/upload`, null, {
     "Tus-Resumable": "1.0.0", "Upload-Length": String(file.size), "Upload-Metadata": Object.entries(metadata).map(([k, v]) => `${k} ${base64(v)}`).join(","),
   }, s));
   // The gateway's own path, but as this page reaches it.
@@ -70,7 +70,7 @@ async function inPieces(file: File, conversation: string, s: Sending, taken: (at
   taken(at);
   let offset = 0;
   while (offset < file.size) {
-    offset = await over(s, async (again) => {
+    offset = await withRetries(s, async (again) => {
       if (again) offset = Number((await request("HEAD", at, null, { "Tus-Resumable": "1.0.0" }, s)).getResponseHeader("Upload-Offset"));
       s.progress(offset / file.size);
       if (offset >= file.size) return offset;
@@ -80,7 +80,7 @@ async function inPieces(file: File, conversation: string, s: Sending, taken: (at
       return Number(res.getResponseHeader("Upload-Offset"));
     });
   }
-  const res = await over(s, () => request("GET", at, null, {}, s));
+  const res = await withRetries(s, () => request("GET", at, null, {}, s));
   return (res.response as { media: Media }).media;
 }
 
@@ -90,14 +90,14 @@ export function takeBack(at: string): void {
 }
 
 // over does something again until the line holds.
-async function over<T>(s: Sending, step: (again: boolean) => Promise<T>): Promise<T> {
+async function withRetries<T>(s: Transfer, step: (again: boolean) => Promise<T>): Promise<T> {
   for (let wait = soon, again = false; ; again = true) {
     try {
       const done = await step(again);
       s.waiting(false);
       return done;
     } catch (err) {
-      if (!(err instanceof Broken)) throw err;
+      if (!(err instanceof ConnectionFault)) throw err;
     }
     s.waiting(true);
     await pause(wait, s.signal);
@@ -122,7 +122,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 // request is an XMLHttpRequest, since fetch does not tell how much of a body has gone.
-function request(method: string, url: string, body: Blob | null, headers: Record<string, string>, s: Sending, sent?: (bytes: number) => void): Promise<XMLHttpRequest> {
+function request(method: string, url: string, body: Blob | null, headers: Record<string, string>, s: Transfer, sent?: (bytes: number) => void): Promise<XMLHttpRequest> {
   return new Promise((resolve, reject) => {
     const r = new XMLHttpRequest();
     r.open(method, url);
@@ -148,9 +148,9 @@ function request(method: string, url: string, body: Blob | null, headers: Record
       else if (r.status >= 200 && r.status < 300) resolve(r);
       // 409: it goes on elsewhere. 400 with timeout: the body broke off. 423: an older line still writes. 429 without a limit that
       // one has used up: too much at once.
-      else if ([0, 408, 409, 423, 502, 503, 504].includes(r.status) || r.status === 429 && said?.reason !== "quota" || said?.reason === "timeout") reject(new Broken());
-      else if ((r.status === 404 || r.status === 410) && url.includes("api/files/upload/")) reject(new Gone());
-      else reject(new Refused(said?.error ?? `the gateway answered ${r.status}`));
+      else if ([0, 408, 409, 423, 502, 503, 504].includes(r.status) || r.status === 429 && said?.reason !== "quota" || said?.reason === "timeout") reject(new ConnectionFault());
+      else if ((r.status === 404 || r.status === 410) && url.includes("api/files/upload/")) reject(new UploadLost());
+      else reject(new Refusal(said?.error ?? `the gateway answered ${r.status}`));
     };
     if (s.signal.aborted) {
       reject(new Error("taken back"));

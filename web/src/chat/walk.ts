@@ -55,7 +55,7 @@ function tab(event: KeyboardEvent, log: HTMLElement, at: HTMLElement): void {
 }
 
 /** Where Shift+Tab comes in from below it comes to the log, not to the last of its buttons. */
-export function entered(event: FocusEvent, log: HTMLElement | null): void {
+export function focusLog(event: FocusEvent, log: HTMLElement | null): void {
   if (!log || !backwards || event.target === log || event.relatedTarget instanceof Node && log.contains(event.relatedTarget)) return;
   log.focus({ preventScroll: true });
 }

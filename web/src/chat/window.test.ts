@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { earlier, heavy, later, most, place, step } from "./window";
+import { earlier, heavy, showLater, maxShown, place, step } from "./window";
 
 const messages = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => ({ id: `m${from + i}` }));
 
@@ -8,7 +8,7 @@ test("a stretch follows the end", () => {
   expect(place({}, messages(0, 1000), true)).toEqual({ from: 1000 - step, to: 1000 });
   expect(place({}, [], true)).toEqual({ from: 0, to: 0 });
   // What follows the end for long stays bounded.
-  expect(place({ first: "m10" }, messages(0, 1000), true)).toEqual({ from: 1000 - most, to: 1000 });
+  expect(place({ first: "m10" }, messages(0, 1000), true)).toEqual({ from: 1000 - maxShown, to: 1000 });
 });
 
 test("a stretch keeps its messages when older ones come before them and newer ones after", () => {
@@ -22,13 +22,13 @@ test("to the beginning and back, every message is shown on the way, and never to
   const seen = new Set<string>();
   let at = place({}, all, true);
   const look = () => {
-    expect(at.to - at.from).toBeLessThanOrEqual(most);
+    expect(at.to - at.from).toBeLessThanOrEqual(maxShown);
     for (const m of all.slice(at.from, at.to)) seen.add(m.id);
   };
   for (look(); at.from > 0; look()) at = place(earlier(at, all), all, false);
   expect(seen.size).toBe(1000);
   seen.clear();
-  for (look(); at.to < 1000; look()) at = place(later(at, all), all, false);
+  for (look(); at.to < 1000; look()) at = place(showLater(at, all), all, false);
   expect(seen.size).toBe(1000);
 });
 
@@ -47,7 +47,7 @@ test("long messages are fewer", () => {
     expect(weigh(at)).toBeLessThanOrEqual(5 * heavy);
     for (const m of all.slice(at.from, at.to)) seen.add(m);
   }
-  while (at.to < 100) at = place(later(at, all), all, false);
+  while (at.to < 100) at = place(showLater(at, all), all, false);
   expect(seen.size).toBe(100);
   // However long they are, a few are there.
   expect(place({}, all.map((m) => ({ ...m, parts: [{ text: "x".repeat(heavy) }] })), true)).toEqual({ from: 96, to: 100 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { type Facts, first, restart, restarting, tell, words } from "./words";
+import { type Facts, announce, restart, restarting, tell, words } from "./words";
 
 const now = 1_000_000;
 const facts = (f: Partial<Facts> = {}): Facts => ({ state: "connected", retryAt: 0, online: true, waiting: 0, restarting: false, behind: 0, heard: now - 3000, ...f });
@@ -27,7 +27,7 @@ test("each state in words", () => {
 test("a blip is neither shown nor said; what lasts is shown, then said, without the seconds", () => {
   const live = words(facts(), now);
   const lost = words(facts({ state: "reconnecting", retryAt: now + 3000 }), now);
-  let t = first(live, now);
+  let t = announce(live, now);
   expect(tell(t, live, now + 5000)).toBe(t);
   t = tell(t, lost, now + 100);
   expect(t.shown).toBe(live);

@@ -51,12 +51,12 @@ export function words(f: Facts, now: number): Words {
 }
 
 /** What is shown, and what a screen reader is told, which counts nothing. */
-export interface Told { kind: Kind; since: number; shown: Words; said: string }
+export interface Announced { kind: Kind; since: number; shown: Words; said: string }
 
-export const first = (w: Words, now: number): Told => ({ kind: w.kind, since: now, shown: w, said: "" });
+export const announce = (w: Words, now: number): Announced => ({ kind: w.kind, since: now, shown: w, said: "" });
 
 /** What is told after words that hold now. A state that does not last is not told. */
-export function tell(before: Told, w: Words, now: number): Told {
+export function tell(before: Announced, w: Words, now: number): Announced {
   const since = w.kind === before.kind ? before.since : now;
   const held = now - since;
   const calm = before.shown.kind === "live" && w.kind !== "live" && held < shownAfter;

@@ -3,9 +3,9 @@ import type { Turn } from "@leat/client";
 import { brief, size } from "../time";
 import { Sparkline } from "../ui/Sparkline";
 import { type Rate, rateAt } from "./rate";
-import type { Figures as Told } from "./trace";
+import type { Figures as TurnFigures } from "./trace";
 
-interface FiguresProps { figures: Told; rate: Rate; turn: Turn; time: number; offset: number; within: number }
+interface FiguresProps { figures: TurnFigures; rate: Rate; turn: Turn; time: number; offset: number; within: number }
 
 const speed = (v: number) => (v < 10 ? v.toFixed(1) : String(Math.round(v)));
 

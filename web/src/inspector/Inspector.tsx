@@ -5,7 +5,7 @@ import { memo, type PointerEvent, useEffect, useLayoutEffect, useMemo, useRef, u
 
 import { line } from "../chat/parts/marks";
 import { Part } from "../chat/parts/Part";
-import { kept, useStore } from "../store";
+import { persistent, useStore } from "../store";
 import { brief, size } from "../time";
 import { Icon } from "../ui/Icon";
 import { Events } from "./Events";
@@ -25,7 +25,7 @@ const narrowest = 360;
 const widest = 480;
 const step = 24;
 
-const width = kept("inspector", 400, (v): v is number => typeof v === "number" && v >= narrowest && v <= widest);
+const width = persistent("inspector", 400, (v): v is number => typeof v === "number" && v >= narrowest && v <= widest);
 
 interface InspectorProps { conversation: Conversation; turn: Turn; close: () => void }
 

@@ -3,7 +3,7 @@ import { type PointerEvent, useEffect, useMemo, useRef, useState } from "react";
 import { theme } from "../theme";
 import { useStore } from "../store";
 import { brief } from "../time";
-import { type Axis, axis, lanes, nearest, told } from "./axis";
+import { type Axis, axis, lanes, nearest, describe } from "./axis";
 import type { Replay, Trace } from "./trace";
 
 /** The canvas in pixels: its height, where the names of tools end, and the lanes. */
@@ -47,7 +47,7 @@ export function Lanes({ trace, replay, names, shown, at, tell, now, pin }: Lanes
   };
   return (
     <figure className="lanes">
-      <canvas ref={canvas} role="img" aria-label={told(trace, a, shown, brief)} onPointerMove={(e) => setOver(find(e))} onPointerLeave={() => setOver(-1)}
+      <canvas ref={canvas} role="img" aria-label={describe(trace, a, shown, brief)} onPointerMove={(e) => setOver(find(e))} onPointerLeave={() => setOver(-1)}
         onClick={(e) => { const i = find(e as unknown as PointerEvent); if (i >= 0) pin(i); }} />
       <figcaption>
         <span className="ends"><span>0</span><span>{brief(a.to - a.from)}</span></span>

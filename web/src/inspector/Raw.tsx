@@ -4,7 +4,7 @@ import type { Turn } from "@leat/client";
 import { useState } from "react";
 
 import { lines } from "../chat/parts/marks";
-import { call, read, refusal } from "../gateway";
+import { call, readBody, refusal } from "../gateway";
 import { brief } from "../time";
 import { Icon } from "../ui/Icon";
 import { save } from "../ui/save";
@@ -39,7 +39,7 @@ export function Raw({ turn, begin, arrival }: RawProps) {
   const file = async (path: string, name: string) => {
     setError("");
     try {
-      const { res, body } = await read(`api/turns/${encodeURIComponent(turn.id)}/${path}`);
+      const { res, body } = await readBody(`api/turns/${encodeURIComponent(turn.id)}/${path}`);
       if (!res.ok) throw await refusal(res, body);
       save(body, "application/x-ndjson", name);
     } catch (err) {

@@ -61,7 +61,7 @@ export function nearest(t: Trace, shown: readonly (number | undefined)[], lane: 
 }
 
 /** What the axis shows, in words. */
-export function told(t: Trace, a: Axis, shown: readonly (number | undefined)[], lasted: (ms: number) => string): string {
+export function describe(t: Trace, a: Axis, shown: readonly (number | undefined)[], lasted: (ms: number) => string): string {
   const seen = shown.filter((s) => s !== undefined).length;
   const begin = beginOf(t);
   return [

@@ -1,7 +1,7 @@
 import type { Message } from "@leat/client";
 import { expect, test } from "vitest";
 
-import { axis, nearest, told } from "./axis";
+import { axis, nearest, describe } from "./axis";
 import { rate, rateAt } from "./rate";
 import { figures, Replay, shownTimes, type Trace } from "./trace";
 
@@ -108,6 +108,6 @@ test("the axis: each event at its pixel, tools as bands, silences, the first tok
   expect(nearest(tool, shown, 0, 5400)).toBe(4);
   expect(nearest(tool, shown, 2, 9999)).toBe(2);
   expect(nearest(tool, [], 2, 9999)).toBe(-1);
-  expect(told(tool, a, shown, (ms) => `${ms / 1000} s`)).toBe("7 events arrived in 10 s and were stored as they came; 3 were shown here live; tools ran: bash, tool; no events came for more than 2 seconds 2 times.");
+  expect(describe(tool, a, shown, (ms) => `${ms / 1000} s`)).toBe("7 events arrived in 10 s and were stored as they came; 3 were shown here live; tools ran: bash, tool; no events came for more than 2 seconds 2 times.");
   expect(axis({ turn: "t", commits: [] }, [], r, new Map(), 0).counts[0]!.length).toBe(1);
 });

@@ -5,8 +5,8 @@ import type { Message, Part } from "@leat/client";
 import type { Batch } from "./shown";
 
 export interface Commit { arrival: number; commit: number; seq: number; type: string; message?: string; part?: string; field?: string; end?: number }
-export interface Replaced { seq: number; message: string; part: string; field?: string; text: string }
-export interface Trace { turn: string; commits: readonly Commit[]; replaced?: readonly Replaced[] }
+export interface Replacement { seq: number; message: string; part: string; field?: string; text: string }
+export interface Trace { turn: string; commits: readonly Commit[]; replaced?: readonly Replacement[] }
 
 /** When the log says that the turn began. */
 export const beginOf = (t: Trace): number => (t.commits.find((c) => c.type === "turn.start") ?? t.commits[0])?.arrival ?? 0;

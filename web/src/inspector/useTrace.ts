@@ -4,14 +4,14 @@ import { LeatError, type Turn } from "@leat/client";
 import { useEffect, useRef, useState } from "react";
 
 import { call } from "../gateway";
-import type { Commit, Replaced, Trace } from "./trace";
+import type { Commit, Replacement, Trace } from "./trace";
 
 /** How often what is new is asked for. */
 const every = 1000;
 /** After this a turn without a trace is said to have none any more. */
 const patience = 60_000;
 
-interface Answer { turn: string; commits: Commit[]; replaced?: Replaced[]; now: number }
+interface Answer { turn: string; commits: Commit[]; replaced?: Replacement[]; now: number }
 
 export interface Traced {
   trace?: Trace;

@@ -4,7 +4,7 @@
 import type { Token, Tokens } from "marked";
 
 import { closeBlock, closeInline, heldTime, holdBlock, holdInline, onItsWay, openFormula } from "./heal";
-import { counts, type Footnote, type Known, lex, lexInline } from "./lex";
+import { counts, type Footnote, type Definitions, lex, lexInline } from "./lex";
 
 /** How many entries of a list or table are read again: the last one may yet belong to the one before it. */
 const again = 2;
@@ -13,7 +13,7 @@ const again = 2;
 export type Open<T = Token> = T & { open?: string };
 
 // The settled entries of the list or table that the open part begins with; length is that of their source.
-type Begun = { list: Tokens.List; length: number } | { table: Tokens.Table; length: number; head: string };
+type Prefix = { list: Tokens.List; length: number } | { table: Tokens.Table; length: number; head: string };
 
 // A fence that is open at the end; no line before looked closes it.
 interface Fence { mark: string; lang: string; body: number; looked: number }
@@ -27,8 +27,8 @@ export class Growing {
   private source = "";
   private settled: Token[] = [];
   private length = 0; // of the source that settled covers
-  private known: Known = {};
-  private begun: Begun | undefined;
+  private known: Definitions = {};
+  private begun: Prefix | undefined;
   private fence: Fence | undefined;
   private hold = { start: -1, since: 0 };
   private last: { text: string; live: boolean; tokens: Token[] } | undefined;
@@ -76,7 +76,7 @@ export class Growing {
   }
 
   // lexOpen reads what is not settled, and puts it together with the settled entries of its first block.
-  private lexOpen(open: string): { tokens: Token[]; known: Known } {
+  private lexOpen(open: string): { tokens: Token[]; known: Definitions } {
     const b = this.begun;
     if (!b) return lex(open, this.known);
     const rest = open.slice(b.length);
@@ -172,7 +172,7 @@ export class Growing {
   }
 
   // learn keeps definitions, and reads again what was settled and refers to them. It says whether the open part has to be read again.
-  private learn(labels: string[], known: Known): boolean {
+  private learn(labels: string[], known: Definitions): boolean {
     const fresh = labels.filter((label) => !Object.hasOwn(this.known, label));
     if (fresh.length > 0) {
       this.known = { ...this.known };
@@ -265,7 +265,7 @@ function fenceText(body: string): string {
 }
 
 // The labels that are defined for good: in what is settled, and of the notes that have begun.
-function defined(known: Known, settled: string, tokens: Token[]): string[] {
+function defined(known: Definitions, settled: string, tokens: Token[]): string[] {
   const folded = settled.includes("]:") ? fold(settled) : "";
   const notes = tokens.filter((t) => t.type === "footnote").map((t) => `^${(t as unknown as Footnote).label}`);
   return folded || notes.length > 0 ? Object.keys(known).filter((label) => notes.includes(label) || folded.includes(`[${label}]:`)) : [];

@@ -72,7 +72,7 @@ export function closeBlock(text: string): string {
   return !inside.trim() ? "" : inside.endsWith(close[0]!) ? close[1]! : `\n${close}`;
 }
 
-interface Opened { mark: string; left: number; at: number }
+interface Mark { mark: string; left: number; at: number }
 
 const space = (c: string | undefined): boolean => c === undefined || /\s/.test(c);
 const sign = (c: string | undefined): boolean => c !== undefined && /[\p{P}\p{S}]/u.test(c);
@@ -80,7 +80,7 @@ const letter = (c: string | undefined): boolean => c !== undefined && /[\p{L}\p{
 
 /** The text of a paragraph with all closed that is open at its end. */
 export function closeInline(text: string): string {
-  const open: Opened[] = [];
+  const open: Mark[] = [];
   for (let i = 0; i < text.length; ) {
     const c = text[i]!;
     if (c === "\\" && text[i + 1] !== "(") {
@@ -123,7 +123,7 @@ export function closeInline(text: string): string {
 }
 
 // emphasis closes what a run of marks closes, and opens what it opens; it gives how much of the run did neither, or opens.
-function emphasis(text: string, c: string, from: number, to: number, open: Opened[]): number {
+function emphasis(text: string, c: string, from: number, to: number, open: Mark[]): number {
   const [before, after] = [text[from - 1], text[to]];
   const opens = !space(after) && (!sign(after) || space(before) || sign(before)) && !(c === "_" && letter(before));
   const closes = !space(before) && (!sign(before) || space(after) || sign(after)) && !(c === "_" && letter(after));
@@ -142,7 +142,7 @@ function emphasis(text: string, c: string, from: number, to: number, open: Opene
 }
 
 // finish closes code or a formula that began at start, and whose text begins at from.
-function finish(text: string, start: number, from: number, close: string, open: Opened[]): string {
+function finish(text: string, start: number, from: number, close: string, open: Mark[]): string {
   let begun = 0;
   while (begun < close.length && text.length - begun > from && text.endsWith(close.slice(0, begun + 1))) begun++;
   if (!text.slice(from, text.length - begun).trim()) return withMarks(text.slice(0, start), open); // nothing of it has come
@@ -169,7 +169,7 @@ function endOfAddress(text: string, from: number): number {
 }
 
 // Marks close before a space that a text ends with: after one they would close nothing.
-function withMarks(text: string, open: Opened[]): string {
+function withMarks(text: string, open: Mark[]): string {
   const marks = open.filter((o) => o.mark !== "[").reverse().map((o) => o.mark.repeat(o.left)).join("");
   if (!marks) return text;
   const end = text.trimEnd();

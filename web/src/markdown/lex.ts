@@ -15,7 +15,7 @@ export const maxBlock = 100_000;
 export interface Footnote { type: "footnote"; raw: string; label: string; text: string; tokens: Token[] }
 
 /** What is known of definitions: of links by their label, of footnotes by ^ and their label. */
-export type Known = Links;
+export type Definitions = Links;
 
 /** How much was read and drawn, for tests: that an update does little again. */
 export const counts = { characters: 0, blocks: 0 };
@@ -72,7 +72,7 @@ class Reader extends Tokenizer {
   }
 }
 
-class Reading extends Lexer {
+class LimitedLexer extends Lexer {
   override inlineTokens(src: string, tokens: Token[] = []): Token[] {
     if (src.length <= maxBlock) return super.inlineTokens(src, tokens);
     tokens.push({ type: "text", raw: src, text: src, escaped: false });
@@ -108,9 +108,9 @@ function interrupted(src: string): number {
   return (end < 0 ? src : src.slice(0, end)).search(/\n {0,3}(?:\$\$|\\\[|\[\^[^\]\s]{1,60}\]:)/);
 }
 
-function read(known: Known): { lexer: Reading; reader: Reader } {
+function newLexer(known: Definitions): { lexer: LimitedLexer; reader: Reader } {
   const reader = new Reader();
-  const lexer: Reading = new Reading({
+  const lexer: LimitedLexer = new LimitedLexer({
     gfm: true, tokenizer: reader,
     extensions: {
       renderers: {}, childTokens: {},
@@ -140,9 +140,9 @@ function read(known: Known): { lexer: Reading; reader: Reader } {
 }
 
 /** Reads a text, and what it defines beside what is known. */
-export function lex(source: string, known: Known = {}): { tokens: Token[]; known: Known } {
+export function lex(source: string, known: Definitions = {}): { tokens: Token[]; known: Definitions } {
   counts.characters += source.length;
-  const { lexer } = read(known);
+  const { lexer } = newLexer(known);
   try {
     const tokens = lexer.lex(source);
     return { tokens: [...tokens], known: tokens.links };
@@ -153,10 +153,10 @@ export function lex(source: string, known: Known = {}): { tokens: Token[]; known
 }
 
 /** Reads the text of one paragraph. */
-export function lexInline(source: string, known: Known): Token[] {
+export function lexInline(source: string, known: Definitions): Token[] {
   counts.characters += source.length;
   try {
-    return read(known).lexer.inlineTokens(source);
+    return newLexer(known).lexer.inlineTokens(source);
   } catch {
     return [{ type: "text", raw: source, text: source, escaped: false }];
   }

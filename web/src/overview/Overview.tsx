@@ -4,12 +4,12 @@ import { useEffect, useRef, useState } from "react";
 
 import { line } from "../chat/parts/marks";
 import { openTurn } from "../route";
-import { clock, counted, lasted, size } from "../time";
+import { clock, elapsed, lasted, size } from "../time";
 import { Icon } from "../ui/Icon";
 import { Sparkline } from "../ui/Sparkline";
 import { quantile, sum } from "./metrics";
 import { Offers } from "./Offers";
-import { course, type Health, kept, type Reading, type State, type Tile, tiles } from "./tiles";
+import { course, type Health, maxReadings, type Sampled, type State, type Tile, tiles } from "./tiles";
 import { useReadings } from "./useReadings";
 import "../ui/ui.css";
 import "./overview.css";
@@ -29,7 +29,7 @@ export default function Overview({ openRail }: { openRail: () => void }) {
       <header className="top">
         <button type="button" className="quiet only-narrow rail-opener" aria-label="Conversations" onClick={openRail}><Icon name="menu" /></button>
         <h1 ref={heading} tabIndex={-1}>Overview</h1>
-        <span className="muted">{status.uptime !== undefined && `up ${counted(status.uptime)}`}</span>
+        <span className="muted">{status.uptime !== undefined && `up ${elapsed(status.uptime)}`}</span>
       </header>
       <div className="scroll">
         <div className="wide">
@@ -52,7 +52,7 @@ export default function Overview({ openRail }: { openRail: () => void }) {
 }
 
 /** A number, its course over the last minute, and what would be much of it. */
-function Gauge({ tile: t, now, values }: { tile: Tile; now: Reading | undefined; values: readonly (number | undefined)[] }) {
+function Gauge({ tile: t, now, values }: { tile: Tile; now: Sampled | undefined; values: readonly (number | undefined)[] }) {
   const v = values.at(-1);
   const much = v !== undefined && v > t.limit;
   const shown = now === undefined || v === undefined ? "–" : t.show(v, now);
@@ -60,13 +60,13 @@ function Gauge({ tile: t, now, values }: { tile: Tile; now: Reading | undefined;
     <section className="tile" aria-label={t.name} data-much={much || undefined}>
       <h2>{t.name}</h2>
       <p className="value">{shown}</p>
-      <Sparkline values={values} slots={kept} label={`${t.name} over the last minute; now ${shown}`} {...(Number.isFinite(t.limit) && t.limit > 0 && { limit: t.limit })} />
+      <Sparkline values={values} slots={maxReadings} label={`${t.name} over the last minute; now ${shown}`} {...(Number.isFinite(t.limit) && t.limit > 0 && { limit: t.limit })} />
       <p className={much ? "words bad" : "words muted"}>{much && <Icon name="warning" />}{t.words(now)}</p>
     </section>
   );
 }
 
-function Values({ all, courses }: { all: readonly (Reading | undefined)[]; courses: readonly (readonly (number | undefined)[])[] }) {
+function Values({ all, courses }: { all: readonly (Sampled | undefined)[]; courses: readonly (readonly (number | undefined)[])[] }) {
   const rows = all.flatMap((r, i) => (r ? [{ r, i }] : [])).toReversed();
   return (
     <div className="table" tabIndex={0} role="region" aria-label="Values of the last minute">
@@ -83,7 +83,7 @@ function Values({ all, courses }: { all: readonly (Reading | undefined)[]; cours
 }
 
 /** Conversations that can't be read. There is nothing to see of them if all are well. */
-function Damaged({ now }: { now: Reading }) {
+function Damaged({ now }: { now: Sampled }) {
   const damaged = now.look.damaged ?? [];
   if (damaged.length === 0) return null;
   return (
@@ -106,7 +106,7 @@ function Damaged({ now }: { now: Reading }) {
 const words: Record<State, string> = { up: "up", down: "down", failing: "failing", starting: "starting", unknown: "not checked yet" };
 const dots: Record<State, string> = { up: "done", down: "failed", failing: "failed", starting: "running", unknown: "" };
 
-function Members({ now }: { now: Reading }) {
+function Members({ now }: { now: Sampled }) {
   const { agents, channels } = now.look;
   return (
     <section aria-labelledby="members">
@@ -125,10 +125,10 @@ function Members({ now }: { now: Reading }) {
   );
 }
 
-function Member({ health: h, now, agent = false }: { health: Health; now: Reading; agent?: boolean }) {
+function Member({ health: h, now, agent = false }: { health: Health; now: Sampled; agent?: boolean }) {
   const of = (l: Record<string, string>) => agent && l["agent"] === h.name;
   const first = quantile([], now.samples.filter((s) => of(s.labels)), "leat_turn_first_text_seconds", 0.5);
-  const age = (at: number) => counted(Math.max(0, now.look.now - at));
+  const age = (at: number) => elapsed(Math.max(0, now.look.now - at));
   return (
     <tr>
       <th scope="row">{line(h.name)}{h.default && <span className="muted"> default</span>}</th>
@@ -146,7 +146,7 @@ function Member({ health: h, now, agent = false }: { health: Health; now: Readin
 
 const doing = { queued: "queued", running: "running", waiting: "awaiting approval" };
 
-function Turns({ now }: { now: Reading }) {
+function Turns({ now }: { now: Sampled }) {
   const { turns } = now.look;
   return (
     <section aria-labelledby="turns">
@@ -158,7 +158,7 @@ function Turns({ now }: { now: Reading }) {
             <tbody>{turns.map((t) => (
               <tr key={t.turn}>
                 <td><a href={openTurn(t.conversation, t.turn)}>{line(t.title || "New conversation")}</a></td><td>{line(t.agent ?? "")}</td>
-                <td><span className={`dot ${t.state === "running" ? "running" : ""}`} /> {doing[t.state]}</td><td>{counted(now.look.now - t.since)}</td>
+                <td><span className={`dot ${t.state === "running" ? "running" : ""}`} /> {doing[t.state]}</td><td>{elapsed(now.look.now - t.since)}</td>
               </tr>
             ))}</tbody>
           </table>
@@ -168,7 +168,7 @@ function Turns({ now }: { now: Reading }) {
   );
 }
 
-function Store({ now: { samples } }: { now: Reading }) {
+function Store({ now: { samples } }: { now: Sampled }) {
   const free = sum(samples, "leat_disk_free_bytes");
   const failed = sum(samples, "leat_commits_failed_total");
   return (

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 
 import { parse } from "./metrics";
-import { add, course, type Health, type Look, type Reading, tiles } from "./tiles";
+import { add, course, type Health, type Snapshot, type Sampled, tiles } from "./tiles";
 
 const tile = (name: string) => tiles.find((t) => t.name === name)!;
 const health = (name: string, state: Health["state"]): Health => ({ name, state, since: 0 });
-const reading = (second: number, metrics: string, look: Partial<Look> = {}): Reading => ({ at: second * 1000, samples: parse(metrics), look: { now: 0, agents: [], channels: [], turns: [], ...look } });
+const reading = (second: number, metrics: string, look: Partial<Snapshot> = {}): Sampled => ({ at: second * 1000, samples: parse(metrics), look: { now: 0, agents: [], channels: [], turns: [], ...look } });
 
 test("there are eight tiles at most, each with words", () => {
   expect(tiles.length).toBeLessThanOrEqual(8);
@@ -15,7 +15,7 @@ test("there are eight tiles at most, each with words", () => {
 test("what is counted is told for the last minute, also after a pause", () => {
   const at = (second: number, refused: number, retries: number, failed: number) =>
     reading(second, `leat_limit_refusals_total{limit="turns"} ${refused}\nleat_agent_retries_total{agent="a"} ${retries}\nleat_turns_total{agent="a",outcome="failed"} ${failed}\nleat_turns_total{agent="a",outcome="completed"} 9`);
-  let all: readonly (Reading | undefined)[] = [];
+  let all: readonly (Sampled | undefined)[] = [];
   for (const r of [at(0, 5, 1, 2), at(1, 5, 1, 2), at(2, 6, 3, 2), at(8, 6, 3, 4)]) all = add(all, r, 1000);
   expect(all.map((r) => r && r.at / 1000)).toEqual([0, 1, 2, undefined, undefined, undefined, undefined, undefined, 8]);
   expect(course(tile("Rate-limit waits"), all)).toEqual([0, 0, 3, undefined, undefined, undefined, undefined, undefined, 3]);

@@ -17,26 +17,26 @@ export interface OpenTurn { turn: string; conversation: string; title?: string; 
 export interface Damage { conversation: string; seq?: number; error: string }
 
 /** The gateway's answer to GET /api/overview. */
-export interface Look { now: number; agents: Health[]; channels: Health[]; turns: OpenTurn[]; damaged?: Damage[] }
+export interface Snapshot { now: number; agents: Health[]; channels: Health[]; turns: OpenTurn[]; damaged?: Damage[] }
 
 /** One reading; undefined stands for a second in which there was none. */
-export interface Reading { at: number; samples: readonly Sample[]; look: Look }
+export interface Sampled { at: number; samples: readonly Sample[]; look: Snapshot }
 
 /** How many readings are kept, and over how many a quantile is taken. */
-export const kept = 60;
+export const maxReadings = 60;
 const span = 15;
 
 /** What is read of the metrics; the rest is not kept. */
-export const read = /^leat_(turns_running|turns_queued|viewers|commit_seconds_bucket|viewer_lag_seconds_bucket|limit_refusals_total|agent_retries_total|turns_total|tokens_total|turn_first_text_seconds_bucket|journal_bytes|disk_free_bytes|conversations_open|commits_failed_total|webhook_waiting)$/;
+export const metricNames = /^leat_(turns_running|turns_queued|viewers|commit_seconds_bucket|viewer_lag_seconds_bucket|limit_refusals_total|agent_retries_total|turns_total|tokens_total|turn_first_text_seconds_bucket|journal_bytes|disk_free_bytes|conversations_open|commits_failed_total|webhook_waiting)$/;
 
 export interface Tile {
   name: string;
   /** Of a reading; before is one of some seconds ago, first the oldest of the minute. */
-  value: (now: Reading, before: Reading, first: Reading) => number | undefined;
-  show: (v: number, now: Reading) => string;
+  value: (now: Sampled, before: Sampled, first: Sampled) => number | undefined;
+  show: (v: number, now: Sampled) => string;
   /** Above this it is much, which words say. */
   limit: number;
-  words: (now: Reading | undefined) => string;
+  words: (now: Sampled | undefined) => string;
 }
 
 const ms = (v: number) => (v < 0.001 ? "under 1 ms" : v < 1 ? `${Math.round(v * 1000)} ms` : lasted(v * 1000));
@@ -46,7 +46,7 @@ const upDown = (all: readonly Health[]) => {
   const coming = is(all, "starting");
   return [`${all.length - down - coming} up`, ...(coming > 0 ? [`${coming} starting`] : []), ...(down > 0 ? [`${down} down`] : [])].join(", ");
 };
-const since = (now: Reading, first: Reading, name: string, fits?: (l: Record<string, string>) => boolean) => Math.max(0, sum(now.samples, name, fits) - sum(first.samples, name, fits));
+const since = (now: Sampled, first: Sampled, name: string, fits?: (l: Record<string, string>) => boolean) => Math.max(0, sum(now.samples, name, fits) - sum(first.samples, name, fits));
 const failed = (l: Record<string, string>) => l["outcome"] === "failed" || l["outcome"] === "interrupted";
 
 export const tiles: readonly Tile[] = [
@@ -67,7 +67,7 @@ export const tiles: readonly Tile[] = [
 ];
 
 /** A tile's values, the newest last; where there was no reading, or nothing to tell, there is none. */
-export function course(t: Tile, readings: readonly (Reading | undefined)[]): (number | undefined)[] {
+export function course(t: Tile, readings: readonly (Sampled | undefined)[]): (number | undefined)[] {
   const first = readings.find((r) => r !== undefined);
   return readings.map((now, i) => {
     if (!now || !first) return undefined;
@@ -77,8 +77,8 @@ export function course(t: Tile, readings: readonly (Reading | undefined)[]): (nu
 }
 
 /** Adds a reading, after as many gaps as seconds were missed. */
-export function add(readings: readonly (Reading | undefined)[], now: Reading, every: number): readonly (Reading | undefined)[] {
+export function add(readings: readonly (Sampled | undefined)[], now: Sampled, every: number): readonly (Sampled | undefined)[] {
   const last = readings.findLast((r) => r !== undefined);
-  const missed = last ? Math.min(kept, Math.max(0, Math.round((now.at - last.at) / every) - 1)) : 0;
-  return [...readings, ...new Array<undefined>(missed > 1 ? missed : 0).fill(undefined), now].slice(-kept);
+  const missed = last ? Math.min(maxReadings, Math.max(0, Math.round((now.at - last.at) / every) - 1)) : 0;
+  return [...readings, ...new Array<undefined>(missed > 1 ? missed : 0).fill(undefined), now].slice(-maxReadings);
 }

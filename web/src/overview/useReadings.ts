@@ -2,16 +2,16 @@
 
 import { useEffect, useState } from "react";
 
-import { call, read as readAll } from "../gateway";
+import { call, readBody as readAll } from "../gateway";
 import { parse } from "./metrics";
-import { add, type Look, read, type Reading } from "./tiles";
+import { add, type Snapshot, metricNames, type Sampled } from "./tiles";
 
 /** It is never read more often. */
 const every = 1000;
 
 export interface Status { state?: string; uptime?: number; pendingRestart?: boolean; pendingRestartReasons?: string[] }
 
-export interface Readings { all: readonly (Reading | undefined)[]; status: Status; error: string }
+export interface Readings { all: readonly (Sampled | undefined)[]; status: Status; error: string }
 
 export function useReadings(): Readings {
   const [readings, setReadings] = useState<Readings>({ all: [], status: {}, error: "" });
@@ -24,9 +24,9 @@ export function useReadings(): Readings {
       try {
         const [metrics, look, status] = await Promise.all([
           readAll("metrics").then(({ res: r, body }) => (r.ok ? body.text() : Promise.reject(new Error(r.status === 401 || r.status === 403 ? "Only the gateway’s operator can see this page." : `The gateway answered ${r.status}.`)))),
-          call<Look>("api/overview"), call<Status>("api/status"),
+          call<Snapshot>("api/overview"), call<Status>("api/status"),
         ]);
-        const now = { at: Date.now(), samples: parse(metrics).filter((s) => read.test(s.name)), look };
+        const now = { at: Date.now(), samples: parse(metrics).filter((s) => metricNames.test(s.name)), look };
         if (wanted) setReadings((r) => ({ all: add(r.all, now, every), status, error: "" }));
       } catch (err) {
         const away = (err as { reason?: string }).reason === "network";

@@ -3,16 +3,16 @@
 import { useStore } from "../store";
 import { theme } from "../theme";
 import { Sheet } from "../ui/Sheet";
-import { type Reading, reading, readings, shortcutsOn } from "./settings";
+import { type ReadAloud, readAloud, readings, shortcutsOn } from "./settings";
 
-const words: Record<Reading, [string, string]> = {
+const words: Record<ReadAloud, [string, string]> = {
   end: ["At the end", "The whole answer when it is complete."],
   sentence: ["By sentence", "Whole sentences while the answer grows, at most every three seconds."],
   off: ["Off", "Only when an answer starts and when it is complete."],
 };
 
 export default function Settings({ close }: { close: () => void }) {
-  const read = useStore(reading);
+  const read = useStore(readAloud);
   const on = useStore(shortcutsOn);
   const dark = useStore(theme) === "dark";
   return (
@@ -21,7 +21,7 @@ export default function Settings({ close }: { close: () => void }) {
         <legend>Read answers</legend>
         <p className="muted">When a screen reader reads answers aloud. Questions and errors are always announced.</p>
         {readings.map((r) => (
-          <label key={r}><input type="radio" name="reading" checked={read === r} onChange={() => reading.set(r)} />
+          <label key={r}><input type="radio" name="reading" checked={read === r} onChange={() => readAloud.set(r)} />
             <span><strong>{words[r][0]}</strong><span className="muted"> {words[r][1]}</span></span></label>
         ))}
       </fieldset>

@@ -1,6 +1,6 @@
 import { useState, useSyncExternalStore } from "react";
 
-import { counted } from "../time";
+import { elapsed } from "../time";
 
 // One timer for all clocks of the page, which counts only while there are any.
 const listeners = new Set<() => void>();
@@ -39,5 +39,5 @@ function useQuiet(value: unknown): number {
 export function Clock({ since, changed }: { since: number; changed?: unknown }) {
   const at = useNow();
   const quiet = useQuiet(changed);
-  return <time className="clock" title={quiet >= 5000 ? `Last activity ${counted(quiet)} ago` : undefined}>{counted(at - since)}</time>;
+  return <time className="clock" title={quiet >= 5000 ? `Last activity ${elapsed(quiet)} ago` : undefined}>{elapsed(at - since)}</time>;
 }

@@ -1,9 +1,9 @@
 /** How something stands, by its shape and its word; colour only adds to it. */
-export type Standing = "running" | "waiting" | "done" | "failed" | "denied" | "stopped";
+export type Status = "running" | "waiting" | "done" | "failed" | "denied" | "stopped";
 
-const words: Record<Standing, string> = { running: "running", waiting: "waiting for you", done: "done", failed: "failed", denied: "denied", stopped: "stopped" };
+const words: Record<Status, string> = { running: "running", waiting: "waiting for you", done: "done", failed: "failed", denied: "denied", stopped: "stopped" };
 
-const shapes: Record<Standing, string> = {
+const shapes: Record<Status, string> = {
   running: "M6 3a3 3 0 1 1 0 6 3 3 0 0 1 0-6z", // filled
   waiting: "M6 2.5a3.5 3.5 0 1 1 0 7 3.5 3.5 0 0 1 0-7z",
   done: "M2.5 6.5l2.5 2.5 4.5-5.5",
@@ -13,7 +13,7 @@ const shapes: Record<Standing, string> = {
 };
 
 /** named: it is read out; where a word stands beside it, it is not. */
-export function Mark({ of, named = true }: { of: Standing; named?: boolean }) {
+export function Mark({ of, named = true }: { of: Status; named?: boolean }) {
   return (
     <svg className={`icon mark ${of}`} viewBox="0 0 12 12" {...(named ? { role: "img", "aria-label": words[of] } : { "aria-hidden": true })}>
       <path d={shapes[of]} />

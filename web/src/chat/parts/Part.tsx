@@ -1,6 +1,6 @@
 // One part of a message, by its kind. Every kind has a face; one that nobody knows is shown as what it is.
 
-import type { Outcome, Part as Held } from "@leat/client";
+import type { Outcome, Part as MessagePart } from "@leat/client";
 import { memo } from "react";
 
 import { Markdown } from "../../markdown/Markdown";
@@ -13,7 +13,7 @@ import { Status } from "./Status";
 import { Tool } from "./Tool";
 
 interface PartProps {
-  part: Held;
+  part: MessagePart;
   conversation?: string; // in which it is shown; what a reader opened there counts for it
   mine: boolean; // of a person
   live: boolean; // it still grows
@@ -25,10 +25,10 @@ interface PartProps {
 
 export const Part = memo(function Part(props: PartProps) {
   const { part, hold } = props;
-  return <Boundary of={part} broken={(why) => <Raw part={part} why={why} hold={hold} />}><Face {...props} /></Boundary>;
+  return <Boundary of={part} broken={(why) => <Raw part={part} why={why} hold={hold} />}><PartContent {...props} /></Boundary>;
 });
 
-function Face({ part: p, conversation = "", mine, live, last, waiting = false, cut, hold }: PartProps) {
+function PartContent({ part: p, conversation = "", mine, live, last, waiting = false, cut, hold }: PartProps) {
   switch (p.kind) {
     case "text":
       if (!p.text) return null;

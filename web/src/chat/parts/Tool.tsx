@@ -11,7 +11,7 @@ import { Fields } from "./Fields";
 import { Fold, type Hold } from "./Fold";
 import { Forming } from "./forming";
 import { Lines } from "./Lines";
-import { Mark, type Standing } from "./Mark";
+import { Mark, type Status } from "./Mark";
 import { line, lines } from "./marks";
 
 /** Longer arguments are shown as text alone: reading them as JSON again and again would stop the page. */
@@ -20,7 +20,7 @@ const maxRead = 200_000;
 interface ToolProps { part: Part; live: boolean; waiting: boolean; cut: Outcome | undefined; hold: Hold }
 
 export function Tool({ part: p, live, waiting, cut, hold }: ToolProps) {
-  const state = standing(p, live, waiting, cut);
+  const state = statusOf(p, live, waiting, cut);
   const name = line(p.name || "tool", 80);
   const main = line(p.title ?? argument(p.input) ?? "");
   const running = state === "running" || state === "waiting";
@@ -29,7 +29,7 @@ export function Tool({ part: p, live, waiting, cut, hold }: ToolProps) {
       <>
         <Mark of={state} />
         <code className="name"><bdi>{name}</bdi></code>
-        {main && main !== name && <Cut text={main} />}
+        {main && main !== name && <Abbreviated text={main} />}
         <span className="took">{running ? p.at !== undefined && <Clock since={p.at} changed={p} /> : took(p)}</span>
       </>
     }>
@@ -39,13 +39,13 @@ export function Tool({ part: p, live, waiting, cut, hold }: ToolProps) {
 }
 
 /** A text cut in the middle where there is no room for all of it. */
-function Cut({ text }: { text: string }) {
+function Abbreviated({ text }: { text: string }) {
   const { head, tail } = halves(text);
   if (!tail) return <span className="main"><bdi className="head">{head}</bdi></span>;
   return <span className="main"><span className="unseen">{text}</span><bdi className="head" aria-hidden="true">{head}</bdi><bdi className="tail" aria-hidden="true">{tail}</bdi></span>;
 }
 
-function Inside({ part: p, state, live, cut }: { part: Part; state: Standing; live: boolean; cut: Outcome | undefined }) {
+function Inside({ part: p, state, live, cut }: { part: Part; state: Status; live: boolean; cut: Outcome | undefined }) {
   const code = numberOf(p, "exitCode", "exit_code");
   const stored = numberOf(p, "storedBytes");
   const empty = !p.input && !p.output && !p.stderr && !p.error;
@@ -56,7 +56,7 @@ function Inside({ part: p, state, live, cut }: { part: Part; state: Standing; li
       {stored !== undefined && <p className="muted">The agent’s server stored only {size(stored)} of this output.</p>}
       {p.stderr && <Lines name="Errors" text={p.stderr} bad />}
       {code !== undefined && <p className={code === 0 ? "muted" : "bad"}>Exit code {code}</p>}
-      {state === "stopped" ? <p className="muted">{ended(p) ?? ends[cut ?? "failed"]}</p> : p.error && <p className="bad">{lines(p.error.message)}</p>}
+      {state === "stopped" ? <p className="muted">{endOf(p) ?? ends[cut ?? "failed"]}</p> : p.error && <p className="bad">{lines(p.error.message)}</p>}
       {state === "denied" && !p.error && <p className="muted">Not allowed.</p>}
       {empty && state !== "denied" && state !== "stopped" && <p className="muted">{live ? "Nothing yet." : "No output"}</p>}
     </>
@@ -84,10 +84,10 @@ function Input({ text, live }: { text: string; live: boolean }) {
   );
 }
 
-function standing(p: Part, live: boolean, waiting: boolean, cut: Outcome | undefined): Standing {
+function statusOf(p: Part, live: boolean, waiting: boolean, cut: Outcome | undefined): Status {
   if (waiting && live) return "waiting";
   if (p.state === "denied") return "denied";
-  if (p.state === "failed") return ended(p) ? "stopped" : "failed";
+  if (p.state === "failed") return endOf(p) ? "stopped" : "failed";
   if (cut) return "stopped";
   return live && p.state !== "done" ? "running" : "done";
 }
@@ -98,7 +98,7 @@ const ends: Record<Outcome, string> = {
 };
 
 /** What became of a tool that ran when its turn ended. */
-const ended = (p: Part): string | undefined => (p.error?.message.startsWith("the turn ended") ? ends[p.error.code as Outcome] : undefined);
+const endOf = (p: Part): string | undefined => (p.error?.message.startsWith("the turn ended") ? ends[p.error.code as Outcome] : undefined);
 
 const took = (p: Part): string => (p.at !== undefined && p.endAt !== undefined ? lasted(p.endAt - p.at) : "");
 

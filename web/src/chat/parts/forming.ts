@@ -9,10 +9,10 @@ export interface Formed { value: Value | undefined; state: "whole" | "growing" |
 /** Values within values beyond this are not read. */
 const deepest = 64;
 
-class Broken extends Error {}
+class SyntaxFault extends Error {}
 
 const nothing = Symbol("nothing");
-type Read = Value | typeof nothing;
+type Result = Value | typeof nothing;
 
 class Reader {
   at = 0;
@@ -28,13 +28,13 @@ class Reader {
     return this.at >= this.text.length;
   }
 
-  value(depth: number): Read {
+  value(depth: number): Result {
     this.blank();
     if (this.done()) {
       this.open = true;
       return nothing;
     }
-    if (depth > deepest) throw new Broken();
+    if (depth > deepest) throw new SyntaxFault();
     const c = this.text[this.at]!;
     if (c === "{") return this.object(depth);
     if (c === "[") return this.array(depth);
@@ -52,7 +52,7 @@ class Reader {
         return nothing;
       }
     }
-    throw new Broken();
+    throw new SyntaxFault();
   }
 
   private object(depth: number): Value {
@@ -63,12 +63,12 @@ class Reader {
       this.blank();
       if (this.done()) break;
       if (this.text[this.at] === "}" && first) return this.at++, all;
-      if (this.text[this.at] !== '"') throw new Broken();
+      if (this.text[this.at] !== '"') throw new SyntaxFault();
       const key = this.string();
       if (this.open) return all; // half a key is none
       this.blank();
       if (this.done()) break;
-      if (this.text[this.at++] !== ":") throw new Broken();
+      if (this.text[this.at++] !== ":") throw new SyntaxFault();
       const v = this.value(depth + 1);
       if (v !== nothing) all[key] = v;
       if (this.open) return all;
@@ -76,7 +76,7 @@ class Reader {
       if (this.done()) break;
       const c = this.text[this.at++];
       if (c === "}") return all;
-      if (c !== ",") throw new Broken();
+      if (c !== ",") throw new SyntaxFault();
     }
     this.open = true;
     return all;
@@ -96,7 +96,7 @@ class Reader {
       if (this.done()) break;
       const c = this.text[this.at++];
       if (c === "]") return all;
-      if (c !== ",") throw new Broken();
+      if (c !== ",") throw new SyntaxFault();
     }
     this.open = true;
     return all;
@@ -113,19 +113,19 @@ class Reader {
       if (this.done()) break;
       const c = this.text[this.at]!;
       if (c === '"') return this.at++, out;
-      if (c !== "\\") throw new Broken(); // a bare control
+      if (c !== "\\") throw new SyntaxFault(); // a bare control
       const kind = this.text[this.at + 1];
       if (kind === undefined) break;
       if (kind === "u") {
         const digits = this.text.slice(this.at + 2, this.at + 6);
-        if (!/^[0-9a-fA-F]*$/.test(digits)) throw new Broken();
+        if (!/^[0-9a-fA-F]*$/.test(digits)) throw new SyntaxFault();
         if (digits.length < 4) break;
         out += String.fromCharCode(parseInt(digits, 16));
         this.at += 6;
         continue;
       }
       const plainly = ({ '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" } as Record<string, string>)[kind];
-      if (plainly === undefined) throw new Broken();
+      if (plainly === undefined) throw new SyntaxFault();
       out += plainly;
       this.at += 2;
     }
@@ -135,14 +135,14 @@ class Reader {
   }
 
   // number reads one; at the end of the text it may still go on, so only a minus says nothing.
-  private number(): Read {
+  private number(): Result {
     const form = /-?(?:0|[1-9]\d*)?(?:\.\d*)?(?:[eE][+-]?\d*)?/y;
     form.lastIndex = this.at;
     const raw = form.exec(this.text)![0];
     this.at += raw.length;
     const whole = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
     if (!this.done()) {
-      if (!whole.test(raw)) throw new Broken();
+      if (!whole.test(raw)) throw new SyntaxFault();
       return Number(raw);
     }
     this.open = true;
@@ -163,7 +163,7 @@ export function formed(text: string): Formed {
     // A bare number at the end of the text is whole, though more digits may come.
     return { value, state: r.open && typeof value !== "number" ? "growing" : "whole" };
   } catch (err) {
-    if (err instanceof Broken) return { value: undefined, state: "broken" };
+    if (err instanceof SyntaxFault) return { value: undefined, state: "broken" };
     throw err;
   }
 }

@@ -5,7 +5,7 @@ import { line } from "./parts/marks";
 const count = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 /** What an answer took: short, and whole in its title. */
-export function Used({ usage: u, model }: { usage: Usage; model: string | undefined }) {
+export function UsageLabel({ usage: u, model }: { usage: Usage; model: string | undefined }) {
   const name = line(u.model ?? model ?? "", 60);
   const all = ([["input", u.input], ["output", u.output], ["reasoning", u.reasoning], ["cache read", u.cache_read], ["cache write", u.cache_write]] as const)
     .filter(([, n]) => n).map(([what, n]) => `${n!.toLocaleString("en")} ${what} tokens`);

@@ -4,13 +4,13 @@ import type { Conversation, Message, Pending, Turn } from "@leat/client";
 
 import { takenBack } from "./nesting";
 import { line } from "./parts/marks";
-import { Waiting } from "./Waiting";
+import { PendingNotice } from "./PendingNotice";
 
 interface FateProps { conversation: Conversation; message: Message; pending: Pending | undefined; turn: Turn | undefined; change: (m: Message) => void }
 
 /** turn is the one that the message is for. change puts its text back to where one writes. */
-export function Fate({ conversation, message: m, pending, turn, change }: FateProps) {
-  if (pending) return <Waiting conversation={conversation} pending={pending} />;
+export function Delivery({ conversation, message: m, pending, turn, change }: FateProps) {
+  if (pending) return <PendingNotice conversation={conversation} pending={pending} />;
   switch (m.state) {
     case "queued": {
       if (turn?.state === "ended") return <p className="note">{takenBack(turn) ? "Cancelled before an agent received it" : "Not sent to an agent"}</p>;

@@ -4,7 +4,7 @@ import { type Conversation, type ConversationState, independent } from "@leat/cl
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { theClient } from "../gateway";
-import { counted } from "../time";
+import { elapsed } from "../time";
 import { line } from "./parts/marks";
 import { noteStopped } from "./stopped";
 
@@ -70,7 +70,7 @@ function useSilence(conversation: Conversation, running: string, live: boolean):
 }
 
 /** One line between the log and the composer, where there is something to say. */
-export function Running({ conversation, state, stop }: { conversation: Conversation; state: ConversationState; stop: Stopping }) {
+export function TurnNotice({ conversation, state, stop }: { conversation: Conversation; state: ConversationState; stop: Stopping }) {
   const turns = open(state).filter((t) => t.state === "running");
   const live = state.phase === "live";
   const silence = useSilence(conversation, turns.map((t) => t.id).join(" "), live);
@@ -82,7 +82,7 @@ export function Running({ conversation, state, stop }: { conversation: Conversat
   if (turns.length === 0 || !live || !silence) return null;
   return (
     <p className="running-note">
-      <span className="dot running" /> Nothing received for {counted(silence.age)}{silence.exact ? "" : " or longer"}. The connection is fine, but the agent is silent.
+      <span className="dot running" /> Nothing received for {elapsed(silence.age)}{silence.exact ? "" : " or longer"}. The connection is fine, but the agent is silent.
     </p>
   );
 }

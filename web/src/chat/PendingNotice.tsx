@@ -7,15 +7,15 @@ import { open } from "../route";
 import { line } from "./parts/marks";
 
 /** What is acknowledged sooner is not worth a word. */
-const soon = 400;
+const noticeDelay = 400;
 
-export function Waiting({ conversation, pending: p }: { conversation: Conversation; pending: Pending }) {
-  const [late, setLate] = useState(() => Date.now() - p.at > soon);
+export function PendingNotice({ conversation, pending: p }: { conversation: Conversation; pending: Pending }) {
+  const [late, setLate] = useState(() => Date.now() - p.at > noticeDelay);
   const [editing, setEditing] = useState(false);
   const [tooLate, setTooLate] = useState(false);
   useEffect(() => {
     if (late) return;
-    const timer = setTimeout(() => setLate(true), soon);
+    const timer = setTimeout(() => setLate(true), noticeDelay);
     return () => clearTimeout(timer);
   }, [late]);
   if (p.error) {

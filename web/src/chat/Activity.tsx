@@ -2,24 +2,24 @@
 
 import type { Message, Turn } from "@leat/client";
 
-import { counted } from "../time";
+import { elapsed } from "../time";
 import { useNow } from "../ui/Clock";
 import { Mark } from "./parts/Mark";
 import { line } from "./parts/marks";
 
 const phases: Record<string, string> = { starting: "Starting", retrying: "Retrying", waiting: "Waiting", thinking: "Thinking", compacting: "Summarizing the conversation", resuming: "Resuming" };
 
-export function Alive({ turn: t, message }: { turn: Turn; message?: Message }) {
+export function Activity({ turn: t, message }: { turn: Turn; message?: Message }) {
   const now = useNow();
   return (
     <p className="alive">
-      <Mark of={t.state === "waiting" ? "waiting" : "running"} named={false} /> {doing(t, message)}
-      {t.state !== "queued" && t.startedAt !== undefined && <> · <time className="clock">{counted(now - t.startedAt)}</time></>}
+      <Mark of={t.state === "waiting" ? "waiting" : "running"} named={false} /> {activityOf(t, message)}
+      {t.state !== "queued" && t.startedAt !== undefined && <> · <time className="clock">{elapsed(now - t.startedAt)}</time></>}
     </p>
   );
 }
 
-export function doing(t: Turn, m: Message | undefined): string {
+export function activityOf(t: Turn, m: Message | undefined): string {
   if (t.state === "waiting") return "Waiting for you";
   if (t.state === "queued") return "Queued";
   const last = m?.parts.at(-1);

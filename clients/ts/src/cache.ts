@@ -1,13 +1,13 @@
 import type { Conversation } from "./conversation.js";
 
 /** How many conversations are held with all that has come of them while nobody watches them: a way back is short. */
-export const most = 16;
+export const maxIdle = 16;
 
 /**
  * The conversations of a client, one object for each for as long as anybody has it. Those that are watched are held here, and of
  * the others those that were used last; the rest goes when nobody has it any more, and comes again by a snapshot.
  */
-export class Held {
+export class ConversationCache {
   private readonly strong = new Map<string, Conversation>(); // the one used longest ago first
   private readonly weak = new Map<string, WeakRef<Conversation>>();
   private readonly gone = new FinalizationRegistry<string>((id) => {
@@ -26,7 +26,7 @@ export class Held {
     let idle = 0;
     for (const other of this.strong.values()) if (!other.watched) idle++;
     for (const other of this.strong.values()) {
-      if (idle <= most) return;
+      if (idle <= maxIdle) return;
       if (other.watched) continue;
       this.strong.delete(other.id);
       this.weak.set(other.id, new WeakRef(other));
@@ -44,7 +44,7 @@ export class Held {
   }
 
   /** The ids of those that are held here. */
-  get kept(): string[] {
+  get strongIds(): string[] {
     return [...this.strong.keys()];
   }
 
