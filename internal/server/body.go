@@ -81,12 +81,12 @@ func (s *Server) guardBody(w *response, r *http.Request, e *endpoint) (after fun
 	}
 	_ = rc.SetReadDeadline(time.Now().Add(s.opt.BodyTimeout))
 	probe := e != nil && e.AnyHost
-	w.counted, w.crowded = func() {}, false
+	w.uncount, w.crowded = func() {}, false
 	if !probe {
-		w.counted, w.crowded = s.conns.body(ClientAddr(r))
+		w.uncount, w.crowded = s.conns.body(ClientAddr(r))
 	}
 	whole := false
-	r.Body = &bodyWatcher{r.Body, func() { whole = true; w.counted() }}
+	r.Body = &bodyWatcher{r.Body, func() { whole = true; w.uncount() }}
 	w.head = func(status int) {
 		// Read what has arrived already, so that the connection can be reused, but don't wait for a slow body. The deadline
 		// must not end a stream.
@@ -101,7 +101,7 @@ func (s *Server) guardBody(w *response, r *http.Request, e *endpoint) (after fun
 		}
 	}
 	return func() {
-		w.counted()
+		w.uncount()
 		if !whole {
 			leave(r)
 		}
@@ -111,8 +111,8 @@ func (s *Server) guardBody(w *response, r *http.Request, e *endpoint) (after fun
 // uncount takes a request out of the count of its address, because its sender has valid credentials: the host of an agent
 // may push many turns at once. Without any configured token, every request stays counted.
 func (s *Server) uncount(w *response) {
-	if w.counted != nil && s.TokenNeeded() {
-		w.counted()
+	if w.uncount != nil && s.TokenNeeded() {
+		w.uncount()
 		w.crowded = false
 	}
 }

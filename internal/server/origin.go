@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Reach holds the names under which the server may be addressed, and the origins whose pages may call it.
+// Reach is the set of host names of the server, and of origins whose pages may call it.
 type Reach struct {
 	Hosts   []string // see [Options.Hosts]
 	Origins []string // see [Options.AllowedOrigins]
 	Apps    bool     // see [Options.AppOrigins]
 }
 
-// SetReach replaces [Options.Hosts], [Options.AllowedOrigins] and [Options.AppOrigins] from the next request on.
+// SetReach replaces [Options.Hosts], [Options.AllowedOrigins] and [Options.AppOrigins] for later requests.
 func (s *Server) SetReach(r Reach) {
 	s.reach.Store(&r)
 	s.refusedOrigins.forget()
 }
 
-// hostname returns the host of "host:port" or "host", without brackets and port, in lower case.
+// hostname returns the lower-case host of "host:port" or "host", without brackets and port.
 func hostname(hostport string) string {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -31,7 +31,7 @@ func hostname(hostport string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// loopbackName reports whether a host names this machine's loopback.
+// loopbackName reports whether a host is a name of this machine's loopback.
 func loopbackName(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
@@ -40,8 +40,8 @@ func loopbackName(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// hostAllowed guards against DNS rebinding, by which a foreign page makes its own name point here: the name that the
-// client used must be loopback's, the public or a configured one, or the very address that it connected to.
+// hostAllowed guards against DNS rebinding, in which a page of another site points its own host name to this server. The host
+// must be the loopback's, the public one, a configured one, or the address to which the client connected.
 func (s *Server) hostAllowed(r *http.Request, hostport string) bool {
 	host := hostname(hostport)
 	if host == "" {
@@ -70,10 +70,8 @@ func hasPort(h string) bool {
 	return err == nil
 }
 
-// origin looks at the Origin that browsers send. It reports whether the request may go on, and the origin for which CORS
-// headers are due: empty for none or the server's own.
-//
-// linkable says that a page of another site may link to what the request asks for.
+// origin checks the Origin header that browsers send. It reports whether the request is allowed, and the origin for the CORS
+// headers, which is "" if they are not needed. If linkable is set, pages of other sites may link to the response.
 func (s *Server) origin(r *http.Request, linkable bool) (cors string, ok bool) {
 	values := r.Header.Values("Origin")
 	if len(values) == 0 {
@@ -102,14 +100,14 @@ func (s *Server) origin(r *http.Request, linkable bool) (cors string, ok bool) {
 		return "", false
 	}
 	if s.byPublicHost(r.Host) {
-		return "", true // the server's own, by a proxy that leaves the port out
+		return "", true // the server's own origin, through a proxy that leaves the port out
 	}
 	return o, true
 }
 
-// ownOrigin reports whether an origin is the one by which the browser reached the server. Behind a proxy that is not trusted
-// the server does not know whether that was TLS. Then the browser's word counts, which no page can give, or that some proxy
-// passed the request on.
+// ownOrigin reports whether an origin is the one under which the browser reached the server. Behind a proxy that is not
+// trusted, the server does not know whether the client used TLS. Then it accepts an origin with TLS if the browser's own
+// headers, which no page can set, or any proxy's headers confirm it.
 func (s *Server) ownOrigin(r *http.Request, o *url.URL) bool {
 	switch {
 	case !strings.EqualFold(o.Host, r.Host):
@@ -127,9 +125,9 @@ func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// fromOtherSite reports whether a request without an Origin may come from a page of another site. Browsers send none for
-// links, pictures, frames and scripts, but name the relation of the two sites in Sec-Fetch-Site; another port of this host
-// is "same-site". A browser that is too old for the header can still send a form, so a cookie alone changes nothing.
+// fromOtherSite reports whether a request without an Origin may come from a page of another site. Browsers send no Origin for
+// links, images, frames and scripts, but they send Sec-Fetch-Site, in which another port of this host is "same-site". Browsers
+// without that header can still send forms, so a cookie alone changes nothing.
 func (s *Server) fromOtherSite(r *http.Request, linkable bool) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
@@ -142,13 +140,13 @@ func (s *Server) fromOtherSite(r *http.Request, linkable bool) bool {
 }
 
 const (
-	// corsHeaders are what Leat's clients, Eliza's, and those of the model APIs send.
+	// corsHeaders are the headers of Leat's clients, Eliza's clients, and clients of the model APIs.
 	corsHeaders = "Accept, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access, Anthropic-Version, Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID, Leat-Conversation, Leat-Listed, Leat-Subject, Leat-Tenant, OpenAI-Organization, OpenAI-Project, " +
 		"Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-Api-Key, X-Eliza-Terminal-Token, X-Eliza-Token, X-ElizaOS-Client-Id, X-ElizaOS-Terminal-Token, X-ElizaOS-Token, X-ElizaOS-UI-Language, X-Eliza-Client-Id, X-Stainless-Arch, X-Stainless-Helper-Method, " +
 		"X-Stainless-Lang, X-Stainless-Os, X-Stainless-Package-Version, X-Stainless-Retry-Count, X-Stainless-Runtime, " +
 		"X-Stainless-Runtime-Version, X-Stainless-Timeout"
 	corsExposed = "Leat-Conversation, Leat-Turn, Leat-Turn-Outcome, Leat-Turn-State, Location, Request-Id, Retry-After, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Offset, X-Request-Id"
-	// corsMaxAge is how long a browser may remember a preflight, in seconds.
+	// corsMaxAge is how long a browser may cache a preflight, in seconds.
 	corsMaxAge = "600"
 )
 
@@ -161,7 +159,7 @@ func setCORS(h http.Header, origin string) {
 	h.Set("Access-Control-Expose-Headers", corsExposed)
 }
 
-// preflight answers a browser that asks what a page may send.
+// preflight answers a browser's question which requests a page may send.
 func (s *Server) preflight(w http.ResponseWriter, methods []string, origin string) {
 	if len(methods) == 0 {
 		WriteError(w, errNoRoute)

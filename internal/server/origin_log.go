@@ -6,44 +6,44 @@ import (
 	"sync"
 )
 
-// maxLoggedOrigins bounds the refused origins that are remembered, so that a client that makes up origins fills neither the log nor
+// maxLoggedOrigins is how many refused origins are remembered. A client that invents origins must fill neither the log nor the
 // memory.
 const maxLoggedOrigins = 64
 
-// originLog logs each refused origin once, with the setting that would allow it. Browsers hide the refusal from the page, which sees
-// a failed connection only, so the log is where its author finds the reason.
+// originLog logs each refused origin once, with the setting that would allow it. Browsers hide the reason from the page, which
+// sees only a failed connection, so its author finds the reason in the log.
 type originLog struct {
-	mu   sync.Mutex
-	seen map[string]bool
+	mu     sync.Mutex
+	logged map[string]bool
 }
 
-func (l *originLog) refused(log *slog.Logger, origin string) {
+func (l *originLog) logRefused(log *slog.Logger, origin string) {
 	if len(origin) > maxOriginLength {
-		return // no browser sends it
+		return // no browser sends such an origin
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.seen[origin] || len(l.seen) >= maxLoggedOrigins {
+	if l.logged[origin] || len(l.logged) >= maxLoggedOrigins {
 		return
 	}
-	if l.seen == nil {
-		l.seen = map[string]bool{}
+	if l.logged == nil {
+		l.logged = map[string]bool{}
 	}
-	l.seen[origin] = true
+	l.logged[origin] = true
 	log.Warn("page refused: its origin is not allowed", "origin", origin, "setting", originSetting(origin))
 }
 
-// forget makes refused origins news again, after the settings have changed.
+// forget clears the logged origins, after the settings have changed.
 func (l *originLog) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.seen = nil
+	l.logged = nil
 }
 
-// maxOriginLength bounds an origin that is logged, in bytes: a scheme, the longest host name and a port.
+// maxOriginLength is the longest origin in the log, in bytes: a scheme, the longest host name and a port.
 const maxOriginLength = 300
 
-// originSetting names the setting that allows an origin.
+// originSetting returns the name of the setting that allows an origin.
 func originSetting(origin string) string {
 	if u, err := url.Parse(origin); err == nil && appOrigin(u) {
 		return "app_origins"

@@ -13,13 +13,13 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// The headers by which the holder of the API token acts for a user.
+// HeaderTenant and HeaderSubject name the user for whom the holder of the API token acts.
 const (
 	HeaderSubject = "Leat-Subject"
 	HeaderTenant  = "Leat-Tenant"
 )
 
-// tokenHeaders carry the bare token, for clients of Eliza.
+// tokenHeaders contain a bare token. Clients of Eliza send them.
 var tokenHeaders = []string{"X-Eliza-Token", "X-ElizaOS-Token", "X-Api-Key"}
 
 var (
@@ -27,24 +27,24 @@ var (
 	errActing       = &Error{Status: http.StatusForbidden, Reason: ReasonForbidden, Message: "only the holder of the API token may act for somebody else"}
 )
 
-// TokenNeeded reports whether a token is needed: one is configured, or users have tokens of their own.
+// TokenNeeded reports whether requests need a token: the API token or users' tokens are configured.
 func (s *Server) TokenNeeded() bool { return s.opt.Token != "" || s.opt.Users != nil }
 
-// Authenticate resolves the token of an [InBand] connection's message, and the headers of its request, to who asks.
-// The error is for [Describe].
+// Authenticate returns the identity for the token in a message of an [InBand] connection, and for the headers of its request.
+// Its error is for [Describe].
 func (s *Server) Authenticate(r *http.Request, token string) (Identity, error) {
 	if !s.TokenNeeded() {
-		return acting(r, everybody)
+		return acting(r, openIdentity)
 	}
 	from := ClientPrefix(r)
 	wait := s.attempts.wait(from, time.Now())
-	id, err := s.known(r.Context(), token, wait == 0)
+	id, err := s.verify(r.Context(), token, wait == 0)
 	switch {
 	case err == nil:
 		return acting(r, id)
 	case errors.Is(err, ErrExpired), errors.Is(err, ErrNotNow), r.Context().Err() != nil:
-		// Nobody guesses here: the token was good once, or was not looked at.
-		s.log.Debug("token not taken", "remote", from.Addr().String(), "error", err)
+		// Not a guess: the token was valid once, or could not be checked.
+		s.log.Debug("token not accepted", "remote", from.Addr().String(), "error", err)
 		return Identity{}, err
 	case wait > 0:
 		return Identity{}, &Error{Status: http.StatusTooManyRequests, Reason: ReasonAttempts, Message: "too many wrong tokens came from your address; wait a moment", RetryAfter: wait}
@@ -56,32 +56,33 @@ func (s *Server) Authenticate(r *http.Request, token string) (Identity, error) {
 	return Identity{}, errUnauthorized
 }
 
-// everybody is who asks where no token is needed.
-var everybody = Identity{Principal: gateway.Principal{Admin: true}}
+// openIdentity is the identity of every request if no token is configured.
+var openIdentity = Identity{Principal: gateway.Principal{Admin: true}}
 
-// known returns whose token it is. The error is for the log. Without api it is not compared with the API token, which may be as
-// short as somebody chose it; users' tokens can't be guessed, so that whoever guesses locks no user out at the same address.
-func (s *Server) known(ctx context.Context, token string, api bool) (Identity, error) {
+// verify returns the identity of a token. Its error is for the log. With api false, the token is not compared with the API
+// token, which may be short enough to guess. Users' tokens can't be guessed, so a client that guesses locks out no user behind
+// the same address.
+func (s *Server) verify(ctx context.Context, token string, api bool) (Identity, error) {
 	switch {
 	case api && s.tokenGood(token):
 		return Identity{Principal: gateway.Principal{Admin: true}}, nil
 	case token == "":
-		return Identity{}, errors.New("it is empty, or of another scheme than Bearer")
+		return Identity{}, errors.New("empty token, or another scheme than Bearer")
 	case s.opt.Users == nil:
-		return Identity{}, errors.New("it is not the API token")
+		return Identity{}, errors.New("not the API token")
 	}
 	id, err := s.opt.Users.Verify(ctx, token)
 	id.user = true
 	return id, err
 }
 
-// identify resolves who asks. With no token presented where one is needed it returns nobody and an error.
+// identify returns the identity of a request. Without a required token it returns an error.
 func (s *Server) identify(r *http.Request) (Identity, error) {
 	if !s.TokenNeeded() {
-		return acting(r, everybody)
+		return acting(r, openIdentity)
 	}
 	if token, ok := presented(r); ok {
-		// A token that was presented decides: a wrong one is not mended by a cookie.
+		// The token decides, so a valid cookie does not make up for an invalid token.
 		return s.Authenticate(r, token)
 	}
 	if id, ok := s.sessionOf(r); ok {
@@ -90,7 +91,7 @@ func (s *Server) identify(r *http.Request) (Identity, error) {
 	return Identity{}, errUnauthorized
 }
 
-// producer resolves the token of a turn on a route that takes one. It returns nobody where there is none.
+// producer returns the identity for a turn's token, on a route that accepts one, or the zero Identity.
 func (s *Server) producer(r *http.Request, e *endpoint) (Identity, error) {
 	token, ok := presented(r)
 	if !ok || !e.Producer || s.opt.Producer == nil {
@@ -100,14 +101,14 @@ func (s *Server) producer(r *http.Request, e *endpoint) (Identity, error) {
 	return Identity{Principal: gateway.Principal{Turn: turn}}, err
 }
 
-// presented returns the token that a request's headers bring.
+// presented returns the token in a request's headers.
 func presented(r *http.Request) (token string, ok bool) {
 	if h := r.Header.Get("Authorization"); h != "" {
-		scheme, rest, _ := strings.Cut(h, " ")
+		scheme, bearer, _ := strings.Cut(h, " ")
 		if strings.EqualFold(scheme, "Bearer") {
-			return strings.TrimSpace(rest), true
+			return strings.TrimSpace(bearer), true
 		}
-		return "", true // another scheme proves nothing
+		return "", true // another scheme can't authenticate
 	}
 	for _, name := range tokenHeaders {
 		if h := r.Header.Get(name); h != "" {
@@ -117,13 +118,13 @@ func presented(r *http.Request) (token string, ok bool) {
 	return "", false
 }
 
-// tokenGood compares with the API token, in a time that depends on neither token's content nor length.
+// tokenGood compares a token with the API token in constant time, so that the time reveals neither content nor length.
 func (s *Server) tokenGood(token string) bool {
-	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.opt.Token))
-	return subtle.ConstantTimeCompare(given[:], want[:]) == 1 && s.opt.Token != ""
+	sum, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.opt.Token))
+	return subtle.ConstantTimeCompare(sum[:], want[:]) == 1 && s.opt.Token != ""
 }
 
-// acting returns who asks, or the user for whom an admin's request says that it acts.
+// acting returns the user for whom an admin's request acts, or the identity itself.
 func acting(r *http.Request, id Identity) (Identity, error) {
 	subject, tenant := r.Header.Get(HeaderSubject), r.Header.Get(HeaderTenant)
 	if subject == "" && tenant == "" && len(r.Header.Values(HeaderSubject)) == 0 {
@@ -133,7 +134,7 @@ func acting(r *http.Request, id Identity) (Identity, error) {
 		return Identity{}, errActing
 	}
 	if subject == "" {
-		return Identity{}, Errorf(http.StatusBadRequest, ReasonInvalid, "%s needs a %s that is not empty", HeaderTenant, HeaderSubject)
+		return Identity{}, Errorf(http.StatusBadRequest, ReasonInvalid, "%s requires a non-empty %s", HeaderTenant, HeaderSubject)
 	}
 	for name, v := range map[string]string{HeaderSubject: subject, HeaderTenant: tenant} {
 		if err := event.CheckID(name, v); err != nil {

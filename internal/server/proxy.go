@@ -9,51 +9,51 @@ import (
 	"strings"
 )
 
-// caller is who asks, as far as it can be believed.
+// caller describes the client of a request, as far as trusted sources describe it.
 type caller struct {
-	addr    netip.Addr // not valid where nothing tells it: a Unix socket without a proxy's word
-	host    string     // the Host header as it came
-	https   bool       // the client speaks TLS, with us or with a trusted proxy
-	outside bool       // some proxy, trusted or not, names a client that is not on this machine
+	addr    netip.Addr // invalid if unknown: a Unix socket without a proxy
+	host    string     // the Host header as received
+	https   bool       // the client uses TLS, with this server or with a trusted proxy
+	outside bool       // a proxy, trusted or not, reports a client on another machine
 }
 
 type callerKey struct{}
 
-// ClientAddr returns the address of the client that made a request: that of its connection, or, where a trusted proxy is at
-// the other end, the one that the proxies name. It is not valid where nothing tells it, as on a Unix socket.
+// ClientAddr returns the address of a request's client: that of the connection, or behind a trusted proxy the one that the
+// proxies report. If it is unknown, as on a Unix socket, the address is invalid.
 func ClientAddr(r *http.Request) netip.Addr { return callerOf(r).addr }
 
-// HTTPS reports whether the client of a request speaks TLS, with us or with a trusted proxy.
+// HTTPS reports whether a request's client uses TLS, with this server or with a trusted proxy.
 func HTTPS(r *http.Request) bool { return callerOf(r).https }
 
 func callerOf(r *http.Request) *caller {
 	if c, ok := r.Context().Value(callerKey{}).(*caller); ok {
 		return c
 	}
-	// A request that did not come through a Server: no proxy is trusted.
+	// The request did not pass a Server, so no proxy is trusted.
 	return &caller{addr: parseAddr(r.RemoteAddr), host: r.Host, https: r.TLS != nil}
 }
 
-// resolve finds out who asks. The request that it returns has the Host that the client used.
+// resolve determines the client of a request. The returned request has the Host that the client used.
 //
-// A proxy's word counts only where the connection is a trusted proxy's; it is read from right to left, as far as each hop is
-// a trusted one, since what stands further left is what the client wrote itself. Whoever may open our Unix socket is
-// trusted by the rights of its file.
+// Headers of proxies count only on connections of trusted proxies. They are read from right to left up to the first hop that is
+// not trusted, because the client itself may have written everything left of it. The permissions of a Unix socket's file
+// protect it, so everything on it is trusted.
 func (s *Server) resolve(r *http.Request) *http.Request {
 	peer := parseAddr(r.RemoteAddr)
 	c := &caller{addr: peer, host: r.Host, https: r.TLS != nil}
 	host := r.Host
-	hops, both := hopsOf(r.Header)
-	for _, h := range slices.Concat(hops, both) {
-		c.outside = c.outside || h.named && !h.addr.IsLoopback()
+	hops, forwarded := hopsOf(r.Header)
+	for _, h := range slices.Concat(hops, forwarded) {
+		c.outside = c.outside || h.hasClient && !h.addr.IsLoopback()
 	}
 	if ip := r.Header.Get("X-Real-Ip"); ip != "" && !parseAddr(ip).IsLoopback() {
 		c.outside = true
 	}
 	if s.trusted(r, peer) {
 		last, addr := s.walk(r, hops, peer)
-		if _, other := s.walk(r, both, peer); len(both) > 0 && other != addr {
-			// Two headers that contradict each other: one of them is the client's own, so neither is believed.
+		if _, other := s.walk(r, forwarded, peer); len(forwarded) > 0 && other != addr {
+			// The two kinds of headers contradict each other. One of them is the client's, so neither is used.
 			last, addr = hop{}, peer
 		}
 		c.addr, c.https = addr, c.https || strings.EqualFold(last.proto, "https")
@@ -66,7 +66,7 @@ func (s *Server) resolve(r *http.Request) *http.Request {
 	return r
 }
 
-// walk follows hops from the nearest one on and returns the furthest that a trusted proxy told of, and the address there.
+// walk follows the hops from the nearest one and returns the furthest one that a trusted proxy reports, and its address.
 func (s *Server) walk(r *http.Request, hops []hop, addr netip.Addr) (last hop, _ netip.Addr) {
 	for _, h := range slices.Backward(hops) {
 		if !s.trusted(r, addr) {
@@ -74,7 +74,7 @@ func (s *Server) walk(r *http.Request, hops []hop, addr netip.Addr) (last hop, _
 		}
 		last = h
 		if !h.addr.IsValid() {
-			break // not told, "unknown" or nonsense: the proxy before it is all that is known
+			break // missing, "unknown" or invalid: the proxy before it is the last one known
 		}
 		addr = h.addr
 		r = nil // only the first hop can be a Unix socket's
@@ -82,7 +82,7 @@ func (s *Server) walk(r *http.Request, hops []hop, addr netip.Addr) (last hop, _
 	return last, addr
 }
 
-// trusted reports whether what an address says of those before it is believed. r is the request for the connection itself.
+// trusted reports whether the hops before an address are trusted. r is the request if the address is the connection's own.
 func (s *Server) trusted(r *http.Request, addr netip.Addr) bool {
 	if !addr.IsValid() {
 		return r != nil && overUnix(r)
@@ -90,17 +90,17 @@ func (s *Server) trusted(r *http.Request, addr netip.Addr) bool {
 	return slices.ContainsFunc(s.opt.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// hop is what one proxy says of the connection that it got.
+// hop is what one proxy reports about its client.
 type hop struct {
-	addr  netip.Addr // not valid where it can't be read
-	named bool       // the proxy said who connected
-	proto string
-	host  string
+	addr      netip.Addr // invalid if it could not be parsed
+	hasClient bool       // the proxy reported a client
+	proto     string
+	host      string
 }
 
-// hopsOf reads the X-Forwarded headers, or Forwarded where there are none of those, from the client to the nearest proxy.
-// both is what Forwarded says beside the X-Forwarded headers: most proxies write the one and pass the other on as it came.
-func hopsOf(h http.Header) (hops, both []hop) {
+// hopsOf parses the X-Forwarded headers, or Forwarded if there are none of them, from the client to the nearest proxy. If both
+// kinds exist, other has the hops of Forwarded. Most proxies write one kind and pass on the other unchanged.
+func hopsOf(h http.Header) (hops, other []hop) {
 	forwarded := parseForwarded(strings.Join(h.Values("Forwarded"), ","))
 	addrs, protos, hosts := list(h, "X-Forwarded-For"), list(h, "X-Forwarded-Proto"), list(h, "X-Forwarded-Host")
 	n := len(addrs)
@@ -108,12 +108,12 @@ func hopsOf(h http.Header) (hops, both []hop) {
 		return forwarded, nil
 	}
 	for _, a := range addrs {
-		hops = append(hops, hop{addr: parseAddr(a), named: true})
+		hops = append(hops, hop{addr: parseAddr(a), hasClient: true})
 	}
 	if n == 0 {
 		hops = []hop{{}}
 	}
-	// Proxies append to the first header and mostly overwrite the others: those tell of the nearest, unless they are as long.
+	// Proxies append to the first header and mostly overwrite the others, so a shorter list describes the nearest hops.
 	for i := range hops {
 		hops[i].proto, hops[i].host = at(protos, i, len(hops)), at(hosts, i, len(hops))
 	}
@@ -131,20 +131,20 @@ func at(values []string, i, n int) string {
 }
 
 func list(h http.Header, name string) []string {
-	var out []string
+	var values []string
 	for _, line := range h.Values(name) {
 		for v := range strings.SplitSeq(line, ",") {
 			if v = strings.TrimSpace(v); v != "" {
-				out = append(out, v)
+				values = append(values, v)
 			}
 		}
 	}
-	return out
+	return values
 }
 
-// parseForwarded reads a Forwarded header (RFC 7239). Of an element that is malformed nothing counts but that it is there.
+// parseForwarded parses a Forwarded header (RFC 7239). An invalid element counts as a hop without data.
 func parseForwarded(s string) []hop {
-	var out []hop
+	var hops []hop
 	for len(s) > 0 {
 		var element string
 		element, s = cutUnquoted(s, ',')
@@ -159,19 +159,19 @@ func parseForwarded(s string) []hop {
 			value = unquote(strings.TrimSpace(value))
 			switch strings.ToLower(strings.TrimSpace(name)) {
 			case "for":
-				h.addr, h.named = parseAddr(value), true
+				h.addr, h.hasClient = parseAddr(value), true
 			case "proto":
 				h.proto = value
 			case "host":
 				h.host = value
 			}
 		}
-		out = append(out, h)
+		hops = append(hops, h)
 	}
-	return out
+	return hops
 }
 
-// cutUnquoted cuts at the first sep outside of quotes.
+// cutUnquoted cuts s at the first sep outside of quotes.
 func cutUnquoted(s string, sep byte) (before, after string) {
 	quoted := false
 	for i := 0; i < len(s); i++ {
@@ -194,7 +194,7 @@ func unquote(s string) string {
 	return strings.ReplaceAll(s[1:len(s)-1], `\`, "")
 }
 
-// parseAddr reads an address with or without a port. What it can't read is not valid.
+// parseAddr parses an address with or without a port. If s is invalid, so is the result.
 func parseAddr(s string) netip.Addr {
 	s = strings.TrimSpace(s)
 	if host, _, err := net.SplitHostPort(s); err == nil {
@@ -213,8 +213,8 @@ func overUnix(r *http.Request) bool {
 	return a != nil && a.Network() == "unix"
 }
 
-// proxied reports whether some proxy, trusted or not, says that it passed a request on. A page can't send these headers
-// without a preflight, which has none.
+// proxied reports whether headers show that a proxy, trusted or not, has forwarded the request. A page can't set these headers
+// without a preflight, which does not have them.
 func proxied(h http.Header) bool {
 	for _, name := range proxyHeaders {
 		if h.Get(name) != "" {
@@ -224,10 +224,10 @@ func proxied(h http.Header) bool {
 	return false
 }
 
-// proxyHeaders are what proxies add.
+// proxyHeaders are the headers that proxies add.
 var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
 
-// Local reports whether a request came to and from this machine's loopback, addressed as such and not passed on by a proxy.
+// Local reports whether a request came from and to this machine's loopback, under its name and without a proxy.
 func Local(r *http.Request) bool {
 	if proxied(r.Header) {
 		return false
@@ -235,7 +235,7 @@ func Local(r *http.Request) bool {
 	return toLoopback(r) && loopbackName(hostname(r.Host)) && (overUnix(r) || loopbackName(hostname(r.RemoteAddr)))
 }
 
-// toLoopback reports whether the connection was made to a loopback address. Where the address is not known it was not.
+// toLoopback reports whether the connection was made to a loopback address. An unknown address is not one.
 func toLoopback(r *http.Request) bool {
 	a, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return a != nil && loopbackAddr(a)

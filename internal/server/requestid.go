@@ -9,13 +9,13 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// HeaderRequestID names a request in the answer and in the log. A trusted proxy's is kept, so that its log and ours tell
-// of the same; what anybody else sends is not looked at.
+// HeaderRequestID contains the id of a request, in the response and in the log. The id of a trusted proxy is used, so that both
+// logs match; from other clients the header is ignored.
 const HeaderRequestID = "X-Request-Id"
 
 type requestIDKey struct{}
 
-// RequestID returns the id of the request that a context belongs to; empty outside of one.
+// RequestID returns the id of a context's request, or "" outside of requests.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
@@ -26,8 +26,8 @@ var (
 	traceParent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 )
 
-// label gives a request its id, and takes up the trace that its client is in. What a turn does that it asks for is part
-// of that trace.
+// label gives a request its id and joins the client's trace. The work of a turn that the request starts belongs to the same
+// trace.
 func (s *Server) label(w http.ResponseWriter, r *http.Request) *http.Request {
 	id := r.Header.Get(HeaderRequestID)
 	if !s.trusted(r, parseAddr(r.RemoteAddr)) || !requestID.MatchString(id) {

@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// response remembers what became of an answer. What it does not have itself, http.ResponseController finds by Unwrap.
+// response records the result of a request. http.ResponseController finds the methods that it lacks by Unwrap.
 type response struct {
 	http.ResponseWriter
-	status int // 0: nothing was sent yet
+	status int // 0 if nothing was sent
 	bytes  int64
 	err    error            // of the handler
-	spare  bool             // it came on a connection that is kept for operators
-	head   func(status int) // is called before the head is sent; nil is nothing to do
-	// counted takes the request out of the count of its address; crowded says that the address has too many. nil: it has no body.
-	counted func()
+	spare  bool             // it came on a spare connection
+	head   func(status int) // called before the head is sent, if not nil
+	// uncount removes the request from the count of its address. It is nil if the request has no body. crowded reports that the
+	// address has too many.
+	uncount func()
 	crowded bool
 }
 
@@ -30,7 +31,7 @@ func (w *response) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// before calls head once, when the head of the final answer is about to be sent.
+// before calls head once, before the head of the final response is sent.
 func (w *response) before(status int) {
 	if w.head != nil && status >= http.StatusOK {
 		w.head(status)
@@ -48,11 +49,11 @@ func (w *response) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// logRequest logs no query and no headers: both may carry secrets.
+// logRequest logs neither the query nor headers, because both may contain secrets.
 func (s *Server) logRequest(r *http.Request, w *response, route string, took time.Duration) {
 	level := slog.LevelDebug
 	switch {
-	case w.spare || w.crowded: // it is logged once that there is no room
+	case w.spare || w.crowded: // the missing room is logged separately, once
 	case w.status >= http.StatusInternalServerError && w.status != http.StatusServiceUnavailable:
 		level = slog.LevelError
 	case w.status >= http.StatusBadRequest && w.status != statusClosed:
@@ -65,7 +66,7 @@ func (s *Server) logRequest(r *http.Request, w *response, route string, took tim
 		slog.String("request", RequestID(r.Context())), slog.String("method", r.Method), slog.String("route", route), slog.Int("status", w.status),
 		slog.Int64("bytes", w.bytes), slog.Duration("took", took), slog.String("remote", remote(r)),
 	}
-	// What a route names is told by its own name, so that all lines of a conversation or turn are found by it.
+	// Ids in the path have attributes of their own, so that all lines about a conversation or turn can be found.
 	for _, name := range [][2]string{{"id", "conversation"}, {"turn", "turn"}} {
 		v := r.PathValue(name[0])
 		if v == "" || name[0] == "id" && !strings.HasPrefix(route, "/api/conversations/") {
@@ -79,15 +80,15 @@ func (s *Server) logRequest(r *http.Request, w *response, route string, took tim
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// remote is who asks, for the log.
+// remote returns the client's address for the log.
 func remote(r *http.Request) string {
 	if a := ClientAddr(r); a.IsValid() {
 		return a.String()
 	}
-	return "unix" // no proxy says who it is
+	return "unix" // no proxy reports the client
 }
 
-// maxLogged bounds what a client chose and the log shows, in bytes.
+// maxLogged is the longest client-chosen text in the log, in bytes.
 const maxLogged = 256
 
 func short(s string) string {
@@ -97,10 +98,10 @@ func short(s string) string {
 	return s
 }
 
-// uncertainEnd reports whether a proxy may disagree with net/http about where the request ends; then the connection is
-// closed after the answer, so that nothing behind that end is taken for another request. net/http drops a Content-Length
-// that comes with Transfer-Encoding, and a Transfer-Encoding of HTTP/1.0, before the handler sees the headers. So all requests
-// that can have had both count: those in chunks, and all of HTTP/1.0.
+// uncertainEnd reports whether a proxy may disagree with net/http about the end of a request. The connection is then closed
+// after the response, so that nothing behind the request is mistaken for another one. net/http removes a Content-Length next to
+// Transfer-Encoding, and the Transfer-Encoding of HTTP/1.0, before the handler sees the headers. So every request that may have
+// had both is uncertain: chunked ones, and all of HTTP/1.0.
 func uncertainEnd(r *http.Request) bool {
 	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || len(r.TransferEncoding) > 0)
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// Access says who may call a route. The zero value is no decision, and refused.
+// Access declares who may call a route. The zero value is invalid.
 type Access int
 
 const (
-	// Public is for everybody; the principal is nobody where the request brings no good token.
+	// Public routes accept every request. The principal is zero unless the request has valid credentials.
 	Public Access = iota + 1
-	// Authenticated needs a principal. What it may do is the gateway's to decide, which the handler asks.
+	// Authenticated routes require a principal. The handler asks the gateway what the principal may do.
 	Authenticated
-	// Admin needs the admin.
+	// Admin routes require the admin.
 	Admin
-	// InBand is for connections that bring their token as a message: the principal may be nobody, and the handler calls
-	// [Server.Authenticate] before it does anything else.
+	// InBand is for connections that authenticate by a message. The principal may be zero, and the handler must call
+	// [Server.Authenticate] first.
 	InBand
 )
 
@@ -39,35 +39,34 @@ func (a Access) String() string {
 	return fmt.Sprintf("Access(%d)", int(a))
 }
 
-// Handler answers a request of a principal. An error that it returns before it has written anything is answered as
-// [WriteError] does; a later one is only logged.
+// Handler answers a request of a principal. If it returns an error before it has written anything, the server responds as
+// [WriteError] does. A later error is only logged.
 type Handler func(w http.ResponseWriter, r *http.Request, p gateway.Principal) error
 
-// Route is one method of one path.
+// Route is a method of a path.
 type Route struct {
-	Method  string // GET answers HEAD too, unless HEAD has a route of its own
-	Pattern string // as http.ServeMux has them, without method and host
+	Method  string // GET also answers HEAD, unless HEAD has a separate route
+	Pattern string // as in http.ServeMux, without method and host
 	Access  Access
-	// MaxBody bounds the body in bytes; 0 is DefaultMaxBody, negative is no bound.
+	// MaxBody is the largest body in bytes. 0 means DefaultMaxBody, a negative value means no limit.
 	MaxBody int64
-	// Stream marks a response that goes on until somebody ends it: its context ends with [ErrShutdown] when the server closes.
+	// Stream marks a response without a fixed end. Its context ends with [ErrShutdown] when the server closes.
 	Stream bool
-	// Producer lets an agent call it with the token of the turn that was handed to it, which is good nowhere else.
+	// Producer allows an agent to call the route with the token of its turn, which is invalid everywhere else.
 	Producer bool
-	// AnyHost lets the route be called under any name: a probe's.
+	// AnyHost allows every host name. Probes need it.
 	AnyHost bool
-	// Linkable lets pages of other sites link to the route or embed its answer. It is for the page and its files, which
-	// are the same for everybody.
+	// Linkable allows pages of other sites to link to the route or embed its response. It is for the page and its files, which
+	// are the same for all users.
 	Linkable bool
-	// Errors writes errors in the shape that the route's clients know; nil is Leat's own.
+	// Errors writes errors in the format of the route's clients. If it is nil, they have Leat's format.
 	Errors ErrorWriter
-	// About is what OPTIONS tells of the path, beside its methods.
+	// About is added to the response to OPTIONS.
 	About   http.Header
 	Handler Handler
 }
 
-// Handle registers a route. It panics where the route is incomplete, undecided or registered twice: a fault of the
-// program, seen at its start.
+// Handle registers a route. It panics if the route is incomplete or registered twice: these are bugs.
 func (s *Server) Handle(rt Route) {
 	switch {
 	case rt.Method == "" || !strings.HasPrefix(rt.Pattern, "/") || rt.Handler == nil:
@@ -95,26 +94,26 @@ type endpoint struct {
 	Route
 }
 
-// ServeHTTP is called by the mux, which the server calls once the request has passed its checks.
+// ServeHTTP implements [http.Handler] for the mux, which the server calls after the request has passed its checks.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw := w.(*response)
 	rw.err = e.s.call(rw, r, e)
 }
 
-// about is what the routes of r's path say of it.
+// about joins the About headers of the routes for r's path.
 func (s *Server) about(r *http.Request, methods []string) http.Header {
-	out := http.Header{}
+	header := http.Header{}
 	for _, m := range methods {
 		h, _ := s.mux.Handler(&http.Request{Method: m, URL: r.URL, Host: r.Host, RequestURI: r.RequestURI})
 		if e, ok := h.(*endpoint); ok {
-			maps.Copy(out, e.About)
+			maps.Copy(header, e.About)
 		}
 	}
-	return out
+	return header
 }
 
-// find looks a request's endpoint up. Where there is none it returns the handler that the mux answers with instead
-// (a redirect to the clean path), or nil, and the methods that the path has.
+// find returns the endpoint of a request. If there is none, it returns the handler of the mux for it (a redirect to the clean
+// path), or nil and the methods of the path.
 func (s *Server) find(r *http.Request) (*endpoint, http.Handler, []string) {
 	h, pattern := s.mux.Handler(r)
 	if e, ok := h.(*endpoint); ok {
@@ -126,20 +125,20 @@ func (s *Server) find(r *http.Request) (*endpoint, http.Handler, []string) {
 	return nil, nil, s.allowed(r)
 }
 
-// allowed lists the methods with which r's path has a route.
+// allowed returns the methods that have a route for r's path.
 func (s *Server) allowed(r *http.Request) []string {
-	var out []string
+	var methods []string
 	for _, m := range s.methods {
 		probe := &http.Request{Method: m, URL: r.URL, Host: r.Host, RequestURI: r.RequestURI}
 		if h, _ := s.mux.Handler(probe); h != nil {
 			if _, ok := h.(*endpoint); ok {
-				out = append(out, m)
-				if m == http.MethodGet && !slices.Contains(out, http.MethodHead) {
-					out = append(out, http.MethodHead)
+				methods = append(methods, m)
+				if m == http.MethodGet && !slices.Contains(methods, http.MethodHead) {
+					methods = append(methods, http.MethodHead)
 				}
 			}
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	slices.Sort(methods)
+	return slices.Compact(methods)
 }

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Serve answers the connections of listeners until ctx ends, and closes the listeners. Then it tells the streams to end,
-// lets requests finish for a few seconds, and returns nil when every connection is closed. It is called once.
+// Serve serves the listeners until ctx ends, and closes them. Then it ends the streams, lets requests finish for a few seconds,
+// and returns nil when every connection is closed. Call it once.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	hs := &http.Server{
 		Handler: s, MaxHeaderBytes: MaxHeader, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
@@ -23,7 +23,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}
 	hs.Protocols.SetHTTP1(true)
 	hs.Protocols.SetHTTP2(true)
-	hs.Protocols.SetUnencryptedHTTP2(true) // for a proxy in front that multiplexes
+	hs.Protocols.SetUnencryptedHTTP2(true) // for proxies that multiplex
 	if !s.TokenNeeded() {
 		for _, l := range listeners {
 			if !loopbackAddr(l.Addr()) {
@@ -32,7 +32,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		}
 	}
 	failed := make(chan error, len(listeners))
-	var serving sync.WaitGroup
+	var servers sync.WaitGroup
 	for _, l := range listeners {
 		limited := &limitListener{Listener: l, connections: s.conns}
 		serve := func() error { return hs.Serve(limited) }
@@ -40,7 +40,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 			limited.mute = true
 			serve = func() error { return hs.ServeTLS(limited, "", "") }
 		}
-		serving.Go(func() {
+		servers.Go(func() {
 			if err := serve(); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("server: serve %s: %w", l.Addr(), err)
 			}
@@ -57,8 +57,8 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if serr := hs.Shutdown(last); serr != nil {
 		err = errors.Join(err, hs.Close())
 	}
-	serving.Wait()
-	s.open.Wait() // sockets are not the http.Server's any more
+	servers.Wait()
+	s.open.Wait() // the http.Server does not wait for sockets
 	return err
 }
 

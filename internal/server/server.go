@@ -16,17 +16,17 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// Server answers HTTP requests by the routes that surfaces registered. Register all of them before it serves; from then
-// on it may be used from several goroutines.
+// Server serves the routes that protocol packages register. Register all of them before it serves. After that, it is safe for
+// concurrent use.
 type Server struct {
 	opt     Options
 	log     *slog.Logger
 	mux     *http.ServeMux
 	routes  []Route
 	methods []string
-	shapes  map[string]ErrorWriter // of errors, by prefix of paths
+	shapes  map[string]ErrorWriter // of errors, by path prefix
 
-	// streams ends when streams are told to end; open are those that have not yet.
+	// streams ends with the server; open counts the streams that have not ended.
 	streams context.Context
 	end     context.CancelCauseFunc
 	open    sync.WaitGroup
@@ -34,14 +34,14 @@ type Server struct {
 	conns    *connections
 	reach    atomic.Pointer[Reach]
 	attempts attempts
-	live     liveSessions
+	sessions liveSessions
 
 	refusedOrigins originLog
 }
 
 var _ http.Handler = (*Server)(nil)
 
-// New returns a server with the routes of the session alone.
+// New returns a server that only has the session's routes.
 func New(opt Options) *Server {
 	opt.setDefaults()
 	s := &Server{opt: opt, log: opt.Log, mux: http.NewServeMux()}
@@ -56,21 +56,21 @@ func New(opt Options) *Server {
 	return s
 }
 
-// Options returns what the server was made of, with the defaults filled in.
+// Options returns the options, with defaults.
 func (s *Server) Options() Options { return s.opt }
 
-// Log returns the server's logger, for surfaces.
+// Log returns the server's logger.
 func (s *Server) Log() *slog.Logger { return s.log }
 
-// Metrics returns what the server counts, for surfaces.
+// Metrics returns the server's metrics.
 func (s *Server) Metrics() *Metrics { return s.opt.Metrics }
 
-// Close tells all streams to end. Requests are still answered; streams end at once.
+// Close ends all streams. Later requests are still answered, but their streams end at once.
 func (s *Server) Close() { s.end(ErrShutdown) }
 
 var errNoRoute = &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: "there is nothing at this path"}
 
-// ServeHTTP answers one request.
+// ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := &response{ResponseWriter: rw, spare: noteHead(r)}
 	start := time.Now()
@@ -89,7 +89,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		if p != nil {
 			s.log.Error("handler panicked", "request", RequestID(r.Context()), "method", r.Method, "route", route, "panic", p, "stack", string(debug.Stack()))
 			if w.status != 0 {
-				panic(http.ErrAbortHandler) // an answer that has begun must not look whole
+				panic(http.ErrAbortHandler) // a partial response must not look complete
 			}
 			s.writeError(e, w, r, errors.New("panic"))
 		}
@@ -128,31 +128,31 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.Handler, allow []string) error {
 	if !s.TokenNeeded() && !toLoopback(r) {
-		return Errorf(http.StatusForbidden, ReasonForbidden, "no token is configured, so only connections on the loopback address are answered")
+		return Errorf(http.StatusForbidden, ReasonForbidden, "no token is configured, so only connections to a loopback address are accepted; configure a token")
 	}
 	if !s.TokenNeeded() && callerOf(r).outside {
-		return Errorf(http.StatusForbidden, ReasonForbidden, "no token is configured, so what a proxy passes on from elsewhere is not answered")
+		return Errorf(http.StatusForbidden, ReasonForbidden, "no token is configured, so requests that a proxy forwards from other machines are refused; configure a token")
 	}
 	if e == nil || !e.AnyHost {
-		// The name that a proxy tells counts beside the one that it used, not in place of it: it may be the client's own.
+		// The host that a proxy reports is checked in addition to the one that it used, because the client may have written it.
 		for _, host := range []string{r.Host, callerOf(r).host} {
 			if !s.hostAllowed(r, host) {
-				return Errorf(http.StatusForbidden, ReasonForbidden, "the host %q is not this server's; add it to the configured hosts", host)
+				return Errorf(http.StatusForbidden, ReasonForbidden, "unknown host %q; add it to the configured hosts", host)
 			}
 		}
 	}
 	if e == nil && redirect == nil && len(allow) == 0 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		return errNoRoute // sockets of Eliza's clients are told so before their origin is looked at
+		return errNoRoute // sockets of Eliza's clients get this error before their origin is checked
 	}
 	cors, ok := s.origin(r, redirect != nil || e != nil && (e.Linkable || e.AnyHost))
 	switch {
 	case e != nil && e.AnyHost:
 		cors = "*" // so that a page that may not call learns that the gateway runs and refuses it
 	case !ok && r.Header.Get("Origin") == "":
-		return Errorf(http.StatusForbidden, ReasonForbidden, "a page of another site made this request without an origin; it can link to the gateway's page only")
+		return Errorf(http.StatusForbidden, ReasonForbidden, "request from a page of another site without an origin; such a page can only link to the gateway's page")
 	case !ok:
 		origin := r.Header.Get("Origin")
-		s.refusedOrigins.refused(s.log, origin)
+		s.refusedOrigins.logRefused(s.log, origin)
 		return Errorf(http.StatusForbidden, ReasonForbidden, "the origin %q is not allowed; add it to %s", origin, originSetting(origin))
 	}
 	setCORS(w.Header(), cors)
@@ -161,7 +161,7 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 	}
 	switch {
 	case e != nil:
-		s.mux.ServeHTTP(w, r) // which sets the path's values and comes back by way of the endpoint
+		s.mux.ServeHTTP(w, r) // sets the path values and calls the endpoint
 		return w.err
 	case r.Method == http.MethodOptions:
 		maps.Copy(w.Header(), s.about(r, allow))
@@ -174,7 +174,7 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 		w.Header().Set("Allow", strings.Join(allow, ", "))
 		return Errorf(http.StatusMethodNotAllowed, ReasonMethod, "this path knows %s, not %s", strings.Join(allow, ", "), r.Method)
 	}
-	// What exists is nobody's business who has no token.
+	// Without a token, a client must not learn which paths exist.
 	if _, err := s.identify(r); err != nil && strings.HasPrefix(r.URL.Path, "/api/") {
 		_, token := presented(r)
 		s.opt.Metrics.Unauthorized(token)
@@ -183,7 +183,7 @@ func (s *Server) serve(w *response, r *http.Request, e *endpoint, redirect http.
 	return errNoRoute
 }
 
-// call resolves the principal, sets the limits and runs the handler.
+// call authenticates the request, sets its limits and runs the handler.
 func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 	id, err := s.producer(r, e)
 	if err == nil && id.Turn == "" {
@@ -220,7 +220,7 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 	}
 	if e.MaxBody > 0 {
 		if r.ContentLength > e.MaxBody {
-			return &http.MaxBytesError{Limit: e.MaxBody} // it says so itself; there is nothing to wait for
+			return &http.MaxBytesError{Limit: e.MaxBody} // net/http announces the length, so there is nothing to wait for
 		}
 		r.Body = &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, e.MaxBody), rc: http.NewResponseController(w), limit: s.opt.BodyTimeout}
 	}
@@ -233,24 +233,24 @@ func (s *Server) call(w *response, r *http.Request, e *endpoint) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	// Where the client is still there, it may come back.
+	// If the client is still connected, it may retry.
 	switch cause := context.Cause(r.Context()); {
 	case cause == nil:
-		return ErrShutdown // the gateway gave up in the middle of it, as it does when it stops
+		return ErrShutdown // the gateway gave the request up, as it does when it stops
 	case !errors.Is(cause, context.Canceled):
 		return cause
 	}
 	return err
 }
 
-// stream gives the request of a stream a context that ends with the server, with the session that it came by, and, unless
-// the connection can renew it, with the proof of who asks.
+// stream gives a streaming request a context that ends with the server, with its session, and, unless the connection can renew
+// them, with its credentials.
 func (s *Server) stream(r *http.Request, e *endpoint, id Identity) (_ *http.Request, end func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	unhook := []func() bool{context.AfterFunc(s.streams, func() { cancel(ErrShutdown) })}
 	if id.session != "" {
-		unhook = append(unhook, s.live.add(id.session, cancel))
-		if s.opt.Sessions.Ended(id.session) { // since the request was let in
+		unhook = append(unhook, s.sessions.add(id.session, cancel))
+		if s.opt.Sessions.Ended(id.session) { // ended after the request was accepted
 			cancel(errLoggedOut)
 		}
 	}

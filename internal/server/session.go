@@ -7,9 +7,9 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// session is what somebody learns of themselves.
+// session describes the caller's own login.
 type session struct {
-	// TokenNeeded says that without a token nobody gets in.
+	// TokenNeeded reports that requests need a token.
 	TokenNeeded   bool     `json:"tokenNeeded"`
 	Authenticated bool     `json:"authenticated"`
 	Admin         bool     `json:"admin,omitempty"`
@@ -19,7 +19,7 @@ type session struct {
 	Expires       int64    `json:"expires,omitempty"` // of the token or the cookie, epoch milliseconds
 }
 
-// registerSession adds the routes by which a page swaps a token for a cookie that its scripts can't read.
+// registerSession adds the routes with which a page exchanges a token for a cookie that its scripts can't read.
 func (s *Server) registerSession() {
 	const path = "/api/auth/session"
 	s.Handle(Route{Method: http.MethodGet, Pattern: path, Access: Public, Handler: s.getSession})
@@ -44,8 +44,7 @@ func (s *Server) getSession(w http.ResponseWriter, r *http.Request, _ gateway.Pr
 	return nil
 }
 
-// postSession swaps the token in the body, or else the one in the headers, for a cookie. Always for a new one: what cookie
-// the request brought has no say in it.
+// postSession exchanges the token in the body, or in the headers, for a new cookie. A cookie of the request is ignored.
 func (s *Server) postSession(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	var body struct {
 		Token string `json:"token"`
@@ -54,7 +53,7 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request, _ gateway.P
 		return err
 	}
 	if !s.TokenNeeded() {
-		s.writeSession(w, everybody, time.Time{})
+		s.writeSession(w, openIdentity, time.Time{})
 		return nil
 	}
 	var id Identity
@@ -80,13 +79,13 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request, _ gateway.P
 	return nil
 }
 
-// deleteSession ends the session of the cookie that came along, for whoever has a copy of it too, and drops the cookie.
+// deleteSession ends the session of the request's cookie, including all copies of that cookie, and removes the cookie.
 func (s *Server) deleteSession(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	if id, ok := s.sessionOf(r); ok {
 		if err := s.opt.Sessions.End(r.Context(), id.session, id.Expires); err != nil {
 			return err
 		}
-		s.live.end(id.session)
+		s.sessions.end(id.session)
 	}
 	http.SetCookie(w, s.cookie(r, "", -1))
 	w.WriteHeader(http.StatusNoContent)

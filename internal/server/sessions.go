@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// SessionStore keeps what sessions need beyond a restart. It may be called from several goroutines.
+// SessionStore stores data of sessions across restarts. Several goroutines may call it.
 type SessionStore interface {
-	// Key is the secret that cookies are signed with, at least 32 bytes, and always the same.
+	// Key is the secret for signing cookies: at least 32 bytes, and always the same.
 	Key() []byte
-	// Ended reports whether a session was ended before its time.
+	// Ended reports whether a session was ended early.
 	Ended(id string) bool
-	// End ends a session that would last until a time. Its error is for [Describe].
+	// End ends a session that would expire at a time. Its error is for [Describe].
 	End(ctx context.Context, id string, until time.Time) error
 }
 
-// memorySessions is a store for servers that nobody restarts.
+// memorySessions is a store for servers that don't restart.
 type memorySessions struct {
 	key   []byte
 	mu    sync.Mutex
@@ -52,27 +52,27 @@ func (m *memorySessions) End(_ context.Context, id string, until time.Time) erro
 
 var errLoggedOut = &Error{Status: http.StatusUnauthorized, Reason: ReasonUnauthorized, Message: "the session was ended"}
 
-// liveSessions are the streams that go on by the proof of a cookie. They end with its session. The zero value is ready to use.
+// liveSessions are the streams that a cookie authenticates. They end with its session. The zero value is ready to use.
 type liveSessions struct {
-	mu   sync.Mutex
-	each map[string][]*context.CancelCauseFunc
+	mu      sync.Mutex
+	streams map[string][]*context.CancelCauseFunc
 }
 
-// add remembers a stream's cancel; remove forgets it.
+// add registers the cancel function of a stream. remove unregisters it.
 func (l *liveSessions) add(session string, cancel context.CancelCauseFunc) (remove func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.each == nil {
-		l.each = map[string][]*context.CancelCauseFunc{}
+	if l.streams == nil {
+		l.streams = map[string][]*context.CancelCauseFunc{}
 	}
 	entry := &cancel
-	l.each[session] = append(l.each[session], entry)
+	l.streams[session] = append(l.streams[session], entry)
 	return func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		rest := slices.DeleteFunc(l.each[session], func(c *context.CancelCauseFunc) bool { return c == entry })
-		if l.each[session] = rest; len(rest) == 0 {
-			delete(l.each, session)
+		others := slices.DeleteFunc(l.streams[session], func(c *context.CancelCauseFunc) bool { return c == entry })
+		if l.streams[session] = others; len(others) == 0 {
+			delete(l.streams, session)
 		}
 		return true
 	}
@@ -81,7 +81,7 @@ func (l *liveSessions) add(session string, cancel context.CancelCauseFunc) (remo
 // end cancels the streams of a session.
 func (l *liveSessions) end(session string) {
 	l.mu.Lock()
-	streams := slices.Clone(l.each[session])
+	streams := slices.Clone(l.streams[session])
 	l.mu.Unlock()
 	for _, cancel := range streams {
 		(*cancel)(errLoggedOut)

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// hstsAge is how long a browser is to use nothing but TLS for the public host, in seconds: a year, as is usual.
+// hstsAge is how long browsers use only TLS for the public host, in seconds: the usual year.
 const hstsAge = "31536000"
 
-// byPublicHost reports whether a host is the one of the public URL. The port may be another one: proxies leave it out.
+// byPublicHost reports whether a host is that of the public URL. The ports may differ, because proxies leave them out.
 func (s *Server) byPublicHost(hostport string) bool {
 	return s.opt.PublicURL != nil && hostname(hostport) == hostname(s.opt.PublicURL.Host)
 }
@@ -20,7 +20,7 @@ func (s *Server) publicOrigin(o *url.URL) bool {
 	return p != nil && o.Scheme == p.Scheme && hostname(o.Host) == hostname(p.Host) && port(o) == port(p)
 }
 
-// port returns the port of a URL, of which browsers leave out the usual one.
+// port returns a URL's port, or the default one of its scheme.
 func port(u *url.URL) string {
 	switch {
 	case u.Port() != "":
@@ -31,13 +31,13 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// secure reports whether the browser speaks TLS, to us or to a proxy before us.
+// secure reports whether the browser uses TLS, with this server or with a proxy.
 func (s *Server) secure(r *http.Request) bool {
 	return callerOf(r).https || s.byPublicHost(r.Host) && s.opt.PublicURL.Scheme == "https"
 }
 
-// Prefix returns what stands before every path as the client of a request writes it: "", or such as "/leat". It is the
-// public URL's own where the client came by it, since a proxy may take a part off, else the base path.
+// Prefix returns the prefix of every path for the client of a request, such as "" or "/leat": that of the public URL if the
+// client used it, because a proxy may remove a part, or else the base path.
 func (s *Server) Prefix(r *http.Request) string {
 	if s.byPublicHost(r.Host) {
 		return strings.TrimSuffix(s.opt.PublicURL.EscapedPath(), "/")
@@ -45,8 +45,8 @@ func (s *Server) Prefix(r *http.Request) string {
 	return s.opt.BasePath
 }
 
-// URL returns where the client of a request finds a path such as "/api/agents": an absolute URL below the public one where
-// it came by that, else a path.
+// URL returns the URL of a path such as "/api/agents" for the client of a request: absolute if the client used the public URL,
+// or else only a path.
 func (s *Server) URL(r *http.Request, path string) string {
 	if s.byPublicHost(r.Host) {
 		return s.opt.PublicURL.Scheme + "://" + s.opt.PublicURL.Host + s.Prefix(r) + path
@@ -54,7 +54,7 @@ func (s *Server) URL(r *http.Request, path string) string {
 	return s.opt.BasePath + path
 }
 
-// below takes the base path off a request. outside says that the path does not lie below it.
+// below removes the base path from a request. If the request has another path, outside is true.
 func (s *Server) below(r *http.Request) (inner *http.Request, outside bool) {
 	base := s.opt.BasePath
 	if base == "" {
@@ -76,7 +76,7 @@ func (s *Server) below(r *http.Request) (inner *http.Request, outside bool) {
 	return inner, false
 }
 
-// rebased puts the prefix before the path of a redirect, which the mux makes without it.
+// rebased adds the prefix to the path of a redirect, which the mux makes without it.
 type rebased struct {
 	http.ResponseWriter
 	prefix string

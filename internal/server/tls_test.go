@@ -91,7 +91,7 @@ func TestCertificateRenewed(t *testing.T) {
 		put(t, certFile, cert)
 		time.Sleep(time.Minute)
 		serial(1) // the key is not there yet
-		if !strings.Contains(log.String(), "the old one stays") {
+		if !strings.Contains(log.String(), "keeping the old one") {
 			t.Errorf("the log says %s", &log)
 		}
 		put(t, keyFile, key)

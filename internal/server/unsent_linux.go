@@ -5,15 +5,15 @@ import (
 	"syscall"
 )
 
-// maxUnsent is how many bytes of a connection may wait in the kernel beyond what is on its way, in bytes: some frames.
-// Without a bound Linux takes up to 4 MB for a reader that stalls; these bytes can't be merged any more, so it would
-// read what is long out of date, one small frame after another.
+// maxUnsent is how many bytes of a connection may wait in the kernel in addition to the bytes in flight: a few frames. Without
+// a limit, Linux buffers up to 4 MB for a reader that stalls. These bytes can no longer be merged, so the reader would get
+// outdated events in many small frames.
 const maxUnsent = 16 << 10
 
-// tcpNotSentLowat is TCP_NOTSENT_LOWAT, which package syscall does not name.
+// tcpNotSentLowat is TCP_NOTSENT_LOWAT, which package syscall lacks.
 const tcpNotSentLowat = 0x19
 
-// limitUnsent makes writes to a connection wait where more than maxUnsent bytes are not sent yet.
+// limitUnsent makes writes to a connection block while more than maxUnsent bytes are unsent.
 func limitUnsent(c net.Conn) error {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {

@@ -4,5 +4,5 @@ package server
 
 import "net"
 
-// limitUnsent does nothing here: the kernel holds as much for a reader that stalls as it likes.
+// limitUnsent does nothing here: the kernel decides how much it buffers for a reader that stalls.
 func limitUnsent(net.Conn) error { return nil }

@@ -14,15 +14,15 @@ import (
 	"github.com/leat-dev/leat/internal/gateway"
 )
 
-// Claims says which claims of a token tell what. A name is that of a claim, or a path into nested ones with dots between;
-// a claim whose name has dots itself is found as well.
+// Claims names the claims of a token. A name is a claim, or a path of nested claims separated by dots. A claim whose own name
+// has dots is found too.
 type Claims struct {
-	Subject string // empty is "sub"
-	Tenant  string // empty: all users are of the one tenant without a name
-	Scopes  string // empty: all users may what users may
+	Subject string // if empty, "sub"
+	Tenant  string // if empty, all users belong to the one unnamed tenant
+	Scopes  string // if empty, users have all scopes
 }
 
-// principal reads whom a token speaks for.
+// principal returns the principal of a token's claims.
 func (v *Verifier) principal(all jwt.MapClaims) (gateway.Principal, error) {
 	var p gateway.Principal
 	var err error
@@ -37,7 +37,7 @@ func (v *Verifier) principal(all jwt.MapClaims) (gateway.Principal, error) {
 	if v.claims.Scopes == "" {
 		return p, nil
 	}
-	p.Scopes = []string{} // not nil: a token that grants nothing grants nothing
+	p.Scopes = []string{} // not nil: a token without scopes has none
 	for _, s := range words(lookup(all, v.claims.Scopes)) {
 		switch {
 		case s == ScopeAdmin:
@@ -49,10 +49,10 @@ func (v *Verifier) principal(all jwt.MapClaims) (gateway.Principal, error) {
 	return p, nil
 }
 
-// ScopeAdmin, among a token's scopes, makes its subject an admin where the configuration allows that.
+// ScopeAdmin in a token's scopes makes its subject an admin, if the configuration allows it.
 const ScopeAdmin = "admin"
 
-// lookup finds a claim by its name, or by the path that the name is; nil where there is none.
+// lookup returns a claim by its name or path, or nil.
 func lookup(all map[string]any, name string) any {
 	if v, ok := all[name]; ok {
 		return v
@@ -72,7 +72,7 @@ func lookup(all map[string]any, name string) any {
 
 var wholeNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
 
-// identifier reads a claim that names somebody: a text, or a whole number as databases count users by.
+// identifier returns a claim that identifies a user or tenant: a string, or an integer such as a database key.
 func identifier(all map[string]any, name string) (string, error) {
 	var id string
 	switch c := lookup(all, name).(type) {
@@ -90,7 +90,7 @@ func identifier(all map[string]any, name string) (string, error) {
 	if strings.TrimSpace(id) == "" {
 		return "", fmt.Errorf("the claim %q is empty", name)
 	}
-	// What is no Unicode has become U+FFFD when it was decoded, so that two who differ would be one.
+	// Decoding has replaced invalid Unicode by U+FFFD, so two different identifiers could be equal.
 	if strings.ContainsRune(id, utf8.RuneError) {
 		return "", fmt.Errorf("the claim %q is not clean Unicode", name)
 	}
@@ -100,7 +100,7 @@ func identifier(all map[string]any, name string) (string, error) {
 	return id, nil
 }
 
-// words reads a list of scopes: one text with spaces, as OAuth has it, or an array of texts.
+// words returns a list of scopes: a string with spaces, as in OAuth, or an array of strings.
 func words(claim any) []string {
 	switch c := claim.(type) {
 	case string:

@@ -3,9 +3,9 @@ package auth
 import "errors"
 
 var (
-	// ErrToken says that a token proves nothing; its text says why, for the log.
+	// ErrToken reports an invalid token. The text has the reason, for the log.
 	ErrToken = errors.New("auth: token refused")
-	// ErrConfig says what is wrong with a configuration.
+	// ErrConfig reports an invalid configuration.
 	ErrConfig = errors.New("auth")
 )
 

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// lookEvery is how often a file is looked at, at most: a change counts after this time.
+	// lookEvery is the minimum interval between checks of a file, and so the delay until a change applies.
 	lookEvery = 5 * time.Second
-	// maxFile bounds a file of keys, in bytes.
+	// maxFile is the largest file of keys in bytes.
 	maxFile = 1 << 20
 )
 
-// source is where keys come from.
+// source provides keys.
 type source interface {
-	// find returns the keys that a token with this kid and algorithm may have been signed with, at least one.
+	// find returns the keys that may have signed a token with this kid and algorithm. Without any, it returns an error.
 	find(ctx context.Context, kid, alg string) ([]jwt.VerificationKey, error)
 }
 
@@ -36,8 +36,8 @@ func (f fixed) find(_ context.Context, kid, alg string) ([]jwt.VerificationKey, 
 	return nil, errNoKey
 }
 
-// file is a source that is read again when its file has changed. While that can't be read, or holds nonsense, because it
-// is being written, the keys of before count.
+// file is a source that reads its file again after a change. While the file is unreadable or invalid, because it is being
+// written, the previous keys apply.
 type file struct {
 	path  string
 	parse func([]byte) ([]key, error)
@@ -54,8 +54,8 @@ func openFile(path string, parse func([]byte) ([]key, error), log *slog.Logger) 
 	return f, f.read()
 }
 
-// read takes the file's present content. mu is held, or nobody else has f yet. Files are compared by their content: a
-// mounted secret is swapped by a link, and times have too coarse a grain.
+// read loads the file. The caller must hold mu, unless it created f. Changes are detected by the content: a mounted secret is
+// replaced by a link, and modification times are too coarse.
 func (f *file) read() error {
 	f.looked = time.Now()
 	r, err := os.Open(f.path)

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// freshFor is how long fetched keys count before they are fetched again: a key that was withdrawn is refused after
-	// this time at the latest.
+	// freshFor is how long fetched keys are used before they are fetched again. A revoked key is refused after this time at the
+	// latest.
 	freshFor = 5 * time.Minute
-	// fetchEvery is how often the URL is asked at most, whatever tokens come.
+	// fetchEvery is the minimum interval between requests to the URL, whatever tokens arrive.
 	fetchEvery = 10 * time.Second
-	// fetchLimit bounds one request, all of it.
+	// fetchLimit is the timeout of a whole request.
 	fetchLimit = 5 * time.Second
-	// maxJWKS bounds the answer, in bytes.
+	// maxJWKS is the largest response in bytes.
 	maxJWKS = 512 << 10
-	// maxRedirects bounds how often the URL may point elsewhere.
+	// maxRedirects is the largest number of redirects.
 	maxRedirects = 3
 )
 
@@ -35,11 +35,11 @@ type remote struct {
 	client *http.Client
 	log    *slog.Logger
 
-	mu      sync.Mutex
-	keys    fixed
-	fetched time.Time     // when keys were; zero: never
-	asked   time.Time     // when the URL was asked last, with whatever success
-	asking  chan struct{} // closed when the request that runs is over; nil when none does
+	mu        sync.Mutex
+	keys      fixed
+	fetched   time.Time     // time of the last successful request
+	requested time.Time     // time of the last request
+	pending   chan struct{} // closed when the running request ends; nil if none runs
 }
 
 func newRemote(address string, transport http.RoundTripper, log *slog.Logger) (*remote, error) {
@@ -68,14 +68,14 @@ func newRemote(address string, transport http.RoundTripper, log *slog.Logger) (*
 func (r *remote) find(ctx context.Context, kid, alg string) ([]jwt.VerificationKey, error) {
 	for {
 		r.mu.Lock()
-		keys, never, due := r.keys, r.fetched.IsZero(), time.Since(r.asked) >= fetchEvery
+		keys, never, due := r.keys, r.fetched.IsZero(), time.Since(r.requested) >= fetchEvery
 		fit, err := keys.find(ctx, kid, alg)
-		asking := r.asking
+		running := r.pending
 		switch {
-		case asking == nil && due && (err != nil || time.Since(r.fetched) >= freshFor):
-			// This caller asks; the others go on with what there is, or wait.
+		case running == nil && due && (err != nil || time.Since(r.fetched) >= freshFor):
+			// This caller fetches the keys. The others use the current ones, or wait.
 			done := make(chan struct{})
-			r.asking, r.asked = done, time.Now()
+			r.pending, r.requested = done, time.Now()
 			r.mu.Unlock()
 			r.refresh(ctx, done)
 			continue
@@ -85,9 +85,9 @@ func (r *remote) find(ctx context.Context, kid, alg string) ([]jwt.VerificationK
 		}
 		r.mu.Unlock()
 		switch {
-		case asking != nil:
+		case running != nil:
 			select {
-			case <-asking:
+			case <-running:
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
@@ -99,14 +99,14 @@ func (r *remote) find(ctx context.Context, kid, alg string) ([]jwt.VerificationK
 	}
 }
 
-// refresh asks the URL. What it answers replaces all keys; where it answers nothing of use they stay.
+// refresh fetches the keys. A valid response replaces all keys; otherwise the old ones stay.
 func (r *remote) refresh(ctx context.Context, done chan struct{}) {
-	// Others wait for this answer too, so it does not end with the request of the one who happened to ask.
+	// Other callers wait for this response too, so it must not end with the request that happened to start it.
 	keys, err := r.fetch(context.WithoutCancel(ctx))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(done)
-	r.asking = nil
+	r.pending = nil
 	if err != nil {
 		r.log.Warn("keys of users not fetched; the last good ones go on counting", "url", redacted(r.url), "error", err)
 		return
@@ -143,7 +143,7 @@ func (r *remote) fetch(ctx context.Context) ([]key, error) {
 	return parseJWKS(b)
 }
 
-// withoutURL drops the URL that net/http puts into its errors: it may carry a secret.
+// withoutURL removes the URL from net/http's errors, because it may contain a secret.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -152,7 +152,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// redacted is a URL without what may be secret in it.
+// redacted returns a URL without the parts that may be secret.
 func redacted(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	// MinSecret is how long a secret has to be, in bytes: as long as what HS256 makes of it (RFC 7518, section 3.2).
+	// MinSecret is the shortest secret in bytes: as long as the output of HS256 (RFC 7518, section 3.2).
 	MinSecret = 32
-	// minRSA is the size of a modulus in bits that RS256 asks for (RFC 7518, section 3.3).
+	// minRSA is the smallest RSA modulus in bits (RFC 7518, section 3.3).
 	minRSA = 2048
-	// maxKeys bounds the keys of one source: those that are used, those that come next, and a few old ones.
+	// maxKeys is the largest number of keys in a source: the current ones, the next ones, and a few old ones.
 	maxKeys = 64
 )
 
 var hs256, rs256, es256, edDSA = jwt.SigningMethodHS256.Alg(), jwt.SigningMethodRS256.Alg(), jwt.SigningMethodES256.Alg(), jwt.SigningMethodEdDSA.Alg()
 
-// key is what a token's signature is checked with.
+// key verifies signatures.
 type key struct {
 	id  string // kid; may be empty
-	alg string // the one algorithm that it is for
+	alg string // the only algorithm of the key
 	key jwt.VerificationKey
 }
 
-// publicKey makes a key of a public one, or of the private one that belongs to it.
+// publicKey returns the key for a public key, or for the public part of a private one.
 func publicKey(id string, k any) (key, error) {
 	if private, ok := k.(crypto.Signer); ok {
 		k = private.Public()
@@ -56,8 +56,8 @@ func publicKey(id string, k any) (key, error) {
 	return key{}, fmt.Errorf("key of type %T; RSA, P-256 or Ed25519 are known", k)
 }
 
-// fitting returns the keys that a token with this kid and algorithm may have been signed with. A token that names no key
-// may be of any, and a key without a name is any token's.
+// fitting returns the keys that may have signed a token with this kid and algorithm. A token without a kid fits every key, and
+// a key without one fits every token.
 func fitting(all []key, kid, alg string) []jwt.VerificationKey {
 	var fit []jwt.VerificationKey
 	for _, k := range all {
@@ -68,7 +68,7 @@ func fitting(all []key, kid, alg string) []jwt.VerificationKey {
 	return fit
 }
 
-// parseSecret makes the key of a shared secret.
+// parseSecret returns the key for a shared secret.
 func parseSecret(b []byte) ([]key, error) {
 	if len(b) < MinSecret {
 		return nil, fmt.Errorf("the secret has %d bytes, at least %d", len(b), MinSecret)
@@ -76,7 +76,7 @@ func parseSecret(b []byte) ([]key, error) {
 	return []key{{"", hs256, b}}, nil
 }
 
-// parsePEM reads public keys and certificates, one after another.
+// parsePEM returns the keys of public keys and certificates in PEM form.
 func parsePEM(b []byte) ([]key, error) {
 	var all []key
 	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
@@ -93,7 +93,7 @@ func parsePEM(b []byte) ([]key, error) {
 				public = c.PublicKey
 			}
 		default:
-			// A private key has no business here, and is no reason to look at it.
+			// A private key does not belong here, so it is not used.
 			err = fmt.Errorf("a block %q, not a public key", block.Type)
 		}
 		var k key
@@ -113,8 +113,8 @@ func parsePEM(b []byte) ([]key, error) {
 	return all, nil
 }
 
-// parseJWKS reads a JSON Web Key Set. Keys that it can't use, because they are for something else or of a kind that it
-// does not know, are left out, as RFC 7517 says; so are symmetric ones, which have no place in a set that is published.
+// parseJWKS parses a JSON Web Key Set. Keys of unknown types or for other uses are left out, as RFC 7517 demands. So are
+// symmetric keys, which must not be in a published set.
 func parseJWKS(b []byte) ([]key, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// sessionsLog is the log that the keys below belong to.
+	// sessionsLog is the journal's log with the keys below.
 	sessionsLog = journal.SystemPrefix + "sessions"
 	secretKey   = "session/key"
 	endedPrefix = "session/ended/"
@@ -30,19 +30,19 @@ type sessionStore interface {
 	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
 }
 
-// Sessions keeps in the journal what cookies need beyond a restart: the secret that they are signed with, and which of them were
-// ended before their time. It may be used from several goroutines.
+// Sessions stores in the journal what session cookies need across restarts: the secret that signs them, and the sessions that
+// were ended early. Several goroutines may call it.
 type Sessions struct {
 	j   sessionStore
 	key []byte
 
 	mu    sync.Mutex
-	ended map[string]int64 // until when it would have lasted, epoch milliseconds
+	ended map[string]int64 // original expiry, epoch milliseconds
 }
 
 var _ server.SessionStore = (*Sessions)(nil)
 
-// OpenSessions reads what the journal has of sessions, and makes the secret where there is none yet.
+// OpenSessions reads the sessions from the journal. If there is no secret yet, it creates one.
 func OpenSessions(ctx context.Context, j sessionStore) (*Sessions, error) {
 	s := &Sessions{j: j, ended: map[string]int64{}}
 	if err := s.open(ctx); err != nil {
@@ -58,7 +58,7 @@ func (s *Sessions) open(ctx context.Context) error {
 		return err
 	}
 	s.key, err = s.j.Get(ctx, secretKey)
-	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) { // with a new key all sign in again
+	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) { // a new key means that all users sign in again
 		s.key = make([]byte, secretSize)
 		_, _ = rand.Read(s.key) // it never fails
 		err = s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Keys: []journal.KeyValue{{Key: secretKey, Value: s.key}}})
@@ -84,7 +84,7 @@ func (s *Sessions) Ended(id string) bool {
 	return ok
 }
 
-// End implements [server.SessionStore]. The session is over at once, and stays so after a restart when End returns nil.
+// End implements [server.SessionStore]. The session ends at once. If End returns nil, it also stays ended after a restart.
 func (s *Sessions) End(ctx context.Context, id string, until time.Time) error {
 	expires := until.UnixMilli()
 	s.mu.Lock()

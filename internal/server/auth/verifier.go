@@ -17,37 +17,37 @@ import (
 )
 
 const (
-	// Leeway forgives clocks that differ, when a token begins and ends.
+	// Leeway is the tolerated difference of clocks, at the start and at the end of a token's validity.
 	Leeway = 30 * time.Second
-	// maxTime is the last second of the year 9999: an expiry beyond is a fault, or an overflow of a number.
+	// maxTime is the last second of the year 9999. A later expiry is an error or an overflow.
 	maxTime = 253402300799
 )
 
-// Config says which tokens are good. Of Secret, SecretFile, KeyFile and JWKS exactly one is needed.
+// Config configures a verifier. Exactly one of Secret, SecretFile, KeyFile and JWKS is required.
 type Config struct {
-	// Secret is shared with whoever signs, by HS256: at least MinSecret bytes.
+	// Secret is shared with the issuer, for HS256. It has at least MinSecret bytes.
 	Secret string
-	// SecretFile holds the secret; white space at its end does not count.
+	// SecretFile is a file with the secret. White space at its end is ignored.
 	SecretFile string
-	// KeyFile holds public keys or certificates in PEM form.
+	// KeyFile is a PEM file with public keys or certificates.
 	KeyFile string
 	// JWKS is the URL of a JSON Web Key Set.
 	JWKS string
 
-	// Issuer is what the claim iss has to be; empty: anything.
+	// Issuer is the required value of the claim iss. If it is empty, any is accepted.
 	Issuer string
-	// Audience is what the claim aud has to name one of; empty: anything.
+	// Audience lists accepted values of the claim aud. If it is empty, any is accepted.
 	Audience []string
 	Claims   Claims
-	// Admin lets the scope "admin" make an admin.
+	// Admin allows the scope "admin".
 	Admin bool
 
-	// Transport fetches the JWKS; nil is net/http's.
+	// Transport fetches the JWKS. If it is nil, net/http's default is used.
 	Transport http.RoundTripper
 	Log       *slog.Logger
 }
 
-// Verifier checks tokens. It may be used from several goroutines.
+// Verifier verifies tokens. Several goroutines may call it.
 type Verifier struct {
 	parser *jwt.Parser
 	keys   source
@@ -57,8 +57,8 @@ type Verifier struct {
 
 var _ server.Users = (*Verifier)(nil)
 
-// New returns a verifier. Secrets and keys in files are read now, and what is wrong with them is told now; a JWKS is fetched
-// at the first token, so that the gateway starts without its identity service.
+// New returns a verifier. It reads secrets and keys from files, and reports their errors. A JWKS is fetched for the first
+// token, so that the gateway starts without its identity service.
 func New(c Config) (*Verifier, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -115,7 +115,7 @@ func (c *Config) source() (source, error) {
 	return newRemote(c.JWKS, c.Transport, c.Log)
 }
 
-// wellFormed are three parts of base64url. The decoder would pass over line ends.
+// wellFormed matches three parts of base64url. The decoder alone would ignore line breaks.
 var wellFormed = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 
 // Verify implements [server.Users].
@@ -141,7 +141,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (server.Identity, e
 	switch {
 	case err == nil:
 	case errors.Is(err, jwt.ErrTokenExpired) && !errors.Is(err, jwt.ErrTokenInvalidIssuer) && !errors.Is(err, jwt.ErrTokenInvalidAudience):
-		// The signature was good; only time has passed.
+		// The signature is valid; the token has only expired.
 		return server.Identity{}, fmt.Errorf("%w: %w", ErrToken, server.ErrExpired)
 	case errors.Is(err, errNoKeysRead):
 		return server.Identity{}, fmt.Errorf("%w: %w", server.ErrNotNow, errNoKeysRead)

@@ -14,10 +14,10 @@ import (
 	"github.com/leat-dev/leat/internal/service/audit"
 )
 
-// chunk is how many bytes of lines are gathered before they are sent.
+// chunk is how many bytes of lines are collected before they are sent.
 const chunk = 32 << 10
 
-// lines writes JSON values as lines of a stream.
+// lines writes JSON values as the lines of a stream.
 type lines struct {
 	st  *server.Stream
 	buf []byte
@@ -49,15 +49,15 @@ func (l *lines) flush() error {
 	return err
 }
 
-// cut ends a stream such that the client sees that it is not whole.
-func (d *surface) cut(what string, err error) {
+// abort ends a stream so that the client can see that it is incomplete.
+func (d *surface) abort(what string, err error) {
 	if !errors.Is(err, context.Canceled) {
 		d.s.Log().Error(what+" cut", "error", err)
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// audit sends the entries of the log, a line each, and with follow those that come.
+// audit sends the entries of the audit log, one per line. With follow, it also sends later ones.
 func (d *surface) audit(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
 	query := r.URL.Query()
 	q := audit.Query{Tenant: query.Get("tenant"), Subject: query.Get("subject"), Conversation: query.Get("conversation")}
@@ -86,26 +86,26 @@ func (d *surface) audit(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 	defer beat.Stop()
 	for {
 		changed := log.Changed()
-		var gone error // the client's
+		var writeErr error // set once a write has failed
 		q.After, err = log.Read(r.Context(), q, func(e audit.Entry) error {
-			gone = out.add(e)
-			return gone
+			writeErr = out.add(e)
+			return writeErr
 		})
-		if gone == nil && err == nil {
-			gone = out.flush()
+		if writeErr == nil && err == nil {
+			writeErr = out.flush()
 		}
 		switch {
-		case gone != nil:
+		case writeErr != nil:
 			return nil
 		case err != nil && r.Context().Err() == nil:
-			d.cut("audit log", err)
+			d.abort("audit log", err)
 		case err != nil || !follow:
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-beat.C:
-			if st.Write([]byte("\n")) != nil { // an empty line, which readers of NDJSON skip
+			if st.Write([]byte("\n")) != nil { // readers of NDJSON skip an empty line
 				return nil
 			}
 		case <-r.Context().Done():

@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// Options are what the routes call.
+// Options are the functions that the routes call.
 type Options struct {
 	Retention *data.Retention
 	Purger    *data.Purger
@@ -24,7 +24,7 @@ type surface struct {
 	gw *gateway.Gateway
 }
 
-// Register adds the routes.
+// Register adds the routes to a server.
 func Register(s *server.Server, gw *gateway.Gateway, opt Options) {
 	d := &surface{opt, s, gw}
 	for _, rt := range []server.Route{
@@ -45,7 +45,7 @@ func Register(s *server.Server, gw *gateway.Gateway, opt Options) {
 	}
 }
 
-// flag reads a query parameter that is set or not.
+// flag parses a boolean query parameter.
 func flag(r *http.Request, name string) (bool, error) {
 	v := r.URL.Query().Get(name)
 	if v == "" {
@@ -58,7 +58,7 @@ func flag(r *http.Request, name string) (bool, error) {
 	return b, nil
 }
 
-// since reads a time: RFC 3339, epoch milliseconds, or a duration before now such as 24h.
+// since parses a time: RFC 3339, epoch milliseconds, or a duration before now such as 24h.
 func since(r *http.Request) (int64, error) {
 	v := r.URL.Query().Get("since")
 	if v == "" {

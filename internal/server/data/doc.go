@@ -1,8 +1,8 @@
-// Package data is the surface by which an operator keeps, deletes, exports and imports what is stored of people:
-// retention, purges, exports, legal holds, the audit log. docs/data.md describes it.
+// Package data serves operators that export, import, delete and retain users' data: retention, purges, exports, legal holds,
+// and the audit log. docs/data.md specifies the routes.
 //
 // Invariants
 //
-//   - All of it is the admin's, but for the export of one's own data.
-//   - A stream that is cut does not look whole: an export ends with a line that says so.
+//   - Only the admin may call the routes, except that users may export their own data.
+//   - A stream that is interrupted does not look complete: an export ends with a line that marks its end.
 package data

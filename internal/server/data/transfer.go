@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// export sends what is stored of a subject. A user need not name its tenant.
+// export sends the stored data of a subject. A user need not name its tenant.
 func (d *surface) export(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	of := data.Subject{Tenant: r.URL.Query().Get("tenant"), Subject: r.PathValue("subject")}
 	if !p.Admin && of.Tenant == "" {
@@ -25,21 +25,21 @@ func (d *surface) export(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		return err
 	}
 	out := &lines{st: st}
-	var gone error // the client's
+	var writeErr error // set once a write has failed
 	err = d.Exporter.Export(r.Context(), p, of, func(line []byte) error {
-		gone = out.raw(line)
-		return gone
+		writeErr = out.raw(line)
+		return writeErr
 	})
 	if err == nil {
-		gone = out.flush()
+		writeErr = out.flush()
 	}
-	if err != nil && gone == nil {
-		d.cut("export", err)
+	if err != nil && writeErr == nil {
+		d.abort("export", err)
 	}
 	return nil
 }
 
-// load imports the body. What was imported before something was wrong stays, and is said.
+// load imports the body. If it fails, the part that was imported stays, and the response has its size.
 func (d *surface) load(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	out, err := d.Importer.Import(r.Context(), p, r.Body)
 	if errors.Is(err, data.ErrFile) {

@@ -32,7 +32,7 @@ func TestConversations(t *testing.T) {
 		if d := cmp.Diff(want, mine.Conversation); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}
-		h.refused(409, "taken", "POST", "/api/conversations", `{"id":"mine"}`)
+		h.refused(409, "already exists", "POST", "/api/conversations", `{"id":"mine"}`)
 
 		time.Sleep(time.Second)
 		h.send(first.Conversation.ID, "hi")
@@ -62,7 +62,7 @@ func TestConversations(t *testing.T) {
 		wantOrder(t, h, first.Conversation.ID)
 		h.refused(404, "Conversation not found", "GET", "/api/conversations/mine", "")
 		h.refused(404, "Conversation not found", "DELETE", "/api/conversations/mine", "")
-		h.refused(409, "taken", "POST", "/api/conversations", `{"id":"mine"}`)
+		h.refused(409, "already exists", "POST", "/api/conversations", `{"id":"mine"}`)
 	})
 }
 

@@ -1,12 +1,11 @@
-// Package files brings files in and serves them: the pictures, sounds and documents of a conversation, which the gateway keeps.
-// Who may read a conversation may read its files, and who may write in it may bring some. Large ones come by uploads that can be
-// gone on with, and where there is a workspace, files lie and are named there by paths.
+// Package files uploads and serves files: the images, sounds and documents of a conversation. A user who may read a
+// conversation may read its files, and one who may write in it may add files. Large files use uploads that can be resumed. If
+// there is a workspace, files are also stored in it and addressed by path.
 //
 // Invariants
 //
-//   - A browser shows by itself only what can't hold a script; anything else it saves. No type is guessed, and nothing that is
-//     served can run in the site's name.
-//   - A conversation's file never changes: its address is good for ever, and a repeat costs nothing. One of the workspace is looked
-//     at anew each time.
-//   - An upload is its maker's, and so is what it comes to in the workspace; to anybody else neither exists.
+//   - A browser displays only types that can't contain a script, and saves all others. No type is guessed, and nothing that is served
+//     can run scripts in the site's origin.
+//   - A conversation's file never changes, so browsers may cache it forever. A file of the workspace is revalidated on each use.
+//   - An upload, and the file that it creates in the workspace, belong to their creator. Other users get 404.
 package files

@@ -21,17 +21,17 @@ type surface struct {
 	files *attachments.Service
 }
 
-// Register adds the routes.
+// Register adds the routes to a server.
 func Register(s *server.Server, service *attachments.Service) {
 	f := &surface{service}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/conversations/{id}/files/{media}", Access: server.Authenticated, Handler: f.get})
-	// The gateway's own limit on files counts.
+	// The gateway has its own limit for files.
 	s.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/conversations/{id}/files", Access: server.Authenticated, Handler: f.put, MaxBody: maxBody})
 	f.uploads(s)
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/files/download", Access: server.Authenticated, Handler: f.download})
 }
 
-// put takes a file as the body; its name is in the query, its type in Content-Type.
+// put creates a file from the body, with the name in the query and the type in Content-Type.
 func (f *surface) put(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
 		return server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "send the file itself as the body, and its name as ?name=")
@@ -48,7 +48,7 @@ func (f *surface) put(w http.ResponseWriter, r *http.Request, p gateway.Principa
 	return nil
 }
 
-// policy lets what is served do nothing, should a browser take it for a page after all.
+// policy disables everything in a response that a browser might take for a page.
 const policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 func (f *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
@@ -63,13 +63,13 @@ func (f *surface) stored(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	}
 	defer file.Close()
 	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
-	w.Header().Add("Vary", "Authorization, Cookie") // a browser that people share gives what it keeps to nobody else
+	w.Header().Add("Vary", "Authorization, Cookie") // so that on a shared browser the cache of one user serves no other
 	w.Header().Set("Etag", `"`+id+`"`)
 	serve(w, r, file, m, time.Time{})
 	return nil
 }
 
-// download serves a file of the workspace by its path, or one of a conversation by its id.
+// download serves a file of the workspace by its path, or a file of a conversation by its id.
 func (f *surface) download(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	q := r.URL.Query()
 	if id := q.Get("id"); id != "" {
@@ -83,7 +83,7 @@ func (f *surface) download(w http.ResponseWriter, r *http.Request, p gateway.Pri
 		return err
 	}
 	defer file.Close()
-	// Somebody may write to it again.
+	// The file may be written to again, so it is not cached without revalidation.
 	sum := sha256.Sum256([]byte(file.Origin))
 	w.Header().Set("Cache-Control", "private, no-cache")
 	w.Header().Set("Etag", `"`+hex.EncodeToString(sum[:12])+`"`)
@@ -91,7 +91,8 @@ func (f *surface) download(w http.ResponseWriter, r *http.Request, p gateway.Pri
 	return nil
 }
 
-// serve writes a file, or the part of it that is asked for. ?download has it saved, under the name that it gives, if it gives one.
+// serve writes a file or the requested range of it. With ?download, the browser saves it, under the name in that parameter if
+// there is one.
 func serve(w http.ResponseWriter, r *http.Request, file io.ReadSeeker, m event.Media, changed time.Time) {
 	how, name := "attachment", m.Name
 	q := r.URL.Query()
@@ -114,7 +115,7 @@ func serve(w http.ResponseWriter, r *http.Request, file io.ReadSeeker, m event.M
 	http.ServeContent(w, r, "", changed, file)
 }
 
-// disposition is the header that says how a file is shown, and what it is saved as.
+// disposition returns the Content-Disposition header: display or save, and the file name.
 func disposition(how, name string) string {
 	if name == "" {
 		return how

@@ -15,15 +15,15 @@ import (
 	store "github.com/leat-dev/leat/internal/store/files"
 )
 
-// Files that may be large come as tus 1.0.0 has it (https://tus.io/protocols/resumable-upload): POST makes an upload, HEAD tells
-// where it goes on, PATCH goes on. A POST without Tus-Resumable brings a whole file as its body.
+// Large files use tus 1.0.0 (https://tus.io/protocols/resumable-upload): POST creates an upload, HEAD returns its offset, PATCH
+// appends. A POST without Tus-Resumable has the whole file as its body.
 
 const (
 	tusVersion    = "1.0.0"
 	tusExtensions = "creation,creation-with-upload,expiration,termination"
 	offsetStream  = "application/offset+octet-stream"
 
-	// maxBody is no bound: the upload's own length is. But a client that stops in the middle is cut off.
+	// maxBody is no limit: the declared length of the upload is. A client that stops sending is disconnected.
 	maxBody = 1 << 62
 )
 
@@ -34,7 +34,7 @@ func (f *surface) uploads(s *server.Server) {
 		{Method: http.MethodPost, Pattern: "/api/files/upload", Handler: f.create, MaxBody: maxBody},
 		{Method: http.MethodGet, Pattern: "/api/files/upload/{upload}", Handler: f.status, About: about},
 		{Method: http.MethodHead, Pattern: "/api/files/upload/{upload}", Handler: f.offset},
-		{Method: http.MethodPatch, Pattern: "/api/files/upload/{upload}", Handler: f.goOn, MaxBody: maxBody},
+		{Method: http.MethodPatch, Pattern: "/api/files/upload/{upload}", Handler: f.resume, MaxBody: maxBody},
 		{Method: http.MethodDelete, Pattern: "/api/files/upload/{upload}", Handler: f.drop},
 	} {
 		rt.Access = server.Authenticated
@@ -42,13 +42,13 @@ func (f *surface) uploads(s *server.Server) {
 	}
 }
 
-// limits tells what may be brought.
+// limits answers with the limits for uploads.
 func (f *surface) limits(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
 	server.WriteJSON(w, http.StatusOK, map[string]any{"maxSize": f.files.MaxFile(), "workspace": f.files.HasWorkspace()})
 	return nil
 }
 
-// create begins an upload, or takes a whole file.
+// create starts an upload, or stores a whole file.
 func (f *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	resumable := r.Header.Get("Tus-Resumable") != ""
 	if err := version(w, r); err != nil {
@@ -71,16 +71,16 @@ func (f *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 			return errors.Join(broken(&u), f.files.DropUpload(r.Context(), p, u.ID))
 		}
 		if err != nil && u.Placed == nil && u.Offset == u.Length {
-			return err // it came, and may not stay
+			return err // the file arrived, but is refused
 		}
-		// What came of a resumable one stays; its client goes on with the rest.
+		// A partial resumable upload stays, and its client can send the rest.
 	}
-	told(w, &u)
+	setHeaders(w, &u)
 	server.WriteJSON(w, http.StatusCreated, body(&u))
 	return nil
 }
 
-// announced is what a request says of the file to come.
+// announced parses the description of the file in a request.
 func announced(r *http.Request, resumable bool) (n attachments.NewUpload, err error) {
 	if !resumable {
 		if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
@@ -115,7 +115,7 @@ func announced(r *http.Request, resumable bool) (n attachments.NewUpload, err er
 	return n, nil
 }
 
-// version refuses what speaks another tus.
+// version refuses other versions of tus.
 func version(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Tus-Resumable", tusVersion)
 	if v := r.Header.Get("Tus-Resumable"); v != "" && v != tusVersion {
@@ -125,18 +125,18 @@ func version(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// status tells where an upload is, and, once it is whole, what came of it.
+// status answers with the state of an upload and, if it is complete, the file.
 func (f *surface) status(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	u, err := f.files.Upload(r.Context(), p, r.PathValue("upload"))
 	if err != nil {
 		return busy(err)
 	}
-	told(w, &u)
+	setHeaders(w, &u)
 	server.WriteJSON(w, http.StatusOK, body(&u))
 	return nil
 }
 
-// offset is status for tus.
+// offset is status for tus clients.
 func (f *surface) offset(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := version(w, r); err != nil {
 		return err
@@ -145,13 +145,13 @@ func (f *surface) offset(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err != nil {
 		return busy(err)
 	}
-	told(w, &u)
+	setHeaders(w, &u)
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-// goOn adds to an upload.
-func (f *surface) goOn(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+// resume appends to an upload.
+func (f *surface) resume(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := version(w, r); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (f *surface) goOn(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	}
 	u, err := f.add(w, r, p, r.PathValue("upload"), at)
 	if u.ID != "" {
-		told(w, &u)
+		setHeaders(w, &u)
 	}
 	if err != nil {
 		return err
@@ -173,12 +173,12 @@ func (f *surface) goOn(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	return nil
 }
 
-// add takes a request's body.
+// add appends the request's body.
 func (f *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principal, id string, at int64) (attachments.Upload, error) {
 	rc := http.NewResponseController(w)
 	in := &watched{r: r.Body}
 	u, err := f.files.AppendUpload(r.Context(), p, id, at, in, func() {
-		_ = rc.SetReadDeadline(time.Unix(1, 0)) // not every writer has deadlines; then the other waits, and is told that it is busy
+		_ = rc.SetReadDeadline(time.Unix(1, 0)) // without deadlines, the other request gets an error that the upload is busy
 	})
 	if err != nil && in.err != nil && !errors.Is(err, store.ErrBusy) {
 		err = broken(&u)
@@ -186,7 +186,7 @@ func (f *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principa
 	return u, busy(err)
 }
 
-// busy is the answer where somebody else writes to an upload, or it is just being placed: it can be asked again.
+// busy is the error while another request writes to the upload or the upload is being stored. The client may retry.
 func busy(err error) error {
 	if errors.Is(err, store.ErrBusy) {
 		return server.Errorf(http.StatusLocked, server.ReasonBusy, "somebody else writes to this upload")
@@ -194,12 +194,12 @@ func busy(err error) error {
 	return err
 }
 
-// broken is the answer to a body that ended too early. Mostly nobody reads it.
+// broken is the response to an interrupted body. Usually no client reads it.
 func broken(u *attachments.Upload) error {
 	return server.Errorf(http.StatusBadRequest, server.ReasonTimeout, "the body broke off; %d of %d bytes are here", u.Offset, u.Length)
 }
 
-// watched remembers that a reader failed, to tell a broken line from a broken disk.
+// watched records that a reader failed, to distinguish a connection error from a disk error.
 type watched struct {
 	r   io.Reader
 	err error
@@ -213,7 +213,7 @@ func (t *watched) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// drop takes an upload back.
+// drop deletes an upload.
 func (f *surface) drop(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if err := version(w, r); err != nil {
 		return err
@@ -225,8 +225,8 @@ func (f *surface) drop(w http.ResponseWriter, r *http.Request, p gateway.Princip
 	return nil
 }
 
-// told sets the headers that say where an upload is.
-func told(w http.ResponseWriter, u *attachments.Upload) {
+// setHeaders sets the headers that describe an upload.
+func setHeaders(w http.ResponseWriter, u *attachments.Upload) {
 	h := w.Header()
 	h.Set("Upload-Offset", strconv.FormatInt(u.Offset, 10))
 	h.Set("Upload-Length", strconv.FormatInt(u.Length, 10))

@@ -15,24 +15,24 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// Backuper writes a consistent copy of a store to a new file while it is in use. Journals do.
+// Backuper writes a consistent copy of a store to a new file while the store is in use. Journals implement it.
 type Backuper interface {
 	Backup(ctx context.Context, path string) error
 }
 
-// copies begins the names of the folders in which copies lie while they are sent.
+// copies is the prefix of the temporary folders for backups.
 const copies = "backup-"
 
-// errBusy says that a copy is already being made or sent.
+// errBusy reports that another backup is running.
 var errBusy = &server.Error{Status: http.StatusTooManyRequests, Reason: server.ReasonBusy, Message: "another backup is in progress; try again when it has ended", RetryAfter: retryBackup}
 
-// retryBackup is how long a client that found another backup in progress should wait: a small store is copied in less.
+// retryBackup is the retry delay if another backup is running. A small store takes less.
 const retryBackup = 10 * time.Second
 
-// RegisterBackup adds POST /api/backup, by which the admin gets a copy of the whole store. The copy is made in a folder of
-// its own inside dir first, so the disk has to have room for it; it is deleted when it was sent. There is one copy at a
-// time, so that repeated requests can't fill the disk. Copies that a killed process left there are removed: they may hold
-// what was deleted since.
+// RegisterBackup adds POST /api/backup, with which the admin gets a copy of the whole store. The copy is created in a temporary
+// folder in dir, so the disk needs room for it, and is deleted after it was sent. Only one backup runs at a time, so that
+// repeated requests can't fill the disk. RegisterBackup deletes copies that a killed process has left, because they may contain
+// data that was deleted later.
 func RegisterBackup(s *server.Server, b Backuper, dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, copies+"*"))
 	if err != nil {
@@ -84,14 +84,14 @@ func backup(s *server.Server, w http.ResponseWriter, r *http.Request, b Backuper
 		n, err := f.Read(buf)
 		if n > 0 {
 			if err := st.Write(buf[:n]); err != nil {
-				return nil // the client is gone
+				return nil // the client disconnected
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil || r.Context().Err() != nil:
-			// What was sent must not look whole.
+			// A partial copy must not look complete.
 			s.Log().Error("backup cut", "error", errors.Join(err, context.Cause(r.Context())))
 			panic(http.ErrAbortHandler)
 		}

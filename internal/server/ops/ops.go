@@ -10,7 +10,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// Register adds /healthz, /readyz, /metrics and the test stream. gatherer is what /metrics shows.
+// Register adds /healthz, /readyz, /metrics and the test stream. gatherer provides /metrics.
 func Register(s *server.Server, gw *gateway.Gateway, gatherer prometheus.Gatherer) {
 	metrics := promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 	for _, rt := range []server.Route{
@@ -43,7 +43,7 @@ type readiness struct {
 	Status string `json:"status"`
 }
 
-// ready tells everybody whether, and only the log why not: a journal's error may name paths.
+// ready answers whether the gateway is ready. The reason goes only to the log, because a journal's error may contain paths.
 func ready(w http.ResponseWriter, s *server.Server, gw *gateway.Gateway) error {
 	err := gw.Healthy()
 	switch {

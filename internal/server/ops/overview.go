@@ -8,7 +8,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// RegisterOverview adds GET /api/overview: how agents and channels are and which turns are open, for the admin.
+// RegisterOverview adds GET /api/overview for the admin: the status of agents and channels, and the open turns.
 func RegisterOverview(s *server.Server, o *status.Overview) {
 	s.Handle(server.Route{
 		Method: http.MethodGet, Pattern: "/api/overview", Access: server.Admin,

@@ -7,14 +7,14 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// Reloaded is what it came to that a configuration was loaded again.
+// Reloaded is the result of a configuration reload.
 type Reloaded struct {
-	Applied []string `json:"applied"` // the keys that count from now on
+	Applied []string `json:"applied"` // keys that were applied
 	Pending bool     `json:"pendingRestart"`
-	Reasons []string `json:"pendingRestartReasons"` // why, since the gateway was started
+	Reasons []string `json:"pendingRestartReasons"` // changed since the start
 }
 
-// RegisterReload adds POST /api/config/reload, by which the admin has the configuration loaded again.
+// RegisterReload adds POST /api/config/reload, with which the admin reloads the configuration.
 func RegisterReload(s *server.Server, reload func() (Reloaded, error)) {
 	s.Handle(server.Route{
 		Method: http.MethodPost, Pattern: "/api/config/reload", Access: server.Admin,

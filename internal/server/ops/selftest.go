@@ -11,27 +11,27 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// The stream of GET /api/selftest/stream: so many frames, so far apart.
+// The number of frames of GET /api/selftest/stream, and their interval.
 const (
 	SelftestFrames = 5
 	SelftestEvery  = 100 * time.Millisecond
 )
 
-// SelftestFrame is one frame of a stream by which a client finds out what lies between it and the gateway: whether
-// something holds frames back, and what it does to requests.
+// SelftestFrame is a frame of the test stream. It shows a client whether something between it and the gateway delays frames or
+// changes requests.
 type SelftestFrame struct {
 	N    int   `json:"n"`    // from 1
-	Sent int64 `json:"sent"` // by the gateway's clock, epoch milliseconds
+	Sent int64 `json:"sent"` // gateway's clock, epoch milliseconds
 
-	// What the gateway sees of the request; of the first frame only.
-	Headers []string `json:"headers,omitempty"` // those of selftestHeaders that came
+	// The request as the gateway received it; only in the first frame.
+	Headers []string `json:"headers,omitempty"` // those of selftestHeaders that arrived
 	Host    string   `json:"host,omitempty"`
-	HTTPS   bool     `json:"https,omitempty"` // as far as a trusted proxy tells
+	HTTPS   bool     `json:"https,omitempty"` // as reported by a trusted proxy
 	Proxied bool     `json:"proxied,omitempty"`
 	Proto   string   `json:"proto,omitempty"`
 }
 
-// selftestHeaders are what Leat's clients need to get through.
+// selftestHeaders are the headers that Leat's clients need.
 var selftestHeaders = []string{"Last-Event-Id", "Idempotency-Key", "Upload-Offset", "Traceparent"}
 
 // registerSelftest adds GET /api/selftest/stream, which leat doctor reads.
@@ -73,7 +73,7 @@ func selftest(s *server.Server, w http.ResponseWriter, r *http.Request) error {
 			return fmt.Errorf("selftest: %w", err)
 		}
 		if st.Write(b) != nil || n == SelftestFrames {
-			return nil // the client is gone, or has all
+			return nil // the client disconnected, or has all frames
 		}
 		select {
 		case <-tick.C:

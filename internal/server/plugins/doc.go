@@ -1,3 +1,3 @@
-// Package plugins lets the admin install, list and remove plugins over HTTP, and tells the admin's sockets how installations go:
-// POST /api/plugins/install, GET /api/plugins, DELETE /api/plugins/{name}.
+// Package plugins lets the admin install, list and remove plugins: POST /api/plugins/install, GET /api/plugins, DELETE
+// /api/plugins/{name}. The admin's sockets get the progress of installations.
 package plugins

@@ -15,13 +15,13 @@ import (
 	"github.com/leat-dev/leat/internal/service/plugins"
 )
 
-// Options are what the routes call.
+// Options are the functions that the routes call.
 type Options struct {
-	// Store holds the plugins; nil is none: nothing may be installed.
+	// Store contains the plugins. If it is nil, plugins can't be installed.
 	Store *plugins.Store
-	// State tells whether a plugin is ready, and else why not.
+	// State reports whether a plugin is ready, or the reason why not.
 	State func(name string) (ready bool, why error)
-	// Send takes the frames install-progress; nil shows them to nobody.
+	// Send delivers install-progress frames. If it is nil, frames are dropped.
 	Send func(hub.Frame)
 }
 
@@ -31,7 +31,7 @@ type surface struct {
 	gw  *gateway.Gateway
 }
 
-// Register adds the routes.
+// Register adds the routes to a server.
 func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	s := &surface{opt, srv, gw}
 	srv.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/plugins", Access: server.Admin, Handler: s.list})
@@ -39,7 +39,7 @@ func Register(srv *server.Server, gw *gateway.Gateway, opt Options) {
 	srv.Handle(server.Route{Method: http.MethodDelete, Pattern: "/api/plugins/{name}", Access: server.Admin, Errors: failed, Handler: s.remove})
 }
 
-// failed writes an error as Eliza's clients know it here.
+// failed writes an error in the format of Eliza's clients.
 func failed(w http.ResponseWriter, _ *http.Request, e *server.Error) {
 	server.WriteJSON(w, e.Status, struct {
 		OK bool `json:"ok"`
@@ -59,7 +59,7 @@ type shown struct {
 	SHA256      string    `json:"sha256,omitempty"`
 	Installed   time.Time `json:"installedAt"`
 	Ready       bool      `json:"ready"`
-	Error       string    `json:"error,omitempty"` // why it is not, where that is known
+	Error       string    `json:"error,omitempty"` // the reason, if it is known
 }
 
 func (s *surface) list(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
@@ -79,7 +79,8 @@ func (s *surface) list(w http.ResponseWriter, _ *http.Request, _ gateway.Princip
 	return nil
 }
 
-// installBody is what is asked for. Eliza's clients send a name; autoRestart means nothing here, where no restart is needed.
+// installBody is the request to install a plugin. Eliza's clients send a name. autoRestart is ignored, because no restart is
+// necessary.
 type installBody struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -133,7 +134,7 @@ func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	return nil
 }
 
-// reasonFailed is that of an installation that was begun and undone.
+// reasonFailed is the reason of an installation that failed and was undone.
 const reasonFailed = "install_failed"
 
 func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
@@ -155,7 +156,7 @@ func (s *surface) remove(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	return nil
 }
 
-// record puts it on the audit log. That it could not be written undoes nothing.
+// record adds an installation to the audit log. If that fails, the installation stays.
 func (s *surface) record(r *http.Request, p gateway.Principal, action, plugin, result string) {
 	e := audit.Entry{Action: action, By: gateway.By(r.Context(), p), Plugin: plugin, Result: result}
 	if err := s.gw.Audit().Record(r.Context(), e); err != nil {
@@ -171,7 +172,7 @@ type progressFrame struct {
 	Message string        `json:"message"`
 }
 
-// tell shows the admin's sockets how far an installation is.
+// tell sends the progress of an installation to the admin's sockets.
 func (s *surface) tell(p plugins.Progress) {
 	if s.Send == nil {
 		return
@@ -180,7 +181,7 @@ func (s *surface) tell(p plugins.Progress) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(progressFrame{"install-progress", p.Plugin, p.Phase, p.Message}); err != nil {
-		s.srv.Log().Error("install-progress frame", "error", err) // it holds strings only
+		s.srv.Log().Error("install-progress frame", "error", err) // impossible: it contains only strings
 		return
 	}
 	s.Send(hub.Frame{JSON: bytes.TrimSuffix(b.Bytes(), []byte("\n"))})

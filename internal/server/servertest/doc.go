@@ -1,8 +1,7 @@
-// Package servertest has what tests of surfaces share: a network inside the process, on which virtual time works.
+// Package servertest provides an in-memory network for tests in virtual time.
 //
 // Invariants
 //
-//   - Connections are [net.Pipe]s: unbuffered, so a client that does not read stalls the server at once, and durably
-//     blocked for testing/synctest.
-//   - The addresses look like loopback's.
+//   - Connections are unbuffered [net.Pipe]s. A client that does not read blocks the server at once, durably for testing/synctest.
+//   - The addresses look like those of the loopback.
 package servertest

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Listener is a network of its own.
+// Listener is an in-memory network.
 type Listener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -16,7 +16,7 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// Listen returns a listener that only its own Dial reaches.
+// Listen returns a listener that only its Dial method reaches.
 func Listen() *Listener { return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})} }
 
 // Dial connects to the listener.
@@ -32,14 +32,14 @@ func (l *Listener) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Client returns an HTTP client that connects to the listener, whatever a URL's host.
+// Client returns an HTTP client that connects to the listener, whatever the URL's host is.
 func (l *Listener) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx) },
 	}}
 }
 
-// Accept waits for the next connection.
+// Accept waits for the next connection. It implements [net.Listener].
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
@@ -55,7 +55,7 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Addr is on the loopback.
+// Addr returns a loopback address.
 func (l *Listener) Addr() net.Addr { return addr }
 
 var addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 31337}

@@ -12,14 +12,14 @@ import (
 	ledger "github.com/leat-dev/leat/internal/service/usage"
 )
 
-// outcomes are those that have a column, in its order.
+// outcomes are the outcomes that have columns, in order.
 var outcomes = []event.Outcome{event.Completed, event.Failed, event.Cancelled, event.Interrupted}
 
-// writeCSV answers with a line for each group, or one for all where there are none, and a column for each currency.
+// writeCSV writes a line for each group, or one line without groups, with a column for each currency.
 func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
-	out.UseCRLF = true // as RFC 4180 has it
+	out.UseCRLF = true // as in RFC 4180
 	var head []string
 	for _, d := range rep.By {
 		head = append(head, string(d))
@@ -33,7 +33,7 @@ func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error 
 	for _, c := range currencies {
 		head = append(head, "cost_"+c)
 	}
-	_ = out.Write(head) // out.Error tells
+	_ = out.Write(head) // out.Error returns its error
 	groups := rep.Groups
 	if len(rep.By) == 0 {
 		groups = []*ledger.Group{{Sums: rep.Total}}
@@ -71,12 +71,12 @@ func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error 
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(b.Bytes()) // the client may have gone
+		_, _ = w.Write(b.Bytes()) // best effort: the client may have disconnected
 	}
 	return nil
 }
 
-// cell keeps spreadsheets from taking a name for a formula: subjects and models are what somebody else chose.
+// cell prevents spreadsheets from evaluating a name as a formula, because users choose subjects and models.
 func cell(name string) string {
 	if name != "" && strings.ContainsRune("=+-@\t\r", rune(name[0])) {
 		return "'" + name

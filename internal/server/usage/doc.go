@@ -1,3 +1,3 @@
-// Package usage answers GET /api/usage: what turns used and cost, as JSON or CSV. An admin sees all, a user its own; the
-// gateway decides.
+// Package usage answers GET /api/usage: the tokens and costs of turns, as JSON or CSV. The gateway limits the answer: an admin
+// sees all users, a user only itself.
 package usage

@@ -12,7 +12,7 @@ import (
 	ledger "github.com/leat-dev/leat/internal/service/usage"
 )
 
-// defaultDays is how many days an answer covers where the question names none, today included.
+// defaultDays is the default number of days in an answer, including today.
 const defaultDays = 30
 
 type surface struct {
@@ -20,7 +20,7 @@ type surface struct {
 	now func() time.Time
 }
 
-// Register adds the route.
+// Register adds the route to a server.
 func Register(s *server.Server, gw *gateway.Gateway) {
 	u := &surface{gw: gw, now: time.Now}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/usage", Access: server.Authenticated, Handler: u.get})
@@ -50,7 +50,7 @@ func (u *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principa
 	return nil
 }
 
-// query reads the question.
+// query parses the request.
 func (u *surface) query(values url.Values) (q ledger.Query, format string, err error) {
 	today := u.now().UTC()
 	q.To = today.Format(time.DateOnly)
@@ -98,7 +98,7 @@ func invalid(format string, args ...any) error {
 	return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, format, args...)
 }
 
-// prefersCSV reports whether the first media type that the client accepts, of those that there are, is CSV.
+// prefersCSV reports whether CSV is the first supported media type that the client accepts.
 func prefersCSV(accept []string) bool {
 	for m := range strings.SplitSeq(strings.ToLower(strings.Join(accept, ",")), ",") {
 		m, _, _ = strings.Cut(m, ";")
