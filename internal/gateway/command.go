@@ -80,7 +80,7 @@ type Ack struct {
 	Deleted      int  `json:"deleted,omitempty"` // how many messages a truncate dropped
 }
 
-// done is what is stored under a command's key.
+// storedOutcome is the value of a command's idempotency key.
 type storedOutcome struct {
 	Hash string `json:"hash"`
 	Ack  Ack    `json:"ack"`
@@ -178,7 +178,8 @@ func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)
 	return ack, nil
 }
 
-// known looks a command's key up: nil where it is new, a conflict where it came with another body.
+// storedOutcome returns the outcome that is stored under a command's key, nil if the key is new. If it was used with another body, the
+// error is a *Rejection.
 func (w *writer) storedOutcome(ctx context.Context, c Command) (*storedOutcome, error) {
 	if c.Key == "" {
 		return nil, nil

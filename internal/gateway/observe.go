@@ -10,8 +10,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// observer sees a conversation's commits, and counts and times what they hold: so whatever ends a turn, it is counted
-// once, when it is durable. It is the writer's own.
+// observer counts and times the events of a conversation's commits, so that each turn is counted once, when its end is durable. Only the
+// writer's goroutine uses it.
 type observer struct {
 	writer *writer
 	turns  map[string]*turnMetrics // that run here
@@ -20,7 +20,7 @@ type observer struct {
 // phaseRetrying is what agents say while they wait to call again.
 const phaseRetrying = "retrying"
 
-// observed is a running turn.
+// turnMetrics measures a running turn.
 type turnMetrics struct {
 	agent string
 	began time.Time
@@ -45,7 +45,7 @@ func (v *observer) begin(tn *turn, resumed bool) context.Context {
 	return ctx
 }
 
-// gone is told of a turn that runs here no more, though it has not ended.
+// abandon stops to measure all turns, because the writer gives the conversation up.
 func (v *observer) abandon(err error) {
 	for id, t := range v.turns {
 		if t.trace != nil {
@@ -55,8 +55,8 @@ func (v *observer) abandon(err error) {
 	}
 }
 
-// committed is told of events once readers can see them. asked is when they were handed to the journal, durable when it
-// had them.
+// committed is called with the events of each commit once readers can see them. asked is when the journal got them, durable when they
+// were durable.
 func (v *observer) committed(events []event.Event, asked, durable time.Time) {
 	shown := time.Now()
 	m := v.writer.g.cfg.Metrics
@@ -157,7 +157,7 @@ func (v *observer) log(turn, agent string, b *event.Body, seconds float64) {
 	})
 }
 
-// said logs a message that came as a whole.
+// logMessage logs a message that was added as a whole.
 func (v *observer) logMessage(e *event.Event) {
 	b := e.Get()
 	for _, p := range b.Parts {

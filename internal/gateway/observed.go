@@ -22,7 +22,7 @@ import (
 // agent needs to read the run.
 const maxObserved = 64
 
-// mark is what is stored of an observed turn as long as it is unfinished.
+// observedTurn is the value of the key that marks an unfinished turn as observed.
 type observedTurn struct {
 	Key string `json:"key"` // of its entry
 }

@@ -190,7 +190,7 @@ func (w commands) choose(name string, p Principal) (string, Agent, error) {
 }
 
 // begin starts a turn, or queues it while another one is unfinished. It returns the message's state and the seq.
-// more is written as the turn's first state, for an agent that can be resumed.
+// state is stored as the turn's first state, for an agent that can be resumed.
 func (w *writer) begin(t *tx, turn, name string, a Agent, answers string, p Principal, state json.RawMessage) (event.MessageState, int64) {
 	s := t.edit()
 	busy := len(w.inQueue(s.Open)) > 0 || w.current != nil
@@ -354,7 +354,7 @@ func (w commands) steer(ctx context.Context, p Principal, tn *turn, m event.Even
 	}
 }
 
-// steered commits the message first, so that it is not lost whatever the agent says.
+// steerIn commits the message and then offers it to the agent. If the agent refuses it, the message gets a turn of its own.
 func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Event, c Command) (Ack, error) {
 	b := m.Get()
 	text := ""
