@@ -9,6 +9,6 @@
 //     number of its last event, which lie in the journal with what they led to, over broken connections and restarts.
 //   - What is sent is what was said: turns by turns, a user first, texts without reasoning. No API here wants the reasoning of
 //     turns that are over, nor its signatures.
-//   - A key is read from the environment when a call is made, and stands in headers alone: never in a body, an error or a log. The
-//     provider's own variable is read for the provider's own address only.
+//   - An API key is sent in headers only, and never appears in a body, an error or a log. Without the options for a key, the provider's
+//     environment variable is read for each call, but only for calls to the provider's own address.
 package llm

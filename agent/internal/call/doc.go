@@ -1,9 +1,8 @@
-// Package call holds what agents share that call somebody over HTTP: the client, what a call that failed is, when it is
-// repeated, what of it readers are told.
+// Package call has the code that agents with an HTTP upstream share: the client, requests, retries, and errors for viewers and operators.
 //
 // Invariants
 //
-//   - A call that failed before anything was said is repeated, for 60 s at most; after that it is not.
-//   - Neither logs nor errors hold a secret or a URL's query.
-//   - Redirects are not followed: what was sent to one address is not for another.
+//   - A call that fails before its stream begins is retried for at most 60 s. A later failure is never retried.
+//   - Logs and errors contain no secrets and no queries of URLs.
+//   - Redirects are not followed, since a request with credentials is meant for one address.
 package call
