@@ -30,9 +30,15 @@ const (
 	upstreamLimit = 25 * time.Second
 )
 
-// UpstreamSessions lists the sessions of an agent's upstream for an operator, newest first.
-func (g *Gateway) UpstreamSessions(ctx context.Context, p Principal, name string) ([]agent.SessionInfo, error) {
-	up, err := g.attacher(p, name)
+// UpstreamSessions are the sessions of agents' upstreams, which an operator can attach.
+type UpstreamSessions struct{ g *Gateway }
+
+// UpstreamSessions returns the sessions of all agents' upstreams.
+func (g *Gateway) UpstreamSessions() UpstreamSessions { return UpstreamSessions{g} }
+
+// List lists the sessions of an agent's upstream for an operator, newest first.
+func (u UpstreamSessions) List(ctx context.Context, p Principal, name string) ([]agent.SessionInfo, error) {
+	up, err := u.attacher(p, name)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +55,11 @@ func (g *Gateway) UpstreamSessions(ctx context.Context, p Principal, name string
 }
 
 // attacher returns the agent of that name for an operator, if it can attach sessions.
-func (g *Gateway) attacher(p Principal, name string) (agent.Attacher, error) {
+func (u UpstreamSessions) attacher(p Principal, name string) (agent.Attacher, error) {
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return nil, err
 	}
-	a, ok := g.agent(name, behalf(p))
+	a, ok := u.g.agent(name, behalf(p))
 	if !ok {
 		return nil, reject(ReasonUnknown, "no agent is named %q", name)
 	}
@@ -82,11 +88,12 @@ type AttachOptions struct {
 	History bool
 }
 
-// AttachSession makes a conversation that continues an upstream session, for an operator: whole or not at all. A refusal is a *Rejection:
+// Attach makes a conversation that continues an upstream session, for an operator: whole or not at all. A refusal is a *Rejection:
 // ReasonUnknown if there is no such agent or session, ReasonConflict if a conversation follows the session already, ReasonTooLarge
 // or ReasonQuota if its history is too large.
-func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOptions) (s journal.Summary, err error) {
-	up, err := g.attacher(p, opt.Agent)
+func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOptions) (s journal.Summary, err error) {
+	g := u.g
+	up, err := u.attacher(p, opt.Agent)
 	if err != nil {
 		return s, err
 	}
@@ -118,7 +125,7 @@ func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOpti
 	if len(got.Session) == 0 || len(got.Session) > agent.MaxSession || !json.Valid(got.Session) {
 		return s, reject(ReasonUpstream, "the agent %q gave no valid session", opt.Agent)
 	}
-	if err := g.unattached(ctx, opt.Agent, got.Session); err != nil {
+	if err := checkUnattached(ctx, g.journal, opt.Agent, got.Session); err != nil {
 		return s, err
 	}
 	owner := quota.Who{Tenant: opt.Tenant, Subject: opt.Owner}
@@ -150,11 +157,11 @@ func (g *Gateway) AttachSession(ctx context.Context, p Principal, opt AttachOpti
 	return *b.Summary, nil
 }
 
-// unattached refuses a session that a conversation keeps already: both would show and answer all of it.
-func (g *Gateway) unattached(ctx context.Context, name string, session json.RawMessage) error {
+// checkUnattached refuses a session that a conversation keeps already: both would show and answer all of it.
+func checkUnattached(ctx context.Context, j journal.Journal, name string, session json.RawMessage) error {
 	want := compact(session)
 	for after := ""; ; {
-		keys, err := g.journal.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
+		keys, err := j.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
 		if err != nil {
 			return JournalError("attach", err)
 		}

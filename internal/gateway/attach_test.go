@@ -28,17 +28,17 @@ func TestAttach(t *testing.T) {
 		child := over("r2", "", "a child")
 		child.Run.Parent = "r1"
 		up.Happen("s1", agenttest.Said("m1", "tui", "hi", at), over("r1", "m1", "hello"), child, agenttest.Said("m1", "tui", "hi", at))
-		if _, err := h.AttachSession(t.Context(), alice, gateway.AttachOptions{Agent: "a", Session: "s1"}); !errors.Is(err, gateway.ErrForbidden) {
+		if _, err := h.UpstreamSessions().Attach(t.Context(), alice, gateway.AttachOptions{Agent: "a", Session: "s1"}); !errors.Is(err, gateway.ErrForbidden) {
 			t.Errorf("a user: %v", err)
 		}
-		if _, err := h.UpstreamSessions(t.Context(), alice, "a"); !errors.Is(err, gateway.ErrForbidden) {
+		if _, err := h.UpstreamSessions().List(t.Context(), alice, "a"); !errors.Is(err, gateway.ErrForbidden) {
 			t.Errorf("a user: %v", err)
 		}
-		all, err := h.UpstreamSessions(t.Context(), admin, "a")
+		all, err := h.UpstreamSessions().List(t.Context(), admin, "a")
 		if err != nil || len(all) != 1 || all[0].ID != "s1" || all[0].Title != "Session s1" {
 			t.Errorf("sessions %+v, %v", all, err)
 		}
-		s, err := h.AttachSession(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "s1", Tenant: "t1", Owner: "alice", History: true})
+		s, err := h.UpstreamSessions().Attach(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "s1", Tenant: "t1", Owner: "alice", History: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestAttach(t *testing.T) {
 
 		// Without its history it begins with what happens next.
 		up.Happen("s2", agenttest.Said("m1", "tui", "before", at))
-		s, err = h.AttachSession(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "s2", Title: "Mine"})
+		s, err = h.UpstreamSessions().Attach(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "s2", Title: "Mine"})
 		if err != nil || s.Title != "Mine" {
 			t.Fatal(s, err)
 		}
@@ -88,7 +88,7 @@ func TestAttach(t *testing.T) {
 
 func (h *testGateway) refusedAttach(opt gateway.AttachOptions, reason string) {
 	h.t.Helper()
-	_, err := h.AttachSession(h.t.Context(), admin, opt)
+	_, err := h.UpstreamSessions().Attach(h.t.Context(), admin, opt)
 	var r *gateway.Rejection
 	if !errors.As(err, &r) || r.Reason != reason {
 		h.t.Errorf("attach: got %v, want a rejection for %s", err, reason)
@@ -127,7 +127,7 @@ func TestAttachRefused(t *testing.T) {
 			}
 		}
 		h.journal.fail(journal.ErrFenced)
-		if _, err := h.AttachSession(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "large", History: true}); err == nil {
+		if _, err := h.UpstreamSessions().Attach(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "large", History: true}); err == nil {
 			t.Error("attached though the commit failed")
 		}
 		h.journal.fail(nil)
@@ -144,7 +144,7 @@ func TestAttachRefused(t *testing.T) {
 			t.Errorf("files of %d conversations are left", left)
 		}
 		// The operator's own is not bounded.
-		s, err := h.AttachSession(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "large", History: true})
+		s, err := h.UpstreamSessions().Attach(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "large", History: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -201,7 +201,7 @@ func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMess
 
 // Conversation returns one summary, if the principal may do action with it.
 func (g *Gateway) Conversation(ctx context.Context, p Principal, action Action, id string) (journal.Summary, error) {
-	s, err := g.summary(ctx, id)
+	s, err := readSummary(ctx, g.journal, id)
 	if errors.Is(err, ErrDamaged) { // whose it is can't be read: nobody else learns that it exists
 		return s, cmp.Or(Decide(p, action, &journal.Summary{ID: id}), err)
 	}
@@ -211,16 +211,16 @@ func (g *Gateway) Conversation(ctx context.Context, p Principal, action Action, 
 	return s, Decide(p, action, &s)
 }
 
-// summary looks a conversation up, for a caller who decides.
-func (g *Gateway) summary(ctx context.Context, id string) (journal.Summary, error) {
+// readSummary returns a conversation that is not being deleted. The caller decides who may see it.
+func readSummary(ctx context.Context, j journal.Journal, id string) (journal.Summary, error) {
 	if system(id) {
 		return journal.Summary{}, ErrNotFound
 	}
-	s, err := g.journal.Conversation(ctx, id)
+	s, err := j.Conversation(ctx, id)
 	if err != nil {
 		return s, JournalError("look up conversation", err)
 	}
-	if _, err := g.journal.Get(ctx, journalkey.Deleting(id)); err == nil {
+	if _, err := j.Get(ctx, journalkey.Deleting(id)); err == nil {
 		return s, ErrNotFound
 	}
 	return s, nil
@@ -233,7 +233,7 @@ func (g *Gateway) Turn(ctx context.Context, p Principal, action Action, id strin
 		return "", t, JournalError("look up turn", err)
 	}
 	conversation = string(v)
-	s, err := g.summary(ctx, conversation)
+	s, err := readSummary(ctx, g.journal, conversation)
 	if err != nil {
 		return "", t, err
 	}

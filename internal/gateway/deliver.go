@@ -10,6 +10,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
+	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // A user's answer is committed first, so that the first answer wins and all readers see it. Then the agent has to get it. An agent
@@ -83,16 +84,21 @@ func (tn *turn) redeliverAnswers(ctx context.Context) error {
 	if _, ok := tn.agent.Agent.(agent.Answerer); !ok {
 		return nil
 	}
-	answers, err := tn.writer.g.UndeliveredAnswers(ctx, tn.id)
+	answers, err := undeliveredAnswers(ctx, tn.writer.g.journal, tn.id)
 	for _, a := range answers {
 		tn.runner.Answer(a)
 	}
 	return err
 }
 
-// UndeliveredAnswers returns the answers of a turn that its agent has not accepted.
-func (g *Gateway) UndeliveredAnswers(ctx context.Context, turn string) ([]event.Answer, error) {
-	keys, err := g.journal.Keys(ctx, journalkey.Answer(turn, ""))
+// UndeliveredAnswers returns the answers of a turn that its producer has not accepted.
+func (pt PushedTurns) UndeliveredAnswers(ctx context.Context, turn string) ([]event.Answer, error) {
+	return undeliveredAnswers(ctx, pt.g.journal, turn)
+}
+
+// undeliveredAnswers returns the answers of a turn that its agent has not accepted.
+func undeliveredAnswers(ctx context.Context, j journal.Journal, turn string) ([]event.Answer, error) {
+	keys, err := j.Keys(ctx, journalkey.Answer(turn, ""))
 	if err != nil {
 		return nil, JournalError("list answers", err)
 	}

@@ -73,9 +73,15 @@ type NewPushed struct {
 	State   json.RawMessage // of the stream before its first byte
 }
 
-// BeginPushed begins a turn whose stream a producer pushes. If other turns are unfinished, it waits in the queue.
-func (g *Gateway) BeginPushed(ctx context.Context, p Principal, conversation string, opt NewPushed) (Ack, error) {
-	if g.Draining() {
+// PushedTurns is what package push needs of the gateway to run the turns of producers.
+type PushedTurns struct{ g *Gateway }
+
+// PushedTurns returns the turns that producers push.
+func (g *Gateway) PushedTurns() PushedTurns { return PushedTurns{g} }
+
+// Begin begins a turn whose stream a producer pushes. If other turns are unfinished, it waits in the queue.
+func (pt PushedTurns) Begin(ctx context.Context, p Principal, conversation string, opt NewPushed) (Ack, error) {
+	if pt.g.Draining() {
 		return Ack{}, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
 	}
 	for name, v := range map[string]string{"key": opt.Key, "answers": opt.Answers} {
@@ -83,7 +89,7 @@ func (g *Gateway) BeginPushed(ctx context.Context, p Principal, conversation str
 			return Ack{}, reject(ReasonInvalid, "%v", err)
 		}
 	}
-	w, err := g.writer(ctx, conversation)
+	w, err := pt.g.writer(ctx, conversation)
 	if err != nil {
 		return Ack{}, err
 	}
@@ -94,25 +100,25 @@ func (g *Gateway) BeginPushed(ctx context.Context, p Principal, conversation str
 	}
 	c := Command{Type: "push", Key: opt.Key, Agent: opt.Dialect, After: opt.Answers, by: By(ctx, p)}
 	return w.keyed(ctx, c, func(t *tx) (Ack, error) {
-		if n := len(w.inQueue(w.summary.Open)); n > g.settings().MaxQueued {
+		if n := len(w.inQueue(w.summary.Open)); n > pt.g.settings().MaxQueued {
 			return Ack{}, reject(ReasonFull, "%d turns wait already", n-1)
 		}
 		if opt.Answers != "" && w.isNewMessageID(opt.Answers) {
 			return Ack{}, reject(ReasonUnknown, "no message %q here", opt.Answers)
 		}
 		ack := Ack{Turn: newID()}
-		if err := t.reserve(p, quota.Need{Turn: ack.Turn, Message: true, Bytes: g.limits.sizeOf()}); err != nil {
+		if err := t.reserve(p, quota.Need{Turn: ack.Turn, Message: true, Bytes: pt.g.limits.sizeOf()}); err != nil {
 			return Ack{}, err
 		}
-		a, _ := g.agent(PushAgent, behalf(p))
+		a, _ := pt.g.agent(PushAgent, behalf(p))
 		ack.State, ack.Seq = w.begin(t, ack.Turn, PushAgent, a, opt.Answers, p, opt.State)
 		return ack, nil
 	})
 }
 
 // FailQueued ends a turn of a conversation with an error, unless it has left the queue.
-func (g *Gateway) FailQueued(ctx context.Context, conversation, turn string, e *event.Error) error {
-	w, err := g.writer(ctx, conversation)
+func (pt PushedTurns) FailQueued(ctx context.Context, conversation, turn string, e *event.Error) error {
+	w, err := pt.g.writer(ctx, conversation)
 	if err != nil {
 		return err
 	}
@@ -128,8 +134,8 @@ func (g *Gateway) FailQueued(ctx context.Context, conversation, turn string, e *
 }
 
 // Flush returns once everything that runs have emitted to a conversation is durable, with the seq of its last event.
-func (g *Gateway) Flush(ctx context.Context, conversation string) (seq int64, err error) {
-	w, err := g.writer(ctx, conversation)
+func (pt PushedTurns) Flush(ctx context.Context, conversation string) (seq int64, err error) {
+	w, err := pt.g.writer(ctx, conversation)
 	if err != nil {
 		return 0, err
 	}
@@ -142,8 +148,8 @@ func (g *Gateway) Flush(ctx context.Context, conversation string) (seq int64, er
 }
 
 // IsUnfinished reports whether a turn of a conversation is queued or runs.
-func (g *Gateway) IsUnfinished(ctx context.Context, conversation, turn string) (bool, error) {
-	w, err := g.writer(ctx, conversation)
+func (pt PushedTurns) IsUnfinished(ctx context.Context, conversation, turn string) (bool, error) {
+	w, err := pt.g.writer(ctx, conversation)
 	if err != nil {
 		return false, err
 	}
@@ -153,36 +159,36 @@ func (g *Gateway) IsUnfinished(ctx context.Context, conversation, turn string) (
 
 // MayBePushed reports whether a producer may push the stream of a turn: a producer began it, its agent has left it to one, or its agent
 // may still do so.
-func (g *Gateway) MayBePushed(ctx context.Context, conversation, turn, agentName string) (bool, error) {
+func (pt PushedTurns) MayBePushed(ctx context.Context, conversation, turn, agentName string) (bool, error) {
 	if agentName == PushAgent {
 		return true, nil
 	}
-	p, err := g.turnPrincipal(ctx, conversation, turn)
+	p, err := pt.principal(ctx, conversation, turn)
 	if err != nil {
 		return false, JournalError("look up principal of turn", err)
 	}
-	if a, ok := g.agent(agentName, p); ok {
+	if a, ok := pt.g.agent(agentName, p); ok {
 		if _, ok := a.Agent.(agent.Pusher); ok {
 			return true, nil
 		}
 	}
-	return g.isPushed(ctx, turn) // its agent may have been removed from the configuration
+	return isPushed(ctx, pt.g.journal, turn) // its agent may have been removed from the configuration
 }
 
-// turnPrincipal returns the principal on whose behalf a turn runs or ran. If the turn has ended, this is the conversation's owner.
-func (g *Gateway) turnPrincipal(ctx context.Context, conversation, turn string) (agent.Principal, error) {
-	p, err := g.principal(ctx, turn)
+// principal returns the principal on whose behalf a turn runs or ran. If the turn has ended, this is the conversation's owner.
+func (pt PushedTurns) principal(ctx context.Context, conversation, turn string) (agent.Principal, error) {
+	p, err := turnPrincipal(ctx, pt.g.journal, turn)
 	if errors.Is(err, journal.ErrNotFound) {
 		var s journal.Summary
-		s, err = g.journal.Conversation(ctx, conversation)
+		s, err = pt.g.journal.Conversation(ctx, conversation)
 		p = agent.Principal{Tenant: s.Tenant, Subject: s.Owner}
 	}
 	return p, err
 }
 
 // isPushed reports whether an agent has left a turn, which is unfinished, to a producer.
-func (g *Gateway) isPushed(ctx context.Context, turn string) (bool, error) {
-	_, err := g.journal.Get(ctx, journalkey.TurnPushed(turn))
+func isPushed(ctx context.Context, j journal.Journal, turn string) (bool, error) {
+	_, err := j.Get(ctx, journalkey.TurnPushed(turn))
 	if errors.Is(err, journal.ErrNotFound) {
 		return false, nil
 	}

@@ -166,7 +166,7 @@ func TestRecordingIsGoneWithWhatItHolds(t *testing.T) {
 	for name, remove := range map[string]func() error{
 		"truncate": func() error { h.truncate(conv); return nil },
 		"redact": func() error {
-			_, err := h.Redact(t.Context(), admin, conv, "bob")
+			_, err := h.Guests().Redact(t.Context(), admin, conv, "bob")
 			return err
 		},
 	} {

@@ -104,13 +104,13 @@ func (w recovery) interrupt(t *tx, turn string) {
 
 // resume gives a turn a run that continues where the log ends. It returns false if the agent can't.
 func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, error) {
-	isPushed, err := w.g.isPushed(w.g.life, open.ID)
+	byProducer, err := isPushed(w.g.life, w.g.journal, open.ID)
 	if err != nil {
 		return false, fmt.Errorf("turn %s: %w", open.ID, err)
 	}
 	p := w.principal(open.ID)
 	a, _ := w.g.agent(open.Agent, p) // an agent that left its turn to a producer is not needed any longer
-	if !resumes(a, isPushed || open.Agent == PushAgent) {
+	if !resumes(a, byProducer || open.Agent == PushAgent) {
 		return false, nil
 	}
 	state, err := w.g.journal.Get(w.g.life, journalkey.TurnState(open.ID))
@@ -121,7 +121,7 @@ func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, er
 	if ok, err := w.restore(t, tn, open, inside); !ok || err != nil {
 		return false, err
 	}
-	tn.prepare(true, isPushed)
+	tn.prepare(true, byProducer)
 	in := agent.Input{Conversation: w.id, Turn: open.ID, Key: open.ID, Principal: p, Metadata: w.summary.Metadata}
 	t.then(func() {
 		w.setInput(&in, open.Agent, open.Answers)

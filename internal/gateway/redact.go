@@ -18,8 +18,15 @@ func (w *writer) wrote(t *tx, c Command) {
 	}
 }
 
-// Guest lists the conversations of others that are shared with a subject, and those that it has written in.
-func (g *Gateway) Guest(ctx context.Context, p Principal, tenant, subject string) (shared, wrote []string, err error) {
+// Guests finds and removes what subjects left in conversations of others.
+type Guests struct{ g *Gateway }
+
+// Guests returns the guests of all conversations.
+func (g *Gateway) Guests() Guests { return Guests{g} }
+
+// Conversations lists the conversations of others that are shared with a subject, and those that it has written in.
+func (gs Guests) Conversations(ctx context.Context, p Principal, tenant, subject string) (shared, wrote []string, err error) {
+	g := gs.g
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return nil, nil, err
 	}
@@ -53,7 +60,8 @@ func saidBy(e *event.Event, subject string) bool {
 }
 
 // Said calls f with the events of a conversation that hold what a guest said in it, as they lie in the log.
-func (g *Gateway) Said(ctx context.Context, p Principal, conversation, subject string, f func(*event.Event) error) error {
+func (gs Guests) Said(ctx context.Context, p Principal, conversation, subject string, f func(*event.Event) error) error {
+	g := gs.g
 	if _, err := g.Conversation(ctx, p, ActionAdmin, conversation); err != nil {
 		return err
 	}
@@ -82,7 +90,8 @@ const pageBytes = 1 << 20
 // Redact takes from a conversation what a guest said in it, and the guest's name: readers see its messages empty, and the
 // log does not hold them any more. What agents answered stays. It returns how many messages that were; cut off, it is
 // repeated. A hold on the conversation refuses it.
-func (g *Gateway) Redact(ctx context.Context, p Principal, conversation, subject string) (n int, err error) {
+func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject string) (n int, err error) {
+	g := gs.g
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return 0, err
 	}
@@ -95,7 +104,7 @@ func (g *Gateway) Redact(ctx context.Context, p Principal, conversation, subject
 	c := Command{Type: "redact", by: By(ctx, p)}
 	_, err = g.removals.run(ctx, s, c, func(func()) (Ack, error) {
 		var empty []event.Event
-		err := g.Said(ctx, p, conversation, subject, func(e *event.Event) error {
+		err := gs.Said(ctx, p, conversation, subject, func(e *event.Event) error {
 			if e.Type != event.MessageAdd {
 				return nil
 			}

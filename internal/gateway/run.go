@@ -76,7 +76,7 @@ const (
 )
 
 // newRun returns the run of a turn. ctx carries the turn's trace.
-func (g *Gateway) newRun(ctx context.Context, c runConfig) *run {
+func newRun(ctx context.Context, g *Gateway, c runConfig) *run {
 	r := &run{runConfig: c, g: g, log: g.log.With("conversation", c.conversation), returned: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.out = agent.NewEmitter(r.ctx, (*sink)(r))

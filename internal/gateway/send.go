@@ -13,6 +13,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/quota"
+	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -298,7 +299,7 @@ func (w *writer) next(t *tx, before *turn) error {
 
 // principal is on whose behalf a turn was queued.
 func (w *writer) principal(turn string) agent.Principal {
-	p, err := w.g.principal(w.g.life, turn)
+	p, err := turnPrincipal(w.g.life, w.g.journal, turn)
 	if err != nil {
 		w.log.Warn("turn has no principal; its conversation's owner stands in", "turn", turn, "error", err)
 		return w.host()
@@ -306,9 +307,9 @@ func (w *writer) principal(turn string) agent.Principal {
 	return p
 }
 
-// principal is on whose behalf an unfinished turn runs or waits.
-func (g *Gateway) principal(ctx context.Context, turn string) (p agent.Principal, err error) {
-	v, err := g.journal.Get(ctx, journalkey.TurnPrincipal(turn))
+// turnPrincipal returns the principal on whose behalf an unfinished turn runs or waits.
+func turnPrincipal(ctx context.Context, j journal.Journal, turn string) (p agent.Principal, err error) {
+	v, err := j.Get(ctx, journalkey.TurnPrincipal(turn))
 	if err == nil {
 		err = json.Unmarshal(v, &p)
 	}

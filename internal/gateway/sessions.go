@@ -122,7 +122,7 @@ func (s *sessions) Next(ctx context.Context) (agent.Session, error) {
 // of returns a conversation's session as it is now; its Session is nil if it keeps no session.
 func (s *sessions) of(ctx context.Context, conversation string) (agent.Session, error) {
 	one := agent.Session{Conversation: conversation}
-	sum, err := s.g.summary(ctx, conversation)
+	sum, err := readSummary(ctx, s.g.journal, conversation)
 	if err == nil {
 		one.Principal = agent.Principal{Tenant: sum.Tenant, Subject: sum.Owner}
 		one.Session, err = s.g.journal.Get(ctx, journalkey.Session(conversation, s.name))

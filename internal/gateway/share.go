@@ -110,9 +110,10 @@ func asGuest(p Principal, s *journal.Summary, c Command) Command {
 	return c
 }
 
-// Leave takes back all that was shared with a subject, such as one whose data is purged, and returns of how many
+// Unshare takes back all that was shared with a subject, such as one whose data is purged, and returns of how many
 // conversations. One that is gone meanwhile is passed over.
-func (g *Gateway) Leave(ctx context.Context, p Principal, tenant, subject string) (n int, err error) {
+func (gs Guests) Unshare(ctx context.Context, p Principal, tenant, subject string) (n int, err error) {
+	g := gs.g
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return 0, err
 	}

@@ -278,10 +278,10 @@ func TestStopSaysWho(t *testing.T) {
 			}
 		}
 		// It is nobody's text, but bob's name is in it.
-		if _, wrote, err := h.Guest(t.Context(), admin, "t1", "bob"); err != nil || !slices.Equal(wrote, []string{conv}) {
+		if _, wrote, err := h.Guests().Conversations(t.Context(), admin, "t1", "bob"); err != nil || !slices.Equal(wrote, []string{conv}) {
 			t.Errorf("bob is in %v: %v", wrote, err)
 		}
-		if _, err := h.Redact(t.Context(), admin, conv, "bob"); err != nil {
+		if _, err := h.Guests().Redact(t.Context(), admin, conv, "bob"); err != nil {
 			t.Fatal(err)
 		}
 		r, err := h.journal.Read(t.Context(), conv, 0, 1<<20)
@@ -312,10 +312,10 @@ func TestLeave(t *testing.T) {
 		}
 		kept := h.create(alice)
 		h.share(kept, gateway.Everybody, gateway.AccessRead)
-		if _, err := h.Leave(t.Context(), bob, "t1", "bob"); !errors.Is(err, gateway.ErrForbidden) {
+		if _, err := h.Guests().Unshare(t.Context(), bob, "t1", "bob"); !errors.Is(err, gateway.ErrForbidden) {
 			t.Errorf("by a user: %v", err)
 		}
-		if n, err := h.Leave(t.Context(), admin, "t1", "bob"); n != 3 || err != nil {
+		if n, err := h.Guests().Unshare(t.Context(), admin, "t1", "bob"); n != 3 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
 		if ids := h.list(bob, 0); !slices.Equal(ids, []string{kept}) {

@@ -58,7 +58,7 @@ func (w *writer) newTurn(id, name string, a Agent, p agent.Principal) *turn {
 func (tn *turn) prepare(resumed, isPushed bool) {
 	w := tn.writer
 	ctx := w.observer.begin(tn, resumed)
-	tn.runner = w.g.newRun(ctx, runConfig{
+	tn.runner = newRun(ctx, w.g, runConfig{
 		link: turnLink{w}, conversation: w.id, turn: tn.id, name: tn.name, agent: tn.agent, observed: tn.observed, pushed: isPushed,
 		files: w.g.attachments.OfTurn(w, tn.principal),
 	})

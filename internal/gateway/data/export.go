@@ -154,12 +154,12 @@ func (x *Exporter) conversation(ctx context.Context, who gateway.Principal, id s
 // guest writes what the subject said in conversations of others.
 func (x *Exporter) guest(ctx context.Context, of Subject, o *output) error {
 	all := gateway.Principal{Admin: true} // what was checked is that these are its own words
-	_, wrote, err := x.gw.Guest(ctx, all, of.Tenant, of.Subject)
+	_, wrote, err := x.gw.Guests().Conversations(ctx, all, of.Tenant, of.Subject)
 	for _, id := range wrote {
 		if err != nil {
 			break
 		}
-		err = x.gw.Said(ctx, all, id, of.Subject, func(e *event.Event) error {
+		err = x.gw.Guests().Said(ctx, all, id, of.Subject, func(e *event.Event) error {
 			one := *e
 			one.Seq, one.First = 0, 0
 			o.n.Other++

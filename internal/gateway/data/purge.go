@@ -180,7 +180,7 @@ func (p *Purger) held(ctx context.Context, of Subject) error {
 			}
 			return nil
 		})
-		_, wrote, gerr := p.gw.Guest(ctx, gateway.Principal{Admin: true}, of.Tenant, of.Subject)
+		_, wrote, gerr := p.gw.Guests().Conversations(ctx, gateway.Principal{Admin: true}, of.Tenant, of.Subject)
 		if err := errors.Join(err, gerr); err != nil {
 			return err
 		}
@@ -236,11 +236,11 @@ func owned(ctx context.Context, j lister, of Subject, f func(*journal.Summary) e
 
 // guest counts what the subject has in the conversations of others.
 func (p *Purger) guest(ctx context.Context, who gateway.Principal, of Subject, out *Purged) error {
-	shared, wrote, err := p.gw.Guest(ctx, who, of.Tenant, of.Subject)
+	shared, wrote, err := p.gw.Guests().Conversations(ctx, who, of.Tenant, of.Subject)
 	out.Shared = len(shared)
 	for _, id := range wrote {
 		if err == nil {
-			err = p.gw.Said(ctx, who, id, of.Subject, func(e *event.Event) error {
+			err = p.gw.Guests().Said(ctx, who, id, of.Subject, func(e *event.Event) error {
 				if e.Type == event.MessageAdd {
 					out.Messages++
 				}
@@ -296,15 +296,15 @@ func (p *Purger) remove(ctx context.Context, who gateway.Principal, of Subject, 
 		}
 	}
 	var err error
-	if out.Shared, err = p.gw.Leave(ctx, who, of.Tenant, of.Subject); err != nil {
+	if out.Shared, err = p.gw.Guests().Unshare(ctx, who, of.Tenant, of.Subject); err != nil {
 		return err
 	}
-	_, wrote, err := p.gw.Guest(ctx, who, of.Tenant, of.Subject)
+	_, wrote, err := p.gw.Guests().Conversations(ctx, who, of.Tenant, of.Subject)
 	if err != nil {
 		return err
 	}
 	for _, id := range wrote {
-		n, err := p.gw.Redact(ctx, who, id, of.Subject)
+		n, err := p.gw.Guests().Redact(ctx, who, id, of.Subject)
 		if err != nil && !errors.Is(err, gateway.ErrNotFound) {
 			return err
 		}

@@ -154,7 +154,7 @@ func (pr *Producer) sendAcks() {
 		pr.isAcked = true
 		pr.mu.Unlock()
 		var err error
-		if ack.Seq, err = pr.service.gw.Flush(pr.service.turns.ctx, pr.Conversation); err != nil {
+		if ack.Seq, err = pr.service.gw.PushedTurns().Flush(pr.service.turns.ctx, pr.Conversation); err != nil {
 			pr.mu.Lock()
 			pr.isBusy = false
 			pr.mu.Unlock()

@@ -39,7 +39,7 @@ func (s *Service) Push(ctx context.Context, p gateway.Principal, conversation st
 		return nil, gateway.Ack{}, &gateway.Rejection{Reason: gateway.ReasonDialect, Message: err.Error()}
 	}
 	st := state{Dialect: d.Name}
-	ack, err := s.gw.BeginPushed(ctx, p, conversation, gateway.NewPushed{Dialect: d.Name, Answers: opt.Answers, Key: opt.Key, State: st.appendJSON(nil)})
+	ack, err := s.gw.PushedTurns().Begin(ctx, p, conversation, gateway.NewPushed{Dialect: d.Name, Answers: opt.Answers, Key: opt.Key, State: st.appendJSON(nil)})
 	if err != nil {
 		return nil, ack, err
 	}
@@ -61,12 +61,12 @@ func (s *Service) Progress(ctx context.Context, p gateway.Principal, id string) 
 	if err != nil {
 		return Progress{}, err
 	}
-	if may, err := s.gw.MayBePushed(ctx, conversation, id, t.Agent); err != nil || !may {
+	if may, err := s.gw.PushedTurns().MayBePushed(ctx, conversation, id, t.Agent); err != nil || !may {
 		return Progress{}, cmp.Or(err, gateway.ErrNotFound)
 	}
 	progress := Progress{Ended: !t.Unfinished()}
 	if t.Unfinished() {
-		if progress.Seq, err = s.gw.Flush(ctx, conversation); err != nil {
+		if progress.Seq, err = s.gw.PushedTurns().Flush(ctx, conversation); err != nil {
 			return Progress{}, err
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Service) Attach(ctx context.Context, p gateway.Principal, id string) (*
 	if err != nil {
 		return nil, err
 	}
-	if may, err := s.gw.MayBePushed(ctx, conversation, id, t.Agent); err != nil || !may {
+	if may, err := s.gw.PushedTurns().MayBePushed(ctx, conversation, id, t.Agent); err != nil || !may {
 		return nil, cmp.Or(err, gateway.ErrNotFound)
 	}
 	if !t.Unfinished() {
@@ -99,7 +99,7 @@ func (s *Service) Attach(ctx context.Context, p gateway.Principal, id string) (*
 func (s *Service) attach(ctx context.Context, conversation, id string) (*Producer, error) {
 	p := s.turns.turn(id)
 	// An end that is committed from here on finds p and closes it. An earlier one would not have.
-	unfinished, err := s.gw.IsUnfinished(ctx, conversation, id)
+	unfinished, err := s.gw.PushedTurns().IsUnfinished(ctx, conversation, id)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *Service) attach(ctx context.Context, conversation, id string) (*Produce
 	if err != nil && !errors.Is(err, journal.ErrNotFound) { // not found: its agent has not left it to a producer yet
 		return nil, gateway.JournalError("state of pushed turn", err)
 	}
-	answers, err := s.gw.UndeliveredAnswers(ctx, id)
+	answers, err := s.gw.PushedTurns().UndeliveredAnswers(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (s *Service) attach(ctx context.Context, conversation, id string) (*Produce
 		p.lease = nil
 	}
 	p.fail = func(e *event.Error) {
-		if err := s.gw.FailQueued(s.turns.ctx, conversation, id, e); err != nil {
+		if err := s.gw.PushedTurns().FailQueued(s.turns.ctx, conversation, id, e); err != nil {
 			s.turns.cfg.Log.Warn("queued turn not ended", "conversation", conversation, "turn", id, "error", err)
 		}
 	}

@@ -18,7 +18,7 @@ type attachRequest struct {
 
 // sessions answers GET /api/agents/{name}/sessions: the sessions of an agent's upstream.
 func (n *native) sessions(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	sessions, err := n.gw.UpstreamSessions(r.Context(), p, r.PathValue("name"))
+	sessions, err := n.gw.UpstreamSessions().List(r.Context(), p, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (n *native) attach(w http.ResponseWriter, r *http.Request, p gateway.Princi
 	if err := server.DecodeStrict(r, &in); err != nil {
 		return err
 	}
-	s, err := n.gw.AttachSession(r.Context(), p, gateway.AttachOptions{
+	s, err := n.gw.UpstreamSessions().Attach(r.Context(), p, gateway.AttachOptions{
 		Agent: r.PathValue("name"), Session: in.Session, Tenant: in.Tenant, Owner: in.Owner, Title: in.Title, History: in.History,
 	})
 	if err != nil {
