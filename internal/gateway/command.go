@@ -160,7 +160,7 @@ func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)
 			if known != nil {
 				ack = known.Ack
 				ack.Repeated = true
-				w.g.cfg.Metrics.Repeated.Inc()
+				w.metrics.Repeated.Inc()
 			}
 			return err
 		}
@@ -211,7 +211,7 @@ func (w *writer) remember(t *tx, c Command, ack Ack) error {
 	}
 	expires := int64(0) // a message's key lives as long as its conversation
 	if c.Type != CommandSend {
-		expires = now() + w.g.cfg.KeyLife.Milliseconds()
+		expires = expiryAfter(w.g.cfg.KeyLife)
 	}
 	t.set(journalkey.Command(w.id, c.Type, c.Key), v, expires)
 	return nil

@@ -151,7 +151,7 @@ func (w sessionEntries) addWhole(t *tx, r resolved, name string) {
 	}
 	events, dropped := r.whole(name, r.answers, r.parent)
 	if dropped > 0 {
-		w.g.cfg.Metrics.dropped.WithLabelValues(name).Add(float64(dropped))
+		w.metrics.dropped.WithLabelValues(name).Add(float64(dropped))
 		w.log.Warn("operations of the turn were dropped", "turn", r.id, "agent", name, "without_effect", dropped)
 	}
 	for _, e := range events {

@@ -51,7 +51,8 @@ func (f *follows) start() {
 		d.Watch(f.changed)
 		return
 	}
-	for _, name := range f.g.cfg.Agents.Names(agent.Principal{}) {
+	agents := f.g.cfg.Agents
+	for _, name := range agents.Names(agent.Principal{}) {
 		f.changed(name)
 	}
 }
@@ -69,7 +70,8 @@ func (f *follows) changed(name string) {
 	if old != nil {
 		old.end()
 	}
-	a, there := f.g.cfg.Agents.Agent(name, agent.Principal{})
+	agents := f.g.cfg.Agents
+	a, there := agents.Agent(name, agent.Principal{})
 	up, ok := a.Agent.(agent.Follower)
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -316,6 +316,9 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 func now() int64 { return time.Now().UnixMilli() }
 
+// expiryAfter returns when a key that lives that long expires, in epoch milliseconds.
+func expiryAfter(life time.Duration) int64 { return now() + life.Milliseconds() }
+
 // feedLog adapts the journal to what a feed reads.
 type feedLog struct{ j journal.Journal }
 

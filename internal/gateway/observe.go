@@ -28,12 +28,15 @@ type turnMetrics struct {
 	trace TurnTrace
 }
 
+// config returns the configuration of the gateway. It must not be changed.
+func (v *observer) config() *Config { return &v.writer.g.cfg }
+
 // begin starts to measure a turn that is about to run in this process. The run's context is derived from the one that it returns.
 func (v *observer) begin(tn *turn, resumed bool) context.Context {
 	ctx := v.writer.g.life
 	t := &turnMetrics{agent: tn.name, began: time.Now(), text: resumed}
 	parent := v.writer.parents.take(tn.id)
-	if tr := v.writer.g.cfg.Tracer; tr != nil {
+	if tr := v.config().Tracer; tr != nil {
 		ctx, t.trace = tr.Turn(ctx, TurnInfo{Conversation: v.writer.id, Turn: tn.id, Agent: tn.name, Kind: tn.agent.Kind, Resumed: resumed, Parent: parent})
 	} else if parent != "" {
 		ctx = agent.WithTraceParent(ctx, parent) // the agent continues the caller's trace
@@ -59,7 +62,7 @@ func (v *observer) abandon(err error) {
 // were durable.
 func (v *observer) committed(events []event.Event, asked, durable time.Time) {
 	shown := time.Now()
-	m := v.writer.g.cfg.Metrics
+	m := v.writer.metrics
 	m.Events.Add(float64(len(events)))
 	m.CommitEvents.Observe(float64(len(events)))
 	m.ShowSeconds.Observe(shown.Sub(durable).Seconds())
@@ -94,7 +97,7 @@ func (v *observer) committed(events []event.Event, asked, durable time.Time) {
 				m.retries.WithLabelValues(t.agent).Inc()
 			}
 		case event.MessageAdd:
-			if v.writer.g.cfg.LogContent {
+			if v.config().LogContent {
 				v.logMessage(e)
 			}
 		default:
@@ -121,7 +124,7 @@ func (v *observer) turnEnded(e *event.Event) {
 		name = other // a child names its agent as it likes, and an old turn's may not be configured any more
 	}
 	b := e.Get()
-	v.writer.g.cfg.Metrics.ended(name, b, seconds)
+	v.writer.metrics.ended(name, b, seconds)
 	v.log(e.Turn, name, b, seconds)
 	v.writer.parents.take(e.Turn) // it may have ended in the queue
 	if t := v.turns[e.Turn]; t != nil {
@@ -142,7 +145,7 @@ func (v *observer) log(turn, agent string, b *event.Body, seconds float64) {
 		attrs = append(attrs, slog.String("code", e.Code))
 	}
 	v.writer.log.LogAttrs(context.Background(), slog.LevelInfo, "turn ended", attrs...)
-	if !v.writer.g.cfg.LogContent {
+	if !v.config().LogContent {
 		return
 	}
 	if b.Error != nil {

@@ -22,7 +22,8 @@ func (s *sink) Messages(name string) { s.capture.Speaks(name, false) }
 
 // forgetRaw drops the bytes of the conversation's turns: those that were sent hold what stood in it.
 func (w *writer) forgetRaw(ctx context.Context) {
-	if err := w.g.cfg.Raw.Forget(context.WithoutCancel(ctx), w.id); err != nil {
+	captures := w.g.cfg.Raw
+	if err := captures.Forget(context.WithoutCancel(ctx), w.id); err != nil {
 		w.log.Error("bytes of turns not forgotten; they go when they are too old", "error", err)
 	}
 }

@@ -66,14 +66,14 @@ func (w recovery) adoptTurns(t *tx) error {
 			return err
 		}
 		if resumed {
-			w.g.cfg.Metrics.Recovered.WithLabelValues("resumed").Inc()
+			w.metrics.Recovered.WithLabelValues("resumed").Inc()
 			continue
 		}
 		for _, child := range inside {
 			w.interrupt(t, child)
 		}
 		w.interrupt(t, turn.ID)
-		w.g.cfg.Metrics.Recovered.WithLabelValues("interrupted").Inc()
+		w.metrics.Recovered.WithLabelValues("interrupted").Inc()
 	}
 	if w.current == nil {
 		t.then(func() { w.post(func(t *tx) error { return w.next(t, nil) }) })

@@ -19,8 +19,9 @@ import (
 // run runs the agent of one turn. It knows the conversation only through its link to the writer.
 type run struct {
 	runConfig
-	g   *Gateway // of this process
-	log *slog.Logger
+	g       *Gateway // of this process
+	metrics *Metrics
+	log     *slog.Logger
 
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -77,7 +78,7 @@ const (
 
 // newRun returns the run of a turn. ctx carries the turn's trace.
 func newRun(ctx context.Context, g *Gateway, c runConfig) *run {
-	r := &run{runConfig: c, g: g, log: g.log.With("conversation", c.conversation), returned: make(chan struct{})}
+	r := &run{runConfig: c, g: g, metrics: g.metrics, log: g.log.With("conversation", c.conversation), returned: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.out = agent.NewEmitter(r.ctx, (*sink)(r))
 	r.isPushed.Store(c.pushed || c.name == PushAgent)
@@ -88,12 +89,13 @@ func newRun(ctx context.Context, g *Gateway, c runConfig) *run {
 func (r *run) Start(start runStart) {
 	r.input = start.Input
 	r.touch()
-	r.g.cfg.Metrics.Running.Inc()
+	r.metrics.Running.Inc()
 	r.startSilence()
-	r.capture = r.g.cfg.Raw.Turn(capture.Meta{Turn: r.turn, Conversation: r.conversation, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
+	captures := r.g.cfg.Raw
+	r.capture = captures.Turn(capture.Meta{Turn: r.turn, Conversation: r.conversation, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
 	r.g.tasks.Go(func() {
 		defer r.capture.Close()
-		defer r.g.cfg.Metrics.Running.Dec()
+		defer r.metrics.Running.Dec()
 		err := r.call(func(ctx context.Context) error { return r.callAgent(ctx, start) })
 		if to := pushedTo(r.agent, err); to != nil && !r.observed {
 			err = r.call(func(ctx context.Context) error { return r.leaveTo(ctx, to) })

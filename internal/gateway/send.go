@@ -145,7 +145,7 @@ func (w commands) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (
 			if !w.neverStarted(known.Ack.Turn) {
 				ack = known.Ack
 				ack.Repeated = true
-				w.g.cfg.Metrics.Repeated.Inc()
+				w.metrics.Repeated.Inc()
 				return nil
 			}
 			again = &known.Ack

@@ -105,7 +105,7 @@ func (s *sink) Log() *slog.Logger {
 // Late implements [agent.LateSink].
 func (s *sink) Late(n int) {
 	s.lateOps.Add(int64(n))
-	s.g.cfg.Metrics.Late.Add(float64(n))
+	s.metrics.Late.Add(float64(n))
 }
 
 // Trouble implements [agent.TroubleSink].

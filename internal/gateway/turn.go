@@ -87,13 +87,13 @@ func (tn *turn) emit(t *tx, e emission) error {
 	w := tn.writer
 	if tn.isOver.Load() {
 		tn.lateOps += int64(len(e.Ops))
-		w.g.cfg.Metrics.Late.Add(float64(len(e.Ops)))
+		w.metrics.Late.Add(float64(len(e.Ops)))
 		return ErrTurnOver
 	}
 	before := tn.mapper.Dropped
 	events, err := tn.mapper.Map(e.Ops, e.At)
 	if n := tn.mapper.Dropped - before; n > 0 {
-		w.g.cfg.Metrics.dropped.WithLabelValues(tn.name).Add(float64(n))
+		w.metrics.dropped.WithLabelValues(tn.name).Add(float64(n))
 	}
 	if err != nil {
 		w.log.Warn("operation does not apply", "turn", tn.id, "agent", tn.name, "error", err)
@@ -109,7 +109,7 @@ func (tn *turn) emit(t *tx, e emission) error {
 	case e.State == nil:
 	case tn.isOver.Load():
 		// The state at the end is stored for a while, for a producer that missed the last acknowledgement.
-		t.set(journalkey.TurnState(tn.id), e.State, now()+w.g.cfg.KeyLife.Milliseconds())
+		t.set(journalkey.TurnState(tn.id), e.State, expiryAfter(w.g.cfg.KeyLife))
 	default:
 		t.set(journalkey.TurnState(tn.id), e.State, 0)
 		if n := tn.mapper.Keys(); n != tn.keys {

@@ -36,7 +36,8 @@ func (tn *turn) restoreClock(of *transcript.Turn) error {
 			tn.clock.since = req.At
 		}
 	}
-	v, err := tn.writer.g.journal.Get(tn.writer.g.life, journalkey.TurnWaited(tn.id))
+	g := tn.writer.g
+	v, err := g.journal.Get(g.life, journalkey.TurnWaited(tn.id))
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil
 	}

@@ -86,10 +86,10 @@ func (w *writer) commit(t *tx) error {
 		err := w.g.journal.Append(w.g.life, b)
 		if err == nil {
 			durable = time.Now()
-			w.g.cfg.Metrics.CommitSeconds.Observe(durable.Sub(asked).Seconds())
+			w.metrics.CommitSeconds.Observe(durable.Sub(asked).Seconds())
 			break
 		}
-		w.g.cfg.Metrics.CommitFailed.Inc()
+		w.metrics.CommitFailed.Inc()
 		if !errors.Is(err, journal.ErrFull) || time.Since(begin) > commitLimit || w.g.life.Err() != nil {
 			finishOutboxes(outboxed, err)
 			t.finishReservations(err)

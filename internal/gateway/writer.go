@@ -15,11 +15,12 @@ import (
 // writer is the only place that changes a conversation. Each change is a job in its queue. A goroutine that exists while there
 // are jobs runs them in order and commits what they add.
 type writer struct {
-	g    *Gateway
-	id   string
-	feed *feed.Feed
-	log  *slog.Logger // names the conversation
-	refs int          // guarded by g.mu
+	g       *Gateway
+	metrics *Metrics
+	id      string
+	feed    *feed.Feed
+	log     *slog.Logger // names the conversation
+	refs    int          // guarded by g.mu
 
 	mu          sync.Mutex
 	queue       []*job
@@ -47,7 +48,7 @@ type writer struct {
 }
 
 func newWriter(g *Gateway, s journal.Summary, f *feed.Feed) *writer {
-	w := &writer{g: g, id: s.ID, feed: f, log: g.log.With("conversation", s.ID), summary: s, head: s.Head, turns: map[string]*turn{}, room: make(chan struct{}), stopped: make(chan struct{})}
+	w := &writer{g: g, metrics: g.metrics, id: s.ID, feed: f, log: g.log.With("conversation", s.ID), summary: s, head: s.Head, turns: map[string]*turn{}, room: make(chan struct{}), stopped: make(chan struct{})}
 	w.compacted.Store(s.Compacted)
 	w.observer.writer = w
 	return w
@@ -64,7 +65,7 @@ func (w *writer) release() {
 		if last {
 			w.closeErr = ErrClosed
 			delete(w.g.writers, w.id)
-			w.g.cfg.Metrics.Writers.Set(float64(len(w.g.writers)))
+			w.metrics.Writers.Set(float64(len(w.g.writers)))
 		}
 		w.mu.Unlock()
 	}
