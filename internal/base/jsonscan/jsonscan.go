@@ -1,17 +1,17 @@
-// Package jsonscan reads JSON of one expected shape without encoding/json, which takes several times as long. It is for
-// the few frames that make up nearly all of a stream: a decoder tries it first, and gives anything else to encoding/json.
+// Package jsonscan parses JSON of one expected shape several times faster than encoding/json. A decoder tries it first for the few
+// kinds of frames that make up most of a stream, and passes anything else to encoding/json.
 //
-// Invariant: what a Scanner accepts, encoding/json accepts with the same meaning. The reverse does not hold.
+// Invariant: encoding/json accepts everything that a Scanner accepts, with the same meaning. The reverse is not true.
 package jsonscan
 
-// Scanner reads a JSON text from its beginning. A method that reports false may have moved it; the text then goes to
-// encoding/json as a whole.
+// Scanner parses a JSON text from its beginning. After a method returned false, the position is undefined, and the whole text must
+// be passed to encoding/json.
 type Scanner struct{ b []byte }
 
 // New returns a scanner of b.
 func New(b []byte) Scanner { return Scanner{b} }
 
-// Lit takes exactly these bytes.
+// Lit consumes exactly l.
 func (s *Scanner) Lit(l string) bool {
 	if len(s.b) < len(l) || string(s.b[:len(l)]) != l {
 		return false
@@ -20,7 +20,7 @@ func (s *Scanner) Lit(l string) bool {
 	return true
 }
 
-// Int takes a number from 0 to 999999999.
+// Int consumes a number from 0 to 999999999.
 func (s *Scanner) Int() (n int, ok bool) {
 	i := 0
 	for ; i < len(s.b) && i < 9 && s.b[i] >= '0' && s.b[i] <= '9'; i++ {
@@ -33,7 +33,7 @@ func (s *Scanner) Int() (n int, ok bool) {
 	return n, true
 }
 
-// String takes a string and returns it as it stands, quotes included.
+// String consumes a string and returns it undecoded, with its quotes.
 func (s *Scanner) String() (token []byte, ok bool) {
 	if len(s.b) == 0 || s.b[0] != '"' {
 		return nil, false

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// special are the blocks of the registries of special-purpose addresses (RFC 6890 and its successors) that lie outside
-// the public internet, or lead to where another address decides.
+// special are the special-purpose blocks (RFC 6890 and its successors) that are not part of the public internet, or that map to
+// another address.
 var special = []struct {
 	prefix netip.Prefix
 	what   string
@@ -30,7 +30,7 @@ var special = []struct {
 	{netip.MustParsePrefix("::/128"), "unspecified"},
 	{netip.MustParsePrefix("::1/128"), "loopback"},
 	{netip.MustParsePrefix("64:ff9b:1::/48"), "local NAT64"},
-	{netip.MustParsePrefix("2001::/23"), "reserved"}, // Teredo among them
+	{netip.MustParsePrefix("2001::/23"), "reserved"}, // includes Teredo
 	{netip.MustParsePrefix("2001:db8::/32"), "for documentation"},
 	{netip.MustParsePrefix("2002::/16"), "6to4"},
 	{netip.MustParsePrefix("3fff::/20"), "for documentation"},
@@ -41,14 +41,15 @@ var special = []struct {
 
 var (
 	nat64   = netip.MustParsePrefix("64:ff9b::/96")
-	unicast = netip.MustParsePrefix("2000::/3") // of IPv6, all that is given out
+	unicast = netip.MustParsePrefix("2000::/3") // all allocated IPv6 addresses
 )
 
-// Check returns nil for an address of the public internet, and else an error that wraps [ErrPrivate] and says what it is.
+// Check returns nil for an address of the public internet. Otherwise the error wraps [ErrPrivate] and names the kind of the
+// address.
 func Check(a netip.Addr) error {
 	given := a
 	a = a.Unmap().WithZone("")
-	if nat64.Contains(a) { // the network translates it to the IPv4 address in its last bytes
+	if nat64.Contains(a) { // NAT64 translates it to the IPv4 address in the last four bytes
 		b := a.As16()
 		a = netip.AddrFrom4([4]byte(b[12:]))
 	}

@@ -13,34 +13,34 @@ import (
 	"time"
 )
 
-// Options say what a client may do. The zero value is the strictest.
+// Options configure a client. The zero value is the strictest.
 type Options struct {
-	// AllowPrivate lets any address be dialled, this machine and its network included.
+	// AllowPrivate permits every address, including loopback and private networks.
 	AllowPrivate bool
-	// Timeout bounds a request from its connection to the last byte of its answer; 0 is DefaultTimeout.
+	// Timeout limits a request from the connection to the last byte of the response. If it is 0, it is DefaultTimeout.
 	Timeout time.Duration
-	// MaxBody bounds what can be read of an answer's body, in bytes; 0 is DefaultMaxBody.
+	// MaxBody limits the body of a response, in bytes. If it is 0, it is DefaultMaxBody.
 	MaxBody int64
 
-	resolver *net.Resolver // nil is the system's
+	resolver *net.Resolver // nil means the system's resolver
 }
 
 const (
-	// DefaultTimeout is what a receiver that answers at all needs.
+	// DefaultTimeout is enough for any receiver that responds at all.
 	DefaultTimeout = 10 * time.Second
-	// DefaultMaxBody fits the answers of programs that say whether they took something.
+	// DefaultMaxBody fits short acknowledgements.
 	DefaultMaxBody = 64 << 10
-	// maxHeader bounds an answer's header, in bytes.
+	// maxHeader limits the header of a response, in bytes.
 	maxHeader = 64 << 10
-	// maxIdle bounds the connections to one host that are kept open for the next request, and idleLimit for how long.
+	// maxIdle limits the idle connections to one host, and idleLimit how long they stay open.
 	maxIdle   = 4
 	idleLimit = 90 * time.Second
-	// dialLimit bounds a connection and its TLS handshake each.
+	// dialLimit limits the TCP connection and the TLS handshake, each.
 	dialLimit = 5 * time.Second
 )
 
-// New returns a client that keeps to the options. Closing an answer's body early is fine: what was not read is not waited
-// for. The caller ends its idle connections with CloseIdleConnections.
+// New returns a client. A body may be closed before it is read: the connection is then closed too. The caller ends idle connections
+// with CloseIdleConnections.
 func New(o Options) *http.Client {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -66,7 +66,7 @@ func New(o Options) *http.Client {
 	}
 }
 
-// control is called with the address that is about to be dialled.
+// control checks the address that is about to be dialed.
 func control(_ context.Context, network, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -75,7 +75,7 @@ func control(_ context.Context, network, address string, _ syscall.RawConn) erro
 	return Check(to.Addr())
 }
 
-// transport bounds the bodies of answers.
+// transport limits the bodies of responses.
 type transport struct {
 	http.Transport
 	max int64
@@ -95,7 +95,7 @@ type body struct {
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	// One byte more than allowed is asked for, to tell a body that ends from one that goes on.
+	// It reads one byte more than allowed, to tell a body of exactly the limit from a longer one.
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1]
 	}
@@ -107,7 +107,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Reason returns what went wrong with a request without its URL, which may hold a secret.
+// Reason returns the cause of a failed request without its URL, which may contain a secret.
 func Reason(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -1,13 +1,13 @@
-// Package outbound makes requests to addresses that a configuration or a user names, without becoming a way into the
-// network that the gateway stands in.
+// Package outbound sends requests to addresses from a configuration or a user, without giving access to the gateway's own network.
 //
 // Invariants
 //
-//   - The address that is dialled is the one that is checked, after the name was resolved: a name that changes its mind
-//     between a check and a connection (DNS rebinding) gains nothing.
-//   - Only addresses of the public internet are dialled, unless private ones are allowed: no loopback, private,
-//     link-local, shared, multicast, reserved or unspecified ones, in whatever form an IPv6 address wraps them.
-//   - Redirects are not followed: a signed request is meant for the one who was named. They are answers like others.
-//   - No proxy is taken from the environment; it would connect in the gateway's place, unchecked.
-//   - What is read of an answer is bounded: its header, its body, its time.
+//   - The address that is dialed is the one that was checked, after name resolution. A name that resolves differently the second
+//     time (DNS rebinding) gains nothing.
+//   - Unless private addresses are allowed, only addresses of the public internet are dialed: no loopback, private, link-local,
+//     shared, multicast, reserved or unspecified ones, in any form that an IPv6 address can embed them.
+//   - Redirects are not followed, because a signed request is meant for the named receiver only. The redirect is returned as the
+//     response.
+//   - Proxies from the environment are ignored, because a proxy would connect without the check.
+//   - The header, the body and the time of a response are limited.
 package outbound

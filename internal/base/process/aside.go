@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	maxLine = 1 << 10  // bytes of a line that are kept
-	maxLog  = 64 << 10 // bytes that are logged: enough to see why, too little to fill a disk
-	maxLast = 300      // bytes of the last line that readers are told
+	maxLine = 1 << 10  // bytes of a line that are processed
+	maxLog  = 64 << 10 // bytes that are logged: enough for a diagnosis, too few to fill a disk
+	maxLast = 300      // bytes of the last line that users see
 )
 
-// Aside takes what a process prints beside its stream.
+// Aside reads and logs what a process prints next to its stream, such as its standard error.
 type Aside struct {
 	Log *slog.Logger
 
 	mu     sync.Mutex
-	line   string // the last that is not blank
+	line   string // the last line that isn't blank
 	logged int
-	left   int // lines that were not logged
+	left   int // lines that weren't logged
 }
 
-// ReadAll takes all there is, whatever becomes of it: a process must not stand still for it.
+// ReadAll reads until the end, even if nothing is logged any longer: a process blocks if its output isn't read.
 func (s *Aside) ReadAll(r io.Reader) {
 	b := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, err := b.ReadSlice('\n')
 		s.add(line)
-		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a long line
+		for errors.Is(err, bufio.ErrBufferFull) { // the remainder of a long line
 			_, err = b.ReadSlice('\n')
 		}
 		if err != nil {
@@ -62,14 +62,14 @@ func (s *Aside) add(b []byte) {
 	s.Log.Debug("agent printed", "line", line)
 }
 
-// Refill lets as much be logged again: for a process that goes on.
+// Refill resets the limit of logged bytes, for a process that runs on.
 func (s *Aside) Refill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logged = 0
 }
 
-// Last returns the last line, short enough to be shown; empty where there is none.
+// Last returns the last line, shortened for display, or "".
 func (s *Aside) Last() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Aside) Last() string {
 	return strings.ToValidUTF8(s.line[:maxLast], "") + "…"
 }
 
-// Clean makes text out of whatever was printed.
+// Clean replaces the control characters in printed text.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -1,11 +1,13 @@
 // Package process runs programs on this machine as children that leave nothing behind.
 //
+// Start a program for one task with [Start], or one that exchanges lines for as long as it lives with [StartTalk].
+//
 // Invariants
 //
-//   - A process leads a group of its own, and when it has ended what is left of the group is killed, before anybody is told.
-//   - On Linux it dies with the gateway too, however that ends. As the first process of a container the gateway waits for what its
-//     processes have left to it, so that no zombies pile up.
-//   - Told to stop it gets SIGTERM, and SIGKILL after Program.KillAfter. Windows has only the latter.
-//   - Reading its outputs ends, whoever still holds them.
-//   - It sees a short list of environment variables and never those of the gateway.
+//   - A process leads its own group. When it has ended, the rest of the group is killed before Ended is closed.
+//   - On Linux the kernel kills it when the gateway ends, even by SIGKILL. As the first process of a container, the gateway also
+//     reaps the orphans of its processes, so that no zombies accumulate.
+//   - A stopped process gets SIGTERM, and SIGKILL after Program.KillAfter. Windows only has the latter.
+//   - Reading its outputs ends after it has ended, even if another process has them open.
+//   - It gets a short list of environment variables, and never the gateway's own.
 package process

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Always are the environment variables that every program gets, where they are set.
+// Always lists the environment variables that every program gets if they are set.
 var Always = func() []string {
 	names := []string{"PATH", "HOME", "LANG", "TZ"}
-	if runtime.GOOS == "windows" { // without which few programs start there
+	if runtime.GOOS == "windows" { // few programs start without these on Windows
 		names = append(names, "SYSTEMROOT", "USERPROFILE", "TEMP", "TMP", "PATHEXT", "COMSPEC")
 	}
 	return names
 }()
 
-// CheckEnv refuses names that are none, and those under which the gateway itself is told secrets.
+// CheckEnv refuses malformed names and those of the gateway's own secrets.
 func CheckEnv(names []string) error {
 	for _, n := range names {
 		upper := strings.ToUpper(n)
@@ -32,7 +32,7 @@ func CheckEnv(names []string) error {
 	return nil
 }
 
-// Environment adds to env, as NAME=value, the variables of Always and those named that are set.
+// Environment appends the variables of Always and of names that are set to env, as NAME=value.
 func Environment(env []string, names ...string) []string {
 	for _, list := range [][]string{Always, names} {
 		for _, n := range list {
@@ -44,7 +44,7 @@ func Environment(env []string, names ...string) []string {
 	return env
 }
 
-// Names takes a list of names apart that are separated by commas.
+// Names splits a list of names separated by commas.
 func Names(list string) (names []string) {
 	for v := range strings.SplitSeq(list, ",") {
 		if v = strings.TrimSpace(v); v != "" {
@@ -54,7 +54,7 @@ func Names(list string) (names []string) {
 	return names
 }
 
-// Find looks a command's program up, so that a wrong name is told at the start and not to whoever asks first.
+// Find looks up a command's program, so that a wrong name is an error at the start and not in the first turn.
 func Find(command []string) (string, error) {
 	if len(command) == 0 || command[0] == "" {
 		return "", errors.New("the command is empty")

@@ -4,12 +4,12 @@ import (
 	"syscall"
 )
 
-// groupAttr makes a process the leader of a group, and end with the thread that started it.
+// groupAttr makes a process the leader of a group, and has the kernel kill it when the thread that started it ends.
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitExit returns true when the process has ended and is still to be waited for, so that its id is its own until then.
+// awaitExit blocks until the process has ended and returns true. The process isn't reaped yet, so its id can't be reused.
 func awaitExit(pid int) bool {
 	const pPID = 1 // P_PID of waitid(2)
 	for {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// endGroup tells the process's group to end.
-func endGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) } // it may be gone
+// endGroup sends SIGTERM to the process's group.
+func endGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) } // it may have ended
 
-// killGroup ends the process's group.
-func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) } // it may be gone
+// killGroup sends SIGKILL to the process's group.
+func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) } // it may have ended

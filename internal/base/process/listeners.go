@@ -2,21 +2,21 @@ package process
 
 import "sync"
 
-// Listener hears what a process says for it, in order.
+// Listener receives the lines of a process that have its key, in order.
 type Listener[L any] struct {
 	lines chan L
-	over  chan struct{} // closed when nobody hears any more
+	over  chan struct{} // closed by End
 }
 
-// NewListener returns one that no [Listeners] know.
+// NewListener returns a listener that isn't registered.
 func NewListener[L any]() *Listener[L] {
 	return &Listener[L]{lines: make(chan L, queued), over: make(chan struct{})}
 }
 
-// Lines are what it hears. They are never closed: the process's end is told by [Talk.Done].
+// Lines returns the channel of received lines. It is never closed; [Talk.Done] reports the end of the process.
 func (l *Listener[L]) Lines() <-chan L { return l.lines }
 
-// Tell hands a line on. It waits while the listener does not take it, and reports false where that one has gone.
+// Tell delivers a line. It blocks until the listener receives the line, and returns false if the listener has ended.
 func (l *Listener[L]) Tell(line L) bool {
 	select {
 	case l.lines <- line:
@@ -26,14 +26,14 @@ func (l *Listener[L]) Tell(line L) bool {
 	}
 }
 
-// Listeners are those whom one process answers, such as turns, each by its key. The zero value has none. All methods may be called
-// from several goroutines.
+// Listeners routes the lines of one process to listeners, such as turns, by key. The zero value is ready to use. All methods are
+// safe for concurrent use.
 type Listeners[L any] struct {
 	mu  sync.Mutex
 	all map[string]*Listener[L]
 }
 
-// Begin makes a listener known, which hears what is said from now on.
+// Begin registers a new listener.
 func (s *Listeners[L]) Begin(key string) *Listener[L] {
 	l := NewListener[L]()
 	s.mu.Lock()
@@ -45,7 +45,7 @@ func (s *Listeners[L]) Begin(key string) *Listener[L] {
 	return l
 }
 
-// End forgets a listener; what is said for it from now on is dropped.
+// End removes a listener. Later lines with its key are dropped.
 func (s *Listeners[L]) End(key string, l *Listener[L]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *Listeners[L]) End(key string, l *Listener[L]) {
 	}
 }
 
-// Of returns who listens by a key; nil is nobody.
+// Of returns the listener of a key, or nil.
 func (s *Listeners[L]) Of(key string) *Listener[L] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

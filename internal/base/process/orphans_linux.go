@@ -8,14 +8,14 @@ import (
 	"unsafe"
 )
 
-// What a process has started becomes a child of the first process of its container when that process has ended, and a zombie when it
-// ends itself, until the first process waits for it. Where that is this one, it does: after each end of a process of its own, so that
-// few are left at any time. Whoever starts processes in another way than by [Start] would be in its way.
+// If a process ends before its children, they become children of the container's first process, and stay zombies until that reaps
+// them. If the gateway is the first process, it reaps them after each end of a process of its own, so few zombies exist at a time.
+// Processes must therefore be started with [Start] only: others would be reaped here.
 var (
 	first = os.Getpid() == 1
 
 	ownMu sync.Mutex
-	own   = map[int]*Process{} // those that somebody waits for, by id
+	own   = map[int]*Process{} // processes with a waiting goroutine, by id
 )
 
 // begin starts a process.
@@ -23,7 +23,7 @@ func begin(p *Process) error {
 	if !first {
 		return p.cmd.Start()
 	}
-	ownMu.Lock() // until it is known, it would be an orphan
+	ownMu.Lock() // until it is in own, it would be taken for an orphan
 	defer ownMu.Unlock()
 	err := p.cmd.Start()
 	if err == nil {
@@ -32,7 +32,7 @@ func begin(p *Process) error {
 	return err
 }
 
-// over is called once a process was waited for.
+// over reaps orphans after a process was reaped.
 func over(p *Process) {
 	if !first {
 		return
@@ -44,7 +44,7 @@ func over(p *Process) {
 	}
 	for {
 		pid := waitable()
-		if pid == 0 || own[pid] != nil { // one of those: it calls this again
+		if pid == 0 || own[pid] != nil { // its own goroutine reaps it and calls this again
 			return
 		}
 		if _, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != nil {
@@ -53,11 +53,11 @@ func over(p *Process) {
 	}
 }
 
-// waitable is the id of a child that has ended and that nobody has waited for; 0, there is none.
+// waitable returns the id of a child that has ended and isn't reaped, or 0.
 func waitable() int {
 	const pAll = 0                    // P_ALL of waitid(2)
 	var info [32]int32                // siginfo_t, which has 128 bytes
-	const at = 2 + strconv.IntSize/32 // si_pid, behind three numbers and a gap on machines of 64 bits
+	const at = 2 + strconv.IntSize/32 // si_pid follows three integers, and padding on 64-bit machines
 	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, pAll, 0, uintptr(unsafe.Pointer(&info)), syscall.WEXITED|syscall.WNOHANG|syscall.WNOWAIT, 0, 0)
 	if errno != 0 {
 		return 0

@@ -5,5 +5,5 @@ package process
 // begin starts a process.
 func begin(p *Process) error { return p.cmd.Start() }
 
-// over has nothing to do: containers are Linux's.
+// over does nothing: only Linux has containers.
 func over(*Process) {}

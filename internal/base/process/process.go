@@ -10,39 +10,39 @@ import (
 	"time"
 )
 
-// leftover is how long what a process has left behind is waited for when its pipes stay open: something that it started
-// has left its process group.
+// leftover is how long Read waits after the process ended if its pipes stay open, because a child that left the process group still
+// has them.
 const leftover = time.Second
 
-// Process is a child with its process group. It is waited for by a goroutine of its own, which ends when Ended is closed.
+// Process is a child with its process group. A goroutine of its own reaps it, and ends when Ended is closed.
 type Process struct {
 	Stdin  *os.File
 	Stdout *Pipe
 	Stderr *Pipe
 
 	cmd *osexec.Cmd
-	// killAfter is how long it may take to end once it was told to.
+	// killAfter is the time between SIGTERM and SIGKILL.
 	killAfter time.Duration
 
-	ended chan struct{} // closed when the process was waited for and its group is gone
-	err   error         // how it ended; nil is exit status 0. Set before ended is closed
+	ended chan struct{} // closed when the process was reaped and its group killed
+	err   error         // nil for exit status 0; set before ended is closed
 
 	mu     sync.Mutex
-	reaped bool        // its id may belong to somebody else
-	kill   *time.Timer // set once it was told to end
+	reaped bool        // its id may belong to another process
+	kill   *time.Timer // set by Stop
 }
 
-// Program is what is started.
+// Program describes what to start.
 type Program struct {
-	Path    string   // of the file
-	Command []string // its name and its arguments
-	Env     []string // all that it sees
-	Dir     string   // in which it runs; empty is that of the gateway
-	// KillAfter is how long it may take to end once it was told to.
+	Path    string   // of the executable
+	Command []string // its name and arguments
+	Env     []string // the complete environment
+	Dir     string   // working directory; empty means the gateway's
+	// KillAfter is the time between SIGTERM and SIGKILL.
 	KillAfter time.Duration
 }
 
-// Start starts a program. Whoever does calls Close once it has ended.
+// Start starts a program. The caller must call Close when the process has ended.
 func Start(g Program) (*Process, error) {
 	p := &Process{killAfter: g.KillAfter, ended: make(chan struct{})}
 	p.cmd = &osexec.Cmd{Path: g.Path, Args: g.Command, Env: g.Env, Dir: g.Dir, SysProcAttr: groupAttr()}
@@ -66,7 +66,7 @@ func Start(g Program) (*Process, error) {
 
 	started := make(chan error)
 	go func() {
-		// Linux ends the child when the thread ends that started it.
+		// Linux kills the child when the thread that started it ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := begin(p)
@@ -84,11 +84,11 @@ func Start(g Program) (*Process, error) {
 	return p, nil
 }
 
-// wait waits for the process, and ends what it leaves of its group.
+// wait reaps the process and kills the rest of its group.
 func (p *Process) wait() {
 	if awaitExit(p.cmd.Process.Pid) {
 		p.mu.Lock()
-		killGroup(p.cmd.Process) // while its id is still its own
+		killGroup(p.cmd.Process) // before its id can be reused
 		p.err = p.cmd.Wait()
 	} else {
 		p.err = p.cmd.Wait()
@@ -106,7 +106,7 @@ func (p *Process) wait() {
 	p.Stderr.bound()
 }
 
-// Await waits until the process has ended, and no longer than d.
+// Await waits until the process has ended, at most for d.
 func (p *Process) Await(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -116,13 +116,13 @@ func (p *Process) Await(d time.Duration) {
 	}
 }
 
-// Ended is closed when the process was waited for and its group is gone.
+// Ended returns a channel that is closed when the process was reaped and its group killed.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err is how the process ended, once it has; nil is exit status 0.
+// Err returns how the process ended. It is nil for exit status 0, and only valid after Ended is closed.
 func (p *Process) Err() error { return p.err }
 
-// Pid is its id, and that of its group while it runs.
+// Pid returns the id of the process, which is also that of its group while it runs.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Over reports whether the process has ended.
@@ -135,7 +135,7 @@ func (p *Process) Over() bool {
 	}
 }
 
-// Stop tells the process to end, and makes it end a while later. A second call does nothing.
+// Stop sends SIGTERM, and SIGKILL after KillAfter. A second call does nothing.
 func (p *Process) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +147,7 @@ func (p *Process) Stop() {
 	p.kill = time.AfterFunc(p.killAfter, p.Kill)
 }
 
-// Kill makes the process and its group end at once.
+// Kill kills the process and its group at once.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,13 +156,13 @@ func (p *Process) Kill() {
 	}
 }
 
-// Feed writes the input and ends it. A process that doesn't read all of it has no need of it.
+// Feed writes the input and closes it. Errors are ignored, because a process need not read all of its input.
 func (p *Process) Feed(b []byte) {
 	_, _ = p.Stdin.Write(b)
 	_ = p.Stdin.Close()
 }
 
-// Close lets go of the pipes, once the process has ended. rest returns when those who use them have ended too.
+// Close closes the pipes of a process that has ended. rest must wait for the goroutines that use them.
 func (p *Process) Close(rest func()) {
 	_ = p.Stdin.Close() // which ends Feed
 	_ = p.Stdout.f.Close()
@@ -172,14 +172,14 @@ func (p *Process) Close(rest func()) {
 	_ = p.Stderr.f.Close()
 }
 
-// Pipe is the reading end of an output. After the process has ended it ends too, whoever still holds the other end, as
-// soon as nothing comes for a while.
+// Pipe is the reading end of an output. After the process has ended, Read returns io.EOF when no data arrives for a while, even if
+// another process has the other end open.
 type Pipe struct {
 	f     *os.File
 	ended <-chan struct{}
 
 	mu    sync.Mutex
-	given bool // nobody wants the rest
+	given bool // set by GiveUp
 }
 
 // Read implements [io.Reader].
@@ -193,23 +193,23 @@ func (r *Pipe) Read(b []byte) (int, error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !r.given { // else that is no end of the output
+		if !r.given { // the deadline isn't the end of the output
 			err = io.EOF
 		}
 	}
 	return n, err
 }
 
-// bound bounds the next read, now that the process has ended.
+// bound sets a deadline for the next read, after the process has ended.
 func (r *Pipe) bound() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.given {
-		_ = r.f.SetReadDeadline(time.Now().Add(leftover)) // where pipes have none, what is left ends by itself
+		_ = r.f.SetReadDeadline(time.Now().Add(leftover)) // if pipes have no deadlines, the output ends by itself
 	}
 }
 
-// GiveUp ends the reading.
+// GiveUp makes pending and later reads fail.
 func (r *Pipe) GiveUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,35 +8,35 @@ import (
 )
 
 const (
-	// queued is how many lines may wait, to a process or for a listener; whoever has one more waits.
+	// queued is the number of lines that may wait for a process or a listener before the sender blocks.
 	queued = 64
-	// lastWord is how long its standard error is read on once a process has ended.
+	// lastWord is how long standard error is read after the process has ended.
 	lastWord = time.Second
 )
 
 var (
 	// ErrEnded says that the process has ended.
 	ErrEnded = errors.New("process: it has ended")
-	// ErrStopped says that a line was not taken before its sender had enough.
+	// ErrStopped says that the process didn't read a line before its sender gave up.
 	ErrStopped = errors.New("process: it does not read its input")
 )
 
-// Talk is a process that is spoken with by lines for as long as it lives. All methods may be called from several goroutines.
+// Talk is a process that exchanges lines with the gateway for as long as it lives. All methods are safe for concurrent use.
 type Talk struct {
 	*Process
-	Aside *Aside // what it prints beside
+	Aside *Aside // its standard error
 
 	farewell time.Duration
 	out      chan []byte
 	done     chan struct{}
-	heard    chan struct{} // closed when all that it printed beside is read
+	heard    chan struct{} // closed when Aside is read to the end
 	tasks    sync.WaitGroup
 
 	mu    sync.Mutex
 	cause error
 }
 
-// StartTalk starts a program that has farewell to end once its input has ended. Whoever does calls Read, and in the end End.
+// StartTalk starts a program. After its input is closed, it has farewell to exit. The caller must call Read, and End at the end.
 func StartTalk(g Program, farewell time.Duration, log *slog.Logger) (*Talk, error) {
 	p, err := Start(g)
 	if err != nil {
@@ -54,7 +54,7 @@ func StartTalk(g Program, farewell time.Duration, log *slog.Logger) (*Talk, erro
 	return t, nil
 }
 
-// Read has the output read beside the caller. read returns why there is no more of it.
+// Read runs read in a goroutine. read consumes the output and returns why that ended.
 func (t *Talk) Read(read func() error) {
 	t.tasks.Go(func() {
 		t.Blame(read())
@@ -62,10 +62,10 @@ func (t *Talk) Read(read func() error) {
 	})
 }
 
-// Done is closed when nothing more is read from it.
+// Done returns a channel that is closed when the output was read to the end.
 func (t *Talk) Done() <-chan struct{} { return t.done }
 
-// Silent reports whether nothing more is read from it.
+// Silent reports whether Done is closed.
 func (t *Talk) Silent() bool {
 	select {
 	case <-t.done:
@@ -75,7 +75,7 @@ func (t *Talk) Silent() bool {
 	}
 }
 
-// Blame says why the process is over, of which the first counts.
+// Blame sets the reason why the process ended. Only the first call counts.
 func (t *Talk) Blame(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +84,7 @@ func (t *Talk) Blame(why error) {
 	}
 }
 
-// Why is why the process is over, once nothing more is read from it.
+// Why returns the reason why the process ended. It waits for Done.
 func (t *Talk) Why() error {
 	<-t.done
 	t.mu.Lock()
@@ -92,8 +92,8 @@ func (t *Talk) Why() error {
 	return t.cause
 }
 
-// Hand queues a line, with its end. It waits while the process does not read, until stop is closed. Errors are [ErrEnded] and
-// [ErrStopped].
+// Hand queues a line, which must include its line end. If the queue is full, Hand blocks until stop is closed. Errors are
+// [ErrEnded] and [ErrStopped].
 func (t *Talk) Hand(stop <-chan struct{}, line []byte) error {
 	select {
 	case t.out <- line:
@@ -107,7 +107,7 @@ func (t *Talk) Hand(stop <-chan struct{}, line []byte) error {
 	}
 }
 
-// write hands the lines on.
+// write writes the queued lines.
 func (t *Talk) write() {
 	for {
 		select {
@@ -117,7 +117,7 @@ func (t *Talk) write() {
 				return
 			}
 			if _, err := t.Stdin.Write(b); err != nil {
-				return // it has closed its input, or has ended; done tells
+				return // the process has ended or closed its input; done reports it
 			}
 		case <-t.Ended():
 			return
@@ -125,8 +125,8 @@ func (t *Talk) write() {
 	}
 }
 
-// Exit is for read, at the end of the output: how the process ended, and what it printed last, which only operators see. It reports
-// false for a process that goes on.
+// Exit returns how the process ended, and the last line of its standard error, which only operators may see. The function read
+// calls it at the end of the output. It returns false if the process is still running.
 func (t *Talk) Exit() (how, last string, ended bool) {
 	t.Await(t.farewell)
 	if !t.Over() {
@@ -136,7 +136,7 @@ func (t *Talk) Exit() (how, last string, ended bool) {
 	defer late.Stop()
 	select {
 	case <-t.heard:
-	case <-late.C: // something that it started holds the other end
+	case <-late.C: // a child still has the other end open
 	}
 	if err := t.Err(); err != nil {
 		how = " with " + err.Error()
@@ -144,12 +144,11 @@ func (t *Talk) Exit() (how, last string, ended bool) {
 	return how, t.Aside.Last(), true
 }
 
-// End ends the process and returns when it and its group are gone: its input ends, after a while it is told to end, and then made
-// to.
+// End ends the process and returns when its group is gone. It closes the input, after farewell sends SIGTERM, and then SIGKILL.
 func (t *Talk) End() {
 	late := time.NewTimer(t.farewell)
 	select {
-	case t.out <- nil: // behind what it is to read yet
+	case t.out <- nil: // after the queued lines
 		t.Await(t.farewell)
 	case <-t.Ended():
 	case <-late.C:

@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// Header is the name of the header that carries a signature.
+// Header is the name of the header with the signature.
 const Header = "Leat-Signature"
 
-// MaxAge is how far a signature's time may be from the receiver's clock: what clocks differ by and requests take.
+// MaxAge is the largest difference between a signature's time and the receiver's clock. It allows for clock skew and slow requests.
 const MaxAge = 5 * time.Minute
 
-// maxHeader bounds a header that is looked at, in bytes; a dozen signatures fit.
+// maxHeader limits the header, in bytes. It fits a dozen signatures.
 const maxHeader = 1 << 10
 
 var (
-	// ErrMissing says that there is no signature, or none in a form that is known.
+	// ErrMissing says that the signature is missing or in an unknown form.
 	ErrMissing = errors.New("signature: missing or malformed")
-	// ErrWrong says that the signature is not that of this body, time and secret.
+	// ErrWrong says that the signature doesn't match the body, time and secret.
 	ErrWrong = errors.New("signature: wrong")
-	// ErrOld says that the signature was right but not made about now.
+	// ErrOld says that the signature matches, but its time is too far from now.
 	ErrOld = errors.New("signature: too old or from the future")
 )
 
-// Sign returns the header's value for a body that is sent at a time.
+// Sign returns the value of the header for a body sent at a time.
 func Sign(secret string, at time.Time, body []byte) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	return "t=" + t + ",v1=" + hex.EncodeToString(sum(secret, t, body))
 }
 
-// Verify checks a header's value. now is the receiver's clock; age is how far the signature's time may be from it, [MaxAge]
-// where it is 0. The error is ErrMissing, ErrWrong or ErrOld.
+// Verify checks the value of the header. now is the receiver's clock. age is the largest accepted difference to it; if it is 0, it
+// is [MaxAge]. The error is ErrMissing, ErrWrong or ErrOld.
 func Verify(secret, header string, body []byte, now time.Time, age time.Duration) error {
 	if age == 0 {
 		age = MaxAge
@@ -75,7 +75,7 @@ func Verify(secret, header string, body []byte, now time.Time, age time.Duration
 
 func sum(secret, t string, body []byte) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(t)) // never fails, as the two below
+	mac.Write([]byte(t)) // never fails, nor do the two writes below
 	mac.Write([]byte{'.'})
 	mac.Write(body)
 	return mac.Sum(nil)

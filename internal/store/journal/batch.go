@@ -8,7 +8,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// MaxKey bounds the key of a [KeyValue], in bytes.
+// Validate returns an error that wraps [ErrInvalid] if no log could accept the batch. Every implementation of Append calls it
+// first.
 const MaxKey = 1 << 10
 
 // Validate reports, wrapping [ErrInvalid], why no log could take the batch. Every journal's Append calls it first.
@@ -38,7 +39,7 @@ func (b *Batch) Validate() error {
 	return nil
 }
 
-// Compare orders summaries as a listing does: newest Updated first, then the higher id.
+// Compare orders summaries as a listing does: by Updated, newest first, then by ID, highest first.
 func (s *Summary) Compare(o *Summary) int {
 	switch {
 	case s.Updated > o.Updated, s.Updated == o.Updated && s.ID > o.ID:
@@ -49,7 +50,7 @@ func (s *Summary) Compare(o *Summary) int {
 	return 1
 }
 
-// Matches reports whether a summary belongs to what q selects, leaving its Limit aside.
+// Matches reports whether q selects the summary. It ignores Limit.
 func (q *Query) Matches(s *Summary) bool {
 	if (q.Tenant != "" && q.Tenant != s.Tenant) || (q.Owner != "" && q.Owner != s.Owner) || (q.Unfinished && len(s.Open) == 0) || (!q.System && strings.HasPrefix(s.ID, SystemPrefix)) {
 		return false

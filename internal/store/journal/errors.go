@@ -9,30 +9,30 @@ var (
 	ErrNotFound = errors.New("journal: not found")
 	ErrExists   = errors.New("journal: conversation exists")
 	ErrDeleted  = errors.New("journal: conversation was deleted")
-	// ErrFenced says that another writer has moved the log on; the caller gives the conversation up.
+	// ErrFenced says that another writer has appended to the log. The caller must stop writing to the conversation.
 	ErrFenced = errors.New("journal: fenced")
-	// ErrFull says that the disk is full. Nothing was written; the same batch may be tried again.
+	// ErrFull says that the disk is full. Nothing was written, and the batch may be retried.
 	ErrFull = errors.New("journal: disk full")
-	// ErrUnknown says that a commit failed in a way that leaves open whether it is there.
+	// ErrUnknown says that a commit failed, but may have been stored.
 	ErrUnknown = errors.New("journal: fate of commit unknown")
-	// ErrLocked says that another process has the data folder.
+	// ErrLocked says that another process uses the data folder.
 	ErrLocked = errors.New("journal: data folder is in use")
-	// ErrForeign says that a file belongs to another program; ErrNewer that a newer Leat wrote it.
+	// ErrForeign says that the file isn't Leat's; ErrNewer that a newer version of Leat wrote it.
 	ErrForeign = errors.New("journal: file is not a Leat journal")
 	ErrNewer   = errors.New("journal: file was written by a newer version")
 	ErrClosed  = errors.New("journal: closed")
-	// ErrInvalid says that a batch could be taken by no log; it is the caller's fault.
+	// ErrInvalid says that no log could accept the batch. It is a fault of the caller.
 	ErrInvalid = errors.New("journal: invalid batch")
-	// ErrOccupied says that a store is already where one should be restored.
+	// ErrOccupied says that the target folder of a restore already has a store.
 	ErrOccupied = errors.New("journal: a store is already there")
-	// ErrCorrupt says that a store is not as it was written. It is never mended in silence.
+	// ErrCorrupt says that stored data was changed. It is never repaired silently.
 	ErrCorrupt = errors.New("journal: corrupt")
 )
 
-// DamageError says that what a store has of a conversation is not what was written. It wraps [ErrCorrupt].
+// DamageError says that stored data of one conversation was changed. It wraps [ErrCorrupt].
 type DamageError struct {
 	Conversation string
-	// Seq is that of the first event that can't be read; 0 if it isn't an event that is damaged.
+	// Seq is the first event that can't be read, or 0 if the damage isn't in an event.
 	Seq int64
 	Err error
 }
@@ -44,5 +44,5 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("conversation %s is damaged: %v", e.Conversation, e.Err)
 }
 
-// Unwrap makes each a [ErrCorrupt], whatever Err wraps.
+// Unwrap makes each DamageError an [ErrCorrupt], whatever Err wraps.
 func (e *DamageError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }

@@ -8,107 +8,110 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Journal stores logs. All methods may be called from several goroutines.
+// Journal stores logs. All methods are safe for concurrent use. It is what an implementation provides. Code that uses a journal
+// declares an interface with the methods that it calls.
 type Journal interface {
-	// Append writes a batch and returns when it is durable. Events' seqs must be Expected+1, Expected+2, ...
-	// Several goroutines' batches share a commit. The slices are not kept.
-	// Errors wrap ErrFenced, ErrNotFound, ErrExists, ErrDeleted, ErrInvalid, ErrFull, ErrUnknown or ErrClosed.
-	// A context that ends before the batch is taken into a commit takes it back; later it is waited for.
+	// Append writes a batch and returns when it is durable. The seqs of the events must be Expected+1, Expected+2, and so on.
+	// Batches of concurrent callers share a commit. Slices aren't retained. Errors wrap ErrFenced, ErrNotFound, ErrExists,
+	// ErrDeleted, ErrInvalid, ErrFull, ErrUnknown or ErrClosed. If ctx ends before a commit includes the batch, the batch is
+	// withdrawn. Later, Append waits for the result.
 	Append(ctx context.Context, b Batch) error
 
-	// Read returns a log's events after a seq, in ascending seq: compacted ones where the log was settled, as written
-	// above. It stops after about limit bytes of their JSON (0: no limit), never inside a commit, and Range.More says so.
-	// A compacted event whose seq is above after is given whole, however early it began.
+	// Read returns a log's events after a seq, in ascending order: compacted ones up to Range.Compacted, and later ones as written.
+	// It stops after about limit bytes of JSON (0 means no limit), never inside a commit, and then sets Range.HasMore. A compacted
+	// event with a seq above after is complete, even if it began before.
 	Read(ctx context.Context, conversation string, after int64, limit int) (Range, error)
 
-	// Conversation returns one summary; ErrNotFound, or ErrDeleted where a tombstone is, as do all methods that name one.
+	// Conversation returns one summary. As in all methods with a conversation, the error is ErrNotFound if it doesn't exist, and
+	// ErrDeleted if it was deleted.
 	Conversation(ctx context.Context, id string) (Summary, error)
-	// Conversations lists summaries, newest Updated first, of equals the higher ID first. Of one that is damaged it gives the
-	// journal's own fields, Updated, and what it was selected by.
+	// Conversations lists summaries, newest Updated first, then highest ID first. The summary of a damaged conversation has only
+	// the journal's own fields, Updated, and the fields that the query selected by.
 	Conversations(ctx context.Context, q Query) ([]Summary, error)
 
-	// Stored tells how many bytes an owner's conversations take, and all of its tenant, of those that are not deleted: their
-	// logs as they lie in the store, settled or not, and their summaries, without traces and keys. It is kept in memory; a
-	// commit counts before its Append returns.
+	// StoredBytes returns the sizes of an owner's conversations and of all conversations of the tenant, in bytes. They include logs
+	// as stored and summaries, without traces and keys. They are computed in memory. A commit is included before its Append
+	// returns.
 	StoredBytes(tenant, owner string) (ofOwner, ofTenant int64)
 
-	// Get returns a key's value, ErrNotFound where there is none or it has expired.
+	// Get returns a key's value. If the key doesn't exist or has expired, the error is ErrNotFound.
 	Get(ctx context.Context, key string) ([]byte, error)
-	// Keys lists the keys with a prefix, in ascending order, with their values. It leaves those of damaged conversations out. A
-	// damaged value of a log of the gateway's own is nil.
+	// Keys lists the keys with a prefix and their values, in ascending order. It omits keys of damaged conversations. In the
+	// gateway's own logs, a damaged value is nil instead.
 	Keys(ctx context.Context, prefix string) ([]KeyValue, error)
-	// KeysAfter lists the first keys with a prefix that come after a key, in ascending order: all that there are where it
-	// returns fewer than limit, which is above 0. So what is many is read in pages.
+	// KeysAfter lists up to limit keys with a prefix that follow the key after, in ascending order. limit must be positive. If it
+	// returns fewer, there are no more.
 	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]KeyValue, error)
 
-	// Compact settles the log up to a seq: what lies there is rewritten as transcript.Compact gives it, in one or several
-	// stretches that fold the same, and its traces are kept. The caller promises that no turn runs or waits at or below
-	// upto. It is idempotent; a seq above the head means the head.
+	// Compact rewrites the log up to a seq as transcript.Compact does, in one or more stretches with the same fold, and stores the
+	// traces of its turns. The caller guarantees that no turn runs or waits at or below upto. A repeated call has no effect. If
+	// upto is above the head, it means the head.
 	Compact(ctx context.Context, conversation string, upto int64) error
-	// Trace returns what is kept of a turn's history in time, as far as the turn has come; ErrNotFound where there is none, as
-	// after TraceRetention.
+	// Trace returns the stored history of one turn so far. If there is none, for example because TraceRetention has passed, the
+	// error is ErrNotFound.
 	Trace(ctx context.Context, conversation, turn string) (Trace, error)
-	// Trim drops the events up to a seq. Readers from before get a snapshot. A seq above the head means the head.
+	// Trim removes the events up to a seq. Readers from before that get a snapshot. If upto is above the head, it means the head.
 	Trim(ctx context.Context, conversation string, upto int64) error
-	// Delete removes a conversation: rows, keys, traces. Its text is in no file of the store when Delete returns.
-	// Records about it in the logs whose ids begin with SystemPrefix lose their data and stay. A tombstone stays, so
-	// that the id is not used again. Deleting a deleted one is no error. When the context ends half-way, the
-	// conversation is gone for all callers, and the journal clears up by itself.
+	// Delete removes a conversation with its rows, keys and traces. When it returns, no file of the store contains the
+	// conversation's text. Records about the conversation in logs with SystemPrefix lose their data and stay. A tombstone prevents
+	// the id from being used again. Deleting a deleted conversation is no error. If ctx ends early, the conversation is gone for
+	// all callers, and the journal completes the delete in the background.
 	Delete(ctx context.Context, conversation string) error
-	// Blank takes the data out of the events of a log for which match says so, in place: out of a record as Delete does with
-	// those about its conversation, out of a message.add its author and the content of its parts, out of a turn.resume who
-	// gave the answer, and its text. The events stay, with their seqs. What was taken out is in no file of the store when it
-	// returns. match may be called several times for an event, and from another goroutine; it gets no other events, and none
-	// that are blank already. A context that ends half-way leaves the rest to a repeat.
+	// Blank removes the data of the events that match selects, in place. A record loses what Delete removes from records; a
+	// message.add loses its author and the content of its parts; a turn.resume loses the person who answered, and the text. The
+	// events keep their seqs. When Blank returns, no file of the store contains the removed data. match may be called several times
+	// for an event, and from another goroutine. It isn't called for other events, or for blank ones. If ctx ends early, a repeated
+	// call does the rest.
 	Blank(ctx context.Context, conversation string, match func(*event.Event) bool) error
 
-	// Backup writes a consistent copy of the store to a new file at path, while it goes on. A journal without a file
-	// answers errors.ErrUnsupported.
+	// Backup writes a consistent copy of the store to a new file at path while the store is in use. A journal without a file
+	// returns errors.ErrUnsupported.
 	Backup(ctx context.Context, path string) error
-	// Healthy returns nil, or why commits fail now.
+	// Healthy returns nil, or the reason why commits fail at present.
 	Healthy() error
-	// Close commits what waits and releases the store.
+	// Close commits queued batches and releases the store.
 	Close() error
 }
 
 // DamageReporter is implemented by journals that quarantine damaged conversations and serve the others.
 type DamageReporter interface {
-	// Damaged lists the damage that was found since the journal was opened, the first of each conversation, by id. Methods
-	// that name such a conversation return a [*DamageError], except Conversation if the summary is whole, and Delete.
+	// Damaged lists the damage found since the journal was opened, the first of each conversation, by id. Methods with such a
+	// conversation return a [*DamageError], except Delete, and Conversation if the summary is intact.
 	Damaged() []DamageError
 }
 
-// SystemPrefix begins the ids of the gateway's own logs, such as signals and audit.
+// SystemPrefix is the prefix of the ids of the gateway's own logs, such as signals and audit.
 const SystemPrefix = "$"
 
-// Batch is what is written at once. It belongs to one conversation.
+// Batch is written in one transaction. It belongs to one conversation.
 type Batch struct {
 	Conversation string
-	// Expected is the seq of the log's last event as the writer knows it; 0 for an empty log.
+	// Expected is the seq of the log's last event as the writer knows it, or 0 for an empty log.
 	Expected int64
 	Events   []event.Event
 	Keys     []KeyValue
-	// Create makes the conversation; ErrExists or ErrDeleted where the id was used. Summary is then needed.
+	// Create creates the conversation and requires Summary. If the id was used before, the error is ErrExists or ErrDeleted.
 	Create bool
-	// Summary, where given, replaces what is stored. Epoch, Head, Settled and Trimmed are the journal's and ignored.
+	// Summary, if set, replaces the stored one. Its Epoch, Head, Compacted and Trimmed are ignored, because the journal maintains
+	// them.
 	Summary *Summary
-	// Terminal marks a batch that ends turns: a full disk gives up its reserve for it.
+	// Terminal marks a batch that ends turns. On a full disk, the journal uses its reserve for it.
 	Terminal bool
 }
 
-// KeyValue is stored beside the logs.
+// KeyValue is stored in addition to the logs.
 type KeyValue struct {
 	Key   string // unique in the whole store, at most 1 KiB
-	Value []byte // nil deletes
-	// Expires is when the key may be forgotten, epoch milliseconds; 0 lives as long as its conversation.
+	Value []byte // nil deletes the key
+	// Expires is when the key may be removed, epoch milliseconds. If it is 0, the key lives as long as its conversation.
 	Expires int64
-	// Log is the conversation to which the key belongs, and with which it goes; empty is the batch's. A batch is refused
-	// whose keys belong to one that is not there. What has to outlive a conversation, and so holds none of its text, belongs
-	// to a log of the gateway's own.
+	// Log is the conversation that owns the key, and whose deletion removes it. If it is empty, that is the batch's conversation. A
+	// batch is refused if the owner of a key doesn't exist. A key that must outlive a conversation belongs to one of the gateway's
+	// own logs, and must not contain text of the conversation.
 	Log string
 }
 
-// Summary is what is known of a conversation without reading its log.
+// Summary describes a conversation without its log.
 type Summary struct {
 	ID       string                     `json:"id"`
 	Tenant   string                     `json:"tenant,omitempty"`
@@ -116,28 +119,28 @@ type Summary struct {
 	Title    string                     `json:"title,omitempty"`
 	Agent    string                     `json:"agent,omitempty"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
-	// Unlisted says that it is in no list of conversations, and is found by its id alone.
+	// Unlisted conversations aren't in any list and can only be found by id.
 	Unlisted bool `json:"unlisted,omitempty"`
-	// Grants say with whom the owner shares it.
+	// Grants are the other users with access to the conversation.
 	Grants  []Grant `json:"grants,omitempty"`
 	Created int64   `json:"created"` // epoch milliseconds
 	Updated int64   `json:"updated"`
 	// Truncated is the seq of the last truncate.
 	Truncated int64 `json:"truncated,omitempty"`
-	// Spoken is the seq of the last by which an agent has said something to people: what comes after a reader's position is
-	// unread.
+	// SpokenSeq is the seq of the last event that shows people something new from an agent. A conversation is unread for a reader
+	// before it.
 	SpokenSeq int64 `json:"spoken,omitempty"`
 	// Open lists the turns that are queued, running or waiting.
 	Open []string `json:"open,omitempty"`
 
-	// The journal's own.
+	// Maintained by the journal:
 	Epoch     string `json:"epoch"`   // new at creation and at a restore; see Term for lost events
 	Head      int64  `json:"head"`    // seq of the last event
-	Compacted int64  `json:"settled"` // up to here the log is compacted
+	Compacted int64  `json:"settled"` // the log is compacted up to this seq
 	Trimmed   int64  `json:"trimmed,omitempty"`
 }
 
-// Grant lets another subject of the owner's tenant into a conversation. What the words mean is the gateway's to say.
+// Grant gives another user of the owner's tenant access to a conversation. The gateway defines the values of Access.
 type Grant struct {
 	Subject string `json:"subject"`
 	Access  string `json:"access"`
@@ -145,48 +148,48 @@ type Grant struct {
 
 // Query selects conversations.
 type Query struct {
-	Tenant, Owner string // empty: all
-	// IDs, where it is not nil, selects only conversations among them.
+	Tenant, Owner string // empty selects all
+	// IDs, if not nil, restricts the selection to these conversations.
 	IDs []string
-	// Unfinished selects those with open turns.
+	// Unfinished selects only conversations with open turns.
 	Unfinished bool
-	// System selects the gateway's own logs too, whose ids begin with SystemPrefix; else they are in no list.
+	// System includes the gateway's own logs, whose ids begin with SystemPrefix.
 	System bool
-	// BeforeUpdated and BeforeID page: only conversations that come after (Updated, ID) in the listing.
+	// BeforeUpdated and BeforeID select the next page: the conversations that follow (Updated, ID) in the listing.
 	BeforeUpdated int64
 	BeforeID      string
-	Limit         int // 0: all
+	Limit         int // 0 means no limit
 }
 
 // Range is a stretch of a log.
 type Range struct {
 	Epoch string
-	// Head is the seq of the log's last event; Settled and Trimmed as in Summary. All of one moment with Events.
+	// Head is the seq of the log's last event. Compacted and Trimmed are as in Summary. All fields show the log at one moment.
 	Head, Compacted, Trimmed int64
 	Events                   []event.Event
-	// Terms say which opening of the store wrote which events, in ascending First. The last one is also that of the next
-	// event. A journal that keeps nothing when it closes has none.
+	// Terms are the openings of the store that wrote the events, in ascending FirstSeq. The last one also applies to the next
+	// event. A journal that stores nothing beyond Close has none.
 	Terms []Term
-	// More says that events up to Head are missing because of the limit.
+	// HasMore says that events up to Head are missing because of the limit.
 	HasMore bool
 }
 
-// Term is the stretch of a log that was written during one opening of the store. If a log loses its newest events, the seqs
-// of these are used again, but in a later term. So a seq and its term identify an event, and a seq alone does not.
+// Term is the stretch of a log that was written during one opening of the store. If a log loses its newest events, their seqs are
+// used again, but in a later term. So a seq identifies an event only together with its term.
 type Term struct {
 	FirstSeq int64  // seq of its first event
 	ID       string // unique to the opening
 }
 
-// Trace is the history in time of one turn, for inspection and replay.
+// Trace is the history of one turn over time, for inspection and replay.
 type Trace struct {
 	Turn    string        `json:"turn"`
 	Commits []TraceCommit `json:"commits"`
-	// Replaced are the texts that a replace took back, oldest first, up to 256 KiB in all.
+	// Replacements are the texts that a replace removed, oldest first, up to 256 KiB in total.
 	Replacements []TraceReplace `json:"replaced,omitempty"`
 }
 
-// TraceCommit says what one event brought, when it arrived and when it was durable.
+// TraceCommit records what one event added, when it arrived, and when it was durable.
 type TraceCommit struct {
 	Arrival int64      `json:"arrival"` // epoch milliseconds
 	Commit  int64      `json:"commit"`
@@ -194,18 +197,18 @@ type TraceCommit struct {
 	Type    event.Type `json:"type"`
 	Message string     `json:"message,omitempty"`
 	Part    string     `json:"part,omitempty"`
-	Field   string     `json:"field,omitempty"` // the text's is empty, as in events
-	End     int64      `json:"end,omitempty"`   // length of the field after it, bytes; only operations on a text have one
+	Field   string     `json:"field,omitempty"` // empty for the text, as in events
+	End     int64      `json:"end,omitempty"`   // length of the field after the event, bytes; only for operations on a text
 }
 
-// TraceReplace is a text that was taken back.
+// TraceReplace is a text that was replaced.
 type TraceReplace struct {
-	Seq     int64  `json:"seq"` // of the replace
+	Seq     int64  `json:"seq"` // of the replacing event
 	Message string `json:"message"`
 	Part    string `json:"part"`
 	Field   string `json:"field,omitempty"`
 	Text    string `json:"text"`
 }
 
-// DefaultTraceRetention is how long traces are kept: long enough to look into what users report.
+// DefaultTraceRetention is how long traces are kept. It leaves time to investigate users' reports.
 const DefaultTraceRetention = 30 * 24 * time.Hour

@@ -1,8 +1,7 @@
-// Package memory is a journal in memory: for tests, and for gateways whose conversations need not outlive them.
+// Package memory is a journal in memory, for tests and for gateways that don't keep conversations.
 //
 // Invariants
 //
-//   - It gives and refuses what the journal on disk does; nothing that it returns or was given is shared with it,
-//     since logs lie encoded in it as they do on disk.
-//   - It is bounded by nothing but Delete, Trim and the expiry of keys.
+//   - It behaves like the journal on disk, and shares no memory with its callers, because logs are stored encoded.
+//   - Only Delete, Trim and the expiry of keys free memory.
 package memory

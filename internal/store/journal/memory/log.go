@@ -20,7 +20,7 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 		return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
 	}
 	for _, row := range rows {
-		// A live chunk that straddles what was settled or trimmed counts above it only.
+		// A live chunk may begin below the compacted or trimmed seq. Only its events above that count.
 		if r.Events, err = compact.Decode(r.Events, row.Blob, max(after, r.Trimmed, row.FirstSeq-1)); err != nil {
 			return journal.Range{}, fmt.Errorf("read %s: %w", conversation, err)
 		}
@@ -28,7 +28,7 @@ func (j *Journal) Read(ctx context.Context, conversation string, after int64, li
 	return r, nil
 }
 
-// rows returns what to decode for a read. Blobs are never changed once they lie in a log, so they may be read unlocked.
+// rows returns the chunks to decode for a read. They can be decoded without the lock, because a stored blob never changes.
 func (j *Journal) rows(ctx context.Context, conversation string, after int64, limit int) (journal.Range, []compact.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Range{}, nil, err
@@ -120,7 +120,7 @@ func (j *Journal) StoredBytes(tenant, owner string) (ofOwner, ofTenant int64) {
 	return ofOwner, ofTenant
 }
 
-// size is how many bytes the log takes, with about what its summary does.
+// size returns the bytes of the log and the approximate bytes of its summary.
 func (l *log) size() int64 {
 	n := len(l.summary.Title)
 	for k, v := range l.summary.Metadata {
@@ -135,7 +135,7 @@ func (l *log) size() int64 {
 	return int64(n) + summarySize
 }
 
-// summarySize is about what a summary takes beside its title and metadata, in bytes.
+// summarySize is the approximate size of a summary without title and metadata, in bytes.
 const summarySize = 256
 
 // Compact implements [journal.Journal].
@@ -186,7 +186,7 @@ func (l *log) compact(upto int64) error {
 	return nil
 }
 
-// decode reads the events of live chunks after a seq and up to another, and the commits that they came in.
+// decode returns the events of live chunks in (after, upto], and their commits.
 func decode(chunks []commit, after, upto int64) (events []event.Event, commits []compact.Commit, err error) {
 	for _, c := range chunks {
 		if c.FirstSeq > upto {
@@ -200,7 +200,7 @@ func decode(chunks []commit, after, upto int64) (events []event.Event, commits [
 	return compact.UpTo(events, upto), commits, nil
 }
 
-// before reads the settled part.
+// before returns the compacted events.
 func (l *log) before() (events []event.Event, err error) {
 	for _, row := range l.compacted {
 		if events, err = compact.Decode(events, row.Blob, l.summary.Trimmed); err != nil {
@@ -210,7 +210,7 @@ func (l *log) before() (events []event.Event, err error) {
 	return events, nil
 }
 
-// drop forgets the live chunks that lie at or below a seq.
+// drop removes the live chunks up to a seq.
 func (l *log) drop(upto int64) {
 	l.commits = slices.DeleteFunc(l.commits, func(c commit) bool { return c.LastSeq <= upto })
 }
@@ -307,7 +307,7 @@ func (j *Journal) Blank(ctx context.Context, conversation string, match func(*ev
 	return nil
 }
 
-// blank takes the data out of the log's selected records. Blobs are replaced, since readers may hold them.
+// blank removes the data of the selected records. It replaces blobs, because readers may be decoding the old ones.
 func (l *log) blank(of compact.Selection) error {
 	blankRow := func(r *compact.Row) error {
 		b, err := compact.Blank(r.Blob, of)

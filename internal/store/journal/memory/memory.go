@@ -20,21 +20,21 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/internal/compact"
 )
 
-// Journal keeps logs in memory. The zero value is not usable; see [New].
+// Journal stores logs in memory. Use [New]; the zero value is not usable.
 type Journal struct {
-	mu      sync.RWMutex // protects what follows
+	mu      sync.RWMutex // protects the fields below
 	closed  bool
 	logs    map[string]*log
 	deleted map[string]bool
 	keys    map[string]value
-	swept   time.Time // when expired keys were last looked for
+	swept   time.Time // time of the last sweep
 }
 
 var _ journal.Journal = (*Journal)(nil)
 
 // log is one conversation.
 type log struct {
-	summary   journal.Summary // as given; Epoch, Head, Settled and Trimmed are kept up to date
+	summary   journal.Summary // Epoch, Head, Compacted and Trimmed are maintained here
 	compacted []compact.Row
 	commits   []commit
 	traces    map[string]*trace
@@ -56,7 +56,7 @@ type value struct {
 	expires      int64
 }
 
-// sweepEvery is how often Append looks for expired keys and traces; reads never see them anyway.
+// sweepEvery is the interval at which Append removes expired keys and traces. Reads ignore them already.
 const sweepEvery = time.Minute
 
 // New returns an empty journal.
@@ -117,7 +117,7 @@ func (j *Journal) Append(ctx context.Context, b journal.Batch) error {
 	return nil
 }
 
-// set stores a summary, of which the journal's own fields stay as they are.
+// setSummary stores a summary but keeps the journal's own fields.
 func (l *log) setSummary(id string, s *journal.Summary) {
 	previous := l.summary
 	l.summary = clone(*s)
@@ -134,7 +134,7 @@ func clone(s journal.Summary) journal.Summary {
 	return s
 }
 
-// find returns a conversation's log. Callers hold the lock.
+// find returns a conversation's log. The caller holds the lock.
 func (j *Journal) find(id string) (*log, error) {
 	switch l := j.logs[id]; {
 	case j.closed:
@@ -147,7 +147,7 @@ func (j *Journal) find(id string) (*log, error) {
 	return nil, journal.ErrNotFound
 }
 
-// sweep drops expired keys and traces, at most once in sweepEvery. Callers hold the lock.
+// sweep removes expired keys and traces, at most once in sweepEvery. The caller holds the lock.
 func (j *Journal) sweep() {
 	at := time.Now()
 	if at.Sub(j.swept) < sweepEvery {
@@ -226,7 +226,7 @@ func (j *Journal) Healthy() error {
 	return nil
 }
 
-// Close implements [journal.Journal]. All is gone after it.
+// Close implements [journal.Journal]. It discards all logs.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -234,7 +234,7 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// epoch returns a new identity for a log.
+// epoch returns a new random identity for a log.
 func epoch() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

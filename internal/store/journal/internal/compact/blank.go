@@ -7,11 +7,11 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Selection says what is to be blanked.
+// Selection selects the records to blank.
 type Selection struct {
-	// Match is asked of each event that has something to take out.
+	// Match is called for each event that has data to remove.
 	Match func(*event.Event) bool
-	// Mark, where given, stands in each chunk that holds such an event, so that the others need not be decoded.
+	// Mark, if set, occurs in every chunk with a selected event, so that other chunks need not be decoded.
 	Mark []byte
 }
 
@@ -23,9 +23,9 @@ func About(conversation string) Selection {
 	}
 }
 
-// Blank takes the data out of the selected events of a chunk. The events stay, with their seqs, so that the log that they
-// lie in has no hole. It returns nil where there is nothing to take out. What it returns is as long as the chunk was where it
-// can be, so that a store can overwrite the chunk in its place.
+// Blank removes the data of the selected events from a chunk. The events and their seqs stay, so the log has no gap. It returns nil
+// if there is nothing to remove. If possible the result is padded to the length of the chunk, so that a store can overwrite the
+// chunk in place.
 func Blank(chunk []byte, of Selection) ([]byte, error) {
 	if !bytes.Contains(chunk, of.Mark) {
 		return nil, nil
@@ -52,10 +52,10 @@ func Blank(chunk []byte, of Selection) ([]byte, error) {
 	return append(encoded, bytes.Repeat([]byte{'\n'}, max(0, len(chunk)-len(encoded)))...), nil
 }
 
-// deleted is the author of a message that was blanked.
+// deleted replaces the author of a blanked message.
 const deleted = "deleted"
 
-// blank returns what is left of an event's body without its data; nil where nothing can be taken out.
+// blank returns an event's body without its data, or nil if there is nothing to remove.
 func blank(e *event.Event) *event.Body {
 	b := e.Get()
 	switch e.Type {
@@ -82,7 +82,7 @@ func blank(e *event.Event) *event.Body {
 		if b.By == "" {
 			return nil
 		}
-		ending := *b // how the turn ended is no secret of who stopped it
+		ending := *b // the outcome of a turn doesn't reveal who stopped it
 		ending.By = ""
 		return &ending
 	}

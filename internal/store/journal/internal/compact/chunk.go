@@ -13,20 +13,21 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// ChunkSize is what a chunk of settled events aims at, in bytes: large enough that a read of a long log is few rows,
-// small enough that a page of it does not drag in megabytes. A single event may be larger.
+// ChunkSize is the target size of a chunk of compacted events, in bytes. Larger chunks need fewer rows for a long log; smaller ones
+// let a page read less. A single event may exceed it.
 const ChunkSize = 64 << 10
 
-// largeText is how many bytes of text get a buffer of their size. One that grows with them would leave as much garbage again.
+// largeText is the size from which a text gets a buffer of its exact length, in bytes. A growing buffer would leave as much garbage
+// again.
 const largeText = 64 << 10
 
-// Row is a stretch of a log as it lies in a store.
+// Row is a stored stretch of a log.
 type Row struct {
 	FirstSeq, LastSeq int64 // seqs of its first and last event
 	Blob              []byte
 }
 
-// Size estimates the JSON of a live chunk's events, in bytes; one that goes on from another leaves some 150 of them out.
+// Size estimates the size of a live chunk's events as full JSON, in bytes. A continued append omits about 150 of them.
 func (r *Row) Size() int { return len(r.Blob) + 150*int(r.LastSeq-r.FirstSeq) }
 
 // Encode appends events to b as a chunk: a line of JSON for each. An append that goes on where the event before it
@@ -58,15 +59,15 @@ func Encode(b []byte, events []event.Event) ([]byte, error) {
 	return b, nil
 }
 
-// continues reports whether e can be told from the event before it and its text and time.
+// continues reports whether e is an append that the short form can express after prev.
 func continues(prev, e *event.Event) bool {
 	return e.Type == event.PartAppend && e.Offset == end(prev) && e.Seq == prev.Seq+1 &&
 		e.Part == prev.Part && e.Message == prev.Message && e.Turn == prev.Turn && e.Field == prev.Field &&
 		prev.Op() && e.First == 0 && e.Note == "" && e.History == nil && !e.More && e.Body == nil &&
-		utf8.ValidString(prev.Text) // what is not valid is written as something longer
+		utf8.ValidString(prev.Text) // invalid UTF-8 gets longer when it is encoded
 }
 
-// end returns the length of a text after an operation on it.
+// end returns the length of a text after an operation.
 func end(e *event.Event) int64 {
 	if e.Type == event.PartReplace {
 		return int64(len(e.Text))
@@ -74,12 +75,12 @@ func end(e *event.Event) int64 {
 	return e.Offset + int64(len(e.Text))
 }
 
-// UpTo returns the events up to a seq; they ascend.
+// UpTo returns the events up to a seq. The events must ascend.
 func UpTo(events []event.Event, seq int64) []event.Event {
 	return events[:sort.Search(len(events), func(i int) bool { return events[i].Seq > seq })]
 }
 
-// Decode appends to events those of a chunk whose seq is above after.
+// Decode appends the events of a chunk with seqs above after.
 func Decode(events []event.Event, chunk []byte, after int64) ([]event.Event, error) {
 	var e event.Event
 	for n := 1; len(chunk) > 0; n++ {
@@ -89,7 +90,7 @@ func Decode(events []event.Event, chunk []byte, after int64) ([]event.Event, err
 		} else {
 			chunk = nil
 		}
-		if len(line) == 0 { // what Blank fills up with
+		if len(line) == 0 { // padding by Blank
 			continue
 		}
 		if err := decodeLine(&e, line); err != nil {
@@ -104,7 +105,7 @@ func Decode(events []event.Event, chunk []byte, after int64) ([]event.Event, err
 
 var errLine = errors.New("neither an event nor what goes on from one")
 
-// decodeLine turns e, the event before, into the one that the line holds.
+// decodeLine replaces e, the previous event, by the event of the line.
 func decodeLine(e *event.Event, line []byte) error {
 	if line[0] == '{' {
 		return e.UnmarshalJSON(line)
@@ -128,7 +129,7 @@ func decodeLine(e *event.Event, line []byte) error {
 	return nil
 }
 
-// unquote reads a JSON string.
+// unquote decodes a JSON string.
 func unquote(b []byte) (string, error) {
 	if n := len(b); n >= 2 && b[n-1] == '"' && bytes.IndexByte(b, '\\') < 0 && bytes.IndexByte(b[1:n-1], '"') < 0 && utf8.Valid(b) {
 		return string(b[1 : n-1]), nil
@@ -138,7 +139,7 @@ func unquote(b []byte) (string, error) {
 	return s, err
 }
 
-// Rows encodes settled events as chunks of about [ChunkSize].
+// Rows encodes compacted events as chunks of about [ChunkSize].
 func Rows(events []event.Event) ([]Row, error) {
 	var rows []Row
 	for start := 0; start < len(events); {

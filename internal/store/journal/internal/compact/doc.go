@@ -1,9 +1,10 @@
-// Package compact holds what every journal does to a log in the same way: how events lie in a chunk, what a settled
-// stretch is made of, what is kept of a turn's history in time, and how a deleted conversation's records are blanked.
+// Package compact has the parts of a journal that are the same for all implementations: the encoding of events in chunks, the
+// compaction of a log, the traces of turns, and the blanking of records about deleted conversations.
 //
 // Invariants
 //
-//   - A chunk is the JSON of events, one a line; a line end is never part of an event, since JSON escapes it.
-//   - Settling keeps the fold: what is settled in stretches, or at once, folds to what the log as written folds to.
-//   - The package is pure: no clock, no goroutine, no input or output.
+//   - A chunk has one line of JSON for each event. JSON escapes line ends, so no event contains one.
+//   - Compaction preserves the fold. A log that is compacted in any number of steps folds to the same transcript as the original
+//     events.
+//   - The package is pure: it has no clocks, goroutines or I/O.
 package compact

@@ -8,21 +8,21 @@ import (
 
 // Commit is one commit of a log.
 type Commit struct {
-	At   int64 // when it was committed, epoch milliseconds
+	At   int64 // commit time, epoch milliseconds
 	Last int64 // seq of its last event
 }
 
-// Result is what settling a stretch of a log gives.
+// Result is the compacted form of a stretch of a log.
 type Result struct {
-	// Whole says that Events replace the whole settled part, rather than come after it.
+	// ReplaceAll says that Events replace the whole compacted part of the log. Otherwise they follow it.
 	ReplaceAll bool
 	Events     []event.Event
 	Traces     []journal.Trace
 }
 
-// Settle compacts live events of a log, which came in the given commits. Only where they touch what lies in the settled
-// part does it call settled, for the events there, and compacts both together; so the usual turn costs what it wrote,
-// however long the log is.
+// Merge compacts recent events of a log. commits are the commits that wrote them. If the events change what is already compacted,
+// Merge calls readCompacted and compacts both parts together. The usual turn changes nothing older, so its cost doesn't depend on
+// the length of the log.
 func Merge(recent []event.Event, commits []Commit, readCompacted func() ([]event.Event, error)) (Result, error) {
 	if !changesCompacted(recent) {
 		return Result{Events: transcript.Compact(recent), Traces: traces(nil, recent, commits)}, nil
@@ -40,10 +40,10 @@ type field struct {
 	field         event.Field
 }
 
-// touches reports whether an event of live changes something that began before it in such a way that the two must be
-// compacted together: an operation on a text, of which there is one a field, an update of a part, a truncate. Updates of
-// turns and of the conversation fold the same whether they were merged or not, and are left, lest a conversation whose
-// metadata changes at each turn be rewritten at each.
+// changesCompacted reports whether an event changes something from before recent, such that both must be compacted together: an
+// operation on a text, because each field has only one, an update of a part, or a truncate. Updates of turns and of the
+// conversation fold the same either way. They don't count, or a log whose metadata changes with every turn would be rewritten every
+// time.
 func changesCompacted(recent []event.Event) bool {
 	began := map[string]bool{}
 	appended := map[field]bool{}

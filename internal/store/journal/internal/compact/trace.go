@@ -7,10 +7,11 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// MaxReplaced bounds, in bytes, the superseded texts that the trace of a turn keeps.
+// MaxReplaced limits the replaced texts in the trace of a turn, in bytes.
 const MaxReplaced = 256 << 10
 
-// Trace adds to a turn's trace what live events tell, beyond what it has. They need not be settled, nor the turn be at its end.
+// Trace adds recent events to a turn's trace, if it doesn't have them yet. The events need not be compacted, and the turn need not
+// have ended.
 func Trace(t *journal.Trace, recent []event.Event, commits []Commit, readCompacted func() ([]event.Event, error)) error {
 	var before []event.Event
 	if changesCompacted(recent) {
@@ -41,17 +42,17 @@ func Trace(t *journal.Trace, recent []event.Event, commits []Commit, readCompact
 	return nil
 }
 
-// traces gives what is kept in time of each turn in live events, in order of their first ones. before are the events of
-// the log that the texts of earlier messages come from; nil where live touches none.
+// traces returns the trace of each turn in recent, in the order of their first events. before are the compacted events, which hold
+// the texts of earlier messages. It is nil if recent changes none of them.
 func traces(before, recent []event.Event, commits []Commit) []journal.Trace {
 	texts := watch(recent)
 	for i := range before {
 		texts.apply(&before[i])
 	}
 	var result []journal.Trace
-	at := map[string]int{}     // index in out by turn
-	room := []int{}            // for replaced texts, by index in out
-	var current *journal.Trace // of the turn that the event before belongs to
+	at := map[string]int{}     // index in result by turn
+	room := []int{}            // bytes left for replaced texts, by index in result
+	var current *journal.Trace // the trace of the previous event
 	t := -1
 	for i := range recent {
 		e := &recent[i]
@@ -84,7 +85,7 @@ func traces(before, recent []event.Event, commits []Commit) []journal.Trace {
 	return result
 }
 
-// texts are the fields that something replaces, as they stand.
+// texts are the current contents of fields that are replaced later.
 type texts map[field]*strings.Builder
 
 func watch(recent []event.Event) texts {
@@ -100,7 +101,7 @@ func watch(recent []event.Event) texts {
 	return t
 }
 
-// apply returns the text that e takes back.
+// apply applies e and returns the text that it replaces.
 func (t texts) apply(e *event.Event) string {
 	if t == nil || !e.Op() {
 		return ""
