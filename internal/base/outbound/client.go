@@ -39,7 +39,7 @@ const (
 	dialLimit = 5 * time.Second
 )
 
-// New returns a client. A body may be closed before it is read: the connection is then closed too. The caller ends idle connections
+// New returns a client. A body may be closed early: the rest of it isn't waited for. The caller ends idle connections
 // with CloseIdleConnections.
 func New(o Options) *http.Client {
 	if o.Timeout == 0 {

@@ -193,7 +193,7 @@ func (r *Pipe) Read(b []byte) (int, error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !r.given { // the deadline isn't the end of the output
+		if !r.given { // after GiveUp, the deadline must not look like the end of the output
 			err = io.EOF
 		}
 	}
