@@ -13,11 +13,11 @@ import (
 // messages is Anthropic's Messages API.
 type messages struct{}
 
-func (messages) read(r *http.Request) (*request, error) {
+func (messages) parse(r *http.Request) (*request, error) {
 	var body struct {
 		Model    string                     `json:"model"`
 		System   content                    `json:"system"`
-		Messages []said                     `json:"messages"`
+		Messages []apiMessage               `json:"messages"`
 		Stream   bool                       `json:"stream"`
 		Metadata map[string]json.RawMessage `json:"metadata"`
 		Tools    []json.RawMessage          `json:"tools"`
@@ -56,9 +56,9 @@ func (e *anthropicEncoder) fail(b []byte, err *server.Error) []byte {
 	return e.Fail(b, anthropicType(err), err.Message)
 }
 
-func (e *anthropicEncoder) whole(b []byte, all []piece, reason string, u *event.Usage) []byte {
-	blocks := make([]anthropic.Block, len(all))
-	for i, p := range all {
+func (e *anthropicEncoder) complete(b []byte, pieces []piece, reason string, u *event.Usage) []byte {
+	blocks := make([]anthropic.Block, len(pieces))
+	for i, p := range pieces {
 		blocks[i] = anthropic.Block{Reasoning: p.reasoning, Text: p.text}
 	}
 	return e.AppendMessage(b, blocks, reason, u)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// HeaderConversation names the conversation that a request goes to, and in an answer the one that it went to.
+	// HeaderConversation names the conversation of a request, and in a response the conversation that was used.
 	HeaderConversation = "Leat-Conversation"
-	// HeaderListed, if it is "true", has the conversation of a request that names none appear in lists.
+	// HeaderListed, if it is "true", lists the new conversation of a request that names none.
 	HeaderListed = "Leat-Listed"
 )
 
@@ -26,7 +26,7 @@ type surface struct {
 	viewers *server.ViewerMetrics
 }
 
-// Register adds the routes of the surface to a server.
+// Register adds the routes to a server.
 func Register(srv *server.Server, gw *gateway.Gateway) {
 	s := &surface{srv: srv, gw: gw, viewers: srv.Metrics().Viewers("models")}
 	for _, r := range []server.Route{
@@ -41,27 +41,28 @@ func Register(srv *server.Server, gw *gateway.Gateway) {
 	srv.ErrorsBelow("/v1/", eitherError)
 }
 
-// request is what both APIs ask for.
+// request is a request of either API.
 type request struct {
-	model  string // empty: the conversation's agent, or the default one
-	key    string // names a conversation of who asks; empty: a new one
+	model  string // if empty, the conversation's agent or the default one
+	key    string // identifies a conversation of the caller; if empty, a new one
 	source string // of the messages
 	stream bool
-	usage  bool // the stream tells what it used
-	silent bool // reasoning is left out
+	usage  bool // the stream reports the usage
+	silent bool // reasoning is omitted
 	before []gateway.CommandMessage
 	last   gateway.CommandMessage
 }
 
-// api is one of the two.
+// api is one of the two APIs.
 type api interface {
-	// read reads and checks a request. Errors are for [server.Describe].
-	read(r *http.Request) (*request, error)
+	// parse parses and checks a request. Its errors are for [server.Describe].
+	parse(r *http.Request) (*request, error)
 	// encoder returns what writes the answer of a turn.
+	// encoder returns the encoder for a turn's answer.
 	encoder(rq *request, turn string) encoder
 }
 
-// encoder writes an answer. All but whole append to a stream.
+// encoder encodes an answer. All methods except complete append to a stream.
 type encoder interface {
 	Start(b []byte) []byte
 	Text(b []byte, text string) []byte
@@ -69,12 +70,12 @@ type encoder interface {
 	Ping(b []byte) []byte
 	End(b []byte, reason string, u *event.Usage) []byte
 	fail(b []byte, e *server.Error) []byte
-	whole(b []byte, pieces []piece, reason string, u *event.Usage) []byte
+	complete(b []byte, pieces []piece, reason string, u *event.Usage) []byte
 }
 
 func (s *surface) handler(a api) server.Handler {
 	return func(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-		rq, err := a.read(r)
+		rq, err := a.parse(r)
 		if err != nil {
 			return err
 		}
@@ -82,16 +83,16 @@ func (s *surface) handler(a api) server.Handler {
 		switch {
 		case rq.model == "" && standard == "":
 			return errNoAgent
-		case rq.model != "" && !s.known(p, rq.model):
+		case rq.model != "" && !s.hasAgent(p, rq.model):
 			return unknownModel(rq.model)
 		}
-		// Asked first, so that nothing is said where the answer could not be followed.
+		// AddViewer comes first: if the viewer limit refuses the request, no message is added.
 		leave, err := s.gw.AddViewer(p)
 		if err != nil {
 			return err
 		}
 		defer leave()
-		id, fresh, err := s.conversation(r, p, rq)
+		id, isNew, err := s.conversation(r, p, rq)
 		if err != nil {
 			return err
 		}
@@ -99,10 +100,11 @@ func (s *surface) handler(a api) server.Handler {
 			Type: gateway.CommandSend, Key: r.Header.Get("Idempotency-Key"), Agent: rq.model, Message: &rq.last,
 		})
 		if err != nil {
-			if fresh && server.Describe(err).Rejected {
-				// Nobody knows of it yet, and clients that are told to wait come back by themselves.
-				_, gone := s.do(r.Context(), p, id, gateway.Command{Type: gateway.CommandDelete})
-				err = errors.Join(err, gone)
+			if isNew && server.Describe(err).Rejected {
+				// The conversation is still unknown to everybody else. Clients retry by themselves, and each try would leave
+				// one.
+				_, deleteErr := s.do(r.Context(), p, id, gateway.Command{Type: gateway.CommandDelete})
+				err = errors.Join(err, deleteErr)
 			}
 			return err
 		}
@@ -124,12 +126,12 @@ func (s *surface) handler(a api) server.Handler {
 	}
 }
 
-// answer waits for the end of a turn and answers with the whole.
+// answer waits for the end of a turn and responds with its complete answer.
 func (s *surface) answer(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, turn string, rq *request, to encoder) error {
 	var last state
-	err := s.follow(r.Context(), p, conversation, turn, follower{State: func(now *state) (bool, error) {
-		last = *now
-		return now.over(), nil
+	err := s.follow(r.Context(), p, conversation, turn, follower{State: func(current *state) (bool, error) {
+		last = *current
+		return current.hasEnded(), nil
 	}})
 	if err != nil {
 		return err
@@ -140,19 +142,19 @@ func (s *surface) answer(w http.ResponseWriter, r *http.Request, p gateway.Princ
 		}
 		return e
 	}
-	server.WriteRawJSON(w, http.StatusOK, to.whole(nil, merged(last.pieces, rq.silent), last.turn.Reason, last.turn.Usage))
+	server.WriteRawJSON(w, http.StatusOK, to.complete(nil, merged(last.pieces, rq.silent), last.turn.Reason, last.turn.Usage))
 	return nil
 }
 
-// commandLimit bounds how long a command may take: longer than a gateway tries to commit it.
+// commandLimit bounds a command. It is longer than the gateway retries a commit.
 const commandLimit = 35 * time.Second
 
-// do carries a command out. A client that goes away takes nothing back.
+// do runs a command to its end even if the client disconnects.
 func (s *surface) do(ctx context.Context, p gateway.Principal, conversation string, c gateway.Command) (gateway.Ack, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandLimit)
 	defer cancel()
 	return s.gw.Do(ctx, p, conversation, c)
 }
 
-// hexID is an id without its dashes, as the APIs' own look.
+// hexID returns an id without dashes, as in the APIs.
 func hexID(id string) string { return strings.ReplaceAll(id, "-", "") }

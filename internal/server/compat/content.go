@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// maxImages and maxImageBytes (of the files) bound the pictures of one request: they lie in the conversation's log
-	// and go to every reader.
+	// maxImages and maxImageBytes (decoded) limit the images of a request, because they are stored in the conversation's log
+	// and sent to every reader.
 	maxImages     = 4
 	maxImageBytes = 1 << 20
 )
 
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
-// said is a message of either API.
-type said struct {
+// apiMessage is a message of either API.
+type apiMessage struct {
 	Role    string  `json:"role"`
 	Content content `json:"content"`
-	// OpenAI's: what an assistant refused to say, and the calls of its tools.
+	// Only in OpenAI's: a refusal, and tool calls.
 	Refusal   string            `json:"refusal"`
 	ToolCalls []json.RawMessage `json:"tool_calls"`
 }
 
-// content is a text, or a list of blocks.
+// content is a text or a list of blocks.
 type content []block
 
-// block is a block of either API's content. Which fields count depends on Type.
+// block is a content block of either API. Type determines which fields are used.
 type block struct {
 	Type    string `json:"type"`
 	Text    string `json:"text"`
@@ -65,52 +65,52 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// reader turns the messages of a request into Leat's.
+// reader converts the messages of a request.
 type reader struct {
 	source string
 	images int
-	size   int // of the pictures, in bytes
+	size   int // of the images, in bytes
 }
 
 var roles = map[string]event.Role{
 	"user": event.User, "assistant": event.Assistant, "system": event.System, "developer": event.System,
 }
 
-// conversation reads a system prompt and the messages behind it into a request. The last has to be the user's: it is
-// what is said now. Those that say nothing are left out.
-func (rd *reader) conversation(rq *request, system content, messages []said) error {
+// conversation converts a system prompt and the messages after it. The last message must be the user's, and becomes the new
+// message. Empty messages are omitted.
+func (rd *reader) conversation(rq *request, system content, messages []apiMessage) error {
 	if len(system) > 0 {
-		messages = append([]said{{Role: "system", Content: system}}, messages...)
+		messages = append([]apiMessage{{Role: "system", Content: system}}, messages...)
 	}
 	for i, m := range messages {
-		out, err := rd.message(m)
+		message, err := rd.message(m)
 		if err != nil {
 			return err
 		}
-		if i == len(messages)-1 && out.Role == event.User && !empty(out) {
-			out.Role = "" // a user's is what it is without
-			rq.last = out
+		if i == len(messages)-1 && message.Role == event.User && !empty(message) {
+			message.Role = "" // the role of a sent message is implied
+			rq.last = message
 			return nil
 		}
-		if !empty(out) {
-			rq.before = append(rq.before, out)
+		if !empty(message) {
+			rq.before = append(rq.before, message)
 		}
 	}
-	return invalid("messages: the last one has to be the user's, and has to say something")
+	return invalid("messages: the last message must be a user message with content")
 }
 
 func empty(m gateway.CommandMessage) bool { return m.Text == "" && len(m.Parts) == 0 }
 
-func (rd *reader) message(m said) (gateway.CommandMessage, error) {
-	out := gateway.CommandMessage{Source: rd.source}
+func (rd *reader) message(m apiMessage) (gateway.CommandMessage, error) {
+	message := gateway.CommandMessage{Source: rd.source}
 	role, ok := roles[m.Role]
 	switch {
 	case m.Role == "tool", m.Role == "function", len(m.ToolCalls) > 0:
-		return out, noTools("messages: results and calls of tools of the client's")
+		return message, noTools("messages: calls and results of client tools")
 	case !ok:
-		return out, invalid("messages: the role %q is not known", m.Role)
+		return message, invalid("messages: unknown role %q", m.Role)
 	}
-	out.Role = role
+	message.Role = role
 	var texts []string
 	for _, b := range m.Content {
 		switch b.Type {
@@ -119,38 +119,38 @@ func (rd *reader) message(m said) (gateway.CommandMessage, error) {
 		case "refusal":
 			texts = append(texts, b.Refusal)
 		case "thinking", "redacted_thinking":
-			// What a client sends back of an answer's; it is not for the agent.
+			// part of an earlier answer, and not for the agent
 		case "image":
 			if b.Source.Type != "base64" {
-				return out, invalid("messages: pictures have to be in the request, as base64")
+				return message, invalid("messages: pictures have to be in the request, as base64")
 			}
 			p, err := rd.picture(b.Source.MediaType, b.Source.Data)
 			if err != nil {
-				return out, err
+				return message, err
 			}
-			out.Parts = append(out.Parts, p)
+			message.Parts = append(message.Parts, p)
 		case "image_url":
 			head, data, ok := strings.Cut(b.ImageURL.URL, ";base64,")
 			mime, inline := strings.CutPrefix(head, "data:")
 			if !ok || !inline {
-				return out, invalid("messages: pictures have to be in the request, as a data URL")
+				return message, invalid("messages: pictures have to be in the request, as a data URL")
 			}
 			p, err := rd.picture(mime, data)
 			if err != nil {
-				return out, err
+				return message, err
 			}
-			out.Parts = append(out.Parts, p)
+			message.Parts = append(message.Parts, p)
 		case "tool_use", "tool_result", "server_tool_use":
-			return out, noTools("messages: a block of type " + b.Type)
+			return message, noTools("messages: a block of type " + b.Type)
 		default:
-			return out, invalid("messages: a block of type %q can't be read here", b.Type)
+			return message, invalid("messages: a block of type %q can't be read here", b.Type)
 		}
 	}
 	if m.Refusal != "" {
 		texts = append(texts, m.Refusal)
 	}
-	out.Text = strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), event.JoinBlank)
-	return out, nil
+	message.Text = strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), event.JoinBlank)
+	return message, nil
 }
 
 func (rd *reader) picture(mime, data string) (p event.Part, err error) {

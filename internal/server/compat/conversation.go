@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// idPrefix begins the ids of conversations that keys lead to.
+	// idPrefix is the prefix of conversation ids that are derived from keys.
 	idPrefix = "v1-"
-	// maxKey bounds a key, in bytes. Clients make some of an account and a session, which are longer than the 120 of Eliza.
+	// maxKey is the longest key in bytes. Some clients combine an account and a session, which exceeds the 120 bytes of Eliza.
 	maxKey = 512
 	// maxLives is how many conversations of one key may have been deleted.
 	maxLives = 1000
 )
 
-// conversation returns the id of the conversation that a request goes to, which is made where it is a new one. fresh says
-// that it is known to no other request.
-func (s *surface) conversation(r *http.Request, p gateway.Principal, rq *request) (id string, fresh bool, err error) {
+// conversation returns the id of a request's conversation and creates it if it is new. If isNew is true, no other request can
+// know it.
+func (s *surface) conversation(r *http.Request, p gateway.Principal, rq *request) (id string, isNew bool, err error) {
 	if id := r.Header.Get(HeaderConversation); id != "" {
 		_, err := s.gw.Conversation(r.Context(), p, gateway.ActionWrite, id)
 		return id, false, err
@@ -41,40 +41,40 @@ func (s *surface) conversation(r *http.Request, p gateway.Principal, rq *request
 	return id, false, err
 }
 
-// keyed returns the id of the conversation that a key of somebody's names: one of theirs that has it for its id, or the
-// one that it leads to.
+// keyed returns the id of the conversation for a user's key: the user's conversation with that id, or the one whose id is
+// derived from the key.
 func (s *surface) keyed(ctx context.Context, p gateway.Principal, key string, opt gateway.CreateOptions) (string, error) {
-	if mine, err := s.mine(ctx, p, key); mine || err != nil {
+	if exists, err := s.isOwn(ctx, p, key); exists || err != nil {
 		return key, err
 	}
-	opt.Key = "" // the id says it all
+	opt.Key = "" // the id already makes the request idempotent
 	for life := range maxLives {
-		id, err := gateway.ConversationID(p.Tenant, derived(p, key, life))
+		id, err := gateway.ConversationID(p.Tenant, derivedID(p, key, life))
 		if err != nil {
 			return "", err
 		}
 		opt.ID = id
-		if mine, err := s.mine(ctx, p, opt.ID); mine || err != nil {
+		if exists, err := s.isOwn(ctx, p, opt.ID); exists || err != nil {
 			return opt.ID, err
 		}
 		if err := s.gw.Admits(opt.Agent); err != nil {
-			return "", err // it would be made for nothing
+			return "", err // refused, so don't create the conversation
 		}
 		_, _, err = s.gw.Create(ctx, p, opt)
 		if err == nil || !errors.Is(err, gateway.ErrExists) {
 			return opt.ID, err
 		}
-		// Somebody was faster, or it was deleted, or somebody else made one of this id.
-		if mine, err := s.mine(ctx, p, opt.ID); mine || err != nil {
+		// Another request was faster, the conversation was deleted, or another user has created one with this id.
+		if exists, err := s.isOwn(ctx, p, opt.ID); exists || err != nil {
 			return opt.ID, err
 		}
 	}
-	return "", server.Errorf(http.StatusConflict, server.ReasonExists, "too many conversations of this key were deleted; take another key")
+	return "", server.Errorf(http.StatusConflict, server.ReasonExists, "too many conversations with this key were deleted; use another key")
 }
 
-// mine reports whether a conversation is there and belongs to who asks. What others own counts for nothing, even where it
-// is shared or the admin asks: whoever guesses a key must not be able to plant a conversation under it.
-func (s *surface) mine(ctx context.Context, p gateway.Principal, id string) (bool, error) {
+// isOwn reports whether a conversation exists and belongs to the caller. Conversations of others do not count, even if they are
+// shared or the caller is the admin. Otherwise a user who guesses a key could plant a conversation under it.
+func (s *surface) isOwn(ctx context.Context, p gateway.Principal, id string) (bool, error) {
 	if strings.HasPrefix(id, "$") {
 		return false, nil
 	}
@@ -88,11 +88,12 @@ func (s *surface) mine(ctx context.Context, p gateway.Principal, id string) (boo
 	return c.Tenant == p.Tenant && c.Owner == p.Subject, nil
 }
 
-// derived is the id that a key leads to, for one principal; life counts those before it that were deleted.
-func derived(p gateway.Principal, key string, life int) string {
+// derivedID returns the conversation id for a key of a principal. life counts the earlier conversations of the key, which were
+// deleted.
+func derivedID(p gateway.Principal, key string, life int) string {
 	h := sha256.New()
 	for _, part := range []string{p.Tenant, p.Subject, key, strconv.Itoa(life)} {
-		// The length keeps apart what would be the same one after another.
+		// The length separates parts that would otherwise be ambiguous.
 		h.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
 	}
 	return idPrefix + hex.EncodeToString(h.Sum(nil)[:16])

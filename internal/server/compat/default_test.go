@@ -10,9 +10,9 @@ import (
 
 var paths = []string{"/v1/messages", "/v1/chat/completions"}
 
-// A request without a model is for the default agent, or for that of the conversation that it names.
+// A request without a model goes to the default agent, or to the agent of the conversation that it names.
 func TestNoModel(t *testing.T) {
-	h := newHouse(t, one(echo), quota.Limits{}, func(c *gateway.Config) {
+	h := newHarness(t, one(echo), quota.Limits{}, func(c *gateway.Config) {
 		c.Agents.(gateway.Agents)["other"] = gateway.Agent{Agent: echo}
 	})
 	if _, _, err := h.gw.Create(t.Context(), admin, gateway.CreateOptions{ID: "others", Agent: "other"}); err != nil {
@@ -28,7 +28,7 @@ func TestNoModel(t *testing.T) {
 			}
 		}
 	}
-	none := newHouse(t, nil, quota.Limits{})
+	none := newHarness(t, nil, quota.Limits{})
 	for _, path := range paths {
 		wantError(t, none, path, body, http.StatusServiceUnavailable, "service_unavailable", "not_running", "Agent is not running")
 	}
@@ -37,17 +37,17 @@ func TestNoModel(t *testing.T) {
 	}
 }
 
-// A request that names no conversation leaves no row in the list, unless it asks for one. What it said is stored all the same.
+// A request without a conversation leaves no entry in the list, unless it asks for one. Its messages are stored in any case.
 func TestNoRow(t *testing.T) {
 	for _, path := range paths {
-		h := newHouse(t, one(echo), quota.Limits{})
+		h := newHarness(t, one(echo), quota.Limits{})
 		res := h.send(http.MethodPost, path, askOnce)
 		readAll(t, res)
 		id := res.Header.Get(HeaderConversation)
 		if h.listed() != 0 || h.stored() != 1 {
 			t.Errorf("%s: %d listed of %d", path, h.listed(), h.stored())
 		}
-		// It goes on by its id, and stays out of the list.
+		// It continues by its id, and stays unlisted.
 		h.post(http.StatusOK, nil, path, askOnce, HeaderConversation, id)
 		if h.listed() != 0 || h.stored() != 1 {
 			t.Errorf("%s: %d listed of %d after a second message", path, h.listed(), h.stored())

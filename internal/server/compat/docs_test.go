@@ -17,7 +17,7 @@ import (
 
 var example = regexp.MustCompile("(?s)```sh\n(.*?)```\n```text\n(.*?)```")
 
-// The examples of the documentation are run as they stand, but for the address and the token.
+// The examples of docs/models.md run unchanged, except for the address and the token.
 func TestDocumentation(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("SKIPPED: curl is not installed; install it to have the examples of docs/models.md run (apt install curl)")
@@ -31,8 +31,8 @@ func TestDocumentation(t *testing.T) {
 		t.Fatalf("%d examples, of which %d have an output", n, len(examples))
 	}
 	seen := make(chan string, 1)
-	h := newHouse(t, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
-		// Each step waits until the one before was shown.
+	h := newHarness(t, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+		// each step waits until the previous one was shown
 		step := func(err error) error {
 			if err = errors.Join(err, out.Flush()); err != nil {
 				return err
@@ -69,7 +69,7 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// watched tells of what the agent says that arrives.
+// watched signals when text of the agent arrives.
 type watched struct {
 	strings.Builder
 	seen chan<- string

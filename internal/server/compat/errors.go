@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Reasons that only these APIs have.
+// Reasons that only these APIs use.
 const (
 	reasonModel    = "model_not_found"
 	reasonFailed   = "turn_failed"
@@ -23,10 +23,10 @@ const (
 	reasonTools    = "tools_not_supported"
 )
 
-// errReplaced is for a stream whose text was changed after it was sent.
+// errReplaced ends a stream whose text changed after it was sent.
 var errReplaced = &server.Error{Status: http.StatusInternalServerError, Reason: reasonReplaced, Message: "the agent changed what it had said already; the conversation has its final text"}
 
-// errNoAgent is for a request that names no agent, while none is configured.
+// errNoAgent refuses a request without an agent if none is configured.
 var errNoAgent = server.Errorf(http.StatusServiceUnavailable, gateway.ReasonNotRunning, "Agent is not running: no agent is configured")
 
 func unknownModel(name string) error {
@@ -37,18 +37,18 @@ func invalid(format string, args ...any) error {
 	return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, format, args...)
 }
 
-// describe is [server.Describe], for what this surface has of its own too.
+// describe is [server.Describe] with this package's own errors.
 func describe(err error) *server.Error {
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errTurnGone) {
 		return server.Errorf(http.StatusGone, server.ReasonNotFound, "the turn is no longer in its conversation")
 	}
 	return server.Describe(err)
 }
 
-// told reports whether a stream ends for a reason that its client should know, though its context has ended.
-func told(err error) bool { return errors.Is(err, server.ErrExpired) }
+// isExpired reports whether a stream ended because its token expired. Its client is told although the context has ended.
+func isExpired(err error) bool { return errors.Is(err, server.ErrExpired) }
 
-// statuses are those of errors that agents hand on from their own upstreams, by the beginnings of their codes.
+// statuses maps prefixes of the error codes that agents pass on from their upstreams.
 var statuses = []struct {
 	prefix string
 	status int
@@ -60,10 +60,10 @@ var statuses = []struct {
 	{"overloaded", statusOverloaded},
 }
 
-// statusOverloaded is Anthropic's own.
+// statusOverloaded is Anthropic's own status.
 const statusOverloaded = 529
 
-// failed says why a turn that is over is no answer; nil where it is one.
+// failed returns the error of a turn that ended without an answer, or nil.
 func failed(t *transcript.Turn) *server.Error {
 	e := &server.Error{Status: http.StatusInternalServerError, Reason: reasonFailed, Message: "the agent could not answer"}
 	switch t.Outcome {
@@ -95,7 +95,7 @@ func failed(t *transcript.Turn) *server.Error {
 	return e
 }
 
-// anthropicType is the API's word for an error; those of agents and of the gateway itself are Eliza's.
+// anthropicType returns the API's type of an error. Errors of agents and of the gateway have Eliza's types.
 func anthropicType(e *server.Error) string {
 	switch e.Status {
 	case http.StatusUnauthorized:
@@ -121,14 +121,14 @@ func anthropicType(e *server.Error) string {
 	return "invalid_request_error"
 }
 
-// anthropicError answers with an error as Anthropic's API does.
+// anthropicError responds with an error in Anthropic's format.
 func anthropicError(w http.ResponseWriter, r *http.Request, e *server.Error) {
 	id := server.RequestID(r.Context())
 	w.Header().Set("Request-Id", id)
 	server.WriteRawJSON(w, e.Status, anthropic.AppendError(nil, anthropicType(e), e.Message, id))
 }
 
-// openaiType is the API's word for an error; its code is Leat's reason.
+// openaiType returns the API's type of an error. Its code is Leat's reason.
 func openaiType(e *server.Error) string {
 	switch {
 	case e.Status == http.StatusTooManyRequests:
@@ -139,7 +139,7 @@ func openaiType(e *server.Error) string {
 	return "invalid_request_error"
 }
 
-// openaiCode is Leat's reason, unless the API has a word of its own.
+// openaiCode returns Leat's reason, or the API's own code if it has one.
 func openaiCode(e *server.Error) string {
 	if e.Reason == server.ReasonUnauthorized {
 		return "invalid_api_key"
@@ -157,12 +157,12 @@ func openaiParam(e *server.Error) string {
 	return ""
 }
 
-// openaiError answers with an error as OpenAI's API does.
+// openaiError responds with an error in OpenAI's format.
 func openaiError(w http.ResponseWriter, _ *http.Request, e *server.Error) {
 	server.WriteRawJSON(w, e.Status, openaichat.AppendError(nil, openaiType(e), openaiCode(e), openaiParam(e), e.Message))
 }
 
-// eitherError answers in the shape of the API whose client asks, on a path that both have.
+// eitherError responds in the format of the client's API, on a path that both APIs have.
 func eitherError(w http.ResponseWriter, r *http.Request, e *server.Error) {
 	if isAnthropic(r) {
 		anthropicError(w, r, e)
@@ -171,7 +171,7 @@ func eitherError(w http.ResponseWriter, r *http.Request, e *server.Error) {
 	openaiError(w, r, e)
 }
 
-// isAnthropic reports whether a client of Anthropic's API asks: all of them send their version.
+// isAnthropic reports whether the client uses Anthropic's API. All its clients send the version.
 func isAnthropic(r *http.Request) bool {
 	return r.Header.Get("Anthropic-Version") != "" || strings.HasPrefix(r.URL.Path, "/v1/messages")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// errGone says that a turn isn't in its conversation any more: it was truncated or trimmed away.
-var errGone = errors.New("compat: turn is gone")
+// errTurnGone reports that the conversation no longer has a turn: it was truncated or trimmed away.
+var errTurnGone = errors.New("compat: turn no longer in the conversation")
 
 // state is a turn at one moment.
 type state struct {
@@ -19,39 +19,39 @@ type state struct {
 	pieces []piece
 }
 
-func (s *state) over() bool { return !s.turn.Unfinished() }
+func (s *state) hasEnded() bool { return !s.turn.Unfinished() }
 
-// take reads the state out of a transcript. It reports false where that does not hold all of the turn.
+// take reads the state from a transcript. It returns false if the transcript lacks a part of the turn.
 func (s *state) take(t *transcript.Transcript, turn string) bool {
 	u := t.Turn(turn)
 	if u == nil {
 		return false
 	}
-	// What a feed holds goes back to the beginning of every turn that runs; of one that has ended it may have forgotten some.
+	// A feed keeps every running turn from its start, but may have trimmed an ended one.
 	if !u.Unfinished() && t.Earlier && (len(t.Messages) == 0 || t.Messages[0].Seq > u.FirstSeq) {
 		return false
 	}
 	s.turn, s.seq = *u, t.Seq
-	s.pieces = append(pieces(t.Messages, turn, s.over()), questions(u.Requests)...)
+	s.pieces = append(pieces(t.Messages, turn, s.hasEnded()), questions(u.Requests)...)
 	return true
 }
 
 type follower = follow.Follower[*state]
 
-// follow tells a follower the states of a turn, until it has enough or the turn can't be read any more.
+// follow passes the states of a turn to a follower until it has enough or the turn can't be read.
 func (s *surface) follow(ctx context.Context, p gateway.Principal, conversation, turn string, to follower) error {
 	to.Read = func(ctx context.Context, f *gateway.Reader) (*state, int64, error) {
-		now, found := &state{}, false
-		f.View(func(t *transcript.Transcript) { found = now.take(t, turn) })
-		if !found {
-			if err := s.gw.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool { found = now.take(t, turn); return found }); err != nil {
+		current, isComplete := &state{}, false
+		f.View(func(t *transcript.Transcript) { isComplete = current.take(t, turn) })
+		if !isComplete {
+			if err := s.gw.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool { isComplete = current.take(t, turn); return isComplete }); err != nil {
 				return nil, 0, err
 			}
 		}
-		if !found {
-			return nil, 0, errGone
+		if !isComplete {
+			return nil, 0, errTurnGone
 		}
-		return now, now.seq, nil
+		return current, current.seq, nil
 	}
 	return to.Follow(ctx, s.gw, p, conversation)
 }

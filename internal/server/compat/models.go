@@ -9,7 +9,7 @@ import (
 	"github.com/leat-dev/leat/internal/server"
 )
 
-// model is an agent as both APIs list models: each client reads its own keys.
+// model is an agent in the list of models. It has the keys of both APIs, and each client reads its own.
 type model struct {
 	ID          string    `json:"id"`
 	Object      string    `json:"object"`
@@ -20,19 +20,19 @@ type model struct {
 	CreatedAt   time.Time `json:"created_at"`
 }
 
-// epoch stands for when an agent was made, which nobody knows.
+// epoch is the creation time of every agent, because the gateway does not know the real one.
 var epoch = time.Unix(0, 0).UTC()
 
 func modelOf(name string) model {
 	return model{ID: name, Object: "model", Created: epoch.Unix(), OwnedBy: "leat", Type: "model", DisplayName: name, CreatedAt: epoch}
 }
 
-// known reports whether an agent is configured. The gateway's own agent, for streams that are pushed, is none.
-func (s *surface) known(p gateway.Principal, name string) bool {
+// hasAgent reports whether an agent is configured. The gateway's own agent, for pushed streams, does not count.
+func (s *surface) hasAgent(p gateway.Principal, name string) bool {
 	return slices.ContainsFunc(s.gw.Catalog().Agents(p), func(a gateway.AgentInfo) bool { return a.Name == name })
 }
 
-// defaultAgent returns the name of the agent that answers if nothing names one, or "".
+// defaultAgent returns the name of the agent for requests without one, or "".
 func (s *surface) defaultAgent(p gateway.Principal) string {
 	for _, a := range s.gw.Catalog().Agents(p) {
 		if a.Default {
@@ -42,7 +42,7 @@ func (s *surface) defaultAgent(p gateway.Principal) string {
 	return ""
 }
 
-// models lists the agents, all on one page.
+// models answers GET /v1/models with all agents on one page.
 func (s *surface) models(w http.ResponseWriter, _ *http.Request, p gateway.Principal) error {
 	list := struct {
 		Object  string  `json:"object"`
@@ -61,10 +61,10 @@ func (s *surface) models(w http.ResponseWriter, _ *http.Request, p gateway.Princ
 	return nil
 }
 
-// model is one of them.
+// model answers GET /v1/models/{model}.
 func (s *surface) model(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	name := r.PathValue("model")
-	if !s.known(p, name) {
+	if !s.hasAgent(p, name) {
 		return unknownModel(name)
 	}
 	server.WriteJSON(w, http.StatusOK, modelOf(name))

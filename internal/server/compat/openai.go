@@ -14,10 +14,10 @@ import (
 // completions is OpenAI's Chat Completions API.
 type completions struct{}
 
-func (completions) read(r *http.Request) (*request, error) {
+func (completions) parse(r *http.Request) (*request, error) {
 	var body struct {
 		Model         string                     `json:"model"`
-		Messages      []said                     `json:"messages"`
+		Messages      []apiMessage               `json:"messages"`
 		Stream        bool                       `json:"stream"`
 		User          string                     `json:"user"`
 		Metadata      map[string]json.RawMessage `json:"metadata"`
@@ -40,15 +40,15 @@ func (completions) read(r *http.Request) (*request, error) {
 	case len(body.Tools) > 0 || len(body.Functions) > 0:
 		return nil, noTools("tools")
 	case body.N != nil && *body.N != 1:
-		return nil, invalid("n: there is one answer")
+		return nil, invalid("n: must be 1")
 	case body.Logprobs:
-		return nil, invalid("logprobs: agents tell none")
+		return nil, invalid("logprobs: not supported")
 	case f != "" && f != "text":
-		return nil, invalid("response_format: the answer is text, %q can't be promised", f)
+		return nil, invalid("response_format: unsupported %q; use text", f)
 	}
 	for _, m := range body.Modalities {
 		if m != "text" {
-			return nil, invalid("modalities: the answer is text, not %q", m)
+			return nil, invalid("modalities: unsupported %q; use text", m)
 		}
 	}
 	rq := &request{model: body.Model, source: "openai", stream: body.Stream, usage: body.StreamOptions.IncludeUsage}
@@ -69,12 +69,12 @@ func (e *openaiEncoder) fail(b []byte, err *server.Error) []byte {
 	return e.Fail(b, openaiType(err), openaiCode(err), err.Message)
 }
 
-func (e *openaiEncoder) whole(b []byte, all []piece, reason string, u *event.Usage) []byte {
+func (e *openaiEncoder) complete(b []byte, pieces []piece, reason string, u *event.Usage) []byte {
 	var thought []string
-	for _, p := range all {
+	for _, p := range pieces {
 		if p.reasoning {
 			thought = append(thought, p.text)
 		}
 	}
-	return e.AppendCompletion(b, text(all), strings.Join(thought, event.JoinBlank), reason, u)
+	return e.AppendCompletion(b, text(pieces), strings.Join(thought, event.JoinBlank), reason, u)
 }

@@ -7,76 +7,76 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// piece is a stretch of an answer. The texts of all that are not reasoning are the visible text.
+// piece is a part of an answer. The concatenated texts of all pieces that are not reasoning are the visible text.
 type piece struct {
 	reasoning bool
-	part      string // of the reasoning; unique within the turn
+	part      string // of the reasoning; unique in the turn
 	text      string
 }
 
-// pieces are what of a turn can be told to somebody who only appends: all up to the first part that may yet change, and of
-// that, unless it is a status, what is there. Once the turn is over that is everything.
-func pieces(messages []*transcript.Message, turn string, over bool) []piece {
-	var all []piece
-	said := false // by a message before
+// pieces returns the content of a turn that a stream that only appends may send: everything up to the first part that may still
+// change, and of that part, unless it is a status, its current text. For an ended turn it returns everything.
+func pieces(messages []*transcript.Message, turn string, hasEnded bool) []piece {
+	var list []piece
+	hasEarlier := false // an earlier message has text
 	for _, m := range messages {
 		if m.Turn != turn || m.Role != event.Assistant {
 			continue
 		}
-		begun := false // this message has said something
+		hasText := false // this message has text
 		for _, p := range m.Parts {
-			final := over || p.Ended
+			final := hasEnded || p.Ended
 			switch p.Kind {
 			case event.KindReasoning:
 				if p.Len(event.Text) > 0 {
-					all = append(all, piece{reasoning: true, part: m.ID + "." + p.ID, text: p.Text(event.Text)})
+					list = append(list, piece{reasoning: true, part: m.ID + "." + p.ID, text: p.Text(event.Text)})
 				}
 			case event.KindText, event.KindStatus:
 				if p.Kind == event.KindStatus && !final {
-					return all
+					return list
 				}
 				if p.Len(event.Text) > 0 {
 					join := ""
 					switch {
-					case begun:
+					case hasText:
 						join = p.Join
-					case said:
+					case hasEarlier:
 						join = event.JoinBlank
 					}
-					begun = true
-					all = append(all, piece{text: join + p.Text(event.Text)})
+					hasText = true
+					list = append(list, piece{text: join + p.Text(event.Text)})
 				}
 				if !final {
-					return all
+					return list
 				}
 			}
 		}
-		said = said || begun
-		if !over && !m.Ended {
-			return all // more of it may come before what the next one says
+		hasEarlier = hasEarlier || hasText
+		if !hasEnded && !m.Ended {
+			return list // its later parts come before the next message
 		}
 	}
-	return all
+	return list
 }
 
-// questions are what the turn waits for, as reasoning: those who only read here see why nothing comes, and it is no part of the
-// answer.
+// questions returns the open requests of a turn as reasoning. A client of these APIs can then see why the answer pauses, and
+// they are not part of the answer.
 func questions(open []*transcript.Request) []piece {
-	var all []piece
+	var list []piece
 	for _, r := range open {
 		text := r.Prompt
 		if text == "" {
 			text = strings.TrimSpace("The agent waits for " + string(r.Kind) + " " + r.Tool)
 		}
-		all = append(all, piece{reasoning: true, part: "request." + r.ID, text: "\n\n[waiting for a person] " + text + "\n\n"})
+		list = append(list, piece{reasoning: true, part: "request." + r.ID, text: "\n\n[waiting for a person] " + text + "\n\n"})
 	}
-	return all
+	return list
 }
 
-// text is the visible text of pieces.
-func text(all []piece) string {
+// text returns the visible text of pieces.
+func text(pieces []piece) string {
 	var b strings.Builder
-	for _, p := range all {
+	for _, p := range pieces {
 		if !p.reasoning {
 			b.WriteString(p.text)
 		}
@@ -84,61 +84,63 @@ func text(all []piece) string {
 	return b.String()
 }
 
-// merged puts neighbours of one kind together. Without the reasoning, where it is not wanted.
-func merged(all []piece, silent bool) []piece {
-	var out []piece
-	for _, p := range all {
-		if n := len(out); p.reasoning && silent {
+// merged joins neighbouring pieces of the same kind. With silent, it omits the reasoning.
+func merged(pieces []piece, silent bool) []piece {
+	var result []piece
+	for _, p := range pieces {
+		if n := len(result); p.reasoning && silent {
 			continue
-		} else if n > 0 && out[n-1].reasoning == p.reasoning {
-			out[n-1].text += p.text
+		} else if n > 0 && result[n-1].reasoning == p.reasoning {
+			result[n-1].text += p.text
 		} else {
-			out = append(out, p)
+			result = append(result, p)
 		}
 	}
-	return out
+	return result
 }
 
-// sender tells a client what it does not have yet.
+// sender sends a client the content that it does not have yet.
 type sender struct {
 	to     encoder
-	silent bool // reasoning is left out
+	silent bool // reasoning is omitted
 
-	said    string            // the visible text that was sent
-	thought map[string]string // what of each reasoning was sent
+	sent    string            // the visible text that was sent
+	thought map[string]string // the text that was sent of each reasoning part
 }
 
-// next appends what of the pieces was not sent yet. It reports false, and appends nothing, where they contradict what was.
-func (s *sender) next(b []byte, all []piece) ([]byte, bool) {
-	if !strings.HasPrefix(text(all), s.said) {
+// next appends the content of the pieces that was not sent yet. If they contradict the sent text, it appends nothing and
+// returns false.
+func (s *sender) next(b []byte, pieces []piece) ([]byte, bool) {
+	if !strings.HasPrefix(text(pieces), s.sent) {
 		return b, false
 	}
 	at := 0
-	for _, p := range all {
+	for _, p := range pieces {
 		if p.reasoning {
 			b = s.think(b, p)
 			continue
 		}
 		end := at + len(p.text)
-		if end > len(s.said) {
-			more := p.text[max(0, len(s.said)-at):]
-			s.said += more
-			b = s.to.Text(b, more)
+		if end > len(s.sent) {
+			suffix := p.text[max(0, len(s.sent)-at):]
+			s.sent += suffix
+			b = s.to.Text(b, suffix)
 		}
 		at = end
 	}
 	return b, true
 }
 
-// think sends what a reasoning has grown by. One that was replaced stays as it was sent: it is not the answer.
+// think sends the new text of a reasoning part. If the part was replaced, the sent text stays, because it is not part of the
+// answer.
 func (s *sender) think(b []byte, p piece) []byte {
-	more, grown := strings.CutPrefix(p.text, s.thought[p.part])
-	if s.silent || !grown || more == "" {
+	suffix, extends := strings.CutPrefix(p.text, s.thought[p.part])
+	if s.silent || !extends || suffix == "" {
 		return b
 	}
 	if s.thought == nil {
 		s.thought = map[string]string{}
 	}
 	s.thought[p.part] = p.text
-	return s.to.Reasoning(b, more)
+	return s.to.Reasoning(b, suffix)
 }

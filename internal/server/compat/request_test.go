@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/internal/service/quota"
 )
 
-// memoir is an agent that tells what it knows: role and text of each message before, and the one to answer.
+// memoir is an agent that repeats its input: role and text of each earlier message, and the new one.
 var memoir = agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter) error {
 	var b strings.Builder
 	for _, m := range in.History {
@@ -43,8 +43,8 @@ func (a anyAnswer) text() string {
 	return a.Content[0].Text
 }
 
-// say returns the answer and the conversation in which it was given.
-func (h *house) say(path, body string, headers ...string) (text, conversation string) {
+// say returns the answer and its conversation.
+func (h *harness) say(path, body string, headers ...string) (text, conversation string) {
 	h.t.Helper()
 	var a anyAnswer
 	header := h.post(http.StatusOK, &a, path, body, headers...)
@@ -52,7 +52,7 @@ func (h *house) say(path, body string, headers ...string) (text, conversation st
 }
 
 func TestSeeds(t *testing.T) {
-	h := newHouse(t, one(memoir), quota.Limits{})
+	h := newHarness(t, one(memoir), quota.Limits{})
 	history := `{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":[{"type":"thinking","thinking":"no","signature":""},{"type":"text","text":"c"}]},{"role":"user","content":"last"}`
 	const want = "system Be kind.|user a\n\nb|assistant c|last"
 	if got, _ := h.say("/v1/messages", body(`"system":[{"type":"text","text":"Be kind."}],`, history)); got != want {
@@ -66,7 +66,7 @@ func TestSeeds(t *testing.T) {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		// What was said elsewhere is told apart from what was said here.
+		// Messages from the request are distinct from messages that were sent here.
 		f, err := h.gw.Feed(t.Context(), admin, id)
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestSeeds(t *testing.T) {
 
 func TestPictures(t *testing.T) {
 	var got []event.Part
-	h := newHouse(t, one(agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter) error {
+	h := newHarness(t, one(agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter) error {
 		got = in.Message.Parts
 		return out.Text("seen")
 	})), quota.Limits{})
@@ -104,7 +104,7 @@ func TestPictures(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	h := newHouse(t, one(memoir), quota.Limits{})
+	h := newHarness(t, one(memoir), quota.Limits{})
 	type call struct{ path, rest string }
 	anthropic := func(metadata string) call { return call{"/v1/messages", `"metadata":{` + metadata + `},`} }
 	openai := func(rest string) call { return call{"/v1/chat/completions", rest} }
@@ -126,7 +126,7 @@ func TestKeys(t *testing.T) {
 		"a name of the system": {anthropic(`"user_id":"$audit"`), anthropic(`"user_id":"$audit"`), nil, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, one(memoir), quota.Limits{})
+			h := newHarness(t, one(memoir), quota.Limits{})
 			_, first := h.say(c.first.path, body(c.first.rest, `{"role":"user","content":"before"},`+hello), c.as...)
 			text, second := h.say(c.second.path, body(c.second.rest, `{"role":"user","content":"again"}`), c.then...)
 			if (first == second) != c.same {
@@ -178,12 +178,12 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// Somebody who knows another's key, and so the id that it leads to, can't lay a conversation of theirs in the way.
+// A user who knows another user's key, and so the derived id, can't create a conversation in its place.
 func TestPlantedConversation(t *testing.T) {
-	h := newHouse(t, one(memoir), quota.Limits{})
+	h := newHarness(t, one(memoir), quota.Limits{})
 	mallory := gateway.Principal{Tenant: "t", Subject: "mallory"}
 	alice := gateway.Principal{Tenant: "t", Subject: "alice"}
-	for _, id := range []string{"support", derived(alice, "support", 0), derived(gateway.Principal{}, "support", 0)} {
+	for _, id := range []string{"support", derivedID(alice, "support", 0), derivedID(gateway.Principal{}, "support", 0)} {
 		c, _, err := h.gw.Create(t.Context(), mallory, gateway.CreateOptions{ID: id})
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func TestPlantedConversation(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	h := newHouse(t, one(echo), quota.Limits{})
+	h := newHarness(t, one(echo), quota.Limits{})
 	both := []string{"/v1/messages", "/v1/chat/completions"}
 	for name, c := range map[string]struct {
 		paths           []string
@@ -248,8 +248,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// wantError wants an error in the shape of a path's API.
-func wantError(t *testing.T, h *house, path, body string, status int, kind, code, say string, headers ...string) {
+// wantError expects an error in the format of a path's API.
+func wantError(t *testing.T, h *harness, path, body string, status int, kind, code, say string, headers ...string) {
 	t.Helper()
 	var e struct {
 		Type  string
@@ -270,9 +270,9 @@ func wantError(t *testing.T, h *house, path, body string, status int, kind, code
 	}
 }
 
-// What the server itself refuses is in the API's shape too.
+// The server's own errors have the API's format too.
 func TestServersErrors(t *testing.T) {
-	h := newHouse(t, one(echo), quota.Limits{Messages: 1})
+	h := newHarness(t, one(echo), quota.Limits{Messages: 1})
 	for _, path := range []string{"/v1/messages", "/v1/chat/completions"} {
 		wantError(t, h, path, askOnce, 401, "authentication_error", "invalid_api_key", "token", "X-Api-Key", "wrong")
 		wantError(t, h, path, askOnce, 401, "authentication_error", "invalid_api_key", "token", "Authorization", "Bearer wrong")
@@ -283,7 +283,7 @@ func TestServersErrors(t *testing.T) {
 			wantError(t, h, path, askOnce, 429, "rate_limit_error", "rate_limited", "", user...)
 		}
 	}
-	// Clients come back by themselves; what was refused must not leave a conversation each time.
+	// Clients retry by themselves, so a refused request must not leave a conversation.
 	if n := h.stored(); n != 2 {
 		t.Errorf("%d conversations, want 2", n)
 	}
@@ -291,7 +291,7 @@ func TestServersErrors(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	h := newHouse(t, map[string]agent.Agent{"eliza": echo, "team/coder": echo}, quota.Limits{})
+	h := newHarness(t, map[string]agent.Agent{"eliza": echo, "team/coder": echo}, quota.Limits{})
 	get := func(path string, status int, want string, headers ...string) {
 		t.Helper()
 		res := h.send(http.MethodGet, path, "", headers...)
@@ -311,7 +311,7 @@ func TestModels(t *testing.T) {
 	get("/v1/models/gpt", 404, `{"error":{"message":"no agent is named \"gpt\"; GET /v1/models lists them","type":"invalid_request_error","param":"model","code":"model_not_found"}}`)
 	get("/v1/models/gpt", 404, `{"type":"error","error":{"type":"not_found_error","message":"no agent is named \"gpt\"; GET /v1/models lists them"},"request_id":"R"}`,
 		"Anthropic-Version", "2023-06-01")
-	// What the APIs have and Leat does not.
+	// Parts of the APIs that Leat does not support.
 	get("/v1/embeddings", 404, `{"error":{"message":"there is nothing at this path","type":"invalid_request_error","param":null,"code":"not_found"}}`)
 	get("/v1/chat/completions", 405, `{"error":{"message":"this path knows POST, not GET","type":"invalid_request_error","param":null,"code":"method_not_allowed"}}`)
 	get("/v1/messages", 405, `{"type":"error","error":{"type":"invalid_request_error","message":"this path knows POST, not GET"},"request_id":"R"}`)

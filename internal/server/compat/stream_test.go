@@ -19,7 +19,7 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// thoughtful thinks, says, uses a tool and says more, in steps that readers see one after another.
+// thoughtful emits reasoning, text, a tool call and more text, in steps that readers see one by one.
 var thoughtful = agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 	step := func(err error) error { return errors.Join(err, out.Flush()) }
 	if err := errors.Join(step(out.Reasoning("hm, ")), step(out.Reasoning("yes")), step(out.Text("Hel")), step(out.Text("lo."))); err != nil {
@@ -42,7 +42,7 @@ const (
 
 var ids = regexp.MustCompile(`[0-9a-f]{32}|"created":\d+`)
 
-// spelled writes a stream down, with the deltas of one block put together.
+// spelled formats a stream, with the deltas of a block joined.
 func spelled(all []sse.Event) string {
 	var b strings.Builder
 	last := ""
@@ -70,7 +70,7 @@ func spelled(all []sse.Event) string {
 var delta = regexp.MustCompile(`^(?:.*"index":\d+,"delta":\{(?:"type":"\w+",)?"(text|thinking|content|reasoning_content)":"([^"]+)".*)$`)
 
 func TestMessagesStream(t *testing.T) {
-	h := newHouse(t, one(thoughtful), quota.Limits{})
+	h := newHarness(t, one(thoughtful), quota.Limits{})
 	res := h.send(http.MethodPost, "/v1/messages", ask)
 	got := spelled(h.events(res))
 	want := `message_start {"type":"message_start","message":{"id":"msg_ID","type":"message","role":"assistant","model":"eliza","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}}
@@ -92,7 +92,7 @@ message_stop {"type":"message_stop"}
 }
 
 func TestCompletionsStream(t *testing.T) {
-	h := newHouse(t, one(thoughtful), quota.Limits{})
+	h := newHarness(t, one(thoughtful), quota.Limits{})
 	res := h.send(http.MethodPost, "/v1/chat/completions", strings.Replace(ask, `"stream":true`, `"stream":true,"stream_options":{"include_usage":true}`, 1))
 	got := spelled(h.events(res))
 	want := ` {"id":"chatcmpl-ID","object":"chat.completion.chunk",ID,"model":"eliza","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}],"usage":null}
@@ -107,12 +107,12 @@ func TestCompletionsStream(t *testing.T) {
 	}
 }
 
-// An agent that was stopped is told of before anything is streamed, and leaves nothing behind.
+// If the agent is refused, the error comes before the stream, and no conversation stays.
 func TestStoppedAgent(t *testing.T) {
 	stopped := status.NewAgent("eliza", "test")
 	stopped.Begin()
 	stopped.Ready()
-	h := newHouse(t, one(echo), quota.Limits{}, func(c *gateway.Config) { c.Admit = stopped.Admit })
+	h := newHarness(t, one(echo), quota.Limits{}, func(c *gateway.Config) { c.Admit = stopped.Admit })
 	stopped.Do("stop")
 	requestID := regexp.MustCompile(`,"request_id":"[^"]+"`)
 	keyed := strings.NewReplacer(`"max_tokens"`, `"user":"k","metadata":{"user_id":"k"},"max_tokens"`)
@@ -136,7 +136,7 @@ func TestStoppedAgent(t *testing.T) {
 }
 
 func TestNotStreamed(t *testing.T) {
-	h := newHouse(t, one(thoughtful), quota.Limits{})
+	h := newHarness(t, one(thoughtful), quota.Limits{})
 	for path, want := range map[string]string{
 		"/v1/messages": `{"id":"msg_ID","type":"message","role":"assistant","model":"eliza","content":[{"type":"thinking","thinking":"hm, yes","signature":""},` +
 			`{"type":"text","text":"Hello.\n\nIt is noon."}],"stop_reason":"end_turn","stop_sequence":null,` +
@@ -153,7 +153,7 @@ func TestNotStreamed(t *testing.T) {
 	}
 }
 
-// texts puts the text of an answer's stream together, and tells whether it ended whole, and with which error.
+// texts joins the text of an answer's stream, and reports whether it ended completely and with which error.
 func texts(t *testing.T, all []sse.Event) (text string, whole bool, failure string) {
 	t.Helper()
 	for _, e := range all {
@@ -180,7 +180,7 @@ func texts(t *testing.T, all []sse.Event) (text string, whole bool, failure stri
 	return text, whole, failure
 }
 
-// Statuses change until the turn ends: they are held back, and what stands behind them too.
+// A status can change until the turn ends, so it and everything after it are held back.
 func TestStatusesAreHeldBack(t *testing.T) {
 	for name, a := range map[string]struct {
 		run  func(step func(error) error, out *agent.Emitter) error
@@ -197,7 +197,7 @@ func TestStatusesAreHeldBack(t *testing.T) {
 		}, "Playing\n\nFound."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+			h := newHarness(t, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 				return a.run(func(err error) error { return errors.Join(err, out.Flush()) }, out)
 			})), quota.Limits{})
 			for _, path := range []string{"/v1/messages", "/v1/chat/completions"} {
@@ -214,7 +214,7 @@ func TestStatusesAreHeldBack(t *testing.T) {
 	}
 }
 
-// ops emits operations one after another, each seen by readers.
+// ops emits operations one by one, each seen by readers.
 func ops(out *agent.Emitter, all ...event.Event) error {
 	for _, e := range all {
 		if err := errors.Join(out.Emit([]event.Event{e}, nil), out.Flush()); err != nil {
@@ -224,7 +224,7 @@ func ops(out *agent.Emitter, all ...event.Event) error {
 	return nil
 }
 
-// A text that is changed after it was sent can't be told any more.
+// A text that changes after it was sent can't be corrected.
 func TestReplacedText(t *testing.T) {
 	begin := []event.Event{
 		{Type: event.MessageStart, Message: "m", Body: &event.Body{Role: event.Assistant}},
@@ -245,7 +245,7 @@ func TestReplacedText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, path := range []string{"/v1/messages", "/v1/chat/completions"} {
 				sent := make(chan struct{})
-				h := newHouse(t, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+				h := newHarness(t, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 					if err := ops(out, begin...); err != nil {
 						return err
 					}
@@ -271,7 +271,7 @@ func TestReplacedText(t *testing.T) {
 	}
 }
 
-// untilText reads a stream until a text has come.
+// untilText reads a stream up to a text.
 func untilText(t *testing.T, res *http.Response, want string) (all []sse.Event) {
 	t.Helper()
 	r := &sse.Reader{}
@@ -305,7 +305,7 @@ func TestTurnThatFails(t *testing.T) {
 		"its limit": {&agent.Error{Code: "rate_limit_error", Message: "slow down"}, 429, "rate_limit_error: slow down", "rate_limit_error: slow down", "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
+			h := newHarness(t, one(agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 				if err := out.Text("so far"); err != nil {
 					return err
 				}
@@ -328,9 +328,9 @@ func TestTurnThatFails(t *testing.T) {
 	}
 }
 
-// A turn that somebody stops is no answer; and while nothing comes the client is told that it goes on.
+// A stopped turn is an error. During silence, the client gets pings.
 func TestStopAndPings(t *testing.T) {
-	h := newHouse(t, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+	h := newHarness(t, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 		if err := out.Text("so far"); err != nil {
 			return err
 		}
@@ -351,9 +351,9 @@ func TestStopAndPings(t *testing.T) {
 	}
 }
 
-// A gateway that stops tells so: the client must not take what it has for the whole.
+// A gateway that stops reports that, because the client must not take a partial answer for a complete one.
 func TestShutdownEndsStreams(t *testing.T) {
-	h := newHouse(t, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+	h := newHarness(t, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 		if err := out.Text("so far"); err != nil {
 			return err
 		}
@@ -369,10 +369,10 @@ func TestShutdownEndsStreams(t *testing.T) {
 	}
 }
 
-// A client that goes away stops nothing.
+// A client that disconnects stops nothing.
 func TestDisconnect(t *testing.T) {
 	left, ended := make(chan struct{}), make(chan error, 1)
-	h := newHouse(t, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+	h := newHarness(t, one(agentFunc(func(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
 		if err := out.Text("so far"); err != nil {
 			return err
 		}

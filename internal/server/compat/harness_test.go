@@ -24,7 +24,7 @@ import (
 
 const secret = "a-token"
 
-// agentFunc is an agent made of one function.
+// agentFunc is an agent that runs a function.
 type agentFunc func(ctx context.Context, in agent.Input, out *agent.Emitter) error
 
 func (f agentFunc) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
@@ -35,8 +35,8 @@ var echo = agentFunc(func(_ context.Context, in agent.Input, out *agent.Emitter)
 	return out.Text("re: " + in.Message.Text)
 })
 
-// house is a gateway with the surface before it, on a socket.
-type house struct {
+// harness is a gateway with the model APIs behind a real listener.
+type harness struct {
 	t       *testing.T
 	journal journal.Journal
 	gw      *gateway.Gateway
@@ -44,8 +44,8 @@ type house struct {
 	url     string
 }
 
-// stored returns how many conversations there are, listed or not.
-func (h *house) stored() int {
+// stored returns the number of conversations, listed or not.
+func (h *harness) stored() int {
 	h.t.Helper()
 	all, err := h.journal.Conversations(h.t.Context(), journal.Query{})
 	if err != nil {
@@ -54,8 +54,8 @@ func (h *house) stored() int {
 	return len(all)
 }
 
-// listed returns how many conversations the list shows.
-func (h *house) listed() int {
+// listed returns the number of listed conversations.
+func (h *harness) listed() int {
 	h.t.Helper()
 	all, err := h.gw.List(h.t.Context(), admin, nil, 100)
 	if err != nil {
@@ -64,7 +64,7 @@ func (h *house) listed() int {
 	return len(all)
 }
 
-func newHouse(t *testing.T, agents map[string]agent.Agent, user quota.Limits, change ...func(*gateway.Config)) *house {
+func newHarness(t *testing.T, agents map[string]agent.Agent, user quota.Limits, change ...func(*gateway.Config)) *harness {
 	t.Helper()
 	j := memory.New()
 	known := gateway.Agents{}
@@ -96,13 +96,13 @@ func newHouse(t *testing.T, agents map[string]agent.Agent, user quota.Limits, ch
 			t.Error(err)
 		}
 	})
-	return &house{t: t, journal: j, gw: gw, srv: srv, url: ts.URL}
+	return &harness{t: t, journal: j, gw: gw, srv: srv, url: ts.URL}
 }
 
 func one(a agent.Agent) map[string]agent.Agent { return map[string]agent.Agent{"eliza": a} }
 
-// send makes a request of the admin; headers come as name, value. The answer is closed with the test.
-func (h *house) send(method, path, body string, headers ...string) *http.Response {
+// send makes a request of the admin. The headers are name, value pairs. The response is closed at the end of the test.
+func (h *harness) send(method, path, body string, headers ...string) *http.Response {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
 	if err != nil {
@@ -120,8 +120,8 @@ func (h *house) send(method, path, body string, headers ...string) *http.Respons
 	return res
 }
 
-// post is send, and decodes the JSON of an answer that has to have the status.
-func (h *house) post(status int, v any, path, body string, headers ...string) http.Header {
+// post is send for an expected status. It decodes the JSON of the response.
+func (h *harness) post(status int, v any, path, body string, headers ...string) http.Header {
 	h.t.Helper()
 	res := h.send(http.MethodPost, path, body, headers...)
 	b, err := io.ReadAll(res.Body)
@@ -139,8 +139,8 @@ func (h *house) post(status int, v any, path, body string, headers ...string) ht
 	return res.Header
 }
 
-// events are all events of a stream that has to end.
-func (h *house) events(res *http.Response) []sse.Event {
+// events returns all events of a stream that ends.
+func (h *harness) events(res *http.Response) []sse.Event {
 	h.t.Helper()
 	if res.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(res.Body)
@@ -164,8 +164,8 @@ func (h *house) events(res *http.Response) []sse.Event {
 
 var admin = gateway.Principal{Admin: true}
 
-// visible is the text of a turn in its conversation's transcript.
-func (h *house) visible(header http.Header) (text string) {
+// visible returns the text of a turn in its conversation's transcript.
+func (h *harness) visible(header http.Header) (text string) {
 	h.t.Helper()
 	err := h.gw.ViewTranscript(h.t.Context(), admin, header.Get(HeaderConversation), func(t *transcript.Transcript) bool {
 		text = t.Visible(header.Get("Leat-Turn"))
