@@ -108,7 +108,7 @@ func serve(t *testing.T) *house {
 func (h *house) visible(t *testing.T, res *http.Response) (text string) {
 	t.Helper()
 	id, turn := res.Header.Get("Leat-Conversation"), res.Header.Get("Leat-Turn")
-	if err := h.gw.Look(t.Context(), gateway.Principal{Admin: true}, id, func(tr *transcript.Transcript) bool {
+	if err := h.gw.ViewTranscript(t.Context(), gateway.Principal{Admin: true}, id, func(tr *transcript.Transcript) bool {
 		text = tr.Visible(turn)
 		return true
 	}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
 	"github.com/leat-dev/leat/internal/gateway/attachments"
+	"github.com/leat-dev/leat/internal/gateway/push"
 	"github.com/leat-dev/leat/internal/server"
 	"github.com/leat-dev/leat/internal/server/files"
 	"github.com/leat-dev/leat/internal/server/native"
@@ -92,6 +94,8 @@ func (s *site) start() {
 	}
 	attached := attachments.NewStore(f)
 	c.Attachments = attached
+	turns := push.NewTurns(push.Config{Journal: s.journal, Dialects: c.Dialects, Log: slog.New(slog.DiscardHandler)})
+	c.Pusher = turns
 	gw, err := gateway.New(c)
 	must(err)
 	must(gw.Start(t.Context()))
@@ -103,6 +107,7 @@ func (s *site) start() {
 	srv := server.New(server.Options{Token: apiToken})
 	files.Register(srv, attachments.NewService(attached, gw))
 	native.Register(srv, gw)
+	native.RegisterIngest(srv, gw, push.NewService(turns, gw))
 	ts := httptest.NewServer(srv)
 	s.url = ts.URL
 	s.stop = func() {
