@@ -8,8 +8,8 @@ import (
 	"github.com/leat-dev/leat/internal/base/process"
 )
 
-// DefaultDialect is that of programs that name none. Its explicit end makes a cut never look like success.
-const DefaultDialect = "eliza-actions"
+// defaultDialect is that of programs that name none. Its explicit end makes a cut never look like success.
+const defaultDialect = "eliza-actions"
 
 // Kind is the agent as a kind.
 func Kind(dialects dialect.Registry) agent.Kind {
@@ -18,13 +18,13 @@ func Kind(dialects dialect.Registry) agent.Kind {
 		Summary: "a program on this machine, started for each turn: JSON on its standard input, a stream on its standard output",
 		Target:  "COMMAND",
 		Options: []agent.Option{
-			{Name: "dialect", Help: "the dialect of its output", Default: DefaultDialect},
+			{Name: "dialect", Help: "the dialect of its output", Default: defaultDialect},
 			{Name: "env", Help: "names of environment variables that it gets, separated by commas, beside " + strings.Join(process.Always, ", ")},
 		},
 		New: func(s agent.Spec) (agent.Agent, error) {
 			name := s.Options["dialect"]
 			if name == "" {
-				name = DefaultDialect
+				name = defaultDialect
 			}
 			d, err := dialects.Lookup(name)
 			if err != nil {

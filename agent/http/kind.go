@@ -5,8 +5,8 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// DefaultDialect is that of agents that name none. Its explicit end makes a cut never look like success.
-const DefaultDialect = "eliza-actions"
+// defaultDialect is that of agents that name none. Its explicit end makes a cut never look like success.
+const defaultDialect = "eliza-actions"
 
 // Kind is the agent as a kind.
 func Kind(dialects dialect.Registry) agent.Kind {
@@ -15,14 +15,14 @@ func Kind(dialects dialect.Registry) agent.Kind {
 		Summary: "a program behind a URL: is sent what there is to answer, answers with a stream in any dialect",
 		Target:  "URL",
 		Options: append([]agent.Option{
-			{Name: "dialect", Help: "the dialect of the answer", Default: DefaultDialect},
+			{Name: "dialect", Help: "the dialect of the answer", Default: defaultDialect},
 			{Name: "stop", Help: "URL that is told when a turn was stopped"},
 			{Name: "control", Help: "URL that is told of answers to its questions, and of messages while a turn runs"},
 		}, agent.SecretOptions("secret", "key that signs the requests, in the header Leat-Signature", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
 			name := s.Options["dialect"]
 			if name == "" {
-				name = DefaultDialect
+				name = defaultDialect
 			}
 			d, err := dialects.Lookup(name)
 			if err != nil {

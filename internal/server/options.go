@@ -45,7 +45,7 @@ type Options struct {
 
 	// MaxConnections is the largest number of open connections. 0 means DefaultMaxConnections.
 	MaxConnections int
-	// SessionLife is how long a cookie is valid. 0 means DefaultSessionLife.
+	// SessionLife is how long a cookie is valid. 0 means 30 days.
 	SessionLife time.Duration
 	// Heartbeat is how long a stream may be silent before it sends a heartbeat. 0 means DefaultHeartbeat.
 	Heartbeat time.Duration
@@ -58,8 +58,8 @@ type Options struct {
 const (
 	// DefaultMaxConnections fits under the usual limit of 65,536 open files.
 	DefaultMaxConnections = 20_000
-	// DefaultSessionLife is the usual one of similar tools.
-	DefaultSessionLife = 30 * 24 * time.Hour
+	// defaultSessionLife is the usual one of similar tools.
+	defaultSessionLife = 30 * 24 * time.Hour
 	// DefaultHeartbeat is well below the 30 to 60 s after which proxies close silent connections.
 	DefaultHeartbeat = 15 * time.Second
 	// DefaultStall is long enough for a phone in a tunnel. A disconnected reader can resume.
@@ -86,7 +86,7 @@ func (o *Options) setDefaults() {
 			*d = v
 		}
 	}
-	def(&o.SessionLife, DefaultSessionLife)
+	def(&o.SessionLife, defaultSessionLife)
 	def(&o.Heartbeat, DefaultHeartbeat)
 	def(&o.Stall, DefaultStall)
 	def(&o.BodyTimeout, DefaultBodyTimeout)

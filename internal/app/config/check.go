@@ -58,11 +58,11 @@ func (c *Config) Check(kinds agent.Kinds, getenv func(string) string) error {
 	c.Record.check(bad)
 	c.Terminal.check(c.Token, bad)
 	c.Plugins.check(bad)
-	if c.Sync != SyncFull && c.Sync != SyncNormal {
-		bad("sync", "unknown value %q; use %s or %s", c.Sync, SyncFull, SyncNormal)
+	if c.Sync != syncFull && c.Sync != syncNormal {
+		bad("sync", "unknown value %q; use %s or %s", c.Sync, syncFull, syncNormal)
 	}
-	if !slices.Contains([]string{FormatAuto, FormatText, FormatJSON}, c.Log.Format) {
-		bad("log.format", "unknown value %q; use %s, %s or %s", c.Log.Format, FormatAuto, FormatText, FormatJSON)
+	if !slices.Contains([]string{FormatAuto, formatText, FormatJSON}, c.Log.Format) {
+		bad("log.format", "unknown value %q; use %s, %s or %s", c.Log.Format, FormatAuto, formatText, FormatJSON)
 	}
 	if _, err := c.Level(); err != nil {
 		bad("log.level", "unknown level %q; use debug, info, warn or error", c.Log.Level)

@@ -85,11 +85,11 @@ type Log struct {
 
 // The values of the keys sync and log.format.
 const (
-	SyncFull   = "full"   // a commit is on the disk before anyone sees it
-	SyncNormal = "normal" // a power cut may lose the last commits
+	syncFull   = "full"   // a commit is on the disk before anyone sees it
+	syncNormal = "normal" // a power cut may lose the last commits
 
 	FormatAuto = "auto" // text on a terminal, otherwise JSON
-	FormatText = "text"
+	formatText = "text"
 	FormatJSON = "json"
 )
 
@@ -108,11 +108,11 @@ func Default() Config {
 		WaitLimit:      Duration(gateway.DefaultWaitLimit),
 		Lease:          Duration(gateway.DefaultLease),
 		Drain:          Duration(gateway.DefaultDrain),
-		Sync:           SyncFull,
+		Sync:           syncFull,
 		TraceRetention: Duration(journal.DefaultTraceRetention),
 		Record:         Record{Enabled: true, Keep: Duration(capture.DefaultKeep), Size: capture.DefaultSize},
 		Webhooks:       Webhooks{},
-		AuditRetention: Duration(DefaultAuditRetention),
+		AuditRetention: Duration(defaultAuditRetention),
 		UsageRetention: Duration(usage.DefaultRetention),
 		Prices:         Prices{},
 		Limits: Limits{

@@ -16,8 +16,8 @@ type Retention struct {
 	Agents Ages `yaml:"agents"`
 }
 
-// DefaultAuditRetention is a year, plus the time for an inquiry into it.
-const DefaultAuditRetention = 400 * 24 * time.Hour
+// defaultAuditRetention is a year, plus the time for an inquiry into it.
+const defaultAuditRetention = 400 * 24 * time.Hour
 
 // Ages are durations by the name of an agent. In the environment they are written as name=duration, separated by white space.
 type Ages map[string]Duration

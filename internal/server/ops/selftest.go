@@ -17,9 +17,9 @@ const (
 	SelftestEvery  = 100 * time.Millisecond
 )
 
-// SelftestFrame is a frame of the test stream. It shows a client whether something between it and the gateway delays frames or
+// selftestFrame is a frame of the test stream. It shows a client whether something between it and the gateway delays frames or
 // changes requests.
-type SelftestFrame struct {
+type selftestFrame struct {
 	N    int   `json:"n"`    // from 1
 	Sent int64 `json:"sent"` // gateway's clock, epoch milliseconds
 
@@ -55,7 +55,7 @@ func selftest(s *server.Server, w http.ResponseWriter, r *http.Request) error {
 	tick := time.NewTicker(SelftestEvery)
 	defer tick.Stop()
 	for n := 1; ; n++ {
-		f := SelftestFrame{N: n, Sent: time.Now().UnixMilli()}
+		f := selftestFrame{N: n, Sent: time.Now().UnixMilli()}
 		if n == 1 {
 			for _, name := range selftestHeaders {
 				if r.Header.Get(name) != "" {

@@ -44,12 +44,12 @@ type Config struct {
 }
 
 const (
-	// DefaultTailEvents is 40 s of a fast model. A reader that stalls for longer gets merged text from the log just as well.
-	DefaultTailEvents = 2048
-	// DefaultTailBytes limits a tail of large events.
-	DefaultTailBytes = 512 << 10
-	// DefaultIdle lets a browser page reload without reading the log.
-	DefaultIdle = 32
+	// defaultTailEvents is 40 s of a fast model. A reader that stalls for longer gets merged text from the log just as well.
+	defaultTailEvents = 2048
+	// defaultTailBytes limits a tail of large events.
+	defaultTailBytes = 512 << 10
+	// defaultIdle lets a browser page reload without reading the log.
+	defaultIdle = 32
 
 	// MaxBehind is the size of the merged events, in bytes, that a returning reader gets at most. If there are more, it gets a
 	// snapshot, which is about 1 MiB.
@@ -63,13 +63,13 @@ const (
 
 func (c *Config) setDefaults() {
 	if c.TailEvents <= 0 {
-		c.TailEvents = DefaultTailEvents
+		c.TailEvents = defaultTailEvents
 	}
 	if c.TailBytes <= 0 {
-		c.TailBytes = DefaultTailBytes
+		c.TailBytes = defaultTailBytes
 	}
 	if c.Idle == 0 {
-		c.Idle = DefaultIdle
+		c.Idle = defaultIdle
 	}
 	if c.Window.Messages <= 0 {
 		c.Window.Messages = transcript.DefaultWindow.Messages

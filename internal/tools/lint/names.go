@@ -12,7 +12,7 @@ import (
 var wordsFile string
 
 // oddShare is the largest share of identifiers, in percent, that may be one of the words. Lower it when the figure has come down.
-const oddShare = 7.2
+const oddShare = 5.4
 
 func words() map[string]bool {
 	set := map[string]bool{}
