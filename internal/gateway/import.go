@@ -81,7 +81,7 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 func taken(err error) error {
 	switch {
 	case err == nil, errors.Is(err, journal.ErrExists):
-		return reject(ReasonConflict, "the id is taken")
+		return reject(ReasonConflict, "the id already exists")
 	case errors.Is(err, journal.ErrDeleted):
 		return reject(ReasonConflict, "a conversation with this id was deleted here; its id is not used again")
 	}

@@ -334,11 +334,11 @@ if (lacking) {
     const mine = page.locator("article.user");
     assert.ok(await mine.locator("img").evaluate((e) => e.decode().then(() => e.naturalWidth === 30)));
     await say(`echo\nMEDIA:${folder}/secret.txt`);
-    await mine.nth(1).getByText("it is not below the workspace").waitFor();
+    await mine.nth(1).getByText("it is outside the workspace").waitFor();
     assert.match(await mine.nth(1).innerText(), /secret\.txt/);
     assert.ok(!(await page.locator(".log").innerText()).includes(folder));
     await page.reload();
-    await mine.nth(1).getByText("it is not below the workspace").waitFor();
+    await mine.nth(1).getByText("it is outside the workspace").waitFor();
     await wantClean(page);
   });
 
@@ -359,7 +359,7 @@ if (lacking) {
     const said = await answer(page).innerText();
     assert.match(said, /Look at this:[\s\S]*and at this:[\s\S]*but not at this:[\s\S]*That was it\./);
     assert.ok(await answer(page).locator("img").evaluate((e) => e.decode().then(() => e.naturalWidth === 120)));
-    assert.match(said, /secret\.txt[\s\S]*it is not below the workspace/);
+    assert.match(said, /secret\.txt[\s\S]*it is outside the workspace/);
     assert.deepEqual(await page.evaluate(() => window.seen), []);
     const [download] = await Promise.all([page.waitForEvent("download"), answer(page).getByRole("link", { name: /notes\.txt/ }).click()]);
     assert.equal(download.suggestedFilename(), "notes.txt");

@@ -202,7 +202,7 @@ if (lacking) {
     await page.getByRole("button", { name: "Save the agent’s frames" }).click();
     await page.getByRole("alert").filter({ hasText: "Couldn’t save the file" }).waitFor();
     await page.getByRole("button", { name: "All frames" }).click();
-    await page.getByRole("alert").filter({ hasText: "can’t be shown" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "Couldn’t load" }).waitFor();
 
     const other = await Gateway.start(["--agent", `take=replay:${file}?speed=0`]);
     try {

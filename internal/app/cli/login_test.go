@@ -31,7 +31,7 @@ func TestLoginInABrowser(t *testing.T) {
 	page.Go(gw.url + "/")
 	page.Wait("the login is shown", shown)
 	login("nonsense")
-	page.Wait("a wrong token is told of", `document.querySelector("form [role=alert]").innerText.includes("not")`)
+	page.Wait("a wrong token is told of", `document.querySelector("form [role=alert]").innerText.includes("Invalid token")`)
 	login(mint(-time.Hour))
 	page.Wait("an old token is told of", `document.querySelector("form [role=alert]").innerText.includes("expired")`)
 	login(mint(time.Hour))
