@@ -47,7 +47,7 @@ func (w commands) share(t *tx, c Command) (Ack, error) {
 	return Ack{Seq: w.head}, nil
 }
 
-// unshare takes back what a subject may do. Whoever reads by that is cut as soon as it is committed.
+// unshare revokes a subject's access and disconnects its readers before it returns.
 func (w commands) unshare(t *tx, c Command) (Ack, error) {
 	if err := checkGuest(c.Subject); err != nil {
 		return Ack{}, err
@@ -57,7 +57,7 @@ func (w commands) unshare(t *tx, c Command) (Ack, error) {
 		t.edit().Grants = all
 		t.set(journalkey.Shared(s.Tenant, c.Subject, w.id), nil, 0)
 		t.set(journalkey.Read(s.Tenant, c.Subject, w.id), nil, 0)
-		t.then(w.feed.AccessChanged)
+		t.unshared = true
 	}
 	return Ack{Seq: w.head}, nil
 }

@@ -21,7 +21,9 @@ type tx struct {
 	trace        string   // traceparent of the job that runs
 	after        []func() // run once the commit is shown
 	reservations []*quota.Grant
-	ended        []string // turns
+	// unshared says that a subject loses access. Its readers are disconnected before the command returns, so that the caller can rely on it.
+	unshared bool
+	ended    []string // turns
 	// outside are the turns of runs that it adds whole: their upstream began them and they are over.
 	outside map[string]bool
 }
@@ -127,6 +129,9 @@ func (w *writer) commit(t *tx) error {
 	}
 	if spoken {
 		w.g.positions.spoken(&w.summary)
+	}
+	if t.unshared {
+		w.feed.AccessChanged()
 	}
 	return nil
 }
