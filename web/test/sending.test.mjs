@@ -52,6 +52,7 @@ if (lacking) {
     const later = await context.newPage();
     await later.goto(`${net.url}/#/c/${id}`);
     await later.locator("article.assistant", { hasText: "in its place" }).waitFor({ timeout: 90_000 });
+    await idle(later); // the text shows before the turn has ended
     assert.deepEqual(await asked(id), ["long 4000", "echo after it", "echo in its place"]);
     const { transcript } = await gateway.transcript(id);
     assert.deepEqual(transcript.turns.filter((turn) => !turn.parent).map((turn) => turn.outcome), ["cancelled", "completed", "completed"]);

@@ -155,7 +155,7 @@ if (lacking) {
     }, async (p) => {
       await p.click("button", "Inspect");
       const inside = p.page.getByRole("complementary", { name: "Answer details" });
-      await inside.getByRole("img", { name: /nothing came for more than 2 seconds once/ }).waitFor(patience);
+      await inside.getByRole("img", { name: /no events came for more than 2 seconds once/ }).waitFor(patience);
       const names = await inside.getByRole("term").allInnerTexts();
       const gap = await inside.getByRole("definition").nth(names.indexOf("Largest gap")).innerText();
       assert.match(gap, /^[\d.]+ s$/);

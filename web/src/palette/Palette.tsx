@@ -38,7 +38,11 @@ export default function Palette({ close }: { close: () => void }) {
     if (e.nativeEvent.isComposing || e.keyCode === 229) return;
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[e.key];
     if (step !== undefined) setAt(Math.abs(step) === 1 ? (chosen + step + shown.length) % Math.max(1, shown.length) : Math.max(0, Math.min(shown.length - 1, chosen + step)));
-    else if (e.key === "Enter") run(shown[chosen]);
+    else if (e.key === "Enter") {
+      // The list on the screen may still be that of an earlier text.
+      const current = sought === text ? shown : match(all, text);
+      run(current[Math.min(at, current.length - 1)]);
+    }
     else return;
     e.preventDefault();
   };
