@@ -156,12 +156,19 @@ func TestTakenAfterWhatItWaitedFor(t *testing.T) {
 	k.exit(waiting)
 }
 
-// cutQueued breaks the connection whose message lies in the queue. If the server notices, it drops the message.
+// cutQueued breaks the connection whose message is in the queue. If the server notices, it has dropped the message before cutQueued returns,
+// and so before Leat can reconnect.
 func cutQueued(f *appServer, notices bool) {
 	f.mu.Lock()
 	v := f.convs["local-conv-1"].queue[0].from
 	f.mu.Unlock()
 	v.silent.Store(!notices)
+	if notices {
+		v.mu.Lock()
+		v.gone = true
+		v.mu.Unlock()
+		v.detach()
+	}
 	_ = v.conn.CloseNow()
 }
 
