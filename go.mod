@@ -2,6 +2,9 @@ module github.com/leat-dev/leat
 
 go 1.26.0
 
+// Some npm packages contain Go code.
+ignore node_modules
+
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/coder/websocket v1.8.15
