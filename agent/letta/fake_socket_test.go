@@ -246,7 +246,7 @@ func (c *conv) abort() bool {
 	return true
 }
 
-// items tells what lies in the queue. f.mu is held.
+// items lists the queued messages. f.mu is held.
 func (c *conv) items() []any {
 	all := []any{}
 	for _, q := range c.queue {

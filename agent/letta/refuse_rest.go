@@ -11,13 +11,14 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// A turn that was ended while a person was asked leaves its question open at the server, which takes no message before the question is
-// answered. Nobody will answer it any more, so the next message comes with a refusal.
+// If a turn ends while it is waiting for a person, its question stays open at the server, and the server accepts no message until the question
+// is answered. The question can't be answered in Leat any longer, so Leat refuses it together with the next message.
 
-// errPending is the failure of a run that did not begin since a question of an earlier turn is open.
+// errPending is the error of a run that did not begin because a question of an earlier turn is open.
 var errPending = errors.New("letta: a question of an earlier turn is open")
 
-// pendingRun reports whether a frame says so. The status of the answer does not, since its stream has begun.
+// pendingRun reports whether a frame of the stream has the error for an open question. The HTTP status can't report it, because the stream has
+// already begun.
 func pendingRun(data []byte) bool {
 	var m struct {
 		Type    string `json:"message_type"`

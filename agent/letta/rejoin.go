@@ -21,8 +21,8 @@ type arrival struct {
 	rows  []*row // of the history; those of the turn if it is in it
 	found bool   // the history has the turn's message
 
-	queued bool   // the server has told what lies in its queue
-	item   string // the turn's message there; empty: it is not there
+	queued bool   // the server has reported its queue
+	item   string // the id of the turn's message in the queue, or "" if it is not queued
 }
 
 // take takes a frame that comes before the history.

@@ -8,11 +8,11 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-// The App Server drops what lies in its queue when it notices that the connection is lost over which it came. A message of which it
-// has said that it lies there is sent again, as soon as neither the queue nor the history has it.
+// The App Server removes a connection's messages from its queue when it notices that the connection is lost. Leat sends a message again if the
+// server had reported it as queued, and if neither the queue nor the history contains it any longer.
 
-// maxUnsure is how many looks in a row have to find that the server has not taken a message up: between its queue and its history it is
-// shown in neither.
+// maxUnsure is how many times in a row a message must be missing from both the queue and the history. One time is not enough, because a
+// message is in neither while the server moves it from the queue to the history.
 const maxUnsure = 2
 
 // absent reports whether the frames so far say that a message is neither in the queue nor taken up by the run at hand.

@@ -28,8 +28,8 @@ func (w recovery) adopt() {
 	w.post(func(t *tx) error { return w.adoptTurns(t) })
 }
 
-// adoptIn decides what becomes of each open turn: a queued one goes on waiting, the running one is resumed where its
-// agent can, and otherwise ends as interrupted.
+// adoptIn decides about each open turn: a queued turn stays queued, and a running turn is resumed if its agent can resume it. Otherwise it
+// ends as interrupted.
 func (w recovery) adoptTurns(t *tx) error {
 	var running []transcript.Turn
 	w.feed.View(func(tr *transcript.Transcript) {

@@ -57,8 +57,8 @@ func messageEvent(what string, m *CommandMessage, role event.Role, maxBytes int)
 	return e, nil
 }
 
-// taken reports whether an older message than those in memory has the id that a client has chosen for another one. UUIDs do not
-// recur; but some clients count, and begin anew with each page.
+// isOldMessageID reports whether a message that is no longer in memory already has m's id. It has to read the whole log, so it skips
+// UUIDs, which don't repeat. Clients that number their messages restart at 1 with every page load.
 func (w *writer) isOldMessageID(ctx context.Context, m *CommandMessage) (bool, error) {
 	if m == nil || m.ID == "" || uuid.Validate(m.ID) == nil || !w.isNewMessageID(m.ID) {
 		return false, nil

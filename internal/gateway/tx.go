@@ -17,7 +17,7 @@ type tx struct {
 	put          []journal.KeyValue
 	summary      *journal.Summary
 	terminal     bool
-	isBackfill   bool     // what it adds was said elsewhere, before: nobody is told of that
+	isBackfill   bool     // its events are older messages from elsewhere, about which watchers are not notified
 	trace        string   // traceparent of the job that runs
 	after        []func() // run once the commit is shown
 	reservations []*quota.Grant

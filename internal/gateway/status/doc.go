@@ -1,5 +1,5 @@
-// Package status tells what the agents are about: signals of the turns that run, the state of the default agent, and how all agents
-// and channels are.
+// Package status reports the status of agents: signals of running turns, the state of the default agent, and the health of all agents and
+// channels.
 //
 // Invariants
 //
