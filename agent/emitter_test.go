@@ -119,8 +119,8 @@ turn.end`
 	if got := s.shapes(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if s.mapper.Dropped != 0 {
-		t.Errorf("%d operations were superfluous", s.mapper.Dropped)
+	if s.mapper.DroppedOps != 0 {
+		t.Errorf("%d operations were superfluous", s.mapper.DroppedOps)
 	}
 	for _, e := range s.events {
 		if err := e.Validate(); err != nil {

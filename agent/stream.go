@@ -69,7 +69,7 @@ func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 		// Only whole lines are decoded, so an upstream that sends single bytes counts as silent until a line is complete.
 		line.add(buf[:got])
 		if line.size > 0 && (rerr != nil || line.size > dialect.MaxLine || bytes.ContainsAny(buf[:got], "\r\n")) {
-			size := line.size + s.stream.Held()
+			size := line.size + s.stream.Buffered()
 			write := func() error { return s.decode(func() ([]event.Event, error) { return s.stream.Write(line.take()) }) }
 			if err := s.out.Large(size, write); err != nil {
 				return n, err
@@ -78,7 +78,7 @@ func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 				s.out.Alive()
 			}
 		}
-		if err := hold.Resize(line.size + s.stream.Held()); err != nil {
+		if err := hold.Resize(line.size + s.stream.Buffered()); err != nil {
 			return n, err
 		}
 		switch {

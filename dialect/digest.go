@@ -57,9 +57,9 @@ func (d digest) MarshalJSON() ([]byte, error) {
 	binary.BigEndian.PutUint64(b[:], d.hi)
 	binary.BigEndian.PutUint64(b[8:], d.lo)
 	// By hand: states are written with nearly every commit of a pushed turn.
-	out := strconv.AppendInt(append(make([]byte, 0, 32+2*len(b)), `{"n":`...), d.n, 10)
-	out = hex.AppendEncode(append(out, `,"h":"`...), b[:])
-	return append(out, `"}`...), nil
+	state := strconv.AppendInt(append(make([]byte, 0, 32+2*len(b)), `{"n":`...), d.n, 10)
+	state = hex.AppendEncode(append(state, `,"h":"`...), b[:])
+	return append(state, `"}`...), nil
 }
 
 // UnmarshalJSON reads it back.

@@ -15,7 +15,7 @@ var ErrTooLong = errors.New("dialect: line too long")
 // lineReader splits a stream of bytes into lines, however it is cut. Lines end in LF or CRLF; blank ones are skipped.
 type lineReader struct {
 	limit   int
-	fed     int64 // bytes of all calls of feed before this one
+	total   int64 // bytes of all calls of feed before this one
 	offset  int64 // end of the last line
 	partial []byte
 }
@@ -43,7 +43,7 @@ func (l *lineReader) feed(p []byte, emit func([]byte) error) error {
 		}
 		pos = end + 1
 		before := l.offset
-		l.offset = l.fed + int64(pos)
+		l.offset = l.total + int64(pos)
 		if line = trimLine(line); len(line) > 0 {
 			if err := emit(line); err != nil {
 				l.offset = before
@@ -54,7 +54,7 @@ func (l *lineReader) feed(p []byte, emit func([]byte) error) error {
 			l.partial = nil // one huge line must not hold memory for hours
 		}
 	}
-	l.fed += int64(len(p))
+	l.total += int64(len(p))
 	return nil
 }
 

@@ -26,7 +26,7 @@ type Mapper struct {
 	// connection's recording wants it, and bounds none of them. Set it before the first Map.
 	Flat bool
 	// Dropped counts the operations that were dropped.
-	Dropped int64
+	DroppedOps int64
 
 	id    string
 	newID func() string
@@ -34,8 +34,8 @@ type Mapper struct {
 	msgs  []*mappedMessage
 	keys  int
 
-	at  int64
-	out []event.Event
+	at     int64
+	mapped []event.Event
 }
 
 // maxKeys bounds the turns, messages and parts of a turn together. It is above what dialects allow a turn of one message.
@@ -52,14 +52,14 @@ func (m *Mapper) room(n int) error {
 type mappedMessage struct {
 	turn, key, id string // turn is an id
 	parts         []*mappedPart
-	ended         bool
+	isOver        bool
 }
 
 type mappedPart struct {
-	key   string
-	kind  event.PartKind
-	ended bool
-	sums  [4]event.Sum // by index of transcript.Fields
+	key    string
+	kind   event.PartKind
+	isOver bool
+	sums   [4]event.Sum // by index of transcript.Fields
 }
 
 // NewMapper makes the mapper of one stream into the turn of that id. newID gives the ids of messages and further turns.
@@ -71,36 +71,36 @@ func NewMapper(turn string, newID func() string) *Mapper {
 // the operations before it. The operations are not changed.
 func (m *Mapper) Map(ops []event.Event, at int64) ([]event.Event, error) {
 	m.at = at
-	m.out = make([]event.Event, 0, len(ops))
-	defer func() { m.out = nil }()
+	m.mapped = make([]event.Event, 0, len(ops))
+	defer func() { m.mapped = nil }()
 	for i := range ops {
 		if err := m.op(&ops[i]); err != nil {
-			return m.out, fmt.Errorf("map %s: %w", ops[i].Type, err)
+			return m.mapped, fmt.Errorf("map %s: %w", ops[i].Type, err)
 		}
 	}
-	return m.out, nil
+	return m.mapped, nil
 }
 
 // End notes that a turn, by its id, was ended from outside. Its operations are dropped from now on.
 func (m *Mapper) End(turn string) {
 	for _, t := range m.turns {
 		if t.id == turn {
-			t.ended = true
+			t.isOver = true
 		}
 	}
 }
 
 func (m *Mapper) op(op *event.Event) error {
-	if m.turns[0].ended && !m.Flat {
-		m.Dropped++
+	if m.turns[0].isOver && !m.Flat {
+		m.DroppedOps++
 		return nil
 	}
 	t, err := m.turn(op)
 	if err != nil {
 		return err
 	}
-	if t.ended {
-		m.Dropped++
+	if t.isOver {
+		m.DroppedOps++
 		return nil
 	}
 	switch op.Type {
@@ -112,7 +112,7 @@ func (m *Mapper) op(op *event.Event) error {
 		return m.wait(t, op)
 	case event.TurnUpdate, event.TurnResume, event.ConversationUpdate, event.Record:
 		e := m.event(t, op)
-		return m.put(e)
+		return m.add(e)
 	case event.MessageAdd, event.MessageStart:
 		return m.start(t, op)
 	case event.MessageUpdate, event.MessageEnd:
@@ -130,11 +130,11 @@ func (m *Mapper) event(t *mappedTurn, op *event.Event) event.Event {
 	return event.Event{At: m.at, Type: op.Type, Turn: t.id, Body: op.Body}
 }
 
-func (m *Mapper) put(e event.Event) error {
+func (m *Mapper) add(e event.Event) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	m.out = append(m.out, e)
+	m.mapped = append(m.mapped, e)
 	return nil
 }
 
@@ -163,18 +163,18 @@ func (m *Mapper) wait(t *mappedTurn, op *event.Event) error {
 		b.Request = &req
 		e.Body = &b
 	}
-	return m.put(e)
+	return m.add(e)
 }
 
 func (m *Mapper) start(t *mappedTurn, op *event.Event) error {
 	if m.find(t, op) != nil {
-		m.Dropped++
+		m.DroppedOps++
 		return nil
 	}
 	if err := m.room(1 + len(op.Get().Parts)); err != nil {
 		return err
 	}
-	msg := &mappedMessage{turn: t.id, key: op.Message, id: m.newID(), ended: op.Type == event.MessageAdd}
+	msg := &mappedMessage{turn: t.id, key: op.Message, id: m.newID(), isOver: op.Type == event.MessageAdd}
 	e := m.event(t, op)
 	e.Message = msg.id
 	if op.Message == "" {
@@ -184,7 +184,7 @@ func (m *Mapper) start(t *mappedTurn, op *event.Event) error {
 		b := *op.Get()
 		b.Parts = slices.Clone(b.Parts)
 		for i := range b.Parts {
-			msg.parts = append(msg.parts, &mappedPart{key: b.Parts[i].ID, kind: b.Parts[i].Kind, ended: true})
+			msg.parts = append(msg.parts, &mappedPart{key: b.Parts[i].ID, kind: b.Parts[i].Kind, isOver: true})
 			b.Parts[i].ID = partID(i)
 		}
 		e.Body = &b
@@ -192,7 +192,7 @@ func (m *Mapper) start(t *mappedTurn, op *event.Event) error {
 			e.Turn = "" // what a user says belongs to no turn
 		}
 	}
-	if err := m.put(e); err != nil {
+	if err := m.add(e); err != nil {
 		return err
 	}
 	m.msgs = append(m.msgs, msg)
@@ -216,15 +216,15 @@ func (m *Mapper) message(t *mappedTurn, op *event.Event) error {
 		return fmt.Errorf("%w: message %q was not started", event.ErrInvalid, op.Message)
 	}
 	if op.Type == event.MessageEnd {
-		if msg.ended {
-			m.Dropped++
+		if msg.isOver {
+			m.DroppedOps++
 			return nil
 		}
-		msg.ended = true
+		msg.isOver = true
 	}
 	e := m.event(t, op)
 	e.Message = msg.id
-	return m.put(e)
+	return m.add(e)
 }
 
 func (m *mappedMessage) find(key string) int {
@@ -248,7 +248,7 @@ func (m *Mapper) part(t *mappedTurn, op *event.Event) error {
 	e.Message = msg.id
 	if op.Type == event.PartStart {
 		if i >= 0 {
-			m.Dropped++
+			m.DroppedOps++
 			return nil
 		}
 		if err := m.room(1); err != nil {
@@ -257,7 +257,7 @@ func (m *Mapper) part(t *mappedTurn, op *event.Event) error {
 		if op.Part != "" {
 			e.Part = partID(len(msg.parts))
 		}
-		if err := m.put(e); err != nil {
+		if err := m.add(e); err != nil {
 			return err
 		}
 		msg.parts = append(msg.parts, &mappedPart{key: op.Part, kind: op.Get().Kind})
@@ -275,5 +275,5 @@ func (m *Mapper) part(t *mappedTurn, op *event.Event) error {
 	case event.PartEnd:
 		return m.endPart(p, e, op)
 	}
-	return m.put(e)
+	return m.add(e)
 }

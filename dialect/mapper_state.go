@@ -34,7 +34,7 @@ func (m *Mapper) State() ([]byte, error) {
 	for i, t := range m.turns {
 		index[t.id] = i
 		ts := turnState{ID: t.id}
-		if t.known {
+		if t.hasKey {
 			ts.Key = &t.key
 		}
 		st.Turns = append(st.Turns, ts)
@@ -67,11 +67,11 @@ func (m *Mapper) Restore(state []byte, tr *transcript.Transcript) error {
 	for _, ts := range st.Turns {
 		t := &mappedTurn{id: ts.ID}
 		if ts.Key != nil {
-			t.key, t.known = *ts.Key, true
+			t.key, t.hasKey = *ts.Key, true
 			r.keys++
 		}
 		if turn := tr.Turn(ts.ID); turn != nil {
-			t.ended = !turn.Unfinished()
+			t.isOver = !turn.Unfinished()
 		}
 		r.turns = append(r.turns, t)
 	}
@@ -83,7 +83,7 @@ func (m *Mapper) Restore(state []byte, tr *transcript.Transcript) error {
 		if from == nil {
 			return fmt.Errorf("dialect: restore mapper: message %s is not in the log", ms.ID)
 		}
-		msg := &mappedMessage{turn: r.turns[ms.Turn].id, key: ms.Key, id: ms.ID, ended: from.Ended}
+		msg := &mappedMessage{turn: r.turns[ms.Turn].id, key: ms.Key, id: ms.ID, isOver: from.Final}
 		for i, key := range ms.Parts {
 			p := from.Part(partID(i))
 			if p == nil {
@@ -99,7 +99,7 @@ func (m *Mapper) Restore(state []byte, tr *transcript.Transcript) error {
 }
 
 func restorePart(key string, p *transcript.Part) *mappedPart {
-	mp := &mappedPart{key: key, kind: p.Kind, ended: p.Ended}
+	mp := &mappedPart{key: key, kind: p.Kind, isOver: p.Final}
 	for i, f := range transcript.Fields {
 		if p.Len(f) > 0 {
 			mp.sums[i] = p.Sum(f)

@@ -101,8 +101,8 @@ func TestMapper(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if m.Dropped != 0 {
-		t.Errorf("%d dropped", m.Dropped)
+	if m.DroppedOps != 0 {
+		t.Errorf("%d dropped", m.DroppedOps)
 	}
 }
 
@@ -117,8 +117,8 @@ func TestMapperDrops(t *testing.T) {
 		op(event.PartStart, "/m/a", event.Event{Body: text}),
 		op(event.PartAppend, "/m/a", event.Event{}),
 	} {
-		if got := mapAll(t, m, o); len(got) > 0 || m.Dropped != int64(i+1) {
-			t.Errorf("%s: %d events, %d dropped", o.Type, len(got), m.Dropped)
+		if got := mapAll(t, m, o); len(got) > 0 || m.DroppedOps != int64(i+1) {
+			t.Errorf("%s: %d events, %d dropped", o.Type, len(got), m.DroppedOps)
 		}
 	}
 	mapAll(t, m, op(event.PartEnd, "/m/a", event.Event{}), op(event.MessageEnd, "/m", event.Event{}))
@@ -272,8 +272,8 @@ func TestMapperTurns(t *testing.T) {
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)
 	}
-	if m.Dropped != 1 {
-		t.Errorf("%d dropped, want the child's late message.end", m.Dropped)
+	if m.DroppedOps != 1 {
+		t.Errorf("%d dropped, want the child's late message.end", m.DroppedOps)
 	}
 }
 
@@ -312,12 +312,12 @@ func TestMapperEnd(t *testing.T) {
 
 // Who stopped a turn is not an agent's to say.
 func TestMapperEndByNobody(t *testing.T) {
-	o := op(event.TurnEnd, "", event.Event{Body: &event.Body{Outcome: event.Cancelled, Reason: "r", By: "alice"}})
+	o := op(event.TurnEnd, "", event.Event{Body: &event.Body{Outcome: event.Cancelled, Reason: "r", StoppedBy: "alice"}})
 	got := mapAll(t, newMapper(), o)
-	if len(got) != 1 || got[0].Body.By != "" || got[0].Body.Outcome != event.Cancelled || got[0].Body.Reason != "r" {
+	if len(got) != 1 || got[0].Body.StoppedBy != "" || got[0].Body.Outcome != event.Cancelled || got[0].Body.Reason != "r" {
 		t.Errorf("%+v", got)
 	}
-	if o.Body.By != "alice" {
+	if o.Body.StoppedBy != "alice" {
 		t.Error("the operation was changed")
 	}
 }
@@ -422,7 +422,7 @@ func TestMapperAny(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if f.Transcript.Late > 0 {
+			if f.Transcript.LateEvents > 0 {
 				t.Fatalf("%s %s came after its turn's end", e.Type, key)
 			}
 			flat := f.Mapper.Flat

@@ -13,9 +13,9 @@ import (
 // text maps an append or a replace; a text above the limit of one event becomes several.
 func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
 	text := strings.ToValidUTF8(op.Text, "\ufffd")
-	nothing := op.Type == event.PartAppend && text == "" && op.Note == "" && op.History == nil
-	if nothing || p.ended && (op.Type == event.PartAppend || text != "") {
-		m.Dropped++
+	isEmpty := op.Type == event.PartAppend && text == "" && op.Note == "" && op.History == nil
+	if isEmpty || p.isOver && (op.Type == event.PartAppend || text != "") {
+		m.DroppedOps++
 		return nil
 	}
 	f := slices.Index(transcript.Fields[:], op.Field)
@@ -28,12 +28,12 @@ func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
 	}
 	e.Field, e.Note, e.Extend, e.History = op.Field, strings.ToValidUTF8(op.Note, "\ufffd"), op.Extend, op.History
 	for {
-		e.Text = text[:cut(text)]
+		e.Text = text[:splitAt(text)]
 		text = text[len(e.Text):]
 		if e.Type == event.PartAppend {
 			e.Offset = sum.Length
 		}
-		if err := m.put(e); err != nil {
+		if err := m.add(e); err != nil {
 			return err
 		}
 		sum.Length += int64(len(e.Text))
@@ -49,7 +49,7 @@ func (m *Mapper) text(p *mappedPart, e event.Event, op *event.Event) error {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // cut returns how much of a text one event takes.
-func cut(text string) int {
+func splitAt(text string) int {
 	n := len(text)
 	if n > event.MaxText {
 		for n = event.MaxText; text[n]&0xc0 == 0x80; n-- {
@@ -59,16 +59,16 @@ func cut(text string) int {
 }
 
 func (m *Mapper) endPart(p *mappedPart, e event.Event, op *event.Event) error {
-	if p.ended {
-		m.Dropped++
+	if p.isOver {
+		m.DroppedOps++
 		return nil
 	}
 	b := *op.Get()
-	given := b.Sums
+	sums := b.Sums
 	b.Sums = nil
 	for i, f := range transcript.Fields {
 		sum := p.sums[i]
-		if want, ok := given[f.Name()]; ok && want != sum {
+		if want, ok := sums[f.Name()]; ok && want != sum {
 			return fmt.Errorf("%w: %s of part %q has %d bytes, checksum %d; its end says %d, %d", event.ErrInvalid, f.Name(), op.Part, sum.Length, sum.CRC, want.Length, want.CRC)
 		}
 		if sum.Length > 0 || f == event.Text && textual(p.kind) {
@@ -79,10 +79,10 @@ func (m *Mapper) endPart(p *mappedPart, e event.Event, op *event.Event) error {
 		}
 	}
 	e.Body = &b
-	if err := m.put(e); err != nil {
+	if err := m.add(e); err != nil {
 		return err
 	}
-	p.ended = true
+	p.isOver = true
 	return nil
 }
 

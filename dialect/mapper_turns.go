@@ -8,28 +8,28 @@ import (
 
 type mappedTurn struct {
 	key, id string
-	known   bool // key is set
-	ended   bool
+	hasKey  bool // key is set
+	isOver  bool
 }
 
 // turn returns the turn of an operation. A further one is started by its first operation.
 func (m *Mapper) turn(op *event.Event) (*mappedTurn, error) {
-	own := m.turns[0]
+	main := m.turns[0]
 	if op.Turn == "" {
-		return own, nil
+		return main, nil
 	}
-	if i := slices.IndexFunc(m.turns, func(t *mappedTurn) bool { return t.known && t.key == op.Turn }); i >= 0 {
+	if i := slices.IndexFunc(m.turns, func(t *mappedTurn) bool { return t.hasKey && t.key == op.Turn }); i >= 0 {
 		return m.turns[i], nil
 	}
-	if !own.known {
-		own.key, own.known = op.Turn, true
+	if !main.hasKey {
+		main.key, main.hasKey = op.Turn, true
 		m.keys++
-		return own, nil
+		return main, nil
 	}
 	if err := m.room(1); err != nil {
 		return nil, err
 	}
-	t := &mappedTurn{key: op.Turn, id: m.newID(), known: true}
+	t := &mappedTurn{key: op.Turn, id: m.newID(), hasKey: true}
 	e := event.Event{At: m.at, Type: event.TurnStart, Turn: t.id}
 	var b event.Body
 	if op.Type == event.TurnStart || op.Type == event.TurnQueue {
@@ -40,7 +40,7 @@ func (m *Mapper) turn(op *event.Event) (*mappedTurn, error) {
 	if b.Parent != "" || op.Body != nil {
 		e.Body = &b
 	}
-	if err := m.put(e); err != nil {
+	if err := m.add(e); err != nil {
 		return nil, err
 	}
 	m.turns = append(m.turns, t)
@@ -51,7 +51,7 @@ func (m *Mapper) turn(op *event.Event) (*mappedTurn, error) {
 // parent returns the id of the turn that an upstream key names as the one around a further turn.
 func (m *Mapper) parent(key string) string {
 	for _, t := range m.turns {
-		if key != "" && t.known && t.key == key {
+		if key != "" && t.hasKey && t.key == key {
 			return t.id
 		}
 	}
@@ -71,7 +71,7 @@ func (m *Mapper) begin(t *mappedTurn, op *event.Event) error {
 	if u.Phase == "" && u.Step == 0 && u.Upstream == nil && u.Model == "" {
 		return nil
 	}
-	return m.put(event.Event{At: m.at, Type: event.TurnUpdate, Turn: t.id, Body: &u})
+	return m.add(event.Event{At: m.at, Type: event.TurnUpdate, Turn: t.id, Body: &u})
 }
 
 func (m *Mapper) end(t *mappedTurn, op *event.Event) error {
@@ -79,24 +79,24 @@ func (m *Mapper) end(t *mappedTurn, op *event.Event) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	if e.Body.By != "" {
+	if e.Body.StoppedBy != "" {
 		b := *e.Body
-		b.By = "" // who stops a turn the gateway says
+		b.StoppedBy = "" // who stops a turn the gateway says
 		e.Body = &b
 	}
 	if t == m.turns[0] && !m.Flat {
 		for _, inner := range m.turns[1:] {
-			if !inner.ended {
-				inner.ended = true
+			if !inner.isOver {
+				inner.isOver = true
 				b := event.Body{Outcome: event.Interrupted, Reason: "the turn around it ended"}
 				if o := op.Get().Outcome; o != event.Completed {
 					b.Outcome = o
 				}
-				m.out = append(m.out, event.Event{At: m.at, Type: event.TurnEnd, Turn: inner.id, Body: &b})
+				m.mapped = append(m.mapped, event.Event{At: m.at, Type: event.TurnEnd, Turn: inner.id, Body: &b})
 			}
 		}
 	}
-	t.ended = true
-	m.out = append(m.out, e)
+	t.isOver = true
+	m.mapped = append(m.mapped, e)
 	return nil
 }

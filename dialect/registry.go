@@ -11,14 +11,14 @@ type Registry struct{ dialects []Dialect }
 
 // NewRegistry makes a registry. Two dialects of one name are a mistake of the program, and panic.
 func NewRegistry(dialects ...Dialect) Registry {
-	all := slices.Clone(dialects)
-	slices.SortFunc(all, func(a, b Dialect) int { return strings.Compare(a.Name, b.Name) })
-	for i := 1; i < len(all); i++ {
-		if all[i].Name == all[i-1].Name {
-			panic("dialect: " + all[i].Name + " is registered twice")
+	sorted := slices.Clone(dialects)
+	slices.SortFunc(sorted, func(a, b Dialect) int { return strings.Compare(a.Name, b.Name) })
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i].Name == sorted[i-1].Name {
+			panic("dialect: " + sorted[i].Name + " is registered twice")
 		}
 	}
-	return Registry{all}
+	return Registry{sorted}
 }
 
 // Lookup returns the dialect of that name, or an error that wraps [ErrUnknown] and names those that are known.

@@ -49,58 +49,58 @@ type Segments struct{ s segments }
 
 // segments is the state: where the message stands, and what is held back.
 type segments struct {
-	Begun  bool `json:"begun,omitempty"`
-	Closed bool `json:"closed,omitempty"`
-	Parts  int  `json:"parts,omitempty"` // ordinals given away
-	Text   int  `json:"text,omitempty"`  // ordinal of the open text part; 0 is none
-	Slot   int  `json:"slot,omitempty"`  // ordinal of the status; 0 is none
+	HasMessage bool `json:"begun,omitempty"`
+	Closed     bool `json:"closed,omitempty"`
+	Parts      int  `json:"parts,omitempty"` // ordinals given away
+	Text       int  `json:"text,omitempty"`  // ordinal of the open text part; 0 is none
+	Slot       int  `json:"slot,omitempty"`  // ordinal of the status; 0 is none
 
 	Status Snapshot `json:"status,omitzero"` // what the status shows
 	// Shown is the text of the status, from which its note is made when it is extended; empty once it is too long for that.
-	Shown string `json:"shown,omitempty"`
+	StatusText string `json:"shown,omitempty"`
 	// Hidden is what the status would show if it did not equal the text; an append may yet make it differ.
-	Hidden string `json:"hidden,omitempty"`
+	HiddenStatus string `json:"hidden,omitempty"`
 
-	Said trimmed `json:"said,omitzero"` // all text, its parts joined by blank lines
-	Last trimmed `json:"last,omitzero"` // the last text part
+	AllText trimmed `json:"said,omitzero"` // all text, its parts joined by blank lines
+	Last    trimmed `json:"last,omitzero"` // the last text part
 
-	Echo *echo  `json:"echo,omitempty"` // set while the status is the last segment
-	Held string `json:"held,omitempty"` // text that has repeated the status so far
-	Raw  Text   `json:"raw,omitzero"`
+	Echo   *echo  `json:"echo,omitempty"` // set while the status is the last segment
+	Buffer string `json:"held,omitempty"` // text that has repeated the status so far
+	Raw    Text   `json:"raw,omitzero"`
 }
 
 // echo is the rest of the status that text may yet repeat. White space around either is not compared.
 type echo struct {
-	Rest  string `json:"rest"`
-	Begun bool   `json:"begun,omitempty"`
+	Remaining string `json:"rest"`
+	HasText   bool   `json:"begun,omitempty"`
 }
 
 // repeats takes the next text and reports whether all of it repeats the status. After false the echo is of no more use.
 func (e *echo) repeats(s string) bool {
-	if !e.Begun {
+	if !e.HasText {
 		if s = strings.TrimLeftFunc(s, unicode.IsSpace); s == "" {
 			return true
 		}
-		e.Begun = true
+		e.HasText = true
 	}
 	n := 0
-	for n < len(s) && n < len(e.Rest) && s[n] == e.Rest[n] {
+	for n < len(s) && n < len(e.Remaining) && s[n] == e.Remaining[n] {
 		n++
 	}
-	s, e.Rest = s[n:], e.Rest[n:]
-	return s == "" || blank(s) && blank(e.Rest)
+	s, e.Remaining = s[n:], e.Remaining[n:]
+	return s == "" || blank(s) && blank(e.Remaining)
 }
 
-func (e *echo) whole() bool { return e.Begun && blank(e.Rest) }
+func (e *echo) isComplete() bool { return e.HasText && blank(e.Remaining) }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // Begin starts the message if that has not happened. Whoever writes parts of its own into the message calls it first.
 func (g *Segments) Begin() []event.Event {
-	if g.s.Begun || g.s.Closed {
+	if g.s.HasMessage || g.s.Closed {
 		return nil
 	}
-	g.s.Begun = true
+	g.s.HasMessage = true
 	return []event.Event{{Type: event.MessageStart, Message: SegmentsMessage, Body: &event.Body{Role: event.Assistant}}}
 }
 
@@ -119,27 +119,27 @@ func (g *Segments) hear(text string) []event.Event {
 		return nil
 	}
 	if s.Text == 0 && s.Echo != nil {
-		s.Held += text
-		if s.Echo.repeats(text) && len(s.Held) <= 2*maxEcho {
+		s.Buffer += text
+		if s.Echo.repeats(text) && len(s.Buffer) <= 2*maxEcho {
 			return nil
 		}
-		text = s.Held
+		text = s.Buffer
 	}
 	return g.say(text)
 }
 
 func (g *Segments) say(text string) []event.Event {
 	s := &g.s
-	s.Held, s.Echo = "", nil
+	s.Buffer, s.Echo = "", nil
 	ops := g.Begin()
 	if s.Text == 0 {
 		s.Parts++
 		s.Text = s.Parts
 		s.Last = trimmed{}
-		s.Said.add(event.JoinBlank)
+		s.AllText.add(event.JoinBlank)
 		ops = append(ops, start(textKey(s.Text), event.KindText))
 	}
-	s.Said.add(text)
+	s.AllText.add(text)
 	s.Last.add(text)
 	return append(ops, event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: textKey(s.Text), Text: text})
 }
@@ -157,11 +157,11 @@ func (g *Segments) Callback(text string, merge Merge) []event.Event {
 	if blank(text) {
 		return nil
 	}
-	hidden := ""
+	prefix := ""
 	if merge == Append {
-		hidden = s.Hidden
+		prefix = s.HiddenStatus
 	}
-	return g.rewrite(hidden+text, hidden != "")
+	return g.rewrite(prefix+text, prefix != "")
 }
 
 // extend appends to a status that is shown.
@@ -169,17 +169,17 @@ func (g *Segments) extend(text string) []event.Event {
 	s := &g.s
 	ops := g.release()
 	if s.Echo != nil {
-		s.Echo.Rest += text
-		if len(s.Echo.Rest) > maxEcho {
+		s.Echo.Remaining += text
+		if len(s.Echo.Remaining) > maxEcho {
 			s.Echo = nil
 		}
 	}
 	s.Status.Append(text)
 	op := event.Event{Type: event.PartAppend, Message: SegmentsMessage, Part: slotKey(s.Slot), Text: text}
-	if s.Shown != "" {
-		before := transcript.Note(s.Shown)
-		s.Shown += text
-		if note := transcript.Note(s.Shown); note != before {
+	if s.StatusText != "" {
+		before := transcript.Note(s.StatusText)
+		s.StatusText += text
+		if note := transcript.Note(s.StatusText); note != before {
 			op.Note, op.Extend = note, true
 		}
 		s.forget()
@@ -189,8 +189,8 @@ func (g *Segments) extend(text string) []event.Event {
 
 // forget lets go of a status whose note is as long as notes get. Each longer one would have to be carried by every extension.
 func (g *segments) forget() {
-	if len(g.Shown) > maxShown {
-		g.Shown = ""
+	if len(g.StatusText) > maxShown {
+		g.StatusText = ""
 	}
 }
 
@@ -198,12 +198,12 @@ func (g *segments) forget() {
 func (g *Segments) rewrite(text string, extends bool) []event.Event {
 	s := &g.s
 	shows := s.Status.Is(text)
-	if shows && s.Held != "" {
+	if shows && s.Buffer != "" {
 		return nil // it repeats itself, as the text held back repeats it
 	}
 	ops := g.release()
-	all := strings.TrimSpace(text)
-	equal := s.Said.is(all) || s.Last.is(all)
+	trimmedText := strings.TrimSpace(text)
+	equal := s.AllText.is(trimmedText) || s.Last.is(trimmedText)
 	if shows && !equal {
 		g.listen(text)
 		return nil
@@ -214,13 +214,13 @@ func (g *Segments) rewrite(text string, extends bool) []event.Event {
 		s.Slot = s.Parts
 		ops = append(ops, start(slotKey(s.Slot), event.KindStatus))
 	}
-	s.Hidden, s.Echo, s.Shown = "", nil, text
+	s.HiddenStatus, s.Echo, s.StatusText = "", nil, text
 	s.forget()
 	op, delta := event.PartReplace, ""
 	if equal {
 		s.Status = Snapshot{}
 		if len(text) <= maxEcho {
-			s.Hidden = text
+			s.HiddenStatus = text
 		}
 	} else {
 		op, delta = s.Status.Next(text)
@@ -235,30 +235,30 @@ func (g *Segments) rewrite(text string, extends bool) []event.Event {
 // listen begins to compare the text that follows with a status, unless that text goes on in an open part.
 func (g *Segments) listen(status string) {
 	if g.s.Text == 0 && len(status) <= maxEcho {
-		g.s.Echo = &echo{Rest: strings.TrimLeftFunc(status, unicode.IsSpace)}
+		g.s.Echo = &echo{Remaining: strings.TrimLeftFunc(status, unicode.IsSpace)}
 	}
 }
 
 // release says text that was held back, since the status that it may have repeated is about to change.
 func (g *Segments) release() []event.Event {
-	if g.s.Held == "" {
+	if g.s.Buffer == "" {
 		return nil
 	}
-	return g.say(g.s.Held)
+	return g.say(g.s.Buffer)
 }
 
 // settle ends the comparison with the status: text that is the same to its end is dropped, a part of it is said.
 func (g *Segments) settle() []event.Event {
 	s := &g.s
 	ops := g.hear(s.Raw.Close())
-	if s.Held == "" {
+	if s.Buffer == "" {
 		return ops
 	}
-	if s.Echo.whole() {
-		s.Held, s.Echo = "", nil
+	if s.Echo.isComplete() {
+		s.Buffer, s.Echo = "", nil
 		return ops
 	}
-	return append(ops, g.say(s.Held)...)
+	return append(ops, g.say(s.Buffer)...)
 }
 
 // Break says that something else follows in the message, such as a tool: later text opens a part of its own.
@@ -278,11 +278,11 @@ func (g *Segments) Close() []event.Event {
 		return nil
 	}
 	ops := g.Break()
-	s.Closed, s.Shown = true, ""
+	s.Closed, s.StatusText = true, ""
 	if s.Slot != 0 {
 		ops = append(ops, event.Event{Type: event.PartEnd, Message: SegmentsMessage, Part: slotKey(s.Slot)})
 	}
-	if s.Begun {
+	if s.HasMessage {
 		ops = append(ops, event.Event{Type: event.MessageEnd, Message: SegmentsMessage})
 	}
 	return ops
@@ -303,7 +303,7 @@ func (g *Segments) Restore(state []byte) error {
 	if err := json.Unmarshal(state, &s); err != nil {
 		return fmt.Errorf("restore segments: %w", err)
 	}
-	if s.Held != "" && s.Echo == nil {
+	if s.Buffer != "" && s.Echo == nil {
 		return errors.New("restore segments: text is held back for nothing")
 	}
 	g.s = s

@@ -73,17 +73,17 @@ func play(t interface {
 			t.Fatal("after Close it says more")
 		}
 	}
-	if f.Mapper.Dropped > 0 {
-		t.Fatal("operations that change nothing:", f.Mapper.Dropped)
+	if f.Mapper.DroppedOps > 0 {
+		t.Fatal("operations that change nothing:", f.Mapper.DroppedOps)
 	}
 	if len(f.Transcript.Messages) > 0 {
 		m = f.Transcript.Messages[0]
 		for _, p := range m.Parts {
-			if !p.Ended {
+			if !p.Final {
 				t.Fatal("part", p.ID, "is open after Close")
 			}
 		}
-		if !m.Ended {
+		if !m.Final {
 			t.Fatal("the message is open after Close")
 		}
 	}

@@ -10,15 +10,15 @@ type Snapshot struct{ d digest }
 // [event.PartReplace] and the whole snapshot where it does not, and an empty type where nothing has changed.
 func (s *Snapshot) Next(text string) (event.Type, string) {
 	if int64(len(text)) >= s.d.n {
-		known := int(s.d.n)
-		d := digestOf(text[:known])
-		if known == 0 || d == s.d {
-			d.add(text[known:])
+		length := int(s.d.n)
+		d := digestOf(text[:length])
+		if length == 0 || d == s.d {
+			d.add(text[length:])
 			s.d = d
-			if known == len(text) {
+			if length == len(text) {
 				return "", ""
 			}
-			return event.PartAppend, text[known:]
+			return event.PartAppend, text[length:]
 		}
 	}
 	s.d = digestOf(text)

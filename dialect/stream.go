@@ -15,18 +15,18 @@ import (
 // A body can be taken up elsewhere: a new Stream that was restored from State and is fed the body from Offset on goes
 // on exactly as the first would have.
 type Stream struct {
-	d       Dialect
-	dec     Decoder
-	sse     sse.Reader
-	lines   lineReader
-	base    int64  // bytes of the body before the first that this Stream was fed
-	offset  int64  // bytes of the body up to the last boundary
-	pending []byte // the bytes after it
-	out     []event.Event
-	used    bool
-	moved   bool  // a frame of the last Write advanced the answer
-	err     error // sticky
-	closed  bool
+	d          Dialect
+	dec        Decoder
+	sse        sse.Reader
+	lines      lineReader
+	base       int64  // bytes of the body before the first that this Stream was fed
+	offset     int64  // bytes of the body up to the last boundary
+	pending    []byte // the bytes after it
+	ops        []event.Event
+	isUsed     bool
+	progressed bool  // a frame of the last Write advanced the answer
+	err        error // sticky
+	closed     bool
 }
 
 // NewStream makes a stream at the beginning of a body.
@@ -43,8 +43,8 @@ func (s *Stream) Write(p []byte) ([]event.Event, error) {
 	if s.closed {
 		return nil, errClosed
 	}
-	s.used, s.moved = true, false
-	s.out = nil
+	s.isUsed, s.progressed = true, false
+	s.ops = nil
 	before := s.offset
 	if s.d.Framing == SSE {
 		s.err = s.sse.Feed(p, s.event)
@@ -87,23 +87,23 @@ func (s *Stream) line(b []byte) error { return s.decode(Frame{Data: b}) }
 
 func (s *Stream) decode(f Frame) error {
 	ops, err := s.dec.Decode(f)
-	s.moved = s.moved || err == nil && s.d.Advances(f, ops)
-	if s.out == nil {
-		s.out = ops
+	s.progressed = s.progressed || err == nil && s.d.Advances(f, ops)
+	if s.ops == nil {
+		s.ops = ops
 	} else {
-		s.out = append(s.out, ops...)
+		s.ops = append(s.ops, ops...)
 	}
 	return err
 }
 
 func (s *Stream) take() []event.Event {
-	out := s.out
-	s.out = nil
-	return out
+	ops := s.ops
+	s.ops = nil
+	return ops
 }
 
 // Advanced reports whether the last Write completed a frame that shows that the agent works, see [Dialect.Advances].
-func (s *Stream) Advanced() bool { return s.moved }
+func (s *Stream) Advanced() bool { return s.progressed }
 
 // Dialect returns the name of the stream's dialect.
 func (s *Stream) Dialect() string { return s.d.Name }
@@ -119,7 +119,7 @@ func (s *Stream) Offset() int64 { return s.offset }
 func (s *Stream) Pending() []byte { return append([]byte(nil), s.pending...) }
 
 // Held returns how many bytes Pending has.
-func (s *Stream) Held() int { return len(s.pending) }
+func (s *Stream) Buffered() int { return len(s.pending) }
 
 // Close says that the body ends here. A last line of NDJSON needs no line end; an event of SSE that no blank line ends
 // is none, as its format says. Close returns what the decoder held back, and [ErrCutShort] where the dialect's own end
@@ -129,7 +129,7 @@ func (s *Stream) Close() ([]event.Event, error) {
 		return nil, nil
 	}
 	s.closed = true
-	s.out = nil
+	s.ops = nil
 	if s.d.Framing == Lines && s.err == nil {
 		// A line that is no JSON was cut in the middle; the decoder says what that means for the stream.
 		if line := trimLine(s.pending); len(line) > 0 && json.Valid(line) {
@@ -164,7 +164,7 @@ func (s *Stream) State() ([]byte, error) {
 
 // Restore takes up a stream from its state. It is called on a new Stream, before anything else.
 func (s *Stream) Restore(state []byte) error {
-	if s.used {
+	if s.isUsed {
 		return fmt.Errorf("dialect %s: restore: the stream was used", s.d.Name)
 	}
 	var st streamState
@@ -177,8 +177,8 @@ func (s *Stream) Restore(state []byte) error {
 	if err := s.dec.Restore(st.Decoder); err != nil {
 		return fmt.Errorf("dialect %s: restore: %w", s.d.Name, err)
 	}
-	s.used = true
+	s.isUsed = true
 	s.base, s.offset = st.Offset, st.Offset
-	s.sse.Resumed = st.Offset > 0
+	s.sse.MidStream = st.Offset > 0
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // All deltas of one text must go through the same Text, and each text needs one of its own.
 type Text struct {
 	// Held is an incomplete UTF-8 sequence, at most 3 bytes.
-	Held []byte `json:"held,omitempty"`
+	Partial []byte `json:"held,omitempty"`
 	// High is a high surrogate that waits for its low one; 0 is none. Held and High are never set together.
 	High uint16 `json:"high,omitempty"`
 }
@@ -33,39 +33,39 @@ func (t *Text) JSON(token []byte) (string, error) {
 		return "", ErrNotString
 	}
 	s := token[1 : len(token)-1]
-	if t.whole() && bytes.IndexByte(s, '\\') < 0 && utf8.Valid(s) {
+	if t.isComplete() && bytes.IndexByte(s, '\\') < 0 && utf8.Valid(s) {
 		return string(s), nil
 	}
-	out := make([]byte, 0, len(t.Held)+len(s)+utf8.UTFMax)
+	buf := make([]byte, 0, len(t.Partial)+len(s)+utf8.UTFMax)
 	for len(s) > 0 {
 		i := bytes.IndexByte(s, '\\')
 		if i < 0 {
-			return string(t.raw(out, s)), nil
+			return string(t.raw(buf, s)), nil
 		}
-		out = t.raw(out, s[:i])
+		buf = t.raw(buf, s[:i])
 		n, r := escape(s[i:])
 		if n == 0 {
-			return string(out), ErrNotString
+			return string(buf), ErrNotString
 		}
 		s = s[i+n:]
 		switch {
 		case t.High != 0 && r >= 0xdc00 && r < 0xe000:
-			out = utf8.AppendRune(out, utf16.DecodeRune(rune(t.High), r))
+			buf = utf8.AppendRune(buf, utf16.DecodeRune(rune(t.High), r))
 			t.High = 0
 			continue
 		case r >= 0xd800 && r < 0xdc00:
-			out = t.flush(out)
+			buf = t.flush(buf)
 			t.High = uint16(r)
 			continue
 		}
-		out = utf8.AppendRune(t.flush(out), r) // a lone low surrogate is U+FFFD by itself
+		buf = utf8.AppendRune(t.flush(buf), r) // a lone low surrogate is U+FFFD by itself
 	}
-	return string(out), nil
+	return string(buf), nil
 }
 
 // Raw takes a delta that is not JSON.
 func (t *Text) Raw(s string) string {
-	if t.whole() && utf8.ValidString(s) {
+	if t.isComplete() && utf8.ValidString(s) {
 		return s
 	}
 	return string(t.raw(nil, []byte(s)))
@@ -73,48 +73,48 @@ func (t *Text) Raw(s string) string {
 
 // Close ends the text and returns what is held back as U+FFFD. The Text is ready for another one.
 func (t *Text) Close() string {
-	if t.whole() {
+	if t.isComplete() {
 		return ""
 	}
 	return string(t.flush(nil))
 }
 
-func (t *Text) whole() bool { return len(t.Held) == 0 && t.High == 0 }
+func (t *Text) isComplete() bool { return len(t.Partial) == 0 && t.High == 0 }
 
 // flush gives up on what is held back.
-func (t *Text) flush(out []byte) []byte {
+func (t *Text) flush(buf []byte) []byte {
 	if t.High != 0 {
-		out = utf8.AppendRune(out, utf8.RuneError)
+		buf = utf8.AppendRune(buf, utf8.RuneError)
 	}
-	for range t.Held {
-		out = utf8.AppendRune(out, utf8.RuneError)
+	for range t.Partial {
+		buf = utf8.AppendRune(buf, utf8.RuneError)
 	}
-	t.High, t.Held = 0, nil
-	return out
+	t.High, t.Partial = 0, nil
+	return buf
 }
 
 // raw appends bytes of UTF-8.
-func (t *Text) raw(out, s []byte) []byte {
+func (t *Text) raw(buf, s []byte) []byte {
 	if len(s) == 0 {
-		return out
+		return buf
 	}
 	if t.High != 0 {
-		out = t.flush(out)
+		buf = t.flush(buf)
 	}
-	if len(t.Held) > 0 {
-		s = append(t.Held, s...)
-		t.Held = nil
+	if len(t.Partial) > 0 {
+		s = append(t.Partial, s...)
+		t.Partial = nil
 	}
 	for len(s) > 0 {
 		r, n := utf8.DecodeRune(s)
 		if r == utf8.RuneError && n == 1 && !utf8.FullRune(s) {
-			t.Held = bytes.Clone(s)
-			return out
+			t.Partial = bytes.Clone(s)
+			return buf
 		}
-		out = utf8.AppendRune(out, r)
+		buf = utf8.AppendRune(buf, r)
 		s = s[n:]
 	}
-	return out
+	return buf
 }
 
 // escape reads the escape at the beginning of s: its length, 0 where it is none, and what it stands for.

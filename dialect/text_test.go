@@ -50,7 +50,7 @@ func TestTextJSON(t *testing.T) {
 			if diff := cmp.Diff(tt.want, append(got, text.Close())); diff != "" {
 				t.Error(diff)
 			}
-			if !text.whole() {
+			if !text.isComplete() {
 				t.Error("Close leaves something behind")
 			}
 		})

@@ -32,11 +32,11 @@ type Body struct {
 	Answer  *Answer  `json:"answer,omitempty"`  // TurnResume
 
 	// TurnEnd.
-	Outcome Outcome `json:"outcome,omitempty"`
-	Reason  string  `json:"reason,omitempty"` // TurnEnd, MessageEnd (stop reason), MessageUpdate (why it was rejected)
-	By      string  `json:"by,omitempty"`     // TurnEnd: the subject that stopped the turn; never an agent's to say
-	Error   *Error  `json:"error,omitempty"`  // TurnEnd, PartUpdate
-	Usage   *Usage  `json:"usage,omitempty"`
+	Outcome   Outcome `json:"outcome,omitempty"`
+	Reason    string  `json:"reason,omitempty"` // TurnEnd, MessageEnd (stop reason), MessageUpdate (why it was rejected)
+	StoppedBy string  `json:"by,omitempty"`     // TurnEnd: the subject that stopped the turn; never an agent's to say
+	Error     *Error  `json:"error,omitempty"`  // TurnEnd, PartUpdate
+	Usage     *Usage  `json:"usage,omitempty"`
 
 	// Kind is the kind of a part, in PartStart. RecordKind is the kind of an entry, in Record. Both are written under the key "kind".
 	Kind       PartKind `json:"kind,omitempty"`
@@ -184,7 +184,7 @@ type Answer struct {
 	ID       string   `json:"id"`                 // of the request
 	Decision Decision `json:"decision,omitempty"` // Approve, Deny, or one of the request's options
 	Text     string   `json:"text,omitempty"`
-	By       string   `json:"by,omitempty"` // subject
+	Subject  string   `json:"by,omitempty"` // subject
 }
 
 // Decision is the choice in an answer: Approve, Deny, or one of the options of the request.

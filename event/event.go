@@ -54,7 +54,7 @@ type Event struct {
 	// Seq numbers the entry from 1. A merged event carries the seq of its last.
 	Seq int64
 	// First is the seq of the first event that was merged into this one; 0 where nothing was merged.
-	First int64
+	MergedFrom int64
 	// At is the arrival in epoch milliseconds.
 	At   int64
 	Type Type
@@ -73,7 +73,7 @@ type Event struct {
 	// History is the whole list of notes of the part up to here; merged and compacted operations carry it in place of Note.
 	History []string
 	// More says that the next event goes on with the same operation; a reader applies them as one when the last arrives.
-	More bool
+	Partial bool
 
 	// Body holds what only some types carry; nil where there is nothing.
 	Body *Body
@@ -85,17 +85,17 @@ func (e *Event) Op() bool { return e.Type == PartAppend || e.Type == PartReplace
 // Get returns the body to read from; the zero Body where there is none.
 func (e *Event) Get() *Body {
 	if e.Body == nil {
-		return &noBody
+		return &emptyBody
 	}
 	return e.Body
 }
 
-var noBody Body // never written to
+var emptyBody Body // never written to
 
 // FirstSeq returns the seq of the first event that this one stands for.
 func (e *Event) FirstSeq() int64 {
-	if e.First != 0 {
-		return e.First
+	if e.MergedFrom != 0 {
+		return e.MergedFrom
 	}
 	return e.Seq
 }

@@ -10,20 +10,20 @@ import (
 
 // wire is Event as encoding/json reads it; the embedded body is made only if one of its keys is there.
 type wire struct {
-	Seq     int64    `json:"seq"`
-	First   int64    `json:"first"`
-	At      int64    `json:"at"`
-	Type    Type     `json:"type"`
-	Turn    string   `json:"turn"`
-	Message string   `json:"message"`
-	Part    string   `json:"part"`
-	Field   Field    `json:"field"`
-	Offset  int64    `json:"offset"`
-	Text    string   `json:"text"`
-	Note    string   `json:"note"`
-	Extend  bool     `json:"extend"`
-	History []string `json:"history"`
-	More    bool     `json:"more"`
+	Seq        int64    `json:"seq"`
+	MergedFrom int64    `json:"first"`
+	At         int64    `json:"at"`
+	Type       Type     `json:"type"`
+	Turn       string   `json:"turn"`
+	Message    string   `json:"message"`
+	Part       string   `json:"part"`
+	Field      Field    `json:"field"`
+	Offset     int64    `json:"offset"`
+	Text       string   `json:"text"`
+	Note       string   `json:"note"`
+	Extend     bool     `json:"extend"`
+	History    []string `json:"history"`
+	Partial    bool     `json:"more"`
 	*Body
 }
 
@@ -43,8 +43,8 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		w.Body.decodeKeys(w.Type)
 	}
 	*e = Event{
-		Seq: w.Seq, First: w.First, At: w.At, Type: w.Type, Turn: w.Turn, Message: w.Message, Part: w.Part,
-		Field: w.Field, Offset: w.Offset, Text: w.Text, Note: w.Note, Extend: w.Extend, History: w.History, More: w.More, Body: w.Body,
+		Seq: w.Seq, MergedFrom: w.MergedFrom, At: w.At, Type: w.Type, Turn: w.Turn, Message: w.Message, Part: w.Part,
+		Field: w.Field, Offset: w.Offset, Text: w.Text, Note: w.Note, Extend: w.Extend, History: w.History, Partial: w.Partial, Body: w.Body,
 	}
 	return nil
 }
@@ -60,8 +60,8 @@ func (e *Event) AppendJSON(b []byte) ([]byte, error) {
 		b = strconv.AppendInt(append(b, `"seq":`...), e.Seq, 10)
 		b = append(b, ',')
 	}
-	if e.First != 0 {
-		b = strconv.AppendInt(append(b, `"first":`...), e.First, 10)
+	if e.MergedFrom != 0 {
+		b = strconv.AppendInt(append(b, `"first":`...), e.MergedFrom, 10)
 		b = append(b, ',')
 	}
 	if e.At != 0 {
@@ -104,7 +104,7 @@ func (e *Event) AppendJSON(b []byte) ([]byte, error) {
 		}
 		b = append(b, ']')
 	}
-	if e.More {
+	if e.Partial {
 		b = append(b, `,"more":true`...)
 	}
 	if e.Body != nil {

@@ -17,7 +17,7 @@ func (e *Event) scan(b []byte) bool {
 	if s.lit(`"seq":`) && !(s.int(&w.Seq) && s.lit(",")) {
 		return false
 	}
-	if s.lit(`"first":`) && !(s.int(&w.First) && s.lit(",")) {
+	if s.lit(`"first":`) && !(s.int(&w.MergedFrom) && s.lit(",")) {
 		return false
 	}
 	if s.lit(`"at":`) && !(s.int(&w.At) && s.lit(",")) {

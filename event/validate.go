@@ -98,8 +98,8 @@ func (e *Event) Validate() error {
 	return fmt.Errorf("%w: type %q is unknown", ErrInvalid, e.Type)
 }
 
-func oneOf[T ~string](t Type, name string, v T, all ...T) error {
-	if slices.Contains(all, v) {
+func oneOf[T ~string](t Type, name string, v T, valid ...T) error {
+	if slices.Contains(valid, v) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s: %s %q is unknown", ErrInvalid, t, name, v)

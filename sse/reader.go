@@ -25,21 +25,21 @@ type Reader struct {
 	Limit int
 	// Resumed says that the first byte fed is not the first of the stream, so that a byte order mark there is content.
 	// Set it before the first Feed.
-	Resumed bool
+	MidStream bool
 
-	fed    int64 // bytes of all calls of Feed before this one
+	total  int64 // bytes of all calls of Feed before this one
 	offset int64 // the last boundary
 	err    error // sticky
 
-	partial []byte // the line that the last call left unended
-	started bool   // past the byte order mark
-	skipLF  bool   // the last line ended in CR: an LF now belongs to it
-	atEvent bool   // a boundary lies behind that line
+	partial  []byte // the line that the last call left unended
+	hasBegun bool   // past the byte order mark
+	skipLF   bool   // the last line ended in CR: an LF now belongs to it
+	atEvent  bool   // a boundary lies behind that line
 
 	// The event being read.
 	name, id string
 	data     []byte
-	shared   bool // data points into the caller's piece
+	borrowed bool // data points into the caller's piece
 	has      bool // there was a data line
 
 	lastID string
@@ -57,8 +57,8 @@ func (r *Reader) Feed(p []byte, emit func(Event) error) error {
 		r.err = err
 		return err
 	}
-	r.fed += int64(len(p))
-	r.own()
+	r.total += int64(len(p))
+	r.copyData()
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (r *Reader) feed(p []byte, emit func(Event) error) error {
 			if p[pos] == '\n' {
 				pos++
 				if r.atEvent {
-					r.offset = r.fed + int64(pos)
+					r.offset = r.total + int64(pos)
 				}
 				continue
 			}
@@ -86,44 +86,44 @@ func (r *Reader) feed(p []byte, emit func(Event) error) error {
 		if end < 0 {
 			end = len(p)
 		}
-		found := lf >= 0
+		hasLine := lf >= 0
 		if cr := bytes.IndexByte(p[pos:end], '\r'); cr >= 0 {
-			end, found = pos+cr, true
+			end, hasLine = pos+cr, true
 		}
 		if len(r.partial)+end-pos > r.limit() {
 			return fmt.Errorf("%w: line of more than %d bytes", ErrTooLong, r.limit())
 		}
-		if !found {
+		if !hasLine {
 			r.partial = append(r.partial, p[pos:]...)
 			return nil
 		}
 		r.skipLF = p[end] == '\r'
-		line, own := p[pos:end], true
+		line, isLocal := p[pos:end], true
 		if len(r.partial) > 0 {
 			r.partial = append(r.partial, line...)
-			line, own = r.partial, false
+			line, isLocal = r.partial, false
 		}
 		pos = end + 1
 		if r.skipLF && pos < len(p) && p[pos] == '\n' {
 			r.skipLF = false
 			pos++
 		}
-		if !r.started {
-			r.started = true
-			if !r.Resumed {
+		if !r.hasBegun {
+			r.hasBegun = true
+			if !r.MidStream {
 				line = bytes.TrimPrefix(line, bom)
 			}
 		}
 		r.atEvent = false
 		if len(line) > 0 {
-			if err := r.field(line, own); err != nil {
+			if err := r.field(line, isLocal); err != nil {
 				return err
 			}
 			// Between events every line is a boundary, so that heartbeats don't pile up behind the last event.
 			if !r.has && r.name == "" && r.id == "" {
-				r.offset, r.atEvent = r.fed+int64(pos), true
+				r.offset, r.atEvent = r.total+int64(pos), true
 			}
-		} else if err := r.dispatch(r.fed+int64(pos), emit); err != nil {
+		} else if err := r.dispatch(r.total+int64(pos), emit); err != nil {
 			return err
 		}
 		if r.partial = r.partial[:0]; cap(r.partial) > keepBuffer {
@@ -157,18 +157,18 @@ func (r *Reader) field(line []byte, shareable bool) error {
 			r.has = true
 			switch {
 			case shareable:
-				r.data, r.shared = value, true
+				r.data, r.borrowed = value, true
 			case cap(r.partial) > keepBuffer: // the line's own buffer, of which feed keeps nothing
-				r.data, r.shared, r.partial = value, false, nil
+				r.data, r.borrowed, r.partial = value, false, nil
 			default:
-				r.data, r.shared = append(r.data[:0], value...), false
+				r.data, r.borrowed = append(r.data[:0], value...), false
 			}
 			return nil
 		}
 		if len(r.data)+1+len(value) > r.limit() {
 			return fmt.Errorf("%w: event of more than %d bytes", ErrTooLong, r.limit())
 		}
-		r.own()
+		r.copyData()
 		r.data = append(append(r.data, '\n'), value...)
 	case "event":
 		r.name = string(value)
@@ -213,16 +213,16 @@ func (r *Reader) dispatch(end int64, emit func(Event) error) error {
 	if err != nil {
 		r.offset = before // the event was not taken
 	}
-	if r.shared || cap(r.data) > keepBuffer {
-		r.data, r.shared = nil, false
+	if r.borrowed || cap(r.data) > keepBuffer {
+		r.data, r.borrowed = nil, false
 	}
 	return err
 }
 
 // own copies the data of an unended event out of the caller's piece.
-func (r *Reader) own() {
-	if r.shared {
-		r.data, r.shared = append([]byte(nil), r.data...), false
+func (r *Reader) copyData() {
+	if r.borrowed {
+		r.data, r.borrowed = append([]byte(nil), r.data...), false
 	}
 }
 
@@ -246,7 +246,7 @@ func (r *Reader) Close() error {
 		r.err = errClosed
 		// A comment may be cut: heartbeats carry nothing.
 		line := r.partial
-		if !r.started && !r.Resumed {
+		if !r.hasBegun && !r.MidStream {
 			line = bytes.TrimPrefix(line, bom)
 		}
 		if r.has || r.name != "" || (len(line) > 0 && line[0] != ':') {

@@ -222,7 +222,7 @@ func checkChunks(t fataler, in string, chunks []int) {
 		t.Fatalf("%q in %v: %v, want %v; offset %d, want %d", in, chunks, err, wantErr, cut.Offset(), whole.Offset())
 	}
 	for i, o := range offsets {
-		events, _, err := read(&Reader{Resumed: true}, in[o:])
+		events, _, err := read(&Reader{MidStream: true}, in[o:])
 		if diff := cmp.Diff(want[i+1:], events, equateEmpty); diff != "" || !errors.Is(err, wantErr) {
 			t.Fatalf("%q resumed at %d: %v, want %v\n%s", in, o, err, wantErr, diff)
 		}

@@ -14,7 +14,7 @@ import (
 //
 // A piece of an operation (More) is held back and changes nothing until the last piece is there.
 func (t *Transcript) Apply(e *event.Event) error {
-	if e.More || t.held != nil {
+	if e.Partial || t.pending != nil {
 		if e = t.hold(e); e == nil {
 			return nil
 		}
@@ -33,9 +33,9 @@ func (t *Transcript) apply(e *event.Event) error {
 	if t.messages == nil {
 		t.messages, t.turns = map[string]*Message{}, map[string]*Turn{}
 	}
-	if turn := t.turns[e.Turn]; turn != nil && turn.State == Ended {
+	if turn := t.turns[e.Turn]; turn != nil && turn.State == TurnEnded {
 		if e.Seq > turn.EndSeq {
-			t.Late++
+			t.LateEvents++
 			return nil
 		}
 		// What comes again, because the reader was cut, is known, but for operations on texts: the batch that was cut may
@@ -80,9 +80,9 @@ func (t *Transcript) start(e *event.Event) {
 	b := e.Get()
 	m := &Message{ID: e.Message, Turn: e.Turn, Role: b.Role, Author: b.Author, Source: b.Source, At: e.At, Seq: e.Seq}
 	if e.Type == event.MessageAdd {
-		m.Ended, m.EndAt = true, e.At
+		m.Final, m.EndAt = true, e.At
 		for i, p := range b.Parts {
-			part := &Part{ID: p.ID, Kind: p.Kind, Media: p.Media, Data: p.Data, At: e.At, EndAt: e.At, Ended: true, closed: e.Seq}
+			part := &Part{ID: p.ID, Kind: p.Kind, Media: p.Media, Data: p.Data, At: e.At, EndAt: e.At, Final: true, closed: e.Seq}
 			if part.ID == "" {
 				part.ID = fmt.Sprintf("p%d", i+1)
 			}
@@ -107,8 +107,8 @@ func (t *Transcript) message(e *event.Event) {
 	}
 	b := e.Get()
 	if e.Type == event.MessageEnd {
-		if !m.Ended && e.Seq > m.closed {
-			m.closed, m.Ended, m.EndAt, m.StopReason = e.Seq, true, e.At, b.Reason
+		if !m.Final && e.Seq > m.closed {
+			m.closed, m.Final, m.EndAt, m.StopReason = e.Seq, true, e.At, b.Reason
 		}
 	} else if e.Seq > m.updated {
 		m.updated, m.State, m.StateTurn, m.StateReason = e.Seq, b.MessageState, e.Turn, b.Reason
@@ -119,8 +119,8 @@ func (t *Transcript) turn(e *event.Event) {
 	b := e.Get()
 	turn := t.turns[e.Turn]
 	if turn == nil {
-		turn = &Turn{ID: e.Turn, State: Running, FirstSeq: e.FirstSeq()}
-		turn.whole = e.Type == event.TurnQueue || e.Type == event.TurnStart
+		turn = &Turn{ID: e.Turn, State: TurnRunning, FirstSeq: e.FirstSeq()}
+		turn.hasStart = e.Type == event.TurnQueue || e.Type == event.TurnStart
 		t.turns[e.Turn] = turn
 		t.Turns = append(t.Turns, turn)
 	}
@@ -132,8 +132,8 @@ func (t *Transcript) turn(e *event.Event) {
 		t.answer(turn, e)
 		return
 	case event.TurnEnd:
-		turn.State, turn.Outcome, turn.Reason, turn.By, turn.Error, turn.Usage = Ended, b.Outcome, b.Reason, b.By, b.Error, b.Usage
-		turn.EndedAt, turn.EndSeq, turn.Requests, turn.answered = e.At, e.Seq, nil, nil
+		turn.State, turn.Outcome, turn.Reason, turn.StoppedBy, turn.Error, turn.Usage = TurnEnded, b.Outcome, b.Reason, b.StoppedBy, b.Error, b.Usage
+		turn.EndedAt, turn.EndSeq, turn.Requests, turn.answeredAt = e.At, e.Seq, nil, nil
 		t.close(turn, e)
 		return
 	}
@@ -143,19 +143,19 @@ func (t *Transcript) turn(e *event.Event) {
 	turn.updated = e.Seq
 	switch e.Type {
 	case event.TurnQueue:
-		turn.State, turn.QueuedAt = Queued, e.At
+		turn.State, turn.QueuedAt = TurnQueued, e.At
 	case event.TurnStart:
-		turn.State, turn.StartedAt = Running, e.At
+		turn.State, turn.StartedAt = TurnRunning, e.At
 		if len(turn.Requests) > 0 {
-			turn.State = Waiting
+			turn.State = TurnWaiting
 		}
 	}
-	set(&turn.Agent, b.Agent)
-	set(&turn.Answers, b.Answers)
-	set(&turn.Parent, b.Parent)
-	set(&turn.Source, b.Source)
-	set(&turn.Phase, b.Phase)
-	set(&turn.Model, b.Model)
+	setIfAny(&turn.Agent, b.Agent)
+	setIfAny(&turn.Answers, b.Answers)
+	setIfAny(&turn.Parent, b.Parent)
+	setIfAny(&turn.Source, b.Source)
+	setIfAny(&turn.Phase, b.Phase)
+	setIfAny(&turn.Model, b.Model)
 	if b.Step != 0 {
 		turn.Step = b.Step
 	}
@@ -166,7 +166,7 @@ func (t *Transcript) turn(e *event.Event) {
 
 func (t *Transcript) wait(turn *Turn, e *event.Event) {
 	r := e.Get().Request
-	if r == nil || e.Seq <= turn.answered[r.ID] {
+	if r == nil || e.Seq <= turn.answeredAt[r.ID] {
 		return
 	}
 	for _, open := range turn.Requests {
@@ -175,23 +175,23 @@ func (t *Transcript) wait(turn *Turn, e *event.Event) {
 		}
 	}
 	turn.Requests = append(turn.Requests, &Request{Request: *r, At: e.At, seq: e.Seq})
-	if turn.State == Running {
-		turn.State = Waiting
+	if turn.State == TurnRunning {
+		turn.State = TurnWaiting
 	}
 }
 
 func (t *Transcript) answer(turn *Turn, e *event.Event) {
 	a := e.Get().Answer
-	if a == nil || e.Seq <= turn.answered[a.ID] {
+	if a == nil || e.Seq <= turn.answeredAt[a.ID] {
 		return
 	}
-	if turn.answered == nil {
-		turn.answered = map[string]int64{}
+	if turn.answeredAt == nil {
+		turn.answeredAt = map[string]int64{}
 	}
-	turn.answered[a.ID] = e.Seq
+	turn.answeredAt[a.ID] = e.Seq
 	turn.Requests = slices.DeleteFunc(turn.Requests, func(r *Request) bool { return r.ID == a.ID && r.seq < e.Seq })
-	if len(turn.Requests) == 0 && turn.State == Waiting {
-		turn.State = Running
+	if len(turn.Requests) == 0 && turn.State == TurnWaiting {
+		turn.State = TurnRunning
 	}
 }
 
@@ -200,7 +200,7 @@ func (t *Transcript) close(turn *Turn, e *event.Event) {
 	for i := len(t.Messages) - 1; i >= 0; i-- {
 		m := t.Messages[i]
 		if m.Turn != e.Turn {
-			if turn.whole && m.Seq != 0 && m.Seq < turn.FirstSeq {
+			if turn.hasStart && m.Seq != 0 && m.Seq < turn.FirstSeq {
 				return // no message of a turn is older than it
 			}
 			continue
@@ -208,12 +208,12 @@ func (t *Transcript) close(turn *Turn, e *event.Event) {
 		if e.Seq <= m.floor {
 			continue
 		}
-		if !m.Ended {
-			m.Ended, m.EndAt = true, e.At
+		if !m.Final {
+			m.Final, m.EndAt = true, e.At
 		}
 		for _, p := range m.Parts {
-			if !p.Ended {
-				p.closed, p.Ended, p.EndAt = e.Seq, true, e.At
+			if !p.Final {
+				p.closed, p.Final, p.EndAt = e.Seq, true, e.At
 			}
 			if p.State == event.PartRunning {
 				p.State = event.PartFailed
@@ -259,7 +259,7 @@ func (p *Part) op(e *event.Event) error {
 	if e.Seq <= f.seq {
 		return nil
 	}
-	if p.Ended && e.Seq > p.closed && (e.Type != event.PartReplace || e.Text != "") {
+	if p.Final && e.Seq > p.closed && (e.Type != event.PartReplace || e.Text != "") {
 		return nil // what is final can only be taken back
 	}
 	if e.Type == event.PartReplace {
@@ -268,19 +268,19 @@ func (p *Part) op(e *event.Event) error {
 		if e.Offset > int64(len(f.b)) {
 			return ErrGap
 		}
-		if known := int64(len(f.b)) - e.Offset; known < int64(len(e.Text)) {
-			f.b = append(f.b, e.Text[known:]...)
+		if overlap := int64(len(f.b)) - e.Offset; overlap < int64(len(e.Text)) {
+			f.b = append(f.b, e.Text[overlap:]...)
 		}
 	}
 	f.seq = e.Seq
-	if (e.History != nil || e.Note != "") && e.Seq > p.noted {
+	if (e.History != nil || e.Note != "") && e.Seq > p.notedAt {
 		p.take(e)
 	}
 	return nil
 }
 
 func (p *Part) end(e *event.Event) error {
-	if p.Ended {
+	if p.Final {
 		return nil
 	}
 	for _, f := range Fields {
@@ -288,13 +288,13 @@ func (p *Part) end(e *event.Event) error {
 			return ErrMismatch
 		}
 	}
-	p.closed, p.Ended, p.EndAt = e.Seq, true, e.At
+	p.closed, p.Final, p.EndAt = e.Seq, true, e.At
 	return nil
 }
 
 func (p *Part) update(b *event.Body) {
-	set(&p.State, b.State)
-	set(&p.Name, b.Name)
+	setIfAny(&p.State, b.State)
+	setIfAny(&p.Name, b.Name)
 	if b.Title != nil {
 		p.Title = *b.Title
 	}
@@ -325,7 +325,7 @@ func (t *Transcript) update(b *event.Body) {
 	}
 }
 
-func set[T ~string](to *T, v T) {
+func setIfAny[T ~string](to *T, v T) {
 	if v != "" {
 		*to = v
 	}

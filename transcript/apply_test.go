@@ -402,8 +402,8 @@ func TestLateEventsAreCounted(t *testing.T) {
 	tr := fold(t, parse(t, begin+end+`{"type":"turn.update","turn":"t","phase":"x"}
 		{"type":"part.append","turn":"t","message":"m","part":"p","text":"x"}
 		{"seq":2,"type":"message.start","turn":"t","message":"m","role":"assistant"}`))
-	if tr.Late != 2 {
-		t.Errorf("late: %d, want 2: what comes again is not late", tr.Late)
+	if tr.LateEvents != 2 {
+		t.Errorf("late: %d, want 2: what comes again is not late", tr.LateEvents)
 	}
 }
 

@@ -30,7 +30,7 @@ func dropTruncated(events []event.Event) []event.Event {
 		}
 		_ = t.Apply(e) // what can't apply is dropped by every reader alike
 	}
-	out := make([]event.Event, 0, len(events))
+	compacted := make([]event.Event, 0, len(events))
 	last := ""
 	for _, e := range events {
 		switch {
@@ -50,7 +50,7 @@ func dropTruncated(events []event.Event) []event.Event {
 				continue
 			}
 		}
-		out = append(out, e)
+		compacted = append(compacted, e)
 	}
-	return out
+	return compacted
 }

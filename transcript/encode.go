@@ -18,7 +18,7 @@ func (s *Snapshot) AppendJSON(b []byte) ([]byte, error) {
 	w.int("seq", s.Seq)
 	w.str("title", s.Title)
 	if len(s.Metadata) > 0 {
-		w.any("metadata", s.Metadata)
+		w.encode("metadata", s.Metadata)
 	}
 	w.list("messages", len(s.Messages), func(i int) { w.message(s.Messages[i]) })
 	w.list("turns", len(s.Turns), func(i int) { w.value(s.Turns[i]) })
@@ -103,7 +103,7 @@ func (w *writer) bool(k string, v bool) {
 	}
 }
 
-func (w *writer) any(k string, v any) {
+func (w *writer) encode(k string, v any) {
 	w.key(k)
 	w.value(v)
 	w.b = append(w.b, ',')
@@ -138,7 +138,7 @@ func (w *writer) message(m *Message) {
 	w.str("turn", m.Turn)
 	w.str("role", string(m.Role))
 	if m.Author != nil {
-		w.any("author", m.Author)
+		w.encode("author", m.Author)
 	}
 	w.str("source", m.Source)
 	w.int("at", m.At)
@@ -146,7 +146,7 @@ func (w *writer) message(m *Message) {
 	w.str("state", string(m.State))
 	w.str("stateTurn", m.StateTurn)
 	w.str("stateReason", m.StateReason)
-	w.bool("ended", m.Ended)
+	w.bool("ended", m.Final)
 	w.str("stopReason", m.StopReason)
 	w.list("parts", len(m.Parts), func(i int) { w.part(m.Parts[i]) })
 	w.close('}')
@@ -163,17 +163,17 @@ func (w *writer) part(p *Part) {
 	w.str("state", string(p.State))
 	w.str("title", p.Title)
 	if p.Media != nil {
-		w.any("media", p.Media)
+		w.encode("media", p.Media)
 	}
 	if p.Error != nil {
-		w.any("error", p.Error)
+		w.encode("error", p.Error)
 	}
 	if len(p.Data) > 0 {
-		w.any("data", p.Data)
+		w.encode("data", p.Data)
 	}
 	w.int("at", p.At)
 	w.int("endAt", p.EndAt)
-	w.bool("ended", p.Ended)
+	w.bool("ended", p.Final)
 	for i, f := range Fields {
 		w.str(f.Name(), string(p.texts[i].b))
 	}

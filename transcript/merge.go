@@ -20,7 +20,7 @@ func Merge(events []event.Event, history History) []event.Event {
 	for i := range events {
 		g.add(&events[i])
 	}
-	return g.done()
+	return g.finish()
 }
 
 type partKey struct{ message, part string }
@@ -33,7 +33,7 @@ type fieldKey struct {
 // merger holds what comes out in order of the first event of each; done puts it in order of the last. The maps and indexes
 // say where in out the next event of that thing is merged into.
 type merger struct {
-	out     []merged
+	ops     []merged
 	history History
 
 	fields       map[fieldKey]int
@@ -51,8 +51,8 @@ type merger struct {
 
 type merged struct {
 	event.Event
-	text  []byte // stands for Text once two were merged
-	noted bool   // an operation in it had a note or a history
+	text     []byte // stands for Text once two were merged
+	hasNotes bool   // an operation in it had a note or a history
 }
 
 func (g *merger) add(e *event.Event) {
@@ -63,22 +63,22 @@ func (g *merger) add(e *event.Event) {
 	case event.PartUpdate:
 		k := partKey{e.Message, e.Part}
 		if i, ok := g.parts[k]; ok {
-			g.out[i].update(e)
+			g.ops[i].update(e)
 			return
 		}
-		put(&g.parts, k, len(g.out))
+		setKey(&g.parts, k, len(g.ops))
 	case event.TurnUpdate:
 		if i, ok := g.turns[e.Turn]; ok {
-			g.out[i].update(e)
+			g.ops[i].update(e)
 			return
 		}
-		put(&g.turns, e.Turn, len(g.out))
+		setKey(&g.turns, e.Turn, len(g.ops))
 	case event.ConversationUpdate:
 		if g.conversation >= 0 {
-			g.out[g.conversation].update(e)
+			g.ops[g.conversation].update(e)
 			return
 		}
-		g.conversation = len(g.out)
+		g.conversation = len(g.ops)
 	case event.ConversationTruncate:
 		g.fields, g.parts, g.turns, g.conversation, g.lastIndex = nil, nil, nil, -1, -1
 	case event.TurnQueue, event.TurnStart:
@@ -86,17 +86,17 @@ func (g *merger) add(e *event.Event) {
 	case event.TurnEnd:
 		g.parts = nil // likewise: an end sets what runs to failed
 	case event.PartEnd:
-		put(&g.ends, partKey{e.Message, e.Part}, len(g.out))
+		setKey(&g.ends, partKey{e.Message, e.Part}, len(g.ops))
 	}
-	g.out = append(g.out, merged{Event: *e})
+	g.ops = append(g.ops, merged{Event: *e})
 }
 
 // op takes an operation on a field.
 func (g *merger) op(e *event.Event) {
 	k := fieldKey{partKey{e.Message, e.Part}, e.Field}
-	noted := e.Note != "" || e.History != nil
+	hasNote := e.Note != "" || e.History != nil
 	var tr *trail
-	if noted {
+	if hasNote {
 		tr = g.trail(k.partKey)
 		tr.add(e)
 	}
@@ -108,25 +108,25 @@ func (g *merger) op(e *event.Event) {
 		i, ok = g.fields[k]
 	}
 	// A noted operation carries the whole history once it is merged; where that is not known, none is merged into it.
-	if ok && (noted || g.out[i].noted) {
+	if ok && (hasNote || g.ops[i].hasNotes) {
 		if tr == nil {
 			tr = g.trail(k.partKey)
 		}
-		ok = tr.whole(g.history, k.partKey)
+		ok = tr.load(g.history, k.partKey)
 	}
 	history := ok
 	if !ok {
-		i = len(g.out)
-		put(&g.fields, k, i)
-		g.out = append(g.out, merged{Event: *e})
+		i = len(g.ops)
+		setKey(&g.fields, k, i)
+		g.ops = append(g.ops, merged{Event: *e})
 		// A note of another field may merge into an operation that comes after this one.
-		history = noted && tr.mixed && tr.whole(g.history, k.partKey)
+		history = hasNote && tr.mixed && tr.load(g.history, k.partKey)
 	} else {
-		g.out[i].op(e)
+		g.ops[i].op(e)
 	}
-	m := &g.out[i]
-	m.noted = m.noted || noted
-	if history && m.noted {
+	m := &g.ops[i]
+	m.hasNotes = m.hasNotes || hasNote
+	if history && m.hasNotes {
 		m.Note, m.Extend, m.History = "", false, slices.Clip(tr.notes)
 		if m.History == nil {
 			m.History = []string{} // which says that there are none
@@ -139,12 +139,12 @@ func (g *merger) op(e *event.Event) {
 func (m *merged) op(e *event.Event) {
 	if e.FirstSeq() <= m.Seq {
 		// e was merged before from more than the range holds, and is whole by itself.
-		first := min(m.FirstSeq(), e.First)
+		firstSeq := min(m.FirstSeq(), e.MergedFrom)
 		m.Event, m.text = *e, nil
-		m.First = first
+		m.MergedFrom = firstSeq
 		return
 	}
-	first, typ, offset, note, extend, history := m.FirstSeq(), m.Type, m.Offset, m.Note, m.Extend, m.History
+	firstSeq, typ, offset, note, extend, history := m.FirstSeq(), m.Type, m.Offset, m.Note, m.Extend, m.History
 	if e.Type == event.PartReplace {
 		m.text, typ, offset = append(m.text[:0], e.Text...), e.Type, 0
 	} else {
@@ -154,14 +154,14 @@ func (m *merged) op(e *event.Event) {
 		m.text = append(m.text, e.Text...)
 	}
 	m.Event = *e
-	m.First, m.Type, m.Offset, m.Note, m.Extend, m.History = first, typ, offset, note, extend, history
+	m.MergedFrom, m.Type, m.Offset, m.Note, m.Extend, m.History = firstSeq, typ, offset, note, extend, history
 }
 
 // update folds e, a later update of the same thing, into m.
 func (m *merged) update(e *event.Event) {
-	first, body := m.FirstSeq(), mergeBody(m.Get(), e.Get())
+	firstSeq, body := m.FirstSeq(), mergeBody(m.Get(), e.Get())
 	m.Event = *e
-	m.First, m.Body = first, body
+	m.MergedFrom, m.Body = firstSeq, body
 }
 
 // retract drops the check of a field that changes after its part's end.
@@ -170,17 +170,17 @@ func (g *merger) retract(k fieldKey) {
 	if !ok {
 		return
 	}
-	b := *g.out[i].Get()
+	b := *g.ops[i].Get()
 	b.Sums = maps.Clone(b.Sums)
 	delete(b.Sums, k.field.Name())
-	g.out[i].Body = &b
+	g.ops[i].Body = &b
 }
 
-func (g *merger) done() []event.Event {
-	slices.SortStableFunc(g.out, func(a, b merged) int { return cmp.Compare(a.Seq, b.Seq) })
-	events := make([]event.Event, len(g.out))
-	for i := range g.out {
-		m := &g.out[i]
+func (g *merger) finish() []event.Event {
+	slices.SortStableFunc(g.ops, func(a, b merged) int { return cmp.Compare(a.Seq, b.Seq) })
+	events := make([]event.Event, len(g.ops))
+	for i := range g.ops {
+		m := &g.ops[i]
 		if m.text != nil {
 			m.Text = string(m.text)
 		}
@@ -193,20 +193,20 @@ func (g *merger) trail(k partKey) *trail {
 	tr := g.trails[k]
 	if tr == nil {
 		tr = &trail{}
-		put(&g.trails, k, tr)
+		setKey(&g.trails, k, tr)
 	}
 	return tr
 }
 
 // trail is the callback history of one part, as far as the range has come.
 type trail struct {
-	first int64 // seq of the first noted operation
-	field event.Field
-	mixed bool     // operations of several fields had notes
-	since []noteOp // the range's, while the list is not known
-	notes []string // the whole list, once it is known
-	known bool
-	asked bool
+	firstSeq   int64 // seq of the first noted operation
+	field      event.Field
+	mixed      bool     // operations of several fields had notes
+	since      []noteOp // the range's, while the list is not known
+	notes      []string // the whole list, once it is known
+	isComplete bool
+	lookedUp   bool
 }
 
 // noteOp is the note of one operation.
@@ -216,52 +216,52 @@ type noteOp struct {
 }
 
 func (tr *trail) add(e *event.Event) {
-	if tr.first == 0 {
-		tr.first, tr.field = e.FirstSeq(), e.Field
+	if tr.firstSeq == 0 {
+		tr.firstSeq, tr.field = e.FirstSeq(), e.Field
 	}
 	tr.mixed = tr.mixed || e.Field != tr.field
 	switch {
 	case e.History != nil:
-		tr.notes, tr.known, tr.since = JoinHistories(e.History), true, nil
-	case tr.known:
+		tr.notes, tr.isComplete, tr.since = JoinHistories(e.History), true, nil
+	case tr.isComplete:
 		tr.notes = addNote(tr.notes, e.Note, e.Extend)
-	case !tr.asked: // else it never will be known by what comes one by one
+	case !tr.lookedUp: // else it never will be known by what comes one by one
 		tr.since = append(tr.since, noteOp{e.Note, e.Extend})
 	}
 }
 
 // whole makes notes the whole list, and reports whether it can.
-func (tr *trail) whole(history History, k partKey) bool {
-	if tr.known || tr.asked {
-		return tr.known
+func (tr *trail) load(history History, k partKey) bool {
+	if tr.isComplete || tr.lookedUp {
+		return tr.isComplete
 	}
-	tr.asked = true
+	tr.lookedUp = true
 	var before []string
-	tr.known = true
+	tr.isComplete = true
 	if history != nil {
-		before, tr.known = history(k.message, k.part, tr.first-1)
+		before, tr.isComplete = history(k.message, k.part, tr.firstSeq-1)
 	}
-	if tr.known {
+	if tr.isComplete {
 		tr.notes = slices.Clone(before)
 		for _, n := range tr.since {
 			tr.notes = addNote(tr.notes, n.text, n.extend)
 		}
 	}
 	tr.since = nil
-	return tr.known
+	return tr.isComplete
 }
 
 func mergeBody(a, b *event.Body) *event.Body {
 	m := *a
-	set(&m.State, b.State)
-	set(&m.MessageState, b.MessageState)
-	set(&m.Name, b.Name)
-	set(&m.Agent, b.Agent)
-	set(&m.Answers, b.Answers)
-	set(&m.Parent, b.Parent)
-	set(&m.Source, b.Source)
-	set(&m.Phase, b.Phase)
-	set(&m.Model, b.Model)
+	setIfAny(&m.State, b.State)
+	setIfAny(&m.MessageState, b.MessageState)
+	setIfAny(&m.Name, b.Name)
+	setIfAny(&m.Agent, b.Agent)
+	setIfAny(&m.Answers, b.Answers)
+	setIfAny(&m.Parent, b.Parent)
+	setIfAny(&m.Source, b.Source)
+	setIfAny(&m.Phase, b.Phase)
+	setIfAny(&m.Model, b.Model)
 	if b.Step != 0 {
 		m.Step = b.Step
 	}
@@ -292,7 +292,7 @@ func mergeBody(a, b *event.Body) *event.Body {
 }
 
 // put sets a key of a map that is made when first needed.
-func put[K comparable, V any](m *map[K]V, k K, v V) {
+func setKey[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = map[K]V{}
 	}

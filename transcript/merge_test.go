@@ -247,11 +247,11 @@ func TestSplit(t *testing.T) {
 		`{"seq":4,"type":"part.append","message":"m","part":"p","offset":4,"text":"𝄞","history":["h"]}`,
 		`{"seq":5,"type":"part.replace","message":"m","part":"p","text":"abcd"}`,
 	}
-	if d := cmp.Diff(want, format(t, transcript.Split(events, 4))); d != "" {
+	if d := cmp.Diff(want, format(t, transcript.SplitText(events, 4))); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 	// Text that isn't UTF-8 is cut somewhere, but cut it is.
-	for _, e := range transcript.Split([]event.Event{{Type: event.PartAppend, Text: strings.Repeat("\x80", 20)}}, 4) {
+	for _, e := range transcript.SplitText([]event.Event{{Type: event.PartAppend, Text: strings.Repeat("\x80", 20)}}, 4) {
 		if len(e.Text) == 0 || len(e.Text) > 4 {
 			t.Errorf("piece of %d bytes", len(e.Text))
 		}

@@ -38,10 +38,10 @@ func Note(text string) string {
 }
 
 // JoinHistories returns the entries of several histories, one after another, as one.
-func JoinHistories(all ...[]string) []string {
+func JoinHistories(histories ...[]string) []string {
 	var h []string
-	for _, one := range all {
-		for _, n := range one {
+	for _, history := range histories {
+		for _, n := range history {
 			h = addNote(h, n, false)
 		}
 	}
@@ -79,7 +79,7 @@ func surplus(n int, at func(i int) string) int {
 
 // take adds the note of an operation, or replaces the list.
 func (p *Part) take(e *event.Event) {
-	p.noted = e.Seq
+	p.notedAt = e.Seq
 	if e.History != nil {
 		p.setNotes(e.History, e.Seq)
 		return
@@ -103,7 +103,7 @@ func (p *Part) take(e *event.Event) {
 // setNotes replaces the list.
 func (p *Part) setNotes(history []string, seq int64) {
 	list := JoinHistories(history)
-	p.notes, p.noted, p.rewritten = make([]note, 0, len(list)), seq, seq
+	p.notes, p.notedAt, p.rewritten = make([]note, 0, len(list)), seq, seq
 	for _, n := range list {
 		p.notes = append(p.notes, note{seq: seq, text: n})
 	}
@@ -111,7 +111,7 @@ func (p *Part) setNotes(history []string, seq int64) {
 
 // History returns the part's notes, oldest first, without blanks and adjacent equals.
 func (p *Part) History() []string {
-	h, _ := p.HistoryAt(max(p.noted, p.rewritten))
+	h, _ := p.HistoryAt(max(p.notedAt, p.rewritten))
 	return h
 }
 

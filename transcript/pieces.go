@@ -11,11 +11,11 @@ const MaxPiece = 256 << 10
 
 // Split cuts every text above limit bytes into pieces at boundaries of UTF-8; all but the last carry More. The events
 // given are not changed. A limit must fit a character, 4 bytes.
-func Split(events []event.Event, limit int) []event.Event {
+func SplitText(events []event.Event, limit int) []event.Event {
 	if !slices.ContainsFunc(events, func(e event.Event) bool { return len(e.Text) > limit }) {
 		return events
 	}
-	out := make([]event.Event, 0, len(events)+4)
+	pieces := make([]event.Event, 0, len(events)+4)
 	for _, e := range events {
 		offset := e.Offset
 		for len(e.Text) > limit {
@@ -24,48 +24,48 @@ func Split(events []event.Event, limit int) []event.Event {
 				n--
 			}
 			piece := e
-			piece.Text, piece.More, piece.Note, piece.Extend, piece.History = e.Text[:n], true, "", false, nil
-			out = append(out, piece)
+			piece.Text, piece.Partial, piece.Note, piece.Extend, piece.History = e.Text[:n], true, "", false, nil
+			pieces = append(pieces, piece)
 			e.Text, e.Type = e.Text[n:], event.PartAppend
 			offset += int64(n)
 			e.Offset = offset
 		}
-		out = append(out, e)
+		pieces = append(pieces, e)
 	}
-	return out
+	return pieces
 }
 
 // held is an operation whose last piece has not come yet. Pieces of one operation follow each other, so there is one at most.
-type held struct {
-	first event.Event
-	text  []byte
+type partialOp struct {
+	op   event.Event
+	text []byte
 }
 
 // next reports whether e goes on where h stands. A first piece that comes again, because the reader was cut and resumed,
 // does not: its offset is that of the beginning.
-func (h *held) next(e *event.Event) bool {
-	return e.Type == event.PartAppend && e.Seq == h.first.Seq && e.Offset == h.first.Offset+int64(len(h.text)) &&
-		e.Message == h.first.Message && e.Part == h.first.Part && e.Field == h.first.Field
+func (h *partialOp) next(e *event.Event) bool {
+	return e.Type == event.PartAppend && e.Seq == h.op.Seq && e.Offset == h.op.Offset+int64(len(h.text)) &&
+		e.Message == h.op.Message && e.Part == h.op.Part && e.Field == h.op.Field
 }
 
 // hold takes the next event while pieces are about. It returns what applies now: e itself, the whole operation that e
 // completes, or nil. Any event that is not the next piece ends the wait: what was held will be sent again.
 func (t *Transcript) hold(e *event.Event) *event.Event {
-	h := t.held
+	h := t.pending
 	if h == nil || !h.next(e) {
-		t.held = nil
-		if e.More {
-			t.held = &held{first: *e, text: []byte(e.Text)}
+		t.pending = nil
+		if e.Partial {
+			t.pending = &partialOp{op: *e, text: []byte(e.Text)}
 			return nil
 		}
 		return e
 	}
 	h.text = append(h.text, e.Text...)
-	if e.More {
+	if e.Partial {
 		return nil
 	}
-	t.held = nil
-	whole := h.first
-	whole.Text, whole.More, whole.Note, whole.Extend, whole.History = string(h.text), false, e.Note, e.Extend, e.History
-	return &whole
+	t.pending = nil
+	merged := h.op
+	merged.Text, merged.Partial, merged.Note, merged.Extend, merged.History = string(h.text), false, e.Note, e.Extend, e.History
+	return &merged
 }

@@ -75,7 +75,7 @@ func read(t *testing.T, name string, log []event.Event, r *rand.Rand) reading {
 	n := 1 + r.IntN(len(log))
 	for at := 0; at < n; {
 		upto := min(n, at+1+r.IntN(12))
-		batch := transcript.Split(transcript.Merge(log[at:upto], history(whole)), 6)
+		batch := transcript.SplitText(transcript.Merge(log[at:upto], history(whole)), 6)
 		switch r.IntN(5) {
 		case 0: // cut, and from the old cursor again
 			apply(batch[:1+r.IntN(len(batch))])

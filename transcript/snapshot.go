@@ -20,7 +20,7 @@ type Snapshot struct {
 }
 
 // First returns the id of the first message, empty where there is none.
-func (s *Snapshot) First() string {
+func (s *Snapshot) FirstMessage() string {
 	if len(s.Messages) == 0 {
 		return ""
 	}
@@ -102,7 +102,7 @@ func (t *Transcript) AddPage(p *Snapshot, before string, cursor int64) bool {
 	// A turn that ended after the cursor is still on its way as events; as ended it would keep them from applying.
 	turns := make([]*Turn, 0, len(p.Turns)+len(t.Turns))
 	for _, turn := range p.Turns {
-		if t.turns[turn.ID] == nil && turn.State == Ended && turn.EndSeq <= cursor {
+		if t.turns[turn.ID] == nil && turn.State == TurnEnded && turn.EndSeq <= cursor {
 			turn = copyTurn(turn)
 			turns = append(turns, turn)
 			t.turns[turn.ID] = turn
@@ -113,7 +113,7 @@ func (t *Transcript) AddPage(p *Snapshot, before string, cursor int64) bool {
 }
 
 func copyMessages(messages []*Message) []*Message {
-	out := make([]*Message, len(messages))
+	copies := make([]*Message, len(messages))
 	for i, m := range messages {
 		c := *m
 		c.Parts = make([]*Part, len(m.Parts))
@@ -127,9 +127,9 @@ func copyMessages(messages []*Message) []*Message {
 			parts[j].notes = p.notes[:len(p.notes):len(p.notes)]
 			c.Parts[j] = &parts[j]
 		}
-		out[i] = &c
+		copies[i] = &c
 	}
-	return out
+	return copies
 }
 
 func copyTurn(turn *Turn) *Turn {
@@ -142,6 +142,6 @@ func copyTurn(turn *Turn) *Turn {
 	if len(c.Requests) == 0 {
 		c.Requests = nil
 	}
-	c.answered = maps.Clone(turn.answered)
+	c.answeredAt = maps.Clone(turn.answeredAt)
 	return &c
 }

@@ -21,13 +21,13 @@ type Transcript struct {
 	// Truncated is the seq of the last truncate; a reader from before it needs a snapshot.
 	Truncated int64
 	// Late counts events that came after the end of their turn and were dropped.
-	Late int64
+	LateEvents int64
 
 	floor    int64 // events up to here are in the snapshot that this began with
 	updated  int64
 	messages map[string]*Message
 	turns    map[string]*Turn
-	held     *held
+	pending  *partialOp
 }
 
 // Message is what one author said.
@@ -43,7 +43,7 @@ type Message struct {
 	State       event.MessageState `json:"state"`
 	StateTurn   string             `json:"stateTurn"`
 	StateReason string             `json:"stateReason"`
-	Ended       bool               `json:"ended"`
+	Final       bool               `json:"ended"`
 	StopReason  string             `json:"stopReason"`
 	Parts       []*Part            `json:"parts"`
 
@@ -69,11 +69,11 @@ type Part struct {
 	Data      json.RawMessage `json:"data"`
 	At        int64           `json:"at"` // epoch milliseconds
 	EndAt     int64           `json:"endAt"`
-	Ended     bool            `json:"ended"`
+	Final     bool            `json:"ended"`
 
 	texts           [4]text
 	notes           []note
-	noted           int64 // seq of the operation that changed the notes last
+	notedAt         int64 // seq of the operation that changed the notes last
 	rewritten       int64 // seq of the last operation that changed or dropped notes: what they were before is not known
 	updated, closed int64
 }
@@ -89,10 +89,10 @@ type TurnState string
 
 // The states of a turn.
 const (
-	Queued  TurnState = "queued"
-	Running TurnState = "running"
-	Waiting TurnState = "waiting" // for a person's answer
-	Ended   TurnState = "ended"   // its Outcome says how
+	TurnQueued  TurnState = "queued"
+	TurnRunning TurnState = "running"
+	TurnWaiting TurnState = "waiting" // for a person's answer
+	TurnEnded   TurnState = "ended"   // its Outcome says how
 )
 
 // Turn is one run of an agent.
@@ -103,18 +103,18 @@ type Turn struct {
 	Parent  string `json:"parent,omitempty"`
 	// Source is where a turn came from that its upstream began by itself, such as another client; other turns have none. Such a turn
 	// does not wait in the queue and nothing waits for it, and it may outlive its parent.
-	Source   string          `json:"source,omitempty"`
-	State    TurnState       `json:"state"`
-	Outcome  event.Outcome   `json:"outcome,omitempty"`
-	Reason   string          `json:"reason,omitempty"`
-	By       string          `json:"by,omitempty"` // the subject that stopped it, where one did
-	Error    *event.Error    `json:"error,omitempty"`
-	Usage    *event.Usage    `json:"usage,omitempty"`
-	Phase    string          `json:"phase,omitempty"`
-	Step     int             `json:"step,omitempty"`
-	Model    string          `json:"model,omitempty"`
-	Upstream *event.Upstream `json:"upstream,omitempty"`
-	Requests []*Request      `json:"requests,omitempty"` // open ones
+	Source    string          `json:"source,omitempty"`
+	State     TurnState       `json:"state"`
+	Outcome   event.Outcome   `json:"outcome,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	StoppedBy string          `json:"by,omitempty"` // the subject that stopped it, where one did
+	Error     *event.Error    `json:"error,omitempty"`
+	Usage     *event.Usage    `json:"usage,omitempty"`
+	Phase     string          `json:"phase,omitempty"`
+	Step      int             `json:"step,omitempty"`
+	Model     string          `json:"model,omitempty"`
+	Upstream  *event.Upstream `json:"upstream,omitempty"`
+	Requests  []*Request      `json:"requests,omitempty"` // open ones
 
 	QueuedAt  int64 `json:"queuedAt,omitempty"` // epoch milliseconds
 	StartedAt int64 `json:"startedAt,omitempty"`
@@ -123,9 +123,9 @@ type Turn struct {
 	FirstSeq int64 `json:"firstSeq,omitempty"`
 	EndSeq   int64 `json:"endSeq,omitempty"`
 
-	whole    bool // its first event was seen, and not trimmed away
-	updated  int64
-	answered map[string]int64 // closed requests and the seq that closed them
+	hasStart   bool // its first event was seen, and not trimmed away
+	updated    int64
+	answeredAt map[string]int64 // closed requests and the seq that closed them
 }
 
 // Request is an open question of a turn.
@@ -155,7 +155,7 @@ func (m *Message) Part(id string) *Part {
 func (t *Turn) Independent() bool { return t.Parent == "" || t.Source != "" }
 
 // Unfinished reports whether the turn is still owed an end.
-func (t *Turn) Unfinished() bool { return t.State != Ended }
+func (t *Turn) Unfinished() bool { return t.State != TurnEnded }
 
 // Text returns the content of a field.
 func (p *Part) Text(f event.Field) string { return string(p.texts[index(f)].b) }

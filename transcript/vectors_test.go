@@ -96,7 +96,7 @@ func TestLogsFoldTheSame(t *testing.T) {
 		if d := cmp.Diff(compact, transcript.Compact(compact)); d != "" {
 			t.Errorf("%s: compacted twice: %s", v.Name, d)
 		}
-		check("in pieces", fold(t, transcript.Split(compact, 4)))
+		check("in pieces", fold(t, transcript.SplitText(compact, 4)))
 
 		var merged []event.Event
 		var seen transcript.Transcript // what came before a range, for its history
@@ -196,9 +196,9 @@ func flat(s *transcript.Snapshot, turns bool) []string {
 		out = append(out, fmt.Sprintf("metadata %s=%s", k, v))
 	}
 	for _, m := range s.Messages {
-		out = append(out, fmt.Sprintf("message %s turn=%s %s state=%s ended=%v", m.ID, m.Turn, m.Role, m.State, m.Ended))
+		out = append(out, fmt.Sprintf("message %s turn=%s %s state=%s ended=%v", m.ID, m.Turn, m.Role, m.State, m.Final))
 		for _, p := range m.Parts {
-			line := fmt.Sprintf("  part %s %s join=%q state=%s title=%q ended=%v history=%q", p.ID, p.Kind, p.Join, p.State, p.Title, p.Ended, p.History())
+			line := fmt.Sprintf("  part %s %s join=%q state=%s title=%q ended=%v history=%q", p.ID, p.Kind, p.Join, p.State, p.Title, p.Final, p.History())
 			if p.Media != nil {
 				line += " url=" + p.Media.URL
 			}

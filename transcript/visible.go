@@ -23,11 +23,11 @@ func (m *Message) Visible() string {
 
 // History returns the message's callback history: its parts' lists in part order, adjacent equals dropped.
 func (m *Message) History() []string {
-	var all [][]string
+	var histories [][]string
 	for _, p := range m.Parts {
-		all = append(all, p.History())
+		histories = append(histories, p.History())
 	}
-	return JoinHistories(all...)
+	return JoinHistories(histories...)
 }
 
 // Visible returns the visible text of a turn: its assistant messages', joined by a blank line.
@@ -45,11 +45,11 @@ func (t *Transcript) Visible(turn string) string {
 
 // History returns the callback history of a turn's assistant messages.
 func (t *Transcript) History(turn string) []string {
-	var all [][]string
+	var histories [][]string
 	for _, m := range t.Messages {
 		if m.Turn == turn && m.Role == event.Assistant {
-			all = append(all, m.History())
+			histories = append(histories, m.History())
 		}
 	}
-	return JoinHistories(all...)
+	return JoinHistories(histories...)
 }

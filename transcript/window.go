@@ -64,33 +64,33 @@ func (t *Transcript) Evict(n int) {
 // nothing that stays; the empty id drops everything. An id that is not held is that of an older message, since logs name
 // only messages that are there: then too all that is held goes.
 func (t *Transcript) truncate(last string) {
-	keep := 0
+	count := 0
 	if last == "" {
 		t.Earlier = false
 	} else {
-		keep = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
+		count = slices.IndexFunc(t.Messages, func(m *Message) bool { return m.ID == last }) + 1
 	}
-	gone := map[string]bool{}  // messages, and turns with them
-	stays := map[string]bool{} // turns that have said something that stays
-	for _, m := range t.Messages[:keep] {
+	removed := map[string]bool{} // messages, and turns with them
+	stays := map[string]bool{}   // turns that have said something that stays
+	for _, m := range t.Messages[:count] {
 		stays[m.Turn] = true
 	}
-	for _, m := range t.Messages[keep:] {
-		gone[m.ID] = true
+	for _, m := range t.Messages[count:] {
+		removed[m.ID] = true
 		if m.Turn != "" && !stays[m.Turn] {
 			if turn := t.turns[m.Turn]; turn != nil && turn.Answers == "" {
-				gone[turn.ID] = true
+				removed[turn.ID] = true
 			}
 		}
 		delete(t.messages, m.ID)
 	}
-	clear(t.Messages[keep:])
-	t.Messages = t.Messages[:keep]
+	clear(t.Messages[count:])
+	t.Messages = t.Messages[:count]
 	// No turn is unfinished when a log is truncated. One that is so here has lost its end: the log was compacted, and the
 	// end left out, while this fold was half-way through it.
 	t.dropTurns(func(turn *Turn) bool {
-		if turn.Unfinished() || keep == 0 || gone[turn.ID] || gone[turn.Answers] || (gone[turn.Parent] && !stays[turn.ID]) {
-			gone[turn.ID] = true // and the children, which come later
+		if turn.Unfinished() || count == 0 || removed[turn.ID] || removed[turn.Answers] || (removed[turn.Parent] && !stays[turn.ID]) {
+			removed[turn.ID] = true // and the children, which come later
 			return true
 		}
 		return false

@@ -52,8 +52,8 @@ func TestWindow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.t.Snapshot(c.t.Window(c.limits))
-			if s.First() != c.first {
-				t.Errorf("first is %q, want %q", s.First(), c.first)
+			if s.FirstMessage() != c.first {
+				t.Errorf("first is %q, want %q", s.FirstMessage(), c.first)
 			}
 			if s.Earlier != (c.first != "" && c.first != "u1") {
 				t.Errorf("earlier is %v", s.Earlier)

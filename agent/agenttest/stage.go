@@ -124,7 +124,7 @@ func (s *Stage) end(body event.Body) error {
 }
 
 // over reports whether the turn has ended. s.mu is held.
-func (s *Stage) over() bool { return s.fold.Turn(stageTurn).State == transcript.Ended }
+func (s *Stage) over() bool { return s.fold.Turn(stageTurn).State == transcript.TurnEnded }
 
 // Context is that of the turn: it ends with it.
 func (s *Stage) Context() context.Context { return s.ctx }

@@ -144,11 +144,11 @@ func TestAnswers(t *testing.T) {
 			if tt.not != "" && strings.Contains(got, tt.not) {
 				t.Errorf("%q is in\n%s", tt.not, got)
 			}
-			if m := s.fold.Messages[0]; !m.Ended {
+			if m := s.fold.Messages[0]; !m.Final {
 				t.Error("the message has no end")
 			}
 			for _, p := range s.fold.Messages[0].Parts {
-				if !p.Ended || p.State == event.PartRunning {
+				if !p.Final || p.State == event.PartRunning {
 					t.Errorf("part %s of kind %s is still open", p.ID, p.Kind)
 				}
 			}

@@ -30,7 +30,7 @@ func TestControl(t *testing.T) {
 	})
 	a := newAgent(t, url, "?secret=s3cret&control="+url+"/control")
 	answerer, steerer := a.(agent.Answerer), a.(agent.Steerer)
-	answer := event.Answer{ID: "q", Decision: event.Deny, Text: "no", By: "alice"}
+	answer := event.Answer{ID: "q", Decision: event.Deny, Text: "no", Subject: "alice"}
 	message := agent.Message{ID: "m", Role: event.User, Text: "more"}
 	if err := errors.Join(answerer.Answer(t.Context(), input, answer), steerer.Steer(t.Context(), input, message)); err != nil {
 		t.Fatal(err)

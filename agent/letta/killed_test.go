@@ -93,7 +93,7 @@ func TestV1SIGKILLFull(t *testing.T) {
 	}
 	tr := until(func(tr *transcript.Transcript) bool {
 		turn := tr.Turn(ack.Turn)
-		return turn != nil && turn.State == transcript.Ended
+		return turn != nil && turn.State == transcript.TurnEnded
 	})
 	if turn := tr.Turn(ack.Turn); turn.Outcome != event.Completed || tr.Visible(ack.Turn) != said {
 		t.Errorf("the turn is %s (%+v), visible %q", turn.Outcome, turn.Error, tr.Visible(ack.Turn))

@@ -156,7 +156,7 @@ func (s *stage) wake() {
 	s.changed = make(chan struct{})
 }
 
-func (s *stage) over() bool { return s.fold.Turn(turnID).State == transcript.Ended }
+func (s *stage) over() bool { return s.fold.Turn(turnID).State == transcript.TurnEnded }
 
 func (s *stage) add(e event.Event) {
 	e.Seq = int64(len(s.events)) + 1

@@ -190,6 +190,6 @@ func (t *turn) resolved(p approval) error {
 		decision = allowAlways
 	}
 	return t.emit(nil, []event.Event{{
-		Type: event.TurnResume, Body: &event.Body{Answer: &event.Answer{ID: p.ID, Decision: decision, By: "openclaw"}},
+		Type: event.TurnResume, Body: &event.Body{Answer: &event.Answer{ID: p.ID, Decision: decision, Subject: "openclaw"}},
 	}})
 }

@@ -489,7 +489,7 @@ func followLaterWithFile(t *testing.T, text string, block map[string]any) {
 		h := c.run("r1")
 		h.want(t, event.Completed, said)
 		files := h.parts(event.KindMedia)
-		if len(files) != 1 || files[0].Media.Name != "pic.png" || files[0].Media.URL != "" || files[0].Error == nil || files[0].Error.Code != codeFile || !files[0].Ended {
+		if len(files) != 1 || files[0].Media.Name != "pic.png" || files[0].Media.URL != "" || files[0].Error == nil || files[0].Error.Code != codeFile || !files[0].Final {
 			t.Errorf("files: %+v", files)
 		}
 	})

@@ -67,7 +67,7 @@ func (h *house) add(e event.Event) {
 func (h *house) Emit(_ context.Context, ops []event.Event, state json.RawMessage) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.detached || h.turnLocked().State == transcript.Ended {
+	if h.detached || h.turnLocked().State == transcript.TurnEnded {
 		return agent.ErrTurnOver
 	}
 	if len(ops) > 0 {
@@ -259,7 +259,7 @@ func (h *house) end(err error) {
 	held := h.out.Close()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.turnLocked().State == transcript.Ended {
+	if h.turnLocked().State == transcript.TurnEnded {
 		return
 	}
 	events, merr := h.mapper.Map(held, 1)

@@ -113,7 +113,7 @@ func (d *desk) said() []string {
 	var all []string
 	for _, m := range d.fold.Messages {
 		for _, p := range m.Parts {
-			all = append(all, fmt.Sprint(p.Kind, p.Name, p.State, p.Ended, p.Text(event.Text), p.Text(event.Input), p.Text(event.Output)))
+			all = append(all, fmt.Sprint(p.Kind, p.Name, p.State, p.Final, p.Text(event.Text), p.Text(event.Input), p.Text(event.Output)))
 		}
 	}
 	for _, t := range d.fold.Turns {

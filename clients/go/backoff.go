@@ -26,7 +26,7 @@ const (
 type backoff struct{ failures int }
 
 // late reports whether the gateway asks to wait for longer than a person takes for "soon".
-func late(err error) bool {
+func asksLongWait(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.RetryAfter > maxBackoff
 }
@@ -42,8 +42,8 @@ func (b *backoff) after(err error) time.Duration {
 	d -= rand.N(d / 2)
 	var e *Error
 	if errors.As(err, &e) {
-		if asked := min(e.RetryAfter, maxBackoff); asked > 0 {
-			d = max(d, asked+rand.N(asked/2+1))
+		if retryAfter := min(e.RetryAfter, maxBackoff); retryAfter > 0 {
+			d = max(d, retryAfter+rand.N(retryAfter/2+1))
 		}
 	}
 	return d

@@ -67,7 +67,7 @@ func badNetwork(t *testing.T, cuts int) {
 		}
 	}
 	var lost atomic.Int64 // cuts of the stream; the network counts those of other connections too
-	o := leat.FollowOptions{Hurry: hurry, Lost: func(error, time.Duration) {
+	o := leat.FollowOptions{Hurry: hurry, OnDisconnect: func(error, time.Duration) {
 		hear()
 		if lost.Add(1)%8 != 0 {
 			select {

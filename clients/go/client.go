@@ -52,7 +52,7 @@ func (c *Client) request(ctx context.Context, method, path string, body []byte) 
 	if err != nil {
 		return nil, fmt.Errorf("leat: %w", err)
 	}
-	set := func(name, value string) {
+	setParam := func(name, value string) {
 		if value != "" {
 			req.Header.Set(name, value)
 		}
@@ -64,12 +64,12 @@ func (c *Client) request(ctx context.Context, method, path string, body []byte) 
 		}
 	}
 	if token != "" {
-		set("Authorization", "Bearer "+token)
+		setParam("Authorization", "Bearer "+token)
 	}
-	set("Leat-Subject", c.Subject)
-	set("Leat-Tenant", c.Tenant)
+	setParam("Leat-Subject", c.Subject)
+	setParam("Leat-Tenant", c.Tenant)
 	if body != nil {
-		set("Content-Type", "application/json")
+		setParam("Content-Type", "application/json")
 	}
 	return req, nil
 }
@@ -82,7 +82,7 @@ func (c *Client) client() *http.Client {
 }
 
 // call makes a request, with some repeats where repeat says that one does no harm and the gateway does not ask to stay away, and reads its answer into out.
-func (c *Client) call(ctx context.Context, repeat bool, method, path string, header http.Header, in, out any) error {
+func (c *Client) call(ctx context.Context, repeat bool, method, path string, header http.Header, in, result any) error {
 	var body []byte
 	if in != nil {
 		var err error
@@ -93,12 +93,12 @@ func (c *Client) call(ctx context.Context, repeat bool, method, path string, hea
 	var wait backoff
 	renewed := false
 	for try := 1; ; try++ {
-		err := c.once(ctx, method, path, header, body, out)
+		err := c.attempt(ctx, method, path, header, body, result)
 		if c.renews(err) && !renewed {
 			renewed = true // nothing was carried out, so that this is no repeat
 			continue
 		}
-		if err == nil || !repeat || try == tries || !temporary(err) || late(err) || ctx.Err() != nil {
+		if err == nil || !repeat || try == tries || !temporary(err) || asksLongWait(err) || ctx.Err() != nil {
 			return err
 		}
 		if wait.sleep(ctx, err) != nil {
@@ -116,7 +116,7 @@ func (c *Client) renews(err error) bool {
 // reasonExpired is why the gateway ends streams whose token is too old.
 const reasonExpired = "expired"
 
-func (c *Client) once(ctx context.Context, method, path string, header http.Header, body []byte, out any) error {
+func (c *Client) attempt(ctx context.Context, method, path string, header http.Header, body []byte, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	req, err := c.request(ctx, method, path, body)
@@ -134,20 +134,20 @@ func (c *Client) once(ctx context.Context, method, path string, header http.Head
 	if res.StatusCode/100 != 2 {
 		return errorOf(res)
 	}
-	if out == nil {
+	if result == nil {
 		return nil
 	}
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("leat: read answer: %w", err)
 	}
-	if err := json.Unmarshal(b, out); err != nil {
+	if err := json.Unmarshal(b, result); err != nil {
 		return fmt.Errorf("%w: %s %s: %w", ErrProtocol, method, path, err)
 	}
 	return nil
 }
 
 // conversation is the path of one.
-func conversation(id, rest string) string {
-	return "/api/conversations/" + url.PathEscape(id) + rest
+func conversation(id, suffix string) string {
+	return "/api/conversations/" + url.PathEscape(id) + suffix
 }

@@ -232,7 +232,7 @@ type follower struct {
 
 func (h *house) follow(ctx context.Context, id, turn string) *follower {
 	f := &follower{t: h.t, texts: make(chan string, 100), done: make(chan error, 1)}
-	o := leat.FollowOptions{Lost: func(error, time.Duration) { f.lost.Add(1) }}
+	o := leat.FollowOptions{OnDisconnect: func(error, time.Duration) { f.lost.Add(1) }}
 	go func() {
 		f.done <- h.FollowWith(ctx, id, o, func(u leat.Update) error {
 			switch {
@@ -494,7 +494,7 @@ func TestRepeats(t *testing.T) {
 	}
 	waits := 0
 	resets := 0
-	err = c.FollowWith(t.Context(), "c", leat.FollowOptions{Lost: func(_ error, next time.Duration) {
+	err = c.FollowWith(t.Context(), "c", leat.FollowOptions{OnDisconnect: func(_ error, next time.Duration) {
 		if next <= 0 {
 			t.Error("no wait before the next try")
 		}

@@ -39,25 +39,25 @@ type Grant struct {
 const (
 	AccessRead  = "read"
 	AccessWrite = "write" // and read
-	Everybody   = "*"
+	AccessAll   = "*"
 )
 
 // Conversations lists the conversations, the last used first; the gateway bounds how many.
 func (c *Client) Conversations(ctx context.Context) ([]Conversation, error) {
-	var out struct {
+	var result struct {
 		Conversations []Conversation `json:"conversations"`
 	}
-	err := c.call(ctx, true, http.MethodGet, "/api/conversations", nil, nil, &out)
-	return out.Conversations, err
+	err := c.call(ctx, true, http.MethodGet, "/api/conversations", nil, nil, &result)
+	return result.Conversations, err
 }
 
 // Conversation returns one.
 func (c *Client) Conversation(ctx context.Context, id string) (Conversation, error) {
-	var out struct {
+	var result struct {
 		Conversation Conversation `json:"conversation"`
 	}
-	err := c.call(ctx, true, http.MethodGet, conversation(id, ""), nil, nil, &out)
-	return out.Conversation, err
+	err := c.call(ctx, true, http.MethodGet, conversation(id, ""), nil, nil, &result)
+	return result.Conversation, err
 }
 
 // MarkRead says that the caller has read a conversation up to a seq; 0 is all of it. All of the caller's devices are told.
@@ -83,11 +83,11 @@ func (c *Client) Create(ctx context.Context, o CreateOptions) (Conversation, err
 	if o.Key == "" {
 		o.Key = rand.Text()
 	}
-	var out struct {
+	var result struct {
 		Conversation Conversation `json:"conversation"`
 	}
-	err := c.call(ctx, true, http.MethodPost, "/api/conversations", http.Header{"Idempotency-Key": {o.Key}}, o, &out)
-	return out.Conversation, err
+	err := c.call(ctx, true, http.MethodPost, "/api/conversations", http.Header{"Idempotency-Key": {o.Key}}, o, &result)
+	return result.Conversation, err
 }
 
 // Agent is one that the gateway offers.
@@ -102,21 +102,21 @@ type Agent struct {
 
 // Agents lists the agents.
 func (c *Client) Agents(ctx context.Context) ([]Agent, error) {
-	var out struct {
+	var result struct {
 		Agents []Agent `json:"agents"`
 	}
-	err := c.call(ctx, true, http.MethodGet, "/api/agents", nil, nil, &out)
-	return out.Agents, err
+	err := c.call(ctx, true, http.MethodGet, "/api/agents", nil, nil, &result)
+	return result.Agents, err
 }
 
 // Turn returns what is known of a turn, and the conversation that it belongs to.
 func (c *Client) Turn(ctx context.Context, turn string) (conversation string, t transcript.Turn, err error) {
-	var out struct {
+	var result struct {
 		Conversation string          `json:"conversation"`
 		Turn         transcript.Turn `json:"turn"`
 	}
-	err = c.call(ctx, true, http.MethodGet, "/api/turns/"+url.PathEscape(turn), nil, nil, &out)
-	return out.Conversation, out.Turn, err
+	err = c.call(ctx, true, http.MethodGet, "/api/turns/"+url.PathEscape(turn), nil, nil, &result)
+	return result.Conversation, result.Turn, err
 }
 
 // Transcript returns the newest messages of a conversation as they are now, with all turns that are unfinished.
@@ -136,8 +136,8 @@ func (c *Client) Transcript(ctx context.Context, id string) (*transcript.Transcr
 
 // Page is a stretch of messages older than a snapshot's window.
 type Page struct {
-	Epoch string `json:"epoch"`
-	First string `json:"first"` // id of the first message
+	Epoch        string `json:"epoch"`
+	FirstMessage string `json:"first"` // id of the first message
 	// Earlier says that there are older messages still.
 	Earlier    bool                 `json:"earlier"`
 	Transcript *transcript.Snapshot `json:"transcript"`

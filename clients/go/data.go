@@ -16,7 +16,7 @@ type AuditEntry struct {
 	Seq    int64  `json:"seq"`
 	At     int64  `json:"at"` // epoch milliseconds
 	Action string `json:"action"`
-	By     struct {
+	Actor  struct {
 		Admin   bool   `json:"admin,omitempty"`
 		Acting  bool   `json:"acting,omitempty"` // the holder of the API token did it for the subject
 		Tenant  string `json:"tenant,omitempty"`
@@ -53,15 +53,15 @@ type AuditOptions struct {
 // the token's holder, as do all calls below.
 func (c *Client) Audit(ctx context.Context, o AuditOptions, f func(*AuditEntry) error) error {
 	q := url.Values{}
-	set := func(name, v string) {
+	setParam := func(name, v string) {
 		if v != "" {
 			q.Set(name, v)
 		}
 	}
-	set("since", o.Since)
-	set("tenant", o.Tenant)
-	set("subject", o.Subject)
-	set("conversation", o.Conversation)
+	setParam("since", o.Since)
+	setParam("tenant", o.Tenant)
+	setParam("subject", o.Subject)
+	setParam("conversation", o.Conversation)
 	if o.After > 0 {
 		q.Set("after", fmt.Sprint(o.After))
 	}
@@ -113,9 +113,9 @@ type Hold struct {
 // Hold places a legal hold. One that stands already is returned as it is.
 func (c *Client) Hold(ctx context.Context, h Hold) (Hold, error) {
 	h.Since = 0
-	var out Hold
-	err := c.call(ctx, true, http.MethodPost, "/api/holds", nil, h, &out)
-	return out, err
+	var result Hold
+	err := c.call(ctx, true, http.MethodPost, "/api/holds", nil, h, &result)
+	return result, err
 }
 
 // ReleaseHold takes a legal hold away.
@@ -131,21 +131,21 @@ func (c *Client) ReleaseHold(ctx context.Context, h Hold) error {
 
 // Holds lists the legal holds.
 func (c *Client) Holds(ctx context.Context) ([]Hold, error) {
-	var out struct {
+	var result struct {
 		Holds []Hold `json:"holds"`
 	}
-	err := c.call(ctx, true, http.MethodGet, "/api/holds", nil, nil, &out)
-	return out.Holds, err
+	err := c.call(ctx, true, http.MethodGet, "/api/holds", nil, nil, &result)
+	return result.Holds, err
 }
 
 // Purged says what a purge has removed, or would remove.
 type Purged struct {
-	DryRun        bool           `json:"dry_run,omitempty"`
-	Conversations int            `json:"conversations"`
-	Shared        int            `json:"shared"`         // of others, that were shared with it
-	Messages      int            `json:"messages"`       // that it wrote in those of others
-	Keys          map[string]int `json:"keys,omitempty"` // of what lies beside conversations, by its kind
-	Audit         int            `json:"audit"`          // entries of the audit log that lost their data
+	DryRun              bool           `json:"dry_run,omitempty"`
+	Conversations       int            `json:"conversations"`
+	SharedConversations int            `json:"shared"`         // of others, that were shared with it
+	Messages            int            `json:"messages"`       // that it wrote in those of others
+	Keys                map[string]int `json:"keys,omitempty"` // of what lies beside conversations, by its kind
+	Audit               int            `json:"audit"`          // entries of the audit log that lost their data
 }
 
 // Purge removes all that is stored of a subject. It may take long; cut off, it goes on at the gateway's next start, or
@@ -158,16 +158,16 @@ func (c *Client) Purge(ctx context.Context, tenant, subject string, dryRun bool)
 	if dryRun {
 		q.Set("dry_run", "true")
 	}
-	var out Purged
-	err := c.long(ctx, http.MethodDelete, "/api/subjects/"+url.PathEscape(subject)+"?"+q.Encode(), nil, &out)
-	return out, err
+	var result Purged
+	err := c.callWithoutLimit(ctx, http.MethodDelete, "/api/subjects/"+url.PathEscape(subject)+"?"+q.Encode(), nil, &result)
+	return result, err
 }
 
 // Expired says what retention has deleted, or would delete.
 type Expired struct {
 	DryRun        bool     `json:"dry_run,omitempty"`
 	Deleted       int      `json:"deleted"`
-	Held          int      `json:"held"`
+	LegalHolds    int      `json:"held"`
 	Audit         int      `json:"audit"`
 	Conversations []string `json:"conversations,omitempty"` // the first thousand ids
 }
@@ -178,22 +178,22 @@ func (c *Client) Expire(ctx context.Context, dryRun bool) (Expired, error) {
 	if dryRun {
 		method = http.MethodGet
 	}
-	var out Expired
-	err := c.long(ctx, method, "/api/retention", nil, &out)
-	return out, err
+	var result Expired
+	err := c.callWithoutLimit(ctx, method, "/api/retention", nil, &result)
+	return result, err
 }
 
 // long makes a call that may take longer than callLimit.
-func (c *Client) long(ctx context.Context, method, path string, body []byte, out any) error {
+func (c *Client) callWithoutLimit(ctx context.Context, method, path string, body []byte, result any) error {
 	req, err := c.request(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	return c.answer(req, out)
+	return c.answer(req, result)
 }
 
 // answer makes a request once and reads its answer, however long that takes.
-func (c *Client) answer(req *http.Request, out any) error {
+func (c *Client) answer(req *http.Request, result any) error {
 	res, err := c.client().Do(req)
 	if err != nil {
 		return fmt.Errorf("leat: %w", err)
@@ -202,7 +202,7 @@ func (c *Client) answer(req *http.Request, out any) error {
 	if res.StatusCode/100 != 2 {
 		return errorOf(res)
 	}
-	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
+	if err := json.NewDecoder(res.Body).Decode(result); err != nil {
 		return fmt.Errorf("%w: %s %s: %w", ErrProtocol, req.Method, req.URL.Path, err)
 	}
 	return nil
@@ -219,7 +219,7 @@ func (c *Client) Export(ctx context.Context, tenant, subject string, w io.Writer
 }
 
 // download writes what is at a path to w, however long that takes, and returns its length in bytes. what names it in errors.
-func (c *Client) download(ctx context.Context, method, path, what string, w io.Writer) (int64, error) {
+func (c *Client) download(ctx context.Context, method, path, name string, w io.Writer) (int64, error) {
 	req, err := c.request(ctx, method, path, nil)
 	if err != nil {
 		return 0, err
@@ -234,17 +234,17 @@ func (c *Client) download(ctx context.Context, method, path, what string, w io.W
 	}
 	n, err := io.Copy(w, res.Body)
 	if err != nil {
-		return n, fmt.Errorf("leat: %s cut after %d bytes: %w", what, n, err)
+		return n, fmt.Errorf("leat: %s cut after %d bytes: %w", name, n, err)
 	}
 	return n, nil
 }
 
 // Imported says what an import has done.
 type Imported struct {
-	Imported  int `json:"imported"`
-	Unchanged int `json:"unchanged"` // conversations that the same import brought before
-	Refused   int `json:"refused"`
-	Refusals  []struct {
+	Imported             int `json:"imported"`
+	Unchanged            int `json:"unchanged"` // conversations that the same import brought before
+	RefusedConversations int `json:"refused"`
+	Refusals             []struct {
 		Conversation string `json:"conversation"`
 		Reason       string `json:"reason"`
 		Message      string `json:"message"`
@@ -254,13 +254,13 @@ type Imported struct {
 
 // Import makes the conversations of an export. It may be repeated: what is there already is left as it is.
 func (c *Client) Import(ctx context.Context, r io.Reader) (Imported, error) {
-	var out Imported
+	var result Imported
 	req, err := c.request(ctx, http.MethodPost, "/api/import", nil)
 	if err != nil {
-		return out, err
+		return result, err
 	}
 	req.Body, req.ContentLength = io.NopCloser(r), -1
 	req.Header.Set("Content-Type", "application/x-ndjson")
-	err = c.answer(req, &out)
-	return out, err
+	err = c.answer(req, &result)
+	return result, err
 }

@@ -26,10 +26,10 @@ type LiveOptions struct {
 	// After is the id of the last signal that is known, such as evt-42: what came after it is shown first. Empty: the last 120.
 	After string
 	// Dropped is called, where it is set, with each frame of Send that was pushed out of the queue by newer ones.
-	Dropped func(frame json.RawMessage)
+	OnDrop func(frame json.RawMessage)
 	// Lost and Hurry are those of StreamOptions.
-	Lost  func(err error, next time.Duration)
-	Hurry <-chan struct{}
+	OnDisconnect func(err error, next time.Duration)
+	Hurry        <-chan struct{}
 }
 
 // Live follows what happens beside the conversations: the state of the default agent, signals of turns and of other programs,
@@ -42,10 +42,10 @@ type Live struct {
 }
 
 // Live returns one that is not connected before Run.
-func (c *Client) Live(o LiveOptions) *Live { return &Live{c: c, o: o, q: newLiveQueue(o.Dropped)} }
+func (c *Client) Live(o LiveOptions) *Live { return &Live{c: c, o: o, q: newLiveQueue(o.OnDrop)} }
 
 // Look tells which conversation the user looks at; empty: none. It is told again on each new connection.
-func (l *Live) Look(conversation string) {
+func (l *Live) SetActive(conversation string) {
 	frame := struct {
 		Type         string  `json:"type"`
 		Conversation *string `json:"conversationId"`
@@ -57,7 +57,7 @@ func (l *Live) Look(conversation string) {
 	if err != nil {
 		panic(err) // strings have a JSON form
 	}
-	l.q.look(b)
+	l.q.setActive(b)
 }
 
 // Send sends a control frame as JSON, now or when there is a connection. 32 wait at most; the oldest make way for newer ones.
@@ -85,14 +85,14 @@ func (l *Live) Run(ctx context.Context, fn func(*LiveEvent) error) error {
 				wait.reset()
 			}
 		}
-		var own *ownError
+		var callbackErr *ownError
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.As(err, &own) && errors.Is(own.error, ErrStop):
+		case errors.As(err, &callbackErr) && errors.Is(callbackErr.error, ErrStop):
 			return nil
-		case errors.As(err, &own):
-			return own.error
+		case errors.As(err, &callbackErr):
+			return callbackErr.error
 		case l.c.renews(err) && !renewed:
 			renewed = true
 		case !temporary(err):
@@ -102,8 +102,8 @@ func (l *Live) Run(ctx context.Context, fn func(*LiveEvent) error) error {
 		if errors.Is(err, errLiveSilence) {
 			d = 0 // the wait is behind it
 		}
-		if l.o.Lost != nil {
-			l.o.Lost(err, d)
+		if l.o.OnDisconnect != nil {
+			l.o.OnDisconnect(err, d)
 		}
 		if err := sleep(ctx, d, l.o.Hurry); err != nil {
 			return err
@@ -125,12 +125,12 @@ func (l *Live) connect(ctx context.Context, fn func(*LiveEvent) error) (began bo
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxLive)
-	written := make(chan struct{})
+	writerDone := make(chan struct{})
 	for {
 		_, b, err := conn.Read(ctx)
 		watch.Reset(liveSilence)
 		if err != nil {
-			return began, l.cut(ctx, err)
+			return began, l.disconnectError(ctx, err)
 		}
 		e, err := liveEvent(b)
 		if err != nil {
@@ -139,12 +139,12 @@ func (l *Live) connect(ctx context.Context, fn func(*LiveEvent) error) (began bo
 		if !began {
 			began = true // with the first status
 			go func() {
-				defer close(written)
+				defer close(writerDone)
 				if err := l.q.flush(ctx, conn); err != nil {
 					cancel(err)
 				}
 			}()
-			defer func() { cancel(nil); <-written }()
+			defer func() { cancel(nil); <-writerDone }()
 		}
 		if err := fn(e); err != nil {
 			return began, &ownError{err}
@@ -176,11 +176,11 @@ func (l *Live) dial(ctx context.Context) (*websocket.Conn, error) {
 	if res != nil && res.StatusCode != http.StatusSwitchingProtocols {
 		return nil, errorOf(res)
 	}
-	return nil, l.cut(ctx, err)
+	return nil, l.disconnectError(ctx, err)
 }
 
 // cut says why a connection ended.
-func (l *Live) cut(ctx context.Context, err error) error {
+func (l *Live) disconnectError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
@@ -204,7 +204,7 @@ type LiveEvent struct {
 	Deleted      string            // conversation-deleted: its id
 	Reasons      []string          // restart-required
 	Gap          *LiveGap          // replay-gap
-	Missed       int64             // resync: read again what is shown
+	MissedFrames int64             // resync: read again what is shown
 
 	// Raw is the event as it came.
 	Raw json.RawMessage
@@ -263,8 +263,8 @@ type LiveRead struct {
 
 // LiveGap says that signals after one are kept no more; First is the next that there is, empty where there is none.
 type LiveGap struct {
-	After string `json:"after"`
-	First string `json:"first"`
+	After       string `json:"after"`
+	FirstSignal string `json:"first"`
 }
 
 func liveEvent(b []byte) (*LiveEvent, error) {
@@ -272,7 +272,7 @@ func liveEvent(b []byte) (*LiveEvent, error) {
 	var head struct {
 		Type         string            `json:"type"`
 		Reasons      []string          `json:"reasons"`
-		Missed       int64             `json:"missed"`
+		MissedFrames int64             `json:"missed"`
 		Conversation *LiveConversation `json:"conversation"`
 		ID           string            `json:"conversationId"`
 	}
@@ -300,7 +300,7 @@ func liveEvent(b []byte) (*LiveEvent, error) {
 	case e.Type == "restart-required":
 		e.Reasons = head.Reasons
 	case e.Type == "resync":
-		e.Missed = head.Missed
+		e.MissedFrames = head.MissedFrames
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: live event: %w", ErrProtocol, err)

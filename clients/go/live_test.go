@@ -188,8 +188,8 @@ func TestLiveEvents(t *testing.T) {
 	if c := got[3].Conversation; c.ID != "c" || c.Title != "New" || c.Updated.Sub(c.Created) != 30*time.Minute {
 		t.Errorf("conversation %+v", c)
 	}
-	if g := got[4].Gap; g.After != "evt-1" || g.First != "evt-5" || got[5].Missed != 4 || got[7].Type != "of tomorrow" {
-		t.Errorf("gap %+v, missed %d, type %q", g, got[5].Missed, got[7].Type)
+	if g := got[4].Gap; g.After != "evt-1" || g.FirstSignal != "evt-5" || got[5].MissedFrames != 4 || got[7].Type != "of tomorrow" {
+		t.Errorf("gap %+v, missed %d, type %q", g, got[5].MissedFrames, got[7].Type)
 	}
 	if got[8].Deleted != "c" {
 		t.Errorf("deleted %+v", got[8])
@@ -244,13 +244,13 @@ func TestLiveQueue(t *testing.T) {
 	var dropped []string
 	hurry := make(chan struct{})
 	close(hurry)
-	l := c.Live(leat.LiveOptions{Hurry: hurry, Dropped: func(f json.RawMessage) { dropped = append(dropped, string(f)) }})
+	l := c.Live(leat.LiveOptions{Hurry: hurry, OnDrop: func(f json.RawMessage) { dropped = append(dropped, string(f)) }})
 	for i := range 40 {
 		if err := l.Send(map[string]any{"type": "x", "n": i}); err != nil {
 			t.Fatal(err)
 		}
 		if i == 20 || i == 30 {
-			l.Look(fmt.Sprint("c", i+11))
+			l.SetActive(fmt.Sprint("c", i+11))
 		}
 	}
 	// Of 40 frames and one of the looks the newest 32 are left.
@@ -272,7 +272,7 @@ func TestLiveQueue(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	l.Look("")
+	l.SetActive("")
 	if f := <-heard; f != `2 {"type":"active-conversation","conversationId":null}` {
 		t.Error(f)
 	}
@@ -301,7 +301,7 @@ func TestLiveSilence(t *testing.T) {
 		hc := l.Client()
 		c := &leat.Client{URL: "http://localhost", HTTP: hc}
 		start, statuses := time.Now(), 0
-		err := c.Live(leat.LiveOptions{Lost: func(err error, next time.Duration) {
+		err := c.Live(leat.LiveOptions{OnDisconnect: func(err error, next time.Duration) {
 			if next != 0 || !strings.Contains(err.Error(), "nothing came for 20s") {
 				t.Errorf("lost: %v; the next try in %v", err, next)
 			}
@@ -332,7 +332,7 @@ func TestLiveBadNetwork(t *testing.T) {
 	hurry := make(chan struct{})
 	close(hurry) // nobody waits
 	n, lost := 0, 0
-	l := h.Live(leat.LiveOptions{Hurry: hurry, Lost: func(error, time.Duration) { lost++ }})
+	l := h.Live(leat.LiveOptions{Hurry: hurry, OnDisconnect: func(error, time.Duration) { lost++ }})
 	h.publish(t, 20)
 	err = l.Run(t.Context(), func(e *leat.LiveEvent) error {
 		if e.Type == "replay-gap" {

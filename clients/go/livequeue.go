@@ -20,41 +20,41 @@ const (
 // liveQueue holds the control frames that no connection has taken yet. That of the conversation which the user looks at is there
 // once, and goes out on each new connection.
 type liveQueue struct {
-	dropped func(frame json.RawMessage) // may be nil
+	onDrop func(frame json.RawMessage) // may be nil
 
-	mu      sync.Mutex
-	waiting []control
-	looks   json.RawMessage // the last frame of a look; nil: there was none
-	wake    chan struct{}
+	mu    sync.Mutex
+	queue []control
+	looks json.RawMessage // the last frame of a look; nil: there was none
+	wake  chan struct{}
 }
 
 // control is a frame that waits.
 type control struct {
-	frame json.RawMessage
-	look  bool
+	frame    json.RawMessage
+	isActive bool
 }
 
-func newLiveQueue(dropped func(json.RawMessage)) *liveQueue {
-	return &liveQueue{dropped: dropped, wake: make(chan struct{}, 1)}
+func newLiveQueue(onDrop func(json.RawMessage)) *liveQueue {
+	return &liveQueue{onDrop: onDrop, wake: make(chan struct{}, 1)}
 }
 
-func (q *liveQueue) look(frame json.RawMessage) {
+func (q *liveQueue) setActive(frame json.RawMessage) {
 	q.mu.Lock()
 	q.looks = frame
-	q.waiting = slices.DeleteFunc(q.waiting, func(c control) bool { return c.look })
+	q.queue = slices.DeleteFunc(q.queue, func(c control) bool { return c.isActive })
 	q.mu.Unlock()
 	q.add(control{frame, true})
 }
 
 func (q *liveQueue) add(c control) {
 	q.mu.Lock()
-	q.waiting = append(q.waiting, c)
-	over := q.waiting[:max(0, len(q.waiting)-queueLimit)]
-	q.waiting = q.waiting[len(over):]
+	q.queue = append(q.queue, c)
+	excess := q.queue[:max(0, len(q.queue)-queueLimit)]
+	q.queue = q.queue[len(excess):]
 	q.mu.Unlock()
-	for _, c := range over {
-		if q.dropped != nil {
-			q.dropped(c.frame)
+	for _, c := range excess {
+		if q.onDrop != nil {
+			q.onDrop(c.frame)
 		}
 	}
 	select {
@@ -68,28 +68,28 @@ func (q *liveQueue) begin() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.looks != nil {
-		q.waiting = slices.DeleteFunc(q.waiting, func(c control) bool { return c.look })
-		q.waiting = slices.Insert(q.waiting, 0, control{q.looks, true})
+		q.queue = slices.DeleteFunc(q.queue, func(c control) bool { return c.isActive })
+		q.queue = slices.Insert(q.queue, 0, control{q.looks, true})
 	}
 }
 
 func (q *liveQueue) take() (c control, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 {
+	if len(q.queue) == 0 {
 		return c, false
 	}
-	c = q.waiting[0]
-	q.waiting = q.waiting[1:]
+	c = q.queue[0]
+	q.queue = q.queue[1:]
 	return c, true
 }
 
 // back puts a frame back that could not be sent.
-func (q *liveQueue) back(c control) {
+func (q *liveQueue) requeue(c control) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) < queueLimit {
-		q.waiting = slices.Insert(q.waiting, 0, c)
+	if len(q.queue) < queueLimit {
+		q.queue = slices.Insert(q.queue, 0, c)
 	}
 }
 
@@ -110,7 +110,7 @@ func (q *liveQueue) flush(ctx context.Context, conn *websocket.Conn) error {
 		err := conn.Write(write, websocket.MessageText, c.frame)
 		cancel()
 		if err != nil {
-			q.back(c)
+			q.requeue(c)
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func (c *Client) report(ctx context.Context, id string, t *transcript.Transcript
 }
 
 // MismatchesOf lists in which fields the transcript differs from what a part.end says of them.
-func MismatchesOf(t *transcript.Transcript, e *event.Event) (all []Mismatch) {
+func MismatchesOf(t *transcript.Transcript, e *event.Event) (mismatches []Mismatch) {
 	m := t.Message(e.Message)
 	if m == nil || e.Type != event.PartEnd {
 		return nil
@@ -60,9 +60,9 @@ func MismatchesOf(t *transcript.Transcript, e *event.Event) (all []Mismatch) {
 	for _, f := range transcript.Fields {
 		if want, ok := e.Get().Sums[f.Name()]; ok {
 			if have := p.Sum(f); have != want {
-				all = append(all, Mismatch{Turn: e.Turn, Message: e.Message, Part: e.Part, Field: f.Name(), Seq: e.Seq, Have: have, Want: want})
+				mismatches = append(mismatches, Mismatch{Turn: e.Turn, Message: e.Message, Part: e.Part, Field: f.Name(), Seq: e.Seq, Have: have, Want: want})
 			}
 		}
 	}
-	return all
+	return mismatches
 }

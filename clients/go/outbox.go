@@ -28,21 +28,21 @@ type Outgoing struct {
 // its key until it is acknowledged or refused. With a folder they outlive the program. Its methods may be called from several
 // goroutines.
 type Outbox struct {
-	client *Client
-	dir    string
-	told   func(Outgoing, Ack, error)
+	client   *Client
+	dir      string
+	onResult func(Outgoing, Ack, error)
 
-	mu      sync.Mutex
-	waiting []Outgoing // the oldest first
-	busy    map[string]bool
-	wake    chan struct{} // one slot
+	mu    sync.Mutex
+	queue []Outgoing // the oldest first
+	busy  map[string]bool
+	wake  chan struct{} // one slot
 }
 
 // OpenOutbox returns the outbox of a folder, which one program at a time may use, with what was left in it; it is made where
 // it is missing. Without a folder messages are kept in memory. told is called, from goroutines of Run, with what became of
 // each message: its Ack, or the *Error with which it was refused.
-func OpenOutbox(c *Client, dir string, told func(Outgoing, Ack, error)) (*Outbox, error) {
-	o := &Outbox{client: c, dir: dir, told: told, busy: map[string]bool{}, wake: make(chan struct{}, 1)}
+func OpenOutbox(c *Client, dir string, onResult func(Outgoing, Ack, error)) (*Outbox, error) {
+	o := &Outbox{client: c, dir: dir, onResult: onResult, busy: map[string]bool{}, wake: make(chan struct{}, 1)}
 	if dir == "" {
 		return o, nil
 	}
@@ -62,9 +62,9 @@ func OpenOutbox(c *Client, dir string, told func(Outgoing, Ack, error)) (*Outbox
 		if err := json.Unmarshal(b, &m); err != nil {
 			return nil, fmt.Errorf("leat: outbox: %s: %w", f, err)
 		}
-		o.waiting = append(o.waiting, m)
+		o.queue = append(o.queue, m)
 	}
-	slices.SortFunc(o.waiting, func(a, b Outgoing) int { return a.At.Compare(b.At) })
+	slices.SortFunc(o.queue, func(a, b Outgoing) int { return a.At.Compare(b.At) })
 	return o, nil
 }
 
@@ -72,29 +72,29 @@ const outgoingSuffix = ".outgoing.json"
 
 // Send takes a message. When it returns without an error the message is kept, and Run will bring it.
 func (o *Outbox) Send(conversation, agent string, m Message) (Outgoing, error) {
-	out := Outgoing{Key: rand.Text(), Conversation: conversation, Message: m, Agent: agent}
+	message := Outgoing{Key: rand.Text(), Conversation: conversation, Message: m, Agent: agent}
 	if m.ID == "" {
-		out.Message.ID = out.Key
+		message.Message.ID = message.Key
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	out.At = time.Now().UTC()
-	if n := len(o.waiting); n > 0 && !out.At.After(o.waiting[n-1].At) {
-		out.At = o.waiting[n-1].At.Add(1) // the time is their order after a restart
+	message.At = time.Now().UTC()
+	if n := len(o.queue); n > 0 && !message.At.After(o.queue[n-1].At) {
+		message.At = o.queue[n-1].At.Add(1) // the time is their order after a restart
 	}
-	if err := o.keep(out); err != nil {
+	if err := o.save(message); err != nil {
 		return Outgoing{}, err
 	}
-	o.waiting = append(o.waiting, out)
+	o.queue = append(o.queue, message)
 	o.wakeUp()
-	return out, nil
+	return message, nil
 }
 
 // Waiting returns the messages that are on their way, the oldest first.
-func (o *Outbox) Waiting() []Outgoing {
+func (o *Outbox) Pending() []Outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Clone(o.waiting)
+	return slices.Clone(o.queue)
 }
 
 // Run brings messages until the context ends, and returns its cause. One Run at a time.
@@ -114,28 +114,28 @@ func (o *Outbox) Run(ctx context.Context) error {
 }
 
 // idle returns the conversations whose messages wait and are not being brought, and marks them as being so.
-func (o *Outbox) idle() (all []string) {
+func (o *Outbox) idle() (conversations []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, m := range o.waiting {
+	for _, m := range o.queue {
 		if !o.busy[m.Conversation] {
 			o.busy[m.Conversation] = true
-			all = append(all, m.Conversation)
+			conversations = append(conversations, m.Conversation)
 		}
 	}
-	return all
+	return conversations
 }
 
 // next returns the first message of a conversation; without one the conversation is idle again.
 func (o *Outbox) next(conversation string) (Outgoing, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	i := slices.IndexFunc(o.waiting, func(m Outgoing) bool { return m.Conversation == conversation })
+	i := slices.IndexFunc(o.queue, func(m Outgoing) bool { return m.Conversation == conversation })
 	if i < 0 {
 		delete(o.busy, conversation)
 		return Outgoing{}, false
 	}
-	return o.waiting[i], true
+	return o.queue[i], true
 }
 
 // bring sends the messages of one conversation until there are none.
@@ -150,8 +150,8 @@ func (o *Outbox) bring(ctx context.Context, conversation string) {
 		if err == nil || final(err) {
 			err = errors.Join(err, o.drop(m))
 			wait.reset()
-			if o.told != nil {
-				o.told(m, ack, err)
+			if o.onResult != nil {
+				o.onResult(m, ack, err)
 			}
 			continue
 		}
@@ -180,7 +180,7 @@ func (o *Outbox) wakeUp() {
 func (o *Outbox) path(key string) string { return filepath.Join(o.dir, key+outgoingSuffix) }
 
 // keep writes a message to the folder, so that it is there whole or not at all.
-func (o *Outbox) keep(m Outgoing) error {
+func (o *Outbox) save(m Outgoing) error {
 	if o.dir == "" {
 		return nil
 	}
@@ -188,12 +188,12 @@ func (o *Outbox) keep(m Outgoing) error {
 	if err != nil {
 		return fmt.Errorf("leat: outbox: %w", err)
 	}
-	whole := o.path(m.Key)
-	part := strings.TrimSuffix(whole, outgoingSuffix) + ".part"
+	target := o.path(m.Key)
+	part := strings.TrimSuffix(target, outgoingSuffix) + ".part"
 	if err := os.WriteFile(part, b, 0o600); err != nil {
 		return fmt.Errorf("leat: outbox: %w", err)
 	}
-	if err := os.Rename(part, whole); err != nil {
+	if err := os.Rename(part, target); err != nil {
 		return fmt.Errorf("leat: outbox: %w", err)
 	}
 	return nil
@@ -201,7 +201,7 @@ func (o *Outbox) keep(m Outgoing) error {
 
 func (o *Outbox) drop(m Outgoing) error {
 	o.mu.Lock()
-	o.waiting = slices.DeleteFunc(o.waiting, func(w Outgoing) bool { return w.Key == m.Key })
+	o.queue = slices.DeleteFunc(o.queue, func(w Outgoing) bool { return w.Key == m.Key })
 	o.mu.Unlock()
 	if o.dir == "" {
 		return nil

@@ -39,7 +39,7 @@ func TestOutboxOutlivesTheProgram(t *testing.T) {
 		}
 	}
 	stop()
-	if n := len(before.Waiting()); n != 5 {
+	if n := len(before.Pending()); n != 5 {
 		t.Fatalf("%d messages wait", n)
 	}
 
@@ -120,8 +120,8 @@ func TestOutboxRefusals(t *testing.T) {
 	}
 	<-asked
 	stop()
-	if len(told) != 0 || len(box.Waiting()) != 1 {
-		t.Errorf("%d outcomes, %d messages wait", len(told), len(box.Waiting()))
+	if len(told) != 0 || len(box.Pending()) != 1 {
+		t.Errorf("%d outcomes, %d messages wait", len(told), len(box.Pending()))
 	}
 }
 

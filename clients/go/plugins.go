@@ -41,28 +41,28 @@ type Plugin struct {
 
 // InstallPlugin installs a plugin, and returns when it runs. Ending the context takes the installation back.
 func (c *Client) InstallPlugin(ctx context.Context, r PluginRequest) (InstalledPlugin, error) {
-	var out struct {
+	var result struct {
 		Plugin InstalledPlugin `json:"plugin"`
 	}
 	body, err := json.Marshal(r)
 	if err != nil {
-		return out.Plugin, fmt.Errorf("leat: encode request: %w", err)
+		return result.Plugin, fmt.Errorf("leat: encode request: %w", err)
 	}
-	err = c.long(ctx, http.MethodPost, "/api/plugins/install", body, &out)
-	return out.Plugin, err
+	err = c.callWithoutLimit(ctx, http.MethodPost, "/api/plugins/install", body, &result)
+	return result.Plugin, err
 }
 
 // Plugins lists the plugins that are installed.
 func (c *Client) Plugins(ctx context.Context) ([]Plugin, error) {
-	var out struct {
+	var result struct {
 		Plugins []Plugin `json:"plugins"`
 	}
-	err := c.call(ctx, true, http.MethodGet, "/api/plugins", nil, nil, &out)
-	return out.Plugins, err
+	err := c.call(ctx, true, http.MethodGet, "/api/plugins", nil, nil, &result)
+	return result.Plugins, err
 }
 
 // RemovePlugin stops a plugin and removes its files.
 func (c *Client) RemovePlugin(ctx context.Context, name string) error {
-	var out struct{}
-	return c.long(ctx, http.MethodDelete, "/api/plugins/"+url.PathEscape(name), nil, &out)
+	var result struct{}
+	return c.callWithoutLimit(ctx, http.MethodDelete, "/api/plugins/"+url.PathEscape(name), nil, &result)
 }

@@ -16,11 +16,11 @@ type Session struct {
 
 // Sessions lists the sessions of an agent's upstream, newest first. It needs the rights of the token's holder, as Attach does.
 func (c *Client) Sessions(ctx context.Context, agent string) ([]Session, error) {
-	var out struct {
+	var result struct {
 		Sessions []Session `json:"sessions"`
 	}
-	err := c.call(ctx, true, http.MethodGet, sessions(agent), nil, nil, &out)
-	return out.Sessions, err
+	err := c.call(ctx, true, http.MethodGet, sessions(agent), nil, nil, &result)
+	return result.Sessions, err
 }
 
 // AttachOptions say which session a new conversation continues, and whose the conversation is.
@@ -36,11 +36,11 @@ type AttachOptions struct {
 // Attach makes a conversation that continues a session of an agent's upstream, with what was said in it so far if o.History is set. It
 // returns the conversation's id.
 func (c *Client) Attach(ctx context.Context, agent string, o AttachOptions) (conversation string, err error) {
-	var out struct {
+	var result struct {
 		Conversation string `json:"conversation"`
 	}
-	err = c.call(ctx, false, http.MethodPost, sessions(agent), nil, o, &out)
-	return out.Conversation, err
+	err = c.call(ctx, false, http.MethodPost, sessions(agent), nil, o, &result)
+	return result.Conversation, err
 }
 
 func sessions(agent string) string { return "/api/agents/" + url.PathEscape(agent) + "/sessions" }

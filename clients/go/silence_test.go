@@ -41,7 +41,7 @@ func TestSilence(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
 		var why error
-		err := c.FollowWith(ctx, "c", leat.FollowOptions{Lost: func(err error, next time.Duration) {
+		err := c.FollowWith(ctx, "c", leat.FollowOptions{OnDisconnect: func(err error, next time.Duration) {
 			why = err
 			if next != 0 {
 				t.Errorf("the next try is %v away", next)

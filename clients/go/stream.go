@@ -25,11 +25,11 @@ type Frame struct {
 	Protocol string            `json:"protocol"` // hello
 	Turns    []transcript.Turn `json:"turns"`    // hello: those that are unfinished
 
-	Epoch      string               `json:"epoch"` // snapshot: of the log that Seq counts in
-	Reset      bool                 `json:"reset"`
-	First      string               `json:"first"`
-	Earlier    bool                 `json:"earlier"`
-	Transcript *transcript.Snapshot `json:"transcript"`
+	Epoch        string               `json:"epoch"` // snapshot: of the log that Seq counts in
+	Reset        bool                 `json:"reset"`
+	FirstMessage string               `json:"first"`
+	Earlier      bool                 `json:"earlier"`
+	Transcript   *transcript.Snapshot `json:"transcript"`
 
 	Seq    int64         `json:"seq"` // batch: of its cursor
 	Events []event.Event `json:"events"`
@@ -53,7 +53,7 @@ type StreamOptions struct {
 	// Cursor is where to begin; empty begins with a snapshot.
 	Cursor string
 	// Lost is called, where it is set, each time a connection is lost or can't be made, with the time until the next try.
-	Lost func(err error, next time.Duration)
+	OnDisconnect func(err error, next time.Duration)
 	// Hurry, where it is set, ends a wait when something comes from it: for programs that are told when the network is back.
 	Hurry <-chan struct{}
 }
@@ -70,17 +70,17 @@ func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func
 		if s.greeted && time.Since(began) >= lasting {
 			s.wait.reset()
 		}
-		var own *ownError
+		var callbackErr *ownError
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.As(err, &own) && errors.Is(own.error, errResync):
+		case errors.As(err, &callbackErr) && errors.Is(callbackErr.error, errResync):
 			// Again from a snapshot. It counts as a failure, so that a gateway whose frames never fit is not asked in a loop.
 			s.cursor, s.resyncs = "", true
-		case errors.As(err, &own) && errors.Is(own.error, ErrStop):
+		case errors.As(err, &callbackErr) && errors.Is(callbackErr.error, ErrStop):
 			return nil
-		case errors.As(err, &own):
-			return own.error
+		case errors.As(err, &callbackErr):
+			return callbackErr.error
 		case s.c.renews(err) && !s.renewed:
 			s.renewed = true
 		case !temporary(err):
@@ -90,8 +90,8 @@ func (c *Client) Stream(ctx context.Context, id string, o StreamOptions, fn func
 		if errors.Is(err, errSilence) {
 			d = 0 // the wait is behind it
 		}
-		if o.Lost != nil {
-			o.Lost(err, d)
+		if o.OnDisconnect != nil {
+			o.OnDisconnect(err, d)
 		}
 		if err := sleep(ctx, d, o.Hurry); err != nil {
 			return err
@@ -145,7 +145,7 @@ func (s *stream) connect(ctx context.Context) error {
 	}
 	res, err := s.c.client().Do(req)
 	if err != nil {
-		return s.cut(ctx, err)
+		return s.disconnectError(ctx, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
@@ -165,13 +165,13 @@ func (s *stream) connect(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			return s.cut(ctx, err)
+			return s.disconnectError(ctx, err)
 		}
 	}
 }
 
 // cut says why a connection ended.
-func (s *stream) cut(ctx context.Context, err error) error {
+func (s *stream) disconnectError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}

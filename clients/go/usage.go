@@ -13,7 +13,7 @@ type UsageQuery struct {
 	From, To string
 	// By lists what the sums are grouped by: day, agent, model, tenant and subject. Nil is by day; one that is empty asks for
 	// the total alone.
-	By []string
+	GroupBy []string
 	// Tenant and Subject select; who holds the token may ask about all, others only about themselves. A subject without a
 	// tenant is one of no tenant.
 	Tenant, Subject string
@@ -24,7 +24,7 @@ type UsageReport struct {
 	From     string       `json:"from"`
 	To       string       `json:"to"`
 	Timezone string       `json:"timezone"` // UTC
-	By       []string     `json:"by"`
+	GroupBy  []string     `json:"by"`
 	Groups   []UsageGroup `json:"groups"`
 	Total    UsageSums    `json:"total"`
 }
@@ -64,10 +64,10 @@ func (c *Client) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
 			v.Set(key, value)
 		}
 	}
-	if q.By != nil {
-		v.Set("by", strings.Join(q.By, ","))
+	if q.GroupBy != nil {
+		v.Set("by", strings.Join(q.GroupBy, ","))
 	}
-	var out UsageReport
-	err := c.call(ctx, true, http.MethodGet, "/api/usage?"+v.Encode(), nil, nil, &out)
-	return out, err
+	var result UsageReport
+	err := c.call(ctx, true, http.MethodGet, "/api/usage?"+v.Encode(), nil, nil, &result)
+	return result, err
 }

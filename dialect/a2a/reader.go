@@ -24,7 +24,7 @@ func Dialect() dialect.Dialect {
 
 // reader counts what is asked: a task may want more than one input.
 type reader struct {
-	Asked int `json:"asked,omitempty"`
+	OpenRequests int `json:"asked,omitempty"`
 }
 
 const statusKey = "status"
@@ -51,7 +51,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 }
 
 func (r *reader) update(c *canvas.Canvas, u *update, raw json.RawMessage) error {
-	read := func(v any) error {
+	unmarshal := func(v any) error {
 		if err := json.Unmarshal(raw, v); err != nil {
 			return canvas.Fault(u.Kind, err)
 		}
@@ -60,17 +60,17 @@ func (r *reader) update(c *canvas.Canvas, u *update, raw json.RawMessage) error 
 	switch u.Kind {
 	case "task":
 		u.Task = &task{}
-		if err := read(u.Task); err != nil {
+		if err := unmarshal(u.Task); err != nil {
 			return err
 		}
 	case "status-update":
 		u.Status = &statusUpdate{}
-		if err := read(u.Status); err != nil {
+		if err := unmarshal(u.Status); err != nil {
 			return err
 		}
 	case "artifact-update":
 		u.Artifact = &artifactUpdate{}
-		if err := read(u.Artifact); err != nil {
+		if err := unmarshal(u.Artifact); err != nil {
 			return err
 		}
 	case "message":
@@ -124,11 +124,11 @@ func (r *reader) artifact(c *canvas.Canvas, a *artifact, extend bool) error {
 			}
 		}
 	}
-	return r.rest(c, a.Parts)
+	return r.media(c, a.Parts)
 }
 
 // rest draws what is no text.
-func (r *reader) rest(c *canvas.Canvas, parts []part) error {
+func (r *reader) media(c *canvas.Canvas, parts []part) error {
 	for _, p := range parts {
 		m := event.Media{URL: p.URL, MIME: p.MediaType, Name: p.Filename}
 		raw := p.Raw
@@ -141,9 +141,9 @@ func (r *reader) rest(c *canvas.Canvas, parts []part) error {
 		var err error
 		switch {
 		case m.URL != "":
-			err = c.Whole(event.Body{Kind: event.KindMedia, Media: &m})
+			err = c.AddPart(event.Body{Kind: event.KindMedia, Media: &m})
 		case len(p.Data) > 0 && string(p.Data) != "null":
-			err = c.Whole(event.Body{Kind: event.KindData, Data: p.Data})
+			err = c.AddPart(event.Body{Kind: event.KindData, Data: p.Data})
 		}
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func (r *reader) say(c *canvas.Canvas, key string, parts []part) error {
 		}
 		c.Set(p, event.Text, text)
 	}
-	return r.rest(c, parts)
+	return r.media(c, parts)
 }
 
 func (r *reader) status(c *canvas.Canvas, s *status) error {
@@ -185,19 +185,19 @@ func (r *reader) status(c *canvas.Canvas, s *status) error {
 		}
 		c.Complete("")
 	case "failed", "rejected":
-		why := textOf(parts)
-		if why == "" {
-			why = "the task has " + state
+		message := textOf(parts)
+		if message == "" {
+			message = "the task has " + state
 			if state == "rejected" {
-				why = "the agent rejected the task"
+				message = "the agent rejected the task"
 			}
 		}
-		c.Fail(event.Error{Code: "task_" + state, Message: why})
+		c.Fail(event.Error{Code: "task_" + state, Message: message})
 	case "canceled":
 		c.End(event.Body{Outcome: event.Cancelled, Reason: state})
 	case "input-required", "auth-required":
-		r.Asked++
-		return c.Ask(event.Request{ID: "input-" + strconv.Itoa(r.Asked), Kind: event.RequestInput, Prompt: question(state, textOf(parts))})
+		r.OpenRequests++
+		return c.Ask(event.Request{ID: "input-" + strconv.Itoa(r.OpenRequests), Kind: event.RequestInput, Prompt: question(state, textOf(parts))})
 	default:
 		c.Unknown(state)
 	}

@@ -82,7 +82,7 @@ func (r *reader) update(c *canvas.Canvas, u *update) error {
 	case "agent_message_chunk", "agent_thought_chunk":
 		return r.chunk(c, kind, u)
 	case "agent_message", "agent_thought":
-		return r.whole(c, kind, u)
+		return r.drawBlocks(c, kind, u)
 	case "tool_call", "tool_call_update":
 		r.Kind = u.Kind
 		return r.tool(c, u)
@@ -149,7 +149,7 @@ func (r *reader) chunk(c *canvas.Canvas, kind string, u *update) error {
 }
 
 // whole takes a message of version 2 as it is now; without content it says nothing of its text.
-func (r *reader) whole(c *canvas.Canvas, kind string, u *update) error {
+func (r *reader) drawBlocks(c *canvas.Canvas, kind string, u *update) error {
 	if u.Content == nil {
 		return nil
 	}
@@ -187,7 +187,7 @@ func media(c *canvas.Canvas, b *block) error {
 		c.Unknown(b.Type)
 		return nil
 	}
-	return c.Whole(event.Body{Kind: event.KindMedia, Media: &m})
+	return c.AddPart(event.Body{Kind: event.KindMedia, Media: &m})
 }
 
 func (r *reader) tool(c *canvas.Canvas, u *update) error {

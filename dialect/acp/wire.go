@@ -140,14 +140,14 @@ func diff(path, before, after string) string {
 	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
-	out := []string{fmt.Sprintf("%s, line %d", path, head+1)}
+	refs := []string{fmt.Sprintf("%s, line %d", path, head+1)}
 	for _, l := range a[head : len(a)-tail] {
-		out = append(out, "- "+l)
+		refs = append(refs, "- "+l)
 	}
 	for _, l := range b[head : len(b)-tail] {
-		out = append(out, "+ "+l)
+		refs = append(refs, "+ "+l)
 	}
-	return strings.Join(out, "\n")
+	return strings.Join(refs, "\n")
 }
 
 func lines(s string) []string {

@@ -11,14 +11,14 @@ const maxArgs = 16 << 10
 
 // args are a tool's arguments as they came, to see whether they are whole.
 type args struct {
-	Text string `json:"text,omitempty"`
-	Long bool   `json:"long,omitempty"` // more than is looked at
-	Torn bool   `json:"torn,omitempty"` // a character was destroyed
+	Text    string `json:"text,omitempty"`
+	TooLong bool   `json:"long,omitempty"` // more than is looked at
+	Torn    bool   `json:"torn,omitempty"` // a character was destroyed
 }
 
 func (a *args) add(s string) {
 	a.Torn = a.Torn || strings.ContainsRune(s, utf8.RuneError)
-	if a.Long = a.Long || len(a.Text)+len(s) > maxArgs; a.Long {
+	if a.TooLong = a.TooLong || len(a.Text)+len(s) > maxArgs; a.TooLong {
 		a.Text = ""
 		return
 	}
@@ -26,5 +26,5 @@ func (a *args) add(s string) {
 }
 
 func (a *args) exact() bool {
-	return !a.Torn && (a.Long || a.Text == "" || json.Valid([]byte(a.Text)))
+	return !a.Torn && (a.TooLong || a.Text == "" || json.Valid([]byte(a.Text)))
 }

@@ -42,7 +42,7 @@ type block struct {
 
 // tool is a call that runs.
 type tool struct {
-	Said dialect.Snapshot `json:"said,omitzero"` // its output and its errors as they came
+	Streamed dialect.Snapshot `json:"said,omitzero"` // its output and its errors as they came
 }
 
 var errNoBlock = canvas.Fault("delta of a block that has not started", nil)
@@ -127,7 +127,7 @@ func (r *reader) start(c *canvas.Canvas, in *frame) error {
 		}
 		delete(r.Blocks, in.Index)
 	}
-	now := &block{Key: key}
+	started := &block{Key: key}
 	switch b.Type {
 	case "text":
 		p, err := c.Prose(key, event.KindText)
@@ -138,7 +138,7 @@ func (r *reader) start(c *canvas.Canvas, in *frame) error {
 			return err
 		}
 	case "tool_use":
-		now.Tool = true
+		started.Tool = true
 		if _, err := c.Tool(key, b.ID, b.Name, ""); err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (r *reader) start(c *canvas.Canvas, in *frame) error {
 	if r.Blocks == nil {
 		r.Blocks = map[int]*block{}
 	}
-	r.Blocks[in.Index] = now
+	r.Blocks[in.Index] = started
 	return nil
 }
 
@@ -236,12 +236,12 @@ func (r *reader) output(c *canvas.Canvas, p *canvas.Part, in *frame) error {
 	}
 	c.Append(p, field, text)
 	t := r.Tools[p.Key]
-	t.Said.Append(text)
-	r.keep(p.Key, t)
+	t.Streamed.Append(text)
+	r.setTool(p.Key, t)
 	return nil
 }
 
-func (r *reader) keep(key string, t tool) {
+func (r *reader) setTool(key string, t tool) {
 	if r.Tools == nil {
 		r.Tools = map[string]tool{}
 	}
@@ -255,8 +255,8 @@ func (r *reader) snapshot(c *canvas.Canvas, p *canvas.Part, text string) {
 	if text == "" {
 		return // a result without text takes back nothing
 	}
-	op, added := t.Said.Next(text)
-	r.keep(p.Key, t)
+	op, added := t.Streamed.Next(text)
+	r.setTool(p.Key, t)
 	switch op {
 	case event.PartAppend:
 		c.Append(p, event.Output, added) // the pieces before it are shown, each where it belongs
@@ -267,21 +267,21 @@ func (r *reader) snapshot(c *canvas.Canvas, p *canvas.Part, text string) {
 
 func (r *reader) result(c *canvas.Canvas, p *canvas.Part, in *frame) {
 	var res result
-	failed, why := in.IsError, ""
+	failed, reason := in.IsError, ""
 	if json.Unmarshal(in.Output, &res) == nil && len(in.Output) > 0 && in.Output[0] == '{' {
 		if res.Output != nil {
 			r.snapshot(c, p, canvas.Plain(*res.Output))
 		}
-		why = canvas.String(res.Metadata.Error)
-		failed = failed || why != "" || string(res.Metadata.IsError) == "true"
+		reason = canvas.String(res.Metadata.Error)
+		failed = failed || reason != "" || string(res.Metadata.IsError) == "true"
 	} else if text := canvas.Plain(in.Output); text != "" {
 		r.snapshot(c, p, text)
 	}
 	if failed {
-		if why == "" {
-			why = "the tool failed"
+		if reason == "" {
+			reason = "the tool failed"
 		}
-		c.Update(p, event.PartFailed, "", &event.Error{Message: why})
+		c.Update(p, event.PartFailed, "", &event.Error{Message: reason})
 	} else {
 		c.Update(p, event.PartDone, "", nil)
 	}
@@ -290,13 +290,13 @@ func (r *reader) result(c *canvas.Canvas, p *canvas.Part, in *frame) {
 }
 
 // fail takes the runtime's last word.
-func fail(c *canvas.Canvas, why string) {
-	switch why {
+func fail(c *canvas.Canvas, message string) {
+	switch message {
 	case "context canceled":
-		c.End(event.Body{Outcome: event.Cancelled, Reason: why})
+		c.End(event.Body{Outcome: event.Cancelled, Reason: message})
 	case "max iterations reached":
 		c.Fail(event.Error{Code: "max_iterations", Message: "the agent reached its limit of iterations before it was done"})
 	default:
-		c.Fail(event.Error{Message: why})
+		c.Fail(event.Error{Message: message})
 	}
 }

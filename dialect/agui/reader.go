@@ -127,8 +127,8 @@ func (r *reader) tool(c *canvas.Canvas, in *frame) error {
 
 func result(c *canvas.Canvas, p *canvas.Part, content, failure json.RawMessage) {
 	c.Set(p, event.Output, plain(content))
-	if why := canvas.String(failure); why != "" {
-		c.Update(p, event.PartFailed, "", &event.Error{Message: why})
+	if message := canvas.String(failure); message != "" {
+		c.Update(p, event.PartFailed, "", &event.Error{Message: message})
 		return
 	}
 	c.Update(p, event.PartDone, "", nil)
@@ -151,14 +151,14 @@ func plain(content json.RawMessage) string {
 }
 
 // snapshot takes the conversation as the agent has it.
-func (r *reader) snapshot(c *canvas.Canvas, all []message) error {
-	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].Role == "user" {
-			all = all[i+1:]
+func (r *reader) snapshot(c *canvas.Canvas, messages []message) error {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role == "user" {
+			messages = messages[i+1:]
 			break
 		}
 	}
-	for _, m := range all {
+	for _, m := range messages {
 		switch m.Role {
 		case "assistant":
 			if text := plain(m.Content); text != "" {

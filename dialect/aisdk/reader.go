@@ -25,7 +25,7 @@ func Dialect() dialect.Dialect {
 
 // reader is what is asked of a person.
 type reader struct {
-	Asked int `json:"asked,omitempty"`
+	OpenRequests int `json:"asked,omitempty"`
 }
 
 // frame is any chunk. Texts stay raw: a character may be split over two of them.
@@ -53,7 +53,7 @@ type frame struct {
 // Read implements [canvas.Reader].
 func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	if string(f.Data) == "[DONE]" {
-		if r.Asked == 0 {
+		if r.OpenRequests == 0 {
 			c.Complete("")
 		}
 		return nil
@@ -73,17 +73,17 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		"tool-output-available", "tool-output-error", "tool-output-denied", "tool-approval-request":
 		return r.tool(c, &in)
 	case "file", "reasoning-file":
-		return c.Whole(event.Body{Kind: event.KindMedia, Media: &event.Media{URL: in.URL, MIME: in.MediaType}})
+		return c.AddPart(event.Body{Kind: event.KindMedia, Media: &event.Media{URL: in.URL, MIME: in.MediaType}})
 	case "error":
 		c.Fail(event.Error{Message: canvas.String(in.ErrorText)})
 	case "abort":
 		c.End(event.Body{Outcome: event.Cancelled, Reason: in.Reason})
 	case "finish":
-		if r.Asked == 0 {
+		if r.OpenRequests == 0 {
 			c.Complete(decoding.StopReason(in.Finish))
 		}
 	case "start", "start-step":
-		r.Asked = 0 // an answer is taken up
+		r.OpenRequests = 0 // an answer is taken up
 	case "finish-step", "reset-step", "message-metadata", "source-url", "source-document", "tool-approval-response", "custom":
 	case "":
 		return canvas.Fault("a chunk is an object with a type", nil)
@@ -135,17 +135,17 @@ func (r *reader) tool(c *canvas.Canvas, in *frame) error {
 			c.EndPart(p)
 		}
 	case "tool-input-error", "tool-output-error":
-		why := canvas.String(in.ErrorText)
-		if why == "" {
-			why = "the tool failed"
+		message := canvas.String(in.ErrorText)
+		if message == "" {
+			message = "the tool failed"
 		}
-		c.Update(p, event.PartFailed, "", &event.Error{Message: why})
+		c.Update(p, event.PartFailed, "", &event.Error{Message: message})
 		c.EndPart(p)
 	case "tool-output-denied":
 		c.Update(p, event.PartDenied, "", nil)
 		c.EndPart(p)
 	case "tool-approval-request":
-		r.Asked++
+		r.OpenRequests++
 		return c.Ask(event.Request{ID: in.ApprovalID, Kind: event.RequestApproval, Tool: in.ToolName, Part: p.ID})
 	}
 	return nil
@@ -163,16 +163,16 @@ func data(c *canvas.Canvas, kind string, in *frame) error {
 	if err != nil {
 		return canvas.Fault("data", err)
 	}
-	return c.Whole(event.Body{Kind: event.KindData, Data: b})
+	return c.AddPart(event.Body{Kind: event.KindData, Data: b})
 }
 
 func status(c *canvas.Canvas, in *frame) error {
 	text := canvas.String(in.Data)
-	var said struct {
+	var object struct {
 		Text json.RawMessage `json:"text"`
 	}
-	if text == "" && json.Unmarshal(in.Data, &said) == nil {
-		text = canvas.String(said.Text)
+	if text == "" && json.Unmarshal(in.Data, &object) == nil {
+		text = canvas.String(object.Text)
 	}
 	p := c.Find("status " + in.ID)
 	if p == nil {

@@ -20,7 +20,9 @@ func TestRecordings(t *testing.T) {
 	dialecttest.Golden(t, Dialect(), all)
 }
 
-func TestConformance(t *testing.T) { dialecttest.Run(t, Dialect(), dialecttest.Own(t, Dialect())) }
+func TestConformance(t *testing.T) {
+	dialecttest.Run(t, Dialect(), dialecttest.OwnStreams(t, Dialect()))
+}
 
 // load decodes one recording whole.
 func load(t *testing.T, path string) *transcript.Transcript {
@@ -254,7 +256,7 @@ func TestCounts(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range dialecttest.Own(f, Dialect()) {
+	for _, s := range dialecttest.OwnStreams(f, Dialect()) {
 		f.Add(s.Body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })

@@ -65,7 +65,7 @@ func (d *decoder) start(in *frame) error {
 			d.model(c.To.Model)
 		}
 	default:
-		d.Seen.Add(c.Type)
+		d.Unknowns.Add(c.Type)
 	}
 	d.Open = append(d.Open, b)
 	return err
@@ -90,7 +90,7 @@ func (d *decoder) call(b *open, c *block) {
 	// An upstream without deltas brings all of the input here; the usual one brings {} and then deltas.
 	var input bytes.Buffer
 	if len(c.Input) > 0 && json.Compact(&input, c.Input) == nil && input.String() != "{}" && input.String() != "null" {
-		b.Given = true
+		b.HasInput = true
 		d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: b.Part, Field: event.Input, Text: input.String()})
 	}
 }
@@ -110,7 +110,7 @@ func (d *decoder) delta(in *frame) error {
 		return d.grow(in.Index, event.Input, c.PartialJSON)
 	case "citations_delta", "signature_delta":
 	default:
-		d.Seen.Add(c.Type)
+		d.Unknowns.Add(c.Type)
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (d *decoder) say(b *open, f event.Field, text string) {
 	}
 	op := event.PartAppend
 	if f == event.Input {
-		if b.Given && !b.Input {
+		if b.HasInput && !b.Input {
 			op = event.PartReplace // the deltas tell the input anew
 		}
 		b.Input = true
@@ -174,7 +174,7 @@ func (d *decoder) stop(b *open) {
 	}
 	d.flush(b)
 	if b.tool() {
-		if !b.Given && !b.Input {
+		if !b.HasInput && !b.Input {
 			d.say(b, event.Input, "{}")
 		}
 		return
@@ -195,7 +195,7 @@ func (d *decoder) result(c *block) {
 		d.part(&b, &event.Body{Kind: event.KindTool, Name: strings.TrimSuffix(c.Type, resultSuffix), Call: c.ToolUseID, State: event.PartRunning})
 		t = &tool{Message: d.Key, Part: b.Part}
 	}
-	r := read(c)
+	r := parseResult(c)
 	for _, f := range []struct {
 		field event.Field
 		text  string

@@ -38,16 +38,16 @@ var (
 
 type state struct {
 	Frames int  `json:"frames"`
-	Ended  bool `json:"ended,omitempty"`
+	IsOver bool `json:"ended,omitempty"`
 
 	// The message at hand.
-	ID       string `json:"id,omitempty"`
-	Key      string `json:"key,omitempty"` // empty: none is open
-	Messages int    `json:"messages,omitempty"`
-	Parts    int    `json:"parts,omitempty"` // ordinals of its blocks given away
-	Before   string `json:"before,omitempty"`
-	Stop     string `json:"stop,omitempty"`
-	Why      string `json:"why,omitempty"` // explanation of a refusal
+	ID          string `json:"id,omitempty"`
+	Key         string `json:"key,omitempty"` // empty: none is open
+	Messages    int    `json:"messages,omitempty"`
+	Parts       int    `json:"parts,omitempty"` // ordinals of its blocks given away
+	Before      string `json:"before,omitempty"`
+	Stop        string `json:"stop,omitempty"`
+	Explanation string `json:"why,omitempty"` // explanation of a refusal
 
 	Open  []*open `json:"open,omitempty"`  // blocks, in order of their start
 	Tools []*tool `json:"tools,omitempty"` // calls whose parts have not ended, in order
@@ -56,7 +56,7 @@ type state struct {
 	Usage tokens      `json:"usage,omitzero"` // of the message at hand
 	Total event.Usage `json:"total,omitzero"` // of the messages before
 
-	Seen dialect.Unknown `json:"unknown,omitempty"`
+	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
 // open is a block between its start and its stop.
@@ -66,8 +66,8 @@ type open struct {
 	Part  string       `json:"part,omitempty"` // key; empty where the block is not shown
 	Text  dialect.Text `json:"text,omitzero"`
 	// Given says that the block's start brought an input; Input that a delta has brought some.
-	Given bool `json:"given,omitempty"`
-	Input bool `json:"input,omitempty"`
+	HasInput bool `json:"given,omitempty"`
+	Input    bool `json:"input,omitempty"`
 }
 
 // tool is a call whose part is open.
@@ -103,10 +103,10 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	return d.Base.Decode(name, &d.Frames, d.Ended, f, d.read)
+	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
-func (d *decoder) read(f dialect.Frame) error {
+func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if index, f, token, ok := scan(f.Data); ok {
 		if err := d.grow(index, f, token); err != nil {
 			return decoding.Fault("content_block_delta", err)
@@ -144,7 +144,7 @@ func (d *decoder) route(in *frame) error {
 		if in.Delta != nil && in.Delta.StopReason != "" {
 			d.Stop = decoding.StopReason(in.Delta.StopReason)
 			if s := in.Delta.StopDetails; s != nil {
-				d.Why = s.Explanation
+				d.Explanation = s.Explanation
 			}
 		}
 	case "message_stop":
@@ -158,7 +158,7 @@ func (d *decoder) route(in *frame) error {
 	case "":
 		return errNoType
 	default:
-		d.Seen.Add(in.Type)
+		d.Unknowns.Add(in.Type)
 	}
 	return nil
 }
@@ -199,13 +199,13 @@ func (d *decoder) count(u *usage) {
 	if u == nil {
 		return
 	}
-	set(&d.Usage.Input, u.Input)
-	set(&d.Usage.Output, u.Output)
-	set(&d.Usage.CacheRead, u.CacheRead)
-	set(&d.Usage.CacheWrite, u.CacheWrite)
+	setTotal(&d.Usage.Input, u.Input)
+	setTotal(&d.Usage.Output, u.Output)
+	setTotal(&d.Usage.CacheRead, u.CacheRead)
+	setTotal(&d.Usage.CacheWrite, u.CacheWrite)
 }
 
-func set(to, v *int64) {
+func setTotal(to, v *int64) {
 	if v != nil {
 		*to = *v
 	}
@@ -213,15 +213,15 @@ func set(to, v *int64) {
 
 // finish takes a message_stop.
 func (d *decoder) finish() {
-	stop, why := d.Stop, d.Why
+	stop, explanation := d.Stop, d.Explanation
 	d.endMessage(stop)
 	switch stop {
 	case "pause_turn":
 	case "refusal":
-		if why == "" {
-			why = "the model refused to answer"
+		if explanation == "" {
+			explanation = "the model refused to answer"
 		}
-		d.end(&event.Body{Outcome: event.Failed, Reason: stop, Error: &event.Error{Code: stop, Message: why}})
+		d.end(&event.Body{Outcome: event.Failed, Reason: stop, Error: &event.Error{Code: stop, Message: explanation}})
 	default:
 		d.end(&event.Body{Outcome: event.Completed, Reason: stop})
 	}
@@ -246,15 +246,15 @@ func (d *decoder) endMessage(reason string) {
 	for len(d.Open) > 0 {
 		d.stop(d.Open[0])
 	}
-	kept := d.Tools[:0]
+	openTools := d.Tools[:0]
 	for _, t := range d.Tools {
 		if t.Server {
-			kept = append(kept, t)
+			openTools = append(openTools, t)
 		} else {
 			d.Emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
 		}
 	}
-	d.Tools = kept
+	d.Tools = openTools
 	e := event.Event{Type: event.MessageEnd, Message: d.Key}
 	if reason != "" {
 		e.Body = &event.Body{Reason: reason}
@@ -265,12 +265,12 @@ func (d *decoder) endMessage(reason string) {
 	d.Total.CacheRead += d.Usage.CacheRead
 	d.Total.CacheWrite += d.Usage.CacheWrite
 	d.Usage = tokens{}
-	d.ID, d.Key, d.Parts, d.Before, d.Stop, d.Why = "", "", 0, "", "", ""
+	d.ID, d.Key, d.Parts, d.Before, d.Stop, d.Explanation = "", "", 0, "", "", ""
 }
 
 // end ends the turn.
 func (d *decoder) end(b *event.Body) {
-	d.Ended = true
+	d.IsOver = true
 	total := d.Total
 	total.Model = d.Model
 	if total != (event.Usage{}) {
@@ -281,17 +281,17 @@ func (d *decoder) end(b *event.Body) {
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, d.rest) }
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
 
 // rest says what is held back.
-func (d *decoder) rest() {
+func (d *decoder) flushOpen() {
 	for _, b := range d.Open {
 		d.flush(b)
 	}
 }
 
 // Unknown implements [dialect.Counter].
-func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }

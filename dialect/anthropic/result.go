@@ -27,21 +27,21 @@ type content struct {
 
 // read takes a *_tool_result block apart. A program's output is said as it is, texts as their lines, anything else as
 // JSON without the encrypted fields, which mean nothing to a reader and outweigh all else.
-func read(c *block) result {
+func parseResult(c *block) result {
 	var r result
-	var one content
-	if json.Unmarshal(c.Content, &one) == nil {
+	var piece content
+	if json.Unmarshal(c.Content, &piece) == nil {
 		switch {
-		case one.ErrorCode != "" || strings.HasSuffix(one.Type, "_error"):
-			r.err = &event.Error{Code: one.ErrorCode, Message: strings.ReplaceAll(one.ErrorCode, "_", " ")}
+		case piece.ErrorCode != "" || strings.HasSuffix(piece.Type, "_error"):
+			r.err = &event.Error{Code: piece.ErrorCode, Message: strings.ReplaceAll(piece.ErrorCode, "_", " ")}
 			if r.err.Message == "" {
 				r.err.Message = "the tool failed"
 			}
 			return r
-		case one.Stdout != nil:
-			r.output, r.stderr = withFiles(*one.Stdout, one.Content), one.Stderr
-			if one.ReturnCode != 0 {
-				r.err = &event.Error{Code: "exit_status", Message: "exit status " + strconv.Itoa(one.ReturnCode)}
+		case piece.Stdout != nil:
+			r.output, r.stderr = withFiles(*piece.Stdout, piece.Content), piece.Stderr
+			if piece.ReturnCode != 0 {
+				r.err = &event.Error{Code: "exit_status", Message: "exit status " + strconv.Itoa(piece.ReturnCode)}
 			}
 			return r
 		}
@@ -100,13 +100,13 @@ func plain(raw json.RawMessage) string {
 	if dec.Decode(&v) != nil || v == nil {
 		return ""
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if enc.Encode(legible(v)) != nil {
 		return ""
 	}
-	return strings.TrimSuffix(out.String(), "\n")
+	return strings.TrimSuffix(buf.String(), "\n")
 }
 
 // legible drops the encrypted fields.

@@ -19,7 +19,7 @@ type Stream struct {
 	Name string
 	Body []byte
 	// Cut says that the stream has no end.
-	Cut bool
+	Unfinished bool
 }
 
 // Load reads a recording of any form into a stream of the dialect's framing. client chooses a recorder's connection.
@@ -71,11 +71,11 @@ func Glob(t testing.TB, pattern string) []string {
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("SKIPPED: the recordings of real programs are not at %s", dir)
 	}
-	found, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil || len(found) == 0 {
+	paths, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(paths) == 0 {
 		t.Fatalf("no recording matches %s: %v", pattern, err)
 	}
-	return found
+	return paths
 }
 
 // repository returns the outermost folder above the test that holds a module: some tests are of modules within it.

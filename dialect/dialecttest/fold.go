@@ -80,7 +80,7 @@ func (f *Folder) Restart() error {
 	if m.Keys() != f.Mapper.Keys() {
 		return fmt.Errorf("the restored mapper knows %d keys, not %d", m.Keys(), f.Mapper.Keys())
 	}
-	m.Dropped = f.Mapper.Dropped
+	m.DroppedOps = f.Mapper.DroppedOps
 	f.Mapper = m
 	return nil
 }
@@ -109,8 +109,8 @@ func Visible(tr *transcript.Transcript) string {
 // Dump writes all that a transcript holds, a line for each thing, times left out.
 func Dump(tr *transcript.Transcript) string {
 	var b strings.Builder
-	line := func(indent, what string, pairs ...any) {
-		b.WriteString(indent + what)
+	line := func(indent, label string, pairs ...any) {
+		b.WriteString(indent + label)
 		for i := 0; i < len(pairs); i += 2 {
 			v, err := json.Marshal(pairs[i+1])
 			if err != nil {
@@ -130,10 +130,10 @@ func Dump(tr *transcript.Transcript) string {
 			"usage", t.Usage, "phase", t.Phase, "step", t.Step, "model", t.Model, "upstream", t.Upstream, "requests", t.Requests)
 	}
 	for _, m := range tr.Messages {
-		line("", "message "+m.ID, "turn", m.Turn, "role", m.Role, "state", m.State, "ended", m.Ended, "stop", m.StopReason)
+		line("", "message "+m.ID, "turn", m.Turn, "role", m.Role, "state", m.State, "ended", m.Final, "stop", m.StopReason)
 		for _, p := range m.Parts {
 			line("  ", p.ID+" "+string(p.Kind), "name", p.Name, "call", p.Call, "type", p.MediaType, "join", p.Join, "state", p.State,
-				"title", p.Title, "media", p.Media, "error", p.Error, "data", p.Data, "ended", p.Ended,
+				"title", p.Title, "media", p.Media, "error", p.Error, "data", p.Data, "ended", p.Final,
 				"text", p.Text(event.Text), "input", p.Text(event.Input), "output", p.Text(event.Output), "stderr", p.Text(event.Stderr),
 				"history", p.History())
 		}

@@ -13,10 +13,10 @@ import (
 // the bytes are cut nor a restart in the middle changes it.
 func Fuzz(t *testing.T, d dialect.Dialect, body []byte) {
 	t.Helper()
-	whole := dialect.NewStream(d)
-	want, werr := whole.Write(body)
-	rest, err := whole.Close()
-	want = append(want, rest...)
+	reference := dialect.NewStream(d)
+	want, werr := reference.Write(body)
+	closing, err := reference.Close()
+	want = append(want, closing...)
 	var bad *dialect.Error
 	if err != nil && !errors.Is(err, dialect.ErrCutShort) && !errors.As(err, &bad) {
 		t.Fatalf("Close: %v", err)
@@ -54,8 +54,8 @@ func Fuzz(t *testing.T, d dialect.Dialect, body []byte) {
 	if (serr == nil) != (werr == nil) {
 		t.Fatalf("Write: %v; whole: %v", serr, werr)
 	}
-	rest, _ = s.Close()
-	if ops = append(ops, rest...); len(ops) != len(want) || len(ops) > 0 && !reflect.DeepEqual(ops, want) {
+	closing, _ = s.Close()
+	if ops = append(ops, closing...); len(ops) != len(want) || len(ops) > 0 && !reflect.DeepEqual(ops, want) {
 		t.Fatalf("%q: the operations depend on the pieces:\n%+v\n%+v", body, ops, want)
 	}
 }

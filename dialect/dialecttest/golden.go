@@ -25,11 +25,11 @@ func Golden(t *testing.T, d dialect.Dialect, corpus []Stream) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var rest []event.Event
-			if rest, err = st.Close(); s.Cut != errors.Is(err, dialect.ErrCutShort) {
-				t.Fatalf("Close: %v; the stream is cut: %v", err, s.Cut)
+			var closing []event.Event
+			if closing, err = st.Close(); s.Unfinished != errors.Is(err, dialect.ErrCutShort) {
+				t.Fatalf("Close: %v; the stream is cut: %v", err, s.Unfinished)
 			}
-			got := Dump(Fold(t, append(ops, rest...)))
+			got := Dump(Fold(t, append(ops, closing...)))
 			file := filepath.Join("testdata", "golden", s.Name+".txt")
 			if *update {
 				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -53,9 +53,9 @@ func Golden(t *testing.T, d dialect.Dialect, corpus []Stream) {
 // LoadAll reads every recording that matches a pattern below the shared recordings.
 func LoadAll(t testing.TB, d dialect.Dialect, pattern string) []Stream {
 	t.Helper()
-	var all []Stream
+	var streams []Stream
 	for _, p := range Glob(t, pattern) {
-		all = append(all, Load(t, d, p, ""))
+		streams = append(streams, Load(t, d, p, ""))
 	}
-	return all
+	return streams
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // Own returns the streams at testdata/*.sse and testdata/*.ndjson. One whose name begins with "cut" has no end.
-func Own(t testing.TB, d dialect.Dialect) []Stream {
+func OwnStreams(t testing.TB, d dialect.Dialect) []Stream {
 	t.Helper()
-	var all []Stream
+	var streams []Stream
 	for _, pattern := range []string{"testdata/*.sse", "testdata/*.ndjson"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
@@ -19,9 +19,9 @@ func Own(t testing.TB, d dialect.Dialect) []Stream {
 		}
 		for _, path := range paths {
 			s := Load(t, d, path, "")
-			s.Cut = strings.HasPrefix(s.Name, "cut")
-			all = append(all, s)
+			s.Unfinished = strings.HasPrefix(s.Name, "cut")
+			streams = append(streams, s)
 		}
 	}
-	return all
+	return streams
 }

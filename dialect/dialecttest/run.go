@@ -24,8 +24,8 @@ const (
 	maxCuts = 200
 	// long is a body, in bytes, with fewer chunkings, so that suites stay quick; from few on its frames are cut at fewer bytes
 	// each, the more of them there are.
-	long = 50_000
-	few  = 8_000
+	longBody = 50_000
+	fewBytes = 8_000
 )
 
 // unknown is a frame that no dialect knows.
@@ -39,12 +39,12 @@ func Run(t *testing.T, d dialect.Dialect, corpus []Stream) {
 	for _, s := range corpus {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			want := whole(t, d, s)
+			want := decodeWhole(t, d, s)
 			t.Run("chunks", func(t *testing.T) { chunks(t, d, s, want) })
 			t.Run("resume", func(t *testing.T) { resume(t, d, s, want) })
-			frames := split(t, d, s.Body)
+			frames := framesOf(t, d, s.Body)
 			t.Run("restore", func(t *testing.T) { restore(t, d, frames, want) })
-			t.Run("cut", func(t *testing.T) { cut(t, d, frames) })
+			t.Run("cut", func(t *testing.T) { everyPrefix(t, d, frames) })
 			t.Run("invalid", func(t *testing.T) { invalid(t, d, frames) })
 			t.Run("unknown", func(t *testing.T) { ignored(t, d, frames, want) })
 			t.Run("after", func(t *testing.T) { after(t, d, s, frames) })
@@ -53,18 +53,18 @@ func Run(t *testing.T, d dialect.Dialect, corpus []Stream) {
 }
 
 // whole decodes a stream in one piece and checks its operations.
-func whole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
+func decodeWhole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
 	t.Helper()
 	ops := feed(t, d, s, s.Body)
 	f := NewFolder()
 	for i := range ops {
 		e := &ops[i]
-		known := len(f.Events)
+		count := len(f.Events)
 		if err := f.Fold(ops[i : i+1]); err != nil {
 			t.Fatalf("the operations don't apply: %v", err)
 		}
-		for _, e := range f.Events[known:] {
-			if e.Type == event.PartEnd && running(&f.Transcript, e.Message, e.Part) {
+		for _, e := range f.Events[count:] {
+			if e.Type == event.PartEnd && isRunning(&f.Transcript, e.Message, e.Part) {
 				t.Errorf("operation %d ends the part of a running tool: tell its result first, or leave it to the end of the turn", i)
 			}
 		}
@@ -72,23 +72,23 @@ func whole(t *testing.T, d dialect.Dialect, s Stream) []event.Event {
 			t.Errorf("operation %d has seq %d, time %d, offset %d: a decoder invents none", i, e.Seq, e.At, e.Offset)
 		}
 	}
-	if f.Mapper.Dropped > 0 {
-		t.Errorf("%d operations change nothing: a decoder knows what it has said", f.Mapper.Dropped)
+	if f.Mapper.DroppedOps > 0 {
+		t.Errorf("%d operations change nothing: a decoder knows what it has said", f.Mapper.DroppedOps)
 	}
-	ended := 0
+	endCount := 0
 	for _, turn := range f.Transcript.Turns {
 		if !turn.Unfinished() {
-			ended++
+			endCount++
 		}
 	}
-	if !s.Cut && ended == 0 {
+	if !s.Unfinished && endCount == 0 {
 		t.Error("no turn has ended")
 	}
 	return ops
 }
 
 // running reports whether a part is a tool that has no result yet.
-func running(tr *transcript.Transcript, message, part string) bool {
+func isRunning(tr *transcript.Transcript, message, part string) bool {
 	p := tr.Message(message).Part(part)
 	return p.Kind == event.KindTool && p.State == event.PartRunning
 }
@@ -106,16 +106,16 @@ func feed(t *testing.T, d dialect.Dialect, s Stream, pieces ...[]byte) []event.E
 		}
 	}
 	got, err := st.Close()
-	if s.Cut != errors.Is(err, dialect.ErrCutShort) || (!s.Cut && err != nil) {
-		t.Fatalf("Close: %v; the stream is cut: %v", err, s.Cut)
+	if s.Unfinished != errors.Is(err, dialect.ErrCutShort) || (!s.Unfinished && err != nil) {
+		t.Fatalf("Close: %v; the stream is cut: %v", err, s.Unfinished)
 	}
 	return append(ops, got...)
 }
 
-func same(t *testing.T, what string, want, got []event.Event) bool {
+func sameOps(t *testing.T, label string, want, got []event.Event) bool {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: the operations differ (-want +got):\n%s", what, diff)
+		t.Errorf("%s: the operations differ (-want +got):\n%s", label, diff)
 		return false
 	}
 	return true
@@ -126,26 +126,26 @@ func chunks(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 	for i := range s.Body {
 		single[i] = s.Body[i : i+1]
 	}
-	same(t, "byte by byte", want, feed(t, d, s, single...))
+	sameOps(t, "byte by byte", want, feed(t, d, s, single...))
 	n := chunkings
-	if len(s.Body) > long {
+	if len(s.Body) > longBody {
 		n /= 10
 	}
-	for seed := range uint64(n) {
-		if !same(t, "random pieces", want, feed(t, d, s, pieces(s.Body, seed)...)) {
-			t.Fatalf("seed %d", seed)
+	for round := range uint64(n) {
+		if !sameOps(t, "random pieces", want, feed(t, d, s, pieces(s.Body, round)...)) {
+			t.Fatalf("seed %d", round)
 		}
 	}
 	st := dialect.NewStream(d)
-	ended := false
+	isOver := false
 	for pos := 0; pos < len(s.Body); {
-		pos, ended = everyCut(t, d, s, st, pos, ended)
+		pos, isOver = everyCut(t, d, s, st, pos, isOver)
 	}
 }
 
 // everyCut cuts the frame that begins at a byte in two, at every byte, and returns where the next one begins and whether a
 // turn has ended before it. st stands at the frame, and then behind it.
-func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos int, ended bool) (int, bool) {
+func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos int, isOver bool) (int, bool) {
 	state, err := st.State()
 	if err != nil {
 		t.Fatal(err)
@@ -157,25 +157,25 @@ func everyCut(t *testing.T, d dialect.Dialect, s Stream, st *dialect.Stream, pos
 			t.Fatal(err)
 		}
 	}
-	n := max(1, maxCuts*few/max(len(s.Body), few))
+	n := max(1, maxCuts*fewBytes/max(len(s.Body), fewBytes))
 	step := 1 + (end-pos)/n
 	for i := pos + 1; i < end; i += step {
-		cut, first := half(t, d, state, s.Body[pos:i])
-		if !ended && !ends(first) {
-			gone, _ := half(t, d, state, s.Body[pos:i])
-			if err := lost(d, gone); err != nil {
+		resumed, firstOps := half(t, d, state, s.Body[pos:i])
+		if !isOver && !ends(firstOps) {
+			closing, _ := half(t, d, state, s.Body[pos:i])
+			if err := checkCutShort(d, closing); err != nil {
 				t.Fatalf("frame at byte %d, cut at %d and closed: %v", pos, i, err)
 			}
 		}
-		second, err := cut.Write(s.Body[i:end])
+		second, err := resumed.Write(s.Body[i:end])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := append(first, second...); !reflect.DeepEqual(want, got) {
+		if got := append(firstOps, second...); !reflect.DeepEqual(want, got) {
 			t.Fatalf("frame at byte %d, cut at %d: the operations differ:\n%s", pos, i, cmp.Diff(want, got))
 		}
 	}
-	return end, ended || ends(want)
+	return end, isOver || ends(want)
 }
 
 // half feeds the first bytes of a frame to a stream that was taken up before it.
@@ -194,7 +194,7 @@ func half(t *testing.T, d dialect.Dialect, state, body []byte) (*dialect.Stream,
 
 // lost closes a stream in the middle of a frame, when no turn has ended. It was cut short and no turn may seem complete, but
 // where the end of the body is the dialect's own (see cut), or where only the end of the line is missing.
-func lost(d dialect.Dialect, st *dialect.Stream) error {
+func checkCutShort(d dialect.Dialect, st *dialect.Stream) error {
 	if d.Framing == dialect.Lines && json.Valid(bytes.TrimSpace(st.Pending())) {
 		return nil
 	}
@@ -219,45 +219,45 @@ func ends(ops []event.Event) bool {
 }
 
 // pieces cuts a body at random, into pieces of up to a few hundred bytes.
-func pieces(body []byte, seed uint64) [][]byte {
-	r := rand.New(rand.NewPCG(seed, 1))
-	var out [][]byte
+func pieces(body []byte, salt uint64) [][]byte {
+	r := rand.New(rand.NewPCG(salt, 1))
+	var chunks [][]byte
 	for len(body) > 0 {
 		n := min(len(body), 1+r.IntN(1+r.IntN(700)))
-		out, body = append(out, body[:n]), body[n:]
+		chunks, body = append(chunks, body[:n]), body[n:]
 	}
-	return out
+	return chunks
 }
 
 // resume gives a stream up after random pieces, and takes it up from its state at its offset.
 func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
-	for seed := range uint64(4) {
+	for round := range uint64(4) {
 		st := dialect.NewStream(d)
 		var ops []event.Event
 		f := NewFolder()
 		fold := func(got []event.Event) {
 			ops = append(ops, got...)
 			if err := f.Fold(got); err != nil {
-				t.Fatalf("seed %d: fold: %v", seed, err)
+				t.Fatalf("seed %d: fold: %v", round, err)
 			}
 		}
-		r := rand.New(rand.NewPCG(seed, 2))
-		taken := int64(-1) // offset of the last resume: none but a new one, or a long frame would never be whole
+		r := rand.New(rand.NewPCG(round, 2))
+		resumedAt := int64(-1) // offset of the last resume: none but a new one, or a long frame would never be whole
 		for pos := 0; pos < len(s.Body); {
 			n := min(len(s.Body)-pos, 1+r.IntN(1+r.IntN(700)))
 			got, err := st.Write(s.Body[pos : pos+n])
 			if err != nil {
-				t.Fatalf("seed %d: Write: %v", seed, err)
+				t.Fatalf("seed %d: Write: %v", round, err)
 			}
 			pos += n
 			fold(got)
 			if st.Offset()+int64(len(st.Pending())) != int64(pos) || !bytes.Equal(st.Pending(), s.Body[st.Offset():pos]) {
-				t.Fatalf("seed %d: at byte %d the offset is %d, and %d bytes are pending", seed, pos, st.Offset(), len(st.Pending()))
+				t.Fatalf("seed %d: at byte %d the offset is %d, and %d bytes are pending", round, pos, st.Offset(), len(st.Pending()))
 			}
-			if r.IntN(3) > 0 || st.Offset() == taken {
+			if r.IntN(3) > 0 || st.Offset() == resumedAt {
 				continue
 			}
-			taken = st.Offset()
+			resumedAt = st.Offset()
 			b, err := st.State()
 			if err != nil {
 				t.Fatalf("State: %v", err)
@@ -276,26 +276,26 @@ func resume(t *testing.T, d dialect.Dialect, s Stream, want []event.Event) {
 			}
 		}
 		got, err := st.Close()
-		if s.Cut != errors.Is(err, dialect.ErrCutShort) {
-			t.Fatalf("seed %d: Close: %v", seed, err)
+		if s.Unfinished != errors.Is(err, dialect.ErrCutShort) {
+			t.Fatalf("seed %d: Close: %v", round, err)
 		}
 		fold(got)
-		same(t, "resumed", want, ops)
-		whole := NewFolder()
-		if err := whole.Fold(want); err != nil {
+		sameOps(t, "resumed", want, ops)
+		reference := NewFolder()
+		if err := reference.Fold(want); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(whole.Events, f.Events); diff != "" {
-			t.Errorf("seed %d: the mapped events differ:\n%s", seed, diff)
+		if diff := cmp.Diff(reference.Events, f.Events); diff != "" {
+			t.Errorf("seed %d: the mapped events differ:\n%s", round, diff)
 		}
-		if diff := cmp.Diff(Dump(&whole.Transcript), Dump(&f.Transcript)); diff != "" {
-			t.Errorf("seed %d: the transcripts differ:\n%s", seed, diff)
+		if diff := cmp.Diff(Dump(&reference.Transcript), Dump(&f.Transcript)); diff != "" {
+			t.Errorf("seed %d: the transcripts differ:\n%s", round, diff)
 		}
 	}
 }
 
 // split takes a body apart into its frames.
-func split(t *testing.T, d dialect.Dialect, body []byte) []dialect.Frame {
+func framesOf(t *testing.T, d dialect.Dialect, body []byte) []dialect.Frame {
 	t.Helper()
 	var frames []dialect.Frame
 	if d.Framing == dialect.Lines {
@@ -357,41 +357,41 @@ func restore(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []eve
 	if err != nil && !errors.Is(err, dialect.ErrCutShort) {
 		t.Fatalf("Close: %v", err)
 	}
-	same(t, "restored", want, append(ops, got...))
+	sameOps(t, "restored", want, append(ops, got...))
 }
 
 // cut ends the stream at every frame: as long as no turn has ended, it was cut short, and no turn may seem complete. Where
 // the end of the body is the dialect's own, Close may end the turn, but then nothing may follow that says more.
-func cut(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
+func everyPrefix(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 	dec := d.Decoder()
 	f := NewFolder()
-	ended := false
+	isOver := false
 	final := "" // what the stream comes to, as Close first said that it is whole
 	for i := 0; ; i++ {
 		probe := clone(t, d, dec)
 		ops, err := probe.Close()
-		closes := d.EOF && !ended && err == nil
-		if !ended && !closes && !errors.Is(err, dialect.ErrCutShort) {
+		closes := d.EOF && !isOver && err == nil
+		if !isOver && !closes && !errors.Is(err, dialect.ErrCutShort) {
 			t.Fatalf("after %d frames Close says %v", i, err)
 		}
-		over := false
+		endsTurn := false
 		for _, e := range ops {
-			over = over || e.Type == event.TurnEnd
+			endsTurn = endsTurn || e.Type == event.TurnEnd
 			if e.Type == event.TurnEnd && e.Get().Outcome == event.Completed && !closes {
 				t.Fatalf("after %d frames Close completes a turn", i)
 			}
 		}
-		if closes != over {
-			t.Fatalf("after %d frames Close gives no error, and the turn's end: %v", i, over)
+		if closes != endsTurn {
+			t.Fatalf("after %d frames Close gives no error, and the turn's end: %v", i, endsTurn)
 		}
-		if now := said(&f.Transcript); closes && final == "" {
-			final = now
-		} else if final != "" && now != final {
-			t.Fatalf("after %d frames there is more than when Close said that the stream was whole:\n%s", i, cmp.Diff(final, now))
+		if visible := visibleText(&f.Transcript); closes && final == "" {
+			final = visible
+		} else if final != "" && visible != final {
+			t.Fatalf("after %d frames there is more than when Close said that the stream was whole:\n%s", i, cmp.Diff(final, visible))
 		}
-		again, err := probe.Close()
-		if len(again) > 0 || (ended && err != nil && !errors.Is(err, dialect.ErrCutShort)) {
-			t.Fatalf("after %d frames a second Close gives %d operations, %v", i, len(again), err)
+		secondOps, err := probe.Close()
+		if len(secondOps) > 0 || (isOver && err != nil && !errors.Is(err, dialect.ErrCutShort)) {
+			t.Fatalf("after %d frames a second Close gives %d operations, %v", i, len(secondOps), err)
 		}
 		if i == len(frames) {
 			return
@@ -401,28 +401,28 @@ func cut(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 			t.Fatal(err)
 		}
 		for _, e := range got {
-			ended = ended || e.Type == event.TurnEnd
+			isOver = isOver || e.Type == event.TurnEnd
 		}
 	}
 }
 
 // said is all that a transcript's messages hold, whatever became of the turn.
-func said(tr *transcript.Transcript) string {
-	only := transcript.Transcript{Messages: tr.Messages}
-	return "messages:\n" + Dump(&only)
+func visibleText(tr *transcript.Transcript) string {
+	messages := transcript.Transcript{Messages: tr.Messages}
+	return "messages:\n" + Dump(&messages)
 }
 
 // invalid puts broken JSON in the place of a frame.
 func invalid(t *testing.T, d dialect.Dialect, frames []dialect.Frame) {
 	for _, at := range []int{0, len(frames) / 2} {
 		dec := d.Decoder()
-		over := false
+		isOver := false
 		for _, f := range frames[:at] {
 			for _, e := range decode(t, dec, f) {
-				over = over || e.Type == event.TurnEnd
+				isOver = isOver || e.Type == event.TurnEnd
 			}
 		}
-		if over {
+		if isOver {
 			continue
 		}
 		for _, bad := range []string{`{"type":`, `[`, `"text"`, `17`, `{"type":"a"}{"type":"b"}`, "\x00"} {
@@ -460,7 +460,7 @@ func ignored(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []eve
 	if err != nil && !errors.Is(err, dialect.ErrCutShort) {
 		t.Fatalf("Close: %v", err)
 	}
-	same(t, "with unknown frames", want, append(ops, got...))
+	sameOps(t, "with unknown frames", want, append(ops, got...))
 	if c, ok := dec.(dialect.Counter); ok {
 		n := 0
 		for _, k := range c.Unknown() {
@@ -474,17 +474,17 @@ func ignored(t *testing.T, d dialect.Dialect, frames []dialect.Frame, want []eve
 
 // after gives frames to a decoder whose stream has ended.
 func after(t *testing.T, d dialect.Dialect, s Stream, frames []dialect.Frame) {
-	if s.Cut {
+	if s.Unfinished {
 		return
 	}
 	dec := d.Decoder()
-	ended := false
+	isOver := false
 	for _, f := range frames {
 		for _, e := range decode(t, dec, f) {
-			ended = ended || e.Type == event.TurnEnd
+			isOver = isOver || e.Type == event.TurnEnd
 		}
 	}
-	if d.EOF && !ended {
+	if d.EOF && !isOver {
 		if _, err := dec.Close(); err != nil {
 			t.Fatalf("Close at the end of the body: %v", err)
 		}

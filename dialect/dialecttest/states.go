@@ -59,11 +59,11 @@ func takeUp(t *testing.T, d dialect.Dialect, s Stream, state []byte) {
 	if err := st.Restore(state); err != nil {
 		t.Fatalf("%s: %v: %s", s.Name, err, state)
 	}
-	whole := dialect.NewStream(d)
-	if _, err := whole.Write(s.Body[:st.Offset()]); err != nil {
+	reference := dialect.NewStream(d)
+	if _, err := reference.Write(s.Body[:st.Offset()]); err != nil {
 		t.Fatalf("%s: %v", s.Name, err)
 	}
-	want, end := remains(t, whole, s)
+	want, end := remains(t, reference, s)
 	got, restored := remains(t, st, s)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s, from the state %s: the operations differ (-want +got):\n%s", s.Name, state, diff)
@@ -94,7 +94,7 @@ func remains(t *testing.T, st *dialect.Stream, s Stream) (ops []event.Event, sta
 // quarters are the states after each quarter of a stream but the last.
 func quarters(t *testing.T, d dialect.Dialect, s Stream) []json.RawMessage {
 	t.Helper()
-	var all []json.RawMessage
+	var states []json.RawMessage
 	st := dialect.NewStream(d)
 	for i := range 3 {
 		if _, err := st.Write(s.Body[len(s.Body)*i/4 : len(s.Body)*(i+1)/4]); err != nil {
@@ -104,9 +104,9 @@ func quarters(t *testing.T, d dialect.Dialect, s Stream) []json.RawMessage {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, state)
+		states = append(states, state)
 	}
-	return all
+	return states
 }
 
 // write adds states to a file that holds some lines, and returns all of its lines.

@@ -114,7 +114,7 @@ func (d *fake) Restore(b []byte) error { return json.Unmarshal(b, &d.st) }
 
 var fakeCorpus = []Stream{
 	{Name: "whole", Body: []byte("{\"text\":\"a\"}\n{\"text\":\"b\"}\n{\"end\":true}\n")},
-	{Name: "cut", Body: []byte("{\"text\":\"a\"}\n{\"text\":\"b\"}\n"), Cut: true},
+	{Name: "cut", Body: []byte("{\"text\":\"a\"}\n{\"text\":\"b\"}\n"), Unfinished: true},
 }
 
 const faultVariable = "LEAT_DIALECTTEST_FAULT"

@@ -38,9 +38,9 @@ var (
 // state is what outlives a frame beside the segments.
 type state struct {
 	Frames   int             `json:"frames"`
-	Ended    bool            `json:"ended,omitempty"`
+	IsOver   bool            `json:"ended,omitempty"`
 	Text     dialect.Text    `json:"text,omitzero"`
-	Seen     dialect.Unknown `json:"unknown,omitempty"`
+	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 	Segments json.RawMessage `json:"segments,omitempty"`
 }
 
@@ -59,7 +59,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	if d.failed != nil {
 		return nil, d.failed
 	}
-	if d.Ended || d.closed {
+	if d.IsOver || d.closed {
 		return nil, nil
 	}
 	d.Frames++
@@ -74,12 +74,12 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	case "chunk":
 		return d.chunk(optional(in.Text))
 	case "callback":
-		var whole dialect.Text
-		text, err := whole.JSON(optional(in.Text))
+		var decoded dialect.Text
+		text, err := decoded.JSON(optional(in.Text))
 		if err != nil {
 			return nil, d.fail("text of a callback", err)
 		}
-		return d.segments.Callback(text+whole.Close(), merge(in.Merge)), nil
+		return d.segments.Callback(text+decoded.Close(), merge(in.Merge)), nil
 	case "done":
 		return d.end(&event.Body{Outcome: event.Completed}), nil
 	case "error":
@@ -87,7 +87,7 @@ func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	case "":
 		return nil, d.fail("no type", errNoType)
 	}
-	d.Seen.Add(in.Type)
+	d.Unknowns.Add(in.Type)
 	return nil, nil
 }
 
@@ -147,7 +147,7 @@ func word(token json.RawMessage) string {
 }
 
 func (d *decoder) end(b *event.Body) []event.Event {
-	d.Ended = true
+	d.IsOver = true
 	return append(d.release(), event.Event{Type: event.TurnEnd, Body: b})
 }
 
@@ -164,7 +164,7 @@ func (d *decoder) fail(reason string, err error) error {
 
 // Close implements [dialect.Decoder].
 func (d *decoder) Close() ([]event.Event, error) {
-	if d.Ended || d.closed {
+	if d.IsOver || d.closed {
 		d.closed = true
 		return nil, nil
 	}
@@ -173,7 +173,7 @@ func (d *decoder) Close() ([]event.Event, error) {
 }
 
 // Unknown implements [dialect.Counter].
-func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) {

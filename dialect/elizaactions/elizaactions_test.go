@@ -10,7 +10,9 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-func TestConformance(t *testing.T) { dialecttest.Run(t, Dialect(), dialecttest.Own(t, Dialect())) }
+func TestConformance(t *testing.T) {
+	dialecttest.Run(t, Dialect(), dialecttest.OwnStreams(t, Dialect()))
+}
 
 // The statuses of the requirement.
 const (
@@ -39,7 +41,7 @@ func TestStreams(t *testing.T) {
 		"characters":    {"smile 😀\n\n\ufffd\n\nend\ufffd", []string{"\ufffd"}, event.Completed, nil},
 		"cut":           {"So far\n\nbusy\n\nbu", []string{"busy"}, "", nil},
 	}
-	for _, s := range dialecttest.Own(t, Dialect()) {
+	for _, s := range dialecttest.OwnStreams(t, Dialect()) {
 		t.Run(s.Name, func(t *testing.T) {
 			want, ok := tests[s.Name]
 			if !ok {
@@ -95,7 +97,7 @@ func TestUnknown(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range dialecttest.Own(f, Dialect()) {
+	for _, s := range dialecttest.OwnStreams(f, Dialect()) {
 		f.Add(s.Body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })

@@ -69,7 +69,7 @@ func (*reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	case in.Type == "token", in.Type == "" && in.Text != nil:
 		return token(c, &in)
 	case in.Type == "done":
-		return done(c, &in)
+		return finish(c, &in)
 	case in.Type == "error":
 		c.Fail(event.Error{Message: canvas.String(in.Message)})
 	case in.Type == "status":
@@ -82,10 +82,10 @@ func (*reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	return nil
 }
 
-func given(token json.RawMessage) bool { return token != nil && string(token) != "null" }
+func hasValue(token json.RawMessage) bool { return token != nil && string(token) != "null" }
 
 func token(c *canvas.Canvas, in *frame) error {
-	full := given(in.FullText)
+	full := hasValue(in.FullText)
 	if c.Find(textKey) == nil && (!full || string(in.FullText) == `""`) && (in.Text == nil || string(in.Text) == `""`) {
 		return nil // nothing is said yet
 	}
@@ -99,7 +99,7 @@ func token(c *canvas.Canvas, in *frame) error {
 	return c.Grow(p, event.Text, in.Text)
 }
 
-func done(c *canvas.Canvas, in *frame) error {
+func finish(c *canvas.Canvas, in *frame) error {
 	if full := canvas.String(in.FullText); full != "" {
 		p, err := c.Prose(textKey, event.KindText)
 		if err != nil {
@@ -125,11 +125,11 @@ func done(c *canvas.Canvas, in *frame) error {
 		}
 	}
 	if kind := canvas.String(in.Failure); kind != "" {
-		why, ok := failures[kind]
+		message, ok := failures[kind]
 		if !ok {
-			why = "the agent could not answer: " + kind
+			message = "the agent could not answer: " + kind
 		}
-		c.Fail(event.Error{Code: kind, Message: why, Retryable: kind == "rate_limited" || kind == "provider_issue"})
+		c.Fail(event.Error{Code: kind, Message: message, Retryable: kind == "rate_limited" || kind == "provider_issue"})
 		return nil
 	}
 	c.Complete(canvas.String(in.Ignored))

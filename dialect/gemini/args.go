@@ -15,10 +15,10 @@ import (
 
 // args writes values that come with their paths as one JSON object. It is its own state.
 type args struct {
-	Path   []string     `json:"path,omitempty"`   // steps to the value at hand; an array's begin with [
-	Begun  bool         `json:"begun,omitempty"`  // the outermost brace is written
-	String bool         `json:"string,omitempty"` // the value at hand is a string that continues
-	Text   dialect.Text `json:"text,omitzero"`
+	Path     []string     `json:"path,omitempty"`   // steps to the value at hand; an array's begin with [
+	HasBrace bool         `json:"begun,omitempty"`  // the outermost brace is written
+	String   bool         `json:"string,omitempty"` // the value at hand is a string that continues
+	Text     dialect.Text `json:"text,omitzero"`
 }
 
 // maxDepth bounds how deep arguments are nested.
@@ -78,7 +78,7 @@ func (a *args) close() string {
 	if a.String {
 		b = a.quote(b)
 	}
-	if !a.Begun {
+	if !a.HasBrace {
 		b = append(b, '{')
 	}
 	for i := len(a.Path) - 1; i > 0; i-- {
@@ -97,16 +97,16 @@ func (a *args) move(b []byte, path []string) []byte {
 		common++
 	}
 	common = min(common, len(path)-1) // a value that comes again is written again
-	if a.Begun {
+	if a.HasBrace {
 		for i := len(a.Path) - 1; i > common; i-- {
 			b = append(b, closer(a.Path[i]))
 		}
 		b = append(b, ',')
 	}
 	for i := common; i < len(path); i++ {
-		if !a.Begun || i > common {
+		if !a.HasBrace || i > common {
 			b = append(b, opener(path[i]))
-			a.Begun = true
+			a.HasBrace = true
 		}
 		if !array(path[i]) {
 			b = append(event.AppendString(b, path[i]), ':')
@@ -143,30 +143,30 @@ func appendInside(b []byte, s string) []byte {
 
 // steps takes a path apart. The first step is always a name: arguments are an object.
 func steps(path string) ([]string, error) {
-	rest, ok := strings.CutPrefix(path, "$")
+	tail, ok := strings.CutPrefix(path, "$")
 	if !ok {
 		return nil, fmt.Errorf("%w: %q", errPath, head(path))
 	}
 	var all []string
-	for rest != "" {
+	for tail != "" {
 		var step string
 		switch {
-		case strings.HasPrefix(rest, "['"), strings.HasPrefix(rest, `["`):
-			step, rest, ok = strings.Cut(rest[2:], rest[1:2]+"]")
+		case strings.HasPrefix(tail, "['"), strings.HasPrefix(tail, `["`):
+			step, tail, ok = strings.Cut(tail[2:], tail[1:2]+"]")
 			if strings.HasPrefix(step, "[") {
 				ok = false // a name that would be taken for an index
 			}
-		case rest[0] == '[':
-			step, rest, ok = strings.Cut(rest, "]")
+		case tail[0] == '[':
+			step, tail, ok = strings.Cut(tail, "]")
 			if _, err := strconv.ParseUint(step[1:], 10, 31); err != nil {
 				ok = false
 			}
-		case rest[0] == '.':
-			n := strings.IndexAny(rest[1:], ".[")
+		case tail[0] == '.':
+			n := strings.IndexAny(tail[1:], ".[")
 			if n < 0 {
-				n = len(rest) - 1
+				n = len(tail) - 1
 			}
-			step, rest = rest[1:1+n], rest[1+n:]
+			step, tail = tail[1:1+n], tail[1+n:]
 			ok = step != ""
 		default:
 			ok = false

@@ -19,15 +19,15 @@ const (
 
 // answer is a candidate.
 type answer struct {
-	Index    int          `json:"index"`
-	Finished bool         `json:"finished,omitempty"`
-	Reason   string       `json:"reason,omitempty"`
-	Message  string       `json:"message,omitempty"`
-	Parts    int          `json:"parts,omitempty"` // how many have begun; the last is the one at hand
-	Open     string       `json:"open,omitempty"`  // its kind; empty where it has ended
-	Text     dialect.Text `json:"text,omitzero"`
-	Args     *args        `json:"args,omitempty"`   // of a call that comes in pieces
-	Served   []served     `json:"served,omitempty"` // calls whose results have not come
+	Index       int          `json:"index"`
+	Finished    bool         `json:"finished,omitempty"`
+	Reason      string       `json:"reason,omitempty"`
+	Message     string       `json:"message,omitempty"`
+	Parts       int          `json:"parts,omitempty"` // how many have begun; the last is the one at hand
+	Open        string       `json:"open,omitempty"`  // its kind; empty where it has ended
+	Text        dialect.Text `json:"text,omitzero"`
+	Args        *args        `json:"args,omitempty"`   // of a call that comes in pieces
+	ServerCalls []serverCall `json:"served,omitempty"` // calls whose results have not come
 }
 
 func (a *answer) key() string { return strconv.Itoa(a.Index) }
@@ -42,7 +42,7 @@ func (d *decoder) piece(a *answer, in *part) error {
 	case in.ToolCall != nil:
 		return d.serve(a, in.ToolCall)
 	case in.ToolResponse != nil:
-		return d.served(a, in.ToolResponse)
+		return d.finishServed(a, in.ToolResponse)
 	case in.Inline != nil:
 		d.media(a, &event.Media{URL: "data:" + in.Inline.MIME + ";base64," + in.Inline.Data, MIME: in.Inline.MIME, Name: in.Inline.Name})
 	case in.File != nil:
@@ -57,7 +57,7 @@ func (d *decoder) piece(a *answer, in *part) error {
 		return d.text(a, kindText, in.Text)
 	case in.Signature != "":
 	default:
-		d.Seen.Add("part")
+		d.Unknowns.Add("part")
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (d *decoder) code(a *answer, raw json.RawMessage) error {
 // result takes what the code gave.
 func (d *decoder) result(a *answer, outcome, output string) {
 	if a.Open != kindCode {
-		d.Seen.Add("result of no code")
+		d.Unknowns.Add("result of no code")
 		return
 	}
 	if output != "" {

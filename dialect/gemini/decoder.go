@@ -45,12 +45,12 @@ var (
 )
 
 type state struct {
-	Frames  int             `json:"frames"`
-	Ended   bool            `json:"ended,omitempty"`
-	Answers []*answer       `json:"answers,omitempty"` // in order of their first chunk
-	Model   string          `json:"model,omitempty"`
-	Usage   usage           `json:"usage,omitzero"`
-	Seen    dialect.Unknown `json:"unknown,omitempty"`
+	Frames   int             `json:"frames"`
+	IsOver   bool            `json:"ended,omitempty"`
+	Answers  []*answer       `json:"answers,omitempty"` // in order of their first chunk
+	Model    string          `json:"model,omitempty"`
+	Usage    usage           `json:"usage,omitzero"`
+	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
 var (
@@ -62,10 +62,10 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	return d.Base.Decode(name, &d.Frames, d.Ended, f, d.read)
+	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
-func (d *decoder) read(f dialect.Frame) error {
+func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(f.Data), []byte("{")) {
 		return decoding.Fault("invalid JSON", errNoObject)
 	}
@@ -99,7 +99,7 @@ func (d *decoder) chunk(in *chunk) error {
 		d.abort("blocked", e)
 		return nil
 	case in.Candidates == nil && in.Usage == nil && in.Model == "":
-		d.Seen.Add(in.Type)
+		d.Unknowns.Add(in.Type)
 	}
 	for i := range in.Candidates {
 		if err := d.candidate(&in.Candidates[i]); err != nil {
@@ -168,17 +168,17 @@ func (d *decoder) abort(reason string, err *event.Error) {
 }
 
 // done ends the turn where every candidate has finished.
-func (d *decoder) done() {
-	first := d.Answers[0]
+func (d *decoder) endTurn() {
+	answer := d.Answers[0]
 	for _, a := range d.Answers {
 		if a.Index == 0 {
-			first = a
+			answer = a
 		}
 	}
-	b := &event.Body{Outcome: event.Completed, Reason: stopReason(first.Reason)}
-	if !whole[first.Reason] {
+	b := &event.Body{Outcome: event.Completed, Reason: stopReason(answer.Reason)}
+	if !completed[answer.Reason] {
 		b.Outcome = event.Failed
-		b.Error = &event.Error{Code: b.Reason, Message: first.Message}
+		b.Error = &event.Error{Code: b.Reason, Message: answer.Message}
 		if b.Error.Message == "" {
 			b.Error.Message = "the provider stopped the answer: " + b.Reason
 		}
@@ -192,19 +192,19 @@ func (d *decoder) end(b *event.Body) {
 	if total.Model = d.Model; total != (event.Usage{}) {
 		b.Usage = &total
 	}
-	d.Ended = true
+	d.IsOver = true
 	d.Answers = nil
 	d.Emit(event.Event{Type: event.TurnEnd, Body: b})
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, d.rest) }
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
 
 // rest ends the turn if every candidate has finished, for the end of the body is the only end then. Else it says what is held back.
-func (d *decoder) rest() {
+func (d *decoder) flushOpen() {
 	open := slices.ContainsFunc(d.Answers, func(a *answer) bool { return !a.Finished })
 	if !d.Failed() && len(d.Answers) > 0 && !open {
-		d.done()
+		d.endTurn()
 		return
 	}
 	for _, a := range d.Answers {
@@ -215,7 +215,7 @@ func (d *decoder) rest() {
 }
 
 // Unknown implements [dialect.Counter].
-func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }

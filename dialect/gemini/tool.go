@@ -9,7 +9,7 @@ import (
 )
 
 // served is a call that the server runs itself. Its part stays open until its result comes, whatever parts come between.
-type served struct {
+type serverCall struct {
 	ID   string `json:"id,omitempty"`
 	Part string `json:"part"`
 }
@@ -36,21 +36,21 @@ func (d *decoder) beginServed(a *answer, t *serverTool) error {
 		return err
 	}
 	a.Open = "" // the part is not the one at hand: what comes next may be of any kind
-	a.Served = append(a.Served, served{ID: t.ID, Part: a.part()})
+	a.ServerCalls = append(a.ServerCalls, serverCall{ID: t.ID, Part: a.part()})
 	return nil
 }
 
 // served takes the result of a call that the server ran. The call may have been in a stream before this one.
-func (d *decoder) served(a *answer, t *serverTool) error {
-	find := func() int { return slices.IndexFunc(a.Served, func(s served) bool { return s.ID == t.ID }) }
+func (d *decoder) finishServed(a *answer, t *serverTool) error {
+	find := func() int { return slices.IndexFunc(a.ServerCalls, func(s serverCall) bool { return s.ID == t.ID }) }
 	if find() < 0 {
 		if err := d.beginServed(a, t); err != nil {
 			return err
 		}
 	}
 	i := find()
-	part := a.Served[i].Part
-	a.Served = slices.Delete(a.Served, i, i+1)
+	part := a.ServerCalls[i].Part
+	a.ServerCalls = slices.Delete(a.ServerCalls, i, i+1)
 	if output := compact(t.Response); output != "" && output != "null" {
 		d.Emit(event.Event{Type: event.PartAppend, Message: a.key(), Part: part, Field: event.Output, Text: output})
 	}
@@ -61,9 +61,9 @@ func (d *decoder) served(a *answer, t *serverTool) error {
 
 // endServed ends the calls whose results never came.
 func (d *decoder) endServed(a *answer) {
-	for _, s := range a.Served {
+	for _, s := range a.ServerCalls {
 		d.Emit(event.Event{Type: event.PartUpdate, Message: a.key(), Part: s.Part, Body: &event.Body{State: event.PartFailed, Error: &event.Error{Message: "no result"}}})
 		d.Emit(event.Event{Type: event.PartEnd, Message: a.key(), Part: s.Part})
 	}
-	a.Served = nil
+	a.ServerCalls = nil
 }

@@ -124,4 +124,4 @@ func (f *failure) error() *event.Error {
 }
 
 // whole are the finish reasons of answers that are as they should be.
-var whole = map[string]bool{"STOP": true, "MAX_TOKENS": true, "FINISH_REASON_UNSPECIFIED": true}
+var completed = map[string]bool{"STOP": true, "MAX_TOKENS": true, "FINISH_REASON_UNSPECIFIED": true}

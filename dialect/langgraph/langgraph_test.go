@@ -6,12 +6,14 @@ import (
 	"github.com/leat-dev/leat/dialect/dialecttest"
 )
 
-func TestGolden(t *testing.T) { dialecttest.Golden(t, Dialect(), dialecttest.Own(t, Dialect())) }
+func TestGolden(t *testing.T) { dialecttest.Golden(t, Dialect(), dialecttest.OwnStreams(t, Dialect())) }
 
-func TestConformance(t *testing.T) { dialecttest.Run(t, Dialect(), dialecttest.Own(t, Dialect())) }
+func TestConformance(t *testing.T) {
+	dialecttest.Run(t, Dialect(), dialecttest.OwnStreams(t, Dialect()))
+}
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range dialecttest.Own(f, Dialect()) {
+	for _, s := range dialecttest.OwnStreams(f, Dialect()) {
 		f.Add(s.Body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })

@@ -29,11 +29,11 @@ func Dialect() dialect.Dialect {
 
 type reader struct {
 	// Told says that the messages modes tell the texts.
-	Told bool `json:"told,omitempty"`
+	HasMessages bool `json:"told,omitempty"`
 	// Calls are the ids of calls by message and index: only a call's first chunk has it.
-	Calls   map[string]string `json:"calls,omitempty"`
-	Asked   []string          `json:"asked,omitempty"`
-	Counted string            `json:"counted,omitempty"` // the message whose usage was counted last
+	Calls    map[string]string `json:"calls,omitempty"`
+	Requests []string          `json:"asked,omitempty"`
+	UsageOf  string            `json:"counted,omitempty"` // the message whose usage was counted last
 	// Length says that the model's last message stopped at its limit of length.
 	Length bool `json:"length,omitempty"`
 }
@@ -47,14 +47,14 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 	mode, space, _ := strings.Cut(f.Event, "|")
 	switch mode {
 	case "messages":
-		r.Told = true
+		r.HasMessages = true
 		var tuple []json.RawMessage
 		if err := json.Unmarshal(data, &tuple); err != nil || len(tuple) == 0 {
 			return canvas.Fault("messages: a pair of message and metadata", err)
 		}
 		return r.messages(c, tuple[:1])
 	case "messages/partial", "messages/complete":
-		r.Told = true
+		r.HasMessages = true
 		return r.list(c, data)
 	case "values", "updates":
 		return r.values(c, mode, space != "", data)
@@ -78,7 +78,7 @@ func (r *reader) Read(c *canvas.Canvas, f dialect.Frame) error {
 		}
 		c.Fail(event.Error{Code: canvas.String(e.Error), Message: canvas.String(e.Message)})
 	case "end":
-		if len(r.Asked) == 0 {
+		if len(r.Requests) == 0 {
 			reason := ""
 			if r.Length {
 				reason = event.ReasonLength
@@ -106,15 +106,15 @@ func word(data json.RawMessage) string {
 }
 
 func (r *reader) list(c *canvas.Canvas, data []byte) error {
-	var all []json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
+	var messages []json.RawMessage
+	if err := json.Unmarshal(data, &messages); err != nil {
 		return canvas.Fault("a list of messages", err)
 	}
-	return r.messages(c, all)
+	return r.messages(c, messages)
 }
 
-func (r *reader) messages(c *canvas.Canvas, all []json.RawMessage) error {
-	for _, raw := range all {
+func (r *reader) messages(c *canvas.Canvas, messages []json.RawMessage) error {
+	for _, raw := range messages {
 		var m message
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return canvas.Fault("message", err)
@@ -138,11 +138,11 @@ func (r *reader) values(c *canvas.Canvas, mode string, sub bool, data []byte) er
 			return canvas.Fault("updates", err)
 		}
 		if raw, ok := nodes["__interrupt__"]; ok {
-			var all []interrupt
-			if err := json.Unmarshal(raw, &all); err != nil {
+			var interrupts []interrupt
+			if err := json.Unmarshal(raw, &interrupts); err != nil {
 				return canvas.Fault("interrupt", err)
 			}
-			if err := r.ask(c, all); err != nil {
+			if err := r.ask(c, interrupts); err != nil {
 				return err
 			}
 			delete(nodes, "__interrupt__")
@@ -156,14 +156,14 @@ func (r *reader) values(c *canvas.Canvas, mode string, sub bool, data []byte) er
 		if err := r.ask(c, v.Interrupt); err != nil {
 			return err
 		}
-		if r.Told || sub || len(v.Messages) == 0 || v.Messages[0] != '[' {
+		if r.HasMessages || sub || len(v.Messages) == 0 || v.Messages[0] != '[' {
 			continue
 		}
-		var all []json.RawMessage
-		if err := json.Unmarshal(v.Messages, &all); err != nil {
+		var messages []json.RawMessage
+		if err := json.Unmarshal(v.Messages, &messages); err != nil {
 			return canvas.Fault("messages", err)
 		}
-		if err := r.messages(c, ofTurn(all)); err != nil {
+		if err := r.messages(c, ofTurn(messages)); err != nil {
 			return err
 		}
 	}
@@ -171,31 +171,31 @@ func (r *reader) values(c *canvas.Canvas, mode string, sub bool, data []byte) er
 }
 
 // ofTurn are the messages behind the user's last.
-func ofTurn(all []json.RawMessage) []json.RawMessage {
-	for i := len(all) - 1; i >= 0; i-- {
+func ofTurn(messages []json.RawMessage) []json.RawMessage {
+	for i := len(messages) - 1; i >= 0; i-- {
 		var m struct {
 			Type string `json:"type"`
 		}
-		if json.Unmarshal(all[i], &m) == nil && m.Type == "human" {
-			return all[i+1:]
+		if json.Unmarshal(messages[i], &m) == nil && m.Type == "human" {
+			return messages[i+1:]
 		}
 	}
-	return all
+	return messages
 }
 
-func (r *reader) ask(c *canvas.Canvas, all []interrupt) error {
-	for _, in := range all {
+func (r *reader) ask(c *canvas.Canvas, interrupts []interrupt) error {
+	for _, in := range interrupts {
 		id := in.ID
 		if id == "" {
 			id = strings.Join(in.NS, "|")
 		}
 		if id == "" {
-			id = fmt.Sprintf("interrupt-%d", len(r.Asked)+1)
+			id = fmt.Sprintf("interrupt-%d", len(r.Requests)+1)
 		}
-		if slices.Contains(r.Asked, id) {
+		if slices.Contains(r.Requests, id) {
 			continue // values and updates both tell it
 		}
-		r.Asked = append(r.Asked, id)
+		r.Requests = append(r.Requests, id)
 		q := event.Request{ID: id, Kind: event.RequestInput, Prompt: canvas.String(in.Value)}
 		if q.Prompt == "" {
 			q.Prompt, q.Data = "The graph waits for an answer.", in.Value
@@ -210,7 +210,7 @@ func (r *reader) ask(c *canvas.Canvas, all []interrupt) error {
 func (r *reader) message(c *canvas.Canvas, m *message) error {
 	switch m.Type {
 	case "AIMessageChunk":
-		r.Asked = nil // the graph has gone on
+		r.Requests = nil // the graph has gone on
 		return r.ai(c, m, true)
 	case "ai":
 		return r.ai(c, m, false)
@@ -235,13 +235,13 @@ func (r *reader) ai(c *canvas.Canvas, m *message, delta bool) error {
 	if delta {
 		err = grow(c, m.ID, pieces)
 	} else {
-		err = set(c, m.ID, pieces)
+		err = setPieces(c, m.ID, pieces)
 	}
 	if err != nil {
 		return err
 	}
-	if m.Usage != nil && (delta || r.Counted != m.ID) {
-		r.Counted = m.ID
+	if m.Usage != nil && (delta || r.UsageOf != m.ID) {
+		r.UsageOf = m.ID
 		c.Usage.Input += m.Usage.Input
 		c.Usage.Output += m.Usage.Output
 	}
@@ -282,7 +282,7 @@ func grow(c *canvas.Canvas, id string, pieces []piece) error {
 	return nil
 }
 
-func set(c *canvas.Canvas, id string, pieces []piece) error {
+func setPieces(c *canvas.Canvas, id string, pieces []piece) error {
 	var text, thought string
 	for _, piece := range pieces {
 		thought += canvas.String(piece.thought())

@@ -33,14 +33,14 @@ var (
 )
 
 type state struct {
-	Frames int             `json:"frames"`
-	Turn   string          `json:"turn,omitempty"` // key of the turn that the stream answers
-	Ended  bool            `json:"ended,omitempty"`
-	Seen   dialect.Unknown `json:"unknown,omitempty"`
+	Frames   int             `json:"frames"`
+	Turn     string          `json:"turn,omitempty"` // key of the turn that the stream answers
+	IsOver   bool            `json:"ended,omitempty"`
+	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
 // known are the types that this version applies. A newer producer may send others.
-var known = map[event.Type]bool{
+var types = map[event.Type]bool{
 	event.MessageAdd: true, event.MessageUpdate: true, event.MessageStart: true, event.MessageEnd: true,
 	event.TurnQueue: true, event.TurnStart: true, event.TurnUpdate: true, event.TurnWait: true, event.TurnResume: true, event.TurnEnd: true,
 	event.PartStart: true, event.PartAppend: true, event.PartReplace: true, event.PartUpdate: true, event.PartEnd: true,
@@ -50,16 +50,16 @@ var known = map[event.Type]bool{
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	return d.Base.Decode(name, &d.Frames, d.Ended, f, d.read)
+	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
-func (d *decoder) read(f dialect.Frame) error {
+func (d *decoder) decodeFrame(f dialect.Frame) error {
 	var e event.Event
 	if err := e.UnmarshalJSON(f.Data); err != nil { // json.Unmarshal would read all of it once more before
 		return decoding.Fault("invalid JSON", err)
 	}
-	if e.Type != "" && !known[e.Type] {
-		d.Seen.Add(string(e.Type))
+	if e.Type != "" && !types[e.Type] {
+		d.Unknowns.Add(string(e.Type))
 		return nil
 	}
 	if err := e.Validate(); err != nil {
@@ -69,18 +69,18 @@ func (d *decoder) read(f dialect.Frame) error {
 		d.Turn = e.Turn
 	}
 	if e.Type == event.TurnEnd && (e.Turn == "" || e.Turn == d.Turn) {
-		d.Ended = true
+		d.IsOver = true
 	}
-	e.Seq, e.First, e.At, e.Offset, e.More = 0, 0, 0, 0, false
+	e.Seq, e.MergedFrom, e.At, e.Offset, e.Partial = 0, 0, 0, 0, false
 	d.Emit(e)
 	return nil
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, func() {}) }
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, func() {}) }
 
 // Unknown implements [dialect.Counter].
-func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) { return json.Marshal(d.state) }

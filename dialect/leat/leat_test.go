@@ -19,7 +19,7 @@ func load(t testing.TB) dialecttest.Stream {
 func TestConformance(t *testing.T) {
 	whole := load(t)
 	lines := bytes.SplitAfter(whole.Body, []byte("\n"))
-	cut := dialecttest.Stream{Name: "cut", Body: bytes.Join(lines[:12], nil), Cut: true}
+	cut := dialecttest.Stream{Name: "cut", Body: bytes.Join(lines[:12], nil), Unfinished: true}
 	dialecttest.Run(t, Dialect(), []dialecttest.Stream{whole, cut})
 }
 

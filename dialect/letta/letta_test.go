@@ -45,7 +45,7 @@ func streams(t *testing.T) map[string]stream {
 			}
 			s := dialecttest.Load(t, d, path, r.client)
 			s.Name = filepath.Base(filepath.Dir(path)) + "-" + s.Name + r.client
-			s.Cut = r.cut
+			s.Unfinished = r.cut
 			all[s.Name] = stream{s, d}
 		}
 	}

@@ -72,17 +72,17 @@ var (
 )
 
 type state struct {
-	Lines    int             `json:"lines"`
-	Ended    bool            `json:"ended,omitempty"`
-	Begun    bool            `json:"begun,omitempty"`
-	Texting  bool            `json:"texting,omitempty"` // the text has begun
-	Text     dialect.Text    `json:"text,omitzero"`
-	Thinking bool            `json:"thinking,omitempty"` // a reasoning is open
-	Thoughts int             `json:"thoughts,omitempty"` // how many there were
-	Thought  dialect.Text    `json:"thought,omitzero"`
-	Tools    int             `json:"tools,omitempty"`
-	Model    string          `json:"model,omitempty"`
-	Seen     dialect.Unknown `json:"unknown,omitempty"`
+	Lines      int             `json:"lines"`
+	IsOver     bool            `json:"ended,omitempty"`
+	HasMessage bool            `json:"begun,omitempty"`
+	Texting    bool            `json:"texting,omitempty"` // the text has begun
+	Text       dialect.Text    `json:"text,omitzero"`
+	Thinking   bool            `json:"thinking,omitempty"` // a reasoning is open
+	Thoughts   int             `json:"thoughts,omitempty"` // how many there were
+	Thought    dialect.Text    `json:"thought,omitzero"`
+	Tools      int             `json:"tools,omitempty"`
+	Model      string          `json:"model,omitempty"`
+	Unknowns   dialect.Unknown `json:"unknown,omitempty"`
 }
 
 var (
@@ -92,10 +92,10 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	return d.Base.Decode(name, &d.Lines, d.Ended, f, d.read)
+	return d.Base.Decode(name, &d.Lines, d.IsOver, f, d.decodeFrame)
 }
 
-func (d *decoder) read(f dialect.Frame) error {
+func (d *decoder) decodeFrame(f dialect.Frame) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(f.Data), []byte("{")) {
 		return decoding.Fault("invalid JSON", errNoObject)
 	}
@@ -115,7 +115,7 @@ func (d *decoder) line(in *line) error {
 		return nil
 	}
 	if in.Message == nil && in.Response == nil && !in.Done {
-		d.Seen.Add(in.Type)
+		d.Unknowns.Add(in.Type)
 		return nil
 	}
 	if in.Model != "" && in.Model != d.Model {
@@ -190,7 +190,7 @@ func (d *decoder) think(text string) {
 
 // thought ends the reasoning that is open.
 func (d *decoder) thought() {
-	if !d.Thinking || d.Thoughts == maxThoughts && !d.Ended {
+	if !d.Thinking || d.Thoughts == maxThoughts && !d.IsOver {
 		return
 	}
 	d.think(d.Thought.Close())
@@ -211,8 +211,8 @@ func (d *decoder) say(text string) {
 }
 
 func (d *decoder) start(part string, b *event.Body) {
-	if !d.Begun {
-		d.Begun = true
+	if !d.HasMessage {
+		d.HasMessage = true
 		d.Emit(event.Event{Type: event.MessageStart, Message: key, Body: &event.Body{Role: event.Assistant}})
 	}
 	d.Emit(event.Event{Type: event.PartStart, Message: key, Part: part, Body: b})
@@ -228,13 +228,13 @@ func (d *decoder) error(raw json.RawMessage) {
 
 // end ends the message and the turn.
 func (d *decoder) end(b *event.Body, total event.Usage) {
-	d.Ended = true
+	d.IsOver = true
 	d.thought()
 	d.say(d.Text.Close())
 	if d.Texting {
 		d.Emit(event.Event{Type: event.PartEnd, Message: key, Part: textKey})
 	}
-	if d.Begun {
+	if d.HasMessage {
 		e := event.Event{Type: event.MessageEnd, Message: key}
 		if b.Reason != "" {
 			e.Body = &event.Body{Reason: b.Reason}
@@ -248,10 +248,10 @@ func (d *decoder) end(b *event.Body, total event.Usage) {
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, d.rest) }
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
 
 // rest says what is held back.
-func (d *decoder) rest() {
+func (d *decoder) flushOpen() {
 	if d.Thinking {
 		d.think(d.Thought.Close())
 	}
@@ -259,7 +259,7 @@ func (d *decoder) rest() {
 }
 
 // Unknown implements [dialect.Counter].
-func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }

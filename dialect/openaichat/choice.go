@@ -25,10 +25,10 @@ type choice struct {
 
 // tool is a call of a choice; its part's key is its place among them.
 type tool struct {
-	Index *int         `json:"index,omitempty"`
-	ID    string       `json:"id,omitempty"`
-	Said  bool         `json:"said,omitempty"` // it has some input
-	Text  dialect.Text `json:"text,omitzero"`
+	Index    *int         `json:"index,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	HasInput bool         `json:"said,omitempty"` // it has some input
+	Text     dialect.Text `json:"text,omitzero"`
 }
 
 func (c *choice) key() string { return strconv.Itoa(c.Index) }
@@ -60,8 +60,8 @@ func (d *decoder) delta(c *choice, in *delta) error {
 		}
 	}
 	if in.FunctionCall != nil {
-		one := 0
-		return d.call(c, &call{Index: &one, Function: *in.FunctionCall})
+		index := 0
+		return d.call(c, &call{Index: &index, Function: *in.FunctionCall})
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (d *decoder) content(c *choice, raw json.RawMessage) error {
 				}
 			}
 		default:
-			d.Seen.Add(p.Type)
+			d.Unknowns.Add(p.Type)
 		}
 	}
 	return nil
@@ -203,7 +203,7 @@ func (d *decoder) input(c *choice, i int, text string) {
 	if text == "" {
 		return
 	}
-	c.Tools[i].Said = true
+	c.Tools[i].HasInput = true
 	d.append(c, toolKey(i), event.Input, text)
 }
 
@@ -227,7 +227,7 @@ func (d *decoder) finish(c *choice, reason string) {
 		d.Emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: textKey})
 	}
 	for i, t := range c.Tools {
-		if !t.Said {
+		if !t.HasInput {
 			d.input(c, i, "{}")
 		}
 		d.Emit(event.Event{Type: event.PartEnd, Message: c.key(), Part: toolKey(i)})

@@ -46,12 +46,12 @@ var (
 )
 
 type state struct {
-	Frames  int             `json:"frames"`
-	Ended   bool            `json:"ended,omitempty"`
-	Choices []*choice       `json:"choices,omitempty"` // in order of their first chunk
-	Model   string          `json:"model,omitempty"`
-	Usage   event.Usage     `json:"usage,omitzero"`
-	Seen    dialect.Unknown `json:"unknown,omitempty"`
+	Frames   int             `json:"frames"`
+	IsOver   bool            `json:"ended,omitempty"`
+	Choices  []*choice       `json:"choices,omitempty"` // in order of their first chunk
+	Model    string          `json:"model,omitempty"`
+	Usage    event.Usage     `json:"usage,omitzero"`
+	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
 var (
@@ -61,17 +61,17 @@ var (
 	errState       = errors.New("a choice or tool is missing")
 )
 
-var done = []byte("[DONE]")
+var doneMarker = []byte("[DONE]")
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	return d.Base.Decode(name, &d.Frames, d.Ended, f, d.read)
+	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
-func (d *decoder) read(f dialect.Frame) error {
+func (d *decoder) decodeFrame(f dialect.Frame) error {
 	data := bytes.TrimSpace(f.Data)
-	if bytes.Equal(data, done) {
-		d.done()
+	if bytes.Equal(data, doneMarker) {
+		d.finishTurn()
 		return nil
 	}
 	if !bytes.HasPrefix(data, []byte("{")) {
@@ -104,7 +104,7 @@ func (d *decoder) route(in *chunk, event string, data []byte) error {
 		if kind == "" {
 			kind = in.Object
 		}
-		d.Seen.Add(kind)
+		d.Unknowns.Add(kind)
 		return nil
 	}
 	d.model(in.Model)
@@ -163,7 +163,7 @@ func (d *decoder) find(index int) (*choice, error) {
 }
 
 // done takes [DONE], or the end of a body in which every choice has finished.
-func (d *decoder) done() {
+func (d *decoder) finishTurn() {
 	for _, c := range d.Choices {
 		if !c.Finished {
 			d.finish(c, "")
@@ -193,7 +193,7 @@ func (d *decoder) error(raw json.RawMessage) {
 
 // end ends the turn.
 func (d *decoder) end(b *event.Body) {
-	d.Ended = true
+	d.IsOver = true
 	if total := d.Usage; total != (event.Usage{}) || d.Model != "" {
 		total.Model = d.Model
 		b.Usage = &total
@@ -203,13 +203,13 @@ func (d *decoder) end(b *event.Body) {
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, d.rest) }
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
 
 // rest ends the turn if every choice has finished, for the end of the body is the only end then. Else it says what is held back.
-func (d *decoder) rest() {
+func (d *decoder) flushOpen() {
 	open := slices.ContainsFunc(d.Choices, func(c *choice) bool { return !c.Finished })
 	if !d.Failed() && len(d.Choices) > 0 && !open {
-		d.done()
+		d.finishTurn()
 		return
 	}
 	for _, c := range d.Choices {
@@ -220,7 +220,7 @@ func (d *decoder) rest() {
 }
 
 // Unknown implements [dialect.Counter].
-func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // State implements [dialect.Decoder].
 func (d *decoder) State() ([]byte, error) { return json.Marshal(&d.state) }

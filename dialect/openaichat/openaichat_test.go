@@ -20,7 +20,7 @@ func TestRecordings(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	all := dialecttest.Own(t, Dialect())
+	all := dialecttest.OwnStreams(t, Dialect())
 	dialecttest.Run(t, Dialect(), all)
 	dialecttest.Golden(t, Dialect(), all)
 }
@@ -138,7 +138,7 @@ func TestThoughtsAreBounded(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range dialecttest.Own(f, Dialect()) {
+	for _, s := range dialecttest.OwnStreams(f, Dialect()) {
 		f.Add(s.Body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { dialecttest.Fuzz(t, Dialect(), body) })

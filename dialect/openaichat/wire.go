@@ -57,10 +57,10 @@ type usage struct {
 	Prompt     int64 `json:"prompt_tokens"`
 	Completion int64 `json:"completion_tokens"`
 	Details    *struct {
-		Cached  int64 `json:"cached_tokens"`
-		Written int64 `json:"cache_write_tokens"`
+		Cached     int64 `json:"cached_tokens"`
+		CacheWrite int64 `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
-	Made *struct {
+	OutputDetails *struct {
 		Reasoning int64 `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 }
@@ -68,11 +68,11 @@ type usage struct {
 func (u *usage) total() event.Usage {
 	t := event.Usage{Input: u.Prompt, Output: u.Completion}
 	if u.Details != nil {
-		t.CacheRead, t.CacheWrite = u.Details.Cached, u.Details.Written
+		t.CacheRead, t.CacheWrite = u.Details.Cached, u.Details.CacheWrite
 		t.Input = max(t.Input-t.CacheRead-t.CacheWrite, 0)
 	}
-	if u.Made != nil {
-		t.Reasoning = u.Made.Reasoning
+	if u.OutputDetails != nil {
+		t.Reasoning = u.OutputDetails.Reasoning
 	}
 	return t
 }

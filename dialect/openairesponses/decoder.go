@@ -46,18 +46,18 @@ var (
 
 type state struct {
 	Frames int     `json:"frames"`
-	Ended  bool    `json:"ended,omitempty"`
+	IsOver bool    `json:"ended,omitempty"`
 	Seq    int64   `json:"seq,omitempty"` // the last sequence_number
 	ID     string  `json:"id,omitempty"`  // of the response
 	Key    string  `json:"key,omitempty"` // of the message; empty: it has not begun
 	Items  []*open `json:"items,omitempty"`
 	// Questions are the approvals that are asked for. Paused says that the response which asked for them has ended, so that the
 	// turn waits for the next one.
-	Questions []*question     `json:"questions,omitempty"`
-	Paused    bool            `json:"paused,omitempty"`
-	Used      event.Usage     `json:"used,omitzero"` // of the responses before
-	Model     string          `json:"model,omitempty"`
-	Seen      dialect.Unknown `json:"unknown,omitempty"`
+	Questions  []*question     `json:"questions,omitempty"`
+	Paused     bool            `json:"paused,omitempty"`
+	PriorUsage event.Usage     `json:"used,omitzero"` // of the responses before
+	Model      string          `json:"model,omitempty"`
+	Unknowns   dialect.Unknown `json:"unknown,omitempty"`
 }
 
 var (
@@ -73,10 +73,10 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	return d.Base.Decode(name, &d.Frames, d.Ended, f, d.read)
+	return d.Base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
-func (d *decoder) read(f dialect.Frame) error {
+func (d *decoder) decodeFrame(f dialect.Frame) error {
 	data := bytes.TrimSpace(f.Data)
 	if string(data) == "[DONE]" {
 		return nil // some servers end their bodies with it, whatever became of the response
@@ -115,7 +115,7 @@ func (d *decoder) route(in *frame) error {
 		if in.Type == "error" || in.Type == "" {
 			d.error(in)
 		} else {
-			d.Seen.Add(in.Type)
+			d.Unknowns.Add(in.Type)
 		}
 		return nil
 	}
@@ -127,7 +127,7 @@ func (d *decoder) route(in *frame) error {
 	case "output_item.added":
 		return d.added(in.Output, in.Item)
 	case "output_item.done":
-		return d.done(in.Output, in.Item)
+		return d.finishItem(in.Output, in.Item)
 	case "content_part.added":
 		if in.Part != nil && in.Part.Type == "reasoning_text" {
 			return d.grow(in.Output, thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, nil)
@@ -138,31 +138,31 @@ func (d *decoder) route(in *frame) error {
 	case "output_text.delta", "refusal.delta":
 		return d.grow(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Delta)
 	case "output_text.done":
-		return d.whole(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Text)
+		return d.setText(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Text)
 	case "refusal.done":
-		return d.whole(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Refusal)
+		return d.setText(in.Output, textKey(in.Output, in.Content), event.KindText, event.Text, in.Refusal)
 	case "reasoning_summary_part.added":
 		return d.grow(in.Output, summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, nil)
 	case "reasoning_summary_text.delta":
 		return d.grow(in.Output, summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, in.Delta)
 	case "reasoning_summary_text.done":
-		return d.whole(in.Output, summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, in.Text)
+		return d.setText(in.Output, summaryKey(in.Output, in.Summary), event.KindReasoning, event.Text, in.Text)
 	case "reasoning_text.delta":
 		return d.grow(in.Output, thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, in.Delta)
 	case "reasoning_text.done":
-		return d.whole(in.Output, thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, in.Text)
+		return d.setText(in.Output, thoughtKey(in.Output, in.Content), event.KindReasoning, event.Text, in.Text)
 	case "function_call_arguments.delta", "mcp_call_arguments.delta", "custom_tool_call_input.delta", "code_interpreter_call_code.delta":
 		return d.grow(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Delta)
 	case "function_call_arguments.done", "mcp_call_arguments.done":
-		return d.whole(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Arguments)
+		return d.setText(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Arguments)
 	case "custom_tool_call_input.done":
-		return d.whole(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Input)
+		return d.setText(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Input)
 	case "code_interpreter_call_code.done":
-		return d.whole(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Code)
+		return d.setText(in.Output, toolKey(in.Output), event.KindTool, event.Input, in.Code)
 	case "reasoning_summary_part.done", "output_text.annotation.added", "image_generation_call.partial_image":
 	default:
-		if tool, _, ok := strings.Cut(kind, "."); !ok || !served[tool] {
-			d.Seen.Add(in.Type)
+		if tool, _, ok := strings.Cut(kind, "."); !ok || !serverCalls[tool] {
+			d.Unknowns.Add(in.Type)
 		}
 	}
 	return nil
@@ -215,7 +215,7 @@ func (d *decoder) finish(kind string, r *response) error {
 	}
 	if len(d.Items) == 0 {
 		for i := range r.Output {
-			if err := d.done(i, &r.Output[i]); err != nil {
+			if err := d.finishItem(i, &r.Output[i]); err != nil {
 				return err
 			}
 		}
@@ -270,11 +270,11 @@ func (d *decoder) end(b *event.Body, u *usage) {
 		d.Emit(event.Event{Type: event.MessageEnd, Message: d.Key, Body: &event.Body{Reason: b.Reason}})
 	}
 	d.use(u)
-	total := d.Used
+	total := d.PriorUsage
 	if total.Model = d.Model; total != (event.Usage{}) {
 		b.Usage = &total
 	}
-	d.Ended = true
+	d.IsOver = true
 	d.Items = nil
 	d.Emit(event.Event{Type: event.TurnEnd, Body: b})
 }
@@ -285,11 +285,11 @@ func (d *decoder) use(u *usage) {
 		return
 	}
 	t := u.total()
-	d.Used.Input += t.Input
-	d.Used.Output += t.Output
-	d.Used.CacheRead += t.CacheRead
-	d.Used.CacheWrite += t.CacheWrite
-	d.Used.Reasoning += t.Reasoning
+	d.PriorUsage.Input += t.Input
+	d.PriorUsage.Output += t.Output
+	d.PriorUsage.CacheRead += t.CacheRead
+	d.PriorUsage.CacheWrite += t.CacheWrite
+	d.PriorUsage.Reasoning += t.Reasoning
 }
 
 // pause ends a response that has asked for approvals, and not the turn: the next response goes on from the answers.
@@ -302,10 +302,10 @@ func (d *decoder) pause(u *usage) {
 }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.Ended, d.rest) }
+func (d *decoder) Close() ([]event.Event, error) { return d.Base.Close(&d.IsOver, d.flushOpen) }
 
 // rest says what is held back.
-func (d *decoder) rest() {
+func (d *decoder) flushOpen() {
 	for _, o := range d.Items {
 		for _, p := range o.Parts {
 			d.say(p, p.Text.Close())
@@ -314,7 +314,7 @@ func (d *decoder) rest() {
 }
 
 // Unknown implements [dialect.Counter].
-func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }
 
 // Position implements what a response is followed by: its id, and the number of the last event that was decoded.
 func (d *decoder) Position() (id string, seq int64) { return d.ID, d.Seq }

@@ -27,10 +27,10 @@ type open struct {
 
 // part is one text of an item.
 type part struct {
-	Key   string           `json:"key"`
-	Field event.Field      `json:"field,omitempty"`
-	Text  dialect.Text     `json:"text,omitzero"`
-	Said  dialect.Snapshot `json:"said,omitzero"`
+	Key      string           `json:"key"`
+	Field    event.Field      `json:"field,omitempty"`
+	Text     dialect.Text     `json:"text,omitzero"`
+	Streamed dialect.Snapshot `json:"said,omitzero"`
 }
 
 // item returns the item of an index.
@@ -101,26 +101,26 @@ func (d *decoder) say(p *part, text string) {
 	if text == "" {
 		return
 	}
-	p.Said.Append(text)
+	p.Streamed.Append(text)
 	d.Emit(event.Event{Type: event.PartAppend, Message: d.Key, Part: p.Key, Field: p.Field, Text: text})
 }
 
 // whole takes a text as it is at the end. It is final, unless it is a tool's: its output may follow.
-func (d *decoder) whole(index int, key string, kind event.PartKind, field event.Field, text *string) error {
+func (d *decoder) setText(index int, key string, kind event.PartKind, field event.Field, text *string) error {
 	p, err := d.part(index, key, kind, field)
 	if err != nil || p == nil {
 		return err
 	}
 	p.Text = dialect.Text{} // what was held back is in the whole
 	if text == nil {
-		known := ""
-		text = &known
-		if p.Said.Len() > 0 {
+		partKey := ""
+		text = &partKey
+		if p.Streamed.Len() > 0 {
 			return nil // an event without its text is no word on it
 		}
 	}
-	if typ, rest := p.Said.Next(*text); typ != "" {
-		d.Emit(event.Event{Type: typ, Message: d.Key, Part: key, Field: field, Text: rest})
+	if typ, delta := p.Streamed.Next(*text); typ != "" {
+		d.Emit(event.Event{Type: typ, Message: d.Key, Part: key, Field: field, Text: delta})
 	}
 	o, err := d.item(index)
 	if err != nil {
@@ -146,13 +146,13 @@ func (d *decoder) content(output, index int, c *content) error {
 	}
 	switch c.Type {
 	case "output_text", "text":
-		return d.whole(output, textKey(output, index), event.KindText, event.Text, c.Text)
+		return d.setText(output, textKey(output, index), event.KindText, event.Text, c.Text)
 	case "refusal":
-		return d.whole(output, textKey(output, index), event.KindText, event.Text, c.Refusal)
+		return d.setText(output, textKey(output, index), event.KindText, event.Text, c.Refusal)
 	case "reasoning_text":
-		return d.whole(output, thoughtKey(output, index), event.KindReasoning, event.Text, c.Text)
+		return d.setText(output, thoughtKey(output, index), event.KindReasoning, event.Text, c.Text)
 	}
-	d.Seen.Add("content " + c.Type)
+	d.Unknowns.Add("content " + c.Type)
 	return nil
 }
 
@@ -175,21 +175,21 @@ func (d *decoder) added(index int, in *item) error {
 			o.Call = in.ID
 		}
 		b := &event.Body{Kind: event.KindTool, Name: in.title(), Call: in.CallID}
-		if in.served() {
+		if in.runsOnServer() {
 			b.State = event.PartRunning
 		}
-		o.Searching = in.Type == search && in.served()
+		o.Searching = in.Type == search && in.runsOnServer()
 		d.start(o, toolKey(index), b)
 		o.Tool = true
 	case in.Type == "message", in.Type == "reasoning", in.Type == approvalResponse, in.output():
 	default:
-		d.Seen.Add("item " + in.Type)
+		d.Unknowns.Add("item " + in.Type)
 	}
 	return nil
 }
 
 // done takes an item that is whole.
-func (d *decoder) done(index int, in *item) error {
+func (d *decoder) finishItem(index int, in *item) error {
 	if err := d.added(index, in); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (d *decoder) done(index int, in *item) error {
 	switch {
 	case in.Type == "message", in.Type == "reasoning":
 		for i, c := range pieces(in.Summary) {
-			if err := d.whole(index, summaryKey(index, i), event.KindReasoning, event.Text, c.Text); err != nil {
+			if err := d.setText(index, summaryKey(index, i), event.KindReasoning, event.Text, c.Text); err != nil {
 				return err
 			}
 		}
@@ -217,13 +217,13 @@ func (d *decoder) done(index int, in *item) error {
 			}
 		}
 	case in.tool():
-		if err := d.called(o, in); err != nil {
+		if err := d.finishCall(o, in); err != nil {
 			return err
 		}
 	case in.output():
 		d.returned(in)
 	case in.Type == approvalResponse:
-		d.answered(in)
+		d.applyDecision(in)
 	}
 	d.settle(o)
 	return nil

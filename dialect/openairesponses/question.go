@@ -72,14 +72,14 @@ func (d *decoder) asks() bool {
 }
 
 // Asked returns the approvals that the turn waits for: those that the last response asked for, once it has ended.
-func (d *decoder) Asked() []event.Request {
-	var all []event.Request
+func (d *decoder) OpenRequests() []event.Request {
+	var requests []event.Request
 	for _, q := range d.Questions {
 		if d.Paused && q.Message == d.Key {
-			all = append(all, event.Request{ID: q.ID, Kind: event.RequestApproval, Tool: q.tool(), Part: q.Part})
+			requests = append(requests, event.Request{ID: q.ID, Kind: event.RequestApproval, Tool: q.tool(), Part: q.Part})
 		}
 	}
-	return all
+	return requests
 }
 
 // tool returns the name of the tool that the question is about; it is empty if the request was too large to be kept.
@@ -101,7 +101,7 @@ func (d *decoder) Approval(id string) json.RawMessage {
 }
 
 // answered takes an item that echoes a person's decision. Approved calls follow as separate items.
-func (d *decoder) answered(in *item) {
+func (d *decoder) applyDecision(in *item) {
 	q := d.question(in.Request)
 	if q == nil || in.Approve == nil || *in.Approve {
 		return

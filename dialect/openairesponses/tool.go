@@ -8,7 +8,7 @@ import (
 )
 
 // called takes a call that is whole: its arguments, and what it gave where the server ran it.
-func (d *decoder) called(o *open, in *item) error {
+func (d *decoder) finishCall(o *open, in *item) error {
 	key := toolKey(o.Index)
 	input := text(in.Arguments)
 	for _, s := range []string{text(in.Input), in.Code, compact(in.Action), compact(in.Queries), compact(in.Operation)} {
@@ -20,7 +20,7 @@ func (d *decoder) called(o *open, in *item) error {
 		input = "{}"
 	}
 	if input != "" {
-		if err := d.whole(o.Index, key, event.KindTool, event.Input, &input); err != nil {
+		if err := d.setText(o.Index, key, event.KindTool, event.Input, &input); err != nil {
 			return err
 		}
 	}
@@ -29,7 +29,7 @@ func (d *decoder) called(o *open, in *item) error {
 		return d.ask(o, in)
 	case o.Searching && in.Status != "failed" && in.Status != "incomplete":
 		return nil // what it found comes in an item of its own
-	case !in.served():
+	case !in.runsOnServer():
 		return nil // a client is to run it
 	}
 	o.Searching = false
@@ -73,7 +73,7 @@ func (d *decoder) image(o *open, in *item) {
 func (d *decoder) returned(in *item) {
 	o := d.caller(in)
 	if o == nil {
-		d.Seen.Add("output of no call")
+		d.Unknowns.Add("output of no call")
 		return
 	}
 	d.settle(o)

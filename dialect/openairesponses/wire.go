@@ -57,18 +57,18 @@ type usage struct {
 	Input  int64 `json:"input_tokens"`
 	Output int64 `json:"output_tokens"`
 	In     struct {
-		Cached  int64 `json:"cached_tokens"`
-		Written int64 `json:"cache_write_tokens"`
+		Cached     int64 `json:"cached_tokens"`
+		CacheWrite int64 `json:"cache_write_tokens"`
 	} `json:"input_tokens_details"`
-	Out struct {
+	OutputDetails struct {
 		Reasoning int64 `json:"reasoning_tokens"`
 	} `json:"output_tokens_details"`
 }
 
 func (u *usage) total() event.Usage {
 	return event.Usage{
-		Input: max(u.Input-u.In.Cached-u.In.Written, 0), CacheRead: u.In.Cached, CacheWrite: u.In.Written,
-		Output: u.Output, Reasoning: u.Out.Reasoning,
+		Input: max(u.Input-u.In.Cached-u.In.CacheWrite, 0), CacheRead: u.In.Cached, CacheWrite: u.In.CacheWrite,
+		Output: u.Output, Reasoning: u.OutputDetails.Reasoning,
 	}
 }
 
@@ -106,11 +106,11 @@ type item struct {
 
 // pieces reads the content or the summary of an item; of one that is made otherwise nothing is known.
 func pieces(raw json.RawMessage) []content {
-	var all []content
-	if json.Unmarshal(raw, &all) != nil {
+	var contents []content
+	if json.Unmarshal(raw, &contents) != nil {
 		return nil
 	}
-	return all
+	return contents
 }
 
 const (
@@ -138,12 +138,12 @@ func (i *item) output() bool {
 }
 
 // served reports whether the server runs the call itself.
-func (i *item) served() bool {
-	return served[i.Type] && (i.Type != search || i.Execution != "client")
+func (i *item) runsOnServer() bool {
+	return serverCalls[i.Type] && (i.Type != search || i.Execution != "client")
 }
 
 // served are the calls that the server runs itself.
-var served = map[string]bool{
+var serverCalls = map[string]bool{
 	"web_search_call": true, "file_search_call": true, "code_interpreter_call": true, "image_generation_call": true,
 	"mcp_call": true, "mcp_list_tools": true, "tool_search_call": true,
 }

@@ -12,7 +12,7 @@ func (d *decoder) agent(p *payload) error {
 	switch string(p.stream) {
 	case "assistant", "thinking", "tool", "item", "command_output", "lifecycle", "run_status", "usage":
 	default:
-		d.Seen.Add("agent " + string(p.stream))
+		d.Unknowns.Add("agent " + string(p.stream))
 		return nil
 	}
 	a := &p.data
@@ -75,7 +75,7 @@ type agentData struct {
 	outputTokens int64 // usage
 }
 
-func (a *agentData) read(c *cursor) {
+func (a *agentData) parse(c *cursor) {
 	if !c.enter('{') {
 		return
 	}
@@ -93,7 +93,7 @@ func (a *agentData) read(c *cursor) {
 			a.itemID = c.bytes()
 		case "mediaUrls":
 			if c.enter('[') {
-				for c.more(']') {
+				for c.hasNext(']') {
 					a.mediaURLs = append(a.mediaURLs, c.str())
 				}
 			}
@@ -145,15 +145,15 @@ func member(object []byte, name string) []byte {
 	if len(object) == 0 || !c.enter('{') {
 		return nil
 	}
-	var key, found []byte
+	var key, value []byte
 	for c.next(&key) {
 		if string(key) == name {
-			found = c.bytes()
+			value = c.bytes()
 		} else {
 			c.skip()
 		}
 	}
-	return found
+	return value
 }
 
 func (d *decoder) assistant(r *run, a *agentData) error {
@@ -170,7 +170,7 @@ func (d *decoder) assistant(r *run, a *agentData) error {
 		if d.Protocol < protocolKeyed {
 			d.media(r, url)
 		} else {
-			d.keep(r, url)
+			d.deferFile(r, url)
 		}
 	}
 	return nil
@@ -198,7 +198,7 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 			continue
 		}
 		switch {
-		case a.replace && s.Over && s.Shown.Len() > 0 && !s.Shown.begins(a.text):
+		case a.replace && s.IsOver && s.Visible.Len() > 0 && !s.Visible.begins(a.text):
 			// The model thought before it went on. The gateway reuses the name, but its history keeps both texts.
 			key := part + "+" + strconv.Itoa(len(r.Texts))
 			if err := event.CheckID("itemId", key); err != nil {
@@ -207,8 +207,8 @@ func (d *decoder) keyed(r *run, a *agentData) error {
 			next := begin(&r.Texts, event.KindText, key)
 			next.Item = part
 			d.show(r, next, a.text)
-		case s.Part == part || a.replace || int64(len(a.text)) > s.Shown.Len():
-			s.Over = false
+		case s.Part == part || a.replace || int64(len(a.text)) > s.Visible.Len():
+			s.IsOver = false
 			d.show(r, s, a.text)
 		} // else it came whole from elsewhere; a snapshot that is older takes nothing of it back
 		return nil
@@ -229,29 +229,29 @@ const protocolKeyed = 4
 
 // unkeyed takes the snapshot of a segment without a name.
 func (d *decoder) unkeyed(r *run, a *agentData) {
-	text := screened{shown: a.text}
+	text := screened{visible: a.text}
 	if d.Protocol < protocolKeyed {
 		text = screen(a.text)
 	}
 	s := r.text()
-	goesOn := s != nil && s.Shown.begins(text.shown)
+	goesOn := s != nil && s.Visible.begins(text.visible)
 	switch {
 	case a.replace && s != nil:
-		s.Held = text.held
-		d.show(r, s, text.shown)
-		d.found(r, text)
+		s.Buffered = text.buffered
+		d.show(r, s, text.visible)
+		d.addMedia(r, text)
 		return
 	case a.delta == "" && s != nil:
 		// The frame that brings mediaUrls repeats the segment's text, or what is left of it without its media.
 		if !goesOn {
 			return
 		}
-	case !goesOn || a.text == a.delta && (s.Shown.Len() > 0 || s.Held != ""):
+	case !goesOn || a.text == a.delta && (s.Visible.Len() > 0 || s.Buffered != ""):
 		d.settle(r, s, false)
 		s = begin(&r.Texts, event.KindText, ordinal("text:", r.Texts))
 	}
 	d.showBetween(r, s, text)
-	s.Held, s.Over = text.held, false
+	s.Buffered, s.IsOver = text.buffered, false
 }
 
 // thinking takes a snapshot of the model's reasoning, which starts anew with each of its messages. It ends the text before it.
@@ -260,10 +260,10 @@ func (d *decoder) thinking(r *run, a *agentData) {
 	if !a.hasText {
 		return
 	}
-	if t := r.text(); t != nil && t.Shown.Len() > 0 && d.Protocol >= protocolKeyed {
-		t.Over = true
+	if t := r.text(); t != nil && t.Visible.Len() > 0 && d.Protocol >= protocolKeyed {
+		t.IsOver = true
 	}
-	if s == nil || !a.replace && (!s.Shown.begins(a.text) || a.text == a.delta && s.Shown.Len() > 0) {
+	if s == nil || !a.replace && (!s.Visible.begins(a.text) || a.text == a.delta && s.Visible.Len() > 0) {
 		if a.text == "" {
 			return
 		}

@@ -20,7 +20,7 @@ func BenchmarkDecode(b *testing.B) {
 			deltas, bytes := 0, 0
 			for _, f := range frames(b, rec.version, rec.name, "") {
 				var fr frame
-				if err := fr.read(f); err != nil {
+				if err := fr.parse(f); err != nil {
 					b.Fatal(err)
 				}
 				if string(fr.payload.stream) == "assistant" {

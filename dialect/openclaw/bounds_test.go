@@ -32,7 +32,7 @@ func TestBounds(t *testing.T) {
 		return fields{"mediaUrls": urls}
 	}
 	// parts gives a run all the parts but one that it may have.
-	parts := func(r *run) { r.Tools = slices.Repeat([]*tool{{Call: "known", Over: true}}, maxParts-1) }
+	parts := func(r *run) { r.Tools = slices.Repeat([]*tool{{Call: "known", IsOver: true}}, maxParts-1) }
 	for name, tt := range map[string]struct {
 		n     int // frames that are taken
 		fill  func(*run)
@@ -56,7 +56,7 @@ func TestBounds(t *testing.T) {
 		"texts of a history": {2, parts, func(i int) string {
 			return row(many(1<<(15*(i-1)), func(i int) string { return fmt.Sprintf(`{"type":"text","text":"b%d"}`, i) }))
 		}, errParts},
-		"texts of a history between two that are shown": {3, func(r *run) { r.Read = make([]known, maxRead-1) }, func(i int) string {
+		"texts of a history between two that are shown": {3, func(r *run) { r.Read = make([]readText, maxRead-1) }, func(i int) string {
 			if i < 3 {
 				return at(i).item(fmt.Sprint(i), []string{"", "first", "last"}[i])
 			}

@@ -10,7 +10,7 @@ func (d *decoder) chat(p *payload) error {
 	switch string(p.state) {
 	case "status", "delta", "final", "aborted", "error":
 	default:
-		d.Seen.Add("chat " + string(p.state))
+		d.Unknowns.Add("chat " + string(p.state))
 		return nil
 	}
 	if string(p.state) == "final" && isInjected(p.run) {
@@ -44,7 +44,7 @@ func (d *decoder) completed(r *run, p *payload) *event.Body {
 	if b.Usage != nil {
 		b.Usage.Model = r.Model
 	}
-	if (r.Silent || r.Disposition == "silent") && !r.said() {
+	if (r.Silent || r.Disposition == "silent") && !r.hasText() {
 		b.Reason = reasonSilent
 	}
 	return b
@@ -54,9 +54,9 @@ func (d *decoder) completed(r *run, p *payload) *event.Body {
 const reasonSilent = "silent"
 
 // said reports whether the run's message has visible text.
-func (r *run) said() bool {
+func (r *run) hasText() bool {
 	for _, s := range r.Texts {
-		if s.Shown.Len() > 0 {
+		if s.Visible.Len() > 0 {
 			return true
 		}
 	}
@@ -150,14 +150,14 @@ func (d *decoder) injected(p *payload) error {
 	if err := event.CheckID("runId", key); err != nil {
 		return err
 	}
-	for _, id := range d.Ended {
+	for _, id := range d.EndedRuns {
 		if id == key {
 			return nil
 		}
 	}
 	text, ok := content(p.message)
 	if !ok || !d.adopt(p, false) {
-		d.Seen.Add(foreign)
+		d.Unknowns.Add(foreign)
 		return nil
 	}
 	d.remember(key)

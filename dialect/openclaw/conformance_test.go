@@ -20,7 +20,7 @@ func corpus(t *testing.T) []dialecttest.Stream {
 	var all []dialecttest.Stream
 	for _, rec := range recordings {
 		s := dialecttest.Load(t, Dialect(), filepath.Join("testdata", rec.version, rec.name+".jsonl"), rec.client)
-		s.Name, s.Cut = rec.version+"/"+rec.name+rec.client, rec.cut
+		s.Name, s.Unfinished = rec.version+"/"+rec.name+rec.client, rec.cut
 		all = append(all, s)
 	}
 	return all
@@ -36,8 +36,8 @@ func TestNested(t *testing.T) {
 		ids := 0
 		m := dialect.NewMapper("turn", func() string { ids++; return strconv.Itoa(ids) })
 		events, err := m.Map(ops, 1)
-		if err != nil || m.Dropped > 0 {
-			t.Errorf("%s: %v, %d operations dropped", name, err, m.Dropped)
+		if err != nil || m.DroppedOps > 0 {
+			t.Errorf("%s: %v, %d operations dropped", name, err, m.DroppedOps)
 		}
 		var ends, nested int
 		for _, e := range events {

@@ -31,12 +31,12 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	return d.base.Decode(name, &d.Frames, false, f, d.read)
+	return d.base.Decode(name, &d.Frames, false, f, d.decodeFrame)
 }
 
-func (d *decoder) read(f dialect.Frame) error {
+func (d *decoder) decodeFrame(f dialect.Frame) error {
 	var fr frame
-	err := fr.read(f.Data)
+	err := fr.parse(f.Data)
 	if err == nil {
 		err = d.route(&fr)
 	}
@@ -52,12 +52,12 @@ func (d *decoder) read(f dialect.Frame) error {
 // Close implements [dialect.Decoder]. A connection has no end of its own: it was not cut short if a run has ended and
 // none is open.
 func (d *decoder) Close() ([]event.Event, error) {
-	over := len(d.Runs) == 0 && d.Whole
-	return d.base.Close(&over, d.rest)
+	isOver := len(d.Runs) == 0 && d.HasEnded
+	return d.base.Close(&isOver, d.flushOpen)
 }
 
 // rest says what is held back.
-func (d *decoder) rest() {
+func (d *decoder) flushOpen() {
 	for _, r := range d.Runs {
 		d.settle(r, r.text(), true)
 		d.release(r)
@@ -65,4 +65,4 @@ func (d *decoder) rest() {
 }
 
 // Unknown implements [dialect.Counter].
-func (d *decoder) Unknown() dialect.Unknown { return d.Seen }
+func (d *decoder) Unknown() dialect.Unknown { return d.Unknowns }

@@ -59,7 +59,7 @@ func (f *folder) apply(ops []event.Event) {
 				f.t.Fatalf("%s: part %s of %s has not started", e.Type, e.Part, e.Message)
 			}
 			p := m.Part(e.Part)
-			if p.Ended && e.Type != event.PartUpdate {
+			if p.Final && e.Type != event.PartUpdate {
 				f.t.Fatalf("%s: part %s of %s has ended", e.Type, e.Part, e.Message)
 			}
 			e.Offset = int64(p.Len(e.Field))

@@ -37,7 +37,7 @@ type payload struct {
 	usage        []byte // as it stands
 }
 
-func (f *frame) read(b []byte) error {
+func (f *frame) parse(b []byte) error {
 	c := cursor{b: b}
 	if !c.enter('{') {
 		return errNotObject
@@ -52,18 +52,18 @@ func (f *frame) read(b []byte) error {
 		case "ok":
 			f.ok = c.bool()
 		case "payload":
-			f.payload.read(&c)
+			f.payload.parse(&c)
 		default:
 			c.skip()
 		}
 	}
-	if !c.done() {
+	if !c.atEnd() {
 		return errNotObject
 	}
 	return nil
 }
 
-func (p *payload) read(c *cursor) {
+func (p *payload) parse(c *cursor) {
 	if !c.enter('{') {
 		return
 	}
@@ -85,7 +85,7 @@ func (p *payload) read(c *cursor) {
 		case "stream":
 			p.stream = c.bytes()
 		case "data":
-			p.data.read(c)
+			p.data.parse(c)
 		case "state":
 			p.state = c.bytes()
 		case "status":
@@ -145,7 +145,7 @@ func (d *decoder) route(f *frame) error {
 	if name == "" {
 		name = string(f.typ)
 	}
-	d.Seen.Add(name)
+	d.Unknowns.Add(name)
 	return nil
 }
 
@@ -177,7 +177,7 @@ const foreign = "foreign run"
 // known and the frame is none that a run begins with.
 func (d *decoder) run(p *payload, begins bool) (*run, error) {
 	if len(p.run) == 0 {
-		d.Seen.Add("run without id")
+		d.Unknowns.Add("run without id")
 		return nil, nil
 	}
 	for _, r := range d.Runs {
@@ -186,13 +186,13 @@ func (d *decoder) run(p *payload, begins bool) (*run, error) {
 			return r, nil
 		}
 	}
-	for _, id := range d.Ended {
+	for _, id := range d.EndedRuns {
 		if id == string(p.run) {
 			return nil, nil
 		}
 	}
 	if !begins || !d.adopt(p, false) {
-		d.Seen.Add(foreign)
+		d.Unknowns.Add(foreign)
 		return nil, nil
 	}
 	r := &run{ID: string(p.run)}
@@ -209,12 +209,12 @@ func (d *decoder) run(p *payload, begins bool) (*run, error) {
 
 // adopt reports whether a frame's session is one of the conversation's: the first run's, one that such a session
 // spawned, or not given. While nothing but a response told of the first run, only a frame of that run tells its session.
-func (d *decoder) adopt(p *payload, known bool) bool {
+func (d *decoder) adopt(p *payload, isKnown bool) bool {
 	if len(p.session) == 0 {
 		return true
 	}
-	spawner := len(d.Sessions) == 0 && (known || len(d.Runs) == 0)
-	if len(d.Own) > 0 {
+	spawner := len(d.Sessions) == 0 && (isKnown || len(d.Runs) == 0)
+	if len(d.OwnSessions) > 0 {
 		spawner = d.owns(string(p.session))
 	}
 	for _, s := range d.Sessions {

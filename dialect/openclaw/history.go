@@ -27,7 +27,7 @@ type row struct {
 	raw        []byte
 }
 
-func (w *row) read(object []byte) {
+func (w *row) parse(object []byte) {
 	w.raw = object
 	c := cursor{b: object}
 	if !c.enter('{') {
@@ -63,9 +63,9 @@ func (d *decoder) history(p *payload) error {
 	if !c.enter('[') {
 		return nil
 	}
-	for c.more(']') {
+	for c.hasNext(']') {
 		var w row
-		w.read(c.raw())
+		w.parse(c.raw())
 		rows = append(rows, w)
 	}
 	for _, r := range d.Runs {
@@ -95,7 +95,7 @@ func (d *decoder) catchUp(r *run, rows []row) error {
 	at := walk{thoughts: r.unread(rows)}
 	for _, s := range r.Texts {
 		if s.Tight.N > 0 {
-			at.shown = append(at.shown, s)
+			at.segments = append(at.segments, s)
 		}
 	}
 	for _, w := range rows {
@@ -104,7 +104,7 @@ func (d *decoder) catchUp(r *run, rows []row) error {
 		}
 		switch string(w.role) {
 		case "assistant":
-			if err := d.said(r, &at, &w); err != nil {
+			if err := d.assistantRow(r, &at, &w); err != nil {
 				return err
 			}
 		case "toolResult":
@@ -118,20 +118,20 @@ func (d *decoder) catchUp(r *run, rows []row) error {
 }
 
 // said goes through the content of an assistant's row.
-func (d *decoder) said(r *run, at *walk, w *row) error {
+func (d *decoder) assistantRow(r *run, at *walk, w *row) error {
 	c := cursor{b: w.content}
 	if !c.enter('[') {
 		return nil
 	}
 	thought := thoughtOf(w)
-	for c.more(']') {
+	for c.hasNext(']') {
 		if err := r.bounded(); err != nil {
 			return err
 		}
 		b := readBlock(&c)
 		switch string(b.kind) {
 		case "text":
-			d.beside(r, at, w.text(b.text))
+			d.matchText(r, at, w.text(b.text))
 		case "thinking":
 			d.thought(r, at, thought)
 			thought = ""
@@ -162,13 +162,13 @@ func thoughtOf(w *row) string {
 	if string(w.role) != "assistant" || !c.enter('[') {
 		return ""
 	}
-	var all []string
-	for c.more(']') {
+	var texts []string
+	for c.hasNext(']') {
 		if b := readBlock(&c); string(b.kind) == "thinking" && strings.Trim(b.text, space) != "" {
-			all = append(all, strings.Trim(b.text, space))
+			texts = append(texts, strings.Trim(b.text, space))
 		}
 	}
-	return strings.Join(all, "\n")
+	return strings.Join(texts, "\n")
 }
 
 // unread returns the reasoning that was streamed and that none of the rows repeats word by word.
@@ -209,57 +209,57 @@ func (d *decoder) thought(r *run, at *walk, text string) {
 // beside finds a text among the segments that were shown, and completes its segment. A text that is missing behind all of them
 // is a segment of its own. One that is missing between two goes to the end of the one before, as finals have it, or to the
 // beginning of the one behind if a tool came before it. What is missing before all is put before the first.
-func (d *decoder) beside(r *run, w *walk, text string) {
-	whole := screenWhole(strings.TrimSuffix(text, truncated))
-	text = whole.shown
+func (d *decoder) matchText(r *run, w *walk, text string) {
+	screenedText := screenWhole(strings.TrimSuffix(text, truncated))
+	text = screenedText.visible
 	var of tight
 	if of.add(text); of.N == 0 {
-		d.found(r, whole)
+		d.addMedia(r, screenedText)
 		return
 	}
-	for i, s := range w.shown {
+	for i, s := range w.segments {
 		if end, ok := s.endIn(text); ok {
-			s.Held = "" // it stands in the text, as what it came to
-			if rest := strings.TrimRight(text[end:], space); len(w.missing) > 0 {
+			s.Buffered = "" // it stands in the text, as what it came to
+			if suffix := strings.TrimRight(text[end:], space); len(w.missing) > 0 {
 				d.show(r, s, strings.Join(append(w.missing, text), event.JoinBlank))
 			} else {
-				d.add(r, s, rest)
+				d.add(r, s, suffix)
 			}
 			w.pass(s, i)
-			r.read(of, s)
-			d.found(r, whole)
+			r.markRead(of, s)
+			d.addMedia(r, screenedText)
 			return
 		}
 	}
 	if part, ok := r.wasRead(of); ok {
-		for i, s := range w.shown {
+		for i, s := range w.segments {
 			if s.Part == part {
 				w.pass(s, i)
 				break
 			}
 		}
-		d.found(r, whole)
+		d.addMedia(r, screenedText)
 		return
 	}
 	switch {
-	case len(w.shown) == 0:
+	case len(w.segments) == 0:
 		s := begin(&r.Texts, event.KindText, historyPrefix+strconv.Itoa(len(r.Texts)+1))
 		d.show(r, s, strings.Join(append(w.missing, text), event.JoinBlank))
-		s.Over = true
+		s.IsOver = true
 		w.pass(s, -1)
-		r.read(of, s)
+		r.markRead(of, s)
 	case w.before != nil && !w.tool:
 		d.add(r, w.before, event.JoinBlank+text)
-		r.read(of, w.before)
+		r.markRead(of, w.before)
 	default:
 		w.missing = append(w.missing, text)
 	}
-	d.found(r, whole)
+	d.addMedia(r, screenedText)
 }
 
 // walk is how far a history was gone through beside what is shown.
 type walk struct {
-	shown    []*segment // behind
+	segments []*segment // behind
 	before   *segment   // the last that was found
 	tool     bool       // a tool was called since
 	missing  []string   // texts to be put before the next that is found
@@ -268,19 +268,19 @@ type walk struct {
 
 // pass goes on behind a segment, which is at i of those shown.
 func (w *walk) pass(s *segment, i int) {
-	w.before, w.tool, w.missing, w.shown = s, false, nil, w.shown[i+1:]
+	w.before, w.tool, w.missing, w.segments = s, false, nil, w.segments[i+1:]
 }
 
 // known is a text of a history that is among what is shown, without what follows it in its segment.
-type known struct {
+type readText struct {
 	tight
 	Part string `json:"part,omitempty"` // of the segment
 }
 
 // read takes note of a text of a history that is among what is shown.
-func (r *run) read(of tight, s *segment) {
+func (r *run) markRead(of tight, s *segment) {
 	if _, ok := r.wasRead(of); !ok {
-		r.Read = append(r.Read, known{of, s.Part})
+		r.Read = append(r.Read, readText{of, s.Part})
 	}
 }
 
@@ -296,8 +296,8 @@ func (r *run) wasRead(of tight) (part string, ok bool) {
 
 // endIn returns where in a text the segment ends that it begins with.
 func (s *segment) endIn(text string) (end int, ok bool) {
-	if s.Shown.begins(text) {
-		return int(s.Shown.Len()), true
+	if s.Visible.begins(text) {
+		return int(s.Visible.Len()), true
 	}
 	return s.Tight.begins(text)
 }
@@ -305,8 +305,8 @@ func (s *segment) endIn(text string) (end int, ok bool) {
 // unnamed gives the segment that came whole from elsewhere before the gateway's own frame of it, which names it.
 func (r *run) unnamed(text string) *segment {
 	for _, s := range r.Texts {
-		whole := strings.HasPrefix(s.Part, historyPrefix) || strings.HasPrefix(s.Part, preamblePrefix)
-		if whole && s.Item == "" && s.Tight.is(text) {
+		isFromHistory := strings.HasPrefix(s.Part, historyPrefix) || strings.HasPrefix(s.Part, preamblePrefix)
+		if isFromHistory && s.Item == "" && s.Tight.is(text) {
 			return s
 		}
 	}

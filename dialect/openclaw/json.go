@@ -14,10 +14,10 @@ import (
 // Frames repeat all of a segment's text, so that the time to read them is most of the time to decode; encoding/json
 // goes over nested raw values once a level, and takes four to six times as long.
 type cursor struct {
-	b     []byte
-	i     int
-	first bool // the next member is the first of its object or array
-	bad   bool
+	b       []byte
+	i       int
+	isFirst bool // the next member is the first of its object or array
+	bad     bool
 }
 
 // maxDepth bounds nesting, as encoding/json does.
@@ -30,13 +30,13 @@ func (c *cursor) enter(open byte) bool {
 		return false
 	}
 	c.i++
-	c.first = true
+	c.isFirst = true
 	return true
 }
 
 // next steps to the next member of an object and gives its key, or consumes the end and returns false.
 func (c *cursor) next(key *[]byte) bool {
-	if !c.more('}') {
+	if !c.hasNext('}') {
 		return false
 	}
 	if c.peek() != '"' {
@@ -55,16 +55,16 @@ func (c *cursor) next(key *[]byte) bool {
 }
 
 // more steps to the next element of an array, or consumes the end and returns false.
-func (c *cursor) more(end byte) bool {
-	first := c.first
-	c.first = false
+func (c *cursor) hasNext(end byte) bool {
+	isFirst := c.isFirst
+	c.isFirst = false
 	switch ch := c.peek(); {
 	case c.bad:
 		return false
 	case ch == end:
 		c.i++
 		return false
-	case first:
+	case isFirst:
 		return true
 	case ch == ',':
 		c.i++
@@ -74,7 +74,7 @@ func (c *cursor) more(end byte) bool {
 }
 
 // done reports whether nothing but space follows.
-func (c *cursor) done() bool {
+func (c *cursor) atEnd() bool {
 	c.space()
 	return !c.bad && c.i == len(c.b)
 }
@@ -137,7 +137,7 @@ func (c *cursor) value(depth int) {
 	case (ch == '{' || ch == '[') && depth < maxDepth:
 		c.enter(ch)
 		var key []byte
-		for ch == '{' && c.next(&key) || ch == '[' && c.more(']') {
+		for ch == '{' && c.next(&key) || ch == '[' && c.hasNext(']') {
 			c.value(depth + 1)
 		}
 	case ch == 't':

@@ -29,7 +29,7 @@ func sameAsStandard(t *testing.T, b []byte) {
 			delete(got, k)
 		}
 	}
-	valid := c.done() && object
+	valid := c.atEnd() && object
 
 	var m map[string]any
 	err := json.Unmarshal(b, &m)
@@ -84,7 +84,7 @@ func TestCursorValues(t *testing.T) {
 			c.skip()
 		}
 	}
-	if !c.done() || i != -7 || f != 0 || !tr || n || string(r) != `{"a":[1]}` {
+	if !c.atEnd() || i != -7 || f != 0 || !tr || n || string(r) != `{"a":[1]}` {
 		t.Errorf("%v %d %d %v %v %s", c.bad, i, f, tr, n, r)
 	}
 }
@@ -94,7 +94,7 @@ func TestSnapshotEnds(t *testing.T) {
 		`"a\ud83d"`: "a", `"a\uD83D"`: "a", `"a\\ud83d"`: `a\ud83d`, `"a\\\ud83d"`: `a\`, `"\ud83d\ude00"`: "😀", `"a\ude00"`: "a\ufffd", `"a\u0041"`: "aA", `"\ud83dx"`: "\ufffdx",
 	} {
 		c := cursor{b: []byte(in)}
-		if got := c.snapshot(); got != want || !c.done() {
+		if got := c.snapshot(); got != want || !c.atEnd() {
 			t.Errorf("%s: %q, want %q", in, got, want)
 		}
 	}

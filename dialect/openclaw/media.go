@@ -21,20 +21,20 @@ func (d *decoder) media(r *run, url string) {
 // showBetween makes a segment show a text of protocol 3, with the files that it names in their places.
 func (d *decoder) showBetween(r *run, s *segment, text screened) {
 	for i, url := range text.media {
-		at := min(text.at[i], len(text.shown))
-		if slices.Contains(r.Media, url) || int64(at) < s.Shown.Len() {
+		at := min(text.at[i], len(text.visible))
+		if slices.Contains(r.Media, url) || int64(at) < s.Visible.Len() {
 			continue
 		}
-		d.show(r, s, text.shown[:at])
-		s.split()
+		d.show(r, s, text.visible[:at])
+		s.startPart()
 		d.media(r, url)
 	}
-	d.show(r, s, text.shown)
-	d.found(r, text)
+	d.show(r, s, text.visible)
+	d.addMedia(r, text)
 }
 
 // keep takes a file that protocol 4 names behind the text in which it stands: where in it, only the run's end tells.
-func (d *decoder) keep(r *run, url string) {
+func (d *decoder) deferFile(r *run, url string) {
 	if url != "" && len(r.Files) <= maxParts && !slices.Contains(r.Media, url) && !slices.Contains(r.Files, url) {
 		r.Files = append(r.Files, url)
 	}
@@ -53,27 +53,27 @@ func (d *decoder) release(r *run) {
 // streamed behind a file moves behind it; no word of it changes.
 func (d *decoder) place(r *run, raw string) {
 	files, s := r.Files, r.text()
-	whole := screenWhole(raw)
-	if s == nil || !s.Open || s.Split > 0 || len(whole.media) != len(files) || len(files) == 0 || !s.Tight.is(whole.shown) {
+	screenedText := screenWhole(raw)
+	if s == nil || !s.Open || s.Continuations > 0 || len(screenedText.media) != len(files) || len(files) == 0 || !s.Tight.is(screenedText.visible) {
 		d.release(r)
 		return
 	}
 	r.Files = nil
-	text := whole.shown
-	cut := func(i int) int {
+	text := screenedText.visible
+	pieceEnd := func(i int) int {
 		if i == len(files) {
 			return len(text)
 		}
-		return min(whole.at[i], len(text))
+		return min(screenedText.at[i], len(text))
 	}
-	if first := cut(0); first < len(text) {
-		d.put(r, s, event.PartReplace, text[:first])
+	if head := pieceEnd(0); head < len(text) {
+		d.emitText(r, s, event.PartReplace, text[:head])
 	}
 	for i, url := range files {
-		s.split()
+		s.startPart()
 		d.media(r, url)
-		if piece := text[cut(i):cut(i+1)]; piece != "" {
-			d.put(r, s, event.PartAppend, piece)
+		if piece := text[pieceEnd(i):pieceEnd(i+1)]; piece != "" {
+			d.emitText(r, s, event.PartAppend, piece)
 		}
 	}
 }

@@ -8,12 +8,12 @@ import (
 
 // reconcile adds to a run's text what the message of its end has more. Where the two can't be brought together, what
 // was streamed stands: a final is trimmed and folded, and may be of the last segment alone.
-func (d *decoder) reconcile(r *run, message []byte, cut bool) {
+func (d *decoder) reconcile(r *run, message []byte, truncated bool) {
 	text, _ := content(message)
 	if d.Protocol >= protocolKeyed {
 		d.reconcileAll(r, text)
 	} else {
-		d.reconcileLast(r, text, cut)
+		d.reconcileLast(r, text, truncated)
 	}
 }
 
@@ -48,27 +48,27 @@ func (d *decoder) reconcileAll(r *run, text string) {
 }
 
 // reconcileLast brings the last segment together with a text of protocol 3. Nothing comes for the segment after it.
-func (d *decoder) reconcileLast(r *run, text string, cut bool) {
+func (d *decoder) reconcileLast(r *run, text string, truncated bool) {
 	s := r.text()
-	whole := screenWhole(text)
-	open := s != nil && !s.Over
+	screenedText := screenWhole(text)
+	open := s != nil && !s.IsOver
 	switch {
-	case whole.shown == "" && open && s.Shown.Len() == 0 && !cut:
+	case screenedText.visible == "" && open && s.Visible.Len() == 0 && !truncated:
 		// The run ended without text, so that what was held back is none.
-		held := strings.Trim(s.Held, space)
-		r.Silent = r.Silent || held != "" && strings.HasPrefix(silentToken, held)
-	case whole.shown == "":
+		buffered := strings.Trim(s.Buffered, space)
+		r.Silent = r.Silent || buffered != "" && strings.HasPrefix(silentToken, buffered)
+	case screenedText.visible == "":
 		d.settle(r, s, true)
 	case open:
-		if end, ok := s.endIn(whole.shown); ok { // what was held back stands in the text, as what it came to
-			d.add(r, s, whole.shown[end:])
+		if end, ok := s.endIn(screenedText.visible); ok { // what was held back stands in the text, as what it came to
+			d.add(r, s, screenedText.visible[end:])
 		} else {
-			d.settle(r, s, cut)
+			d.settle(r, s, truncated)
 		}
-	case s == nil || !s.Tight.is(whole.shown):
-		d.append(r, whole.shown)
+	case s == nil || !s.Tight.is(screenedText.visible):
+		d.append(r, screenedText.visible)
 	}
-	d.found(r, whole)
+	d.addMedia(r, screenedText)
 }
 
 // append shows a segment of which no frame told.

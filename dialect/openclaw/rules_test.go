@@ -258,7 +258,7 @@ func TestText(t *testing.T) {
 			if got := f.Tr.Turns[0].Outcome; got != tt.end {
 				t.Errorf("outcome %q, want %q", got, tt.end)
 			}
-			if len(f.Tr.Messages) > 0 && (!f.Tr.Messages[0].Ended || f.Tr.Messages[0].Role != event.Assistant) {
+			if len(f.Tr.Messages) > 0 && (!f.Tr.Messages[0].Final || f.Tr.Messages[0].Role != event.Assistant) {
 				t.Errorf("message %+v", f.Tr.Messages[0])
 			}
 		})

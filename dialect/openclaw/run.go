@@ -14,7 +14,7 @@ func (r *run) text() *segment { return last(r.Texts) }
 // begin adds a segment to a run's texts or thoughts. The comparisons' copy of the one before is not needed any more.
 func begin(to *[]*segment, kind event.PartKind, part string) *segment {
 	if s := last(*to); s != nil {
-		s.Shown.last = ""
+		s.Visible.last = ""
 	}
 	s := &segment{Part: part, Kind: kind}
 	*to = append(*to, s)
@@ -57,8 +57,8 @@ func (d *decoder) part(r *run, part string, e event.Event) {
 // start opens a part, and before the first one the run's message. Files that wait come before it.
 func (d *decoder) start(r *run, part string, b *event.Body) {
 	d.release(r)
-	if !r.Started {
-		r.Started = true
+	if !r.HasMessage {
+		r.HasMessage = true
 		d.emit(r, event.Event{Type: event.MessageStart, Message: r.ID, Body: &event.Body{Role: event.Assistant}})
 	}
 	d.part(r, part, event.Event{Type: event.PartStart, Body: b})
@@ -66,36 +66,36 @@ func (d *decoder) start(r *run, part string, b *event.Body) {
 
 // show makes a segment show exactly text.
 func (d *decoder) show(r *run, s *segment, text string) {
-	typ, rest := s.Shown.next(text)
+	typ, suffix := s.Visible.next(text)
 	if typ == event.PartReplace {
 		s.Tight = tight{}
-		for i := range s.Split {
+		for i := range s.Continuations {
 			d.part(r, s.piece(i), event.Event{Type: event.PartReplace})
 		}
 	}
 	if typ != "" {
-		d.grow(r, s, typ, rest)
+		d.grow(r, s, typ, suffix)
 	}
 }
 
 // add appends text to what a segment shows.
 func (d *decoder) add(r *run, s *segment, text string) {
 	if text != "" {
-		s.Shown.Append(text)
+		s.Visible.Append(text)
 		d.grow(r, s, event.PartAppend, text)
 	}
 }
 
 func (d *decoder) grow(r *run, s *segment, typ event.Type, text string) {
 	s.Tight.add(text)
-	d.put(r, s, typ, text)
+	d.emitText(r, s, typ, text)
 }
 
 // put changes what a segment's part shows.
-func (d *decoder) put(r *run, s *segment, typ event.Type, text string) {
+func (d *decoder) emitText(r *run, s *segment, typ event.Type, text string) {
 	if !s.Open {
 		b := &event.Body{Kind: s.Kind}
-		if s.Kind == event.KindText && s.Split == 0 {
+		if s.Kind == event.KindText && s.Continuations == 0 {
 			b.Join = event.JoinBlank
 		}
 		d.start(r, s.part(), b)
@@ -105,7 +105,7 @@ func (d *decoder) put(r *run, s *segment, typ event.Type, text string) {
 }
 
 // part returns the key of the part that a segment's text goes on in.
-func (s *segment) part() string { return s.piece(s.Split) }
+func (s *segment) part() string { return s.piece(s.Continuations) }
 
 func (s *segment) piece(n int) string {
 	if n == 0 {
@@ -116,30 +116,30 @@ func (s *segment) piece(n int) string {
 
 // split makes a segment's text go on in another part, so that a file can stand before it. The part so far stays open, since
 // the gateway may take the segment back.
-func (s *segment) split() {
+func (s *segment) startPart() {
 	if s.Open {
 		s.Open = false
-		s.Split++
+		s.Continuations++
 	}
 }
 
 // settle ends a protocol 3 text segment: what was held back is text after all, or was control syntax. cut says that
 // the text was cut off rather than ended.
-func (d *decoder) settle(r *run, s *segment, cut bool) {
+func (d *decoder) settle(r *run, s *segment, interrupted bool) {
 	if s == nil {
 		return
 	}
-	if s.Held != "" {
-		rest := release(s.Held, cut)
-		s.Held = ""
-		d.add(r, s, rest.shown)
-		d.found(r, rest)
+	if s.Buffered != "" {
+		suffix := release(s.Buffered, interrupted)
+		s.Buffered = ""
+		d.add(r, s, suffix.visible)
+		d.addMedia(r, suffix)
 	}
-	s.Over = true
+	s.IsOver = true
 }
 
 // found takes note of what a screening found beside text.
-func (d *decoder) found(r *run, s screened) {
+func (d *decoder) addMedia(r *run, s screened) {
 	r.Silent = r.Silent || s.silent
 	for _, url := range s.media {
 		d.media(r, url)
@@ -150,7 +150,7 @@ func (d *decoder) found(r *run, s screened) {
 func (d *decoder) end(r *run, b *event.Body) {
 	for _, parts := range [][]*segment{r.Texts, r.Thoughts} {
 		for _, s := range parts {
-			for i := range s.Split {
+			for i := range s.Continuations {
 				d.part(r, s.piece(i), event.Event{Type: event.PartEnd})
 			}
 			if s.Open {
@@ -159,11 +159,11 @@ func (d *decoder) end(r *run, b *event.Body) {
 		}
 	}
 	for _, t := range r.Tools {
-		if t.Over && !t.Input { // its part waited for the input
+		if t.IsOver && !t.Input { // its part waited for the input
 			d.part(r, t.part(), event.Event{Type: event.PartEnd})
 		}
 	}
-	if r.Started {
+	if r.HasMessage {
 		d.emit(r, event.Event{Type: event.MessageEnd, Message: r.ID, Body: &event.Body{Reason: b.Reason}})
 	}
 	if b.Usage == nil && r.Output > 0 {
@@ -171,14 +171,14 @@ func (d *decoder) end(r *run, b *event.Body) {
 	}
 	d.emit(r, event.Event{Type: event.TurnEnd, Body: b})
 	d.Runs = slices.DeleteFunc(d.Runs, func(o *run) bool { return o == r })
-	d.Whole = true
+	d.HasEnded = true
 	d.remember(r.ID)
 }
 
 // remember keeps the id of what has ended.
 func (d *decoder) remember(id string) {
-	d.Ended = append(d.Ended, id)
-	if over := len(d.Ended) - maxEnded; over > 0 {
-		d.Ended = slices.Delete(d.Ended, 0, over)
+	d.EndedRuns = append(d.EndedRuns, id)
+	if excess := len(d.EndedRuns) - maxEnded; excess > 0 {
+		d.EndedRuns = slices.Delete(d.EndedRuns, 0, excess)
 	}
 }

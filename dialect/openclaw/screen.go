@@ -10,11 +10,11 @@ import "strings"
 
 // screened is what a protocol 3 text comes to.
 type screened struct {
-	shown  string   // what may be seen now
-	held   string   // what follows it, and may yet turn out to be control syntax
-	media  []string // named by whole MEDIA: lines, in order
-	at     []int    // where in the text each of them stands, which may be behind what is shown
-	silent bool     // a whole line said NO_REPLY
+	visible  string   // what may be seen now
+	buffered string   // what follows it, and may yet turn out to be control syntax
+	media    []string // named by whole MEDIA: lines, in order
+	at       []int    // where in the text each of them stands, which may be behind what is shown
+	silent   bool     // a whole line said NO_REPLY
 }
 
 const (
@@ -28,53 +28,53 @@ const (
 
 // screen divides a text that may go on.
 func screen(t string) screened {
-	s := screened{shown: t}
+	s := screened{visible: t}
 	tail := 0
 	if strings.Contains(t, mediaToken) || strings.Contains(t, "[[") || strings.Contains(t, silentToken) {
 		var fenced bool
-		s.shown, tail, s.media, s.at, s.silent, fenced = strip(t)
+		s.visible, tail, s.media, s.at, s.silent, fenced = strip(t)
 		if fenced {
 			return s
 		}
 	}
-	cut := holdFrom(s.shown, tail)
-	s.shown, s.held = s.shown[:cut], s.shown[cut:]
+	limit := holdFrom(s.visible, tail)
+	s.visible, s.buffered = s.visible[:limit], s.visible[limit:]
 	return s
 }
 
 // screenWhole gives a text to which nothing will be added. Space at its end is left out, as the gateway itself does.
 func screenWhole(t string) screened {
-	shown, _, media, at, silent, _ := strip(t + "\n")
-	return screened{shown: strings.TrimRight(shown, " \t\r\n"), media: media, at: at, silent: silent}
+	visible, _, media, at, silent, _ := strip(t + "\n")
+	return screened{visible: strings.TrimRight(visible, " \t\r\n"), media: media, at: at, silent: silent}
 }
 
 // release says what held-back text comes to when nothing follows it. If it was cut off, what has begun as control
 // syntax is left out: half a path leads nowhere.
-func release(held string, cut bool) screened {
-	if cut {
-		at := strings.LastIndexByte(held, '\n') + 1
-		line := strings.TrimLeft(held[at:], " \t")
+func release(buffered string, interrupted bool) screened {
+	if interrupted {
+		at := strings.LastIndexByte(buffered, '\n') + 1
+		line := strings.TrimLeft(buffered[at:], " \t")
 		silent := strings.HasPrefix(line, "NO_") && strings.TrimSpace(line) != silentToken
 		if silent || strings.HasPrefix(line, mediaToken) || strings.HasPrefix(line, "[[") {
-			held = held[:at]
+			buffered = buffered[:at]
 		}
 	}
-	return screenWhole(held)
+	return screenWhole(buffered)
 }
 
 // strip takes whole MEDIA: and NO_REPLY lines and whole directives out of t, but nothing that stands in fenced code.
 // What is kept stands in t as it is from tail on. fenced reports whether t ends inside such code.
-func strip(t string) (kept string, tail int, media []string, at []int, silent, fenced bool) {
+func strip(t string) (visible string, tail int, media []string, at []int, silent, fenced bool) {
 	var b strings.Builder
 	b.Grow(len(t))
 	fence := ""
 	for len(t) > 0 {
-		line, rest, whole := strings.Cut(t, "\n")
-		t = rest
+		line, suffix, terminated := strings.Cut(t, "\n")
+		t = suffix
 		if fence, fenced = nextFence(fence, line); !fenced {
 			bare, from := stripDirectives(line)
 			trimmed := strings.TrimSpace(bare)
-			if whole {
+			if terminated {
 				if trimmed == silentToken {
 					silent = true
 					continue
@@ -91,7 +91,7 @@ func strip(t string) (kept string, tail int, media []string, at []int, silent, f
 			tail = b.Len() + from
 		}
 		b.WriteString(line)
-		if whole {
+		if terminated {
 			b.WriteByte('\n')
 		}
 		fenced = fence != ""
@@ -120,13 +120,13 @@ func nextFence(fence, line string) (next string, code bool) {
 
 // mediaURL returns the path or URL that a trimmed line names; empty if it is no MEDIA: line.
 func mediaURL(line string) string {
-	rest, ok := strings.CutPrefix(line, mediaToken)
+	suffix, ok := strings.CutPrefix(line, mediaToken)
 	if !ok {
 		return ""
 	}
-	url := strings.TrimSpace(rest)
+	url := strings.TrimSpace(suffix)
 	url = strings.TrimRight(strings.TrimLeft(url, "`\"'[{("), "`\"'\\})],")
-	if len(rest) > maxMedia || !strings.ContainsAny(url, "./\\") {
+	if len(suffix) > maxMedia || !strings.ContainsAny(url, "./\\") {
 		return ""
 	}
 	for _, root := range []string{"/", "./", "../", "~/", "file://"} {
@@ -152,52 +152,52 @@ func stripDirectives(line string) (bare string, tail int) {
 		}
 		at += from
 		from = at + 1
-		inner, rest, ok := strings.Cut(line[at+2:], "]]")
+		inner, suffix, ok := strings.Cut(line[at+2:], "]]")
 		if ok && directive(inner, true) {
-			line = line[:at] + strings.TrimLeft(rest, " \t")
+			line = line[:at] + strings.TrimLeft(suffix, " \t")
 			from, tail = at, at
 		}
 	}
 }
 
 // directive reports whether what stands behind [[ is a directive's content or, if not whole, could become one.
-func directive(inner string, whole bool) bool {
+func directive(inner string, terminated bool) bool {
 	if len(inner) > maxDirective || strings.ContainsAny(inner, "[\n") {
 		return false
 	}
-	if !whole {
+	if !terminated {
 		inner = strings.TrimSuffix(inner, "]")
 	}
 	inner = strings.ToLower(strings.TrimSpace(inner))
 	for _, name := range []string{"reply_to_current", "audio_as_voice"} {
-		if inner == name || !whole && strings.HasPrefix(name, inner) {
+		if inner == name || !terminated && strings.HasPrefix(name, inner) {
 			return true
 		}
 	}
 	id, ok := strings.CutPrefix(inner, "reply_to")
 	id, to := strings.CutPrefix(strings.TrimSpace(id), ":")
-	return ok && to && !strings.Contains(id, "]") && (!whole || strings.TrimSpace(id) != "")
+	return ok && to && !strings.Contains(id, "]") && (!terminated || strings.TrimSpace(id) != "")
 }
 
 // holdFrom returns where in t the text begins that may turn out to be control syntax, and so must wait: a directive
 // or a line that has begun, and line ends behind which nothing stands yet. Before tail no directive begins.
 func holdFrom(t string, tail int) int {
 	start := strings.LastIndexByte(t, '\n') + 1
-	cut := len(t)
+	limit := len(t)
 	open := t[max(start, tail):]
 	at := -1
 	if strings.Contains(open, "[[") { // seldom, and a tenth of the time of looking from the end
 		at = strings.LastIndex(open, "[[")
 	}
 	if at >= 0 && directive(open[at+2:], false) {
-		cut = len(t) - len(open) + at
+		limit = len(t) - len(open) + at
 	} else if strings.HasSuffix(open, "[") {
-		cut--
+		limit--
 	}
-	begun := strings.TrimSpace(t[start:cut])
-	media := strings.HasPrefix(begun, mediaToken) && len(begun) <= len(mediaToken)+maxMedia
-	if !media && !strings.HasPrefix(mediaToken, begun) && !strings.HasPrefix(silentToken, begun) {
-		return cut
+	prefix := strings.TrimSpace(t[start:limit])
+	media := strings.HasPrefix(prefix, mediaToken) && len(prefix) <= len(mediaToken)+maxMedia
+	if !media && !strings.HasPrefix(mediaToken, prefix) && !strings.HasPrefix(silentToken, prefix) {
+		return limit
 	}
 	return len(strings.TrimRight(trimBlankLines(t[:start]), "\n"))
 }

@@ -17,39 +17,39 @@ func TestScreen(t *testing.T) {
 		want screened
 	}{
 		{"", screened{}},
-		{"Hello", screened{shown: "Hello"}},
-		{"Hello\n", screened{shown: "Hello", held: "\n"}},
-		{"Hello\n\n  ", screened{shown: "Hello", held: "\n\n  "}},
-		{"Hello  \nM", screened{shown: "Hello  ", held: "\nM"}},
-		{"Hello\nME", screened{shown: "Hello", held: "\nME"}},
-		{"Hello\nMe", screened{shown: "Hello\nMe"}},
-		{"MEDIA", screened{held: "MEDIA"}},
-		{"Hello MEDIA:/a/b.png", screened{shown: "Hello MEDIA:/a/b.png"}},
-		{"Hello\nMEDIA:/a/b", screened{shown: "Hello", held: "\nMEDIA:/a/b"}},
-		{"Hello\nMEDIA:/a/b.png\n", screened{shown: "Hello", held: "\n", media: []string{"/a/b.png"}, at: []int{6}}},
-		{"Hello\nMEDIA: `./a b.png`\nBye", screened{shown: "Hello\nBye", media: []string{"./a b.png"}, at: []int{6}}},
-		{"MEDIA:https://x/y.png\nMEDIA:/z\nBye", screened{shown: "Bye", media: []string{"https://x/y.png", "/z"}, at: []int{0, 0}}},
-		{"MEDIA: is a plural\nBye", screened{shown: "MEDIA: is a plural\nBye"}},
-		{"MEDIA:https:/\nBye", screened{shown: "MEDIA:https:/\nBye"}},
-		{"MEDIA:" + strings.Repeat("/x", maxMedia), screened{shown: "MEDIA:" + strings.Repeat("/x", maxMedia)}},
-		{"```\nMEDIA:/a\n```\nMEDIA:/b\nx", screened{shown: "```\nMEDIA:/a\n```\nx", media: []string{"/b"}, at: []int{17}}},
-		{"~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]", screened{shown: "~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]"}},
-		{"NO", screened{held: "NO"}},
-		{"NO way", screened{shown: "NO way"}},
-		{"NO_REPLY", screened{held: "NO_REPLY"}},
-		{"Hello\nNO_REPLY\n", screened{shown: "Hello", held: "\n", silent: true}},
-		{"NO_REPLY to that", screened{shown: "NO_REPLY to that"}},
-		{"[", screened{held: "["}},
-		{"a [", screened{shown: "a ", held: "["}},
-		{"a [link](b)", screened{shown: "a [link](b)"}},
-		{"[[reply_to_cur", screened{held: "[[reply_to_cur"}},
-		{"[[reply_to_current]", screened{held: "[[reply_to_current]"}},
-		{"[[reply_to_current]] Hello", screened{shown: "Hello"}},
-		{"[[reply_to_current]]\nHello", screened{shown: "Hello"}},
-		{"Hello\n[[ reply_to : 17 ]]\n", screened{shown: "Hello", held: "\n"}},
-		{"a [[audio_as_voice]] b [[ c", screened{shown: "a b [[ c"}},
-		{"[[Page]] [[ -f x ]]", screened{shown: "[[Page]] [[ -f x ]]"}},
-		{"[[[reply_to_current]]", screened{shown: "["}},
+		{"Hello", screened{visible: "Hello"}},
+		{"Hello\n", screened{visible: "Hello", buffered: "\n"}},
+		{"Hello\n\n  ", screened{visible: "Hello", buffered: "\n\n  "}},
+		{"Hello  \nM", screened{visible: "Hello  ", buffered: "\nM"}},
+		{"Hello\nME", screened{visible: "Hello", buffered: "\nME"}},
+		{"Hello\nMe", screened{visible: "Hello\nMe"}},
+		{"MEDIA", screened{buffered: "MEDIA"}},
+		{"Hello MEDIA:/a/b.png", screened{visible: "Hello MEDIA:/a/b.png"}},
+		{"Hello\nMEDIA:/a/b", screened{visible: "Hello", buffered: "\nMEDIA:/a/b"}},
+		{"Hello\nMEDIA:/a/b.png\n", screened{visible: "Hello", buffered: "\n", media: []string{"/a/b.png"}, at: []int{6}}},
+		{"Hello\nMEDIA: `./a b.png`\nBye", screened{visible: "Hello\nBye", media: []string{"./a b.png"}, at: []int{6}}},
+		{"MEDIA:https://x/y.png\nMEDIA:/z\nBye", screened{visible: "Bye", media: []string{"https://x/y.png", "/z"}, at: []int{0, 0}}},
+		{"MEDIA: is a plural\nBye", screened{visible: "MEDIA: is a plural\nBye"}},
+		{"MEDIA:https:/\nBye", screened{visible: "MEDIA:https:/\nBye"}},
+		{"MEDIA:" + strings.Repeat("/x", maxMedia), screened{visible: "MEDIA:" + strings.Repeat("/x", maxMedia)}},
+		{"```\nMEDIA:/a\n```\nMEDIA:/b\nx", screened{visible: "```\nMEDIA:/a\n```\nx", media: []string{"/b"}, at: []int{17}}},
+		{"~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]", screened{visible: "~~~~\n```\nNO_REPLY\n~~~\n[[reply_to_current]]"}},
+		{"NO", screened{buffered: "NO"}},
+		{"NO way", screened{visible: "NO way"}},
+		{"NO_REPLY", screened{buffered: "NO_REPLY"}},
+		{"Hello\nNO_REPLY\n", screened{visible: "Hello", buffered: "\n", silent: true}},
+		{"NO_REPLY to that", screened{visible: "NO_REPLY to that"}},
+		{"[", screened{buffered: "["}},
+		{"a [", screened{visible: "a ", buffered: "["}},
+		{"a [link](b)", screened{visible: "a [link](b)"}},
+		{"[[reply_to_cur", screened{buffered: "[[reply_to_cur"}},
+		{"[[reply_to_current]", screened{buffered: "[[reply_to_current]"}},
+		{"[[reply_to_current]] Hello", screened{visible: "Hello"}},
+		{"[[reply_to_current]]\nHello", screened{visible: "Hello"}},
+		{"Hello\n[[ reply_to : 17 ]]\n", screened{visible: "Hello", buffered: "\n"}},
+		{"a [[audio_as_voice]] b [[ c", screened{visible: "a b [[ c"}},
+		{"[[Page]] [[ -f x ]]", screened{visible: "[[Page]] [[ -f x ]]"}},
+		{"[[[reply_to_current]]", screened{visible: "["}},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, screen(tt.text), cmp.AllowUnexported(screened{})); diff != "" {
@@ -73,12 +73,12 @@ func TestRelease(t *testing.T) {
 		{" \n", "", ""},
 	}
 	for _, tt := range tests {
-		if got := release(tt.held, false).shown; got != tt.whole {
+		if got := release(tt.held, false).visible; got != tt.whole {
 			t.Errorf("%q ended: %q, want %q", tt.held, got, tt.whole)
 		}
 		r := release(tt.held, true)
-		if r.shown != tt.torn || len(r.media) > 0 {
-			t.Errorf("%q cut off: %q and media %v, want %q", tt.held, r.shown, r.media, tt.torn)
+		if r.visible != tt.torn || len(r.media) > 0 {
+			t.Errorf("%q cut off: %q and media %v, want %q", tt.held, r.visible, r.media, tt.torn)
 		}
 	}
 }
@@ -99,31 +99,31 @@ func TestScreenGrows(t *testing.T) {
 		before := screened{}
 		for n := range len(text) + 1 {
 			s := screen(text[:n])
-			if !strings.HasPrefix(s.shown, before.shown) {
-				t.Fatalf("%q shows %q, after %q", text[:n], s.shown, before.shown)
+			if !strings.HasPrefix(s.visible, before.visible) {
+				t.Fatalf("%q shows %q, after %q", text[:n], s.visible, before.visible)
 			}
 			if len(s.media) < len(before.media) || before.silent && !s.silent {
 				t.Fatalf("%q lost what was found before", text[:n])
 			}
-			if stripped, _, _, _, _, fenced := strip(text[:n]); !fenced && s.shown+s.held != stripped {
-				t.Fatalf("%q: %q and %q are not all of %q", text[:n], s.shown, s.held, stripped)
+			if stripped, _, _, _, _, fenced := strip(text[:n]); !fenced && s.visible+s.buffered != stripped {
+				t.Fatalf("%q: %q and %q are not all of %q", text[:n], s.visible, s.buffered, stripped)
 			}
 			if start := strings.LastIndexByte(text[:n], '\n') + 1; !strings.ContainsAny(text, "`~") {
 				line := strings.TrimSpace(text[start:n])
 				control := line != "" && strings.HasPrefix(silentToken, line) || strings.HasPrefix(mediaToken, line) || mediaURL(line) != ""
-				if control && s.shown != screen(text[:start]).shown {
-					t.Fatalf("%q shows %q", text[:n], s.shown)
+				if control && s.visible != screen(text[:start]).visible {
+					t.Fatalf("%q shows %q", text[:n], s.visible)
 				}
 				raw := text[start:n]
-				if at := strings.LastIndex(raw, "[["); at >= 0 && strings.HasPrefix("reply_to_current]", raw[at+2:]) && !strings.HasSuffix(s.held, raw[at:]) {
-					t.Fatalf("%q shows %q", text[:n], s.shown)
+				if at := strings.LastIndex(raw, "[["); at >= 0 && strings.HasPrefix("reply_to_current]", raw[at+2:]) && !strings.HasSuffix(s.buffered, raw[at:]) {
+					t.Fatalf("%q shows %q", text[:n], s.visible)
 				}
 			}
 			before = s
 		}
-		whole, rest := screenWhole(text), release(before.held, false)
-		if got := strings.TrimRight(before.shown+rest.shown, " \t\r\n"); got != whole.shown {
-			t.Fatalf("%q comes to %q in pieces, %q as a whole", text, got, whole.shown)
+		whole, rest := screenWhole(text), release(before.buffered, false)
+		if got := strings.TrimRight(before.visible+rest.visible, " \t\r\n"); got != whole.visible {
+			t.Fatalf("%q comes to %q in pieces, %q as a whole", text, got, whole.visible)
 		}
 	})
 }
@@ -149,8 +149,8 @@ func TestProtocol3(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := screenWhole(text)
-		if got := strings.Join(strings.Fields(f.Tr.Visible(s.run)), " "); got != strings.Join(strings.Fields(want.shown), " ") {
-			t.Fatalf("%q is shown as %q, want %q", text, f.Tr.Visible(s.run), want.shown)
+		if got := strings.Join(strings.Fields(f.Tr.Visible(s.run)), " "); got != strings.Join(strings.Fields(want.visible), " ") {
+			t.Fatalf("%q is shown as %q, want %q", text, f.Tr.Visible(s.run), want.visible)
 		}
 		media := map[string]bool{}
 		for _, url := range want.media {
@@ -173,10 +173,10 @@ func TestProtocol3(t *testing.T) {
 // However a text with MEDIA: lines is cut in three, what is seen at any moment is a beginning of the text without them.
 func TestMediaAtEveryCut(t *testing.T) {
 	for text, want := range map[string]screened{
-		"Look:\nMEDIA:/srv/pic.png\nNice?":                        {shown: "Look:\nNice?", media: []string{"/srv/pic.png"}},
-		"MEDIA:./é 👍.png\nBoth.\n MEDIA: `/b.pdf`":                {shown: "Both.", media: []string{"./é 👍.png", "/b.pdf"}},
-		"A\r\nMEDIA:/a.b\r\n\r\nMEDIUM ME\nMEDIA: is no path":     {shown: "A\r\n\r\nMEDIUM ME\nMEDIA: is no path", media: []string{"/a.b"}},
-		"```\nMEDIA:/in/code\n```\nMEDIA:file:///x/y.z\nafter it": {shown: "```\nMEDIA:/in/code\n```\nafter it", media: []string{"file:///x/y.z"}},
+		"Look:\nMEDIA:/srv/pic.png\nNice?":                        {visible: "Look:\nNice?", media: []string{"/srv/pic.png"}},
+		"MEDIA:./é 👍.png\nBoth.\n MEDIA: `/b.pdf`":                {visible: "Both.", media: []string{"./é 👍.png", "/b.pdf"}},
+		"A\r\nMEDIA:/a.b\r\n\r\nMEDIUM ME\nMEDIA: is no path":     {visible: "A\r\n\r\nMEDIUM ME\nMEDIA: is no path", media: []string{"/a.b"}},
+		"```\nMEDIA:/in/code\n```\nMEDIA:file:///x/y.z\nafter it": {visible: "```\nMEDIA:/in/code\n```\nafter it", media: []string{"file:///x/y.z"}},
 	} {
 		runes := []rune(text)
 		for i := 1; i < len(runes); i++ {
@@ -189,7 +189,7 @@ func TestMediaAtEveryCut(t *testing.T) {
 				lines = append(lines, s.say(string(runes[j:])), s.chat("final", text, nil))
 				f := newFolder(t)
 				f.each = func(tr *transcript.Transcript, e *event.Event) {
-					if now := tr.Visible(s.run); e.Turn != "" && !strings.HasPrefix(want.shown, now) {
+					if now := tr.Visible(s.run); e.Turn != "" && !strings.HasPrefix(want.visible, now) {
 						t.Fatalf("cut at %d and %d, %q shows %q", i, j, text, now)
 					}
 				}
@@ -205,7 +205,7 @@ func TestMediaAtEveryCut(t *testing.T) {
 						media = append(media, url)
 					}
 				}
-				if f.Tr.Visible(s.run) != want.shown || !cmp.Equal(media, want.media) {
+				if f.Tr.Visible(s.run) != want.visible || !cmp.Equal(media, want.media) {
 					t.Fatalf("cut at %d and %d, %q comes to %q and media %q", i, j, text, f.Tr.Visible(s.run), media)
 				}
 			}

@@ -30,11 +30,11 @@ func (s *snapshot) next(text string) (event.Type, string) {
 		s.last = text
 		return s.Next(text)
 	}
-	rest := text[len(s.last):]
+	suffix := text[len(s.last):]
 	s.last = text
-	if rest == "" {
+	if suffix == "" {
 		return "", ""
 	}
-	s.Append(rest)
-	return event.PartAppend, rest
+	s.Append(suffix)
+	return event.PartAppend, suffix
 }

@@ -10,16 +10,16 @@ import (
 
 // state is all that a decoder holds.
 type state struct {
-	Frames   int      `json:"frames"`             // seen, for the number in errors
-	Protocol int      `json:"protocol,omitempty"` // 0 is not known yet, and read as 3
-	Sessions []string `json:"sessions,omitempty"` // of the conversation
-	Own      []string `json:"own,omitempty"`      // sessions that the client itself sends to, as it calls them; empty: not known
-	Sends    bool     `json:"sends,omitempty"`    // Own are sessions of messages, not of histories alone
-	Runs     []*run   `json:"runs,omitempty"`     // open ones, in order of appearance
-	Ended    []string `json:"ended,omitempty"`    // the last maxEnded ended runs
-	Whole    bool     `json:"whole,omitempty"`    // a run has ended
+	Frames      int      `json:"frames"`             // seen, for the number in errors
+	Protocol    int      `json:"protocol,omitempty"` // 0 is not known yet, and read as 3
+	Sessions    []string `json:"sessions,omitempty"` // of the conversation
+	OwnSessions []string `json:"own,omitempty"`      // sessions that the client itself sends to, as it calls them; empty: not known
+	Sends       bool     `json:"sends,omitempty"`    // Own are sessions of messages, not of histories alone
+	Runs        []*run   `json:"runs,omitempty"`     // open ones, in order of appearance
+	EndedRuns   []string `json:"ended,omitempty"`    // the last maxEnded ended runs
+	HasEnded    bool     `json:"whole,omitempty"`    // a run has ended
 	// Seen counts the frames that mean nothing here: of unknown kinds, and of other conversations.
-	Seen dialect.Unknown `json:"unknown,omitempty"`
+	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
 // All that a gateway names lies in the state, which goes with every commit. Nobody reads more than these, and a gateway
@@ -71,12 +71,12 @@ func (r *run) bounded() error {
 
 // run is one run of the agent.
 type run struct {
-	ID      string `json:"id"`
-	Seq     int64  `json:"seq,omitempty"` // the highest of its agent frames
-	Started bool   `json:"started,omitempty"`
-	Phase   string `json:"phase,omitempty"`
-	Model   string `json:"model,omitempty"`
-	Output  int64  `json:"output,omitempty"` // tokens
+	ID         string `json:"id"`
+	Seq        int64  `json:"seq,omitempty"` // the highest of its agent frames
+	HasMessage bool   `json:"started,omitempty"`
+	Phase      string `json:"phase,omitempty"`
+	Model      string `json:"model,omitempty"`
+	Output     int64  `json:"output,omitempty"` // tokens
 
 	Texts    []*segment `json:"texts,omitempty"`
 	Thoughts []*segment `json:"thoughts,omitempty"`
@@ -85,7 +85,7 @@ type run struct {
 	Files    []string   `json:"files,omitempty"` // ones to be shown once it is known where in the last text they stand
 
 	// Read are the texts of histories that are among what is shown, each without what follows it in its segment.
-	Read []known `json:"read,omitempty"`
+	Read []readText `json:"read,omitempty"`
 
 	Silent bool `json:"silent,omitempty"` // the model said NO_REPLY
 	// Disposition and Error are what the run's lifecycle said last: visible, silent or empty, and why it failed.
@@ -95,32 +95,32 @@ type run struct {
 
 // segment is one text or reasoning part: what the model said between two tool calls.
 type segment struct {
-	Part  string         `json:"part"`
-	Item  string         `json:"item,omitempty"` // key of a segment that the gateway names, where this came from elsewhere
-	Told  bool           `json:"told,omitempty"` // a preamble has repeated it
-	Kind  event.PartKind `json:"kind"`
-	Open  bool           `json:"open,omitempty"` // the part has started
-	Shown snapshot       `json:"shown,omitzero"`
-	Tight tight          `json:"tight,omitzero"`
+	Part       string         `json:"part"`
+	Item       string         `json:"item,omitempty"` // key of a segment that the gateway names, where this came from elsewhere
+	InPreamble bool           `json:"told,omitempty"` // a preamble has repeated it
+	Kind       event.PartKind `json:"kind"`
+	Open       bool           `json:"open,omitempty"` // the part has started
+	Visible    snapshot       `json:"shown,omitzero"`
+	Tight      tight          `json:"tight,omitzero"`
 	// Held waits behind what is shown; see screen.
-	Held string `json:"held,omitempty"`
+	Buffered string `json:"held,omitempty"`
 	// Over says that no further text belongs to it, though no other segment has begun.
-	Over bool `json:"over,omitempty"`
+	IsOver bool `json:"over,omitempty"`
 	// Split is how often a file stands in the segment. Each time its text goes on in another part.
-	Split int `json:"split,omitempty"`
+	Continuations int `json:"split,omitempty"`
 }
 
 // tool is one tool call.
 type tool struct {
-	Call   string          `json:"call"`
-	Named  bool            `json:"named,omitempty"`
-	Over   bool            `json:"over,omitempty"`   // its result has come
-	Direct bool            `json:"direct,omitempty"` // tool frames came, so that command_output only repeats
-	Input  bool            `json:"input,omitempty"`
-	Title  string          `json:"title,omitempty"`
-	State  event.PartState `json:"state,omitempty"`
-	Output snapshot        `json:"output,omitzero"`
-	Tight  tight           `json:"tight,omitzero"`
+	Call    string          `json:"call"`
+	HasName bool            `json:"named,omitempty"`
+	IsOver  bool            `json:"over,omitempty"`   // its result has come
+	Direct  bool            `json:"direct,omitempty"` // tool frames came, so that command_output only repeats
+	Input   bool            `json:"input,omitempty"`
+	Title   string          `json:"title,omitempty"`
+	State   event.PartState `json:"state,omitempty"`
+	Output  snapshot        `json:"output,omitzero"`
+	Tight   tight           `json:"tight,omitzero"`
 }
 
 // State implements [dialect.Decoder].

@@ -237,8 +237,8 @@ func TestEndedRunsAreForgottenInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(d.Ended) != maxEnded || len(d.Ended[0]) != 2*maxEnded+1 || len(d.Runs) != 0 {
-		t.Errorf("%d are remembered, %d open", len(d.Ended), len(d.Runs))
+	if len(d.EndedRuns) != maxEnded || len(d.EndedRuns[0]) != 2*maxEnded+1 || len(d.Runs) != 0 {
+		t.Errorf("%d are remembered, %d open", len(d.EndedRuns), len(d.Runs))
 	}
 }
 

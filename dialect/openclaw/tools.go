@@ -11,18 +11,18 @@ import (
 // missed, the part stays open behind the result: the history has the input.
 func (d *decoder) tool(r *run, a *agentData) error {
 	t, err := d.call(r, a, a.call)
-	if t == nil || err != nil || t.Over && t.Input {
+	if t == nil || err != nil || t.IsOver && t.Input {
 		return err
 	}
 	t.Direct = true
 	if len(a.args) > 0 && !t.Input {
 		t.Input = true
 		d.part(r, t.part(), event.Event{Type: event.PartAppend, Field: event.Input, Text: string(a.args)})
-		if t.Over {
+		if t.IsOver {
 			d.part(r, t.part(), event.Event{Type: event.PartEnd})
 		}
 	}
-	if t.Over {
+	if t.IsOver {
 		return nil
 	}
 	if text, ok := content(a.partial); ok {
@@ -40,7 +40,7 @@ func (d *decoder) tool(r *run, a *agentData) error {
 		if t.Input {
 			d.part(r, t.part(), event.Event{Type: event.PartEnd})
 		}
-		t.Over, t.Output, t.Tight = true, snapshot{}, tight{}
+		t.IsOver, t.Output, t.Tight = true, snapshot{}, tight{}
 	}
 	return nil
 }
@@ -79,22 +79,22 @@ func (d *decoder) preamble(r *run, a *agentData) error {
 	}
 	text := screenWhole(a.progress)
 	var of tight
-	if of.add(text.shown); of.N == 0 {
+	if of.add(text.visible); of.N == 0 {
 		return nil
 	}
 	for _, s := range r.Texts {
-		if end, ok := s.endIn(text.shown); ok && s.Tight.N > 0 && !s.Told {
-			s.Told = true
-			rest := strings.TrimRight(text.shown[end:], space)
-			if s.Over { // the model thought before it went on
-				text.shown = strings.TrimLeft(rest, space)
+		if end, ok := s.endIn(text.visible); ok && s.Tight.N > 0 && !s.InPreamble {
+			s.InPreamble = true
+			suffix := strings.TrimRight(text.visible[end:], space)
+			if s.IsOver { // the model thought before it went on
+				text.visible = strings.TrimLeft(suffix, space)
 				break
 			}
-			d.add(r, s, rest)
+			d.add(r, s, suffix)
 			return nil
 		}
 	}
-	if text.shown == "" || r.unnamed(text.shown) != nil {
+	if text.visible == "" || r.unnamed(text.visible) != nil {
 		return nil
 	}
 	part := preamblePrefix + string(a.itemID)
@@ -102,8 +102,8 @@ func (d *decoder) preamble(r *run, a *agentData) error {
 		return err
 	}
 	s := begin(&r.Texts, event.KindText, part)
-	s.Told = true
-	d.show(r, s, text.shown)
+	s.InPreamble = true
+	d.show(r, s, text.visible)
 	return nil
 }
 
@@ -125,7 +125,7 @@ func (d *decoder) commandOutput(r *run, a *agentData) error {
 // call gives a tool call, whose part it starts or completes by what the frame says of it.
 func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 	if len(id) == 0 {
-		d.Seen.Add("tool without id")
+		d.Unknowns.Add("tool without id")
 		return nil, nil
 	}
 	title := string(a.meta)
@@ -134,7 +134,7 @@ func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 	}
 	t := r.tool(id)
 	if t == nil {
-		t = &tool{Call: string(id), State: event.PartRunning, Named: len(a.name) > 0, Title: title}
+		t = &tool{Call: string(id), State: event.PartRunning, HasName: len(a.name) > 0, Title: title}
 		if err := event.CheckID("toolCallId", t.part()); err != nil {
 			return nil, err
 		}
@@ -148,8 +148,8 @@ func (d *decoder) call(r *run, a *agentData, id []byte) (*tool, error) {
 		return t, nil
 	}
 	b := event.Body{}
-	if !t.Named && len(a.name) > 0 {
-		t.Named, b.Name = true, string(a.name)
+	if !t.HasName && len(a.name) > 0 {
+		t.HasName, b.Name = true, string(a.name)
 	}
 	if title != "" && title != t.Title && (t.Title == "" || len(a.meta) > 0) {
 		t.Title, b.Title = title, &title
@@ -165,15 +165,15 @@ func (d *decoder) output(r *run, t *tool, text string, last bool) {
 	if last && int64(len(text)) < t.Output.Len() && t.Tight.is(text) {
 		return
 	}
-	typ, rest := t.Output.next(text)
+	typ, suffix := t.Output.next(text)
 	if typ == "" {
 		return
 	}
 	if typ == event.PartReplace {
 		t.Tight = tight{}
 	}
-	t.Tight.add(rest)
-	d.part(r, t.part(), event.Event{Type: typ, Field: event.Output, Text: rest})
+	t.Tight.add(suffix)
+	d.part(r, t.part(), event.Event{Type: typ, Field: event.Output, Text: suffix})
 }
 
 func (d *decoder) finish(r *run, t *tool, state event.PartState, reason string) {
@@ -219,7 +219,7 @@ func content(object []byte) (text string, ok bool) {
 			continue
 		}
 		var texts []string
-		for c.more(']') {
+		for c.hasNext(']') {
 			if s, is := textBlock(&c); is {
 				texts = append(texts, s)
 			}

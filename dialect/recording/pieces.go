@@ -11,20 +11,20 @@ import (
 // pieces puts the frames of a body together that was recorded in the pieces in which it came: server-sent events, or, where it
 // begins as JSON does, lines.
 type pieces struct {
-	form Form
-	sse  sse.Reader
-	rest []byte // of lines, what does not end yet; of anything, what comes before the form shows
+	form    Form
+	sse     sse.Reader
+	partial []byte // of lines, what does not end yet; of anything, what comes before the form shows
 }
 
 // feed takes a piece and calls f with the frames that it completes.
 func (p *pieces) feed(b []byte, f func(dialect.Frame)) error {
 	if p.form == "" {
-		p.rest = append(p.rest, b...)
-		b = bytes.TrimLeft(bytes.TrimPrefix(p.rest, bom), " \t\r\n")
+		p.partial = append(p.partial, b...)
+		b = bytes.TrimLeft(bytes.TrimPrefix(p.partial, bom), " \t\r\n")
 		if len(b) == 0 {
 			return nil
 		}
-		p.form, p.rest = SSE, nil
+		p.form, p.partial = SSE, nil
 		if b[0] == '{' || b[0] == '[' {
 			p.form = Lines
 		}
@@ -38,7 +38,7 @@ func (p *pieces) feed(b []byte, f func(dialect.Frame)) error {
 	for {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
-			if p.rest = append(p.rest, b...); len(p.rest) > maxLine {
+			if p.partial = append(p.partial, b...); len(p.partial) > maxLine {
 				return ErrTooLong
 			}
 			return nil
@@ -49,15 +49,15 @@ func (p *pieces) feed(b []byte, f func(dialect.Frame)) error {
 }
 
 func (p *pieces) line(b []byte, f func(dialect.Frame)) {
-	if line := bytes.TrimSpace(append(p.rest, b...)); len(line) > 0 {
+	if line := bytes.TrimSpace(append(p.partial, b...)); len(line) > 0 {
 		f(dialect.Frame{Data: line})
 	}
-	p.rest = nil
+	p.partial = nil
 }
 
 // end takes the body's last line, where it is whole, and begins anew.
 func (p *pieces) end(f func(dialect.Frame)) {
-	if p.form == Lines && json.Valid(p.rest) {
+	if p.form == Lines && json.Valid(p.partial) {
 		p.line(nil, f)
 	}
 	*p = pieces{}

@@ -43,17 +43,17 @@ type Frame struct {
 
 // Reader reads the frames of one stream. It is not safe for concurrent use.
 type Reader struct {
-	form    Form
-	in      *bufio.Reader
-	line    int // number of the last line read, from 1
-	first   []byte
-	client  string
-	clients []string
-	any     bool // a frame of the client was given
-	closed  bool // it has closed
-	head    Head
-	body    pieces // that the client's lines are pieces of
-	at      int64  // of the last line of the client's
+	form      Form
+	in        *bufio.Reader
+	line      int // number of the last line read, from 1
+	firstLine []byte
+	client    string
+	clients   []string
+	hasFrames bool // a frame of the client was given
+	closed    bool // it has closed
+	head      Head
+	body      pieces // that the client's lines are pieces of
+	at        int64  // of the last line of the client's
 
 	sse   sse.Reader
 	queue []Frame
@@ -106,14 +106,14 @@ func (r *Reader) detect() error {
 			}
 			continue
 		case '{':
-			if r.first, err = r.readLine(); err != nil {
+			if r.firstLine, err = r.readLine(); err != nil {
 				return err
 			}
 			r.form = Lines
 			var l recorded
-			if json.Unmarshal(r.first, &l) == nil && l.Dir != "" && l.Time != nil {
+			if json.Unmarshal(r.firstLine, &l) == nil && l.Dir != "" && l.Time != nil {
 				r.form = Recorder
-				r.opened(&l)
+				r.openBody(&l)
 			}
 			return nil
 		}
@@ -165,18 +165,18 @@ func (r *Reader) Next() (Frame, error) {
 // nextLine returns the next line that is not blank. The last one, where it is cut, is left out.
 func (r *Reader) nextLine() ([]byte, error) {
 	for {
-		line := r.first
-		if r.first = nil; line == nil {
+		line := r.firstLine
+		if r.firstLine = nil; line == nil {
 			var err error
 			if line, err = r.readLine(); err != nil {
 				return nil, err
 			}
 		}
-		ended := bytes.HasSuffix(line, []byte("\n"))
+		terminated := bytes.HasSuffix(line, []byte("\n"))
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if !ended && !json.Valid(line) {
+		if !terminated && !json.Valid(line) {
 			return nil, io.EOF
 		}
 		return line, nil
@@ -247,9 +247,9 @@ func (r *Reader) recorded(l *recorded) error {
 	}
 	switch l.Dir {
 	case dirOpen:
-		r.opened(l)
+		r.openBody(l)
 	case dirIn:
-		r.any = true
+		r.hasFrames = true
 		piece := l.Base64
 		if l.Raw != "" {
 			piece = []byte(l.Raw)
@@ -269,13 +269,13 @@ func (r *Reader) recorded(l *recorded) error {
 	case dirClose:
 		r.body.end(r.give)
 		// A connection that was refused before anything came in may yet be made.
-		r.closed = r.any
+		r.closed = r.hasFrames
 	}
 	return nil
 }
 
 // opened takes what a recording says of itself, and that another body begins.
-func (r *Reader) opened(l *recorded) {
+func (r *Reader) openBody(l *recorded) {
 	if l.Dir != dirOpen {
 		return
 	}

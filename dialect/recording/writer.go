@@ -27,7 +27,7 @@ type Writer struct {
 func NewWriter(w io.Writer, client string) *Writer { return &Writer{w, client} }
 
 // written is a line as it is written.
-type written struct {
+type entry struct {
 	Time   int64  `json:"t"`
 	Client string `json:"c"`
 	Dir    string `json:"dir"`
@@ -38,12 +38,12 @@ type written struct {
 
 // Open writes the head, or that a further body begins.
 func (w *Writer) Open(at int64, h Head) error {
-	return w.line(written{Time: at, Dir: dirOpen, Frame: h})
+	return w.line(entry{Time: at, Dir: dirOpen, Frame: h})
 }
 
 // Message writes a whole message: JSON as it is, anything else as a string.
-func (w *Writer) Message(at int64, sent bool, data []byte) error {
-	l := written{Time: at, Dir: direction(sent)}
+func (w *Writer) Message(at int64, fromClient bool, data []byte) error {
+	l := entry{Time: at, Dir: direction(fromClient)}
 	switch {
 	case json.Valid(data):
 		l.Frame = json.RawMessage(data)
@@ -56,8 +56,8 @@ func (w *Writer) Message(at int64, sent bool, data []byte) error {
 }
 
 // Piece writes a piece of a body.
-func (w *Writer) Piece(at int64, sent bool, data []byte) error {
-	l := written{Time: at, Dir: direction(sent)}
+func (w *Writer) Piece(at int64, fromClient bool, data []byte) error {
+	l := entry{Time: at, Dir: direction(fromClient)}
 	if utf8.Valid(data) {
 		l.Raw = string(data)
 	} else {
@@ -67,19 +67,19 @@ func (w *Writer) Piece(at int64, sent bool, data []byte) error {
 }
 
 // Lost writes that so many bytes are missing here.
-func (w *Writer) Lost(at, n int64) error { return w.line(written{Time: at, Dir: "lost", Frame: n}) }
+func (w *Writer) Gap(at, n int64) error { return w.line(entry{Time: at, Dir: "lost", Frame: n}) }
 
 // Close writes that the connection has ended.
-func (w *Writer) Close(at int64) error { return w.line(written{Time: at, Dir: dirClose}) }
+func (w *Writer) Close(at int64) error { return w.line(entry{Time: at, Dir: dirClose}) }
 
-func direction(sent bool) string {
-	if sent {
+func direction(fromClient bool) string {
+	if fromClient {
 		return "out"
 	}
 	return dirIn
 }
 
-func (w *Writer) line(l written) error {
+func (w *Writer) line(l entry) error {
 	l.Client = w.client
 	enc := json.NewEncoder(w.w)
 	enc.SetEscapeHTML(false)

@@ -63,7 +63,7 @@ func TestWriter(t *testing.T) {
 			w.Message(2, true, []byte(`{"hello":1}`)),
 			w.Message(3, false, []byte(`{"n":"<1>"}`)),
 			w.Message(4, false, []byte("plain")),
-			w.Lost(5, 77),
+			w.Gap(5, 77),
 			w.Open(6, Head{Turn: "t", Dialect: "d"}),
 			w.Piece(7, false, []byte("data: half")),
 			w.Open(8, Head{}), // another attempt

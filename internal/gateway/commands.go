@@ -29,7 +29,7 @@ func (w commands) stop(t *tx, turn string, p Principal) (Ack, error) {
 		ack.AlreadyEnded = true
 		return ack, nil
 	}
-	body := &event.Body{Outcome: event.Cancelled, Reason: "stopped", By: p.Subject}
+	body := &event.Body{Outcome: event.Cancelled, Reason: "stopped", StoppedBy: p.Subject}
 	switch tn := w.turnOf(turn); {
 	case tn != nil && tn.id == turn:
 		tn.end(t, body)
@@ -54,7 +54,7 @@ func (w *writer) hasTurn(turn string) bool {
 
 // answer closes an open request. The first answer wins.
 func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, error) {
-	a := event.Answer{ID: c.Request, Decision: c.Decision, Text: c.Text, By: p.Subject}
+	a := event.Answer{ID: c.Request, Decision: c.Decision, Text: c.Text, Subject: p.Subject}
 	return w.keyed(ctx, c, func(t *tx) (Ack, error) {
 		if c.Turn == "" || c.Request == "" {
 			return Ack{}, reject(ReasonInvalid, "answer: a turn and a request are needed")
@@ -67,7 +67,7 @@ func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, erro
 		var open *event.Request
 		w.feed.View(func(tr *transcript.Transcript) {
 			if turn := tr.Turn(c.Turn); turn != nil {
-				known, ended = true, turn.State == transcript.Ended
+				known, ended = true, turn.State == transcript.TurnEnded
 				for _, q := range turn.Requests {
 					if q.ID == c.Request {
 						open = &q.Request

@@ -74,7 +74,7 @@ func (h *testGateway) asked(conv string) gateway.Command {
 	c.Turn = h.send(conv, "go").Turn
 	h.until(conv, func(t *transcript.Transcript) bool {
 		turn := t.Turn(c.Turn)
-		return turn != nil && turn.State == transcript.Waiting
+		return turn != nil && turn.State == transcript.TurnWaiting
 	})
 	return c
 }

@@ -193,7 +193,7 @@ func TestATurnThatIsHandedOnOutlivesTheProcess(t *testing.T) {
 				}
 				h2 := newTestGateway(t, disk, agents, nil)
 				defer h2.close()
-				if s := h2.view(c).Turn(turn).State; s != transcript.Running {
+				if s := h2.view(c).Turn(turn).State; s != transcript.TurnRunning {
 					t.Fatalf("the turn is %s", s)
 				}
 				pr = h2.attach(in)

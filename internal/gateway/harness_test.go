@@ -184,7 +184,7 @@ func (h *testGateway) ended(conv, turn string) *transcript.Turn {
 	h.t.Helper()
 	h.until(conv, func(t *transcript.Transcript) bool {
 		tr := t.Turn(turn)
-		return tr != nil && tr.State == transcript.Ended
+		return tr != nil && tr.State == transcript.TurnEnded
 	})
 	return h.view(conv).Turn(turn)
 }

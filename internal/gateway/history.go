@@ -38,7 +38,7 @@ func (w *writer) setInput(in *agent.Input, name, answers string) {
 			older = said(older, m)
 		}
 		in.History = append(older, in.History...)
-		first, earlier = p.First(), p.Earlier
+		first, earlier = p.FirstMessage(), p.Earlier
 	}
 	in.History = newest(in.History, set.HistoryMessages, set.HistoryBytes)
 }

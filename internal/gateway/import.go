@@ -111,8 +111,8 @@ func renumber(in []event.Event) (events []event.Event, turns []string, err error
 	seen := map[string]bool{}
 	at := int64(0)
 	for i, e := range in {
-		e.Seq, e.First = int64(i)+1, 0
-		if e.Type == event.Record || e.Type == event.ConversationDelete || e.More {
+		e.Seq, e.MergedFrom = int64(i)+1, 0
+		if e.Type == event.Record || e.Type == event.ConversationDelete || e.Partial {
 			return nil, nil, reject(ReasonInvalid, "event %d: %s can't be imported", i+1, e.Type)
 		}
 		err := e.Validate()

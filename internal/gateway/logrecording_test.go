@@ -81,7 +81,7 @@ func said(t *testing.T, tr *transcript.Transcript) string {
 		}
 		for _, p := range m.Parts {
 			all = append(all, map[string]any{
-				"kind": p.Kind, "name": p.Name, "state": p.State, "history": p.History(), "ended": p.Ended,
+				"kind": p.Kind, "name": p.Name, "state": p.State, "history": p.History(), "ended": p.Final,
 				"text": p.Text(event.Text), "input": p.Text(event.Input), "output": p.Text(event.Output), "stderr": p.Text(event.Stderr),
 			})
 		}

@@ -113,7 +113,7 @@ func (one *outside) whole(name, answers, parent string) (all []event.Event, drop
 			break
 		}
 	}
-	dropped = m.Dropped
+	dropped = m.DroppedOps
 	events, _ := m.Map([]event.Event{end}, at) // always valid; it changes nothing if the run has ended
 	return append(all, events...), dropped
 }

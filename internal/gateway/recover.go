@@ -34,7 +34,7 @@ func (w recovery) adoptTurns(t *tx) error {
 	var running []transcript.Turn
 	w.feed.View(func(tr *transcript.Transcript) {
 		for _, id := range w.summary.Open {
-			if turn := tr.Turn(id); turn != nil && turn.State != transcript.Queued {
+			if turn := tr.Turn(id); turn != nil && turn.State != transcript.TurnQueued {
 				running = append(running, *turn)
 			}
 		}

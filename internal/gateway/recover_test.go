@@ -117,10 +117,10 @@ func TestShutdownDrainsThenDetaches(t *testing.T) {
 		}
 		wantOutcome(t, h.view(convs["short"]).Turn(turns["short"]), event.Completed, "")
 		wantOutcome(t, h.view(convs["a"]).Turn(turns["a"]), event.Interrupted, "gateway_restart")
-		if s := h.view(convs["count"]).Turn(turns["count"]).State; s != transcript.Running {
+		if s := h.view(convs["count"]).Turn(turns["count"]).State; s != transcript.TurnRunning {
 			t.Errorf("the resumable turn is %s", s)
 		}
-		if s := h.view(convs["a"]).Turn(queued).State; s != transcript.Queued {
+		if s := h.view(convs["a"]).Turn(queued).State; s != transcript.TurnQueued {
 			t.Errorf("the queued turn is %s", s)
 		}
 
@@ -131,7 +131,7 @@ func TestShutdownDrainsThenDetaches(t *testing.T) {
 			want += fmt.Sprint(i+1, " ")
 		}
 		wantTexts(t, h2.view(convs["count"]), "user: go", "assistant: "+want)
-		h2.until(convs["a"], func(t *transcript.Transcript) bool { return t.Turn(queued).State == transcript.Running })
+		h2.until(convs["a"], func(t *transcript.Transcript) bool { return t.Turn(queued).State == transcript.TurnRunning })
 		h2.close()
 	})
 }
@@ -151,7 +151,7 @@ func TestShutdownWaitsForWhatEndsWhenItIsLeft(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		h.close()
 		wantOutcome(t, h.view(short).Turn(shortTurn), event.Completed, "")
-		if s := h.view(long).Turn(longTurn).State; s != transcript.Running {
+		if s := h.view(long).Turn(longTurn).State; s != transcript.TurnRunning {
 			t.Errorf("after the drain time the turn is %s, and can't be resumed", s)
 		}
 	})
@@ -312,7 +312,7 @@ func TestAProducerThatStaysAwayLosesItsTurn(t *testing.T) {
 		_ = queued.Close(false)
 		time.Sleep(time.Hour) // an attached producer may be silent
 		wantOutcome(t, h.view(c).Turn(queued.Turn), event.Failed, "lease_expired")
-		if s := h.view(c).Turn(first.Turn).State; s != transcript.Running {
+		if s := h.view(c).Turn(first.Turn).State; s != transcript.TurnRunning {
 			t.Errorf("the attached turn is %s", s)
 		}
 		// A cut body is not an end, and neither is one that ends as bodies do before the dialect's own end.
@@ -320,7 +320,7 @@ func TestAProducerThatStaysAwayLosesItsTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(29 * time.Second)
-		if s := h.view(c).Turn(first.Turn).State; s != transcript.Running {
+		if s := h.view(c).Turn(first.Turn).State; s != transcript.TurnRunning {
 			t.Errorf("within its lease the turn is %s", s)
 		}
 		time.Sleep(2 * time.Second)
@@ -423,7 +423,7 @@ func TestShutdownWaitsOnlyForWhatCannotResume(t *testing.T) {
 			t.Errorf("beside a turn of 5 s more it took %v", d)
 		}
 		wantOutcome(t, h.view(other).Turn(slowTurn), event.Completed, "")
-		if s := h.view(count).Turn(turn).State; s != transcript.Running {
+		if s := h.view(count).Turn(turn).State; s != transcript.TurnRunning {
 			t.Errorf("the resumable turn is %s", s)
 		}
 		wantTexts(t, h.view(count), "user: go", "assistant: 1 2 3 4 5 6 ")

@@ -52,9 +52,9 @@ func saidBy(e *event.Event, subject string) bool {
 	case event.MessageAdd:
 		return b.Author != nil && b.Author.ID == subject
 	case event.TurnResume:
-		return b.Answer != nil && b.Answer.By == subject
+		return b.Answer != nil && b.Answer.Subject == subject
 	case event.TurnEnd:
-		return b.By == subject
+		return b.StoppedBy == subject
 	}
 	return false
 }

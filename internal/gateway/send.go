@@ -167,7 +167,7 @@ func (w commands) keyedSend(ctx context.Context, c Command, do func(*tx, *Ack) (
 func (w commands) neverStarted(turn string) (yes bool) {
 	w.feed.View(func(t *transcript.Transcript) {
 		tr := t.Turn(turn)
-		yes = tr != nil && tr.State == transcript.Ended && tr.Error != nil && tr.Error.Code == codeNotStarted
+		yes = tr != nil && tr.State == transcript.TurnEnded && tr.Error != nil && tr.Error.Code == codeNotStarted
 	})
 	return yes
 }

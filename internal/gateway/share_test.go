@@ -273,8 +273,8 @@ func TestStopSaysWho(t *testing.T) {
 		for i, p := range who {
 			turn := h.view(conv).Turn(turns[i])
 			wantOutcome(t, turn, event.Cancelled, "")
-			if turn.By != p.Subject {
-				t.Errorf("turn %d was stopped by %q, want %q", i, turn.By, p.Subject)
+			if turn.StoppedBy != p.Subject {
+				t.Errorf("turn %d was stopped by %q, want %q", i, turn.StoppedBy, p.Subject)
 			}
 		}
 		// It is nobody's text, but bob's name is in it.
@@ -291,7 +291,7 @@ func TestStopSaysWho(t *testing.T) {
 		by := map[string]string{}
 		for _, e := range r.Events {
 			if e.Type == event.TurnEnd {
-				by[e.Turn] = string(e.Get().Outcome) + " " + e.Get().By
+				by[e.Turn] = string(e.Get().Outcome) + " " + e.Get().StoppedBy
 			}
 		}
 		for i, want := range []string{"cancelled ", "cancelled ", "cancelled alice", "cancelled "} {

@@ -90,9 +90,9 @@ func (tn *turn) emit(t *tx, e emission) error {
 		w.metrics.Late.Add(float64(len(e.Ops)))
 		return ErrTurnOver
 	}
-	before := tn.mapper.Dropped
+	before := tn.mapper.DroppedOps
 	events, err := tn.mapper.Map(e.Ops, e.At)
-	if n := tn.mapper.Dropped - before; n > 0 {
+	if n := tn.mapper.DroppedOps - before; n > 0 {
 		w.metrics.dropped.WithLabelValues(tn.name).Add(float64(n))
 	}
 	if err != nil {
@@ -287,7 +287,7 @@ func (tn *turn) stopTimers() {
 // report logs how many of the agent's operations readers never saw. Agents often emit a few more after a user has stopped them,
 // so in that case it is no warning.
 func (tn *turn) report(r runReport) {
-	late, dropped := r.Late+tn.lateOps, tn.mapper.Dropped
+	late, dropped := r.Late+tn.lateOps, tn.mapper.DroppedOps
 	if late == 0 && dropped == 0 {
 		return
 	}

@@ -54,7 +54,7 @@ func TestATurnFromSendToEnd(t *testing.T) {
 		var kinds []string
 		for _, p := range tr.Messages[1].Parts {
 			kinds = append(kinds, string(p.Kind)+" "+string(p.State)+" "+p.Text(event.Input)+p.Text(event.Output)+p.Text(event.Text))
-			if !p.Ended {
+			if !p.Final {
 				t.Errorf("part %s is open", p.ID)
 			}
 		}
@@ -113,7 +113,7 @@ func TestSilenceStandsStillWhileAToolRuns(t *testing.T) {
 		c := h.create(admin)
 		turn := h.send(c, "go").Turn
 		time.Sleep(59 * time.Minute)
-		if h.view(c).Turn(turn).State != transcript.Running {
+		if h.view(c).Turn(turn).State != transcript.TurnRunning {
 			t.Error("the turn ended while its tool ran")
 		}
 		time.Sleep(2 * time.Minute)
@@ -184,7 +184,7 @@ func TestRequestsWaitForAPerson(t *testing.T) {
 		c := h.create(admin)
 		turn := h.send(c, "go").Turn
 		time.Sleep(20 * time.Hour) // far above the limit of silence
-		if s := h.view(c).Turn(turn).State; s != transcript.Waiting {
+		if s := h.view(c).Turn(turn).State; s != transcript.TurnWaiting {
 			t.Fatalf("turn is %s", s)
 		}
 		yes := gateway.Command{Type: gateway.CommandAnswer, Turn: turn, Request: "r1", Decision: event.Approve, Text: "ok"}

@@ -64,7 +64,7 @@ func TestTheTurnLimitIsLive(t *testing.T) {
 		queued := h.send(c, "then").Turn
 		h.Adjust(gateway.Settings{TurnLimit: time.Hour})
 		time.Sleep(100 * time.Hour)
-		if s := h.view(c).Turn(free).State; s != transcript.Running {
+		if s := h.view(c).Turn(free).State; s != transcript.TurnRunning {
 			t.Fatalf("the turn that began without a limit is %s", s)
 		}
 		h.do(c, gateway.Command{Type: gateway.CommandStop, Turn: free})

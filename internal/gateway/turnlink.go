@@ -100,11 +100,11 @@ func isWaiting(t *transcript.Transcript, id string) bool {
 		return true
 	}
 	for _, m := range t.Messages {
-		if m.Turn != id || m.Ended {
+		if m.Turn != id || m.Final {
 			continue
 		}
 		for _, p := range m.Parts {
-			if p.Kind == event.KindTool && !p.Ended && p.State == event.PartRunning {
+			if p.Kind == event.KindTool && !p.Final && p.State == event.PartRunning {
 				return true
 			}
 		}

@@ -126,7 +126,7 @@ func (w *writer) queued() (n int) {
 	}
 	w.feed.View(func(t *transcript.Transcript) {
 		for _, id := range open {
-			if turn := t.Turn(id); turn != nil && turn.State == transcript.Queued {
+			if turn := t.Turn(id); turn != nil && turn.State == transcript.TurnQueued {
 				n++
 			}
 		}

@@ -82,7 +82,7 @@ func TestKillerDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = c.Follow(t.Context(), "running", func(u leat.Update) error {
-		if q := u.Transcript.Turn(ack.Turn); q != nil && q.State == transcript.Running {
+		if q := u.Transcript.Turn(ack.Turn); q != nil && q.State == transcript.TurnRunning {
 			return leat.ErrStop
 		}
 		return nil

@@ -255,8 +255,8 @@ func audit(t *testing.T, w *world, readers map[string][]reader) {
 				ends[e.Turn]++
 			}
 		}
-		if log.Late > 0 {
-			t.Errorf("%s: %d events of the log come after the end of their turn", id, log.Late)
+		if log.LateEvents > 0 {
+			t.Errorf("%s: %d events of the log come after the end of their turn", id, log.LateEvents)
 		}
 		for _, q := range log.Turns {
 			turns++

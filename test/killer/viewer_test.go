@@ -224,7 +224,7 @@ type clientViewer struct {
 
 func (v *clientViewer) run(ctx context.Context) {
 	err := v.w.client.FollowWith(ctx, v.conversation, leat.FollowOptions{
-		Lost: func(err error, _ time.Duration) { v.w.trace.add("%s: %v", v.label, err) },
+		OnDisconnect: func(err error, _ time.Duration) { v.w.trace.add("%s: %v", v.label, err) },
 	}, func(u leat.Update) error {
 		v.mu.Lock()
 		defer v.mu.Unlock()

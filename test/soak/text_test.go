@@ -24,12 +24,12 @@ func TestScript(t *testing.T) {
 }
 
 func ended(o event.Outcome, seq int64) *transcript.Turn {
-	return &transcript.Turn{State: transcript.Ended, Outcome: o, EndSeq: seq, Error: &event.Error{Code: "cut_short"}}
+	return &transcript.Turn{State: transcript.TurnEnded, Outcome: o, EndSeq: seq, Error: &event.Error{Code: "cut_short"}}
 }
 
 // Planted faults in what a reader sees are found, and what is as it should be is not taken for one.
 func TestWatch(t *testing.T) {
-	running := &transcript.Turn{State: transcript.Running}
+	running := &transcript.Turn{State: transcript.TurnRunning}
 	whole := script{seed: 1, words: 20}
 	broken := script{seed: 1, words: 20, cut: 10}
 	text, half := whole.text(), broken.text()

@@ -29,17 +29,17 @@ type Canvas struct {
 }
 
 type state struct {
-	Frames int     `json:"frames"`
-	Ended  bool    `json:"ended,omitempty"`
-	Begun  bool    `json:"begun,omitempty"`
-	Parts  int     `json:"parts,omitempty"` // ordinals given away
-	Open   []*Part `json:"open,omitempty"`
+	Frames     int     `json:"frames"`
+	IsOver     bool    `json:"ended,omitempty"`
+	HasMessage bool    `json:"begun,omitempty"`
+	Parts      int     `json:"parts,omitempty"` // ordinals given away
+	Open       []*Part `json:"open,omitempty"`
 
-	Model string          `json:"model,omitempty"`
-	Run   string          `json:"run,omitempty"`
-	Phase string          `json:"phase,omitempty"`
-	Usage event.Usage     `json:"usage,omitzero"`
-	Seen  dialect.Unknown `json:"unknown,omitempty"`
+	Model    string          `json:"model,omitempty"`
+	Run      string          `json:"run,omitempty"`
+	Phase    string          `json:"phase,omitempty"`
+	Usage    event.Usage     `json:"usage,omitzero"`
+	Unknowns dialect.Unknown `json:"unknown,omitempty"`
 }
 
 // Part is a part that is open.
@@ -59,15 +59,15 @@ type Part struct {
 }
 
 // Unknown counts a frame, or a piece of one, that the reader does not know.
-func (c *Canvas) Unknown(name string) { c.Seen.Add(name) }
+func (c *Canvas) Unknown(name string) { c.Unknowns.Add(name) }
 
 // Draw adds an operation as it is.
 func (c *Canvas) Draw(e event.Event) { c.base.Emit(e) }
 
 // Begin starts the message, if that has not happened.
 func (c *Canvas) Begin() {
-	if !c.Begun {
-		c.Begun = true
+	if !c.HasMessage {
+		c.HasMessage = true
 		c.Draw(event.Event{Type: event.MessageStart, Message: Message, Body: &event.Body{Role: event.Assistant}})
 	}
 }
@@ -233,7 +233,7 @@ func (c *Canvas) EndTools() {
 }
 
 // Whole adds a part that comes whole: media, or data.
-func (c *Canvas) Whole(b event.Body) error {
+func (c *Canvas) AddPart(b event.Body) error {
 	p, err := c.Start("", b)
 	if err == nil {
 		c.EndPart(p)
@@ -279,8 +279,8 @@ func (c *Canvas) Ask(r event.Request) error {
 }
 
 // Complete ends the turn as the upstream wanted it to end.
-func (c *Canvas) Complete(why string) {
-	c.End(event.Body{Outcome: event.Completed, Reason: why})
+func (c *Canvas) Complete(reason string) {
+	c.End(event.Body{Outcome: event.Completed, Reason: reason})
 }
 
 // Fail ends the turn with an error.
@@ -297,7 +297,7 @@ func (c *Canvas) End(b event.Body) {
 	for _, p := range slices.Clone(c.Open) {
 		c.EndPart(p)
 	}
-	if c.Begun {
+	if c.HasMessage {
 		c.Draw(event.Event{Type: event.MessageEnd, Message: Message})
 	}
 	if c.Usage != (event.Usage{}) {
@@ -307,7 +307,7 @@ func (c *Canvas) End(b event.Body) {
 		}
 		b.Usage = &usage
 	}
-	c.Ended = true
+	c.IsOver = true
 	c.Draw(event.Event{Type: event.TurnEnd, Body: &b})
 }
 

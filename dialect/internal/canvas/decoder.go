@@ -32,23 +32,25 @@ var (
 
 // Decode implements [dialect.Decoder].
 func (d *decoder) Decode(f dialect.Frame) ([]event.Event, error) {
-	return d.canvas.base.Decode(d.name, &d.canvas.Frames, d.canvas.Ended, f, d.read)
+	return d.canvas.base.Decode(d.name, &d.canvas.Frames, d.canvas.IsOver, f, d.decodeFrame)
 }
 
-func (d *decoder) read(f dialect.Frame) error { return d.reader.Read(&d.canvas, f) }
+func (d *decoder) decodeFrame(f dialect.Frame) error { return d.reader.Read(&d.canvas, f) }
 
 // Close implements [dialect.Decoder].
-func (d *decoder) Close() ([]event.Event, error) { return d.canvas.base.Close(&d.canvas.Ended, d.rest) }
+func (d *decoder) Close() ([]event.Event, error) {
+	return d.canvas.base.Close(&d.canvas.IsOver, d.flushOpen)
+}
 
 // rest says what is held back.
-func (d *decoder) rest() {
+func (d *decoder) flushOpen() {
 	for _, p := range d.canvas.Open {
 		d.canvas.flush(p)
 	}
 }
 
 // Unknown implements [dialect.Counter].
-func (d *decoder) Unknown() dialect.Unknown { return d.canvas.Seen }
+func (d *decoder) Unknown() dialect.Unknown { return d.canvas.Unknowns }
 
 type decoderState struct {
 	Canvas json.RawMessage `json:"canvas"`
@@ -89,26 +91,26 @@ func (d *decoder) Restore(b []byte) error {
 	if err := json.Unmarshal(st.Reader, d.reader); err != nil {
 		return err
 	}
-	c.Seen = maps.Clone(c.Seen)
+	c.Unknowns = maps.Clone(c.Unknowns)
 	d.canvas.state = c
 	return nil
 }
 
 // Fault says what of a frame is invalid. err may be nil.
-func Fault(what string, err error) error { return decoding.Fault(what, err) }
+func Fault(reason string, err error) error { return decoding.Fault(reason, err) }
 
 // Unmarshal reads a frame that is one JSON object.
 func Unmarshal(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
 		return Fault("invalid JSON", err)
 	}
-	if i := first(data); i != '{' {
+	if i := firstByte(data); i != '{' {
 		return Fault("a frame is a JSON object", nil)
 	}
 	return nil
 }
 
-func first(data []byte) byte {
+func firstByte(data []byte) byte {
 	for _, b := range data {
 		switch b {
 		case ' ', '\t', '\r', '\n':

@@ -14,30 +14,30 @@ import (
 // How many frames there were and whether the turn has ended is of the state, where each format has it by its own name; so a Base
 // is told where they are.
 type Base struct {
-	out    []event.Event // of the frame at hand
+	ops    []event.Event // of the frame at hand
 	failed error
 	closed bool
 }
 
 // Emit adds an operation to those of the frame at hand.
-func (b *Base) Emit(e event.Event) { b.out = append(b.out, e) }
+func (b *Base) Emit(e event.Event) { b.ops = append(b.ops, e) }
 
 // Failed reports whether a frame was invalid.
 func (b *Base) Failed() bool { return b.failed != nil }
 
 // Decode does for a dialect of that name what [dialect.Decoder] asks of Decode: it counts the frame and hands it to read, unless
 // the stream is over. Where read fails, best with a [Fault], what it emitted is dropped.
-func (b *Base) Decode(name string, frames *int, ended bool, f dialect.Frame, read func(dialect.Frame) error) ([]event.Event, error) {
+func (b *Base) Decode(name string, frames *int, isOver bool, f dialect.Frame, decodeFrame func(dialect.Frame) error) ([]event.Event, error) {
 	if b.failed != nil {
 		return nil, b.failed
 	}
-	if ended || b.closed {
+	if isOver || b.closed {
 		return nil, nil
 	}
 	*frames++
-	b.out = nil
-	if err := read(f); err != nil {
-		b.out = nil
+	b.ops = nil
+	if err := decodeFrame(f); err != nil {
+		b.ops = nil
 		b.failed = &dialect.Error{Dialect: name, Frame: *frames, Reason: reason(err), Err: errors.Unwrap(err)}
 		return nil, b.failed
 	}
@@ -46,40 +46,40 @@ func (b *Base) Decode(name string, frames *int, ended bool, f dialect.Frame, rea
 
 // Close does what [dialect.Decoder] asks of Close: where the turn has not ended, flush emits what is held back. The stream was cut
 // short then, unless flush knows better and ends the turn.
-func (b *Base) Close(ended *bool, flush func()) ([]event.Event, error) {
-	if *ended || b.closed {
+func (b *Base) Close(isOver *bool, flush func()) ([]event.Event, error) {
+	if *isOver || b.closed {
 		b.closed = true
 		return nil, nil
 	}
 	b.closed = true
-	b.out = nil
-	if flush(); *ended {
+	b.ops = nil
+	if flush(); *isOver {
 		return b.take(), nil
 	}
 	return b.take(), dialect.ErrCutShort
 }
 
 func (b *Base) take() []event.Event {
-	out := b.out
-	b.out = nil
-	return out
+	ops := b.ops
+	b.ops = nil
+	return ops
 }
 
 // fault is an error with its reason apart, as [dialect.Error] has them.
 type fault struct {
-	what string
-	err  error
+	reason string
+	err    error
 }
 
-func (f *fault) Error() string { return f.what }
+func (f *fault) Error() string { return f.reason }
 func (f *fault) Unwrap() error { return f.err }
 
 // Fault says what of a frame is invalid. err may be nil.
-func Fault(what string, err error) error { return &fault{what, err} }
+func Fault(reason string, err error) error { return &fault{reason, err} }
 
 func reason(err error) string {
 	if f := (*fault)(nil); errors.As(err, &f) {
-		return f.what
+		return f.reason
 	}
 	return err.Error()
 }

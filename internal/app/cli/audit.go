@@ -42,23 +42,23 @@ func (c *auditCmd) Run(a *app) error {
 
 // auditLine returns an entry as a line of text.
 func auditLine(e *leat.AuditEntry) string {
-	actor := subjectName(e.By.Tenant, e.By.Subject)
+	actor := subjectName(e.Actor.Tenant, e.Actor.Subject)
 	switch {
 	case e.Blanked:
 		actor = "-"
-	case e.By.Gateway != "":
-		actor = "(" + e.By.Gateway + ")"
-	case e.By.Acting:
+	case e.Actor.Gateway != "":
+		actor = "(" + e.Actor.Gateway + ")"
+	case e.Actor.Acting:
 		actor = "admin for " + actor
-	case e.By.Admin && actor != "":
+	case e.Actor.Admin && actor != "":
 		actor += " (admin)"
-	case e.By.Admin:
+	case e.Actor.Admin:
 		actor = "admin"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %-10s %-10s %s", stamp(e.At), e.Action, e.Result, actor)
 	for _, f := range []struct{ name, v string }{
-		{"from", e.By.From}, {"conversation", e.Conversation}, {"turn", e.Turn}, {"message", e.Message}, {"subject", subjectName(e.Tenant, e.Subject)}, {"digest", e.Digest}, {"plugin", e.Plugin},
+		{"from", e.Actor.From}, {"conversation", e.Conversation}, {"turn", e.Turn}, {"message", e.Message}, {"subject", subjectName(e.Tenant, e.Subject)}, {"digest", e.Digest}, {"plugin", e.Plugin},
 	} {
 		if f.v != "" {
 			fmt.Fprintf(&b, "  %s=%s", f.name, f.v)

@@ -120,7 +120,7 @@ func (s *session) open(ctx context.Context, agent string) error {
 // follow draws the conversation until the context is done.
 func (s *session) follow(ctx context.Context) error {
 	isLost := false
-	o := leat.FollowOptions{Lost: func(err error, next time.Duration) {
+	o := leat.FollowOptions{OnDisconnect: func(err error, next time.Duration) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !isLost && !s.quiet {

@@ -28,21 +28,21 @@ func (a *app) explained(x *leat.Explanation) error {
 		}
 		frame := s.Frame
 		switch {
-		case s.Sent != "":
-			frame = "→ " + clip(s.Sent, maxSent)
-		case s.Lost > 0:
-			frame = fmt.Sprintf("(%d bytes are missing)", s.Lost)
+		case s.Request != "":
+			frame = "→ " + clip(s.Request, maxSent)
+		case s.LostBytes > 0:
+			frame = fmt.Sprintf("(%d bytes are missing)", s.LostBytes)
 		case s.Event != "":
 			frame = s.Event + ": " + frame
 		}
 		var lines []string
-		for i := range s.Said {
-			lines = append(lines, eventLine(&s.Said[i]))
+		for i := range s.Events {
+			lines = append(lines, eventLine(&s.Events[i]))
 		}
 		if s.Error != "" {
 			lines = append(lines, "✗ "+s.Error)
 		}
-		visible := s.Shown
+		visible := s.AppendedText
 		if s.Visible != nil {
 			visible = "(replaced by) " + *s.Visible
 		}
@@ -56,8 +56,8 @@ func (a *app) explained(x *leat.Explanation) error {
 	default:
 		fmt.Fprintf(output, "\nThe turn %s.\n", outcomeVerb(event.Outcome(x.Outcome)))
 	}
-	if x.Dialect != "" && !x.Same {
-		fmt.Fprintf(output, "This version decodes the frames to a different text than the stored one, which is:\n\n%s\n", clean(x.Stored))
+	if x.Dialect != "" && !x.Reproducible {
+		fmt.Fprintf(output, "This version decodes the frames to a different text than the stored one, which is:\n\n%s\n", clean(x.StoredText))
 	}
 	return output.Flush()
 }

@@ -103,9 +103,9 @@ func (c *importCmd) Run(a *app) error {
 		for _, no := range summary.Refusals {
 			fmt.Fprintf(a.err, "leat: %s: %s\n", no.Conversation, no.Message)
 		}
-		fmt.Fprintf(a.out, "%d imported, %d unchanged, %d refused\n", summary.Imported, summary.Unchanged, summary.Refused)
+		fmt.Fprintf(a.out, "%d imported, %d unchanged, %d refused\n", summary.Imported, summary.Unchanged, summary.RefusedConversations)
 	}
-	if summary.Refused > 0 {
+	if summary.RefusedConversations > 0 {
 		return errRefused
 	}
 	return nil

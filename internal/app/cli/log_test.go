@@ -67,7 +67,7 @@ func logged(t *testing.T, content bool) (log, conversation, turn, request string
 		t.Fatal(err)
 	}
 	err = c.Follow(t.Context(), created.ID, func(u leat.Update) error {
-		if tr := u.Transcript.Turn(ack.Turn); tr != nil && tr.State == transcript.Ended {
+		if tr := u.Transcript.Turn(ack.Turn); tr != nil && tr.State == transcript.TurnEnded {
 			return leat.ErrStop
 		}
 		return nil

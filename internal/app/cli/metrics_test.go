@@ -265,7 +265,7 @@ func TestMetricsOfAScenario(t *testing.T) {
 	conversation, turn := s.begin("6 * 7")
 	var cursor string
 	err := s.Follow(ctx, conversation, func(u leat.Update) error {
-		if cursor = u.Cursor; cursor != "" && u.Transcript.Turn(turn).State == transcript.Ended {
+		if cursor = u.Cursor; cursor != "" && u.Transcript.Turn(turn).State == transcript.TurnEnded {
 			return leat.ErrStop
 		}
 		return nil

@@ -50,7 +50,7 @@ func (c *purgeCmd) Run(a *app) error {
 		for _, id := range summary.Conversations {
 			fmt.Fprintln(a.out, id)
 		}
-		fmt.Fprintf(a.err, "%d conversations %s, %d kept by legal holds; %d entries of the audit log\n", summary.Deleted, did, summary.Held, summary.Audit)
+		fmt.Fprintf(a.err, "%d conversations %s, %d kept by legal holds; %d entries of the audit log\n", summary.Deleted, did, summary.LegalHolds, summary.Audit)
 		return nil
 	}
 	summary, err := r.client().Purge(ctx, c.Tenant, c.Subject, c.DryRun)
@@ -58,7 +58,7 @@ func (c *purgeCmd) Run(a *app) error {
 		return a.printed(summary, r.explain(err))
 	}
 	fmt.Fprintf(a.out, "%s %s\n", count(summary.Conversations, "conversation"), did)
-	fmt.Fprintf(a.out, "%s in conversations of others %s; the subject took part in %d\n", count(summary.Messages, "message"), did, summary.Shared)
+	fmt.Fprintf(a.out, "%s in conversations of others %s; the subject took part in %d\n", count(summary.Messages, "message"), did, summary.SharedConversations)
 	kinds := make([]string, 0, len(summary.Keys))
 	for kind := range summary.Keys {
 		kinds = append(kinds, kind)

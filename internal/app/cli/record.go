@@ -134,7 +134,7 @@ func (r *recorder) ask(ctx context.Context, text string) error {
 		feed.View(func(t *transcript.Transcript) {
 			r.screen.draw(t, skip)
 			turn := t.Turn(r.turn)
-			if ended = turn.State == transcript.Ended; !ended && len(turn.Requests) > 0 {
+			if ended = turn.State == transcript.TurnEnded; !ended && len(turn.Requests) > 0 {
 				q := turn.Requests[0].Request
 				request = &q
 			}

@@ -53,7 +53,7 @@ func (s *screen) draw(t *transcript.Transcript, skip map[string]bool) {
 		for _, p := range m.Parts {
 			s.part(m.ID+"/"+p.ID, p)
 		}
-		s.whole[m.ID] = m.Ended && (m.Turn == "" || t.Turn(m.Turn) == nil || !t.Turn(m.Turn).Unfinished())
+		s.whole[m.ID] = m.Final && (m.Turn == "" || t.Turn(m.Turn) == nil || !t.Turn(m.Turn).Unfinished())
 	}
 	for _, turn := range t.Turns {
 		if !turn.Independent() || s.whole[turn.ID] {
@@ -62,7 +62,7 @@ func (s *screen) draw(t *transcript.Transcript, skip map[string]bool) {
 		for _, r := range turn.Requests {
 			s.request(turn.ID+"/"+r.ID, r)
 		}
-		if turn.State == transcript.Ended {
+		if turn.State == transcript.TurnEnded {
 			s.whole[turn.ID] = true
 			s.end(turn)
 		}
@@ -101,7 +101,7 @@ func (s *screen) part(key string, p *transcript.Part) {
 		}
 	}
 	// Text can be retracted after its end, so only tools are ever finished.
-	d.done = p.Ended && p.Kind == event.KindTool
+	d.done = p.Final && p.Kind == event.KindTool
 }
 
 // text draws the text that was added to a field, or all of it if it was replaced. Each line begins with indent.
@@ -112,7 +112,7 @@ func (s *screen) text(key string, d *drawn, p *transcript.Part, f event.Field, s
 			i = n
 		}
 	}
-	if p.Len(f) == len(d.texts[i]) && (p.Len(f) == 0 || s.last == key && !p.Ended) {
+	if p.Len(f) == len(d.texts[i]) && (p.Len(f) == 0 || s.last == key && !p.Final) {
 		return // most parts have not changed; a replaced text of equal length is drawn at the end of its part
 	}
 	old, current := d.texts[i], p.Text(f)
@@ -176,7 +176,7 @@ func (s *screen) status(key string, d *drawn, p *transcript.Part) {
 }
 
 func (s *screen) tool(key string, d *drawn, p *transcript.Part) {
-	if s.last != key && (!d.head || p.Len(event.Output) != len(d.texts[2]) || p.Len(event.Stderr) != len(d.texts[3]) || p.Ended) {
+	if s.last != key && (!d.head || p.Len(event.Output) != len(d.texts[2]) || p.Len(event.Stderr) != len(d.texts[3]) || p.Final) {
 		s.begin(key)
 		suffix := ""
 		if d.head {
@@ -190,14 +190,14 @@ func (s *screen) tool(key string, d *drawn, p *transcript.Part) {
 		d.head = true
 	}
 	// Arguments arrive in small pieces and are drawn when they are complete.
-	if d.texts[1] == "" && p.Len(event.Input) > 0 && (p.Len(event.Output) > 0 || p.Ended || p.State != event.PartRunning) {
+	if d.texts[1] == "" && p.Len(event.Input) > 0 && (p.Len(event.Output) > 0 || p.Final || p.State != event.PartRunning) {
 		d.texts[1] = p.Text(event.Input)
 		s.begin(key)
 		s.write(s.t.style(dim, "  "+clip(strings.Join(strings.Fields(clean(d.texts[1])), " "), 300)) + "\n")
 	}
 	s.text(key, d, p, event.Output, dim, "  │ ")
 	s.text(key, d, p, event.Stderr, red, "  │ ")
-	if !p.Ended {
+	if !p.Final {
 		return
 	}
 	s.begin(key)

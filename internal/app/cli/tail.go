@@ -29,7 +29,7 @@ func (c *tailCmd) Run(a *app) error {
 	if _, err := client.Conversation(ctx, c.Conversation); err != nil {
 		return c.explain(err)
 	}
-	o := leat.FollowOptions{Cursor: c.After, Lost: func(err error, next time.Duration) {
+	o := leat.FollowOptions{Cursor: c.After, OnDisconnect: func(err error, next time.Duration) {
 		fmt.Fprintf(a.err, "leat: %v; retrying in %v\n", c.explain(err), next.Round(time.Millisecond))
 	}}
 	var err error

@@ -27,7 +27,7 @@ func (c *usageCmd) Run(a *app) error {
 		groups = []string{}
 	}
 	r := c.remote()
-	rep, err := r.client().Usage(a.ctx, leat.UsageQuery{From: c.From, To: c.To, By: groups, Tenant: c.Tenant, Subject: c.Subject})
+	rep, err := r.client().Usage(a.ctx, leat.UsageQuery{From: c.From, To: c.To, GroupBy: groups, Tenant: c.Tenant, Subject: c.Subject})
 	if err != nil {
 		return r.explain(err)
 	}
@@ -42,7 +42,7 @@ func (c *usageCmd) Run(a *app) error {
 // usageTable prints a line for each group and one for the total.
 func (a *app) usageTable(rep *leat.UsageReport) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	for _, d := range rep.By {
+	for _, d := range rep.GroupBy {
 		fmt.Fprintf(w, "%s\t", strings.ToUpper(d))
 	}
 	fmt.Fprintln(w, "TURNS\tFAILED\tINPUT\tOUTPUT\tCACHED\tCOST\tUNPRICED")
@@ -53,7 +53,7 @@ func (a *app) usageTable(rep *leat.UsageReport) error {
 	for i := range rep.Groups {
 		g := &rep.Groups[i]
 		names := map[string]string{"day": g.Day, "agent": g.Agent, "model": g.Model, "tenant": g.Tenant, "subject": g.Subject}
-		for _, d := range rep.By {
+		for _, d := range rep.GroupBy {
 			name := "-"
 			if names[d] != "" {
 				name = printable(names[d])
@@ -62,8 +62,8 @@ func (a *app) usageTable(rep *leat.UsageReport) error {
 		}
 		line(&g.UsageSums)
 	}
-	if len(rep.By) > 0 {
-		fmt.Fprint(w, "total", strings.Repeat("\t", len(rep.By)))
+	if len(rep.GroupBy) > 0 {
+		fmt.Fprint(w, "total", strings.Repeat("\t", len(rep.GroupBy)))
 	}
 	line(&rep.Total)
 	return w.Flush()

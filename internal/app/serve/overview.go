@@ -69,7 +69,7 @@ func resumed(ctx context.Context, o *status.Overview, j journal.Journal, gw *gat
 					return status.Open{}, false, nil // its conversation was deleted or can't be read
 				}
 				is := status.Open{Turn: id, Conversation: s.ID, Title: s.Title, Agent: t.Agent, State: string(t.State), Since: max(t.StartedAt, t.QueuedAt)}
-				return is, t.Independent() && t.State != transcript.Ended, err
+				return is, t.Independent() && t.State != transcript.TurnEnded, err
 			})
 			if err != nil {
 				return err

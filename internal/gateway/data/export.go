@@ -161,7 +161,7 @@ func (x *Exporter) guest(ctx context.Context, of Subject, o *output) error {
 		}
 		err = x.gw.Guests().Said(ctx, all, id, of.Subject, func(e *event.Event) error {
 			one := *e
-			one.Seq, one.First = 0, 0
+			one.Seq, one.MergedFrom = 0, 0
 			o.n.Other++
 			o.line(message{lineMessage, id, one})
 			return o.err

@@ -89,7 +89,7 @@ type end struct {
 
 // appendEvent appends an event's line. Seqs are of one log in one place, so there are none: the order of the lines counts.
 func appendEvent(b []byte, e event.Event) ([]byte, error) {
-	e.Seq, e.First = 0, 0
+	e.Seq, e.MergedFrom = 0, 0
 	b, err := e.AppendJSON(append(b, `{"type":"`+lineEvent+`","event":`...))
 	if err != nil {
 		return b, err

@@ -38,7 +38,7 @@ func (in *Inspector) writeRecording(ctx context.Context, turn string, w io.Write
 			head.Dialect, body = string(e.Data), e.Kind == capture.Speaks
 			return out.Open(e.At, head)
 		case capture.Lost:
-			return out.Lost(e.At, e.N)
+			return out.Gap(e.At, e.N)
 		case capture.Sent, capture.Received:
 			if sent := e.Kind == capture.Sent; sent || !body {
 				return out.Message(e.At, sent, e.Data)

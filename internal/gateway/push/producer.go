@@ -95,7 +95,7 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 		offset = p.stream.Offset()
 		capture(offset-before, err)
 		if err == nil {
-			err = p.memory.Resize(p.stream.Held())
+			err = p.memory.Resize(p.stream.Buffered())
 		}
 		if err != nil || offset == before {
 			return ops, nil, err
@@ -105,7 +105,7 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 	size := 0 // of a frame that may end in b
 	if bytes.IndexByte(b, '\n') >= 0 {
 		p.mu.Lock()
-		size = p.stream.Held() + len(b)
+		size = p.stream.Buffered() + len(b)
 		p.mu.Unlock()
 	}
 	if err := run.Out.Large(size, func() error { return run.Out.Decode(decode) }); err != nil {

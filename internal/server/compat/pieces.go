@@ -25,7 +25,7 @@ func pieces(messages []*transcript.Message, turn string, hasEnded bool) []piece 
 		}
 		hasText := false // this message has text
 		for _, p := range m.Parts {
-			final := hasEnded || p.Ended
+			final := hasEnded || p.Final
 			switch p.Kind {
 			case event.KindReasoning:
 				if p.Len(event.Text) > 0 {
@@ -52,7 +52,7 @@ func pieces(messages []*transcript.Message, turn string, hasEnded bool) []piece 
 			}
 		}
 		hasEarlier = hasEarlier || hasText
-		if !hasEnded && !m.Ended {
+		if !hasEnded && !m.Final {
 			return list // its later parts come before the next message
 		}
 	}

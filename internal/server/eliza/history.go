@@ -53,7 +53,7 @@ func tryReadHistory(ctx context.Context, f *feed.Feed, isEnough func(*history) b
 			}
 		}
 		s.turns = append(turns, s.turns...)
-		s.earlier, before = p.Earlier, p.First()
+		s.earlier, before = p.Earlier, p.FirstMessage()
 		if before == "" || isEnough(s) {
 			break
 		}
@@ -178,7 +178,7 @@ func runningTurn(f *feed.Feed, foreign bool) string {
 	id := ""
 	f.View(func(t *transcript.Transcript) {
 		for _, u := range t.Turns {
-			switch runs := u.State == transcript.Running || u.State == transcript.Waiting; {
+			switch runs := u.State == transcript.TurnRunning || u.State == transcript.TurnWaiting; {
 			case runs && u.Parent == "" && u.Source == "":
 				id = u.ID
 				return
@@ -207,7 +207,7 @@ func turnOf(turns []*transcript.Turn, seq int64) string {
 
 // hasStarted reports whether a turn runs or has run. A turn that waits, or was stopped before it ran, has no range in the log,
 // because other turns ran at that time.
-func hasStarted(t *transcript.Turn) bool { return t.State != transcript.Queued && t.StartedAt != 0 }
+func hasStarted(t *transcript.Turn) bool { return t.State != transcript.TurnQueued && t.StartedAt != 0 }
 
 // position returns the cursor of a reader that has this state: the end of the turn if the log has continued after it.
 func (s *state) position(f *feed.Feed) string {

@@ -18,7 +18,7 @@ type progress struct {
 func (a answer) progress() progress {
 	thinking := progress{Type: "status", Kind: "thinking", Label: a.turn.Phase}
 	p := thinking
-	if a.turn.State == transcript.Waiting && len(a.turn.Requests) > 0 {
+	if a.turn.State == transcript.TurnWaiting && len(a.turn.Requests) > 0 {
 		r := a.turn.Requests[0]
 		return progress{Type: "status", Kind: "running_tool", ToolName: r.Tool, Label: r.Prompt}
 	}
@@ -26,7 +26,7 @@ func (a answer) progress() progress {
 	for i := len(a.messages) - 1; i >= 0; i-- {
 		for j := len(a.messages[i].Parts) - 1; j >= 0; j-- {
 			part := a.messages[i].Parts[j]
-			if part.Ended {
+			if part.Final {
 				if newest && part.Kind == event.KindText {
 					p = progress{Type: "status", Kind: "streaming"}
 				}

@@ -101,7 +101,7 @@ func (h *harness) views(conversation, turn string) agenttest.Played {
 		changed := f.Notify()
 		f.View(func(t *transcript.Transcript) {
 			got.Views = append(got.Views, t.Visible(turn))
-			if tr := t.Turn(turn); tr != nil && tr.State == transcript.Ended {
+			if tr := t.Turn(turn); tr != nil && tr.State == transcript.TurnEnded {
 				ended = true
 				got.Readings = []agenttest.Reading{{Name: "live", Visible: t.Visible(turn), History: t.History(turn)}}
 			}

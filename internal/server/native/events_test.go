@@ -208,7 +208,7 @@ func TestTranscript(t *testing.T) {
 	if err := json.Unmarshal(b, &page); err != nil {
 		t.Fatal(err)
 	}
-	if len(page.Messages) != 3 || !page.Earlier || page.Messages[2].Visible() != "d" || page.First() != page.Messages[0].ID {
+	if len(page.Messages) != 3 || !page.Earlier || page.Messages[2].Visible() != "d" || page.FirstMessage() != page.Messages[0].ID {
 		t.Errorf("page %s", b)
 	}
 	base := "/api/conversations/" + id + "/transcript"

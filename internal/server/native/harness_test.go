@@ -177,7 +177,7 @@ func (h *harness) ended(conversation, turn string) transcript.Turn {
 				got = *turn
 			}
 		})
-		if got.State == transcript.Ended {
+		if got.State == transcript.TurnEnded {
 			return got
 		}
 		select {

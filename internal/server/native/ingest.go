@@ -76,7 +76,7 @@ func (n *pushRoutes) patchIngest(w http.ResponseWriter, r *http.Request, p gatew
 	producer, err := n.pushes.Attach(r.Context(), p, turn)
 	if err != nil {
 		if errors.Is(err, gateway.ErrTurnOver) {
-			w.Header().Set(HeaderState, string(transcript.Ended))
+			w.Header().Set(HeaderState, string(transcript.TurnEnded))
 		}
 		return err
 	}
@@ -104,7 +104,7 @@ func (n *pushRoutes) headIngest(w http.ResponseWriter, r *http.Request, p gatewa
 	h := w.Header()
 	h.Set(HeaderTurn, turn)
 	h.Set(HeaderState, string(t.State))
-	if t.State == transcript.Ended {
+	if t.State == transcript.TurnEnded {
 		h.Set(HeaderOutcome, string(t.Outcome))
 	}
 	if hasOffset {

@@ -203,7 +203,7 @@ func (g *ingest) end(ctx context.Context, stream *server.Stream, err error) erro
 func (g *ingest) finish(ctx context.Context, line *ingestEnd) (t transcript.Turn, err error) {
 	readTurn := func() error {
 		_, t, err = g.n.gw.Turn(ctx, g.p, gateway.ActionAgent, g.producer.Turn)
-		line.State, line.IsOver, line.Outcome = t.State, t.State == transcript.Ended, t.Outcome
+		line.State, line.IsOver, line.Outcome = t.State, t.State == transcript.TurnEnded, t.Outcome
 		return err
 	}
 	if err := readTurn(); err != nil {

@@ -91,10 +91,10 @@ type viewTurn struct {
 func look(t *transcript.Transcript, ok bool) view {
 	v := view{OK: ok, Seq: t.Seq, Title: t.Title, Messages: []viewMessage{}, Turns: []viewTurn{}}
 	for _, m := range t.Messages {
-		vm := viewMessage{ID: m.ID, Turn: m.Turn, Role: string(m.Role), State: m.State, Visible: m.Visible(), Ended: m.Ended, Parts: []viewPart{}}
+		vm := viewMessage{ID: m.ID, Turn: m.Turn, Role: string(m.Role), State: m.State, Visible: m.Visible(), Ended: m.Final, Parts: []viewPart{}}
 		for _, p := range m.Parts {
 			vp := viewPart{
-				ID: p.ID, Kind: p.Kind, Name: p.Name, State: p.State, Title: p.Title, Join: p.Join, Ended: p.Ended, History: append([]string{}, p.History()...),
+				ID: p.ID, Kind: p.Kind, Name: p.Name, State: p.State, Title: p.Title, Join: p.Join, Ended: p.Final, History: append([]string{}, p.History()...),
 				Text: p.Text(event.Text), Input: p.Text(event.Input), Output: p.Text(event.Output), Stderr: p.Text(event.Stderr),
 			}
 			if p.Error != nil {
@@ -258,7 +258,7 @@ func follow(t *testing.T, p *page, log []event.Event, rng *rand.Rand) {
 	}
 	for at < len(log) {
 		upto := min(len(log), at+1+rng.IntN(1+rng.IntN(40)))
-		batch := transcript.Split(transcript.Merge(log[at:upto], history(&whole)), 16)
+		batch := transcript.SplitText(transcript.Merge(log[at:upto], history(&whole)), 16)
 		switch rng.IntN(6) {
 		case 0: // cut inside: some of it comes, and then all again from the old cursor, merged up to somewhere else
 			batch = batch[:rng.IntN(len(batch)+1)]
@@ -449,7 +449,7 @@ func scribble(rng *rand.Rand) []event.Event {
 			case 1:
 				e.Type, e.Text = event.PartReplace, ""
 			case 2:
-				if p.Ended || kinds[i] == event.KindTool {
+				if p.Final || kinds[i] == event.KindTool {
 					continue
 				}
 				e = event.Event{Type: event.PartEnd, Turn: id, Message: msg, Part: p.ID, Body: &event.Body{Sums: map[string]event.Sum{"text": p.Sum(event.Text)}}}
@@ -470,7 +470,7 @@ func scribble(rng *rand.Rand) []event.Event {
 				title := text()
 				e = event.Event{Type: event.PartUpdate, Turn: id, Message: msg, Part: p.ID, Body: &event.Body{Title: &title}}
 			}
-			if e.Op() && p.Ended && (e.Type != event.PartReplace || e.Text != "") {
+			if e.Op() && p.Final && (e.Type != event.PartReplace || e.Text != "") {
 				continue
 			}
 			add(e)

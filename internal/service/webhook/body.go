@@ -74,7 +74,7 @@ func (b *Body) complete(t *transcript.Transcript, content bool) bool {
 		return m != nil
 	}
 	turn := t.Turn(b.Turn)
-	if turn == nil || (b.Type == event.TurnEnd && turn.State != transcript.Ended) {
+	if turn == nil || (b.Type == event.TurnEnd && turn.State != transcript.TurnEnded) {
 		return false // it is older than t, or not shown yet
 	}
 	b.Agent, b.Parent, b.Reason = turn.Agent, turn.Parent, turn.Reason

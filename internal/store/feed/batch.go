@@ -81,7 +81,7 @@ func (b *Batch) appendJSON(w []byte) ([]byte, error) {
 		w = event.AppendString(append(w, `,"cursor":`...), string(b.Cursor))
 		w = event.AppendString(append(w, `,"epoch":`...), epoch)
 		w = append(w, `,"reset":true`...)
-		if firstID := b.Snapshot.First(); firstID != "" {
+		if firstID := b.Snapshot.FirstMessage(); firstID != "" {
 			w = event.AppendString(append(w, `,"first":`...), firstID)
 		}
 		if b.Snapshot.Earlier {
@@ -94,7 +94,7 @@ func (b *Batch) appendJSON(w []byte) ([]byte, error) {
 	w = event.AppendString(append(w, `,"cursor":`...), string(b.Cursor))
 	w = strconv.AppendInt(append(w, `,"seq":`...), b.Upto, 10)
 	w = append(w, `,"events":[`...)
-	for i, e := range transcript.Split(b.Events, b.piece) {
+	for i, e := range transcript.SplitText(b.Events, b.piece) {
 		if i > 0 {
 			w = append(w, ',')
 		}

@@ -123,7 +123,7 @@ func TestBudgetChoosesUptoFirst(t *testing.T) {
 	}
 	log.settle()
 	b := poll(t, cold, NewCursor("e", 5), 1)
-	if len(b.Events) != 1 || b.Upto != 13 || b.Events[0].First != 4 || len(b.Events[0].Text) != 100 {
+	if len(b.Events) != 1 || b.Upto != 13 || b.Events[0].MergedFrom != 4 || len(b.Events[0].Text) != 100 {
 		t.Errorf("from the settled log: %s", encoded(t, b, JSON))
 	}
 }

@@ -64,7 +64,7 @@ func (p *Page) AppendJSON(w []byte) ([]byte, error) {
 	w = event.AppendString(append(w, `{"conversation":`...), p.Conversation)
 	w = event.AppendString(append(w, `,"epoch":`...), p.Epoch)
 	w = strconv.AppendInt(append(w, `,"seq":`...), p.Seq, 10)
-	if firstID := p.First(); firstID != "" {
+	if firstID := p.FirstMessage(); firstID != "" {
 		w = event.AppendString(append(w, `,"first":`...), firstID)
 	}
 	if p.Earlier {

@@ -302,9 +302,9 @@ func (t *oracleTurn) String() string {
 
 // oracleOf tells what a viewer holds of a message as the oracle does.
 func oracleOf(m *transcript.Message) *oracleMessage {
-	o := &oracleMessage{id: m.ID, turn: m.Turn, state: m.State, ended: m.Ended}
+	o := &oracleMessage{id: m.ID, turn: m.Turn, state: m.State, ended: m.Final}
 	for _, p := range m.Parts {
-		q := &oraclePart{id: p.ID, kind: p.Kind, join: p.Join, state: p.State, title: p.Title, ended: p.Ended, history: p.History(), fields: map[string]string{}}
+		q := &oraclePart{id: p.ID, kind: p.Kind, join: p.Join, state: p.State, title: p.Title, ended: p.Final, history: p.History(), fields: map[string]string{}}
 		if p.Media != nil {
 			q.url = p.Media.URL
 		}

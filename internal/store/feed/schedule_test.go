@@ -433,7 +433,7 @@ func (w *world) frame(v *viewer, b *Batch) *Frame {
 		w.fail("%s: frame %s for batch up to %s", v.name, bytes, b.Cursor)
 	}
 	for _, e := range f.Events {
-		if e.More {
+		if e.Partial {
 			w.pieces++
 		}
 	}

@@ -170,7 +170,7 @@ func TestLetta(t *testing.T) {
 			ack := s.Say(t, c, "please do SCRIPT-PLAIN")
 			s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool {
 				u := tr.Turn(ack.Turn)
-				return u != nil && (u.Phase == "waiting" || u.State == transcript.Ended)
+				return u != nil && (u.Phase == "waiting" || u.State == transcript.TurnEnded)
 			})
 			s.model.Open()
 			b := s.Answered(t, c, ack.Turn)

@@ -44,7 +44,7 @@ func TestClaims(t *testing.T) {
 		ack := s.Say(t, c, "please do SCRIPT-APPROVE")
 		tr := s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool {
 			u := tr.Turn(ack.Turn)
-			return u != nil && (len(u.Requests) > 0 || u.State == transcript.Ended)
+			return u != nil && (len(u.Requests) > 0 || u.State == transcript.TurnEnded)
 		})
 		if len(tr.Turn(ack.Turn).Requests) != 1 {
 			t.Fatalf("requests: %+v", tr.Turn(ack.Turn).Requests)

@@ -122,7 +122,7 @@ func (s *stage) shown(t *testing.T, c, what string, wanted func(*transcript.Tran
 func (s *stage) ended(t *testing.T, c string) *transcript.Transcript {
 	t.Helper()
 	s.Until(t, c, "", func(tr *transcript.Transcript) bool {
-		open := slices.ContainsFunc(tr.Turns, func(u *transcript.Turn) bool { return u.State != transcript.Ended })
+		open := slices.ContainsFunc(tr.Turns, func(u *transcript.Turn) bool { return u.State != transcript.TurnEnded })
 		return len(tr.Turns) > 0 && !open
 	})
 	tr, err := s.Transcript(t.Context(), c)

@@ -215,7 +215,7 @@ func (s *stage) approval(t *testing.T, decision event.Decision) {
 	ack := s.Say(t, c, "please do SCRIPT-APPROVE")
 	tr := s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool {
 		turn := tr.Turn(ack.Turn)
-		return turn != nil && (len(turn.Requests) > 0 || turn.State == transcript.Ended)
+		return turn != nil && (len(turn.Requests) > 0 || turn.State == transcript.TurnEnded)
 	})
 	requests := tr.Turn(ack.Turn).Requests
 	if len(requests) != 1 || !strings.Contains(requests[0].Prompt, "uname -s") {

@@ -53,7 +53,7 @@ func TestSilence(t *testing.T) {
 		s.claw.Start(t)
 		s.model.Open()
 		s.shown(t, c, "what OpenClaw has continued", func(tr *transcript.Transcript) bool {
-			return len(tr.Turns) > 1 && tr.Turns[1].State == transcript.Ended
+			return len(tr.Turns) > 1 && tr.Turns[1].State == transcript.TurnEnded
 		})
 		tr := s.Whole(t, c)
 		if u := tr.Turns[1]; len(tr.Turns) != 2 || u.Outcome != event.Completed || tr.Visible(u.ID) != slow || u.Answers != tr.Messages[0].ID {

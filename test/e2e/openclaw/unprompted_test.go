@@ -137,7 +137,7 @@ func (s *stage) scheduled(t *testing.T, other *peer, c, name string, run func(jo
 	run(func() string { return other.job(name, name+": please do SCRIPT-HELD") })
 	s.shown(t, c, "the scheduled run", func(tr *transcript.Transcript) bool {
 		u := turnOf(tr, "cron", name+": ")
-		return u != nil && u.State == transcript.Ended
+		return u != nil && u.State == transcript.TurnEnded
 	})
 	tr := s.ended(t, c)
 	turn := turnOf(tr, "cron", name+": ")
@@ -191,7 +191,7 @@ func (s *stage) subagent(t *testing.T, other *peer, c string, n int, run func())
 	}
 	s.shown(t, c, "the announcement", func(tr *transcript.Transcript) bool {
 		all := announcements(tr)
-		return len(all) >= n && all[n-1].State == transcript.Ended
+		return len(all) >= n && all[n-1].State == transcript.TurnEnded
 	})
 	tr := s.ended(t, c)
 	helpers := inside(tr)

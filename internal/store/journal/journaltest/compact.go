@@ -65,7 +65,7 @@ func testCompact(t *testing.T, open Open) {
 	}
 	compact(t, j, "c", 0)
 	sameEvents(t, "compacted up to nothing", readAll(t, j, "c", 0).Events, log)
-	want := []event.Event{log[0], log[1], log[2], log[4], log[6], {Seq: 8, First: 4, At: 1008, Turn: "t", Type: event.PartAppend, Message: "m", Part: "p", Text: "one two three"}, log[8]}
+	want := []event.Event{log[0], log[1], log[2], log[4], log[6], {Seq: 8, MergedFrom: 4, At: 1008, Turn: "t", Type: event.PartAppend, Message: "m", Part: "p", Text: "one two three"}, log[8]}
 	for range 2 { // it is idempotent, and the head is as far as it goes
 		compact(t, j, "c", 1000)
 		r := readAll(t, j, "c", 0)

@@ -120,7 +120,7 @@ func (w *Writer) stepTurn() {
 	}
 	m := w.t.Message(w.message)
 	p := m.Part(w.parts[w.Pick(len(w.parts))])
-	if p.Ended {
+	if p.Final {
 		p = m.Part(w.parts[len(w.parts)-1])
 	}
 	e := event.Event{Turn: w.turn, Message: w.message, Part: p.ID}
@@ -129,13 +129,13 @@ func (w *Writer) stepTurn() {
 		w.end()
 	case n == 2:
 		w.add(event.Event{Type: event.TurnUpdate, Turn: w.turn, Body: &event.Body{Phase: []string{"starting", "retrying"}[w.Pick(2)], Step: w.Pick(3)}})
-	case n == 3 && !p.Ended:
+	case n == 3 && !p.Final:
 		e.Type, e.Body = event.PartEnd, &event.Body{Sums: map[string]event.Sum{"text": p.Sum(event.Text)}}
 		w.add(e)
 	case n == 4:
 		e.Type, e.Body = event.PartUpdate, &event.Body{State: event.PartRunning}
 		w.add(e)
-	case p.Ended:
+	case p.Final:
 		e.Type = event.PartReplace // a retract
 		w.add(e)
 	case p.Kind == event.KindStatus:

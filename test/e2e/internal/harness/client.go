@@ -115,7 +115,7 @@ func (s *Client) Answered(t *testing.T, c, turn string) *Answer {
 	t.Helper()
 	live := s.Until(t, c, turn, func(tr *transcript.Transcript) bool {
 		u := tr.Turn(turn)
-		return u != nil && u.State == transcript.Ended
+		return u != nil && u.State == transcript.TurnEnded
 	})
 	tr, err := s.Transcript(t.Context(), c)
 	if err != nil {

@@ -211,7 +211,7 @@ func (s *Storm) begin(t *testing.T, c *Chat) (turn string) {
 	turn = s.Say(t, c.Conversation, s.prompt(c)).Turn
 	s.Until(t, c.Conversation, turn, func(tr *transcript.Transcript) bool {
 		u := tr.Turn(turn)
-		return tr.Visible(turn) != "" || u != nil && u.State == transcript.Ended
+		return tr.Visible(turn) != "" || u != nil && u.State == transcript.TurnEnded
 	})
 	return turn
 }
@@ -276,7 +276,7 @@ func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) 
 		faults = append(faults, "ended more than once: "+turn)
 	}
 	for _, turn := range tr.Turns {
-		if turn.State != transcript.Ended {
+		if turn.State != transcript.TurnEnded {
 			faults = append(faults, "not ended: "+turn.ID)
 		}
 	}
@@ -287,7 +287,7 @@ func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) 
 // that waits for another client's run when the connection that sent it is cut.
 func untaken(tr *transcript.Transcript) (items []Item) {
 	for _, u := range tr.Turns {
-		if u.State != transcript.Ended || u.Outcome == event.Completed || tr.Visible(u.ID) != "" {
+		if u.State != transcript.TurnEnded || u.Outcome == event.Completed || tr.Visible(u.ID) != "" {
 			continue
 		}
 		for _, m := range tr.Messages {

@@ -74,16 +74,16 @@ func blank(e *event.Event) *event.Body {
 		}
 		return &event.Body{Role: b.Role, Source: b.Source, Author: &event.Author{Name: deleted}, Parts: parts}
 	case event.TurnResume:
-		if b.Answer == nil || b.Answer.By == "" && b.Answer.Text == "" {
+		if b.Answer == nil || b.Answer.Subject == "" && b.Answer.Text == "" {
 			return nil
 		}
 		return &event.Body{Answer: &event.Answer{ID: b.Answer.ID, Decision: b.Answer.Decision}}
 	case event.TurnEnd:
-		if b.By == "" {
+		if b.StoppedBy == "" {
 			return nil
 		}
 		ending := *b // the outcome of a turn doesn't reveal who stopped it
-		ending.By = ""
+		ending.StoppedBy = ""
 		return &ending
 	}
 	return nil

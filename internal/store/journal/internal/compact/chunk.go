@@ -63,7 +63,7 @@ func Encode(b []byte, events []event.Event) ([]byte, error) {
 func continues(prev, e *event.Event) bool {
 	return e.Type == event.PartAppend && e.Offset == end(prev) && e.Seq == prev.Seq+1 &&
 		e.Part == prev.Part && e.Message == prev.Message && e.Turn == prev.Turn && e.Field == prev.Field &&
-		prev.Op() && e.First == 0 && e.Note == "" && e.History == nil && !e.More && e.Body == nil &&
+		prev.Op() && e.MergedFrom == 0 && e.Note == "" && e.History == nil && !e.Partial && e.Body == nil &&
 		utf8.ValidString(prev.Text) // invalid UTF-8 gets longer when it is encoded
 }
 

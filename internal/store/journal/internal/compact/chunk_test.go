@@ -43,9 +43,9 @@ func events(t *rapid.T) []event.Event {
 			case 1:
 				e.History = []string{"x"}
 			case 2:
-				e.First = 1
+				e.MergedFrom = 1
 			case 3:
-				e.More = true
+				e.Partial = true
 			case 4:
 				e.Offset += int64(rapid.IntRange(0, 1).Draw(t, "shift"))
 			}

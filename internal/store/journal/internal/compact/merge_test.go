@@ -96,13 +96,13 @@ func TestBlank(t *testing.T) {
 // A guest's name goes from the end of a turn; how the turn ended stays.
 func TestBlankWhoStopped(t *testing.T) {
 	end := func(seq int64, by string) event.Event {
-		return event.Event{Seq: seq, At: 9, Turn: "t", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Cancelled, Reason: "stopped", By: by, Usage: &event.Usage{Input: 3}}}
+		return event.Event{Seq: seq, At: 9, Turn: "t", Type: event.TurnEnd, Body: &event.Body{Outcome: event.Cancelled, Reason: "stopped", StoppedBy: by, Usage: &event.Usage{Input: 3}}}
 	}
 	chunk, err := Encode(nil, []event.Event{end(1, "bob"), end(2, "alice"), end(3, "")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := Selection{Match: func(e *event.Event) bool { return e.Get().By != "alice" }}
+	of := Selection{Match: func(e *event.Event) bool { return e.Get().StoppedBy != "alice" }}
 	blank, err := Blank(chunk, of)
 	if err != nil || len(blank) != len(chunk) {
 		t.Fatalf("%q, %v", blank, err)
@@ -112,7 +112,7 @@ func TestBlankWhoStopped(t *testing.T) {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
 	for i, by := range []string{"", "alice", ""} {
-		if b := events[i].Get(); b.By != by || b.Outcome != event.Cancelled || b.Reason != "stopped" || b.Usage == nil || b.Usage.Input != 3 {
+		if b := events[i].Get(); b.StoppedBy != by || b.Outcome != event.Cancelled || b.Reason != "stopped" || b.Usage == nil || b.Usage.Input != 3 {
 			t.Errorf("event %d: %+v", i+1, b)
 		}
 	}
