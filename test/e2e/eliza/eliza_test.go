@@ -41,7 +41,7 @@ func fetch(t *testing.T) string {
 	return harness.Install{
 		What: "Eliza's own client", Package: client, Folder: folder, Tools: []string{"npm", "node", "tar"},
 		Steps: []harness.Step{{Args: []string{"npm", "pack", "--silent", "--ignore-scripts", client}}, {Args: []string{"tar", "xzf", packed}}},
-		Wants: []string{filepath.Join("package", "package.json")},
+		Files: []string{filepath.Join("package", "package.json")},
 	}.Into(t)
 }
 

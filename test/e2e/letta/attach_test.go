@@ -18,10 +18,10 @@ import (
 // TestAttach attaches conversations of an App Server that Leat has not seen before.
 func TestAttach(t *testing.T) {
 	s, words := &stage{}, harness.Words
-	s.model = harness.NewModel(t, map[string][]harness.Say{
+	s.model = harness.NewModel(t, map[string][]harness.Reply{
 		"PLAIN": {{Words: words(hello)}},
-		"SLOW":  {{Words: harness.Held(slowly, further), Pause: 30 * time.Millisecond}},
-		"TOOL":  {{Thinks: words("A tool, then."), Words: words("Let me run that."), Calls: []harness.Call{bash("echo hello-from-tool")}}, {Words: words("It ran.")}},
+		"SLOW":  {{Words: harness.GatedWords(slowly, further), Pause: 30 * time.Millisecond}},
+		"TOOL":  {{Reasoning: words("A tool, then."), Words: words("Let me run that."), Calls: []harness.Call{bash("echo hello-from-tool")}}, {Words: words("It ran.")}},
 	})
 	s.letta, s.work = newLetta(t, s.model.URL)
 	s.letta.Start(t)
@@ -35,7 +35,7 @@ func TestAttach(t *testing.T) {
 	s.Client = harness.NewClient(s.leat.URL)
 	agrees := func(t *testing.T, c string) {
 		t.Helper()
-		for _, fault := range harness.Compare(harness.Seen(s.Whole(t, c)), o.History(t, s.agent), func(harness.Item) bool { return false }) {
+		for _, fault := range harness.Compare(harness.VisibleItems(s.FullTranscript(t, c)), o.History(t, s.agent), func(harness.Item) bool { return false }) {
 			t.Error(fault)
 		}
 	}
@@ -43,12 +43,12 @@ func TestAttach(t *testing.T) {
 	t.Run("with history", func(t *testing.T) {
 		c := s.attach(t, leat.AttachOptions{Session: "default", History: true})
 		a := s.theirs(t, c, "first: please do SCRIPT-TOOL")
-		a.Says(t, "Let me run that.\n\nIt ran.")
-		a.Thinks(t, "A tool, then.")
-		a.Tools(t, "echo hello-from-tool → hello-from-tool")
+		a.CheckText(t, "Let me run that.\n\nIt ran.")
+		a.CheckReasoning(t, "A tool, then.")
+		a.CheckTools(t, "echo hello-from-tool → hello-from-tool")
 		o.Send(t, s.agent, "second: please do SCRIPT-PLAIN")(t)
-		s.theirs(t, c, "second: please do SCRIPT-PLAIN").Says(t, hello)
-		s.Answered(t, c, s.Say(t, c, "third: please do SCRIPT-PLAIN").Turn).Says(t, hello)
+		s.theirs(t, c, "second: please do SCRIPT-PLAIN").CheckText(t, hello)
+		s.WaitAnswer(t, c, s.SendText(t, c, "third: please do SCRIPT-PLAIN").Turn).CheckText(t, hello)
 		agrees(t, c)
 		var no *leat.Error
 		if _, err := s.Attach(t.Context(), "own", leat.AttachOptions{Session: "default"}); !errors.As(err, &no) || no.Status != http.StatusConflict {
@@ -59,14 +59,14 @@ func TestAttach(t *testing.T) {
 	t.Run("without history", func(t *testing.T) {
 		c := s.attach(t, leat.AttachOptions{Session: "default"})
 		o.Send(t, s.agent, "fourth: please do SCRIPT-PLAIN")(t)
-		s.theirs(t, c, "fourth: please do SCRIPT-PLAIN").Says(t, hello)
-		if tr := s.Whole(t, c); len(tr.Turns) != 1 {
+		s.theirs(t, c, "fourth: please do SCRIPT-PLAIN").CheckText(t, hello)
+		if tr := s.FullTranscript(t, c); len(tr.Turns) != 1 {
 			t.Errorf("%d turns, want one", len(tr.Turns))
 		}
 		s.forget(t, c)
 	})
 	t.Run("while a run is in progress", func(t *testing.T) {
-		s.model.Close()
+		s.model.CloseGate()
 		answered := o.Send(t, s.agent, "fifth: please do SCRIPT-SLOW")
 		for limit := time.Now().Add(callLimit); ; time.Sleep(100 * time.Millisecond) { // the history has no event for a word
 			if all := o.History(t, s.agent); strings.HasPrefix(slow, all[len(all)-1].Text) {
@@ -78,15 +78,15 @@ func TestAttach(t *testing.T) {
 		}
 		c := s.attach(t, leat.AttachOptions{Session: "default", History: true})
 		s.until(t, c, "fifth: please do SCRIPT-SLOW", func(tr *transcript.Transcript, turn string) bool { return tr.Visible(turn) != "" })
-		s.model.Open()
+		s.model.OpenGate()
 		answered(t)
-		s.theirs(t, c, "fifth: please do SCRIPT-SLOW").Says(t, slow)
+		s.theirs(t, c, "fifth: please do SCRIPT-SLOW").CheckText(t, slow)
 		agrees(t, c)
 	})
 	t.Run("a conversation that Leat has made", func(t *testing.T) {
-		c := s.Converse(t, "free")
-		s.Answered(t, c, s.Say(t, c, "please do SCRIPT-TOOL").Turn).Says(t, "Let me run that.\n\nIt ran.")
-		want := harness.Seen(s.Whole(t, c))
+		c := s.CreateConversation(t, "free")
+		s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-TOOL").Turn).CheckText(t, "Let me run that.\n\nIt ran.")
+		want := harness.VisibleItems(s.FullTranscript(t, c))
 		s.forget(t, c)
 		all, err := s.Sessions(t.Context(), "free")
 		if err != nil {
@@ -99,7 +99,7 @@ func TestAttach(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := harness.Seen(s.Whole(t, copied)); !slices.Equal(got, want) {
+		if got := harness.VisibleItems(s.FullTranscript(t, copied)); !slices.Equal(got, want) {
 			t.Errorf("the attached conversation shows %v, want %v", got, want)
 		}
 	})

@@ -14,24 +14,24 @@ import (
 
 // browses adds the scripts that are played for a browser: a turn of three groups, each thought about, the first two with a tool; with
 // and without a moment to look at each.
-func browses(scripts map[string][]harness.Say) {
-	groups := func(wait string, last []string) []harness.Say {
+func browses(scripts map[string][]harness.Reply) {
+	groups := func(wait string, last []string) []harness.Reply {
 		pause := 15 * time.Millisecond
-		return []harness.Say{
-			{Thinks: harness.Words("A block is wanted, so I look for one first. "), Words: harness.Words("Let me look at what is there. "), Calls: []harness.Call{bash("echo found nothing;" + wait + " echo looked everywhere")}, Pause: pause},
-			{Thinks: harness.Words("Nothing is there, so I make one. "), Words: harness.Words("Now I make it. "), Calls: []harness.Call{bash("echo the block was made")}, Pause: pause},
-			{Thinks: harness.Words("It is there. "), Words: last, Pause: pause},
+		return []harness.Reply{
+			{Reasoning: harness.Words("A block is wanted, so I look for one first. "), Words: harness.Words("Let me look at what is there. "), Calls: []harness.Call{bash("echo found nothing;" + wait + " echo looked everywhere")}, Pause: pause},
+			{Reasoning: harness.Words("Nothing is there, so I make one. "), Words: harness.Words("Now I make it. "), Calls: []harness.Call{bash("echo the block was made")}, Pause: pause},
+			{Reasoning: harness.Words("It is there. "), Words: last, Pause: pause},
 		}
 	}
 	scripts["GROUPS"] = groups("", harness.Words("The memory block **cameron** is there now, and it is empty."))
-	scripts["HELD"] = groups(" while [ ! -e go ]; do sleep 0.1; done;", harness.Held("The memory block **cameron** is there now, ", "and it is empty."))
+	scripts["HELD"] = groups(" while [ ! -e go ]; do sleep 0.1; done;", harness.GatedWords("The memory block **cameron** is there now, ", "and it is empty."))
 }
 
 // browser has the seed's problems and issues looked at in a browser.
 func (s *stage) browser(t *testing.T) {
 	gate := filepath.Join(s.work, "go")
-	harness.Browser(t, "letta.mjs", map[string]any{"url": s.leat.URL, "hello": hello}, map[string]harness.Act{
-		"gate/close": harness.Do(s.model.Close), "gate/open": harness.Do(s.model.Open),
+	harness.RunBrowser(t, "letta.mjs", map[string]any{"url": s.leat.URL, "hello": hello}, map[string]harness.Action{
+		"gate/close": harness.ActionOf(s.model.CloseGate), "gate/open": harness.ActionOf(s.model.OpenGate),
 		"tool/wait": func(context.Context) (any, error) {
 			if err := os.Remove(gate); err != nil && !os.IsNotExist(err) {
 				return nil, err

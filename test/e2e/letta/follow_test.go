@@ -15,10 +15,10 @@ import (
 // TestFollow has another client of the App Server talk in a conversation that Leat follows.
 func TestFollow(t *testing.T) {
 	s, words := &stage{}, harness.Words
-	s.model = harness.NewModel(t, map[string][]harness.Say{
+	s.model = harness.NewModel(t, map[string][]harness.Reply{
 		"PLAIN": {{Words: words(hello)}},
-		"TOOL":  {{Thinks: words("A tool, then."), Words: words("Let me run that."), Calls: []harness.Call{bash("echo hello-from-tool")}}, {Words: words("It ran.")}},
-		"SLOW":  {{Words: harness.Held(slowly, further), Pause: 30 * time.Millisecond}},
+		"TOOL":  {{Reasoning: words("A tool, then."), Words: words("Let me run that."), Calls: []harness.Call{bash("echo hello-from-tool")}}, {Words: words("It ran.")}},
+		"SLOW":  {{Words: harness.GatedWords(slowly, further), Pause: 30 * time.Millisecond}},
 	})
 	s.letta, s.work = newLetta(t, s.model.URL)
 	s.letta.Start(t)
@@ -26,39 +26,39 @@ func TestFollow(t *testing.T) {
 	s.leat = newLeat(t, s.letta, s.agent)
 	s.leat.Start(t)
 	s.Client = harness.NewClient(s.leat.URL)
-	c := s.Converse(t, "own")
-	s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn).Says(t, hello)
+	c := s.CreateConversation(t, "own")
+	s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn).CheckText(t, hello)
 
 	theirs := watch(t, s.letta, s.agent)
 	t.Run("live", func(t *testing.T) {
-		s.model.Close()
+		s.model.CloseGate()
 		theirs.say(t, "live: please do SCRIPT-SLOW")
 		s.until(t, c, "live: please do SCRIPT-SLOW", func(tr *transcript.Transcript, turn string) bool { return tr.Visible(turn) != "" })
-		s.model.Open()
-		s.theirs(t, c, "live: please do SCRIPT-SLOW").Says(t, slow)
+		s.model.OpenGate()
+		s.theirs(t, c, "live: please do SCRIPT-SLOW").CheckText(t, slow)
 		theirs.until(t, "turn_finished")
 	})
 	t.Run("with a tool", func(t *testing.T) {
 		theirs.say(t, "please do SCRIPT-TOOL")
 		a := s.theirs(t, c, "please do SCRIPT-TOOL")
-		a.Says(t, "Let me run that.\n\nIt ran.")
-		a.Thinks(t, "A tool, then.")
-		a.Tools(t, "echo hello-from-tool → hello-from-tool")
+		a.CheckText(t, "Let me run that.\n\nIt ran.")
+		a.CheckReasoning(t, "A tool, then.")
+		a.CheckTools(t, "echo hello-from-tool → hello-from-tool")
 		theirs.until(t, "turn_finished")
 	})
 	t.Run("a second message of a client that gives the same id", func(t *testing.T) {
 		theirs.say(t, "second: please do SCRIPT-PLAIN")
-		s.theirs(t, c, "second: please do SCRIPT-PLAIN").Says(t, hello)
+		s.theirs(t, c, "second: please do SCRIPT-PLAIN").CheckText(t, hello)
 		theirs.until(t, "turn_finished")
 	})
 	t.Run("while Leat is killed and started again", func(t *testing.T) {
-		s.model.Close()
+		s.model.CloseGate()
 		theirs.say(t, "killed: please do SCRIPT-SLOW")
 		s.until(t, c, "killed: please do SCRIPT-SLOW", func(tr *transcript.Transcript, turn string) bool { return tr.Visible(turn) != "" })
 		s.leat.Signal(syscall.SIGKILL)
 		s.leat.Start(t)
-		s.model.Open()
-		s.theirs(t, c, "killed: please do SCRIPT-SLOW").Says(t, slow)
+		s.model.OpenGate()
+		s.theirs(t, c, "killed: please do SCRIPT-SLOW").CheckText(t, slow)
 		theirs.until(t, "turn_finished")
 	})
 	t.Run("while Leat is away", func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestFollow(t *testing.T) {
 		theirs.until(t, "turn_finished")
 		s.leat.Start(t)
 		a := s.theirs(t, c, "away: please do SCRIPT-TOOL")
-		a.Says(t, "Let me run that.\n\nIt ran.")
-		a.Tools(t, "echo hello-from-tool → hello-from-tool")
+		a.CheckText(t, "Let me run that.\n\nIt ran.")
+		a.CheckTools(t, "echo hello-from-tool → hello-from-tool")
 	})
 	t.Run("after the connection to Letta was lost", func(t *testing.T) {
 		s.letta.Signal(syscall.SIGKILL)
@@ -76,10 +76,10 @@ func TestFollow(t *testing.T) {
 		theirs = watch(t, s.letta, s.agent)
 		theirs.say(t, "reconnected: please do SCRIPT-PLAIN")
 		theirs.until(t, "turn_finished")
-		s.theirs(t, c, "reconnected: please do SCRIPT-PLAIN").Says(t, hello)
+		s.theirs(t, c, "reconnected: please do SCRIPT-PLAIN").CheckText(t, hello)
 	})
 	t.Run("Leat's own turns are not shown again", func(t *testing.T) {
-		s.Answered(t, c, s.Say(t, c, "own: please do SCRIPT-PLAIN").Turn).Says(t, hello)
+		s.WaitAnswer(t, c, s.SendText(t, c, "own: please do SCRIPT-PLAIN").Turn).CheckText(t, hello)
 		theirs := watch(t, s.letta, s.agent)
 		theirs.say(t, "last: please do SCRIPT-PLAIN")
 		s.theirs(t, c, "last: please do SCRIPT-PLAIN")
@@ -93,7 +93,7 @@ func TestFollow(t *testing.T) {
 		o := &outsider{letta: s.letta, agents: []string{s.agent}}
 		o.connect(t)
 		t.Cleanup(o.leave)
-		for _, fault := range harness.Compare(harness.Seen(tr), o.History(t, s.agent), func(harness.Item) bool { return false }) {
+		for _, fault := range harness.Compare(harness.VisibleItems(tr), o.History(t, s.agent), func(harness.Item) bool { return false }) {
 			t.Error(fault)
 		}
 	})
@@ -102,7 +102,7 @@ func TestFollow(t *testing.T) {
 // until waits until the turn that answers a message of another client is as wanted, and returns that turn.
 func (s *stage) until(t *testing.T, c, text string, wanted func(tr *transcript.Transcript, turn string) bool) (turn string) {
 	t.Helper()
-	s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+	s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 		for _, m := range tr.Messages {
 			if m.Role != event.User || m.Source == "" || m.Visible() != text {
 				continue
@@ -122,7 +122,7 @@ func (s *stage) until(t *testing.T, c, text string, wanted func(tr *transcript.T
 // theirs waits for the end of the turn that answers a message of another client.
 func (s *stage) theirs(t *testing.T, c, text string) *harness.Answer {
 	t.Helper()
-	a := s.Answered(t, c, s.until(t, c, text, func(*transcript.Transcript, string) bool { return true }))
-	a.Ended(t, event.Completed)
+	a := s.WaitAnswer(t, c, s.until(t, c, text, func(*transcript.Transcript, string) bool { return true }))
+	a.CheckOutcome(t, event.Completed)
 	return a
 }

@@ -44,18 +44,18 @@ func TestLetta(t *testing.T) {
 	question := map[string]any{"questions": []any{map[string]any{"question": "Which colour?", "header": "Colour", "multiSelect": false, "options": []any{
 		map[string]string{"label": "red", "description": "r"}, map[string]string{"label": "blue", "description": "b"},
 	}}}}
-	scripts := map[string][]harness.Say{
+	scripts := map[string][]harness.Reply{
 		"PLAIN":    {{Words: words(hello)}},
-		"THINK":    {{Thinks: words("First I think about it."), Words: words("Then I answer.")}},
-		"TOOL":     {{Thinks: words("A tool, then."), Words: words("Let me run that. "), Calls: []harness.Call{bash("echo hello-from-tool")}}, {Thinks: words("It ran."), Words: words("It printed hello-from-tool.")}},
+		"THINK":    {{Reasoning: words("First I think about it."), Words: words("Then I answer.")}},
+		"TOOL":     {{Reasoning: words("A tool, then."), Words: words("Let me run that. "), Calls: []harness.Call{bash("echo hello-from-tool")}}, {Reasoning: words("It ran."), Words: words("It printed hello-from-tool.")}},
 		"PARALLEL": {{Words: words("Both at once."), Calls: []harness.Call{bash("echo first"), bash("echo second")}}, {Words: words("Both are done.")}},
 		"ASK":      {{Words: words("May I?"), Calls: []harness.Call{bash("touch somewhere; echo done")}}, {Words: words("That was it.")}},
 		"QUESTION": {{Calls: []harness.Call{harness.NewCall("AskUserQuestion", question)}}, {Words: words("Noted.")}},
-		"RETRY":    {{Words: words("This is told twice."), Breaks: 1}},
-		"SLOW":     {{Words: harness.Held(slowly, further), Pause: 30 * time.Millisecond}},
-		"SWIFT":    {{Words: harness.Held(slowly, further), Pause: 3 * time.Millisecond}},
-		"SILENT":   {{Words: harness.Held("", hello)}},
-		"MUSES":    {{Thinks: harness.Held("First I think about it at length. ", "Then further."), Words: words(hello), Pause: 20 * time.Millisecond}},
+		"RETRY":    {{Words: words("This is told twice."), Disconnects: 1}},
+		"SLOW":     {{Words: harness.GatedWords(slowly, further), Pause: 30 * time.Millisecond}},
+		"SWIFT":    {{Words: harness.GatedWords(slowly, further), Pause: 3 * time.Millisecond}},
+		"SILENT":   {{Words: harness.GatedWords("", hello)}},
+		"MUSES":    {{Reasoning: harness.GatedWords("First I think about it at length. ", "Then further."), Words: words(hello), Pause: 20 * time.Millisecond}},
 		"WAITTOOL": {{Words: words("Running."), Calls: []harness.Call{bash("echo begun; sleep 60")}}, {Words: words("Ran.")}},
 		"LONGTOOL": {{Words: words("Running."), Calls: []harness.Call{bash("echo begun; sleep 3; echo over")}}, {Words: words("Ran.")}},
 	}
@@ -69,11 +69,11 @@ func TestLetta(t *testing.T) {
 	s.Client = harness.NewClient(s.leat.URL)
 
 	t.Run("plain", func(t *testing.T) {
-		c := s.Converse(t, "free")
+		c := s.CreateConversation(t, "free")
 		for range 2 { // the second turn goes on in the same conversation there
-			a := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn)
-			a.Ended(t, event.Completed)
-			a.Says(t, hello)
+			a := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
+			a.CheckOutcome(t, event.Completed)
+			a.CheckText(t, hello)
 			if a.Turn.Usage == nil || a.Turn.Usage.Input == 0 {
 				t.Errorf("usage %+v", a.Turn.Usage)
 			}
@@ -81,22 +81,22 @@ func TestLetta(t *testing.T) {
 	})
 	t.Run("thinking", func(t *testing.T) {
 		a := s.Ask(t, "free", "please do SCRIPT-THINK")
-		a.Ended(t, event.Completed)
-		a.Says(t, "Then I answer.")
-		a.Thinks(t, "First I think about it.")
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "Then I answer.")
+		a.CheckReasoning(t, "First I think about it.")
 	})
 	t.Run("tools", func(t *testing.T) {
 		a := s.Ask(t, "free", "please do SCRIPT-TOOL")
-		a.Ended(t, event.Completed)
-		a.Says(t, "Let me run that. \n\nIt printed hello-from-tool.")
-		a.Thinks(t, "A tool, then.It ran.")
-		a.Tools(t, "echo hello-from-tool → hello-from-tool")
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "Let me run that. \n\nIt printed hello-from-tool.")
+		a.CheckReasoning(t, "A tool, then.It ran.")
+		a.CheckTools(t, "echo hello-from-tool → hello-from-tool")
 		if a.Messages != 2 {
 			t.Errorf("%d messages, want one a step", a.Messages)
 		}
 		b := s.Ask(t, "free", "please do SCRIPT-PARALLEL")
-		b.Ended(t, event.Completed)
-		b.Tools(t, "echo first → first", "echo second → second")
+		b.CheckOutcome(t, event.Completed)
+		b.CheckTools(t, "echo first → first", "echo second → second")
 	})
 	t.Run("approval given from another device", func(t *testing.T) {
 		c, turn, r := s.asked(t, "please do SCRIPT-ASK")
@@ -104,10 +104,10 @@ func TestLetta(t *testing.T) {
 		if _, err := other.Answer(t.Context(), c, turn, r.ID, event.Approve, ""); err != nil {
 			t.Fatal(err)
 		}
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, "May I?\n\nThat was it.")
-		a.Tools(t, "touch somewhere; echo done → done")
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "May I?\n\nThat was it.")
+		a.CheckTools(t, "touch somewhere; echo done → done")
 	})
 	t.Run("approval refused from another device", func(t *testing.T) {
 		c, turn, r := s.asked(t, "please do SCRIPT-ASK")
@@ -115,10 +115,10 @@ func TestLetta(t *testing.T) {
 		if _, err := other.Answer(t.Context(), c, turn, r.ID, event.Deny, "not on a Sunday"); err != nil {
 			t.Fatal(err)
 		}
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, "May I?\n\nThat was it.")
-		p := a.Of(event.KindTool)[0]
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "May I?\n\nThat was it.")
+		p := a.PartsOf(event.KindTool)[0]
 		if p.State != event.PartDenied || !strings.Contains(p.Text(event.Output), "not on a Sunday") {
 			t.Errorf("the tool is %s, it gave %q", p.State, p.Text(event.Output))
 		}
@@ -131,107 +131,107 @@ func TestLetta(t *testing.T) {
 		if _, err := s.Answer(t.Context(), c, turn, r.ID, "blue", ""); err != nil {
 			t.Fatal(err)
 		}
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Completed)
-		if got := a.Of(event.KindTool)[0].Text(event.Output); !strings.Contains(got, `"Which colour?"="blue"`) {
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Completed)
+		if got := a.PartsOf(event.KindTool)[0].Text(event.Output); !strings.Contains(got, `"Which colour?"="blue"`) {
 			t.Errorf("the agent was told %q", got)
 		}
 	})
 	t.Run("retry", func(t *testing.T) {
 		a := s.Ask(t, "free", "please do SCRIPT-RETRY")
-		a.Ended(t, event.Completed)
-		a.Says(t, "This is told twice.")
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "This is told twice.")
 	})
 	t.Run("abort", func(t *testing.T) {
 		c, turn := s.begun(t, "free")
 		if _, err := s.Stop(t.Context(), c, turn); err != nil {
 			t.Fatal(err)
 		}
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Cancelled)
-		a.SaysPartOf(t, slow)
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Cancelled)
+		a.CheckBeginning(t, slow)
 		// The conversation is free again.
-		s.model.Open() // its model hangs no longer
-		b := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn)
-		b.Ended(t, event.Completed)
-		b.Says(t, hello)
+		s.model.OpenGate() // its model hangs no longer
+		b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
+		b.CheckOutcome(t, event.Completed)
+		b.CheckText(t, hello)
 	})
 	t.Run("a message right after an abort, while the model hangs", func(t *testing.T) {
 		// Where the abort finds the server between two words of its model it is noticed only with the next one: what is said
 		// meanwhile waits there, which readers see. So it is tried some times, as the words come.
 		for range 6 {
-			s.model.Close()
-			c := s.Converse(t, "free")
-			turn := s.Say(t, c, "please do SCRIPT-SWIFT").Turn
-			s.Until(t, c, turn, func(tr *transcript.Transcript) bool { return tr.Visible(turn) != "" })
+			s.model.CloseGate()
+			c := s.CreateConversation(t, "free")
+			turn := s.SendText(t, c, "please do SCRIPT-SWIFT").Turn
+			s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool { return tr.Visible(turn) != "" })
 			if _, err := s.Stop(t.Context(), c, turn); err != nil {
 				t.Fatal(err)
 			}
-			ack := s.Say(t, c, "please do SCRIPT-PLAIN")
-			s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool {
+			ack := s.SendText(t, c, "please do SCRIPT-PLAIN")
+			s.WaitUntil(t, c, ack.Turn, func(tr *transcript.Transcript) bool {
 				u := tr.Turn(ack.Turn)
 				return u != nil && (u.Phase == "waiting" || u.State == transcript.TurnEnded)
 			})
-			s.model.Open()
-			b := s.Answered(t, c, ack.Turn)
-			b.Ended(t, event.Completed)
-			b.Says(t, hello)
+			s.model.OpenGate()
+			b := s.WaitAnswer(t, c, ack.Turn)
+			b.CheckOutcome(t, event.Completed)
+			b.CheckText(t, hello)
 		}
 	})
 	t.Run("steering", func(t *testing.T) {
-		c := s.Converse(t, "free")
-		ack := s.Say(t, c, "please do SCRIPT-LONGTOOL")
-		s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool { return strings.Contains(harness.Output(tr, ack.Turn), "begun") })
-		second := s.Say(t, c, "and then SCRIPT-PLAIN")
+		c := s.CreateConversation(t, "free")
+		ack := s.SendText(t, c, "please do SCRIPT-LONGTOOL")
+		s.WaitUntil(t, c, ack.Turn, func(tr *transcript.Transcript) bool { return strings.Contains(harness.Output(tr, ack.Turn), "begun") })
+		second := s.SendText(t, c, "and then SCRIPT-PLAIN")
 		if second.State != event.MessageSteered || second.Turn != ack.Turn {
 			t.Errorf("the second message is %s in turn %s", second.State, second.Turn)
 		}
-		a := s.Answered(t, c, ack.Turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, "Running.\n\n"+hello)
+		a := s.WaitAnswer(t, c, ack.Turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "Running.\n\n"+hello)
 	})
 	t.Run("a viewer that leaves", func(t *testing.T) {
 		c, turn := s.begun(t, "free") // whose reader has left when it returns
-		s.model.Open()
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, slow)
+		s.model.OpenGate()
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, slow)
 	})
 	t.Run("Leat killed in mid-turn", func(t *testing.T) {
 		c, turn := s.begun(t, "free")
 		s.leat.Signal(syscall.SIGKILL)
 		s.leat.Start(t)
-		a := s.Answered(t, c, turn)
+		a := s.WaitAnswer(t, c, turn)
 		// The server cancels what its last viewer left.
-		a.Ended(t, event.Interrupted)
-		a.SaysPartOf(t, slow)
-		s.model.Open() // its model hangs no longer
-		b := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn)
-		b.Ended(t, event.Completed)
-		b.Says(t, hello)
+		a.CheckOutcome(t, event.Interrupted)
+		a.CheckBeginning(t, slow)
+		s.model.OpenGate() // its model hangs no longer
+		b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
+		b.CheckOutcome(t, event.Completed)
+		b.CheckText(t, hello)
 	})
 	t.Run("Leat killed in mid-turn, another program looks on", func(t *testing.T) {
 		c, turn := s.begun(t, "own")
 		_, leave := subscribe(t, s.letta, map[string]any{"agent_id": s.agent, "conversation_id": "default"})
 		s.leat.Signal(syscall.SIGKILL)
 		s.leat.Start(t)
-		s.model.Open()
-		a := s.Answered(t, c, turn)
+		s.model.OpenGate()
+		a := s.WaitAnswer(t, c, turn)
 		leave()
-		a.Ended(t, event.Completed)
-		a.Says(t, slow)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, slow)
 	})
 	t.Run("Letta killed in mid-turn", func(t *testing.T) {
 		c, turn := s.begun(t, "free")
 		s.letta.Signal(syscall.SIGKILL)
 		s.letta.Start(t)
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Interrupted)
-		a.SaysPartOf(t, slow)
-		s.model.Open() // its model hangs no longer
-		b := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn)
-		b.Ended(t, event.Completed)
-		b.Says(t, hello)
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Interrupted)
+		a.CheckBeginning(t, slow)
+		s.model.OpenGate() // its model hangs no longer
+		b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
+		b.CheckOutcome(t, event.Completed)
+		b.CheckText(t, hello)
 	})
 	t.Run("Letta killed in each phase", func(t *testing.T) {
 		for phase, c := range map[string]struct {
@@ -251,49 +251,49 @@ func TestLetta(t *testing.T) {
 			}},
 		} {
 			t.Run(phase, func(t *testing.T) {
-				s.model.Close()
-				defer s.model.Open()
-				conversation := s.Converse(t, c.agent)
-				turn := s.Say(t, conversation, "please do SCRIPT-"+c.script).Turn
+				s.model.CloseGate()
+				defer s.model.OpenGate()
+				conversation := s.CreateConversation(t, c.agent)
+				turn := s.SendText(t, conversation, "please do SCRIPT-"+c.script).Turn
 				if c.begun == nil {
-					s.model.Asked(t)
+					s.model.WaitAtGate(t)
 				} else {
-					s.Until(t, conversation, turn, func(tr *transcript.Transcript) bool { return c.begun(tr, turn) })
+					s.WaitUntil(t, conversation, turn, func(tr *transcript.Transcript) bool { return c.begun(tr, turn) })
 				}
 				s.letta.Signal(syscall.SIGKILL)
 				s.letta.Start(t)
-				a := s.Answered(t, conversation, turn)
-				a.Ended(t, event.Interrupted)
-				s.model.Open()
-				b := s.Answered(t, conversation, s.Say(t, conversation, "please do SCRIPT-PLAIN").Turn)
-				b.Ended(t, event.Completed)
-				b.Says(t, hello)
+				a := s.WaitAnswer(t, conversation, turn)
+				a.CheckOutcome(t, event.Interrupted)
+				s.model.OpenGate()
+				b := s.WaitAnswer(t, conversation, s.SendText(t, conversation, "please do SCRIPT-PLAIN").Turn)
+				b.CheckOutcome(t, event.Completed)
+				b.CheckText(t, hello)
 			})
 		}
 	})
 	t.Run("two clients in one conversation", func(t *testing.T) {
 		// Another client's run is in progress when Leat sends: its answer is not taken for the person's own.
 		theirs := watch(t, s.letta, s.agent)
-		s.model.Close()
+		s.model.CloseGate()
 		theirs.say(t, "please do SCRIPT-SLOW")
 		theirs.until(t, "stream_delta")
-		c := s.Converse(t, "own")
-		ack := s.Say(t, c, "please do SCRIPT-PLAIN")
-		s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool { u := tr.Turn(ack.Turn); return u != nil && u.Phase == "waiting" })
-		s.model.Open()
-		a := s.Answered(t, c, ack.Turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, hello)
+		c := s.CreateConversation(t, "own")
+		ack := s.SendText(t, c, "please do SCRIPT-PLAIN")
+		s.WaitUntil(t, c, ack.Turn, func(tr *transcript.Transcript) bool { u := tr.Turn(ack.Turn); return u != nil && u.Phase == "waiting" })
+		s.model.OpenGate()
+		a := s.WaitAnswer(t, c, ack.Turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, hello)
 		theirs.leave()
 	})
 	t.Run("Letta away", func(t *testing.T) {
 		s.letta.Signal(syscall.SIGTERM)
-		c := s.Converse(t, "free")
-		ack := s.Say(t, c, "please do SCRIPT-PLAIN")
+		c := s.CreateConversation(t, "free")
+		ack := s.SendText(t, c, "please do SCRIPT-PLAIN")
 		s.letta.Start(t)
-		a := s.Answered(t, c, ack.Turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, hello)
+		a := s.WaitAnswer(t, c, ack.Turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, hello)
 	})
 	t.Run("in a browser", s.browser)
 }
@@ -301,18 +301,18 @@ func TestLetta(t *testing.T) {
 // begun begins a turn that waits at the model's gate, and returns when a part of it was seen.
 func (s *stage) begun(t *testing.T, agent string) (c, turn string) {
 	t.Helper()
-	s.model.Close()
-	t.Cleanup(s.model.Open)
-	c = s.Converse(t, agent)
-	return c, s.Begun(t, c, "please do SCRIPT-SLOW")
+	s.model.CloseGate()
+	t.Cleanup(s.model.OpenGate)
+	c = s.CreateConversation(t, agent)
+	return c, s.StartTurn(t, c, "please do SCRIPT-SLOW")
 }
 
 // asked begins a turn of the agent that has to ask, and returns when it does.
 func (s *stage) asked(t *testing.T, text string) (c, turn string, r event.Request) {
 	t.Helper()
-	c = s.Converse(t, "asks")
-	turn = s.Say(t, c, text).Turn
-	tr := s.Until(t, c, turn, func(tr *transcript.Transcript) bool {
+	c = s.CreateConversation(t, "asks")
+	turn = s.SendText(t, c, text).Turn
+	tr := s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool {
 		u := tr.Turn(turn)
 		return u != nil && len(u.Requests) > 0
 	})
@@ -323,7 +323,7 @@ func (s *stage) asked(t *testing.T, text string) (c, turn string, r event.Reques
 func (s *stage) device(t *testing.T, c, turn string, r event.Request) *leat.Client {
 	t.Helper()
 	other := harness.NewClient(s.URL)
-	tr := other.Until(t, c, turn, func(tr *transcript.Transcript) bool {
+	tr := other.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool {
 		u := tr.Turn(turn)
 		return u != nil && len(u.Requests) > 0
 	})

@@ -37,7 +37,7 @@ func install(t *testing.T) (node, script string) {
 			{Args: []string{"tar", "xzf", "letta-ai-letta-code-" + lettaVersion + ".tgz"}},
 			{Dependencies: map[string]string{"ws": wsVersion, platform: nodeVersion}, Args: harness.NPM},
 		},
-		Wants: []string{program, script},
+		Files: []string{program, script},
 	}.Into(t)
 	return filepath.Join(dir, program), filepath.Join(dir, script)
 }
@@ -75,7 +75,7 @@ func newLetta(t *testing.T, modelURL string) (p *harness.Program, work string) {
 		Name: "Letta", Args: []string{node, script, "server", "--backend", "local", "--listen", "ws://127.0.0.1:" + port},
 		Dir: work, Env: env, URL: "http://127.0.0.1:" + port, Ready: "/ws",
 	}
-	return p.Owned(t), work
+	return p.CloseWithTest(t), work
 }
 
 // newAgent makes an agent there, and returns its id.

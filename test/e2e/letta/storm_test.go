@@ -42,7 +42,7 @@ func TestStorm(t *testing.T) {
 	s.Leat.Start(t)
 	s.Client, s.Other = harness.NewClient(s.Leat.URL), o
 	for i, agent := range o.agents {
-		s.Chats = append(s.Chats, &harness.Chat{Conversation: s.Converse(t, fmt.Sprintf("letta%d", i)), Session: agent})
+		s.Chats = append(s.Chats, &harness.Chat{Conversation: s.CreateConversation(t, fmt.Sprintf("letta%d", i)), Session: agent})
 	}
 	s.Chats, s.Spare = s.Chats[:3], s.Chats[3:]
 	s.Run(t)

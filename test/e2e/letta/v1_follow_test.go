@@ -82,7 +82,7 @@ func foreign(tr *transcript.Transcript) (all []*transcript.Turn) {
 // said waits until a message of another client is shown.
 func (s *theirs) said(t *testing.T, c, text string) {
 	t.Helper()
-	s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+	s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 		for _, m := range tr.Messages {
 			if m.Role == event.User && m.Source == "letta" && m.Visible() == text {
 				return true
@@ -96,20 +96,20 @@ func (s *theirs) said(t *testing.T, c, text string) {
 func (s *theirs) answered(t *testing.T, c string, n int) *harness.Answer {
 	t.Helper()
 	turn := ""
-	s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+	s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 		if all := foreign(tr); len(all) >= n {
 			turn = all[n-1].ID
 		}
 		return turn != ""
 	})
-	return s.Answered(t, c, turn)
+	return s.WaitAnswer(t, c, turn)
 }
 
 // testFollow has another client talk in a conversation that Leat follows.
 func (s *v1Stage) testFollow(t *testing.T, id string) {
-	s.model.Open()
-	c := s.Converse(t, "v1")
-	s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn).Says(t, hello)
+	s.model.OpenGate()
+	c := s.CreateConversation(t, "v1")
+	s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn).CheckText(t, hello)
 	var list []struct{ ID string }
 	s.call(t, http.MethodGet, "/v1/conversations/?limit=1&agent_id="+id, nil, &list)
 	other := &theirs{v1Stage: s, agent: id, conversation: list[0].ID}
@@ -119,8 +119,8 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 			n++
 			other.say(t, way, way+": please do SCRIPT-PLAIN")()
 			a := other.answered(t, c, n)
-			a.Ended(t, event.Completed)
-			a.Says(t, hello)
+			a.CheckOutcome(t, event.Completed)
+			a.CheckText(t, hello)
 			other.said(t, c, way+": please do SCRIPT-PLAIN")
 			if a.Turn.Usage == nil || a.Turn.Usage.Output != 50 {
 				t.Errorf("the turn counts %+v", a.Turn.Usage)
@@ -129,10 +129,10 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 	}
 	t.Run("live", func(t *testing.T) {
 		n++
-		s.model.Close()
+		s.model.CloseGate()
 		end := other.say(t, "background", "live: please do SCRIPT-SLOW")
 		turn := ""
-		s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+		s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 			if all := foreign(tr); len(all) == n {
 				turn = all[n-1].ID
 			}
@@ -140,11 +140,11 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		})
 		s.leat.Signal(syscall.SIGKILL)
 		s.leat.Start(t)
-		s.model.Open()
+		s.model.OpenGate()
 		end()
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, slow)
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, slow)
 		other.said(t, c, "live: please do SCRIPT-SLOW")
 	})
 	t.Run("while Leat is away", func(t *testing.T) {
@@ -156,8 +156,8 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		s.leat.Start(t)
 		for i, way := range []string{"blocking", "background"} {
 			a := other.answered(t, c, n-1+i)
-			a.Ended(t, event.Completed)
-			a.Says(t, hello)
+			a.CheckOutcome(t, event.Completed)
+			a.CheckText(t, hello)
 			other.said(t, c, "away, "+way+": please do SCRIPT-PLAIN")
 		}
 	})
@@ -165,7 +165,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		t.Run("a question that Leat answers: "+string(decision), func(t *testing.T) {
 			n++
 			other.say(t, "background", string(decision)+": please do SCRIPT-ASK")()
-			tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+			tr := s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 				all := foreign(tr)
 				return len(all) == n && len(all[n-1].Requests) > 0
 			})
@@ -173,10 +173,10 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 			if _, err := s.Answer(t.Context(), c, u.ID, u.Requests[0].ID, decision, ""); err != nil {
 				t.Fatal(err)
 			}
-			a := s.Answered(t, c, u.ID)
-			a.Ended(t, event.Completed)
-			a.Says(t, "May I? \n\nThat was it.")
-			if got := a.Of(event.KindTool)[0].State; got != state {
+			a := s.WaitAnswer(t, c, u.ID)
+			a.CheckOutcome(t, event.Completed)
+			a.CheckText(t, "May I? \n\nThat was it.")
+			if got := a.PartsOf(event.KindTool)[0].State; got != state {
 				t.Errorf("the tool is %q, want %q", got, state)
 			}
 		})
@@ -184,7 +184,7 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 			t.Run("a question that its client answers, "+way+": "+string(decision), func(t *testing.T) {
 				n++
 				other.say(t, way, string(decision)+": please do SCRIPT-ASK")()
-				tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+				tr := s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 					all := foreign(tr)
 					return len(all) == n && len(all[n-1].Requests) > 0
 				})
@@ -192,78 +192,78 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 				other.send(t, way, map[string]any{"type": "approval", "approvals": []any{
 					map[string]any{"type": "approval", "tool_call_id": u.Requests[0].ID, "approve": decision == event.Approve},
 				}})()
-				a := s.Answered(t, c, u.ID)
-				a.Ended(t, event.Completed)
-				a.Says(t, "May I? \n\nThat was it.")
-				if got := a.Of(event.KindTool)[0].State; got != state {
+				a := s.WaitAnswer(t, c, u.ID)
+				a.CheckOutcome(t, event.Completed)
+				a.CheckText(t, "May I? \n\nThat was it.")
+				if got := a.PartsOf(event.KindTool)[0].State; got != state {
 					t.Errorf("the tool is %q, want %q", got, state)
 				}
 			})
 		}
 	}
 	t.Run("a question of Leat's turn that another client answers", func(t *testing.T) {
-		turn := s.Say(t, c, "ours: please do SCRIPT-ASK").Turn
-		tr := s.Until(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 })
+		turn := s.SendText(t, c, "ours: please do SCRIPT-ASK").Turn
+		tr := s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 })
 		other.send(t, "background", map[string]any{"type": "approval", "approvals": []any{
 			map[string]any{"type": "approval", "tool_call_id": tr.Turn(turn).Requests[0].ID, "approve": true},
 		}})()
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, "May I? \n\nThat was it.")
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "May I? \n\nThat was it.")
 	})
 	t.Run("a message of Leat in place of an answer", func(t *testing.T) {
 		n++
 		other.say(t, "background", "unanswered: please do SCRIPT-ASK")()
-		tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+		tr := s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 			all := foreign(tr)
 			return len(all) == n && len(all[n-1].Requests) > 0
 		})
-		s.Answered(t, c, s.Say(t, c, refusedMessage).Turn).Ended(t, event.Failed)
+		s.WaitAnswer(t, c, s.SendText(t, c, refusedMessage).Turn).CheckOutcome(t, event.Failed)
 		u := foreign(tr)[n-1]
 		if _, err := s.Answer(t.Context(), c, u.ID, u.Requests[0].ID, event.Approve, ""); err != nil {
 			t.Fatal(err)
 		}
-		s.Answered(t, c, u.ID).Ended(t, event.Completed)
+		s.WaitAnswer(t, c, u.ID).CheckOutcome(t, event.Completed)
 	})
 	t.Run("a run that fails", func(t *testing.T) {
 		n++
 		other.say(t, "background", "please do SCRIPT-FAIL")()
 		a := other.answered(t, c, n)
-		a.Ended(t, event.Failed)
+		a.CheckOutcome(t, event.Failed)
 		if a.Turn.Error == nil || a.Turn.Error.Code != "llm_authentication" {
 			t.Errorf("the turn failed with %+v", a.Turn.Error)
 		}
 	})
 	t.Run("a stop in Leat", func(t *testing.T) {
 		n++
-		s.model.Close()
+		s.model.CloseGate()
 		end := other.say(t, "background", "stopped: please do SCRIPT-SLOW")
-		tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+		tr := s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 			all := foreign(tr)
 			return len(all) == n && len(tr.Visible(all[n-1].ID)) > 20
 		})
 		if _, err := s.Stop(t.Context(), c, foreign(tr)[n-1].ID); err != nil {
 			t.Fatal(err)
 		}
-		s.Answered(t, c, foreign(tr)[n-1].ID).Ended(t, event.Cancelled)
+		s.WaitAnswer(t, c, foreign(tr)[n-1].ID).CheckOutcome(t, event.Cancelled)
 		s.idle(t, id)
-		s.model.Open()
+		s.model.OpenGate()
 		end()
 	})
 	t.Run("a message of Leat while another client's run is in progress", func(t *testing.T) {
 		n++
-		s.model.Close()
+		s.model.CloseGate()
 		end := other.say(t, "background", "busy: please do SCRIPT-SLOW")
-		tr := s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+		tr := s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 			all := foreign(tr)
 			return len(all) == n && len(tr.Visible(all[n-1].ID)) > 20
 		})
-		turn := s.Say(t, c, "meanwhile: please do SCRIPT-PLAIN").Turn
-		s.Until(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && u.Phase == "retrying" })
-		s.model.Open()
+		turn := s.SendText(t, c, "meanwhile: please do SCRIPT-PLAIN").Turn
+		s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && u.Phase == "retrying" })
+		s.model.OpenGate()
 		end()
-		s.Answered(t, c, foreign(tr)[n-1].ID).Says(t, slow)
-		s.Answered(t, c, turn).Says(t, hello)
+		s.WaitAnswer(t, c, foreign(tr)[n-1].ID).CheckText(t, slow)
+		s.WaitAnswer(t, c, turn).CheckText(t, hello)
 		other.said(t, c, "busy: please do SCRIPT-SLOW")
 	})
 	t.Run("the server is killed", func(t *testing.T) {
@@ -271,16 +271,16 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		s.v1.Start(t)
 		n++
 		other.say(t, "background", "again: please do SCRIPT-PLAIN")()
-		other.answered(t, c, n).Says(t, hello)
+		other.answered(t, c, n).CheckText(t, hello)
 		other.said(t, c, "again: please do SCRIPT-PLAIN")
 	})
 	t.Run("everything once, as the server has it", func(t *testing.T) {
-		s.Answered(t, c, s.Say(t, c, "last: please do SCRIPT-PLAIN").Turn).Says(t, hello)
+		s.WaitAnswer(t, c, s.SendText(t, c, "last: please do SCRIPT-PLAIN").Turn).CheckText(t, hello)
 		s.leat.Signal(syscall.SIGKILL)
 		s.leat.Start(t)
 		n++
 		other.say(t, "background", "end: please do SCRIPT-PLAIN")()
-		other.answered(t, c, n).Says(t, hello)
+		other.answered(t, c, n).CheckText(t, hello)
 		other.said(t, c, "end: please do SCRIPT-PLAIN")
 		tr, err := s.Transcript(t.Context(), c)
 		if err != nil {
@@ -318,8 +318,8 @@ func (s *v1Stage) testFollow(t *testing.T, id string) {
 		}
 		other.say(t, "background", "attached: please do SCRIPT-PLAIN")()
 		other.said(t, made.Conversation, "attached: please do SCRIPT-PLAIN")
-		b := s.Answered(t, made.Conversation, s.Say(t, made.Conversation, "ours: please do SCRIPT-PLAIN").Turn)
-		b.Ended(t, event.Completed)
+		b := s.WaitAnswer(t, made.Conversation, s.SendText(t, made.Conversation, "ours: please do SCRIPT-PLAIN").Turn)
+		b.CheckOutcome(t, event.Completed)
 		other.said(t, c, "ours: please do SCRIPT-PLAIN")
 	})
 }
@@ -361,7 +361,7 @@ func (s *theirs) history(t *testing.T) (items []harness.Item) {
 }
 
 // seen returns what a reader sees.
-func seen(tr *transcript.Transcript) []harness.Item { return withoutDenials(harness.Seen(tr)) }
+func seen(tr *transcript.Transcript) []harness.Item { return withoutDenials(harness.VisibleItems(tr)) }
 
 // withoutDenials leaves out what the server stores for a tool that was denied, and does not stream.
 func withoutDenials(items []harness.Item) []harness.Item {

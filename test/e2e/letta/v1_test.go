@@ -35,14 +35,14 @@ func TestV1(t *testing.T) {
 	if command == "" || url == "" {
 		t.Skip("SKIPPED: install letta==0.16.8 from PyPI with PostgreSQL and Redis, and set LETTA_V1_COMMAND to a script that starts it in the foreground and LETTA_V1_URL to where it answers")
 	}
-	s := &v1Stage{model: harness.NewModel(t, map[string][]harness.Say{
+	s := &v1Stage{model: harness.NewModel(t, map[string][]harness.Reply{
 		"PLAIN": {{Words: harness.Words(hello)}},
 		"ASK":   {{Words: harness.Words("May I? "), Calls: []harness.Call{harness.NewCall("run_it", map[string]any{"command": "now"})}}, {Words: harness.Words("That was it.")}},
-		"SLOW":  {{Words: harness.Held(slowly, further), Pause: 30 * time.Millisecond}},
+		"SLOW":  {{Words: harness.GatedWords(slowly, further), Pause: 30 * time.Millisecond}},
 		"FAIL":  {{Status: http.StatusUnauthorized}},
 	})}
 	p := &harness.Program{Name: "Letta V1", Args: []string{command}, Env: os.Environ(), URL: url, Ready: "/v1/health/"}
-	s.v1 = p.Owned(t)
+	s.v1 = p.CloseWithTest(t)
 	s.v1.Start(t)
 	agent := s.agent(t)
 	proxy, err := badnet.Listen(strings.TrimPrefix(url, "http://"), badnet.Faults{Seed: 1, Total: -1, Mean: 2 << 10, Stall: time.Second})
@@ -59,31 +59,31 @@ func TestV1(t *testing.T) {
 
 	t.Run("plain", func(t *testing.T) {
 		a := s.Ask(t, "v1", "please do SCRIPT-PLAIN")
-		a.Ended(t, event.Completed)
-		a.Says(t, hello)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, hello)
 	})
 	for decision, state := range map[event.Decision]event.PartState{event.Approve: event.PartDone, event.Deny: event.PartDenied} {
 		t.Run("a tool: "+string(decision), func(t *testing.T) {
-			c := s.Converse(t, "v1")
-			turn := s.Say(t, c, "please do SCRIPT-ASK").Turn
-			tr := s.Until(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 })
+			c := s.CreateConversation(t, "v1")
+			turn := s.SendText(t, c, "please do SCRIPT-ASK").Turn
+			tr := s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 })
 			if _, err := s.Answer(t.Context(), c, turn, tr.Turn(turn).Requests[0].ID, decision, ""); err != nil {
 				t.Fatal(err)
 			}
-			a := s.Answered(t, c, turn)
-			a.Ended(t, event.Completed)
-			if got := a.Of(event.KindTool)[0].State; got != state {
+			a := s.WaitAnswer(t, c, turn)
+			a.CheckOutcome(t, event.Completed)
+			if got := a.PartsOf(event.KindTool)[0].State; got != state {
 				t.Errorf("the tool is %q, want %q", got, state)
 			}
 		})
 	}
 	t.Run("steps", func(t *testing.T) {
 		a := s.Ask(t, "steps", "please do SCRIPT-PLAIN")
-		a.Ended(t, event.Completed)
-		a.Says(t, hello)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, hello)
 	})
 	t.Run("a picture", func(t *testing.T) {
-		c := s.Converse(t, "v1")
+		c := s.CreateConversation(t, "v1")
 		res, err := http.Post(s.leat.URL+"/api/conversations/"+c+"/files?name=mine.png", "image/png", bytes.NewReader(drawing(t)))
 		if err != nil {
 			t.Fatal(err)
@@ -99,105 +99,105 @@ func TestV1(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Answered(t, c, ack.Turn).Says(t, hello)
+		s.WaitAnswer(t, c, ack.Turn).CheckText(t, hello)
 		if images := s.model.Images(); len(images) != 1 || !bytes.Equal(images[0], drawing(t)) {
 			t.Errorf("the model got %d pictures, want the one that was sent", len(images))
 		}
 	})
 	t.Run("over connections that are cut", func(t *testing.T) {
 		a := s.Ask(t, "cut", "please do SCRIPT-SLOW")
-		a.Ended(t, event.Completed)
-		a.Says(t, slow)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, slow)
 		if proxy.Cuts() == 0 {
 			t.Error("no connection was cut")
 		}
 	})
 	t.Run("Leat is killed in the answer", func(t *testing.T) {
 		for name, outcome := range map[string]event.Outcome{"v1": event.Completed, "front": event.Interrupted} {
-			s.model.Close()
-			c := s.Converse(t, name)
-			turn := s.Begun(t, c, "please do SCRIPT-SLOW")
+			s.model.CloseGate()
+			c := s.CreateConversation(t, name)
+			turn := s.StartTurn(t, c, "please do SCRIPT-SLOW")
 			s.leat.Signal(syscall.SIGKILL)
-			s.model.Open()
+			s.model.OpenGate()
 			s.leat.Start(t)
-			a := s.Answered(t, c, turn)
-			a.Ended(t, outcome)
-			a.SaysPartOf(t, slow)
+			a := s.WaitAnswer(t, c, turn)
+			a.CheckOutcome(t, outcome)
+			a.CheckBeginning(t, slow)
 			if outcome == event.Completed {
-				a.Says(t, slow)
+				a.CheckText(t, slow)
 			}
 		}
 	})
 	t.Run("Leat is killed while a person is asked", func(t *testing.T) {
 		for _, name := range []string{"v1", "front"} {
-			c := s.Converse(t, name)
-			turn := s.Say(t, c, "please do SCRIPT-ASK").Turn
+			c := s.CreateConversation(t, name)
+			turn := s.SendText(t, c, "please do SCRIPT-ASK").Turn
 			asked := func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 }
-			s.Until(t, c, turn, asked)
+			s.WaitUntil(t, c, turn, asked)
 			s.leat.Signal(syscall.SIGKILL)
 			s.leat.Start(t)
-			if _, err := s.Answer(t.Context(), c, turn, s.Until(t, c, turn, asked).Turn(turn).Requests[0].ID, event.Approve, ""); err != nil {
+			if _, err := s.Answer(t.Context(), c, turn, s.WaitUntil(t, c, turn, asked).Turn(turn).Requests[0].ID, event.Approve, ""); err != nil {
 				t.Fatal(err)
 			}
-			a := s.Answered(t, c, turn)
-			a.Ended(t, event.Completed)
-			a.Says(t, "May I? \n\nThat was it.")
+			a := s.WaitAnswer(t, c, turn)
+			a.CheckOutcome(t, event.Completed)
+			a.CheckText(t, "May I? \n\nThat was it.")
 		}
 	})
 	t.Run("a message after a turn that was stopped while a person was asked", func(t *testing.T) {
 		for _, name := range []string{"v1", "front"} {
-			c := s.Converse(t, name)
-			turn := s.Say(t, c, "please do SCRIPT-ASK").Turn
-			s.Until(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 })
+			c := s.CreateConversation(t, name)
+			turn := s.SendText(t, c, "please do SCRIPT-ASK").Turn
+			s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool { u := tr.Turn(turn); return u != nil && len(u.Requests) > 0 })
 			if _, err := s.Stop(t.Context(), c, turn); err != nil {
 				t.Fatal(err)
 			}
-			s.Answered(t, c, turn).Ended(t, event.Cancelled)
-			a := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn) // the server still waits for the answer
-			a.Ended(t, event.Completed)
-			a.Says(t, hello)
+			s.WaitAnswer(t, c, turn).CheckOutcome(t, event.Cancelled)
+			a := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn) // the server still waits for the answer
+			a.CheckOutcome(t, event.Completed)
+			a.CheckText(t, hello)
 		}
 	})
 	t.Run("other clients", func(t *testing.T) { s.testFollow(t, agent) })
 	t.Run("a stop cancels the run", func(t *testing.T) {
 		for _, when := range []string{"at once", "in the answer"} {
-			s.model.Close()
-			c := s.Converse(t, "v1")
-			turn := s.Say(t, c, "please do SCRIPT-SLOW").Turn
+			s.model.CloseGate()
+			c := s.CreateConversation(t, "v1")
+			turn := s.SendText(t, c, "please do SCRIPT-SLOW").Turn
 			if when == "in the answer" {
-				s.Until(t, c, turn, func(tr *transcript.Transcript) bool { return len(tr.Visible(turn)) > 20 })
+				s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool { return len(tr.Visible(turn)) > 20 })
 			}
 			if _, err := s.Stop(t.Context(), c, turn); err != nil {
 				t.Fatal(err)
 			}
-			s.Answered(t, c, turn).Ended(t, event.Cancelled)
+			s.WaitAnswer(t, c, turn).CheckOutcome(t, event.Cancelled)
 			s.idle(t, agent)
-			s.model.Open()
-			b := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn) // the conversation is free there
-			b.Ended(t, event.Completed)
-			b.Says(t, hello)
+			s.model.OpenGate()
+			b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn) // the conversation is free there
+			b.CheckOutcome(t, event.Completed)
+			b.CheckText(t, hello)
 		}
 	})
 	t.Run("the server is killed in the answer", func(t *testing.T) {
-		s.model.Close()
-		c := s.Converse(t, "v1")
-		turn := s.Begun(t, c, "please do SCRIPT-SLOW")
+		s.model.CloseGate()
+		c := s.CreateConversation(t, "v1")
+		turn := s.StartTurn(t, c, "please do SCRIPT-SLOW")
 		// Leat is away too until the server is back, however long that takes: it asks for a server for a minute only.
 		s.leat.Signal(syscall.SIGKILL)
 		s.v1.Signal(syscall.SIGKILL)
 		s.v1.Start(t) // it pings the run, which is dead, and says that it is running
 		s.leat.Start(t)
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Failed)
-		a.SaysPartOf(t, slow)
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Failed)
+		a.CheckBeginning(t, slow)
 		if a.Turn.Error == nil || a.Turn.Error.Code != "silence" || !strings.Contains(a.Turn.Error.Message, "running") {
 			t.Errorf("the turn failed with %+v", a.Turn.Error)
 		}
 		s.idle(t, agent)
-		s.model.Open()
-		b := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn)
-		b.Ended(t, event.Completed)
-		b.Says(t, hello)
+		s.model.OpenGate()
+		b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
+		b.CheckOutcome(t, event.Completed)
+		b.CheckText(t, hello)
 	})
 }
 

@@ -20,15 +20,15 @@ const (
 )
 
 // browses adds the scripts that are played for a browser.
-func (s *stage) browses(t *testing.T, scripts map[string][]harness.Say) {
+func (s *stage) browses(t *testing.T, scripts map[string][]harness.Reply) {
 	t.Helper()
 	picture := filepath.Join(s.workspace, "pic.png")
-	scripts["GROW"] = []harness.Say{{Words: harness.Held(firstHalf, secondHalf), Pause: 20 * time.Millisecond}}
+	scripts["GROW"] = []harness.Reply{{Words: harness.GatedWords(firstHalf, secondHalf), Pause: 20 * time.Millisecond}}
 	// Pieces come further apart than the gateway waits to send them together, so that each is seen by itself.
-	scripts["SHOW"] = []harness.Say{{Words: pieces("Here is the picture.\n\nMEDIA:"+picture+"\n\nThat was it.", 9), Pause: 90 * time.Millisecond}}
-	scripts["SHOWLAST"] = []harness.Say{{Words: pieces("At the end.\n\nMEDIA:"+picture, 9), Pause: 90 * time.Millisecond}}
+	scripts["SHOW"] = []harness.Reply{{Words: pieces("Here is the picture.\n\nMEDIA:"+picture+"\n\nThat was it.", 9), Pause: 90 * time.Millisecond}}
+	scripts["SHOWLAST"] = []harness.Reply{{Words: pieces("At the end.\n\nMEDIA:"+picture, 9), Pause: 90 * time.Millisecond}}
 	waits := harness.NewCall("exec", map[string]any{"command": "echo begun; while [ ! -e go ]; do sleep 0.1; done; echo over", "yieldMs": 120_000})
-	scripts["WORK"] = []harness.Say{
+	scripts["WORK"] = []harness.Reply{
 		{Words: harness.Words("I begin with this. "), Calls: []harness.Call{waits}},
 		{Words: harness.Words("And now what fails. "), Calls: []harness.Call{command("echo oh no >&2; exit 3"), harness.NewCall("read", map[string]any{"path": "no/such/file"})}},
 		{Words: harness.Words("That was all.")},
@@ -50,13 +50,13 @@ func (s *stage) browser(t *testing.T) {
 	if err := os.WriteFile(file, mine, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	harness.Browser(t, "openclaw.mjs", map[string]any{
+	harness.RunBrowser(t, "openclaw.mjs", map[string]any{
 		"url": s.leat.URL, "hello": hello, "slowly": slowly, "slow": slow, "firstHalf": firstHalf, "secondHalf": secondHalf,
 		"mine": file, "picture": filepath.Join(s.workspace, "pic.png"),
-	}, map[string]harness.Act{
-		"gate/close": harness.Do(s.model.Close), "gate/open": harness.Do(s.model.Open),
-		"leat/kill": s.leat.Kill(), "leat/start": s.leat.Begin(),
-		"openclaw/kill": s.claw.Kill(), "openclaw/start": s.claw.Begin(),
+	}, map[string]harness.Action{
+		"gate/close": harness.ActionOf(s.model.CloseGate), "gate/open": harness.ActionOf(s.model.OpenGate),
+		"leat/kill": s.leat.KillAction(), "leat/start": s.leat.StartAction(),
+		"openclaw/kill": s.claw.KillAction(), "openclaw/start": s.claw.StartAction(),
 		"tool/go": func(context.Context) (any, error) {
 			return nil, os.WriteFile(filepath.Join(s.workspace, "go"), nil, 0o600)
 		},

@@ -26,11 +26,11 @@ func TestClaims(t *testing.T) {
 	s, other := sharing(t, newest)
 	t.Run("another client's message comes in a turn of ours", func(t *testing.T) {
 		other.t = t
-		c := s.Converse(t, "shared")
+		c := s.CreateConversation(t, "shared")
 		turn := s.waits(t, c)
 		other.call("chat.send", map[string]string{"sessionKey": shared, "message": "into it: please do SCRIPT-PLAIN", "idempotencyKey": "into-it", "queueMode": "steer"}, nil)
 		s.release(t)
-		s.Answered(t, c, turn).Ended(t, event.Completed)
+		s.WaitAnswer(t, c, turn).CheckOutcome(t, event.Completed)
 		s.once(t, c, "user: into it: please do SCRIPT-PLAIN", 1)
 		for _, m := range s.ended(t, c).Messages {
 			if m.Visible() == "into it: please do SCRIPT-PLAIN" && m.Source != "gateway-client" {
@@ -40,9 +40,9 @@ func TestClaims(t *testing.T) {
 	})
 	t.Run("a tool that is approved in OpenClaw", func(t *testing.T) {
 		other.t = t
-		c := s.Converse(t, "careful")
-		ack := s.Say(t, c, "please do SCRIPT-APPROVE")
-		tr := s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool {
+		c := s.CreateConversation(t, "careful")
+		ack := s.SendText(t, c, "please do SCRIPT-APPROVE")
+		tr := s.WaitUntil(t, c, ack.Turn, func(tr *transcript.Transcript) bool {
 			u := tr.Turn(ack.Turn)
 			return u != nil && (len(u.Requests) > 0 || u.State == transcript.TurnEnded)
 		})
@@ -50,23 +50,23 @@ func TestClaims(t *testing.T) {
 			t.Fatalf("requests: %+v", tr.Turn(ack.Turn).Requests)
 		}
 		other.call("exec.approval.resolve", map[string]string{"id": tr.Turn(ack.Turn).Requests[0].ID, "decision": "allow-once"}, nil)
-		a := s.Answered(t, c, ack.Turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, "May I?\n\nThat was it.")
-		a.Tools(t, "uname -s → Linux")
+		a := s.WaitAnswer(t, c, ack.Turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "May I?\n\nThat was it.")
+		a.CheckTools(t, "uname -s → Linux")
 	})
 	t.Run("a file that can't be had", func(t *testing.T) {
 		a := s.Ask(t, "claw", "please do SCRIPT-NOFILE")
-		a.Ended(t, event.Completed)
-		files := a.Of(event.KindMedia)
+		a.CheckOutcome(t, event.Completed)
+		files := a.PartsOf(event.KindMedia)
 		if len(files) != 1 || files[0].Media.Name != "none.png" || files[0].Error == nil || files[0].Error.Message == "" || files[0].Media.URL != "" {
 			t.Errorf("files: %+v; readers see\n%q", files, a.Visible)
 		}
 	})
 	t.Run("a file of a run while Leat is away", func(t *testing.T) {
 		other.t = t
-		c := s.Converse(t, "shared")
-		s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn)
+		c := s.CreateConversation(t, "shared")
+		s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
 		s.leat.Signal(syscall.SIGKILL)
 		other.over(other.send(shared, "away: please do SCRIPT-FILE"))
 		s.leat.Start(t)
@@ -134,8 +134,8 @@ func (s *stage) remote(t *testing.T) {
 			break
 		}
 	}
-	a.Ended(t, event.Completed)
-	a.Says(t, hello)
+	a.CheckOutcome(t, event.Completed)
+	a.CheckText(t, hello)
 }
 
 // trust has the gateway, which does not run, believe a proxy.
@@ -206,12 +206,12 @@ func TestClaimsOfProtocol3(t *testing.T) {
 	})
 	t.Run("a second message is queued", func(t *testing.T) {
 		c, turn := s.begun(t, "claw")
-		second := s.Say(t, c, "please do SCRIPT-PLAIN")
+		second := s.SendText(t, c, "please do SCRIPT-PLAIN")
 		if second.State != event.MessageQueued || second.Turn == turn {
 			t.Errorf("the second message is %s in turn %s", second.State, second.Turn)
 		}
-		s.model.Open()
-		s.Answered(t, c, turn).Says(t, slow)
+		s.model.OpenGate()
+		s.WaitAnswer(t, c, turn).CheckText(t, slow)
 		tr := s.ended(t, c)
 		if said := texts(tr); said[len(said)-1] != "assistant: "+hello {
 			t.Errorf("readers see %q", said)
@@ -221,20 +221,20 @@ func TestClaimsOfProtocol3(t *testing.T) {
 		c, turn := s.begun(t, "claw")
 		s.claw.Signal(syscall.SIGKILL)
 		s.claw.Start(t)
-		s.model.Open()
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Interrupted)
-		a.SaysPartOf(t, slow)
+		s.model.OpenGate()
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Interrupted)
+		a.CheckBeginning(t, slow)
 	})
 }
 
 // files adds the scripts that name files, and writes the one that there is.
-func (s *stage) files(t *testing.T, scripts map[string][]harness.Say) {
+func (s *stage) files(t *testing.T, scripts map[string][]harness.Reply) {
 	t.Helper()
 	picture := filepath.Join(s.workspace, "pic.png")
 	if err := os.WriteFile(picture, drawing(t, 32), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	scripts["FILE"] = []harness.Say{{Words: harness.Words("Here is the picture.\nMEDIA:" + picture)}}
-	scripts["NOFILE"] = []harness.Say{{Words: harness.Words("Here is nothing.\nMEDIA:" + filepath.Join(s.workspace, "none.png"))}}
+	scripts["FILE"] = []harness.Reply{{Words: harness.Words("Here is the picture.\nMEDIA:" + picture)}}
+	scripts["NOFILE"] = []harness.Reply{{Words: harness.Words("Here is nothing.\nMEDIA:" + filepath.Join(s.workspace, "none.png"))}}
 }

@@ -17,13 +17,13 @@ import (
 // What happens in a session without Leat appears in its conversation, once: live, after a kill of Leat, and after one of the gateway.
 func TestFollowsItsSession(t *testing.T) {
 	s, other := sharing(t, newest)
-	c := s.Converse(t, "shared")
-	s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn).Says(t, hello)
+	c := s.CreateConversation(t, "shared")
+	s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn).CheckText(t, hello)
 
 	t.Run("another client's message and run, live", func(t *testing.T) {
 		other.t = t
-		s.model.Close()
-		defer s.model.Open()
+		s.model.CloseGate()
+		defer s.model.OpenGate()
 		run := other.send(shared, "live: please do SCRIPT-HELD")
 		s.shown(t, c, "a part of the answer", func(tr *transcript.Transcript) bool {
 			said := texts(tr)
@@ -31,7 +31,7 @@ func TestFollowsItsSession(t *testing.T) {
 				return strings.HasPrefix(text, "assistant: This is what") && !strings.HasSuffix(text, "else.")
 			})
 		})
-		s.model.Open()
+		s.model.OpenGate()
 		other.over(run)
 		s.once(t, c, "user: live: please do SCRIPT-HELD", 1, "assistant: "+theirs, 1)
 	})
@@ -73,8 +73,8 @@ func TestFollowsItsSession(t *testing.T) {
 	})
 	t.Run("Leat is killed in the middle of another client's run", func(t *testing.T) {
 		other.t = t
-		s.model.Close()
-		defer s.model.Open()
+		s.model.CloseGate()
+		defer s.model.OpenGate()
 		run := other.send(shared, "killed: please do SCRIPT-HELD")
 		other.says(run)
 		s.shown(t, c, "the message", func(tr *transcript.Transcript) bool {
@@ -82,7 +82,7 @@ func TestFollowsItsSession(t *testing.T) {
 		})
 		s.leat.Signal(syscall.SIGKILL)
 		s.leat.Start(t)
-		s.model.Open()
+		s.model.OpenGate()
 		other.over(run)
 		s.once(t, c, "user: killed: please do SCRIPT-HELD", 1, "assistant: "+theirs, 2)
 	})
@@ -109,7 +109,7 @@ func texts(tr *transcript.Transcript) (all []string) {
 func (s *stage) shown(t *testing.T, c, what string, wanted func(*transcript.Transcript) bool) {
 	t.Helper()
 	var last *transcript.Transcript
-	s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+	s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 		last = tr
 		return wanted(tr)
 	})
@@ -121,7 +121,7 @@ func (s *stage) shown(t *testing.T, c, what string, wanted func(*transcript.Tran
 // ended waits until no turn of a conversation is open.
 func (s *stage) ended(t *testing.T, c string) *transcript.Transcript {
 	t.Helper()
-	s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+	s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 		open := slices.ContainsFunc(tr.Turns, func(u *transcript.Turn) bool { return u.State != transcript.TurnEnded })
 		return len(tr.Turns) > 0 && !open
 	})
@@ -143,7 +143,7 @@ func (s *stage) once(t *testing.T, c string, want ...any) {
 		}
 		return n
 	}
-	s.Until(t, c, "", func(tr *transcript.Transcript) bool {
+	s.WaitUntil(t, c, "", func(tr *transcript.Transcript) bool {
 		for i := 0; i < len(want); i += 2 {
 			if count(tr, want[i].(string)) < want[i+1].(int) {
 				return false
@@ -178,7 +178,7 @@ func (s *stage) imports(t *testing.T, other *peer) {
 	s.once(t, c, "user: first: please do SCRIPT-TOOL", 1, "assistant: Let me run that.\n\nIt printed hello-from-tool.", 1, "assistant: an old note", 1)
 	other.over(other.send(session, "second: please do SCRIPT-PLAIN"))
 	s.once(t, c, "user: second: please do SCRIPT-PLAIN", 1, "assistant: "+hello, 1)
-	s.Answered(t, c, s.Say(t, c, "third: please do SCRIPT-PLAIN").Turn).Says(t, hello)
+	s.WaitAnswer(t, c, s.SendText(t, c, "third: please do SCRIPT-PLAIN").Turn).CheckText(t, hello)
 	s.once(t, c, "user: first: please do SCRIPT-TOOL", 1, "user: third: please do SCRIPT-PLAIN", 1, "assistant: "+hello, 2)
 }
 

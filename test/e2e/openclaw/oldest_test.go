@@ -37,26 +37,26 @@ func TestHistoryOfProtocol3(t *testing.T) {
 	})
 	t.Run("the model breaks off", func(t *testing.T) {
 		a := s.Ask(t, "claw", "please do SCRIPT-BREAK")
-		a.Ended(t, event.Failed)
+		a.CheckOutcome(t, event.Failed)
 		if a.Turn.Error == nil || a.Turn.Error.Message == "" {
 			t.Errorf("the turn does not say why: %+v", a.Turn)
 		}
-		a.SaysPartOf(t, "This breaks off in the")
+		a.CheckBeginning(t, "This breaks off in the")
 	})
 }
 
 // work takes a turn with a tool, in the middle of which something happens.
 func (s *stage) work(t *testing.T, meanwhile func()) {
 	t.Helper()
-	c := s.Converse(t, "claw")
+	c := s.CreateConversation(t, "claw")
 	turn := s.waits(t, c)
 	meanwhile()
 	s.release(t)
-	a := s.Answered(t, c, turn)
-	a.Ended(t, event.Completed)
-	a.Says(t, "I wait for it.\n\nIt came.")
-	a.Thinks(t, "I had better wait.")
-	tools := a.Of(event.KindTool)
+	a := s.WaitAnswer(t, c, turn)
+	a.CheckOutcome(t, event.Completed)
+	a.CheckText(t, "I wait for it.\n\nIt came.")
+	a.CheckReasoning(t, "I had better wait.")
+	tools := a.PartsOf(event.KindTool)
 	if len(tools) != 1 || strings.TrimSpace(tools[0].Text(event.Output)) != "it-came" {
 		t.Errorf("%d tools are shown", len(tools))
 	}
@@ -69,8 +69,8 @@ func (s *stage) waits(t *testing.T, c string) (turn string) {
 	if err := os.Remove(gate); err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	turn = s.Say(t, c, "please do SCRIPT-STEPS").Turn
-	s.Until(t, c, turn, func(tr *transcript.Transcript) bool {
+	turn = s.SendText(t, c, "please do SCRIPT-STEPS").Turn
+	s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool {
 		for _, m := range tr.Messages {
 			for _, p := range m.Parts {
 				if m.Turn == turn && p.Kind == event.KindTool {

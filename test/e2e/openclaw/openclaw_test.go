@@ -44,7 +44,7 @@ func command(c string) harness.Call { return harness.NewCall("exec", map[string]
 func TestOpenClaw(t *testing.T) {
 	s := &stage{}
 	words := harness.Words
-	scripts := map[string][]harness.Say{
+	scripts := map[string][]harness.Reply{
 		"PLAIN":    {{Words: words(hello)}},
 		"TOOL":     {{Words: words("Let me run that."), Calls: []harness.Call{command("echo hello-from-tool")}}, {Words: words("It printed hello-from-tool.")}},
 		"PARALLEL": {{Words: words("Both at once."), Calls: []harness.Call{command("echo first"), command("echo second")}}, {Words: words("Both are done.")}},
@@ -53,9 +53,9 @@ func TestOpenClaw(t *testing.T) {
 			{Words: words("Second segment."), Calls: []harness.Call{command("echo two")}},
 			{Words: words("Third segment, the last.")},
 		},
-		"THINK": {{Thinks: words("First I think about it."), Words: words("Then I answer.")}},
+		"THINK": {{Reasoning: words("First I think about it."), Words: words("Then I answer.")}},
 		"IMAGE": {{Words: words("I see a picture.")}},
-		"SLOW":  {{Words: harness.Held(slowly, further), Pause: 30 * time.Millisecond}},
+		"SLOW":  {{Words: harness.GatedWords(slowly, further), Pause: 30 * time.Millisecond}},
 		"APPROVE": {
 			{Words: words("May I?"), Calls: []harness.Call{command("uname -s")}},
 			{Words: words("That was it.")},
@@ -65,7 +65,7 @@ func TestOpenClaw(t *testing.T) {
 	s.model = harness.NewModel(t, scripts)
 	s.claw, s.workspace = newest.gateway(t, s.model.URL)
 	picture := filepath.Join(s.workspace, "pic.png")
-	scripts["MEDIA"] = []harness.Say{{Words: words("Here is the picture.\nMEDIA:" + picture + "\nThat was it.")}}
+	scripts["MEDIA"] = []harness.Reply{{Words: words("Here is the picture.\nMEDIA:" + picture + "\nThat was it.")}}
 	if err := os.WriteFile(picture, drawing(t, 32), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -77,40 +77,40 @@ func TestOpenClaw(t *testing.T) {
 
 	t.Run("plain", func(t *testing.T) {
 		a := s.Ask(t, "claw", "please do SCRIPT-PLAIN")
-		a.Ended(t, event.Completed)
-		a.Says(t, hello)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, hello)
 		if a.Turn.Usage == nil && a.Turn.Model == "" {
 			t.Error("neither the model nor what it used is known")
 		}
 	})
 	t.Run("tool", func(t *testing.T) {
 		a := s.Ask(t, "claw", "please do SCRIPT-TOOL")
-		a.Ended(t, event.Completed)
-		a.Says(t, "Let me run that.\n\nIt printed hello-from-tool.")
-		a.Tools(t, "echo hello-from-tool → hello-from-tool")
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "Let me run that.\n\nIt printed hello-from-tool.")
+		a.CheckTools(t, "echo hello-from-tool → hello-from-tool")
 	})
 	t.Run("parallel tools", func(t *testing.T) {
 		a := s.Ask(t, "claw", "please do SCRIPT-PARALLEL")
-		a.Ended(t, event.Completed)
-		a.Says(t, "Both at once.\n\nBoth are done.")
-		a.Tools(t, "echo first → first", "echo second → second")
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "Both at once.\n\nBoth are done.")
+		a.CheckTools(t, "echo first → first", "echo second → second")
 	})
 	t.Run("segments", func(t *testing.T) {
 		a := s.Ask(t, "claw", "please do SCRIPT-SEGMENTS")
-		a.Ended(t, event.Completed)
-		a.Says(t, "First segment.\n\nSecond segment.\n\nThird segment, the last.")
-		a.Tools(t, "echo one → one", "echo two → two")
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "First segment.\n\nSecond segment.\n\nThird segment, the last.")
+		a.CheckTools(t, "echo one → one", "echo two → two")
 	})
 	t.Run("thinking", func(t *testing.T) {
 		a := s.Ask(t, "claw", "please do SCRIPT-THINK")
-		a.Ended(t, event.Completed)
-		a.Says(t, "Then I answer.")
-		a.Thinks(t, "First I think about it.")
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "Then I answer.")
+		a.CheckReasoning(t, "First I think about it.")
 	})
 	t.Run("media", func(t *testing.T) {
 		a := s.Ask(t, "claw", "please do SCRIPT-MEDIA")
-		a.Ended(t, event.Completed)
-		a.Says(t, "Here is the picture.\nThat was it.")
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "Here is the picture.\nThat was it.")
 		s.shows(t, a, drawing(t, 32))
 	})
 	t.Run("image upload", func(t *testing.T) {
@@ -121,16 +121,16 @@ func TestOpenClaw(t *testing.T) {
 		if _, err := s.Stop(t.Context(), c, turn); err != nil {
 			t.Fatal(err)
 		}
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Cancelled)
-		a.SaysPartOf(t, slow)
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Cancelled)
+		a.CheckBeginning(t, slow)
 		// The session is free again at once.
-		b := s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn)
-		b.Ended(t, event.Completed)
+		b := s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn)
+		b.CheckOutcome(t, event.Completed)
 	})
 	t.Run("error", func(t *testing.T) {
 		a := s.Ask(t, "claw", "please do SCRIPT-ERROR")
-		a.Ended(t, event.Failed)
+		a.CheckOutcome(t, event.Failed)
 		if a.Turn.Error == nil || a.Turn.Error.Message == "" {
 			t.Errorf("the turn says nothing of why: %+v", a.Turn)
 		}
@@ -142,55 +142,55 @@ func TestOpenClaw(t *testing.T) {
 	})
 	t.Run("steering", func(t *testing.T) {
 		c, turn := s.begun(t, "claw")
-		second := s.Say(t, c, "and then SCRIPT-PLAIN")
+		second := s.SendText(t, c, "and then SCRIPT-PLAIN")
 		if second.State != event.MessageSteered || second.Turn != turn {
 			t.Errorf("the second message is %s in turn %s", second.State, second.Turn)
 		}
-		s.model.Open()
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, slow+"\n\n"+hello)
+		s.model.OpenGate()
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, slow+"\n\n"+hello)
 	})
 	t.Run("two conversations in one session", func(t *testing.T) {
 		one, first := s.begun(t, "shared")
-		two := s.Converse(t, "shared")
-		second := s.Say(t, two, "please do SCRIPT-PLAIN")
-		s.model.Open()
-		a, b := s.Answered(t, one, first), s.Answered(t, two, second.Turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, slow)
-		b.Ended(t, event.Completed)
-		b.Says(t, hello)
+		two := s.CreateConversation(t, "shared")
+		second := s.SendText(t, two, "please do SCRIPT-PLAIN")
+		s.model.OpenGate()
+		a, b := s.WaitAnswer(t, one, first), s.WaitAnswer(t, two, second.Turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, slow)
+		b.CheckOutcome(t, event.Completed)
+		b.CheckText(t, hello)
 	})
 	t.Run("Leat killed in mid-turn", func(t *testing.T) {
 		c, turn := s.begun(t, "claw")
 		s.leat.Signal(syscall.SIGKILL)
 		s.leat.Start(t)
-		s.model.Open()
-		a := s.Answered(t, c, turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, slow)
+		s.model.OpenGate()
+		a := s.WaitAnswer(t, c, turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, slow)
 	})
 	t.Run("Leat away until the run is over", func(t *testing.T) {
-		c := s.Converse(t, "claw")
-		ack := s.Say(t, c, "please do SCRIPT-SEGMENTS")
-		s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool { return tr.Visible(ack.Turn) != "" })
+		c := s.CreateConversation(t, "claw")
+		ack := s.SendText(t, c, "please do SCRIPT-SEGMENTS")
+		s.WaitUntil(t, c, ack.Turn, func(tr *transcript.Transcript) bool { return tr.Visible(ack.Turn) != "" })
 		s.leat.Signal(syscall.SIGKILL)
 		time.Sleep(5 * time.Second) // as long as the other side has, to come to its end
 		s.leat.Start(t)
-		a := s.Answered(t, c, ack.Turn)
-		a.Ended(t, event.Completed)
-		a.Says(t, "First segment.\n\nSecond segment.\n\nThird segment, the last.")
-		a.Tools(t, "echo one → one", "echo two → two")
+		a := s.WaitAnswer(t, c, ack.Turn)
+		a.CheckOutcome(t, event.Completed)
+		a.CheckText(t, "First segment.\n\nSecond segment.\n\nThird segment, the last.")
+		a.CheckTools(t, "echo one → one", "echo two → two")
 	})
 	t.Run("OpenClaw killed in mid-turn", func(t *testing.T) {
 		c, turn := s.begun(t, "claw")
 		s.claw.Signal(syscall.SIGKILL)
 		s.claw.Start(t)
-		s.model.Open()
-		a := s.Answered(t, c, turn)
+		s.model.OpenGate()
+		a := s.WaitAnswer(t, c, turn)
 		// It goes on by itself, in a run of its own, which says all of it anew.
-		a.Ended(t, event.Completed)
+		a.CheckOutcome(t, event.Completed)
 		before, after, _ := strings.Cut(a.Visible, "\n\n")
 		if before == "" || !strings.HasPrefix(slow, before) || after != slow {
 			t.Errorf("readers see\n%q", a.Visible)
@@ -202,18 +202,18 @@ func TestOpenClaw(t *testing.T) {
 // begun begins a turn that waits at the model's gate, and returns when a part of it was seen.
 func (s *stage) begun(t *testing.T, agent string) (c, turn string) {
 	t.Helper()
-	s.model.Close()
-	t.Cleanup(s.model.Open)
-	c = s.Converse(t, agent)
-	return c, s.Begun(t, c, "please do SCRIPT-SLOW")
+	s.model.CloseGate()
+	t.Cleanup(s.model.OpenGate)
+	c = s.CreateConversation(t, agent)
+	return c, s.StartTurn(t, c, "please do SCRIPT-SLOW")
 }
 
 // approval has a tool asked for, and decides.
 func (s *stage) approval(t *testing.T, decision event.Decision) {
 	t.Helper()
-	c := s.Converse(t, "careful")
-	ack := s.Say(t, c, "please do SCRIPT-APPROVE")
-	tr := s.Until(t, c, ack.Turn, func(tr *transcript.Transcript) bool {
+	c := s.CreateConversation(t, "careful")
+	ack := s.SendText(t, c, "please do SCRIPT-APPROVE")
+	tr := s.WaitUntil(t, c, ack.Turn, func(tr *transcript.Transcript) bool {
 		turn := tr.Turn(ack.Turn)
 		return turn != nil && (len(turn.Requests) > 0 || turn.State == transcript.TurnEnded)
 	})
@@ -224,10 +224,10 @@ func (s *stage) approval(t *testing.T, decision event.Decision) {
 	if _, err := s.Answer(t.Context(), c, ack.Turn, requests[0].ID, decision, ""); err != nil {
 		t.Fatal(err)
 	}
-	a := s.Answered(t, c, ack.Turn)
-	a.Ended(t, event.Completed)
+	a := s.WaitAnswer(t, c, ack.Turn)
+	a.CheckOutcome(t, event.Completed)
 	output := ""
-	for _, p := range a.Of(event.KindTool) {
+	for _, p := range a.PartsOf(event.KindTool) {
 		output += p.Text(event.Output)
 	}
 	if output == "" || strings.Contains(output, "denied") != (decision == event.Deny) {

@@ -50,7 +50,7 @@ func (s *stage) shows(t *testing.T, a *harness.Answer, want []byte) {
 }
 
 func (s *stage) upload(t *testing.T) {
-	c := s.Converse(t, "claw")
+	c := s.CreateConversation(t, "claw")
 	mine := drawing(t, 48)
 	res, err := http.Post(s.URL+"/api/conversations/"+c+"/files?name=mine.png", "image/png", bytes.NewReader(mine))
 	if err != nil {
@@ -67,9 +67,9 @@ func (s *stage) upload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := s.Answered(t, c, ack.Turn)
-	a.Ended(t, event.Completed)
-	a.Says(t, "I see a picture.")
+	a := s.WaitAnswer(t, c, ack.Turn)
+	a.CheckOutcome(t, event.Completed)
+	a.CheckText(t, "I see a picture.")
 	if images := s.model.Images(); !slices.ContainsFunc(images, func(b []byte) bool { return alike(b, mine) }) {
 		t.Errorf("the model got %d pictures, and not the one that was sent", len(images))
 	}

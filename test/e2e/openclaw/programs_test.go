@@ -43,7 +43,7 @@ func (r release) install(t *testing.T) (node, script string) {
 			{Dependencies: map[string]string{platform: nodeVersion}, Args: harness.NPM},
 			{Dependencies: map[string]string{platform: nodeVersion, "openclaw": r.version}, Overrides: r.overrides, Args: harness.NPM},
 		},
-		Wants: []string{program},
+		Files: []string{program},
 	}.Into(t)
 	return filepath.Join(dir, program), filepath.Join(dir, "node_modules", "openclaw", "openclaw.mjs")
 }
@@ -106,7 +106,7 @@ func (r release) gateway(t *testing.T, modelURL string) (p *harness.Program, wor
 			"TMPDIR=" + dir, "OPENCLAW_CONFIG_PATH=" + file, "OPENCLAW_DISABLE_BONJOUR=1", "OPENCLAW_NO_RESPAWN=1", "OPENCLAW_EXEC_SHELL_SNAPSHOT=0", "OPENCLAW_SKIP_CHANNELS=1",
 		},
 	}
-	return p.Owned(t), workspace
+	return p.CloseWithTest(t), workspace
 }
 
 // hasty is the silence that the agent of that name may keep.

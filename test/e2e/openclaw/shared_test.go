@@ -32,24 +32,24 @@ func sharing(t *testing.T, r release) (*stage, *peer) {
 	t.Helper()
 	s := &stage{}
 	words := harness.Words
-	scripts := map[string][]harness.Say{
+	scripts := map[string][]harness.Reply{
 		"PLAIN": {{Words: words(hello)}},
 		"APPROVE": {
 			{Words: words("May I?"), Calls: []harness.Call{command("uname -s")}},
 			{Words: words("That was it.")},
 		},
 		"TOOL": {{Words: words("Let me run that."), Calls: []harness.Call{command("echo hello-from-tool")}}, {Words: words("It printed hello-from-tool.")}},
-		"HELD": {{Words: harness.Held("This is what another ", "client was told, and nobody else."), Pause: 30 * time.Millisecond}},
+		"HELD": {{Words: harness.GatedWords("This is what another ", "client was told, and nobody else."), Pause: 30 * time.Millisecond}},
 		"WORK": {
 			{Words: words("This is what another "), Calls: []harness.Call{command("while [ ! -e go ]; do sleep 0.1; done; echo theirs")}},
 			{Words: words("client was told, and nobody else.")},
 		},
 		"STEPS": {
-			{Thinks: words("I had better wait."), Words: words("I wait for it."), Calls: []harness.Call{harness.NewCall("exec", map[string]any{"command": "while [ ! -e go ]; do sleep 0.1; done; echo it-came", "yieldMs": 120_000})}},
+			{Reasoning: words("I had better wait."), Words: words("I wait for it."), Calls: []harness.Call{harness.NewCall("exec", map[string]any{"command": "while [ ! -e go ]; do sleep 0.1; done; echo it-came", "yieldMs": 120_000})}},
 			{Words: words("It came.")},
 		},
-		"BREAK": {{Words: words("This breaks off in the"), Breaks: 1000}},
-		"SLOW":  {{Words: harness.Held(slowly, further), Pause: 30 * time.Millisecond}},
+		"BREAK": {{Words: words("This breaks off in the"), Disconnects: 1000}},
+		"SLOW":  {{Words: harness.GatedWords(slowly, further), Pause: 30 * time.Millisecond}},
 		"SPAWN": {
 			{Words: words("I start a helper."), Calls: []harness.Call{harness.NewCall("sessions_spawn", map[string]any{"task": "wait for the sign", "label": "helper"})}},
 			{Words: words("The helper is started.")},
@@ -59,7 +59,7 @@ func sharing(t *testing.T, r release) (*stage, *peer) {
 			{Words: words(helperBegins), Calls: []harness.Call{harness.NewCall("exec", map[string]any{"command": helperWaits, "yieldMs": 120_000})}},
 			{Words: words(helperEnds)},
 		},
-		"NEWS":  {{Words: harness.Held("The helper ", "is done, I hear."), Pause: 30 * time.Millisecond}},
+		"NEWS":  {{Words: harness.GatedWords("The helper ", "is done, I hear."), Pause: 30 * time.Millisecond}},
 		"BEAT":  {{Words: words("Something needs attention.")}},
 		"QUIET": {{Words: words("NO_REPLY")}},
 	}
@@ -101,22 +101,22 @@ func TestAnotherClientsRun(t *testing.T) {
 func (s *stage) killedWhileBusy(t *testing.T, other *peer) {
 	t.Helper()
 	other.t = t
-	s.model.Close()
-	defer s.model.Open()
+	s.model.CloseGate()
+	defer s.model.OpenGate()
 	run := other.send(shared, "please do SCRIPT-HELD")
 	other.says(run)
-	c := s.Converse(t, "shared")
-	ack := s.Say(t, c, "after the kill: please do SCRIPT-TOOL")
+	c := s.CreateConversation(t, "shared")
+	ack := s.SendText(t, c, "after the kill: please do SCRIPT-TOOL")
 	other.event("the person's message", func(e clawEvent) bool {
 		return e.Event == "chat" && strings.HasPrefix(e.Payload.Run, ack.Turn) && e.Payload.State == "final"
 	})
 	s.claw.Signal(syscall.SIGKILL)
 	s.claw.Start(t)
-	s.model.Open()
-	a := s.Answered(t, c, ack.Turn)
-	a.Ended(t, event.Completed)
-	a.Says(t, "Let me run that.\n\nIt printed hello-from-tool.")
-	a.Tools(t, "echo hello-from-tool → hello-from-tool")
+	s.model.OpenGate()
+	a := s.WaitAnswer(t, c, ack.Turn)
+	a.CheckOutcome(t, event.Completed)
+	a.CheckText(t, "Let me run that.\n\nIt printed hello-from-tool.")
+	a.CheckTools(t, "echo hello-from-tool → hello-from-tool")
 	after := meet(t, s.claw)
 	if rows := strings.Join(after.rows(shared), "\n"); strings.Count(rows, "after the kill") != 1 {
 		t.Errorf("the message is in the history %d times:\n%s", strings.Count(rows, "after the kill"), rows)
@@ -127,27 +127,27 @@ func (s *stage) killedWhileBusy(t *testing.T, other *peer) {
 func (s *stage) whileBusy(t *testing.T, other *peer, script string, meanwhile func()) {
 	t.Helper()
 	other.t = t
-	s.model.Close()
-	defer s.model.Open()
+	s.model.CloseGate()
+	defer s.model.OpenGate()
 	run := other.send(shared, "please do SCRIPT-HELD")
 	other.says(run)
-	c := s.Converse(t, "shared")
-	ack := s.Say(t, c, "please do SCRIPT-"+script)
+	c := s.CreateConversation(t, "shared")
+	ack := s.SendText(t, c, "please do SCRIPT-"+script)
 	other.event("the person's message", func(e clawEvent) bool {
 		return e.Event == "chat" && strings.HasPrefix(e.Payload.Run, ack.Turn) && e.Payload.State == "final"
 	})
 	if meanwhile != nil {
 		meanwhile()
 	}
-	s.model.Open()
+	s.model.OpenGate()
 	other.over(run)
-	a := s.Answered(t, c, ack.Turn)
-	a.Ended(t, event.Completed)
+	a := s.WaitAnswer(t, c, ack.Turn)
+	a.CheckOutcome(t, event.Completed)
 	if script == "PLAIN" {
-		a.Says(t, hello)
+		a.CheckText(t, hello)
 	} else {
-		a.Says(t, "Let me run that.\n\nIt printed hello-from-tool.")
-		a.Tools(t, "echo hello-from-tool → hello-from-tool")
+		a.CheckText(t, "Let me run that.\n\nIt printed hello-from-tool.")
+		a.CheckTools(t, "echo hello-from-tool → hello-from-tool")
 	}
 	rows := strings.Join(other.rows(shared), "\n")
 	if !strings.Contains(rows, theirs) {

@@ -21,7 +21,7 @@ func TestStorm(t *testing.T) {
 	s.Client = harness.NewClient(s.Leat.URL)
 	s.Other = &outsider{meet(t, claw), claw}
 	for range 3 {
-		c := s.Converse(t, "claw")
+		c := s.CreateConversation(t, "claw")
 		s.Chats = append(s.Chats, &harness.Chat{Conversation: c, Session: "agent:main:storm-" + c})
 	}
 	s.Run(t)

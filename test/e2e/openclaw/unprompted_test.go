@@ -23,8 +23,8 @@ func TestUnprompted(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.workspace, "keep"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := s.Converse(t, "shared")
-	s.Answered(t, c, s.Say(t, c, "please do SCRIPT-PLAIN").Turn).Says(t, hello)
+	c := s.CreateConversation(t, "shared")
+	s.WaitAnswer(t, c, s.SendText(t, c, "please do SCRIPT-PLAIN").Turn).CheckText(t, hello)
 	viewer := s.View(t, c)
 
 	t.Run("a heartbeat that has nothing to say", func(t *testing.T) {
@@ -34,14 +34,14 @@ func TestUnprompted(t *testing.T) {
 	})
 	t.Run("a scheduled run, live", func(t *testing.T) {
 		s.scheduled(t, other, c, "live", func(job func() string) {
-			s.model.Close()
-			defer s.model.Open()
+			s.model.CloseGate()
+			defer s.model.OpenGate()
 			id := job()
 			s.shown(t, c, "a part of the answer", func(tr *transcript.Transcript) bool {
 				u := turnOf(tr, "cron", "live: ")
 				return u != nil && strings.HasPrefix(theirs, tr.Visible(u.ID)) && len(tr.Visible(u.ID)) > 10
 			})
-			s.model.Open()
+			s.model.OpenGate()
 			other.finished(id)
 		})
 	})
@@ -54,20 +54,20 @@ func TestUnprompted(t *testing.T) {
 	})
 	t.Run("Leat is killed in the middle of a scheduled run", func(t *testing.T) {
 		s.scheduled(t, other, c, "killed", func(job func() string) {
-			s.model.Close()
-			defer s.model.Open()
+			s.model.CloseGate()
+			defer s.model.OpenGate()
 			id := job()
 			s.shown(t, c, "the prompt", func(tr *transcript.Transcript) bool { return turnOf(tr, "cron", "killed: ") != nil })
 			s.leat.Signal(syscall.SIGKILL)
 			s.leat.Start(t)
-			s.model.Open()
+			s.model.OpenGate()
 			other.finished(id)
 		})
 	})
 	t.Run("a subagent, live", func(t *testing.T) {
 		s.subagent(t, other, c, 1, func() {
-			s.model.Close()
-			defer s.model.Open()
+			s.model.CloseGate()
+			defer s.model.OpenGate()
 			s.release(t)
 			s.shown(t, c, "a part of the announcement", func(tr *transcript.Transcript) bool {
 				return slices.ContainsFunc(tr.Turns, func(u *transcript.Turn) bool {
@@ -107,7 +107,7 @@ func TestUnprompted(t *testing.T) {
 		other.t = t
 		helpers := []harness.Item{{Kind: harness.ItemText, Text: helperBegins}, {Kind: harness.ItemText, Text: helperEnds}, harness.Tool(helperWaits, "from-the-helper")}
 		tr := s.ended(t, c)
-		for _, fault := range harness.Compare(harness.Seen(tr), kept(other.history(shared)), func(i harness.Item) bool { return slices.Contains(helpers, i) }) {
+		for _, fault := range harness.Compare(harness.VisibleItems(tr), kept(other.history(shared)), func(i harness.Item) bool { return slices.Contains(helpers, i) }) {
 			t.Error(fault)
 		}
 		if _, doubled := viewer.Differs(nil); len(doubled) > 0 {
@@ -165,9 +165,9 @@ func (s *stage) subagent(t *testing.T, other *peer, c string, n int, run func())
 	if err := os.Remove(filepath.Join(s.workspace, "go")); err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	turn := s.Say(t, c, "please do SCRIPT-SPAWN").Turn
-	a := s.Answered(t, c, turn)
-	a.Says(t, "I start a helper.\n\nThe helper is started.")
+	turn := s.SendText(t, c, "please do SCRIPT-SPAWN").Turn
+	a := s.WaitAnswer(t, c, turn)
+	a.CheckText(t, "I start a helper.\n\nThe helper is started.")
 	inside := func(tr *transcript.Transcript) (all []*transcript.Turn) {
 		for _, u := range tr.Turns {
 			if u.Parent == turn {

@@ -22,26 +22,26 @@ import (
 const browserLimit = 15 * time.Minute
 
 // Act is something that a test in the browser may have done, or ask: what it returns is answered as JSON.
-type Act func(ctx context.Context) (any, error)
+type Action func(ctx context.Context) (any, error)
 
 // Kill is an act: the program is killed.
-func (p *Program) Kill() Act {
+func (p *Program) KillAction() Action {
 	return func(context.Context) (any, error) { p.Signal(syscall.SIGKILL); return nil, nil }
 }
 
 // Begin is an act: the program is started.
-func (p *Program) Begin() Act {
+func (p *Program) StartAction() Action {
 	return func(ctx context.Context) (any, error) { return nil, p.start(ctx) }
 }
 
 // Do makes an act of something that can't fail.
-func Do(f func()) Act {
+func ActionOf(f func()) Action {
 	return func(context.Context) (any, error) { f(); return nil, nil }
 }
 
 // Browser runs a script of web/test/real, whose tests look at the gateway in a real browser. They do what can't be done in a page by
 // acts, a POST each to $CONTROL/name; facts are in $FACTS. It is skipped where Node, Chromium or Playwright is missing.
-func Browser(t *testing.T, script string, facts map[string]any, acts map[string]Act) {
+func RunBrowser(t *testing.T, script string, facts map[string]any, acts map[string]Action) {
 	web := webFolder(t)
 	mux := http.NewServeMux()
 	for name, act := range acts {
@@ -81,7 +81,7 @@ func Browser(t *testing.T, script string, facts map[string]any, acts map[string]
 		if strings.HasPrefix(lines.Text(), "✔") {
 			passed++
 		}
-		if skips.MatchString(lines.Text()) {
+		if skipSummary.MatchString(lines.Text()) {
 			t.Error("a test in the browser was skipped")
 		}
 	}
@@ -90,7 +90,7 @@ func Browser(t *testing.T, script string, facts map[string]any, acts map[string]
 	}
 }
 
-var skips = regexp.MustCompile(`^ℹ (skipped|todo|cancelled) [1-9]`)
+var skipSummary = regexp.MustCompile(`^ℹ (skipped|todo|cancelled) [1-9]`)
 
 // webFolder is web, where all is there that a browser's test needs.
 func webFolder(t *testing.T) string {

@@ -25,7 +25,7 @@ type Client struct{ *leat.Client }
 func NewClient(url string) *Client { return &Client{&leat.Client{URL: url}} }
 
 // Converse makes a conversation with an agent.
-func (s *Client) Converse(t *testing.T, agent string) string {
+func (s *Client) CreateConversation(t *testing.T, agent string) string {
 	t.Helper()
 	c, err := s.Create(t.Context(), leat.CreateOptions{Agent: agent})
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Client) Converse(t *testing.T, agent string) string {
 }
 
 // Say says something in a conversation.
-func (s *Client) Say(t *testing.T, c, text string) leat.Ack {
+func (s *Client) SendText(t *testing.T, c, text string) leat.Ack {
 	t.Helper()
 	ack, err := s.Send(t.Context(), c, text)
 	if err != nil {
@@ -47,12 +47,12 @@ func (s *Client) Say(t *testing.T, c, text string) leat.Ack {
 // Ask says something in a conversation of its own and returns what was answered.
 func (s *Client) Ask(t *testing.T, agent, text string) *Answer {
 	t.Helper()
-	c := s.Converse(t, agent)
-	return s.Answered(t, c, s.Say(t, c, text).Turn)
+	c := s.CreateConversation(t, agent)
+	return s.WaitAnswer(t, c, s.SendText(t, c, text).Turn)
 }
 
 // Until follows a conversation, as a browser does, until it is as wanted.
-func (s *Client) Until(t *testing.T, c, turn string, wanted func(*transcript.Transcript) bool) *transcript.Transcript {
+func (s *Client) WaitUntil(t *testing.T, c, turn string, wanted func(*transcript.Transcript) bool) *transcript.Transcript {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), turnLimit)
 	defer cancel()
@@ -75,7 +75,7 @@ func (s *Client) Until(t *testing.T, c, turn string, wanted func(*transcript.Tra
 }
 
 // Whole returns a conversation with all of its messages.
-func (s *Client) Whole(t *testing.T, c string) *transcript.Transcript {
+func (s *Client) FullTranscript(t *testing.T, c string) *transcript.Transcript {
 	t.Helper()
 	tr, err := s.Transcript(t.Context(), c)
 	if err != nil {
@@ -95,10 +95,10 @@ func (s *Client) Whole(t *testing.T, c string) *transcript.Transcript {
 }
 
 // Begun says something and returns its turn when a part of the answer was seen.
-func (s *Client) Begun(t *testing.T, c, text string) string {
+func (s *Client) StartTurn(t *testing.T, c, text string) string {
 	t.Helper()
-	turn := s.Say(t, c, text).Turn
-	s.Until(t, c, turn, func(tr *transcript.Transcript) bool { return len(tr.Visible(turn)) > 20 })
+	turn := s.SendText(t, c, text).Turn
+	s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool { return len(tr.Visible(turn)) > 20 })
 	return turn
 }
 
@@ -111,9 +111,9 @@ type Answer struct {
 }
 
 // Answered waits for a turn's end. A live reader and one that comes afterwards have to see the same.
-func (s *Client) Answered(t *testing.T, c, turn string) *Answer {
+func (s *Client) WaitAnswer(t *testing.T, c, turn string) *Answer {
 	t.Helper()
-	live := s.Until(t, c, turn, func(tr *transcript.Transcript) bool {
+	live := s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool {
 		u := tr.Turn(turn)
 		return u != nil && u.State == transcript.TurnEnded
 	})
@@ -135,7 +135,7 @@ func (s *Client) Answered(t *testing.T, c, turn string) *Answer {
 }
 
 // Ended wants an outcome.
-func (a *Answer) Ended(t *testing.T, want event.Outcome) {
+func (a *Answer) CheckOutcome(t *testing.T, want event.Outcome) {
 	t.Helper()
 	if a.Turn.Outcome != want {
 		t.Errorf("the turn is %s (%+v), want %s; readers see\n%q", a.Turn.Outcome, a.Turn.Error, want, a.Visible)
@@ -143,7 +143,7 @@ func (a *Answer) Ended(t *testing.T, want event.Outcome) {
 }
 
 // Says wants the visible text.
-func (a *Answer) Says(t *testing.T, want string) {
+func (a *Answer) CheckText(t *testing.T, want string) {
 	t.Helper()
 	if a.Visible != want {
 		t.Errorf("readers see\n%q\nthe model said\n%q", a.Visible, want)
@@ -151,7 +151,7 @@ func (a *Answer) Says(t *testing.T, want string) {
 }
 
 // SaysPartOf wants a beginning of a text, and not nothing.
-func (a *Answer) SaysPartOf(t *testing.T, whole string) {
+func (a *Answer) CheckBeginning(t *testing.T, whole string) {
 	t.Helper()
 	if a.Visible == "" || !strings.HasPrefix(whole, a.Visible) {
 		t.Errorf("readers see\n%q\nwhich is no part of\n%q", a.Visible, whole)
@@ -159,10 +159,10 @@ func (a *Answer) SaysPartOf(t *testing.T, whole string) {
 }
 
 // Thinks wants the reasoning, spaces around it apart.
-func (a *Answer) Thinks(t *testing.T, want string) {
+func (a *Answer) CheckReasoning(t *testing.T, want string) {
 	t.Helper()
 	got := ""
-	for _, p := range a.Of(event.KindReasoning) {
+	for _, p := range a.PartsOf(event.KindReasoning) {
 		got += p.Text(event.Text)
 	}
 	if strings.TrimSpace(got) != want {
@@ -171,7 +171,7 @@ func (a *Answer) Thinks(t *testing.T, want string) {
 }
 
 // Of are the parts of a kind.
-func (a *Answer) Of(kind event.PartKind) (parts []*transcript.Part) {
+func (a *Answer) PartsOf(kind event.PartKind) (parts []*transcript.Part) {
 	for _, p := range a.Parts {
 		if p.Kind == kind {
 			parts = append(parts, p)
@@ -181,10 +181,10 @@ func (a *Answer) Of(kind event.PartKind) (parts []*transcript.Part) {
 }
 
 // Tools wants the commands that ran, each with what it printed.
-func (a *Answer) Tools(t *testing.T, want ...string) {
+func (a *Answer) CheckTools(t *testing.T, want ...string) {
 	t.Helper()
 	var got []string
-	for _, p := range a.Of(event.KindTool) {
+	for _, p := range a.PartsOf(event.KindTool) {
 		var in struct{ Command string }
 		if err := json.Unmarshal([]byte(p.Text(event.Input)), &in); err != nil {
 			t.Errorf("tool %s: input %q: %v", p.Name, p.Text(event.Input), err)

@@ -25,7 +25,7 @@ type Install struct {
 	Tools   []string // that it needs
 	Path    string   // a folder below Folder that its commands find programs in first
 	Steps   []Step
-	Wants   []string // the files that have to be there in the end
+	Files   []string // the files that have to be there in the end
 }
 
 // Step writes package.json, where there are dependencies, and then runs a command.
@@ -69,13 +69,13 @@ func (in Install) Into(t *testing.T) string {
 	t.Logf("npm fetches %s, once, into %s", in.Package, dir)
 	for _, step := range in.Steps {
 		if err := in.run(t, dir, step); err != nil {
-			if offline := answers(t, dir, in.Package); offline != nil {
+			if offline := queryNPM(t, dir, in.Package); offline != nil {
 				t.Skipf("SKIPPED: npm does not answer, and %s can't be installed: %v", in.What, offline)
 			}
 			t.Fatalf("%s can't be installed, though npm answers: %v", in.What, err)
 		}
 	}
-	for _, file := range in.Wants {
+	for _, file := range in.Files {
 		if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func (in Install) run(t *testing.T, dir string, step Step) error {
 var NPM = []string{"npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"}
 
 // answers asks npm whether it knows a package in its version.
-func answers(t *testing.T, dir, pkg string) error {
+func queryNPM(t *testing.T, dir, pkg string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

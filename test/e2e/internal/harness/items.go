@@ -33,7 +33,7 @@ func Tool(command, output string) Item {
 }
 
 // Seen returns what a reader sees of a conversation, in order. Empty texts are left out: they were retracted.
-func Seen(tr *transcript.Transcript) (items []Item) {
+func VisibleItems(tr *transcript.Transcript) (items []Item) {
 	for _, m := range tr.Messages {
 		kind := ItemText
 		if m.Role == event.User {

@@ -8,7 +8,7 @@ import (
 )
 
 // Given is an answer that the model has streamed, or its beginning.
-type Given struct {
+type StreamedReply struct {
 	Text     string
 	Commands []string // of the tools that it called
 }
@@ -20,7 +20,7 @@ type losses struct {
 }
 
 // add adds answers and messages that an upstream had got and its history did not have shortly before it was killed.
-func (l *losses) add(given []Given, prompts []string, history []Item) {
+func (l *losses) add(given []StreamedReply, prompts []string, history []Item) {
 	for _, g := range given {
 		if text := strings.TrimSpace(g.Text); text != "" && !slices.Contains(history, Item{ItemText, text}) {
 			l.texts = append(l.texts, text)
@@ -48,7 +48,7 @@ func (l *losses) unexplained(items []Item) (left []Item) {
 	// What explains a text explains its beginnings too, but not the other way round.
 	items = slices.SortedFunc(slices.Values(items), func(a, b Item) int { return len(b.Text) - len(a.Text) })
 	for _, i := range items {
-		if !rest.take(i) {
+		if !rest.remove(i) {
 			left = append(left, i)
 		}
 	}
@@ -56,7 +56,7 @@ func (l *losses) unexplained(items []Item) (left []Item) {
 }
 
 // take removes the loss of an item, and reports whether there was one.
-func (l *losses) take(i Item) bool {
+func (l *losses) remove(i Item) bool {
 	from, is := &l.prompts, func(prompt string) bool { return prompt == i.Text }
 	switch i.Kind {
 	case ItemText:

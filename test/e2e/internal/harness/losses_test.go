@@ -7,7 +7,7 @@ import "testing"
 func TestLosses(t *testing.T) {
 	history := []Item{{ItemUser, "written"}, {ItemText, "First of 1: a b."}, Tool("echo one", "one"), Tool("echo two", "")}
 	var l losses
-	l.add([]Given{
+	l.add([]StreamedReply{
 		{"First of 1: a b. ", []string{"echo one"}},
 		{"Second of 1: a b", []string{"echo two"}},
 		{"Last of 1: c ", nil},

@@ -18,13 +18,13 @@ import (
 )
 
 // Say is one answer of the model: what it thinks, says and calls.
-type Say struct {
-	Thinks []string
-	Words  []string
-	Calls  []Call
-	Pause  time.Duration // between words
-	Breaks int           // so many times the connection breaks after the words
-	Status int           // in place of an answer
+type Reply struct {
+	Reasoning   []string
+	Words       []string
+	Calls       []Call
+	Pause       time.Duration // between words
+	Disconnects int           // so many times the connection breaks after the words
+	Status      int           // in place of an answer
 }
 
 // Call is a tool that is called, with its arguments as JSON.
@@ -43,24 +43,26 @@ func NewCall(name string, args map[string]any) Call {
 func Words(text string) []string { return strings.SplitAfter(text, " ") }
 
 // hold is a word that the model does not say: it waits there while its gate is closed.
-const hold = "\x00"
+const gateMark = "\x00"
 
 // Held is a text that the model says a part of, and the rest once its gate is open.
-func Held(first, rest string) []string { return append(append(Words(first), hold), Words(rest)...) }
+func GatedWords(first, rest string) []string {
+	return append(append(Words(first), gateMark), Words(rest)...)
+}
 
 // Model is a scripted one, that speaks Chat Completions. The last word SCRIPT-… in the user's messages says which script it plays;
 // a script's next answer is told by how many results of tools there are since.
 type Model struct {
 	URL     string
-	scripts map[string][]Say
+	scripts map[string][]Reply
 
-	mu     sync.Mutex
-	images [][]byte // the pictures that came with messages
-	calls  int
-	broken map[string]int
-	given  []*Given
-	open   chan struct{} // closed while the gate is open
-	held   int           // answers that wait at the gate
+	mu          sync.Mutex
+	images      [][]byte // the pictures that came with messages
+	calls       int
+	disconnects map[string]int
+	streamed    []*StreamedReply
+	gate        chan struct{} // closed while the gate is open
+	waiting     int           // answers that wait at the gate
 }
 
 type chatMessage struct {
@@ -69,37 +71,37 @@ type chatMessage struct {
 }
 
 // NewModel serves a model on loopback. Its gate is open.
-func NewModel(t *testing.T, scripts map[string][]Say) *Model {
-	m := &Model{scripts: scripts, broken: map[string]int{}, open: make(chan struct{})}
-	close(m.open)
+func NewModel(t *testing.T, scripts map[string][]Reply) *Model {
+	m := &Model{scripts: scripts, disconnects: map[string]int{}, gate: make(chan struct{})}
+	close(m.gate)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"object":"list","data":[{"id":"scripted","object":"model","created":1,"owned_by":"test"}]}`)
 	})
 	mux.HandleFunc("POST /v1/chat/completions", m.complete)
 	s := httptest.NewServer(mux)
-	t.Cleanup(func() { m.Open(); s.Close() })
+	t.Cleanup(func() { m.OpenGate(); s.Close() })
 	m.URL = s.URL
 	return m
 }
 
 // Close closes the gate.
-func (m *Model) Close() {
+func (m *Model) CloseGate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	select {
-	case <-m.open:
-		m.open = make(chan struct{})
+	case <-m.gate:
+		m.gate = make(chan struct{})
 	default:
 	}
 }
 
 // Asked waits until an answer waits at the gate.
-func (m *Model) Asked(t *testing.T) {
+func (m *Model) WaitAtGate(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(StartLimit); ; time.Sleep(10 * time.Millisecond) { // what asks is another process
 		m.mu.Lock()
-		held := m.held
+		held := m.waiting
 		m.mu.Unlock()
 		if held > 0 {
 			return
@@ -111,13 +113,13 @@ func (m *Model) Asked(t *testing.T) {
 }
 
 // Open opens the gate: what waits there goes on.
-func (m *Model) Open() {
+func (m *Model) OpenGate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	select {
-	case <-m.open:
+	case <-m.gate:
 	default:
-		close(m.open)
+		close(m.gate)
 	}
 }
 
@@ -137,7 +139,7 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	script, s := m.next(q.Messages)
+	script, s := m.nextReply(q.Messages)
 	if s.Status != 0 {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(s.Status)
@@ -145,17 +147,17 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !q.Stream {
-		m.whole(w, r, s)
+		m.completeAtOnce(w, r, s)
 		return
 	}
-	g := m.give()
+	g := m.beginReply()
 	w.Header().Set("Content-Type", "text/event-stream")
 	chunk := func(delta map[string]any, finish any) bool {
-		return write(w, map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}}) && rest(r.Context(), s.Pause)
+		return writeChunk(w, map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}}) && sleep(r.Context(), s.Pause)
 	}
-	for _, thought := range s.Thinks {
-		if thought == hold {
-			if !m.pass(r.Context()) {
+	for _, thought := range s.Reasoning {
+		if thought == gateMark {
+			if !m.passGate(r.Context()) {
 				return
 			}
 			continue
@@ -165,18 +167,18 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	for _, word := range s.Words {
-		if word == hold {
-			if !m.pass(r.Context()) {
+		if word == gateMark {
+			if !m.passGate(r.Context()) {
 				return
 			}
 			continue
 		}
-		m.note(func() { g.Text += word })
+		m.locked(func() { g.Text += word })
 		if !chunk(map[string]any{"content": word}, nil) {
 			return
 		}
 	}
-	if m.breaks(script, s) {
+	if m.shouldDisconnect(script, s) {
 		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
 			_ = c.(*net.TCPConn).SetLinger(0) // what it costs is a slower end
 			_ = c.Close()
@@ -186,24 +188,24 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 	finish := "stop"
 	for i, c := range s.Calls {
 		finish = "tool_calls"
-		m.note(func() { g.Commands = append(g.Commands, c.command()) })
+		m.locked(func() { g.Commands = append(g.Commands, c.command()) })
 		call := map[string]any{"index": i, "id": m.callID(), "type": "function", "function": map[string]any{"name": c.Name, "arguments": c.Args}}
 		if !chunk(map[string]any{"tool_calls": []any{call}}, nil) {
 			return
 		}
 	}
 	chunk(map[string]any{}, finish)
-	write(w, map[string]any{"choices": []any{}, "usage": map[string]int{"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}})
+	writeChunk(w, map[string]any{"choices": []any{}, "usage": map[string]int{"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}})
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
 // whole answers in one piece, once its gate is open.
-func (m *Model) whole(w http.ResponseWriter, r *http.Request, s Say) {
+func (m *Model) completeAtOnce(w http.ResponseWriter, r *http.Request, s Reply) {
 	said := map[string]any{"role": "assistant"}
-	if slices.Contains(s.Words, hold) && !m.pass(r.Context()) {
+	if slices.Contains(s.Words, gateMark) && !m.passGate(r.Context()) {
 		return
 	}
-	said["content"] = strings.ReplaceAll(strings.Join(s.Words, ""), hold, "")
+	said["content"] = strings.ReplaceAll(strings.Join(s.Words, ""), gateMark, "")
 	var calls []any
 	for _, c := range s.Calls {
 		calls = append(calls, map[string]any{"id": m.callID(), "type": "function", "function": map[string]any{"name": c.Name, "arguments": c.Args}})
@@ -221,7 +223,7 @@ func (m *Model) whole(w http.ResponseWriter, r *http.Request, s Say) {
 	_ = json.NewEncoder(w).Encode(answer) // it fails if the client has left
 }
 
-func write(w http.ResponseWriter, chunk map[string]any) bool {
+func writeChunk(w http.ResponseWriter, chunk map[string]any) bool {
 	chunk["id"], chunk["object"], chunk["created"], chunk["model"] = "c", "chat.completion.chunk", 1, "scripted"
 	b, err := json.Marshal(chunk)
 	if err == nil {
@@ -231,7 +233,7 @@ func write(w http.ResponseWriter, chunk map[string]any) bool {
 	return err == nil
 }
 
-func rest(ctx context.Context, pause time.Duration) bool {
+func sleep(ctx context.Context, pause time.Duration) bool {
 	select {
 	case <-time.After(pause):
 		return true
@@ -241,14 +243,14 @@ func rest(ctx context.Context, pause time.Duration) bool {
 }
 
 // pass waits at the gate. It reports false where nobody waits for the answer any more.
-func (m *Model) pass(ctx context.Context) bool {
+func (m *Model) passGate(ctx context.Context) bool {
 	m.mu.Lock()
-	open := m.open
-	m.held++
+	open := m.gate
+	m.waiting++
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
-		m.held--
+		m.waiting--
 		m.mu.Unlock()
 	}()
 	select {
@@ -260,35 +262,35 @@ func (m *Model) pass(ctx context.Context) bool {
 }
 
 // give begins an answer.
-func (m *Model) give() *Given {
-	g := &Given{}
-	m.note(func() { m.given = append(m.given, g) })
+func (m *Model) beginReply() *StreamedReply {
+	g := &StreamedReply{}
+	m.locked(func() { m.streamed = append(m.streamed, g) })
 	return g
 }
 
 // note calls f with the lock.
-func (m *Model) note(f func()) {
+func (m *Model) locked(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f()
 }
 
 // Given returns the answers that were streamed since it was called last.
-func (m *Model) Given() (all []Given) {
-	m.note(func() {
-		for _, g := range m.given {
+func (m *Model) TakeStreamed() (all []StreamedReply) {
+	m.locked(func() {
+		for _, g := range m.streamed {
 			all = append(all, *g)
 		}
-		m.given = nil
+		m.streamed = nil
 	})
 	return all
 }
 
-func (m *Model) breaks(script string, s Say) bool {
+func (m *Model) shouldDisconnect(script string, s Reply) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.broken[script]++
-	return m.broken[script] <= s.Breaks
+	m.disconnects[script]++
+	return m.disconnects[script] <= s.Disconnects
 }
 
 func (m *Model) callID() string {
@@ -299,7 +301,7 @@ func (m *Model) callID() string {
 }
 
 // next is the answer that the messages ask for.
-func (m *Model) next(messages []chatMessage) (string, Say) {
+func (m *Model) nextReply(messages []chatMessage) (string, Reply) {
 	script, results := "", 0
 	for _, msg := range messages {
 		switch msg.Role {
@@ -307,7 +309,7 @@ func (m *Model) next(messages []chatMessage) (string, Say) {
 			if at := strings.LastIndex(string(msg.Content), "SCRIPT-"); at >= 0 {
 				rest := string(msg.Content[at+len("SCRIPT-"):])
 				script, results = rest[:strings.IndexFunc(rest+"\"", func(r rune) bool { return r < 'A' || r > 'Z' })], 0
-				m.keep(msg.Content)
+				m.saveImages(msg.Content)
 			}
 		case "tool":
 			results++
@@ -319,13 +321,13 @@ func (m *Model) next(messages []chatMessage) (string, Say) {
 		results -= len(answers[step].Calls)
 	}
 	if len(answers) == 0 {
-		return script, Say{Words: []string{"I have no script for this."}}
+		return script, Reply{Words: []string{"I have no script for this."}}
 	}
 	return script, answers[step]
 }
 
 // keep keeps the pictures of a message.
-func (m *Model) keep(content json.RawMessage) {
+func (m *Model) saveImages(content json.RawMessage) {
 	var parts []struct {
 		Image struct {
 			URL string `json:"url"`

@@ -58,7 +58,7 @@ func (l *logs) last() []byte {
 
 // Owned ends the program with the test. If the test failed, it shows the end of the program's output. If LEAT_LOGS is set, it writes the whole
 // output to that folder, and a copy of Leat's data with the recordings of all turns.
-func (p *Program) Owned(t *testing.T) *Program {
+func (p *Program) CloseWithTest(t *testing.T) *Program {
 	t.Cleanup(func() {
 		p.Signal(syscall.SIGKILL)
 		if !t.Failed() {
@@ -158,5 +158,5 @@ func Leat(t *testing.T, env []string, args ...string) *Program {
 		Dir: dir, URL: "http://127.0.0.1:" + port, Ready: "/readyz",
 		Env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LEAT_LOG_FORMAT=json"}, env...),
 	}
-	return p.Owned(t)
+	return p.CloseWithTest(t)
 }

@@ -12,9 +12,9 @@ import (
 
 // Script is one prompt of a storm, with what the model answers to it.
 type Script struct {
-	Name   string
-	Prompt string
-	Says   []Say
+	Name    string
+	Prompt  string
+	Replies []Reply
 }
 
 // Scripts returns n scripts of random shapes, no two alike. tool makes a call of a command.
@@ -30,22 +30,22 @@ func Scripts(rng *rand.Rand, n int, tool func(command string) Call) []Script {
 			return Words(fmt.Sprintf("%s of %d: %s.", part, i, strings.Join(words, " ")))
 		}
 		pause := time.Duration(rng.IntN(20)) * time.Millisecond
-		var says []Say
+		var says []Reply
 		switch rng.IntN(4) {
 		case 0:
-			says = []Say{{Words: text("Answer"), Pause: pause}}
+			says = []Reply{{Words: text("Answer"), Pause: pause}}
 		case 1:
-			says = []Say{{Thinks: text("Thought"), Words: text("Answer"), Pause: pause}}
+			says = []Reply{{Reasoning: text("Thought"), Words: text("Answer"), Pause: pause}}
 		case 2:
-			says = []Say{{Words: text("First"), Calls: []Call{tool(fmt.Sprintf("echo out-%d", i))}, Pause: pause}, {Words: text("Last"), Pause: pause}}
+			says = []Reply{{Words: text("First"), Calls: []Call{tool(fmt.Sprintf("echo out-%d", i))}, Pause: pause}, {Words: text("Last"), Pause: pause}}
 		case 3:
-			says = []Say{
+			says = []Reply{
 				{Words: text("First"), Calls: []Call{tool(fmt.Sprintf("echo one-%d", i))}, Pause: pause},
 				{Words: text("Second"), Calls: []Call{tool(fmt.Sprintf("echo two-%d", i))}, Pause: pause},
 				{Words: text("Last"), Pause: pause},
 			}
 		}
-		all[i] = Script{Name: name, Prompt: fmt.Sprintf("prompt %d: please do SCRIPT-%s", i, name), Says: says}
+		all[i] = Script{Name: name, Prompt: fmt.Sprintf("prompt %d: please do SCRIPT-%s", i, name), Replies: says}
 	}
 	return all
 }

@@ -46,21 +46,21 @@ type Storm struct {
 	Seed    uint64
 	Scripts []Script
 
-	model  *Model
-	rng    *rand.Rand
-	next   int // script
-	gone   []*Chat
-	losses losses
+	model      *Model
+	rng        *rand.Rand
+	nextScript int // script
+	lostChats  []*Chat
+	losses     losses
 }
 
 // Chat is a conversation of a storm.
 type Chat struct {
 	Conversation, Session string
 
-	viewer *Viewer
-	sent   []string // prompts
-	had    []Item   // what the upstream had before it was killed, which it may forget: it does not write its files at once
-	last   []Item   // what the upstream had of a session before it lost all of it; nil if it has the session
+	viewer      *Viewer
+	sent        []string // prompts
+	forgettable []Item   // what the upstream had before it was killed, which it may forget: it does not write its files at once
+	lastHistory []Item   // what the upstream had of a session before it lost all of it; nil if it has the session
 }
 
 // NewStorm returns a storm of LEAT_STORM turns, with the scripts for its model; without the variable it skips the test. LEAT_SEED
@@ -77,9 +77,9 @@ func NewStorm(t *testing.T, tool func(command string) Call) (s *Storm, model *Mo
 	t.Logf("%d turns; LEAT_SEED=%d repeats them", s.Turns, s.Seed)
 	s.rng = rand.New(rand.NewPCG(s.Seed, 0))
 	s.Scripts = Scripts(s.rng, 2*s.Turns+10, tool)
-	says := map[string][]Say{}
+	says := map[string][]Reply{}
 	for _, one := range s.Scripts {
-		says[one.Name] = one.Says
+		says[one.Name] = one.Replies
 	}
 	s.model = NewModel(t, says)
 	return s, s.model
@@ -134,7 +134,7 @@ func (s *Storm) step(t *testing.T, n int, c *Chat) string {
 	case kind < 65:
 		turn := s.begin(t, c)
 		answered := s.send(t, c)
-		s.Answered(t, c.Conversation, turn)
+		s.WaitAnswer(t, c.Conversation, turn)
 		answered(t)
 		return "another client speaks in it"
 	case kind < 75:
@@ -152,12 +152,12 @@ func (s *Storm) step(t *testing.T, n int, c *Chat) string {
 		turn := s.begin(t, c)
 		s.Leat.Signal(syscall.SIGKILL)
 		s.Leat.Start(t)
-		s.Answered(t, c.Conversation, turn)
+		s.WaitAnswer(t, c.Conversation, turn)
 		return "Leat is killed in it"
 	default:
 		turn := s.begin(t, c)
 		s.restart(t)
-		s.Answered(t, c.Conversation, turn)
+		s.WaitAnswer(t, c.Conversation, turn)
 		return "the upstream is killed in it"
 	}
 }
@@ -165,13 +165,13 @@ func (s *Storm) step(t *testing.T, n int, c *Chat) string {
 // restart kills the upstream in the turn that was begun last, and notes what it has lost by that.
 func (s *Storm) restart(t *testing.T) {
 	t.Helper()
-	script := s.next - 1
+	script := s.nextScript - 1
 	before := make([][]Item, len(s.Chats))
 	for i, c := range s.Chats {
 		before[i] = s.Other.History(t, c.Session)
 	}
 	s.Other.Kill()
-	given := s.model.Given()
+	given := s.model.TakeStreamed()
 	for i, c := range s.Chats {
 		s.losses.add(nil, c.sent, before[i])
 		c.sent = nil
@@ -179,12 +179,12 @@ func (s *Storm) restart(t *testing.T) {
 	s.losses.add(given, nil, slices.Concat(before...))
 	s.Other.Start(t)
 	for i, c := range s.Chats {
-		c.had = append(c.had, before[i]...)
+		c.forgettable = append(c.forgettable, before[i]...)
 		if len(before[i]) > 0 && len(s.Spare) > 0 && len(s.Other.History(t, c.Session)) == 0 {
 			t.Logf("the upstream has lost session %s", c.Session)
 			// The reader may lack the newest texts.
-			c.last = slices.DeleteFunc(before[i], func(item Item) bool { return s.said(script, item) })
-			s.gone = append(s.gone, c)
+			c.lastHistory = slices.DeleteFunc(before[i], func(item Item) bool { return s.belongsTo(script, item) })
+			s.lostChats = append(s.lostChats, c)
 			s.Chats[i], s.Spare = s.Spare[0], s.Spare[1:]
 			s.open(t, s.Chats[i])
 		}
@@ -193,8 +193,8 @@ func (s *Storm) restart(t *testing.T) {
 
 // prompt returns the next prompt, for a chat.
 func (s *Storm) prompt(c *Chat) string {
-	s.next++
-	p := s.Scripts[s.next-1].Prompt
+	s.nextScript++
+	p := s.Scripts[s.nextScript-1].Prompt
 	c.sent = append(c.sent, p)
 	return p
 }
@@ -202,14 +202,14 @@ func (s *Storm) prompt(c *Chat) string {
 // ask is a turn from its beginning to its end.
 func (s *Storm) ask(t *testing.T, c *Chat) {
 	t.Helper()
-	s.Answered(t, c.Conversation, s.Say(t, c.Conversation, s.prompt(c)).Turn)
+	s.WaitAnswer(t, c.Conversation, s.SendText(t, c.Conversation, s.prompt(c)).Turn)
 }
 
 // begin starts a turn and returns when it has said something.
 func (s *Storm) begin(t *testing.T, c *Chat) (turn string) {
 	t.Helper()
-	turn = s.Say(t, c.Conversation, s.prompt(c)).Turn
-	s.Until(t, c.Conversation, turn, func(tr *transcript.Transcript) bool {
+	turn = s.SendText(t, c.Conversation, s.prompt(c)).Turn
+	s.WaitUntil(t, c.Conversation, turn, func(tr *transcript.Transcript) bool {
 		u := tr.Turn(turn)
 		return tr.Visible(turn) != "" || u != nil && u.State == transcript.TurnEnded
 	})
@@ -228,7 +228,7 @@ const agreeLimit = time.Minute
 // once.
 func (s *Storm) Agree(t *testing.T) {
 	t.Helper()
-	for _, c := range append(s.gone, s.Chats...) {
+	for _, c := range append(s.lostChats, s.Chats...) {
 		var faults []string
 		var summary string
 		for limit := time.Now().Add(agreeLimit); ; time.Sleep(time.Second) { // the upstream has no event for having written all
@@ -246,16 +246,16 @@ func (s *Storm) Agree(t *testing.T) {
 
 // faults returns what differs in a conversation, and how much was compared.
 func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) {
-	tr := s.Whole(t, c.Conversation)
-	untaken := untaken(tr)
-	seen, history := Seen(tr), c.last
+	tr := s.FullTranscript(t, c.Conversation)
+	untaken := undelivered(tr)
+	seen, history := VisibleItems(tr), c.lastHistory
 	if history == nil {
 		history = s.Other.History(t, c.Session)
 	}
 	var missing, explained []Item
 	faults = Compare(seen, history, func(i Item) bool {
 		switch {
-		case slices.Contains(c.had, i) && !slices.Contains(history, i), slices.Contains(untaken, i):
+		case slices.Contains(c.forgettable, i) && !slices.Contains(history, i), slices.Contains(untaken, i):
 			missing = append(missing, i)
 		case s.losses.explain(i):
 			missing, explained = append(missing, i), append(explained, i)
@@ -285,7 +285,7 @@ func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) 
 
 // untaken returns the messages whose turns failed without any text: they may not have reached the upstream, and it forgets a message
 // that waits for another client's run when the connection that sent it is cut.
-func untaken(tr *transcript.Transcript) (items []Item) {
+func undelivered(tr *transcript.Transcript) (items []Item) {
 	for _, u := range tr.Turns {
 		if u.State != transcript.TurnEnded || u.Outcome == event.Completed || tr.Visible(u.ID) != "" {
 			continue
@@ -300,11 +300,11 @@ func untaken(tr *transcript.Transcript) (items []Item) {
 }
 
 // said reports whether an item is of a script.
-func (s *Storm) said(script int, i Item) bool {
+func (s *Storm) belongsTo(script int, i Item) bool {
 	if i.Kind == ItemUser {
 		return i.Text == s.Scripts[script].Prompt
 	}
-	return slices.ContainsFunc(s.Scripts[script].Says, func(say Say) bool {
+	return slices.ContainsFunc(s.Scripts[script].Replies, func(say Reply) bool {
 		if i.Kind == ItemTool {
 			return slices.ContainsFunc(say.Calls, func(call Call) bool { return strings.Contains(i.Text, call.command()) })
 		}

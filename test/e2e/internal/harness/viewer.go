@@ -17,8 +17,8 @@ type Viewer struct {
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	seen    []Item
-	earlier bool           // there are older messages, which a viewer is not given that has to begin again
+	items   []Item
+	partial bool           // there are older messages, which a viewer is not given that has to begin again
 	ends    map[string]int // by turn
 }
 
@@ -32,7 +32,7 @@ func (s *Client) View(t *testing.T, c string) *Viewer {
 		_ = s.Follow(ctx, c, func(u leat.Update) error { // it ends with ctx
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			v.seen, v.earlier = Seen(u.Transcript), u.Transcript.Earlier
+			v.items, v.partial = VisibleItems(u.Transcript), u.Transcript.Earlier
 			for i := range u.Events {
 				if u.Events[i].Type == event.TurnEnd {
 					v.ends[u.Events[i].Turn]++
@@ -57,8 +57,8 @@ func (v *Viewer) Differs(whole []Item) (faults, doubled []string) {
 			doubled = append(doubled, turn)
 		}
 	}
-	if v.earlier && len(v.seen) > 0 {
-		whole = whole[max(0, len(whole)-len(v.seen)):]
+	if v.partial && len(v.items) > 0 {
+		whole = whole[max(0, len(whole)-len(v.items)):]
 	}
-	return Compare(v.seen, whole, func(Item) bool { return false }), doubled
+	return Compare(v.items, whole, func(Item) bool { return false }), doubled
 }
