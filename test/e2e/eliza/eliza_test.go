@@ -14,26 +14,26 @@ import (
 	"github.com/leat-dev/leat/test/e2e/internal/harness"
 )
 
-// client is the package of Eliza's dashboard whose client is used, in the version that docs/eliza.md names.
+// client is the npm package with the client of Eliza's dashboard, in the version that docs/eliza.md names.
 const client = "@elizaos/app-core@2.0.0-alpha.537"
 
-const token = "a token of this test alone"
+const token = "a-token-of-this-test"
 
-// TestElizaClient has the client of Eliza's own dashboard do what the dashboard does, against the real program: list, conversation,
-// streamed chat, reload, live events, rename, truncate, delete.
+// TestElizaClient runs what Eliza's dashboard does, with the dashboard's own client, against the real gateway: list conversations,
+// stream an answer, reload, receive live events, rename, truncate, delete.
 func TestElizaClient(t *testing.T) {
 	dir := fetch(t)
 	url := serve(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	// Node 20 has a WebSocket only when it is asked for.
-	out, err := exec.CommandContext(ctx, "node", "--experimental-websocket", "client.mjs", dir, url, strings.ReplaceAll(token, " ", "-")).CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("all of it holds")) {
+	// Node 20 has WebSocket only with this flag.
+	out, err := exec.CommandContext(ctx, "node", "--experimental-websocket", "client.mjs", dir, url, token).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("all steps passed")) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// fetch unpacks the client, which needs nothing of what npm would install with it.
+// fetch unpacks the client without its dependencies, which the chat doesn't use.
 func fetch(t *testing.T) string {
 	t.Helper()
 	folder := strings.NewReplacer("@", "", "/", "-").Replace(client[1:])
@@ -45,10 +45,10 @@ func fetch(t *testing.T) string {
 	}.Into(t)
 }
 
-// serve starts the real program with the demo agent.
+// serve starts the gateway with the demo agent and returns its URL.
 func serve(t *testing.T) string {
 	t.Helper()
-	leat := harness.Leat(t, []string{"LEAT_API_TOKEN=" + strings.ReplaceAll(token, " ", "-")}, "--agent", "demo")
+	leat := harness.Leat(t, []string{"LEAT_API_TOKEN=" + token}, "--agent", "demo")
 	leat.Start(t)
 	return leat.URL
 }

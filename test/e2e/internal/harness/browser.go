@@ -18,41 +18,42 @@ import (
 	"time"
 )
 
-// browserLimit is many times what the tests of a suite take in a browser.
+// browserLimit is several times as long as the slowest script takes.
 const browserLimit = 15 * time.Minute
 
-// Act is something that a test in the browser may have done, or ask: what it returns is answered as JSON.
+// Action is a request that a script in the browser can send to its test: to do something outside of the page, or to answer a
+// question. The result is sent back as JSON.
 type Action func(ctx context.Context) (any, error)
 
-// Kill is an act: the program is killed.
+// KillAction returns an action that kills the program.
 func (p *Program) KillAction() Action {
 	return func(context.Context) (any, error) { p.Signal(syscall.SIGKILL); return nil, nil }
 }
 
-// Begin is an act: the program is started.
+// StartAction returns an action that starts the program.
 func (p *Program) StartAction() Action {
 	return func(ctx context.Context) (any, error) { return nil, p.start(ctx) }
 }
 
-// Do makes an act of something that can't fail.
+// ActionOf returns an action that calls f.
 func ActionOf(f func()) Action {
 	return func(context.Context) (any, error) { f(); return nil, nil }
 }
 
-// Browser runs a script of web/test/real, whose tests look at the gateway in a real browser. They do what can't be done in a page by
-// acts, a POST each to $CONTROL/name; facts are in $FACTS. It is skipped where Node, Chromium or Playwright is missing.
+// RunBrowser runs a script of web/test/real, which tests the dashboard in Chromium. The script finds facts as JSON in $FACTS
+// and requests an action with POST $CONTROL/NAME. The test is skipped if Node, Chromium or Playwright is missing.
 func RunBrowser(t *testing.T, script string, facts map[string]any, acts map[string]Action) {
 	web := webFolder(t)
 	mux := http.NewServeMux()
 	for name, act := range acts {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
-			// A program that is started lives on when the request is over; what ends it is the test.
+			// The test's context, not the request's: a program that the action starts must outlive the request.
 			v, err := act(t.Context())
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
-			_ = json.NewEncoder(w).Encode(v) // the asker is gone: it has failed
+			_ = json.NewEncoder(w).Encode(v) // fails only if the script has ended, which the test reports
 		})
 	}
 	control := httptest.NewServer(mux)
@@ -86,13 +87,13 @@ func RunBrowser(t *testing.T, script string, facts map[string]any, acts map[stri
 		}
 	}
 	if err := cmd.Wait(); err != nil || passed == 0 {
-		t.Errorf("%d tests hold in the browser: %v", passed, err)
+		t.Errorf("%d browser tests passed: %v", passed, err)
 	}
 }
 
 var skipSummary = regexp.MustCompile(`^ℹ (skipped|todo|cancelled) [1-9]`)
 
-// webFolder is web, where all is there that a browser's test needs.
+// webFolder returns the folder web. It skips the test if something that browser tests need is not installed.
 func webFolder(t *testing.T) string {
 	t.Helper()
 	web, err := filepath.Abs(filepath.Join("..", "..", "..", "web"))

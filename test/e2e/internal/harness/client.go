@@ -15,49 +15,49 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// turnLimit is how long a turn may take here.
+// turnLimit is how long a turn may take. The slowest turns wait for a runtime that was killed to start again.
 const turnLimit = 3 * time.Minute
 
-// Client is a client of the gateway that fails its test itself.
+// Client is a client of the gateway whose helpers fail the test on an error.
 type Client struct{ *leat.Client }
 
-// NewClient is one of the gateway at an address.
+// NewClient returns a client of the gateway at a URL.
 func NewClient(url string) *Client { return &Client{&leat.Client{URL: url}} }
 
-// Converse makes a conversation with an agent.
-func (s *Client) CreateConversation(t *testing.T, agent string) string {
+// CreateConversation creates a conversation with an agent and returns its id.
+func (c *Client) CreateConversation(t *testing.T, agent string) string {
 	t.Helper()
-	c, err := s.Create(t.Context(), leat.CreateOptions{Agent: agent})
+	created, err := c.Create(t.Context(), leat.CreateOptions{Agent: agent})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.ID
+	return created.ID
 }
 
-// Say says something in a conversation.
-func (s *Client) SendText(t *testing.T, c, text string) leat.Ack {
+// SendText sends a message to a conversation.
+func (c *Client) SendText(t *testing.T, conversation, text string) leat.Ack {
 	t.Helper()
-	ack, err := s.Send(t.Context(), c, text)
+	ack, err := c.Send(t.Context(), conversation, text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return ack
 }
 
-// Ask says something in a conversation of its own and returns what was answered.
-func (s *Client) Ask(t *testing.T, agent, text string) *Answer {
+// Ask sends a message in a new conversation and waits for the answer.
+func (c *Client) Ask(t *testing.T, agent, text string) *Answer {
 	t.Helper()
-	c := s.CreateConversation(t, agent)
-	return s.WaitAnswer(t, c, s.SendText(t, c, text).Turn)
+	conversation := c.CreateConversation(t, agent)
+	return c.WaitAnswer(t, conversation, c.SendText(t, conversation, text).Turn)
 }
 
-// Until follows a conversation, as a browser does, until it is as wanted.
-func (s *Client) WaitUntil(t *testing.T, c, turn string, wanted func(*transcript.Transcript) bool) *transcript.Transcript {
+// WaitUntil follows a conversation, as a browser does, until wanted returns true. A failure shows the text of turn.
+func (c *Client) WaitUntil(t *testing.T, conversation, turn string, wanted func(*transcript.Transcript) bool) *transcript.Transcript {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), turnLimit)
 	defer cancel()
 	var last *transcript.Transcript
-	err := s.Follow(ctx, c, func(u leat.Update) error {
+	err := c.Follow(ctx, conversation, func(u leat.Update) error {
 		last = u.Transcript
 		if wanted(last) {
 			return io.EOF
@@ -69,40 +69,40 @@ func (s *Client) WaitUntil(t *testing.T, c, turn string, wanted func(*transcript
 		if last != nil {
 			visible = last.Visible(turn)
 		}
-		t.Fatalf("it does not come to that: %v; readers see\n%q", err, visible)
+		t.Fatalf("the conversation never reached the expected state: %v; readers see\n%q", err, visible)
 	}
 	return last
 }
 
-// Whole returns a conversation with all of its messages.
-func (s *Client) FullTranscript(t *testing.T, c string) *transcript.Transcript {
+// FullTranscript returns a conversation with all of its messages, older pages included.
+func (c *Client) FullTranscript(t *testing.T, conversation string) *transcript.Transcript {
 	t.Helper()
-	tr, err := s.Transcript(t.Context(), c)
+	tr, err := c.Transcript(t.Context(), conversation)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for tr.Earlier {
 		first := tr.Messages[0].ID
-		page, err := s.Page(t.Context(), c, first, 0)
+		page, err := c.Page(t.Context(), conversation, first, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !tr.AddPage(page.Transcript, first, tr.Seq) {
-			t.Fatalf("the page before message %s does not fit", first)
+			t.Fatalf("the page before message %s does not join the messages after it", first)
 		}
 	}
 	return tr
 }
 
-// Begun says something and returns its turn when a part of the answer was seen.
-func (s *Client) StartTurn(t *testing.T, c, text string) string {
+// StartTurn sends a message and returns its turn as soon as more than 20 bytes of the answer are visible.
+func (c *Client) StartTurn(t *testing.T, conversation, text string) string {
 	t.Helper()
-	turn := s.SendText(t, c, text).Turn
-	s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool { return len(tr.Visible(turn)) > 20 })
+	turn := c.SendText(t, conversation, text).Turn
+	c.WaitUntil(t, conversation, turn, func(tr *transcript.Transcript) bool { return len(tr.Visible(turn)) > 20 })
 	return turn
 }
 
-// Answer is what the browser's API shows of a turn that has ended.
+// Answer is a turn that has ended, as the browser's API shows it.
 type Answer struct {
 	Turn     transcript.Turn
 	Parts    []*transcript.Part
@@ -110,14 +110,15 @@ type Answer struct {
 	Visible  string
 }
 
-// Answered waits for a turn's end. A live reader and one that comes afterwards have to see the same.
-func (s *Client) WaitAnswer(t *testing.T, c, turn string) *Answer {
+// WaitAnswer waits until a turn has ended. The test fails if a reader who followed the turn and one who loads it afterwards see
+// different texts.
+func (c *Client) WaitAnswer(t *testing.T, conversation, turn string) *Answer {
 	t.Helper()
-	live := s.WaitUntil(t, c, turn, func(tr *transcript.Transcript) bool {
+	live := c.WaitUntil(t, conversation, turn, func(tr *transcript.Transcript) bool {
 		u := tr.Turn(turn)
 		return u != nil && u.State == transcript.TurnEnded
 	})
-	tr, err := s.Transcript(t.Context(), c)
+	tr, err := c.Transcript(t.Context(), conversation)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func (s *Client) WaitAnswer(t *testing.T, c, turn string) *Answer {
 	return a
 }
 
-// Ended wants an outcome.
+// CheckOutcome fails the test unless the turn has the outcome want.
 func (a *Answer) CheckOutcome(t *testing.T, want event.Outcome) {
 	t.Helper()
 	if a.Turn.Outcome != want {
@@ -142,23 +143,23 @@ func (a *Answer) CheckOutcome(t *testing.T, want event.Outcome) {
 	}
 }
 
-// Says wants the visible text.
+// CheckText fails the test unless the visible text is want.
 func (a *Answer) CheckText(t *testing.T, want string) {
 	t.Helper()
 	if a.Visible != want {
-		t.Errorf("readers see\n%q\nthe model said\n%q", a.Visible, want)
+		t.Errorf("readers see\n%q\nthe model streamed\n%q", a.Visible, want)
 	}
 }
 
-// SaysPartOf wants a beginning of a text, and not nothing.
+// CheckBeginning fails the test unless the visible text is a non-empty beginning of whole.
 func (a *Answer) CheckBeginning(t *testing.T, whole string) {
 	t.Helper()
 	if a.Visible == "" || !strings.HasPrefix(whole, a.Visible) {
-		t.Errorf("readers see\n%q\nwhich is no part of\n%q", a.Visible, whole)
+		t.Errorf("readers see\n%q\nwant a beginning of\n%q", a.Visible, whole)
 	}
 }
 
-// Thinks wants the reasoning, spaces around it apart.
+// CheckReasoning fails the test unless the reasoning is want, apart from surrounding space.
 func (a *Answer) CheckReasoning(t *testing.T, want string) {
 	t.Helper()
 	got := ""
@@ -166,11 +167,11 @@ func (a *Answer) CheckReasoning(t *testing.T, want string) {
 		got += p.Text(event.Text)
 	}
 	if strings.TrimSpace(got) != want {
-		t.Errorf("it thinks %q, want %q", got, want)
+		t.Errorf("the reasoning is %q, want %q", got, want)
 	}
 }
 
-// Of are the parts of a kind.
+// PartsOf returns the answer's parts of a kind, in order.
 func (a *Answer) PartsOf(kind event.PartKind) (parts []*transcript.Part) {
 	for _, p := range a.Parts {
 		if p.Kind == kind {
@@ -180,7 +181,8 @@ func (a *Answer) PartsOf(kind event.PartKind) (parts []*transcript.Part) {
 	return parts
 }
 
-// Tools wants the commands that ran, each with what it printed.
+// CheckTools fails the test unless exactly the tools in want ran, in order and without an error. An entry has the form "command
+// → output".
 func (a *Answer) CheckTools(t *testing.T, want ...string) {
 	t.Helper()
 	var got []string
@@ -199,7 +201,7 @@ func (a *Answer) CheckTools(t *testing.T, want ...string) {
 	}
 }
 
-// Texts returns the texts of all parts of a kind that a turn has so far.
+// Texts returns the joined texts of a turn's parts of one kind, as far as they have arrived.
 func Texts(tr *transcript.Transcript, turn string, kind event.PartKind) string {
 	all := ""
 	for _, m := range tr.Messages {
@@ -212,7 +214,7 @@ func Texts(tr *transcript.Transcript, turn string, kind event.PartKind) string {
 	return all
 }
 
-// Output is what all tools of a turn have printed so far.
+// Output returns what the tools of a turn have printed so far.
 func Output(tr *transcript.Transcript, turn string) string {
 	all := ""
 	for _, m := range tr.Messages {

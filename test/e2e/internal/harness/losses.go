@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// Given is an answer that the model has streamed, or its beginning.
+// StreamedReply is as much of a reply as the model has streamed.
 type StreamedReply struct {
 	Text     string
-	Commands []string // of the tools that it called
+	Commands []string // commands of its tool calls
 }
 
-// losses are what the model had answered to upstreams that were killed, and messages sent to them, which their histories did not have: only the
-// reader may have them.
+// losses are texts, tool calls and prompts that an upstream had received but not stored when it was killed. Only the reader may
+// have them.
 type losses struct {
 	texts, commands, prompts []string
 }
 
-// add adds answers and messages that an upstream had got and its history did not have shortly before it was killed.
-func (l *losses) add(given []StreamedReply, prompts []string, history []Item) {
-	for _, g := range given {
+// add records replies and prompts that the upstream had received and that its history, read shortly before the kill, does not
+// have.
+func (l *losses) add(streamed []StreamedReply, prompts []string, history []Item) {
+	for _, g := range streamed {
 		if text := strings.TrimSpace(g.Text); text != "" && !slices.Contains(history, Item{ItemText, text}) {
 			l.texts = append(l.texts, text)
 		}
@@ -42,20 +43,20 @@ func (l *losses) add(given []StreamedReply, prompts []string, history []Item) {
 // explain reports whether a loss explains that only the reader has an item.
 func (l *losses) explain(i Item) bool { return len(l.unexplained([]Item{i})) == 0 }
 
-// unexplained returns the items that no loss explains, if each loss explains one.
-func (l *losses) unexplained(items []Item) (left []Item) {
-	rest := losses{slices.Clone(l.texts), slices.Clone(l.commands), slices.Clone(l.prompts)}
-	// What explains a text explains its beginnings too, but not the other way round.
+// unexplained returns the items without a loss that explains them. Each loss explains one item.
+func (l *losses) unexplained(items []Item) (unmatched []Item) {
+	unused := losses{slices.Clone(l.texts), slices.Clone(l.commands), slices.Clone(l.prompts)}
+	// Longest first: a loss of a text also explains each beginning of it, so a long item must get its match before a short one takes it.
 	items = slices.SortedFunc(slices.Values(items), func(a, b Item) int { return len(b.Text) - len(a.Text) })
 	for _, i := range items {
-		if !rest.remove(i) {
-			left = append(left, i)
+		if !unused.remove(i) {
+			unmatched = append(unmatched, i)
 		}
 	}
-	return left
+	return unmatched
 }
 
-// take removes the loss of an item, and reports whether there was one.
+// remove deletes the loss that explains an item and reports whether there was one.
 func (l *losses) remove(i Item) bool {
 	from, is := &l.prompts, func(prompt string) bool { return prompt == i.Text }
 	switch i.Kind {

@@ -17,52 +17,53 @@ import (
 	"time"
 )
 
-// Say is one answer of the model: what it thinks, says and calls.
+// Reply is one reply of the model: its reasoning, text and tool calls, in this order.
 type Reply struct {
 	Reasoning   []string
 	Words       []string
 	Calls       []Call
 	Pause       time.Duration // between words
-	Disconnects int           // so many times the connection breaks after the words
-	Status      int           // in place of an answer
+	Disconnects int           // how often the connection breaks after the words, before the reply is complete
+	Status      int           // if not 0, the HTTP status of an error that is sent instead of the reply
 }
 
-// Call is a tool that is called, with its arguments as JSON.
+// Call is a tool call with its arguments as JSON.
 type Call struct{ Name, Args string }
 
-// NewCall is a call with arguments.
+// NewCall returns a call with arguments.
 func NewCall(name string, args map[string]any) Call {
 	b, err := json.Marshal(args)
 	if err != nil {
-		panic(err) // a test's own constants
+		panic(err) // the arguments are constants of a test
 	}
 	return Call{name, string(b)}
 }
 
-// Words cuts a text as a model streams it.
+// Words splits a text into the pieces in which a model streams it.
 func Words(text string) []string { return strings.SplitAfter(text, " ") }
 
-// hold is a word that the model does not say: it waits there while its gate is closed.
+// gateMark is an entry of Words or Reasoning that isn't streamed: the reply waits there until the gate is open.
 const gateMark = "\x00"
 
-// Held is a text that the model says a part of, and the rest once its gate is open.
+// GatedWords returns a text that the model streams up to the end of first, and continues once its gate is open.
 func GatedWords(first, rest string) []string {
 	return append(append(Words(first), gateMark), Words(rest)...)
 }
 
-// Model is a scripted one, that speaks Chat Completions. The last word SCRIPT-… in the user's messages says which script it plays;
-// a script's next answer is told by how many results of tools there are since.
+// Model is a model API (Chat Completions) that plays scripts. The last word SCRIPT-NAME in the user's messages selects the
+// script, and the number of tool results since then selects the reply.
 type Model struct {
 	URL     string
 	scripts map[string][]Reply
 
-	mu          sync.Mutex
-	images      [][]byte // the pictures that came with messages
+	mu     sync.Mutex
+	images [][]byte // received with messages
+	// calls numbers the tool calls, whose ids must not repeat within a conversation.
 	calls       int
-	disconnects map[string]int
+	disconnects map[string]int // so far, by script
 	streamed    []*StreamedReply
 	gate        chan struct{} // closed while the gate is open
-	waiting     int           // answers that wait at the gate
+	waiting     int           // replies that wait at the gate
 }
 
 type chatMessage struct {
@@ -70,7 +71,7 @@ type chatMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// NewModel serves a model on loopback. Its gate is open.
+// NewModel serves a model on loopback until the test ends. Its gate is open.
 func NewModel(t *testing.T, scripts map[string][]Reply) *Model {
 	m := &Model{scripts: scripts, disconnects: map[string]int{}, gate: make(chan struct{})}
 	close(m.gate)
@@ -85,7 +86,7 @@ func NewModel(t *testing.T, scripts map[string][]Reply) *Model {
 	return m
 }
 
-// Close closes the gate.
+// CloseGate closes the gate.
 func (m *Model) CloseGate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,23 +97,23 @@ func (m *Model) CloseGate() {
 	}
 }
 
-// Asked waits until an answer waits at the gate.
+// WaitAtGate waits until a reply waits at the gate.
 func (m *Model) WaitAtGate(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(StartLimit); ; time.Sleep(10 * time.Millisecond) { // what asks is another process
+	for end := time.Now().Add(StartLimit); ; time.Sleep(10 * time.Millisecond) { // the request comes from another process, so there is no event to wait for
 		m.mu.Lock()
-		held := m.waiting
+		waiting := m.waiting
 		m.mu.Unlock()
-		if held > 0 {
+		if waiting > 0 {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("the model was not asked")
+			t.Fatal("no request reached the model's gate")
 		}
 	}
 }
 
-// Open opens the gate: what waits there goes on.
+// OpenGate opens the gate, so that the replies that wait there continue.
 func (m *Model) OpenGate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +124,7 @@ func (m *Model) OpenGate() {
 	}
 }
 
-// Images are the pictures that the model got.
+// Images returns the images that the model has received.
 func (m *Model) Images() [][]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,7 +181,7 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 	}
 	if m.shouldDisconnect(script, s) {
 		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			_ = c.(*net.TCPConn).SetLinger(0) // what it costs is a slower end
+			_ = c.(*net.TCPConn).SetLinger(0) // send RST; on an error the connection ends with FIN, which the client reports as broken too
 			_ = c.Close()
 		}
 		return
@@ -199,30 +200,31 @@ func (m *Model) complete(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// whole answers in one piece, once its gate is open.
+// completeAtOnce sends the reply in one piece, for a request that doesn't ask for a stream.
 func (m *Model) completeAtOnce(w http.ResponseWriter, r *http.Request, s Reply) {
-	said := map[string]any{"role": "assistant"}
+	message := map[string]any{"role": "assistant"}
 	if slices.Contains(s.Words, gateMark) && !m.passGate(r.Context()) {
 		return
 	}
-	said["content"] = strings.ReplaceAll(strings.Join(s.Words, ""), gateMark, "")
+	message["content"] = strings.ReplaceAll(strings.Join(s.Words, ""), gateMark, "")
 	var calls []any
 	for _, c := range s.Calls {
 		calls = append(calls, map[string]any{"id": m.callID(), "type": "function", "function": map[string]any{"name": c.Name, "arguments": c.Args}})
 	}
 	finish := "stop"
 	if calls != nil {
-		said["tool_calls"], finish = calls, "tool_calls"
+		message["tool_calls"], finish = calls, "tool_calls"
 	}
 	w.Header().Set("Content-Type", "application/json")
 	answer := map[string]any{
 		"id": "c", "object": "chat.completion", "created": 1, "model": "scripted",
-		"choices": []any{map[string]any{"index": 0, "message": said, "finish_reason": finish}},
+		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": finish}},
 		"usage":   map[string]int{"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150},
 	}
-	_ = json.NewEncoder(w).Encode(answer) // it fails if the client has left
+	_ = json.NewEncoder(w).Encode(answer) // fails only if the client has disconnected
 }
 
+// writeChunk sends a chunk of a stream. It returns false if the client has disconnected.
 func writeChunk(w http.ResponseWriter, chunk map[string]any) bool {
 	chunk["id"], chunk["object"], chunk["created"], chunk["model"] = "c", "chat.completion.chunk", 1, "scripted"
 	b, err := json.Marshal(chunk)
@@ -233,6 +235,7 @@ func writeChunk(w http.ResponseWriter, chunk map[string]any) bool {
 	return err == nil
 }
 
+// sleep waits for a pause. It returns false if ctx ends before.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	select {
 	case <-time.After(pause):
@@ -242,7 +245,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// pass waits at the gate. It reports false where nobody waits for the answer any more.
+// passGate waits at the gate. It returns false if the client disconnects.
 func (m *Model) passGate(ctx context.Context) bool {
 	m.mu.Lock()
 	open := m.gate
@@ -261,21 +264,21 @@ func (m *Model) passGate(ctx context.Context) bool {
 	}
 }
 
-// give begins an answer.
+// beginReply registers a reply that is about to be streamed.
 func (m *Model) beginReply() *StreamedReply {
 	g := &StreamedReply{}
 	m.locked(func() { m.streamed = append(m.streamed, g) })
 	return g
 }
 
-// note calls f with the lock.
+// locked calls f with the lock held.
 func (m *Model) locked(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f()
 }
 
-// Given returns the answers that were streamed since it was called last.
+// TakeStreamed returns the replies that were streamed since its last call.
 func (m *Model) TakeStreamed() (all []StreamedReply) {
 	m.locked(func() {
 		for _, g := range m.streamed {
@@ -286,6 +289,7 @@ func (m *Model) TakeStreamed() (all []StreamedReply) {
 	return all
 }
 
+// shouldDisconnect counts a reply of a script and reports whether its connection has to break.
 func (m *Model) shouldDisconnect(script string, s Reply) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -300,7 +304,7 @@ func (m *Model) callID() string {
 	return fmt.Sprintf("call_%d", m.calls)
 }
 
-// next is the answer that the messages ask for.
+// nextReply returns the name of the script that the messages select, and its reply.
 func (m *Model) nextReply(messages []chatMessage) (string, Reply) {
 	script, results := "", 0
 	for _, msg := range messages {
@@ -326,7 +330,7 @@ func (m *Model) nextReply(messages []chatMessage) (string, Reply) {
 	return script, answers[step]
 }
 
-// keep keeps the pictures of a message.
+// saveImages stores the images of a message's content.
 func (m *Model) saveImages(content json.RawMessage) {
 	var parts []struct {
 		Image struct {

@@ -22,23 +22,24 @@ import (
 	"github.com/leat-dev/leat/test/binary"
 )
 
-// StartLimit is how long a program may take until it answers: 13 s at most on a machine that has nothing else to do.
+// StartLimit is how long a program may take to become ready. The slowest takes 13 s on an idle machine.
 const StartLimit = 3 * time.Minute
 
-// Program is one that can be killed and started again. One caller at a time.
+// Program is a process that a test can kill and start again. Its methods must not be called concurrently.
 type Program struct {
 	Name  string
 	Args  []string
 	Dir   string
 	Env   []string
 	URL   string
-	Ready string // below URL: answers once the program is ready
+	Ready string // path below URL that answers with a status below 500 once the program is ready
 
 	cmd    *exec.Cmd
 	exited chan struct{}
 	logs   logs
 }
 
+// logs collects the output of a program over all of its starts.
 type logs struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -56,8 +57,9 @@ func (l *logs) last() []byte {
 	return bytes.Clone(tail(l.b.Bytes()))
 }
 
-// Owned ends the program with the test. If the test failed, it shows the end of the program's output. If LEAT_LOGS is set, it writes the whole
-// output to that folder, and a copy of Leat's data with the recordings of all turns.
+// CloseWithTest kills the program when the test ends. If the test failed, it logs the end of the program's output. If LEAT_LOGS
+// is set as well, it writes the whole output to that folder, and for Leat a copy of the data folder with the recordings of all
+// turns.
 func (p *Program) CloseWithTest(t *testing.T) *Program {
 	t.Cleanup(func() {
 		p.Signal(syscall.SIGKILL)
@@ -78,7 +80,7 @@ func (p *Program) CloseWithTest(t *testing.T) *Program {
 	return p
 }
 
-// Start starts the program and waits until it answers.
+// Start starts the program and waits until it is ready.
 func (p *Program) Start(t *testing.T) {
 	t.Helper()
 	if err := p.start(t.Context()); err != nil {
@@ -97,7 +99,7 @@ func (p *Program) start(ctx context.Context) error {
 	cmd, exited := p.cmd, make(chan struct{})
 	p.exited = exited
 	go func() {
-		_ = cmd.Wait() // that it was killed is no news
+		_ = cmd.Wait() // the error says how the process ended, which the tests decide themselves
 		close(exited)
 	}()
 	ctx, cancel := context.WithTimeout(ctx, StartLimit)
@@ -115,25 +117,25 @@ func (p *Program) start(ctx context.Context) error {
 		}
 		select {
 		case <-exited:
-			return fmt.Errorf("%s ended at once:\n%s", p.Name, p.logs.last())
+			return fmt.Errorf("%s exited before it was ready:\n%s", p.Name, p.logs.last())
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer:\n%s", p.Name, p.logs.last())
-		case <-time.After(100 * time.Millisecond): // a process has no event for being ready
+			return fmt.Errorf("%s is not ready after %v:\n%s", p.Name, StartLimit, p.logs.last())
+		case <-time.After(100 * time.Millisecond): // a process doesn't announce that it is ready
 		}
 	}
 }
 
-// Signal ends the program and its children, and waits for it.
+// Signal sends a signal that ends the program to it and its children, and waits until it has exited.
 func (p *Program) Signal(s syscall.Signal) {
 	if p.cmd == nil {
 		return
 	}
-	_ = syscall.Kill(-p.cmd.Process.Pid, s) // it may be gone
+	_ = syscall.Kill(-p.cmd.Process.Pid, s) // fails only if the process has exited already
 	<-p.exited
 	p.cmd = nil
 }
 
-// FreePort is one that nobody listened at a moment ago.
+// FreePort returns a port on loopback that was free a moment ago.
 func FreePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -148,8 +150,8 @@ func FreePort(t *testing.T) string {
 	return port
 }
 
-// Leat returns the real program, built anew, that was not started; it has its own port and data folder. Of the environment that
-// the test runs in it knows no setting.
+// Leat builds the gateway and returns it without starting it. It has a port and a data folder that no other program uses, and
+// only the environment variables in env.
 func Leat(t *testing.T, env []string, args ...string) *Program {
 	t.Helper()
 	dir, port := t.TempDir(), FreePort(t)

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Script is one prompt of a storm, with what the model answers to it.
+// Script is a prompt of a storm with the model's replies.
 type Script struct {
 	Name    string
 	Prompt  string
 	Replies []Reply
 }
 
-// Scripts returns n scripts of random shapes, no two alike. tool makes a call of a command.
+// Scripts returns n different scripts of random shapes. tool returns the call that runs a command.
 func Scripts(rng *rand.Rand, n int, tool func(command string) Call) []Script {
 	all := make([]Script, n)
 	for i := range all {
@@ -52,7 +52,7 @@ func Scripts(rng *rand.Rand, n int, tool func(command string) Call) []Script {
 
 var vocabulary = strings.Fields("alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike über naïve 漢字 🇩🇪 👩‍🚀 zulu")
 
-// letters numbers a script in the letters that the name of a script may have.
+// letters encodes a script's number in capital letters, since a script's name may have no others.
 func letters(i int) string {
 	name := "Q"
 	for ; i > 0; i /= 25 {
@@ -64,6 +64,6 @@ func letters(i int) string {
 // command returns the command that a call of a shell tool runs.
 func (c Call) command() string {
 	var in struct{ Command string }
-	_ = json.Unmarshal([]byte(c.Args), &in) // another tool has none
+	_ = json.Unmarshal([]byte(c.Args), &in) // the command stays empty if the tool is not a shell
 	return in.Command
 }

@@ -18,28 +18,28 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Other is another client of the upstream, which knows nothing of Leat, and whoever starts the upstream.
+// Other controls the upstream: it acts as a second client that doesn't know Leat, and kills and starts the upstream.
 type Other interface {
-	// Send sends a message into a session, and returns a function that waits until it is answered.
+	// Send sends a message to a session and returns a function that waits for the answer.
 	Send(t *testing.T, session, prompt string) (answered func(*testing.T))
-	// Note puts a note into a session; false if the upstream has no such thing.
+	// Note adds a note to a session. It returns false if the upstream doesn't have notes.
 	Note(t *testing.T, session, text string) bool
 	// Kill kills the upstream.
 	Kill()
-	// Start starts it again.
+	// Start starts the upstream again.
 	Start(t *testing.T)
-	// History returns what the upstream keeps of a session.
+	// History returns the upstream's own history of a session.
 	History(t *testing.T, session string) []Item
 }
 
-// Storm is a run of turns against a real upstream in which connections are cut, Leat and the upstream are killed, and another
-// client talks in the same sessions.
+// Storm is a run of random turns against a real upstream. Connections are cut, Leat and the upstream are killed, and another
+// client sends messages in the same sessions.
 type Storm struct {
 	*Client
 	Leat  *Program
 	Other Other
-	// Chats are the conversations, and the sessions to which they belong upstream. A spare one takes the place of one whose session the
-	// upstream loses as a whole when it is killed.
+	// Chats are the conversations with their sessions upstream. If the upstream loses a whole session in a kill, a spare chat
+	// replaces the session's chat.
 	Chats, Spare []*Chat
 
 	Turns   int
@@ -48,23 +48,23 @@ type Storm struct {
 
 	model      *Model
 	rng        *rand.Rand
-	nextScript int // script
+	nextScript int // index of the next script
 	lostChats  []*Chat
 	losses     losses
 }
 
-// Chat is a conversation of a storm.
+// Chat is a conversation of a storm, with its session upstream.
 type Chat struct {
 	Conversation, Session string
 
 	viewer      *Viewer
-	sent        []string // prompts
-	forgettable []Item   // what the upstream had before it was killed, which it may forget: it does not write its files at once
-	lastHistory []Item   // what the upstream had of a session before it lost all of it; nil if it has the session
+	sent        []string // prompts since the last kill
+	forgettable []Item   // histories before the kills: the upstream may forget them, since it writes its files late
+	lastHistory []Item   // history before the upstream lost the session; nil if it still has the session
 }
 
-// NewStorm returns a storm of LEAT_STORM turns, with the scripts for its model; without the variable it skips the test. LEAT_SEED
-// repeats a storm, as far as the timing of the programs lets it.
+// NewStorm returns a storm of LEAT_STORM turns and its model. It skips the test if LEAT_STORM isn't set. The same LEAT_SEED
+// gives the same sequence of turns, apart from the programs' timing.
 func NewStorm(t *testing.T, tool func(command string) Call) (s *Storm, model *Model) {
 	turns, err := strconv.Atoi(os.Getenv("LEAT_STORM"))
 	if err != nil {
@@ -77,30 +77,31 @@ func NewStorm(t *testing.T, tool func(command string) Call) (s *Storm, model *Mo
 	t.Logf("%d turns; LEAT_SEED=%d repeats them", s.Turns, s.Seed)
 	s.rng = rand.New(rand.NewPCG(s.Seed, 0))
 	s.Scripts = Scripts(s.rng, 2*s.Turns+10, tool)
-	says := map[string][]Reply{}
-	for _, one := range s.Scripts {
-		says[one.Name] = one.Replies
+	replies := map[string][]Reply{}
+	for _, script := range s.Scripts {
+		replies[script.Name] = script.Replies
 	}
-	s.model = NewModel(t, says)
+	s.model = NewModel(t, replies)
 	return s, s.model
 }
 
-// BadNetwork returns the address of a proxy before an upstream that cuts connections at random, and a function that ends that.
+// BadNetwork starts a proxy in front of the upstream that cuts connections at random. It returns the proxy's address and a
+// function that ends the cuts.
 func (s *Storm) BadNetwork(t *testing.T, upstream *Program) (address string, mend func()) {
 	t.Helper()
-	// A connection carries the handshake, some answers and some histories until it is cut.
+	// With this mean a connection survives the handshake, some answers and some histories.
 	proxy, err := badnet.Listen(strings.TrimPrefix(upstream.URL, "http://"), badnet.Faults{Seed: s.Seed, Total: -1, Mean: 400 << 10, Stall: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = proxy.Close() }) // the test is over
+	t.Cleanup(func() { _ = proxy.Close() }) // the result of the test doesn't depend on it
 	return proxy.Addr(), func() {
 		proxy.Mend()
 		t.Logf("%d connections were cut", proxy.Cuts())
 	}
 }
 
-// Run takes the turns. It stops at the first that fails.
+// Run runs the turns, and stops after the first one that fails.
 func (s *Storm) Run(t *testing.T) {
 	for _, c := range s.Chats {
 		s.open(t, c)
@@ -115,14 +116,14 @@ func (s *Storm) Run(t *testing.T) {
 	}
 }
 
-// open begins a chat, which makes its session.
+// open creates a chat's session with a first turn.
 func (s *Storm) open(t *testing.T, c *Chat) {
 	t.Helper()
 	c.viewer = s.View(t, c.Conversation)
 	s.ask(t, c)
 }
 
-// step is one turn, and what goes wrong in it.
+// step runs turn n in a chat, and returns which kind of turn it was.
 func (s *Storm) step(t *testing.T, n int, c *Chat) string {
 	switch kind := s.rng.IntN(100); {
 	case kind < 35:
@@ -130,18 +131,18 @@ func (s *Storm) step(t *testing.T, n int, c *Chat) string {
 		return "plain"
 	case kind < 55:
 		s.send(t, c)(t)
-		return "another client's"
+		return "by another client"
 	case kind < 65:
 		turn := s.begin(t, c)
 		answered := s.send(t, c)
 		s.WaitAnswer(t, c.Conversation, turn)
 		answered(t)
-		return "another client speaks in it"
+		return "another client sends during the turn"
 	case kind < 75:
 		answered := s.send(t, c)
 		s.ask(t, c)
 		answered(t)
-		return "sent while another client's runs"
+		return "sent during another client's turn"
 	case kind < 83:
 		if s.Other.Note(t, c.Session, fmt.Sprintf("a note of turn %d", n)) {
 			return "a note"
@@ -153,16 +154,16 @@ func (s *Storm) step(t *testing.T, n int, c *Chat) string {
 		s.Leat.Signal(syscall.SIGKILL)
 		s.Leat.Start(t)
 		s.WaitAnswer(t, c.Conversation, turn)
-		return "Leat is killed in it"
+		return "Leat is killed during the turn"
 	default:
 		turn := s.begin(t, c)
 		s.restart(t)
 		s.WaitAnswer(t, c.Conversation, turn)
-		return "the upstream is killed in it"
+		return "the upstream is killed during the turn"
 	}
 }
 
-// restart kills the upstream in the turn that was begun last, and notes what it has lost by that.
+// restart kills the upstream during the turn that was started last and starts it again. It records what the upstream lost.
 func (s *Storm) restart(t *testing.T) {
 	t.Helper()
 	script := s.nextScript - 1
@@ -171,18 +172,18 @@ func (s *Storm) restart(t *testing.T) {
 		before[i] = s.Other.History(t, c.Session)
 	}
 	s.Other.Kill()
-	given := s.model.TakeStreamed()
+	streamed := s.model.TakeStreamed()
 	for i, c := range s.Chats {
 		s.losses.add(nil, c.sent, before[i])
 		c.sent = nil
 	}
-	s.losses.add(given, nil, slices.Concat(before...))
+	s.losses.add(streamed, nil, slices.Concat(before...))
 	s.Other.Start(t)
 	for i, c := range s.Chats {
 		c.forgettable = append(c.forgettable, before[i]...)
 		if len(before[i]) > 0 && len(s.Spare) > 0 && len(s.Other.History(t, c.Session)) == 0 {
 			t.Logf("the upstream has lost session %s", c.Session)
-			// The reader may lack the newest texts.
+			// The reader may not have received the texts of the turn that was running.
 			c.lastHistory = slices.DeleteFunc(before[i], func(item Item) bool { return s.belongsTo(script, item) })
 			s.lostChats = append(s.lostChats, c)
 			s.Chats[i], s.Spare = s.Spare[0], s.Spare[1:]
@@ -191,7 +192,7 @@ func (s *Storm) restart(t *testing.T) {
 	}
 }
 
-// prompt returns the next prompt, for a chat.
+// prompt returns the next prompt and records it as sent to a chat.
 func (s *Storm) prompt(c *Chat) string {
 	s.nextScript++
 	p := s.Scripts[s.nextScript-1].Prompt
@@ -199,13 +200,13 @@ func (s *Storm) prompt(c *Chat) string {
 	return p
 }
 
-// ask is a turn from its beginning to its end.
+// ask runs a turn from its message to its end.
 func (s *Storm) ask(t *testing.T, c *Chat) {
 	t.Helper()
 	s.WaitAnswer(t, c.Conversation, s.SendText(t, c.Conversation, s.prompt(c)).Turn)
 }
 
-// begin starts a turn and returns when it has said something.
+// begin starts a turn and returns as soon as some of its answer is visible, or it has ended.
 func (s *Storm) begin(t *testing.T, c *Chat) (turn string) {
 	t.Helper()
 	turn = s.SendText(t, c.Conversation, s.prompt(c)).Turn
@@ -221,17 +222,17 @@ func (s *Storm) send(t *testing.T, c *Chat) (answered func(*testing.T)) {
 	return s.Other.Send(t, c.Session, s.prompt(c))
 }
 
-// agreeLimit is how long the last things may take to reach the reader.
+// agreeLimit is how long the last changes may take to reach the reader.
 const agreeLimit = time.Minute
 
-// Agree waits until each conversation shows what the upstream keeps, to a live viewer and to one that comes now, each turn ended
-// once.
+// Agree waits until every conversation has the upstream's history, for a live viewer and for one that loads it now, with each
+// turn ended once. It fails the test if that takes longer than agreeLimit.
 func (s *Storm) Agree(t *testing.T) {
 	t.Helper()
 	for _, c := range append(s.lostChats, s.Chats...) {
 		var faults []string
 		var summary string
-		for limit := time.Now().Add(agreeLimit); ; time.Sleep(time.Second) { // the upstream has no event for having written all
+		for limit := time.Now().Add(agreeLimit); ; time.Sleep(time.Second) { // the upstream doesn't announce that its history is complete
 			faults, summary = s.faults(t, c)
 			if len(faults) == 0 || time.Now().After(limit) {
 				break
@@ -244,10 +245,10 @@ func (s *Storm) Agree(t *testing.T) {
 	}
 }
 
-// faults returns what differs in a conversation, and how much was compared.
+// faults returns the differences in a chat, and a summary of what was compared.
 func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) {
 	tr := s.FullTranscript(t, c.Conversation)
-	untaken := undelivered(tr)
+	lost := undelivered(tr)
 	seen, history := VisibleItems(tr), c.lastHistory
 	if history == nil {
 		history = s.Other.History(t, c.Session)
@@ -255,7 +256,7 @@ func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) 
 	var missing, explained []Item
 	faults = Compare(seen, history, func(i Item) bool {
 		switch {
-		case slices.Contains(c.forgettable, i) && !slices.Contains(history, i), slices.Contains(untaken, i):
+		case slices.Contains(c.forgettable, i) && !slices.Contains(history, i), slices.Contains(lost, i):
 			missing = append(missing, i)
 		case s.losses.explain(i):
 			missing, explained = append(missing, i), append(explained, i)
@@ -265,12 +266,12 @@ func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) 
 		return true
 	})
 	for _, i := range s.losses.unexplained(explained) {
-		faults = append(faults, "more often than the upstream lost it, the reader has "+i.String())
+		faults = append(faults, "the reader has, more often than the upstream lost it, "+i.String())
 	}
-	summary = fmt.Sprintf("the reader has %d items of %d turns, the upstream %d items; the upstream lost, since it was killed: %v", len(seen), len(tr.Turns), len(history), missing)
+	summary = fmt.Sprintf("the reader has %d items in %d turns, the upstream %d items; lost by the upstream when it was killed: %v", len(seen), len(tr.Turns), len(history), missing)
 	unlike, doubled := c.viewer.Differs(seen)
 	for _, f := range unlike {
-		faults = append(faults, "a live viewer, beside a reload as upstream: "+f)
+		faults = append(faults, "live viewer (as reader) against a reload (as upstream): "+f)
 	}
 	for _, turn := range doubled {
 		faults = append(faults, "ended more than once: "+turn)
@@ -283,8 +284,8 @@ func (s *Storm) faults(t *testing.T, c *Chat) (faults []string, summary string) 
 	return faults, summary
 }
 
-// untaken returns the messages whose turns failed without any text: they may not have reached the upstream, and it forgets a message
-// that waits for another client's run when the connection that sent it is cut.
+// undelivered returns the messages of turns that failed without any text. They may not have reached the upstream, which drops a
+// message that waits for another client's run if its sender's connection is cut.
 func undelivered(tr *transcript.Transcript) (items []Item) {
 	for _, u := range tr.Turns {
 		if u.State != transcript.TurnEnded || u.Outcome == event.Completed || tr.Visible(u.ID) != "" {
@@ -299,7 +300,7 @@ func undelivered(tr *transcript.Transcript) (items []Item) {
 	return items
 }
 
-// said reports whether an item is of a script.
+// belongsTo reports whether an item is from a script.
 func (s *Storm) belongsTo(script int, i Item) bool {
 	if i.Kind == ItemUser {
 		return i.Text == s.Scripts[script].Prompt

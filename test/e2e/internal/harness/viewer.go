@@ -11,25 +11,25 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Viewer follows a conversation through everything that happens to the gateway, and remembers what it saw.
+// Viewer follows a conversation, through restarts of the gateway, and records what it sees.
 type Viewer struct {
 	done chan struct{}
 	stop context.CancelFunc
 
 	mu      sync.Mutex
 	items   []Item
-	partial bool           // there are older messages, which a viewer is not given that has to begin again
-	ends    map[string]int // by turn
+	partial bool           // the transcript has older pages, which a viewer that starts from a snapshot doesn't receive
+	ends    map[string]int // number of turn.end events, by turn
 }
 
-// View starts a viewer of a conversation, which ends with the test.
+// View starts a viewer of a conversation. It stops with the test.
 func (s *Client) View(t *testing.T, c string) *Viewer {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	v := &Viewer{done: make(chan struct{}), stop: stop, ends: map[string]int{}}
 	go func() {
 		defer close(v.done)
-		_ = s.Follow(ctx, c, func(u leat.Update) error { // it ends with ctx
+		_ = s.Follow(ctx, c, func(u leat.Update) error { // returns ctx's error when the viewer stops
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			v.items, v.partial = VisibleItems(u.Transcript), u.Transcript.Earlier
@@ -45,10 +45,11 @@ func (s *Client) View(t *testing.T, c string) *Viewer {
 	return v
 }
 
-// Stop ends the viewer.
+// Stop stops the viewer and waits for its goroutine.
 func (v *Viewer) Stop() { v.stop(); <-v.done }
 
-// Differs returns how what the viewer sees differs from the whole conversation, and the turns whose end it was given more than once.
+// Differs returns the differences between what the viewer sees and the whole conversation, and the turns whose end it received
+// more than once.
 func (v *Viewer) Differs(whole []Item) (faults, doubled []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
