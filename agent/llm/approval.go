@@ -13,14 +13,14 @@ import (
 // approving is a decoder whose stream may end with requests for approvals.
 type approving interface {
 	positioned
-	Asked() []event.Request
+	OpenRequests() []event.Request
 	Approval(id string) json.RawMessage
 }
 
 // asked returns the approvals for which the response that a stream has read waits.
 func asked(d *dialect.Stream) []event.Request {
 	if a, ok := d.Decoder().(approving); ok {
-		return a.Asked()
+		return a.OpenRequests()
 	}
 	return nil
 }

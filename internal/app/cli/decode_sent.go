@@ -9,7 +9,7 @@ import (
 )
 
 // sender is a decoder that finds a client's own turns on a connection by the client's requests.
-type sender interface{ Sent(frame []byte) }
+type sender interface{ SawRequest(frame []byte) }
 
 // feedSent passes a recorded client's requests to a decoder and rewinds the input. It reads all requests before the first frame is decoded,
 // because turns of other sessions may come before the client's first request. Inputs that can't be read twice, such as pipes, are left as
@@ -46,7 +46,7 @@ func feedSent(in io.Reader, client string, to sender) error {
 	}
 	for i := range requests {
 		if requests[i].client() == client {
-			to.Sent(requests[i].Frame)
+			to.SawRequest(requests[i].Frame)
 		}
 	}
 	_, err = s.Seek(start, io.SeekStart)
