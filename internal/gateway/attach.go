@@ -128,7 +128,7 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 	if err := checkUnattached(ctx, g.journal, opt.Agent, got.Session); err != nil {
 		return s, err
 	}
-	owner := quota.Who{Tenant: opt.Tenant, Subject: opt.Owner}
+	owner := quota.Account{Tenant: opt.Tenant, Subject: opt.Owner}
 	n := &attachment{g: g, opt: opt, id: newID(), keys: map[string]string{}}
 	n.files = g.attachments.OfHistory(n.id, owner)
 	defer func() {
@@ -148,7 +148,7 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 		grant.Cancel()
 		return s, taken(err)
 	}
-	grant.Keep()
+	grant.Commit()
 	n.files.Committed()
 	g.audit.Wake()
 	g.compactor.add(n.id, int64(len(b.Events)))
@@ -201,7 +201,7 @@ func (n *attachment) set(key string, value []byte) {
 }
 
 // batch makes the one commit that creates the conversation.
-func (n *attachment) batch(ctx context.Context, who audit.By, got *agent.Attachment) (b journal.Batch, err error) {
+func (n *attachment) batch(ctx context.Context, who audit.Actor, got *agent.Attachment) (b journal.Batch, err error) {
 	if err := errors.Join(checkEntries(got.Entries), checkCursor(got.Cursor)); err != nil {
 		return b, reject(ReasonUpstream, "the agent %q gave a history that can't be taken: %v", n.opt.Agent, err)
 	}
@@ -230,7 +230,7 @@ func (n *attachment) batch(ctx context.Context, who audit.By, got *agent.Attachm
 	if got.Cursor != nil {
 		n.set(journalkey.Cursor(n.id, n.opt.Agent), bytes.Clone(got.Cursor))
 	}
-	note, err := n.g.audit.Note(audit.Entry{Action: "attach", By: who, Conversation: n.id, Tenant: n.opt.Tenant, Subject: n.opt.Owner})
+	note, err := n.g.audit.Note(audit.Entry{Action: "attach", Actor: who, Conversation: n.id, Tenant: n.opt.Tenant, Subject: n.opt.Owner})
 	if err != nil {
 		return b, err
 	}

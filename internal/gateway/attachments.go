@@ -37,7 +37,7 @@ type Attachments interface {
 	// OfTurn returns the files of the conversation as an agent that runs on behalf of p sees them.
 	OfTurn(c Updater, p agent.Principal) TurnFiles
 	// OfHistory returns a store for the files of a conversation that does not exist yet.
-	OfHistory(conversation string, owner quota.Who) HistoryFiles
+	OfHistory(conversation string, owner quota.Account) HistoryFiles
 }
 
 // TurnFiles are the files of a conversation as an agent sees them.
@@ -115,7 +115,7 @@ func (g *Gateway) Update(ctx context.Context, p Principal, action Action, conver
 
 // Reserve reserves quota for a principal, outside of any conversation's commit. The caller keeps or cancels the reservation. The error
 // is a *Rejection if a limit is exceeded.
-func (g *Gateway) Reserve(p Principal, n quota.Need) (*quota.Grant, error) {
+func (g *Gateway) Reserve(p Principal, n quota.Need) (*quota.Reservation, error) {
 	grant, err := g.quota.Take(p.Account(), n)
 	return grant, g.limits.refused(err)
 }
@@ -134,7 +134,7 @@ func (noAttachments) Receive(_ context.Context, _ Updater, _ Principal, m Comman
 func (noAttachments) Retain(context.Context, Tx, []event.Part) error           { return nil }
 func (noAttachments) Release(Tx, []*transcript.Message, []*transcript.Message) {}
 func (noAttachments) OfTurn(Updater, agent.Principal) TurnFiles                { return noFiles{} }
-func (noAttachments) OfHistory(string, quota.Who) HistoryFiles                 { return noFiles{} }
+func (noAttachments) OfHistory(string, quota.Account) HistoryFiles             { return noFiles{} }
 
 // noFiles implements [TurnFiles] and [HistoryFiles] without any files.
 type noFiles struct{}

@@ -17,14 +17,14 @@ func WithFrom(ctx context.Context, from string) context.Context {
 }
 
 // By returns the principal of a request as the audit log names it.
-func By(ctx context.Context, p Principal) audit.By {
+func By(ctx context.Context, p Principal) audit.Actor {
 	from, _ := ctx.Value(fromKey{}).(string)
-	return audit.By{Admin: p.Admin, Acting: p.Acting, Tenant: p.Tenant, Subject: p.Subject, From: from}
+	return audit.Actor{Admin: p.Admin, Acting: p.Acting, Tenant: p.Tenant, Subject: p.Subject, From: from}
 }
 
 // note adds a command's audit entry to its commit.
 func (w *writer) note(t *tx, c Command, ack Ack) error {
-	e := audit.Entry{Action: c.Type, By: c.by, Conversation: w.id, Turn: ack.Turn, Message: ack.Message, Effect: ack.Seq}
+	e := audit.Entry{Action: c.Type, Actor: c.by, Conversation: w.id, Turn: ack.Turn, Message: ack.Message, Effect: ack.Seq}
 	if c.Subject != "" {
 		e.Tenant, e.Subject = w.summary.Tenant, c.Subject
 	}

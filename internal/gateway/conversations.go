@@ -101,16 +101,16 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 		}
 		b.Keys = []journal.KeyValue{{Key: key, Value: v, Expires: at + g.cfg.KeyLife.Milliseconds()}}
 	}
-	note, err := g.audit.Note(audit.Entry{Action: "create", By: By(ctx, p), Conversation: id})
+	note, err := g.audit.Note(audit.Entry{Action: "create", Actor: By(ctx, p), Conversation: id})
 	if err != nil {
 		return s, false, err
 	}
 	b.Keys = append(b.Keys, note)
-	grant, err := g.quota.Take(p.Account(), quota.Need{Bytes: g.limits.metaSize(&c.Title, c.Metadata) + g.limits.sizeOf(seeds...), Owner: quota.Who{Tenant: p.Tenant, Subject: p.Subject}})
+	grant, err := g.quota.Take(p.Account(), quota.Need{Bytes: g.limits.metaSize(&c.Title, c.Metadata) + g.limits.sizeOf(seeds...), Owner: quota.Account{Tenant: p.Tenant, Subject: p.Subject}})
 	if err != nil {
 		return s, false, g.limits.refused(err)
 	}
-	defer grant.Keep()
+	defer grant.Commit()
 	if err := g.journal.Append(ctx, b); err != nil {
 		if errors.Is(err, journal.ErrDeleted) {
 			return s, false, ErrExists // the id was used

@@ -46,7 +46,7 @@ func (r *removals) deleteDamaged(ctx context.Context, p Principal, id string, c 
 
 func (r *removals) eraseDamaged(ctx context.Context, id string, c Command) error {
 	ctx = context.WithoutCancel(ctx) // once it has begun, a delete must not stop half-way
-	if err := r.audit.Record(ctx, audit.Entry{Action: c.Type, By: c.by, Conversation: id}); err != nil {
+	if err := r.audit.Record(ctx, audit.Entry{Action: c.Type, Actor: c.by, Conversation: id}); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	r.compactor.drop(id)
@@ -78,6 +78,6 @@ func (r *removals) expireDamaged(ctx context.Context, part, id string, before in
 		return false, nil
 	}
 	defer release()
-	err = r.eraseDamaged(ctx, id, Command{Type: "expire", by: audit.By{Gateway: part}})
+	err = r.eraseDamaged(ctx, id, Command{Type: "expire", by: audit.Actor{Gateway: part}})
 	return err == nil, err
 }

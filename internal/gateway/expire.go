@@ -31,7 +31,7 @@ func (g *Gateway) Expire(ctx context.Context, part, conversation string, before 
 		return false, nil
 	}
 	defer func() { release() }()
-	_, err = commands{w}.delete(ctx, Command{Type: "expire", by: audit.By{Gateway: part}}, func(s *journal.Summary) error {
+	_, err = commands{w}.delete(ctx, Command{Type: "expire", by: audit.Actor{Gateway: part}}, func(s *journal.Summary) error {
 		if s.Updated >= before || len(s.Open) > 0 || len(w.running()) > 0 {
 			return errFresh
 		}

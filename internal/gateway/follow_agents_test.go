@@ -252,7 +252,7 @@ func TestAddFilesAndUsage(t *testing.T) {
 			t.Errorf("%d pictures, want 2", n)
 		}
 		day := time.Now().UTC().Format(time.DateOnly)
-		rep, err := h.Usage(t.Context(), admin, usage.Query{From: day, To: day, By: []usage.Dimension{usage.BySubject}})
+		rep, err := h.Usage(t.Context(), admin, usage.Query{From: day, To: day, GroupBy: []usage.Dimension{usage.BySubject}})
 		if err != nil || len(rep.Groups) != 1 || rep.Groups[0].Subject != "alice" || rep.Total.Turns != 3 {
 			t.Errorf("usage %+v, %v", rep, err)
 		}
@@ -285,7 +285,7 @@ func TestDroppedIsTold(t *testing.T) {
 // Observed turns take nothing of the limit on turns, and what they exchange with their agent is kept as that of others is.
 func TestObservedQuotaAndRaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		raw, err := capture.Open(capture.Options{Dir: t.TempDir(), Keep: capture.DefaultKeep, Size: capture.DefaultSize})
+		raw, err := capture.Open(capture.Options{Dir: t.TempDir(), Retention: capture.DefaultRetention, Size: capture.DefaultSize})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -83,7 +83,7 @@ func New(cfg Config) (*Gateway, error) {
 	g.pusher.SetLease(cfg.Lease)
 	g.life, g.end = context.WithCancel(context.Background())
 	g.ledger = usage.New(cfg.Journal, cfg.Prices, cfg.UsageRetention)
-	g.quota = quota.New(quota.Options{User: cfg.User, Tenant: cfg.Tenant, Stored: func(tenant, owner string) (int64, int64) {
+	g.quota = quota.New(quota.Options{User: cfg.User, Tenant: cfg.Tenant, StoredBytes: func(tenant, owner string) (int64, int64) {
 		logs, logsTenant := cfg.Journal.StoredBytes(tenant, owner)
 		files, filesTenant := cfg.Attachments.Stored(tenant, owner)
 		return logs + files, logsTenant + filesTenant

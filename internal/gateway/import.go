@@ -63,7 +63,7 @@ func (g *Gateway) Import(ctx context.Context, p Principal, in Imported) (added b
 		}
 		b.Keys = append(b.Keys, journal.KeyValue{Key: journalkey.Turn(id), Value: []byte(s.ID)})
 	}
-	note, err := g.audit.Note(audit.Entry{Action: "import", By: By(ctx, p), Conversation: s.ID, Tenant: s.Tenant, Subject: s.Owner})
+	note, err := g.audit.Note(audit.Entry{Action: "import", Actor: By(ctx, p), Conversation: s.ID, Tenant: s.Tenant, Subject: s.Owner})
 	if err != nil {
 		return false, err
 	}

@@ -133,7 +133,7 @@ func (h *Holds) Release(ctx context.Context, p Principal, one Hold) error {
 // record stores a hold's new value, or deletes it if value is nil, in one commit with its audit entry.
 func (h *Holds) record(ctx context.Context, p Principal, action string, one Hold, value []byte) error {
 	err := h.g.audit.Record(ctx, audit.Entry{
-		Action: action, By: By(ctx, p), Conversation: one.Conversation, Tenant: one.Tenant, Subject: one.Subject,
+		Action: action, Actor: By(ctx, p), Conversation: one.Conversation, Tenant: one.Tenant, Subject: one.Subject,
 	}, journal.KeyValue{Key: one.key(), Value: value})
 	if err != nil {
 		return JournalError(action, err)

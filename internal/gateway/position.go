@@ -115,14 +115,14 @@ func (g *Gateway) MarkRead(ctx context.Context, p Principal, conversation string
 // positions knows who wants to be told that something was read, or became unread.
 type positions struct {
 	mu        sync.Mutex
-	followers map[quota.Who]map[*Positions]struct{}
+	followers map[quota.Account]map[*Positions]struct{}
 }
 
 // Positions tells of conversations in which a principal's position, or what is unread behind it, has changed. What is told is
 // which; a follower that is slow is told of each once.
 type Positions struct {
 	of  *positions
-	who quota.Who
+	who quota.Account
 
 	mu      sync.Mutex
 	ids     map[string]struct{}
@@ -135,7 +135,7 @@ func (g *Gateway) Positions(p Principal) *Positions {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	if f.of.followers == nil {
-		f.of.followers = map[quota.Who]map[*Positions]struct{}{}
+		f.of.followers = map[quota.Account]map[*Positions]struct{}{}
 	}
 	if f.of.followers[f.who] == nil {
 		f.of.followers[f.who] = map[*Positions]struct{}{}
@@ -170,13 +170,13 @@ func (f *Positions) Take() []string {
 }
 
 // tell tells the followers of one principal of a conversation.
-func (l *positions) tell(who quota.Who, conversation string) {
+func (l *positions) tell(who quota.Account, conversation string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tellLocked(who, conversation)
 }
 
-func (l *positions) tellLocked(who quota.Who, conversation string) {
+func (l *positions) tellLocked(who quota.Account, conversation string) {
 	for f := range l.followers[who] {
 		f.put(conversation)
 	}
@@ -196,14 +196,14 @@ func (f *Positions) put(conversation string) {
 func (l *positions) spoken(s *journal.Summary) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tellLocked(quota.Who{Tenant: s.Tenant, Subject: s.Owner}, s.ID)
+	l.tellLocked(quota.Account{Tenant: s.Tenant, Subject: s.Owner}, s.ID)
 	for _, grant := range s.Grants {
 		if grant.Subject != Everybody {
-			l.tellLocked(quota.Who{Tenant: s.Tenant, Subject: grant.Subject}, s.ID)
+			l.tellLocked(quota.Account{Tenant: s.Tenant, Subject: grant.Subject}, s.ID)
 			continue
 		}
 		for who := range l.followers {
-			if who.Tenant == s.Tenant && who != (quota.Who{}) { // the admin is of no tenant
+			if who.Tenant == s.Tenant && who != (quota.Account{}) { // the admin is of no tenant
 				l.tellLocked(who, s.ID)
 			}
 		}

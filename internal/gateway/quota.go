@@ -45,11 +45,11 @@ func (l limits) refused(err error) error {
 }
 
 // Account returns the account to which quota charges a principal. An admin is the operator; who acts for a user is that user.
-func (p Principal) Account() quota.Who {
+func (p Principal) Account() quota.Account {
 	if p.Admin {
-		return quota.Who{}
+		return quota.Account{}
 	}
-	return quota.Who{Tenant: p.Tenant, Subject: p.Subject}
+	return quota.Account{Tenant: p.Tenant, Subject: p.Subject}
 }
 
 // reserve takes what a job needs from the user's quota. A job calls it after all its other checks, so that a refused or a
@@ -57,7 +57,7 @@ func (p Principal) Account() quota.Who {
 func (t *tx) reserve(p Principal, n quota.Need) error {
 	n.Conversation = t.writer.id
 	s := t.current()
-	n.Owner = quota.Who{Tenant: s.Tenant, Subject: s.Owner}
+	n.Owner = quota.Account{Tenant: s.Tenant, Subject: s.Owner}
 	limits := t.writer.g.limits
 	reservation, err := limits.quota.Take(p.Account(), n)
 	if err != nil {
@@ -83,7 +83,7 @@ func (t *tx) finishReservations(err error) {
 		return
 	}
 	for _, g := range t.reservations {
-		g.Keep()
+		g.Commit()
 	}
 	if err == nil { // before anybody is told of the ends, who may begin another turn at once
 		limits := t.writer.g.limits
@@ -121,13 +121,13 @@ func (l limits) count(ctx context.Context, s *journal.Summary) error {
 	if !l.quota.BoundsTurns() {
 		return nil
 	}
-	unfinished := make(map[string]quota.Who, len(s.Open))
+	unfinished := make(map[string]quota.Account, len(s.Open))
 	for _, turn := range s.Open {
 		v, err := l.journal.Get(ctx, journalkey.TurnPrincipal(turn))
 		if errors.Is(err, journal.ErrNotFound) {
 			continue // one inside another, which counts
 		}
-		var p quota.Who
+		var p quota.Account
 		if err == nil {
 			err = json.Unmarshal(v, &p)
 		}

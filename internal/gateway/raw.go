@@ -15,10 +15,10 @@ var (
 func (s *sink) Raw(sent bool, data []byte) { s.capture.Raw(sent, data) }
 
 // Body implements [agent.BodySink].
-func (s *sink) Body(name string) { s.capture.Speaks(name, true) }
+func (s *sink) Body(name string) { s.capture.SetDialect(name, true) }
 
 // Messages implements [agent.BodySink].
-func (s *sink) Messages(name string) { s.capture.Speaks(name, false) }
+func (s *sink) Messages(name string) { s.capture.SetDialect(name, false) }
 
 // forgetRaw drops the bytes of the conversation's turns: those that were sent hold what stood in it.
 func (w *writer) forgetRaw(ctx context.Context) {

@@ -74,7 +74,7 @@ func BenchmarkRecording(b *testing.B) {
 				}
 				if kept {
 					var err error
-					c.Raw, err = capture.Open(capture.Options{Dir: b.TempDir(), Keep: capture.DefaultKeep, Size: capture.DefaultSize})
+					c.Raw, err = capture.Open(capture.Options{Dir: b.TempDir(), Retention: capture.DefaultRetention, Size: capture.DefaultSize})
 					check(err)
 				}
 				g, err := gateway.New(c)

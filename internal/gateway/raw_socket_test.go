@@ -109,7 +109,7 @@ func TestRecordingOfASocket(t *testing.T) {
 		for _, said := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, said %t", name, said), func(t *testing.T) {
 				file := filepath.Join("..", "..", "dialect", "openclaw", "testdata", "2026.9.6", name+".jsonl")
-				raw, err := capture.Open(capture.Options{Dir: t.TempDir(), Keep: capture.DefaultKeep, Size: capture.DefaultSize})
+				raw, err := capture.Open(capture.Options{Dir: t.TempDir(), Retention: capture.DefaultRetention, Size: capture.DefaultSize})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -42,7 +42,7 @@ const heard = `{"type":"callback","text":"Looking"}
 func recorded(t *testing.T, a agent.Agent) (*testGateway, string) {
 	t.Helper()
 	dir := t.TempDir()
-	raw, err := capture.Open(capture.Options{Dir: dir, Keep: capture.DefaultKeep, Size: capture.DefaultSize})
+	raw, err := capture.Open(capture.Options{Dir: dir, Retention: capture.DefaultRetention, Size: capture.DefaultSize})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject 
 	if err != nil {
 		return 0, err
 	}
-	if err := g.audit.Put(ctx, journal.KeyValue{Key: journalkey.Wrote(s.Tenant, subject, conversation)}); err != nil {
+	if err := g.audit.PutKeys(ctx, journal.KeyValue{Key: journalkey.Wrote(s.Tenant, subject, conversation)}); err != nil {
 		return n, JournalError("redact", err)
 	}
 	return n, nil

@@ -31,8 +31,8 @@ func (h *testGateway) audited() (lines []string) {
 		h.t.Fatal(err)
 	}
 	if _, err := h.Audit().Read(h.t.Context(), audit.Query{}, func(e audit.Entry) error {
-		who := e.By.Subject + e.By.Gateway
-		if e.By.Admin {
+		who := e.Actor.Subject + e.Actor.Gateway
+		if e.Actor.Admin {
 			who = "admin"
 		}
 		if e.Blanked {
@@ -108,7 +108,7 @@ func TestAuditOfCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := audit.Entry{
-		At: e.At, Action: "send", By: audit.By{Tenant: "t1", Subject: "alice", From: "192.0.2.7"}, Result: audit.Done,
+		At: e.At, Action: "send", Actor: audit.Actor{Tenant: "t1", Subject: "alice", From: "192.0.2.7"}, Result: audit.Done,
 		Conversation: conv, Turn: ack.Turn, Message: ack.Message, Effect: ack.Seq,
 	}
 	if d := cmp.Diff(want, e); d != "" || e.At == 0 {
@@ -126,7 +126,7 @@ func TestAuditSurvivesDelete(t *testing.T) {
 	conv := "c"
 	s := journal.Summary{Tenant: "t1", Owner: "alice"}
 	h := newTestGateway(t, j, nil, nil)
-	kv, err := h.Audit().Note(audit.Entry{Action: "delete", By: audit.By{Admin: true}, Conversation: conv})
+	kv, err := h.Audit().Note(audit.Entry{Action: "delete", Actor: audit.Actor{Admin: true}, Conversation: conv})
 	if err != nil {
 		t.Fatal(err)
 	}

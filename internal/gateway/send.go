@@ -401,7 +401,7 @@ func (w commands) steerIn(ctx context.Context, p Principal, tn *turn, m event.Ev
 	// The message is in the log: only its turn is still to be made, whatever the limit on turns.
 	err = w.await(ctx, true, func(t *tx) error {
 		ack.Turn = newID()
-		w.g.quota.Begin(quota.Who(tn.principal), ack.Turn, w.id)
+		w.g.quota.Begin(quota.Account(tn.principal), ack.Turn, w.id)
 		ack.State, ack.Seq = w.begin(t, ack.Turn, tn.name, tn.agent, m.Message, Principal{Tenant: tn.principal.Tenant, Subject: tn.principal.Subject}, nil)
 		return w.remember(t, c, ack)
 	})

@@ -20,7 +20,7 @@ type tx struct {
 	isBackfill   bool     // its events are older messages from elsewhere, about which watchers are not notified
 	trace        string   // traceparent of the job that runs
 	after        []func() // run once the commit is shown
-	reservations []*quota.Grant
+	reservations []*quota.Reservation
 	// unshared says that a subject loses access. Its readers are disconnected before the command returns, so that the caller can rely on it.
 	unshared bool
 	ended    []string // turns

@@ -34,18 +34,18 @@ func (w billing) bill(t *tx, b *journal.Batch) {
 
 // billed returns what the ledger is told of a turn that ends with e, one of the events of a commit.
 func (w billing) billed(of *tx, e *event.Event) usage.Turn {
-	t := usage.Turn{ID: e.Turn, Outcome: e.Get().Outcome, Usage: e.Get().Usage, Ended: e.At}
+	t := usage.Turn{ID: e.Turn, Outcome: e.Get().Outcome, Usage: e.Get().Usage, EndedAt: e.At}
 	parent := ""
 	w.feed.View(func(tr *transcript.Transcript) {
 		if turn := tr.Turn(e.Turn); turn != nil {
-			t.Agent, t.Model, t.Started, parent = turn.Agent, turn.Model, turn.StartedAt, turn.Parent
+			t.Agent, t.Model, t.StartedAt, parent = turn.Agent, turn.Model, turn.StartedAt, turn.Parent
 		}
 	})
 	for i := range of.events { // what comes with its end is not in the feed yet
 		switch e := &of.events[i]; {
 		case e.Turn != t.ID:
 		case e.Type == event.TurnStart:
-			t.Agent, t.Started, parent = e.Get().Agent, e.At, e.Get().Parent
+			t.Agent, t.StartedAt, parent = e.Get().Agent, e.At, e.Get().Parent
 		case e.Type == event.TurnUpdate && e.Get().Model != "":
 			t.Model = e.Get().Model
 		}

@@ -116,7 +116,7 @@ func TestUsageIsOnesOwn(t *testing.T) {
 			h.ended(c, h.as(p, c, say("go")).Turn)
 		}
 		day := time.Now().UTC().Format(time.DateOnly)
-		q := usage.Query{From: day, To: day, By: []usage.Dimension{usage.ByTenant, usage.BySubject}}
+		q := usage.Query{From: day, To: day, GroupBy: []usage.Dimension{usage.ByTenant, usage.BySubject}}
 		wantUsage := func(p gateway.Principal, q usage.Query, want string) {
 			t.Helper()
 			got := ""

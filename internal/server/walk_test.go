@@ -101,7 +101,7 @@ func newWalk(t *testing.T) *walk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := capture.Open(capture.Options{Dir: t.TempDir(), Keep: capture.DefaultKeep, Size: capture.DefaultSize})
+	raw, err := capture.Open(capture.Options{Dir: t.TempDir(), Retention: capture.DefaultRetention, Size: capture.DefaultSize})
 	if err != nil {
 		t.Fatal(err)
 	}

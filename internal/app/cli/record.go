@@ -61,7 +61,7 @@ func (c *recordCmd) Run(a *app) (err error) {
 		return fmt.Errorf("record: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	raw, err := capture.Open(capture.Options{Dir: dir, Keep: recordKeep, Size: recordSize, Log: log})
+	raw, err := capture.Open(capture.Options{Dir: dir, Retention: recordKeep, Size: recordSize, Log: log})
 	if err != nil {
 		return err
 	}

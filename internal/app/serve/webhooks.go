@@ -10,7 +10,7 @@ import (
 )
 
 // look lets webhooks read the conversations that they report on. A deleted conversation has nothing to read.
-func look(gw *gateway.Gateway) webhook.Look {
+func look(gw *gateway.Gateway) webhook.ReadTranscript {
 	return func(ctx context.Context, conversation string, fn func(*transcript.Transcript) bool) error {
 		err := gw.ViewTranscript(ctx, gateway.Principal{Admin: true}, conversation, fn)
 		if errors.Is(err, gateway.ErrNotFound) {

@@ -17,13 +17,13 @@ import (
 type historyFiles struct {
 	store        *Store
 	conversation string
-	owner        quota.Who
+	owner        quota.Account
 	stored       map[string]int64 // sizes by id
 	keys         []journal.KeyValue
 }
 
 // OfHistory implements [gateway.Attachments].
-func (s *Store) OfHistory(conversation string, owner quota.Who) gateway.HistoryFiles {
+func (s *Store) OfHistory(conversation string, owner quota.Account) gateway.HistoryFiles {
 	return &historyFiles{store: s, conversation: conversation, owner: owner, stored: map[string]int64{}}
 }
 

@@ -20,7 +20,7 @@ type Gateway interface {
 	// Update changes a conversation with which the principal may do action.
 	Update(ctx context.Context, p gateway.Principal, action gateway.Action, conversation string, change func(gateway.Tx) error) error
 	// Reserve reserves quota for a principal.
-	Reserve(p gateway.Principal, n quota.Need) (*quota.Grant, error)
+	Reserve(p gateway.Principal, n quota.Need) (*quota.Reservation, error)
 	// Holds returns the legal holds.
 	Holds() *gateway.Holds
 }

@@ -10,22 +10,22 @@ import (
 type sizes struct {
 	mu      sync.Mutex
 	folders map[string]*folder
-	owners  map[quota.Who]int64
+	owners  map[quota.Account]int64
 	tenants map[string]int64
 }
 
 // folder has the files of one conversation.
 type folder struct {
-	owner quota.Who
+	owner quota.Account
 	sizes map[string]int64 // by id
 }
 
 func newSizes() *sizes {
-	return &sizes{folders: map[string]*folder{}, owners: map[quota.Who]int64{}, tenants: map[string]int64{}}
+	return &sizes{folders: map[string]*folder{}, owners: map[quota.Account]int64{}, tenants: map[string]int64{}}
 }
 
 // add counts a file, unless it is counted already.
-func (s *sizes) add(name string, owner quota.Who, id string, size int64) {
+func (s *sizes) add(name string, owner quota.Account, id string, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.folders[name]
@@ -63,7 +63,7 @@ func (s *sizes) remove(name string, ids ...string) {
 }
 
 // change adds bytes to an owner and to its tenant. s.mu is held.
-func (s *sizes) change(owner quota.Who, bytes int64) {
+func (s *sizes) change(owner quota.Account, bytes int64) {
 	if s.owners[owner] += bytes; s.owners[owner] == 0 {
 		delete(s.owners, owner)
 	}
@@ -76,5 +76,5 @@ func (s *sizes) change(owner quota.Who, bytes int64) {
 func (s *sizes) of(tenant, owner string) (ofOwner, ofTenant int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owners[quota.Who{Tenant: tenant, Subject: owner}], s.tenants[tenant]
+	return s.owners[quota.Account{Tenant: tenant, Subject: owner}], s.tenants[tenant]
 }

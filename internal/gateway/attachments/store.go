@@ -103,7 +103,7 @@ type record struct {
 	Owner  string `json:"owner,omitempty"`
 }
 
-func (r *record) account() quota.Who { return quota.Who{Tenant: r.Tenant, Subject: r.Owner} }
+func (r *record) account() quota.Account { return quota.Account{Tenant: r.Tenant, Subject: r.Owner} }
 
 // media returns the media that show the stored file.
 func (s *Store) media(conversation, id string, r *record) event.Media {

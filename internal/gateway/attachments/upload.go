@@ -85,7 +85,7 @@ func (s *Service) CreateUpload(ctx context.Context, p gateway.Principal, n NewUp
 	if err != nil {
 		return Upload{}, err
 	}
-	reservation.Keep()
+	reservation.Commit()
 	return s.state(&u)
 }
 

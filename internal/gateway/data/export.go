@@ -43,7 +43,7 @@ func (x *Exporter) Export(ctx context.Context, who gateway.Principal, of Subject
 	if err := x.Check(who, of); err != nil {
 		return err
 	}
-	err := x.gw.Audit().Record(ctx, audit.Entry{Action: "export", By: gateway.By(ctx, who), Tenant: of.Tenant, Subject: of.Subject})
+	err := x.gw.Audit().Record(ctx, audit.Entry{Action: "export", Actor: gateway.By(ctx, who), Tenant: of.Tenant, Subject: of.Subject})
 	if err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func (p *Purger) Purge(ctx context.Context, who gateway.Principal, of Subject, d
 		return out, ctx.Err()
 	}
 	out.DryRun, out.Keys = dry, map[string]int{}
-	entry := audit.Entry{Action: "purge", By: gateway.By(ctx, who), Digest: audit.Digest(of.Tenant, of.Subject)}
+	entry := audit.Entry{Action: "purge", Actor: gateway.By(ctx, who), Digest: audit.Digest(of.Tenant, of.Subject)}
 	mark := purgingKeys + entry.Digest
 	if err := p.held(ctx, of); err != nil {
 		var r *gateway.Rejection
@@ -314,7 +314,7 @@ func (p *Purger) remove(ctx context.Context, who gateway.Principal, of Subject, 
 		c := &p.collections[i]
 		var gone []journal.KeyValue
 		flush := func() error {
-			err := p.gw.Audit().Put(ctx, gone...)
+			err := p.gw.Audit().PutKeys(ctx, gone...)
 			gone = nil
 			return err
 		}

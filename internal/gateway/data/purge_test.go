@@ -30,7 +30,7 @@ func (h *house) used(p gateway.Principal, n int) {
 		}
 		put = append(put, journal.KeyValue{Key: fmt.Sprintf("usage/%s/%04d", audit.Digest(p.Tenant, p.Subject), i), Value: v})
 	}
-	if err := h.Audit().Put(h.t.Context(), put...); err != nil {
+	if err := h.Audit().PutKeys(h.t.Context(), put...); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -70,7 +70,7 @@ func TestRetention(t *testing.T) {
 		wantList(t, h)
 		var left []string
 		if _, err := h.Audit().Read(t.Context(), audit.Query{}, func(e audit.Entry) error {
-			left = append(left, e.Action+" "+e.By.Gateway)
+			left = append(left, e.Action+" "+e.Actor.Gateway)
 			return nil
 		}); err != nil {
 			t.Fatal(err)

@@ -81,11 +81,11 @@ func (in *Inspector) Explain(ctx context.Context, p gateway.Principal, turn stri
 	// A recording has only received frames. The other entries are placed between them by their times.
 	err = in.captures.Read(ctx, turn, func(e capture.Entry) error {
 		switch e.Kind {
-		case capture.Sent:
+		case capture.KindSent:
 			x.insert(Step{At: e.At, Sent: string(e.Data)})
-		case capture.Lost:
+		case capture.KindLost:
 			x.insert(Step{At: e.At, Lost: e.N})
-		case capture.Failed:
+		case capture.KindFailed:
 			x.insert(Step{At: e.At, Error: string(e.Data)})
 		}
 		return nil

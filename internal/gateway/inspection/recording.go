@@ -27,20 +27,20 @@ func (in *Inspector) writeRecording(ctx context.Context, turn string, w io.Write
 	err := in.captures.Read(ctx, turn, func(e capture.Entry) error {
 		at = e.At
 		switch e.Kind {
-		case capture.Begin:
+		case capture.KindBegin:
 			head = recordings.Head{Turn: e.Meta.Turn, Conversation: e.Meta.Conversation, Agent: e.Meta.Agent, Kind: e.Meta.Kind}
 			if _, err := in.dialects.Lookup(e.Meta.Kind); err == nil {
 				head.Dialect = e.Meta.Kind
 			}
 			body = false
 			return out.Open(e.At, head)
-		case capture.Speaks, capture.Messages:
-			head.Dialect, body = string(e.Data), e.Kind == capture.Speaks
+		case capture.KindStream, capture.KindMessages:
+			head.Dialect, body = string(e.Data), e.Kind == capture.KindStream
 			return out.Open(e.At, head)
-		case capture.Lost:
+		case capture.KindLost:
 			return out.Gap(e.At, e.N)
-		case capture.Sent, capture.Received:
-			if sent := e.Kind == capture.Sent; sent || !body {
+		case capture.KindSent, capture.KindReceived:
+			if sent := e.Kind == capture.KindSent; sent || !body {
 				return out.Message(e.At, sent, e.Data)
 			}
 			return out.Piece(e.At, false, e.Data)

@@ -21,7 +21,7 @@ func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error 
 	out := csv.NewWriter(&b)
 	out.UseCRLF = true // as in RFC 4180
 	var head []string
-	for _, d := range rep.By {
+	for _, d := range rep.GroupBy {
 		head = append(head, string(d))
 	}
 	head = append(head, "turns")
@@ -35,12 +35,12 @@ func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error 
 	}
 	_ = out.Write(head) // out.Error returns its error
 	groups := rep.Groups
-	if len(rep.By) == 0 {
+	if len(rep.GroupBy) == 0 {
 		groups = []*ledger.Group{{Sums: rep.Total}}
 	}
 	for _, g := range groups {
 		var line []string
-		for _, d := range rep.By {
+		for _, d := range rep.GroupBy {
 			line = append(line, cell(g.Name(d)))
 		}
 		numbers := []int64{g.Turns}

@@ -54,7 +54,7 @@ func (u *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principa
 func (u *surface) query(values url.Values) (q ledger.Query, format string, err error) {
 	today := u.now().UTC()
 	q.To = today.Format(time.DateOnly)
-	q.By = []ledger.Dimension{ledger.ByDay}
+	q.GroupBy = []ledger.Dimension{ledger.ByDay}
 	for key, list := range values {
 		if len(list) != 1 && key != "by" {
 			return q, "", invalid("%s stands there %d times", key, len(list))
@@ -66,10 +66,10 @@ func (u *surface) query(values url.Values) (q ledger.Query, format string, err e
 		case "to":
 			q.To = v
 		case "by":
-			q.By = nil
+			q.GroupBy = nil
 			for d := range strings.SplitSeq(strings.Join(list, ","), ",") {
 				if d = strings.TrimSpace(d); d != "" {
-					q.By = append(q.By, ledger.Dimension(d))
+					q.GroupBy = append(q.GroupBy, ledger.Dimension(d))
 				}
 			}
 		case "tenant":

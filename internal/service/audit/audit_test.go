@@ -133,10 +133,10 @@ func TestReadTrimBlank(t *testing.T) {
 		}
 		begin := time.Now()
 		for _, e := range []audit.Entry{
-			{Action: "send", By: audit.By{Tenant: "t", Subject: "alice"}, Conversation: "c"},
-			{Action: "send", By: audit.By{Tenant: "t2", Subject: "alice"}, Conversation: "c2"},
-			{Action: "export", By: audit.By{Admin: true}, Tenant: "t", Subject: "alice"},
-			{Action: "send", By: audit.By{Tenant: "t", Subject: "bob"}, Conversation: "c"},
+			{Action: "send", Actor: audit.Actor{Tenant: "t", Subject: "alice"}, Conversation: "c"},
+			{Action: "send", Actor: audit.Actor{Tenant: "t2", Subject: "alice"}, Conversation: "c2"},
+			{Action: "export", Actor: audit.Actor{Admin: true}, Tenant: "t", Subject: "alice"},
+			{Action: "send", Actor: audit.Actor{Tenant: "t", Subject: "bob"}, Conversation: "c"},
 		} {
 			if err := l.Record(t.Context(), e); err != nil {
 				t.Fatal(err)

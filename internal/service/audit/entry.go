@@ -17,7 +17,7 @@ type Entry struct {
 	At  int64 `json:"at"`
 	// Action is the type of a command, or the name of an operation, such as "create", "purge" or "export".
 	Action string `json:"action"`
-	By     By     `json:"by"`
+	Actor  Actor  `json:"by"`
 	// Conversation, Turn and Message are ids of what it was done to; Tenant and Subject name whose data it was done to,
 	// where no conversation says it.
 	Conversation string `json:"conversation,omitempty"`
@@ -40,7 +40,7 @@ type Entry struct {
 }
 
 // By is who did it.
-type By struct {
+type Actor struct {
 	// Admin is set where an admin did it as such; Acting where the holder of the API token did it for Subject.
 	Admin   bool   `json:"admin,omitempty"`
 	Acting  bool   `json:"acting,omitempty"`
@@ -88,5 +88,5 @@ func entryOf(ev *event.Event) (Entry, error) {
 
 // concerns reports whether the subject did it, or it was done to the subject.
 func (e *Entry) concerns(tenant, subject string) bool {
-	return e.By.Subject == subject && e.By.Tenant == tenant || e.Subject == subject && e.Tenant == tenant
+	return e.Actor.Subject == subject && e.Actor.Tenant == tenant || e.Subject == subject && e.Tenant == tenant
 }

@@ -124,7 +124,7 @@ func (l *Log) Flush(ctx context.Context) error {
 
 // Record writes an entry at once, and keys of the gateway's own with it: they belong to no conversation, and stay until
 // they are deleted.
-func (l *Log) Record(ctx context.Context, e Entry, put ...journal.KeyValue) error {
+func (l *Log) Record(ctx context.Context, e Entry, keys ...journal.KeyValue) error {
 	stamp(&e)
 	ev, err := e.event()
 	if err != nil {
@@ -134,13 +134,13 @@ func (l *Log) Record(ctx context.Context, e Entry, put ...journal.KeyValue) erro
 		if err := l.move(ctx); err != nil { // what was done before stands before it
 			return err
 		}
-		return l.append(ctx, []event.Event{ev}, put)
+		return l.append(ctx, []event.Event{ev}, keys)
 	})
 }
 
 // Put writes keys of the gateway's own without an entry.
-func (l *Log) Put(ctx context.Context, put ...journal.KeyValue) error {
-	return l.exclusive(ctx, func() error { return l.append(ctx, nil, put) })
+func (l *Log) PutKeys(ctx context.Context, keys ...journal.KeyValue) error {
+	return l.exclusive(ctx, func() error { return l.append(ctx, nil, keys) })
 }
 
 // exclusive lets one goroutine write at a time.
@@ -163,9 +163,9 @@ func (l *Log) move(ctx context.Context) error {
 	for len(keys) > 0 {
 		n := min(len(keys), maxMove)
 		var events []event.Event
-		put := make([]journal.KeyValue, n)
+		deletions := make([]journal.KeyValue, n)
 		for i, kv := range keys[:n] {
-			put[i] = journal.KeyValue{Key: kv.Key}
+			deletions[i] = journal.KeyValue{Key: kv.Key}
 			var e Entry
 			err := json.Unmarshal(kv.Value, &e)
 			var ev event.Event
@@ -178,7 +178,7 @@ func (l *Log) move(ctx context.Context) error {
 			}
 			events = append(events, ev)
 		}
-		if err := l.append(ctx, events, put); err != nil {
+		if err := l.append(ctx, events, deletions); err != nil {
 			return err
 		}
 		keys = keys[n:]
@@ -187,7 +187,7 @@ func (l *Log) move(ctx context.Context) error {
 }
 
 // append commits events and keys. It is called by whoever may write.
-func (l *Log) append(ctx context.Context, events []event.Event, put []journal.KeyValue) error {
+func (l *Log) append(ctx context.Context, events []event.Event, keys []journal.KeyValue) error {
 	s, err := l.journal.Conversation(ctx, Conversation)
 	if err != nil {
 		return fmt.Errorf("audit: head of the log: %w", err)
@@ -195,7 +195,7 @@ func (l *Log) append(ctx context.Context, events []event.Event, put []journal.Ke
 	for i := range events {
 		events[i].Seq = s.Head + int64(i) + 1
 	}
-	b := journal.Batch{Conversation: Conversation, Expected: s.Head, Events: events, Keys: put}
+	b := journal.Batch{Conversation: Conversation, Expected: s.Head, Events: events, Keys: keys}
 	if err := l.journal.Append(ctx, b); err != nil {
 		return fmt.Errorf("audit: write: %w", err)
 	}

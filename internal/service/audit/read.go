@@ -36,7 +36,7 @@ func (q *Query) Selects(e *Entry) bool {
 // which a later call goes on. An error of f ends it.
 func (l *Log) Read(ctx context.Context, q Query, f func(Entry) error) (upto int64, err error) {
 	upto = q.After
-	err = l.each(ctx, upto, func(ev *event.Event) error {
+	err = l.scan(ctx, upto, func(ev *event.Event) error {
 		e, err := entryOf(ev)
 		if err == nil && q.Selects(&e) {
 			err = f(e)
@@ -50,7 +50,7 @@ func (l *Log) Read(ctx context.Context, q Query, f func(Entry) error) (upto int6
 }
 
 // each calls f with the log's events after a seq.
-func (l *Log) each(ctx context.Context, after int64, f func(*event.Event) error) error {
+func (l *Log) scan(ctx context.Context, after int64, f func(*event.Event) error) error {
 	for {
 		r, err := l.journal.Read(ctx, Conversation, after, page)
 		if err != nil {
@@ -87,7 +87,7 @@ func (l *Log) Before(ctx context.Context, before time.Time) (n int, err error) {
 }
 
 func (l *Log) before(ctx context.Context, before time.Time) (n int, upto int64, err error) {
-	err = l.each(ctx, 0, func(ev *event.Event) error {
+	err = l.scan(ctx, 0, func(ev *event.Event) error {
 		if ev.At >= before.UnixMilli() {
 			return errFound
 		}

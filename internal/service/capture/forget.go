@@ -13,36 +13,36 @@ func (l *Log) Forget(ctx context.Context, conversation string) error {
 	if l == nil {
 		return nil
 	}
-	err := l.do(ctx, func() error { return l.files.forget(conversation) })
+	err := l.do(ctx, func() error { return l.ring.forget(conversation) })
 	if err != nil {
 		return fmt.Errorf("rawlog: forget: %w", err)
 	}
 	return nil
 }
 
-func (f *files) forget(conversation string) error {
-	gone := map[*file]map[uint64]bool{}
-	for k := range f.convs[conversation] {
+func (f *ring) forget(conversation string) error {
+	turnsBySegment := map[*segment]map[uint64]bool{}
+	for k := range f.conversations[conversation] {
 		k.forgotten = true
-		for one := range k.in {
-			if gone[one] == nil {
-				gone[one] = map[uint64]bool{}
+		for seg := range k.segments {
+			if turnsBySegment[seg] == nil {
+				turnsBySegment[seg] = map[uint64]bool{}
 			}
-			gone[one][k.n] = true
+			turnsBySegment[seg][k.number] = true
 		}
 	}
 	var errs []error
-	for one, turns := range gone {
-		errs = append(errs, blank(one.path, turns))
+	for seg, turns := range turnsBySegment {
+		errs = append(errs, blank(seg.path, turns))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	for k := range f.convs[conversation] {
-		for one := range k.in {
-			delete(one.turns, k.n)
+	for k := range f.conversations[conversation] {
+		for seg := range k.segments {
+			delete(seg.turns, k.number)
 		}
-		f.unknow(k)
+		f.removeTurn(k)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 
 // The defaults.
 const (
-	DefaultKeep = 24 * time.Hour
-	DefaultSize = 256 << 20
+	DefaultRetention = 24 * time.Hour
+	DefaultSize      = 256 << 20
 )
 
 // maxQueued bounds what waits to be written, in bytes. What comes on top is lost.
@@ -22,10 +22,10 @@ const maxQueued = 16 << 20
 
 // Options say where bytes are kept, and how many.
 type Options struct {
-	Dir  string // made where it is not there
-	Keep time.Duration
-	Size int64 // of all files together, bytes
-	Log  *slog.Logger
+	Dir       string // made where it is not there
+	Retention time.Duration
+	Size      int64 // of all files together, bytes
+	Log       *slog.Logger
 }
 
 // Meta says whose bytes they are.
@@ -46,17 +46,17 @@ type Log struct {
 	last atomic.Uint64 // number of the last turn
 
 	mu     sync.Mutex
-	queue  []item
+	queue  []request
 	queued int // bytes
 	closed bool
 	wake   chan struct{} // one slot
-	done   chan struct{}
+	exit   chan struct{}
 
-	files files // the goroutine's own
+	ring ring // the goroutine's own
 }
 
 // item is something for the goroutine to do: a record, or a task between records.
-type item struct {
+type request struct {
 	turn *Turn
 	kind byte
 	at   int64
@@ -72,8 +72,8 @@ func Open(o Options) (*Log, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("rawlog: %w", err)
 	}
-	l := &Log{opt: o, log: o.Log, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	l.files = newFiles(o)
+	l := &Log{opt: o, log: o.Log, wake: make(chan struct{}, 1), exit: make(chan struct{})}
+	l.ring = newRing(o)
 	go l.run()
 	return l, nil
 }
@@ -86,12 +86,12 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	l.rouse()
-	<-l.done
-	return l.files.close()
+	l.wakeUp()
+	<-l.exit
+	return l.ring.close()
 }
 
-func (l *Log) rouse() {
+func (l *Log) wakeUp() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -102,8 +102,8 @@ func (l *Log) rouse() {
 const sweepEvery = time.Minute
 
 func (l *Log) run() {
-	defer close(l.done)
-	l.files.load()
+	defer close(l.exit)
+	l.ring.load()
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	for {
@@ -112,14 +112,14 @@ func (l *Log) run() {
 		l.queue, l.queued = nil, 0
 		l.mu.Unlock()
 		for i := range items {
-			if it := &items[i]; it.task != nil {
-				l.files.flush()
-				it.task()
+			if req := &items[i]; req.task != nil {
+				l.ring.flush()
+				req.task()
 			} else {
-				it.turn.take(&l.files, it)
+				req.turn.write(&l.ring, req)
 			}
 		}
-		l.files.flush()
+		l.ring.flush()
 		if len(items) > 0 {
 			continue
 		}
@@ -129,24 +129,24 @@ func (l *Log) run() {
 		select {
 		case <-l.wake:
 		case <-sweep.C:
-			l.files.sweep(time.Now().UnixMilli())
+			l.ring.sweep(time.Now().UnixMilli())
 		}
 	}
 }
 
 // put queues a record; it reports false where there is no room for it.
-func (l *Log) put(it item) bool {
+func (l *Log) enqueue(req request) bool {
 	l.mu.Lock()
-	if l.closed || l.queued+len(it.data) > maxQueued {
+	if l.closed || l.queued+len(req.data) > maxQueued {
 		l.mu.Unlock()
 		return false
 	}
-	l.queue = append(l.queue, it)
-	l.queued += len(it.data)
-	first := len(l.queue) == 1
+	l.queue = append(l.queue, req)
+	l.queued += len(req.data)
+	wasEmpty := len(l.queue) == 1
 	l.mu.Unlock()
-	if first {
-		l.rouse()
+	if wasEmpty {
+		l.wakeUp()
 	}
 	return true
 }
@@ -157,17 +157,17 @@ var ErrClosed = errors.New("rawlog: closed")
 // do runs a task between two records, after all that was noted before it.
 func (l *Log) do(ctx context.Context, task func() error) error {
 	var err error
-	done := make(chan struct{})
+	taskDone := make(chan struct{})
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
 		return ErrClosed
 	}
-	l.queue = append(l.queue, item{task: func() { err = task(); close(done) }})
+	l.queue = append(l.queue, request{task: func() { err = task(); close(taskDone) }})
 	l.mu.Unlock()
-	l.rouse()
+	l.wakeUp()
 	select {
-	case <-done:
+	case <-taskDone:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -179,20 +179,20 @@ func (l *Log) Turn(m Meta) *Turn {
 	if l == nil {
 		return nil
 	}
-	t := &Turn{l: l, masker: newMasker(m.Secrets), known: &known{Meta: m}}
+	t := &Turn{l: l, masker: newMasker(m.Secrets), index: &turnIndex{Meta: m}}
 	// Numbers ascend over restarts too, so that one is never given twice.
 	for {
 		last := l.last.Load()
 		n := max(uint64(time.Now().UnixNano()), last+1)
 		if l.last.CompareAndSwap(last, n) {
-			t.known.n = n
+			t.index.number = n
 			break
 		}
 	}
 	// However much waits: a Forget has to know of it.
 	l.mu.Lock()
-	l.queue = append(l.queue, item{turn: t, kind: recordBegin})
+	l.queue = append(l.queue, request{turn: t, kind: recordBegin})
 	l.mu.Unlock()
-	l.rouse()
+	l.wakeUp()
 	return t
 }

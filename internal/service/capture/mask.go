@@ -24,13 +24,13 @@ type form struct {
 // names are the keys of JSON whose values are secret, whatever these look like.
 const names = `[a-z0-9_-]*api[_-]?key|authorization|(?:client|auth|access|refresh|device|id|session|bot)[_-]?token|(?:client[_-]?)?secret|private[_-]?key|password`
 
-var named = []string{"key", "Key", "KEY", "ecret", "SECRET", "assword", "PASSWORD", "uthorization", "oken"}
+var nameMarks = []string{"key", "Key", "KEY", "ecret", "SECRET", "assword", "PASSWORD", "uthorization", "oken"}
 
 var forms = []form{
 	{[]string{"earer", "EARER"}, regexp.MustCompile(`(?i)(\bbearer(?:\s|%20)+)[A-Za-z0-9._~+/=-]{6,}()`)},
 	{[]string{"asic "}, regexp.MustCompile(`(?i)(\bauthorization"?\s*[:=]\s*"?basic\s+)[A-Za-z0-9+/=]{6,}()`)},
-	{named, regexp.MustCompile(`(?i)("(?:` + names + `)"\s*:\s*")(?:[^"\\]|\\.)+(")`)},
-	{named, regexp.MustCompile(`(?i)(\\"(?:` + names + `)\\"\s*:\s*\\")(?:[^"\\]|\\[^"])+(\\")`)}, // JSON in JSON
+	{nameMarks, regexp.MustCompile(`(?i)("(?:` + names + `)"\s*:\s*")(?:[^"\\]|\\.)+(")`)},
+	{nameMarks, regexp.MustCompile(`(?i)(\\"(?:` + names + `)\\"\s*:\s*\\")(?:[^"\\]|\\[^"])+(\\")`)}, // JSON in JSON
 	{[]string{"oken"}, regexp.MustCompile(`(?i)(\\?"token\\?"\s*:\s*\\?")[A-Za-z0-9._~+/=-]{20,}(\\?")`)},
 	{[]string{"key=", "oken=", "ecret="}, regexp.MustCompile(`(?i)([?&](?:[a-z_-]*key|[a-z_-]*token|[a-z_-]*secret)=)[^&\s"'<>\\]{6,}()`)},
 	{[]string{"sk-", "pk-", "rk-", "sk_", "rk_"}, regexp.MustCompile(`(\b(?:sk|pk|rk)[-_])[A-Za-z0-9_-]{16,}()`)},
@@ -89,16 +89,16 @@ func (m *masker) mask(b []byte) []byte {
 }
 
 // maxHeld is how much of a body is held back for a line to end, in bytes.
-const maxHeld = 16 << 10
+const maxPending = 16 << 10
 
 // whole is how many bytes of a body can be masked now: its whole lines, since a secret has no line end in it. Of a line that
 // does not end only so much is held back that no secret can begin in what is let go.
-func (m *masker) whole(b []byte) int {
-	if n := bytes.LastIndexByte(b, '\n') + 1; n > 0 || len(b) <= maxHeld {
+func (m *masker) maskable(b []byte) int {
+	if n := bytes.LastIndexByte(b, '\n') + 1; n > 0 || len(b) <= maxPending {
 		return n
 	}
 	// What is let go ends where no secret can go on: behind a value of JSON, else at white space.
-	n := len(b) - max(m.longest, maxHeld/2)
+	n := len(b) - max(m.longest, maxPending/2)
 	if n <= 0 {
 		return 0
 	}

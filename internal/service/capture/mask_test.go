@@ -46,14 +46,14 @@ func TestMaskPieces(t *testing.T) {
 		for second := cut; second <= len(body); second += 7 {
 			l := open(t, Options{Dir: t.TempDir()})
 			turn := l.Turn(Meta{Turn: "t", Conversation: "c", Secrets: []string{secret}})
-			turn.Speaks("d", true)
+			turn.SetDialect("d", true)
 			for _, piece := range []string{body[:cut], body[cut:second], body[second:]} {
 				turn.Raw(false, []byte(piece))
 			}
 			turn.Close()
 			got := ""
 			if err := l.Read(t.Context(), "t", func(e Entry) error {
-				if e.Kind == Received {
+				if e.Kind == KindReceived {
 					got += string(e.Data)
 				}
 				return nil
@@ -78,9 +78,9 @@ func TestMaskLongLine(t *testing.T) {
 		n := min(len(body), 997)
 		held = append(held, body[:n]...)
 		body = body[n:]
-		w := m.whole(held)
+		w := m.maskable(held)
 		out = append(out, m.mask(held[:w])...)
-		if held = held[w:]; len(held) > maxHeld {
+		if held = held[w:]; len(held) > maxPending {
 			t.Fatalf("%d bytes are held back", len(held))
 		}
 	}

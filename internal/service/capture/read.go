@@ -19,17 +19,17 @@ type Kind string
 
 // The kinds of entries.
 const (
-	Begin    Kind = "begin"    // of the turn, or of what another process brought after a restart
-	Speaks   Kind = "speaks"   // Data is the dialect of the body whose pieces follow
-	Messages Kind = "messages" // Data is the dialect of the messages that follow
-	Sent     Kind = "sent"     // a piece or message that went to the upstream
-	Received Kind = "received" // a piece or message that came from it
-	Lost     Kind = "lost"     // N bytes could not be kept here
-	End      Kind = "end"      // the agent has returned
-	Failed   Kind = "failed"   // Data says why the turn fails
+	KindBegin    Kind = "begin"    // of the turn, or of what another process brought after a restart
+	KindStream   Kind = "speaks"   // Data is the dialect of the body whose pieces follow
+	KindMessages Kind = "messages" // Data is the dialect of the messages that follow
+	KindSent     Kind = "sent"     // a piece or message that went to the upstream
+	KindReceived Kind = "received" // a piece or message that came from it
+	KindLost     Kind = "lost"     // N bytes could not be kept here
+	kindEnd      Kind = "end"      // the agent has returned
+	KindFailed   Kind = "failed"   // Data says why the turn fails
 )
 
-var kinds = map[byte]Kind{recordBegin: Begin, recordSpeaks: Speaks, recordSent: Sent, recordReceived: Received, recordLost: Lost, recordEnd: End, recordMessages: Messages, recordFailed: Failed}
+var kinds = map[byte]Kind{recordBegin: KindBegin, recordStream: KindStream, recordSent: KindSent, recordReceived: KindReceived, recordLost: KindLost, recordEnd: kindEnd, recordMessages: KindMessages, recordFailed: KindFailed}
 
 // Entry is something that was noted of a turn.
 type Entry struct {
@@ -45,34 +45,34 @@ func (l *Log) Read(ctx context.Context, turn string, f func(Entry) error) error 
 	if l == nil {
 		return ErrNotKept
 	}
-	var from []string
+	var paths []string
 	numbers := map[uint64]bool{}
 	err := l.do(ctx, func() error {
-		found := map[*file]bool{}
-		for _, k := range l.files.turns[turn] {
-			numbers[k.n] = true
-			for one := range k.in {
-				found[one] = true
+		matches := map[*segment]bool{}
+		for _, k := range l.ring.turns[turn] {
+			numbers[k.number] = true
+			for seg := range k.segments {
+				matches[seg] = true
 			}
 		}
-		var all []*file
-		for one := range found {
-			all = append(all, one)
+		var ordered []*segment
+		for seg := range matches {
+			ordered = append(ordered, seg)
 		}
-		slices.SortFunc(all, func(a, b *file) int { return cmp.Compare(a.number, b.number) })
-		for _, one := range all {
-			from = append(from, one.path)
+		slices.SortFunc(ordered, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
+		for _, seg := range ordered {
+			paths = append(paths, seg.path)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if len(from) == 0 {
+	if len(paths) == 0 {
 		return ErrNotKept
 	}
-	r := reading{numbers: numbers, begun: map[uint64]bool{}, f: f}
-	for _, path := range from {
+	r := turnReader{numbers: numbers, hasBegun: map[uint64]bool{}, yield: f}
+	for _, path := range paths {
 		if err := r.file(path); err != nil {
 			return fmt.Errorf("rawlog: read: %w", err)
 		}
@@ -81,14 +81,14 @@ func (l *Log) Read(ctx context.Context, turn string, f func(Entry) error) error 
 }
 
 // reading puts the records of a turn together.
-type reading struct {
-	numbers map[uint64]bool
-	begun   map[uint64]bool
-	f       func(Entry) error
-	last    *Entry
+type turnReader struct {
+	numbers  map[uint64]bool
+	hasBegun map[uint64]bool
+	yield    func(Entry) error
+	last     *Entry
 }
 
-func (r *reading) file(path string) error {
+func (r *turnReader) file(path string) error {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // dropped meanwhile, as the oldest
@@ -112,10 +112,10 @@ func (r *reading) file(path string) error {
 			continue
 		}
 		if h.kind == recordBegin {
-			if r.begun[h.turn] {
+			if r.hasBegun[h.turn] {
 				continue // it goes on in another file
 			}
-			r.begun[h.turn] = true
+			r.hasBegun[h.turn] = true
 		}
 		if err := r.emit(); err != nil {
 			return err
@@ -124,20 +124,20 @@ func (r *reading) file(path string) error {
 	}
 }
 
-func (r *reading) emit() error {
+func (r *turnReader) emit() error {
 	e := r.last
 	if r.last = nil; e == nil {
 		return nil
 	}
-	return r.f(*e)
+	return r.yield(*e)
 }
 
 func entry(h *header, payload []byte) *Entry {
 	e := &Entry{At: h.at, Kind: kinds[h.kind]}
 	switch e.Kind {
-	case Begin:
+	case KindBegin:
 		e.Meta = meta(payload)
-	case Lost:
+	case KindLost:
 		e.N, _ = strconv.ParseInt(string(payload), 10, 64) // it is ours, and intact
 	default:
 		e.Data = slices.Clone(payload)

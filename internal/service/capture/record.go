@@ -17,7 +17,7 @@ const maxPayload = 1 << 20
 const (
 	recordBlank    byte = iota // forgotten
 	recordBegin                // a Meta as JSON: the first of a turn in each file
-	recordSpeaks               // the name of the dialect in which what follows is received, a body
+	recordStream               // the name of the dialect in which what follows is received, a body
 	recordSent                 // bytes that went to the upstream
 	recordReceived             // bytes that came from it
 	recordLost                 // how many bytes could not be kept, as text

@@ -9,24 +9,24 @@ import (
 
 // Turn is one turn whose bytes are kept. Those of a nil Turn are not.
 type Turn struct {
-	l      *Log
-	masker *masker
-	lost   atomic.Int64 // bytes for which there was no room
+	l         *Log
+	masker    *masker
+	lostBytes atomic.Int64 // bytes for which there was no room
 
 	// The goroutine's own.
-	known *known
-	body  bool   // what is received are the pieces of a body
-	held  []byte // the end of it that is not a whole line yet
-	at    int64  // when its last piece came
+	index     *turnIndex
+	isStream  bool   // what is received are the pieces of a body
+	pending   []byte // the end of it that is not a whole line yet
+	pendingAt int64  // when its last piece came
 }
 
 // Raw notes bytes that were sent or received. It does not block and does not keep data.
-func (t *Turn) Raw(sent bool, data []byte) {
+func (t *Turn) Raw(toUpstream bool, data []byte) {
 	if t == nil || len(data) == 0 {
 		return
 	}
 	kind := recordReceived
-	if sent {
+	if toUpstream {
 		kind = recordSent
 	}
 	t.note(kind, bytes.Clone(data))
@@ -34,11 +34,11 @@ func (t *Turn) Raw(sent bool, data []byte) {
 
 // Speaks says that what is received from now on is a body in a dialect, which comes in pieces, or that each Raw is a whole message in
 // it, as without Speaks it is.
-func (t *Turn) Speaks(dialect string, pieces bool) {
+func (t *Turn) SetDialect(dialect string, pieces bool) {
 	switch {
 	case t == nil:
 	case pieces:
-		t.note(recordSpeaks, []byte(dialect))
+		t.note(recordStream, []byte(dialect))
 	default:
 		t.note(recordMessages, []byte(dialect))
 	}
@@ -60,47 +60,47 @@ func (t *Turn) Close() {
 
 func (t *Turn) note(kind byte, data []byte) {
 	at := time.Now().UnixMilli()
-	if n := t.lost.Load(); n > 0 && t.l.put(item{turn: t, kind: recordLost, at: at, data: strconv.AppendInt(nil, n, 10)}) {
-		t.lost.Add(-n)
+	if n := t.lostBytes.Load(); n > 0 && t.l.enqueue(request{turn: t, kind: recordLost, at: at, data: strconv.AppendInt(nil, n, 10)}) {
+		t.lostBytes.Add(-n)
 	}
-	if !t.l.put(item{turn: t, kind: kind, at: at, data: data}) {
-		t.lost.Add(int64(len(data)))
+	if !t.l.enqueue(request{turn: t, kind: kind, at: at, data: data}) {
+		t.lostBytes.Add(int64(len(data)))
 	}
 }
 
 // take writes one record down, masked. It runs in the log's goroutine.
-func (t *Turn) take(f *files, it *item) {
-	if t.known.forgotten {
+func (t *Turn) write(f *ring, req *request) {
+	if t.index.forgotten {
 		return
 	}
-	switch it.kind {
+	switch req.kind {
 	case recordBegin:
-		f.know(t.known)
-		t.known.live = true
+		f.addTurn(t.index)
+		t.index.isOpen = true
 	case recordReceived:
-		if t.body {
-			t.held, t.at = append(t.held, it.data...), it.at
-			if n := t.masker.whole(t.held); n > 0 {
-				f.add(t.known, recordReceived, it.at, t.masker.mask(t.held[:n]))
-				t.held = t.held[:copy(t.held, t.held[n:])]
+		if t.isStream {
+			t.pending, t.pendingAt = append(t.pending, req.data...), req.at
+			if n := t.masker.maskable(t.pending); n > 0 {
+				f.add(t.index, recordReceived, req.at, t.masker.mask(t.pending[:n]))
+				t.pending = t.pending[:copy(t.pending, t.pending[n:])]
 			}
 			return
 		}
-		f.add(t.known, it.kind, it.at, t.masker.mask(it.data))
+		f.add(t.index, req.kind, req.at, t.masker.mask(req.data))
 	case recordSent, recordFailed:
-		f.add(t.known, it.kind, it.at, t.masker.mask(it.data))
-	case recordSpeaks, recordMessages, recordEnd:
-		if len(t.held) > 0 {
-			f.add(t.known, recordReceived, t.at, t.masker.mask(t.held))
-			t.held = nil
+		f.add(t.index, req.kind, req.at, t.masker.mask(req.data))
+	case recordStream, recordMessages, recordEnd:
+		if len(t.pending) > 0 {
+			f.add(t.index, recordReceived, t.pendingAt, t.masker.mask(t.pending))
+			t.pending = nil
 		}
-		if t.body = it.kind == recordSpeaks; it.kind != recordEnd || len(t.known.in) > 0 {
-			f.add(t.known, it.kind, it.at, it.data)
+		if t.isStream = req.kind == recordStream; req.kind != recordEnd || len(t.index.segments) > 0 {
+			f.add(t.index, req.kind, req.at, req.data)
 		}
-		if it.kind == recordEnd {
-			f.over(t.known)
+		if req.kind == recordEnd {
+			f.finishTurn(t.index)
 		}
 	default:
-		f.add(t.known, it.kind, it.at, it.data)
+		f.add(t.index, req.kind, req.at, req.data)
 	}
 }

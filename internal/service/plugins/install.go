@@ -52,51 +52,51 @@ type Runtime interface {
 // installation is one that is under way.
 type installation struct {
 	*Store
-	req  Request
-	tell func(Progress)
+	req    Request
+	report func(Progress)
 
-	shown   string // what it is called in what is told
-	phase   Phase
-	folder  string // below the store's
-	version string // of an npm package
-	npm     *npm
-	plugin  Plugin
+	displayName string // what it is called in what is told
+	phase       Phase
+	folder      string // below the store's
+	version     string // of an npm package
+	npm         *npm
+	plugin      Plugin
 }
 
 // Install installs a plugin, or puts another version in the place of one that is installed, and tells of its phases. Where it
 // fails nothing has changed, and the error is a *Failure, or wraps ErrInvalid or ErrBusy where nothing was begun.
-func (s *Store) Install(ctx context.Context, req Request, tell func(Progress)) (Plugin, error) {
+func (s *Store) Install(ctx context.Context, req Request, report func(Progress)) (Plugin, error) {
 	if err := req.Check(); err != nil {
 		return Plugin{}, err
 	}
-	release, err := s.take()
+	release, err := s.acquire()
 	if err != nil {
 		return Plugin{}, err
 	}
 	defer release()
-	in := &installation{Store: s, req: req, tell: tell, shown: req.Name, folder: strings.ToLower(rand.Text())}
+	in := &installation{Store: s, req: req, report: report, displayName: req.Name, folder: strings.ToLower(rand.Text())}
 	if err := in.run(ctx); err != nil {
 		s.discard(in.folder)
 		if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 			err = context.Cause(ctx) // what failed, failed by it
 		}
 		f := &Failure{Phase: in.phase, Err: err}
-		in.say(PhaseError, "%v", f)
+		in.reportProgress(PhaseError, "%v", f)
 		return Plugin{}, f
 	}
 	in.phase = PhaseComplete
-	in.say(PhaseComplete, "%s %s is installed", in.plugin.Manifest.Name, in.plugin.Manifest.Version)
+	in.reportProgress(PhaseComplete, "%s %s is installed", in.plugin.Manifest.Name, in.plugin.Manifest.Version)
 	return in.plugin, nil
 }
 
-func (in *installation) say(p Phase, format string, args ...any) {
-	in.tell(Progress{Plugin: in.shown, Phase: p, Message: fmt.Sprintf(format, args...)})
+func (in *installation) reportProgress(p Phase, format string, args ...any) {
+	in.report(Progress{Plugin: in.displayName, Phase: p, Message: fmt.Sprintf(format, args...)})
 }
 
 // begin enters a phase, unless nobody wants the plugin any more.
 func (in *installation) begin(ctx context.Context, p Phase, format string, args ...any) error {
 	in.phase = p
-	in.say(p, format, args...)
+	in.reportProgress(p, format, args...)
 	return context.Cause(ctx)
 }
 
@@ -128,8 +128,8 @@ func (in *installation) run(ctx context.Context) error {
 
 // resolve finds out what it is that was asked for.
 func (in *installation) resolve(ctx context.Context) (err error) {
-	what := strings.TrimPrefix(in.req.origin(cmp.Or(in.req.Version, "latest")), "npm:")
-	if err := in.begin(ctx, PhaseResolving, "Looking up %s...", what); err != nil {
+	spec := strings.TrimPrefix(in.req.origin(cmp.Or(in.req.Version, "latest")), "npm:")
+	if err := in.begin(ctx, PhaseResolving, "Looking up %s...", spec); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(in.path(filesDir), 0o700); err != nil {
@@ -167,11 +167,11 @@ func (in *installation) resolve(ctx context.Context) (err error) {
 
 // download brings its files.
 func (in *installation) download(ctx context.Context) error {
-	what := in.req.origin(in.version)
+	spec := in.req.origin(in.version)
 	if in.req.Name != "" {
-		what = in.req.Name + "@" + in.version
+		spec = in.req.Name + "@" + in.version
 	}
-	if err := in.begin(ctx, PhaseDownloading, "Downloading %s...", what); err != nil {
+	if err := in.begin(ctx, PhaseDownloading, "Downloading %s...", spec); err != nil {
 		return err
 	}
 	files, err := os.OpenRoot(in.path(filesDir))
@@ -222,14 +222,14 @@ func (in *installation) archive(ctx context.Context) (*os.File, error) {
 
 // dependencies brings what the package needs, by npm.
 func (in *installation) dependencies(ctx context.Context) error {
-	root, err := home(in.path(filesDir))
+	root, err := pluginRoot(in.path(filesDir))
 	if err != nil {
 		return err
 	}
 	in.plugin.Root = root
 	dir := in.path(filesDir, root)
-	wanting, err := needs(dir)
-	if !wanting {
+	missing, err := needsDependencies(dir)
+	if !missing {
 		if berr := in.begin(ctx, PhaseDependencies, "There is nothing more to install"); berr != nil {
 			return berr
 		}
@@ -247,7 +247,7 @@ func (in *installation) dependencies(ctx context.Context) error {
 }
 
 // home finds the folder with the plugin: the one with the manifest, which may be the one folder that an archive consists of.
-func home(files string) (string, error) {
+func pluginRoot(files string) (string, error) {
 	entries, err := os.ReadDir(files)
 	if err != nil {
 		return "", err
@@ -280,7 +280,7 @@ func (in *installation) validate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if own(m.Command[0]) {
+	if isLocal(m.Command[0]) {
 		program, err := os.Stat(filepath.Join(dir, filepath.FromSlash(m.Command[0])))
 		switch {
 		case err != nil:
@@ -291,15 +291,15 @@ func (in *installation) validate(ctx context.Context) error {
 	}
 	in.plugin.Manifest, in.plugin.Origin, in.plugin.Folder, in.plugin.Dir = m, in.req.origin(in.version), in.folder, dir
 	in.plugin.Installed = time.Now().UTC().Truncate(time.Second)
-	if in.shown == "" {
-		in.shown = m.Name
+	if in.displayName == "" {
+		in.displayName = m.Name
 	}
 	return nil
 }
 
 // configure looks whether the plugin can be what it wants to be.
 func (in *installation) configure() error {
-	if old, ok := in.find(in.plugin.Manifest.Name); ok && line(old.Origin) != line(in.plugin.Origin) {
+	if old, ok := in.find(in.plugin.Manifest.Name); ok && lineage(old.Origin) != lineage(in.plugin.Origin) {
 		return fmt.Errorf("a plugin %s is installed from %s; remove that first", old.Manifest.Name, old.Origin)
 	}
 	return in.cfg.Runtime.Configure(in.plugin)

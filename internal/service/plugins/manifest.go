@@ -92,7 +92,7 @@ func ParseManifest(b []byte) (Manifest, error) {
 			return fail("command: a word has at most %d bytes, and no NUL", maxWord)
 		}
 	}
-	if p := m.Command[0]; p == "" || strings.Contains(p, "\\") || strings.Contains(p, "/") && !own(p) {
+	if p := m.Command[0]; p == "" || strings.Contains(p, "\\") || strings.Contains(p, "/") && !isLocal(p) {
 		return fail("command: the program %q is neither a name, to be found in PATH, nor a path such as ./run inside the plugin", p)
 	}
 	for _, n := range m.Env {
@@ -104,9 +104,9 @@ func ParseManifest(b []byte) (Manifest, error) {
 }
 
 // own reports whether a program is a path inside the plugin's folder.
-func own(p string) bool {
-	rest, ok := strings.CutPrefix(p, "./")
-	return ok && rest != "" && path.Clean(rest) == rest && !strings.HasPrefix(rest, "../") && rest != ".." && !strings.HasPrefix(rest, "/")
+func isLocal(p string) bool {
+	relative, ok := strings.CutPrefix(p, "./")
+	return ok && relative != "" && path.Clean(relative) == relative && !strings.HasPrefix(relative, "../") && relative != ".." && !strings.HasPrefix(relative, "/")
 }
 
 // plain reports whether a text is one line of at most so many bytes.

@@ -68,7 +68,7 @@ func (n *npm) run(ctx context.Context, dir string, args ...string) ([]byte, erro
 	tasks.Go(func() { aside.ReadAll(p.Stderr) })
 	stop := context.AfterFunc(ctx, p.Kill)
 	p.Feed(nil)
-	out, rerr := io.ReadAll(io.LimitReader(p.Stdout, maxNPM))
+	output, rerr := io.ReadAll(io.LimitReader(p.Stdout, maxNPM))
 	if rerr == nil {
 		_, rerr = io.Copy(io.Discard, p.Stdout)
 	}
@@ -79,18 +79,18 @@ func (n *npm) run(ctx context.Context, dir string, args ...string) ([]byte, erro
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case p.Err() != nil:
-		return nil, npmFailure(p.Err(), out, aside.Last())
+		return nil, npmFailure(p.Err(), output, aside.Last())
 	}
-	return out, rerr
+	return output, rerr
 }
 
 // npmFailure says what npm says of what went wrong.
-func npmFailure(err error, out []byte, last string) error {
-	var said struct {
+func npmFailure(err error, output []byte, last string) error {
+	var report struct {
 		Error struct{ Code, Summary string } `json:"error"`
 	}
-	if json.Unmarshal(out, &said) == nil && said.Error.Summary != "" {
-		return fmt.Errorf("npm: %s", process.Clean(strings.TrimSpace(said.Error.Summary)))
+	if json.Unmarshal(output, &report) == nil && report.Error.Summary != "" {
+		return fmt.Errorf("npm: %s", process.Clean(strings.TrimSpace(report.Error.Summary)))
 	}
 	if last != "" {
 		return fmt.Errorf("npm ended with %w: %s", err, last)
@@ -100,12 +100,12 @@ func npmFailure(err error, out []byte, last string) error {
 
 // version looks up which version of a package a version or a tag is.
 func (n *npm) version(ctx context.Context, work, name, version string) (string, error) {
-	out, err := n.run(ctx, work, "view", "--json", "--", name+"@"+version, "version")
+	output, err := n.run(ctx, work, "view", "--json", "--", name+"@"+version, "version")
 	if err != nil {
 		return "", err
 	}
 	var v string
-	if err := json.Unmarshal(out, &v); err != nil || !packageVersion.MatchString(v) {
+	if err := json.Unmarshal(output, &v); err != nil || !packageVersion.MatchString(v) {
 		return "", fmt.Errorf("npm knows no version %s of %s", version, name)
 	}
 	return v, nil
@@ -116,11 +116,11 @@ func (n *npm) pack(ctx context.Context, work, name, version string) (*os.File, e
 	if _, err := n.run(ctx, work, "pack", "--json", "--ignore-scripts", "--pack-destination="+work, "--", name+"@"+version); err != nil {
 		return nil, err
 	}
-	found, err := filepath.Glob(filepath.Join(work, "*.tgz"))
-	if err != nil || len(found) != 1 {
+	archives, err := filepath.Glob(filepath.Join(work, "*.tgz"))
+	if err != nil || len(archives) != 1 {
 		return nil, errors.New("npm brought no archive")
 	}
-	return os.Open(found[0])
+	return os.Open(archives[0])
 }
 
 // dependencies installs what a package needs. It reports false where that is nothing, or there already.
@@ -128,12 +128,12 @@ func (n *npm) dependencies(ctx context.Context, dir string) error {
 	if _, err := n.run(ctx, dir, "install", "--json", "--ignore-scripts", "--omit=dev", "--install-links", "--no-bin-links", "--no-package-lock", "--no-save"); err != nil {
 		return err
 	}
-	return weigh(dir)
+	return checkSize(dir)
 }
 
 // needs reports whether a folder's package has dependencies that are not there, and refuses what would let npm fetch from
 // elsewhere than where packages come from, or do something else.
-func needs(dir string) (bool, error) {
+func needsDependencies(dir string) (bool, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "package.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -163,10 +163,10 @@ func needs(dir string) (bool, error) {
 	if _, err := os.Lstat(filepath.Join(dir, npmConfig)); !errors.Is(err, fs.ErrNotExist) {
 		return false, errors.New(npmConfig + " is not taken: it would change what npm does")
 	}
-	for _, all := range []map[string]string{p.Dependencies, p.Optional, p.Peer} {
-		for name, spec := range all {
-			rest := strings.TrimPrefix(spec, "npm:")
-			if rest != spec && packageName.MatchString(strings.Split(strings.TrimPrefix(rest, "@"), "@")[0]) {
+	for _, group := range []map[string]string{p.Dependencies, p.Optional, p.Peer} {
+		for name, spec := range group {
+			target := strings.TrimPrefix(spec, "npm:")
+			if target != spec && packageName.MatchString(strings.Split(strings.TrimPrefix(target, "@"), "@")[0]) {
 				continue
 			}
 			if strings.ContainsAny(spec, ":/\\") {

@@ -33,14 +33,14 @@ func (r *Request) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 	}
-	given := 0
+	sources := 0
 	for _, s := range []string{r.Name, r.Folder, r.Archive} {
 		if s != "" {
-			given++
+			sources++
 		}
 	}
 	switch {
-	case given != 1:
+	case sources != 1:
 		return bad("one of name, path and archive is needed")
 	case r.Name == "" && r.Version != "":
 		return bad("version belongs to the name of an npm package")
@@ -93,10 +93,10 @@ func (r *Request) origin(version string) string {
 
 // line is what two origins share of which one may take the place of the other: versions of one package, or whatever the
 // admin brings as folder or archive.
-func line(origin string) string {
-	rest, ok := strings.CutPrefix(origin, "npm:")
+func lineage(origin string) string {
+	spec, ok := strings.CutPrefix(origin, "npm:")
 	if !ok {
 		return ""
 	}
-	return rest[:strings.LastIndexByte(rest, '@')]
+	return spec[:strings.LastIndexByte(spec, '@')]
 }

@@ -59,8 +59,8 @@ type Store struct {
 	http *http.Client
 	work chan struct{} // one slot, held by who installs or removes
 
-	mu  sync.Mutex
-	all []Plugin // sorted by name
+	mu      sync.Mutex
+	plugins []Plugin // sorted by name
 }
 
 // Open opens the store, and removes what installations that were cut off have left. Close ends it.
@@ -86,10 +86,10 @@ func Open(c Config) (*Store, error) {
 		if i.Version != indexVersion {
 			return nil, fmt.Errorf("open plugins: %s has version %d, this program knows %d", indexFile, i.Version, indexVersion)
 		}
-		s.all = i.Plugins
+		s.plugins = i.Plugins
 	}
-	for i := range s.all {
-		s.all[i].Dir = filepath.Join(c.Dir, s.all[i].Folder, filesDir, s.all[i].Root)
+	for i := range s.plugins {
+		s.plugins[i].Dir = filepath.Join(c.Dir, s.plugins[i].Folder, filesDir, s.plugins[i].Root)
 	}
 	return s, s.sweep()
 }
@@ -104,8 +104,8 @@ func (s *Store) sweep() error {
 		return fmt.Errorf("open plugins: %w", err)
 	}
 	for _, e := range entries {
-		known := e.Name() == indexFile || slices.ContainsFunc(s.all, func(p Plugin) bool { return p.Folder == e.Name() })
-		if known {
+		isListed := e.Name() == indexFile || slices.ContainsFunc(s.plugins, func(p Plugin) bool { return p.Folder == e.Name() })
+		if isListed {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(s.cfg.Dir, e.Name())); err != nil {
@@ -119,7 +119,7 @@ func (s *Store) sweep() error {
 func (s *Store) List() []Plugin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.all)
+	return slices.Clone(s.plugins)
 }
 
 func (s *Store) find(name string) (Plugin, bool) {
@@ -132,9 +132,9 @@ func (s *Store) find(name string) (Plugin, bool) {
 }
 
 // commit makes a list what is installed: from the rename on it is.
-func (s *Store) commit(all []Plugin) error {
-	slices.SortFunc(all, func(a, b Plugin) int { return strings.Compare(a.Manifest.Name, b.Manifest.Name) })
-	b, err := json.MarshalIndent(index{indexVersion, all}, "", "  ")
+func (s *Store) commit(plugins []Plugin) error {
+	slices.SortFunc(plugins, func(a, b Plugin) int { return strings.Compare(a.Manifest.Name, b.Manifest.Name) })
+	b, err := json.MarshalIndent(index{indexVersion, plugins}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (s *Store) commit(all []Plugin) error {
 		return fmt.Errorf("write down what is installed: %w", err)
 	}
 	s.mu.Lock()
-	s.all = all
+	s.plugins = plugins
 	s.mu.Unlock()
 	return nil
 }
@@ -179,7 +179,7 @@ func replaceFile(path string, b []byte) (err error) {
 }
 
 // take gets hold of the one slot for changes.
-func (s *Store) take() (release func(), err error) {
+func (s *Store) acquire() (release func(), err error) {
 	select {
 	case s.work <- struct{}{}:
 		return func() { <-s.work }, nil
@@ -190,7 +190,7 @@ func (s *Store) take() (release func(), err error) {
 
 // Remove stops a plugin and takes it away, with all of its files.
 func (s *Store) Remove(name string) error {
-	release, err := s.take()
+	release, err := s.acquire()
 	if err != nil {
 		return err
 	}
@@ -199,8 +199,8 @@ func (s *Store) Remove(name string) error {
 	if !ok {
 		return ErrNotFound
 	}
-	rest := slices.DeleteFunc(s.List(), func(q Plugin) bool { return q.Manifest.Name == name })
-	if err := s.commit(rest); err != nil {
+	remaining := slices.DeleteFunc(s.List(), func(q Plugin) bool { return q.Manifest.Name == name })
+	if err := s.commit(remaining); err != nil {
 		return err
 	}
 	s.cfg.Runtime.Stop(name)

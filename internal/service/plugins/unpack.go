@@ -24,19 +24,19 @@ const (
 )
 
 // spill takes files into a folder, and refuses what does not belong there.
-type spill struct {
+type extractor struct {
 	root  *os.Root
 	files int
 	bytes int64
 }
 
 // name checks the path of an entry.
-func (s *spill) name(entry string) (string, error) {
+func (s *extractor) checkPath(entry string) (string, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(entry, "./"), "/")
 	if name == "" || name == "." {
 		return ".", nil
 	}
-	bad := func(why string) (string, error) { return "", fmt.Errorf("entry %.200q: %s", entry, why) }
+	bad := func(reason string) (string, error) { return "", fmt.Errorf("entry %.200q: %s", entry, reason) }
 	switch {
 	case len(name) > maxPath:
 		return bad(fmt.Sprintf("a path has at most %d bytes", maxPath))
@@ -53,16 +53,16 @@ func (s *spill) name(entry string) (string, error) {
 	return filepath.FromSlash(name), nil
 }
 
-func (s *spill) folder(entry string) error {
-	name, err := s.name(entry)
+func (s *extractor) makeFolder(entry string) error {
+	name, err := s.checkPath(entry)
 	if err != nil || name == "." {
 		return err
 	}
 	return s.root.MkdirAll(name, 0o700)
 }
 
-func (s *spill) file(entry string, mode fs.FileMode, r io.Reader) error {
-	name, err := s.name(entry)
+func (s *extractor) writeFile(entry string, mode fs.FileMode, r io.Reader) error {
+	name, err := s.checkPath(entry)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func unpack(archive *os.File, into *os.Root) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	s := &spill{root: into}
+	s := &extractor{root: into}
 	switch {
 	case magic[0] == 0x1f && magic[1] == 0x8b:
 		return s.tarball(archive)
@@ -112,7 +112,7 @@ func unpack(archive *os.File, into *os.Root) error {
 	return errors.New("the archive is neither a .tar.gz nor a .zip")
 }
 
-func (s *spill) tarball(r io.Reader) error {
+func (s *extractor) tarball(r io.Reader) error {
 	gz, err := gzip.NewReader(r)
 	if err != nil {
 		return fmt.Errorf("the archive: %w", err)
@@ -129,9 +129,9 @@ func (s *spill) tarball(r io.Reader) error {
 		}
 		switch h.Typeflag {
 		case tar.TypeReg:
-			err = s.file(h.Name, h.FileInfo().Mode(), t)
+			err = s.writeFile(h.Name, h.FileInfo().Mode(), t)
 		case tar.TypeDir:
-			err = s.folder(h.Name)
+			err = s.makeFolder(h.Name)
 		case tar.TypeXGlobalHeader: // a note of git's
 		default:
 			err = fmt.Errorf("entry %.200q is neither a file nor a folder; links and devices are refused", h.Name)
@@ -142,7 +142,7 @@ func (s *spill) tarball(r io.Reader) error {
 	}
 }
 
-func (s *spill) zip(f *os.File) error {
+func (s *extractor) zip(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -154,9 +154,9 @@ func (s *spill) zip(f *os.File) error {
 	for _, e := range z.File {
 		switch mode := e.Mode(); {
 		case mode.IsDir():
-			err = s.folder(e.Name)
+			err = s.makeFolder(e.Name)
 		case mode.IsRegular():
-			err = s.zipped(e)
+			err = s.zipEntry(e)
 		default:
 			err = fmt.Errorf("entry %.200q is neither a file nor a folder; links and devices are refused", e.Name)
 		}
@@ -167,13 +167,13 @@ func (s *spill) zip(f *os.File) error {
 	return nil
 }
 
-func (s *spill) zipped(e *zip.File) error {
+func (s *extractor) zipEntry(e *zip.File) error {
 	r, err := e.Open()
 	if err != nil {
 		return fmt.Errorf("entry %.200q: %w", e.Name, err)
 	}
 	defer r.Close()
-	return s.file(e.Name, e.Mode(), r)
+	return s.writeFile(e.Name, e.Mode(), r)
 }
 
 // copyFolder takes a folder of this machine over, but for what a checkout has beside the program.
@@ -183,7 +183,7 @@ func copyFolder(from string, into *os.Root) error {
 		return err
 	}
 	defer root.Close()
-	s := &spill{root: into}
+	s := &extractor{root: into}
 	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -191,7 +191,7 @@ func copyFolder(from string, into *os.Root) error {
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == ".bin" && path.Base(path.Dir(name)) == "node_modules"):
 			return fs.SkipDir
 		case d.IsDir():
-			return s.folder(name)
+			return s.makeFolder(name)
 		case !d.Type().IsRegular():
 			return fmt.Errorf("%s is neither a file nor a folder; links and devices are refused", name)
 		}
@@ -204,12 +204,12 @@ func copyFolder(from string, into *os.Root) error {
 		if err != nil {
 			return err
 		}
-		return s.file(filepath.ToSlash(name), info.Mode(), f)
+		return s.writeFile(filepath.ToSlash(name), info.Mode(), f)
 	})
 }
 
 // weigh holds a folder against the limits once others have written into it.
-func weigh(dir string) error {
+func checkSize(dir string) error {
 	files, bytes := 0, int64(0)
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {

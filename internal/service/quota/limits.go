@@ -18,9 +18,9 @@ type Limits struct {
 func (l *Limits) rate() ratelimit.Rate { return ratelimit.Rate{Tokens: l.Messages, Per: time.Minute} }
 
 // Who is a user. One without a subject is the operator.
-type Who struct{ Tenant, Subject string }
+type Account struct{ Tenant, Subject string }
 
-func (w Who) operator() bool { return w.Subject == "" }
+func (w Account) operator() bool { return w.Subject == "" }
 
 // Resource is what a limit is about.
 type Resource string
@@ -44,11 +44,11 @@ const (
 
 // Exceeded is the error of what a limit refuses.
 type Exceeded struct {
-	Resource Resource
-	Scope    Scope
-	Limit    int64
-	Used     int64         // of bytes: how many are stored
-	Wait     time.Duration // of messages: until the next is granted
+	Resource    Resource
+	Scope       Scope
+	Limit       int64
+	StoredBytes int64         // of bytes: how many are stored
+	Wait        time.Duration // of messages: until the next is granted
 }
 
 func (e *Exceeded) Error() string {
@@ -56,7 +56,7 @@ func (e *Exceeded) Error() string {
 	case Messages:
 		return fmt.Sprintf("a %s may send %d messages a minute; the next in %v", e.Scope, e.Limit, max(e.Wait.Round(time.Second), time.Second))
 	case Bytes:
-		return fmt.Sprintf("a %s may store %d bytes, and %d are stored; delete conversations to go on", e.Scope, e.Limit, e.Used)
+		return fmt.Sprintf("a %s may store %d bytes, and %d are stored; delete conversations to go on", e.Scope, e.Limit, e.StoredBytes)
 	case Turns:
 		return fmt.Sprintf("a %s may have %d turns at once that wait or run", e.Scope, e.Limit)
 	}

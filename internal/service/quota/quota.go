@@ -13,9 +13,9 @@ type Options struct {
 	// tenant without a name.
 	User, Tenant Limits
 	// Stored tells how many bytes an owner has in the store, and its tenant; needed where bytes are bound.
-	Stored func(tenant, owner string) (ofOwner, ofTenant int64)
+	StoredBytes func(tenant, owner string) (ofOwner, ofTenant int64)
 	// Now tells the time; nil is time.Now.
-	Now func() time.Time
+	Clock func() time.Time
 }
 
 // Quota counts. It may be used from several goroutines.
@@ -23,22 +23,22 @@ type Quota struct {
 	opt Options
 
 	mu            sync.Mutex // protects what follows
-	users         map[Who]*account
-	tenants       map[string]*account
+	users         map[Account]*counters
+	tenants       map[string]*counters
 	turns         map[string]turn     // those that count, by id
 	conversations map[string][]string // ids of their turns that count
 	swept         time.Time
 }
 
 // account is what one user or tenant uses.
-type account struct {
+type counters struct {
 	turns, viewers int
 	reserved       int64 // bytes that were granted and are not in the store yet
 	messages       ratelimit.Bucket
 }
 
 type turn struct {
-	who          Who
+	account      Account
 	conversation string
 }
 
@@ -47,14 +47,14 @@ const sweepEvery = time.Minute
 
 // New returns a quota of which nothing is used.
 func New(opt Options) *Quota {
-	if opt.Now == nil {
-		opt.Now = time.Now
+	if opt.Clock == nil {
+		opt.Clock = time.Now
 	}
-	if opt.Stored == nil {
-		opt.Stored = func(string, string) (int64, int64) { return 0, 0 }
+	if opt.StoredBytes == nil {
+		opt.StoredBytes = func(string, string) (int64, int64) { return 0, 0 }
 	}
 	return &Quota{
-		opt: opt, users: map[Who]*account{}, tenants: map[string]*account{},
+		opt: opt, users: map[Account]*counters{}, tenants: map[string]*counters{},
 		turns: map[string]turn{}, conversations: map[string][]string{},
 	}
 }
@@ -73,28 +73,28 @@ type Need struct {
 	Message            bool
 	// Bytes go to what Owner stores.
 	Bytes int64
-	Owner Who
+	Owner Account
 }
 
 // side is an account with the limits that bind it.
 type side struct {
 	scope  Scope
 	limits *Limits
-	*account
+	*counters
 }
 
 // sides are the accounts that something of a user's counts in; none of the operator's does. Callers hold the lock.
-func (q *Quota) sides(w Who) []side {
+func (q *Quota) sides(w Account) []side {
 	if w.operator() {
 		return nil
 	}
 	u, t := q.users[w], q.tenants[w.Tenant]
 	if u == nil {
-		u = &account{}
+		u = &counters{}
 		q.users[w] = u
 	}
 	if t == nil {
-		t = &account{}
+		t = &counters{}
 		q.tenants[w.Tenant] = t
 	}
 	return []side{{User, &q.opt.User, u}, {Tenant, &q.opt.Tenant, t}}
@@ -102,34 +102,34 @@ func (q *Quota) sides(w Who) []side {
 
 // Take grants all of what is needed, or nothing with an [*Exceeded]. The caller ends the grant. The operator is granted
 // everything, also in a user's name: what it says in a user's conversation is not refused.
-func (q *Quota) Take(w Who, n Need) (*Grant, error) {
-	g := &Grant{q: q, who: w, need: n}
+func (q *Quota) Take(w Account, n Need) (*Reservation, error) {
+	g := &Reservation{q: q, account: w, need: n}
 	if w.operator() {
 		g.need = Need{}
 		return g, nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := q.opt.Now()
-	q.sweep(now)
-	mine, owners := q.sides(w), q.sides(n.Owner)
+	at := q.opt.Clock()
+	q.sweep(at)
+	senderSides, ownerSides := q.sides(w), q.sides(n.Owner)
 	if n.Turn != "" {
-		for _, s := range mine {
+		for _, s := range senderSides {
 			if s.limits.Turns > 0 && s.turns >= s.limits.Turns {
 				return nil, &Exceeded{Resource: Turns, Scope: s.scope, Limit: int64(s.limits.Turns)}
 			}
 		}
 	}
 	if n.Bytes > 0 {
-		if err := q.fits(n.Owner, owners, n.Bytes); err != nil {
+		if err := q.fits(n.Owner, ownerSides, n.Bytes); err != nil {
 			return nil, err
 		}
 	}
 	if n.Message {
 		// The last, since it takes what it checks.
-		for i, s := range mine {
-			if wait, ok := s.messages.Take(now, s.limits.rate()); !ok {
-				for _, before := range mine[:i] {
+		for i, s := range senderSides {
+			if wait, ok := s.messages.Take(at, s.limits.rate()); !ok {
+				for _, before := range senderSides[:i] {
 					before.messages.Return(before.limits.rate())
 				}
 				return nil, &Exceeded{Resource: Messages, Scope: s.scope, Limit: int64(s.limits.Messages), Wait: wait}
@@ -139,53 +139,53 @@ func (q *Quota) Take(w Who, n Need) (*Grant, error) {
 	if n.Turn != "" {
 		q.begin(n.Turn, turn{w, n.Conversation})
 	}
-	for _, s := range owners {
+	for _, s := range ownerSides {
 		s.reserved += n.Bytes
 	}
 	return g, nil
 }
 
 // fits reports whether an owner and its tenant may store more. Callers hold the lock.
-func (q *Quota) fits(owner Who, sides []side, bytes int64) error {
+func (q *Quota) fits(owner Account, sides []side, bytes int64) error {
 	if owner.operator() || !q.BoundsBytes() {
 		return nil
 	}
-	mine, all := q.opt.Stored(owner.Tenant, owner.Subject)
-	operators, _ := q.opt.Stored(owner.Tenant, "")
+	ownerBytes, tenantBytes := q.opt.StoredBytes(owner.Tenant, owner.Subject)
+	operatorBytes, _ := q.opt.StoredBytes(owner.Tenant, "")
 	for _, s := range sides {
-		used := mine
+		bytesInStore := ownerBytes
 		if s.scope == Tenant {
-			used = all - operators
+			bytesInStore = tenantBytes - operatorBytes
 		}
-		if s.limits.Bytes > 0 && used+s.reserved+bytes > s.limits.Bytes {
-			return &Exceeded{Resource: Bytes, Scope: s.scope, Limit: s.limits.Bytes, Used: used}
+		if s.limits.Bytes > 0 && bytesInStore+s.reserved+bytes > s.limits.Bytes {
+			return &Exceeded{Resource: Bytes, Scope: s.scope, Limit: s.limits.Bytes, StoredBytes: bytesInStore}
 		}
 	}
 	return nil
 }
 
 // Grant is what was granted for one thing. Exactly one of Keep and Cancel counts, the first.
-type Grant struct {
-	q    *Quota
-	who  Who
-	need Need
-	over bool
+type Reservation struct {
+	q          *Quota
+	account    Account
+	need       Need
+	isFinished bool
 }
 
 // Keep says that what it was granted for has come about, or may have: its bytes are in the store, and its turn lives until
 // [Quota.End] or [Quota.Sync].
-func (g *Grant) Keep() { g.finish(false) }
+func (g *Reservation) Commit() { g.finish(false) }
 
 // Cancel says that nothing came of it, and gives everything back.
-func (g *Grant) Cancel() { g.finish(true) }
+func (g *Reservation) Cancel() { g.finish(true) }
 
-func (g *Grant) finish(undo bool) {
+func (g *Reservation) finish(undo bool) {
 	g.q.mu.Lock()
 	defer g.q.mu.Unlock()
-	if g.over {
+	if g.isFinished {
 		return
 	}
-	g.over = true
+	g.isFinished = true
 	for _, s := range g.q.sides(g.need.Owner) {
 		s.reserved -= g.need.Bytes
 	}
@@ -193,7 +193,7 @@ func (g *Grant) finish(undo bool) {
 		return
 	}
 	if g.need.Message {
-		for _, s := range g.q.sides(g.who) {
+		for _, s := range g.q.sides(g.account) {
 			s.messages.Return(s.limits.rate())
 		}
 	}
@@ -203,7 +203,7 @@ func (g *Grant) finish(undo bool) {
 }
 
 // Begin counts a turn without asking whether it may be: one that has to be, since what it answers is in the log already.
-func (q *Quota) Begin(w Who, id, conversation string) {
+func (q *Quota) Begin(w Account, id, conversation string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.begin(id, turn{w, conversation})
@@ -218,7 +218,7 @@ func (q *Quota) End(id string) {
 
 // Sync says which turns of a conversation are unfinished, by id, as the log has it: at the start, and after a commit of
 // which nobody knows whether it came about. Whatever else was counted of the conversation counts no more.
-func (q *Quota) Sync(conversation string, unfinished map[string]Who) {
+func (q *Quota) Sync(conversation string, unfinished map[string]Account) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, id := range append([]string(nil), q.conversations[conversation]...) {
@@ -233,10 +233,10 @@ func (q *Quota) Sync(conversation string, unfinished map[string]Who) {
 
 // begin counts a turn, once. Callers hold the lock.
 func (q *Quota) begin(id string, t turn) {
-	if _, known := q.turns[id]; known || t.who.operator() {
+	if _, exists := q.turns[id]; exists || t.account.operator() {
 		return
 	}
-	for _, s := range q.sides(t.who) {
+	for _, s := range q.sides(t.account) {
 		s.turns++
 	}
 	q.turns[id] = t
@@ -245,31 +245,31 @@ func (q *Quota) begin(id string, t turn) {
 
 // end counts a turn no more. Callers hold the lock.
 func (q *Quota) end(id string) {
-	t, known := q.turns[id]
-	if !known {
+	t, exists := q.turns[id]
+	if !exists {
 		return
 	}
-	for _, s := range q.sides(t.who) {
+	for _, s := range q.sides(t.account) {
 		s.turns--
 	}
 	delete(q.turns, id)
-	left := q.conversations[t.conversation]
-	for i := range left {
-		if left[i] == id {
-			left = append(left[:i:i], left[i+1:]...)
+	ids := q.conversations[t.conversation]
+	for i := range ids {
+		if ids[i] == id {
+			ids = append(ids[:i:i], ids[i+1:]...)
 			break
 		}
 	}
-	if q.conversations[t.conversation] = left; len(left) == 0 {
+	if q.conversations[t.conversation] = ids; len(ids) == 0 {
 		delete(q.conversations, t.conversation)
 	}
 }
 
 // View counts a viewer until leave is called; a second call of leave does nothing. The error is an [*Exceeded].
-func (q *Quota) View(w Who) (leave func(), err error) {
+func (q *Quota) View(w Account) (leave func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.sweep(q.opt.Now())
+	q.sweep(q.opt.Clock())
 	sides := q.sides(w)
 	for _, s := range sides {
 		if s.limits.Viewers > 0 && s.viewers >= s.limits.Viewers {
@@ -279,9 +279,9 @@ func (q *Quota) View(w Who) (leave func(), err error) {
 	for _, s := range sides {
 		s.viewers++
 	}
-	var once sync.Once
+	var leaveOnce sync.Once
 	return func() {
-		once.Do(func() {
+		leaveOnce.Do(func() {
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			for _, s := range q.sides(w) {
@@ -292,23 +292,23 @@ func (q *Quota) View(w Who) (leave func(), err error) {
 }
 
 // sweep forgets accounts that use nothing, now and then. Callers hold the lock.
-func (q *Quota) sweep(now time.Time) {
-	if now.Sub(q.swept) < sweepEvery {
+func (q *Quota) sweep(at time.Time) {
+	if at.Sub(q.swept) < sweepEvery {
 		return
 	}
-	q.swept = now
+	q.swept = at
 	for w, a := range q.users {
-		if a.idle(now) {
+		if a.idle(at) {
 			delete(q.users, w)
 		}
 	}
 	for t, a := range q.tenants {
-		if a.idle(now) {
+		if a.idle(at) {
 			delete(q.tenants, t)
 		}
 	}
 }
 
-func (a *account) idle(now time.Time) bool {
-	return a.turns == 0 && a.viewers == 0 && a.reserved == 0 && a.messages.Full(now)
+func (a *counters) idle(at time.Time) bool {
+	return a.turns == 0 && a.viewers == 0 && a.reserved == 0 && a.messages.Full(at)
 }

@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	ann = quota.Who{Tenant: "t", Subject: "ann"}
-	bob = quota.Who{Tenant: "t", Subject: "bob"}
-	eve = quota.Who{Tenant: "u", Subject: "ann"}
+	ann = quota.Account{Tenant: "t", Subject: "ann"}
+	bob = quota.Account{Tenant: "t", Subject: "bob"}
+	eve = quota.Account{Tenant: "u", Subject: "ann"}
 )
 
 // clock is a time that tests move.
@@ -40,7 +40,7 @@ func wantExceeded(t *testing.T, err error, r quota.Resource, s quota.Scope) *quo
 	return e
 }
 
-func wantTake(t *testing.T, q *quota.Quota, w quota.Who, n quota.Need) *quota.Grant {
+func wantTake(t *testing.T, q *quota.Quota, w quota.Account, n quota.Need) *quota.Reservation {
 	t.Helper()
 	g, err := q.Take(w, n)
 	if err != nil {
@@ -52,23 +52,23 @@ func wantTake(t *testing.T, q *quota.Quota, w quota.Who, n quota.Need) *quota.Gr
 func TestTurns(t *testing.T) {
 	q := quota.New(quota.Options{User: quota.Limits{Turns: 2}, Tenant: quota.Limits{Turns: 3}})
 	turn := func(id string) quota.Need { return quota.Need{Turn: id, Conversation: "c"} }
-	wantTake(t, q, ann, turn("1")).Keep()
+	wantTake(t, q, ann, turn("1")).Commit()
 	second := wantTake(t, q, ann, turn("2"))
 	_, err := q.Take(ann, turn("3"))
 	wantExceeded(t, err, quota.Turns, quota.User)
 	second.Cancel()
 	second.Cancel()
-	second.Keep()
-	wantTake(t, q, ann, turn("2")).Keep()
-	wantTake(t, q, bob, turn("4")).Keep()
+	second.Commit()
+	wantTake(t, q, ann, turn("2")).Commit()
+	wantTake(t, q, bob, turn("4")).Commit()
 	_, err = q.Take(bob, turn("5"))
 	wantExceeded(t, err, quota.Turns, quota.Tenant)
-	wantTake(t, q, eve, turn("6")).Keep() // another tenant's
-	wantTake(t, q, quota.Who{Tenant: "t"}, turn("7")).Keep()
+	wantTake(t, q, eve, turn("6")).Commit() // another tenant's
+	wantTake(t, q, quota.Account{Tenant: "t"}, turn("7")).Commit()
 	q.End("7") // the operator's never counted
 	q.End("1")
 	q.End("1")
-	wantTake(t, q, bob, turn("5")).Keep()
+	wantTake(t, q, bob, turn("5")).Commit()
 	_, err = q.Take(ann, turn("8"))
 	wantExceeded(t, err, quota.Turns, quota.Tenant)
 
@@ -80,23 +80,23 @@ func TestTurns(t *testing.T) {
 	wantExceeded(t, err, quota.Turns, quota.Tenant)
 
 	// The log has the last word.
-	q.Sync("c", map[string]quota.Who{"4": bob, "10": bob, "11": {Tenant: "t"}})
-	wantTake(t, q, ann, turn("12")).Keep()
+	q.Sync("c", map[string]quota.Account{"4": bob, "10": bob, "11": {Tenant: "t"}})
+	wantTake(t, q, ann, turn("12")).Commit()
 	_, err = q.Take(bob, turn("13"))
 	wantExceeded(t, err, quota.Turns, quota.User)
 	q.Sync("c", nil)
 	q.Sync("c", nil)
 	for i := range 2 {
-		wantTake(t, q, bob, turn(fmt.Sprint("again", i))).Keep()
+		wantTake(t, q, bob, turn(fmt.Sprint("again", i))).Commit()
 	}
 }
 
 func TestMessages(t *testing.T) {
 	c := newClock()
-	q := quota.New(quota.Options{User: quota.Limits{Messages: 3}, Tenant: quota.Limits{Messages: 4}, Now: c.now})
+	q := quota.New(quota.Options{User: quota.Limits{Messages: 3}, Tenant: quota.Limits{Messages: 4}, Clock: c.now})
 	say := quota.Need{Message: true}
 	for range 3 {
-		wantTake(t, q, ann, say).Keep()
+		wantTake(t, q, ann, say).Commit()
 	}
 	_, err := q.Take(ann, say)
 	if e := wantExceeded(t, err, quota.Messages, quota.User); e.Wait != 20*time.Second {
@@ -113,55 +113,55 @@ func TestMessages(t *testing.T) {
 		if i > 0 {
 			c.at = c.at.Add(15 * time.Second)
 		}
-		wantTake(t, q, bob, say).Keep()
+		wantTake(t, q, bob, say).Commit()
 	}
 	c.at = c.at.Add(10 * time.Minute) // accounts are forgotten meanwhile
 	for range 3 {
-		wantTake(t, q, ann, say).Keep()
+		wantTake(t, q, ann, say).Commit()
 	}
 	_, err = q.Take(ann, say)
 	wantExceeded(t, err, quota.Messages, quota.User)
 }
 
 func TestBytes(t *testing.T) {
-	stored := map[quota.Who]int64{{Tenant: "t"}: 5000}
+	stored := map[quota.Account]int64{{Tenant: "t"}: 5000}
 	q := quota.New(quota.Options{
 		User: quota.Limits{Bytes: 100}, Tenant: quota.Limits{Bytes: 150},
-		Stored: func(tenant, owner string) (of, all int64) {
+		StoredBytes: func(tenant, owner string) (of, all int64) {
 			for w, n := range stored {
 				if w.Tenant == tenant {
 					all += n
 				}
 			}
-			return stored[quota.Who{Tenant: tenant, Subject: owner}], all
+			return stored[quota.Account{Tenant: tenant, Subject: owner}], all
 		},
 	})
-	of := func(w quota.Who, n int64) quota.Need { return quota.Need{Bytes: n, Owner: w} }
+	of := func(w quota.Account, n int64) quota.Need { return quota.Need{Bytes: n, Owner: w} }
 	g := wantTake(t, q, ann, of(ann, 60))
 	_, err := q.Take(ann, of(ann, 41))
 	wantExceeded(t, err, quota.Bytes, quota.User)
 	wantTake(t, q, ann, of(ann, 40)).Cancel()
 	stored[ann] = 60
-	g.Keep()
+	g.Commit()
 	_, err = q.Take(bob, of(ann, 41)) // whoever writes, the owner has it
-	if e := wantExceeded(t, err, quota.Bytes, quota.User); e.Used != 60 {
-		t.Errorf("used %d, want 60", e.Used)
+	if e := wantExceeded(t, err, quota.Bytes, quota.User); e.StoredBytes != 60 {
+		t.Errorf("used %d, want 60", e.StoredBytes)
 	}
 	_, err = q.Take(bob, of(bob, 91)) // what the operator stores does not count
 	wantExceeded(t, err, quota.Bytes, quota.Tenant)
 	wantTake(t, q, bob, of(bob, 90)).Cancel()
-	wantTake(t, q, bob, of(quota.Who{}, 1<<40)).Keep()
-	wantTake(t, q, quota.Who{}, of(ann, 1<<40)).Keep()
+	wantTake(t, q, bob, of(quota.Account{}, 1<<40)).Commit()
+	wantTake(t, q, quota.Account{}, of(ann, 1<<40)).Commit()
 	wantTake(t, q, bob, of(bob, 90)).Cancel()
 	stored[ann] = 1000 // an answer was long
 	_, err = q.Take(ann, of(ann, 1))
 	wantExceeded(t, err, quota.Bytes, quota.User)
-	wantTake(t, q, ann, quota.Need{Turn: "1"}).Keep() // what stores nothing goes on
+	wantTake(t, q, ann, quota.Need{Turn: "1"}).Commit() // what stores nothing goes on
 }
 
 func TestViewers(t *testing.T) {
 	q := quota.New(quota.Options{User: quota.Limits{Viewers: 1}, Tenant: quota.Limits{Viewers: 2}})
-	view := func(w quota.Who) func() {
+	view := func(w quota.Account) func() {
 		t.Helper()
 		leave, err := q.View(w)
 		if err != nil {
@@ -173,10 +173,10 @@ func TestViewers(t *testing.T) {
 	_, err := q.View(ann)
 	wantExceeded(t, err, quota.Viewers, quota.User)
 	view(bob)
-	_, err = q.View(quota.Who{Tenant: "t", Subject: "carl"})
+	_, err = q.View(quota.Account{Tenant: "t", Subject: "carl"})
 	wantExceeded(t, err, quota.Viewers, quota.Tenant)
-	view(quota.Who{})
-	view(quota.Who{})
+	view(quota.Account{})
+	view(quota.Account{})
 	leave()
 	leave()
 	view(ann)
@@ -187,13 +187,13 @@ func TestViewers(t *testing.T) {
 // Of many that ask at once exactly as many are granted as there may be.
 func TestExactly(t *testing.T) {
 	const asking = 200
-	q := quota.New(quota.Options{User: quota.Limits{Turns: 7, Messages: 9, Viewers: 5, Bytes: 1100}, Tenant: quota.Limits{Turns: 11, Messages: 14, Viewers: 8, Bytes: 1700}, Now: newClock().now})
-	count := func(ask func(w quota.Who, i int) error) (mine, all int64) {
+	q := quota.New(quota.Options{User: quota.Limits{Turns: 7, Messages: 9, Viewers: 5, Bytes: 1100}, Tenant: quota.Limits{Turns: 11, Messages: 14, Viewers: 8, Bytes: 1700}, Clock: newClock().now})
+	count := func(ask func(w quota.Account, i int) error) (mine, all int64) {
 		var tasks sync.WaitGroup
 		var granted [2]atomic.Int64
 		for i := range 2 * asking {
 			tasks.Go(func() {
-				if ask([]quota.Who{ann, bob}[i%2], i) == nil {
+				if ask([]quota.Account{ann, bob}[i%2], i) == nil {
 					granted[i%2].Add(1)
 				}
 			})
@@ -202,16 +202,16 @@ func TestExactly(t *testing.T) {
 		return max(granted[0].Load(), granted[1].Load()), granted[0].Load() + granted[1].Load()
 	}
 	for name, c := range map[string]struct {
-		ask       func(w quota.Who, i int) error
+		ask       func(w quota.Account, i int) error
 		mine, all int64
 	}{
-		"turns": {func(w quota.Who, i int) error {
+		"turns": {func(w quota.Account, i int) error {
 			_, err := q.Take(w, quota.Need{Turn: fmt.Sprint(i)})
 			return err
 		}, 7, 11},
-		"messages": {func(w quota.Who, _ int) error { _, err := q.Take(w, quota.Need{Message: true}); return err }, 9, 14},
-		"bytes":    {func(w quota.Who, _ int) error { _, err := q.Take(w, quota.Need{Bytes: 100, Owner: w}); return err }, 11, 17},
-		"viewers":  {func(w quota.Who, _ int) error { _, err := q.View(w); return err }, 5, 8},
+		"messages": {func(w quota.Account, _ int) error { _, err := q.Take(w, quota.Need{Message: true}); return err }, 9, 14},
+		"bytes":    {func(w quota.Account, _ int) error { _, err := q.Take(w, quota.Need{Bytes: 100, Owner: w}); return err }, 11, 17},
+		"viewers":  {func(w quota.Account, _ int) error { _, err := q.View(w); return err }, 5, 8},
 	} {
 		if mine, all := count(c.ask); all != c.all || mine > c.mine {
 			t.Errorf("%s: %d granted, %d of one user; want %d, at most %d", name, all, mine, c.all, c.mine)
@@ -226,12 +226,12 @@ func TestTurnsRandom(t *testing.T) {
 		q := quota.New(quota.Options{User: quota.Limits{Turns: limit}, Tenant: quota.Limits{Turns: tenants}})
 		type open struct {
 			id, conversation string
-			who              quota.Who
-			grant            *quota.Grant
+			who              quota.Account
+			grant            *quota.Reservation
 		}
 		var all []open
 		n := 0
-		who := rapid.SampledFrom([]quota.Who{ann, bob, eve, {}})
+		who := rapid.SampledFrom([]quota.Account{ann, bob, eve, {}})
 		pick := func() int {
 			if len(all) == 0 {
 				t.Skip("none is open")
@@ -259,7 +259,7 @@ func TestTurnsRandom(t *testing.T) {
 					all = append(all, o)
 				}
 			},
-			"keep": func(*rapid.T) { all[pick()].grant.Keep() },
+			"keep": func(*rapid.T) { all[pick()].grant.Commit() },
 			"end": func(*rapid.T) {
 				i := pick()
 				q.End(all[i].id)
@@ -273,7 +273,7 @@ func TestTurnsRandom(t *testing.T) {
 			},
 			"sync": func(t *rapid.T) {
 				conversation := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "conversation")
-				unfinished := map[string]quota.Who{}
+				unfinished := map[string]quota.Account{}
 				all = slices.DeleteFunc(all, func(o open) bool {
 					if o.conversation != conversation {
 						return false

@@ -19,7 +19,7 @@ const (
 	// slack is how many more may lie in the journal until it is trimmed, so that not every commit has to.
 	slack = 100
 	// maxOffered bounds what waits of offered signals; more is dropped.
-	maxOffered = 1024
+	maxQueue = 1024
 	// page is how much of the log is read at once, in bytes.
 	page = 256 << 10
 )
@@ -42,14 +42,14 @@ type Log struct {
 	writer  chan struct{} // whoever puts a value in may write
 	wake    chan struct{} // has a value when offered signals wait
 
-	mu      sync.Mutex
-	entries []Entry // at most Cap, in order
-	head    int64   // the number of the last signal, or above it after a restore
-	dropped int64   // the number of the last signal that is kept no more
-	trimmed int64   // the seq up to which the journal was trimmed
-	changed chan struct{}
-	offered []Signal
-	lost    int // offered signals that were dropped since the last commit
+	mu          sync.Mutex
+	entries     []Entry // at most Cap, in order
+	head        int64   // the number of the last signal, or above it after a restore
+	droppedUpTo int64   // the number of the last signal that is kept no more
+	trimmedUpTo int64   // the seq up to which the journal was trimmed
+	changed     chan struct{}
+	queue       []Signal
+	lostCount   int // offered signals that were dropped since the last commit
 }
 
 // New returns the log of signals that is stored in j.
@@ -70,9 +70,9 @@ func (l *Log) Open(ctx context.Context) error {
 			return fmt.Errorf("signals: read: %w", err)
 		}
 		l.mu.Lock()
-		l.head, l.trimmed = r.Head, r.Trimmed
-		l.dropped = max(l.dropped, r.Trimmed)
-		l.keep(r.Events)
+		l.head, l.trimmedUpTo = r.Head, r.Trimmed
+		l.droppedUpTo = max(l.droppedUpTo, r.Trimmed)
+		l.addEntries(r.Events)
 		l.mu.Unlock()
 		if !r.HasMore || len(r.Events) == 0 {
 			return nil
@@ -82,15 +82,15 @@ func (l *Log) Open(ctx context.Context) error {
 }
 
 // keep adds events to what is kept. l.mu is held.
-func (l *Log) keep(events []event.Event) {
+func (l *Log) addEntries(events []event.Event) {
 	for i := range events {
 		if e, ok := entryOf(&events[i]); ok {
 			l.entries = append(l.entries, e)
 		}
 	}
-	if over := len(l.entries) - Cap; over > 0 {
-		l.dropped = l.entries[over-1].N
-		l.entries = slices.Clone(l.entries[over:]) // what is dropped is not held on to
+	if excess := len(l.entries) - Cap; excess > 0 {
+		l.droppedUpTo = l.entries[excess-1].N
+		l.entries = slices.Clone(l.entries[excess:]) // what is dropped is not held on to
 	}
 }
 
@@ -133,21 +133,21 @@ func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 			return 0, fmt.Errorf("%w: %w", ErrGone, err)
 		}
 		if errors.Is(err, journal.ErrUnknown) {
-			l.rehead(ctx)
+			l.refreshHead(ctx)
 		}
 		return 0, fmt.Errorf("signals: write: %w", err)
 	}
 	head += int64(len(signals))
 	l.mu.Lock()
 	l.head = head
-	l.keep(b.Events)
+	l.addEntries(b.Events)
 	close(l.changed)
 	l.changed = make(chan struct{})
 	upto := head // records before the first that is kept tell nothing any more
 	if len(l.entries) > 0 {
 		upto = l.entries[0].N - 1
 	}
-	trim := upto >= l.trimmed+slack
+	trim := upto >= l.trimmedUpTo+slack
 	l.mu.Unlock()
 	if trim {
 		if err := l.journal.Trim(ctx, Conversation, upto); err != nil {
@@ -155,14 +155,14 @@ func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 			return head, nil
 		}
 		l.mu.Lock()
-		l.trimmed = upto
+		l.trimmedUpTo = upto
 		l.mu.Unlock()
 	}
 	return head, nil
 }
 
 // rehead finds out whether a commit whose fate is unknown is there.
-func (l *Log) rehead(ctx context.Context) {
+func (l *Log) refreshHead(ctx context.Context) {
 	l.mu.Lock()
 	head := l.head
 	l.mu.Unlock()
@@ -174,7 +174,7 @@ func (l *Log) rehead(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.head = r.Head
-	l.keep(r.Events)
+	l.addEntries(r.Events)
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -182,10 +182,10 @@ func (l *Log) rehead(ctx context.Context) {
 // Offer hands a signal over to Run. It never blocks: where too many wait it is dropped, and the log says how many were.
 func (l *Log) Offer(s Signal) {
 	l.mu.Lock()
-	if len(l.offered) >= maxOffered {
-		l.lost++
+	if len(l.queue) >= maxQueue {
+		l.lostCount++
 	} else {
-		l.offered = append(l.offered, s)
+		l.queue = append(l.queue, s)
 	}
 	l.mu.Unlock()
 	select {
@@ -196,25 +196,25 @@ func (l *Log) Offer(s Signal) {
 
 // Run writes offered signals until the context ends, and then what still waits.
 func (l *Log) Run(ctx context.Context) {
-	for done := false; !done; {
+	for isLast := false; !isLast; {
 		select {
 		case <-l.wake:
 		case <-ctx.Done():
-			done = true
+			isLast = true
 		}
 		l.mu.Lock()
-		all, lost := l.offered, l.lost
-		l.offered, l.lost = nil, 0
+		batch, lostCount := l.queue, l.lostCount
+		l.queue, l.lostCount = nil, 0
 		l.mu.Unlock()
-		if lost > 0 {
-			l.log.Warn("signals of turns were dropped: the journal is too slow for them", "signals", lost)
+		if lostCount > 0 {
+			l.log.Warn("signals of turns were dropped: the journal is too slow for them", "signals", lostCount)
 		}
-		if len(all) == 0 {
+		if len(batch) == 0 {
 			continue
 		}
-		_, err := l.Publish(context.WithoutCancel(ctx), all...)
+		_, err := l.Publish(context.WithoutCancel(ctx), batch...)
 		if errors.Is(err, ErrGone) || errors.Is(err, ErrInvalid) { // of one of them; the others are not to suffer from it
-			for _, s := range all {
+			for _, s := range batch {
 				if _, err = l.Publish(context.WithoutCancel(ctx), s); errors.Is(err, ErrGone) {
 					err = nil
 				}
@@ -225,7 +225,7 @@ func (l *Log) Run(ctx context.Context) {
 			continue
 		}
 		if err != nil {
-			l.log.Warn("signals of turns are not written", "signals", len(all), "error", err)
+			l.log.Warn("signals of turns are not written", "signals", len(batch), "error", err)
 		}
 	}
 }
@@ -234,13 +234,13 @@ func (l *Log) Run(ctx context.Context) {
 func (l *Log) Forget(conversation string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := make([]Entry, 0, len(l.entries))
+	remaining := make([]Entry, 0, len(l.entries))
 	for _, e := range l.entries {
 		if e.Conversation != conversation {
-			kept = append(kept, e)
+			remaining = append(remaining, e)
 		}
 	}
-	l.entries = kept
+	l.entries = remaining
 }
 
 // After returns what is kept after a number, in order, and whether signals after it are kept no more. Nobody changes what it
@@ -249,7 +249,7 @@ func (l *Log) After(n int64) (entries []Entry, gap bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(l.entries, n+1, func(e Entry, n int64) int { return int(min(max(e.N-n, -1), 1)) })
-	return l.entries[i:len(l.entries):len(l.entries)], n < l.dropped
+	return l.entries[i:len(l.entries):len(l.entries)], n < l.droppedUpTo
 }
 
 // Head returns the number that no signal is above.

@@ -19,7 +19,7 @@ func left(t *testing.T, word string) []string {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		if p, ok := look(pid); ok && !p.dead && bytes.Contains(b, []byte(word)) {
+		if p, ok := readProcess(pid); ok && !p.isZombie && bytes.Contains(b, []byte(word)) {
 			all = append(all, fmt.Sprint(pid, " ", strings.ReplaceAll(string(b), "\x00", " ")))
 		}
 	}

@@ -30,16 +30,16 @@ type Run struct {
 	ID      string
 	Command string
 
-	t    *Terminal
-	sink func(Event)
-	done chan struct{}
+	t      *Terminal
+	emitTo func(Event)
+	exit   chan struct{}
 
 	mu     sync.Mutex // one event at a time
 	result Result
 }
 
 // Done is closed when the run has ended and nothing of it is left.
-func (r *Run) Done() <-chan struct{} { return r.done }
+func (r *Run) Done() <-chan struct{} { return r.exit }
 
 // Result is for after Done.
 func (r *Run) Result() Result { return r.result }
@@ -68,12 +68,12 @@ func (r *Run) run() {
 	tasks.Go(func() { r.follow(p.Stderr, Stderr) })
 
 	last := r.await(p, begin.Add(limit))
-	if err := sweep(mark+"="+r.ID, last.descent, nil); err != nil {
+	if err := sweep(mark+"="+r.ID, last.descendants, nil); err != nil {
 		log.Error("a process of a command may be left", "error", err)
 	}
-	late := time.AfterFunc(leftover, func() { p.Stdout.GiveUp(); p.Stderr.GiveUp() })
+	giveUp := time.AfterFunc(leftover, func() { p.Stdout.GiveUp(); p.Stderr.GiveUp() })
 	tasks.Wait()
-	late.Stop()
+	giveUp.Stop()
 	p.Close(func() {})
 	if last.Kind == Exit {
 		code := codeOf(p.Err())
@@ -84,25 +84,25 @@ func (r *Run) run() {
 }
 
 // ending is the last event, and the processes that came of the command as far as they were known before it was killed.
-type ending struct {
+type outcome struct {
 	Event
-	descent []seen
+	descendants []processInfo
 }
 
 // await waits until the command has ended, by itself or not.
-func (r *Run) await(p *process.Process, until time.Time) ending {
-	ctx, cancel := r.t.expires(r.t.ctx, until)
+func (r *Run) await(p *process.Process, deadline time.Time) outcome {
+	ctx, cancel := r.t.expires(r.t.ctx, deadline)
 	defer cancel()
 	select {
 	case <-p.Ended():
-		return ending{Event: Event{Kind: Exit}}
+		return outcome{Event: Event{Kind: Exit}}
 	case <-ctx.Done():
 	}
-	below := descent(p.Pid())
+	descendants := descendantsOf(p.Pid())
 	if r.t.ctx.Err() != nil {
 		p.Kill()
 		<-p.Ended()
-		return ending{Event{Kind: Failed, Data: stopping}, below}
+		return outcome{Event{Kind: Failed, Data: stopping}, descendants}
 	}
 	p.Stop()
 	select {
@@ -111,21 +111,21 @@ func (r *Run) await(p *process.Process, until time.Time) ending {
 		p.Kill()
 		<-p.Ended()
 	}
-	return ending{Event{Kind: Timeout, MaxDurationMS: r.t.cfg.MaxDuration.Milliseconds()}, below}
+	return outcome{Event{Kind: Timeout, MaxDurationMS: r.t.cfg.MaxDuration.Milliseconds()}, descendants}
 }
 
 // follow tells of an output until it ends. It pauses after each event, so that what comes meanwhile is told as one.
 func (r *Run) follow(from io.Reader, kind Kind) {
-	var whole text
+	var output decoder
 	buf := make([]byte, maxFrame)
 	for {
 		n, err := from.Read(buf)
-		if s := whole.take(buf[:n]); s != "" {
+		if s := output.decode(buf[:n]); s != "" {
 			r.emit(Event{Kind: kind, Data: s})
 			time.Sleep(r.t.pause) // this is the pace, and short
 		}
 		if err != nil { // the end, or nobody waits for the rest
-			if s := whole.end(); s != "" {
+			if s := output.flush(); s != "" {
 				r.emit(Event{Kind: kind, Data: s})
 			}
 			return
@@ -140,9 +140,9 @@ func (r *Run) emit(e Event) {
 	defer r.mu.Unlock()
 	switch e.Kind {
 	case Stdout:
-		r.keep(&r.result.Stdout, e.Data)
+		r.appendOutput(&r.result.Stdout, e.Data)
 	case Stderr:
-		r.keep(&r.result.Stderr, e.Data)
+		r.appendOutput(&r.result.Stderr, e.Data)
 	case Exit:
 		r.result.Code = e.Code
 	case Timeout:
@@ -150,22 +150,22 @@ func (r *Run) emit(e Event) {
 	case Failed:
 		r.result.Error = e.Data
 	}
-	r.sink(e)
+	r.emitTo(e)
 }
 
-func (r *Run) keep(kept *string, s string) {
-	room := Capture - len(*kept)
+func (r *Run) appendOutput(dst *string, s string) {
+	room := Capture - len(*dst)
 	if len(s) > room {
 		r.result.Truncated = true
-		s = whole(s[:room])
+		s = trimPartial(s[:room])
 	}
-	*kept += s
+	*dst += s
 }
 
 // whole cuts half a character off the end of a text that was cut.
-func whole(s string) string {
-	var t text
-	return t.take([]byte(s))
+func trimPartial(s string) string {
+	var t decoder
+	return t.decode([]byte(s))
 }
 
 // codeOf is the exit status; 1, as Eliza has it, for what a signal ended.

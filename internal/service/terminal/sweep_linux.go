@@ -25,59 +25,59 @@ const (
 )
 
 // seen is a process that was there at some time. Its id may belong to another one by now, which began later.
-type seen struct {
-	pid    int
-	parent int
-	begun  string // in the system's ticks
-	dead   bool   // nobody has waited for it
+type processInfo struct {
+	pid        int
+	parent     int
+	startTicks string // in the system's ticks
+	isZombie   bool   // nobody has waited for it
 }
 
 // look reads what there is to know of a process.
-func look(pid int) (seen, bool) {
+func readProcess(pid int) (processInfo, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return seen{}, false
+		return processInfo{}, false
 	}
 	// The name, in brackets, may hold anything.
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(f) < 20 {
-		return seen{}, false
+		return processInfo{}, false
 	}
 	parent, err := strconv.Atoi(f[1])
-	return seen{pid: pid, parent: parent, begun: f[19], dead: f[0] == "Z" || f[0] == "X"}, err == nil
+	return processInfo{pid: pid, parent: parent, startTicks: f[19], isZombie: f[0] == "Z" || f[0] == "X"}, err == nil
 }
 
 // pids are all processes that can be seen.
 func pids() []int {
-	all, err := filepath.Glob("/proc/[0-9]*")
+	paths, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil // the pattern is right
 	}
-	var out []int
-	for _, path := range all {
+	var ids []int
+	for _, path := range paths {
 		if pid, err := strconv.Atoi(filepath.Base(path)); err == nil {
-			out = append(out, pid)
+			ids = append(ids, pid)
 		}
 	}
-	return out
+	return ids
 }
 
 // descent returns the processes that came of one, which still has to be there.
-func descent(root int) []seen {
-	below := map[int][]seen{}
+func descendantsOf(root int) []processInfo {
+	children := map[int][]processInfo{}
 	for _, pid := range pids() {
-		if p, ok := look(pid); ok {
-			below[p.parent] = append(below[p.parent], p)
+		if p, ok := readProcess(pid); ok {
+			children[p.parent] = append(children[p.parent], p)
 		}
 	}
-	var out []seen
+	var result []processInfo
 	for next := []int{root}; len(next) > 0; next = next[1:] {
-		for _, p := range below[next[0]] {
-			out = append(out, p)
+		for _, p := range children[next[0]] {
+			result = append(result, p)
 			next = append(next, p.pid)
 		}
 	}
-	return out
+	return result
 }
 
 // folder names a folder as the system does. As no two have that name at one time, it tells gateways apart that call theirs the
@@ -105,7 +105,7 @@ func Sweep(dir string) error {
 	spare := map[int]bool{}
 	for pid := os.Getpid(); pid > 0 && !spare[pid]; {
 		spare[pid] = true
-		p, _ := look(pid)
+		p, _ := readProcess(pid)
 		pid = p.parent
 	}
 	if err := sweep(folderMark+"="+id, nil, spare); err != nil {
@@ -115,26 +115,26 @@ func Sweep(dir string) error {
 }
 
 // sweep kills what carries a mark but for those to spare, and those of a descent. It returns when nothing is left.
-func sweep(want string, known []seen, spare map[int]bool) error {
+func sweep(want string, descendants []processInfo, spare map[int]bool) error {
 	for begin := time.Now(); ; time.Sleep(sweepPause) { // another process's end: there is nothing to wait on
-		left := 0
-		for _, p := range known {
-			if now, ok := look(p.pid); ok && !now.dead && now.begun == p.begun {
-				left++
+		count := 0
+		for _, p := range descendants {
+			if current, ok := readProcess(p.pid); ok && !current.isZombie && current.startTicks == p.startTicks {
+				count++
 				kill(p.pid)
 			}
 		}
 		for _, pid := range pids() {
-			if !spare[pid] && marked(pid, want) {
-				left++
+			if !spare[pid] && hasMark(pid, want) {
+				count++
 				kill(pid)
 			}
 		}
-		if left == 0 {
+		if count == 0 {
 			return nil
 		}
 		if time.Since(begin) > sweepLimit {
-			return fmt.Errorf("%d processes did not end in %s", left, sweepLimit)
+			return fmt.Errorf("%d processes did not end in %s", count, sweepLimit)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func sweep(want string, known []seen, spare map[int]bool) error {
 func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) } // it may be gone
 
 // marked reports whether a process carries a mark. Of what has ended, and of other users', nothing can be read.
-func marked(pid int, want string) bool {
+func hasMark(pid int, want string) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		return false

@@ -57,10 +57,10 @@ type Terminal struct {
 	ctx   context.Context // ends when it is closed
 	close context.CancelFunc
 
-	mu     sync.Mutex
-	closed bool
-	runs   int
-	all    sync.WaitGroup
+	mu      sync.Mutex
+	closed  bool
+	runs    int
+	runners sync.WaitGroup
 }
 
 // New returns a terminal. It starts nothing.
@@ -109,14 +109,14 @@ func (t *Terminal) Run(command string, emit func(Event)) (*Run, error) {
 	t.runs++
 	r := &Run{
 		ID: fmt.Sprintf("run-%d-%s", time.Now().UnixMilli(), strings.ToLower(rand.Text()[:12])), Command: command,
-		t: t, sink: emit, done: make(chan struct{}),
+		t: t, emitTo: emit, exit: make(chan struct{}),
 	}
-	t.all.Go(func() {
+	t.runners.Go(func() {
 		r.run()
 		t.mu.Lock()
 		t.runs--
 		t.mu.Unlock()
-		close(r.done)
+		close(r.exit)
 	})
 	return r, nil
 }
@@ -127,7 +127,7 @@ func (t *Terminal) Close() {
 	t.closed = true
 	t.mu.Unlock()
 	t.close()
-	t.all.Wait()
+	t.runners.Wait()
 }
 
 // environment is what a command sees: nothing that may hold a secret of the gateway's, and the marks of its run and of the data folder.

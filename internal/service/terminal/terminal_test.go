@@ -140,8 +140,8 @@ func TestText(t *testing.T) {
 	want := "aä€😀\uFFFDz\uFFFD"
 	for cut := range len(in) + 1 {
 		for second := cut; second <= len(in); second++ {
-			var d text
-			got := d.take([]byte(in[:cut])) + d.take([]byte(in[cut:second])) + d.take([]byte(in[second:])) + d.end()
+			var d decoder
+			got := d.decode([]byte(in[:cut])) + d.decode([]byte(in[cut:second])) + d.decode([]byte(in[second:])) + d.flush()
 			if got = strings.ReplaceAll(got, "\uFFFD\uFFFD", "\uFFFD"); got != want {
 				t.Errorf("cut at %d and %d: %q", cut, second, got)
 			}

@@ -35,17 +35,17 @@ func ParseAmount(s string) (Amount, error) {
 
 // parse reads a decimal number, rounded to an Amount.
 func parse(s string) (a Amount, exact bool, err error) {
-	whole, part, point := strings.Cut(strings.TrimSpace(s), ".")
-	if whole == "" || (point && part == "") || strings.ContainsFunc(whole+part, func(r rune) bool { return r < '0' || r > '9' }) {
+	integer, fraction, point := strings.Cut(strings.TrimSpace(s), ".")
+	if integer == "" || (point && fraction == "") || strings.ContainsFunc(integer+fraction, func(r rune) bool { return r < '0' || r > '9' }) {
 		return 0, false, errAmount
 	}
-	w, err := strconv.ParseInt(whole, 10, 64)
+	w, err := strconv.ParseInt(integer, 10, 64)
 	if err != nil || w > math.MaxInt64/unit-1 {
 		return 0, false, errors.New("it is too large")
 	}
 	a, exact = Amount(w*unit), true
-	for i, worth := 0, int64(unit/10); i < len(part); i, worth = i+1, worth/10 {
-		digit := int64(part[i] - '0')
+	for i, worth := 0, int64(unit/10); i < len(fraction); i, worth = i+1, worth/10 {
+		digit := int64(fraction[i] - '0')
 		a += Amount(digit * worth)
 		if worth == 0 && digit > 0 {
 			exact = false

@@ -52,7 +52,7 @@ type Turn struct {
 	ID, Agent, Model, Tenant, Subject string
 	Outcome                           event.Outcome
 	Usage                             *event.Usage // nil where the agent told none
-	Started, Ended                    int64        // epoch milliseconds; a turn that never started has 0
+	StartedAt, EndedAt                int64        // epoch milliseconds; a turn that never started has 0
 }
 
 // Entry returns a turn's row as it is written with the turn's end.
@@ -61,10 +61,10 @@ func (l *Ledger) Entry(t Turn) (journal.KeyValue, error) {
 		return journal.KeyValue{}, errors.New("usage: the ledger is not open")
 	}
 	r := Row{
-		Day: day(t.Ended), Turn: t.ID, Agent: t.Agent, Model: t.Model, Tenant: t.Tenant, Subject: t.Subject, Outcome: t.Outcome,
+		Day: day(t.EndedAt), Turn: t.ID, Agent: t.Agent, Model: t.Model, Tenant: t.Tenant, Subject: t.Subject, Outcome: t.Outcome,
 	}
-	if t.Started > 0 {
-		r.Duration = max(t.Ended-t.Started, 0)
+	if t.StartedAt > 0 {
+		r.Duration = max(t.EndedAt-t.StartedAt, 0)
 	}
 	if t.Usage != nil {
 		u := *t.Usage
@@ -79,7 +79,7 @@ func (l *Ledger) Entry(t Turn) (journal.KeyValue, error) {
 	if err != nil {
 		return journal.KeyValue{}, fmt.Errorf("usage: row of turn %s: %w", t.ID, err)
 	}
-	return journal.KeyValue{Key: r.key(), Value: v, Expires: t.Ended + l.retention.Milliseconds(), Log: Log}, nil
+	return journal.KeyValue{Key: r.key(), Value: v, Expires: t.EndedAt + l.retention.Milliseconds(), Log: Log}, nil
 }
 
 // maxTokens bounds a count that an agent tells, so that sums do not overflow: far more than a turn can have.

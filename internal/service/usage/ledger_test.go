@@ -40,7 +40,7 @@ func write(t rapid.TB, l *usage.Ledger, j *memory.Journal, turns ...usage.Turn) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kv.Log != usage.Log || !strings.HasPrefix(kv.Key, usage.Prefix) || kv.Expires <= turn.Ended {
+		if kv.Log != usage.Log || !strings.HasPrefix(kv.Key, usage.Prefix) || kv.Expires <= turn.EndedAt {
 			t.Fatalf("the row is %+v", kv)
 		}
 		b.Keys = append(b.Keys, kv)
@@ -56,19 +56,19 @@ func noon(day int) int64 { return time.Date(2026, 11, day, 12, 0, 0, 0, time.UTC
 func TestSum(t *testing.T) {
 	l, j := newLedger(t)
 	some := func(id, subject string, day int, u *event.Usage, o event.Outcome) usage.Turn {
-		return usage.Turn{ID: id, Agent: "a", Model: "big-2", Tenant: "t", Subject: subject, Outcome: o, Usage: u, Started: noon(day) - 1500, Ended: noon(day)}
+		return usage.Turn{ID: id, Agent: "a", Model: "big-2", Tenant: "t", Subject: subject, Outcome: o, Usage: u, StartedAt: noon(day) - 1500, EndedAt: noon(day)}
 	}
 	never := some("4", "bob", 3, nil, event.Cancelled)
-	never.Started = 0
+	never.StartedAt = 0
 	late := some("5", "ann", 3, &event.Usage{Model: "big-1", Cost: 0.5}, event.Failed)
-	late.Ended = time.Date(2026, 11, 4, 0, 30, 0, 0, time.FixedZone("", 3600)).UnixMilli() // still the third in UTC
+	late.EndedAt = time.Date(2026, 11, 4, 0, 30, 0, 0, time.FixedZone("", 3600)).UnixMilli() // still the third in UTC
 	write(t, l, j,
 		some("1", "ann", 2, &event.Usage{Input: 1_000_000, Output: 500_000}, event.Completed),
 		some("2", "ann", 2, &event.Usage{Model: "dark", Input: 7, CacheRead: 8, CacheWrite: 9, Reasoning: 1, Output: 2}, event.Completed),
 		some("3", "bob", 2, &event.Usage{Input: 1_000_000}, event.Interrupted),
 		never, late,
 	)
-	rep, err := l.Sum(t.Context(), usage.Query{From: "2026-11-02", To: "2026-11-03", By: []usage.Dimension{usage.ByDay, usage.BySubject}})
+	rep, err := l.Sum(t.Context(), usage.Query{From: "2026-11-02", To: "2026-11-03", GroupBy: []usage.Dimension{usage.ByDay, usage.BySubject}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +116,8 @@ func TestQueriesRefused(t *testing.T) {
 		{From: "2026-11-01", To: "2026-11-31"},
 		{From: "2026-11-1", To: "2026-11-30"},
 		{From: "2024-01-01", To: "2026-11-30"},
-		{From: "2026-11-01", To: "2026-11-30", By: []usage.Dimension{"week"}},
-		{From: "2026-11-01", To: "2026-11-30", By: []usage.Dimension{"day", "day"}},
+		{From: "2026-11-01", To: "2026-11-30", GroupBy: []usage.Dimension{"week"}},
+		{From: "2026-11-01", To: "2026-11-30", GroupBy: []usage.Dimension{"day", "day"}},
 	} {
 		if _, err := l.Sum(context.Background(), q); !errors.Is(err, usage.ErrQuery) {
 			t.Errorf("%+v: %v", q, err)
@@ -125,14 +125,14 @@ func TestQueriesRefused(t *testing.T) {
 	}
 	var turns []usage.Turn
 	for i := range usage.MaxGroups + 1 {
-		turns = append(turns, usage.Turn{ID: fmt.Sprint(i), Subject: fmt.Sprint(i), Ended: noon(1)})
+		turns = append(turns, usage.Turn{ID: fmt.Sprint(i), Subject: fmt.Sprint(i), EndedAt: noon(1)})
 	}
 	write(t, l, j, turns...)
-	q := usage.Query{From: "2026-11-01", To: "2026-11-30", By: []usage.Dimension{usage.BySubject}}
+	q := usage.Query{From: "2026-11-01", To: "2026-11-30", GroupBy: []usage.Dimension{usage.BySubject}}
 	if _, err := l.Sum(context.Background(), q); !errors.Is(err, usage.ErrGroups) {
 		t.Errorf("too many groups: %v", err)
 	}
-	q.By = nil
+	q.GroupBy = nil
 	if rep, err := l.Sum(context.Background(), q); err != nil || rep.Total.Turns != usage.MaxGroups+1 {
 		t.Errorf("the total alone: %+v, %v", rep, err)
 	}
@@ -150,7 +150,7 @@ func TestSumRandom(t *testing.T) {
 		for i := range rapid.IntRange(0, 60).Draw(t, "turns") {
 			turn := usage.Turn{
 				ID: fmt.Sprint(i), Agent: name.Draw(t, "agent"), Tenant: name.Draw(t, "tenant"), Subject: name.Draw(t, "subject"),
-				Outcome: rapid.SampledFrom([]event.Outcome{event.Completed, event.Failed}).Draw(t, "outcome"), Ended: noon(rapid.IntRange(1, 5).Draw(t, "day")),
+				Outcome: rapid.SampledFrom([]event.Outcome{event.Completed, event.Failed}).Draw(t, "outcome"), EndedAt: noon(rapid.IntRange(1, 5).Draw(t, "day")),
 			}
 			if rapid.Bool().Draw(t, "reported") {
 				turn.Usage = &event.Usage{
@@ -166,7 +166,7 @@ func TestSumRandom(t *testing.T) {
 		q := usage.Query{From: fmt.Sprintf("2026-11-%02d", from), To: fmt.Sprintf("2026-11-%02d", to)}
 		for _, d := range usage.Dimensions() {
 			if rapid.Bool().Draw(t, "by") {
-				q.By = append(q.By, d)
+				q.GroupBy = append(q.GroupBy, d)
 			}
 		}
 		if rapid.Bool().Draw(t, "of a tenant") {
@@ -183,13 +183,13 @@ func TestSumRandom(t *testing.T) {
 		}
 		want := map[string]*sum{}
 		for _, turn := range turns {
-			day := time.UnixMilli(turn.Ended).UTC().Day()
+			day := time.UnixMilli(turn.EndedAt).UTC().Day()
 			if day < from || day > to || q.Tenant != nil && turn.Tenant != *q.Tenant || q.Subject != nil && turn.Subject != *q.Subject ||
 				q.Subject != nil && q.Tenant == nil && turn.Tenant != "" {
 				continue
 			}
 			key := ""
-			for _, d := range q.By {
+			for _, d := range q.GroupBy {
 				model := ""
 				if turn.Usage != nil {
 					model = turn.Usage.Model
@@ -234,7 +234,7 @@ func TestSumRandom(t *testing.T) {
 				}
 			}
 		}
-		if len(q.By) == 0 {
+		if len(q.GroupBy) == 0 {
 			check("", &rep.Total)
 			return
 		}
@@ -246,7 +246,7 @@ func TestSumRandom(t *testing.T) {
 		for _, g := range rep.Groups {
 			var names []string
 			key := ""
-			for _, d := range q.By {
+			for _, d := range q.GroupBy {
 				names = append(names, g.Name(d))
 				key += g.Name(d) + "|"
 			}

@@ -34,7 +34,7 @@ func (p Prices) Of(model string) *Price {
 
 // matches reports whether a name fits a pattern. It takes time in proportion to the product of their lengths.
 func matches(pattern, name string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
+	head, tail, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == name
 	}
@@ -43,7 +43,7 @@ func matches(pattern, name string) bool {
 	}
 	name = name[len(head):]
 	for {
-		piece, more, star := strings.Cut(rest, "*")
+		piece, remainder, star := strings.Cut(tail, "*")
 		if !star {
 			return strings.HasSuffix(name, piece)
 		}
@@ -51,7 +51,7 @@ func matches(pattern, name string) bool {
 		if i < 0 {
 			return false
 		}
-		name, rest = name[i+len(piece):], more
+		name, tail = name[i+len(piece):], remainder
 	}
 }
 

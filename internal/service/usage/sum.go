@@ -45,7 +45,7 @@ var (
 // Query selects rows and says how they are grouped.
 type Query struct {
 	From, To string // days, both included; such as 2026-11-21
-	By       []Dimension
+	GroupBy  []Dimension
 	// Tenant and Subject select rows where they are not nil. Of a subject without a tenant those of the tenant without a
 	// name are meant.
 	Tenant, Subject *string
@@ -57,11 +57,11 @@ func (q *Query) Check() error {
 	if err != nil {
 		return err
 	}
-	for i, d := range q.By {
+	for i, d := range q.GroupBy {
 		if !slices.Contains(Dimensions(), d) {
 			return fmt.Errorf("%w: by %q; it is one or several of day, agent, model, tenant and subject", ErrQuery, d)
 		}
-		if slices.Contains(q.By[:i], d) {
+		if slices.Contains(q.GroupBy[:i], d) {
 			return fmt.Errorf("%w: by %s twice", ErrQuery, d)
 		}
 	}
@@ -154,22 +154,22 @@ func (s *Sums) add(r *Row) {
 
 // Report is the answer to a query.
 type Report struct {
-	From   string      `json:"from"`
-	To     string      `json:"to"`
-	Zone   string      `json:"timezone"` // UTC
-	By     []Dimension `json:"by"`
-	Groups []*Group    `json:"groups"` // in the order of their names
-	Total  Sums        `json:"total"`
+	From    string      `json:"from"`
+	To      string      `json:"to"`
+	Zone    string      `json:"timezone"` // UTC
+	GroupBy []Dimension `json:"by"`
+	Groups  []*Group    `json:"groups"` // in the order of their names
+	Total   Sums        `json:"total"`
 }
 
 // Currencies lists the currencies of the report's costs, sorted.
 func (r *Report) Currencies() []string {
-	var all []string
+	var currencies []string
 	for c := range r.Total.Cost {
-		all = append(all, c)
+		currencies = append(currencies, c)
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(currencies)
+	return currencies
 }
 
 // Sum answers a query. Errors wrap ErrQuery where the query is at fault.
@@ -177,16 +177,16 @@ func (l *Ledger) Sum(ctx context.Context, q Query) (*Report, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
-	rep := &Report{From: q.From, To: q.To, Zone: "UTC", By: append([]Dimension{}, q.By...), Groups: []*Group{}}
+	rep := &Report{From: q.From, To: q.To, Zone: "UTC", GroupBy: append([]Dimension{}, q.GroupBy...), Groups: []*Group{}}
 	rep.Total.Outcomes, rep.Total.Cost = map[event.Outcome]int64{}, map[string]Amount{}
 	groups := map[Names]*Group{}
-	err := l.each(ctx, &q, func(r *Row) error {
+	err := l.eachRow(ctx, &q, func(r *Row) error {
 		rep.Total.add(r)
-		if len(q.By) == 0 {
+		if len(q.GroupBy) == 0 {
 			return nil
 		}
 		row, name := Names{r.Day, r.Agent, r.Model, r.Tenant, r.Subject}, Names{}
-		for _, d := range q.By {
+		for _, d := range q.GroupBy {
 			*name.of(d) = *row.of(d)
 		}
 		g := groups[name]
@@ -205,7 +205,7 @@ func (l *Ledger) Sum(ctx context.Context, q Query) (*Report, error) {
 		return nil, err
 	}
 	slices.SortFunc(rep.Groups, func(a, b *Group) int {
-		for _, d := range q.By {
+		for _, d := range q.GroupBy {
 			if c := strings.Compare(a.Name(d), b.Name(d)); c != 0 {
 				return c
 			}
@@ -216,7 +216,7 @@ func (l *Ledger) Sum(ctx context.Context, q Query) (*Report, error) {
 }
 
 // each calls f with the rows of a query.
-func (l *Ledger) each(ctx context.Context, q *Query, f func(*Row) error) error {
+func (l *Ledger) eachRow(ctx context.Context, q *Query, f func(*Row) error) error {
 	if q.Subject == nil {
 		return l.scan(ctx, q, Prefix, Prefix+q.From, f)
 	}

@@ -33,8 +33,8 @@ type Body struct {
 	Usage   *event.Usage   `json:"usage,omitempty"`
 	Request *event.Request `json:"request,omitempty"` // turn.wait; its prompt, options and data only with content
 
-	Text string `json:"text,omitempty"` // only with content
-	Cut  bool   `json:"text_cut,omitempty"`
+	Text      string `json:"text,omitempty"` // only with content
+	Truncated bool   `json:"text_cut,omitempty"`
 }
 
 // maxText bounds the text of a body, in bytes; what pushes to phones shows far less, and the rest can be fetched.
@@ -49,9 +49,9 @@ type entry struct {
 }
 
 // newEntry makes the delivery of an event.
-func newEntry(id string, now int64, s *journal.Summary, e *event.Event) entry {
+func newEntry(id string, queuedAt int64, s *journal.Summary, e *event.Event) entry {
 	b := e.Get()
-	d := entry{Queued: now, Body: Body{
+	d := entry{Queued: queuedAt, Body: Body{
 		ID: id, Type: e.Type, At: e.At, Conversation: s.ID, Seq: e.Seq, Tenant: s.Tenant, Subject: s.Owner,
 		Turn: e.Turn, Message: e.Message, Role: b.Role, Source: b.Source, Outcome: b.Outcome, Usage: b.Usage,
 	}}
@@ -110,7 +110,7 @@ func (b *Body) setText(s string) {
 		for !utf8.RuneStart(s[end]) {
 			end--
 		}
-		s, b.Cut = s[:end], true
+		s, b.Truncated = s[:end], true
 	}
 	b.Text = strings.Clone(s)
 }

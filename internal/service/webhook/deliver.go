@@ -25,22 +25,22 @@ const (
 var errStored = errors.New("webhook: a stored delivery can't be read")
 
 // deliver tries the delivery that a lane has out, once, and writes down what became of it.
-func (q *queue) deliver(ctx context.Context, l *lane, it item) {
-	d, err := q.load(ctx, it)
+func (q *queue) deliver(ctx context.Context, l *lane, ref deliveryRef) {
+	d, err := q.load(ctx, ref)
 	switch {
 	case errors.Is(err, journal.ErrNotFound): // expired, purged, or delivered before the scan that found it was over
-		q.done(l)
+		q.finish(l)
 		return
 	case errors.Is(err, errStored):
-		q.log.Error("webhook: it is left out", "id", it.id, "conversation", l.conversation, "error", err)
-		q.done(l)
+		q.log.Error("webhook: it is left out", "id", ref.id, "conversation", l.conversation, "error", err)
+		q.finish(l)
 		return
 	case err != nil:
 		q.stuck(ctx, l, err)
 		return
 	}
-	now := time.Now()
-	if now.Sub(time.UnixMilli(d.Queued)) >= keep {
+	start := time.Now()
+	if start.Sub(time.UnixMilli(d.Queued)) >= maxAge {
 		q.drop(ctx, l, d)
 		return
 	}
@@ -55,17 +55,17 @@ func (q *queue) deliver(ctx context.Context, l *lane, it item) {
 		q.stuck(ctx, l, err)
 	case a.ok():
 		q.h.cfg.Metrics.Tries.WithLabelValues(q.hook.Name, resultDelivered).Inc()
-		q.back(ctx)
-		q.forget(ctx, l, it)
+		q.endPause(ctx)
+		q.forget(ctx, l, ref)
 	case ctx.Err() != nil:
-		q.later(l, time.Time{}) // it was let go; the next start sends it again
+		q.reschedule(l, time.Time{}) // it was let go; the next start sends it again
 	default:
 		q.failed(ctx, l, d, a)
 	}
 }
 
-func (q *queue) load(ctx context.Context, it item) (*entry, error) {
-	v, err := q.journal.Get(ctx, q.prefix+it.id)
+func (q *queue) load(ctx context.Context, ref deliveryRef) (*entry, error) {
+	v, err := q.journal.Get(ctx, q.prefix+ref.id)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (q *queue) complete(ctx context.Context, b *Body) error {
 	if b.Type == event.MessageAdd && !q.hook.Content {
 		return nil
 	}
-	err := q.h.look(ctx, b.Conversation, func(t *transcript.Transcript) bool { return b.complete(t, q.hook.Content) })
+	err := q.h.read(ctx, b.Conversation, func(t *transcript.Transcript) bool { return b.complete(t, q.hook.Content) })
 	if err != nil {
 		return fmt.Errorf("look at conversation %s: %w", b.Conversation, err)
 	}
@@ -94,8 +94,8 @@ func (q *queue) stuck(ctx context.Context, l *lane, err error) {
 	if ctx.Err() == nil {
 		q.log.Warn("webhook can't be sent now", "conversation", l.conversation, "error", err)
 	}
-	q.hold(unreachable.Wait(1))
-	q.later(l, time.Time{})
+	q.delay(unreachableSchedule.Wait(1))
+	q.reschedule(l, time.Time{})
 }
 
 // failed has a delivery sent again later.
@@ -105,29 +105,29 @@ func (q *queue) failed(ctx context.Context, l *lane, d *entry, a answer) {
 		result = resultUnreachable
 	}
 	q.h.cfg.Metrics.Tries.WithLabelValues(q.hook.Name, result).Inc()
-	if a.away() {
+	if a.isOutage() {
 		level := slog.LevelWarn
-		if q.gone(ctx, a.after) > 1 {
+		if q.pauseReceiver(ctx, a.after) > 1 {
 			level = slog.LevelInfo // that it is away was said
 		}
 		q.log.Log(ctx, level, "webhook: the receiver takes nothing now", "error", a.String())
 	}
-	if a.away() && a.status == 0 {
-		q.later(l, time.Time{}) // it was not even sent, and waits with all others
+	if a.isOutage() && a.status == 0 {
+		q.reschedule(l, time.Time{}) // it was not even sent, and waits with all others
 		return
 	}
 	d.Attempts++
-	next := time.Now().Add(max(refused.Wait(d.Attempts), min(a.after, keep))) // later it would be given up unseen
+	next := time.Now().Add(max(refusedSchedule.Wait(d.Attempts), min(a.after, maxAge))) // later it would be given up unseen
 	d.Next = next.UnixMilli()
 	q.log.Info("webhook not taken; it is sent again", "id", d.ID, "type", d.Type, "conversation", d.Conversation, "attempt", d.Attempts, "next", next, "error", a.String())
 	if err := q.update(ctx, d); errors.Is(err, journal.ErrNotFound) {
-		q.done(l) // it was purged meanwhile
+		q.finish(l) // it was purged meanwhile
 		return
 	} else if err != nil && ctx.Err() == nil {
 		// Nothing is lost: only a restart would send it too early.
 		q.log.Warn("webhook: the attempt is not written down", "id", d.ID, "error", err)
 	}
-	q.later(l, next)
+	q.reschedule(l, next)
 }
 
 // update stores a delivery anew, if it is still there.
@@ -144,24 +144,24 @@ func (q *queue) update(ctx context.Context, d *entry) error {
 
 // drop gives a delivery up that nobody took for too long.
 func (q *queue) drop(ctx context.Context, l *lane, d *entry) {
-	q.h.cfg.Metrics.Dropped.WithLabelValues(q.hook.Name).Inc()
+	q.h.cfg.Metrics.Drops.WithLabelValues(q.hook.Name).Inc()
 	q.log.Error("webhook given up: nobody took it for 24 hours", "id", d.ID, "type", d.Type, "conversation", d.Conversation, "attempts", d.Attempts)
-	q.forget(ctx, l, item{d.ID, d.Seq})
+	q.forget(ctx, l, deliveryRef{d.ID, d.Seq})
 }
 
 // forget deletes a delivery that is over. It does not give up while the disk is full: what it would send again is over.
-func (q *queue) forget(ctx context.Context, l *lane, it item) {
+func (q *queue) forget(ctx context.Context, l *lane, ref deliveryRef) {
 	for failures := 1; ; failures++ {
-		err := q.write(ctx, journal.KeyValue{Key: q.prefix + it.id})
+		err := q.write(ctx, journal.KeyValue{Key: q.prefix + ref.id})
 		if err == nil {
 			break
 		}
 		if ctx.Err() != nil || errors.Is(err, journal.ErrClosed) {
-			q.log.Warn("webhook is delivered and may be again: it could not be crossed off", "id", it.id, "error", err)
+			q.log.Warn("webhook is delivered and may be again: it could not be crossed off", "id", ref.id, "error", err)
 			break
 		}
-		q.log.Warn("webhook is delivered and can't be crossed off; trying again", "id", it.id, "error", err)
-		_ = retry.Sleep(ctx, unreachable.Wait(failures)) // the loop ends after the next write if ctx is done
+		q.log.Warn("webhook is delivered and can't be crossed off; trying again", "id", ref.id, "error", err)
+		_ = retry.Sleep(ctx, unreachableSchedule.Wait(failures)) // the loop ends after the next write if ctx is done
 	}
-	q.done(l)
+	q.finish(l)
 }

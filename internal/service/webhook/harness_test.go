@@ -131,7 +131,7 @@ func (d *disk) Append(ctx context.Context, b journal.Batch) error {
 type house struct {
 	*Hooks
 	t     *testing.T
-	look  Look
+	look  ReadTranscript
 	disk  *disk
 	heads map[string]int64
 }

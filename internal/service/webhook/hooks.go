@@ -19,7 +19,7 @@ import (
 
 // Look calls fn with a conversation's transcript, as far as it is in memory, and where fn returns false again with the
 // whole. That it is not there is no error: fn is then not called. fn keeps nothing of what it sees.
-type Look func(ctx context.Context, conversation string, fn func(*transcript.Transcript) bool) error
+type ReadTranscript func(ctx context.Context, conversation string, fn func(*transcript.Transcript) bool) error
 
 // Journal is the part of the journal that hooks use.
 type Journal interface {
@@ -38,11 +38,11 @@ type Config struct {
 
 const (
 	// keep is for how long a delivery is tried.
-	keep = 24 * time.Hour
+	maxAge = 24 * time.Hour
 	// keepKey is how long its key stays at most: one that a stopped gateway could not try for long is dropped with a word.
-	keepKey = 2 * keep
+	keyLifetime = 2 * maxAge
 	// inFlight is how many deliveries of one hook are out at a time.
-	inFlight = 8
+	maxInFlight = 8
 	// windowSize is how many deliveries of one hook are held in memory: some megabytes.
 	windowSize = 16 << 10
 	// closeLimit is how long deliveries that are out at the end may take.
@@ -61,7 +61,7 @@ const (
 type Hooks struct {
 	cfg    Config
 	queues []*queue
-	look   Look // set by Start
+	read   ReadTranscript // set by Start
 
 	tasks sync.WaitGroup
 	stop  context.CancelFunc // begin nothing more
@@ -85,13 +85,13 @@ func New(cfg Config) *Hooks {
 }
 
 // Start takes up what the last run left undelivered. look is how deliveries see what they tell of.
-func (h *Hooks) Start(ctx context.Context, look Look) error {
-	h.look = look
+func (h *Hooks) Start(ctx context.Context, read ReadTranscript) error {
+	h.read = read
 	if len(h.queues) == 0 {
 		return nil
 	}
-	now := time.Now().UnixMilli()
-	err := h.cfg.Journal.Append(ctx, journal.Batch{Conversation: Log, Create: true, Summary: &journal.Summary{Created: now, Updated: now}})
+	at := time.Now().UnixMilli()
+	err := h.cfg.Journal.Append(ctx, journal.Batch{Conversation: Log, Create: true, Summary: &journal.Summary{Created: at, Updated: at}})
 	if err != nil && !errors.Is(err, journal.ErrExists) {
 		return fmt.Errorf("webhook: make the log of deliveries: %w", err)
 	}
@@ -100,11 +100,11 @@ func (h *Hooks) Start(ctx context.Context, look Look) error {
 			return err
 		}
 	}
-	life, end := context.WithCancel(context.Background())
-	running, stop := context.WithCancel(life)
+	deliverCtx, end := context.WithCancel(context.Background())
+	dispatchCtx, stop := context.WithCancel(deliverCtx)
 	h.stop, h.end = stop, end
 	for _, q := range h.queues {
-		h.tasks.Go(func() { q.run(running, life) })
+		h.tasks.Go(func() { q.run(dispatchCtx, deliverCtx) })
 	}
 	return nil
 }
@@ -153,6 +153,6 @@ func (h *Hooks) Entries(s *journal.Summary, events []event.Event) []journal.KeyV
 // Recorded has what was recorded delivered.
 func (h *Hooks) Finish(keys []journal.KeyValue, err error) {
 	for _, q := range h.queues {
-		q.recorded(keys, err)
+		q.finishBatch(keys, err)
 	}
 }

@@ -215,7 +215,7 @@ func TestGivenUp(t *testing.T) {
 					t.Errorf("%d are stored, %v were dropped", h.stored(), n)
 				}
 				last := r.got[len(r.got)-1].at
-				if n := time.Since(last); n > 2*time.Hour+refused.Max {
+				if n := time.Since(last); n > 2*time.Hour+refusedSchedule.Max {
 					t.Errorf("the last try was %v ago", n)
 				}
 			})
@@ -255,14 +255,14 @@ func TestHangs(t *testing.T) {
 		}
 		h := newHouse(t, nil, 100, map[string]*receiver{"a": r}).start()
 		defer h.Close()
-		for i := range inFlight - 1 {
+		for i := range maxInFlight - 1 {
 			h.say(fmt.Sprint("slow", i), "x")
 		}
 		for range 5 {
 			h.say("c", "x")
 		}
 		synctest.Wait()
-		if got := r.took(); len(got) != inFlight-1+5 || !slices.Contains(got, "c/5") {
+		if got := r.took(); len(got) != maxInFlight-1+5 || !slices.Contains(got, "c/5") {
 			t.Errorf("delivered %q", got)
 		}
 		for i := range 20 {
@@ -270,7 +270,7 @@ func TestHangs(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if r.top > inFlight {
+		if r.top > maxInFlight {
 			t.Errorf("%d were out at once", r.top)
 		}
 	})

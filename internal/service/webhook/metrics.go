@@ -5,8 +5,8 @@ import "github.com/prometheus/client_golang/prometheus"
 // Metrics count deliveries, by hook. The zero value is not usable; see [NewMetrics].
 type Metrics struct {
 	Tries   *prometheus.CounterVec // by result: delivered, refused or unreachable
-	Dropped *prometheus.CounterVec
-	Waiting *prometheus.GaugeVec
+	Drops   *prometheus.CounterVec
+	Backlog *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics that nobody collects yet.
@@ -15,10 +15,10 @@ func NewMetrics() *Metrics {
 		Tries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "leat_webhook_tries_total", Help: "Tries to deliver, by hook and result: delivered, refused or unreachable.",
 		}, []string{"hook", "result"}),
-		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Drops: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "leat_webhook_dropped_total", Help: "Deliveries given up because nobody took them for 24 hours, by hook.",
 		}, []string{"hook"}),
-		Waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Backlog: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "leat_webhook_waiting", Help: "Deliveries that wait, by hook; beyond 16384 those that lie in the journal only are not counted.",
 		}, []string{"hook"}),
 	}
@@ -29,8 +29,8 @@ func (m *Metrics) begin(hook string) {
 	for _, result := range []string{resultDelivered, resultRefused, resultUnreachable} {
 		m.Tries.WithLabelValues(hook, result)
 	}
-	m.Dropped.WithLabelValues(hook)
-	m.Waiting.WithLabelValues(hook)
+	m.Drops.WithLabelValues(hook)
+	m.Backlog.WithLabelValues(hook)
 }
 
 var _ prometheus.Collector = (*Metrics)(nil)
@@ -38,13 +38,13 @@ var _ prometheus.Collector = (*Metrics)(nil)
 // Describe implements [prometheus.Collector].
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.Tries.Describe(ch)
-	m.Dropped.Describe(ch)
-	m.Waiting.Describe(ch)
+	m.Drops.Describe(ch)
+	m.Backlog.Describe(ch)
 }
 
 // Collect implements [prometheus.Collector].
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.Tries.Collect(ch)
-	m.Dropped.Collect(ch)
-	m.Waiting.Collect(ch)
+	m.Drops.Collect(ch)
+	m.Backlog.Collect(ch)
 }

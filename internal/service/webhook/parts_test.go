@@ -20,7 +20,7 @@ func TestBackoff(t *testing.T) {
 	for failures, most := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 12: 2048 * time.Second, 13: time.Hour, 40: time.Hour, 1 << 40: time.Hour, 0: time.Second} {
 		seen := map[time.Duration]bool{}
 		for range 50 {
-			d := refused.Wait(failures)
+			d := refusedSchedule.Wait(failures)
 			if d < most/2 || d > most {
 				t.Errorf("after %d failures: %v, want %v at most and a half of it at least", failures, d, most)
 			}
@@ -94,13 +94,13 @@ func TestContent(t *testing.T) {
 func TestLongTextIsCut(t *testing.T) {
 	var b Body
 	b.setText(strings.Repeat("x", maxText-1) + "ä" + "end")
-	if !b.Cut || len(b.Text) != maxText-1 {
-		t.Errorf("%d bytes, cut %v", len(b.Text), b.Cut)
+	if !b.Truncated || len(b.Text) != maxText-1 {
+		t.Errorf("%d bytes, cut %v", len(b.Text), b.Truncated)
 	}
 	b = Body{}
 	b.setText(strings.Repeat("x", maxText))
-	if b.Cut || len(b.Text) != maxText {
-		t.Errorf("%d bytes, cut %v", len(b.Text), b.Cut)
+	if b.Truncated || len(b.Text) != maxText {
+		t.Errorf("%d bytes, cut %v", len(b.Text), b.Truncated)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestFlood(t *testing.T) {
 		r.answer = func(*Body) (int, http.Header, error) {
 			q := h.queues[0]
 			q.mu.Lock()
-			held := q.window.len() + len(q.fresh)
+			held := q.window.len() + len(q.arrivals)
 			q.mu.Unlock()
 			mu.Lock()
 			most = max(most, held)
@@ -156,7 +156,7 @@ func TestFlood(t *testing.T) {
 		if len(last) != conversations || h.stored() != 0 {
 			t.Errorf("%d conversations, %d are stored still", len(last), h.stored())
 		}
-		if most > size+maxFresh {
+		if most > size+maxArrivals {
 			t.Errorf("%d were held at once", most)
 		}
 	})

@@ -35,16 +35,16 @@ type answer struct {
 	// after is what the receiver asked to wait for.
 	after time.Duration
 	// sent says that the receiver may have got the request, though there was no answer.
-	sent bool
+	maybeSent bool
 }
 
 func (a answer) ok() bool { return a.status/100 == 2 }
 
 // away reports whether the failure says something of the receiver as a whole, rather than of this delivery.
-func (a answer) away() bool {
+func (a answer) isOutage() bool {
 	switch a.status {
 	case 0:
-		return !a.sent
+		return !a.maybeSent
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
@@ -71,17 +71,17 @@ func send(ctx context.Context, c doer, h *Hook, b *Body) (answer, error) {
 	if err != nil {
 		return answer{}, outbound.Reason(err)
 	}
-	now := time.Now()
+	signedAt := time.Now()
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Leat")
 	req.Header.Set(IDHeader, b.ID)
-	req.Header.Set(signature.Header, signature.Sign(h.Secret, now, payload))
+	req.Header.Set(signature.Header, signature.Sign(h.Secret, signedAt, payload))
 	resp, err := c.Do(req)
 	if err != nil {
-		return answer{err: outbound.Reason(err), sent: connected.Load()}, nil
+		return answer{err: outbound.Reason(err), maybeSent: connected.Load()}, nil
 	}
 	defer resp.Body.Close()
 	// What it says does not matter; a short answer is read so that its connection can be used again.
 	_, _ = io.Copy(io.Discard, resp.Body)
-	return answer{status: resp.StatusCode, after: retry.After(resp.Header.Get("Retry-After"), now)}, nil
+	return answer{status: resp.StatusCode, after: retry.After(resp.Header.Get("Retry-After"), signedAt)}, nil
 }

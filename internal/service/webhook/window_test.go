@@ -26,7 +26,7 @@ func TestWindowRandom(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				c := fmt.Sprint("c", rapid.IntRange(0, 3).Draw(t, "conversation"))
-				it := item{fmt.Sprint(next), rapid.Int64Range(1, 20).Draw(t, "seq")}
+				it := deliveryRef{fmt.Sprint(next), rapid.Int64Range(1, 20).Draw(t, "seq")}
 				next++
 				var at time.Time
 				if rapid.Bool().Draw(t, "later") {
@@ -75,7 +75,7 @@ func TestWindowRandom(t *testing.T) {
 					t.Skip("none is out")
 				}
 				c := rapid.SampledFrom(slices.Sorted(maps.Keys(out))).Draw(t, "of")
-				w.done(out[c])
+				w.finish(out[c])
 				id := outItem[c]
 				delete(waiting, id)
 				delete(where, id)
@@ -91,7 +91,7 @@ func TestWindowRandom(t *testing.T) {
 				if rapid.Bool().Draw(t, "at once") {
 					at = time.Time{}
 				}
-				w.later(out[c], at)
+				w.reschedule(out[c], at)
 				delete(out, c)
 				until[c] = at
 			},

@@ -67,8 +67,8 @@ func (t *tail) after(seq int64, budget int) []event.Event {
 	i := int(seq - t.from)
 	n := len(t.events)
 	if budget > 0 && i < n {
-		dropped := t.sums[i] - cost(&t.events[i])
-		n = min(n, i+1+sort.Search(n-i, func(k int) bool { return t.sums[i+k]-dropped >= int64(budget) }))
+		before := t.sums[i] - cost(&t.events[i])
+		n = min(n, i+1+sort.Search(n-i, func(k int) bool { return t.sums[i+k]-before >= int64(budget) }))
 	}
 	return t.events[i:n:n]
 }

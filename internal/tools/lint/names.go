@@ -53,4 +53,4 @@ func (t *tree) names() figure {
 }
 
 // standard are method names of the standard library's interfaces.
-var standard = map[string]bool{"Read": true, "Is": true, "As": true, "Set": true, "Done": true}
+var standard = map[string]bool{"Read": true, "Less": true, "Is": true, "As": true, "Set": true, "Done": true}

@@ -136,14 +136,14 @@ func (l *log) clear() []chunk {
 	for n < len(l.chunks) && l.chunks[n].lastSeq <= l.floor() {
 		n++
 	}
-	dropped := l.chunks[:n:n]
-	for _, ch := range dropped {
+	cleared := l.chunks[:n:n]
+	for _, ch := range cleared {
 		l.liveBytes -= int64(ch.size)
 	}
 	if l.chunks = l.chunks[n:]; len(l.chunks) == 0 {
 		l.chunks = nil
 	}
-	return dropped
+	return cleared
 }
 
 // scan rebuilds the index from the live rows. It also returns the garbage rows and the next row number. A log whose rows have a gap

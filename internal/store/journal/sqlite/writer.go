@@ -57,9 +57,9 @@ func (j *Journal) commit(group []*request) {
 		}
 	}
 	if j.reserve.released && !j.reserve.restore() {
-		var others []*request
-		if group, others = terminals(group); len(others) > 0 {
-			answer(others, nil, fmt.Errorf("what is left is for the ends of turns: %w", journal.ErrFull))
+		var nonTerminal []*request
+		if group, nonTerminal = terminals(group); len(nonTerminal) > 0 {
+			answer(nonTerminal, nil, fmt.Errorf("what is left is for the ends of turns: %w", journal.ErrFull))
 		}
 		if len(group) == 0 {
 			return
@@ -67,9 +67,9 @@ func (j *Journal) commit(group []*request) {
 	}
 	results, err := j.try(group)
 	if errors.Is(err, journal.ErrFull) && !j.reserve.released {
-		if ends, others := terminals(group); len(ends) > 0 && j.reserve.release() {
+		if ends, nonTerminal := terminals(group); len(ends) > 0 && j.reserve.release() {
 			j.log.Warn("journal: the disk is full; the reserve is released for the ends of turns", "batches", len(ends))
-			answer(others, nil, err)
+			answer(nonTerminal, nil, err)
 			group = ends
 			if results, err = j.try(ends); err == nil {
 				answer(group, results, nil)
@@ -116,15 +116,15 @@ func (j *Journal) pauses(group []*request) []*request {
 	return writes
 }
 
-func terminals(group []*request) (ends, others []*request) {
+func terminals(group []*request) (ends, nonTerminal []*request) {
 	for _, r := range group {
 		if r.batch != nil && r.batch.terminal {
 			ends = append(ends, r)
 		} else {
-			others = append(others, r)
+			nonTerminal = append(nonTerminal, r)
 		}
 	}
-	return ends, others
+	return ends, nonTerminal
 }
 
 func answer(group []*request, results []error, err error) {

@@ -82,9 +82,9 @@ func blank(e *event.Event) *event.Body {
 		if b.StoppedBy == "" {
 			return nil
 		}
-		ending := *b // the outcome of a turn doesn't reveal who stopped it
-		ending.StoppedBy = ""
-		return &ending
+		body := *b // the outcome of a turn doesn't reveal who stopped it
+		body.StoppedBy = ""
+		return &body
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // pause is how long a receiver is left alone, as it is stored.
 type pause struct {
 	Failures int   `json:"failures"`
-	Until    int64 `json:"until"` // epoch milliseconds
+	ResumeAt int64 `json:"until"` // epoch milliseconds
 }
 
 func (q *queue) pauseKey() string { return "webhook-pause/" + q.hook.Name }
@@ -34,7 +34,7 @@ func (q *queue) restore(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	// A clock that was wrong then, or is now, does not silence a hook for ever.
-	q.away, q.until = p.Failures, earlier(time.UnixMilli(p.Until), time.Now().Add(keep))
+	q.failures, q.pausedUntil = p.Failures, earlier(time.UnixMilli(p.ResumeAt), time.Now().Add(maxAge))
 	return nil
 }
 
@@ -47,22 +47,22 @@ func earlier(a, b time.Time) time.Time {
 
 // gone leaves the receiver alone for a while: longer with each failure in a row, and at least as long as it asked for.
 // Those that were out at the same time count as one. It returns how many failures there were in a row.
-func (q *queue) gone(ctx context.Context, after time.Duration) (failures int) {
+func (q *queue) pauseReceiver(ctx context.Context, after time.Duration) (failures int) {
 	q.mu.Lock()
-	now := time.Now()
-	if !q.until.After(now) {
-		q.away++
+	start := time.Now()
+	if !q.pausedUntil.After(start) {
+		q.failures++
 	}
-	until := now.Add(max(unreachable.Wait(q.away), min(after, keep)))
-	if until.Before(q.until) {
-		until = q.until
+	resumeAt := start.Add(max(unreachableSchedule.Wait(q.failures), min(after, maxAge)))
+	if resumeAt.Before(q.pausedUntil) {
+		resumeAt = q.pausedUntil
 	}
-	q.until = until
-	p := pause{q.away, until.UnixMilli()}
+	q.pausedUntil = resumeAt
+	p := pause{q.failures, resumeAt.UnixMilli()}
 	q.mu.Unlock()
 	v, err := json.Marshal(p)
 	if err == nil {
-		err = q.write(ctx, journal.KeyValue{Key: q.pauseKey(), Value: v, Expires: p.Until + keep.Milliseconds(), Log: Log})
+		err = q.write(ctx, journal.KeyValue{Key: q.pauseKey(), Value: v, Expires: p.ResumeAt + maxAge.Milliseconds(), Log: Log})
 	}
 	if err != nil && ctx.Err() == nil {
 		q.log.Warn("webhook: the pause is not written down", "error", err)
@@ -71,21 +71,21 @@ func (q *queue) gone(ctx context.Context, after time.Duration) (failures int) {
 }
 
 // hold begins nothing for a while.
-func (q *queue) hold(d time.Duration) {
+func (q *queue) delay(d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if until := time.Now().Add(d); until.After(q.until) {
-		q.until = until
+	if resumeAt := time.Now().Add(d); resumeAt.After(q.pausedUntil) {
+		q.pausedUntil = resumeAt
 	}
 }
 
 // back says that the receiver took something.
-func (q *queue) back(ctx context.Context) {
+func (q *queue) endPause(ctx context.Context) {
 	q.mu.Lock()
 	// What was out when the receiver asked for a pause does not end it.
-	ends := q.away > 0 && !q.until.After(time.Now())
+	ends := q.failures > 0 && !q.pausedUntil.After(time.Now())
 	if ends {
-		q.away = 0
+		q.failures = 0
 	}
 	q.mu.Unlock()
 	if !ends {

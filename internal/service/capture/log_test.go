@@ -17,8 +17,8 @@ import (
 
 func open(t *testing.T, o Options) *Log {
 	t.Helper()
-	if o.Keep == 0 {
-		o.Keep = DefaultKeep
+	if o.Retention == 0 {
+		o.Retention = DefaultRetention
 	}
 	if o.Size == 0 {
 		o.Size = DefaultSize
@@ -43,9 +43,9 @@ func kept(t *testing.T, l *Log, turn string) (all []string) {
 	err := l.Read(t.Context(), turn, func(e Entry) error {
 		text := string(e.Kind) + " " + string(e.Data)
 		switch e.Kind {
-		case Begin:
+		case KindBegin:
 			text += e.Meta.Agent
-		case Lost:
+		case KindLost:
 			text += fmt.Sprint(e.N)
 		}
 		all = append(all, strings.TrimSpace(text))
@@ -93,7 +93,7 @@ func TestKept(t *testing.T) {
 	silent := l.Turn(Meta{Turn: "t3", Conversation: "c"})
 	one.Raw(true, []byte("ask"))
 	two.Raw(false, []byte("message 1"))
-	one.Speaks("anthropic", true)
+	one.SetDialect("anthropic", true)
 	one.Raw(false, []byte("line 1\nli"))
 	two.Raw(false, []byte("message 2"))
 	one.Raw(false, []byte("ne 2\nhalf"))
@@ -108,7 +108,7 @@ func TestKept(t *testing.T) {
 	// A turn that goes on after a restart.
 	l = open(t, Options{Dir: dir})
 	two = l.Turn(Meta{Turn: "t2", Conversation: "c", Agent: "b"})
-	two.Speaks("letta-code", false)
+	two.SetDialect("letta-code", false)
 	two.Raw(false, []byte("message 3"))
 	two.Close()
 	wants(t, l, "t1", first...)
@@ -130,7 +130,7 @@ func TestKept(t *testing.T) {
 func TestNothingIsKept(t *testing.T) {
 	var l *Log
 	turn := l.Turn(Meta{Turn: "t"})
-	turn.Speaks("d", true)
+	turn.SetDialect("d", true)
 	turn.Raw(true, []byte("x"))
 	turn.Close()
 	if err := errors.Join(l.Forget(t.Context(), "c"), l.Close()); err != nil {
@@ -226,7 +226,7 @@ func TestRing(t *testing.T) {
 		t.Errorf("only %d bytes are kept", n)
 	}
 	// What is dropped is not remembered either.
-	if n := len(l.files.turns); n > 110 {
+	if n := len(l.ring.turns); n > 110 {
 		t.Errorf("%d turns are known", n)
 	}
 }
@@ -234,7 +234,7 @@ func TestRing(t *testing.T) {
 func TestAge(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, Options{Dir: dir, Keep: time.Hour})
+		l := open(t, Options{Dir: dir, Retention: time.Hour})
 		old := l.Turn(Meta{Turn: "old", Conversation: "c"})
 		old.Raw(false, []byte("x"))
 		old.Close()
@@ -299,19 +299,19 @@ func TestDiskRefuses(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * again)
+		time.Sleep(2 * suspension)
 		turn.Raw(false, []byte("y"))
 		wants(t, l, "t", "begin", "received y")
 	})
 }
 
 func BenchmarkRaw(b *testing.B) {
-	l, err := Open(Options{Dir: b.TempDir(), Keep: DefaultKeep, Size: DefaultSize})
+	l, err := Open(Options{Dir: b.TempDir(), Retention: DefaultRetention, Size: DefaultSize})
 	if err != nil {
 		b.Fatal(err)
 	}
 	turn := l.Turn(Meta{Turn: "t", Conversation: "c", Secrets: []string{"a-configured-secret"}})
-	turn.Speaks("anthropic", true)
+	turn.SetDialect("anthropic", true)
 	piece := []byte("event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\" about that much\"}}\n\n")
 	b.SetBytes(int64(len(piece)))
 	for b.Loop() {
