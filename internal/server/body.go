@@ -23,18 +23,18 @@ const retryFull = 5 * time.Second
 // does not wait for the rest before it responds.
 type timedBody struct {
 	io.ReadCloser
-	rc    *http.ResponseController
-	limit time.Duration
-	ended bool
+	rc       *http.ResponseController
+	limit    time.Duration
+	complete bool
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {
-	if !b.ended {
+	if !b.complete {
 		_ = b.rc.SetReadDeadline(time.Now().Add(b.limit)) // without an effect if the writer has no deadlines
 	}
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && !b.ended {
-		b.ended = true
+	if err != nil && !b.complete {
+		b.complete = true
 		if err == io.EOF {
 			_ = b.rc.SetReadDeadline(time.Time{})
 		}
@@ -85,14 +85,14 @@ func (s *Server) guardBody(w *response, r *http.Request, e *endpoint) (after fun
 	if !probe {
 		w.uncount, w.crowded = s.conns.body(ClientAddr(r))
 	}
-	whole := false
-	r.Body = &bodyWatcher{r.Body, func() { whole = true; w.uncount() }}
+	complete := false
+	r.Body = &bodyWatcher{r.Body, func() { complete = true; w.uncount() }}
 	w.head = func(status int) {
 		// Read what has arrived already, so that the connection can be reused, but don't wait for a slow body. The deadline
 		// must not end a stream.
 		unread := status >= http.StatusBadRequest || r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch {
-		case whole || !unread || e != nil && e.Stream:
+		case complete || !unread || e != nil && e.Stream:
 		case probe || w.crowded:
 			w.Header().Set("Connection", "close")
 			_ = rc.SetReadDeadline(time.Now())
@@ -102,7 +102,7 @@ func (s *Server) guardBody(w *response, r *http.Request, e *endpoint) (after fun
 	}
 	return func() {
 		w.uncount()
-		if !whole {
+		if !complete {
 			leave(r)
 		}
 	}

@@ -79,7 +79,7 @@ func (s *Server) openCookie(value string) (p payload, ok bool) {
 		return p, false
 	}
 	// A session ends if its way of logging in is no longer configured.
-	return p, (p.User && s.opt.Users != nil || !p.User && s.opt.Token != "") && !s.opt.Sessions.Ended(p.ID)
+	return p, (p.User && s.opt.Users != nil || !p.User && s.opt.Token != "") && !s.opt.Sessions.IsEnded(p.ID)
 }
 
 // sessionOf returns the identity of a request's session cookie.

@@ -50,8 +50,8 @@ func NewMetrics() *Metrics {
 	for _, reason := range []string{"missing", "invalid"} {
 		m.authFailed.WithLabelValues(reason)
 	}
-	for _, why := range []string{"full", "address"} {
-		m.refusals.WithLabelValues(why)
+	for _, reason := range []string{"full", "address"} {
+		m.refusals.WithLabelValues(reason)
 	}
 	m.connections = prometheus.NewGauge(prometheus.GaugeOpts{Name: "leat_connections_open", Help: "Connections that are open."})
 	m.viewers = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "leat_viewers", Help: "Readers that follow a conversation or a turn."}, []string{"surface"})
@@ -190,11 +190,11 @@ func whySnapshot(c feed.Cursor, b *feed.Batch) string {
 		return whyNew
 	}
 	epoch, seq, ok := c.Parse()
-	own, _, _ := b.Cursor.Parse()
+	current, _, _ := b.Cursor.Parse()
 	switch {
 	case !ok:
 		return whyInvalid
-	case epoch != own:
+	case epoch != current:
 		return whyEpoch
 	case seq > b.Upto:
 		return whyAhead

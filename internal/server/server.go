@@ -250,7 +250,7 @@ func (s *Server) stream(r *http.Request, e *endpoint, id Identity) (_ *http.Requ
 	unhook := []func() bool{context.AfterFunc(s.streams, func() { cancel(ErrShutdown) })}
 	if id.session != "" {
 		unhook = append(unhook, s.sessions.add(id.session, cancel))
-		if s.opt.Sessions.Ended(id.session) { // ended after the request was accepted
+		if s.opt.Sessions.IsEnded(id.session) { // ended after the request was accepted
 			cancel(errLoggedOut)
 		}
 	}

@@ -29,7 +29,7 @@ type memoryStore map[string]time.Time
 
 func (memoryStore) Key() []byte { return []byte("0123456789abcdef0123456789abcdef") }
 
-func (m memoryStore) Ended(id string) bool { return !m[id].IsZero() }
+func (m memoryStore) IsEnded(id string) bool { return !m[id].IsZero() }
 
 func (m memoryStore) End(_ context.Context, id string, until time.Time) error {
 	m[id] = until
@@ -143,7 +143,7 @@ type endsAtOnce struct {
 	asked map[string]bool
 }
 
-func (e endsAtOnce) Ended(id string) bool {
+func (e endsAtOnce) IsEnded(id string) bool {
 	was := e.asked[id]
 	e.asked[id] = true
 	return was

@@ -15,38 +15,38 @@ type SessionStore interface {
 	// Key is the secret for signing cookies: at least 32 bytes, and always the same.
 	Key() []byte
 	// Ended reports whether a session was ended early.
-	Ended(id string) bool
+	IsEnded(id string) bool
 	// End ends a session that would expire at a time. Its error is for [Describe].
-	End(ctx context.Context, id string, until time.Time) error
+	End(ctx context.Context, id string, expiry time.Time) error
 }
 
 // memorySessions is a store for servers that don't restart.
 type memorySessions struct {
-	key   []byte
-	mu    sync.Mutex
-	ended map[string]time.Time
+	key      []byte
+	mu       sync.Mutex
+	expiries map[string]time.Time
 }
 
 func newMemorySessions() *memorySessions {
-	m := &memorySessions{key: make([]byte, 32), ended: map[string]time.Time{}}
+	m := &memorySessions{key: make([]byte, 32), expiries: map[string]time.Time{}}
 	_, _ = rand.Read(m.key) // it never fails
 	return m
 }
 
 func (m *memorySessions) Key() []byte { return m.key }
 
-func (m *memorySessions) Ended(id string) bool {
+func (m *memorySessions) IsEnded(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, ok := m.ended[id]
+	_, ok := m.expiries[id]
 	return ok
 }
 
-func (m *memorySessions) End(_ context.Context, id string, until time.Time) error {
+func (m *memorySessions) End(_ context.Context, id string, expiry time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.ended, func(_ string, until time.Time) bool { return time.Now().After(until) })
-	m.ended[id] = until
+	maps.DeleteFunc(m.expiries, func(_ string, expiry time.Time) bool { return time.Now().After(expiry) })
+	m.expiries[id] = expiry
 	return nil
 }
 
@@ -70,8 +70,8 @@ func (l *liveSessions) add(session string, cancel context.CancelCauseFunc) (remo
 	return func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		others := slices.DeleteFunc(l.streams[session], func(c *context.CancelCauseFunc) bool { return c == entry })
-		if l.streams[session] = others; len(others) == 0 {
+		remaining := slices.DeleteFunc(l.streams[session], func(c *context.CancelCauseFunc) bool { return c == entry })
+		if l.streams[session] = remaining; len(remaining) == 0 {
 			delete(l.streams, session)
 		}
 		return true

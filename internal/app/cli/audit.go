@@ -28,10 +28,10 @@ func (c *auditCmd) Run(a *app) error {
 	o := leat.AuditOptions{Since: c.Since, Tenant: c.Tenant, Subject: c.Subject, Conversation: c.Conversation, Follow: c.Follow}
 	err := r.client().Audit(ctx, o, func(e *leat.AuditEntry) error {
 		if c.JSON {
-			_, err := fmt.Fprintf(a.terminalSafe(a.out), "%s\n", e.Raw)
+			_, err := fmt.Fprintf(a.terminalSafe(a.stdout), "%s\n", e.Raw)
 			return err
 		}
-		_, err := fmt.Fprintln(a.terminalSafe(a.out), auditLine(e))
+		_, err := fmt.Fprintln(a.terminalSafe(a.stdout), auditLine(e))
 		return err
 	})
 	if ctx.Err() != nil {

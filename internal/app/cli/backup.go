@@ -33,7 +33,7 @@ func (c *backupCmd) Run(a *app) (err error) {
 	if err := errors.Join(c.explain(err), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "%s: %d bytes\n", c.File, n)
+	fmt.Fprintf(a.stderr, "%s: %d bytes\n", c.File, n)
 	return nil
 }
 
@@ -65,6 +65,6 @@ func (c *restoreCmd) Run(a *app) error {
 	if err := sqlite.Restore(a.ctx, c.File, c.Data); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "restored to %s\n", c.Data)
+	fmt.Fprintf(a.stderr, "restored to %s\n", c.Data)
 	return nil
 }

@@ -32,7 +32,7 @@ func (c *chatCmd) Run(a *app) error {
 	defer cancel()
 	s := &session{
 		app: a, remote: &c.remote, client: c.client(), conversation: c.Conversation,
-		mine: map[string]bool{}, changed: make(chan struct{}, 1), screen: newScreen(a.out, a.terminal(a.out), a.columns()),
+		ownMessages: map[string]bool{}, changed: make(chan struct{}, 1), screen: newScreen(a.stdout, a.terminal(a.stdout), a.columns()),
 	}
 	text := ""
 	if len(c.Text) > 0 || !inputIsTerminal(a.in) {
@@ -78,16 +78,16 @@ type session struct {
 	quiet        bool   // print only the result
 	untitled     bool   // the conversation has no title yet
 	single       bool   // one message is sent, and the session ends with its answer
-	only         string // the turn of that message
+	singleTurn   string // the turn of that message
 
-	mu      sync.Mutex // guards the fields below
-	screen  *screen
-	mine    map[string]bool // messages that the user typed
-	ready   bool            // the conversation is displayed
-	turn    string          // the running or queued turn, if any
-	request *event.Request  // the question that the turn is waiting for, if any
-	changed chan struct{}   // buffers one: some field has changed
-	final   final
+	mu          sync.Mutex // guards the fields below
+	screen      *screen
+	ownMessages map[string]bool // messages that the user typed
+	ready       bool            // the conversation is displayed
+	turn        string          // the running or queued turn, if any
+	request     *event.Request  // the question that the turn is waiting for, if any
+	changed     chan struct{}   // buffers one: some field has changed
+	final       final
 }
 
 // final is the result of a single message.
@@ -112,7 +112,7 @@ func (s *session) open(ctx context.Context, agent string) error {
 	}
 	s.conversation, s.untitled = c.ID, true
 	if !s.quiet {
-		fmt.Fprintln(s.app.err, s.screen.t.style(dim, "conversation "+c.ID))
+		fmt.Fprintln(s.app.stderr, s.screen.t.style(dim, "conversation "+c.ID))
 	}
 	return nil
 }
@@ -139,11 +139,11 @@ func (s *session) follow(ctx context.Context) error {
 			return nil
 		}
 		s.ready = true
-		s.turn, s.request = waiting(u.Transcript)
+		s.turn, s.request = openRequest(u.Transcript)
 		if !s.quiet {
-			s.screen.draw(u.Transcript, s.mine)
+			s.screen.draw(u.Transcript, s.ownMessages)
 		}
-		if turn := u.Transcript.Turn(s.only); turn != nil && !turn.Unfinished() {
+		if turn := u.Transcript.Turn(s.singleTurn); turn != nil && !turn.Unfinished() {
 			s.final = final{s.conversation, turn.ID, turn.Outcome, turn.Error, u.Transcript.Visible(turn.ID), turn.Usage}
 		}
 		select {
@@ -159,7 +159,7 @@ func (s *session) follow(ctx context.Context) error {
 }
 
 // talk sends the lines that the user types, until the input ends, the user interrupts it, or a single message is answered.
-func (s *session) talk(ctx context.Context, text string, lines <-chan string, signals <-chan os.Signal, followed <-chan error) error {
+func (s *session) talk(ctx context.Context, text string, lines <-chan string, signals <-chan os.Signal, followErr <-chan error) error {
 	if text != "" {
 		if err := s.say(ctx, text); err != nil {
 			return err
@@ -167,8 +167,8 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 	}
 	stoppedTurn := ""
 	for {
-		turn, _ := s.waiting()
-		if s.only != "" && s.ended() {
+		turn, _ := s.openRequest()
+		if s.singleTurn != "" && s.turnEnded() {
 			return nil
 		}
 		if turn == "" && !s.single {
@@ -176,7 +176,7 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 		}
 		select {
 		case <-s.changed:
-		case err := <-followed:
+		case err := <-followErr:
 			return err
 		case line, ok := <-lines:
 			if !ok {
@@ -187,14 +187,14 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 				return nil
 			}
 			// A question may have arrived since the start of the loop. The line answers what the screen shows now.
-			turn, request := s.waiting()
-			if err := s.typed(ctx, line, turn, request); err != nil {
+			turn, request := s.openRequest()
+			if err := s.handleLine(ctx, line, turn, request); err != nil {
 				if err := s.complain(err); err != nil {
 					return err
 				}
 			}
 		case <-signals:
-			turn, _ := s.waiting()
+			turn, _ := s.openRequest()
 			if turn == "" || turn == stoppedTurn {
 				return nil
 			}
@@ -207,7 +207,7 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 }
 
 // waiting returns the running turn, and the question that it is waiting for.
-func waiting(t *transcript.Transcript) (turn string, request *event.Request) {
+func openRequest(t *transcript.Transcript) (turn string, request *event.Request) {
 	for _, t := range t.Turns {
 		if !t.Unfinished() || !t.Independent() {
 			continue
@@ -223,13 +223,13 @@ func waiting(t *transcript.Transcript) (turn string, request *event.Request) {
 	return turn, nil
 }
 
-func (s *session) waiting() (turn string, request *event.Request) {
+func (s *session) openRequest() (turn string, request *event.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turn, s.request
 }
 
-func (s *session) ended() bool {
+func (s *session) turnEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.final.Turn != ""
@@ -248,9 +248,9 @@ func (s *session) prompt() {
 // promptKey is the key of the prompt on the screen.
 const promptKey = "prompt"
 
-func (s *session) typed(ctx context.Context, line, turn string, request *event.Request) error {
+func (s *session) handleLine(ctx context.Context, line, turn string, request *event.Request) error {
 	s.mu.Lock()
-	s.screen.last, s.screen.fresh = "", true // the terminal has echoed the line
+	s.screen.last, s.screen.atLineStart = "", true // the terminal has echoed the line
 	s.mu.Unlock()
 	switch word := strings.ToLower(strings.TrimSpace(line)); {
 	case word == "":
@@ -293,7 +293,7 @@ func (s *session) say(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	s.mine[ack.Message] = true
+	s.ownMessages[ack.Message] = true
 	if s.turn == "" {
 		s.turn = ack.Turn // its events have not arrived yet
 	}
@@ -304,8 +304,8 @@ func (s *session) say(ctx context.Context, text string) error {
 			return err
 		}
 	}
-	if s.single && s.only == "" {
-		s.only = ack.Turn
+	if s.single && s.singleTurn == "" {
+		s.singleTurn = ack.Turn
 	}
 	return nil
 }
@@ -329,11 +329,11 @@ func (s *session) outcome(asJSON bool) error {
 	case f.Turn == "":
 		return errors.New("stopped before the answer was complete")
 	case asJSON:
-		if err := json.NewEncoder(s.app.terminalSafe(s.app.out)).Encode(f); err != nil {
+		if err := json.NewEncoder(s.app.terminalSafe(s.app.stdout)).Encode(f); err != nil {
 			return err
 		}
 	case s.quiet && f.Text != "":
-		if _, err := fmt.Fprintln(s.app.terminalSafe(s.app.out), f.Text); err != nil {
+		if _, err := fmt.Fprintln(s.app.terminalSafe(s.app.stdout), f.Text); err != nil {
 			return err
 		}
 	}

@@ -77,9 +77,9 @@ func newTalker(t *testing.T, agent string) *talker {
 func newTalkerToldBy(t *testing.T, agent string, changed chan struct{}) *talker {
 	t.Helper()
 	k := &talker{t: t, lines: make(chan string), signals: make(chan os.Signal, 2), finished: make(chan error, 1)}
-	a := &app{ctx: t.Context(), in: &bytes.Buffer{}, out: &k.out, err: &k.out, lookup: func(string) (string, bool) { return "", false }}
+	a := &app{ctx: t.Context(), in: &bytes.Buffer{}, stdout: &k.out, stderr: &k.out, lookup: func(string) (string, bool) { return "", false }}
 	k.s = &session{
-		app: a, remote: &remote{}, client: &leat.Client{URL: serveHere(t)}, mine: map[string]bool{}, changed: changed,
+		app: a, remote: &remote{}, client: &leat.Client{URL: serveHere(t)}, ownMessages: map[string]bool{}, changed: changed,
 		screen: newScreen(&k.out, terminal{}, 80),
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -37,10 +37,10 @@ func (c *decodeCmd) Run(a *app) error {
 		defer f.Close()
 		in, name = f, c.File
 	}
-	output := bufio.NewWriter(a.terminalSafe(a.out))
+	output := bufio.NewWriter(a.terminalSafe(a.stdout))
 	dec := newDecoding(d, func(e *event.Event) error { return nil })
 	if c.As == "events" {
-		dec.each = func(e *event.Event) error {
+		dec.onEvent = func(e *event.Event) error {
 			b, err := e.AppendJSON(output.AvailableBuffer())
 			if err != nil {
 				return err
@@ -52,9 +52,9 @@ func (c *decodeCmd) Run(a *app) error {
 		}
 	}
 	// Print what was decoded, also if an error follows.
-	err = dec.read(in, c.Client)
+	err = dec.decodeAll(in, c.Client)
 	if c.Client == "" && len(dec.clients) > 1 {
-		fmt.Fprintf(a.err, "%s: decoded connection %[3]s of %[2]d; use --client for another: %[4]s\n", name, len(dec.clients), clean(dec.client), clean(strings.Join(dec.clients, ", ")))
+		fmt.Fprintf(a.stderr, "%s: decoded connection %[3]s of %[2]d; use --client for another: %[4]s\n", name, len(dec.clients), clean(dec.client), clean(strings.Join(dec.clients, ", ")))
 	}
 	switch c.As {
 	case "text":
@@ -76,7 +76,7 @@ func (c *decodeCmd) Run(a *app) error {
 // on.
 type decoding struct {
 	dialect dialect.Dialect
-	each    func(*event.Event) error
+	onEvent func(*event.Event) error
 	mapper  *dialect.Mapper
 	turns   int
 	fold    transcript.Transcript
@@ -86,8 +86,8 @@ type decoding struct {
 
 const firstTurn = "t1"
 
-func newDecoding(d dialect.Dialect, each func(*event.Event) error) *decoding {
-	dec := &decoding{dialect: d, each: each}
+func newDecoding(d dialect.Dialect, onEvent func(*event.Event) error) *decoding {
+	dec := &decoding{dialect: d, onEvent: onEvent}
 	ids := 0
 	dec.mapper = dialect.NewMapper(firstTurn, func() string { ids++; return "id" + strconv.Itoa(ids) })
 	dec.mapper.Flat = true
@@ -95,7 +95,7 @@ func newDecoding(d dialect.Dialect, each func(*event.Event) error) *decoding {
 }
 
 // read decodes to the end of the input. Its error wraps dialect.ErrCutShort if the stream stopped without its format's end.
-func (d *decoding) read(in io.Reader, client string) error {
+func (d *decoding) decodeAll(in io.Reader, client string) error {
 	decoder := d.dialect.Decoder()
 	if s, ok := decoder.(sender); ok {
 		if err := feedSent(in, client, s); err != nil {
@@ -143,7 +143,7 @@ func (d *decoding) take(ops []event.Event, at int64) error {
 	}
 	events, err := d.mapper.Map(ops, at)
 	for i := range events {
-		if err := d.put(events[i]); err != nil {
+		if err := d.add(events[i]); err != nil {
 			return err
 		}
 	}
@@ -151,10 +151,10 @@ func (d *decoding) take(ops []event.Event, at int64) error {
 }
 
 // put numbers an event and folds it. The first turn starts with its first event, because a recording may contain no turn.
-func (d *decoding) put(e event.Event) error {
+func (d *decoding) add(e event.Event) error {
 	if e.Turn == firstTurn && d.turns == 0 {
 		d.turns = 1
-		if err := d.put(event.Event{At: e.At, Type: event.TurnStart, Turn: firstTurn}); err != nil {
+		if err := d.add(event.Event{At: e.At, Type: event.TurnStart, Turn: firstTurn}); err != nil {
 			return err
 		}
 	}
@@ -162,7 +162,7 @@ func (d *decoding) put(e event.Event) error {
 	if err := d.fold.Apply(&e); err != nil {
 		return err
 	}
-	return d.each(&e)
+	return d.onEvent(&e)
 }
 
 // text writes the visible text of each message of the assistant.

@@ -19,7 +19,7 @@ import (
 // leat runs a command line in this process.
 func leatHere(stdin string, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	a := &app{ctx: context.Background(), in: strings.NewReader(stdin), out: &out, err: &errs, lookup: func(string) (string, bool) { return "", false }}
+	a := &app{ctx: context.Background(), in: strings.NewReader(stdin), stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }}
 	status = a.run(args)
 	return status, out.String(), errs.String()
 }

@@ -29,9 +29,9 @@ func (c *dialectsCmd) Run(a *app) error {
 		rows = append(rows, dialectInfo{d.Name, d.Summary, framing, d.Encoder != nil})
 	}
 	if c.JSON {
-		return json.NewEncoder(a.out).Encode(rows)
+		return json.NewEncoder(a.stdout).Encode(rows)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, d := range rows {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", d.Name, d.Framing, d.Summary)
 	}

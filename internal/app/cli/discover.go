@@ -17,13 +17,13 @@ func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
 		return fmt.Errorf("discover %s: %w", clean(c.Discover), err)
 	}
 	if c.JSON {
-		return json.NewEncoder(a.out).Encode(append([]agent.Offer{}, offers...))
+		return json.NewEncoder(a.stdout).Encode(append([]agent.Offer{}, offers...))
 	}
 	if len(offers) == 0 {
-		fmt.Fprintln(a.err, "The server answered but offers nothing.")
+		fmt.Fprintln(a.stderr, "The server answered but offers nothing.")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WHAT\tID\tNAME\tUSE IT WITH")
 	for _, o := range offers {
 		fmt.Fprintf(w, "%s\t%s\t%s\t--agent '%s'\n", o.What, clean(o.ID), clean(o.Name), clean(o.Spec))

@@ -173,18 +173,18 @@ func (c *doctorCmd) reach(a *app, cfg *config.Config) (findings []doctor.Finding
 
 func (c *doctorCmd) print(a *app, findings []doctor.Finding) error {
 	if c.JSON {
-		e := json.NewEncoder(a.out)
+		e := json.NewEncoder(a.stdout)
 		e.SetIndent("", "  ")
 		return e.Encode(map[string]any{"findings": findings})
 	}
-	t := a.terminal(a.out)
+	t := a.terminal(a.stdout)
 	colour := map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}
 	for _, f := range findings {
-		if _, err := fmt.Fprintf(a.out, "%s %-7s %s\n", t.style(colour[f.Level], fmt.Sprintf("%-4s", f.Level)), f.Check, f.Message); err != nil {
+		if _, err := fmt.Fprintf(a.stdout, "%s %-7s %s\n", t.style(colour[f.Level], fmt.Sprintf("%-4s", f.Level)), f.Check, f.Message); err != nil {
 			return err
 		}
 		if f.Fix != "" {
-			if _, err := fmt.Fprintf(a.out, "             → %s\n", f.Fix); err != nil {
+			if _, err := fmt.Fprintf(a.stdout, "             → %s\n", f.Fix); err != nil {
 				return err
 			}
 		}

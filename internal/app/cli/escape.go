@@ -9,8 +9,8 @@ import (
 
 // escaper escapes control characters, which a terminal would execute. It writes them as JSON does, so that JSON stays valid.
 type escaper struct {
-	w    io.Writer
-	rest []byte // an incomplete character at the end of the last write
+	w       io.Writer
+	partial []byte // an incomplete character at the end of the last write
 }
 
 // terminalSafe returns a writer to w that escapes control characters if w is a terminal. Otherwise it returns w, so files and pipes get
@@ -24,7 +24,7 @@ func (a *app) terminalSafe(w io.Writer) io.Writer {
 
 // Write implements [io.Writer].
 func (e *escaper) Write(p []byte) (int, error) {
-	text := append(e.rest, p...)
+	text := append(e.partial, p...)
 	escaped := make([]byte, 0, len(text))
 	for len(text) > 0 && utf8.FullRune(text) {
 		r, size := utf8.DecodeRune(text)
@@ -36,7 +36,7 @@ func (e *escaper) Write(p []byte) (int, error) {
 		}
 		text = text[size:]
 	}
-	e.rest = append([]byte(nil), text...)
+	e.partial = append([]byte(nil), text...)
 	if _, err := e.w.Write(escaped); err != nil {
 		return 0, err
 	}

@@ -12,13 +12,13 @@ import (
 
 // explained prints a turn as a table: the frames of the agent, the events that they were decoded to, and the text that readers saw.
 func (a *app) explained(x *leat.Explanation) error {
-	output := bufio.NewWriter(a.out)
+	output := bufio.NewWriter(a.stdout)
 	dialect := "in an unknown dialect: events are from the log, by their times"
 	if x.Dialect != "" {
 		dialect = "in " + x.Dialect
 	}
 	fmt.Fprintf(output, "turn %s of %s (%s), %s\n\n", clean(x.Turn), clean(x.Agent), clean(x.Kind), clean(dialect))
-	t := table{out: output, widths: widths(a.columns())}
+	t := table{writer: output, widths: widths(a.columns())}
 	t.row("time", "frame", "events", "visible text")
 	t.row(rule(t.widths)...)
 	begin := int64(0)
@@ -101,7 +101,7 @@ func eventLine(e *event.Event) string {
 
 // table prints rows whose cells may have several lines.
 type table struct {
-	out    *bufio.Writer
+	writer *bufio.Writer
 	widths []int
 }
 
@@ -136,14 +136,14 @@ func (t *table) row(cells ...string) {
 				text = lines[i][n]
 			}
 			if i > 0 {
-				_, _ = t.out.WriteString(" │ ") // Flush returns the error
+				_, _ = t.writer.WriteString(" │ ") // Flush returns the error
 			}
-			_, _ = t.out.WriteString(text)
+			_, _ = t.writer.WriteString(text)
 			if i < len(cells)-1 {
-				_, _ = t.out.WriteString(strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(text)))
+				_, _ = t.writer.WriteString(strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(text)))
 			}
 		}
-		_ = t.out.WriteByte('\n')
+		_ = t.writer.WriteByte('\n')
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *exportCmd) Run(a *app) (err error) {
 	defer cancel()
 	r := c.remote()
 	if c.Output == "" {
-		_, err := r.client().Export(ctx, c.Tenant, c.Subject, a.terminalSafe(a.out))
+		_, err := r.client().Export(ctx, c.Tenant, c.Subject, a.terminalSafe(a.stdout))
 		return r.explain(err)
 	}
 	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -37,7 +37,7 @@ func (c *exportCmd) Run(a *app) (err error) {
 	if err := errors.Join(r.explain(err), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "%s: %d bytes\n", c.Output, n)
+	fmt.Fprintf(a.stderr, "%s: %d bytes\n", c.Output, n)
 	return nil
 }
 
@@ -101,9 +101,9 @@ func (c *importCmd) Run(a *app) error {
 		}
 	} else {
 		for _, no := range summary.Refusals {
-			fmt.Fprintf(a.err, "leat: %s: %s\n", no.Conversation, no.Message)
+			fmt.Fprintf(a.stderr, "leat: %s: %s\n", no.Conversation, no.Message)
 		}
-		fmt.Fprintf(a.out, "%d imported, %d unchanged, %d refused\n", summary.Imported, summary.Unchanged, summary.RefusedConversations)
+		fmt.Fprintf(a.stdout, "%d imported, %d unchanged, %d refused\n", summary.Imported, summary.Unchanged, summary.RefusedConversations)
 	}
 	if summary.RefusedConversations > 0 {
 		return errRefused

@@ -73,9 +73,9 @@ func (c *agentsCmd) Run(a *app) error {
 
 func (a *app) list(rows []agentRow, c *agentsCmd) error {
 	if c.JSON {
-		return json.NewEncoder(a.out).Encode(rows)
+		return json.NewEncoder(a.stdout).Encode(rows)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		name := row.Name
 		if row.Default {

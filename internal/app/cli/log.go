@@ -15,11 +15,11 @@ func (a *app) logger(c config.Log) (*slog.Logger, error) {
 	if err := a.level.UnmarshalText([]byte(c.Level)); err != nil {
 		return nil, err
 	}
-	t := a.terminal(a.err)
+	t := a.terminal(a.stderr)
 	if c.Format == config.FormatJSON || c.Format == config.FormatAuto && !t.is {
-		return slog.New(slog.NewJSONHandler(a.err, &slog.HandlerOptions{Level: &a.level, ReplaceAttr: redact})), nil
+		return slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: &a.level, ReplaceAttr: redact})), nil
 	}
-	return slog.New(tint.NewTextHandler(a.err, &tint.Options{Level: &a.level, TimeFormat: time.TimeOnly, NoColor: !t.colour, ReplaceAttr: redact})), nil
+	return slog.New(tint.NewTextHandler(a.stderr, &tint.Options{Level: &a.level, TimeFormat: time.TimeOnly, NoColor: !t.colour, ReplaceAttr: redact})), nil
 }
 
 var (

@@ -27,7 +27,7 @@ const (
 func logged(t *testing.T, content bool) (log, conversation, turn, request string) {
 	t.Helper()
 	out, stderr := &lockedBuffer{}, &lockedBuffer{}
-	a := &app{ctx: context.Background(), in: strings.NewReader(""), out: out, err: stderr, lookup: func(string) (string, bool) { return "", false }}
+	a := &app{ctx: context.Background(), in: strings.NewReader(""), stdout: out, stderr: stderr, lookup: func(string) (string, bool) { return "", false }}
 	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
 		t.Fatal("version fails")
 	}

@@ -57,11 +57,11 @@ type commands struct {
 // app is the environment of a command: input, output, environment variables and the registries.
 type app struct {
 	Program
-	ctx      context.Context
-	in       io.Reader
-	out, err io.Writer
-	lookup   func(string) (string, bool)
-	level    slog.LevelVar // of the logger
+	ctx            context.Context
+	in             io.Reader
+	stdout, stderr io.Writer
+	lookup         func(string) (string, bool)
+	level          slog.LevelVar // of the logger
 	// reload loads the configuration again; nil if there is no configuration file.
 	reload func() (config.Config, error)
 
@@ -95,7 +95,7 @@ func (a *app) run(args []string) (status int) {
 		kong.Name("leat"),
 		kong.Description("A streaming gateway for AI agents. Exit status: 0 success, 1 error, 2 wrong usage or configuration, 3 a decoded stream was cut short."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.Writers(a.out, a.err),
+		kong.Writers(a.stdout, a.stderr),
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.Bind(a),
 		kong.Vars{"kinds": a.kindsHelp()},
@@ -113,12 +113,12 @@ func (a *app) run(args []string) (status int) {
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(a.err, "leat: %v\n", err)
+		fmt.Fprintf(a.stderr, "leat: %v\n", err)
 		var usage *kong.ParseError
 		if errors.As(err, &usage) && usage.Context.Command() == "" {
-			fmt.Fprintln(a.err, "Run leat --help for the list of commands.")
+			fmt.Fprintln(a.stderr, "Run leat --help for the list of commands.")
 		} else if usage != nil {
-			fmt.Fprintf(a.err, "Run leat %s --help for its flags and arguments.\n", usage.Context.Selected().Name)
+			fmt.Fprintf(a.stderr, "Run leat %s --help for its flags and arguments.\n", usage.Context.Selected().Name)
 		}
 		return exitUsage
 	}
@@ -131,7 +131,7 @@ func (a *app) run(args []string) (status int) {
 // fail prints an error, one line for each joined error, and returns the exit status.
 func (a *app) fail(err error) int {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintf(a.err, "leat: %s\n", clean(strings.TrimPrefix(line, "leat: ")))
+		fmt.Fprintf(a.stderr, "leat: %s\n", clean(strings.TrimPrefix(line, "leat: ")))
 	}
 	switch {
 	case errors.Is(err, config.ErrInvalid), errors.Is(err, errUsage):

@@ -239,7 +239,7 @@ func TestHelpIsComplete(t *testing.T) {
 		{"version", "--help"},
 	} {
 		var out, errs bytes.Buffer
-		a := &app{ctx: context.Background(), in: strings.NewReader(""), out: &out, err: &errs, lookup: func(string) (string, bool) { return "", false }}
+		a := &app{ctx: context.Background(), in: strings.NewReader(""), stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }}
 		if status := a.run(args); status != 0 || errs.Len() > 0 {
 			t.Errorf("%v: status %d, %s", args, status, errs.String())
 		}

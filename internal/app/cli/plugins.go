@@ -21,7 +21,7 @@ type pluginsCmd struct {
 
 type pluginsInstallCmd struct {
 	operator
-	What   string `arg:"" help:"NAME or NAME@VERSION of an npm package, the path of a folder or archive (./…), or a URL." placeholder:"PLUGIN"`
+	Plugin string `arg:"" help:"NAME or NAME@VERSION of an npm package, the path of a folder or archive (./…), or a URL." placeholder:"PLUGIN"`
 	SHA256 string `name:"sha256" help:"SHA-256 checksum of the archive in hex; required for archives." placeholder:"HEX"`
 	JSON   bool   `name:"json" help:"Print JSON."`
 }
@@ -38,23 +38,23 @@ func (c *pluginsInstallCmd) Run(a *app) error {
 	if err != nil || c.JSON {
 		return a.printed(installed, r.explain(err))
 	}
-	fmt.Fprintf(a.out, "%s %s is installed in %s and running\n", installed.Name, installed.Version, installed.Path)
+	fmt.Fprintf(a.stdout, "%s %s is installed in %s and running\n", installed.Name, installed.Version, installed.Path)
 	return nil
 }
 
 // request distinguishes packages from paths as npm does: a path begins with a dot or a slash.
 func (c *pluginsInstallCmd) request() (leat.PluginRequest, error) {
-	if strings.HasPrefix(c.What, "http://") || strings.HasPrefix(c.What, "https://") {
-		return leat.PluginRequest{Archive: c.What, SHA256: c.SHA256}, nil
+	if strings.HasPrefix(c.Plugin, "http://") || strings.HasPrefix(c.Plugin, "https://") {
+		return leat.PluginRequest{Archive: c.Plugin, SHA256: c.SHA256}, nil
 	}
-	if c.What != "." && !strings.HasPrefix(c.What, "./") && !strings.HasPrefix(c.What, "../") && !filepath.IsAbs(c.What) {
-		req := leat.PluginRequest{Name: c.What, SHA256: c.SHA256}
-		if i := strings.LastIndexByte(c.What, '@'); i > 0 {
-			req.Name, req.Version = c.What[:i], c.What[i+1:]
+	if c.Plugin != "." && !strings.HasPrefix(c.Plugin, "./") && !strings.HasPrefix(c.Plugin, "../") && !filepath.IsAbs(c.Plugin) {
+		req := leat.PluginRequest{Name: c.Plugin, SHA256: c.SHA256}
+		if i := strings.LastIndexByte(c.Plugin, '@'); i > 0 {
+			req.Name, req.Version = c.Plugin[:i], c.Plugin[i+1:]
 		}
 		return req, nil
 	}
-	path, err := filepath.Abs(c.What)
+	path, err := filepath.Abs(c.Plugin)
 	if err != nil {
 		return leat.PluginRequest{}, err
 	}
@@ -80,10 +80,10 @@ func (c *pluginsListCmd) Run(a *app) error {
 		return a.printed(installed, r.explain(err))
 	}
 	if len(installed) == 0 {
-		fmt.Fprintln(a.err, "No plugins are installed.")
+		fmt.Fprintln(a.stderr, "No plugins are installed.")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, p := range installed {
 		state := "ready"
 		if !p.Ready {

@@ -48,26 +48,26 @@ func (c *purgeCmd) Run(a *app) error {
 			return a.printed(summary, r.explain(err))
 		}
 		for _, id := range summary.Conversations {
-			fmt.Fprintln(a.out, id)
+			fmt.Fprintln(a.stdout, id)
 		}
-		fmt.Fprintf(a.err, "%d conversations %s, %d kept by legal holds; %d entries of the audit log\n", summary.Deleted, did, summary.LegalHolds, summary.Audit)
+		fmt.Fprintf(a.stderr, "%d conversations %s, %d kept by legal holds; %d entries of the audit log\n", summary.Deleted, did, summary.LegalHolds, summary.Audit)
 		return nil
 	}
 	summary, err := r.client().Purge(ctx, c.Tenant, c.Subject, c.DryRun)
 	if err != nil || c.JSON {
 		return a.printed(summary, r.explain(err))
 	}
-	fmt.Fprintf(a.out, "%s %s\n", count(summary.Conversations, "conversation"), did)
-	fmt.Fprintf(a.out, "%s in conversations of others %s; the subject took part in %d\n", count(summary.Messages, "message"), did, summary.SharedConversations)
+	fmt.Fprintf(a.stdout, "%s %s\n", count(summary.Conversations, "conversation"), did)
+	fmt.Fprintf(a.stdout, "%s in conversations of others %s; the subject took part in %d\n", count(summary.Messages, "message"), did, summary.SharedConversations)
 	kinds := make([]string, 0, len(summary.Keys))
 	for kind := range summary.Keys {
 		kinds = append(kinds, kind)
 	}
 	slices.Sort(kinds)
 	for _, kind := range kinds {
-		fmt.Fprintf(a.out, "%s: %d %s\n", kind, summary.Keys[kind], did)
+		fmt.Fprintf(a.stdout, "%s: %d %s\n", kind, summary.Keys[kind], did)
 	}
-	fmt.Fprintf(a.out, "audit log: the subject's name %s from %d entries\n", did, summary.Audit)
+	fmt.Fprintf(a.stdout, "audit log: the subject's name %s from %d entries\n", did, summary.Audit)
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (a *app) printed(v any, err error) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "%s\n", b)
+	_, err = fmt.Fprintf(a.stdout, "%s\n", b)
 	return err
 }
 
@@ -117,14 +117,14 @@ func (c *holdCmd) Run(a *app) error {
 		if err := r.client().ReleaseHold(a.ctx, h); err != nil {
 			return r.explain(err)
 		}
-		fmt.Fprintln(a.err, "released")
+		fmt.Fprintln(a.stderr, "released")
 		return nil
 	}
 	h, err := r.client().Hold(a.ctx, h)
 	if err != nil {
 		return r.explain(err)
 	}
-	fmt.Fprintf(a.err, "held since %s\n", stamp(h.Since))
+	fmt.Fprintf(a.stderr, "held since %s\n", stamp(h.Since))
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (c *holdCmd) list(a *app, r *remote) error {
 		if h.Subject != "" {
 			target = "subject " + subjectName(h.Tenant, h.Subject)
 		}
-		fmt.Fprintf(a.out, "%s  %s\n", stamp(h.Since), target)
+		fmt.Fprintf(a.stdout, "%s  %s\n", stamp(h.Since), target)
 	}
 	return nil
 }

@@ -76,15 +76,15 @@ func (c *recordCmd) Run(a *app) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, gw.Shutdown(context.WithoutCancel(a.ctx))) }()
-	r := recorder{app: a, gw: gw, screen: newScreen(a.out, a.terminal(a.out), a.columns())}
+	r := recorder{app: a, gw: gw, screen: newScreen(a.stdout, a.terminal(a.stdout), a.columns())}
 	if err := r.ask(a.ctx, text); err != nil {
 		return err
 	}
 	turns := inspection.New(gw, inspection.Config{Journal: j, Captures: raw, Dialects: a.dialects, Agents: roster})
-	if err := turns.WriteRecording(a.ctx, r.who, r.turn, f); err != nil {
+	if err := turns.WriteRecording(a.ctx, r.principal, r.turn, f); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "recorded %s; play it with leat serve --agent 'replay:%s'\n", c.Output, c.Output)
+	fmt.Fprintf(a.stderr, "recorded %s; play it with leat serve --agent 'replay:%s'\n", c.Output, c.Output)
 	return nil
 }
 
@@ -96,29 +96,29 @@ const (
 
 // recorder sends one message to an agent and shows the answer.
 type recorder struct {
-	app    *app
-	gw     *gateway.Gateway
-	who    gateway.Principal
-	screen *screen
-	conv   string
-	turn   string
-	lines  <-chan string // the lines that the user types to answer questions
+	app       *app
+	gw        *gateway.Gateway
+	principal gateway.Principal
+	screen    *screen
+	conv      string
+	turn      string
+	lines     <-chan string // the lines that the user types to answer questions
 }
 
 // ask sends the message and returns when the turn has ended. An interrupt stops the turn.
 func (r *recorder) ask(ctx context.Context, text string) error {
-	r.who = gateway.Principal{Admin: true}
-	conv, _, err := r.gw.Create(ctx, r.who, gateway.CreateOptions{})
+	r.principal = gateway.Principal{Admin: true}
+	conv, _, err := r.gw.Create(ctx, r.principal, gateway.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	r.conv = conv.ID
-	ack, err := r.gw.Do(ctx, r.who, r.conv, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: text}})
+	ack, err := r.gw.Do(ctx, r.principal, r.conv, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: text}})
 	if err != nil {
 		return err
 	}
 	r.turn = ack.Turn
-	feed, err := r.gw.Feed(ctx, r.who, r.conv)
+	feed, err := r.gw.Feed(ctx, r.principal, r.conv)
 	if err != nil {
 		return err
 	}
@@ -129,17 +129,17 @@ func (r *recorder) ask(ctx context.Context, text string) error {
 	skip := map[string]bool{ack.Message: true}
 	for {
 		changed := feed.Notify()
-		ended := false
+		turnEnded := false
 		var request *event.Request
 		feed.View(func(t *transcript.Transcript) {
 			r.screen.draw(t, skip)
 			turn := t.Turn(r.turn)
-			if ended = turn.State == transcript.TurnEnded; !ended && len(turn.Requests) > 0 {
+			if turnEnded = turn.State == transcript.TurnEnded; !turnEnded && len(turn.Requests) > 0 {
 				q := turn.Requests[0].Request
 				request = &q
 			}
 		})
-		if ended {
+		if turnEnded {
 			return nil
 		}
 		var lines <-chan string
@@ -166,7 +166,7 @@ func (r *recorder) ask(ctx context.Context, text string) error {
 			return ctx.Err()
 		}
 		var rejected *gateway.Rejection
-		if _, err := r.gw.Do(ctx, r.who, r.conv, command); err != nil && !errors.As(err, &rejected) {
+		if _, err := r.gw.Do(ctx, r.principal, r.conv, command); err != nil && !errors.As(err, &rejected) {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ func serveFileDraining(t *testing.T, yaml, drain string) *fromFile {
 	f := &fromFile{path: filepath.Join(t.TempDir(), "leat.yaml")}
 	f.served = &served{t: t, signals: make(chan os.Signal, 3), out: &lockedBuffer{}, done: make(chan error, 1)}
 	f.write(yaml)
-	a := &app{ctx: t.Context(), in: strings.NewReader(""), out: f.out, err: &lockedBuffer{}, lookup: func(string) (string, bool) { return "", false }}
+	a := &app{ctx: t.Context(), in: strings.NewReader(""), stdout: f.out, stderr: &lockedBuffer{}, lookup: func(string) (string, bool) { return "", false }}
 	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
 		t.Fatal("version fails")
 	}

@@ -19,51 +19,51 @@ type screen struct {
 	t     terminal
 	width int // columns
 
-	parts map[string]*drawn // by message and part
-	whole map[string]bool   // messages and turns that are drawn completely
-	last  string            // key of the part that was drawn last
-	fresh bool              // the cursor is at the beginning of a line
-	any   bool              // the output is not empty
+	parts       map[string]*drawnPart // by message and part
+	finished    map[string]bool       // messages and turns that are drawn completely
+	last        string                // key of the part that was drawn last
+	atLineStart bool                  // the cursor is at the beginning of a line
+	hasOutput   bool                  // the output is not empty
 }
 
 // drawn is the state of a part on the screen.
-type drawn struct {
-	head  bool
-	texts [4]string
-	done  bool
-	line  string // the status on the last line
+type drawnPart struct {
+	head   bool
+	texts  [4]string
+	isDone bool
+	line   string // the status on the last line
 }
 
 func newScreen(w io.Writer, t terminal, width int) *screen {
-	return &screen{w: w, t: t, width: width, parts: map[string]*drawn{}, whole: map[string]bool{}, fresh: true}
+	return &screen{w: w, t: t, width: width, parts: map[string]*drawnPart{}, finished: map[string]bool{}, atLineStart: true}
 }
 
 // draw updates the screen to the current transcript. It skips the messages in skip, which the user has typed and can see.
 func (s *screen) draw(t *transcript.Transcript, skip map[string]bool) {
 	for _, m := range t.Messages {
-		if s.whole[m.ID] || skip[m.ID] {
+		if s.finished[m.ID] || skip[m.ID] {
 			continue
 		}
 		if m.Role == event.User || m.Role == event.System {
 			s.begin(m.ID)
 			s.write(s.t.style(bold, "› ") + clean(m.Visible()) + "\n")
-			s.whole[m.ID] = true
+			s.finished[m.ID] = true
 			continue
 		}
 		for _, p := range m.Parts {
 			s.part(m.ID+"/"+p.ID, p)
 		}
-		s.whole[m.ID] = m.Final && (m.Turn == "" || t.Turn(m.Turn) == nil || !t.Turn(m.Turn).Unfinished())
+		s.finished[m.ID] = m.Final && (m.Turn == "" || t.Turn(m.Turn) == nil || !t.Turn(m.Turn).Unfinished())
 	}
 	for _, turn := range t.Turns {
-		if !turn.Independent() || s.whole[turn.ID] {
+		if !turn.Independent() || s.finished[turn.ID] {
 			continue
 		}
 		for _, r := range turn.Requests {
 			s.request(turn.ID+"/"+r.ID, r)
 		}
 		if turn.State == transcript.TurnEnded {
-			s.whole[turn.ID] = true
+			s.finished[turn.ID] = true
 			s.end(turn)
 		}
 	}
@@ -72,10 +72,10 @@ func (s *screen) draw(t *transcript.Transcript, skip map[string]bool) {
 func (s *screen) part(key string, p *transcript.Part) {
 	d := s.parts[key]
 	if d == nil {
-		d = &drawn{}
+		d = &drawnPart{}
 		s.parts[key] = d
 	}
-	if d.done {
+	if d.isDone {
 		return
 	}
 	switch p.Kind {
@@ -101,11 +101,11 @@ func (s *screen) part(key string, p *transcript.Part) {
 		}
 	}
 	// Text can be retracted after its end, so only tools are ever finished.
-	d.done = p.Final && p.Kind == event.KindTool
+	d.isDone = p.Final && p.Kind == event.KindTool
 }
 
 // text draws the text that was added to a field, or all of it if it was replaced. Each line begins with indent.
-func (s *screen) text(key string, d *drawn, p *transcript.Part, f event.Field, style, indent string) {
+func (s *screen) text(key string, d *drawnPart, p *transcript.Part, f event.Field, style, indent string) {
 	i := 0
 	for n, field := range transcript.Fields {
 		if field == f {
@@ -124,7 +124,7 @@ func (s *screen) text(key string, d *drawn, p *transcript.Part, f event.Field, s
 	switch {
 	case !extends && current == "":
 		s.begin(key)
-		if !s.fresh {
+		if !s.atLineStart {
 			s.write("\n")
 		}
 		s.write(s.t.style(dim, "(retracted)") + "\n")
@@ -142,7 +142,7 @@ func (s *screen) text(key string, d *drawn, p *transcript.Part, f event.Field, s
 		return
 	}
 	for line := range strings.Lines(added) {
-		if s.fresh {
+		if s.atLineStart {
 			s.write(s.t.style(dim, indent))
 		}
 		text, end := strings.CutSuffix(line, "\n")
@@ -154,7 +154,7 @@ func (s *screen) text(key string, d *drawn, p *transcript.Part, f event.Field, s
 }
 
 // status draws a line that the next status overwrites.
-func (s *screen) status(key string, d *drawn, p *transcript.Part) {
+func (s *screen) status(key string, d *drawnPart, p *transcript.Part) {
 	if p.Text(event.Text) == d.texts[0] {
 		return
 	}
@@ -162,7 +162,7 @@ func (s *screen) status(key string, d *drawn, p *transcript.Part) {
 	line := clip(strings.Join(strings.Fields(clean(d.texts[0])), " "), max(s.width-3, 10))
 	if s.last == key && s.t.colour && d.line != "" {
 		s.write("\r\x1b[K")
-		s.fresh = true
+		s.atLineStart = true
 	} else {
 		s.begin(key)
 	}
@@ -175,7 +175,7 @@ func (s *screen) status(key string, d *drawn, p *transcript.Part) {
 	}
 }
 
-func (s *screen) tool(key string, d *drawn, p *transcript.Part) {
+func (s *screen) tool(key string, d *drawnPart, p *transcript.Part) {
 	if s.last != key && (!d.head || p.Len(event.Output) != len(d.texts[2]) || p.Len(event.Stderr) != len(d.texts[3]) || p.Final) {
 		s.begin(key)
 		suffix := ""
@@ -201,7 +201,7 @@ func (s *screen) tool(key string, d *drawn, p *transcript.Part) {
 		return
 	}
 	s.begin(key)
-	if !s.fresh {
+	if !s.atLineStart {
 		s.write("\n")
 	}
 	switch {
@@ -215,10 +215,10 @@ func (s *screen) tool(key string, d *drawn, p *transcript.Part) {
 }
 
 func (s *screen) request(key string, r *transcript.Request) {
-	if s.whole[key] {
+	if s.finished[key] {
 		return
 	}
-	s.whole[key] = true
+	s.finished[key] = true
 	s.begin(key)
 	options := r.Options
 	if len(options) == 0 && r.Kind == event.RequestApproval {
@@ -243,7 +243,7 @@ func (s *screen) end(turn *transcript.Turn) {
 	default:
 		line = s.t.style(red, "✗ "+string(turn.Outcome))
 	}
-	if !s.fresh {
+	if !s.atLineStart {
 		s.write("\n")
 	}
 	if line != "" {
@@ -257,10 +257,10 @@ func (s *screen) begin(key string) {
 	if s.last == key {
 		return
 	}
-	if !s.fresh {
+	if !s.atLineStart {
 		s.write("\n")
 	}
-	if s.any && !strings.HasPrefix(s.last, key) {
+	if s.hasOutput && !strings.HasPrefix(s.last, key) {
 		s.write("\n")
 	}
 	s.last = key
@@ -268,7 +268,7 @@ func (s *screen) begin(key string) {
 
 // note draws a line from the program itself.
 func (s *screen) note(text string) {
-	if !s.fresh {
+	if !s.atLineStart {
 		s.write("\n")
 	}
 	s.write(s.t.style(dim, text) + "\n")
@@ -280,8 +280,8 @@ func (s *screen) write(text string) {
 		return
 	}
 	_, _ = io.WriteString(s.w, text) // a closed terminal ends the program with a signal
-	s.any = true
-	s.fresh = strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\x1b[0m")
+	s.hasOutput = true
+	s.atLineStart = strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\x1b[0m")
 }
 
 // clean removes control characters, with which the text of an agent could control the terminal.

@@ -30,9 +30,9 @@ func (c *sendCmd) Run(a *app) error {
 		return c.explain(err)
 	}
 	if c.JSON {
-		return json.NewEncoder(a.out).Encode(ack)
+		return json.NewEncoder(a.stdout).Encode(ack)
 	}
-	_, err = fmt.Fprintf(a.out, "%s %s\n", ack.Turn, ack.State)
+	_, err = fmt.Fprintf(a.stdout, "%s %s\n", ack.Turn, ack.State)
 	return err
 }
 
@@ -75,16 +75,16 @@ func (c *stopCmd) Run(a *app) error {
 		case err != nil:
 			err = c.explain(err)
 		case c.JSON:
-			err = json.NewEncoder(a.out).Encode(ack)
+			err = json.NewEncoder(a.stdout).Encode(ack)
 		case ack.AlreadyEnded:
-			_, err = fmt.Fprintf(a.out, "%s had already ended\n", turn)
+			_, err = fmt.Fprintf(a.stdout, "%s had already ended\n", turn)
 		default:
-			_, err = fmt.Fprintf(a.out, "%s stopped\n", turn)
+			_, err = fmt.Fprintf(a.stdout, "%s stopped\n", turn)
 		}
 		errs = append(errs, err)
 	}
 	if len(turns) == 0 {
-		fmt.Fprintln(a.err, "leat: no turn is running")
+		fmt.Fprintln(a.stderr, "leat: no turn is running")
 	}
 	return errors.Join(errs...)
 }

@@ -101,5 +101,5 @@ func (a *app) greet(cfg config.Config, listeners []net.Listener) {
 	if note := platformNote(runtime.GOOS); note != "" {
 		fmt.Fprintf(&b, "  note       %s\n", note)
 	}
-	_, _ = io.WriteString(a.out, b.String()) // standard output may be closed
+	_, _ = io.WriteString(a.stdout, b.String()) // standard output may be closed
 }

@@ -38,7 +38,7 @@ type configuration = config.Config
 func serveWith(t *testing.T, dir string, change func(*configuration), args ...string) *served {
 	t.Helper()
 	s := &served{t: t, signals: make(chan os.Signal, 3), out: &lockedBuffer{}, done: make(chan error, 1)}
-	a := &app{ctx: context.Background(), in: strings.NewReader(""), out: s.out, err: &lockedBuffer{}, lookup: func(string) (string, bool) { return "", false }}
+	a := &app{ctx: context.Background(), in: strings.NewReader(""), stdout: s.out, stderr: &lockedBuffer{}, lookup: func(string) (string, bool) { return "", false }}
 	if status := a.run([]string{"version"}); status != 0 { // which makes the registries
 		t.Fatal("version fails")
 	}

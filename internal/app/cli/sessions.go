@@ -18,9 +18,9 @@ func (c *importCmd) list(ctx context.Context, a *app) error {
 		return r.explain(err)
 	}
 	if c.JSON {
-		return json.NewEncoder(a.out).Encode(sessions)
+		return json.NewEncoder(a.stdout).Encode(sessions)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range sessions {
 		updated := ""
 		if !s.Updated.IsZero() {
@@ -39,8 +39,8 @@ func (c *importCmd) attach(ctx context.Context, a *app) error {
 		return r.explain(err)
 	}
 	if c.JSON {
-		return json.NewEncoder(a.out).Encode(map[string]string{"conversation": id})
+		return json.NewEncoder(a.stdout).Encode(map[string]string{"conversation": id})
 	}
-	fmt.Fprintln(a.out, id)
+	fmt.Fprintln(a.stdout, id)
 	return nil
 }

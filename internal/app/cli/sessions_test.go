@@ -41,7 +41,7 @@ func TestImportSessions(t *testing.T) {
 	})
 	run := func(args ...string) (status int, out, errs string) {
 		var o, e bytes.Buffer
-		a := &app{ctx: t.Context(), in: strings.NewReader(""), out: &o, err: &e, lookup: func(string) (string, bool) { return "", false }}
+		a := &app{ctx: t.Context(), in: strings.NewReader(""), stdout: &o, stderr: &e, lookup: func(string) (string, bool) { return "", false }}
 		status = a.run(append([]string{"import", "--url", ts.URL, "--token", "secret-token-of-the-operator"}, args...))
 		return status, o.String(), e.String()
 	}

@@ -86,10 +86,10 @@ func (c *configCheckCmd) Run(a *app) error {
 	}
 	for _, s := range cfg.Agents {
 		for _, warning := range a.kinds.Warnings(s) {
-			fmt.Fprintln(a.out, "Warning: "+warning+".")
+			fmt.Fprintln(a.stdout, "Warning: "+warning+".")
 		}
 	}
-	fmt.Fprintln(a.out, "The configuration is valid.")
+	fmt.Fprintln(a.stdout, "The configuration is valid.")
 	return nil
 }
 
@@ -111,6 +111,6 @@ func (c *configPrintCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.out.Write(b)
+	_, err = a.stdout.Write(b)
 	return err
 }

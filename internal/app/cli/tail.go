@@ -30,12 +30,12 @@ func (c *tailCmd) Run(a *app) error {
 		return c.explain(err)
 	}
 	o := leat.FollowOptions{Cursor: c.After, OnDisconnect: func(err error, next time.Duration) {
-		fmt.Fprintf(a.err, "leat: %v; retrying in %v\n", c.explain(err), next.Round(time.Millisecond))
+		fmt.Fprintf(a.stderr, "leat: %v; retrying in %v\n", c.explain(err), next.Round(time.Millisecond))
 	}}
 	var err error
 	if c.JSON {
 		err = client.Stream(ctx, c.Conversation, o, func(f *leat.Frame) error {
-			if _, err := fmt.Fprintf(a.terminalSafe(a.out), "%s\n", f.Raw); err != nil {
+			if _, err := fmt.Fprintf(a.terminalSafe(a.stdout), "%s\n", f.Raw); err != nil {
 				return err
 			}
 			if c.NoFollow && f.Cursor != "" {
@@ -44,7 +44,7 @@ func (c *tailCmd) Run(a *app) error {
 			return nil
 		})
 	} else {
-		s := newScreen(a.out, a.terminal(a.out), a.columns())
+		s := newScreen(a.stdout, a.terminal(a.stdout), a.columns())
 		err = client.FollowWith(ctx, c.Conversation, o, func(u leat.Update) error {
 			if u.Connected {
 				return nil
@@ -55,8 +55,8 @@ func (c *tailCmd) Run(a *app) error {
 			}
 			return nil
 		})
-		if !s.fresh {
-			fmt.Fprintln(a.out)
+		if !s.atLineStart {
+			fmt.Fprintln(a.stdout)
 		}
 	}
 	if ctx.Err() != nil {

@@ -15,6 +15,6 @@ type Program struct {
 
 // Main executes the command line of the process and returns its exit status.
 func (p Program) Main() int {
-	a := &app{Program: p, ctx: context.Background(), in: os.Stdin, out: os.Stdout, err: os.Stderr, lookup: os.LookupEnv}
+	a := &app{Program: p, ctx: context.Background(), in: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv}
 	return a.run(os.Args[1:])
 }

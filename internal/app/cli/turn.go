@@ -20,7 +20,7 @@ type turnExportCmd struct {
 
 func (c *turnExportCmd) Run(a *app) (err error) {
 	if c.Output == "" {
-		_, err := c.client().Recording(a.ctx, c.Turn, a.terminalSafe(a.out))
+		_, err := c.client().Recording(a.ctx, c.Turn, a.terminalSafe(a.stdout))
 		return c.explain(err)
 	}
 	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -36,7 +36,7 @@ func (c *turnExportCmd) Run(a *app) (err error) {
 	if err := errors.Join(c.explain(err), f.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "%s: %d bytes; play it with leat serve --agent 'replay:%s'\n", c.Output, n, c.Output)
+	fmt.Fprintf(a.stderr, "%s: %d bytes; play it with leat serve --agent 'replay:%s'\n", c.Output, n, c.Output)
 	return nil
 }
 
@@ -52,7 +52,7 @@ func (c *turnExplainCmd) Run(a *app) error {
 		return c.explain(err)
 	}
 	if c.JSON {
-		enc := json.NewEncoder(a.terminalSafe(a.out))
+		enc := json.NewEncoder(a.terminalSafe(a.stdout))
 		enc.SetIndent("", "  ")
 		return enc.Encode(x)
 	}

@@ -15,14 +15,14 @@ type usageCmd struct {
 	operator
 	From    string   `help:"First day in UTC, such as 2026-11-01. Default: 30 days ending today." placeholder:"DAY"`
 	To      string   `help:"Last day. Default: today." placeholder:"DAY"`
-	By      []string `help:"Group by day, agent, model, tenant, subject, or several of them; none prints only the total." default:"day" placeholder:"NAME,..."`
+	GroupBy []string `name:"by" help:"Group by day, agent, model, tenant, subject, or several of them; none prints only the total." default:"day" placeholder:"NAME,..."`
 	Tenant  string   `help:"Show only this tenant." placeholder:"ID"`
 	Subject string   `help:"Show only this subject." placeholder:"ID"`
 	JSON    bool     `name:"json" help:"Print JSON."`
 }
 
 func (c *usageCmd) Run(a *app) error {
-	groups := c.By
+	groups := c.GroupBy
 	if slices.Equal(groups, []string{"none"}) {
 		groups = []string{}
 	}
@@ -32,7 +32,7 @@ func (c *usageCmd) Run(a *app) error {
 		return r.explain(err)
 	}
 	if c.JSON {
-		enc := json.NewEncoder(a.out)
+		enc := json.NewEncoder(a.stdout)
 		enc.SetIndent("", "  ")
 		return enc.Encode(rep)
 	}
@@ -41,7 +41,7 @@ func (c *usageCmd) Run(a *app) error {
 
 // usageTable prints a line for each group and one for the total.
 func (a *app) usageTable(rep *leat.UsageReport) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, d := range rep.GroupBy {
 		fmt.Fprintf(w, "%s\t", strings.ToUpper(d))
 	}

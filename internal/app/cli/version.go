@@ -79,9 +79,9 @@ type versionCmd struct {
 
 func (c *versionCmd) Run(a *app) error {
 	if c.JSON {
-		return json.NewEncoder(a.out).Encode(thisBuild())
+		return json.NewEncoder(a.stdout).Encode(thisBuild())
 	}
-	return thisBuild().print(a.out)
+	return thisBuild().print(a.stdout)
 }
 
 // platformNote returns a note about the operating system, or "". Crash tests run on Linux and macOS only, so other systems are not

@@ -110,7 +110,7 @@ func Default() Config {
 		Drain:          Duration(gateway.DefaultDrain),
 		Sync:           syncFull,
 		TraceRetention: Duration(journal.DefaultTraceRetention),
-		Record:         Record{Enabled: true, Keep: Duration(capture.DefaultRetention), Size: capture.DefaultSize},
+		Record:         Record{Enabled: true, Retention: Duration(capture.DefaultRetention), Size: capture.DefaultSize},
 		Webhooks:       Webhooks{},
 		AuditRetention: Duration(defaultAuditRetention),
 		UsageRetention: Duration(usage.DefaultRetention),

@@ -15,9 +15,9 @@ import (
 
 // Key is one setting. It refers to the [Config] that it came from, so Set changes that.
 type Key struct {
-	Path string   // in the file, such as limits.message
-	Env  []string // environment variables; the first one that is set applies
-	Live bool     // whether a reload applies a change; otherwise it waits for the next start
+	Path       string   // in the file, such as limits.message
+	Env        []string // environment variables; the first one that is set applies
+	Reloadable bool     // whether a reload applies a change; otherwise it waits for the next start
 
 	value reflect.Value
 }

@@ -61,7 +61,7 @@ func TestExampleIsComplete(t *testing.T) {
 			for i--; i >= 0 && strings.HasPrefix(strings.TrimSpace(lines[i]), "#"); i-- {
 				about = lines[i] + about
 			}
-			if live := strings.Contains(about, "Live. "); live != k.Live {
+			if live := strings.Contains(about, "Live. "); live != k.Reloadable {
 				t.Errorf("%s: the comment says live: %v", k.Path, live)
 			}
 			for _, name := range k.Env {
@@ -132,7 +132,7 @@ func TestLiveKeysAreDocumented(t *testing.T) {
 	var want, got []string
 	c := config.Default()
 	for _, k := range c.Keys() {
-		if k.Live {
+		if k.Reloadable {
 			want = append(want, k.Path)
 		}
 	}

@@ -2,16 +2,16 @@ package config
 
 // Record configures the capture of the raw bytes that turns exchange with their agents.
 type Record struct {
-	Enabled bool     `yaml:"enabled"`
-	Keep    Duration `yaml:"keep"`
-	Size    Size     `yaml:"size"`
+	Enabled   bool     `yaml:"enabled"`
+	Retention Duration `yaml:"keep"`
+	Size      Size     `yaml:"size"`
 }
 
 // smallestRecord is the smallest useful size: it fits the bytes of some turns.
 const smallestRecord = 1 << 20
 
 func (r *Record) check(bad func(key, format string, args ...any)) {
-	if r.Keep <= 0 {
+	if r.Retention <= 0 {
 		bad("record.keep", "must be greater than 0; to store nothing, set record.enabled to false")
 	}
 	if r.Size < smallestRecord {

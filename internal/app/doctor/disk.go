@@ -42,12 +42,12 @@ func Disk(dir, lock string) []Finding {
 			err = errors.New("it is no folder")
 		}
 		r.fail("give serve another folder with --data, or mend this one", "%s: %v", dir, err)
-		return r.all
+		return r.findings
 	}
 	r.space(dir)
 	r.sync(dir)
 	r.lock(filepath.Join(dir, lock))
-	return r.all
+	return r.findings
 }
 
 func (r *report) space(dir string) {
@@ -89,12 +89,12 @@ func (r *report) sync(dir string) {
 	}
 	slices.Sort(took)
 	median, worst := took[len(took)/2], took[len(took)-1]
-	said := fmt.Sprintf("a write to %s is safe after %v (median of %d; %v at worst)", dir, round(median), len(took), round(worst))
+	message := fmt.Sprintf("a write to %s is safe after %v (median of %d; %v at worst)", dir, round(median), len(took), round(worst))
 	if median > slowSync {
-		r.warn("readers see text that much later: use a local SSD; sync: normal waits less and may lose the last moments when the power goes", "%s", said)
+		r.warn("readers see text that much later: use a local SSD; sync: normal waits less and may lose the last moments when the power goes", "%s", message)
 		return
 	}
-	r.ok("%s", said)
+	r.ok("%s", message)
 }
 
 // lock tells whether a gateway uses the folder. It does not make the file, and holds the lock no longer than it has to.

@@ -28,20 +28,20 @@ const limit = 10 * time.Second
 
 // report collects the findings of one check.
 type report struct {
-	check string
-	all   []Finding
+	check    string
+	findings []Finding
 	// buffered says that frames of the test stream came late.
 	buffered bool
 }
 
 func (r *report) ok(format string, args ...any) {
-	r.all = append(r.all, Finding{Check: r.check, Level: OK, Message: fmt.Sprintf(format, args...)})
+	r.findings = append(r.findings, Finding{Check: r.check, Level: OK, Message: fmt.Sprintf(format, args...)})
 }
 
 func (r *report) warn(fix, format string, args ...any) {
-	r.all = append(r.all, Finding{Check: r.check, Level: Warn, Message: fmt.Sprintf(format, args...), Fix: fix})
+	r.findings = append(r.findings, Finding{Check: r.check, Level: Warn, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 func (r *report) fail(fix, format string, args ...any) {
-	r.all = append(r.all, Finding{Check: r.check, Level: Fail, Message: fmt.Sprintf(format, args...), Fix: fix})
+	r.findings = append(r.findings, Finding{Check: r.check, Level: Fail, Message: fmt.Sprintf(format, args...), Fix: fix})
 }

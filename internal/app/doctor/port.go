@@ -9,7 +9,7 @@ import (
 
 // Port looks at an address to listen on: it is free, or the gateway whose health is at url is there, or somebody else. It
 // reports whether a gateway answered.
-func Port(ctx context.Context, client *http.Client, address, url string) (all []Finding, ours bool) {
+func Port(ctx context.Context, client *http.Client, address, url string) (findings []Finding, isGateway bool) {
 	r := &report{check: "port"}
 	l, err := net.Listen("tcp", address)
 	if err == nil {
@@ -17,7 +17,7 @@ func Port(ctx context.Context, client *http.Client, address, url string) (all []
 			r.warn("", "%s: %v", address, err)
 		}
 		r.ok("%s is free", address)
-		return r.all, false
+		return r.findings, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -25,14 +25,14 @@ func Port(ctx context.Context, client *http.Client, address, url string) (all []
 	switch {
 	case herr != nil || status != http.StatusOK:
 		r.fail("stop what is there, or choose another address with --listen", "%s can't be listened on, and no gateway answers there: %v", address, err)
-		return r.all, false
+		return r.findings, false
 	}
 	if status, _, err = get(ctx, client, url+"/readyz", nil); err == nil && status == http.StatusOK {
 		r.ok("a gateway listens on %s, and takes work", address)
 	} else {
 		r.fail("look into its log", "a gateway listens on %s, but takes no work (status %d)", address, status)
 	}
-	return r.all, true
+	return r.findings, true
 }
 
 // Clock compares this machine's clock with that of a server, which its answers tell.
@@ -44,11 +44,11 @@ func Clock(ctx context.Context, client *http.Client, url string) []Finding {
 	_, header, err := get(ctx, client, url+"/healthz", nil)
 	if err != nil {
 		r.fail("is it the right address, and does the name lead there?", "%s does not answer: %v", url, err)
-		return r.all
+		return r.findings
 	}
 	middle := start.Add(time.Since(start) / 2)
 	r.skew(header.Get("Date"), middle, url)
-	return r.all
+	return r.findings
 }
 
 // The differences of clocks that matter. Tokens have half a minute of leeway.
@@ -57,22 +57,22 @@ const (
 	largeSkew = 25 * time.Second
 )
 
-func (r *report) skew(date string, now time.Time, whose string) {
+func (r *report) skew(date string, localTime time.Time, source string) {
 	const fix = "set the clock by NTP: tokens and signatures expire by it"
-	theirs, err := http.ParseTime(date)
+	remoteTime, err := http.ParseTime(date)
 	if err != nil {
-		r.warn("", "%s does not say what time it is", whose)
+		r.warn("", "%s does not say what time it is", source)
 		return
 	}
 	// The header has whole seconds, cut off.
-	d := now.Sub(theirs.Add(500 * time.Millisecond)).Abs().Round(time.Second)
+	d := localTime.Sub(remoteTime.Add(500 * time.Millisecond)).Abs().Round(time.Second)
 	switch {
 	case d >= largeSkew:
-		r.fail(fix, "this machine's clock and that of %s differ by %v", whose, d)
+		r.fail(fix, "this machine's clock and that of %s differ by %v", source, d)
 	case d >= smallSkew:
-		r.warn(fix, "this machine's clock and that of %s differ by %v", whose, d)
+		r.warn(fix, "this machine's clock and that of %s differ by %v", source, d)
 	default:
-		r.ok("this machine's clock and that of %s agree", whose)
+		r.ok("this machine's clock and that of %s agree", source)
 	}
 }
 

@@ -28,7 +28,7 @@ func Socket(ctx context.Context, client *http.Client, url, token string) []Findi
 			status = res.StatusCode
 		}
 		r.fail("let the proxy pass Upgrade and Connection on, by HTTP/1.1: the page needs it", "no WebSocket comes through (status %d): %v", status, err)
-		return r.all
+		return r.findings
 	}
 	defer func() { _ = c.CloseNow() }() // it was only a test
 	if e := res.Header.Get("Sec-Websocket-Extensions"); e != "" {
@@ -38,30 +38,30 @@ func Socket(ctx context.Context, client *http.Client, url, token string) []Findi
 	for range 3 {
 		start := time.Now()
 		if err = c.Write(ctx, websocket.MessageText, []byte(`{"type":"ping"}`)); err == nil {
-			err = until(ctx, c, `"pong"`)
+			err = readUntil(ctx, c, `"pong"`)
 		}
 		if err != nil {
 			r.fail("look for what closes sockets on the way, and into the gateway's log", "the WebSocket opens, but ends: %v", err)
-			return r.all
+			return r.findings
 		}
 		worst = max(worst, time.Since(start))
 	}
 	if worst > slowPong {
 		r.warn("look for what buffers on the way", "a ping over the WebSocket takes %v", round(worst))
-		return r.all
+		return r.findings
 	}
 	r.ok("a WebSocket comes through, a ping takes %v at most", round(worst))
-	return r.all
+	return r.findings
 }
 
 // until reads frames up to one that holds what is looked for.
-func until(ctx context.Context, c *websocket.Conn, what string) error {
+func readUntil(ctx context.Context, c *websocket.Conn, text string) error {
 	for {
 		_, b, err := c.Read(ctx)
 		if err != nil {
 			return err
 		}
-		if strings.Contains(string(b), what) {
+		if strings.Contains(string(b), text) {
 			return nil
 		}
 	}

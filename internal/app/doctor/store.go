@@ -35,19 +35,19 @@ func Store(ctx context.Context, dir, lock string) []Finding {
 		return nil // no gateway has ever used the folder
 	case err != nil:
 		r.warn("", "%s is not looked at: %v", dir, err)
-		return r.all
+		return r.findings
 	case !free:
 		return nil
 	}
 	defer func() { _ = l.Unlock() }() // it ends with the process at the latest
 	ctx, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
-	found, err := sqlite.Verify(ctx, dir)
-	for _, d := range found[:min(len(found), maxDamaged)] {
+	damaged, err := sqlite.Verify(ctx, dir)
+	for _, d := range damaged[:min(len(damaged), maxDamaged)] {
 		r.fail(fixDamage, "%v", &d)
 	}
-	if more := len(found) - maxDamaged; more > 0 {
-		r.fail(fixDamage, "%d more conversations are damaged", more)
+	if excess := len(damaged) - maxDamaged; excess > 0 {
+		r.fail(fixDamage, "%d more conversations are damaged", excess)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -57,10 +57,10 @@ func Store(ctx context.Context, dir, lock string) []Finding {
 		r.warn("the gateway looks at each conversation when it is read", "only a part of what is stored was read within %v", verifyLimit)
 	case err != nil:
 		r.fail("restore the last backup into a new folder: leat restore", "%v", err)
-	case len(found) == 0:
+	case len(damaged) == 0:
 		r.ok("all conversations that are stored can be read")
 	}
-	return r.all
+	return r.findings
 }
 
 // Damaged asks the gateway at url which conversations it has set apart because they are damaged.
@@ -68,22 +68,22 @@ func Damaged(ctx context.Context, client *http.Client, url, token string) []Find
 	r := &report{check: "store"}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	found, err := overview(ctx, client, url, token)
+	damaged, err := overview(ctx, client, url, token)
 	if err != nil {
 		r.warn("give the token with --token or LEAT_API_TOKEN", "the gateway doesn't say which conversations are damaged: %v", err)
-		return r.all
+		return r.findings
 	}
-	for _, d := range found[:min(len(found), maxDamaged)] {
-		where := ""
+	for _, d := range damaged[:min(len(damaged), maxDamaged)] {
+		position := ""
 		if d.Seq > 0 {
-			where = fmt.Sprintf(" at seq %d", d.Seq)
+			position = fmt.Sprintf(" at seq %d", d.Seq)
 		}
-		r.fail(fixDamage, "conversation %s is damaged%s: %s", d.Conversation, where, d.Error)
+		r.fail(fixDamage, "conversation %s is damaged%s: %s", d.Conversation, position, d.Error)
 	}
-	if len(found) == 0 {
+	if len(damaged) == 0 {
 		r.ok("the gateway has met no damaged conversation")
 	}
-	return r.all
+	return r.findings
 }
 
 // damage is a conversation as GET /api/overview tells it.
@@ -109,9 +109,9 @@ func overview(ctx context.Context, client *http.Client, url, token string) ([]da
 	if resp.StatusCode != http.StatusOK {
 		return nil, errors.New(resp.Status)
 	}
-	var look struct{ Damaged []damage }
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 8<<20)).Decode(&look); err != nil {
+	var body struct{ Damaged []damage }
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 8<<20)).Decode(&body); err != nil {
 		return nil, err
 	}
-	return look.Damaged, nil
+	return body.Damaged, nil
 }

@@ -16,10 +16,10 @@ import (
 
 // The test stream of a gateway, as server/ops has it.
 const (
-	frames = 5
-	every  = 100 * time.Millisecond
+	frames   = 5
+	interval = 100 * time.Millisecond
 	// held is how much later than another a frame may arrive before something must have held it back.
-	held = every * 3 / 4
+	maxDelay = interval * 3 / 4
 )
 
 // frame is one frame of the test stream.
@@ -36,22 +36,22 @@ type frame struct {
 }
 
 // sent are the headers that have to reach the gateway.
-var sent = []string{"Idempotency-Key", "Last-Event-Id", "Traceparent", "Upload-Offset"}
+var testHeaders = []string{"Idempotency-Key", "Last-Event-Id", "Traceparent", "Upload-Offset"}
 
 // tries are made before something is said to buffer: what buffers does so each time, a busy machine does not.
 const tries = 3
 
 // Stream reads the test stream of the gateway at url from outside, as a browser would, and tells what lies between: whether
 // something buffers, compresses or cuts the stream, or takes headers off the request.
-func Stream(ctx context.Context, client *http.Client, url, token string) (all []Finding) {
+func Stream(ctx context.Context, client *http.Client, url, token string) (findings []Finding) {
 	for range tries {
 		r := &report{check: "stream"}
 		r.stream(ctx, client, url, token)
-		if all = r.all; !r.buffered {
+		if findings = r.findings; !r.buffered {
 			break
 		}
 	}
-	return all
+	return findings
 }
 
 func (r *report) stream(ctx context.Context, client *http.Client, url, token string) {
@@ -64,7 +64,7 @@ func (r *report) stream(ctx context.Context, client *http.Client, url, token str
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("Accept-Encoding", "gzip, br") // as browsers do
-	for _, name := range sent {
+	for _, name := range testHeaders {
 		req.Header.Set(name, "0")
 	}
 	if token != "" {
@@ -110,51 +110,51 @@ func (r *report) stream(ctx context.Context, client *http.Client, url, token str
 // soonOver is how long before its end a certificate should have been renewed.
 const soonOver = 14 * 24 * time.Hour
 
-func (r *report) certificate(until, now time.Time) {
-	left := until.Sub(now)
+func (r *report) certificate(expiry, localTime time.Time) {
+	validity := expiry.Sub(localTime)
 	switch {
-	case left <= 0:
-		r.fail("renew it", "the certificate has expired on %s", until.Format(time.DateOnly))
-	case left < soonOver:
-		r.warn("renew it, and see why that did not happen by itself", "the certificate expires on %s", until.Format(time.DateOnly))
+	case validity <= 0:
+		r.fail("renew it", "the certificate has expired on %s", expiry.Format(time.DateOnly))
+	case validity < soonOver:
+		r.warn("renew it, and see why that did not happen by itself", "the certificate expires on %s", expiry.Format(time.DateOnly))
 	default:
-		r.ok("the certificate is good until %s", until.Format(time.DateOnly))
+		r.ok("the certificate is good until %s", expiry.Format(time.DateOnly))
 	}
 }
 
 // readFrames reads frames until the stream ends, with the times of their arrival.
-func readFrames(body io.Reader) (all []frame, err error) {
+func readFrames(body io.Reader) (frames []frame, err error) {
 	var reader sse.Reader
 	buf := make([]byte, 4096)
 	for {
 		n, err := body.Read(buf)
-		now := time.Now()
+		arrived := time.Now()
 		ferr := reader.Feed(buf[:n], func(e sse.Event) error {
-			f := frame{arrived: now}
+			f := frame{arrived: arrived}
 			if err := json.Unmarshal(e.Data, &f); err != nil {
 				return fmt.Errorf("a frame was changed on the way: %w", err)
 			}
-			all = append(all, f)
+			frames = append(frames, f)
 			return nil
 		})
 		switch {
 		case ferr != nil:
-			return all, ferr
+			return frames, ferr
 		case errors.Is(err, io.EOF):
-			return all, nil
+			return frames, nil
 		case err != nil:
-			return all, err
+			return frames, err
 		}
 	}
 }
 
 func (r *report) frames(got []frame, err error) {
 	if err != nil || len(got) != frames {
-		said := fmt.Sprintf("%d of %d frames arrived", len(got), frames)
+		message := fmt.Sprintf("%d of %d frames arrived", len(got), frames)
 		if err != nil {
-			said += ": " + err.Error()
+			message += ": " + err.Error()
 		}
-		r.fail("look for a time limit of the proxy on answers, and for what scans them", "%s", said)
+		r.fail("look for a time limit of the proxy on answers, and for what scans them", "%s", message)
 		return
 	}
 	// Each frame's delay against the quickest: clocks of two machines need not agree for that.
@@ -164,10 +164,10 @@ func (r *report) frames(got []frame, err error) {
 	}
 	quickest := slices.Min(delays)
 	worst := slices.Max(delays) - quickest
-	if worst >= held {
+	if worst >= maxDelay {
 		r.buffered = true
 		r.fail("switch the proxy's response buffering off (nginx: proxy_buffering off, or let X-Accel-Buffering through), and what scans answers",
-			"something on the way buffers: frames that were sent %v apart were held back up to %v", every, round(worst))
+			"something on the way buffers: frames that were sent %v apart were held back up to %v", interval, round(worst))
 		return
 	}
 	r.ok("frames arrive as they are sent (%v at most between the quickest and the slowest)", round(worst))
@@ -176,7 +176,7 @@ func (r *report) frames(got []frame, err error) {
 // request looks at what the gateway saw of the request.
 func (r *report) request(url string, f frame) {
 	var missing []string
-	for _, name := range sent {
+	for _, name := range testHeaders {
 		if !slices.Contains(f.Headers, name) {
 			missing = append(missing, name)
 		}

@@ -24,12 +24,12 @@ func Workspace(dir string) []Finding {
 	}
 	if err != nil {
 		r.fail(fix, "%s: %v", dir, err)
-		return r.all
+		return r.findings
 	}
 	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
 		r.fail(fix, "%s can't be written: %v", dir, err)
-		return r.all
+		return r.findings
 	}
 	_ = f.Close() // nothing was written
 	if err := os.Remove(f.Name()); err != nil {
@@ -37,5 +37,5 @@ func Workspace(dir string) []Finding {
 	}
 	r.ok("%s can be written", dir)
 	r.space(dir)
-	return r.all
+	return r.findings
 }

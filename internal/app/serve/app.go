@@ -65,15 +65,15 @@ type App struct {
 	plugins  installed
 	metrics  metrics
 	hooks    *webhook.Hooks
-	live     *signalling
+	signals  *signalling
 	gateway  *gateway.Gateway
 	files    *attachments.Service
 	captures *capture.Log
 	pushes   *push.Service
 	server   *server.Server
-	data     keeping
+	data     dataJobs
 	reloader *reloader
-	serving  serving
+	http     httpServer
 
 	closers []func() error // called in reverse order
 }
@@ -125,11 +125,11 @@ func (a *App) openJournal(context.Context, Options) (err error) {
 func (a *App) openServices(ctx context.Context, opt Options) (err error) {
 	a.metrics = newMetrics(a.cfg.Data, opt.Version)
 	a.hooks = webhook.New(webhook.Config{Hooks: a.cfg.Webhooks.Hooks(), Journal: a.journal, Log: a.log.With("part", "webhook"), Metrics: a.metrics.webhook})
-	a.live, err = newSignalling(ctx, &a.cfg, a.journal, a.log.With("part", "signals"))
+	a.signals, err = newSignalling(ctx, &a.cfg, a.journal, a.log.With("part", "signals"))
 	if err != nil {
 		return err
 	}
-	a.onClose(func() error { a.live.close(); return nil })
+	a.onClose(func() error { a.signals.close(); return nil })
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (a *App) openAgents(_ context.Context, opt Options) (err error) {
 	a.dialects = a.metrics.gateway.Dialects(opt.Dialects)
 	a.kinds = agents.Kinds(a.dialects)
 	a.roster = gateway.NewRoster(a.log)
-	a.roster.Tell = a.live.tell
+	a.roster.Tell = a.signals.tell
 	a.onClose(func() error { a.roster.Close(); return nil })
 	for _, s := range a.cfg.Agents {
 		member, err := newAgent(&a.cfg, a.kinds, s, opt.Getenv, a.log)
@@ -189,7 +189,7 @@ func (a *App) openGateway(ctx context.Context, opt Options) error {
 		return err
 	}
 	gc.Attachments = files
-	a.live.watch(&gc, a.metrics.overview)
+	a.signals.watch(&gc, a.metrics.overview)
 	a.plugins.watch(&gc)
 	if a.gateway, err = gateway.New(gc); err != nil {
 		return err
@@ -243,11 +243,11 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 		return err
 	}
 	a.server = srv
-	a.data = keep(a.cfg, srv, a.gateway, a.files, a.journal, a.log)
-	live := hub.New(a.gateway)
-	a.reloader = a.newReloader(opt, live)
-	a.live.register(&a.cfg, srv, a.gateway, live, a.reloader.restart)
-	stopShell, err := shell(&a.cfg, srv, live, a.log.With("part", "terminal"))
+	a.data = registerData(a.cfg, srv, a.gateway, a.files, a.journal, a.log)
+	clients := hub.New(a.gateway)
+	a.reloader = a.newReloader(opt, clients)
+	a.signals.register(&a.cfg, srv, a.gateway, clients, a.reloader.restart)
+	stopShell, err := shell(&a.cfg, srv, clients, a.log.With("part", "terminal"))
 	if err != nil {
 		return err
 	}
@@ -258,12 +258,12 @@ func (a *App) openServer(ctx context.Context, opt Options) error {
 	}))
 	native.RegisterIngest(srv, a.gateway, a.pushes)
 	eliza.Register(srv, a.gateway, eliza.Options{})
-	a.plugins.register(srv, a.gateway, live)
+	a.plugins.register(srv, a.gateway, clients)
 	compat.Register(srv, a.gateway)
 	usage.Register(srv, a.gateway)
 	fileserver.Register(srv, a.files)
 	ui.Register(srv)
-	if err := emotes(&a.cfg, srv, live); err != nil {
+	if err := emotes(&a.cfg, srv, clients); err != nil {
 		return err
 	}
 	return a.registerOperations(srv)
@@ -289,10 +289,10 @@ func (a *App) newServer(ctx context.Context) (*server.Server, error) {
 	return server.New(opt), nil
 }
 
-func (a *App) newReloader(opt Options, live *hub.Hub) *reloader {
+func (a *App) newReloader(opt Options, clients *hub.Hub) *reloader {
 	return &reloader{
-		load: opt.Load, next: make(chan config.Config, 1), agent: a.live.agent, kinds: a.kinds, getenv: opt.Getenv, roster: a.roster, gateway: a.gateway,
-		server: a.server, retention: a.data.retention, level: opt.Level, pend: a.live.pend(live), log: a.log, begun: a.cfg, now: a.cfg,
+		load: opt.Load, next: make(chan config.Config, 1), agent: a.signals.agent, kinds: a.kinds, getenv: opt.Getenv, roster: a.roster, gateway: a.gateway,
+		server: a.server, retention: a.data.retention, level: opt.Level, pend: a.signals.pend(clients), log: a.log, startConfig: a.cfg, liveConfig: a.cfg,
 	}
 }
 

@@ -28,7 +28,7 @@ func openCapture(cfg *config.Config, log *slog.Logger) (*capture.Log, error) {
 		}
 		return nil, nil
 	}
-	return capture.Open(capture.Options{Dir: dir, Retention: time.Duration(cfg.Record.Keep), Size: int64(cfg.Record.Size), Log: log})
+	return capture.Open(capture.Options{Dir: dir, Retention: time.Duration(cfg.Record.Retention), Size: int64(cfg.Record.Size), Log: log})
 }
 
 // Secrets returns the secrets of an agent's configuration: see [agent.Kinds.Secrets], and the environment variables that the agent's

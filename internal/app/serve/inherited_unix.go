@@ -19,7 +19,7 @@ const maxInherited = 64
 
 // inherited returns the sockets that systemd passed to this process, or none if systemd did not start it. It unsets systemd's variables,
 // which are not meant for the programs that this one starts.
-func inherited() ([]net.Listener, error) {
+func systemdListeners() ([]net.Listener, error) {
 	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
 	if pid != strconv.Itoa(os.Getpid()) {
 		return nil, nil // unset, or meant for a parent process

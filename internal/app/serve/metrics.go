@@ -35,11 +35,11 @@ func newMetrics(data, version string) metrics {
 // Collectors returns Leat's own metrics for a gateway and a data folder. They are the metrics that docs/metrics.md lists, without those
 // of the Go runtime and the process.
 func Collectors(gw *gateway.Gateway, data, version string) []prometheus.Collector {
-	return newMetrics(data, version).own(gw)
+	return newMetrics(data, version).leatCollectors(gw)
 }
 
 // own returns Leat's metrics, without those of the Go runtime and the process.
-func (m metrics) own(gw *gateway.Gateway) []prometheus.Collector {
+func (m metrics) leatCollectors(gw *gateway.Gateway) []prometheus.Collector {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "leat_build_info", Help: "1; the labels say which build runs.",
 		ConstLabels: prometheus.Labels{"version": m.version, "go": runtime.Version(), "protocol": native.Protocol},
@@ -61,7 +61,7 @@ func (m metrics) own(gw *gateway.Gateway) []prometheus.Collector {
 // gatherer returns what /metrics shows.
 func (m metrics) gatherer(gw *gateway.Gateway) (prometheus.Gatherer, error) {
 	r := prometheus.NewRegistry()
-	list := append(m.own(gw), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	list := append(m.leatCollectors(gw), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var errs []error
 	for _, c := range list {
 		errs = append(errs, r.Register(c))

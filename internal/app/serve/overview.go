@@ -15,27 +15,27 @@ import (
 
 // overlook connects the overview to the agents, the channels and the gateway. It must be called before the overview runs.
 func overlook(o *status.Overview, defaultAgent string, roster *gateway.Roster, in installed, gw *gateway.Gateway) {
-	o.Agents = func() (all []status.Member) {
+	o.Agents = func() (members []status.Member) {
 		for _, name := range roster.Names(agent.Principal{}) {
-			one, ok := roster.Agent(name, agent.Principal{})
+			entry, ok := roster.Agent(name, agent.Principal{})
 			if !ok {
 				continue // removed since Names
 			}
-			m := status.Member{Name: name, Kind: one.Kind, Default: name == defaultAgent}
-			if p, ok := one.Agent.(interface{ State() (bool, error) }); ok {
+			m := status.Member{Name: name, Kind: entry.Kind, Default: name == defaultAgent}
+			if p, ok := entry.Agent.(interface{ State() (bool, error) }); ok {
 				m.State = p.State
 			}
-			if _, ok := one.Agent.(agent.Checker); ok {
-				m.Check = func(ctx context.Context) error { return agent.Check(ctx, one.Agent) }
+			if _, ok := entry.Agent.(agent.Checker); ok {
+				m.Check = func(ctx context.Context) error { return agent.Check(ctx, entry.Agent) }
 			}
-			all = append(all, m)
+			members = append(members, m)
 		}
 		for _, m := range in.members(plugins.KindAgent) {
 			if _, ok := roster.Agent(m.Name, agent.Principal{}); !ok { // it is installed but can't run
-				all = append(all, m)
+				members = append(members, m)
 			}
 		}
-		return all
+		return members
 	}
 	o.Channels = func() []status.Member { return in.members(plugins.KindChannel) }
 	o.Damaged = gw.Damaged
@@ -56,7 +56,7 @@ func (in installed) members(kind string) (list []status.Member) {
 }
 
 // resumed adds the turns that the last run left unfinished to the overview.
-func resumed(ctx context.Context, o *status.Overview, j journal.Journal, gw *gateway.Gateway) error {
+func addResumedTurns(ctx context.Context, o *status.Overview, j journal.Journal, gw *gateway.Gateway) error {
 	open, err := j.Conversations(ctx, journal.Query{Unfinished: true})
 	if err != nil {
 		return err

@@ -35,9 +35,9 @@ type reloader struct {
 	pend      func(reasons []string)
 	log       *slog.Logger
 
-	mu    sync.Mutex    // serializes reloads and restarts
-	begun config.Config // in use by the parts that need a restart
-	now   config.Config // in use by all others
+	mu          sync.Mutex    // serializes reloads and restarts
+	startConfig config.Config // in use by the parts that need a restart
+	liveConfig  config.Config // in use by all others
 }
 
 // takes reports whether a signal requests a reload. If there is no file to load, SIGHUP has its usual meaning: the terminal was closed.
@@ -59,19 +59,19 @@ func (r *reloader) reload() (ops.Reloaded, error) {
 		return ops.Reloaded{}, r.refuse(err)
 	}
 	result := ops.Reloaded{Applied: []string{}, Reasons: []string{}}
-	for _, k := range next.Changed(&r.now) {
-		if k.Live {
+	for _, k := range next.Changed(&r.liveConfig) {
+		if k.Reloadable {
 			result.Applied = append(result.Applied, k.Path)
 		}
 	}
-	for _, k := range next.Changed(&r.begun) {
-		if !k.Live {
+	for _, k := range next.Changed(&r.startConfig) {
+		if !k.Reloadable {
 			result.Reasons = append(result.Reasons, k.Path+" changed")
 		}
 	}
 	result.Pending = len(result.Reasons) > 0
 	r.apply(&next, changed)
-	r.now = next
+	r.liveConfig = next
 	r.pend(result.Reasons)
 	r.log.Info("configuration reloaded", "applied", result.Applied, "waits_for_restart", result.Reasons)
 	return result, nil
@@ -87,7 +87,7 @@ func (r *reloader) refuse(err error) error {
 func (r *reloader) restart() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := r.now
+	next := r.liveConfig
 	if r.load != nil {
 		var err error
 		if next, err = r.load(); err == nil {
@@ -113,8 +113,8 @@ func (r *reloader) makeAgents(next *config.Config) (map[string]gateway.Agent, er
 	}
 	old := map[string]time.Duration{}
 	specs := map[string]agent.Spec{}
-	for _, s := range r.now.Agents {
-		specs[s.Name], old[s.Name] = s, r.now.SilenceOf(s)
+	for _, s := range r.liveConfig.Agents {
+		specs[s.Name], old[s.Name] = s, r.liveConfig.SilenceOf(s)
 	}
 	changed := map[string]gateway.Agent{}
 	for _, s := range next.Agents {
@@ -123,7 +123,7 @@ func (r *reloader) makeAgents(next *config.Config) (map[string]gateway.Agent, er
 		if isOld && reflect.DeepEqual(before, s) && old[s.Name] == silence {
 			continue
 		}
-		if _, isTaken := r.roster.Agent(s.Name, agent.Principal{}); isTaken && !isOld && s.Name != r.begun.DefaultAgent {
+		if _, isTaken := r.roster.Agent(s.Name, agent.Principal{}); isTaken && !isOld && s.Name != r.startConfig.DefaultAgent {
 			return nil, fmt.Errorf("%w: agents: %q is already the name of another agent, such as an installed plugin", config.ErrInvalid, s.Name)
 		}
 		changedAgent, err := newAgent(next, r.kinds, s, r.getenv, r.log)
@@ -146,12 +146,12 @@ func (r *reloader) apply(next *config.Config, changed map[string]gateway.Agent) 
 			r.log.Error("agent not replaced", "agent", name, "error", err)
 		}
 	}
-	kept := map[string]bool{r.begun.DefaultAgent: true} // it stays until a restart makes another agent the default
+	keepAgent := map[string]bool{r.startConfig.DefaultAgent: true} // it stays until a restart makes another agent the default
 	for _, s := range next.Agents {
-		kept[s.Name] = true
+		keepAgent[s.Name] = true
 	}
-	for _, s := range r.now.Agents {
-		if !kept[s.Name] {
+	for _, s := range r.liveConfig.Agents {
+		if !keepAgent[s.Name] {
 			r.roster.Remove(s.Name)
 		}
 	}

@@ -22,7 +22,7 @@ func TestReloadTakesNoNames(t *testing.T) {
 		}
 		return c
 	}
-	r := &reloader{kinds: agents.Kinds(dialects.Registry()), getenv: os.LookupEnv, roster: gateway.NewRoster(slog.New(slog.DiscardHandler)), now: of("main=demo"), begun: of("main=demo")}
+	r := &reloader{kinds: agents.Kinds(dialects.Registry()), getenv: os.LookupEnv, roster: gateway.NewRoster(slog.New(slog.DiscardHandler)), liveConfig: of("main=demo"), startConfig: of("main=demo")}
 	for _, name := range []string{"main", "plugin"} {
 		if err := r.roster.Add(name, gateway.Agent{}); err != nil {
 			t.Fatal(err)

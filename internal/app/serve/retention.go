@@ -28,7 +28,7 @@ func collections() []data.Collection {
 }
 
 // keeping deletes data that is older than it may be, and what a purge asks for.
-type keeping struct {
+type dataJobs struct {
 	retention *data.Retention
 	purger    *data.Purger
 
@@ -37,9 +37,9 @@ type keeping struct {
 }
 
 // keep makes it and registers its routes.
-func keep(cfg config.Config, srv *server.Server, gw *gateway.Gateway, uploads data.Uploads, j journal.Journal, log *slog.Logger) keeping {
+func registerData(cfg config.Config, srv *server.Server, gw *gateway.Gateway, uploads data.Uploads, j journal.Journal, log *slog.Logger) dataJobs {
 	log = log.With("part", "data")
-	k := keeping{
+	k := dataJobs{
 		retention: data.NewRetention(gw, j, agesOf(&cfg), cfg.DefaultAgent, log),
 		purger:    data.NewPurger(gw, j, uploads, collections(), log),
 		tasks:     new(sync.WaitGroup),
@@ -51,14 +51,14 @@ func keep(cfg config.Config, srv *server.Server, gw *gateway.Gateway, uploads da
 }
 
 // start runs both until stop is called. The gateway must have started.
-func (k *keeping) start(ctx context.Context) {
+func (k *dataJobs) start(ctx context.Context) {
 	ctx, k.cancel = context.WithCancel(ctx)
 	k.tasks.Go(func() { k.retention.Run(ctx) })
 	k.tasks.Go(func() { k.purger.Run(ctx) })
 }
 
 // stop returns when both have ended.
-func (k *keeping) stop() {
+func (k *dataJobs) stop() {
 	k.cancel()
 	k.tasks.Wait()
 }

@@ -10,36 +10,36 @@ import (
 
 // Start starts the agents, resumes what the last run left unfinished, and begins to answer requests.
 func (a *App) Start(ctx context.Context) error {
-	a.live.start(a.metrics.overview, a.gateway)
+	a.signals.start(a.metrics.overview, a.gateway)
 	a.onClose(func() error { a.hooks.Close(); return nil }) // after the channels, whose last turns still have webhooks to send
 	a.roster.Start()
 	a.onClose(func() error { a.plugins.stop(); return nil })
-	if err := a.hooks.Start(ctx, look(a.gateway)); err != nil {
+	if err := a.hooks.Start(ctx, webhookViewer(a.gateway)); err != nil {
 		return err
 	}
 	if err := a.gateway.Start(ctx); err != nil {
 		return err
 	}
-	a.live.agent.Ready()
-	if err := resumed(ctx, a.metrics.overview, a.journal, a.gateway); err != nil {
+	a.signals.agent.Ready()
+	if err := addResumedTurns(ctx, a.metrics.overview, a.journal, a.gateway); err != nil {
 		return errors.Join(err, a.gateway.Shutdown(ctx))
 	}
 	a.plugins.start(a.gateway)
 	a.data.start(ctx)
-	a.serving = a.startServing(ctx)
+	a.http = a.startServing(ctx)
 	return nil
 }
 
 // serving is the server while it answers requests.
-type serving struct {
-	stop func()
-	done chan error // has the server's error when it has stopped
+type httpServer struct {
+	stop   func()
+	result chan error // has the server's error when it has stopped
 }
 
-func (a *App) startServing(ctx context.Context) serving {
+func (a *App) startServing(ctx context.Context) httpServer {
 	ctx, stop := context.WithCancel(ctx)
-	s := serving{stop, make(chan error, 1)}
-	go func() { s.done <- a.server.Serve(ctx, a.listeners...) }()
+	s := httpServer{stop, make(chan error, 1)}
+	go func() { s.result <- a.server.Serve(ctx, a.listeners...) }()
 	return s
 }
 
@@ -62,9 +62,9 @@ func (a *App) wait(ctx context.Context, signals <-chan os.Signal) (next *config.
 				continue
 			}
 			a.log.Info("stopping; send the signal again to stop at once", "signal", s.String())
-		case failed = <-a.serving.done:
+		case failed = <-a.http.result:
 			a.log.Error("the server stopped", "error", failed)
-			a.serving.done <- nil
+			a.http.result <- nil
 		case c := <-a.reloader.next:
 			next = &c
 			a.log.Info("restarting")
@@ -78,8 +78,8 @@ func (a *App) wait(ctx context.Context, signals <-chan os.Signal) (next *config.
 // only then are readers disconnected.
 func (a *App) shutdown(ctx context.Context, signals <-chan os.Signal, next *config.Config) (*config.Config, error) {
 	a.data.stop()
-	a.live.agent.Leave()
-	defer a.serving.stop()
+	a.signals.agent.Leave()
+	defer a.http.stop()
 	drain, interrupt := context.WithCancel(ctx)
 	defer interrupt()
 	down := make(chan error, 1)
@@ -93,10 +93,10 @@ func (a *App) shutdown(ctx context.Context, signals <-chan os.Signal, next *conf
 			a.log.Warn("stopping at once")
 			next = nil
 			interrupt()
-			a.serving.stop()
+			a.http.stop()
 		case err := <-down:
-			a.serving.stop()
-			return next, errors.Join(err, <-a.serving.done)
+			a.http.stop()
+			return next, errors.Join(err, <-a.http.result)
 		}
 	}
 }

@@ -10,30 +10,30 @@ import (
 // Sockets are the addresses that a gateway listens on, or the sockets that systemd opened for the process. They stay open from one [App]
 // to the next, so clients that connect during a restart wait instead of being refused. The zero value has none open.
 type Sockets struct {
-	addresses []string
-	inherited bool // from systemd; then the configured addresses are ignored
-	all       []net.Listener
+	addresses   []string
+	fromSystemd bool // from systemd; then the configured addresses are ignored
+	listeners   []net.Listener
 }
 
 // open listens on the addresses if they are not open yet. Closing the listeners that it returns ends their use by one App only.
 func (s *Sockets) open(addresses []string) ([]net.Listener, error) {
-	if s.all == nil || !s.inherited && !slices.Equal(s.addresses, addresses) {
+	if s.listeners == nil || !s.fromSystemd && !slices.Equal(s.addresses, addresses) {
 		if err := s.Close(); err != nil {
 			return nil, err
 		}
 		var err error
-		if s.all, err = inherited(); err != nil {
+		if s.listeners, err = systemdListeners(); err != nil {
 			return nil, err
 		}
-		if s.inherited = len(s.all) > 0; !s.inherited {
-			if s.all, err = listen(addresses); err != nil {
+		if s.fromSystemd = len(s.listeners) > 0; !s.fromSystemd {
+			if s.listeners, err = listen(addresses); err != nil {
 				return nil, err
 			}
 		}
 		s.addresses = addresses
 	}
-	borrowed := make([]net.Listener, len(s.all))
-	for i, l := range s.all {
+	borrowed := make([]net.Listener, len(s.listeners))
+	for i, l := range s.listeners {
 		if err := setDeadline(l, time.Time{}); err != nil {
 			return nil, err
 		}
@@ -44,8 +44,8 @@ func (s *Sockets) open(addresses []string) ([]net.Listener, error) {
 
 // Close closes the addresses.
 func (s *Sockets) Close() error {
-	listeners := s.all
-	s.all = nil
+	listeners := s.listeners
+	s.listeners = nil
 	return closeListeners(listeners)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// look lets webhooks read the conversations that they report on. A deleted conversation has nothing to read.
-func look(gw *gateway.Gateway) webhook.ReadTranscript {
+// webhookViewer lets webhooks read the conversations that they report on. A deleted conversation has nothing to read.
+func webhookViewer(gw *gateway.Gateway) webhook.ReadTranscript {
 	return func(ctx context.Context, conversation string, fn func(*transcript.Transcript) bool) error {
 		err := gw.ViewTranscript(ctx, gateway.Principal{Admin: true}, conversation, fn)
 		if errors.Is(err, gateway.ErrNotFound) {

@@ -23,14 +23,14 @@ type Claims struct {
 }
 
 // principal returns the principal of a token's claims.
-func (v *Verifier) principal(all jwt.MapClaims) (gateway.Principal, error) {
+func (v *Verifier) principal(claims jwt.MapClaims) (gateway.Principal, error) {
 	var p gateway.Principal
 	var err error
-	if p.Subject, err = identifier(all, v.claims.Subject); err != nil {
+	if p.Subject, err = identifier(claims, v.claims.Subject); err != nil {
 		return p, err
 	}
 	if v.claims.Tenant != "" {
-		if p.Tenant, err = identifier(all, v.claims.Tenant); err != nil {
+		if p.Tenant, err = identifier(claims, v.claims.Tenant); err != nil {
 			return p, err
 		}
 	}
@@ -38,7 +38,7 @@ func (v *Verifier) principal(all jwt.MapClaims) (gateway.Principal, error) {
 		return p, nil
 	}
 	p.Scopes = []string{} // not nil: a token without scopes has none
-	for _, s := range words(lookup(all, v.claims.Scopes)) {
+	for _, s := range words(lookup(claims, v.claims.Scopes)) {
 		switch {
 		case s == ScopeAdmin:
 			p.Admin = p.Admin || v.admin
@@ -53,15 +53,15 @@ func (v *Verifier) principal(all jwt.MapClaims) (gateway.Principal, error) {
 const ScopeAdmin = "admin"
 
 // lookup returns a claim by its name or path, or nil.
-func lookup(all map[string]any, name string) any {
-	if v, ok := all[name]; ok {
+func lookup(claims map[string]any, name string) any {
+	if v, ok := claims[name]; ok {
 		return v
 	}
 	for i, r := range name {
 		if r != '.' {
 			continue
 		}
-		if inner, ok := all[name[:i]].(map[string]any); ok {
+		if inner, ok := claims[name[:i]].(map[string]any); ok {
 			if v := lookup(inner, name[i+1:]); v != nil {
 				return v
 			}
@@ -73,9 +73,9 @@ func lookup(all map[string]any, name string) any {
 var wholeNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
 
 // identifier returns a claim that identifies a user or tenant: a string, or an integer such as a database key.
-func identifier(all map[string]any, name string) (string, error) {
+func identifier(claims map[string]any, name string) (string, error) {
 	var id string
-	switch c := lookup(all, name).(type) {
+	switch c := lookup(claims, name).(type) {
 	case string:
 		id = c
 	case json.Number:
@@ -106,13 +106,13 @@ func words(claim any) []string {
 	case string:
 		return strings.Fields(c)
 	case []any:
-		var all []string
+		var list []string
 		for _, v := range c {
 			if s, ok := v.(string); ok {
-				all = append(all, s)
+				list = append(list, s)
 			}
 		}
-		return all
+		return list
 	}
 	return nil
 }

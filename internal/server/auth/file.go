@@ -51,12 +51,12 @@ type file struct {
 
 func openFile(path string, parse func([]byte) ([]key, error), log *slog.Logger) (*file, error) {
 	f := &file{path: path, parse: parse, log: log}
-	return f, f.read()
+	return f, f.load()
 }
 
 // read loads the file. The caller must hold mu, unless it created f. Changes are detected by the content: a mounted secret is
 // replaced by a link, and modification times are too coarse.
-func (f *file) read() error {
+func (f *file) load() error {
 	f.looked = time.Now()
 	r, err := os.Open(f.path)
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *file) find(ctx context.Context, kid, alg string) ([]jwt.VerificationKey
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if time.Since(f.looked) >= lookEvery {
-		if err := f.read(); err != nil {
+		if err := f.load(); err != nil {
 			f.log.Warn("keys of users not read; the last good ones go on counting", "error", err)
 		}
 	}

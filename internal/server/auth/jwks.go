@@ -70,14 +70,14 @@ func (r *remote) find(ctx context.Context, kid, alg string) ([]jwt.VerificationK
 		r.mu.Lock()
 		keys, never, due := r.keys, r.fetched.IsZero(), time.Since(r.requested) >= fetchEvery
 		fit, err := keys.find(ctx, kid, alg)
-		running := r.pending
+		pending := r.pending
 		switch {
-		case running == nil && due && (err != nil || time.Since(r.fetched) >= freshFor):
+		case pending == nil && due && (err != nil || time.Since(r.fetched) >= freshFor):
 			// This caller fetches the keys. The others use the current ones, or wait.
-			done := make(chan struct{})
-			r.pending, r.requested = done, time.Now()
+			finished := make(chan struct{})
+			r.pending, r.requested = finished, time.Now()
 			r.mu.Unlock()
-			r.refresh(ctx, done)
+			r.refresh(ctx, finished)
 			continue
 		case err == nil:
 			r.mu.Unlock()
@@ -85,9 +85,9 @@ func (r *remote) find(ctx context.Context, kid, alg string) ([]jwt.VerificationK
 		}
 		r.mu.Unlock()
 		switch {
-		case running != nil:
+		case pending != nil:
 			select {
-			case <-running:
+			case <-pending:
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
@@ -100,12 +100,12 @@ func (r *remote) find(ctx context.Context, kid, alg string) ([]jwt.VerificationK
 }
 
 // refresh fetches the keys. A valid response replaces all keys; otherwise the old ones stay.
-func (r *remote) refresh(ctx context.Context, done chan struct{}) {
+func (r *remote) refresh(ctx context.Context, finished chan struct{}) {
 	// Other callers wait for this response too, so it must not end with the request that happened to start it.
 	keys, err := r.fetch(context.WithoutCancel(ctx))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	defer close(done)
+	defer close(finished)
 	r.pending = nil
 	if err != nil {
 		r.log.Warn("keys of users not fetched; the last good ones go on counting", "url", redacted(r.url), "error", err)

@@ -58,9 +58,9 @@ func publicKey(id string, k any) (key, error) {
 
 // fitting returns the keys that may have signed a token with this kid and algorithm. A token without a kid fits every key, and
 // a key without one fits every token.
-func fitting(all []key, kid, alg string) []jwt.VerificationKey {
+func fitting(keys []key, kid, alg string) []jwt.VerificationKey {
 	var fit []jwt.VerificationKey
-	for _, k := range all {
+	for _, k := range keys {
 		if k.alg == alg && (kid == "" || k.id == "" || k.id == kid) {
 			fit = append(fit, k.key)
 		}
@@ -78,7 +78,7 @@ func parseSecret(b []byte) ([]key, error) {
 
 // parsePEM returns the keys of public keys and certificates in PEM form.
 func parsePEM(b []byte) ([]key, error) {
-	var all []key
+	var keys []key
 	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
 		var public any
 		var err error
@@ -103,30 +103,30 @@ func parsePEM(b []byte) ([]key, error) {
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, k); len(all) > maxKeys {
+		if keys = append(keys, k); len(keys) > maxKeys {
 			return nil, fmt.Errorf("more than %d keys", maxKeys)
 		}
 	}
-	if len(all) == 0 {
+	if len(keys) == 0 {
 		return nil, errors.New("no public key in PEM form")
 	}
-	return all, nil
+	return keys, nil
 }
 
 // parseJWKS parses a JSON Web Key Set. Keys of unknown types or for other uses are left out, as RFC 7517 demands. So are
 // symmetric keys, which must not be in a published set.
 func parseJWKS(b []byte) ([]key, error) {
-	var set struct {
+	var keySet struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if err := json.Unmarshal(b, &set); err != nil {
+	if err := json.Unmarshal(b, &keySet); err != nil {
 		return nil, fmt.Errorf("not a JWKS: %w", err)
 	}
-	if len(set.Keys) > maxKeys {
-		return nil, fmt.Errorf("a JWKS of %d keys, at most %d", len(set.Keys), maxKeys)
+	if len(keySet.Keys) > maxKeys {
+		return nil, fmt.Errorf("a JWKS of %d keys, at most %d", len(keySet.Keys), maxKeys)
 	}
-	var all []key
-	for _, raw := range set.Keys {
+	var keys []key
+	for _, raw := range keySet.Keys {
 		var j jose.JSONWebKey
 		if j.UnmarshalJSON(raw) != nil || !j.Valid() || (j.Use != "" && j.Use != "sig") {
 			continue
@@ -135,10 +135,10 @@ func parseJWKS(b []byte) ([]key, error) {
 		if err != nil || (j.Algorithm != "" && j.Algorithm != k.alg && !(k.alg == edDSA && j.Algorithm == "Ed25519")) {
 			continue
 		}
-		all = append(all, k)
+		keys = append(keys, k)
 	}
-	if len(all) == 0 {
+	if len(keys) == 0 {
 		return nil, errors.New("a JWKS without a key for RS256, ES256 or EdDSA")
 	}
-	return all, nil
+	return keys, nil
 }

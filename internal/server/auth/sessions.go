@@ -36,15 +36,15 @@ type Sessions struct {
 	j   sessionStore
 	key []byte
 
-	mu    sync.Mutex
-	ended map[string]int64 // original expiry, epoch milliseconds
+	mu       sync.Mutex
+	expiries map[string]int64 // original expiry, epoch milliseconds
 }
 
 var _ server.SessionStore = (*Sessions)(nil)
 
 // OpenSessions reads the sessions from the journal. If there is no secret yet, it creates one.
 func OpenSessions(ctx context.Context, j sessionStore) (*Sessions, error) {
-	s := &Sessions{j: j, ended: map[string]int64{}}
+	s := &Sessions{j: j, expiries: map[string]int64{}}
 	if err := s.open(ctx); err != nil {
 		return nil, fmt.Errorf("auth: sessions: %w", err)
 	}
@@ -66,9 +66,9 @@ func (s *Sessions) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ended, err := s.j.Keys(ctx, endedPrefix)
-	for _, kv := range ended {
-		s.ended[strings.TrimPrefix(kv.Key, endedPrefix)] = kv.Expires
+	entries, err := s.j.Keys(ctx, endedPrefix)
+	for _, kv := range entries {
+		s.expiries[strings.TrimPrefix(kv.Key, endedPrefix)] = kv.Expires
 	}
 	return err
 }
@@ -77,19 +77,19 @@ func (s *Sessions) open(ctx context.Context) error {
 func (s *Sessions) Key() []byte { return s.key }
 
 // Ended implements [server.SessionStore].
-func (s *Sessions) Ended(id string) bool {
+func (s *Sessions) IsEnded(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.ended[id]
+	_, ok := s.expiries[id]
 	return ok
 }
 
 // End implements [server.SessionStore]. The session ends at once. If End returns nil, it also stays ended after a restart.
-func (s *Sessions) End(ctx context.Context, id string, until time.Time) error {
-	expires := until.UnixMilli()
+func (s *Sessions) End(ctx context.Context, id string, expiry time.Time) error {
+	expires := expiry.UnixMilli()
 	s.mu.Lock()
-	maps.DeleteFunc(s.ended, func(_ string, until int64) bool { return until < time.Now().UnixMilli() })
-	s.ended[id] = expires
+	maps.DeleteFunc(s.expiries, func(_ string, expiry int64) bool { return expiry < time.Now().UnixMilli() })
+	s.expiries[id] = expires
 	s.mu.Unlock()
 	err := s.j.Append(ctx, journal.Batch{Conversation: sessionsLog, Keys: []journal.KeyValue{{Key: endedPrefix + id, Value: []byte("1"), Expires: expires}}})
 	if err != nil {

@@ -29,11 +29,11 @@ func TestSessions(t *testing.T) {
 		if err := first.End(t.Context(), "a", time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		if !first.Ended("a") || first.Ended("b") {
+		if !first.IsEnded("a") || first.IsEnded("b") {
 			t.Error("ended: the wrong ones")
 		}
 		second := open()
-		if !bytes.Equal(first.Key(), second.Key()) || !second.Ended("a") || second.Ended("b") {
+		if !bytes.Equal(first.Key(), second.Key()) || !second.IsEnded("a") || second.IsEnded("b") {
 			t.Error("a restart forgets")
 		}
 		other, err := auth.OpenSessions(t.Context(), memory.New())
@@ -42,14 +42,14 @@ func TestSessions(t *testing.T) {
 		}
 		// What would be over anyway need not be remembered.
 		time.Sleep(2 * time.Hour)
-		if open().Ended("a") {
+		if open().IsEnded("a") {
 			t.Error("it is remembered for ever")
 		}
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := second.End(t.Context(), "b", time.Now().Add(time.Hour)); !errors.Is(err, gateway.ErrUnavailable) || !second.Ended("b") {
-			t.Errorf("without a journal: %v, ended %v", err, second.Ended("b"))
+		if err := second.End(t.Context(), "b", time.Now().Add(time.Hour)); !errors.Is(err, gateway.ErrUnavailable) || !second.IsEnded("b") {
+			t.Errorf("without a journal: %v, ended %v", err, second.IsEnded("b"))
 		}
 		if _, err := auth.OpenSessions(t.Context(), j); err == nil {
 			t.Error("opened on a closed journal")

@@ -86,14 +86,14 @@ func New(c Config) (*Verifier, error) {
 }
 
 func (c *Config) source() (source, error) {
-	given := 0
+	sources := 0
 	for _, s := range []string{c.Secret, c.SecretFile, c.KeyFile, c.JWKS} {
 		if s != "" {
-			given++
+			sources++
 		}
 	}
-	if given != 1 {
-		return nil, fmt.Errorf("%w: one of secret, secret file, key file and JWKS is needed, not %d", ErrConfig, given)
+	if sources != 1 {
+		return nil, fmt.Errorf("%w: one of secret, secret file, key file and JWKS is needed, not %d", ErrConfig, sources)
 	}
 	wrong := func(s source, err error) (source, error) {
 		if err != nil {
@@ -132,7 +132,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (server.Identity, e
 			return nil, errors.New("its header demands what is not understood (crit)")
 		}
 		kid, ok := t.Header["kid"].(string)
-		if _, given := t.Header["kid"]; given && !ok {
+		if _, present := t.Header["kid"]; present && !ok {
 			return nil, errors.New("its kid is no text")
 		}
 		keys, err := v.keys.find(ctx, kid, t.Method.Alg())

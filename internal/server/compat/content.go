@@ -172,8 +172,8 @@ func (rd *reader) picture(mime, data string) (p event.Part, err error) {
 	}}, nil
 }
 
-func noTools(what string) error {
-	return server.Errorf(http.StatusBadRequest, reasonTools, "%s: the agents here run their own tools and take none from the client", what)
+func noTools(field string) error {
+	return server.Errorf(http.StatusBadRequest, reasonTools, "%s: the agents here run their own tools and take none from the client", field)
 }
 
 // keyOf is the explicit key of a request: the first of those that is given.

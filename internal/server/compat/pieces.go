@@ -104,14 +104,14 @@ type sender struct {
 	to     encoder
 	silent bool // reasoning is omitted
 
-	sent    string            // the visible text that was sent
+	visible string            // the visible text that was sent
 	thought map[string]string // the text that was sent of each reasoning part
 }
 
 // next appends the content of the pieces that was not sent yet. If they contradict the sent text, it appends nothing and
 // returns false.
 func (s *sender) next(b []byte, pieces []piece) ([]byte, bool) {
-	if !strings.HasPrefix(text(pieces), s.sent) {
+	if !strings.HasPrefix(text(pieces), s.visible) {
 		return b, false
 	}
 	at := 0
@@ -121,9 +121,9 @@ func (s *sender) next(b []byte, pieces []piece) ([]byte, bool) {
 			continue
 		}
 		end := at + len(p.text)
-		if end > len(s.sent) {
-			suffix := p.text[max(0, len(s.sent)-at):]
-			s.sent += suffix
+		if end > len(s.visible) {
+			suffix := p.text[max(0, len(s.visible)-at):]
+			s.visible += suffix
 			b = s.to.Text(b, suffix)
 		}
 		at = end

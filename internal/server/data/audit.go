@@ -50,9 +50,9 @@ func (l *lines) flush() error {
 }
 
 // abort ends a stream so that the client can see that it is incomplete.
-func (d *surface) abort(what string, err error) {
+func (d *surface) abort(operation string, err error) {
 	if !errors.Is(err, context.Canceled) {
-		d.s.Log().Error(what+" cut", "error", err)
+		d.s.Log().Error(operation+" cut", "error", err)
 	}
 	panic(http.ErrAbortHandler)
 }
@@ -81,18 +81,18 @@ func (d *surface) audit(w http.ResponseWriter, r *http.Request, _ gateway.Princi
 	if err != nil || st.Head() {
 		return err
 	}
-	out := &lines{st: st}
+	output := &lines{st: st}
 	beat := time.NewTicker(st.Beat)
 	defer beat.Stop()
 	for {
 		changed := log.Changed()
 		var writeErr error // set once a write has failed
 		q.After, err = log.Read(r.Context(), q, func(e audit.Entry) error {
-			writeErr = out.add(e)
+			writeErr = output.add(e)
 			return writeErr
 		})
 		if writeErr == nil && err == nil {
-			writeErr = out.flush()
+			writeErr = output.flush()
 		}
 		switch {
 		case writeErr != nil:

@@ -103,10 +103,10 @@ func (d *surface) purge(w http.ResponseWriter, r *http.Request, p gateway.Princi
 		return err
 	}
 	of := data.Subject{Tenant: r.URL.Query().Get("tenant"), Subject: r.PathValue("subject")}
-	out, err := d.Purger.Purge(r.Context(), p, of, dry)
+	result, err := d.Purger.Purge(r.Context(), p, of, dry)
 	if err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, out)
+	server.WriteJSON(w, http.StatusOK, result)
 	return nil
 }

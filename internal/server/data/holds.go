@@ -13,22 +13,22 @@ func (d *surface) holds(w http.ResponseWriter, _ *http.Request, _ gateway.Princi
 }
 
 func (d *surface) hold(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	var one gateway.Hold
-	if err := server.DecodeStrict(r, &one); err != nil {
+	var hold gateway.Hold
+	if err := server.DecodeStrict(r, &hold); err != nil {
 		return err
 	}
-	one, err := d.gw.Holds().Place(r.Context(), p, one)
+	hold, err := d.gw.Holds().Place(r.Context(), p, hold)
 	if err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, one)
+	server.WriteJSON(w, http.StatusOK, hold)
 	return nil
 }
 
 func (d *surface) release(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	q := r.URL.Query()
-	one := gateway.Hold{Conversation: q.Get("conversation"), Tenant: q.Get("tenant"), Subject: q.Get("subject")}
-	if err := d.gw.Holds().Release(r.Context(), p, one); err != nil {
+	hold := gateway.Hold{Conversation: q.Get("conversation"), Tenant: q.Get("tenant"), Subject: q.Get("subject")}
+	if err := d.gw.Holds().Release(r.Context(), p, hold); err != nil {
 		return err
 	}
 	server.WriteJSON(w, http.StatusOK, map[string]bool{"released": true})

@@ -24,14 +24,14 @@ func (d *surface) export(w http.ResponseWriter, r *http.Request, p gateway.Princ
 	if err != nil || st.Head() {
 		return err
 	}
-	out := &lines{st: st}
+	output := &lines{st: st}
 	var writeErr error // set once a write has failed
 	err = d.Exporter.Export(r.Context(), p, of, func(line []byte) error {
-		writeErr = out.raw(line)
+		writeErr = output.raw(line)
 		return writeErr
 	})
 	if err == nil {
-		writeErr = out.flush()
+		writeErr = output.flush()
 	}
 	if err != nil && writeErr == nil {
 		d.abort("export", err)
@@ -41,17 +41,17 @@ func (d *surface) export(w http.ResponseWriter, r *http.Request, p gateway.Princ
 
 // load imports the body. If it fails, the part that was imported stays, and the response has its size.
 func (d *surface) load(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	out, err := d.Importer.Import(r.Context(), p, r.Body)
+	result, err := d.Importer.Import(r.Context(), p, r.Body)
 	if errors.Is(err, data.ErrFile) {
-		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%v; %s", err, done(out))
+		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "%v; %s", err, progress(result))
 	}
 	if err != nil {
 		return err
 	}
-	server.WriteJSON(w, http.StatusOK, out)
+	server.WriteJSON(w, http.StatusOK, result)
 	return nil
 }
 
-func done(n data.Importing) string {
+func progress(n data.Importing) string {
 	return fmt.Sprintf("%d imported before it, %d unchanged, %d refused", n.Imported, n.Unchanged, n.Refused)
 }

@@ -26,13 +26,13 @@ func Register(s *server.Server, service *attachments.Service) {
 	f := &surface{service}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/conversations/{id}/files/{media}", Access: server.Authenticated, Handler: f.get})
 	// The gateway has its own limit for files.
-	s.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/conversations/{id}/files", Access: server.Authenticated, Handler: f.put, MaxBody: maxBody})
+	s.Handle(server.Route{Method: http.MethodPost, Pattern: "/api/conversations/{id}/files", Access: server.Authenticated, Handler: f.createFile, MaxBody: maxBody})
 	f.uploads(s)
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/files/download", Access: server.Authenticated, Handler: f.download})
 }
 
-// put creates a file from the body, with the name in the query and the type in Content-Type.
-func (f *surface) put(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
+// createFile creates a file from the body, with the name in the query and the type in Content-Type.
+func (f *surface) createFile(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
 		return server.Errorf(http.StatusUnsupportedMediaType, server.ReasonInvalid, "send the file itself as the body, and its name as ?name=")
 	}
@@ -52,11 +52,11 @@ func (f *surface) put(w http.ResponseWriter, r *http.Request, p gateway.Principa
 const policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 func (f *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
-	return f.stored(w, r, p, r.PathValue("id"), r.PathValue("media"))
+	return f.serveStored(w, r, p, r.PathValue("id"), r.PathValue("media"))
 }
 
 // stored serves a file of a conversation.
-func (f *surface) stored(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, id string) error {
+func (f *surface) serveStored(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, id string) error {
 	file, m, err := f.files.OpenFile(r.Context(), p, conversation, id)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (f *surface) stored(w http.ResponseWriter, r *http.Request, p gateway.Princ
 func (f *surface) download(w http.ResponseWriter, r *http.Request, p gateway.Principal) error {
 	q := r.URL.Query()
 	if id := q.Get("id"); id != "" {
-		return f.stored(w, r, p, q.Get("conversation"), id)
+		return f.serveStored(w, r, p, q.Get("conversation"), id)
 	}
 	if !q.Has("path") {
 		return server.Errorf(http.StatusBadRequest, server.ReasonInvalid, "say which file: ?path=, or ?conversation= and ?id=")
@@ -94,10 +94,10 @@ func (f *surface) download(w http.ResponseWriter, r *http.Request, p gateway.Pri
 // serve writes a file or the requested range of it. With ?download, the browser saves it, under the name in that parameter if
 // there is one.
 func serve(w http.ResponseWriter, r *http.Request, file io.ReadSeeker, m event.Media, changed time.Time) {
-	how, name := "attachment", m.Name
+	mode, name := "attachment", m.Name
 	q := r.URL.Query()
 	if store.Inline(m.MIME) && !q.Has("download") {
-		how = "inline"
+		mode = "inline"
 	}
 	if other := store.Name(q.Get("download")); other != "" {
 		name = other
@@ -108,7 +108,7 @@ func serve(w http.ResponseWriter, r *http.Request, file io.ReadSeeker, m event.M
 	}
 	h := w.Header()
 	h.Set("Content-Type", kind)
-	h.Set("Content-Disposition", disposition(how, name))
+	h.Set("Content-Disposition", disposition(mode, name))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Cross-Origin-Resource-Policy", "same-site")
@@ -116,12 +116,12 @@ func serve(w http.ResponseWriter, r *http.Request, file io.ReadSeeker, m event.M
 }
 
 // disposition returns the Content-Disposition header: display or save, and the file name.
-func disposition(how, name string) string {
+func disposition(mode, name string) string {
 	if name == "" {
-		return how
+		return mode
 	}
-	if s := mime.FormatMediaType(how, map[string]string{"filename": name}); s != "" {
+	if s := mime.FormatMediaType(mode, map[string]string{"filename": name}); s != "" {
 		return s
 	}
-	return how
+	return mode
 }

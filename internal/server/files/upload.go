@@ -68,7 +68,7 @@ func (f *surface) create(w http.ResponseWriter, r *http.Request, p gateway.Princ
 			return errors.Join(err, f.files.DropUpload(r.Context(), p, u.ID))
 		}
 		if err == nil && !resumable && u.Placed == nil {
-			return errors.Join(broken(&u), f.files.DropUpload(r.Context(), p, u.ID))
+			return errors.Join(errIncomplete(&u), f.files.DropUpload(r.Context(), p, u.ID))
 		}
 		if err != nil && u.Placed == nil && u.Offset == u.Length {
 			return err // the file arrived, but is refused
@@ -176,12 +176,12 @@ func (f *surface) resume(w http.ResponseWriter, r *http.Request, p gateway.Princ
 // add appends the request's body.
 func (f *surface) add(w http.ResponseWriter, r *http.Request, p gateway.Principal, id string, at int64) (attachments.Upload, error) {
 	rc := http.NewResponseController(w)
-	in := &watched{r: r.Body}
+	in := &errorReader{r: r.Body}
 	u, err := f.files.AppendUpload(r.Context(), p, id, at, in, func() {
 		_ = rc.SetReadDeadline(time.Unix(1, 0)) // without deadlines, the other request gets an error that the upload is busy
 	})
 	if err != nil && in.err != nil && !errors.Is(err, store.ErrBusy) {
-		err = broken(&u)
+		err = errIncomplete(&u)
 	}
 	return u, busy(err)
 }
@@ -195,17 +195,17 @@ func busy(err error) error {
 }
 
 // broken is the response to an interrupted body. Usually no client reads it.
-func broken(u *attachments.Upload) error {
+func errIncomplete(u *attachments.Upload) error {
 	return server.Errorf(http.StatusBadRequest, server.ReasonTimeout, "the body broke off; %d of %d bytes are here", u.Offset, u.Length)
 }
 
 // watched records that a reader failed, to distinguish a connection error from a disk error.
-type watched struct {
+type errorReader struct {
 	r   io.Reader
 	err error
 }
 
-func (t *watched) Read(b []byte) (int, error) {
+func (t *errorReader) Read(b []byte) (int, error) {
 	n, err := t.r.Read(b)
 	if err != nil && err != io.EOF {
 		t.err = err

@@ -34,23 +34,23 @@ const retryBackup = 10 * time.Second
 // repeated requests can't fill the disk. RegisterBackup deletes copies that a killed process has left, because they may contain
 // data that was deleted later.
 func RegisterBackup(s *server.Server, b Backuper, dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, copies+"*"))
+	leftovers, err := filepath.Glob(filepath.Join(dir, copies+"*"))
 	if err != nil {
 		return fmt.Errorf("look for old copies: %w", err)
 	}
-	for _, path := range left {
+	for _, path := range leftovers {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("remove old copy: %w", err)
 		}
 	}
-	var running atomic.Bool
+	var busy atomic.Bool
 	s.Handle(server.Route{
 		Method: http.MethodPost, Pattern: "/api/backup", Access: server.Admin, Stream: true,
 		Handler: func(w http.ResponseWriter, r *http.Request, _ gateway.Principal) error {
-			if !running.CompareAndSwap(false, true) {
+			if !busy.CompareAndSwap(false, true) {
 				return errBusy
 			}
-			defer running.Store(false)
+			defer busy.Store(false)
 			return backup(s, w, r, b, dir)
 		},
 	})

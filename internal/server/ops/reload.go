@@ -19,14 +19,14 @@ func RegisterReload(s *server.Server, reload func() (Reloaded, error)) {
 	s.Handle(server.Route{
 		Method: http.MethodPost, Pattern: "/api/config/reload", Access: server.Admin,
 		Handler: func(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
-			done, err := reload()
+			report, err := reload()
 			if err != nil {
 				return err
 			}
 			server.WriteJSON(w, http.StatusOK, struct {
 				OK bool `json:"ok"`
 				Reloaded
-			}{true, done})
+			}{true, report})
 			return nil
 		},
 	})

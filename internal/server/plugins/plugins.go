@@ -20,7 +20,7 @@ type Options struct {
 	// Store contains the plugins. If it is nil, plugins can't be installed.
 	Store *plugins.Store
 	// State reports whether a plugin is ready, or the reason why not.
-	State func(name string) (ready bool, why error)
+	State func(name string) (ready bool, reason error)
 	// Send delivers install-progress frames. If it is nil, frames are dropped.
 	Send func(hub.Frame)
 }
@@ -50,7 +50,7 @@ func failed(w http.ResponseWriter, _ *http.Request, e *server.Error) {
 var errOff = server.Errorf(http.StatusForbidden, server.ReasonForbidden, "Plugin installation is disabled")
 
 // shown is a plugin in the list.
-type shown struct {
+type listEntry struct {
 	Name        string    `json:"name"`
 	Version     string    `json:"version"`
 	Kind        string    `json:"kind"`
@@ -63,19 +63,19 @@ type shown struct {
 }
 
 func (s *surface) list(w http.ResponseWriter, _ *http.Request, _ gateway.Principal) error {
-	all := []shown{}
+	entries := []listEntry{}
 	if s.Store != nil {
 		for _, p := range s.Store.List() {
 			m := p.Manifest
-			one := shown{Name: m.Name, Version: m.Version, Kind: m.Kind, Description: m.Description, Origin: p.Origin, SHA256: p.SHA256, Installed: p.Installed}
-			var why error
-			if one.Ready, why = s.State(m.Name); !one.Ready && why != nil {
-				one.Error = why.Error()
+			entry := listEntry{Name: m.Name, Version: m.Version, Kind: m.Kind, Description: m.Description, Origin: p.Origin, SHA256: p.SHA256, Installed: p.Installed}
+			var reason error
+			if entry.Ready, reason = s.State(m.Name); !entry.Ready && reason != nil {
+				entry.Error = reason.Error()
 			}
-			all = append(all, one)
+			entries = append(entries, entry)
 		}
 	}
-	server.WriteJSON(w, http.StatusOK, map[string][]shown{"plugins": all})
+	server.WriteJSON(w, http.StatusOK, map[string][]listEntry{"plugins": entries})
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Prin
 		return err
 	}
 	req := plugins.Request{Name: in.Name, Version: in.Version, Folder: in.Path, Archive: in.Archive, SHA256: in.SHA256}
-	one, err := s.Store.Install(r.Context(), req, s.tell)
+	plugin, err := s.Store.Install(r.Context(), req, s.tell)
 	var failure *plugins.Failure
 	switch {
 	case errors.Is(err, plugins.ErrInvalid):
@@ -125,11 +125,11 @@ func (s *surface) install(w http.ResponseWriter, r *http.Request, p gateway.Prin
 	case err != nil:
 		return err
 	}
-	m := one.Manifest
+	m := plugin.Manifest
 	s.record(r, p, "plugin.install", m.Name, audit.Done)
-	s.srv.Log().Info("plugin installed", "request", server.RequestID(r.Context()), "plugin", m.Name, "version", m.Version, "origin", one.Origin)
+	s.srv.Log().Info("plugin installed", "request", server.RequestID(r.Context()), "plugin", m.Name, "version", m.Version, "origin", plugin.Origin)
 	server.WriteJSON(w, http.StatusOK, installReply{
-		OK: true, Plugin: installed{Name: m.Name, Version: m.Version, Path: one.Dir}, Message: fmt.Sprintf("%s %s is installed and runs", m.Name, m.Version),
+		OK: true, Plugin: installed{Name: m.Name, Version: m.Version, Path: plugin.Dir}, Message: fmt.Sprintf("%s %s is installed and runs", m.Name, m.Version),
 	})
 	return nil
 }

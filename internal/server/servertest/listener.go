@@ -9,9 +9,9 @@ import (
 
 // Listener is an in-memory network.
 type Listener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
+	conns     chan net.Conn
+	closed    chan struct{}
+	closeOnce sync.Once
 }
 
 var _ net.Listener = (*Listener)(nil)
@@ -51,7 +51,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // Close ends Accept and Dial.
 func (l *Listener) Close() error {
-	l.once.Do(func() { close(l.closed) })
+	l.closeOnce.Do(func() { close(l.closed) })
 	return nil
 }
 

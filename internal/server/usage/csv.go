@@ -18,8 +18,8 @@ var outcomes = []event.Outcome{event.Completed, event.Failed, event.Cancelled, e
 // writeCSV writes a line for each group, or one line without groups, with a column for each currency.
 func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error {
 	var b bytes.Buffer
-	out := csv.NewWriter(&b)
-	out.UseCRLF = true // as in RFC 4180
+	writer := csv.NewWriter(&b)
+	writer.UseCRLF = true // as in RFC 4180
 	var head []string
 	for _, d := range rep.GroupBy {
 		head = append(head, string(d))
@@ -33,7 +33,7 @@ func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error 
 	for _, c := range currencies {
 		head = append(head, "cost_"+c)
 	}
-	_ = out.Write(head) // out.Error returns its error
+	_ = writer.Write(head) // out.Error returns its error
 	groups := rep.Groups
 	if len(rep.GroupBy) == 0 {
 		groups = []*ledger.Group{{Sums: rep.Total}}
@@ -58,10 +58,10 @@ func writeCSV(w http.ResponseWriter, r *http.Request, rep *ledger.Report) error 
 			}
 			line = append(line, amount)
 		}
-		_ = out.Write(line)
+		_ = writer.Write(line)
 	}
-	out.Flush()
-	if err := out.Error(); err != nil {
+	writer.Flush()
+	if err := writer.Error(); err != nil {
 		return fmt.Errorf("write csv: %w", err)
 	}
 	h := w.Header()

@@ -16,13 +16,13 @@ import (
 const defaultDays = 30
 
 type surface struct {
-	gw  *gateway.Gateway
-	now func() time.Time
+	gw    *gateway.Gateway
+	clock func() time.Time
 }
 
 // Register adds the route to a server.
 func Register(s *server.Server, gw *gateway.Gateway) {
-	u := &surface{gw: gw, now: time.Now}
+	u := &surface{gw: gw, clock: time.Now}
 	s.Handle(server.Route{Method: http.MethodGet, Pattern: "/api/usage", Access: server.Authenticated, Handler: u.get})
 }
 
@@ -52,7 +52,7 @@ func (u *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principa
 
 // query parses the request.
 func (u *surface) query(values url.Values) (q ledger.Query, format string, err error) {
-	today := u.now().UTC()
+	today := u.clock().UTC()
 	q.To = today.Format(time.DateOnly)
 	q.GroupBy = []ledger.Dimension{ledger.ByDay}
 	for key, list := range values {
