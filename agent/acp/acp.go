@@ -108,11 +108,11 @@ func (a *Agent) connect(ctx context.Context) (*peer, error) {
 	if a.life.Err() != nil {
 		return nil, ErrClosed
 	}
-	if a.peer != nil && !a.peer.Silent() {
+	if a.peer != nil && !a.peer.OutputEnded() {
 		return a.peer, nil
 	}
 	if a.peer != nil {
-		a.log.Warn("the agent's process has ended and is started again", "error", a.peer.Why())
+		a.log.Warn("the agent's process has ended and is started again", "error", a.peer.Cause())
 		a.peer.End()
 		a.peer = nil
 	}
@@ -135,8 +135,8 @@ func (a *Agent) Check(ctx context.Context) error {
 }
 
 // Run has the process answer a turn.
-func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	in, err := out.Inline(ctx, in)
+func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -144,10 +144,10 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	if err != nil {
 		return err
 	}
-	session, fresh, err := a.session(ctx, p, in, out)
+	session, isNew, err := a.openSession(ctx, p, in, emitter)
 	if err != nil {
 		return err
 	}
-	t := &turn{peer: p, session: session, out: out, dialect: a.cfg.Dialect, dec: a.cfg.Dialect.Decoder(), grace: a.grace}
-	return t.run(ctx, prompt{ID: session, Prompt: blocks(in, fresh, &p.can)})
+	t := &turn{peer: p, session: session, emitter: emitter, dialect: a.cfg.Dialect, dec: a.cfg.Dialect.Decoder(), grace: a.grace}
+	return t.run(ctx, promptParams{ID: session, Prompt: blocks(in, isNew, &p.can)})
 }

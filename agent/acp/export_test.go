@@ -9,7 +9,7 @@ func (a *Agent) SetGrace(d time.Duration) { a.grace = d }
 func (a *Agent) Pid() int {
 	a.lock <- struct{}{}
 	defer func() { <-a.lock }()
-	if a.peer == nil || a.peer.Silent() {
+	if a.peer == nil || a.peer.OutputEnded() {
 		return 0
 	}
 	return a.peer.Pid()

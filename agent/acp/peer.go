@@ -21,7 +21,7 @@ const (
 	// farewell is how long a process whose input has ended may take to end.
 	farewell = 2 * time.Second
 	// shown is how many bytes of a line that can't be read are shown.
-	shown = 80
+	maxExcerpt = 80
 )
 
 // peer is one process, with what runs over its pipes.
@@ -31,10 +31,10 @@ type peer struct {
 	can   abilities
 	turns process.Listeners[line] // by session
 
-	mu      sync.Mutex
-	calls   int
-	replies map[string]*process.Listener[line] // by id; a turn hears its own among the lines of its session, in order
-	open    map[string]bool                    // sessions that this process knows
+	mu           sync.Mutex
+	calls        int
+	replies      map[string]*process.Listener[line] // by id; a turn hears its own among the lines of its session, in order
+	openSessions map[string]bool                    // sessions that this process knows
 }
 
 // line is one message, and how it came.
@@ -49,8 +49,8 @@ func dial(ctx context.Context, g process.Program, log *slog.Logger) (*peer, erro
 	if err != nil {
 		return nil, &agent.Error{Code: codeNotStarted, Message: "the agent's process can't be started", Detail: err.Error(), Retryable: true}
 	}
-	c := &peer{Talk: t, log: log, replies: map[string]*process.Listener[line]{}, open: map[string]bool{}}
-	c.Read(c.read)
+	c := &peer{Talk: t, log: log, replies: map[string]*process.Listener[line]{}, openSessions: map[string]bool{}}
+	c.Read(c.readOutput)
 	if err := c.greet(ctx); err != nil {
 		c.End()
 		return nil, err
@@ -59,13 +59,13 @@ func dial(ctx context.Context, g process.Program, log *slog.Logger) (*peer, erro
 }
 
 func (c *peer) greet(ctx context.Context) error {
-	hello := initialize{
+	hello := initializeParams{
 		Protocol: version,
 		Can:      map[string]any{"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false},
 		Info:     map[string]any{"name": "leat", "title": "Leat", "version": "0"},
 	}
 	if err := c.call(ctx, "initialize", hello, &c.can); err != nil {
-		return c.refused("the agent refuses to begin", err)
+		return c.requestError("the agent refuses to begin", err)
 	}
 	if c.can.Protocol != version {
 		return &agent.Error{Code: codeNotStarted, Message: fmt.Sprintf("the agent speaks version %d of the protocol, Leat version %d", c.can.Protocol, version)}
@@ -74,13 +74,13 @@ func (c *peer) greet(ctx context.Context) error {
 }
 
 // refused is what readers are told of a request that failed.
-func (c *peer) refused(what string, err error) error {
+func (c *peer) requestError(summary string, err error) error {
 	var f *failure
 	switch {
 	case errors.As(err, &f):
-		return f.shown(what)
+		return f.agentError(summary)
 	case errors.Is(err, process.ErrEnded):
-		return c.Why()
+		return c.Cause()
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func (c *peer) send(ctx context.Context, m toAgent) error {
 	if err != nil {
 		return fmt.Errorf("line to the agent: %w", err)
 	}
-	if err = c.Hand(ctx.Done(), append(b, '\n')); errors.Is(err, process.ErrStopped) {
+	if err = c.Queue(ctx.Done(), append(b, '\n')); errors.Is(err, process.ErrStopped) {
 		return context.Cause(ctx)
 	}
 	return err
@@ -120,14 +120,14 @@ func (c *peer) drop(id string) {
 
 // call makes a request and reads what it gives into v. What the agent refuses is a *failure.
 func (c *peer) call(ctx context.Context, method string, params, v any) error {
-	heard := process.NewListener[line]()
-	id, err := c.request(ctx, method, params, heard)
+	reply := process.NewListener[line]()
+	id, err := c.request(ctx, method, params, reply)
 	if err != nil {
 		return err
 	}
 	defer c.drop(id)
 	select {
-	case l := <-heard.Lines():
+	case l := <-reply.Lines():
 		if l.Error != nil {
 			return l.Error
 		}
@@ -143,7 +143,7 @@ func (c *peer) call(ctx context.Context, method string, params, v any) error {
 }
 
 // read hands on what the process says, until it ends or says what can't be read. It returns why there is no more.
-func (c *peer) read() error {
+func (c *peer) readOutput() error {
 	r := bufio.NewReaderSize(c.Stdout, 64<<10)
 	var hold agent.Hold
 	defer hold.Release()
@@ -163,19 +163,19 @@ func (c *peer) read() error {
 		if b = bytes.TrimSpace(b); len(b) == 0 {
 			continue
 		}
-		if err := c.take(b); err != nil {
+		if err := c.dispatch(b); err != nil {
 			c.Stop()
-			known := &agent.Error{Message: err.Error()}
-			errors.As(err, &known)
-			return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the agent's output %s", n, known.Message), Detail: known.Detail}
+			reason := &agent.Error{Message: err.Error()}
+			errors.As(err, &reason)
+			return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the agent's output %s", n, reason.Message), Detail: reason.Detail}
 		}
 	}
-	how, last, ended := c.Exit()
-	if !ended {
+	status, last, hasExited := c.Exit()
+	if !hasExited {
 		c.Stop()
 		return &agent.Error{Code: codeExit, Message: "the agent has closed its output", Retryable: true}
 	}
-	return &agent.Error{Code: codeExit, Message: "the agent's process ended" + how, Detail: last, Retryable: true}
+	return &agent.Error{Code: codeExit, Message: "the agent's process ended" + status, Detail: last, Retryable: true}
 }
 
 // readLine reads a line with its end.
@@ -197,18 +197,18 @@ func readLine(r *bufio.Reader, hold *agent.Hold) ([]byte, error) {
 }
 
 // take hands one line on: a reply to whoever asked, the rest to the turn of its session.
-func (c *peer) take(b []byte) error {
+func (c *peer) dispatch(b []byte) error {
 	l := line{raw: b}
 	if err := json.Unmarshal(b, &l.message); err != nil || b[0] != '{' {
-		return &agent.Error{Code: codeStream, Message: "is no message of JSON-RPC", Detail: strconv.Quote(process.Clean(string(b[:min(len(b), shown)])))}
+		return &agent.Error{Code: codeStream, Message: "is no message of JSON-RPC", Detail: strconv.Quote(process.Clean(string(b[:min(len(b), maxExcerpt)])))}
 	}
 	if l.Method == "" {
 		c.mu.Lock()
-		to := c.replies[string(l.ID)]
+		listener := c.replies[string(l.ID)]
 		delete(c.replies, string(l.ID))
 		c.mu.Unlock()
-		if to != nil {
-			to.Tell(l)
+		if listener != nil {
+			listener.Deliver(l)
 		}
 		return nil
 	}
@@ -219,7 +219,7 @@ func (c *peer) take(b []byte) error {
 		Session string `json:"sessionId"`
 	}
 	_ = json.Unmarshal(l.Params, &of) // one without a session is nobody's
-	if t := c.turns.Of(of.Session); t != nil && (l.ID == nil || l.Method == "session/request_permission") && t.Tell(l) {
+	if t := c.turns.Of(of.Session); t != nil && (l.ID == nil || l.Method == "session/request_permission") && t.Deliver(l) {
 		return nil
 	}
 	if l.ID == nil {
@@ -227,7 +227,7 @@ func (c *peer) take(b []byte) error {
 	}
 	answer := toAgent{ID: l.ID, Error: &failure{Code: noMethod, Message: "Leat has no " + l.Method}}
 	if l.Method == "session/request_permission" {
-		answer = toAgent{ID: l.ID, Result: chosen{outcome{Outcome: "cancelled"}}} // nobody is there to be asked
+		answer = toAgent{ID: l.ID, Result: permissionResult{outcome{Outcome: "cancelled"}}} // nobody is there to be asked
 	}
 	// Not to wait for a process that does not read while it waits to be read: that would be for ever.
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
@@ -242,15 +242,15 @@ func (c *peer) take(b []byte) error {
 func (c *peer) knows(session string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.open[session]
+	return c.openSessions[session]
 }
 
 func (c *peer) learn(session string, is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if is {
-		c.open[session] = true
+		c.openSessions[session] = true
 	} else {
-		delete(c.open, session)
+		delete(c.openSessions, session)
 	}
 }

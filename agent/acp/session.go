@@ -13,42 +13,42 @@ import (
 )
 
 // kept is what is kept with a conversation.
-type kept struct {
+type storedSession struct {
 	Session string `json:"session"`
 }
 
 // session returns the conversation's session, open in this process. fresh says that it knows nothing of what was said.
-func (a *Agent) session(ctx context.Context, p *peer, in agent.Input, out *agent.Emitter) (id string, fresh bool, err error) {
-	var k kept
+func (a *Agent) openSession(ctx context.Context, p *peer, in agent.Input, emitter *agent.Emitter) (id string, isNew bool, err error) {
+	var stored storedSession
 	if len(in.Session) > 0 {
-		if err := json.Unmarshal(in.Session, &k); err != nil {
+		if err := json.Unmarshal(in.Session, &stored); err != nil {
 			return "", false, fmt.Errorf("session: %w", err)
 		}
 	}
-	switch taken, err := a.take(ctx, p, k.Session); {
+	switch isOpen, err := a.take(ctx, p, stored.Session); {
 	case err != nil:
 		return "", false, err
-	case taken:
-		return k.Session, false, nil
-	case k.Session != "":
-		out.Log().Info("the agent's session can't be taken up; a new one is told what was said", "session", k.Session)
+	case isOpen:
+		return stored.Session, false, nil
+	case stored.Session != "":
+		emitter.Log().Info("the agent's session can't be taken up; a new one is told what was said", "session", stored.Session)
 	}
-	var made opened
-	if err := p.call(ctx, "session/new", open{Dir: a.cfg.Dir, Servers: []struct{}{}}, &made); err != nil {
-		return "", false, p.refused("the agent opens no session", err)
+	var created openResult
+	if err := p.call(ctx, "session/new", openParams{Dir: a.cfg.Dir, Servers: []struct{}{}}, &created); err != nil {
+		return "", false, p.requestError("the agent opens no session", err)
 	}
-	if made.ID == "" {
+	if created.ID == "" {
 		return "", false, &agent.Error{Code: codeStream, Message: "the agent opened a session and gave it no id"}
 	}
-	p.learn(made.ID, true)
-	b, err := json.Marshal(kept{made.ID})
+	p.learn(created.ID, true)
+	b, err := json.Marshal(storedSession{created.ID})
 	if err != nil {
 		return "", false, err
 	}
-	if err := out.KeepSession(ctx, b); err != nil && !errors.Is(err, agent.ErrNoSession) {
+	if err := emitter.KeepSession(ctx, b); err != nil && !errors.Is(err, agent.ErrNoSession) {
 		return "", false, err
 	}
-	return made.ID, true, nil
+	return created.ID, true, nil
 }
 
 // take takes a session up, and reports whether that went well.
@@ -66,26 +66,26 @@ func (a *Agent) take(ctx context.Context, p *peer, id string) (bool, error) {
 	default:
 		return false, nil
 	}
-	var nothing struct{}
-	err := p.call(ctx, method, open{ID: id, Dir: a.cfg.Dir, Servers: []struct{}{}}, &nothing)
+	var ignored struct{}
+	err := p.call(ctx, method, openParams{ID: id, Dir: a.cfg.Dir, Servers: []struct{}{}}, &ignored)
 	var f *failure
 	switch {
 	case errors.As(err, &f):
 		return false, nil
 	case err != nil:
-		return false, p.refused("", err)
+		return false, p.requestError("", err)
 	}
 	p.learn(id, true)
 	return true, nil
 }
 
 // blocks are the message as a prompt; a fresh session is told what was said before.
-func blocks(in agent.Input, fresh bool, can *abilities) []block {
-	var all []block
-	if past := history(in.History); fresh && past != "" {
-		all = append(all, block{Type: "text", Text: past})
+func blocks(in agent.Input, isNew bool, can *abilities) []block {
+	var content []block
+	if past := history(in.History); isNew && past != "" {
+		content = append(content, block{Type: "text", Text: past})
 	}
-	all = append(all, block{Type: "text", Text: in.Message.Text})
+	content = append(content, block{Type: "text", Text: in.Message.Text})
 	for _, part := range in.Message.Parts {
 		m := part.Media
 		if m == nil {
@@ -95,29 +95,29 @@ func blocks(in agent.Input, fresh bool, can *abilities) []block {
 		head, data, inline := strings.Cut(m.URL, ";base64,")
 		switch {
 		case inline && strings.HasPrefix(head, "data:") && (kind == "image" && can.Agent.Prompt.Image || kind == "audio" && can.Agent.Prompt.Audio):
-			all = append(all, block{Type: kind, Data: data, MIME: m.MIME})
+			content = append(content, block{Type: kind, Data: data, MIME: m.MIME})
 		case !inline && call.Reachable(m.URL):
-			all = append(all, block{Type: "resource_link", URI: m.URL, Name: m.Name, MIME: m.MIME})
+			content = append(content, block{Type: "resource_link", URI: m.URL, Name: m.Name, MIME: m.MIME})
 		default:
-			all = append(all, block{Type: "text", Text: "(The file " + m.Name + " was attached; it can't be shown to you.)"})
+			content = append(content, block{Type: "text", Text: "(The file " + m.Name + " was attached; it can't be shown to you.)"})
 		}
 	}
-	return all
+	return content
 }
 
 // history is what was said before, in words.
-func history(all []agent.Message) string {
-	if len(all) == 0 {
+func history(messages []agent.Message) string {
+	if len(messages) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("What was said before in this conversation:\n")
-	for _, m := range all {
-		who := "User"
+	for _, m := range messages {
+		speaker := "User"
 		if m.Role == event.Assistant {
-			who = "You"
+			speaker = "You"
 		}
-		b.WriteString("\n" + who + ": " + m.Text + "\n")
+		b.WriteString("\n" + speaker + ": " + m.Text + "\n")
 	}
 	return b.String()
 }

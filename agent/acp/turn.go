@@ -18,7 +18,7 @@ import (
 type turn struct {
 	peer    *peer
 	session string
-	out     *agent.Emitter
+	emitter *agent.Emitter
 	grace   time.Duration
 	dialect dialect.Dialect
 
@@ -26,52 +26,52 @@ type turn struct {
 	dec    dialect.Decoder
 	closed bool
 
-	ended bool
-	asked *event.Request // by the line at hand
-	asks  sync.WaitGroup
+	hasEnded  bool
+	request   *event.Request // by the line at hand
+	questions sync.WaitGroup
 }
 
-func (t *turn) run(ctx context.Context, p prompt) error {
-	heard := t.peer.turns.Begin(t.session)
-	defer t.peer.turns.End(t.session, heard)
+func (t *turn) run(ctx context.Context, p promptParams) error {
+	lines := t.peer.turns.Begin(t.session)
+	defer t.peer.turns.End(t.session, lines)
 	t.peer.Aside.Refill()
-	t.out.OnEnd(t.held)
+	t.emitter.OnEnd(t.flush)
 	if b, err := json.Marshal(p); err == nil {
-		t.out.Sent(b)
+		t.emitter.Sent(b)
 	}
-	id, err := t.peer.request(ctx, "session/prompt", p, heard)
+	id, err := t.peer.request(ctx, "session/prompt", p, lines)
 	if err != nil {
-		return t.peer.refused("", err)
+		return t.peer.requestError("", err)
 	}
 	defer t.peer.drop(id)
 	// Questions are open no longer than the turn.
 	open, cancel := context.WithCancel(ctx)
-	defer t.asks.Wait()
+	defer t.questions.Wait()
 	defer cancel()
 	for size := 0; ; {
 		var l line
 		select {
-		case l = <-heard.Lines():
+		case l = <-lines.Lines():
 		case <-ctx.Done():
 			cancel()
-			return t.stop(ctx, heard)
+			return t.stop(ctx, lines)
 		case <-t.peer.Done():
 			select {
-			case l = <-heard.Lines(): // it said that before
+			case l = <-lines.Lines(): // it said that before
 			default:
-				return t.peer.Why()
+				return t.peer.Cause()
 			}
 		}
-		t.out.Received(l.raw)
+		t.emitter.Received(l.raw)
 		if size += len(l.raw); size > agent.MaxStream {
 			return t.giveUp(ctx, &agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error()})
 		}
-		switch err := t.hear(open, l); {
-		case err == nil && t.ended:
+		switch err := t.handle(open, l); {
+		case err == nil && t.hasEnded:
 			return nil
 		case errors.Is(err, agent.ErrTurnOver):
 			cancel()
-			return t.stop(ctx, heard)
+			return t.stop(ctx, lines)
 		case err != nil:
 			return t.giveUp(ctx, err)
 		}
@@ -79,41 +79,41 @@ func (t *turn) run(ctx context.Context, p prompt) error {
 }
 
 // hear hands a line to the readers.
-func (t *turn) hear(open context.Context, l line) error {
-	t.asked = nil
-	f, moved := dialect.Frame{Data: l.raw}, false
+func (t *turn) handle(open context.Context, l line) error {
+	t.request = nil
+	f, advances := dialect.Frame{Data: l.raw}, false
 	decode := func() ([]event.Event, json.RawMessage, error) {
 		ops, err := t.dec.Decode(f)
-		moved = err == nil && t.dialect.Advances(f, ops)
-		return slices.DeleteFunc(ops, t.take), nil, err
+		advances = err == nil && t.dialect.Advances(f, ops)
+		return slices.DeleteFunc(ops, t.intercept), nil, err
 	}
-	err := t.out.Large(len(l.raw), func() error { return t.out.Decode(decode) })
-	if errors.Is(err, agent.ErrTurnOver) && t.ended {
+	err := t.emitter.Large(len(l.raw), func() error { return t.emitter.Decode(decode) })
+	if errors.Is(err, agent.ErrTurnOver) && t.hasEnded {
 		return nil
 	}
-	if moved {
-		t.out.Alive()
+	if advances {
+		t.emitter.Alive()
 	}
-	if err == nil && t.asked != nil {
-		t.ask(open, l, *t.asked)
+	if err == nil && t.request != nil {
+		t.ask(open, l, *t.request)
 	}
 	return err
 }
 
 // take looks at an operation, and reports whether it is a question.
-func (t *turn) take(e event.Event) bool {
+func (t *turn) intercept(e event.Event) bool {
 	switch e.Type {
 	case event.TurnWait:
-		t.asked = e.Get().Request
+		t.request = e.Get().Request
 		return true
 	case event.TurnEnd:
-		t.ended = true
+		t.hasEnded = true
 	}
 	return false
 }
 
 // held releases what the decoder holds back when the turn ends. The emitter's lock is held.
-func (t *turn) held() []event.Event {
+func (t *turn) flush() []event.Event {
 	if t.closed {
 		return nil
 	}
@@ -124,15 +124,15 @@ func (t *turn) held() []event.Event {
 
 // ask asks for a permission, while the agent may say more.
 func (t *turn) ask(open context.Context, l line, q event.Request) {
-	t.asks.Go(func() {
+	t.questions.Go(func() {
 		choice := outcome{Outcome: "cancelled"}
-		if a, err := t.out.Ask(open, q); err == nil {
+		if a, err := t.emitter.Ask(open, q); err == nil {
 			choice = choose(l.Params, a)
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(open), farewell)
 		defer cancel()
-		if err := t.peer.send(ctx, toAgent{ID: l.ID, Result: chosen{choice}}); err != nil {
-			t.out.Log().Warn("an answer does not reach the agent", "error", err)
+		if err := t.peer.send(ctx, toAgent{ID: l.ID, Result: permissionResult{choice}}); err != nil {
+			t.emitter.Log().Warn("an answer does not reach the agent", "error", err)
 		}
 	})
 }
@@ -149,10 +149,10 @@ func choose(params json.RawMessage, a event.Answer) outcome {
 	if json.Unmarshal(params, &p) != nil {
 		return outcome{Outcome: "cancelled"}
 	}
-	for _, by := range [][]string{{string(a.Decision)}, kinds[a.Decision]} {
-		for _, want := range by {
+	for _, accepted := range [][]string{{string(a.Decision)}, kinds[a.Decision]} {
+		for _, want := range accepted {
 			for _, o := range p.Options {
-				if want != "" && (o.Name == want || o.ID == want || len(by) > 1 && o.Kind == want) {
+				if want != "" && (o.Name == want || o.ID == want || len(accepted) > 1 && o.Kind == want) {
 					return outcome{Outcome: "selected", Option: o.ID}
 				}
 			}
@@ -179,16 +179,16 @@ func (t *turn) tellStop() error {
 }
 
 // giveUp ends a turn whose agent goes on with what can't be taken. Its session is not spoken to again.
-func (t *turn) giveUp(ctx context.Context, why error) error {
+func (t *turn) giveUp(ctx context.Context, cause error) error {
 	t.forget(ctx)
 	if err := t.tellStop(); err != nil {
-		t.out.Log().Warn("the agent can't be told to stop", "error", err)
+		t.emitter.Log().Warn("the agent can't be told to stop", "error", err)
 	}
-	return why
+	return cause
 }
 
 // stop ends a turn that somebody else has ended: the agent is told, and has a moment to answer its prompt.
-func (t *turn) stop(ctx context.Context, heard *process.Listener[line]) error {
+func (t *turn) stop(ctx context.Context, lines *process.Listener[line]) error {
 	cause := context.Cause(ctx)
 	if cause == nil {
 		cause = agent.ErrTurnOver // its end is about to be told
@@ -196,11 +196,11 @@ func (t *turn) stop(ctx context.Context, heard *process.Listener[line]) error {
 	if err := t.tellStop(); err != nil {
 		return errors.Join(cause, err)
 	}
-	late := time.NewTimer(t.grace)
-	defer late.Stop()
+	timer := time.NewTimer(t.grace)
+	defer timer.Stop()
 	for {
 		select {
-		case l := <-heard.Lines():
+		case l := <-lines.Lines():
 			switch {
 			case l.Method == "":
 				return cause // the answer to the prompt
@@ -209,7 +209,7 @@ func (t *turn) stop(ctx context.Context, heard *process.Listener[line]) error {
 			}
 		case <-t.peer.Done():
 			return cause
-		case <-late.C:
+		case <-timer.C:
 			t.forget(ctx)
 			return cause
 		}
@@ -219,7 +219,7 @@ func (t *turn) stop(ctx context.Context, heard *process.Listener[line]) error {
 // forget has the next turn begin a session of its own: in this one the agent may yet speak of the turn that is over.
 func (t *turn) forget(ctx context.Context) {
 	t.peer.learn(t.session, false)
-	if err := t.out.KeepSession(context.WithoutCancel(ctx), nil); err != nil && !errors.Is(err, agent.ErrNoSession) && !errors.Is(err, agent.ErrTurnOver) {
-		t.out.Log().Warn("the session of an agent that does not stop is not forgotten", "error", err)
+	if err := t.emitter.KeepSession(context.WithoutCancel(ctx), nil); err != nil && !errors.Is(err, agent.ErrNoSession) && !errors.Is(err, agent.ErrTurnOver) {
+		t.emitter.Log().Warn("the session of an agent that does not stop is not forgotten", "error", err)
 	}
 }

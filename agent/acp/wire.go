@@ -56,14 +56,14 @@ type failure struct {
 func (f *failure) Error() string { return f.Message }
 
 // shown is the failure of a request as readers get it.
-func (f *failure) shown(what string) error {
+func (f *failure) agentError(summary string) error {
 	if f.Code == authRequired {
 		return &agent.Error{Code: codeLogin, Message: "the agent wants to be logged in first, by its own program", Detail: f.Message}
 	}
-	return &agent.Error{Code: fmt.Sprint(f.Code), Message: what, Detail: f.Message}
+	return &agent.Error{Code: fmt.Sprint(f.Code), Message: summary, Detail: f.Message}
 }
 
-type initialize struct {
+type initializeParams struct {
 	Protocol int            `json:"protocolVersion"`
 	Can      map[string]any `json:"clientCapabilities"`
 	Info     map[string]any `json:"clientInfo"`
@@ -92,17 +92,17 @@ func (a *abilities) resumes() bool {
 }
 
 // open names a session, for session/new without an id.
-type open struct {
+type openParams struct {
 	ID      string     `json:"sessionId,omitempty"`
 	Dir     string     `json:"cwd"`
 	Servers []struct{} `json:"mcpServers"`
 }
 
-type opened struct {
+type openResult struct {
 	ID string `json:"sessionId"`
 }
 
-type prompt struct {
+type promptParams struct {
 	ID     string  `json:"sessionId"`
 	Prompt []block `json:"prompt"`
 }
@@ -117,7 +117,7 @@ type block struct {
 }
 
 // chosen answers a request for a permission.
-type chosen struct {
+type permissionResult struct {
 	Outcome outcome `json:"outcome"`
 }
 

@@ -103,8 +103,8 @@ type image struct {
 }
 
 // Run sends the message and hands the chat's stream on.
-func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	in, err := out.Inline(ctx, in)
+func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -116,54 +116,54 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	}
 	body := request{Channel: "DM", ID: in.Key, Protocol: "delta-v2"}
 	body.Text, body.Images = content(in.Message)
-	known := s.Conversation != ""
+	isStored := s.Conversation != ""
 	for {
 		if s.Conversation == "" {
-			if s, err = a.create(ctx, in, out); err != nil {
+			if s, err = a.create(ctx, in, emitter); err != nil {
 				return err
 			}
 		}
 		a.remember(s, in.Conversation)
-		history := &trail{a: a, out: out, conversation: s.Conversation, text: body.Text}
+		history := &callbackHistory{agent: a, emitter: emitter, conversation: s.Conversation, text: body.Text}
 		talk := call.Talk{
 			Complete: history.complete,
-			Client:   a.client, Dialect: a.cfg.Dialect, Out: out,
+			Client:   a.client, Dialect: a.cfg.Dialect, Out: emitter,
 			Request: func(ctx context.Context, _ []event.Answer) (*http.Request, error) {
 				return call.Stream(ctx, call.Path(a.base, "api", "conversations", s.Conversation, "messages", "stream"), a.cfg.Token, in.Key, body)
 			},
-			Gone: known,
+			Gone: isStored,
 		}
 		err := talk.Run(ctx)
 		if !errors.Is(err, call.ErrGone) {
 			return err
 		}
-		s, known = session{}, false
+		s, isStored = session{}, false
 	}
 }
 
 // create makes the conversation on the server, and keeps what it is called there.
-func (a *Agent) create(ctx context.Context, in agent.Input, out *agent.Emitter) (session, error) {
+func (a *Agent) create(ctx context.Context, in agent.Input, emitter *agent.Emitter) (session, error) {
 	title, err := agent.Expand(a.cfg.Title, in)
 	if err != nil {
 		return session{}, err
 	}
-	var made struct {
+	var created struct {
 		Conversation struct {
 			ID   string `json:"id"`
 			Room string `json:"roomId"`
 		} `json:"conversation"`
 	}
-	err = call.Repeat(ctx, out, func() error {
+	err = call.Repeat(ctx, emitter, func() error {
 		req, err := call.JSON(ctx, http.MethodPost, a.base.JoinPath("api/conversations"), a.cfg.Token, map[string]string{"title": title})
 		if err != nil {
 			return err
 		}
-		return call.Do(a.client, req, &made)
+		return call.Do(a.client, req, &created)
 	})
 	if err != nil {
 		return session{}, err
 	}
-	s := session{Conversation: made.Conversation.ID, Room: made.Conversation.Room}
+	s := session{Conversation: created.Conversation.ID, Room: created.Conversation.Room}
 	if s.Conversation == "" {
 		return s, &agent.Error{Code: call.CodeAnswer, Message: "the server made a conversation and gave it no id"}
 	}
@@ -171,14 +171,14 @@ func (a *Agent) create(ctx context.Context, in agent.Input, out *agent.Emitter) 
 	if err != nil {
 		return s, err
 	}
-	if err := out.KeepSession(ctx, b); err != nil && !errors.Is(err, agent.ErrNoSession) {
+	if err := emitter.KeepSession(ctx, b); err != nil && !errors.Is(err, agent.ErrNoSession) {
 		return s, err
 	}
 	return s, nil
 }
 
 // content is the message as the chat takes it: pictures are sent along, other files named.
-func content(m agent.Message) (text string, all []image) {
+func content(m agent.Message) (text string, images []image) {
 	text = m.Text
 	for _, p := range m.Parts {
 		if p.Media == nil {
@@ -186,12 +186,12 @@ func content(m agent.Message) (text string, all []image) {
 		}
 		head, data, inline := strings.Cut(p.Media.URL, ";base64,")
 		if inline && strings.HasPrefix(head, "data:") && strings.HasPrefix(p.Media.MIME, "image/") {
-			all = append(all, image{Data: data, MIME: p.Media.MIME, Name: p.Media.Name})
+			images = append(images, image{Data: data, MIME: p.Media.MIME, Name: p.Media.Name})
 		} else {
 			text = strings.TrimLeft(text+"\n\n"+call.Unreached(p.Media), "\n")
 		}
 	}
-	return text, all
+	return text, images
 }
 
 // Stop implements [agent.Stopper]. Servers before July 2026 do not know of it: there the end of the request has to do.

@@ -26,14 +26,14 @@ var errNotListed = errors.New("the answer is not in the server's list")
 
 // trail completes the last frame of a turn by the history of its callbacks. The stream doesn't have it: callbacks come as snapshots of
 // the whole text, and the server's list of messages alone has the entries.
-type trail struct {
-	a            *Agent
-	out          *agent.Emitter
+type callbackHistory struct {
+	agent        *Agent
+	emitter      *agent.Emitter
 	conversation string
 	text         string // the message that was sent
 
-	spoke    bool // a token came
-	replaced bool // and a later one did not just append: the list will have a history
+	hasToken       bool // a token came
+	hasReplacement bool // and a later one did not just append: the list will have a history
 }
 
 // frame is a frame of the chat, as far as the history needs it.
@@ -47,33 +47,33 @@ type frame struct {
 }
 
 // complete returns the frame to decode in place of f.
-func (t *trail) complete(ctx context.Context, f dialect.Frame) dialect.Frame {
+func (t *callbackHistory) complete(ctx context.Context, f dialect.Frame) dialect.Frame {
 	var in frame
 	if json.Unmarshal(f.Data, &in) != nil {
 		return f // the decoder says what is wrong
 	}
 	switch {
 	case in.Type == "token":
-		whole := in.FullText != nil && (in.Text == nil || string(in.Text) == string(in.FullText))
-		t.replaced = t.replaced || t.spoke && whole
-		t.spoke = true
+		isSnapshot := in.FullText != nil && (in.Text == nil || string(in.Text) == string(in.FullText))
+		t.hasReplacement = t.hasReplacement || t.hasToken && isSnapshot
+		t.hasToken = true
 		return f
 	case in.Type != "done" || in.History != nil:
 		return f
 	}
-	history, err := t.history(ctx, in)
+	history, err := t.waitForHistory(ctx, in)
 	if err != nil {
-		t.out.Log().Warn("the callback history of an answer is not known", "error", err)
+		t.emitter.Log().Warn("the callback history of an answer is not known", "error", err)
 	}
 	if len(history) == 0 {
 		return f
 	}
-	var all map[string]any
-	if json.Unmarshal(f.Data, &all) != nil {
+	var fields map[string]any
+	if json.Unmarshal(f.Data, &fields) != nil {
 		return f
 	}
-	all["actionCallbackHistory"] = history
-	if b, err := json.Marshal(all); err == nil {
+	fields["actionCallbackHistory"] = history
+	if b, err := json.Marshal(fields); err == nil {
 		f.Data = b
 	}
 	return f
@@ -81,12 +81,12 @@ func (t *trail) complete(ctx context.Context, f dialect.Frame) dialect.Frame {
 
 // history reads the callback history of the turn that has just ended. An answer that is not listed has none, unless its stream shows
 // that it has.
-func (t *trail) history(ctx context.Context, end frame) ([]string, error) {
+func (t *callbackHistory) waitForHistory(ctx context.Context, end frame) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
 	for {
-		history, listed, err := t.listed(ctx, end)
-		if err != nil || listed || !t.replaced {
+		history, isListed, err := t.isListed(ctx, end)
+		if err != nil || isListed || !t.hasReplacement {
 			return history, err
 		}
 		if retry.Sleep(ctx, historyPause) != nil {
@@ -96,8 +96,8 @@ func (t *trail) history(ctx context.Context, end frame) ([]string, error) {
 }
 
 // listed looks at the list once: at what the agent said after the message that was sent.
-func (t *trail) listed(ctx context.Context, end frame) (history []string, listed bool, err error) {
-	req, err := call.JSON(ctx, http.MethodGet, t.a.base.JoinPath("api/conversations", t.conversation, "messages"), t.a.cfg.Token, nil)
+func (t *callbackHistory) isListed(ctx context.Context, end frame) (history []string, isListed bool, err error) {
+	req, err := call.JSON(ctx, http.MethodGet, t.agent.base.JoinPath("api/conversations", t.conversation, "messages"), t.agent.cfg.Token, nil)
 	if err != nil {
 		return nil, false, err
 	}
@@ -109,18 +109,18 @@ func (t *trail) listed(ctx context.Context, end frame) (history []string, listed
 			History []string `json:"actionCallbackHistory"`
 		} `json:"messages"`
 	}
-	if err := call.Do(t.a.client, req, &list); err != nil {
+	if err := call.Do(t.agent.client, req, &list); err != nil {
 		return nil, false, fmt.Errorf("list messages: %w", err)
 	}
-	asked := false
+	inTurn := false
 	for _, m := range list.Messages {
 		switch {
 		case m.Role == "user":
-			asked = m.ID == end.User || end.User == "" && strings.TrimSpace(m.Text) == strings.TrimSpace(t.text)
-			history, listed = nil, false
-		case asked:
-			history, listed = append(history, m.History...), listed || end.ID == "" || m.ID == end.ID
+			inTurn = m.ID == end.User || end.User == "" && strings.TrimSpace(m.Text) == strings.TrimSpace(t.text)
+			history, isListed = nil, false
+		case inTurn:
+			history, isListed = append(history, m.History...), isListed || end.ID == "" || m.ID == end.ID
 		}
 	}
-	return history, listed, nil
+	return history, isListed, nil
 }

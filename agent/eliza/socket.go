@@ -38,25 +38,25 @@ type socket struct {
 	life   context.Context
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	started bool
-	tell    func(agent.Signal)
-	last    string // id of the last event, to go on behind it; only its goroutine touches it
+	mu        sync.Mutex
+	isStarted bool
+	report    func(agent.Signal)
+	lastEvent string // id of the last event, to go on behind it; only its goroutine touches it
 }
 
 func newSocket(u *url.URL, t string, conversationOf func(string) string) *socket {
-	to := *u
-	to.Scheme = "ws" + u.Scheme[len("http"):]
-	s := &socket{url: &to, token: t, conversationOf: conversationOf, patience: dialLimit, last: newest}
+	address := *u
+	address.Scheme = "ws" + u.Scheme[len("http"):]
+	s := &socket{url: &address, token: t, conversationOf: conversationOf, patience: dialLimit, lastEvent: newest}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
 // Signals implements [agent.Signaller].
-func (a *Agent) Signals(tell func(agent.Signal)) {
+func (a *Agent) Signals(report func(agent.Signal)) {
 	a.socket.mu.Lock()
 	defer a.socket.mu.Unlock()
-	a.socket.tell = tell
+	a.socket.report = report
 }
 
 // Start implements [agent.Keeper]: it follows the server's socket where somebody wants its signals.
@@ -64,11 +64,11 @@ func (a *Agent) Start(log *slog.Logger) {
 	s := a.socket
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.started || s.tell == nil || s.life.Err() != nil {
+	if s.isStarted || s.report == nil || s.life.Err() != nil {
 		return
 	}
-	s.started = true
-	s.tasks.Go(func() { s.keep(log) })
+	s.isStarted = true
+	s.tasks.Go(func() { s.run(log) })
 }
 
 // Close implements [agent.Keeper].
@@ -82,19 +82,19 @@ func (a *Agent) Close() {
 
 // reconnect is the schedule of Eliza's own clients, shortened at random. After 15 failures the socket only probes.
 var reconnect = retry.Schedule{
-	First: 500 * time.Millisecond, Max: 10 * time.Second, Growth: 1.5, Jitter: true,
+	Initial: 500 * time.Millisecond, Max: 10 * time.Second, Growth: 1.5, Jitter: true,
 	ProbeAfter: 15, Probe: 30 * time.Second,
 }
 
 // keep connects again and again.
-func (s *socket) keep(log *slog.Logger) {
+func (s *socket) run(log *slog.Logger) {
 	wait := retry.Backoff{Schedule: reconnect}
 	for s.life.Err() == nil {
-		heard, err := s.follow()
+		gotMessage, err := s.follow()
 		if s.life.Err() != nil {
 			return
 		}
-		if heard {
+		if gotMessage {
 			wait.Reset()
 		}
 		after := wait.Next()
@@ -104,15 +104,15 @@ func (s *socket) keep(log *slog.Logger) {
 }
 
 // follow reads one connection to its end. It reports whether anything was heard.
-func (s *socket) follow() (heard bool, err error) {
-	to := *s.url
-	to.RawQuery = url.Values{"clientId": {"leat"}, "lastEventId": {s.last}}.Encode()
+func (s *socket) follow() (gotMessage bool, err error) {
+	address := *s.url
+	address.RawQuery = url.Values{"clientId": {"leat"}, "lastEventId": {s.lastEvent}}.Encode()
 	header := http.Header{"User-Agent": {"Leat"}}
 	if s.token != "" {
 		header.Set("Authorization", "Bearer "+string(s.token))
 	}
 	ctx, cancel := context.WithTimeout(s.life, s.patience)
-	c, _, err := websocket.Dial(ctx, to.String(), &websocket.DialOptions{HTTPHeader: header})
+	c, _, err := websocket.Dial(ctx, address.String(), &websocket.DialOptions{HTTPHeader: header})
 	cancel()
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
@@ -120,16 +120,16 @@ func (s *socket) follow() (heard bool, err error) {
 	defer c.CloseNow()
 	c.SetReadLimit(maxMessage)
 	for {
-		b, err := s.read(c)
+		b, err := s.readMessage(c)
 		if err != nil {
-			return heard, err
+			return gotMessage, err
 		}
-		heard = true
-		s.take(b)
+		gotMessage = true
+		s.handle(b)
 	}
 }
 
-func (s *socket) read(c *websocket.Conn) ([]byte, error) {
+func (s *socket) readMessage(c *websocket.Conn) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(s.life, quiet)
 	defer cancel()
 	_, b, err := c.Read(ctx)
@@ -150,7 +150,7 @@ type envelope struct {
 }
 
 // take tells of one message, if it is an event. What is none, or can't be read, is the server's business alone.
-func (s *socket) take(b []byte) {
+func (s *socket) handle(b []byte) {
 	var e envelope
 	if json.Unmarshal(b, &e) != nil {
 		return
@@ -161,12 +161,12 @@ func (s *socket) take(b []byte) {
 		return
 	}
 	if e.EventID != "" {
-		if e.EventID == s.last {
+		if e.EventID == s.lastEvent {
 			return // replayed by a server that does not count
 		}
-		s.last = e.EventID
+		s.lastEvent = e.EventID
 	}
-	s.tell(agent.Signal{
+	s.report(agent.Signal{
 		Type: e.Type, Stream: e.Stream, RunID: e.RunID, Seq: e.Seq, SessionKey: e.SessionKey, AgentID: e.AgentID,
 		Conversation: s.conversationOf(e.RoomID), Payload: e.Payload,
 	})

@@ -78,7 +78,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	aside := &process.Aside{Log: out.Log()}
 	var tasks sync.WaitGroup
 	out.Sent(body)
-	tasks.Go(func() { p.Feed(append(body, '\n')) })
+	tasks.Go(func() { p.WriteInput(append(body, '\n')) })
 	tasks.Go(func() { aside.ReadAll(p.Stderr) })
 
 	s := agent.NewStream(out, a.cfg.Dialect)
@@ -93,10 +93,10 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 		tasks.Go(func() { _, _ = io.Copy(io.Discard, p.Stdout) })
 		p.Await(a.goodbye)
 	}
-	if !p.Over() {
+	if !p.HasExited() {
 		err = a.endEarly(s, err)
 		p.Stop()
-		<-p.Ended()
+		<-p.ExitDone()
 	}
 	unwatch()
 	p.Close(tasks.Wait)

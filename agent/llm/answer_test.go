@@ -118,7 +118,7 @@ func TestProbe(t *testing.T) {
 		fmt.Fprintf(w, `{"id":"resp_1","status":%q}`, status)
 	}))
 	defer s.Close()
-	a := made(t, "responses", s.URL, map[string]string{"background": "true"}).(Background)
+	a := made(t, "responses", s.URL, map[string]string{"background": "true"}).(backgroundAgent)
 	if err := a.Probe(t.Context(), question("go")); err == nil {
 		t.Error("a turn without a response works")
 	}

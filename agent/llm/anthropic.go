@@ -57,16 +57,16 @@ type anthropicSource struct {
 var anthropicAPI = api{
 	title: "Anthropic", base: "https://api.anthropic.com", env: "ANTHROPIC_API_KEY", needKey: true,
 	dialect: anthropic.Dialect,
-	path:    func(*Config) string { return "/v1/messages" },
+	path:    func(*config) string { return "/v1/messages" },
 	auth:    func(h http.Header, key string) { h.Set("X-Api-Key", key) },
 	headers: map[string]string{"Anthropic-Version": anthropicVersion},
 	body:    anthropicBody,
-	model: func(c *Config) (string, string, any) {
+	model: func(c *config) (string, string, any) {
 		return http.MethodGet, "/v1/models/" + url.PathEscape(c.Model), nil
 	},
 	list:  "/v1/models?limit=200",
 	reads: pdf,
-	check: func(c *Config) error {
+	check: func(c *config) error {
 		// Others write it with the version, as OpenAI's addresses are.
 		c.BaseURL = strings.TrimSuffix(strings.TrimRight(c.BaseURL, "/"), "/v1")
 		budget, err := anthropicBudget(c)
@@ -83,7 +83,7 @@ var anthropicAPI = api{
 }
 
 // anthropicBudget is how many tokens the model may think; 0 where there is no such number.
-func anthropicBudget(c *Config) (int, error) {
+func anthropicBudget(c *config) (int, error) {
 	switch c.Thinking {
 	case "", "off", "adaptive":
 		return 0, nil
@@ -95,7 +95,7 @@ func anthropicBudget(c *Config) (int, error) {
 	return n, nil
 }
 
-func anthropicBody(a *Agent, turns []turn) any {
+func anthropicBody(a *modelAgent, turns []turn) any {
 	r := anthropicRequest{Model: a.cfg.Model, MaxTokens: a.cfg.MaxTokens, Stream: true, System: a.cfg.System, Temperature: a.cfg.Temperature}
 	budget, _ := anthropicBudget(&a.cfg) // it was checked
 	if r.MaxTokens == 0 {
@@ -117,7 +117,7 @@ func anthropicBody(a *Agent, turns []turn) any {
 				m.Content = append(m.Content, anthropicBlock{Type: "text", Text: b.text})
 			default:
 				c := anthropicBlock{Type: "image", Source: &anthropicSource{Type: "base64", MediaType: b.mime, Data: base64.StdEncoding.EncodeToString(b.data)}}
-				if !b.picture() {
+				if !b.isImage() {
 					c.Type, c.Title = "document", b.name
 				}
 				m.Content = append(m.Content, c)

@@ -11,15 +11,15 @@ import (
 )
 
 // approving is a decoder whose stream may end with requests for approvals.
-type approving interface {
+type approver interface {
 	positioned
 	OpenRequests() []event.Request
 	Approval(id string) json.RawMessage
 }
 
 // asked returns the approvals for which the response that a stream has read waits.
-func asked(d *dialect.Stream) []event.Request {
-	if a, ok := d.Decoder().(approving); ok {
+func pendingApprovals(d *dialect.Stream) []event.Request {
+	if a, ok := d.Decoder().(approver); ok {
 		return a.OpenRequests()
 	}
 	return nil
@@ -27,7 +27,7 @@ func asked(d *dialect.Stream) []event.Request {
 
 // takeUp finds out whether the response that the turn followed before a restart has ended with questions. If their answers were sent
 // already, the calls may have run, so that nothing is sent again.
-func (t *attempt) takeUp() error {
+func (t *attempt) restoreApprovals() error {
 	t.answers = t.from.Answers
 	if len(t.from.Decoder) == 0 {
 		return nil
@@ -36,10 +36,10 @@ func (t *attempt) takeUp() error {
 	if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, t.from.Decoder)); err != nil {
 		return err
 	}
-	if t.asked = asked(d); len(t.asked) == 0 {
+	if t.approvals = pendingApprovals(d); len(t.approvals) == 0 {
 		return nil
 	}
-	if t.from.Sent {
+	if t.from.AnswersSent {
 		return &agent.Error{Code: codeGone, Message: "the answers to the questions of " + t.a.name + " were sent just before the gateway was restarted, and what became of them is not known", Retryable: true}
 	}
 	t.paused = t.from.Decoder
@@ -47,20 +47,20 @@ func (t *attempt) takeUp() error {
 }
 
 // sending stores that the answers are sent.
-func (t *attempt) sending() error {
+func (t *attempt) storeSent() error {
 	if t.from == nil {
 		return nil // the response does not outlive the process
 	}
-	sent := *t.from
-	sent.Decoder, sent.Sent = t.paused, true
-	state, err := json.Marshal(&sent)
+	next := *t.from
+	next.Decoder, next.AnswersSent = t.paused, true
+	state, err := json.Marshal(&next)
 	if err != nil {
 		return err
 	}
-	if err := t.out.Emit(nil, state); err != nil {
+	if err := t.emitter.Emit(nil, state); err != nil {
 		return err
 	}
-	return t.out.Flush()
+	return t.emitter.Flush()
 }
 
 // approval is a person's decision as an item of input.
@@ -78,17 +78,17 @@ func (t *attempt) answer(ctx context.Context) error {
 	if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, t.paused)); err != nil {
 		return err
 	}
-	last, ok := d.Decoder().(approving)
+	last, ok := d.Decoder().(approver)
 	if t.request == nil {
 		t.request = t.a.api.body(t.a, nil) // the response that is named in it has the input
 	}
-	request, known := t.request.(responsesRequest)
-	if !ok || !known || !request.Store && t.body == nil {
+	request, isResponses := t.request.(responsesRequest)
+	if !ok || !isResponses || !request.Store && t.body == nil {
 		return &agent.Error{Code: codeGone, Message: "the question of " + t.a.name + " was asked before the gateway was restarted, and can't be answered any more", Retryable: true}
 	}
 	var items []any
-	for _, q := range t.asked {
-		a, err := t.out.Ask(ctx, q)
+	for _, q := range t.approvals {
+		a, err := t.emitter.Ask(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -111,12 +111,12 @@ func (t *attempt) answer(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
-	if err := t.sending(); err != nil {
+	if err := t.storeSent(); err != nil {
 		return err
 	}
 	// What follows is another response. The call may have been run by the time that a connection breaks, so nothing is repeated that
 	// may have arrived.
-	t.request, t.body, t.from, t.seen = request, body, nil, true
+	t.request, t.body, t.from, t.isVisible = request, body, nil, true
 	t.answers++
 	return nil
 }

@@ -163,7 +163,7 @@ func TestApprovalsAfterARestart(t *testing.T) {
 		_, _ = w.Write(responses["resp_2"])
 	}))
 	defer server.Close()
-	a := made(t, "responses", server.URL, map[string]string{"background": "true"}).(Background)
+	a := made(t, "responses", server.URL, map[string]string{"background": "true"}).(backgroundAgent)
 	a.client.Transport = eventwise{a.client.Transport}
 	decide := func(r event.Request) event.Answer {
 		if r.Tool == "shorten" {
@@ -182,13 +182,13 @@ func TestApprovalsAfterARestart(t *testing.T) {
 	asked, sent := 0, 0
 	for cut := 1; cut < len(whole.ops); cut++ {
 		answers.Store(0)
-		var from followed
+		var from backgroundState
 		if err := json.Unmarshal(whole.last[cut-1], &from); err != nil {
 			t.Fatal(err)
 		}
 		rest := &log{answer: decide}
 		err := a.Resume(t.Context(), question("go"), whole.last[cut-1], agent.NewEmitter(t.Context(), rest))
-		if from.Sent {
+		if from.AnswersSent {
 			sent++
 			if shown := (*agent.Error)(nil); !errors.As(err, &shown) || shown.Code != codeGone || answers.Load() != 0 {
 				t.Errorf("after %d commits, when the answers were on their way: %v, sent %d times", cut, err, answers.Load())

@@ -22,26 +22,26 @@ const maxTail = 8 << 10
 
 // attempt is the call of a turn, made once or, as long as nothing was seen, again.
 type attempt struct {
-	a    *Agent
-	in   agent.Input
-	body []byte
-	out  *agent.Emitter
+	a       *modelAgent
+	in      agent.Input
+	body    []byte
+	emitter *agent.Emitter
 
-	request any             // what body is made of; nil for a response that is taken up after a restart
-	asked   []event.Request // approvals that the last response has asked for; nothing while it goes on
-	paused  []byte          // state of the decoder at its end
-	answers int             // how many responses were answered
-	from    *followed       // the response that is followed; nil where there is none
+	request   any              // what body is made of; nil for a response that is taken up after a restart
+	approvals []event.Request  // approvals that the last response has asked for; nothing while it goes on
+	paused    []byte           // state of the decoder at its end
+	answers   int              // how many responses were answered
+	from      *backgroundState // the response that is followed; nil where there is none
 
-	seen   bool          // something is shown
-	held   []event.Event // beginnings of messages and parts that have nothing yet
-	failed *call.Failure
-	tail   []byte
+	isVisible bool          // something is shown
+	pending   []event.Event // beginnings of messages and parts that have nothing yet
+	failed    *call.Failure
+	tail      []byte
 }
 
 // call makes the call. An [*call.Failure] says that it failed, and whether it may be repeated.
 func (t *attempt) call(ctx context.Context) error {
-	t.held, t.failed, t.tail, t.asked = nil, nil, nil, nil
+	t.pending, t.failed, t.tail, t.approvals = nil, nil, nil, nil
 	// Once the stream has ended the turn its context ends too; the provider may still end its body in peace.
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -63,9 +63,9 @@ func (t *attempt) call(ctx context.Context) error {
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
 		stream.Drop()
-		return t.refused(res)
+		return t.statusFailure(res)
 	}
-	t.out.Trouble(nil)
+	t.emitter.Trouble(nil)
 	_, err = stream.ReadFrom(io.TeeReader(res.Body, (*tail)(&t.tail)))
 	if t.failed != nil {
 		stream.Drop()
@@ -82,12 +82,12 @@ func (t *attempt) call(ctx context.Context) error {
 		return nil
 	}
 	if errors.Is(err, dialect.ErrCutShort) {
-		if t.asked = asked(d); len(t.asked) > 0 {
+		if t.approvals = pendingApprovals(d); len(t.approvals) > 0 {
 			t.paused, err = d.Decoder().State()
 			return err
 		}
 	}
-	if f := t.broken(res, err); f != nil {
+	if f := t.incompleteFailure(res, err); f != nil {
 		if f.Retry {
 			stream.Drop()
 		}
@@ -109,9 +109,9 @@ func (t *attempt) stream() (*agent.Stream, *dialect.Stream, error) {
 			return nil, nil, err
 		}
 	}
-	s := agent.TakeUp(t.out, d)
+	s := agent.TakeUp(t.emitter, d)
 	s.Through = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
-		ops, err := t.pass(ops)
+		ops, err := t.filter(ops)
 		if err != nil || !t.a.cfg.Background {
 			return ops, nil, err
 		}
@@ -125,7 +125,7 @@ func (t *attempt) send(ctx context.Context) (*http.Response, error) {
 	if t.from != nil && t.from.ID != "" {
 		return t.a.do(ctx, http.MethodGet, t.from.path(), t.in.Key, nil)
 	}
-	t.out.Sent(t.body)
+	t.emitter.Sent(t.body)
 	key := t.in.Key
 	if t.answers > 0 {
 		key = fmt.Sprintf("%s-%d", key, t.answers) // it is another request
@@ -135,40 +135,40 @@ func (t *attempt) send(ctx context.Context) (*http.Response, error) {
 
 // pass looks through what the decoder gives. A message begins with what is seen of it, so that a call that is repeated leaves no
 // empty one behind; a failure before that is the call's, not the turn's.
-func (t *attempt) pass(ops []event.Event) ([]event.Event, error) {
+func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 	if t.failed != nil {
 		return nil, t.failed
 	}
-	out := make([]event.Event, 0, len(ops))
+	shown := make([]event.Event, 0, len(ops))
 	for _, op := range ops {
 		switch {
 		case op.Type == event.TurnUpdate:
 		case op.Type == event.TurnEnd && op.Get().Error != nil:
-			f := t.a.inside(op.Body.Error)
-			if !t.seen && f.Retry {
+			f := t.a.inStreamFailure(op.Body.Error)
+			if !t.isVisible && f.Retry {
 				t.failed = f
-				return out, f
+				return shown, f
 			}
 			b := *op.Body
-			t.out.Failed(f.Shown())
+			t.emitter.Failed(f.Shown())
 			b.Error = f.Shown().Shown()
 			op.Body = &b
-		case !t.seen && t.blank(&op):
-			t.held = append(t.held, op)
+		case !t.isVisible && t.isBlank(&op):
+			t.pending = append(t.pending, op)
 			continue
 		default:
-			t.seen = t.seen || op.Type != event.TurnEnd
-			out = append(out, t.held...)
-			t.held = nil
+			t.isVisible = t.isVisible || op.Type != event.TurnEnd
+			shown = append(shown, t.pending...)
+			t.pending = nil
 		}
-		out = append(out, op)
+		shown = append(shown, op)
 	}
-	return out, nil
+	return shown, nil
 }
 
 // blank reports whether an operation shows nothing by itself. What goes on in the background can't be held back: where it stands
 // is stored with what was said.
-func (t *attempt) blank(op *event.Event) bool {
+func (t *attempt) isBlank(op *event.Event) bool {
 	switch op.Type {
 	case event.MessageStart, event.MessageEnd, event.PartEnd:
 		return !t.a.cfg.Background
@@ -180,8 +180,8 @@ func (t *attempt) blank(op *event.Event) bool {
 }
 
 // refused describes an answer that is no success.
-func (t *attempt) refused(res *http.Response) *call.Failure {
-	f := t.a.refused(res)
+func (t *attempt) statusFailure(res *http.Response) *call.Failure {
+	f := t.a.statusFailure(res)
 	if t.from == nil || t.from.ID == "" {
 		return f
 	}
@@ -194,8 +194,8 @@ func (t *attempt) refused(res *http.Response) *call.Failure {
 }
 
 // broken describes a stream that did not come to its end; nil where that is not the provider's doing.
-func (t *attempt) broken(res *http.Response, err error) *call.Failure {
-	again := !t.seen || t.from != nil && t.from.ID != ""
+func (t *attempt) incompleteFailure(res *http.Response, err error) *call.Failure {
+	repeatable := !t.isVisible || t.from != nil && t.from.ID != ""
 	var bad *dialect.Error
 	switch {
 	case errors.Is(err, agent.ErrTurnOver):
@@ -205,26 +205,26 @@ func (t *attempt) broken(res *http.Response, err error) *call.Failure {
 	case errors.As(err, &bad):
 		return &call.Failure{Code: codeAnswer, Message: "the answer of " + t.a.name + " can't be read: " + err.Error()}
 	case errors.Is(err, agent.ErrBroken):
-		return &call.Failure{Code: codeCutShort, Message: "the connection to " + t.a.name + " broke in the middle of its answer", Retry: again, Retryable: true}
+		return &call.Failure{Code: codeCutShort, Message: "the connection to " + t.a.name + " broke in the middle of its answer", Retry: repeatable, Retryable: true}
 	case errors.Is(err, dialect.ErrCutShort):
-		if p, ok := stray(t.tail); ok {
+		if p, ok := strayError(t.tail); ok {
 			code, retry := judge(0, p)
-			f := &call.Failure{Code: code, Message: t.a.tell(code), Detail: t.a.detail(code, p.message), Retry: retry && again, Retryable: retry}
+			f := &call.Failure{Code: code, Message: t.a.message(code), Detail: t.a.detail(code, p.message), Retry: retry && repeatable, Retryable: retry}
 			if code == "" {
 				f.Code = codeProvider
 			}
 			return f
 		}
-		if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); !t.seen && (kind == "text/html" || kind == "application/json") {
+		if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); !t.isVisible && (kind == "text/html" || kind == "application/json") {
 			return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("%s answered with %s instead of a stream", t.a.name, kind), Detail: "is base_url right?"}
 		}
-		return &call.Failure{Code: codeCutShort, Message: "the answer of " + t.a.name + " ended before it was whole", Retry: again, Retryable: true}
+		return &call.Failure{Code: codeCutShort, Message: "the answer of " + t.a.name + " ended before it was whole", Retry: repeatable, Retryable: true}
 	}
 	return nil
 }
 
 // stray finds an error that was written into a stream as it is, outside of its format.
-func stray(tail []byte) (problem, bool) {
+func strayError(tail []byte) (problem, bool) {
 	i := bytes.LastIndex(tail, []byte(`"error"`))
 	if i < 0 {
 		return problem{}, false

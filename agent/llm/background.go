@@ -16,16 +16,16 @@ import (
 )
 
 // followed is where a response in the background stands. It is the turn's state.
-type followed struct {
-	ID      string          `json:"id"`
-	Seq     int64           `json:"seq"`
-	Decoder json.RawMessage `json:"decoder"`
-	Answers int             `json:"answers,omitempty"` // how many responses before it were answered
-	Sent    bool            `json:"sent,omitempty"`    // the answers to its questions are on their way
+type backgroundState struct {
+	ID          string          `json:"id"`
+	Seq         int64           `json:"seq"`
+	Decoder     json.RawMessage `json:"decoder"`
+	Answers     int             `json:"answers,omitempty"` // how many responses before it were answered
+	AnswersSent bool            `json:"sent,omitempty"`    // the answers to its questions are on their way
 }
 
 // path is where the response goes on.
-func (f *followed) path() string {
+func (f *backgroundState) path() string {
 	return "/responses/" + url.PathEscape(f.ID) + "?stream=true&starting_after=" + strconv.FormatInt(f.Seq, 10)
 }
 
@@ -41,49 +41,49 @@ func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, j
 		return ops, nil, nil
 	}
 	id, seq := p.Position()
-	known := t.from != nil && t.from.ID == id
-	if id == "" || known && t.from.Seq == seq {
+	sameResponse := t.from != nil && t.from.ID == id
+	if id == "" || sameResponse && t.from.Seq == seq {
 		return ops, nil, nil
 	}
 	decoder, err := d.Decoder().State()
 	if err != nil {
 		return ops, nil, fmt.Errorf("state of decoder: %w", err)
 	}
-	if !known {
+	if !sameResponse {
 		t.a.remember(t.in.Turn, id)
 		ops = append([]event.Event{{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: id}}}}, ops...)
 	}
-	t.from = &followed{ID: id, Seq: seq, Decoder: decoder, Answers: t.answers}
+	t.from = &backgroundState{ID: id, Seq: seq, Decoder: decoder, Answers: t.answers}
 	state, err := json.Marshal(t.from)
 	return ops, state, err
 }
 
 // Background is an agent whose responses go on without it.
-type Background struct{ *Agent }
+type backgroundAgent struct{ *modelAgent }
 
 var (
-	_ agent.Resumer = Background{}
-	_ agent.Stopper = Background{}
-	_ agent.Checker = Background{}
-	_ agent.Prober  = Background{}
+	_ agent.Resumer = backgroundAgent{}
+	_ agent.Stopper = backgroundAgent{}
+	_ agent.Checker = backgroundAgent{}
+	_ agent.Prober  = backgroundAgent{}
 )
 
 // Resume follows the response that the turn had begun. Where none was known yet, nothing is sent again: whether the provider
 // works at it can't be told.
-func (b Background) Resume(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
+func (b backgroundAgent) Resume(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error {
 	if len(state) == 0 {
-		return out.End(event.Interrupted, "the gateway was restarted before the provider had named the response", nil)
+		return emitter.End(event.Interrupted, "the gateway was restarted before the provider had named the response", nil)
 	}
-	var from followed
+	var from backgroundState
 	if err := json.Unmarshal(state, &from); err != nil {
 		return fmt.Errorf("stored state: %w", err)
 	}
 	b.remember(in.Turn, from.ID)
-	return b.run(ctx, in, &from, out)
+	return b.run(ctx, in, &from, emitter)
 }
 
 // Stop implements [agent.Stopper]: the response of a turn that was stopped is cancelled.
-func (b Background) Stop(ctx context.Context, in agent.Input) error {
+func (b backgroundAgent) Stop(ctx context.Context, in agent.Input) error {
 	id := b.forget(in.Turn)
 	if id == "" {
 		return nil
@@ -94,15 +94,15 @@ func (b Background) Stop(ctx context.Context, in agent.Input) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
-		return b.refused(res)
+		return b.statusFailure(res)
 	}
 	return nil
 }
 
 // Probe implements [agent.Prober].
-func (b Background) Probe(ctx context.Context, in agent.Input) error {
+func (b backgroundAgent) Probe(ctx context.Context, in agent.Input) error {
 	b.mu.Lock()
-	id := b.running[in.Turn]
+	id := b.responseIDs[in.Turn]
 	b.mu.Unlock()
 	if id == "" {
 		return errors.New("the provider has named no response")
@@ -113,7 +113,7 @@ func (b Background) Probe(ctx context.Context, in agent.Input) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
-		return b.refused(res)
+		return b.statusFailure(res)
 	}
 	var r struct {
 		Status string `json:"status"`
@@ -127,16 +127,16 @@ func (b Background) Probe(ctx context.Context, in agent.Input) error {
 	return nil
 }
 
-func (a *Agent) remember(turn, id string) {
+func (a *modelAgent) remember(turn, id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.running[turn] = id
+	a.responseIDs[turn] = id
 }
 
-func (a *Agent) forget(turn string) string {
+func (a *modelAgent) forget(turn string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	id := a.running[turn]
-	delete(a.running, turn)
+	id := a.responseIDs[turn]
+	delete(a.responseIDs, turn)
 	return id
 }

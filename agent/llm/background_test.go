@@ -20,9 +20,9 @@ import (
 )
 
 // background makes an agent whose responses go on without it.
-func background(t testing.TB, s *llmtest.Server) Background {
+func background(t testing.TB, s *llmtest.Server) backgroundAgent {
 	t.Helper()
-	return made(t, "responses", s.URL, map[string]string{"background": "true"}).(Background)
+	return made(t, "responses", s.URL, map[string]string{"background": "true"}).(backgroundAgent)
 }
 
 // A broken connection is nothing: the response is followed from its last event, with new time for each that brought something.

@@ -12,8 +12,8 @@ import (
 const maxList = 8 << 20
 
 // Check implements [agent.Checker]: the provider is there, takes the key, and knows the model. It costs no tokens.
-func (a *Agent) Check(ctx context.Context) error {
-	if err := a.keyed(); err != nil {
+func (a *modelAgent) Check(ctx context.Context) error {
+	if err := a.checkKey(); err != nil {
 		return err
 	}
 	method, path, content := a.api.model(&a.cfg)
@@ -30,9 +30,9 @@ func (a *Agent) Check(ctx context.Context) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
-		return a.refused(res)
+		return a.statusFailure(res)
 	}
-	if !a.api.listed {
+	if !a.api.isList {
 		return nil
 	}
 	var list struct {

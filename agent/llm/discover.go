@@ -26,7 +26,7 @@ func (p provider) discover(ctx context.Context, s agent.Spec) ([]agent.Offer, er
 	if err != nil {
 		return nil, err
 	}
-	a, err := newAgent(*p.api, Config{BaseURL: s.Options["base_url"], Key: key, KeyFrom: from})
+	a, err := newAgent(*p.api, config{BaseURL: s.Options["base_url"], Key: key, KeyFrom: from})
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ func (p provider) discover(ctx context.Context, s agent.Spec) ([]agent.Offer, er
 }
 
 // models asks the API for its models. The lists of all providers have one of two keys, and each model has an id or a name.
-func (a *Agent) models(ctx context.Context) ([]string, error) {
-	if err := a.keyed(); err != nil {
+func (a *modelAgent) models(ctx context.Context) ([]string, error) {
+	if err := a.checkKey(); err != nil {
 		return nil, err
 	}
 	res, err := a.do(ctx, http.MethodGet, a.api.list, "", nil)
@@ -53,7 +53,7 @@ func (a *Agent) models(ctx context.Context) ([]string, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
-		return nil, a.refused(res)
+		return nil, a.statusFailure(res)
 	}
 	type model struct {
 		ID   string `json:"id"`

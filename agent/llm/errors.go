@@ -92,7 +92,7 @@ func parse(body []byte) problem {
 }
 
 // signs are words by which errors are known, whatever their status is. The first that fits counts.
-var signs = []struct {
+var patterns = []struct {
 	code  string
 	words []string
 }{
@@ -112,10 +112,10 @@ var passing = map[string]bool{codeOverloaded: true, codeLimited: true}
 
 // judge says what an error of a status comes to; 0 is the status of one inside a stream.
 func judge(status int, p problem) (code string, retry bool) {
-	said := strings.ToLower(p.kind + " " + p.message)
-	for _, s := range signs {
+	text := strings.ToLower(p.kind + " " + p.message)
+	for _, s := range patterns {
 		for _, w := range s.words {
-			if !strings.Contains(said, w) {
+			if !strings.Contains(text, w) {
 				continue
 			}
 			if s.code == codeQuota && status == http.StatusTooManyRequests && p.hint > 0 {
@@ -146,7 +146,7 @@ func judge(status int, p problem) (code string, retry bool) {
 }
 
 // tell is the kind of a failure in words for readers.
-func (a *Agent) tell(code string) string {
+func (a *modelAgent) message(code string) string {
 	text := map[string]string{
 		codeKeyRefused: a.name + " refuses the key",
 		codeModel:      fmt.Sprintf("%s does not know the model %s", a.name, a.cfg.Model),
@@ -164,23 +164,23 @@ func (a *Agent) tell(code string) string {
 }
 
 // detail is a failure for operators: what the provider said of it, and where the key comes from if that was refused.
-func (a *Agent) detail(code, said string) string {
-	said = a.excerpt(said)
+func (a *modelAgent) detail(code, message string) string {
+	message = a.excerpt(message)
 	if code != codeKeyRefused {
-		return said
+		return message
 	}
-	return strings.TrimPrefix(a.keyPlace()+": "+said, ": ")
+	return strings.TrimPrefix(a.keyPlace()+": "+message, ": ")
 }
 
 // excerpt is what a provider says of an error, short and without the key.
-func (a *Agent) excerpt(said string) string {
+func (a *modelAgent) excerpt(message string) string {
 	if key := a.key(); key != "" {
-		said = strings.ReplaceAll(said, key, "***") // before it is cut, which may be in the middle of it
+		message = strings.ReplaceAll(message, key, "***") // before it is cut, which may be in the middle of it
 	}
-	return call.Line(said, maxExcerpt)
+	return call.Line(message, maxExcerpt)
 }
 
-func (a *Agent) keyPlace() string {
+func (a *modelAgent) keyPlace() string {
 	switch {
 	case a.cfg.Key != "":
 		return "the key in " + a.cfg.KeyFrom
@@ -191,7 +191,7 @@ func (a *Agent) keyPlace() string {
 }
 
 // unreachable describes a request without an answer that can be read.
-func (a *Agent) unreachable(err error) *call.Failure {
+func (a *modelAgent) unreachable(err error) *call.Failure {
 	var encoded *call.EncodedError
 	switch {
 	case errors.As(err, &encoded):
@@ -203,7 +203,7 @@ func (a *Agent) unreachable(err error) *call.Failure {
 }
 
 // refused describes an answer that is no success.
-func (a *Agent) refused(res *http.Response) *call.Failure {
+func (a *modelAgent) statusFailure(res *http.Response) *call.Failure {
 	if res.StatusCode/100 == 3 {
 		return &call.Failure{Code: codeRefused, Message: fmt.Sprintf("%s answered %d, a redirect, which is not followed", a.name, res.StatusCode), Detail: "base_url has to be the final address"}
 	}
@@ -225,21 +225,21 @@ func (a *Agent) refused(res *http.Response) *call.Failure {
 	if p.message == "" {
 		p.message = strings.TrimSpace(strconv.Itoa(res.StatusCode) + " " + http.StatusText(res.StatusCode))
 	}
-	return &call.Failure{Code: code, Message: a.tell(code), Detail: a.detail(code, p.message), Retry: retry, Hint: p.hint}
+	return &call.Failure{Code: code, Message: a.message(code), Detail: a.detail(code, p.message), Retry: retry, Hint: p.hint}
 }
 
 // hinted is when the provider wants to be called again, by its headers.
-func hinted(h http.Header, now time.Time) time.Duration {
+func hinted(h http.Header, receivedAt time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond))
 	}
-	return retry.After(h.Get("Retry-After"), now)
+	return retry.After(h.Get("Retry-After"), receivedAt)
 }
 
 // inside judges an error that a stream tells.
-func (a *Agent) inside(e *event.Error) *call.Failure {
+func (a *modelAgent) inStreamFailure(e *event.Error) *call.Failure {
 	code, retry := judge(0, problem{kind: e.Code, message: e.Message})
-	f := &call.Failure{Code: code, Message: a.tell(code), Detail: a.detail(code, e.Message), Retry: retry || code == "" && e.Retryable}
+	f := &call.Failure{Code: code, Message: a.message(code), Detail: a.detail(code, e.Message), Retry: retry || code == "" && e.Retryable}
 	if code == "" {
 		f.Code = e.Code
 		if f.Code == "" {

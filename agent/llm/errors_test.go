@@ -10,13 +10,13 @@ import (
 // No error holds the key, nor a piece of it where it is cut, wherever the provider repeats it.
 func TestNoKeyInErrors(t *testing.T) {
 	const key = "sk-very-secret-0123456789"
-	a, err := newAgent(openAIAPI, Config{Model: "m", Key: key, KeyFrom: keyEnv})
+	a, err := newAgent(openAIAPI, config{Model: "m", Key: key, KeyFrom: keyEnv})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, said := range []string{"bad key " + key, strings.Repeat("x", maxExcerpt-8) + key} {
 		for what, text := range map[string]string{
-			"an answer": a.detail(codeKeyRefused, said), "in a stream": a.inside(&event.Error{Code: "odd", Message: said}).Error(),
+			"an answer": a.detail(codeKeyRefused, said), "in a stream": a.inStreamFailure(&event.Error{Code: "odd", Message: said}).Error(),
 		} {
 			if strings.Contains(text, "sk-") {
 				t.Errorf("%s: %s", what, text)

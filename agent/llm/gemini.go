@@ -46,19 +46,19 @@ type geminiThinking struct {
 var geminiAPI = api{
 	title: "Gemini", base: "https://generativelanguage.googleapis.com", env: "GEMINI_API_KEY", needKey: true,
 	dialect: gemini.Dialect,
-	path: func(c *Config) string {
+	path: func(c *config) string {
 		return "/v1beta/models/" + url.PathEscape(c.Model) + ":streamGenerateContent?alt=sse"
 	},
 	auth: func(h http.Header, key string) { h.Set("X-Goog-Api-Key", key) },
 	body: geminiBody,
-	model: func(c *Config) (string, string, any) {
+	model: func(c *config) (string, string, any) {
 		return http.MethodGet, "/v1beta/models/" + url.PathEscape(c.Model), nil
 	},
 	list: "/v1beta/models?pageSize=200",
 	reads: func(kind string) bool {
 		return pdf(kind) || strings.HasPrefix(kind, "audio/") || strings.HasPrefix(kind, "video/")
 	},
-	check: func(c *Config) error {
+	check: func(c *config) error {
 		c.Model = strings.TrimPrefix(c.Model, "models/")
 		if _, err := geminiBudget(c); err != nil {
 			return err
@@ -68,7 +68,7 @@ var geminiAPI = api{
 }
 
 // geminiBudget is how many tokens the model may think; nil where that is its own decision.
-func geminiBudget(c *Config) (*int, error) {
+func geminiBudget(c *config) (*int, error) {
 	n := 0
 	switch c.Thinking {
 	case "", "adaptive":
@@ -83,7 +83,7 @@ func geminiBudget(c *Config) (*int, error) {
 	return &n, nil
 }
 
-func geminiBody(a *Agent, turns []turn) any {
+func geminiBody(a *modelAgent, turns []turn) any {
 	r := geminiRequest{}
 	if a.cfg.System != "" {
 		r.System = &geminiContent{Parts: []geminiPart{{Text: a.cfg.System}}}

@@ -36,7 +36,7 @@ type block struct {
 }
 
 // picture reports whether the block is one.
-func (b *block) picture() bool { return strings.HasPrefix(b.mime, "image/") }
+func (b *block) isImage() bool { return strings.HasPrefix(b.mime, "image/") }
 
 // text is all of a turn's text.
 func (t *turn) text() string {
@@ -52,16 +52,16 @@ func (t *turn) text() string {
 var errNothing = errors.New("the message has nothing that a model could answer")
 
 // turns makes the conversation into turns. The newest messages come first to the budgets.
-func (a *Agent) turns(ctx context.Context, in agent.Input, out *agent.Emitter) ([]turn, error) {
+func (a *modelAgent) turns(ctx context.Context, in agent.Input, emitter *agent.Emitter) ([]turn, error) {
 	messages := append(slices.Clone(in.History), in.Message)
 	attached, texts := maxAttached, a.cfg.HistoryBytes
-	var back []turn
+	var reversed []turn
 	for i := len(messages) - 1; i >= 0; i-- {
 		m := &messages[i]
 		if texts -= len(m.Text); a.cfg.HistoryBytes > 0 && texts < 0 && i < len(messages)-1 {
 			break
 		}
-		blocks, err := a.blocks(ctx, m, out, &attached)
+		blocks, err := a.blocks(ctx, m, emitter, &attached)
 		if err != nil {
 			return nil, err
 		}
@@ -72,69 +72,69 @@ func (a *Agent) turns(ctx context.Context, in agent.Input, out *agent.Emitter) (
 		if m.Role != event.Assistant {
 			role = event.User // a note of the system is told as the user would
 		}
-		if n := len(back); n > 0 && back[n-1].role == role {
-			back[n-1].blocks = append(blocks, back[n-1].blocks...)
+		if n := len(reversed); n > 0 && reversed[n-1].role == role {
+			reversed[n-1].blocks = append(blocks, reversed[n-1].blocks...)
 			continue
 		}
-		back = append(back, turn{role, blocks})
+		reversed = append(reversed, turn{role, blocks})
 	}
-	for len(back) > 0 && back[len(back)-1].role == event.Assistant {
-		back = back[:len(back)-1] // what it answered is not there any more
+	for len(reversed) > 0 && reversed[len(reversed)-1].role == event.Assistant {
+		reversed = reversed[:len(reversed)-1] // what it answered is not there any more
 	}
-	if len(back) == 0 || back[0].role != event.User {
+	if len(reversed) == 0 || reversed[0].role != event.User {
 		return nil, &agent.Error{Code: codeRefused, Message: errNothing.Error()}
 	}
-	slices.Reverse(back)
-	return back, nil
+	slices.Reverse(reversed)
+	return reversed, nil
 }
 
 // blocks are what a message holds.
-func (a *Agent) blocks(ctx context.Context, m *agent.Message, out *agent.Emitter, left *int) ([]block, error) {
-	var all []block
+func (a *modelAgent) blocks(ctx context.Context, m *agent.Message, emitter *agent.Emitter, budget *int) ([]block, error) {
+	var content []block
 	if m.Role != event.Assistant {
 		for i := range m.Parts {
 			switch p := &m.Parts[i]; {
 			case p.Kind == event.KindMedia && p.Media != nil:
-				b, err := a.attach(ctx, p.Media, out, left)
+				b, err := a.attach(ctx, p.Media, emitter, budget)
 				if err != nil {
 					return nil, err
 				}
-				all = append(all, b)
+				content = append(content, b)
 			case p.Kind == event.KindData && len(p.Data) > 0:
-				all = append(all, block{text: string(p.Data)})
+				content = append(content, block{text: string(p.Data)})
 			}
 		}
 	}
 	if strings.TrimSpace(m.Text) != "" {
-		all = append(all, block{text: m.Text})
+		content = append(content, block{text: m.Text})
 	}
-	return all, nil
+	return content, nil
 }
 
 // attach reads a file. One that the model can't get is told by its name, so that it does not guess.
-func (a *Agent) attach(ctx context.Context, m *event.Media, out *agent.Emitter, left *int) (block, error) {
+func (a *modelAgent) attach(ctx context.Context, m *event.Media, emitter *agent.Emitter, budget *int) (block, error) {
 	kind, _, err := mime.ParseMediaType(m.MIME)
 	if err != nil {
 		kind = "application/octet-stream"
 	}
-	note := func(why string) (block, error) {
+	note := func(reason string) (block, error) {
 		name := m.Name
 		if name == "" {
 			name = "a file"
 		}
-		return block{text: fmt.Sprintf("[Attached: %s (%s). %s]", name, kind, why)}, nil
+		return block{text: fmt.Sprintf("[Attached: %s (%s). %s]", name, kind, reason)}, nil
 	}
 	plain := textual(kind)
-	if !plain && !pictures[kind] && (a.api.reads == nil || !a.api.reads(kind)) {
+	if !plain && !images[kind] && (a.api.reads == nil || !a.api.reads(kind)) {
 		return note("This kind of file can't be shown to you.")
 	}
-	limit := min(*left, maxOne)
-	r, err := open(ctx, m, out)
+	limit := min(*budget, maxOne)
+	r, err := open(ctx, m, emitter)
 	if err != nil {
 		if ctx.Err() != nil {
 			return block{}, context.Cause(ctx)
 		}
-		out.Log().Warn("attachment not read", "error", err)
+		emitter.Log().Warn("attachment not read", "error", err)
 		return note("It can't be read any more.")
 	}
 	defer r.Close()
@@ -143,12 +143,12 @@ func (a *Agent) attach(ctx context.Context, m *event.Media, out *agent.Emitter, 
 	case ctx.Err() != nil:
 		return block{}, context.Cause(ctx)
 	case err != nil:
-		out.Log().Warn("attachment not read", "error", err)
+		emitter.Log().Warn("attachment not read", "error", err)
 		return note("It can't be read any more.")
 	case len(data) > limit:
 		return note("It is left out, since it is too large.")
 	}
-	*left -= len(data)
+	*budget -= len(data)
 	if plain {
 		return block{text: fmt.Sprintf("[Attached: %s]\n%s", m.Name, strings.ToValidUTF8(string(data), "\ufffd"))}, nil
 	}
@@ -156,19 +156,19 @@ func (a *Agent) attach(ctx context.Context, m *event.Media, out *agent.Emitter, 
 }
 
 // open opens a file: one of the store, or one that lies in the message itself.
-func open(ctx context.Context, m *event.Media, out *agent.Emitter) (io.ReadCloser, error) {
-	if rest, ok := strings.CutPrefix(m.URL, "data:"); ok {
-		head, data, ok := strings.Cut(rest, ",")
+func open(ctx context.Context, m *event.Media, emitter *agent.Emitter) (io.ReadCloser, error) {
+	if content, ok := strings.CutPrefix(m.URL, "data:"); ok {
+		head, data, ok := strings.Cut(content, ",")
 		if !ok || !strings.HasSuffix(head, ";base64") {
 			return nil, fmt.Errorf("%w: a data URL in another form than base64", fs.ErrInvalid)
 		}
 		return io.NopCloser(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data))), nil
 	}
-	return out.OpenFile(ctx, *m)
+	return emitter.OpenFile(ctx, *m)
 }
 
 // pictures are the kinds that all providers take.
-var pictures = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
+var images = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
 func textual(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || kind == "application/json" || kind == "application/xml" || kind == "application/yaml" || kind == "application/x-ndjson"

@@ -90,7 +90,7 @@ func TestBudgets(t *testing.T) {
 			agent.Message{Role: event.Assistant, Text: strings.Repeat("a", 100+i)})
 	}
 	in.Message = agent.Message{Role: event.User, Text: strings.Repeat("q", 500)}
-	a := &Agent{}
+	a := &modelAgent{}
 	turns, err := a.turns(t.Context(), in, agent.NewEmitter(t.Context(), files))
 	if err != nil || len(turns) != 13 {
 		t.Fatal(len(turns), err)
@@ -99,7 +99,7 @@ func TestBudgets(t *testing.T) {
 	for _, turn := range turns {
 		for _, b := range turn.blocks {
 			switch {
-			case b.picture():
+			case b.isImage():
 				got += "p"
 			case strings.HasPrefix(b.text, "[Attached"):
 				got += "-"
@@ -119,7 +119,7 @@ func TestBudgets(t *testing.T) {
 }
 
 func TestNothingToAnswer(t *testing.T) {
-	a := &Agent{}
+	a := &modelAgent{}
 	if _, err := a.turns(t.Context(), question(" \n"), agent.NewEmitter(t.Context(), &log{})); err == nil {
 		t.Error("no error")
 	}

@@ -64,14 +64,14 @@ func (p provider) agentKind(dialects dialect.Registry) agent.Kind {
 	}
 	return agent.Kind{
 		Name: p.kind, Summary: p.summary, Target: "MODEL", Options: options, Renamed: map[string]string{"api_key_env": "token_env"},
-		New:      func(s agent.Spec) (agent.Agent, error) { return p.make(s, dialects) },
+		New:      func(s agent.Spec) (agent.Agent, error) { return p.newAgent(s, dialects) },
 		Discover: p.discover, Schemes: p.schemes,
 	}
 }
 
-func (p provider) make(s agent.Spec, dialects dialect.Registry) (agent.Agent, error) {
+func (p provider) newAgent(s agent.Spec, dialects dialect.Registry) (agent.Agent, error) {
 	o := s.Options
-	c := Config{Model: s.Target, BaseURL: o["base_url"], Thinking: o["thinking"]}
+	c := config{Model: s.Target, BaseURL: o["base_url"], Thinking: o["thinking"]}
 	var err error
 	if c.Key, c.KeyFrom, err = keyOf(s); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (p provider) make(s agent.Spec, dialects dialect.Registry) (agent.Agent, er
 		return nil, err
 	}
 	if c.Background {
-		return Background{a}, nil
+		return backgroundAgent{a}, nil
 	}
 	return a, nil
 }
@@ -139,11 +139,11 @@ func count(o map[string]string, key string) (int, error) {
 }
 
 // prompt returns the one that is given, or that of the file.
-func prompt(given, file string) (string, error) {
+func prompt(text, file string) (string, error) {
 	switch {
 	case file == "":
-		return given, nil
-	case given != "":
+		return text, nil
+	case text != "":
 		return "", fmt.Errorf("system and system_file are both given")
 	}
 	b, err := os.ReadFile(file)

@@ -23,7 +23,7 @@ import (
 const goodbye = 2 * time.Second
 
 // Config says which model answers, and how.
-type Config struct {
+type config struct {
 	Model string
 	// BaseURL is where the API is; empty is the provider's own address.
 	BaseURL string
@@ -44,8 +44,8 @@ type Config struct {
 }
 
 // Agent is a model. Several turns may run at the same time.
-type Agent struct {
-	cfg    Config
+type modelAgent struct {
+	cfg    config
 	api    api
 	name   string // of the provider, for readers: no address
 	place  string // of the provider, for operators
@@ -53,8 +53,8 @@ type Agent struct {
 	env    string // the environment variable with the key, if cfg.Key is empty; "" if there is none
 	client *http.Client
 
-	mu      sync.Mutex
-	running map[string]string // of turns in the background: the ids of their responses
+	mu          sync.Mutex
+	responseIDs map[string]string // of turns in the background: the ids of their responses
 }
 
 // api is what one provider's API has of its own.
@@ -65,33 +65,33 @@ type api struct {
 	needKey bool   // at its own address
 	dialect func() dialect.Dialect
 	// path of a call that streams.
-	path    func(c *Config) string
+	path    func(c *config) string
 	auth    func(h http.Header, key string)
 	headers map[string]string // of every call
 	// body is what is sent.
-	body func(a *Agent, turns []turn) any
+	body func(a *modelAgent, turns []turn) any
 	// model is where it tells of a model; where it lists them all, listed is set.
-	model  func(c *Config) (method, path string, body any)
-	listed bool
+	model  func(c *config) (method, path string, body any)
+	isList bool
 	list   string // path of the list of models
 	// reads says which attachments it takes beside pictures and texts.
 	reads func(mime string) bool
 	// check refuses options that don't go together.
-	check func(c *Config) error
+	check func(c *config) error
 }
 
 var (
-	_ agent.Agent   = (*Agent)(nil)
-	_ agent.Checker = (*Agent)(nil)
+	_ agent.Agent   = (*modelAgent)(nil)
+	_ agent.Checker = (*modelAgent)(nil)
 )
 
-func newAgent(p api, c Config) (*Agent, error) {
+func newAgent(p api, c config) (*modelAgent, error) {
 	if p.check != nil {
 		if err := p.check(&c); err != nil {
 			return nil, err
 		}
 	}
-	a := &Agent{cfg: c, api: p, name: p.title, place: p.title, base: p.base, running: map[string]string{}}
+	a := &modelAgent{cfg: c, api: p, name: p.title, place: p.title, base: p.base, responseIDs: map[string]string{}}
 	switch {
 	case c.BaseURL != "":
 		u, err := url.Parse(c.BaseURL)
@@ -99,7 +99,7 @@ func newAgent(p api, c Config) (*Agent, error) {
 			return nil, errors.New("base_url is no address of an API; write it as http://127.0.0.1:11434/v1, the key apart from it")
 		}
 		a.base, a.name, a.place = strings.TrimRight(c.BaseURL, "/"), "the provider", u.Host
-		if own, err := url.Parse(p.base); err == nil && own.Host == u.Host {
+		if official, err := url.Parse(p.base); err == nil && official.Host == u.Host {
 			a.name, a.place = p.title, p.title
 			a.env = p.env
 		}
@@ -111,9 +111,9 @@ func newAgent(p api, c Config) (*Agent, error) {
 }
 
 // Close closes the connections that are kept for further turns. Turns that run go on.
-func (a *Agent) Close() { a.client.CloseIdleConnections() }
+func (a *modelAgent) Close() { a.client.CloseIdleConnections() }
 
-func (a *Agent) key() string {
+func (a *modelAgent) key() string {
 	if a.cfg.Key != "" || a.env == "" {
 		return a.cfg.Key
 	}
@@ -121,7 +121,7 @@ func (a *Agent) key() string {
 }
 
 // keyed returns an error if the provider needs a key and there is none.
-func (a *Agent) keyed() error {
+func (a *modelAgent) checkKey() error {
 	if a.key() != "" || a.env == "" || !a.api.needKey {
 		return nil
 	}
@@ -129,18 +129,18 @@ func (a *Agent) keyed() error {
 }
 
 // Run makes the call and hands the answer's stream on.
-func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	return a.run(ctx, in, nil, out)
+func (a *modelAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	return a.run(ctx, in, nil, emitter)
 }
 
 // run answers the turn; from is where a response stands that is followed, nil at the beginning.
-func (a *Agent) run(ctx context.Context, in agent.Input, from *followed, out *agent.Emitter) error {
-	if err := a.keyed(); err != nil {
+func (a *modelAgent) run(ctx context.Context, in agent.Input, from *backgroundState, emitter *agent.Emitter) error {
+	if err := a.checkKey(); err != nil {
 		return err
 	}
-	t := &attempt{a: a, in: in, out: out, from: from}
+	t := &attempt{a: a, in: in, emitter: emitter, from: from}
 	if from == nil {
-		turns, err := a.turns(ctx, in, out)
+		turns, err := a.turns(ctx, in, emitter)
 		if err != nil {
 			return err
 		}
@@ -151,14 +151,14 @@ func (a *Agent) run(ctx context.Context, in agent.Input, from *followed, out *ag
 	}
 	var err error
 	if from != nil {
-		err = t.takeUp()
+		err = t.restoreApprovals()
 	}
-	if err == nil && len(t.asked) == 0 {
-		err = call.Repeat(ctx, out, func() error { return t.call(ctx) })
+	if err == nil && len(t.approvals) == 0 {
+		err = call.Repeat(ctx, emitter, func() error { return t.call(ctx) })
 	}
-	for err == nil && len(t.asked) > 0 {
+	for err == nil && len(t.approvals) > 0 {
 		if err = t.answer(ctx); err == nil {
-			err = call.Repeat(ctx, out, func() error { return t.call(ctx) })
+			err = call.Repeat(ctx, emitter, func() error { return t.call(ctx) })
 		}
 	}
 	if err == nil || ctx.Err() == nil { // else Stop has to end it
@@ -168,7 +168,7 @@ func (a *Agent) run(ctx context.Context, in agent.Input, from *followed, out *ag
 }
 
 // do sends a request. body may be nil.
-func (a *Agent) do(ctx context.Context, method, path, idempotency string, body []byte) (*http.Response, error) {
+func (a *modelAgent) do(ctx context.Context, method, path, idempotency string, body []byte) (*http.Response, error) {
 	var r io.Reader
 	if body != nil {
 		r = bytes.NewReader(body)

@@ -49,11 +49,11 @@ func made(t testing.TB, kind, url string, options map[string]string) agent.Agent
 	return a
 }
 
-func base(a agent.Agent) *Agent {
-	if b, ok := a.(Background); ok {
-		return b.Agent
+func base(a agent.Agent) *modelAgent {
+	if b, ok := a.(backgroundAgent); ok {
+		return b.modelAgent
 	}
-	return a.(*Agent)
+	return a.(*modelAgent)
 }
 
 // each runs a test for every provider, with the key in the environment.
@@ -223,7 +223,7 @@ func TestFaults(t *testing.T) {
 		"garbage":                  {faults: one(llmtest.Garbage, 1), want: want{calls: once, code: codeAnswer, pieces: 1}},
 		"garbage at once":          {faults: one(llmtest.Garbage, 0), want: want{calls: once, code: codeAnswer}},
 		"the end twice":            {faults: one(llmtest.Twice, 0), want: want{calls: once}},
-		"more after the end":       {faults: one(llmtest.Late, 0), want: want{calls: once}},
+		"more after the end":       {faults: one(llmtest.AfterEnd, 0), want: want{calls: once}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, kind string) {

@@ -33,14 +33,14 @@ var thinks = map[string]any{"on": true, "off": false, "low": "low", "medium": "m
 var ollamaAPI = api{
 	title: "Ollama", base: "http://127.0.0.1:11434", env: "OLLAMA_API_KEY",
 	dialect: ollama.Dialect,
-	path:    func(*Config) string { return "/api/chat" },
+	path:    func(*config) string { return "/api/chat" },
 	auth:    bearer,
 	body:    ollamaBody,
-	model: func(c *Config) (string, string, any) {
+	model: func(c *config) (string, string, any) {
 		return http.MethodPost, "/api/show", map[string]string{"model": c.Model}
 	},
 	list: "/api/tags",
-	check: func(c *Config) error {
+	check: func(c *config) error {
 		if _, ok := thinks[c.Thinking]; !ok && c.Thinking != "" {
 			return fmt.Errorf("thinking is %q; it takes on, off, low, medium, high", c.Thinking)
 		}
@@ -48,7 +48,7 @@ var ollamaAPI = api{
 	},
 }
 
-func ollamaBody(a *Agent, turns []turn) any {
+func ollamaBody(a *modelAgent, turns []turn) any {
 	r := ollamaRequest{Model: a.cfg.Model, Stream: true, Think: thinks[a.cfg.Thinking]}
 	if o := (ollamaOptions{Temperature: a.cfg.Temperature, NumPredict: a.cfg.MaxTokens}); o != (ollamaOptions{}) {
 		r.Options = &o
@@ -59,7 +59,7 @@ func ollamaBody(a *Agent, turns []turn) any {
 	for i := range turns {
 		m := ollamaMessage{Role: turns[i].role, Content: turns[i].text()}
 		for _, b := range turns[i].blocks {
-			if b.picture() {
+			if b.isImage() {
 				m.Images = append(m.Images, b.data)
 			}
 		}

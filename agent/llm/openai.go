@@ -57,11 +57,11 @@ type chatFile struct {
 var openAIAPI = api{
 	title: titleOpenAI, base: openAIBase, env: "OPENAI_API_KEY", needKey: true,
 	dialect: openaichat.Dialect,
-	path:    func(*Config) string { return "/chat/completions" },
+	path:    func(*config) string { return "/chat/completions" },
 	auth:    bearer,
 	body:    chatBody,
 	model:   listModels,
-	listed:  true,
+	isList:  true,
 	list:    "/models",
 	reads:   pdf,
 	check:   checkEffort,
@@ -69,19 +69,19 @@ var openAIAPI = api{
 
 func bearer(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
-func listModels(*Config) (string, string, any) { return http.MethodGet, "/models", nil }
+func listModels(*config) (string, string, any) { return http.MethodGet, "/models", nil }
 
 // efforts are the words that OpenAI has for how much a model thinks.
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
 
-func checkEffort(c *Config) error {
+func checkEffort(c *config) error {
 	if c.Thinking != "" && !slices.Contains(efforts, c.Thinking) {
 		return fmt.Errorf("thinking is %q; it takes %s", c.Thinking, strings.Join(efforts, ", "))
 	}
 	return nil
 }
 
-func chatBody(a *Agent, turns []turn) any {
+func chatBody(a *modelAgent, turns []turn) any {
 	r := chatRequest{Model: a.cfg.Model, Stream: true, StreamOptions: chatOptions{true}, Temperature: a.cfg.Temperature, ReasoningEffort: a.cfg.Thinking}
 	if a.name == titleOpenAI {
 		r.MaxCompletionTokens = a.cfg.MaxTokens
@@ -102,7 +102,7 @@ func chatBody(a *Agent, turns []turn) any {
 			switch {
 			case b.mime == "":
 				content = append(content, chatBlock{Type: "text", Text: b.text})
-			case b.picture():
+			case b.isImage():
 				content = append(content, chatBlock{Type: "image_url", Image: &chatImage{dataURL(&b)}})
 			default:
 				content = append(content, chatBlock{Type: "file", File: &chatFile{b.name, dataURL(&b)}})

@@ -39,17 +39,17 @@ type responsesBlock struct {
 var responsesAPI = api{
 	title: titleOpenAI, base: openAIBase, env: "OPENAI_API_KEY", needKey: true,
 	dialect: openairesponses.Dialect,
-	path:    func(*Config) string { return "/responses" },
+	path:    func(*config) string { return "/responses" },
 	auth:    bearer,
 	body:    responsesBody,
 	model:   listModels,
-	listed:  true,
+	isList:  true,
 	list:    "/models",
 	reads:   pdf,
 	check:   checkEffort,
 }
 
-func responsesBody(a *Agent, turns []turn) any {
+func responsesBody(a *modelAgent, turns []turn) any {
 	// A response in the background is one that is stored, for as long as it can be followed.
 	r := responsesRequest{
 		Model: a.cfg.Model, Instructions: a.cfg.System, Stream: true, Background: a.cfg.Background, Store: a.cfg.Background,
@@ -69,7 +69,7 @@ func responsesBody(a *Agent, turns []turn) any {
 				m.Content = append(m.Content, responsesBlock{Type: "output_text", Text: b.text})
 			case b.mime == "":
 				m.Content = append(m.Content, responsesBlock{Type: "input_text", Text: b.text})
-			case b.picture():
+			case b.isImage():
 				m.Content = append(m.Content, responsesBlock{Type: "input_image", ImageURL: dataURL(&b)})
 			default:
 				m.Content = append(m.Content, responsesBlock{Type: "input_file", FileName: b.name, FileData: dataURL(&b)})

@@ -71,14 +71,14 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 }
 
 // Refuse tells the process that a line of it is wrong, and returns the error that names the line.
-func (c *Conn) Refuse(n int, why error) error {
-	err := fmt.Errorf("line %d of the plugin's output: %w", n, why)
+func (c *Conn) Refuse(n int, cause error) error {
+	err := fmt.Errorf("line %d of the plugin's output: %w", n, cause)
 	c.l.tell(toPlugin{Type: lineError, Line: n, Message: err.Error()})
 	return &agent.Error{Code: codeStream, Message: err.Error()}
 }
 
 // State says whether a process is ready, and else why the last one ended, if there was one.
-func (s *supervisor) State() (ready bool, why error) {
+func (s *supervisor) State() (ready bool, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current != nil, s.last
@@ -86,7 +86,7 @@ func (s *supervisor) State() (ready bool, why error) {
 
 // Check starts a process, waits until it is ready, and ends it. Where one runs already it waits for that one.
 func (s *supervisor) Check(ctx context.Context) error {
-	if s.begun() {
+	if s.hasStarted() {
 		_, err := s.await(ctx)
 		return err
 	}

@@ -23,10 +23,10 @@ type decoder struct {
 	events   dialect.Decoder
 	segments dialect.Segments
 	// check finds what does not fit together while the line is still known.
-	check *dialect.Mapper
-	ids   int
-	begun bool
-	ended bool
+	check      *dialect.Mapper
+	ids        int
+	hasStarted bool
+	hasEnded   bool
 }
 
 // newDecoder returns the decoder of a turn; events is one of the dialect leat.
@@ -40,7 +40,7 @@ func newDecoder(turn string, events dialect.Decoder) *decoder {
 
 // decode returns the operations of a line. An error names the line; the turn is over then.
 func (d *decoder) decode(l line) ([]event.Event, error) {
-	if d.ended {
+	if d.hasEnded {
 		return nil, nil
 	}
 	var ops []event.Event
@@ -50,16 +50,16 @@ func (d *decoder) decode(l line) ([]event.Event, error) {
 	case lineCallback:
 		ops = d.segments.Callback(l.head.Text, l.head.Merge)
 	default:
-		own, err := d.events.Decode(dialect.Frame{Data: l.data})
+		decoded, err := d.events.Decode(dialect.Frame{Data: l.data})
 		if err != nil {
-			return nil, fmt.Errorf("line %d of the plugin's output: %w", l.n, plain(err))
+			return nil, fmt.Errorf("line %d of the plugin's output: %w", l.n, withoutFrame(err))
 		}
-		for i := range own {
-			ops = append(ops, d.before(&own[i])...)
-			ops = append(ops, own[i])
+		for i := range decoded {
+			ops = append(ops, d.before(&decoded[i])...)
+			ops = append(ops, decoded[i])
 		}
 	}
-	if ops = d.named(ops); len(ops) == 0 {
+	if ops = d.withStart(ops); len(ops) == 0 {
 		return nil, nil
 	}
 	if _, err := d.check.Map(ops, 1); err != nil {
@@ -72,7 +72,7 @@ func (d *decoder) decode(l line) ([]event.Event, error) {
 func (d *decoder) before(e *event.Event) []event.Event {
 	switch {
 	case e.Type == event.TurnEnd && (e.Turn == "" || e.Turn == d.turn):
-		d.ended = true
+		d.hasEnded = true
 		return d.segments.Close()
 	case e.Type == event.PartStart && e.Message == dialect.SegmentsMessage:
 		return append(d.segments.Begin(), d.segments.Break()...)
@@ -81,25 +81,25 @@ func (d *decoder) before(e *event.Event) []event.Event {
 }
 
 // named makes the turn's first operation name it, so that a turn inside it is never taken for it.
-func (d *decoder) named(ops []event.Event) []event.Event {
-	if d.begun || len(ops) == 0 {
+func (d *decoder) withStart(ops []event.Event) []event.Event {
+	if d.hasStarted || len(ops) == 0 {
 		return ops
 	}
-	d.begun = true
+	d.hasStarted = true
 	return append([]event.Event{{Type: event.TurnStart, Turn: d.turn, Body: &event.Body{}}}, ops...)
 }
 
 // held returns what is held back when the turn ends otherwise than by the plugin's word.
-func (d *decoder) held() []event.Event {
-	if d.ended {
+func (d *decoder) flush() []event.Event {
+	if d.hasEnded {
 		return nil
 	}
-	d.ended = true
+	d.hasEnded = true
 	return d.segments.Close()
 }
 
 // plain is a dialect's error without the number of its frame, which is not that of the line.
-func plain(err error) error {
+func withoutFrame(err error) error {
 	var e *dialect.Error
 	if !errors.As(err, &e) {
 		return err

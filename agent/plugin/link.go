@@ -21,7 +21,7 @@ const (
 	// farewell is how long a process may take to read what it is told last.
 	farewell = time.Second
 	// shown is how many bytes of a line that can't be read are shown.
-	shown = 80
+	maxExcerpt = 80
 )
 
 // link is one process of a plugin, with what runs over its pipes.
@@ -37,10 +37,10 @@ type link struct {
 	unread chan struct{}
 	deafen func()
 
-	mu     sync.Mutex
-	isUp   bool
-	steers bool
-	asked  map[string]chan bool // by message: whether it is taken
+	mu           sync.Mutex
+	hasGreeted   bool
+	steers       bool
+	steerReplies map[string]chan bool // by message: whether it is taken
 }
 
 // dial starts the process. Whoever does calls close once it is done.
@@ -51,16 +51,16 @@ func dial(g process.Program, kind string, log *slog.Logger) (*link, error) {
 	}
 	l := &link{
 		Talk: t, kind: kind, log: log, ready: make(chan struct{}),
-		lines: make(chan Line), unread: make(chan struct{}), asked: map[string]chan bool{},
+		lines: make(chan Line), unread: make(chan struct{}), steerReplies: map[string]chan bool{},
 	}
 	l.deafen = sync.OnceFunc(func() { close(l.unread) })
 	l.Read(func() error {
-		err := l.read()
-		l.Blame(err) // before its lines end
+		err := l.readOutput()
+		l.SetCause(err) // before its lines end
 		close(l.lines)
 		return err
 	})
-	l.tell(toPlugin{Type: lineHello, Protocol: Protocol, Kind: kind})
+	l.tell(toPlugin{Type: lineHello, Protocol: protocolVersion, Kind: kind})
 	return l, nil
 }
 
@@ -71,8 +71,8 @@ func (l *link) close() {
 }
 
 // fail stops the process for a reason.
-func (l *link) fail(why error) {
-	l.Blame(why)
+func (l *link) fail(cause error) {
+	l.SetCause(cause)
 	l.Stop()
 }
 
@@ -82,21 +82,21 @@ func (l *link) send(stop <-chan struct{}, v any) error {
 	if err != nil {
 		return fmt.Errorf("line to the plugin: %w", err)
 	}
-	return l.Hand(stop, b)
+	return l.Queue(stop, b)
 }
 
 // tell queues a line that matters to the process alone. One that does not read is stopped.
 func (l *link) tell(v any) {
 	stop := make(chan struct{})
-	late := time.AfterFunc(farewell, func() { close(stop) })
-	defer late.Stop()
+	timer := time.AfterFunc(farewell, func() { close(stop) })
+	defer timer.Stop()
 	if err := l.send(stop, v); errors.Is(err, process.ErrStopped) {
 		l.fail(&agent.Error{Code: codeStuck, Message: "the plugin does not read its input", Retryable: true})
 	}
 }
 
 // read hands on what the process says, until it ends or says what can't be read. It returns why there is no more.
-func (l *link) read() error {
+func (l *link) readOutput() error {
 	s := bufio.NewScanner(l.Stdout)
 	s.Buffer(make([]byte, 0, 64<<10), dialect.MaxLine)
 	var hold agent.Hold
@@ -105,16 +105,16 @@ func (l *link) read() error {
 		if err := hold.Resize(len(data)); err != nil {
 			return 0, nil, err
 		}
-		return whole(data)
+		return splitLine(data)
 	})
 	n := 0
 	for s.Scan() {
 		n++
 		if b := bytes.TrimSpace(s.Bytes()); len(b) > 0 {
-			if err := l.take(n, b); err != nil {
+			if err := l.dispatch(n, b); err != nil {
 				l.tell(toPlugin{Type: lineError, Line: n, Message: err.Error()})
-				if known := (*agent.Error)(nil); errors.As(err, &known) {
-					return known
+				if agentErr := (*agent.Error)(nil); errors.As(err, &agentErr) {
+					return agentErr
 				}
 				return &agent.Error{Code: codeStream, Message: err.Error()}
 			}
@@ -126,15 +126,15 @@ func (l *link) read() error {
 	if errors.Is(s.Err(), agent.ErrBusy) {
 		return s.Err()
 	}
-	how, last, ended := l.Exit()
-	if !ended {
+	status, last, hasExited := l.Exit()
+	if !hasExited {
 		return &agent.Error{Code: codeExit, Message: "the plugin has closed its output", Retryable: true}
 	}
-	return &agent.Error{Code: codeExit, Message: "the plugin's process ended" + how, Detail: last, Retryable: true}
+	return &agent.Error{Code: codeExit, Message: "the plugin's process ended" + status, Detail: last, Retryable: true}
 }
 
 // whole splits off lines that have an end. What was cut is no line.
-func whole(data []byte) (advance int, token []byte, err error) {
+func splitLine(data []byte) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
 	}
@@ -142,19 +142,19 @@ func whole(data []byte) (advance int, token []byte, err error) {
 }
 
 // take hands one line on.
-func (l *link) take(n int, b []byte) error {
+func (l *link) dispatch(n int, b []byte) error {
 	at := line{n: n}
 	if err := json.Unmarshal(b, &at.head); err != nil {
-		show := process.Clean(string(b[:min(len(b), shown)]))
+		show := process.Clean(string(b[:min(len(b), maxExcerpt)]))
 		return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the plugin's output is no JSON object of the protocol", n), Detail: strconv.Quote(show)}
 	}
 	switch {
 	case at.head.Type == lineReady:
-		return l.greeted(n, &at.head)
+		return l.handleReady(n, &at.head)
 	case at.head.Type == "":
 		return fmt.Errorf("line %d of the plugin's output has no type", n)
 	case l.kind == kindChannel:
-		if !l.up() {
+		if !l.isReady() {
 			return fmt.Errorf("line %d of the plugin's output comes before it is ready", n)
 		}
 		select {
@@ -164,17 +164,17 @@ func (l *link) take(n int, b []byte) error {
 		return nil
 	case at.head.Type == lineSteered:
 		l.mu.Lock()
-		asked := l.asked[at.head.Message]
-		delete(l.asked, at.head.Message)
+		reply := l.steerReplies[at.head.Message]
+		delete(l.steerReplies, at.head.Message)
 		l.mu.Unlock()
-		if asked != nil {
-			asked <- at.head.Taken
+		if reply != nil {
+			reply <- at.head.IsTaken
 		}
 		return nil
 	case at.head.of() == "":
 		return fmt.Errorf("line %d of the plugin's output, of type %s, names no turn", n, at.head.Type)
 	}
-	if !l.up() {
+	if !l.isReady() {
 		return fmt.Errorf("line %d of the plugin's output comes before it is ready", n)
 	}
 	t := l.turns.Of(at.head.of())
@@ -183,48 +183,48 @@ func (l *link) take(n int, b []byte) error {
 		return nil
 	}
 	at.data = bytes.Clone(b)
-	t.Tell(at)
+	t.Deliver(at)
 	return nil
 }
 
 // greeted takes the plugin's first line.
-func (l *link) greeted(n int, head *fromPlugin) error {
-	if head.Protocol != Protocol {
-		return fmt.Errorf("line %d of the plugin's output: it speaks version %d of the protocol, this gateway version %d", n, head.Protocol, Protocol)
+func (l *link) handleReady(n int, head *fromPlugin) error {
+	if head.Protocol != protocolVersion {
+		return fmt.Errorf("line %d of the plugin's output: it speaks version %d of the protocol, this gateway version %d", n, head.Protocol, protocolVersion)
 	}
 	if is := cmp.Or(head.Kind, kindAgent); is != cmp.Or(l.kind, kindAgent) {
 		return fmt.Errorf("line %d of the plugin's output: it is of kind %s, and was started as %s", n, is, cmp.Or(l.kind, kindAgent))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.isUp {
+	if l.hasGreeted {
 		return fmt.Errorf("line %d of the plugin's output: it is ready for the second time", n)
 	}
-	l.isUp, l.steers = true, head.Steer
+	l.hasGreeted, l.steers = true, head.Steer
 	close(l.ready)
 	return nil
 }
 
-func (l *link) up() bool {
+func (l *link) isReady() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.isUp
+	return l.hasGreeted
 }
 
 // ask makes a place for the word on whether a message is taken. It reports false where the plugin takes none.
-func (l *link) ask(message string) (taken chan bool, ok bool) {
+func (l *link) ask(message string) (reply chan bool, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.steers || l.asked[message] != nil {
+	if !l.steers || l.steerReplies[message] != nil {
 		return nil, false
 	}
-	taken = make(chan bool, 1)
-	l.asked[message] = taken
-	return taken, true
+	reply = make(chan bool, 1)
+	l.steerReplies[message] = reply
+	return reply, true
 }
 
 func (l *link) forget(message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.asked, message)
+	delete(l.steerReplies, message)
 }

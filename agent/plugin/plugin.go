@@ -57,9 +57,9 @@ func New(c Config) (*Agent, error) {
 }
 
 // Run has the process answer a turn.
-func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in.Ingest = nil // its output is its stream
-	in, err := out.Inline(ctx, in)
+	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -75,58 +75,58 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	if err != nil {
 		return fmt.Errorf("line to the plugin: %w", err)
 	}
-	out.Sent(ask)
-	if err := l.Hand(ctx.Done(), ask); err != nil {
-		return a.broken(ctx, l, err)
+	emitter.Sent(ask)
+	if err := l.Queue(ctx.Done(), ask); err != nil {
+		return a.sendError(ctx, l, err)
 	}
 	d := newDecoder(in.Turn, a.cfg.Dialect.Decoder())
-	out.OnEnd(d.held)
+	emitter.OnEnd(d.flush)
 	size := 0
 	for {
-		var first line
+		var next line
 		select {
-		case first = <-t.Lines():
+		case next = <-t.Lines():
 		case <-ctx.Done():
 			l.tell(toPlugin{Type: lineCancel, Turn: in.Turn})
 			return context.Cause(ctx)
 		case <-l.Done():
 			select {
-			case first = <-t.Lines(): // it said that before
+			case next = <-t.Lines(): // it said that before
 			default:
-				return l.Why()
+				return l.Cause()
 			}
 		}
-		out.Received(first.data)
-		if size += len(first.data); size > agent.MaxStream {
+		emitter.Received(next.data)
+		if size += len(next.data); size > agent.MaxStream {
 			l.tell(toPlugin{Type: lineCancel, Turn: in.Turn})
 			return &agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error()}
 		}
-		if over, err := a.say(l, in.Turn, d, out, first); over {
+		if isOver, err := a.say(l, in.Turn, d, emitter, next); isOver {
 			return err
 		}
 	}
 }
 
 // say hands a line to the readers, and reports whether the turn is over by it.
-func (a *Agent) say(l *link, id string, d *decoder, out *agent.Emitter, one line) (over bool, err error) {
+func (a *Agent) say(l *link, id string, d *decoder, emitter *agent.Emitter, next line) (isOver bool, err error) {
 	var bad error
-	ended := false
+	turnEnded := false
 	decode := func() (ops []event.Event, _ json.RawMessage, _ error) {
-		ops, bad = d.decode(one)
-		ended = d.ended
+		ops, bad = d.decode(next)
+		turnEnded = d.hasEnded
 		return ops, nil, nil
 	}
-	err = out.Large(len(one.data), func() error { return out.Decode(decode) })
-	if bad == nil && one.head.Text != "" && (one.head.Type == lineText || one.head.Type == lineCallback) {
-		out.Alive() // also for a text that is held back
+	err = emitter.Large(len(next.data), func() error { return emitter.Decode(decode) })
+	if bad == nil && next.head.Text != "" && (next.head.Type == lineText || next.head.Type == lineCallback) {
+		emitter.Alive() // also for a text that is held back
 	}
 	switch {
 	case bad != nil:
-		l.tell(toPlugin{Type: lineError, Turn: id, Line: one.n, Message: bad.Error()})
+		l.tell(toPlugin{Type: lineError, Turn: id, Line: next.n, Message: bad.Error()})
 		return true, &agent.Error{Code: codeStream, Message: bad.Error()}
 	case err == nil:
-		return ended, nil
-	case errors.Is(err, agent.ErrTurnOver) && ended:
+		return turnEnded, nil
+	case errors.Is(err, agent.ErrTurnOver) && turnEnded:
 		return true, nil
 	}
 	l.tell(toPlugin{Type: lineCancel, Turn: id})
@@ -134,19 +134,19 @@ func (a *Agent) say(l *link, id string, d *decoder, out *agent.Emitter, one line
 }
 
 // broken is why a turn could not be handed to the process.
-func (a *Agent) broken(ctx context.Context, l *link, err error) error {
+func (a *Agent) sendError(ctx context.Context, l *link, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, process.ErrEnded) {
-		return l.Why()
+		return l.Cause()
 	}
 	return err
 }
 
 // Steers implements [agent.Chooser].
 func (a *Agent) Steers(turn string) bool {
-	l := a.running(turn)
+	l := a.linkFor(turn)
 	if l == nil {
 		return false
 	}
@@ -157,11 +157,11 @@ func (a *Agent) Steers(turn string) bool {
 
 // Steer implements [agent.Steerer]. A process that takes no messages, or that does not say that it took one, is not steered.
 func (a *Agent) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
-	l := a.running(in.Turn)
+	l := a.linkFor(in.Turn)
 	if l == nil {
 		return agent.ErrNotSteered
 	}
-	taken, ok := l.ask(m.ID)
+	reply, ok := l.ask(m.ID)
 	if !ok {
 		return agent.ErrNotSteered
 	}
@@ -170,7 +170,7 @@ func (a *Agent) Steer(ctx context.Context, in agent.Input, m agent.Message) erro
 		return fmt.Errorf("%w: %w", agent.ErrNotSteered, err)
 	}
 	select {
-	case yes := <-taken:
+	case yes := <-reply:
 		if yes {
 			return nil
 		}
@@ -184,7 +184,7 @@ func (a *Agent) Steer(ctx context.Context, in agent.Input, m agent.Message) erro
 
 // Answer implements [agent.Answerer].
 func (a *Agent) Answer(ctx context.Context, in agent.Input, answer event.Answer) error {
-	l := a.running(in.Turn)
+	l := a.linkFor(in.Turn)
 	if l == nil {
 		return process.ErrEnded
 	}

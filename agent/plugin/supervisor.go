@@ -17,7 +17,7 @@ const (
 )
 
 // restart is the schedule for a process that has ended.
-var restart = retry.Schedule{First: 500 * time.Millisecond, Max: 30 * time.Second}
+var restart = retry.Schedule{Initial: 500 * time.Millisecond, Max: 30 * time.Second}
 
 // supervisor keeps a process running.
 type supervisor struct {
@@ -29,11 +29,11 @@ type supervisor struct {
 	life   context.Context
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	started bool
-	current *link         // ready; nil where none is
-	last    error         // why there is none
-	changed chan struct{} // closed, and made anew, when current or last changes
+	mu        sync.Mutex
+	isStarted bool
+	current   *link         // ready; nil where none is
+	last      error         // why there is none
+	changed   chan struct{} // closed, and made anew, when current or last changes
 }
 
 func newSupervisor(g process.Program) *supervisor {
@@ -47,11 +47,11 @@ func newSupervisor(g process.Program) *supervisor {
 func (s *supervisor) Start(log *slog.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.started || s.life.Err() != nil {
+	if s.isStarted || s.life.Err() != nil {
 		return
 	}
-	s.started = true
-	s.tasks.Go(func() { s.keep(log) })
+	s.isStarted = true
+	s.tasks.Go(func() { s.supervise(log) })
 }
 
 // Close ends the process and returns when it is gone.
@@ -62,29 +62,29 @@ func (s *supervisor) Close() {
 	s.tasks.Wait()
 }
 
-func (s *supervisor) begun() bool {
+func (s *supervisor) hasStarted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.started
+	return s.isStarted
 }
 
 // keep runs one process after another.
-func (s *supervisor) keep(log *slog.Logger) {
+func (s *supervisor) supervise(log *slog.Logger) {
 	backoff := retry.Backoff{Schedule: restart}
 	for s.life.Err() == nil {
 		begin := time.Now()
 		l, err := s.launch(s.life, log)
 		if err == nil {
 			log.Info("plugin is ready", "pid", l.Pid())
-			s.set(l, nil)
+			s.setCurrent(l, nil)
 			err = s.watch(l)
-			s.set(nil, err)
+			s.setCurrent(nil, err)
 			l.close()
 			if time.Since(begin) > stable {
 				backoff.Reset()
 			}
 		} else {
-			s.set(nil, err)
+			s.setCurrent(nil, err)
 		}
 		if s.life.Err() != nil {
 			return
@@ -97,39 +97,39 @@ func (s *supervisor) keep(log *slog.Logger) {
 
 // watch returns when the process is over, or to be closed, and why.
 func (s *supervisor) watch(l *link) error {
-	end, broken := s.served(l)
+	end, serveErr := s.startServing(l)
 	defer end()
 	select {
 	case <-l.Done():
-		return l.Why()
-	case err := <-broken:
-		l.Blame(err)
+		return l.Cause()
+	case err := <-serveErr:
+		l.SetCause(err)
 		return err
 	case <-s.life.Done():
-		l.Blame(&agent.Error{Code: codeClosed, Message: "the plugin was stopped", Retryable: true})
+		l.SetCause(&agent.Error{Code: codeClosed, Message: "the plugin was stopped", Retryable: true})
 		return ErrClosed
 	}
 }
 
 // served has a channel served, and returns what ends that. broken gets why it can't be served any more.
-func (s *supervisor) served(l *link) (end func(), broken <-chan error) {
+func (s *supervisor) startServing(l *link) (end func(), serveErr <-chan error) {
 	if s.serve == nil {
 		return func() {}, nil
 	}
 	ctx, cancel := context.WithCancel(s.life)
-	over, failed := make(chan struct{}), make(chan error, 1)
+	serveDone, failure := make(chan struct{}), make(chan error, 1)
 	go func() {
-		defer close(over)
+		defer close(serveDone)
 		err := s.serve(ctx, &Conn{l})
 		l.deafen()
 		if err != nil {
-			failed <- err
+			failure <- err
 		}
 	}()
 	return func() {
 		cancel()
-		<-over
-	}, failed
+		<-serveDone
+	}, failure
 }
 
 // launch starts a process and returns it when it is ready.
@@ -144,7 +144,7 @@ func (s *supervisor) launch(ctx context.Context, log *slog.Logger) (*link, error
 	case <-l.ready:
 		return l, nil
 	case <-l.Done():
-		err = l.Why()
+		err = l.Cause()
 	case <-t.C:
 		err = &agent.Error{Code: codeNotStarted, Message: "the plugin did not say within " + startLimit.String() + " that it is ready", Retryable: true}
 	case <-ctx.Done():
@@ -154,10 +154,10 @@ func (s *supervisor) launch(ctx context.Context, log *slog.Logger) (*link, error
 	return nil, err
 }
 
-func (s *supervisor) set(l *link, why error) {
+func (s *supervisor) setCurrent(l *link, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current, s.last = l, why
+	s.current, s.last = l, cause
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -170,7 +170,7 @@ func (s *supervisor) await(ctx context.Context) (*link, error) {
 		s.mu.Lock()
 		l, last, changed := s.current, s.last, s.changed
 		s.mu.Unlock()
-		if l != nil && !l.Silent() {
+		if l != nil && !l.OutputEnded() {
 			return l, nil
 		}
 		select {
@@ -189,7 +189,7 @@ func (s *supervisor) await(ctx context.Context) (*link, error) {
 }
 
 // running returns the process that answers a turn; nil where none does.
-func (s *supervisor) running(turn string) *link {
+func (s *supervisor) linkFor(turn string) *link {
 	s.mu.Lock()
 	l := s.current
 	s.mu.Unlock()

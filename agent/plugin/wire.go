@@ -9,7 +9,7 @@ import (
 )
 
 // Protocol is the version of the protocol that is spoken.
-const Protocol = 1
+const protocolVersion = 1
 
 // The types of lines that are not events. The first ones are the gateway's, the rest the plugin's.
 const (
@@ -56,7 +56,7 @@ type fromPlugin struct {
 	Kind     string        `json:"kind"`  // ready
 	Steer    bool          `json:"steer"` // ready: it takes messages into running turns
 	Message  string        `json:"message"`
-	Taken    bool          `json:"taken"`
+	IsTaken  bool          `json:"taken"`
 	Text     string        `json:"text"`
 	Merge    dialect.Merge `json:"merge"`
 }

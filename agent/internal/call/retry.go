@@ -17,7 +17,7 @@ const (
 )
 
 // repeat is the schedule of calls that are repeated.
-var repeat = retry.Schedule{First: 500 * time.Millisecond, Max: retryLimit}
+var repeat = retry.Schedule{Initial: 500 * time.Millisecond, Max: retryLimit}
 
 // repeats says when a turn's next call is due.
 type repeats struct {

@@ -81,19 +81,19 @@ var apis = map[string]api{
 		},
 		check: checkAnthropic,
 		frames: func(pieces []string) ([]string, int) {
-			all := []string{
+			frames := []string{
 				sse("message_start", `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m-1","content":[],"stop_reason":null,"usage":{"input_tokens":12,"output_tokens":1}}}`),
 				sse("ping", `{"type":"ping"}`),
 				sse("content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`),
 			}
 			for _, p := range pieces {
-				all = append(all, sse("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":`+quote(p)+`}}`))
+				frames = append(frames, sse("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":`+quote(p)+`}}`))
 			}
-			return append(all,
+			return append(frames,
 				sse("content_block_stop", `{"type":"content_block_stop","index":0}`),
 				sse("message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":7}}`),
 				sse("message_stop", `{"type":"message_stop"}`),
-			), len(all)
+			), len(frames)
 		},
 		failure: func(kind, message string) string {
 			return sse("error", `{"type":"error","error":{"type":`+quote(kind)+`,"message":`+quote(message)+`}}`)
@@ -101,9 +101,9 @@ var apis = map[string]api{
 		fail: func(r refusal) string {
 			return `{"type":"error","error":{"type":` + quote(r.kind) + `,"message":` + quote(r.message) + `},"request_id":"req_1"}`
 		},
-		found: `{"type":"model","id":"m-1"}`,
-		media: "text/event-stream",
-		beats: []string{": beat\n", "\n", "event: x\n\n", "event: ping\ndata: {\"type\":\"ping\"}\n\n"},
+		modelReply: `{"type":"model","id":"m-1"}`,
+		media:      "text/event-stream",
+		beats:      []string{": beat\n", "\n", "event: x\n\n", "event: ping\ndata: {\"type\":\"ping\"}\n\n"},
 	},
 	"openai": {
 		base: "/v1", key: bearer,
@@ -122,21 +122,21 @@ var apis = map[string]api{
 			chunk := func(delta, finish string) string {
 				return sse("", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m-1","choices":[{"index":0,"delta":`+delta+`,"finish_reason":`+finish+`}],"usage":null}`)
 			}
-			all := []string{chunk(`{"role":"assistant","content":""}`, "null")}
+			frames := []string{chunk(`{"role":"assistant","content":""}`, "null")}
 			for _, p := range pieces {
-				all = append(all, chunk(`{"content":`+quote(p)+`}`, "null"))
+				frames = append(frames, chunk(`{"content":`+quote(p)+`}`, "null"))
 			}
-			return append(all, chunk(`{}`, `"stop"`),
+			return append(frames, chunk(`{}`, `"stop"`),
 				sse("", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m-1","choices":[],"usage":{"prompt_tokens":12,"completion_tokens":7,"total_tokens":19}}`),
-				sse("", "[DONE]")), len(all)
+				sse("", "[DONE]")), len(frames)
 		},
 		failure: func(kind, message string) string {
 			return sse("", openAIError(refusal{kind: kind, message: message}))
 		},
-		fail:  openAIError,
-		found: `{"object":"list","data":[{"id":"other"},{"id":"m-1","object":"model"}]}`,
-		media: "text/event-stream",
-		beats: []string{": beat\n", "\n", "event: x\n\n", "data: {\"choices\":[]}\n\n"},
+		fail:       openAIError,
+		modelReply: `{"object":"list","data":[{"id":"other"},{"id":"m-1","object":"model"}]}`,
+		media:      "text/event-stream",
+		beats:      []string{": beat\n", "\n", "event: x\n\n", "data: {\"choices\":[]}\n\n"},
 	},
 	"responses": {
 		base: "/v1", key: bearer,
@@ -159,10 +159,10 @@ var apis = map[string]api{
 		failure: func(kind, message string) string {
 			return sse("response.failed", `{"type":"response.failed","sequence_number":999,"response":{"id":"resp_0","status":"failed","model":"m-1","output":[],"error":{"code":`+quote(kind)+`,"message":`+quote(message)+`}}}`)
 		},
-		fail:  openAIError,
-		found: `{"object":"list","data":[{"id":"m-1","object":"model"}]}`,
-		media: "text/event-stream",
-		beats: []string{": beat\n", "\n", "event: x\n\n", "event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n", "data: {\"type\":\"response.in_progress\",\"response\":{\"id\":\"resp_0\"}}\n\n"},
+		fail:       openAIError,
+		modelReply: `{"object":"list","data":[{"id":"m-1","object":"model"}]}`,
+		media:      "text/event-stream",
+		beats:      []string{": beat\n", "\n", "event: x\n\n", "event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n", "data: {\"type\":\"response.in_progress\",\"response\":{\"id\":\"resp_0\"}}\n\n"},
 	},
 	"gemini": {
 		base:    "",
@@ -181,11 +181,11 @@ var apis = map[string]api{
 		},
 		check: checkGemini,
 		frames: func(pieces []string) ([]string, int) {
-			var all []string
+			var frames []string
 			for _, p := range pieces {
-				all = append(all, sse("", `{"candidates":[{"content":{"parts":[{"text":`+quote(p)+`}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":12},"modelVersion":"m-1","responseId":"r"}`))
+				frames = append(frames, sse("", `{"candidates":[{"content":{"parts":[{"text":`+quote(p)+`}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":12},"modelVersion":"m-1","responseId":"r"}`))
 			}
-			return append(all, sse("", `{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":12,"candidatesTokenCount":7,"totalTokenCount":19},"modelVersion":"m-1","responseId":"r"}`)), len(all)
+			return append(frames, sse("", `{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":12,"candidatesTokenCount":7,"totalTokenCount":19},"modelVersion":"m-1","responseId":"r"}`)), len(frames)
 		},
 		// The real one writes it into the stream as it is.
 		failure: func(kind, message string) string {
@@ -194,9 +194,9 @@ var apis = map[string]api{
 		fail: func(r refusal) string {
 			return fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%s}}`, r.status, quote(r.message), quote(r.kind))
 		},
-		found: `{"name":"models/m-1"}`,
-		media: "text/event-stream",
-		beats: []string{": beat\n", "\n", "event: x\n\n", "data: {\"x\":1}\n\n"},
+		modelReply: `{"name":"models/m-1"}`,
+		media:      "text/event-stream",
+		beats:      []string{": beat\n", "\n", "event: x\n\n", "data: {\"x\":1}\n\n"},
 	},
 	"ollama": {
 		base: "",
@@ -211,17 +211,17 @@ var apis = map[string]api{
 		},
 		check: checkOllama,
 		frames: func(pieces []string) ([]string, int) {
-			var all []string
+			var frames []string
 			for _, p := range pieces {
-				all = append(all, `{"model":"m-1","created_at":"2025-10-26T17:15:24Z","message":{"role":"assistant","content":`+quote(p)+`},"done":false}`+"\n")
+				frames = append(frames, `{"model":"m-1","created_at":"2025-10-26T17:15:24Z","message":{"role":"assistant","content":`+quote(p)+`},"done":false}`+"\n")
 			}
-			return append(all, `{"model":"m-1","created_at":"2025-10-26T17:15:24Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","prompt_eval_count":12,"eval_count":7}`+"\n"), len(all)
+			return append(frames, `{"model":"m-1","created_at":"2025-10-26T17:15:24Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","prompt_eval_count":12,"eval_count":7}`+"\n"), len(frames)
 		},
-		failure: func(_, message string) string { return `{"error":` + quote(message) + "}\n" },
-		fail:    func(r refusal) string { return `{"error":` + quote(r.message) + `}` },
-		found:   `{"details":{}}`,
-		media:   "application/x-ndjson",
-		beats:   []string{"\n", "{\"type\":\"beat\"}\n"},
+		failure:    func(_, message string) string { return `{"error":` + quote(message) + "}\n" },
+		fail:       func(r refusal) string { return `{"error":` + quote(r.message) + `}` },
+		modelReply: `{"details":{}}`,
+		media:      "application/x-ndjson",
+		beats:      []string{"\n", "{\"type\":\"beat\"}\n"},
 	},
 }
 
@@ -230,9 +230,9 @@ func openAIError(r refusal) string {
 }
 
 func responsesFrames(pieces []string) ([]string, int) {
-	var all []string
-	event := func(kind, rest string) {
-		all = append(all, sse("response."+kind, fmt.Sprintf(`{"type":"response.%s","sequence_number":%d,%s}`, kind, len(all), rest)))
+	var frames []string
+	event := func(kind, fields string) {
+		frames = append(frames, sse("response."+kind, fmt.Sprintf(`{"type":"response.%s","sequence_number":%d,%s}`, kind, len(frames), fields)))
 	}
 	event("created", `"response":{"id":"resp_0","status":"queued","model":"m-1","output":[]}`)
 	event("in_progress", `"response":{"id":"resp_0","status":"in_progress","model":"m-1","output":[]}`)
@@ -241,11 +241,11 @@ func responsesFrames(pieces []string) ([]string, int) {
 	for _, p := range pieces {
 		event("output_text.delta", `"item_id":"msg_1","output_index":0,"content_index":0,"delta":`+quote(p))
 	}
-	end := len(all)
+	end := len(frames)
 	text := quote(strings.Join(pieces, ""))
 	event("output_text.done", `"item_id":"msg_1","output_index":0,"content_index":0,"text":`+text)
 	event("content_part.done", `"item_id":"msg_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":`+text+`}`)
 	event("output_item.done", `"output_index":0,"item":{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":`+text+`}]}`)
 	event("completed", `"response":{"id":"resp_0","status":"completed","model":"m-1","output":[],"usage":{"input_tokens":12,"output_tokens":7,"total_tokens":19}}`)
-	return all, end
+	return frames, end
 }

@@ -19,9 +19,9 @@ type response struct {
 func (s *Server) Hold(events int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told = events
-	close(s.moved)
-	s.moved = make(chan struct{})
+	s.eventLimit = events
+	close(s.limitChanged)
+	s.limitChanged = make(chan struct{})
 }
 
 // Cancelled are the ids of the responses that were cancelled.
@@ -51,20 +51,20 @@ func (s *Server) background(w http.ResponseWriter, r *http.Request, raw []byte, 
 	res := &response{events: frames}
 	s.responses[id] = res
 	s.mu.Unlock()
-	s.tell(w, r, res, 0, f)
+	s.sendEvents(w, r, res, 0, f)
 	return true
 }
 
 // follow answers for a response that is in the background.
-func (s *Server) follow(w http.ResponseWriter, r *http.Request, what string) {
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, action string) {
 	id, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/responses/"), "/")
 	s.mu.Lock()
 	res := s.responses[id]
 	var f Fault
-	if what == "follow" && len(s.faults) > 0 {
+	if action == "follow" && len(s.faults) > 0 {
 		f, s.faults = s.faults[0], s.faults[1:]
 	}
-	if res != nil && what == "cancel" {
+	if res != nil && action == "cancel" {
 		res.cancelled = true
 		s.cancelled = append(s.cancelled, id)
 	}
@@ -73,7 +73,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, what string) {
 		s.refuse(w, refusal{http.StatusNotFound, "invalid_request_error", "Response with id '" + id + "' not found."}, nil)
 		return
 	}
-	if what == "cancel" {
+	if action == "cancel" {
 		fmt.Fprintf(w, `{"id":%s,"status":"cancelled"}`, quote(id))
 		return
 	}
@@ -87,21 +87,21 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, what string) {
 		return
 	}
 	w.Header().Set("Content-Type", s.api.media)
-	s.tell(w, r, res, after+1, f)
+	s.sendEvents(w, r, res, after+1, f)
 }
 
 // tell tells the events of a response from one on, as far as they may be told.
-func (s *Server) tell(w http.ResponseWriter, r *http.Request, res *response, from int, f Fault) {
+func (s *Server) sendEvents(w http.ResponseWriter, r *http.Request, res *response, from int, f Fault) {
 	for i := from; i < len(res.events); i++ {
 		for {
 			s.mu.Lock()
-			told, moved := s.told, s.moved
+			limit, limitChanged := s.eventLimit, s.limitChanged
 			s.mu.Unlock()
-			if told < 0 || i < told {
+			if limit < 0 || i < limit {
 				break
 			}
 			select {
-			case <-moved:
+			case <-limitChanged:
 			case <-r.Context().Done():
 				return
 			}

@@ -25,18 +25,18 @@ type FaultKind int
 
 // The kinds of faults.
 const (
-	None    FaultKind = iota
-	Status            // another status than 200
-	Inside            // an error inside the stream
-	Close             // the body ends without its end
-	Half              // it ends in the middle of a frame
-	Reset             // the connection is reset
-	Silence           // nothing more is told, and the connection stays
-	Beat              // the connection is kept open by what is no progress
-	Loris             // a frame comes byte by byte and never ends
-	Garbage           // what comes is no frame
-	Twice             // the end is told twice
-	Late              // pieces come after the end
+	noFault  FaultKind = iota
+	Status             // another status than 200
+	Inside             // an error inside the stream
+	Close              // the body ends without its end
+	Half               // it ends in the middle of a frame
+	Reset              // the connection is reset
+	Silence            // nothing more is told, and the connection stays
+	Beat               // the connection is kept open by what is no progress
+	Loris              // a frame comes byte by byte and never ends
+	Garbage            // what comes is no frame
+	Twice              // the end is told twice
+	AfterEnd           // pieces come after the end
 )
 
 // stream tells an answer, with its fault.
@@ -49,8 +49,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 	if s.background(w, r, raw, frames, f) {
 		return
 	}
-	say := func(all ...string) {
-		for _, b := range all {
+	write := func(texts ...string) {
+		for _, b := range texts {
 			if _, err := io.WriteString(w, b); err != nil {
 				return
 			}
@@ -59,40 +59,40 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 			}
 		}
 	}
-	if f.Kind == None {
-		say(frames...)
+	if f.Kind == noFault {
+		write(frames...)
 		return
 	}
 	// The first piece is the one before which len(frames)-end-len(pieces) others stand.
-	first := end - len(pieces)
-	at := min(first+f.After, end)
+	firstPiece := end - len(pieces)
+	at := min(firstPiece+f.After, end)
 	switch f.Kind {
 	case Twice:
-		say(frames...)
-		say(frames[end:]...)
+		write(frames...)
+		write(frames[end:]...)
 		return
-	case Late:
-		say(frames...)
-		say(frames[first:end]...)
+	case AfterEnd:
+		write(frames...)
+		write(frames[firstPiece:end]...)
 		return
 	}
 	if f.After == 0 && f.Kind != Inside {
 		at = 0 // not even what comes before the first piece
 	}
-	say(frames[:at]...)
+	write(frames[:at]...)
 	switch f.Kind {
 	case Inside:
-		say(s.api.failure(f.Says, f.Message))
+		write(s.api.failure(f.Says, f.Message))
 	case Half:
-		say(frames[at][:len(frames[at])/2])
+		write(frames[at][:len(frames[at])/2])
 	case Reset:
 		reset(w)
 	case Silence:
-		say("") // the head
+		write("") // the head
 		<-r.Context().Done()
 	case Beat:
 		for i := 0; ; i++ {
-			say(s.api.beats[i%len(s.api.beats)])
+			write(s.api.beats[i%len(s.api.beats)])
 			select {
 			case <-r.Context().Done():
 				return
@@ -101,7 +101,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 		}
 	case Loris:
 		for i := 0; ; i++ {
-			say(frames[at][i%8 : i%8+1])
+			write(frames[at][i%8 : i%8+1])
 			select {
 			case <-r.Context().Done():
 				return
@@ -109,7 +109,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 			}
 		}
 	case Garbage:
-		say("\x00\xff{{{\n", "data: \xf0\x9f{\"\n\n", "data: [1,2\n\n")
+		write("\x00\xff{{{\n", "data: \xf0\x9f{\"\n\n", "data: [1,2\n\n")
 	}
 }
 

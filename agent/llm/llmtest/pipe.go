@@ -13,19 +13,19 @@ import (
 // Pipe is a network of one server, in memory: time stands still for whoever waits on it, so that it can be used where the clock
 // is a test's own.
 type Pipe struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
+	conns     chan net.Conn
+	closing   chan struct{}
+	closeOnce sync.Once
 
-	mu   sync.Mutex
-	down int // how many connections are refused yet
+	mu       sync.Mutex
+	refusals int // how many connections are refused yet
 }
 
 // NewPiped starts a server of a kind behind a pipe.
 func NewPiped(t testing.TB, kind string) (*Server, *Pipe) {
 	t.Helper()
 	s := newServer(t, kind)
-	p := &Pipe{conns: make(chan net.Conn), done: make(chan struct{})}
+	p := &Pipe{conns: make(chan net.Conn), closing: make(chan struct{})}
 	s.http = &httptest.Server{Listener: p, Config: &http.Server{Handler: http.HandlerFunc(s.serve)}}
 	s.http.Start()
 	t.Cleanup(s.http.Close)
@@ -37,7 +37,7 @@ func NewPiped(t testing.TB, kind string) (*Server, *Pipe) {
 func (p *Pipe) Refuse(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.down = n
+	p.refusals = n
 }
 
 var errRefused = errors.New("connection refused")
@@ -45,8 +45,8 @@ var errRefused = errors.New("connection refused")
 // Dial connects to the server, whatever the address is.
 func (p *Pipe) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	p.mu.Lock()
-	down := p.down > 0
-	p.down--
+	down := p.refusals > 0
+	p.refusals--
 	p.mu.Unlock()
 	if down {
 		return nil, errRefused
@@ -55,7 +55,7 @@ func (p *Pipe) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	select {
 	case p.conns <- server:
 		return client, nil
-	case <-p.done:
+	case <-p.closing:
 		return nil, errRefused
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -67,14 +67,14 @@ func (p *Pipe) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
-	case <-p.done:
+	case <-p.closing:
 		return nil, net.ErrClosed
 	}
 }
 
 // Close implements [net.Listener].
 func (p *Pipe) Close() error {
-	p.once.Do(func() { close(p.done) })
+	p.closeOnce.Do(func() { close(p.closing) })
 	return nil
 }
 

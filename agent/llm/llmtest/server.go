@@ -25,18 +25,18 @@ type Server struct {
 	api  api
 	http *httptest.Server
 
-	mu        sync.Mutex
-	pieces    []string
-	faults    []Fault
-	calls     []Call
-	responses map[string]*response
-	told      int           // events of responses that may be told; below 0: all
-	moved     chan struct{} // closed and replaced when told changes
-	cancelled []string
+	mu           sync.Mutex
+	pieces       []string
+	faults       []Fault
+	calls        []call
+	responses    map[string]*response
+	eventLimit   int           // events of responses that may be told; below 0: all
+	limitChanged chan struct{} // closed and replaced when told changes
+	cancelled    []string
 }
 
 // Call is a request that came.
-type Call struct {
+type call struct {
 	Method, Path string
 	Header       http.Header
 	Body         map[string]any
@@ -58,19 +58,19 @@ type api struct {
 	// missing is how a request without the right key is refused.
 	missing refusal
 	// route says what a request asks for: a stream, a model, or (empty) nothing that is there.
-	route func(r *http.Request) (what, model string)
+	route func(r *http.Request) (action, model string)
 	// check refuses a body.
 	check func(raw []byte) *refusal
 	// frames are those of an answer; the last ones that say it is whole begin at end.
-	frames func(pieces []string) (all []string, end int)
+	frames func(pieces []string) (frames []string, end int)
 	// beats are what keeps a connection open and is no progress.
 	beats []string
 	// failure is an error inside a stream, fail the body of an error.
 	failure func(kind, message string) string
 	fail    func(refusal) string
 	// found is what it tells of a model.
-	found string
-	media string
+	modelReply string
+	media      string
 }
 
 // New starts a server of a kind: anthropic, openai, responses, gemini or ollama. It ends with the test.
@@ -89,7 +89,7 @@ func newServer(t testing.TB, kind string) *Server {
 	if !ok {
 		t.Fatalf("no provider %q", kind)
 	}
-	return &Server{api: p, pieces: []string{"Hello ", "wörld ", "\U0001F44B."}, responses: map[string]*response{}, told: -1, moved: make(chan struct{})}
+	return &Server{api: p, pieces: []string{"Hello ", "wörld ", "\U0001F44B."}, responses: map[string]*response{}, eventLimit: -1, limitChanged: make(chan struct{})}
 }
 
 // Say sets what is answered from now on.
@@ -107,10 +107,10 @@ func (s *Server) Fail(faults ...Fault) {
 }
 
 // Calls are the requests that came.
-func (s *Server) Calls() []Call {
+func (s *Server) Calls() []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Call(nil), s.calls...)
+	return append([]call(nil), s.calls...)
 }
 
 // Text is what is answered.
@@ -125,11 +125,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	c := Call{Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Status: http.StatusOK}
+	c := call{Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Status: http.StatusOK}
 	if len(raw) > 0 && json.Unmarshal(raw, &c.Body) != nil {
 		c.Body = nil
 	}
-	what, f, no := s.admit(r, raw)
+	action, f, no := s.admit(r, raw)
 	if no != nil {
 		c.Status = no.status
 	}
@@ -139,11 +139,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case no != nil:
 		s.refuse(w, *no, nil)
-	case what == "model":
+	case action == "model":
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, s.api.found)
-	case what == "follow", what == "cancel":
-		s.follow(w, r, what)
+		fmt.Fprint(w, s.api.modelReply)
+	case action == "follow", action == "cancel":
+		s.follow(w, r, action)
 	case f.Kind == Status:
 		s.refuse(w, refusal{f.Status, f.Says, f.Message}, f.Header)
 	default:
@@ -156,15 +156,15 @@ func (s *Server) admit(r *http.Request, raw []byte) (string, Fault, *refusal) {
 	if s.api.key != nil && s.api.key(r) != Key {
 		return "", Fault{}, &s.api.missing
 	}
-	what, model := s.api.route(r)
-	switch what {
+	action, model := s.api.route(r)
+	switch action {
 	case "":
 		return "", Fault{}, &refusal{http.StatusNotFound, "not_found_error", "no such route: " + r.Method + " " + r.URL.Path}
 	case "model", "follow", "cancel":
 		if model != "" && model != Model {
 			return "", Fault{}, &refusal{http.StatusNotFound, "not_found_error", "model: " + model}
 		}
-		return what, Fault{}, nil
+		return action, Fault{}, nil
 	}
 	if ct := r.Header.Get("Content-Type"); ct != "application/json" {
 		return "", Fault{}, &refusal{http.StatusUnsupportedMediaType, "invalid_request_error", "content type " + ct}
@@ -190,7 +190,7 @@ func (s *Server) admit(r *http.Request, raw []byte) (string, Fault, *refusal) {
 	if len(s.faults) > 0 {
 		f, s.faults = s.faults[0], s.faults[1:]
 	}
-	return what, f, nil
+	return action, f, nil
 }
 
 func (s *Server) refuse(w http.ResponseWriter, r refusal, h http.Header) {

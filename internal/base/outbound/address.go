@@ -9,7 +9,7 @@ import (
 // another address.
 var special = []struct {
 	prefix netip.Prefix
-	what   string
+	kind   string
 }{
 	{netip.MustParsePrefix("0.0.0.0/8"), "unspecified"},
 	{netip.MustParsePrefix("10.0.0.0/8"), "private"},
@@ -47,7 +47,7 @@ var (
 // Check returns nil for an address of the public internet. Otherwise the error wraps [ErrPrivate] and names the kind of the
 // address.
 func Check(a netip.Addr) error {
-	given := a
+	original := a
 	a = a.Unmap().WithZone("")
 	if nat64.Contains(a) { // NAT64 translates it to the IPv4 address in the last four bytes
 		b := a.As16()
@@ -55,11 +55,11 @@ func Check(a netip.Addr) error {
 	}
 	for _, s := range special {
 		if s.prefix.Contains(a) {
-			return fmt.Errorf("%w: %s is %s", ErrPrivate, given, s.what)
+			return fmt.Errorf("%w: %s is %s", ErrPrivate, original, s.kind)
 		}
 	}
 	if !a.IsValid() || (a.Is6() && !unicast.Contains(a)) {
-		return fmt.Errorf("%w: %s is reserved", ErrPrivate, given)
+		return fmt.Errorf("%w: %s is reserved", ErrPrivate, original)
 	}
 	return nil
 }

@@ -27,9 +27,9 @@ type Options struct {
 
 const (
 	// DefaultTimeout is enough for any receiver that responds at all.
-	DefaultTimeout = 10 * time.Second
+	defaultTimeout = 10 * time.Second
 	// DefaultMaxBody fits short acknowledgements.
-	DefaultMaxBody = 64 << 10
+	defaultMaxBody = 64 << 10
 	// maxHeader limits the header of a response, in bytes.
 	maxHeader = 64 << 10
 	// maxIdle limits the idle connections to one host, and idleLimit how long they stay open.
@@ -43,10 +43,10 @@ const (
 // with CloseIdleConnections.
 func New(o Options) *http.Client {
 	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = defaultTimeout
 	}
 	if o.MaxBody == 0 {
-		o.MaxBody = DefaultMaxBody
+		o.MaxBody = defaultMaxBody
 	}
 	dialer := &net.Dialer{Timeout: dialLimit, Resolver: o.resolver}
 	if !o.AllowPrivate {
@@ -84,26 +84,26 @@ type transport struct {
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.Transport.RoundTrip(r)
 	if err == nil {
-		resp.Body = &body{ReadCloser: resp.Body, left: t.max}
+		resp.Body = &body{ReadCloser: resp.Body, remaining: t.max}
 	}
 	return resp, err
 }
 
 type body struct {
 	io.ReadCloser
-	left int64
+	remaining int64
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	// It reads one byte more than allowed, to tell a body of exactly the limit from a longer one.
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
+	if int64(len(p)) > b.remaining+1 {
+		p = p[:b.remaining+1]
 	}
 	n, err := b.ReadCloser.Read(p)
-	if int64(n) > b.left {
-		n, err = int(b.left), ErrTooLarge
+	if int64(n) > b.remaining {
+		n, err = int(b.remaining), ErrTooLarge
 	}
-	b.left -= int64(n)
+	b.remaining -= int64(n)
 	return n, err
 }
 

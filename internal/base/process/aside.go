@@ -21,10 +21,10 @@ const (
 type Aside struct {
 	Log *slog.Logger
 
-	mu     sync.Mutex
-	line   string // the last line that isn't blank
-	logged int
-	left   int // lines that weren't logged
+	mu       sync.Mutex
+	line     string // the last line that isn't blank
+	logged   int
+	unlogged int // lines that weren't logged
 }
 
 // ReadAll reads until the end, even if nothing is logged any longer: a process blocks if its output isn't read.
@@ -42,8 +42,8 @@ func (s *Aside) ReadAll(r io.Reader) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.left > 0 {
-		s.Log.Debug("agent printed more", "lines", s.left)
+	if s.unlogged > 0 {
+		s.Log.Debug("agent printed more", "lines", s.unlogged)
 	}
 }
 
@@ -56,7 +56,7 @@ func (s *Aside) add(b []byte) {
 	defer s.mu.Unlock()
 	s.line = line
 	if s.logged += len(line); s.logged > maxLog {
-		s.left++
+		s.unlogged++
 		return
 	}
 	s.Log.Debug("agent printed", "line", line)

@@ -5,23 +5,23 @@ import "sync"
 // Listener receives the lines of a process that have its key, in order.
 type Listener[L any] struct {
 	lines chan L
-	over  chan struct{} // closed by End
+	quit  chan struct{} // closed by End
 }
 
 // NewListener returns a listener that isn't registered.
 func NewListener[L any]() *Listener[L] {
-	return &Listener[L]{lines: make(chan L, queued), over: make(chan struct{})}
+	return &Listener[L]{lines: make(chan L, queued), quit: make(chan struct{})}
 }
 
 // Lines returns the channel of received lines. It is never closed; [Talk.Done] reports the end of the process.
 func (l *Listener[L]) Lines() <-chan L { return l.lines }
 
 // Tell delivers a line. It blocks until the listener receives the line, and returns false if the listener has ended.
-func (l *Listener[L]) Tell(line L) bool {
+func (l *Listener[L]) Deliver(line L) bool {
 	select {
 	case l.lines <- line:
 		return true
-	case <-l.over:
+	case <-l.quit:
 		return false
 	}
 }
@@ -29,8 +29,8 @@ func (l *Listener[L]) Tell(line L) bool {
 // Listeners routes the lines of one process to listeners, such as turns, by key. The zero value is ready to use. All methods are
 // safe for concurrent use.
 type Listeners[L any] struct {
-	mu  sync.Mutex
-	all map[string]*Listener[L]
+	mu    sync.Mutex
+	byKey map[string]*Listener[L]
 }
 
 // Begin registers a new listener.
@@ -38,10 +38,10 @@ func (s *Listeners[L]) Begin(key string) *Listener[L] {
 	l := NewListener[L]()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = map[string]*Listener[L]{}
+	if s.byKey == nil {
+		s.byKey = map[string]*Listener[L]{}
 	}
-	s.all[key] = l
+	s.byKey[key] = l
 	return l
 }
 
@@ -49,9 +49,9 @@ func (s *Listeners[L]) Begin(key string) *Listener[L] {
 func (s *Listeners[L]) End(key string, l *Listener[L]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(l.over)
-	if s.all[key] == l {
-		delete(s.all, key)
+	close(l.quit)
+	if s.byKey[key] == l {
+		delete(s.byKey, key)
 	}
 }
 
@@ -59,5 +59,5 @@ func (s *Listeners[L]) End(key string, l *Listener[L]) {
 func (s *Listeners[L]) Of(key string) *Listener[L] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.all[key]
+	return s.byKey[key]
 }

@@ -12,39 +12,39 @@ import (
 // them. If the gateway is the first process, it reaps them after each end of a process of its own, so few zombies exist at a time.
 // Processes must therefore be started with [Start] only: others would be reaped here.
 var (
-	first = os.Getpid() == 1
+	isInit = os.Getpid() == 1
 
-	ownMu sync.Mutex
-	own   = map[int]*Process{} // processes with a waiting goroutine, by id
+	childrenMu sync.Mutex
+	children   = map[int]*Process{} // processes with a waiting goroutine, by id
 )
 
 // begin starts a process.
-func begin(p *Process) error {
-	if !first {
+func startChild(p *Process) error {
+	if !isInit {
 		return p.cmd.Start()
 	}
-	ownMu.Lock() // until it is in own, it would be taken for an orphan
-	defer ownMu.Unlock()
+	childrenMu.Lock() // until it is in own, it would be taken for an orphan
+	defer childrenMu.Unlock()
 	err := p.cmd.Start()
 	if err == nil {
-		own[p.cmd.Process.Pid] = p
+		children[p.cmd.Process.Pid] = p
 	}
 	return err
 }
 
 // over reaps orphans after a process was reaped.
-func over(p *Process) {
-	if !first {
+func reapOrphans(p *Process) {
+	if !isInit {
 		return
 	}
-	ownMu.Lock()
-	defer ownMu.Unlock()
-	if pid := p.cmd.Process.Pid; own[pid] == p {
-		delete(own, pid)
+	childrenMu.Lock()
+	defer childrenMu.Unlock()
+	if pid := p.cmd.Process.Pid; children[pid] == p {
+		delete(children, pid)
 	}
 	for {
 		pid := waitable()
-		if pid == 0 || own[pid] != nil { // its own goroutine reaps it and calls this again
+		if pid == 0 || children[pid] != nil { // its own goroutine reaps it and calls this again
 			return
 		}
 		if _, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != nil {

@@ -16,8 +16,8 @@ func TestOrphansAreWaitedFor(t *testing.T) {
 		t.Skipf("SKIPPED: needs a Linux that allows prctl(PR_SET_CHILD_SUBREAPER): %v", errno)
 	}
 	t.Cleanup(func() { _, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setSubreaper, 0, 0) })
-	first = true
-	t.Cleanup(func() { first = false })
+	isInit = true
+	t.Cleanup(func() { isInit = false })
 	sh, err := Find([]string{"sh"})
 	if err != nil {
 		t.Skip("SKIPPED: sh is not installed; install a shell:", err)
@@ -28,7 +28,7 @@ func TestOrphansAreWaitedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-p.Ended()
+		<-p.ExitDone()
 		p.Close(func() {})
 		if got := p.cmd.ProcessState.ExitCode(); got != status {
 			t.Errorf("%s: status %d, want %d; %v", script, got, status, p.Err())
@@ -49,7 +49,7 @@ func TestOrphansAreWaitedFor(t *testing.T) {
 			t.Fatal("zombies stay")
 		}
 	}
-	if len(own) != 0 {
-		t.Errorf("%d processes are known", len(own))
+	if len(children) != 0 {
+		t.Errorf("%d processes are known", len(children))
 	}
 }

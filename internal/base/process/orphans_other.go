@@ -2,8 +2,8 @@
 
 package process
 
-// begin starts a process.
-func begin(p *Process) error { return p.cmd.Start() }
+// startChild starts a process.
+func startChild(p *Process) error { return p.cmd.Start() }
 
-// over does nothing: only Linux has containers.
-func over(*Process) {}
+// reapOrphans does nothing: only Linux has containers.
+func reapOrphans(*Process) {}

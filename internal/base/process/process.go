@@ -17,15 +17,15 @@ const leftover = time.Second
 // Process is a child with its process group. A goroutine of its own reaps it, and ends when Ended is closed.
 type Process struct {
 	Stdin  *os.File
-	Stdout *Pipe
-	Stderr *Pipe
+	Stdout *pipe
+	Stderr *pipe
 
 	cmd *osexec.Cmd
 	// killAfter is the time between SIGTERM and SIGKILL.
 	killAfter time.Duration
 
-	ended chan struct{} // closed when the process was reaped and its group killed
-	err   error         // nil for exit status 0; set before ended is closed
+	exitDone chan struct{} // closed when the process was reaped and its group killed
+	err      error         // nil for exit status 0; set before ended is closed
 
 	mu     sync.Mutex
 	reaped bool        // its id may belong to another process
@@ -44,7 +44,7 @@ type Program struct {
 
 // Start starts a program. The caller must call Close when the process has ended.
 func Start(g Program) (*Process, error) {
-	p := &Process{killAfter: g.KillAfter, ended: make(chan struct{})}
+	p := &Process{killAfter: g.KillAfter, exitDone: make(chan struct{})}
 	p.cmd = &osexec.Cmd{Path: g.Path, Args: g.Command, Env: g.Env, Dir: g.Dir, SysProcAttr: groupAttr()}
 	var files []*os.File
 	closeAll := func(files ...*os.File) {
@@ -61,21 +61,21 @@ func Start(g Program) (*Process, error) {
 		files = append(files, r, w)
 	}
 	p.cmd.Stdin, p.Stdin = files[0], files[1]
-	p.Stdout, p.cmd.Stdout = &Pipe{f: files[2], ended: p.ended}, files[3]
-	p.Stderr, p.cmd.Stderr = &Pipe{f: files[4], ended: p.ended}, files[5]
+	p.Stdout, p.cmd.Stdout = &pipe{f: files[2], exitDone: p.exitDone}, files[3]
+	p.Stderr, p.cmd.Stderr = &pipe{f: files[4], exitDone: p.exitDone}, files[5]
 
-	started := make(chan error)
+	startErr := make(chan error)
 	go func() {
 		// Linux kills the child when the thread that started it ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := begin(p)
-		started <- err
+		err := startChild(p)
+		startErr <- err
 		if err == nil {
 			p.wait()
 		}
 	}()
-	err := <-started
+	err := <-startErr
 	closeAll(files[0], files[3], files[5])
 	if err != nil {
 		closeAll(files[1], files[2], files[4])
@@ -100,10 +100,10 @@ func (p *Process) wait() {
 		p.kill.Stop()
 	}
 	p.mu.Unlock()
-	over(p)
-	close(p.ended)
-	p.Stdout.bound()
-	p.Stderr.bound()
+	reapOrphans(p)
+	close(p.exitDone)
+	p.Stdout.limitRead()
+	p.Stderr.limitRead()
 }
 
 // Await waits until the process has ended, at most for d.
@@ -111,13 +111,13 @@ func (p *Process) Await(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-p.ended:
+	case <-p.exitDone:
 	case <-t.C:
 	}
 }
 
 // Ended returns a channel that is closed when the process was reaped and its group killed.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
+func (p *Process) ExitDone() <-chan struct{} { return p.exitDone }
 
 // Err returns how the process ended. It is nil for exit status 0, and only valid after Ended is closed.
 func (p *Process) Err() error { return p.err }
@@ -126,9 +126,9 @@ func (p *Process) Err() error { return p.err }
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Over reports whether the process has ended.
-func (p *Process) Over() bool {
+func (p *Process) HasExited() bool {
 	select {
-	case <-p.ended:
+	case <-p.exitDone:
 		return true
 	default:
 		return false
@@ -157,43 +157,43 @@ func (p *Process) Kill() {
 }
 
 // Feed writes the input and closes it. Errors are ignored, because a process need not read all of its input.
-func (p *Process) Feed(b []byte) {
+func (p *Process) WriteInput(b []byte) {
 	_, _ = p.Stdin.Write(b)
 	_ = p.Stdin.Close()
 }
 
 // Close closes the pipes of a process that has ended. rest must wait for the goroutines that use them.
-func (p *Process) Close(rest func()) {
+func (p *Process) Close(waitReaders func()) {
 	_ = p.Stdin.Close() // which ends Feed
 	_ = p.Stdout.f.Close()
-	late := time.AfterFunc(leftover, p.Stderr.GiveUp)
-	rest()
-	late.Stop()
+	timer := time.AfterFunc(leftover, p.Stderr.GiveUp)
+	waitReaders()
+	timer.Stop()
 	_ = p.Stderr.f.Close()
 }
 
 // Pipe is the reading end of an output. After the process has ended, Read returns io.EOF when no data arrives for a while, even if
 // another process has the other end open.
-type Pipe struct {
-	f     *os.File
-	ended <-chan struct{}
+type pipe struct {
+	f        *os.File
+	exitDone <-chan struct{}
 
-	mu    sync.Mutex
-	given bool // set by GiveUp
+	mu          sync.Mutex
+	isAbandoned bool // set by GiveUp
 }
 
 // Read implements [io.Reader].
-func (r *Pipe) Read(b []byte) (int, error) {
+func (r *pipe) Read(b []byte) (int, error) {
 	select {
-	case <-r.ended:
-		r.bound()
+	case <-r.exitDone:
+		r.limitRead()
 	default:
 	}
 	n, err := r.f.Read(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !r.given { // after GiveUp, the deadline must not look like the end of the output
+		if !r.isAbandoned { // after GiveUp, the deadline must not look like the end of the output
 			err = io.EOF
 		}
 	}
@@ -201,18 +201,18 @@ func (r *Pipe) Read(b []byte) (int, error) {
 }
 
 // bound sets a deadline for the next read, after the process has ended.
-func (r *Pipe) bound() {
+func (r *pipe) limitRead() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.given {
+	if !r.isAbandoned {
 		_ = r.f.SetReadDeadline(time.Now().Add(leftover)) // if pipes have no deadlines, the output ends by itself
 	}
 }
 
 // GiveUp makes pending and later reads fail.
-func (r *Pipe) GiveUp() {
+func (r *pipe) GiveUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.given = true
+	r.isAbandoned = true
 	_ = r.f.SetReadDeadline(time.Unix(1, 0))
 }

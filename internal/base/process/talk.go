@@ -26,11 +26,11 @@ type Talk struct {
 	*Process
 	Aside *Aside // its standard error
 
-	farewell time.Duration
-	out      chan []byte
-	done     chan struct{}
-	heard    chan struct{} // closed when Aside is read to the end
-	tasks    sync.WaitGroup
+	farewell   time.Duration
+	input      chan []byte
+	outputDone chan struct{}
+	stderrDone chan struct{} // closed when Aside is read to the end
+	tasks      sync.WaitGroup
 
 	mu    sync.Mutex
 	cause error
@@ -44,31 +44,31 @@ func StartTalk(g Program, farewell time.Duration, log *slog.Logger) (*Talk, erro
 	}
 	t := &Talk{
 		Process: p, Aside: &Aside{Log: log}, farewell: farewell,
-		out: make(chan []byte, queued), done: make(chan struct{}), heard: make(chan struct{}),
+		input: make(chan []byte, queued), outputDone: make(chan struct{}), stderrDone: make(chan struct{}),
 	}
 	t.tasks.Go(t.write)
 	t.tasks.Go(func() {
-		defer close(t.heard)
+		defer close(t.stderrDone)
 		t.Aside.ReadAll(p.Stderr)
 	})
 	return t, nil
 }
 
 // Read runs read in a goroutine. read consumes the output and returns why that ended.
-func (t *Talk) Read(read func() error) {
+func (t *Talk) Read(consume func() error) {
 	t.tasks.Go(func() {
-		t.Blame(read())
-		close(t.done)
+		t.SetCause(consume())
+		close(t.outputDone)
 	})
 }
 
 // Done returns a channel that is closed when the output was read to the end.
-func (t *Talk) Done() <-chan struct{} { return t.done }
+func (t *Talk) Done() <-chan struct{} { return t.outputDone }
 
 // Silent reports whether Done is closed.
-func (t *Talk) Silent() bool {
+func (t *Talk) OutputEnded() bool {
 	select {
-	case <-t.done:
+	case <-t.outputDone:
 		return true
 	default:
 		return false
@@ -76,17 +76,17 @@ func (t *Talk) Silent() bool {
 }
 
 // Blame sets the reason why the process ended. Only the first call counts.
-func (t *Talk) Blame(why error) {
+func (t *Talk) SetCause(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause == nil {
-		t.cause = why
+		t.cause = cause
 	}
 }
 
 // Why returns the reason why the process ended. It waits for Done.
-func (t *Talk) Why() error {
-	<-t.done
+func (t *Talk) Cause() error {
+	<-t.outputDone
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.cause
@@ -94,13 +94,13 @@ func (t *Talk) Why() error {
 
 // Hand queues a line, which must include its line end. If the queue is full, Hand blocks until stop is closed. Errors are
 // [ErrEnded] and [ErrStopped].
-func (t *Talk) Hand(stop <-chan struct{}, line []byte) error {
+func (t *Talk) Queue(stop <-chan struct{}, line []byte) error {
 	select {
-	case t.out <- line:
+	case t.input <- line:
 		return nil
-	case <-t.Ended():
+	case <-t.ExitDone():
 		return ErrEnded
-	case <-t.done:
+	case <-t.outputDone:
 		return ErrEnded
 	case <-stop:
 		return ErrStopped
@@ -111,7 +111,7 @@ func (t *Talk) Hand(stop <-chan struct{}, line []byte) error {
 func (t *Talk) write() {
 	for {
 		select {
-		case b := <-t.out:
+		case b := <-t.input:
 			if b == nil {
 				_ = t.Stdin.Close()
 				return
@@ -119,7 +119,7 @@ func (t *Talk) write() {
 			if _, err := t.Stdin.Write(b); err != nil {
 				return // the process has ended or closed its input; done reports it
 			}
-		case <-t.Ended():
+		case <-t.ExitDone():
 			return
 		}
 	}
@@ -127,34 +127,34 @@ func (t *Talk) write() {
 
 // Exit returns how the process ended, and the last line of its standard error, which only operators may see. The function read
 // calls it at the end of the output. It returns false if the process is still running.
-func (t *Talk) Exit() (how, last string, ended bool) {
+func (t *Talk) Exit() (status, last string, hasExited bool) {
 	t.Await(t.farewell)
-	if !t.Over() {
+	if !t.HasExited() {
 		return "", "", false
 	}
-	late := time.NewTimer(lastWord)
-	defer late.Stop()
+	timer := time.NewTimer(lastWord)
+	defer timer.Stop()
 	select {
-	case <-t.heard:
-	case <-late.C: // a child still has the other end open
+	case <-t.stderrDone:
+	case <-timer.C: // a child still has the other end open
 	}
 	if err := t.Err(); err != nil {
-		how = " with " + err.Error()
+		status = " with " + err.Error()
 	}
-	return how, t.Aside.Last(), true
+	return status, t.Aside.Last(), true
 }
 
 // End ends the process and returns when its group is gone. It closes the input, after farewell sends SIGTERM, and then SIGKILL.
 func (t *Talk) End() {
-	late := time.NewTimer(t.farewell)
+	timer := time.NewTimer(t.farewell)
 	select {
-	case t.out <- nil: // after the queued lines
+	case t.input <- nil: // after the queued lines
 		t.Await(t.farewell)
-	case <-t.Ended():
-	case <-late.C:
+	case <-t.ExitDone():
+	case <-timer.C:
 	}
-	late.Stop()
+	timer.Stop()
 	t.Stop()
-	<-t.Ended()
+	<-t.ExitDone()
 	t.Close(t.tasks.Wait)
 }

@@ -9,7 +9,7 @@ import (
 // Schedule is the sequence of waits between attempts that keep failing.
 type Schedule struct {
 	// First is the wait after the first failure.
-	First time.Duration
+	Initial time.Duration
 	// Max limits the wait. It must be set.
 	Max time.Duration
 	// Growth multiplies the wait with each further failure. If it is 0, the wait doubles.
@@ -29,8 +29,8 @@ func (s Schedule) Wait(failures int) time.Duration {
 	if growth == 0 {
 		growth = 2
 	}
-	if grown := float64(s.First) * math.Pow(growth, float64(max(failures-1, 0))); grown < float64(s.Max) {
-		wait = time.Duration(grown)
+	if exponential := float64(s.Initial) * math.Pow(growth, float64(max(failures-1, 0))); exponential < float64(s.Max) {
+		wait = time.Duration(exponential)
 	}
 	if s.ProbeAfter > 0 && failures > s.ProbeAfter {
 		wait = s.Probe

@@ -22,7 +22,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // After parses the value of a Retry-After header, which is a number of seconds or a date. It returns 0 if the value is empty, malformed
 // or in the past. The result has no upper limit.
-func After(header string, now time.Time) time.Duration {
+func After(header string, receivedAt time.Time) time.Duration {
 	header = strings.TrimSpace(header)
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -31,5 +31,5 @@ func After(header string, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return max(0, at.Sub(now))
+	return max(0, at.Sub(receivedAt))
 }

@@ -13,8 +13,8 @@ import (
 )
 
 func TestScheduleGrowsToItsLimitThenProbes(t *testing.T) {
-	doubling := retry.Schedule{First: time.Second, Max: 5 * time.Second}
-	slow := retry.Schedule{First: 100 * time.Millisecond, Max: 200 * time.Millisecond, Growth: 1.5, ProbeAfter: 3, Probe: time.Minute}
+	doubling := retry.Schedule{Initial: time.Second, Max: 5 * time.Second}
+	slow := retry.Schedule{Initial: 100 * time.Millisecond, Max: 200 * time.Millisecond, Growth: 1.5, ProbeAfter: 3, Probe: time.Minute}
 	for _, c := range []struct {
 		name     string
 		schedule retry.Schedule
@@ -38,7 +38,7 @@ func TestScheduleGrowsToItsLimitThenProbes(t *testing.T) {
 }
 
 func TestJitterOnlySubtracts(t *testing.T) {
-	schedule := retry.Schedule{First: time.Second, Max: time.Second, Jitter: true}
+	schedule := retry.Schedule{Initial: time.Second, Max: time.Second, Jitter: true}
 	shortest, longest := time.Hour, time.Duration(0)
 	for range 1000 {
 		wait := schedule.Wait(1)
@@ -50,13 +50,13 @@ func TestJitterOnlySubtracts(t *testing.T) {
 	if shortest > 600*time.Millisecond || longest < 900*time.Millisecond {
 		t.Errorf("waits from %v to %v: they don't spread", shortest, longest)
 	}
-	if wait := (retry.Schedule{First: 1, Max: 1, Jitter: true}).Wait(1); wait != 1 {
+	if wait := (retry.Schedule{Initial: 1, Max: 1, Jitter: true}).Wait(1); wait != 1 {
 		t.Errorf("a wait too short to be halved is %v", wait)
 	}
 }
 
 func TestBackoffStartsOverAfterReset(t *testing.T) {
-	b := retry.Backoff{Schedule: retry.Schedule{First: time.Second, Max: time.Minute}}
+	b := retry.Backoff{Schedule: retry.Schedule{Initial: time.Second, Max: time.Minute}}
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		if got := b.Next(); got != want {
 			t.Fatalf("wait %v, want %v", got, want)

@@ -37,7 +37,7 @@ func Sign(secret string, at time.Time, body []byte) string {
 
 // Verify checks the value of the header. now is the receiver's clock. age is the largest accepted difference to it; if it is 0, it
 // is [MaxAge]. The error is ErrMissing, ErrWrong or ErrOld.
-func Verify(secret, header string, body []byte, now time.Time, age time.Duration) error {
+func Verify(secret, header string, body []byte, receivedAt time.Time, age time.Duration) error {
 	if age == 0 {
 		age = MaxAge
 	}
@@ -45,30 +45,30 @@ func Verify(secret, header string, body []byte, now time.Time, age time.Duration
 		return ErrMissing
 	}
 	t := ""
-	var given [][]byte
+	var macs [][]byte
 	for pair := range strings.SplitSeq(header, ",") {
 		switch key, value, _ := strings.Cut(strings.TrimSpace(pair), "="); key {
 		case "t":
 			t = value
 		case "v1":
 			if mac, err := hex.DecodeString(value); err == nil {
-				given = append(given, mac)
+				macs = append(macs, mac)
 			}
 		}
 	}
 	unix, err := strconv.ParseInt(t, 10, 64)
-	if err != nil || len(given) == 0 || secret == "" {
+	if err != nil || len(macs) == 0 || secret == "" {
 		return ErrMissing
 	}
 	right, want := false, sum(secret, t, body)
-	for _, mac := range given {
+	for _, mac := range macs {
 		right = hmac.Equal(mac, want) || right
 	}
 	if !right {
 		return ErrWrong
 	}
-	if off := now.Sub(time.Unix(unix, 0)); off > age || off < -age {
-		return fmt.Errorf("%w: signed %v from now", ErrOld, off.Round(time.Second))
+	if skew := receivedAt.Sub(time.Unix(unix, 0)); skew > age || skew < -age {
+		return fmt.Errorf("%w: signed %v from now", ErrOld, skew.Round(time.Second))
 	}
 	return nil
 }

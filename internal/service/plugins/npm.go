@@ -67,12 +67,12 @@ func (n *npm) run(ctx context.Context, dir string, args ...string) ([]byte, erro
 	var tasks sync.WaitGroup
 	tasks.Go(func() { aside.ReadAll(p.Stderr) })
 	stop := context.AfterFunc(ctx, p.Kill)
-	p.Feed(nil)
+	p.WriteInput(nil)
 	output, rerr := io.ReadAll(io.LimitReader(p.Stdout, maxNPM))
 	if rerr == nil {
 		_, rerr = io.Copy(io.Discard, p.Stdout)
 	}
-	<-p.Ended()
+	<-p.ExitDone()
 	stop()
 	p.Close(tasks.Wait)
 	switch {

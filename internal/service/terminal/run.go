@@ -61,7 +61,7 @@ func (r *Run) run() {
 	}
 	begin := time.Now()
 	log.Info("command started", "pid", p.Pid()) // not its text, which may hold a secret
-	p.Feed(nil)
+	p.WriteInput(nil)
 	r.emit(Event{Kind: Start, Command: r.Command, MaxDurationMS: limit.Milliseconds()})
 	var tasks sync.WaitGroup
 	tasks.Go(func() { r.follow(p.Stdout, Stdout) })
@@ -94,22 +94,22 @@ func (r *Run) await(p *process.Process, deadline time.Time) outcome {
 	ctx, cancel := r.t.expires(r.t.ctx, deadline)
 	defer cancel()
 	select {
-	case <-p.Ended():
+	case <-p.ExitDone():
 		return outcome{Event: Event{Kind: Exit}}
 	case <-ctx.Done():
 	}
 	descendants := descendantsOf(p.Pid())
 	if r.t.ctx.Err() != nil {
 		p.Kill()
-		<-p.Ended()
+		<-p.ExitDone()
 		return outcome{Event{Kind: Failed, Data: stopping}, descendants}
 	}
 	p.Stop()
 	select {
-	case <-p.Ended():
+	case <-p.ExitDone():
 	case <-r.t.ctx.Done():
 		p.Kill()
-		<-p.Ended()
+		<-p.ExitDone()
 	}
 	return outcome{Event{Kind: Timeout, MaxDurationMS: r.t.cfg.MaxDuration.Milliseconds()}, descendants}
 }

@@ -12,7 +12,7 @@ const maxPause = time.Minute
 
 var (
 	// refused is the schedule of a delivery that its receiver refuses. An hour at most still leaves some attempts in 24 hours.
-	refusedSchedule = retry.Schedule{First: time.Second, Max: time.Hour, Jitter: true}
+	refusedSchedule = retry.Schedule{Initial: time.Second, Max: time.Hour, Jitter: true}
 	// unreachable is the schedule of a receiver that can't be reached.
-	unreachableSchedule = retry.Schedule{First: time.Second, Max: maxPause, Jitter: true}
+	unreachableSchedule = retry.Schedule{Initial: time.Second, Max: maxPause, Jitter: true}
 )

@@ -23,17 +23,17 @@ type file struct {
 func archive(t target, folder string, at time.Time, files []file) (extension string, b []byte, err error) {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	at = at.UTC().Truncate(time.Second)
-	var out bytes.Buffer
+	var buf bytes.Buffer
 	if t.os == "windows" {
-		err = writeZip(&out, folder, at, files)
-		return ".zip", out.Bytes(), err
+		err = writeZip(&buf, folder, at, files)
+		return ".zip", buf.Bytes(), err
 	}
-	err = writeTar(&out, folder, at, files)
-	return ".tar.gz", out.Bytes(), err
+	err = writeTar(&buf, folder, at, files)
+	return ".tar.gz", buf.Bytes(), err
 }
 
-func writeTar(out io.Writer, folder string, at time.Time, files []file) error {
-	z, err := gzip.NewWriterLevel(out, gzip.BestCompression)
+func writeTar(dst io.Writer, folder string, at time.Time, files []file) error {
+	z, err := gzip.NewWriterLevel(dst, gzip.BestCompression)
 	if err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func writeTar(out io.Writer, folder string, at time.Time, files []file) error {
 	return z.Close()
 }
 
-func writeZip(out io.Writer, folder string, at time.Time, files []file) error {
-	w := zip.NewWriter(out)
+func writeZip(dst io.Writer, folder string, at time.Time, files []file) error {
+	w := zip.NewWriter(dst)
 	for _, f := range files {
 		h := &zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate, Modified: at}
 		e, err := w.CreateHeader(h)

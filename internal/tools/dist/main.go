@@ -26,50 +26,50 @@ var targets = []target{
 }
 
 func main() {
-	out := flag.String("out", "dist", "folder to make")
-	only := flag.String("targets", "", "platforms, separated by commas, such as linux/amd64; all where empty")
+	outDir := flag.String("out", "dist", "folder to make")
+	names := flag.String("targets", "", "platforms, separated by commas, such as linux/amd64; all where empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *out, *only); err != nil {
+	if err := run(ctx, *outDir, *names); err != nil {
 		fmt.Fprintln(os.Stderr, "dist:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out, only string) (err error) {
-	chosen, err := choose(only)
+func run(ctx context.Context, outDir, names string) (err error) {
+	platforms, err := choose(names)
 	if err != nil {
 		return err
 	}
 	// Made beside its place and moved there when it is whole.
-	out, err = filepath.Abs(out)
+	outDir, err = filepath.Abs(outDir)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(out), ".dist-")
+	dir, err := os.MkdirTemp(filepath.Dir(outDir), ".dist-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	r, err := build(ctx, dir, chosen)
+	r, err := build(ctx, dir, platforms)
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(out); err != nil {
+	if err := os.RemoveAll(outDir); err != nil {
 		return err
 	}
-	if err := os.Rename(dir, out); err != nil {
+	if err := os.Rename(dir, outDir); err != nil {
 		return err
 	}
-	if err := os.Chmod(out, 0o755); err != nil { // a temporary folder is for its owner alone
+	if err := os.Chmod(outDir, 0o755); err != nil { // a temporary folder is for its owner alone
 		return err
 	}
 	fmt.Printf("leat %s, commit %s\n", r.version, r.commit)
 	if r.modified() {
 		fmt.Println("The tree has changes that are not committed: this is no release.")
 	}
-	files, err := os.ReadDir(out)
+	files, err := os.ReadDir(outDir)
 	if err != nil {
 		return err
 	}
@@ -83,23 +83,23 @@ func run(ctx context.Context, out, only string) (err error) {
 	return nil
 }
 
-func choose(only string) ([]target, error) {
-	if only == "" {
+func choose(names string) ([]target, error) {
+	if names == "" {
 		return targets, nil
 	}
-	var chosen []target
-	for name := range strings.SplitSeq(only, ",") {
+	var platforms []target
+	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(targets, func(t target) bool { return t.String() == strings.TrimSpace(name) })
 		if i < 0 {
 			return nil, fmt.Errorf("no release is made for %q; there are %v", name, targets)
 		}
-		chosen = append(chosen, targets[i])
+		platforms = append(platforms, targets[i])
 	}
-	return chosen, nil
+	return platforms, nil
 }
 
 // build compiles and packs everything into dir.
-func build(ctx context.Context, dir string, chosen []target) (release, error) {
+func build(ctx context.Context, dir string, platforms []target) (release, error) {
 	r, err := checkedOut()
 	if err != nil {
 		return r, err
@@ -113,7 +113,7 @@ func build(ctx context.Context, dir string, chosen []target) (release, error) {
 		return r, err
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // the system clears up what is left
-	for _, t := range chosen {
+	for _, t := range platforms {
 		fmt.Println("build", t)
 		binary := filepath.Join(scratch, t.os+"-"+t.arch, t.program())
 		if err := compile(ctx, binary, r, t); err != nil {
@@ -143,8 +143,8 @@ func compile(ctx context.Context, path string, r release, t target) error {
 		variables, r.version, r.commit, r.time.UTC().Format(time.RFC3339))
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", path, "./cmd/leat")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", t, err, out)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", t, err, output)
 	}
 	return nil
 }
@@ -157,13 +157,13 @@ type document struct {
 
 // documents reads those from the root of the tree, where dist runs.
 func documents() ([]document, error) {
-	var all []document
+	var docs []document
 	for _, name := range []string{"CHANGELOG.md", "LICENSE", "README.md", "leat.example.yaml"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("run it in the root of the tree: %w", err)
 		}
-		all = append(all, document{name, b})
+		docs = append(docs, document{name, b})
 	}
-	return all, nil
+	return docs, nil
 }

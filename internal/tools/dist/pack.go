@@ -94,16 +94,16 @@ func sum(dir string) ([]checksum, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []checksum
+	var sums []checksum
 	for _, f := range files {
 		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
 		if err != nil {
 			return nil, err
 		}
 		s := sha256.Sum256(b)
-		all = append(all, checksum{f.Name(), hex.EncodeToString(s[:])})
+		sums = append(sums, checksum{f.Name(), hex.EncodeToString(s[:])})
 	}
-	return all, nil
+	return sums, nil
 }
 
 // formulaOf fills in the Homebrew formula. Where a target was not built there is nothing to install, which a formula for

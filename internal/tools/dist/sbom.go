@@ -72,7 +72,7 @@ func billOf(r release, t target, info *debug.BuildInfo, program []byte) bill {
 	}
 	std := strings.TrimPrefix(info.GoVersion, "go")
 	std, _, _ = strings.Cut(std, " ") // experiments are named behind it
-	all := []component{{Type: "library", Ref: purl("std", std), Name: "std", Version: std, PURL: purl("std", std)}}
+	components := []component{{Type: "library", Ref: purl("std", std), Name: "std", Version: std, PURL: purl("std", std)}}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
@@ -81,11 +81,11 @@ func billOf(r release, t target, info *debug.BuildInfo, program []byte) bill {
 		if m.Sum != "" {
 			c.Properties = []property{{"go:sum", m.Sum}}
 		}
-		all = append(all, c)
+		components = append(components, c)
 	}
-	slices.SortFunc(all, func(a, b component) int { return strings.Compare(a.Ref, b.Ref) })
+	slices.SortFunc(components, func(a, b component) int { return strings.Compare(a.Ref, b.Ref) })
 	uses := dependency{Ref: main.Ref}
-	for _, c := range all {
+	for _, c := range components {
 		uses.DependsOn = append(uses.DependsOn, c.Ref)
 	}
 	return bill{
@@ -93,7 +93,7 @@ func billOf(r release, t target, info *debug.BuildInfo, program []byte) bill {
 		// A bill of other bytes is another bill, and the same ones give the same.
 		Serial:     "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, append([]byte(main.PURL+"/"), sum[:]...)).String(),
 		Metadata:   metadata{Timestamp: r.time.UTC().Format(time.RFC3339), Component: main},
-		Components: all, Dependencies: []dependency{uses},
+		Components: components, Dependencies: []dependency{uses},
 	}
 }
 

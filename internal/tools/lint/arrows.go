@@ -78,8 +78,8 @@ func (g graph) order() []string {
 		}
 		return 1
 	})
-	for moved := true; moved; {
-		moved = false
+	for improves := true; improves; {
+		improves = false
 		for _, f := range slices.Clone(order) {
 			i := slices.Index(order, f)
 			// gain is how many arrows fewer point backward if f moves behind (or before) its neighbours up to j.
@@ -99,7 +99,7 @@ func (g graph) order() []string {
 			}
 			if to != i {
 				order = slices.Insert(slices.Delete(order, i, i+1), to, f)
-				moved = true
+				improves = true
 			}
 		}
 	}

@@ -14,7 +14,7 @@ const commentShare = 8.9
 
 // comments measures the share of lines that hold only a comment, directives included: the tree has few of them.
 func (t *tree) comments() (figure, error) {
-	fig := figure{name: "comments", limit: commentShare, least: true, of: "% of the lines are comments"}
+	fig := figure{name: "comments", limit: commentShare, isMinimum: true, of: "% of the lines are comments"}
 	lines, comments := 0, 0
 	var failed error
 	t.files(func(_ *packages.Package, path string, f *ast.File) {

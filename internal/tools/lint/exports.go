@@ -19,12 +19,12 @@ const module = "github.com/leat-dev/leat/"
 // package counts as a use, a test of the package itself does not.
 func (t *tree) exports() figure {
 	fig := figure{name: "exports", limit: unusedExports, of: "exported identifiers that no other package uses"}
-	used := map[string]bool{}
+	usedKeys := map[string]bool{}
 	for _, p := range append(t.packages, t.tests...) {
-		own := strings.TrimSuffix(p.PkgPath, "_test")
+		pkgPath := strings.TrimSuffix(p.PkgPath, "_test")
 		for _, o := range p.TypesInfo.Uses {
-			if o.Pkg() != nil && o.Pkg().Path() != own && o.Exported() {
-				used[key(o)] = true
+			if o.Pkg() != nil && o.Pkg().Path() != pkgPath && o.Exported() {
+				usedKeys[key(o)] = true
 			}
 		}
 	}
@@ -40,15 +40,15 @@ func (t *tree) exports() figure {
 			if !o.Exported() {
 				continue
 			}
-			if !used[key(o)] {
+			if !usedKeys[key(o)] {
 				fig.list = append(fig.list, t.place(o.Pos())+" "+name)
 			}
-			named, ok := o.Type().(*types.Named)
-			if _, isType := o.(*types.TypeName); !ok || !isType || types.IsInterface(named) {
+			typ, ok := o.Type().(*types.Named)
+			if _, isType := o.(*types.TypeName); !ok || !isType || types.IsInterface(typ) {
 				continue
 			}
-			for m := range named.Methods() {
-				if m.Exported() && !used[key(m)] && !interfaces[m.Name()] {
+			for m := range typ.Methods() {
+				if m.Exported() && !usedKeys[key(m)] && !interfaces[m.Name()] {
 					fig.list = append(fig.list, t.place(m.Pos())+" "+name+"."+m.Name())
 				}
 			}
@@ -88,12 +88,12 @@ func key(o types.Object) string {
 // called through it.
 func (t *tree) interfaces() map[string]bool {
 	names := map[string]bool{}
-	seen := map[*types.Package]bool{}
+	visited := map[*types.Package]bool{}
 	take := func(p *types.Package) {
-		if seen[p] {
+		if visited[p] {
 			return
 		}
-		seen[p] = true
+		visited[p] = true
 		for _, name := range p.Scope().Names() {
 			if i, ok := p.Scope().Lookup(name).Type().Underlying().(*types.Interface); ok {
 				for m := range i.Methods() {

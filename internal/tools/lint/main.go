@@ -9,16 +9,16 @@ import (
 
 // figure is what the command measures, and how much of it is allowed.
 type figure struct {
-	name  string
-	value float64
-	limit float64
-	least bool     // the limit is a lower bound
-	of    string   // what the value is a share or number of
-	list  []string // the places that count
+	name      string
+	value     float64
+	limit     float64
+	isMinimum bool     // the limit is a lower bound
+	of        string   // what the value is a share or number of
+	list      []string // the places that count
 }
 
 func (f figure) exceeded() bool {
-	if f.least {
+	if f.isMinimum {
 		return f.value < f.limit
 	}
 	return f.value > f.limit
@@ -40,15 +40,15 @@ func main() {
 	figures := []figure{t.names(), t.arrows(module + "internal/gateway"), t.chains(), comments, t.exports()}
 	failed := false
 	for _, f := range figures {
-		bound := "at most"
-		if f.least {
-			bound = "at least"
+		relation := "at most"
+		if f.isMinimum {
+			relation = "at least"
 		}
 		mark := "ok    "
 		if f.exceeded() {
 			failed, mark = true, "FAILED"
 		}
-		fmt.Printf("%s %-8s %6.1f %s, %s %.1f\n", mark, f.name, f.value, f.of, bound, f.limit)
+		fmt.Printf("%s %-8s %6.1f %s, %s %.1f\n", mark, f.name, f.value, f.of, relation, f.limit)
 		if *list == f.name {
 			slices.Sort(f.list)
 			for _, l := range f.list {

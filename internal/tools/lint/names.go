@@ -15,15 +15,15 @@ var wordsFile string
 const oddShare = 5.4
 
 func words() map[string]bool {
-	set := map[string]bool{}
+	vocabulary := map[string]bool{}
 	for line := range strings.Lines(wordsFile) {
 		if !strings.HasPrefix(line, "#") {
 			for _, w := range strings.Fields(line) {
-				set[w] = true
+				vocabulary[w] = true
 			}
 		}
 	}
-	return set
+	return vocabulary
 }
 
 // names measures the share of declared identifiers that are one of the words. Methods that implement an interface of the

@@ -25,14 +25,14 @@ func load(pattern string) (*tree, error) {
 		return nil, err
 	}
 	t := &tree{dir: dir, fset: token.NewFileSet()}
-	all, err := packages.Load(&packages.Config{
+	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedForTest,
 		Fset: t.fset, Tests: true,
 	}, pattern)
 	if err != nil {
 		return nil, fmt.Errorf("load packages: %w", err)
 	}
-	for _, p := range all {
+	for _, p := range loaded {
 		if len(p.Errors) > 0 {
 			return nil, fmt.Errorf("load %s: %w", p.ID, p.Errors[0])
 		}
