@@ -37,8 +37,8 @@ func TestLargeMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.SetReadLimit(maxFrame)
-		l := &link{conn: conn, frames: make(chan []byte), end: end}
-		l.tasks.Go(func() { l.read(ctx, time.Second) })
+		l := &connection{ws: conn, frames: make(chan []byte), cancel: end}
+		l.tasks.Go(func() { l.readFrames(ctx, time.Second) })
 		defer l.close()
 		b, ok := <-l.frames
 		if !ok {

@@ -12,8 +12,8 @@ import (
 // history.
 func clientID(in agent.Input, message string) string { return in.Turn + "." + message }
 
-// ownIDs takes apart the id of a message that a gateway of Leat has sent.
-func ownIDs(client string) (turn, message string, ok bool) {
+// parseClientID takes apart the id of a message that a gateway of Leat has sent.
+func parseClientID(client string) (turn, message string, ok bool) {
 	turn, message, ok = strings.Cut(client, ".")
 	return turn, message, ok && message != "" && uuid.Validate(turn) == nil
 }

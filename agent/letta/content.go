@@ -34,7 +34,7 @@ type imageSource struct {
 
 // content is what a person said, as Letta takes it: a string, or pieces where there are pictures. Files of other kinds are
 // named, since Letta takes none.
-func content(ctx context.Context, m agent.Message, out *agent.Emitter) (any, error) {
+func content(ctx context.Context, m agent.Message, emitter *agent.Emitter) (any, error) {
 	var images []any
 	text := m.Text
 	for _, p := range m.Parts {
@@ -45,9 +45,9 @@ func content(ctx context.Context, m agent.Message, out *agent.Emitter) (any, err
 			text = strings.TrimSpace(text + "\n[attached: " + p.Media.Name + "]")
 			continue
 		}
-		data, err := image(ctx, *p.Media, out)
+		data, err := image(ctx, *p.Media, emitter)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, agent.ErrNoFiles) {
-			out.Log().Warn("a picture is not sent along", "name", p.Media.Name, "error", err)
+			emitter.Log().Warn("a picture is not sent along", "name", p.Media.Name, "error", err)
 			text = strings.TrimSpace(text + "\n[attached: " + p.Media.Name + "]")
 			continue
 		}
@@ -65,8 +65,8 @@ func content(ctx context.Context, m agent.Message, out *agent.Emitter) (any, err
 	return images, nil
 }
 
-func image(ctx context.Context, m event.Media, out *agent.Emitter) (string, error) {
-	r, err := out.OpenFile(ctx, m)
+func image(ctx context.Context, m event.Media, emitter *agent.Emitter) (string, error) {
+	r, err := emitter.OpenFile(ctx, m)
 	if err != nil {
 		return "", err
 	}

@@ -42,20 +42,20 @@ func TestDialectsOfTheRegistry(t *testing.T) {
 	registry := n.registry()
 	v1 := newV1(t)
 	v1.scripts = [][]string{plainRun(spoken...)}
-	a, err := New(Config{URL: v1.srv.URL, Agent: "agent-1", Background: true}, registry)
+	a, err := newAgent(config{URL: v1.srv.URL, Agent: "agent-1", Background: true}, registry)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest := a.(*rest)
+	rest := a.(*restAgent)
 	rest.times = quick
 	t.Cleanup(rest.Close)
 	newStage(t).run(rest, "hello").want(event.Completed, "", said)
 	app := newAppServer(t)
 	app.scripts = [][]string{{"Hello."}}
-	if a, err = New(Config{URL: app.url(), Agent: "agent-1", Background: true}, registry); err != nil {
+	if a, err = newAgent(config{URL: app.url(), Agent: "agent-1", Background: true}, registry); err != nil {
 		t.Fatal(err)
 	}
-	socket := a.(*socket)
+	socket := a.(*socketAgent)
 	socket.times = quick
 	newStage(t).run(socket, "hello").want(event.Completed, "", "Hello.")
 	for _, name := range []string{"letta", "letta-code"} {

@@ -23,50 +23,50 @@ type agentInfo struct {
 
 // discover lists the agents of a Letta server.
 func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]agent.Offer, error) {
-	c, err := config(s)
+	c, err := parseSpec(s)
 	if err != nil {
 		return nil, err
 	}
 	c.Agent, c.Conversation = "any", ""
-	a, err := New(c, dialects)
+	a, err := newAgent(c, dialects)
 	if err != nil {
 		return nil, err
 	}
-	var all []agentInfo
+	var agents []agentInfo
 	switch a := a.(type) {
-	case *rest:
+	case *restAgent:
 		defer a.Close()
-		all, err = a.agents(ctx)
-	case *socket:
-		all, err = a.agents(ctx)
+		agents, err = a.agents(ctx)
+	case *socketAgent:
+		agents, err = a.agents(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	offers := make([]agent.Offer, len(all))
-	for i, one := range all {
+	offers := make([]agent.Offer, len(agents))
+	for i, info := range agents {
 		options := maps.Clone(s.Options)
 		if options == nil {
 			options = map[string]string{}
 		}
-		options["agent"] = one.ID
-		if one.LastRun.After(one.Updated) {
-			one.Updated = one.LastRun
+		options["agent"] = info.ID
+		if info.LastRun.After(info.Updated) {
+			info.Updated = info.LastRun
 		}
 		offers[i] = agent.Offer{
-			What: agent.OfferAgent, ID: one.ID, Name: one.Name, Updated: one.Updated,
+			What: agent.OfferAgent, ID: info.ID, Name: info.Name, Updated: info.Updated,
 			Spec: agent.Spec{Name: s.Kind, Kind: s.Kind, Target: s.Target, Options: options}.String(),
 		}
 	}
 	return offers, nil
 }
 
-func (r *rest) agents(ctx context.Context) (all []agentInfo, err error) {
-	err = r.short(ctx, &all, http.MethodGet, url.Values{"limit": {strconv.Itoa(agent.MaxOffers)}}, nil, "agents/")
-	return all, err
+func (r *restAgent) agents(ctx context.Context) (agents []agentInfo, err error) {
+	err = r.callJSON(ctx, &agents, http.MethodGet, url.Values{"limit": {strconv.Itoa(agent.MaxOffers)}}, nil, "agents/")
+	return agents, err
 }
 
-func (k *socket) agents(ctx context.Context) ([]agentInfo, error) {
+func (k *socketAgent) agents(ctx context.Context) ([]agentInfo, error) {
 	l, err := k.dial(ctx, nil)
 	if err != nil {
 		return nil, err

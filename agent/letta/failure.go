@@ -38,29 +38,29 @@ type failure struct {
 	detail        string        // for operators alone
 	status        int           // of HTTP; 0 is none
 	body          []byte        // of the answer
-	retry         bool          // another call may go well
-	hint          time.Duration // when, as the server said; 0 is nothing said
+	retryable     bool          // another call may go well
+	retryAfter    time.Duration // when, as the server said; 0 is nothing said
 }
 
-func (f *failure) Error() string { return f.shown().Error() }
+func (f *failure) Error() string { return f.readerError().Error() }
 
-// shown is the failure as readers get it.
-func (f *failure) shown() *agent.Error {
-	return &agent.Error{Code: f.code, Message: f.message, Retryable: f.retry, Detail: f.detail}
+// readerError is the failure as readers get it.
+func (f *failure) readerError() *agent.Error {
+	return &agent.Error{Code: f.code, Message: f.message, Retryable: f.retryable, Detail: f.detail}
 }
 
-// shown makes a failure readable; other errors stay as they are.
-func shown(err error) error {
+// readerError makes a failure readable; other errors stay as they are.
+func readerError(err error) error {
 	var f *failure
 	if errors.As(err, &f) {
-		return f.shown()
+		return f.readerError()
 	}
 	return err
 }
 
-// unreachable describes a call that did not get through. Wrong certificates and encodings don't change by themselves, so it is not
+// connectFailure describes a call that did not get through. Wrong certificates and encodings don't change by themselves, so it is not
 // repeated for them.
-func unreachable(err error) *failure {
+func connectFailure(err error) *failure {
 	var encoded *call.EncodedError
 	switch {
 	case errors.As(err, &encoded):
@@ -68,11 +68,11 @@ func unreachable(err error) *failure {
 	case call.Untrusted(err):
 		return &failure{code: codeUnreachable, message: "the Letta server's certificate is not accepted", detail: call.Reason(err)}
 	}
-	return &failure{code: codeUnreachable, message: call.WithCause("the Letta server can't be reached", err), detail: call.Reason(err), retry: true}
+	return &failure{code: codeUnreachable, message: call.WithCause("the Letta server can't be reached", err), detail: call.Reason(err), retryable: true}
 }
 
-// refused describes an answer that is no success.
-func refused(res *http.Response) *failure {
+// statusFailure describes an answer that is no success.
+func statusFailure(res *http.Response) *failure {
 	f := &failure{code: codeStatus, status: res.StatusCode, message: fmt.Sprintf("the Letta server answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))}
 	if res.Body != nil {
 		f.body, _ = io.ReadAll(io.LimitReader(res.Body, 16<<10))
@@ -86,8 +86,8 @@ func refused(res *http.Response) *failure {
 		f.code = codeUnknown
 	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooEarly, s == http.StatusTooManyRequests,
 		s >= 500 && s != http.StatusNotImplemented:
-		f.retry = true
-		f.hint = retry.After(res.Header.Get("Retry-After"), time.Now())
+		f.retryable = true
+		f.retryAfter = retry.After(res.Header.Get("Retry-After"), time.Now())
 	}
 	f.detail = excerpt(f.body)
 	return f
@@ -124,45 +124,45 @@ const maxCalls = 8
 
 // retry repeats try until it succeeds, fails in a way that no repetition mends, or the time is over. A turn that ends for its silence
 // meanwhile ends with the reason of the last failure.
-func (b *base) retry(ctx context.Context, out *agent.Emitter, try func() error) error {
+func (b *base) retry(ctx context.Context, emitter *agent.Emitter, try func() error) error {
 	var begin time.Time
-	pause := b.times.wait
+	pause := b.times.retryDelay
 	for calls := 1; ; calls++ {
 		err := try()
 		var f *failure
 		if !errors.As(err, &f) {
 			if err == nil && !begin.IsZero() {
-				out.Trouble(nil)
+				emitter.Trouble(nil)
 			}
 			return err
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		now := time.Now()
+		failedAt := time.Now()
 		if begin.IsZero() {
-			begin = now
+			begin = failedAt
 		}
 		wait := pause
 		pause *= 2
-		if f.hint > 0 {
-			wait = f.hint
+		if f.retryAfter > 0 {
+			wait = f.retryAfter
 		} else if calls >= maxCalls {
 			return f
 		}
-		if !f.retry || now.Add(wait).Sub(begin) > b.times.retries {
+		if !f.retryable || failedAt.Add(wait).Sub(begin) > b.times.retryLimit {
 			return f
 		}
-		out.Log().Info("the Letta server failed; it is called again", "error", f.Error(), "in", wait.String())
-		if err := out.Phase("retrying"); err != nil {
+		emitter.Log().Info("the Letta server failed; it is called again", "error", f.Error(), "in", wait.String())
+		if err := emitter.Phase("retrying"); err != nil {
 			return err
 		}
-		out.Trouble(f.shown()) // after the phase, which is progress
+		emitter.Trouble(f.readerError()) // after the phase, which is progress
 		if err := retry.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
 }
 
-// stopped reports whether the turn was ended, and not only left.
-func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.ErrTurnOver) }
+// isStopped reports whether the turn was ended, and not only left.
+func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.ErrTurnOver) }

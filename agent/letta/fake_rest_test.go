@@ -161,7 +161,7 @@ func (f *v1) send(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	_, known := f.conversations[id]
-	if id == own {
+	if id == ownConversation {
 		known = strings.HasPrefix(fmt.Sprint(body["agent_id"]), "agent-")
 	}
 	f.mu.Unlock()
@@ -209,11 +209,11 @@ func (f *v1) send(w http.ResponseWriter, r *http.Request) {
 
 // number gives frames their run and seq, as the server does: stop reason, usage and [DONE] take numbers too, but tell none.
 func number(run string, script []string) []string {
-	out := []string{`{"id":"ping-1","message_type":"ping","run_id":"` + run + `","seq_id":null}`}
+	emitter := []string{`{"id":"ping-1","message_type":"ping","run_id":"` + run + `","seq_id":null}`}
 	for i, s := range script {
-		out = append(out, strings.NewReplacer("RUN", run, "SEQ", fmt.Sprint(i+1)).Replace(s))
+		emitter = append(emitter, strings.NewReplacer("RUN", run, "SEQ", fmt.Sprint(i+1)).Replace(s))
 	}
-	return out
+	return emitter
 }
 
 func (f *v1) resume(w http.ResponseWriter, r *http.Request) {
@@ -359,7 +359,7 @@ func (f *v1) gate(name string) chan struct{} {
 	return f.gates[name]
 }
 
-func (f *v1) agent(options map[string]string) *rest {
+func (f *v1) agent(options map[string]string) *restAgent {
 	f.t.Helper()
 	spec := agent.Spec{Name: "letta", Kind: "letta", Target: f.srv.URL, Options: map[string]string{"agent": "agent-1"}}
 	for k, v := range options {
@@ -369,7 +369,7 @@ func (f *v1) agent(options map[string]string) *rest {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	r := a.(*rest)
+	r := a.(*restAgent)
 	r.times = quick
 	f.t.Cleanup(r.Close)
 	return r

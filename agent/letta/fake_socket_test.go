@@ -145,8 +145,8 @@ func (f *appServer) conv(agent, id string) (*conv, string) {
 	if !strings.HasPrefix(agent, "agent-") {
 		return nil, "Agent " + agent + " not found"
 	}
-	if id == own && f.convs[own] == nil { // there with the agent
-		f.convs[own] = newConv(own, agent)
+	if id == ownConversation && f.convs[ownConversation] == nil { // there with the agent
+		f.convs[ownConversation] = newConv(ownConversation, agent)
 	}
 	if id == "" {
 		id = fmt.Sprintf("local-conv-%d", len(f.convs)+1)
@@ -465,7 +465,7 @@ func (f *appServer) watch(conversation string) *websocket.Conn {
 
 func (f *appServer) url() string { return "ws" + strings.TrimPrefix(f.srv.URL, "http") + "/ws" }
 
-func (f *appServer) agent(options map[string]string) *socket {
+func (f *appServer) agent(options map[string]string) *socketAgent {
 	f.t.Helper()
 	spec := agent.Spec{Name: "letta", Kind: "letta", Target: f.url(), Options: map[string]string{"agent": "agent-1"}}
 	for k, v := range options {
@@ -475,7 +475,7 @@ func (f *appServer) agent(options map[string]string) *socket {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	k := a.(*socket)
+	k := a.(*socketAgent)
 	k.times = quick
 	return k
 }

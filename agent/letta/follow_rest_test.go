@@ -18,7 +18,7 @@ var shared = session{Agent: "agent-1", Conversation: "conv-1"}
 const ourTurn = "01a20447-51d6-74af-8605-b4f68a856abf"
 
 // v1Book follows a conversation of the fake server.
-func v1Book(t *testing.T) (*v1, *rest, *book) {
+func v1Book(t *testing.T) (*v1, *restAgent, *book) {
 	f := newV1(t)
 	f.made(t, "conv-1")
 	r := f.agent(nil)
@@ -76,7 +76,7 @@ func TestV1FollowsABackgroundRun(t *testing.T) {
 	theirMessage(t, all[1], "hello from there")
 }
 
-func watchRun(t *testing.T, r *rest, e agent.Entry) *stage {
+func watchRun(t *testing.T, r *restAgent, e agent.Entry) *stage {
 	s := newStage(t)
 	s.key, s.state = e.Key, e.Run.State
 	in := s.input("")
@@ -181,15 +181,15 @@ func TestV1OwnRunIsNotTakenForAnotherClients(t *testing.T) {
 	f, r, b := v1Book(t)
 	turn := newTurn(agent.Input{Conversation: followed, Turn: ourTurn}, newStage(t).out, letta.Dialect())
 	r.mu.Lock()
-	r.live[ourTurn] = turn
+	r.activeTurns[ourTurn] = turn
 	r.mu.Unlock()
-	turn.requests(true)
+	turn.setAwaitsRun(true)
 	f.begin("run-1", "conv-1", "background")
 	looks := f.requests("GET /v1/conversations/{id}/messages")
 	eventually(t, "the history was read", func() bool { return f.requests("GET /v1/conversations/{id}/messages") > looks+2 })
 	b.wait(0)
-	r.remember("run-1", turn) // the server has named it
-	turn.requests(false)
+	r.setTurnOfRun("run-1", turn) // the server has named it
+	turn.setAwaitsRun(false)
 	f.begin("run-2", "conv-1", "background")
 	if all := b.wait(1); all[0].Key != "run-2" {
 		t.Errorf("the entry is %+v", all[0])
@@ -255,7 +255,7 @@ func (c *crowd) All(context.Context) (all []agent.Session, err error) {
 func TestV1FollowIsCalm(t *testing.T) {
 	f := newV1(t)
 	r := f.agent(nil)
-	r.times.pace = 0
+	r.times.pollGap = 0
 	c := &crowd{book: newBook(t, shared), n: 200}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -286,7 +286,7 @@ func TestV1Attach(t *testing.T) {
 	f.finish("run-2", "failed", "llm_api_error")
 	f.begin("run-3", "conv-1", "background") // in progress
 	infos, err := r.ListSessions(t.Context(), 10)
-	if err != nil || len(infos) != 2 || infos[0].ID != "conv-1" || infos[1].ID != own {
+	if err != nil || len(infos) != 2 || infos[0].ID != "conv-1" || infos[1].ID != ownConversation {
 		t.Fatalf("the sessions are %+v, %v", infos, err)
 	}
 	for _, unknown := range []string{"conv-9", "x"} {

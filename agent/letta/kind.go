@@ -22,19 +22,19 @@ func Kind(dialects dialect.Registry) agent.Kind {
 			{Name: "mode", Help: "which tools are allowed without asking: unrestricted, standard and so on, as Letta Code names them (App Server)"},
 		}, agent.SecretOptions("token", "token of the server", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
-			c, err := config(s)
+			c, err := parseSpec(s)
 			if err != nil {
 				return nil, err
 			}
-			return New(c, dialects)
+			return newAgent(c, dialects)
 		},
 		Discover: func(ctx context.Context, s agent.Spec) ([]agent.Offer, error) { return discover(ctx, dialects, s) },
 		Schemes:  []string{"ws", "wss", "http", "https"},
 	}
 }
 
-func config(s agent.Spec) (Config, error) {
-	c := Config{URL: s.Target, Agent: s.Options["agent"], Conversation: s.Options["conversation"], Mode: s.Options["mode"]}
+func parseSpec(s agent.Spec) (config, error) {
+	c := config{URL: s.Target, Agent: s.Options["agent"], Conversation: s.Options["conversation"], Mode: s.Options["mode"]}
 	switch v := s.Options["stream"]; v {
 	case "", streamTokens:
 	case "steps":

@@ -12,8 +12,8 @@ import (
 	"github.com/leat-dev/leat/dialect/letta"
 )
 
-// Config says where the agent is.
-type Config struct {
+// config says where the agent is.
+type config struct {
 	URL          string
 	Agent        string // id, or a template of it
 	Conversation string // id, or a template of it; empty: one is made
@@ -25,36 +25,36 @@ type Config struct {
 
 // The times that a connection may take. Tests shorten them.
 type times struct {
-	dial    time.Duration // to connect
-	answer  time.Duration // for what takes the server no time
-	stall   time.Duration // without a byte: three of the server's pings, after which the connection counts as dead
-	settle  time.Duration // after a stop reason the stream counts as ended, whatever the server leaves open
-	abort   time.Duration // to tell the server that a turn was stopped
-	beat    time.Duration // from one sign of life to the next, while a message lies in the server's queue
-	held    time.Duration // that it may lie there while nothing happens
-	wait    time.Duration // before the first repetition; each further one is twice as long
-	retries time.Duration // from the first failure to the last call
+	dial       time.Duration // to connect
+	answer     time.Duration // for what takes the server no time
+	stall      time.Duration // without a byte: three of the server's pings, after which the connection counts as dead
+	finish     time.Duration // after a stop reason the stream counts as ended, whatever the server leaves open
+	abort      time.Duration // to tell the server that a turn was stopped
+	heartbeat  time.Duration // from one sign of life to the next, while a message lies in the server's queue
+	queueLimit time.Duration // that it may lie there while nothing happens
+	retryDelay time.Duration // before the first repetition; each further one is twice as long
+	retryLimit time.Duration // from the first failure to the last call
 
-	caughtUp time.Duration // for a session to be caught up with before a message is sent
-	again    time.Duration // until a history is read again that does not show yet whether a message is answered
-	patience time.Duration // after which such a message counts as unanswered
+	catchUpLimit time.Duration // for a session to be caught up with before a message is sent
+	rereadDelay  time.Duration // until a history is read again that does not show yet whether a message is answered
+	patience     time.Duration // after which such a message counts as unanswered
 
-	poll  time.Duration // V1: from one look at an agent's runs to the next
-	calm  time.Duration // V1: the same, if none has begun or ended for a minute
-	pace  time.Duration // V1: between any two looks
-	grace time.Duration // V1: after the start, in which turns are resumed, whose runs must not be taken for those of another client
+	poll        time.Duration // V1: from one look at an agent's runs to the next
+	idlePoll    time.Duration // V1: the same, if none has begun or ended for a minute
+	pollGap     time.Duration // V1: between any two looks
+	resumeGrace time.Duration // V1: after the start, in which turns are resumed, whose runs must not be taken for those of another client
 }
 
-var usual = times{
-	dial: 10 * time.Second, answer: 30 * time.Second, stall: 75 * time.Second, settle: 2 * time.Second, abort: 4 * time.Second,
-	beat: 5 * time.Second, held: 10 * time.Minute,
-	wait: 500 * time.Millisecond, retries: 60 * time.Second,
-	caughtUp: 5 * time.Second, again: 500 * time.Millisecond, patience: 3 * time.Second,
-	poll: 2 * time.Second, calm: 5 * time.Second, pace: 100 * time.Millisecond, grace: 10 * time.Second,
+var defaultTimes = times{
+	dial: 10 * time.Second, answer: 30 * time.Second, stall: 75 * time.Second, finish: 2 * time.Second, abort: 4 * time.Second,
+	heartbeat: 5 * time.Second, queueLimit: 10 * time.Minute,
+	retryDelay: 500 * time.Millisecond, retryLimit: 60 * time.Second,
+	catchUpLimit: 5 * time.Second, rereadDelay: 500 * time.Millisecond, patience: 3 * time.Second,
+	poll: 2 * time.Second, idlePoll: 5 * time.Second, pollGap: 100 * time.Millisecond, resumeGrace: 10 * time.Second,
 }
 
-// New returns the agent, whose streams are decoded by the given dialects. It does not connect.
-func New(c Config, dialects dialect.Registry) (agent.Agent, error) {
+// newAgent returns the agent, whose streams are decoded by the given dialects. It does not connect.
+func newAgent(c config, dialects dialect.Registry) (agent.Agent, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil, u.Host == "":
@@ -80,7 +80,7 @@ func New(c Config, dialects dialect.Registry) (agent.Agent, error) {
 	if _, ok := dialect.Unwrap(d.Decoder()).(*letta.Decoder); !ok {
 		return nil, fmt.Errorf("the dialect %s is not Letta's", name)
 	}
-	b := base{cfg: c, url: u, dialect: d, times: usual, most: agent.MaxStream}
+	b := base{cfg: c, url: u, dialect: d, times: defaultTimes, maxStream: agent.MaxStream}
 	switch u.Scheme {
 	case "http", "https":
 		if c.Mode != "" {
@@ -98,9 +98,9 @@ func New(c Config, dialects dialect.Registry) (agent.Agent, error) {
 
 // base is what both agents have.
 type base struct {
-	cfg     Config
-	url     *url.URL
-	dialect dialect.Dialect
-	times   times
-	most    int // bytes that a turn's stream may hold; tests lower it
+	cfg       config
+	url       *url.URL
+	dialect   dialect.Dialect
+	times     times
+	maxStream int // bytes that a turn's stream may hold; tests lower it
 }

@@ -15,137 +15,137 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-var _ agent.Follower = (*rest)(nil)
+var _ agent.Follower = (*restAgent)(nil)
 
 // Observe implements [agent.Follower]: the run of another client is read from its start, as a turn is read that has lost its connection.
-func (r *rest) Observe(ctx context.Context, in agent.Input, raw json.RawMessage, out *agent.Emitter) error {
-	t := newTurn(in, out, r.dialect)
-	t.observed = true
+func (r *restAgent) Observe(ctx context.Context, in agent.Input, raw json.RawMessage, emitter *agent.Emitter) error {
+	t := newTurn(in, emitter, r.dialect)
+	t.isObserved = true
 	if err := t.restore(raw); err != nil {
 		return err
 	}
-	st := t.noted()
-	if run, _ := t.place(); run == "" {
+	st := t.snapshot()
+	if run, _ := t.position(); run == "" {
 		return errState
 	}
 	switch {
-	case len(t.waiting()) > 0:
-		return shown(r.drive(ctx, t, nil, false))
-	case st.Run == "" && st.Answer != nil && t.unheard():
-		return shown(r.drive(ctx, t, r.send(t, st.Answer), false))
+	case len(t.approvals()) > 0:
+		return readerError(r.runStreams(ctx, t, nil, false))
+	case st.NextRun == "" && st.Answer != nil && t.awaitsRunOfLastSend():
+		return readerError(r.runStreams(ctx, t, r.send(t, st.Answer), false))
 	}
-	return shown(r.drive(ctx, t, r.onward(t), true))
+	return readerError(r.runStreams(ctx, t, r.resumeRun(t), true))
 }
 
-// place returns where the turn's stream is resumed: the run, and the seq_id of the last chunk that was taken of it.
-func (t *turn) place() (run string, seq int64) {
+// position returns where the turn's stream is resumed: the run, and the seq_id of the last chunk that was taken of it.
+func (t *turn) position() (run string, seq int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	run, seq = t.dec.Cursor()
-	if t.st.Run != "" && (run == "" || run == t.st.After) {
-		return t.st.Run, 0
+	run, seq = t.lettaDecoder.Cursor()
+	if t.saved.NextRun != "" && (run == "" || run == t.saved.AfterRun) {
+		return t.saved.NextRun, 0
 	}
 	return run, seq
 }
 
-// requests notes whether the server may have begun a run for the last request.
-func (t *turn) requests(yes bool) {
+// setAwaitsRun notes whether the server may have begun a run for the last request.
+func (t *turn) setAwaitsRun(yes bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.request = yes
+	t.awaitsRun = yes
 }
 
-// requesting reports whether a run that no turn shows may be the turn's own: the server has not named it yet, or its answer was
+// mayOwnNewRun reports whether a run that no turn shows may be the turn's own: the server has not named it yet, or its answer was
 // lost.
-func (t *turn) requesting() bool {
+func (t *turn) mayOwnNewRun() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.request && t.running == ""
+	return t.awaitsRun && t.streamRun == ""
 }
 
-// hush notes that the turn ends for its silence.
-func (t *turn) hush() {
+// markSilent notes that the turn ends for its silence.
+func (t *turn) markSilent() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.silent = true
+	t.isSilent = true
 }
 
-// leaves reports whether the run is left as it is when the turn ends: a run of another client may be silent for longer than Leat waits.
-func (t *turn) leaves() bool {
+// leavesRun reports whether the run is left as it is when the turn ends: a run of another client may be silent for longer than Leat waits.
+func (t *turn) leavesRun() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.observed && t.silent
+	return t.isObserved && t.isSilent
 }
 
-// maxNamed bounds the runs that are remembered.
-const maxNamed = 4096
+// maxRuns bounds the runs that are remembered.
+const maxRuns = 4096
 
-// remember notes to which turn a run belongs.
-func (r *rest) remember(run string, t *turn) {
+// setTurnOfRun notes to which turn a run belongs.
+func (r *restAgent) setTurnOfRun(run string, t *turn) {
 	if run == "" {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.named) >= maxNamed {
-		clear(r.named)
+	if len(r.turnByRun) >= maxRuns {
+		clear(r.turnByRun)
 	}
-	r.named[run] = t.in.Turn
+	r.turnByRun[run] = t.in.Turn
 }
 
-// shownBy returns the turn that shows a run or has shown it, or an empty id. If the turn has ended, t is nil.
-func (r *rest) shownBy(run string) (turn string, t *turn) {
+// turnOfRun returns the turn that shows a run or has shown it, or an empty id. If the turn has ended, t is nil.
+func (r *restAgent) turnOfRun(run string) (turn string, t *turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	turn = r.named[run]
-	return turn, r.live[turn]
+	turn = r.turnByRun[run]
+	return turn, r.activeTurns[turn]
 }
 
-// running returns the turns of a conversation that are in progress.
-func (r *rest) running(conversation string) (all []*turn) {
+// turnsOf returns the turns of a conversation that are in progress.
+func (r *restAgent) turnsOf(conversation string) (turns []*turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range r.live {
+	for _, t := range r.activeTurns {
 		if t.in.Conversation == conversation {
-			all = append(all, t)
+			turns = append(turns, t)
 		}
 	}
-	return all
+	return turns
 }
 
 // continuation is what another client has answered to the approvals that a turn waits for.
 type continuation struct {
-	run     string          // the run that begins with the answers; empty if they began no run
-	answers map[string]bool // by call: allowed
+	run       string          // the run that begins with the answers; empty if they began no run
+	decisions map[string]bool // by call: allowed
 }
 
-// continued notes the answers of another client, and returns the step that reads the run that they have begun.
-func (r *rest) continued(t *turn, c continuation) (step, error) {
-	err := t.note(func() []event.Event {
-		ops := answered(t.dec, c.answers)
-		t.st.After, _ = t.dec.Cursor()
-		t.st.Answer, t.st.Run = nil, c.run
+// continueRun notes the answers of another client, and returns the step that reads the run that they have begun.
+func (r *restAgent) continueRun(t *turn, c continuation) (streamRequest, error) {
+	err := t.update(func() []event.Event {
+		ops := recordDecisions(t.lettaDecoder, c.decisions)
+		t.saved.AfterRun, _ = t.lettaDecoder.Cursor()
+		t.saved.Answer, t.saved.NextRun = nil, c.run
 		return ops
 	})
 	switch {
 	case err != nil:
 		return nil, err
 	case c.run == "":
-		return nil, t.lost(codeLost, "another message was sent in place of an answer to what the agent had asked")
+		return nil, t.endLost(codeLost, "another message was sent in place of an answer to what the agent had asked")
 	}
-	return r.onward(t), nil
+	return r.resumeRun(t), nil
 }
 
-// fromStart requests a run from its start: its stream, or what is stored of it if the server has no stream.
-func (r *rest) fromStart(ctx context.Context, run string) (*http.Response, error) {
-	info, err := r.run(ctx, run)
+// readRun requests a run from its start: its stream, or what is stored of it if the server has no stream.
+func (r *restAgent) readRun(ctx context.Context, run string) (*http.Response, error) {
+	info, err := r.runInfo(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	if info.streams() {
+	if info.hasStream() {
 		return r.call(ctx, http.MethodPost, nil, streamFrom(0), "runs", run, "stream")
 	}
-	rows, err := r.rows(ctx, url.Values{}, "", "runs", run, "messages")
+	rows, err := r.storedMessages(ctx, url.Values{}, "", "runs", run, "messages")
 	if err != nil {
 		return nil, err
 	}
@@ -167,18 +167,18 @@ func streamFrom(seq int64) map[string]any {
 	return map[string]any{"starting_after": seq, "include_pings": true}
 }
 
-// run returns a run as the server describes it.
-func (r *rest) run(ctx context.Context, id string) (info runInfo, err error) {
-	if err = r.short(ctx, &info, http.MethodGet, nil, nil, "runs", id); err != nil {
+// runInfo returns a run as the server describes it.
+func (r *restAgent) runInfo(ctx context.Context, id string) (info runInfo, err error) {
+	if err = r.callJSON(ctx, &info, http.MethodGet, nil, nil, "runs", id); err != nil {
 		return info, err
 	}
 	return info, nil
 }
 
 // usage returns the frame that counts a run's tokens, nil if the server can't tell.
-func (r *rest) usage(ctx context.Context, run string) []byte {
+func (r *restAgent) usage(ctx context.Context, run string) []byte {
 	var u map[string]any
-	if r.short(ctx, &u, http.MethodGet, nil, nil, "runs", run, "usage") != nil || u == nil {
+	if r.callJSON(ctx, &u, http.MethodGet, nil, nil, "runs", run, "usage") != nil || u == nil {
 		return nil // the text is complete without it
 	}
 	u["message_type"] = "usage_statistics"
@@ -190,7 +190,7 @@ func (r *rest) usage(ctx context.Context, run string) []byte {
 }
 
 // endOf returns the frames that end what is stored of a run.
-func endOf(rows []*stored, info runInfo, usage []byte) (frames []dialect.Frame) {
+func endOf(rows []*storedMessage, info runInfo, usage []byte) (frames []dialect.Frame) {
 	add := func(event string, data []byte) { frames = append(frames, dialect.Frame{Event: event, Data: data}) }
 	stop := info.Stop
 	if stop == "" && len(rows) > 0 {

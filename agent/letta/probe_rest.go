@@ -30,8 +30,8 @@ type runInfo struct {
 	} `json:"metadata"`
 }
 
-// over reports whether the run has ended.
-func (i runInfo) over() bool {
+// isOver reports whether the run has ended.
+func (i runInfo) isOver() bool {
 	switch i.Status {
 	case "completed", "failed", "cancelled", "expired":
 		return true
@@ -40,18 +40,18 @@ func (i runInfo) over() bool {
 }
 
 const (
-	// blocking is the type of a run in a conversation, of which the server says neither the conversation nor the end if its client
+	// blockingType is the type of a run in a conversation, of which the server says neither the conversation nor the end if its client
 	// waits for the whole answer.
-	blocking = "send_conversation_message"
-	// async ends the type of a run in the background that no stream is kept of.
-	async = "_async"
-	// kept is how long the server keeps the stream of a run, but for some minutes.
-	kept = 2*time.Hour + 50*time.Minute
+	blockingType = "send_conversation_message"
+	// asyncSuffix ends the type of a run in the background that no stream is kept of.
+	asyncSuffix = "_async"
+	// streamRetention is how long the server keeps the stream of a run, but for some minutes.
+	streamRetention = 2*time.Hour + 50*time.Minute
 )
 
-// streams reports whether the run's stream can be read from its start.
-func (i runInfo) streams() bool {
-	return i.Background && !strings.HasSuffix(i.Metadata.Type, async) && time.Since(i.Created) < kept
+// hasStream reports whether the run's stream can be read from its start.
+func (i runInfo) hasStream() bool {
+	return i.Background && !strings.HasSuffix(i.Metadata.Type, asyncSuffix) && time.Since(i.Created) < streamRetention
 }
 
 var errNoRun = errors.New("letta: no run of the turn is known")
@@ -59,63 +59,63 @@ var errNoRun = errors.New("letta: no run of the turn is known")
 // Probe implements [agent.Prober]. Pings prove nothing: a server that was restarted sends them for a run that died with the process
 // before, and still counts that run as running. So a run fails for its silence unless it has ended; then its stream is read
 // again, once, for what is missing.
-func (r *rest) Probe(ctx context.Context, in agent.Input) error {
+func (r *restAgent) Probe(ctx context.Context, in agent.Input) error {
 	r.mu.Lock()
-	t := r.live[in.Turn]
+	t := r.activeTurns[in.Turn]
 	r.mu.Unlock()
 	if t == nil {
 		return errNoRun
 	}
-	run, _ := t.place()
+	run, _ := t.position()
 	if run == "" {
 		return errNoRun
 	}
 	var info runInfo
-	if err := r.short(ctx, &info, http.MethodGet, nil, nil, "runs", run); err != nil {
+	if err := r.callJSON(ctx, &info, http.MethodGet, nil, nil, "runs", run); err != nil {
 		return fmt.Errorf("status of run %s: %w", run, err)
 	}
-	if !info.over() {
-		t.hush()
+	if !info.isOver() {
+		t.markSilent()
 		return &agent.Error{Code: codeSilence, Message: "the Letta server sends nothing more of the run, though it still counts as " + info.Status + "; the server may have been restarted", Retryable: true}
 	}
-	if r.cfg.Background && t.reread() {
+	if r.cfg.Background && t.restartStream() {
 		return nil
 	}
 	return &agent.Error{Code: codeLost, Message: "the run has ended at the Letta server (" + info.Status + "), and its stream does not have the end", Retryable: true}
 }
 
-// names notes the run of the stream at hand.
-func (t *turn) names(run string) {
+// setStreamRun notes the run of the stream at hand.
+func (t *turn) setStreamRun(run string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.running = run
+	t.streamRun = run
 }
 
-// named returns the run of the stream at hand, or of the last one; empty if the server has not named it.
-func (t *turn) named() string {
+// currentRun returns the run of the stream at hand, or of the last one; empty if the server has not named it.
+func (t *turn) currentRun() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.running
+	return t.streamRun
 }
 
-// streams notes how the turn's stream can be broken off; nil if there is none.
-func (t *turn) streams(cut context.CancelCauseFunc) {
+// setStreamCancel notes how the turn's stream can be broken off; nil if there is none.
+func (t *turn) setStreamCancel(cancel context.CancelCauseFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.cut = cut
+	t.cancelStream = cancel
 }
 
-// reread breaks the stream off, so that it is taken up again after its last chunk. It reports false if that was done before, and
+// restartStream breaks the stream off, so that it is taken up again after its last chunk. It reports false if that was done before, and
 // nothing has come since.
-func (t *turn) reread() bool {
+func (t *turn) restartStream() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	run, seq := t.dec.Cursor()
+	run, seq := t.lettaDecoder.Cursor()
 	at := fmt.Sprint(run, " ", seq)
-	if t.rereadAt == at || t.cut == nil {
+	if t.rereadAt == at || t.cancelStream == nil {
 		return false
 	}
 	t.rereadAt = at
-	t.cut(errBroken)
+	t.cancelStream(errBroken)
 	return true
 }

@@ -10,12 +10,12 @@ import (
 
 // Probe implements [agent.Prober]. The App Server tells with a sync what its loop does. While a model thinks, or writes the arguments
 // of a call, nothing else comes of it for as long as that takes.
-func (k *socket) Probe(ctx context.Context, in agent.Input) error {
+func (k *socketAgent) Probe(ctx context.Context, in agent.Input) error {
 	k.mu.Lock()
-	w := k.live[in.Turn]
-	var l *link
+	w := k.activeTurns[in.Turn]
+	var l *connection
 	if w != nil {
-		l = w.l
+		l = w.conn
 	}
 	k.mu.Unlock()
 	if w == nil {
@@ -24,7 +24,7 @@ func (k *socket) Probe(ctx context.Context, in agent.Input) error {
 	id := newID()
 	answer := w.syncs.add(id)
 	defer w.syncs.drop(id)
-	if err := l.send(ctx, k.times, request{Type: "sync", ID: id, Runtime: w.t.runtime()}); err != nil {
+	if err := l.send(ctx, k.times, request{Type: "sync", ID: id, Runtime: w.turn.runtime()}); err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}
 	select {
@@ -41,43 +41,43 @@ func (k *socket) Probe(ctx context.Context, in agent.Input) error {
 // loopIdle is the status of a loop that runs nothing.
 const loopIdle = "WAITING_ON_INPUT"
 
-// syncs hands the answers to syncs on, with the status of the loop that came before each.
-type syncs struct {
-	mu     sync.Mutex
-	status string
-	open   map[string]chan string // by request
+// syncReplies hands the answers to syncs on, with the status of the loop that came before each.
+type syncReplies struct {
+	mu      sync.Mutex
+	status  string
+	pending map[string]chan string // by request
 }
 
-func (s *syncs) add(id string) <-chan string {
+func (s *syncReplies) add(id string) <-chan string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = map[string]chan string{}
+	if s.pending == nil {
+		s.pending = map[string]chan string{}
 	}
 	ch := make(chan string, 1)
-	s.open[id] = ch
+	s.pending[id] = ch
 	return ch
 }
 
-func (s *syncs) drop(id string) {
+func (s *syncReplies) drop(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.open, id)
+	delete(s.pending, id)
 }
 
-// loop notes the status of the loop.
-func (s *syncs) loop(status string) {
+// setLoopStatus notes the status of the loop.
+func (s *syncReplies) setLoopStatus(status string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = status
 }
 
-// answered takes the answer to a sync.
-func (s *syncs) answered(id string) {
+// resolve takes the answer to a sync.
+func (s *syncReplies) resolve(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ch := s.open[id]; ch != nil {
+	if ch := s.pending[id]; ch != nil {
 		ch <- s.status
-		delete(s.open, id)
+		delete(s.pending, id)
 	}
 }

@@ -47,38 +47,38 @@ func pendingApproval(err error) string {
 	return body.Detail.Pending
 }
 
-// again returns the request for the message of a run that did not begin, noted as one that comes with a refusal.
-func (r *rest) again(ctx context.Context, t *turn) (step, error) {
-	if r.asks(t.in.Conversation) {
-		return nil, &failure{code: codeBusy, message: "the Letta server takes no message while a question is open; answer it first", retry: true}
+// resendWithRefusal returns the request for the message of a run that did not begin, noted as one that comes with a refusal.
+func (r *restAgent) resendWithRefusal(ctx context.Context, t *turn) (streamRequest, error) {
+	if r.waitsForUser(t.in.Conversation) {
+		return nil, &failure{code: codeBusy, message: "the Letta server takes no message while a question is open; answer it first", retryable: true}
 	}
 	var calls []string
-	err := r.retry(ctx, t.out, func() (err error) {
-		calls, err = r.openCalls(ctx, t.noted().Session)
+	err := r.retry(ctx, t.emitter, func() (err error) {
+		calls, err = r.openCalls(ctx, t.snapshot().Session)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(calls) == 0 {
-		return nil, &failure{code: codeBusy, message: "the Letta server waits for an answer to a question that is not in its history", retry: true}
+		return nil, &failure{code: codeBusy, message: "the Letta server waits for an answer to a question that is not in its history", retryable: true}
 	}
-	content, err := content(ctx, t.in.Message, t.out)
+	content, err := content(ctx, t.in.Message, t.emitter)
 	if err != nil {
 		return nil, err
 	}
-	err = t.note(func() []event.Event {
-		t.dec.Continue()
-		t.st.Refused = calls
-		t.st.After, _ = t.dec.Cursor()
+	err = t.update(func() []event.Event {
+		t.lettaDecoder.ContinueTurn()
+		t.saved.RefusedCalls = calls
+		t.saved.AfterRun, _ = t.lettaDecoder.Cursor()
 		return nil
 	})
-	return r.message(t, content), err
+	return r.sendMessage(t, content), err
 }
 
-// asks reports whether a turn of a conversation waits for a person, who may still answer.
-func (r *rest) asks(conversation string) bool {
-	return slices.ContainsFunc(r.running(conversation), func(t *turn) bool { return len(t.waiting()) > 0 })
+// waitsForUser reports whether a turn of a conversation waits for a person, who may still answer.
+func (r *restAgent) waitsForUser(conversation string) bool {
+	return slices.ContainsFunc(r.turnsOf(conversation), func(t *turn) bool { return len(t.approvals()) > 0 })
 }
 
 // refusal refuses calls.
@@ -91,11 +91,11 @@ func refusal(t *turn, calls []string) approvalMessage {
 }
 
 // refusalOf refuses the question that the server has named.
-func (r *rest) refusalOf(ctx context.Context, t *turn, request string) approvalMessage {
-	calls, err := r.openCalls(ctx, t.noted().Session)
+func (r *restAgent) refusalOf(ctx context.Context, t *turn, request string) approvalMessage {
+	calls, err := r.openCalls(ctx, t.snapshot().Session)
 	m := refusal(t, calls)
 	if len(calls) == 0 {
-		t.out.Log().Info("the open question is not in the Letta server's history; it is refused by its id", "request", request, "error", err)
+		t.emitter.Log().Info("the open question is not in the Letta server's history; it is refused by its id", "request", request, "error", err)
 		no := false
 		m.Request, m.Approve = request, &no
 	}
@@ -103,15 +103,15 @@ func (r *rest) refusalOf(ctx context.Context, t *turn, request string) approvalM
 }
 
 // openCalls returns the calls of the question that a conversation ends with.
-func (r *rest) openCalls(ctx context.Context, s session) ([]string, error) {
+func (r *restAgent) openCalls(ctx context.Context, s session) ([]string, error) {
 	query, path := s.history()
 	query.Set("order", "desc")
 	query.Set("limit", "1")
-	rows, err := r.page(ctx, query, path...)
+	rows, err := r.storedPage(ctx, query, path...)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(rows, func(m *stored) bool { return m.Type == rowRequest })
+	i := slices.IndexFunc(rows, func(m *storedMessage) bool { return m.Type == rowRequest })
 	if i < 0 {
 		return nil, nil
 	}

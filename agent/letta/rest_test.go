@@ -161,14 +161,14 @@ func TestV1Unreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, scheme := range []string{"http", "ws"} {
-		a, err := New(Config{URL: scheme + "://" + addr, Agent: "agent-1", Background: true}, all.Registry())
+		a, err := newAgent(config{URL: scheme + "://" + addr, Agent: "agent-1", Background: true}, all.Registry())
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch a := a.(type) {
-		case *rest:
+		case *restAgent:
 			a.times = quick
-		case *socket:
+		case *socketAgent:
 			a.times = quick
 		}
 		s := newStage(t).run(a, "hello")
@@ -223,10 +223,10 @@ func TestV1TooLarge(t *testing.T) {
 	f.scripts = [][]string{words("x", strings.Repeat("x", 5000), strings.Repeat("y", 5000), "z")}
 	f.faults = []fault{{how: "gate", frames: 3}}
 	a := f.agent(nil)
-	if a.most != agent.MaxStream {
-		t.Errorf("a turn may have %d bytes", a.most)
+	if a.maxStream != agent.MaxStream {
+		t.Errorf("a turn may have %d bytes", a.maxStream)
 	}
-	a.most = 10_000
+	a.maxStream = 10_000
 	newStage(t).run(a, "hello").want(event.Failed, codeTooLarge, strings.Repeat("x", 5000)+strings.Repeat("y", 5000))
 	if got := f.lines(); got[len(got)-1] != "cancel [run-1]" {
 		t.Errorf("the server saw %q", got)
@@ -394,11 +394,11 @@ func TestV1PendingApprovalOfARunningTurn(t *testing.T) {
 		`{"message_type":"approval_request_message","id":"message-1","run_id":"run-before","seq_id":1,"tool_call":{"name":"Bash","arguments":"{}","tool_call_id":"call-1"}}`,
 		`{"message_type":"stop_reason","stop_reason":"requires_approval"}`,
 	} {
-		if _, err := theirs.dec.Decode(dialect.Frame{Data: []byte(b)}); err != nil {
+		if _, err := theirs.lettaDecoder.Decode(dialect.Frame{Data: []byte(b)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a.live["theirs"] = theirs
+	a.activeTurns["theirs"] = theirs
 	s.run(a, "hello").want(event.Failed, codeBusy, "")
 	if got := f.lines(); !slices.Equal(got, []string{"send message to conv-9: run-1"}) {
 		t.Errorf("the server saw %q", got)

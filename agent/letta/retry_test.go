@@ -53,7 +53,7 @@ func TestUntrustedCertificateIsNotRetried(t *testing.T) {
 	defer srv.Close()
 	for _, scheme := range []string{"https", "wss"} {
 		t.Run(scheme, func(t *testing.T) {
-			a, err := New(Config{URL: scheme + strings.TrimPrefix(srv.URL, "https"), Agent: "agent-1", Background: true}, all.Registry())
+			a, err := newAgent(config{URL: scheme + strings.TrimPrefix(srv.URL, "https"), Agent: "agent-1", Background: true}, all.Registry())
 			if err != nil {
 				t.Fatal(err)
 			}

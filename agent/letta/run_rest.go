@@ -19,37 +19,37 @@ import (
 )
 
 // Run implements [agent.Agent].
-func (r *rest) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	t := newTurn(in, out, r.dialect)
+func (r *restAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	t := newTurn(in, emitter, r.dialect)
 	s, err := r.session(in)
 	if err != nil {
 		return err
 	}
-	fresh := s.Conversation == ""
+	isNew := s.Conversation == ""
 	for {
-		if s, err = r.open(ctx, t, s); err != nil {
-			return shown(err)
+		if s, err = r.ensureConversation(ctx, t, s); err != nil {
+			return readerError(err)
 		}
-		if fresh {
-			if err := keep(ctx, out, s); err != nil {
+		if isNew {
+			if err := storeSession(ctx, emitter, s); err != nil {
 				return err
 			}
 		}
-		if err := t.note(func() []event.Event { t.st.Session, t.st.Sent = s, 1; return nil }); err != nil {
+		if err := t.update(func() []event.Event { t.saved.Session, t.saved.SendCount = s, 1; return nil }); err != nil {
 			return err
 		}
-		content, err := content(ctx, in.Message, out)
+		content, err := content(ctx, in.Message, emitter)
 		if err != nil {
 			return err
 		}
-		err = r.drive(ctx, t, r.message(t, content), false)
+		err = r.runStreams(ctx, t, r.sendMessage(t, content), false)
 		var f *failure
-		if fresh || !errors.As(err, &f) || f.status != http.StatusNotFound || len(in.Session) == 0 {
-			return shown(err)
+		if isNew || !errors.As(err, &f) || f.status != http.StatusNotFound || len(in.Session) == 0 {
+			return readerError(err)
 		}
 		// The conversation is gone there: it was deleted, or the server is another one.
-		out.Log().Info("the Letta server does not know the conversation any more; a new one is made", "conversation", s.Conversation)
-		in.Session, fresh = nil, true
+		emitter.Log().Info("the Letta server does not know the conversation any more; a new one is made", "conversation", s.Conversation)
+		in.Session, isNew = nil, true
 		if s, err = r.session(in); err != nil {
 			return err
 		}
@@ -57,34 +57,34 @@ func (r *rest) Run(ctx context.Context, in agent.Input, out *agent.Emitter) erro
 }
 
 // Resume implements [agent.Resumer].
-func (r *rest) Resume(ctx context.Context, in agent.Input, raw json.RawMessage, out *agent.Emitter) error {
-	t := newTurn(in, out, r.dialect)
+func (r *restAgent) Resume(ctx context.Context, in agent.Input, raw json.RawMessage, emitter *agent.Emitter) error {
+	t := newTurn(in, emitter, r.dialect)
 	if err := t.restore(raw); err != nil {
 		return err
 	}
-	was := t.noted()
+	saved := t.snapshot()
 	switch {
-	case was.Sent == 0:
-		return r.Run(ctx, in, out)
-	case len(t.waiting()) > 0:
-		return shown(r.drive(ctx, t, nil, false))
+	case saved.SendCount == 0:
+		return r.Run(ctx, in, emitter)
+	case len(t.approvals()) > 0:
+		return readerError(r.runStreams(ctx, t, nil, false))
 	case !r.cfg.Background:
-		return t.lost(codeLost, "Leat was restarted while the agent answered, and the run was not one that goes on by itself")
-	case was.Run != "" || !t.unheard():
-		return shown(r.drive(ctx, t, r.onward(t), true))
-	case was.Answer != nil:
-		return shown(r.drive(ctx, t, r.send(t, was.Answer), false))
+		return t.endLost(codeLost, "Leat was restarted while the agent answered, and the run was not one that goes on by itself")
+	case saved.NextRun != "" || !t.awaitsRunOfLastSend():
+		return readerError(r.runStreams(ctx, t, r.resumeRun(t), true))
+	case saved.Answer != nil:
+		return readerError(r.runStreams(ctx, t, r.send(t, saved.Answer), false))
 	}
 	// Whether it arrived is not known. A server that knows its otid goes on with the run that it began.
-	content, err := content(ctx, in.Message, out)
+	content, err := content(ctx, in.Message, emitter)
 	if err != nil {
 		return err
 	}
-	return shown(r.drive(ctx, t, r.message(t, content), false))
+	return readerError(r.runStreams(ctx, t, r.sendMessage(t, content), false))
 }
 
-// sending is the body of what is sent to a conversation.
-type sending struct {
+// sendRequest is the body of what is sent to a conversation.
+type sendRequest struct {
 	Messages   []any  `json:"messages"`
 	Streaming  bool   `json:"streaming"`
 	Tokens     bool   `json:"stream_tokens"`
@@ -120,43 +120,43 @@ type approval struct {
 // by the id of a message (see clientID).
 func otid(in agent.Input, n int) string { return clientID(in, fmt.Sprint("approval-", n)) }
 
-// step is a request whose answer is a stream of the turn.
-type step func(ctx context.Context) (*http.Response, error)
+// streamRequest is a request whose answer is a stream of the turn.
+type streamRequest func(ctx context.Context) (*http.Response, error)
 
-func (r *rest) send(t *turn, messages ...any) step {
+func (r *restAgent) send(t *turn, messages ...any) streamRequest {
 	return func(ctx context.Context) (*http.Response, error) {
-		s := t.noted().Session
-		body := sending{Messages: messages, Streaming: true, Tokens: !r.cfg.Steps, Pings: true, Background: r.cfg.Background}
-		if s.Conversation == own {
+		s := t.snapshot().Session
+		body := sendRequest{Messages: messages, Streaming: true, Tokens: !r.cfg.Steps, Pings: true, Background: r.cfg.Background}
+		if s.Conversation == ownConversation {
 			body.Agent = s.Agent
 		}
 		if raw, err := json.Marshal(body); err == nil {
-			t.out.Sent(raw)
+			t.emitter.Sent(raw)
 		}
 		return r.call(ctx, http.MethodPost, nil, body, "conversations", s.Conversation, "messages")
 	}
 }
 
-func (r *rest) message(t *turn, content any) step {
+func (r *restAgent) sendMessage(t *turn, content any) streamRequest {
 	m := userMessage{Type: "message", Role: "user", Content: content, Otid: clientID(t.in, t.in.Message.ID)}
 	return func(ctx context.Context) (*http.Response, error) {
-		if calls := t.noted().Refused; len(calls) > 0 {
+		if calls := t.snapshot().RefusedCalls; len(calls) > 0 {
 			return r.send(t, refusal(t, calls), m)(ctx)
 		}
 		res, err := r.send(t, m)(ctx)
-		if pending := pendingApproval(err); pending != "" && !r.asks(t.in.Conversation) {
+		if pending := pendingApproval(err); pending != "" && !r.waitsForUser(t.in.Conversation) {
 			return r.send(t, r.refusalOf(ctx, t, pending), m)(ctx)
 		}
 		return res, err
 	}
 }
 
-// onward takes the run up after its last chunk.
-func (r *rest) onward(t *turn) step {
+// resumeRun takes the run up after its last chunk.
+func (r *restAgent) resumeRun(t *turn) streamRequest {
 	return func(ctx context.Context) (*http.Response, error) {
-		run, seq := t.place()
+		run, seq := t.position()
 		if seq == 0 {
-			return r.fromStart(ctx, run)
+			return r.readRun(ctx, run)
 		}
 		return r.call(ctx, http.MethodPost, nil, streamFrom(seq), "runs", run, "stream")
 	}
@@ -167,19 +167,19 @@ var (
 	errGap    = errors.New("letta: the server left out a piece of its run")
 )
 
-// drive makes requests and reads their streams until the turn has ended: of runs that go on after an approval, and of a run
+// runStreams makes requests and reads their streams until the turn has ended: of runs that go on after an approval, and of a run
 // whose stream broke. Without a first request the turn waits for answers. onward says that it goes on with a run.
-func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error {
-	run, _ := t.place()
+func (r *restAgent) runStreams(ctx context.Context, t *turn, next streamRequest, resumes bool) error {
+	run, _ := t.position()
 	r.mu.Lock()
-	r.live[t.in.Turn] = t
+	r.activeTurns[t.in.Turn] = t
 	r.mu.Unlock()
-	r.remember(run, t)
+	r.setTurnOfRun(run, t)
 	defer func() {
 		r.mu.Lock()
-		delete(r.live, t.in.Turn)
+		delete(r.activeTurns, t.in.Turn)
 		r.mu.Unlock()
-		if stopped(ctx) && !t.finished() && !t.leaves() {
+		if isStopped(ctx) && !t.isFinished() && !t.leavesRun() {
 			r.abort(ctx, t)
 		}
 	}()
@@ -187,14 +187,14 @@ func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error
 		var err error
 		if next != nil {
 			run, seq := t.cursor()
-			err = r.stream(ctx, t, next, onward)
-			if nowRun, now := t.cursor(); nowRun != run || now != seq {
+			err = r.stream(ctx, t, next, resumes)
+			if nowRun, nowSeq := t.cursor(); nowRun != run || nowSeq != seq {
 				breaks = 0
 			}
 		}
 		var f *failure
 		switch {
-		case t.finished():
+		case t.isFinished():
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -202,38 +202,38 @@ func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error
 			r.abort(ctx, t) // in the background it would go on, and keep the conversation busy
 			return err
 		case errors.Is(err, errPending):
-			if next, err = r.again(ctx, t); err != nil {
+			if next, err = r.resendWithRefusal(ctx, t); err != nil {
 				return err
 			}
-			onward = false
+			resumes = false
 			continue
 		case errors.Is(err, errGap):
-			return t.lost(codeGap, "the Letta server no longer has all of what the agent said")
+			return t.endLost(codeGap, "the Letta server no longer has all of what the agent said")
 		case errors.Is(err, errBroken):
 			if breaks++; breaks > maxCalls {
-				return t.lost(codeCutShort, "the connection to the Letta server broke again and again")
+				return t.endLost(codeCutShort, "the connection to the Letta server broke again and again")
 			}
 			if !r.cfg.Background {
 				return &agent.Error{Code: codeCutShort, Message: "the connection to the Letta server broke in the middle of the answer", Retryable: true}
 			}
-			if onward || !t.unheard() { // else it is sent again: by its otid the server knows whether it has it
-				next, onward = r.onward(t), true
+			if resumes || !t.awaitsRunOfLastSend() { // else it is sent again: by its otid the server knows whether it has it
+				next, resumes = r.resumeRun(t), true
 			}
-			if err := retry.Sleep(ctx, min(r.times.wait<<(breaks-1), r.times.dial)); err != nil {
+			if err := retry.Sleep(ctx, min(r.times.retryDelay<<(breaks-1), r.times.dial)); err != nil {
 				return err
 			}
 			continue
-		case onward && errors.As(err, &f) && f.status != 0 && !f.retry:
-			return t.lost(codeLost, "the Letta server can't go on with the run: "+f.message)
+		case resumes && errors.As(err, &f) && f.status != 0 && !f.retryable:
+			return t.endLost(codeLost, "the Letta server can't go on with the run: "+f.message)
 		case err != nil:
 			return err
 		}
 		// The stream has ended at a stop reason that is not the turn's end.
-		if next, onward, err = r.answers(ctx, t); err != nil {
+		if next, resumes, err = r.awaitAnswers(ctx, t); err != nil {
 			return err
 		}
 		if next == nil {
-			if t.finished() {
+			if t.isFinished() {
 				return nil
 			}
 			return &agent.Error{Code: codeCutShort, Message: "the Letta server's answer ended without an end", Retryable: true}
@@ -242,23 +242,23 @@ func (r *rest) drive(ctx context.Context, t *turn, next step, onward bool) error
 	}
 }
 
-// answers asks for the approvals that the turn waits for, and returns the request with them, noted as sent. If another client gives
+// awaitAnswers asks for the approvals that the turn waits for, and returns the request with them, noted as sent. If another client gives
 // them to the server first, it returns what resumes the turn's next run, with onward set. next is nil if the turn does not wait, or
 // has ended.
-func (r *rest) answers(ctx context.Context, t *turn) (next step, onward bool, err error) {
-	waiting := t.waiting()
-	if len(waiting) == 0 {
+func (r *restAgent) awaitAnswers(ctx context.Context, t *turn) (next streamRequest, resumes bool, err error) {
+	approvals := t.approvals()
+	if len(approvals) == 0 {
 		return nil, false, nil
 	}
 	ask, cancel := context.WithCancel(ctx)
 	a := newAsker()
-	defer a.wait.Wait()
+	defer a.tasks.Wait()
 	defer cancel()
 	pending := map[string]letta.Approval{}
-	for len(t.asks) > 0 {
-		<-t.asks
+	for len(t.requests) > 0 {
+		<-t.requests
 	}
-	for _, w := range waiting {
+	for _, w := range approvals {
 		pending[w.Request] = w
 		a.ask(ask, t, event.Request{ID: w.Request, Kind: event.RequestApproval, Tool: w.Tool})
 	}
@@ -267,11 +267,11 @@ func (r *rest) answers(ctx context.Context, t *turn) (next step, onward bool, er
 		select {
 		case <-ctx.Done():
 			return nil, false, context.Cause(ctx)
-		case c := <-t.elsewhere:
-			if !slices.ContainsFunc(waiting, func(w letta.Approval) bool { _, ok := c.answers[w.Call]; return ok }) {
+		case c := <-t.otherAnswers:
+			if !slices.ContainsFunc(approvals, func(w letta.Approval) bool { _, ok := c.decisions[w.Call]; return ok }) {
 				continue // to something that was asked before
 			}
-			next, err = r.continued(t, c)
+			next, err = r.continueRun(t, c)
 			return next, true, err
 		case answer := <-a.answers:
 			w, ok := pending[answer.ID]
@@ -282,52 +282,52 @@ func (r *rest) answers(ctx context.Context, t *turn) (next step, onward bool, er
 			m.Approvals = append(m.Approvals, approval{Type: "approval", Call: w.Call, Approve: answer.Decision == event.Approve, Reason: answer.Text})
 		}
 	}
-	err = t.note(func() (ops []event.Event) {
+	err = t.update(func() (ops []event.Event) {
 		for _, ap := range m.Approvals {
-			ops = append(ops, t.dec.Answered(ap.Call, ap.Approve)...)
+			ops = append(ops, t.lettaDecoder.RecordAnswer(ap.Call, ap.Approve)...)
 		}
-		t.dec.Continue()
-		m.Otid = otid(t.in, t.st.Sent)
-		t.st.Sent++
-		t.st.Answer = m
-		t.st.After, _ = t.dec.Cursor()
-		t.st.Run = ""
+		t.lettaDecoder.ContinueTurn()
+		m.Otid = otid(t.in, t.saved.SendCount)
+		t.saved.SendCount++
+		t.saved.Answer = m
+		t.saved.AfterRun, _ = t.lettaDecoder.Cursor()
+		t.saved.NextRun = ""
 		return ops
 	})
 	return r.send(t, m), false, err
 }
 
 // stream makes a request and reads its answer to the end of the stream.
-func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) error {
+func (r *restAgent) stream(ctx context.Context, t *turn, send streamRequest, resumes bool) error {
 	// Once the stream has ended the turn its context ends too; the server may still end the body in peace.
 	call, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	late := time.AfterFunc(r.times.abort, func() { cancel(context.Cause(ctx)) })
-	late.Stop()
-	defer late.Stop()
-	running := ""
-	if onward {
-		running, _ = t.place()
+	lateCancel := time.AfterFunc(r.times.abort, func() { cancel(context.Cause(ctx)) })
+	lateCancel.Stop()
+	defer lateCancel.Stop()
+	run := ""
+	if resumes {
+		run, _ = t.position()
 	}
-	t.names(running)
+	t.setStreamRun(run)
 	defer context.AfterFunc(ctx, func() {
 		switch {
-		case t.finished():
-		case stopped(ctx) && t.named() == "":
+		case t.isFinished():
+		case isStopped(ctx) && t.currentRun() == "":
 			// Without the connection the server would run on, and nobody would know which run to cancel. It names it at once.
-			late.Reset(r.times.abort)
+			lateCancel.Reset(r.times.abort)
 		default:
 			cancel(context.Cause(ctx))
 		}
 	})()
 	var res *http.Response
-	err := r.retry(ctx, t.out, func() (err error) {
-		t.refused = false
-		t.requests(true)
-		res, err = next(call)
+	err := r.retry(ctx, t.emitter, func() (err error) {
+		t.isRejected = false
+		t.setAwaitsRun(true)
+		res, err = send(call)
 		var f *failure
-		if t.refused = errors.As(err, &f) && f.status/100 == 4; t.refused {
-			t.requests(false)
+		if t.isRejected = errors.As(err, &f) && f.status/100 == 4; t.isRejected {
+			t.setAwaitsRun(false)
 		}
 		return err
 	})
@@ -335,39 +335,39 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 		return err
 	}
 	defer res.Body.Close()
-	t.streams(cancel)
-	defer t.streams(nil)
+	t.setStreamCancel(cancel)
+	defer t.setStreamCancel(nil)
 	stall := time.AfterFunc(r.times.stall, func() { cancel(errBroken) })
 	defer stall.Stop()
-	t.out.Body(letta.Dialect().Name)
-	in := reader{r: r, t: t, check: onward}
+	t.emitter.Body(letta.Dialect().Name)
+	chunks := chunkReader{agent: r, turn: t, checkGap: resumes}
 	buf := make([]byte, 32<<10)
 	total := 0
-	for settled := false; ; {
+	for hasEnd := false; ; {
 		n, rerr := res.Body.Read(buf)
 		if n > 0 {
 			stall.Reset(r.times.stall)
-			t.out.Received(buf[:n])
-			if err := in.feed(buf[:n]); err != nil {
+			t.emitter.Received(buf[:n])
+			if err := chunks.feed(buf[:n]); err != nil {
 				return err
 			}
-			if ctx.Err() != nil && t.named() != "" && !t.finished() {
+			if ctx.Err() != nil && t.currentRun() != "" && !t.isFinished() {
 				return context.Cause(ctx)
 			}
-			if total += n; total > r.most {
+			if total += n; total > r.maxStream {
 				return tooLarge
 			}
 		}
-		over := t.finished()
-		if !settled && (over || t.stopSeen()) {
-			settled = true
-			stall.Reset(r.times.settle)
+		isFinished := t.isFinished()
+		if !hasEnd && (isFinished || t.hasStopReason()) {
+			hasEnd = true
+			stall.Reset(r.times.finish)
 		}
 		switch {
-		case rerr == nil && !in.done:
-		case over:
+		case rerr == nil && !chunks.sawDone:
+		case isFinished:
 			return nil
-		case in.done, t.stopSeen():
+		case chunks.sawDone, t.hasStopReason():
 			// What ends after a stop reason has ended, though not all was said of it.
 			return t.decode(dialect.Frame{Data: []byte("[DONE]")})
 		case errors.Is(rerr, io.EOF):
@@ -378,54 +378,54 @@ func (r *rest) stream(ctx context.Context, t *turn, next step, onward bool) erro
 	}
 }
 
-// reader takes a body apart into frames.
-type reader struct {
-	r     *rest
-	t     *turn
-	sse   sse.Reader
-	check bool // the first chunk follows the last one that was seen
-	done  bool // [DONE] has come
+// chunkReader takes a body apart into frames.
+type chunkReader struct {
+	agent    *restAgent
+	turn     *turn
+	sse      sse.Reader
+	checkGap bool // the first chunk follows the last one that was seen
+	sawDone  bool // [DONE] has come
 }
 
-func (in *reader) feed(b []byte) error {
+func (in *chunkReader) feed(b []byte) error {
 	return in.sse.Feed(b, func(e sse.Event) error {
-		if in.done {
+		if in.sawDone {
 			return nil // a second end, or what comes after it
 		}
 		if string(e.Data) == "[DONE]" {
-			in.done = true
+			in.sawDone = true
 		}
-		if in.t.named() == "" {
-			in.name(e.Data)
-			in.r.remember(in.t.named(), in.t)
+		if in.turn.currentRun() == "" {
+			in.noteRun(e.Data)
+			in.agent.setTurnOfRun(in.turn.currentRun(), in.turn)
 		}
-		if in.check {
-			if err := in.follows(e.Data); err != nil {
+		if in.checkGap {
+			if err := in.checkFirst(e.Data); err != nil {
 				return err
 			}
 		}
-		if len(in.t.noted().Refused) == 0 && pendingRun(e.Data) {
+		if len(in.turn.snapshot().RefusedCalls) == 0 && pendingRun(e.Data) {
 			return errPending
 		}
-		return in.t.decode(dialect.Frame{Event: e.Name, Data: e.Data})
+		return in.turn.decode(dialect.Frame{Event: e.Name, Data: e.Data})
 	})
 }
 
-// name notes the run that a chunk is of.
-func (in *reader) name(data []byte) {
+// noteRun notes the run that a chunk is of.
+func (in *chunkReader) noteRun(data []byte) {
 	var m struct {
 		Run string `json:"run_id"`
 	}
 	if json.Unmarshal(data, &m) == nil {
-		in.t.names(m.Run)
+		in.turn.setStreamRun(m.Run)
 	}
 }
 
-// invisible is how many numbers a run's stop reason, usage and end may take between two chunks.
-const invisible = 3
+// hiddenSeqs is how many numbers a run's stop reason, usage and end may take between two chunks.
+const hiddenSeqs = 3
 
-// follows checks that nothing was left out before the first chunk of a stream that goes on.
-func (in *reader) follows(data []byte) error {
+// checkFirst checks that nothing was left out before the first chunk of a stream that goes on.
+func (in *chunkReader) checkFirst(data []byte) error {
 	var m struct {
 		Type string `json:"message_type"`
 		Run  string `json:"run_id"`
@@ -434,9 +434,9 @@ func (in *reader) follows(data []byte) error {
 	if json.Unmarshal(data, &m) != nil || m.Type == "ping" || m.Seq == 0 {
 		return nil
 	}
-	in.check = false
-	run, seq := in.t.place()
-	if m.Run == run && m.Seq > seq+1+invisible {
+	in.checkGap = false
+	run, seq := in.turn.position()
+	if m.Run == run && m.Seq > seq+1+hiddenSeqs {
 		return errGap
 	}
 	return nil

@@ -15,119 +15,119 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-// talk is a turn while it runs on a connection.
-type talk struct {
-	k *socket
-	t *turn
-	l *link
+// socketTurn is a turn while it runs on a connection.
+type socketTurn struct {
+	agent *socketAgent
+	turn  *turn
+	conn  *connection
 
-	id       string // of the message, as the server knows it
-	observed bool   // the run is another client's
-	leaving  bool   // a turn of Leat shows the rest of it
+	id         string // of the message, as the server knows it
+	isObserved bool   // the run is another client's
+	isLeaving  bool   // a turn of Leat shows the rest of it
 
-	shown chan struct{} // closed when all of the run is shown; nil until the server has begun it; guarded by k.mu
+	shownDone chan struct{} // closed when all of the run is shown; nil until the server has begun it; guarded by k.mu
 
-	mine       bool                       // what comes is the turn's: its message was taken up
-	back       bool                       // the connection was lost before
-	place      place                      // of the message in the server's queue, before that
-	lostQueued bool                       // it waited in the queue of a connection that was lost
-	sent       string                     // id of the request that sent it
-	total      int                        // bytes that came of the turn
-	questions  map[string]json.RawMessage // inputs of tools that ask, by request
-	steer      steering
-	syncs      syncs
+	isActive        bool                       // what comes is the turn's: its message was taken up
+	wasDisconnected bool                       // the connection was lost before
+	queue           queueState                 // of the message in the server's queue, before that
+	lostWhileQueued bool                       // it waited in the queue of a connection that was lost
+	requestID       string                     // id of the request that sent it
+	bytes           int                        // bytes that came of the turn
+	questions       map[string]json.RawMessage // inputs of tools that ask, by request
+	steer           steerQueue
+	syncs           syncReplies
 }
 
 // Run implements [agent.Agent].
-func (k *socket) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	t := newTurn(in, out, k.dialect)
-	out.Messages(letta.Code().Name)
+func (k *socketAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	t := newTurn(in, emitter, k.dialect)
+	emitter.Messages(letta.Code().Name)
 	s, err := k.session(in)
 	if err != nil {
 		return err
 	}
 	k.catchUp(ctx, in.Conversation)
 	before := s
-	drop := func([]byte) error { return nil } // of before the turn
-	l, s, err := k.join(ctx, out, s, drop)
+	discard := func([]byte) error { return nil } // of before the turn
+	l, s, err := k.join(ctx, emitter, s, discard)
 	var f *failure
 	if errors.As(err, &f) && f.status == http.StatusNotFound && len(in.Session) > 0 {
 		// The conversation is gone there: it was deleted, or the server is another one.
-		out.Log().Info("the Letta server does not know the conversation any more; a new one is made", "conversation", s.Conversation)
+		emitter.Log().Info("the Letta server does not know the conversation any more; a new one is made", "conversation", s.Conversation)
 		in.Session = nil
 		if s, err = k.session(in); err != nil {
 			return err
 		}
-		l, s, err = k.join(ctx, out, s, drop)
+		l, s, err = k.join(ctx, emitter, s, discard)
 	}
 	if err != nil {
-		return shown(err)
+		return readerError(err)
 	}
 	if s != before || len(in.Session) == 0 { // one that the settings name is kept too, since it is followed
-		if err := keep(ctx, out, s); err != nil {
+		if err := storeSession(ctx, emitter, s); err != nil {
 			l.close()
 			return err
 		}
 	}
-	w := &talk{k: k, t: t, l: l, id: clientID(in, in.Message.ID), sent: newID()}
-	err = w.begin(ctx, s)
+	w := &socketTurn{agent: k, turn: t, conn: l, id: clientID(in, in.Message.ID), requestID: newID()}
+	err = w.sendFirst(ctx, s)
 	if err == nil {
-		err = w.run(ctx)
+		err = w.readUntilEnd(ctx)
 	}
-	return k.end(ctx, w, err)
+	return k.runToEnd(ctx, w, err)
 }
 
 // Resume implements [agent.Resumer].
-func (k *socket) Resume(ctx context.Context, in agent.Input, raw json.RawMessage, out *agent.Emitter) error {
-	t := newTurn(in, out, k.dialect)
-	out.Messages(letta.Code().Name)
+func (k *socketAgent) Resume(ctx context.Context, in agent.Input, raw json.RawMessage, emitter *agent.Emitter) error {
+	t := newTurn(in, emitter, k.dialect)
+	emitter.Messages(letta.Code().Name)
 	if err := t.restore(raw); err != nil {
 		return err
 	}
-	if t.noted().Sent == 0 {
-		return k.Run(ctx, in, out)
+	if t.snapshot().SendCount == 0 {
+		return k.Run(ctx, in, emitter)
 	}
-	return k.end(ctx, &talk{k: k, t: t, id: clientID(in, in.Message.ID)}, errBroken)
+	return k.runToEnd(ctx, &socketTurn{agent: k, turn: t, id: clientID(in, in.Message.ID)}, errBroken)
 }
 
-// end takes a turn up again for as long as its connection breaks, and says how it ended.
-func (k *socket) end(ctx context.Context, w *talk, err error) error {
+// runToEnd takes a turn up again for as long as its connection breaks, and says how it ended.
+func (k *socketAgent) runToEnd(ctx context.Context, w *socketTurn, err error) error {
 	defer func() {
-		k.exit(w)
-		if w.l != nil {
-			w.l.close()
+		k.leaveOrder(w)
+		if w.conn != nil {
+			w.conn.close()
 		}
 	}()
 	for breaks := 0; ; { // in a row, of connections that brought nothing
 		switch {
-		case w.t.finished():
+		case w.turn.isFinished():
 			return nil
-		case stopped(ctx):
-			w.halt(ctx)
+		case isStopped(ctx):
+			w.stopUpstream(ctx)
 			return context.Cause(ctx)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case !errors.Is(err, errBroken):
-			if w.waits() {
-				w.halt(ctx)
+			if w.isQueued() {
+				w.stopUpstream(ctx)
 			}
-			return shown(err)
+			return readerError(err)
 		}
-		if w.l != nil {
-			w.l.close()
-			w.l = nil
+		if w.conn != nil {
+			w.conn.close()
+			w.conn = nil
 		}
 		if breaks > maxCalls {
-			return w.t.lost(codeLost, "the connection to the Letta server broke again and again")
+			return w.turn.endLost(codeLost, "the connection to the Letta server broke again and again")
 		}
 		if breaks > 0 {
-			if serr := retry.Sleep(ctx, min(k.times.wait<<(breaks-1), k.times.dial)); serr != nil {
+			if serr := retry.Sleep(ctx, min(k.times.retryDelay<<(breaks-1), k.times.dial)); serr != nil {
 				err = serr
 				continue
 			}
 		}
 		breaks++
-		alive, rerr := w.rejoin(ctx)
+		isRunning, rerr := w.reconnect(ctx)
 		switch {
 		case errors.Is(rerr, errBroken):
 			err = rerr
@@ -135,17 +135,17 @@ func (k *socket) end(ctx context.Context, w *talk, err error) error {
 		case ctx.Err() != nil:
 			continue
 		case rerr != nil:
-			return w.t.lost(codeLost, "the connection to the Letta server was lost, and it can't be reached again: "+rerr.Error())
-		case w.t.finished():
+			return w.turn.endLost(codeLost, "the connection to the Letta server was lost, and it can't be reached again: "+rerr.Error())
+		case w.turn.isFinished():
 			continue
-		case !alive && w.observed:
-			return w.t.lost(codeLost, noEnd)
-		case !alive:
-			return w.t.lost(codeLost, lostMessage)
+		case !isRunning && w.isObserved:
+			return w.turn.endLost(codeLost, noEnd)
+		case !isRunning:
+			return w.turn.endLost(codeLost, lostMessage)
 		}
-		run, seq := w.t.cursor()
-		err = w.run(ctx)
-		if nowRun, now := w.t.cursor(); nowRun != run || now != seq {
+		run, seq := w.turn.cursor()
+		err = w.readUntilEnd(ctx)
+		if nowRun, nowSeq := w.turn.cursor(); nowRun != run || nowSeq != seq {
 			breaks = 0
 		}
 	}
@@ -169,72 +169,72 @@ type userContent struct {
 	ID      string `json:"client_message_id"`
 }
 
-// begin sends the message, noted before.
-func (w *talk) begin(ctx context.Context, s session) error {
-	c, err := content(ctx, w.t.in.Message, w.t.out)
+// sendFirst sends the message, noted before.
+func (w *socketTurn) sendFirst(ctx context.Context, s session) error {
+	c, err := content(ctx, w.turn.in.Message, w.turn.emitter)
 	if err != nil {
 		return err
 	}
-	if err := w.t.note(func() []event.Event { w.t.st.Session, w.t.st.Sent = s, 1; return nil }); err != nil {
+	if err := w.turn.update(func() []event.Event { w.turn.saved.Session, w.turn.saved.SendCount = s, 1; return nil }); err != nil {
 		return err
 	}
-	w.place.asked = true
-	return w.say(ctx, w.l, w.sent, w.id, c)
+	w.queue.isSent = true
+	return w.sendMessage(ctx, w.conn, w.requestID, w.id, c)
 }
 
-func (w *talk) say(ctx context.Context, l *link, id, message string, content any) error {
-	return l.send(ctx, w.k.times, input{
-		request: request{Type: "input", ID: id, Runtime: w.t.runtime()},
+func (w *socketTurn) sendMessage(ctx context.Context, l *connection, id, message string, content any) error {
+	return l.send(ctx, w.agent.times, input{
+		request: request{Type: "input", ID: id, Runtime: w.turn.runtime()},
 		Payload: createMessage{Kind: "create_message", Messages: []userContent{{Role: "user", Content: content, ID: message}}},
 	})
 }
 
-// run reads the connection until the turn has ended.
-func (w *talk) run(ctx context.Context) error {
-	w.k.mu.Lock()
-	w.k.live[w.t.in.Turn] = w
-	w.k.mu.Unlock()
+// readUntilEnd reads the connection until the turn has ended.
+func (w *socketTurn) readUntilEnd(ctx context.Context) error {
+	w.agent.mu.Lock()
+	w.agent.activeTurns[w.turn.in.Turn] = w
+	w.agent.mu.Unlock()
 	ask, cancel := context.WithCancel(ctx)
 	a := newAsker()
-	defer a.wait.Wait()
+	defer a.tasks.Wait()
 	defer cancel()
 	defer func() {
-		w.k.mu.Lock()
-		delete(w.k.live, w.t.in.Turn)
-		w.k.mu.Unlock()
-		w.steer.over()
+		w.agent.mu.Lock()
+		delete(w.agent.activeTurns, w.turn.in.Turn)
+		w.agent.mu.Unlock()
+		w.steer.close()
 	}()
-	beat := time.NewTicker(w.k.times.beat)
+	beat := time.NewTicker(w.agent.times.heartbeat)
 	defer beat.Stop()
 	for {
 		select {
-		case b, ok := <-w.l.frames:
+		case b, ok := <-w.conn.frames:
 			if !ok {
-				return errors.Join(errBroken, w.l.why())
+				return errors.Join(errBroken, w.conn.closeError())
 			}
-			w.t.out.Received(b)
-			w.place.heard = time.Now()
-			if err := w.frame(ctx, b); err != nil {
+			w.turn.emitter.Received(b)
+			w.queue.lastFrame = time.Now()
+			if err := w.handleFrame(ctx, b); err != nil {
 				return err
 			}
-			if w.t.finished() {
+			if w.turn.isFinished() {
 				return nil
 			}
-			if w.mine {
-				w.total += len(b)
+			if w.isActive {
+				w.bytes += len(b)
 			}
-			if w.total > w.k.most {
-				w.k.abort(ctx, w.t, w.l) // another viewer would keep it going, and the conversation taken
+			if w.bytes > w.agent.maxStream {
+				w.agent.abort(ctx, w.turn, w.conn) // another viewer would keep it going, and the conversation taken
 				return tooLarge
 			}
-		case r := <-w.t.asks:
-			a.ask(ask, w.t, r)
+		case r := <-w.turn.requests:
+			a.ask(ask, w.turn, r)
 		case answer := <-a.answers:
-			if err := w.answer(ctx, answer); err != nil {
+			if err := w.sendAnswer(ctx, answer); err != nil {
 				return err
 			}
 		case <-beat.C:
-			if err := w.hold(); err != nil {
+			if err := w.keepAlive(); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -263,9 +263,9 @@ type envelope struct {
 		} `json:"tool_call"`
 	} `json:"delta"`
 	Loop struct {
-		Status string              `json:"status"`
-		Active []string            `json:"active_run_ids"`
-		By     map[string][]string `json:"client_message_ids_by_run_id"`
+		Status        string              `json:"status"`
+		Active        []string            `json:"active_run_ids"`
+		MessagesByRun map[string][]string `json:"client_message_ids_by_run_id"`
 	} `json:"loop_status"`
 	Request struct {
 		Tool  string          `json:"tool_name"`
@@ -273,47 +273,47 @@ type envelope struct {
 	} `json:"request"`
 }
 
-// frame takes a frame.
-func (w *talk) frame(ctx context.Context, b []byte) error {
+// handleFrame takes a frame.
+func (w *socketTurn) handleFrame(ctx context.Context, b []byte) error {
 	var f envelope
 	if err := json.Unmarshal(b, &f); err != nil {
-		return w.t.decode(dialect.Frame{Data: b}) // which says what is wrong with it
+		return w.turn.decode(dialect.Frame{Data: b}) // which says what is wrong with it
 	}
-	if f.Runtime != nil && f.Runtime.Conversation != w.t.noted().Session.Conversation {
+	if f.Runtime != nil && f.Runtime.Conversation != w.turn.snapshot().Session.Conversation {
 		return nil
 	}
-	if w.leaving = w.leaving || w.handsOver(&f); w.leaving {
-		return w.leave(&f, b)
+	if w.isLeaving = w.isLeaving || w.passesToOwnTurn(&f); w.isLeaving {
+		return w.leaveRun(&f, b)
 	}
 	switch f.Type {
 	case "input_accepted":
-		return w.accepted(ctx, &f)
+		return w.handleAccepted(ctx, &f)
 	case "update_device_status":
 		return nil // large, and nothing in it is the turn's
 	case "sync_response":
-		w.syncs.answered(f.ID)
+		w.syncs.resolve(f.ID)
 		return nil
 	case "update_loop_status":
-		w.syncs.loop(f.Loop.Status)
-		for _, messages := range f.Loop.By {
+		w.syncs.setLoopStatus(f.Loop.Status)
+		for _, messages := range f.Loop.MessagesByRun {
 			if slices.Contains(messages, w.id) {
-				if err := w.taken(ctx); err != nil {
+				if err := w.markStarted(ctx); err != nil {
 					return err
 				}
 			}
-			w.steer.taken(messages...)
+			w.steer.remove(messages...)
 		}
 	case "stream_delta":
 		if f.Delta.Type == "user_message" {
 			if f.Delta.Otid == w.id {
-				if err := w.taken(ctx); err != nil {
+				if err := w.markStarted(ctx); err != nil {
 					return err
 				}
 			}
-			w.steer.taken(f.Delta.Otid)
+			w.steer.remove(f.Delta.Otid)
 		}
 	case "update_queue":
-		w.place.in(f.Queue, w.id)
+		w.queue.findItem(f.Queue, w.id)
 	case "control_request":
 		if w.questions == nil {
 			w.questions = map[string]json.RawMessage{}
@@ -323,19 +323,19 @@ func (w *talk) frame(ctx context.Context, b []byte) error {
 		}
 	}
 	switch {
-	case !w.mine && f.Type == "turn_finished":
-		w.place.passed = true
-		return w.next(ctx)
-	case !w.mine:
+	case !w.isActive && f.Type == "turn_finished":
+		w.queue.earlierFinished = true
+		return w.resumeQueue(ctx)
+	case !w.isActive:
 		return nil // of a turn before, that somebody else began
-	case w.place.queued && f.tool() && !w.t.knows(f.Delta.Call):
+	case w.queue.isQueued && f.isToolFrame() && !w.turn.hasCall(f.Delta.Call):
 		return nil // of the run that has taken the message up, which was another client's
-	case f.Type == "turn_finished" && w.back && f.Stop == "cancelled":
-		return w.t.lost(codeLost, lostMessage) // by nobody, but because its last viewer was gone for a moment
-	case f.Type == "turn_finished" && letta.Completed(f.Stop) && w.steer.pending():
+	case f.Type == "turn_finished" && w.wasDisconnected && f.Stop == "cancelled":
+		return w.turn.endLost(codeLost, lostMessage) // by nobody, but because its last viewer was gone for a moment
+	case f.Type == "turn_finished" && letta.Completed(f.Stop) && w.steer.hasOpen():
 		return nil // a message that was sent meanwhile is still to be answered, and begins a turn there
 	}
-	return w.t.decode(dialect.Frame{Data: b})
+	return w.turn.decode(dialect.Frame{Data: b})
 }
 
 type decision struct {
@@ -350,27 +350,27 @@ type approvalResponse struct {
 	Decision decision `json:"decision"`
 }
 
-// answer sends a person's answer. One that somebody else has given before is ignored there.
-func (w *talk) answer(ctx context.Context, a event.Answer) error {
+// sendAnswer sends a person's answer. One that somebody else has given before is ignored there.
+func (w *socketTurn) sendAnswer(ctx context.Context, a event.Answer) error {
 	d := decision{Behavior: "deny", Message: a.Text}
-	question, asks := w.questions[a.ID]
+	question, isQuestion := w.questions[a.ID]
 	switch {
-	case asks && a.Decision != event.Deny:
-		said := a.Text
-		if said == "" {
-			said = string(a.Decision)
+	case isQuestion && a.Decision != event.Deny:
+		text := a.Text
+		if text == "" {
+			text = string(a.Decision)
 		}
-		d = decision{Behavior: "allow", Input: letta.AnswerTo(question, said)}
+		d = decision{Behavior: "allow", Input: letta.AnswerTo(question, text)}
 	case a.Decision == event.Approve:
 		d = decision{Behavior: "allow"}
 	case d.Message == "":
 		d.Message = "denied"
 	}
-	if err := w.t.note(func() []event.Event { return w.t.dec.Answered(a.ID, d.Behavior == "allow") }); err != nil {
+	if err := w.turn.update(func() []event.Event { return w.turn.lettaDecoder.RecordAnswer(a.ID, d.Behavior == "allow") }); err != nil {
 		return err
 	}
-	return w.l.send(ctx, w.k.times, input{
-		request: request{Type: "input", Runtime: w.t.runtime()},
+	return w.conn.send(ctx, w.agent.times, input{
+		request: request{Type: "input", Runtime: w.turn.runtime()},
 		Payload: approvalResponse{Kind: "approval_response", ID: a.ID, Decision: d},
 	})
 }

@@ -16,8 +16,8 @@ type session struct {
 
 func (s session) runtime() *runtime { return &runtime{Agent: s.Agent, Conversation: s.Conversation} }
 
-// own is the conversation that an agent has without one being made.
-const own = "default"
+// ownConversation is the conversation that an agent has without one being made.
+const ownConversation = "default"
 
 // session returns the kept session, or what the templates say.
 func (b *base) session(in agent.Input) (session, error) {
@@ -33,13 +33,13 @@ func (b *base) session(in agent.Input) (session, error) {
 	return s, err
 }
 
-// keep stores the session. Whoever runs a turn without keeping sessions gets a conversation there for each turn.
-func keep(ctx context.Context, out *agent.Emitter, s session) error {
+// storeSession stores the session. Whoever runs a turn without keeping sessions gets a conversation there for each turn.
+func storeSession(ctx context.Context, emitter *agent.Emitter, s session) error {
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	if err := out.KeepSession(ctx, raw); err != nil && !errors.Is(err, agent.ErrNoSession) {
+	if err := emitter.KeepSession(ctx, raw); err != nil && !errors.Is(err, agent.ErrNoSession) {
 		return err
 	}
 	return nil

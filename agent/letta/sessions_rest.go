@@ -16,15 +16,15 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-var _ agent.Attacher = (*rest)(nil)
+var _ agent.Attacher = (*restAgent)(nil)
 
 // conversationInfo is a conversation as both servers list it.
 type conversationInfo struct {
-	ID      string    `json:"id"`
-	Agent   string    `json:"agent_id"`
-	Summary string    `json:"summary"`
-	Created time.Time `json:"created_at"`
-	Spoken  time.Time `json:"last_message_at"`
+	ID          string    `json:"id"`
+	Agent       string    `json:"agent_id"`
+	Summary     string    `json:"summary"`
+	Created     time.Time `json:"created_at"`
+	LastMessage time.Time `json:"last_message_at"`
 }
 
 // anyAgent reports whether the agent upstream differs from conversation to conversation.
@@ -32,18 +32,18 @@ func (b *base) anyAgent() bool { return strings.Contains(b.cfg.Agent, "{") }
 
 // ListSessions implements [agent.Attacher]: the conversations of the agent, or of all agents if there is one for each of many. The
 // agent's own conversation comes last, since the server does not say when it was used.
-func (r *rest) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo, error) {
+func (r *restAgent) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo, error) {
 	query := url.Values{"order": {"desc"}, "order_by": {"last_message_at"}, "limit": {strconv.Itoa(limit)}}
 	if !r.anyAgent() {
 		query.Set("agent_id", r.cfg.Agent)
 	}
 	var list []conversationInfo
-	if err := r.short(ctx, &list, http.MethodGet, query, nil, "conversations/"); err != nil {
-		return nil, shown(err)
+	if err := r.callJSON(ctx, &list, http.MethodGet, query, nil, "conversations/"); err != nil {
+		return nil, readerError(err)
 	}
 	infos := make([]agent.SessionInfo, 0, len(list)+1)
 	for _, c := range list {
-		at := c.Spoken
+		at := c.LastMessage
 		if at.IsZero() {
 			at = c.Created
 		}
@@ -51,7 +51,7 @@ func (r *rest) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo
 	}
 	slices.SortStableFunc(infos, func(a, b agent.SessionInfo) int { return cmp.Compare(b.Updated.UnixNano(), a.Updated.UnixNano()) })
 	if !r.anyAgent() {
-		infos = append(infos, agent.SessionInfo{ID: own, Title: ownTitle})
+		infos = append(infos, agent.SessionInfo{ID: ownConversation, Title: ownTitle})
 	}
 	return infos[:min(limit, len(infos))], nil
 }
@@ -60,37 +60,37 @@ func (r *rest) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo
 const maxAttached = 1000
 
 // Attach implements [agent.Attacher]. A run that has not ended is left to Follow.
-func (r *rest) Attach(ctx context.Context, id string, withHistory bool) (agent.Attachment, error) {
+func (r *restAgent) Attach(ctx context.Context, id string, withHistory bool) (agent.Attachment, error) {
 	c, err := r.conversation(ctx, id)
 	if err != nil {
-		return agent.Attachment{}, shown(err)
+		return agent.Attachment{}, readerError(err)
 	}
 	s := session{Agent: c.Agent, Conversation: id}
 	query, path := s.history()
 	query.Set("order", "desc")
 	query.Set("limit", strconv.Itoa(maxAttached))
-	rows, err := r.page(ctx, query, path...)
+	rows, err := r.storedPage(ctx, query, path...)
 	if err != nil {
-		return agent.Attachment{}, shown(err)
+		return agent.Attachment{}, readerError(err)
 	}
-	cut := distinct(rows) >= maxAttached
-	rows = upward(rows)
+	isTruncated := distinct(rows) >= maxAttached
+	rows = chronological(rows)
 	runs, err := r.runsOf(ctx, s)
 	if err != nil {
-		return agent.Attachment{}, shown(err)
+		return agent.Attachment{}, readerError(err)
 	}
-	result, at := agent.Attachment{Title: c.Summary}, placed{Session: s}
-	all, of := chains(rows)
-	for i, x := range all {
-		newest := i == len(all)-1
+	result, at := agent.Attachment{Title: c.Summary}, restCursor{Session: s}
+	turns, turnOf := storedTurns(rows)
+	for i, x := range turns {
+		newest := i == len(turns)-1
 		if len(x.runs) == 0 {
 			result.Entries = append(result.Entries, x.messages()...)
 			continue
 		}
 		info := runs[x.runs[len(x.runs)-1]]
-		x.settled = info.over() || info.Conversation == "" && x.ended() || time.Since(x.last().Date) > r.times.held
-		x.settled = x.settled && !(newest && len(x.open) > 0)
-		if !x.settled || cut && i == 0 && len(x.users) == 0 { // the beginning of the run is older than what was read
+		x.isComplete = info.isOver() || info.Conversation == "" && x.endsRun() || time.Since(x.newest().Date) > r.times.queueLimit
+		x.isComplete = x.isComplete && !(newest && len(x.openCalls) > 0)
+		if !x.isComplete || isTruncated && i == 0 && len(x.users) == 0 { // the beginning of the run is older than what was read
 			continue
 		}
 		e := x.entry()
@@ -98,10 +98,10 @@ func (r *rest) Attach(ctx context.Context, id string, withHistory bool) (agent.A
 			return agent.Attachment{}, err
 		}
 		result.Entries = append(append(result.Entries, x.messages()...), e)
-		at.Runs = late(at.Runs, x.runs)
+		at.Runs = appendRecent(at.Runs, x.runs)
 	}
 	for i, m := range rows {
-		if of[i] != nil && !of[i].settled {
+		if turnOf[i] != nil && !turnOf[i].isComplete {
 			break
 		}
 		at.Row = m.ID
@@ -119,14 +119,14 @@ func (r *rest) Attach(ctx context.Context, id string, withHistory bool) (agent.A
 }
 
 // conversation returns the conversation of an id.
-func (r *rest) conversation(ctx context.Context, id string) (c conversationInfo, err error) {
-	if id == own {
+func (r *restAgent) conversation(ctx context.Context, id string) (c conversationInfo, err error) {
+	if id == ownConversation {
 		if r.anyAgent() {
 			return c, fmt.Errorf("%w: %s", agent.ErrUnknownSession, id)
 		}
-		return conversationInfo{ID: own, Agent: r.cfg.Agent}, nil
+		return conversationInfo{ID: ownConversation, Agent: r.cfg.Agent}, nil
 	}
-	err = r.short(ctx, &c, http.MethodGet, nil, nil, "conversations", id)
+	err = r.callJSON(ctx, &c, http.MethodGet, nil, nil, "conversations", id)
 	var f *failure
 	switch {
 	case errors.As(err, &f) && (f.status == http.StatusNotFound || f.status == http.StatusUnprocessableEntity),
@@ -137,13 +137,13 @@ func (r *rest) conversation(ctx context.Context, id string) (c conversationInfo,
 }
 
 // runsOf returns the newest runs of a session, by id.
-func (r *rest) runsOf(ctx context.Context, s session) (map[string]runInfo, error) {
+func (r *restAgent) runsOf(ctx context.Context, s session) (map[string]runInfo, error) {
 	query := url.Values{"agent_id": {s.Agent}, "order": {"desc"}, "limit": {strconv.Itoa(maxAttached)}}
-	if s.Conversation != own {
+	if s.Conversation != ownConversation {
 		query.Set("conversation_id", s.Conversation)
 	}
 	var list []runInfo
-	if err := r.short(ctx, &list, http.MethodGet, query, nil, "runs/"); err != nil {
+	if err := r.callJSON(ctx, &list, http.MethodGet, query, nil, "runs/"); err != nil {
 		return nil, err
 	}
 	runs := make(map[string]runInfo, len(list))
@@ -153,16 +153,16 @@ func (r *rest) runsOf(ctx context.Context, s session) (map[string]runInfo, error
 	return runs, nil
 }
 
-// upward returns messages in the order in which they were said; those of one step are in that order in either direction.
-func upward(rows []*stored) []*stored {
-	up := make([]*stored, 0, len(rows))
+// chronological returns messages in the order in which they were said; those of one step are in that order in either direction.
+func chronological(rows []*storedMessage) []*storedMessage {
+	ordered := make([]*storedMessage, 0, len(rows))
 	for end := len(rows); end > 0; {
 		begin := end - 1
 		for begin > 0 && rows[begin-1].ID == rows[begin].ID {
 			begin--
 		}
-		up = append(up, rows[begin:end]...)
+		ordered = append(ordered, rows[begin:end]...)
 		end = begin
 	}
-	return up
+	return ordered
 }

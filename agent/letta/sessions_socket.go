@@ -12,14 +12,14 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-var _ agent.Attacher = (*socket)(nil)
+var _ agent.Attacher = (*socketAgent)(nil)
 
 // ListSessions implements [agent.Attacher]: the conversations of the agent, or of all agents if there is one for each of many. The server's
 // list leaves out the agent's own conversation.
-func (k *socket) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo, error) {
+func (k *socketAgent) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo, error) {
 	l, err := k.dial(ctx, nil)
 	if err != nil {
-		return nil, shown(err)
+		return nil, readerError(err)
 	}
 	defer l.close()
 	query := map[string]any{"limit": limit}
@@ -30,26 +30,26 @@ func (k *socket) ListSessions(ctx context.Context, limit int) ([]agent.SessionIn
 		Conversations []conversationInfo `json:"conversations"`
 	}
 	if err := k.request(ctx, l, map[string]any{"type": "conversation_list", "query": query}, &list, ignore); err != nil {
-		return nil, shown(err)
+		return nil, readerError(err)
 	}
 	infos := make([]agent.SessionInfo, 0, len(list.Conversations)+1)
 	for _, c := range list.Conversations {
-		at := c.Spoken
+		at := c.LastMessage
 		if at.IsZero() {
 			at = c.Created
 		}
 		infos = append(infos, agent.SessionInfo{ID: c.ID, Title: c.Summary, Updated: at})
 	}
 	if !k.anyAgent() {
-		list, err := k.listMessages(ctx, l, session{Agent: k.cfg.Agent, Conversation: own}, 1, ignore)
+		list, err := k.listMessages(ctx, l, session{Agent: k.cfg.Agent, Conversation: ownConversation}, 1, ignore)
 		if err != nil {
-			return nil, shown(err)
+			return nil, readerError(err)
 		}
 		newest, _, err := parseRows(list)
 		if err != nil {
 			return nil, err
 		}
-		info := agent.SessionInfo{ID: own, Title: ownTitle}
+		info := agent.SessionInfo{ID: ownConversation, Title: ownTitle}
 		if len(newest) > 0 {
 			info.Updated = newest[0].Date
 		}
@@ -62,7 +62,7 @@ func (k *socket) ListSessions(ctx context.Context, limit int) ([]agent.SessionIn
 const ownTitle = "The agent's own conversation"
 
 // request sends a request and reads the fields of its answer into v. What comes before the answer is handed to other.
-func (k *socket) request(ctx context.Context, l *link, request map[string]any, v any, other func([]byte) error) error {
+func (k *socketAgent) request(ctx context.Context, l *connection, request map[string]any, v any, other func([]byte) error) error {
 	id := newID()
 	request["request_id"] = id
 	b, err := l.call(ctx, k.times, id, request, other)
@@ -96,51 +96,51 @@ var errNoAppServer = &failure{code: codeStatus, message: "the Letta server's ans
 func ignore([]byte) error { return nil }
 
 // Attach implements [agent.Attacher]. A run that has not ended is left to Follow.
-func (k *socket) Attach(ctx context.Context, id string, history bool) (agent.Attachment, error) {
+func (k *socketAgent) Attach(ctx context.Context, id string, history bool) (agent.Attachment, error) {
 	l, err := k.dial(ctx, nil)
 	if err != nil {
-		return agent.Attachment{}, shown(err)
+		return agent.Attachment{}, readerError(err)
 	}
 	defer l.close()
 	c, err := k.conversation(ctx, l, id)
 	if err != nil {
-		return agent.Attachment{}, shown(err)
+		return agent.Attachment{}, readerError(err)
 	}
 	s := session{Agent: c.Agent, Conversation: c.ID}
-	w := newWatch(k, nil, agent.Session{}, s)
-	w.turns = newTurns()
-	take := func(b []byte) error {
+	w := newSocketWatch(k, nil, agent.Session{}, s)
+	w.turns = newTurnTracker()
+	observe := func(b []byte) error {
 		var f envelope
 		if json.Unmarshal(b, &f) == nil && (f.Runtime == nil || *f.Runtime == *s.runtime()) {
-			w.turns.take(&f)
+			w.turns.observe(&f)
 		}
 		return nil
 	}
-	if _, err := k.start(ctx, l, s, "", take); err != nil {
-		return agent.Attachment{}, shown(err)
+	if _, err := k.start(ctx, l, s, "", observe); err != nil {
+		return agent.Attachment{}, readerError(err)
 	}
-	if err := k.sync(ctx, l, s, take); err != nil {
-		return agent.Attachment{}, shown(err)
+	if err := k.sync(ctx, l, s, observe); err != nil {
+		return agent.Attachment{}, readerError(err)
 	}
-	list, err := k.listMessages(ctx, l, s, pageRows, take)
+	list, err := k.listMessages(ctx, l, s, pageRows, observe)
 	if err != nil {
-		return agent.Attachment{}, shown(err)
+		return agent.Attachment{}, readerError(err)
 	}
 	rows, _, err := parseRows(list)
 	if err != nil {
 		return agent.Attachment{}, err
 	}
 	result := agent.Attachment{Title: c.Summary}
-	at := cursor{Session: s}
-	all := exchanges(rows, w.turns)
+	at := socketCursor{Session: s}
+	runs := exchanges(rows, w.turns)
 	if history {
-		if w.turns.busy() && len(all) > 0 {
-			all = all[:len(all)-1]
-			w.turns.status = loopIdle // as it was before that run
+		if w.turns.isBusy() && len(runs) > 0 {
+			runs = runs[:len(runs)-1]
+			w.turns.loopStatus = loopIdle // as it was before that run
 		}
-		result.Entries, at, _ = w.gather(all, at)
+		result.Entries, at, _ = w.gather(runs, at)
 	} else {
-		at = k.startOf("", at, rows)
+		at = k.startCursor("", at, rows)
 	}
 	if result.Session, err = json.Marshal(s); err != nil {
 		return agent.Attachment{}, err
@@ -152,12 +152,12 @@ func (k *socket) Attach(ctx context.Context, id string, history bool) (agent.Att
 }
 
 // conversation returns the conversation of an id.
-func (k *socket) conversation(ctx context.Context, l *link, id string) (conversationInfo, error) {
+func (k *socketAgent) conversation(ctx context.Context, l *connection, id string) (conversationInfo, error) {
 	unknown := fmt.Errorf("%w: %s", agent.ErrUnknownSession, id)
-	if id == own && !k.anyAgent() {
-		return conversationInfo{ID: own, Agent: k.cfg.Agent}, nil
+	if id == ownConversation && !k.anyAgent() {
+		return conversationInfo{ID: ownConversation, Agent: k.cfg.Agent}, nil
 	}
-	if id == own || id == "" {
+	if id == ownConversation || id == "" {
 		return conversationInfo{}, unknown
 	}
 	var res struct {

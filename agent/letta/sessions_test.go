@@ -19,7 +19,7 @@ const listedConversations = `[
 func TestAppServerListsSessions(t *testing.T) {
 	f := newAppServer(t)
 	f.mu.Lock()
-	c, _ := f.conv("agent-1", own)
+	c, _ := f.conv("agent-1", ownConversation)
 	c.past = []map[string]any{{"id": "1", "message_type": rowUser, "otid": "x", "date": "2026-11-20T12:00:00Z", "content": "hello"}}
 	f.mu.Unlock()
 	got, err := f.agent(nil).ListSessions(t.Context(), 10)
@@ -28,7 +28,7 @@ func TestAppServerListsSessions(t *testing.T) {
 	}
 	want := []agent.SessionInfo{
 		{ID: "local-conv-8", Title: "A plan", Updated: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)},
-		{ID: own, Title: ownTitle, Updated: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)},
+		{ID: ownConversation, Title: ownTitle, Updated: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)},
 		{ID: "local-conv-7", Updated: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -48,17 +48,17 @@ func TestAppServerAttach(t *testing.T) {
 		f := newAppServer(t)
 		f.scripts = [][]string{{"One."}, {"think Hm. ", "Two."}, {"Three ", "gate live", "and more."}, {"Four."}}
 		k := f.agent(nil)
-		conn := f.watch(own)
+		conn := f.watch(ownConversation)
 		for i, text := range []string{"first", "second"} {
 			speak(t, conn, theirs, text, text)
 			f.until("answered", func() bool {
-				c := f.convs[own]
+				c := f.convs[ownConversation]
 				return c.cancel == nil && !c.ending && len(c.past) == 2+3*i
 			})
 		}
 		speak(t, conn, theirs, "third", "third")
-		f.until("a run that has not ended", func() bool { return len(f.convs[own].past) == 7 })
-		got, err := k.Attach(t.Context(), own, history)
+		f.until("a run that has not ended", func() bool { return len(f.convs[ownConversation].past) == 7 })
+		got, err := k.Attach(t.Context(), ownConversation, history)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestAppServerAttach(t *testing.T) {
 				t.Errorf("%d entries, want none", len(got.Entries))
 			}
 			close(f.gate("live"))
-			f.until("answered", func() bool { c := f.convs[own]; return c.cancel == nil && !c.ending })
+			f.until("answered", func() bool { c := f.convs[ownConversation]; return c.cancel == nil && !c.ending })
 		}
 		speak(t, conn, theirs, "fourth", "fourth")
 		theirMessage(t, b.wait(n + 2)[n], "fourth")

@@ -15,34 +15,34 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// socket is an agent on the App Server. Each turn has a connection of its own.
-type socket struct {
+// socketAgent is an agent on the App Server. Each turn has a connection of its own.
+type socketAgent struct {
 	base
 	client *http.Client
 
-	mu      sync.Mutex
-	live    map[string]*talk   // by turn
-	watches map[string]*watch  // by conversation; those that are followed
-	line    map[string][]*talk // by conversation; the runs that are shown, in the order in which the server began them
-	logger  *slog.Logger       // for what belongs to no turn
+	mu          sync.Mutex
+	activeTurns map[string]*socketTurn   // by turn
+	watches     map[string]*socketWatch  // by conversation; those that are followed
+	runOrder    map[string][]*socketTurn // by conversation; the runs that are shown, in the order in which the server began them
+	logger      *slog.Logger             // for what belongs to no turn
 }
 
 var (
-	_ agent.Agent   = (*socket)(nil)
-	_ agent.Tied    = (*socket)(nil)
-	_ agent.Steerer = (*socket)(nil)
-	_ agent.Checker = (*socket)(nil)
-	_ agent.Prober  = (*socket)(nil)
+	_ agent.Agent   = (*socketAgent)(nil)
+	_ agent.Tied    = (*socketAgent)(nil)
+	_ agent.Steerer = (*socketAgent)(nil)
+	_ agent.Checker = (*socketAgent)(nil)
+	_ agent.Prober  = (*socketAgent)(nil)
 )
 
-func newSocket(b base) *socket {
-	return &socket{base: b, live: map[string]*talk{}, line: map[string][]*talk{}, logger: slog.New(slog.DiscardHandler), client: &http.Client{
+func newSocket(b base) *socketAgent {
+	return &socketAgent{base: b, activeTurns: map[string]*socketTurn{}, runOrder: map[string][]*socketTurn{}, logger: slog.New(slog.DiscardHandler), client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
 // Tied implements [agent.Tied]: the App Server cancels a turn with its last viewer.
-func (k *socket) Tied() bool { return true }
+func (k *socketAgent) Tied() bool { return true }
 
 // request is what every command has.
 type request struct {
@@ -69,16 +69,16 @@ func newID() string { return uuid.NewString() }
 
 // join connects and subscribes to the conversation, which is made where there is none. What comes before the answer is
 // handed to other. The session is what the server calls it.
-func (k *socket) join(ctx context.Context, out *agent.Emitter, s session, other func([]byte) error) (*link, session, error) {
-	var l *link
-	err := k.retry(ctx, out, func() (err error) {
-		if l, err = k.dial(ctx, out); err != nil {
+func (k *socketAgent) join(ctx context.Context, emitter *agent.Emitter, s session, other func([]byte) error) (*connection, session, error) {
+	var l *connection
+	err := k.retry(ctx, emitter, func() (err error) {
+		if l, err = k.dial(ctx, emitter); err != nil {
 			return err
 		}
 		if s, err = k.start(ctx, l, s, k.cfg.Mode, other); err != nil {
 			l.close()
 			if errors.Is(err, errBroken) {
-				return &failure{code: codeUnreachable, message: "the Letta server closed the connection: " + err.Error(), retry: true}
+				return &failure{code: codeUnreachable, message: "the Letta server closed the connection: " + err.Error(), retryable: true}
 			}
 		}
 		return err
@@ -90,7 +90,7 @@ func (k *socket) join(ctx context.Context, out *agent.Emitter, s session, other 
 }
 
 // start subscribes to the conversation. An empty mode leaves its permission mode as it is.
-func (k *socket) start(ctx context.Context, l *link, s session, mode string, other func([]byte) error) (session, error) {
+func (k *socketAgent) start(ctx context.Context, l *connection, s session, mode string, other func([]byte) error) (session, error) {
 	id := newID()
 	b, err := l.call(ctx, k.times, id, runtimeStart{
 		request: request{Type: "runtime_start", ID: id},
@@ -123,7 +123,7 @@ func (k *socket) start(ctx context.Context, l *link, s session, mode string, oth
 }
 
 // Check implements [agent.Checker]: an App Server answers, in a protocol that is known, and knows the agent where there is one for all.
-func (k *socket) Check(ctx context.Context) error {
+func (k *socketAgent) Check(ctx context.Context) error {
 	l, err := k.dial(ctx, nil)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (k *socket) Check(ctx context.Context) error {
 	}
 	// The agent's own conversation is there with it: nothing is made, and nothing is changed.
 	id = newID()
-	b, err = l.call(ctx, k.times, id, runtimeStart{request: request{Type: "runtime_start", ID: id}, Agent: k.cfg.Agent, Conversation: own}, func([]byte) error { return nil })
+	b, err = l.call(ctx, k.times, id, runtimeStart{request: request{Type: "runtime_start", ID: id}, Agent: k.cfg.Agent, Conversation: ownConversation}, func([]byte) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -167,40 +167,40 @@ func (k *socket) Check(ctx context.Context) error {
 }
 
 // abort tells the server that the turn was stopped, and waits until it has ended there: what is sent before that waits in a queue.
-func (k *socket) abort(ctx context.Context, t *turn, l *link) {
+func (k *socketAgent) abort(ctx context.Context, t *turn, l *connection) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.times.abort)
 	defer cancel()
-	over := false
-	look := func(b []byte) error {
+	hasEnded := false
+	handle := func(b []byte) error {
 		var f envelope
-		over = over || json.Unmarshal(b, &f) == nil && f.Type == "turn_finished" && f.Runtime != nil && *f.Runtime == *t.runtime()
+		hasEnded = hasEnded || json.Unmarshal(b, &f) == nil && f.Type == "turn_finished" && f.Runtime != nil && *f.Runtime == *t.runtime()
 		return nil
 	}
 	id := newID()
-	b, err := l.call(ctx, k.times, id, request{Type: "abort_message", ID: id, Runtime: t.runtime()}, look)
+	b, err := l.call(ctx, k.times, id, request{Type: "abort_message", ID: id, Runtime: t.runtime()}, handle)
 	var res struct {
 		Aborted *bool `json:"aborted"`
 	}
 	if err == nil && json.Unmarshal(b, &res) == nil && res.Aborted != nil && !*res.Aborted {
 		return // nothing runs there that would have to end
 	}
-	for err == nil && !over {
+	for err == nil && !hasEnded {
 		select {
 		case b, ok := <-l.frames:
 			if !ok {
 				return
 			}
-			err = look(b)
+			err = handle(b)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
 	}
 	if err != nil && !errors.Is(err, errBroken) {
-		t.out.Log().Warn("the Letta server did not tell that the turn has ended", "error", err)
+		t.emitter.Log().Warn("the Letta server did not tell that the turn has ended", "error", err)
 	}
 }
 
 func (t *turn) runtime() *runtime {
-	s := t.noted().Session
+	s := t.snapshot().Session
 	return s.runtime()
 }

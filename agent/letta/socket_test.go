@@ -149,10 +149,10 @@ func TestAppServerTooLarge(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{strings.Repeat("x", 5000), strings.Repeat("y", 5000), "gate never"}}
 	a := f.agent(nil)
-	if a.most != agent.MaxStream {
-		t.Errorf("a turn may have %d bytes", a.most)
+	if a.maxStream != agent.MaxStream {
+		t.Errorf("a turn may have %d bytes", a.maxStream)
 	}
-	a.most = 10_000
+	a.maxStream = 10_000
 	newStage(t).run(a, "hello").want(event.Failed, codeTooLarge, strings.Repeat("x", 5000)+strings.Repeat("y", 5000))
 	if got := f.lines(); got[len(got)-1] != "abort" {
 		t.Errorf("the server saw %q", got)

@@ -18,11 +18,11 @@ import (
 
 // quick are the times of tests: short where something is waited for on purpose, long where a slow machine may need them.
 var quick = times{
-	dial: 20 * time.Second, answer: 20 * time.Second, stall: 20 * time.Second, settle: 50 * time.Millisecond, abort: 20 * time.Second,
-	beat: time.Millisecond, held: limit,
-	wait: time.Millisecond, retries: 30 * time.Second,
-	caughtUp: 20 * time.Second, again: time.Millisecond, patience: 20 * time.Millisecond,
-	poll: 5 * time.Millisecond, calm: 5 * time.Millisecond, pace: time.Millisecond,
+	dial: 20 * time.Second, answer: 20 * time.Second, stall: 20 * time.Second, finish: 50 * time.Millisecond, abort: 20 * time.Second,
+	heartbeat: time.Millisecond, queueLimit: limit,
+	retryDelay: time.Millisecond, retryLimit: 30 * time.Second,
+	catchUpLimit: 20 * time.Second, rereadDelay: time.Millisecond, patience: 20 * time.Millisecond,
+	poll: 5 * time.Millisecond, idlePoll: 5 * time.Millisecond, pollGap: time.Millisecond,
 }
 
 const limit = time.Minute // after which a test is stuck

@@ -15,8 +15,8 @@ import (
 // Decoder decodes either of the two dialects. All that outlives a frame is in its state.
 type Decoder struct {
 	state
-	base decoding.Base
-	code bool // what Letta Code writes
+	base   decoding.Base
+	isCode bool // what Letta Code writes
 }
 
 var (
@@ -28,25 +28,25 @@ var (
 func New() *Decoder { return &Decoder{} }
 
 // NewCode returns a decoder of what Letta Code writes.
-func NewCode() *Decoder { return &Decoder{code: true} }
+func NewCode() *Decoder { return &Decoder{isCode: true} }
 
 var errNoObject = errors.New("a frame is a JSON object")
 
 // Decode implements [dialect.Decoder].
 func (d *Decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	name := nameV1
-	if d.code {
+	if d.isCode {
 		name = nameCode
 	}
-	return d.base.Decode(name, &d.Frames, d.Over, f, d.read)
+	return d.base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
-func (d *Decoder) read(f dialect.Frame) error {
+func (d *Decoder) decodeFrame(f dialect.Frame) error {
 	var err error
-	if d.code {
-		err = d.frame(f.Data)
+	if d.isCode {
+		err = d.handleFrame(f.Data)
 	} else {
-		err = d.event(f)
+		err = d.handleEvent(f)
 	}
 	if err != nil {
 		return decoding.Fault("invalid frame", err)
@@ -54,10 +54,10 @@ func (d *Decoder) read(f dialect.Frame) error {
 	return nil
 }
 
-// event takes an event of a V1 stream.
-func (d *Decoder) event(f dialect.Frame) error {
+// handleEvent takes an event of a V1 stream.
+func (d *Decoder) handleEvent(f dialect.Frame) error {
 	if string(f.Data) == "[DONE]" {
-		d.done()
+		d.handleDone()
 		return nil
 	}
 	if len(f.Data) == 0 || f.Data[0] != '{' {
@@ -69,102 +69,102 @@ func (d *Decoder) event(f dialect.Frame) error {
 	}
 	switch f.Event {
 	case "error":
-		return d.errorEvent(&m, f.Data)
+		return d.handleErrorEvent(&m, f.Data)
 	case "cancelled":
-		d.end("cancelled")
+		d.endTurn("cancelled")
 		return nil
 	}
-	return d.message(&m)
+	return d.handleMessage(&m)
 }
 
-// message takes a message of either dialect.
-func (d *Decoder) message(m *message) error {
+// handleMessage takes a message of either dialect.
+func (d *Decoder) handleMessage(m *message) error {
 	// They lie in the state, and whoever sends longer ones means harm.
 	for _, id := range []string{m.ID, m.Otid, m.Run, m.Step, m.Stop} {
 		if len(id) > event.MaxID {
 			return errLong
 		}
 	}
-	if d.code && m.Run != "" && slices.Contains(d.Ended, m.Run) {
+	if d.isCode && m.Run != "" && slices.Contains(d.EndedRuns, m.Run) {
 		return nil // comes after its turn's end
 	}
-	if old, err := d.repeated(m); old || err != nil {
+	if old, err := d.isRepeat(m); old || err != nil {
 		return err
 	}
 	switch m.Type {
 	case "stop_reason", "usage_statistics":
 	default:
-		d.Exiting = false
+		d.MayExit = false
 	}
 	switch m.Type {
 	case "assistant_message":
-		d.enter(m)
-		texts, err := pieces(m.Content)
+		d.openMessage(m)
+		texts, err := textPieces(m.Content)
 		if err != nil {
 			return err
 		}
 		for _, raw := range texts {
-			if err := d.say(m, event.KindText, raw); err != nil {
+			if err := d.appendDelta(m, event.KindText, raw); err != nil {
 				return err
 			}
 		}
 	case "reasoning_message":
-		d.enter(m)
-		return d.say(m, event.KindReasoning, m.Reasoning)
+		d.openMessage(m)
+		return d.appendDelta(m, event.KindReasoning, m.Reasoning)
 	case "hidden_reasoning_message":
-		d.enter(m)
-		return d.hidden(m)
+		d.openMessage(m)
+		return d.addHidden(m)
 	case "tool_call_message", "approval_request_message":
-		return d.calls(m)
+		return d.handleCalls(m)
 	case "tool_return_message":
-		return d.returns(m)
+		return d.handleReturns(m)
 	case "usage_statistics":
-		d.count(m)
+		d.countUsage(m)
 	case "stop_reason":
-		d.stopped(m)
+		d.handleStop(m)
 	case "error_message":
-		return d.errorMessage(m)
+		return d.handleErrorMessage(m)
 	case "event_message":
-		d.phase(map[string]string{"retry": "retrying", "compaction": "compacting"}[m.EventType])
+		d.setPhase(map[string]string{"retry": "retrying", "compaction": "compacting"}[m.EventType])
 	case "ping":
-		d.run(m)
+		d.noteRun(m)
 	case "retry":
-		d.retry()
+		d.retryStep()
 	case "client_tool_start":
-		return d.runs(m)
+		return d.toolStarted(m)
 	case "client_tool_end":
-		d.ran(m)
+		d.toolEnded(m)
 	case "approval_classification_end":
-		d.classified(m)
+		d.handleClassification(m)
 	case "user_message", "system_message", "summary_message", "approval_response_message",
 		"loop_error", "status", "command_start", "command_end", "slash_command_start", "slash_command_end":
 	default:
-		d.unknown(m.Type)
+		d.countUnknown(m.Type)
 	}
 	return nil
 }
 
-func (d *Decoder) unknown(name string) {
+func (d *Decoder) countUnknown(name string) {
 	if name == "" {
 		name = "no message_type"
 	}
-	d.Seen.Add(name)
+	d.UnknownTypes.Add(name)
 }
 
-// run notes the run that a message is of.
-func (d *Decoder) run(m *message) {
+// noteRun notes the run that a message is of.
+func (d *Decoder) noteRun(m *message) {
 	if m.Run == "" {
-		d.Begun = true
+		d.TurnOpen = true
 		return
 	}
-	if !d.Begun {
-		d.Begun = true
-		if d.code {
+	if !d.TurnOpen {
+		d.TurnOpen = true
+		if d.isCode {
 			d.Turn = m.Run
 		}
 	}
 	if m.Run != d.Run {
-		d.turnTo(m.Run)
+		d.setRun(m.Run)
 		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Upstream: &event.Upstream{Run: m.Run}}})
 	}
 	if m.Seq != nil && *m.Seq > d.Seq && m.Type != "ping" {
@@ -172,90 +172,90 @@ func (d *Decoder) run(m *message) {
 	}
 }
 
-// turnTo makes a run the one at hand. A run that was it before goes on where it was.
-func (d *Decoder) turnTo(run string) {
+// setRun makes a run the one at hand. A run that was it before goes on where it was.
+func (d *Decoder) setRun(run string) {
 	if d.Run != "" {
-		d.Past = append(d.Past, runCursor{d.Run, d.Seq, d.Counted})
-		d.Past = d.Past[max(0, len(d.Past)-maxKnown):]
+		d.PastRuns = append(d.PastRuns, runCursor{d.Run, d.Seq, d.HasUsage})
+		d.PastRuns = d.PastRuns[max(0, len(d.PastRuns)-maxKnown):]
 	}
-	d.Run, d.Seq, d.Counted = run, 0, false
+	d.Run, d.Seq, d.HasUsage = run, 0, false
 	if i := d.pastRun(run); i >= 0 {
-		d.Seq, d.Counted = d.Past[i].Seq, d.Past[i].Counted
-		d.Past = slices.Delete(d.Past, i, i+1)
+		d.Seq, d.HasUsage = d.PastRuns[i].Seq, d.PastRuns[i].HasUsage
+		d.PastRuns = slices.Delete(d.PastRuns, i, i+1)
 		return
 	}
-	d.Runs = last(append(d.Runs, run))
+	d.Runs = lastIDs(append(d.Runs, run))
 }
 
 func (d *Decoder) pastRun(run string) int {
-	return slices.IndexFunc(d.Past, func(c runCursor) bool { return c.Run == run })
+	return slices.IndexFunc(d.PastRuns, func(c runCursor) bool { return c.Run == run })
 }
 
-// repeated notes a message's run and seq, and reports whether it changes nothing since it has been seen. A snapshot of the
+// isRepeat notes a message's run and seq, and reports whether it changes nothing since it has been seen. A snapshot of the
 // text at hand, with a low seq, may bring what a broken stream left out.
-func (d *Decoder) repeated(m *message) (bool, error) {
+func (d *Decoder) isRepeat(m *message) (bool, error) {
 	switch m.Type {
 	case "user_message", "loop_error", "status", "ping":
 		return false, nil
 	}
-	if i := d.pastRun(m.Run); i >= 0 && m.Seq != nil && *m.Seq <= d.Past[i].Seq {
+	if i := d.pastRun(m.Run); i >= 0 && m.Seq != nil && *m.Seq <= d.PastRuns[i].Seq {
 		return true, nil // of a run that is told again
 	}
-	old := m.Run != "" && m.Run == d.Run && m.Seq != nil && *m.Seq > 0 && *m.Seq <= d.Seq
-	if !old {
-		if d.code && !d.Begun && m.Run == "" {
+	isOld := m.Run != "" && m.Run == d.Run && m.Seq != nil && *m.Seq > 0 && *m.Seq <= d.Seq
+	if !isOld {
+		if d.isCode && !d.TurnOpen && m.Run == "" {
 			return true, nil // of no turn
 		}
-		d.run(m)
+		d.noteRun(m)
 		return false, nil
 	}
-	t := d.open()
-	if t == nil || !t.same(m) {
+	t := d.openText()
+	if t == nil || !t.continues(m) {
 		return true, nil
 	}
-	whole, err := m.whole()
+	text, err := m.fullText()
 	if err != nil {
 		return true, err
 	}
-	d.extend(t, whole)
+	d.extendText(t, text)
 	return true, nil
 }
 
-// enter opens the message of a step, and ends the one before. What names no run on Letta Code belongs to the step at hand,
+// openMessage opens the message of a step, and ends the one before. What names no run on Letta Code belongs to the step at hand,
 // unless it comes from the history, which tells steps by the beginning of ids.
-func (d *Decoder) enter(m *message) {
-	group, past := m.Run+" "+m.Step, history+base(m.ID)
+func (d *Decoder) openMessage(m *message) {
+	group, past := m.Run+" "+m.Step, historyGroup+stepPrefix(m.ID)
 	switch {
-	case m.past:
+	case m.isHistory:
 		group = past
 	case m.Run == "" && m.Step == "":
 		group = d.Group
 	case d.Key != "" && d.Group == past:
 		d.Group = group // the history had its beginning
 	}
-	if d.Retried && !m.past {
-		d.Retried, d.Group = false, group
+	if d.IsRetry && !m.isHistory {
+		d.IsRetry, d.Group = false, group
 	}
 	if d.Key != "" && group == d.Group {
 		return
 	}
-	d.leave("")
-	d.Messages++
-	d.Key, d.Group, d.Count, d.Last = strconv.Itoa(d.Messages), group, 0, ""
+	d.closeMessage("")
+	d.MessageCount++
+	d.Key, d.Group, d.PartCount, d.LastKind = strconv.Itoa(d.MessageCount), group, 0, ""
 	d.emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
 }
 
-// history begins the groups of messages that were read from it.
-const history = "history "
+// historyGroup begins the groups of messages that were read from it.
+const historyGroup = "history "
 
-// base is what the ids of a step's parts have in common.
-func base(id string) string {
+// stepPrefix is what the ids of a step's parts have in common.
+func stepPrefix(id string) string {
 	before, _, _ := strings.Cut(id, ":")
 	return before
 }
 
-// leave ends the message at hand.
-func (d *Decoder) leave(reason string) {
+// closeMessage ends the message at hand.
+func (d *Decoder) closeMessage(reason string) {
 	if d.Key == "" {
 		return
 	}
@@ -265,33 +265,33 @@ func (d *Decoder) leave(reason string) {
 		e.Body = &event.Body{Reason: reason}
 	}
 	d.emit(e)
-	d.Key, d.Group, d.Texts, d.Retried = "", "", nil, false
+	d.Key, d.Group, d.Texts, d.IsRetry = "", "", nil, false
 	d.Tools = slices.DeleteFunc(d.Tools, func(t *tool) bool {
-		if t.Over {
-			d.Done = last(append(d.Done, t.Call))
+		if t.IsEnded {
+			d.EndedCalls = lastIDs(append(d.EndedCalls, t.Call))
 		}
-		return t.Over
+		return t.IsEnded
 	})
 }
 
-// last bounds what is remembered.
-func last(ids []string) []string {
+// lastIDs bounds what is remembered.
+func lastIDs(ids []string) []string {
 	if n := len(ids) - maxKnown; n > 0 {
 		ids = slices.Clone(ids[n:])
 	}
 	return ids
 }
 
-// part starts a part of the message at hand and returns its key.
-func (d *Decoder) part(b *event.Body) string {
-	key := strconv.Itoa(d.Count)
-	d.Count++
-	d.Last = b.Kind
+// startPart starts a part of the message at hand and returns its key.
+func (d *Decoder) startPart(b *event.Body) string {
+	key := strconv.Itoa(d.PartCount)
+	d.PartCount++
+	d.LastKind = b.Kind
 	d.emit(event.Event{Type: event.PartStart, Message: d.Key, Part: key, Body: b})
 	return key
 }
 
-func (d *Decoder) phase(name string) {
+func (d *Decoder) setPhase(name string) {
 	if name != "" {
 		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Phase: name}})
 	}
@@ -305,21 +305,21 @@ func (d *Decoder) emit(e event.Event) {
 // Close implements [dialect.Decoder]. A connection has no end of its own: it was not cut short if a turn has ended and none
 // is open.
 func (d *Decoder) Close() ([]event.Event, error) {
-	over := d.Over || d.code && !d.Begun && d.Whole
-	return d.base.Close(&over, func() {
-		if !d.Exiting {
-			d.rest()
+	isOver := d.IsOver || d.isCode && !d.TurnOpen && d.HasEnded
+	return d.base.Close(&isOver, func() {
+		if !d.MayExit {
+			d.flushAll()
 			return
 		}
-		over = true
-		d.end(d.Stop)
+		isOver = true
+		d.endTurn(d.Stop)
 	})
 }
 
-// rest says what is held back.
-func (d *Decoder) rest() {
-	if t := d.open(); t != nil {
-		d.flush(t)
+// flushAll says what is held back.
+func (d *Decoder) flushAll() {
+	if t := d.openText(); t != nil {
+		d.flushText(t)
 	}
 	for _, t := range d.Tools {
 		d.flushInput(t)
@@ -327,4 +327,4 @@ func (d *Decoder) rest() {
 }
 
 // Unknown implements [dialect.Counter].
-func (d *Decoder) Unknown() dialect.Unknown { return d.Seen }
+func (d *Decoder) Unknown() dialect.Unknown { return d.UnknownTypes }

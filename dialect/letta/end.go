@@ -8,8 +8,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// waits is the stop reason of a step whose tools have to be approved.
-const waits = "requires_approval"
+// stopApproval is the stop reason of a step whose tools have to be approved.
+const stopApproval = "requires_approval"
 
 // completed are the stop reasons of turns that went well.
 var completed = map[string]bool{"end_turn": true, "max_steps": true, "tool_rule": true, "max_tokens_exceeded": true}
@@ -23,8 +23,8 @@ var retryable = map[string]bool{
 	"internal_error": true, "stream_incomplete": true, "llm_api_error": true,
 }
 
-// said are stop reasons in words, where no error tells more.
-var said = map[string]string{
+// stopMessages are stop reasons in words, where no error tells more.
+var stopMessages = map[string]string{
 	"llm_api_error":                            "the model's API failed",
 	"invalid_llm_response":                     "the model gave no valid answer",
 	"invalid_tool_call":                        "the model made an invalid call of a tool",
@@ -33,108 +33,108 @@ var said = map[string]string{
 	"context_window_overflow_in_system_prompt": "the system prompt is larger than the model's context",
 }
 
-func (d *Decoder) count(m *message) {
-	if d.Counted {
+func (d *Decoder) countUsage(m *message) {
+	if d.HasUsage {
 		return
 	}
-	d.Counted = true
+	d.HasUsage = true
 	u := &d.Usage
-	u.Input += max(m.Prompt-m.Cached-m.Written, 0)
+	u.Input += max(m.Prompt-m.CacheRead-m.CacheWritten, 0)
 	u.Output += m.Completion
-	u.CacheRead += m.Cached
-	u.CacheWrite += m.Written
-	u.Reasoning += m.Reasoned
-	if !d.code && d.Stop != "" && d.Stop != waits {
-		d.end(d.Stop)
+	u.CacheRead += m.CacheRead
+	u.CacheWrite += m.CacheWritten
+	u.Reasoning += m.ReasoningTokens
+	if !d.isCode && d.Stop != "" && d.Stop != stopApproval {
+		d.endTurn(d.Stop)
 	}
 }
 
-// stopped takes the stop reason of a step.
-func (d *Decoder) stopped(m *message) {
+// handleStop takes the stop reason of a step.
+func (d *Decoder) handleStop(m *message) {
 	d.Stop = m.Stop
-	if d.code {
-		if completed[m.Stop] || m.Stop == waits {
+	if d.isCode {
+		if completed[m.Stop] || m.Stop == stopApproval {
 			d.endText() // else a retry may go on in it
 		}
 		return
 	}
 	d.endText()
 	switch {
-	case m.Stop == waits:
+	case m.Stop == stopApproval:
 		for _, t := range d.Tools {
-			if !t.Over && t.Type == "approval_request_message" && !t.Asked && t.State == "" {
+			if !t.IsEnded && t.Type == "approval_request_message" && !t.WasAsked && t.State == "" {
 				d.flushInput(t)
-				d.ask(t, event.Request{ID: t.Call, Kind: event.RequestApproval})
+				d.askUser(t, event.Request{ID: t.Call, Kind: event.RequestApproval})
 			}
 		}
-	case d.Counted:
-		d.end(m.Stop)
+	case d.HasUsage:
+		d.endTurn(m.Stop)
 	}
 }
 
-// done takes [DONE], which ends what a stop reason has ended. Where the turn waits it goes on in another stream.
-func (d *Decoder) done() {
-	if d.Stop != "" && d.Stop != waits {
-		d.end(d.Stop)
+// handleDone takes [DONE], which ends what a stop reason has ended. Where the turn waits it goes on in another stream.
+func (d *Decoder) handleDone() {
+	if d.Stop != "" && d.Stop != stopApproval {
+		d.endTurn(d.Stop)
 	}
-	d.Counted = false
+	d.HasUsage = false
 }
 
-// errorMessage takes an error that comes as a message. On the App Server a retry may follow.
-func (d *Decoder) errorMessage(m *message) error {
-	if d.code {
-		d.Error = failure(m)
+// handleErrorMessage takes an error that comes as a message. On the App Server a retry may follow.
+func (d *Decoder) handleErrorMessage(m *message) error {
+	if d.isCode {
+		d.Error = errorOf(m)
 		return nil
 	}
-	return d.errorEvent(m, nil)
+	return d.handleErrorEvent(m, nil)
 }
 
-// errorEvent ends a V1 turn. An error after a good end is one of the server's clearing up.
-func (d *Decoder) errorEvent(m *message, raw json.RawMessage) error {
+// handleErrorEvent ends a V1 turn. An error after a good end is one of the server's clearing up.
+func (d *Decoder) handleErrorEvent(m *message, raw json.RawMessage) error {
 	if completed[d.Stop] {
-		d.end(d.Stop)
+		d.endTurn(d.Stop)
 		return nil
 	}
-	d.Error = failure(m)
+	d.Error = errorOf(m)
 	if m.Message == "" && len(raw) > 0 {
 		var last struct {
 			Error string `json:"error"`
 			Code  string `json:"code"`
 		}
 		if json.Unmarshal(raw, &last) == nil && last.Error != "" {
-			d.Error = &event.Error{Code: short(last.Code, event.MaxID), Message: short(last.Error, maxMessage), Retryable: last.Code == "INTERNAL_SERVER_ERROR"}
+			d.Error = &event.Error{Code: truncate(last.Code, event.MaxID), Message: truncate(last.Error, maxMessage), Retryable: last.Code == "INTERNAL_SERVER_ERROR"}
 		}
 	}
 	stop := d.Stop
-	if stop == "" || stop == waits {
+	if stop == "" || stop == stopApproval {
 		stop = "error"
 	}
-	d.end(stop)
+	d.endTurn(stop)
 	return nil
 }
 
 // maxMessage bounds what is told of a failure, in bytes: some upstreams hand on whole pages.
 const maxMessage = 2 << 10
 
-func short(s string, n int) string {
+func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-func failure(m *message) *event.Error {
-	e := &event.Error{Code: short(m.ErrorType, event.MaxID), Message: short(m.Message, maxMessage), Retryable: m.Retryable || retryable[m.ErrorType]}
+func errorOf(m *message) *event.Error {
+	e := &event.Error{Code: truncate(m.ErrorType, event.MaxID), Message: truncate(m.Message, maxMessage), Retryable: m.Retryable || retryable[m.ErrorType]}
 	if e.Message == "" {
 		e.Message = "the upstream failed"
 	}
 	return e
 }
 
-// end ends the turn at hand.
-func (d *Decoder) end(stop string) {
+// endTurn ends the turn at hand.
+func (d *Decoder) endTurn(stop string) {
 	if d.Key != "" {
-		d.leave(decoding.StopReason(stop))
+		d.closeMessage(decoding.StopReason(stop))
 	}
 	b := &event.Body{Outcome: event.Completed, Reason: decoding.StopReason(stop)}
 	switch {
@@ -145,7 +145,7 @@ func (d *Decoder) end(stop string) {
 		b.Outcome = event.Failed
 		b.Error = d.Error
 		if b.Error == nil {
-			b.Error = &event.Error{Code: stop, Message: said[stop], Retryable: retryable[stop]}
+			b.Error = &event.Error{Code: stop, Message: stopMessages[stop], Retryable: retryable[stop]}
 			if b.Error.Message == "" {
 				b.Error.Message = "the turn ended with the stop reason " + stop
 			}
@@ -157,7 +157,7 @@ func (d *Decoder) end(stop string) {
 	}
 	d.emit(event.Event{Type: event.TurnEnd, Body: b})
 	d.state = state{
-		Frames: d.Frames, Seen: d.Seen, Messages: d.Messages,
-		Whole: true, Over: !d.code, Ended: last(append(d.Ended, d.Runs...)), Run: d.Run, Seq: d.Seq,
+		Frames: d.Frames, UnknownTypes: d.UnknownTypes, MessageCount: d.MessageCount,
+		HasEnded: true, IsOver: !d.isCode, EndedRuns: lastIDs(append(d.EndedRuns, d.Runs...)), Run: d.Run, Seq: d.Seq,
 	}
 }

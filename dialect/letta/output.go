@@ -7,41 +7,41 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// printed takes what a running tool has printed so far. The App Server streams snapshots of it: first all of it, and beyond some
+// appendOutput takes what a running tool has printed so far. The App Server streams snapshots of it: first all of it, and beyond some
 // 30,000 characters only a window of its end. Nothing that a reader has seen is taken back: a window adds what follows the end of
 // what was shown. If that end is not in the window, or is there more than once, nobody can tell where the window goes on, and the
 // output stays as it is.
-func (d *Decoder) printed(t *tool, snapshot string) {
-	if t.Partial {
+func (d *Decoder) appendOutput(t *tool, snapshot string) {
+	if t.IsPartial {
 		return // what would be added does not follow what was shown
 	}
 	next := t.Output
-	op, rest := next.Next(snapshot)
+	op, added := next.Next(snapshot)
 	if op == event.PartReplace {
 		i := strings.LastIndex(snapshot, t.Tail)
 		if t.Tail == "" || i < 0 || i != strings.Index(snapshot, t.Tail) {
-			t.Partial = true
+			t.IsPartial = true
 			return
 		}
-		rest = snapshot[i+len(t.Tail):]
+		added = snapshot[i+len(t.Tail):]
 	}
-	if rest == "" {
+	if added == "" {
 		return
 	}
-	t.Output.Append(rest)
-	d.emit(event.Event{Type: event.PartAppend, Message: t.Message, Part: t.Part, Field: event.Output, Text: rest})
+	t.Output.Append(added)
+	d.emit(event.Event{Type: event.PartAppend, Message: t.Message, Part: t.Part, Field: event.Output, Text: added})
 	t.Tail = strings.ToValidUTF8(snapshot[max(0, len(snapshot)-maxTail):], "")
 }
 
-// output takes what a tool gave in the end. The App Server shortens a long output, of which readers may have seen more: then
+// setOutput takes what a tool gave in the end. The App Server shortens a long output, of which readers may have seen more: then
 // they keep that, and the data returned marks it.
-func (d *Decoder) output(t *tool, whole string) (mark json.RawMessage) {
+func (d *Decoder) setOutput(t *tool, text string) (mark json.RawMessage) {
 	next := t.Output
-	if op, _ := next.Next(whole); op == event.PartReplace && t.Tail != "" && int64(len(whole)) < t.Output.Len() {
-		mark, _ = json.Marshal(map[string]int{storedBytes: len(whole)})
+	if op, _ := next.Next(text); op == event.PartReplace && t.Tail != "" && int64(len(text)) < t.Output.Len() {
+		mark, _ = json.Marshal(map[string]int{storedBytes: len(text)})
 		return mark
 	}
-	d.set(t, event.Output, &t.Output, whole)
+	d.emitSnapshot(t, event.Output, &t.Output, text)
 	return nil
 }
 

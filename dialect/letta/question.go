@@ -8,7 +8,7 @@ import (
 // AskTool is the tool by which an agent of Letta Code asks a person. To allow it is to answer.
 const AskTool = "AskUserQuestion"
 
-type questions struct {
+type questionInput struct {
 	Questions []struct {
 		Question string `json:"question"`
 		Options  []struct {
@@ -17,34 +17,34 @@ type questions struct {
 	} `json:"questions"`
 }
 
-// question is what is asked, in words, and what there is to choose from where it is one question.
-func question(input json.RawMessage) (prompt string, options []string) {
-	var q questions
+// promptOf is what is asked, in words, and what there is to choose from where it is one question.
+func promptOf(input json.RawMessage) (prompt string, options []string) {
+	var q questionInput
 	if json.Unmarshal(input, &q) != nil {
 		return "", nil
 	}
-	var all []string
-	for _, one := range q.Questions {
-		all = append(all, one.Question)
+	var prompts []string
+	for _, item := range q.Questions {
+		prompts = append(prompts, item.Question)
 		if len(q.Questions) == 1 {
-			for _, o := range one.Options {
+			for _, o := range item.Options {
 				options = append(options, o.Label)
 			}
 		}
 	}
-	return strings.Join(all, "\n"), options
+	return strings.Join(prompts, "\n"), options
 }
 
 // AnswerTo returns the tool's input with what a person has answered, each question the same where there are several.
-func AnswerTo(input json.RawMessage, said string) json.RawMessage {
-	var q questions
+func AnswerTo(input json.RawMessage, answer string) json.RawMessage {
+	var q questionInput
 	fields := map[string]any{}
 	if json.Unmarshal(input, &q) != nil || json.Unmarshal(input, &fields) != nil {
 		return input
 	}
 	answers := map[string]string{}
-	for _, one := range q.Questions {
-		answers[one.Question] = said
+	for _, item := range q.Questions {
+		answers[item.Question] = answer
 	}
 	fields["answers"] = answers
 	b, err := json.Marshal(fields)

@@ -128,16 +128,16 @@ func TestApprovalGoesOn(t *testing.T) {
 	if got := f.Transcript.Turns[0]; got.State != "waiting" || len(got.Requests) != 1 || got.Requests[0].Part != "p1" {
 		t.Fatalf("the turn is %+v", got)
 	}
-	if diff := cmp.Diff([]Approval{{Request: "c1", Call: "c1", Tool: "Bash", Origin: "m-1"}}, d.Waiting()); diff != "" {
+	if diff := cmp.Diff([]Approval{{Request: "c1", Call: "c1", Tool: "Bash", Origin: "m-1"}}, d.PendingApprovals()); diff != "" {
 		t.Fatal(diff)
 	}
-	if err := f.Fold(d.Answered("c1", false)); err != nil {
+	if err := f.Fold(d.RecordAnswer("c1", false)); err != nil {
 		t.Fatal(err)
 	}
 	if p := f.Transcript.Messages[0].Parts[0]; p.State != event.PartDenied {
 		t.Errorf("the call that was denied is %q", p.State)
 	}
-	d.Continue()
+	d.ContinueTurn()
 	fold(t, f, d,
 		`{"message_type":"tool_return_message","id":"m3","tool_call_id":"c1","status":"error","tool_return":"denied","run_id":"r2","step_id":"s1","seq_id":1}`,
 		`{"message_type":"assistant_message","otid":"y","content":"Well.","run_id":"r2","step_id":"s2","seq_id":2}`, stop, counted, "[DONE]")
@@ -282,7 +282,7 @@ func TestRequestsAreClosedOnce(t *testing.T) {
 			step(request)
 			step(request)
 			if c.here {
-				d.Answered("perm-c1", true)
+				d.RecordAnswer("perm-c1", true)
 			}
 			step(c.then)
 			step(request) // a repetition that comes late

@@ -11,78 +11,78 @@ import (
 
 // state is all that a decoder holds.
 type state struct {
-	Frames int  `json:"frames"`
-	Over   bool `json:"over,omitempty"`  // V1: the turn has ended, and nothing more is read
-	Whole  bool `json:"whole,omitempty"` // a turn has ended
+	Frames   int  `json:"frames"`
+	IsOver   bool `json:"over,omitempty"`  // V1: the turn has ended, and nothing more is read
+	HasEnded bool `json:"whole,omitempty"` // a turn has ended
 
 	// The turn at hand.
-	Turn  string      `json:"turn,omitempty"` // key: its first run; V1 names none
-	Begun bool        `json:"begun,omitempty"`
-	Run   string      `json:"run,omitempty"`
-	Seq   int64       `json:"seq,omitempty"`   // of the run's last chunk
-	Runs  []string    `json:"runs,omitempty"`  // of the turn
-	Past  []runCursor `json:"past,omitempty"`  // how far each of them came, without the one at hand
-	Ended []string    `json:"ended,omitempty"` // runs of turns that have ended
-	Live  string      `json:"live,omitempty"`  // the run that is active, as the App Server says
+	Turn      string      `json:"turn,omitempty"` // key: its first run; V1 names none
+	TurnOpen  bool        `json:"begun,omitempty"`
+	Run       string      `json:"run,omitempty"`
+	Seq       int64       `json:"seq,omitempty"`   // of the run's last chunk
+	Runs      []string    `json:"runs,omitempty"`  // of the turn
+	PastRuns  []runCursor `json:"past,omitempty"`  // how far each of them came, without the one at hand
+	EndedRuns []string    `json:"ended,omitempty"` // runs of turns that have ended
+	ActiveRun string      `json:"live,omitempty"`  // the run that is active, as the App Server says
 
-	Messages int            `json:"messages,omitempty"` // given keys
-	Key      string         `json:"key,omitempty"`      // of the message at hand; empty: none is open
-	Group    string         `json:"group,omitempty"`    // its run and step
-	Count    int            `json:"count,omitempty"`    // of its parts
-	Last     event.PartKind `json:"last,omitempty"`     // kind of its last part
-	Texts    []*text        `json:"texts,omitempty"`    // of the message at hand; the last may be open
-	Tools    []*tool        `json:"tools,omitempty"`    // of the message at hand, and those that have not ended
-	Done     []string       `json:"done,omitempty"`     // calls that have ended
+	MessageCount int            `json:"messages,omitempty"` // given keys
+	Key          string         `json:"key,omitempty"`      // of the message at hand; empty: none is open
+	Group        string         `json:"group,omitempty"`    // its run and step
+	PartCount    int            `json:"count,omitempty"`    // of its parts
+	LastKind     event.PartKind `json:"last,omitempty"`     // kind of its last part
+	Texts        []*text        `json:"texts,omitempty"`    // of the message at hand; the last may be open
+	Tools        []*tool        `json:"tools,omitempty"`    // of the message at hand, and those that have not ended
+	EndedCalls   []string       `json:"done,omitempty"`     // calls that have ended
 
-	Retried bool `json:"retried,omitempty"` // the message at hand is told again, in a run of its own
-	Exiting bool `json:"exiting,omitempty"` // headless: nothing came after an error, which ends the turn if the stream ends there
+	IsRetry bool `json:"retried,omitempty"` // the message at hand is told again, in a run of its own
+	MayExit bool `json:"exiting,omitempty"` // headless: nothing came after an error, which ends the turn if the stream ends there
 
-	Stop    string       `json:"stop,omitempty"`
-	Counted bool         `json:"counted,omitempty"` // usage of the run at hand has come
-	Usage   event.Usage  `json:"usage,omitzero"`
-	Error   *event.Error `json:"error,omitempty"`
+	Stop     string       `json:"stop,omitempty"`
+	HasUsage bool         `json:"counted,omitempty"` // usage of the run at hand has come
+	Usage    event.Usage  `json:"usage,omitzero"`
+	Error    *event.Error `json:"error,omitempty"`
 
-	Seen dialect.Unknown `json:"unknown,omitempty"`
+	UnknownTypes dialect.Unknown `json:"unknown,omitempty"`
 }
 
 // runCursor is how far a run came before the turn went on in another one.
 type runCursor struct {
-	Run     string `json:"run"`
-	Seq     int64  `json:"seq,omitempty"`
-	Counted bool   `json:"counted,omitempty"`
+	Run      string `json:"run"`
+	Seq      int64  `json:"seq,omitempty"`
+	HasUsage bool   `json:"counted,omitempty"`
 }
 
 // text is a text or reasoning part.
 type text struct {
-	Message string           `json:"message"`
-	Part    string           `json:"part"`
-	Kind    event.PartKind   `json:"kind"`
-	ID      string           `json:"id,omitempty"`
-	Otid    string           `json:"otid,omitempty"`
-	Open    bool             `json:"open,omitempty"`
-	Emptied bool             `json:"emptied,omitempty"` // by a retry, which goes on in it
-	Shown   dialect.Snapshot `json:"shown,omitzero"`
-	Held    dialect.Text     `json:"held,omitzero"`
+	Message   string           `json:"message"`
+	Part      string           `json:"part"`
+	Kind      event.PartKind   `json:"kind"`
+	ID        string           `json:"id,omitempty"`
+	Otid      string           `json:"otid,omitempty"`
+	IsOpen    bool             `json:"open,omitempty"`
+	IsEmptied bool             `json:"emptied,omitempty"` // by a retry, which goes on in it
+	Content   dialect.Snapshot `json:"shown,omitzero"`
+	Buffer    dialect.Text     `json:"held,omitzero"`
 }
 
 // tool is a call.
 type tool struct {
-	Message string           `json:"message"`
-	Part    string           `json:"part"`
-	Call    string           `json:"call"`
-	Type    string           `json:"type"` // of the frame that told of it first
-	Name    string           `json:"name,omitempty"`
-	Origin  string           `json:"origin,omitempty"`  // id of the message that asked for approval
-	Request string           `json:"request,omitempty"` // open request for approval
-	Asked   bool             `json:"asked,omitempty"`
-	State   event.PartState  `json:"state,omitempty"`
-	Denied  bool             `json:"denied,omitempty"`
-	Over    bool             `json:"over,omitempty"` // its part has ended
-	Input   dialect.Snapshot `json:"input,omitzero"`
-	Output  dialect.Snapshot `json:"output,omitzero"`
-	Tail    string           `json:"tail,omitempty"`    // the end of an output that is streamed
-	Partial bool             `json:"partial,omitempty"` // a piece of the output was not streamed
-	Held    dialect.Text     `json:"held,omitzero"`
+	Message   string           `json:"message"`
+	Part      string           `json:"part"`
+	Call      string           `json:"call"`
+	Type      string           `json:"type"` // of the frame that told of it first
+	Name      string           `json:"name,omitempty"`
+	Origin    string           `json:"origin,omitempty"`  // id of the message that asked for approval
+	Request   string           `json:"request,omitempty"` // open request for approval
+	WasAsked  bool             `json:"asked,omitempty"`
+	State     event.PartState  `json:"state,omitempty"`
+	IsDenied  bool             `json:"denied,omitempty"`
+	IsEnded   bool             `json:"over,omitempty"` // its part has ended
+	Input     dialect.Snapshot `json:"input,omitzero"`
+	Output    dialect.Snapshot `json:"output,omitzero"`
+	Tail      string           `json:"tail,omitempty"`    // the end of an output that is streamed
+	IsPartial bool             `json:"partial,omitempty"` // a piece of the output was not streamed
+	Buffer    dialect.Text     `json:"held,omitzero"`
 }
 
 const (
@@ -120,27 +120,27 @@ func (d *Decoder) Restore(b []byte) error {
 // Cursor returns which run came last, and the seq_id of its last chunk: where a stream that broke is taken up.
 func (d *Decoder) Cursor() (run string, seq int64) { return d.Run, d.Seq }
 
-// Finished reports whether a turn has ended and none is open.
-func (d *Decoder) Finished() bool { return d.Whole && !d.Begun }
+// IsFinished reports whether a turn has ended and none is open.
+func (d *Decoder) IsFinished() bool { return d.HasEnded && !d.TurnOpen }
 
-// Open reports whether a turn is open of which something was said.
-func (d *Decoder) Open() bool { return d.Begun }
+// IsOpen reports whether a turn is open of which something was said.
+func (d *Decoder) IsOpen() bool { return d.TurnOpen }
 
-// Busy reports whether a tool runs, or waits to be allowed.
-func (d *Decoder) Busy() bool {
-	return slices.ContainsFunc(d.Tools, func(t *tool) bool { return !t.Over })
+// HasOpenTool reports whether a tool runs, or waits to be allowed.
+func (d *Decoder) HasOpenTool() bool {
+	return slices.ContainsFunc(d.Tools, func(t *tool) bool { return !t.IsEnded })
 }
 
-// Knows reports whether a call has been in the stream.
-func (d *Decoder) Knows(call string) bool {
-	return d.tool(call) != nil || slices.Contains(d.Done, call)
+// HasCall reports whether a call has been in the stream.
+func (d *Decoder) HasCall(call string) bool {
+	return d.findTool(call) != nil || slices.Contains(d.EndedCalls, call)
 }
 
-// Stopped reports whether the stop reason of the step at hand has come. What V1 sends after it is usage and [DONE].
-func (d *Decoder) Stopped() bool { return d.Stop != "" }
+// HasStopReason reports whether the stop reason of the step at hand has come. What V1 sends after it is usage and [DONE].
+func (d *Decoder) HasStopReason() bool { return d.Stop != "" }
 
-// Continue says that a turn that waited goes on, in another stream.
-func (d *Decoder) Continue() { d.Stop, d.Counted = "", false }
+// ContinueTurn says that a turn that waited goes on, in another stream.
+func (d *Decoder) ContinueTurn() { d.Stop, d.HasUsage = "", false }
 
 // Approval is a tool that waits for a person.
 type Approval struct {
@@ -150,27 +150,27 @@ type Approval struct {
 	Origin  string // id of the message that asked
 }
 
-// Waiting returns the tools that wait for a person.
-func (d *Decoder) Waiting() []Approval {
-	var all []Approval
+// PendingApprovals returns the tools that wait for a person.
+func (d *Decoder) PendingApprovals() []Approval {
+	var approvals []Approval
 	for _, t := range d.Tools {
 		if t.Request != "" {
-			all = append(all, Approval{t.Request, t.Call, t.Name, t.Origin})
+			approvals = append(approvals, Approval{t.Request, t.Call, t.Name, t.Origin})
 		}
 	}
-	return all
+	return approvals
 }
 
-// Answered notes the answer to a request, and returns what it changes for readers. The V1 API streams nothing for a call that
+// RecordAnswer notes the answer to a request, and returns what it changes for readers. The V1 API streams nothing for a call that
 // was denied, so the answer is the only sign of it; the App Server tells what becomes of each call.
-func (d *Decoder) Answered(request string, allowed bool) []event.Event {
+func (d *Decoder) RecordAnswer(request string, allowed bool) []event.Event {
 	var ops []event.Event
 	for _, t := range d.Tools {
 		if t.Request != request {
 			continue
 		}
-		t.Request, t.Denied = "", !allowed
-		if d.code {
+		t.Request, t.IsDenied = "", !allowed
+		if d.isCode {
 			continue
 		}
 		t.State = event.PartRunning

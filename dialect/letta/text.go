@@ -6,9 +6,9 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// open returns the text or reasoning part that is open, or nil.
-func (d *Decoder) open() *text {
-	if n := len(d.Texts); n > 0 && d.Texts[n-1].Open {
+// openText returns the text or reasoning part that is open, or nil.
+func (d *Decoder) openText() *text {
+	if n := len(d.Texts); n > 0 && d.Texts[n-1].IsOpen {
 		return d.Texts[n-1]
 	}
 	return nil
@@ -20,8 +20,8 @@ var kinds = map[string]event.PartKind{
 	"reasoning_message": event.KindReasoning,
 }
 
-// same reports whether a message goes on in the part, which is open.
-func (t *text) same(m *message) bool {
+// continues reports whether a message goes on in the part, which is open.
+func (t *text) continues(m *message) bool {
 	if kinds[m.Type] != t.Kind {
 		return false
 	}
@@ -34,15 +34,15 @@ func (t *text) same(m *message) bool {
 	return m.ID == "" && m.Otid == ""
 }
 
-// say takes a delta of a text, which opens a part unless it goes on in the open one.
-func (d *Decoder) say(m *message, kind event.PartKind, raw json.RawMessage) error {
-	t := d.open()
-	if t != nil && t.Emptied && t.Kind == kind {
-		t.Emptied, t.ID, t.Otid = false, m.ID, m.Otid
+// appendDelta takes a delta of a text, which opens a part unless it goes on in the open one.
+func (d *Decoder) appendDelta(m *message, kind event.PartKind, raw json.RawMessage) error {
+	t := d.openText()
+	if t != nil && t.IsEmptied && t.Kind == kind {
+		t.IsEmptied, t.ID, t.Otid = false, m.ID, m.Otid
 	}
-	if t == nil || t.Message != d.Key || !t.same(m) {
+	if t == nil || t.Message != d.Key || !t.continues(m) {
 		var err error
-		if t, err = d.begin(m.ID, m.Otid, kind); err != nil {
+		if t, err = d.startText(m.ID, m.Otid, kind); err != nil {
 			return err
 		}
 	}
@@ -52,101 +52,101 @@ func (d *Decoder) say(m *message, kind event.PartKind, raw json.RawMessage) erro
 	if len(raw) == 0 {
 		return nil
 	}
-	s, err := t.Held.JSON(raw)
+	s, err := t.Buffer.JSON(raw)
 	if err != nil {
 		return err
 	}
-	d.grow(t, s)
+	d.emitText(t, s)
 	return nil
 }
 
-// begin opens a text or reasoning part. Texts that follow each other directly are one: ids were given to chunks.
-func (d *Decoder) begin(id, otid string, kind event.PartKind) (*text, error) {
-	if d.Count >= maxParts {
+// startText opens a text or reasoning part. Texts that follow each other directly are one: ids were given to chunks.
+func (d *Decoder) startText(id, otid string, kind event.PartKind) (*text, error) {
+	if d.PartCount >= maxParts {
 		return nil, errParts
 	}
 	d.endText()
 	b := &event.Body{Kind: kind}
-	if kind == event.KindText && d.Last != event.KindText {
+	if kind == event.KindText && d.LastKind != event.KindText {
 		b.Join = event.JoinBlank
 	}
-	t := &text{Message: d.Key, Kind: kind, ID: id, Otid: otid, Open: true}
-	t.Part = d.part(b)
+	t := &text{Message: d.Key, Kind: kind, ID: id, Otid: otid, IsOpen: true}
+	t.Part = d.startPart(b)
 	d.Texts = append(d.Texts, t)
 	return t, nil
 }
 
-func (d *Decoder) grow(t *text, s string) {
+func (d *Decoder) emitText(t *text, s string) {
 	if s == "" {
 		return
 	}
-	t.Shown.Append(s)
+	t.Content.Append(s)
 	d.emit(event.Event{Type: event.PartAppend, Message: t.Message, Part: t.Part, Text: s})
 }
 
-// extend takes a snapshot of an open part, as far as it goes on from what was said.
-func (d *Decoder) extend(t *text, whole string) {
-	next := t.Shown
-	if op, rest := next.Next(whole); op == event.PartAppend && t.Shown.Len() < int64(len(whole)) {
-		t.Held.Close() // the snapshot has it whole
-		d.grow(t, rest)
+// extendText takes a snapshot of an open part, as far as it goes on from what was said.
+func (d *Decoder) extendText(t *text, snapshot string) {
+	next := t.Content
+	if op, added := next.Next(snapshot); op == event.PartAppend && t.Content.Len() < int64(len(snapshot)) {
+		t.Buffer.Close() // the snapshot has it whole
+		d.emitText(t, added)
 	}
 }
 
-// hidden takes reasoning that nobody may read.
-func (d *Decoder) hidden(m *message) error {
+// addHidden takes reasoning that nobody may read.
+func (d *Decoder) addHidden(m *message) error {
 	d.endText()
-	if d.Count >= maxParts {
+	if d.PartCount >= maxParts {
 		return errParts
 	}
 	title := m.State
 	if title == "" {
 		title = "redacted"
 	}
-	key := d.part(&event.Body{Kind: event.KindReasoning, Title: &title})
+	key := d.startPart(&event.Body{Kind: event.KindReasoning, Title: &title})
 	d.emit(event.Event{Type: event.PartEnd, Message: d.Key, Part: key})
 	return nil
 }
 
-func (d *Decoder) flush(t *text) { d.grow(t, t.Held.Close()) }
+func (d *Decoder) flushText(t *text) { d.emitText(t, t.Buffer.Close()) }
 
 // endText ends the open part.
 func (d *Decoder) endText() {
-	t := d.open()
+	t := d.openText()
 	if t == nil {
 		return
 	}
-	d.flush(t)
-	t.Open = false
+	d.flushText(t)
+	t.IsOpen = false
 	d.emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
 }
 
-// retry takes back what the step at hand has said, since it is told again. The next try goes on in the same message, unless that has a
+// retryStep takes back what the step at hand has said, since it is told again. The next try goes on in the same message, unless that has a
 // tool, and in its open part if that is of the right kind. Parts that have ended can't be filled again, and stay empty, which no page shows.
-func (d *Decoder) retry() {
+func (d *Decoder) retryStep() {
 	for _, t := range d.Texts {
-		if t.Message == d.Key && t.Shown.Len() > 0 {
-			t.Held.Close()
-			t.Shown.Next("")
+		if t.Message == d.Key && t.Content.Len() > 0 {
+			t.Buffer.Close()
+			t.Content.Next("")
 			d.emit(event.Event{Type: event.PartReplace, Message: t.Message, Part: t.Part})
 		}
 	}
-	called := false
+	hasCall := false
 	for _, t := range d.Tools {
 		if t.Message != d.Key {
 			continue
 		}
-		if called = true; !t.Over {
-			d.finish(t, "error", nil)
+		if hasCall = true; !t.IsEnded {
+			d.endTool(t, "error", nil)
 		}
 	}
-	if t := d.open(); t != nil && !called {
-		t.Emptied, d.Retried = true, true
-	} else if d.Key != "" && !called {
-		d.Retried = true
+	if t := d.openText(); t != nil && !hasCall {
+		t.IsEmptied, d.IsRetry = true, true
+	} else if d.Key != "" && !hasCall {
+		d.IsRetry = true
 	} else {
-		d.leave("")
+		d.closeMessage("")
 	}
-	d.Stop, d.Error, d.Exiting = "", nil, false
-	d.phase("retrying")
+	d.Stop, d.Error, d.MayExit = "", nil, false
+	d.setPhase("retrying")
 }

@@ -27,7 +27,7 @@ type message struct {
 	Return   json.RawMessage `json:"tool_return"`
 	Stdout   []string        `json:"stdout"`
 	Stderr   []string        `json:"stderr"`
-	Returns  []returned      `json:"tool_returns"`
+	Returns  []toolReturn    `json:"tool_returns"`
 
 	Message   string `json:"message"`
 	ErrorType string `json:"error_type"`
@@ -35,11 +35,11 @@ type message struct {
 	EventType string `json:"event_type"`
 
 	Allowed []string `json:"auto_allowed_tool_call_ids"`
-	Refused []string `json:"auto_denied_tool_call_ids"`
+	Denied  []string `json:"auto_denied_tool_call_ids"`
 
 	usage
 
-	past bool // it was read from the history
+	isHistory bool // it was read from the history
 }
 
 type call struct {
@@ -48,7 +48,7 @@ type call struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-type returned struct {
+type toolReturn struct {
 	CallID string          `json:"tool_call_id"`
 	Status string          `json:"status"`
 	Return json.RawMessage `json:"tool_return"`
@@ -58,11 +58,11 @@ type returned struct {
 }
 
 type usage struct {
-	Prompt     int64 `json:"prompt_tokens"`
-	Completion int64 `json:"completion_tokens"`
-	Cached     int64 `json:"cached_input_tokens"`
-	Written    int64 `json:"cache_write_tokens"`
-	Reasoned   int64 `json:"reasoning_tokens"`
+	Prompt          int64 `json:"prompt_tokens"`
+	Completion      int64 `json:"completion_tokens"`
+	CacheRead       int64 `json:"cached_input_tokens"`
+	CacheWritten    int64 `json:"cache_write_tokens"`
+	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
 // frame is what Letta Code wraps messages in. Of a headless line the message is the frame itself.
@@ -101,8 +101,8 @@ type controlRequest struct {
 	Input   json.RawMessage `json:"input"`
 }
 
-// str is a JSON string, "" for anything else.
-func str(raw json.RawMessage) string {
+// stringValue is a JSON string, "" for anything else.
+func stringValue(raw json.RawMessage) string {
 	var s string
 	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
 		return ""
@@ -110,49 +110,49 @@ func str(raw json.RawMessage) string {
 	return s
 }
 
-// plain is a tool's return as text: a string as it is, the texts of a list of pieces, anything else as JSON.
-func plain(raw json.RawMessage) string {
+// returnText is a tool's return as text: a string as it is, the texts of a list of pieces, anything else as JSON.
+func returnText(raw json.RawMessage) string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return ""
 	}
 	if raw[0] == '"' {
-		return str(raw)
+		return stringValue(raw)
 	}
 	var pieces []struct {
 		Type string  `json:"type"`
 		Text *string `json:"text"`
 	}
 	if raw[0] == '[' && json.Unmarshal(raw, &pieces) == nil {
-		out := ""
+		text := ""
 		for i, p := range pieces {
 			if p.Text == nil {
 				return string(raw)
 			}
 			if i > 0 {
-				out += "\n"
+				text += "\n"
 			}
-			out += *p.Text
+			text += *p.Text
 		}
-		return out
+		return text
 	}
 	return string(raw)
 }
 
-// whole is the text of a message that has all of it.
-func (m *message) whole() (string, error) {
+// fullText is the text of a message that has all of it.
+func (m *message) fullText() (string, error) {
 	if m.Type == "reasoning_message" {
-		return str(m.Reasoning), nil
+		return stringValue(m.Reasoning), nil
 	}
-	texts, err := pieces(m.Content)
-	all := ""
+	texts, err := textPieces(m.Content)
+	text := ""
 	for _, raw := range texts {
-		all += str(raw)
+		text += stringValue(raw)
 	}
-	return all, err
+	return text, err
 }
 
-// pieces returns the texts of an assistant's content, as they stand.
-func pieces(raw json.RawMessage) ([]json.RawMessage, error) {
+// textPieces returns the texts of an assistant's content, as they stand.
+func textPieces(raw json.RawMessage) ([]json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" || raw[0] == '"' {
 		return []json.RawMessage{raw}, nil
 	}

@@ -25,8 +25,8 @@ const (
 	waitingStop = "requires_approval"
 )
 
-// stored is a message as the V1 API has stored it. Messages of one step share an id.
-type stored struct {
+// storedMessage is a message as the V1 API has stored it. Messages of one step share an id.
+type storedMessage struct {
 	ID      string          `json:"id"`
 	Date    time.Time       `json:"date"`
 	Type    string          `json:"message_type"`
@@ -45,7 +45,7 @@ type stored struct {
 }
 
 // text returns what a user has written.
-func (m *stored) text() string {
+func (m *storedMessage) text() string {
 	var text string
 	if json.Unmarshal(m.Content, &text) == nil {
 		return text
@@ -70,7 +70,7 @@ func (m *stored) text() string {
 }
 
 // calls returns the ids of the tools that a message calls.
-func (m *stored) calls() (ids []string) {
+func (m *storedMessage) calls() (ids []string) {
 	var calls []struct {
 		ID string `json:"tool_call_id"`
 	}
@@ -86,34 +86,34 @@ func (m *stored) calls() (ids []string) {
 // pageStored is how many steps of a history are read at once.
 const pageStored = 50
 
-// rows reads messages, the oldest first, which come after the one of an id.
-func (r *rest) rows(ctx context.Context, query url.Values, after string, path ...string) (all []*stored, err error) {
+// storedMessages reads messages, the oldest first, which come after the one of an id.
+func (r *restAgent) storedMessages(ctx context.Context, query url.Values, after string, path ...string) (messages []*storedMessage, err error) {
 	for {
 		query.Set("order", "asc")
 		query.Set("limit", strconv.Itoa(pageStored))
 		if after != "" {
 			query.Set("after", after)
 		}
-		page, err := r.page(ctx, query, path...)
+		page, err := r.storedPage(ctx, query, path...)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, page...)
+		messages = append(messages, page...)
 		if distinct(page) < pageStored || page[len(page)-1].ID == after {
-			return all, nil
+			return messages, nil
 		}
 		after = page[len(page)-1].ID
 	}
 }
 
-func (r *rest) page(ctx context.Context, query url.Values, path ...string) ([]*stored, error) {
+func (r *restAgent) storedPage(ctx context.Context, query url.Values, path ...string) ([]*storedMessage, error) {
 	var raw []json.RawMessage
-	if err := r.short(ctx, &raw, http.MethodGet, query, nil, path...); err != nil {
+	if err := r.callJSON(ctx, &raw, http.MethodGet, query, nil, path...); err != nil {
 		return nil, err
 	}
-	page := make([]*stored, 0, len(raw))
+	page := make([]*storedMessage, 0, len(raw))
 	for _, b := range raw {
-		m := &stored{raw: b}
+		m := &storedMessage{raw: b}
 		if err := json.Unmarshal(b, m); err != nil {
 			return nil, &failure{code: codeStatus, message: "the Letta server's answer is not what its API says; is it one?", detail: err.Error()}
 		}
@@ -122,7 +122,7 @@ func (r *rest) page(ctx context.Context, query url.Values, path ...string) ([]*s
 	return page, nil
 }
 
-func distinct(page []*stored) (n int) {
+func distinct(page []*storedMessage) (n int) {
 	for i, m := range page {
 		if i == 0 || m.ID != page[i-1].ID {
 			n++
@@ -131,37 +131,37 @@ func distinct(page []*stored) (n int) {
 	return n
 }
 
-// chain is what one turn shows: a run, and the runs that continued it after approvals.
-type chain struct {
-	users []*stored
-	rows  []*stored // of the answer, with the answers to approvals
+// storedTurn is what one turn shows: a run, and the runs that continued it after approvals.
+type storedTurn struct {
+	users []*storedMessage
+	rows  []*storedMessage // of the answer, with the answers to approvals
 	runs  []string
 
-	open    []string        // calls that wait for an approval
-	answers map[string]bool // by call: allowed
-	settled bool            // nothing more will come of it
+	openCalls  []string        // calls that wait for an approval
+	decisions  map[string]bool // by call: allowed
+	isComplete bool            // nothing more will come of it
 }
 
-// chains divides a history into turns. of is the chain of each message, nil if it belongs to none.
-func chains(rows []*stored) (all []*chain, of []*chain) {
-	byRun, byCall := map[string]*chain{}, map[string]*chain{}
-	begin := func(run string) *chain {
-		x := &chain{runs: []string{run}, answers: map[string]bool{}}
-		all, byRun[run] = append(all, x), x
+// storedTurns divides a history into turns. of is the chain of each message, nil if it belongs to none.
+func storedTurns(rows []*storedMessage) (turns []*storedTurn, turnOf []*storedTurn) {
+	byRun, byCall := map[string]*storedTurn{}, map[string]*storedTurn{}
+	begin := func(run string) *storedTurn {
+		x := &storedTurn{runs: []string{run}, decisions: map[string]bool{}}
+		turns, byRun[run] = append(turns, x), x
 		return x
 	}
 	for _, m := range rows {
 		x := byRun[m.Run]
 		switch {
 		case m.Run == "" && m.Type != rowUser, m.Type == "system_message":
-			of = append(of, nil)
+			turnOf = append(turnOf, nil)
 			continue
 		case m.Run == "":
-			x = &chain{settled: true}
-			all = append(all, x)
+			x = &storedTurn{isComplete: true}
+			turns = append(turns, x)
 		case x == nil:
 			if m.Type == rowResponse {
-				x = byCall[m.answered()]
+				x = byCall[m.answeredCall()]
 			}
 			if x == nil {
 				x = begin(m.Run)
@@ -173,28 +173,28 @@ func chains(rows []*stored) (all []*chain, of []*chain) {
 			x.runs = slices.DeleteFunc(x.runs, func(run string) bool { return run == m.Run })
 			x = begin(m.Run)
 		}
-		of = append(of, x)
+		turnOf = append(turnOf, x)
 		if m.Type == rowUser {
 			x.users = append(x.users, m)
 			continue
 		}
 		x.rows = append(x.rows, m)
 		for _, a := range m.Answers {
-			x.answers[a.Call] = a.Allow
-			x.open = slices.DeleteFunc(x.open, func(call string) bool { return call == a.Call })
+			x.decisions[a.Call] = a.Allow
+			x.openCalls = slices.DeleteFunc(x.openCalls, func(call string) bool { return call == a.Call })
 		}
 		if m.Type == rowRequest {
 			for _, call := range m.calls() {
 				byCall[call] = x
-				x.open = append(x.open, call)
+				x.openCalls = append(x.openCalls, call)
 			}
 		}
 	}
-	return all, of
+	return turns, turnOf
 }
 
-// answered returns the call that an answer to approvals is for.
-func (m *stored) answered() string {
+// answeredCall returns the call that an answer to approvals is for.
+func (m *storedMessage) answeredCall() string {
 	for _, a := range m.Answers {
 		if a.Call != "" {
 			return a.Call
@@ -203,23 +203,23 @@ func (m *stored) answered() string {
 	return ""
 }
 
-// last returns the newest message.
-func (x *chain) last() *stored {
+// newest returns the newest message.
+func (x *storedTurn) newest() *storedMessage {
 	if n := len(x.rows); n > 0 {
 		return x.rows[n-1]
 	}
 	return x.users[len(x.users)-1]
 }
 
-// ended reports whether the last step looks as if no other one follows.
-func (x *chain) ended() bool {
-	return len(x.rows) > 0 && (x.last().Type == rowAnswer || len(x.open) > 0)
+// endsRun reports whether the last step looks as if no other one follows.
+func (x *storedTurn) endsRun() bool {
+	return len(x.rows) > 0 && (x.newest().Type == rowAnswer || len(x.openCalls) > 0)
 }
 
 // key returns the key of the entry of the turn: the turn's own id, if a gateway of Leat has sent its message.
-func (x *chain) key() string {
+func (x *storedTurn) key() string {
 	for _, u := range x.users {
-		if turn, _, ok := ownIDs(u.Otid); ok {
+		if turn, _, ok := parseClientID(u.Otid); ok {
 			return turn
 		}
 	}
@@ -227,8 +227,8 @@ func (x *chain) key() string {
 }
 
 // keyOf returns the key of the entry of a user's message.
-func keyOf(u *stored) string {
-	if _, message, ok := ownIDs(u.Otid); ok {
+func keyOf(u *storedMessage) string {
+	if _, message, ok := parseClientID(u.Otid); ok {
 		return message
 	}
 	return u.ID
@@ -238,7 +238,7 @@ func keyOf(u *stored) string {
 const sourceV1 = "letta"
 
 // messages returns the entries of what users have written.
-func (x *chain) messages() (entries []agent.Entry) {
+func (x *storedTurn) messages() (entries []agent.Entry) {
 	for _, u := range x.users {
 		e := agent.Entry{Key: keyOf(u), At: u.Date, Source: sourceV1, Message: &agent.Message{Role: event.User, Text: u.text()}}
 		if e.Key != "" && len(e.Key) <= agent.MaxKey {
@@ -249,27 +249,27 @@ func (x *chain) messages() (entries []agent.Entry) {
 }
 
 // entry returns the entry of the runs, without operations.
-func (x *chain) entry() agent.Entry {
+func (x *storedTurn) entry() agent.Entry {
 	e := agent.Entry{Key: x.key(), Source: sourceV1, Run: &agent.Run{}}
 	if len(x.users) > 0 {
 		e.At, e.Run.Answers = x.users[0].Date, keyOf(x.users[0])
 	} else {
-		e.At = x.last().Date
+		e.At = x.newest().Date
 	}
 	return e
 }
 
 // operations returns the operations of runs that are over. info is the last of them.
-func (x *chain) operations(info runInfo, usage []byte) ([]event.Event, error) {
+func (x *storedTurn) operations(run runInfo, usage []byte) ([]event.Event, error) {
 	d := letta.New()
-	var all []event.Event
+	var events []event.Event
 	decode := func(frames ...dialect.Frame) error {
 		for _, f := range frames {
 			ops, err := d.Decode(f)
 			if err != nil {
 				return fmt.Errorf("history: %w", err)
 			}
-			all = append(all, ops...)
+			events = append(events, ops...)
 		}
 		return nil
 	}
@@ -283,34 +283,34 @@ func (x *chain) operations(info runInfo, usage []byte) ([]event.Event, error) {
 		if err := decode(endOf(nil, runInfo{Stop: waitingStop}, nil)...); err != nil {
 			return nil, err
 		}
-		all = append(all, answered(d, x.answers)...)
+		events = append(events, recordDecisions(d, x.decisions)...)
 	}
-	if err := decode(endOf(x.rows, info, usage)...); err != nil {
+	if err := decode(endOf(x.rows, run, usage)...); err != nil {
 		return nil, err
 	}
-	rest, _ := d.Close() // its error is the missing end, which is added below
-	all = append(all, rest...)
-	for i := range all {
-		all[i].Turn = ""
+	buffered, _ := d.Close() // its error is the missing end, which is added below
+	events = append(events, buffered...)
+	for i := range events {
+		events[i].Turn = ""
 	}
-	if n := len(all); n > 0 && all[n-1].Type == event.TurnEnd {
-		return all, nil
+	if n := len(events); n > 0 && events[n-1].Type == event.TurnEnd {
+		return events, nil
 	}
-	return append(all, event.Event{Type: event.TurnEnd, Body: &event.Body{
+	return append(events, event.Event{Type: event.TurnEnd, Body: &event.Body{
 		Outcome: event.Interrupted, Reason: codeLost, Error: &event.Error{Code: codeLost, Message: noEnd},
 	}}), nil
 }
 
-// answered notes the answers to the approvals that a turn waits for, and returns what they change for readers.
-func answered(d *letta.Decoder, answers map[string]bool) (ops []event.Event) {
-	for _, w := range d.Waiting() {
+// recordDecisions notes the answers to the approvals that a turn waits for, and returns what they change for readers.
+func recordDecisions(d *letta.Decoder, answers map[string]bool) (ops []event.Event) {
+	for _, w := range d.PendingApprovals() {
 		a := &event.Answer{ID: w.Request, Decision: event.Deny}
 		if answers[w.Call] {
 			a.Decision = event.Approve
 		}
 		ops = append(ops, event.Event{Type: event.TurnResume, Body: &event.Body{Answer: a}})
-		ops = append(ops, d.Answered(w.Request, answers[w.Call])...)
+		ops = append(ops, d.RecordAnswer(w.Request, answers[w.Call])...)
 	}
-	d.Continue()
+	d.ContinueTurn()
 	return ops
 }

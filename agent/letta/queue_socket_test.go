@@ -14,7 +14,7 @@ import (
 )
 
 // deaf is a turn that was stopped, which the server has not noticed.
-func deaf(t *testing.T, f *appServer, a *socket) *stage {
+func deaf(t *testing.T, f *appServer, a *socketAgent) *stage {
 	t.Helper()
 	a.times.abort = time.Millisecond
 	s := newStage(t).run(a, "hello")
@@ -27,7 +27,7 @@ func deaf(t *testing.T, f *appServer, a *socket) *stage {
 }
 
 // behind is a turn whose message lies in the queue of the server, behind one of somebody else that is at its gate.
-func behind(t *testing.T, f *appServer, a *socket, other *stage) *stage {
+func behind(t *testing.T, f *appServer, a *socketAgent, other *stage) *stage {
 	t.Helper()
 	s := newStage(t)
 	s.session, s.key = other.session, "ours"
@@ -67,7 +67,7 @@ func TestAppServerHoldsForTooLong(t *testing.T) {
 	f.scripts = [][]string{{"One ", "deaf model"}, {"Next."}}
 	a := f.agent(nil)
 	other := deaf(t, f, a)
-	a.times.held = 20 * time.Millisecond
+	a.times.queueLimit = 20 * time.Millisecond
 	s := newStage(t)
 	s.session, s.key = other.session, "ours"
 	s.run(a, "our message").want(event.Failed, codeBusy, "")
@@ -76,7 +76,7 @@ func TestAppServerHoldsForTooLong(t *testing.T) {
 	}
 	close(f.gate("model"))
 	f.until("the first turn has ended", func() bool { return f.convs["local-conv-1"].cancel == nil })
-	a.times.held = limit
+	a.times.queueLimit = limit
 	next := newStage(t)
 	next.session, next.key = s.session, "next"
 	next.run(a, "another").want(event.Completed, "", "Next.")
@@ -118,7 +118,7 @@ func TestAppServerNothingToAbort(t *testing.T) {
 	}
 	defer l.close()
 	turn := newTurn(s.input("hello"), s.out, letta.Code())
-	turn.st.Session = session{Agent: "agent-1", Conversation: "local-conv-1"}
+	turn.saved.Session = session{Agent: "agent-1", Conversation: "local-conv-1"}
 	done := make(chan struct{})
 	go func() { defer close(done); a.abort(t.Context(), turn, l) }()
 	select {
@@ -133,12 +133,12 @@ func TestTakenAfterWhatItWaitedFor(t *testing.T) {
 	s := newStage(t)
 	k := newAppServer(t).agent(nil)
 	in := s.input("hello")
-	w := &watch{hurry: make(chan struct{}, 1), done: make(chan struct{})}
-	k.watches = map[string]*watch{in.Conversation: w}
-	waiting := &talk{k: k, t: newTurn(in, s.out, letta.Code())}
-	waiting.place.queued = true
+	w := &socketWatch{hurry: make(chan struct{}, 1), finished: make(chan struct{})}
+	k.watches = map[string]*socketWatch{in.Conversation: w}
+	waiting := &socketTurn{agent: k, turn: newTurn(in, s.out, letta.Code())}
+	waiting.queue.isQueued = true
 	taken := make(chan error, 1)
-	go func() { taken <- waiting.taken(t.Context()) }()
+	go func() { taken <- waiting.markStarted(t.Context()) }()
 	select {
 	case <-w.hurry:
 	case err := <-taken:
@@ -149,11 +149,11 @@ func TestTakenAfterWhatItWaitedFor(t *testing.T) {
 		t.Fatalf("it does not wait: %v", err)
 	default:
 	}
-	w.caughtUp.set(true)
+	w.upToDate.update(true)
 	if err := <-taken; err != nil {
 		t.Fatal(err)
 	}
-	k.exit(waiting)
+	k.leaveOrder(waiting)
 }
 
 // cutQueued breaks the connection whose message is in the queue. If the server notices, it has dropped the message before cutQueued returns,

@@ -61,7 +61,7 @@ func (b *book) Add(_ context.Context, _ string, entries []agent.Entry, cursor js
 }
 
 // follow follows the conversation until the function that it returns is called.
-func (b *book) follow(k *socket) (end func()) {
+func (b *book) follow(k *socketAgent) (end func()) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -115,7 +115,7 @@ func speak(t *testing.T, conn *websocket.Conn, s session, id, text string) {
 }
 
 // observed runs Observe of an entry.
-func observed(t *testing.T, k *socket, e agent.Entry) *stage {
+func observed(t *testing.T, k *socketAgent, e agent.Entry) *stage {
 	s := newStage(t)
 	s.key, s.state = e.Key, e.Run.State
 	in := s.input("")
@@ -130,16 +130,16 @@ func theirMessage(t *testing.T, e agent.Entry, text string) {
 	}
 }
 
-var theirs = session{Agent: "agent-1", Conversation: own}
+var theirs = session{Agent: "agent-1", Conversation: ownConversation}
 
 func TestAppServerFollowsAnotherClient(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"One ", "gate theirs", "two."}}
-	k := f.agent(map[string]string{"conversation": own})
+	k := f.agent(map[string]string{"conversation": ownConversation})
 	b := newBook(t, theirs)
 	b.follow(k)
 	b.ready()
-	conn := f.watch(own)
+	conn := f.watch(ownConversation)
 	speak(t, conn, theirs, "theirs-1", "hello from there")
 	all := b.wait(2)
 	theirMessage(t, all[0], "hello from there")
@@ -160,25 +160,25 @@ func TestAppServerFollowsAnotherClient(t *testing.T) {
 func TestAppServerFollowsWhatHappenedMeanwhile(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Theirs."}, {"Ours."}, {"think Hm. ", "And theirs again."}}
-	k := f.agent(map[string]string{"conversation": own})
+	k := f.agent(map[string]string{"conversation": ownConversation})
 	b := newBook(t, theirs)
 	end := b.follow(k)
 	b.ready()
 	end()
-	conn := f.watch(own)
+	conn := f.watch(ownConversation)
 	turnOver := func() {
-		f.until("idle", func() bool { c := f.convs[own]; return c.cancel == nil && !c.ending && len(c.past) > 0 })
+		f.until("idle", func() bool { c := f.convs[ownConversation]; return c.cancel == nil && !c.ending && len(c.past) > 0 })
 	}
 	speak(t, conn, theirs, "same-id", "first")
-	f.until("answered", func() bool { return len(f.convs[own].past) == 2 })
+	f.until("answered", func() bool { return len(f.convs[ownConversation].past) == 2 })
 	turnOver()
 	turn := "01a20447-51d6-74af-8605-b4f68a856abf"
 	b.own = []string{turn, "our-message"}
 	speak(t, conn, theirs, turn+".our-message", "ours")
-	f.until("answered", func() bool { return len(f.convs[own].past) == 4 })
+	f.until("answered", func() bool { return len(f.convs[ownConversation].past) == 4 })
 	turnOver()
 	speak(t, conn, theirs, "same-id", "second") // a client may give an id again
-	f.until("answered", func() bool { return len(f.convs[own].past) == 7 })
+	f.until("answered", func() bool { return len(f.convs[ownConversation].past) == 7 })
 	turnOver()
 	for range 2 { // once each, however often it is read
 		end = b.follow(k)
@@ -204,18 +204,18 @@ func TestAppServerFollowsWhatHappenedMeanwhile(t *testing.T) {
 func TestAppServerFollowsThroughALostConnection(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Theirs."}}
-	k := f.agent(map[string]string{"conversation": own})
+	k := f.agent(map[string]string{"conversation": ownConversation})
 	b := newBook(t, theirs)
 	b.follow(k)
 	b.ready()
 	f.mu.Lock()
 	conns := f.conns
-	for v := range f.convs[own].viewers {
+	for v := range f.convs[ownConversation].viewers {
 		go func() { _ = v.conn.CloseNow() }()
 	}
 	f.mu.Unlock()
 	f.until("the connection is made again", func() bool { return f.conns > conns })
-	speak(t, f.watch(own), theirs, "theirs-1", "hello")
+	speak(t, f.watch(ownConversation), theirs, "theirs-1", "hello")
 	all := b.wait(2)
 	theirMessage(t, all[0], "hello")
 }
@@ -225,22 +225,22 @@ func TestAppServerFollowsThroughALostConnection(t *testing.T) {
 func TestAppServerCatchesUpBeforeItSpeaks(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"Theirs."}, {"Ours."}}
-	k := f.agent(map[string]string{"conversation": own})
-	k.times.wait = limit // before the connection that follows is made again
+	k := f.agent(map[string]string{"conversation": ownConversation})
+	k.times.retryDelay = limit // before the connection that follows is made again
 	b := newBook(t, theirs)
 	b.follow(k)
 	b.ready()
-	conn := f.watch(own)
+	conn := f.watch(ownConversation)
 	f.mu.Lock()
-	for v := range f.convs[own].viewers {
+	for v := range f.convs[ownConversation].viewers {
 		if v.leat {
 			go func() { _ = v.conn.CloseNow() }()
 		}
 	}
 	f.mu.Unlock()
-	f.until("the connection that follows is gone", func() bool { return len(f.convs[own].viewers) == 1 })
+	f.until("the connection that follows is gone", func() bool { return len(f.convs[ownConversation].viewers) == 1 })
 	speak(t, conn, theirs, "theirs-1", "hello")
-	f.until("answered", func() bool { c := f.convs[own]; return c.cancel == nil && !c.ending && len(c.past) == 2 })
+	f.until("answered", func() bool { c := f.convs[ownConversation]; return c.cancel == nil && !c.ending && len(c.past) == 2 })
 	s := newStage(t)
 	s.session = b.sess
 	s.run(k, "ours")
@@ -257,17 +257,17 @@ func TestAppServerCatchesUpBeforeItSpeaks(t *testing.T) {
 func TestAppServerShowsRunsInTheirOrder(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"gate theirs", "Theirs."}, {"Ours."}}
-	k := f.agent(map[string]string{"conversation": own})
-	k.times.wait = 100 * time.Millisecond // after a refused connection
+	k := f.agent(map[string]string{"conversation": ownConversation})
+	k.times.retryDelay = 100 * time.Millisecond // after a refused connection
 	b := newBook(t, theirs)
 	b.follow(k)
 	b.ready()
-	speak(t, f.watch(own), theirs, "theirs-1", "hello")
+	speak(t, f.watch(ownConversation), theirs, "theirs-1", "hello")
 	run := b.wait(2)[1]
 	ours := newStage(t)
 	ours.session = b.sess
 	ours.run(k, "ours")
-	f.until("queued", func() bool { return len(f.convs[own].queue) == 1 })
+	f.until("queued", func() bool { return len(f.convs[ownConversation].queue) == 1 })
 	f.mu.Lock()
 	f.refuse = repeated(fault{status: 503}, 2)
 	f.mu.Unlock()
@@ -297,7 +297,7 @@ func TestAppServerToolThatOutlivesAMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := exchanges(rows, newTurns())
+	all := exchanges(rows, newTurnTracker())
 	if len(all) != 2 || len(all[0].rows) != 2 || len(all[1].rows) != 1 {
 		t.Fatalf("the exchanges are %+v", all)
 	}
@@ -315,13 +315,13 @@ func TestAppServerToolThatOutlivesAMessage(t *testing.T) {
 }
 
 func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
-	turns := newTurns()
+	turns := newTurnTracker()
 	take := func(frame string) {
 		var f envelope
 		if err := json.Unmarshal([]byte(frame), &f); err != nil {
 			t.Fatal(err)
 		}
-		turns.take(&f)
+		turns.observe(&f)
 	}
 	turn := "01a20447-51d6-74af-8605-b4f68a856abf"
 	take(`{"type":"update_loop_status","loop_status":{"status":"WAITING_ON_INPUT"}}`)
@@ -345,7 +345,7 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 			`{"type":"stream_delta","delta":{"message_type":"user_message","otid":"theirs"}}`,
 		},
 	} {
-		turns = newTurns()
+		turns = newTurnTracker()
 		for _, frame := range frames {
 			take(frame)
 		}
@@ -354,13 +354,13 @@ func TestAppServerMessageOfAnotherClientInOurTurn(t *testing.T) {
 		}
 	}
 	// One that is made when the turn has ended learns it of the runs before.
-	turns = newTurns()
+	turns = newTurnTracker()
 	take(`{"type":"update_loop_status","loop_status":{"status":"WAITING_ON_INPUT","active_run_ids":[],"client_message_ids_by_run_id":{"r1":["` + turn + `.m"],"r2":["` + turn + `.m","theirs"]}}}`)
 	if all = exchanges(rows, turns); len(all) != 1 {
 		t.Errorf("%d exchanges, want one of two messages", len(all))
 	}
-	w := &watch{k: newSocket(base{}), session: theirs, turns: turns, fresh: true, puzzled: map[string]time.Time{}}
-	entries, _, _ := w.gather(all, cursor{})
+	w := &socketWatch{agent: newSocket(base{}), session: theirs, turns: turns, hasNoCursor: true, unclearSince: map[string]time.Time{}}
+	entries, _, _ := w.gather(all, socketCursor{})
 	if len(entries) < 2 || entries[0].Key != "m" || entries[1].Message == nil {
 		t.Errorf("the entries are %+v", entries)
 	}
@@ -377,13 +377,13 @@ func TestAppServerMessageAfterAKilledTool(t *testing.T) {
 		{ID: "3", Type: rowUser, Otid: "theirs", Content: json.RawMessage(`"theirs"`)},
 		{ID: "4", Type: "assistant_message"},
 	}
-	known := newTurns()
+	known := newTurnTracker()
 	var f envelope
 	if err := json.Unmarshal([]byte(`{"type":"update_loop_status","loop_status":{"status":"PROCESSING_API_RESPONSE","active_run_ids":["r1"],"client_message_ids_by_run_id":{"r1":["theirs"]}}}`), &f); err != nil {
 		t.Fatal(err)
 	}
-	known.take(&f)
-	for name, turns := range map[string]*turns{"a connection within the run": known, "a connection after another restart": newTurns()} {
+	known.observe(&f)
+	for name, turns := range map[string]*turnTracker{"a connection within the run": known, "a connection after another restart": newTurnTracker()} {
 		if all := exchanges(rows, turns); len(all) != 2 || len(all[1].rows) != 1 {
 			t.Errorf("%s: %d exchanges, want two", name, len(all))
 		}
@@ -399,17 +399,17 @@ func TestAppServerMessageAfterAKilledTool(t *testing.T) {
 func TestAppServerToolThatRanBeforeTheList(t *testing.T) {
 	f := newAppServer(t)
 	f.scripts = [][]string{{"One ", "gate list", "run c1", "return c1", "gate back", "step", "two."}}
-	k := f.agent(map[string]string{"conversation": own})
+	k := f.agent(map[string]string{"conversation": ownConversation})
 	b := newBook(t, theirs)
 	b.follow(k)
 	b.ready()
-	speak(t, f.watch(own), theirs, "theirs-1", "hello")
+	speak(t, f.watch(ownConversation), theirs, "theirs-1", "hello")
 	run := b.wait(2)[1]
 	f.mu.Lock()
 	f.listing = func() {
 		close(f.gate("list"))
 		f.until("the tool's return", func() bool {
-			past := f.convs[own].past
+			past := f.convs[ownConversation].past
 			return past[len(past)-1]["message_type"] == rowReturn
 		})
 	}

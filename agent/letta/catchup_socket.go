@@ -7,18 +7,18 @@ import (
 
 // latch is a condition that others wait for.
 type latch struct {
-	mu     sync.Mutex
-	is     bool
-	opened chan struct{} // closed when the condition holds; nil if nobody waits
+	mu      sync.Mutex
+	isSet   bool
+	waiters chan struct{} // closed when the condition holds; nil if nobody waits
 }
 
-func (l *latch) set(is bool) {
+func (l *latch) update(isSet bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.is = is
-	if is && l.opened != nil {
-		close(l.opened)
-		l.opened = nil
+	l.isSet = isSet
+	if isSet && l.waiters != nil {
+		close(l.waiters)
+		l.waiters = nil
 	}
 }
 
@@ -26,20 +26,20 @@ func (l *latch) set(is bool) {
 func (l *latch) wait() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.opened == nil {
-		l.opened = make(chan struct{})
+	if l.waiters == nil {
+		l.waiters = make(chan struct{})
 	}
-	opened := l.opened
-	if l.is {
-		close(opened)
-		l.opened = nil
+	waiters := l.waiters
+	if l.isSet {
+		close(waiters)
+		l.waiters = nil
 	}
-	return opened
+	return waiters
 }
 
 // catchUp waits until a conversation shows what happened in its session so far. Readers see what comes in the order in which it is
 // recorded, so that a run of another client that ended while its connection was lost has to be recorded before the next answer.
-func (k *socket) catchUp(ctx context.Context, conversation string) {
+func (k *socketAgent) catchUp(ctx context.Context, conversation string) {
 	k.mu.Lock()
 	w := k.watches[conversation]
 	k.mu.Unlock()
@@ -50,11 +50,11 @@ func (k *socket) catchUp(ctx context.Context, conversation string) {
 	case w.hurry <- struct{}{}:
 	default: // an earlier request is still there
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.times.caughtUp)
+	ctx, cancel := context.WithTimeout(ctx, k.times.catchUpLimit)
 	defer cancel()
 	select {
-	case <-w.caughtUp.wait():
-	case <-w.done:
+	case <-w.upToDate.wait():
+	case <-w.finished:
 	case <-ctx.Done(): // then it is shown later, behind the answer
 	}
 }

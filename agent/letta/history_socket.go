@@ -64,18 +64,18 @@ func (r *row) text() string {
 // copyTime is how long after a message the server may have written it again because it tried again.
 const copyTime = time.Minute
 
-// copies reports whether a user's message is one that the server has written again, since it has tried again to answer it.
-func (r *row) copies(before *row) bool {
+// isRetryOf reports whether a user's message is one that the server has written again, since it has tried again to answer it.
+func (r *row) isRetryOf(before *row) bool {
 	return r.Otid != before.Otid && bytes.Equal(r.Content, before.Content) && r.Date.Sub(before.Date) < copyTime
 }
 
 // parseRows returns the rows of a list, the oldest first.
-func parseRows(list []byte) (rows []*row, more bool, err error) {
+func parseRows(list []byte) (rows []*row, hasMore bool, err error) {
 	var res struct {
 		Success  *bool             `json:"success"`
 		Error    string            `json:"error"`
 		Messages []json.RawMessage `json:"messages"`
-		More     bool              `json:"has_more"`
+		HasMore  bool              `json:"has_more"`
 	}
 	if err := json.Unmarshal(list, &res); err != nil {
 		return nil, false, fmt.Errorf("list of messages: %w", err)
@@ -93,7 +93,7 @@ func parseRows(list []byte) (rows []*row, more bool, err error) {
 		}
 		rows = append(rows, r)
 	}
-	return rows, res.More, nil
+	return rows, res.HasMore, nil
 }
 
 const (
@@ -102,7 +102,7 @@ const (
 )
 
 // listMessages reads the newest messages of a conversation.
-func (k *socket) listMessages(ctx context.Context, l *link, s session, limit int, other func([]byte) error) ([]byte, error) {
+func (k *socketAgent) listMessages(ctx context.Context, l *connection, s session, limit int, other func([]byte) error) ([]byte, error) {
 	id := newID()
 	return l.call(ctx, k.times, id, map[string]any{
 		"type": "conversation_messages_list", "request_id": id, "conversation_id": s.Conversation,
@@ -117,60 +117,60 @@ type exchange struct {
 }
 
 // exchanges divides a history into runs.
-func exchanges(rows []*row, t *turns) (all []*exchange) {
-	var last *exchange
+func exchanges(rows []*row, t *turnTracker) (runs []*exchange) {
+	var current *exchange
 	calls := map[string]*exchange{}
 	for _, r := range rows {
-		if last != nil && r.Call.ID != "" {
-			calls[r.Call.ID] = last
+		if current != nil && r.Call.ID != "" {
+			calls[r.Call.ID] = current
 		}
 		switch {
 		case r.Type == rowReturn && calls[r.CallID] != nil: // a message may have come while the tool ran
 			x := calls[r.CallID]
 			x.rows = append(x.rows, r)
-		case r.Type != rowUser && last == nil: // its beginning is older
+		case r.Type != rowUser && current == nil: // its beginning is older
 		case r.Type != rowUser:
-			last.rows = append(last.rows, r)
-		case last != nil && !t.knows(r.Otid) && r.copies(last.users[len(last.users)-1]):
-			last.rows = nil // the try before has failed
-		case last != nil && last.joined(r, t):
-			last.users = append(last.users, r)
+			current.rows = append(current.rows, r)
+		case current != nil && !t.isKnown(r.Otid) && r.isRetryOf(current.users[len(current.users)-1]):
+			current.rows = nil // the try before has failed
+		case current != nil && current.contains(r, t):
+			current.users = append(current.users, r)
 		default:
-			last = &exchange{users: []*row{r}}
-			all = append(all, last)
+			current = &exchange{users: []*row{r}}
+			runs = append(runs, current)
 		}
 	}
-	return all
+	return runs
 }
 
-// joined reports whether a user's message was handed to a run that another one had begun. A message of Leat begins a turn of
+// contains reports whether a user's message was handed to a run that another one had begun. A message of Leat begins a turn of
 // its own in such a run, unless it was sent in a turn that runs there already.
-func (x *exchange) joined(r *row, t *turns) bool {
-	first, before := x.users[0], x.users[len(x.users)-1]
-	if turn, _, ok := ownIDs(r.Otid); ok {
-		mine, _, ok := ownIDs(first.Otid)
-		return ok && mine == turn
+func (x *exchange) contains(r *row, t *turnTracker) bool {
+	starter, previous := x.users[0], x.users[len(x.users)-1]
+	if turn, _, ok := parseClientID(r.Otid); ok {
+		starterTurn, _, ok := parseClientID(starter.Otid)
+		return ok && starterTurn == turn
 	}
-	if t.together(r.Otid, before.Otid) {
+	if t.sameTurn(r.Otid, previous.Otid) {
 		return true
 	}
 	// A server that was started again does not know its runs any more. A run that goes well does not end with what a tool gave; one
 	// that ends with the call was killed with the server.
-	return !t.knows(r.Otid) && len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == rowReturn
+	return !t.isKnown(r.Otid) && len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == rowReturn
 }
 
-// has reports whether a message is one of the run's.
-func (x *exchange) has(client string) bool {
+// hasMessage reports whether a message is one of the run's.
+func (x *exchange) hasMessage(client string) bool {
 	return slices.ContainsFunc(x.users, func(r *row) bool { return r.Otid == client })
 }
 
-// whole reports whether a run looks as if it had come to its end.
-func (x *exchange) whole() bool {
+// isComplete reports whether a run looks as if it had come to its end.
+func (x *exchange) isComplete() bool {
 	return len(x.rows) > 0 && x.rows[len(x.rows)-1].Type == "assistant_message"
 }
 
-// list returns the rows of the answer as a list of the server.
-func (x *exchange) list() []byte {
+// listFrame returns the rows of the answer as a list of the server.
+func (x *exchange) listFrame() []byte {
 	raw := make([]json.RawMessage, 0, len(x.rows))
 	for _, r := range slices.Backward(x.rows) {
 		raw = append(raw, r.raw)
@@ -184,8 +184,8 @@ func (x *exchange) list() []byte {
 
 // Frames that tell a decoder what a history leaves out.
 var (
-	frameRuns  = []byte(`{"type":"update_loop_status","loop_status":{"active_run_ids":["history"]}}`)
-	frameEnded = []byte(`{"type":"turn_finished","stop_reason":"end_turn"}`)
+	frameRunning = []byte(`{"type":"update_loop_status","loop_status":{"active_run_ids":["history"]}}`)
+	frameEnded   = []byte(`{"type":"turn_finished","stop_reason":"end_turn"}`)
 )
 
 // noEnd is the error of a run whose end is missing in the history.
@@ -194,25 +194,25 @@ const noEnd = "the Letta server has stored no end of the answer"
 // operations returns the operations of a run that has ended.
 func (x *exchange) operations() ([]event.Event, error) {
 	d := letta.NewCode()
-	frames := [][]byte{frameRuns, x.list()}
-	if x.whole() {
+	frames := [][]byte{frameRunning, x.listFrame()}
+	if x.isComplete() {
 		frames = append(frames, frameEnded)
 	}
-	var all []event.Event
+	var events []event.Event
 	for _, f := range frames {
 		ops, err := d.Decode(dialect.Frame{Data: f})
 		if err != nil {
 			return nil, fmt.Errorf("history: %w", err)
 		}
-		all = append(all, ops...)
+		events = append(events, ops...)
 	}
-	for i := range all {
-		all[i].Turn = ""
+	for i := range events {
+		events[i].Turn = ""
 	}
-	if len(all) > 0 && all[len(all)-1].Type == event.TurnEnd {
-		return all, nil
+	if len(events) > 0 && events[len(events)-1].Type == event.TurnEnd {
+		return events, nil
 	}
-	return append(all, event.Event{Type: event.TurnEnd, Body: &event.Body{
+	return append(events, event.Event{Type: event.TurnEnd, Body: &event.Body{
 		Outcome: event.Interrupted, Reason: codeLost, Error: &event.Error{Code: codeLost, Message: noEnd},
 	}}), nil
 }

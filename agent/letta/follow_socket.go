@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	_ agent.Follower = (*socket)(nil)
-	_ agent.Keeper   = (*socket)(nil)
+	_ agent.Follower = (*socketAgent)(nil)
+	_ agent.Keeper   = (*socketAgent)(nil)
 )
 
 // maxWatches bounds the sessions of an agent that are followed, each over a separate connection. If there are more, those that
@@ -19,60 +19,60 @@ var (
 const maxWatches = 256
 
 // Start implements [agent.Keeper].
-func (k *socket) Start(log *slog.Logger) {
+func (k *socketAgent) Start(log *slog.Logger) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.logger = log
 }
 
 // Close implements [agent.Keeper]: what runs between turns is Follow's, which has ended.
-func (k *socket) Close() {}
+func (k *socketAgent) Close() {}
 
-func (k *socket) log() *slog.Logger {
+func (k *socketAgent) log() *slog.Logger {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.logger
 }
 
 // Follow implements [agent.Follower].
-func (k *socket) Follow(ctx context.Context, sessions agent.Sessions) error {
+func (k *socketAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
-	watches := map[string]*watch{}
+	watches := map[string]*socketWatch{}
 	k.mu.Lock()
 	k.watches = watches
 	k.mu.Unlock()
-	take := func(s agent.Session) {
+	follow := func(s agent.Session) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		key := sessionOf(s.Session)
-		if old := watches[s.Conversation]; old != nil {
-			if old.session == key && !old.over() {
+		if previous := watches[s.Conversation]; previous != nil {
+			if previous.session == key && !previous.isFinished() {
 				return
 			}
-			old.cancel()
+			previous.cancel()
 			delete(watches, s.Conversation)
 		}
 		if key.Conversation == "" {
 			return
 		}
 		if len(watches) >= maxWatches {
-			quiet := quietest(watches)
-			watches[quiet].cancel()
-			delete(watches, quiet)
+			quietestKey := quietest(watches)
+			watches[quietestKey].cancel()
+			delete(watches, quietestKey)
 		}
-		w := newWatch(k, sessions, s, key)
+		w := newSocketWatch(k, sessions, s, key)
 		watches[s.Conversation] = w
-		var own context.Context
-		own, w.cancel = context.WithCancel(ctx)
+		var watchContext context.Context
+		watchContext, w.cancel = context.WithCancel(ctx)
 		tasks.Go(func() {
-			defer close(w.done)
-			w.run(own)
+			defer close(w.finished)
+			w.run(watchContext)
 		})
 	}
-	return agent.EachSession(ctx, sessions, take)
+	return agent.EachSession(ctx, sessions, follow)
 }
 
 // sessionOf returns the kept session; it is empty if the conversation keeps no session.
@@ -84,11 +84,11 @@ func sessionOf(raw json.RawMessage) (s session) {
 }
 
 // quietest returns the conversation in whose session nothing has happened for longest.
-func quietest(watches map[string]*watch) (conversation string) {
-	var least int64
+func quietest(watches map[string]*socketWatch) (conversation string) {
+	var oldest int64
 	for c, w := range watches {
-		if at := w.heard.Load(); conversation == "" || at < least {
-			conversation, least = c, at
+		if at := w.lastFrame.Load(); conversation == "" || at < oldest {
+			conversation, oldest = c, at
 		}
 	}
 	return conversation

@@ -17,18 +17,18 @@ import (
 // maxFrame bounds a frame, in bytes: the list of a long conversation's messages is one.
 const maxFrame = 32 << 20
 
-// link is one connection to the App Server.
-type link struct {
-	conn   *websocket.Conn
-	out    *agent.Emitter // nil where no turn is
-	frames chan []byte    // closed when the connection has ended
-	end    context.CancelFunc
-	tasks  sync.WaitGroup
-	err    error // why it has ended, once frames is closed
+// connection is one connection to the App Server.
+type connection struct {
+	ws      *websocket.Conn
+	emitter *agent.Emitter // nil where no turn is
+	frames  chan []byte    // closed when the connection has ended
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
+	err     error // why it has ended, once frames is closed
 }
 
 // dial connects. An error is a *failure.
-func (k *socket) dial(ctx context.Context, out *agent.Emitter) (*link, error) {
+func (k *socketAgent) dial(ctx context.Context, emitter *agent.Emitter) (*connection, error) {
 	dctx, cancel := context.WithTimeout(ctx, k.times.dial)
 	defer cancel()
 	h := http.Header{"User-Agent": {"Leat"}}
@@ -38,26 +38,26 @@ func (k *socket) dial(ctx context.Context, out *agent.Emitter) (*link, error) {
 	conn, res, err := websocket.Dial(dctx, k.url.String(), &websocket.DialOptions{HTTPHeader: h, HTTPClient: k.client})
 	if err != nil {
 		if res != nil && res.StatusCode != http.StatusSwitchingProtocols {
-			return nil, refused(res)
+			return nil, statusFailure(res)
 		}
-		return nil, unreachable(err)
+		return nil, connectFailure(err)
 	}
 	conn.SetReadLimit(maxFrame)
 	// The connection outlives the turn's context: a turn that was stopped is still to be aborted on it.
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	l := &link{conn: conn, out: out, frames: make(chan []byte), end: end}
-	l.tasks.Go(func() { l.read(life, k.times.settle) })
-	l.tasks.Go(func() { l.ping(life, k.times) })
-	return l, nil
+	life, cancelLife := context.WithCancel(context.WithoutCancel(ctx))
+	c := &connection{ws: conn, emitter: emitter, frames: make(chan []byte), cancel: cancelLife}
+	c.tasks.Go(func() { c.readFrames(life, k.times.finish) })
+	c.tasks.Go(func() { c.ping(life, k.times) })
+	return c, nil
 }
 
-func (l *link) read(ctx context.Context, settle time.Duration) {
-	defer l.end()
+func (l *connection) readFrames(ctx context.Context, settle time.Duration) {
+	defer l.cancel()
 	defer close(l.frames)
-	var hold agent.Hold
-	defer hold.Release()
+	var memory agent.Hold
+	defer memory.Release()
 	for {
-		b, err := l.message(ctx, &hold)
+		b, err := l.message(ctx, &memory)
 		if err != nil {
 			l.err = err
 			return
@@ -67,10 +67,10 @@ func (l *link) read(ctx context.Context, settle time.Duration) {
 			// A connection that ends within a message looks as if the message had ended there: garbage is what the connection
 			// outlives.
 			hctx, cancel := context.WithTimeout(ctx, settle)
-			next, err = l.message(hctx, &hold)
-			late := hctx.Err() != nil
+			next, err = l.message(hctx, &memory)
+			isLate := hctx.Err() != nil
 			cancel()
-			if err != nil && !late {
+			if err != nil && !isLate {
 				l.err = err
 				return
 			}
@@ -89,16 +89,16 @@ func (l *link) read(ctx context.Context, settle time.Duration) {
 }
 
 // message reads one message, as far as the budget for large frames allows.
-func (l *link) message(ctx context.Context, hold *agent.Hold) ([]byte, error) {
-	_, r, err := l.conn.Reader(ctx)
+func (l *connection) message(ctx context.Context, memory *agent.Hold) ([]byte, error) {
+	_, r, err := l.ws.Reader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return agent.ReadMessage(r, hold)
+	return agent.ReadMessage(r, memory)
 }
 
 // ping finds out whether the other side is still there, which a connection without traffic does not tell.
-func (l *link) ping(ctx context.Context, times times) {
+func (l *connection) ping(ctx context.Context, times times) {
 	tick := time.NewTicker(times.stall / 3)
 	defer tick.Stop()
 	for {
@@ -108,43 +108,43 @@ func (l *link) ping(ctx context.Context, times times) {
 		case <-tick.C:
 		}
 		pctx, cancel := context.WithTimeout(ctx, times.dial)
-		err := l.conn.Ping(pctx)
+		err := l.ws.Ping(pctx)
 		cancel()
 		if err != nil {
-			l.end()
+			l.cancel()
 			return
 		}
 	}
 }
 
 // close ends the connection and waits for what runs on it.
-func (l *link) close() {
-	l.end()
-	_ = l.conn.CloseNow()
+func (l *connection) close() {
+	l.cancel()
+	_ = l.ws.CloseNow()
 	for range l.frames {
 	}
 	l.tasks.Wait()
 }
 
 // send writes a frame.
-func (l *link) send(ctx context.Context, times times, frame any) error {
+func (l *connection) send(ctx context.Context, times times, frame any) error {
 	b, err := json.Marshal(frame)
 	if err != nil {
 		return err
 	}
-	if l.out != nil {
-		l.out.Sent(b)
+	if l.emitter != nil {
+		l.emitter.Sent(b)
 	}
 	ctx, cancel := context.WithTimeout(ctx, times.dial)
 	defer cancel()
-	if err := l.conn.Write(ctx, websocket.MessageText, b); err != nil {
+	if err := l.ws.Write(ctx, websocket.MessageText, b); err != nil {
 		return fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return nil
 }
 
 // call sends a request and returns the frame that answers it. What comes before is handed to other.
-func (l *link) call(ctx context.Context, times times, id string, frame any, other func([]byte) error) ([]byte, error) {
+func (l *connection) call(ctx context.Context, times times, id string, frame any, other func([]byte) error) ([]byte, error) {
 	if err := l.send(ctx, times, frame); err != nil {
 		return nil, err
 	}
@@ -154,10 +154,10 @@ func (l *link) call(ctx context.Context, times times, id string, frame any, othe
 		select {
 		case b, ok := <-l.frames:
 			if !ok {
-				return nil, fmt.Errorf("%w: %w", errBroken, l.why())
+				return nil, fmt.Errorf("%w: %w", errBroken, l.closeError())
 			}
-			if l.out != nil {
-				l.out.Received(b)
+			if l.emitter != nil {
+				l.emitter.Received(b)
 			}
 			var f struct {
 				ID string `json:"request_id"`
@@ -169,7 +169,7 @@ func (l *link) call(ctx context.Context, times times, id string, frame any, othe
 				return nil, err
 			}
 		case <-limit.C:
-			return nil, &failure{code: codeUnreachable, message: "the Letta server does not answer", retry: true}
+			return nil, &failure{code: codeUnreachable, message: "the Letta server does not answer", retryable: true}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -178,8 +178,8 @@ func (l *link) call(ctx context.Context, times times, id string, frame any, othe
 
 var errClosed = errors.New("the connection was closed")
 
-// why is why the connection has ended; frames is closed.
-func (l *link) why() error {
+// closeError is why the connection has ended; frames is closed.
+func (l *connection) closeError() error {
 	if l.err == nil {
 		return errClosed
 	}

@@ -138,11 +138,11 @@ func (f *v1) runOf(id string) *pastRun {
 func (f *v1) begin(id, conversation, way string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	run := &pastRun{ID: id, Status: "running", Created: time.Now().UTC(), Agent: "agent-1", Metadata: map[string]any{"run_type": blocking}, Background: way == "background", in: conversation}
+	run := &pastRun{ID: id, Status: "running", Created: time.Now().UTC(), Agent: "agent-1", Metadata: map[string]any{"run_type": blockingType}, Background: way == "background", in: conversation}
 	switch {
 	case way == "blocking":
 		run.Status = "created"
-	case conversation == own:
+	case conversation == ownConversation:
 		run.Metadata["run_type"] = "send_message"
 	default:
 		run.Conversation = &conversation

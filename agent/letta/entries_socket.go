@@ -1,0 +1,128 @@
+package letta
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/event"
+)
+
+// source is where messages of other clients come from, of which the App Server does not tell more.
+const source = "letta-code"
+
+// gather makes entries of what came after a cursor, and returns the cursor after them. unsure says that the history does not tell
+// yet what becomes of a message.
+func (w *socketWatch) gather(exchanges []*exchange, at socketCursor) (entries []agent.Entry, next socketCursor, unsure bool) {
+	next = at
+	hasCursor := slices.ContainsFunc(exchanges, func(x *exchange) bool {
+		return slices.ContainsFunc(x.users, func(r *row) bool { return r.key() == at.Row })
+	})
+	isAfterCursor := !hasCursor
+	for i, x := range exchanges {
+		isNew := false // the run began behind the cursor
+		for n, r := range x.users {
+			switch {
+			case !isAfterCursor:
+				isAfterCursor = r.key() == at.Row
+				continue
+			case !hasCursor && at.Row != "" && !r.Date.After(at.Date):
+				continue
+			}
+			isNew = isNew || n == 0
+			if e, ok := messageEntry(r); ok {
+				entries = append(entries, e)
+			}
+		}
+		last := x.users[len(x.users)-1]
+		if isNew {
+			e, isKnown := w.runEntry(x, i == len(exchanges)-1)
+			if !isKnown {
+				return entries, next, true
+			}
+			if e.Run != nil {
+				entries = append(entries, e)
+			}
+		}
+		if isAfterCursor && (hasCursor || at.Row == "" || last.Date.After(at.Date)) {
+			next.Row, next.Date = last.key(), last.Date
+		}
+	}
+	return entries, next, false
+}
+
+// messageEntry returns the entry of a user's message. Those that Leat sent have their own ids, so that the gateway knows them.
+func messageEntry(r *row) (agent.Entry, bool) {
+	e := agent.Entry{Key: r.key(), At: r.Date, Source: source, Message: &agent.Message{Role: event.User, Text: r.text()}}
+	if _, message, ok := parseClientID(r.Otid); ok {
+		e.Key = message
+	}
+	return e, len(e.Key) <= agent.MaxKey
+}
+
+// runEntry returns the entry of a run, without one if the history has no answer. known is false if the history does not tell yet what becomes
+// of its message.
+func (w *socketWatch) runEntry(x *exchange, last bool) (e agent.Entry, isKnown bool) {
+	starter := x.users[0]
+	message, _ := messageEntry(starter)
+	e = agent.Entry{Key: "run/" + starter.key(), At: starter.Date, Source: source}
+	if turn, _, ok := parseClientID(starter.Otid); ok {
+		e.Key = turn
+	}
+	if len(e.Key) > agent.MaxKey {
+		return agent.Entry{}, true
+	}
+	run := &agent.Run{Answers: message.Key}
+	switch {
+	case last && w.agent.ownsRun(starter.Otid): // as a turn of this process
+		return agent.Entry{}, true
+	case last && w.turns.isBusy() && w.turns.current != "" && !x.hasMessage(w.turns.current) && !w.turns.sameTurn(starter.Otid, w.turns.current):
+		return e, w.hasWaited(starter)
+	case last && w.turns.isBusy():
+		b, err := json.Marshal(&state{Session: w.session, SendCount: 1, ObservedMessage: starter.Otid, ObservedRow: starter.key()})
+		if err != nil {
+			return agent.Entry{}, true // it is made of strings
+		}
+		run.State = b
+	case last && !x.isComplete() && !w.hasWaited(starter):
+		return e, false
+	case len(x.rows) == 0:
+		return agent.Entry{}, true
+	default:
+		ops, err := x.operations()
+		if err != nil {
+			w.agent.log().Warn("a run of another client can't be read", "conversation", w.conversation, "error", err)
+			return agent.Entry{}, true
+		}
+		run.Ops = ops
+	}
+	delete(w.unclearSince, starter.key())
+	e.Run = run
+	return e, true
+}
+
+// hasWaited reports whether it has not been known for long what becomes of a message.
+func (w *socketWatch) hasWaited(r *row) bool {
+	since, ok := w.unclearSince[r.key()]
+	if !ok {
+		since = time.Now()
+		w.unclearSince[r.key()] = since
+	}
+	if time.Since(since) < w.agent.times.patience {
+		return false
+	}
+	delete(w.unclearSince, r.key())
+	return true
+}
+
+// ownsRun reports whether a turn of this process has sent a message, and runs.
+func (k *socketAgent) ownsRun(client string) bool {
+	turn, _, ok := parseClientID(client)
+	if !ok {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.activeTurns[turn] != nil
+}

@@ -1,0 +1,116 @@
+package letta
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/dialect"
+	"github.com/leat-dev/leat/dialect/letta"
+)
+
+var errState = errors.New("the state of the run names no message")
+
+// Observe implements [agent.Follower]: the run of another client is taken up as a turn is that has lost its connection.
+func (k *socketAgent) Observe(ctx context.Context, in agent.Input, raw json.RawMessage, emitter *agent.Emitter) error {
+	t := newTurn(in, emitter, k.dialect)
+	emitter.Messages(letta.Code().Name)
+	if err := t.restore(raw); err != nil {
+		return err
+	}
+	if st := t.snapshot(); st.ObservedRow == "" {
+		return errState
+	}
+	w := &socketTurn{agent: k, turn: t, id: t.snapshot().ObservedMessage, isObserved: true}
+	k.enterOrder(ctx, w)
+	return k.runToEnd(ctx, w, errBroken)
+}
+
+// passesToOwnTurn reports whether a frame says that a run has taken up the message of a turn of Leat, which shows the rest of the run.
+func (w *socketTurn) passesToOwnTurn(f *envelope) bool {
+	if !w.isObserved {
+		return false
+	}
+	if f.Type == "stream_delta" {
+		return f.Delta.Type == rowUser && w.agent.ownsRun(f.Delta.Otid)
+	}
+	for run, ids := range f.Loop.MessagesByRun {
+		if slices.Contains(f.Loop.Active, run) && slices.Contains(ids, w.id) && slices.ContainsFunc(ids, w.agent.ownsRun) {
+			return true
+		}
+	}
+	return false
+}
+
+// leaveRun ends an observed run which a turn of Leat shows from here on. What its tools give is still its own.
+func (w *socketTurn) leaveRun(f *envelope, b []byte) error {
+	if f.isToolFrame() && w.turn.hasCall(f.Delta.Call) {
+		if err := w.turn.decode(dialect.Frame{Data: b}); err != nil {
+			return err
+		}
+	}
+	if w.turn.hasOpenTool() && f.Type != "turn_finished" {
+		return nil
+	}
+	return w.turn.decode(dialect.Frame{Data: frameEnded})
+}
+
+// isToolFrame reports whether a frame is of a tool that runs or has run.
+func (f *envelope) isToolFrame() bool {
+	switch f.Delta.Type {
+	case "client_tool_start", "client_tool_end", rowReturn:
+		return true
+	}
+	return false
+}
+
+// hasCall reports whether a call has been in the turn.
+func (t *turn) hasCall(call string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lettaDecoder.HasCall(call)
+}
+
+// repairFromHistory fills in what the history has of the turn, and reports whether the turn runs.
+func (w *socketTurn) repairFromHistory(list []byte, rejoin *reconnectState) (isRunning bool, err error) {
+	rows, _, err := parseRows(list)
+	if err != nil {
+		return false, err
+	}
+	rejoin.rows = rows
+	runs := exchanges(rows, rejoin.turns)
+	at := slices.IndexFunc(runs, func(x *exchange) bool { return w.startsRun(x) })
+	if at < 0 {
+		// The server does not name messages in its history, or it has forgotten this one.
+		isRunning = rejoin.isRunning || rejoin.wasRunning && rejoin.turnEnded
+		if w.isObserved || !isRunning && !w.turn.hasContent() {
+			return isRunning && !w.isObserved, nil
+		}
+		return isRunning, w.turn.decode(dialect.Frame{Data: list})
+	}
+	x := runs[at]
+	rejoin.rows, rejoin.isInHistory = x.rows, true
+	isRunning = rejoin.hasRun(at == len(runs)-1)
+	if !w.turn.hasContent() {
+		if err := w.turn.decode(dialect.Frame{Data: frameRunning}); err != nil {
+			return isRunning, err
+		}
+	}
+	if err := w.turn.decode(dialect.Frame{Data: x.listFrame()}); err != nil {
+		return isRunning, err
+	}
+	if w.isObserved && !isRunning && x.isComplete() {
+		return false, w.turn.decode(dialect.Frame{Data: frameEnded})
+	}
+	return isRunning, nil
+}
+
+// startsRun reports whether a run began with the turn's message, or took it up.
+func (w *socketTurn) startsRun(x *exchange) bool {
+	if st := w.turn.snapshot(); st.ObservedRow != "" {
+		return x.users[0].key() == st.ObservedRow
+	}
+	return w.id != "" && x.hasMessage(w.id)
+}
