@@ -30,7 +30,7 @@ const (
 	sweepInterval, sweepAge = time.Hour, 24 * time.Hour
 )
 
-// FileStore stores the bytes of files. [files.Dir] implements it.
+// FileStore stores the bytes of files. The store that [files.Open] returns implements it.
 type FileStore interface {
 	Create(conversation string, r io.Reader, max int64) (files.StoredFile, error)
 	Open(conversation, id string) (*os.File, error)

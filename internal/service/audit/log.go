@@ -25,7 +25,7 @@ const (
 )
 
 // Journal is the part of the journal that the audit log uses.
-type Journal interface {
+type store interface {
 	Append(ctx context.Context, b journal.Batch) error
 	Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error)
 	Conversation(ctx context.Context, id string) (journal.Summary, error)
@@ -37,7 +37,7 @@ type Journal interface {
 // Log is the audit log. Make one with New, call Open before anything else and Run beside it; the methods may be called
 // from several goroutines.
 type Log struct {
-	journal Journal
+	journal store
 	log     *slog.Logger
 	wake    chan struct{} // has a value when keys wait
 	writer  chan struct{} // whoever puts a value in may write
@@ -47,7 +47,7 @@ type Log struct {
 }
 
 // New returns the audit log that is stored in j.
-func New(j Journal, log *slog.Logger) *Log {
+func New(j store, log *slog.Logger) *Log {
 	return &Log{journal: j, log: log, wake: make(chan struct{}, 1), writer: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 

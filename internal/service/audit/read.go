@@ -27,7 +27,7 @@ type Query struct {
 }
 
 // Selects reports whether an entry belongs to what q selects.
-func (q *Query) Selects(e *Entry) bool {
+func (q *Query) selects(e *Entry) bool {
 	return e.Seq > q.After && e.At >= q.Since && (q.Conversation == "" || e.Conversation == q.Conversation) &&
 		(q.Subject == "" || e.concerns(q.Tenant, q.Subject))
 }
@@ -38,7 +38,7 @@ func (l *Log) Read(ctx context.Context, q Query, f func(Entry) error) (upto int6
 	upto = q.After
 	err = l.scan(ctx, upto, func(ev *event.Event) error {
 		e, err := entryOf(ev)
-		if err == nil && q.Selects(&e) {
+		if err == nil && q.selects(&e) {
 			err = f(e)
 		}
 		if err == nil {

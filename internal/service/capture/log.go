@@ -152,7 +152,7 @@ func (l *Log) enqueue(req request) bool {
 }
 
 // ErrClosed says that the log was closed.
-var ErrClosed = errors.New("rawlog: closed")
+var errClosed = errors.New("rawlog: closed")
 
 // do runs a task between two records, after all that was noted before it.
 func (l *Log) do(ctx context.Context, task func() error) error {
@@ -161,7 +161,7 @@ func (l *Log) do(ctx context.Context, task func() error) error {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		return ErrClosed
+		return errClosed
 	}
 	l.queue = append(l.queue, request{task: func() { err = task(); close(taskDone) }})
 	l.mu.Unlock()

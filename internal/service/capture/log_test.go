@@ -122,7 +122,7 @@ func TestKept(t *testing.T) {
 			t.Errorf("%q is in the files still", text)
 		}
 	}
-	if l.Turn(Meta{}).Raw(true, []byte("late")); !errors.Is(l.Forget(t.Context(), "c"), ErrClosed) {
+	if l.Turn(Meta{}).Raw(true, []byte("late")); !errors.Is(l.Forget(t.Context(), "c"), errClosed) {
 		t.Error("a closed log forgets")
 	}
 }

@@ -99,7 +99,7 @@ func (h *house) failed(r plugins.Request, phase plugins.Phase, reason string) {
 		h.t.Errorf("got %v, want a failure in %s because of %q", err, phase, reason)
 		return
 	}
-	if last := h.told[len(h.told)-1]; last.Phase != plugins.PhaseError || !strings.Contains(last.Message, reason) {
+	if last := h.told[len(h.told)-1]; last.Phase != "error" || !strings.Contains(last.Message, reason) {
 		h.t.Errorf("told last: %+v", last)
 	}
 	if got := h.contents(); !slices.Equal(got, before) || len(h.running) != running {

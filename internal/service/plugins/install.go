@@ -20,14 +20,14 @@ type Phase string
 
 // The phases in their order; an installation that fails goes from any of them to PhaseError.
 const (
-	PhaseResolving    Phase = "resolving"
-	PhaseDownloading  Phase = "downloading"
-	PhaseDependencies Phase = "installing-deps"
-	PhaseValidating   Phase = "validating"
-	PhaseConfiguring  Phase = "configuring"
-	PhaseRestarting   Phase = "restarting"
-	PhaseComplete     Phase = "complete"
-	PhaseError        Phase = "error"
+	phaseResolving    Phase = "resolving"
+	phaseDownloading  Phase = "downloading"
+	phaseDependencies Phase = "installing-deps"
+	phaseValidating   Phase = "validating"
+	phaseConfiguring  Phase = "configuring"
+	phaseRestarting   Phase = "restarting"
+	phaseComplete     Phase = "complete"
+	phaseError        Phase = "error"
 )
 
 // Progress tells of an installation. Plugin is the name of the package, or of the plugin once that is known; it may be empty.
@@ -81,11 +81,11 @@ func (s *Store) Install(ctx context.Context, req Request, report func(Progress))
 			err = context.Cause(ctx) // what failed, failed by it
 		}
 		f := &Failure{Phase: in.phase, Err: err}
-		in.reportProgress(PhaseError, "%v", f)
+		in.reportProgress(phaseError, "%v", f)
 		return Plugin{}, f
 	}
-	in.phase = PhaseComplete
-	in.reportProgress(PhaseComplete, "%s %s is installed", in.plugin.Manifest.Name, in.plugin.Manifest.Version)
+	in.phase = phaseComplete
+	in.reportProgress(phaseComplete, "%s %s is installed", in.plugin.Manifest.Name, in.plugin.Manifest.Version)
 	return in.plugin, nil
 }
 
@@ -117,7 +117,7 @@ func (in *installation) run(ctx context.Context) error {
 	if err := in.validate(ctx); err != nil {
 		return err
 	}
-	if err := in.begin(ctx, PhaseConfiguring, "Configuring %s...", in.plugin.Manifest.Name); err != nil {
+	if err := in.begin(ctx, phaseConfiguring, "Configuring %s...", in.plugin.Manifest.Name); err != nil {
 		return err
 	}
 	if err := in.configure(); err != nil {
@@ -129,7 +129,7 @@ func (in *installation) run(ctx context.Context) error {
 // resolve finds out what it is that was asked for.
 func (in *installation) resolve(ctx context.Context) (err error) {
 	spec := strings.TrimPrefix(in.req.origin(cmp.Or(in.req.Version, "latest")), "npm:")
-	if err := in.begin(ctx, PhaseResolving, "Looking up %s...", spec); err != nil {
+	if err := in.begin(ctx, phaseResolving, "Looking up %s...", spec); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(in.path(filesDir), 0o700); err != nil {
@@ -171,7 +171,7 @@ func (in *installation) download(ctx context.Context) error {
 	if in.req.Name != "" {
 		spec = in.req.Name + "@" + in.version
 	}
-	if err := in.begin(ctx, PhaseDownloading, "Downloading %s...", spec); err != nil {
+	if err := in.begin(ctx, phaseDownloading, "Downloading %s...", spec); err != nil {
 		return err
 	}
 	files, err := os.OpenRoot(in.path(filesDir))
@@ -230,12 +230,12 @@ func (in *installation) dependencies(ctx context.Context) error {
 	dir := in.path(filesDir, root)
 	missing, err := needsDependencies(dir)
 	if !missing {
-		if berr := in.begin(ctx, PhaseDependencies, "There is nothing more to install"); berr != nil {
+		if berr := in.begin(ctx, phaseDependencies, "There is nothing more to install"); berr != nil {
 			return berr
 		}
 		return err
 	}
-	if err := in.begin(ctx, PhaseDependencies, "Installing npm dependencies..."); err != nil {
+	if err := in.begin(ctx, phaseDependencies, "Installing npm dependencies..."); err != nil {
 		return err
 	}
 	if in.npm == nil {
@@ -260,7 +260,7 @@ func pluginRoot(files string) (string, error) {
 
 // validate looks whether the files are a plugin.
 func (in *installation) validate(ctx context.Context) error {
-	if err := in.begin(ctx, PhaseValidating, "Validating the plugin..."); err != nil {
+	if err := in.begin(ctx, phaseValidating, "Validating the plugin..."); err != nil {
 		return err
 	}
 	dir := in.path(filesDir, in.plugin.Root)
@@ -307,7 +307,7 @@ func (in *installation) configure() error {
 
 // restart has it run: for a moment first, to see that it does, and then for good.
 func (in *installation) restart(ctx context.Context) error {
-	if err := in.begin(ctx, PhaseRestarting, "Starting %s...", in.plugin.Manifest.Name); err != nil {
+	if err := in.begin(ctx, phaseRestarting, "Starting %s...", in.plugin.Manifest.Name); err != nil {
 		return err
 	}
 	if err := in.cfg.Runtime.Try(ctx, in.plugin); err != nil {

@@ -56,23 +56,23 @@ func TestAtomic(t *testing.T) {
 		if before {
 			h.must(plugins.Request{Folder: right(t)})
 		}
-		h.failed(plugins.Request{Folder: "/none/such"}, plugins.PhaseResolving, "no such file")
+		h.failed(plugins.Request{Folder: "/none/such"}, "resolving", "no such file")
 		sums := archive(t, good)
 		sums.SHA256 = strings.Repeat("0", 64)
-		h.failed(sums, plugins.PhaseDownloading, "sha256")
-		h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest, "run": "", "package.json": `{"dependencies":{"a":"file:/etc"}}`})}, plugins.PhaseDependencies, "only versions")
-		h.failed(plugins.Request{Folder: folder(t, map[string]string{"run": ""})}, plugins.PhaseValidating, "no leat-plugin.json")
+		h.failed(sums, "downloading", "sha256")
+		h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest, "run": "", "package.json": `{"dependencies":{"a":"file:/etc"}}`})}, "installing-deps", "only versions")
+		h.failed(plugins.Request{Folder: folder(t, map[string]string{"run": ""})}, "validating", "no leat-plugin.json")
 		h.configure = wrong
-		h.failed(archive(t, good), plugins.PhaseConfiguring, "wrong")
+		h.failed(archive(t, good), "configuring", "wrong")
 		h.configure, h.try = nil, wrong
-		h.failed(archive(t, good), plugins.PhaseRestarting, "wrong")
+		h.failed(archive(t, good), "restarting", "wrong")
 		h.try, h.run = nil, wrong
 		if !before { // what was written down is taken back, and leaves a list of nothing
 			if err := os.WriteFile(filepath.Join(h.dir, "index.json"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		h.failed(archive(t, good), plugins.PhaseRestarting, "wrong")
+		h.failed(archive(t, good), "restarting", "wrong")
 		h.run = nil
 		h.must(archive(t, good))
 		if n := len(h.List()); n != 1 {
@@ -87,7 +87,7 @@ func TestIndexFails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(h.dir, "index.json", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.failed(plugins.Request{Folder: right(t)}, plugins.PhaseRestarting, "write down what is installed")
+	h.failed(plugins.Request{Folder: right(t)}, "restarting", "write down what is installed")
 	if err := os.RemoveAll(filepath.Join(h.dir, "index.json")); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("%+v runs", got)
 	}
 	fakeNPM(t)
-	h.failed(plugins.Request{Name: "@scope/weather"}, plugins.PhaseConfiguring, "remove that first")
+	h.failed(plugins.Request{Name: "@scope/weather"}, "configuring", "remove that first")
 }
 
 // One installation at a time.
@@ -215,7 +215,7 @@ func TestArchiveByAddress(t *testing.T) {
 			t.Errorf("told: %s", told.Message)
 		}
 	}
-	h.failed(plugins.Request{Archive: srv.URL + "/none", SHA256: sum(good)}, plugins.PhaseDownloading, "404")
-	h.failed(plugins.Request{Archive: srv.URL + "/round", SHA256: sum(good)}, plugins.PhaseDownloading, "redirects without end")
-	h.failed(plugins.Request{Archive: srv.URL + "/good", SHA256: strings.Repeat("1", 64)}, plugins.PhaseDownloading, "sha256 is "+sum(good))
+	h.failed(plugins.Request{Archive: srv.URL + "/none", SHA256: sum(good)}, "downloading", "404")
+	h.failed(plugins.Request{Archive: srv.URL + "/round", SHA256: sum(good)}, "downloading", "redirects without end")
+	h.failed(plugins.Request{Archive: srv.URL + "/good", SHA256: strings.Repeat("1", 64)}, "downloading", "sha256 is "+sum(good))
 }

@@ -96,19 +96,19 @@ func TestPackageFails(t *testing.T) {
 	fakeNPM(t)
 	dir := os.Getenv("FAKE_NPM")
 	h := newHouse(t)
-	h.failed(plugins.Request{Name: "missing"}, plugins.PhaseResolving, "not in this registry")
-	h.failed(plugins.Request{Name: "broken"}, plugins.PhaseDownloading, "the disk is full")
+	h.failed(plugins.Request{Name: "missing"}, "resolving", "not in this registry")
+	h.failed(plugins.Request{Name: "broken"}, "downloading", "the disk is full")
 	for mark, reason := range map[string]string{"fail": "exit status 7", "link": "b is neither a file nor a folder"} {
 		if err := os.WriteFile(filepath.Join(dir, mark), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		h.failed(plugins.Request{Name: "@scope/weather", Version: "1.2.0"}, plugins.PhaseDependencies, reason)
+		h.failed(plugins.Request{Name: "@scope/weather", Version: "1.2.0"}, "installing-deps", reason)
 		if err := os.Remove(filepath.Join(dir, mark)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Setenv("PATH", t.TempDir())
-	h.failed(plugins.Request{Name: "@scope/weather"}, plugins.PhaseResolving, "npm is needed")
+	h.failed(plugins.Request{Name: "@scope/weather"}, "resolving", "npm is needed")
 }
 
 // What would have npm do something else than fetching versions is refused before it is asked.
@@ -128,11 +128,11 @@ func TestDependencies(t *testing.T) {
 		`{"dependencies":{"a":"1"},"workspaces":["../x"]}`:       "overrides and workspaces",
 		`{"dependencies":{"a":1}}`:                               "package.json",
 	} {
-		h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest, "run": "", "package.json": deps})}, plugins.PhaseDependencies, reason)
+		h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest, "run": "", "package.json": deps})}, "installing-deps", reason)
 	}
 	h.failed(plugins.Request{Folder: folder(t, map[string]string{
 		plugins.ManifestFile: manifest, "run": "", "package.json": `{"dependencies":{"a":"1"}}`, ".npmrc": "node-options=--require ./evil.js",
-	})}, plugins.PhaseDependencies, ".npmrc is not taken")
+	})}, "installing-deps", ".npmrc is not taken")
 	if asked() != before {
 		t.Error("npm was asked")
 	}
@@ -179,6 +179,6 @@ func TestRealNPMFull(t *testing.T) {
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("a script was run")
 	}
-	h.failed(plugins.Request{Name: "leat-none"}, plugins.PhaseResolving, "npm: ")
-	h.failed(plugins.Request{Name: "leat-weather", Version: "9.9.9"}, plugins.PhaseResolving, "npm")
+	h.failed(plugins.Request{Name: "leat-none"}, "resolving", "npm: ")
+	h.failed(plugins.Request{Name: "leat-weather", Version: "9.9.9"}, "resolving", "npm")
 }

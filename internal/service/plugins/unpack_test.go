@@ -39,17 +39,17 @@ func TestHostileArchives(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHouse(t)
-			h.failed(archive(t, tarball(t, append(rest[:2:2], tt.with...)...)), plugins.PhaseDownloading, tt.reason)
+			h.failed(archive(t, tarball(t, append(rest[:2:2], tt.with...)...)), "downloading", tt.reason)
 			if _, err := os.Lstat(victim); err == nil {
 				t.Fatal("it got out")
 			}
 		})
 	}
 	h := newHouse(t)
-	h.failed(archive(t, []byte("MZ is no archive")), plugins.PhaseDownloading, "neither a .tar.gz nor a .zip")
-	h.failed(archive(t, nil), plugins.PhaseDownloading, "empty")
+	h.failed(archive(t, []byte("MZ is no archive")), "downloading", "neither a .tar.gz nor a .zip")
+	h.failed(archive(t, nil), "downloading", "empty")
 	whole := tarball(t, rest...)
-	h.failed(archive(t, whole[:len(whole)-20]), plugins.PhaseDownloading, "unexpected EOF")
+	h.failed(archive(t, whole[:len(whole)-20]), "downloading", "unexpected EOF")
 }
 
 // A small archive of much, or of many: it is given up at the limit.
@@ -61,9 +61,9 @@ func TestBombFull(t *testing.T) {
 	}
 	zeros := strings.Repeat("\x00", 300<<20)
 	h := newHouse(t)
-	h.failed(archive(t, tarball(t, many...)), plugins.PhaseDownloading, "more than 20000 files")
-	h.failed(archive(t, tarball(t, entry("zeros", zeros))), plugins.PhaseDownloading, "more than 256 MiB")
-	h.failed(archive(t, zipped(t, zipEntry{"zeros", zeros, 0o600})), plugins.PhaseDownloading, "more than 256 MiB")
+	h.failed(archive(t, tarball(t, many...)), "downloading", "more than 20000 files")
+	h.failed(archive(t, tarball(t, entry("zeros", zeros))), "downloading", "more than 256 MiB")
+	h.failed(archive(t, zipped(t, zipEntry{"zeros", zeros, 0o600})), "downloading", "more than 256 MiB")
 }
 
 func full(t *testing.T) {
@@ -105,9 +105,9 @@ func TestZip(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(p.Dir, "run")); err != nil || info.Mode().Perm() != 0o700 || filepath.Base(p.Dir) != "p-1" {
 		t.Errorf("%v, %v in %s", info, err, p.Dir)
 	}
-	h.failed(archive(t, zipped(t, append(good, zipEntry{"../victim", "x", 0o644})...)), plugins.PhaseDownloading, "leads out")
-	h.failed(archive(t, zipped(t, append(good, zipEntry{"/victim", "x", 0o644})...)), plugins.PhaseDownloading, "leads out")
-	h.failed(archive(t, zipped(t, append(good, zipEntry{"link", "/etc", os.ModeSymlink | 0o777})...)), plugins.PhaseDownloading, "links and devices")
+	h.failed(archive(t, zipped(t, append(good, zipEntry{"../victim", "x", 0o644})...)), "downloading", "leads out")
+	h.failed(archive(t, zipped(t, append(good, zipEntry{"/victim", "x", 0o644})...)), "downloading", "leads out")
+	h.failed(archive(t, zipped(t, append(good, zipEntry{"link", "/etc", os.ModeSymlink | 0o777})...)), "downloading", "links and devices")
 }
 
 // A folder is taken as it is, but for what lies beside the program in a checkout. Links are refused.
@@ -124,5 +124,5 @@ func TestFolder(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "x")); err != nil {
 		t.Skip("SKIPPED: needs a file system with symbolic links; set TMPDIR to one:", err)
 	}
-	h.failed(plugins.Request{Folder: dir}, plugins.PhaseDownloading, "x is neither a file nor a folder")
+	h.failed(plugins.Request{Folder: dir}, "downloading", "x is neither a file nor a folder")
 }

@@ -34,18 +34,18 @@ const (
 )
 
 // Scope says whose limit it is.
-type Scope string
+type scope string
 
 // The scopes.
 const (
-	User   Scope = "user"
-	Tenant Scope = "tenant"
+	User   scope = "user"
+	Tenant scope = "tenant"
 )
 
 // Exceeded is the error of what a limit refuses.
 type Exceeded struct {
 	Resource    Resource
-	Scope       Scope
+	Scope       scope
 	Limit       int64
 	StoredBytes int64         // of bytes: how many are stored
 	Wait        time.Duration // of messages: until the next is granted

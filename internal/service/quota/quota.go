@@ -78,7 +78,7 @@ type Need struct {
 
 // side is an account with the limits that bind it.
 type side struct {
-	scope  Scope
+	scope  scope
 	limits *Limits
 	*counters
 }

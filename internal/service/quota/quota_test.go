@@ -28,13 +28,13 @@ func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UT
 
 func (c *clock) now() time.Time { return c.at }
 
-func wantExceeded(t *testing.T, err error, r quota.Resource, s quota.Scope) *quota.Exceeded {
+func wantExceeded(t *testing.T, err error, r quota.Resource, scope string) *quota.Exceeded {
 	t.Helper()
 	var e *quota.Exceeded
-	if !errors.As(err, &e) || e.Resource != r || e.Scope != s {
-		t.Fatalf("error %v, want the limit on %s of a %s", err, r, s)
+	if !errors.As(err, &e) || e.Resource != r || string(e.Scope) != scope {
+		t.Fatalf("error %v, want the limit on %s of a %s", err, r, scope)
 	}
-	if !strings.Contains(e.Error(), string(s)) {
+	if !strings.Contains(e.Error(), scope) {
 		t.Errorf("the text does not say whose limit it is: %s", e)
 	}
 	return e
@@ -55,14 +55,14 @@ func TestTurns(t *testing.T) {
 	wantTake(t, q, ann, turn("1")).Commit()
 	second := wantTake(t, q, ann, turn("2"))
 	_, err := q.Take(ann, turn("3"))
-	wantExceeded(t, err, quota.Turns, quota.User)
+	wantExceeded(t, err, quota.Turns, string(quota.User))
 	second.Cancel()
 	second.Cancel()
 	second.Commit()
 	wantTake(t, q, ann, turn("2")).Commit()
 	wantTake(t, q, bob, turn("4")).Commit()
 	_, err = q.Take(bob, turn("5"))
-	wantExceeded(t, err, quota.Turns, quota.Tenant)
+	wantExceeded(t, err, quota.Turns, string(quota.Tenant))
 	wantTake(t, q, eve, turn("6")).Commit() // another tenant's
 	wantTake(t, q, quota.Account{Tenant: "t"}, turn("7")).Commit()
 	q.End("7") // the operator's never counted
@@ -70,20 +70,20 @@ func TestTurns(t *testing.T) {
 	q.End("1")
 	wantTake(t, q, bob, turn("5")).Commit()
 	_, err = q.Take(ann, turn("8"))
-	wantExceeded(t, err, quota.Turns, quota.Tenant)
+	wantExceeded(t, err, quota.Turns, string(quota.Tenant))
 
 	// One that has to be counts, and is waited for by the next.
 	q.Begin(ann, "9", "c")
 	q.Begin(ann, "9", "c")
 	q.End("5")
 	_, err = q.Take(bob, turn("8"))
-	wantExceeded(t, err, quota.Turns, quota.Tenant)
+	wantExceeded(t, err, quota.Turns, string(quota.Tenant))
 
 	// The log has the last word.
 	q.Sync("c", map[string]quota.Account{"4": bob, "10": bob, "11": {Tenant: "t"}})
 	wantTake(t, q, ann, turn("12")).Commit()
 	_, err = q.Take(bob, turn("13"))
-	wantExceeded(t, err, quota.Turns, quota.User)
+	wantExceeded(t, err, quota.Turns, string(quota.User))
 	q.Sync("c", nil)
 	q.Sync("c", nil)
 	for i := range 2 {
@@ -99,12 +99,12 @@ func TestMessages(t *testing.T) {
 		wantTake(t, q, ann, say).Commit()
 	}
 	_, err := q.Take(ann, say)
-	if e := wantExceeded(t, err, quota.Messages, quota.User); e.Wait != 20*time.Second {
+	if e := wantExceeded(t, err, quota.Messages, string(quota.User)); e.Wait != 20*time.Second {
 		t.Errorf("wait %v, want 20s", e.Wait)
 	}
 	g := wantTake(t, q, bob, say)
 	_, err = q.Take(bob, say)
-	if e := wantExceeded(t, err, quota.Messages, quota.Tenant); e.Wait != 15*time.Second {
+	if e := wantExceeded(t, err, quota.Messages, string(quota.Tenant)); e.Wait != 15*time.Second {
 		t.Errorf("wait %v, want 15s", e.Wait)
 	}
 	g.Cancel()
@@ -120,7 +120,7 @@ func TestMessages(t *testing.T) {
 		wantTake(t, q, ann, say).Commit()
 	}
 	_, err = q.Take(ann, say)
-	wantExceeded(t, err, quota.Messages, quota.User)
+	wantExceeded(t, err, quota.Messages, string(quota.User))
 }
 
 func TestBytes(t *testing.T) {
@@ -139,23 +139,23 @@ func TestBytes(t *testing.T) {
 	of := func(w quota.Account, n int64) quota.Need { return quota.Need{Bytes: n, Owner: w} }
 	g := wantTake(t, q, ann, of(ann, 60))
 	_, err := q.Take(ann, of(ann, 41))
-	wantExceeded(t, err, quota.Bytes, quota.User)
+	wantExceeded(t, err, quota.Bytes, string(quota.User))
 	wantTake(t, q, ann, of(ann, 40)).Cancel()
 	stored[ann] = 60
 	g.Commit()
 	_, err = q.Take(bob, of(ann, 41)) // whoever writes, the owner has it
-	if e := wantExceeded(t, err, quota.Bytes, quota.User); e.StoredBytes != 60 {
+	if e := wantExceeded(t, err, quota.Bytes, string(quota.User)); e.StoredBytes != 60 {
 		t.Errorf("used %d, want 60", e.StoredBytes)
 	}
 	_, err = q.Take(bob, of(bob, 91)) // what the operator stores does not count
-	wantExceeded(t, err, quota.Bytes, quota.Tenant)
+	wantExceeded(t, err, quota.Bytes, string(quota.Tenant))
 	wantTake(t, q, bob, of(bob, 90)).Cancel()
 	wantTake(t, q, bob, of(quota.Account{}, 1<<40)).Commit()
 	wantTake(t, q, quota.Account{}, of(ann, 1<<40)).Commit()
 	wantTake(t, q, bob, of(bob, 90)).Cancel()
 	stored[ann] = 1000 // an answer was long
 	_, err = q.Take(ann, of(ann, 1))
-	wantExceeded(t, err, quota.Bytes, quota.User)
+	wantExceeded(t, err, quota.Bytes, string(quota.User))
 	wantTake(t, q, ann, quota.Need{Turn: "1"}).Commit() // what stores nothing goes on
 }
 
@@ -171,17 +171,17 @@ func TestViewers(t *testing.T) {
 	}
 	leave := view(ann)
 	_, err := q.View(ann)
-	wantExceeded(t, err, quota.Viewers, quota.User)
+	wantExceeded(t, err, quota.Viewers, string(quota.User))
 	view(bob)
 	_, err = q.View(quota.Account{Tenant: "t", Subject: "carl"})
-	wantExceeded(t, err, quota.Viewers, quota.Tenant)
+	wantExceeded(t, err, quota.Viewers, string(quota.Tenant))
 	view(quota.Account{})
 	view(quota.Account{})
 	leave()
 	leave()
 	view(ann)
 	_, err = q.View(ann)
-	wantExceeded(t, err, quota.Viewers, quota.User)
+	wantExceeded(t, err, quota.Viewers, string(quota.User))
 }
 
 // Of many that ask at once exactly as many are granted as there may be.

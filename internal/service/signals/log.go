@@ -28,7 +28,7 @@ const (
 var ErrGone = errors.New("signals: no such conversation")
 
 // Journal is the part of the journal that the log of signals uses.
-type Journal interface {
+type store interface {
 	Append(ctx context.Context, b journal.Batch) error
 	Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error)
 	Trim(ctx context.Context, conversation string, upto int64) error
@@ -37,7 +37,7 @@ type Journal interface {
 // Log is the log of signals. Make one with New, call Open before anything else and Run beside it; the methods may be called
 // from several goroutines.
 type Log struct {
-	journal Journal
+	journal store
 	log     *slog.Logger
 	writer  chan struct{} // whoever puts a value in may write
 	wake    chan struct{} // has a value when offered signals wait
@@ -53,7 +53,7 @@ type Log struct {
 }
 
 // New returns the log of signals that is stored in j.
-func New(j Journal, log *slog.Logger) *Log {
+func New(j store, log *slog.Logger) *Log {
 	return &Log{journal: j, log: log, writer: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 

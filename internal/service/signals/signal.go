@@ -24,7 +24,7 @@ const (
 
 const (
 	// MaxPayload bounds one payload, in bytes of JSON, so that what is kept in memory stays below 48 MiB.
-	MaxPayload = 32 << 10
+	maxPayload = 32 << 10
 	// maxWord bounds each of the other fields, in bytes.
 	maxWord = 256
 )
@@ -110,8 +110,8 @@ func (s *Signal) event() (event.Event, error) {
 	if s.Seq != nil && (*s.Seq < 0 || *s.Seq > 1<<53-1) {
 		return event.Event{}, fmt.Errorf("%w: seq %d is no number that all clients can hold", ErrInvalid, *s.Seq)
 	}
-	if len(s.Payload) > MaxPayload {
-		return event.Event{}, fmt.Errorf("%w: payload of %d bytes, at most %d", ErrInvalid, len(s.Payload), MaxPayload)
+	if len(s.Payload) > maxPayload {
+		return event.Event{}, fmt.Errorf("%w: payload of %d bytes, at most %d", ErrInvalid, len(s.Payload), maxPayload)
 	}
 	p, err := object(s.Payload)
 	if err != nil {

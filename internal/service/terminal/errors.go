@@ -8,5 +8,5 @@ var (
 	// ErrClosed says that the terminal was closed.
 	ErrClosed = errors.New("terminal: closed")
 	// ErrNoShell says that this system has no shell that commands can be ended with.
-	ErrNoShell = errors.New("terminal: there is no shell for it on this system")
+	errNoShell = errors.New("terminal: there is no shell for it on this system")
 )

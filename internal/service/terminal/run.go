@@ -17,7 +17,7 @@ const (
 )
 
 // Result is how a run ended.
-type Result struct {
+type result struct {
 	Code           *int // nil where it did not end by itself
 	Stdout, Stderr string
 	Truncated      bool // it printed more than is kept here
@@ -35,20 +35,20 @@ type Run struct {
 	exit   chan struct{}
 
 	mu     sync.Mutex // one event at a time
-	result Result
+	result result
 }
 
 // Done is closed when the run has ended and nothing of it is left.
 func (r *Run) Done() <-chan struct{} { return r.exit }
 
 // Result is for after Done.
-func (r *Run) Result() Result { return r.result }
+func (r *Run) Result() result { return r.result }
 
 func (r *Run) run() {
-	limit := r.t.cfg.MaxDuration
-	log := r.t.cfg.Log.With("run", r.ID)
+	cfg := r.t.cfg
+	log := cfg.Log.With("run", r.ID)
 	if r.t.ctx.Err() != nil {
-		r.emit(Event{Kind: Failed, Data: stopping})
+		r.emit(Event{Kind: kindFailed, Data: stopping})
 		return
 	}
 	p, err := process.Start(process.Program{
@@ -56,18 +56,18 @@ func (r *Run) run() {
 	})
 	if err != nil {
 		log.Warn("command can't be started", "error", err)
-		r.emit(Event{Kind: Failed, Data: err.Error()})
+		r.emit(Event{Kind: kindFailed, Data: err.Error()})
 		return
 	}
 	begin := time.Now()
 	log.Info("command started", "pid", p.Pid()) // not its text, which may hold a secret
 	p.WriteInput(nil)
-	r.emit(Event{Kind: Start, Command: r.Command, MaxDurationMS: limit.Milliseconds()})
+	r.emit(Event{Kind: kindStart, Command: r.Command, MaxDurationMS: cfg.MaxDuration.Milliseconds()})
 	var tasks sync.WaitGroup
 	tasks.Go(func() { r.follow(p.Stdout, Stdout) })
 	tasks.Go(func() { r.follow(p.Stderr, Stderr) })
 
-	last := r.await(p, begin.Add(limit))
+	last := r.await(p, begin.Add(cfg.MaxDuration))
 	if err := sweep(mark+"="+r.ID, last.descendants, nil); err != nil {
 		log.Error("a process of a command may be left", "error", err)
 	}
@@ -75,7 +75,7 @@ func (r *Run) run() {
 	tasks.Wait()
 	giveUp.Stop()
 	p.Close(func() {})
-	if last.Kind == Exit {
+	if last.Kind == kindExit {
 		code := codeOf(p.Err())
 		last.Code = &code
 	}
@@ -95,14 +95,14 @@ func (r *Run) await(p *process.Process, deadline time.Time) outcome {
 	defer cancel()
 	select {
 	case <-p.ExitDone():
-		return outcome{Event: Event{Kind: Exit}}
+		return outcome{Event: Event{Kind: kindExit}}
 	case <-ctx.Done():
 	}
 	descendants := descendantsOf(p.Pid())
 	if r.t.ctx.Err() != nil {
 		p.Kill()
 		<-p.ExitDone()
-		return outcome{Event{Kind: Failed, Data: stopping}, descendants}
+		return outcome{Event{Kind: kindFailed, Data: stopping}, descendants}
 	}
 	p.Stop()
 	select {
@@ -111,11 +111,12 @@ func (r *Run) await(p *process.Process, deadline time.Time) outcome {
 		p.Kill()
 		<-p.ExitDone()
 	}
-	return outcome{Event{Kind: Timeout, MaxDurationMS: r.t.cfg.MaxDuration.Milliseconds()}, descendants}
+	limit := r.t.cfg.MaxDuration
+	return outcome{Event{Kind: kindTimeout, MaxDurationMS: limit.Milliseconds()}, descendants}
 }
 
 // follow tells of an output until it ends. It pauses after each event, so that what comes meanwhile is told as one.
-func (r *Run) follow(from io.Reader, kind Kind) {
+func (r *Run) follow(from io.Reader, kind eventKind) {
 	var output decoder
 	buf := make([]byte, maxFrame)
 	for {
@@ -143,11 +144,11 @@ func (r *Run) emit(e Event) {
 		r.appendOutput(&r.result.Stdout, e.Data)
 	case Stderr:
 		r.appendOutput(&r.result.Stderr, e.Data)
-	case Exit:
+	case kindExit:
 		r.result.Code = e.Code
-	case Timeout:
+	case kindTimeout:
 		r.result.TimedOut = true
-	case Failed:
+	case kindFailed:
 		r.result.Error = e.Data
 	}
 	r.emitTo(e)

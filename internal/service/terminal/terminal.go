@@ -75,11 +75,11 @@ func New(c Config) (*Terminal, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if !supported {
-		return nil, ErrNoShell
+		return nil, errNoShell
 	}
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoShell, err)
+		return nil, fmt.Errorf("%w: %w", errNoShell, err)
 	}
 	t := &Terminal{cfg: c, shell: sh, pause: framePause, grace: killAfter, expires: context.WithDeadline}
 	if c.Data != "" {

@@ -38,7 +38,7 @@ func (tp *tape) take(e Event) {
 }
 
 // text is all that one output said.
-func (tp *tape) text(k Kind) string {
+func (tp *tape) text(k eventKind) string {
 	var b strings.Builder
 	for _, e := range tp.events {
 		if e.Kind == k {
@@ -58,7 +58,7 @@ func newTerminal(t *testing.T, c Config) *Terminal {
 	return term
 }
 
-func run(t *testing.T, term *Terminal, command string) (*tape, Result) {
+func run(t *testing.T, term *Terminal, command string) (*tape, result) {
 	t.Helper()
 	tp := &tape{}
 	r, err := term.Run(command, tp.take)
@@ -119,7 +119,7 @@ func TestNotStarted(t *testing.T) {
 	term := newTerminal(t, Config{})
 	term.shell = "/nowhere/sh"
 	tp, res := run(t, term, "true")
-	if len(tp.events) != 1 || tp.events[0].Kind != Failed || !strings.Contains(res.Error, "no such file") || res.Code != nil {
+	if len(tp.events) != 1 || tp.events[0].Kind != kindFailed || !strings.Contains(res.Error, "no such file") || res.Code != nil {
 		t.Errorf("%+v %+v", tp.events, res)
 	}
 }

@@ -59,7 +59,7 @@ func parse(s string) (a Amount, exact bool, err error) {
 
 // FromFloat returns the amount that is nearest to the shortest decimal number that stands for f, as an agent wrote it;
 // false for what is no amount.
-func FromFloat(f float64) (Amount, bool) {
+func fromFloat(f float64) (Amount, bool) {
 	if math.IsNaN(f) || f < 0 || f > float64(math.MaxInt64/unit-1) {
 		return 0, false
 	}
@@ -68,7 +68,7 @@ func FromFloat(f float64) (Amount, bool) {
 }
 
 // Plus returns the sum.
-func (a Amount) Plus(b Amount) Amount {
+func (a Amount) plus(b Amount) Amount {
 	if sum := a + b; sum >= a {
 		return sum
 	}

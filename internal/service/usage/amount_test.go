@@ -1,4 +1,4 @@
-package usage_test
+package usage
 
 import (
 	"math"
@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/service/usage"
 )
 
 func TestAmounts(t *testing.T) {
@@ -16,51 +15,51 @@ func TestAmounts(t *testing.T) {
 		"3": "3", "0": "0", "0.25": "0.25", "0.0375": "0.0375", "15.00": "15", "0.000000001": "0.000000001", "1.0000000000": "1", " 2 ": "2",
 		"9000000000": "9000000000",
 	} {
-		if a, err := usage.ParseAmount(in); err != nil || a.String() != want {
+		if a, err := ParseAmount(in); err != nil || a.String() != want {
 			t.Errorf("%q: %s, %v; want %s", in, a, err, want)
 		}
 	}
 	for _, in := range []string{"", ".", "1.", ".5", "-1", "1e3", "1,5", "0x1", "9300000000", "99999999999999999999", "0.0000000001", "1.2.3", "NaN"} {
-		if a, err := usage.ParseAmount(in); err == nil {
+		if a, err := ParseAmount(in); err == nil {
 			t.Errorf("%q is taken for %s", in, a)
 		}
 	}
 	for in, want := range map[float64]string{0.1: "0.1", 0.30000000000000004: "0.3", 1e-9: "0.000000001", 5e-10: "0.000000001", 4e-10: "0", 12: "12"} {
-		if a, ok := usage.FromFloat(in); !ok || a.String() != want {
+		if a, ok := fromFloat(in); !ok || a.String() != want {
 			t.Errorf("%v: %s, %v; want %s", in, a, ok, want)
 		}
 	}
 	for _, in := range []float64{math.NaN(), math.Inf(1), -0.1, 1e300} {
-		if a, ok := usage.FromFloat(in); ok {
+		if a, ok := fromFloat(in); ok {
 			t.Errorf("%v is taken for %s", in, a)
 		}
 	}
-	if a := usage.Amount(math.MaxInt64).Plus(1); a != math.MaxInt64 {
+	if a := Amount(math.MaxInt64).plus(1); a != math.MaxInt64 {
 		t.Errorf("the largest and one more is %s", a)
 	}
 }
 
 // A tenth added a million times is a hundred thousand, which no float comes to.
 func TestSumsAreExact(t *testing.T) {
-	tenth, _ := usage.FromFloat(0.1)
-	var sum usage.Amount
+	tenth, _ := fromFloat(0.1)
+	var sum Amount
 	for range 1_000_000 {
-		sum = sum.Plus(tenth)
+		sum = sum.plus(tenth)
 	}
 	if sum.String() != "100000" {
 		t.Errorf("a million tenths are %s", sum)
 	}
 }
 
-func amount(s string) *usage.Amount {
-	a, err := usage.ParseAmount(s)
+func amount(s string) *Amount {
+	a, err := ParseAmount(s)
 	if err != nil {
 		panic(err)
 	}
 	return &a
 }
 
-var prices = usage.Prices{
+var prices = Prices{
 	{Model: "big-1", Input: *amount("3"), Output: *amount("15"), CacheRead: amount("0.3"), CacheWrite: amount("3.75"), Reasoning: amount("20"), Currency: "EUR"},
 	{Model: "big-*", Input: *amount("1"), Output: *amount("2")},
 	{Model: "*/small*mini", Input: *amount("0.0375"), Output: *amount("0.15")},
@@ -105,17 +104,17 @@ func TestCostIsExact(t *testing.T) {
 		million := rapid.Int64Range(0, 1<<40)
 		u := event.Usage{Model: "m", Input: tokens.Draw(t, "input"), Output: tokens.Draw(t, "output"), CacheRead: tokens.Draw(t, "read"), CacheWrite: tokens.Draw(t, "write")}
 		u.Reasoning = rapid.Int64Range(0, u.Output).Draw(t, "reasoning")
-		a := make([]usage.Amount, 5)
+		a := make([]Amount, 5)
 		sum := new(big.Int)
 		for i, n := range []int64{u.Input, u.Output - u.Reasoning, u.CacheRead, u.CacheWrite, u.Reasoning} {
-			a[i] = usage.Amount(million.Draw(t, "price"))
+			a[i] = Amount(million.Draw(t, "price"))
 			sum.Add(sum, new(big.Int).Mul(big.NewInt(n), big.NewInt(int64(a[i]))))
 		}
 		sum.Div(sum.Add(sum, big.NewInt(500_000)), big.NewInt(1_000_000))
 		if !sum.IsInt64() {
 			sum.SetInt64(math.MaxInt64)
 		}
-		p := usage.Prices{{Model: "*", Input: a[0], Output: a[1], CacheRead: &a[2], CacheWrite: &a[3], Reasoning: &a[4]}}
+		p := Prices{{Model: "*", Input: a[0], Output: a[1], CacheRead: &a[2], CacheWrite: &a[3], Reasoning: &a[4]}}
 		if got, _, ok := p.Cost(&u); !ok || int64(got) != sum.Int64() {
 			t.Fatalf("%d, want %s", got, sum)
 		}

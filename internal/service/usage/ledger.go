@@ -14,21 +14,21 @@ import (
 )
 
 // Store is what a ledger needs of a journal.
-type Store interface {
+type journalStore interface {
 	Append(ctx context.Context, b journal.Batch) error
 	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
 }
 
 // Ledger makes rows and sums them. Make one with New; once it is open it may be used from several goroutines.
 type Ledger struct {
-	store     Store
+	store     journalStore
 	prices    atomic.Pointer[Prices]
 	retention time.Duration
 	open      bool
 }
 
 // New returns a ledger. A retention of 0 is DefaultRetention.
-func New(store Store, prices Prices, retention time.Duration) *Ledger {
+func New(store journalStore, prices Prices, retention time.Duration) *Ledger {
 	l := &Ledger{store: store, retention: cmp.Or(retention, DefaultRetention)}
 	l.Reprice(prices)
 	return l
@@ -39,7 +39,7 @@ func (l *Ledger) Reprice(prices Prices) { l.prices.Store(&prices) }
 
 // Open makes the log of the rows where there is none. It is called before the first turn ends.
 func (l *Ledger) Open(ctx context.Context) error {
-	err := l.store.Append(ctx, journal.Batch{Conversation: Log, Create: true, Summary: &journal.Summary{}})
+	err := l.store.Append(ctx, journal.Batch{Conversation: logID, Create: true, Summary: &journal.Summary{}})
 	if err != nil && !errors.Is(err, journal.ErrExists) {
 		return fmt.Errorf("open usage: %w", err)
 	}
@@ -79,7 +79,7 @@ func (l *Ledger) Entry(t Turn) (journal.KeyValue, error) {
 	if err != nil {
 		return journal.KeyValue{}, fmt.Errorf("usage: row of turn %s: %w", t.ID, err)
 	}
-	return journal.KeyValue{Key: r.key(), Value: v, Expires: t.EndedAt + l.retention.Milliseconds(), Log: Log}, nil
+	return journal.KeyValue{Key: r.key(), Value: v, Expires: t.EndedAt + l.retention.Milliseconds(), Log: logID}, nil
 }
 
 // maxTokens bounds a count that an agent tells, so that sums do not overflow: far more than a turn can have.

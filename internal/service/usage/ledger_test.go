@@ -1,4 +1,4 @@
-package usage_test
+package usage
 
 import (
 	"cmp"
@@ -15,15 +15,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/service/usage"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/internal/store/journal/memory"
 )
 
-func newLedger(t rapid.TB) (*usage.Ledger, *memory.Journal) {
+func newLedger(t rapid.TB) (*Ledger, *memory.Journal) {
 	t.Helper()
 	j := memory.New()
-	l := usage.New(j, prices, 100*365*24*time.Hour)
+	l := New(j, prices, 100*365*24*time.Hour)
 	for range 2 { // it may be there already
 		if err := l.Open(context.Background()); err != nil {
 			t.Fatal(err)
@@ -32,15 +31,15 @@ func newLedger(t rapid.TB) (*usage.Ledger, *memory.Journal) {
 	return l, j
 }
 
-func write(t rapid.TB, l *usage.Ledger, j *memory.Journal, turns ...usage.Turn) {
+func write(t rapid.TB, l *Ledger, j *memory.Journal, turns ...Turn) {
 	t.Helper()
-	b := journal.Batch{Conversation: usage.Log}
+	b := journal.Batch{Conversation: logID}
 	for _, turn := range turns {
 		kv, err := l.Entry(turn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kv.Log != usage.Log || !strings.HasPrefix(kv.Key, usage.Prefix) || kv.Expires <= turn.EndedAt {
+		if kv.Log != logID || !strings.HasPrefix(kv.Key, Prefix) || kv.Expires <= turn.EndedAt {
 			t.Fatalf("the row is %+v", kv)
 		}
 		b.Keys = append(b.Keys, kv)
@@ -55,8 +54,8 @@ func noon(day int) int64 { return time.Date(2026, 11, day, 12, 0, 0, 0, time.UTC
 
 func TestSum(t *testing.T) {
 	l, j := newLedger(t)
-	some := func(id, subject string, day int, u *event.Usage, o event.Outcome) usage.Turn {
-		return usage.Turn{ID: id, Agent: "a", Model: "big-2", Tenant: "t", Subject: subject, Outcome: o, Usage: u, StartedAt: noon(day) - 1500, EndedAt: noon(day)}
+	some := func(id, subject string, day int, u *event.Usage, o event.Outcome) Turn {
+		return Turn{ID: id, Agent: "a", Model: "big-2", Tenant: "t", Subject: subject, Outcome: o, Usage: u, StartedAt: noon(day) - 1500, EndedAt: noon(day)}
 	}
 	never := some("4", "bob", 3, nil, event.Cancelled)
 	never.StartedAt = 0
@@ -68,7 +67,7 @@ func TestSum(t *testing.T) {
 		some("3", "bob", 2, &event.Usage{Input: 1_000_000}, event.Interrupted),
 		never, late,
 	)
-	rep, err := l.Sum(t.Context(), usage.Query{From: "2026-11-02", To: "2026-11-03", GroupBy: []usage.Dimension{usage.ByDay, usage.BySubject}})
+	rep, err := l.Sum(t.Context(), Query{From: "2026-11-02", To: "2026-11-03", GroupBy: []Dimension{ByDay, BySubject}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,16 +89,16 @@ func TestSum(t *testing.T) {
 	}
 	ann, other := "ann", "t2"
 	for _, c := range []struct {
-		q    usage.Query
+		q    Query
 		want int64
 	}{
-		{usage.Query{From: "2026-11-03", To: "2026-11-03"}, 2},
-		{usage.Query{From: "2026-11-04", To: "2026-12-03"}, 0},
-		{usage.Query{From: "2025-11-04", To: "2026-11-02"}, 3},
-		{usage.Query{From: "2026-11-01", To: "2026-11-30", Tenant: &never.Tenant, Subject: &ann}, 3},
-		{usage.Query{From: "2026-11-01", To: "2026-11-30", Tenant: &never.Tenant}, 5},
-		{usage.Query{From: "2026-11-01", To: "2026-11-30", Subject: &ann}, 0}, // of no tenant
-		{usage.Query{From: "2026-11-01", To: "2026-11-30", Tenant: &other, Subject: &ann}, 0},
+		{Query{From: "2026-11-03", To: "2026-11-03"}, 2},
+		{Query{From: "2026-11-04", To: "2026-12-03"}, 0},
+		{Query{From: "2025-11-04", To: "2026-11-02"}, 3},
+		{Query{From: "2026-11-01", To: "2026-11-30", Tenant: &never.Tenant, Subject: &ann}, 3},
+		{Query{From: "2026-11-01", To: "2026-11-30", Tenant: &never.Tenant}, 5},
+		{Query{From: "2026-11-01", To: "2026-11-30", Subject: &ann}, 0}, // of no tenant
+		{Query{From: "2026-11-01", To: "2026-11-30", Tenant: &other, Subject: &ann}, 0},
 	} {
 		rep, err := l.Sum(t.Context(), c.q)
 		if err != nil || rep.Total.Turns != c.want || len(rep.Groups) != 0 {
@@ -110,33 +109,33 @@ func TestSum(t *testing.T) {
 
 func TestQueriesRefused(t *testing.T) {
 	l, j := newLedger(t)
-	for _, q := range []usage.Query{
+	for _, q := range []Query{
 		{},
 		{From: "2026-11-01", To: "2026-10-31"},
 		{From: "2026-11-01", To: "2026-11-31"},
 		{From: "2026-11-1", To: "2026-11-30"},
 		{From: "2024-01-01", To: "2026-11-30"},
-		{From: "2026-11-01", To: "2026-11-30", GroupBy: []usage.Dimension{"week"}},
-		{From: "2026-11-01", To: "2026-11-30", GroupBy: []usage.Dimension{"day", "day"}},
+		{From: "2026-11-01", To: "2026-11-30", GroupBy: []Dimension{"week"}},
+		{From: "2026-11-01", To: "2026-11-30", GroupBy: []Dimension{"day", "day"}},
 	} {
-		if _, err := l.Sum(context.Background(), q); !errors.Is(err, usage.ErrQuery) {
+		if _, err := l.Sum(context.Background(), q); !errors.Is(err, ErrQuery) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
-	var turns []usage.Turn
-	for i := range usage.MaxGroups + 1 {
-		turns = append(turns, usage.Turn{ID: fmt.Sprint(i), Subject: fmt.Sprint(i), EndedAt: noon(1)})
+	var turns []Turn
+	for i := range maxGroups + 1 {
+		turns = append(turns, Turn{ID: fmt.Sprint(i), Subject: fmt.Sprint(i), EndedAt: noon(1)})
 	}
 	write(t, l, j, turns...)
-	q := usage.Query{From: "2026-11-01", To: "2026-11-30", GroupBy: []usage.Dimension{usage.BySubject}}
-	if _, err := l.Sum(context.Background(), q); !errors.Is(err, usage.ErrGroups) {
+	q := Query{From: "2026-11-01", To: "2026-11-30", GroupBy: []Dimension{BySubject}}
+	if _, err := l.Sum(context.Background(), q); !errors.Is(err, errGroups) {
 		t.Errorf("too many groups: %v", err)
 	}
 	q.GroupBy = nil
-	if rep, err := l.Sum(context.Background(), q); err != nil || rep.Total.Turns != usage.MaxGroups+1 {
+	if rep, err := l.Sum(context.Background(), q); err != nil || rep.Total.Turns != maxGroups+1 {
 		t.Errorf("the total alone: %+v, %v", rep, err)
 	}
-	if _, err := usage.New(j, nil, 0).Entry(usage.Turn{ID: "1"}); err == nil {
+	if _, err := New(j, nil, 0).Entry(Turn{ID: "1"}); err == nil {
 		t.Error("a ledger that is not open takes a row")
 	}
 }
@@ -146,9 +145,9 @@ func TestSumRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, j := newLedger(t)
 		name := rapid.SampledFrom([]string{"", "a", "b", "a\x00b", "ä"})
-		var turns []usage.Turn
+		var turns []Turn
 		for i := range rapid.IntRange(0, 60).Draw(t, "turns") {
-			turn := usage.Turn{
+			turn := Turn{
 				ID: fmt.Sprint(i), Agent: name.Draw(t, "agent"), Tenant: name.Draw(t, "tenant"), Subject: name.Draw(t, "subject"),
 				Outcome: rapid.SampledFrom([]event.Outcome{event.Completed, event.Failed}).Draw(t, "outcome"), EndedAt: noon(rapid.IntRange(1, 5).Draw(t, "day")),
 			}
@@ -163,8 +162,8 @@ func TestSumRandom(t *testing.T) {
 		write(t, l, j, turns...)
 		from := rapid.IntRange(1, 5).Draw(t, "from")
 		to := rapid.IntRange(from, 6).Draw(t, "to")
-		q := usage.Query{From: fmt.Sprintf("2026-11-%02d", from), To: fmt.Sprintf("2026-11-%02d", to)}
-		for _, d := range usage.Dimensions() {
+		q := Query{From: fmt.Sprintf("2026-11-%02d", from), To: fmt.Sprintf("2026-11-%02d", to)}
+		for _, d := range dimensions() {
 			if rapid.Bool().Draw(t, "by") {
 				q.GroupBy = append(q.GroupBy, d)
 			}
@@ -194,8 +193,8 @@ func TestSumRandom(t *testing.T) {
 				if turn.Usage != nil {
 					model = turn.Usage.Model
 				}
-				key += map[usage.Dimension]string{
-					usage.ByDay: fmt.Sprintf("2026-11-%02d", day), usage.ByAgent: turn.Agent, usage.ByModel: model, usage.ByTenant: turn.Tenant, usage.BySubject: turn.Subject,
+				key += map[Dimension]string{
+					ByDay: fmt.Sprintf("2026-11-%02d", day), byAgent: turn.Agent, byModel: model, ByTenant: turn.Tenant, BySubject: turn.Subject,
 				}[d] + "|"
 			}
 			s := want[key]
@@ -220,7 +219,7 @@ func TestSumRandom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check := func(key string, g *usage.Sums) {
+		check := func(key string, g *Sums) {
 			s := want[key]
 			if s == nil {
 				s = &sum{}

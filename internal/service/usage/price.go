@@ -23,7 +23,7 @@ type Price struct {
 type Prices []Price
 
 // Of returns a model's price, nil where there is none.
-func (p Prices) Of(model string) *Price {
+func (p Prices) find(model string) *Price {
 	for i := range p {
 		if matches(p[i].Model, model) {
 			return &p[i]
@@ -57,13 +57,13 @@ func matches(pattern, name string) bool {
 
 // Cost returns what a turn cost: what its agent said, else what its tokens come to. false says that nobody knows.
 func (p Prices) Cost(u *event.Usage) (a Amount, currency string, ok bool) {
-	price := p.Of(u.Model)
+	price := p.find(u.Model)
 	currency = DefaultCurrency
 	if price != nil {
 		currency = cmp.Or(price.Currency, DefaultCurrency)
 	}
 	if u.Cost != 0 {
-		if a, ok = FromFloat(u.Cost); ok {
+		if a, ok = fromFloat(u.Cost); ok {
 			return a, currency, true
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 const (
 	// Log is the log to which the rows belong. It has no events.
-	Log = journal.SystemPrefix + "usage"
+	logID = journal.SystemPrefix + "usage"
 	// Prefix begins the keys of all rows. Their values are JSON objects with the keys tenant and subject.
 	Prefix = "usage/"
 	// DefaultRetention is how long rows are kept: a year and the month in which it is looked back on.

@@ -17,20 +17,20 @@ type Dimension string
 // The dimensions.
 const (
 	ByDay     Dimension = "day"
-	ByAgent   Dimension = "agent"
-	ByModel   Dimension = "model"
+	byAgent   Dimension = "agent"
+	byModel   Dimension = "model"
 	ByTenant  Dimension = "tenant"
 	BySubject Dimension = "subject"
 )
 
 // Dimensions lists all of them.
-func Dimensions() []Dimension { return []Dimension{ByDay, ByAgent, ByModel, ByTenant, BySubject} }
+func dimensions() []Dimension { return []Dimension{ByDay, byAgent, byModel, ByTenant, BySubject} }
 
 const (
 	// MaxDays bounds how many days a query spans: what is kept by default, and the year before.
-	MaxDays = 800
+	maxDays = 800
 	// MaxGroups bounds how many groups an answer has: some 4 MB of JSON.
-	MaxGroups = 10_000
+	maxGroups = 10_000
 	// page is how many rows are read at once.
 	page = 1000
 )
@@ -39,7 +39,7 @@ var (
 	// ErrQuery says that a query can't be answered as it is.
 	ErrQuery = errors.New("usage: invalid query")
 	// ErrGroups says that an answer would have more than MaxGroups groups.
-	ErrGroups = fmt.Errorf("%w: more than %d groups; ask for fewer days, or group by less", ErrQuery, MaxGroups)
+	errGroups = fmt.Errorf("%w: more than %d groups; ask for fewer days, or group by less", ErrQuery, maxGroups)
 )
 
 // Query selects rows and says how they are grouped.
@@ -58,7 +58,7 @@ func (q *Query) Check() error {
 		return err
 	}
 	for i, d := range q.GroupBy {
-		if !slices.Contains(Dimensions(), d) {
+		if !slices.Contains(dimensions(), d) {
 			return fmt.Errorf("%w: by %q; it is one or several of day, agent, model, tenant and subject", ErrQuery, d)
 		}
 		if slices.Contains(q.GroupBy[:i], d) {
@@ -78,8 +78,8 @@ func (q *Query) days() ([]string, error) {
 		return nil, fmt.Errorf("%w: to %q is no day; write it as 2026-11-21", ErrQuery, q.To)
 	}
 	n := int(to.Sub(from)/(24*time.Hour)) + 1
-	if n < 1 || n > MaxDays {
-		return nil, fmt.Errorf("%w: from %s to %s are %d days; it is 1 to %d", ErrQuery, q.From, q.To, n, MaxDays)
+	if n < 1 || n > maxDays {
+		return nil, fmt.Errorf("%w: from %s to %s are %d days; it is 1 to %d", ErrQuery, q.From, q.To, n, maxDays)
 	}
 	days := make([]string, n)
 	for i := range days {
@@ -89,7 +89,7 @@ func (q *Query) days() ([]string, error) {
 }
 
 // Names tell groups apart. Those are set by which the query groups.
-type Names struct {
+type groupNames struct {
 	Day     string `json:"day,omitempty"`
 	Agent   string `json:"agent,omitempty"`
 	Model   string `json:"model,omitempty"`
@@ -98,15 +98,15 @@ type Names struct {
 }
 
 // Name returns the name in one dimension.
-func (n *Names) Name(d Dimension) string { return *n.of(d) }
+func (n *groupNames) Name(d Dimension) string { return *n.of(d) }
 
-func (n *Names) of(d Dimension) *string {
+func (n *groupNames) of(d Dimension) *string {
 	switch d {
 	case ByDay:
 		return &n.Day
-	case ByAgent:
+	case byAgent:
 		return &n.Agent
-	case ByModel:
+	case byModel:
 		return &n.Model
 	case ByTenant:
 		return &n.Tenant
@@ -116,7 +116,7 @@ func (n *Names) of(d Dimension) *string {
 
 // Group is what the rows of a group come to.
 type Group struct {
-	Names
+	groupNames
 	Sums
 }
 
@@ -144,7 +144,7 @@ func (s *Sums) add(r *Row) {
 	s.Duration += r.Duration
 	switch {
 	case r.Currency != "":
-		s.Cost[r.Currency] = s.Cost[r.Currency].Plus(r.Cost)
+		s.Cost[r.Currency] = s.Cost[r.Currency].plus(r.Cost)
 	case r.Reported:
 		s.Unpriced++
 	default:
@@ -179,22 +179,22 @@ func (l *Ledger) Sum(ctx context.Context, q Query) (*Report, error) {
 	}
 	rep := &Report{From: q.From, To: q.To, Zone: "UTC", GroupBy: append([]Dimension{}, q.GroupBy...), Groups: []*Group{}}
 	rep.Total.Outcomes, rep.Total.Cost = map[event.Outcome]int64{}, map[string]Amount{}
-	groups := map[Names]*Group{}
+	groups := map[groupNames]*Group{}
 	err := l.eachRow(ctx, &q, func(r *Row) error {
 		rep.Total.add(r)
 		if len(q.GroupBy) == 0 {
 			return nil
 		}
-		row, name := Names{r.Day, r.Agent, r.Model, r.Tenant, r.Subject}, Names{}
+		row, name := groupNames{r.Day, r.Agent, r.Model, r.Tenant, r.Subject}, groupNames{}
 		for _, d := range q.GroupBy {
 			*name.of(d) = *row.of(d)
 		}
 		g := groups[name]
 		if g == nil {
-			if len(groups) == MaxGroups {
-				return ErrGroups
+			if len(groups) == maxGroups {
+				return errGroups
 			}
-			g = &Group{Names: name}
+			g = &Group{groupNames: name}
 			groups[name] = g
 			rep.Groups = append(rep.Groups, g)
 		}

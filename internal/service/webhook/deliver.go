@@ -81,7 +81,7 @@ func (q *queue) complete(ctx context.Context, b *Body) error {
 	if b.Type == event.MessageAdd && !q.hook.Content {
 		return nil
 	}
-	err := q.h.read(ctx, b.Conversation, func(t *transcript.Transcript) bool { return b.complete(t, q.hook.Content) })
+	err := q.h.transcripts(ctx, b.Conversation, func(t *transcript.Transcript) bool { return b.complete(t, q.hook.Content) })
 	if err != nil {
 		return fmt.Errorf("look at conversation %s: %w", b.Conversation, err)
 	}

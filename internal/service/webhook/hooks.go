@@ -59,9 +59,9 @@ const (
 // Hooks deliver. Make them with New before the gateway whose Recorder they are, start them before it starts, and close
 // them after it has stopped. All methods may be called from several goroutines.
 type Hooks struct {
-	cfg    Config
-	queues []*queue
-	read   ReadTranscript // set by Start
+	cfg         Config
+	queues      []*queue
+	transcripts ReadTranscript // set by Start
 
 	tasks sync.WaitGroup
 	stop  context.CancelFunc // begin nothing more
@@ -85,8 +85,8 @@ func New(cfg Config) *Hooks {
 }
 
 // Start takes up what the last run left undelivered. look is how deliveries see what they tell of.
-func (h *Hooks) Start(ctx context.Context, read ReadTranscript) error {
-	h.read = read
+func (h *Hooks) Start(ctx context.Context, transcripts ReadTranscript) error {
+	h.transcripts = transcripts
 	if len(h.queues) == 0 {
 		return nil
 	}

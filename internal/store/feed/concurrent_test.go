@@ -34,7 +34,7 @@ func TestReadersRunBesideThePublisher(t *testing.T) {
 			publish(t, log, f, event.Event{Type: event.TurnEnd, Turn: "t" + id, Body: &event.Body{Outcome: event.Completed}})
 			if i%3 == 0 {
 				log.settle()
-				f.Compacted(log.head)
+				f.setCompacted(log.head)
 			}
 		}
 	})

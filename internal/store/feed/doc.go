@@ -13,7 +13,7 @@
 //   - A snapshot if it has no cursor, or if its cursor is of another epoch, above the head, or from before the last truncate or trim. Also
 //     if the cursor's seq belongs to another term: the event was lost, and its seq was used again.
 //   - A merged batch of the tail if its cursor is inside the tail.
-//   - A merged batch from the log if its cursor is older, unless that batch would exceed [MaxBehind]. Then it gets a snapshot, which is
+//   - A merged batch from the log if its cursor is older, unless that batch would exceed 8 MiB. Then it gets a snapshot, which is
 //     smaller.
 //
 // No reader gets conversation.truncate as an event.

@@ -11,7 +11,7 @@ var (
 	// ErrClosed says that the registry is closed.
 	ErrClosed = errors.New("feed: closed")
 	// ErrOrder says that published events don't follow the head.
-	ErrOrder = errors.New("feed: events out of order")
+	errOrder = errors.New("feed: events out of order")
 	// ErrNoMessage says that a page was requested before a message that the conversation doesn't have.
 	ErrNoMessage = errors.New("feed: no such message")
 )

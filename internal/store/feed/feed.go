@@ -115,7 +115,7 @@ func (f *Feed) Publish(events []event.Event) error {
 	for i := range events {
 		if want := f.head + 1 + int64(i); events[i].Seq != want {
 			f.mu.Unlock()
-			err := fmt.Errorf("%w: publish %s: seq %d after %d", ErrOrder, f.id, events[i].Seq, want-1)
+			err := fmt.Errorf("%w: publish %s: seq %d after %d", errOrder, f.id, events[i].Seq, want-1)
 			f.Close(fmt.Errorf("%w: %w", ErrLost, err))
 			return err
 		}
@@ -179,17 +179,17 @@ func (f *Feed) wake() {
 }
 
 // Compacted tells the feed that the log is compacted up to a seq. Readers don't notice.
-func (f *Feed) Compacted(upto int64) {
+func (f *Feed) setCompacted(upto int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.compacted = max(f.compacted, upto)
 	if f.compacted >= f.head {
-		f.tail.shrink(settledEvents, f.registry.cfg.TailBytes/4)
+		f.tail.shrink(compactedEvents, f.registry.cfg.TailBytes/4)
 	}
 }
 
-// Trimmed tells the feed that the log's events up to a seq were removed. Messages that began there disappear.
-func (f *Feed) Trimmed(upto int64) {
+// setTrimmed tells the feed that the log's events up to a seq were removed. Messages that began there disappear.
+func (f *Feed) setTrimmed(upto int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if upto <= f.trimmed {

@@ -147,7 +147,7 @@ func TestTooFarBehind(t *testing.T) {
 	for i := range 30 {
 		log.append(message(fmt.Sprintf("u%d", i), strings.Repeat("x", 100)))
 	}
-	_, f := open(t, log, Config{TailEvents: 1, chunk: 200, maxBehind: 300, piece: 1 << 20})
+	_, f := open(t, log, Config{TailEvents: 1, chunkSize: 200, behindLimit: 300, pieceSize: 1 << 20})
 	defer f.Release()
 	// What was never merged can be had in any pieces.
 	b := poll(t, f, NewCursor("e", 3), 0)
@@ -174,7 +174,7 @@ func TestPublishRefusesDisorder(t *testing.T) {
 		for _, seq := range seqs {
 			events = append(events, event.Event{Seq: seq, Type: event.TurnStart, Turn: "t"})
 		}
-		if err := f.Publish(events); !errors.Is(err, ErrOrder) {
+		if err := f.Publish(events); !errors.Is(err, errOrder) {
 			t.Errorf("%s: error %v", name, err)
 		}
 		// Nothing was shown, readers are told, and the next one gets a new feed.
@@ -215,8 +215,8 @@ func TestCloseLetsReadersFinish(t *testing.T) {
 	if err := f.Publish(log.append(message("v", "b"))); !errors.Is(err, ErrDeleted) {
 		t.Errorf("publish: %v", err)
 	}
-	f.Trimmed(1)
-	f.Compacted(1)
+	f.setTrimmed(1)
+	f.setCompacted(1)
 	f.Release()
 	if reg.Len() != 0 {
 		t.Errorf("%d feeds are left", reg.Len())

@@ -10,7 +10,7 @@ import (
 )
 
 // Frame is the JSON form of a batch.
-type Frame struct {
+type frame struct {
 	Type         string `json:"type"` // "snapshot" or "batch"
 	Conversation string `json:"conversation"`
 	Cursor       Cursor `json:"cursor"`
@@ -29,8 +29,8 @@ type Frame struct {
 }
 
 // ParseFrame parses a frame. It fails for unknown types, and for a snapshot without a transcript.
-func ParseFrame(b []byte) (*Frame, error) {
-	f := &Frame{}
+func ParseFrame(b []byte) (*frame, error) {
+	f := &frame{}
 	if err := json.Unmarshal(b, f); err != nil {
 		return nil, fmt.Errorf("feed: frame: %w", err)
 	}
@@ -48,7 +48,7 @@ func ParseFrame(b []byte) (*Frame, error) {
 }
 
 // Apply folds the frame into a client's transcript. After an error the client reads again without a cursor.
-func (f *Frame) Apply(t *transcript.Transcript) error {
+func (f *frame) Apply(t *transcript.Transcript) error {
 	return (&Batch{Reset: f.Type == "snapshot", Snapshot: f.Transcript, Events: f.Events}).Apply(t)
 }
 

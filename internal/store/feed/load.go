@@ -15,8 +15,8 @@ const maxSeq = int64(1<<63 - 1)
 // A log may change while it is read in pieces. These errors say that events are missing from the pieces, so the log must be read
 // again.
 var (
-	errSettled = errors.New("feed: log settled beyond what was asked for") // read again, up to the new head
-	errTrimmed = errors.New("feed: log trimmed while it was read")
+	errCompacted = errors.New("feed: log settled beyond what was asked for") // read again, up to the new head
+	errTrimmed   = errors.New("feed: log trimmed while it was read")
 )
 
 // load reads a conversation's log up to a seq and folds it. It keeps only the newest messages.
@@ -62,7 +62,7 @@ func (f *Feed) readState(ctx context.Context, upto, keepAfter int64) (state, err
 func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error, end func(Stretch)) error {
 	epoch, after := "", int64(0)
 	for {
-		r, err := f.registry.log.Read(ctx, f.id, after, f.registry.cfg.chunk)
+		r, err := f.registry.log.Read(ctx, f.id, after, f.registry.cfg.chunkSize)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (f *Feed) scan(ctx context.Context, upto int64, fn func(*event.Event) error
 			return fmt.Errorf("%w: the log was replaced while it was read", ErrLost)
 		}
 		if r.Compacted > upto {
-			return errSettled
+			return errCompacted
 		}
 		if after > 0 && r.Trimmed > after {
 			return errTrimmed
@@ -114,7 +114,7 @@ func (f *Feed) reload(ctx context.Context) error {
 		}
 		s, err := f.load(ctx, head)
 		switch {
-		case errors.Is(err, errSettled) && f.Head() > head:
+		case errors.Is(err, errCompacted) && f.Head() > head:
 			continue
 		case err != nil:
 			return err

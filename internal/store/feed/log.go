@@ -9,7 +9,7 @@ import (
 )
 
 // Log is the part of the journal that a feed uses.
-type Log interface {
+type logReader interface {
 	// Read returns a log's events after a seq, in ascending order; compacted ones up to Stretch.Compacted. It stops after about
 	// limit bytes (0 means no limit) and then sets HasMore. It returns at least one event if there is one. A Stretch is consistent:
 	// it shows the log at one moment.
@@ -40,7 +40,7 @@ type Config struct {
 	// Logger logs events that don't fit their log. If it is nil, they aren't logged.
 	Logger *slog.Logger
 
-	chunk, maxBehind, piece int // tests override readChunk, MaxBehind and transcript.MaxPiece
+	chunkSize, behindLimit, pieceSize int // tests override readChunk, MaxBehind and transcript.MaxPiece
 }
 
 const (
@@ -53,12 +53,12 @@ const (
 
 	// MaxBehind is the size of the merged events, in bytes, that a returning reader gets at most. If there are more, it gets a
 	// snapshot, which is about 1 MiB.
-	MaxBehind = 8 << 20
+	maxBehind = 8 << 20
 
 	// readChunk is the size of the pieces in which a log is read, in bytes.
 	readChunk = 1 << 20
 	// settledEvents stay in the tail when the log is compacted, so that readers a moment behind still get a small batch.
-	settledEvents = 256
+	compactedEvents = 256
 )
 
 func (c *Config) setDefaults() {
@@ -77,8 +77,8 @@ func (c *Config) setDefaults() {
 	if c.Window.Bytes <= 0 {
 		c.Window.Bytes = transcript.DefaultWindow.Bytes
 	}
-	if c.chunk == 0 {
-		c.chunk, c.maxBehind, c.piece = readChunk, MaxBehind, transcript.MaxPiece
+	if c.chunkSize == 0 {
+		c.chunkSize, c.behindLimit, c.pieceSize = readChunk, maxBehind, transcript.MaxPiece
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -49,7 +49,7 @@ func (f *Feed) Page(ctx context.Context, before string, limit int) (*Page, error
 	for {
 		head := f.Head()
 		p, err := f.readPage(ctx, before, l, head)
-		if !errors.Is(err, errSettled) || f.Head() == head {
+		if !errors.Is(err, errCompacted) || f.Head() == head {
 			return p, err
 		}
 	}

@@ -50,7 +50,7 @@ func TestLoadKeepsTheWindowOnly(t *testing.T) {
 	for i := range 1000 {
 		log.append(message(fmt.Sprintf("u%d", i), strings.Repeat("x", 100)))
 	}
-	_, f := open(t, log, Config{chunk: 500, maxBehind: 1 << 20, piece: 1 << 20})
+	_, f := open(t, log, Config{chunkSize: 500, behindLimit: 1 << 20, pieceSize: 1 << 20})
 	defer f.Release()
 	if n := len(f.fold.Messages); n < 50 || n > 100 {
 		t.Errorf("%d messages are held", n)

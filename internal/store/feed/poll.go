@@ -81,7 +81,7 @@ func (f *Feed) recent(after int64, budget int) *Batch {
 		f.mu.Unlock()
 		return b
 	}
-	b := &Batch{Conversation: f.id, Cursor: f.cursor(upto), Upto: upto, Oldest: events[0].At, Events: events, piece: f.registry.cfg.piece}
+	b := &Batch{Conversation: f.id, Cursor: f.cursor(upto), Upto: upto, Oldest: events[0].At, Events: events, piece: f.registry.cfg.pieceSize}
 	if len(events) > 1 {
 		f.mu.Unlock()
 		b.Events = transcript.Merge(events, f.history)
@@ -137,7 +137,7 @@ func (f *Feed) readBatch(ctx context.Context, after int64, budget int, raw bool)
 		return nil, err
 	}
 
-	b = &Batch{Conversation: f.id, piece: f.registry.cfg.piece}
+	b = &Batch{Conversation: f.id, piece: f.registry.cfg.pieceSize}
 	if len(s.Events) > 0 {
 		b.Oldest = s.Events[0].At
 	}
@@ -152,7 +152,7 @@ func (f *Feed) readBatch(ctx context.Context, after int64, budget int, raw bool)
 // operations that begin in the part may end after it. If raw is true, nothing was merged, and any part will do.
 func (f *Feed) readLog(ctx context.Context, after int64, raw bool) (s Stretch, missing bool, err error) {
 	cfg := &f.registry.cfg
-	limits := []int{cfg.chunk, cfg.maxBehind}
+	limits := []int{cfg.chunkSize, cfg.behindLimit}
 	if !raw {
 		limits = limits[1:]
 	}

@@ -96,7 +96,7 @@ func TestLogMovesWhileItIsRead(t *testing.T) {
 			for _, id := range []string{"u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8"} {
 				l.append(message(id, "x"))
 			}
-			r := NewRegistry(l, Config{Window: transcript.Limits{Messages: 1}, chunk: 1, maxBehind: 1 << 20, piece: 1 << 20})
+			r := NewRegistry(l, Config{Window: transcript.Limits{Messages: 1}, chunkSize: 1, behindLimit: 1 << 20, pieceSize: 1 << 20})
 			f, err := r.Acquire(t.Context(), "c")
 			if err != nil {
 				t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 // Registry holds the feeds of conversations that are in use, and some that were recently. All methods are safe for concurrent use.
 type Registry struct {
-	log Log
+	log logReader
 	cfg Config
 
 	mu     sync.Mutex
@@ -23,7 +23,7 @@ type Registry struct {
 }
 
 // NewRegistry returns a registry that loads feeds from log.
-func NewRegistry(log Log, cfg Config) *Registry {
+func NewRegistry(log logReader, cfg Config) *Registry {
 	cfg.setDefaults()
 	return &Registry{log: log, cfg: cfg, feeds: map[string]*Feed{}, idle: list.New(), idling: map[*Feed]*list.Element{}}
 }
@@ -32,7 +32,7 @@ func NewRegistry(log Log, cfg Config) *Registry {
 // concurrent callers wait for one of them to do so. Errors of the log are wrapped.
 func (r *Registry) Acquire(ctx context.Context, conversation string) (*Feed, error) {
 	for {
-		f, err := r.hold(conversation)
+		f, err := r.retain(conversation)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (r *Registry) Contains(conversation string) bool {
 }
 
 // hold adds a reference to the conversation's feed. The feed may not be loaded yet.
-func (r *Registry) hold(conversation string) (*Feed, error) {
+func (r *Registry) retain(conversation string) (*Feed, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -126,14 +126,14 @@ func (r *Registry) drop(f *Feed) {
 // Compacted tells the conversation's feed, if there is one, that its log is compacted up to a seq.
 func (r *Registry) Compacted(conversation string, upto int64) {
 	if f := r.peek(conversation); f != nil {
-		f.Compacted(upto)
+		f.setCompacted(upto)
 	}
 }
 
 // Trimmed tells the conversation's feed, if there is one, that its log's events up to a seq were removed.
 func (r *Registry) Trimmed(conversation string, upto int64) {
 	if f := r.peek(conversation); f != nil {
-		f.Trimmed(upto)
+		f.setTrimmed(upto)
 	}
 }
 

@@ -129,7 +129,7 @@ func play(seed uint64, tell bool) *world {
 	w := &world{r: r, tell: tell, ctx: context.Background(), w: &writer{r: r, o: newOracle(), epoch: 1}, log: &fakeLog{epoch: "e1"}}
 	w.cfg = Config{
 		TailEvents: pick(r, 1, 7, 1000), TailBytes: 1 << 20, Idle: pick(r, -1, 1), Window: transcript.Limits{Messages: pick(r, 1, 3, 3), Bytes: pick(r, 600, 1<<20)},
-		chunk: pick(r, 1, 300, 1<<20), maxBehind: pick(r, 1<<20, 1<<20, 1<<20, 500), piece: pick(r, 4, 5, 1<<20),
+		chunkSize: pick(r, 1, 300, 1<<20), behindLimit: pick(r, 1<<20, 1<<20, 1<<20, 500), pieceSize: pick(r, 4, 5, 1<<20),
 	}
 	w.start()
 	for i := range 3 {
@@ -237,7 +237,7 @@ func (w *world) meanwhile() {
 	if w.w.turn == "" && w.r.IntN(2) == 0 {
 		w.say("SETTLE %d", w.log.head)
 		w.log.settle()
-		w.feed.Compacted(w.log.head)
+		w.feed.setCompacted(w.log.head)
 		if w.r.IntN(4) == 0 {
 			w.trim()
 		}
@@ -250,7 +250,7 @@ func (w *world) trim() {
 	upto := w.log.settled - w.r.Int64N(w.log.settled)/2
 	w.say("TRIM %d", upto)
 	w.log.trim(upto)
-	w.feed.Trimmed(upto)
+	w.feed.setTrimmed(upto)
 }
 
 // happen is what may happen to a log and a gateway at any moment.
@@ -265,7 +265,7 @@ func (w *world) happen() {
 			w.say("SETTLE %d", w.log.head)
 			w.log.settle()
 			if w.r.IntN(3) > 0 {
-				w.feed.Compacted(w.log.head)
+				w.feed.setCompacted(w.log.head)
 			}
 		}
 	case x < 16:
@@ -353,7 +353,7 @@ func (w *world) poll(v *viewer, cut int) {
 		w.compare(v)
 		return
 	}
-	tooFar := w.cfg.maxBehind < 1<<20 && w.log.reads > before // then a snapshot will do
+	tooFar := w.cfg.behindLimit < 1<<20 && w.log.reads > before // then a snapshot will do
 	if b.Reset != mustReset && !(b.Reset && (tooFar || meddled)) {
 		w.fail("%s: at %s reset is %v, should be %v (truncated %d, trimmed %d)", v.name, v.cursor, b.Reset, mustReset, w.cut, w.log.trimmed)
 		return
@@ -396,7 +396,7 @@ func (w *world) poll(v *viewer, cut int) {
 	v.conn++
 }
 
-func (w *world) log_(f *Frame, after int64) {
+func (w *world) log_(f *frame, after int64) {
 	w.counts.log++
 	for _, e := range f.Events {
 		if e.Seq > f.Seq || e.FirstSeq() <= after {
@@ -406,14 +406,14 @@ func (w *world) log_(f *Frame, after int64) {
 }
 
 // frame returns the batch as the viewer reads it.
-func (w *world) frame(v *viewer, b *Batch) *Frame {
+func (w *world) frame(v *viewer, b *Batch) *frame {
 	for _, e := range b.Events {
 		if e.Type == event.ConversationTruncate {
 			w.fail("%s gets a truncate", v.name)
 		}
 	}
 	if !v.json {
-		f := &Frame{Type: "batch", Cursor: b.Cursor, Seq: b.Upto, Events: b.Events, Transcript: b.Snapshot, Reset: b.Reset}
+		f := &frame{Type: "batch", Cursor: b.Cursor, Seq: b.Upto, Events: b.Events, Transcript: b.Snapshot, Reset: b.Reset}
 		if b.Reset {
 			f.Type = "snapshot"
 		}

@@ -20,7 +20,7 @@ const IDLength = 32
 const temporary = "new"
 
 // Dir is a folder of files. Its methods may be called from several goroutines, of one process.
-type Dir struct {
+type store struct {
 	root string
 	// A sweep holds it, so that it takes nothing away that comes just then; who brings a file, only for as long as that takes its place.
 	mu sync.RWMutex
@@ -34,19 +34,19 @@ type StoredFile struct {
 }
 
 // Open makes the folder where there is none, and clears away what was half written.
-func Open(root string) (*Dir, error) {
+func Open(root string) (*store, error) {
 	if err := os.RemoveAll(filepath.Join(root, temporary)); err != nil {
 		return nil, fmt.Errorf("files: clear up: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Join(root, temporary), 0o700); err != nil {
 		return nil, fmt.Errorf("files: %w", err)
 	}
-	return &Dir{root: root}, nil
+	return &store{root: root}, nil
 }
 
 // Put stores what r holds, at most max bytes, in a conversation. It is durable when Put returns. Errors wrap ErrTooLarge,
 // ErrEmpty, or what reading or writing gave.
-func (d *Dir) Create(conversation string, r io.Reader, max int64) (s StoredFile, err error) {
+func (d *store) Create(conversation string, r io.Reader, max int64) (s StoredFile, err error) {
 	f, err := os.CreateTemp(filepath.Join(d.root, temporary), "*")
 	if err != nil {
 		return s, fmt.Errorf("files: put: %w", err)
@@ -81,7 +81,7 @@ func (d *Dir) Create(conversation string, r io.Reader, max int64) (s StoredFile,
 }
 
 // place moves a written file to where it belongs, durably.
-func (d *Dir) place(from, folder, id string) error {
+func (d *store) place(from, folder, id string) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -100,7 +100,7 @@ func (d *Dir) place(from, folder, id string) error {
 }
 
 // Open returns a file to read. Where there is none the error wraps fs.ErrNotExist.
-func (d *Dir) Open(conversation, id string) (*os.File, error) {
+func (d *store) Open(conversation, id string) (*os.File, error) {
 	if !ValidID(id) {
 		return nil, fmt.Errorf("files: open: %w", fs.ErrNotExist)
 	}
@@ -112,7 +112,7 @@ func (d *Dir) Open(conversation, id string) (*os.File, error) {
 }
 
 // Remove takes a file away. One that is not there is no error.
-func (d *Dir) Remove(conversation, id string) error {
+func (d *store) Remove(conversation, id string) error {
 	if !ValidID(id) {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (d *Dir) Remove(conversation, id string) error {
 }
 
 // RemoveAll takes all files of a conversation away.
-func (d *Dir) RemoveAll(conversation string) error {
+func (d *store) RemoveAll(conversation string) error {
 	if err := os.RemoveAll(d.folder(conversation)); err != nil {
 		return fmt.Errorf("files: remove: %w", err)
 	}
@@ -133,7 +133,7 @@ func (d *Dir) RemoveAll(conversation string) error {
 
 // Sweep takes away what nobody knows: files for which known says no and that are older than age, since one that is younger
 // may just be about to be known. removed is called for each. Folders are named as [Folder] says.
-func (d *Dir) Sweep(age time.Duration, isUsed func(folder, id string) bool, onRemove func(folder, id string)) error {
+func (d *store) Sweep(age time.Duration, isUsed func(folder, id string) bool, onRemove func(folder, id string)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before := time.Now().Add(-age)
@@ -174,7 +174,7 @@ func Folder(conversation string) string {
 }
 
 // folder is where a conversation's files lie; a level in between keeps folders short.
-func (d *Dir) folder(conversation string) string {
+func (d *store) folder(conversation string) string {
 	name := Folder(conversation)
 	return filepath.Join(d.root, name[:2], name)
 }

@@ -17,7 +17,7 @@ import (
 
 var png = append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{7}, 2000)...)
 
-func open(t *testing.T) (*Dir, string) {
+func open(t *testing.T) (*store, string) {
 	t.Helper()
 	root := t.TempDir()
 	d, err := Open(root)
@@ -27,7 +27,7 @@ func open(t *testing.T) (*Dir, string) {
 	return d, root
 }
 
-func read(t *testing.T, d *Dir, conversation, id string) []byte {
+func read(t *testing.T, d *store, conversation, id string) []byte {
 	t.Helper()
 	f, err := d.Open(conversation, id)
 	if err != nil {

@@ -15,7 +15,7 @@ func (u *Uploads) Remove(ctx context.Context, id string) error {
 	if err != nil {
 		return nil //nolint:nilerr // it is gone already
 	}
-	release, err := u.hold(ctx, entry, nil)
+	release, err := u.acquire(ctx, entry, nil)
 	if err != nil {
 		return err
 	}

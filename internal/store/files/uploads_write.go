@@ -12,7 +12,7 @@ import (
 
 // hold makes the caller the one that writes. Whoever does now is told to stop, since it most likely reads from a connection
 // that is dead: its sender is back. stop is how the caller is told.
-func (u *Uploads) hold(ctx context.Context, entry *upload, stop func()) (release func(), err error) {
+func (u *Uploads) acquire(ctx context.Context, entry *upload, stop func()) (release func(), err error) {
 	timeout := time.NewTimer(giveWay)
 	defer timeout.Stop()
 	for ticker := time.NewTicker(stopAgain); ; {
@@ -56,7 +56,7 @@ func (u *Uploads) Append(ctx context.Context, id string, offset int64, r io.Read
 	if err != nil {
 		return current, err
 	}
-	release, err := u.hold(ctx, entry, stop)
+	release, err := u.acquire(ctx, entry, stop)
 	if err != nil {
 		return current, err
 	}
@@ -103,7 +103,7 @@ func (u *Uploads) Finish(ctx context.Context, id string, place func(Upload, *os.
 	if err != nil {
 		return Upload{}, err
 	}
-	release, err := u.hold(ctx, entry, nil)
+	release, err := u.acquire(ctx, entry, nil)
 	if err != nil {
 		return Upload{}, err
 	}

@@ -266,8 +266,9 @@ func (t *tx) apply() {
 
 // discard adds chunks to the garbage. The caller holds the index's lock.
 func (t *tx) discard(l *log, chunks []chunk) {
+	cache := &t.j.index.cache
 	for _, ch := range chunks {
-		t.j.index.cache.forget(ch.row)
+		cache.forget(ch.row)
 	}
 	t.j.waste.add(l.n, chunks...)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // MaxReplaced limits the replaced texts in the trace of a turn, in bytes.
-const MaxReplaced = 256 << 10
+const maxReplaced = 256 << 10
 
 // Trace adds recent events to a turn's trace, if it doesn't have them yet. The events need not be compacted, and the turn need not
 // have ended.
@@ -67,7 +67,7 @@ func traces(before, recent []event.Event, commits []Commit) []journal.Trace {
 			var ok bool
 			if t, ok = at[e.Turn]; !ok {
 				t = len(result)
-				at[e.Turn], room = t, append(room, MaxReplaced)
+				at[e.Turn], room = t, append(room, maxReplaced)
 				result = append(result, journal.Trace{Turn: e.Turn, Commits: make([]journal.TraceCommit, 0, len(recent)-i)})
 			}
 			current = &result[t]
