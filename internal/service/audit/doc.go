@@ -1,12 +1,19 @@
-// Package audit keeps the log of who did what: a log of its own in the journal, whose entries are records.
+// Package audit records the operations that users, operators and the gateway itself performed or were refused. The entries are
+// records in a log of their own, the conversation "$audit" of the journal, so they survive a restart, a restore and a delete of
+// the conversation they concern.
 //
-// Invariants
+// # Order of calls
 //
-//   - An entry is written with what it tells of or not at all: a command's goes as a key into the command's own commit
-//     ([Log.Note]) and is moved to the log afterwards, in one commit that also deletes the key. So it stands there once,
-//     whatever dies in between.
-//   - One [Log] writes the log; all that it writes is one commit after another.
-//   - No entry holds what people or agents said, nor any token: ids, names of commands, who, and what became of it.
-//   - An entry loses its data in place when its conversation is deleted or its subject purged ([Log.Blank]); when, and what
-//     kind of thing happened, stays.
+// [New], then [Log.Open] before the gateway accepts commands, then [Log.Run] in a goroutine. A command calls [Log.Note], adds
+// the returned key to its own commit, and calls [Log.Wake] after the commit. An operation without a commit of its own, such as
+// an export, calls [Log.Record]. Readers call [Log.Read] in a loop and wait for [Log.Changed] between the calls.
+//
+// # Invariants
+//
+//   - An entry is stored if and only if its operation is. Note stores the entry as a key in the commit of the command. Run later
+//     moves it to the log in one commit that also deletes the key, so a crash at any point neither loses nor duplicates it.
+//   - Only one [Log] may write the audit log of a journal. Its commits are serialized, so that the expected head is always known.
+//   - Entries contain ids, names of commands, the actor and the result. They never contain text of a conversation or a token.
+//   - When a conversation is deleted or a subject purged ([Log.Blank]), the entries lose their data in place. Their time and action
+//     remain, so the log has no gaps.
 package audit

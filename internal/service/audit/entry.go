@@ -7,58 +7,61 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Conversation is the id of the log.
+// Conversation is the id of the audit log in the journal.
 const Conversation = "$audit"
 
-// Entry is one thing that was done, or refused.
+// Entry describes one operation that was carried out or refused.
 type Entry struct {
-	// Seq is the entry's place in the log, which gives it, and At when it happened, in epoch milliseconds.
+	// Seq is the entry's position in the log, which assigns it. At is the time of the operation, epoch milliseconds. If At is
+	// 0, the log sets it.
 	Seq int64 `json:"seq,omitempty"`
 	At  int64 `json:"at"`
-	// Action is the type of a command, or the name of an operation, such as "create", "purge" or "export".
+	// Action is the type of a command or the name of an operation, such as "create", "purge" or "export".
 	Action string `json:"action"`
 	Actor  Actor  `json:"by"`
-	// Conversation, Turn and Message are ids of what it was done to; Tenant and Subject name whose data it was done to,
-	// where no conversation says it.
+	// Conversation, Turn and Message are the ids of the operation's target. Tenant and Subject name the owner of the affected
+	// data if the target isn't a conversation.
 	Conversation string `json:"conversation,omitempty"`
 	Turn         string `json:"turn,omitempty"`
 	Message      string `json:"message,omitempty"`
 	Tenant       string `json:"tenant,omitempty"`
 	Subject      string `json:"subject,omitempty"`
-	// Result is [Done], or why it was refused.
+	// Result is [Done] or the reason for the refusal. If it is empty, the log sets Done.
 	Result string `json:"result,omitempty"`
 	// Effect is the seq at which a command took effect in its conversation.
 	Effect int64 `json:"effect,omitempty"`
-	// Counts tell how much an operation did.
+	// Counts are the numbers of items that an operation processed, by kind.
 	Counts map[string]int `json:"counts,omitempty"`
-	// Digest stands for a subject whose name is gone; see [Digest].
+	// Digest identifies a purged subject without its name. See [Digest].
 	Digest string `json:"digest,omitempty"`
-	// Plugin names one that was installed or removed.
+	// Plugin is the name of a plugin that was installed or removed.
 	Plugin string `json:"plugin,omitempty"`
-	// Blanked says that the entry had more to say, which was deleted.
+	// Blanked means that the entry's data was removed. Only Seq, At, Action and perhaps Conversation remain.
 	Blanked bool `json:"blanked,omitempty"`
 }
 
-// By is who did it.
+// Actor identifies who performed an operation.
 type Actor struct {
-	// Admin is set where an admin did it as such; Acting where the holder of the API token did it for Subject.
+	// Admin means that an admin acted as such. Acting means that the holder of the API token acted on behalf of Subject.
 	Admin   bool   `json:"admin,omitempty"`
 	Acting  bool   `json:"acting,omitempty"`
 	Tenant  string `json:"tenant,omitempty"`
 	Subject string `json:"subject,omitempty"`
-	// Gateway names a part of the gateway itself, such as "retention".
+	// Gateway names the component of the gateway that acted, such as "retention". It is empty for requests.
 	Gateway string `json:"gateway,omitempty"`
-	// From is the address that the request came from, where it came over a network.
+	// From is the remote address of the request, or empty if it didn't arrive over a network.
 	From string `json:"from,omitempty"`
 }
 
-// Done is the result of what was carried out.
+// Done is the result of an operation that was carried out.
 const Done = "done"
 
-// lasting are the actions whose entries outlive their conversation: that it was deleted, and by whom, is what is asked later.
+// lasting are the actions whose entries survive the delete of their conversation. They record the delete itself, which is what
+// an operator looks for later.
 var lasting = map[string]bool{"delete": true, "expire": true}
 
-// event returns the entry as the log has it. What a deleted conversation's id stands beside is blanked with it.
+// event returns the entry as a record of the log. The record's Conversation field makes the journal blank it together with that
+// conversation, so the lasting actions leave it empty.
 func (e Entry) event() (event.Event, error) {
 	e.Seq = 0
 	data, err := json.Marshal(e)
@@ -72,7 +75,7 @@ func (e Entry) event() (event.Event, error) {
 	return event.Event{At: e.At, Type: event.Record, Body: b}, nil
 }
 
-// entryOf reads what event wrote.
+// entryOf decodes a record that event returned. A record without data was blanked and yields what remains of its entry.
 func entryOf(ev *event.Event) (Entry, error) {
 	b := ev.Get()
 	if len(b.Data) == 0 || string(b.Data) == "null" {
@@ -86,7 +89,7 @@ func entryOf(ev *event.Event) (Entry, error) {
 	return e, nil
 }
 
-// concerns reports whether the subject did it, or it was done to the subject.
+// concerns reports whether the subject is the actor of the entry or the owner of the affected data.
 func (e *Entry) concerns(tenant, subject string) bool {
 	return e.Actor.Subject == subject && e.Actor.Tenant == tenant || e.Subject == subject && e.Tenant == tenant
 }

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// keyPrefix begins the keys of entries that are not in the log yet.
+	// keyPrefix is the prefix of the keys that hold entries until they are moved to the log.
 	keyPrefix = "audit/"
-	// maxMove is how many entries one commit moves.
+	// maxMove limits the entries moved in one commit, so that a backlog doesn't become one huge transaction.
 	maxMove = 256
-	// retryEvery is how long a failing journal is left alone.
+	// retryEvery is the pause between attempts while the journal fails.
 	retryEvery = time.Second
 )
 
-// Journal is the part of the journal that the audit log uses.
+// store is the part of the journal that the audit log uses.
 type store interface {
 	Append(ctx context.Context, b journal.Batch) error
 	Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error)
@@ -34,33 +34,33 @@ type store interface {
 	Blank(ctx context.Context, conversation string, match func(*event.Event) bool) error
 }
 
-// Log is the audit log. Make one with New, call Open before anything else and Run beside it; the methods may be called
-// from several goroutines.
+// Log is the audit log. Create it with [New] and call Open before any other method. The methods are safe for concurrent use.
 type Log struct {
 	journal store
 	log     *slog.Logger
-	wake    chan struct{} // has a value when keys wait
-	writer  chan struct{} // whoever puts a value in may write
+	wake    chan struct{} // capacity 1: a value means that keys are waiting to be moved
+	writer  chan struct{} // capacity 1: the sender of a value is the only writer until it receives it back
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when the log has grown
+	changed chan struct{} // closed and replaced after each append to the log
 }
 
-// New returns the audit log that is stored in j.
+// New returns the audit log that is stored in j. It doesn't access j yet.
 func New(j store, log *slog.Logger) *Log {
 	return &Log{journal: j, log: log, wake: make(chan struct{}, 1), writer: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
-// Open makes the log where there is none, and moves what the last process left.
+// Open creates the log if it doesn't exist, and moves the entries that a previous process left as keys.
 func (l *Log) Open(ctx context.Context) error {
 	err := l.journal.Append(ctx, journal.Batch{Conversation: Conversation, Create: true, Summary: &journal.Summary{Created: time.Now().UnixMilli()}})
 	if err != nil && !errors.Is(err, journal.ErrExists) {
-		return fmt.Errorf("audit: make the log: %w", err)
+		return fmt.Errorf("audit: create the log: %w", err)
 	}
 	return l.Flush(ctx)
 }
 
-// Run moves entries to the log until the context ends. What comes after that is moved by the next Open.
+// Run moves noted entries to the log until ctx ends. It retries while the journal fails, and returns if the journal is closed.
+// Entries noted after that stay as keys and are moved by the next Open.
 func (l *Log) Run(ctx context.Context) {
 	for {
 		select {
@@ -73,7 +73,7 @@ func (l *Log) Run(ctx context.Context) {
 			if err == nil || ctx.Err() != nil || errors.Is(err, journal.ErrClosed) {
 				break
 			}
-			l.log.Warn("audit entries wait", "error", err)
+			l.log.Warn("audit: entries can't be written; retrying", "error", err)
 			select {
 			case <-time.After(retryEvery):
 			case <-ctx.Done():
@@ -82,17 +82,18 @@ func (l *Log) Run(ctx context.Context) {
 	}
 }
 
-// Note returns an entry as a key for the commit of what it tells of; Wake is called once that is committed.
+// Note returns the entry as a key, to be written in the same commit as its operation. The caller calls Wake after that commit.
 func (l *Log) Note(e Entry) (journal.KeyValue, error) {
 	stamp(&e)
 	v, err := json.Marshal(e)
 	if err != nil {
 		return journal.KeyValue{}, fmt.Errorf("audit: entry: %w", err)
 	}
-	// The id ascends with time, so that entries are moved in the order in which they were made.
+	// Version 7 ids ascend with time, so entries are moved in the order of their creation.
 	return journal.KeyValue{Key: keyPrefix + uuid.Must(uuid.NewV7()).String(), Value: v, Log: Conversation}, nil
 }
 
+// stamp sets the defaults of an entry's time and result.
 func stamp(e *Entry) {
 	if e.At == 0 {
 		e.At = time.Now().UnixMilli()
@@ -102,7 +103,7 @@ func stamp(e *Entry) {
 	}
 }
 
-// Wake says that keys of Note are committed. It never blocks.
+// Wake tells Run that keys returned by Note were committed. It never blocks.
 func (l *Log) Wake() {
 	select {
 	case l.wake <- struct{}{}:
@@ -110,20 +111,22 @@ func (l *Log) Wake() {
 	}
 }
 
-// Changed returns a channel that is closed when the log next grows.
+// Changed returns a channel that is closed when the log grows next. A reader must take it before it calls Read, or it may miss
+// an entry.
 func (l *Log) Changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changed
 }
 
-// Flush moves all entries that wait.
+// Flush moves all waiting entries to the log and returns when they are durable.
 func (l *Log) Flush(ctx context.Context) error {
 	return l.exclusive(ctx, func() error { return l.move(ctx) })
 }
 
-// Record writes an entry at once, and keys of the gateway's own with it: they belong to no conversation, and stay until
-// they are deleted.
+// Record writes an entry immediately and returns when it is durable. It also stores keys in the same commit. They belong to the
+// audit log, so they stay until they are deleted explicitly. Waiting entries are moved first, which keeps the log in order of
+// time.
 func (l *Log) Record(ctx context.Context, e Entry, keys ...journal.KeyValue) error {
 	stamp(&e)
 	ev, err := e.event()
@@ -131,19 +134,19 @@ func (l *Log) Record(ctx context.Context, e Entry, keys ...journal.KeyValue) err
 		return err
 	}
 	return l.exclusive(ctx, func() error {
-		if err := l.move(ctx); err != nil { // what was done before stands before it
+		if err := l.move(ctx); err != nil { // earlier operations come first in the log
 			return err
 		}
 		return l.append(ctx, []event.Event{ev}, keys)
 	})
 }
 
-// Put writes keys of the gateway's own without an entry.
+// PutKeys stores keys that belong to the audit log, without an entry. See [Log.Record].
 func (l *Log) PutKeys(ctx context.Context, keys ...journal.KeyValue) error {
 	return l.exclusive(ctx, func() error { return l.append(ctx, nil, keys) })
 }
 
-// exclusive lets one goroutine write at a time.
+// exclusive runs do while no other goroutine writes. If ctx ends during the wait, it returns ctx's error.
 func (l *Log) exclusive(ctx context.Context, do func() error) error {
 	select {
 	case l.writer <- struct{}{}:
@@ -154,7 +157,8 @@ func (l *Log) exclusive(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// move is called by whoever may write.
+// move appends the waiting entries to the log and deletes their keys, up to maxMove in each commit. An entry that can't be
+// decoded is logged and deleted, because it would block all later ones. The caller must be inside exclusive.
 func (l *Log) move(ctx context.Context) error {
 	keys, err := l.journal.Keys(ctx, keyPrefix)
 	if err != nil {
@@ -172,8 +176,8 @@ func (l *Log) move(ctx context.Context) error {
 			if err == nil {
 				ev, err = e.event()
 			}
-			if err != nil { // it would be in the way of all others for ever
-				l.log.Error("audit entry can't be read and is dropped", "key", kv.Key, "error", err)
+			if err != nil { // keeping it would block all later entries
+				l.log.Error("audit: entry can't be decoded and is dropped", "key", kv.Key, "error", err)
 				continue
 			}
 			events = append(events, ev)
@@ -186,11 +190,11 @@ func (l *Log) move(ctx context.Context) error {
 	return nil
 }
 
-// append commits events and keys. It is called by whoever may write.
+// append commits events and keys after the current head and wakes the readers. The caller must be inside exclusive.
 func (l *Log) append(ctx context.Context, events []event.Event, keys []journal.KeyValue) error {
 	s, err := l.journal.Conversation(ctx, Conversation)
 	if err != nil {
-		return fmt.Errorf("audit: head of the log: %w", err)
+		return fmt.Errorf("audit: read the head of the log: %w", err)
 	}
 	for i := range events {
 		events[i].Seq = s.Head + int64(i) + 1

@@ -11,29 +11,30 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// page is how much of the log is read at once, in bytes.
+// page is the size of the pieces in which the log is read, in bytes.
 const page = 256 << 10
 
-// errFound ends a search.
+// errFound ends a search early. It never reaches a caller.
 var errFound = errors.New("audit: found")
 
 // Query selects entries. The zero value selects all.
 type Query struct {
-	After int64 // seq; only entries above it
-	Since int64 // epoch milliseconds; only entries of that time and later
-	// Subject selects what it did and what was done to it; Tenant is its tenant.
+	After int64 // only entries with a higher seq
+	Since int64 // only entries from this time on, epoch milliseconds
+	// Subject selects the entries that concern this subject of Tenant, as actor or as owner of the affected data. If it is
+	// empty, Tenant is ignored.
 	Tenant, Subject string
 	Conversation    string
 }
 
-// Selects reports whether an entry belongs to what q selects.
+// selects reports whether the query selects an entry.
 func (q *Query) selects(e *Entry) bool {
 	return e.Seq > q.After && e.At >= q.Since && (q.Conversation == "" || e.Conversation == q.Conversation) &&
 		(q.Subject == "" || e.concerns(q.Tenant, q.Subject))
 }
 
-// Read calls f with the selected entries in the order of the log, and returns the seq up to which it has looked, from
-// which a later call goes on. An error of f ends it.
+// Read calls f with the selected entries in the order of the log. It returns the seq up to which it has read, including entries
+// that weren't selected, so the caller can continue there. An error of f ends the read and is returned.
 func (l *Log) Read(ctx context.Context, q Query, f func(Entry) error) (upto int64, err error) {
 	upto = q.After
 	err = l.scan(ctx, upto, func(ev *event.Event) error {
@@ -49,7 +50,7 @@ func (l *Log) Read(ctx context.Context, q Query, f func(Entry) error) (upto int6
 	return upto, err
 }
 
-// each calls f with the log's events after a seq.
+// scan calls f with the log's events after a seq, in order, until f returns an error.
 func (l *Log) scan(ctx context.Context, after int64, f func(*event.Event) error) error {
 	for {
 		r, err := l.journal.Read(ctx, Conversation, after, page)
@@ -68,7 +69,7 @@ func (l *Log) scan(ctx context.Context, after int64, f func(*event.Event) error)
 	}
 }
 
-// Trim drops the entries from before a time, and returns how many that were.
+// Trim removes the entries older than before and returns their number.
 func (l *Log) Trim(ctx context.Context, before time.Time) (n int, err error) {
 	n, upto, err := l.before(ctx, before)
 	if err != nil || n == 0 {
@@ -80,12 +81,14 @@ func (l *Log) Trim(ctx context.Context, before time.Time) (n int, err error) {
 	return n, nil
 }
 
-// Before returns how many entries Trim would drop.
+// Before returns the number of entries that Trim would remove.
 func (l *Log) Before(ctx context.Context, before time.Time) (n int, err error) {
 	n, _, err = l.before(ctx, before)
 	return n, err
 }
 
+// before returns the number of entries older than a time and the seq of the last one. It stops at the first newer entry,
+// because times ascend with seqs.
 func (l *Log) before(ctx context.Context, before time.Time) (n int, upto int64, err error) {
 	err = l.scan(ctx, 0, func(ev *event.Event) error {
 		if ev.At >= before.UnixMilli() {
@@ -100,7 +103,7 @@ func (l *Log) before(ctx context.Context, before time.Time) (n int, upto int64, 
 	return n, upto, err
 }
 
-// Blank takes the data out of all entries of what a subject did or what was done to it.
+// Blank removes the data of all entries that concern a subject, in place. It returns their number.
 func (l *Log) Blank(ctx context.Context, tenant, subject string) (n int, err error) {
 	match := func(ev *event.Event) bool {
 		e, err := entryOf(ev)
@@ -115,7 +118,7 @@ func (l *Log) Blank(ctx context.Context, tenant, subject string) (n int, err err
 	return n, nil
 }
 
-// Count returns how many entries a query selects, also of those that were noted and not moved yet.
+// Count returns the number of entries that a query selects. It moves waiting entries first, so they are counted too.
 func (l *Log) Count(ctx context.Context, q Query) (n int, err error) {
 	if err := l.Flush(ctx); err != nil {
 		return 0, err
@@ -124,8 +127,8 @@ func (l *Log) Count(ctx context.Context, q Query) (n int, err error) {
 	return n, err
 }
 
-// Digest stands for a subject in what is to outlive it: whoever knows the name can tell that it was this one, the log
-// itself does not name it.
+// Digest returns a stand-in for a subject's name in entries that outlive the subject. The same name always has the same digest,
+// so an operator who knows the name can find the entries, but the log doesn't reveal it.
 func Digest(tenant, subject string) string {
 	sum := sha256.Sum256([]byte(tenant + "\x00" + subject))
 	return hex.EncodeToString(sum[:16])

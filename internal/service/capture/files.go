@@ -15,48 +15,50 @@ import (
 )
 
 const (
-	// share is in how many files the whole is divided, as near as their sizes allow: what is dropped at once.
+	// share is the number of segments into which the total size and the retention are divided. One segment is deleted at a
+	// time.
 	share            = 32
 	smallest, widest = 64 << 10, 8 << 20
-	// again is how long nothing is written after the disk has refused something.
+	// suspension is the time without writes after a disk error, so that a full disk isn't retried for every record.
 	suspension = time.Minute
 )
 
-// known is a turn that something is kept of, or was begun.
+// turnIndex is the index entry of a turn that is open or has records in a segment.
 type turnIndex struct {
 	Meta
 	number    uint64
-	segments  map[*segment]bool // where its bytes are
-	isOpen    bool              // more may come
+	segments  map[*segment]bool // the segments with its records
+	isOpen    bool              // Close wasn't called yet
 	forgotten bool
 }
 
-// file is one of the ring.
+// segment is one file of the ring.
 type segment struct {
 	number          int
 	path            string
 	size            int64
-	firstAt, lastAt int64 // times of the first and the last record; 0 while it is empty
-	turns           map[uint64]*turnIndex
+	firstAt, lastAt int64                 // times of the first and last record, epoch milliseconds; 0 if there are none
+	turns           map[uint64]*turnIndex // the turns with records here, by number
 }
 
-// files are all of them, the oldest first, with what is known of the turns in them. They belong to the log's goroutine.
+// ring holds the segments, oldest first, and the index of the turns in them. Only the log's goroutine may use it.
 type ring struct {
 	dir            string
-	retention      int64 // milliseconds
-	totalLimit     int64 // of all, bytes
-	segmentLimit   int64 // of one
+	retention      int64 // in milliseconds
+	totalLimit     int64 // of all segments together, bytes
+	segmentLimit   int64 // of one segment, bytes
 	log            *slog.Logger
 	segments       []*segment
 	total          int64
-	handle         *os.File // the last one, open; nil while nothing was written
-	buf            []byte   // records for it that are not written yet
+	handle         *os.File // the last segment, open for appending, or nil
+	buf            []byte   // records for handle that aren't written yet
 	lastNumber     int
-	suspendedUntil int64 // until when nothing is written, epoch milliseconds
+	suspendedUntil int64 // records before this time are dropped, epoch milliseconds
 	turns          map[string][]*turnIndex
 	conversations  map[string]map[*turnIndex]bool
 }
 
+// newRing returns an empty ring. Segments are between 64 KiB and 8 MiB.
 func newRing(o Options) ring {
 	return ring{
 		dir: o.Dir, retention: o.Retention.Milliseconds(), totalLimit: o.Size, segmentLimit: min(max(o.Size/share, smallest), widest), log: o.Log,
@@ -64,26 +66,27 @@ func newRing(o Options) ring {
 	}
 }
 
-// suffix ends the names of the files, which are their numbers.
+// suffix ends the file names of segments. The rest of the name is the segment's number.
 const suffix = ".raw"
 
-// load reads what another process has left.
+// load indexes the segments that a previous process left. It deletes segments that it can't read, and ignores files with other
+// names.
 func (f *ring) load() {
 	names, err := filepath.Glob(filepath.Join(f.dir, "*"+suffix))
 	if err != nil {
-		f.log.Error("rawlog: list files", "error", err)
+		f.log.Error("capture: list segments", "error", err)
 		return
 	}
 	for _, path := range names {
 		base := filepath.Base(path)
 		n, err := strconv.Atoi(base[:len(base)-len(suffix)])
 		if err != nil {
-			continue // not ours
+			continue // not a segment
 		}
 		f.lastNumber = max(f.lastNumber, n)
 		seg := &segment{number: n, path: path, turns: map[uint64]*turnIndex{}}
 		if err := f.scan(seg); err != nil {
-			f.log.Error("rawlog: file not read; it is dropped", "path", path, "error", err)
+			f.log.Error("capture: segment can't be read and is deleted", "path", path, "error", err)
 			f.remove(path)
 			continue
 		}
@@ -94,7 +97,8 @@ func (f *ring) load() {
 	f.sweep(time.Now().UnixMilli())
 }
 
-// read learns what a file holds. What follows the last whole record is cut off.
+// scan indexes the turns in a segment. It truncates the file after the last complete record, which removes the partial write of
+// a crash.
 func (f *ring) scan(seg *segment) error {
 	b, err := os.ReadFile(seg.path)
 	if err != nil {
@@ -127,7 +131,8 @@ func (f *ring) scan(seg *segment) error {
 	}
 }
 
-// find returns the turn that a record begins, which may have begun in another file before.
+// find returns the index entry of turn number n, whose Meta a begin record contains. It creates the entry unless an earlier
+// segment already had records of the turn. It returns nil if the Meta can't be decoded.
 func (f *ring) find(n uint64, meta []byte) *turnIndex {
 	var m Meta
 	if json.Unmarshal(meta, &m) != nil {
@@ -143,6 +148,7 @@ func (f *ring) find(n uint64, meta []byte) *turnIndex {
 	return k
 }
 
+// addTurn adds a turn to the index.
 func (f *ring) addTurn(k *turnIndex) {
 	k.segments = map[*segment]bool{}
 	f.turns[k.Turn] = append(f.turns[k.Turn], k)
@@ -152,14 +158,14 @@ func (f *ring) addTurn(k *turnIndex) {
 	f.conversations[k.Conversation][k] = true
 }
 
-// over says that nothing more comes of a turn.
+// finishTurn marks a turn as closed and removes it from the index if no segment has records of it.
 func (f *ring) finishTurn(k *turnIndex) {
 	if k.isOpen = false; len(k.segments) == 0 {
 		f.removeTurn(k)
 	}
 }
 
-// unknow forgets a turn of which nothing is kept any more.
+// removeTurn removes a turn from the index.
 func (f *ring) removeTurn(k *turnIndex) {
 	if f.turns[k.Turn] = slices.DeleteFunc(f.turns[k.Turn], func(other *turnIndex) bool { return other == k }); len(f.turns[k.Turn]) == 0 {
 		delete(f.turns, k.Turn)
@@ -169,7 +175,8 @@ func (f *ring) removeTurn(k *turnIndex) {
 	}
 }
 
-// add appends a record to the last file.
+// add appends a record to the current segment. It splits a payload above maxPayload, and begins each segment's first record of
+// a turn with the turn's Meta, so that every segment can be read without the others.
 func (f *ring) add(k *turnIndex, kind byte, at int64, payload []byte) {
 	if f.suspendedUntil > at {
 		return
@@ -198,6 +205,7 @@ func (f *ring) add(k *turnIndex, kind byte, at int64, payload []byte) {
 	}
 }
 
+// append encodes a record into the buffer and flushes the buffer above 1 MiB.
 func (f *ring) append(seg *segment, kind byte, k *turnIndex, at int64, payload []byte) {
 	before := len(f.buf)
 	f.buf = appendRecord(f.buf, kind, k.number, at, payload)
@@ -213,7 +221,8 @@ func (f *ring) append(seg *segment, kind byte, k *turnIndex, at int64, payload [
 	}
 }
 
-// current is the file that the next record of so many bytes goes to.
+// current returns the segment for the next record of size bytes. It starts a new one if the last would get too large or too
+// old.
 func (f *ring) current(at, size int64) (*segment, error) {
 	if f.handle != nil {
 		seg := f.segments[len(f.segments)-1]
@@ -237,7 +246,7 @@ func (f *ring) current(at, size int64) (*segment, error) {
 	return seg, nil
 }
 
-// flush writes what was added.
+// flush writes the buffered records to the last segment. It keeps the buffer only if it is small.
 func (f *ring) flush() {
 	if len(f.buf) == 0 || f.handle == nil {
 		f.buf = f.buf[:0]
@@ -252,34 +261,35 @@ func (f *ring) flush() {
 	}
 }
 
-// rest gives up what the disk refuses: for a while nothing is kept.
+// suspend drops the buffered records and the last segment after a disk error, and stops writing for a while.
 func (f *ring) suspend(at int64, err error) {
-	f.log.Warn("rawlog: what turns exchange is not kept for a while", "error", err, "again", suspension.String())
+	f.log.Warn("capture: bytes of turns can't be written; pausing", "error", err, "retry_in", suspension.String())
 	f.suspendedUntil = at + suspension.Milliseconds()
 	f.buf = f.buf[:0]
 	if f.handle == nil {
 		return
 	}
-	// Of the last file only what is whole counts.
+	// The last write may be incomplete, so the segment is given up.
 	seg := f.segments[len(f.segments)-1]
 	if cerr := f.close(); cerr != nil {
-		f.log.Warn("rawlog: close", "error", cerr)
+		f.log.Warn("capture: close segment", "error", cerr)
 	}
 	f.drop(seg)
 }
 
-// sweep drops the oldest files, where they are too old or too many. The one that is written stays.
+// sweep deletes the oldest segments while they exceed the retention or the total size. The segment that is being written is
+// only deleted if its last record is too old.
 func (f *ring) sweep(at int64) {
 	for len(f.segments) > 0 {
 		seg := f.segments[0]
 		if f.handle != nil && len(f.segments) == 1 {
-			// A file that nothing more is written to has to go too, when its last record is too old.
+			// An idle gateway writes nothing more, so the open segment must expire too.
 			if seg.lastAt == 0 || seg.lastAt >= at-f.retention {
 				return
 			}
 			f.flush()
 			if err := f.close(); err != nil {
-				f.log.Warn("rawlog: close", "error", err)
+				f.log.Warn("capture: close segment", "error", err)
 			}
 		}
 		if seg.lastAt >= at-f.retention && f.total+f.segmentLimit <= max(f.totalLimit, 2*f.segmentLimit) {
@@ -289,7 +299,7 @@ func (f *ring) sweep(at int64) {
 	}
 }
 
-// drop removes a file.
+// drop deletes a segment and removes its turns from the index if no other segment has records of them.
 func (f *ring) drop(seg *segment) {
 	f.segments = slices.DeleteFunc(f.segments, func(other *segment) bool { return other == seg })
 	f.total -= seg.size
@@ -303,7 +313,7 @@ func (f *ring) drop(seg *segment) {
 
 func (f *ring) remove(path string) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.log.Error("rawlog: file not removed", "path", path, "error", err)
+		f.log.Error("capture: segment can't be deleted", "path", path, "error", err)
 	}
 }
 

@@ -7,19 +7,21 @@ import (
 	"os"
 )
 
-// Forget takes all that is kept of a conversation out of the files, in place, and keeps nothing more of its turns that were
-// begun. It has reached the disk when Forget returns; a repeat goes on where an error stopped it.
+// Forget overwrites all records of a conversation with zeros, in place, and drops later records of its open turns. The change
+// is durable when Forget returns. After an error a repeated call does the rest.
 func (l *Log) Forget(ctx context.Context, conversation string) error {
 	if l == nil {
 		return nil
 	}
 	err := l.do(ctx, func() error { return l.ring.forget(conversation) })
 	if err != nil {
-		return fmt.Errorf("rawlog: forget: %w", err)
+		return fmt.Errorf("capture: forget: %w", err)
 	}
 	return nil
 }
 
+// forget removes a conversation. It marks the turns first, so that no record is added while segments are blanked. The index is
+// kept until all segments are done, because a repeated call needs it after an error.
 func (f *ring) forget(conversation string) error {
 	turnsBySegment := map[*segment]map[uint64]bool{}
 	for k := range f.conversations[conversation] {
@@ -47,8 +49,8 @@ func (f *ring) forget(conversation string) error {
 	return nil
 }
 
-// blank overwrites the payloads of turns in a file. The records that say whose they are come last, so that a repeat still
-// finds the others.
+// blank overwrites the payloads of turns in a file. Begin records, which say which conversation a turn belongs to, are blanked
+// last: after a crash in between, the next process can still find the other records.
 func blank(path string, turns map[uint64]bool) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

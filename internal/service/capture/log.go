@@ -11,51 +11,51 @@ import (
 	"time"
 )
 
-// The defaults.
+// DefaultRetention and DefaultSize are the defaults of the gateway's configuration.
 const (
 	DefaultRetention = 24 * time.Hour
 	DefaultSize      = 256 << 20
 )
 
-// maxQueued bounds what waits to be written, in bytes. What comes on top is lost.
+// maxQueued limits the queued records, in bytes. Records beyond it are dropped and counted as lost.
 const maxQueued = 16 << 20
 
-// Options say where bytes are kept, and how many.
+// Options configures a Log.
 type Options struct {
-	Dir       string // made where it is not there
+	Dir       string // created if it doesn't exist
 	Retention time.Duration
-	Size      int64 // of all files together, bytes
+	Size      int64 // of all segments together, bytes
 	Log       *slog.Logger
 }
 
-// Meta says whose bytes they are.
+// Meta identifies a turn. It is stored with the turn's records.
 type Meta struct {
 	Turn         string `json:"turn"`
 	Conversation string `json:"conversation"`
-	Agent        string `json:"agent,omitempty"` // its name
+	Agent        string `json:"agent,omitempty"` // its configured name
 	Kind         string `json:"kind,omitempty"`
-	// Secrets are what is not to be kept, beside what is known by its form.
+	// Secrets are values to mask in addition to the recognizable forms. They are never stored.
 	Secrets []string `json:"-"`
 }
 
-// Log keeps the bytes of turns. Make one with Open, end it with Close. All methods may be called from several goroutines; those
-// of a nil Log keep nothing.
+// Log captures the bytes of turns. Create it with [Open] and end it with Close. All methods are safe for concurrent use. On a
+// nil Log they do nothing.
 type Log struct {
 	opt  Options
 	log  *slog.Logger
-	last atomic.Uint64 // number of the last turn
+	last atomic.Uint64 // number of the newest turn
 
 	mu     sync.Mutex
 	queue  []request
-	queued int // bytes
+	queued int // size of queue, bytes
 	closed bool
-	wake   chan struct{} // one slot
+	wake   chan struct{} // capacity 1: a value means that the queue isn't empty
 	exit   chan struct{}
 
-	ring ring // the goroutine's own
+	ring ring // used only by the goroutine of run
 }
 
-// item is something for the goroutine to do: a record, or a task between records.
+// request is a unit of work for the goroutine: a record of a turn, or, if task is set, a function to call between records.
 type request struct {
 	turn *Turn
 	kind byte
@@ -64,13 +64,14 @@ type request struct {
 	task func()
 }
 
-// Open opens the files in a folder. What is in them is read in the background.
+// Open creates the folder if necessary and starts the goroutine. Existing segments are indexed in the background, so that a
+// large capture doesn't delay the start of the gateway.
 func Open(o Options) (*Log, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("rawlog: %w", err)
+		return nil, fmt.Errorf("capture: %w", err)
 	}
 	l := &Log{opt: o, log: o.Log, wake: make(chan struct{}, 1), exit: make(chan struct{})}
 	l.ring = newRing(o)
@@ -78,7 +79,7 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// Close writes what waits and closes the files.
+// Close writes the queued records, ends the goroutine and closes the files. Later records are dropped.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
@@ -98,9 +99,10 @@ func (l *Log) wakeUp() {
 	}
 }
 
-// sweepEvery is how often it is looked for files that are too old.
+// sweepEvery is the interval of the check for expired segments.
 const sweepEvery = time.Minute
 
+// run is the goroutine that owns the ring. It takes the whole queue at once, so that one write covers many small records.
 func (l *Log) run() {
 	defer close(l.exit)
 	l.ring.load()
@@ -134,7 +136,7 @@ func (l *Log) run() {
 	}
 }
 
-// put queues a record; it reports false where there is no room for it.
+// enqueue queues a record. It returns false if the log is closed or the queue is full.
 func (l *Log) enqueue(req request) bool {
 	l.mu.Lock()
 	if l.closed || l.queued+len(req.data) > maxQueued {
@@ -151,10 +153,11 @@ func (l *Log) enqueue(req request) bool {
 	return true
 }
 
-// ErrClosed says that the log was closed.
-var errClosed = errors.New("rawlog: closed")
+// errClosed is returned by Read and Forget after Close.
+var errClosed = errors.New("capture: closed")
 
-// do runs a task between two records, after all that was noted before it.
+// do runs a task in the goroutine, after all records queued before the call are written. If ctx ends early, the task still
+// runs.
 func (l *Log) do(ctx context.Context, task func() error) error {
 	var err error
 	taskDone := make(chan struct{})
@@ -174,13 +177,13 @@ func (l *Log) do(ctx context.Context, task func() error) error {
 	}
 }
 
-// Turn begins to keep the bytes of a turn, or goes on after a restart.
+// Turn starts the capture of a turn, or resumes it after a restart under a new number.
 func (l *Log) Turn(m Meta) *Turn {
 	if l == nil {
 		return nil
 	}
 	t := &Turn{l: l, masker: newMasker(m.Secrets), index: &turnIndex{Meta: m}}
-	// Numbers ascend over restarts too, so that one is never given twice.
+	// Numbers are based on the clock, so that they ascend across restarts and are never reused.
 	for {
 		last := l.last.Load()
 		n := max(uint64(time.Now().UnixNano()), last+1)
@@ -189,7 +192,7 @@ func (l *Log) Turn(m Meta) *Turn {
 			break
 		}
 	}
-	// However much waits: a Forget has to know of it.
+	// This bypasses maxQueued, because a later Forget must find the turn.
 	l.mu.Lock()
 	l.queue = append(l.queue, request{turn: t, kind: recordBegin})
 	l.mu.Unlock()

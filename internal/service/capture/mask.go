@@ -8,22 +8,25 @@ import (
 	"slices"
 )
 
-// mask is what stands in the place of a secret.
+// mask replaces a secret.
 const mask = "***"
 
-// shortest is how many bytes a configured value has at least to be a secret: a shorter one would be found everywhere.
+// shortest is the minimum length of a configured secret, in bytes. A shorter value would also match ordinary text.
 const shortest = 4
 
-// form is how secrets look. The text around one, its first and last group, stays.
+// form is a pattern of secrets that can be recognized without configuration. The first and last group of pattern are kept; the
+// text between them is masked.
 type form struct {
-	// marks are what a text holds, one at least, in which the pattern can be found. They are much cheaper to look for.
+	// marks are substrings, one of which occurs in every match. The regular expression only runs if one is found, because a
+	// substring search is much cheaper.
 	marks   []string
 	pattern *regexp.Regexp
 }
 
-// names are the keys of JSON whose values are secret, whatever these look like.
+// names matches the JSON keys whose values are secret regardless of their form.
 const names = `[a-z0-9_-]*api[_-]?key|authorization|(?:client|auth|access|refresh|device|id|session|bot)[_-]?token|(?:client[_-]?)?secret|private[_-]?key|password`
 
+// nameMarks are the marks of names.
 var nameMarks = []string{"key", "Key", "KEY", "ecret", "SECRET", "assword", "PASSWORD", "uthorization", "oken"}
 
 var forms = []form{
@@ -41,13 +44,13 @@ var forms = []form{
 	{[]string{"leat-turn."}, regexp.MustCompile(`(leat-turn\.[0-9A-Za-z-]+\.)[A-Z0-9]{8,}()`)},
 }
 
-// masker hides the secrets of one agent.
+// masker masks the secrets of one agent.
 type masker struct {
-	values  [][]byte // the longest first
-	longest int
+	values  [][]byte // longest first, so that a secret that contains another one is masked as a whole
+	longest int      // length of the longest value, bytes
 }
 
-// newMasker returns a masker that hides the values too, also where they stand in JSON or in a URL.
+// newMasker returns a masker for the values and the recognizable forms. It also masks values escaped in JSON or in a URL.
 func newMasker(values []string) *masker {
 	m := &masker{}
 	add := func(v string) {
@@ -67,12 +70,12 @@ func newMasker(values []string) *masker {
 	return m
 }
 
-// Mask returns a text without secrets, as it would be kept.
+// Mask returns text with its secrets masked, as a capture would store it.
 func Mask(secrets []string, text string) string {
 	return string(newMasker(secrets).mask([]byte(text)))
 }
 
-// mask returns the text without secrets: the same slice where there are none.
+// mask returns b with its secrets masked. If there are none, it returns b itself.
 func (m *masker) mask(b []byte) []byte {
 	for _, v := range m.values {
 		if bytes.Contains(b, v) {
@@ -88,16 +91,16 @@ func (m *masker) mask(b []byte) []byte {
 	return b
 }
 
-// maxHeld is how much of a body is held back for a line to end, in bytes.
+// maxPending limits the bytes of a line of a body that are held in memory until its end arrives.
 const maxPending = 16 << 10
 
-// whole is how many bytes of a body can be masked now: its whole lines, since a secret has no line end in it. Of a line that
-// does not end only so much is held back that no secret can begin in what is let go.
+// maskable returns how many bytes of b can be masked and written now. Those are the complete lines, since no secret contains a
+// line feed. If a line exceeds maxPending, its beginning is written too, up to a point that no secret can span.
 func (m *masker) maskable(b []byte) int {
 	if n := bytes.LastIndexByte(b, '\n') + 1; n > 0 || len(b) <= maxPending {
 		return n
 	}
-	// What is let go ends where no secret can go on: behind a value of JSON, else at white space.
+	// Cut where no secret can continue: after a JSON value, or else at white space.
 	n := len(b) - max(m.longest, maxPending/2)
 	if n <= 0 {
 		return 0

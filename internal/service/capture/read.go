@@ -11,36 +11,38 @@ import (
 	"strconv"
 )
 
-// ErrNotKept says that nothing is kept of a turn: it is too old, it came from an agent that has no bytes, or keeping was off.
-var ErrNotKept = errors.New("rawlog: nothing is kept of the turn")
+// ErrNotKept says that there are no records of the turn: they expired, the agent doesn't exchange bytes, or captures were
+// disabled.
+var ErrNotKept = errors.New("capture: no records of the turn")
 
-// Kind says what an [Entry] is.
+// Kind is the kind of an [Entry].
 type Kind string
 
 // The kinds of entries.
 const (
-	KindBegin    Kind = "begin"    // of the turn, or of what another process brought after a restart
-	KindStream   Kind = "speaks"   // Data is the dialect of the body whose pieces follow
-	KindMessages Kind = "messages" // Data is the dialect of the messages that follow
-	KindSent     Kind = "sent"     // a piece or message that went to the upstream
-	KindReceived Kind = "received" // a piece or message that came from it
-	KindLost     Kind = "lost"     // N bytes could not be kept here
-	kindEnd      Kind = "end"      // the agent has returned
-	KindFailed   Kind = "failed"   // Data says why the turn fails
+	KindBegin    Kind = "begin"    // the turn starts, or is resumed by another process
+	KindStream   Kind = "speaks"   // Data is the dialect; the Received entries that follow are pieces of one body
+	KindMessages Kind = "messages" // Data is the dialect; each Received entry that follows is a whole message
+	KindSent     Kind = "sent"     // bytes sent to the upstream
+	KindReceived Kind = "received" // bytes received from the upstream
+	KindLost     Kind = "lost"     // N bytes were dropped at this point
+	kindEnd      Kind = "end"      // the agent returned
+	KindFailed   Kind = "failed"   // Data is the reason why the turn failed
 )
 
 var kinds = map[byte]Kind{recordBegin: KindBegin, recordStream: KindStream, recordSent: KindSent, recordReceived: KindReceived, recordLost: KindLost, recordEnd: kindEnd, recordMessages: KindMessages, recordFailed: KindFailed}
 
-// Entry is something that was noted of a turn.
+// Entry is one record of a turn.
 type Entry struct {
 	At   int64 // epoch milliseconds
 	Kind Kind
-	Data []byte // the reader's to keep
-	N    int64  // Lost
-	Meta Meta   // Begin
+	Data []byte // owned by the callback
+	N    int64  // only for KindLost
+	Meta Meta   // only for KindBegin
 }
 
-// Read calls f with what is kept of a turn, oldest first. It returns ErrNotKept where that is nothing.
+// Read calls f with the records of a turn, oldest first, including those queued before the call. If there are none, it returns
+// ErrNotKept. An error of f ends the read.
 func (l *Log) Read(ctx context.Context, turn string, f func(Entry) error) error {
 	if l == nil {
 		return ErrNotKept
@@ -74,13 +76,14 @@ func (l *Log) Read(ctx context.Context, turn string, f func(Entry) error) error 
 	r := turnReader{numbers: numbers, hasBegun: map[uint64]bool{}, yield: f}
 	for _, path := range paths {
 		if err := r.file(path); err != nil {
-			return fmt.Errorf("rawlog: read: %w", err)
+			return fmt.Errorf("capture: read: %w", err)
 		}
 	}
 	return r.emit()
 }
 
-// reading puts the records of a turn together.
+// turnReader joins the records of a turn across segments. It holds the last entry back, because the next record may continue
+// it.
 type turnReader struct {
 	numbers  map[uint64]bool
 	hasBegun map[uint64]bool
@@ -88,10 +91,11 @@ type turnReader struct {
 	last     *Entry
 }
 
+// file reads the records of the turn from one segment.
 func (r *turnReader) file(path string) error {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // dropped meanwhile, as the oldest
+		return nil // expired since the segment was selected
 	}
 	if err != nil {
 		return err
@@ -113,7 +117,7 @@ func (r *turnReader) file(path string) error {
 		}
 		if h.kind == recordBegin {
 			if r.hasBegun[h.turn] {
-				continue // it goes on in another file
+				continue // repeated at the start of each segment
 			}
 			r.hasBegun[h.turn] = true
 		}
@@ -124,6 +128,7 @@ func (r *turnReader) file(path string) error {
 	}
 }
 
+// emit passes the held entry to the callback.
 func (r *turnReader) emit() error {
 	e := r.last
 	if r.last = nil; e == nil {
@@ -138,7 +143,7 @@ func entry(h *header, payload []byte) *Entry {
 	case KindBegin:
 		e.Meta = meta(payload)
 	case KindLost:
-		e.N, _ = strconv.ParseInt(string(payload), 10, 64) // it is ours, and intact
+		e.N, _ = strconv.ParseInt(string(payload), 10, 64) // Written by note, and its checksum matched.
 	default:
 		e.Data = slices.Clone(payload)
 	}

@@ -6,27 +6,28 @@ import (
 	"hash/crc32"
 )
 
-// A file is a sequence of records: length and checksum of the payload, kind, number of the turn, time, payload. Numbers are
+// A segment is a sequence of records: length and checksum of the payload, kind, number of the turn, time, payload. Numbers are
 // little-endian.
 const headerSize = 4 + 4 + 1 + 8 + 8
 
-// maxPayload bounds a record: what is longer is split.
+// maxPayload limits the payload of a record, in bytes. A longer one is split into several records.
 const maxPayload = 1 << 20
 
-// The kinds of records.
+// The kinds of records. They are stored, so their values must not change.
 const (
-	recordBlank    byte = iota // forgotten
-	recordBegin                // a Meta as JSON: the first of a turn in each file
-	recordStream               // the name of the dialect in which what follows is received, a body
-	recordSent                 // bytes that went to the upstream
-	recordReceived             // bytes that came from it
-	recordLost                 // how many bytes could not be kept, as text
-	recordMore                 // the payload goes on that of the record before it, of the same turn
-	recordEnd                  // the agent has returned
-	recordMessages             // the name of the dialect in which what follows is received, whole messages
-	recordFailed               // why the turn fails, in one line
+	recordBlank    byte = iota // overwritten by Forget
+	recordBegin                // a Meta as JSON; the first record of a turn in each segment
+	recordStream               // a dialect; the received bytes that follow are a body in it
+	recordSent                 // bytes sent to the upstream
+	recordReceived             // bytes received from the upstream
+	recordLost                 // the number of lost bytes, in decimal
+	recordMore                 // continues the payload of the turn's previous record
+	recordEnd                  // the agent returned
+	recordMessages             // a dialect; each received record that follows is a whole message in it
+	recordFailed               // the reason why the turn failed, one line
 )
 
+// header precedes the payload of each record.
 type header struct {
 	length int
 	crc    uint32
@@ -37,7 +38,7 @@ type header struct {
 
 var table = crc32.MakeTable(crc32.Castagnoli)
 
-// appendRecord appends a record.
+// appendRecord appends an encoded record to b.
 func appendRecord(b []byte, kind byte, turn uint64, at int64, payload []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(payload, table))
@@ -47,7 +48,7 @@ func appendRecord(b []byte, kind byte, turn uint64, at int64, payload []byte) []
 	return append(b, payload...)
 }
 
-// next returns the first record of b and how long it is; ok is false where none is whole.
+// next decodes the first record of b and returns its total size. ok is false if b begins with an incomplete or invalid record.
 func next(b []byte) (h header, payload []byte, size int, ok bool) {
 	if len(b) < headerSize {
 		return h, nil, 0, false
@@ -63,11 +64,11 @@ func next(b []byte) (h header, payload []byte, size int, ok bool) {
 	return h, b[headerSize:size], size, true
 }
 
-// intact reports whether a record's payload is what was written.
+// intact reports whether the payload matches the checksum of its record.
 func (h *header) intact(payload []byte) bool { return crc32.Checksum(payload, table) == h.crc }
 
-// meta reads the payload of a recordBegin.
+// meta decodes the payload of a begin record.
 func meta(payload []byte) (m Meta) {
-	_ = json.Unmarshal(payload, &m) // it is ours, and intact
+	_ = json.Unmarshal(payload, &m) // Written by add, and its checksum matched.
 	return m
 }

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Turn is one turn whose bytes are kept. Those of a nil Turn are not.
+// Turn captures the bytes of one turn. On a nil Turn, all methods do nothing.
 type Turn struct {
 	l         *Log
 	masker    *masker
-	lostBytes atomic.Int64 // bytes for which there was no room
+	lostBytes atomic.Int64 // bytes dropped since the last lost record
 
-	// The goroutine's own.
+	// The fields below belong to the log's goroutine.
 	index     *turnIndex
-	isStream  bool   // what is received are the pieces of a body
-	pending   []byte // the end of it that is not a whole line yet
-	pendingAt int64  // when its last piece came
+	isStream  bool   // received bytes are pieces of a body, not messages
+	pending   []byte // the received end of the body that can't be masked yet
+	pendingAt int64  // arrival time of pending's last piece, epoch milliseconds
 }
 
-// Raw notes bytes that were sent or received. It does not block and does not keep data.
+// Raw records bytes that were sent or received. It never blocks and copies data.
 func (t *Turn) Raw(toUpstream bool, data []byte) {
 	if t == nil || len(data) == 0 {
 		return
@@ -32,8 +32,8 @@ func (t *Turn) Raw(toUpstream bool, data []byte) {
 	t.note(kind, bytes.Clone(data))
 }
 
-// Speaks says that what is received from now on is a body in a dialect, which comes in pieces, or that each Raw is a whole message in
-// it, as without Speaks it is.
+// SetDialect records the dialect of the bytes received from now on. If pieces is true, they are pieces of one body; otherwise
+// each Raw is a whole message, which is also the default.
 func (t *Turn) SetDialect(dialect string, pieces bool) {
 	switch {
 	case t == nil:
@@ -44,20 +44,21 @@ func (t *Turn) SetDialect(dialect string, pieces bool) {
 	}
 }
 
-// Failed notes why the turn fails, for operators.
+// Failed records the reason why the turn failed, for operators.
 func (t *Turn) Failed(detail string) {
 	if t != nil {
 		t.note(recordFailed, []byte(detail))
 	}
 }
 
-// Close says that nothing follows.
+// Close records the end of the turn. No other method may follow.
 func (t *Turn) Close() {
 	if t != nil {
 		t.note(recordEnd, nil)
 	}
 }
 
+// note queues a record. If earlier records were dropped, it first queues their number of bytes.
 func (t *Turn) note(kind byte, data []byte) {
 	at := time.Now().UnixMilli()
 	if n := t.lostBytes.Load(); n > 0 && t.l.enqueue(request{turn: t, kind: recordLost, at: at, data: strconv.AppendInt(nil, n, 10)}) {
@@ -68,7 +69,8 @@ func (t *Turn) note(kind byte, data []byte) {
 	}
 }
 
-// take writes one record down, masked. It runs in the log's goroutine.
+// write masks a record and adds it to the ring. It runs in the log's goroutine. Pieces of a body are held back until they can
+// be masked, and are written before the next record of another kind.
 func (t *Turn) write(f *ring, req *request) {
 	if t.index.forgotten {
 		return
