@@ -14,7 +14,7 @@ import (
 type SessionStore interface {
 	// Key is the secret for signing cookies: at least 32 bytes, and always the same.
 	Key() []byte
-	// Ended reports whether a session was ended early.
+	// IsEnded reports whether a session was ended early.
 	IsEnded(id string) bool
 	// End ends a session that would expire at a time. Its error is for [Describe].
 	End(ctx context.Context, id string, expiry time.Time) error

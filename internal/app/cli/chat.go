@@ -206,7 +206,7 @@ func (s *session) talk(ctx context.Context, text string, lines <-chan string, si
 	}
 }
 
-// waiting returns the running turn, and the question that it is waiting for.
+// openRequest returns the running turn, and the question that it is waiting for.
 func openRequest(t *transcript.Transcript) (turn string, request *event.Request) {
 	for _, t := range t.Turns {
 		if !t.Unfinished() || !t.Independent() {
@@ -288,7 +288,7 @@ const titleLength = 60
 
 func (s *session) say(ctx context.Context, text string) error {
 	s.mu.Lock()
-	defer s.mu.Unlock() // so that the message is not drawn before it is in s.mine
+	defer s.mu.Unlock() // so that the message is not drawn before it is in s.ownMessages
 	ack, err := s.client.Do(ctx, s.conversation, leat.Command{Type: "send", Message: &leat.Message{Text: text, Source: "cli"}})
 	if err != nil {
 		return err

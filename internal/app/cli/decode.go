@@ -94,7 +94,8 @@ func newDecoding(d dialect.Dialect, onEvent func(*event.Event) error) *decoding 
 	return dec
 }
 
-// read decodes to the end of the input. Its error wraps dialect.ErrCutShort if the stream stopped without its format's end.
+// decodeAll decodes to the end of the input. Its error wraps dialect.ErrCutShort if the stream stopped without its format's
+// end.
 func (d *decoding) decodeAll(in io.Reader, client string) error {
 	decoder := d.dialect.Decoder()
 	if s, ok := decoder.(sender); ok {
@@ -150,7 +151,7 @@ func (d *decoding) take(ops []event.Event, at int64) error {
 	return err
 }
 
-// put numbers an event and folds it. The first turn starts with its first event, because a recording may contain no turn.
+// add numbers an event and folds it. The first turn starts with its first event, because a recording may contain no turn.
 func (d *decoding) add(e event.Event) error {
 	if e.Turn == firstTurn && d.turns == 0 {
 		d.turns = 1

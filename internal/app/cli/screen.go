@@ -26,7 +26,7 @@ type screen struct {
 	hasOutput   bool                  // the output is not empty
 }
 
-// drawn is the state of a part on the screen.
+// drawnPart is the state of a part on the screen.
 type drawnPart struct {
 	head   bool
 	texts  [4]string

@@ -39,7 +39,7 @@ func TestStreamOverTLS(t *testing.T) {
 	c := client(t)
 	c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	all := doctor.Stream(t.Context(), c, ts.URL, token)
-	want(t, all, doctor.Warn, "does not know that it is reached by https")
+	want(t, all, doctor.Warn, "reached over HTTPS")
 	want(t, all, doctor.Warn, "") // nothing fails
 	found := false
 	for _, f := range all {

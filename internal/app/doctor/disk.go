@@ -14,34 +14,33 @@ import (
 )
 
 const (
-	littleSpace = 1 << 30  // bytes, below which somebody should look
-	noSpace     = 64 << 20 // bytes, below which a gateway is about to stop
-	slowSync    = 20 * time.Millisecond
-	syncs       = 20
+	littleSpace = 1 << 30               // bytes of free space below which Disk warns
+	noSpace     = 64 << 20              // bytes of free space below which Disk fails
+	slowSync    = 20 * time.Millisecond // median duration of a durable write above which Disk warns
+	syncs       = 20                    // writes that are measured
 )
 
-// Disk looks at the folder of a gateway's data: that it can be written, by whom it can be read, how much room it has, how
-// long a write takes to be safe, and whether a gateway uses it. lock is the name of the file that a gateway locks. A folder
-// that is not there yet is looked for as far up as there is one.
+// Disk checks the data folder of a gateway: permissions, free space, the duration of a durable write, and whether a gateway is using
+// it. lock is the name of the file that a gateway locks. If the folder doesn't exist yet, Disk checks its closest existing parent.
 func Disk(dir, lock string) []Finding {
 	r := &report{check: "disk"}
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		r.ok("%s does not exist yet; serve makes it", dir)
+		r.ok("%s does not exist yet; leat serve creates it", dir)
 		for errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
 			dir = filepath.Dir(dir)
 			info, err = os.Stat(dir)
 		}
 	} else if err == nil && info.IsDir() && runtime.GOOS != "windows" {
 		if mode := info.Mode().Perm(); mode&0o077 != 0 {
-			r.warn("chmod 700 "+dir, "others on this machine may look into %s (%v): it holds all conversations", dir, mode)
+			r.warn("chmod 700 "+dir, "other users of this machine can read %s (%v), which contains all conversations", dir, mode)
 		}
 	}
 	if err != nil || !info.IsDir() {
 		if err == nil {
-			err = errors.New("it is no folder")
+			err = errors.New("not a folder")
 		}
-		r.fail("give serve another folder with --data, or mend this one", "%s: %v", dir, err)
+		r.fail("choose another folder with --data, or repair this one", "%s: %v", dir, err)
 		return r.findings
 	}
 	r.space(dir)
@@ -57,20 +56,20 @@ func (r *report) space(dir string) {
 	case err != nil:
 		r.warn("", "%v", err)
 	case free < noSpace:
-		r.fail("make room: commits fail when it is gone", "%s has %s left", dir, size(free))
+		r.fail("free up space: without it the gateway can't store messages", "%s has %s free", dir, size(free))
 	case free < littleSpace:
-		r.warn("make room, or move the data", "%s has %s left", dir, size(free))
+		r.warn("free up space, or move the data", "%s has %s free", dir, size(free))
 	default:
-		r.ok("%s has %s left", dir, size(free))
+		r.ok("%s has %s free", dir, size(free))
 	}
 }
 
-// sync measures what every commit waits for.
+// sync measures the durable write that every commit waits for.
 func (r *report) sync(dir string) {
-	const fix = "see to it that the user that runs the gateway may write there"
+	const fix = "give the gateway's user write permission"
 	f, err := os.CreateTemp(dir, "doctor-*")
 	if err != nil {
-		r.fail(fix, "%s can't be written: %v", dir, err)
+		r.fail(fix, "%s is not writable: %v", dir, err)
 		return
 	}
 	defer os.Remove(f.Name())
@@ -82,25 +81,26 @@ func (r *report) sync(dir string) {
 			err = f.Sync()
 		}
 		if err != nil {
-			r.fail(fix, "%s can't be written: %v", dir, err)
+			r.fail(fix, "%s is not writable: %v", dir, err)
 			return
 		}
 		took = append(took, time.Since(start))
 	}
 	slices.Sort(took)
 	median, worst := took[len(took)/2], took[len(took)-1]
-	message := fmt.Sprintf("a write to %s is safe after %v (median of %d; %v at worst)", dir, round(median), len(took), round(worst))
+	message := fmt.Sprintf("a durable write to %s takes %v (median of %d; at most %v)", dir, round(median), len(took), round(worst))
 	if median > slowSync {
-		r.warn("readers see text that much later: use a local SSD; sync: normal waits less and may lose the last moments when the power goes", "%s", message)
+		r.warn("text reaches readers later by this time: use a local SSD; with sync: normal the gateway doesn't wait, but may lose the last moments in a power failure", "%s", message)
 		return
 	}
 	r.ok("%s", message)
 }
 
-// lock tells whether a gateway uses the folder. It does not make the file, and holds the lock no longer than it has to.
+// lock checks whether a gateway is using the folder. It must not create the lock file, and releases the lock at once, so that a
+// gateway that starts at this moment doesn't fail.
 func (r *report) lock(path string) {
 	if _, err := os.Stat(path); err != nil {
-		return // nobody ever did
+		return // no gateway has ever used the folder
 	}
 	l := flock.New(path, flock.SetFlag(os.O_RDONLY))
 	free, err := l.TryRLock()
@@ -111,9 +111,9 @@ func (r *report) lock(path string) {
 		if err := l.Unlock(); err != nil {
 			r.warn("", "%s: %v", path, err)
 		}
-		r.ok("no gateway uses the folder now")
+		r.ok("no gateway is using the folder")
 	default:
-		r.ok("a gateway uses the folder now")
+		r.ok("a gateway is using the folder")
 	}
 }
 

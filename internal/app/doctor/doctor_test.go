@@ -77,7 +77,7 @@ func client(t *testing.T) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// want looks for a finding of a level that says something, and for none that is worse.
+// want fails the test unless a finding of a level contains a text and no finding is worse.
 func want(t *testing.T, all []doctor.Finding, level doctor.Level, say string) {
 	t.Helper()
 	worse := map[doctor.Level]int{doctor.OK: 0, doctor.Warn: 1, doctor.Fail: 2}
@@ -113,8 +113,8 @@ func TestStream(t *testing.T) {
 		say   string
 	}{
 		"a proxy that lets through": {nil, token, doctor.OK, "as they are sent"},
-		"a proxy is seen":           {nil, token, doctor.OK, "a proxy is in between"},
-		"no token":                  {nil, "", doctor.Fail, "wants a token"},
+		"a proxy is seen":           {nil, token, doctor.OK, "requests pass a proxy"},
+		"no token":                  {nil, "", doctor.Fail, "requires a token"},
 		"buffers": {func(p *httputil.ReverseProxy) {
 			whole(p, func(_ *http.Response, b []byte) []byte { return b })
 		}, token, doctor.Fail, "buffers"},
@@ -133,11 +133,11 @@ func TestStream(t *testing.T) {
 		}, token, doctor.Fail, "1 of 5 frames"},
 		"garbles": {func(p *httputil.ReverseProxy) {
 			whole(p, func(_ *http.Response, b []byte) []byte { return bytes.ReplaceAll(b, []byte("{"), []byte("[")) })
-		}, token, doctor.Fail, "changed on the way"},
+		}, token, doctor.Fail, "modified in transit"},
 		"takes a header off": {func(p *httputil.ReverseProxy) {
 			rewrite := p.Rewrite
 			p.Rewrite = func(r *httputil.ProxyRequest) { rewrite(r); r.Out.Header.Del("Last-Event-Id") }
-		}, token, doctor.Fail, "takes headers off requests: Last-Event-Id"},
+		}, token, doctor.Fail, "removes headers from requests: Last-Event-Id"},
 		"takes no-transform off": {func(p *httputil.ReverseProxy) {
 			p.ModifyResponse = func(r *http.Response) error { r.Header.Set("Cache-Control", "no-cache"); return nil }
 		}, token, doctor.Warn, "no-transform"},
@@ -150,7 +150,7 @@ func TestStream(t *testing.T) {
 			want(t, doctor.Stream(t.Context(), client(t), between(t, gw, tt.proxy), tt.token), tt.level, tt.say)
 		})
 	}
-	want(t, doctor.Stream(t.Context(), client(t), "http://"+closed(t), token), doctor.Fail, "does not answer")
+	want(t, doctor.Stream(t.Context(), client(t), "http://"+closed(t), token), doctor.Fail, "is unreachable")
 }
 
 // closed returns an address where nobody listens.
@@ -166,12 +166,12 @@ func closed(t *testing.T) string {
 
 func TestSocket(t *testing.T) {
 	gw := startGateway(t)
-	want(t, doctor.Socket(t.Context(), client(t), between(t, gw, nil), token), doctor.OK, "comes through")
+	want(t, doctor.Socket(t.Context(), client(t), between(t, gw, nil), token), doctor.OK, "can be opened")
 	want(t, doctor.Socket(t.Context(), client(t), gw, "wrong"), doctor.Fail, "status 401")
 	want(t, doctor.Socket(t.Context(), client(t), between(t, gw, func(p *httputil.ReverseProxy) {
 		rewrite := p.Rewrite
 		p.Rewrite = func(r *httputil.ProxyRequest) { rewrite(r); r.Out.Header.Del("Upgrade") }
-	}), token), doctor.Fail, "no WebSocket comes through")
+	}), token), doctor.Fail, "can't open a WebSocket")
 }
 
 func TestPort(t *testing.T) {
@@ -180,7 +180,7 @@ func TestPort(t *testing.T) {
 		return doctor.Port(t.Context(), client(t), address, "http://"+address)
 	}
 	all, ours := ask(strings.TrimPrefix(gw, "http://"))
-	if want(t, all, doctor.OK, "takes work"); !ours {
+	if want(t, all, doctor.OK, "is ready"); !ours {
 		t.Error("not ours")
 	}
 	all, ours = ask(closed(t))
@@ -208,7 +208,7 @@ func TestClock(t *testing.T) {
 			t.Errorf("%v off: %+v", tt.off, all)
 		}
 	}
-	want(t, doctor.Clock(t.Context(), client(t), "http://"+closed(t)), doctor.Fail, "does not answer")
+	want(t, doctor.Clock(t.Context(), client(t), "http://"+closed(t)), doctor.Fail, "is unreachable")
 }
 
 func TestDisk(t *testing.T) {
@@ -237,13 +237,13 @@ func TestDisk(t *testing.T) {
 		}
 		return false
 	}
-	if all := doctor.Disk(dir, "leat.lock"); !says(all, "a gateway uses the folder now") {
+	if all := doctor.Disk(dir, "leat.lock"); !says(all, "a gateway is using the folder") {
 		t.Errorf("locked: %+v", all)
 	}
 	if err := l.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	if all := doctor.Disk(dir, "leat.lock"); !says(all, "no gateway uses") {
+	if all := doctor.Disk(dir, "leat.lock"); !says(all, "no gateway is using") {
 		t.Errorf("unlocked: %+v", all)
 	}
 	if all := doctor.Disk(filepath.Join(dir, "a", "b"), "leat.lock"); !says(all, "does not exist yet") {
@@ -253,11 +253,11 @@ func TestDisk(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strconv.Itoa(1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want(t, doctor.Disk(file, "leat.lock"), doctor.Fail, "no folder")
+	want(t, doctor.Disk(file, "leat.lock"), doctor.Fail, "not a folder")
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if all := doctor.Disk(dir, "leat.lock"); os.PathSeparator == '/' && !says(all, "others on this machine") {
+	if all := doctor.Disk(dir, "leat.lock"); os.PathSeparator == '/' && !says(all, "other users of this machine") {
 		t.Errorf("open: %+v", all)
 	}
 }

@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// Level says how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // The levels.
 const (
 	OK   Level = "ok"
-	Warn Level = "warn" // it works, but somebody should look
-	Fail Level = "fail" // it does not work
+	Warn Level = "warn" // it works, but should be changed
+	Fail Level = "fail" // it doesn't work
 )
 
-// Finding is what one check found.
+// Finding is a result of a check. A check can have several.
 type Finding struct {
 	Check   string `json:"check"` // disk, clock, port and so on
 	Level   Level  `json:"level"`
 	Message string `json:"message"`
-	Fix     string `json:"fix,omitempty"` // what to do; of warnings and failures
+	Fix     string `json:"fix,omitempty"` // what to do about a warning or failure; may be empty
 }
 
-// limit bounds a check that waits for something else.
+// limit bounds each check that waits for the network or the disk.
 const limit = 10 * time.Second
 
 // report collects the findings of one check.
 type report struct {
 	check    string
 	findings []Finding
-	// buffered says that frames of the test stream came late.
+	// buffered is true if frames of the test stream were delayed.
 	buffered bool
 }
 

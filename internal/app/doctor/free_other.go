@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Free returns how many bytes the folder's disk has left for whoever asks.
+// Free returns how many bytes the folder's disk has free for this user.
 func Free(dir string) (int64, error) {
 	return 0, fmt.Errorf("free space of %s: %w", dir, errors.ErrUnsupported)
 }

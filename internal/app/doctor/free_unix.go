@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Free returns how many bytes the folder's disk has left for whoever asks.
+// Free returns how many bytes the folder's disk has free for this user.
 func Free(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

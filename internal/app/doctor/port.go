@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Port looks at an address to listen on: it is free, or the gateway whose health is at url is there, or somebody else. It
-// reports whether a gateway answered.
+// Port checks whether an address to listen on is free, in use by the gateway at url, or in use by another program. It also returns
+// whether a gateway answered.
 func Port(ctx context.Context, client *http.Client, address, url string) (findings []Finding, isGateway bool) {
 	r := &report{check: "port"}
 	l, err := net.Listen("tcp", address)
@@ -24,18 +24,18 @@ func Port(ctx context.Context, client *http.Client, address, url string) (findin
 	status, _, herr := get(ctx, client, url+"/healthz", nil)
 	switch {
 	case herr != nil || status != http.StatusOK:
-		r.fail("stop what is there, or choose another address with --listen", "%s can't be listened on, and no gateway answers there: %v", address, err)
+		r.fail("stop that program, or choose another address with --listen", "can't listen on %s, and no gateway answers there: %v", address, err)
 		return r.findings, false
 	}
 	if status, _, err = get(ctx, client, url+"/readyz", nil); err == nil && status == http.StatusOK {
-		r.ok("a gateway listens on %s, and takes work", address)
+		r.ok("a gateway on %s is ready", address)
 	} else {
-		r.fail("look into its log", "a gateway listens on %s, but takes no work (status %d)", address, status)
+		r.fail("see its log", "a gateway on %s is not ready (status %d)", address, status)
 	}
 	return r.findings, true
 }
 
-// Clock compares this machine's clock with that of a server, which its answers tell.
+// Clock compares this machine's clock with the Date header of the gateway's response.
 func Clock(ctx context.Context, client *http.Client, url string) []Finding {
 	r := &report{check: "clock"}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -43,7 +43,7 @@ func Clock(ctx context.Context, client *http.Client, url string) []Finding {
 	start := time.Now()
 	_, header, err := get(ctx, client, url+"/healthz", nil)
 	if err != nil {
-		r.fail("is it the right address, and does the name lead there?", "%s does not answer: %v", url, err)
+		r.fail("check the address and its DNS name", "%s is unreachable: %v", url, err)
 		return r.findings
 	}
 	middle := start.Add(time.Since(start) / 2)
@@ -51,32 +51,32 @@ func Clock(ctx context.Context, client *http.Client, url string) []Finding {
 	return r.findings
 }
 
-// The differences of clocks that matter. Tokens have half a minute of leeway.
+// Clock differences from which on Clock warns and fails. Tokens have half a minute of leeway.
 const (
 	smallSkew = 5 * time.Second
 	largeSkew = 25 * time.Second
 )
 
 func (r *report) skew(date string, localTime time.Time, source string) {
-	const fix = "set the clock by NTP: tokens and signatures expire by it"
+	const fix = "synchronize the clock with NTP: tokens and signatures depend on it"
 	remoteTime, err := http.ParseTime(date)
 	if err != nil {
-		r.warn("", "%s does not say what time it is", source)
+		r.warn("", "the response of %s has no valid Date header", source)
 		return
 	}
-	// The header has whole seconds, cut off.
+	// The header is rounded down to seconds, so on average it is half a second behind.
 	d := localTime.Sub(remoteTime.Add(500 * time.Millisecond)).Abs().Round(time.Second)
 	switch {
 	case d >= largeSkew:
-		r.fail(fix, "this machine's clock and that of %s differ by %v", source, d)
+		r.fail(fix, "the clocks of this machine and of %s differ by %v", source, d)
 	case d >= smallSkew:
-		r.warn(fix, "this machine's clock and that of %s differ by %v", source, d)
+		r.warn(fix, "the clocks of this machine and of %s differ by %v", source, d)
 	default:
-		r.ok("this machine's clock and that of %s agree", source)
+		r.ok("the clocks of this machine and of %s agree", source)
 	}
 }
 
-// get asks for a page of a few bytes.
+// get requests a URL and discards the response's body, which must be short.
 func get(ctx context.Context, client *http.Client, url string, header http.Header) (int, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/coder/websocket"
 )
 
-// slowPong is how long a ping may take there and back.
+// slowPong is the round-trip time of a ping from which on the connection is reported as slow.
 const slowPong = time.Second
 
-// Socket opens a WebSocket to the gateway at url from outside, and sends a few pings.
+// Socket opens a WebSocket to the gateway at url and sends three pings.
 func Socket(ctx context.Context, client *http.Client, url, token string) []Finding {
 	r := &report{check: "socket"}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -27,12 +27,12 @@ func Socket(ctx context.Context, client *http.Client, url, token string) []Findi
 		if res != nil {
 			status = res.StatusCode
 		}
-		r.fail("let the proxy pass Upgrade and Connection on, by HTTP/1.1: the page needs it", "no WebSocket comes through (status %d): %v", status, err)
+		r.fail("let the proxy pass Upgrade and Connection over HTTP/1.1: the page needs a WebSocket", "can't open a WebSocket (status %d): %v", status, err)
 		return r.findings
 	}
-	defer func() { _ = c.CloseNow() }() // it was only a test
+	defer func() { _ = c.CloseNow() }() // the check is done
 	if e := res.Header.Get("Sec-Websocket-Extensions"); e != "" {
-		r.warn("switch it off: it holds text back", "something on the way compresses the socket (%s)", e)
+		r.warn("turn it off: it delays text", "the WebSocket is compressed by a proxy (%s)", e)
 	}
 	worst := time.Duration(0)
 	for range 3 {
@@ -41,20 +41,20 @@ func Socket(ctx context.Context, client *http.Client, url, token string) []Findi
 			err = readUntil(ctx, c, `"pong"`)
 		}
 		if err != nil {
-			r.fail("look for what closes sockets on the way, and into the gateway's log", "the WebSocket opens, but ends: %v", err)
+			r.fail("check for proxies that close WebSockets, and the gateway's log", "the WebSocket opens but closes again: %v", err)
 			return r.findings
 		}
 		worst = max(worst, time.Since(start))
 	}
 	if worst > slowPong {
-		r.warn("look for what buffers on the way", "a ping over the WebSocket takes %v", round(worst))
+		r.warn("check for proxies that buffer", "a ping over the WebSocket takes %v", round(worst))
 		return r.findings
 	}
-	r.ok("a WebSocket comes through, a ping takes %v at most", round(worst))
+	r.ok("a WebSocket can be opened; a ping takes at most %v", round(worst))
 	return r.findings
 }
 
-// until reads frames up to one that holds what is looked for.
+// readUntil reads frames up to the first one that contains text.
 func readUntil(ctx context.Context, c *websocket.Conn, text string) error {
 	for {
 		_, b, err := c.Read(ctx)

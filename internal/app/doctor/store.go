@@ -16,30 +16,30 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal/sqlite"
 )
 
-// verifyLimit bounds how long a store is read: a local disk gives some gigabytes in that time.
+// verifyLimit bounds the time for reading the store. A local disk reads some gigabytes in it.
 const verifyLimit = time.Minute
 
-// maxDamaged bounds the damaged conversations that are named.
+// maxDamaged bounds the number of damaged conversations that are listed.
 const maxDamaged = 20
 
-const fixDamage = "restore a backup from before into another folder to read it there, then delete the conversation here"
+const fixDamage = "restore an older backup into another folder to read the conversation there, then delete it here"
 
-// Store reads what is stored in a folder that no gateway uses, and names the conversations that are damaged. lock is the name
-// of the file that a gateway locks. If a gateway uses the folder, Store returns nil: see [Damaged].
+// Store reads the store of a folder that no gateway is using, and lists damaged conversations. lock is the name of the file that a
+// gateway locks. If a gateway is using the folder, Store returns nil, and [Damaged] can be asked instead.
 func Store(ctx context.Context, dir, lock string) []Finding {
 	r := &report{check: "store"}
-	l := flock.New(filepath.Join(dir, lock), flock.SetFlag(0)) // which doesn't make the file
+	l := flock.New(filepath.Join(dir, lock), flock.SetFlag(0)) // don't create the file
 	free, err := l.TryRLock()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // no gateway has ever used the folder
 	case err != nil:
-		r.warn("", "%s is not looked at: %v", dir, err)
+		r.warn("", "can't check %s: %v", dir, err)
 		return r.findings
 	case !free:
 		return nil
 	}
-	defer func() { _ = l.Unlock() }() // it ends with the process at the latest
+	defer func() { _ = l.Unlock() }() // the lock ends with the process at the latest
 	ctx, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
 	damaged, err := sqlite.Verify(ctx, dir)
@@ -52,25 +52,25 @@ func Store(ctx context.Context, dir, lock string) []Finding {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case errors.Is(err, sqlite.ErrUnclean), errors.Is(err, errors.ErrUnsupported):
-		r.ok("what is stored is not looked at: %v; start the gateway, and ask again", err)
+		r.ok("the store was not checked: %v; start the gateway, and run leat doctor again", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		r.warn("the gateway looks at each conversation when it is read", "only a part of what is stored was read within %v", verifyLimit)
+		r.warn("the gateway checks each conversation when it is opened", "only part of the store could be checked within %v", verifyLimit)
 	case err != nil:
-		r.fail("restore the last backup into a new folder: leat restore", "%v", err)
+		r.fail("restore the last backup into a new folder with leat restore", "%v", err)
 	case len(damaged) == 0:
-		r.ok("all conversations that are stored can be read")
+		r.ok("all stored conversations can be read")
 	}
 	return r.findings
 }
 
-// Damaged asks the gateway at url which conversations it has set apart because they are damaged.
+// Damaged lists the conversations that the gateway at url has quarantined because they are damaged.
 func Damaged(ctx context.Context, client *http.Client, url, token string) []Finding {
 	r := &report{check: "store"}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	damaged, err := overview(ctx, client, url, token)
 	if err != nil {
-		r.warn("give the token with --token or LEAT_API_TOKEN", "the gateway doesn't say which conversations are damaged: %v", err)
+		r.warn("set the token with --token or LEAT_API_TOKEN", "can't get the list of damaged conversations: %v", err)
 		return r.findings
 	}
 	for _, d := range damaged[:min(len(damaged), maxDamaged)] {
@@ -81,12 +81,12 @@ func Damaged(ctx context.Context, client *http.Client, url, token string) []Find
 		r.fail(fixDamage, "conversation %s is damaged%s: %s", d.Conversation, position, d.Error)
 	}
 	if len(damaged) == 0 {
-		r.ok("the gateway has met no damaged conversation")
+		r.ok("the gateway has found no damaged conversations")
 	}
 	return r.findings
 }
 
-// damage is a conversation as GET /api/overview tells it.
+// damage is a damaged conversation in the response of GET /api/overview.
 type damage struct {
 	Conversation string `json:"conversation"`
 	Seq          int64  `json:"seq"`

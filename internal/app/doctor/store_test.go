@@ -67,7 +67,7 @@ func TestDamaged(t *testing.T) {
 	damaged := func(token string) []doctor.Finding {
 		return doctor.Damaged(t.Context(), client(t), ts.URL, token)
 	}
-	want(t, damaged(token), doctor.OK, "no damaged conversation")
+	want(t, damaged(token), doctor.OK, "no damaged conversations")
 	want(t, damaged(""), doctor.Warn, "401")
 	said = `{"damaged":[{"conversation":"c","seq":7,"error":"bad"},{"conversation":"d","error":"bad"}]}`
 	want(t, damaged(token), doctor.Fail, "conversation c is damaged at seq 7: bad")

@@ -14,11 +14,12 @@ import (
 	"github.com/leat-dev/leat/sse"
 )
 
-// The test stream of a gateway, as server/ops has it.
+// The test stream of a gateway. internal/server/ops sends it.
 const (
 	frames   = 5
 	interval = 100 * time.Millisecond
-	// held is how much later than another a frame may arrive before something must have held it back.
+	// maxDelay is the difference of two frames' delays from which on a proxy must have buffered one of them. It is below interval, so
+	// that a proxy that waits for the next frame is detected.
 	maxDelay = interval * 3 / 4
 )
 
@@ -35,14 +36,15 @@ type frame struct {
 	arrived time.Time
 }
 
-// sent are the headers that have to reach the gateway.
+// testHeaders are headers that clients send and that must reach the gateway.
 var testHeaders = []string{"Idempotency-Key", "Last-Event-Id", "Traceparent", "Upload-Offset"}
 
-// tries are made before something is said to buffer: what buffers does so each time, a busy machine does not.
+// tries is the number of attempts before a proxy is reported to buffer. A proxy buffers each time; a busy machine delays frames only
+// sometimes.
 const tries = 3
 
-// Stream reads the test stream of the gateway at url from outside, as a browser would, and tells what lies between: whether
-// something buffers, compresses or cuts the stream, or takes headers off the request.
+// Stream reads the test stream of the gateway at url as a browser would, and reports what proxies in between do: buffer, compress
+// or interrupt the stream, or remove headers from the request.
 func Stream(ctx context.Context, client *http.Client, url, token string) (findings []Finding) {
 	for range tries {
 		r := &report{check: "stream"}
@@ -72,33 +74,33 @@ func (r *report) stream(ctx context.Context, client *http.Client, url, token str
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		r.fail("is it the right address, and does the name lead there?", "%s does not answer: %v", url, err)
+		r.fail("check the address and its DNS name", "%s is unreachable: %v", url, err)
 		return
 	}
 	defer res.Body.Close()
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
-		r.fail("give the token by LEAT_API_TOKEN; if it is given, the proxy takes the header Authorization off", "the gateway at %s wants a token", url)
+		r.fail("set LEAT_API_TOKEN; if it is set, the proxy removes the Authorization header", "the gateway at %s requires a token", url)
 		return
 	case res.StatusCode == http.StatusForbidden:
-		r.fail("set public_url, or add the name to hosts", "the gateway at %s does not go by this name (status 403)", url)
+		r.fail("set public_url, or add the host name to hosts", "the gateway at %s refuses this host name (status 403)", url)
 		return
 	case res.StatusCode != http.StatusOK:
-		r.fail("does the address lead to the gateway, with its base_path?", "%s answers with status %d", url, res.StatusCode)
+		r.fail("check that the address is the gateway's, with its base_path", "%s responds with status %d", url, res.StatusCode)
 		return
 	case !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"):
-		r.fail("does the address lead to the gateway?", "%s answers with %q, not with a stream", url, res.Header.Get("Content-Type"))
+		r.fail("check that the address is the gateway's", "%s responds with %q instead of a stream", url, res.Header.Get("Content-Type"))
 		return
 	}
 	if res.TLS != nil && len(res.TLS.PeerCertificates) > 0 {
 		r.certificate(res.TLS.PeerCertificates[0].NotAfter, time.Now())
 	}
 	if e := res.Header.Get("Content-Encoding"); e != "" {
-		r.fail("switch compression off for text/event-stream: it holds text back", "something on the way compresses the stream (%s)", e)
+		r.fail("turn off compression for text/event-stream: it delays text", "a proxy compresses the stream (%s)", e)
 		return
 	}
 	if c := res.Header.Get("Cache-Control"); !strings.Contains(c, "no-transform") {
-		r.warn("let the proxy pass Cache-Control on as it is", "something on the way takes no-transform off the answer (Cache-Control is %q)", c)
+		r.warn("let the proxy pass Cache-Control unchanged", "a proxy removes no-transform from the response (Cache-Control is %q)", c)
 	}
 	got, err := readFrames(res.Body)
 	r.frames(got, err)
@@ -107,18 +109,18 @@ func (r *report) stream(ctx context.Context, client *http.Client, url, token str
 	}
 }
 
-// soonOver is how long before its end a certificate should have been renewed.
+// soonOver is how long before its expiry a certificate should have been renewed.
 const soonOver = 14 * 24 * time.Hour
 
 func (r *report) certificate(expiry, localTime time.Time) {
 	validity := expiry.Sub(localTime)
 	switch {
 	case validity <= 0:
-		r.fail("renew it", "the certificate has expired on %s", expiry.Format(time.DateOnly))
+		r.fail("renew the certificate", "the certificate expired on %s", expiry.Format(time.DateOnly))
 	case validity < soonOver:
-		r.warn("renew it, and see why that did not happen by itself", "the certificate expires on %s", expiry.Format(time.DateOnly))
+		r.warn("renew the certificate, and check why it wasn't renewed automatically", "the certificate expires on %s", expiry.Format(time.DateOnly))
 	default:
-		r.ok("the certificate is good until %s", expiry.Format(time.DateOnly))
+		r.ok("the certificate is valid until %s", expiry.Format(time.DateOnly))
 	}
 }
 
@@ -132,7 +134,7 @@ func readFrames(body io.Reader) (frames []frame, err error) {
 		ferr := reader.Feed(buf[:n], func(e sse.Event) error {
 			f := frame{arrived: arrived}
 			if err := json.Unmarshal(e.Data, &f); err != nil {
-				return fmt.Errorf("a frame was changed on the way: %w", err)
+				return fmt.Errorf("a frame was modified in transit: %w", err)
 			}
 			frames = append(frames, f)
 			return nil
@@ -154,10 +156,10 @@ func (r *report) frames(got []frame, err error) {
 		if err != nil {
 			message += ": " + err.Error()
 		}
-		r.fail("look for a time limit of the proxy on answers, and for what scans them", "%s", message)
+		r.fail("check the proxy's response timeout, and programs that scan responses", "%s", message)
 		return
 	}
-	// Each frame's delay against the quickest: clocks of two machines need not agree for that.
+	// Delays are compared with each other, because the clocks of the two machines may differ.
 	delays := make([]time.Duration, len(got))
 	for i, f := range got {
 		delays[i] = f.arrived.Sub(time.UnixMilli(f.Sent))
@@ -166,14 +168,14 @@ func (r *report) frames(got []frame, err error) {
 	worst := slices.Max(delays) - quickest
 	if worst >= maxDelay {
 		r.buffered = true
-		r.fail("switch the proxy's response buffering off (nginx: proxy_buffering off, or let X-Accel-Buffering through), and what scans answers",
-			"something on the way buffers: frames that were sent %v apart were held back up to %v", interval, round(worst))
+		r.fail("turn off the proxy's response buffering (nginx: proxy_buffering off, or pass X-Accel-Buffering) and programs that scan responses",
+			"a proxy buffers responses: frames sent %v apart were delayed by up to %v", interval, round(worst))
 		return
 	}
-	r.ok("frames arrive as they are sent (%v at most between the quickest and the slowest)", round(worst))
+	r.ok("frames arrive as they are sent (delays differ by at most %v)", round(worst))
 }
 
-// request looks at what the gateway saw of the request.
+// request checks what the gateway received of the request.
 func (r *report) request(url string, f frame) {
 	var missing []string
 	for _, name := range testHeaders {
@@ -182,12 +184,12 @@ func (r *report) request(url string, f frame) {
 		}
 	}
 	if len(missing) > 0 {
-		r.fail("let the proxy pass them on", "something on the way takes headers off requests: %s", strings.Join(missing, ", "))
+		r.fail("let the proxy pass them", "a proxy removes headers from requests: %s", strings.Join(missing, ", "))
 	}
 	if strings.HasPrefix(url, "https:") && !f.HTTPS {
-		r.warn("add the proxy's address to trusted_proxies, and let it send X-Forwarded-Proto", "the gateway does not know that it is reached by https: its cookies are not Secure unless public_url says so")
+		r.warn("add the proxy's address to trusted_proxies, and let the proxy send X-Forwarded-Proto", "the gateway can't detect that it is reached over HTTPS: unless public_url begins with https, its cookies are not Secure")
 	}
 	if f.Proxied {
-		r.ok("a proxy is in between")
+		r.ok("requests pass a proxy")
 	}
 }

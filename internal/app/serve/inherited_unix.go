@@ -17,7 +17,7 @@ const firstInherited = 3
 // maxInherited limits their number. Units list far fewer.
 const maxInherited = 64
 
-// inherited returns the sockets that systemd passed to this process, or none if systemd did not start it. It unsets systemd's variables,
+// systemdListeners returns the sockets that systemd passed to this process, or none if systemd did not start it. It unsets systemd's variables,
 // which are not meant for the programs that this one starts.
 func systemdListeners() ([]net.Listener, error) {
 	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")

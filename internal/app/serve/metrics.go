@@ -38,7 +38,7 @@ func Collectors(gw *gateway.Gateway, data, version string) []prometheus.Collecto
 	return newMetrics(data, version).leatCollectors(gw)
 }
 
-// own returns Leat's metrics, without those of the Go runtime and the process.
+// leatCollectors returns Leat's metrics, without those of the Go runtime and the process.
 func (m metrics) leatCollectors(gw *gateway.Gateway) []prometheus.Collector {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "leat_build_info", Help: "1; the labels say which build runs.",

@@ -55,7 +55,7 @@ func (in installed) members(kind string) (list []status.Member) {
 	return list
 }
 
-// resumed adds the turns that the last run left unfinished to the overview.
+// addResumedTurns adds the turns that the last run left unfinished to the overview.
 func addResumedTurns(ctx context.Context, o *status.Overview, j journal.Journal, gw *gateway.Gateway) error {
 	open, err := j.Conversations(ctx, journal.Query{Unfinished: true})
 	if err != nil {

@@ -27,7 +27,7 @@ func collections() []data.Collection {
 	}
 }
 
-// keeping deletes data that is older than it may be, and what a purge asks for.
+// dataJobs deletes expired data, and data that a purge requests.
 type dataJobs struct {
 	retention *data.Retention
 	purger    *data.Purger
@@ -36,7 +36,7 @@ type dataJobs struct {
 	tasks  *sync.WaitGroup
 }
 
-// keep makes it and registers its routes.
+// registerData creates the jobs that delete data and registers the routes of exports, imports, purges and legal holds.
 func registerData(cfg config.Config, srv *server.Server, gw *gateway.Gateway, uploads data.Uploads, j journal.Journal, log *slog.Logger) dataJobs {
 	log = log.With("part", "data")
 	k := dataJobs{

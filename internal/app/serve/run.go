@@ -30,7 +30,7 @@ func (a *App) Start(ctx context.Context) error {
 	return nil
 }
 
-// serving is the server while it answers requests.
+// httpServer is the server while it answers requests.
 type httpServer struct {
 	stop   func()
 	result chan error // has the server's error when it has stopped

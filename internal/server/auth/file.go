@@ -54,7 +54,7 @@ func openFile(path string, parse func([]byte) ([]key, error), log *slog.Logger) 
 	return f, f.load()
 }
 
-// read loads the file. The caller must hold mu, unless it created f. Changes are detected by the content: a mounted secret is
+// load loads the file. The caller must hold mu, unless it created f. Changes are detected by the content: a mounted secret is
 // replaced by a link, and modification times are too coarse.
 func (f *file) load() error {
 	f.looked = time.Now()

@@ -76,7 +76,7 @@ func (s *Sessions) open(ctx context.Context) error {
 // Key implements [server.SessionStore].
 func (s *Sessions) Key() []byte { return s.key }
 
-// Ended implements [server.SessionStore].
+// IsEnded implements [server.SessionStore].
 func (s *Sessions) IsEnded(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ func (f *surface) get(w http.ResponseWriter, r *http.Request, p gateway.Principa
 	return f.serveStored(w, r, p, r.PathValue("id"), r.PathValue("media"))
 }
 
-// stored serves a file of a conversation.
+// serveStored serves a file of a conversation.
 func (f *surface) serveStored(w http.ResponseWriter, r *http.Request, p gateway.Principal, conversation, id string) error {
 	file, m, err := f.files.OpenFile(r.Context(), p, conversation, id)
 	if err != nil {

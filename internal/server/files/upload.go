@@ -194,12 +194,12 @@ func busy(err error) error {
 	return err
 }
 
-// broken is the response to an interrupted body. Usually no client reads it.
+// errIncomplete returns the response to an interrupted body. Usually no client reads it.
 func errIncomplete(u *attachments.Upload) error {
 	return server.Errorf(http.StatusBadRequest, server.ReasonTimeout, "the body broke off; %d of %d bytes are here", u.Offset, u.Length)
 }
 
-// watched records that a reader failed, to distinguish a connection error from a disk error.
+// errorReader records that a reader failed, to distinguish a connection error from a disk error.
 type errorReader struct {
 	r   io.Reader
 	err error

@@ -49,7 +49,7 @@ func failed(w http.ResponseWriter, _ *http.Request, e *server.Error) {
 
 var errOff = server.Errorf(http.StatusForbidden, server.ReasonForbidden, "Plugin installation is disabled")
 
-// shown is a plugin in the list.
+// listEntry is a plugin in the list.
 type listEntry struct {
 	Name        string    `json:"name"`
 	Version     string    `json:"version"`
