@@ -4,4 +4,4 @@ package serve
 
 import "net"
 
-func inherited() ([]net.Listener, error) { return nil, nil }
+func systemdListeners() ([]net.Listener, error) { return nil, nil }
