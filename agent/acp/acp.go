@@ -15,38 +15,39 @@ import (
 )
 
 const (
-	// startLimit is how long a process may take until it greets: some fetch themselves first.
+	// startLimit limits the time from the start of the process to its answer to initialize. Programs run through npx or uvx download
+	// themselves first, which can take most of it.
 	startLimit = time.Minute
-	// killAfter is how long a process that was told to end may take.
+	// killAfter is the time between SIGTERM and SIGKILL.
 	killAfter = 5 * time.Second
-	// defaultGrace is how long an agent may take to end a turn that was stopped.
+	// defaultGrace is how long an agent may take to answer the prompt of a turn after session/cancel.
 	defaultGrace = 3 * time.Second
 )
 
-// ErrClosed says that the agent was closed.
+// ErrClosed is returned by turns and checks after Close.
 var ErrClosed = errors.New("acp: the agent is closed")
 
-// Config says what is run, and where.
+// Config describes the program to run.
 type Config struct {
 	Command []string // program and arguments
-	Dir     string   // in which it works; empty is that of the gateway
-	// Env names environment variables of this process that the program gets, beside those that every one gets.
+	Dir     string   // working directory of the process and of its sessions; if empty, the gateway's
+	// Env names the gateway's environment variables that the program gets in addition to [process.Always].
 	Env     []string
-	Dialect dialect.Dialect
+	Dialect dialect.Dialect // decodes the lines of a session
 }
 
-// Agent is one process that answers turns of all conversations. It is started by the first turn.
+// Agent is one process that answers the turns of all conversations. All methods are safe for concurrent use.
 type Agent struct {
 	cfg     Config
 	program process.Program
-	grace   time.Duration // defaultGrace but in tests
+	grace   time.Duration // defaultGrace, except in tests
 
-	life   context.Context
+	life   context.Context // done after Close
 	cancel context.CancelFunc
 
-	lock chan struct{} // holds one while nobody has what follows
+	lock chan struct{} // a mutex for the fields below: a send locks it, a receive unlocks it
 	log  *slog.Logger
-	peer *peer // nil: none runs
+	peer *peer // nil if no process runs
 }
 
 var (
@@ -55,7 +56,7 @@ var (
 	_ agent.Checker = (*Agent)(nil)
 )
 
-// New returns the agent. It looks the program up and starts nothing.
+// New checks the configuration and looks up the program. It doesn't start the process.
 func New(c Config) (*Agent, error) {
 	if err := process.CheckEnv(c.Env); err != nil {
 		return nil, err
@@ -64,12 +65,12 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The protocol wants absolute paths.
+	// The protocol requires an absolute path as the directory of a session.
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return nil, fmt.Errorf("dir: %w", err)
 	}
 	if st, err := os.Stat(c.Dir); err != nil || !st.IsDir() {
-		return nil, fmt.Errorf("dir: %s is no folder", c.Dir)
+		return nil, fmt.Errorf("dir: %s is not a folder", c.Dir)
 	}
 	a := &Agent{
 		cfg: c, grace: defaultGrace, lock: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler),
@@ -79,14 +80,15 @@ func New(c Config) (*Agent, error) {
 	return a, nil
 }
 
-// Start implements [agent.Keeper]. The process itself comes with the first turn.
+// Start implements [agent.Keeper]. It only sets the logger; the first turn or check starts the process.
 func (a *Agent) Start(log *slog.Logger) {
 	a.lock <- struct{}{}
 	defer func() { <-a.lock }()
 	a.log = log
 }
 
-// Close implements [agent.Keeper].
+// Close implements [agent.Keeper]. It ends the process and interrupts a start that is in progress. Running turns fail with the
+// reason why the process ended.
 func (a *Agent) Close() {
 	a.cancel()
 	a.lock <- struct{}{}
@@ -97,7 +99,8 @@ func (a *Agent) Close() {
 	}
 }
 
-// connect returns the process, which it starts if need be.
+// connect returns the running process, or starts one and waits until it has answered initialize. Concurrent turns wait here for
+// the same start. The lock is a channel rather than a mutex so that a waiting turn can be stopped.
 func (a *Agent) connect(ctx context.Context) (*peer, error) {
 	select {
 	case a.lock <- struct{}{}:
@@ -112,11 +115,11 @@ func (a *Agent) connect(ctx context.Context) (*peer, error) {
 		return a.peer, nil
 	}
 	if a.peer != nil {
-		a.log.Warn("the agent's process has ended and is started again", "error", a.peer.Cause())
+		a.log.Warn("agent process ended; starting it again", "error", a.peer.Cause())
 		a.peer.End()
 		a.peer = nil
 	}
-	slow := &agent.Error{Code: codeNotStarted, Message: "the agent's process did not greet within " + startLimit.String(), Retryable: true}
+	slow := &agent.Error{Code: codeNotStarted, Message: "the agent's process did not answer initialize within " + startLimit.String(), Retryable: true}
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, slow)
 	defer cancel()
 	defer context.AfterFunc(a.life, cancel)()
@@ -128,13 +131,14 @@ func (a *Agent) connect(ctx context.Context) (*peer, error) {
 	return p, nil
 }
 
-// Check implements [agent.Checker]: the process starts, and greets.
+// Check implements [agent.Checker]. It succeeds if the process runs or can be started and initialized; a started process is
+// kept for the turns to come.
 func (a *Agent) Check(ctx context.Context) error {
 	_, err := a.connect(ctx)
 	return err
 }
 
-// Run has the process answer a turn.
+// Run implements [agent.Agent]. Attachments are inlined first, because the agent can't fetch files from the gateway.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {

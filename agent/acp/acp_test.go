@@ -25,9 +25,9 @@ func ask(text string) agent.Input {
 	return agent.Input{Conversation: "c", Turn: "turn", Key: "key", Message: agent.Message{ID: "m", Role: event.User, Text: text}}
 }
 
-func newAgent(t *testing.T, how string) *acp.Agent {
+func newAgent(t *testing.T, mode string) *acp.Agent {
 	t.Helper()
-	a, err := acp.New(acp.Config{Command: []string{os.Args[0], how}, Dialect: wire.Dialect()})
+	a, err := acp.New(acp.Config{Command: []string{os.Args[0], mode}, Dialect: wire.Dialect()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func newAgent(t *testing.T, how string) *acp.Agent {
 	return a
 }
 
-// run plays one turn, of a conversation whose session is kept.
+// run runs one turn with the conversation's session, and stores the session that the agent returns.
 func run(t *testing.T, a agent.Agent, in agent.Input, session *json.RawMessage) (*agenttest.Stage, error) {
 	t.Helper()
 	s := agenttest.NewStage(t.Context())
@@ -55,7 +55,7 @@ func want(t *testing.T, s *agenttest.Stage, err error, o event.Outcome, visible 
 	}
 }
 
-func TestTurns(t *testing.T) {
+func TestTurnsShareProcess(t *testing.T) {
 	a := newAgent(t, "child")
 	var session json.RawMessage
 	s, err := run(t, a, ask("hello"), &session)
@@ -72,13 +72,13 @@ func TestTurns(t *testing.T) {
 	s, err = run(t, a, in, &session)
 	want(t, s, err, event.Completed, "child: again|image aGk=|resource_link https://example.org/a|(The file a.csv was attached; it can't be shown to you.)|(The file large.png was attached; it can't be shown to you.)")
 	if a.Pid() != pid {
-		t.Error("a second process runs")
+		t.Error("the second turn started another process")
 	}
 	s, err = run(t, a, ask("tools"), &session)
 	want(t, s, err, event.Completed, "Read.")
 	s, err = run(t, a, ask("twice"), &session)
 	want(t, s, err, event.Completed, "Once.")
-	// What comes late is read, and dropped, before another conversation has its session.
+	// Updates after the response to a prompt are read and dropped before another conversation's turn starts.
 	var other json.RawMessage
 	s, err = run(t, a, ask("elsewhere"), &other)
 	want(t, s, err, event.Completed, "child: elsewhere")
@@ -123,7 +123,7 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// A stopped turn is cancelled, and its session goes on; one that does not hear is left.
+// After a stop the session is used again, unless the agent ignored the cancellation.
 func TestStop(t *testing.T) {
 	for _, word := range []string{"wait", "deaf", "ask"} {
 		t.Run(word, func(t *testing.T) {
@@ -155,8 +155,8 @@ func TestStop(t *testing.T) {
 				t.Errorf("Run returned %v", err)
 			}
 			session := s.Session
-			if known := len(session) > 0; known == (word == "deaf") {
-				t.Errorf("after the stop the session is %s", session)
+			if isStored := len(session) > 0; isStored == (word == "deaf") {
+				t.Errorf("session after the stop: %s", session)
 			}
 			next, err := run(t, a, ask("and now"), &session)
 			want(t, next, err, event.Completed, "child: and now")
@@ -164,31 +164,31 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// What the agent says can't be read. It may go on with that, so its session is not used again, though it could be taken up.
-func TestGivenUp(t *testing.T) {
+// After an update that can't be decoded, the next turn has a new session although the agent could resume the old one.
+func TestInvalidUpdateAbandonsSession(t *testing.T) {
 	a := newAgent(t, "child-resume")
 	var session json.RawMessage
 	s, err := run(t, a, ask("wrong"), &session)
 	want(t, s, err, event.Failed, "So far.")
 	if len(session) > 0 {
-		t.Errorf("after it the session is %s", session)
+		t.Errorf("session %s was not abandoned", session)
 	}
 	s, err = run(t, a, ask("and now"), &session)
 	want(t, s, err, event.Completed, "child-resume: and now")
 }
 
 func TestFailures(t *testing.T) {
-	for _, tt := range []struct{ how, word, code, says, detail, visible string }{
+	for _, tt := range []struct{ mode, word, code, says, detail, visible string }{
 		{"child", "die", "agent_exit", "exit status 3", "out of memory", "Dying."},
 		{"child", "half", "agent_exit", "the agent's process ended", "", "So far."},
-		{"child", "garbage", "invalid_stream", "is no message of JSON-RPC", "this is no JSON", "So far."},
+		{"child", "garbage", "invalid_stream", "is not a JSON-RPC message", "not JSON", "So far."},
 		{"child-dead", "hello", "agent_exit", "the agent's process ended", "no licence", ""},
 		{"child-old", "hello", "agent_not_started", "version 0", "", ""},
-		{"child-login", "hello", "agent_login", "logged in", "", ""},
+		{"child-login", "hello", "agent_login", "requires a login", "", ""},
 	} {
-		t.Run(tt.how+" "+tt.word, func(t *testing.T) {
+		t.Run(tt.mode+" "+tt.word, func(t *testing.T) {
 			t.Parallel()
-			a := newAgent(t, tt.how)
+			a := newAgent(t, tt.mode)
 			var session json.RawMessage
 			s, err := run(t, a, ask(tt.word), &session)
 			want(t, s, err, event.Failed, tt.visible)
@@ -196,14 +196,14 @@ func TestFailures(t *testing.T) {
 			if !errors.As(err, &shown) || shown.Code != tt.code || !strings.Contains(shown.Message, tt.says) || !strings.Contains(shown.Detail, tt.detail) {
 				t.Errorf("got %+v, want %s: %s, and for operators %s", shown, tt.code, tt.says, tt.detail)
 			}
-			if tt.how != "child" {
+			if tt.mode != "child" {
 				return
 			}
-			// The next turn has a new process, whose session is told what was said.
+			// The next turn starts a new process, whose first prompt contains the history.
 			in := ask("hello")
 			in.History = []agent.Message{{Role: event.User, Text: "before"}, {Role: event.Assistant, Text: "yes"}}
 			s, err = run(t, a, in, &session)
-			want(t, s, err, event.Completed, "child: What was said before in this conversation:\n\nUser: before\n\nYou: yes\n|hello")
+			want(t, s, err, event.Completed, "child: Previous messages of this conversation:\n\nUser: before\n\nYou: yes\n|hello")
 		})
 	}
 	for word, code := range map[string]string{"refuse": "refusal", "error": "-32603"} {
@@ -216,12 +216,12 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A killed process is started again, and takes sessions up by what it can.
+// A killed process is started again and restores the session by load or resume, whichever it supports.
 func TestRestart(t *testing.T) {
-	for _, how := range []string{"child-load", "child-resume"} {
-		t.Run(how, func(t *testing.T) {
+	for _, mode := range []string{"child-load", "child-resume"} {
+		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			a := newAgent(t, how)
+			a := newAgent(t, mode)
 			var session json.RawMessage
 			if _, err := run(t, a, ask("hello"), &session); err != nil {
 				t.Fatal(err)
@@ -236,9 +236,9 @@ func TestRestart(t *testing.T) {
 			in := ask("again")
 			in.History = []agent.Message{{Role: event.User, Text: "hello"}}
 			s, err := run(t, a, in, &session)
-			want(t, s, err, event.Completed, how+": again")
+			want(t, s, err, event.Completed, mode+": again")
 			if string(session) != before {
-				t.Errorf("the session was %s and is %s", before, session)
+				t.Errorf("session changed from %s to %s", before, session)
 			}
 		})
 	}
@@ -249,12 +249,12 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	if err := newAgent(t, "child-dead").Check(t.Context()); err == nil || !strings.Contains(err.Error(), "no licence") {
-		t.Errorf("the check says %v", err)
+		t.Errorf("Check returned %v", err)
 	}
 	a := newAgent(t, "child")
 	a.Close()
 	if err := a.Check(t.Context()); !errors.Is(err, acp.ErrClosed) {
-		t.Errorf("the check of a closed agent says %v", err)
+		t.Errorf("Check after Close returned %v", err)
 	}
 }
 
@@ -282,7 +282,7 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// An agent whose lines carry nothing of an answer is silent.
+// Lines without content don't reset the limit on an agent's silence.
 func TestKeepAlivesAreSilence(t *testing.T) {
 	s := agenttest.NewStage(t.Context())
 	s.Silence = 2 * time.Second // a process has to start

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test's binary is the agent too.
+// The test binary also runs as the agent.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "child") {
 		child(os.Args[1])
@@ -60,19 +60,20 @@ func text(session, s string) {
 
 func done(id json.RawMessage, reason string) { say(`"id":%s,"result":{"stopReason":%q}`, id, reason) }
 
-// fail ends the agent for what a client must not do.
-func fail(why string) {
-	fmt.Fprintln(os.Stderr, why)
+// fail exits with an error if the client violates the protocol.
+func fail(reason string) {
+	fmt.Fprintln(os.Stderr, reason)
 	os.Exit(3)
 }
 
-// child is a strict agent that does what the prompt says. Its name says what it can: "child", "child-load", "child-resume".
-func child(how string) {
+// child is an agent that checks the client strictly and does what the prompt says. mode decides what it supports: "child" nothing,
+// "child-load" session/load, "child-resume" session/resume.
+func child(mode string) {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 4<<20)
 	greeted := false
-	sessions := map[string]json.RawMessage{} // open ones, with the id of the prompt that runs
-	asked := map[string]func(json.RawMessage){}
+	sessions := map[string]json.RawMessage{} // open sessions, with the id of the running prompt
+	pending := map[string]func(json.RawMessage){}
 	for in.Scan() {
 		var m message
 		if json.Unmarshal(in.Bytes(), &m) != nil || !strings.Contains(in.Text(), `"jsonrpc":"2.0"`) {
@@ -86,21 +87,21 @@ func child(how string) {
 			if m.Params.Version != 1 || greeted {
 				fail("initialize")
 			}
-			if how == "child-old" {
+			if mode == "child-old" {
 				say(`"id":%s,"result":{"protocolVersion":0}`, m.ID)
 				continue
 			}
-			if how == "child-dead" {
+			if mode == "child-dead" {
 				fail("no licence")
 			}
 			greeted = true
-			can := map[string]string{"child-load": `"loadSession":true`, "child-resume": `"sessionCapabilities":{"resume":{}}`}[how]
+			can := map[string]string{"child-load": `"loadSession":true`, "child-resume": `"sessionCapabilities":{"resume":{}}`}[mode]
 			if can == "" {
 				can = `"promptCapabilities":{"image":true}`
 			}
 			say(`"id":%s,"result":{"protocolVersion":1,"agentCapabilities":{%s}}`, m.ID, can)
 		case "session/new":
-			if how == "child-login" {
+			if mode == "child-login" {
 				say(`"id":%s,"error":{"code":-32000,"message":"Authentication required"}`, m.ID)
 				continue
 			}
@@ -111,16 +112,16 @@ func child(how string) {
 			sessions[id] = nil
 			say(`"id":%s,"result":{"sessionId":%q}`, m.ID, id)
 		case "session/load", "session/resume":
-			if m.Method != strings.Replace(how, "child-", "session/", 1) {
-				fail("it was not told that it can " + m.Method)
+			if m.Method != strings.Replace(mode, "child-", "session/", 1) {
+				fail("the agent did not announce " + m.Method)
 			}
 			sessions[m.Params.Session] = nil
 			if m.Method == "session/load" {
-				text(m.Params.Session, "what was said before")
+				text(m.Params.Session, "replayed history")
 			}
 			say(`"id":%s,"result":{}`, m.ID)
 		case "session/cancel":
-			if id := sessions[m.Params.Session]; id != nil && len(asked) == 0 {
+			if id := sessions[m.Params.Session]; id != nil && len(pending) == 0 {
 				sessions[m.Params.Session] = nil
 				done(id, "cancelled")
 			}
@@ -130,14 +131,14 @@ func child(how string) {
 				fail("session/prompt in a session that is not open, or busy")
 			}
 			sessions[m.Params.Session] = m.ID
-			if answer(m, how, asked) {
+			if answer(m, mode, pending) {
 				sessions[m.Params.Session] = nil
 			}
 		case "":
-			f := asked[string(m.ID)]
-			delete(asked, string(m.ID))
+			f := pending[string(m.ID)]
+			delete(pending, string(m.ID))
 			if f == nil {
-				continue // an answer of no interest
+				continue // a response to a request whose result does not matter
 			}
 			f(m.Result)
 			for s := range sessions {
@@ -145,7 +146,7 @@ func child(how string) {
 					sessions[s] = nil
 				}
 			}
-			for s, id := range sessions { // one prompt waits at a time in these tests
+			for s, id := range sessions { // these tests run one prompt at a time
 				if id != nil {
 					sessions[s] = nil
 				}
@@ -156,8 +157,8 @@ func child(how string) {
 	}
 }
 
-// answer does what the last text of the prompt says, and reports whether the prompt is over by it.
-func answer(m message, how string, asked map[string]func(json.RawMessage)) bool {
+// answer does what the last text of the prompt says and reports whether it has responded to the prompt.
+func answer(m message, mode string, pending map[string]func(json.RawMessage)) bool {
 	s := m.Params.Session
 	var words []string
 	for _, b := range m.Params.Prompt {
@@ -181,7 +182,7 @@ func answer(m message, how string, asked map[string]func(json.RawMessage)) bool 
 		say(`"id":"p1","method":"session/request_permission","params":{"sessionId":%q,"toolCall":{"toolCallId":"c","title":"rm -rf","kind":"execute"},`+
 			`"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}`, s)
 		text(s, "Waiting. ")
-		asked[`"p1"`] = func(result json.RawMessage) {
+		pending[`"p1"`] = func(result json.RawMessage) {
 			text(s, string(result))
 			done(m.ID, "end_turn")
 		}
@@ -189,10 +190,10 @@ func answer(m message, how string, asked map[string]func(json.RawMessage)) bool 
 	case last == "wait", last == "deaf":
 		text(s, "Waiting.")
 		if last == "deaf" {
-			asked["never"] = nil // so that a cancel is not heard
+			pending["never"] = nil // makes the agent ignore session/cancel
 		}
 		return false
-	case last == "beat": // what is no progress
+	case last == "beat": // messages without content
 		text(s, "Begun.")
 		for {
 			output.Lock()
@@ -208,7 +209,7 @@ func answer(m message, how string, asked map[string]func(json.RawMessage)) bool 
 	case last == "garbage":
 		text(s, "So far.")
 		output.Lock()
-		fmt.Println("this is no JSON")
+		fmt.Println("not JSON")
 		output.Unlock()
 		return false
 	case last == "wrong":
@@ -233,7 +234,7 @@ func answer(m message, how string, asked map[string]func(json.RawMessage)) bool 
 		fmt.Printf(`{"jsonrpc":"2.0","method":"session/upd`)
 		os.Exit(0)
 	default:
-		text(s, how+": "+strings.Join(words, "|"))
+		text(s, mode+": "+strings.Join(words, "|"))
 	}
 	done(m.ID, "end_turn")
 	return true

@@ -2,10 +2,10 @@ package acp
 
 import "time"
 
-// SetGrace shortens how long an agent may take to end a turn that was stopped.
+// SetGrace sets how long the agent may take to answer the prompt of a cancelled turn.
 func (a *Agent) SetGrace(d time.Duration) { a.grace = d }
 
-// Pid is the id of the process that runs; 0, none does.
+// Pid returns the id of the running process, or 0 if none runs.
 func (a *Agent) Pid() int {
 	a.lock <- struct{}{}
 	defer func() { <-a.lock }()

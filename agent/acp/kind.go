@@ -8,15 +8,15 @@ import (
 	"github.com/leat-dev/leat/internal/base/process"
 )
 
-// Kind is the agent as a kind.
+// Kind returns the agent kind "acp". Its agents decode their streams with the dialect "acp" of dialects.
 func Kind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name:    "acp",
 		Summary: "a coding agent as a child process that speaks the Agent Client Protocol",
 		Target:  "COMMAND",
 		Options: []agent.Option{
-			{Name: "dir", Help: "folder in which it works", Default: "that of the gateway"},
-			{Name: "env", Help: "names of environment variables that it gets, separated by commas, beside " + strings.Join(process.Always, ", ")},
+			{Name: "dir", Help: "working directory of the agent", Default: "the gateway's"},
+			{Name: "env", Help: "environment variables to pass on, separated by commas, in addition to " + strings.Join(process.Always, ", ")},
 		},
 		New: func(s agent.Spec) (agent.Agent, error) {
 			d, err := dialects.Lookup("acp")

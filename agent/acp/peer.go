@@ -18,32 +18,34 @@ import (
 )
 
 const (
-	// farewell is how long a process whose input has ended may take to end.
+	// farewell is how long the process may take to exit after its input was closed, and to accept a message that must not be delayed,
+	// such as session/cancel.
 	farewell = 2 * time.Second
-	// shown is how many bytes of a line that can't be read are shown.
+	// maxExcerpt is the number of bytes of an invalid line that the error quotes.
 	maxExcerpt = 80
 )
 
-// peer is one process, with what runs over its pipes.
+// peer is one process with the requests and sessions that are in progress on its pipes. One goroutine reads its output and
+// dispatches each line to the listener of a request or of a session; everything else may be called concurrently.
 type peer struct {
 	*process.Talk
 	log   *slog.Logger
-	can   abilities
-	turns process.Listeners[line] // by session
+	can   abilities               // the result of initialize; set before the peer is shared
+	turns process.Listeners[line] // running turns, by session id
 
 	mu           sync.Mutex
-	calls        int
-	replies      map[string]*process.Listener[line] // by id; a turn hears its own among the lines of its session, in order
-	openSessions map[string]bool                    // sessions that this process knows
+	calls        int                                // number of requests so far, which is the id of the last one
+	replies      map[string]*process.Listener[line] // by request id
+	openSessions map[string]bool                    // ids of sessions that this process has opened
 }
 
-// line is one message, and how it came.
+// line is one message of the agent. raw is the line as received, for the decoder and the capture.
 type line struct {
 	message
 	raw []byte
 }
 
-// dial starts the process and greets it.
+// dial starts the process and waits for its answer to initialize. ctx limits that wait.
 func dial(ctx context.Context, g process.Program, log *slog.Logger) (*peer, error) {
 	t, err := process.StartTalk(g, farewell, log)
 	if err != nil {
@@ -58,6 +60,8 @@ func dial(ctx context.Context, g process.Program, log *slog.Logger) (*peer, erro
 	return c, nil
 }
 
+// greet sends initialize, which must be the first request. It declares that Leat has no file system and no terminal, so that a
+// conforming agent uses its own.
 func (c *peer) greet(ctx context.Context) error {
 	hello := initializeParams{
 		Protocol: version,
@@ -65,15 +69,16 @@ func (c *peer) greet(ctx context.Context) error {
 		Info:     map[string]any{"name": "leat", "title": "Leat", "version": "0"},
 	}
 	if err := c.call(ctx, "initialize", hello, &c.can); err != nil {
-		return c.requestError("the agent refuses to begin", err)
+		return c.requestError("the agent refused to initialize", err)
 	}
 	if c.can.Protocol != version {
-		return &agent.Error{Code: codeNotStarted, Message: fmt.Sprintf("the agent speaks version %d of the protocol, Leat version %d", c.can.Protocol, version)}
+		return &agent.Error{Code: codeNotStarted, Message: fmt.Sprintf("the agent speaks version %d of the protocol, but Leat speaks version %d", c.can.Protocol, version)}
 	}
 	return nil
 }
 
-// refused is what readers are told of a request that failed.
+// requestError returns the error that a turn ends with if a request failed: the agent's own error under the given summary, or
+// the reason why the process ended. Other errors, such as a cancelled context, are returned unchanged.
 func (c *peer) requestError(summary string, err error) error {
 	var f *failure
 	switch {
@@ -85,7 +90,7 @@ func (c *peer) requestError(summary string, err error) error {
 	return err
 }
 
-// send queues a line for the process. It waits while the process does not read.
+// send queues a message for the process. If the process doesn't read, send blocks until ctx is done and returns the cause.
 func (c *peer) send(ctx context.Context, m toAgent) error {
 	m.Version = "2.0"
 	b, err := json.Marshal(m)
@@ -98,7 +103,8 @@ func (c *peer) send(ctx context.Context, m toAgent) error {
 	return err
 }
 
-// request sends a request, and returns its id. Its answer goes to r until the id is dropped.
+// request sends a request and returns its id. The response is delivered to r unless [peer.drop] is called first. A turn passes
+// the listener of its session, so that the response arrives in order after the session's updates.
 func (c *peer) request(ctx context.Context, method string, params any, r *process.Listener[line]) (id string, err error) {
 	c.mu.Lock()
 	c.calls++
@@ -112,13 +118,14 @@ func (c *peer) request(ctx context.Context, method string, params any, r *proces
 	return id, err
 }
 
+// drop stops waiting for the response to a request. A later response is ignored.
 func (c *peer) drop(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.replies, id)
 }
 
-// call makes a request and reads what it gives into v. What the agent refuses is a *failure.
+// call sends a request, waits for the response and decodes its result into v. An error response is returned as a *failure.
 func (c *peer) call(ctx context.Context, method string, params, v any) error {
 	reply := process.NewListener[line]()
 	id, err := c.request(ctx, method, params, reply)
@@ -132,7 +139,7 @@ func (c *peer) call(ctx context.Context, method string, params, v any) error {
 			return l.Error
 		}
 		if err := json.Unmarshal(l.Result, v); err != nil {
-			return &agent.Error{Code: codeStream, Message: fmt.Sprintf("the agent's answer to %s can't be read: %v", method, err)}
+			return &agent.Error{Code: codeStream, Message: fmt.Sprintf("the agent's response to %s is invalid: %v", method, err)}
 		}
 		return nil
 	case <-c.Done():
@@ -142,7 +149,9 @@ func (c *peer) call(ctx context.Context, method string, params, v any) error {
 	}
 }
 
-// read hands on what the process says, until it ends or says what can't be read. It returns why there is no more.
+// readOutput reads and dispatches lines until the output ends or violates the protocol, and returns the reason. It stops the
+// process if it can't continue: after a line that is too long or not JSON-RPC, the position in the stream is not reliable. The
+// memory of the line is accounted to the agents' common budget; if that is exhausted, the process is stopped as well.
 func (c *peer) readOutput() error {
 	r := bufio.NewReaderSize(c.Stdout, 64<<10)
 	var hold agent.Hold
@@ -158,7 +167,7 @@ func (c *peer) readOutput() error {
 			return err
 		}
 		if err != nil {
-			break // what was cut is no line
+			break // an incomplete last line is ignored
 		}
 		if b = bytes.TrimSpace(b); len(b) == 0 {
 			continue
@@ -173,12 +182,13 @@ func (c *peer) readOutput() error {
 	status, last, hasExited := c.Exit()
 	if !hasExited {
 		c.Stop()
-		return &agent.Error{Code: codeExit, Message: "the agent has closed its output", Retryable: true}
+		return &agent.Error{Code: codeExit, Message: "the agent closed its output", Retryable: true}
 	}
 	return &agent.Error{Code: codeExit, Message: "the agent's process ended" + status, Detail: last, Retryable: true}
 }
 
-// readLine reads a line with its end.
+// readLine reads a line including its line end. It returns [bufio.ErrTooLong] for a line above [dialect.MaxLine], and io.EOF
+// for a last line without a line end.
 func readLine(r *bufio.Reader, hold *agent.Hold) ([]byte, error) {
 	var b []byte
 	for {
@@ -196,11 +206,13 @@ func readLine(r *bufio.Reader, hold *agent.Hold) ([]byte, error) {
 	}
 }
 
-// take hands one line on: a reply to whoever asked, the rest to the turn of its session.
+// dispatch delivers one line: a response to the listener of its request, and an update or permission request to the turn of its
+// session. It blocks while that listener's queue is full. Updates without a running turn are dropped. Requests that Leat
+// doesn't support, and permission requests without a running turn, are answered here.
 func (c *peer) dispatch(b []byte) error {
 	l := line{raw: b}
 	if err := json.Unmarshal(b, &l.message); err != nil || b[0] != '{' {
-		return &agent.Error{Code: codeStream, Message: "is no message of JSON-RPC", Detail: strconv.Quote(process.Clean(string(b[:min(len(b), maxExcerpt)])))}
+		return &agent.Error{Code: codeStream, Message: "is not a JSON-RPC message", Detail: strconv.Quote(process.Clean(string(b[:min(len(b), maxExcerpt)])))}
 	}
 	if l.Method == "" {
 		c.mu.Lock()
@@ -218,33 +230,35 @@ func (c *peer) dispatch(b []byte) error {
 	var of struct {
 		Session string `json:"sessionId"`
 	}
-	_ = json.Unmarshal(l.Params, &of) // one without a session is nobody's
+	_ = json.Unmarshal(l.Params, &of) // a message without a session belongs to no turn
 	if t := c.turns.Of(of.Session); t != nil && (l.ID == nil || l.Method == "session/request_permission") && t.Deliver(l) {
 		return nil
 	}
 	if l.ID == nil {
 		return nil
 	}
-	answer := toAgent{ID: l.ID, Error: &failure{Code: noMethod, Message: "Leat has no " + l.Method}}
+	answer := toAgent{ID: l.ID, Error: &failure{Code: noMethod, Message: "Leat does not support " + l.Method}}
 	if l.Method == "session/request_permission" {
-		answer = toAgent{ID: l.ID, Result: permissionResult{outcome{Outcome: "cancelled"}}} // nobody is there to be asked
+		answer = toAgent{ID: l.ID, Result: permissionResult{outcome{Outcome: "cancelled"}}} // no turn can ask its readers
 	}
-	// Not to wait for a process that does not read while it waits to be read: that would be for ever.
+	// This goroutine reads the process's output. If the process waits for its output to be read before it reads its input, an
+	// unlimited send would block both forever.
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	if err := c.send(ctx, answer); err != nil && !errors.Is(err, process.ErrEnded) {
-		return errors.New("has a request whose answer it does not read")
+		return errors.New("is a request, but the agent doesn't read the response")
 	}
 	return nil
 }
 
-// knows and learn keep which sessions the process has open.
+// knows reports whether the session is open in this process, so that it needs no session/load or session/resume.
 func (c *peer) knows(session string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.openSessions[session]
 }
 
+// learn records whether a session is open in this process.
 func (c *peer) learn(session string, is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,12 +12,14 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// kept is what is kept with a conversation.
+// storedSession is the JSON that is stored with the conversation.
 type storedSession struct {
 	Session string `json:"session"`
 }
 
-// session returns the conversation's session, open in this process. fresh says that it knows nothing of what was said.
+// openSession returns the id of the conversation's session, open in this process. isNew means that the session doesn't know the
+// history, so that the prompt must include it. A new session's id is stored before the prompt is sent; a crash in between costs
+// an empty session, while the reverse order would lose the agent's memory of the turn.
 func (a *Agent) openSession(ctx context.Context, p *peer, in agent.Input, emitter *agent.Emitter) (id string, isNew bool, err error) {
 	var stored storedSession
 	if len(in.Session) > 0 {
@@ -25,20 +27,20 @@ func (a *Agent) openSession(ctx context.Context, p *peer, in agent.Input, emitte
 			return "", false, fmt.Errorf("session: %w", err)
 		}
 	}
-	switch isOpen, err := a.take(ctx, p, stored.Session); {
+	switch isOpen, err := a.restoreSession(ctx, p, stored.Session); {
 	case err != nil:
 		return "", false, err
 	case isOpen:
 		return stored.Session, false, nil
 	case stored.Session != "":
-		emitter.Log().Info("the agent's session can't be taken up; a new one is told what was said", "session", stored.Session)
+		emitter.Log().Info("agent session can't be resumed; a new one gets the history", "session", stored.Session)
 	}
 	var created openResult
 	if err := p.call(ctx, "session/new", openParams{Dir: a.cfg.Dir, Servers: []struct{}{}}, &created); err != nil {
-		return "", false, p.requestError("the agent opens no session", err)
+		return "", false, p.requestError("the agent refused to open a session", err)
 	}
 	if created.ID == "" {
-		return "", false, &agent.Error{Code: codeStream, Message: "the agent opened a session and gave it no id"}
+		return "", false, &agent.Error{Code: codeStream, Message: "the agent opened a session without an id"}
 	}
 	p.learn(created.ID, true)
 	b, err := json.Marshal(storedSession{created.ID})
@@ -51,8 +53,10 @@ func (a *Agent) openSession(ctx context.Context, p *peer, in agent.Input, emitte
 	return created.ID, true, nil
 }
 
-// take takes a session up, and reports whether that went well.
-func (a *Agent) take(ctx context.Context, p *peer, id string) (bool, error) {
+// restoreSession makes the stored session usable in this process and reports whether it did. It returns false if the agent
+// doesn't support that or refuses, for example because it has deleted the session. It returns an error only if the process
+// fails.
+func (a *Agent) restoreSession(ctx context.Context, p *peer, id string) (bool, error) {
 	method := ""
 	switch {
 	case id == "":
@@ -62,7 +66,7 @@ func (a *Agent) take(ctx context.Context, p *peer, id string) (bool, error) {
 	case p.can.resumes():
 		method = "session/resume"
 	case p.can.Agent.Load:
-		method = "session/load" // which tells all that was said again; nobody listens
+		method = "session/load" // replays the whole history as updates, which are dropped because no turn listens yet
 	default:
 		return false, nil
 	}
@@ -79,7 +83,9 @@ func (a *Agent) take(ctx context.Context, p *peer, id string) (bool, error) {
 	return true, nil
 }
 
-// blocks are the message as a prompt; a fresh session is told what was said before.
+// blocks converts the message to the content blocks of a prompt. If the session is new, the first block is the history. Images
+// and audio are sent inline if the agent accepts them; files with a public URL become links; any other file is mentioned by
+// name, so that the agent can tell the user that it didn't get it.
 func blocks(in agent.Input, isNew bool, can *abilities) []block {
 	var content []block
 	if past := history(in.History); isNew && past != "" {
@@ -105,13 +111,13 @@ func blocks(in agent.Input, isNew bool, can *abilities) []block {
 	return content
 }
 
-// history is what was said before, in words.
+// history renders the previous messages as text, or returns "" without any.
 func history(messages []agent.Message) string {
 	if len(messages) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("What was said before in this conversation:\n")
+	b.WriteString("Previous messages of this conversation:\n")
 	for _, m := range messages {
 		speaker := "User"
 		if m.Role == event.Assistant {

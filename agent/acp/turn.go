@@ -14,7 +14,8 @@ import (
 	"github.com/leat-dev/leat/internal/base/process"
 )
 
-// turn is one prompt and what the agent says to it.
+// turn is one prompt and the agent's response to it. run and the methods that it calls use the turn from one goroutine; ask
+// starts further ones.
 type turn struct {
 	peer    *peer
 	session string
@@ -22,15 +23,17 @@ type turn struct {
 	grace   time.Duration
 	dialect dialect.Dialect
 
-	// Guarded by the emitter's lock.
+	// The emitter's lock guards these two, because the emitter calls flush from other goroutines.
 	dec    dialect.Decoder
-	closed bool
+	closed bool // dec is closed
 
-	hasEnded  bool
-	request   *event.Request // by the line at hand
-	questions sync.WaitGroup
+	hasEnded  bool           // the agent's output has ended the turn
+	request   *event.Request // the question in the current line, if any
+	questions sync.WaitGroup // the goroutines of ask
 }
 
+// run sends the prompt and handles the session's lines until the agent answers the prompt, the turn is stopped or the process
+// ends. It returns after all permission requests of the turn are answered, because they use the emitter.
 func (t *turn) run(ctx context.Context, p promptParams) error {
 	lines := t.peer.turns.Begin(t.session)
 	defer t.peer.turns.End(t.session, lines)
@@ -44,7 +47,7 @@ func (t *turn) run(ctx context.Context, p promptParams) error {
 		return t.peer.requestError("", err)
 	}
 	defer t.peer.drop(id)
-	// Questions are open no longer than the turn.
+	// Questions end with the turn: cancel makes ask answer them as cancelled, and Wait ensures that these answers are sent.
 	open, cancel := context.WithCancel(ctx)
 	defer t.questions.Wait()
 	defer cancel()
@@ -57,7 +60,7 @@ func (t *turn) run(ctx context.Context, p promptParams) error {
 			return t.stop(ctx, lines)
 		case <-t.peer.Done():
 			select {
-			case l = <-lines.Lines(): // it said that before
+			case l = <-lines.Lines(): // sent before the process ended
 			default:
 				return t.peer.Cause()
 			}
@@ -78,7 +81,8 @@ func (t *turn) run(ctx context.Context, p promptParams) error {
 	}
 }
 
-// hear hands a line to the readers.
+// handle decodes a line and emits its events. If the line is a permission request, it starts asking for an answer; open limits
+// how long that question stays open.
 func (t *turn) handle(open context.Context, l line) error {
 	t.request = nil
 	f, advances := dialect.Frame{Data: l.raw}, false
@@ -100,7 +104,8 @@ func (t *turn) handle(open context.Context, l line) error {
 	return err
 }
 
-// take looks at an operation, and reports whether it is a question.
+// intercept is called for each decoded event and reports whether to remove it. Questions are removed because
+// [agent.Emitter.Ask] emits them itself, with an id to answer.
 func (t *turn) intercept(e event.Event) bool {
 	switch e.Type {
 	case event.TurnWait:
@@ -112,17 +117,19 @@ func (t *turn) intercept(e event.Event) bool {
 	return false
 }
 
-// held releases what the decoder holds back when the turn ends. The emitter's lock is held.
+// flush returns the events that the decoder still buffers when the turn ends. It is called with the emitter's lock held.
 func (t *turn) flush() []event.Event {
 	if t.closed {
 		return nil
 	}
 	t.closed = true
-	ops, _ := t.dec.Close() // that the agent was not at its end is no news: the turn has ended before it
+	ops, _ := t.dec.Close() // it reports an incomplete stream, which is expected if the turn was ended from outside
 	return ops
 }
 
-// ask asks for a permission, while the agent may say more.
+// ask asks the readers for a permission and sends the answer to the agent, in a goroutine because the agent may continue
+// meanwhile. If open is done first, the answer is "cancelled", which the protocol demands for every open request of a cancelled
+// turn.
 func (t *turn) ask(open context.Context, l line, q event.Request) {
 	t.questions.Go(func() {
 		choice := outcome{Outcome: "cancelled"}
@@ -132,12 +139,13 @@ func (t *turn) ask(open context.Context, l line, q event.Request) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(open), farewell)
 		defer cancel()
 		if err := t.peer.send(ctx, toAgent{ID: l.ID, Result: permissionResult{choice}}); err != nil {
-			t.emitter.Log().Warn("an answer does not reach the agent", "error", err)
+			t.emitter.Log().Warn("answer not delivered to the agent", "error", err)
 		}
 	})
 }
 
-// choose finds the option that a person's answer means: by its name, by its id, or by whether it allows.
+// choose maps an answer to one of the agent's options: by the name or id that the reader chose, else by the first option whose
+// kind approves or denies. An answer that fits no option cancels the request.
 func choose(params json.RawMessage, a event.Answer) outcome {
 	var p struct {
 		Options []struct {
@@ -149,6 +157,8 @@ func choose(params json.RawMessage, a event.Answer) outcome {
 	if json.Unmarshal(params, &p) != nil {
 		return outcome{Outcome: "cancelled"}
 	}
+	// The decision itself comes first: a reader may have chosen an option by its name, such as "Allow for this session", which
+	// isn't a decision that Leat knows.
 	for _, accepted := range [][]string{{string(a.Decision)}, kinds[a.Decision]} {
 		for _, want := range accepted {
 			for _, o := range p.Options {
@@ -161,14 +171,15 @@ func choose(params json.RawMessage, a event.Answer) outcome {
 	return outcome{Outcome: "cancelled"}
 }
 
-// kinds are the kinds of options that a decision means, the narrower first.
+// kinds lists for each decision the option kinds that carry it out, the narrowest first: permission for one call is preferred
+// to permission forever.
 var kinds = map[event.Decision][]string{
 	event.Approve: {"allow_once", "allow_always"},
 	event.Deny:    {"reject_once", "reject_always"},
 }
 
-// tellStop tells the agent that its turn is over.
-func (t *turn) tellStop() error {
+// sendCancel tells the agent that the turn was stopped. It doesn't wait for the agent's reaction.
+func (t *turn) sendCancel() error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	err := t.peer.send(ctx, toAgent{Method: "session/cancel", Params: map[string]string{"sessionId": t.session}})
@@ -178,22 +189,24 @@ func (t *turn) tellStop() error {
 	return err
 }
 
-// giveUp ends a turn whose agent goes on with what can't be taken. Its session is not spoken to again.
+// giveUp ends a turn whose output can't be processed. The agent may continue to send such output, so the session is abandoned,
+// and cause is returned as the turn's error.
 func (t *turn) giveUp(ctx context.Context, cause error) error {
 	t.forget(ctx)
-	if err := t.tellStop(); err != nil {
-		t.emitter.Log().Warn("the agent can't be told to stop", "error", err)
+	if err := t.sendCancel(); err != nil {
+		t.emitter.Log().Warn("session/cancel not delivered to the agent", "error", err)
 	}
 	return cause
 }
 
-// stop ends a turn that somebody else has ended: the agent is told, and has a moment to answer its prompt.
+// stop cancels a turn that was ended from outside and waits until the agent answers the prompt, at most for the grace period.
+// Until then, updates are dropped and permission requests are cancelled. It returns the cause of the end.
 func (t *turn) stop(ctx context.Context, lines *process.Listener[line]) error {
 	cause := context.Cause(ctx)
 	if cause == nil {
-		cause = agent.ErrTurnOver // its end is about to be told
+		cause = agent.ErrTurnOver // the emitter refused an event because the turn has ended; ctx is about to be cancelled
 	}
-	if err := t.tellStop(); err != nil {
+	if err := t.sendCancel(); err != nil {
 		return errors.Join(cause, err)
 	}
 	timer := time.NewTimer(t.grace)
@@ -203,9 +216,9 @@ func (t *turn) stop(ctx context.Context, lines *process.Listener[line]) error {
 		case l := <-lines.Lines():
 			switch {
 			case l.Method == "":
-				return cause // the answer to the prompt
+				return cause // the response to the prompt
 			case l.ID != nil:
-				t.ask(ctx, l, event.Request{}) // which is answered at once, as cancelled
+				t.ask(ctx, l, event.Request{}) // ctx is done, so this answers "cancelled" at once
 			}
 		case <-t.peer.Done():
 			return cause
@@ -216,10 +229,11 @@ func (t *turn) stop(ctx context.Context, lines *process.Listener[line]) error {
 	}
 }
 
-// forget has the next turn begin a session of its own: in this one the agent may yet speak of the turn that is over.
+// forget abandons the session: the next turn opens a new one, because the agent may still send output of this turn to the old
+// one.
 func (t *turn) forget(ctx context.Context) {
 	t.peer.learn(t.session, false)
 	if err := t.emitter.KeepSession(context.WithoutCancel(ctx), nil); err != nil && !errors.Is(err, agent.ErrNoSession) && !errors.Is(err, agent.ErrTurnOver) {
-		t.emitter.Log().Warn("the session of an agent that does not stop is not forgotten", "error", err)
+		t.emitter.Log().Warn("abandoned session not removed from the conversation", "error", err)
 	}
 }
