@@ -11,23 +11,23 @@ import (
 	"github.com/leat-dev/leat/internal/base/process"
 )
 
-// Channel is a plugin that takes conversations to people elsewhere, and brings what they say. Its process is started by Start,
-// started again when it ends, and ended by Close.
+// Channel is a plugin that carries conversations to another platform, such as a messenger, and brings its users' messages.
+// Start runs the process and restarts it when it ends; Close ends it.
 type Channel struct{ *supervisor }
 
-// Line is one that a channel printed.
+// Line is a line that a channel printed.
 type Line struct {
-	N    int // of its output, from 1
-	Type string
-	JSON []byte // the whole line, which is an object
+	N    int    // line number in the process's output, from 1
+	Type string // the field "type"
+	JSON []byte // the whole line, a JSON object
 }
 
-// Conn is a running process of a channel.
+// Conn is the connection to one running process of a channel. It is valid until the serve function that got it returns.
 type Conn struct{ l *link }
 
-// NewChannel returns a channel. It looks the program up and starts nothing. serve is called for each process once that is
-// ready; it returns when the context is done or the lines have ended. An error has the process stopped and started again.
-// Of the configuration the dialect is not used.
+// NewChannel checks the configuration and looks up the program; [Channel.Start] starts it. serve is called with each process
+// that has become ready. It must return when its context is done or Lines is closed; if it returns an error, the process is
+// stopped and restarted. c.Dialect is not used.
 func NewChannel(c Config, serve func(ctx context.Context, c *Conn) error) (*Channel, error) {
 	g, err := program(c)
 	if err != nil {
@@ -38,7 +38,7 @@ func NewChannel(c Config, serve func(ctx context.Context, c *Conn) error) (*Chan
 	return &Channel{s}, nil
 }
 
-// program says what is run.
+// program returns what to run, with an environment of only the allowed variables.
 func program(c Config) (process.Program, error) {
 	if err := process.CheckEnv(c.Env); err != nil {
 		return process.Program{}, err
@@ -52,14 +52,16 @@ func program(c Config) (process.Program, error) {
 	}, nil
 }
 
-// Lines are what the process says, until it ends. Whoever reads slowly has it wait.
+// Lines returns the channel of the process's lines, which is closed when its output ends. It isn't buffered: a slow receiver
+// blocks the process.
 func (c *Conn) Lines() <-chan Line { return c.l.lines }
 
-// stuck is how long a channel may read nothing while there is something for it: longer than platforms are away for.
+// stuck limits how long a channel may not read its input. It is long enough for a plugin that waits for its platform to come
+// back.
 const stuck = time.Minute
 
-// Send queues a line for the process, of what can be encoded as JSON. It waits while the process does not read, but not for
-// ever: the error is then one to return from serve.
+// Send encodes v as JSON and queues it as a line for the process. It blocks while the process doesn't read, at most for the
+// time of stuck; serve should return the error, so that the process is restarted.
 func (c *Conn) Send(ctx context.Context, v any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stuck, &agent.Error{Code: codeStuck, Message: "the plugin does not read its input", Retryable: true})
 	defer cancel()
@@ -70,21 +72,22 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 	return err
 }
 
-// Refuse tells the process that a line of it is wrong, and returns the error that names the line.
+// Refuse reports the invalid line n to the process and returns an error that names the line, for serve to return.
 func (c *Conn) Refuse(n int, cause error) error {
 	err := fmt.Errorf("line %d of the plugin's output: %w", n, cause)
 	c.l.tell(toPlugin{Type: lineError, Line: n, Message: err.Error()})
 	return &agent.Error{Code: codeStream, Message: err.Error()}
 }
 
-// State says whether a process is ready, and else why the last one ended, if there was one.
+// State reports whether a process is ready. If not, cause is the reason why the last one ended, or nil if none has ended yet.
 func (s *supervisor) State() (ready bool, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current != nil, s.last
 }
 
-// Check starts a process, waits until it is ready, and ends it. Where one runs already it waits for that one.
+// Check implements [agent.Checker]. If the plugin was started, it waits until a process is ready. Otherwise it starts one,
+// waits until that is ready and ends it.
 func (s *supervisor) Check(ctx context.Context) error {
 	if s.hasStarted() {
 		_, err := s.await(ctx)

@@ -18,7 +18,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// The test's binary is the plugin too.
+// The test binary also runs as the plugin.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "child" {
 		child(os.Args[2])
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// told is a line from the gateway.
-type told struct {
+// command is a line from the gateway.
+type command struct {
 	Type     string          `json:"type"`
 	Protocol int             `json:"protocol"`
 	Turn     string          `json:"turn"`
@@ -54,12 +54,12 @@ func text(turn, s string) {
 
 func end(turn string) { say(`{"type":"turn.end","turn":"%s","outcome":"completed"}`, turn) }
 
-// child is a plugin that does what the message says. What it is told beside, it says in the turn that runs or at its end.
-func child(how string) {
+// child is a plugin that does what a turn's message says. Other lines of the gateway are printed as text of the running turn or at its end.
+func child(mode string) {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	in.Scan() // hello
-	switch how {
+	switch mode {
 	case "mute":
 		time.Sleep(time.Hour)
 	case "newer":
@@ -73,11 +73,11 @@ func child(how string) {
 		os.Exit(3)
 	}
 	say(`{"type":"ready","protocol":1,"steer":true}`)
-	if how == "deaf" { // reads nothing more
+	if mode == "deaf" { // reads nothing more
 		time.Sleep(time.Hour)
 	}
 	for in.Scan() {
-		var t told
+		var t command
 		if json.Unmarshal(in.Bytes(), &t) != nil {
 			os.Exit(9)
 		}
@@ -101,7 +101,7 @@ func child(how string) {
 					os.Exit(9)
 				}
 				say("%s", strings.ReplaceAll(strings.TrimSpace(string(b)), "TURN", t.Turn))
-			case "beat": // blank lines and empty texts, which are no progress
+			case "beat": // blank lines and empty texts, which don't count as progress
 				text(t.Turn, "begun")
 				for {
 					fmt.Println()

@@ -9,36 +9,38 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// line is one line that a plugin has written for a turn.
+// line is a line that a plugin printed for a turn.
 type line struct {
-	n    int // from 1, of the process's output
-	head fromPlugin
-	data []byte
+	n    int        // line number in the process's output, from 1
+	head fromPlugin // the fields that the gateway needs
+	data []byte     // the whole line
 }
 
-// decoder turns the lines of one turn into operations: canonical events, and the two short forms that the gateway writes
-// out as events itself. It is pure and not safe for concurrent use.
+// decoder converts the lines of one turn to events. Lines are either events of the dialect leat or the short forms "text" and
+// "callback", which it expands to messages and parts. It is pure and not safe for concurrent use.
 type decoder struct {
 	turn     string
 	events   dialect.Decoder
 	segments dialect.Segments
-	// check finds what does not fit together while the line is still known.
+	// check maps the events a first time and drops the result. It finds events that contradict each other, such as a delta for a
+	// part that was never started, while the line number is still known.
 	check      *dialect.Mapper
-	ids        int
-	hasStarted bool
-	hasEnded   bool
+	ids        int  // ids that check has generated
+	hasStarted bool // the first event was returned
+	hasEnded   bool // the plugin has ended the turn, or flush was called
 }
 
-// newDecoder returns the decoder of a turn; events is one of the dialect leat.
+// newDecoder returns the decoder of a turn. events decodes the dialect leat.
 func newDecoder(turn string, events dialect.Decoder) *decoder {
 	d := &decoder{turn: turn, events: events}
 	d.check = dialect.NewMapper(turn, func() string { d.ids++; return strconv.Itoa(d.ids) })
-	// The stream is of this turn, whichever its first event names.
+	// The dialect takes the turn of the first event for the stream's own. This event makes it this turn, even if the plugin's first
+	// event belongs to a nested turn.
 	_, _ = events.Decode(dialect.Frame{Data: fmt.Appendf(nil, `{"type":"turn.start","turn":%q}`, turn)})
 	return d
 }
 
-// decode returns the operations of a line. An error names the line; the turn is over then.
+// decode returns the events of a line, none after the end of the turn. An error names the line and ends the turn.
 func (d *decoder) decode(l line) ([]event.Event, error) {
 	if d.hasEnded {
 		return nil, nil
@@ -68,7 +70,8 @@ func (d *decoder) decode(l line) ([]event.Event, error) {
 	return ops, nil
 }
 
-// before returns what the short forms have to say before an event.
+// before returns the events that must precede e so that the short forms' open message is valid: it is closed at the end of the
+// turn, and its text part is closed before the plugin adds another part to that message.
 func (d *decoder) before(e *event.Event) []event.Event {
 	switch {
 	case e.Type == event.TurnEnd && (e.Turn == "" || e.Turn == d.turn):
@@ -80,7 +83,8 @@ func (d *decoder) before(e *event.Event) []event.Event {
 	return nil
 }
 
-// named makes the turn's first operation name it, so that a turn inside it is never taken for it.
+// withStart inserts a turn.start before the first event. Without it, the first nested turn that the plugin starts would be
+// taken for this one.
 func (d *decoder) withStart(ops []event.Event) []event.Event {
 	if d.hasStarted || len(ops) == 0 {
 		return ops
@@ -89,7 +93,8 @@ func (d *decoder) withStart(ops []event.Event) []event.Event {
 	return append([]event.Event{{Type: event.TurnStart, Turn: d.turn, Body: &event.Body{}}}, ops...)
 }
 
-// held returns what is held back when the turn ends otherwise than by the plugin's word.
+// flush returns the events that close the open message if the turn ends without the plugin's turn.end, for example when it is
+// stopped.
 func (d *decoder) flush() []event.Event {
 	if d.hasEnded {
 		return nil
@@ -98,7 +103,8 @@ func (d *decoder) flush() []event.Event {
 	return d.segments.Close()
 }
 
-// plain is a dialect's error without the number of its frame, which is not that of the line.
+// withoutFrame returns a dialect's error without its frame number, which counts the frames of the turn, not the lines of the
+// process.
 func withoutFrame(err error) error {
 	var e *dialect.Error
 	if !errors.As(err, &e) {

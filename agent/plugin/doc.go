@@ -1,13 +1,17 @@
-// Package plugin is an agent that is a program on this machine which stays: it is started with the gateway, answers many
-// turns at the same time over one pair of pipes, and is started again when it ends. docs/plugins.md describes its protocol.
+// Package plugin runs agents and channels that are long-running programs on this machine. A program is started with the gateway, serves
+// many turns at the same time over one pair of pipes, and is restarted when it ends. docs/plugins.md describes the protocol: JSON
+// objects, one a line, on standard input and output.
+//
+// The gateway sends "hello" and waits for "ready". For each turn it sends "turn" with the input, and the plugin answers with events and
+// the short forms "text" and "callback" until it ends the turn. A channel (see [NewChannel]) exchanges its own lines instead.
 //
 // Invariants
 //
-//   - A turn whose process ends before it does fails at once, with how the process ended. No turn moves to another process.
-//   - A line that can't be read ends what it belongs to and nothing else: its turn, or, where it names none, the process.
-//     The error names the line, to the readers and to the program.
-//   - What is said after a turn's end, or for a turn that does not run here, is not seen.
-//   - A process that fails is started again after 0.5 s, then 1 s, and so on up to 30 s; one that has lasted for a minute
-//     begins anew.
-//   - After Close no process is left, nor any of its group.
+//   - If the process ends, its running turns fail at once with the reason. A turn never moves to another process.
+//   - An invalid line that names a turn fails that turn; any other invalid line ends the process. The error names the line number, to
+//     the turn's readers and to the plugin.
+//   - Lines for a turn that has ended or doesn't run in this process are dropped.
+//   - A process that fails is restarted after 0.5 s, 1 s, 2 s and so on up to 30 s. The count starts again after a process that ran for
+//     more than a minute.
+//   - After Close, the process and its group have ended.
 package plugin

@@ -2,15 +2,15 @@ package plugin
 
 import "errors"
 
-// The codes of the errors that turns of plugins end with.
+// The error codes of turns.
 const (
-	codeNotStarted = "agent_not_started"
-	codeExit       = "agent_exit"
-	codeStream     = "invalid_stream"
-	codeTooLarge   = "too_large"
-	codeStuck      = "agent_stuck"
-	codeClosed     = "agent_closed"
+	codeNotStarted = "agent_not_started" // no process has become ready
+	codeExit       = "agent_exit"        // the process ended during the turn
+	codeStream     = "invalid_stream"    // a line is invalid
+	codeTooLarge   = "too_large"         // the turn's output exceeds its limit
+	codeStuck      = "agent_stuck"       // the process doesn't read its input
+	codeClosed     = "agent_closed"      // the gateway stops
 )
 
-// ErrClosed says that the plugin was closed.
+// ErrClosed is returned by turns that need a process after Close.
 var ErrClosed = errors.New("plugin: closed")

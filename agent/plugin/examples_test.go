@@ -30,7 +30,7 @@ func example(t *testing.T, program, install string, args ...string) *plugin.Agen
 	return a
 }
 
-// wantExample runs two turns at once over an example, and stops a third.
+// wantExample runs two turns of an example plugin at the same time and stops a third one.
 func wantExample(t *testing.T, a *plugin.Agent, status string) {
 	t.Helper()
 	type played struct {
@@ -62,7 +62,7 @@ func wantExample(t *testing.T, a *plugin.Agent, status string) {
 	}
 	<-done
 	if got := agenttest.NewStage(t.Context()).Run(a, input("again")); got != nil {
-		t.Error("after a stop: ", got)
+		t.Error("text after the stop: ", got)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestPythonExample(t *testing.T) {
 	wantExample(t, example(t, "python3", "python3", filepath.Join(examples, "python/plugin.py")), "Thinking…")
 }
 
-// The example keeps the callbacks of its ancestors: await callback({text, source, merge}).
+// The example offers the callback function of older Eliza agents: await callback({text, source, merge}).
 func TestTypeScriptExample(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(examples, "typescript/plugin.ts")
@@ -103,6 +103,6 @@ func TestTypeScriptExample(t *testing.T) {
 		}
 	}
 	if got, want := strings.Join(notes, "|"), "Looking up|Looking up…|Found it."; got != want {
-		t.Errorf("its callbacks are %q, want %q", got, want)
+		t.Errorf("callbacks: got %q, want %q", got, want)
 	}
 }

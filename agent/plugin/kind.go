@@ -8,14 +8,14 @@ import (
 	"github.com/leat-dev/leat/internal/base/process"
 )
 
-// Kind is the agent as a kind. The dialect is leat.
+// Kind returns the agent kind "plugin". Its agents decode events with the dialect "leat" of dialects.
 func Kind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name:    "plugin",
-		Summary: "a program on this machine that stays and answers many turns at once: docs/plugins.md",
+		Summary: "a long-running program on this machine that serves many turns at once; see docs/plugins.md",
 		Target:  "COMMAND",
 		Options: []agent.Option{
-			{Name: "env", Help: "names of environment variables that it gets, separated by commas, beside " + strings.Join(process.Always, ", ")},
+			{Name: "env", Help: "environment variables to pass on, separated by commas, in addition to " + strings.Join(process.Always, ", ")},
 		},
 		New: func(s agent.Spec) (agent.Agent, error) {
 			leat, err := dialects.Lookup("leat")

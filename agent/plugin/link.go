@@ -18,21 +18,22 @@ import (
 )
 
 const (
-	// farewell is how long a process may take to read what it is told last.
+	// farewell is how long the process may take to read a line, and to exit after its input was closed.
 	farewell = time.Second
-	// shown is how many bytes of a line that can't be read are shown.
+	// maxExcerpt is the number of bytes of an invalid line that the error quotes.
 	maxExcerpt = 80
 )
 
-// link is one process of a plugin, with what runs over its pipes.
+// link is one process of a plugin with the turns that it serves. One goroutine reads and dispatches its output.
 type link struct {
 	*process.Talk
-	kind  string // empty is an agent
+	kind  string // kindChannel, or empty for an agent
 	log   *slog.Logger
-	ready chan struct{} // closed when it is
-	turns process.Listeners[line]
+	ready chan struct{}           // closed when the plugin is ready
+	turns process.Listeners[line] // running turns, by id
 
-	// lines is what a channel says; closed when it says no more. Nobody reads it any more once unread is closed, by deafen.
+	// lines has the lines of a channel and is closed when its output ends. deafen closes unread when the receiver has stopped
+	// reading; otherwise the reading goroutine would block on lines forever.
 	lines  chan Line
 	unread chan struct{}
 	deafen func()
@@ -40,10 +41,10 @@ type link struct {
 	mu           sync.Mutex
 	hasGreeted   bool
 	steers       bool
-	steerReplies map[string]chan bool // by message: whether it is taken
+	steerReplies map[string]chan bool // by message id: receives whether the plugin accepted the message
 }
 
-// dial starts the process. Whoever does calls close once it is done.
+// dial starts the process and sends hello. The caller must call close, even if the process fails to become ready.
 func dial(g process.Program, kind string, log *slog.Logger) (*link, error) {
 	t, err := process.StartTalk(g, farewell, log)
 	if err != nil {
@@ -56,7 +57,7 @@ func dial(g process.Program, kind string, log *slog.Logger) (*link, error) {
 	l.deafen = sync.OnceFunc(func() { close(l.unread) })
 	l.Read(func() error {
 		err := l.readOutput()
-		l.SetCause(err) // before its lines end
+		l.SetCause(err) // before lines is closed, so that serve finds the reason
 		close(l.lines)
 		return err
 	})
@@ -64,19 +65,20 @@ func dial(g process.Program, kind string, log *slog.Logger) (*link, error) {
 	return l, nil
 }
 
-// close ends the process and returns when it and its group are gone.
+// close ends the process and returns when the process and its group have ended.
 func (l *link) close() {
 	l.deafen()
 	l.End()
 }
 
-// fail stops the process for a reason.
+// fail stops the process and records the reason.
 func (l *link) fail(cause error) {
 	l.SetCause(cause)
 	l.Stop()
 }
 
-// send queues a line for the process. It waits while the process does not read, until stop is closed.
+// send queues a line for the process. If the process doesn't read, send blocks until stop is closed and returns
+// [process.ErrStopped].
 func (l *link) send(stop <-chan struct{}, v any) error {
 	b, err := encode(v)
 	if err != nil {
@@ -85,7 +87,8 @@ func (l *link) send(stop <-chan struct{}, v any) error {
 	return l.Queue(stop, b)
 }
 
-// tell queues a line that matters to the process alone. One that does not read is stopped.
+// tell queues a line that no caller waits for, such as cancel. If the process doesn't read it within the time of farewell, it
+// is stopped, because it would miss the cancel and run the turn forever.
 func (l *link) tell(v any) {
 	stop := make(chan struct{})
 	timer := time.AfterFunc(farewell, func() { close(stop) })
@@ -95,7 +98,8 @@ func (l *link) tell(v any) {
 	}
 }
 
-// read hands on what the process says, until it ends or says what can't be read. It returns why there is no more.
+// readOutput reads and dispatches lines until the output ends or a line is invalid, and returns the reason. The memory of the
+// line is accounted to the agents' common budget; if that is exhausted, reading ends.
 func (l *link) readOutput() error {
 	s := bufio.NewScanner(l.Stdout)
 	s.Buffer(make([]byte, 0, 64<<10), dialect.MaxLine)
@@ -128,12 +132,12 @@ func (l *link) readOutput() error {
 	}
 	status, last, hasExited := l.Exit()
 	if !hasExited {
-		return &agent.Error{Code: codeExit, Message: "the plugin has closed its output", Retryable: true}
+		return &agent.Error{Code: codeExit, Message: "the plugin closed its output", Retryable: true}
 	}
 	return &agent.Error{Code: codeExit, Message: "the plugin's process ended" + status, Detail: last, Retryable: true}
 }
 
-// whole splits off lines that have an end. What was cut is no line.
+// splitLine is a [bufio.SplitFunc] for lines with a line end. Unlike bufio.ScanLines it ignores an incomplete last line.
 func splitLine(data []byte) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
@@ -141,12 +145,13 @@ func splitLine(data []byte) (advance int, token []byte, err error) {
 	return 0, nil, nil
 }
 
-// take hands one line on.
+// dispatch delivers line n. For a channel, and for a turn whose queue is full, it blocks until the line is received, which
+// slows down the process.
 func (l *link) dispatch(n int, b []byte) error {
 	at := line{n: n}
 	if err := json.Unmarshal(b, &at.head); err != nil {
 		show := process.Clean(string(b[:min(len(b), maxExcerpt)]))
-		return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the plugin's output is no JSON object of the protocol", n), Detail: strconv.Quote(show)}
+		return &agent.Error{Code: codeStream, Message: fmt.Sprintf("line %d of the plugin's output is not a JSON object of the protocol", n), Detail: strconv.Quote(show)}
 	}
 	switch {
 	case at.head.Type == lineReady:
@@ -155,7 +160,7 @@ func (l *link) dispatch(n int, b []byte) error {
 		return fmt.Errorf("line %d of the plugin's output has no type", n)
 	case l.kind == kindChannel:
 		if !l.isReady() {
-			return fmt.Errorf("line %d of the plugin's output comes before it is ready", n)
+			return fmt.Errorf("line %d of the plugin's output was printed before ready", n)
 		}
 		select {
 		case l.lines <- Line{N: n, Type: at.head.Type, JSON: bytes.Clone(b)}:
@@ -172,14 +177,14 @@ func (l *link) dispatch(n int, b []byte) error {
 		}
 		return nil
 	case at.head.of() == "":
-		return fmt.Errorf("line %d of the plugin's output, of type %s, names no turn", n, at.head.Type)
+		return fmt.Errorf("line %d of the plugin's output, of type %s, has no turn", n, at.head.Type)
 	}
 	if !l.isReady() {
-		return fmt.Errorf("line %d of the plugin's output comes before it is ready", n)
+		return fmt.Errorf("line %d of the plugin's output was printed before ready", n)
 	}
 	t := l.turns.Of(at.head.of())
 	if t == nil {
-		l.log.Debug("plugin spoke for a turn that does not run", "turn", at.head.of(), "line", n)
+		l.log.Debug("line for a turn that isn't running was dropped", "turn", at.head.of(), "line", n)
 		return nil
 	}
 	at.data = bytes.Clone(b)
@@ -187,18 +192,18 @@ func (l *link) dispatch(n int, b []byte) error {
 	return nil
 }
 
-// greeted takes the plugin's first line.
+// handleReady handles the line "ready", which must be the first and only one of its type.
 func (l *link) handleReady(n int, head *fromPlugin) error {
 	if head.Protocol != protocolVersion {
-		return fmt.Errorf("line %d of the plugin's output: it speaks version %d of the protocol, this gateway version %d", n, head.Protocol, protocolVersion)
+		return fmt.Errorf("line %d of the plugin's output: it speaks version %d of the protocol, but this gateway speaks version %d", n, head.Protocol, protocolVersion)
 	}
 	if is := cmp.Or(head.Kind, kindAgent); is != cmp.Or(l.kind, kindAgent) {
-		return fmt.Errorf("line %d of the plugin's output: it is of kind %s, and was started as %s", n, is, cmp.Or(l.kind, kindAgent))
+		return fmt.Errorf("line %d of the plugin's output: it is of kind %s, but was started as %s", n, is, cmp.Or(l.kind, kindAgent))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hasGreeted {
-		return fmt.Errorf("line %d of the plugin's output: it is ready for the second time", n)
+		return fmt.Errorf("line %d of the plugin's output: ready was printed twice", n)
 	}
 	l.hasGreeted, l.steers = true, head.Steer
 	close(l.ready)
@@ -211,8 +216,10 @@ func (l *link) isReady() bool {
 	return l.hasGreeted
 }
 
-// ask makes a place for the word on whether a message is taken. It reports false where the plugin takes none.
-func (l *link) ask(message string) (reply chan bool, ok bool) {
+// expectReply registers a message that is sent into a running turn. The returned channel receives whether the plugin has
+// accepted it. It returns false if the plugin doesn't accept messages during a turn, or if a message with this id already waits
+// for its reply.
+func (l *link) expectReply(message string) (reply chan bool, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.steers || l.steerReplies[message] != nil {

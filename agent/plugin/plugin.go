@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// startLimit is how long a process may take until it is ready, and how long a turn waits for one.
+	// startLimit limits the time from the start of a process until it is ready, and the time that a turn waits for a ready process.
 	startLimit = 10 * time.Second
-	// killAfter is how long a process that was told to end may take.
+	// killAfter is the time between SIGTERM and SIGKILL.
 	killAfter = 5 * time.Second
 )
 
-// Config says what is run.
+// Config describes the program to run.
 type Config struct {
 	Command []string // program and arguments
-	Dir     string   // in which it runs; empty is the gateway's own
-	// Env names environment variables of this process that the program gets, beside those that every one gets.
+	Dir     string   // working directory; if empty, the gateway's
+	// Env names the gateway's environment variables that the program gets in addition to [process.Always].
 	Env []string
-	// Dialect is leat, whose events plugins speak.
+	// Dialect must be the dialect "leat".
 	Dialect dialect.Dialect
 }
 
-// Agent is a plugin. Its process is started by Start, or by the first turn, and ended by Close. All methods may be called
-// from several goroutines.
+// Agent is a plugin that answers turns. Its process is started by Start or by the first turn, and ended by Close. All methods
+// are safe for concurrent use.
 type Agent struct {
 	cfg Config
 	*supervisor
@@ -47,7 +47,7 @@ var (
 	_ agent.Keeper   = (*Agent)(nil)
 )
 
-// New returns the agent. It looks the program up and starts nothing.
+// New checks the configuration and looks up the program. It doesn't start the process.
 func New(c Config) (*Agent, error) {
 	g, err := program(c)
 	if err != nil {
@@ -56,9 +56,9 @@ func New(c Config) (*Agent, error) {
 	return &Agent{cfg: c, supervisor: newSupervisor(g)}, nil
 }
 
-// Run has the process answer a turn.
+// Run implements [agent.Agent]. The turn stays with the process that it started on.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
-	in.Ingest = nil // its output is its stream
+	in.Ingest = nil // a plugin answers on its output, so it needs no address to push to
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 			return context.Cause(ctx)
 		case <-l.Done():
 			select {
-			case next = <-t.Lines(): // it said that before
+			case next = <-t.Lines(): // printed before the process ended
 			default:
 				return l.Cause()
 			}
@@ -101,14 +101,16 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 			l.tell(toPlugin{Type: lineCancel, Turn: in.Turn})
 			return &agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error()}
 		}
-		if isOver, err := a.say(l, in.Turn, d, emitter, next); isOver {
+		if isOver, err := a.handle(l, in.Turn, d, emitter, next); isOver {
 			return err
 		}
 	}
 }
 
-// say hands a line to the readers, and reports whether the turn is over by it.
-func (a *Agent) say(l *link, id string, d *decoder, emitter *agent.Emitter, next line) (isOver bool, err error) {
+// handle emits the events of a line and reports whether that ended the turn: because the plugin ended it, the line is invalid,
+// or the turn was ended from outside. In the last two cases it notifies the plugin, which would otherwise continue to work on
+// the turn.
+func (a *Agent) handle(l *link, id string, d *decoder, emitter *agent.Emitter, next line) (isOver bool, err error) {
 	var bad error
 	turnEnded := false
 	decode := func() (ops []event.Event, _ json.RawMessage, _ error) {
@@ -118,7 +120,7 @@ func (a *Agent) say(l *link, id string, d *decoder, emitter *agent.Emitter, next
 	}
 	err = emitter.Large(len(next.data), func() error { return emitter.Decode(decode) })
 	if bad == nil && next.head.Text != "" && (next.head.Type == lineText || next.head.Type == lineCallback) {
-		emitter.Alive() // also for a text that is held back
+		emitter.Alive() // also for text that the decoder still buffers
 	}
 	switch {
 	case bad != nil:
@@ -133,7 +135,7 @@ func (a *Agent) say(l *link, id string, d *decoder, emitter *agent.Emitter, next
 	return true, err
 }
 
-// broken is why a turn could not be handed to the process.
+// sendError returns the reason why a line could not be queued: the turn was stopped, or the process ended.
 func (a *Agent) sendError(ctx context.Context, l *link, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -144,7 +146,7 @@ func (a *Agent) sendError(ctx context.Context, l *link, err error) error {
 	return err
 }
 
-// Steers implements [agent.Chooser].
+// Steers implements [agent.Chooser]: a plugin announces in ready whether it accepts messages during a turn.
 func (a *Agent) Steers(turn string) bool {
 	l := a.linkFor(turn)
 	if l == nil {
@@ -155,13 +157,15 @@ func (a *Agent) Steers(turn string) bool {
 	return l.steers
 }
 
-// Steer implements [agent.Steerer]. A process that takes no messages, or that does not say that it took one, is not steered.
+// Steer implements [agent.Steerer]. It returns [agent.ErrNotSteered] unless the plugin confirms the message, so that the
+// gateway can send it as the next turn instead; without the confirmation a message could get lost between the end of the turn
+// and its arrival.
 func (a *Agent) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
 	l := a.linkFor(in.Turn)
 	if l == nil {
 		return agent.ErrNotSteered
 	}
-	reply, ok := l.ask(m.ID)
+	reply, ok := l.expectReply(m.ID)
 	if !ok {
 		return agent.ErrNotSteered
 	}
@@ -182,7 +186,8 @@ func (a *Agent) Steer(ctx context.Context, in agent.Input, m agent.Message) erro
 	}
 }
 
-// Answer implements [agent.Answerer].
+// Answer implements [agent.Answerer]. The answer goes to the process that runs the turn; after a restart of that process the
+// turn has failed already.
 func (a *Agent) Answer(ctx context.Context, in agent.Input, answer event.Answer) error {
 	l := a.linkFor(in.Turn)
 	if l == nil {

@@ -25,13 +25,13 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-func newPlugin(t *testing.T, how string) *plugin.Agent {
+func newPlugin(t *testing.T, mode string) *plugin.Agent {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := agent.ParseSpec("plugin:" + strconv.Quote(self) + " child " + how + "?env=TOLD")
+	s, err := agent.ParseSpec("plugin:" + strconv.Quote(self) + " child " + mode + "?env=TOLD")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,17 +51,17 @@ func input(text string) agent.Input {
 	}
 }
 
-// until waits for what another process does: there is nothing else to wait on.
+// until polls until ok reports true. Another process causes the change, so there is no channel to wait on.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(time.Millisecond) {
 		if time.Since(begin) > time.Minute {
-			t.Fatal("it never came to this: ", what)
+			t.Fatal("timed out waiting until ", what)
 		}
 	}
 }
 
-// under is a stage on which the turn has another id than "turn": each turn of a plugin has its own.
+// under runs turns under another id than "turn", because the turns of a plugin must have different ids.
 type under struct {
 	*plugin.Agent
 	id string
@@ -72,7 +72,7 @@ func (u under) Run(ctx context.Context, in agent.Input, out *agent.Emitter) erro
 	return u.Agent.Run(ctx, in, out)
 }
 
-// begin starts a turn that does not end by itself, and returns when it has said who it is.
+// begin starts a turn that doesn't end by itself. It returns when the plugin has printed its process id.
 func begin(t *testing.T, a *plugin.Agent, id, text string) (s *agenttest.Stage, pid int, done chan error) {
 	t.Helper()
 	s, done = agenttest.NewStage(t.Context()), make(chan error, 1)
@@ -98,19 +98,19 @@ func wantError(t *testing.T, err error, code string, words ...string) {
 	t.Helper()
 	var e *agent.Error
 	if !errors.As(err, &e) || e.Code != code {
-		t.Fatalf("the error is %v, want one of code %s", err, code)
+		t.Fatalf("error %v, want code %s", err, code)
 	}
 	if strings.Contains(e.Message, "Traceback") {
-		t.Errorf("readers get what was printed: %s", e.Message)
+		t.Errorf("readers see the plugin's output in the error: %s", e.Message)
 	}
 	for _, w := range words {
 		if !strings.Contains(e.Error(), w) {
-			t.Errorf("the error does not name %q: %v", w, e)
+			t.Errorf("error does not contain %q: %v", w, e)
 		}
 	}
 }
 
-// The short forms have the semantics of callbacks on every other path.
+// The short forms produce the same transcript as callbacks in the other kinds of agents.
 func TestCallbacks(t *testing.T) {
 	t.Parallel()
 	a := newPlugin(t, "plain")
@@ -156,18 +156,18 @@ func TestManyTurns(t *testing.T) {
 				t.Error(err)
 			}
 			if got, want := s.Visible(), fmt.Sprint(pid, " ", i); got != want {
-				t.Errorf("turn %d says %q, want %q", i, got, want)
+				t.Errorf("turn %d: got %q, want %q", i, got, want)
 			}
 		})
 	}
 	tasks.Wait()
 	a.Close()
 	if err := <-done; err == nil {
-		t.Error("a turn whose plugin was closed is whole")
+		t.Error("a turn completed although its plugin was closed")
 	}
 }
 
-// Canonical events say what the short forms can't, and the two go together; a turn inside the turn is never taken for it.
+// A plugin can mix events and short forms, and a nested turn doesn't end the turn itself.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "script")
@@ -195,12 +195,12 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A plugin killed in the middle of a turn ends the turn as failed within 2 s, and is started again.
+// If the process is killed during a turn, the turn fails within 2 s, and the next turn has a new process.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	a := newPlugin(t, "plain")
 	pid := 0
-	for try := 1; ; try++ { // on a machine that stands still for a moment, the next one is soon enough
+	for try := 1; ; try++ { // a busy machine may exceed the limit once
 		var done chan error
 		_, pid, done = begin(t, a, fmt.Sprint("a", try), "begin")
 		killed := time.Now()
@@ -211,17 +211,17 @@ func TestKilled(t *testing.T) {
 		if took := time.Since(killed); took <= 2*time.Second {
 			break
 		} else if try == 3 {
-			t.Fatalf("it took %v until the turn had failed", took)
+			t.Fatalf("the turn failed only after %v", took)
 		}
 	}
 	if got := ask(t, a, "pid again"); !strings.HasSuffix(got, " again") || strings.HasPrefix(got, fmt.Sprint(pid)) {
-		t.Errorf("after the restart it says %q", got)
+		t.Errorf("after the restart: got %q", got)
 	}
 }
 
-// A line that belongs to no turn fails all that run; the error names the line, to the readers and to the plugin.
-func TestRubbish(t *testing.T) {
-	heard := filepath.Join(t.TempDir(), "told")
+// An invalid line without a turn fails all running turns. Readers and the plugin get an error with the line number.
+func TestInvalidLineEndsProcess(t *testing.T) {
+	heard := filepath.Join(t.TempDir(), "command")
 	t.Setenv("TOLD", heard)
 	file := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(file, []byte("Traceback (most recent call last):"), 0o600); err != nil {
@@ -232,18 +232,18 @@ func TestRubbish(t *testing.T) {
 	s := agenttest.NewStage(t.Context())
 	wantError(t, s.Run(under{a, "b"}, input("file "+file)), "invalid_stream", "line 3 ", "Traceback (most")
 	wantError(t, <-done, "invalid_stream", "line 3 ")
-	until(t, "the plugin is told", func() bool {
-		b, _ := os.ReadFile(heard) // there is none yet
+	until(t, "the plugin gets the message", func() bool {
+		b, _ := os.ReadFile(heard) // the plugin may not have written it yet
 		return strings.Contains(string(b), `"line":3`) && strings.Contains(string(b), "Traceback")
 	})
 	if got := ask(t, a, "pid again"); !strings.HasSuffix(got, " again") {
-		t.Errorf("after the restart it says %q", got)
+		t.Errorf("after the restart: got %q", got)
 	}
 }
 
-// A line that does not fit its turn fails that turn alone.
+// An invalid line with a turn fails only that turn.
 func TestWrongLines(t *testing.T) {
-	t.Setenv("TOLD", filepath.Join(t.TempDir(), "told"))
+	t.Setenv("TOLD", filepath.Join(t.TempDir(), "command"))
 	a := newPlugin(t, "plain")
 	other, pid, done := begin(t, a, "other", "begin")
 	for i, bad := range []string{
@@ -257,14 +257,14 @@ func TestWrongLines(t *testing.T) {
 		}
 		s := agenttest.NewStage(t.Context())
 		err := s.Run(under{a, fmt.Sprint("wrong", i)}, input("file "+file))
-		// What the plugin says when it is told is a line too.
+		// The plugin prints a line when it gets the error, so line numbers grow by three.
 		wantError(t, err, "invalid_stream", fmt.Sprintf("line %d of", 4+3*i))
 		if s.Visible() != "fine" {
 			t.Errorf("%s: readers see %q", bad, s.Visible())
 		}
 	}
 	if got := ask(t, a, "pid"); got != fmt.Sprint(pid, " ") {
-		t.Errorf("it is another process, which says %q", got)
+		t.Errorf("the process was replaced: got %q", got)
 	}
 	if err := other.Stop(); err != nil {
 		t.Fatal(err)
@@ -272,9 +272,9 @@ func TestWrongLines(t *testing.T) {
 	<-done
 }
 
-// A stopped turn is told to the plugin; what it says then is not seen.
+// The plugin is notified of a stopped turn, and its later output is dropped.
 func TestCancel(t *testing.T) {
-	heard := filepath.Join(t.TempDir(), "told")
+	heard := filepath.Join(t.TempDir(), "command")
 	t.Setenv("TOLD", heard)
 	a := newPlugin(t, "plain")
 	s, pid, done := begin(t, a, "a", "begin")
@@ -284,12 +284,12 @@ func TestCancel(t *testing.T) {
 	if err := <-done; !errors.Is(err, agent.ErrTurnOver) {
 		t.Error(err)
 	}
-	until(t, "the plugin is told", func() bool {
-		b, _ := os.ReadFile(heard) // there is none yet
+	until(t, "the plugin gets the message", func() bool {
+		b, _ := os.ReadFile(heard) // the plugin may not have written it yet
 		return strings.TrimSpace(string(b)) == `{"type":"cancel","turn":"a"}`
 	})
 	if got := ask(t, a, "pid"); got != fmt.Sprint(pid, " ") {
-		t.Errorf("it is another process, which says %q", got)
+		t.Errorf("the process was replaced: got %q", got)
 	}
 	if got := s.Visible(); got != fmt.Sprint(pid) {
 		t.Errorf("readers of the stopped turn see %q", got)
@@ -297,7 +297,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestSteerAndAnswer(t *testing.T) {
-	t.Setenv("TOLD", filepath.Join(t.TempDir(), "told"))
+	t.Setenv("TOLD", filepath.Join(t.TempDir(), "command"))
 	a := newPlugin(t, "plain")
 	s, pid, done := begin(t, a, "a", "begin")
 	in := agent.Input{Turn: "a"}
@@ -306,10 +306,10 @@ func TestSteerAndAnswer(t *testing.T) {
 	}
 	until(t, "it is steered", func() bool { return s.Visible() == fmt.Sprint(pid, " steered left") })
 	if err := a.Steer(t.Context(), in, agent.Message{ID: "m3", Text: "no"}); !errors.Is(err, agent.ErrNotSteered) {
-		t.Errorf("a message that it refused: %v", err)
+		t.Errorf("Steer with a refused message: %v", err)
 	}
 	if err := a.Steer(t.Context(), agent.Input{Turn: "b"}, agent.Message{ID: "m4"}); !errors.Is(err, agent.ErrNotSteered) {
-		t.Errorf("a turn that does not run: %v", err)
+		t.Errorf("Steer into an ended turn: %v", err)
 	}
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
@@ -323,27 +323,27 @@ func TestSteerAndAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil || asked.Visible() != "it is approve" {
-		t.Errorf("it says %q: %v", asked.Visible(), err)
+		t.Errorf("got %q: %v", asked.Visible(), err)
 	}
 }
 
-// A plugin that never becomes ready is told as what it is.
+// If the plugin doesn't become ready, the error says why.
 func TestNotReady(t *testing.T) {
 	t.Parallel()
-	for how, words := range map[string][]string{
+	for mode, words := range map[string][]string{
 		"newer": {"line 1", "version 2", "version 1"},
-		"early": {"line 1", "before it is ready"},
+		"early": {"line 1", "before ready"},
 		"gone":  {"exit status 3", "no model"},
 	} {
-		t.Run(how, func(t *testing.T) {
+		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			err := newPlugin(t, how).Check(t.Context())
+			err := newPlugin(t, mode).Check(t.Context())
 			if err == nil {
-				t.Fatal("it is there")
+				t.Fatal("Check succeeded")
 			}
 			for _, w := range words {
 				if !strings.Contains(err.Error(), w) {
-					t.Errorf("the error does not name %q: %v", w, err)
+					t.Errorf("error does not contain %q: %v", w, err)
 				}
 			}
 		})
@@ -351,35 +351,35 @@ func TestNotReady(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := newPlugin(t, "mute").Check(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("one that says nothing: %v", err)
+		t.Errorf("a silent plugin: %v", err)
 	}
 }
 
-// The program gets the input, and of the environment only what is meant for it.
+// The program gets the input, but only the allowed environment variables.
 func TestInputAndEnvironment(t *testing.T) {
 	t.Setenv("LEAT_API_TOKEN", "t0ken")
 	t.Setenv("OTHER", "other-value")
-	t.Setenv("TOLD", "told-value")
+	t.Setenv("TOLD", "command-value")
 	got := ask(t, newPlugin(t, "plain"), "env")
-	for _, want := range []string{"PATH=", "TOLD=told-value", `"conversation":"c"`, `"key":"key"`} {
+	for _, want := range []string{"PATH=", "TOLD=command-value", `"conversation":"c"`, `"key":"key"`} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the program does not see %s: %s", want, got)
+			t.Errorf("%s is missing in the environment: %s", want, got)
 		}
 	}
 	for _, secret := range []string{"t0ken", "other-value", "secret-of-the-turn"} {
 		if strings.Contains(got, secret) {
-			t.Errorf("the program sees %s: %s", secret, got)
+			t.Errorf("%s leaked into the environment: %s", secret, got)
 		}
 	}
 }
 
-// A plugin that does not read what it is told is stopped, and its turns say why.
-func TestDeaf(t *testing.T) {
+// A plugin that doesn't read its input is stopped, and its turns fail with that reason.
+func TestPluginDoesNotRead(t *testing.T) {
 	t.Parallel()
 	a := newPlugin(t, "deaf")
 	a.Start(slog.New(slog.DiscardHandler))
 	done := make(chan error, 1)
-	// More than a pipe holds.
+	// More than the buffer of a pipe.
 	go func() {
 		done <- agenttest.NewStage(t.Context()).Run(under{a, "first"}, input(strings.Repeat("x", 1<<20)))
 	}()
@@ -388,14 +388,14 @@ func TestDeaf(t *testing.T) {
 	}
 	var tasks sync.WaitGroup
 	over := make(chan struct{})
-	for i := range 100 { // more than may wait, and again where a busy machine had none wait
+	for i := range 100 { // more turns than the queue holds
 		tasks.Go(func() {
 			for {
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 				err := agenttest.NewStage(ctx).Run(under{a, fmt.Sprint("turn", i)}, input("x"))
 				cancel()
 				if err == nil {
-					t.Error("a turn is whole")
+					t.Error("a turn completed")
 				}
 				select {
 				case <-over:
@@ -411,7 +411,7 @@ func TestDeaf(t *testing.T) {
 	wantError(t, err, "agent_stuck", "does not read")
 }
 
-// Close leaves no process, and a turn of a closed plugin fails.
+// Close ends the process, and later turns fail.
 func TestClose(t *testing.T) {
 	a := newPlugin(t, "plain")
 	pid, err := strconv.Atoi(strings.TrimSpace(ask(t, a, "pid")))
@@ -420,14 +420,14 @@ func TestClose(t *testing.T) {
 	}
 	a.Close()
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("the process is still there: %v", err)
+		t.Errorf("the process still exists: %v", err)
 	}
 	if err := agenttest.NewStage(t.Context()).Run(a, input("pid")); !errors.Is(err, plugin.ErrClosed) {
 		t.Error(err)
 	}
 }
 
-// An agent whose lines carry nothing of an answer is silent.
+// Lines without content don't reset the limit on an agent's silence.
 func TestKeepAlivesAreSilence(t *testing.T) {
 	s := agenttest.NewStage(t.Context())
 	s.Silence = 2 * time.Second // a process has to start

@@ -11,19 +11,19 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-const (
-	// stable is how long a process has to last so that its end is taken for the first.
-	stable = time.Minute
-)
+// stable is how long a process must run so that its end counts as the first failure. A process that fails on every start is thus
+// restarted ever more rarely.
+const stable = time.Minute
 
-// restart is the schedule for a process that has ended.
+// restart is the schedule of the waits between the end of a process and the start of the next one.
 var restart = retry.Schedule{Initial: 500 * time.Millisecond, Max: 30 * time.Second}
 
-// supervisor keeps a process running.
+// supervisor keeps one process running from Start to Close. Its goroutine starts each process, waits for its end and
+// restarts it.
 type supervisor struct {
 	program process.Program
-	kind    string
-	serve   func(ctx context.Context, c *Conn) error // of a channel
+	kind    string                                   // kindChannel, or empty for an agent
+	serve   func(ctx context.Context, c *Conn) error // nil for an agent
 
 	tasks  sync.WaitGroup
 	life   context.Context
@@ -31,9 +31,9 @@ type supervisor struct {
 
 	mu        sync.Mutex
 	isStarted bool
-	current   *link         // ready; nil where none is
-	last      error         // why there is none
-	changed   chan struct{} // closed, and made anew, when current or last changes
+	current   *link         // the ready process, or nil
+	last      error         // if current is nil: why the last process ended
+	changed   chan struct{} // closed and replaced when current or last changes
 }
 
 func newSupervisor(g process.Program) *supervisor {
@@ -42,8 +42,8 @@ func newSupervisor(g process.Program) *supervisor {
 	return s
 }
 
-// Start starts the process and keeps it running until Close. What becomes of it and what it prints goes to the log. A
-// second call does nothing.
+// Start starts the process and keeps it running until Close. Restarts and the process's standard error go to the log. Only the
+// first call has an effect.
 func (s *supervisor) Start(log *slog.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,10 +54,10 @@ func (s *supervisor) Start(log *slog.Logger) {
 	s.tasks.Go(func() { s.supervise(log) })
 }
 
-// Close ends the process and returns when it is gone.
+// Close ends the process and returns when it has ended. Turns that wait for a process get ErrClosed.
 func (s *supervisor) Close() {
 	s.mu.Lock()
-	s.cancel() // under the lock, so that none is started after it
+	s.cancel() // under the lock, so that Start can't start a goroutine after Wait
 	s.mu.Unlock()
 	s.tasks.Wait()
 }
@@ -68,7 +68,7 @@ func (s *supervisor) hasStarted() bool {
 	return s.isStarted
 }
 
-// keep runs one process after another.
+// supervise runs one process after another until Close, with a growing wait between them.
 func (s *supervisor) supervise(log *slog.Logger) {
 	backoff := retry.Backoff{Schedule: restart}
 	for s.life.Err() == nil {
@@ -90,12 +90,13 @@ func (s *supervisor) supervise(log *slog.Logger) {
 			return
 		}
 		wait := backoff.Next()
-		log.Warn("plugin ended and is started again", "error", err, "after", wait.String())
+		log.Warn("plugin ended; restarting it", "error", err, "after", wait.String())
 		_ = retry.Sleep(s.life, wait) // the loop ends when life does
 	}
 }
 
-// watch returns when the process is over, or to be closed, and why.
+// watch waits until the process must be replaced or closed, and returns the reason: its output ended, serve failed, or Close
+// was called.
 func (s *supervisor) watch(l *link) error {
 	end, serveErr := s.startServing(l)
 	defer end()
@@ -111,7 +112,8 @@ func (s *supervisor) watch(l *link) error {
 	}
 }
 
-// served has a channel served, and returns what ends that. broken gets why it can't be served any more.
+// startServing calls serve for a channel's process in a goroutine. serveErr receives its error, if it fails. The caller must
+// call end, which cancels serve and waits for its return, because serve uses the process's lines.
 func (s *supervisor) startServing(l *link) (end func(), serveErr <-chan error) {
 	if s.serve == nil {
 		return func() {}, nil
@@ -132,7 +134,7 @@ func (s *supervisor) startServing(l *link) (end func(), serveErr <-chan error) {
 	}, failure
 }
 
-// launch starts a process and returns it when it is ready.
+// launch starts a process and returns it when it is ready. If it doesn't become ready within startLimit, it is ended.
 func (s *supervisor) launch(ctx context.Context, log *slog.Logger) (*link, error) {
 	l, err := dial(s.program, s.kind, log)
 	if err != nil {
@@ -146,7 +148,7 @@ func (s *supervisor) launch(ctx context.Context, log *slog.Logger) (*link, error
 	case <-l.Done():
 		err = l.Cause()
 	case <-t.C:
-		err = &agent.Error{Code: codeNotStarted, Message: "the plugin did not say within " + startLimit.String() + " that it is ready", Retryable: true}
+		err = &agent.Error{Code: codeNotStarted, Message: "the plugin was not ready within " + startLimit.String(), Retryable: true}
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -154,6 +156,7 @@ func (s *supervisor) launch(ctx context.Context, log *slog.Logger) (*link, error
 	return nil, err
 }
 
+// setCurrent publishes the ready process, or the reason for having none, and wakes all waiting turns.
 func (s *supervisor) setCurrent(l *link, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +165,8 @@ func (s *supervisor) setCurrent(l *link, cause error) {
 	s.changed = make(chan struct{})
 }
 
-// await returns the process that is ready. It waits for one, but not longer than a process may take to start.
+// await returns the ready process. While it is being restarted, await waits, at most for startLimit; then it returns the reason
+// why the last process ended.
 func (s *supervisor) await(ctx context.Context) (*link, error) {
 	t := time.NewTimer(startLimit)
 	defer t.Stop()
@@ -188,7 +192,7 @@ func (s *supervisor) await(ctx context.Context) (*link, error) {
 	}
 }
 
-// running returns the process that answers a turn; nil where none does.
+// linkFor returns the process that runs a turn, or nil.
 func (s *supervisor) linkFor(turn string) *link {
 	s.mu.Lock()
 	l := s.current

@@ -8,15 +8,17 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Protocol is the version of the protocol that is spoken.
+// protocolVersion is the version of the protocol, which both sides announce in their first line.
 const protocolVersion = 1
 
-// The types of lines that are not events. The first ones are the gateway's, the rest the plugin's.
+// The kinds of plugins in hello and ready. A missing kind means agent.
 const (
-	// The kinds of plugins; one that is told none is an agent.
 	kindChannel = "channel"
 	kindAgent   = "agent"
+)
 
+// The types of lines that are not events: first those that the gateway sends, then those that the plugin sends.
+const (
 	lineHello  = "hello"
 	lineTurn   = "turn"
 	lineCancel = "cancel"
@@ -30,38 +32,38 @@ const (
 	lineCallback = "callback"
 )
 
-// toPlugin is a line to the plugin. A turn's line carries its input beside.
+// toPlugin is a line to the plugin, except the one that starts a turn.
 type toPlugin struct {
 	Type     string        `json:"type"`
 	Protocol int           `json:"protocol,omitempty"`
-	Kind     string        `json:"kind,omitempty"` // hello: empty to an agent
+	Kind     string        `json:"kind,omitempty"` // hello: empty for an agent
 	Turn     string        `json:"turn,omitempty"`
 	Message  any           `json:"message,omitempty"` // steer: an agent.Message; error: a string
 	Answer   *event.Answer `json:"answer,omitempty"`
 	Line     int           `json:"line,omitempty"`
 }
 
-// turnLine is what starts a turn.
+// turnLine is the line that starts a turn. It has the fields of the input next to its type.
 type turnLine struct {
 	Type string `json:"type"`
 	agent.Input
 }
 
-// fromPlugin is what is looked at of a line from the plugin.
+// fromPlugin has the fields of a plugin's line that the gateway reads itself. Events are decoded again by the dialect.
 type fromPlugin struct {
 	Type     string        `json:"type"`
 	Turn     string        `json:"turn"`
-	For      string        `json:"for"` // the turn that was asked for, where Turn is one inside it
+	For      string        `json:"for"` // the gateway's turn, if Turn is a nested one
 	Protocol int           `json:"protocol"`
 	Kind     string        `json:"kind"`  // ready
-	Steer    bool          `json:"steer"` // ready: it takes messages into running turns
+	Steer    bool          `json:"steer"` // ready: the plugin accepts messages during a turn
 	Message  string        `json:"message"`
 	IsTaken  bool          `json:"taken"`
 	Text     string        `json:"text"`
 	Merge    dialect.Merge `json:"merge"`
 }
 
-// of returns the turn that the line belongs to.
+// of returns the id of the gateway's turn that the line belongs to.
 func (f *fromPlugin) of() string {
 	if f.For != "" {
 		return f.For
@@ -69,7 +71,7 @@ func (f *fromPlugin) of() string {
 	return f.Turn
 }
 
-// encode returns a line. What it is given always encodes.
+// encode returns v as a line.
 func encode(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	return append(b, '\n'), err

@@ -353,11 +353,11 @@ func TestDeliveredAfterTrouble(t *testing.T) {
 // A line that can't be read is named, to the channel and to whoever looks; the channel is started again.
 func TestChannelSpeaksRubbish(t *testing.T) {
 	for text, reason := range map[string]string{
-		"Traceback (most recent call last):":             "line 2 of the plugin's output is no JSON object",
+		"Traceback (most recent call last):":             "line 2 of the plugin's output is not a JSON object",
 		`{"type":"command","chat":"42"}`:                 "line 2 of the plugin's output: a command has an id",
 		`{"type":"next"}`:                                "line 2 of the plugin's output: next names no chat",
 		`{"type":"next","chat":7}`:                       "line 2 of the plugin's output: json",
-		`{"type":"ready","protocol":1,"kind":"channel"}`: "line 2 of the plugin's output: it is ready for the second time",
+		`{"type":"ready","protocol":1,"kind":"channel"}`: "line 2 of the plugin's output: ready was printed twice",
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -369,7 +369,7 @@ func TestChannelSpeaksRubbish(t *testing.T) {
 			if last := a.stopped(); json.Unmarshal([]byte(last.raw), &told) != nil || !strings.Contains(told.Message, reason) {
 				t.Errorf("%s: told %s, want %s", text, last.raw, reason)
 			}
-			if reason != "line 2 of the plugin's output is no JSON object" { // what follows is the same for all
+			if reason != "line 2 of the plugin's output is not a JSON object" { // what follows is the same for all
 				return
 			}
 			a = p.next()
