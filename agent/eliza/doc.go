@@ -1,11 +1,16 @@
-// Package eliza is an agent behind an Eliza server. A conversation is made there once and kept with the one here; a turn is a
-// message in it, answered by the stream of the chat. What the server's agent is about beside its turns comes over its socket
-// and is told as signals.
+// Package eliza is the kind of agent that is served by an Eliza server. Each conversation has a counterpart on the server; a turn posts its
+// message there and decodes the chat's stream as the answer. The server's WebSocket additionally reports what its agent does outside of
+// turns; these events are passed on as signals.
+//
+// A turn creates the counterpart if none is stored, posts the message, decodes the stream and completes its last frame with the
+// callback history.
 //
 // Invariants
 //
-//   - A conversation that the server no longer knows is made anew, once a turn.
-//   - A message has the turn's key as its id, by which the server tells a repeated one.
-//   - The history of an answer's callbacks is that of the server's list of messages, since the stream has none.
-//   - The socket is one for all turns, is connected again when it ends, and ends with Close.
+//   - The ids of the counterpart are stored with the conversation. If the server has deleted it, one new counterpart is created; a turn
+//     whose new counterpart is gone too fails.
+//   - A message's id is the turn's key, by which the server recognizes a repeated request.
+//   - The callback history is read from the server's list of messages, because the stream doesn't contain it.
+//   - One socket serves all turns. It is reconnected with the back-off of Eliza's own clients until Close, and resumes after the last
+//     event that was received.
 package eliza

@@ -16,18 +16,18 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// DefaultTitle is the template of the titles of specs that give none.
+// DefaultTitle is the template of the titles of new counterparts.
 const DefaultTitle = "Leat {conversation}"
 
-// Config says where the server is.
+// Config describes the server.
 type Config struct {
-	URL     string
-	Token   string
-	Title   string // template of conversations' titles
+	URL     string // base address, without /api
+	Token   string // sent as a bearer token; may be empty
+	Title   string // template of the titles of counterparts, see [agent.Expand]; if empty, DefaultTitle
 	Dialect dialect.Dialect
 }
 
-// Agent sends turns to an Eliza server.
+// Agent sends turns to an Eliza server. All methods are safe for concurrent use.
 type Agent struct {
 	cfg    Config
 	base   *url.URL
@@ -35,7 +35,7 @@ type Agent struct {
 	socket *socket
 
 	mu    sync.Mutex
-	rooms map[string]string // of the server: conversation
+	rooms map[string]string // conversations of this gateway, by the server's room id
 }
 
 var (
@@ -46,7 +46,7 @@ var (
 	_ agent.Signaller = (*Agent)(nil)
 )
 
-// New returns the agent. It does not connect.
+// New checks the configuration. It doesn't connect.
 func New(c Config) (*Agent, error) {
 	if c.Title == "" {
 		c.Title = DefaultTitle
@@ -63,15 +63,17 @@ func New(c Config) (*Agent, error) {
 	return a, nil
 }
 
-// session is what is kept with a conversation.
+// session is the JSON that is stored with the conversation: the ids of its counterpart.
 type session struct {
 	Conversation string `json:"conversation"`
 	Room         string `json:"room,omitempty"`
 }
 
-// maxRooms bounds the rooms whose conversations are known; more are forgotten, and so told to the operator alone.
+// maxRooms limits the map from rooms to conversations. If it is full, it is cleared; signals of rooms that aren't in it have no
+// conversation, so only operators receive them.
 const maxRooms = 10_000
 
+// remember records the conversation of a room, for signals.
 func (a *Agent) remember(s session, conversation string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,28 +83,31 @@ func (a *Agent) remember(s session, conversation string) {
 	a.rooms[s.Room] = conversation
 }
 
+// conversationOf returns the conversation of a room, or "" if it isn't known.
 func (a *Agent) conversationOf(room string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.rooms[room]
 }
 
-// request is a message of the chat.
+// request is the body of a chat message.
 type request struct {
 	Text     string  `json:"text"`
-	Channel  string  `json:"channelType"`
-	ID       string  `json:"clientMessageId"`
-	Protocol string  `json:"streamProtocol"`
+	Channel  string  `json:"channelType"`     // "DM", which makes the agent answer every message
+	ID       string  `json:"clientMessageId"` // the idempotency key of the message
+	Protocol string  `json:"streamProtocol"`  // "delta-v2": tokens are deltas rather than snapshots
 	Images   []image `json:"images,omitempty"`
 }
 
+// image is an attached image. The chat has no other attachments.
 type image struct {
 	Data string `json:"data"` // base64
 	MIME string `json:"mimeType"`
 	Name string `json:"name"`
 }
 
-// Run sends the message and hands the chat's stream on.
+// Run implements [agent.Agent]. A stored counterpart may have been deleted on the server; then, and only then, the message is
+// sent once more, to a new counterpart.
 func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in, err := emitter.Inline(ctx, in)
 	if err != nil {
@@ -116,6 +121,8 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	}
 	body := request{Channel: "DM", ID: in.Key, Protocol: "delta-v2"}
 	body.Text, body.Images = content(in.Message)
+	// Only a stored counterpart can have been deleted meanwhile. For one that this turn created, a 404 is an ordinary failure, so the
+	// loop ends after two rounds at most.
 	isStored := s.Conversation != ""
 	for {
 		if s.Conversation == "" {
@@ -141,7 +148,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	}
 }
 
-// create makes the conversation on the server, and keeps what it is called there.
+// create creates the conversation's counterpart on the server and stores its ids.
 func (a *Agent) create(ctx context.Context, in agent.Input, emitter *agent.Emitter) (session, error) {
 	title, err := agent.Expand(a.cfg.Title, in)
 	if err != nil {
@@ -165,7 +172,7 @@ func (a *Agent) create(ctx context.Context, in agent.Input, emitter *agent.Emitt
 	}
 	s := session{Conversation: created.Conversation.ID, Room: created.Conversation.Room}
 	if s.Conversation == "" {
-		return s, &agent.Error{Code: call.CodeAnswer, Message: "the server made a conversation and gave it no id"}
+		return s, &agent.Error{Code: call.CodeAnswer, Message: "the server created a conversation without an id"}
 	}
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -177,7 +184,8 @@ func (a *Agent) create(ctx context.Context, in agent.Input, emitter *agent.Emitt
 	return s, nil
 }
 
-// content is the message as the chat takes it: pictures are sent along, other files named.
+// content returns the text and the images of a chat message. The chat accepts only images, so other files are mentioned in the
+// text.
 func content(m agent.Message) (text string, images []image) {
 	text = m.Text
 	for _, p := range m.Parts {
@@ -194,7 +202,8 @@ func content(m agent.Message) (text string, images []image) {
 	return text, images
 }
 
-// Stop implements [agent.Stopper]. Servers before July 2026 do not know of it: there the end of the request has to do.
+// Stop implements [agent.Stopper]. Servers before July 2026 don't have this endpoint and answer 404; they stop when the request
+// of the turn is cancelled.
 func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 	var s session
 	if len(in.Session) == 0 || json.Unmarshal(in.Session, &s) != nil || s.Room == "" {
@@ -212,7 +221,7 @@ func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
 	return err
 }
 
-// Check implements [agent.Checker].
+// Check implements [agent.Checker]. It succeeds if the server accepts the token and reports that its agent is running.
 func (a *Agent) Check(ctx context.Context) error {
 	req, err := call.JSON(ctx, http.MethodGet, a.base.JoinPath("api/status"), a.cfg.Token, nil)
 	if err != nil {

@@ -46,16 +46,16 @@ func newAgent(t *testing.T, url, options string) *eliza.Agent {
 	return own
 }
 
-// server is a strict Eliza server: it has conversations, and refuses what the real one does.
+// server is a strict Eliza server: it stores conversations and refuses invalid requests as the real one does.
 type server struct {
 	mu      sync.Mutex
-	rooms   []string // ids of the conversations that it has; a room is "room-" and the id
+	rooms   []string // ids of the existing conversations; the room of a conversation is "room-" and its id
 	made    int
-	texts   []string // what it was told, as conversation: text
+	texts   []string // received messages, as "conversation: text"
 	aborted []string // rooms
 }
 
-// read reads a body that has no other keys than those.
+// read decodes a body and refuses unknown keys.
 func read(w http.ResponseWriter, r *http.Request, v any) bool {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
@@ -66,7 +66,7 @@ func read(w http.ResponseWriter, r *http.Request, v any) bool {
 	return true
 }
 
-// accept answers what is no chat by itself.
+// accept handles every request but the chat's stream, and reports whether the request is one for that stream.
 func (s *server) accept(t *testing.T, w http.ResponseWriter, r *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *server) accept(t *testing.T, w http.ResponseWriter, r *http.Request) bo
 			return false
 		}
 		if body.Text == "" || body.ChannelType != "DM" || body.ClientMessageID != "key" {
-			t.Errorf("the server got %+v", body)
+			t.Errorf("unexpected message %+v", body)
 		}
 		text := path[1] + ": " + body.Text
 		for _, i := range body.Images {
@@ -152,7 +152,7 @@ func TestFaults(t *testing.T) {
 	}, input)
 }
 
-// A conversation is made once, and anew when the server does not know it any more.
+// A counterpart is created once, and again after the server has deleted it.
 func TestConversations(t *testing.T) {
 	t.Setenv("ELIZA_TEST_TOKEN", "tok")
 	s := &server{}
@@ -172,7 +172,7 @@ func TestConversations(t *testing.T) {
 	withImage.Message.Parts = []event.Part{{Kind: event.KindMedia, Media: &event.Media{URL: "data:image/png;base64,aGk=", MIME: "image/png", Name: "a.png"}}}
 	turn(withImage)
 	s.mu.Lock()
-	s.rooms = nil // somebody has deleted it
+	s.rooms = nil // the conversation is deleted on the server
 	s.mu.Unlock()
 	turn(input)
 	if diff := cmp.Diff([]string{"e1: hello", "e1: hello a.png image/png aGk=", "e2: hello"}, s.texts); diff != "" {
@@ -188,8 +188,8 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// A server that never has the conversation does not make the agent go round in circles.
-func TestGoneForGood(t *testing.T) {
+// A server that answers every message with 404 gets two messages, not an endless loop.
+func TestConversationAlwaysGone(t *testing.T) {
 	calls := 0
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if calls++; r.URL.Path == "/api/conversations" {
@@ -206,8 +206,8 @@ func TestGoneForGood(t *testing.T) {
 	}
 }
 
-// TestSignals follows the socket: events are told with the conversation that they are about, and again after a cut from
-// where they were.
+// Events of the socket are reported with their conversation. After a disconnect, the socket resumes after the last
+// event.
 func TestSignals(t *testing.T) {
 	t.Setenv("ELIZA_TEST_TOKEN", "tok")
 	s := &server{}
@@ -262,7 +262,7 @@ func TestSignals(t *testing.T) {
 		t.Error(diff)
 	}
 	if at := <-cursors; at != "evt-8" {
-		t.Errorf("it goes on behind %q", at)
+		t.Errorf("resumed after event %q", at)
 	}
 	next <- nil
 }

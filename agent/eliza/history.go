@@ -16,27 +16,28 @@ import (
 )
 
 const (
-	// historyLimit bounds how long the end of a turn waits for the history of its callbacks.
+	// historyLimit limits how long the end of a turn waits for the callback history.
 	historyLimit = 3 * time.Second
-	// historyPause is the time between two looks at the server's list. Servers of July 2026 store an answer after its last frame.
+	// historyPause is the time between two requests for the list. Servers of July 2026 store an answer only after its last frame.
 	historyPause = 100 * time.Millisecond
 )
 
+// errNotListed means that the server didn't list the answer within historyLimit.
 var errNotListed = errors.New("the answer is not in the server's list")
 
-// trail completes the last frame of a turn by the history of its callbacks. The stream doesn't have it: callbacks come as snapshots of
-// the whole text, and the server's list of messages alone has the entries.
+// callbackHistory completes the last frame of a turn with the history of its callbacks. The stream contains callbacks only as
+// snapshots of the whole text; their separate entries are only in the server's list of messages.
 type callbackHistory struct {
 	agent        *Agent
 	emitter      *agent.Emitter
 	conversation string
-	text         string // the message that was sent
+	text         string // of the message that was sent
 
-	hasToken       bool // a token came
-	hasReplacement bool // and a later one did not just append: the list will have a history
+	hasToken       bool // the stream has contained a token
+	hasReplacement bool // a later token replaced the text instead of appending, so a history exists
 }
 
-// frame is a frame of the chat, as far as the history needs it.
+// frame has the fields of a chat frame that the history needs.
 type frame struct {
 	Type     string          `json:"type"`
 	Text     json.RawMessage `json:"text"`
@@ -46,14 +47,17 @@ type frame struct {
 	History  []string        `json:"actionCallbackHistory"`
 }
 
-// complete returns the frame to decode in place of f.
+// complete returns f, or if f is the last frame of the turn, f with the callback history. If the history can't be read, the
+// answer is shown without it.
 func (t *callbackHistory) complete(ctx context.Context, f dialect.Frame) dialect.Frame {
 	var in frame
 	if json.Unmarshal(f.Data, &in) != nil {
-		return f // the decoder says what is wrong
+		return f // the decoder reports the error
 	}
 	switch {
 	case in.Type == "token":
+		// A snapshot repeats the whole text: it has no delta, or one that equals the text. The first token of an answer looks
+		// the same, so only a later one shows that there were callbacks.
 		isSnapshot := in.FullText != nil && (in.Text == nil || string(in.Text) == string(in.FullText))
 		t.hasReplacement = t.hasReplacement || t.hasToken && isSnapshot
 		t.hasToken = true
@@ -63,7 +67,7 @@ func (t *callbackHistory) complete(ctx context.Context, f dialect.Frame) dialect
 	}
 	history, err := t.waitForHistory(ctx, in)
 	if err != nil {
-		t.emitter.Log().Warn("the callback history of an answer is not known", "error", err)
+		t.emitter.Log().Warn("callback history not available", "error", err)
 	}
 	if len(history) == 0 {
 		return f
@@ -79,13 +83,15 @@ func (t *callbackHistory) complete(ctx context.Context, f dialect.Frame) dialect
 	return f
 }
 
-// history reads the callback history of the turn that has just ended. An answer that is not listed has none, unless its stream shows
-// that it has.
+// waitForHistory reads the callback history of the turn that has just ended. If the stream contained a snapshot, the answer
+// must have a history, so it waits until the server lists the answer; otherwise it reads the list once.
 func (t *callbackHistory) waitForHistory(ctx context.Context, end frame) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
+	// An answer that the server doesn't list has no history, unless the stream has shown that there is one: then the server
+	// hasn't stored the answer yet.
 	for {
-		history, isListed, err := t.isListed(ctx, end)
+		history, isListed, err := t.readHistory(ctx, end)
 		if err != nil || isListed || !t.hasReplacement {
 			return history, err
 		}
@@ -95,8 +101,10 @@ func (t *callbackHistory) waitForHistory(ctx context.Context, end frame) ([]stri
 	}
 }
 
-// listed looks at the list once: at what the agent said after the message that was sent.
-func (t *callbackHistory) isListed(ctx context.Context, end frame) (history []string, isListed bool, err error) {
+// readHistory reads the list once. It returns the callback histories of the agent's messages after the user's message, and
+// whether the list contains the answer. The user's message is found by its id or, on servers whose last frame doesn't name it,
+// by its text.
+func (t *callbackHistory) readHistory(ctx context.Context, end frame) (history []string, isListed bool, err error) {
 	req, err := call.JSON(ctx, http.MethodGet, t.agent.base.JoinPath("api/conversations", t.conversation, "messages"), t.agent.cfg.Token, nil)
 	if err != nil {
 		return nil, false, err
@@ -115,7 +123,7 @@ func (t *callbackHistory) isListed(ctx context.Context, end frame) (history []st
 	inTurn := false
 	for _, m := range list.Messages {
 		switch {
-		case m.Role == "user":
+		case m.Role == "user": // a later message of the user starts over, so the result belongs to the last match
 			inTurn = m.ID == end.User || end.User == "" && strings.TrimSpace(m.Text) == strings.TrimSpace(t.text)
 			history, isListed = nil, false
 		case inTurn:

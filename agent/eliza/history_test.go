@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/agent/agenttest"
 )
 
-// The stream of a server with callbacks, by the protocol delta-v2, and its list as it is before and after the answer is stored.
+// The stream of a server with callbacks (protocol delta-v2), and its list of messages before and after the answer is stored.
 const (
 	callbacks = `data: {"type":"token","text":"On it."}
 
@@ -30,12 +30,12 @@ data: {"type":"done","fullText":"On it.\n\nNow playing: **Song**","agentName":"A
 	answer  = `,{"id":"a1","role":"assistant","text":"On it.\n\nNow playing: **Song**","actionCallbackHistory":["Looking up track...","Now playing: **Song**"]}`
 )
 
-// The callback history of an answer is that of the server's list, whenever the server stores it.
+// The callback history is read from the server's list, even if the server stores the answer later.
 func TestCallbackHistory(t *testing.T) {
 	all := []string{"Looking up track...", "Now playing: **Song**"}
 	for name, c := range map[string]struct {
 		done  string
-		lists []string // answers to one request after another; the last one to all that follow
+		lists []string // responses to the requests for the list, in order; the last one is repeated
 		want  []string
 		calls int
 	}{
@@ -77,13 +77,13 @@ func TestCallbackHistory(t *testing.T) {
 				t.Error(d)
 			}
 			if calls != c.calls {
-				t.Errorf("the list was asked for %d times, want %d", calls, c.calls)
+				t.Errorf("%d requests for the list, want %d", calls, c.calls)
 			}
 		})
 	}
 }
 
-// An answer without callbacks does not wait for a list that will not have it.
+// The end of an answer without callbacks doesn't wait for the list.
 func TestNoCallbackHistory(t *testing.T) {
 	s := &server{}
 	t.Setenv("ELIZA_TEST_TOKEN", "tok")

@@ -5,14 +5,14 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// Kind is the agent as a kind.
+// Kind returns the agent kind "eliza". Its agents decode their streams with the dialect "eliza-chat" of dialects.
 func Kind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name:    "eliza",
-		Summary: "an agent behind an Eliza server: its chat, and what it tells over its socket",
+		Summary: "an agent on an Eliza server, with the events of its socket as signals",
 		Target:  "URL",
 		Options: append([]agent.Option{
-			{Name: "title", Help: "title of the conversations that are made there, with {tenant}, {subject}, {conversation}", Default: DefaultTitle},
+			{Name: "title", Help: "title of the conversations on the server, with {tenant}, {subject}, {conversation}", Default: DefaultTitle},
 		}, agent.SecretOptions("token", "token of the server", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
 			d, err := dialects.Lookup("eliza-chat")

@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-// The waits are those of Eliza's clients, at most half shorter and never longer.
+// The waits are those of Eliza's clients, shortened by at most half.
 func TestBackoff(t *testing.T) {
 	for range 100 {
 		b := retry.Backoff{Schedule: reconnect}
@@ -24,7 +24,7 @@ func TestBackoff(t *testing.T) {
 		}
 		b.Reset()
 		if d := b.Next(); d > 500*time.Millisecond {
-			t.Fatalf("%v after a connection that worked", d)
+			t.Fatalf("wait %v after a successful connection", d)
 		}
 	}
 }

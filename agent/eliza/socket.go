@@ -17,33 +17,35 @@ import (
 )
 
 const (
-	// dialLimit is how long a server may take to open the socket.
+	// dialLimit limits the time to open the socket.
 	dialLimit = 20 * time.Second
-	// quiet is how long a server may say nothing: it tells its status every five seconds.
+	// silenceLimit is the time without a message after which the connection counts as dead. A server sends its status every 5 s.
 	quiet = 60 * time.Second
-	// maxMessage bounds a message of the server, in bytes.
+	// maxMessage limits a message of the server, in bytes.
 	maxMessage = 1 << 20
-	// newest is a cursor behind all events: what a server has told before this gateway came is no news.
+	// newest is a cursor after all events (the largest safe integer of JavaScript). The first connection uses it, so that the
+	// server doesn't replay events from before the start of the gateway.
 	newest = "9007199254740991"
 )
 
-// socket follows the events of a server.
+// socket follows the events of a server. Its goroutine connects and reads, from Start to Close.
 type socket struct {
-	url            *url.URL
+	url            *url.URL // with the scheme ws or wss
 	token          string
 	conversationOf func(room string) string
-	patience       time.Duration // dialLimit but in tests
+	patience       time.Duration // dialLimit, except in tests
 
-	tasks  sync.WaitGroup
+	tasks  sync.WaitGroup // the goroutine of run
 	life   context.Context
 	cancel context.CancelFunc
 
 	mu        sync.Mutex
 	isStarted bool
 	report    func(agent.Signal)
-	lastEvent string // id of the last event, to go on behind it; only its goroutine touches it
+	lastEvent string // id of the last event, at which a new connection resumes; used only by run's goroutine
 }
 
+// newSocket returns a socket that isn't connected. conversationOf returns the conversation of a room.
 func newSocket(u *url.URL, t string, conversationOf func(string) string) *socket {
 	address := *u
 	address.Scheme = "ws" + u.Scheme[len("http"):]
@@ -52,14 +54,14 @@ func newSocket(u *url.URL, t string, conversationOf func(string) string) *socket
 	return s
 }
 
-// Signals implements [agent.Signaller].
+// Signals implements [agent.Signaller]. It must be called before Start.
 func (a *Agent) Signals(report func(agent.Signal)) {
 	a.socket.mu.Lock()
 	defer a.socket.mu.Unlock()
 	a.socket.report = report
 }
 
-// Start implements [agent.Keeper]: it follows the server's socket where somebody wants its signals.
+// Start implements [agent.Keeper]. It connects the socket if Signals was called; without a receiver it stays closed.
 func (a *Agent) Start(log *slog.Logger) {
 	s := a.socket
 	s.mu.Lock()
@@ -71,22 +73,22 @@ func (a *Agent) Start(log *slog.Logger) {
 	s.tasks.Go(func() { s.run(log) })
 }
 
-// Close implements [agent.Keeper].
+// Close implements [agent.Keeper]. It returns when the socket is closed.
 func (a *Agent) Close() {
 	a.socket.mu.Lock()
-	a.socket.cancel() // under the lock, so that none is started after it
+	a.socket.cancel() // under the lock, so that Start can't start a goroutine after Wait
 	a.socket.mu.Unlock()
 	a.socket.tasks.Wait()
 	a.client.CloseIdleConnections()
 }
 
-// reconnect is the schedule of Eliza's own clients, shortened at random. After 15 failures the socket only probes.
+// reconnect is the schedule of Eliza's own clients, with jitter. After 15 failures the socket only probes.
 var reconnect = retry.Schedule{
 	Initial: 500 * time.Millisecond, Max: 10 * time.Second, Growth: 1.5, Jitter: true,
 	ProbeAfter: 15, Probe: 30 * time.Second,
 }
 
-// keep connects again and again.
+// run reconnects the socket until Close.
 func (s *socket) run(log *slog.Logger) {
 	wait := retry.Backoff{Schedule: reconnect}
 	for s.life.Err() == nil {
@@ -98,12 +100,13 @@ func (s *socket) run(log *slog.Logger) {
 			wait.Reset()
 		}
 		after := wait.Next()
-		log.Debug("the Eliza server's socket ended and is connected again", "error", err, "after", after.String())
+		log.Debug("Eliza server's socket ended; reconnecting", "error", err, "after", after.String())
 		_ = retry.Sleep(s.life, after) // the loop ends when life does
 	}
 }
 
-// follow reads one connection to its end. It reports whether anything was heard.
+// follow connects, and reports events until the connection ends. gotMessage means that the connection worked, so that the next
+// failure counts as the first.
 func (s *socket) follow() (gotMessage bool, err error) {
 	address := *s.url
 	address.RawQuery = url.Values{"clientId": {"leat"}, "lastEventId": {s.lastEvent}}.Encode()
@@ -129,6 +132,7 @@ func (s *socket) follow() (gotMessage bool, err error) {
 	}
 }
 
+// readMessage reads a message, or returns an error after silenceLimit.
 func (s *socket) readMessage(c *websocket.Conn) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(s.life, quiet)
 	defer cancel()
@@ -136,7 +140,7 @@ func (s *socket) readMessage(c *websocket.Conn) ([]byte, error) {
 	return b, err
 }
 
-// envelope is an event as the server sends it.
+// envelope is an event of the server.
 type envelope struct {
 	Type       string          `json:"type"`
 	EventID    string          `json:"eventId"`
@@ -149,7 +153,8 @@ type envelope struct {
 	Payload    json.RawMessage `json:"payload"`
 }
 
-// take tells of one message, if it is an event. What is none, or can't be read, is the server's business alone.
+// handle reports a message if it is an event. Other messages, and malformed ones, are ignored: they concern the server's own
+// page, and nothing depends on them.
 func (s *socket) handle(b []byte) {
 	var e envelope
 	if json.Unmarshal(b, &e) != nil {
@@ -162,7 +167,7 @@ func (s *socket) handle(b []byte) {
 	}
 	if e.EventID != "" {
 		if e.EventID == s.lastEvent {
-			return // replayed by a server that does not count
+			return // a server without cursors replays the last event
 		}
 		s.lastEvent = e.EventID
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// A server that takes the connection and never answers is left, so that its events come again once it does.
+// If a server accepts the connection but doesn't answer, the socket gives up after dialLimit and connects again.
 func TestSocketIsNotOpened(t *testing.T) {
 	var calls atomic.Int64
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if calls.Add(1) == 1 {
-			<-r.Context().Done() // it was given up
+			<-r.Context().Done() // until the client gives up
 			return
 		}
 		c, err := websocket.Accept(w, r, nil)
@@ -46,7 +46,7 @@ func TestSocketIsNotOpened(t *testing.T) {
 	<-told
 }
 
-// Of files the chat takes pictures; the others are named.
+// Images are sent with the message; other files are mentioned in its text.
 func TestContent(t *testing.T) {
 	media := func(url, mime, name string) event.Part {
 		return event.Part{Kind: event.KindMedia, Media: &event.Media{URL: url, MIME: mime, Name: name}}
