@@ -40,7 +40,7 @@ func installEvent(t *testing.T, st *stage) {
 	f.hears("install-progress",
 		`{"type":"install-progress","phase":"resolving","message":"Looking up folder:`+dir+`..."}`,
 		`{"type":"install-progress","phase":"downloading","message":"Downloading folder:`+dir+`..."}`,
-		`{"type":"install-progress","phase":"installing-deps","message":"There is nothing more to install"}`,
+		`{"type":"install-progress","phase":"installing-deps","message":"No dependencies to install"}`,
 		`{"type":"install-progress","phase":"validating","message":"Validating the plugin..."}`,
 		`{"type":"install-progress","pluginName":"weather","phase":"configuring","message":"Configuring weather..."}`,
 		`{"type":"install-progress","pluginName":"weather","phase":"restarting","message":"Starting weather..."}`,

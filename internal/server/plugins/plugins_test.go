@@ -23,7 +23,7 @@ func TestInstallProgress(t *testing.T) {
 	want := []string{
 		`{"type":"install-progress","phase":"resolving","message":"Looking up folder:` + dir + `..."}`,
 		`{"type":"install-progress","phase":"downloading","message":"Downloading folder:` + dir + `..."}`,
-		`{"type":"install-progress","phase":"installing-deps","message":"There is nothing more to install"}`,
+		`{"type":"install-progress","phase":"installing-deps","message":"No dependencies to install"}`,
 		`{"type":"install-progress","phase":"validating","message":"Validating the plugin..."}`,
 		`{"type":"install-progress","pluginName":"weather","phase":"configuring","message":"Configuring weather..."}`,
 		`{"type":"install-progress","pluginName":"weather","phase":"restarting","message":"Starting weather..."}`,
@@ -151,7 +151,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%d %s, want %s", code, body, reason)
 		}
 	}
-	h.want(400, `{"ok":false,"error":"plugins: invalid request: one of name, path and archive is needed","reason":"invalid"}`, "POST", "/api/plugins/install", "{}")
+	h.want(400, `{"ok":false,"error":"plugins: invalid request: set exactly one of name, path and archive","reason":"invalid"}`, "POST", "/api/plugins/install", "{}")
 	h.want(400, `"reason":"invalid"`, "POST", "/api/plugins/install", "{")
 	if l := h.list(); len(l.Plugins) != 0 {
 		t.Errorf("%+v", l)

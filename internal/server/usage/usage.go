@@ -87,7 +87,7 @@ func (u *surface) query(values url.Values) (q ledger.Query, format string, err e
 	if q.From == "" {
 		to, err := time.Parse(time.DateOnly, q.To)
 		if err != nil {
-			return q, "", invalid("to %q is no day; write it as 2026-11-21", q.To)
+			return q, "", invalid("to: invalid day %q; write it as 2026-11-21", q.To)
 		}
 		q.From = to.AddDate(0, 0, 1-defaultDays).Format(time.DateOnly)
 	}

@@ -144,8 +144,8 @@ func TestJSON(t *testing.T) {
 func TestAsked(t *testing.T) {
 	ts := house(t)
 	for query, want := range map[string]string{
-		"?from=yesterday": "is no day", "?to=x": "is no day", "?by=week": "by \\\"week\\\"", "?by=day,day": "twice", "?format=xml": "it is json or csv",
-		"?since=1": "unknown parameter", "?from=2020-01-01": "it is 1 to 800", "?to=2026-01-01&to=2026-01-02": "2 times", "?from=2026-02-01&to=2026-01-01": "days",
+		"?from=yesterday": "invalid day", "?to=x": "invalid day", "?by=week": "dimension \\\"week\\\"", "?by=day,day": "repeated", "?format=xml": "it is json or csv",
+		"?since=1": "unknown parameter", "?from=2020-01-01": "use 1 to 800", "?to=2026-01-01&to=2026-01-02": "2 times", "?from=2026-02-01&to=2026-01-01": "days",
 	} {
 		if res, body := get(t, ts, query); res.StatusCode != 400 || !strings.Contains(body, want) {
 			t.Errorf("%q: %d %s, want 400 with %s", query, res.StatusCode, body, want)

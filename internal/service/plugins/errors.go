@@ -3,15 +3,15 @@ package plugins
 import "errors"
 
 var (
-	// ErrInvalid says that a request asks for what can't be.
+	// ErrInvalid says that a request is malformed or asks for something unsupported.
 	ErrInvalid = errors.New("plugins: invalid request")
-	// ErrNotFound says that no plugin of that name is installed.
+	// ErrNotFound says that no plugin with the name is installed.
 	ErrNotFound = errors.New("plugins: not installed")
-	// ErrBusy says that another installation or removal runs.
+	// ErrBusy says that another installation or removal is running.
 	ErrBusy = errors.New("plugins: another installation runs")
 )
 
-// Failure is why an installation failed, and in which phase.
+// Failure is the error of an installation that was started. Phase is the phase in which it failed.
 type Failure struct {
 	Phase Phase
 	Err   error

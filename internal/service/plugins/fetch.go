@@ -17,28 +17,29 @@ import (
 )
 
 const (
-	// fetchLimit is how long an archive may take to come.
+	// fetchLimit limits the download of an archive.
 	fetchLimit = 5 * time.Minute
-	// maxHops bounds redirects; each is dialled under the same rules as the first address.
+	// maxHops limits redirects. Each target is checked against the same address rules as the first.
 	maxHops = 5
 )
 
-// client fetches archives.
+// client returns the client that downloads archives. It refuses private addresses unless allowPrivate is set, and never follows
+// a redirect from https to http.
 func client(allowPrivate bool) *http.Client {
 	c := outbound.New(outbound.Options{AllowPrivate: allowPrivate, Timeout: fetchLimit, MaxBody: maxArchive})
 	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		switch {
 		case len(via) > maxHops:
-			return errors.New("it redirects without end")
+			return errors.New("too many redirects")
 		case r.URL.Scheme != "https" && r.URL.Scheme != via[0].URL.Scheme:
-			return errors.New("it redirects to an address without TLS")
+			return errors.New("redirect to an address without TLS refused")
 		}
 		return nil
 	}
 	return c
 }
 
-// download writes what an address gives to a file, and returns its checksum.
+// download fetches an archive into a file and returns its SHA-256 in hex.
 func download(ctx context.Context, c *http.Client, address string, to *os.File) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -55,7 +56,7 @@ func download(ctx context.Context, c *http.Client, address string, to *os.File) 
 	return save(resp.Body, to)
 }
 
-// bare takes the address out of an error: it may hold a secret.
+// bare removes the URL from an error of the client, because the URL may contain a secret.
 func bare(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -64,18 +65,18 @@ func bare(err error) error {
 	return err
 }
 
-// save writes an archive down and returns its checksum.
+// save copies an archive to a file and returns its SHA-256 in hex. It fails above maxArchive.
 func save(from io.Reader, to *os.File) (string, error) {
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(from, maxArchive+1))
 	switch {
 	case errors.Is(err, outbound.ErrTooLarge) || err == nil && n > maxArchive:
-		return "", fmt.Errorf("the archive has more than %d MiB", maxArchive>>20)
+		return "", fmt.Errorf("the archive is larger than %d MiB", maxArchive>>20)
 	case err != nil:
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// sameSum compares checksums in hex.
+// sameSum compares two checksums in hex, ignoring case.
 func sameSum(a, b string) bool { return strings.EqualFold(a, b) }

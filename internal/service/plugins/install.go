@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// Phase is how far an installation is.
+// Phase is a step of an installation. Clients receive it as is.
 type Phase string
 
-// The phases in their order; an installation that fails goes from any of them to PhaseError.
+// The phases in order. phaseError follows the phase that failed.
 const (
 	phaseResolving    Phase = "resolving"
 	phaseDownloading  Phase = "downloading"
@@ -30,41 +30,43 @@ const (
 	phaseError        Phase = "error"
 )
 
-// Progress tells of an installation. Plugin is the name of the package, or of the plugin once that is known; it may be empty.
+// Progress reports a step of an installation. Plugin is the name of the npm package, or that of the plugin once its manifest is
+// read. It is empty before that for folders and archives.
 type Progress struct {
 	Plugin  string
 	Phase   Phase
 	Message string
 }
 
-// Runtime is what runs plugins.
+// Runtime runs plugins. The store calls it from one goroutine at a time.
 type Runtime interface {
-	// Configure refuses a plugin that can't be what it wants to be here.
+	// Configure checks whether the plugin can run under its name in this configuration. The error is shown to the admin.
 	Configure(p Plugin) error
-	// Try runs it until it is ready, and ends it; the error says why it is not.
+	// Try starts the plugin, waits until it is ready, and stops it. The error says why it didn't become ready.
 	Try(ctx context.Context, p Plugin) error
-	// Run has it run from now on, in the place of the one under its name.
+	// Run starts the plugin for good and replaces a running one with the same name.
 	Run(p Plugin) error
-	// Stop ends it, and returns when nothing of it runs.
+	// Stop ends the plugin and returns when its processes are gone.
 	Stop(name string)
 }
 
-// installation is one that is under way.
+// installation is the state of one running Install.
 type installation struct {
 	*Store
 	req    Request
 	report func(Progress)
 
-	displayName string // what it is called in what is told
+	displayName string // the name in progress messages
 	phase       Phase
-	folder      string // below the store's
-	version     string // of an npm package
+	folder      string // random name of its folder, below the store's
+	version     string // exact version of the npm package
 	npm         *npm
 	plugin      Plugin
 }
 
-// Install installs a plugin, or puts another version in the place of one that is installed, and tells of its phases. Where it
-// fails nothing has changed, and the error is a *Failure, or wraps ErrInvalid or ErrBusy where nothing was begun.
+// Install installs a plugin, or replaces the installed version, and reports each phase. The error wraps ErrInvalid or ErrBusy
+// if the installation wasn't started, and is a *Failure otherwise. After an error nothing has changed: the previous version is
+// still installed. If ctx ends, the installation stops at the next phase.
 func (s *Store) Install(ctx context.Context, req Request, report func(Progress)) (Plugin, error) {
 	if err := req.Check(); err != nil {
 		return Plugin{}, err
@@ -78,7 +80,7 @@ func (s *Store) Install(ctx context.Context, req Request, report func(Progress))
 	if err := in.run(ctx); err != nil {
 		s.discard(in.folder)
 		if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
-			err = context.Cause(ctx) // what failed, failed by it
+			err = context.Cause(ctx) // the failure is a consequence of the cancellation
 		}
 		f := &Failure{Phase: in.phase, Err: err}
 		in.reportProgress(phaseError, "%v", f)
@@ -89,21 +91,24 @@ func (s *Store) Install(ctx context.Context, req Request, report func(Progress))
 	return in.plugin, nil
 }
 
+// reportProgress reports a message of a phase.
 func (in *installation) reportProgress(p Phase, format string, args ...any) {
 	in.report(Progress{Plugin: in.displayName, Phase: p, Message: fmt.Sprintf(format, args...)})
 }
 
-// begin enters a phase, unless nobody wants the plugin any more.
+// begin enters a phase and reports it. It returns an error if the installation was cancelled.
 func (in *installation) begin(ctx context.Context, p Phase, format string, args ...any) error {
 	in.phase = p
 	in.reportProgress(p, format, args...)
 	return context.Cause(ctx)
 }
 
+// path returns a path inside the installation's folder.
 func (in *installation) path(elem ...string) string {
 	return filepath.Join(append([]string{in.cfg.Dir, in.folder}, elem...)...)
 }
 
+// run executes the phases in order. Each depends on the results of the one before.
 func (in *installation) run(ctx context.Context) error {
 	if err := in.resolve(ctx); err != nil {
 		return err
@@ -126,7 +131,7 @@ func (in *installation) run(ctx context.Context) error {
 	return in.restart(ctx)
 }
 
-// resolve finds out what it is that was asked for.
+// resolve determines the exact version of an npm package, or checks that the folder or archive exists.
 func (in *installation) resolve(ctx context.Context) (err error) {
 	spec := strings.TrimPrefix(in.req.origin(cmp.Or(in.req.Version, "latest")), "npm:")
 	if err := in.begin(ctx, phaseResolving, "Looking up %s...", spec); err != nil {
@@ -140,7 +145,7 @@ func (in *installation) resolve(ctx context.Context) (err error) {
 		if in.npm, err = findNPM(in.cfg.Log); err != nil {
 			return err
 		}
-		// Of its own, so that npm does not look for a project in the folders above.
+		// With a package.json of its own, so that npm doesn't use a project in a parent folder.
 		if err := os.Mkdir(in.path("work"), 0o700); err != nil {
 			return err
 		}
@@ -152,20 +157,20 @@ func (in *installation) resolve(ctx context.Context) (err error) {
 	case in.req.Folder != "":
 		info, err := os.Stat(in.req.Folder)
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is no folder", in.req.Folder)
+			err = fmt.Errorf("%s is not a folder", in.req.Folder)
 		}
 		return err
 	case !remote(in.req.Archive):
 		info, err := os.Stat(in.req.Archive)
 		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("%s is no file", in.req.Archive)
+			err = fmt.Errorf("%s is not a regular file", in.req.Archive)
 		}
 		return err
 	}
 	return nil
 }
 
-// download brings its files.
+// download copies or unpacks the plugin's files into its folder, after the checksum was compared.
 func (in *installation) download(ctx context.Context) error {
 	spec := in.req.origin(in.version)
 	if in.req.Name != "" {
@@ -193,7 +198,7 @@ func (in *installation) download(ctx context.Context) error {
 	return unpack(archive, files)
 }
 
-// archive brings the archive, with its checksum.
+// archive returns the archive as a local file, positioned anywhere, and sets the plugin's checksum. The caller closes it.
 func (in *installation) archive(ctx context.Context) (*os.File, error) {
 	to, err := os.OpenFile(in.path("archive"), os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
 	if err != nil {
@@ -220,7 +225,8 @@ func (in *installation) archive(ctx context.Context) (*os.File, error) {
 	return to, nil
 }
 
-// dependencies brings what the package needs, by npm.
+// dependencies installs the npm packages that the plugin needs. The phase is reported even if nothing is missing, so that
+// clients always see the same phases.
 func (in *installation) dependencies(ctx context.Context) error {
 	root, err := pluginRoot(in.path(filesDir))
 	if err != nil {
@@ -230,7 +236,7 @@ func (in *installation) dependencies(ctx context.Context) error {
 	dir := in.path(filesDir, root)
 	missing, err := needsDependencies(dir)
 	if !missing {
-		if berr := in.begin(ctx, phaseDependencies, "There is nothing more to install"); berr != nil {
+		if berr := in.begin(ctx, phaseDependencies, "No dependencies to install"); berr != nil {
 			return berr
 		}
 		return err
@@ -246,7 +252,8 @@ func (in *installation) dependencies(ctx context.Context) error {
 	return in.npm.dependencies(ctx, dir)
 }
 
-// home finds the folder with the plugin: the one with the manifest, which may be the one folder that an archive consists of.
+// pluginRoot returns the folder with the manifest, relative to files: the only top-level folder, as archives of repositories
+// have, or ".".
 func pluginRoot(files string) (string, error) {
 	entries, err := os.ReadDir(files)
 	if err != nil {
@@ -258,7 +265,7 @@ func pluginRoot(files string) (string, error) {
 	return ".", nil
 }
 
-// validate looks whether the files are a plugin.
+// validate parses the manifest and checks that its program exists.
 func (in *installation) validate(ctx context.Context) error {
 	if err := in.begin(ctx, phaseValidating, "Validating the plugin..."); err != nil {
 		return err
@@ -266,7 +273,7 @@ func (in *installation) validate(ctx context.Context) error {
 	dir := in.path(filesDir, in.plugin.Root)
 	f, err := os.OpenInRoot(dir, ManifestFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no %s: it is no plugin of this gateway", ManifestFile)
+		return fmt.Errorf("%s is missing, so this is not a Leat plugin", ManifestFile)
 	}
 	if err != nil {
 		return err
@@ -284,9 +291,9 @@ func (in *installation) validate(ctx context.Context) error {
 		program, err := os.Stat(filepath.Join(dir, filepath.FromSlash(m.Command[0])))
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s: command: %s is not among its files", ManifestFile, m.Command[0])
+			return fmt.Errorf("%s: command: %s is not among the plugin's files", ManifestFile, m.Command[0])
 		case !program.Mode().IsRegular():
-			return fmt.Errorf("%s: command: %s is no file", ManifestFile, m.Command[0])
+			return fmt.Errorf("%s: command: %s is not a regular file", ManifestFile, m.Command[0])
 		}
 	}
 	in.plugin.Manifest, in.plugin.Origin, in.plugin.Folder, in.plugin.Dir = m, in.req.origin(in.version), in.folder, dir
@@ -297,15 +304,17 @@ func (in *installation) validate(ctx context.Context) error {
 	return nil
 }
 
-// configure looks whether the plugin can be what it wants to be.
+// configure checks that the plugin may take its name. A plugin may only be replaced by one of the same lineage, so that a
+// package can't take over the name of another one.
 func (in *installation) configure() error {
 	if old, ok := in.find(in.plugin.Manifest.Name); ok && lineage(old.Origin) != lineage(in.plugin.Origin) {
-		return fmt.Errorf("a plugin %s is installed from %s; remove that first", old.Manifest.Name, old.Origin)
+		return fmt.Errorf("plugin %s is already installed from %s; remove it first", old.Manifest.Name, old.Origin)
 	}
 	return in.cfg.Runtime.Configure(in.plugin)
 }
 
-// restart has it run: for a moment first, to see that it does, and then for good.
+// restart tries the plugin, commits the installation and starts it. If the start fails, the previous index is restored. The old
+// version's files are deleted last, after nothing refers to them.
 func (in *installation) restart(ctx context.Context) error {
 	if err := in.begin(ctx, phaseRestarting, "Starting %s...", in.plugin.Manifest.Name); err != nil {
 		return err

@@ -61,7 +61,7 @@ func TestAtomic(t *testing.T) {
 		sums.SHA256 = strings.Repeat("0", 64)
 		h.failed(sums, "downloading", "sha256")
 		h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest, "run": "", "package.json": `{"dependencies":{"a":"file:/etc"}}`})}, "installing-deps", "only versions")
-		h.failed(plugins.Request{Folder: folder(t, map[string]string{"run": ""})}, "validating", "no leat-plugin.json")
+		h.failed(plugins.Request{Folder: folder(t, map[string]string{"run": ""})}, "validating", "leat-plugin.json is missing")
 		h.configure = wrong
 		h.failed(archive(t, good), "configuring", "wrong")
 		h.configure, h.try = nil, wrong
@@ -87,7 +87,7 @@ func TestIndexFails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(h.dir, "index.json", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.failed(plugins.Request{Folder: right(t)}, "restarting", "write down what is installed")
+	h.failed(plugins.Request{Folder: right(t)}, "restarting", "write index.json")
 	if err := os.RemoveAll(filepath.Join(h.dir, "index.json")); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("%+v runs", got)
 	}
 	fakeNPM(t)
-	h.failed(plugins.Request{Name: "@scope/weather"}, "configuring", "remove that first")
+	h.failed(plugins.Request{Name: "@scope/weather"}, "configuring", "remove it first")
 }
 
 // One installation at a time.
@@ -216,6 +216,6 @@ func TestArchiveByAddress(t *testing.T) {
 		}
 	}
 	h.failed(plugins.Request{Archive: srv.URL + "/none", SHA256: sum(good)}, "downloading", "404")
-	h.failed(plugins.Request{Archive: srv.URL + "/round", SHA256: sum(good)}, "downloading", "redirects without end")
+	h.failed(plugins.Request{Archive: srv.URL + "/round", SHA256: sum(good)}, "downloading", "too many redirects")
 	h.failed(plugins.Request{Archive: srv.URL + "/good", SHA256: strings.Repeat("1", 64)}, "downloading", "sha256 is "+sum(good))
 }

@@ -109,6 +109,6 @@ func TestExamples(t *testing.T) {
 // A manifest that names what is not among the files is no plugin.
 func TestCommandIsThere(t *testing.T) {
 	h := newHouse(t)
-	h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest})}, "validating", "./run is not among its files")
-	h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest, "run/x": ""})}, "validating", "./run is no file")
+	h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest})}, "validating", "./run is not among the plugin's files")
+	h.failed(plugins.Request{Folder: folder(t, map[string]string{plugins.ManifestFile: manifest, "run/x": ""})}, "validating", "./run is not a regular file")
 }

@@ -18,32 +18,34 @@ import (
 )
 
 const (
-	// npmLimit is how long npm may take for one thing that is asked of it.
+	// npmLimit limits one call of npm.
 	npmLimit = 5 * time.Minute
-	// npmKill is how long it may take to end once it was told to.
+	// npmKill is the time between the signal that ends npm and its kill.
 	npmKill = 2 * time.Second
-	// maxNPM bounds what is read of its output, in bytes.
+	// maxNPM limits the output of npm that is read, in bytes.
 	maxNPM = 4 << 20
 )
 
-// npmConfig is the file by which a folder changes what npm does: which programs it runs among it.
+// npmConfig is npm's configuration file. One in a plugin's folder could make npm run other programs, so it is refused.
 const npmConfig = ".npmrc"
 
-// npm is the program of that name. Where packages come from is its own configuration's to say.
+// npm runs the npm program. Its own configuration decides which registry packages come from.
 type npm struct {
 	path string
 	log  *slog.Logger
 }
 
+// findNPM finds npm in PATH.
 func findNPM(log *slog.Logger) (*npm, error) {
 	path, err := process.Find([]string{"npm"})
 	if err != nil {
-		return nil, fmt.Errorf("npm is needed to install npm packages: %w", err)
+		return nil, fmt.Errorf("npm packages can't be installed without npm: %w", err)
 	}
 	return &npm{path: path, log: log}, nil
 }
 
-// npmEnv is what npm sees: never the gateway's own variables, and none by which a package's script would be run.
+// npmEnv returns npm's environment. It contains none of the gateway's secrets, and nothing that makes npm run scripts of
+// packages.
 func npmEnv() []string {
 	env := process.Environment(nil, "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 	for _, v := range os.Environ() {
@@ -55,7 +57,7 @@ func npmEnv() []string {
 	return append(env, "npm_config_ignore_scripts=true", "npm_config_update_notifier=false", "npm_config_audit=false", "npm_config_fund=false", "npm_config_yes=false")
 }
 
-// run asks npm for something in a folder, and returns what it printed.
+// run runs npm in a folder and returns its standard output. It kills npm if ctx ends or npmLimit passes.
 func (n *npm) run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, npmLimit, fmt.Errorf("npm took longer than %v", npmLimit))
 	defer cancel()
@@ -84,7 +86,8 @@ func (n *npm) run(ctx context.Context, dir string, args ...string) ([]byte, erro
 	return output, rerr
 }
 
-// npmFailure says what npm says of what went wrong.
+// npmFailure describes a failed call. npm reports errors as JSON on standard output; otherwise the last line of its log is
+// used.
 func npmFailure(err error, output []byte, last string) error {
 	var report struct {
 		Error struct{ Code, Summary string } `json:"error"`
@@ -98,7 +101,7 @@ func npmFailure(err error, output []byte, last string) error {
 	return fmt.Errorf("npm ended with %w", err)
 }
 
-// version looks up which version of a package a version or a tag is.
+// version resolves a version or tag, such as latest, to an exact version.
 func (n *npm) version(ctx context.Context, work, name, version string) (string, error) {
 	output, err := n.run(ctx, work, "view", "--json", "--", name+"@"+version, "version")
 	if err != nil {
@@ -106,24 +109,25 @@ func (n *npm) version(ctx context.Context, work, name, version string) (string, 
 	}
 	var v string
 	if err := json.Unmarshal(output, &v); err != nil || !packageVersion.MatchString(v) {
-		return "", fmt.Errorf("npm knows no version %s of %s", version, name)
+		return "", fmt.Errorf("version %s of npm package %s not found", version, name)
 	}
 	return v, nil
 }
 
-// pack fetches a package's archive into a folder.
+// pack downloads a package's archive into the folder work and opens it.
 func (n *npm) pack(ctx context.Context, work, name, version string) (*os.File, error) {
 	if _, err := n.run(ctx, work, "pack", "--json", "--ignore-scripts", "--pack-destination="+work, "--", name+"@"+version); err != nil {
 		return nil, err
 	}
 	archives, err := filepath.Glob(filepath.Join(work, "*.tgz"))
 	if err != nil || len(archives) != 1 {
-		return nil, errors.New("npm brought no archive")
+		return nil, errors.New("npm pack produced no archive")
 	}
 	return os.Open(archives[0])
 }
 
-// dependencies installs what a package needs. It reports false where that is nothing, or there already.
+// dependencies installs the dependencies of the package in dir, without development dependencies and scripts, and then checks
+// the limits on files again.
 func (n *npm) dependencies(ctx context.Context, dir string) error {
 	if _, err := n.run(ctx, dir, "install", "--json", "--ignore-scripts", "--omit=dev", "--install-links", "--no-bin-links", "--no-package-lock", "--no-save"); err != nil {
 		return err
@@ -131,8 +135,9 @@ func (n *npm) dependencies(ctx context.Context, dir string) error {
 	return checkSize(dir)
 }
 
-// needs reports whether a folder's package has dependencies that are not there, and refuses what would let npm fetch from
-// elsewhere than where packages come from, or do something else.
+// needsDependencies reports whether the package in dir has dependencies that aren't installed yet. It refuses a package that
+// would make npm fetch from another place than its registry, or run something: overrides, workspaces, an .npmrc, and
+// dependencies by URL or path.
 func needsDependencies(dir string) (bool, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "package.json"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,10 +163,10 @@ func needsDependencies(dir string) (bool, error) {
 		return false, nil
 	}
 	if p.Overrides != nil || p.Workspaces != nil {
-		return false, errors.New("package.json: overrides and workspaces are not taken")
+		return false, errors.New("package.json: overrides and workspaces are not supported")
 	}
 	if _, err := os.Lstat(filepath.Join(dir, npmConfig)); !errors.Is(err, fs.ErrNotExist) {
-		return false, errors.New(npmConfig + " is not taken: it would change what npm does")
+		return false, errors.New(npmConfig + " is not supported, because it changes npm's configuration")
 	}
 	for _, group := range []map[string]string{p.Dependencies, p.Optional, p.Peer} {
 		for name, spec := range group {
@@ -170,7 +175,7 @@ func needsDependencies(dir string) (bool, error) {
 				continue
 			}
 			if strings.ContainsAny(spec, ":/\\") {
-				return false, fmt.Errorf("package.json: dependency %.100s comes from %.100q; only versions are taken", name, spec)
+				return false, fmt.Errorf("package.json: dependency %.100s has the source %.100q; only versions are supported", name, spec)
 			}
 		}
 	}

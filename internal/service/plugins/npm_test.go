@@ -108,7 +108,7 @@ func TestPackageFails(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", t.TempDir())
-	h.failed(plugins.Request{Name: "@scope/weather"}, "resolving", "npm is needed")
+	h.failed(plugins.Request{Name: "@scope/weather"}, "resolving", "without npm")
 }
 
 // What would have npm do something else than fetching versions is refused before it is asked.
@@ -132,7 +132,7 @@ func TestDependencies(t *testing.T) {
 	}
 	h.failed(plugins.Request{Folder: folder(t, map[string]string{
 		plugins.ManifestFile: manifest, "run": "", "package.json": `{"dependencies":{"a":"1"}}`, ".npmrc": "node-options=--require ./evil.js",
-	})}, "installing-deps", ".npmrc is not taken")
+	})}, "installing-deps", ".npmrc is not supported")
 	if asked() != before {
 		t.Error("npm was asked")
 	}

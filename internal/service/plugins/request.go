@@ -9,26 +9,27 @@ import (
 	"strings"
 )
 
-// Request says what is to be installed: an npm package, a folder of this machine, or an archive.
+// Request describes a plugin to install. Exactly one of Name, Folder and Archive is set.
 type Request struct {
 	Name    string // of an npm package
-	Version string // of the package, or a tag; empty is latest
+	Version string // version or tag of the package; empty means latest
 	Folder  string // an absolute path
 	Archive string // an absolute path, or a URL, of a .tar.gz or .zip
-	SHA256  string // of the archive, in hex
+	SHA256  string // required for an archive, in hex
 }
 
 var (
-	// packageName is that of Eliza's clients, but does not begin like an option.
+	// packageName matches the package names that Eliza's clients accept. It also excludes a leading dash, which npm would take
+	// for an option.
 	packageName = regexp.MustCompile(`^(@[a-z0-9~][a-z0-9-._~]*/)?[a-z0-9~][a-z0-9-._~]*$`)
-	// packageVersion is a version or a tag: no range, no address, no path.
+	// packageVersion matches a version or a tag. Ranges, URLs and paths aren't allowed.
 	packageVersion = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 )
 
-// maxName bounds the name of a package, and a version.
+// maxName is npm's length limit for package names. It also applies to versions.
 const maxName = 214
 
-// Check refuses what can't be installed, before anything is done. The error wraps ErrInvalid.
+// Check validates the request before anything is fetched. The error wraps ErrInvalid.
 func (r *Request) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
@@ -41,40 +42,40 @@ func (r *Request) Check() error {
 	}
 	switch {
 	case sources != 1:
-		return bad("one of name, path and archive is needed")
+		return bad("set exactly one of name, path and archive")
 	case r.Name == "" && r.Version != "":
-		return bad("version belongs to the name of an npm package")
+		return bad("version requires the name of an npm package")
 	case r.Archive == "" && r.SHA256 != "":
-		return bad("sha256 belongs to an archive")
+		return bad("sha256 requires an archive")
 	case r.Name != "" && (len(r.Name) > maxName || !packageName.MatchString(r.Name)):
-		return bad("%.100q is no name of an npm package", r.Name)
+		return bad("invalid npm package name %.100q", r.Name)
 	case r.Version != "" && (len(r.Version) > maxName || !packageVersion.MatchString(r.Version)):
-		return bad("%.100q is no version; it is such as 1.2.0, or a tag", r.Version)
+		return bad("invalid version %.100q: use a version such as 1.2.0, or a tag", r.Version)
 	case r.Folder != "" && !filepath.IsAbs(r.Folder):
-		return bad("path %.200q is not absolute", r.Folder)
+		return bad("path %.200q must be absolute", r.Folder)
 	}
 	if r.Archive == "" {
 		return nil
 	}
 	if b, err := hex.DecodeString(r.SHA256); err != nil || len(b) != 32 {
-		return bad("an archive needs its sha256, as 64 digits in hex")
+		return bad("an archive requires its sha256 as 64 hexadecimal digits")
 	}
 	if remote(r.Archive) {
 		if u, err := url.Parse(r.Archive); err != nil || u.Host == "" {
-			return bad("the archive's address is no URL")
+			return bad("archive: invalid URL")
 		}
 	} else if !filepath.IsAbs(r.Archive) {
-		return bad("archive %.200q is neither an https address nor an absolute path", r.Archive)
+		return bad("archive %.200q must be an https URL or an absolute path", r.Archive)
 	}
 	return nil
 }
 
-// remote reports whether an archive has to be fetched.
+// remote reports whether an archive must be downloaded.
 func remote(archive string) bool {
 	return strings.HasPrefix(archive, "https://") || strings.HasPrefix(archive, "http://")
 }
 
-// origin says where a plugin came from, without what an address may hold of secrets.
+// origin describes the source of the plugin. It omits the query and the user of a URL, which may be secret.
 func (r *Request) origin(version string) string {
 	switch {
 	case r.Name != "":
@@ -91,8 +92,8 @@ func (r *Request) origin(version string) string {
 	return "archive:" + r.Archive
 }
 
-// line is what two origins share of which one may take the place of the other: versions of one package, or whatever the
-// admin brings as folder or archive.
+// lineage identifies the origins that may replace each other: all versions of one npm package have its name, and all folders
+// and archives, which only an admin can provide, share the empty lineage.
 func lineage(origin string) string {
 	spec, ok := strings.CutPrefix(origin, "npm:")
 	if !ok {

@@ -16,26 +16,27 @@ import (
 )
 
 const (
-	// indexFile lists what is installed.
+	// indexFile lists the installed plugins.
 	indexFile = "index.json"
-	// indexVersion is that of its format.
+	// indexVersion is the version of its format.
 	indexVersion = 1
-	// filesDir is where the plugin itself lies in its folder.
+	// filesDir is the subfolder of an installation with the plugin's files.
 	filesDir = "files"
 )
 
-// Plugin is one that is installed.
+// Plugin is an installed plugin, as stored in the index.
 type Plugin struct {
 	Manifest Manifest `json:"manifest"`
-	// Origin says where it came from, such as npm:pkg@1.2.0, folder:/path or archive:https://host/path.
+	// Origin is its source, such as npm:pkg@1.2.0, folder:/path or archive:https://host/path.
 	Origin    string    `json:"origin"`
 	SHA256    string    `json:"sha256,omitempty"` // of its archive
 	Installed time.Time `json:"installed"`
-	// Folder is the one below the store's in which it lies, Root where in it.
+	// Folder is its installation folder below the store's. Root is the folder with the manifest, relative to the installation's
+	// files.
 	Folder string `json:"folder"`
 	Root   string `json:"root"`
 
-	// Dir is the folder in which it runs.
+	// Dir is the absolute path of Root. It is computed when the store is opened.
 	Dir string `json:"-"`
 }
 
@@ -44,26 +45,26 @@ type index struct {
 	Plugins []Plugin `json:"plugins"`
 }
 
-// Config says where plugins lie, and what runs them.
+// Config configures a store.
 type Config struct {
-	Dir     string // made where it is missing
+	Dir     string // created if it doesn't exist
 	Runtime Runtime
-	// AllowPrivate lets archives come from addresses of this machine and its network.
+	// AllowPrivate permits archives from private and local addresses.
 	AllowPrivate bool
 	Log          *slog.Logger
 }
 
-// Store is where plugins are installed. All methods may be called from several goroutines.
+// Store holds the installed plugins. All methods are safe for concurrent use.
 type Store struct {
 	cfg  Config
 	http *http.Client
-	work chan struct{} // one slot, held by who installs or removes
+	work chan struct{} // capacity 1: holds a value while an installation or removal runs
 
 	mu      sync.Mutex
 	plugins []Plugin // sorted by name
 }
 
-// Open opens the store, and removes what installations that were cut off have left. Close ends it.
+// Open reads the index and deletes what interrupted installations left. Call Close to release the store.
 func Open(c Config) (*Store, error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
@@ -84,7 +85,7 @@ func Open(c Config) (*Store, error) {
 			return nil, fmt.Errorf("open plugins: %s: %w", indexFile, err)
 		}
 		if i.Version != indexVersion {
-			return nil, fmt.Errorf("open plugins: %s has version %d, this program knows %d", indexFile, i.Version, indexVersion)
+			return nil, fmt.Errorf("open plugins: %s has format version %d; this gateway supports %d", indexFile, i.Version, indexVersion)
 		}
 		s.plugins = i.Plugins
 	}
@@ -94,10 +95,10 @@ func Open(c Config) (*Store, error) {
 	return s, s.sweep()
 }
 
-// Close lets go of what the store holds.
+// Close closes idle connections.
 func (s *Store) Close() { s.http.CloseIdleConnections() }
 
-// sweep removes what the index does not name.
+// sweep deletes everything in the folder that the index doesn't list.
 func (s *Store) sweep() error {
 	entries, err := os.ReadDir(s.cfg.Dir)
 	if err != nil {
@@ -109,13 +110,13 @@ func (s *Store) sweep() error {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(s.cfg.Dir, e.Name())); err != nil {
-			return fmt.Errorf("remove what an installation left: %w", err)
+			return fmt.Errorf("delete the rest of an interrupted installation: %w", err)
 		}
 	}
 	return nil
 }
 
-// List returns what is installed, sorted by name.
+// List returns the installed plugins, sorted by name.
 func (s *Store) List() []Plugin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +132,8 @@ func (s *Store) find(name string) (Plugin, bool) {
 	return Plugin{}, false
 }
 
-// commit makes a list what is installed: from the rename on it is.
+// commit makes plugins the installed ones. The rename in replaceFile is the moment of the change: a crash before it keeps the
+// old list. The caller holds the work slot.
 func (s *Store) commit(plugins []Plugin) error {
 	slices.SortFunc(plugins, func(a, b Plugin) int { return strings.Compare(a.Manifest.Name, b.Manifest.Name) })
 	b, err := json.MarshalIndent(index{indexVersion, plugins}, "", "  ")
@@ -139,7 +141,7 @@ func (s *Store) commit(plugins []Plugin) error {
 		return err
 	}
 	if err := replaceFile(filepath.Join(s.cfg.Dir, indexFile), append(b, '\n')); err != nil {
-		return fmt.Errorf("write down what is installed: %w", err)
+		return fmt.Errorf("write %s: %w", indexFile, err)
 	}
 	s.mu.Lock()
 	s.plugins = plugins
@@ -147,7 +149,7 @@ func (s *Store) commit(plugins []Plugin) error {
 	return nil
 }
 
-// replaceFile writes a file so that it is the old one or the new one, whatever happens.
+// replaceFile replaces a file atomically and durably.
 func replaceFile(path string, b []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
@@ -172,13 +174,13 @@ func replaceFile(path string, b []byte) (err error) {
 		return err
 	}
 	if d, derr := os.Open(filepath.Dir(path)); derr == nil {
-		_ = d.Sync() // not every system can; the rename is atomic anyway
+		_ = d.Sync() // not supported everywhere; the rename is atomic anyway
 		_ = d.Close()
 	}
 	return nil
 }
 
-// take gets hold of the one slot for changes.
+// acquire takes the work slot or returns ErrBusy. It doesn't wait, because an installation may take minutes.
 func (s *Store) acquire() (release func(), err error) {
 	select {
 	case s.work <- struct{}{}:
@@ -188,7 +190,8 @@ func (s *Store) acquire() (release func(), err error) {
 	}
 }
 
-// Remove stops a plugin and takes it away, with all of its files.
+// Remove uninstalls a plugin: it updates the index, stops the plugin and deletes its files, in this order, so that a crash in
+// between leaves only garbage for the next Open.
 func (s *Store) Remove(name string) error {
 	release, err := s.acquire()
 	if err != nil {
@@ -208,9 +211,9 @@ func (s *Store) Remove(name string) error {
 	return nil
 }
 
-// discard removes a folder. One that can't be removed is rubbish until the next start.
+// discard deletes an installation's folder. If that fails, the next Open deletes it.
 func (s *Store) discard(folder string) {
 	if err := os.RemoveAll(filepath.Join(s.cfg.Dir, folder)); err != nil {
-		s.cfg.Log.Warn("files of a plugin are left for the next start to remove", "folder", folder, "error", err)
+		s.cfg.Log.Warn("plugins: files can't be deleted now; the next start deletes them", "folder", folder, "error", err)
 	}
 }

@@ -14,23 +14,24 @@ import (
 	"strings"
 )
 
-// The limits on what a plugin consists of.
+// Limits for archives and for the installed files. They protect the disk from a malicious archive.
 const (
-	maxArchive = 64 << 20  // bytes of an archive
-	maxTotal   = 256 << 20 // bytes of all files
+	maxArchive = 64 << 20  // size of an archive, bytes
+	maxTotal   = 256 << 20 // total size of the files, bytes
 	maxFiles   = 20_000    // files and folders
-	maxPath    = 512       // bytes of a path
-	maxDepth   = 32        // folders in folders
+	maxPath    = 512       // length of a path, bytes
+	maxDepth   = 32        // nesting of folders
 )
 
-// spill takes files into a folder, and refuses what does not belong there.
+// extractor writes files below root and enforces the limits.
 type extractor struct {
 	root  *os.Root
 	files int
 	bytes int64
 }
 
-// name checks the path of an entry.
+// checkPath validates the path of an entry, counts the entry, and returns the path in the system's form. It returns "." for the
+// root.
 func (s *extractor) checkPath(entry string) (string, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(entry, "./"), "/")
 	if name == "" || name == "." {
@@ -39,16 +40,16 @@ func (s *extractor) checkPath(entry string) (string, error) {
 	bad := func(reason string) (string, error) { return "", fmt.Errorf("entry %.200q: %s", entry, reason) }
 	switch {
 	case len(name) > maxPath:
-		return bad(fmt.Sprintf("a path has at most %d bytes", maxPath))
+		return bad(fmt.Sprintf("the path is longer than %d bytes", maxPath))
 	case strings.Count(name, "/") >= maxDepth:
-		return bad(fmt.Sprintf("it lies more than %d folders deep", maxDepth))
+		return bad(fmt.Sprintf("nested more than %d folders deep", maxDepth))
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' || r == '\uFFFD' }):
-		return bad("its path holds what no path may")
+		return bad("the path contains an invalid character")
 	case path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)):
-		return bad("it leads out of the plugin's folder")
+		return bad("the path leaves the plugin's folder")
 	}
 	if s.files++; s.files > maxFiles {
-		return bad(fmt.Sprintf("there are more than %d files", maxFiles))
+		return bad(fmt.Sprintf("more than %d files", maxFiles))
 	}
 	return filepath.FromSlash(name), nil
 }
@@ -61,6 +62,7 @@ func (s *extractor) makeFolder(entry string) error {
 	return s.root.MkdirAll(name, 0o700)
 }
 
+// writeFile writes one file. It keeps only the executable bit of mode, and refuses a second file with the same path.
 func (s *extractor) writeFile(entry string, mode fs.FileMode, r io.Reader) error {
 	name, err := s.checkPath(entry)
 	if err != nil {
@@ -77,7 +79,7 @@ func (s *extractor) writeFile(entry string, mode fs.FileMode, r io.Reader) error
 	}
 	f, err := s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, perm)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("entry %.200q stands there twice", entry)
+		return fmt.Errorf("duplicate entry %.200q", entry)
 	}
 	if err != nil {
 		return err
@@ -88,16 +90,16 @@ func (s *extractor) writeFile(entry string, mode fs.FileMode, r io.Reader) error
 		err = cerr
 	}
 	if err == nil && s.bytes > maxTotal {
-		err = fmt.Errorf("it comes to more than %d MiB", maxTotal>>20)
+		err = fmt.Errorf("the files are larger than %d MiB in total", maxTotal>>20)
 	}
 	return err
 }
 
-// unpack takes an archive apart into a folder.
+// unpack extracts a .tar.gz or .zip archive, recognized by its first bytes.
 func unpack(archive *os.File, into *os.Root) error {
 	magic := make([]byte, 4)
 	if _, err := archive.ReadAt(magic, 0); err != nil {
-		return errors.New("the archive is empty, or too short to be one")
+		return errors.New("the archive is empty or too short")
 	}
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -115,9 +117,9 @@ func unpack(archive *os.File, into *os.Root) error {
 func (s *extractor) tarball(r io.Reader) error {
 	gz, err := gzip.NewReader(r)
 	if err != nil {
-		return fmt.Errorf("the archive: %w", err)
+		return fmt.Errorf("read the archive: %w", err)
 	}
-	// Headers count too: an archive of nothing else ends somewhere.
+	// The limit includes headers, so that an archive of only headers ends too.
 	t := tar.NewReader(io.LimitReader(gz, maxTotal+maxFiles*4096))
 	for {
 		h, err := t.Next()
@@ -125,16 +127,16 @@ func (s *extractor) tarball(r io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("the archive: %w", err)
+			return fmt.Errorf("read the archive: %w", err)
 		}
 		switch h.Typeflag {
 		case tar.TypeReg:
 			err = s.writeFile(h.Name, h.FileInfo().Mode(), t)
 		case tar.TypeDir:
 			err = s.makeFolder(h.Name)
-		case tar.TypeXGlobalHeader: // a note of git's
+		case tar.TypeXGlobalHeader: // written by git archive
 		default:
-			err = fmt.Errorf("entry %.200q is neither a file nor a folder; links and devices are refused", h.Name)
+			err = fmt.Errorf("entry %.200q is neither a file nor a folder; links and devices are not allowed", h.Name)
 		}
 		if err != nil {
 			return err
@@ -148,8 +150,8 @@ func (s *extractor) zip(f *os.File) error {
 		return err
 	}
 	z, err := zip.NewReader(f, info.Size())
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // paths are looked at below
-		return fmt.Errorf("the archive: %w", err)
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // checkPath validates the paths
+		return fmt.Errorf("read the archive: %w", err)
 	}
 	for _, e := range z.File {
 		switch mode := e.Mode(); {
@@ -158,7 +160,7 @@ func (s *extractor) zip(f *os.File) error {
 		case mode.IsRegular():
 			err = s.zipEntry(e)
 		default:
-			err = fmt.Errorf("entry %.200q is neither a file nor a folder; links and devices are refused", e.Name)
+			err = fmt.Errorf("entry %.200q is neither a file nor a folder; links and devices are not allowed", e.Name)
 		}
 		if err != nil {
 			return err
@@ -176,7 +178,7 @@ func (s *extractor) zipEntry(e *zip.File) error {
 	return s.writeFile(e.Name, e.Mode(), r)
 }
 
-// copyFolder takes a folder of this machine over, but for what a checkout has beside the program.
+// copyFolder copies a local folder. It skips .git and node_modules/.bin, whose links would be refused.
 func copyFolder(from string, into *os.Root) error {
 	root, err := os.OpenRoot(from)
 	if err != nil {
@@ -193,7 +195,7 @@ func copyFolder(from string, into *os.Root) error {
 		case d.IsDir():
 			return s.makeFolder(name)
 		case !d.Type().IsRegular():
-			return fmt.Errorf("%s is neither a file nor a folder; links and devices are refused", name)
+			return fmt.Errorf("%s is neither a file nor a folder; links and devices are not allowed", name)
 		}
 		f, err := root.Open(name)
 		if err != nil {
@@ -208,7 +210,7 @@ func copyFolder(from string, into *os.Root) error {
 	})
 }
 
-// weigh holds a folder against the limits once others have written into it.
+// checkSize applies the limits to a folder after npm has written into it.
 func checkSize(dir string) error {
 	files, bytes := 0, int64(0)
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -226,7 +228,7 @@ func checkSize(dir string) error {
 			bytes += info.Size()
 		}
 		if files++; files > maxFiles || bytes > maxTotal {
-			return fmt.Errorf("with its dependencies it comes to more than %d files or %d MiB", maxFiles, maxTotal>>20)
+			return fmt.Errorf("with its dependencies, the plugin exceeds %d files or %d MiB", maxFiles, maxTotal>>20)
 		}
 		return nil
 	})

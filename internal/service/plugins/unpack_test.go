@@ -23,19 +23,19 @@ func TestHostileArchives(t *testing.T) {
 		with   []tar.Header
 		reason string
 	}{
-		{"dots", []tar.Header{entry("../../victim", "x")}, "leads out"},
-		{"dots inside", []tar.Header{entry("a/../../victim", "x")}, "leads out"},
-		{"absolute", []tar.Header{entry(victim, "x")}, "leads out"},
-		{"backslashes", []tar.Header{entry(`..\victim`, "x")}, "no path may"},
-		{"line end", []tar.Header{entry("a\nb", "x")}, "no path may"},
+		{"dots", []tar.Header{entry("../../victim", "x")}, "leaves the plugin's folder"},
+		{"dots inside", []tar.Header{entry("a/../../victim", "x")}, "leaves the plugin's folder"},
+		{"absolute", []tar.Header{entry(victim, "x")}, "leaves the plugin's folder"},
+		{"backslashes", []tar.Header{entry(`..\victim`, "x")}, "invalid character"},
+		{"line end", []tar.Header{entry("a\nb", "x")}, "invalid character"},
 		{"symlink", []tar.Header{{Name: "l", Typeflag: tar.TypeSymlink, Linkname: filepath.Dir(victim)}, entry("l/victim", "x")}, "links and devices"},
 		{"hard link", []tar.Header{{Name: "l", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}}, "links and devices"},
 		{"device", []tar.Header{{Name: "d", Typeflag: tar.TypeChar}}, "links and devices"},
 		{"pipe", []tar.Header{{Name: "p", Typeflag: tar.TypeFifo}}, "links and devices"},
-		{"twice", []tar.Header{entry("run", "other")}, "twice"},
+		{"duplicate", []tar.Header{entry("run", "other")}, "duplicate"},
 		{"file as folder", []tar.Header{entry("run/x", "x")}, "run: "},
 		{"deep", []tar.Header{entry(deep, "x")}, "folders deep"},
-		{"long", []tar.Header{entry(strings.Repeat("x", 600), "x")}, "at most 512 bytes"},
+		{"long", []tar.Header{entry(strings.Repeat("x", 600), "x")}, "longer than 512 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHouse(t)
@@ -105,8 +105,8 @@ func TestZip(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(p.Dir, "run")); err != nil || info.Mode().Perm() != 0o700 || filepath.Base(p.Dir) != "p-1" {
 		t.Errorf("%v, %v in %s", info, err, p.Dir)
 	}
-	h.failed(archive(t, zipped(t, append(good, zipEntry{"../victim", "x", 0o644})...)), "downloading", "leads out")
-	h.failed(archive(t, zipped(t, append(good, zipEntry{"/victim", "x", 0o644})...)), "downloading", "leads out")
+	h.failed(archive(t, zipped(t, append(good, zipEntry{"../victim", "x", 0o644})...)), "downloading", "leaves the plugin's folder")
+	h.failed(archive(t, zipped(t, append(good, zipEntry{"/victim", "x", 0o644})...)), "downloading", "leaves the plugin's folder")
 	h.failed(archive(t, zipped(t, append(good, zipEntry{"link", "/etc", os.ModeSymlink | 0o777})...)), "downloading", "links and devices")
 }
 

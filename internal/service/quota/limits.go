@@ -7,25 +7,25 @@ import (
 	"github.com/leat-dev/leat/internal/base/ratelimit"
 )
 
-// Limits bound what one user, or all users of one tenant together, may use; 0 bounds nothing.
+// Limits are the limits of one user, or of all users of one tenant together. 0 means no limit.
 type Limits struct {
-	Turns    int   // that are queued, run or wait at once
-	Messages int   // a minute: so many at once, and then as many more evenly over each minute
-	Bytes    int64 // in the store; a message that would lead above is refused
-	Viewers  int   // streams and subscriptions that are open at once
+	Turns    int   // number of turns that are queued, running or waiting
+	Messages int   // per minute, as a token bucket of this size
+	Bytes    int64 // stored bytes; a message that would exceed them is refused
+	Viewers  int   // number of open streams and subscriptions
 }
 
 func (l *Limits) rate() ratelimit.Rate { return ratelimit.Rate{Tokens: l.Messages, Per: time.Minute} }
 
-// Who is a user. One without a subject is the operator.
+// Account identifies a user. An account without a subject is the operator.
 type Account struct{ Tenant, Subject string }
 
 func (w Account) operator() bool { return w.Subject == "" }
 
-// Resource is what a limit is about.
+// Resource is the kind of usage that a limit applies to.
 type Resource string
 
-// The resources.
+// The resources. Clients receive these values in errors.
 const (
 	Turns    Resource = "turns"
 	Messages Resource = "messages"
@@ -33,32 +33,32 @@ const (
 	Viewers  Resource = "viewers"
 )
 
-// Scope says whose limit it is.
+// scope is the level of a limit.
 type scope string
 
-// The scopes.
+// The scopes. Clients receive these values in errors.
 const (
 	User   scope = "user"
 	Tenant scope = "tenant"
 )
 
-// Exceeded is the error of what a limit refuses.
+// Exceeded is the error for a request that a limit refuses.
 type Exceeded struct {
 	Resource    Resource
 	Scope       scope
 	Limit       int64
-	StoredBytes int64         // of bytes: how many are stored
-	Wait        time.Duration // of messages: until the next is granted
+	StoredBytes int64         // only for Bytes: the bytes stored now
+	Wait        time.Duration // only for Messages: the time until the next one is allowed
 }
 
 func (e *Exceeded) Error() string {
 	switch e.Resource {
 	case Messages:
-		return fmt.Sprintf("a %s may send %d messages a minute; the next in %v", e.Scope, e.Limit, max(e.Wait.Round(time.Second), time.Second))
+		return fmt.Sprintf("a %s may send %d messages per minute; try again in %v", e.Scope, e.Limit, max(e.Wait.Round(time.Second), time.Second))
 	case Bytes:
-		return fmt.Sprintf("a %s may store %d bytes, and %d are stored; delete conversations to go on", e.Scope, e.Limit, e.StoredBytes)
+		return fmt.Sprintf("a %s may store %d bytes and already stores %d; delete conversations to free space", e.Scope, e.Limit, e.StoredBytes)
 	case Turns:
-		return fmt.Sprintf("a %s may have %d turns at once that wait or run", e.Scope, e.Limit)
+		return fmt.Sprintf("a %s may have %d turns waiting or running at a time", e.Scope, e.Limit)
 	}
-	return fmt.Sprintf("a %s may follow %d conversations at once", e.Scope, e.Limit)
+	return fmt.Sprintf("a %s may follow %d conversations at a time", e.Scope, e.Limit)
 }

@@ -7,33 +7,33 @@ import (
 	"github.com/leat-dev/leat/internal/base/ratelimit"
 )
 
-// Options are what a [Quota] is made of.
+// Options configures a [Quota].
 type Options struct {
-	// User bounds each user by itself, Tenant all users of each tenant together. Users without a tenant are those of one
-	// tenant without a name.
+	// User limits each user, Tenant all users of a tenant together. Users without a tenant form one tenant with an empty name.
 	User, Tenant Limits
-	// Stored tells how many bytes an owner has in the store, and its tenant; needed where bytes are bound.
+	// StoredBytes returns the stored bytes of an owner and of its whole tenant. It is required if bytes are limited. It is
+	// called with the quota's lock held, so it must be fast and must not call the quota.
 	StoredBytes func(tenant, owner string) (ofOwner, ofTenant int64)
-	// Now tells the time; nil is time.Now.
+	// Clock returns the current time. If it is nil, time.Now is used.
 	Clock func() time.Time
 }
 
-// Quota counts. It may be used from several goroutines.
+// Quota counts the usage of all accounts. All methods are safe for concurrent use.
 type Quota struct {
 	opt Options
 
-	mu            sync.Mutex // protects what follows
+	mu            sync.Mutex // protects the fields below
 	users         map[Account]*counters
 	tenants       map[string]*counters
-	turns         map[string]turn     // those that count, by id
-	conversations map[string][]string // ids of their turns that count
+	turns         map[string]turn     // counted turns by id
+	conversations map[string][]string // ids of the counted turns, by conversation
 	swept         time.Time
 }
 
-// account is what one user or tenant uses.
+// counters are the usage of one user or tenant.
 type counters struct {
 	turns, viewers int
-	reserved       int64 // bytes that were granted and are not in the store yet
+	reserved       int64 // bytes of open reservations, which aren't in the store yet
 	messages       ratelimit.Bucket
 }
 
@@ -42,10 +42,10 @@ type turn struct {
 	conversation string
 }
 
-// sweepEvery is how often accounts that use nothing are forgotten; each takes some 100 bytes.
+// sweepEvery is the interval at which idle counters are removed. Each takes about 100 bytes.
 const sweepEvery = time.Minute
 
-// New returns a quota of which nothing is used.
+// New returns a quota without usage.
 func New(opt Options) *Quota {
 	if opt.Clock == nil {
 		opt.Clock = time.Now
@@ -59,31 +59,31 @@ func New(opt Options) *Quota {
 	}
 }
 
-// BoundsTurns and BoundsBytes report whether there is a limit on them: without one there is no need to find out how many
-// there are.
+// BoundsTurns reports whether turns are limited. If they aren't, the caller need not determine how many there are.
 func (q *Quota) BoundsTurns() bool { return q.opt.User.Turns > 0 || q.opt.Tenant.Turns > 0 }
 
-// BoundsBytes is said above.
+// BoundsBytes reports whether bytes are limited.
 func (q *Quota) BoundsBytes() bool { return q.opt.User.Bytes > 0 || q.opt.Tenant.Bytes > 0 }
 
-// Need is what something takes.
+// Need is the usage that a request would add.
 type Need struct {
-	// Turn is the id of a turn that begins in a conversation; empty where none does.
+	// Turn is the id of the turn that starts in Conversation, or empty if none starts.
 	Turn, Conversation string
 	Message            bool
-	// Bytes go to what Owner stores.
+	// Bytes are added to what Owner stores. Owner may differ from the account that sends the message.
 	Bytes int64
 	Owner Account
 }
 
-// side is an account with the limits that bind it.
+// side is one of the two levels at which an account is limited: the user or its tenant.
 type side struct {
 	scope  scope
 	limits *Limits
 	*counters
 }
 
-// sides are the accounts that something of a user's counts in; none of the operator's does. Callers hold the lock.
+// sides returns the counters and limits that apply to an account, creating the counters if necessary. The operator has none.
+// The caller holds the lock.
 func (q *Quota) sides(w Account) []side {
 	if w.operator() {
 		return nil
@@ -100,8 +100,8 @@ func (q *Quota) sides(w Account) []side {
 	return []side{{User, &q.opt.User, u}, {Tenant, &q.opt.Tenant, t}}
 }
 
-// Take grants all of what is needed, or nothing with an [*Exceeded]. The caller ends the grant. The operator is granted
-// everything, also in a user's name: what it says in a user's conversation is not refused.
+// Take reserves everything in n, or returns an [*Exceeded] and reserves nothing. The caller must call Commit or Cancel on the
+// reservation. An operator's request is always granted, even if it writes to a user's conversation.
 func (q *Quota) Take(w Account, n Need) (*Reservation, error) {
 	g := &Reservation{q: q, account: w, need: n}
 	if w.operator() {
@@ -126,7 +126,7 @@ func (q *Quota) Take(w Account, n Need) (*Reservation, error) {
 		}
 	}
 	if n.Message {
-		// The last, since it takes what it checks.
+		// Last, because checking the rate also consumes a token.
 		for i, s := range senderSides {
 			if wait, ok := s.messages.Take(at, s.limits.rate()); !ok {
 				for _, before := range senderSides[:i] {
@@ -145,7 +145,8 @@ func (q *Quota) Take(w Account, n Need) (*Reservation, error) {
 	return g, nil
 }
 
-// fits reports whether an owner and its tenant may store more. Callers hold the lock.
+// fits returns an error if the owner or its tenant can't store more bytes. The operator's own conversations don't count toward
+// the tenant. The caller holds the lock.
 func (q *Quota) fits(owner Account, sides []side, bytes int64) error {
 	if owner.operator() || !q.BoundsBytes() {
 		return nil
@@ -164,7 +165,7 @@ func (q *Quota) fits(owner Account, sides []side, bytes int64) error {
 	return nil
 }
 
-// Grant is what was granted for one thing. Exactly one of Keep and Cancel counts, the first.
+// Reservation is the usage granted to one request. The first call of Commit or Cancel decides; later calls have no effect.
 type Reservation struct {
 	q          *Quota
 	account    Account
@@ -172,13 +173,14 @@ type Reservation struct {
 	isFinished bool
 }
 
-// Keep says that what it was granted for has come about, or may have: its bytes are in the store, and its turn lives until
+// Commit confirms that the request was written, or may have been. Its bytes are in the store now, and its turn counts until
 // [Quota.End] or [Quota.Sync].
 func (g *Reservation) Commit() { g.finish(false) }
 
-// Cancel says that nothing came of it, and gives everything back.
+// Cancel releases everything, because the request wasn't written.
 func (g *Reservation) Cancel() { g.finish(true) }
 
+// finish releases the reserved bytes in both cases, because a committed request's bytes are counted by the store from then on.
 func (g *Reservation) finish(undo bool) {
 	g.q.mu.Lock()
 	defer g.q.mu.Unlock()
@@ -202,22 +204,22 @@ func (g *Reservation) finish(undo bool) {
 	}
 }
 
-// Begin counts a turn without asking whether it may be: one that has to be, since what it answers is in the log already.
+// Begin counts a turn without checking the limits. It is for turns that must run because their message is already in the log.
 func (q *Quota) Begin(w Account, id, conversation string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.begin(id, turn{w, conversation})
 }
 
-// End says that a turn has ended. One that does not count changes nothing.
+// End stops counting a turn. It has no effect if the turn isn't counted.
 func (q *Quota) End(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.end(id)
 }
 
-// Sync says which turns of a conversation are unfinished, by id, as the log has it: at the start, and after a commit of
-// which nobody knows whether it came about. Whatever else was counted of the conversation counts no more.
+// Sync replaces the counted turns of a conversation by its unfinished turns according to the log. The gateway calls it at the
+// start, and after a commit with an unknown result.
 func (q *Quota) Sync(conversation string, unfinished map[string]Account) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -231,7 +233,7 @@ func (q *Quota) Sync(conversation string, unfinished map[string]Account) {
 	}
 }
 
-// begin counts a turn, once. Callers hold the lock.
+// begin counts a turn unless it is already counted. The caller holds the lock.
 func (q *Quota) begin(id string, t turn) {
 	if _, exists := q.turns[id]; exists || t.account.operator() {
 		return
@@ -243,7 +245,7 @@ func (q *Quota) begin(id string, t turn) {
 	q.conversations[t.conversation] = append(q.conversations[t.conversation], id)
 }
 
-// end counts a turn no more. Callers hold the lock.
+// end stops counting a turn. The caller holds the lock.
 func (q *Quota) end(id string) {
 	t, exists := q.turns[id]
 	if !exists {
@@ -265,7 +267,7 @@ func (q *Quota) end(id string) {
 	}
 }
 
-// View counts a viewer until leave is called; a second call of leave does nothing. The error is an [*Exceeded].
+// View counts a viewer until leave is called. Calling leave again has no effect. The error is an [*Exceeded].
 func (q *Quota) View(w Account) (leave func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -291,7 +293,7 @@ func (q *Quota) View(w Account) (leave func(), err error) {
 	}, nil
 }
 
-// sweep forgets accounts that use nothing, now and then. Callers hold the lock.
+// sweep removes the counters of idle accounts, at most once per sweepEvery. The caller holds the lock.
 func (q *Quota) sweep(at time.Time) {
 	if at.Sub(q.swept) < sweepEvery {
 		return

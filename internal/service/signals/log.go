@@ -14,54 +14,54 @@ import (
 )
 
 const (
-	// Cap is how many signals are kept.
+	// Cap is the number of signals that are kept.
 	Cap = 1500
-	// slack is how many more may lie in the journal until it is trimmed, so that not every commit has to.
+	// slack is the number of records above Cap that may remain in the journal, so that not every commit has to trim.
 	slack = 100
-	// maxOffered bounds what waits of offered signals; more is dropped.
+	// maxQueue limits the offered signals that wait to be written. Further ones are dropped.
 	maxQueue = 1024
-	// page is how much of the log is read at once, in bytes.
+	// page is the size of the pieces in which the log is read, in bytes.
 	page = 256 << 10
 )
 
-// ErrGone says that the conversation of a signal is not there.
+// ErrGone says that the signal's conversation doesn't exist or was deleted.
 var ErrGone = errors.New("signals: no such conversation")
 
-// Journal is the part of the journal that the log of signals uses.
+// store is the part of the journal that the log uses.
 type store interface {
 	Append(ctx context.Context, b journal.Batch) error
 	Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error)
 	Trim(ctx context.Context, conversation string, upto int64) error
 }
 
-// Log is the log of signals. Make one with New, call Open before anything else and Run beside it; the methods may be called
-// from several goroutines.
+// Log is the log of signals. Create it with [New] and call Open before any other method. The methods are safe for concurrent
+// use.
 type Log struct {
 	journal store
 	log     *slog.Logger
-	writer  chan struct{} // whoever puts a value in may write
-	wake    chan struct{} // has a value when offered signals wait
+	writer  chan struct{} // capacity 1: the sender of a value is the only writer until it receives it back
+	wake    chan struct{} // capacity 1: a value means that offered signals are waiting
 
 	mu          sync.Mutex
 	entries     []Entry // at most Cap, in order
-	head        int64   // the number of the last signal, or above it after a restore
-	droppedUpTo int64   // the number of the last signal that is kept no more
+	head        int64   // seq of the last record; after a restore it may be higher
+	droppedUpTo int64   // signals up to this number may be missing from entries
 	trimmedUpTo int64   // the seq up to which the journal was trimmed
 	changed     chan struct{}
 	queue       []Signal
-	lostCount   int // offered signals that were dropped since the last commit
+	lostCount   int // offered signals dropped since Run last looked
 }
 
-// New returns the log of signals that is stored in j.
+// New returns the log that is stored in j. It doesn't access j yet.
 func New(j store, log *slog.Logger) *Log {
 	return &Log{journal: j, log: log, writer: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
-// Open makes the log where there is none, and reads what is kept.
+// Open creates the log if it doesn't exist, and reads the stored signals into memory.
 func (l *Log) Open(ctx context.Context) error {
 	err := l.journal.Append(ctx, journal.Batch{Conversation: Conversation, Create: true, Summary: &journal.Summary{Created: time.Now().UnixMilli()}})
 	if err != nil && !errors.Is(err, journal.ErrExists) {
-		return fmt.Errorf("signals: make the log: %w", err)
+		return fmt.Errorf("signals: create the log: %w", err)
 	}
 	after := int64(0)
 	for {
@@ -81,7 +81,7 @@ func (l *Log) Open(ctx context.Context) error {
 	}
 }
 
-// keep adds events to what is kept. l.mu is held.
+// addEntries adds stored records to memory and drops the oldest above Cap. The caller holds mu.
 func (l *Log) addEntries(events []event.Event) {
 	for i := range events {
 		if e, ok := entryOf(&events[i]); ok {
@@ -90,12 +90,12 @@ func (l *Log) addEntries(events []event.Event) {
 	}
 	if excess := len(l.entries) - Cap; excess > 0 {
 		l.droppedUpTo = l.entries[excess-1].N
-		l.entries = slices.Clone(l.entries[excess:]) // what is dropped is not held on to
+		l.entries = slices.Clone(l.entries[excess:]) // the copy releases the memory of the dropped ones
 	}
 }
 
-// Publish writes signals, in their order, and returns the number of the last. Its error wraps ErrInvalid, ErrGone, or is the
-// journal's; then nothing was written.
+// Publish stores signals in order, in one commit, and returns the number of the last. The error wraps ErrInvalid, ErrGone or
+// the journal's error; nothing was written then, except that the result of a commit may be unknown (journal.ErrUnknown).
 func (l *Log) Publish(ctx context.Context, signals ...Signal) (last int64, err error) {
 	if len(signals) == 0 {
 		return l.Head(), nil
@@ -106,11 +106,11 @@ func (l *Log) Publish(ctx context.Context, signals ...Signal) (last int64, err e
 		return 0, ctx.Err()
 	}
 	defer func() { <-l.writer }()
-	// Whether it was written must be known, whoever waits: what is kept in memory follows the journal.
+	// The commit isn't cancelled with the caller, because memory must reflect what the journal has.
 	return l.write(context.WithoutCancel(ctx), signals)
 }
 
-// write is called by whoever may write.
+// write commits signals and then trims the journal if it has too many. The caller has the writer slot.
 func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 	l.mu.Lock()
 	head := l.head
@@ -124,7 +124,7 @@ func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 		e.Seq, e.At = head+int64(i)+1, time.Now().UnixMilli()
 		b.Events = append(b.Events, e)
 		if c := signals[i].Conversation; c != "" && !slices.ContainsFunc(b.Keys, func(kv journal.KeyValue) bool { return kv.Log == c }) {
-			// It writes nothing, but is refused when the conversation is gone.
+			// A delete of a key that doesn't exist: it only makes the commit fail if c was deleted.
 			b.Keys = append(b.Keys, journal.KeyValue{Key: "signals/" + c, Log: c})
 		}
 	}
@@ -143,7 +143,7 @@ func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 	l.addEntries(b.Events)
 	close(l.changed)
 	l.changed = make(chan struct{})
-	upto := head // records before the first that is kept tell nothing any more
+	upto := head // records before the first entry are obsolete
 	if len(l.entries) > 0 {
 		upto = l.entries[0].N - 1
 	}
@@ -151,7 +151,7 @@ func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 	l.mu.Unlock()
 	if trim {
 		if err := l.journal.Trim(ctx, Conversation, upto); err != nil {
-			l.log.Warn("old signals are not trimmed yet", "error", err) // the next commit tries again
+			l.log.Warn("signals: can't trim; the next commit tries again", "error", err) // the signals themselves are stored
 			return head, nil
 		}
 		l.mu.Lock()
@@ -161,14 +161,14 @@ func (l *Log) write(ctx context.Context, signals []Signal) (int64, error) {
 	return head, nil
 }
 
-// rehead finds out whether a commit whose fate is unknown is there.
+// refreshHead reads the log after a commit with an unknown result, so that head and entries match the journal again.
 func (l *Log) refreshHead(ctx context.Context) {
 	l.mu.Lock()
 	head := l.head
 	l.mu.Unlock()
 	r, err := l.journal.Read(ctx, Conversation, head, 0)
 	if err != nil {
-		l.log.Warn("signals can't be read again", "error", err)
+		l.log.Warn("signals: can't read the log after a failed commit", "error", err)
 		return
 	}
 	l.mu.Lock()
@@ -179,7 +179,8 @@ func (l *Log) refreshHead(ctx context.Context) {
 	l.changed = make(chan struct{})
 }
 
-// Offer hands a signal over to Run. It never blocks: where too many wait it is dropped, and the log says how many were.
+// Offer queues a signal for Run. It never blocks. If the queue is full, the signal is dropped, and Run logs the number of
+// dropped ones.
 func (l *Log) Offer(s Signal) {
 	l.mu.Lock()
 	if len(l.queue) >= maxQueue {
@@ -194,7 +195,7 @@ func (l *Log) Offer(s Signal) {
 	}
 }
 
-// Run writes offered signals until the context ends, and then what still waits.
+// Run stores offered signals until ctx ends, and then those still queued.
 func (l *Log) Run(ctx context.Context) {
 	for isLast := false; !isLast; {
 		select {
@@ -207,30 +208,30 @@ func (l *Log) Run(ctx context.Context) {
 		l.queue, l.lostCount = nil, 0
 		l.mu.Unlock()
 		if lostCount > 0 {
-			l.log.Warn("signals of turns were dropped: the journal is too slow for them", "signals", lostCount)
+			l.log.Warn("signals: offered signals were dropped because the journal is too slow", "signals", lostCount)
 		}
 		if len(batch) == 0 {
 			continue
 		}
 		_, err := l.Publish(context.WithoutCancel(ctx), batch...)
-		if errors.Is(err, ErrGone) || errors.Is(err, ErrInvalid) { // of one of them; the others are not to suffer from it
+		if errors.Is(err, ErrGone) || errors.Is(err, ErrInvalid) { // One of them caused it. Write each alone, so that the others aren't lost.
 			for _, s := range batch {
 				if _, err = l.Publish(context.WithoutCancel(ctx), s); errors.Is(err, ErrGone) {
 					err = nil
 				}
 				if err != nil {
-					l.log.Warn("a signal of a turn is not written", "error", err)
+					l.log.Warn("signals: an offered signal can't be written", "error", err)
 				}
 			}
 			continue
 		}
 		if err != nil {
-			l.log.Warn("signals of turns are not written", "signals", len(batch), "error", err)
+			l.log.Warn("signals: offered signals can't be written", "signals", len(batch), "error", err)
 		}
 	}
 }
 
-// Forget drops from memory what is kept about a conversation that was deleted.
+// Forget removes the signals about a deleted conversation from memory. The journal's delete has blanked their records.
 func (l *Log) Forget(conversation string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,8 +244,8 @@ func (l *Log) Forget(conversation string) {
 	l.entries = remaining
 }
 
-// After returns what is kept after a number, in order, and whether signals after it are kept no more. Nobody changes what it
-// returns.
+// After returns the signals with numbers above n, in order. gap means that some of them are no longer kept. The caller must not
+// change the result, because it is shared.
 func (l *Log) After(n int64) (entries []Entry, gap bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,14 +253,15 @@ func (l *Log) After(n int64) (entries []Entry, gap bool) {
 	return l.entries[i:len(l.entries):len(l.entries)], n < l.droppedUpTo
 }
 
-// Head returns the number that no signal is above.
+// Head returns a number that no stored signal exceeds.
 func (l *Log) Head() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.head
 }
 
-// Changed returns a channel that is closed when the next signals are there.
+// Changed returns a channel that is closed when the next signals are stored. A reader must take it before it calls After, or it
+// may miss signals.
 func (l *Log) Changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Conversation is the id of the log.
+// Conversation is the id of the log in the journal.
 const Conversation = "$signals"
 
-// The types of signals.
+// The types of signals. Clients receive them, so they must not change.
 const (
 	AgentEvent     = "agent_event"
 	HeartbeatEvent = "heartbeat_event"
@@ -23,31 +23,32 @@ const (
 )
 
 const (
-	// MaxPayload bounds one payload, in bytes of JSON, so that what is kept in memory stays below 48 MiB.
+	// maxPayload limits a payload, in bytes of JSON. With [Cap] it keeps the memory of all signals below 48 MiB.
 	maxPayload = 32 << 10
-	// maxWord bounds each of the other fields, in bytes.
+	// maxWord limits each of the text fields, in bytes.
 	maxWord = 256
 )
 
-// ErrInvalid says that a signal is not well-formed.
+// ErrInvalid says that a signal is malformed.
 var ErrInvalid = errors.New("invalid signal")
 
-// Signal is one entry, as it is published.
+// Signal is a signal to publish.
 type Signal struct {
 	Type       string
 	Stream     string
 	RunID      string
-	Seq        *int64 // within the run
+	Seq        *int64 // position within the run, set by the publisher
 	SessionKey string
 	AgentID    string
-	// Conversation is what the signal is about: whoever may read it may see the signal, and it goes with it. A signal without
-	// one is the operator's. It is the envelope's roomId.
+	// Conversation is the conversation that the signal concerns. Users who may read it may see the signal, and its delete
+	// removes the signal. Without a conversation, only the operator may see it. Clients receive it as roomId.
 	Conversation string
-	// Payload is any JSON value; one that is no object is wrapped as {"value":…}, none is an empty object.
+	// Payload is any JSON value. A value that isn't an object is wrapped as {"value":…}; if it is empty, it becomes an empty
+	// object.
 	Payload json.RawMessage
 }
 
-// content is what a record holds of a signal; its number and its time are the record's own.
+// content is the stored form of a signal. Its number and time are those of the record.
 type content struct {
 	Stream     string          `json:"stream,omitempty"`
 	RunID      string          `json:"runId,omitempty"`
@@ -57,7 +58,7 @@ type content struct {
 	Payload    json.RawMessage `json:"payload"`
 }
 
-// envelope is what clients get: Eliza's StreamEventEnvelope.
+// envelope is the form that clients receive: Eliza's StreamEventEnvelope.
 type envelope struct {
 	Type       string          `json:"type"`
 	Version    int             `json:"version"`
@@ -72,9 +73,9 @@ type envelope struct {
 	Payload    json.RawMessage `json:"payload"`
 }
 
-// Entry is a signal that is in the log. It is never changed.
+// Entry is a stored signal. It must not be changed.
 type Entry struct {
-	N            int64 // its number
+	N            int64 // number of the signal
 	Type         string
 	Conversation string
 	RunID        string
@@ -82,10 +83,10 @@ type Entry struct {
 	JSON         []byte // the envelope
 }
 
-// ID returns the id that clients know a number by.
+// ID returns the event id of a number, as clients receive it.
 func ID(n int64) string { return "evt-" + strconv.FormatInt(n, 10) }
 
-// ParseID reads what a client gives as its last event: "42" or "evt-42". What is neither is no cursor.
+// ParseID parses the id of the last event that a client has received: "42" or "evt-42". Other forms return false.
 func ParseID(s string) (n int64, ok bool) {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "evt-")
 	if s == "" || strings.Trim(s, "0123456789") != "" {
@@ -95,23 +96,23 @@ func ParseID(s string) (n int64, ok bool) {
 	return n, err == nil && n < 1<<53
 }
 
-// event returns the record that holds a signal.
+// event validates the signal and returns its record.
 func (s *Signal) event() (event.Event, error) {
 	switch s.Type {
 	case AgentEvent, HeartbeatEvent, TrainingEvent:
 	default:
-		return event.Event{}, fmt.Errorf("%w: type %q is none of %s, %s and %s", ErrInvalid, s.Type, AgentEvent, HeartbeatEvent, TrainingEvent)
+		return event.Event{}, fmt.Errorf("%w: unknown type %q; use %s, %s or %s", ErrInvalid, s.Type, AgentEvent, HeartbeatEvent, TrainingEvent)
 	}
 	for name, v := range map[string]string{"stream": s.Stream, "runId": s.RunID, "sessionKey": s.SessionKey, "agentId": s.AgentID} {
 		if len(v) > maxWord || !utf8.ValidString(v) {
-			return event.Event{}, fmt.Errorf("%w: %s is no text of at most %d bytes", ErrInvalid, name, maxWord)
+			return event.Event{}, fmt.Errorf("%w: %s must be text of at most %d bytes", ErrInvalid, name, maxWord)
 		}
 	}
 	if s.Seq != nil && (*s.Seq < 0 || *s.Seq > 1<<53-1) {
-		return event.Event{}, fmt.Errorf("%w: seq %d is no number that all clients can hold", ErrInvalid, *s.Seq)
+		return event.Event{}, fmt.Errorf("%w: seq %d must be between 0 and 2^53-1", ErrInvalid, *s.Seq)
 	}
 	if len(s.Payload) > maxPayload {
-		return event.Event{}, fmt.Errorf("%w: payload of %d bytes, at most %d", ErrInvalid, len(s.Payload), maxPayload)
+		return event.Event{}, fmt.Errorf("%w: payload has %d bytes; at most %d are allowed", ErrInvalid, len(s.Payload), maxPayload)
 	}
 	p, err := object(s.Payload)
 	if err != nil {
@@ -124,7 +125,7 @@ func (s *Signal) event() (event.Event, error) {
 	return event.Event{Type: event.Record, Body: &event.Body{RecordKind: s.Type, Conversation: s.Conversation, Data: data}}, nil
 }
 
-// object makes a payload an object, on one line.
+// object converts a payload to a JSON object on one line.
 func object(p json.RawMessage) (json.RawMessage, error) {
 	p = bytes.TrimSpace(p)
 	if len(p) == 0 {
@@ -140,7 +141,7 @@ func object(p json.RawMessage) (json.RawMessage, error) {
 	return fmt.Appendf(nil, `{"value":%s}`, b.Bytes()), nil
 }
 
-// entryOf reads a record. ok is false where its data was taken out, with its conversation.
+// entryOf decodes a record. ok is false if its data was blanked together with its conversation.
 func entryOf(e *event.Event) (_ Entry, ok bool) {
 	b := e.Get()
 	var c content
@@ -154,6 +155,7 @@ func entryOf(e *event.Event) (_ Entry, ok bool) {
 	return Entry{N: e.Seq, Type: b.RecordKind, Conversation: b.Conversation, RunID: c.RunID, Seq: c.Seq, JSON: line}, err == nil
 }
 
+// marshal encodes v without escaping HTML characters, as JavaScript clients do.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -162,7 +164,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// Check returns what is wrong with a signal, an error that wraps ErrInvalid, or nil.
+// Check returns an error that wraps ErrInvalid if the signal is malformed.
 func (s *Signal) Check() error {
 	_, err := s.event()
 	return err

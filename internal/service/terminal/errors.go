@@ -3,10 +3,10 @@ package terminal
 import "errors"
 
 var (
-	// ErrBusy says that as many commands run as may.
-	ErrBusy = errors.New("terminal: too many commands run")
-	// ErrClosed says that the terminal was closed.
+	// ErrBusy says that the maximum number of commands is running.
+	ErrBusy = errors.New("terminal: too many commands are running")
+	// ErrClosed says that the terminal is closed.
 	ErrClosed = errors.New("terminal: closed")
-	// ErrNoShell says that this system has no shell that commands can be ended with.
-	errNoShell = errors.New("terminal: there is no shell for it on this system")
+	// errNoShell says that the system has no shell whose processes can be ended reliably.
+	errNoShell = errors.New("terminal: no supported shell on this system")
 )

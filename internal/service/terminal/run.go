@@ -11,21 +11,22 @@ import (
 )
 
 const (
-	// leftover is how long an output that somebody else still holds is read after the last process of the run is gone.
+	// leftover is how long output is still read after the last known process of the run ended. A process that escaped the sweep
+	// could otherwise keep the stream open forever.
 	leftover = 2 * time.Second
 	stopping = "the gateway is stopping"
 )
 
-// Result is how a run ended.
+// result is the outcome of a run.
 type result struct {
-	Code           *int // nil where it did not end by itself
+	Code           *int // nil if the command didn't exit by itself
 	Stdout, Stderr string
-	Truncated      bool // it printed more than is kept here
+	Truncated      bool // the command printed more than [Capture]
 	TimedOut       bool
-	Error          string // why it could not run to its end
+	Error          string // the reason why the command couldn't run to its end
 }
 
-// Run is a command that runs.
+// Run is a running command.
 type Run struct {
 	ID      string
 	Command string
@@ -34,16 +35,17 @@ type Run struct {
 	emitTo func(Event)
 	exit   chan struct{}
 
-	mu     sync.Mutex // one event at a time
+	mu     sync.Mutex // serializes emit
 	result result
 }
 
-// Done is closed when the run has ended and nothing of it is left.
+// Done is closed when the run has ended and no process of it is left.
 func (r *Run) Done() <-chan struct{} { return r.exit }
 
-// Result is for after Done.
+// Result returns the outcome. It must not be called before Done is closed.
 func (r *Run) Result() result { return r.result }
 
+// run executes the command. It returns after the last event, when no process of the command is left.
 func (r *Run) run() {
 	cfg := r.t.cfg
 	log := cfg.Log.With("run", r.ID)
@@ -60,7 +62,7 @@ func (r *Run) run() {
 		return
 	}
 	begin := time.Now()
-	log.Info("command started", "pid", p.Pid()) // not its text, which may hold a secret
+	log.Info("command started", "pid", p.Pid()) // without its text, which may contain a secret
 	p.WriteInput(nil)
 	r.emit(Event{Kind: kindStart, Command: r.Command, MaxDurationMS: cfg.MaxDuration.Milliseconds()})
 	var tasks sync.WaitGroup
@@ -69,7 +71,7 @@ func (r *Run) run() {
 
 	last := r.await(p, begin.Add(cfg.MaxDuration))
 	if err := sweep(mark+"="+r.ID, last.descendants, nil); err != nil {
-		log.Error("a process of a command may be left", "error", err)
+		log.Error("terminal: processes of a command may still be running", "error", err)
 	}
 	giveUp := time.AfterFunc(leftover, func() { p.Stdout.GiveUp(); p.Stderr.GiveUp() })
 	tasks.Wait()
@@ -83,13 +85,15 @@ func (r *Run) run() {
 	r.emit(last.Event)
 }
 
-// ending is the last event, and the processes that came of the command as far as they were known before it was killed.
+// outcome is the last event, and the descendants of the command that existed just before it was killed. Afterwards the kernel
+// gives them another parent, and they couldn't be found any more.
 type outcome struct {
 	Event
 	descendants []processInfo
 }
 
-// await waits until the command has ended, by itself or not.
+// await waits until the command exits, exceeds its deadline or the terminal is closed, and ends it in the last two cases. A
+// command that exceeds its deadline has killAfter to exit by itself.
 func (r *Run) await(p *process.Process, deadline time.Time) outcome {
 	ctx, cancel := r.t.expires(r.t.ctx, deadline)
 	defer cancel()
@@ -115,7 +119,7 @@ func (r *Run) await(p *process.Process, deadline time.Time) outcome {
 	return outcome{Event{Kind: kindTimeout, MaxDurationMS: limit.Milliseconds()}, descendants}
 }
 
-// follow tells of an output until it ends. It pauses after each event, so that what comes meanwhile is told as one.
+// follow emits an output as events until it ends. The pause after each event limits the rate and merges what arrives meanwhile.
 func (r *Run) follow(from io.Reader, kind eventKind) {
 	var output decoder
 	buf := make([]byte, maxFrame)
@@ -123,9 +127,9 @@ func (r *Run) follow(from io.Reader, kind eventKind) {
 		n, err := from.Read(buf)
 		if s := output.decode(buf[:n]); s != "" {
 			r.emit(Event{Kind: kind, Data: s})
-			time.Sleep(r.t.pause) // this is the pace, and short
+			time.Sleep(r.t.pause) // a rate limit, not synchronization
 		}
-		if err != nil { // the end, or nobody waits for the rest
+		if err != nil { // the end of the stream, or leftover has passed
 			if s := output.flush(); s != "" {
 				r.emit(Event{Kind: kind, Data: s})
 			}
@@ -134,7 +138,7 @@ func (r *Run) follow(from io.Reader, kind eventKind) {
 	}
 }
 
-// emit hands an event on, and keeps of it what the result has.
+// emit adds an event to the result and passes it to the callback.
 func (r *Run) emit(e Event) {
 	e.Type, e.Run = "terminal-output", r.ID
 	r.mu.Lock()
@@ -154,6 +158,7 @@ func (r *Run) emit(e Event) {
 	r.emitTo(e)
 }
 
+// appendOutput adds s to a captured output, up to [Capture] bytes.
 func (r *Run) appendOutput(dst *string, s string) {
 	room := Capture - len(*dst)
 	if len(s) > room {
@@ -163,13 +168,13 @@ func (r *Run) appendOutput(dst *string, s string) {
 	*dst += s
 }
 
-// whole cuts half a character off the end of a text that was cut.
+// trimPartial removes an incomplete character from the end of s.
 func trimPartial(s string) string {
 	var t decoder
 	return t.decode([]byte(s))
 }
 
-// codeOf is the exit status; 1, as Eliza has it, for what a signal ended.
+// codeOf returns the exit status, or 1 if a signal ended the command, as Eliza's terminal does.
 func codeOf(err error) int {
 	var exit *exec.ExitError
 	switch {

@@ -12,33 +12,34 @@ import (
 )
 
 const (
-	// mark is the environment variable that names the run, for those of its processes that leave their group.
+	// mark is the environment variable with the run's id. It identifies processes of the run that left the process group.
 	mark = "LEAT_RUN"
-	// folderMark is the one that names the gateway's data folder, for the next gateway of it where this one is killed.
+	// folderMark is the environment variable with the id of the data folder. It identifies the commands of a gateway that was
+	// killed.
 	folderMark = "LEAT_RUN_OF"
 )
 
 const (
-	// sweepLimit is how long processes that were killed may take to go.
+	// sweepLimit is how long killed processes may take to disappear.
 	sweepLimit = 5 * time.Second
 	sweepPause = 5 * time.Millisecond
 )
 
-// seen is a process that was there at some time. Its id may belong to another one by now, which began later.
+// processInfo is a process at the time of a scan. Its pid may have been reused since, by a process with another start time.
 type processInfo struct {
 	pid        int
 	parent     int
-	startTicks string // in the system's ticks
-	isZombie   bool   // nobody has waited for it
+	startTicks string // start time, in clock ticks since boot
+	isZombie   bool   // exited, but not reaped by its parent
 }
 
-// look reads what there is to know of a process.
+// readProcess reads /proc/PID/stat.
 func readProcess(pid int) (processInfo, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return processInfo{}, false
 	}
-	// The name, in brackets, may hold anything.
+	// The second field, the name in parentheses, may contain any character.
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(f) < 20 {
 		return processInfo{}, false
@@ -47,11 +48,11 @@ func readProcess(pid int) (processInfo, bool) {
 	return processInfo{pid: pid, parent: parent, startTicks: f[19], isZombie: f[0] == "Z" || f[0] == "X"}, err == nil
 }
 
-// pids are all processes that can be seen.
+// pids returns the ids of all visible processes.
 func pids() []int {
 	paths, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return nil // the pattern is right
+		return nil // can't happen: the pattern is valid
 	}
 	var ids []int
 	for _, path := range paths {
@@ -62,7 +63,7 @@ func pids() []int {
 	return ids
 }
 
-// descent returns the processes that came of one, which still has to be there.
+// descendantsOf returns the children of a process and their descendants. The process must still exist.
 func descendantsOf(root int) []processInfo {
 	children := map[int][]processInfo{}
 	for _, pid := range pids() {
@@ -80,8 +81,8 @@ func descendantsOf(root int) []processInfo {
 	return result
 }
 
-// folder names a folder as the system does. As no two have that name at one time, it tells gateways apart that call theirs the
-// same, in containers too.
+// folder returns an id of a folder: its device and inode. Unlike a path, it is the same in every container and differs between
+// gateways whose folders have the same path.
 func folder(dir string) (string, error) {
 	i, err := os.Stat(dir)
 	if err != nil {
@@ -89,19 +90,19 @@ func folder(dir string) (string, error) {
 	}
 	st, ok := i.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "", fmt.Errorf("stat %s: nothing is known of it", dir)
+		return "", fmt.Errorf("stat %s: the system reports no inode", dir)
 	}
 	return fmt.Sprintf("%d-%d", st.Dev, st.Ino), nil
 }
 
-// Sweep ends what commands have left behind of an earlier gateway with this data folder, if that was killed. It is for a gateway that
-// has the folder to itself, before it runs commands of its own.
+// Sweep kills processes that commands of an earlier gateway with this data folder left when that gateway was killed. The caller
+// must have exclusive use of the folder and not have started commands yet.
 func Sweep(dir string) error {
 	id, err := folder(dir)
 	if err != nil {
 		return fmt.Errorf("terminal: %w", err)
 	}
-	// Somebody may have started this very gateway by a command of the one before.
+	// This gateway itself may have been started by a command of the previous one, so its ancestors are spared.
 	spare := map[int]bool{}
 	for pid := os.Getpid(); pid > 0 && !spare[pid]; {
 		spare[pid] = true
@@ -109,14 +110,15 @@ func Sweep(dir string) error {
 		pid = p.parent
 	}
 	if err := sweep(folderMark+"="+id, nil, spare); err != nil {
-		return fmt.Errorf("terminal: of an earlier gateway %w", err)
+		return fmt.Errorf("terminal: commands of an earlier gateway: %w", err)
 	}
 	return nil
 }
 
-// sweep kills what carries a mark but for those to spare, and those of a descent. It returns when nothing is left.
+// sweep kills all processes with a mark, except those in spare, and the given descendants. It repeats until none is left,
+// because a process may fork while it is swept.
 func sweep(want string, descendants []processInfo, spare map[int]bool) error {
-	for begin := time.Now(); ; time.Sleep(sweepPause) { // another process's end: there is nothing to wait on
+	for begin := time.Now(); ; time.Sleep(sweepPause) { // the processes aren't children, so their end can only be polled
 		count := 0
 		for _, p := range descendants {
 			if current, ok := readProcess(p.pid); ok && !current.isZombie && current.startTicks == p.startTicks {
@@ -139,9 +141,10 @@ func sweep(want string, descendants []processInfo, spare map[int]bool) error {
 	}
 }
 
-func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) } // it may be gone
+func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) } // an error means that the process has ended
 
-// marked reports whether a process carries a mark. Of what has ended, and of other users', nothing can be read.
+// hasMark reports whether the environment of a process contains a mark. It returns false for processes that ended, and for
+// those of other users, which can't be read.
 func hasMark(pid int, want string) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {

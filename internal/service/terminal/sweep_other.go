@@ -2,19 +2,19 @@
 
 package terminal
 
-// mark is the environment variable that names the run, folderMark the one that names the data folder.
+// mark is the environment variable with the run's id, folderMark the one with the id of the data folder.
 const mark, folderMark = "LEAT_RUN", "LEAT_RUN_OF"
 
-// processInfo is a process. None is known here by more than its group.
+// processInfo isn't used: this system has no /proc, so only process groups are known.
 type processInfo struct{}
 
 func descendantsOf(int) []processInfo { return nil }
 
-// sweep has nothing to do: what is known of a run is its group, which is gone.
+// sweep does nothing, because processes that left their group can't be found here.
 func sweep(string, []processInfo, map[int]bool) error { return nil }
 
-// folder has no use here.
+// folder returns an empty id, which disables the mark.
 func folder(string) (string, error) { return "", nil }
 
-// Sweep ends what commands have left behind of an earlier gateway with this data folder, on Linux. Here nothing is known of them.
+// Sweep does nothing, because processes of an earlier gateway can't be found here. See sweep_linux.go.
 func Sweep(string) error { return nil }

@@ -2,5 +2,5 @@
 
 package terminal
 
-// supported says that commands can't be ended here with all that they start.
+// supported says that the processes of a command can't be ended reliably here.
 const supported = false

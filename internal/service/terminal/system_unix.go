@@ -2,5 +2,5 @@
 
 package terminal
 
-// supported says that commands can be ended with all that they start.
+// supported says that the process group of a command can be killed.
 const supported = true

@@ -13,48 +13,48 @@ import (
 )
 
 const (
-	// DefaultMaxDuration is how long a command may run, MaxMaxDuration the longest that can be set.
+	// DefaultMaxDuration is the default time limit of a command, MaxMaxDuration the highest that can be configured.
 	DefaultMaxDuration = 5 * time.Minute
 	MaxMaxDuration     = time.Hour
-	// DefaultMaxRuns is how many commands may run at once, MaxMaxRuns the most that can be set.
+	// DefaultMaxRuns is the default number of concurrent commands, MaxMaxRuns the highest that can be configured.
 	DefaultMaxRuns = 2
 	MaxMaxRuns     = 16
-	// MaxCommand bounds a command, in UTF-16 units as JavaScript counts them.
+	// MaxCommand limits the length of a command, in UTF-16 units as JavaScript clients count it.
 	MaxCommand = 4096
-	// Capture is how much of each output of a command is kept for [Result], in bytes.
+	// Capture limits each captured output of a command, in bytes.
 	Capture = 128 << 10
 )
 
 const (
-	// maxFrame is how much output one event has at most, in bytes before what is no UTF-8 was replaced.
+	// maxFrame limits the output in one event, in bytes before invalid ones are replaced.
 	maxFrame = 32 << 10
-	// framePause is the time from one event of an output to the next.
+	// framePause is the minimum time between two events of one output.
 	framePause = 20 * time.Millisecond
-	// killAfter is how long a command whose time is up may take to end by itself.
+	// killAfter is how long a command may take to exit after it exceeded its time limit.
 	killAfter = 2 * time.Second
 )
 
-// Config says how commands are run. The zero value has the defaults.
+// Config configures a [Terminal]. The zero value uses the defaults.
 type Config struct {
 	MaxDuration time.Duration
 	MaxRuns     int
-	// Data is the gateway's data folder, by which [Sweep] knows its commands; empty is none.
+	// Data is the gateway's data folder, by which [Sweep] recognizes its commands. If it is empty, Sweep can't find them.
 	Data string
 	Log  *slog.Logger
 }
 
-// Terminal runs commands. Its methods may be called from several goroutines.
+// Terminal runs commands. All methods are safe for concurrent use.
 type Terminal struct {
 	cfg   Config
 	shell string
-	// folder is how commands are marked with the data folder; empty where there is none.
+	// folder is the mark for the data folder, or empty.
 	folder string
 	pause  time.Duration
 	grace  time.Duration
-	// expires is context.WithDeadline, but in tests.
+	// expires is context.WithDeadline. Tests replace it.
 	expires func(context.Context, time.Time) (context.Context, context.CancelFunc)
 
-	ctx   context.Context // ends when it is closed
+	ctx   context.Context // ends at Close
 	close context.CancelFunc
 
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ type Terminal struct {
 	runners sync.WaitGroup
 }
 
-// New returns a terminal. It starts nothing.
+// New returns a terminal. It fails if the system has no supported shell.
 func New(c Config) (*Terminal, error) {
 	if c.MaxDuration == 0 {
 		c.MaxDuration = DefaultMaxDuration
@@ -91,12 +91,11 @@ func New(c Config) (*Terminal, error) {
 	return t, nil
 }
 
-// MaxDuration is how long a command may run.
+// MaxDuration returns the time limit of a command.
 func (t *Terminal) MaxDuration() time.Duration { return t.cfg.MaxDuration }
 
-// Run starts a command. It returns before there is a process, which emit is told of as of all that follows: one event at a
-// time, from goroutines of the run. While emit does not return, the command waits with what it prints, and Close for it. Errors are [ErrBusy]
-// and [ErrClosed].
+// Run starts a command and returns immediately. emit receives all events of the run, one at a time, from the run's goroutines.
+// While emit blocks, the command blocks on its output, and Close waits. The error is [ErrBusy] or [ErrClosed].
 func (t *Terminal) Run(command string, emit func(Event)) (*Run, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +120,7 @@ func (t *Terminal) Run(command string, emit func(Event)) (*Run, error) {
 	return r, nil
 }
 
-// Close ends all runs, and returns when nothing of them is left. Later ones are refused.
+// Close ends all runs and returns when none of their processes is left. Later calls of Run fail.
 func (t *Terminal) Close() {
 	t.mu.Lock()
 	t.closed = true
@@ -130,7 +129,7 @@ func (t *Terminal) Close() {
 	t.runners.Wait()
 }
 
-// environment is what a command sees: nothing that may hold a secret of the gateway's, and the marks of its run and of the data folder.
+// environment returns the variables for a command: a fixed list that contains no secrets, and the marks.
 func environment(run, folder string) []string {
 	env := []string{mark + "=" + run, "TERM=dumb"}
 	if folder != "" {

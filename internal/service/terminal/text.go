@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// text makes whole characters of bytes that come in pieces.
+// decoder converts bytes that arrive in pieces to text without splitting characters.
 type decoder struct{ partial []byte }
 
-// take returns the text that is whole now. What is no UTF-8 becomes U+FFFD.
+// decode returns the complete characters so far. Invalid bytes become U+FFFD.
 func (t *decoder) decode(b []byte) string {
 	b = append(t.partial, b...)
 	complete := len(b)
@@ -25,7 +25,7 @@ func (t *decoder) decode(b []byte) string {
 	return s
 }
 
-// end returns what was left of a character when nothing came any more.
+// flush returns the rest at the end of the stream. An incomplete character becomes U+FFFD.
 func (t *decoder) flush() string {
 	s := valid(string(t.partial))
 	t.partial = nil

@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// Amount is an amount of money in billionths of its currency, never negative. What would be above the largest is the
-// largest: 9.2 billion.
+// Amount is an amount of money in billionths of a currency unit. It is never negative. Results above the maximum, 9.2 billion,
+// become the maximum.
 type Amount int64
 
-// decimals is how many places an Amount has.
+// decimals is the number of decimal places of an Amount.
 const decimals = 9
 
-// unit is how many there are in one of the currency.
+// unit is the Amount of one currency unit.
 const unit = 1_000_000_000
 
-var errAmount = errors.New("it is no amount; write it as 3, 0.25 or 0.0375")
+var errAmount = errors.New("invalid amount; write it as 3, 0.25 or 0.0375")
 
-// ParseAmount reads a decimal number such as 3, 0.25 or 0.0375; of more than nine places the rest has to be zeros.
+// ParseAmount parses a decimal number such as 3, 0.25 or 0.0375. It refuses more than nine significant decimal places, because
+// the amount would silently differ from the text.
 func ParseAmount(s string) (Amount, error) {
 	a, exact, err := parse(s)
 	if err == nil && !exact {
@@ -33,7 +34,7 @@ func ParseAmount(s string) (Amount, error) {
 	return a, nil
 }
 
-// parse reads a decimal number, rounded to an Amount.
+// parse parses a decimal number and rounds it to an Amount. exact is false if it was rounded.
 func parse(s string) (a Amount, exact bool, err error) {
 	integer, fraction, point := strings.Cut(strings.TrimSpace(s), ".")
 	if integer == "" || (point && fraction == "") || strings.ContainsFunc(integer+fraction, func(r rune) bool { return r < '0' || r > '9' }) {
@@ -41,7 +42,7 @@ func parse(s string) (a Amount, exact bool, err error) {
 	}
 	w, err := strconv.ParseInt(integer, 10, 64)
 	if err != nil || w > math.MaxInt64/unit-1 {
-		return 0, false, errors.New("it is too large")
+		return 0, false, errors.New("amount is too large")
 	}
 	a, exact = Amount(w*unit), true
 	for i, worth := 0, int64(unit/10); i < len(fraction); i, worth = i+1, worth/10 {
@@ -57,8 +58,8 @@ func parse(s string) (a Amount, exact bool, err error) {
 	return a, exact, nil
 }
 
-// FromFloat returns the amount that is nearest to the shortest decimal number that stands for f, as an agent wrote it;
-// false for what is no amount.
+// fromFloat converts a cost that an agent reported as a JSON number. It uses the shortest decimal number that represents f,
+// which is what the agent wrote. It returns false if f is negative, too large or not a number.
 func fromFloat(f float64) (Amount, bool) {
 	if math.IsNaN(f) || f < 0 || f > float64(math.MaxInt64/unit-1) {
 		return 0, false
@@ -67,7 +68,7 @@ func fromFloat(f float64) (Amount, bool) {
 	return a, err == nil
 }
 
-// Plus returns the sum.
+// plus returns the sum, or the maximum if it overflows.
 func (a Amount) plus(b Amount) Amount {
 	if sum := a + b; sum >= a {
 		return sum
@@ -83,7 +84,7 @@ func (a Amount) String() string {
 	return s
 }
 
-// MarshalText implements [encoding.TextMarshaler].
+// MarshalText writes the amount as a decimal number. It implements [encoding.TextMarshaler].
 func (a Amount) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
@@ -92,7 +93,7 @@ func (a *Amount) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// product sums tokens at prices a million, exactly, until it is rounded.
+// product is the exact sum of tokens × price per million tokens, as a 128-bit number. It is rounded once, at the end.
 type product struct{ high, low uint64 }
 
 func (p *product) add(tokens int64, million Amount) {
@@ -102,10 +103,10 @@ func (p *product) add(tokens int64, million Amount) {
 	high, low := bits.Mul64(uint64(tokens), uint64(million))
 	var carry uint64
 	p.low, carry = bits.Add64(p.low, low, 0)
-	p.high += high + carry // below 5 * 2^62: a turn has five sorts of tokens
+	p.high += high + carry // can't overflow: four counts (reasoning is part of the output) and prices are below 2^63
 }
 
-// round divides by a million, halves up.
+// round divides by a million and rounds half up.
 func (p product) round() Amount {
 	const million = 1_000_000
 	low, carry := bits.Add64(p.low, million/2, 0)

@@ -13,13 +13,14 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// Store is what a ledger needs of a journal.
+// journalStore is the part of the journal that the ledger uses.
 type journalStore interface {
 	Append(ctx context.Context, b journal.Batch) error
 	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
 }
 
-// Ledger makes rows and sums them. Make one with New; once it is open it may be used from several goroutines.
+// Ledger creates rows and sums them. Create it with New and call Open first. After Open, its methods are safe for concurrent
+// use.
 type Ledger struct {
 	store     journalStore
 	prices    atomic.Pointer[Prices]
@@ -27,17 +28,17 @@ type Ledger struct {
 	open      bool
 }
 
-// New returns a ledger. A retention of 0 is DefaultRetention.
+// New returns a ledger. A retention of 0 means DefaultRetention.
 func New(store journalStore, prices Prices, retention time.Duration) *Ledger {
 	l := &Ledger{store: store, retention: cmp.Or(retention, DefaultRetention)}
 	l.Reprice(prices)
 	return l
 }
 
-// Reprice has other prices count for turns that end from now on.
+// Reprice sets the prices for turns that end from now on. Existing rows keep their costs.
 func (l *Ledger) Reprice(prices Prices) { l.prices.Store(&prices) }
 
-// Open makes the log of the rows where there is none. It is called before the first turn ends.
+// Open creates the log that the rows belong to, if it doesn't exist.
 func (l *Ledger) Open(ctx context.Context) error {
 	err := l.store.Append(ctx, journal.Batch{Conversation: logID, Create: true, Summary: &journal.Summary{}})
 	if err != nil && !errors.Is(err, journal.ErrExists) {
@@ -47,15 +48,16 @@ func (l *Ledger) Open(ctx context.Context) error {
 	return nil
 }
 
-// Turn is a turn that ends.
+// Turn describes a turn that ends.
 type Turn struct {
 	ID, Agent, Model, Tenant, Subject string
 	Outcome                           event.Outcome
-	Usage                             *event.Usage // nil where the agent told none
-	StartedAt, EndedAt                int64        // epoch milliseconds; a turn that never started has 0
+	Usage                             *event.Usage // nil if the agent reported none
+	StartedAt, EndedAt                int64        // epoch milliseconds; StartedAt is 0 if the turn never started
 }
 
-// Entry returns a turn's row as it is written with the turn's end.
+// Entry returns the row of a turn, to be written in the commit that ends the turn. The row expires after the ledger's
+// retention.
 func (l *Ledger) Entry(t Turn) (journal.KeyValue, error) {
 	if !l.open {
 		return journal.KeyValue{}, errors.New("usage: the ledger is not open")
@@ -82,7 +84,7 @@ func (l *Ledger) Entry(t Turn) (journal.KeyValue, error) {
 	return journal.KeyValue{Key: r.key(), Value: v, Expires: t.EndedAt + l.retention.Milliseconds(), Log: logID}, nil
 }
 
-// maxTokens bounds a count that an agent tells, so that sums do not overflow: far more than a turn can have.
+// maxTokens limits a token count reported by an agent, so that sums can't overflow. No real turn comes near it.
 const maxTokens = 1e12
 
 func tokens(n int64) int64 { return min(max(n, 0), maxTokens) }

@@ -7,22 +7,22 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// DefaultCurrency is that of a price that names none, and of a cost that an agent tells of a model without a price.
+// DefaultCurrency is the currency of a price without one, and of a cost that an agent reports for a model without a price.
 const DefaultCurrency = "USD"
 
-// Price is what a million tokens of a model cost. CacheRead and CacheWrite cost what Input does where they are nil,
-// Reasoning what Output does.
+// Price is the cost of a million tokens of a model. If CacheRead or CacheWrite is nil, they cost as much as Input; if Reasoning
+// is nil, it costs as much as Output.
 type Price struct {
-	Model                            string // where a * stands for anything, also nothing
+	Model                            string // a pattern in which * matches any text, also none
 	Input, Output                    Amount
 	CacheRead, CacheWrite, Reasoning *Amount
 	Currency                         string
 }
 
-// Prices are looked through in their order; the first whose model fits counts.
+// Prices are tried in order. The first one whose model matches applies.
 type Prices []Price
 
-// Of returns a model's price, nil where there is none.
+// find returns the price of a model, or nil if there is none.
 func (p Prices) find(model string) *Price {
 	for i := range p {
 		if matches(p[i].Model, model) {
@@ -32,7 +32,8 @@ func (p Prices) find(model string) *Price {
 	return nil
 }
 
-// matches reports whether a name fits a pattern. It takes time in proportion to the product of their lengths.
+// matches reports whether a name matches a pattern. Its time is at most proportional to the product of their lengths, so a
+// hostile model name can't stall the gateway.
 func matches(pattern, name string) bool {
 	head, tail, star := strings.Cut(pattern, "*")
 	if !star {
@@ -55,7 +56,8 @@ func matches(pattern, name string) bool {
 	}
 }
 
-// Cost returns what a turn cost: what its agent said, else what its tokens come to. false says that nobody knows.
+// Cost returns the cost of a turn: the one that its agent reported, or else the cost of its tokens. ok is false if neither is
+// known.
 func (p Prices) Cost(u *event.Usage) (a Amount, currency string, ok bool) {
 	price := p.find(u.Model)
 	currency = DefaultCurrency
@@ -73,8 +75,8 @@ func (p Prices) Cost(u *event.Usage) (a Amount, currency string, ok bool) {
 	return price.cost(u), currency, true
 }
 
-// cost is what the tokens come to. Those of reasoning are among those of the output, those of the cache are not among those of
-// the input.
+// cost returns the cost of the tokens. Output includes the reasoning tokens, which are priced separately. Input excludes the
+// cache tokens.
 func (p *Price) cost(u *event.Usage) Amount {
 	reasoning := min(max(u.Reasoning, 0), max(u.Output, 0))
 	var sum product
@@ -86,6 +88,7 @@ func (p *Price) cost(u *event.Usage) Amount {
 	return sum.round()
 }
 
+// or returns *a, or b if a is nil.
 func or(a *Amount, b Amount) Amount {
 	if a != nil {
 		return *a

@@ -13,41 +13,42 @@ import (
 )
 
 const (
-	// Log is the log to which the rows belong. It has no events.
+	// logID is the id of the log that owns the rows. It has no events.
 	logID = journal.SystemPrefix + "usage"
-	// Prefix begins the keys of all rows. Their values are JSON objects with the keys tenant and subject.
+	// Prefix is the prefix of the keys of all rows. Their values are JSON objects with the fields tenant and subject, by which
+	// a purge finds them.
 	Prefix = "usage/"
-	// DefaultRetention is how long rows are kept: a year and the month in which it is looked back on.
+	// DefaultRetention is how long rows are kept: a year, and a month to evaluate it.
 	DefaultRetention = 400 * 24 * time.Hour
-	// dayFormat is that of a day: days in order are in order as texts.
+	// dayFormat is the format of days. Days in this format sort in order of time.
 	dayFormat = time.DateOnly
 )
 
-// Row is what is kept of one turn.
+// Row is the stored usage of one turn.
 type Row struct {
-	Day     string `json:"day"` // of the end, in UTC, such as 2026-11-21
+	Day     string `json:"day"` // day of the end in UTC, such as 2026-11-21
 	Turn    string `json:"turn"`
 	Agent   string `json:"agent,omitempty"`
 	Model   string `json:"model,omitempty"`
 	Tenant  string `json:"tenant,omitempty"`
-	Subject string `json:"subject,omitempty"` // empty: the operator for itself
+	Subject string `json:"subject,omitempty"` // empty for the operator's own turns
 	Tokens
-	// Reported says that the agent told its usage, be it nothing.
+	// Reported means that the agent reported usage, even if all counts are 0.
 	Reported bool `json:"reported,omitempty"`
-	// Cost is known where there is a currency.
+	// Cost is valid if Currency is set.
 	Cost     Amount        `json:"cost,omitzero"`
 	Currency string        `json:"currency,omitempty"`
 	Outcome  event.Outcome `json:"outcome"`
-	Duration int64         `json:"duration"` // from its start to its end, milliseconds; 0 where it never started
+	Duration int64         `json:"duration"` // from start to end, milliseconds; 0 if the turn never started
 }
 
-// Tokens are counted as models do.
+// Tokens are token counts of a turn or a sum of them.
 type Tokens struct {
-	Input      int64 `json:"input"` // without those of the cache
+	Input      int64 `json:"input"` // excludes cache tokens
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cache_read"`
 	CacheWrite int64 `json:"cache_write"`
-	Reasoning  int64 `json:"reasoning"` // among those of the output
+	Reasoning  int64 `json:"reasoning"` // included in Output
 }
 
 func (t *Tokens) add(o *Tokens) {
@@ -58,10 +59,10 @@ func (t *Tokens) add(o *Tokens) {
 	t.Reasoning += o.Reasoning
 }
 
-// day returns the day of a time in epoch milliseconds.
+// day returns the UTC day of a time in epoch milliseconds.
 func day(ms int64) string { return time.UnixMilli(ms).UTC().Format(dayFormat) }
 
-// key orders rows by day and then by subject, so that the days of one subject can be read alone.
+// key returns the key of the row. Keys sort by day and then by subject, so the rows of one subject and day are adjacent.
 func (r *Row) key() string { return subjectPrefix(r.Day, r.Tenant, r.Subject) + r.Turn }
 
 func subjectPrefix(day, tenant, subject string) string {
@@ -69,7 +70,7 @@ func subjectPrefix(day, tenant, subject string) string {
 	return Prefix + day + "/" + hex.EncodeToString(sum[:8]) + "/"
 }
 
-// rowOf reads a row back.
+// rowOf decodes a stored row.
 func rowOf(kv journal.KeyValue) (r Row, err error) {
 	if err = json.Unmarshal(kv.Value, &r); err != nil {
 		return r, fmt.Errorf("usage: row %s: %w", kv.Key, err)
@@ -77,7 +78,7 @@ func rowOf(kv journal.KeyValue) (r Row, err error) {
 	return r, nil
 }
 
-// dayOfKey is the day in a row's key.
+// dayOfKey returns the day in a row's key.
 func dayOfKey(key string) string {
 	day, _, _ := strings.Cut(strings.TrimPrefix(key, Prefix), "/")
 	return day

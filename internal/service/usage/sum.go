@@ -11,10 +11,10 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Dimension is what sums are grouped by.
+// Dimension is a property by which sums are grouped.
 type Dimension string
 
-// The dimensions.
+// The dimensions. They are the values of the query parameter "by".
 const (
 	ByDay     Dimension = "day"
 	byAgent   Dimension = "agent"
@@ -23,35 +23,35 @@ const (
 	BySubject Dimension = "subject"
 )
 
-// Dimensions lists all of them.
+// dimensions lists all dimensions.
 func dimensions() []Dimension { return []Dimension{ByDay, byAgent, byModel, ByTenant, BySubject} }
 
 const (
-	// MaxDays bounds how many days a query spans: what is kept by default, and the year before.
+	// maxDays limits the days of a query. It covers twice the default retention.
 	maxDays = 800
-	// MaxGroups bounds how many groups an answer has: some 4 MB of JSON.
+	// maxGroups limits the groups of a report. At the limit it has about 4 MB of JSON.
 	maxGroups = 10_000
-	// page is how many rows are read at once.
+	// page is the number of rows read at once.
 	page = 1000
 )
 
 var (
-	// ErrQuery says that a query can't be answered as it is.
+	// ErrQuery says that a query is invalid.
 	ErrQuery = errors.New("usage: invalid query")
-	// ErrGroups says that an answer would have more than MaxGroups groups.
-	errGroups = fmt.Errorf("%w: more than %d groups; ask for fewer days, or group by less", ErrQuery, maxGroups)
+	// errGroups says that a report would have more than maxGroups groups.
+	errGroups = fmt.Errorf("%w: more than %d groups; request fewer days or fewer dimensions", ErrQuery, maxGroups)
 )
 
-// Query selects rows and says how they are grouped.
+// Query selects rows and defines how they are grouped.
 type Query struct {
-	From, To string // days, both included; such as 2026-11-21
+	From, To string // first and last day, such as 2026-11-21
 	GroupBy  []Dimension
-	// Tenant and Subject select rows where they are not nil. Of a subject without a tenant those of the tenant without a
-	// name are meant.
+	// Tenant and Subject, if not nil, restrict the rows. A subject without a tenant means a user of the tenant with the empty
+	// name.
 	Tenant, Subject *string
 }
 
-// Check reports, wrapping ErrQuery, what is wrong with a query.
+// Check returns an error that wraps ErrQuery if the query is invalid.
 func (q *Query) Check() error {
 	_, err := q.days()
 	if err != nil {
@@ -59,27 +59,28 @@ func (q *Query) Check() error {
 	}
 	for i, d := range q.GroupBy {
 		if !slices.Contains(dimensions(), d) {
-			return fmt.Errorf("%w: by %q; it is one or several of day, agent, model, tenant and subject", ErrQuery, d)
+			return fmt.Errorf("%w: by: unknown dimension %q; use day, agent, model, tenant or subject", ErrQuery, d)
 		}
 		if slices.Contains(q.GroupBy[:i], d) {
-			return fmt.Errorf("%w: by %s twice", ErrQuery, d)
+			return fmt.Errorf("%w: by: %s is repeated", ErrQuery, d)
 		}
 	}
 	return nil
 }
 
+// days returns the days of the query in order.
 func (q *Query) days() ([]string, error) {
 	from, err := time.Parse(dayFormat, q.From)
 	if err != nil {
-		return nil, fmt.Errorf("%w: from %q is no day; write it as 2026-11-21", ErrQuery, q.From)
+		return nil, fmt.Errorf("%w: from: invalid day %q; write it as 2026-11-21", ErrQuery, q.From)
 	}
 	to, err := time.Parse(dayFormat, q.To)
 	if err != nil {
-		return nil, fmt.Errorf("%w: to %q is no day; write it as 2026-11-21", ErrQuery, q.To)
+		return nil, fmt.Errorf("%w: to: invalid day %q; write it as 2026-11-21", ErrQuery, q.To)
 	}
 	n := int(to.Sub(from)/(24*time.Hour)) + 1
 	if n < 1 || n > maxDays {
-		return nil, fmt.Errorf("%w: from %s to %s are %d days; it is 1 to %d", ErrQuery, q.From, q.To, n, maxDays)
+		return nil, fmt.Errorf("%w: %s to %s is %d days; use 1 to %d", ErrQuery, q.From, q.To, n, maxDays)
 	}
 	days := make([]string, n)
 	for i := range days {
@@ -88,7 +89,7 @@ func (q *Query) days() ([]string, error) {
 	return days, nil
 }
 
-// Names tell groups apart. Those are set by which the query groups.
+// groupNames identify a group. Only the dimensions of the query are set.
 type groupNames struct {
 	Day     string `json:"day,omitempty"`
 	Agent   string `json:"agent,omitempty"`
@@ -97,7 +98,7 @@ type groupNames struct {
 	Subject string `json:"subject,omitempty"`
 }
 
-// Name returns the name in one dimension.
+// Name returns the group's name in one dimension.
 func (n *groupNames) Name(d Dimension) string { return *n.of(d) }
 
 func (n *groupNames) of(d Dimension) *string {
@@ -114,22 +115,22 @@ func (n *groupNames) of(d Dimension) *string {
 	return &n.Subject
 }
 
-// Group is what the rows of a group come to.
+// Group is the sum of the rows with the same names.
 type Group struct {
 	groupNames
 	Sums
 }
 
-// Sums are sums over turns.
+// Sums are totals over turns.
 type Sums struct {
 	Turns    int64                   `json:"turns"`
 	Outcomes map[event.Outcome]int64 `json:"outcomes"`
 	Tokens
-	// Cost is by currency: amounts of different ones are never added.
+	// Cost is by currency. Amounts of different currencies are never added.
 	Cost map[string]Amount `json:"cost"`
-	// Unpriced counts the turns that told their usage, and of which nobody knows the cost.
+	// Unpriced counts the turns with reported usage but unknown cost.
 	Unpriced int64 `json:"unpriced"`
-	// Unreported counts the turns that told no usage.
+	// Unreported counts the turns without reported usage.
 	Unreported int64 `json:"unreported"`
 	Duration   int64 `json:"duration"` // milliseconds
 }
@@ -152,17 +153,17 @@ func (s *Sums) add(r *Row) {
 	}
 }
 
-// Report is the answer to a query.
+// Report is the result of a query.
 type Report struct {
 	From    string      `json:"from"`
 	To      string      `json:"to"`
-	Zone    string      `json:"timezone"` // UTC
+	Zone    string      `json:"timezone"` // always UTC
 	GroupBy []Dimension `json:"by"`
-	Groups  []*Group    `json:"groups"` // in the order of their names
+	Groups  []*Group    `json:"groups"` // sorted by their names, in the order of GroupBy
 	Total   Sums        `json:"total"`
 }
 
-// Currencies lists the currencies of the report's costs, sorted.
+// Currencies returns the currencies of the report's costs, sorted.
 func (r *Report) Currencies() []string {
 	var currencies []string
 	for c := range r.Total.Cost {
@@ -172,7 +173,7 @@ func (r *Report) Currencies() []string {
 	return currencies
 }
 
-// Sum answers a query. Errors wrap ErrQuery where the query is at fault.
+// Sum executes a query. The error wraps ErrQuery if the query is invalid. It reads every row of the selected days.
 func (l *Ledger) Sum(ctx context.Context, q Query) (*Report, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
@@ -215,7 +216,7 @@ func (l *Ledger) Sum(ctx context.Context, q Query) (*Report, error) {
 	return rep, nil
 }
 
-// each calls f with the rows of a query.
+// eachRow calls f with the rows of a query. For a single subject it reads only that subject's keys, day by day.
 func (l *Ledger) eachRow(ctx context.Context, q *Query, f func(*Row) error) error {
 	if q.Subject == nil {
 		return l.scan(ctx, q, Prefix, Prefix+q.From, f)
@@ -236,7 +237,7 @@ func (l *Ledger) eachRow(ctx context.Context, q *Query, f func(*Row) error) erro
 	return nil
 }
 
-// scan calls f with the query's rows among the keys with a prefix that come after one.
+// scan calls f with the query's rows among the keys with a prefix that follow the key after.
 func (l *Ledger) scan(ctx context.Context, q *Query, prefix, after string, f func(*Row) error) error {
 	for {
 		keys, err := l.store.KeysAfter(ctx, prefix, after, page)
@@ -249,7 +250,7 @@ func (l *Ledger) scan(ctx context.Context, q *Query, prefix, after string, f fun
 				return nil
 			}
 			if kv.Value == nil {
-				continue // it is damaged; the journal has logged it
+				continue // damaged; the journal has logged it
 			}
 			r, err := rowOf(kv)
 			if err != nil {
@@ -268,9 +269,10 @@ func (l *Ledger) scan(ctx context.Context, q *Query, prefix, after string, f fun
 	}
 }
 
+// selects checks the tenant and the subject of a row. The key only contains a short hash, which two subjects may share.
 func (q *Query) selects(r *Row) bool {
 	if q.Subject != nil && (*q.Subject != r.Subject || q.Tenant == nil && r.Tenant != "") {
-		return false // a hash may be that of two
+		return false // another subject with the same hash
 	}
 	return q.Tenant == nil || *q.Tenant == r.Tenant
 }
