@@ -132,3 +132,12 @@ func DecideTurn(p Principal, a Action, turn string, c *journal.Summary) error {
 	}
 	return Decide(p, a, c)
 }
+
+// What a conversation can be shared for.
+const (
+	AccessRead  = "read"
+	AccessWrite = "write" // and read
+)
+
+// Everybody, as the subject of a grant, is every subject of the owner's tenant.
+const Everybody = "*"

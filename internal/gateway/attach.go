@@ -18,18 +18,6 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-const (
-	// ReasonUpstream says that an agent's upstream failed, or refused what was asked of it.
-	ReasonUpstream = "upstream"
-
-	// MaxSessions bounds how many sessions of an upstream are listed.
-	MaxSessions = 500
-	// maxAttached bounds the history of a session, in bytes of events: what an import takes of a conversation.
-	maxAttached = 128 << 20
-	// upstreamLimit is how long an upstream may take to list its sessions, or to give the history of one: less than what the page waits.
-	upstreamLimit = 25 * time.Second
-)
-
 // UpstreamSessions are the sessions of agents' upstreams, which an operator can attach.
 type UpstreamSessions struct{ g *Gateway }
 
@@ -152,13 +140,13 @@ func (u UpstreamSessions) Attach(ctx context.Context, p Principal, opt AttachOpt
 	n.files.Committed()
 	g.audit.Wake()
 	g.compactor.add(n.id, int64(len(b.Events)))
-	g.follows.kept(opt.Agent, n.id)
+	g.followed.sessionChanged(opt.Agent, n.id)
 	notifyCreated(g.cfg.Watchers, b.Summary)
 	return *b.Summary, nil
 }
 
 // checkUnattached refuses a session that a conversation keeps already: both would show and answer all of it.
-func checkUnattached(ctx context.Context, j journal.Journal, name string, session json.RawMessage) error {
+func checkUnattached(ctx context.Context, j Journal, name string, session json.RawMessage) error {
 	want := compact(session)
 	for after := ""; ; {
 		keys, err := j.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
@@ -295,3 +283,15 @@ func (n *attachment) undo() {
 		n.g.log.Warn("files of a conversation that was not attached are left; a sweep removes them", "conversation", n.id, "error", err)
 	}
 }
+
+const (
+	// ReasonUpstream says that an agent's upstream failed, or refused what was asked of it.
+	ReasonUpstream = "upstream"
+
+	// MaxSessions bounds how many sessions of an upstream are listed.
+	MaxSessions = 500
+	// maxAttached bounds the history of a session, in bytes of events: what an import takes of a conversation.
+	maxAttached = 128 << 20
+	// upstreamLimit is how long an upstream may take to list its sessions, or to give the history of one: less than what the page waits.
+	upstreamLimit = 25 * time.Second
+)

@@ -11,9 +11,6 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// ReasonFile is the reason of a rejection, and the code of a part's error, if a named file can't be read.
-const ReasonFile = "file_unavailable"
-
 // Attachments stores the files that messages show. Package attachments implements it. The gateway calls it when a message brings files,
 // when a message that shows files is committed or removed, and when a conversation is deleted. All methods may be called by several
 // goroutines at once.
@@ -75,7 +72,7 @@ type Updater interface {
 type Tx struct{ tx *tx }
 
 // Conversation returns the id of the conversation.
-func (t Tx) Conversation() string { return t.tx.writer.id }
+func (t Tx) Conversation() string { return t.tx.conversation }
 
 // Summary returns the conversation as the commit will leave it. It must not be changed.
 func (t Tx) Summary() *journal.Summary { return t.tx.current() }
@@ -91,63 +88,50 @@ func (t Tx) Reserve(p Principal, n quota.Need) error { return t.tx.reserve(p, n)
 // Then calls fn in the writer after the commit is durable and shown. fn must not block.
 func (t Tx) Then(fn func()) { t.tx.then(fn) }
 
-// ID implements [Updater].
-func (w *writer) ID() string { return w.id }
-
-// Update implements [Updater].
-func (w *writer) Update(ctx context.Context, change func(Tx) error) error {
-	return commandError(w.submit(ctx, true, func(t *tx) error { return change(Tx{t}) }))
-}
-
-// Update changes a conversation with which the principal may do action. See [Updater].
-func (g *Gateway) Update(ctx context.Context, p Principal, action Action, conversation string, change func(Tx) error) error {
-	w, err := g.writer(ctx, conversation)
-	if err != nil {
-		return err
-	}
-	defer w.release()
-	s := w.info()
-	if err := Decide(p, action, &s); err != nil {
-		return err
-	}
-	return w.Update(ctx, change)
-}
-
-// Reserve reserves quota for a principal, outside of any conversation's commit. The caller keeps or cancels the reservation. The error
-// is a *Rejection if a limit is exceeded.
-func (g *Gateway) Reserve(p Principal, n quota.Need) (*quota.Reservation, error) {
-	grant, err := g.quota.Take(p.Account(), n)
-	return grant, g.limits.refused(err)
-}
-
 // noAttachments is used if a gateway has no Attachments: media stay as they come, and agents can't store files.
 type noAttachments struct{}
 
-func (noAttachments) Start(context.Context) error         { return nil }
-func (noAttachments) Run(context.Context)                 {}
-func (noAttachments) Stored(string, string) (_, _ int64)  { return 0, 0 }
+func (noAttachments) Start(context.Context) error { return nil }
+
+func (noAttachments) Run(context.Context) {}
+
+func (noAttachments) Stored(string, string) (_, _ int64) { return 0, 0 }
+
 func (noAttachments) Erase(context.Context, string) error { return nil }
 
 func (noAttachments) Receive(_ context.Context, _ Updater, _ Principal, m CommandMessage) (CommandMessage, map[int]*event.Error, error) {
 	return m, nil, nil
 }
-func (noAttachments) Retain(context.Context, Tx, []event.Part) error           { return nil }
+
+func (noAttachments) Retain(context.Context, Tx, []event.Part) error { return nil }
+
 func (noAttachments) Release(Tx, []*transcript.Message, []*transcript.Message) {}
-func (noAttachments) OfTurn(Updater, agent.Principal) TurnFiles                { return noFiles{} }
-func (noAttachments) OfHistory(string, quota.Account) HistoryFiles             { return noFiles{} }
+
+func (noAttachments) OfTurn(Updater, agent.Principal) TurnFiles { return noFiles{} }
+
+func (noAttachments) OfHistory(string, quota.Account) HistoryFiles { return noFiles{} }
 
 // noFiles implements [TurnFiles] and [HistoryFiles] without any files.
 type noFiles struct{}
 
-func (noFiles) Brings(*event.Media) bool                                          { return false }
-func (noFiles) Store(_ context.Context, m event.Media) (event.Media, error)       { return m, nil }
-func (noFiles) Bare(m event.Media) (event.Media, bool)                            { return m, false }
-func (noFiles) FilePath(context.Context, event.Media) string                      { return "" }
+func (noFiles) Brings(*event.Media) bool { return false }
+
+func (noFiles) Store(_ context.Context, m event.Media) (event.Media, error) { return m, nil }
+
+func (noFiles) Bare(m event.Media) (event.Media, bool) { return m, false }
+
+func (noFiles) FilePath(context.Context, event.Media) string { return "" }
+
 func (noFiles) FindFile(context.Context, string) (_ event.Media, _ bool, _ error) { return }
-func (noFiles) Size() int64                                                       { return 0 }
-func (noFiles) Keys() []journal.KeyValue                                          { return nil }
-func (noFiles) Committed()                                                        {}
-func (noFiles) Discard() error                                                    { return nil }
+
+func (noFiles) Size() int64 { return 0 }
+
+func (noFiles) Keys() []journal.KeyValue { return nil }
+
+func (noFiles) Committed() {}
+
+func (noFiles) Discard() error { return nil }
+
 func (noFiles) PutPath(context.Context, string) (event.Media, error) {
 	return event.Media{}, agent.ErrNoFiles
 }
@@ -158,4 +142,13 @@ func (noFiles) PutFile(context.Context, agent.File, io.Reader) (event.Media, err
 
 func (noFiles) OpenFile(context.Context, event.Media) (io.ReadCloser, error) {
 	return nil, agent.ErrNoFiles
+}
+
+// MediaStore stores the bytes that media carry in a data URL, or name by a path of the workspace.
+type MediaStore interface {
+	// Brings reports whether media carry or name bytes that have to be stored. m may be nil.
+	Brings(m *event.Media) bool
+	// Store stores the bytes and returns the media that show the stored file. If the file is refused or missing, the error is a
+	// *Rejection, and the media returned are those to show instead: m without the path.
+	Store(ctx context.Context, m event.Media) (event.Media, error)
 }

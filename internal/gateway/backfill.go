@@ -21,7 +21,7 @@ type BackfillMessage struct {
 // Backfill adds messages from outside this gateway to an empty conversation of the principal, and sets its title if it has
 // none. If the conversation has a message or a turn, nothing is changed and filled is false, so that a repeat is harmless.
 func (g *Gateway) Backfill(ctx context.Context, p Principal, conversation, title string, messages []BackfillMessage) (filled bool, err error) {
-	w, err := g.writer(ctx, conversation)
+	w, err := g.writers.acquire(ctx, conversation)
 	if err != nil {
 		return false, err
 	}

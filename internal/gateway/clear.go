@@ -18,7 +18,7 @@ var errUsed = errors.New("gateway: something was said in the conversation")
 // Clear deletes a conversation of the principal's own in which there is no message and no turn; else, or where a hold keeps it, it
 // changes nothing. deleted says which. It is decided in the commit: a message that comes meanwhile is not lost.
 func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (deleted bool, err error) {
-	w, err := g.writer(ctx, conversation)
+	w, err := g.writers.acquire(ctx, conversation)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
@@ -36,7 +36,7 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 	c := Command{Type: CommandDelete, by: By(ctx, p)}
 	_, err = g.removals.run(ctx, s, c, func(release func()) (Ack, error) {
 		return commands{w}.delete(ctx, c, func(s *journal.Summary) error {
-			if len(w.running()) > 0 || len(s.Open) > 0 {
+			if len(w.turns.running()) > 0 || len(s.Open) > 0 {
 				return errUsed
 			}
 			return checkUnused(ctx, g.journal, w.id)
@@ -50,7 +50,7 @@ func (g *Gateway) Clear(ctx context.Context, p Principal, conversation string) (
 }
 
 // checkUnused returns errUsed where the log has a message or a turn.
-func checkUnused(ctx context.Context, j journal.Journal, conversation string) error {
+func checkUnused(ctx context.Context, j Journal, conversation string) error {
 	r, err := j.Read(ctx, conversation, 0, clearPage)
 	if err != nil {
 		return fmt.Errorf("look for messages: %w", err)

@@ -25,20 +25,13 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector]. It looks at each open conversation for a moment.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	c.g.mu.Lock()
-	writers := make([]*writer, 0, len(c.g.writers))
-	for _, w := range c.g.writers {
-		writers = append(writers, w)
-	}
-	c.g.mu.Unlock()
 	var queued, jobs, bytes, failing int
-	for _, w := range writers {
-		w.mu.Lock()
-		jobs, bytes = jobs+len(w.queue), bytes+w.queuedBytes
-		if w.failing != nil {
+	for _, w := range c.g.writers.all() {
+		waiting, text, isFailing := w.load()
+		jobs, bytes = jobs+waiting, bytes+text
+		if isFailing {
 			failing++
 		}
-		w.mu.Unlock()
 		queued += w.queued()
 	}
 	for _, v := range []struct {

@@ -30,7 +30,7 @@ func (w commands) stop(t *tx, turn string, p Principal) (Ack, error) {
 		return ack, nil
 	}
 	body := &event.Body{Outcome: event.Cancelled, Reason: "stopped", StoppedBy: p.Subject}
-	switch tn := w.turnOf(turn); {
+	switch tn := w.turns.around(turn); {
 	case tn != nil && tn.id == turn:
 		tn.end(t, body)
 	case tn != nil:
@@ -42,14 +42,8 @@ func (w commands) stop(t *tx, turn string, p Principal) (Ack, error) {
 		w.closeTurn(t, turn)
 		t.set(journalkey.TurnState(turn), nil, 0) // of a push that never began
 	}
-	ack.Seq = w.head + int64(len(t.events))
+	ack.Seq = t.lastSeq()
 	return ack, nil
-}
-
-// knows reports whether the turn belongs to the conversation, however old it is.
-func (w *writer) hasTurn(turn string) bool {
-	v, err := w.g.journal.Get(w.g.life, journalkey.Turn(turn))
-	return err == nil && string(v) == w.id
 }
 
 // answer closes an open request. The first answer wins.
@@ -87,7 +81,7 @@ func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, erro
 		case a.Decision != "" && a.Decision != event.Approve && a.Decision != event.Deny && !slices.Contains(open.Options, string(a.Decision)):
 			return Ack{}, reject(ReasonInvalid, "answer: %q is no decision here; there are %s", a.Decision, strings.Join(decisions(open), ", "))
 		}
-		tn := w.turnOf(c.Turn)
+		tn := w.turns.around(c.Turn)
 		if tn == nil {
 			return Ack{}, reject(ReasonUnknown, "the turn does not run here")
 		}
@@ -99,7 +93,7 @@ func (w commands) answer(ctx context.Context, p Principal, c Command) (Ack, erro
 			}
 			t.then(func() { tn.runner.Answer(a) })
 		}
-		return Ack{Turn: c.Turn, Seq: w.head + int64(len(t.events))}, nil
+		return Ack{Turn: c.Turn, Seq: t.lastSeq()}, nil
 	})
 }
 
@@ -120,10 +114,10 @@ func (w commands) inject(ctx context.Context, t *tx, p Principal, c Command) (Ac
 	if c.taken || !w.isNewMessageID(m.Message) {
 		return Ack{}, reject(ReasonConflict, "message id %q is taken", m.Message)
 	}
-	if err := t.reserve(p, quota.Need{Message: true, Bytes: w.g.limits.sizeOf(m)}); err != nil {
+	if err := t.reserve(p, quota.Need{Message: true, Bytes: w.core.limits.sizeOf(m)}); err != nil {
 		return Ack{}, err
 	}
-	if err := w.g.attachments.Retain(ctx, Tx{t}, m.Body.Parts); err != nil {
+	if err := w.core.attachments.Retain(ctx, Tx{t}, m.Body.Parts); err != nil {
 		return Ack{}, err
 	}
 	t.edit().Updated = now()
@@ -166,7 +160,7 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 			return Ack{}, reject(ReasonUnknown, "no message %q here", c.After)
 		}
 		// An agent that has not returned yet from a turn that has ended adds nothing to it.
-		if len(w.summary.Open) > 0 || slices.ContainsFunc(w.running(), func(tn *turn) bool { return !tn.isOver.Load() }) {
+		if len(w.summary.Open) > 0 || slices.ContainsFunc(w.turns.running(), func(tn *turn) bool { return !tn.isOver.Load() }) {
 			return Ack{}, reject(ReasonUnfinished, "a turn is unfinished; stop it first")
 		}
 		if c.After == "" {
@@ -177,9 +171,9 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 		seq := t.add(event.Event{Type: event.ConversationTruncate, Message: c.After})
 		s := t.edit()
 		s.Truncated, s.Updated = seq, now()
-		t.then(func() { w.g.compactor.add(w.id, w.head) })
+		t.then(func() { w.core.compactor.add(w.id, w.head) })
 		if w.head == head { // else what came meanwhile may show them
-			w.g.attachments.Release(Tx{t}, whole.Messages[keep:], whole.Messages[:keep])
+			w.core.attachments.Release(Tx{t}, whole.Messages[keep:], whole.Messages[:keep])
 			dropped = make(chan struct{})
 			t.then(func() { close(dropped) })
 		}
@@ -194,21 +188,6 @@ func (w commands) truncateAt(ctx context.Context, c Command) (Ack, error) {
 	return ack, err
 }
 
-// whole folds the conversation's whole log, and returns the seq of its last event.
-func (w *writer) readLog(ctx context.Context) (*transcript.Transcript, int64, error) {
-	r, err := w.g.journal.Read(ctx, w.id, 0, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	t := &transcript.Transcript{}
-	for i := range r.Events {
-		if err := t.Apply(&r.Events[i]); err != nil {
-			return nil, 0, err
-		}
-	}
-	return t, r.Head, nil
-}
-
 // update sets title and metadata.
 func (w commands) update(t *tx, p Principal, c Command) (Ack, error) {
 	if c.Title == nil && len(c.Metadata) == 0 {
@@ -217,7 +196,7 @@ func (w commands) update(t *tx, p Principal, c Command) (Ack, error) {
 	if err := checkMeta(c.Title, c.Metadata); err != nil {
 		return Ack{}, err
 	}
-	if err := t.reserve(p, quota.Need{Bytes: w.g.limits.metaSize(c.Title, c.Metadata)}); err != nil {
+	if err := t.reserve(p, quota.Need{Bytes: w.core.limits.metaSize(c.Title, c.Metadata)}); err != nil {
 		return Ack{}, err
 	}
 	seq := t.add(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: c.Title, Metadata: c.Metadata}})
@@ -236,7 +215,7 @@ func (w commands) delete(ctx context.Context, c Command, unless func(*journal.Su
 				return err
 			}
 		}
-		for _, tn := range w.running() {
+		for _, tn := range w.turns.running() {
 			tn.end(t, &event.Body{Outcome: event.Cancelled, Reason: "conversation deleted"})
 		}
 		for _, turn := range slices.Clone(t.current().Open) {
@@ -246,17 +225,37 @@ func (w commands) delete(ctx context.Context, c Command, unless func(*journal.Su
 		ack.Seq = t.add(event.Event{Type: event.ConversationDelete})
 		t.set(journalkey.Deleting(w.id), []byte("1"), 0)
 		t.terminal = true
-		t.then(func() { w.kill(ErrNotFound) })
+		t.then(func() { w.kill() })
 		return w.note(t, c, ack)
 	})
 	if err != nil {
 		return ack, commandError(err)
 	}
 	committed()
-	w.g.compactor.drop(w.id)
-	if err := w.g.removals.finish(ctx, w.id); err != nil && !errors.Is(err, context.Canceled) {
-		w.g.reopen.erase(w.id)
+	w.core.compactor.drop(w.id)
+	if err := w.core.removals.finish(ctx, w.id); err != nil && !errors.Is(err, context.Canceled) {
+		w.core.reopen.addDelete(w.id)
 		return ack, JournalError("delete conversation", err)
 	}
 	return ack, nil
+}
+
+// message checks a command's message and makes its event.
+func (w commands) message(c Command, role event.Role) (event.Event, error) {
+	return messageEvent(c.Type, c.Message, role, w.core.settings().MaxMessage)
+}
+
+// entitle gives a conversation without a title one from a message of its owner, in the same commit. What guests say makes
+// none: it could not be taken back with their messages.
+func (w *writer) entitle(t *tx, p Principal, m *event.Event) {
+	s := t.current()
+	if !w.core.cfg.Titles || s.Title != "" || m.Body.Role != event.User || !p.Admin && p.Subject != s.Owner {
+		return
+	}
+	title := titleOf(m.Body.Parts)
+	if title == "" {
+		return
+	}
+	t.add(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: &title}})
+	setMeta(t.edit(), &title, nil)
 }

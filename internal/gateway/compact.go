@@ -3,14 +3,27 @@ package gateway
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 
+	"github.com/leat-dev/leat/internal/store/feed"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
+// logCompactor is what a compactor needs of the journal.
+type logCompactor interface {
+	Compact(ctx context.Context, conversation string, upto int64) error
+}
+
 // compactor compacts the logs of conversations whose turns have ended, one log at a time and concurrently with commits.
 type compactor struct {
-	g    *Gateway
+	life    context.Context // of the gateway; run ends with it
+	journal logCompactor
+	feeds   *feed.Registry
+	log     *slog.Logger
+	// compacted is called after each compaction of a log, with the seq up to which it was done.
+	compacted func(conversation string, upto int64)
+
 	mu   sync.Mutex
 	todo map[string]int64 // conversation: seq up to which to compact
 	wake chan struct{}
@@ -20,8 +33,11 @@ type compactor struct {
 	paused map[string]int
 }
 
-func newCompactor(g *Gateway) *compactor {
-	return &compactor{g: g, todo: map[string]int64{}, wake: make(chan struct{}, 1), free: make(chan struct{}), paused: map[string]int{}}
+func newCompactor(life context.Context, j logCompactor, feeds *feed.Registry, log *slog.Logger) *compactor {
+	return &compactor{
+		life: life, journal: j, feeds: feeds, log: log, compacted: func(string, int64) {},
+		todo: map[string]int64{}, wake: make(chan struct{}, 1), free: make(chan struct{}), paused: map[string]int{},
+	}
 }
 
 // add queues a log to be compacted up to a seq. No turn at or below the seq may run or wait.
@@ -90,7 +106,7 @@ func (s *compactor) run() {
 	for {
 		select {
 		case <-s.wake:
-		case <-s.g.life.Done():
+		case <-s.life.Done():
 			return
 		}
 		for s.step() {
@@ -114,7 +130,7 @@ func (s *compactor) step() bool {
 	if id == "" {
 		return false
 	}
-	err := s.compact(s.g.life, id, upto)
+	err := s.compact(s.life, id, upto)
 	s.mu.Lock()
 	s.busy = ""
 	close(s.free)
@@ -125,55 +141,17 @@ func (s *compactor) step() bool {
 	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted), errors.Is(err, context.Canceled):
 	default:
 		// Nothing is lost: the log stays as it was written, and the end of the next turn queues it again.
-		s.g.log.Warn("log not compacted", "conversation", id, "error", err)
+		s.log.Warn("log not compacted", "conversation", id, "error", err)
 	}
-	return s.g.life.Err() == nil
+	return s.life.Err() == nil
 }
 
 // compact compacts a log and notifies its feed and its writer.
 func (s *compactor) compact(ctx context.Context, id string, upto int64) error {
-	if err := s.g.journal.Compact(ctx, id, upto); err != nil {
+	if err := s.journal.Compact(ctx, id, upto); err != nil {
 		return err
 	}
-	s.g.feeds.Compacted(id, upto)
-	s.g.mu.Lock()
-	defer s.g.mu.Unlock()
-	if w := s.g.writers[id]; w != nil {
-		w.compacted.Store(max(upto, w.compacted.Load()))
-	}
+	s.feeds.Compacted(id, upto)
+	s.compacted(id, upto)
 	return nil
-}
-
-// PauseCompaction compacts a conversation's log as far as possible and then leaves it as it is, up to the head of the returned
-// summary, until release is called. New events are still appended, and the conversation can still be deleted. It is for
-// copies that are read in several steps, such as exports.
-func (g *Gateway) PauseCompaction(ctx context.Context, p Principal, conversation string) (journal.Summary, func(), error) {
-	w, err := g.writer(ctx, conversation)
-	if err != nil {
-		return journal.Summary{}, nil, err
-	}
-	defer w.release()
-	s := w.info()
-	if err := Decide(p, ActionRead, &s); err != nil {
-		return s, nil, err
-	}
-	release, first := g.compactor.pause(conversation)
-	var upto int64
-	err = w.submit(ctx, true, func(t *tx) error {
-		if len(t.current().Open) == 0 && len(w.running()) == 0 {
-			upto = w.head
-		}
-		return nil
-	})
-	if err == nil && upto > 0 && first {
-		err = g.compactor.compact(ctx, conversation, upto)
-	}
-	if err == nil {
-		s, err = g.journal.Conversation(ctx, conversation)
-	}
-	if err != nil {
-		release()
-		return s, nil, JournalError("read conversation", err)
-	}
-	return s, release, nil
 }

@@ -1,21 +1,18 @@
 package gateway
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
-	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/internal/service/capture"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/service/usage"
-	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // Config is what a gateway is made of. Journal is needed; all else has a default.
 type Config struct {
-	Journal  journal.Journal
+	Journal  Journal
 	Dialects dialect.Registry
 	// Agents knows the agents by name; nil knows none. DefaultAgent is used where a conversation and a command name none.
 	Agents       Directory
@@ -64,19 +61,6 @@ type Config struct {
 	Pusher Pusher
 	// Raw keeps the bytes that turns exchange with their agents, for a while; nil keeps none.
 	Raw *capture.Log
-}
-
-// Agent is an agent under a name, with its limits.
-type Agent struct {
-	agent.Agent
-	// Silence is how long the agent may say nothing while no tool of its own runs; 0 is DefaultSilence.
-	Silence time.Duration
-	// Kind says what it is, such as "demo" or "replay", for listings.
-	Kind string
-	// Secrets are masked in what is kept of the bytes of its turns, beside what is known to be secret by its form.
-	Secrets []string
-	// Discover lists what the agent's upstream offers; nil if nobody can tell.
-	Discover func(ctx context.Context) ([]agent.Offer, error)
 }
 
 // The defaults, each from the design.

@@ -1,13 +1,11 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
@@ -15,13 +13,6 @@ import (
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
-)
-
-// Limits of what describes a conversation, in bytes: enough for what people write, too little to hide text in.
-const (
-	maxTitle    = 1 << 10
-	maxMetadata = 64 << 10
-	maxConvID   = 128
 )
 
 // CreateOptions describe a new conversation. All may be empty.
@@ -125,7 +116,7 @@ func (g *Gateway) Create(ctx context.Context, p Principal, c CreateOptions) (s j
 }
 
 // createdBefore returns the conversation that an earlier command with the same key created; ok is false if there is none.
-func createdBefore(ctx context.Context, j journal.Journal, key, hash string) (s journal.Summary, ok bool, err error) {
+func createdBefore(ctx context.Context, j Journal, key, hash string) (s journal.Summary, ok bool, err error) {
 	v, err := j.Get(ctx, key)
 	if errors.Is(err, journal.ErrNotFound) {
 		return s, false, nil
@@ -146,84 +137,9 @@ func createdBefore(ctx context.Context, j journal.Journal, key, hash string) (s 
 	return s, true, nil
 }
 
-// checkConversationID refuses ids that can't stand in a path or that the gateway keeps for itself.
-func checkConversationID(id string) error {
-	switch {
-	case len(id) > maxConvID:
-		return reject(ReasonInvalid, "conversation id of %d bytes, at most %d", len(id), maxConvID)
-	case system(id), id == ".", id == "..", strings.ContainsAny(id, "/?#%\\"):
-		return reject(ReasonInvalid, "conversation id %q is not allowed", id)
-	}
-	if err := event.CheckID("conversation", id); err != nil {
-		return reject(ReasonInvalid, "%v", err)
-	}
-	return nil
-}
-
-// system reports whether an id is that of one of the gateway's own logs, which no route names.
-func system(id string) bool { return strings.HasPrefix(id, journal.SystemPrefix) }
-
-func checkMeta(title *string, metadata map[string]json.RawMessage) error {
-	if title != nil && len(*title) > maxTitle {
-		return reject(ReasonTooLarge, "title of %d bytes, at most %d", len(*title), maxTitle)
-	}
-	size := 0
-	for k, v := range metadata {
-		size += len(k) + len(v)
-	}
-	if size > maxMetadata {
-		return reject(ReasonTooLarge, "metadata of %d bytes, at most %d", size, maxMetadata)
-	}
-	return nil
-}
-
-// setMeta brings a summary up to what a conversation.update says.
-func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMessage) {
-	if title != nil {
-		s.Title = *title
-	}
-	if len(metadata) == 0 {
-		return
-	}
-	all := make(map[string]json.RawMessage, len(s.Metadata)+len(metadata))
-	for k, v := range s.Metadata {
-		all[k] = v
-	}
-	for k, v := range metadata {
-		if string(v) == "null" {
-			delete(all, k)
-		} else {
-			all[k] = v
-		}
-	}
-	s.Metadata = all
-}
-
 // Conversation returns one summary, if the principal may do action with it.
 func (g *Gateway) Conversation(ctx context.Context, p Principal, action Action, id string) (journal.Summary, error) {
-	s, err := readSummary(ctx, g.journal, id)
-	if errors.Is(err, ErrDamaged) { // whose it is can't be read: nobody else learns that it exists
-		return s, cmp.Or(Decide(p, action, &journal.Summary{ID: id}), err)
-	}
-	if err != nil {
-		return s, err
-	}
-	return s, Decide(p, action, &s)
-}
-
-// readSummary returns a conversation that is not being deleted. The caller decides who may see it.
-func readSummary(ctx context.Context, j journal.Journal, id string) (journal.Summary, error) {
-	if system(id) {
-		return journal.Summary{}, ErrNotFound
-	}
-	s, err := j.Conversation(ctx, id)
-	if err != nil {
-		return s, JournalError("look up conversation", err)
-	}
-	if _, err := j.Get(ctx, journalkey.Deleting(id)); err == nil {
-		return s, ErrNotFound
-	}
-	return s, nil
+	return summaryFor(ctx, g.journal, p, action, id)
 }
 
 // Turn returns what is known of a turn and the conversation that it belongs to.

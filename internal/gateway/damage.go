@@ -10,12 +10,6 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// damaged reports whether an error says that a conversation is damaged in the journal.
-func damaged(err error) bool {
-	_, ok := errors.AsType[*journal.DamageError](err)
-	return ok
-}
-
 // Damaged lists the conversations that the journal has set apart because they are damaged. It is for operators.
 func (g *Gateway) Damaged() []journal.DamageError {
 	if r, ok := g.journal.(journal.DamageReporter); ok {

@@ -2,15 +2,11 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
-	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // A user's answer is committed first, so that the first answer wins and all readers see it. Then the agent has to get it. An agent
@@ -25,22 +21,15 @@ const (
 	answerWait = 250 * time.Millisecond
 )
 
-// storedAnswer is the value of an answer's key.
-type storedAnswer struct {
-	event.Answer
-	// IsDelivered is true once the agent has accepted the answer.
-	IsDelivered bool `json:"told,omitempty"`
-}
-
 // Answer implements [runner]. It delivers the answer to an agent that is an Answerer, and to the producer of a pushed turn.
 func (r *run) Answer(a event.Answer) {
 	r.touch()
-	r.g.pusher.Answer(r.turn, a)
+	r.core.pusher.Answer(r.turn, a)
 	answerer, ok := r.agent.Agent.(agent.Answerer)
 	if !ok {
 		return
 	}
-	r.g.tasks.Go(func() { // the run itself is a task until it returns, so none is added too late
+	r.core.tasks.Go(func() { // the run itself is a task until it returns, so none is added too late
 		if err := r.deliver(answerer, a); err != nil {
 			failure := &agent.Error{Code: codeUntold, Message: "the agent did not take the answer", Retryable: true, Detail: err.Error()}
 			errors.As(err, &failure)
@@ -77,40 +66,4 @@ func (r *run) deliver(answerer agent.Answerer, a event.Answer) error {
 			return nil
 		}
 	}
-}
-
-// redeliverAnswers delivers to a resumed agent the answers that it did not accept before the restart.
-func (tn *turn) redeliverAnswers(ctx context.Context) error {
-	if _, ok := tn.agent.Agent.(agent.Answerer); !ok {
-		return nil
-	}
-	answers, err := undeliveredAnswers(ctx, tn.writer.g.journal, tn.id)
-	for _, a := range answers {
-		tn.runner.Answer(a)
-	}
-	return err
-}
-
-// UndeliveredAnswers returns the answers of a turn that its producer has not accepted.
-func (pt PushedTurns) UndeliveredAnswers(ctx context.Context, turn string) ([]event.Answer, error) {
-	return undeliveredAnswers(ctx, pt.g.journal, turn)
-}
-
-// undeliveredAnswers returns the answers of a turn that its agent has not accepted.
-func undeliveredAnswers(ctx context.Context, j journal.Journal, turn string) ([]event.Answer, error) {
-	keys, err := j.Keys(ctx, journalkey.Answer(turn, ""))
-	if err != nil {
-		return nil, JournalError("list answers", err)
-	}
-	var answers []event.Answer
-	for _, kv := range keys {
-		var a storedAnswer
-		if err := json.Unmarshal(kv.Value, &a); err != nil {
-			return nil, fmt.Errorf("gateway: stored answer %s: %w", kv.Key, err)
-		}
-		if !a.IsDelivered {
-			answers = append(answers, a.Answer)
-		}
-	}
-	return answers, nil
 }

@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/leat-dev/leat/agent"
 )
@@ -35,15 +37,20 @@ func (m Agents) Agent(name string, _ agent.Principal) (Agent, bool) {
 // Names implements [Directory].
 func (m Agents) Names(agent.Principal) []string { return slices.Collect(maps.Keys(m)) }
 
-// agent returns an agent on behalf of a principal; the gateway's own is there for all.
-func (g *Gateway) agent(name string, p agent.Principal) (Agent, bool) {
-	if name == PushAgent {
-		return Agent{Silence: -1, Kind: PushAgent}, true
-	}
-	return g.cfg.Agents.Agent(name, p)
-}
-
 // behalf is the principal as agents know it.
 func behalf(p Principal) agent.Principal {
 	return agent.Principal{Tenant: p.Tenant, Subject: p.Subject}
+}
+
+// Agent is an agent under a name, with its limits.
+type Agent struct {
+	agent.Agent
+	// Silence is how long the agent may say nothing while no tool of its own runs; 0 is DefaultSilence.
+	Silence time.Duration
+	// Kind says what it is, such as "demo" or "replay", for listings.
+	Kind string
+	// Secrets are masked in what is kept of the bytes of its turns, beside what is known to be secret by its form.
+	Secrets []string
+	// Discover lists what the agent's upstream offers; nil if nobody can tell.
+	Discover func(ctx context.Context) ([]agent.Offer, error)
 }

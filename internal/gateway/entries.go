@@ -16,12 +16,9 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// What an entry became is stored under a digest of its key: its kind and the id, such as "message/ID" or "turn/ID".
-const (
-	becameMessage = "message/"
-	becameTurn    = "turn/"
-	becameNothing = "nothing/" // it had no content
-)
+// maxObserved bounds the observed turns of one conversation that are unfinished at the same time. Each costs a goroutine and what its
+// agent needs to read the run.
+const maxObserved = 64
 
 // checkEntries refuses what no conversation can take.
 func checkEntries(entries []agent.Entry) error {
@@ -90,10 +87,7 @@ func (w sessionEntries) addEntries(ctx context.Context, name string, a Agent, en
 // addIn adds to a commit those entries that nobody has added meanwhile.
 func (w sessionEntries) addIn(ctx context.Context, t *tx, name string, a Agent, fresh []*outside, cursor json.RawMessage) error {
 	ctx = context.WithoutCancel(ctx) // a job that runs is done
-	w.mu.Lock()
-	left := w.isLeft
-	w.mu.Unlock()
-	if left {
+	if w.turns.paused() {
 		return fmt.Errorf("%w: shutting down", ErrUnavailable)
 	}
 	if err := w.keepsSession(name); err != nil {
@@ -131,7 +125,7 @@ func (w sessionEntries) addIn(ctx context.Context, t *tx, name string, a Agent, 
 			}
 		case r.ops != nil:
 			w.addWhole(t, r, name)
-		case len(w.observed) >= maxObserved:
+		case len(w.turns.observed) >= maxObserved:
 			w.addRefused(t, r, name)
 		default:
 			w.addLive(t, r, name, a)
@@ -151,7 +145,7 @@ func (w sessionEntries) addWhole(t *tx, r resolved, name string) {
 	}
 	events, dropped := r.whole(name, r.answers, r.parent)
 	if dropped > 0 {
-		w.metrics.dropped.WithLabelValues(name).Add(float64(dropped))
+		w.core.metrics.dropped.WithLabelValues(name).Add(float64(dropped))
 		w.log.Warn("operations of the turn were dropped", "turn", r.id, "agent", name, "without_effect", dropped)
 	}
 	for _, e := range events {
@@ -162,13 +156,13 @@ func (w sessionEntries) addWhole(t *tx, r resolved, name string) {
 	}
 	t.terminal = true
 	if len(t.current().Open) == 0 {
-		t.then(func() { w.g.compactor.add(w.id, w.head) })
+		t.then(func() { w.core.compactor.add(w.id, w.head) })
 	}
 }
 
 // addLive adds a run that goes on, and observes it once that is committed.
 func (w sessionEntries) addLive(t *tx, r resolved, name string, a Agent) {
-	tn := w.newTurn(r.id, name, a, w.host())
+	tn := w.newTurn(r.id, name, a, w.owner())
 	tn.observed = true
 	t.add(r.start(name, r.answers, r.parent))
 	s := t.edit()
@@ -225,7 +219,7 @@ func (w sessionEntries) around(lookup func(string) (string, error), key string) 
 
 // keepsSession returns an error that wraps [agent.ErrNoSession] if the conversation keeps no session with the agent.
 func (w sessionEntries) keepsSession(name string) error {
-	_, err := w.g.journal.Get(w.g.life, journalkey.Session(w.id, name))
+	_, err := w.core.journal.Get(w.core.life, journalkey.Session(w.id, name))
 	if errors.Is(err, journal.ErrNotFound) {
 		return agent.ErrNoSession
 	}
@@ -237,7 +231,7 @@ func (w sessionEntries) keepsSession(name string) error {
 
 // became returns what an entry has become in this conversation; empty if it was not added.
 func (w sessionEntries) became(name, key string) (string, error) {
-	v, err := w.g.journal.Get(w.g.life, journalkey.Entry(w.id, name, key))
+	v, err := w.core.journal.Get(w.core.life, journalkey.Entry(w.id, name, key))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return "", fmt.Errorf("gateway: look up entry: %w", err)
 	}
@@ -272,9 +266,33 @@ func (w sessionEntries) hasMessage(ctx context.Context, id string) (bool, error)
 	if !w.isNewMessageID(id) {
 		return true, nil
 	}
-	there, err := w.messageIDs.has(ctx, w.writer, id)
+	earlier := false
+	w.feed.View(func(t *transcript.Transcript) { earlier = t.Earlier })
+	if !earlier {
+		return false, nil
+	}
+	exists, err := w.messageIDs.has(id, func() (*transcript.Transcript, error) {
+		whole, _, err := w.readLog(ctx)
+		return whole, err
+	})
 	if err != nil {
 		return false, JournalError("look for message", err)
 	}
-	return there, nil
+	return exists, nil
+}
+
+// addRefused adds a live run that is one too many as a turn that has failed, so that readers see what is missing.
+func (w sessionEntries) addRefused(t *tx, r resolved, name string) {
+	r.ops = []event.Event{{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Failed, Error: &event.Error{
+		Code: codeRuns, Message: fmt.Sprintf("%d runs that the agent's other clients began are in progress in this conversation, which is the limit", maxObserved),
+	}}}}
+	w.addWhole(t, r, name)
+	t.then(func() {
+		w.log.Warn("run not shown: too many runs of the agent's other clients are in progress in this conversation", "turn", r.id, "agent", name, "limit", maxObserved)
+	})
+}
+
+// outsides returns what makes entries ready. Their files are stored on behalf of the conversation's owner.
+func (w sessionEntries) outsides() outsides {
+	return outsides{most: w.core.settings().MaxMessage, files: w.core.attachments.OfTurn(w.writer, w.owner())}
 }

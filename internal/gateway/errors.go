@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 var (
@@ -57,3 +59,27 @@ const (
 func reject(reason, format string, args ...any) *Rejection {
 	return &Rejection{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
+
+// JournalError translates an error of the journal into the errors of this package. op says what failed.
+func JournalError(op string, err error) error {
+	switch {
+	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted):
+		return ErrNotFound
+	case errors.Is(err, journal.ErrExists):
+		return ErrExists
+	case errors.Is(err, journal.ErrFull), errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrUnknown), errors.Is(err, journal.ErrClosed):
+		return fmt.Errorf("%w: %s: %w", ErrUnavailable, op, err)
+	case damaged(err):
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, op, err)
+	}
+	return fmt.Errorf("gateway: %s: %w", op, err)
+}
+
+// damaged reports whether an error says that a conversation is damaged in the journal.
+func damaged(err error) bool {
+	_, ok := errors.AsType[*journal.DamageError](err)
+	return ok
+}
+
+// ReasonFile is the reason of a rejection, and the code of a part's error, if a named file can't be read.
+const ReasonFile = "file_unavailable"

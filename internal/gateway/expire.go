@@ -15,7 +15,7 @@ var errFresh = errors.New("gateway: the conversation is in use")
 // turn; else, or where a hold keeps it, it changes nothing. deleted says which. part names the part of the gateway that
 // does it, for the audit log.
 func (g *Gateway) Expire(ctx context.Context, part, conversation string, before int64) (deleted bool, err error) {
-	w, err := g.writer(ctx, conversation)
+	w, err := g.writers.acquire(ctx, conversation)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil // somebody else has deleted it
 	}
@@ -32,7 +32,7 @@ func (g *Gateway) Expire(ctx context.Context, part, conversation string, before 
 	}
 	defer func() { release() }()
 	_, err = commands{w}.delete(ctx, Command{Type: "expire", by: audit.Actor{Gateway: part}}, func(s *journal.Summary) error {
-		if s.Updated >= before || len(s.Open) > 0 || len(w.running()) > 0 {
+		if s.Updated >= before || len(s.Open) > 0 || len(w.turns.running()) > 0 {
 			return errFresh
 		}
 		return nil

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 
 	"github.com/leat-dev/leat/agent"
@@ -8,17 +9,6 @@ import (
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/service/capture"
 )
-
-// FailureWatcher is a [Watcher] that gets the reasons for which turns fail, in words for operators.
-type FailureWatcher interface {
-	// TurnFailed is called before the end of the turn is committed. detail is one line, without secrets.
-	TurnFailed(turn, detail string)
-}
-
-var _ agent.FailureSink = (*sink)(nil)
-
-// Failed implements [agent.FailureSink].
-func (s *sink) Failed(e *agent.Error) { (*run)(s).explain(e) }
 
 // explain gives operators the detail of a failure, which readers don't get: in the capture of the turn, in what watchers
 // show, and in the log. There it is at debug, like what programs print, because it may quote the conversation.
@@ -29,7 +19,7 @@ func (r *run) explain(e *agent.Error) {
 	detail := capture.Mask(r.agent.Secrets, agent.OneLine(e))
 	r.log.Debug("agent failed", "turn", r.turn, "agent", r.name, "code", e.Code, "error", detail)
 	r.capture.Failed(detail)
-	for _, w := range r.g.cfg.Watchers {
+	for _, w := range r.core.cfg.Watchers {
 		if f, ok := w.(FailureWatcher); ok {
 			f.TurnFailed(r.turn, detail)
 		}
@@ -49,4 +39,46 @@ func failureOf(err error) *agent.Error {
 		return &agent.Error{Code: codeStream, Message: err.Error()}
 	}
 	return &agent.Error{Code: codeAgent, Message: "the agent failed", Detail: err.Error()}
+}
+
+// pushedTo returns the error with which an agent leaves its turn to a producer, nil if err is another one.
+func pushedTo(a Agent, err error) *agent.Pushed {
+	var to *agent.Pushed
+	if _, ok := a.Agent.(agent.Pusher); ok && errors.As(err, &to) {
+		return to
+	}
+	return nil
+}
+
+// end ends the turn after the agent has returned, if nothing else ended it.
+func (r *run) end(err error) {
+	if errors.Is(context.Cause(r.ctx), errDetached) || r.isOver() {
+		return
+	}
+	body := event.Body{Outcome: event.Completed}
+	if err != nil {
+		failure := failureOf(err)
+		r.explain(failure)
+		body = event.Body{Outcome: event.Failed, Error: failure.Shown()}
+	}
+	if err := r.link.End(context.WithoutCancel(r.ctx), r.turn, body); err != nil {
+		r.log.Error("end of turn not written; recovery will", "turn", r.turn, "error", err)
+	}
+}
+
+// fail ends the turn with an error while the agent still runs.
+func (r *run) fail(e *agent.Error) {
+	r.explain(e)
+	body := event.Body{Outcome: event.Failed, Error: e.Shown()}
+	r.core.tasks.Go(func() { // the run itself is a task until it returns, so none is added too late
+		if err := r.link.End(context.WithoutCancel(r.ctx), r.turn, body); err != nil {
+			r.log.Error("end of turn not written; recovery will", "turn", r.turn, "error", err)
+		}
+	})
+}
+
+// Stop implements [runner].
+func (r *run) Stop() []event.Event {
+	r.cancel(errStopped) // an Emit that waits for room in the queue must not block Close
+	return bareOps(r.out.Close(), r.files)
 }

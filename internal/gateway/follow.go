@@ -20,8 +20,9 @@ const (
 // follows runs Follow of each agent that is a Follower: once for each agent, from when the gateway has started and the agent has come
 // until either ends.
 type follows struct {
-	g      *Gateway
-	change turnstile // by agent name
+	core    *core
+	writers *writers
+	change  turnstile // by agent name
 
 	mu      sync.Mutex
 	started bool
@@ -31,27 +32,29 @@ type follows struct {
 
 // follow is one agent that is followed.
 type follow struct {
-	g        *Gateway
+	core     *core
 	name     string
 	sessions *sessions
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when Follow has returned for good
 }
 
-func newFollows(g *Gateway) *follows { return &follows{g: g, running: map[string]*follow{}} }
+func newFollows(c *core, ws *writers) *follows {
+	return &follows{core: c, writers: ws, running: map[string]*follow{}}
+}
 
 // start begins to follow the agents of the directory. A Roster tells of those that come and go later.
 func (f *follows) start() {
 	f.mu.Lock()
 	f.started = true
 	f.mu.Unlock()
-	if d, ok := f.g.cfg.Agents.(interface {
+	if d, ok := f.core.cfg.Agents.(interface {
 		Watch(changed func(name string))
 	}); ok {
 		d.Watch(f.changed)
 		return
 	}
-	agents := f.g.cfg.Agents
+	agents := f.core.cfg.Agents
 	for _, name := range agents.Names(agent.Principal{}) {
 		f.changed(name)
 	}
@@ -59,7 +62,7 @@ func (f *follows) start() {
 
 // changed ends the Follow of the agent that was under a name, waits for its end, and begins that of the agent that is there now.
 func (f *follows) changed(name string) {
-	leave, err := f.change.enter(f.g.life, name)
+	leave, err := f.change.enter(f.core.life, name)
 	if err != nil {
 		return // the gateway has ended, and all follows with it
 	}
@@ -70,7 +73,7 @@ func (f *follows) changed(name string) {
 	if old != nil {
 		old.end()
 	}
-	agents := f.g.cfg.Agents
+	agents := f.core.cfg.Agents
 	a, there := agents.Agent(name, agent.Principal{})
 	up, ok := a.Agent.(agent.Follower)
 	f.mu.Lock()
@@ -79,10 +82,10 @@ func (f *follows) changed(name string) {
 	if !f.started || f.closed || !there || !ok {
 		return
 	}
-	ctx, cancel := context.WithCancel(f.g.life)
-	one := &follow{g: f.g, name: name, sessions: newSessions(f.g, name, a), cancel: cancel, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(f.core.life)
+	one := &follow{core: f.core, name: name, sessions: newSessions(f.core, f.writers, name, a), cancel: cancel, done: make(chan struct{})}
 	f.running[name] = one
-	f.g.tasks.Go(func() {
+	f.core.tasks.Go(func() {
 		defer close(one.done)
 		defer cancel()
 		one.run(ctx, up)
@@ -112,12 +115,12 @@ func (f *follow) end() {
 	select {
 	case <-f.done:
 	case <-limit.C:
-		f.g.log.Error("agent does not stop following its sessions; its goroutine is left behind", "agent", f.name)
+		f.core.log.Error("agent does not stop following its sessions; its goroutine is left behind", "agent", f.name)
 	}
 }
 
-// kept notes for an agent that a conversation has kept, changed or dropped its session.
-func (f *follows) kept(name, conversation string) {
+// sessionChanged implements [sessionObserver].
+func (f *follows) sessionChanged(name, conversation string) {
 	f.mu.Lock()
 	one := f.running[name]
 	f.mu.Unlock()
@@ -126,8 +129,8 @@ func (f *follows) kept(name, conversation string) {
 	}
 }
 
-// gone notes for all agents that a conversation was deleted, or that the result of its last commit is unknown.
-func (f *follows) gone(conversation string) {
+// conversationLost implements [sessionObserver].
+func (f *follows) conversationLost(conversation string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, one := range f.running {
@@ -147,7 +150,7 @@ func (f *follow) run(ctx context.Context, up agent.Follower) {
 		if time.Since(begin) > followSteady {
 			wait = followWait
 		}
-		f.g.log.Warn("agent does not follow its sessions; it is called again", "agent", f.name, "error", err, "in", wait.String())
+		f.core.log.Warn("agent does not follow its sessions; it is called again", "agent", f.name, "error", err, "in", wait.String())
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -161,7 +164,7 @@ func (f *follow) run(ctx context.Context, up agent.Follower) {
 func (f *follow) call(ctx context.Context, up agent.Follower) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			f.g.log.Error("agent panicked", "agent", f.name, "panic", p, "stack", string(debug.Stack()))
+			f.core.log.Error("agent panicked", "agent", f.name, "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("the agent panicked: %v", p)
 		}
 	}()

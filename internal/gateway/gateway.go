@@ -4,62 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
-	"github.com/leat-dev/leat/internal/service/audit"
-	"github.com/leat-dev/leat/internal/service/quota"
-	"github.com/leat-dev/leat/internal/service/usage"
-	"github.com/leat-dev/leat/internal/store/feed"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // Gateway runs turns and keeps conversations. Make one with New, start it with Start, end it with Shutdown.
 // All methods may be called from several goroutines.
 type Gateway struct {
-	cfg     Config // what it was made of; what may have changed since is in live
-	live    atomic.Pointer[Settings]
-	log     *slog.Logger
-	journal journal.Journal
-	feeds   *feed.Registry
-
-	life  context.Context // ends when the gateway has drained
-	end   context.CancelFunc
-	tasks sync.WaitGroup // every goroutine of the gateway
-	// positions tells readers of what they have read and have not.
-	positions   positions
-	compactor   *compactor
-	reopen      *reopener
-	follows     *follows
-	audit       *audit.Log
-	holds       *Holds
-	quota       *quota.Quota
-	limits      limits
-	removals    *removals
-	metrics     *Metrics
-	ledger      *usage.Ledger
-	attachments Attachments
-	pusher      Pusher
-	creating    turnstile // by idempotency key
-
-	mu       sync.Mutex
-	writers  map[string]*writer
-	opening  map[string]*opening
-	draining bool
-	closed   bool
-}
-
-type opening struct {
-	done   chan struct{}
-	writer *writer
-	err    error
+	*core
+	writers  *writers
+	follows  *follows
+	creating turnstile // by idempotency key
 }
 
 // New returns a gateway that has not started.
@@ -73,29 +32,15 @@ func New(cfg Config) (*Gateway, error) {
 			return nil, fmt.Errorf("gateway: the default agent %q is not among the agents", cfg.DefaultAgent)
 		}
 	}
-	g := &Gateway{
-		cfg: cfg, log: cfg.Log, journal: cfg.Journal, attachments: cfg.Attachments, pusher: cfg.Pusher,
-		feeds:   feed.NewRegistry(feedLog{cfg.Journal}, feed.Config{}),
-		writers: map[string]*writer{},
-		opening: map[string]*opening{},
-	}
-	g.live.Store(cfg.settings())
-	g.pusher.SetLease(cfg.Lease)
-	g.life, g.end = context.WithCancel(context.Background())
-	g.ledger = usage.New(cfg.Journal, cfg.Prices, cfg.UsageRetention)
-	g.quota = quota.New(quota.Options{User: cfg.User, Tenant: cfg.Tenant, StoredBytes: func(tenant, owner string) (int64, int64) {
-		logs, logsTenant := cfg.Journal.StoredBytes(tenant, owner)
-		files, filesTenant := cfg.Attachments.Stored(tenant, owner)
-		return logs + files, logsTenant + filesTenant
-	}})
-	g.compactor, g.reopen, g.follows = newCompactor(g), newReopener(g), newFollows(g)
-	g.audit = audit.New(cfg.Journal, cfg.Log)
-	g.holds = &Holds{g: g, byKey: map[string]Hold{}}
-	g.metrics = cfg.Metrics
-	g.limits = limits{g.quota, cfg.Metrics, cfg.Journal}
-	g.removals = &removals{
-		journal: cfg.Journal, feeds: g.feeds, audit: g.audit, holds: g.holds, compactor: g.compactor, captures: cfg.Raw, attachments: cfg.Attachments,
-		log: cfg.Log,
+	c := newCore(cfg)
+	c.pusher.SetLease(cfg.Lease)
+	g := &Gateway{core: c, writers: newWriters(c)}
+	g.follows = newFollows(c, g.writers)
+	c.followed = g.follows
+	c.compactor.compacted = g.writers.compacted
+	c.reopen = &reopener{
+		life: c.life, healthy: c.journal.Healthy, open: g.writers.recover, erase: c.removals.finish, log: c.log,
+		conversations: map[string]bool{}, deletes: map[string]bool{},
 	}
 	return g, nil
 }
@@ -133,15 +78,12 @@ func (g *Gateway) Start(ctx context.Context) error {
 	g.tasks.Go(func() { g.attachments.Run(g.life) })
 	g.tasks.Go(func() { g.audit.Run(g.life) })
 	for _, s := range open {
-		w, err := g.writer(ctx, s.ID)
-		if err != nil {
+		if err := g.writers.recover(ctx, s.ID); err != nil {
 			g.log.Error("recover conversation", "conversation", s.ID, "error", err)
 			if !errors.Is(err, ErrDamaged) {
 				g.reopen.add(s.ID)
 			}
-			continue
 		}
-		w.release()
 	}
 	g.follows.start()
 	return nil
@@ -151,50 +93,38 @@ func (g *Gateway) Start(ctx context.Context) error {
 // waited for by nobody, and is then left detached; pushed turns are left to their lease; only the rest end as interrupted. It
 // returns when every goroutine has ended: at once where all turns can be resumed, so that an upgrade is a short pause.
 func (g *Gateway) Shutdown(ctx context.Context) error {
-	g.mu.Lock()
-	if g.closed {
-		g.mu.Unlock()
+	if !g.writers.drain() {
 		return nil
 	}
-	g.draining = true
-	g.mu.Unlock()
 	g.follows.close() // what their sessions say from now on is found by the next start
-	g.mu.Lock()
-	writers := make([]*writer, 0, len(g.writers))
-	for _, w := range g.writers {
-		writers = append(writers, w)
-	}
-	g.mu.Unlock()
-
+	all := g.writers.all()
 	drain, cancel := context.WithTimeout(ctx, g.settings().Drain)
 	defer cancel()
-	for _, w := range writers {
-		w.pauseQueue()
+	for _, w := range all {
+		w.turns.pause()
 	}
-	for _, w := range writers {
-		w.drain(drain)
+	for _, w := range all {
+		w.turns.drain(drain)
 	}
-	for _, w := range writers {
-		w.leave()
+	for _, w := range all {
+		w.turns.leave()
 	}
 	// What is queued is committed before the writers are told to stop trying.
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancelLast()
-	for _, w := range writers {
+	for _, w := range all {
 		if err := w.idle(last); err != nil {
-			g.log.Error("shutdown: conversation did not come to rest", "conversation", w.id, "error", err)
+			g.log.Error("shutdown: changes of a conversation were not committed in time", "conversation", w.id, "error", err)
 		}
 	}
-	g.mu.Lock()
-	g.closed = true
-	g.mu.Unlock()
+	g.writers.close()
 	g.end()
 	g.feeds.Close()
 	done := make(chan struct{})
 	go func() { g.tasks.Wait(); g.pusher.Close(); close(done) }()
 	select {
 	case <-done:
-		for _, w := range writers {
+		for _, w := range all {
 			w.observer.abandon(errDetached)
 		}
 		return nil
@@ -204,11 +134,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 }
 
 // Draining reports whether Shutdown has begun.
-func (g *Gateway) Draining() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.draining
-}
+func (g *Gateway) Draining() bool { return g.writers.draining() }
 
 // Healthy returns nil, or why the gateway can't take anything new.
 func (g *Gateway) Healthy() error {
@@ -216,124 +142,4 @@ func (g *Gateway) Healthy() error {
 		return fmt.Errorf("%w: shutting down", ErrUnavailable)
 	}
 	return g.journal.Healthy()
-}
-
-// writer returns the conversation's writer and opens the conversation first if necessary. The caller must release the writer.
-func (g *Gateway) writer(ctx context.Context, id string) (*writer, error) {
-	for {
-		g.mu.Lock()
-		if g.closed {
-			g.mu.Unlock()
-			return nil, ErrClosed
-		}
-		if w := g.writers[id]; w != nil {
-			w.refs++
-			g.mu.Unlock()
-			return w, nil
-		}
-		op := g.opening[id]
-		if op == nil {
-			op = &opening{done: make(chan struct{})}
-			g.opening[id] = op
-			g.mu.Unlock()
-			op.writer, op.err = g.open(ctx, id)
-			g.mu.Lock()
-			delete(g.opening, id)
-			if op.err == nil {
-				op.writer.refs++
-				g.writers[id] = op.writer
-				g.metrics.Writers.Set(float64(len(g.writers)))
-				// Recovery must be the writer's first job. A turn that another caller starts before it would look like one that the last process left open.
-				recovery{op.writer}.adopt()
-			}
-			g.mu.Unlock()
-			close(op.done)
-			return op.writer, op.err
-		}
-		g.mu.Unlock()
-		select {
-		case <-op.done:
-			// The opener may have failed for its own context's sake: look again.
-			if op.err != nil && ctx.Err() == nil && !errors.Is(op.err, context.Canceled) && !errors.Is(op.err, context.DeadlineExceeded) {
-				return nil, op.err
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (g *Gateway) open(ctx context.Context, id string) (*writer, error) {
-	if system(id) {
-		return nil, ErrNotFound
-	}
-	s, err := g.journal.Conversation(ctx, id)
-	if err != nil {
-		return nil, JournalError("open conversation", err)
-	}
-	if _, err := g.journal.Get(ctx, journalkey.Deleting(id)); err == nil {
-		return nil, ErrNotFound
-	}
-	if err := g.limits.count(ctx, &s); err != nil {
-		return nil, JournalError("count unfinished turns", err)
-	}
-	f, err := g.feeds.Acquire(ctx, id)
-	if err != nil {
-		return nil, JournalError("open conversation", err)
-	}
-	w := newWriter(g, s, f)
-	w.isLeft = g.Draining()
-	return w, nil
-}
-
-// forget removes a writer from the gateway's table, unless another one has replaced it.
-func (g *Gateway) forget(w *writer) {
-	g.mu.Lock()
-	if g.writers[w.id] == w {
-		delete(g.writers, w.id)
-		g.metrics.Writers.Set(float64(len(g.writers)))
-	}
-	g.mu.Unlock()
-}
-
-// JournalError translates an error of the journal into the errors of this package. op says what failed.
-func JournalError(op string, err error) error {
-	switch {
-	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrDeleted):
-		return ErrNotFound
-	case errors.Is(err, journal.ErrExists):
-		return ErrExists
-	case errors.Is(err, journal.ErrFull), errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrUnknown), errors.Is(err, journal.ErrClosed):
-		return fmt.Errorf("%w: %s: %w", ErrUnavailable, op, err)
-	case damaged(err):
-		return fmt.Errorf("%w: %s: %w", ErrDamaged, op, err)
-	}
-	return fmt.Errorf("gateway: %s: %w", op, err)
-}
-
-// newID returns a UUIDv7.
-func newID() string { return uuid.Must(uuid.NewV7()).String() }
-
-func now() int64 { return time.Now().UnixMilli() }
-
-// expiryAfter returns when a key that lives that long expires, in epoch milliseconds.
-func expiryAfter(life time.Duration) int64 { return now() + life.Milliseconds() }
-
-// feedLog adapts the journal to what a feed reads.
-type feedLog struct{ j journal.Journal }
-
-func (l feedLog) Read(ctx context.Context, conversation string, after int64, limit int) (feed.Stretch, error) {
-	s, err := l.j.Conversation(ctx, conversation)
-	if err != nil {
-		return feed.Stretch{}, err
-	}
-	r, err := l.j.Read(ctx, conversation, after, limit)
-	if err != nil {
-		return feed.Stretch{}, err
-	}
-	terms := make([]feed.Term, len(r.Terms))
-	for i, t := range r.Terms {
-		terms[i] = feed.Term(t)
-	}
-	return feed.Stretch{Terms: terms, Epoch: r.Epoch, Head: r.Head, Compacted: r.Compacted, Trimmed: r.Trimmed, Truncated: s.Truncated, Events: r.Events, HasMore: r.HasMore}, nil
 }

@@ -8,7 +8,7 @@ import (
 
 // setInput sets an input's message and history from the committed transcript, and the session that the agent stored.
 func (w *writer) setInput(in *agent.Input, name, answers string) {
-	set := w.g.settings()
+	set := w.core.settings()
 	in.Session = w.session(name)
 	first, earlier := "", false
 	w.feed.View(func(t *transcript.Transcript) {
@@ -25,7 +25,7 @@ func (w *writer) setInput(in *agent.Input, name, answers string) {
 	})
 	// A feed keeps some 50 messages, the one to be answered among them. Where more are wanted the log is read.
 	for earlier && len(in.History)+1 < set.HistoryMessages {
-		p, err := w.feed.Page(w.g.life, first, set.HistoryMessages-len(in.History))
+		p, err := w.feed.Page(w.core.life, first, set.HistoryMessages-len(in.History))
 		if err != nil {
 			w.log.Warn("agent gets less of the history", "turn", in.Turn, "error", err)
 			break

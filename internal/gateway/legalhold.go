@@ -39,20 +39,25 @@ func (h Hold) String() string {
 	return fmt.Sprintf("subject %q", h.Subject)
 }
 
+// holdReader is what Holds needs of the journal.
+type holdReader interface {
+	keyReader
+	keyLister
+	summaryReader
+}
+
 // Holds is the set of a gateway's legal holds. Its methods may be called from several goroutines.
 type Holds struct {
-	g *Gateway
+	journal holdReader
+	audit   *audit.Log
 	// mu guards byKey. A removal has it locked for reading until the removal is committed, so that Place returns only after
 	// all removals that it could have prevented are done.
 	mu    sync.RWMutex
 	byKey map[string]Hold
 }
 
-// Holds returns the gateway's legal holds.
-func (g *Gateway) Holds() *Holds { return g.holds }
-
 func (h *Holds) load(ctx context.Context) error {
-	keys, err := h.g.journal.Keys(ctx, journalkey.HoldPrefix)
+	keys, err := h.journal.Keys(ctx, journalkey.HoldPrefix)
 	if err != nil {
 		return fmt.Errorf("gateway: load holds: %w", err)
 	}
@@ -98,7 +103,7 @@ func (h *Holds) Place(ctx context.Context, p Principal, one Hold) (Hold, error) 
 		return old, nil
 	}
 	if one.Conversation != "" {
-		if _, err := h.g.Conversation(ctx, p, ActionAdmin, one.Conversation); err != nil {
+		if _, err := summaryFor(ctx, h.journal, p, ActionAdmin, one.Conversation); err != nil {
 			return one, err
 		}
 	}
@@ -132,7 +137,7 @@ func (h *Holds) Release(ctx context.Context, p Principal, one Hold) error {
 
 // record stores a hold's new value, or deletes it if value is nil, in one commit with its audit entry.
 func (h *Holds) record(ctx context.Context, p Principal, action string, one Hold, value []byte) error {
-	err := h.g.audit.Record(ctx, audit.Entry{
+	err := h.audit.Record(ctx, audit.Entry{
 		Action: action, Actor: By(ctx, p), Conversation: one.Conversation, Tenant: one.Tenant, Subject: one.Subject,
 	}, journal.KeyValue{Key: one.key(), Value: value})
 	if err != nil {

@@ -58,7 +58,7 @@ func (g *Gateway) List(ctx context.Context, p Principal, before *journal.Summary
 
 // readPage returns the first of what all queries select together after before, each conversation once. more says that there
 // may be more behind the last of it.
-func readPage(ctx context.Context, j journal.Journal, queries []journal.Query, before *journal.Summary, limit int) (page []journal.Summary, more bool, err error) {
+func readPage(ctx context.Context, j Journal, queries []journal.Query, before *journal.Summary, limit int) (page []journal.Summary, more bool, err error) {
 	for _, q := range queries {
 		if before != nil {
 			q.BeforeUpdated, q.BeforeID = before.Updated, before.ID

@@ -8,15 +8,6 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// MediaStore stores the bytes that media carry in a data URL, or name by a path of the workspace.
-type MediaStore interface {
-	// Brings reports whether media carry or name bytes that have to be stored. m may be nil.
-	Brings(m *event.Media) bool
-	// Store stores the bytes and returns the media that show the stored file. If the file is refused or missing, the error is a
-	// *Rejection, and the media returned are those to show instead: m without the path.
-	Store(ctx context.Context, m event.Media) (event.Media, error)
-}
-
 // storeMedia stores the media of operations. Media that can't be stored are shown without their file, as a failed part that says why.
 func storeMedia(ctx context.Context, ops []event.Event, store MediaStore) ([]event.Event, error) {
 	brings := func(e event.Event) bool { return e.Body != nil && store.Brings(e.Body.Media) }
@@ -55,4 +46,23 @@ func withoutFile(op event.Event, why *Rejection) event.Event {
 	op.Type = event.PartUpdate
 	op.Body = &event.Body{State: event.PartFailed, Error: &event.Error{Code: why.Reason, Message: why.Message}}
 	return op
+}
+
+// bareOps returns operations that were held back until the end of the turn, when no file can be stored any more. Media that name a path
+// are shown without it, as failed parts.
+func bareOps(ops []event.Event, files TurnFiles) []event.Event {
+	var out []event.Event
+	for _, op := range ops {
+		if op.Body == nil || op.Body.Media == nil {
+			out = append(out, op)
+			continue
+		}
+		bare, named := files.Bare(*op.Body.Media)
+		if !named {
+			out = append(out, op)
+			continue
+		}
+		out = append(out, withMedia(op, bare), withoutFile(op, reject(ReasonFile, "the turn ended before the file was stored")))
+	}
+	return out
 }

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"sync"
 
 	"github.com/leat-dev/leat/event"
@@ -15,17 +14,12 @@ type messageIDs struct {
 	ids map[string]bool // nil: not read
 }
 
-// has reports whether the conversation has a message that is no longer in memory.
-func (m *messageIDs) has(ctx context.Context, w *writer, id string) (bool, error) {
+// has reports whether a message is in the set. read returns the whole log, folded; has calls it if the set was not read yet.
+func (m *messageIDs) has(id string, read func() (*transcript.Transcript, error)) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ids == nil {
-		earlier := false
-		w.feed.View(func(t *transcript.Transcript) { earlier = t.Earlier })
-		if !earlier {
-			return false, nil
-		}
-		whole, _, err := w.readLog(ctx)
+		whole, err := read()
 		if err != nil {
 			return false, err
 		}

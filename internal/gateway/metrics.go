@@ -48,9 +48,6 @@ type Metrics struct {
 // must not fill the memory of who collects.
 const maxModels = 64
 
-// other stands for the values of a label beyond its bound.
-const other = "other"
-
 // NewMetrics returns metrics that nobody collects yet.
 func NewMetrics() *Metrics {
 	m := &Metrics{models: bounded{max: maxModels}}
@@ -171,19 +168,6 @@ func (m *Metrics) ended(agent string, b *event.Body, seconds float64) {
 			m.tokens.WithLabelValues(agent, model, k.kind).Add(float64(k.n))
 		}
 	}
-}
-
-// code bounds the codes of errors: those of Leat itself are told apart, those that agents choose are not.
-func code(c string) string {
-	if slices.Contains(codes, c) {
-		return c
-	}
-	return other
-}
-
-var codes = []string{
-	codeSilence, codeTurnLimit, codeLease, codeWait, codeStream, codeCutShort, codeAgent, codeNotStarted, codeRuns, codeRestart,
-	"agent_unreachable", "agent_status", "agent_answer", "agent_not_started", "agent_exit", // of agent/http and agent/exec
 }
 
 // bounded lets a number of names through, the first ones, and makes the rest [other].

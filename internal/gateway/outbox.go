@@ -19,31 +19,3 @@ type Outbox interface {
 	// journal.ErrUnknown they may be durable. With any other error nothing was written.
 	Finish(keys []journal.KeyValue, err error)
 }
-
-// outboxEntries are the keys that one outbox adds to a commit.
-type outboxEntries struct {
-	outbox Outbox
-	keys   []journal.KeyValue
-}
-
-// addOutboxes adds the entries of all outboxes to the batch. A backfill causes none.
-func (w *writer) addOutboxes(t *tx, b *journal.Batch) []outboxEntries {
-	if len(b.Events) == 0 || t.isBackfill {
-		return nil
-	}
-	var all []outboxEntries
-	for _, outbox := range w.g.cfg.Outboxes {
-		if keys := outbox.Entries(t.current(), b.Events); len(keys) > 0 {
-			b.Keys = append(b.Keys, keys...)
-			all = append(all, outboxEntries{outbox, keys})
-		}
-	}
-	return all
-}
-
-// finishOutboxes reports the result of the commit to the outboxes that added to it.
-func finishOutboxes(all []outboxEntries, err error) {
-	for _, entries := range all {
-		entries.outbox.Finish(entries.keys, err)
-	}
-}

@@ -13,6 +13,13 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
+// What an entry became is stored under a digest of its key: its kind and the id, such as "message/ID" or "turn/ID".
+const (
+	becameMessage = "message/"
+	becameTurn    = "turn/"
+	becameNothing = "nothing/" // it had no content
+)
+
 // sourceUpstream is the source of a turn of which its upstream does not say more.
 const sourceUpstream = "upstream"
 
@@ -28,11 +35,6 @@ type outside struct {
 type outsides struct {
 	most  int // bytes of one message
 	files MediaStore
-}
-
-// outsides returns what makes entries ready. Their files are stored on behalf of the conversation's owner.
-func (w sessionEntries) outsides() outsides {
-	return outsides{most: w.g.settings().MaxMessage, files: w.g.attachments.OfTurn(w.writer, w.host())}
 }
 
 // prepare makes an entry ready and stores the files that it brings.

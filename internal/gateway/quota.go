@@ -22,7 +22,7 @@ const (
 type limits struct {
 	quota   *quota.Quota
 	metrics *Metrics
-	journal journal.Journal
+	journal Journal
 }
 
 // refused turns the error of a quota that is exceeded into a *Rejection, and counts it. It returns other errors as they are.
@@ -50,47 +50,6 @@ func (p Principal) Account() quota.Account {
 		return quota.Account{}
 	}
 	return quota.Account{Tenant: p.Tenant, Subject: p.Subject}
-}
-
-// reserve takes what a job needs from the user's quota. A job calls it after all its other checks, so that a refused or a
-// repeated command uses nothing. The reservation is cancelled if the job or the commit fails.
-func (t *tx) reserve(p Principal, n quota.Need) error {
-	n.Conversation = t.writer.id
-	s := t.current()
-	n.Owner = quota.Account{Tenant: s.Tenant, Subject: s.Owner}
-	limits := t.writer.g.limits
-	reservation, err := limits.quota.Take(p.Account(), n)
-	if err != nil {
-		return limits.refused(err)
-	}
-	t.reservations = append(t.reservations, reservation)
-	return nil
-}
-
-// cancelReservations cancels the reservations from the n-th on.
-func (t *tx) cancelReservations(n int) {
-	for _, g := range t.reservations[n:] {
-		g.Cancel()
-	}
-	t.reservations = t.reservations[:n]
-}
-
-// finishReservations confirms or cancels the tx's reservations once its commit has ended with err. If it is unknown whether the
-// commit succeeded, they are confirmed: the writer gives the conversation up, and the next writer counts its turns again.
-func (t *tx) finishReservations(err error) {
-	if err != nil && !errors.Is(err, journal.ErrUnknown) {
-		t.cancelReservations(0)
-		return
-	}
-	for _, g := range t.reservations {
-		g.Commit()
-	}
-	if err == nil { // before anybody is told of the ends, who may begin another turn at once
-		limits := t.writer.g.limits
-		for _, turn := range t.ended {
-			limits.quota.End(turn)
-		}
-	}
 }
 
 // sizeOf returns about how many bytes events will take in the log; 0 if stored bytes are not limited.
@@ -138,11 +97,4 @@ func (l limits) count(ctx context.Context, s *journal.Summary) error {
 	}
 	l.quota.Sync(s.ID, unfinished)
 	return nil
-}
-
-// AddViewer counts a viewer of the principal until leave is called, which may be called twice. Surfaces call it for each stream and each
-// subscription, but not for single reads. If a limit is exceeded, the error is a *Rejection.
-func (g *Gateway) AddViewer(p Principal) (leave func(), err error) {
-	leave, err = g.quota.View(p.Account())
-	return leave, g.limits.refused(err)
 }

@@ -22,7 +22,7 @@ func (s *sink) Messages(name string) { s.capture.SetDialect(name, false) }
 
 // forgetRaw drops the bytes of the conversation's turns: those that were sent hold what stood in it.
 func (w *writer) forgetRaw(ctx context.Context) {
-	captures := w.g.cfg.Raw
+	captures := w.core.cfg.Raw
 	if err := captures.Forget(context.WithoutCancel(ctx), w.id); err != nil {
 		w.log.Error("bytes of turns not forgotten; they go when they are too old", "error", err)
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
+	"strconv"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
@@ -41,7 +39,7 @@ func (w recovery) adoptTurns(t *tx) error {
 	})
 	marks := map[string]observedTurn{}
 	for _, turn := range running {
-		m, ok, err := lookUpObserved(w.g.life, w.g.journal, turn.ID)
+		m, ok, err := lookUpObserved(w.core.life, w.core.journal, turn.ID)
 		if err != nil {
 			return err
 		}
@@ -66,16 +64,16 @@ func (w recovery) adoptTurns(t *tx) error {
 			return err
 		}
 		if resumed {
-			w.metrics.Recovered.WithLabelValues("resumed").Inc()
+			w.core.metrics.Recovered.WithLabelValues("resumed").Inc()
 			continue
 		}
 		for _, child := range inside {
 			w.interrupt(t, child)
 		}
 		w.interrupt(t, turn.ID)
-		w.metrics.Recovered.WithLabelValues("interrupted").Inc()
+		w.core.metrics.Recovered.WithLabelValues("interrupted").Inc()
 	}
-	if w.current == nil {
+	if w.turns.current == nil {
 		t.then(func() { w.post(func(t *tx) error { return w.next(t, nil) }) })
 	}
 	return nil
@@ -104,16 +102,16 @@ func (w recovery) interrupt(t *tx, turn string) {
 
 // resume gives a turn a run that continues where the log ends. It returns false if the agent can't.
 func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, error) {
-	byProducer, err := isPushed(w.g.life, w.g.journal, open.ID)
+	byProducer, err := isPushed(w.core.life, w.core.journal, open.ID)
 	if err != nil {
 		return false, fmt.Errorf("turn %s: %w", open.ID, err)
 	}
 	p := w.principal(open.ID)
-	a, _ := w.g.agent(open.Agent, p) // an agent that left its turn to a producer is not needed any longer
+	a, _ := w.core.agent(open.Agent, p) // an agent that left its turn to a producer is not needed any longer
 	if !resumes(a, byProducer || open.Agent == PushAgent) {
 		return false, nil
 	}
-	state, err := w.g.journal.Get(w.g.life, journalkey.TurnState(open.ID))
+	state, err := w.core.journal.Get(w.core.life, journalkey.TurnState(open.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("state of turn %s: %w", open.ID, err)
 	}
@@ -126,7 +124,7 @@ func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, er
 	t.then(func() {
 		w.setInput(&in, open.Agent, open.Answers)
 		tn.start(runStart{Mode: startResume, Input: in, State: state})
-		if err := tn.redeliverAnswers(w.g.life); err != nil {
+		if err := tn.redeliverAnswers(w.core.life); err != nil {
 			w.log.Error("agent not told of answers", "turn", open.ID, "error", err)
 		}
 	})
@@ -136,7 +134,7 @@ func (w recovery) resume(t *tx, open transcript.Turn, inside []string) (bool, er
 // restore sets a turn to where the log ends: the ids of its parts, the turns inside it, its open requests. It returns false if the
 // stored state doesn't fit the log.
 func (w recovery) restore(t *tx, tn *turn, open transcript.Turn, inside []string) (bool, error) {
-	keys, err := w.g.journal.Get(w.g.life, journalkey.TurnMapper(open.ID))
+	keys, err := w.core.journal.Get(w.core.life, journalkey.TurnMapper(open.ID))
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return false, fmt.Errorf("keys of turn %s: %w", open.ID, err)
 	}
@@ -153,98 +151,65 @@ func (w recovery) restore(t *tx, tn *turn, open transcript.Turn, inside []string
 	}
 	for _, req := range open.Requests {
 		tn.requests[req.ID] = true
-		left := w.g.settings().WaitLimit - time.Duration(now()-req.At)*time.Millisecond
+		left := w.core.settings().WaitLimit - time.Duration(now()-req.At)*time.Millisecond
 		t.then(func() { tn.limit(req.ID, max(left, 0)) })
 	}
 	return true, tn.restoreClock(&open)
 }
 
-// pauseQueue prevents further turns from starting. Queued turns are left to the next start.
-func (w *writer) pauseQueue() {
-	w.mu.Lock()
-	w.isLeft = true
-	w.mu.Unlock()
-}
-
-// drain waits until the conversation's running turns have ended or can be resumed by the next start, or ctx is done.
-func (w *writer) drain(ctx context.Context) {
-	for _, tn := range w.running() {
-		tn.runner.Drain(ctx)
+// redeliverAnswers delivers to a resumed agent the answers that it did not accept before the restart.
+func (tn *turn) redeliverAnswers(ctx context.Context) error {
+	if _, ok := tn.agent.Agent.(agent.Answerer); !ok {
+		return nil
 	}
-}
-
-// leave detaches the running turns at the end of the drain time. Those that the next start can't resume end as interrupted.
-func (w *writer) leave() {
-	for _, tn := range w.running() {
-		tn.leave()
+	answers, err := undeliveredAnswers(ctx, tn.writer.core.journal, tn.id)
+	for _, a := range answers {
+		tn.runner.Answer(a)
 	}
+	return err
 }
 
-// reopener opens given up conversations again, until their turns have their ends, and finishes deletes that failed.
-type reopener struct {
-	g       *Gateway
-	mu      sync.Mutex
-	todo    map[string]bool
-	deletes map[string]bool // to be erased
-}
-
-func newReopener(g *Gateway) *reopener {
-	return &reopener{g: g, todo: map[string]bool{}, deletes: map[string]bool{}}
-}
-
-func (p *reopener) erase(conversation string) {
-	p.mu.Lock()
-	p.deletes[conversation] = true
-	p.mu.Unlock()
-}
-
-func (p *reopener) add(conversation string) {
-	p.mu.Lock()
-	p.todo[conversation] = true
-	p.mu.Unlock()
-}
-
-func (p *reopener) idle() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.todo)+len(p.deletes) == 0
-}
-
-// retryEvery is how often given up conversations are tried; a failing disk is not worth asking more often.
-const retryEvery = time.Second
-
-func (p *reopener) run() {
-	tick := time.NewTicker(retryEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-p.g.life.Done():
-			return
-		}
-		if p.idle() || p.g.journal.Healthy() != nil {
-			continue
-		}
-		p.mu.Lock()
-		ids, gone := slices.Collect(maps.Keys(p.todo)), slices.Collect(maps.Keys(p.deletes))
-		clear(p.todo)
-		clear(p.deletes)
-		p.mu.Unlock()
-		for _, id := range gone {
-			if err := p.g.removals.finish(p.g.life, id); err != nil && !errors.Is(err, journal.ErrNotFound) {
-				p.g.log.Warn("delete not finished; it is tried again", "conversation", id, "error", err)
-				p.erase(id)
-			}
-		}
-		for _, id := range ids {
-			w, err := p.g.writer(p.g.life, id)
-			switch {
-			case err == nil:
-				w.release()
-			case errors.Is(err, ErrNotFound), errors.Is(err, ErrClosed), errors.Is(err, ErrDamaged):
-			default:
-				p.add(id)
-			}
+// restoreClock sets the clock of a turn that is resumed.
+func (tn *turn) restoreClock(of *transcript.Turn) error {
+	var since, waited int64
+	for _, req := range of.Requests {
+		if since == 0 || req.At < since {
+			since = req.At
 		}
 	}
+	c := tn.writer.core
+	v, err := c.journal.Get(c.life, journalkey.TurnWaited(tn.id))
+	if err == nil {
+		waited, err = strconv.ParseInt(string(v), 10, 64)
+	}
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return fmt.Errorf("waiting time of turn %s: %w", tn.id, err)
+	}
+	tn.clock.restore(of.StartedAt, since, waited)
+	return nil
+}
+
+// reobserve resumes an observed turn that was open when the gateway stopped. It returns false if the agent can't.
+func (w recovery) reobserve(t *tx, open transcript.Turn, m observedTurn, inside []string) (bool, error) {
+	a, _ := w.core.agent(open.Agent, w.owner())
+	if _, ok := a.Agent.(agent.Follower); !ok {
+		return false, nil
+	}
+	state, err := w.core.journal.Get(w.core.life, journalkey.TurnState(open.ID))
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return false, fmt.Errorf("state of turn %s: %w", open.ID, err)
+	}
+	tn := w.newTurn(open.ID, open.Agent, a, w.owner())
+	tn.observed = true
+	if ok, err := w.restore(t, tn, open, inside); !ok || err != nil {
+		return false, err
+	}
+	tn.prepare(true, false)
+	w.startObserved(t, tn, m.Key, open.Answers, state)
+	t.then(func() {
+		if err := tn.redeliverAnswers(w.core.life); err != nil {
+			w.log.Error("agent not told of answers", "turn", open.ID, "error", err)
+		}
+	})
+	return true, nil
 }

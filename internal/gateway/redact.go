@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,14 +10,6 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
-
-// wrote notes that a command left a guest's text or name in the log.
-func (w *writer) wrote(t *tx, c Command) {
-	s := t.current()
-	if (c.Type == CommandSend || c.Type == CommandAnswer || c.Type == CommandStop) && !c.by.Admin && c.by.Subject != "" && c.by.Subject != s.Owner {
-		t.set(journalkey.Wrote(s.Tenant, c.by.Subject, w.id), []byte("1"), 0)
-	}
-}
 
 // Guests finds and removes what subjects left in conversations of others.
 type Guests struct{ g *Gateway }
@@ -95,7 +88,7 @@ func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject 
 	if err := Decide(p, ActionAdmin, nil); err != nil {
 		return 0, err
 	}
-	w, err := g.writer(ctx, conversation)
+	w, err := g.writers.acquire(ctx, conversation)
 	if err != nil {
 		return 0, err
 	}
@@ -147,6 +140,30 @@ func (gs Guests) Redact(ctx context.Context, p Principal, conversation, subject 
 	}
 	if err := g.audit.PutKeys(ctx, journal.KeyValue{Key: journalkey.Wrote(s.Tenant, subject, conversation)}); err != nil {
 		return n, JournalError("redact", err)
+	}
+	return n, nil
+}
+
+// Unshare takes back all that was shared with a subject, such as one whose data is purged, and returns of how many
+// conversations. One that is gone meanwhile is passed over.
+func (gs Guests) Unshare(ctx context.Context, p Principal, tenant, subject string) (n int, err error) {
+	g := gs.g
+	if err := Decide(p, ActionAdmin, nil); err != nil {
+		return 0, err
+	}
+	prefix := journalkey.Shared(tenant, subject, "")
+	keys, err := g.journal.Keys(ctx, prefix)
+	if err != nil {
+		return 0, JournalError("list what is shared", err)
+	}
+	for _, kv := range keys {
+		_, err := g.Do(ctx, p, strings.TrimPrefix(kv.Key, prefix), Command{Type: CommandUnshare, Subject: subject})
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, ErrNotFound):
+			return n, err
+		}
 	}
 	return n, nil
 }

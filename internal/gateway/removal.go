@@ -14,7 +14,7 @@ import (
 // removals deletes what is stored of conversations. A deletion is committed by the conversation's writer first; what is left then is
 // removed in steps that can be repeated, so that the next start finishes a deletion that was interrupted.
 type removals struct {
-	journal     journal.Journal
+	journal     Journal
 	feeds       *feed.Registry
 	audit       *audit.Log
 	holds       *Holds

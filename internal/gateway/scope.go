@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"github.com/leat-dev/leat/event"
 )
 
 // scopeMark separates a conversation's name from the scope of its tenant. It needs no escape in a URL.
@@ -49,4 +51,18 @@ func ConversationID(tenant, name string) (string, error) {
 		return "", reject(ReasonInvalid, "conversation id of %d bytes, at most %d", len(name), maxConvID-len(end))
 	}
 	return name + end, nil
+}
+
+// checkConversationID refuses ids that can't stand in a path or that the gateway keeps for itself.
+func checkConversationID(id string) error {
+	switch {
+	case len(id) > maxConvID:
+		return reject(ReasonInvalid, "conversation id of %d bytes, at most %d", len(id), maxConvID)
+	case system(id), id == ".", id == "..", strings.ContainsAny(id, "/?#%\\"):
+		return reject(ReasonInvalid, "conversation id %q is not allowed", id)
+	}
+	if err := event.CheckID("conversation", id); err != nil {
+		return reject(ReasonInvalid, "%v", err)
+	}
+	return nil
 }

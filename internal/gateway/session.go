@@ -20,12 +20,12 @@ func (w *writer) setSession(t *tx, name string, session json.RawMessage) {
 	if session == nil {
 		t.set(journalkey.Cursor(w.id, name), nil, 0)
 	}
-	t.then(func() { w.g.follows.kept(name, w.id) })
+	t.then(func() { w.core.followed.sessionChanged(name, w.id) })
 }
 
 // session returns the session that the agent stored, or nil.
 func (w *writer) session(name string) json.RawMessage {
-	v, err := w.g.journal.Get(w.g.life, journalkey.Session(w.id, name))
+	v, err := w.core.journal.Get(w.core.life, journalkey.Session(w.id, name))
 	if err != nil {
 		if !errors.Is(err, journal.ErrNotFound) {
 			w.log.Error("session of agent not read; it begins a new one", "agent", name, "error", err)
@@ -38,7 +38,7 @@ func (w *writer) session(name string) json.RawMessage {
 // forgetSessions deletes the sessions of all agents when everything was removed from the conversation, because the upstream sessions
 // still contain it.
 func (w *writer) forgetSessions(ctx context.Context, t *tx) error {
-	keys, err := w.g.journal.Keys(ctx, journalkey.Session(w.id, ""))
+	keys, err := w.core.journal.Keys(ctx, journalkey.Session(w.id, ""))
 	if err != nil {
 		return fmt.Errorf("sessions of agents: %w", err)
 	}

@@ -17,9 +17,10 @@ const sessionsPage = 1000
 
 // sessions is [agent.Sessions] for one agent.
 type sessions struct {
-	g     *Gateway
-	name  string
-	agent Agent
+	core    *core
+	writers *writers
+	name    string
+	agent   Agent
 
 	mu      sync.Mutex
 	known   map[string]bool // conversations of which the agent knows a session
@@ -29,8 +30,8 @@ type sessions struct {
 
 var _ agent.Sessions = (*sessions)(nil)
 
-func newSessions(g *Gateway, name string, a Agent) *sessions {
-	return &sessions{g: g, name: name, agent: a, known: map[string]bool{}, wake: make(chan struct{})}
+func newSessions(c *core, ws *writers, name string, a Agent) *sessions {
+	return &sessions{core: c, writers: ws, name: name, agent: a, known: map[string]bool{}, wake: make(chan struct{})}
 }
 
 // changed has Next return a conversation.
@@ -69,7 +70,7 @@ func (s *sessions) All(ctx context.Context) ([]agent.Session, error) {
 	s.mu.Unlock()
 	var all []agent.Session
 	for after := ""; ; {
-		keys, err := s.g.journal.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
+		keys, err := s.core.journal.KeysAfter(ctx, journalkey.SessionPrefix, after, sessionsPage)
 		if err != nil {
 			return nil, fmt.Errorf("gateway: list sessions: %w", err)
 		}
@@ -122,13 +123,13 @@ func (s *sessions) Next(ctx context.Context) (agent.Session, error) {
 // of returns a conversation's session as it is now; its Session is nil if it keeps no session.
 func (s *sessions) of(ctx context.Context, conversation string) (agent.Session, error) {
 	one := agent.Session{Conversation: conversation}
-	sum, err := readSummary(ctx, s.g.journal, conversation)
+	sum, err := readSummary(ctx, s.core.journal, conversation)
 	if err == nil {
 		one.Principal = agent.Principal{Tenant: sum.Tenant, Subject: sum.Owner}
-		one.Session, err = s.g.journal.Get(ctx, journalkey.Session(conversation, s.name))
+		one.Session, err = s.core.journal.Get(ctx, journalkey.Session(conversation, s.name))
 	}
 	if err == nil {
-		one.Cursor, err = s.g.journal.Get(ctx, journalkey.Cursor(conversation, s.name))
+		one.Cursor, err = s.core.journal.Get(ctx, journalkey.Cursor(conversation, s.name))
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, journal.ErrNotFound) {
 		return one, fmt.Errorf("gateway: session of conversation %s: %w", conversation, err)
@@ -151,7 +152,7 @@ func (s *sessions) Add(ctx context.Context, conversation string, entries []agent
 	if err := checkCursor(cursor); err != nil {
 		return err
 	}
-	w, err := s.g.writer(ctx, conversation)
+	w, err := s.writers.acquire(ctx, conversation)
 	if err == nil {
 		defer w.release()
 		err = sessionEntries{w}.addEntries(ctx, s.name, s.agent, entries, cursor)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,15 +10,6 @@ import (
 	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
-
-// What a conversation can be shared for.
-const (
-	AccessRead  = "read"
-	AccessWrite = "write" // and read
-)
-
-// Everybody, as the subject of a grant, is every subject of the owner's tenant.
-const Everybody = "*"
 
 // maxGrants bounds with how many a conversation is shared; beyond, Everybody is meant.
 const maxGrants = 100
@@ -78,7 +68,7 @@ func withoutGrant(all []journal.Grant, subject string) []journal.Grant {
 }
 
 // sharedWith lists the ids of the conversations that are shared with a principal.
-func sharedWith(ctx context.Context, j journal.Journal, p Principal) ([]string, error) {
+func sharedWith(ctx context.Context, j Journal, p Principal) ([]string, error) {
 	ids := []string{}
 	for _, subject := range []string{p.Subject, Everybody} {
 		prefix := journalkey.Shared(p.Tenant, subject, "")
@@ -108,28 +98,4 @@ func asGuest(p Principal, s *journal.Summary, c Command) Command {
 	m.Author = &author
 	c.Message = &m
 	return c
-}
-
-// Unshare takes back all that was shared with a subject, such as one whose data is purged, and returns of how many
-// conversations. One that is gone meanwhile is passed over.
-func (gs Guests) Unshare(ctx context.Context, p Principal, tenant, subject string) (n int, err error) {
-	g := gs.g
-	if err := Decide(p, ActionAdmin, nil); err != nil {
-		return 0, err
-	}
-	prefix := journalkey.Shared(tenant, subject, "")
-	keys, err := g.journal.Keys(ctx, prefix)
-	if err != nil {
-		return 0, JournalError("list what is shared", err)
-	}
-	for _, kv := range keys {
-		_, err := g.Do(ctx, p, strings.TrimPrefix(kv.Key, prefix), Command{Type: CommandUnshare, Subject: subject})
-		switch {
-		case err == nil:
-			n++
-		case !errors.Is(err, ErrNotFound):
-			return n, err
-		}
-	}
-	return n, nil
 }

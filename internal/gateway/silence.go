@@ -75,7 +75,7 @@ func (r *run) checkSilence(limit time.Duration) {
 		r.fail(r.silenceError(limit))
 		return
 	}
-	r.g.tasks.Go(func() { r.probe(p, limit) }) // the run itself is a task until it returns, so none is added too late
+	r.core.tasks.Go(func() { r.probe(p, limit) }) // the run itself is a task until it returns, so none is added too late
 }
 
 // activity returns whether the turn waits for a tool or a user, and when a user answered last. If the writer can't be asked, the

@@ -110,3 +110,8 @@ func (s *sink) Late(n int) {
 
 // Trouble implements [agent.TroubleSink].
 func (s *sink) Trouble(e *agent.Error) { s.trouble.Store(e) }
+
+var _ agent.FailureSink = (*sink)(nil)
+
+// Failed implements [agent.FailureSink].
+func (s *sink) Failed(e *agent.Error) { (*run)(s).explain(e) }

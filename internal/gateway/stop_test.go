@@ -44,7 +44,7 @@ func TestAStopIsNoError(t *testing.T) {
 		id := h.send(conv, "go").Turn
 		synctest.Wait()
 		h.close()
-		if s := log.String(); strings.Contains(s, "level=ERROR") || strings.Contains(s, "level=WARN") || !strings.Contains(s, "conversation left") {
+		if s := log.String(); strings.Contains(s, "level=ERROR") || strings.Contains(s, "level=WARN") || !strings.Contains(s, "the last changes of the conversation were not committed") {
 			t.Errorf("a stop that was asked for logs:\n%s", s)
 		}
 
@@ -64,7 +64,7 @@ func TestAFailureDuringAStopIsAnError(t *testing.T) {
 		synctest.Wait()
 		h.journal.fail(journal.ErrFenced)
 		h.close()
-		if s := log.String(); !strings.Contains(s, `level=ERROR msg="conversation given up"`) {
+		if s := log.String(); !strings.Contains(s, `level=ERROR msg="conversation given up after a failed commit`) {
 			t.Errorf("a journal that failed logs:\n%s", s)
 		}
 	})

@@ -1,13 +1,10 @@
 package gateway
 
 import (
-	"context"
 	"strings"
 	"unicode"
 
 	"github.com/leat-dev/leat/event"
-	"github.com/leat-dev/leat/internal/store/journal"
-	"github.com/leat-dev/leat/transcript"
 )
 
 const (
@@ -55,21 +52,6 @@ func shorten(line string) string {
 	return strings.TrimRight(string(r[:end]), " ,;:.–-") + "…"
 }
 
-// entitle gives a conversation without a title one from a message of its owner, in the same commit. What guests say makes
-// none: it could not be taken back with their messages.
-func (w *writer) entitle(t *tx, p Principal, m *event.Event) {
-	s := t.current()
-	if !w.g.cfg.Titles || s.Title != "" || m.Body.Role != event.User || !p.Admin && p.Subject != s.Owner {
-		return
-	}
-	title := titleOf(m.Body.Parts)
-	if title == "" {
-		return
-	}
-	t.add(event.Event{Type: event.ConversationUpdate, Body: &event.Body{Title: &title}})
-	setMeta(t.edit(), &title, nil)
-}
-
 func titleOf(parts []event.Part) string {
 	for _, part := range parts {
 		if part.Kind == event.KindText {
@@ -86,37 +68,6 @@ func firstTitle(messages []event.Event) string {
 	for i := range messages {
 		if b := messages[i].Get(); b.Role == event.User {
 			if title := titleOf(b.Parts); title != "" {
-				return title
-			}
-		}
-	}
-	return ""
-}
-
-// FirstTitle returns the title that a conversation's first message makes, whatever its title is now; empty if there is no message yet.
-func FirstTitle(ctx context.Context, g *Gateway, p Principal, conversation string) (title string, err error) {
-	s, err := g.Conversation(ctx, p, ActionRead, conversation)
-	if err != nil {
-		return "", err
-	}
-	err = g.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool {
-		if t.Earlier {
-			return false // the first one is older than what is in memory
-		}
-		title = titleIn(t, &s)
-		return true
-	})
-	return title, err
-}
-
-// titleIn finds the first message of the owner that makes a title.
-func titleIn(t *transcript.Transcript, s *journal.Summary) string {
-	for _, m := range t.Messages {
-		if m.Role != event.User || m.Author != nil && m.Author.ID != "" && m.Author.ID != s.Owner {
-			continue
-		}
-		for _, p := range m.Parts {
-			if title := TitleOf(p.Text(event.Text)); p.Kind == event.KindText && title != "" {
 				return title
 			}
 		}

@@ -54,31 +54,10 @@ func (w *writer) newTurn(id, name string, a Agent, p agent.Principal) *turn {
 	return tn
 }
 
-// prepare gives the turn its runner. It is called once, before the writer has the turn.
-func (tn *turn) prepare(resumed, isPushed bool) {
-	w := tn.writer
-	ctx := w.observer.begin(tn, resumed)
-	tn.runner = newRun(ctx, w.g, runConfig{
-		link: turnLink{w}, conversation: w.id, turn: tn.id, name: tn.name, agent: tn.agent, observed: tn.observed, pushed: isPushed,
-		files: w.g.attachments.OfTurn(w, tn.principal),
-	})
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.turns[tn.id] = tn
-	if !tn.observed {
-		w.current = tn
-		return
-	}
-	if w.observed == nil {
-		w.observed = map[string]*turn{}
-	}
-	w.observed[tn.id] = tn
-}
-
 // start starts the turn's run. It is called when the turn's start is durable.
 func (tn *turn) start(start runStart) {
 	tn.writer.retain()
-	tn.startClock()
+	tn.clock.start(tn.writer.core.settings().TurnLimit, tn.expire)
 	tn.runner.Start(start)
 }
 
@@ -87,13 +66,13 @@ func (tn *turn) emit(t *tx, e emission) error {
 	w := tn.writer
 	if tn.isOver.Load() {
 		tn.lateOps += int64(len(e.Ops))
-		w.metrics.Late.Add(float64(len(e.Ops)))
+		w.core.metrics.Late.Add(float64(len(e.Ops)))
 		return ErrTurnOver
 	}
 	before := tn.mapper.DroppedOps
 	events, err := tn.mapper.Map(e.Ops, e.At)
 	if n := tn.mapper.DroppedOps - before; n > 0 {
-		w.metrics.dropped.WithLabelValues(tn.name).Add(float64(n))
+		w.core.metrics.dropped.WithLabelValues(tn.name).Add(float64(n))
 	}
 	if err != nil {
 		w.log.Warn("operation does not apply", "turn", tn.id, "agent", tn.name, "error", err)
@@ -109,7 +88,7 @@ func (tn *turn) emit(t *tx, e emission) error {
 	case e.State == nil:
 	case tn.isOver.Load():
 		// The state at the end is stored for a while, for a producer that missed the last acknowledgement.
-		t.set(journalkey.TurnState(tn.id), e.State, expiryAfter(w.g.cfg.KeyLife))
+		t.set(journalkey.TurnState(tn.id), e.State, expiryAfter(w.core.cfg.KeyLife))
 	default:
 		t.set(journalkey.TurnState(tn.id), e.State, 0)
 		if n := tn.mapper.Keys(); n != tn.keys {
@@ -140,8 +119,8 @@ func (tn *turn) add(t *tx, events []event.Event) {
 		case event.TurnWait:
 			req := *e.Get().Request
 			tn.requests[req.ID] = true
-			tn.pauseClock()
-			t.then(func() { tn.limit(req.ID, tn.writer.g.settings().WaitLimit) })
+			tn.clock.pause()
+			t.then(func() { tn.limit(req.ID, tn.writer.core.settings().WaitLimit) })
 		case event.TurnResume:
 			tn.resolve(t, *e.Get().Answer)
 		case event.TurnEnd:
@@ -160,7 +139,7 @@ func (tn *turn) resolve(t *tx, a event.Answer) {
 	tn.answeredAt.Store(now()) // from now on the limit on silence counts again
 	delete(tn.requests, a.ID)
 	if len(tn.requests) == 0 {
-		t.set(journalkey.TurnWaited(tn.id), strconv.AppendInt(nil, tn.resumeClock(), 10), 0)
+		t.set(journalkey.TurnWaited(tn.id), strconv.AppendInt(nil, tn.clock.resume(tn.isOver.Load()), 10), 0)
 	}
 	tn.answers[a.ID] = a
 	if err := tn.setAnswer(t, storedAnswer{a, true}); err != nil {
@@ -187,7 +166,7 @@ func (tn *turn) setAnswer(t *tx, a storedAnswer) error {
 	if err != nil {
 		return fmt.Errorf("store answer: %w", err)
 	}
-	t.set(journalkey.Answer(tn.id, a.ID), v, now()+2*tn.writer.g.settings().WaitLimit.Milliseconds())
+	t.set(journalkey.Answer(tn.id, a.ID), v, now()+2*tn.writer.core.settings().WaitLimit.Milliseconds())
 	return nil
 }
 
@@ -208,6 +187,19 @@ func (tn *turn) limit(request string, d time.Duration) {
 	})
 }
 
+// expire ends a turn that has run for too long.
+func (tn *turn) expire() {
+	limit, exceeded := tn.clock.expired()
+	if !exceeded || tn.isOver.Load() {
+		return
+	}
+	e := &agent.Error{Code: codeTurnLimit, Message: fmt.Sprintf("the turn ran for %v, which is the limit", limit), Retryable: true}
+	tn.writer.post(func(t *tx) error {
+		tn.end(t, &event.Body{Outcome: event.Failed, Error: e.Shown()})
+		return nil
+	})
+}
+
 // end adds the turn's buffered operations, the ends of the turns inside it, and its own end. A second call does nothing.
 func (tn *turn) end(t *tx, body *event.Body) {
 	if tn.isOver.Swap(true) {
@@ -219,7 +211,7 @@ func (tn *turn) end(t *tx, body *event.Body) {
 	} else {
 		w.log.Warn("buffered operations do not apply", "turn", tn.id, "error", err)
 	}
-	if !w.openTurn(t, tn.id) {
+	if !t.isOpen(tn.id) {
 		return // its own stream ended it with the buffered operations
 	}
 	for child := range tn.children {
@@ -240,15 +232,6 @@ func (tn *turn) finish(t *tx) {
 		tn.runner.Ended()
 		time.AfterFunc(returnLimit, func() { w.post(func(t *tx) error { return w.next(t, tn) }) })
 	})
-}
-
-// deleteTurnKeys deletes what is stored of a turn only as long as it is unfinished.
-func (t *tx) deleteTurnKeys(id string) {
-	t.set(journalkey.TurnState(id), nil, 0)
-	t.set(journalkey.TurnMapper(id), nil, 0)
-	t.set(journalkey.TurnPushed(id), nil, 0)
-	t.set(journalkey.TurnObserved(id), nil, 0)
-	t.set(journalkey.TurnWaited(id), nil, 0)
 }
 
 // lose stops the turn's run because the writer gave the conversation up. Recovery decides how the turn continues.
@@ -273,12 +256,9 @@ func (tn *turn) leave() {
 
 // stopTimers stops the limits on requests and on the turn.
 func (tn *turn) stopTimers() {
+	tn.clock.stop()
 	tn.mu.Lock()
 	defer tn.mu.Unlock()
-	if tn.clock.timer != nil {
-		tn.clock.timer.Stop()
-		tn.clock.timer = nil
-	}
 	for _, timer := range tn.timers {
 		timer.Stop()
 	}
@@ -296,33 +276,4 @@ func (tn *turn) report(r runReport) {
 		level = slog.LevelInfo
 	}
 	tn.writer.log.Log(context.Background(), level, "operations of the turn were dropped", "turn", tn.id, "agent", tn.name, "after_end", late, "without_effect", dropped)
-}
-
-// openTurn reports whether the turn is open as this tx will leave it.
-func (w *writer) openTurn(t *tx, id string) bool {
-	for _, open := range t.current().Open {
-		if open == id {
-			return true
-		}
-	}
-	return false
-}
-
-// closeTurn removes a turn, whose end is in the commit, from the open ones.
-func (w *writer) closeTurn(t *tx, id string) {
-	s := t.edit()
-	for i, open := range s.Open {
-		if open == id {
-			s.Open = append(s.Open[:i], s.Open[i+1:]...)
-			break
-		}
-	}
-	s.Updated = now()
-	t.terminal = true
-	t.set(journalkey.TurnPrincipal(id), nil, 0)
-	t.ended = append(t.ended, id)
-	t.then(func() { w.g.pusher.Ended(id) })
-	if len(s.Open) == 0 {
-		t.then(func() { w.g.compactor.add(w.id, w.head) })
-	}
 }

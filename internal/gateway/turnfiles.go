@@ -37,22 +37,3 @@ func (s *sink) PutPath(ctx context.Context, path string) (event.Media, error) {
 func (s *sink) FilePath(ctx context.Context, m event.Media) string {
 	return s.files.FilePath(ctx, m)
 }
-
-// bareOps returns operations that were held back until the end of the turn, when no file can be stored any more. Media that name a path
-// are shown without it, as failed parts.
-func bareOps(ops []event.Event, files TurnFiles) []event.Event {
-	var out []event.Event
-	for _, op := range ops {
-		if op.Body == nil || op.Body.Media == nil {
-			out = append(out, op)
-			continue
-		}
-		bare, named := files.Bare(*op.Body.Media)
-		if !named {
-			out = append(out, op)
-			continue
-		}
-		out = append(out, withMedia(op, bare), withoutFile(op, reject(ReasonFile, "the turn ended before the file was stored")))
-	}
-	return out
-}

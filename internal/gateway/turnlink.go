@@ -23,8 +23,8 @@ func (l turnLink) Emit(ctx context.Context, e emission) error {
 	for i := range e.Ops {
 		bytes += len(e.Ops[i].Text)
 	}
-	return l.writer.feedIn(ctx, bytes, func(t *tx) error {
-		tn := l.writer.turns[e.Turn]
+	return l.writer.postText(ctx, bytes, func(t *tx) error {
+		tn := l.writer.turns.byID[e.Turn]
 		if tn == nil {
 			return ErrTurnOver
 		}
@@ -40,7 +40,7 @@ func (l turnLink) Flush(ctx context.Context, _ string) error {
 // Ask implements [turnWriter].
 func (l turnLink) Ask(ctx context.Context, id string, req event.Request) (event.Answer, error) {
 	w := l.writer
-	if v, err := w.g.journal.Get(ctx, journalkey.Answer(id, req.ID)); err == nil {
+	if v, err := w.core.journal.Get(ctx, journalkey.Answer(id, req.ID)); err == nil {
 		var a event.Answer
 		if err := json.Unmarshal(v, &a); err != nil {
 			return a, fmt.Errorf("stored answer: %w", err)
@@ -51,7 +51,7 @@ func (l turnLink) Ask(ctx context.Context, id string, req event.Request) (event.
 	}
 	ch := make(chan event.Answer, 1)
 	err := w.await(ctx, false, func(t *tx) error {
-		tn := w.turns[id]
+		tn := w.turns.byID[id]
 		if tn == nil || tn.isOver.Load() {
 			return ErrTurnOver
 		}
@@ -83,9 +83,7 @@ func (l turnLink) Ask(ctx context.Context, id string, req event.Request) (event.
 // Activity implements [turnWriter].
 func (l turnLink) Activity(_ context.Context, id string) (a activity, err error) {
 	w := l.writer
-	w.mu.Lock()
-	tn := w.turns[id]
-	w.mu.Unlock()
+	tn := w.turns.get(id)
 	if tn == nil {
 		return a, ErrTurnOver
 	}
@@ -116,8 +114,8 @@ func isWaiting(t *transcript.Transcript, id string) bool {
 func (l turnLink) SetSession(ctx context.Context, id string, session json.RawMessage) error {
 	w := l.writer
 	return w.await(ctx, false, func(t *tx) error {
-		tn := w.turns[id]
-		if tn == nil || w.current != tn && w.observed[id] != tn {
+		tn := w.turns.byID[id]
+		if tn == nil || w.turns.current != tn && w.turns.observed[id] != tn {
 			return ErrTurnOver
 		}
 		w.setSession(t, tn.name, session)
@@ -129,7 +127,7 @@ func (l turnLink) SetSession(ctx context.Context, id string, session json.RawMes
 func (l turnLink) SetPushed(ctx context.Context, id string, state json.RawMessage) error {
 	w := l.writer
 	return w.await(ctx, false, func(t *tx) error {
-		if tn := w.turns[id]; tn == nil || tn.isOver.Load() {
+		if tn := w.turns.byID[id]; tn == nil || tn.isOver.Load() {
 			return ErrTurnOver
 		}
 		t.set(journalkey.TurnPushed(id), []byte{1}, 0)
@@ -142,7 +140,7 @@ func (l turnLink) SetPushed(ctx context.Context, id string, state json.RawMessag
 func (l turnLink) SetDelivered(ctx context.Context, id string, a event.Answer) error {
 	w := l.writer
 	return w.await(ctx, false, func(t *tx) error {
-		tn := w.turns[id]
+		tn := w.turns.byID[id]
 		if tn == nil {
 			return ErrTurnOver
 		}
@@ -154,7 +152,7 @@ func (l turnLink) SetDelivered(ctx context.Context, id string, a event.Answer) e
 func (l turnLink) End(ctx context.Context, id string, end event.Body) error {
 	w := l.writer
 	return w.await(ctx, true, func(t *tx) error {
-		if tn := w.turns[id]; tn != nil {
+		if tn := w.turns.byID[id]; tn != nil {
 			tn.end(t, &end)
 		}
 		return nil
@@ -164,17 +162,13 @@ func (l turnLink) End(ctx context.Context, id string, end event.Body) error {
 // Returned implements [turnWriter].
 func (l turnLink) Returned(_ context.Context, id string, report runReport) error {
 	w := l.writer
-	w.mu.Lock()
-	tn := w.turns[id]
-	w.mu.Unlock()
+	tn := w.turns.get(id)
 	if tn == nil {
 		return ErrTurnOver
 	}
 	tn.stopTimers()
 	w.post(func(t *tx) error {
-		w.mu.Lock()
-		delete(w.turns, id)
-		w.mu.Unlock()
+		w.turns.returned(id)
 		tn.report(report)
 		return w.next(t, tn)
 	})

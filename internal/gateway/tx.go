@@ -2,17 +2,20 @@ package gateway
 
 import (
 	"errors"
-	"fmt"
-	"time"
+	"slices"
 
 	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
 	"github.com/leat-dev/leat/internal/service/quota"
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
 // tx collects what the jobs of one commit add.
 type tx struct {
-	writer       *writer
+	conversation string
+	head         int64            // seq of the last event before this commit
+	committed    *journal.Summary // before this commit; not to be changed
+	limits       limits
 	events       []event.Event
 	put          []journal.KeyValue
 	summary      *journal.Summary
@@ -30,7 +33,7 @@ type tx struct {
 
 // add appends an event with the next seq of the log, and returns the seq.
 func (t *tx) add(e event.Event) int64 {
-	e.Seq = t.writer.head + int64(len(t.events)) + 1
+	e.Seq = t.head + int64(len(t.events)) + 1
 	if e.At == 0 {
 		e.At = now()
 	}
@@ -55,7 +58,7 @@ func (t *tx) set(key string, value []byte, expires int64) {
 // edit returns the summary to change; it is written with the commit.
 func (t *tx) edit() *journal.Summary {
 	if t.summary == nil {
-		s := t.writer.summary
+		s := *t.committed
 		s.Open = append([]string(nil), s.Open...)
 		t.summary = &s
 	}
@@ -67,77 +70,85 @@ func (t *tx) current() *journal.Summary {
 	if t.summary != nil {
 		return t.summary
 	}
-	return &t.writer.summary
+	return t.committed
 }
 
 func (t *tx) then(fn func()) { t.after = append(t.after, fn) }
 
-// commit makes a tx durable and shows it. A full disk is tried again for a while; what else fails is final.
-func (w *writer) commit(t *tx) error {
-	if len(t.events) == 0 && len(t.put) == 0 && t.summary == nil {
-		return nil
+// speaks reports whether an event makes a conversation unread: what people say does not, nor what they stopped.
+func speaks(e *event.Event) bool {
+	b := e.Get()
+	switch e.Type {
+	case event.MessageAdd:
+		return b.Role != event.User
+	case event.TurnWait:
+		return true
+	case event.TurnEnd:
+		return b.Outcome != event.Cancelled
 	}
-	b := journal.Batch{Conversation: w.id, Expected: w.head, Events: t.events, Keys: t.put, Summary: t.summary, Terminal: t.terminal}
-	billing{w}.bill(t, &b)
-	outboxed := w.addOutboxes(t, &b)
-	begin := time.Now()
-	wait := 50 * time.Millisecond
-	var asked, durable time.Time
-	for {
-		asked = time.Now()
-		err := w.g.journal.Append(w.g.life, b)
-		if err == nil {
-			durable = time.Now()
-			w.metrics.CommitSeconds.Observe(durable.Sub(asked).Seconds())
-			break
-		}
-		w.metrics.CommitFailed.Inc()
-		if !errors.Is(err, journal.ErrFull) || time.Since(begin) > commitLimit || w.g.life.Err() != nil {
-			finishOutboxes(outboxed, err)
-			t.finishReservations(err)
-			return fmt.Errorf("commit: %w", err)
-		}
-		w.setFailing(err)
-		w.log.Warn("commit failed; trying again", "error", err)
-		select {
-		case <-time.After(wait):
-		case <-w.g.life.Done():
-		}
-		wait = min(2*wait, 2*time.Second)
+	return false
+}
+
+// reserve takes what a job needs from the user's quota. A job calls it after all its other checks, so that a refused or a
+// repeated command uses nothing. The reservation is cancelled if the job or the commit fails.
+func (t *tx) reserve(p Principal, n quota.Need) error {
+	n.Conversation = t.conversation
+	s := t.current()
+	n.Owner = quota.Account{Tenant: s.Tenant, Subject: s.Owner}
+	reservation, err := t.limits.quota.Take(p.Account(), n)
+	if err != nil {
+		return t.limits.refused(err)
 	}
-	defer finishOutboxes(outboxed, nil) // after readers can see the events, because an outbox may read the conversation
-	t.finishReservations(nil)
-	w.setFailing(nil)
-	w.head += int64(len(t.events))
-	spoken := t.summary != nil && t.summary.SpokenSeq > w.summary.SpokenSeq
-	if t.summary != nil {
-		w.mu.Lock()
-		w.summary = *t.summary
-		w.mu.Unlock()
-	}
-	if len(t.events) > 0 {
-		if err := w.feed.Publish(t.events); err != nil {
-			return fmt.Errorf("show: %w", err)
-		}
-		w.observer.committed(t.events, asked, durable)
-		w.messageIDs.committed(t.events)
-		if t.isBackfill {
-			notifyCreated(w.g.cfg.Watchers, &w.summary)
-		} else {
-			w.notifyWatchers(&w.summary, t.events)
-		}
-	}
-	if spoken {
-		w.g.positions.spoken(&w.summary)
-	}
-	if t.unshared {
-		w.feed.AccessChanged()
-	}
+	t.reservations = append(t.reservations, reservation)
 	return nil
 }
 
-func (w *writer) setFailing(err error) {
-	w.mu.Lock()
-	w.failing = err
-	w.mu.Unlock()
+// cancelReservations cancels the reservations from the n-th on.
+func (t *tx) cancelReservations(n int) {
+	for _, g := range t.reservations[n:] {
+		g.Cancel()
+	}
+	t.reservations = t.reservations[:n]
+}
+
+// finishReservations confirms or cancels the tx's reservations once its commit has ended with err. If it is unknown whether the
+// commit succeeded, they are confirmed: the writer gives the conversation up, and the next writer counts its turns again.
+func (t *tx) finishReservations(err error) {
+	if err != nil && !errors.Is(err, journal.ErrUnknown) {
+		t.cancelReservations(0)
+		return
+	}
+	for _, g := range t.reservations {
+		g.Commit()
+	}
+	if err == nil { // before anybody is told of the ends, who may begin another turn at once
+		for _, turn := range t.ended {
+			t.limits.quota.End(turn)
+		}
+	}
+}
+
+// deleteTurnKeys deletes what is stored of a turn only as long as it is unfinished.
+func (t *tx) deleteTurnKeys(id string) {
+	t.set(journalkey.TurnState(id), nil, 0)
+	t.set(journalkey.TurnMapper(id), nil, 0)
+	t.set(journalkey.TurnPushed(id), nil, 0)
+	t.set(journalkey.TurnObserved(id), nil, 0)
+	t.set(journalkey.TurnWaited(id), nil, 0)
+}
+
+// lastSeq returns the seq of the last event as this tx will leave the log.
+func (t *tx) lastSeq() int64 { return t.head + int64(len(t.events)) }
+
+// isOpen reports whether a turn is unfinished as this tx will leave it.
+func (t *tx) isOpen(turn string) bool { return slices.Contains(t.current().Open, turn) }
+
+// closeTurn removes a turn, whose end is in the commit, from the open ones.
+func (t *tx) closeTurn(id string) {
+	s := t.edit()
+	s.Open = slices.DeleteFunc(s.Open, func(open string) bool { return open == id })
+	s.Updated = now()
+	t.terminal = true
+	t.set(journalkey.TurnPrincipal(id), nil, 0)
+	t.ended = append(t.ended, id)
 }

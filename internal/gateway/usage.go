@@ -23,9 +23,9 @@ func (w billing) bill(t *tx, b *journal.Batch) {
 		if e.Type != event.TurnEnd {
 			continue
 		}
-		kv, err := w.g.ledger.Entry(w.billed(t, e))
+		kv, err := w.core.ledger.Entry(w.billed(t, e))
 		if err != nil {
-			w.g.log.Error("turn not billed", "turn", e.Turn, "error", err) // a turn's end waits for nothing
+			w.core.log.Error("turn not billed", "turn", e.Turn, "error", err) // a turn's end waits for nothing
 			continue
 		}
 		b.Keys = append(b.Keys, kv)
@@ -50,7 +50,7 @@ func (w billing) billed(of *tx, e *event.Event) usage.Turn {
 			t.Model = e.Get().Model
 		}
 	}
-	p := w.host()
+	p := w.owner()
 	if !of.outside[e.Turn] {
 		p = w.payer(e.Turn, parent)
 	}
@@ -61,30 +61,30 @@ func (w billing) billed(of *tx, e *event.Event) usage.Turn {
 // payer is on whose account a turn is: whoever began it, or the turn that it runs inside of; the conversation's owner where
 // that was the operator.
 func (w billing) payer(turn, parent string) (p agent.Principal) {
-	if tn := w.observed[turn]; tn != nil {
+	if tn := w.turns.observed[turn]; tn != nil {
 		return tn.principal
 	}
 	if parent != "" {
 		turn = parent
 	}
-	if tn := w.turnOf(turn); tn != nil && tn.observed {
+	if tn := w.turns.around(turn); tn != nil && tn.observed {
 		return tn.principal
 	}
 	// The turn that runs has its principal with it, and gives it to those inside it that name no parent.
-	if tn := w.current; tn != nil && (tn.id == turn || !w.hasPrincipal(turn)) {
+	if tn := w.turns.current; tn != nil && (tn.id == turn || !w.hasPrincipal(turn)) {
 		p = tn.principal
 	} else {
 		p = w.principal(turn)
 	}
 	if p.Subject == "" {
-		return w.host()
+		return w.owner()
 	}
 	return p
 }
 
 // began reports whether somebody began the turn, who is known then.
 func (w billing) hasPrincipal(turn string) bool {
-	_, err := w.g.journal.Get(w.g.life, journalkey.TurnPrincipal(turn))
+	_, err := w.core.journal.Get(w.core.life, journalkey.TurnPrincipal(turn))
 	return !errors.Is(err, journal.ErrNotFound)
 }
 

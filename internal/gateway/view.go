@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
 
@@ -33,4 +35,35 @@ func (g *Gateway) ViewTranscript(ctx context.Context, p Principal, conversation 
 	}
 	fn(&whole)
 	return nil
+}
+
+// FirstTitle returns the title that a conversation's first message makes, whatever its title is now; empty if there is no message yet.
+func FirstTitle(ctx context.Context, g *Gateway, p Principal, conversation string) (title string, err error) {
+	s, err := g.Conversation(ctx, p, ActionRead, conversation)
+	if err != nil {
+		return "", err
+	}
+	err = g.ViewTranscript(ctx, p, conversation, func(t *transcript.Transcript) bool {
+		if t.Earlier {
+			return false // the first one is older than what is in memory
+		}
+		title = titleIn(t, &s)
+		return true
+	})
+	return title, err
+}
+
+// titleIn finds the first message of the owner that makes a title.
+func titleIn(t *transcript.Transcript, s *journal.Summary) string {
+	for _, m := range t.Messages {
+		if m.Role != event.User || m.Author != nil && m.Author.ID != "" && m.Author.ID != s.Owner {
+			continue
+		}
+		for _, p := range m.Parts {
+			if title := TitleOf(p.Text(event.Text)); p.Kind == event.KindText && title != "" {
+				return title
+			}
+		}
+	}
+	return ""
 }

@@ -16,16 +16,15 @@ type Watcher interface {
 	Committed(s *journal.Summary, events []event.Event)
 }
 
-// notifyWatchers notifies the watchers of a commit.
-func (w *writer) notifyWatchers(s *journal.Summary, events []event.Event) {
-	for _, watcher := range w.g.cfg.Watchers {
-		watcher.Committed(s, events)
-	}
-}
-
 // notifyCreated notifies the watchers of a conversation that was created or imported.
 func notifyCreated(watchers []Watcher, s *journal.Summary) {
 	for _, w := range watchers {
 		w.Committed(s, []event.Event{{Seq: s.Head, At: now(), Type: event.ConversationUpdate, Body: &event.Body{Title: &s.Title}}})
 	}
+}
+
+// FailureWatcher is a [Watcher] that gets the reasons for which turns fail, in words for operators.
+type FailureWatcher interface {
+	// TurnFailed is called before the end of the turn is committed. detail is one line, without secrets.
+	TurnFailed(turn, detail string)
 }

@@ -7,114 +7,84 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/leat-dev/leat/agent"
 	"github.com/leat-dev/leat/internal/store/feed"
 	"github.com/leat-dev/leat/internal/store/journal"
 	"github.com/leat-dev/leat/transcript"
 )
 
-// writer is the only place that changes a conversation. Each change is a job in its queue. A goroutine that exists while there
-// are jobs runs them in order and commits what they add.
+// writer is the only place that changes a conversation. Each change is a job in its queue, which its goroutine runs and commits. A
+// writer whose commit has failed is not used again, because its memory may be ahead of the log.
 type writer struct {
-	g       *Gateway
-	metrics *Metrics
-	id      string
-	feed    *feed.Feed
-	log     *slog.Logger // names the conversation
-	refs    int          // guarded by g.mu
+	queue
+	turns turns
 
-	mu          sync.Mutex
-	queue       []*job
-	queuedBytes int           // of text in queue
-	room        chan struct{} // closed and replaced when jobs are taken from the queue
-	isRunning   bool
-	stopped     chan struct{} // closed and replaced when the goroutine ends
-	closeErr    error         // set once; from then on every job is refused
-	failing     error         // why commits fail at the moment; nil if they don't
-	current     *turn         // the turn that the queue has started; changed by the writer's goroutine only
-	// observed are the turns that their upstream began, by id; turns are all whose agent has not returned. Both are changed by the
-	// writer's goroutine only.
-	observed, turns map[string]*turn
-	isLeft          bool // shutdown has taken the turns away
+	core  *core
+	table *writers
+	refs  int // guarded by table.mu
+	id    string
+	feed  *feed.Feed
+	log   *slog.Logger // names the conversation
 
-	compacted atomic.Int64
-
+	compacted  atomic.Int64 // seq up to which the log is compacted
 	parents    parents
 	messageIDs messageIDs
 
+	summaryMu sync.Mutex // guards summary when another goroutine reads it
+
 	// Used by the writer's goroutine only.
 	summary  journal.Summary
-	head     int64
+	head     int64 // seq of the last committed event
 	observer observer
 }
 
-func newWriter(g *Gateway, s journal.Summary, f *feed.Feed) *writer {
-	w := &writer{g: g, metrics: g.metrics, id: s.ID, feed: f, log: g.log.With("conversation", s.ID), summary: s, head: s.Head, turns: map[string]*turn{}, room: make(chan struct{}), stopped: make(chan struct{})}
-	w.compacted.Store(s.Compacted)
-	w.observer.writer = w
-	return w
-}
+// retain adds a reference. The caller must have one already.
+func (w *writer) retain() { w.table.retain(w) }
 
 // release drops a reference. The last one removes the writer from memory, unless it has jobs or runs.
-func (w *writer) release() {
-	w.g.mu.Lock()
-	w.refs--
-	last := w.refs == 0 && w.g.writers[w.id] == w
-	if last {
-		w.mu.Lock()
-		last = !w.isRunning && w.current == nil && len(w.observed) == 0 && w.closeErr == nil
-		if last {
-			w.closeErr = ErrClosed
-			delete(w.g.writers, w.id)
-			w.metrics.Writers.Set(float64(len(w.g.writers)))
-		}
-		w.mu.Unlock()
-	}
-	w.g.mu.Unlock()
-	if last {
-		if w.head > w.compacted.Load() && len(w.summary.Open) == 0 {
-			w.g.compactor.add(w.id, w.head)
-		}
-		w.feed.Release()
-	}
-}
+func (w *writer) release() { w.table.release(w) }
 
-// retain adds a reference. The caller must have one already.
-func (w *writer) retain() {
-	w.g.mu.Lock()
-	w.refs++
-	w.g.mu.Unlock()
+// unload gives up the feed of a writer that has left the table because it is not needed.
+func (w *writer) unload() {
+	if w.head > w.compacted.Load() && len(w.summary.Open) == 0 {
+		w.core.compactor.add(w.id, w.head)
+	}
+	w.feed.Release()
 }
 
 // fail gives the conversation up after a failed commit. Memory may be ahead of the log, so all of it is dropped, and recovery
 // reads the log again.
 func (w *writer) fail(err error) {
-	if w.g.life.Err() != nil && errors.Is(err, context.Canceled) {
-		w.log.Info("conversation left as its log has it: the gateway stops", "error", err)
+	if w.core.life.Err() != nil && errors.Is(err, context.Canceled) {
+		w.log.Info("gateway stops; the last changes of the conversation were not committed", "error", err)
 	} else {
-		w.log.Error("conversation given up", "error", err)
+		w.log.Error("conversation given up after a failed commit; it is read from the log again", "error", err)
 	}
-	w.mu.Lock()
-	w.closeErr = err
-	w.mu.Unlock()
-	w.g.forget(w)
-	w.g.follows.gone(w.id)
-	for _, tn := range w.running() {
+	w.discard(err)
+	for _, tn := range w.turns.running() {
 		tn.lose(err)
 	}
 	w.observer.abandon(err)
-	w.feed.Close(feed.ErrLost)
-	w.feed.Release()
-	w.g.reopen.add(w.id)
+	w.closeFeed(feed.ErrLost) // after the turns are lost, because its readers may open the conversation again at once
+	w.core.reopen.add(w.id)
 }
 
-// kill ends the writer of a deleted conversation. It is called by the writer's goroutine.
-func (w *writer) kill(err error) {
-	w.mu.Lock()
-	w.closeErr = err
-	w.mu.Unlock()
-	w.g.forget(w)
-	w.g.follows.gone(w.id)
-	w.feed.Close(feed.ErrDeleted)
+// kill ends the writer of a deleted conversation. The writer's goroutine calls it.
+func (w *writer) kill() {
+	w.discard(ErrNotFound)
+	w.closeFeed(feed.ErrDeleted)
+}
+
+// discard refuses all further jobs with err and removes the writer from the table.
+func (w *writer) discard(err error) {
+	w.close(err)
+	w.table.forget(w)
+	w.core.followed.conversationLost(w.id)
+}
+
+// closeFeed ends the reads of the conversation with err.
+func (w *writer) closeFeed(err error) {
+	w.feed.Close(err)
 	w.feed.Release()
 }
 
@@ -134,10 +104,23 @@ func (w *writer) queued() (n int) {
 	return n
 }
 
-// info returns the committed summary.
+// info returns the committed summary. Any goroutine may call it.
 func (w *writer) info() journal.Summary {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.summary
-	return s
+	w.summaryMu.Lock()
+	defer w.summaryMu.Unlock()
+	return w.summary
+}
+
+// owner returns the conversation's owner, on whose behalf observed turns run.
+func (w *writer) owner() agent.Principal {
+	return agent.Principal{Tenant: w.summary.Tenant, Subject: w.summary.Owner}
+}
+
+// closeTurn updates what depends on a turn whose end is in the commit.
+func (w *writer) closeTurn(t *tx, id string) {
+	t.closeTurn(id)
+	t.then(func() { w.core.pusher.Ended(id) })
+	if len(t.current().Open) == 0 {
+		t.then(func() { w.core.compactor.add(w.id, w.head) })
+	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // backward is how many arrows between the files of the gateway may point backward. Lower it when there are fewer.
-const backward = 73
+const backward = 10
 
 // graph holds for each file the files that it refers to.
 type graph map[string]map[string]bool

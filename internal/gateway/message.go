@@ -9,6 +9,38 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
+func messageEvent(what string, m *CommandMessage, role event.Role, maxBytes int) (event.Event, error) {
+	if m == nil || (m.Text == "" && len(m.Parts) == 0) {
+		return event.Event{}, reject(ReasonInvalid, "%s: a message with text or parts is needed", what)
+	}
+	parts := m.Parts
+	if m.Text != "" {
+		parts = append([]event.Part{{Kind: event.KindText, Text: m.Text}}, parts...)
+	}
+	size := 0
+	for _, p := range parts {
+		size += len(p.Text) + len(p.Data)
+	}
+	if size > maxBytes {
+		return event.Event{}, reject(ReasonTooLarge, "message of %d bytes, at most %d", size, maxBytes)
+	}
+	id := m.ID
+	if id == "" {
+		id = newID()
+	}
+	if m.Role != "" {
+		role = m.Role
+	}
+	e := event.Event{Type: event.MessageAdd, Message: id, Body: &event.Body{Role: role, Author: m.Author, Source: m.Source, Parts: parts}}
+	if err := e.Validate(); err != nil {
+		return e, reject(ReasonInvalid, "%v", err)
+	}
+	if err := event.CheckID("source", m.Source); err != nil {
+		return e, reject(ReasonInvalid, "%v", err)
+	}
+	return e, nil
+}
+
 // initialMessages checks the messages that a conversation begins with and returns their events. Together they must not exceed
 // the size limit of one message.
 func initialMessages(messages []CommandMessage, maxBytes int) ([]event.Event, error) {

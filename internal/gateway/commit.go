@@ -1,0 +1,139 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// write is the writer's goroutine. It returns when the queue is empty, or closed because a commit has failed.
+func (w *writer) write() {
+	w.retain()
+	for jobs := w.take(); jobs != nil; jobs = w.take() {
+		t := &tx{conversation: w.id, head: w.head, committed: &w.summary, limits: w.core.limits}
+		for _, j := range jobs {
+			t.trace = j.trace
+			reserved := len(t.reservations)
+			if j.err = j.do(t); j.err != nil {
+				t.cancelReservations(reserved)
+			}
+		}
+		err := w.commit(t)
+		for _, j := range jobs {
+			if j.err == nil {
+				j.err = err
+			}
+			j.finish(j.err)
+		}
+		if err != nil {
+			w.fail(err)
+			continue
+		}
+		for _, fn := range t.after {
+			fn()
+		}
+	}
+	w.release()
+}
+
+// commit makes a tx durable and shows it. A full disk is tried again for a while; what else fails is final.
+func (w *writer) commit(t *tx) error {
+	if len(t.events) == 0 && len(t.put) == 0 && t.summary == nil {
+		return nil
+	}
+	b := journal.Batch{Conversation: w.id, Expected: w.head, Events: t.events, Keys: t.put, Summary: t.summary, Terminal: t.terminal}
+	billing{w}.bill(t, &b)
+	outboxed := w.addOutboxes(t, &b)
+	begin := time.Now()
+	wait := 50 * time.Millisecond
+	var asked, durable time.Time
+	for {
+		asked = time.Now()
+		err := w.core.journal.Append(w.core.life, b)
+		if err == nil {
+			durable = time.Now()
+			w.core.metrics.CommitSeconds.Observe(durable.Sub(asked).Seconds())
+			break
+		}
+		w.core.metrics.CommitFailed.Inc()
+		if !errors.Is(err, journal.ErrFull) || time.Since(begin) > commitLimit || w.core.life.Err() != nil {
+			finishOutboxes(outboxed, err)
+			t.finishReservations(err)
+			return fmt.Errorf("commit: %w", err)
+		}
+		w.setCommitErr(err)
+		w.log.Warn("commit failed; trying again", "error", err)
+		select {
+		case <-time.After(wait):
+		case <-w.core.life.Done():
+		}
+		wait = min(2*wait, 2*time.Second)
+	}
+	defer finishOutboxes(outboxed, nil) // after readers can see the events, because an outbox may read the conversation
+	t.finishReservations(nil)
+	w.setCommitErr(nil)
+	w.head += int64(len(t.events))
+	spoken := t.summary != nil && t.summary.SpokenSeq > w.summary.SpokenSeq
+	if t.summary != nil {
+		w.summaryMu.Lock()
+		w.summary = *t.summary
+		w.summaryMu.Unlock()
+	}
+	if len(t.events) > 0 {
+		if err := w.feed.Publish(t.events); err != nil {
+			return fmt.Errorf("show: %w", err)
+		}
+		w.observer.committed(t.events, asked, durable)
+		w.messageIDs.committed(t.events)
+		if t.isBackfill {
+			notifyCreated(w.core.cfg.Watchers, &w.summary)
+		} else {
+			w.notifyWatchers(&w.summary, t.events)
+		}
+	}
+	if spoken {
+		w.core.positions.spoken(&w.summary)
+	}
+	if t.unshared {
+		w.feed.AccessChanged()
+	}
+	return nil
+}
+
+// outboxEntries are the keys that one outbox adds to a commit.
+type outboxEntries struct {
+	outbox Outbox
+	keys   []journal.KeyValue
+}
+
+// addOutboxes adds the entries of all outboxes to the batch. A backfill causes none.
+func (w *writer) addOutboxes(t *tx, b *journal.Batch) []outboxEntries {
+	if len(b.Events) == 0 || t.isBackfill {
+		return nil
+	}
+	var all []outboxEntries
+	for _, outbox := range w.core.cfg.Outboxes {
+		if keys := outbox.Entries(t.current(), b.Events); len(keys) > 0 {
+			b.Keys = append(b.Keys, keys...)
+			all = append(all, outboxEntries{outbox, keys})
+		}
+	}
+	return all
+}
+
+// finishOutboxes reports the result of the commit to the outboxes that added to it.
+func finishOutboxes(all []outboxEntries, err error) {
+	for _, entries := range all {
+		entries.outbox.Finish(entries.keys, err)
+	}
+}
+
+// notifyWatchers notifies the watchers of a commit.
+func (w *writer) notifyWatchers(s *journal.Summary, events []event.Event) {
+	for _, watcher := range w.core.cfg.Watchers {
+		watcher.Committed(s, events)
+	}
+}

@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leat-dev/leat/event"
+)
+
+// Do carries a command out. A refusal is a *Rejection; other errors are ErrNotFound, ErrForbidden, ErrUnavailable, or
+// the context's: then the command may have been taken, and a repeat with the same key tells.
+func (g *Gateway) Do(ctx context.Context, p Principal, conversation string, c Command) (Ack, error) {
+	action, ok := map[string]Action{
+		CommandSend: ActionWrite, CommandStop: ActionWrite, CommandAnswer: ActionWrite, CommandTruncate: ActionWrite,
+		CommandUpdate: ActionWrite, CommandInject: ActionAgent, CommandDelete: ActionDelete, CommandShare: ActionShare, CommandUnshare: ActionShare,
+	}[c.Type]
+	if !ok {
+		return Ack{}, reject(ReasonInvalid, "unknown command type %q", c.Type)
+	}
+	if err := event.CheckID("key", c.Key); err != nil {
+		return Ack{}, reject(ReasonInvalid, "%v", err)
+	}
+	w, err := g.writers.acquire(ctx, conversation)
+	if errors.Is(err, ErrDamaged) {
+		if c.Type == CommandDelete {
+			return g.removals.deleteDamaged(ctx, p, conversation, c)
+		}
+		if _, serr := g.Conversation(ctx, p, action, conversation); serr != nil {
+			err = serr
+		}
+	}
+	if err != nil {
+		return Ack{}, err
+	}
+	defer w.release()
+	s := w.info()
+	if err := Decide(p, action, &s); err != nil {
+		return Ack{}, err
+	}
+	if g.Draining() && c.Type == CommandSend {
+		return Ack{}, reject(ReasonDraining, "the gateway is stopping; try again in a moment")
+	}
+	c.by = By(ctx, p)
+	if c.taken, err = w.isOldMessageID(ctx, c.Message); err != nil {
+		return Ack{}, err
+	}
+	if c.Message != nil {
+		m, missing, err := g.attachments.Receive(ctx, w, p, *c.Message)
+		if err != nil {
+			return Ack{}, err
+		}
+		c.Message, c.missing = &m, missing
+	}
+	switch c.Type {
+	case CommandSend:
+		return commands{w}.send(ctx, p, asGuest(p, &s, c))
+	case CommandStop:
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.stop(t, c.Turn, p) })
+	case CommandAnswer:
+		return commands{w}.answer(ctx, p, c)
+	case CommandInject:
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.inject(ctx, t, p, c) })
+	case CommandTruncate:
+		return g.removals.run(ctx, s, c, func(func()) (Ack, error) { return commands{w}.truncate(ctx, c) })
+	case CommandShare:
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.share(t, c) })
+	case CommandUnshare:
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.unshare(t, c) })
+	case CommandUpdate:
+		return w.keyed(ctx, c, func(t *tx) (Ack, error) { return commands{w}.update(t, p, c) })
+	}
+	return g.removals.run(ctx, s, c, func(release func()) (Ack, error) { return commands{w}.delete(ctx, c, nil, release) })
+}

@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
+	"github.com/leat-dev/leat/internal/service/audit"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// keyed runs a command alone in its own commit, together with its key.
+func (w *writer) keyed(ctx context.Context, c Command, do func(*tx) (Ack, error)) (Ack, error) {
+	var ack Ack
+	err := w.submit(ctx, true, func(t *tx) error {
+		known, err := w.storedOutcome(ctx, c)
+		if err != nil || known != nil {
+			if known != nil {
+				ack = known.Ack
+				ack.Repeated = true
+				w.core.metrics.Repeated.Inc()
+			}
+			return err
+		}
+		if ack, err = do(t); err != nil {
+			return err
+		}
+		if err := w.note(t, c, ack); err != nil {
+			return err
+		}
+		return w.remember(t, c, ack)
+	})
+	if err != nil {
+		return Ack{}, commandError(err) // ack is the job's still where the context has ended
+	}
+	return ack, nil
+}
+
+// storedOutcome returns the outcome that is stored under a command's key, nil if the key is new. If it was used with another body, the
+// error is a *Rejection.
+func (w *writer) storedOutcome(ctx context.Context, c Command) (*storedOutcome, error) {
+	if c.Key == "" {
+		return nil, nil
+	}
+	v, err := w.core.journal.Get(ctx, journalkey.Command(w.id, c.Type, c.Key))
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for key: %w", err)
+	}
+	var d storedOutcome
+	if err := json.Unmarshal(v, &d); err != nil {
+		return nil, fmt.Errorf("stored key: %w", err)
+	}
+	if d.Hash != c.hash() {
+		return nil, reject(ReasonConflict, "key %q was used with another body", c.Key)
+	}
+	return &d, nil
+}
+
+func (w *writer) remember(t *tx, c Command, ack Ack) error {
+	if c.Key == "" {
+		return nil
+	}
+	v, err := json.Marshal(storedOutcome{Hash: c.hash(), Ack: ack})
+	if err != nil {
+		return err
+	}
+	expires := int64(0) // a message's key lives as long as its conversation
+	if c.Type != CommandSend {
+		expires = expiryAfter(w.core.cfg.KeyLife)
+	}
+	t.set(journalkey.Command(w.id, c.Type, c.Key), v, expires)
+	return nil
+}
+
+// note adds a command's audit entry to its commit.
+func (w *writer) note(t *tx, c Command, ack Ack) error {
+	e := audit.Entry{Action: c.Type, Actor: c.by, Conversation: w.id, Turn: ack.Turn, Message: ack.Message, Effect: ack.Seq}
+	if c.Subject != "" {
+		e.Tenant, e.Subject = w.summary.Tenant, c.Subject
+	}
+	if ack.AlreadyEnded {
+		e.Result = ReasonAnswered
+	}
+	w.wrote(t, c)
+	kv, err := w.core.audit.Note(e)
+	if err != nil {
+		return err
+	}
+	t.put = append(t.put, kv)
+	t.then(w.core.audit.Wake)
+	return nil
+}
+
+// wrote notes that a command left a guest's text or name in the log.
+func (w *writer) wrote(t *tx, c Command) {
+	s := t.current()
+	if (c.Type == CommandSend || c.Type == CommandAnswer || c.Type == CommandStop) && !c.by.Admin && c.by.Subject != "" && c.by.Subject != s.Owner {
+		t.set(journalkey.Wrote(s.Tenant, c.by.Subject, w.id), []byte("1"), 0)
+	}
+}

@@ -1,0 +1,203 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/leat-dev/leat/agent"
+)
+
+// queue is the queue of the jobs that change one conversation. A goroutine that exists while there are jobs runs them in order; jobs that
+// need not be alone share a commit.
+type queue struct {
+	goWrite func() // starts the goroutine, which calls take until it returns nil
+
+	mu        sync.Mutex
+	jobs      []*job
+	jobBytes  int           // of text in jobs
+	room      chan struct{} // closed and replaced when jobs are taken
+	isRunning bool          // the goroutine
+	stopped   chan struct{} // closed and replaced when the goroutine ends
+	closeErr  error         // set once; from then on every job is refused
+	commitErr error         // why commits fail at the moment; nil if they don't
+}
+
+// job is one change to a conversation.
+type job struct {
+	// do runs in the writer's goroutine. It must make all its checks before it adds to the tx: if it returns an error, it has
+	// added nothing.
+	do func(*tx) error
+	// alone runs the job in a commit of its own, after all jobs before it are committed and shown.
+	alone bool
+	bytes int        // of the text that it adds, about
+	trace string     // traceparent of the request
+	done  chan error // buffered; nil if the caller doesn't wait
+	err   error
+}
+
+// finish reports the result of a job to its caller.
+func (j *job) finish(err error) {
+	if j.done != nil {
+		j.done <- err
+	}
+}
+
+// submit queues a command and waits until it is committed or has failed. While commits fail, commands are refused.
+func (q *queue) submit(ctx context.Context, alone bool, do func(*tx) error) error {
+	q.mu.Lock()
+	err := q.closeErr
+	if err == nil {
+		err = q.commitErr
+	}
+	q.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return q.await(ctx, alone, do)
+}
+
+// await queues a job and waits until it is committed or has failed. Unlike submit, it waits while commits fail, so that the
+// operations and the end of a running turn aren't lost when the disk is full for a moment.
+func (q *queue) await(ctx context.Context, alone bool, do func(*tx) error) error {
+	j := &job{do: do, alone: alone, trace: agent.TraceParent(ctx), done: make(chan error, 1)}
+	q.mu.Lock()
+	if err := q.closeErr; err != nil {
+		q.mu.Unlock()
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	q.push(j)
+	q.mu.Unlock()
+	select {
+	case err := <-j.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// post queues a job and returns at once, however long the queue is. A closed queue drops the job.
+func (q *queue) post(do func(*tx) error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closeErr == nil {
+		q.push(&job{do: do, alone: true})
+	}
+}
+
+// postText queues a job that adds about that many bytes of text, and doesn't wait for its commit. It blocks while more than maxWaiting
+// bytes are queued, which slows a fast agent down to the speed of the disk.
+func (q *queue) postText(ctx context.Context, bytes int, do func(*tx) error) error {
+	for {
+		q.mu.Lock()
+		if q.closeErr != nil {
+			err := q.closeErr
+			q.mu.Unlock()
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		if q.jobBytes == 0 || q.jobBytes+bytes <= maxWaiting {
+			q.push(&job{do: do, bytes: bytes})
+			q.mu.Unlock()
+			return nil
+		}
+		room := q.room
+		q.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// push appends a job and starts the goroutine if it isn't running. q.mu is locked.
+func (q *queue) push(j *job) {
+	q.jobs = append(q.jobs, j)
+	q.jobBytes += j.bytes
+	if !q.isRunning {
+		q.isRunning = true
+		q.goWrite()
+	}
+}
+
+// take removes and returns the next jobs that share a commit. It returns nil if there are none or the queue is closed; then the goroutine
+// must end, because the next job starts another one.
+func (q *queue) take() []*job {
+	q.mu.Lock()
+	if len(q.jobs) == 0 || q.closeErr != nil {
+		refused, err := q.jobs, q.closeErr
+		q.jobs, q.jobBytes, q.isRunning = nil, 0, false
+		close(q.stopped)
+		q.stopped = make(chan struct{})
+		q.mu.Unlock()
+		for _, j := range refused {
+			j.finish(fmt.Errorf("%w: %w", ErrUnavailable, err))
+		}
+		return nil
+	}
+	defer q.mu.Unlock()
+	n := 0
+	for n < len(q.jobs) && !q.jobs[n].alone {
+		n++
+	}
+	if n == 0 {
+		n = 1
+	}
+	jobs := q.jobs[:n:n]
+	q.jobs = q.jobs[n:]
+	for _, j := range jobs {
+		q.jobBytes -= j.bytes
+	}
+	close(q.room)
+	q.room = make(chan struct{})
+	return jobs
+}
+
+// idle waits until the queue is empty and its goroutine has ended.
+func (q *queue) idle(ctx context.Context) error {
+	for {
+		q.mu.Lock()
+		running, stopped := q.isRunning, q.stopped
+		q.mu.Unlock()
+		if !running {
+			return nil
+		}
+		select {
+		case <-stopped:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// close refuses all jobs from now on, those that wait included.
+func (q *queue) close(err error) {
+	q.mu.Lock()
+	q.closeErr = err
+	q.mu.Unlock()
+}
+
+// closeIfIdle closes the queue if it is empty and open. It returns false if it isn't.
+func (q *queue) closeIfIdle(err error) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.isRunning || q.closeErr != nil {
+		return false
+	}
+	q.closeErr = err
+	return true
+}
+
+// setCommitErr notes why commits fail at the moment; nil notes that they don't.
+func (q *queue) setCommitErr(err error) {
+	q.mu.Lock()
+	q.commitErr = err
+	q.mu.Unlock()
+}
+
+// load returns how many jobs wait, how many bytes of text they add, and whether commits fail at the moment.
+func (q *queue) load() (jobs, bytes int, isFailing bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.jobs), q.jobBytes, q.commitErr != nil
+}

@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/service/capture"
+)
+
+var _ runner = (*run)(nil)
+
+// newRun returns the run of a turn. ctx carries the turn's trace.
+func newRun(ctx context.Context, core *core, c runConfig) *run {
+	r := &run{runConfig: c, core: core, metrics: core.metrics, log: core.log.With("conversation", c.conversation), returned: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	r.out = agent.NewEmitter(r.ctx, (*sink)(r))
+	r.isPushed.Store(c.pushed || c.name == PushAgent)
+	return r
+}
+
+// Start implements [runner]. The goroutine that it starts is the only one that emits, except for producers.
+func (r *run) Start(start runStart) {
+	r.input = start.Input
+	r.touch()
+	r.metrics.Running.Inc()
+	r.startSilence()
+	captures := r.core.cfg.Raw
+	r.capture = captures.Turn(capture.Meta{Turn: r.turn, Conversation: r.conversation, Agent: r.name, Kind: r.agent.Kind, Secrets: r.agent.Secrets})
+	r.core.tasks.Go(func() {
+		defer r.capture.Close()
+		defer r.metrics.Running.Dec()
+		err := r.call(func(ctx context.Context) error { return r.callAgent(ctx, start) })
+		if to := pushedTo(r.agent, err); to != nil && !r.observed {
+			err = r.call(func(ctx context.Context) error { return r.leaveTo(ctx, to) })
+		}
+		foreign := r.endedByOthers(err)
+		r.stopSilence()
+		r.end(err)
+		if r.isPushed.Load() {
+			r.core.pusher.Release(r.turn, r.out) // after the end is durable, because the producer reads it then
+		}
+		if foreign {
+			r.notifyStopped()
+		}
+		close(r.returned)
+		if err := r.link.Returned(context.WithoutCancel(r.ctx), r.turn, runReport{Late: r.lateOps.Load(), Foreign: foreign}); err != nil {
+			r.log.Error("return of agent not reported", "turn", r.turn, "error", err)
+		}
+	})
+}
+
+// callAgent calls the agent as start says.
+func (r *run) callAgent(ctx context.Context, start runStart) error {
+	switch {
+	case start.Mode == startObserve:
+		return r.agent.Agent.(agent.Follower).Observe(ctx, r.currentInput(), start.State, r.out)
+	case r.isPushed.Load():
+		return r.runPushed(ctx, start.State)
+	case start.Mode == startResume:
+		return r.agent.Agent.(agent.Resumer).Resume(ctx, r.currentInput(), start.State, r.out)
+	}
+	return r.agent.Run(ctx, r.currentInput(), r.out)
+}
+
+// leaveTo leaves the turn to a producer, durably, and waits for the end of its stream.
+func (r *run) leaveTo(ctx context.Context, to *agent.Pushed) error {
+	state, err := r.core.pusher.NewState(to.Dialect)
+	if err != nil {
+		return err
+	}
+	if err := r.link.SetPushed(ctx, r.turn, state); err != nil {
+		return fmt.Errorf("leave turn to its producer: %w", err)
+	}
+	r.isPushed.Store(true)
+	return r.runPushed(ctx, state)
+}
+
+// runPushed waits for the end of the stream that a producer pushes.
+func (r *run) runPushed(ctx context.Context, state json.RawMessage) error {
+	isWaiting := func() bool {
+		waiting, _ := r.activity()
+		return waiting
+	}
+	return r.core.pusher.Run(ctx, PushedTurn{ID: r.turn, State: state, Out: r.out, IsCaptured: r.capture != nil, IsWaiting: isWaiting})
+}
+
+// call calls fn. A panic fails the turn, not the gateway.
+func (r *run) call(fn func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("agent panicked", "agent", r.name, "turn", r.turn, "panic", p, "stack", string(debug.Stack()))
+			err = errors.New("the agent failed unexpectedly")
+		}
+	}()
+	return fn(r.ctx)
+}
+
+// endedByOthers reports, once the agent has returned err, whether something other than the agent ended the turn.
+func (r *run) endedByOthers(err error) bool {
+	cause := context.Cause(r.ctx)
+	return errors.Is(cause, errStopped) || cause == nil && err != nil && r.isPushed.Load() // the lease expired, or the stream was invalid
+}
+
+// stopLimit is how long an agent's Stop may take.
+const stopLimit = 5 * time.Second
+
+// notifyStopped calls the agent's Stop.
+func (r *run) notifyStopped() {
+	s, ok := r.agent.Agent.(agent.Stopper)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), stopLimit)
+	defer cancel()
+	if err := s.Stop(ctx, r.currentInput()); err != nil {
+		r.log.Warn("agent not told that its turn was stopped", "turn", r.turn, "agent", r.name, "error", err)
+	}
+}

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/leat-dev/leat/event"
+	"github.com/leat-dev/leat/internal/store/feed"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Journal is the durable store of a gateway's conversations. It is the part of [journal.Journal] that the gateway uses; the methods are
+// described there. All methods may be called by several goroutines at once.
+type Journal interface {
+	keyReader
+	keyLister
+	logReader
+	summaryReader
+
+	Append(ctx context.Context, b journal.Batch) error
+	Conversations(ctx context.Context, q journal.Query) ([]journal.Summary, error)
+	StoredBytes(tenant, owner string) (ofOwner, ofTenant int64)
+	Compact(ctx context.Context, conversation string, upto int64) error
+	Delete(ctx context.Context, conversation string) error
+	Blank(ctx context.Context, conversation string, match func(*event.Event) bool) error
+	Trim(ctx context.Context, conversation string, upto int64) error
+	Healthy() error
+}
+
+// keyReader reads the value of one key.
+type keyReader interface {
+	Get(ctx context.Context, key string) ([]byte, error)
+}
+
+// keyLister lists the keys with a prefix.
+type keyLister interface {
+	Keys(ctx context.Context, prefix string) ([]journal.KeyValue, error)
+	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
+}
+
+// logReader reads the events of a conversation.
+type logReader interface {
+	Read(ctx context.Context, conversation string, after int64, limit int) (journal.Range, error)
+}
+
+// summaryReader reads the summary of one conversation.
+type summaryReader interface {
+	Conversation(ctx context.Context, id string) (journal.Summary, error)
+}
+
+// feedLog reads conversations from the journal for their feeds.
+type feedLog struct{ journal feedSource }
+
+// feedSource is what feedLog needs of the journal.
+type feedSource interface {
+	logReader
+	summaryReader
+}
+
+// Read implements [feed.Log].
+func (l feedLog) Read(ctx context.Context, conversation string, after int64, limit int) (feed.Stretch, error) {
+	s, err := l.journal.Conversation(ctx, conversation)
+	if err != nil {
+		return feed.Stretch{}, err
+	}
+	r, err := l.journal.Read(ctx, conversation, after, limit)
+	if err != nil {
+		return feed.Stretch{}, err
+	}
+	terms := make([]feed.Term, len(r.Terms))
+	for i, t := range r.Terms {
+		terms[i] = feed.Term(t)
+	}
+	return feed.Stretch{
+		Terms: terms, Epoch: r.Epoch, Head: r.Head, Compacted: r.Compacted, Trimmed: r.Trimmed, Truncated: s.Truncated, Events: r.Events, HasMore: r.HasMore,
+	}, nil
+}

@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// Limits of what describes a conversation, in bytes: enough for what people write, too little to hide text in.
+const (
+	maxTitle    = 1 << 10
+	maxMetadata = 64 << 10
+	maxConvID   = 128
+)
+
+// system reports whether an id is that of one of the gateway's own logs, which no route names.
+func system(id string) bool { return strings.HasPrefix(id, journal.SystemPrefix) }
+
+func checkMeta(title *string, metadata map[string]json.RawMessage) error {
+	if title != nil && len(*title) > maxTitle {
+		return reject(ReasonTooLarge, "title of %d bytes, at most %d", len(*title), maxTitle)
+	}
+	size := 0
+	for k, v := range metadata {
+		size += len(k) + len(v)
+	}
+	if size > maxMetadata {
+		return reject(ReasonTooLarge, "metadata of %d bytes, at most %d", size, maxMetadata)
+	}
+	return nil
+}
+
+// setMeta brings a summary up to what a conversation.update says.
+func setMeta(s *journal.Summary, title *string, metadata map[string]json.RawMessage) {
+	if title != nil {
+		s.Title = *title
+	}
+	if len(metadata) == 0 {
+		return
+	}
+	all := make(map[string]json.RawMessage, len(s.Metadata)+len(metadata))
+	for k, v := range s.Metadata {
+		all[k] = v
+	}
+	for k, v := range metadata {
+		if string(v) == "null" {
+			delete(all, k)
+		} else {
+			all[k] = v
+		}
+	}
+	s.Metadata = all
+}
+
+// summaryStore is what readSummary needs of the journal.
+type summaryStore interface {
+	keyReader
+	summaryReader
+}
+
+// readSummary returns a conversation that is not being deleted. The caller decides who may see it.
+func readSummary(ctx context.Context, j summaryStore, id string) (journal.Summary, error) {
+	if system(id) {
+		return journal.Summary{}, ErrNotFound
+	}
+	s, err := j.Conversation(ctx, id)
+	if err != nil {
+		return s, JournalError("look up conversation", err)
+	}
+	if _, err := j.Get(ctx, journalkey.Deleting(id)); err == nil {
+		return s, ErrNotFound
+	}
+	return s, nil
+}
+
+// summaryFor returns one summary, if the principal may do action with the conversation.
+func summaryFor(ctx context.Context, j summaryStore, p Principal, action Action, id string) (journal.Summary, error) {
+	s, err := readSummary(ctx, j, id)
+	if errors.Is(err, ErrDamaged) { // its owner can't be read, so only an admin learns that it exists
+		return s, cmp.Or(Decide(p, action, &journal.Summary{ID: id}), err)
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, Decide(p, action, &s)
+}

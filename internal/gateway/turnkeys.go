@@ -1,0 +1,58 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/leat-dev/leat/agent"
+	"github.com/leat-dev/leat/internal/gateway/internal/journalkey"
+	"github.com/leat-dev/leat/internal/store/journal"
+)
+
+// turnPrincipal returns the principal on whose behalf an unfinished turn runs or waits.
+func turnPrincipal(ctx context.Context, j Journal, turn string) (p agent.Principal, err error) {
+	v, err := j.Get(ctx, journalkey.TurnPrincipal(turn))
+	if err == nil {
+		err = json.Unmarshal(v, &p)
+	}
+	return p, err
+}
+
+// isPushed reports whether an agent has left a turn, which is unfinished, to a producer.
+func isPushed(ctx context.Context, j Journal, turn string) (bool, error) {
+	_, err := j.Get(ctx, journalkey.TurnPushed(turn))
+	if errors.Is(err, journal.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// observedTurn is the value of the key that marks an unfinished turn as observed.
+type observedTurn struct {
+	Key string `json:"key"` // of its entry
+}
+
+func (m observedTurn) json() []byte {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil // a string has a JSON form
+	}
+	return b
+}
+
+// lookUpObserved returns what is stored of an observed turn; ok is false if the turn is not an observed one.
+func lookUpObserved(ctx context.Context, j Journal, turn string) (m observedTurn, ok bool, err error) {
+	v, err := j.Get(ctx, journalkey.TurnObserved(turn))
+	if errors.Is(err, journal.ErrNotFound) {
+		return m, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(v, &m)
+	}
+	if err != nil {
+		return m, false, fmt.Errorf("mark of turn %s: %w", turn, err)
+	}
+	return m, true, nil
+}
