@@ -16,12 +16,17 @@ import (
 	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/gateway"
-	"github.com/leat-dev/leat/internal/store/journal"
 )
+
+// Journal reads what is stored of pushed turns. The gateway writes it.
+type Journal interface {
+	// Get returns the value of a key. If there is none, the error is journal.ErrNotFound.
+	Get(ctx context.Context, key string) ([]byte, error)
+}
 
 // Config describes Turns. Journal and Dialects are required.
 type Config struct {
-	Journal  journal.Journal // the gateway's
+	Journal  Journal // the gateway's
 	Dialects dialect.Registry
 	Log      *slog.Logger     // if it is nil, nothing is logged
 	Metrics  *gateway.Metrics // if it is nil, nothing is counted
