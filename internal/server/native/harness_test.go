@@ -101,7 +101,7 @@ func newInspected(t *testing.T, o options) (*gateway.Gateway, *inspection.Inspec
 	if err := gw.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	inspector := inspection.New(gw, inspection.Config{Journal: c.Journal, Captures: c.Raw, Dialects: c.Dialects, Agents: c.Agents, Metrics: c.Metrics, Log: c.Log})
+	inspector := inspection.New(gw, inspection.Config{Journal: o.journal, Captures: c.Raw, Dialects: c.Dialects, Agents: c.Agents, Metrics: c.Metrics, Log: c.Log})
 	return gw, inspector, push.NewService(pushed, gw)
 }
 
