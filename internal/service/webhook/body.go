@@ -9,46 +9,46 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Body is what a delivery says, as JSON.
+// Body is the JSON body of a delivery.
 type Body struct {
-	ID           string     `json:"id"` // of the delivery; the same at each try
+	ID           string     `json:"id"` // id of the delivery, the same in every attempt
 	Type         event.Type `json:"type"`
-	At           int64      `json:"at"` // of the event, epoch milliseconds
+	At           int64      `json:"at"` // time of the event, epoch milliseconds
 	Conversation string     `json:"conversation"`
-	Seq          int64      `json:"seq"` // of the event in its conversation
+	Seq          int64      `json:"seq"` // seq of the event in its conversation
 	Tenant       string     `json:"tenant,omitempty"`
 	Subject      string     `json:"subject,omitempty"` // the conversation's owner
 
 	Turn   string `json:"turn,omitempty"`
-	Parent string `json:"parent,omitempty"` // of a turn inside another one
+	Parent string `json:"parent,omitempty"` // parent turn of a nested turn
 	Agent  string `json:"agent,omitempty"`
-	// Message is the one that was added, or the first of a turn's answer.
+	// Message is the added message, or the first message of a turn's answer.
 	Message string     `json:"message,omitempty"`
-	Role    event.Role `json:"role,omitempty"`   // message.add
-	Source  string     `json:"source,omitempty"` // message.add
+	Role    event.Role `json:"role,omitempty"`   // only in message.add
+	Source  string     `json:"source,omitempty"` // only in message.add
 
-	Outcome event.Outcome  `json:"outcome,omitempty"` // turn.end, as the three below
+	Outcome event.Outcome  `json:"outcome,omitempty"` // only in turn.end, like Reason, Error and Usage
 	Reason  string         `json:"reason,omitempty"`
 	Error   *event.Error   `json:"error,omitempty"`
 	Usage   *event.Usage   `json:"usage,omitempty"`
-	Request *event.Request `json:"request,omitempty"` // turn.wait; its prompt, options and data only with content
+	Request *event.Request `json:"request,omitempty"` // only in turn.wait; prompt, options and data require Hook.Content
 
-	Text      string `json:"text,omitempty"` // only with content
+	Text      string `json:"text,omitempty"` // only if Hook.Content is set
 	Truncated bool   `json:"text_cut,omitempty"`
 }
 
-// maxText bounds the text of a body, in bytes; what pushes to phones shows far less, and the rest can be fetched.
+// maxText limits the text of a body, in bytes. Receivers such as push services show far less, and can fetch the rest.
 const maxText = 256 << 10
 
-// entry is a delivery as it is stored: without any text of its conversation.
+// entry is a delivery as stored. It contains no text of the conversation, which may be deleted before the delivery is sent.
 type entry struct {
 	Body
 	Queued   int64 `json:"queued"` // epoch milliseconds
 	Attempts int   `json:"attempts,omitempty"`
-	Next     int64 `json:"next,omitempty"` // not before, epoch milliseconds
+	Next     int64 `json:"next,omitempty"` // earliest time of the next attempt, epoch milliseconds
 }
 
-// newEntry makes the delivery of an event.
+// newEntry returns the delivery of an event. It copies only ids, states and counts.
 func newEntry(id string, queuedAt int64, s *journal.Summary, e *event.Event) entry {
 	b := e.Get()
 	d := entry{Queued: queuedAt, Body: Body{
@@ -64,7 +64,8 @@ func newEntry(id string, queuedAt int64, s *journal.Summary, e *event.Event) ent
 	return d
 }
 
-// complete adds what the conversation says now, and reports whether it has what the body tells of.
+// complete adds the current data of the conversation. It returns false if t doesn't contain the turn or message of the body,
+// either because it is older than t or because it was deleted.
 func (b *Body) complete(t *transcript.Transcript, content bool) bool {
 	if b.Type == event.MessageAdd {
 		m := t.Message(b.Message)
@@ -75,7 +76,7 @@ func (b *Body) complete(t *transcript.Transcript, content bool) bool {
 	}
 	turn := t.Turn(b.Turn)
 	if turn == nil || (b.Type == event.TurnEnd && turn.State != transcript.TurnEnded) {
-		return false // it is older than t, or not shown yet
+		return false // older than t, or its end isn't published yet
 	}
 	b.Agent, b.Parent, b.Reason = turn.Agent, turn.Parent, turn.Reason
 	for _, m := range t.Messages {
@@ -103,7 +104,7 @@ func (b *Body) complete(t *transcript.Transcript, content bool) bool {
 	return true
 }
 
-// setText sets the text, cut at a character where it is too long.
+// setText sets the text and truncates it at a character boundary.
 func (b *Body) setText(s string) {
 	if len(s) > maxText {
 		end := maxText

@@ -14,25 +14,26 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// The results of tries, as metrics name them.
+// The results of attempts. They are values of a metric label.
 const (
 	resultDelivered   = "delivered"
 	resultRefused     = "refused"
 	resultUnreachable = "unreachable"
 )
 
-// errStored says that a delivery in the journal is not one.
-var errStored = errors.New("webhook: a stored delivery can't be read")
+// errStored says that a stored delivery can't be decoded.
+var errStored = errors.New("webhook: stored delivery can't be decoded")
 
-// deliver tries the delivery that a lane has out, once, and writes down what became of it.
+// deliver makes one attempt to send the first delivery of a lane and records the result. The caller has taken the delivery with
+// [queue.take]; deliver returns it with finish or reschedule in every case.
 func (q *queue) deliver(ctx context.Context, l *lane, ref deliveryRef) {
 	d, err := q.load(ctx, ref)
 	switch {
-	case errors.Is(err, journal.ErrNotFound): // expired, purged, or delivered before the scan that found it was over
+	case errors.Is(err, journal.ErrNotFound): // expired, purged, or delivered while a scan was running
 		q.finish(l)
 		return
 	case errors.Is(err, errStored):
-		q.log.Error("webhook: it is left out", "id", ref.id, "conversation", l.conversation, "error", err)
+		q.log.Error("webhook: delivery skipped", "id", ref.id, "conversation", l.conversation, "error", err)
 		q.finish(l)
 		return
 	case err != nil:
@@ -58,12 +59,13 @@ func (q *queue) deliver(ctx context.Context, l *lane, ref deliveryRef) {
 		q.endPause(ctx)
 		q.forget(ctx, l, ref)
 	case ctx.Err() != nil:
-		q.reschedule(l, time.Time{}) // it was let go; the next start sends it again
+		q.reschedule(l, time.Time{}) // aborted by Close; the next process sends it again
 	default:
 		q.failed(ctx, l, d, a)
 	}
 }
 
+// load reads a stored delivery. It is read for each attempt, because a purge may have deleted it.
 func (q *queue) load(ctx context.Context, ref deliveryRef) (*entry, error) {
 	v, err := q.journal.Get(ctx, q.prefix+ref.id)
 	if err != nil {
@@ -76,29 +78,29 @@ func (q *queue) load(ctx context.Context, ref deliveryRef) (*entry, error) {
 	return d, nil
 }
 
-// complete adds to a body what its conversation says. Of one that was deleted there is nothing to add.
+// complete adds the conversation's data to a body. If the conversation was deleted, the body stays as it is.
 func (q *queue) complete(ctx context.Context, b *Body) error {
 	if b.Type == event.MessageAdd && !q.hook.Content {
 		return nil
 	}
 	err := q.h.transcripts(ctx, b.Conversation, func(t *transcript.Transcript) bool { return b.complete(t, q.hook.Content) })
 	if err != nil {
-		return fmt.Errorf("look at conversation %s: %w", b.Conversation, err)
+		return fmt.Errorf("read conversation %s: %w", b.Conversation, err)
 	}
 	return nil
 }
 
-// stuck has a delivery sent again after trouble of the gateway's own, which the receiver knows nothing of and which the
-// others would meet too.
+// stuck reschedules a delivery after an error of the gateway itself, such as a failing journal. The receiver isn't affected,
+// but other deliveries would meet the same error, so the whole queue is delayed.
 func (q *queue) stuck(ctx context.Context, l *lane, err error) {
 	if ctx.Err() == nil {
-		q.log.Warn("webhook can't be sent now", "conversation", l.conversation, "error", err)
+		q.log.Warn("webhook: delivery can't be prepared; retrying", "conversation", l.conversation, "error", err)
 	}
 	q.delay(unreachableSchedule.Wait(1))
 	q.reschedule(l, time.Time{})
 }
 
-// failed has a delivery sent again later.
+// failed reschedules a delivery that the receiver refused or that couldn't be sent.
 func (q *queue) failed(ctx context.Context, l *lane, d *entry, a answer) {
 	result := resultRefused
 	if a.status == 0 {
@@ -108,29 +110,29 @@ func (q *queue) failed(ctx context.Context, l *lane, d *entry, a answer) {
 	if a.isOutage() {
 		level := slog.LevelWarn
 		if q.pauseReceiver(ctx, a.after) > 1 {
-			level = slog.LevelInfo // that it is away was said
+			level = slog.LevelInfo // the outage was logged before
 		}
-		q.log.Log(ctx, level, "webhook: the receiver takes nothing now", "error", a.String())
+		q.log.Log(ctx, level, "webhook: the receiver is unavailable", "error", a.String())
 	}
 	if a.isOutage() && a.status == 0 {
-		q.reschedule(l, time.Time{}) // it was not even sent, and waits with all others
+		q.reschedule(l, time.Time{}) // not sent, so it isn't counted as an attempt
 		return
 	}
 	d.Attempts++
-	next := time.Now().Add(max(refusedSchedule.Wait(d.Attempts), min(a.after, maxAge))) // later it would be given up unseen
+	next := time.Now().Add(max(refusedSchedule.Wait(d.Attempts), min(a.after, maxAge))) // a longer wait would exceed maxAge
 	d.Next = next.UnixMilli()
-	q.log.Info("webhook not taken; it is sent again", "id", d.ID, "type", d.Type, "conversation", d.Conversation, "attempt", d.Attempts, "next", next, "error", a.String())
+	q.log.Info("webhook: delivery refused; retrying", "id", d.ID, "type", d.Type, "conversation", d.Conversation, "attempt", d.Attempts, "next", next, "error", a.String())
 	if err := q.update(ctx, d); errors.Is(err, journal.ErrNotFound) {
-		q.finish(l) // it was purged meanwhile
+		q.finish(l) // purged meanwhile
 		return
 	} else if err != nil && ctx.Err() == nil {
-		// Nothing is lost: only a restart would send it too early.
-		q.log.Warn("webhook: the attempt is not written down", "id", d.ID, "error", err)
+		// Harmless: after a restart the delivery might be sent too early.
+		q.log.Warn("webhook: the attempt can't be stored", "id", d.ID, "error", err)
 	}
 	q.reschedule(l, next)
 }
 
-// update stores a delivery anew, if it is still there.
+// update stores a delivery again unless it was deleted meanwhile.
 func (q *queue) update(ctx context.Context, d *entry) error {
 	if _, err := q.journal.Get(ctx, q.prefix+d.ID); err != nil {
 		return err
@@ -142,14 +144,15 @@ func (q *queue) update(ctx context.Context, d *entry) error {
 	return q.write(ctx, kv)
 }
 
-// drop gives a delivery up that nobody took for too long.
+// drop gives up a delivery after maxAge.
 func (q *queue) drop(ctx context.Context, l *lane, d *entry) {
 	q.h.cfg.Metrics.Drops.WithLabelValues(q.hook.Name).Inc()
-	q.log.Error("webhook given up: nobody took it for 24 hours", "id", d.ID, "type", d.Type, "conversation", d.Conversation, "attempts", d.Attempts)
+	q.log.Error("webhook: delivery given up after 24 hours", "id", d.ID, "type", d.Type, "conversation", d.Conversation, "attempts", d.Attempts)
 	q.forget(ctx, l, deliveryRef{d.ID, d.Seq})
 }
 
-// forget deletes a delivery that is over. It does not give up while the disk is full: what it would send again is over.
+// forget deletes a delivery that was sent or dropped. It retries while the disk is full, because the delivery would be sent
+// again after a restart.
 func (q *queue) forget(ctx context.Context, l *lane, ref deliveryRef) {
 	for failures := 1; ; failures++ {
 		err := q.write(ctx, journal.KeyValue{Key: q.prefix + ref.id})
@@ -157,10 +160,10 @@ func (q *queue) forget(ctx context.Context, l *lane, ref deliveryRef) {
 			break
 		}
 		if ctx.Err() != nil || errors.Is(err, journal.ErrClosed) {
-			q.log.Warn("webhook is delivered and may be again: it could not be crossed off", "id", ref.id, "error", err)
+			q.log.Warn("webhook: delivery may be repeated after a restart, because it can't be deleted", "id", ref.id, "error", err)
 			break
 		}
-		q.log.Warn("webhook is delivered and can't be crossed off; trying again", "id", ref.id, "error", err)
+		q.log.Warn("webhook: delivery can't be deleted; retrying", "id", ref.id, "error", err)
 		_ = retry.Sleep(ctx, unreachableSchedule.Wait(failures)) // the loop ends after the next write if ctx is done
 	}
 	q.finish(l)

@@ -17,8 +17,9 @@ import (
 	"github.com/leat-dev/leat/transcript"
 )
 
-// Look calls fn with a conversation's transcript, as far as it is in memory, and where fn returns false again with the
-// whole. That it is not there is no error: fn is then not called. fn keeps nothing of what it sees.
+// ReadTranscript calls fn with the transcript of a conversation as far as it is in memory and, if fn returns false, again with
+// the whole transcript. If the conversation doesn't exist, fn isn't called and the error is nil. fn must not retain the
+// transcript.
 type ReadTranscript func(ctx context.Context, conversation string, fn func(*transcript.Transcript) bool) error
 
 // Journal is the part of the journal that hooks use.
@@ -28,7 +29,7 @@ type Journal interface {
 	KeysAfter(ctx context.Context, prefix, after string, limit int) ([]journal.KeyValue, error)
 }
 
-// Config configures Hooks.
+// Config configures [Hooks].
 type Config struct {
 	Hooks   []Hook
 	Journal Journal
@@ -37,38 +38,39 @@ type Config struct {
 }
 
 const (
-	// keep is for how long a delivery is tried.
+	// maxAge is how long a delivery is retried.
 	maxAge = 24 * time.Hour
-	// keepKey is how long its key stays at most: one that a stopped gateway could not try for long is dropped with a word.
+	// keyLifetime is when the journal may remove a delivery's key. It exceeds maxAge, so that a gateway that was stopped for a
+	// day still logs the deliveries that it drops.
 	keyLifetime = 2 * maxAge
-	// inFlight is how many deliveries of one hook are out at a time.
+	// maxInFlight limits the concurrent requests to one hook.
 	maxInFlight = 8
-	// windowSize is how many deliveries of one hook are held in memory: some megabytes.
+	// windowSize limits the deliveries of one hook in memory. A full window takes a few megabytes.
 	windowSize = 16 << 10
-	// closeLimit is how long deliveries that are out at the end may take.
+	// closeLimit is how long Close waits for requests in flight.
 	closeLimit = 5 * time.Second
 )
 
-// Log is the conversation of the gateway's own to which all deliveries belong. Prefix begins their keys, which go on with
-// the hook's name, a slash and the delivery's id; the values are JSON with the tenant and the subject of the conversation.
+// Log is the gateway's own log that owns all deliveries. Prefix is the prefix of their keys, followed by the hook's name, a
+// slash and the delivery's id. The values are JSON objects with the tenant and subject of the conversation, by which a purge
+// finds them.
 const (
 	Log    = journal.SystemPrefix + "webhooks"
 	Prefix = "webhook/"
 )
 
-// Hooks deliver. Make them with New before the gateway whose Recorder they are, start them before it starts, and close
-// them after it has stopped. All methods may be called from several goroutines.
+// Hooks delivers events. See the package documentation for the order of calls. All methods are safe for concurrent use.
 type Hooks struct {
 	cfg         Config
 	queues      []*queue
 	transcripts ReadTranscript // set by Start
 
 	tasks sync.WaitGroup
-	stop  context.CancelFunc // begin nothing more
-	end   context.CancelFunc // let go of what is out
+	stop  context.CancelFunc // starts no further delivery
+	end   context.CancelFunc // aborts requests in flight
 }
 
-// New returns hooks that have not started. The hooks were checked.
+// New returns hooks that aren't started. The caller has validated each hook with Check.
 func New(cfg Config) *Hooks {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -84,7 +86,7 @@ func New(cfg Config) *Hooks {
 	return h
 }
 
-// Start takes up what the last run left undelivered. look is how deliveries see what they tell of.
+// Start begins to deliver, first what the previous process left. transcripts gives access to the conversations' current data.
 func (h *Hooks) Start(ctx context.Context, transcripts ReadTranscript) error {
 	h.transcripts = transcripts
 	if len(h.queues) == 0 {
@@ -93,7 +95,7 @@ func (h *Hooks) Start(ctx context.Context, transcripts ReadTranscript) error {
 	at := time.Now().UnixMilli()
 	err := h.cfg.Journal.Append(ctx, journal.Batch{Conversation: Log, Create: true, Summary: &journal.Summary{Created: at, Updated: at}})
 	if err != nil && !errors.Is(err, journal.ErrExists) {
-		return fmt.Errorf("webhook: make the log of deliveries: %w", err)
+		return fmt.Errorf("webhook: create the log of deliveries: %w", err)
 	}
 	for _, q := range h.queues {
 		if err := q.restore(ctx); err != nil {
@@ -109,8 +111,8 @@ func (h *Hooks) Start(ctx context.Context, transcripts ReadTranscript) error {
 	return nil
 }
 
-// Close begins no further delivery, gives those that are out a moment, and returns when every goroutine has ended. What
-// was not delivered lies in the journal for the next start.
+// Close starts no further delivery, waits up to closeLimit for those in flight, and returns when all goroutines have ended. The
+// remaining deliveries stay in the journal for the next process.
 func (h *Hooks) Close() {
 	h.stop()
 	timer := time.AfterFunc(closeLimit, h.end)
@@ -124,7 +126,7 @@ func (h *Hooks) Close() {
 	}
 }
 
-// Record returns a delivery for each hook that wants to be told of one of the events. It is a gateway's recorder.
+// Entries returns a delivery for each event and each hook that wants it, as keys for the commit of the events.
 func (h *Hooks) Entries(s *journal.Summary, events []event.Event) []journal.KeyValue {
 	var keys []journal.KeyValue
 	for i := range events {
@@ -140,8 +142,8 @@ func (h *Hooks) Entries(s *journal.Summary, events []event.Event) []journal.KeyV
 			}
 			d := newEntry(uuid.Must(uuid.NewV7()).String(), time.Now().UnixMilli(), s, e)
 			kv, err := q.encode(&d)
-			if err != nil { // it is made of strings and numbers
-				h.cfg.Log.Error("webhook not recorded", "hook", q.hook.Name, "conversation", s.ID, "error", err)
+			if err != nil { // can't happen: it consists of strings and numbers
+				h.cfg.Log.Error("webhook: delivery can't be encoded", "hook", q.hook.Name, "conversation", s.ID, "error", err)
 				continue
 			}
 			keys = append(keys, kv)
@@ -150,7 +152,8 @@ func (h *Hooks) Entries(s *journal.Summary, events []event.Event) []journal.KeyV
 	return keys
 }
 
-// Recorded has what was recorded delivered.
+// Finish starts the delivery of keys from Entries after their commit. err is the commit's result. If it is unknown, the queues
+// read the journal to find out.
 func (h *Hooks) Finish(keys []journal.KeyValue, err error) {
 	for _, q := range h.queues {
 		q.finishBatch(keys, err)

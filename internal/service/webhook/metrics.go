@@ -2,14 +2,14 @@ package webhook
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics count deliveries, by hook. The zero value is not usable; see [NewMetrics].
+// Metrics counts deliveries by hook. Use [NewMetrics]; the zero value isn't usable.
 type Metrics struct {
-	Tries   *prometheus.CounterVec // by result: delivered, refused or unreachable
+	Tries   *prometheus.CounterVec // attempts, by result: delivered, refused or unreachable
 	Drops   *prometheus.CounterVec
 	Backlog *prometheus.GaugeVec
 }
 
-// NewMetrics returns metrics that nobody collects yet.
+// NewMetrics returns metrics that aren't registered.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		Tries: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -24,7 +24,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// begin has a hook's metrics there before anything happens, so that a first failure shows as a rise from nothing.
+// begin creates a hook's series with the value 0, so that the first failure is visible as an increase.
 func (m *Metrics) begin(hook string) {
 	for _, result := range []string{resultDelivered, resultRefused, resultUnreachable} {
 		m.Tries.WithLabelValues(hook, result)

@@ -10,15 +10,16 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// pause is how long a receiver is left alone, as it is stored.
+// pause is the stored state of a receiver that can't be reached, so that a restart doesn't begin with the shortest pause again.
 type pause struct {
 	Failures int   `json:"failures"`
 	ResumeAt int64 `json:"until"` // epoch milliseconds
 }
 
+// pauseKey returns the key under which the pause is stored.
 func (q *queue) pauseKey() string { return "webhook-pause/" + q.hook.Name }
 
-// restore takes up how the last run left the receiver.
+// restore loads the pause that the previous process stored.
 func (q *queue) restore(ctx context.Context) error {
 	v, err := q.journal.Get(ctx, q.pauseKey())
 	if errors.Is(err, journal.ErrNotFound) {
@@ -33,11 +34,12 @@ func (q *queue) restore(ctx context.Context) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// A clock that was wrong then, or is now, does not silence a hook for ever.
+	// The limit protects against a clock that was or is wrong.
 	q.failures, q.pausedUntil = p.Failures, earlier(time.UnixMilli(p.ResumeAt), time.Now().Add(maxAge))
 	return nil
 }
 
+// earlier returns the earlier of two times.
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
@@ -45,8 +47,9 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// gone leaves the receiver alone for a while: longer with each failure in a row, and at least as long as it asked for.
-// Those that were out at the same time count as one. It returns how many failures there were in a row.
+// pauseReceiver stops deliveries to the receiver for a while: longer with each consecutive failure, and at least as long as the
+// receiver requested. Failures of deliveries that were in flight together count as one. It returns the number of consecutive
+// failures.
 func (q *queue) pauseReceiver(ctx context.Context, after time.Duration) (failures int) {
 	q.mu.Lock()
 	start := time.Now()
@@ -65,12 +68,12 @@ func (q *queue) pauseReceiver(ctx context.Context, after time.Duration) (failure
 		err = q.write(ctx, journal.KeyValue{Key: q.pauseKey(), Value: v, Expires: p.ResumeAt + maxAge.Milliseconds(), Log: Log})
 	}
 	if err != nil && ctx.Err() == nil {
-		q.log.Warn("webhook: the pause is not written down", "error", err)
+		q.log.Warn("webhook: the pause can't be stored", "error", err)
 	}
 	return p.Failures
 }
 
-// hold begins nothing for a while.
+// delay starts no delivery for a while, without counting a failure of the receiver.
 func (q *queue) delay(d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -79,10 +82,10 @@ func (q *queue) delay(d time.Duration) {
 	}
 }
 
-// back says that the receiver took something.
+// endPause resets the failures after a successful delivery.
 func (q *queue) endPause(ctx context.Context) {
 	q.mu.Lock()
-	// What was out when the receiver asked for a pause does not end it.
+	// A delivery that was sent before the receiver requested a pause doesn't end that pause.
 	ends := q.failures > 0 && !q.pausedUntil.After(time.Now())
 	if ends {
 		q.failures = 0
@@ -91,12 +94,13 @@ func (q *queue) endPause(ctx context.Context) {
 	if !ends {
 		return
 	}
-	q.log.Info("webhook: the receiver is there again")
+	q.log.Info("webhook: the receiver is reachable again")
 	if err := q.write(ctx, journal.KeyValue{Key: q.pauseKey()}); err != nil && ctx.Err() == nil {
-		q.log.Warn("webhook: the end of the pause is not written down", "error", err)
+		q.log.Warn("webhook: the end of the pause can't be stored", "error", err)
 	}
 }
 
+// write stores one key in the log of deliveries.
 func (q *queue) write(ctx context.Context, kv journal.KeyValue) error {
 	return q.journal.Append(ctx, journal.Batch{Conversation: Log, Keys: []journal.KeyValue{kv}})
 }

@@ -13,40 +13,41 @@ import (
 	"github.com/leat-dev/leat/internal/store/journal"
 )
 
-// queue is what one hook has to be told.
+// queue delivers to one hook. The goroutine of run starts deliveries; each delivery has a goroutine of its own.
 type queue struct {
 	h       *Hooks
 	hook    Hook
 	client  doer
 	journal Journal
 	log     *slog.Logger
-	prefix  string // of its keys
+	prefix  string // prefix of the hook's keys
 	wake    chan struct{}
 
-	mu       sync.Mutex // protects what follows
+	mu       sync.Mutex // protects the fields below
 	window   *window
-	inFlight int // deliveries that are out
-	// behind says that the journal may hold deliveries that the window does not. Only a scan adds to it then, so that none
-	// comes before an older one of its conversation.
+	inFlight int // number of requests in flight
+	// isBehind means that the journal may hold deliveries that aren't in the window. Then only a scan adds to the window,
+	// because a new delivery must not overtake an older one of its conversation.
 	isBehind bool
-	// While a scan runs, fresh is what was recorded meanwhile; missed says that it was too much.
+	// While a scan runs, arrivals collects new deliveries. overflow means that some of them were not collected.
 	isScanning, overflow bool
 	arrivals             []arrival
-	// away counts failures in a row that say that the receiver is not there; until when it is left alone.
+	// failures is the number of consecutive failures to reach the receiver. No delivery starts before pausedUntil.
 	failures    int
 	pausedUntil time.Time
 }
 
+// arrival is a delivery committed during a scan.
 type arrival struct {
 	conversation string
 	ref          deliveryRef
 }
 
 const (
-	// scanPage is how many deliveries a scan reads at once, maxFresh how many it remembers that come meanwhile.
+	// scanPage is the number of deliveries that a scan reads at once. maxArrivals limits queue.arrivals.
 	scanPage    = 256
 	maxArrivals = 1024
-	// scanAgain is the wait after a scan that failed.
+	// scanRetry is the wait after a failed scan.
 	scanRetry = time.Second
 )
 
@@ -57,12 +58,14 @@ func newQueue(h *Hooks, hook Hook, client doer) *queue {
 	}
 }
 
+// encode returns the key that stores a delivery.
 func (q *queue) encode(d *entry) (journal.KeyValue, error) {
 	v, err := json.Marshal(d)
 	return journal.KeyValue{Key: q.prefix + d.ID, Value: v, Expires: d.Queued + keyLifetime.Milliseconds(), Log: Log}, err
 }
 
-// recorded takes up what was recorded for this hook.
+// finishBatch adds the hook's committed deliveries to the window. If the result of the commit is unknown, it requests a scan,
+// because only the journal knows whether they exist.
 func (q *queue) finishBatch(keys []journal.KeyValue, commitErr error) {
 	if commitErr != nil && !errors.Is(commitErr, journal.ErrUnknown) {
 		return
@@ -76,7 +79,7 @@ func (q *queue) finishBatch(keys []journal.KeyValue, commitErr error) {
 		}
 		var d entry
 		if err := json.Unmarshal(kv.Value, &d); err != nil || commitErr != nil {
-			q.isBehind, q.overflow = true, true // a scan finds what there is
+			q.isBehind, q.overflow = true, true // the next scan finds what was stored
 			continue
 		}
 		added := arrival{d.Conversation, deliveryRef{id, d.Seq}}
@@ -92,6 +95,7 @@ func (q *queue) finishBatch(keys []journal.KeyValue, commitErr error) {
 	q.signal()
 }
 
+// signal wakes run. It never blocks.
 func (q *queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
@@ -99,7 +103,8 @@ func (q *queue) signal() {
 	}
 }
 
-// run delivers until running ends, and returns when nothing is out any more. life ends when what is out has to be let go.
+// run starts deliveries until dispatchCtx ends, and returns when none is in flight. When deliverCtx ends, requests in flight
+// are aborted.
 func (q *queue) run(dispatchCtx, deliverCtx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -137,15 +142,16 @@ func (q *queue) run(dispatchCtx, deliverCtx context.Context) {
 	}
 }
 
-// take gives a delivery out that is ready. Where there is none it says how long it is until one may be, below 0 where only
-// a signal tells.
+// take returns the next delivery that is due and counts it as in flight. If none is due, the lane is nil, and the duration is
+// the time until one may be, or negative if only signal can change that. While the receiver is unreachable, one delivery at a
+// time probes it.
 func (q *queue) take() (*lane, deliveryRef, time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.h.cfg.Metrics.Backlog.WithLabelValues(q.hook.Name).Set(float64(q.window.len()))
 	limit := maxInFlight
 	if q.failures > 0 {
-		limit = 1 // one asks whether the receiver is there again
+		limit = 1 // a single probe until the receiver answers again
 	}
 	if q.inFlight >= limit {
 		return nil, deliveryRef{}, -1
@@ -165,7 +171,7 @@ func (q *queue) take() (*lane, deliveryRef, time.Duration) {
 	return nil, ref, -1
 }
 
-// done says that the delivery that is out need not be sent any more.
+// finish removes the in-flight delivery of a lane. It was delivered or doesn't exist any more.
 func (q *queue) finish(l *lane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -174,7 +180,8 @@ func (q *queue) finish(l *lane) {
 	q.signal()
 }
 
-// later says that the delivery that is out has to be sent again; at once, when its turn comes, where until is zero.
+// reschedule returns the in-flight delivery of a lane to the window, to be sent again at notBefore. If notBefore is zero, it is
+// sent as soon as a slot is free.
 func (q *queue) reschedule(l *lane, notBefore time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -183,13 +190,15 @@ func (q *queue) reschedule(l *lane, notBefore time.Time) {
 	q.signal()
 }
 
+// wantsScan reports whether the window has room for deliveries that are only in the journal. It waits until the window is half
+// empty, so that a long backlog isn't listed again after each delivery.
 func (q *queue) wantsScan() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.isBehind && q.window.len() <= q.window.max/2
 }
 
-// scan fills the window with the oldest deliveries of the journal.
+// scan fills the window with the oldest deliveries of the journal. The queue's lock isn't held while the journal is read.
 func (q *queue) scan(ctx context.Context) error {
 	q.mu.Lock()
 	q.isScanning, q.overflow, q.arrivals = true, false, nil
@@ -205,7 +214,7 @@ func (q *queue) scan(ctx context.Context) error {
 	return err
 }
 
-// fill reads the journal until its end or until the window is full; whole says that it was the end.
+// loadWindow adds deliveries from the journal until the window is full. complete means that it reached the end.
 func (q *queue) loadWindow(ctx context.Context) (complete bool, err error) {
 	after := ""
 	for {
@@ -217,12 +226,12 @@ func (q *queue) loadWindow(ctx context.Context) (complete bool, err error) {
 			after = kv.Key
 			var d entry
 			if err := json.Unmarshal(kv.Value, &d); err != nil {
-				q.log.Error("webhook: it is left out", "key", kv.Key, "error", fmt.Errorf("%w: %w", errStored, err))
+				q.log.Error("webhook: delivery skipped", "key", kv.Key, "error", fmt.Errorf("%w: %w", errStored, err))
 				continue
 			}
 			var notBefore time.Time
 			if d.Next > 0 {
-				notBefore = earlier(time.UnixMilli(d.Next), time.Now().Add(maxAge)) // the clock may have been wrong then
+				notBefore = earlier(time.UnixMilli(d.Next), time.Now().Add(maxAge)) // the clock may have been wrong when it was stored
 			}
 			q.mu.Lock()
 			ok := q.window.add(d.Conversation, deliveryRef{strings.TrimPrefix(kv.Key, q.prefix), d.Seq}, notBefore)

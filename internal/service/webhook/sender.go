@@ -16,31 +16,31 @@ import (
 	"github.com/leat-dev/leat/internal/base/signature"
 )
 
-// IDHeader is the name of the header that carries a delivery's id.
+// IDHeader is the request header with the delivery's id. Receivers use it to detect repeated deliveries.
 const IDHeader = "Leat-Webhook-Id"
 
-// tryLimit bounds one try, from its connection to the end of its answer.
+// tryLimit limits one attempt, from the connection to the end of the answer.
 const tryLimit = 10 * time.Second
 
-// doer is what sends a request.
+// doer sends a request. *http.Client implements it.
 type doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// answer is what became of a try.
+// answer is the result of an attempt.
 type answer struct {
-	// status is 0 where there was no answer; err says why.
+	// status is the HTTP status, or 0 if there was no answer. err is the reason then.
 	status int
 	err    error
-	// after is what the receiver asked to wait for.
+	// after is the wait that the receiver requested with Retry-After.
 	after time.Duration
-	// sent says that the receiver may have got the request, though there was no answer.
+	// maybeSent means that a connection was made, so the receiver may have processed the request without an answer.
 	maybeSent bool
 }
 
 func (a answer) ok() bool { return a.status/100 == 2 }
 
-// away reports whether the failure says something of the receiver as a whole, rather than of this delivery.
+// isOutage reports whether the failure concerns the receiver as a whole, not just this delivery.
 func (a answer) isOutage() bool {
 	switch a.status {
 	case 0:
@@ -51,15 +51,15 @@ func (a answer) isOutage() bool {
 	return false
 }
 
-// String says what happened; nothing in it is from the receiver but the status.
+// String describes the result for logs. It contains nothing from the receiver except the status.
 func (a answer) String() string {
 	if a.status == 0 {
 		return a.err.Error()
 	}
-	return fmt.Sprintf("it answered %d", a.status)
+	return fmt.Sprintf("the receiver answered %d", a.status)
 }
 
-// send tries to deliver once.
+// send makes one attempt. The error means that no request could be built; failures of the request are in the answer.
 func send(ctx context.Context, c doer, h *Hook, b *Body) (answer, error) {
 	payload, err := json.Marshal(b)
 	if err != nil {
@@ -81,7 +81,7 @@ func send(ctx context.Context, c doer, h *Hook, b *Body) (answer, error) {
 		return answer{err: outbound.Reason(err), maybeSent: connected.Load()}, nil
 	}
 	defer resp.Body.Close()
-	// What it says does not matter; a short answer is read so that its connection can be used again.
+	// The body is ignored, but it is read so that the connection can be reused.
 	_, _ = io.Copy(io.Discard, resp.Body)
 	return answer{status: resp.StatusCode, after: retry.After(resp.Header.Get("Retry-After"), signedAt)}, nil
 }

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// window is what is held in memory of one hook's deliveries: the oldest that wait, in a lane for each conversation. Of
-// each lane one delivery is out at a time. It is pure: it is told the time, and whoever has it guards it.
+// window holds the oldest waiting deliveries of one hook, in a lane for each conversation. Of each lane, one delivery is in
+// flight at a time. It has no clock and no lock: callers pass the time and serialize the calls.
 type window struct {
-	max     int // deliveries
+	max     int // maximum number of deliveries
 	ids     map[string]bool
 	lanes   map[string]*lane
 	ready   []*lane
 	delayed delays
 }
 
-// lane is the deliveries of one conversation in order, of which the first is to be sent next, or is out.
+// lane holds the deliveries of one conversation, in order of seq. The first is in flight or the next to be sent.
 type lane struct {
 	conversation string
 	items        []deliveryRef
-	busy         bool      // the first one is out
-	notBefore    time.Time // not before
+	busy         bool      // the first delivery is in flight
+	notBefore    time.Time // earliest time of the next attempt
 }
 
 type deliveryRef struct {
@@ -36,7 +36,8 @@ func newWindow(size int) *window {
 func (w *window) len() int   { return len(w.ids) }
 func (w *window) full() bool { return len(w.ids) >= w.max }
 
-// add takes a delivery that may be sent at a time, and reports whether there was room. A known one changes nothing.
+// add adds a delivery that is due at notBefore, and reports whether there was room. It ignores a delivery that is already in
+// the window.
 func (w *window) add(conversation string, ref deliveryRef, notBefore time.Time) bool {
 	if w.ids[ref.id] {
 		return true
@@ -63,7 +64,7 @@ func (w *window) add(conversation string, ref deliveryRef, notBefore time.Time) 
 	return true
 }
 
-// take gives the delivery out that has been ready for the longest. ok is false where none is.
+// take returns the delivery that has been due the longest and marks its lane as busy. ok is false if none is due.
 func (w *window) take(at time.Time) (l *lane, ref deliveryRef, ok bool) {
 	for len(w.delayed) > 0 && !w.delayed[0].notBefore.After(at) {
 		w.ready = append(w.ready, heap.Pop(&w.delayed).(*lane))
@@ -78,7 +79,7 @@ func (w *window) take(at time.Time) (l *lane, ref deliveryRef, ok bool) {
 	return l, l.items[0], true
 }
 
-// next returns when a delivery will be ready; ok is false where none is waited for.
+// next returns the time at which the next delivery is due. ok is false if none waits.
 func (w *window) next(current time.Time) (at time.Time, ok bool) {
 	switch {
 	case len(w.ready) > 0:
@@ -89,7 +90,7 @@ func (w *window) next(current time.Time) (at time.Time, ok bool) {
 	return at, false
 }
 
-// done drops the delivery of a lane that was out. The next of the lane is ready then.
+// finish removes the in-flight delivery of a lane. The next one of the lane is due immediately.
 func (w *window) finish(l *lane) {
 	delete(w.ids, l.items[0].id)
 	l.items = slices.Delete(l.items, 0, 1)
@@ -100,10 +101,10 @@ func (w *window) finish(l *lane) {
 	w.reschedule(l, time.Time{})
 }
 
-// later has the delivery of a lane that was out sent again, not before a time.
+// reschedule makes the in-flight delivery of a lane due again at notBefore.
 func (w *window) reschedule(l *lane, notBefore time.Time) {
 	l.busy, l.notBefore = false, notBefore
-	// One that came before it may have been added while it was out.
+	// An older delivery may have been added meanwhile: move the first to its place.
 	for i := 1; i < len(l.items) && l.items[i-1].seq > l.items[i].seq; i++ {
 		l.items[i-1], l.items[i] = l.items[i], l.items[i-1]
 	}
@@ -114,7 +115,7 @@ func (w *window) reschedule(l *lane, notBefore time.Time) {
 	heap.Push(&w.delayed, l)
 }
 
-// delays is a heap of lanes, the earliest first.
+// delays is a heap of lanes, earliest first. It implements [heap.Interface].
 type delays []*lane
 
 func (d delays) Len() int           { return len(d) }

@@ -13,30 +13,31 @@ import (
 	"time"
 )
 
-// IDLength is how many characters an id has: 128 bits of the content's SHA-256, in hexadecimal.
+// IDLength is the length of a file's id: 128 bits of the content's SHA-256, in hexadecimal.
 const IDLength = 32
 
-// temporary is the folder in which files are written.
+// temporary is the folder in which files are written until they are complete.
 const temporary = "new"
 
-// Dir is a folder of files. Its methods may be called from several goroutines, of one process.
+// store is a folder of files. All methods are safe for concurrent use, but only one process may use a folder.
 type store struct {
 	root string
-	// A sweep holds it, so that it takes nothing away that comes just then; who brings a file, only for as long as that takes its place.
+	// mu is held for writing by a sweep, so that no file appears while it decides what to delete. Create holds it for reading,
+	// only for the final rename.
 	mu sync.RWMutex
 }
 
-// Stored is a file as it lies in the store.
+// StoredFile describes a stored file.
 type StoredFile struct {
 	ID   string
 	Size int64
-	Head []byte // its first bytes, up to [Sniffed]
+	Head []byte // its first bytes, at most [Sniffed], for [MIME]
 }
 
-// Open makes the folder where there is none, and clears away what was half written.
+// Open creates the folder if it doesn't exist, and deletes incomplete files that a previous process left.
 func Open(root string) (*store, error) {
 	if err := os.RemoveAll(filepath.Join(root, temporary)); err != nil {
-		return nil, fmt.Errorf("files: clear up: %w", err)
+		return nil, fmt.Errorf("files: delete incomplete files: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Join(root, temporary), 0o700); err != nil {
 		return nil, fmt.Errorf("files: %w", err)
@@ -44,25 +45,26 @@ func Open(root string) (*store, error) {
 	return &store{root: root}, nil
 }
 
-// Put stores what r holds, at most max bytes, in a conversation. It is durable when Put returns. Errors wrap ErrTooLarge,
-// ErrEmpty, or what reading or writing gave.
+// Create stores what r contains, at most max bytes, in a conversation. The file is durable when Create returns. The same
+// content always gets the same id, so storing it again replaces the file by itself. The error wraps ErrTooLarge or ErrEmpty, or
+// is that of r or of the disk.
 func (d *store) Create(conversation string, r io.Reader, max int64) (s StoredFile, err error) {
 	f, err := os.CreateTemp(filepath.Join(d.root, temporary), "*")
 	if err != nil {
-		return s, fmt.Errorf("files: put: %w", err)
+		return s, fmt.Errorf("files: create: %w", err)
 	}
 	defer func() {
 		if cerr := f.Close(); err == nil && !errors.Is(cerr, fs.ErrClosed) {
 			err = cerr
 		}
 		if err != nil {
-			_ = os.Remove(f.Name()) // Open clears up what is left
+			_ = os.Remove(f.Name()) // otherwise Open deletes it
 		}
 	}()
 	sum := sha256.New()
 	head := &head{}
 	if s.Size, err = io.Copy(io.MultiWriter(f, sum, head), io.LimitReader(r, max+1)); err != nil {
-		return s, fmt.Errorf("files: put: %w", err)
+		return s, fmt.Errorf("files: create: %w", err)
 	}
 	switch {
 	case s.Size > max:
@@ -72,15 +74,15 @@ func (d *store) Create(conversation string, r io.Reader, max int64) (s StoredFil
 	}
 	s.ID, s.Head = hex.EncodeToString(sum.Sum(nil))[:IDLength], head.b
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return s, fmt.Errorf("files: put: %w", err)
+		return s, fmt.Errorf("files: create: %w", err)
 	}
 	if err := d.place(f.Name(), d.folder(conversation), s.ID); err != nil {
-		return s, fmt.Errorf("files: put: %w", err)
+		return s, fmt.Errorf("files: create: %w", err)
 	}
 	return s, nil
 }
 
-// place moves a written file to where it belongs, durably.
+// place moves a complete file to its final path, durably.
 func (d *store) place(from, folder, id string) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -90,7 +92,7 @@ func (d *store) place(from, folder, id string) error {
 	if err := os.Rename(from, filepath.Join(folder, id)); err != nil {
 		return err
 	}
-	// The file's entry, the folder's, and that of the folder above it.
+	// Sync the entry of the file, of its folder, and of the folder's parent.
 	for _, dir := range []string{folder, filepath.Dir(folder), d.root} {
 		if err := syncDir(dir); err != nil {
 			return err
@@ -99,7 +101,7 @@ func (d *store) place(from, folder, id string) error {
 	return nil
 }
 
-// Open returns a file to read. Where there is none the error wraps fs.ErrNotExist.
+// Open opens a file for reading. If it doesn't exist, the error wraps fs.ErrNotExist.
 func (d *store) Open(conversation, id string) (*os.File, error) {
 	if !ValidID(id) {
 		return nil, fmt.Errorf("files: open: %w", fs.ErrNotExist)
@@ -111,7 +113,7 @@ func (d *store) Open(conversation, id string) (*os.File, error) {
 	return f, nil
 }
 
-// Remove takes a file away. One that is not there is no error.
+// Remove deletes a file. It is no error if the file doesn't exist.
 func (d *store) Remove(conversation, id string) error {
 	if !ValidID(id) {
 		return nil
@@ -123,7 +125,7 @@ func (d *store) Remove(conversation, id string) error {
 	return nil
 }
 
-// RemoveAll takes all files of a conversation away.
+// RemoveAll deletes all files of a conversation.
 func (d *store) RemoveAll(conversation string) error {
 	if err := os.RemoveAll(d.folder(conversation)); err != nil {
 		return fmt.Errorf("files: remove: %w", err)
@@ -131,8 +133,9 @@ func (d *store) RemoveAll(conversation string) error {
 	return nil
 }
 
-// Sweep takes away what nobody knows: files for which known says no and that are older than age, since one that is younger
-// may just be about to be known. removed is called for each. Folders are named as [Folder] says.
+// Sweep deletes files for which isUsed returns false, if they are older than age. A younger one may be about to be referenced:
+// a file is stored before the message that refers to it. onRemove is called for each deleted file. Folders have the names that
+// [Folder] returns.
 func (d *store) Sweep(age time.Duration, isUsed func(folder, id string) bool, onRemove func(folder, id string)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,19 +170,19 @@ func (d *store) Sweep(age time.Duration, isUsed func(folder, id string) bool, on
 	return nil
 }
 
-// Folder is the name of a conversation's folder.
+// Folder returns the name of a conversation's folder. It is a digest, so that ids of conversations never become part of a path.
 func Folder(conversation string) string {
 	sum := sha256.Sum256([]byte(conversation))
 	return hex.EncodeToString(sum[:16])
 }
 
-// folder is where a conversation's files lie; a level in between keeps folders short.
+// folder returns the path of a conversation's folder. A level of 256 folders in between keeps directories small.
 func (d *store) folder(conversation string) string {
 	name := Folder(conversation)
 	return filepath.Join(d.root, name[:2], name)
 }
 
-// ValidID reports whether something can be an id of a file.
+// ValidID reports whether id has the form of a file's id, and so is safe as an element of a path.
 func ValidID(id string) bool {
 	if len(id) != IDLength {
 		return false
@@ -192,7 +195,7 @@ func ValidID(id string) bool {
 	return true
 }
 
-// head keeps the first bytes of what is written.
+// head collects the first bytes that are written to it.
 type head struct{ b []byte }
 
 func (h *head) Write(b []byte) (int, error) {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Sniffed is how many bytes say what a file is.
+// Sniffed is the number of bytes from which a file's type is detected.
 const Sniffed = 512
 
-// ByName is what the end of a file's name says that it is: for [MIME], which believes it where bytes can't tell.
+// ByName returns the MIME type that belongs to a file name's extension, or "". [MIME] uses it as a hint.
 func ByName(name string) string {
 	switch ext := strings.ToLower(path.Ext(name)); ext {
-	case ".md": // not every system knows it
+	case ".md": // missing in the type tables of some systems
 		return "text/markdown"
 	case ".webm", ".mp4", ".mov":
 		return "video/" + strings.Replace(ext[1:], "mov", "quicktime", 1)
@@ -22,28 +22,28 @@ func ByName(name string) string {
 	}
 }
 
-// MIME says what a file is, from its first bytes and from what its origin says. What the bytes tell for certain is believed;
-// what is said is believed only where bytes can't tell, so that a page is never served as a picture.
+// MIME determines a file's type from its first bytes and the declared type. Types that can be detected reliably are detected.
+// The declared type only decides between formats whose bytes look alike, so that an HTML page can never be served as an image.
 func MIME(head []byte, declared string) string {
 	detected := base(http.DetectContentType(head))
 	declared = base(declared)
 	switch detected {
 	case "application/octet-stream", "text/plain", "text/xml", "application/zip", "application/x-gzip":
-		// The bytes of many formats look like these.
+		// Many formats are detected as these.
 	default:
 		return detected
 	}
 	if declared == "" || certain(declared) || strings.Count(declared, "/") != 1 {
 		return detected
 	}
-	// What is shown as text has to look like text.
+	// A type that browsers show as text requires content that looks like text.
 	if text := strings.HasPrefix(detected, "text/"); !text && (strings.HasPrefix(declared, "text/") || declared == "image/svg+xml") {
 		return detected
 	}
 	return declared
 }
 
-// base is a MIME type without its parameters; empty where it is none.
+// base returns a MIME type without parameters, or "" if s isn't a MIME type.
 func base(s string) string {
 	t, _, err := mime.ParseMediaType(s)
 	if err != nil {
@@ -52,7 +52,7 @@ func base(s string) string {
 	return t
 }
 
-// certain are the types that bytes tell: a file that is said to be one, and does not look it, is none.
+// certain reports whether files of a type are always detected. If another type was detected, the declaration is wrong.
 func certain(t string) bool {
 	switch t {
 	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "application/pdf", "text/html":
@@ -61,7 +61,7 @@ func certain(t string) bool {
 	return false
 }
 
-// Inline reports whether a browser may show a file of this type by itself: nothing that can hold a script.
+// Inline reports whether browsers may show a file of this type directly. Types that can contain scripts must be downloaded.
 func Inline(t string) bool {
 	switch t {
 	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "text/plain":

@@ -7,14 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxName bounds names, in bytes.
+// maxName limits the length of a name, in bytes.
 const maxName = 200
 
-// Name is a name without the folders that it comes with, and without what would mislead who reads it. It may be empty.
+// Name returns a safe display name: without folders, control characters, and characters that could mislead a reader. It may be
+// empty.
 func Name(name string) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	name = strings.Map(func(r rune) rune {
-		// Format characters turn the direction of a name around, or hide a part of it.
+		// Format characters can reverse the text direction or hide a part of the name.
 		if unicode.IsControl(r) || r == utf8.RuneError || unicode.In(r, unicode.Zl, unicode.Zp) || unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner {
 			return -1
 		}
@@ -33,11 +34,11 @@ func Name(name string) string {
 	return name
 }
 
-// zeroWidthJoiner holds emoji together.
+// zeroWidthJoiner joins emoji, so it is the only format character that is kept.
 const zeroWidthJoiner = '\u200d'
 
-// pathName is a name as the last element of a path: one that a MEDIA: line can hold, whose quotes and brackets at the ends
-// would be taken for the line's own, and that every file system takes.
+// pathName returns a name for use as the last element of a path. It replaces characters that some file systems refuse, and
+// quotes and brackets, which a MEDIA: line with the path would misinterpret.
 func pathName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("`\"'[]{}(),<>:|?*", r) {

@@ -2,7 +2,7 @@
 
 package files
 
-// syncDir does nothing where folders can't be synced.
+// syncDir does nothing on systems that can't sync folders.
 func syncDir(string) error { return nil }
 
 const nonblock = 0

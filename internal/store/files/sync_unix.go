@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// nonblock keeps an open from waiting for somebody who writes to a pipe.
+// nonblock prevents opening a named pipe from blocking until someone writes to it.
 const nonblock = syscall.O_NONBLOCK
 
 // syncDir makes the entries of a folder durable.

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// Uploads are files on their way: they come in pieces, with pauses, and over restarts of the gateway. The bytes of one lie in a
-// file of its own, whose size is where it goes on, and what is known of it in another beside. The methods may be called from
-// several goroutines, of one process.
+// Uploads are files that arrive in pieces, with pauses and across restarts of the gateway. The bytes of an upload are in one
+// file, whose size is the upload's offset, and its description in a second one. All methods are safe for concurrent use, but
+// only one process may use the folder.
 type Uploads struct {
 	dir string
 
@@ -24,42 +24,42 @@ type Uploads struct {
 	byID map[string]*upload
 }
 
-// Upload is what is known of a file on its way.
+// Upload describes a file that is being uploaded. Its JSON is the stored description.
 type Upload struct {
 	ID           string          `json:"id"`
-	Owner        string          `json:"owner"` // as [Owner] has it
+	Owner        string          `json:"owner"` // an id returned by [Owner]
 	Conversation string          `json:"conversation,omitempty"`
 	Name         string          `json:"name,omitempty"`
 	MIME         string          `json:"mime,omitempty"`
 	Alt          string          `json:"alt,omitempty"`
 	Length       int64           `json:"length"`
-	Result       json.RawMessage `json:"result,omitempty"` // what became of it, once it is whole and where it belongs
-	Offset       int64           `json:"-"`                // how many bytes are there
+	Result       json.RawMessage `json:"result,omitempty"` // result of Finish; set when the file is in its final place
+	Offset       int64           `json:"-"`                // number of bytes received
 }
 
-// Done reports whether the file is where it belongs.
+// Done reports whether the file is complete and in its final place.
 func (u *Upload) Done() bool { return u.Result != nil }
 
-// upload is one, and the lock of whoever writes to it.
+// upload is the state of one upload. Only the holder of slot may write its files.
 type upload struct {
 	Upload
-	counts bool          // its length counts for its owner
-	slot   chan struct{} // whoever puts a value in writes
-	stop   func()        // makes who writes stop; guarded by the mutex of all
+	counts bool          // its length counts toward the owner's stored bytes
+	slot   chan struct{} // capacity 1: the sender of a value is the writer until it receives it back
+	stop   func()        // asks the current writer to stop; protected by Uploads.mu
 }
 
 const (
-	// maxUnfinished bounds the uploads that an owner has begun and not ended: more than a page sends at once.
+	// maxUnfinished limits the unfinished uploads of an owner. It exceeds what a page sends concurrently.
 	maxUnfinished = 64
-	// syncEvery is how many bytes of an upload may be lost to a power cut.
+	// syncEvery is the number of bytes of an upload that a power failure may lose.
 	syncEvery = 8 << 20
-	// giveWay is how long who writes to an upload has to stop for somebody else, and stopAgain how often it is told to.
+	// giveWay is how long a writer may take to stop for another request, and stopAgain the interval at which it is asked to.
 	giveWay, stopAgain = 10 * time.Second, 20 * time.Millisecond
 
 	uploadInfo = ".json"
 )
 
-// OpenUploads makes the folder where there is none, and takes up what lies in it.
+// OpenUploads creates the folder if it doesn't exist, and resumes the uploads in it. It deletes bytes without a description.
 func OpenUploads(dir string) (*Uploads, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("files: uploads: %w", err)
@@ -81,7 +81,7 @@ func OpenUploads(dir string) (*Uploads, error) {
 			}
 		}
 	}
-	for _, e := range entries { // bytes of which nothing is known
+	for _, e := range entries { // files that belong to no upload, or to a finished one
 		if entry := u.byID[strings.TrimSuffix(e.Name(), uploadInfo)]; entry == nil || entry.Done() && e.Name() == entry.ID {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
 				return nil, fmt.Errorf("files: uploads: %w", err)
@@ -96,7 +96,8 @@ func newUpload(u Upload) *upload { return &upload{Upload: u, slot: make(chan str
 func (u *Uploads) bytes(id string) string { return filepath.Join(u.dir, id) }
 func (u *Uploads) info(id string) string  { return filepath.Join(u.dir, id+uploadInfo) }
 
-// Create begins an upload; it gets an id that nobody guesses. Its length counts for the owner until it is done or removed. The error may be ErrTooMany.
+// Create starts an upload and returns it with a random id, which can't be guessed. Its length counts toward the owner's stored
+// bytes until it is finished or removed. The error may wrap ErrTooMany.
 func (u *Uploads) Create(n Upload) (Upload, error) {
 	var id [IDLength / 2]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -128,7 +129,7 @@ func (u *Uploads) Create(n Upload) (Upload, error) {
 	return n, nil
 }
 
-// save writes down what is known of an upload, whole or not at all.
+// save stores the description of an upload atomically and durably.
 func (u *Uploads) save(n *Upload) error {
 	b, err := json.Marshal(n)
 	if err != nil {
@@ -150,7 +151,7 @@ func (u *Uploads) save(n *Upload) error {
 	return syncDir(u.dir)
 }
 
-// Get returns an upload as it stands. Where there is none the error wraps fs.ErrNotExist.
+// Get returns an upload and its current offset. If it doesn't exist, the error wraps fs.ErrNotExist.
 func (u *Uploads) Get(id string) (Upload, error) {
 	entry, err := u.find(id)
 	if err != nil {
@@ -178,7 +179,8 @@ func (u *Uploads) find(id string) (*upload, error) {
 	return nil, fmt.Errorf("files: upload: %w", fs.ErrNotExist)
 }
 
-// Stored is how many bytes the unfinished uploads of a user will have, and those of all users of the tenant.
+// StoredBytes returns the lengths of the unfinished uploads of a user and of all users of the tenant. The announced length
+// counts, not the bytes received, so that a user can't exceed a quota with many small beginnings.
 func (u *Uploads) StoredBytes(tenant, subject string) (ofOwner, ofTenant int64) {
 	sizes := map[string]int64{}
 	u.mu.Lock()

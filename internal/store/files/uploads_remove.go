@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// Remove takes an upload away, whoever writes to it. One that is not there is no error.
+// Remove deletes an upload and stops its writer. It is no error if the upload doesn't exist. The error is ErrBusy if the writer
+// doesn't stop.
 func (u *Uploads) Remove(ctx context.Context, id string) error {
 	entry, err := u.find(id)
 	if err != nil {
-		return nil //nolint:nilerr // it is gone already
+		return nil //nolint:nilerr // it doesn't exist
 	}
 	release, err := u.acquire(ctx, entry, nil)
 	if err != nil {
@@ -39,7 +40,7 @@ func (u *Uploads) forget(id string) {
 	delete(u.byID, id)
 }
 
-// RemoveAll takes all uploads away of which gone says so, whoever writes to them. The error is ErrBusy where one did not stop.
+// RemoveAll deletes all uploads that match, and stops their writers. The error is ErrBusy if one of them doesn't stop.
 func (u *Uploads) RemoveAll(ctx context.Context, match func(Upload) bool) error {
 	var errs []error
 	for _, entry := range u.selectUploads(match) {
@@ -59,7 +60,8 @@ func (u *Uploads) selectUploads(match func(Upload) bool) (matching []*upload) {
 	return matching
 }
 
-// Sweep takes away what nothing was added to for longer than age, and what has been done for as long, but what somebody writes to.
+// Sweep deletes the uploads, finished or not, that weren't written to for longer than age. It skips those with an active
+// writer. It returns the number of deleted uploads.
 func (u *Uploads) Sweep(age time.Duration) (n int, err error) {
 	before := time.Now().Add(-age)
 	for _, entry := range u.selectUploads(func(entry Upload) bool {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// hold makes the caller the one that writes. Whoever does now is told to stop, since it most likely reads from a connection
-// that is dead: its sender is back. stop is how the caller is told.
+// acquire makes the caller the only writer of an upload. It asks the current writer to stop, because that one most likely reads
+// from a dead connection whose client has reconnected. stop is how the caller will be asked in turn.
 func (u *Uploads) acquire(ctx context.Context, entry *upload, stop func()) (release func(), err error) {
 	timeout := time.NewTimer(giveWay)
 	defer timeout.Stop()
@@ -48,9 +48,9 @@ func (u *Uploads) acquire(ctx context.Context, entry *upload, stop func()) (rele
 	}
 }
 
-// Append adds to an upload what r holds, at the place where it goes on: ErrOffset says that this is another than offset. What
-// came before r failed stays. ErrTooLarge says that r holds more than the rest. stop is called, perhaps often, when somebody
-// else has come to write; r has to end then.
+// Append adds the bytes of r to an upload, which must be at offset; otherwise the error is ErrOffset. If r fails, the bytes
+// before the failure are kept. The error is ErrTooLarge if r exceeds the upload's length. stop is called, perhaps repeatedly,
+// when another request wants to write; r must then end.
 func (u *Uploads) Append(ctx context.Context, id string, offset int64, r io.Reader, stop func()) (current Upload, err error) {
 	entry, err := u.find(id)
 	if err != nil {
@@ -87,7 +87,7 @@ func (u *Uploads) Append(ctx context.Context, id string, offset int64, r io.Read
 			return current, cerr
 		}
 		if n == 0 {
-			return current, nil // that was all for now
+			return current, nil // r has no more bytes for now
 		}
 	}
 	if n, _ := io.CopyN(io.Discard, r, 1); n > 0 {
@@ -96,8 +96,9 @@ func (u *Uploads) Append(ctx context.Context, id string, offset int64, r io.Read
 	return current, nil
 }
 
-// Finish has place bring a whole upload to where it belongs, once, and keeps what that returns as the result. Until then the
-// length counts for the owner; it does not any more when place is called, which counts the file where it goes to.
+// Finish calls place with a complete upload, once, to move it to its final place, and stores the result. Just before that call,
+// the upload's length stops counting toward the owner, because place counts the file where it stores it. If place fails, the
+// upload stays and can be finished again.
 func (u *Uploads) Finish(ctx context.Context, id string, place func(Upload, *os.File) (json.RawMessage, error)) (Upload, error) {
 	entry, err := u.find(id)
 	if err != nil {
@@ -124,12 +125,12 @@ func (u *Uploads) Finish(ctx context.Context, id string, place func(Upload, *os.
 		return current, err
 	}
 	u.mu.Lock()
-	entry.Result = current.Result // also where it can't be written down: it is where it belongs, and is not placed twice
+	entry.Result = current.Result // even if save fails: the file is in its final place and must not be placed twice
 	u.mu.Unlock()
 	if err := u.save(&current); err != nil {
 		return current, fmt.Errorf("files: upload: %w", err)
 	}
-	_ = os.Remove(u.bytes(id)) // else the next start does it
+	_ = os.Remove(u.bytes(id)) // otherwise OpenUploads does it
 	return current, nil
 }
 

@@ -16,24 +16,24 @@ import (
 	"unicode/utf8"
 )
 
-// uploaded is the folder of a workspace in which lies what people bring; all else in it is the agents'.
+// uploaded is the folder of a workspace with the files of users. Everything else belongs to the agents.
 const uploaded = "uploads"
 
-// Operator is the owner of what is brought without a user.
+// Operator is the owner of files uploaded without a user.
 const Operator = "operator"
 
-// Workspace is a folder that the gateway shares with its agents: each names a file to the other by its path. What people bring
-// lies in uploads/OWNER, a folder for each of them. Its methods may be called from several goroutines.
+// Workspace is a folder that the gateway shares with its agents, so that both can name files by path. Files of users are in
+// uploads/OWNER. All methods are safe for concurrent use.
 type Workspace struct {
-	dir  string // as it is configured, absolute
-	real string // without symbolic links
+	dir  string // configured path, absolute
+	real string // dir without symbolic links
 	root *os.Root
 
 	mu    sync.Mutex
-	sizes map[string]int64 // bytes by owner
+	sizes map[string]int64 // size of the files of each owner, bytes
 }
 
-// Owner is the folder of a user, of whom it tells nothing to those who don't know the name.
+// Owner returns the name of a user's folder. It is a digest, so that it doesn't reveal the user to agents.
 func Owner(tenant, subject string) string {
 	if subject == "" {
 		return Operator
@@ -42,19 +42,19 @@ func Owner(tenant, subject string) string {
 	return tenantPrefix(tenant) + hex.EncodeToString(sum[:12])
 }
 
-// tenantPrefix is what the folders of all users of a tenant begin with.
+// tenantPrefix returns the common prefix of the folders of a tenant's users.
 func tenantPrefix(tenant string) string {
 	sum := sha256.Sum256([]byte("tenant\x00" + tenant))
 	return hex.EncodeToString(sum[:8]) + "-"
 }
 
-// OpenWorkspace makes the folder where there is none, and finds out what lies in it.
+// OpenWorkspace creates the folder if it doesn't exist, and counts the files in it.
 func OpenWorkspace(dir string) (*Workspace, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("files: workspace: %w", err)
 	}
-	// Agents that are other users of this machine may be let in by its group; what people bring is the gateway's own to give.
+	// The group may read, so that agents can run as another user of this machine. Only the gateway may write uploads.
 	if err := os.MkdirAll(filepath.Join(dir, uploaded), 0o750); err != nil {
 		return nil, fmt.Errorf("files: workspace: %w", err)
 	}
@@ -68,28 +68,28 @@ func OpenWorkspace(dir string) (*Workspace, error) {
 	}
 	w := &Workspace{dir: dir, real: real, root: root}
 	if err := w.Count(); err != nil {
-		_ = root.Close() // the other error tells more
+		_ = root.Close() // err is more useful
 		return nil, err
 	}
 	return w, nil
 }
 
-// Close lets go of the folder.
+// Close releases the folder.
 func (w *Workspace) Close() error { return w.root.Close() }
 
-// Path is where a file of the workspace lies on this machine.
+// Path returns the absolute path of a file in the workspace.
 func (w *Workspace) Path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
 
-// Clean turns a path that somebody names, absolute or relative to the workspace, into the name of a file in it. It looks at
-// nothing on the disk. The error is ErrOutside.
+// Clean converts a path, absolute or relative to the workspace, to the name of a file in it. It doesn't access the disk, so the
+// file may not exist. The error is ErrOutside.
 func (w *Workspace) Clean(path string) (string, error) {
 	if bare, ok := strings.CutPrefix(path, "file://"); ok {
 		if path = strings.TrimPrefix(bare, "localhost"); !strings.HasPrefix(path, "/") {
-			return "", ErrOutside // it is another machine's
+			return "", ErrOutside // a file on another machine
 		}
 	}
 	if strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(path) > maxPath || !utf8.ValidString(path) {
-		return "", ErrOutside // nothing that a line or JSON can hold
+		return "", ErrOutside // can't be part of a line or of JSON
 	}
 	name := filepath.Clean(filepath.FromSlash(path))
 	if filepath.IsAbs(name) {
@@ -109,10 +109,10 @@ func (w *Workspace) Clean(path string) (string, error) {
 	return filepath.ToSlash(name), nil
 }
 
-// maxPath bounds a path, in bytes, as systems do.
+// maxPath limits the length of a path, in bytes, as most systems do.
 const maxPath = 4096
 
-// OwnerOf is whose upload a file of the workspace is; empty where it is an agent's.
+// OwnerOf returns the owner of an uploaded file, or "" if the file belongs to an agent.
 func OwnerOf(name string) string {
 	id, ok := strings.CutPrefix(name, uploaded+"/")
 	if !ok {
@@ -125,18 +125,18 @@ func OwnerOf(name string) string {
 	return owner
 }
 
-// Opened is a file of the workspace, open to be read.
+// OpenFile is a file of the workspace that is open for reading.
 type OpenFile struct {
 	*os.File
-	Name string // its last element, as it was named
+	Name string // last element of the requested path
 	Info fs.FileInfo
-	// Origin is the same as long as nobody writes to the file.
+	// Origin identifies the content: it changes when the file is written.
 	Origin string
 }
 
-// Open opens a file to read that somebody names by its path. sees decides on the name of the file that it leads to: a
-// symbolic link is followed within the workspace, and is not a way around. Where it leads out of it the error is ErrOutside, where there is no
-// such file, or sees says no, fs.ErrNotExist.
+// Open opens a file for reading. sees decides by name whether the caller may see a file. It is asked for the requested name and
+// for the name after symbolic links are resolved, so a link can't bypass it. If the path or a link leads out of the workspace,
+// the error is ErrOutside. If the file doesn't exist, or sees returns false, it is fs.ErrNotExist.
 func (w *Workspace) Open(file string, sees func(name string) bool) (*OpenFile, error) {
 	name, err := w.Clean(file)
 	if err != nil {
@@ -148,7 +148,7 @@ func (w *Workspace) Open(file string, sees func(name string) bool) (*OpenFile, e
 	}
 	at, err := filepath.EvalSymlinks(filepath.Join(w.real, filepath.FromSlash(name)))
 	if err != nil {
-		return nil, fs.ErrNotExist // whatever else it is, it tells of what lies there
+		return nil, fs.ErrNotExist // another error would reveal what exists
 	}
 	if name, err = filepath.Rel(w.real, at); err != nil || !filepath.IsLocal(name) {
 		return nil, ErrOutside
@@ -156,20 +156,21 @@ func (w *Workspace) Open(file string, sees func(name string) bool) (*OpenFile, e
 	if name = filepath.ToSlash(name); !sees(name) {
 		return nil, fs.ErrNotExist
 	}
-	f, err := w.root.OpenFile(name, os.O_RDONLY|nonblock, 0) // a pipe is not waited for
+	f, err := w.root.OpenFile(name, os.O_RDONLY|nonblock, 0) // must not block on a named pipe
 	if err != nil {
 		return nil, fs.ErrNotExist
 	}
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		_ = f.Close() // nothing was written
+		_ = f.Close() // nothing was written, so an error doesn't matter
 		return nil, fs.ErrNotExist
 	}
 	return &OpenFile{File: f, Name: last, Info: info, Origin: fmt.Sprintf("workspace %s %d %d", name, info.Size(), info.ModTime().UnixNano())}, nil
 }
 
-// Place writes a file for an owner, where it is that of a conversation (or of none: empty). It is there whole or not at all, and
-// durable when Place returns. The result is its name in the workspace.
+// Place stores a file of an owner, in the folder of a conversation unless that is empty. The file is durable when Place
+// returns. Each file gets a folder with a random name, so that files with the same name don't collide. Place returns the file's
+// name in the workspace.
 func (w *Workspace) Place(owner, conversation, name string, r io.Reader) (string, error) {
 	folder := path.Join(uploaded, owner)
 	if conversation != "" {
@@ -187,9 +188,11 @@ func (w *Workspace) Place(owner, conversation, name string, r io.Reader) (string
 	return name, nil
 }
 
-// conversationPrefix stands before the names of folders of conversations.
+// conversationPrefix is the prefix of the folders of conversations. It distinguishes them from the random folders of single
+// files.
 const conversationPrefix = "c-"
 
+// write writes a file atomically and syncs the folders above it.
 func (w *Workspace) write(folder, name string, r io.Reader) (n int64, err error) {
 	if err := w.root.MkdirAll(folder, 0o750); err != nil {
 		return 0, err
@@ -216,7 +219,7 @@ func (w *Workspace) write(folder, name string, r io.Reader) (n int64, err error)
 	return n, nil
 }
 
-// Remove takes an upload away, with its folder. One that is not there is no error.
+// Remove deletes an uploaded file and its folder. It is no error if the file doesn't exist.
 func (w *Workspace) Remove(name string) error {
 	owner := OwnerOf(name)
 	if owner == "" {
@@ -230,13 +233,13 @@ func (w *Workspace) Remove(name string) error {
 	return w.removeAll(path.Dir(name))
 }
 
-// RemoveOwner takes all away that an owner has brought.
+// RemoveOwner deletes all files of an owner.
 func (w *Workspace) RemoveOwner(owner string) error {
 	err := w.removeAll(path.Join(uploaded, owner))
 	return errors.Join(err, w.Count())
 }
 
-// RemoveConversation takes away what was brought into a conversation.
+// RemoveConversation deletes the files of all owners in a conversation.
 func (w *Workspace) RemoveConversation(conversation string) error {
 	owners, err := fs.ReadDir(w.root.FS(), uploaded)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -266,7 +269,7 @@ func (w *Workspace) removeAll(folder string) error {
 	return nil
 }
 
-// Count looks at how much each owner has brought: agents may take files away.
+// Count computes the sizes of all owners' files again, because agents may have deleted some of them.
 func (w *Workspace) Count() error {
 	sizes := map[string]int64{}
 	err := fs.WalkDir(w.root.FS(), uploaded, func(name string, e fs.DirEntry, err error) error {
@@ -290,7 +293,7 @@ func (w *Workspace) Count() error {
 	return nil
 }
 
-// Stored is how many bytes a user has brought, and all users of the tenant.
+// StoredBytes returns the bytes of a user's files and of those of all users of the tenant, as of the last change or Count.
 func (w *Workspace) StoredBytes(tenant, subject string) (ofOwner, ofTenant int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
