@@ -15,7 +15,7 @@ import (
 const (
 	allowOnce   = "allow-once"
 	allowAlways = "allow-always"
-	denied      = "deny"
+	deny        = "deny"
 )
 
 // approval is what the gateway asks leave for.
@@ -40,19 +40,19 @@ type approval struct {
 }
 
 // asking is an approval that a person is asked for.
-type asking struct {
-	elsewhere atomic.Bool // somebody else has resolved it
+type pendingApproval struct {
+	resolvedElsewhere atomic.Bool // somebody else has resolved it
 }
 
-func (a *Agent) approvalRequested(f *frame) {
-	p, ok := readApproval(f)
+func (a *gatewayAgent) approvalRequested(f *frame) {
+	p, ok := parseApproval(f)
 	if !ok {
 		return
 	}
 	a.mu.Lock()
 	t := a.sessions[p.Request.Session]
 	for _, u := range a.turns {
-		if t == nil && u.observed && u.session == p.Request.Session {
+		if t == nil && u.isObserved && u.session == p.Request.Session {
 			t = u
 		}
 	}
@@ -63,13 +63,13 @@ func (a *Agent) approvalRequested(f *frame) {
 }
 
 // approvalResolved tells all turns, since the frame does not say whose it is.
-func (a *Agent) approvalResolved(f *frame) {
-	if p, ok := readApproval(f); ok {
-		a.each(func(t *turn) { t.post(item{kind: itemResolved, approval: p}) })
+func (a *gatewayAgent) approvalResolved(f *frame) {
+	if p, ok := parseApproval(f); ok {
+		a.eachTurn(func(t *turn) { t.post(item{kind: itemResolved, approval: p}) })
 	}
 }
 
-func readApproval(f *frame) (approval, bool) {
+func parseApproval(f *frame) (approval, bool) {
 	var p approval
 	if json.Unmarshal(f.Payload, &p) != nil || event.CheckID("approval", p.ID) != nil || p.ID == "" {
 		return p, false
@@ -79,15 +79,15 @@ func readApproval(f *frame) (approval, bool) {
 }
 
 // approvals takes up what the session's runs wait for since before this connection.
-func (t *turn) approvals(ctx context.Context, l *link) {
+func (t *turn) askPending(ctx context.Context, conn *connection) {
 	for _, plugin := range []bool{false, true} {
 		var pending []approval
-		if err := l.call(ctx, method(plugin, "list"), struct{}{}, &pending); err != nil {
-			var no *rpcError
-			if errors.As(err, &no) && strings.HasPrefix(no.Message, "unknown method") {
+		if err := conn.call(ctx, approvalMethod(plugin, "list"), struct{}{}, &pending); err != nil {
+			var rpcErr *rpcError
+			if errors.As(err, &rpcErr) && strings.HasPrefix(rpcErr.Message, "unknown method") {
 				continue
 			}
-			t.out.Log().Warn("it is not known what OpenClaw waits for", "error", err)
+			t.emitter.Log().Warn("it is not known what OpenClaw waits for", "error", err)
 			return
 		}
 		for _, p := range pending {
@@ -99,7 +99,7 @@ func (t *turn) approvals(ctx context.Context, l *link) {
 	}
 }
 
-func method(plugin bool, verb string) string {
+func approvalMethod(plugin bool, verb string) string {
 	if plugin {
 		return "plugin.approval." + verb
 	}
@@ -108,30 +108,30 @@ func method(plugin bool, verb string) string {
 
 // ask asks a person, once, beside the run.
 func (t *turn) ask(ctx context.Context, p approval) {
-	if t.asked[p.ID] != nil {
+	if t.approvals[p.ID] != nil {
 		return
 	}
-	a := &asking{}
-	t.asked[p.ID] = a
+	a := &pendingApproval{}
+	t.approvals[p.ID] = a
 	t.tasks.Go(func() {
-		answer, err := t.out.Ask(ctx, p.question())
+		answer, err := t.emitter.Ask(ctx, p.request())
 		if err != nil {
 			if ctx.Err() == nil {
-				t.out.Log().Warn("nobody could be asked", "approval", p.ID, "error", err)
+				t.emitter.Log().Warn("nobody could be asked", "approval", p.ID, "error", err)
 			}
 			return
 		}
-		if a.elsewhere.Load() {
+		if a.resolvedElsewhere.Load() {
 			return
 		}
 		if err := t.a.resolve(ctx, p, answer); err != nil && ctx.Err() == nil {
-			t.out.Log().Warn("OpenClaw does not take the answer", "approval", p.ID, "error", err)
+			t.emitter.Log().Warn("OpenClaw does not take the answer", "approval", p.ID, "error", err)
 		}
 	})
 }
 
 // question is what a person is asked.
-func (p *approval) question() event.Request {
+func (p *approval) request() event.Request {
 	q := event.Request{ID: p.ID, Kind: event.RequestApproval, Tool: "exec", Prompt: p.Request.Command}
 	if p.Request.Preview != "" {
 		q.Prompt = p.Request.Preview
@@ -155,8 +155,8 @@ func (p *approval) question() event.Request {
 }
 
 // resolve hands a person's answer to the gateway, over the next connection where there is none.
-func (a *Agent) resolve(ctx context.Context, p approval, answer event.Answer) error {
-	decision := denied
+func (a *gatewayAgent) resolve(ctx context.Context, p approval, answer event.Answer) error {
+	decision := deny
 	switch answer.Decision {
 	case event.Approve:
 		decision = allowOnce
@@ -164,22 +164,22 @@ func (a *Agent) resolve(ctx context.Context, p approval, answer event.Answer) er
 		decision = allowAlways
 	}
 	for {
-		l, err := a.await(ctx, returnLimit, nil)
+		conn, err := a.awaitConnection(ctx, returnLimit, nil)
 		if err != nil {
 			return err
 		}
-		err = l.call(ctx, method(p.plugin, "resolve"), map[string]string{"id": p.ID, "decision": decision}, nil)
+		err = conn.call(ctx, approvalMethod(p.plugin, "resolve"), map[string]string{"id": p.ID, "decision": decision}, nil)
 		if !errors.Is(err, errLost) {
 			return err
 		}
-		<-l.done
+		<-conn.closed
 	}
 }
 
 // resolved closes a question that somebody else has answered.
-func (t *turn) resolved(p approval) error {
-	a := t.asked[p.ID]
-	if a == nil || a.elsewhere.Swap(true) {
+func (t *turn) closeApproval(p approval) error {
+	a := t.approvals[p.ID]
+	if a == nil || a.resolvedElsewhere.Swap(true) {
 		return nil
 	}
 	decision := event.Deny

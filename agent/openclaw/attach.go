@@ -12,13 +12,13 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-var _ agent.Attacher = (*Agent)(nil)
+var _ agent.Attacher = (*gatewayAgent)(nil)
 
 // errOld is the error for what a gateway before protocol 4 can't do.
-var errOld = errors.New("this OpenClaw speaks protocol 3, whose histories name neither messages nor runs; sessions can be attached from protocol 4 on")
+var errProtocol = errors.New("this OpenClaw speaks protocol 3, whose histories name neither messages nor runs; sessions can be attached from protocol 4 on")
 
 // listed is a session as the gateway lists it.
-type listed struct {
+type listedSession struct {
 	Key     string `json:"key"`
 	Label   string `json:"label"`
 	Name    string `json:"displayName"`
@@ -26,73 +26,73 @@ type listed struct {
 	Updated int64  `json:"updatedAt"`
 }
 
-func (s *listed) title() string { return cmp.Or(s.Label, s.Name, s.Title) }
+func (s *listedSession) title() string { return cmp.Or(s.Label, s.Name, s.Title) }
 
 // sessionsOf lists the gateway's sessions, newest first.
-func (a *Agent) sessionsOf(ctx context.Context, limit int) (*link, []listed, error) {
-	a.begin()
-	l, err := a.await(ctx, requestLimit, nil)
+func (a *gatewayAgent) recentSessions(ctx context.Context, limit int) (*connection, []listedSession, error) {
+	a.ensureStarted()
+	conn, err := a.awaitConnection(ctx, requestLimit, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	if l.protocol() < numbered {
-		return nil, nil, errOld
+	if conn.protocol() < numberedProtocol {
+		return nil, nil, errProtocol
 	}
 	var answer struct {
-		Sessions []listed `json:"sessions"`
+		Sessions []listedSession `json:"sessions"`
 	}
-	if err := l.call(ctx, "sessions.list", map[string]any{"limit": limit}, &answer); err != nil {
+	if err := conn.call(ctx, "sessions.list", map[string]any{"limit": limit}, &answer); err != nil {
 		return nil, nil, err
 	}
-	slices.SortStableFunc(answer.Sessions, func(a, b listed) int { return cmp.Compare(b.Updated, a.Updated) })
-	return l, answer.Sessions, nil
+	slices.SortStableFunc(answer.Sessions, func(a, b listedSession) int { return cmp.Compare(b.Updated, a.Updated) })
+	return conn, answer.Sessions, nil
 }
 
 // ListSessions implements [agent.Attacher].
-func (a *Agent) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo, error) {
-	_, all, err := a.sessionsOf(ctx, limit)
+func (a *gatewayAgent) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo, error) {
+	_, sessions, err := a.recentSessions(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]agent.SessionInfo, 0, len(all))
-	for i := range all[:min(limit, len(all))] {
-		s := &all[i]
+	infos := make([]agent.SessionInfo, 0, len(sessions))
+	for i := range sessions[:min(limit, len(sessions))] {
+		s := &sessions[i]
 		infos = append(infos, agent.SessionInfo{ID: s.Key, Title: s.title(), Updated: time.UnixMilli(s.Updated)})
 	}
 	return infos, nil
 }
 
 // maxListed is how many sessions are looked through for one that is to be attached.
-const maxListed = 1000
+const maxAttachable = 1000
 
 // Attach implements [agent.Attacher]. A run that has not ended is left to Follow.
-func (a *Agent) Attach(ctx context.Context, session string, withHistory bool) (agent.Attachment, error) {
-	l, all, err := a.sessionsOf(ctx, maxListed)
+func (a *gatewayAgent) Attach(ctx context.Context, session string, withHistory bool) (agent.Attachment, error) {
+	conn, sessions, err := a.recentSessions(ctx, maxAttachable)
 	if err != nil {
 		return agent.Attachment{}, err
 	}
-	i := slices.IndexFunc(all, func(s listed) bool { return s.Key == session })
+	i := slices.IndexFunc(sessions, func(s listedSession) bool { return s.Key == session })
 	if i < 0 {
 		return agent.Attachment{}, fmt.Errorf("%w: %s", agent.ErrUnknownSession, session)
 	}
-	h, err := readHistory(ctx, l, session, pageRows)
+	history, err := readHistory(ctx, conn, session, pageRows)
 	if err != nil {
 		return agent.Attachment{}, err
 	}
-	at := cursor{Session: session, Seq: h.newest()}
-	result := agent.Attachment{Title: all[i].title()}
+	at := cursor{Session: session, Seq: history.newestSeq()}
+	result := agent.Attachment{Title: sessions[i].title()}
 	if withHistory {
-		w := &watch{a: a, session: session, puzzled: map[string]time.Time{}}
-		g := &gathering{w: w, h: h, session: session}
-		g.rows(0, "")
-		at.Last, at.Children = g.last, g.children
+		w := &watch{a: a, session: session, unexplainedSince: map[string]time.Time{}}
+		g := &gatherer{w: w, h: history, session: session}
+		g.addRows(0, "")
+		at.Last, at.Children = g.lastRun, g.children
 		if n := slices.IndexFunc(g.entries, func(e agent.Entry) bool { return e.Run != nil && e.Run.Ops == nil }); n >= 0 {
-			at.Seq, at.Last, at.Children = h.before(g.entries[n].Run), "", nil
+			at.Seq, at.Last, at.Children = history.seqBefore(g.entries[n].Run), "", nil
 			g.entries = g.entries[:n]
 		}
 		result.Entries = g.entries
 	}
-	if result.Session, err = json.Marshal(kept{session}); err != nil {
+	if result.Session, err = json.Marshal(storedSession{session}); err != nil {
 		return agent.Attachment{}, err
 	}
 	if result.Cursor, err = json.Marshal(at); err != nil {
@@ -102,7 +102,7 @@ func (a *Agent) Attach(ctx context.Context, session string, withHistory bool) (a
 }
 
 // before returns the seq of the row before the first one of a run that has not ended; that of the newest row if there is none.
-func (h *history) before(r *agent.Run) int64 {
+func (h *sessionHistory) seqBefore(r *agent.Run) int64 {
 	var st turnState
 	if json.Unmarshal(r.State, &st) == nil && len(st.Runs) > 0 {
 		for i := range h.Messages {
@@ -111,5 +111,5 @@ func (h *history) before(r *agent.Run) int64 {
 			}
 		}
 	}
-	return h.newest()
+	return h.newestSeq()
 }

@@ -18,32 +18,32 @@ import (
 func TestLargeMessages(t *testing.T) {
 	message := append(append([]byte(`{"type":"`), bytes.Repeat([]byte("x"), 20<<20)...), `"}`...)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := websocket.Accept(w, r, nil)
+		ws, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		defer conn.CloseNow()
-		if conn.Write(r.Context(), websocket.MessageText, message) == nil {
-			_, _, _ = conn.Read(r.Context()) // until the client leaves
+		defer ws.CloseNow()
+		if ws.Write(r.Context(), websocket.MessageText, message) == nil {
+			_, _, _ = ws.Read(r.Context()) // until the client leaves
 		}
 	}))
 	defer server.Close()
 	read := func() ([]byte, error) {
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
-		conn, _, err := websocket.Dial(ctx, server.URL, nil)
+		ws, _, err := websocket.Dial(ctx, server.URL, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.SetReadLimit(readLimit)
-		l := newLink(conn, &hello{})
+		ws.SetReadLimit(readLimit)
+		conn := newLink(ws, &hello{})
 		var got []byte
-		l.read(ctx, func(raw []byte, _ *frame) {
+		conn.readFrames(ctx, func(raw []byte, _ *frame) {
 			got = raw
 			end()
 		})
-		_, err = l.why()
+		_, err = conn.closeReason()
 		return got, err
 	}
 	var others agent.Hold

@@ -21,18 +21,18 @@ type device struct {
 
 // newDevice returns the token's device; without a token one of this process.
 func newDevice(token, address string) (*device, error) {
-	seed := make([]byte, ed25519.SeedSize)
+	keySeed := make([]byte, ed25519.SeedSize)
 	if token == "" {
-		if _, err := rand.Read(seed); err != nil {
+		if _, err := rand.Read(keySeed); err != nil {
 			return nil, fmt.Errorf("device key: %w", err)
 		}
 	} else {
 		var err error
-		if seed, err = hkdf.Key(sha256.New, []byte(token), nil, "leat openclaw device "+address, len(seed)); err != nil {
+		if keySeed, err = hkdf.Key(sha256.New, []byte(token), nil, "leat openclaw device "+address, len(keySeed)); err != nil {
 			return nil, fmt.Errorf("device key: %w", err)
 		}
 	}
-	key := ed25519.NewKeyFromSeed(seed)
+	key := ed25519.NewKeyFromSeed(keySeed)
 	id := sha256.Sum256(key.Public().(ed25519.PublicKey))
 	return &device{id: hex.EncodeToString(id[:]), key: key}, nil
 }
@@ -53,7 +53,7 @@ func (d *device) sign(p *connectParams, c challenge) *deviceProof {
 		"v2", d.id, p.Client.ID, p.Client.Mode, p.Role, strings.Join(p.Scopes, ","),
 		strconv.FormatInt(c.At, 10), p.Auth.Token, c.Nonce,
 	}
-	if modern(c) {
+	if hasCapabilities(c) {
 		fields[0] = "v3"
 		fields = append(fields, p.Client.Platform, "")
 	}
@@ -66,4 +66,4 @@ func (d *device) sign(p *connectParams, c challenge) *deviceProof {
 
 // modern tells the gateways that name their capabilities, those of protocol 4, from older ones, before either has said which
 // protocol it speaks.
-func modern(c challenge) bool { return len(c.Capabilities) > 0 }
+func hasCapabilities(c challenge) bool { return len(c.Capabilities) > 0 }

@@ -13,25 +13,25 @@ import (
 
 // discover lists the agents and the sessions of a gateway.
 func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]agent.Offer, error) {
-	made, err := Kind(dialects).New(s)
+	discoverer, err := Kind(dialects).New(s)
 	if err != nil {
 		return nil, err
 	}
-	a := made.(*Agent)
+	a := discoverer.(*gatewayAgent)
 	defer a.Close()
 	return a.offers(ctx, s)
 }
 
 // offers returns the agents and the sessions, each as an addition to a spec.
-func (a *Agent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
-	l, err := a.dial(ctx)
+func (a *gatewayAgent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
+	conn, err := a.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var reading sync.WaitGroup
-	reading.Go(func() { l.read(ctx, func([]byte, *frame) {}) }) // answers find their requests; events are of no interest
-	defer reading.Wait()
-	defer func() { _ = l.ws.CloseNow() }() // ends the reading
+	var readers sync.WaitGroup
+	readers.Go(func() { conn.readFrames(ctx, func([]byte, *frame) {}) }) // answers find their requests; events are of no interest
+	defer readers.Wait()
+	defer func() { _ = conn.ws.CloseNow() }() // ends the reading
 
 	var agents struct {
 		Agents []struct {
@@ -39,7 +39,7 @@ func (a *Agent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer, error)
 			Name string `json:"name"`
 		} `json:"agents"`
 	}
-	if err := l.call(ctx, "agents.list", struct{}{}, &agents); err != nil {
+	if err := conn.call(ctx, "agents.list", struct{}{}, &agents); err != nil {
 		return nil, fmt.Errorf("agents: %w", err)
 	}
 	var sessions struct {
@@ -50,7 +50,7 @@ func (a *Agent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer, error)
 			Updated int64  `json:"updatedAt"` // epoch milliseconds
 		} `json:"sessions"`
 	}
-	if err := l.call(ctx, "sessions.list", map[string]int{"limit": agent.MaxOffers}, &sessions); err != nil {
+	if err := conn.call(ctx, "sessions.list", map[string]int{"limit": agent.MaxOffers}, &sessions); err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	with := func(key, value string) string {
@@ -62,16 +62,16 @@ func (a *Agent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer, error)
 		return agent.Spec{Name: s.Kind, Kind: s.Kind, Target: s.Target, Options: options}.String()
 	}
 	var offers []agent.Offer
-	for _, one := range agents.Agents {
-		offers = append(offers, agent.Offer{What: agent.OfferAgent, ID: one.ID, Name: one.Name, Spec: with("agent", one.ID)})
+	for _, info := range agents.Agents {
+		offers = append(offers, agent.Offer{What: agent.OfferAgent, ID: info.ID, Name: info.Name, Spec: with("agent", info.ID)})
 	}
-	for _, one := range sessions.Sessions {
-		o := agent.Offer{What: agent.OfferSession, ID: one.Key, Name: one.Label, Spec: with("session", one.Key)}
+	for _, info := range sessions.Sessions {
+		o := agent.Offer{What: agent.OfferSession, ID: info.Key, Name: info.Label, Spec: with("session", info.Key)}
 		if o.Name == "" {
-			o.Name = one.Name
+			o.Name = info.Name
 		}
-		if one.Updated > 0 {
-			o.Updated = time.UnixMilli(one.Updated).UTC()
+		if info.Updated > 0 {
+			o.Updated = time.UnixMilli(info.Updated).UTC()
 		}
 		offers = append(offers, o)
 	}

@@ -13,14 +13,14 @@ import (
 
 var (
 	// ErrClosed says that the agent was closed.
-	ErrClosed = errors.New("openclaw: closed")
+	errClosed = errors.New("openclaw: closed")
 
-	errSilent   = errors.New("openclaw: the connection went silent")
-	errNoAnswer = errors.New("openclaw: no answer to a request")
-	errLost     = errors.New("openclaw: connection lost")
-	errHandOver = errors.New("openclaw: the gateway is shutting down")
-	errNoTurn   = errors.New("openclaw: the turn was not sent") // it waits for a connection or for its session
-	errDoubt    = errors.New("openclaw: histories of a session don't agree on a run")
+	errSilent    = errors.New("openclaw: the connection went silent")
+	errNoAnswer  = errors.New("openclaw: no answer to a request")
+	errLost      = errors.New("openclaw: connection lost")
+	errHandOver  = errors.New("openclaw: the gateway is shutting down")
+	errNotSent   = errors.New("openclaw: the turn was not sent") // it waits for a connection or for its session
+	errAmbiguous = errors.New("openclaw: histories of a session don't agree on a run")
 
 	errSlow  = errors.New("openclaw: the file took too long")
 	errLarge = fmt.Errorf("openclaw: the file has more than %d MiB", maxFile>>20)
@@ -61,7 +61,7 @@ func (e *rpcError) detail() (d struct {
 }
 
 // unauthorized reports whether it is the token that is refused.
-func (e *rpcError) unauthorized() bool {
+func (e *rpcError) isUnauthorized() bool {
 	switch e.detail().Code {
 	case "AUTH_TOKEN_MISMATCH", "AUTH_TOKEN_MISSING", "AUTH_UNAUTHORIZED", "AUTH_REQUIRED":
 		return true
@@ -71,7 +71,7 @@ func (e *rpcError) unauthorized() bool {
 
 // disowned reports whether the gateway was restarted while the message waited in it: it keeps such a message, under the id of its run,
 // but neither answers it nor takes it again under that id.
-func (e *rpcError) disowned() bool {
+func (e *rpcError) isDisowned() bool {
 	return e.Code == "UNAVAILABLE" && strings.Contains(e.Message, "Pending input ownership ended")
 }
 
@@ -84,13 +84,13 @@ type refusal struct {
 func (e *refusal) Error() string { return e.message }
 
 // hinted is a failure to connect with the gateway's word on when to come back.
-type hinted struct {
+type retryLaterError struct {
 	err   error
 	after time.Duration
 }
 
-func (e *hinted) Error() string { return e.err.Error() }
-func (e *hinted) Unwrap() error { return e.err }
+func (e *retryLaterError) Error() string { return e.err.Error() }
+func (e *retryLaterError) Unwrap() error { return e.err }
 
 // explain says what an operator can do about a refused handshake or request; nil where it is none that needs one.
 func explain(e *rpcError) *refusal {
@@ -105,7 +105,7 @@ func explain(e *rpcError) *refusal {
 		return say("OpenClaw gives this device no scope %s; approve it there: openclaw devices list, openclaw devices approve", scope)
 	case d.Code == "PAIRING_REQUIRED" || e.Code == "NOT_PAIRED" || strings.HasPrefix(e.Message, "pairing required"):
 		return say("OpenClaw does not know this device yet; approve it there: openclaw devices list, openclaw devices approve")
-	case e.unauthorized():
+	case e.isUnauthorized():
 		return say("OpenClaw refuses the token: %s", e.Message)
 	case d.Code == "PROTOCOL_MISMATCH" || e.Message == "protocol mismatch":
 		return say("this OpenClaw speaks neither protocol %d nor %d: %s", minProtocol, maxProtocol, string(e.Details))
@@ -115,25 +115,25 @@ func explain(e *rpcError) *refusal {
 
 // temporary reports whether a request may be repeated, and after what time; 0 is nothing said.
 func temporary(e *rpcError) (time.Duration, bool) {
-	again := e.Retryable || e.RetryAfter > 0 || e.Code == "UNAVAILABLE" || e.Code == "RATE_LIMITED"
-	return time.Duration(max(e.RetryAfter, 0)) * time.Millisecond, again
+	retryable := e.Retryable || e.RetryAfter > 0 || e.Code == "UNAVAILABLE" || e.Code == "RATE_LIMITED"
+	return time.Duration(max(e.RetryAfter, 0)) * time.Millisecond, retryable
 }
 
 // shown is a failure as the agent reports it.
-func shown(err error) error {
+func agentError(err error) error {
 	var a *agent.Error
-	var no *refusal
+	var refusalErr *refusal
 	var rpc *rpcError
 	switch {
 	case errors.As(err, &a):
 		return a
-	case errors.As(err, &no) && no.certificate:
-		return &agent.Error{Code: codeUnreachable, Message: "OpenClaw's certificate is not accepted", Detail: no.message}
-	case errors.As(err, &no):
-		return &agent.Error{Code: codeRefused, Message: "OpenClaw refuses the connection or the request", Detail: no.message}
+	case errors.As(err, &refusalErr) && refusalErr.certificate:
+		return &agent.Error{Code: codeUnreachable, Message: "OpenClaw's certificate is not accepted", Detail: refusalErr.message}
+	case errors.As(err, &refusalErr):
+		return &agent.Error{Code: codeRefused, Message: "OpenClaw refuses the connection or the request", Detail: refusalErr.message}
 	case errors.As(err, &rpc):
-		_, again := temporary(rpc)
-		return &agent.Error{Code: codeRequest, Message: "OpenClaw refuses the request", Detail: rpc.Message, Retryable: again}
+		_, retryable := temporary(rpc)
+		return &agent.Error{Code: codeRequest, Message: "OpenClaw refuses the request", Detail: rpc.Message, Retryable: retryable}
 	}
 	return &agent.Error{Code: codeUnreachable, Message: call.WithCause("OpenClaw can't be reached", err), Detail: err.Error(), Retryable: true}
 }

@@ -20,16 +20,16 @@ import (
 )
 
 type fakeConn struct {
-	f    *fake
-	ws   *websocket.Conn
-	raw  net.Conn
-	mu   sync.Mutex
-	seq  int
-	open bool // let in
+	gateway    *fakeGateway
+	ws         *websocket.Conn
+	raw        net.Conn
+	mu         sync.Mutex
+	seq        int
+	isAdmitted bool // let in
 	// stuck says that nothing whole is sent any more.
-	stuck   atomic.Bool
-	caps    []string
-	watched map[string]bool // sessions whose messages it subscribed to; guarded by f.mu
+	isStuck       atomic.Bool
+	caps          []string
+	subscriptions map[string]bool // sessions whose messages it subscribed to; guarded by f.mu
 }
 
 func (c *fakeConn) send(v any) {
@@ -37,11 +37,11 @@ func (c *fakeConn) send(v any) {
 	if !ok {
 		var err error
 		if b, err = json.Marshal(v); err != nil {
-			c.f.t.Errorf("fake: %v", err)
+			c.gateway.t.Errorf("fake: %v", err)
 			return
 		}
 	}
-	if c.stuck.Load() {
+	if c.isStuck.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -54,7 +54,7 @@ func (c *fakeConn) event(name string, payload any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := map[string]any{"type": "event", "event": name, "payload": payload}
-	if c.f.protocol >= numbered {
+	if c.gateway.protocol >= numberedProtocol {
 		c.seq++
 		e["seq"] = c.seq
 	}
@@ -81,7 +81,7 @@ func (c *fakeConn) run() {
 	nonce := uuid.NewString()
 	at := time.Now().UnixMilli()
 	ch := map[string]any{"nonce": nonce, "ts": at}
-	if c.f.protocol >= numbered {
+	if c.gateway.protocol >= numberedProtocol {
 		ch["capabilities"] = []string{"model-catalog-snapshot"}
 	}
 	c.send(map[string]any{"type": "event", "event": "connect.challenge", "payload": ch})
@@ -104,20 +104,20 @@ func (c *fakeConn) run() {
 			return
 		}
 		var q fakeRequest
-		if err := closed(b, &q); err != nil || q.Type != "req" {
+		if err := decodeStrict(b, &q); err != nil || q.Type != "req" {
 			c.send(map[string]any{"type": "res", "id": "invalid", "ok": false, "error": map[string]any{"code": "INVALID_REQUEST", "message": "invalid request frame"}})
-			c.f.t.Errorf("fake: the client sends %s", b)
+			c.gateway.t.Errorf("fake: the client sends %s", b)
 			continue
 		}
 		if q.Method == "chat.history" {
-			c.f.mu.Lock()
-			asked := c.f.asked
-			c.f.mu.Unlock()
+			c.gateway.mu.Lock()
+			asked := c.gateway.onHistory
+			c.gateway.mu.Unlock()
 			if asked != nil {
 				asked()
 			}
 		}
-		payload, rerr := c.f.call(c, q)
+		payload, rerr := c.gateway.call(c, q)
 		if rerr != nil {
 			c.send(map[string]any{"type": "res", "id": q.ID, "ok": false, "error": rerr})
 			continue
@@ -169,9 +169,9 @@ func (c *fakeConn) handshake(b []byte, nonce string, at int64) bool {
 			Nonce     string `json:"nonce"`
 		} `json:"device"`
 	}
-	if err := closed(b, &q); err != nil || q.Method != "connect" || closed(q.Params, &p) != nil {
+	if err := decodeStrict(b, &q); err != nil || q.Method != "connect" || decodeStrict(q.Params, &p) != nil {
 		c.refuse(q.ID, "invalid connect params", nil, websocket.StatusPolicyViolation)
-		c.f.t.Errorf("fake: the first frame is %.200s", b)
+		c.gateway.t.Errorf("fake: the first frame is %.200s", b)
 		return false
 	}
 	ids := []string{"webchat", "cli", "gateway-client", "test"}
@@ -179,29 +179,29 @@ func (c *fakeConn) handshake(b []byte, nonce string, at int64) bool {
 	key, kerr := base64.RawURLEncoding.DecodeString(p.Device.PublicKey)
 	sig, serr := base64.RawURLEncoding.DecodeString(p.Device.Signature)
 	version, rest := "v2", ""
-	if c.f.protocol >= numbered {
+	if c.gateway.protocol >= numberedProtocol {
 		version, rest = "v3", "|"+strings.ToLower(strings.TrimSpace(p.Client.Platform))+"|"
 	}
 	signed := fmt.Sprintf("%s|%s|%s|%s|%s|%s|%d|%s|%s%s", version, p.Device.ID, p.Client.ID, p.Client.Mode, p.Role, strings.Join(p.Scopes, ","), p.Device.SignedAt, p.Auth.Token, p.Device.Nonce, rest)
 	sum := sha256.Sum256(key)
 	switch {
-	case p.MinProtocol > c.f.protocol || p.MaxProtocol < c.f.protocol:
-		c.refuse(q.ID, "protocol mismatch", map[string]any{"code": "PROTOCOL_MISMATCH", "expectedProtocol": c.f.protocol}, websocket.StatusProtocolError)
+	case p.MinProtocol > c.gateway.protocol || p.MaxProtocol < c.gateway.protocol:
+		c.refuse(q.ID, "protocol mismatch", map[string]any{"code": "PROTOCOL_MISMATCH", "expectedProtocol": c.gateway.protocol}, websocket.StatusProtocolError)
 	case !slices.Contains(ids, p.Client.ID) || !slices.Contains(modes, p.Client.Mode) || p.Client.Version == "":
 		c.refuse(q.ID, "invalid connect params: at /client/id: must be equal to one of the allowed values", nil, websocket.StatusPolicyViolation)
 	case p.Auth.Token == "":
 		c.refuse(q.ID, "unauthorized: gateway token missing (provide gateway auth token)", map[string]any{"code": "AUTH_TOKEN_MISSING"}, websocket.StatusPolicyViolation)
 	case p.Auth.Token != fakeToken:
 		c.refuse(q.ID, "unauthorized: gateway token mismatch", map[string]any{"code": "AUTH_TOKEN_MISMATCH"}, websocket.StatusPolicyViolation)
-	case c.f.noPair:
+	case c.gateway.isUnpaired:
 		c.refuse(q.ID, "pairing required", map[string]any{"code": "PAIRING_REQUIRED"}, websocket.StatusPolicyViolation)
 	case kerr != nil || serr != nil || p.Device.Nonce != nonce || p.Device.SignedAt != at || p.Device.ID != hex.EncodeToString(sum[:]) || !ed25519.Verify(key, []byte(signed), sig):
 		c.refuse(q.ID, "device signature invalid", map[string]any{"code": "DEVICE_AUTH_SIGNATURE_INVALID"}, websocket.StatusPolicyViolation)
 	default:
-		c.open, c.caps = true, p.Caps
+		c.isAdmitted, c.caps = true, p.Caps
 		c.send(map[string]any{"type": "res", "id": q.ID, "ok": true, "payload": map[string]any{
-			"type": "hello-ok", "protocol": c.f.protocol, "server": map[string]any{"version": "fake", "bootId": "b"},
-			"snapshot": map[string]any{"uptimeMs": time.Since(c.f.began).Milliseconds(), "sessionDefaults": map[string]any{"defaultAgentId": "main", "mainSessionKey": "agent:main:main"}},
+			"type": "hello-ok", "protocol": c.gateway.protocol, "server": map[string]any{"version": "fake", "bootId": "b"},
+			"snapshot": map[string]any{"uptimeMs": time.Since(c.gateway.began).Milliseconds(), "sessionDefaults": map[string]any{"defaultAgentId": "main", "mainSessionKey": "agent:main:main"}},
 			"auth":     map[string]any{"role": p.Role, "scopes": p.Scopes, "deviceToken": "dev-t0ken"},
 			"policy":   map[string]any{"maxPayload": 1 << 20, "tickIntervalMs": 30000, "attachments": map[string]any{"maxBytes": 1000}},
 		}})
@@ -211,34 +211,34 @@ func (c *fakeConn) handshake(b []byte, nonce string, at int64) bool {
 }
 
 // lose lets a client in and drops the connection when it first calls a method, without taking the call.
-func (c *fakeConn) lose(method string) {
-	c.with(func(q fakeRequest) bool { return q.Method != method })
+func (c *fakeConn) loseAnswerOf(method string) {
+	c.answerWhile(func(q fakeRequest) bool { return q.Method != method })
 }
 
 // mute lets a client in and answers it, but sends no event and no tick.
 func (c *fakeConn) mute() {
-	c.with(func(fakeRequest) bool { return true })
+	c.answerWhile(func(fakeRequest) bool { return true })
 }
 
 // with lets a client in that gets answers alone, until more says that it is enough.
-func (c *fakeConn) with(more func(fakeRequest) bool) {
+func (c *fakeConn) answerWhile(proceed func(fakeRequest) bool) {
 	nonce, at := uuid.NewString(), time.Now().UnixMilli()
 	c.send(map[string]any{"type": "event", "event": "connect.challenge", "payload": map[string]any{"nonce": nonce, "ts": at, "capabilities": []string{"x"}}})
 	_, b, err := c.ws.Read(context.Background())
 	if err != nil || !c.handshake(b, nonce, at) {
 		return
 	}
-	c.f.mu.Lock()
-	c.open = false // no events
-	c.f.mu.Unlock()
+	c.gateway.mu.Lock()
+	c.isAdmitted = false // no events
+	c.gateway.mu.Unlock()
 	for {
 		_, b, err := c.ws.Read(context.Background())
 		var q fakeRequest
-		if err != nil || json.Unmarshal(b, &q) != nil || !more(q) {
+		if err != nil || json.Unmarshal(b, &q) != nil || !proceed(q) {
 			_ = c.raw.Close()
 			return
 		}
-		payload, rerr := c.f.call(c, q)
+		payload, rerr := c.gateway.call(c, q)
 		c.send(map[string]any{"type": "res", "id": q.ID, "ok": rerr == nil, "payload": payload, "error": rerr})
 	}
 }

@@ -9,24 +9,24 @@ import (
 
 // fakeRun is a run that a script plays.
 type fakeRun struct {
-	f       *fake
-	id      string
-	session string
-	params  map[string]any
-	ctx     context.Context
-	cancel  context.CancelFunc
-	owner   *fakeConn
-	seq     int
-	over    bool
-	follow  []*fakeRun        // steered in
-	said    map[string]string // by segment
-	late    []map[string]any  // rows that wait for the first answer
-	unnamed bool              // the history does not show it while it runs
-	quiet   bool              // only clients that watch the session get its frames
+	f          *fakeGateway
+	id         string
+	session    string
+	params     map[string]any
+	ctx        context.Context
+	cancel     context.CancelFunc
+	owner      *fakeConn
+	seq        int
+	isOver     bool
+	steered    []*fakeRun        // steered in
+	spoken     map[string]string // by segment
+	unwritten  []map[string]any  // rows that wait for the first answer
+	isUnlisted bool              // the history does not show it while it runs
+	isQuiet    bool              // only clients that watch the session get its frames
 }
 
 // all sends to every connection that was let in.
-func (r *fakeRun) all(event string, payload map[string]any) {
+func (r *fakeRun) broadcast(event string, payload map[string]any) {
 	r.f.mu.Lock()
 	payload["runId"], payload["sessionKey"] = r.id, r.session
 	if event == "agent" {
@@ -35,7 +35,7 @@ func (r *fakeRun) all(event string, payload map[string]any) {
 	payload["seq"] = r.seq
 	var to []*fakeConn
 	for c := range r.f.conns {
-		if c.open && (payload["stream"] != "tool" || c == r.owner) && (!r.quiet || c.watched[r.session]) {
+		if c.isAdmitted && (payload["stream"] != "tool" || c == r.owner) && (!r.isQuiet || c.subscriptions[r.session]) {
 			to = append(to, c)
 		}
 	}
@@ -46,20 +46,20 @@ func (r *fakeRun) all(event string, payload map[string]any) {
 }
 
 func (r *fakeRun) agent(stream string, data map[string]any) {
-	r.all("agent", map[string]any{"stream": stream, "data": data})
+	r.broadcast("agent", map[string]any{"stream": stream, "data": data})
 }
 
 // say shows a snapshot of a segment.
-func (r *fakeRun) say(item, text string) {
+func (r *fakeRun) speak(item, text string) {
 	r.f.mu.Lock()
-	before := r.said[item]
-	if r.said == nil {
-		r.said = map[string]string{}
+	before := r.spoken[item]
+	if r.spoken == nil {
+		r.spoken = map[string]string{}
 	}
-	r.said[item] = text
+	r.spoken[item] = text
 	r.f.mu.Unlock()
 	data := map[string]any{"text": text, "delta": strings.TrimPrefix(text, before)}
-	if r.f.protocol >= numbered {
+	if r.f.protocol >= numberedProtocol {
 		data["itemId"] = r.id + ":" + item
 	}
 	r.agent("assistant", data)
@@ -67,22 +67,22 @@ func (r *fakeRun) say(item, text string) {
 
 // tool runs a command. Before protocol 4 only the connection that started the run sees anything of it.
 func (r *fakeRun) tool(call, command, output string) {
-	if r.f.protocol >= numbered {
+	if r.f.protocol >= numberedProtocol {
 		r.agent("item", map[string]any{"kind": "tool", "phase": "start", "itemId": "tool:" + call, "toolCallId": call, "name": "exec", "title": command, "status": "running"})
 		r.agent("command_output", map[string]any{"phase": "end", "itemId": "command:" + call, "toolCallId": call, "name": "exec", "output": output, "status": "completed"})
 	}
 	r.agent("tool", map[string]any{"phase": "start", "name": "exec", "toolCallId": call, "args": map[string]any{"command": command}})
-	r.agent("tool", map[string]any{"phase": "result", "name": "exec", "toolCallId": call, "result": content1(output)})
+	r.agent("tool", map[string]any{"phase": "result", "name": "exec", "toolCallId": call, "result": textContent(output)})
 }
 
-func content1(text string) map[string]any {
+func textContent(text string) map[string]any {
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}}
 }
 
 // userRow is the row of the message that the run answers, of which key is the id.
 func (r *fakeRun) userRow(key string) map[string]any {
 	row := map[string]any{"role": "user", "content": r.params["message"]}
-	if r.f.protocol >= numbered {
+	if r.f.protocol >= numberedProtocol {
 		row["idempotencyKey"] = key + ":user"
 	}
 	return row
@@ -90,14 +90,14 @@ func (r *fakeRun) userRow(key string) map[string]any {
 
 // row writes a row of the run into the session's history. Before protocol 4 a new session is written with its first answer.
 // f.mu is held.
-func (r *fakeRun) row(row map[string]any) {
+func (r *fakeRun) addRow(row map[string]any) {
 	s := r.f.sessions[r.session]
 	row["timestamp"] = time.Now().UnixMilli()
-	if r.f.protocol < numbered {
-		r.late = append(r.late, row)
+	if r.f.protocol < numberedProtocol {
+		r.unwritten = append(r.unwritten, row)
 		if len(s.rows) > 0 || row["role"] == "assistant" {
-			s.rows = append(s.rows, r.late...)
-			r.late = nil
+			s.rows = append(s.rows, r.unwritten...)
+			r.unwritten = nil
 		}
 		return
 	}
@@ -109,11 +109,11 @@ func (r *fakeRun) row(row map[string]any) {
 	if row["role"] != "user" {
 		meta["runId"] = r.id
 	}
-	s.add(row, meta)
+	s.append(row, meta)
 }
 
 // add adds a row of protocol 4, with its id and its number.
-func (s *fakeSession) add(row, meta map[string]any) {
+func (s *fakeSession) append(row, meta map[string]any) {
 	meta["seq"] = len(s.rows) + 1
 	row["__openclaw"] = meta
 	meta["id"] = fmt.Sprint("row-", len(s.rows)+1)
@@ -121,54 +121,54 @@ func (s *fakeSession) add(row, meta map[string]any) {
 }
 
 // write writes rows of the run.
-func (r *fakeRun) write(rows ...map[string]any) {
+func (r *fakeRun) addRows(rows ...map[string]any) {
 	r.f.mu.Lock()
 	defer r.f.mu.Unlock()
 	for _, row := range rows {
-		r.row(row)
+		r.addRow(row)
 	}
 }
 
 func (r *fakeRun) rowText(text, stop string) {
-	row := content1(text)
+	row := textContent(text)
 	row["role"], row["stopReason"] = "assistant", stop
-	r.write(row)
+	r.addRows(row)
 }
 
 // end ends the run: the row of its last text, and its terminal.
-func (r *fakeRun) end(state string, more map[string]any) {
+func (r *fakeRun) end(state string, extra map[string]any) {
 	r.f.mu.Lock()
-	r.over = true
+	r.isOver = true
 	s := r.f.sessions[r.session]
 	if s.inFlight == r {
 		s.inFlight = nil
 	}
-	s.rows = append(s.rows, r.late...)
-	r.late = nil
+	s.rows = append(s.rows, r.unwritten...)
+	r.unwritten = nil
 	r.f.mu.Unlock()
 	defer func() {
 		r.f.mu.Lock()
 		defer r.f.mu.Unlock()
-		r.f.next(s)
+		r.f.answerNext(s)
 	}()
 	p := map[string]any{"state": state}
-	for k, v := range more {
+	for k, v := range extra {
 		p[k] = v
 	}
-	r.all("chat", p)
+	r.broadcast("chat", p)
 }
 
 // final says a text, in two pieces where nothing of it was said, and ends with it.
 func (r *fakeRun) final(item, text string) {
 	r.f.mu.Lock()
-	begun := r.said[item] != ""
+	begun := r.spoken[item] != ""
 	r.f.mu.Unlock()
 	if !begun {
-		r.say(item, text[:len(text)/2])
+		r.speak(item, text[:len(text)/2])
 	}
-	r.say(item, text)
+	r.speak(item, text)
 	r.rowText(text, "stop")
-	r.end("final", map[string]any{"stopReason": "stop", "message": content1(text)})
+	r.end("final", map[string]any{"stopReason": "stop", "message": textContent(text)})
 }
 
 // wait lets time pass, and reports whether the run still runs.

@@ -18,7 +18,7 @@ import (
 const fakeToken = "s3cret-token"
 
 // fake is a strict gateway: it refuses what a real one refuses. It runs in memory, so that it can be part of a bubble.
-type fake struct {
+type fakeGateway struct {
 	t        testing.TB
 	protocol int
 	server   *http.Server
@@ -26,29 +26,29 @@ type fake struct {
 	tasks    sync.WaitGroup
 	serving  sync.WaitGroup
 
-	mu        sync.Mutex
-	down      bool
-	began     time.Time
-	conns     map[*fakeConn]bool
-	sessions  map[string]*fakeSession
-	runs      map[string]*fakeRun
-	calls     []string // methods, in order
-	limits    []int    // of the histories that were read
-	play      func(*fakeRun)
-	artifacts map[string]string // base64 by id
-	decisions map[string]string // of approvals
-	disowned  map[string]bool   // keys of messages that waited when the gateway was killed: it does not take them again
-	pending   []map[string]any  // approvals
+	mu           sync.Mutex
+	down         bool
+	began        time.Time
+	conns        map[*fakeConn]bool
+	sessions     map[string]*fakeSession
+	runs         map[string]*fakeRun
+	calls        []string // methods, in order
+	limits       []int    // of the histories that were read
+	play         func(*fakeRun)
+	artifacts    map[string]string // base64 by id
+	decisions    map[string]string // of approvals
+	disownedRuns map[string]bool   // keys of messages that waited when the gateway was killed: it does not take them again
+	pending      []map[string]any  // approvals
 	// Faults, each given as often as it has elements.
-	dialed   []time.Time
-	dials    []func(w http.ResponseWriter) // in place of a WebSocket
-	greets   []func(c *fakeConn)           // in place of a handshake
-	refusals []map[string]any              // errors of chat.send
-	keeps    []int                         // how many rows a history has at most: it was read before the run in progress was looked for
-	noScope  bool
-	noPair   bool
-	asked    func() // called before a history is answered
-	media    http.HandlerFunc
+	dialed      []time.Time
+	dials       []func(w http.ResponseWriter) // in place of a WebSocket
+	greetings   []func(c *fakeConn)           // in place of a handshake
+	refusals    []map[string]any              // errors of chat.send
+	rowLimits   []int                         // how many rows a history has at most: it was read before the run in progress was looked for
+	missesScope bool
+	isUnpaired  bool
+	onHistory   func() // called before a history is answered
+	media       http.HandlerFunc
 }
 
 type fakeSession struct {
@@ -57,11 +57,11 @@ type fakeSession struct {
 	queue    []*fakeRun // messages that wait for the session
 }
 
-func newFake(t testing.TB, protocol int, play func(*fakeRun)) *fake {
+func newFake(t testing.TB, protocol int, play func(*fakeRun)) *fakeGateway {
 	t.Helper()
-	f := &fake{
+	f := &fakeGateway{
 		t: t, protocol: protocol, accept: make(chan net.Conn), began: time.Now(), conns: map[*fakeConn]bool{},
-		sessions: map[string]*fakeSession{}, runs: map[string]*fakeRun{}, play: play, artifacts: map[string]string{}, decisions: map[string]string{}, disowned: map[string]bool{},
+		sessions: map[string]*fakeSession{}, runs: map[string]*fakeRun{}, play: play, artifacts: map[string]string{}, decisions: map[string]string{}, disownedRuns: map[string]bool{},
 	}
 	f.server = &http.Server{Handler: http.HandlerFunc(f.serve), ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, c)
@@ -73,7 +73,7 @@ func newFake(t testing.TB, protocol int, play func(*fakeRun)) *fake {
 type connKey struct{}
 
 // Accept, Close and Addr make it a listener.
-func (f *fake) Accept() (net.Conn, error) {
+func (f *fakeGateway) Accept() (net.Conn, error) {
 	c, ok := <-f.accept
 	if !ok {
 		return nil, net.ErrClosed
@@ -81,10 +81,10 @@ func (f *fake) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-func (f *fake) Close() error   { return nil }
-func (f *fake) Addr() net.Addr { return &net.TCPAddr{} }
+func (f *fakeGateway) Close() error   { return nil }
+func (f *fakeGateway) Addr() net.Addr { return &net.TCPAddr{} }
 
-func (f *fake) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (f *fakeGateway) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	f.mu.Lock()
 	down := f.down
 	f.dialed = append(f.dialed, time.Now())
@@ -92,18 +92,18 @@ func (f *fake) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if down {
 		return nil, errors.New("connection refused")
 	}
-	here, there := net.Pipe()
+	near, far := net.Pipe()
 	select {
-	case f.accept <- there:
-		return here, nil
+	case f.accept <- far:
+		return near, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
 // stop ends it, once its clients are gone.
-func (f *fake) stop() {
-	f.kill()
+func (f *fakeGateway) stop() {
+	f.crash()
 	close(f.accept)
 	_ = f.server.Close() // its connections are gone
 	f.tasks.Wait()
@@ -111,7 +111,7 @@ func (f *fake) stop() {
 }
 
 // kill drops all connections and forgets what runs.
-func (f *fake) kill() {
+func (f *fakeGateway) crash() {
 	f.mu.Lock()
 	f.down = true
 	conns := f.conns
@@ -122,7 +122,7 @@ func (f *fake) kill() {
 	f.runs = map[string]*fakeRun{}
 	for _, s := range f.sessions {
 		for _, r := range s.queue {
-			f.disowned[r.id] = true
+			f.disownedRuns[r.id] = true
 		}
 		s.inFlight, s.queue = nil, nil
 	}
@@ -133,14 +133,14 @@ func (f *fake) kill() {
 }
 
 // start makes it answer again, as a new process.
-func (f *fake) start() {
+func (f *fakeGateway) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.down, f.began = false, time.Now()
 }
 
 // cut drops all connections; what runs goes on.
-func (f *fake) cut() {
+func (f *fakeGateway) dropConnections() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for c := range f.conns {
@@ -148,7 +148,7 @@ func (f *fake) cut() {
 	}
 }
 
-func (f *fake) count(method string) (n int) {
+func (f *fakeGateway) count(method string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.calls {
@@ -159,7 +159,7 @@ func (f *fake) count(method string) (n int) {
 	return n
 }
 
-func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
+func (f *fakeGateway) serve(w http.ResponseWriter, r *http.Request) {
 	f.serving.Add(1)
 	defer f.serving.Done()
 	if strings.HasPrefix(r.URL.Path, "/api/") {
@@ -181,12 +181,12 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	raw, _ := r.Context().Value(connKey{}).(net.Conn)
-	c := &fakeConn{f: f, ws: ws, raw: raw, watched: map[string]bool{}}
+	c := &fakeConn{gateway: f, ws: ws, raw: raw, subscriptions: map[string]bool{}}
 	f.mu.Lock()
 	f.conns[c] = true
 	var greet func(*fakeConn)
-	if len(f.greets) > 0 {
-		greet, f.greets = f.greets[0], f.greets[1:]
+	if len(f.greetings) > 0 {
+		greet, f.greetings = f.greetings[0], f.greetings[1:]
 	}
 	f.mu.Unlock()
 	defer func() {
@@ -207,11 +207,11 @@ func invalid(format string, args ...any) map[string]any {
 }
 
 // call answers a request; a nil payload is sent by the run itself.
-func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]any) {
+func (f *fakeGateway) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, q.Method)
-	if f.noScope {
+	if f.missesScope {
 		return nil, map[string]any{"code": "FORBIDDEN", "message": "missing scope: operator.write", "details": map[string]any{"code": "MISSING_SCOPE", "missingScope": "operator.write"}}
 	}
 	bad := func(err error) (any, map[string]any) { return nil, invalid("invalid %s params: %v", q.Method, err) }
@@ -222,30 +222,30 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 			QueueMode                           string
 			Attachments                         []map[string]any
 		}
-		if err := closed(q.Params, &p); err != nil {
+		if err := decodeStrict(q.Params, &p); err != nil {
 			return bad(err)
 		}
 		if p.SessionKey == "" || p.IdempotencyKey == "" || p.Message == "" && len(p.Attachments) == 0 {
 			return nil, invalid("message or attachment required")
 		}
-		if f.protocol < numbered && p.QueueMode != "" {
+		if f.protocol < numberedProtocol && p.QueueMode != "" {
 			return nil, invalid("invalid chat.send params: at root: unexpected property 'queueMode'")
 		}
 		if len(f.refusals) > 0 {
 			rerr, f.refusals = f.refusals[0], f.refusals[1:]
 			return nil, rerr
 		}
-		if f.disowned[p.IdempotencyKey] {
+		if f.disownedRuns[p.IdempotencyKey] {
 			return nil, map[string]any{"code": "UNAVAILABLE", "message": "Error: Pending input ownership ended; submit a new turn to continue"}
 		}
 		return f.begin(c, p.SessionKey, p.Message, p.IdempotencyKey, p.QueueMode, p.Attachments)
 	case "chat.abort":
 		var p struct{ SessionKey, RunID string }
-		if err := closed(q.Params, &p); err != nil || p.SessionKey == "" {
+		if err := decodeStrict(q.Params, &p); err != nil || p.SessionKey == "" {
 			return bad(err)
 		}
 		r := f.runs[p.RunID]
-		if r == nil || r.over {
+		if r == nil || r.isOver {
 			return map[string]any{"ok": true, "aborted": false, "runIds": []string{}}, nil
 		}
 		r.cancel()
@@ -255,46 +255,46 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 			SessionKey      string
 			Limit, MaxChars int
 		}
-		if err := closed(q.Params, &p); err != nil || p.SessionKey == "" || p.Limit > 1000 || f.protocol < numbered && p.MaxChars != 0 {
+		if err := decodeStrict(q.Params, &p); err != nil || p.SessionKey == "" || p.Limit > 1000 || f.protocol < numberedProtocol && p.MaxChars != 0 {
 			return bad(err)
 		}
 		f.limits = append(f.limits, p.Limit)
 		h := f.historyOf(p.SessionKey)
-		if rows := h["messages"].([]map[string]any); len(f.keeps) > 0 {
-			h["messages"] = rows[:min(len(rows), f.keeps[0])]
-			f.keeps = f.keeps[1:]
+		if rows := h["messages"].([]map[string]any); len(f.rowLimits) > 0 {
+			h["messages"] = rows[:min(len(rows), f.rowLimits[0])]
+			f.rowLimits = f.rowLimits[1:]
 		} else if p.Limit > 0 {
 			h["messages"] = rows[max(0, len(rows)-p.Limit):]
 		}
 		return h, nil
 	case "agents.list":
 		var p struct{}
-		if err := closed(q.Params, &p); err != nil {
+		if err := decodeStrict(q.Params, &p); err != nil {
 			return bad(err)
 		}
 		return map[string]any{"defaultId": "main", "mainKey": "main", "scope": "per-sender", "agents": []map[string]any{{"id": "main", "name": "Clawd"}, {"id": "ops"}}}, nil
 	case "sessions.list":
 		var p struct{ Limit int }
-		if err := closed(q.Params, &p); err != nil || p.Limit < 1 {
+		if err := decodeStrict(q.Params, &p); err != nil || p.Limit < 1 {
 			return bad(err)
 		}
 		return map[string]any{"count": 1, "sessions": []map[string]any{{"key": "agent:main:leat-1", "kind": "direct", "displayName": "On a walk", "updatedAt": 1795190400000}}}, nil
 	case "sessions.messages.subscribe":
 		var p struct{ Key string }
-		if err := closed(q.Params, &p); err != nil || p.Key == "" {
+		if err := decodeStrict(q.Params, &p); err != nil || p.Key == "" {
 			return bad(err)
 		}
-		c.watched[p.Key] = true
+		c.subscriptions[p.Key] = true
 		return map[string]any{"subscribed": true, "key": p.Key}, nil
 	case "sessions.patch":
 		var p struct{ Key, VerboseLevel string }
-		if err := closed(q.Params, &p); err != nil || p.VerboseLevel != "full" {
+		if err := decodeStrict(q.Params, &p); err != nil || p.VerboseLevel != "full" {
 			return bad(err)
 		}
 		return map[string]any{"ok": true}, nil
 	case "artifacts.download":
 		var p struct{ SessionKey, ArtifactID string }
-		if err := closed(q.Params, &p); err != nil {
+		if err := decodeStrict(q.Params, &p); err != nil {
 			return bad(err)
 		}
 		if f.artifacts[p.ArtifactID] == "" {
@@ -308,7 +308,7 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 		return append([]map[string]any{}, f.pending...), nil
 	case "exec.approval.resolve":
 		var p struct{ ID, Decision string }
-		if err := closed(q.Params, &p); err != nil || !slices.Contains([]string{"allow-once", "allow-always", "deny"}, p.Decision) {
+		if err := decodeStrict(q.Params, &p); err != nil || !slices.Contains([]string{"allow-once", "allow-always", "deny"}, p.Decision) {
 			return nil, invalid("invalid decision")
 		}
 		f.decisions[p.ID] = p.Decision
@@ -318,13 +318,13 @@ func (f *fake) call(c *fakeConn, q fakeRequest) (payload any, rerr map[string]an
 }
 
 // begin begins a run, once a key. f.mu is held.
-func (f *fake) begin(c *fakeConn, session, message, key, mode string, attachments []map[string]any) (any, map[string]any) {
+func (f *fakeGateway) begin(c *fakeConn, session, message, key, mode string, attachments []map[string]any) (any, map[string]any) {
 	if session != strings.ToLower(session) || !strings.HasPrefix(session, "agent:") {
 		f.t.Errorf("fake: the session %q is not canonical", session)
 	}
 	if r := f.runs[key]; r != nil {
 		status := "in_flight"
-		if r.over && f.protocol >= numbered {
+		if r.isOver && f.protocol >= numberedProtocol {
 			status = "ok"
 		}
 		return map[string]any{"runId": key, "status": status}, nil
@@ -338,29 +338,29 @@ func (f *fake) begin(c *fakeConn, session, message, key, mode string, attachment
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	f.runs[key] = r
 	row := r.userRow(key)
-	busy := s.inFlight != nil && !s.inFlight.over
+	busy := s.inFlight != nil && !s.inFlight.isOver
 	switch {
-	case busy && (mode == "followup" || f.protocol < numbered):
+	case busy && (mode == "followup" || f.protocol < numberedProtocol):
 		// It ends without a word, and is answered by a run of another id once the session is free.
 		s.queue = append(s.queue, r)
 		f.tasks.Go(func() {
 			r.wait(50 * time.Millisecond)
-			r.all("chat", map[string]any{"state": "final"})
+			r.broadcast("chat", map[string]any{"state": "final"})
 		})
 		return map[string]any{"runId": key, "status": "started"}, nil
 	case busy:
 		row["__openclaw"] = map[string]any{"steerTargetRunId": s.inFlight.id}
-		s.inFlight.follow = append(s.inFlight.follow, r)
+		s.inFlight.steered = append(s.inFlight.steered, r)
 	default:
 		s.inFlight = r
 		f.tasks.Go(func() { f.play(r) })
 	}
-	r.row(row)
+	r.addRow(row)
 	return map[string]any{"runId": key, "status": "started"}, nil
 }
 
 // recovers begins the run by which a restarted gateway continues one that it was killed in.
-func (f *fake) recovers(session string, play func(*fakeRun)) {
+func (f *fakeGateway) beginRecovery(session string, play func(*fakeRun)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := &fakeRun{f: f, id: "recovery-run", session: session, params: map[string]any{"message": "Your previous turn was interrupted."}}
@@ -370,36 +370,36 @@ func (f *fake) recovers(session string, play func(*fakeRun)) {
 }
 
 // next begins the run that answers the message that has waited longest. f.mu is held.
-func (f *fake) next(s *fakeSession) {
+func (f *fakeGateway) answerNext(s *fakeSession) {
 	if len(s.queue) == 0 {
 		return
 	}
-	asked := s.queue[0]
+	waiting := s.queue[0]
 	s.queue = s.queue[1:]
-	r := &fakeRun{f: f, id: "answers-" + asked.id, session: asked.session, params: asked.params}
+	r := &fakeRun{f: f, id: "answers-" + waiting.id, session: waiting.session, params: waiting.params}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	if f.protocol >= numbered {
-		r.owner = asked.owner
+	if f.protocol >= numberedProtocol {
+		r.owner = waiting.owner
 	}
 	f.runs[r.id], s.inFlight = r, r
 	f.tasks.Go(func() {
 		r.wait(200 * time.Millisecond)
 		r.agent("lifecycle", map[string]any{"phase": "start"})
-		r.write(r.userRow(asked.id))
+		r.addRows(r.userRow(waiting.id))
 		f.play(r)
 	})
 }
 
-func (f *fake) historyOf(session string) map[string]any {
+func (f *fakeGateway) historyOf(session string) map[string]any {
 	s := f.sessions[session]
 	if s == nil {
 		s = &fakeSession{}
 	}
 	h := map[string]any{"sessionKey": session, "messages": append([]map[string]any{}, s.rows...)}
-	if f.protocol >= numbered {
+	if f.protocol >= numberedProtocol {
 		info := map[string]any{"hasActiveRun": false, "activeRunIds": []string{}}
-		if r := s.inFlight; r != nil && !r.over {
-			if !r.unnamed {
+		if r := s.inFlight; r != nil && !r.isOver {
+			if !r.isUnlisted {
 				h["inFlightRun"] = map[string]any{"runId": r.id, "text": ""}
 			}
 			info = map[string]any{"hasActiveRun": true}
@@ -415,11 +415,11 @@ func (f *fake) historyOf(session string) map[string]any {
 }
 
 // each calls do for every connection that was let in.
-func (f *fake) each(do func(*fakeConn)) {
+func (f *fakeGateway) eachConn(do func(*fakeConn)) {
 	f.mu.Lock()
 	var to []*fakeConn
 	for c := range f.conns {
-		if c.open {
+		if c.isAdmitted {
 			to = append(to, c)
 		}
 	}

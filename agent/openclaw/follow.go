@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-var _ agent.Follower = (*Agent)(nil)
+var _ agent.Follower = (*gatewayAgent)(nil)
 
 const (
 	// followRetry is when a session is read again whose history does not say yet what a run answers.
@@ -21,7 +21,7 @@ const (
 	// followPatience is how long a run may be unexplained by a history until it is one that nobody asked for.
 	followPatience = 3 * time.Second
 	// sayingPatience is how long a run may say something until it is no longer expected in the history.
-	sayingPatience = 30 * time.Second
+	activityPatience = 30 * time.Second
 	// maxBuffer bounds the frames that are kept of a run until it is observed. Texts are snapshots, so what is dropped comes again.
 	maxBuffer = 256
 	// maxBuffered bounds the runs that frames are kept of.
@@ -35,7 +35,7 @@ type cursor struct {
 	Last     string  `json:"last,omitempty"`
 	Children []child `json:"children,omitempty"` // that have not ended
 	// Live are the keys of runs in progress that were recorded before they had any row.
-	Live []string `json:"live,omitempty"`
+	InProgress []string `json:"live,omitempty"`
 	// Unfinished are the first runs of turns that Leat started and that failed before their end, see [Agent.keepUnfinished].
 	Unfinished []string `json:"unfinished,omitempty"`
 }
@@ -48,27 +48,27 @@ type child struct {
 
 // watch is the session of a conversation, which is followed.
 type watch struct {
-	a            *Agent
-	sessions     agent.Sessions
-	conversation string
-	session      string
-	at           cursor
-	fresh        bool // there is no cursor yet
-	wake         chan struct{}
-	cancel       context.CancelFunc
-	puzzled      map[string]time.Time // since when it is not known what a run answers; the goroutine's own
+	a                *gatewayAgent
+	sessions         agent.Sessions
+	conversation     string
+	session          string
+	cursor           cursor
+	isNew            bool // there is no cursor yet
+	wake             chan struct{}
+	cancel           context.CancelFunc
+	unexplainedSince map[string]time.Time // since when it is not known what a run answers; the goroutine's own
 
 	mu         sync.Mutex
 	progress   progress
 	children   map[string]bool
-	saying     map[string]said // runs that have begun to say something, by id
-	unfinished []string        // see [Agent.keepUnfinished]
+	activities map[string]activity // runs that have begun to say something, by id
+	unfinished []string            // see [Agent.keepUnfinished]
 }
 
 // Follow implements [agent.Follower]. Histories of gateways before protocol 4 name neither rows nor runs, so that their sessions
 // can't be followed.
-func (a *Agent) Follow(ctx context.Context, sessions agent.Sessions) error {
-	a.begin()
+func (a *gatewayAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
+	a.ensureStarted()
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -87,11 +87,11 @@ func (a *Agent) Follow(ctx context.Context, sessions agent.Sessions) error {
 			return
 		}
 		watches[s.Conversation] = w
-		var own context.Context
-		own, w.cancel = context.WithCancel(ctx)
+		var watchCtx context.Context
+		watchCtx, w.cancel = context.WithCancel(ctx)
 		tasks.Go(func() {
-			defer a.unwatch(w)
-			w.run(own)
+			defer a.removeWatch(w)
+			w.run(watchCtx)
 		})
 	}
 	return agent.EachSession(ctx, sessions, take)
@@ -99,7 +99,7 @@ func (a *Agent) Follow(ctx context.Context, sessions agent.Sessions) error {
 
 // sessionOf returns the key of a kept session.
 func sessionOf(b json.RawMessage) (string, error) {
-	var k kept
+	var k storedSession
 	if len(b) == 0 {
 		return "", nil
 	}
@@ -110,19 +110,19 @@ func sessionOf(b json.RawMessage) (string, error) {
 }
 
 // newWatch returns the watch of a conversation, nil if it keeps no session.
-func (a *Agent) newWatch(sessions agent.Sessions, s agent.Session) *watch {
+func (a *gatewayAgent) newWatch(sessions agent.Sessions, s agent.Session) *watch {
 	key, err := sessionOf(s.Session)
 	if err != nil || key == "" {
 		return nil
 	}
 	w := &watch{
 		a: a, sessions: sessions, conversation: s.Conversation, session: key, wake: make(chan struct{}, 1),
-		children: map[string]bool{}, saying: map[string]said{}, puzzled: map[string]time.Time{},
+		children: map[string]bool{}, activities: map[string]activity{}, unexplainedSince: map[string]time.Time{},
 	}
-	if json.Unmarshal(s.Cursor, &w.at) != nil || w.at.Session != key {
-		w.at, w.fresh = cursor{Session: key}, true
+	if json.Unmarshal(s.Cursor, &w.cursor) != nil || w.cursor.Session != key {
+		w.cursor, w.isNew = cursor{Session: key}, true
 	}
-	for _, c := range w.at.Children {
+	for _, c := range w.cursor.Children {
 		w.children[c.Session] = true
 	}
 	a.mu.Lock()
@@ -131,15 +131,15 @@ func (a *Agent) newWatch(sessions agent.Sessions, s agent.Session) *watch {
 	return w
 }
 
-func (a *Agent) unwatch(w *watch) {
+func (a *gatewayAgent) removeWatch(w *watch) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.watches, w)
 }
 
 // nudge has the session read. w.mu is held.
-func (w *watch) nudge() {
-	w.progress.wanted++
+func (w *watch) requestRead() {
+	w.progress.requestCount++
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -147,40 +147,40 @@ func (w *watch) nudge() {
 }
 
 // saw takes note of a frame of a run that belongs to no turn, and reports whether the session is this one's. It never waits.
-func (w *watch) saw(f *runFrame) bool {
+func (w *watch) observe(f *runFrame) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if f.Session != w.session && f.SpawnedBy != w.session && !w.children[f.Session] {
 		return false
 	}
 	switch {
-	case f.over():
-		delete(w.saying, f.Run)
-		w.nudge()
-	case f.says():
-		_, known := w.saying[f.Run]
-		if !known {
-			w.saying[f.Run] = said{f.Session, time.Now()}
+	case f.isEnd():
+		delete(w.activities, f.Run)
+		w.requestRead()
+	case f.isContent():
+		_, isKnown := w.activities[f.Run]
+		if !isKnown {
+			w.activities[f.Run] = activity{f.Session, time.Now()}
 		}
-		if !known || f.Session != w.session && !w.children[f.Session] {
-			w.nudge()
+		if !isKnown || f.Session != w.session && !w.children[f.Session] {
+			w.requestRead()
 		}
 	}
 	return true
 }
 
 // said is when a run began to say something, and in which session.
-type said struct {
+type activity struct {
 	session string
 	at      time.Time
 }
 
 // ahead reports whether a run says something that a history of the session does not show yet.
-func (w *watch) ahead(h *history) bool {
+func (w *watch) lacksActivity(history *sessionHistory) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for run, s := range w.saying {
-		if s.session == w.session && time.Since(s.at) < sayingPatience && !h.names(run) {
+	for run, s := range w.activities {
+		if s.session == w.session && time.Since(s.at) < activityPatience && !history.shows(run) {
 			return true
 		}
 	}
@@ -191,9 +191,9 @@ func (w *watch) ahead(h *history) bool {
 func (w *watch) run(ctx context.Context) {
 	log := w.a.log().With("conversation", w.conversation)
 	for {
-		l, err := w.a.await(ctx, returnLimit, func(error) { w.storeUnfinished(ctx, log) })
+		conn, err := w.a.awaitConnection(ctx, returnLimit, func(error) { w.storeUnfinished(ctx, log) })
 		switch {
-		case ctx.Err() != nil || errors.Is(err, ErrClosed):
+		case ctx.Err() != nil || errors.Is(err, errClosed):
 			return
 		case err != nil:
 			if retry.Sleep(ctx, maxBackoff) != nil {
@@ -201,28 +201,28 @@ func (w *watch) run(ctx context.Context) {
 			}
 			continue
 		}
-		if w.connected(ctx, l, log) {
+		if w.followConnection(ctx, conn, log) {
 			return
 		}
 	}
 }
 
 // connected follows the session over one connection, and reports whether nothing is left to follow.
-func (w *watch) connected(ctx context.Context, l *link, log *slog.Logger) (over bool) {
-	if l.protocol() >= numbered {
+func (w *watch) followConnection(ctx context.Context, conn *connection, log *slog.Logger) (isDone bool) {
+	if conn.protocol() >= numberedProtocol {
 		// Only clients that subscribed are sent the frames of heartbeats.
-		if err := l.call(ctx, "sessions.messages.subscribe", map[string]string{"key": w.session}, nil); err != nil && ctx.Err() == nil && l.up() {
+		if err := conn.call(ctx, "sessions.messages.subscribe", map[string]string{"key": w.session}, nil); err != nil && ctx.Err() == nil && conn.isUp() {
 			log.Warn("not subscribed to a session; its heartbeats are shown later", "session", w.session, "error", err)
 		}
 	}
 	for {
-		again := time.Duration(0)
-		if l.protocol() >= numbered {
+		delay := time.Duration(0)
+		if conn.protocol() >= numberedProtocol {
 			w.mu.Lock()
-			wanted := w.progress.wanted
+			requestCount := w.progress.requestCount
 			w.mu.Unlock()
-			unsure, err := w.catchUp(ctx, l)
-			w.finished(l, wanted, unsure)
+			unsure, err := w.catchUp(ctx, conn)
+			w.finishRead(conn, requestCount, unsure)
 			switch {
 			case errors.Is(err, agent.ErrNoSession):
 				return true
@@ -230,29 +230,29 @@ func (w *watch) connected(ctx context.Context, l *link, log *slog.Logger) (over 
 				return true
 			case err != nil:
 				log.Warn("a session could not be followed; it is read again", "session", w.session, "error", err)
-				again = maxBackoff
+				delay = maxBackoff
 			case unsure:
-				again = followRetry
+				delay = followRetry
 			}
 		}
-		if err := w.wait(ctx, l, again); err != nil {
+		if err := w.wait(ctx, conn, delay); err != nil {
 			return !errors.Is(err, errLost)
 		}
 	}
 }
 
 // wait waits until there is a reason to read the session: a frame, or the time that it is to be read again, if there is one.
-func (w *watch) wait(ctx context.Context, l *link, again time.Duration) error {
+func (w *watch) wait(ctx context.Context, conn *connection, delay time.Duration) error {
 	var retry <-chan time.Time
-	if again > 0 {
-		t := time.NewTimer(again)
+	if delay > 0 {
+		t := time.NewTimer(delay)
 		defer t.Stop()
 		retry = t.C
 	}
 	select {
 	case <-w.wake:
 	case <-retry:
-	case <-l.done:
+	case <-conn.closed:
 		return errLost
 	case <-ctx.Done():
 		return context.Cause(ctx)

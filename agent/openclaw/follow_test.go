@@ -20,7 +20,7 @@ import (
 // conversations is the gateway's side of a Follower: one conversation, which skips what it has, and observes runs.
 type conversations struct {
 	t    *testing.T
-	a    *Agent
+	a    *gatewayAgent
 	kept json.RawMessage
 	own  []string      // ids of its turns and messages
 	slow time.Duration // until something is recorded
@@ -32,7 +32,7 @@ type conversations struct {
 	keys  map[string]bool
 	shown []string // messages, and the texts of runs, in order
 	at    json.RawMessage
-	runs  map[string]*house
+	runs  map[string]*turnHost
 }
 
 func (c *conversations) All(context.Context) ([]agent.Session, error) {
@@ -69,7 +69,7 @@ func (c *conversations) Add(ctx context.Context, _ string, entries []agent.Entry
 		if e.Source != "" {
 			from = " from " + e.Source
 		}
-		h := newHouse(c.t, "")
+		h := newTurnHost(c.t, "")
 		h.id, h.in = "observed "+e.Key, agent.Input{Conversation: "C1", Turn: "observed " + e.Key, Key: e.Key, Session: c.kept}
 		h.mapper = dialect.NewMapper(h.id, h.newID)
 		h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
@@ -91,13 +91,13 @@ func (c *conversations) Add(ctx context.Context, _ string, entries []agent.Entry
 	return nil
 }
 
-func (c *conversations) run(key string) *house {
+func (c *conversations) run(key string) *turnHost {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.runs[key]
 }
 
-func (c *conversations) want(t *testing.T, want ...string) {
+func (c *conversations) checkLog(t *testing.T, want ...string) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,9 +107,9 @@ func (c *conversations) want(t *testing.T, want ...string) {
 }
 
 // following runs a test beside a Follow.
-func following(t *testing.T, play func(*fakeRun), test func(t *testing.T, f *fake, a *Agent, c *conversations, again func())) {
-	bubble(t, 4, play, func(t *testing.T, f *fake, a *Agent) {
-		c := &conversations{t: t, a: a, kept: mustJSON(kept{theirs}), keys: map[string]bool{}, runs: map[string]*house{}}
+func followSession(t *testing.T, play func(*fakeRun), test func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, reconnect func())) {
+	bubble(t, 4, play, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		c := &conversations{t: t, a: a, kept: mustJSON(storedSession{theirs}), keys: map[string]bool{}, runs: map[string]*turnHost{}}
 		var ctx context.Context
 		var cancel context.CancelFunc
 		done := make(chan error, 1)
@@ -132,7 +132,7 @@ func following(t *testing.T, play func(*fakeRun), test func(t *testing.T, f *fak
 }
 
 // ask has another client send a message.
-func (f *fake) ask(key, text string) {
+func (f *fakeGateway) addPrompt(key, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, rerr := f.begin(nil, theirs, text, key, "", nil); rerr != nil {
@@ -141,39 +141,39 @@ func (f *fake) ask(key, text string) {
 }
 
 // note injects a note into the session.
-func (f *fake) note(text string) {
+func (f *fakeGateway) addNote(text string) {
 	f.mu.Lock()
 	s := f.sessions[theirs]
-	row := content1(text)
+	row := textContent(text)
 	row["role"], row["timestamp"] = "assistant", time.Now().UnixMilli()
-	s.add(row, map[string]any{})
+	s.append(row, map[string]any{})
 	id := row["timestamp"]
 	f.mu.Unlock()
-	f.each(func(c *fakeConn) {
-		c.event("chat", map[string]any{"runId": "inject-note", "sessionKey": theirs, "seq": 0, "state": "final", "message": content1(text), "at": id})
+	f.eachConn(func(c *fakeConn) {
+		c.event("chat", map[string]any{"runId": "inject-note", "sessionKey": theirs, "seq": 0, "state": "final", "message": textContent(text), "at": id})
 	})
 }
 
 // Another client's messages and runs, and notes, are shown once: live, after a cut and after a restart.
 func TestFollow(t *testing.T) {
-	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
-		f.ask("r1", "one?")
+	followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, reconnect func()) {
+		f.addPrompt("r1", "one?")
 		time.Sleep(time.Second)
 		if h := c.run("r1"); h == nil || h.visible() == "" {
 			t.Fatal("the run is not shown while it runs")
 		}
 		time.Sleep(10 * time.Second)
-		f.note("a note")
+		f.addNote("a note")
 		time.Sleep(time.Second)
-		f.cut()
-		f.ask("r2", "two?")
+		f.dropConnections()
+		f.addPrompt("r2", "two?")
 		time.Sleep(30 * time.Second)
-		again()
+		reconnect()
 		time.Sleep(time.Second)
-		c.want(t, "user (): one?", "run r1:user live", "assistant (inject): a note", "user (): two?", "run r2:user live")
+		c.checkLog(t, "user (): one?", "run r1:user live", "assistant (inject): a note", "user (): two?", "run r2:user live")
 		for _, key := range []string{"r1", "r2"} {
 			h := c.run(key)
-			h.want(t, event.Completed, "Let me look.\n\nThere is a file.")
+			h.checkTurn(t, event.Completed, "Let me look.\n\nThere is a file.")
 			if tools := h.parts(event.KindTool); len(tools) != 1 || tools[0].Text(event.Output) != "a file" {
 				t.Errorf("%d tools are shown", len(tools))
 			}
@@ -182,25 +182,25 @@ func TestFollow(t *testing.T) {
 }
 
 // What happens while nobody follows is shown afterwards, in order.
-func TestFollowLater(t *testing.T) {
-	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
-		f.ask("r1", "one?")
+func TestFollowAfterReconnect(t *testing.T) {
+	followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, reconnect func()) {
+		f.addPrompt("r1", "one?")
 		time.Sleep(10 * time.Second)
 		f.mu.Lock()
 		f.down = true
 		f.mu.Unlock()
-		f.cut()
-		f.ask("r2", "two?")
+		f.dropConnections()
+		f.addPrompt("r2", "two?")
 		time.Sleep(10 * time.Second)
-		f.note("a note")
-		f.ask("r3", "three?")
+		f.addNote("a note")
+		f.addPrompt("r3", "three?")
 		time.Sleep(10 * time.Second)
-		f.start()
+		f.restart()
 		time.Sleep(time.Minute)
-		c.want(t, "user (): one?", "run r1:user live", "user (): two?", "run r2:user whole", "assistant (inject): a note", "user (): three?", "run r3:user whole")
+		c.checkLog(t, "user (): one?", "run r1:user live", "user (): two?", "run r2:user whole", "assistant (inject): a note", "user (): three?", "run r3:user whole")
 		for _, key := range []string{"r2", "r3"} {
-			c.run(key).want(t, event.Completed, "Let me look.\n\nThere is a file.")
-			c.run(key).ordered(t, "reasoning I had better look.", "text Let me look.", "tool a file", "text There is a file.")
+			c.run(key).checkTurn(t, event.Completed, "Let me look.\n\nThere is a file.")
+			c.run(key).checkOrder(t, "reasoning I had better look.", "text Let me look.", "tool a file", "text There is a file.")
 		}
 	})
 }
@@ -208,22 +208,22 @@ func TestFollowLater(t *testing.T) {
 // A history may lack the rows that were written while it was read. The run in progress that it names then answers another message than
 // its newest.
 func TestFollowStaleHistory(t *testing.T) {
-	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, _ func()) {
+	followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, _ func()) {
 		f.mu.Lock()
 		f.down = true
 		f.mu.Unlock()
-		f.cut()
-		f.ask("r1", "one?")
+		f.dropConnections()
+		f.addPrompt("r1", "one?")
 		time.Sleep(20 * time.Second)
 		f.mu.Lock()
-		f.keeps = []int{1} // the message alone
-		f.asked = sync.OnceFunc(func() { f.ask("r2", "two?") })
+		f.rowLimits = []int{1} // the message alone
+		f.onHistory = sync.OnceFunc(func() { f.addPrompt("r2", "two?") })
 		f.mu.Unlock()
-		f.start()
+		f.restart()
 		time.Sleep(time.Minute)
-		c.want(t, "user (): one?", "run r1:user whole", "user (): two?", "run r2:user live")
+		c.checkLog(t, "user (): one?", "run r1:user whole", "user (): two?", "run r2:user live")
 		for _, key := range []string{"r1", "r2"} {
-			c.run(key).want(t, event.Completed, "Let me look.\n\nThere is a file.")
+			c.run(key).checkTurn(t, event.Completed, "Let me look.\n\nThere is a file.")
 		}
 	})
 }
@@ -232,17 +232,17 @@ func TestFollowStaleHistory(t *testing.T) {
 // the connection is lost again meanwhile.
 func TestFollowCatchesUpBeforeItAnswers(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
-	for _, again := range []bool{false, true} {
-		t.Run(fmt.Sprintf("lost again: %v", again), func(t *testing.T) {
-			following(t, answers, func(t *testing.T, f *fake, a *Agent, c *conversations, _ func()) {
+	for _, reconnect := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lost again: %v", reconnect), func(t *testing.T) {
+			followSession(t, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, _ func()) {
 				c.slow = 2 * time.Second
 				f.mu.Lock()
 				f.down = true
 				f.mu.Unlock()
-				f.cut()
-				f.ask("r1", "their question")
+				f.dropConnections()
+				f.addPrompt("r1", "their question")
 				time.Sleep(10 * time.Second)
-				h := newHouse(t, "hello")
+				h := newTurnHost(t, "hello")
 				h.id, h.in.Turn, h.in.Key, h.session = turn, turn, turn, c.kept
 				h.mapper = dialect.NewMapper(h.id, h.newID)
 				h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
@@ -250,26 +250,26 @@ func TestFollowCatchesUpBeforeItAnswers(t *testing.T) {
 				c.own = []string{turn, "m1"}
 				c.mu.Unlock()
 				over := make(chan error, 1)
-				go func() { over <- h.life(t.Context(), a, nil) }()
+				go func() { over <- h.runUntil(t.Context(), a, nil) }()
 				time.Sleep(time.Second)
-				f.start()
-				for begun := false; again && !begun; time.Sleep(10 * time.Millisecond) {
+				f.restart()
+				for begun := false; reconnect && !begun; time.Sleep(10 * time.Millisecond) {
 					f.mu.Lock()
 					begun = f.sessions[theirs].inFlight != nil
 					f.mu.Unlock()
 				}
-				if again {
+				if reconnect {
 					time.Sleep(500 * time.Millisecond) // what came before the answer is being recorded
-					f.cut()
+					f.dropConnections()
 				}
 				for h.visible() == "" {
 					time.Sleep(10 * time.Millisecond)
 				}
-				c.want(t, "user (): their question", "run r1:user whole")
+				c.checkLog(t, "user (): their question", "run r1:user whole")
 				if err := <-over; err != nil {
 					t.Fatal(err)
 				}
-				h.want(t, event.Completed, "Let me look.\n\nYours.")
+				h.checkTurn(t, event.Completed, "Let me look.\n\nYours.")
 			})
 		})
 	}
@@ -281,36 +281,36 @@ func TestFollowShowsAnswersInOrder(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
 	for _, own := range []bool{true, false} {
 		t.Run(fmt.Sprintf("our own: %v", own), func(t *testing.T) {
-			following(t, func(r *fakeRun) {
+			followSession(t, func(r *fakeRun) {
 				r.wait(500 * time.Millisecond)
 				r.final("1", "Answer to "+r.params["message"].(string))
-			}, func(t *testing.T, f *fake, a *Agent, c *conversations, _ func()) {
+			}, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, _ func()) {
 				c.late = 6 * time.Second
 				over := make(chan error, 1)
-				var first *house
+				var first *turnHost
 				if own {
-					first = newHouse(t, "one?")
+					first = newTurnHost(t, "one?")
 					first.id, first.in.Turn, first.in.Key, first.session = turn, turn, turn, c.kept
 					first.mapper = dialect.NewMapper(first.id, first.newID)
 					first.add(event.Event{Type: event.TurnStart, Turn: first.id, Body: &event.Body{Agent: "claw"}})
 					c.own = []string{turn, "m1"}
-					go func() { over <- first.life(t.Context(), a, nil) }()
+					go func() { over <- first.runUntil(t.Context(), a, nil) }()
 				} else {
-					f.ask("r1", "one?")
+					f.addPrompt("r1", "one?")
 					over <- nil
 				}
 				time.Sleep(100 * time.Millisecond)
 				if !own {
-					f.note("a note") // with it the run is found
+					f.addNote("a note") // with it the run is found
 					time.Sleep(100 * time.Millisecond)
 					first = c.run("r1")
 				}
 				f.mu.Lock()
 				f.down = true
 				f.mu.Unlock()
-				f.cut()
+				f.dropConnections()
 				time.Sleep(time.Second)
-				f.ask("r2", "two?")
+				f.addPrompt("r2", "two?")
 				time.Sleep(time.Second)
 				c.mu.Lock()
 				c.adds = func(key string) {
@@ -320,7 +320,7 @@ func TestFollowShowsAnswersInOrder(t *testing.T) {
 				}
 				c.mu.Unlock()
 				begin := time.Now()
-				f.start()
+				f.restart()
 				for c.run("r2") == nil {
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -331,8 +331,8 @@ func TestFollowShowsAnswersInOrder(t *testing.T) {
 				if err := <-over; err != nil {
 					t.Fatal(err)
 				}
-				first.want(t, event.Completed, "Answer to one?")
-				c.run("r2").want(t, event.Completed, "Answer to two?")
+				first.checkTurn(t, event.Completed, "Answer to one?")
+				c.run("r2").checkTurn(t, event.Completed, "Answer to two?")
 			})
 		})
 	}
@@ -341,16 +341,16 @@ func TestFollowShowsAnswersInOrder(t *testing.T) {
 // Our own answer is shown after that of another client's run which came before it, also if that run is observed late.
 func TestFollowAnswersAfterARunInProgress(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
-	following(t, func(r *fakeRun) {
+	followSession(t, func(r *fakeRun) {
 		r.wait(500 * time.Millisecond)
 		r.final("1", "Answer to "+r.params["message"].(string))
-	}, func(t *testing.T, f *fake, a *Agent, c *conversations, _ func()) {
+	}, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, _ func()) {
 		c.late = 3 * time.Second
-		f.ask("r1", "one?")
+		f.addPrompt("r1", "one?")
 		time.Sleep(100 * time.Millisecond)
-		f.note("a note") // with it the run is found
+		f.addNote("a note") // with it the run is found
 		time.Sleep(time.Second)
-		h := newHouse(t, "two?")
+		h := newTurnHost(t, "two?")
 		h.id, h.in.Turn, h.in.Key, h.session = turn, turn, turn, c.kept
 		h.mapper = dialect.NewMapper(h.id, h.newID)
 		h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
@@ -358,7 +358,7 @@ func TestFollowAnswersAfterARunInProgress(t *testing.T) {
 		c.own = []string{turn, "m1"}
 		c.mu.Unlock()
 		over := make(chan error, 1)
-		go func() { over <- h.life(t.Context(), a, nil) }()
+		go func() { over <- h.runUntil(t.Context(), a, nil) }()
 		for h.visible() == "" {
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -368,32 +368,32 @@ func TestFollowAnswersAfterARunInProgress(t *testing.T) {
 		if err := <-over; err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, "Answer to two?")
+		h.checkTurn(t, event.Completed, "Answer to two?")
 		time.Sleep(time.Minute)
-		c.run("r1").want(t, event.Completed, "Answer to one?")
+		c.run("r1").checkTurn(t, event.Completed, "Answer to one?")
 	})
 }
 
 // Our own messages and answers come back with the session, and are not shown again: neither a turn's, nor one that had to wait.
-func TestFollowOurOwn(t *testing.T) {
+func TestFollowSkipsOwnTurns(t *testing.T) {
 	const turn = "019aab00-0000-7000-8000-000000000001"
-	following(t, answers, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
-		f.ask("r1", "their question")
-		h := newHouse(t, "hello")
+	followSession(t, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, reconnect func()) {
+		f.addPrompt("r1", "their question")
+		h := newTurnHost(t, "hello")
 		h.id, h.in.Turn, h.in.Key, h.session = turn, turn, turn, c.kept
 		h.mapper = dialect.NewMapper(h.id, h.newID)
 		h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
 		c.mu.Lock()
 		c.own = []string{turn, "m1"}
 		c.mu.Unlock()
-		if err := h.life(t.Context(), a, nil); err != nil {
+		if err := h.runUntil(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, "Let me look.\n\nYours.")
+		h.checkTurn(t, event.Completed, "Let me look.\n\nYours.")
 		time.Sleep(10 * time.Second)
-		again()
+		reconnect()
 		time.Sleep(time.Second)
-		c.want(t, "user (): their question", "run r1:user live")
+		c.checkLog(t, "user (): their question", "run r1:user live")
 		if h := c.run("r1"); h == nil || h.turn().Outcome != event.Completed {
 			t.Error("their run is not shown to its end")
 		}
@@ -402,21 +402,21 @@ func TestFollowOurOwn(t *testing.T) {
 
 // A long session is read in small pieces, and in larger ones only after an absence in which more happened than they hold.
 func TestFollowLongSession(t *testing.T) {
-	following(t, func(r *fakeRun) {
-		r.say("1", "Yes, ")
+	followSession(t, func(r *fakeRun) {
+		r.speak("1", "Yes, ")
 		r.wait(500 * time.Millisecond)
 		r.final("1", "Yes, "+r.params["message"].(string))
-	}, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+	}, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, reconnect func()) {
 		var want []string
-		asks := func(from, to int) {
+		addPrompts := func(from, to int) {
 			for i := from; i < to; i++ {
-				f.ask(fmt.Sprint("r", i), fmt.Sprint("question ", i))
+				f.addPrompt(fmt.Sprint("r", i), fmt.Sprint("question ", i))
 				time.Sleep(time.Second)
 			}
 		}
-		wants := func(from, to int, how string) {
+		checkTexts := func(from, to int, message string) {
 			for i := from; i < to; i++ {
-				want = append(want, fmt.Sprint("user (): question ", i), fmt.Sprintf("run r%d:user %s", i, how))
+				want = append(want, fmt.Sprint("user (): question ", i), fmt.Sprintf("run r%d:user %s", i, message))
 			}
 		}
 		largest := func() int {
@@ -426,23 +426,23 @@ func TestFollowLongSession(t *testing.T) {
 			f.limits = nil
 			return n
 		}
-		asks(0, 1)
+		addPrompts(0, 1)
 		largest()
-		asks(1, 60)
-		wants(0, 60, "live")
-		c.want(t, want...)
+		addPrompts(1, 60)
+		checkTexts(0, 60, "live")
+		c.checkLog(t, want...)
 		if n := largest(); n > endRows {
 			t.Errorf("%d rows are read at once for one run", n)
 		}
 		f.mu.Lock()
 		f.down = true
 		f.mu.Unlock()
-		f.cut()
-		asks(60, 100)
-		f.start()
+		f.dropConnections()
+		addPrompts(60, 100)
+		f.restart()
 		time.Sleep(time.Minute)
-		wants(60, 100, "whole")
-		c.want(t, want...)
+		checkTexts(60, 100, "whole")
+		c.checkLog(t, want...)
 		if n := largest(); n != historyRows {
 			t.Errorf("%d rows are read after an absence of 80 rows, want %d", n, historyRows)
 		}
@@ -450,7 +450,7 @@ func TestFollowLongSession(t *testing.T) {
 }
 
 // A file of a run that ended while nobody followed is shown by its name, once, and says that it was not copied.
-func TestFollowLaterWithFile(t *testing.T) {
+func TestFollowUncopiedFile(t *testing.T) {
 	block := map[string]any{"type": "image", "artifactId": "art-1", "url": "/api/chat/media/outgoing/x/1/full", "alt": "pic.png", "mimeType": "image/png"}
 	for _, tt := range []struct {
 		name, text string
@@ -461,33 +461,33 @@ func TestFollowLaterWithFile(t *testing.T) {
 		{"in both", "Here.\nMEDIA:/srv/claw/ws/pic.png", block},
 		{"alone", "", block},
 	} {
-		t.Run(tt.name, func(t *testing.T) { followLaterWithFile(t, tt.text, tt.block) })
+		t.Run(tt.name, func(t *testing.T) { checkUncopiedFile(t, tt.text, tt.block) })
 	}
 }
 
-func followLaterWithFile(t *testing.T, text string, block map[string]any) {
+func checkUncopiedFile(t *testing.T, text string, block map[string]any) {
 	t.Helper()
 	said, _, _ := strings.Cut(text, "\n")
-	following(t, func(r *fakeRun) {
-		row := content1(text)
+	followSession(t, func(r *fakeRun) {
+		row := textContent(text)
 		row["role"], row["stopReason"] = "assistant", "stop"
 		if block != nil {
 			row["content"] = append(row["content"].([]any), block)
 		}
-		r.write(row)
-		r.end("final", map[string]any{"message": content1(said)})
-	}, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+		r.addRows(row)
+		r.end("final", map[string]any{"message": textContent(said)})
+	}, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, reconnect func()) {
 		f.mu.Lock()
 		f.down = true
 		f.mu.Unlock()
-		f.cut()
-		f.ask("r1", "a picture?")
+		f.dropConnections()
+		f.addPrompt("r1", "a picture?")
 		time.Sleep(time.Second)
-		f.start()
+		f.restart()
 		time.Sleep(time.Minute)
-		c.want(t, "user (): a picture?", "run r1:user whole")
+		c.checkLog(t, "user (): a picture?", "run r1:user whole")
 		h := c.run("r1")
-		h.want(t, event.Completed, said)
+		h.checkTurn(t, event.Completed, said)
 		files := h.parts(event.KindMedia)
 		if len(files) != 1 || files[0].Media.Name != "pic.png" || files[0].Media.URL != "" || files[0].Error == nil || files[0].Error.Code != codeFile || !files[0].Final {
 			t.Errorf("files: %+v", files)

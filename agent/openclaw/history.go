@@ -24,7 +24,7 @@ type historyParams struct {
 }
 
 // history is what a session's history says.
-type history struct {
+type sessionHistory struct {
 	Messages []row     `json:"messages"`
 	InFlight *inFlight `json:"inFlightRun"`
 	Info     struct {
@@ -79,7 +79,7 @@ type row struct {
 }
 
 // at returns when the row was written.
-func (r *row) at() time.Time { return time.UnixMilli(r.Timestamp) }
+func (r *row) writtenAt() time.Time { return time.UnixMilli(r.Timestamp) }
 
 // UnmarshalJSON reads a row and keeps it as it came.
 func (r *row) UnmarshalJSON(b []byte) error {
@@ -95,8 +95,8 @@ func (r *row) UnmarshalJSON(b []byte) error {
 }
 
 // named makes the frame of a history in which the rows name their run, as those of protocol 4 do by themselves.
-func named(rows []row, run string) ([]byte, error) {
-	var all []map[string]json.RawMessage
+func historyFrame(rows []row, run string) ([]byte, error) {
+	var messages []map[string]json.RawMessage
 	for _, r := range rows {
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(r.raw, &fields); err != nil {
@@ -106,9 +106,9 @@ func named(rows []row, run string) ([]byte, error) {
 			continue // null is no row
 		}
 		fields["__openclaw"] = mustJSON(map[string]string{"runId": run})
-		all = append(all, fields)
+		messages = append(messages, fields)
 	}
-	return mustJSON(map[string]any{"type": "res", "id": "history", "ok": true, "payload": map[string]any{"messages": all}}), nil
+	return mustJSON(map[string]any{"type": "res", "id": "history", "ok": true, "payload": map[string]any{"messages": messages}}), nil
 }
 
 // block is a piece of a row's content.
@@ -158,38 +158,38 @@ func (r *row) text() string {
 }
 
 // history asks for the session's history. raw is the frame that it came in.
-func (t *turn) history(ctx context.Context, l *link, rows int) (h *history, raw []byte, err error) {
-	h, raw, err = askHistory(ctx, l, t.session, rows)
+func (t *turn) history(ctx context.Context, conn *connection, rows int) (history *sessionHistory, raw []byte, err error) {
+	history, raw, err = askHistory(ctx, conn, t.session, rows)
 	if err == nil {
-		t.heard = time.Now()
+		t.lastHeard = time.Now()
 	}
-	return h, raw, err
+	return history, raw, err
 }
 
-func readHistory(ctx context.Context, l *link, session string, rows int) (*history, error) {
-	h, _, err := askHistory(ctx, l, session, rows)
-	return h, err
+func readHistory(ctx context.Context, conn *connection, session string, rows int) (*sessionHistory, error) {
+	history, _, err := askHistory(ctx, conn, session, rows)
+	return history, err
 }
 
-func askHistory(ctx context.Context, l *link, session string, rows int) (h *history, raw []byte, err error) {
+func askHistory(ctx context.Context, conn *connection, session string, rows int) (history *sessionHistory, raw []byte, err error) {
 	p := historyParams{Session: session, Limit: rows}
-	if l.protocol() >= numbered {
+	if conn.protocol() >= numberedProtocol {
 		p.MaxChars = historyChars
 	}
-	r, err := l.ask(ctx, "chat.history", p, nil)
+	r, err := conn.ask(ctx, "chat.history", p, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("chat.history: %w", err)
 	}
-	h = &history{}
-	if err := json.Unmarshal(r.frame.Payload, h); err != nil {
+	history = &sessionHistory{}
+	if err := json.Unmarshal(r.frame.Payload, history); err != nil {
 		return nil, nil, fmt.Errorf("chat.history: %w", err)
 	}
-	return h, r.raw, nil
+	return history, r.raw, nil
 }
 
 // question is what a history is asked about a run. Before protocol 4 histories name no runs: there the message says which rows
 // are the run's.
-type question struct {
+type runQuery struct {
 	run      string
 	text     string    // of the message that the run answers
 	after    time.Time // when it was sent, by the gateway's clock
@@ -197,9 +197,9 @@ type question struct {
 }
 
 // of returns the rows of a run.
-func (h *history) of(q question) []row {
-	if q.protocol < numbered {
-		return h.behind(h.user(q))
+func (h *sessionHistory) rowsOf(q runQuery) []row {
+	if q.protocol < numberedProtocol {
+		return h.rowsAfter(h.promptIndex(q))
 	}
 	var rows []row
 	for _, r := range h.Messages {
@@ -211,18 +211,18 @@ func (h *history) of(q question) []row {
 }
 
 // user returns the index of the message that a run answers, -1 if the history does not have it.
-func (h *history) user(q question) int {
-	if q.protocol >= numbered {
-		return h.last(func(r *row) bool { return r.Key == q.run+":user" })
+func (h *sessionHistory) promptIndex(q runQuery) int {
+	if q.protocol >= numberedProtocol {
+		return h.lastUserRow(func(r *row) bool { return r.Key == q.run+":user" })
 	}
-	return h.last(func(r *row) bool {
+	return h.lastUserRow(func(r *row) bool {
 		old := r.Timestamp != 0 && time.UnixMilli(r.Timestamp).Before(q.after)
 		return !old && strings.Contains(r.text(), strings.TrimSpace(q.text))
 	})
 }
 
 // last returns the index of the last message of a user that a condition holds for, -1 if there is none.
-func (h *history) last(is func(*row) bool) int {
+func (h *sessionHistory) lastUserRow(is func(*row) bool) int {
 	for i := len(h.Messages) - 1; i >= 0; i-- {
 		if r := &h.Messages[i]; r.Role == "user" && is(r) {
 			return i
@@ -232,7 +232,7 @@ func (h *history) last(is func(*row) bool) int {
 }
 
 // behind returns the rows between the message at an index and the next one of a user.
-func (h *history) behind(user int) []row {
+func (h *sessionHistory) rowsAfter(user int) []row {
 	if user < 0 {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (h *history) behind(user int) []row {
 }
 
 // queued reports whether the gateway keeps the message of a run until the session is free.
-func (h *history) queued(run string) bool {
+func (h *sessionHistory) isQueued(run string) bool {
 	for _, p := range h.Pending.Items {
 		if p.Run == run && p.State == "queued" {
 			return true
@@ -254,27 +254,27 @@ func (h *history) queued(run string) bool {
 }
 
 // collected begins the key of a message that the gateway made of those that had to wait.
-const collected = "followup-collect:"
+const collectedPrefix = "followup-collect:"
 
 // answering returns the run of another id that answers the message of a run which had to wait, "" if there is none yet. Rows are sure; a run
 // in progress may answer a later message, which the rows don't show yet.
-func (h *history) answering(q question, waited bool) (run string, sure bool) {
-	if q.protocol < numbered {
+func (h *sessionHistory) answering(q runQuery, wasQueued bool) (run string, certain bool) {
+	if q.protocol < numberedProtocol {
 		return "", true
 	}
-	user := h.user(q)
-	if user < 0 && waited {
-		user = h.last(func(r *row) bool {
-			return strings.HasPrefix(r.Key, collected) && strings.Contains(r.text(), strings.TrimSpace(q.text))
+	user := h.promptIndex(q)
+	if user < 0 && wasQueued {
+		user = h.lastUserRow(func(r *row) bool {
+			return strings.HasPrefix(r.Key, collectedPrefix) && strings.Contains(r.text(), strings.TrimSpace(q.text))
 		})
 	}
 	if user < 0 || h.Messages[user].Meta.Steer != "" {
 		return "", true
 	}
-	rows := h.behind(user)
+	rows := h.rowsAfter(user)
 	for i := range rows {
 		switch run := rows[i].Meta.Run; {
-		case run == "", hidden(run, &rows[i]) != (prompt{}):
+		case run == "", hiddenPrompt(run, &rows[i]) != (prompt{}):
 		case run == q.run:
 			return "", true
 		default:
@@ -282,14 +282,14 @@ func (h *history) answering(q question, waited bool) (run string, sure bool) {
 		}
 	}
 	newest := user+1+len(rows) == len(h.Messages)
-	if f := h.InFlight; waited && newest && f != nil && f.Run != q.run && hidden(f.Run, nil) == (prompt{}) && !h.queued(f.Run) && h.user(question{run: f.Run, protocol: q.protocol}) < 0 {
+	if f := h.InFlight; wasQueued && newest && f != nil && f.Run != q.run && hiddenPrompt(f.Run, nil) == (prompt{}) && !h.isQueued(f.Run) && h.promptIndex(runQuery{run: f.Run, protocol: q.protocol}) < 0 {
 		return f.Run, false // it has said nothing yet
 	}
 	return "", true
 }
 
 // active reports whether the gateway runs a run. restarted says that its process is younger than the run.
-func (h *history) active(run string, restarted bool) bool {
+func (h *sessionHistory) isActive(run string, restarted bool) bool {
 	if h.InFlight != nil && h.InFlight.Run == run || slices.Contains(h.Info.Runs, run) {
 		return true
 	}
@@ -298,13 +298,13 @@ func (h *history) active(run string, restarted bool) bool {
 }
 
 // recovery is what a gateway's message comes from by which it goes on with what its restart interrupted.
-const recovery = "main_session_restart_recovery"
+const recoveryTool = "main_session_restart_recovery"
 
 // successor returns the run by which a restarted gateway continues a turn, "" if there is none yet. It begins with a message of the
 // gateway behind a message of the turn; other clients' runs begin with messages of another kind. A message is named by the run that it
 // was sent with, which is not the one that answers it if it had to wait. Rows are sure, as for [history.answering].
-func (h *history) successor(message, known func(string) bool) (next string, sure bool) {
-	behind := false
+func (h *sessionHistory) successor(isMessage, isOwn func(string) bool) (next string, certain bool) {
+	pastPrompt := false
 	for i := range h.Messages {
 		r := &h.Messages[i]
 		if r.Role != "user" {
@@ -312,20 +312,20 @@ func (h *history) successor(message, known func(string) bool) (next string, sure
 		}
 		id, ok := strings.CutSuffix(r.Key, ":user")
 		switch {
-		case ok && message(id):
-			behind = true
-		case ok && behind && !known(id) && r.Provenance.Tool == recovery:
+		case ok && isMessage(id):
+			pastPrompt = true
+		case ok && pastPrompt && !isOwn(id) && r.Provenance.Tool == recoveryTool:
 			next = id
 		}
 	}
-	if next == "" && h.InFlight != nil && !known(h.InFlight.Run) && hidden(h.InFlight.Run, nil) == (prompt{}) && h.user(question{run: h.InFlight.Run, protocol: numbered}) < 0 {
+	if next == "" && h.InFlight != nil && !isOwn(h.InFlight.Run) && hiddenPrompt(h.InFlight.Run, nil) == (prompt{}) && h.promptIndex(runQuery{run: h.InFlight.Run, protocol: numberedProtocol}) < 0 {
 		return h.InFlight.Run, false // its message is not written yet
 	}
 	return next, true
 }
 
 // ending is a run's end as its history tells it, as the frame that did not come; nil where it tells none.
-func ending(session, run string, rows []row, protocol int) []byte {
+func endFrame(session, run string, rows []row, protocol int) []byte {
 	p := map[string]any{"runId": run, "sessionKey": session}
 	var texts []string
 	state := ""
@@ -353,15 +353,15 @@ func ending(session, run string, rows []row, protocol int) []byte {
 			}
 		}
 		if r.Role == "assistant" {
-			if text := r.text(); text != "" && !strings.HasSuffix(r.Key, warning) {
-				texts = append(texts, visible(text))
+			if text := r.text(); text != "" && !strings.HasSuffix(r.Key, warningSuffix) {
+				texts = append(texts, visibleText(text))
 			}
 		}
 	}
 	if state == "" {
 		return nil
 	}
-	if protocol < numbered && len(texts) > 0 {
+	if protocol < numberedProtocol && len(texts) > 0 {
 		texts = texts[len(texts)-1:] // as its finals are
 	}
 	if len(texts) > 0 {
@@ -372,24 +372,24 @@ func ending(session, run string, rows []row, protocol int) []byte {
 }
 
 // warning ends the key of a row in which the gateway itself says that the run failed.
-const warning = ":terminal-error"
+const warningSuffix = ":terminal-error"
 
 // broken returns the end of a run whose model broke off. Before protocol 4 the gateway's own frame calls such a run complete.
-func broken(session, run string, rows []row) (end []byte, failed bool) {
+func failedEndFrame(session, run string, rows []row) (end []byte, failed bool) {
 	for i := len(rows) - 1; i >= 0; i-- {
 		if rows[i].Role == "assistant" {
-			return ending(session, run, rows, minProtocol), rows[i].StopReason == "error"
+			return endFrame(session, run, rows, minProtocol), rows[i].StopReason == "error"
 		}
 	}
 	return nil, false
 }
 
 // truncated is what stands at the end of a text that a history shows in part.
-const truncated = "\n...(truncated)..."
+const truncationMark = "\n...(truncated)..."
 
 // visible is a text without the mark of its being cut, and without the lines that name files.
-func visible(text string) string {
-	lines := strings.Split(strings.TrimSuffix(text, truncated), "\n")
+func visibleText(text string) string {
+	lines := strings.Split(strings.TrimSuffix(text, truncationMark), "\n")
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "MEDIA:") })
 	return strings.Join(lines, "\n")
 }

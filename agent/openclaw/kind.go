@@ -19,7 +19,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 		Summary: "an OpenClaw gateway, over its WebSocket: text, tools, thinking, files, approvals; runs outlive a restart of either side",
 		Target:  "ws://HOST:PORT",
 		Options: append([]agent.Option{
-			{Name: "session", Help: "name of the session upstream; {tenant}, {subject} and {conversation} are filled in", Default: DefaultSession},
+			{Name: "session", Help: "name of the session upstream; {tenant}, {subject} and {conversation} are filled in", Default: defaultSession},
 			{Name: "agent", Help: "agent whose session it is; without it the gateway's default"},
 			{Name: "media_root", Help: "folder of this machine that holds the files which the agent names"},
 		}, agent.SecretOptions("token", "token of the gateway", defaultTokenEnv)...),
@@ -28,9 +28,9 @@ func Kind(dialects dialect.Registry) agent.Kind {
 			if err != nil {
 				return nil, err
 			}
-			c := Config{
+			c := config{
 				URL: s.Target, Dialect: d,
-				Session: s.Options["session"], Agent: s.Options["agent"], MediaRoot: s.Options["media_root"],
+				Session: s.Options["session"], gatewayAgent: s.Options["agent"], MediaRoot: s.Options["media_root"],
 			}
 			if c.Token, err = s.Secret("token"); err != nil {
 				return nil, err
@@ -38,7 +38,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 			if c.Token == "" {
 				c.Token = strings.TrimSpace(os.Getenv(defaultTokenEnv))
 			}
-			return New(c)
+			return newGatewayAgent(c)
 		},
 		Discover: func(ctx context.Context, s agent.Spec) ([]agent.Offer, error) { return discover(ctx, dialects, s) },
 		Schemes:  []string{"ws", "wss"},

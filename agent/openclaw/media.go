@@ -14,7 +14,7 @@ import (
 )
 
 // media is a file that a run has shown. Its part begins with the name alone; where the bytes are comes later.
-type media struct {
+type mediaPart struct {
 	Run     string `json:"run"`
 	Message string `json:"message"`
 	Part    string `json:"part"`
@@ -28,20 +28,20 @@ const codeFile = "file_unavailable"
 
 // mediaStarts returns the file that an operation begins to show, with the whole path by which the agent named it, and the
 // operation without the path: it is one of the gateway's machine, and leads readers nowhere. All others it returns as they are.
-func mediaStarts(op event.Event) (event.Event, *media) {
+func withoutPath(op event.Event) (event.Event, *mediaPart) {
 	if op.Type != event.PartStart || op.Get().Kind != event.KindMedia || op.Body.Media == nil {
 		return op, nil
 	}
 	b := *op.Body
-	shown := *b.Media
-	m := &media{Run: op.Turn, Message: op.Message, Part: op.Part, Path: shown.URL, Name: nameOf(shown.URL)}
-	if !isWeb(shown.URL) {
-		shown.URL = ""
+	public := *b.Media
+	m := &mediaPart{Run: op.Turn, Message: op.Message, Part: op.Part, Path: public.URL, Name: baseName(public.URL)}
+	if !isWeb(public.URL) {
+		public.URL = ""
 	}
-	if shown.Name == "" {
-		shown.Name = m.Name
+	if public.Name == "" {
+		public.Name = m.Name
 	}
-	b.Media = &shown
+	b.Media = &public
 	op.Body = &b
 	return op, m
 }
@@ -51,7 +51,7 @@ func isWeb(address string) bool {
 }
 
 // nameOf is the last element of a path or address.
-func nameOf(p string) string {
+func baseName(p string) string {
 	if u, err := url.Parse(p); err == nil && isWeb(p) {
 		p = u.Path
 	}
@@ -62,14 +62,14 @@ func nameOf(p string) string {
 }
 
 // picture is a file that a history names.
-type picture struct {
+type historyFile struct {
 	block
 	id string // the same for the same file
 }
 
 // pictures are the files of a run's rows.
-func pictures(rows []row) []picture {
-	var all []picture
+func filesOf(rows []row) []historyFile {
+	var files []historyFile
 	for i := range rows {
 		if rows[i].Role != "assistant" {
 			continue
@@ -83,69 +83,69 @@ func pictures(rows []row) []picture {
 			}
 			switch {
 			case b.Artifact != "":
-				all = append(all, picture{b, b.Artifact})
+				files = append(files, historyFile{b, b.Artifact})
 			case b.Data != "" && b.Type != "text":
 				sum := sha256.Sum256([]byte(b.Data))
-				all = append(all, picture{b, "sha256:" + hex.EncodeToString(sum[:8])})
+				files = append(files, historyFile{b, "sha256:" + hex.EncodeToString(sum[:8])})
 			case strings.HasPrefix(b.URL, "/api/"):
-				all = append(all, picture{b, b.URL})
+				files = append(files, historyFile{b, b.URL})
 			case b.Attachment != nil && b.Type == "attachment_error":
 				b.Alt = b.Attachment.Label
-				all = append(all, picture{b, "error:" + b.Attachment.Label})
+				files = append(files, historyFile{b, "error:" + b.Attachment.Label})
 			}
 		}
 	}
-	return all
+	return files
 }
 
 // files copies the files of a run into the store, and shows those that only its history names. Where one can't be had its part
 // says why.
-func (t *turn) files(ctx context.Context, l *link, r *run, rows []row) {
-	named := pictures(rows)
+func (t *turn) copyFiles(ctx context.Context, conn *connection, r *run, rows []row) {
+	historyFiles := filesOf(rows)
 	for _, m := range t.st.Media {
 		if m.Done || m.Run == t.in.Key && m.Message != r.ID {
 			continue
 		}
-		stored, err := t.local(ctx, m.Path)
-		if i := match(named, m); err != nil && i >= 0 { // OpenClaw itself may have it
-			stored, err = t.fetch(ctx, l, named[i])
-			named = append(named[:i], named[i+1:]...)
+		file, err := t.storeLocal(ctx, m.Path)
+		if i := matchFile(historyFiles, m); err != nil && i >= 0 { // OpenClaw itself may have it
+			file, err = t.fetch(ctx, conn, historyFiles[i])
+			historyFiles = append(historyFiles[:i], historyFiles[i+1:]...)
 		}
-		t.shown(ctx, m, stored, err)
+		t.updateFile(ctx, m, file, err)
 	}
-	for _, p := range named {
+	for _, p := range historyFiles {
 		key := "file:" + p.id
 		if t.hasPart(key) {
 			continue
 		}
-		m := &media{Run: t.in.Key, Message: r.ID, Part: key, Name: p.name()}
+		m := &mediaPart{Run: t.in.Key, Message: r.ID, Part: key, Name: p.name()}
 		ops := []event.Event{
 			{Type: event.PartStart, Message: r.ID, Part: key, Body: &event.Body{Kind: event.KindMedia, Media: &event.Media{Name: m.Name, MIME: p.MIME}}},
 			{Type: event.PartEnd, Message: r.ID, Part: key},
 		}
-		if !r.Begun {
-			r.Begun = true
+		if !r.HasMessage {
+			r.HasMessage = true
 			ops = append([]event.Event{{Type: event.MessageStart, Message: r.ID, Body: &event.Body{Role: event.Assistant}}}, ops...)
 		}
 		if err := t.emit(m, ops); err != nil {
 			return
 		}
-		stored, err := t.fetch(ctx, l, p)
-		t.shown(ctx, m, stored, err)
+		file, err := t.fetch(ctx, conn, p)
+		t.updateFile(ctx, m, file, err)
 	}
 }
 
 // wanting reports whether a run shows files that its history does not name yet, and that don't lie on this machine.
-func (t *turn) wanting(ctx context.Context, r *run, named []picture) bool {
+func (t *turn) lacksFiles(ctx context.Context, r *run, historyFiles []historyFile) bool {
 	n := 0
 	for _, m := range t.st.Media {
 		if !m.Done && m.Message == r.ID && m.Path != "" && !isWeb(m.Path) {
-			if _, err := t.local(ctx, m.Path); err != nil {
+			if _, err := t.storeLocal(ctx, m.Path); err != nil {
 				n++
 			}
 		}
 	}
-	return n > len(named) && t.a.root == nil
+	return n > len(historyFiles) && t.a.root == nil
 }
 
 func (t *turn) hasPart(key string) bool {
@@ -158,22 +158,22 @@ func (t *turn) hasPart(key string) bool {
 }
 
 // match returns which of a history's files is one that was shown: the one of its name, else the only one there is.
-func match(named []picture, m *media) int {
-	for i, p := range named {
+func matchFile(historyFiles []historyFile, m *mediaPart) int {
+	for i, p := range historyFiles {
 		if p.Alt == m.Name || p.Name == m.Name {
 			return i
 		}
 	}
-	if len(named) == 1 {
+	if len(historyFiles) == 1 {
 		return 0
 	}
 	return -1
 }
 
-func (p *picture) name() string {
+func (p *historyFile) name() string {
 	for _, name := range []string{p.Name, p.Alt} {
 		if name != "" {
-			return nameOf(name)
+			return baseName(name)
 		}
 	}
 	if strings.HasPrefix(p.MIME, "image/") {
@@ -198,11 +198,11 @@ func fileError(name string, err error) *event.Error {
 }
 
 // shown says in a file's part where its bytes are, or why they are nowhere.
-func (t *turn) shown(ctx context.Context, m *media, stored event.Media, err error) {
+func (t *turn) updateFile(ctx context.Context, m *mediaPart, file event.Media, err error) {
 	if ctx.Err() != nil && err != nil {
 		err = errSlow
 	}
-	b := &event.Body{Media: &stored}
+	b := &event.Body{Media: &file}
 	if err != nil {
 		if isWeb(m.Path) {
 			m.Done = true
@@ -210,11 +210,11 @@ func (t *turn) shown(ctx context.Context, m *media, stored event.Media, err erro
 		}
 		e := fileError(m.Name, err)
 		b = &event.Body{Media: &event.Media{Name: m.Name, Alt: e.Message}, Error: e}
-		t.out.Log().Info("a file of the agent could not be fetched", "name", m.Name, "error", err)
+		t.emitter.Log().Info("a file of the agent could not be fetched", "name", m.Name, "error", err)
 	}
 	m.Done = true
 	op := event.Event{Type: event.PartUpdate, Turn: m.Run, Message: m.Message, Part: m.Part, Body: b}
 	if err := t.step(func() ([]event.Event, error) { return []event.Event{op}, nil }); err != nil && ctx.Err() == nil {
-		t.out.Log().Warn("a file is not shown", "name", m.Name, "error", err)
+		t.emitter.Log().Warn("a file is not shown", "name", m.Name, "error", err)
 	}
 }

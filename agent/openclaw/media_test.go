@@ -15,19 +15,19 @@ import (
 )
 
 // shows plays a run that shows a file, which its history names by block.
-func shows(path string, block map[string]any) func(*fakeRun) {
+func showFile(path string, block map[string]any) func(*fakeRun) {
 	return func(r *fakeRun) {
 		if path != "" {
 			r.agent("assistant", map[string]any{"text": "", "delta": "", "mediaUrls": []string{path}, "itemId": r.id + ":1"})
 		}
-		r.say("1", "Here.")
-		row := content1("Here.")
+		r.speak("1", "Here.")
+		row := textContent("Here.")
 		row["role"], row["stopReason"] = "assistant", "stop"
 		if block != nil {
 			row["content"] = append(row["content"].([]any), block)
 		}
-		r.write(row)
-		r.end("final", map[string]any{"message": content1("Here.")})
+		r.addRows(row)
+		r.end("final", map[string]any{"message": textContent("Here.")})
 	}
 }
 
@@ -35,14 +35,14 @@ func TestMedia(t *testing.T) {
 	const path = "/srv/claw/ws/pic.png"
 	b64 := base64.StdEncoding.EncodeToString([]byte("picture"))
 	artifact := map[string]any{"type": "image", "artifactId": "art-1", "url": "/api/chat/media/outgoing/x/1/full", "alt": "pic.png", "mimeType": "image/png"}
-	served := func(w http.ResponseWriter, r *http.Request) {
+	serveFile := func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+fakeToken || r.URL.Path != artifact["url"] {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		_, _ = w.Write([]byte("picture")) // whoever is gone needs none
 	}
-	gone := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+	notFound := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
 	for _, tt := range []struct {
 		name   string
 		path   string
@@ -52,14 +52,14 @@ func TestMedia(t *testing.T) {
 		root   bool
 		reason string // where it can't be had
 	}{
-		{"by its address", path, artifact, served, "", false, ""},
-		{"as an artifact", path, artifact, gone, b64, false, ""},
-		{"from a shared disk", path, nil, gone, "", true, ""},
-		{"in the history alone", "", artifact, served, "", false, ""},
-		{"as base64 of the history", "", map[string]any{"type": "image", "data": b64, "mimeType": "image/png", "alt": "pic.png"}, gone, "", false, ""},
-		{"nowhere", path, nil, gone, "", false, "could not be fetched"},
-		{"not stored there", path, map[string]any{"type": "attachment_error", "attachment": map[string]any{"code": "delivery-failed", "label": "pic.png"}}, gone, "", false, "could not be fetched"},
-		{"refused", path, artifact, gone, "", false, "could not be fetched"},
+		{"by its address", path, artifact, serveFile, "", false, ""},
+		{"as an artifact", path, artifact, notFound, b64, false, ""},
+		{"from a shared disk", path, nil, notFound, "", true, ""},
+		{"in the history alone", "", artifact, serveFile, "", false, ""},
+		{"as base64 of the history", "", map[string]any{"type": "image", "data": b64, "mimeType": "image/png", "alt": "pic.png"}, notFound, "", false, ""},
+		{"nowhere", path, nil, notFound, "", false, "could not be fetched"},
+		{"not stored there", path, map[string]any{"type": "attachment_error", "attachment": map[string]any{"code": "delivery-failed", "label": "pic.png"}}, notFound, "", false, "could not be fetched"},
+		{"refused", path, artifact, notFound, "", false, "could not be fetched"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -70,23 +70,23 @@ func TestMedia(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake(t, 4, shows(tt.path, tt.block))
+				f := newFake(t, 4, showFile(tt.path, tt.block))
 				defer f.stop()
 				f.media = tt.media
 				if tt.art != "" {
 					f.artifacts["art-1"] = tt.art
 				}
-				a := newAgent(t, f, func(c *Config) {
+				a := newAgent(t, f, func(c *config) {
 					if tt.root {
 						c.MediaRoot = root
 					}
 				})
 				defer a.Close()
-				h := newHouse(t, "hello")
-				if err := h.life(t.Context(), a, nil); err != nil {
+				h := newTurnHost(t, "hello")
+				if err := h.runUntil(t.Context(), a, nil); err != nil {
 					t.Fatal(err)
 				}
-				h.want(t, event.Completed, "Here.")
+				h.checkTurn(t, event.Completed, "Here.")
 				parts := h.parts(event.KindMedia)
 				if len(parts) != 1 || parts[0].Media.Name != "pic.png" {
 					t.Fatalf("parts: %+v", parts)
@@ -107,28 +107,28 @@ func TestMedia(t *testing.T) {
 }
 
 // A file that does not come keeps no answer from its end that was over while nobody listened.
-func TestMediaStalls(t *testing.T) {
+func TestStalledFile(t *testing.T) {
 	artifact := map[string]any{"type": "image", "url": "/api/chat/media/outgoing/x/1/full", "alt": "pic.png", "mimeType": "image/png"}
 	bubble(t, 4, func(r *fakeRun) {
-		r.say("1", "He")
+		r.speak("1", "He")
 		r.wait(2 * time.Second)
-		shows("", artifact)(r)
-	}, func(t *testing.T, f *fake, a *Agent) {
+		showFile("", artifact)(r)
+	}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
 		f.media = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-		h := newHouse(t, "hello")
+		h := newTurnHost(t, "hello")
 		die := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(die) })
-		_ = h.life(t.Context(), a, die)
+		_ = h.runUntil(t.Context(), a, die)
 		a.Close()
 		time.Sleep(10 * time.Second)
 		b := newAgent(t, f, nil)
 		defer b.Close()
 		begin := time.Now()
-		if err := h.life(t.Context(), b, nil); err != nil {
+		if err := h.runUntil(t.Context(), b, nil); err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, "Here.")
-		if took := time.Since(begin); took > 2*settleLimit {
+		h.checkTurn(t, event.Completed, "Here.")
+		if took := time.Since(begin); took > 2*completeLimit {
 			t.Errorf("it took %v", took)
 		}
 		if parts := h.parts(event.KindMedia); len(parts) != 1 || parts[0].Error == nil || parts[0].Error.Code != codeFile {
@@ -153,30 +153,30 @@ func TestAttachments(t *testing.T) {
 		{"one that is too large", 2000, "/api/files/a.png", "", codeAttachment},
 		{"one that is nowhere", 3, "/api/files/other.png", "", codeAttachment},
 	} {
-		bubble(t, 4, play, func(t *testing.T, _ *fake, a *Agent) {
-			h := newHouse(t, "look")
+		bubble(t, 4, play, func(t *testing.T, _ *fakeGateway, a *gatewayAgent) {
+			h := newTurnHost(t, "look")
 			h.bytes["/api/files/a.png"] = []byte(strings.Repeat("x", tt.size))
 			h.in.Message.Parts = []event.Part{{Kind: event.KindMedia, Media: &event.Media{URL: tt.where, MIME: "image/png", Name: "a.png"}}}
-			_ = h.life(t.Context(), a, nil)
+			_ = h.runUntil(t.Context(), a, nil)
 			if tt.code != "" {
-				h.failed(t, tt.code, "a.png")
+				h.checkFailure(t, tt.code, "a.png")
 				return
 			}
-			h.want(t, event.Completed, tt.want)
+			h.checkTurn(t, event.Completed, tt.want)
 		})
 	}
 }
 
 // A file of the workspace is found without a look at OpenClaw's history, and one that is not there says so.
-func TestMediaOfTheWorkspace(t *testing.T) {
+func TestWorkspaceFile(t *testing.T) {
 	for path, reason := range map[string]string{"/space/pic.png": "", "/elsewhere/pic.png": "could not be fetched"} {
-		bubble(t, 4, shows(path, nil), func(t *testing.T, _ *fake, a *Agent) {
-			h := newHouse(t, "hello")
-			h.space = map[string]string{"/space/pic.png": "picture"}
-			if err := h.life(t.Context(), a, nil); err != nil {
+		bubble(t, 4, showFile(path, nil), func(t *testing.T, _ *fakeGateway, a *gatewayAgent) {
+			h := newTurnHost(t, "hello")
+			h.workspace = map[string]string{"/space/pic.png": "picture"}
+			if err := h.runUntil(t.Context(), a, nil); err != nil {
 				t.Fatal(err)
 			}
-			h.want(t, event.Completed, "Here.")
+			h.checkTurn(t, event.Completed, "Here.")
 			parts := h.parts(event.KindMedia)
 			if len(parts) != 1 || parts[0].Media.Name != "pic.png" || strings.Contains(parts[0].Media.URL, "space") {
 				t.Fatalf("parts: %+v", parts)
@@ -189,20 +189,20 @@ func TestMediaOfTheWorkspace(t *testing.T) {
 }
 
 // A file that OpenClaw does not take as an attachment is named by its path, where it has one.
-func TestAttachmentByItsPath(t *testing.T) {
+func TestLargeAttachmentByPath(t *testing.T) {
 	play := func(r *fakeRun) {
 		text, _ := r.params["message"].(string)
 		r.final("1", text)
 	}
-	bubble(t, 4, play, func(t *testing.T, _ *fake, a *Agent) {
-		h := newHouse(t, "look")
-		h.space = map[string]string{}
+	bubble(t, 4, play, func(t *testing.T, _ *fakeGateway, a *gatewayAgent) {
+		h := newTurnHost(t, "look")
+		h.workspace = map[string]string{}
 		h.bytes["/api/files/a.png"] = []byte(strings.Repeat("x", 2000))
 		h.in.Message.Parts = []event.Part{
 			{Kind: event.KindMedia, Media: &event.Media{URL: "/api/files/a.png", MIME: "image/png", Name: "a.png"}},
 			{Kind: event.KindMedia, Media: &event.Media{Name: "none.png"}}, // named by a path that leads nowhere
 		}
-		_ = h.life(t.Context(), a, nil)
-		h.want(t, event.Completed, "look\n\nMEDIA:/space/a.png")
+		_ = h.runUntil(t.Context(), a, nil)
+		h.checkTurn(t, event.Completed, "look\n\nMEDIA:/space/a.png")
 	})
 }

@@ -14,21 +14,21 @@ func TestAnswers(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		bubble(t, protocol, func(r *fakeRun) {
 			r.agent("lifecycle", map[string]any{"phase": "start"})
-			r.say("1", "Let me")
-			r.say("1", "Let me look.")
+			r.speak("1", "Let me")
+			r.speak("1", "Let me look.")
 			r.tool("call_1", "echo one", "one")
 			r.final("2", "It printed one.")
-		}, func(t *testing.T, f *fake, a *Agent) {
-			h := newHouse(t, "hello")
-			if err := h.life(t.Context(), a, nil); err != nil {
+		}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+			h := newTurnHost(t, "hello")
+			if err := h.runUntil(t.Context(), a, nil); err != nil {
 				t.Fatal(err)
 			}
-			h.want(t, event.Completed, "Let me look.\n\nIt printed one.")
+			h.checkTurn(t, event.Completed, "Let me look.\n\nIt printed one.")
 			tools := h.parts(event.KindTool)
 			if len(tools) != 1 || tools[0].Text(event.Input) != `{"command":"echo one"}` || tools[0].Text(event.Output) != "one" || tools[0].State != event.PartDone {
 				t.Errorf("tools: %+v", tools)
 			}
-			var k kept
+			var k storedSession
 			if err := json.Unmarshal(h.session, &k); err != nil || !strings.HasPrefix(k.Session, "agent:main:leat-c1-") {
 				t.Errorf("kept: %s", h.session)
 			}
@@ -43,25 +43,25 @@ func TestAnswers(t *testing.T) {
 }
 
 // Many conversations on one connection: none gets another's text.
-func TestOneConnection(t *testing.T) {
+func TestTurnsShareConnection(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) {
 		text := "answer to " + r.params["message"].(string)
 		for i := 1; i < len(text); i++ {
-			r.say("1", text[:i])
+			r.speak("1", text[:i])
 			if !r.wait(time.Millisecond) {
 				return
 			}
 		}
 		r.final("1", text)
-	}, func(t *testing.T, f *fake, a *Agent) {
-		a.begin()
-		done := make(chan *house)
+	}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		a.ensureStarted()
+		done := make(chan *turnHost)
 		for i := range 8 {
-			h := newHouse(t, "question "+string(rune('a'+i)))
+			h := newTurnHost(t, "question "+string(rune('a'+i)))
 			h.in.Conversation, h.in.Key = h.in.Message.Text[9:], "run-"+h.in.Message.Text[9:]
 			h.in.Turn = h.in.Key
 			go func() {
-				if err := h.life(t.Context(), a, nil); err != nil {
+				if err := h.runUntil(t.Context(), a, nil); err != nil {
 					t.Error(err)
 				}
 				done <- h
@@ -69,7 +69,7 @@ func TestOneConnection(t *testing.T) {
 		}
 		for range 8 {
 			h := <-done
-			h.want(t, event.Completed, "answer to "+h.in.Message.Text)
+			h.checkTurn(t, event.Completed, "answer to "+h.in.Message.Text)
 		}
 		if n := f.count("chat.send"); n != 8 {
 			t.Errorf("%d sends", n)
@@ -83,21 +83,21 @@ func TestOneConnection(t *testing.T) {
 }
 
 // Two conversations in one session: the second waits until the first has its answer.
-func TestOneSession(t *testing.T) {
+func TestTurnsOfASessionRunInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, 4, func(r *fakeRun) {
 			r.wait(3 * time.Minute)
 			r.final("1", "answer to "+r.params["message"].(string))
 		})
 		defer f.stop()
-		a := newAgent(t, f, func(c *Config) { c.Session = "everybody" })
+		a := newAgent(t, f, func(c *config) { c.Session = "everybody" })
 		defer a.Close()
-		done := make(chan *house)
+		done := make(chan *turnHost)
 		for _, name := range []string{"a", "b"} {
-			h := newHouse(t, name)
+			h := newTurnHost(t, name)
 			h.in.Key, h.in.Turn = "run-"+name, "turn-"+name
 			go func() {
-				if err := h.life(t.Context(), a, nil); err != nil {
+				if err := h.runUntil(t.Context(), a, nil); err != nil {
 					t.Error(err)
 				}
 				done <- h
@@ -105,12 +105,12 @@ func TestOneSession(t *testing.T) {
 		}
 		for range 2 {
 			h := <-done
-			h.want(t, event.Completed, "answer to "+h.in.Message.Text)
+			h.checkTurn(t, event.Completed, "answer to "+h.in.Message.Text)
 		}
 	})
 }
 
-func TestEnds(t *testing.T) {
+func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		play    func(*fakeRun)
@@ -119,11 +119,11 @@ func TestEnds(t *testing.T) {
 		code    string
 	}{
 		{"an error", func(r *fakeRun) {
-			r.say("1", "Half")
+			r.speak("1", "Half")
 			r.end("error", map[string]any{"errorMessage": "no quota", "errorKind": "rate_limit"})
 		}, event.Failed, "Half", "rate_limit"},
 		{"aborted elsewhere", func(r *fakeRun) {
-			r.say("1", "Half")
+			r.speak("1", "Half")
 			r.end("aborted", map[string]any{"stopReason": "rpc"})
 		}, event.Cancelled, "Half", ""},
 		{"a terminal twice", func(r *fakeRun) {
@@ -132,17 +132,17 @@ func TestEnds(t *testing.T) {
 		}, event.Completed, "Whole", ""},
 		{"frames after the terminal", func(r *fakeRun) {
 			r.final("1", "Whole")
-			r.say("1", "Whole and more")
+			r.speak("1", "Whole and more")
 			r.agent("lifecycle", map[string]any{"phase": "error", "error": "late"})
 		}, event.Completed, "Whole", ""},
 		{"a text that is taken back", func(r *fakeRun) {
-			r.say("1", "Wrong")
+			r.speak("1", "Wrong")
 			r.agent("assistant", map[string]any{"text": "", "delta": "", "replace": true, "itemId": r.id + ":1"})
 			r.final("2", "Right")
 		}, event.Completed, "Right", ""},
 		{"the tail comes with the final alone", func(r *fakeRun) {
-			r.say("1", "The beg")
-			r.end("final", map[string]any{"message": content1("The beginning and the end.")})
+			r.speak("1", "The beg")
+			r.end("final", map[string]any{"message": textContent("The beginning and the end.")})
 		}, event.Completed, "The beginning and the end.", ""},
 		{"a text before a tool of which only a preamble tells", func(r *fakeRun) {
 			r.agent("item", map[string]any{"kind": "preamble", "phase": "end", "itemId": "commentary-1", "progressText": "First."})
@@ -152,10 +152,10 @@ func TestEnds(t *testing.T) {
 		}, event.Completed, "First.\n\nLast.", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, 4, tt.play, func(t *testing.T, _ *fake, a *Agent) {
-				h := newHouse(t, "hello")
-				_ = h.life(t.Context(), a, nil)
-				h.want(t, tt.outcome, tt.visible)
+			bubble(t, 4, tt.play, func(t *testing.T, _ *fakeGateway, a *gatewayAgent) {
+				h := newTurnHost(t, "hello")
+				_ = h.runUntil(t.Context(), a, nil)
+				h.checkTurn(t, tt.outcome, tt.visible)
 				if e := h.turn().Error; tt.code != "" && (e == nil || e.Code != tt.code) {
 					t.Errorf("error %+v, want %s", e, tt.code)
 				}

@@ -10,11 +10,11 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	bubble(t, 4, nil, func(t *testing.T, f *fake, a *Agent) {
+	bubble(t, 4, nil, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
 		if err := a.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wrong := newAgent(t, f, func(c *Config) { c.Token = "wrong" })
+		wrong := newAgent(t, f, func(c *config) { c.Token = "wrong" })
 		defer wrong.Close()
 		if err := wrong.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "token") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("a wrong token is %v", err)
@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestDiscover(t *testing.T) {
-	bubble(t, 4, nil, func(t *testing.T, _ *fake, a *Agent) {
+	bubble(t, 4, nil, func(t *testing.T, _ *fakeGateway, a *gatewayAgent) {
 		s := agent.Spec{Name: "openclaw", Kind: "openclaw", Target: "ws://h:1", Options: map[string]string{"token_env": "T"}}
 		offers, err := a.offers(t.Context(), s)
 		if err != nil {
@@ -40,13 +40,13 @@ func TestDiscover(t *testing.T) {
 	})
 }
 
-func TestCanonical(t *testing.T) {
+func TestCanonicalKey(t *testing.T) {
 	for _, tt := range []struct{ owner, name, want string }{
 		{"", "Leat-C1", "agent:main:leat-c1"},
 		{"Ops", "x", "agent:ops:x"},
 		{"ops", "agent:main:Y", "agent:main:y"},
 	} {
-		if got := canonical(tt.owner, tt.name); got != tt.want {
+		if got := canonicalKey(tt.owner, tt.name); got != tt.want {
 			t.Errorf("canonical(%q, %q) is %q, want %q", tt.owner, tt.name, got, tt.want)
 		}
 	}

@@ -7,31 +7,31 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-var _ agent.Prober = (*Agent)(nil)
+var _ agent.Prober = (*gatewayAgent)(nil)
 
 // Probe implements [agent.Prober]. The session's history says which runs are active and which messages wait. If none of the turn's is
 // among them, an end may have been missed: the turn is looked up, and has until ctx is done to end by that.
-func (a *Agent) Probe(ctx context.Context, in agent.Input) error {
+func (a *gatewayAgent) Probe(ctx context.Context, in agent.Input) error {
 	t, runs := a.runsOf(in.Turn)
 	if t == nil {
-		return errNoTurn
+		return errNotSent
 	}
-	l, _, last := a.look()
-	if l == nil || !l.up() {
+	conn, _, last := a.connection()
+	if conn == nil || !conn.isUp() {
 		return fmt.Errorf("openclaw: no connection: %w", last)
 	}
-	h, err := readHistory(ctx, l, t.session, endRows)
+	history, err := readHistory(ctx, conn, t.session, endRows)
 	if err != nil {
 		return fmt.Errorf("openclaw: probe: %w", err)
 	}
 	for _, run := range runs {
-		if h.active(run, false) || h.queued(run) {
+		if history.isActive(run, false) || history.isQueued(run) {
 			return nil
 		}
 	}
 	t.post(item{kind: itemGap})
 	select {
-	case <-t.gone:
+	case <-t.finished:
 		return nil
 	case <-ctx.Done():
 		return &agent.Error{Code: codeLost, Message: "OpenClaw no longer works on the turn, and has not ended it", Retryable: true}
@@ -39,7 +39,7 @@ func (a *Agent) Probe(ctx context.Context, in agent.Input) error {
 }
 
 // runsOf returns a turn and the ids of its runs, nil if the turn is not registered.
-func (a *Agent) runsOf(turn string) (t *turn, runs []string) {
+func (a *gatewayAgent) runsOf(turn string) (t *turn, runs []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if t = a.turns[turn]; t == nil {

@@ -19,7 +19,7 @@ import (
 // and fails if the gateway has forgotten it. Without an answer nothing is known.
 func TestProbe(t *testing.T) {
 	quiet := func(r *fakeRun) {
-		r.say("1", "H")
+		r.speak("1", "H")
 		r.wait(20 * time.Second)
 		r.final("1", "Hi")
 	}
@@ -27,34 +27,34 @@ func TestProbe(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		play   func(*fakeRun)
-		before func(*fake, *house) // the turn is asked for 5 s later
+		before func(*fakeGateway, *turnHost) // the turn is asked for 5 s later
 		want   func(error) bool
 	}{
 		{"it runs", quiet, nil, func(err error) bool { return err == nil }},
-		{"it waits for another client's run", answers, func(f *fake, h *house) {
-			*h = *busy(t, f)
+		{"it waits for another client's run", answerMessage, func(f *fakeGateway, h *turnHost) {
+			*h = *startBehindOther(t, f)
 		}, func(err error) bool { return err == nil }},
 		{"its end was missed", func(r *fakeRun) {
-			r.say("1", "Hi")
+			r.speak("1", "Hi")
 			r.rowText("Hi", "stop")
 			r.f.mu.Lock()
-			r.over = true
+			r.isOver = true
 			r.f.mu.Unlock()
 		}, nil, func(err error) bool { return err == nil }},
 		{"it is forgotten", func(r *fakeRun) {
-			r.say("1", "Hi")
+			r.speak("1", "Hi")
 			r.f.mu.Lock()
-			r.over = true
+			r.isOver = true
 			r.f.mu.Unlock()
 		}, nil, func(err error) bool { return errors.As(err, &lost) && lost.Code == codeLost }},
-		{"the gateway is away", quiet, func(f *fake, _ *house) {
-			time.AfterFunc(time.Second, f.kill)
-			time.AfterFunc(30*time.Second, f.start)
+		{"the gateway is away", quiet, func(f *fakeGateway, _ *turnHost) {
+			time.AfterFunc(time.Second, f.crash)
+			time.AfterFunc(30*time.Second, f.restart)
 		}, func(err error) bool { return err != nil && !errors.As(err, &lost) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, 4, tt.play, func(t *testing.T, f *fake, a *Agent) {
-				h := newHouse(t, "hello")
+			bubble(t, 4, tt.play, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+				h := newTurnHost(t, "hello")
 				if tt.before != nil {
 					tt.before(f, h)
 				}
@@ -62,7 +62,7 @@ func TestProbe(t *testing.T) {
 				over := make(chan struct{})
 				go func() {
 					defer close(over)
-					_ = h.life(ctx, a, nil)
+					_ = h.runUntil(ctx, a, nil)
 				}()
 				time.Sleep(5 * time.Second)
 				synctest.Wait() // the turn has its input
@@ -79,25 +79,25 @@ func TestProbe(t *testing.T) {
 }
 
 // While a turn can't be sent, or its message is refused for now, the reason is known, so that a silent turn fails with it.
-func TestTroubleIsKnown(t *testing.T) {
+func TestSilentTurnReportsTrouble(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		set  func(*fake)
+		set  func(*fakeGateway)
 		code string
 	}{
-		{"nobody listens", func(f *fake) { f.down = true }, codeUnreachable},
-		{"the message is refused for now", func(f *fake) {
+		{"nobody listens", func(f *fakeGateway) { f.down = true }, codeUnreachable},
+		{"the message is refused for now", func(f *fakeGateway) {
 			f.refusals = slices.Repeat([]map[string]any{{"code": "UNAVAILABLE", "message": "busy", "retryable": true}}, 100)
 		}, codeRequest},
-		{"the gateway went away", func(f *fake) { time.AfterFunc(2*time.Second, f.kill) }, codeRestarted},
+		{"the gateway went away", func(f *fakeGateway) { time.AfterFunc(2*time.Second, f.crash) }, codeRestarted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, 4, func(r *fakeRun) { tell(r, "1") }, func(t *testing.T, f *fake, a *Agent) {
+			bubble(t, 4, func(r *fakeRun) { streamSlowly(r, "1") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
 				tt.set(f)
-				h := newHouse(t, "hello")
+				h := newTurnHost(t, "hello")
 				die := make(chan struct{})
 				time.AfterFunc(10*time.Second, func() { close(die) })
-				_ = h.life(t.Context(), a, die)
+				_ = h.runUntil(t.Context(), a, die)
 				h.mu.Lock()
 				defer h.mu.Unlock()
 				if h.trouble == nil || h.trouble.Code != tt.code {
@@ -116,19 +116,19 @@ func TestCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, 4, nil)
 		defer f.stop()
-		a := newAgent(t, f, func(c *Config) {
+		a := newAgent(t, f, func(c *config) {
 			c.dial = func(context.Context, string, string) (net.Conn, error) {
 				return nil, x509.UnknownAuthorityError{}
 			}
 		})
 		defer a.Close()
-		h := newHouse(t, "hello")
+		h := newTurnHost(t, "hello")
 		begin := time.Now()
-		err := h.life(t.Context(), a, nil)
+		err := h.runUntil(t.Context(), a, nil)
 		if took := time.Since(begin); took > time.Second {
 			t.Errorf("it took %v", took)
 		}
-		h.failed(t, codeUnreachable, "certificate")
+		h.checkFailure(t, codeUnreachable, "certificate")
 		if err == nil || !strings.Contains(err.Error(), "unknown authority") || strings.Contains(h.turn().Error.Message, "authority") || h.turn().Error.Retryable {
 			t.Errorf("operators get %v, readers %+v", err, h.turn().Error)
 		}
@@ -136,14 +136,14 @@ func TestCertificate(t *testing.T) {
 }
 
 // Readers get the kind of why a file can't be had, not what the machine says of it.
-func TestMediaReason(t *testing.T) {
+func TestFileErrorHidesPaths(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		want string
 	}{
 		{&net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3)}, Err: syscall.ECONNREFUSED}, "connection refused"},
 		{errors.New("open /srv/claw/secret: permission denied"), ""},
-		{errNowhere, ""},
+		{errNoSource, ""},
 		{errLarge, "it is too large"},
 		{errSlow, "it took too long"},
 	} {

@@ -28,7 +28,7 @@ func promptOf(r *row) prompt {
 	case !ok:
 		return prompt{message: r.Key}
 	}
-	if turn, message, ok := ownRun(id); ok {
+	if turn, message, ok := parseRunID(id); ok {
 		return prompt{message: message, run: turn}
 	}
 	return prompt{message: r.Key, run: id}
@@ -41,14 +41,14 @@ const (
 )
 
 // announcement begins the id of the run in which an agent hears that a subagent has ended.
-const announcement = "announce:"
+const announcePrefix = "announce:"
 
 // hidden returns the prompt of a run whose message the gateway shows to nobody. first is the run's first row, nil if it has none yet.
-func hidden(run string, first *row) prompt {
+func hiddenPrompt(run string, firstRow *row) prompt {
 	switch {
-	case strings.HasPrefix(run, announcement):
+	case strings.HasPrefix(run, announcePrefix):
 		return prompt{source: sourceSubagent}
-	case first != nil && first.Meta.Boundary:
+	case firstRow != nil && firstRow.Meta.Boundary:
 		return prompt{source: sourceHeartbeat}
 	}
 	return prompt{}
@@ -61,24 +61,24 @@ func (r *row) isForwarded() bool {
 }
 
 // names reports whether a history shows a run.
-func (h *history) names(run string) bool {
+func (h *sessionHistory) shows(run string) bool {
 	return h.InFlight != nil && h.InFlight.Run == run || slices.Contains(h.Info.Runs, run) || slices.ContainsFunc(h.Messages, func(r row) bool { return r.Meta.Run == run })
 }
 
 // message adds a message.
-func (g *gathering) message(r *row) {
-	if g.silent {
+func (g *gatherer) addMessage(r *row) {
+	if g.skipMessages {
 		return
 	}
 	e := agent.Entry{Key: promptOf(r).message, Source: r.source()}
-	m := &agent.Message{Role: event.User, Text: visible(r.text())}
+	m := &agent.Message{Role: event.User, Text: visibleText(r.text())}
 	switch {
 	case r.forwarded:
 		m.Role = event.System // neither a person nor the agent said it
 	case r.Role != "user":
 		e.Key, e.Source, m.Role = "row:"+r.Meta.ID, "inject", event.Assistant
 	}
-	e.At, e.Message = r.at(), m
+	e.At, e.Message = r.writtenAt(), m
 	if len(e.Key) <= agent.MaxKey && e.Key != "row:" {
 		g.entries = append(g.entries, e)
 	}

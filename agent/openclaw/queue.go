@@ -20,7 +20,7 @@ type item struct {
 	raw      []byte
 	run      runFrame
 	approval approval
-	steer    *steered
+	steer    *steerRequest
 }
 
 // maxQueue bounds what may wait for a turn, in bytes of frames: what comes beyond is dropped, and looked up later.

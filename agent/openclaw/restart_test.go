@@ -11,10 +11,10 @@ import (
 const story = "Once there was a fox who jumped over a dog, and nobody knew why."
 
 // tell says the story word by word, one a second.
-func tell(r *fakeRun, item string) bool {
+func streamSlowly(r *fakeRun, item string) bool {
 	words := strings.SplitAfter(story, " ")
 	for i := range words[:len(words)-1] {
-		r.say(item, strings.Join(words[:i+1], ""))
+		r.speak(item, strings.Join(words[:i+1], ""))
 		if !r.wait(time.Second) {
 			return false
 		}
@@ -24,19 +24,19 @@ func tell(r *fakeRun, item string) bool {
 }
 
 // The connection is cut while the run goes on: it is followed on the next one, and nothing is doubled.
-func TestCut(t *testing.T) {
-	bubble(t, 4, func(r *fakeRun) { tell(r, "1") }, func(t *testing.T, f *fake, a *Agent) {
-		h := newHouse(t, "hello")
+func TestDisconnect(t *testing.T) {
+	bubble(t, 4, func(r *fakeRun) { streamSlowly(r, "1") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		h := newTurnHost(t, "hello")
 		go func() {
 			for range 3 {
 				time.Sleep(3 * time.Second)
-				f.cut()
+				f.dropConnections()
 			}
 		}()
-		if err := h.life(t.Context(), a, nil); err != nil {
+		if err := h.runUntil(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, story)
+		h.checkTurn(t, event.Completed, story)
 		if n := f.count("chat.send"); n != 1 {
 			t.Errorf("it was sent %d times", n)
 		}
@@ -44,22 +44,22 @@ func TestCut(t *testing.T) {
 }
 
 // All that a run said while nobody listened is added, in its order, though its end came and went.
-func TestAway(t *testing.T) {
+func TestEndWhileDisconnected(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		bubble(t, protocol, func(r *fakeRun) {
-			r.say("1", "First")
+			r.speak("1", "First")
 			r.wait(2 * time.Second)
 			r.rowText("First segment.", "toolUse")
 			row := map[string]any{"role": "assistant", "stopReason": "toolUse", "content": []any{
 				map[string]any{"type": "toolCall", "id": "c1", "name": "exec", "arguments": map[string]any{"command": "echo"}},
 			}}
-			r.write(row, map[string]any{"role": "toolResult", "toolCallId": "c1", "toolName": "exec", "content": []any{map[string]any{"type": "text", "text": "out"}}})
+			r.addRows(row, map[string]any{"role": "toolResult", "toolCallId": "c1", "toolName": "exec", "content": []any{map[string]any{"type": "text", "text": "out"}}})
 			r.final("2", "Second segment.")
-		}, func(t *testing.T, f *fake, a *Agent) {
-			h := newHouse(t, "hello")
+		}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+			h := newTurnHost(t, "hello")
 			die := make(chan struct{})
 			time.AfterFunc(time.Second, func() { close(die) })
-			_ = h.life(t.Context(), a, die)
+			_ = h.runUntil(t.Context(), a, die)
 			if got := h.visible(); got != "First" {
 				t.Fatalf("before it is killed readers see %q", got)
 			}
@@ -67,10 +67,10 @@ func TestAway(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			b := newAgent(t, f, nil)
 			defer b.Close()
-			if err := h.life(t.Context(), b, nil); err != nil {
+			if err := h.runUntil(t.Context(), b, nil); err != nil {
 				t.Fatal(err)
 			}
-			h.want(t, event.Completed, "First segment.\n\nSecond segment.")
+			h.checkTurn(t, event.Completed, "First segment.\n\nSecond segment.")
 			if tools := h.parts(event.KindTool); len(tools) != 1 || tools[0].Text(event.Output) != "out" || tools[0].State != event.PartDone {
 				t.Errorf("tools: %+v", tools)
 			}
@@ -79,21 +79,21 @@ func TestAway(t *testing.T) {
 }
 
 // Leat is killed at any moment of a run: what readers then get is the whole text, once.
-func TestKilled(t *testing.T) {
+func TestResume(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		for at := range 14 {
-			bubble(t, protocol, func(r *fakeRun) { tell(r, "1") }, func(t *testing.T, f *fake, a *Agent) {
-				h := newHouse(t, "hello")
+			bubble(t, protocol, func(r *fakeRun) { streamSlowly(r, "1") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+				h := newTurnHost(t, "hello")
 				die := make(chan struct{})
 				time.AfterFunc(time.Duration(at)*time.Second+500*time.Millisecond, func() { close(die) })
-				_ = h.life(t.Context(), a, die)
+				_ = h.runUntil(t.Context(), a, die)
 				a.Close()
 				b := newAgent(t, f, nil)
 				defer b.Close()
-				if err := h.life(t.Context(), b, nil); err != nil {
+				if err := h.runUntil(t.Context(), b, nil); err != nil {
 					t.Fatalf("killed after %d s: %v", at, err)
 				}
-				h.want(t, event.Completed, story)
+				h.checkTurn(t, event.Completed, story)
 				if n := f.count("chat.send"); n != 1 {
 					t.Errorf("killed after %d s: it was sent %d times", at, n)
 				}
@@ -104,33 +104,33 @@ func TestKilled(t *testing.T) {
 
 // The gateway is killed. One of protocol 4 goes on in a run of its own, which is followed; and found, where it was over before
 // anybody listened.
-func TestGatewayKilled(t *testing.T) {
+func TestGatewayRestart(t *testing.T) {
 	for _, quick := range []bool{false, true} {
 		bubble(t, 4, func(r *fakeRun) {
 			if quick && r.id == "next-run" {
 				r.final("1", story)
 				return
 			}
-			tell(r, "1")
-		}, func(t *testing.T, f *fake, a *Agent) {
-			h := newHouse(t, "hello")
+			streamSlowly(r, "1")
+		}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+			h := newTurnHost(t, "hello")
 			time.AfterFunc(3500*time.Millisecond, func() {
-				f.kill()
+				f.crash()
 				time.Sleep(20 * time.Second)
-				f.start()
+				f.restart()
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				for key, s := range f.sessions {
 					if _, rerr := f.begin(nil, key, "[System] Your previous turn was interrupted", "next-run", "", nil); rerr != nil {
 						t.Error(rerr)
 					}
-					s.rows[len(s.rows)-1]["provenance"] = map[string]any{"kind": "internal_system", "sourceTool": recovery}
+					s.rows[len(s.rows)-1]["provenance"] = map[string]any{"kind": "internal_system", "sourceTool": recoveryTool}
 				}
 			})
-			if err := h.life(t.Context(), a, nil); err != nil {
+			if err := h.runUntil(t.Context(), a, nil); err != nil {
 				t.Fatal(err)
 			}
-			h.want(t, event.Completed, "Once there was a \n\n"+story)
+			h.checkTurn(t, event.Completed, "Once there was a \n\n"+story)
 			if u := h.turn().Upstream; u.Run != "next-run" {
 				t.Errorf("upstream is %+v", u)
 			}
@@ -141,14 +141,14 @@ func TestGatewayKilled(t *testing.T) {
 // The gateway is killed and does not go on: the turn is interrupted, and what was said stays.
 func TestRunLost(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
-		bubble(t, protocol, func(r *fakeRun) { tell(r, "1") }, func(t *testing.T, f *fake, a *Agent) {
-			h := newHouse(t, "hello")
+		bubble(t, protocol, func(r *fakeRun) { streamSlowly(r, "1") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+			h := newTurnHost(t, "hello")
 			time.AfterFunc(3500*time.Millisecond, func() {
-				f.kill()
+				f.crash()
 				time.Sleep(20 * time.Second)
-				f.start()
+				f.restart()
 			})
-			if err := h.life(t.Context(), a, nil); err != nil {
+			if err := h.runUntil(t.Context(), a, nil); err != nil {
 				t.Fatal(err)
 			}
 			if got := h.visible(); h.turn().Outcome != event.Interrupted || strings.TrimSpace(got) != "Once there was a" {
@@ -162,15 +162,15 @@ func TestRunLost(t *testing.T) {
 }
 
 // The gateway is killed and stays away.
-func TestStaysAway(t *testing.T) {
-	bubble(t, 4, func(r *fakeRun) { tell(r, "1") }, func(t *testing.T, f *fake, a *Agent) {
-		h := newHouse(t, "hello")
+func TestGatewayStaysDown(t *testing.T) {
+	bubble(t, 4, func(r *fakeRun) { streamSlowly(r, "1") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		h := newTurnHost(t, "hello")
 		begin := time.Now()
-		time.AfterFunc(3500*time.Millisecond, f.kill)
-		if err := h.life(t.Context(), a, nil); err == nil {
+		time.AfterFunc(3500*time.Millisecond, f.crash)
+		if err := h.runUntil(t.Context(), a, nil); err == nil {
 			t.Error("the turn goes well")
 		}
-		h.failed(t, codeRestarted, "did not come back")
+		h.checkFailure(t, codeRestarted, "did not come back")
 		if took := time.Since(begin); took < returnLimit || took > returnLimit+time.Minute {
 			t.Errorf("it took %v", took)
 		}
@@ -181,22 +181,22 @@ func TestStaysAway(t *testing.T) {
 }
 
 // The connection is lost before the gateway has taken the message: it is sent again, under the same key.
-func TestSentAgain(t *testing.T) {
-	bubble(t, 4, func(r *fakeRun) { r.final("1", "Hi") }, func(t *testing.T, f *fake, a *Agent) {
-		h := newHouse(t, "hello")
+func TestLostAnswerToSend(t *testing.T) {
+	bubble(t, 4, func(r *fakeRun) { r.final("1", "Hi") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		h := newTurnHost(t, "hello")
 		f.refusals = []map[string]any{nil}
 		f.mu.Lock()
-		f.greets = []func(*fakeConn){func(c *fakeConn) {
+		f.greetings = []func(*fakeConn){func(c *fakeConn) {
 			f.mu.Lock()
 			f.refusals = nil
 			f.mu.Unlock()
-			c.lose("chat.send")
+			c.loseAnswerOf("chat.send")
 		}}
 		f.mu.Unlock()
-		if err := h.life(t.Context(), a, nil); err != nil {
+		if err := h.runUntil(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, "Hi")
+		h.checkTurn(t, event.Completed, "Hi")
 		if len(h.sent) != 2 || !strings.Contains(h.sent[1], `"idempotencyKey":"turn-1.m1"`) {
 			t.Errorf("sent: %q", h.sent)
 		}
@@ -206,17 +206,17 @@ func TestSentAgain(t *testing.T) {
 // A gateway that falls silent is left after two ticks, and the run is found on the next connection.
 func TestSilence(t *testing.T) {
 	bubble(t, 4, func(r *fakeRun) {
-		r.say("1", "Begun")
+		r.speak("1", "Begun")
 		r.wait(2 * time.Minute)
 		r.final("1", "Begun and ended.")
-	}, func(t *testing.T, f *fake, a *Agent) {
+	}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
 		f.mu.Lock()
-		f.greets = []func(*fakeConn){func(c *fakeConn) { c.mute() }}
+		f.greetings = []func(*fakeConn){func(c *fakeConn) { c.mute() }}
 		f.mu.Unlock()
-		h := newHouse(t, "hello")
-		if err := h.life(t.Context(), a, nil); err != nil {
+		h := newTurnHost(t, "hello")
+		if err := h.runUntil(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, "Begun and ended.")
+		h.checkTurn(t, event.Completed, "Begun and ended.")
 	})
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // route hands a frame to those that it concerns. It never waits.
-func (a *Agent) route(l *link, raw []byte, f *frame) {
-	if l.gap(f) {
-		a.each(func(t *turn) { t.post(item{kind: itemGap}) })
+func (a *gatewayAgent) route(conn *connection, raw []byte, f *frame) {
+	if conn.gap(f) {
+		a.eachTurn(func(t *turn) { t.post(item{kind: itemGap}) })
 	}
 	switch f.Event {
 	case "agent", "chat":
@@ -26,13 +26,13 @@ func (a *Agent) route(l *link, raw []byte, f *frame) {
 			After int64 `json:"restartExpectedMs"`
 		}
 		_ = json.Unmarshal(f.Payload, &s) // without a time there is none
-		l.leaving(time.Duration(s.After) * time.Millisecond)
+		conn.noteShutdown(time.Duration(s.After) * time.Millisecond)
 	}
 }
 
 // runEvent hands on what a run says: by its run; where that is not known, by its session, since it may be one that goes on
 // with a run that was interrupted; and by the session that spawned its own.
-func (a *Agent) runEvent(raw []byte, f *frame) {
+func (a *gatewayAgent) runEvent(raw []byte, f *frame) {
 	var r runFrame
 	if json.Unmarshal(f.Payload, &r) != nil {
 		return
@@ -42,9 +42,9 @@ func (a *Agent) runEvent(raw []byte, f *frame) {
 	if t == nil && r.Session != "" {
 		t = a.sessions[r.Session]
 	}
-	followed := a.outside(raw, &r)
+	isFollowed := a.offerToWatches(raw, &r)
 	observers := slices.Clone(a.observers[r.Run])
-	if t == nil && r.SpawnedBy != "" && !followed {
+	if t == nil && r.SpawnedBy != "" && !isFollowed {
 		if t = a.sessions[r.SpawnedBy]; t != nil && r.Session != "" {
 			a.sessions[r.Session] = t
 			t.children = append(t.children, r.Session)
@@ -60,7 +60,7 @@ func (a *Agent) runEvent(raw []byte, f *frame) {
 }
 
 // each calls f for all turns.
-func (a *Agent) each(f func(*turn)) {
+func (a *gatewayAgent) eachTurn(f func(*turn)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, t := range a.turns {
@@ -82,15 +82,15 @@ func (t *turn) firstRun() string {
 
 // register makes frames of the turn's session and runs find it. A session runs one turn at a time: what is sent beside another
 // would become a part of that one's answer. So a turn that was not sent yet waits, and is told where it has to.
-func (a *Agent) register(ctx context.Context, t *turn, waits func()) error {
-	alive := time.NewTicker(waitSign)
-	defer alive.Stop()
+func (a *gatewayAgent) register(ctx context.Context, t *turn, waits func()) error {
+	keepAlive := time.NewTicker(waitSign)
+	defer keepAlive.Stop()
 	for {
 		a.mu.Lock()
 		before := a.sessions[t.session]
-		if before == nil || t.sent() {
+		if before == nil || t.isSent() {
 			a.turns[t.in.Turn] = t
-			t.expect()
+			t.trackBeginning()
 			if before == nil {
 				a.sessions[t.session] = t
 			}
@@ -106,9 +106,9 @@ func (a *Agent) register(ctx context.Context, t *turn, waits func()) error {
 			waits = nil
 		}
 		select {
-		case <-before.gone:
-		case <-alive.C:
-			t.out.Alive()
+		case <-before.finished:
+		case <-keepAlive.C:
+			t.emitter.Alive()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -119,14 +119,14 @@ func (a *Agent) register(ctx context.Context, t *turn, waits func()) error {
 const waitSign = 10 * time.Second
 
 // unregister undoes it. Where somebody else has ended the turn, it notes what Stop has to end.
-func (a *Agent) unregister(t *turn, foreign bool) {
+func (a *gatewayAgent) unregister(t *turn, endedElsewhere bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	close(t.gone)
+	close(t.finished)
 	delete(a.turns, t.in.Turn)
 	t.markBegun()
-	if !t.observed {
-		delete(a.begun, turnKey{t.in.Conversation, t.in.Key}) // no entry is ever made of it
+	if !t.isObserved {
+		delete(a.beginnings, turnKey{t.in.Conversation, t.in.Key}) // no entry is ever made of it
 	}
 	for _, key := range append(t.children, t.session) {
 		if a.sessions[key] == t {
@@ -145,14 +145,14 @@ func (a *Agent) unregister(t *turn, foreign bool) {
 			delete(a.runs, id)
 		}
 	}
-	if !foreign {
+	if !endedElsewhere {
 		return
 	}
-	p := place{session: t.session, first: t.firstOrKey()}
+	p := stopTarget{session: t.session, firstRun: t.firstOrKey()}
 	for _, r := range t.st.Runs {
-		if r.Sent {
+		if r.IsSent {
 			p.runs = append(p.runs, r.ID)
 		}
 	}
-	a.stopped[t.in.Turn] = p
+	a.stopTargets[t.in.Turn] = p
 }

@@ -39,7 +39,7 @@ type sendResult struct {
 
 // send hands a run's message to the gateway. That it may have it is durable before. A refusal that says to come back is
 // followed, for as long as sendLimit; where the connection is lost the run's fate is looked up on the next one.
-func (t *turn) send(ctx context.Context, l *link, r *run) error {
+func (t *turn) send(ctx context.Context, conn *connection, r *run) error {
 	m := t.in.Message
 	if r.Message != nil {
 		m = *r.Message
@@ -48,17 +48,17 @@ func (t *turn) send(ctx context.Context, l *link, r *run) error {
 	switch {
 	case r.Message != nil:
 		p.QueueMode = "steer"
-	case l.protocol() >= numbered:
+	case conn.protocol() >= numberedProtocol:
 		p.QueueMode = "followup" // another client's run is not to answer it
 	}
 	var err error
-	if p.Message, p.Attachments, err = t.attachments(ctx, l, m); err != nil {
+	if p.Message, p.Attachments, err = t.attachments(ctx, conn, m); err != nil {
 		return err
 	}
-	if err := t.verbose(ctx, l); err != nil {
+	if err := t.requestToolFrames(ctx, conn); err != nil {
 		return err
 	}
-	r.Sent, r.At, r.link = true, time.Now().UnixMilli(), l
+	r.IsSent, r.SentAt, r.link = true, time.Now().UnixMilli(), conn
 	err = t.step(func() ([]event.Event, error) {
 		return []event.Event{{Type: event.TurnUpdate, Turn: t.in.Key, Body: &event.Body{Upstream: &event.Upstream{Run: r.ID}}}}, nil
 	})
@@ -68,46 +68,46 @@ func (t *turn) send(ctx context.Context, l *link, r *run) error {
 	if err := t.save(); err != nil {
 		return err
 	}
-	b, begun := backoff{}, time.Now()
+	b, startedAt := backoff{}, time.Now()
 	for {
-		answer, err := l.ask(ctx, "chat.send", p, t.out.Sent)
-		var no *rpcError
+		answer, err := conn.ask(ctx, "chat.send", p, t.emitter.Sent)
+		var rpcErr *rpcError
 		switch {
 		case err == nil:
-			return t.acknowledged(ctx, l, r, answer)
-		case !errors.As(err, &no):
+			return t.handleSendResponse(ctx, conn, r, answer)
+		case !errors.As(err, &rpcErr):
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			t.unsure = true
 			return err
 		}
-		t.out.Received(mustJSON(map[string]any{"type": "res", "ok": false, "error": no}))
-		if no.disowned() {
+		t.emitter.Received(mustJSON(map[string]any{"type": "res", "ok": false, "error": rpcErr}))
+		if rpcErr.isDisowned() {
 			if id, ok := nextID(r.ID); ok {
 				next, err := t.replace(r, id)
 				if err != nil {
 					return err
 				}
-				return t.send(ctx, l, next)
+				return t.send(ctx, conn, next)
 			}
 		}
-		after, again := temporary(no)
+		after, retryable := temporary(rpcErr)
 		wait := b.next(after)
-		if r.Message != nil || !again || time.Since(begun)+wait > sendLimit {
-			r.Sent = false
-			if why := explain(no); why != nil {
-				return why
+		if r.Message != nil || !retryable || time.Since(startedAt)+wait > sendLimit {
+			r.IsSent = false
+			if explanation := explain(rpcErr); explanation != nil {
+				return explanation
 			}
-			return no
+			return rpcErr
 		}
-		t.out.Log().Info("OpenClaw asks to come back", "error", no.Message, "in", wait.String())
-		t.phase(ctx, "retrying")
+		t.emitter.Log().Info("OpenClaw asks to come back", "error", rpcErr.Message, "in", wait.String())
+		t.showPhase(ctx, "retrying")
 		var trouble *agent.Error
-		if errors.As(shown(no), &trouble) {
-			t.out.Trouble(trouble)
+		if errors.As(agentError(rpcErr), &trouble) {
+			t.emitter.Trouble(trouble)
 		}
-		if err := sleep(ctx, l, wait); err != nil {
+		if err := sleepConnected(ctx, conn, wait); err != nil {
 			return err
 		}
 	}
@@ -115,13 +115,13 @@ func (t *turn) send(ctx context.Context, l *link, r *run) error {
 
 // replace gives a message that the gateway refuses under the id of its run another run.
 func (t *turn) replace(r *run, id string) (*run, error) {
-	t.out.Log().Info("OpenClaw was restarted while the message waited; it is sent under another id", "run", id, "before", r.ID)
+	t.emitter.Log().Info("OpenClaw was restarted while the message waited; it is sent under another id", "run", id, "before", r.ID)
 	t.a.mu.Lock()
 	t.a.runs[id] = t
 	t.a.mu.Unlock()
 	next := &run{ID: id, Message: r.Message}
 	return next, t.step(func() ([]event.Event, error) {
-		r.Over = true
+		r.IsOver = true
 		t.st.Runs = append(t.st.Runs, next)
 		return nil, nil
 	})
@@ -132,46 +132,46 @@ const maxSends = 9
 
 // nextID returns the id of the next run of a message, see [Agent.firstRun]: the turn in it gets a number, as in turn~2.message.
 func nextID(id string) (next string, ok bool) {
-	turn, message, named := strings.Cut(id, ".")
-	turn, number, again := strings.Cut(turn, "~")
+	turn, message, hasMessage := strings.Cut(id, ".")
+	turn, number, hasNumber := strings.Cut(turn, "~")
 	n := 1
-	if again {
+	if hasNumber {
 		var err error
 		if n, err = strconv.Atoi(number); err != nil {
 			return "", false
 		}
 	}
-	if next = turn + "~" + strconv.Itoa(n+1); named {
+	if next = turn + "~" + strconv.Itoa(n+1); hasMessage {
 		next += "." + message
 	}
 	return next, n < maxSends
 }
 
 // acknowledged takes the answer to chat.send. All but an error means that the gateway has the message.
-func (t *turn) acknowledged(ctx context.Context, l *link, r *run, answer *answered) error {
-	t.out.Received(answer.raw)
+func (t *turn) handleSendResponse(ctx context.Context, conn *connection, r *run, answer *response) error {
+	t.emitter.Received(answer.raw)
 	var s sendResult
 	if err := json.Unmarshal(answer.frame.Payload, &s); err != nil {
 		return fmt.Errorf("chat.send: %w", err)
 	}
-	r.Taken = true
+	r.IsAccepted = true
 	switch s.Status {
 	case "ok", "error": // it had it before, and the run has ended since
 		t.unsure = true
-		return t.lookUp(ctx, l)
+		return t.lookUp(ctx, conn)
 	}
 	return t.save()
 }
 
 // verbose makes a gateway before protocol 4 send the frames of tools whole.
-func (t *turn) verbose(ctx context.Context, l *link) error {
-	if l.protocol() >= numbered {
+func (t *turn) requestToolFrames(ctx context.Context, conn *connection) error {
+	if conn.protocol() >= numberedProtocol {
 		return nil
 	}
-	err := l.call(ctx, "sessions.patch", map[string]string{"key": t.session, "verboseLevel": "full"}, nil)
-	var no *rpcError
-	if errors.As(err, &no) {
-		t.out.Log().Warn("OpenClaw will not show tools whole", "error", no.Message)
+	err := conn.call(ctx, "sessions.patch", map[string]string{"key": t.session, "verboseLevel": "full"}, nil)
+	var rpcErr *rpcError
+	if errors.As(err, &rpcErr) {
+		t.emitter.Log().Warn("OpenClaw will not show tools whole", "error", rpcErr.Message)
 		return nil
 	}
 	return err
@@ -179,9 +179,9 @@ func (t *turn) verbose(ctx context.Context, l *link) error {
 
 // attachments reads a message's files. One that does not lie in the store is named in the text, with its address, and one that is
 // too large to be attached with its path, where the agent finds it in the workspace.
-func (t *turn) attachments(ctx context.Context, l *link, m agent.Message) (string, []attachment, error) {
+func (t *turn) attachments(ctx context.Context, conn *connection, m agent.Message) (string, []attachment, error) {
 	text := m.Text
-	var out []attachment
+	var attached []attachment
 	for _, p := range m.Parts {
 		if p.Kind != event.KindMedia || p.Media == nil {
 			continue
@@ -189,7 +189,7 @@ func (t *turn) attachments(ctx context.Context, l *link, m agent.Message) (strin
 		if p.Media.URL == "" {
 			continue // it was named by a path, and is not there: its part says so
 		}
-		f, err := t.out.OpenFile(ctx, *p.Media)
+		f, err := t.emitter.OpenFile(ctx, *p.Media)
 		if err != nil {
 			if ctx.Err() != nil {
 				return "", nil, context.Cause(ctx)
@@ -200,9 +200,9 @@ func (t *turn) attachments(ctx context.Context, l *link, m agent.Message) (strin
 			}
 			return "", nil, &agent.Error{Code: codeAttachment, Message: fmt.Sprintf("the file %s can't be handed to OpenClaw", fileName(p.Media)), Detail: err.Error()}
 		}
-		a, err := encode(f, l.attachmentLimit(), p.Media)
+		a, err := encode(f, conn.attachmentLimit(), p.Media)
 		if errors.Is(err, errTooLarge) {
-			if at := t.out.FilePath(ctx, *p.Media); at != "" {
+			if at := t.emitter.FilePath(ctx, *p.Media); at != "" {
 				_ = f.Close() // nothing was written
 				text = strings.TrimLeft(text+"\n\n", "\n") + "MEDIA:" + at
 				continue
@@ -211,9 +211,9 @@ func (t *turn) attachments(ctx context.Context, l *link, m agent.Message) (strin
 		if err := errors.Join(err, f.Close()); err != nil {
 			return "", nil, &agent.Error{Code: codeAttachment, Message: fmt.Sprintf("the file %s can't be handed to OpenClaw", fileName(p.Media)), Detail: err.Error()}
 		}
-		out = append(out, a)
+		attached = append(attached, a)
 	}
-	return text, out, nil
+	return text, attached, nil
 }
 
 var errTooLarge = errors.New("it has more than the")
@@ -221,7 +221,7 @@ var errTooLarge = errors.New("it has more than the")
 // oldAttachment is the limit of gateways that name none, in bytes.
 const oldAttachment = 5_000_000
 
-func (l *link) attachmentLimit() int64 {
+func (l *connection) attachmentLimit() int64 {
 	if p := l.hello.Policy.Attachments; p != nil && p.MaxBytes > 0 {
 		return p.MaxBytes
 	}
@@ -254,13 +254,13 @@ func fileName(m *event.Media) string {
 }
 
 // sleep waits, or returns why that was cut short.
-func sleep(ctx context.Context, l *link, d time.Duration) error {
+func sleepConnected(ctx context.Context, conn *connection, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil
-	case <-l.done:
+	case <-conn.closed:
 		return errLost
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -8,21 +8,21 @@ import (
 )
 
 // Stop implements [agent.Stopper]: the runs of a turn that somebody else has ended are aborted.
-func (a *Agent) Stop(ctx context.Context, in agent.Input) error {
+func (a *gatewayAgent) Stop(ctx context.Context, in agent.Input) error {
 	a.mu.Lock()
-	p, ok := a.stopped[in.Turn]
-	delete(a.stopped, in.Turn)
+	p, ok := a.stopTargets[in.Turn]
+	delete(a.stopTargets, in.Turn)
 	a.mu.Unlock()
 	if !ok || len(p.runs) == 0 {
 		return nil
 	}
-	l, err := a.await(ctx, requestLimit, nil)
+	conn, err := a.awaitConnection(ctx, requestLimit, nil)
 	if err != nil {
-		a.keepUnfinished(in.Conversation, p.first, p.runs)
+		a.recordUnfinished(in.Conversation, p.firstRun, p.runs)
 		return err
 	}
 	for _, run := range p.runs {
-		err = errors.Join(err, l.call(ctx, "chat.abort", map[string]string{"sessionKey": p.session, "runId": run}, nil))
+		err = errors.Join(err, conn.call(ctx, "chat.abort", map[string]string{"sessionKey": p.session, "runId": run}, nil))
 	}
 	return err
 }

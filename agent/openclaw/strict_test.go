@@ -9,31 +9,31 @@ import (
 )
 
 // closed decodes parameters that may hold nothing else, under their exact names: encoding/json would take sessionkey for sessionKey.
-func closed(b []byte, to any) error {
+func decodeStrict(b []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
 		return err
 	}
-	var given any
-	if err := json.Unmarshal(b, &given); err != nil {
+	var value any
+	if err := json.Unmarshal(b, &value); err != nil {
 		return err
 	}
-	return exact(given, reflect.TypeOf(to))
+	return checkFields(value, reflect.TypeOf(to))
 }
 
 // exact refuses keys that are not written as the fields of t are.
-func exact(given any, t reflect.Type) error {
+func checkFields(value any, t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch v := given.(type) {
+	switch v := value.(type) {
 	case []any:
 		if t.Kind() != reflect.Slice || t.Elem().Kind() == reflect.Uint8 {
 			return nil
 		}
 		for _, one := range v {
-			if err := exact(one, t.Elem()); err != nil {
+			if err := checkFields(one, t.Elem()); err != nil {
 				return err
 			}
 		}
@@ -58,7 +58,7 @@ func exact(given any, t reflect.Type) error {
 			if !ok {
 				return fmt.Errorf("unknown key %q", key)
 			}
-			if err := exact(one, ft); err != nil {
+			if err := checkFields(one, ft); err != nil {
 				return err
 			}
 		}

@@ -16,38 +16,38 @@ import (
 func TestUnfinishedObserved(t *testing.T) {
 	for _, killed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("killed: %v", killed), func(t *testing.T) {
-			following(t, func(r *fakeRun) {
-				r.say("1", "Let me")
+			followSession(t, func(r *fakeRun) {
+				r.speak("1", "Let me")
 				if r.wait(time.Minute) {
 					r.final("1", "Let me look.")
 				}
-			}, func(t *testing.T, f *fake, _ *Agent, c *conversations, again func()) {
-				f.ask("r1", "one?")
+			}, func(t *testing.T, f *fakeGateway, _ *gatewayAgent, c *conversations, again func()) {
+				f.addPrompt("r1", "one?")
 				time.Sleep(time.Second)
 				key, text := "r1~later", "Let me look."
 				if killed {
 					key, text = "recovery-run", "All of it."
-					f.kill()
+					f.crash()
 				} else {
 					f.mu.Lock()
 					f.down = true
 					f.mu.Unlock()
-					f.cut()
+					f.dropConnections()
 				}
 				time.Sleep(2 * returnLimit)
-				c.run("r1").want(t, event.Failed, "Let me")
+				c.run("r1").checkTurn(t, event.Failed, "Let me")
 				if killed {
-					f.recovers(theirs, continues)
+					f.beginRecovery(theirs, continueRun)
 				}
-				f.start()
+				f.restart()
 				time.Sleep(5 * time.Minute)
 				if later := c.run(key); later != nil {
-					later.want(t, event.Completed, text)
+					later.checkTurn(t, event.Completed, text)
 				} else {
 					t.Error("what it continues is not shown")
 				}
 				again()
-				f.note("a note")
+				f.addNote("a note")
 				time.Sleep(time.Minute)
 				c.mu.Lock()
 				defer c.mu.Unlock()
@@ -60,10 +60,10 @@ func TestUnfinishedObserved(t *testing.T) {
 }
 
 // continues plays the run by which a restarted gateway continues.
-func continues(r *fakeRun) {
+func continueRun(r *fakeRun) {
 	row := r.userRow(r.id)
-	row["provenance"] = map[string]any{"sourceTool": recovery}
-	r.write(row)
+	row["provenance"] = map[string]any{"sourceTool": recoveryTool}
+	r.addRows(row)
 	r.wait(time.Second)
 	r.final("1", "All of it.")
 }
@@ -86,35 +86,35 @@ func TestUnfinished(t *testing.T) {
 		{"not reached, too long silent", false, true, false, turn + ".m1", "Let me look."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			following(t, func(r *fakeRun) {
-				r.say("1", "Let me")
+			followSession(t, func(r *fakeRun) {
+				r.speak("1", "Let me")
 				if r.wait(time.Minute) {
 					r.final("1", "Let me look.")
 				}
-			}, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
+			}, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, again func()) {
 				c.mu.Lock()
 				c.own = []string{turn, "m1"}
 				c.mu.Unlock()
-				h := newHouse(t, "hello")
+				h := newTurnHost(t, "hello")
 				h.id, h.in.Conversation, h.in.Turn, h.in.Key, h.session = turn, "C1", turn, turn, c.kept
 				h.mapper = dialect.NewMapper(h.id, h.newID)
 				h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
 				time.AfterFunc(time.Second, func() {
 					if tt.killed {
-						f.kill()
+						f.crash()
 						return
 					}
 					f.mu.Lock()
 					f.down = true
 					f.mu.Unlock()
-					f.cut()
+					f.dropConnections()
 				})
 				ctx, end := context.WithCancelCause(t.Context())
 				defer end(nil)
 				if tt.silence {
 					time.AfterFunc(2*time.Minute, func() { end(agent.ErrTurnOver) })
 				}
-				if err := h.life(ctx, a, nil); err == nil {
+				if err := h.runUntil(ctx, a, nil); err == nil {
 					t.Fatal("it does not fail")
 				}
 				if tt.silence {
@@ -129,9 +129,9 @@ func TestUnfinished(t *testing.T) {
 					again()
 				}
 				if tt.killed {
-					f.recovers(theirs, continues)
+					f.beginRecovery(theirs, continueRun)
 				}
-				f.start()
+				f.restart()
 				time.Sleep(5 * time.Minute)
 				later := c.run(tt.key)
 				if later == nil {
@@ -139,9 +139,9 @@ func TestUnfinished(t *testing.T) {
 					defer c.mu.Unlock()
 					t.Fatalf("what it continues is not shown: %q", c.shown)
 				}
-				later.want(t, event.Completed, tt.text)
+				later.checkTurn(t, event.Completed, tt.text)
 				again()
-				f.note("a note")
+				f.addNote("a note")
 				time.Sleep(time.Minute)
 				c.mu.Lock()
 				defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 // starts begins a run that no client asked for. prompt, which may be nil, is the row that shows what started it.
-func (f *fake) starts(id string, prompt map[string]any, play func(*fakeRun)) {
+func (f *fakeGateway) startRun(id string, prompt map[string]any, play func(*fakeRun)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.sessions[theirs]
@@ -24,14 +24,14 @@ func (f *fake) starts(id string, prompt map[string]any, play func(*fakeRun)) {
 	f.runs[id], s.inFlight = r, r
 	if prompt != nil {
 		prompt["timestamp"] = time.Now().UnixMilli()
-		s.add(prompt, map[string]any{"turnBoundary": true})
+		s.append(prompt, map[string]any{"turnBoundary": true})
 	}
 	f.tasks.Go(func() { play(r) })
 }
 
 // forwarded returns the row of a prompt that no person wrote, as the gateway shows it: as the assistant's, under a key that is not the
 // run's.
-func forwarded(kind, tool, text string) map[string]any {
+func forwardedPrompt(kind, tool, text string) map[string]any {
 	return map[string]any{
 		"role": "assistant", "content": text, "idempotencyKey": "prompt-of-" + tool + ":user", "senderLabel": "Forwarded from daily",
 		"provenance": map[string]any{"kind": kind, "sourceTool": tool, "sourceSessionKey": theirs},
@@ -41,28 +41,28 @@ func forwarded(kind, tool, text string) map[string]any {
 // A prompt of a schedule or of another session is not something that the agent said, and its run does not answer the person's message.
 func TestFollowForwarded(t *testing.T) {
 	for tool, kind := range map[string]string{"cron": "internal_system", "sessions_send": "inter_session"} {
-		for name, meanwhile := range map[string]func(f *fake, again func()){
-			"live":       func(*fake, func()) {},
-			"over a cut": func(f *fake, _ func()) { f.cut() },
-			"over a restart": func(_ *fake, again func()) {
+		for name, meanwhile := range map[string]func(f *fakeGateway, again func()){
+			"live":       func(*fakeGateway, func()) {},
+			"over a cut": func(f *fakeGateway, _ func()) { f.dropConnections() },
+			"over a restart": func(_ *fakeGateway, again func()) {
 				time.Sleep(10 * time.Second)
 				again()
 			},
 		} {
 			t.Run(tool+" "+name, func(t *testing.T) {
-				following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
-					f.ask("r1", "one?")
+				followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, again func()) {
+					f.addPrompt("r1", "one?")
 					time.Sleep(10 * time.Second)
-					f.starts("scheduled", forwarded(kind, tool, "tidy up"), works)
+					f.startRun("scheduled", forwardedPrompt(kind, tool, "tidy up"), runWithGap)
 					time.Sleep(time.Second)
 					if h := c.run("scheduled"); h == nil || h.visible() == "" {
 						t.Fatal("the run is not shown while it runs")
 					}
 					meanwhile(f, again)
 					time.Sleep(time.Minute)
-					c.want(t, "user (): one?", "run r1:user live", "system ("+tool+"): tidy up", "run prompt-of-"+tool+":user live from "+tool)
+					c.checkLog(t, "user (): one?", "run r1:user live", "system ("+tool+"): tidy up", "run prompt-of-"+tool+":user live from "+tool)
 					h := c.run("scheduled")
-					h.want(t, event.Completed, "Let me look.\n\nThere is a file.")
+					h.checkTurn(t, event.Completed, "Let me look.\n\nThere is a file.")
 				})
 			})
 		}
@@ -73,10 +73,10 @@ func TestFollowForwarded(t *testing.T) {
 // to the message before it.
 func TestFollowAnnouncement(t *testing.T) {
 	const id = "announce:v1:agent:main:subagent:s1:run-of-the-helper"
-	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
-		f.ask("r1", "one?")
+	followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, again func()) {
+		f.addPrompt("r1", "one?")
 		time.Sleep(10 * time.Second)
-		f.starts(id, nil, works)
+		f.startRun(id, nil, runWithGap)
 		time.Sleep(time.Second)
 		if h := c.run(id); h == nil || h.visible() == "" {
 			t.Fatal("the announcement is not shown while it is made")
@@ -84,37 +84,37 @@ func TestFollowAnnouncement(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		again()
 		time.Sleep(time.Minute)
-		c.want(t, "user (): one?", "run r1:user live", "run  live from subagent")
-		c.run(id).want(t, event.Completed, "Let me look.\n\nThere is a file.")
+		c.checkLog(t, "user (): one?", "run r1:user live", "run  live from subagent")
+		c.run(id).checkTurn(t, event.Completed, "Let me look.\n\nThere is a file.")
 	})
 }
 
 // The first words of a run may come before the gateway's history shows the run. It is shown as soon as the history does.
-func TestFollowUnnamed(t *testing.T) {
+func TestFollowUnlistedRun(t *testing.T) {
 	slow := func(r *fakeRun) {
 		name := func(unnamed bool) {
 			r.f.mu.Lock()
 			defer r.f.mu.Unlock()
-			r.unnamed = unnamed
+			r.isUnlisted = unnamed
 		}
 		name(true)
-		r.say("1", "The helper")
+		r.speak("1", "The helper")
 		r.wait(2500 * time.Millisecond)
 		name(false)
 		r.wait(20 * time.Second)
 		r.final("1", "The helper has ended.")
 	}
-	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
-		f.ask("r1", "one?")
+	followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, again func()) {
+		f.addPrompt("r1", "one?")
 		time.Sleep(10 * time.Second)
-		f.starts("announce:v1:agent:main:subagent:s1:r1", nil, slow)
+		f.startRun("announce:v1:agent:main:subagent:s1:r1", nil, slow)
 		time.Sleep(5 * time.Second)
 		h := c.run("announce:v1:agent:main:subagent:s1:r1")
 		if h == nil || h.visible() != "The helper" {
 			t.Fatal("the run is not shown while it runs")
 		}
 		time.Sleep(time.Minute)
-		h.want(t, event.Completed, "The helper has ended.")
+		h.checkTurn(t, event.Completed, "The helper has ended.")
 		read := f.count("chat.history")
 		time.Sleep(time.Hour)
 		if more := f.count("chat.history") - read; more > 0 {
@@ -126,43 +126,43 @@ func TestFollowUnnamed(t *testing.T) {
 // Frames of a heartbeat go only to clients that watch its session, and no history shows its prompt.
 func TestFollowHeartbeat(t *testing.T) {
 	beat := func(r *fakeRun) {
-		r.quiet = true
-		row := content1("The disk is nearly full.")
+		r.isQuiet = true
+		row := textContent("The disk is nearly full.")
 		row["role"], row["stopReason"] = "assistant", "stop"
 		row["__openclaw"] = map[string]any{"turnBoundary": true}
-		r.write(row)
-		r.end("final", map[string]any{"stopReason": "stop", "message": content1("The disk is nearly full.")})
+		r.addRows(row)
+		r.end("final", map[string]any{"stopReason": "stop", "message": textContent("The disk is nearly full.")})
 	}
-	following(t, works, func(t *testing.T, f *fake, a *Agent, c *conversations, again func()) {
-		f.ask("r1", "one?")
+	followSession(t, runWithGap, func(t *testing.T, f *fakeGateway, a *gatewayAgent, c *conversations, again func()) {
+		f.addPrompt("r1", "one?")
 		time.Sleep(10 * time.Second)
-		f.starts("beat-1", nil, beat)
+		f.startRun("beat-1", nil, beat)
 		time.Sleep(time.Second)
-		c.want(t, "user (): one?", "run r1:user live", "run  whole from heartbeat")
-		f.cut()
+		c.checkLog(t, "user (): one?", "run r1:user live", "run  whole from heartbeat")
+		f.dropConnections()
 		time.Sleep(10 * time.Second)
-		f.starts("beat-2", nil, beat)
+		f.startRun("beat-2", nil, beat)
 		time.Sleep(time.Second)
-		c.want(t, "user (): one?", "run r1:user live", "run  whole from heartbeat", "run  whole from heartbeat")
-		c.run("beat-2").want(t, event.Completed, "The disk is nearly full.")
+		c.checkLog(t, "user (): one?", "run r1:user live", "run  whole from heartbeat", "run  whole from heartbeat")
+		c.run("beat-2").checkTurn(t, event.Completed, "The disk is nearly full.")
 	})
 }
 
 // A person's message may wait while an announcement or a heartbeat runs. Neither is taken for the run that answers it.
-func TestUnpromptedAnswersNobody(t *testing.T) {
+func TestUnpromptedRunAnswersNoMessage(t *testing.T) {
 	const announce = "announce:v1:agent:main:subagent:s1:r1"
 	asked := `{"role":"user","content":"hello","idempotencyKey":"mine:user","__openclaw":{"id":"1","seq":1}}`
 	said := `{"role":"assistant","content":"The helper has ended.","__openclaw":{"id":"2","seq":2,"runId":"` + announce + `"}}`
 	beat := `{"role":"assistant","content":"The disk is full.","__openclaw":{"id":"3","seq":3,"runId":"beat","turnBoundary":true}}`
 	answer := `{"role":"assistant","content":"Hello!","__openclaw":{"id":"4","seq":4,"runId":"theirs"}}`
-	q := question{run: "mine", protocol: numbered}
+	q := runQuery{run: "mine", protocol: numberedProtocol}
 	for name, test := range map[string]struct{ history, want string }{
 		"an announcement":             {`{"messages":[` + asked + `,` + said + `]}`, ""},
 		"an announcement in progress": {`{"messages":[` + asked + `],"inFlightRun":{"runId":"` + announce + `"}}`, ""},
 		"a heartbeat":                 {`{"messages":[` + asked + `,` + beat + `]}`, ""},
 		"the answer after both":       {`{"messages":[` + asked + `,` + said + `,` + beat + `,` + answer + `]}`, "theirs"},
 	} {
-		var h history
+		var h sessionHistory
 		if err := json.Unmarshal([]byte(test.history), &h); err != nil {
 			t.Fatal(err)
 		}
@@ -182,18 +182,18 @@ func TestRecoveryAnswersTheMessage(t *testing.T) {
 		{"role":"user","content":"one?","idempotencyKey":"k4:user","__openclaw":{"id":"1","seq":1}},
 		{"role":"assistant","content":"One.","stopReason":"stop","__openclaw":{"id":"2","seq":2,"runId":"k4"}},
 		{"role":"user","content":"two?","idempotencyKey":"k5:user","__openclaw":{"id":"3","seq":3}},
-		{"role":"user","content":"Go on.","idempotencyKey":"rec:user","provenance":{"kind":"internal_system","sourceTool":"` + recovery + `"},"__openclaw":{"id":"4","seq":4}},
+		{"role":"user","content":"Go on.","idempotencyKey":"rec:user","provenance":{"kind":"internal_system","sourceTool":"` + recoveryTool + `"},"__openclaw":{"id":"4","seq":4}},
 		{"role":"assistant","content":"Two.","stopReason":"stop","__openclaw":{"id":"5","seq":5,"runId":"rec"}}]}`
-	var h history
+	var h sessionHistory
 	if err := json.Unmarshal([]byte(rows), &h); err != nil {
 		t.Fatal(err)
 	}
-	f := newFake(t, numbered, nil)
+	f := newFake(t, numberedProtocol, nil)
 	defer f.stop()
 	a := newAgent(t, f, nil)
 	defer a.Close()
-	g := &gathering{w: &watch{a: a, conversation: "C1", puzzled: map[string]time.Time{}}, h: &h, session: theirs}
-	g.rows(0, "")
+	g := &gatherer{w: &watch{a: a, conversation: "C1", unexplainedSince: map[string]time.Time{}}, h: &h, session: theirs}
+	g.addRows(0, "")
 	var keys []string
 	for _, e := range g.entries {
 		keys = append(keys, e.Key)

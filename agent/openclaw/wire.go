@@ -9,7 +9,7 @@ const (
 	minProtocol = 3
 	maxProtocol = 4
 	// numbered is the protocol whose connections number their frames from 1, and whose histories name runs.
-	numbered = 4
+	numberedProtocol = 4
 )
 
 // frame is what the gateway sends, as far as all kinds share it.
@@ -58,7 +58,7 @@ func (p *present) UnmarshalJSON(b []byte) error {
 }
 
 // over reports whether a chat frame is a run's end.
-func (f *runFrame) over() bool {
+func (f *runFrame) isEnd() bool {
 	return f.State == "final" || f.State == "aborted" || f.State == "error"
 }
 

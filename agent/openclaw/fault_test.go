@@ -13,7 +13,7 @@ import (
 // What goes wrong on the wire while a run goes on: the turn is whole, and was sent once.
 func TestFaultsInARun(t *testing.T) {
 	raw := func(c *fakeConn, b string) {
-		c.stuck.Store(true)
+		c.isStuck.Store(true)
 		_, _ = c.raw.Write([]byte(b))
 	}
 	half := `{"type":"event","event":"agent","payl`
@@ -33,7 +33,7 @@ func TestFaultsInARun(t *testing.T) {
 		{"garbage in place of a frame", func(c *fakeConn) { raw(c, "\x7fgarbage") }, 2},
 		{"slow loris", func(c *fakeConn) {
 			raw(c, "\x81\x7e\x40\x00")
-			c.f.tasks.Go(func() {
+			c.gateway.tasks.Go(func() {
 				for range 200 {
 					time.Sleep(time.Second)
 					if _, err := c.raw.Write([]byte("x")); err != nil {
@@ -45,16 +45,16 @@ func TestFaultsInARun(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, 4, func(r *fakeRun) {
-				r.say("1", "Begun")
-				r.f.each(tt.fault)
+				r.speak("1", "Begun")
+				r.f.eachConn(tt.fault)
 				r.wait(3 * time.Minute)
 				r.final("1", "Begun and ended.")
-			}, func(t *testing.T, f *fake, a *Agent) {
-				h := newHouse(t, "hello")
-				if err := h.life(t.Context(), a, nil); err != nil {
+			}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+				h := newTurnHost(t, "hello")
+				if err := h.runUntil(t.Context(), a, nil); err != nil {
 					t.Fatal(err)
 				}
-				h.want(t, event.Completed, "Begun and ended.")
+				h.checkTurn(t, event.Completed, "Begun and ended.")
 				if n := f.count("chat.send"); n != 1 || len(f.dialed) != tt.dials {
 					t.Errorf("it was sent %d times, over %d connections, want %d", n, len(f.dialed), tt.dials)
 				}
@@ -68,20 +68,20 @@ func TestShutdown(t *testing.T) {
 	const away = 12 * time.Second
 	var left time.Time
 	bubble(t, 4, func(r *fakeRun) {
-		r.say("1", "Begun")
+		r.speak("1", "Begun")
 		left = time.Now()
-		r.f.each(func(c *fakeConn) {
+		r.f.eachConn(func(c *fakeConn) {
 			c.event("shutdown", map[string]any{"reason": "gateway restarting", "restartExpectedMs": away.Milliseconds()})
 			_ = c.ws.Close(websocket.StatusServiceRestart, "service restart")
 		})
 		r.wait(time.Minute)
 		r.final("1", "Begun and ended.")
-	}, func(t *testing.T, f *fake, a *Agent) {
-		h := newHouse(t, "hello")
-		if err := h.life(t.Context(), a, nil); err != nil {
+	}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		h := newTurnHost(t, "hello")
+		if err := h.runUntil(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, "Begun and ended.")
+		h.checkTurn(t, event.Completed, "Begun and ended.")
 		if len(f.dialed) != 2 {
 			t.Fatalf("%d connections", len(f.dialed))
 		}
@@ -92,12 +92,12 @@ func TestShutdown(t *testing.T) {
 }
 
 // A number that is skipped says that frames went missing: the history has what they said, long before the run's end.
-func TestSkippedNumber(t *testing.T) {
-	var h *house
+func TestSequenceGap(t *testing.T) {
+	var h *turnHost
 	bubble(t, 4, func(r *fakeRun) {
-		r.say("1", "The first half")
+		r.speak("1", "The first half")
 		r.rowText("The first half, and the second.", "toolUse")
-		r.f.each(func(c *fakeConn) {
+		r.f.eachConn(func(c *fakeConn) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.seq++
@@ -108,11 +108,11 @@ func TestSkippedNumber(t *testing.T) {
 			t.Errorf("5 s after the gap readers see %q", got)
 		}
 		r.final("2", "The end.")
-	}, func(t *testing.T, _ *fake, a *Agent) {
-		h = newHouse(t, "hello")
-		if err := h.life(t.Context(), a, nil); err != nil {
+	}, func(t *testing.T, _ *fakeGateway, a *gatewayAgent) {
+		h = newTurnHost(t, "hello")
+		if err := h.runUntil(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, "The first half, and the second.\n\nThe end.")
+		h.checkTurn(t, event.Completed, "The first half, and the second.\n\nThe end.")
 	})
 }

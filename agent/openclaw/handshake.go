@@ -56,10 +56,10 @@ type auth struct {
 }
 
 // dial connects and shakes hands.
-func (a *Agent) dial(ctx context.Context) (*link, error) {
+func (a *gatewayAgent) dial(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, handshakeLimit, fmt.Errorf("no handshake within %s", handshakeLimit))
 	defer cancel()
-	ws, res, err := websocket.Dial(ctx, a.cfg.URL, &websocket.DialOptions{HTTPClient: a.client, CompressionMode: websocket.CompressionDisabled})
+	ws, res, err := websocket.Dial(ctx, a.config.URL, &websocket.DialOptions{HTTPClient: a.httpClient, CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil, a.dialError(ctx, res, err)
 	}
@@ -76,29 +76,29 @@ func (a *Agent) dial(ctx context.Context) (*link, error) {
 }
 
 // dialError says why there is no WebSocket; a proxy in front may have refused it in its own words.
-func (a *Agent) dialError(ctx context.Context, res *http.Response, err error) error {
+func (a *gatewayAgent) dialError(ctx context.Context, res *http.Response, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if res == nil && call.Untrusted(err) {
-		return &refusal{message: fmt.Sprintf("%s: %s", a.host(), bare(err)), certificate: true}
+		return &refusal{message: fmt.Sprintf("%s: %s", a.host(), rootCause(err)), certificate: true}
 	}
 	if res == nil {
-		return fmt.Errorf("%s: %w", a.host(), bare(err))
+		return fmt.Errorf("%s: %w", a.host(), rootCause(err))
 	}
-	what := fmt.Errorf("%s answered %d %s in place of a WebSocket", a.host(), res.StatusCode, http.StatusText(res.StatusCode))
+	failure := fmt.Errorf("%s answered %d %s in place of a WebSocket", a.host(), res.StatusCode, http.StatusText(res.StatusCode))
 	switch {
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden, res.StatusCode == http.StatusNotFound:
-		return &refusal{message: what.Error()}
+		return &refusal{message: failure.Error()}
 	}
 	if s, err := strconv.Atoi(strings.TrimSpace(res.Header.Get("Retry-After"))); err == nil && s > 0 {
-		return &hinted{what, time.Duration(s) * time.Second}
+		return &retryLaterError{failure, time.Duration(s) * time.Second}
 	}
-	return what
+	return failure
 }
 
 // handshake answers the challenge. The first frame of a gateway is one, and nothing else.
-func (a *Agent) handshake(ctx context.Context, ws *websocket.Conn) (*hello, error) {
+func (a *gatewayAgent) handshake(ctx context.Context, ws *websocket.Conn) (*hello, error) {
 	f, err := readFrame(ctx, ws)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the challenge: %w", err)
@@ -112,7 +112,7 @@ func (a *Agent) handshake(ctx context.Context, ws *websocket.Conn) (*hello, erro
 		MinProtocol: minProtocol, MaxProtocol: maxProtocol,
 		Client: clientInfo{ID: clientID, Version: "1", Platform: platform, Mode: clientMode, Instance: instance},
 		Role:   "operator", Scopes: scopes(c), Caps: []string{"tool-events", "exec-approvals", "plugin-approvals"},
-		Auth: auth{Token: a.cfg.Token}, UserAgent: "Leat",
+		Auth: auth{Token: a.config.Token}, UserAgent: "Leat",
 	}
 	p.Device = a.device.sign(&p, c)
 	id := "connect"
@@ -129,8 +129,8 @@ func (a *Agent) handshake(ctx context.Context, ws *websocket.Conn) (*hello, erro
 			return nil, fmt.Errorf("waiting to be let in: %w", err)
 		}
 		if f.Type == "res" && f.ID == id {
-			if !f.OK && f.Error != nil && a.cfg.Token == "" && f.Error.unauthorized() {
-				return nil, a.noToken()
+			if !f.OK && f.Error != nil && a.config.Token == "" && f.Error.isUnauthorized() {
+				return nil, missingToken()
 			}
 			h, err := helloOf(f)
 			if err == nil && c.At != 0 {
@@ -141,13 +141,9 @@ func (a *Agent) handshake(ctx context.Context, ws *websocket.Conn) (*hello, erro
 	}
 }
 
-// noToken says what to do about a gateway that wants a token where there is none.
-func (a *Agent) noToken() *refusal {
-	env := a.cfg.TokenEnv
-	if env == "" {
-		env = defaultTokenEnv
-	}
-	return &refusal{message: fmt.Sprintf("OpenClaw wants a token, and there is none: set the environment variable %s to its gateway.auth.token", env)}
+// missingToken is the refusal of a gateway that requires a token if none is configured.
+func missingToken() *refusal {
+	return &refusal{message: "OpenClaw requires a token and none is configured: set the environment variable " + defaultTokenEnv + " to its gateway.auth.token"}
 }
 
 // helloOf reads the response to connect.
@@ -157,11 +153,11 @@ func helloOf(f *frame) (*hello, error) {
 		if e == nil {
 			e = &rpcError{Message: "refused without a reason"}
 		}
-		if no := explain(e); no != nil {
-			return nil, no
+		if refusalErr := explain(e); refusalErr != nil {
+			return nil, refusalErr
 		}
-		if after, again := temporary(e); again {
-			return nil, &hinted{e, after}
+		if after, retryable := temporary(e); retryable {
+			return nil, &retryLaterError{e, after}
 		}
 		return nil, &refusal{message: "OpenClaw refuses the connection: " + e.Message}
 	}
@@ -178,7 +174,7 @@ func helloOf(f *frame) (*hello, error) {
 // scopes are what this client needs. Before protocol 4 only an administrator may ask for the frames of tools.
 func scopes(c challenge) []string {
 	s := []string{"operator.read", "operator.write", "operator.approvals"}
-	if !modern(c) {
+	if !hasCapabilities(c) {
 		s = append(s, "operator.admin")
 	}
 	return s
@@ -189,7 +185,7 @@ func readFrame(ctx context.Context, ws *websocket.Conn) (*frame, error) {
 	defer hold.Release()
 	b, err := readMessage(ctx, ws, &hold)
 	if err != nil {
-		return nil, bare(err)
+		return nil, rootCause(err)
 	}
 	var f frame
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&f); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
@@ -202,7 +198,7 @@ func readFrame(ctx context.Context, ws *websocket.Conn) (*frame, error) {
 }
 
 // bare is what a transport's error says at its core; what stands around it repeats the address.
-func bare(err error) error {
+func rootCause(err error) error {
 	var closed websocket.CloseError
 	if errors.As(err, &closed) {
 		return fmt.Errorf("closed by the gateway with %d %s", closed.Code, closed.Reason)

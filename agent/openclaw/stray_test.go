@@ -15,9 +15,9 @@ import (
 const theirs = "agent:main:theirs"
 
 // busy has another client begin a run in the session theirs, and returns a turn that is sent into it.
-func busy(t *testing.T, f *fake) *house {
+func startBehindOther(t *testing.T, f *fakeGateway) *turnHost {
 	t.Helper()
-	h := newHouse(t, "hello")
+	h := newTurnHost(t, "hello")
 	h.session = json.RawMessage(`{"session":"` + theirs + `"}`)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -28,10 +28,10 @@ func busy(t *testing.T, f *fake) *house {
 }
 
 // answers plays the run of the other client for a while, and then that of the turn.
-func answers(r *fakeRun) {
+func answerMessage(r *fakeRun) {
 	if r.params["message"] == "their question" {
 		for i := range 400 { // more than is kept of a run that may be the turn's
-			r.say("1", strings.Repeat("Theirs. ", i+1))
+			r.speak("1", strings.Repeat("Theirs. ", i+1))
 			if !r.wait(10 * time.Millisecond) {
 				return
 			}
@@ -40,33 +40,33 @@ func answers(r *fakeRun) {
 		r.final("2", "All theirs.")
 		return
 	}
-	r.say("1", "Let me")
+	r.speak("1", "Let me")
 	r.wait(100 * time.Millisecond)
-	r.say("1", "Let me look.")
-	row := content1("Let me look.")
+	r.speak("1", "Let me look.")
+	row := textContent("Let me look.")
 	row["role"], row["stopReason"] = "assistant", "toolUse"
 	row["content"] = append(row["content"].([]any), map[string]any{"type": "toolCall", "id": "c1", "name": "exec", "arguments": map[string]any{"command": "ls"}})
-	r.write(row)
+	r.addRows(row)
 	r.tool("c1", "ls", "a file")
-	result := content1("a file")
+	result := textContent("a file")
 	result["role"], result["toolCallId"], result["toolName"] = "toolResult", "c1", "exec"
-	r.write(result)
+	r.addRows(result)
 	r.wait(time.Second)
 	r.final("2", "Yours.")
 }
 
 // Another client's run has the session. The person's message is answered by a run of its own, which is shown with its tools;
 // nothing of the other run is.
-func TestAnotherClient(t *testing.T) {
+func TestTurnWaitsForAnotherClient(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		t.Run(fmt.Sprint("protocol ", protocol), func(t *testing.T) {
-			bubble(t, protocol, answers, func(t *testing.T, f *fake, a *Agent) {
-				h := busy(t, f)
-				if err := h.life(t.Context(), a, nil); err != nil {
+			bubble(t, protocol, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+				h := startBehindOther(t, f)
+				if err := h.runUntil(t.Context(), a, nil); err != nil {
 					t.Fatal(err)
 				}
-				h.want(t, event.Completed, "Let me look.\n\nYours.")
-				h.ordered(t, "text Let me look.", "tool a file", "text Yours.")
+				h.checkTurn(t, event.Completed, "Let me look.\n\nYours.")
+				h.checkOrder(t, "text Let me look.", "tool a file", "text Yours.")
 				if n := f.count("chat.send"); n != 1 {
 					t.Errorf("the message is sent %d times", n)
 				}
@@ -76,35 +76,35 @@ func TestAnotherClient(t *testing.T) {
 }
 
 // The same, over what may happen meanwhile.
-func TestAnotherClientAndTrouble(t *testing.T) {
+func TestTurnWaitsThroughFaults(t *testing.T) {
 	for _, protocol := range []int{3, 4} {
 		for _, after := range []time.Duration{20 * time.Millisecond, time.Second, 4300 * time.Millisecond, 4600 * time.Millisecond} {
 			t.Run(fmt.Sprintf("protocol %d: cut after %s", protocol, after), func(t *testing.T) {
-				bubble(t, protocol, answers, func(t *testing.T, f *fake, a *Agent) {
-					h := busy(t, f)
-					cut := time.AfterFunc(after, f.cut)
+				bubble(t, protocol, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+					h := startBehindOther(t, f)
+					cut := time.AfterFunc(after, f.dropConnections)
 					defer cut.Stop()
-					if err := h.life(t.Context(), a, nil); err != nil {
+					if err := h.runUntil(t.Context(), a, nil); err != nil {
 						t.Fatal(err)
 					}
-					h.want(t, event.Completed, "Let me look.\n\nYours.")
-					h.ordered(t, "text Let me look.", "tool a file", "text Yours.")
+					h.checkTurn(t, event.Completed, "Let me look.\n\nYours.")
+					h.checkOrder(t, "text Let me look.", "tool a file", "text Yours.")
 				})
 			})
 			t.Run(fmt.Sprintf("protocol %d: killed after %s", protocol, after), func(t *testing.T) {
-				bubble(t, protocol, answers, func(t *testing.T, f *fake, a *Agent) {
-					h := busy(t, f)
+				bubble(t, protocol, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+					h := startBehindOther(t, f)
 					die := make(chan struct{})
 					kill := time.AfterFunc(after, func() { close(die) })
 					defer kill.Stop()
-					if err := h.life(t.Context(), a, die); err == nil {
+					if err := h.runUntil(t.Context(), a, die); err == nil {
 						t.Fatal("it was not killed")
 					}
-					if err := h.life(t.Context(), a, nil); err != nil {
+					if err := h.runUntil(t.Context(), a, nil); err != nil {
 						t.Fatal(err)
 					}
-					h.want(t, event.Completed, "Let me look.\n\nYours.")
-					h.ordered(t, "text Let me look.", "tool a file", "text Yours.")
+					h.checkTurn(t, event.Completed, "Let me look.\n\nYours.")
+					h.checkOrder(t, "text Let me look.", "tool a file", "text Yours.")
 				})
 			})
 		}
@@ -113,110 +113,110 @@ func TestAnotherClientAndTrouble(t *testing.T) {
 
 // A history may lack the rows that were written while it was read. The run in progress that it names then answers a message that came after
 // the turn's own.
-func TestAnotherClientAndStaleHistory(t *testing.T) {
-	bubble(t, numbered, answers, func(t *testing.T, f *fake, a *Agent) {
-		h := busy(t, f)
+func TestQueuedMessageAndStaleHistory(t *testing.T) {
+	bubble(t, numberedProtocol, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		h := startBehindOther(t, f)
 		time.AfterFunc(2*time.Second, func() { // the message waits
 			f.mu.Lock()
 			f.down = true
 			f.mu.Unlock()
-			f.cut()
+			f.dropConnections()
 		})
 		time.AfterFunc(20*time.Second, func() { // it was answered
 			f.mu.Lock()
-			f.keeps = []int{3} // their question with its answer, and the message
-			f.asked = sync.OnceFunc(func() { f.ask("later-run", "their question") })
+			f.rowLimits = []int{3} // their question with its answer, and the message
+			f.onHistory = sync.OnceFunc(func() { f.addPrompt("later-run", "their question") })
 			f.mu.Unlock()
-			f.start()
+			f.restart()
 		})
-		if err := h.life(t.Context(), a, nil); err != nil {
+		if err := h.runUntil(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, "Let me look.\n\nYours.")
-		h.ordered(t, "text Let me look.", "tool a file", "text Yours.")
+		h.checkTurn(t, event.Completed, "Let me look.\n\nYours.")
+		h.checkOrder(t, "text Let me look.", "tool a file", "text Yours.")
 	})
 }
 
 // The same for the run by which a restarted gateway continues the turn.
 func TestRecoveryAndStaleHistory(t *testing.T) {
-	bubble(t, numbered, func(r *fakeRun) {
+	bubble(t, numberedProtocol, func(r *fakeRun) {
 		if r.params["message"] == "their question" {
-			answers(r)
+			answerMessage(r)
 			return
 		}
-		r.say("1", "Let me")
+		r.speak("1", "Let me")
 		r.wait(time.Minute) // the gateway is killed
-	}, func(t *testing.T, f *fake, a *Agent) {
-		h := newHouse(t, "hello")
+	}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		h := newTurnHost(t, "hello")
 		h.session = json.RawMessage(`{"session":"` + theirs + `"}`)
 		time.AfterFunc(time.Second, func() {
-			f.kill()
-			f.recovers(theirs, func(r *fakeRun) {
+			f.crash()
+			f.beginRecovery(theirs, func(r *fakeRun) {
 				row := r.userRow(r.id)
-				row["provenance"] = map[string]any{"sourceTool": recovery}
-				r.write(row)
+				row["provenance"] = map[string]any{"sourceTool": recoveryTool}
+				r.addRows(row)
 				r.final("1", "All of it.")
 			})
 		})
 		time.AfterFunc(10*time.Second, func() { // the turn was continued
 			f.mu.Lock()
-			f.keeps = []int{1}
-			f.asked = sync.OnceFunc(func() { f.ask("later-run", "their question") })
+			f.rowLimits = []int{1}
+			f.onHistory = sync.OnceFunc(func() { f.addPrompt("later-run", "their question") })
 			f.mu.Unlock()
-			f.start()
+			f.restart()
 		})
-		if err := h.life(t.Context(), a, nil); err != nil {
+		if err := h.runUntil(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, "Let me\n\nAll of it.")
+		h.checkTurn(t, event.Completed, "Let me\n\nAll of it.")
 	})
 }
 
 // While another client's run has the session nothing is steered into it.
-func TestSteeringWhileItWaits(t *testing.T) {
-	bubble(t, 4, answers, func(t *testing.T, f *fake, a *Agent) {
-		h := busy(t, f)
+func TestSteerWhileQueued(t *testing.T) {
+	bubble(t, 4, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		h := startBehindOther(t, f)
 		steered := make(chan error, 1)
 		time.AfterFunc(time.Second, func() {
 			steered <- a.Steer(t.Context(), h.in, agent.Message{ID: "m2", Role: event.User, Text: "and this"})
 		})
-		if err := h.life(t.Context(), a, nil); err != nil {
+		if err := h.runUntil(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-steered; err == nil {
 			t.Error("a message is steered into another client's run")
 		}
-		h.want(t, event.Completed, "Let me look.\n\nYours.")
+		h.checkTurn(t, event.Completed, "Let me look.\n\nYours.")
 	})
 }
 
 // The gateway is killed while the message waits in it: it continues the other run, and refuses the message under the id that it waited under. The message is sent
 // again under another, and answered once.
-func TestKilledWhileItWaits(t *testing.T) {
+func TestCrashWhileQueued(t *testing.T) {
 	for _, after := range []time.Duration{5 * time.Millisecond, time.Second} { // before and after it is known that the message waits
-		t.Run(after.String(), func(t *testing.T) { killedWhileItWaits(t, after) })
+		t.Run(after.String(), func(t *testing.T) { crashWhileQueued(t, after) })
 	}
 }
 
-func killedWhileItWaits(t *testing.T, after time.Duration) {
+func crashWhileQueued(t *testing.T, after time.Duration) {
 	t.Helper()
-	bubble(t, 4, answers, func(t *testing.T, f *fake, a *Agent) {
-		h := busy(t, f)
+	bubble(t, 4, answerMessage, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		h := startBehindOther(t, f)
 		time.AfterFunc(after, func() {
-			f.kill()
-			f.start()
-			f.recovers(theirs, func(r *fakeRun) {
+			f.crash()
+			f.restart()
+			f.beginRecovery(theirs, func(r *fakeRun) {
 				r.wait(5 * time.Second) // it runs before its message is written
 				row := r.userRow(r.id)
-				row["provenance"] = map[string]any{"sourceTool": recovery}
-				r.write(row)
+				row["provenance"] = map[string]any{"sourceTool": recoveryTool}
+				r.addRows(row)
 				r.final("1", "All theirs.")
 			})
 		})
-		if err := h.life(t.Context(), a, nil); err != nil {
+		if err := h.runUntil(t.Context(), a, nil); err != nil {
 			t.Fatal(err)
 		}
-		h.want(t, event.Completed, "Let me look.\n\nYours.")
+		h.checkTurn(t, event.Completed, "Let me look.\n\nYours.")
 		if n := f.count("chat.send"); n != 3 {
 			t.Errorf("the message is sent %d times", n)
 		}
@@ -232,7 +232,7 @@ func TestNextID(t *testing.T) {
 		if id, ok = nextID(id); !ok || id != fmt.Sprintf("%s~%d.%s", turn, n, message) {
 			t.Fatalf("id %d is %q", n, id)
 		}
-		if gotTurn, gotMessage, ok := ownRun(id); gotTurn != turn || gotMessage != message || !ok {
+		if gotTurn, gotMessage, ok := parseRunID(id); gotTurn != turn || gotMessage != message || !ok {
 			t.Errorf("%s names %q and %q", id, gotTurn, gotMessage)
 		}
 	}

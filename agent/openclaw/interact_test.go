@@ -12,11 +12,11 @@ import (
 )
 
 func TestStop(t *testing.T) {
-	bubble(t, 4, func(r *fakeRun) { tell(r, "1") }, func(t *testing.T, f *fake, a *Agent) {
-		h := newHouse(t, "hello")
+	bubble(t, 4, func(r *fakeRun) { streamSlowly(r, "1") }, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+		h := newTurnHost(t, "hello")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(2500*time.Millisecond, func() { cancel(agent.ErrTurnOver) })
-		if err := h.life(ctx, a, nil); !errors.Is(err, agent.ErrTurnOver) {
+		if err := h.runUntil(ctx, a, nil); !errors.Is(err, agent.ErrTurnOver) {
 			t.Errorf("Run returns %v", err)
 		}
 		if err := a.Stop(t.Context(), h.in); err != nil {
@@ -36,10 +36,10 @@ func TestSteer(t *testing.T) {
 	for _, absorbed := range []bool{true, false} {
 		bubble(t, 4, func(r *fakeRun) {
 			if r.id == "turn-1.m1" {
-				r.say("1", "One.")
+				r.speak("1", "One.")
 				r.wait(3 * time.Second)
 				r.f.mu.Lock()
-				next := r.follow
+				next := r.steered
 				r.f.mu.Unlock()
 				for _, n := range next {
 					if absorbed {
@@ -53,16 +53,16 @@ func TestSteer(t *testing.T) {
 				}
 				text := "One."
 				if absorbed && len(next) > 0 {
-					r.say("2", "Two.")
+					r.speak("2", "Two.")
 					text += "\n\nTwo."
 				}
 				r.f.mu.Lock()
-				r.over = true
+				r.isOver = true
 				r.f.mu.Unlock()
-				r.all("chat", map[string]any{"state": "final", "message": content1(text)})
+				r.broadcast("chat", map[string]any{"state": "final", "message": textContent(text)})
 			}
-		}, func(t *testing.T, f *fake, a *Agent) {
-			h := newHouse(t, "hello")
+		}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+			h := newTurnHost(t, "hello")
 			in := h.in
 			time.AfterFunc(time.Second, func() {
 				if err := a.Steer(t.Context(), in, agent.Message{ID: "m2", Role: event.User, Text: "and two?"}); err != nil {
@@ -75,10 +75,10 @@ func TestSteer(t *testing.T) {
 					t.Errorf("what was refused is %v", err)
 				}
 			})
-			if err := h.life(t.Context(), a, nil); err != nil {
+			if err := h.runUntil(t.Context(), a, nil); err != nil {
 				t.Fatal(err)
 			}
-			h.want(t, event.Completed, "One.\n\nTwo.")
+			h.checkTurn(t, event.Completed, "One.\n\nTwo.")
 			if err := a.Steer(t.Context(), h.in, agent.Message{ID: "m4", Text: "late"}); !errors.Is(err, agent.ErrNotSteered) {
 				t.Errorf("after the end: %v", err)
 			}
@@ -92,7 +92,7 @@ func TestApprovals(t *testing.T) {
 		want   string
 	}{{event.Approve, "allow-once"}, {event.Deny, "deny"}, {"allow-always", "allow-always"}, {"elsewhere", ""}} {
 		bubble(t, 4, func(r *fakeRun) {
-			r.say("1", "May I?")
+			r.speak("1", "May I?")
 			req := map[string]any{"id": "ap-1", "request": map[string]any{"command": "rm x", "sessionKey": r.session, "allowedDecisions": []string{"allow-once", "allow-always", "deny"}}}
 			for c := range r.f.conns {
 				if !slices.Contains(c.caps, "exec-approvals") {
@@ -106,8 +106,8 @@ func TestApprovals(t *testing.T) {
 			}
 			r.wait(5 * time.Second)
 			r.final("1", "May I? Done.")
-		}, func(t *testing.T, f *fake, a *Agent) {
-			h := newHouse(t, "hello")
+		}, func(t *testing.T, f *fakeGateway, a *gatewayAgent) {
+			h := newTurnHost(t, "hello")
 			time.AfterFunc(2*time.Second, func() {
 				reqs := h.turn().Requests
 				if tt.answer == "elsewhere" {
@@ -125,10 +125,10 @@ func TestApprovals(t *testing.T) {
 				h.answers["ap-1"] <- event.Answer{ID: "ap-1", Decision: tt.answer}
 				h.mu.Unlock()
 			})
-			if err := h.life(t.Context(), a, nil); err != nil {
+			if err := h.runUntil(t.Context(), a, nil); err != nil {
 				t.Fatal(err)
 			}
-			h.want(t, event.Completed, "May I? Done.")
+			h.checkTurn(t, event.Completed, "May I? Done.")
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if f.decisions["ap-1"] != tt.want {

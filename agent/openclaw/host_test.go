@@ -22,49 +22,49 @@ import (
 )
 
 // house is what keeps a turn: its log, its state, its files, over as many lives as a test wants.
-type house struct {
+type turnHost struct {
 	t   testing.TB
 	id  string
 	in  agent.Input
 	out *agent.Emitter
 
-	mu       sync.Mutex
-	mapper   *dialect.Mapper
-	newIDs   int
-	log      []event.Event
-	fold     transcript.Transcript
-	state    json.RawMessage
-	keys     json.RawMessage
-	session  json.RawMessage
-	sent     []string
-	files    map[string]event.Media
-	bytes    map[string][]byte
-	space    map[string]string // what lies in the workspace, by path; nil: there is none
-	answers  map[string]chan event.Answer
-	trouble  *agent.Error
-	detached bool
+	mu          sync.Mutex
+	mapper      *dialect.Mapper
+	newIDs      int
+	log         []event.Event
+	transcript  transcript.Transcript
+	state       json.RawMessage
+	mapperState json.RawMessage
+	session     json.RawMessage
+	sent        []string
+	files       map[string]event.Media
+	bytes       map[string][]byte
+	workspace   map[string]string // what lies in the workspace, by path; nil: there is none
+	answers     map[string]chan event.Answer
+	trouble     *agent.Error
+	detached    bool
 }
 
-func newHouse(t testing.TB, text string) *house {
-	h := &house{t: t, id: "turn-1", files: map[string]event.Media{}, bytes: map[string][]byte{}, answers: map[string]chan event.Answer{}}
+func newTurnHost(t testing.TB, text string) *turnHost {
+	h := &turnHost{t: t, id: "turn-1", files: map[string]event.Media{}, bytes: map[string][]byte{}, answers: map[string]chan event.Answer{}}
 	h.in = agent.Input{Conversation: "C1", Turn: h.id, Key: h.id, Message: agent.Message{ID: "m1", Role: event.User, Text: text}}
 	h.mapper = dialect.NewMapper(h.id, h.newID)
 	h.add(event.Event{Type: event.TurnStart, Turn: h.id, Body: &event.Body{Agent: "claw"}})
 	return h
 }
 
-func (h *house) newID() string { h.newIDs++; return fmt.Sprintf("m%d", h.newIDs) }
+func (h *turnHost) newID() string { h.newIDs++; return fmt.Sprintf("m%d", h.newIDs) }
 
-func (h *house) add(e event.Event) {
+func (h *turnHost) add(e event.Event) {
 	e.Seq = int64(len(h.log) + 1)
 	h.log = append(h.log, e)
-	if err := h.fold.Apply(&e); err != nil {
+	if err := h.transcript.Apply(&e); err != nil {
 		h.t.Errorf("event %d does not apply: %v", e.Seq, err)
 	}
 }
 
 // Emit implements [agent.Sink].
-func (h *house) Emit(_ context.Context, ops []event.Event, state json.RawMessage) error {
+func (h *turnHost) Emit(_ context.Context, ops []event.Event, state json.RawMessage) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.detached || h.turnLocked().State == transcript.TurnEnded {
@@ -88,7 +88,7 @@ func (h *house) Emit(_ context.Context, ops []event.Event, state json.RawMessage
 	}
 	if state != nil {
 		h.state = append(json.RawMessage{}, state...)
-		if h.keys, err = h.mapper.State(); err != nil {
+		if h.mapperState, err = h.mapper.State(); err != nil {
 			h.t.Error(err)
 		}
 	}
@@ -96,16 +96,16 @@ func (h *house) Emit(_ context.Context, ops []event.Event, state json.RawMessage
 }
 
 // Trouble implements [agent.TroubleSink].
-func (h *house) Trouble(e *agent.Error) {
+func (h *turnHost) Trouble(e *agent.Error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trouble = e
 }
 
-func (h *house) Flush(context.Context) error { return nil }
-func (h *house) Alive()                      {}
+func (h *turnHost) Flush(context.Context) error { return nil }
+func (h *turnHost) Alive()                      {}
 
-func (h *house) Wait(ctx context.Context, r event.Request) (event.Answer, error) {
+func (h *turnHost) Wait(ctx context.Context, r event.Request) (event.Answer, error) {
 	ch := make(chan event.Answer, 1)
 	h.mu.Lock()
 	if h.answers[r.ID] == nil {
@@ -121,14 +121,14 @@ func (h *house) Wait(ctx context.Context, r event.Request) (event.Answer, error)
 	}
 }
 
-func (h *house) KeepSession(_ context.Context, s json.RawMessage) error {
+func (h *turnHost) KeepSession(_ context.Context, s json.RawMessage) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.session = append(json.RawMessage{}, s...)
 	return nil
 }
 
-func (h *house) Raw(sent bool, data []byte) {
+func (h *turnHost) Raw(sent bool, data []byte) {
 	if strings.Contains(string(data), fakeToken) || strings.Contains(string(data), "dev-t0ken") {
 		h.t.Errorf("a recording holds a secret: %s", data)
 	}
@@ -139,7 +139,7 @@ func (h *house) Raw(sent bool, data []byte) {
 	}
 }
 
-func (h *house) PutFile(_ context.Context, f agent.File, r io.Reader) (event.Media, error) {
+func (h *turnHost) PutFile(_ context.Context, f agent.File, r io.Reader) (event.Media, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return event.Media{}, err
@@ -154,14 +154,14 @@ func (h *house) PutFile(_ context.Context, f agent.File, r io.Reader) (event.Med
 	return m, nil
 }
 
-func (h *house) FindFile(_ context.Context, origin string) (event.Media, bool, error) {
+func (h *turnHost) FindFile(_ context.Context, origin string) (event.Media, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m, ok := h.files[origin]
 	return m, ok, nil
 }
 
-func (h *house) OpenFile(_ context.Context, m event.Media) (io.ReadCloser, error) {
+func (h *turnHost) OpenFile(_ context.Context, m event.Media) (io.ReadCloser, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	b, ok := h.bytes[m.URL]
@@ -172,62 +172,62 @@ func (h *house) OpenFile(_ context.Context, m event.Media) (io.ReadCloser, error
 }
 
 // PutPath implements [agent.WorkspaceSink].
-func (h *house) PutPath(ctx context.Context, path string) (event.Media, error) {
-	if h.space == nil {
+func (h *turnHost) PutPath(ctx context.Context, path string) (event.Media, error) {
+	if h.workspace == nil {
 		return event.Media{}, agent.ErrNoFiles
 	}
-	text, ok := h.space[path]
+	text, ok := h.workspace[path]
 	if !ok {
 		return event.Media{}, errors.New("it is not below the workspace")
 	}
 	return h.PutFile(ctx, agent.File{Name: path[strings.LastIndex(path, "/")+1:], Origin: "workspace " + path}, strings.NewReader(text))
 }
 
-func (h *house) FilePath(_ context.Context, m event.Media) string {
-	if h.space == nil {
+func (h *turnHost) FilePath(_ context.Context, m event.Media) string {
+	if h.workspace == nil {
 		return ""
 	}
 	return "/space/" + m.Name
 }
 
-func (h *house) turnLocked() *transcript.Turn { return h.fold.Turn(h.id) }
+func (h *turnHost) turnLocked() *transcript.Turn { return h.transcript.Turn(h.id) }
 
-func (h *house) turn() transcript.Turn {
+func (h *turnHost) turn() transcript.Turn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return *h.turnLocked()
 }
 
-func (h *house) visible() string {
+func (h *turnHost) visible() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.fold.Visible(h.id)
+	return h.transcript.Visible(h.id)
 }
 
-func (h *house) parts(kind event.PartKind) (all []*transcript.Part) {
+func (h *turnHost) parts(kind event.PartKind) (found []*transcript.Part) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, m := range h.fold.Messages {
+	for _, m := range h.transcript.Messages {
 		for _, p := range m.Parts {
 			if p.Kind == kind {
-				all = append(all, p)
+				found = append(found, p)
 			}
 		}
 	}
-	return all
+	return found
 }
 
 // life runs the turn in an agent until it returns, the context ends, or, where die is closed, the process.
-func (h *house) life(ctx context.Context, a *Agent, die <-chan struct{}) error {
+func (h *turnHost) runUntil(ctx context.Context, a *gatewayAgent, die <-chan struct{}) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	h.mu.Lock()
 	h.in.Session = h.session
 	h.detached = false
 	state := h.state
-	if h.keys != nil {
+	if h.mapperState != nil {
 		h.mapper = dialect.NewMapper(h.id, h.newID)
-		if err := h.mapper.Restore(h.keys, &h.fold); err != nil {
+		if err := h.mapper.Restore(h.mapperState, &h.transcript); err != nil {
 			h.t.Error(err)
 		}
 	}
@@ -255,14 +255,14 @@ func (h *house) life(ctx context.Context, a *Agent, die <-chan struct{}) error {
 }
 
 // end is what the gateway does when Run has returned.
-func (h *house) end(err error) {
-	held := h.out.Close()
+func (h *turnHost) end(err error) {
+	flushed := h.out.Close()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.turnLocked().State == transcript.TurnEnded {
 		return
 	}
-	events, merr := h.mapper.Map(held, 1)
+	events, merr := h.mapper.Map(flushed, 1)
 	if merr != nil {
 		h.t.Errorf("what was held back does not apply: %v", merr)
 	}
@@ -280,13 +280,13 @@ func (h *house) end(err error) {
 }
 
 // newAgent returns an agent of a gateway.
-func newAgent(t testing.TB, f *fake, change func(*Config)) *Agent {
+func newAgent(t testing.TB, f *fakeGateway, change func(*config)) *gatewayAgent {
 	t.Helper()
-	c := Config{URL: "ws://claw.test:18789", Token: fakeToken, Dialect: openclaw.Dialect(), dial: f.dial}
+	c := config{URL: "ws://claw.test:18789", Token: fakeToken, Dialect: openclaw.Dialect(), dial: f.dial}
 	if change != nil {
 		change(&c)
 	}
-	a, err := New(c)
+	a, err := newGatewayAgent(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func newAgent(t testing.TB, f *fake, change func(*Config)) *Agent {
 }
 
 // bubble runs a test in a bubble, with a gateway that plays a script and an agent of it.
-func bubble(t *testing.T, protocol int, play func(*fakeRun), test func(t *testing.T, f *fake, a *Agent)) {
+func bubble(t *testing.T, protocol int, play func(*fakeRun), test func(t *testing.T, f *fakeGateway, a *gatewayAgent)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, protocol, play)
 		a := newAgent(t, f, nil)
@@ -305,7 +305,7 @@ func bubble(t *testing.T, protocol int, play func(*fakeRun), test func(t *testin
 }
 
 // want checks how a turn ended and what readers see of it.
-func (h *house) want(t *testing.T, o event.Outcome, visible string) {
+func (h *turnHost) checkTurn(t *testing.T, o event.Outcome, visible string) {
 	t.Helper()
 	turn := h.turn()
 	if turn.Outcome != o {
@@ -317,7 +317,7 @@ func (h *house) want(t *testing.T, o event.Outcome, visible string) {
 }
 
 // failed checks with what a turn failed.
-func (h *house) failed(t *testing.T, code string, words ...string) {
+func (h *turnHost) checkFailure(t *testing.T, code string, words ...string) {
 	t.Helper()
 	e := h.turn().Error
 	if e == nil || e.Code != code {
@@ -331,12 +331,12 @@ func (h *house) failed(t *testing.T, code string, words ...string) {
 }
 
 // ordered checks what readers see in their order: texts, and tools with their output.
-func (h *house) ordered(t *testing.T, want ...string) {
+func (h *turnHost) checkOrder(t *testing.T, want ...string) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var got []string
-	for _, m := range h.fold.Messages {
+	for _, m := range h.transcript.Messages {
 		for _, p := range m.Parts {
 			text := p.Text(event.Text)
 			if p.Kind == event.KindTool {

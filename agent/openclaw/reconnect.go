@@ -18,48 +18,48 @@ const (
 )
 
 // Start implements [agent.Keeper]: it keeps a connection until Close.
-func (a *Agent) Start(log *slog.Logger) {
+func (a *gatewayAgent) Start(log *slog.Logger) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.started || a.life.Err() != nil {
+	if a.isStarted || a.lifetime.Err() != nil {
 		return
 	}
-	a.started, a.logger = true, log
-	a.tasks.Go(func() { a.keep(log) })
+	a.isStarted, a.logger = true, log
+	a.tasks.Go(func() { a.maintain(log) })
 }
 
 // Close ends the connection and returns when nothing of it runs.
-func (a *Agent) Close() {
+func (a *gatewayAgent) Close() {
 	a.mu.Lock()
 	a.cancel() // under the lock, so that none is started after it
 	a.mu.Unlock()
 	a.tasks.Wait()
-	a.client.CloseIdleConnections()
+	a.httpClient.CloseIdleConnections()
 	if a.root != nil {
 		_ = a.root.Close() // it was only read
 	}
 }
 
 // keep holds one connection after another.
-func (a *Agent) keep(log *slog.Logger) {
+func (a *gatewayAgent) maintain(log *slog.Logger) {
 	b := backoff{}
-	for a.life.Err() == nil {
-		l, err := a.dial(a.life)
+	for a.lifetime.Err() == nil {
+		conn, err := a.dial(a.lifetime)
 		var after time.Duration
 		if err == nil {
 			b = backoff{}
-			log.Info("connected to OpenClaw", "host", a.host(), "version", l.hello.Server.Version, "protocol", l.protocol())
-			a.set(l, nil)
-			stop := context.AfterFunc(a.life, l.close)
-			l.read(context.WithoutCancel(a.life), func(raw []byte, f *frame) { a.route(l, raw, f) })
+			log.Info("connected to OpenClaw", "host", a.host(), "version", conn.hello.Server.Version, "protocol", conn.protocol())
+			a.setConnection(conn, nil)
+			stop := context.AfterFunc(a.lifetime, conn.close)
+			conn.readFrames(context.WithoutCancel(a.lifetime), func(raw []byte, f *frame) { a.route(conn, raw, f) })
 			stop()
-			after, err = l.why()
+			after, err = conn.closeReason()
 		}
-		a.set(nil, err)
-		if a.life.Err() != nil {
+		a.setConnection(nil, err)
+		if a.lifetime.Err() != nil {
 			return
 		}
-		var h *hinted
+		var h *retryLaterError
 		if errors.As(err, &h) {
 			after = h.after
 		}
@@ -68,7 +68,7 @@ func (a *Agent) keep(log *slog.Logger) {
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:
-		case <-a.life.Done():
+		case <-a.lifetime.Done():
 			t.Stop()
 		}
 	}
@@ -90,34 +90,34 @@ func (b *backoff) next(hint time.Duration) time.Duration {
 }
 
 // set tells those who wait what became of the connection.
-func (a *Agent) set(l *link, why error) {
+func (a *gatewayAgent) setConnection(conn *connection, reason error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.current, a.last = l, why
+	a.current, a.lastErr = conn, reason
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
 // look returns the connection, or why there is none, with what is closed when that changes.
-func (a *Agent) look() (*link, <-chan struct{}, error) {
+func (a *gatewayAgent) connection() (*connection, <-chan struct{}, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.current, a.changed, a.last
+	return a.current, a.changed, a.lastErr
 }
 
 // await returns the connection. Where there is none it waits for one, at most until limit, but not for one that somebody has
 // to do something about. waits, which may be nil, is called when it begins to wait and with each reason why there is none.
-func (a *Agent) await(ctx context.Context, limit time.Duration, waits func(why error)) (*link, error) {
+func (a *gatewayAgent) awaitConnection(ctx context.Context, limit time.Duration, waits func(reason error)) (*connection, error) {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	for {
-		l, changed, last := a.look()
-		if l != nil && l.up() {
-			return l, nil
+		conn, changed, last := a.connection()
+		if conn != nil && conn.isUp() {
+			return conn, nil
 		}
-		var no *refusal
-		if errors.As(last, &no) {
-			return nil, no
+		var refusalErr *refusal
+		if errors.As(last, &refusalErr) {
+			return nil, refusalErr
 		}
 		if waits != nil {
 			waits(last)
@@ -126,8 +126,8 @@ func (a *Agent) await(ctx context.Context, limit time.Duration, waits func(why e
 		case <-changed:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-a.life.Done():
-			return nil, ErrClosed
+		case <-a.lifetime.Done():
+			return nil, errClosed
 		case <-t.C:
 			if last == nil {
 				last = errors.New("no connection yet")

@@ -10,77 +10,77 @@ const catchUpLimit = 5 * time.Second
 
 // progress is how far the watch of a session has come. Its zero value has read nothing. The watch's lock guards it.
 type progress struct {
-	link    *link         // the connection over which the session was last read
-	wanted  int           // how often there was a reason to read it
-	read    int           // wanted, when the last reading began
-	unsure  bool          // that reading left something open
-	changed chan struct{} // closed with the next reading; nil if nobody waits
+	link         *connection   // the connection over which the session was last read
+	requestCount int           // how often there was a reason to read it
+	readCount    int           // wanted, when the last reading began
+	incomplete   bool          // that reading left something open
+	nextRead     chan struct{} // closed with the next reading; nil if nobody waits
 	// passed is the key of a turn, over the connection over which all entries before that turn were recorded.
-	passed string
-	over   *link
+	reachedTurn string
+	reachedLink *connection
 }
 
 // tell wakes who waits for the next reading.
-func (p *progress) tell() {
-	if p.changed != nil {
-		close(p.changed)
-		p.changed = nil
+func (p *progress) notify() {
+	if p.nextRead != nil {
+		close(p.nextRead)
+		p.nextRead = nil
 	}
 }
 
 // finished takes note of a reading over a connection that began when wanted had the given value. A reading that failed counts: waiting
 // longer would not help.
-func (w *watch) finished(l *link, wanted int, unsure bool) {
+func (w *watch) finishRead(conn *connection, requestCount int, incomplete bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.progress.link, w.progress.read, w.progress.unsure = l, wanted, unsure
-	w.progress.passed, w.progress.over = "", nil
-	w.progress.tell()
+	w.progress.link, w.progress.readCount, w.progress.incomplete = conn, requestCount, incomplete
+	w.progress.reachedTurn, w.progress.reachedLink = "", nil
+	w.progress.notify()
 }
 
 // behind returns nil if the session was read over the connection since there was a reason to, or up to the turn of a key, or else a channel
 // that is closed with the next reading.
-func (w *watch) behind(l *link, key string) <-chan struct{} {
+func (w *watch) pendingRead(conn *connection, key string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := &w.progress
-	if p.link == l && p.read == p.wanted && !p.unsure || p.over == l && p.passed == key {
+	if p.link == conn && p.readCount == p.requestCount && !p.incomplete || p.reachedLink == conn && p.reachedTurn == key {
 		return nil
 	}
-	if p.changed == nil {
-		p.changed = make(chan struct{})
+	if p.nextRead == nil {
+		p.nextRead = make(chan struct{})
 	}
-	return p.changed
+	return p.nextRead
 }
 
 // catchUp waits until the conversation of a turn shows what happened in its session before the turn, if the session is followed. The log shows things in
 // the order in which they are recorded, so another client's run that ended while the connection was lost must be recorded before the
 // answer that came after it. If the connection is lost meanwhile, the error is errLost: the answer waits for the next one.
-func (a *Agent) catchUp(ctx context.Context, l *link, turn turnKey) error {
-	if l.protocol() < numbered {
+func (a *gatewayAgent) catchUp(ctx context.Context, conn *connection, turn turnKey) error {
+	if conn.protocol() < numberedProtocol {
 		return nil // such sessions are not followed
 	}
 	a.mu.Lock()
-	var of *watch
+	var target *watch
 	for w := range a.watches {
 		if w.conversation == turn.conversation {
-			of = w
+			target = w
 		}
 	}
 	a.mu.Unlock()
-	if of == nil {
+	if target == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpLimit)
 	defer cancel()
 	for {
-		changed := of.behind(l, turn.key)
-		if changed == nil {
+		nextRead := target.pendingRead(conn, turn.key)
+		if nextRead == nil {
 			return nil
 		}
 		select {
-		case <-changed:
-		case <-l.done:
+		case <-nextRead:
+		case <-conn.closed:
 			return errLost
 		case <-ctx.Done(): // then it is shown after the answer
 			return nil
@@ -90,9 +90,9 @@ func (a *Agent) catchUp(ctx context.Context, l *link, turn turnKey) error {
 
 // beforeFirst catches up with the session if a run of the turn is about to say its first words. Runs of other clients don't wait: they are
 // what is caught up with.
-func (t *turn) beforeFirst(ctx context.Context, l *link, r *run) error {
-	if r.Begun || t.observed {
+func (t *turn) beforeFirst(ctx context.Context, conn *connection, r *run) error {
+	if r.HasMessage || t.isObserved {
 		return nil
 	}
-	return t.a.catchUp(ctx, l, turnKey{t.in.Conversation, t.in.Key})
+	return t.a.catchUp(ctx, conn, turnKey{t.in.Conversation, t.in.Key})
 }

@@ -26,38 +26,38 @@ const (
 )
 
 // link is one connection that was let in.
-type link struct {
-	ws    *websocket.Conn
-	hello *hello
-	began time.Time     // when the gateway's process began, by this machine's clock
-	done  chan struct{} // closed when nothing more is read
+type connection struct {
+	ws     *websocket.Conn
+	hello  *hello
+	began  time.Time     // when the gateway's process began, by this machine's clock
+	closed chan struct{} // closed when nothing more is read
 
 	mu      sync.Mutex
-	pending map[string]chan *answered
+	pending map[string]chan *response
 	seq     int64
 	cause   error // why it is over; the first counts
 	after   time.Duration
 }
 
 // answered is a response with the frame that it came in.
-type answered struct {
+type response struct {
 	frame *frame
 	raw   []byte
 }
 
-func newLink(ws *websocket.Conn, h *hello) *link {
+func newLink(ws *websocket.Conn, h *hello) *connection {
 	began := time.Now().Add(-time.Duration(h.Snapshot.Uptime) * time.Millisecond)
-	return &link{ws: ws, hello: h, began: began, done: make(chan struct{}), pending: map[string]chan *answered{}}
+	return &connection{ws: ws, hello: h, began: began, closed: make(chan struct{}), pending: map[string]chan *response{}}
 }
 
 // protocol is the one that the gateway speaks.
-func (l *link) protocol() int { return l.hello.Protocol }
+func (l *connection) protocol() int { return l.hello.Protocol }
 
 // clockStep is by how much a clock may be set back while a turn runs.
 const clockStep = 2 * time.Second
 
 // there returns what the gateway's clock showed at a time, or less; the zero time if it is not known.
-func (l *link) there(at time.Time) time.Time {
+func (l *connection) gatewayTime(at time.Time) time.Time {
 	if !l.hello.clock {
 		return time.Time{}
 	}
@@ -66,8 +66,8 @@ func (l *link) there(at time.Time) time.Time {
 
 // read reads frames until the connection ends, and hands them to take. Frames that are no JSON are ignored, as the gateway
 // ignores ours. It waits for nothing but the next frame, and for that not longer than two ticks.
-func (l *link) read(ctx context.Context, take func(raw []byte, f *frame)) {
-	defer close(l.done)
+func (l *connection) readFrames(ctx context.Context, take func(raw []byte, f *frame)) {
+	defer close(l.closed)
 	limit := 2 * time.Duration(l.hello.Policy.TickInterval) * time.Millisecond
 	if limit <= 0 {
 		limit = 2 * defaultTick
@@ -82,7 +82,7 @@ func (l *link) read(ctx context.Context, take func(raw []byte, f *frame)) {
 	for {
 		b, err := readMessage(ctx, l.ws, &hold)
 		if err != nil {
-			l.fail(fmt.Errorf("%w: %w", errLost, bare(err)))
+			l.fail(fmt.Errorf("%w: %w", errLost, rootCause(err)))
 			_ = l.ws.CloseNow()
 			return
 		}
@@ -92,7 +92,7 @@ func (l *link) read(ctx context.Context, take func(raw []byte, f *frame)) {
 			continue // it may be what there is of a message in which the connection was lost, which the next read tells
 		}
 		if f.Type == "res" {
-			l.answer(&answered{&f, b})
+			l.deliver(&response{&f, b})
 			continue
 		}
 		take(b, &f)
@@ -108,7 +108,7 @@ func readMessage(ctx context.Context, ws *websocket.Conn, hold *agent.Hold) ([]b
 	return agent.ReadMessage(r, hold)
 }
 
-func (l *link) answer(r *answered) {
+func (l *connection) deliver(r *response) {
 	l.mu.Lock()
 	ch := l.pending[r.frame.ID]
 	delete(l.pending, r.frame.ID)
@@ -119,8 +119,8 @@ func (l *link) answer(r *answered) {
 }
 
 // gap reports whether frames are missing before this one. Only protocol 4 numbers the frames of a connection.
-func (l *link) gap(f *frame) bool {
-	if f.Seq == 0 || l.protocol() < numbered {
+func (l *connection) gap(f *frame) bool {
+	if f.Seq == 0 || l.protocol() < numberedProtocol {
 		return false
 	}
 	l.mu.Lock()
@@ -131,7 +131,7 @@ func (l *link) gap(f *frame) bool {
 }
 
 // fail notes why the connection is over.
-func (l *link) fail(err error) {
+func (l *connection) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cause == nil {
@@ -140,7 +140,7 @@ func (l *link) fail(err error) {
 }
 
 // leaving notes that the gateway is about to close, and when it will be back.
-func (l *link) leaving(after time.Duration) {
+func (l *connection) noteShutdown(after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.after = after
@@ -150,7 +150,7 @@ func (l *link) leaving(after time.Duration) {
 }
 
 // why is why the connection is over, and when the gateway said it would be back; 0 is nothing said.
-func (l *link) why() (time.Duration, error) {
+func (l *connection) closeReason() (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cause == nil {
@@ -160,12 +160,12 @@ func (l *link) why() (time.Duration, error) {
 }
 
 // close ends the connection; read then returns.
-func (l *link) close() { _ = l.ws.Close(websocket.StatusNormalClosure, "") }
+func (l *connection) close() { _ = l.ws.Close(websocket.StatusNormalClosure, "") }
 
 // up reports whether frames still come.
-func (l *link) up() bool {
+func (l *connection) isUp() bool {
 	select {
-	case <-l.done:
+	case <-l.closed:
 		return false
 	default:
 		return true
@@ -174,7 +174,7 @@ func (l *link) up() bool {
 
 // call asks and decodes the answer into to, which may be nil. An error of the gateway is a *rpcError; where the connection
 // ended first, errLost is in it.
-func (l *link) call(ctx context.Context, method string, params, to any) error {
+func (l *connection) call(ctx context.Context, method string, params, to any) error {
 	r, err := l.ask(ctx, method, params, nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
@@ -189,7 +189,7 @@ func (l *link) call(ctx context.Context, method string, params, to any) error {
 }
 
 // ask asks and returns the answer with the bytes that it came in. sent, which may be nil, sees the request.
-func (l *link) ask(ctx context.Context, method string, params any, sent func([]byte)) (*answered, error) {
+func (l *connection) ask(ctx context.Context, method string, params any, onSend func([]byte)) (*response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestLimit, errNoAnswer)
 	defer cancel()
 	q := request{Type: "req", ID: uuid.NewString(), Method: method, Params: params}
@@ -200,7 +200,7 @@ func (l *link) ask(ctx context.Context, method string, params any, sent func([]b
 	if limit := l.hello.Policy.MaxPayload; limit > 0 && int64(len(b)) > limit {
 		return nil, &rpcError{Code: "INVALID_REQUEST", Message: fmt.Sprintf("the request has %d bytes; the gateway takes %d", len(b), limit)}
 	}
-	ch := make(chan *answered, 1)
+	ch := make(chan *response, 1)
 	l.mu.Lock()
 	l.pending[q.ID] = ch
 	l.mu.Unlock()
@@ -209,27 +209,27 @@ func (l *link) ask(ctx context.Context, method string, params any, sent func([]b
 		delete(l.pending, q.ID)
 		l.mu.Unlock()
 	}()
-	if sent != nil {
-		sent(b)
+	if onSend != nil {
+		onSend(b)
 	}
 	// A write that is cancelled closes the connection, which is everybody's: only its own limit may.
 	wctx, wcancel := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
 	err = l.ws.Write(wctx, websocket.MessageText, b)
 	wcancel()
 	if err != nil {
-		return nil, l.drop(fmt.Errorf("%w: %w", errLost, bare(err)))
+		return nil, l.drop(fmt.Errorf("%w: %w", errLost, rootCause(err)))
 	}
 	select {
 	case r := <-ch:
 		return r.result()
-	case <-l.done:
+	case <-l.closed:
 		select {
 		case r := <-ch:
 			return r.result()
 		default:
 		}
-		_, why := l.why()
-		return nil, errors.Join(errLost, why)
+		_, closeReason := l.closeReason()
+		return nil, errors.Join(errLost, closeReason)
 	case <-ctx.Done():
 		if err := context.Cause(ctx); !errors.Is(err, errNoAnswer) {
 			return nil, err
@@ -240,13 +240,13 @@ func (l *link) ask(ctx context.Context, method string, params any, sent func([]b
 }
 
 // drop ends the connection for a reason, which it returns.
-func (l *link) drop(why error) error {
-	l.fail(why)
+func (l *connection) drop(reason error) error {
+	l.fail(reason)
 	_ = l.ws.CloseNow()
-	return why
+	return reason
 }
 
-func (r *answered) result() (*answered, error) {
+func (r *response) result() (*response, error) {
 	switch {
 	case r.frame.OK:
 		return r, nil
