@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// latch is a condition that others wait for.
+// latch is a condition that goroutines can wait for. The zero value is false.
 type latch struct {
 	mu      sync.Mutex
 	isSet   bool
-	waiters chan struct{} // closed when the condition holds; nil if nobody waits
+	waiters chan struct{} // closed when the condition becomes true; nil without waiters
 }
 
 func (l *latch) update(isSet bool) {
@@ -22,7 +22,7 @@ func (l *latch) update(isSet bool) {
 	}
 }
 
-// wait returns a channel that is closed when the condition holds.
+// wait returns a channel that is closed as soon as the condition is true.
 func (l *latch) wait() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,8 +37,9 @@ func (l *latch) wait() <-chan struct{} {
 	return waiters
 }
 
-// catchUp waits until a conversation shows what happened in its session so far. Readers see what comes in the order in which it is
-// recorded, so that a run of another client that ended while its connection was lost has to be recorded before the next answer.
+// catchUp waits until everything in the session's history is recorded in the conversation, for catchUpLimit at most. Readers
+// see entries in the order in which they are recorded, so another client's run that ended while the watch was disconnected has
+// to be recorded before the next answer. If the session isn't followed it returns at once.
 func (k *socketAgent) catchUp(ctx context.Context, conversation string) {
 	k.mu.Lock()
 	w := k.watches[conversation]
@@ -48,13 +49,13 @@ func (k *socketAgent) catchUp(ctx context.Context, conversation string) {
 	}
 	select {
 	case w.hurry <- struct{}{}:
-	default: // an earlier request is still there
+	default: // already requested
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.times.catchUpLimit)
 	defer cancel()
 	select {
 	case <-w.upToDate.wait():
 	case <-w.finished:
-	case <-ctx.Done(): // then it is shown later, behind the answer
+	case <-ctx.Done(): // then the run is shown after the answer
 	}
 }

@@ -14,20 +14,22 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// maxFrame bounds a frame, in bytes: the list of a long conversation's messages is one.
+// maxFrame limits a frame, in bytes. The list of a long conversation's messages is one frame.
 const maxFrame = 32 << 20
 
-// connection is one connection to the App Server.
+// connection is one WebSocket to the App Server. Two goroutines belong to it: one reads frames, one sends pings. close ends both.
+// send and call may only be used by the goroutine that receives from frames, except that Probe and Steer also call send.
 type connection struct {
 	ws      *websocket.Conn
-	emitter *agent.Emitter // nil where no turn is
+	emitter *agent.Emitter // records traffic for the turn's trace; nil if the connection belongs to no turn
 	frames  chan []byte    // closed when the connection has ended
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
-	err     error // why it has ended, once frames is closed
+	err     error // the reason of the end; valid after frames was closed
 }
 
-// dial connects. An error is a *failure.
+// dial connects to the server. The error is a *failure. The connection survives ctx, so that a stopped turn can still be
+// aborted on it; the caller has to close it.
 func (k *socketAgent) dial(ctx context.Context, emitter *agent.Emitter) (*connection, error) {
 	dctx, cancel := context.WithTimeout(ctx, k.times.dial)
 	defer cancel()
@@ -43,7 +45,6 @@ func (k *socketAgent) dial(ctx context.Context, emitter *agent.Emitter) (*connec
 		return nil, connectFailure(err)
 	}
 	conn.SetReadLimit(maxFrame)
-	// The connection outlives the turn's context: a turn that was stopped is still to be aborted on it.
 	life, cancelLife := context.WithCancel(context.WithoutCancel(ctx))
 	c := &connection{ws: conn, emitter: emitter, frames: make(chan []byte), cancel: cancelLife}
 	c.tasks.Go(func() { c.readFrames(life, k.times.finish) })
@@ -51,7 +52,9 @@ func (k *socketAgent) dial(ctx context.Context, emitter *agent.Emitter) (*connec
 	return c, nil
 }
 
-func (l *connection) readFrames(ctx context.Context, settle time.Duration) {
+// readFrames sends the frames to l.frames until the connection ends. A frame that isn't JSON is kept back for at most wait: if the
+// connection ends within that time, the frame was cut off by the end and is dropped; if not, it is passed on, and the decoder reports it.
+func (l *connection) readFrames(ctx context.Context, wait time.Duration) {
 	defer l.cancel()
 	defer close(l.frames)
 	var memory agent.Hold
@@ -64,9 +67,7 @@ func (l *connection) readFrames(ctx context.Context, settle time.Duration) {
 		}
 		var next []byte
 		if !json.Valid(b) {
-			// A connection that ends within a message looks as if the message had ended there: garbage is what the connection
-			// outlives.
-			hctx, cancel := context.WithTimeout(ctx, settle)
+			hctx, cancel := context.WithTimeout(ctx, wait)
 			next, err = l.message(hctx, &memory)
 			isLate := hctx.Err() != nil
 			cancel()
@@ -88,7 +89,7 @@ func (l *connection) readFrames(ctx context.Context, settle time.Duration) {
 	}
 }
 
-// message reads one message, as far as the budget for large frames allows.
+// message reads one frame. A large frame first waits for its share of the gateway's memory budget.
 func (l *connection) message(ctx context.Context, memory *agent.Hold) ([]byte, error) {
 	_, r, err := l.ws.Reader(ctx)
 	if err != nil {
@@ -97,7 +98,8 @@ func (l *connection) message(ctx context.Context, memory *agent.Hold) ([]byte, e
 	return agent.ReadMessage(r, memory)
 }
 
-// ping finds out whether the other side is still there, which a connection without traffic does not tell.
+// ping sends pings and ends the connection if one isn't answered. Without them a connection whose other side has vanished would
+// look idle forever.
 func (l *connection) ping(ctx context.Context, times times) {
 	tick := time.NewTicker(times.stall / 3)
 	defer tick.Stop()
@@ -117,7 +119,7 @@ func (l *connection) ping(ctx context.Context, times times) {
 	}
 }
 
-// close ends the connection and waits for what runs on it.
+// close ends the connection and waits for its goroutines. Frames that nothing has received are dropped.
 func (l *connection) close() {
 	l.cancel()
 	_ = l.ws.CloseNow()
@@ -126,7 +128,7 @@ func (l *connection) close() {
 	l.tasks.Wait()
 }
 
-// send writes a frame.
+// send writes a frame. An error wraps errBroken.
 func (l *connection) send(ctx context.Context, times times, frame any) error {
 	b, err := json.Marshal(frame)
 	if err != nil {
@@ -143,7 +145,8 @@ func (l *connection) send(ctx context.Context, times times, frame any) error {
 	return nil
 }
 
-// call sends a request and returns the frame that answers it. What comes before is handed to other.
+// call sends a request and returns the frame with the same request id. It passes all frames before it to other, whose error
+// ends the call. The error wraps errBroken if the connection ends, and is a *failure if the server doesn't answer in time.
 func (l *connection) call(ctx context.Context, times times, id string, frame any, other func([]byte) error) ([]byte, error) {
 	if err := l.send(ctx, times, frame); err != nil {
 		return nil, err
@@ -169,16 +172,17 @@ func (l *connection) call(ctx context.Context, times times, id string, frame any
 				return nil, err
 			}
 		case <-limit.C:
-			return nil, &failure{code: codeUnreachable, message: "the Letta server does not answer", retryable: true}
+			return nil, &failure{code: codeUnreachable, message: "the Letta server doesn't answer", retryable: true}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
+// errClosed is the reason of an end without an error, such as by close.
 var errClosed = errors.New("the connection was closed")
 
-// closeError is why the connection has ended; frames is closed.
+// closeError returns the reason why the connection has ended. frames must be closed.
 func (l *connection) closeError() error {
 	if l.err == nil {
 		return errClosed

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// maxImage bounds a picture that is sent along, in bytes.
+// maxImage limits the size of an attached image, in bytes. Larger images fail the turn before anything is sent.
 const maxImage = 10 << 20
 
 type textPiece struct {
@@ -32,8 +32,8 @@ type imageSource struct {
 	Data string `json:"data"`
 }
 
-// content is what a person said, as Letta takes it: a string, or pieces where there are pictures. Files of other kinds are
-// named, since Letta takes none.
+// content converts a user's message to Letta's format: a string, or a list of pieces if there are images. Letta accepts no
+// other files, so they are only named in the text, as are images that Leat no longer has.
 func content(ctx context.Context, m agent.Message, emitter *agent.Emitter) (any, error) {
 	var images []any
 	text := m.Text
@@ -47,7 +47,7 @@ func content(ctx context.Context, m agent.Message, emitter *agent.Emitter) (any,
 		}
 		data, err := image(ctx, *p.Media, emitter)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, agent.ErrNoFiles) {
-			emitter.Log().Warn("a picture is not sent along", "name", p.Media.Name, "error", err)
+			emitter.Log().Warn("an attached image is missing and was not sent", "name", p.Media.Name, "error", err)
 			text = strings.TrimSpace(text + "\n[attached: " + p.Media.Name + "]")
 			continue
 		}
@@ -65,6 +65,7 @@ func content(ctx context.Context, m agent.Message, emitter *agent.Emitter) (any,
 	return images, nil
 }
 
+// image reads an attached image and returns it in base64.
 func image(ctx context.Context, m event.Media, emitter *agent.Emitter) (string, error) {
 	r, err := emitter.OpenFile(ctx, m)
 	if err != nil {
@@ -73,10 +74,10 @@ func image(ctx context.Context, m event.Media, emitter *agent.Emitter) (string, 
 	defer r.Close()
 	b, err := io.ReadAll(io.LimitReader(r, maxImage+1))
 	if err != nil {
-		return "", fmt.Errorf("read picture %s: %w", m.Name, err)
+		return "", fmt.Errorf("read image %s: %w", m.Name, err)
 	}
 	if len(b) > maxImage {
-		return "", &agent.Error{Code: codeTooLarge, Message: fmt.Sprintf("the picture %s is larger than %d MiB", m.Name, maxImage>>20)}
+		return "", &agent.Error{Code: codeTooLarge, Message: fmt.Sprintf("the image %s is larger than %d MiB", m.Name, maxImage>>20)}
 	}
 	return base64.StdEncoding.EncodeToString(b), nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// agentInfo is an agent as both servers list it.
+// agentInfo is an agent in the lists of both servers.
 type agentInfo struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
@@ -21,7 +21,8 @@ type agentInfo struct {
 	LastRun time.Time `json:"last_run_completion"`
 }
 
-// discover lists the agents of a Letta server.
+// discover lists the agents of a server and offers each as an agent for Leat's settings. It needs no agent id, so it fills in
+// one that is never sent.
 func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]agent.Offer, error) {
 	c, err := parseSpec(s)
 	if err != nil {
@@ -86,9 +87,9 @@ func (k *socketAgent) agents(ctx context.Context) ([]agentInfo, error) {
 	}
 	switch err := json.Unmarshal(b, &res); {
 	case err != nil:
-		return nil, &failure{code: codeStatus, message: "the Letta server's answer is not what its protocol says; is it an App Server?"}
+		return nil, &failure{code: codeStatus, message: "the Letta server sent an invalid response; is the target an App Server?"}
 	case !res.Success:
-		return nil, &failure{code: codeRefused, message: "the Letta server refuses: " + res.Error}
+		return nil, &failure{code: codeRefused, message: "the Letta server refused the request: " + res.Error}
 	}
 	return res.Agents, nil
 }

@@ -1,24 +1,37 @@
-// Package letta is an agent that runs on a Letta server: on the V1 REST API, over server-sent events, or on the App Server of
-// Letta Code, over a WebSocket. docs/letta.md describes it for those who set it up.
+// Package letta runs an agent of a Letta server. It supports two servers: the V1 REST API, which streams server-sent events, and the
+// App Server of Letta Code, which streams frames over a WebSocket. docs/letta.md is the guide for operators.
 //
-// Invariants
+// # Order of calls
 //
-//   - A conversation here is a conversation there. It is made when it is first spoken in, or named by a template, and kept
-//     with the session, so that no restart loses what the agent remembers of it.
-//   - Leat holds the connection upstream for as long as the turn runs: who looks at it, and who leaves, changes nothing.
-//   - What is sent is noted durably before it is sent, and nothing is sent twice after a crash, unless the server tells
-//     repeats: V1 does, in background, by the otid.
-//   - A background run of V1 is taken up again after its last chunk, by run and seq_id, as often as its stream breaks, and
-//     after a restart of Leat. A gap in what then comes ends the turn as interrupted: a hole is worse than an end.
-//   - The App Server has no cursor, and cancels a turn when its last viewer leaves. After a lost connection what it remembers
-//     fills in the end of what was shown; where another viewer kept the turn alive it goes on, elsewhere it ends as
+// [Kind] parses the settings and returns a [restAgent] for http and https, or a [socketAgent] for ws and wss. The gateway then calls
+// Start once, Follow for as long as the agent is configured, and Run for each turn. After a restart it calls Resume for each turn that
+// was running. If Follow has recorded a running turn of another client, the gateway calls Observe to show it. Close comes last.
+//
+// A turn of V1 is a sequence of HTTP requests: the first sends the message, the next ones send approvals or resume a broken stream
+// (runStreams). A turn of the App Server has one connection at a time; after it broke, runToEnd reconnects and repairs the answer from
+// the server's history. Both kinds decode with the same [letta.Decoder].
+//
+// Files that end in _rest belong to V1, those that end in _socket to the App Server; the others belong to both.
+//
+// # Invariants
+//
+//   - Each conversation of Leat is one conversation of the Letta server. It is created with the first message, or named by a template
+//     in the settings. Its id is stored as the session before the message is sent, so the agent keeps its memory across restarts.
+//   - The connection to the server stays open while the turn runs, however many viewers of Leat come and leave.
+//   - Each request that changes something is recorded durably before it is sent. After a crash it is sent again only if the server
+//     recognizes repetitions: V1 does so for background runs, by the otid of the message.
+//   - A background run of V1 is resumed after its last chunk, by run id and seq_id, whenever its stream breaks and after a restart of
+//     Leat. If the server has dropped chunks in between, the turn ends as interrupted: readers must never see text with a hole.
+//   - The App Server has no cursor, and it cancels a turn when its last viewer disconnects. After a lost connection the server's
+//     history supplies the missing end of the answer. If another viewer has kept the turn running it continues; if not, it ends as
 //     interrupted.
-//   - A turn that waits for a person asks once, whatever restarts, and takes the answer from whoever gives it, here or in
-//     another program at the same server.
-//   - A turn that was stopped is aborted upstream; one that is only left, for a restart, is not. A message that the App Server has not
-//     taken up is taken out of its queue in place of that: what runs there is another turn.
-//   - A message in that queue keeps its turn alive, shown as waiting, as long as the server does anything, or for ten minutes.
-//   - V1 announces nothing. One poller finds what other clients do, with one request at a time; Leat's own messages are known by their
-//     otid, and its own runs by the names that their streams give.
-//   - Neither logs nor errors hold the token.
+//   - A request for approval is shown once, also after restarts. The first answer counts, from Leat or from another client of the
+//     same server.
+//   - A turn that a user stops is aborted at the server; a turn that is only left for a restart is not. If the App Server still has
+//     the turn's message in its queue, the message is removed from the queue instead, because the turn that runs there is another one.
+//   - While a message waits in that queue its turn stays alive, with the phase "waiting", until the server has sent nothing for
+//     ten minutes (times.queueLimit).
+//   - V1 has no notifications. One poller finds what other clients do, with one request at a time. It recognizes Leat's own messages
+//     by their otid, and Leat's own runs by the run ids in their streams.
+//   - The token appears neither in logs nor in errors.
 package letta

@@ -12,20 +12,25 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// collector makes entries of what has happened in a session.
+// collector converts the new part of a conversation's history to entries. It is used for one reading of the history.
 type collector struct {
 	watch         *restWatch
-	runs          map[string]runInfo // the newest ones
-	recorded      []string           // runs that were taken before
-	awaitsAnswers bool               // the newest run waits for approvals, so that the next one brings them
+	runs          map[string]runInfo // the agent's newest runs, by id
+	recorded      []string           // runs that were recorded by earlier readings
+	awaitsAnswers bool               // the newest turn waits for approvals, so an unknown run probably sends them
 	entries       []agent.Entry
 }
 
-// countedRuns is how many runs of a history the server is asked for the tokens of: those that ended while Leat was away for long are too
-// many.
+// countedRuns is how many of the newest runs get their token usage, which takes a request for each. After a long absence of
+// Leat there would be too many.
 const countedRuns = 10
 
-// addTurn adds what is stored of a turn, after which come so many others.
+// addTurn adds the entries of a stored turn. newer is the number of turns after it. A turn that has ended is recorded with its
+// events; one that is running is recorded with the state from which Observe shows it live.
+//
+// A turn that is neither over nor readable as a stream is left for a later reading, until it has been silent for queueLimit:
+// then its server process has probably died, and it counts as over. A turn that was recorded before, or that a turn of Leat
+// shows, is not recorded again.
 func (g *collector) addTurn(ctx context.Context, x *storedTurn, newer int) error {
 	r, newest := g.watch.agent, newer == 0
 	g.entries = append(g.entries, x.messages()...)
@@ -37,7 +42,7 @@ func (g *collector) addTurn(ctx context.Context, x *storedTurn, newer int) error
 	if err != nil {
 		return err
 	}
-	// The server leaves a run whose client waits for the whole answer as it was made.
+	// The server never updates the status of a blocking run, so its messages have to show its end.
 	isOver := info.isOver() || info.Conversation == "" && info.Metadata.Type == blockingType && x.endsRun()
 	isLive := !isOver && info.hasStream()
 	if !isOver && !isLive {
@@ -45,11 +50,11 @@ func (g *collector) addTurn(ctx context.Context, x *storedTurn, newer int) error
 			g.watch.readBy(time.Now().Add(wait))
 			return nil
 		}
-		isOver = true // its process has died, most likely
+		isOver = true
 	}
 	g.passAnswers(x)
 	if slices.ContainsFunc(x.runs, func(run string) bool { return slices.Contains(g.recorded, run) }) {
-		x.isComplete = isOver // stored late
+		x.isComplete = isOver // a message of the run was stored after it was recorded
 		return nil
 	}
 	x.isComplete = isOver && !(g.awaitsAnswers && newest)
@@ -67,7 +72,7 @@ func (g *collector) addTurn(ctx context.Context, x *storedTurn, newer int) error
 		e.Run.Ops, err = x.operations(info, usage)
 	}
 	if err != nil {
-		r.log().Warn("a run of another client can't be read", "conversation", g.watch.conversation, "run", x.runs[0], "error", err)
+		r.log().Warn("another client's run in the history can't be decoded", "conversation", g.watch.conversation, "run", x.runs[0], "error", err)
 		x.isComplete = true
 		return nil
 	}
@@ -75,6 +80,7 @@ func (g *collector) addTurn(ctx context.Context, x *storedTurn, newer int) error
 	return nil
 }
 
+// firstOtid returns the otid of the message that started the turn.
 func firstOtid(x *storedTurn) string {
 	if len(x.users) == 0 {
 		return ""
@@ -82,7 +88,8 @@ func firstOtid(x *storedTurn) string {
 	return x.users[0].Otid
 }
 
-// runInfo returns what is known of a run. A run that is not among the newest ones is over, unless it is the last of the history.
+// runInfo returns what is known about a run. A run that is not in the list is over, unless it is the newest of the history:
+// that one may have started after the list was read.
 func (g *collector) runInfo(ctx context.Context, run string, newest bool) (runInfo, error) {
 	if i, ok := g.runs[run]; ok {
 		return i, nil
@@ -94,7 +101,7 @@ func (g *collector) runInfo(ctx context.Context, run string, newest bool) (runIn
 			return i, err
 		}
 	}
-	return runInfo{ID: run, Status: "expired"}, nil // or it was deleted
+	return runInfo{ID: run, Status: "expired"}, nil // the server may also have deleted it
 }
 
 // isShown reports whether a turn of this process shows one of the runs, or has shown it.
@@ -105,7 +112,8 @@ func (g *collector) isShown(x *storedTurn) bool {
 	})
 }
 
-// passAnswers gives the answers of another client to the turn that waits for them.
+// passAnswers passes approvals that another client gave at the server to the turn of Leat that waits for them. A turn that is
+// just sending its own approvals gets none, since the answers in the history may be its own.
 func (g *collector) passAnswers(x *storedTurn) {
 	if len(x.decisions) == 0 {
 		return
@@ -117,7 +125,7 @@ func (g *collector) passAnswers(x *storedTurn) {
 			continue
 		}
 		if at, _ := t.position(); at != run {
-			continue // it shows a later one
+			continue // the turn has moved on to a later run
 		}
 		c := continuation{decisions: map[string]bool{}}
 		for _, w := range t.approvals() {
@@ -132,16 +140,20 @@ func (g *collector) passAnswers(x *storedTurn) {
 		case len(c.decisions) > 0 && !t.mayOwnNewRun():
 			select {
 			case t.otherAnswers <- c:
-			default: // the turn has not taken it yet
+			default: // the turn has not received the previous one yet
 			}
 		case c.run != "":
-			g.watch.readBy(time.Now().Add(r.times.poll)) // it has not come to that yet
+			g.watch.readBy(time.Now().Add(r.times.poll)) // the turn has not reached the approval yet
 		}
 		return
 	}
 }
 
-// addUnstored adds the runs of which the server has stored nothing, since their first step has not ended or has failed.
+// addUnstored adds the runs without stored messages: their first step has not ended, or has failed. They are recorded with a
+// state from which Observe reads their stream.
+//
+// Such a run may also belong to a turn of Leat that doesn't know its name yet. So nothing is added while turns may still be
+// resumed after the start (resumeGrace), or while a turn of the conversation awaits its run; the history is read again later.
 func (g *collector) addUnstored(turns []*storedTurn) {
 	watch, r := g.watch, g.watch.agent
 	var newRuns []runInfo
@@ -162,21 +174,21 @@ func (g *collector) addUnstored(turns []*storedTurn) {
 		return
 	}
 	if g.awaitsAnswers {
-		return // it brings the approvals, and is read again when it ends
+		return // the run probably sends the approvals; its end starts another reading
 	}
 	if graceEnd := watch.poller.startTime.Add(r.times.resumeGrace); time.Now().Before(graceEnd) {
 		watch.readBy(graceEnd)
 		return
 	}
 	if slices.ContainsFunc(r.turnsOf(watch.conversation), (*turn).mayOwnNewRun) {
-		watch.readBy(time.Now().Add(r.times.poll)) // it may be the turn's
+		watch.readBy(time.Now().Add(r.times.poll))
 		return
 	}
 	slices.SortFunc(newRuns, func(a, b runInfo) int { return a.Created.Compare(b.Created) })
 	for _, i := range newRuns {
 		raw, err := json.Marshal(&state{Session: watch.session, SendCount: 1, NextRun: i.ID})
 		if err != nil {
-			return // it is made of strings
+			return // can't happen: the state has only strings
 		}
 		delete(watch.newRuns, i.ID)
 		g.entries = append(g.entries, agent.Entry{Key: i.ID, At: i.Created, Source: sourceV1, Run: &agent.Run{State: raw}})

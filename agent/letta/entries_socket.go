@@ -9,11 +9,12 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// source is where messages of other clients come from, of which the App Server does not tell more.
+// source is the Source of entries that other clients of the App Server have made. The server doesn't say which client it was.
 const source = "letta-code"
 
-// gather makes entries of what came after a cursor, and returns the cursor after them. unsure says that the history does not tell
-// yet what becomes of a message.
+// gather converts the runs after a cursor to entries, and returns the cursor after them. If the cursor's row is not in the
+// history any more, it continues after the cursor's date. It stops before a run whose outcome is unclear, with unsure set, so
+// that later runs are never recorded before it.
 func (w *socketWatch) gather(exchanges []*exchange, at socketCursor) (entries []agent.Entry, next socketCursor, unsure bool) {
 	next = at
 	hasCursor := slices.ContainsFunc(exchanges, func(x *exchange) bool {
@@ -21,7 +22,7 @@ func (w *socketWatch) gather(exchanges []*exchange, at socketCursor) (entries []
 	})
 	isAfterCursor := !hasCursor
 	for i, x := range exchanges {
-		isNew := false // the run began behind the cursor
+		isNew := false // the run started after the cursor
 		for n, r := range x.users {
 			switch {
 			case !isAfterCursor:
@@ -52,7 +53,8 @@ func (w *socketWatch) gather(exchanges []*exchange, at socketCursor) (entries []
 	return entries, next, false
 }
 
-// messageEntry returns the entry of a user's message. Those that Leat sent have their own ids, so that the gateway knows them.
+// messageEntry returns the entry of a user's message, and false if its key is too long. The key of a message that Leat has sent
+// is Leat's own id of it, so the gateway recognizes the message and doesn't show it twice.
 func messageEntry(r *row) (agent.Entry, bool) {
 	e := agent.Entry{Key: r.key(), At: r.Date, Source: source, Message: &agent.Message{Role: event.User, Text: r.text()}}
 	if _, message, ok := parseClientID(r.Otid); ok {
@@ -61,8 +63,12 @@ func messageEntry(r *row) (agent.Entry, bool) {
 	return e, len(e.Key) <= agent.MaxKey
 }
 
-// runEntry returns the entry of a run, without one if the history has no answer. known is false if the history does not tell yet what becomes
-// of its message.
+// runEntry returns the entry of a run. A run that has ended is recorded with its events; one that is running is recorded with
+// the state from which Observe shows it live. e.Run is nil if there is nothing to record: a turn of this process shows the run
+// already, or it has no answer.
+//
+// isKnown is false if the outcome is unclear: the history has the message, but neither an answer nor a status that says who
+// answers it. After times.patience such a message counts as unanswered.
 func (w *socketWatch) runEntry(x *exchange, last bool) (e agent.Entry, isKnown bool) {
 	starter := x.users[0]
 	message, _ := messageEntry(starter)
@@ -75,14 +81,14 @@ func (w *socketWatch) runEntry(x *exchange, last bool) (e agent.Entry, isKnown b
 	}
 	run := &agent.Run{Answers: message.Key}
 	switch {
-	case last && w.agent.ownsRun(starter.Otid): // as a turn of this process
+	case last && w.agent.ownsRun(starter.Otid):
 		return agent.Entry{}, true
 	case last && w.turns.isBusy() && w.turns.current != "" && !x.hasMessage(w.turns.current) && !w.turns.sameTurn(starter.Otid, w.turns.current):
 		return e, w.hasWaited(starter)
 	case last && w.turns.isBusy():
 		b, err := json.Marshal(&state{Session: w.session, SendCount: 1, ObservedMessage: starter.Otid, ObservedRow: starter.key()})
 		if err != nil {
-			return agent.Entry{}, true // it is made of strings
+			return agent.Entry{}, true // can't happen: the state has only strings
 		}
 		run.State = b
 	case last && !x.isComplete() && !w.hasWaited(starter):
@@ -92,7 +98,7 @@ func (w *socketWatch) runEntry(x *exchange, last bool) (e agent.Entry, isKnown b
 	default:
 		ops, err := x.operations()
 		if err != nil {
-			w.agent.log().Warn("a run of another client can't be read", "conversation", w.conversation, "error", err)
+			w.agent.log().Warn("another client's run in the history can't be decoded", "conversation", w.conversation, "error", err)
 			return agent.Entry{}, true
 		}
 		run.Ops = ops
@@ -102,7 +108,7 @@ func (w *socketWatch) runEntry(x *exchange, last bool) (e agent.Entry, isKnown b
 	return e, true
 }
 
-// hasWaited reports whether it has not been known for long what becomes of a message.
+// hasWaited reports whether the outcome of a message has been unclear for times.patience. The first call starts the time.
 func (w *socketWatch) hasWaited(r *row) bool {
 	since, ok := w.unclearSince[r.key()]
 	if !ok {
@@ -116,7 +122,7 @@ func (w *socketWatch) hasWaited(r *row) bool {
 	return true
 }
 
-// ownsRun reports whether a turn of this process has sent a message, and runs.
+// ownsRun reports whether the message was sent by a turn of this process that is still running.
 func (k *socketAgent) ownsRun(client string) bool {
 	turn, _, ok := parseClientID(client)
 	if !ok {

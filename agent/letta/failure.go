@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-// The codes of the errors that turns of this agent end with.
+// Error codes of this agent's turns. Clients may compare them, so they never change.
 const (
 	codeUnreachable = "agent_unreachable"
 	codeStatus      = "agent_status"
@@ -29,27 +29,27 @@ const (
 	codeTooLarge    = "too_large"
 )
 
-// tooLarge ends a turn that says more than anybody reads.
+// tooLarge is the error of a turn whose stream exceeds base.maxStream.
 var tooLarge = &agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error()}
 
-// failure is a call that failed before anything was said.
+// failure is a request that failed before the server streamed anything of the turn. Such a request can be sent again.
 type failure struct {
 	code, message string
-	detail        string        // for operators alone
-	status        int           // of HTTP; 0 is none
-	body          []byte        // of the answer
-	retryable     bool          // another call may go well
-	retryAfter    time.Duration // when, as the server said; 0 is nothing said
+	detail        string        // shown to operators only
+	status        int           // HTTP status; 0 if the server sent no HTTP response
+	body          []byte        // start of the response body
+	retryable     bool          // the same request may succeed later
+	retryAfter    time.Duration // the pause that the server asked for; 0 if it named no pause
 }
 
 func (f *failure) Error() string { return f.readerError().Error() }
 
-// readerError is the failure as readers get it.
+// readerError converts the failure to the error that readers of the conversation get. The detail is for operators only.
 func (f *failure) readerError() *agent.Error {
 	return &agent.Error{Code: f.code, Message: f.message, Retryable: f.retryable, Detail: f.detail}
 }
 
-// readerError makes a failure readable; other errors stay as they are.
+// readerError converts a *failure in err to the error for readers. It returns other errors unchanged.
 func readerError(err error) error {
 	var f *failure
 	if errors.As(err, &f) {
@@ -58,29 +58,30 @@ func readerError(err error) error {
 	return err
 }
 
-// connectFailure describes a call that did not get through. Wrong certificates and encodings don't change by themselves, so it is not
-// repeated for them.
+// connectFailure describes a request without a response. Everything but an untrusted certificate and an unknown content
+// encoding is retryable: those two don't change by themselves, so repeating the request would only delay the error.
 func connectFailure(err error) *failure {
 	var encoded *call.EncodedError
 	switch {
 	case errors.As(err, &encoded):
-		return &failure{code: codeStatus, message: "the Letta server's answer can't be read: " + encoded.Error()}
+		return &failure{code: codeStatus, message: "the Letta server's response can't be decoded: " + encoded.Error()}
 	case call.Untrusted(err):
-		return &failure{code: codeUnreachable, message: "the Letta server's certificate is not accepted", detail: call.Reason(err)}
+		return &failure{code: codeUnreachable, message: "the Letta server's certificate is not trusted", detail: call.Reason(err)}
 	}
 	return &failure{code: codeUnreachable, message: call.WithCause("the Letta server can't be reached", err), detail: call.Reason(err), retryable: true}
 }
 
-// statusFailure describes an answer that is no success.
+// statusFailure describes a response whose status is not a success. Overload, conflicts and server errors are retryable, with
+// the pause of the Retry-After header if there is one. It reads at most 16 KiB of the body and doesn't close it.
 func statusFailure(res *http.Response) *failure {
-	f := &failure{code: codeStatus, status: res.StatusCode, message: fmt.Sprintf("the Letta server answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))}
+	f := &failure{code: codeStatus, status: res.StatusCode, message: fmt.Sprintf("the Letta server returned %d %s", res.StatusCode, http.StatusText(res.StatusCode))}
 	if res.Body != nil {
 		f.body, _ = io.ReadAll(io.LimitReader(res.Body, 16<<10))
 	}
 	switch s := res.StatusCode; {
 	case s == http.StatusUnauthorized, s == http.StatusForbidden:
-		f.code, f.message = codeToken, "the Letta server refuses the token ("+strconv.Itoa(s)+")"
-		f.detail = "see the options token, token_env and token_file"
+		f.code, f.message = codeToken, "the Letta server refused the token ("+strconv.Itoa(s)+")"
+		f.detail = "check the options token, token_env and token_file"
 		return f
 	case s == http.StatusNotFound:
 		f.code = codeUnknown
@@ -93,10 +94,11 @@ func statusFailure(res *http.Response) *failure {
 	return f
 }
 
-// maxExcerpt bounds what is told of an error answer, in bytes of text.
+// maxExcerpt limits the server's error text in an error's detail, in bytes.
 const maxExcerpt = 200
 
-// excerpt is what an error answer says, in one line.
+// excerpt returns the error text of a response in one line, or "" if the body isn't Letta's JSON. Letta uses several forms:
+// error, message, detail as a string, and detail as an object with a message.
 func excerpt(body []byte) string {
 	var v struct {
 		Detail  json.RawMessage `json:"detail"`
@@ -119,11 +121,15 @@ func excerpt(body []byte) string {
 	return call.Line(text, maxExcerpt)
 }
 
-// maxCalls bounds the calls to a server that says nothing of when to come back.
+// maxCalls limits the attempts if the server sends no Retry-After header.
 const maxCalls = 8
 
-// retry repeats try until it succeeds, fails in a way that no repetition mends, or the time is over. A turn that ends for its silence
-// meanwhile ends with the reason of the last failure.
+// retry calls try until it succeeds or fails for good: with an error that isn't retryable, after maxCalls attempts, or when the
+// next attempt would come later than retryLimit after the first failure. The pause doubles each time; a pause that the server
+// asked for has priority.
+//
+// While it waits the turn has the phase "retrying". If the turn's time runs out meanwhile, it ends with the last failure as its
+// reason (Emitter.Trouble).
 func (b *base) retry(ctx context.Context, emitter *agent.Emitter, try func() error) error {
 	var begin time.Time
 	pause := b.times.retryDelay
@@ -153,16 +159,16 @@ func (b *base) retry(ctx context.Context, emitter *agent.Emitter, try func() err
 		if !f.retryable || failedAt.Add(wait).Sub(begin) > b.times.retryLimit {
 			return f
 		}
-		emitter.Log().Info("the Letta server failed; it is called again", "error", f.Error(), "in", wait.String())
+		emitter.Log().Info("the request to the Letta server failed; retrying", "error", f.Error(), "in", wait.String())
 		if err := emitter.Phase("retrying"); err != nil {
 			return err
 		}
-		emitter.Trouble(f.readerError()) // after the phase, which is progress
+		emitter.Trouble(f.readerError()) // after Phase, which counts as progress and would clear it
 		if err := retry.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
 }
 
-// isStopped reports whether the turn was ended, and not only left.
+// isStopped reports whether a user has stopped the turn. It is false if the turn is only interrupted by a restart of Leat.
 func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.ErrTurnOver) }

@@ -14,39 +14,41 @@ import (
 )
 
 const (
-	// pollRuns is how many of an agent's newest runs are looked at.
+	// pollRuns is how many of an agent's newest runs are listed.
 	pollRuns = 50
-	// maxPollPause is the longest pause after looks that failed.
+	// maxPollPause is the longest pause after requests that failed.
 	maxPollPause = 30 * time.Second
-	// clockSkew is how far the server's clock may be behind itself between two tables.
+	// clockSkew allows for times that the server takes from different clocks for a run and for its conversation.
 	clockSkew = 10 * time.Second
 )
 
-// poller follows the sessions of all conversations. It looks at the newest runs of each agent upstream, and reads the history of
-// those conversations in which a run has begun or ended. It makes one request at a time.
+// poller follows the sessions of all conversations of an agent in Leat's settings. It lists the newest runs of each agent upstream, and
+// reads the histories of the conversations in which a run has started or ended. It sends one request at a time, at least pollGap
+// apart, so that following many conversations doesn't load the server. Only the goroutine of Follow uses it.
 type poller struct {
 	agent       *restAgent
 	sessions    agent.Sessions
 	startTime   time.Time
-	nextRequest time.Time // when the next look may be
-	historyNext bool      // a history is the next in turn, if there is one
+	nextRequest time.Time // earliest time of the next request
+	historyNext bool      // if a list and a history are due, the history is first
 	agents      map[string]*polledAgent
 	watches     map[string]*restWatch // by conversation
 }
 
-// polledAgent is an agent upstream.
+// polledAgent is an agent upstream whose runs are listed.
 type polledAgent struct {
 	id         string
-	runs       map[string]runInfo // as they were last listed; nil if they were not
-	due        time.Time
-	retryDelay time.Duration // after a failure
-	lastChange time.Time     // when a run has begun or ended last
+	runs       map[string]runInfo // the last list; nil before the first one
+	due        time.Time          // when they are listed next
+	retryDelay time.Duration      // pause after the last failure; 0 after a success
+	lastChange time.Time          // when a run last started or ended
 }
 
-// errNoRuns says that the server does not list runs.
+// errNoRuns says that the server doesn't support listing runs.
 var errNoRuns = errors.New("letta: the server has no list of runs")
 
-// Follow implements [agent.Follower].
+// Follow implements [agent.Follower]. It runs the poller until ctx ends. If the server can't list runs it returns nil at once:
+// following is optional.
 func (r *restAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
@@ -76,7 +78,7 @@ func (r *restAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
 			return err
 		case <-timer.C:
 			if err := p.pollNext(ctx); errors.Is(err, errNoRuns) {
-				r.log().Info("the Letta server does not list its runs; what other clients do in its conversations is not shown")
+				r.log().Info("the Letta server can't list its runs, so messages of other clients are not shown")
 				return nil
 			}
 			p.nextRequest = time.Now().Add(r.times.pollGap)
@@ -86,7 +88,7 @@ func (r *restAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
 	}
 }
 
-// setSession takes note of a conversation's session.
+// setSession starts to follow a conversation's session, or stops it if the conversation has none any more.
 func (p *poller) setSession(s agent.Session) {
 	key := sessionOf(s.Session)
 	previous := p.watches[s.Conversation]
@@ -106,6 +108,7 @@ func (p *poller) setSession(s agent.Session) {
 	p.watches[s.Conversation] = newRESTWatch(p, s, key)
 }
 
+// hasWatch reports whether a conversation of the agent is followed.
 func (p *poller) hasWatch(agent string) bool {
 	for _, w := range p.watches {
 		if w.session.Agent == agent {
@@ -115,7 +118,8 @@ func (p *poller) hasWatch(agent string) bool {
 	return false
 }
 
-// nextDue returns the agent and the history that are due first; each may be nil.
+// nextDue returns the agent and the history that are due first. Either may be nil. A history is due only after its agent's runs
+// were listed once.
 func (p *poller) nextDue() (a *polledAgent, w *restWatch) {
 	for _, candidate := range p.agents {
 		if a == nil || candidate.due.Before(a.due) {
@@ -133,7 +137,7 @@ func (p *poller) nextDue() (a *polledAgent, w *restWatch) {
 	return a, w
 }
 
-// nextTime returns when the next look is due. It returns the zero time without agents.
+// nextTime returns the time of the next request, or the zero time if there are no agents.
 func (p *poller) nextTime() (at time.Time) {
 	a, w := p.nextDue()
 	if a != nil {
@@ -148,7 +152,7 @@ func (p *poller) nextTime() (at time.Time) {
 	return at
 }
 
-// pollNext looks at what is due. Agents and histories take turns, so that neither keeps the other waiting.
+// pollNext sends the request that is due. Lists and histories alternate, so that neither delays the other.
 func (p *poller) pollNext(ctx context.Context) error {
 	at := time.Now()
 	a, w := p.nextDue()
@@ -170,7 +174,9 @@ func (p *poller) pollNext(ctx context.Context) error {
 	return p.listRuns(ctx, a)
 }
 
-// listRuns looks at the newest runs of an agent.
+// listRuns lists an agent's newest runs and compares them with the previous list. Each run that has started or ended makes its
+// conversation's history due. If the lists have no run in common, more runs have started than one list contains, so all
+// histories of the agent are due.
 func (p *poller) listRuns(ctx context.Context, a *polledAgent) error {
 	list, err := p.agent.listRuns(ctx, url.Values{"agent_id": {a.id}})
 	var f *failure
@@ -181,7 +187,7 @@ func (p *poller) listRuns(ctx context.Context, a *polledAgent) error {
 		return errNoRuns
 	case err != nil:
 		if a.retryDelay == 0 {
-			p.agent.log().Warn("the runs of an agent at the Letta server can't be listed; the server is asked again", "agent", a.id, "error", err)
+			p.agent.log().Warn("the runs of an agent can't be listed at the Letta server; retrying", "agent", a.id, "error", err)
 		}
 		a.retryDelay = min(max(2*a.retryDelay, p.agent.times.poll), maxPollPause)
 		if f != nil && f.retryAfter > a.retryDelay {
@@ -193,14 +199,14 @@ func (p *poller) listRuns(ctx context.Context, a *polledAgent) error {
 	runs, overlap := map[string]runInfo{}, false
 	for _, i := range list {
 		if i.Agent != a.id {
-			continue // a server that does not know the filter
+			continue // the server doesn't support the filter
 		}
 		runs[i.ID] = i
 		old, isListed := a.runs[i.ID]
 		overlap = overlap || isListed
 		switch {
 		case isListed && old.Status == i.Status:
-		case a.runs == nil && i.isOver(): // every history is read once
+		case a.runs == nil && i.isOver(): // first list: newRESTWatch has made all histories due
 		default:
 			a.lastChange = time.Now()
 			p.runChanged(ctx, i, a.runs != nil && !isListed)
@@ -229,7 +235,8 @@ func (r *restAgent) listRuns(ctx context.Context, query url.Values) (list []runI
 	return list, err
 }
 
-// runChanged has the histories read in which a run has begun or ended. began says that it was not there at the last look.
+// runChanged makes the histories due in which a run has started or ended. isNew says that the previous list didn't contain the
+// run.
 func (p *poller) runChanged(ctx context.Context, i runInfo, isNew bool) {
 	if i.Conversation == "" && i.Metadata.Type == blockingType {
 		if !i.isOver() && time.Since(i.Created) < p.agent.times.queueLimit {
@@ -247,7 +254,8 @@ func (p *poller) runChanged(ctx context.Context, i runInfo, isNew bool) {
 	}
 }
 
-// awaitBlocking has those conversations looked at whose run it may be: the server says neither that nor when the run ends.
+// awaitBlocking starts to wait for a blocking run. The server doesn't say which conversation it belongs to, so it may be any
+// whose last message isn't older than the run.
 func (p *poller) awaitBlocking(ctx context.Context, i runInfo) {
 	var list []struct {
 		ID string    `json:"id"`
@@ -259,7 +267,7 @@ func (p *poller) awaitBlocking(ctx context.Context, i runInfo) {
 		if w.session.Agent != i.Agent || w.session.Conversation == ownConversation {
 			continue
 		}
-		isCandidate := err != nil // any may be the one
+		isCandidate := err != nil // without the list, any conversation may be the one
 		for _, c := range list {
 			isCandidate = isCandidate || c.ID == w.session.Conversation && c.At.After(i.Created.Add(-clockSkew))
 		}
@@ -270,7 +278,8 @@ func (p *poller) awaitBlocking(ctx context.Context, i runInfo) {
 	}
 }
 
-// readHistory reads a conversation's history.
+// readHistory reads a conversation's history. After a failure it tries again with growing pauses. If the server doesn't know
+// the conversation, following ends: the conversation's next turn creates another session.
 func (p *poller) readHistory(ctx context.Context, w *restWatch) {
 	w.due, w.isUrgent = time.Time{}, false
 	err := w.readHistory(ctx, p.agents[w.session.Agent].runs)
@@ -278,14 +287,14 @@ func (p *poller) readHistory(ctx context.Context, w *restWatch) {
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, agent.ErrNoSession), errors.As(err, &f) && f.status == http.StatusNotFound:
-		// A turn that finds the conversation gone makes another one.
+
 		delete(p.watches, w.conversation)
 		if !p.hasWatch(w.session.Agent) {
 			delete(p.agents, w.session.Agent)
 		}
 	case err != nil:
 		if w.retryDelay == 0 {
-			p.agent.log().Warn("the history of a conversation at the Letta server can't be read; it is read again", "conversation", w.conversation, "error", err)
+			p.agent.log().Warn("the history of a conversation can't be read from the Letta server; retrying", "conversation", w.conversation, "error", err)
 		}
 		w.retryDelay = min(max(2*w.retryDelay, p.agent.times.poll), maxPollPause)
 		w.readBy(time.Now().Add(w.retryDelay))
@@ -294,16 +303,17 @@ func (p *poller) readHistory(ctx context.Context, w *restWatch) {
 	}
 }
 
-// restCursor is how far a session was followed.
+// restCursor is how far a session's history is recorded in the conversation. The journal stores it together with the entries.
 type restCursor struct {
 	Session session  `json:"session"`
-	Row     string   `json:"row,omitempty"`  // the last message that was taken
-	Runs    []string `json:"runs,omitempty"` // the last runs that were taken, of which something may be stored late
+	Row     string   `json:"row,omitempty"`  // the last message that was recorded
+	Runs    []string `json:"runs,omitempty"` // the last runs that were recorded; the server may still store messages of theirs
 }
 
-// maxCursorRuns bounds the runs of a cursor.
+// maxCursorRuns limits restCursor.Runs.
 const maxCursorRuns = 16
 
+// parseRESTCursor decodes a stored cursor. ok is false if there is none, or if it belongs to another session.
 func parseRESTCursor(raw json.RawMessage, key session) (at restCursor, ok bool) {
 	if json.Unmarshal(raw, &at) != nil || at.Session != key {
 		return restCursor{Session: key}, false

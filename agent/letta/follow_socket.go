@@ -14,18 +14,18 @@ var (
 	_ agent.Keeper   = (*socketAgent)(nil)
 )
 
-// maxWatches bounds the sessions of an agent that are followed, each over a separate connection. If there are more, those that
-// have been quiet for longest are not followed.
+// maxWatches limits the sessions of an agent that are followed, since each needs a connection. If there are more, the sessions
+// without frames for the longest time are not followed.
 const maxWatches = 256
 
-// Start implements [agent.Keeper].
+// Start implements [agent.Keeper]. It only sets the logger: connections are opened by turns and by Follow.
 func (k *socketAgent) Start(log *slog.Logger) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.logger = log
 }
 
-// Close implements [agent.Keeper]: what runs between turns is Follow's, which has ended.
+// Close implements [agent.Keeper]. All connections belong to turns or to Follow, which have returned.
 func (k *socketAgent) Close() {}
 
 func (k *socketAgent) log() *slog.Logger {
@@ -34,7 +34,8 @@ func (k *socketAgent) log() *slog.Logger {
 	return k.logger
 }
 
-// Follow implements [agent.Follower].
+// Follow implements [agent.Follower]. It runs one socketWatch for each conversation with a session, and replaces the watch when
+// the conversation's session changes or the watch has ended. It returns when ctx ends, after all watches have returned.
 func (k *socketAgent) Follow(ctx context.Context, sessions agent.Sessions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
@@ -75,7 +76,7 @@ func (k *socketAgent) Follow(ctx context.Context, sessions agent.Sessions) error
 	return agent.EachSession(ctx, sessions, follow)
 }
 
-// sessionOf returns the kept session; it is empty if the conversation keeps no session.
+// sessionOf decodes a stored session. The result is empty if the conversation has none.
 func sessionOf(raw json.RawMessage) (s session) {
 	if len(raw) > 0 && json.Unmarshal(raw, &s) != nil {
 		return session{}
@@ -83,7 +84,7 @@ func sessionOf(raw json.RawMessage) (s session) {
 	return s
 }
 
-// quietest returns the conversation in whose session nothing has happened for longest.
+// quietest returns the conversation whose watch has received nothing for the longest time.
 func quietest(watches map[string]*socketWatch) (conversation string) {
 	var oldest int64
 	for c, w := range watches {

@@ -8,18 +8,18 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// Kind returns the kind. Its streams are decoded by the given dialects.
+// Kind returns the agent kind "letta". Its agents decode with the given dialects, so that the registry's counters include them.
 func Kind(dialects dialect.Registry) agent.Kind {
 	return agent.Kind{
 		Name:    "letta",
-		Summary: "an agent on a Letta server: its V1 API (http, https) or the App Server of Letta Code (ws, wss)",
+		Summary: "an agent of a Letta server: its V1 API (http, https) or the App Server of Letta Code (ws, wss)",
 		Target:  "URL",
 		Options: append([]agent.Option{
-			{Name: "agent", Help: "the agent's id there; may hold {tenant}, {subject} and {conversation}"},
-			{Name: "conversation", Help: "the conversation's id there, with the same names in braces, or default for the agent's own; without it each conversation gets one of its own"},
-			{Name: "stream", Help: "tokens, or steps for whole messages (V1)", Default: streamTokens},
-			{Name: "background", Help: "false where the server can't go on with a run that nobody reads (V1)", Default: "true"},
-			{Name: "mode", Help: "which tools are allowed without asking: unrestricted, standard and so on, as Letta Code names them (App Server)"},
+			{Name: "agent", Help: "the agent's id at the server; may contain {tenant}, {subject} and {conversation}"},
+			{Name: "conversation", Help: "the conversation's id at the server, with the same placeholders, or default for the agent's default conversation; if empty, each conversation gets a separate one"},
+			{Name: "stream", Help: "tokens, or steps for complete messages (V1)", Default: streamTokens},
+			{Name: "background", Help: "false if the server can't continue a run without a reader (V1)", Default: "true"},
+			{Name: "mode", Help: "permission mode of Letta Code, such as standard or unrestricted: the tools that need no approval (App Server)"},
 		}, agent.SecretOptions("token", "token of the server", "")...),
 		New: func(s agent.Spec) (agent.Agent, error) {
 			c, err := parseSpec(s)
@@ -33,6 +33,7 @@ func Kind(dialects dialect.Registry) agent.Kind {
 	}
 }
 
+// parseSpec reads the options of the kind. newAgent checks whether they fit the server.
 func parseSpec(s agent.Spec) (config, error) {
 	c := config{URL: s.Target, Agent: s.Options["agent"], Conversation: s.Options["conversation"], Mode: s.Options["mode"]}
 	switch v := s.Options["stream"]; v {
@@ -40,7 +41,7 @@ func parseSpec(s agent.Spec) (config, error) {
 	case "steps":
 		c.Steps = true
 	default:
-		return c, fmt.Errorf("stream is %q; it takes tokens or steps", v)
+		return c, fmt.Errorf("invalid stream %q; use tokens or steps", v)
 	}
 	var err error
 	if c.Background, err = s.Bool("background", true); err != nil {
@@ -50,4 +51,5 @@ func parseSpec(s agent.Spec) (config, error) {
 	return c, err
 }
 
+// streamTokens is the default of the option stream.
 const streamTokens = "tokens"

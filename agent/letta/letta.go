@@ -12,37 +12,37 @@ import (
 	"github.com/leat-dev/leat/dialect/letta"
 )
 
-// config says where the agent is.
+// config is the parsed settings of one agent (see parseSpec).
 type config struct {
 	URL          string
-	Agent        string // id, or a template of it
-	Conversation string // id, or a template of it; empty: one is made
+	Agent        string // the agent's id at the server; it may contain {tenant}, {subject} and {conversation}
+	Conversation string // the conversation's id, with the same placeholders; if empty, the server creates one for each conversation of Leat
 	Token        string
-	Mode         string // App Server: the permission mode
-	Steps        bool   // V1: whole messages in place of tokens
-	Background   bool   // V1: the run goes on without a reader
+	Mode         string // App Server: the permission mode; if empty, the conversation's mode stays as it is
+	Steps        bool   // V1: the server streams complete messages instead of tokens
+	Background   bool   // V1: the run continues without a reader, so that it can be resumed
 }
 
-// The times that a connection may take. Tests shorten them.
+// times are the timeouts and intervals of both agents. They are fields so that tests can shorten them.
 type times struct {
-	dial       time.Duration // to connect
-	answer     time.Duration // for what takes the server no time
-	stall      time.Duration // without a byte: three of the server's pings, after which the connection counts as dead
-	finish     time.Duration // after a stop reason the stream counts as ended, whatever the server leaves open
-	abort      time.Duration // to tell the server that a turn was stopped
-	heartbeat  time.Duration // from one sign of life to the next, while a message lies in the server's queue
-	queueLimit time.Duration // that it may lie there while nothing happens
-	retryDelay time.Duration // before the first repetition; each further one is twice as long
-	retryLimit time.Duration // from the first failure to the last call
+	dial       time.Duration // limit for connecting; also the longest pause before a broken stream is resumed
+	answer     time.Duration // limit for a request that the server answers without calling a model
+	stall      time.Duration // longest time without a byte; it spans three of the server's pings, so it means a dead connection
+	finish     time.Duration // after a stop reason, how long the stream may stay open before it counts as ended
+	abort      time.Duration // limit for stopping a turn at the server
+	heartbeat  time.Duration // interval at which a turn is reported as alive while its message is in the server's queue
+	queueLimit time.Duration // how long a queued message waits while the server sends nothing, before the turn fails
+	retryDelay time.Duration // pause before the first retry; it doubles with each retry
+	retryLimit time.Duration // time from the first failure after which a request is not retried any more
 
-	catchUpLimit time.Duration // for a session to be caught up with before a message is sent
-	rereadDelay  time.Duration // until a history is read again that does not show yet whether a message is answered
-	patience     time.Duration // after which such a message counts as unanswered
+	catchUpLimit time.Duration // how long a turn waits for earlier runs of the session to be recorded before it sends its message
+	rereadDelay  time.Duration // pause before a history is read again that doesn't show yet whether a message will be answered
+	patience     time.Duration // time after which such a message counts as unanswered
 
-	poll        time.Duration // V1: from one look at an agent's runs to the next
-	idlePoll    time.Duration // V1: the same, if none has begun or ended for a minute
-	pollGap     time.Duration // V1: between any two looks
-	resumeGrace time.Duration // V1: after the start, in which turns are resumed, whose runs must not be taken for those of another client
+	poll        time.Duration // V1: interval between two listings of an agent's runs
+	idlePoll    time.Duration // V1: the same interval if no run has started or ended for a minute
+	pollGap     time.Duration // V1: shortest pause between two requests of the poller
+	resumeGrace time.Duration // V1: time after the start in which an unknown run may belong to a turn that Leat still has to resume
 }
 
 var defaultTimes = times{
@@ -53,16 +53,18 @@ var defaultTimes = times{
 	poll: 2 * time.Second, idlePoll: 5 * time.Second, pollGap: 100 * time.Millisecond, resumeGrace: 10 * time.Second,
 }
 
-// newAgent returns the agent, whose streams are decoded by the given dialects. It does not connect.
+// newAgent checks the settings and returns a [restAgent] or a [socketAgent], as the scheme of the URL says. It doesn't connect.
+// The decoder of the dialect has to be Letta's, since a turn asks it for more than events: cursors, pending approvals and open
+// tools.
 func newAgent(c config, dialects dialect.Registry) (agent.Agent, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil, u.Host == "":
-		return nil, errors.New("the target is no address of a Letta server; write it as http://127.0.0.1:8283 or ws://127.0.0.1:4500/ws")
+		return nil, errors.New("the target is not the URL of a Letta server; use a URL such as http://127.0.0.1:8283 or ws://127.0.0.1:4500/ws")
 	case u.User != nil:
-		return nil, errors.New("the target holds a name or password; use the option token, token_env or token_file")
+		return nil, errors.New("the target contains a user name or password; use the option token, token_env or token_file instead")
 	case c.Agent == "":
-		return nil, errors.New("the option agent is missing: the id of the agent at the Letta server")
+		return nil, errors.New("the option agent is missing; set it to the agent's id at the Letta server")
 	}
 	for _, t := range []string{c.Agent, c.Conversation} {
 		if _, err := agent.Expand(t, agent.Input{}); err != nil {
@@ -78,29 +80,29 @@ func newAgent(c config, dialects dialect.Registry) (agent.Agent, error) {
 		return nil, err
 	}
 	if _, ok := dialect.Unwrap(d.Decoder()).(*letta.Decoder); !ok {
-		return nil, fmt.Errorf("the dialect %s is not Letta's", name)
+		return nil, fmt.Errorf("the decoder of the dialect %s is not Letta's", name)
 	}
 	b := base{cfg: c, url: u, dialect: d, times: defaultTimes, maxStream: agent.MaxStream}
 	switch u.Scheme {
 	case "http", "https":
 		if c.Mode != "" {
-			return nil, errors.New("mode is an option of the App Server (ws, wss)")
+			return nil, errors.New("the option mode needs the App Server (ws, wss)")
 		}
 		return newREST(b), nil
 	case "ws", "wss":
 		if c.Steps || !c.Background {
-			return nil, errors.New("stream and background are options of the V1 API (http, https)")
+			return nil, errors.New("the options stream and background need the V1 API (http, https)")
 		}
 		return newSocket(b), nil
 	}
-	return nil, fmt.Errorf("the target's scheme is %q; it takes http, https, ws or wss", u.Scheme)
+	return nil, fmt.Errorf("invalid scheme %q of the target; use http, https, ws or wss", u.Scheme)
 }
 
-// base is what both agents have.
+// base has the fields and methods that both agents share.
 type base struct {
 	cfg       config
 	url       *url.URL
 	dialect   dialect.Dialect
 	times     times
-	maxStream int // bytes that a turn's stream may hold; tests lower it
+	maxStream int // limit of a turn's stream, in bytes; tests lower it
 }

@@ -17,7 +17,8 @@ import (
 
 var _ agent.Follower = (*restAgent)(nil)
 
-// Observe implements [agent.Follower]: the run of another client is read from its start, as a turn is read that has lost its connection.
+// Observe implements [agent.Follower]. It reads another client's run from its start. After a restart it continues like a turn
+// of Leat: with the approvals that are open, with approvals that may not have arrived, or after the last chunk.
 func (r *restAgent) Observe(ctx context.Context, in agent.Input, raw json.RawMessage, emitter *agent.Emitter) error {
 	t := newTurn(in, emitter, r.dialect)
 	t.isObserved = true
@@ -37,7 +38,8 @@ func (r *restAgent) Observe(ctx context.Context, in agent.Input, raw json.RawMes
 	return readerError(r.runStreams(ctx, t, r.resumeRun(t), true))
 }
 
-// position returns where the turn's stream is resumed: the run, and the seq_id of the last chunk that was taken of it.
+// position returns where the turn's stream is resumed: the run, and the seq_id of the last chunk that was decoded. If the turn
+// continues in a run that another client has started, that is the run's start.
 func (t *turn) position() (run string, seq int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,39 +50,41 @@ func (t *turn) position() (run string, seq int64) {
 	return run, seq
 }
 
-// setAwaitsRun notes whether the server may have begun a run for the last request.
+// setAwaitsRun records whether the last request may have started a run.
 func (t *turn) setAwaitsRun(yes bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.awaitsRun = yes
 }
 
-// mayOwnNewRun reports whether a run that no turn shows may be the turn's own: the server has not named it yet, or its answer was
-// lost.
+// mayOwnNewRun reports whether an unknown run of the conversation may be this turn's: it has sent a request, and the server has
+// not named its run yet or the response was lost. The poller must not record such a run as another client's.
 func (t *turn) mayOwnNewRun() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.awaitsRun && t.streamRun == ""
 }
 
-// markSilent notes that the turn ends for its silence.
+// markSilent records that Probe ends the turn because its run is silent.
 func (t *turn) markSilent() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.isSilent = true
 }
 
-// leavesRun reports whether the run is left as it is when the turn ends: a run of another client may be silent for longer than Leat waits.
+// leavesRun reports whether the run is left running when the turn ends. Another client's run may be silent for longer than Leat
+// waits, and Leat must not cancel it.
 func (t *turn) leavesRun() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.isObserved && t.isSilent
 }
 
-// maxRuns bounds the runs that are remembered.
+// maxRuns limits restAgent.turnByRun. The map is cleared when it is full: only runs that the poller still lists have to be
+// recognized.
 const maxRuns = 4096
 
-// setTurnOfRun notes to which turn a run belongs.
+// setTurnOfRun records which turn shows a run. It ignores an empty run.
 func (r *restAgent) setTurnOfRun(run string, t *turn) {
 	if run == "" {
 		return
@@ -93,7 +97,7 @@ func (r *restAgent) setTurnOfRun(run string, t *turn) {
 	r.turnByRun[run] = t.in.Turn
 }
 
-// turnOfRun returns the turn that shows a run or has shown it, or an empty id. If the turn has ended, t is nil.
+// turnOfRun returns the turn that shows a run or has shown it, or an empty id. t is nil if that turn has ended.
 func (r *restAgent) turnOfRun(run string) (turn string, t *turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +105,7 @@ func (r *restAgent) turnOfRun(run string) (turn string, t *turn) {
 	return turn, r.activeTurns[turn]
 }
 
-// turnsOf returns the turns of a conversation that are in progress.
+// turnsOf returns the running turns of a conversation.
 func (r *restAgent) turnsOf(conversation string) (turns []*turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,13 +117,14 @@ func (r *restAgent) turnsOf(conversation string) (turns []*turn) {
 	return turns
 }
 
-// continuation is what another client has answered to the approvals that a turn waits for.
+// continuation is the answer of another client to the approvals that a turn waits for.
 type continuation struct {
-	run       string          // the run that begins with the answers; empty if they began no run
-	decisions map[string]bool // by call: allowed
+	run       string          // the run that the approvals have started; empty if there was no such run
+	decisions map[string]bool // by tool call: true if approved
 }
 
-// continueRun notes the answers of another client, and returns the step that reads the run that they have begun.
+// continueRun records the approvals of another client and returns the request that reads the run which they have started. If
+// the other client has sent a message instead of approvals, the turn ends as lost.
 func (r *restAgent) continueRun(t *turn, c continuation) (streamRequest, error) {
 	err := t.update(func() []event.Event {
 		ops := recordDecisions(t.lettaDecoder, c.decisions)
@@ -131,12 +136,13 @@ func (r *restAgent) continueRun(t *turn, c continuation) (streamRequest, error) 
 	case err != nil:
 		return nil, err
 	case c.run == "":
-		return nil, t.endLost(codeLost, "another message was sent in place of an answer to what the agent had asked")
+		return nil, t.endLost(codeLost, "another client sent a message instead of answering the agent's request for approval")
 	}
 	return r.resumeRun(t), nil
 }
 
-// readRun requests a run from its start: its stream, or what is stored of it if the server has no stream.
+// readRun reads a run from its start. If the server doesn't keep its stream, the response is built from the run's stored
+// messages in the format of a stream, so that it is decoded in the same way.
 func (r *restAgent) readRun(ctx context.Context, run string) (*http.Response, error) {
 	info, err := r.runInfo(ctx, run)
 	if err != nil {
@@ -163,11 +169,12 @@ func (r *restAgent) readRun(ctx context.Context, run string) (*http.Response, er
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(&body)}, nil
 }
 
+// streamFrom returns the body of a request for a run's stream after the given seq_id.
 func streamFrom(seq int64) map[string]any {
 	return map[string]any{"starting_after": seq, "include_pings": true}
 }
 
-// runInfo returns a run as the server describes it.
+// runInfo returns the server's description of a run.
 func (r *restAgent) runInfo(ctx context.Context, id string) (info runInfo, err error) {
 	if err = r.callJSON(ctx, &info, http.MethodGet, nil, nil, "runs", id); err != nil {
 		return info, err
@@ -175,26 +182,27 @@ func (r *restAgent) runInfo(ctx context.Context, id string) (info runInfo, err e
 	return info, nil
 }
 
-// usage returns the frame that counts a run's tokens, nil if the server can't tell.
+// usage returns the chunk with a run's token usage. It returns nil if the server doesn't return the usage, since the text is
+// complete without it.
 func (r *restAgent) usage(ctx context.Context, run string) []byte {
 	var u map[string]any
 	if r.callJSON(ctx, &u, http.MethodGet, nil, nil, "runs", run, "usage") != nil || u == nil {
-		return nil // the text is complete without it
+		return nil
 	}
 	u["message_type"] = "usage_statistics"
 	b, err := json.Marshal(u)
 	if err != nil {
-		return nil // it was JSON
+		return nil // can't happen: u was JSON
 	}
 	return b
 }
 
-// endOf returns the frames that end what is stored of a run.
+// endOf returns the chunks that a stream has after the stored messages of a run: usage, stop reason, error and [DONE]. The
+// server stores no stop reason for a run whose client waits for the complete answer; it follows from the last message then.
 func endOf(rows []*storedMessage, info runInfo, usage []byte) (frames []dialect.Frame) {
 	add := func(event string, data []byte) { frames = append(frames, dialect.Frame{Event: event, Data: data}) }
 	stop := info.Stop
 	if stop == "" && len(rows) > 0 {
-		// The server stores no end of a run whose client waits for the whole answer.
 		switch rows[len(rows)-1].Type {
 		case rowAnswer:
 			stop = "end_turn"

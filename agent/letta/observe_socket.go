@@ -11,9 +11,11 @@ import (
 	"github.com/leat-dev/leat/dialect/letta"
 )
 
+// errState is the error of an entry's state that names no run to observe.
 var errState = errors.New("the state of the run names no message")
 
-// Observe implements [agent.Follower]: the run of another client is taken up as a turn is that has lost its connection.
+// Observe implements [agent.Follower]. It shows another client's run in the same way as a turn of Leat whose connection broke:
+// it connects, adds what the history has, and reads until the run ends.
 func (k *socketAgent) Observe(ctx context.Context, in agent.Input, raw json.RawMessage, emitter *agent.Emitter) error {
 	t := newTurn(in, emitter, k.dialect)
 	emitter.Messages(letta.Code().Name)
@@ -28,7 +30,8 @@ func (k *socketAgent) Observe(ctx context.Context, in agent.Input, raw json.RawM
 	return k.runToEnd(ctx, w, errBroken)
 }
 
-// passesToOwnTurn reports whether a frame says that a run has taken up the message of a turn of Leat, which shows the rest of the run.
+// passesToOwnTurn reports whether a frame shows that the observed run has taken up a message of a turn of Leat. From there on
+// that turn shows the run, so that the answer to its message isn't part of another turn.
 func (w *socketTurn) passesToOwnTurn(f *envelope) bool {
 	if !w.isObserved {
 		return false
@@ -44,7 +47,8 @@ func (w *socketTurn) passesToOwnTurn(f *envelope) bool {
 	return false
 }
 
-// leaveRun ends an observed run which a turn of Leat shows from here on. What its tools give is still its own.
+// leaveRun handles a frame of an observed run that has passed to a turn of Leat. Only results of tools that the observed run
+// has called are still decoded; after the last of them the run ends here.
 func (w *socketTurn) leaveRun(f *envelope, b []byte) error {
 	if f.isToolFrame() && w.turn.hasCall(f.Delta.Call) {
 		if err := w.turn.decode(dialect.Frame{Data: b}); err != nil {
@@ -57,7 +61,7 @@ func (w *socketTurn) leaveRun(f *envelope, b []byte) error {
 	return w.turn.decode(dialect.Frame{Data: frameEnded})
 }
 
-// isToolFrame reports whether a frame is of a tool that runs or has run.
+// isToolFrame reports whether a frame is about a tool that runs or has run.
 func (f *envelope) isToolFrame() bool {
 	switch f.Delta.Type {
 	case "client_tool_start", "client_tool_end", rowReturn:
@@ -66,14 +70,16 @@ func (f *envelope) isToolFrame() bool {
 	return false
 }
 
-// hasCall reports whether a call has been in the turn.
+// hasCall reports whether a tool call has appeared in the turn.
 func (t *turn) hasCall(call string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lettaDecoder.HasCall(call)
 }
 
-// repairFromHistory fills in what the history has of the turn, and reports whether the turn runs.
+// repairFromHistory adds what the history has of the turn's answer, and reports whether the turn is still running. If the
+// history doesn't contain the turn's message, because the server has lost it or names no messages, the decoder compares the
+// rows by their ids instead. An observed run that has a complete answer and isn't running is ended.
 func (w *socketTurn) repairFromHistory(list []byte, rejoin *reconnectState) (isRunning bool, err error) {
 	rows, _, err := parseRows(list)
 	if err != nil {
@@ -83,7 +89,7 @@ func (w *socketTurn) repairFromHistory(list []byte, rejoin *reconnectState) (isR
 	runs := exchanges(rows, rejoin.turns)
 	at := slices.IndexFunc(runs, func(x *exchange) bool { return w.startsRun(x) })
 	if at < 0 {
-		// The server does not name messages in its history, or it has forgotten this one.
+
 		isRunning = rejoin.isRunning || rejoin.wasRunning && rejoin.turnEnded
 		if w.isObserved || !isRunning && !w.turn.hasContent() {
 			return isRunning && !w.isObserved, nil
@@ -107,7 +113,8 @@ func (w *socketTurn) repairFromHistory(list []byte, rejoin *reconnectState) (isR
 	return isRunning, nil
 }
 
-// startsRun reports whether a run began with the turn's message, or took it up.
+// startsRun reports whether x is the turn's run: for an observed run by the row that started it, for a turn of Leat by its
+// message, which may also have been added to another run.
 func (w *socketTurn) startsRun(x *exchange) bool {
 	if st := w.turn.snapshot(); st.ObservedRow != "" {
 		return x.users[0].key() == st.ObservedRow

@@ -12,14 +12,14 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// codeSilence is the code of the gateway's own limit on silence.
+// codeSilence is the error code that the gateway uses for its limit on silence. A run that is silent upstream has the same one.
 const codeSilence = "silence"
 
-// runInfo is a run as the V1 API describes it.
+// runInfo is a run as the V1 API lists it.
 type runInfo struct {
 	ID           string    `json:"id"`
 	Agent        string    `json:"agent_id"`
-	Conversation string    `json:"conversation_id"` // empty: the agent's own, or not told
+	Conversation string    `json:"conversation_id"` // empty for the agent's default conversation, and for blocking runs
 	Status       string    `json:"status"`
 	Stop         string    `json:"stop_reason"`
 	Background   bool      `json:"background"`
@@ -40,12 +40,12 @@ func (i runInfo) isOver() bool {
 }
 
 const (
-	// blockingType is the type of a run in a conversation, of which the server says neither the conversation nor the end if its client
-	// waits for the whole answer.
+	// blockingType is the type of a run whose client waits for the complete answer. The server lists such a run without its
+	// conversation, and never updates its status.
 	blockingType = "send_conversation_message"
-	// asyncSuffix ends the type of a run in the background that no stream is kept of.
+	// asyncSuffix ends the type of a background run whose stream the server doesn't keep.
 	asyncSuffix = "_async"
-	// streamRetention is how long the server keeps the stream of a run, but for some minutes.
+	// streamRetention is ten minutes less than the three hours for which the server keeps a run's stream.
 	streamRetention = 2*time.Hour + 50*time.Minute
 )
 
@@ -54,11 +54,12 @@ func (i runInfo) hasStream() bool {
 	return i.Background && !strings.HasSuffix(i.Metadata.Type, asyncSuffix) && time.Since(i.Created) < streamRetention
 }
 
+// errNoRun is the error of a probe before the server has named the turn's run.
 var errNoRun = errors.New("letta: no run of the turn is known")
 
-// Probe implements [agent.Prober]. Pings prove nothing: a server that was restarted sends them for a run that died with the process
-// before, and still counts that run as running. So a run fails for its silence unless it has ended; then its stream is read
-// again, once, for what is missing.
+// Probe implements [agent.Prober]. The server's pings prove nothing: after a restart it sends them for runs that died with the
+// previous process, and still lists those as running. So a run that is listed as running fails because of its silence. If it
+// has ended, its stream is read once more from the last chunk, in case the end was lost.
 func (r *restAgent) Probe(ctx context.Context, in agent.Input) error {
 	r.mu.Lock()
 	t := r.activeTurns[in.Turn]
@@ -76,37 +77,37 @@ func (r *restAgent) Probe(ctx context.Context, in agent.Input) error {
 	}
 	if !info.isOver() {
 		t.markSilent()
-		return &agent.Error{Code: codeSilence, Message: "the Letta server sends nothing more of the run, though it still counts as " + info.Status + "; the server may have been restarted", Retryable: true}
+		return &agent.Error{Code: codeSilence, Message: "the Letta server has stopped streaming the run, although it lists it as " + info.Status + "; the server may have been restarted", Retryable: true}
 	}
 	if r.cfg.Background && t.restartStream() {
 		return nil
 	}
-	return &agent.Error{Code: codeLost, Message: "the run has ended at the Letta server (" + info.Status + "), and its stream does not have the end", Retryable: true}
+	return &agent.Error{Code: codeLost, Message: "the run has ended at the Letta server (" + info.Status + "), but its stream has no end", Retryable: true}
 }
 
-// setStreamRun notes the run of the stream at hand.
+// setStreamRun records the run of the open stream.
 func (t *turn) setStreamRun(run string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.streamRun = run
 }
 
-// currentRun returns the run of the stream at hand, or of the last one; empty if the server has not named it.
+// currentRun returns the run of the open stream, or of the last one; it is empty if the server has not named the run yet.
 func (t *turn) currentRun() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.streamRun
 }
 
-// setStreamCancel notes how the turn's stream can be broken off; nil if there is none.
+// setStreamCancel records the function that ends the open stream, or nil if the stream is closed.
 func (t *turn) setStreamCancel(cancel context.CancelCauseFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cancelStream = cancel
 }
 
-// restartStream breaks the stream off, so that it is taken up again after its last chunk. It reports false if that was done before, and
-// nothing has come since.
+// restartStream ends the open stream, so that runStreams resumes it after its last chunk. It returns false if that was done
+// before without a new chunk since, or if no stream is open.
 func (t *turn) restartStream() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

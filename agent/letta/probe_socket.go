@@ -8,8 +8,9 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// Probe implements [agent.Prober]. The App Server tells with a sync what its loop does. While a model thinks, or writes the arguments
-// of a call, nothing else comes of it for as long as that takes.
+// Probe implements [agent.Prober]. While a model thinks or writes the arguments of a call, the App Server sends no frames,
+// however long that takes. So Probe asks for the status of the server's loop: if the loop is idle the turn's end was lost, and
+// the turn fails.
 func (k *socketAgent) Probe(ctx context.Context, in agent.Input) error {
 	k.mu.Lock()
 	w := k.activeTurns[in.Turn]
@@ -30,7 +31,7 @@ func (k *socketAgent) Probe(ctx context.Context, in agent.Input) error {
 	select {
 	case status := <-answer:
 		if status == "" || status == loopIdle {
-			return &agent.Error{Code: codeLost, Message: "the Letta server does nothing more for the turn, and has not ended it", Retryable: true}
+			return &agent.Error{Code: codeLost, Message: "the Letta server is idle although it has not ended the turn", Retryable: true}
 		}
 		return nil
 	case <-ctx.Done():
@@ -41,13 +42,15 @@ func (k *socketAgent) Probe(ctx context.Context, in agent.Input) error {
 // loopIdle is the status of a loop that runs nothing.
 const loopIdle = "WAITING_ON_INPUT"
 
-// syncReplies hands the answers to syncs on, with the status of the loop that came before each.
+// syncReplies passes the responses to Probe's requests on, from the goroutine that reads the connection. The server sends the loop's
+// status before each response, so the last status is the response's content.
 type syncReplies struct {
 	mu      sync.Mutex
 	status  string
-	pending map[string]chan string // by request
+	pending map[string]chan string // by request id
 }
 
+// add registers a request before it is sent. The channel receives the loop's status.
 func (s *syncReplies) add(id string) <-chan string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,14 +68,14 @@ func (s *syncReplies) drop(id string) {
 	delete(s.pending, id)
 }
 
-// setLoopStatus notes the status of the loop.
+// setLoopStatus records the status of the server's loop.
 func (s *syncReplies) setLoopStatus(status string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = status
 }
 
-// resolve takes the answer to a sync.
+// resolve passes the status to the request with the given id. It ignores requests of others.
 func (s *syncReplies) resolve(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

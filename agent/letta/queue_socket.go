@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// queueState is where the turn's message is as long as the server has not taken it up. It lies in a queue while a turn runs there that
-// somebody else began, and while one does not end that was stopped: an App Server may notice that only when its model says something
-// again, and tells nobody what it waits for.
+// queueState is what is known of the turn's message until the server starts its run. The server queues a message while it runs another
+// client's turn, or a turn that was stopped but has not ended: the App Server may notice a stop only when its model sends the next
+// token, and sends no frame meanwhile. It belongs to one connection; reconnect starts with an empty one.
 type queueState struct {
-	isSent          bool      // the message was sent, and not refused
-	hasReply        bool      // the server has said what it does with it
-	isQueued        bool      // it lies in the queue
-	itemID          string    // by this id
+	isSent          bool      // the message was sent, and the server has not rejected it
+	hasReply        bool      // the server has accepted or rejected it
+	isQueued        bool      // the server has queued it
+	itemID          string    // its id in the queue; empty until the server has reported its queue
 	earlierFinished bool      // a turn before it has ended
-	lastFrame       time.Time // when anything came
+	lastFrame       time.Time // when the connection last received a frame
 }
 
 // queuedItem is a message in the server's queue.
@@ -24,7 +24,7 @@ type queuedItem struct {
 	Message string `json:"client_message_id"`
 }
 
-// findItem notes the message's item, where the queue has it.
+// findItem records the id of the message's queue item, if the queue contains the message.
 func (p *queueState) findItem(queue []queuedItem, message string) {
 	for _, q := range queue {
 		if q.Message == message {
@@ -33,14 +33,15 @@ func (p *queueState) findItem(queue []queuedItem, message string) {
 	}
 }
 
-// isQueued reports whether the message lies in the queue.
+// isQueued reports whether the message is in the server's queue.
 func (w *socketTurn) isQueued() bool { return w.queue.isQueued && !w.isActive }
 
-// markStarted notes that the server has taken the message up.
+// markStarted notes that the server has started the run of the message; later frames belong to the turn. If the message was
+// queued, the runs before it are recorded and shown first.
 func (w *socketTurn) markStarted(ctx context.Context) error {
 	wasQueued := w.isQueued()
 	if wasQueued {
-		w.agent.catchUp(ctx, w.turn.in.Conversation) // with the run that it waited for
+		w.agent.catchUp(ctx, w.turn.in.Conversation)
 	}
 	if !w.isActive {
 		w.agent.enterOrder(ctx, w)
@@ -52,7 +53,7 @@ func (w *socketTurn) markStarted(ctx context.Context) error {
 	return nil
 }
 
-// handleAccepted takes the answer to a message that was sent.
+// handleAccepted handles the server's response to a message, of the turn or steered into it: rejected, queued or started.
 func (w *socketTurn) handleAccepted(ctx context.Context, f *envelope) error {
 	if f.ID != w.requestID {
 		w.steer.reply(f.ID, f.Accepted)
@@ -60,7 +61,7 @@ func (w *socketTurn) handleAccepted(ctx context.Context, f *envelope) error {
 	}
 	w.queue.hasReply = true
 	if !f.Accepted {
-		return &failure{code: codeRefused, message: "the Letta server does not take the message: " + f.Error}
+		return &failure{code: codeRefused, message: "the Letta server rejected the message: " + f.Error}
 	}
 	if f.Disposition != "queued" {
 		return w.markStarted(ctx)
@@ -74,7 +75,8 @@ func (w *socketTurn) handleAccepted(ctx context.Context, f *envelope) error {
 	return w.resumeQueue(ctx)
 }
 
-// resumeQueue has the queue go on: what lay in it when a turn was stopped stands still until somebody says that it may.
+// resumeQueue asks the server to continue with its queue. After a turn was stopped the server's queue is paused, and stays
+// paused until a client resumes it.
 func (w *socketTurn) resumeQueue(ctx context.Context) error {
 	if !w.isQueued() || !w.queue.earlierFinished {
 		return nil
@@ -82,20 +84,21 @@ func (w *socketTurn) resumeQueue(ctx context.Context) error {
 	return w.conn.send(ctx, w.agent.times, request{Type: "resume_queue", ID: newID(), Runtime: w.turn.runtime()})
 }
 
-// keepAlive keeps the turn alive while its message lies in the queue, and gives up where nothing has happened there for long.
+// keepAlive reports the turn as alive while its message is queued, so that the gateway's limit on silence doesn't end it. It
+// fails if the server has sent nothing for queueLimit.
 func (w *socketTurn) keepAlive() error {
 	if !w.isQueued() {
 		return nil
 	}
 	if time.Since(w.queue.lastFrame) > w.agent.times.queueLimit {
-		return &failure{code: codeBusy, message: "the Letta server still waits for the end of the turn before this one, and has not taken up the message", retryable: true}
+		return &failure{code: codeBusy, message: "the Letta server is still busy with an earlier turn and has not started this one", retryable: true}
 	}
 	w.turn.emitter.Alive()
 	return nil
 }
 
-// stopUpstream ends what the turn has begun there. A message that still lies in the queue is taken out of it: the turn that runs, or that was
-// stopped before, is another one.
+// stopUpstream stops at the server what the turn has started. A queued message is removed from the queue instead of aborting
+// the running turn, because that turn is another one. If the server doesn't confirm the removal the turn is aborted.
 func (w *socketTurn) stopUpstream(ctx context.Context) {
 	if w.conn == nil || !w.isActive && !w.queue.isSent {
 		return
@@ -105,13 +108,15 @@ func (w *socketTurn) stopUpstream(ctx context.Context) {
 	}
 }
 
-// removeItem takes a message out of the server's queue.
+// removeItem is the command that removes a message from the server's queue.
 type removeItem struct {
 	request
 	Item string `json:"item_id"`
 }
 
-// withdraw takes the message out of the queue, and reports whether the server will not take it up any more.
+// withdraw removes the message from the queue, and reports whether the server will not answer it. It first waits, for at most
+// times.abort, for the server's response to the message and for the id of its queue item: both may still be on their way. If
+// the connection is lost or about to be closed, the server drops the message with it.
 func (w *socketTurn) withdraw(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.agent.times.abort)
 	defer cancel()
@@ -128,12 +133,12 @@ func (w *socketTurn) withdraw(ctx context.Context) bool {
 		}
 		return nil
 	}
-	// What the server does with the message comes at once, but may still be on its way.
+
 	for !w.queue.hasReply || w.queue.isQueued && w.queue.itemID == "" {
 		select {
 		case b, ok := <-w.conn.frames:
 			if !ok {
-				return true // a queue holds nothing of who has left
+				return true // the server drops the queued messages of a lost connection
 			}
 			_ = handle(b)
 		case <-ctx.Done():
@@ -144,10 +149,10 @@ func (w *socketTurn) withdraw(ctx context.Context) bool {
 		return !w.queue.isSent
 	}
 	wasRemoved, err := w.removeFromQueue(ctx, w.queue.itemID, handle)
-	return err != nil || wasRemoved // with the connection the message goes too
+	return err != nil || wasRemoved // after an error the connection is closed, which drops the message
 }
 
-// removeFromQueue takes an item out of the server's queue, and reports whether it was there.
+// removeFromQueue removes an item from the server's queue, and reports whether the item was still there.
 func (w *socketTurn) removeFromQueue(ctx context.Context, item string, other func([]byte) error) (bool, error) {
 	id := newID()
 	b, err := w.conn.call(ctx, w.agent.times, id, removeItem{request{Type: "remove_queue_item", ID: id, Runtime: w.turn.runtime()}, item}, other)

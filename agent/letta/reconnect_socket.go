@@ -9,23 +9,25 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// reconnectState collects what a new connection reports about a turn until the history is read.
+// reconnectState collects the frames of a new connection until the conversation's history has been read. The history shows the
+// answer so far; these frames show whether its run continues.
 type reconnectState struct {
 	turn        *socketTurn
 	turns       *turnTracker
-	loopFrame   []byte // the status that names the turn's run; nil if none has
-	wasRunning  bool   // a status has named the turn's message as one that is answered now
-	isRunning   bool   // the last one has
-	turnEnded   bool   // a turn has ended meanwhile, after a status that said that one runs
-	frames      [][]byte
-	rows        []*row // of the history; those of the turn if it is in it
-	isInHistory bool   // the history has the turn's message
+	loopFrame   []byte   // the last status frame that names the turn's run; nil if there was no such frame
+	wasRunning  bool     // a status frame has listed the turn's message in an active run
+	isRunning   bool     // the last status frame has
+	turnEnded   bool     // a turn has ended on this connection
+	frames      [][]byte // frames to decode after the history
+	rows        []*row   // of the history; only those of the turn's run if isInHistory
+	isInHistory bool     // the history contains the turn's message
 
 	hasQueue bool   // the server has reported its queue
-	itemID   string // the id of the turn's message in the queue, or "" if it is not queued
+	itemID   string // id of the turn's message in the queue, or "" if it isn't queued
 }
 
-// handle takes a frame that comes before the history.
+// handle takes a frame that arrives before the history. Text deltas are dropped, because the history that follows contains
+// them; all other frames are kept for later.
 func (a *reconnectState) handle(b []byte) error {
 	var f envelope
 	if json.Unmarshal(b, &f) != nil || f.Runtime != nil && f.Runtime.Conversation != a.turn.turn.snapshot().Session.Conversation {
@@ -50,14 +52,13 @@ func (a *reconnectState) handle(b []byte) error {
 			a.dropEarlierTurn()
 		}
 	case f.Delta.Type == "assistant_message", f.Delta.Type == "reasoning_message":
-		// The list, which is still to come, has it.
 	default:
 		a.frames = append(a.frames, b)
 	}
 	return nil
 }
 
-// dropEarlierTurn drops the frames of a turn that has ended before the turn's run began.
+// dropEarlierTurn drops the frames of another turn that ended on this connection before the turn's run started.
 func (a *reconnectState) dropEarlierTurn() {
 	for i, b := range slices.Backward(a.frames) {
 		var f envelope
@@ -68,7 +69,8 @@ func (a *reconnectState) dropEarlierTurn() {
 	}
 }
 
-// hasRun reports whether the turn runs, or has ended since the connection was made; last says that no other run came after it.
+// hasRun reports whether the turn's run continues, or has ended since the connection was opened, so that its remaining frames
+// are in a.frames. isLast is true if the run is the last one in the history.
 func (a *reconnectState) hasRun(isLast bool) bool {
 	if !isLast {
 		return a.wasRunning && a.turnEnded
@@ -76,7 +78,8 @@ func (a *reconnectState) hasRun(isLast bool) bool {
 	return a.isRunning || a.turns.isBusy() || a.turnEnded
 }
 
-// repeatsHistory reports whether the history contains a frame about a tool that came before it. Decoded again, the frame would begin another step.
+// repeatsHistory reports whether the history already contains the tool call or tool result of a frame. Decoding such a frame
+// after the history would start another step.
 func (a *reconnectState) repeatsHistory(b []byte) bool {
 	var f envelope
 	if json.Unmarshal(b, &f) != nil {
@@ -93,7 +96,10 @@ func (a *reconnectState) repeatsHistory(b []byte) bool {
 	return false
 }
 
-// reconnect takes up a turn whose connection was lost: it fills in what the server remembers, and reports whether the turn runs.
+// reconnect opens a new connection for a turn whose connection was lost. It adds the missing end of the answer from the
+// server's history, decodes the frames that arrived meanwhile, asks again for approvals that are open, and reports whether the
+// turn is still running. If not, the turn has ended or its end is lost (see runToEnd). A message that was queued is sent again
+// if necessary.
 func (w *socketTurn) reconnect(ctx context.Context) (isRunning bool, err error) {
 	w.wasDisconnected = w.wasDisconnected || !w.isObserved || w.isActive
 	w.lostWhileQueued = w.lostWhileQueued || w.isQueued()
@@ -108,7 +114,7 @@ func (w *socketTurn) reconnect(ctx context.Context) (isRunning bool, err error) 
 	if err == nil && !isRunning && w.lostWhileQueued && !a.isInHistory && !w.turn.isFinished() {
 		isRunning, err = w.resend(ctx, s, a)
 		if err == nil && isRunning && w.queue.isSent {
-			return true, nil // nothing that has come yet is the turn's
+			return true, nil // it was sent again, so no frame so far belongs to it
 		}
 	}
 	if err != nil || !isRunning {
@@ -130,9 +136,10 @@ func (w *socketTurn) reconnect(ctx context.Context) (isRunning bool, err error) 
 	return true, nil
 }
 
-// readStatusAndHistory reads the status and the history of a conversation, and reports whether the turn runs.
+// readStatusAndHistory asks the server for the status and the history of the conversation, adds what is missing of the answer,
+// and reports whether the turn is still running. The status has to be read first: without it, the last text of the history
+// could be incomplete or the end.
 func (w *socketTurn) readStatusAndHistory(ctx context.Context, s session, a *reconnectState) (isRunning bool, err error) {
-	// Without the status, the last words of the list could be the end or not.
 	if err := w.agent.sync(ctx, w.conn, s, a.handle); err != nil {
 		return false, err
 	}
@@ -141,14 +148,15 @@ func (w *socketTurn) readStatusAndHistory(ctx context.Context, s session, a *rec
 		return false, err
 	}
 	if a.loopFrame != nil {
-		if err := w.turn.decode(dialect.Frame{Data: a.loopFrame}); err != nil { // which names the run
+		if err := w.turn.decode(dialect.Frame{Data: a.loopFrame}); err != nil { // names the run, so that the history's rows are added to it
 			return true, err
 		}
 	}
 	return w.repairFromHistory(list, a)
 }
 
-// sync asks the server for the status of a conversation. All frames before the answer, the status among them, are handed to other.
+// sync asks the server for the status of a conversation. The server sends the status before its response, so it is among the
+// frames that are passed to other.
 func (k *socketAgent) sync(ctx context.Context, l *connection, s session, other func([]byte) error) error {
 	id := newID()
 	_, err := l.call(ctx, k.times, id, request{Type: "sync", ID: id, Runtime: s.runtime()}, other)

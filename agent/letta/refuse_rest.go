@@ -11,14 +11,14 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// If a turn ends while it is waiting for a person, its question stays open at the server, and the server accepts no message until the question
-// is answered. The question can't be answered in Leat any longer, so Leat refuses it together with the next message.
+// If a turn ends while it waits for an approval, the request stays open at the server, which then accepts no message before the request is
+// answered. Users can't answer it in Leat any more, so Leat denies it together with the next message.
 
-// errPending is the error of a run that did not begin because a question of an earlier turn is open.
+// errPending is the error of a run that didn't start because an earlier turn's approval is open.
 var errPending = errors.New("letta: a question of an earlier turn is open")
 
-// pendingRun reports whether a frame of the stream has the error for an open question. The HTTP status can't report it, because the stream has
-// already begun.
+// pendingRun reports whether a frame of the stream is the error for an open approval. The HTTP status can't report it, because
+// the stream has already started. The server has no code for it, so its text is compared.
 func pendingRun(data []byte) bool {
 	var m struct {
 		Type    string `json:"message_type"`
@@ -29,7 +29,8 @@ func pendingRun(data []byte) bool {
 		strings.HasPrefix(m.Message, "CONFLICT: ") && strings.Contains(m.Message, "waiting for approval")
 }
 
-// pendingApproval returns the request that keeps a conversation from taking a message, "" where that is not the matter.
+// pendingApproval returns the id of the open request for approval that made the server reject a message with 409, or "" if err
+// is another error.
 func pendingApproval(err error) string {
 	var f *failure
 	if !errors.As(err, &f) || f.status != http.StatusConflict {
@@ -47,10 +48,11 @@ func pendingApproval(err error) string {
 	return body.Detail.Pending
 }
 
-// resendWithRefusal returns the request for the message of a run that did not begin, noted as one that comes with a refusal.
+// resendWithRefusal returns the request that sends the message again together with a denial of the open tool calls, which it
+// stores before. If a running turn of the conversation waits for these calls it fails instead: the user may still answer there.
 func (r *restAgent) resendWithRefusal(ctx context.Context, t *turn) (streamRequest, error) {
 	if r.waitsForUser(t.in.Conversation) {
-		return nil, &failure{code: codeBusy, message: "the Letta server takes no message while a question is open; answer it first", retryable: true}
+		return nil, &failure{code: codeBusy, message: "the Letta server accepts no message while a request for approval is open; answer it first", retryable: true}
 	}
 	var calls []string
 	err := r.retry(ctx, t.emitter, func() (err error) {
@@ -61,7 +63,7 @@ func (r *restAgent) resendWithRefusal(ctx context.Context, t *turn) (streamReque
 		return nil, err
 	}
 	if len(calls) == 0 {
-		return nil, &failure{code: codeBusy, message: "the Letta server waits for an answer to a question that is not in its history", retryable: true}
+		return nil, &failure{code: codeBusy, message: "the Letta server waits for an approval that is not in its history", retryable: true}
 	}
 	content, err := content(ctx, t.in.Message, t.emitter)
 	if err != nil {
@@ -76,12 +78,12 @@ func (r *restAgent) resendWithRefusal(ctx context.Context, t *turn) (streamReque
 	return r.sendMessage(t, content), err
 }
 
-// waitsForUser reports whether a turn of a conversation waits for a person, who may still answer.
+// waitsForUser reports whether a running turn of the conversation waits for an approval.
 func (r *restAgent) waitsForUser(conversation string) bool {
 	return slices.ContainsFunc(r.turnsOf(conversation), func(t *turn) bool { return len(t.approvals()) > 0 })
 }
 
-// refusal refuses calls.
+// refusal denies tool calls. Its otid is the same at each attempt, so the server drops repetitions.
 func refusal(t *turn, calls []string) approvalMessage {
 	m := approvalMessage{Type: "approval", Otid: otid(t.in, -1)}
 	for _, c := range calls {
@@ -90,19 +92,20 @@ func refusal(t *turn, calls []string) approvalMessage {
 	return m
 }
 
-// refusalOf refuses the question that the server has named.
+// refusalOf denies the request for approval that the server has named. If its calls can't be read from the history it is denied by its
+// id, an older form of the API that denies all of its calls at once.
 func (r *restAgent) refusalOf(ctx context.Context, t *turn, request string) approvalMessage {
 	calls, err := r.openCalls(ctx, t.snapshot().Session)
 	m := refusal(t, calls)
 	if len(calls) == 0 {
-		t.emitter.Log().Info("the open question is not in the Letta server's history; it is refused by its id", "request", request, "error", err)
+		t.emitter.Log().Info("the open request for approval is not in the Letta server's history; denying it by its id", "request", request, "error", err)
 		no := false
 		m.Request, m.Approve = request, &no
 	}
 	return m
 }
 
-// openCalls returns the calls of the question that a conversation ends with.
+// openCalls returns the tool calls for which a conversation's last message requests approval.
 func (r *restAgent) openCalls(ctx context.Context, s session) ([]string, error) {
 	query, path := s.history()
 	query.Set("order", "desc")

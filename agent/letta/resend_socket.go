@@ -8,19 +8,20 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-// The App Server removes a connection's messages from its queue when it notices that the connection is lost. Leat sends a message again if the
-// server had reported it as queued, and if neither the queue nor the history contains it any longer.
+// When the App Server notices that a connection is lost, it drops that connection's messages from its queue. Leat sends such a message
+// again, but only if the server had reported it as queued and neither the queue nor the history contains it any more.
 
-// maxUnsure is how many times in a row a message must be missing from both the queue and the history. One time is not enough, because a
-// message is in neither while the server moves it from the queue to the history.
+// maxUnsure is how many times in a row a message must be missing from both the queue and the history before it is sent again.
+// Once is not enough: while the server moves a message from the queue to the history, it is in neither.
 const maxUnsure = 2
 
-// isMissing reports whether the frames so far say that a message is neither in the queue nor taken up by the run at hand.
+// isMissing reports whether the message is neither in the queue nor in the running turn, by the frames so far. If a turn is
+// running whose messages are unknown, the message may be one of them, so it isn't missing.
 func (a *reconnectState) isMissing() bool {
 	return a.hasQueue && a.itemID == "" && !a.isRunning && (!a.turns.isBusy() || a.turns.current != "")
 }
 
-// noteQueue notes the server's queue.
+// noteQueue records the queue that the server has reported.
 func (a *reconnectState) noteQueue(queue []queuedItem) {
 	a.hasQueue, a.itemID = true, ""
 	if i := slices.IndexFunc(queue, func(q queuedItem) bool { return q.Message == a.turn.id }); i >= 0 {
@@ -28,13 +29,18 @@ func (a *reconnectState) noteQueue(queue []queuedItem) {
 	}
 }
 
-// resend sends a message again that waited on a connection that was lost. It reports false if the server has taken the message up and
-// its run has ended.
+// resend sends the message again if it was dropped from the queue with its connection. It polls the status and the history
+// until the message turns up, in which case the turn continues or has ended, or until it is missing maxUnsure times. A message
+// that is still in the queue, because the server has not noticed the lost connection, is removed first, so that it can't be
+// answered twice.
+//
+// isRunning is true if the message was sent again or its run continues. If the outcome stays unknown for queueLimit, resend
+// ends the turn as lost.
 func (w *socketTurn) resend(ctx context.Context, s session, a *reconnectState) (isRunning bool, err error) {
 	start, missing := time.Now(), 0
 	for pause := w.agent.times.retryDelay; ; pause = min(2*pause, w.agent.times.dial) {
 		switch {
-		case a.itemID != "": // the server has not noticed that the connection is lost
+		case a.itemID != "":
 			wasRemoved, err := w.removeFromQueue(ctx, a.itemID, a.handle)
 			if err != nil {
 				return false, err
@@ -51,7 +57,7 @@ func (w *socketTurn) resend(ctx context.Context, s session, a *reconnectState) (
 			return true, w.sendAgain(ctx)
 		}
 		if time.Since(start) > w.agent.times.queueLimit {
-			return false, w.turn.endLost(codeLost, "the connection to the Letta server was lost while the message waited there, and whether the server has taken it up is not known")
+			return false, w.turn.endLost(codeLost, "the connection to the Letta server was lost while the message was queued there, so it is unknown whether the server has received it")
 		}
 		w.turn.emitter.Alive()
 		if err := retry.Sleep(ctx, pause); err != nil {
@@ -64,13 +70,13 @@ func (w *socketTurn) resend(ctx context.Context, s session, a *reconnectState) (
 	}
 }
 
-// sendAgain sends the message on the new connection.
+// sendAgain sends the message on the new connection, as if it had not been sent before. The client_message_id stays the same.
 func (w *socketTurn) sendAgain(ctx context.Context) error {
 	c, err := content(ctx, w.turn.in.Message, w.turn.emitter)
 	if err != nil {
 		return err
 	}
-	w.turn.emitter.Log().Info("the message was dropped from the Letta server's queue with its connection; it is sent again")
+	w.turn.emitter.Log().Info("the Letta server dropped the queued message with its connection; sending it again")
 	w.lostWhileQueued, w.wasDisconnected = false, false
 	w.requestID, w.queue = newID(), queueState{isSent: true}
 	return w.sendMessage(ctx, w.conn, w.requestID, w.id, c)

@@ -19,15 +19,15 @@ import (
 	"github.com/leat-dev/leat/agent/internal/call"
 )
 
-// restAgent is an agent on the V1 API.
+// restAgent is an agent of the V1 API. Run, Resume, Observe, Follow and Probe may be called at the same time.
 type restAgent struct {
 	base
 	client *http.Client
 
 	mu          sync.Mutex
-	activeTurns map[string]*turn  // by turn
-	turnByRun   map[string]string // turns by run
-	logger      *slog.Logger
+	activeTurns map[string]*turn  // by turn id
+	turnByRun   map[string]string // ids of the turns that show runs or have shown them, by run id
+	logger      *slog.Logger      // for messages that belong to no turn
 }
 
 var (
@@ -38,6 +38,7 @@ var (
 	_ agent.Keeper  = (*restAgent)(nil)
 )
 
+// newREST returns an agent of the V1 API. The URL may end in /v1 or not. Limits on time are set per request, since a stream has none.
 func newREST(b base) *restAgent {
 	u := *b.url
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1")
@@ -50,14 +51,14 @@ func newREST(b base) *restAgent {
 			TLSHandshakeTimeout: b.times.dial,
 			ForceAttemptHTTP2:   true,
 			MaxIdleConns:        64, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
-			DisableCompression: true, // a compressor holds text back
+			DisableCompression: true, // compression delays text until a block is full
 		}},
-		// The token is for one address, not for another.
+		// A redirect would send the token to another address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// Start implements [agent.Keeper].
+// Start implements [agent.Keeper]. It only sets the logger.
 func (r *restAgent) Start(log *slog.Logger) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,13 +71,14 @@ func (r *restAgent) log() *slog.Logger {
 	return r.logger
 }
 
-// Close closes the connections that are kept for further turns. Turns that run go on.
+// Close closes idle connections. Turns that run are not affected.
 func (r *restAgent) Close() { r.client.CloseIdleConnections() }
 
-// Tied implements [agent.Tied]: only a background run goes on when nobody reads it.
+// Tied implements [agent.Tied]. The server continues a run without a reader only if it is a background run.
 func (r *restAgent) Tied() bool { return !r.cfg.Background }
 
-// query is for the paths of a conversation: that of the agent itself is found by the agent's id.
+// query returns the parameters that the paths of a conversation need. All agents' default conversations have the same path, so
+// the agent's id selects one.
 func (s session) query() url.Values {
 	if s.Conversation == ownConversation {
 		return url.Values{"agent_id": {s.Agent}}
@@ -84,7 +86,8 @@ func (s session) query() url.Values {
 	return nil
 }
 
-// call makes a request; its answer is a success, and the caller's to close.
+// call sends a request. An error is a *failure: the server was not reached, or its status is not a success. On success the
+// caller closes the response's body. Redirects count as failures.
 func (r *restAgent) call(ctx context.Context, method string, query url.Values, body any, path ...string) (*http.Response, error) {
 	u := r.url.JoinPath(append([]string{"v1"}, path...)...)
 	u.RawQuery = query.Encode()
@@ -123,10 +126,12 @@ func (r *restAgent) call(ctx context.Context, method string, query url.Values, b
 	return res, nil
 }
 
-// maxAnswer bounds the body of a short answer, in bytes: a page of a history may hold long outputs of tools.
+// maxAnswer limits the body of a response that is not a stream, in bytes. A page of a history may contain long outputs of
+// tools.
 const maxAnswer = 32 << 20
 
-// callJSON makes a request whose answer takes the server no time, and reads it into v, which may be nil.
+// callJSON sends a request that the server answers without calling a model, within times.answer, and decodes the response into
+// v unless v is nil.
 func (r *restAgent) callJSON(ctx context.Context, v any, method string, query url.Values, body any, path ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, r.times.answer)
 	defer cancel()
@@ -143,12 +148,13 @@ func (r *restAgent) callJSON(ctx context.Context, v any, method string, query ur
 		return nil
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return &failure{code: codeStatus, message: "the Letta server's answer is not what its API says; is it one?"}
+		return &failure{code: codeStatus, message: "the Letta server sent an invalid response; is the target a Letta server with the V1 API?"}
 	}
 	return nil
 }
 
-// ensureConversation sees to it that there is a conversation.
+// ensureConversation creates a conversation unless the session has one. Creating isn't idempotent: after a lost response the
+// server keeps an empty conversation that nothing uses.
 func (r *restAgent) ensureConversation(ctx context.Context, t *turn, s session) (session, error) {
 	if s.Conversation != "" {
 		return s, nil
@@ -163,32 +169,35 @@ func (r *restAgent) ensureConversation(ctx context.Context, t *turn, s session) 
 		return s, err
 	}
 	if created.ID == "" {
-		return s, &failure{code: codeStatus, message: "the Letta server made a conversation without an id"}
+		return s, &failure{code: codeStatus, message: "the Letta server created a conversation without an id"}
 	}
 	s.Conversation = created.ID
 	return s, nil
 }
 
-// Check implements [agent.Checker]: the server takes the token and, where there is one for all, knows the agent.
+// Check implements [agent.Checker]: it succeeds if the server accepts the token and, if all conversations use the same agent,
+// knows that agent.
 func (r *restAgent) Check(ctx context.Context) error {
-	if strings.Contains(r.cfg.Agent, "{") { // there is one for each of many; the list wants the token as each of them does
+	if strings.Contains(r.cfg.Agent, "{") { // no single agent to check; the list needs the token too
 		return r.callJSON(ctx, nil, http.MethodGet, url.Values{"limit": {"1"}}, nil, "agents/")
 	}
 	err := r.callJSON(ctx, nil, http.MethodGet, nil, nil, "agents", r.cfg.Agent)
 	var f *failure
 	if errors.As(err, &f) && f.status == http.StatusNotFound {
-		return fmt.Errorf("the Letta server does not know the agent %s", r.cfg.Agent)
+		return fmt.Errorf("the Letta server doesn't know the agent %s", r.cfg.Agent)
 	}
 	return err
 }
 
-// abort cancels the run of a turn that was stopped. The server doesn't end it when its reader leaves.
+// abort cancels the run of a turn that was stopped, since the server continues a run whose reader leaves. If the run is not
+// known it cancels whatever the conversation runs, unless the last request was rejected: then the run is another client's. It
+// works although ctx is done, and only logs errors.
 func (r *restAgent) abort(ctx context.Context, t *turn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.times.abort)
 	defer cancel()
 	s, run := t.snapshot().Session, t.currentRun()
 	if run == "" {
-		run, _ = t.position() // a turn that was resumed to wait for an answer has no stream
+		run, _ = t.position() // a turn that only waits for an approval after a restart has no stream
 	}
 	var err error
 	switch {
@@ -199,13 +208,14 @@ func (r *restAgent) abort(ctx context.Context, t *turn) {
 			err = errNotCancelled
 		}
 	case t.isRejected:
-		return // what runs in the conversation is somebody else's
+		return // the conversation's run belongs to another client
 	default:
 		err = r.callJSON(ctx, nil, http.MethodPost, s.query(), nil, "conversations", s.Conversation, "cancel")
 	}
 	if err != nil {
-		t.emitter.Log().Warn("run not cancelled at the Letta server", "run", run, "error", err)
+		t.emitter.Log().Warn("the run could not be cancelled at the Letta server", "run", run, "error", err)
 	}
 }
 
+// errNotCancelled is the error if the server answers a cancellation with the state "failed".
 var errNotCancelled = errors.New("letta: the server did not cancel the run")

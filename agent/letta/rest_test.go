@@ -492,7 +492,7 @@ func TestKindRefuses(t *testing.T) {
 	for spec, want := range map[string]string{
 		"letta:http://127.0.0.1:8283":                                      "agent is missing",
 		"letta:ftp://127.0.0.1?agent=a":                                    "scheme",
-		"letta:nonsense?agent=a":                                           "no address",
+		"letta:nonsense?agent=a":                                           "not the URL",
 		"letta:http://me:secret@127.0.0.1?agent=a":                         "name or password",
 		"letta:http://127.0.0.1?agent={whom}":                              "{whom}",
 		"letta:http://127.0.0.1?agent=a&stream=words":                      "tokens or steps",

@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// The server answers one message of a session after the other, but each run is read over a separate connection. A run whose
-// connection was lost would be shown behind the next one of its conversation, so the next one waits for it.
-
-// enterOrder notes that the server has begun the talk's run, and waits until the runs before it are shown, or for as long as a session may
-// take to be caught up with. exit has to follow.
+// enterOrder notes that the server has started the turn's run, and waits until the earlier runs of the conversation are shown,
+// for catchUpLimit at most.
+//
+// The server runs a session's messages one after the other, but Leat reads each run over a separate connection. Without the
+// wait, a run that is being repaired after a lost connection would be shown after the run that followed it. leaveOrder has to
+// be called when the run ends; calls after the first one do nothing.
 func (k *socketAgent) enterOrder(ctx context.Context, w *socketTurn) {
 	c := w.turn.in.Conversation
 	k.mu.Lock()
 	if w.shownDone != nil {
 		k.mu.Unlock()
-		return // it is in the line
+		return
 	}
 	w.shownDone = make(chan struct{})
 	before := slices.Clone(k.runOrder[c])
@@ -35,7 +36,7 @@ func (k *socketAgent) enterOrder(ctx context.Context, w *socketTurn) {
 	}
 }
 
-// leaveOrder notes that all of the talk's run is shown.
+// leaveOrder notes that the whole run is shown. It does nothing if enterOrder was not called.
 func (k *socketAgent) leaveOrder(w *socketTurn) {
 	c := w.turn.in.Conversation
 	k.mu.Lock()

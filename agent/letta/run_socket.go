@@ -5,40 +5,41 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/leat-dev/leat/agent"
-	"github.com/leat-dev/leat/dialect"
 	"github.com/leat-dev/leat/dialect/letta"
 	"github.com/leat-dev/leat/event"
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-// socketTurn is a turn while it runs on a connection.
+// socketTurn is a turn of the App Server. All fields are used by the goroutine of Run, Resume or Observe, except those that say otherwise
+// and those with locks.
 type socketTurn struct {
 	agent *socketAgent
 	turn  *turn
-	conn  *connection
+	conn  *connection // nil while the turn has no connection; other goroutines read it with agent.mu locked
 
-	id         string // of the message, as the server knows it
-	isObserved bool   // the run is another client's
-	isLeaving  bool   // a turn of Leat shows the rest of it
+	id         string // client_message_id of the turn's message
+	isObserved bool   // another client started the run
+	isLeaving  bool   // the observed run has taken up a message of Leat, whose turn shows the rest (see leaveRun)
 
-	shownDone chan struct{} // closed when all of the run is shown; nil until the server has begun it; guarded by k.mu
+	shownDone chan struct{} // closed when the whole run is shown; nil until the server has started it; guarded by agent.mu
 
-	isActive        bool                       // what comes is the turn's: its message was taken up
-	wasDisconnected bool                       // the connection was lost before
-	queue           queueState                 // of the message in the server's queue, before that
-	lostWhileQueued bool                       // it waited in the queue of a connection that was lost
-	requestID       string                     // id of the request that sent it
-	bytes           int                        // bytes that came of the turn
-	questions       map[string]json.RawMessage // inputs of tools that ask, by request
+	isActive        bool                       // the server has started the run of the message, so frames belong to the turn
+	wasDisconnected bool                       // a connection was lost while the turn ran
+	queue           queueState                 // of the message, before isActive
+	lostWhileQueued bool                       // a connection was lost while the message was queued
+	requestID       string                     // of the request that sent the message
+	bytes           int                        // received while active; limited by base.maxStream
+	questions       map[string]json.RawMessage // inputs of the question tool, by request id; the answer is merged into them
 	steer           steerQueue
 	syncs           syncReplies
 }
 
-// Run implements [agent.Agent].
+// Run implements [agent.Agent]. It waits until earlier runs of the session are recorded, subscribes to the conversation, stores
+// the session, and only then sends the message. If the server has lost the conversation, Run creates a new one: the user gets
+// an answer, but the agent's memory of the conversation is gone.
 func (k *socketAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	t := newTurn(in, emitter, k.dialect)
 	emitter.Messages(letta.Code().Name)
@@ -48,12 +49,12 @@ func (k *socketAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Em
 	}
 	k.catchUp(ctx, in.Conversation)
 	before := s
-	discard := func([]byte) error { return nil } // of before the turn
+	discard := func([]byte) error { return nil } // frames before the turn
 	l, s, err := k.join(ctx, emitter, s, discard)
 	var f *failure
 	if errors.As(err, &f) && f.status == http.StatusNotFound && len(in.Session) > 0 {
-		// The conversation is gone there: it was deleted, or the server is another one.
-		emitter.Log().Info("the Letta server does not know the conversation any more; a new one is made", "conversation", s.Conversation)
+		// The conversation was deleted, or the target is another server now.
+		emitter.Log().Info("the Letta server doesn't know the conversation any more; creating a new one", "conversation", s.Conversation)
 		in.Session = nil
 		if s, err = k.session(in); err != nil {
 			return err
@@ -63,7 +64,7 @@ func (k *socketAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Em
 	if err != nil {
 		return readerError(err)
 	}
-	if s != before || len(in.Session) == 0 { // one that the settings name is kept too, since it is followed
+	if s != before || len(in.Session) == 0 { // also store a session that the settings name, so that Follow follows it
 		if err := storeSession(ctx, emitter, s); err != nil {
 			l.close()
 			return err
@@ -77,7 +78,8 @@ func (k *socketAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Em
 	return k.runToEnd(ctx, w, err)
 }
 
-// Resume implements [agent.Resumer].
+// Resume implements [agent.Resumer]. A turn that had not sent its message starts again. Any other one is handled like a turn
+// whose connection broke.
 func (k *socketAgent) Resume(ctx context.Context, in agent.Input, raw json.RawMessage, emitter *agent.Emitter) error {
 	t := newTurn(in, emitter, k.dialect)
 	emitter.Messages(letta.Code().Name)
@@ -90,7 +92,11 @@ func (k *socketAgent) Resume(ctx context.Context, in agent.Input, raw json.RawMe
 	return k.runToEnd(ctx, &socketTurn{agent: k, turn: t, id: clientID(in, in.Message.ID)}, errBroken)
 }
 
-// runToEnd takes a turn up again for as long as its connection breaks, and says how it ended.
+// runToEnd reconnects for as long as err says that the connection broke, and returns when the turn has ended. A turn that a
+// user has stopped is stopped at the server too; if only ctx has ended, as for a restart, the run is left alone.
+//
+// If the server can't be reached again, if the run is not running any more but its end is missing, or if more than maxCalls
+// connections in a row broke without a new chunk, the turn ends as interrupted (endLost). It closes the turn's connection.
 func (k *socketAgent) runToEnd(ctx context.Context, w *socketTurn, err error) error {
 	defer func() {
 		k.leaveOrder(w)
@@ -98,7 +104,7 @@ func (k *socketAgent) runToEnd(ctx context.Context, w *socketTurn, err error) er
 			w.conn.close()
 		}
 	}()
-	for breaks := 0; ; { // in a row, of connections that brought nothing
+	for breaks := 0; ; { // connections in a row that broke without a new chunk
 		switch {
 		case w.turn.isFinished():
 			return nil
@@ -118,7 +124,7 @@ func (k *socketAgent) runToEnd(ctx context.Context, w *socketTurn, err error) er
 			w.conn = nil
 		}
 		if breaks > maxCalls {
-			return w.turn.endLost(codeLost, "the connection to the Letta server broke again and again")
+			return w.turn.endLost(codeLost, "the connection to the Letta server broke repeatedly")
 		}
 		if breaks > 0 {
 			if serr := retry.Sleep(ctx, min(k.times.retryDelay<<(breaks-1), k.times.dial)); serr != nil {
@@ -135,7 +141,7 @@ func (k *socketAgent) runToEnd(ctx context.Context, w *socketTurn, err error) er
 		case ctx.Err() != nil:
 			continue
 		case rerr != nil:
-			return w.turn.endLost(codeLost, "the connection to the Letta server was lost, and it can't be reached again: "+rerr.Error())
+			return w.turn.endLost(codeLost, "the connection to the Letta server was lost, and reconnecting failed: "+rerr.Error())
 		case w.turn.isFinished():
 			continue
 		case !isRunning && w.isObserved:
@@ -151,8 +157,10 @@ func (k *socketAgent) runToEnd(ctx context.Context, w *socketTurn, err error) er
 	}
 }
 
+// lostMessage is the error of a run that ended while Leat had no connection, and whose end is not in the history.
 const lostMessage = "the connection to the Letta server was lost, and with it the rest of the answer"
 
+// input is the command that sends a payload to a conversation: a message or an answer to an approval.
 type input struct {
 	request
 	Payload any `json:"payload"`
@@ -169,7 +177,7 @@ type userContent struct {
 	ID      string `json:"client_message_id"`
 }
 
-// sendFirst sends the message, noted before.
+// sendFirst sends the turn's message, after it has stored that it will.
 func (w *socketTurn) sendFirst(ctx context.Context, s session) error {
 	c, err := content(ctx, w.turn.in.Message, w.turn.emitter)
 	if err != nil {
@@ -182,6 +190,7 @@ func (w *socketTurn) sendFirst(ctx context.Context, s session) error {
 	return w.sendMessage(ctx, w.conn, w.requestID, w.id, c)
 }
 
+// sendMessage sends a user's message. id is that of the request, message the client_message_id.
 func (w *socketTurn) sendMessage(ctx context.Context, l *connection, id, message string, content any) error {
 	return l.send(ctx, w.agent.times, input{
 		request: request{Type: "input", ID: id, Runtime: w.turn.runtime()},
@@ -189,7 +198,9 @@ func (w *socketTurn) sendMessage(ctx context.Context, l *connection, id, message
 	})
 }
 
-// readUntilEnd reads the connection until the turn has ended.
+// readUntilEnd handles the frames of the connection until the turn has ended. Meanwhile it shows requests for approval, sends
+// users' answers, and reports a queued turn as alive. The error wraps errBroken if the connection ended. While it runs, Steer
+// and Probe find the turn in activeTurns.
 func (w *socketTurn) readUntilEnd(ctx context.Context) error {
 	w.agent.mu.Lock()
 	w.agent.activeTurns[w.turn.in.Turn] = w
@@ -224,7 +235,7 @@ func (w *socketTurn) readUntilEnd(ctx context.Context) error {
 				w.bytes += len(b)
 			}
 			if w.bytes > w.agent.maxStream {
-				w.agent.abort(ctx, w.turn, w.conn) // another viewer would keep it going, and the conversation taken
+				w.agent.abort(ctx, w.turn, w.conn) // otherwise another viewer would keep the turn running, and the conversation busy
 				return tooLarge
 			}
 		case r := <-w.turn.requests:
@@ -241,136 +252,4 @@ func (w *socketTurn) readUntilEnd(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// envelope is what is of interest of a frame beside what the decoder makes of it.
-type envelope struct {
-	Type        string       `json:"type"`
-	ID          string       `json:"request_id"`
-	Accepted    bool         `json:"accepted"`
-	Disposition string       `json:"disposition"`
-	Error       string       `json:"error"`
-	Stop        string       `json:"stop_reason"`
-	Runtime     *runtime     `json:"runtime"`
-	Queue       []queuedItem `json:"queue"`
-	Delta       struct {
-		Type string `json:"message_type"`
-		Otid string `json:"otid"`
-		Call string `json:"tool_call_id"`
-		Stop string `json:"stop_reason"`
-		Tool struct {
-			Call string `json:"tool_call_id"`
-		} `json:"tool_call"`
-	} `json:"delta"`
-	Loop struct {
-		Status        string              `json:"status"`
-		Active        []string            `json:"active_run_ids"`
-		MessagesByRun map[string][]string `json:"client_message_ids_by_run_id"`
-	} `json:"loop_status"`
-	Request struct {
-		Tool  string          `json:"tool_name"`
-		Input json.RawMessage `json:"input"`
-	} `json:"request"`
-}
-
-// handleFrame takes a frame.
-func (w *socketTurn) handleFrame(ctx context.Context, b []byte) error {
-	var f envelope
-	if err := json.Unmarshal(b, &f); err != nil {
-		return w.turn.decode(dialect.Frame{Data: b}) // which says what is wrong with it
-	}
-	if f.Runtime != nil && f.Runtime.Conversation != w.turn.snapshot().Session.Conversation {
-		return nil
-	}
-	if w.isLeaving = w.isLeaving || w.passesToOwnTurn(&f); w.isLeaving {
-		return w.leaveRun(&f, b)
-	}
-	switch f.Type {
-	case "input_accepted":
-		return w.handleAccepted(ctx, &f)
-	case "update_device_status":
-		return nil // large, and nothing in it is the turn's
-	case "sync_response":
-		w.syncs.resolve(f.ID)
-		return nil
-	case "update_loop_status":
-		w.syncs.setLoopStatus(f.Loop.Status)
-		for _, messages := range f.Loop.MessagesByRun {
-			if slices.Contains(messages, w.id) {
-				if err := w.markStarted(ctx); err != nil {
-					return err
-				}
-			}
-			w.steer.remove(messages...)
-		}
-	case "stream_delta":
-		if f.Delta.Type == "user_message" {
-			if f.Delta.Otid == w.id {
-				if err := w.markStarted(ctx); err != nil {
-					return err
-				}
-			}
-			w.steer.remove(f.Delta.Otid)
-		}
-	case "update_queue":
-		w.queue.findItem(f.Queue, w.id)
-	case "control_request":
-		if w.questions == nil {
-			w.questions = map[string]json.RawMessage{}
-		}
-		if f.Request.Tool == letta.AskTool {
-			w.questions[f.ID] = f.Request.Input
-		}
-	}
-	switch {
-	case !w.isActive && f.Type == "turn_finished":
-		w.queue.earlierFinished = true
-		return w.resumeQueue(ctx)
-	case !w.isActive:
-		return nil // of a turn before, that somebody else began
-	case w.queue.isQueued && f.isToolFrame() && !w.turn.hasCall(f.Delta.Call):
-		return nil // of the run that has taken the message up, which was another client's
-	case f.Type == "turn_finished" && w.wasDisconnected && f.Stop == "cancelled":
-		return w.turn.endLost(codeLost, lostMessage) // by nobody, but because its last viewer was gone for a moment
-	case f.Type == "turn_finished" && letta.Completed(f.Stop) && w.steer.hasOpen():
-		return nil // a message that was sent meanwhile is still to be answered, and begins a turn there
-	}
-	return w.turn.decode(dialect.Frame{Data: b})
-}
-
-type decision struct {
-	Behavior string          `json:"behavior"`
-	Message  string          `json:"message,omitempty"`
-	Input    json.RawMessage `json:"updated_input,omitempty"`
-}
-
-type approvalResponse struct {
-	Kind     string   `json:"kind"`
-	ID       string   `json:"request_id"`
-	Decision decision `json:"decision"`
-}
-
-// sendAnswer sends a person's answer. One that somebody else has given before is ignored there.
-func (w *socketTurn) sendAnswer(ctx context.Context, a event.Answer) error {
-	d := decision{Behavior: "deny", Message: a.Text}
-	question, isQuestion := w.questions[a.ID]
-	switch {
-	case isQuestion && a.Decision != event.Deny:
-		text := a.Text
-		if text == "" {
-			text = string(a.Decision)
-		}
-		d = decision{Behavior: "allow", Input: letta.AnswerTo(question, text)}
-	case a.Decision == event.Approve:
-		d = decision{Behavior: "allow"}
-	case d.Message == "":
-		d.Message = "denied"
-	}
-	if err := w.turn.update(func() []event.Event { return w.turn.lettaDecoder.RecordAnswer(a.ID, d.Behavior == "allow") }); err != nil {
-		return err
-	}
-	return w.conn.send(ctx, w.agent.times, input{
-		request: request{Type: "input", Runtime: w.turn.runtime()},
-		Payload: approvalResponse{Kind: "approval_response", ID: a.ID, Decision: d},
-	})
 }

@@ -8,18 +8,20 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// session is what the server calls the conversation.
+// session is the identity of a conversation at the server. It is stored in the journal, next to the conversation.
 type session struct {
 	Agent        string `json:"agent"`
-	Conversation string `json:"conversation,omitempty"` // empty: none is made yet
+	Conversation string `json:"conversation,omitempty"` // empty until the server has created one
 }
 
 func (s session) runtime() *runtime { return &runtime{Agent: s.Agent, Conversation: s.Conversation} }
 
-// ownConversation is the conversation that an agent has without one being made.
+// ownConversation is the name of an agent's default conversation, which exists without being created. V1 finds it by the
+// agent's id (see session.query).
 const ownConversation = "default"
 
-// session returns the kept session, or what the templates say.
+// session returns the stored session of a conversation. If there is no usable one it expands the templates of the settings; the
+// result has no conversation if the settings name none.
 func (b *base) session(in agent.Input) (session, error) {
 	var s session
 	if len(in.Session) > 0 && json.Unmarshal(in.Session, &s) == nil && s.Agent != "" && s.Conversation != "" {
@@ -33,7 +35,8 @@ func (b *base) session(in agent.Input) (session, error) {
 	return s, err
 }
 
-// storeSession stores the session. Whoever runs a turn without keeping sessions gets a conversation there for each turn.
+// storeSession stores the session with the conversation. A caller without session storage, such as a one-off command, is fine:
+// each of its turns then gets a new conversation at the server.
 func storeSession(ctx context.Context, emitter *agent.Emitter, s session) error {
 	raw, err := json.Marshal(s)
 	if err != nil {

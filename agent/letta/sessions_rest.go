@@ -18,7 +18,7 @@ import (
 
 var _ agent.Attacher = (*restAgent)(nil)
 
-// conversationInfo is a conversation as both servers list it.
+// conversationInfo is a conversation in the lists of both servers.
 type conversationInfo struct {
 	ID          string    `json:"id"`
 	Agent       string    `json:"agent_id"`
@@ -27,11 +27,12 @@ type conversationInfo struct {
 	LastMessage time.Time `json:"last_message_at"`
 }
 
-// anyAgent reports whether the agent upstream differs from conversation to conversation.
+// anyAgent reports whether conversations use different agents upstream.
 func (b *base) anyAgent() bool { return strings.Contains(b.cfg.Agent, "{") }
 
-// ListSessions implements [agent.Attacher]: the conversations of the agent, or of all agents if there is one for each of many. The
-// agent's own conversation comes last, since the server does not say when it was used.
+// ListSessions implements [agent.Attacher]. It lists the conversations of the agent, or those of all agents if the setting
+// contains placeholders, the newest first. The agent's default conversation is last, since the server doesn't say when it was
+// used.
 func (r *restAgent) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo, error) {
 	query := url.Values{"order": {"desc"}, "order_by": {"last_message_at"}, "limit": {strconv.Itoa(limit)}}
 	if !r.anyAgent() {
@@ -56,10 +57,12 @@ func (r *restAgent) ListSessions(ctx context.Context, limit int) ([]agent.Sessio
 	return infos[:min(limit, len(infos))], nil
 }
 
-// maxAttached is how many of a conversation's newest messages are imported.
+// maxAttached limits the messages of a conversation that Attach imports, and the runs that it lists for them.
 const maxAttached = 1000
 
-// Attach implements [agent.Attacher]. A run that has not ended is left to Follow.
+// Attach implements [agent.Attacher]. It imports the newest messages, and returns the cursor at which Follow continues. A turn
+// that hasn't ended is left to Follow. If the history is longer than maxAttached, the first turn may be incomplete, and is left
+// out then.
 func (r *restAgent) Attach(ctx context.Context, id string, withHistory bool) (agent.Attachment, error) {
 	c, err := r.conversation(ctx, id)
 	if err != nil {
@@ -90,7 +93,7 @@ func (r *restAgent) Attach(ctx context.Context, id string, withHistory bool) (ag
 		info := runs[x.runs[len(x.runs)-1]]
 		x.isComplete = info.isOver() || info.Conversation == "" && x.endsRun() || time.Since(x.newest().Date) > r.times.queueLimit
 		x.isComplete = x.isComplete && !(newest && len(x.openCalls) > 0)
-		if !x.isComplete || isTruncated && i == 0 && len(x.users) == 0 { // the beginning of the run is older than what was read
+		if !x.isComplete || isTruncated && i == 0 && len(x.users) == 0 {
 			continue
 		}
 		e := x.entry()
@@ -118,7 +121,8 @@ func (r *restAgent) Attach(ctx context.Context, id string, withHistory bool) (ag
 	return result, nil
 }
 
-// conversation returns the conversation of an id.
+// conversation returns a conversation by its id. It returns agent.ErrUnknownSession for an id that the server doesn't know and
+// for a conversation of another agent. The server answers 422 to an id that isn't one of its own.
 func (r *restAgent) conversation(ctx context.Context, id string) (c conversationInfo, err error) {
 	if id == ownConversation {
 		if r.anyAgent() {
@@ -153,7 +157,8 @@ func (r *restAgent) runsOf(ctx context.Context, s session) (map[string]runInfo, 
 	return runs, nil
 }
 
-// chronological returns messages in the order in which they were said; those of one step are in that order in either direction.
+// chronological reverses a page that lists the newest messages first. Messages of one step stay in order, since the server
+// lists those in the order of time either way.
 func chronological(rows []*storedMessage) []*storedMessage {
 	ordered := make([]*storedMessage, 0, len(rows))
 	for end := len(rows); end > 0; {

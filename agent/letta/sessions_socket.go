@@ -14,8 +14,9 @@ import (
 
 var _ agent.Attacher = (*socketAgent)(nil)
 
-// ListSessions implements [agent.Attacher]: the conversations of the agent, or of all agents if there is one for each of many. The server's
-// list leaves out the agent's own conversation.
+// ListSessions implements [agent.Attacher]. It lists the conversations of the agent, or those of all agents if the setting
+// contains placeholders, the newest first. The server's list doesn't contain the agent's default conversation, so that is
+// added.
 func (k *socketAgent) ListSessions(ctx context.Context, limit int) ([]agent.SessionInfo, error) {
 	l, err := k.dial(ctx, nil)
 	if err != nil {
@@ -59,9 +60,11 @@ func (k *socketAgent) ListSessions(ctx context.Context, limit int) ([]agent.Sess
 	return infos[:min(limit, len(infos))], nil
 }
 
-const ownTitle = "The agent's own conversation"
+// ownTitle is the title of an agent's default conversation, which has no summary.
+const ownTitle = "The agent's default conversation"
 
-// request sends a request and reads the fields of its answer into v. What comes before the answer is handed to other.
+// request sends a request and decodes the fields of its response into v. Frames before the response are passed to other. If the
+// server doesn't find the object, the error is a *failure with the status 404.
 func (k *socketAgent) request(ctx context.Context, l *connection, request map[string]any, v any, other func([]byte) error) error {
 	id := newID()
 	request["request_id"] = id
@@ -77,7 +80,7 @@ func (k *socketAgent) request(ctx context.Context, l *connection, request map[st
 		return errNoAppServer
 	}
 	if !res.Success {
-		f := &failure{code: codeRefused, message: "the Letta server refuses: " + res.Error}
+		f := &failure{code: codeRefused, message: "the Letta server refused the request: " + res.Error}
 		if strings.HasSuffix(res.Error, " not found") {
 			f.status = http.StatusNotFound
 		}
@@ -89,13 +92,14 @@ func (k *socketAgent) request(ctx context.Context, l *connection, request map[st
 	return nil
 }
 
-// errNoAppServer is the error for an answer that no App Server gives.
-var errNoAppServer = &failure{code: codeStatus, message: "the Letta server's answer is not what its protocol says; is it an App Server?"}
+// errNoAppServer is the error of a response that isn't the App Server's.
+var errNoAppServer = &failure{code: codeStatus, message: "the Letta server sent an invalid response; is the target an App Server?"}
 
-// ignore takes frames that don't matter.
+// ignore drops a frame.
 func ignore([]byte) error { return nil }
 
-// Attach implements [agent.Attacher]. A run that has not ended is left to Follow.
+// Attach implements [agent.Attacher]. It subscribes to the conversation only to learn what is running. The last run of the
+// history is left out if it is in progress: Follow records it, starting at the returned cursor.
 func (k *socketAgent) Attach(ctx context.Context, id string, history bool) (agent.Attachment, error) {
 	l, err := k.dial(ctx, nil)
 	if err != nil {
@@ -136,7 +140,7 @@ func (k *socketAgent) Attach(ctx context.Context, id string, history bool) (agen
 	if history {
 		if w.turns.isBusy() && len(runs) > 0 {
 			runs = runs[:len(runs)-1]
-			w.turns.loopStatus = loopIdle // as it was before that run
+			w.turns.loopStatus = loopIdle // the status when the rows before that run were complete
 		}
 		result.Entries, at, _ = w.gather(runs, at)
 	} else {
@@ -151,7 +155,8 @@ func (k *socketAgent) Attach(ctx context.Context, id string, history bool) (agen
 	return result, nil
 }
 
-// conversation returns the conversation of an id.
+// conversation returns a conversation by its id. It returns agent.ErrUnknownSession for an id that the server doesn't know and
+// for a conversation of another agent.
 func (k *socketAgent) conversation(ctx context.Context, l *connection, id string) (conversationInfo, error) {
 	unknown := fmt.Errorf("%w: %s", agent.ErrUnknownSession, id)
 	if id == ownConversation && !k.anyAgent() {
@@ -171,7 +176,7 @@ func (k *socketAgent) conversation(ctx context.Context, l *connection, id string
 	case err != nil:
 		return c, err
 	case c.Agent == "" || !k.anyAgent() && c.Agent != k.cfg.Agent:
-		return c, unknown // another agent's
+		return c, unknown
 	default:
 		return c, nil
 	}

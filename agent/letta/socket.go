@@ -15,16 +15,17 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// socketAgent is an agent on the App Server. Each turn has a connection of its own.
+// socketAgent is an agent of the App Server. Each turn has a connection of its own, as have each followed session and each probe of the
+// server. Run, Resume, Observe, Follow, Steer and Probe may be called at the same time.
 type socketAgent struct {
 	base
 	client *http.Client
 
 	mu          sync.Mutex
-	activeTurns map[string]*socketTurn   // by turn
-	watches     map[string]*socketWatch  // by conversation; those that are followed
-	runOrder    map[string][]*socketTurn // by conversation; the runs that are shown, in the order in which the server began them
-	logger      *slog.Logger             // for what belongs to no turn
+	activeTurns map[string]*socketTurn   // by turn id; the turns that read a connection
+	watches     map[string]*socketWatch  // by conversation; the sessions that are followed
+	runOrder    map[string][]*socketTurn // by conversation; the runs that are being shown, in the order in which the server started them
+	logger      *slog.Logger             // for messages that belong to no turn
 }
 
 var (
@@ -41,21 +42,24 @@ func newSocket(b base) *socketAgent {
 	}}
 }
 
-// Tied implements [agent.Tied]: the App Server cancels a turn with its last viewer.
+// Tied implements [agent.Tied]. The App Server cancels a turn when its last viewer disconnects, so a restart of Leat may end
+// it.
 func (k *socketAgent) Tied() bool { return true }
 
-// request is what every command has.
+// request has the fields that all commands of the App Server share.
 type request struct {
 	Type    string   `json:"type"`
 	ID      string   `json:"request_id,omitempty"`
 	Runtime *runtime `json:"runtime,omitempty"`
 }
 
+// runtime is the protocol's name for the pair of ids that identifies a conversation.
 type runtime struct {
 	Agent        string `json:"agent_id"`
 	Conversation string `json:"conversation_id"`
 }
 
+// runtimeStart subscribes to a conversation. If Conversation is empty the server creates one.
 type runtimeStart struct {
 	request
 	Agent        string            `json:"agent_id"`
@@ -65,10 +69,11 @@ type runtimeStart struct {
 	Client       map[string]string `json:"client_info,omitempty"`
 }
 
+// newID returns an id for a request.
 func newID() string { return uuid.NewString() }
 
-// join connects and subscribes to the conversation, which is made where there is none. What comes before the answer is
-// handed to other. The session is what the server calls it.
+// join connects, subscribes to the conversation of s, and retries both (see base.retry). If s has no conversation the server
+// creates one; the returned session contains its id. Frames before the server's response are passed to other.
 func (k *socketAgent) join(ctx context.Context, emitter *agent.Emitter, s session, other func([]byte) error) (*connection, session, error) {
 	var l *connection
 	err := k.retry(ctx, emitter, func() (err error) {
@@ -89,7 +94,9 @@ func (k *socketAgent) join(ctx context.Context, emitter *agent.Emitter, s sessio
 	return l, s, nil
 }
 
-// start subscribes to the conversation. An empty mode leaves its permission mode as it is.
+// start subscribes to the conversation of s, or creates one, and returns the session with the server's ids. If mode is empty
+// the conversation's permission mode stays as it is. If the server has lost the conversation, the error is a *failure with the
+// status 404.
 func (k *socketAgent) start(ctx context.Context, l *connection, s session, mode string, other func([]byte) error) (session, error) {
 	id := newID()
 	b, err := l.call(ctx, k.times, id, runtimeStart{
@@ -106,10 +113,10 @@ func (k *socketAgent) start(ctx context.Context, l *connection, s session, mode 
 		Runtime runtime `json:"runtime"`
 	}
 	if err := json.Unmarshal(b, &res); err != nil {
-		return s, &failure{code: codeStatus, message: "the Letta server's answer is not what its protocol says; is it an App Server?"}
+		return s, &failure{code: codeStatus, message: "the Letta server sent an invalid response; is the target an App Server?"}
 	}
 	if !res.Success {
-		f := &failure{code: codeUnknown, message: "the Letta server refuses: " + res.Error}
+		f := &failure{code: codeUnknown, message: "the Letta server refused the request: " + res.Error}
 		if s.Conversation != "" && strings.Contains(strings.ToLower(res.Error), "conversation") {
 			f.status = http.StatusNotFound
 		}
@@ -122,7 +129,8 @@ func (k *socketAgent) start(ctx context.Context, l *connection, s session, mode 
 	return s, nil
 }
 
-// Check implements [agent.Checker]: an App Server answers, in a protocol that is known, and knows the agent where there is one for all.
+// Check implements [agent.Checker]: it succeeds if an App Server answers with protocol 1 and, if all conversations use the same
+// agent, knows that agent. It starts the agent's default conversation, which always exists, so it creates and changes nothing.
 func (k *socketAgent) Check(ctx context.Context) error {
 	l, err := k.dial(ctx, nil)
 	if err != nil {
@@ -139,15 +147,15 @@ func (k *socketAgent) Check(ctx context.Context) error {
 		Protocol int    `json:"protocol_version"`
 	}
 	if err := json.Unmarshal(b, &info); err != nil {
-		return fmt.Errorf("what answers is no App Server: %w", err)
+		return fmt.Errorf("the target is not an App Server: %w", err)
 	}
 	if info.Protocol != 1 {
-		return fmt.Errorf("the App Server (Letta Code %s) speaks protocol %d; protocol 1 is known here", info.Version, info.Protocol)
+		return fmt.Errorf("the App Server (Letta Code %s) uses protocol %d; Leat supports protocol 1", info.Version, info.Protocol)
 	}
 	if strings.Contains(k.cfg.Agent, "{") {
-		return nil // there is one for each of many
+		return nil // each conversation may have another agent
 	}
-	// The agent's own conversation is there with it: nothing is made, and nothing is changed.
+
 	id = newID()
 	b, err = l.call(ctx, k.times, id, runtimeStart{request: request{Type: "runtime_start", ID: id}, Agent: k.cfg.Agent, Conversation: ownConversation}, func([]byte) error { return nil })
 	if err != nil {
@@ -158,15 +166,16 @@ func (k *socketAgent) Check(ctx context.Context) error {
 		Error   string `json:"error"`
 	}
 	if err := json.Unmarshal(b, &res); err != nil {
-		return fmt.Errorf("what answers is no App Server: %w", err)
+		return fmt.Errorf("the target is not an App Server: %w", err)
 	}
 	if !res.Success {
-		return fmt.Errorf("the Letta server does not know the agent %s: %s", k.cfg.Agent, res.Error)
+		return fmt.Errorf("the Letta server doesn't know the agent %s: %s", k.cfg.Agent, res.Error)
 	}
 	return nil
 }
 
-// abort tells the server that the turn was stopped, and waits until it has ended there: what is sent before that waits in a queue.
+// abort stops the turn at the server and waits, for at most times.abort, until the turn has ended there. Without the wait a
+// message that follows at once would be queued behind the turn. It works although ctx is done, and only logs errors.
 func (k *socketAgent) abort(ctx context.Context, t *turn, l *connection) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.times.abort)
 	defer cancel()
@@ -182,7 +191,7 @@ func (k *socketAgent) abort(ctx context.Context, t *turn, l *connection) {
 		Aborted *bool `json:"aborted"`
 	}
 	if err == nil && json.Unmarshal(b, &res) == nil && res.Aborted != nil && !*res.Aborted {
-		return // nothing runs there that would have to end
+		return // no turn is running
 	}
 	for err == nil && !hasEnded {
 		select {
@@ -196,10 +205,11 @@ func (k *socketAgent) abort(ctx context.Context, t *turn, l *connection) {
 		}
 	}
 	if err != nil && !errors.Is(err, errBroken) {
-		t.emitter.Log().Warn("the Letta server did not tell that the turn has ended", "error", err)
+		t.emitter.Log().Warn("the Letta server did not confirm the end of the stopped turn", "error", err)
 	}
 }
 
+// runtime returns the ids of the turn's conversation.
 func (t *turn) runtime() *runtime {
 	s := t.snapshot().Session
 	return s.runtime()

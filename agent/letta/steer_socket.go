@@ -7,22 +7,23 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// steerQueue holds the messages that were sent while the turn ran, until the server has taken them up.
+// steerQueue tracks the messages that a user has sent into the running turn, until the server has added them to the turn.
 type steerQueue struct {
 	mu           sync.Mutex
 	isClosed     bool
-	openMessages map[string]bool      // by message
-	replies      map[string]chan bool // by request
+	openMessages map[string]bool      // by client_message_id; sent, and not yet part of the turn
+	replies      map[string]chan bool // by request id; receives whether the server has accepted the message
 }
 
-// Steer implements [agent.Steerer]. While a tool runs, or waits to be allowed, the App Server hands a message to the model
-// with what the tool gives. At any other time it would answer it in a turn of its own, which is what Leat does with it.
+// Steer implements [agent.Steerer]. While a tool runs or waits for approval, the App Server accepts a message and passes it to
+// the model together with the tool's result. At any other time the server would answer it in a turn of its own, so Steer
+// returns agent.ErrNotSteered and Leat starts that turn itself.
 func (k *socketAgent) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
 	k.mu.Lock()
 	w := k.activeTurns[in.Turn]
 	var l *connection
 	if w != nil {
-		l = w.conn // which is another one, or none, once the turn has lost it
+		l = w.conn // read with mu locked, because reconnecting replaces it
 	}
 	k.mu.Unlock()
 	if w == nil || !w.turn.hasOpenTool() {
@@ -52,6 +53,8 @@ func (k *socketAgent) Steer(ctx context.Context, in agent.Input, m agent.Message
 	return agent.ErrNotSteered
 }
 
+// add registers a message before it is sent. The channel receives one value: whether the server has accepted the message. ok is false
+// if the turn has ended.
 func (s *steerQueue) add(message, request string) (<-chan bool, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +69,7 @@ func (s *steerQueue) add(message, request string) (<-chan bool, bool) {
 	return ch, true
 }
 
-// reply takes the server's answer to a message.
+// reply passes on the server's response to a message.
 func (s *steerQueue) reply(request string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +79,7 @@ func (s *steerQueue) reply(request string, ok bool) {
 	}
 }
 
-// remove notes that the server has taken messages up, or never will.
+// remove forgets messages: the server has added them to the turn, or rejected them.
 func (s *steerQueue) remove(messages ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,14 +88,15 @@ func (s *steerQueue) remove(messages ...string) {
 	}
 }
 
-// hasOpen reports whether a message is still to be taken up.
+// hasOpen reports whether a message is accepted but not yet part of the turn. The turn has not ended then, even if the server
+// reports its end: the server starts another run for the message.
 func (s *steerQueue) hasOpen() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.openMessages) > 0
 }
 
-// close lets go of those who wait.
+// close rejects the messages that wait for a reply, and all later ones.
 func (s *steerQueue) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

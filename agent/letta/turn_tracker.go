@@ -1,22 +1,26 @@
 package letta
 
-// turnTracker is which messages the server answers together, by their client_message_ids.
+// turnTracker finds out from the App Server's status frames which messages are answered by the same turn, by their
+// client_message_ids. The server joins a message to the running turn if a tool is running, and the history alone doesn't show that.
+// It isn't safe for concurrent use.
 type turnTracker struct {
-	loopStatus string            // of the loop; empty: not told yet
-	current    string            // the message that began the turn that runs, or one of that turn; empty: not known
-	sawStart   bool              // the turn that runs was seen from its beginning
-	starters   map[string]string // by message: the one that began its turn
+	loopStatus string            // last status of the server's loop; empty before the first one
+	current    string            // a message of the running turn, usually its first; empty if unknown
+	sawStart   bool              // the running turn started on this connection, so current is its first message
+	starters   map[string]string // message to the message that started its turn
 }
 
-// maxMessages bounds the messages that are remembered. Those of one run come within its time.
+// maxMessages limits starters. Only messages that the server answers at about the same time have to be compared, so the map may
+// be cleared.
 const maxMessages = 1024
 
 func newTurnTracker() *turnTracker { return &turnTracker{starters: map[string]string{}} }
 
-// isBusy reports whether a turn runs.
+// isBusy reports whether the server is running a turn of the conversation.
 func (t *turnTracker) isBusy() bool { return t.loopStatus != "" && t.loopStatus != loopIdle }
 
-// observe takes note of a frame, and reports whether the history may have something new by it.
+// observe updates the tracker with a frame, and reports whether the history may have changed: because a turn has ended, because
+// the loop has started or stopped, or because another message was added to a turn.
 func (t *turnTracker) observe(f *envelope) bool {
 	switch f.Type {
 	case "turn_finished":
@@ -35,7 +39,7 @@ func (t *turnTracker) observe(f *envelope) bool {
 		for _, ids := range f.Loop.MessagesByRun {
 			t.noteRun(ids, false)
 		}
-		for _, run := range f.Loop.Active { // last: a long list of runs may crowd out what was noted before
+		for _, run := range f.Loop.Active { // last, because a long list of runs may have filled the map
 			t.noteRun(f.Loop.MessagesByRun[run], true)
 		}
 		return t.isBusy() != wasBusy || len(t.starters) != knownCount
@@ -43,8 +47,8 @@ func (t *turnTracker) observe(f *envelope) bool {
 	return false
 }
 
-// noteRun takes note of the messages that a run answers. The first one began its turn: runs name all messages that the turn has taken up
-// until then.
+// noteRun records the messages that a run answers. The server lists all messages of the run's turn so far, so the first one
+// started the turn. An active run replaces what was recorded before; a run that has ended only fills gaps.
 func (t *turnTracker) noteRun(ids []string, active bool) {
 	if len(ids) == 0 {
 		return
@@ -60,7 +64,8 @@ func (t *turnTracker) noteRun(ids []string, active bool) {
 	}
 }
 
-// addMessage takes note of a message of the turn that runs.
+// addMessage records a message of the running turn, from the frame that repeats it. If the turn's start was not seen, another
+// message may have started it, so nothing is recorded.
 func (t *turnTracker) addMessage(id string) {
 	if id == "" {
 		return
@@ -69,7 +74,7 @@ func (t *turnTracker) addMessage(id string) {
 		t.current = id
 	}
 	if !t.sawStart {
-		return // another message may have begun it
+		return
 	}
 	if t.starters[id] == "" || t.current != id && t.starters[id] == id {
 		t.setStarter(id, t.current)
@@ -83,10 +88,10 @@ func (t *turnTracker) setStarter(id, starter string) {
 	t.starters[id] = starter
 }
 
-// isKnown reports whether it is known which turn answers a message.
+// isKnown reports whether the tracker has recorded which turn answers the message.
 func (t *turnTracker) isKnown(id string) bool { return t.starters[id] != "" }
 
-// sameTurn reports whether two messages are answered by one turn.
+// sameTurn reports whether the same turn answers both messages. It is false if either is unknown.
 func (t *turnTracker) sameTurn(a, b string) bool {
 	return a != b && t.isKnown(a) && t.isKnown(b) && t.starters[a] == t.starters[b]
 }

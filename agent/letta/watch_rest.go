@@ -14,7 +14,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// restWatch is a conversation whose session is followed. It is the poller's own.
+// restWatch is a conversation whose session is followed. Only the poller's goroutine uses it.
 type restWatch struct {
 	agent        *restAgent
 	poller       *poller
@@ -22,13 +22,14 @@ type restWatch struct {
 	session      session
 	cursor       restCursor
 	hasNoCursor  bool                 // no cursor is stored yet
-	due          time.Time            // when the history is to be read; the zero time means not at all
-	isUrgent     bool                 // a run has begun or ended
-	retryDelay   time.Duration        // after a failure
-	newRuns      map[string]bool      // runs that were seen to begin, and are not taken yet
-	blockingRuns map[string]time.Time // runs of which nothing tells the end, and since when it is waited for
+	due          time.Time            // when the history is read next; the zero time means not before something happens
+	isUrgent     bool                 // a run has started or ended, so this history is read before those that are only checked
+	retryDelay   time.Duration        // pause after the last failure; 0 after a success
+	newRuns      map[string]bool      // runs that the poller saw start, and that are not recorded yet
+	blockingRuns map[string]time.Time // runs that the server lists without an end, and since when the watch waits for their messages
 }
 
+// newRESTWatch returns a watch that continues at the stored cursor. Its history is due at once.
 func newRESTWatch(p *poller, s agent.Session, key session) *restWatch {
 	w := &restWatch{agent: p.agent, poller: p, conversation: s.Conversation, session: key, due: time.Now(), newRuns: map[string]bool{}, blockingRuns: map[string]time.Time{}}
 	at, ok := parseRESTCursor(s.Cursor, key)
@@ -36,17 +37,18 @@ func newRESTWatch(p *poller, s agent.Session, key session) *restWatch {
 	return w
 }
 
-// readNow has the history read before those that nothing is known to have happened in.
+// readNow makes the history due at once, before those that are not urgent.
 func (w *restWatch) readNow() { w.due, w.isUrgent = time.Now(), true }
 
-// readBy has the history read at a time, or earlier.
+// readBy makes the history due at the given time at the latest.
 func (w *restWatch) readBy(at time.Time) {
 	if w.due.IsZero() || at.Before(w.due) {
 		w.due = at
 	}
 }
 
-// hasRun reports whether a run is one of the conversation's.
+// hasRun reports whether a run belongs to the conversation. The runs of an agent's default conversation are listed without a
+// conversation, as are blocking runs of any conversation, which therefore don't count.
 func (w *restWatch) hasRun(i runInfo) bool {
 	if w.session.Conversation == ownConversation {
 		return i.Conversation == "" && i.Metadata.Type != blockingType && i.Agent == w.session.Agent
@@ -63,11 +65,12 @@ func (s session) history() (query url.Values, path []string) {
 	return query, []string{"conversations", s.Conversation, "messages"}
 }
 
-// readHistory reads the history and records what happened in the session since. runs are the newest ones of the agent.
+// readHistory reads the history after the cursor and records what happened there, together with the new cursor. runs are the
+// agent's newest runs. The cursor stops before the first turn that isn't complete, so that the next reading sees it whole.
 func (w *restWatch) readHistory(ctx context.Context, runs map[string]runInfo) error {
 	r := w.agent
 	at := w.cursor
-	if w.hasNoCursor && r.cfg.Conversation != "" { // else the session was made for the conversation
+	if w.hasNoCursor && r.cfg.Conversation != "" { // a session that Leat created for the conversation has no past
 		start, err := w.startRow(ctx)
 		if err != nil {
 			return err
@@ -78,7 +81,7 @@ func (w *restWatch) readHistory(ctx context.Context, runs map[string]runInfo) er
 	rows, err := r.storedMessages(ctx, query, at.Row, path...)
 	var f *failure
 	if errors.As(err, &f) && f.status == http.StatusNotFound && at.Row != "" {
-		// The messages were deleted, as by a reset. What the conversation has already is not added again.
+		// The messages were deleted, as by a reset. The gateway recognizes entries that it has already, by their keys.
 		query, path = w.session.history()
 		rows, err = r.storedMessages(ctx, query, "", path...)
 	}
@@ -113,14 +116,14 @@ func (w *restWatch) readHistory(ctx context.Context, runs map[string]runInfo) er
 		return err
 	}
 	if err := w.poller.sessions.Add(ctx, w.conversation, g.entries, raw); err != nil {
-		return fmt.Errorf("record what happened: %w", err)
+		return fmt.Errorf("record a session's new messages: %w", err)
 	}
 	w.cursor, w.hasNoCursor = at, false
 	return nil
 }
 
-// startRow returns the message after which a session begins to be followed: the last one before the conversation's turns that run. What is
-// older was there before the conversation.
+// startRow returns the row with which following begins: the last one before the messages of the conversation's running turns.
+// Older messages existed before the conversation of Leat did, and are not recorded.
 func (w *restWatch) startRow(ctx context.Context) (row string, err error) {
 	query, path := w.session.history()
 	query.Set("order", "desc")
@@ -133,7 +136,7 @@ func (w *restWatch) startRow(ctx context.Context) (row string, err error) {
 	for _, t := range w.agent.turnsOf(w.conversation) {
 		ownMessages[clientID(t.in, t.in.Message.ID)] = true
 	}
-	oldestOwn := -1 // of the conversation's own messages
+	oldestOwn := -1
 	for i, m := range page {
 		if ownMessages[m.Otid] {
 			oldestOwn = i
@@ -147,6 +150,7 @@ func (w *restWatch) startRow(ctx context.Context) (row string, err error) {
 	return "", nil
 }
 
+// appendRecent adds runs to a cursor's runs, and keeps the newest maxCursorRuns. It doesn't change the slice that is passed.
 func appendRecent(runs, added []string) []string {
 	for _, run := range added {
 		if !slices.Contains(runs, run) {
@@ -156,7 +160,8 @@ func appendRecent(runs, added []string) []string {
 	return runs[max(0, len(runs)-maxCursorRuns):]
 }
 
-// rereadForBlocking sees to runs of which nothing tells the end: the history is read again, less and less often, until it has one of them.
+// rereadForBlocking makes the history due again while the watch waits for blocking runs, whose end the server doesn't report.
+// The pause grows with the time since the run was seen; after queueLimit the watch gives up.
 func (w *restWatch) rereadForBlocking(turns []*storedTurn) {
 	for run, since := range w.blockingRuns {
 		age := time.Since(since)

@@ -13,30 +13,32 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// socketCursor is how far a session was followed.
+// socketCursor is how far a session's history is recorded in the conversation. The journal stores it together with the entries.
 type socketCursor struct {
 	Session session   `json:"session"`
-	Row     string    `json:"row,omitempty"` // key of the last message of a user that was taken
-	Date    time.Time `json:"date,omitzero"` // its date, for servers that have lost it
+	Row     string    `json:"row,omitempty"` // key of the last user's message that was recorded
+	Date    time.Time `json:"date,omitzero"` // its date, for the case that the server has lost the row
 }
 
-// socketWatch follows the session of a conversation.
+// socketWatch follows the session of one conversation over a connection of its own, and records what other clients do there. One
+// goroutine runs it; turns of the conversation use lastFrame, hurry and upToDate.
 type socketWatch struct {
 	agent        *socketAgent
 	sessions     agent.Sessions
 	conversation string
 	session      session
 	cursor       socketCursor
-	hasNoCursor  bool                 // no cursor is stored yet
-	turns        *turnTracker         // as the connection at hand has told
-	unclearSince map[string]time.Time // by key of a row: since when it is not known what becomes of it
-	lastFrame    atomic.Int64         // when something came, in epoch milliseconds
-	hurry        chan struct{}        // the next connection is to be made at once
-	upToDate     latch                // the conversation shows all that the session has
+	hasNoCursor  bool                 // no cursor is stored yet, so the session's past is not recorded
+	turns        *turnTracker         // of the current connection
+	unclearSince map[string]time.Time // by row key: when the watch first saw a message whose outcome is unclear
+	lastFrame    atomic.Int64         // when the last frame arrived, in milliseconds since 1970
+	hurry        chan struct{}        // asks for a reconnection without further delay
+	upToDate     latch                // everything in the session's history is recorded
 	cancel       context.CancelFunc
-	finished     chan struct{}
+	finished     chan struct{} // closed when run has returned
 }
 
+// newSocketWatch returns a watch that continues at the stored cursor. A cursor of another session is ignored.
 func newSocketWatch(k *socketAgent, sessions agent.Sessions, s agent.Session, key session) *socketWatch {
 	w := &socketWatch{agent: k, sessions: sessions, conversation: s.Conversation, session: key, unclearSince: map[string]time.Time{}, hurry: make(chan struct{}, 1), finished: make(chan struct{})}
 	if json.Unmarshal(s.Cursor, &w.cursor) != nil || w.cursor.Session != key {
@@ -46,7 +48,7 @@ func newSocketWatch(k *socketAgent, sessions agent.Sessions, s agent.Session, ke
 	return w
 }
 
-// isFinished reports whether the watch has ended.
+// isFinished reports whether run has returned.
 func (w *socketWatch) isFinished() bool {
 	select {
 	case <-w.finished:
@@ -56,7 +58,8 @@ func (w *socketWatch) isFinished() bool {
 	}
 }
 
-// run follows the session over as many connections as it takes.
+// run follows the session, and reconnects with growing pauses, until ctx ends, the conversation has no session any more, or the
+// server doesn't know the session. In the last case the conversation's next turn creates another session.
 func (w *socketWatch) run(ctx context.Context) {
 	log := w.agent.log().With("conversation", w.conversation)
 	for wait := w.agent.times.retryDelay; ; wait = min(2*wait, w.agent.times.retryLimit) {
@@ -67,9 +70,9 @@ func (w *socketWatch) run(ctx context.Context) {
 		case ctx.Err() != nil, errors.Is(err, agent.ErrNoSession):
 			return
 		case errors.As(err, &f) && f.status == http.StatusNotFound:
-			return // a turn that finds the session gone makes another one
+			return
 		}
-		log.Debug("the connection that follows a session has ended; it is made again", "session", w.session.Conversation, "error", err)
+		log.Debug("the connection that follows a session has ended; reconnecting", "session", w.session.Conversation, "error", err)
 		if time.Since(begin) > w.agent.times.retryLimit {
 			wait = w.agent.times.retryDelay
 		}
@@ -86,7 +89,9 @@ func (w *socketWatch) run(ctx context.Context) {
 	}
 }
 
-// connect follows the session over one connection.
+// connect follows the session over one connection. It reads the history whenever a frame says that it may have changed, and a
+// while later if the outcome of a message was unclear. The first reading waits for the loop's status: without it a run in
+// progress would look as if it had ended.
 func (w *socketWatch) connect(ctx context.Context) error {
 	l, err := w.agent.dial(ctx, nil)
 	if err != nil {
@@ -98,7 +103,7 @@ func (w *socketWatch) connect(ctx context.Context) error {
 	handle := func(b []byte) error {
 		var f envelope
 		if json.Unmarshal(b, &f) != nil || f.Runtime != nil && *f.Runtime != *w.session.runtime() {
-			return nil // a running turn reports what is wrong with it
+			return nil // the turn that receives the same frame reports its fault
 		}
 		w.lastFrame.Store(time.Now().UnixMilli())
 		isStale = w.turns.observe(&f) || isStale
@@ -113,7 +118,7 @@ func (w *socketWatch) connect(ctx context.Context) error {
 	defer w.upToDate.update(false)
 	for unsure := false; ; {
 		w.upToDate.update(!isStale && !unsure)
-		if isStale && w.turns.loopStatus != "" { // without it a run that goes on would look as if it had ended
+		if isStale && w.turns.loopStatus != "" {
 			isStale = false
 			if unsure, err = w.readHistory(ctx, l, handle); err != nil {
 				return err
@@ -124,7 +129,7 @@ func (w *socketWatch) connect(ctx context.Context) error {
 			w.upToDate.update(!isStale && !unsure)
 		}
 		select {
-		case <-w.hurry: // it is connected
+		case <-w.hurry: // already connected
 		case b, ok := <-l.frames:
 			if !ok {
 				return fmt.Errorf("%w: %w", errBroken, l.closeError())
@@ -140,7 +145,9 @@ func (w *socketWatch) connect(ctx context.Context) error {
 	}
 }
 
-// readHistory reads the history and records what happened in the session since. unsure says that it has to be read again soon.
+// readHistory reads the history and records what happened after the cursor, together with the new cursor. It reads a large page
+// only if the small one doesn't reach back to the cursor. unsure says that the outcome of a message is unclear, so the history
+// has to be read again soon.
 func (w *socketWatch) readHistory(ctx context.Context, l *connection, other func([]byte) error) (unsure bool, err error) {
 	var rows []*row
 	for _, limit := range []int{listRows, pageRows} {
@@ -169,14 +176,14 @@ func (w *socketWatch) readHistory(ctx context.Context, l *connection, other func
 		return false, err
 	}
 	if err := w.sessions.Add(ctx, w.conversation, entries, raw); err != nil {
-		return false, fmt.Errorf("record what happened: %w", err)
+		return false, fmt.Errorf("record a session's new messages: %w", err)
 	}
 	w.cursor, w.hasNoCursor = at, false
 	return unsure, nil
 }
 
-// startCursor returns where a session begins to be followed: before the first message of the conversation's turns that run. What is
-// older was there before the conversation.
+// startCursor returns the cursor with which following begins: the last message before those of the conversation's running
+// turns. Older messages existed before the conversation of Leat did, and are not recorded.
 func (k *socketAgent) startCursor(conversation string, at socketCursor, rows []*row) socketCursor {
 	k.mu.Lock()
 	ownMessages := map[string]bool{}
