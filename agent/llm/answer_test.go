@@ -20,7 +20,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// encoded passes calls on to a server and encodes its answers.
+// encoded is a proxy that compresses a server's responses.
 func encoded(t *testing.T, s *llmtest.Server, name string, encode func([]byte) []byte) string {
 	t.Helper()
 	u, err := url.Parse(s.URL)
@@ -46,12 +46,12 @@ func encoded(t *testing.T, s *llmtest.Server, name string, encode func([]byte) [
 	return h.URL + u.Path
 }
 
-// An answer that comes with gzip without being asked for is read; any other encoding is named.
+// An unsolicited gzip response is decoded; the error for any other encoding names it.
 func TestEncodedAnswers(t *testing.T) {
 	zip := func(b []byte) []byte {
 		var z bytes.Buffer
 		w := gzip.NewWriter(&z)
-		_, _ = w.Write(b) // a buffer takes everything
+		_, _ = w.Write(b) // a buffer never fails
 		_ = w.Close()
 		return z.Bytes()
 	}
@@ -70,7 +70,7 @@ func TestEncodedAnswers(t *testing.T) {
 	})
 }
 
-// A certificate that nobody has signed is no reason to call again.
+// A call isn't repeated if the provider's certificate isn't trusted.
 func TestUntrustedCertificate(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		s := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -85,14 +85,14 @@ func TestUntrustedCertificate(t *testing.T) {
 		}
 		for _, e := range stage.Events() {
 			if e.Type == event.TurnUpdate && e.Get().Phase == "retrying" {
-				t.Error("it was called again")
+				t.Error("the call was repeated")
 			}
 		}
 	})
 }
 
-// Readers are told of a pause that is longer than the agent waits for.
-func TestALongPauseIsShown(t *testing.T) {
+// If the provider asks for a longer pause than the agent accepts, the error names it.
+func TestLongPauseIsShown(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		s := llmtest.New(t, kind)
 		s.Fail(llmtest.Fault{Kind: llmtest.Status, Status: 429, Says: "rate_limit_error", Message: "slow down", Header: http.Header{"Retry-After": {"5400"}}})
@@ -103,7 +103,7 @@ func TestALongPauseIsShown(t *testing.T) {
 	})
 }
 
-// A response in the background is asked for its status before its silent turn fails.
+// Probe reads the status of a background response and fails unless it is in progress.
 func TestProbe(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
 	status := "in_progress"
@@ -120,7 +120,7 @@ func TestProbe(t *testing.T) {
 	defer s.Close()
 	a := made(t, "responses", s.URL, map[string]string{"background": "true"}).(backgroundAgent)
 	if err := a.Probe(t.Context(), question("go")); err == nil {
-		t.Error("a turn without a response works")
+		t.Error("Probe succeeded without a response")
 	}
 	a.remember("turn", "resp_1")
 	for st, works := range map[string]bool{"in_progress": true, "queued": true, "completed": false, "cancelled": false, "": false} {

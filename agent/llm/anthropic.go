@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// anthropicVersion is that of the API which all servers that imitate it know.
+	// anthropicVersion is the version of the API that compatible servers support too.
 	anthropicVersion = "2023-06-01"
-	// anthropicTokens bounds an answer where nobody says how long it may be, which this API insists on.
+	// anthropicTokens limits an answer if the options set no limit. This API requires one.
 	anthropicTokens = 8192
-	// minThinking is the smallest budget that the API takes.
+	// minThinking is the smallest budget that the API accepts.
 	minThinking = 1024
 )
 
+// anthropicRequest is the body of POST /v1/messages.
 type anthropicRequest struct {
 	Model       string             `json:"model"`
 	MaxTokens   int                `json:"max_tokens"`
@@ -31,6 +32,7 @@ type anthropicRequest struct {
 	Thinking    *anthropicThinking `json:"thinking,omitempty"`
 }
 
+// anthropicThinking is "enabled" with a budget, "adaptive" or "disabled".
 type anthropicThinking struct {
 	Type   string `json:"type"`
 	Budget int    `json:"budget_tokens,omitempty"`
@@ -41,6 +43,7 @@ type anthropicMessage struct {
 	Content []anthropicBlock `json:"content"`
 }
 
+// anthropicBlock is a content block. Type is "text", "image" or "document"; the last two have a Source.
 type anthropicBlock struct {
 	Type   string           `json:"type"`
 	Text   string           `json:"text,omitempty"`
@@ -67,22 +70,22 @@ var anthropicAPI = api{
 	list:  "/v1/models?limit=200",
 	reads: pdf,
 	check: func(c *config) error {
-		// Others write it with the version, as OpenAI's addresses are.
+		// The path of a call contains the version. Addresses are often written with it too, like OpenAI's.
 		c.BaseURL = strings.TrimSuffix(strings.TrimRight(c.BaseURL, "/"), "/v1")
 		budget, err := anthropicBudget(c)
 		switch {
 		case err != nil:
 			return err
 		case budget > 0 && c.MaxTokens > 0 && c.MaxTokens <= budget:
-			return fmt.Errorf("max_tokens is %d; it has to be above the %d of thinking, which are part of it", c.MaxTokens, budget)
+			return fmt.Errorf("max_tokens is %d, but must exceed the %d tokens of thinking, which it includes", c.MaxTokens, budget)
 		case c.Thinking != "" && c.Thinking != "off" && c.Temperature != nil:
-			return fmt.Errorf("temperature and thinking don't go together")
+			return fmt.Errorf("temperature and thinking can't be combined")
 		}
 		return nil
 	},
 }
 
-// anthropicBudget is how many tokens the model may think; 0 where there is no such number.
+// anthropicBudget returns the number of tokens that the model may think, or 0 if the option doesn't set a number.
 func anthropicBudget(c *config) (int, error) {
 	switch c.Thinking {
 	case "", "off", "adaptive":
@@ -90,14 +93,16 @@ func anthropicBudget(c *config) (int, error) {
 	}
 	n, err := strconv.Atoi(c.Thinking)
 	if err != nil || n < minThinking {
-		return 0, fmt.Errorf("thinking is %q; it takes a number of tokens from %d on, adaptive or off", c.Thinking, minThinking)
+		return 0, fmt.Errorf("invalid thinking %q: use a number of tokens (at least %d), adaptive or off", c.Thinking, minThinking)
 	}
 	return n, nil
 }
 
+// anthropicBody builds a Messages request. max_tokens includes the thinking, so the default answer length is added to the
+// budget.
 func anthropicBody(a *modelAgent, turns []turn) any {
 	r := anthropicRequest{Model: a.cfg.Model, MaxTokens: a.cfg.MaxTokens, Stream: true, System: a.cfg.System, Temperature: a.cfg.Temperature}
-	budget, _ := anthropicBudget(&a.cfg) // it was checked
+	budget, _ := anthropicBudget(&a.cfg) // check has accepted it
 	if r.MaxTokens == 0 {
 		r.MaxTokens = budget + anthropicTokens
 	}

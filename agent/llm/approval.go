@@ -10,14 +10,14 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// approving is a decoder whose stream may end with requests for approvals.
+// approver is a decoder whose stream may end with requests for approvals.
 type approver interface {
 	positioned
 	OpenRequests() []event.Request
 	Approval(id string) json.RawMessage
 }
 
-// asked returns the approvals for which the response that a stream has read waits.
+// pendingApprovals returns the approvals that the response in d waits for.
 func pendingApprovals(d *dialect.Stream) []event.Request {
 	if a, ok := d.Decoder().(approver); ok {
 		return a.OpenRequests()
@@ -25,8 +25,9 @@ func pendingApprovals(d *dialect.Stream) []event.Request {
 	return nil
 }
 
-// takeUp finds out whether the response that the turn followed before a restart has ended with questions. If their answers were sent
-// already, the calls may have run, so that nothing is sent again.
+// restoreApprovals finds out, after a restart, whether the response has already ended with requests for approvals. If their
+// answers were being sent when the process ended, the approved calls may have run, so the turn fails instead of sending the
+// answers again.
 func (t *attempt) restoreApprovals() error {
 	t.answers = t.from.Answers
 	if len(t.from.Decoder) == 0 {
@@ -40,16 +41,16 @@ func (t *attempt) restoreApprovals() error {
 		return nil
 	}
 	if t.from.AnswersSent {
-		return &agent.Error{Code: codeGone, Message: "the answers to the questions of " + t.a.name + " were sent just before the gateway was restarted, and what became of them is not known", Retryable: true}
+		return &agent.Error{Code: codeGone, Message: "the gateway was restarted while it sent the approvals to " + t.a.name + "; whether they arrived is not known", Retryable: true}
 	}
 	t.paused = t.from.Decoder
 	return nil
 }
 
-// sending stores that the answers are sent.
+// storeSent commits, before the answers are sent, that they may have been sent.
 func (t *attempt) storeSent() error {
 	if t.from == nil {
-		return nil // the response does not outlive the process
+		return nil // the response isn't stored, so a restart can't resume it anyway
 	}
 	next := *t.from
 	next.Decoder, next.AnswersSent = t.paused, true
@@ -63,7 +64,7 @@ func (t *attempt) storeSent() error {
 	return t.emitter.Flush()
 }
 
-// approval is a person's decision as an item of input.
+// approval is a decision as an input item of a request.
 type approval struct {
 	Type    string `json:"type"`
 	Request string `json:"approval_request_id"`
@@ -71,8 +72,8 @@ type approval struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// answer asks a person for the approvals that the last response asked for, and makes the request that brings the answers. A
-// stored response is named; of any other, the items that the answers belong to are sent back.
+// answer asks the readers for the approvals of the last response and builds the request with their answers. A stored response
+// is referenced by its id; for any other, the request repeats the conversation and the items that the answers refer to.
 func (t *attempt) answer(ctx context.Context) error {
 	d := dialect.NewStream(t.a.api.dialect())
 	if err := d.Restore(fmt.Appendf(nil, `{"offset":0,"decoder":%s}`, t.paused)); err != nil {
@@ -80,11 +81,11 @@ func (t *attempt) answer(ctx context.Context) error {
 	}
 	last, ok := d.Decoder().(approver)
 	if t.request == nil {
-		t.request = t.a.api.body(t.a, nil) // the response that is named in it has the input
+		t.request = t.a.api.body(t.a, nil) // without turns: the referenced response has the input
 	}
 	request, isResponses := t.request.(responsesRequest)
 	if !ok || !isResponses || !request.Store && t.body == nil {
-		return &agent.Error{Code: codeGone, Message: "the question of " + t.a.name + " was asked before the gateway was restarted, and can't be answered any more", Retryable: true}
+		return &agent.Error{Code: codeGone, Message: t.a.name + " asked for an approval before the gateway was restarted; it can no longer be answered", Retryable: true}
 	}
 	var items []any
 	for _, q := range t.approvals {
@@ -95,7 +96,7 @@ func (t *attempt) answer(ctx context.Context) error {
 		if !request.Store {
 			item := last.Approval(q.ID)
 			if item == nil {
-				return &agent.Error{Code: codeTooLarge, Message: "the call that " + t.a.name + " asks to approve is too large to be sent back"}
+				return &agent.Error{Code: codeTooLarge, Message: "the call that " + t.a.name + " wants approved is too large to be sent back"}
 			}
 			items = append(items, item)
 		}
@@ -114,8 +115,8 @@ func (t *attempt) answer(ctx context.Context) error {
 	if err := t.storeSent(); err != nil {
 		return err
 	}
-	// What follows is another response. The call may have been run by the time that a connection breaks, so nothing is repeated that
-	// may have arrived.
+	// The next response is a new one. Its request isn't repeated if it may have arrived (isVisible), because the approved calls may
+	// have run by then.
 	t.request, t.body, t.from, t.isVisible = request, body, nil, true
 	t.answers++
 	return nil

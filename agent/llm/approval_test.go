@@ -24,7 +24,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// A response that asks for approvals waits for a person, and goes on from the answers in the same turn.
+// If a response asks for approvals, the turn waits for the answers and continues with a second request.
 func TestApprovals(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
 	stream, err := os.ReadFile("../../dialect/openairesponses/testdata/approved.sse")
@@ -91,7 +91,7 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// eventwise hands each event of an answer on in a read of its own, so that each is committed by itself.
+// eventwise returns each event of a body from a separate Read, so that each event is committed separately.
 type eventwise struct{ http.RoundTripper }
 
 func (e eventwise) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -112,7 +112,7 @@ func (e eventwise) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// A response in the background that waits for approvals is taken up wherever a process ends. Its answers are sent once at most: if they
+// A background response that waits for approvals is resumed wherever the process ends. Its answers are sent at most once: if they
 // may have arrived, the turn fails.
 func TestApprovalsAfterARestart(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
@@ -125,7 +125,7 @@ func TestApprovalsAfterARestart(t *testing.T) {
 	var answers atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		if r.Method == http.MethodGet { // what follows an event of a response
+		if r.Method == http.MethodGet { // the events after a position
 			after, err := strconv.Atoi(r.URL.Query().Get("starting_after"))
 			if err != nil {
 				t.Errorf("%s: %v", r.URL, err)
@@ -191,7 +191,7 @@ func TestApprovalsAfterARestart(t *testing.T) {
 		if from.AnswersSent {
 			sent++
 			if shown := (*agent.Error)(nil); !errors.As(err, &shown) || shown.Code != codeGone || answers.Load() != 0 {
-				t.Errorf("after %d commits, when the answers were on their way: %v, sent %d times", cut, err, answers.Load())
+				t.Errorf("restart after %d commits, while the answers were sent: %v, sent %d times", cut, err, answers.Load())
 			}
 			continue
 		}
@@ -200,14 +200,14 @@ func TestApprovalsAfterARestart(t *testing.T) {
 			asked++
 		}
 		if n := answers.Load(); err != nil || first != (n == 1) {
-			t.Errorf("after %d commits: %v, the answers were sent %d times", cut, err, n)
+			t.Errorf("restart after %d commits: %v, answers sent %d times", cut, err, n)
 		}
 		all := append((&log{ops: whole.ops[:cut]}).all(), rest.all()...)
 		if diff := cmp.Diff(want, dialecttest.Dump(dialecttest.Fold(t, all))); diff != "" {
-			t.Errorf("after %d commits (-want +got):\n%s", cut, diff)
+			t.Errorf("restart after %d commits (-want +got):\n%s", cut, diff)
 		}
 	}
 	if asked < 5 || sent != 1 {
-		t.Errorf("%d commits before the answers, %d when they were sent", asked, sent)
+		t.Errorf("%d commits before the answers, %d while they were sent", asked, sent)
 	}
 }

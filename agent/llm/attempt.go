@@ -17,32 +17,35 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// maxTail is how much of a body's end is kept to be looked through for an error that stands outside the stream's format.
+// maxTail is the number of bytes at the end of a body that are searched for an error outside of the stream's format.
 const maxTail = 8 << 10
 
-// attempt is the call of a turn, made once or, as long as nothing was seen, again.
+// attempt is the call of a turn, repeated while readers have seen nothing of its answer, and the calls with answers that follow
+// it.
 type attempt struct {
 	a       *modelAgent
 	in      agent.Input
 	body    []byte
 	emitter *agent.Emitter
 
-	request   any              // what body is made of; nil for a response that is taken up after a restart
-	approvals []event.Request  // approvals that the last response has asked for; nothing while it goes on
-	paused    []byte           // state of the decoder at its end
-	answers   int              // how many responses were answered
-	from      *backgroundState // the response that is followed; nil where there is none
+	request   any              // the value that body encodes; nil for a response that is resumed after a restart
+	approvals []event.Request  // approvals that the last response waits for; empty while it streams
+	paused    []byte           // state of the decoder at the end of a response that waits for approvals
+	answers   int              // number of responses whose approvals were answered
+	from      *backgroundState // position in the followed response, or nil
 
-	isVisible bool          // something is shown
-	pending   []event.Event // beginnings of messages and parts that have nothing yet
-	failed    *call.Failure
-	tail      []byte
+	isVisible bool          // readers have seen content, or answers may have arrived: the call must not be repeated
+	pending   []event.Event // buffered starts of messages and parts without content
+	failed    *call.Failure // an error in the stream that fails the call rather than the turn
+	tail      []byte        // the last maxTail bytes of the body
 }
 
-// call makes the call. An [*call.Failure] says that it failed, and whether it may be repeated.
+// call makes one call and emits its stream. A failed call returns a [*call.Failure], which also says whether it may be
+// repeated.
 func (t *attempt) call(ctx context.Context) error {
 	t.pending, t.failed, t.tail, t.approvals = nil, nil, nil, nil
-	// Once the stream has ended the turn its context ends too; the provider may still end its body in peace.
+	// The end of the turn cancels ctx. If the stream itself has ended the turn, the request must survive that, so that the rest of
+	// the body is read and the connection can be reused.
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	stream, d, err := t.stream()
@@ -70,7 +73,8 @@ func (t *attempt) call(ctx context.Context) error {
 	if t.failed != nil {
 		stream.Drop()
 		if t.from != nil {
-			// The response has failed, and following it would tell the same again. A new one can be asked for by who asked for it.
+			// The background response has failed, so following it would fail again. A new one can only be requested with the
+			// body, which is missing after a restart.
 			t.from, t.failed.Retry, t.failed.Retryable = nil, t.body != nil, true
 		}
 		return t.failed
@@ -78,7 +82,7 @@ func (t *attempt) call(ctx context.Context) error {
 	if err == nil {
 		stop := time.AfterFunc(goodbye, func() { cancel(nil) })
 		defer stop.Stop()
-		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be used again
+		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be reused
 		return nil
 	}
 	if errors.Is(err, dialect.ErrCutShort) {
@@ -97,7 +101,8 @@ func (t *attempt) call(ctx context.Context) error {
 	return err
 }
 
-// stream makes the stream of a call, at its beginning or where the response that is followed stands.
+// stream returns the stream of a call. Its decoder starts in the state of the followed response, or of the one that waited for
+// approvals.
 func (t *attempt) stream() (*agent.Stream, *dialect.Stream, error) {
 	d := dialect.NewStream(t.a.api.dialect())
 	decoder := t.paused
@@ -120,7 +125,7 @@ func (t *attempt) stream() (*agent.Stream, *dialect.Stream, error) {
 	return s, d, nil
 }
 
-// send makes the request.
+// send sends the request: a GET that follows a background response if one is known, else a POST with the body.
 func (t *attempt) send(ctx context.Context) (*http.Response, error) {
 	if t.from != nil && t.from.ID != "" {
 		return t.a.do(ctx, http.MethodGet, t.from.path(), t.in.Key, nil)
@@ -128,13 +133,14 @@ func (t *attempt) send(ctx context.Context) (*http.Response, error) {
 	t.emitter.Sent(t.body)
 	key := t.in.Key
 	if t.answers > 0 {
-		key = fmt.Sprintf("%s-%d", key, t.answers) // it is another request
+		key = fmt.Sprintf("%s-%d", key, t.answers) // a different request, which must not be taken for a repetition
 	}
 	return t.a.do(ctx, http.MethodPost, t.a.api.path(&t.a.cfg), key, t.body)
 }
 
-// pass looks through what the decoder gives. A message begins with what is seen of it, so that a call that is repeated leaves no
-// empty one behind; a failure before that is the call's, not the turn's.
+// filter processes the events of the decoder before they are emitted. It buffers starts of messages and parts until the first
+// content, so that a repeated call leaves no empty message behind, and it turns an error in the stream before that into a
+// failure of the call.
 func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 	if t.failed != nil {
 		return nil, t.failed
@@ -166,8 +172,8 @@ func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 	return shown, nil
 }
 
-// blank reports whether an operation shows nothing by itself. What goes on in the background can't be held back: where it stands
-// is stored with what was said.
+// isBlank reports whether an event shows no content by itself. Events of a background response are never blank: they must be
+// committed together with the position in the stream.
 func (t *attempt) isBlank(op *event.Event) bool {
 	switch op.Type {
 	case event.MessageStart, event.MessageEnd, event.PartEnd:
@@ -179,7 +185,8 @@ func (t *attempt) isBlank(op *event.Event) bool {
 	return false
 }
 
-// refused describes an answer that is no success.
+// statusFailure returns the failure for a response with an error status. If a background response was to be followed, an error
+// that isn't temporary means that the provider has deleted it.
 func (t *attempt) statusFailure(res *http.Response) *call.Failure {
 	f := t.a.statusFailure(res)
 	if t.from == nil || t.from.ID == "" {
@@ -187,13 +194,13 @@ func (t *attempt) statusFailure(res *http.Response) *call.Failure {
 	}
 	if !f.Retry && f.Code != codeKeyRefused {
 		f.Code = codeGone
-		f.Message = t.a.name + " has the response no more that this turn followed"
+		f.Message = t.a.name + " no longer has the response of this turn"
 	}
 	f.Retryable = true
 	return f
 }
 
-// broken describes a stream that did not come to its end; nil where that is not the provider's doing.
+// incompleteFailure returns the failure for a stream that ended early, or nil if the cause is not the provider.
 func (t *attempt) incompleteFailure(res *http.Response, err error) *call.Failure {
 	repeatable := !t.isVisible || t.from != nil && t.from.ID != ""
 	var bad *dialect.Error
@@ -203,12 +210,12 @@ func (t *attempt) incompleteFailure(res *http.Response, err error) *call.Failure
 	case errors.Is(err, agent.ErrTooLarge):
 		return &call.Failure{Code: codeTooLarge, Message: err.Error()}
 	case errors.As(err, &bad):
-		return &call.Failure{Code: codeAnswer, Message: "the answer of " + t.a.name + " can't be read: " + err.Error()}
+		return &call.Failure{Code: codeAnswer, Message: "the response of " + t.a.name + " is invalid: " + err.Error()}
 	case errors.Is(err, agent.ErrBroken):
-		return &call.Failure{Code: codeCutShort, Message: "the connection to " + t.a.name + " broke in the middle of its answer", Retry: repeatable, Retryable: true}
+		return &call.Failure{Code: codeCutShort, Message: "the connection to " + t.a.name + " broke before the answer was complete", Retry: repeatable, Retryable: true}
 	case errors.Is(err, dialect.ErrCutShort):
 		if p, ok := strayError(t.tail); ok {
-			code, retry := judge(0, p)
+			code, retry := classify(0, p)
 			f := &call.Failure{Code: code, Message: t.a.message(code), Detail: t.a.detail(code, p.message), Retry: retry && repeatable, Retryable: retry}
 			if code == "" {
 				f.Code = codeProvider
@@ -216,14 +223,14 @@ func (t *attempt) incompleteFailure(res *http.Response, err error) *call.Failure
 			return f
 		}
 		if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); !t.isVisible && (kind == "text/html" || kind == "application/json") {
-			return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("%s answered with %s instead of a stream", t.a.name, kind), Detail: "is base_url right?"}
+			return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("%s responded with %s instead of a stream", t.a.name, kind), Detail: "check base_url"}
 		}
-		return &call.Failure{Code: codeCutShort, Message: "the answer of " + t.a.name + " ended before it was whole", Retry: repeatable, Retryable: true}
+		return &call.Failure{Code: codeCutShort, Message: "the answer of " + t.a.name + " ended before it was complete", Retry: repeatable, Retryable: true}
 	}
 	return nil
 }
 
-// stray finds an error that was written into a stream as it is, outside of its format.
+// strayError finds an error object that was written into a stream without its framing, as Gemini does.
 func strayError(tail []byte) (problem, bool) {
 	i := bytes.LastIndex(tail, []byte(`"error"`))
 	if i < 0 {
@@ -241,7 +248,7 @@ func strayError(tail []byte) (problem, bool) {
 	return p, p.message != ""
 }
 
-// tail keeps the end of what is written to it.
+// tail is an [io.Writer] that keeps the last maxTail bytes.
 type tail []byte
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -15,26 +15,27 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// followed is where a response in the background stands. It is the turn's state.
+// backgroundState is the position in a background response. It is the turn's state in the journal.
 type backgroundState struct {
 	ID          string          `json:"id"`
 	Seq         int64           `json:"seq"`
 	Decoder     json.RawMessage `json:"decoder"`
-	Answers     int             `json:"answers,omitempty"` // how many responses before it were answered
-	AnswersSent bool            `json:"sent,omitempty"`    // the answers to its questions are on their way
+	Answers     int             `json:"answers,omitempty"` // number of responses before this one whose approvals were answered
+	AnswersSent bool            `json:"sent,omitempty"`    // the answers to its approvals may have been sent
 }
 
-// path is where the response goes on.
+// path returns the path of the stream after the position.
 func (f *backgroundState) path() string {
 	return "/responses/" + url.PathEscape(f.ID) + "?stream=true&starting_after=" + strconv.FormatInt(f.Seq, 10)
 }
 
-// positioned is a decoder that says what it reads, and how far it has come.
+// positioned is a decoder that knows the id of its response and the number of the last event.
 type positioned interface {
 	Position() (id string, seq int64)
 }
 
-// follow notes how far the response has come, as the turn's state after what is said.
+// follow returns events together with the new position, so that both are committed at once. When the response gets its id, it
+// also adds an event that names the upstream run.
 func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, json.RawMessage, error) {
 	p, ok := d.Decoder().(positioned)
 	if !ok {
@@ -58,7 +59,7 @@ func (t *attempt) follow(ops []event.Event, d *dialect.Stream) ([]event.Event, j
 	return ops, state, err
 }
 
-// Background is an agent whose responses go on without it.
+// backgroundAgent is an agent of the Responses API whose responses continue without their connection.
 type backgroundAgent struct{ *modelAgent }
 
 var (
@@ -68,11 +69,11 @@ var (
 	_ agent.Prober  = backgroundAgent{}
 )
 
-// Resume follows the response that the turn had begun. Where none was known yet, nothing is sent again: whether the provider
-// works at it can't be told.
+// Resume implements [agent.Resumer]. It follows the response from the stored position. If the process ended before the response
+// had an id, the turn ends as interrupted: the request may have arrived, so sending it again could answer twice.
 func (b backgroundAgent) Resume(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error {
 	if len(state) == 0 {
-		return emitter.End(event.Interrupted, "the gateway was restarted before the provider had named the response", nil)
+		return emitter.End(event.Interrupted, "the gateway was restarted before the provider returned the id of the response", nil)
 	}
 	var from backgroundState
 	if err := json.Unmarshal(state, &from); err != nil {
@@ -82,7 +83,7 @@ func (b backgroundAgent) Resume(ctx context.Context, in agent.Input, state json.
 	return b.run(ctx, in, &from, emitter)
 }
 
-// Stop implements [agent.Stopper]: the response of a turn that was stopped is cancelled.
+// Stop implements [agent.Stopper]. It cancels the turn's response at the provider.
 func (b backgroundAgent) Stop(ctx context.Context, in agent.Input) error {
 	id := b.forget(in.Turn)
 	if id == "" {
@@ -90,7 +91,7 @@ func (b backgroundAgent) Stop(ctx context.Context, in agent.Input) error {
 	}
 	res, err := b.do(ctx, http.MethodPost, "/responses/"+url.PathEscape(id)+"/cancel", "", nil)
 	if err != nil {
-		return fmt.Errorf("%s can't be told that the response is cancelled", b.name)
+		return fmt.Errorf("%s can't be reached to cancel the response", b.name)
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
@@ -99,13 +100,13 @@ func (b backgroundAgent) Stop(ctx context.Context, in agent.Input) error {
 	return nil
 }
 
-// Probe implements [agent.Prober].
+// Probe implements [agent.Prober]. It returns nil if the provider still works on the response of a silent turn.
 func (b backgroundAgent) Probe(ctx context.Context, in agent.Input) error {
 	b.mu.Lock()
 	id := b.responseIDs[in.Turn]
 	b.mu.Unlock()
 	if id == "" {
-		return errors.New("the provider has named no response")
+		return errors.New("the provider hasn't returned the id of a response")
 	}
 	res, err := b.do(ctx, http.MethodGet, "/responses/"+url.PathEscape(id), "", nil)
 	if err != nil {
@@ -127,12 +128,14 @@ func (b backgroundAgent) Probe(ctx context.Context, in agent.Input) error {
 	return nil
 }
 
+// remember records the response of a running turn, for Stop and Probe.
 func (a *modelAgent) remember(turn, id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.responseIDs[turn] = id
 }
 
+// forget removes the response of a turn and returns its id, or "".
 func (a *modelAgent) forget(turn string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

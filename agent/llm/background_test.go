@@ -19,14 +19,14 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// background makes an agent whose responses go on without it.
+// background returns an agent with background responses.
 func background(t testing.TB, s *llmtest.Server) backgroundAgent {
 	t.Helper()
 	return made(t, "responses", s.URL, map[string]string{"background": "true"}).(backgroundAgent)
 }
 
-// A broken connection is nothing: the response is followed from its last event, with new time for each that brought something.
-func TestFollowed(t *testing.T) {
+// After a disconnect the response is followed from its last event. A connection that made progress resets the time for retries.
+func TestFollowAfterDisconnect(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
 	synctest.Test(t, func(t *testing.T) {
 		s, pipe := llmtest.NewPiped(t, "responses")
@@ -57,7 +57,7 @@ func TestFollowed(t *testing.T) {
 	})
 }
 
-// A response that the provider has no more fails the turn, with what was said.
+// If the provider has deleted the response, the turn fails and keeps the text that readers have seen.
 func TestResponseGone(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
 	synctest.Test(t, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestResponseGone(t *testing.T) {
 	})
 }
 
-// One that failed before anything was seen is asked for anew.
-func TestResponseAnew(t *testing.T) {
+// A background response that failed before any content is requested again.
+func TestFailedResponseIsRepeated(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
 	synctest.Test(t, func(t *testing.T) {
 		s, pipe := llmtest.NewPiped(t, "responses")
@@ -91,13 +91,13 @@ func TestResponseAnew(t *testing.T) {
 	})
 }
 
-// log is a sink that keeps what is emitted, and with which state.
+// log is a sink that records the emitted events with the state of each.
 type log struct {
-	answer func(event.Request) event.Answer // nil: nobody is there
+	answer func(event.Request) event.Answer // nil: questions stay unanswered
 
 	mu   sync.Mutex
 	ops  [][]event.Event
-	last []json.RawMessage // the state after each
+	last []json.RawMessage // the state after each event
 }
 
 func (l *log) Emit(_ context.Context, ops []event.Event, state json.RawMessage) error {
@@ -129,8 +129,8 @@ func (l *log) all() []event.Event {
 	return all
 }
 
-// Wherever a process ends, another goes on after what was committed: nothing is missing, and nothing is there twice.
-func TestResumedAnywhere(t *testing.T) {
+// Wherever the process ends, the next one resumes after the committed events, without a gap or a repetition.
+func TestResumeAnywhere(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
 	s := llmtest.New(t, "responses")
 	a := background(t, s)
@@ -149,7 +149,7 @@ func TestResumedAnywhere(t *testing.T) {
 		}
 		first := &log{ops: whole.ops[:cut]}
 		if diff := cmp.Diff(want, dialecttest.Dump(dialecttest.Fold(t, append(first.all(), rest.all()...)))); diff != "" {
-			t.Errorf("after %d commits (-want +got):\n%s", cut, diff)
+			t.Errorf("restart after %d commits (-want +got):\n%s", cut, diff)
 		}
 	}
 	posts := 0
@@ -159,12 +159,12 @@ func TestResumedAnywhere(t *testing.T) {
 		}
 	}
 	if posts != 1 {
-		t.Errorf("%d responses were asked for", posts)
+		t.Errorf("%d responses requested", posts)
 	}
 }
 
-// Where the response has no name yet, nothing is sent a second time.
-func TestResumedWithoutAName(t *testing.T) {
+// If the response had no id when the process ended, the request isn't sent again.
+func TestResumeWithoutID(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
 	s := llmtest.New(t, "responses")
 	l := &log{}
@@ -177,7 +177,7 @@ func TestResumedWithoutAName(t *testing.T) {
 	}
 }
 
-// One that has ended is not.
+// Stop doesn't cancel a response that has ended.
 func TestStopCancelsNothing(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
 	s := llmtest.New(t, "responses")
@@ -194,7 +194,7 @@ func TestStopCancelsNothing(t *testing.T) {
 	}
 }
 
-// A response of a turn that was stopped is cancelled at the provider.
+// Stop cancels the turn's response at the provider.
 func TestStopCancels(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
 	s := llmtest.New(t, "responses")
@@ -211,7 +211,7 @@ func TestStopCancels(t *testing.T) {
 	if err := <-done; !errors.Is(err, agent.ErrTurnOver) {
 		t.Error(err)
 	}
-	for range 2 { // the second time there is nothing to cancel
+	for range 2 { // the second Stop has no response to cancel
 		if err := a.Stop(t.Context(), question("go")); err != nil {
 			t.Error(err)
 		}

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// maxList bounds a list of models, in bytes.
+// maxList limits a list of models, in bytes.
 const maxList = 8 << 20
 
-// Check implements [agent.Checker]: the provider is there, takes the key, and knows the model. It costs no tokens.
+// Check implements [agent.Checker]. It succeeds if the provider can be reached, accepts the key and knows the model. It costs
+// no tokens.
 func (a *modelAgent) Check(ctx context.Context) error {
 	if err := a.checkKey(); err != nil {
 		return err
@@ -41,7 +42,7 @@ func (a *modelAgent) Check(ctx context.Context) error {
 		} `json:"data"`
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxList)).Decode(&list); err != nil {
-		return fmt.Errorf("%s answers, but not with a list of models; is base_url right? %w", a.place, err)
+		return fmt.Errorf("%s responded with something other than a list of models; check base_url: %w", a.place, err)
 	}
 	for _, m := range list.Data {
 		if m.ID == a.cfg.Model || strings.TrimSuffix(m.ID, ":latest") == a.cfg.Model {
@@ -49,7 +50,7 @@ func (a *modelAgent) Check(ctx context.Context) error {
 		}
 	}
 	if len(list.Data) == 0 {
-		return nil // a server that lists none may yet have it
+		return nil // some servers list no models but serve them
 	}
 	return fmt.Errorf("%s does not list the model %s", a.place, a.cfg.Model)
 }

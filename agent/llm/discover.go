@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/agent"
 )
 
-// discover lists the models of a provider. The spec's target is the API's address.
+// discover lists the models of a provider, each with the spec of its agent. If s has a target, it is the address of the API.
 func (p provider) discover(ctx context.Context, s agent.Spec) ([]agent.Offer, error) {
 	if s.Target != "" {
 		options := maps.Clone(s.Options)
@@ -42,7 +42,7 @@ func (p provider) discover(ctx context.Context, s agent.Spec) ([]agent.Offer, er
 	return offers, nil
 }
 
-// models asks the API for its models. The lists of all providers have one of two keys, and each model has an id or a name.
+// models requests the list of models. All APIs use one of two keys for the list, and each model has an id or a name.
 func (a *modelAgent) models(ctx context.Context) ([]string, error) {
 	if err := a.checkKey(); err != nil {
 		return nil, err
@@ -60,14 +60,14 @@ func (a *modelAgent) models(ctx context.Context) ([]string, error) {
 		Name string `json:"name"`
 	}
 	var list struct {
-		Data   []model `json:"data"`   // of Anthropic, OpenAI and those that speak like it
-		Models []model `json:"models"` // of Gemini and Ollama
+		Data   []model `json:"data"`   // Anthropic, OpenAI and compatible servers
+		Models []model `json:"models"` // Gemini and Ollama
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxList)).Decode(&list); err != nil {
-		return nil, fmt.Errorf("%s answers, but not with a list of models; is the address right? %w", a.name, err)
+		return nil, fmt.Errorf("%s responded with something other than a list of models; check the address: %w", a.name, err)
 	}
 	if list.Data == nil && list.Models == nil {
-		return nil, fmt.Errorf("%s answers, but not with a list of models; is the address right?", a.name)
+		return nil, fmt.Errorf("%s responded with something other than a list of models; check the address", a.name)
 	}
 	var ids []string
 	for _, m := range append(list.Data, list.Models...) {

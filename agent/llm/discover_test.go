@@ -12,7 +12,7 @@ import (
 	"github.com/leat-dev/leat/dialect/all"
 )
 
-// Each provider's list of models, in its own form.
+// Discovery reads the list of models in each provider's format.
 func TestDiscover(t *testing.T) {
 	t.Setenv("LEAT_TEST_KEY", "secret")
 	for kind, c := range map[string]struct{ path, header, body string }{
@@ -41,11 +41,11 @@ func TestDiscover(t *testing.T) {
 				want = append(want, agent.Offer{What: agent.OfferModel, ID: id, Spec: spec.String()})
 			}
 			if !reflect.DeepEqual(offers, want) {
-				t.Errorf("it offers %+v, want %+v", offers, want)
+				t.Errorf("offers %+v, want %+v", offers, want)
 			}
 			body = `{"detail":"hello"}`
 			if _, err := agent.Kinds(Kinds(all.Registry())).Discover(t.Context(), agent.Spec{Name: kind, Kind: kind, Target: s.URL, Options: map[string]string{"token_env": "LEAT_TEST_KEY"}}); err == nil || !strings.Contains(err.Error(), "list of models") {
-				t.Errorf("an answer without models: %v", err)
+				t.Errorf("a response without models: %v", err)
 			}
 		})
 	}

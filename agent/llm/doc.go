@@ -1,14 +1,18 @@
-// Package llm has the agents that are models behind the APIs of providers: Anthropic Messages, OpenAI Chat Completions and
-// what else speaks it, OpenAI Responses, Gemini, and Ollama's own. docs/providers.md describes them for those who use them.
+// Package llm has the kinds of agents that call a model at a provider's API: Anthropic Messages, OpenAI Chat Completions and compatible
+// servers, OpenAI Responses, Gemini and Ollama. docs/providers.md describes them for users.
+//
+// A turn converts the conversation to alternating messages within the budgets (turns), builds the provider's request (api.body), and
+// calls the provider (attempt.call) until the response is complete. If a response of the Responses API asks for approvals, the turn
+// waits for the answers and calls again.
 //
 // Invariants
 //
-//   - A turn is one call. A call that failed before anything was seen is repeated, for 60 s at most; after that it is not. That
-//     holds too for a failure that the provider tells inside a stream that began well.
-//   - A response of the Responses API that runs in the background goes on without this process: it is followed by its id and the
-//     number of its last event, which lie in the journal with what they led to, over broken connections and restarts.
-//   - What is sent is what was said: turns by turns, a user first, texts without reasoning. No API here wants the reasoning of
-//     turns that are over, nor its signatures.
-//   - An API key is sent in headers only, and never appears in a body, an error or a log. Without the options for a key, the provider's
+//   - A call that fails before readers have seen any of the answer is repeated, for 60 s at most; this includes an error inside a
+//     stream that began normally. A call that fails later is never repeated, because readers would see a second answer.
+//   - A background response (Responses API) continues without this process. The turn's state has the response's id and the number of its
+//     last event, and is committed together with the events that it produced. After a disconnect or a restart the turn resumes there.
+//   - A request has only texts and attachments, and starts and ends with a message of the user. The reasoning of earlier turns and its
+//     signatures are left out, since no API here requires them.
+//   - An API key is sent only in headers, and never appears in a body, an error or a log. Without the options for a key, the provider's
 //     environment variable is read for each call, but only for calls to the provider's own address.
 package llm

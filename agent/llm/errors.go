@@ -16,7 +16,7 @@ import (
 	"github.com/leat-dev/leat/internal/base/retry"
 )
 
-// The codes of the errors that turns of these agents end with.
+// The error codes of turns, described in docs/providers.md.
 const (
 	codeKeyMissing  = "key_missing"
 	codeKeyRefused  = "key_refused"
@@ -34,16 +34,17 @@ const (
 	codeGone        = "response_gone"
 )
 
-// maxExcerpt bounds what is told of a provider's error, in bytes.
+// maxExcerpt limits the quoted text of a provider's error, in bytes.
 const maxExcerpt = 400
 
-// wireError is an error as providers write it: an object under "error", or a text.
+// wireError is an error response: an object or a string under "error", or the fields of bare at the top level.
 type wireError struct {
 	Error  json.RawMessage `json:"error"`
 	Detail json.RawMessage `json:"detail"`
 	bare
 }
 
+// bare has the fields of an error object of any provider.
 type bare struct {
 	Type    string          `json:"type"`
 	Code    json.RawMessage `json:"code"`
@@ -54,21 +55,22 @@ type bare struct {
 	} `json:"details"`
 }
 
-// problem is what an error says.
+// problem is an error response, reduced to the fields that classify needs.
 type problem struct {
-	kind    string // all that it calls itself
-	message string
-	hint    time.Duration
+	kind    string        // its type, code and status, separated by spaces
+	message string        // the provider's text
+	hint    time.Duration // how long the provider asks to wait, or 0
 }
 
-// parse reads an error's body, which may be anything.
+// parse extracts the problem from an error body. Any body is accepted: HTML pages yield an empty problem, other text is the
+// message.
 func parse(body []byte) problem {
 	// Gemini wraps the errors of streams in an array.
 	body = bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("[")), []byte("]"))
 	var w wireError
 	if json.Unmarshal(body, &w) != nil {
 		if bytes.HasPrefix(body, []byte("<")) {
-			return problem{} // a page for people
+			return problem{} // an HTML page of a proxy
 		}
 		return problem{message: string(body)}
 	}
@@ -76,7 +78,7 @@ func parse(body []byte) problem {
 	if len(w.Error) > 0 {
 		b = bare{}
 		if json.Unmarshal(w.Error, &b) != nil && b.Message == "" {
-			_ = json.Unmarshal(w.Error, &b.Message) // a text, or nothing that is known
+			_ = json.Unmarshal(w.Error, &b.Message) // a string; any other form leaves the message empty
 		}
 	}
 	if b.Message == "" && len(w.Detail) > 0 && json.Unmarshal(w.Detail, &b.Message) != nil {
@@ -91,7 +93,8 @@ func parse(body []byte) problem {
 	return p
 }
 
-// signs are words by which errors are known, whatever their status is. The first that fits counts.
+// patterns lists substrings of error types and messages that identify the kind of an error whatever its status is. The first
+// match counts.
 var patterns = []struct {
 	code  string
 	words []string
@@ -107,11 +110,12 @@ var patterns = []struct {
 	{codeLimited, []string{"rate_limit", "rate limit", "resource_exhausted", "too many requests"}},
 }
 
-// passing are the codes that another call may not meet.
-var passing = map[string]bool{codeOverloaded: true, codeLimited: true}
+// transient has the codes of errors that may not recur if the call is repeated.
+var transient = map[string]bool{codeOverloaded: true, codeLimited: true}
 
-// judge says what an error of a status comes to; 0 is the status of one inside a stream.
-func judge(status int, p problem) (code string, retry bool) {
+// classify returns the code of an error, and whether repeating the call may help. A status of 0 means an error inside a stream;
+// its code is "" if no pattern matches.
+func classify(status int, p problem) (code string, retry bool) {
 	text := strings.ToLower(p.kind + " " + p.message)
 	for _, s := range patterns {
 		for _, w := range s.words {
@@ -119,9 +123,9 @@ func judge(status int, p problem) (code string, retry bool) {
 				continue
 			}
 			if s.code == codeQuota && status == http.StatusTooManyRequests && p.hint > 0 {
-				return codeLimited, true // a quota that fills up again
+				return codeLimited, true // a quota per time, which is refilled
 			}
-			return s.code, passing[s.code]
+			return s.code, transient[s.code]
 		}
 	}
 	switch {
@@ -145,16 +149,17 @@ func judge(status int, p problem) (code string, retry bool) {
 	return codeRefused, false
 }
 
-// tell is the kind of a failure in words for readers.
+// message returns the text that readers see for an error code. It doesn't quote the provider, whose text may contain account
+// data.
 func (a *modelAgent) message(code string) string {
 	text := map[string]string{
-		codeKeyRefused: a.name + " refuses the key",
+		codeKeyRefused: a.name + " refused the key",
 		codeModel:      fmt.Sprintf("%s does not know the model %s", a.name, a.cfg.Model),
-		codeQuota:      "the quota at " + a.name + " is used up",
+		codeQuota:      "the quota at " + a.name + " is exceeded",
 		codeTooLong:    fmt.Sprintf("the conversation is too long for %s", a.cfg.Model),
 		codeOverloaded: a.name + " is overloaded",
-		codeLimited:    a.name + " limits the rate of calls",
-		codeRefused:    a.name + " refuses the request",
+		codeLimited:    a.name + " limits the rate of requests",
+		codeRefused:    a.name + " refused the request",
 		codeProvider:   a.name + " failed",
 	}[code]
 	if text == "" {
@@ -163,7 +168,7 @@ func (a *modelAgent) message(code string) string {
 	return text
 }
 
-// detail is a failure for operators: what the provider said of it, and where the key comes from if that was refused.
+// detail returns the text that operators see: the provider's message and, if the key was refused, where the key comes from.
 func (a *modelAgent) detail(code, message string) string {
 	message = a.excerpt(message)
 	if code != codeKeyRefused {
@@ -172,50 +177,53 @@ func (a *modelAgent) detail(code, message string) string {
 	return strings.TrimPrefix(a.keyPlace()+": "+message, ": ")
 }
 
-// excerpt is what a provider says of an error, short and without the key.
+// excerpt shortens a provider's message and masks the key, which some providers repeat.
 func (a *modelAgent) excerpt(message string) string {
 	if key := a.key(); key != "" {
-		message = strings.ReplaceAll(message, key, "***") // before it is cut, which may be in the middle of it
+		message = strings.ReplaceAll(message, key, "***") // before shortening, which could leave a part of the key
 	}
 	return call.Line(message, maxExcerpt)
 }
 
+// keyPlace returns where the key comes from.
 func (a *modelAgent) keyPlace() string {
 	switch {
 	case a.cfg.Key != "":
 		return "the key in " + a.cfg.KeyFrom
 	case a.env == "":
-		return "no key is given; see the options token, token_env and token_file"
+		return "no key is configured; set token, token_env or token_file"
 	}
 	return "the key in " + a.env
 }
 
-// unreachable describes a request without an answer that can be read.
+// unreachable returns the failure for a request without a readable response. It is repeated unless repeating can't help: an
+// unknown content encoding or an untrusted certificate.
 func (a *modelAgent) unreachable(err error) *call.Failure {
 	var encoded *call.EncodedError
 	switch {
 	case errors.As(err, &encoded):
-		return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("the answer of %s can't be read: %v", a.name, encoded)}
+		return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("the response of %s is invalid: %v", a.name, encoded)}
 	case call.Untrusted(err):
 		return &call.Failure{Code: codeUnreachable, Message: "the certificate of " + a.name + " is not accepted", Detail: a.place + ": " + call.Reason(err)}
 	}
 	return &call.Failure{Code: codeUnreachable, Message: call.WithCause(a.name+" can't be reached", err), Detail: a.place + ": " + call.Reason(err), Retry: true}
 }
 
-// refused describes an answer that is no success.
+// statusFailure returns the failure for a response with an error status. X-Should-Retry, which some providers send, takes
+// precedence over the classification.
 func (a *modelAgent) statusFailure(res *http.Response) *call.Failure {
 	if res.StatusCode/100 == 3 {
-		return &call.Failure{Code: codeRefused, Message: fmt.Sprintf("%s answered %d, a redirect, which is not followed", a.name, res.StatusCode), Detail: "base_url has to be the final address"}
+		return &call.Failure{Code: codeRefused, Message: fmt.Sprintf("%s responded with a redirect (%d), which is not followed", a.name, res.StatusCode), Detail: "set base_url to the final address"}
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	if err != nil {
-		body = nil // the status says enough
+		body = nil // the status is enough to classify the error
 	}
 	p := parse(body)
-	if hint := hinted(res.Header, time.Now()); hint > 0 {
+	if hint := retryHint(res.Header, time.Now()); hint > 0 {
 		p.hint = hint
 	}
-	code, retry := judge(res.StatusCode, p)
+	code, retry := classify(res.StatusCode, p)
 	switch res.Header.Get("X-Should-Retry") {
 	case "true":
 		retry = true
@@ -228,17 +236,18 @@ func (a *modelAgent) statusFailure(res *http.Response) *call.Failure {
 	return &call.Failure{Code: code, Message: a.message(code), Detail: a.detail(code, p.message), Retry: retry, Hint: p.hint}
 }
 
-// hinted is when the provider wants to be called again, by its headers.
-func hinted(h http.Header, receivedAt time.Time) time.Duration {
+// retryHint returns how long the provider asks to wait before the next call, or 0. Retry-After-Ms is OpenAI's more precise form
+// of Retry-After.
+func retryHint(h http.Header, receivedAt time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond))
 	}
 	return retry.After(h.Get("Retry-After"), receivedAt)
 }
 
-// inside judges an error that a stream tells.
+// inStreamFailure returns the failure for an error inside a stream.
 func (a *modelAgent) inStreamFailure(e *event.Error) *call.Failure {
-	code, retry := judge(0, problem{kind: e.Code, message: e.Message})
+	code, retry := classify(0, problem{kind: e.Code, message: e.Message})
 	f := &call.Failure{Code: code, Message: a.message(code), Detail: a.detail(code, e.Message), Retry: retry || code == "" && e.Retryable}
 	if code == "" {
 		f.Code = e.Code

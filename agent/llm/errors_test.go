@@ -7,7 +7,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// No error holds the key, nor a piece of it where it is cut, wherever the provider repeats it.
+// Errors never contain the key or a part of it, even if the provider repeats it where the text is shortened.
 func TestNoKeyInErrors(t *testing.T) {
 	const key = "sk-very-secret-0123456789"
 	a, err := newAgent(openAIAPI, config{Model: "m", Key: key, KeyFrom: keyEnv})

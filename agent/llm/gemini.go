@@ -11,6 +11,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
+// geminiRequest is the body of POST models/MODEL:streamGenerateContent.
 type geminiRequest struct {
 	Contents   []geminiContent   `json:"contents"`
 	System     *geminiContent    `json:"systemInstruction,omitempty"`
@@ -22,6 +23,7 @@ type geminiContent struct {
 	Parts []geminiPart `json:"parts"`
 }
 
+// geminiPart is a text or a file with its bytes.
 type geminiPart struct {
 	Text   string      `json:"text,omitempty"`
 	Inline *geminiBlob `json:"inlineData,omitempty"`
@@ -67,7 +69,7 @@ var geminiAPI = api{
 	},
 }
 
-// geminiBudget is how many tokens the model may think; nil where that is its own decision.
+// geminiBudget returns the number of tokens that the model may think, or nil if the model decides.
 func geminiBudget(c *config) (*int, error) {
 	n := 0
 	switch c.Thinking {
@@ -78,11 +80,13 @@ func geminiBudget(c *config) (*int, error) {
 	}
 	n, err := strconv.Atoi(c.Thinking)
 	if err != nil || n < 1 {
-		return nil, fmt.Errorf("thinking is %q; it takes a number of tokens, adaptive or off", c.Thinking)
+		return nil, fmt.Errorf("invalid thinking %q: use a number of tokens, adaptive or off", c.Thinking)
 	}
 	return &n, nil
 }
 
+// geminiBody builds a generateContent request. Thoughts are requested with any thinking option except "off", so that readers
+// see them.
 func geminiBody(a *modelAgent, turns []turn) any {
 	r := geminiRequest{}
 	if a.cfg.System != "" {
@@ -90,7 +94,7 @@ func geminiBody(a *modelAgent, turns []turn) any {
 	}
 	g := geminiGeneration{Temperature: a.cfg.Temperature, MaxTokens: a.cfg.MaxTokens}
 	if a.cfg.Thinking != "" {
-		budget, _ := geminiBudget(&a.cfg) // it was checked
+		budget, _ := geminiBudget(&a.cfg) // check has accepted it
 		g.Thinking = &geminiThinking{Budget: budget, Include: a.cfg.Thinking != "off"}
 	}
 	if g != (geminiGeneration{}) {

@@ -16,29 +16,30 @@ import (
 )
 
 const (
-	// maxAttached bounds the attachments of a call, in bytes together; maxOne each of them. Providers refuse more.
+	// maxAttached limits the attachments of a call, in bytes, and maxOne each of them. Providers refuse larger requests.
 	maxAttached = 16 << 20
 	maxOne      = 5 << 20
 )
 
-// turn is what one side said, as providers have it: the sides take turns, and the user is first and last.
+// turn is what one side has written before the other side answers. APIs require that the sides alternate and that the user is
+// first and last.
 type turn struct {
 	role   event.Role // User or Assistant
 	blocks []block
 }
 
-// block is a text, or a file with its bytes.
+// block is a text or a file with its bytes.
 type block struct {
 	text string
-	mime string // empty: a text
+	mime string // empty for a text
 	name string
 	data []byte
 }
 
-// picture reports whether the block is one.
+// isImage reports whether the block is an image.
 func (b *block) isImage() bool { return strings.HasPrefix(b.mime, "image/") }
 
-// text is all of a turn's text.
+// text returns all texts of a turn, for APIs that accept only one.
 func (t *turn) text() string {
 	var texts []string
 	for _, b := range t.blocks {
@@ -49,9 +50,10 @@ func (t *turn) text() string {
 	return strings.Join(texts, "\n\n")
 }
 
-var errNothing = errors.New("the message has nothing that a model could answer")
+var errNothing = errors.New("the message has no content that a model could answer")
 
-// turns makes the conversation into turns. The newest messages come first to the budgets.
+// turns converts the conversation to turns. It goes backward from the newest message, so that the budgets for texts and
+// attachments are spent on the newest messages. The newest message is always included, however long it is.
 func (a *modelAgent) turns(ctx context.Context, in agent.Input, emitter *agent.Emitter) ([]turn, error) {
 	messages := append(slices.Clone(in.History), in.Message)
 	attached, texts := maxAttached, a.cfg.HistoryBytes
@@ -70,7 +72,7 @@ func (a *modelAgent) turns(ctx context.Context, in agent.Input, emitter *agent.E
 		}
 		role := event.Assistant
 		if m.Role != event.Assistant {
-			role = event.User // a note of the system is told as the user would
+			role = event.User // APIs have no system role between messages
 		}
 		if n := len(reversed); n > 0 && reversed[n-1].role == role {
 			reversed[n-1].blocks = append(blocks, reversed[n-1].blocks...)
@@ -79,7 +81,7 @@ func (a *modelAgent) turns(ctx context.Context, in agent.Input, emitter *agent.E
 		reversed = append(reversed, turn{role, blocks})
 	}
 	for len(reversed) > 0 && reversed[len(reversed)-1].role == event.Assistant {
-		reversed = reversed[:len(reversed)-1] // what it answered is not there any more
+		reversed = reversed[:len(reversed)-1] // the question that it answered exceeds the budget
 	}
 	if len(reversed) == 0 || reversed[0].role != event.User {
 		return nil, &agent.Error{Code: codeRefused, Message: errNothing.Error()}
@@ -88,7 +90,8 @@ func (a *modelAgent) turns(ctx context.Context, in agent.Input, emitter *agent.E
 	return reversed, nil
 }
 
-// blocks are what a message holds.
+// blocks returns the content of a message. budget is the remaining size of attachments, which it reduces. Attachments of
+// answers are left out, since APIs accept files only from the user.
 func (a *modelAgent) blocks(ctx context.Context, m *agent.Message, emitter *agent.Emitter, budget *int) ([]block, error) {
 	var content []block
 	if m.Role != event.Assistant {
@@ -111,7 +114,8 @@ func (a *modelAgent) blocks(ctx context.Context, m *agent.Message, emitter *agen
 	return content, nil
 }
 
-// attach reads a file. One that the model can't get is told by its name, so that it does not guess.
+// attach reads a file. If the model can't get it, the block is a note with the file's name and the reason, so that the model
+// doesn't pretend to know the content.
 func (a *modelAgent) attach(ctx context.Context, m *event.Media, emitter *agent.Emitter, budget *int) (block, error) {
 	kind, _, err := mime.ParseMediaType(m.MIME)
 	if err != nil {
@@ -135,7 +139,7 @@ func (a *modelAgent) attach(ctx context.Context, m *event.Media, emitter *agent.
 			return block{}, context.Cause(ctx)
 		}
 		emitter.Log().Warn("attachment not read", "error", err)
-		return note("It can't be read any more.")
+		return note("It is no longer available.")
 	}
 	defer r.Close()
 	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
@@ -144,9 +148,9 @@ func (a *modelAgent) attach(ctx context.Context, m *event.Media, emitter *agent.
 		return block{}, context.Cause(ctx)
 	case err != nil:
 		emitter.Log().Warn("attachment not read", "error", err)
-		return note("It can't be read any more.")
+		return note("It is no longer available.")
 	case len(data) > limit:
-		return note("It is left out, since it is too large.")
+		return note("It was left out because it is too large.")
 	}
 	*budget -= len(data)
 	if plain {
@@ -155,24 +159,25 @@ func (a *modelAgent) attach(ctx context.Context, m *event.Media, emitter *agent.
 	return block{mime: kind, name: m.Name, data: data}, nil
 }
 
-// open opens a file: one of the store, or one that lies in the message itself.
+// open opens a file, which is stored in the gateway or embedded in the message as a data URL.
 func open(ctx context.Context, m *event.Media, emitter *agent.Emitter) (io.ReadCloser, error) {
 	if content, ok := strings.CutPrefix(m.URL, "data:"); ok {
 		head, data, ok := strings.Cut(content, ",")
 		if !ok || !strings.HasSuffix(head, ";base64") {
-			return nil, fmt.Errorf("%w: a data URL in another form than base64", fs.ErrInvalid)
+			return nil, fmt.Errorf("%w: a data URL that isn't base64", fs.ErrInvalid)
 		}
 		return io.NopCloser(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data))), nil
 	}
 	return emitter.OpenFile(ctx, *m)
 }
 
-// pictures are the kinds that all providers take.
+// images are the image types that all providers accept.
 var images = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
+// textual reports whether a file is sent as text.
 func textual(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || kind == "application/json" || kind == "application/xml" || kind == "application/yaml" || kind == "application/x-ndjson"
 }
 
-// pdf is the document that most providers read.
+// pdf reports whether a file is a PDF, the only document type that most providers read.
 func pdf(kind string) bool { return kind == "application/pdf" }

@@ -15,7 +15,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// store is a sink that keeps files, by their URL.
+// store is a sink with files, by URL.
 type store struct {
 	log
 	files map[string][]byte
@@ -41,7 +41,7 @@ func media(url, mime string) event.Part {
 	return event.Part{Kind: event.KindMedia, Media: &event.Media{URL: url, MIME: mime, Name: url}}
 }
 
-// Pictures and documents go along as each provider takes them, and what can't go is told by its name.
+// Images and documents are sent in each provider's format; other files are mentioned by name.
 func TestAttachments(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		s := llmtest.New(t, kind)
@@ -66,20 +66,20 @@ func TestAttachments(t *testing.T) {
 		sent := string(b)
 		for _, word := range []string{
 			base64.StdEncoding.EncodeToString([]byte("picture")), "plain words", "[Attached: d.zip (application/zip). This kind",
-			"[Attached: big.png (image/png). It is left out, since it is too large.]", "[Attached: gone.png (image/png). It can't be read any more.]",
-			`choice`, "What is this?", "aW5saW5l", "[Attached: data:text/plain,broken (text/plain). It can't be read any more.]",
+			"[Attached: big.png (image/png). It was left out because it is too large.]", "[Attached: gone.png (image/png). It is no longer available.]",
+			`choice`, "What is this?", "aW5saW5l", "[Attached: data:text/plain,broken (text/plain). It is no longer available.]",
 		} {
 			if !strings.Contains(sent, word) {
 				t.Errorf("%q is missing in %.2000s", word, sent)
 			}
 		}
 		if has := strings.Contains(sent, base64.StdEncoding.EncodeToString([]byte("document"))); has != (kind != "ollama") {
-			t.Errorf("the document is sent: %v", has)
+			t.Errorf("document sent: %v", has)
 		}
 	})
 }
 
-// The budgets are spent on what is newest; what is to be answered always goes.
+// The budgets are spent on the newest messages first; the message to answer is always sent.
 func TestBudgets(t *testing.T) {
 	pic := bytes.Repeat([]byte("x"), maxOne)
 	files := &store{files: map[string][]byte{"p": pic}}
@@ -107,7 +107,7 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	if got != "---ppp" {
-		t.Errorf("pictures %s: the newest come first", got)
+		t.Errorf("images %s, want the newest first", got)
 	}
 	for bytes, want := range map[int]int{1: 1, 500: 1, 700: 1, 710: 3, 1000: 5} {
 		a.cfg.HistoryBytes = bytes
@@ -118,7 +118,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-func TestNothingToAnswer(t *testing.T) {
+func TestEmptyMessage(t *testing.T) {
 	a := &modelAgent{}
 	if _, err := a.turns(t.Context(), question(" \n"), agent.NewEmitter(t.Context(), &log{})); err == nil {
 		t.Error("no error")

@@ -10,22 +10,23 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// provider is an API as a kind of agent.
+// provider describes an API as a kind of agent.
 type provider struct {
 	kind, summary string
 	api           *api
-	// model is that of the agent which there is without any configuration, where the key is in the environment.
+	// model is the model of the agent that exists without a configuration if the key is in the environment. If it is empty, such an
+	// agent doesn't exist.
 	model    string
-	thinking string // what the option takes
-	// schemes are those of an address that may be the API's, if nothing else is known of it.
+	thinking string // help text of the option thinking
+	// schemes are the URL schemes of addresses that may be this API, for discovery at an address of unknown kind.
 	schemes []string
 }
 
 var providers = []provider{
-	{"anthropic", "a model of Anthropic, or behind an API like its Messages", &anthropicAPI, "claude-sonnet-5", "tokens that the model may think, adaptive or off", nil},
-	{"openai", "a model behind OpenAI's Chat Completions, which many servers speak: see base_url", &openAIAPI, "gpt-5.4-mini", "effort: " + strings.Join(efforts, ", "), []string{"http", "https"}},
-	{"responses", "a model behind OpenAI's Responses; in the background it goes on over restarts", &responsesAPI, "", "effort: " + strings.Join(efforts, ", "), nil},
-	{"gemini", "a model of Google's Gemini", &geminiAPI, "gemini-flash-latest", "tokens that the model may think, adaptive or off", nil},
+	{"anthropic", "a model of Anthropic, or of a server with a compatible Messages API", &anthropicAPI, "claude-sonnet-5", "number of tokens for thinking, adaptive or off", nil},
+	{"openai", "a model behind OpenAI's Chat Completions API, which many servers offer (see base_url)", &openAIAPI, "gpt-5.4-mini", "effort: " + strings.Join(efforts, ", "), []string{"http", "https"}},
+	{"responses", "a model behind OpenAI's Responses API; in the background it survives restarts", &responsesAPI, "", "effort: " + strings.Join(efforts, ", "), nil},
+	{"gemini", "a model of Google's Gemini", &geminiAPI, "gemini-flash-latest", "number of tokens for thinking, adaptive or off", nil},
 	{"ollama", "a model that Ollama runs", &ollamaAPI, "", "on, off, low, medium or high", []string{"http", "https"}},
 }
 
@@ -38,7 +39,8 @@ func Kinds(dialects dialect.Registry) []agent.Kind {
 	return kinds
 }
 
-// FromEnvironment are the agents that there are without any configuration: one for each key that is set.
+// FromEnvironment returns the agents that exist without a configuration: one for each provider that has a default model and
+// whose key is in the environment.
 func FromEnvironment(getenv func(string) string) []agent.Spec {
 	var specs []agent.Spec
 	for _, p := range providers {
@@ -49,18 +51,19 @@ func FromEnvironment(getenv func(string) string) []agent.Spec {
 	return specs
 }
 
+// agentKind returns the kind with its options. The option background exists only for the Responses API.
 func (p provider) agentKind(dialects dialect.Registry) agent.Kind {
 	options := append([]agent.Option{
-		{Name: "base_url", Help: "where the API is", Default: p.api.base},
+		{Name: "base_url", Help: "address of the API", Default: p.api.base},
 		{Name: "system", Help: "system prompt"},
-		{Name: "system_file", Help: "file that holds the system prompt"},
-		{Name: "max_tokens", Help: "bound of an answer", Default: "the provider's; " + strconv.Itoa(anthropicTokens) + " of Anthropic"},
+		{Name: "system_file", Help: "file with the system prompt"},
+		{Name: "max_tokens", Help: "limit of an answer, in tokens", Default: "the provider's; " + strconv.Itoa(anthropicTokens) + " for Anthropic"},
 		{Name: "temperature", Help: "0 to 2", Default: "the model's"},
 		{Name: "thinking", Help: p.thinking, Default: "the model's"},
-		{Name: "history_bytes", Help: "bound of the history's texts, in bytes", Default: "limits.history_bytes"},
+		{Name: "history_bytes", Help: "limit of the history's texts, in bytes", Default: "limits.history_bytes"},
 	}, agent.SecretOptions("token", "the provider's API key", p.api.env+" at "+p.api.base+", none elsewhere")...)
 	if p.api == &responsesAPI {
-		options = append(options, agent.Option{Name: "background", Help: "true: responses go on without their connection, stored at the provider; false: they don't", Default: "true at " + openAIBase + ", false elsewhere"})
+		options = append(options, agent.Option{Name: "background", Help: "true: responses continue without a connection and are stored at the provider; false: they end with the connection", Default: "true at " + openAIBase + ", false elsewhere"})
 	}
 	return agent.Kind{
 		Name: p.kind, Summary: p.summary, Target: "MODEL", Options: options, Renamed: map[string]string{"api_key_env": "token_env"},
@@ -69,6 +72,7 @@ func (p provider) agentKind(dialects dialect.Registry) agent.Kind {
 	}
 }
 
+// newAgent creates an agent from a spec. Its decoder is the one of dialects, which may count frames for the metrics.
 func (p provider) newAgent(s agent.Spec, dialects dialect.Registry) (agent.Agent, error) {
 	o := s.Options
 	c := config{Model: s.Target, BaseURL: o["base_url"], Thinking: o["thinking"]}
@@ -88,7 +92,7 @@ func (p provider) newAgent(s agent.Spec, dialects dialect.Registry) (agent.Agent
 	if v, ok := o["temperature"]; ok {
 		t, err := strconv.ParseFloat(v, 64)
 		if err != nil || !(t >= 0 && t <= 2) {
-			return nil, fmt.Errorf("temperature is %q; it takes a number from 0 to 2", v)
+			return nil, fmt.Errorf("invalid temperature %q: use a number from 0 to 2", v)
 		}
 		c.Temperature = &t
 	}
@@ -111,7 +115,7 @@ func (p provider) newAgent(s agent.Spec, dialects dialect.Registry) (agent.Agent
 	return a, nil
 }
 
-// keyOf returns the key that the options give, and for error texts which of them does.
+// keyOf returns the key from the options, and the name of the option's source for error texts.
 func keyOf(s agent.Spec) (key, from string, err error) {
 	key, err = s.Secret("token")
 	switch {
@@ -125,7 +129,7 @@ func keyOf(s agent.Spec) (key, from string, err error) {
 	return key, from, err
 }
 
-// count is a number from 1 on; 0 where it is not given.
+// count returns the value of an option that is a positive number, or 0 if it isn't set.
 func count(o map[string]string, key string) (int, error) {
 	v, ok := o[key]
 	if !ok {
@@ -133,18 +137,18 @@ func count(o map[string]string, key string) (int, error) {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%s is %q; it takes a number from 1 on", key, v)
+		return 0, fmt.Errorf("invalid %s %q: use a number of at least 1", key, v)
 	}
 	return n, nil
 }
 
-// prompt returns the one that is given, or that of the file.
+// prompt returns the system prompt from the option system or from the file.
 func prompt(text, file string) (string, error) {
 	switch {
 	case file == "":
 		return text, nil
 	case text != "":
-		return "", fmt.Errorf("system and system_file are both given")
+		return "", fmt.Errorf("set system or system_file, not both")
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestOptionsRefused(t *testing.T) {
 		{"anthropic:m?temperature=NaN", "temperature"},
 		{"anthropic:m?thinking=100", "1024"},
 		{"anthropic:m?thinking=2000&max_tokens=2000", "max_tokens"},
-		{"anthropic:m?thinking=2000&temperature=1", "don't go together"},
+		{"anthropic:m?thinking=2000&temperature=1", "can't be combined"},
 		{"openai:m?thinking=much", "low"},
 		{"responses:m?background=perhaps", "background"},
 		{"openai:m?background=true", "no option"},
@@ -52,7 +52,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// How much a model thinks is asked for in each provider's own words, which its server takes.
+// The option thinking is sent in each provider's terms, which its server accepts.
 func TestThinking(t *testing.T) {
 	t.Setenv(keyEnv, llmtest.Key)
 	for _, tt := range []struct {
@@ -98,7 +98,7 @@ func TestSystemFile(t *testing.T) {
 	}
 }
 
-// With a key in the environment there is an agent without any configuration.
+// A key in the environment is enough to get an agent without a configuration.
 func TestFromEnvironment(t *testing.T) {
 	for _, tt := range []struct {
 		env  map[string]string
@@ -124,8 +124,8 @@ func TestFromEnvironment(t *testing.T) {
 	}
 }
 
-// Errors are known by what real servers say.
-func TestJudge(t *testing.T) {
+// The error bodies are those of real servers.
+func TestClassify(t *testing.T) {
 	for _, tt := range []struct {
 		status int
 		body   string
@@ -157,7 +157,7 @@ func TestJudge(t *testing.T) {
 		{0, `{"error":{"type":"odd","message":"odd"}}`, "", false},
 	} {
 		p := parse([]byte(tt.body))
-		if code, retry := judge(tt.status, p); code != tt.code || retry != tt.retry {
+		if code, retry := classify(tt.status, p); code != tt.code || retry != tt.retry {
 			t.Errorf("%d %s: %s, %v, want %s, %v", tt.status, tt.body, code, retry, tt.code, tt.retry)
 		}
 		if strings.Contains(tt.body, "7.5s") && p.hint != 7500*time.Millisecond {
@@ -166,7 +166,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestHinted(t *testing.T) {
+func TestRetryHint(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		h    http.Header
@@ -179,7 +179,7 @@ func TestHinted(t *testing.T) {
 		{http.Header{"Retry-After-Ms": {"NaN"}}, 0},
 		{http.Header{"Retry-After-Ms": {"1e300"}}, 0},
 	} {
-		if got := hinted(tt.h, now); got != tt.want {
+		if got := retryHint(tt.h, now); got != tt.want {
 			t.Errorf("%v: %v, want %v", tt.h, got, tt.want)
 		}
 	}

@@ -19,64 +19,64 @@ import (
 	"github.com/leat-dev/leat/dialect"
 )
 
-// goodbye is how long a provider whose stream has ended may take to end its body too.
+// goodbye limits how long the rest of a body is read after its stream has ended, so that the connection can be reused.
 const goodbye = 2 * time.Second
 
-// Config says which model answers, and how.
+// config describes the model and how to call it.
 type config struct {
 	Model string
-	// BaseURL is where the API is; empty is the provider's own address.
+	// BaseURL is the address of the API. If it is empty, it is the provider's own.
 	BaseURL string
 	// Key is the API key. If it is empty, the provider's own environment variable is read for each call to the provider's own address;
 	// calls to other addresses have no key.
 	Key     string
 	KeyFrom string // where Key comes from, for error texts
-	System  string // the prompt
-	// MaxTokens bounds an answer; 0 is the provider's default.
+	System  string // system prompt; may be empty
+	// MaxTokens limits an answer. If it is 0, the provider's default applies.
 	MaxTokens   int
 	Temperature *float64
-	// Thinking says how much the model may think, in the provider's own words; empty is its default.
+	// Thinking limits how much the model may think, in the provider's own terms. If it is empty, the model's default applies.
 	Thinking string
-	// HistoryBytes bounds the texts of the history; 0 is all that the gateway gives.
+	// HistoryBytes limits the texts of the history. If it is 0, the whole history that the gateway passes is sent.
 	HistoryBytes int
-	// Background runs responses so that they go on without their connection; of the Responses API alone.
+	// Background runs responses that continue without their connection. Only the Responses API supports it.
 	Background bool
 }
 
-// Agent is a model. Several turns may run at the same time.
+// modelAgent is a model at a provider. All methods are safe for concurrent use.
 type modelAgent struct {
 	cfg    config
 	api    api
-	name   string // of the provider, for readers: no address
-	place  string // of the provider, for operators
+	name   string // the provider in errors for readers, without an address
+	place  string // the provider in errors for operators: its name or host
 	base   string
 	env    string // the environment variable with the key, if cfg.Key is empty; "" if there is none
 	client *http.Client
 
 	mu          sync.Mutex
-	responseIDs map[string]string // of turns in the background: the ids of their responses
+	responseIDs map[string]string // ids of background responses, by turn
 }
 
-// api is what one provider's API has of its own.
+// api describes what is specific to one provider's API.
 type api struct {
 	title   string
-	base    string // its own address
-	env     string // the variable that holds its key
-	needKey bool   // at its own address
+	base    string // the provider's own address
+	env     string // the environment variable with the key
+	needKey bool   // the provider's own address requires a key
 	dialect func() dialect.Dialect
-	// path of a call that streams.
+	// path returns the path of a streaming call.
 	path    func(c *config) string
 	auth    func(h http.Header, key string)
-	headers map[string]string // of every call
-	// body is what is sent.
+	headers map[string]string // sent with every call
+	// body returns the body of a streaming call, to be encoded as JSON.
 	body func(a *modelAgent, turns []turn) any
-	// model is where it tells of a model; where it lists them all, listed is set.
+	// model returns the request that checks whether the model exists. If isList is set, its response lists all models.
 	model  func(c *config) (method, path string, body any)
 	isList bool
 	list   string // path of the list of models
-	// reads says which attachments it takes beside pictures and texts.
+	// reads reports whether the API accepts attachments of a type other than images and texts. nil means it accepts none.
 	reads func(mime string) bool
-	// check refuses options that don't go together.
+	// check returns an error for invalid options. It may normalize them.
 	check func(c *config) error
 }
 
@@ -85,6 +85,8 @@ var (
 	_ agent.Checker = (*modelAgent)(nil)
 )
 
+// newAgent checks the options and returns an agent. Only calls to the provider's own address get the key from its environment
+// variable, and only they name the provider in errors.
 func newAgent(p api, c config) (*modelAgent, error) {
 	if p.check != nil {
 		if err := p.check(&c); err != nil {
@@ -96,7 +98,7 @@ func newAgent(p api, c config) (*modelAgent, error) {
 	case c.BaseURL != "":
 		u, err := url.Parse(c.BaseURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return nil, errors.New("base_url is no address of an API; write it as http://127.0.0.1:11434/v1, the key apart from it")
+			return nil, errors.New("base_url is not the address of an API; write it as http://127.0.0.1:11434/v1, without the key")
 		}
 		a.base, a.name, a.place = strings.TrimRight(c.BaseURL, "/"), "the provider", u.Host
 		if official, err := url.Parse(p.base); err == nil && official.Host == u.Host {
@@ -110,9 +112,11 @@ func newAgent(p api, c config) (*modelAgent, error) {
 	return a, nil
 }
 
-// Close closes the connections that are kept for further turns. Turns that run go on.
+// Close closes idle connections. Running turns continue.
 func (a *modelAgent) Close() { a.client.CloseIdleConnections() }
 
+// key returns the API key, or "". It reads the environment for each call, so that a key can be replaced without a restart of
+// the agent.
 func (a *modelAgent) key() string {
 	if a.cfg.Key != "" || a.env == "" {
 		return a.cfg.Key
@@ -120,7 +124,7 @@ func (a *modelAgent) key() string {
 	return strings.TrimSpace(os.Getenv(a.env))
 }
 
-// keyed returns an error if the provider needs a key and there is none.
+// checkKey returns an error if the provider requires a key and none is configured.
 func (a *modelAgent) checkKey() error {
 	if a.key() != "" || a.env == "" || !a.api.needKey {
 		return nil
@@ -128,12 +132,12 @@ func (a *modelAgent) checkKey() error {
 	return &agent.Error{Code: codeKeyMissing, Message: "the key for " + a.name + " is missing", Detail: "set " + a.env}
 }
 
-// Run makes the call and hands the answer's stream on.
+// Run implements [agent.Agent].
 func (a *modelAgent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	return a.run(ctx, in, nil, emitter)
 }
 
-// run answers the turn; from is where a response stands that is followed, nil at the beginning.
+// run answers a turn. from is the position in a background response to resume, or nil for a new turn.
 func (a *modelAgent) run(ctx context.Context, in agent.Input, from *backgroundState, emitter *agent.Emitter) error {
 	if err := a.checkKey(); err != nil {
 		return err
@@ -161,13 +165,13 @@ func (a *modelAgent) run(ctx context.Context, in agent.Input, from *backgroundSt
 			err = call.Repeat(ctx, emitter, func() error { return t.call(ctx) })
 		}
 	}
-	if err == nil || ctx.Err() == nil { // else Stop has to end it
+	if err == nil || ctx.Err() == nil { // if the turn was stopped, Stop needs the id to cancel the response
 		a.forget(in.Turn)
 	}
 	return err
 }
 
-// do sends a request. body may be nil.
+// do sends a request. body may be nil. A request with an idempotency key streams its response.
 func (a *modelAgent) do(ctx context.Context, method, path, idempotency string, body []byte) (*http.Response, error) {
 	var r io.Reader
 	if body != nil {

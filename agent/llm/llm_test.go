@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// keyEnv is the variable that holds the key in tests.
+// keyEnv is the environment variable with the key in tests.
 const keyEnv = "LEAT_TEST_LLM_KEY"
 
 var kinds = []string{"anthropic", "openai", "responses", "gemini", "ollama"}
@@ -31,7 +31,7 @@ func question(text string) agent.Input {
 	return agent.Input{Conversation: "c", Turn: "turn", Key: "turn-key", Message: agent.Message{ID: "m", Role: event.User, Text: text}}
 }
 
-// made makes an agent of a kind on a server.
+// made returns an agent of a kind that calls the server.
 func made(t testing.TB, kind, url string, options map[string]string) agent.Agent {
 	t.Helper()
 	s := agent.Spec{Name: kind, Kind: kind, Target: llmtest.Model, Options: map[string]string{"base_url": url}}
@@ -64,7 +64,7 @@ func each(t *testing.T, run func(t *testing.T, kind string)) {
 	}
 }
 
-// An answer comes whole, with its usage and model, from servers that refuse what the real ones refuse.
+// Answers are complete, with usage and model, from servers that refuse the same requests as the real ones.
 func TestAnswers(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		s := llmtest.New(t, kind)
@@ -94,7 +94,7 @@ func TestAnswers(t *testing.T) {
 			t.Fatalf("%+v", calls)
 		}
 		if diff := cmp.Diff(wantBodies[kind], calls[0].Body); diff != "" {
-			t.Errorf("what was sent (-want +got):\n%s", diff)
+			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -116,7 +116,7 @@ func texts(kind string, all ...string) list {
 	return l
 }
 
-// wantBodies is what TestAnswers sends.
+// wantBodies are the request bodies of TestAnswers.
 var wantBodies = map[string]object{
 	"anthropic": {
 		"model": "m-1", "max_tokens": 77.0, "stream": true, "system": "Be brief.", "temperature": 0.5,
@@ -163,12 +163,12 @@ var wantBodies = map[string]object{
 	},
 }
 
-// want is what becomes of a turn.
+// want is the expected outcome of a turn.
 type want struct {
 	calls   []time.Duration
-	code    string // of the error; empty: it goes well
-	pieces  int    // that readers see, where it fails
-	retryOK bool   // somebody may ask again
+	code    string // error code; empty if the turn completes
+	pieces  int    // number that readers see before the failure
+	retryOK bool   // the error is retryable
 }
 
 var (
@@ -177,7 +177,7 @@ var (
 	five  = []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond, 3500 * time.Millisecond, 7500 * time.Millisecond}
 )
 
-// status is a refusal, n times.
+// status returns n faults with an error status.
 func status(n, code int, says, message string, h http.Header) []llmtest.Fault {
 	all := make([]llmtest.Fault, n)
 	for i := range all {
@@ -190,7 +190,7 @@ func one(kind llmtest.FaultKind, after int) []llmtest.Fault {
 	return []llmtest.Fault{{Kind: kind, After: after, Says: "overloaded_error", Message: "Overloaded"}}
 }
 
-// A call that failed before anything was seen is made again, and any other fails the turn, with words that say why.
+// A call that fails before any content is repeated. Any other failure fails the turn with a specific error.
 func TestFaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		faults  []llmtest.Fault
@@ -245,7 +245,7 @@ func TestFaults(t *testing.T) {
 						}
 					}
 					if phases != len(*calls)-1 {
-						t.Errorf("readers were told %d times of %d calls", phases, len(*calls))
+						t.Errorf("readers saw %d retries of %d calls", phases, len(*calls))
 					}
 					got := *calls
 					if tt.refused > 0 {
@@ -260,7 +260,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// timed puts a pipe under an agent and notes when it calls.
+// timed connects an agent through a pipe and records the times of its calls.
 func timed(a agent.Agent, pipe *llmtest.Pipe, begin time.Time) *[]time.Duration {
 	var calls []time.Duration
 	transport := base(a).client.Transport.(call.Decoding)
@@ -312,12 +312,12 @@ func checkTurn(t *testing.T, w want, stage *agenttest.Stage, err error) {
 		}
 	}
 	if starts > 1 {
-		t.Errorf("%d messages have begun", starts)
+		t.Errorf("%d messages were started", starts)
 	}
 }
 
-// A provider that says nothing more, or never ends its frame, lets go of the turn as soon as that is stopped.
-func TestStopped(t *testing.T) {
+// A stopped turn ends at once, even if the provider is silent or never completes a frame.
+func TestStopSilentProvider(t *testing.T) {
 	for name, fault := range map[string]llmtest.FaultKind{"silence": llmtest.Silence, "loris": llmtest.Loris} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, kind string) {
@@ -342,7 +342,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// A provider that only keeps its connection open is silent, even if it does so in its format.
+// Keep-alives don't reset the limit on a provider's silence, even if they are valid frames.
 func TestKeepAlivesAreSilence(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		s := llmtest.New(t, kind)
@@ -357,19 +357,19 @@ func TestKeepAlivesAreSilence(t *testing.T) {
 	})
 }
 
-// wait looks until something is so; the test's own limit ends it.
+// wait polls until ok reports true. The limit of the test run is the only timeout.
 func wait(t *testing.T, ok func() bool) {
 	t.Helper()
 	for !ok() {
 		select {
 		case <-t.Context().Done():
-			t.Fatal("it never comes")
+			t.Fatal("timed out")
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
 }
 
-// What is wrong is told in one line, before and without a turn.
+// Check reports a wrong key, an unknown model and an unreachable address in one line, without a turn.
 func TestCheck(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		s := llmtest.New(t, kind)
@@ -379,7 +379,7 @@ func TestCheck(t *testing.T) {
 		}
 		t.Setenv("LEAT_TEST_LLM_WRONG", "wrong")
 		err := check(made(t, kind, s.URL, map[string]string{"token_env": "LEAT_TEST_LLM_WRONG"}))
-		const refused = "refuses the key: the key in LEAT_TEST_LLM_WRONG"
+		const refused = "refused the key: the key in LEAT_TEST_LLM_WRONG"
 		if kind != "ollama" && (err == nil || !strings.Contains(err.Error(), refused) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("wrong key: %v, want %q", err, refused)
 		}
@@ -402,12 +402,12 @@ func TestCheck(t *testing.T) {
 		}
 		l.Close()
 		if err := check(made(t, kind, "http://"+l.Addr().String(), nil)); err == nil || !strings.Contains(err.Error(), "can't be reached") {
-			t.Errorf("where nothing is: %v", err)
+			t.Errorf("unreachable address: %v", err)
 		}
 	})
 }
 
-// A key that is missing is told with the name of its variable, and nothing is sent.
+// If the key is missing, the error names its environment variable, and no request is sent.
 func TestKeyMissing(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	a, err := agent.Kinds(Kinds(all.Registry())).Make(agent.Spec{Name: "x", Kind: "openai", Target: "m"})
@@ -422,8 +422,8 @@ func TestKeyMissing(t *testing.T) {
 	}
 }
 
-// The provider's own key goes to the provider alone.
-func TestKeysStayHome(t *testing.T) {
+// The key from the provider's environment variable is sent only to the provider's own address.
+func TestKeyOnlyToProvider(t *testing.T) {
 	for _, env := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OLLAMA_API_KEY"} {
 		t.Setenv(env, llmtest.Key)
 	}

@@ -27,7 +27,7 @@ type ollamaOptions struct {
 	NumPredict  int      `json:"num_predict,omitempty"`
 }
 
-// thinks are the ways of thinking by their words. A switch is sent as such.
+// thinks maps the option thinking to the field "think", which is a boolean or a level.
 var thinks = map[string]any{"on": true, "off": false, "low": "low", "medium": "medium", "high": "high"}
 
 var ollamaAPI = api{
@@ -42,12 +42,14 @@ var ollamaAPI = api{
 	list: "/api/tags",
 	check: func(c *config) error {
 		if _, ok := thinks[c.Thinking]; !ok && c.Thinking != "" {
-			return fmt.Errorf("thinking is %q; it takes on, off, low, medium, high", c.Thinking)
+			return fmt.Errorf("invalid thinking %q: use on, off, low, medium or high", c.Thinking)
 		}
 		return nil
 	},
 }
 
+// ollamaBody builds a chat request. The API accepts images but no other files; block texts are joined, since a message has one
+// text.
 func ollamaBody(a *modelAgent, turns []turn) any {
 	r := ollamaRequest{Model: a.cfg.Model, Stream: true, Think: thinks[a.cfg.Thinking]}
 	if o := (ollamaOptions{Temperature: a.cfg.Temperature, NumPredict: a.cfg.MaxTokens}); o != (ollamaOptions{}) {

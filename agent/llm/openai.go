@@ -22,7 +22,7 @@ type chatRequest struct {
 	Stream        bool          `json:"stream"`
 	StreamOptions chatOptions   `json:"stream_options"`
 	Temperature   *float64      `json:"temperature,omitempty"`
-	// OpenAI itself counts reasoning too, under a name of its own; others know the older one.
+	// OpenAI's limit is max_completion_tokens, which includes reasoning. Compatible servers often support only the older max_tokens.
 	MaxTokens           int    `json:"max_tokens,omitempty"`
 	MaxCompletionTokens int    `json:"max_completion_tokens,omitempty"`
 	ReasoningEffort     string `json:"reasoning_effort,omitempty"`
@@ -32,7 +32,7 @@ type chatOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// chatMessage has a text where there is nothing but one, since not every server takes lists.
+// chatMessage has a string as its content if it has only text, because some compatible servers don't accept lists.
 type chatMessage struct {
 	Role    event.Role `json:"role"`
 	Content any        `json:"content"`
@@ -71,16 +71,17 @@ func bearer(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
 func listModels(*config) (string, string, any) { return http.MethodGet, "/models", nil }
 
-// efforts are the words that OpenAI has for how much a model thinks.
+// efforts are OpenAI's levels of reasoning effort.
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
 
 func checkEffort(c *config) error {
 	if c.Thinking != "" && !slices.Contains(efforts, c.Thinking) {
-		return fmt.Errorf("thinking is %q; it takes %s", c.Thinking, strings.Join(efforts, ", "))
+		return fmt.Errorf("invalid thinking %q: use %s", c.Thinking, strings.Join(efforts, ", "))
 	}
 	return nil
 }
 
+// chatBody builds a Chat Completions request.
 func chatBody(a *modelAgent, turns []turn) any {
 	r := chatRequest{Model: a.cfg.Model, Stream: true, StreamOptions: chatOptions{true}, Temperature: a.cfg.Temperature, ReasoningEffort: a.cfg.Thinking}
 	if a.name == titleOpenAI {
@@ -113,6 +114,7 @@ func chatBody(a *modelAgent, turns []turn) any {
 	return r
 }
 
+// dataURL returns the file as a data URL.
 func dataURL(b *block) string {
 	return "data:" + b.mime + ";base64," + base64.StdEncoding.EncodeToString(b.data)
 }

@@ -49,8 +49,10 @@ var responsesAPI = api{
 	check:   checkEffort,
 }
 
+// responsesBody builds a Responses request. The API distinguishes the texts of the user (input_text) from those of the model
+// (output_text).
 func responsesBody(a *modelAgent, turns []turn) any {
-	// A response in the background is one that is stored, for as long as it can be followed.
+	// The provider must store a background response, so that it can be followed later. Other responses aren't stored.
 	r := responsesRequest{
 		Model: a.cfg.Model, Instructions: a.cfg.System, Stream: true, Background: a.cfg.Background, Store: a.cfg.Background,
 		Temperature: a.cfg.Temperature, MaxOutputTokens: a.cfg.MaxTokens,
