@@ -79,7 +79,7 @@ func newHouse(t *testing.T, token string) *house {
 	gw, err := gateway.New(gateway.Config{
 		Journal:      j,
 		Agents:       gateway.Agents{"story": {Agent: story{h.words}}, "asker": {Agent: asker{}}},
-		DefaultAgent: "story", Drain: time.Millisecond,
+		DefaultAgent: "story", Settings: gateway.Settings{Drain: time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)

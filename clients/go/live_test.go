@@ -47,7 +47,7 @@ func newLively(t *testing.T) *lively {
 	if err := h.log.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	gw, err := gateway.New(gateway.Config{Journal: j, Drain: time.Millisecond})
+	gw, err := gateway.New(gateway.Config{Journal: j, Settings: gateway.Settings{Drain: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (i *issuer) Verify(_ context.Context, token string) (server.Identity, error
 func newUsers(t *testing.T, life time.Duration, a agent.Agent) (*issuer, *leat.Client) {
 	t.Helper()
 	gw, err := gateway.New(gateway.Config{
-		Journal: memory.New(), Agents: gateway.Agents{"a": {Agent: a}}, DefaultAgent: "a", Drain: time.Millisecond,
+		Journal: memory.New(), Agents: gateway.Agents{"a": {Agent: a}}, DefaultAgent: "a", Settings: gateway.Settings{Drain: time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)

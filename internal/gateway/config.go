@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -10,57 +11,73 @@ import (
 	"github.com/leat-dev/leat/internal/service/usage"
 )
 
-// Config is what a gateway is made of. Journal is needed; all else has a default.
+// Config is what a gateway is made of. Journal is required; everything else has a default.
 type Config struct {
 	Journal  Journal
-	Dialects dialect.Registry
-	// Agents knows the agents by name; nil knows none. DefaultAgent is used where a conversation and a command name none.
+	Dialects dialect.Registry // the formats in which streams can be pushed
+	// Agents knows the agents by name. If it is nil, there are none. DefaultAgent answers if neither the conversation nor the command
+	// names an agent.
 	Agents       Directory
 	DefaultAgent string
-	Log          *slog.Logger
-	Metrics      *Metrics
-	// Outboxes store what events cause, such as webhooks to deliver, in the same commit.
-	Outboxes []Outbox
-	Tracer   Tracer // nil: none
-	// Watchers are told of events once they are committed.
-	Watchers []Watcher
-	// Admit refuses new turns of an agent, by a Rejection, while it is not to answer; nil refuses none.
-	Admit func(agent string) error
-	// Titles gives conversations that nobody has named a title made of their first message.
+	// Attachments stores the files that messages show. If it is nil, media are shown as they are, and agents can't store files.
+	Attachments Attachments
+	// Pusher runs turns whose stream a producer pushes. If it is nil, there are no such turns.
+	Pusher Pusher
+	// Raw captures the bytes that turns exchange with their agents, and retains them for a while. If it is nil, nothing is captured.
+	Raw *capture.Log
+	// Titles makes a title for conversations that nobody has named, from their first message.
 	Titles bool
-	// LogContent logs the texts of messages, at level debug.
-	LogContent bool
 
-	// User and Tenant bound what each user, and each tenant's users together, may use; the admin for itself is not bound.
-	User, Tenant quota.Limits
-	// Prices give turns a cost whose agents tell none. UsageRetention is how long what a turn cost is kept; 0 is
-	// usage.DefaultRetention.
-	Prices         usage.Prices
+	Settings
+	Quotas
+	Hooks
+
+	// UsageRetention is how long the costs of a turn are retained. If it is 0, it is usage.DefaultRetention.
 	UsageRetention time.Duration
+	// KeyLife is how long the idempotency keys of commands other than send are retained. Those of send live as long as their conversation.
+	KeyLife time.Duration
 
-	// Drain is how long running turns may go on after Shutdown began.
+	Log     *slog.Logger // if it is nil, nothing is logged
+	Metrics *Metrics
+	// LogContent logs the texts of messages at level debug. Without it, no log contains text of a conversation.
+	LogContent bool
+}
+
+// Settings are the part of a [Config] that [Gateway.Adjust] can change while the gateway runs. A field that is 0 has its default. A change
+// applies to what begins after it: a wait, a lease or a turn that has begun continues with the limit that it began with.
+type Settings struct {
+	// Drain is how long running turns may continue after Shutdown began.
 	Drain time.Duration
 	// Lease is how long a pushed turn lives without its producer.
 	Lease time.Duration
-	// WaitLimit is how long a turn may stand still for a person.
+	// WaitLimit is how long a turn may wait for a person.
 	WaitLimit time.Duration
-	// TurnLimit is how long a turn may run, without the time that it waits for a person; below 0 is no limit.
+	// TurnLimit is how long a turn may run, without the time that it waits for a person. If it is negative, there is no limit.
 	TurnLimit time.Duration
-	// KeyLife is how long idempotency keys of commands other than send are kept.
-	KeyLife time.Duration
-	// MaxMessage bounds one message's text, in bytes; MaxQueued the turns that wait in one conversation.
+	// MaxMessage limits the text and data of one message, in bytes.
 	MaxMessage int
-	MaxQueued  int
-	// HistoryMessages bounds the messages that an agent gets as history, HistoryBytes their texts and data; the oldest
-	// are left out.
-	HistoryMessages int
-	HistoryBytes    int
-	// Attachments stores the files that messages show. If it is nil, media stay as they come and agents can't store files.
-	Attachments Attachments
-	// Pusher runs turns whose stream a producer pushes. If it is nil, there are none.
-	Pusher Pusher
-	// Raw keeps the bytes that turns exchange with their agents, for a while; nil keeps none.
-	Raw *capture.Log
+	// MaxQueued limits the turns that wait in one conversation.
+	MaxQueued int
+	// HistoryMessages limits how many messages an agent gets as history, and HistoryBytes the bytes of their texts and data. The oldest
+	// messages are left out.
+	HistoryMessages, HistoryBytes int
+	// Prices determine the costs of turns whose agents don't report costs.
+	Prices usage.Prices
+}
+
+// Quotas limit what each user may use, and what the users of each tenant may use together. Admins that act for themselves have no limits.
+type Quotas struct{ User, Tenant quota.Limits }
+
+// Hooks connect other parts of the program to a gateway. All are optional.
+type Hooks struct {
+	// Outboxes store what events cause, such as webhooks to deliver, in the same commit as the events.
+	Outboxes []Outbox
+	// Watchers are notified of events after they are committed.
+	Watchers []Watcher
+	// Tracer traces turns.
+	Tracer Tracer
+	// Admit refuses new turns of an agent with a *Rejection, for example while the agent is paused. If it is nil, all are admitted.
+	Admit func(agent string) error
 }
 
 // The defaults, each from the design.
@@ -88,33 +105,13 @@ const (
 )
 
 func (c *Config) setDefaults() {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&c.Drain, DefaultDrain)
-	def(&c.Lease, DefaultLease)
-	def(&c.WaitLimit, DefaultWaitLimit)
-	def(&c.TurnLimit, DefaultTurnLimit)
-	def(&c.KeyLife, DefaultKeyLife)
-	if c.MaxMessage == 0 {
-		c.MaxMessage = DefaultMaxMessage
-	}
-	if c.MaxQueued == 0 {
-		c.MaxQueued = DefaultMaxQueued
-	}
+	c.Settings.setDefaults()
+	c.KeyLife = cmp.Or(c.KeyLife, DefaultKeyLife)
 	if c.Pusher == nil {
 		c.Pusher = noPusher{}
 	}
 	if c.Attachments == nil {
 		c.Attachments = noAttachments{}
-	}
-	if c.HistoryMessages == 0 {
-		c.HistoryMessages = DefaultHistory
-	}
-	if c.HistoryBytes == 0 {
-		c.HistoryBytes = DefaultHistoryBytes
 	}
 	if c.Agents == nil {
 		c.Agents = Agents{}
@@ -125,4 +122,15 @@ func (c *Config) setDefaults() {
 	if c.Metrics == nil {
 		c.Metrics = NewMetrics()
 	}
+}
+
+func (s *Settings) setDefaults() {
+	s.Drain = cmp.Or(s.Drain, DefaultDrain)
+	s.Lease = cmp.Or(s.Lease, DefaultLease)
+	s.WaitLimit = cmp.Or(s.WaitLimit, DefaultWaitLimit)
+	s.TurnLimit = cmp.Or(s.TurnLimit, DefaultTurnLimit)
+	s.MaxMessage = cmp.Or(s.MaxMessage, DefaultMaxMessage)
+	s.MaxQueued = cmp.Or(s.MaxQueued, DefaultMaxQueued)
+	s.HistoryMessages = cmp.Or(s.HistoryMessages, DefaultHistory)
+	s.HistoryBytes = cmp.Or(s.HistoryBytes, DefaultHistoryBytes)
 }

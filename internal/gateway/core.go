@@ -64,7 +64,7 @@ func newCore(cfg Config) *core {
 			return logs + files, logsTenant + filesTenant
 		}}),
 	}
-	c.live.Store(cfg.settings())
+	c.live.Store(&cfg.Settings)
 	c.life, c.end = context.WithCancel(context.Background())
 	c.limits = limits{c.quota, c.metrics, c.journal}
 	c.compactor = newCompactor(c.life, c.journal, c.feeds, c.log)

@@ -46,7 +46,7 @@ func viewersOf(t *testing.T, a agent.Agent) *httptest.Server {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { told.Run(running) })
 	gw, err := gateway.New(gateway.Config{
-		Journal: j, Agents: gateway.Agents{"demo": {Agent: a, Kind: "demo"}}, DefaultAgent: "demo", Watchers: []gateway.Watcher{status.NewTurns(told)},
+		Journal: j, Agents: gateway.Agents{"demo": {Agent: a, Kind: "demo"}}, DefaultAgent: "demo", Hooks: gateway.Hooks{Watchers: []gateway.Watcher{status.NewTurns(told)}},
 	})
 	if err != nil {
 		t.Fatal(err)

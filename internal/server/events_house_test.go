@@ -72,7 +72,7 @@ func newStage(t *testing.T, limit time.Duration) *stage {
 	turns := push.NewTurns(push.Config{Journal: j, Dialects: dialects})
 	gw, err := gateway.New(gateway.Config{
 		Journal: j, Dialects: dialects, Pusher: turns, Agents: gateway.Agents{"eliza": {Agent: answerer{}}}, DefaultAgent: "eliza", Titles: true,
-		Watchers: []gateway.Watcher{status.NewTurns(log), st.agent, updates, said}, Admit: st.agent.Admit,
+		Hooks: gateway.Hooks{Watchers: []gateway.Watcher{status.NewTurns(log), st.agent, updates, said}, Admit: st.agent.Admit},
 	})
 	if err != nil {
 		t.Fatal(err)

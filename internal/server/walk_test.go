@@ -109,7 +109,7 @@ func newWalk(t *testing.T) *walk {
 	dialects := dialect.NewRegistry(elizaactions.Dialect())
 	turns := push.NewTurns(push.Config{Journal: j, Dialects: dialects})
 	gw, err := gateway.New(gateway.Config{
-		Raw: raw, Pusher: turns, Journal: j, Dialects: dialects, Drain: time.Millisecond, Lease: 500 * time.Millisecond, // what waits behind the pushed turns gets its turn
+		Raw: raw, Pusher: turns, Journal: j, Dialects: dialects, Settings: gateway.Settings{Drain: time.Millisecond, Lease: 500 * time.Millisecond}, // what waits behind the pushed turns gets its turn
 		Agents: gateway.Agents{"a": {Agent: talker{}}}, DefaultAgent: "a", Attachments: attached,
 	})
 	if err != nil {

@@ -38,7 +38,7 @@ func traced(t *testing.T, ctx context.Context, run agentFunc) tracetest.SpanStub
 	exporter := tracetest.NewInMemoryExporter()
 	p := sdk.NewTracerProvider(sdk.WithSyncer(exporter))
 	gw, err := gateway.New(gateway.Config{
-		Journal: memory.New(), Agents: gateway.Agents{"a": {Agent: run, Kind: "func"}}, DefaultAgent: "a", Tracer: tracing.New(p), Drain: time.Minute,
+		Journal: memory.New(), Agents: gateway.Agents{"a": {Agent: run, Kind: "func"}}, DefaultAgent: "a", Hooks: gateway.Hooks{Tracer: tracing.New(p)}, Settings: gateway.Settings{Drain: time.Minute},
 	})
 	if err != nil {
 		t.Fatal(err)

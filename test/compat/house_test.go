@@ -80,7 +80,7 @@ type house struct {
 func serve(t *testing.T) *house {
 	t.Helper()
 	j := memory.New()
-	gw, err := gateway.New(gateway.Config{Journal: j, Agents: agents, DefaultAgent: "thinker", Dialects: all.Registry(), Drain: time.Millisecond, User: quota.Limits{Messages: perMinute}})
+	gw, err := gateway.New(gateway.Config{Journal: j, Agents: agents, DefaultAgent: "thinker", Dialects: all.Registry(), Settings: gateway.Settings{Drain: time.Millisecond}, Quotas: gateway.Quotas{User: quota.Limits{Messages: perMinute}}})
 	if err != nil {
 		t.Fatal(err)
 	}

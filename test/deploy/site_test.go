@@ -88,7 +88,7 @@ func newHouse(t *testing.T, network string, opt server.Options) *house {
 	j, dialects := memory.New(), dialect.NewRegistry(elizaactions.Dialect())
 	turns := push.NewTurns(push.Config{Journal: j, Dialects: dialects})
 	gw, err := gateway.New(gateway.Config{
-		Journal: j, Dialects: dialects, Pusher: turns, Drain: time.Millisecond,
+		Journal: j, Dialects: dialects, Pusher: turns, Settings: gateway.Settings{Drain: time.Millisecond},
 		Agents: gateway.Agents{"a": {Agent: h.mouths}}, DefaultAgent: "a",
 	})
 	if err != nil {

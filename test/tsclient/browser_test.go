@@ -102,7 +102,7 @@ func serveGateway(t *testing.T) *url.URL {
 	t.Helper()
 	j := memory.New()
 	gw, err := gateway.New(gateway.Config{
-		Journal: j, Agents: gateway.Agents{"demo": {Agent: demo.New(demo.Config{})}}, DefaultAgent: "demo", Drain: time.Millisecond,
+		Journal: j, Agents: gateway.Agents{"demo": {Agent: demo.New(demo.Config{})}}, DefaultAgent: "demo", Settings: gateway.Settings{Drain: time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)

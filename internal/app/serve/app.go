@@ -164,10 +164,10 @@ func (a *App) openSockets(_ context.Context, opt Options) (err error) {
 func (a *App) openGateway(ctx context.Context, opt Options) error {
 	gc := gateway.Config{
 		Journal: a.journal, Dialects: a.dialects, Agents: a.roster, DefaultAgent: a.cfg.DefaultAgent,
-		Log: a.log.With("part", "gateway"), LogContent: a.cfg.Log.Content, Metrics: a.metrics.gateway, Outboxes: []gateway.Outbox{a.hooks},
-		User: a.cfg.Limits.User.Limits(), Tenant: a.cfg.Limits.Tenant.Limits(), UsageRetention: time.Duration(a.cfg.UsageRetention), Titles: true,
+		Log: a.log.With("part", "gateway"), LogContent: a.cfg.Log.Content, Metrics: a.metrics.gateway, Settings: settingsOf(&a.cfg),
+		Quotas: gateway.Quotas{User: a.cfg.Limits.User.Limits(), Tenant: a.cfg.Limits.Tenant.Limits()},
+		Hooks:  gateway.Hooks{Outboxes: []gateway.Outbox{a.hooks}}, UsageRetention: time.Duration(a.cfg.UsageRetention), Titles: true,
 	}
-	setSettings(&gc, settingsOf(&a.cfg))
 	url, err := agentsURL(&a.cfg, a.listeners)
 	if err != nil {
 		return fmt.Errorf("%w: %w", config.ErrInvalid, err)

@@ -186,10 +186,3 @@ func agesOf(c *config.Config) data.Ages {
 	}
 	return ages
 }
-
-// setSettings sets the initial values of the settings that a reload can change.
-func setSettings(c *gateway.Config, s gateway.Settings) {
-	c.Drain, c.Lease, c.WaitLimit, c.TurnLimit = s.Drain, s.Lease, s.WaitLimit, s.TurnLimit
-	c.MaxMessage, c.MaxQueued, c.HistoryMessages, c.HistoryBytes = s.MaxMessage, s.MaxQueued, s.HistoryMessages, s.HistoryBytes
-	c.Prices = s.Prices
-}

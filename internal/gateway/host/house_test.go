@@ -220,7 +220,7 @@ func newHouse(t *testing.T, j journal.Journal, a agent.Agent, channels ...*puppe
 	}
 	h := &house{t: t, host: host.New(host.Config{Roster: roster, Dialect: leat.Dialect(), Journal: j, Log: quiet})}
 	var err error
-	h.gw, err = gateway.New(gateway.Config{Journal: j, Agents: roster, DefaultAgent: "a", Watchers: []gateway.Watcher{h.host}, Drain: time.Millisecond})
+	h.gw, err = gateway.New(gateway.Config{Journal: j, Agents: roster, DefaultAgent: "a", Hooks: gateway.Hooks{Watchers: []gateway.Watcher{h.host}}, Settings: gateway.Settings{Drain: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func newHarness(t *testing.T, agents map[string]agent.Agent, user quota.Limits, 
 	t.Helper()
 	j := memory.New()
 	known := gateway.Agents{}
-	cfg := gateway.Config{Journal: j, Agents: known, Dialects: all.Registry(), User: user, Drain: time.Millisecond}
+	cfg := gateway.Config{Journal: j, Agents: known, Dialects: all.Registry(), Quotas: gateway.Quotas{User: user}, Settings: gateway.Settings{Drain: time.Millisecond}}
 	for name, a := range agents {
 		known[name], cfg.DefaultAgent = gateway.Agent{Agent: a}, name
 	}

@@ -64,7 +64,7 @@ func bubble(t *testing.T, a agent.Agent, test func(h *harness)) {
 
 func (h *harness) start() {
 	h.t.Helper()
-	cfg := gateway.Config{Journal: h.store, Agents: h.agents, Dialects: all.Registry(), User: h.user, Titles: true}
+	cfg := gateway.Config{Journal: h.store, Agents: h.agents, Dialects: all.Registry(), Quotas: gateway.Quotas{User: h.user}, Titles: true}
 	if len(h.agents) > 0 {
 		cfg.DefaultAgent = "eliza"
 	}

@@ -28,7 +28,7 @@ func TestUpdates(t *testing.T) {
 	}}
 	j := memory.New()
 	gw, err := gateway.New(gateway.Config{
-		Journal: j, Dialects: all.Registry(), Agents: gateway.Agents{"eliza": {Agent: echo}}, DefaultAgent: "eliza", Watchers: []gateway.Watcher{u},
+		Journal: j, Dialects: all.Registry(), Agents: gateway.Agents{"eliza": {Agent: echo}}, DefaultAgent: "eliza", Hooks: gateway.Hooks{Watchers: []gateway.Watcher{u}},
 	})
 	if err != nil {
 		t.Fatal(err)

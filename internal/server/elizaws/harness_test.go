@@ -115,8 +115,8 @@ func build(t *testing.T, j journal.Journal, change func(*server.Options, *Option
 	var err error
 	h.gw, err = gateway.New(gateway.Config{
 		Journal: j, Agents: gateway.Agents{"eliza": {Agent: echo}}, DefaultAgent: "eliza",
-		Watchers: []gateway.Watcher{status.NewTurns(h.log), h.agent}, Admit: h.agent.Admit,
-		User: quota.Limits{Viewers: viewers},
+		Hooks:  gateway.Hooks{Watchers: []gateway.Watcher{status.NewTurns(h.log), h.agent}, Admit: h.agent.Admit},
+		Quotas: gateway.Quotas{User: quota.Limits{Viewers: viewers}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,7 @@ func newInspected(t *testing.T, o options) (*gateway.Gateway, *inspection.Inspec
 	c := gateway.Config{
 		Journal: o.journal, Dialects: dialect.NewRegistry(elizaactions.Dialect(), leat.Dialect()),
 		Agents: gateway.Agents{"a": {Agent: o.agent, Kind: "script"}}, DefaultAgent: "a",
-		Drain: time.Millisecond, // no test waits for turns at shutdown
+		Settings: gateway.Settings{Drain: time.Millisecond}, // no test waits for turns at shutdown
 	}
 	if o.gateway != nil {
 		o.gateway(&c)

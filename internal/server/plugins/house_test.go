@@ -119,7 +119,7 @@ func newHouse(t *testing.T, dir string) *house {
 		}
 		opt = plugins.Options{Store: s, State: runs.State}
 	}
-	gw, err := gateway.New(gateway.Config{Journal: j, Agents: roster, Watchers: []gateway.Watcher{runs}})
+	gw, err := gateway.New(gateway.Config{Journal: j, Agents: roster, Hooks: gateway.Hooks{Watchers: []gateway.Watcher{runs}}})
 	if err != nil {
 		t.Fatal(err)
 	}

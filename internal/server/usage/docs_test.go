@@ -45,7 +45,7 @@ func TestDocExamples(t *testing.T) {
 		}
 	}
 	gw, err := gateway.New(gateway.Config{
-		Journal: memory.New(), Agents: gateway.Agents{"a": {Agent: spender{}}}, DefaultAgent: "a", User: quota.Limits{Messages: 1},
+		Journal: memory.New(), Agents: gateway.Agents{"a": {Agent: spender{}}}, DefaultAgent: "a", Quotas: gateway.Quotas{User: quota.Limits{Messages: 1}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func house(t *testing.T) *httptest.Server {
 	t.Helper()
 	gw, err := gateway.New(gateway.Config{
 		Journal: memory.New(), Agents: gateway.Agents{"a": {Agent: spender{}}}, DefaultAgent: "a",
-		Prices: usage.Prices{{Model: "big", Input: 2_000_000_000, Output: 10_000_000_000}, {Model: "euro", Input: 1_000_000_000, Currency: "EUR"}},
+		Settings: gateway.Settings{Prices: usage.Prices{{Model: "big", Input: 2_000_000_000, Output: 10_000_000_000}, {Model: "euro", Input: 1_000_000_000, Currency: "EUR"}}},
 	})
 	if err != nil {
 		t.Fatal(err)
