@@ -38,6 +38,7 @@ type anthropicThinking struct {
 	Budget int    `json:"budget_tokens,omitempty"`
 }
 
+// anthropicMessage is a message of the user or the assistant. The system prompt is a field of the request instead.
 type anthropicMessage struct {
 	Role    event.Role       `json:"role"`
 	Content []anthropicBlock `json:"content"`
@@ -51,6 +52,7 @@ type anthropicBlock struct {
 	Title  string           `json:"title,omitempty"`
 }
 
+// anthropicSource is the data of a file, in base64.
 type anthropicSource struct {
 	Type      string `json:"type"`
 	MediaType string `json:"media_type"`

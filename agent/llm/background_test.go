@@ -116,7 +116,7 @@ func (l *log) Wait(_ context.Context, r event.Request) (event.Answer, error) {
 	if l.answer != nil {
 		return l.answer(r), nil
 	}
-	return event.Answer{}, errors.New("nobody is there")
+	return event.Answer{}, errors.New("unanswered")
 }
 
 func (*log) Alive() {}

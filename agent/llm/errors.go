@@ -168,7 +168,7 @@ func (a *modelAgent) message(code string) string {
 	return text
 }
 
-// detail returns the text that operators see: the provider's message and, if the key was refused, where the key comes from.
+// detail returns the text that operators see: the provider's message and, if the key was refused, the source of the key.
 func (a *modelAgent) detail(code, message string) string {
 	message = a.excerpt(message)
 	if code != codeKeyRefused {

@@ -18,6 +18,7 @@ type geminiRequest struct {
 	Generation *geminiGeneration `json:"generationConfig,omitempty"`
 }
 
+// geminiContent is a message. Role is "user" or "model"; the system prompt has none.
 type geminiContent struct {
 	Role  string       `json:"role,omitempty"`
 	Parts []geminiPart `json:"parts"`
@@ -34,12 +35,14 @@ type geminiBlob struct {
 	Data []byte `json:"data"`
 }
 
+// geminiGeneration has the options of the model. The request leaves it out if all are unset.
 type geminiGeneration struct {
 	Temperature *float64        `json:"temperature,omitempty"`
 	MaxTokens   int             `json:"maxOutputTokens,omitempty"`
 	Thinking    *geminiThinking `json:"thinkingConfig,omitempty"`
 }
 
+// geminiThinking limits the thinking in tokens; 0 turns it off, nil leaves it to the model.
 type geminiThinking struct {
 	Budget  *int `json:"thinkingBudget,omitempty"`
 	Include bool `json:"includeThoughts,omitempty"`

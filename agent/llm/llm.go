@@ -50,7 +50,7 @@ type modelAgent struct {
 	name   string // the provider in errors for readers, without an address
 	place  string // the provider in errors for operators: its name or host
 	base   string
-	env    string // the environment variable with the key, if cfg.Key is empty; "" if there is none
+	env    string // the environment variable with the key, if cfg.Key is empty; may be empty itself
 	client *http.Client
 
 	mu          sync.Mutex

@@ -8,6 +8,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
+// ollamaRequest is the body of POST /api/chat.
 type ollamaRequest struct {
 	Model    string          `json:"model"`
 	Messages []ollamaMessage `json:"messages"`
@@ -16,12 +17,14 @@ type ollamaRequest struct {
 	Options  *ollamaOptions  `json:"options,omitempty"`
 }
 
+// ollamaMessage is a message. Images are encoded as base64 by encoding/json.
 type ollamaMessage struct {
 	Role    event.Role `json:"role"`
 	Content string     `json:"content"`
 	Images  [][]byte   `json:"images,omitempty"`
 }
 
+// ollamaOptions are the options of the model. NumPredict limits the answer in tokens.
 type ollamaOptions struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	NumPredict  int      `json:"num_predict,omitempty"`

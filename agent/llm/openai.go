@@ -16,6 +16,7 @@ const (
 	openAIBase  = "https://api.openai.com/v1"
 )
 
+// chatRequest is the body of POST /chat/completions.
 type chatRequest struct {
 	Model         string        `json:"model"`
 	Messages      []chatMessage `json:"messages"`
@@ -28,6 +29,7 @@ type chatRequest struct {
 	ReasoningEffort     string `json:"reasoning_effort,omitempty"`
 }
 
+// chatOptions requests a last frame with the token usage, which a stream has only on request.
 type chatOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
@@ -38,6 +40,7 @@ type chatMessage struct {
 	Content any        `json:"content"`
 }
 
+// chatBlock is a part of a message: "text", "image_url" or "file". Images and files are data URLs.
 type chatBlock struct {
 	Type  string     `json:"type"`
 	Text  string     `json:"text,omitempty"`
@@ -69,11 +72,13 @@ var openAIAPI = api{
 
 func bearer(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
 
+// listModels requests the whole list of models, because compatible servers often lack the endpoint for one model.
 func listModels(*config) (string, string, any) { return http.MethodGet, "/models", nil }
 
 // efforts are OpenAI's levels of reasoning effort.
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
 
+// checkEffort refuses unknown levels early. A server would refuse them only in the first turn.
 func checkEffort(c *config) error {
 	if c.Thinking != "" && !slices.Contains(efforts, c.Thinking) {
 		return fmt.Errorf("invalid thinking %q: use %s", c.Thinking, strings.Join(efforts, ", "))

@@ -5,6 +5,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
+// responsesRequest is the body of POST /responses. Input has messages and, after approvals, items of other types. Previous references a
+// stored response, so that Input only has what is new.
 type responsesRequest struct {
 	Model           string              `json:"model"`
 	Instructions    string              `json:"instructions,omitempty"`
@@ -18,6 +20,7 @@ type responsesRequest struct {
 	Reasoning       *responsesReasoning `json:"reasoning,omitempty"`
 }
 
+// responsesReasoning sets the effort, and with Summary requests a summary of the reasoning for readers. The reasoning itself is never sent.
 type responsesReasoning struct {
 	Effort  string `json:"effort"`
 	Summary string `json:"summary,omitempty"`
@@ -28,6 +31,7 @@ type responsesMessage struct {
 	Content []responsesBlock `json:"content"`
 }
 
+// responsesBlock is a part of a message. Type is "input_text", "output_text", "input_image" or "input_file".
 type responsesBlock struct {
 	Type     string `json:"type"`
 	Text     string `json:"text,omitempty"`

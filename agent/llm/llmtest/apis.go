@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// strict decodes what an API knows, and refuses all else.
+// strict decodes a body and refuses unknown fields, so that a misspelled field fails a test instead of being ignored.
 func strict(raw []byte, v any) *refusal {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -19,11 +19,12 @@ func strict(raw []byte, v any) *refusal {
 	return nil
 }
 
+// bad returns a refusal with status 400.
 func bad(format string, args ...any) *refusal {
 	return &refusal{http.StatusBadRequest, "invalid_request_error", fmt.Sprintf(format, args...)}
 }
 
-// turns refuses roles that do not take turns, beginning and ending with the user.
+// turns refuses messages whose roles don't alternate, or that don't start and end with the user.
 func turns(roles []string, assistant string) *refusal {
 	if len(roles) == 0 {
 		return bad("messages: at least one message is required")
@@ -47,6 +48,7 @@ func bearer(r *http.Request) string {
 	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
+// sse returns a server-sent event. name may be empty.
 func sse(name, data string) string {
 	if name != "" {
 		name = "event: " + name + "\n"
@@ -187,7 +189,7 @@ var apis = map[string]api{
 			}
 			return append(frames, sse("", `{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":12,"candidatesTokenCount":7,"totalTokenCount":19},"modelVersion":"m-1","responseId":"r"}`)), len(frames)
 		},
-		// The real one writes it into the stream as it is.
+		// The real API writes the error into the stream without the framing of an event.
 		failure: func(kind, message string) string {
 			return "{\n  \"error\": {\n    \"code\": 503,\n    \"message\": " + quote(message) + ",\n    \"status\": " + quote(kind) + "\n  }\n}\n"
 		},
@@ -229,6 +231,7 @@ func openAIError(r refusal) string {
 	return `{"error":{"message":` + quote(r.message) + `,"type":"invalid_request_error","param":null,"code":` + quote(r.kind) + `}}`
 }
 
+// responsesFrames returns the events of a Responses stream, numbered from 0, for a response with the id resp_0.
 func responsesFrames(pieces []string) ([]string, int) {
 	var frames []string
 	event := func(kind, fields string) {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// response is one that runs in the background: it goes on whoever listens.
+// response is a background response. It continues independently of its readers.
 type response struct {
 	events    []string
 	cancelled bool
 }
 
-// Hold lets the responses in the background tell so many events, those that came before among them, and no more until the
-// next Hold; below 0 is all.
+// Hold limits background responses to their first events; it releases those that wait below the new limit. A negative number
+// removes the limit.
 func (s *Server) Hold(events int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,14 +24,14 @@ func (s *Server) Hold(events int) {
 	s.limitChanged = make(chan struct{})
 }
 
-// Cancelled are the ids of the responses that were cancelled.
+// Cancelled returns the ids of the cancelled responses, in order.
 func (s *Server) Cancelled() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.cancelled...)
 }
 
-// background tells a response that was asked for in the background; it reports false for any other.
+// background creates a background response and sends its events, if the request asks for one. Otherwise it returns false.
 func (s *Server) background(w http.ResponseWriter, r *http.Request, raw []byte, frames []string, f Fault) bool {
 	var body struct {
 		Background bool `json:"background"`
@@ -55,7 +55,7 @@ func (s *Server) background(w http.ResponseWriter, r *http.Request, raw []byte, 
 	return true
 }
 
-// follow answers for a response that is in the background.
+// follow handles requests for an existing background response. action is "follow" or "cancel".
 func (s *Server) follow(w http.ResponseWriter, r *http.Request, action string) {
 	id, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/responses/"), "/")
 	s.mu.Lock()
@@ -90,7 +90,8 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, action string) {
 	s.sendEvents(w, r, res, after+1, f)
 }
 
-// tell tells the events of a response from one on, as far as they may be told.
+// sendEvents sends the events of a response from the given index on. At the limit of Hold it waits until the limit changes or
+// the client disconnects.
 func (s *Server) sendEvents(w http.ResponseWriter, r *http.Request, res *response, from int, f Fault) {
 	for i := from; i < len(res.events); i++ {
 		for {

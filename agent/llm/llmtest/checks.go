@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+// checkAnthropic enforces the rules of the Messages API: content blocks aren't empty, files come only from the user, the thinking budget is
+// below max_tokens, and temperature excludes thinking.
 func checkAnthropic(raw []byte) *refusal {
 	var b struct {
 		Model       string   `json:"model"`
@@ -66,6 +68,7 @@ func checkAnthropic(raw []byte) *refusal {
 	return nil
 }
 
+// checkChat enforces the rules of Chat Completions. The content of a message is a string or a list of parts.
 func checkChat(raw []byte) *refusal {
 	var b struct {
 		Model         string `json:"model"`
@@ -125,6 +128,7 @@ func checkChat(raw []byte) *refusal {
 	return turns(roles, "assistant")
 }
 
+// checkResponses enforces the rules of the Responses API. A background response must be stored.
 func checkResponses(raw []byte) *refusal {
 	var b struct {
 		Model           string   `json:"model"`
@@ -175,6 +179,7 @@ func checkResponses(raw []byte) *refusal {
 	return turns(roles, "assistant")
 }
 
+// checkGemini enforces the rules of generateContent. The error of an unknown field is INVALID_ARGUMENT rather than OpenAI's type.
 func checkGemini(raw []byte) *refusal {
 	type part struct {
 		Text   string `json:"text"`
@@ -215,6 +220,7 @@ func checkGemini(raw []byte) *refusal {
 	return turns(roles, "model")
 }
 
+// checkOllama enforces the rules of /api/chat. The field think is a boolean or a level.
 func checkOllama(raw []byte) *refusal {
 	var b struct {
 		Model   string `json:"model"`

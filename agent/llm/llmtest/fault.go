@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// Fault is how a call fails.
+// Fault describes how a call fails.
 type Fault struct {
 	Kind FaultKind
-	// After is how many pieces are told before it happens.
+	// After is the number of pieces that are sent before the fault.
 	After int
 
-	// Of Status: the status, and what the provider says. Says and Message are of Inside too.
+	// Status, Says (the error type), Message and Header are the response of a Status fault. An Inside fault uses Says and Message.
 	Status        int
 	Says, Message string
 	Header        http.Header
 }
 
-// FaultKind is what goes wrong.
+// FaultKind is the kind of a fault.
 type FaultKind int
 
 // The kinds of faults.
 const (
 	noFault  FaultKind = iota
-	Status             // another status than 200
+	Status             // a response with an error status
 	Inside             // an error inside the stream
-	Close              // the body ends without its end
-	Half               // it ends in the middle of a frame
+	Close              // the body ends before the answer is complete
+	Half               // the body ends in the middle of a frame
 	Reset              // the connection is reset
-	Silence            // nothing more is told, and the connection stays
-	Beat               // the connection is kept open by what is no progress
-	Loris              // a frame comes byte by byte and never ends
-	Garbage            // what comes is no frame
-	Twice              // the end is told twice
-	AfterEnd           // pieces come after the end
+	Silence            // the server stops sending, but the connection stays open
+	Beat               // the server sends only keep-alives
+	Loris              // a frame arrives byte by byte and never ends
+	Garbage            // the server sends invalid frames
+	Twice              // the frames that end the answer are sent twice
+	AfterEnd           // pieces are sent again after the end
 )
 
-// stream tells an answer, with its fault.
+// stream sends an answer with its fault.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fault) {
 	s.mu.Lock()
 	pieces := s.pieces
@@ -63,7 +63,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 		write(frames...)
 		return
 	}
-	// The first piece is the one before which len(frames)-end-len(pieces) others stand.
+	// frames[firstPiece:end] are the pieces.
 	firstPiece := end - len(pieces)
 	at := min(firstPiece+f.After, end)
 	switch f.Kind {
@@ -77,7 +77,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 		return
 	}
 	if f.After == 0 && f.Kind != Inside {
-		at = 0 // not even what comes before the first piece
+		at = 0 // not even the frames before the first piece
 	}
 	write(frames[:at]...)
 	switch f.Kind {
@@ -88,7 +88,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 	case Reset:
 		reset(w)
 	case Silence:
-		write("") // the head
+		write("") // sends the header
 		<-r.Context().Done()
 	case Beat:
 		for i := 0; ; i++ {
@@ -113,7 +113,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, raw []byte, f Fa
 	}
 }
 
-// reset ends a connection without a goodbye.
+// reset closes a connection so that the client sees a reset rather than an end.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -125,11 +125,11 @@ func reset(w http.ResponseWriter) {
 	_ = conn.Close()
 }
 
-// quote is a string as JSON.
+// quote returns s as a JSON string.
 func quote(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // a string always is
+		panic(err) // a string can always be encoded
 	}
 	return string(b)
 }

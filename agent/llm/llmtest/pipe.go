@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// Pipe is a network of one server, in memory: time stands still for whoever waits on it, so that it can be used where the clock
-// is a test's own.
+// Pipe is an in-memory network with one server. Unlike with sockets, goroutines that wait for it are durably blocked in the
+// sense of testing/synctest, so that the fake clock can advance.
 type Pipe struct {
 	conns     chan net.Conn
 	closing   chan struct{}
 	closeOnce sync.Once
 
 	mu       sync.Mutex
-	refusals int // how many connections are refused yet
+	refusals int // number of connections to refuse
 }
 
-// NewPiped starts a server of a kind behind a pipe.
+// NewPiped starts a server of a kind behind a pipe. It ends with the test.
 func NewPiped(t testing.TB, kind string) (*Server, *Pipe) {
 	t.Helper()
 	s := newServer(t, kind)
@@ -33,7 +33,7 @@ func NewPiped(t testing.TB, kind string) (*Server, *Pipe) {
 	return s, p
 }
 
-// Refuse refuses the next connections.
+// Refuse makes the next n connections fail.
 func (p *Pipe) Refuse(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// What a server expects.
+// The key and the model that a server accepts.
 const (
 	Key   = "sk-test-0123456789"
 	Model = "m-1"
 )
 
-// Server is one provider.
+// Server is a provider. All methods are safe for concurrent use.
 type Server struct {
-	// URL is what base_url has to be.
+	// URL is the value for the option base_url.
 	URL string
 
 	api  api
@@ -30,47 +30,48 @@ type Server struct {
 	faults       []Fault
 	calls        []call
 	responses    map[string]*response
-	eventLimit   int           // events of responses that may be told; below 0: all
+	eventLimit   int           // number of events that a background response may send; negative: all
 	limitChanged chan struct{} // closed and replaced when told changes
 	cancelled    []string
 }
 
-// Call is a request that came.
+// call is a received request.
 type call struct {
 	Method, Path string
 	Header       http.Header
 	Body         map[string]any
-	Status       int // of the answer
+	Status       int // status of the response
 }
 
-// refusal is an answer that is no success, in the words of its provider.
+// refusal is an error response.
 type refusal struct {
 	status  int
 	kind    string
 	message string
 }
 
-// api is what a provider's API has of its own.
+// api describes what is specific to one provider's API.
 type api struct {
-	base string // what base_url has after the address
-	// key is what the request carries as the key.
+	base string // path of base_url
+	// key returns the key in a request.
 	key func(r *http.Request) string
-	// missing is how a request without the right key is refused.
+	// missing is the refusal of a request without the right key.
 	missing refusal
-	// route says what a request asks for: a stream, a model, or (empty) nothing that is there.
+	// route returns the action of a request: "stream", "model", "follow", "cancel", or "" for an unknown path. If the path has
+	// the model, it is returned too.
 	route func(r *http.Request) (action, model string)
-	// check refuses a body.
+	// check returns a refusal for a body that the real API would refuse, or nil.
 	check func(raw []byte) *refusal
-	// frames are those of an answer; the last ones that say it is whole begin at end.
+	// frames returns the frames of an answer with the given pieces. frames[end:] are the ones that mark the answer as complete.
 	frames func(pieces []string) (frames []string, end int)
-	// beats are what keeps a connection open and is no progress.
+	// beats are keep-alives, which aren't progress.
 	beats []string
-	// failure is an error inside a stream, fail the body of an error.
+	// failure returns the frame of an error inside a stream, fail the body of an error response.
 	failure func(kind, message string) string
 	fail    func(refusal) string
-	// found is what it tells of a model.
+	// modelReply is the response to a request for the model.
 	modelReply string
-	media      string
+	media      string // content type of a stream
 }
 
 // New starts a server of a kind: anthropic, openai, responses, gemini or ollama. It ends with the test.
@@ -83,6 +84,7 @@ func New(t testing.TB, kind string) *Server {
 	return s
 }
 
+// newServer returns a server that doesn't listen yet. Its answer is a short text with characters outside ASCII.
 func newServer(t testing.TB, kind string) *Server {
 	t.Helper()
 	p, ok := apis[kind]
@@ -92,34 +94,35 @@ func newServer(t testing.TB, kind string) *Server {
 	return &Server{api: p, pieces: []string{"Hello ", "wörld ", "\U0001F44B."}, responses: map[string]*response{}, eventLimit: -1, limitChanged: make(chan struct{})}
 }
 
-// Say sets what is answered from now on.
+// Say sets the pieces of the next answers.
 func (s *Server) Say(pieces ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pieces = pieces
 }
 
-// Fail makes the next calls fail, one fault each.
+// Fail appends faults, one for each of the next calls. Requests for a model don't use them up.
 func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, faults...)
 }
 
-// Calls are the requests that came.
+// Calls returns the received requests, in order.
 func (s *Server) Calls() []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]call(nil), s.calls...)
 }
 
-// Text is what is answered.
+// Text returns the text of the answer.
 func (s *Server) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.pieces, "")
 }
 
+// serve records the request before it is answered, so that Calls includes it even if the answer never ends.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -151,7 +154,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit says what a request asks for, with the fault that it meets, or refuses it.
+// admit checks a request. It returns the action (a stream, a model, follow or cancel) and the fault of the call, or the
+// refusal.
 func (s *Server) admit(r *http.Request, raw []byte) (string, Fault, *refusal) {
 	if s.api.key != nil && s.api.key(r) != Key {
 		return "", Fault{}, &s.api.missing
@@ -193,6 +197,7 @@ func (s *Server) admit(r *http.Request, raw []byte) (string, Fault, *refusal) {
 	return action, f, nil
 }
 
+// refuse sends an error response in the provider's format.
 func (s *Server) refuse(w http.ResponseWriter, r refusal, h http.Header) {
 	w.Header().Set("Content-Type", "application/json")
 	for k, v := range h {
