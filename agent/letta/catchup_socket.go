@@ -47,6 +47,8 @@ func (k *socketAgent) catchUp(ctx context.Context, conversation string) {
 	if w == nil {
 		return
 	}
+	w.catchingUp.Add(1)
+	defer w.catchingUp.Add(-1)
 	select {
 	case w.hurry <- struct{}{}:
 	default: // already requested

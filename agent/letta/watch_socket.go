@@ -33,6 +33,7 @@ type socketWatch struct {
 	unclearSince map[string]time.Time // by row key: when the watch first saw a message whose outcome is unclear
 	lastFrame    atomic.Int64         // when the last frame arrived, in milliseconds since 1970
 	hurry        chan struct{}        // asks for a reconnection without further delay
+	catchingUp   atomic.Int32         // turns that wait until the conversation is up to date
 	upToDate     latch                // everything in the session's history is recorded
 	cancel       context.CancelFunc
 	finished     chan struct{} // closed when run has returned
@@ -73,7 +74,7 @@ func (w *socketWatch) run(ctx context.Context) {
 			return
 		}
 		log.Debug("the connection that follows a session has ended; reconnecting", "session", w.session.Conversation, "error", err)
-		if time.Since(begin) > w.agent.times.retryLimit {
+		if time.Since(begin) > w.agent.times.retryLimit || w.catchingUp.Load() > 0 { // a turn waits for only a few seconds
 			wait = w.agent.times.retryDelay
 		}
 		pause := time.NewTimer(wait)
