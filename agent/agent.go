@@ -12,20 +12,20 @@ import (
 // same time. If the turn ends early, ctx is canceled with the cause [ErrTurnOver] ([context.Cause]), and Run cancels the upstream's work.
 // With another cause the gateway is stopping and a later process may resume the turn, so that work should continue.
 type Agent interface {
-	Run(ctx context.Context, in Input, out *Emitter) error
+	Run(ctx context.Context, in Input, emitter *Emitter) error
 }
 
 // Resumer is an agent whose upstream continues without a connection. After a restart, the gateway calls Resume instead of Run with the
 // last state that was emitted (see [Emitter.Emit]). The log contains exactly the operations that were emitted up to that state.
 type Resumer interface {
-	Resume(ctx context.Context, in Input, state json.RawMessage, out *Emitter) error
+	Resume(ctx context.Context, in Input, state json.RawMessage, emitter *Emitter) error
 }
 
-// Tied is a Resumer whose upstream may abort a turn when the connection closes. If Tied returns true, a gateway that stops waits for the
+// Drainer is a Resumer whose upstream may abort a turn when the connection closes. If NeedsDrain returns true, a gateway that stops waits for the
 // turn, as it does for turns that can't be resumed; otherwise it disconnects at once.
-type Tied interface {
+type Drainer interface {
 	Resumer
-	Tied() bool
+	NeedsDrain() bool
 }
 
 // Steerer is an agent that can receive a message while a turn runs. If Steer returns [ErrNotSteered], the gateway queues the message as

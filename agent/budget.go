@@ -12,19 +12,19 @@ var ErrBusy error = &Error{Code: "busy", Message: "too many large frames of agen
 const (
 	// LargeFrame is the size above which frames count towards the shared budget, in bytes. Text is far smaller; pictures are larger.
 	LargeFrame = 1 << 20
-	// maxHeld is the maximum total size of incomplete large frames in the process, in bytes.
-	maxHeld = 256 << 20
+	// maxReserved is the maximum total size of incomplete large frames in the process, in bytes.
+	maxReserved = 256 << 20
 	// collectAfter is the number of bytes of large frames after which the garbage collector runs.
 	collectAfter = 8 << 20
 	// largeGC is the GC percentage while a large frame is decoded. Decoding makes several copies that become garbage; at the default of
 	// 100 the heap would double before they are collected.
 	largeGC = 25
-	// holdStep is how much more than it needs a reader reserves, in bytes, so that it doesn't lock the budget for every piece.
-	holdStep = 1 << 20
+	// reserveStep is how much more than it needs a reader reserves, in bytes, so that it doesn't lock the budget for every piece.
+	reserveStep = 1 << 20
 )
 
 // frames is the budget of all decoders of the process. A frame uses its size while it arrives, and about ten times as much while it is
-// decoded and committed. So frames may arrive at the same time, up to maxHeld, but large ones are decoded one after another.
+// decoded and committed. So frames may arrive at the same time, up to maxReserved, but large ones are decoded one after another.
 var frames = &budget{lane: make(chan struct{}, 1)}
 
 type budget struct {
@@ -34,8 +34,8 @@ type budget struct {
 	garbage int // bytes of frames decoded since the last collection
 	percent int // the GC percentage to go back to
 
-	mu   sync.Mutex
-	held int
+	mu       sync.Mutex
+	reserved int
 }
 
 // enter makes the garbage collector run more often until leave.
@@ -60,18 +60,18 @@ func (b *budget) leave(n int) {
 func (b *budget) take(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n > 0 && b.held+n > maxHeld {
+	if n > 0 && b.reserved+n > maxReserved {
 		return false
 	}
-	b.held += n
+	b.reserved += n
 	return true
 }
 
-// Hold is one reader's reservation in the budget for large frames. The zero value reserves nothing. It isn't safe for concurrent use.
-type Hold struct{ n int }
+// Reservation is one reader's reservation in the budget for large frames. The zero value reserves nothing. It isn't safe for concurrent use.
+type Reservation struct{ n int }
 
 // Resize adapts the reservation to n buffered bytes of an incomplete frame. It returns ErrBusy if the budget has too few left.
-func (h *Hold) Resize(n int) error {
+func (h *Reservation) Resize(n int) error {
 	if n <= LargeFrame {
 		h.Release()
 		return nil
@@ -79,23 +79,23 @@ func (h *Hold) Resize(n int) error {
 	if n <= h.n {
 		return nil
 	}
-	more := n - h.n + holdStep
-	if !frames.take(more) {
+	extra := n - h.n + reserveStep
+	if !frames.take(extra) {
 		return ErrBusy
 	}
-	h.n += more
+	h.n += extra
 	return nil
 }
 
 // Release cancels the reservation.
-func (h *Hold) Release() {
+func (h *Reservation) Release() {
 	frames.take(-h.n)
 	h.n = 0
 }
 
-// Large runs step, which decodes a frame of n bytes. The process decodes one large frame at a time, and Large returns when its operations
+// WithLargeFrame runs step, which decodes a frame of n bytes. The process decodes one large frame at a time, and WithLargeFrame returns when its operations
 // are durable. The time spent waiting for other frames doesn't count as the agent's silence.
-func (e *Emitter) Large(n int, step func() error) error {
+func (e *Emitter) WithLargeFrame(n int, step func() error) error {
 	if n <= LargeFrame {
 		return step()
 	}
@@ -106,7 +106,7 @@ func (e *Emitter) Large(n int, step func() error) error {
 	}
 	frames.enter()
 	defer frames.leave(n)
-	e.sink.Alive()
+	e.sink.ReportProgress()
 	err := step()
 	if err == nil && e.ctx.Err() == nil {
 		err = e.sink.Flush(e.ctx)

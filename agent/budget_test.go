@@ -31,7 +31,7 @@ func (slowSink) Wait(context.Context, event.Request) (event.Answer, error) {
 	return event.Answer{}, errors.New("nobody is there")
 }
 
-func (slowSink) Alive() {}
+func (slowSink) ReportProgress() {}
 
 // Of large frames one is decoded at a time, until it is durable; small ones don't wait.
 func TestLargeFramesAreDecodedOneByOne(t *testing.T) {
@@ -49,13 +49,13 @@ func TestLargeFramesAreDecodedOneByOne(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				if err := NewEmitter(t.Context(), slowSink{log}).Large(LargeFrame+1, func() error { log("decoded"); return nil }); err != nil {
+				if err := NewEmitter(t.Context(), slowSink{log}).WithLargeFrame(LargeFrame+1, func() error { log("decoded"); return nil }); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		synctest.Wait()
-		if err := NewEmitter(t.Context(), slowSink{log}).Large(LargeFrame, func() error { log("small"); return nil }); err != nil {
+		if err := NewEmitter(t.Context(), slowSink{log}).WithLargeFrame(LargeFrame, func() error { log("small"); return nil }); err != nil {
 			t.Error(err)
 		}
 		all.Wait()
@@ -74,12 +74,12 @@ func TestLargeFramesWaitNoLongerThanTheirTurn(t *testing.T) {
 		hold := make(chan struct{})
 		var first sync.WaitGroup
 		first.Go(func() {
-			_ = NewEmitter(t.Context(), slowSink{func(string) {}}).Large(LargeFrame+1, func() error { <-hold; return nil })
+			_ = NewEmitter(t.Context(), slowSink{func(string) {}}).WithLargeFrame(LargeFrame+1, func() error { <-hold; return nil })
 		})
 		synctest.Wait()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(ErrTurnOver) })
-		err := NewEmitter(ctx, slowSink{}).Large(LargeFrame+1, func() error { t.Error("it was decoded"); return nil })
+		err := NewEmitter(ctx, slowSink{}).WithLargeFrame(LargeFrame+1, func() error { t.Error("it was decoded"); return nil })
 		if !errors.Is(err, ErrTurnOver) {
 			t.Error(err)
 		}
@@ -90,7 +90,7 @@ func TestLargeFramesWaitNoLongerThanTheirTurn(t *testing.T) {
 
 // Readers hold no more than the budget together, whatever each of them is sent.
 func TestHold(t *testing.T) {
-	var all [20]Hold
+	var all [20]Reservation
 	held := 0
 	for i := range all {
 		for n := 0; n <= 20<<20; n += 32 << 10 {
@@ -107,16 +107,16 @@ func TestHold(t *testing.T) {
 		}
 		held++
 	}
-	if held >= 0 || frames.held > maxHeld {
-		t.Errorf("%d readers, %d bytes are held", held, frames.held)
+	if held >= 0 || frames.reserved > maxReserved {
+		t.Errorf("%d readers, %d bytes are held", held, frames.reserved)
 	}
 	for i := range all {
 		if err := all[i].Resize(i); err != nil { // their frames are whole
 			t.Error(err)
 		}
 	}
-	if frames.held != 0 {
-		t.Errorf("%d bytes are held in the end", frames.held)
+	if frames.reserved != 0 {
+		t.Errorf("%d bytes are held in the end", frames.reserved)
 	}
 }
 
@@ -124,18 +124,18 @@ func TestHold(t *testing.T) {
 func TestReadMessage(t *testing.T) {
 	const size = 20 << 20
 	message := bytes.Repeat([]byte("0123456789abcde\n"), size/16)
-	var hold Hold
+	var hold Reservation
 	for _, n := range []int{size, 100, 0, LargeFrame + 1, 511, 512, 513, chunkSize} {
 		b, err := ReadMessage(iotest.HalfReader(bytes.NewReader(message[:n])), &hold)
 		if err != nil || !bytes.Equal(b, message[:n]) {
 			t.Errorf("%d of %d bytes, %v", len(b), n, err)
 		}
-		if large := n > LargeFrame; large != (frames.held >= n && n > 0) || !large && frames.held != 0 {
-			t.Errorf("%d bytes are held for a message of %d", frames.held, n)
+		if large := n > LargeFrame; large != (frames.reserved >= n && n > 0) || !large && frames.reserved != 0 {
+			t.Errorf("%d bytes are held for a message of %d", frames.reserved, n)
 		}
 	}
-	var others Hold
-	if err := others.Resize(maxHeld - size/2); err != nil {
+	var others Reservation
+	if err := others.Resize(maxReserved - size/2); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := ReadMessage(bytes.NewReader(message), &hold); !errors.Is(err, ErrBusy) || b != nil {
@@ -146,7 +146,7 @@ func TestReadMessage(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 	hold.Release()
-	if frames.held != 0 {
-		t.Errorf("%d bytes are held in the end", frames.held)
+	if frames.reserved != 0 {
+		t.Errorf("%d bytes are held in the end", frames.reserved)
 	}
 }

@@ -17,13 +17,13 @@ const CheckLimit = 10 * time.Second
 // Check tests an agent's configuration and upstream, for at most [CheckLimit]. It returns nil if the agent works, and ErrNoCheck if the
 // agent can't be tested.
 func Check(ctx context.Context, a Agent) error {
-	up, ok := a.(Checker)
+	checker, ok := a.(Checker)
 	if !ok {
 		return ErrNoCheck
 	}
 	limited, cancel := context.WithTimeout(ctx, CheckLimit)
 	defer cancel()
-	err := up.Check(limited)
+	err := checker.Check(limited)
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		return errors.New("no answer within " + CheckLimit.String())
 	}

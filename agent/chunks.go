@@ -48,18 +48,18 @@ func (c *chunks) next() { c.full, c.last = append(c.full, c.last), make([]byte, 
 
 // take returns all bytes and empties c. The bytes are valid until the next call of add or readFrom.
 func (c *chunks) take() []byte {
-	all := c.last
+	data := c.last
 	c.last, c.size = c.last[:0], 0
 	if c.full != nil {
-		all = slices.Concat(append(c.full, all)...)
+		data = slices.Concat(append(c.full, data)...)
 		c.full, c.last = nil, nil
 	}
-	return all
+	return data
 }
 
 // ReadMessage reads a message of a socket to its end and sets hold to its size. If the budget for large frames is exhausted, it returns
 // ErrBusy without reading the rest of the message.
-func ReadMessage(r io.Reader, hold *Hold) ([]byte, error) {
+func ReadMessage(r io.Reader, hold *Reservation) ([]byte, error) {
 	hold.Release()
 	var c chunks
 	for {

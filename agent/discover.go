@@ -22,7 +22,7 @@ const MaxOffers = 200
 
 // Offer is an agent, a session or a model of an upstream that can be configured.
 type Offer struct {
-	What    string    `json:"what"` // OfferAgent, OfferSession or OfferModel
+	Type    string    `json:"what"` // OfferAgent, OfferSession or OfferModel
 	ID      string    `json:"id"`
 	Name    string    `json:"name,omitempty"` // as the upstream shows it
 	Updated time.Time `json:"updated,omitzero"`
@@ -43,10 +43,10 @@ func (k Kinds) Discover(ctx context.Context, s Spec) ([]Offer, error) {
 	case kind.Discover == nil:
 		return nil, fmt.Errorf("kind %s: %w", s.Kind, ErrNoDiscovery)
 	}
-	if err := kind.knows(s.Options); err != nil {
+	if err := kind.checkOptions(s.Options); err != nil {
 		return nil, err
 	}
-	s = kind.renamed(s)
+	s = kind.withCurrentNames(s)
 	if !strings.Contains(s.Target, "://") {
 		s.Target = "" // a choice, such as a model
 	}
@@ -60,15 +60,15 @@ func (k Kinds) Discover(ctx context.Context, s Spec) ([]Offer, error) {
 		return nil, fmt.Errorf("kind %s: %w", s.Kind, err)
 	}
 	for i := range offers {
-		if offers[i].Spec, err = kind.public(offers[i].Spec); err != nil {
+		if offers[i].Spec, err = kind.withoutSecrets(offers[i].Spec); err != nil {
 			return nil, err
 		}
 	}
 	return offers, nil
 }
 
-// public returns the spec without the options that are secrets.
-func (k *Kind) public(spec string) (string, error) {
+// withoutSecrets returns the spec without the options that are secrets.
+func (k *Kind) withoutSecrets(spec string) (string, error) {
 	if !slices.ContainsFunc(k.Options, func(o Option) bool { return o.Secret }) {
 		return spec, nil
 	}
@@ -95,14 +95,14 @@ func (k Kinds) DiscoverAt(ctx context.Context, address string) ([]Offer, error) 
 	}
 	var failed []error
 	for _, kind := range k {
-		if kind.Discover == nil || !kind.takes(u.Scheme) {
+		if kind.Discover == nil || !kind.supportsScheme(u.Scheme) {
 			continue
 		}
 		s, err := ParseSpec(kind.Name + ":" + target + "?" + query)
 		if err != nil {
 			return nil, err
 		}
-		if kind.knows(s.Options) != nil {
+		if kind.checkOptions(s.Options) != nil {
 			continue
 		}
 		offers, err := k.Discover(ctx, s)
@@ -118,7 +118,7 @@ func (k Kinds) DiscoverAt(ctx context.Context, address string) ([]Offer, error) 
 }
 
 // takes reports whether an address of the scheme may be an upstream of the kind.
-func (k *Kind) takes(scheme string) bool {
+func (k *Kind) supportsScheme(scheme string) bool {
 	for _, s := range k.Schemes {
 		if s == scheme {
 			return true

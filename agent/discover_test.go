@@ -13,7 +13,7 @@ import (
 func discoverers() agent.Kinds {
 	offers := func(err error) func(context.Context, agent.Spec) ([]agent.Offer, error) {
 		return func(_ context.Context, s agent.Spec) ([]agent.Offer, error) {
-			return []agent.Offer{{What: agent.OfferModel, ID: s.Kind, Spec: s.Kind + " at " + s.Target + " with " + s.Options["token_env"]}}, err
+			return []agent.Offer{{Type: agent.OfferModel, ID: s.Kind, Spec: s.Kind + " at " + s.Target + " with " + s.Options["token_env"]}}, err
 		}
 	}
 	token := []agent.Option{{Name: "token_env"}}

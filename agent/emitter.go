@@ -22,14 +22,14 @@ type Sink interface {
 	Flush(ctx context.Context) error
 	// Wait opens a request and blocks until it is answered.
 	Wait(ctx context.Context, r event.Request) (event.Answer, error)
-	// Alive restarts the turn's limit on silence, as Emit does if it has operations.
-	Alive()
+	// ReportProgress restarts the turn's limit on silence, as Emit does if it has operations.
+	ReportProgress()
 }
 
 // LateSink is a sink that counts output which arrives after the turn's end. n is the number of operations, or 1 for a frame that was
 // not decoded. The Emitter drops them in any case.
 type LateSink interface {
-	Late(n int)
+	CountLate(n int)
 }
 
 // TroubleSink is a sink that remembers why the last attempt failed, to explain a turn that then fails for its silence.
@@ -135,9 +135,9 @@ func (e *Emitter) End(o event.Outcome, reason string, usage *event.Usage) error 
 	})
 }
 
-// Alive reports progress that has no operations and restarts the turn's limit on silence. Don't call it for keep-alives of a connection,
+// ReportProgress reports progress that has no operations and restarts the turn's limit on silence. Don't call it for keep-alives of a connection,
 // since a turn whose upstream hangs would then never fail.
-func (e *Emitter) Alive() { e.sink.Alive() }
+func (e *Emitter) ReportProgress() { e.sink.ReportProgress() }
 
 // Trouble stores the error of an attempt that will be retried. If the turn then fails for its silence, it fails with this error. A nil
 // error and any progress clear it.
@@ -162,24 +162,24 @@ func (e *Emitter) Flush() error { return e.sink.Flush(e.ctx) }
 // the state always matches the log. A nil state leaves it unchanged.
 func (e *Emitter) Emit(ops []event.Event, state json.RawMessage) error {
 	if len(ops) == 0 && state == nil {
-		e.sink.Alive()
+		e.sink.ReportProgress()
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return e.late(max(len(ops), 1))
+		return e.countLate(max(len(ops), 1))
 	}
 	return e.sink.Emit(e.ctx, ops, state)
 }
 
 // Decode runs one step of a decoder and emits its result, both under the emitter's lock, so that the turn can't end between the two. A
-// step without operations doesn't count as progress; if it was progress, call [Emitter.Alive].
+// step without operations doesn't count as progress; if it was progress, call [Emitter.ReportProgress].
 func (e *Emitter) Decode(step func() ([]event.Event, json.RawMessage, error)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return e.late(1)
+		return e.countLate(1)
 	}
 	ops, state, err := step()
 	if len(ops) > 0 || state != nil {
@@ -191,10 +191,10 @@ func (e *Emitter) Decode(step func() ([]event.Event, json.RawMessage, error)) er
 }
 
 // OnEnd registers a function that returns operations which a decoder still buffers. [Emitter.Close] calls it at the turn's end.
-func (e *Emitter) OnEnd(held func() []event.Event) {
+func (e *Emitter) OnEnd(flush func() []event.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.release = append(e.release, held)
+	e.release = append(e.release, flush)
 }
 
 // Close rejects all further output and returns the operations that were still buffered. The gateway calls it at the turn's end; further
@@ -207,16 +207,16 @@ func (e *Emitter) Close() []event.Event {
 	}
 	e.closed = true
 	ops := append(e.endReasoning(), e.segments.Close()...)
-	for _, held := range e.release {
-		ops = append(ops, held()...)
+	for _, flush := range e.release {
+		ops = append(ops, flush()...)
 	}
 	return ops
 }
 
 // late reports output after the turn's end to the sink. It returns ErrTurnOver.
-func (e *Emitter) late(n int) error {
+func (e *Emitter) countLate(n int) error {
 	if l, ok := e.sink.(LateSink); ok {
-		l.Late(n)
+		l.CountLate(n)
 	}
 	return ErrTurnOver
 }
@@ -225,11 +225,11 @@ func (e *Emitter) emit(make func() []event.Event) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return e.late(1)
+		return e.countLate(1)
 	}
 	ops := make()
 	if len(ops) == 0 {
-		e.sink.Alive()
+		e.sink.ReportProgress()
 		return nil
 	}
 	return e.sink.Emit(e.ctx, ops, nil)

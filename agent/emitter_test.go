@@ -45,7 +45,7 @@ func (s *tape) Wait(context.Context, event.Request) (event.Answer, error) {
 	return event.Answer{Decision: event.Approve}, nil
 }
 
-func (s *tape) Alive() { s.alive++ }
+func (s *tape) ReportProgress() { s.alive++ }
 
 // shapes says what was emitted in a form that is easy to compare.
 func (s *tape) shapes() string {

@@ -21,8 +21,8 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Detail
 }
 
-// Shown returns the error that viewers see.
-func (e *Error) Shown() *event.Error {
+// ViewerError returns the error that viewers see.
+func (e *Error) ViewerError() *event.Error {
 	return &event.Error{Code: e.Code, Message: e.Message, Retryable: e.Retryable}
 }
 

@@ -87,12 +87,12 @@ const maxInline = 8 << 20
 // Inline returns the input with the files of its message as data URLs, for agents that receive the input as JSON and can't read the store.
 // Files beyond a total of 8 MiB, and files of the history, keep their URLs.
 func (e *Emitter) Inline(ctx context.Context, in Input) (Input, error) {
-	parts, left := slices.Clone(in.Message.Parts), int64(maxInline)
+	parts, remaining := slices.Clone(in.Message.Parts), int64(maxInline)
 	for i, p := range parts {
-		if p.Media == nil || p.Media.Size > left {
+		if p.Media == nil || p.Media.Size > remaining {
 			continue
 		}
-		u, n, err := e.dataURL(ctx, *p.Media, left)
+		u, n, err := e.dataURL(ctx, *p.Media, remaining)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNoFiles):
 			continue // the file isn't in the store
@@ -103,7 +103,7 @@ func (e *Emitter) Inline(ctx context.Context, in Input) (Input, error) {
 		}
 		m := *p.Media
 		m.URL = u
-		parts[i].Media, left = &m, left-n
+		parts[i].Media, remaining = &m, remaining-n
 	}
 	in.Message.Parts = parts
 	return in, nil

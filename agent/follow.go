@@ -42,16 +42,16 @@ type Follower interface {
 	// other turns are (see [Emitter.Ask] and [Answerer]), and a person may stop it. Methods of the agent that take an Input get the
 	// one that Observe has. If the cause of ctx is [ErrTurnOver], the turn was ended from outside: then Observe cancels the
 	// upstream's run before it returns, as Run does. If it is another, the run continues upstream without Observe.
-	Observe(ctx context.Context, in Input, state json.RawMessage, out *Emitter) error
+	Observe(ctx context.Context, in Input, state json.RawMessage, emitter *Emitter) error
 }
 
 // Sessions gives a [Follower] access to the conversations that keep a session with it (see [Emitter.KeepSession]). Its methods
 // may be called from several goroutines.
 type Sessions interface {
-	// All returns every conversation that keeps a session with the agent, in any order.
-	All(ctx context.Context) ([]Session, error)
+	// List returns every conversation that keeps a session with the agent, in any order.
+	List(ctx context.Context) ([]Session, error)
 
-	// Next blocks until a conversation has kept, changed or dropped its session since All was called, and returns it as it is then. The
+	// Next blocks until a conversation has kept, changed or dropped its session since List was called, and returns it as it is then. The
 	// Session field of a conversation that dropped its session is nil. Changes of one conversation may be coalesced, and a
 	// conversation may come again that has not changed.
 	Next(ctx context.Context) (Session, error)
@@ -70,11 +70,11 @@ type Sessions interface {
 // EachSession calls take for every conversation that keeps a session with the agent, and then for each that keeps, changes or drops
 // one, until ctx is done or sessions fails. It returns that error.
 func EachSession(ctx context.Context, sessions Sessions, take func(Session)) error {
-	all, err := sessions.All(ctx)
+	initial, err := sessions.List(ctx)
 	if err != nil {
 		return err
 	}
-	for _, s := range all {
+	for _, s := range initial {
 		take(s)
 	}
 	for {

@@ -44,7 +44,7 @@ func (k Kinds) Make(s Spec) (Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := kind.New(kind.renamed(s))
+	a, err := kind.New(kind.withCurrentNames(s))
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", s.Name, err)
 	}
@@ -69,7 +69,7 @@ func (k Kinds) Check(s Spec) (Kind, error) {
 	case kind.Target != "" && s.Target == "":
 		return fail("kind %s needs a target: %s:%s", kind.Name, kind.Name, kind.Target)
 	}
-	if err := kind.knows(s.Options); err != nil {
+	if err := kind.checkOptions(s.Options); err != nil {
 		return fail("%w", err)
 	}
 	return kind, nil
@@ -87,9 +87,9 @@ func (k Kinds) Warnings(s Spec) []string {
 	return warnings
 }
 
-// renamed returns the spec with the current names of its options. If a spec has both names of an option, which knows rejects, the
+// withCurrentNames returns the spec with the current names of its options. If a spec has both names of an option, which checkOptions rejects, the
 // current one wins.
-func (k *Kind) renamed(s Spec) Spec {
+func (k *Kind) withCurrentNames(s Spec) Spec {
 	options := maps.Clone(s.Options)
 	for old, name := range k.Renamed {
 		value, ok := options[old]
@@ -97,7 +97,7 @@ func (k *Kind) renamed(s Spec) Spec {
 			continue
 		}
 		delete(options, old)
-		if _, both := options[name]; !both {
+		if _, exists := options[name]; !exists {
 			options[name] = value
 		}
 	}
@@ -105,11 +105,11 @@ func (k *Kind) renamed(s Spec) Spec {
 	return s
 }
 
-// knows returns an error if the kind doesn't have one of the options.
-func (k *Kind) knows(options map[string]string) error {
+// checkOptions returns an error if the kind doesn't have one of the options.
+func (k *Kind) checkOptions(options map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		if name, ok := k.Renamed[key]; ok {
-			if _, both := options[name]; both {
+			if _, exists := options[name]; exists {
 				return fmt.Errorf("%s is the old name of %s, and both are given; use %s", key, name, name)
 			}
 			continue
@@ -124,13 +124,13 @@ func (k *Kind) knows(options map[string]string) error {
 // Masked returns a copy of the spec for display: secret options are masked, and so are passwords and query values in URLs. If the kind is
 // unknown, all options are masked.
 func (k Kinds) Masked(s Spec) Spec {
-	kind, known := k.find(s.Kind)
-	s = kind.renamed(s)
+	kind, ok := k.find(s.Kind)
+	s = kind.withCurrentNames(s)
 	s.Target = MaskURLs(s.Target)
 	for key, value := range s.Options {
 		s.Options[key] = MaskURLs(value)
 		i := slices.IndexFunc(kind.Options, func(o Option) bool { return o.Name == key })
-		if !known || i < 0 || kind.Options[i].Secret {
+		if !ok || i < 0 || kind.Options[i].Secret {
 			s.Options[key] = masked
 		}
 	}

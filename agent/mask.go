@@ -17,8 +17,8 @@ func MaskURLs(text string) string { return address.ReplaceAllStringFunc(text, ma
 func maskURL(u string) string {
 	u, fragment, hasFragment := strings.Cut(u, "#")
 	u, query, hasQuery := strings.Cut(u, "?")
-	scheme, rest, _ := strings.Cut(u, "://")
-	host, path, hasPath := strings.Cut(rest, "/")
+	scheme, tail, _ := strings.Cut(u, "://")
+	host, path, hasPath := strings.Cut(tail, "/")
 	if i := strings.LastIndexByte(host, '@'); i >= 0 {
 		user, _, password := strings.Cut(host[:i], ":")
 		if !password {
@@ -28,9 +28,9 @@ func maskURL(u string) string {
 		}
 		host = user + host[i:]
 	}
-	out := scheme + "://" + host
+	result := scheme + "://" + host
 	if hasPath {
-		out += "/" + path
+		result += "/" + path
 	}
 	if hasQuery {
 		pairs := strings.Split(query, "&")
@@ -41,10 +41,10 @@ func maskURL(u string) string {
 				pairs[i] = masked
 			}
 		}
-		out += "?" + strings.Join(pairs, "&")
+		result += "?" + strings.Join(pairs, "&")
 	}
 	if hasFragment {
-		out += "#" + fragment
+		result += "#" + fragment
 	}
-	return out
+	return result
 }

@@ -2,7 +2,7 @@ package agent
 
 import "context"
 
-// Pusher is an agent whose turns may be answered later by another program, the producer. Its Run returns a [*Pushed], and the producer
+// Pusher is an agent whose turns may be answered later by another program, the producer. Its Run returns a [*PushPending], and the producer
 // pushes the stream to the address, and with the token, of [Input.Ingest].
 type Pusher interface {
 	Agent
@@ -10,13 +10,15 @@ type Pusher interface {
 	MayPush()
 }
 
-// Pushed is the error that Run of a [Pusher] returns if a producer will push the turn's stream. The turn then continues. Run must not have
+// PushPending is the error that Run of a [Pusher] returns if a producer will push the turn's stream. The turn then continues. Run must not have
 // emitted a part of that stream.
-type Pushed struct {
+type PushPending struct {
 	Dialect string // of the stream
 }
 
-func (p *Pushed) Error() string { return "agent: the turn's stream will be pushed, as " + p.Dialect }
+func (p *PushPending) Error() string {
+	return "agent: the turn's stream will be pushed, as " + p.Dialect
+}
 
 // Ingest is the address to which a producer pushes the stream of one turn with PATCH; see docs/protocol.md.
 type Ingest struct {

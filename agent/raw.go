@@ -2,9 +2,9 @@ package agent
 
 // RawSink is a sink that captures the raw bytes of turns.
 type RawSink interface {
-	// Raw captures bytes that were sent to the upstream (sent) or received from it: a piece of a body, or one whole message of a socket.
+	// Raw captures bytes that were sent to the upstream (outbound) or received from it: a piece of a body, or one whole message of a socket.
 	// It doesn't block, doesn't retain data, and masks secrets.
-	Raw(sent bool, data []byte)
+	Raw(outbound bool, data []byte)
 }
 
 // BodySink is a sink that records the format of the bytes, so that they can be decoded again.
@@ -16,7 +16,7 @@ type BodySink interface {
 }
 
 // Body declares that a body in a dialect begins, so that a capture of it can be decoded again. Bytes before it aren't part of the body.
-// [NewStream] calls Body. If an agent calls neither Body nor Messages, each call of Received counts as one message in the dialect with the
+// [NewStream] calls Body. If an agent calls neither Body nor Messages, each call of CaptureReceived counts as one message in the dialect with the
 // name of the agent's kind.
 func (e *Emitter) Body(dialect string) {
 	if s, ok := e.sink.(BodySink); ok {
@@ -24,21 +24,21 @@ func (e *Emitter) Body(dialect string) {
 	}
 }
 
-// Messages declares that each following call of Received has one whole message in a dialect.
+// Messages declares that each following call of CaptureReceived has one whole message in a dialect.
 func (e *Emitter) Messages(dialect string) {
 	if s, ok := e.sink.(BodySink); ok {
 		s.Messages(dialect)
 	}
 }
 
-// Received captures bytes from the upstream, before they are decoded. [Stream] calls it.
-func (e *Emitter) Received(data []byte) { e.raw(false, data) }
+// CaptureReceived captures bytes from the upstream, before they are decoded. [Stream] calls it.
+func (e *Emitter) CaptureReceived(data []byte) { e.raw(false, data) }
 
-// Sent captures bytes that are sent to the upstream. Don't pass credentials: headers and frames that log in aren't captured.
-func (e *Emitter) Sent(data []byte) { e.raw(true, data) }
+// CaptureSent captures bytes that are sent to the upstream. Don't pass credentials: headers and frames that log in aren't captured.
+func (e *Emitter) CaptureSent(data []byte) { e.raw(true, data) }
 
-func (e *Emitter) raw(sent bool, data []byte) {
+func (e *Emitter) raw(outbound bool, data []byte) {
 	if s, ok := e.sink.(RawSink); ok {
-		s.Raw(sent, data)
+		s.Raw(outbound, data)
 	}
 }

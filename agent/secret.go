@@ -31,34 +31,34 @@ func SecretOptions(name, help, defaultEnv string) []Option {
 // Secret returns the secret that one of the options of [SecretOptions] gives, without the white space around it, or "" if none of them
 // is given. Two of them are an error, and so is a secret that is empty. Errors never contain the secret.
 func (s Spec) Secret(name string) (string, error) {
-	given := ""
+	source := ""
 	for _, option := range []string{name, name + envSuffix, name + fileSuffix} {
 		if _, ok := s.Options[option]; !ok {
 			continue
 		}
-		if given != "" {
-			return "", fmt.Errorf("%s and %s are both given; use one of them", given, option)
+		if source != "" {
+			return "", fmt.Errorf("%s and %s are both given; use one of them", source, option)
 		}
-		given = option
+		source = option
 	}
-	if given == "" {
+	if source == "" {
 		return "", nil
 	}
-	value := s.Options[given]
+	value := s.Options[source]
 	if strings.TrimSpace(value) == "" {
-		return "", fmt.Errorf("%s is empty", given)
+		return "", fmt.Errorf("%s is empty", source)
 	}
-	switch given {
+	switch source {
 	case name + envSuffix:
 		secret := strings.TrimSpace(os.Getenv(value))
 		if secret == "" {
-			return "", fmt.Errorf("%s: the environment variable %s is not set", given, value)
+			return "", fmt.Errorf("%s: the environment variable %s is not set", source, value)
 		}
 		return secret, nil
 	case name + fileSuffix:
 		secret, err := readSecret(value)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", given, err)
+			return "", fmt.Errorf("%s: %w", source, err)
 		}
 		return secret, nil
 	}
@@ -91,7 +91,7 @@ func (k Kinds) Secrets(s Spec) []string {
 	if !ok {
 		return nil
 	}
-	s = kind.renamed(s)
+	s = kind.withCurrentNames(s)
 	var secrets []string
 	for _, o := range kind.Options {
 		if !o.Secret {

@@ -42,8 +42,8 @@ var placeholders = map[string]func(Input) string{
 // input. Other names in braces, and unmatched braces, are errors. To check a template, call Expand with an empty Input.
 func Expand(template string, in Input) (string, error) {
 	var b strings.Builder
-	for rest := template; ; {
-		before, after, ok := strings.Cut(rest, "{")
+	for tail := template; ; {
+		before, after, ok := strings.Cut(tail, "{")
 		if strings.Contains(before, "}") {
 			return "", fmt.Errorf("template %q: a brace is closed that was not opened", template)
 		}
@@ -60,6 +60,6 @@ func Expand(template string, in Input) (string, error) {
 			return "", fmt.Errorf("template %q: {%s} is not known; there are {tenant}, {subject}, {conversation}", template, name)
 		}
 		b.WriteString(value(in))
-		rest = next
+		tail = next
 	}
 }

@@ -34,11 +34,11 @@ func ParseSpec(s string) (Spec, error) {
 	head, query, _ := strings.Cut(s, "?")
 	s = MaskURLs(head) // for error texts, which must not contain secret options
 	spec := Spec{}
-	if name, rest, ok := strings.Cut(head, "="); ok && !strings.Contains(name, ":") {
+	if name, tail, ok := strings.Cut(head, "="); ok && !strings.Contains(name, ":") {
 		if name == "" {
 			return spec, fmt.Errorf("agent %q: the name before = is empty", s)
 		}
-		spec.Name, head = name, rest
+		spec.Name, head = name, tail
 	}
 	spec.Kind, spec.Target, _ = strings.Cut(head, ":")
 	if strings.HasPrefix(spec.Target, "//") && (spec.Kind == "http" || spec.Kind == "https") {

@@ -25,30 +25,32 @@ const MaxStream = 64 << 20
 // readSize is the size of reads from a stream, in bytes. It is about the output of a fast agent between two commits.
 const readSize = 32 << 10
 
-// Stream decodes an upstream's stream in a dialect and writes the result to an emitter. One goroutine reads into it; Begun and Ended may be
+// Stream decodes an upstream's stream in a dialect and writes the result to an emitter. One goroutine reads into it; HasBegun and HasEnded may be
 // called from any goroutine. Operations that the decoder buffers are emitted when the turn ends.
 type Stream struct {
-	// Through, if not nil, filters the operations of each step of the decoder. It returns the operations to emit and the agent's state
+	// Filter, if not nil, filters the operations of each step of the decoder. It returns the operations to emit and the agent's state
 	// after them; a nil state leaves it unchanged. It is called with the emitter locked, so it must not call the emitter. An error ends
 	// the reading. Set it before the first read.
-	Through func(ops []event.Event) ([]event.Event, json.RawMessage, error)
+	Filter func(ops []event.Event) ([]event.Event, json.RawMessage, error)
 
-	out    *Emitter
-	stream *dialect.Stream
-	begun  atomic.Bool
-	ended  atomic.Bool
-	own    string // upstream key of the turn that this stream answers; other turns in it are nested
-	closed bool   // guarded by the emitter's lock
+	emitter  *Emitter
+	stream   *dialect.Stream
+	hasBegun atomic.Bool
+	hasEnded atomic.Bool
+	turnKey  string // upstream key of the turn that this stream answers; other turns in it are nested
+	closed   bool   // guarded by the emitter's lock
 }
 
 // NewStream returns a stream that decodes from the beginning.
-func NewStream(out *Emitter, d dialect.Dialect) *Stream { return TakeUp(out, dialect.NewStream(d)) }
+func NewStream(emitter *Emitter, d dialect.Dialect) *Stream {
+	return ResumeStream(emitter, dialect.NewStream(d))
+}
 
-// TakeUp returns a stream that continues with the state of an existing decoder.
-func TakeUp(out *Emitter, d *dialect.Stream) *Stream {
-	out.Body(d.Dialect())
-	s := &Stream{out: out, stream: d}
-	out.OnEnd(s.held)
+// ResumeStream returns a stream that continues with the state of an existing decoder.
+func ResumeStream(emitter *Emitter, d *dialect.Stream) *Stream {
+	emitter.Body(d.Dialect())
+	s := &Stream{emitter: emitter, stream: d}
+	emitter.OnEnd(s.flush)
 	return s
 }
 
@@ -58,31 +60,31 @@ func TakeUp(out *Emitter, d *dialect.Stream) *Stream {
 func (s *Stream) ReadFrom(r io.Reader) (n int64, err error) {
 	buf := make([]byte, readSize)
 	var line chunks // an incomplete line
-	var hold Hold
+	var hold Reservation
 	defer hold.Release()
 	for {
 		got, rerr := r.Read(buf)
 		n += int64(got)
 		if got > 0 {
-			s.out.Received(buf[:got])
+			s.emitter.CaptureReceived(buf[:got])
 		}
 		// Only whole lines are decoded, so an upstream that sends single bytes counts as silent until a line is complete.
 		line.add(buf[:got])
 		if line.size > 0 && (rerr != nil || line.size > dialect.MaxLine || bytes.ContainsAny(buf[:got], "\r\n")) {
 			size := line.size + s.stream.Buffered()
 			write := func() error { return s.decode(func() ([]event.Event, error) { return s.stream.Write(line.take()) }) }
-			if err := s.out.Large(size, write); err != nil {
+			if err := s.emitter.WithLargeFrame(size, write); err != nil {
 				return n, err
 			}
 			if s.stream.Advanced() {
-				s.out.Alive()
+				s.emitter.ReportProgress()
 			}
 		}
 		if err := hold.Resize(line.size + s.stream.Buffered()); err != nil {
 			return n, err
 		}
 		switch {
-		case s.Ended():
+		case s.HasEnded():
 			return n, nil
 		case errors.Is(rerr, io.EOF):
 			return n, s.close()
@@ -105,10 +107,10 @@ func (s *Stream) close() error {
 // Fail emits what the decoder still buffers and ends the turn with an error, before Run returns: for agents that still have to clean up.
 // It does nothing if the turn has ended.
 func (s *Stream) Fail(e *Error) error {
-	s.out.Failed(e)
+	s.emitter.Failed(e)
 	err := s.decode(func() ([]event.Event, error) {
-		ops := s.held()
-		return append(ops, event.Event{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Failed, Error: e.Shown()}}), nil
+		ops := s.flush()
+		return append(ops, event.Event{Type: event.TurnEnd, Body: &event.Body{Outcome: event.Failed, Error: e.ViewerError()}}), nil
 	})
 	if errors.Is(err, ErrTurnOver) {
 		return nil
@@ -118,54 +120,54 @@ func (s *Stream) Fail(e *Error) error {
 
 // Drop discards what the decoder still buffers, so that another stream can replace this one.
 func (s *Stream) Drop() {
-	s.out.mu.Lock()
-	defer s.out.mu.Unlock()
+	s.emitter.mu.Lock()
+	defer s.emitter.mu.Unlock()
 	s.closed = true
 }
 
-// Begun reports whether the stream has emitted an operation.
-func (s *Stream) Begun() bool { return s.begun.Load() }
+// HasBegun reports whether the stream has emitted an operation.
+func (s *Stream) HasBegun() bool { return s.hasBegun.Load() }
 
-// Ended reports whether the stream has ended the turn.
-func (s *Stream) Ended() bool { return s.ended.Load() }
+// HasEnded reports whether the stream has ended the turn.
+func (s *Stream) HasEnded() bool { return s.hasEnded.Load() }
 
 func (s *Stream) decode(step func() ([]event.Event, error)) error {
-	err := s.out.Decode(func() ([]event.Event, json.RawMessage, error) {
+	err := s.emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		ops, err := step()
 		var state json.RawMessage
-		if s.Through != nil {
+		if s.Filter != nil {
 			var terr error
-			ops, state, terr = s.Through(ops)
+			ops, state, terr = s.Filter(ops)
 			err = errors.Join(err, terr)
 		}
 		for i := range ops {
 			// The first upstream turn is this one; the others are nested in it.
-			if s.own == "" {
-				s.own = ops[i].Turn
+			if s.turnKey == "" {
+				s.turnKey = ops[i].Turn
 			}
-			s.begun.Store(true)
-			if ops[i].Type == event.TurnEnd && (ops[i].Turn == "" || ops[i].Turn == s.own) {
-				s.ended.Store(true)
+			s.hasBegun.Store(true)
+			if ops[i].Type == event.TurnEnd && (ops[i].Turn == "" || ops[i].Turn == s.turnKey) {
+				s.hasEnded.Store(true)
 			}
 		}
 		return ops, state, err
 	})
-	if errors.Is(err, ErrTurnOver) && s.Ended() {
+	if errors.Is(err, ErrTurnOver) && s.HasEnded() {
 		return nil
 	}
 	return err
 }
 
 // held returns the operations that the decoder still buffers at the turn's end. The emitter must be locked.
-func (s *Stream) held() []event.Event {
+func (s *Stream) flush() []event.Event {
 	if s.closed {
 		return nil
 	}
 	s.closed = true
 	// An error for an incomplete stream is expected here, since the turn ended before it.
 	ops, _ := s.stream.Close()
-	if s.Through != nil {
-		ops, _, _ = s.Through(ops)
+	if s.Filter != nil {
+		ops, _, _ = s.Filter(ops)
 	}
 	return ops
 }

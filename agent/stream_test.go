@@ -38,7 +38,7 @@ func (*pulse) Wait(context.Context, event.Request) (event.Answer, error) {
 	return event.Answer{}, errors.New("nobody is there")
 }
 
-func (p *pulse) Alive() { p.alive.Add(1) }
+func (p *pulse) ReportProgress() { p.alive.Add(1) }
 
 const line = `{"type":"chunk","text":"hey"}` + "\n"
 
@@ -84,9 +84,9 @@ func TestThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pulse{}
-	s := agent.TakeUp(agent.NewEmitter(t.Context(), p), d)
+	s := agent.ResumeStream(agent.NewEmitter(t.Context(), p), d)
 	boom := errors.New("boom")
-	s.Through = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
+	s.Filter = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
 		for i := range ops {
 			if ops[i].Text == "stop" {
 				return ops[:i], nil, boom

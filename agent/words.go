@@ -52,8 +52,8 @@ func Words(line string) ([]string, error) {
 const space = " \t\r\n"
 
 // escapes reports whether a backslash before rest makes its first character literal.
-func escapes(rest string) bool {
-	return rest != "" && strings.ContainsRune(space+`'"\`, rune(rest[0]))
+func escapes(tail string) bool {
+	return tail != "" && strings.ContainsRune(space+`'"\`, rune(tail[0]))
 }
 
 // Command splits a command line into the program and its arguments. Since no shell runs it, operators such as | and > are errors; otherwise

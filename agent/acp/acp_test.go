@@ -132,7 +132,7 @@ func TestStop(t *testing.T) {
 			s := agenttest.NewStage(t.Context())
 			answering, shown := make(chan struct{}), make(chan struct{})
 			once := sync.OnceFunc(func() { close(shown) })
-			s.Shown = func(visible string) {
+			s.OnView = func(visible string) {
 				if visible != "" {
 					once()
 				}

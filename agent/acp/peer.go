@@ -154,7 +154,7 @@ func (c *peer) call(ctx context.Context, method string, params, v any) error {
 // memory of the line is accounted to the agents' common budget; if that is exhausted, the process is stopped as well.
 func (c *peer) readOutput() error {
 	r := bufio.NewReaderSize(c.Stdout, 64<<10)
-	var hold agent.Hold
+	var hold agent.Reservation
 	defer hold.Release()
 	for n := 1; ; n++ {
 		b, err := readLine(r, &hold)
@@ -189,7 +189,7 @@ func (c *peer) readOutput() error {
 
 // readLine reads a line including its line end. It returns [bufio.ErrTooLong] for a line above [dialect.MaxLine], and io.EOF
 // for a last line without a line end.
-func readLine(r *bufio.Reader, hold *agent.Hold) ([]byte, error) {
+func readLine(r *bufio.Reader, hold *agent.Reservation) ([]byte, error) {
 	var b []byte
 	for {
 		piece, err := r.ReadSlice('\n')

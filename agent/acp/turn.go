@@ -40,7 +40,7 @@ func (t *turn) run(ctx context.Context, p promptParams) error {
 	t.peer.Aside.Refill()
 	t.emitter.OnEnd(t.flush)
 	if b, err := json.Marshal(p); err == nil {
-		t.emitter.Sent(b)
+		t.emitter.CaptureSent(b)
 	}
 	id, err := t.peer.request(ctx, "session/prompt", p, lines)
 	if err != nil {
@@ -65,7 +65,7 @@ func (t *turn) run(ctx context.Context, p promptParams) error {
 				return t.peer.Cause()
 			}
 		}
-		t.emitter.Received(l.raw)
+		t.emitter.CaptureReceived(l.raw)
 		if size += len(l.raw); size > agent.MaxStream {
 			return t.giveUp(ctx, &agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error()})
 		}
@@ -91,12 +91,12 @@ func (t *turn) handle(open context.Context, l line) error {
 		advances = err == nil && t.dialect.Advances(f, ops)
 		return slices.DeleteFunc(ops, t.intercept), nil, err
 	}
-	err := t.emitter.Large(len(l.raw), func() error { return t.emitter.Decode(decode) })
+	err := t.emitter.WithLargeFrame(len(l.raw), func() error { return t.emitter.Decode(decode) })
 	if errors.Is(err, agent.ErrTurnOver) && t.hasEnded {
 		return nil
 	}
 	if advances {
-		t.emitter.Alive()
+		t.emitter.ReportProgress()
 	}
 	if err == nil && t.request != nil {
 		t.ask(open, l, *t.request)

@@ -62,7 +62,7 @@ func New(c Config) (*Agent, error) {
 func (a *Agent) Close() { a.client.CloseIdleConnections() }
 
 // Run sends the message and hands the runtime's stream on.
-func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	session, err := agent.Expand(a.cfg.Session, in)
 	if err != nil {
 		return err
@@ -70,20 +70,20 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	text := in.Message.Text
 	for _, p := range in.Message.Parts {
 		if p.Media != nil {
-			text = strings.TrimLeft(text+"\n\n"+call.Unreached(p.Media), "\n")
+			text = strings.TrimLeft(text+"\n\n"+call.UnreachableText(p.Media), "\n")
 		}
 	}
 	if len(text) > maxPrompt {
 		return &agent.Error{Code: "too_large", Message: fmt.Sprintf("the message has more than the %d KiB that the agent takes", maxPrompt>>10)}
 	}
-	free, err := a.take(ctx, session, out)
+	free, err := a.acquire(ctx, session, emitter)
 	if err != nil {
 		return err
 	}
 	defer free()
 	body := map[string]string{"prompt": text, "session_id": session}
 	talk := call.Talk{
-		Client: a.client, Dialect: a.cfg.Dialect, Out: out,
+		Client: a.client, Dialect: a.cfg.Dialect, Emitter: emitter,
 		Request: func(ctx context.Context, _ []event.Answer) (*http.Request, error) {
 			return call.Stream(ctx, a.base.JoinPath("v1/run/stream"), a.cfg.Token, in.Key, body)
 		},
@@ -95,15 +95,15 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 const waitSign = 10 * time.Second
 
 // take waits until a session runs no other turn, which readers see.
-func (a *Agent) take(ctx context.Context, session string, out *agent.Emitter) (free func(), err error) {
-	mine := make(chan struct{})
-	alive := time.NewTicker(waitSign)
-	defer alive.Stop()
-	for waited := false; ; {
+func (a *Agent) acquire(ctx context.Context, session string, emitter *agent.Emitter) (free func(), err error) {
+	released := make(chan struct{})
+	ticker := time.NewTicker(waitSign)
+	defer ticker.Stop()
+	for hasWaited := false; ; {
 		a.mu.Lock()
 		other := a.busy[session]
 		if other == nil {
-			a.busy[session] = mine
+			a.busy[session] = released
 		}
 		a.mu.Unlock()
 		if other == nil {
@@ -111,19 +111,19 @@ func (a *Agent) take(ctx context.Context, session string, out *agent.Emitter) (f
 				a.mu.Lock()
 				defer a.mu.Unlock()
 				delete(a.busy, session)
-				close(mine)
+				close(released)
 			}, nil
 		}
-		if !waited {
-			waited = true
-			if err := out.Phase("waiting"); err != nil {
+		if !hasWaited {
+			hasWaited = true
+			if err := emitter.Phase("waiting"); err != nil {
 				return nil, err
 			}
 		}
 		select {
 		case <-other:
-		case <-alive.C:
-			out.Alive()
+		case <-ticker.C:
+			emitter.ReportProgress()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -10,15 +10,15 @@ import (
 )
 
 // Played is what readers saw of a script.
-type Played struct {
+type Playback struct {
 	// Views are the visible texts that a reader saw one after another, from the turn's begin to its end.
 	Views []string
 	// Readings are what was found after the end, by different readers or at different times; at least one.
-	Readings []Reading
+	Snapshots []Snapshot
 }
 
 // Reading is what one reader found after the end of the turn.
-type Reading struct {
+type Snapshot struct {
 	Name    string // who, or when
 	Visible string
 	History []string
@@ -28,14 +28,14 @@ type Reading struct {
 
 // Callbacks has a path by which agents answer play every callback case, and checks what readers see. play is called in a
 // subtest for each script.
-func Callbacks(t *testing.T, play func(t *testing.T, script Script) Played) {
+func Callbacks(t *testing.T, play func(t *testing.T, script Script) Playback) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) { c.Check(t, play(t, c.Script)) })
 	}
 }
 
 // Check fails the test where what was seen is not what the case expects.
-func (c Case) Check(t *testing.T, got Played) {
+func (c Case) Check(t *testing.T, got Playback) {
 	t.Helper()
 	for _, d := range c.Diff(got) {
 		t.Error(d)
@@ -43,7 +43,7 @@ func (c Case) Check(t *testing.T, got Played) {
 }
 
 // Diff says in what way what was seen is not what the case expects; nothing where it is.
-func (c Case) Diff(got Played) []string {
+func (c Case) Diff(got Playback) []string {
 	var diffs []string
 	differ := func(format string, args ...any) { diffs = append(diffs, fmt.Sprintf(format, args...)) }
 	next := 0
@@ -62,10 +62,10 @@ func (c Case) Diff(got Played) []string {
 	if len(got.Views) == 0 || got.Views[len(got.Views)-1] != final {
 		differ("the last of the views %q is not the final text %q", got.Views, final)
 	}
-	if len(got.Readings) == 0 {
+	if len(got.Snapshots) == 0 {
 		differ("nobody read after the end")
 	}
-	for _, r := range got.Readings {
+	for _, r := range got.Snapshots {
 		if r.Visible != final {
 			differ("%s: visible text\n got %q\nwant %q", r.Name, r.Visible, final)
 		}

@@ -15,13 +15,13 @@ import (
 )
 
 func TestCallbacksOfTheEmitter(t *testing.T) {
-	agenttest.Callbacks(t, func(t *testing.T, script agenttest.Script) agenttest.Played {
+	agenttest.Callbacks(t, func(t *testing.T, script agenttest.Script) agenttest.Playback {
 		return agenttest.Play(t, script.Agent(nil), agent.Input{})
 	})
 }
 
 func TestCallbacksOfElizaActions(t *testing.T) {
-	agenttest.Callbacks(t, func(t *testing.T, script agenttest.Script) agenttest.Played {
+	agenttest.Callbacks(t, func(t *testing.T, script agenttest.Script) agenttest.Playback {
 		return agenttest.Play(t, lines(script.Actions(t)), agent.Input{})
 	})
 }
@@ -51,7 +51,7 @@ func TestSuiteSeesFaults(t *testing.T) {
 	c := agenttest.Cases()[1]
 	final := c.Views[len(c.Views)-1]
 	reload := c.Reload
-	good := agenttest.Played{Views: c.Views, Readings: []agenttest.Reading{{Name: "r", Visible: final, History: c.History, Reload: &reload}}}
+	good := agenttest.Playback{Views: c.Views, Snapshots: []agenttest.Snapshot{{Name: "r", Visible: final, History: c.History, Reload: &reload}}}
 	if d := c.Diff(good); d != nil {
 		t.Fatalf("a good play differs: %q", d)
 	}
@@ -61,20 +61,20 @@ func TestSuiteSeesFaults(t *testing.T) {
 		t.Fatalf("a play whose steps were merged differs: %q", d)
 	}
 	twice := final + "\n\n" + final
-	faults := map[string]func(*agenttest.Played){
-		"statuses piled up":  func(p *agenttest.Played) { p.Views = append(slices.Clone(c.Views[:3]), c.Views[2]+c.Views[3], final) },
-		"views out of order": func(p *agenttest.Played) { p.Views = []string{c.Views[3], c.Views[2], final} },
-		"the end not seen":   func(p *agenttest.Played) { p.Views = c.Views[:5] },
-		"nothing seen":       func(p *agenttest.Played) { p.Views = nil },
-		"nobody read":        func(p *agenttest.Played) { p.Readings = nil },
-		"another text":       func(p *agenttest.Played) { p.Readings[0].Visible += " " },
-		"history cut":        func(p *agenttest.Played) { p.Readings[0].History = c.History[1:] },
-		"history doubled":    func(p *agenttest.Played) { p.Readings[0].History = append(slices.Clone(c.History), c.History...) },
-		"outcome twice":      func(p *agenttest.Played) { p.Readings[0].Reload = &twice },
+	faults := map[string]func(*agenttest.Playback){
+		"statuses piled up":  func(p *agenttest.Playback) { p.Views = append(slices.Clone(c.Views[:3]), c.Views[2]+c.Views[3], final) },
+		"views out of order": func(p *agenttest.Playback) { p.Views = []string{c.Views[3], c.Views[2], final} },
+		"the end not seen":   func(p *agenttest.Playback) { p.Views = c.Views[:5] },
+		"nothing seen":       func(p *agenttest.Playback) { p.Views = nil },
+		"nobody read":        func(p *agenttest.Playback) { p.Snapshots = nil },
+		"another text":       func(p *agenttest.Playback) { p.Snapshots[0].Visible += " " },
+		"history cut":        func(p *agenttest.Playback) { p.Snapshots[0].History = c.History[1:] },
+		"history doubled":    func(p *agenttest.Playback) { p.Snapshots[0].History = append(slices.Clone(c.History), c.History...) },
+		"outcome twice":      func(p *agenttest.Playback) { p.Snapshots[0].Reload = &twice },
 	}
 	for name, spoil := range faults {
 		p := good
-		p.Readings = slices.Clone(good.Readings)
+		p.Snapshots = slices.Clone(good.Snapshots)
 		spoil(&p)
 		if c.Diff(p) == nil {
 			t.Errorf("%s: not seen", name)
@@ -84,7 +84,7 @@ func TestSuiteSeesFaults(t *testing.T) {
 
 // What an agent says after its end, and an error of the agent's own, don't come through as text.
 func TestFailingScript(t *testing.T) {
-	script := agenttest.Script{agenttest.Say("a"), {Kind: agenttest.Fail, Text: "no"}}
+	script := agenttest.Script{agenttest.Text("a"), {Kind: agenttest.Fail, Text: "no"}}
 	err := script.Agent(nil).Run(t.Context(), agent.Input{}, agent.NewEmitter(t.Context(), &nowhere{}))
 	var shown *agent.Error
 	if !errors.As(err, &shown) || shown.Message != "no" {

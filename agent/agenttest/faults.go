@@ -41,26 +41,26 @@ type Upstream struct {
 
 // Faults runs the agent against each fault.
 func Faults(t *testing.T, u Upstream, in agent.Input) {
-	whole := strings.Join(u.Frames, "")
+	answer := strings.Join(u.Frames, "")
 	body := strings.Join(u.Frames[:len(u.Frames)-1], "")
 	last := u.Frames[len(u.Frames)-1]
 
-	good := func(t *testing.T, w http.ResponseWriter) { write(t, w, whole) }
+	good := func(t *testing.T, w http.ResponseWriter) { write(t, w, answer) }
 	t.Run("good", func(t *testing.T) { u.play(t, in, u.Visible, "", good) })
 	t.Run("a terminal twice, and frames after it", func(t *testing.T) {
-		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) { write(t, w, whole+last+whole) })
+		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) { write(t, w, answer+last+answer) })
 	})
 	t.Run("byte by byte", func(t *testing.T) {
 		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) {
-			for i := range len(whole) {
-				write(t, w, whole[i:i+1])
+			for i := range len(answer) {
+				write(t, w, answer[i:i+1])
 			}
 		})
 	})
 	t.Run("comments", func(t *testing.T) {
 		u.play(t, in, u.Visible, "", func(t *testing.T, w http.ResponseWriter) { write(t, w, ": hi\n\n"+body+": hi\n\n"+last) })
 	})
-	once := func(fault func(http.ResponseWriter)) func(*testing.T, http.ResponseWriter) {
+	failFirst := func(fault func(http.ResponseWriter)) func(*testing.T, http.ResponseWriter) {
 		var calls atomic.Int64
 		return func(t *testing.T, w http.ResponseWriter) {
 			if calls.Add(1) == 1 {
@@ -71,7 +71,7 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 		}
 	}
 	// Together, since each waits for a while.
-	again := map[string]func(http.ResponseWriter){
+	transient := map[string]func(http.ResponseWriter){
 		"429 without a hint": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
 		"429 with a hint": func(w http.ResponseWriter) {
 			w.Header().Set("Retry-After", "1")
@@ -82,14 +82,14 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 		"reset before an answer": reset,
 	}
 	t.Run("called again", func(t *testing.T) {
-		var all sync.WaitGroup
-		for name, fault := range again {
-			all.Go(func() {
+		var group sync.WaitGroup
+		for name, fault := range transient {
+			group.Go(func() {
 				t.Logf("after %s", name)
-				u.play(t, in, u.Visible, "", once(fault))
+				u.play(t, in, u.Visible, "", failFirst(fault))
 			})
 		}
-		all.Wait()
+		group.Wait()
 	})
 	for name, tt := range map[string]struct {
 		code  string
@@ -106,7 +106,7 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 	} {
 		t.Run(name, func(t *testing.T) { u.play(t, in, "", tt.code, tt.fault) })
 	}
-	t.Run("connection refused", func(t *testing.T) { u.refused(t, in) })
+	t.Run("connection refused", func(t *testing.T) { u.testRefused(t, in) })
 	t.Run("connection refused, with little patience", func(t *testing.T) { u.impatient(t, in) })
 	t.Run("a certificate of nobody", func(t *testing.T) { u.untrusted(t, in) })
 	t.Run("a long pause", func(t *testing.T) { u.paused(t, in) })
@@ -116,16 +116,16 @@ func Faults(t *testing.T, u Upstream, in agent.Input) {
 	t.Run("another encoding", func(t *testing.T) {
 		u.play(t, in, "", "agent_answer", func(t *testing.T, w http.ResponseWriter) {
 			w.Header().Set("Content-Encoding", "br")
-			write(t, w, whole)
+			write(t, w, answer)
 		})
 	})
 	if u.Rejoin != nil {
 		for i := range u.Frames {
-			start, cut := strings.Join(u.Frames[:i], ""), u.Frames[i]
+			start, frame := strings.Join(u.Frames[:i], ""), u.Frames[i]
 			for name, end := range map[string]func(http.ResponseWriter){"closed": func(http.ResponseWriter) {}, "reset": reset} {
 				t.Run(fmt.Sprintf("half of frame %d, %s", i, name), func(t *testing.T) {
-					u.halved(t, in, once(func(w http.ResponseWriter) {
-						write(t, w, start+cut[:len(cut)/2])
+					u.halved(t, in, failFirst(func(w http.ResponseWriter) {
+						write(t, w, start+frame[:len(frame)/2])
 						end(w)
 					}))
 				})
@@ -179,7 +179,7 @@ func wantCode(t *testing.T, err error, code string) {
 		}
 		return
 	}
-	if shown := (*agent.Error)(nil); !errors.As(err, &shown) || shown.Code != code {
+	if failure := (*agent.Error)(nil); !errors.As(err, &failure) || failure.Code != code {
 		t.Errorf("got %v, want %s", err, code)
 	}
 }
@@ -221,7 +221,7 @@ func zipped(t *testing.T, w http.ResponseWriter, frames []string) {
 // impatient runs one turn against an address where nobody listens, with a limit on silence below the pauses between calls: the turn
 // ends with what its calls failed of.
 func (u *Upstream) impatient(t *testing.T, in agent.Input) {
-	url := nobody(t)
+	url := unusedURL(t)
 	synctest.Test(t, func(t *testing.T) {
 		stage := NewStage(t.Context())
 		stage.Silence = 1500 * time.Millisecond
@@ -242,7 +242,7 @@ func (u *Upstream) untrusted(t *testing.T, in agent.Input) {
 	stage := NewStage(t.Context())
 	err := stage.Run(u.New(t, s.URL), in)
 	wantCode(t, err, "agent_unreachable")
-	if shown := (*agent.Error)(nil); !errors.As(err, &shown) || shown.Retryable || !strings.Contains(shown.Message, "certificate") {
+	if failure := (*agent.Error)(nil); !errors.As(err, &failure) || failure.Retryable || !strings.Contains(failure.Message, "certificate") {
 		t.Errorf("the error is %+v", err)
 	}
 	for _, e := range stage.Events() {
@@ -259,13 +259,13 @@ func (u *Upstream) paused(t *testing.T, in agent.Input) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
 	wantCode(t, err, "agent_status")
-	if shown := (*agent.Error)(nil); !errors.As(err, &shown) || !shown.Retryable || !strings.HasSuffix(shown.Message, "try again in 10m") {
+	if failure := (*agent.Error)(nil); !errors.As(err, &failure) || !failure.Retryable || !strings.HasSuffix(failure.Message, "try again in 10m") {
 		t.Errorf("the error is %+v", err)
 	}
 }
 
 // nobody returns the URL of an address where nobody listens.
-func nobody(t *testing.T) string {
+func unusedURL(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -278,8 +278,8 @@ func nobody(t *testing.T) string {
 }
 
 // refused runs one turn against an address where nobody listens: it is called again for a while, and then given up.
-func (u *Upstream) refused(t *testing.T, in agent.Input) {
-	url := nobody(t)
+func (u *Upstream) testRefused(t *testing.T, in agent.Input) {
+	url := unusedURL(t)
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		stage := NewStage(t.Context())
@@ -337,7 +337,7 @@ func (u *Upstream) drip(t *testing.T, in agent.Input, body, drop string) {
 
 // silence stops a turn whose server has fallen silent: the request has to end.
 func (u *Upstream) silence(t *testing.T, in agent.Input, body string) {
-	silent, gone := make(chan struct{}), make(chan struct{})
+	silent, disconnected := make(chan struct{}), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !u.Accept(t, w, r) {
 			return
@@ -346,21 +346,21 @@ func (u *Upstream) silence(t *testing.T, in agent.Input, body string) {
 		write(t, w, body)
 		close(silent)
 		<-r.Context().Done()
-		close(gone)
+		close(disconnected)
 	}))
 	defer s.Close()
 	stage := NewStage(t.Context())
-	done := make(chan error, 1)
+	result := make(chan error, 1)
 	a := u.New(t, s.URL)
-	go func() { done <- stage.Run(a, in) }()
+	go func() { result <- stage.Run(a, in) }()
 	<-silent
 	if err := stage.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err == nil || !errors.Is(err, agent.ErrTurnOver) && !errors.Is(err, context.Canceled) {
+	if err := <-result; err == nil || !errors.Is(err, agent.ErrTurnOver) && !errors.Is(err, context.Canceled) {
 		t.Errorf("Run returned %v after the stop", err)
 	}
-	<-gone
+	<-disconnected
 	if o := stage.Turn().Outcome; o != event.Cancelled {
 		t.Errorf("the turn is %s", o)
 	}

@@ -14,30 +14,30 @@ import (
 )
 
 // Observed is what an upstream's live run says. in and state are those of [agent.Follower.Observe].
-type Observed func(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error
+type RunFunc func(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error
 
 // Follower is an agent whose upstream is a script: sessions in which the test has things happen. Each conversation keeps a session of
 // its own id with its first turn. It is an [agent.Attacher]. The zero value is ready to use; its upstream outlives restarts of the
 // gateway, since the test keeps it.
 type Follower struct {
 	// Turn answers the turns that the gateway starts, after the session was kept; nil answers with the text of the message.
-	Turn func(ctx context.Context, in agent.Input, out *agent.Emitter) error
+	Turn func(ctx context.Context, in agent.Input, emitter *agent.Emitter) error
 	// Told, if set, is called with each answer to a request of a turn.
-	Told func(in agent.Input, decision event.Decision)
+	OnAnswer func(in agent.Input, decision event.Decision)
 
 	mu       sync.Mutex
 	sessions map[string][]agent.Entry
-	runs     map[string]Observed // by key
-	happened chan struct{}       // closed and replaced when something happened
+	runs     map[string]RunFunc // by key
+	happened chan struct{}      // closed and replaced when something happened
 	fault    error
-	broken   bool // the next Follow begins with all that happened
+	replay   bool // the next Follow begins with all that happened
 	follows  int
 }
 
 var _ agent.Attacher = (*Follower)(nil)
 
 // Happen has entries happen in a session.
-func (f *Follower) Happen(session string, entries ...agent.Entry) {
+func (f *Follower) AddEntries(session string, entries ...agent.Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.sessions == nil {
@@ -48,25 +48,25 @@ func (f *Follower) Happen(session string, entries ...agent.Entry) {
 }
 
 // Live says what the live run of an entry does.
-func (f *Follower) Live(key string, run Observed) {
+func (f *Follower) SetRun(key string, run RunFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.runs == nil {
-		f.runs = map[string]Observed{}
+		f.runs = map[string]RunFunc{}
 	}
 	f.runs[key] = run
 }
 
 // Break has Follow return an error, and begin with all that ever happened when it is called again: so each entry is added again.
-func (f *Follower) Break(err error) {
+func (f *Follower) FailFollow(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fault, f.broken = err, true
+	f.fault, f.replay = err, true
 	f.wake()
 }
 
 // Follows is how often Follow was called.
-func (f *Follower) Follows() int {
+func (f *Follower) FollowCalls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.follows
@@ -81,35 +81,35 @@ func (f *Follower) wake() {
 }
 
 // Run implements [agent.Agent].
-func (f *Follower) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+func (f *Follower) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	if in.Session == nil {
-		if err := out.KeepSession(ctx, quoted(in.Conversation)); err != nil {
+		if err := emitter.KeepSession(ctx, quoted(in.Conversation)); err != nil {
 			return err
 		}
 	}
 	if f.Turn != nil {
-		return f.Turn(ctx, in, out)
+		return f.Turn(ctx, in, emitter)
 	}
-	return out.Text(in.Message.Text)
+	return emitter.Text(in.Message.Text)
 }
 
 // Answer implements [agent.Answerer].
 func (f *Follower) Answer(_ context.Context, in agent.Input, a event.Answer) error {
-	if f.Told != nil {
-		f.Told(in, a.Decision)
+	if f.OnAnswer != nil {
+		f.OnAnswer(in, a.Decision)
 	}
 	return nil
 }
 
 // Observe implements [agent.Follower].
-func (f *Follower) Observe(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
+func (f *Follower) Observe(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error {
 	f.mu.Lock()
 	run := f.runs[in.Key]
 	f.mu.Unlock()
 	if run == nil {
 		return fmt.Errorf("agenttest: no run %q", in.Key)
 	}
-	return run(ctx, in, state, out)
+	return run(ctx, in, state, emitter)
 }
 
 // Follow implements [agent.Follower].
@@ -118,21 +118,21 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 	defer cancel()
 	f.mu.Lock()
 	f.follows++
-	again := f.broken
-	f.broken = false
+	fromStart := f.replay
+	f.replay = false
 	if f.happened == nil {
 		f.wake()
 	}
 	f.mu.Unlock()
-	all, err := sessions.All(ctx)
+	initial, err := sessions.List(ctx)
 	if err != nil {
 		return err
 	}
 	next, failed := make(chan agent.Session), make(chan error, 1)
-	var watching sync.WaitGroup
-	defer watching.Wait()
+	var group sync.WaitGroup
+	defer group.Wait()
 	defer cancel()
-	watching.Go(func() {
+	group.Go(func() {
 		for {
 			s, err := sessions.Next(ctx)
 			if err != nil {
@@ -145,19 +145,19 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 			}
 		}
 	})
-	followed := map[string]*place{}
-	take := func(s agent.Session, again bool) {
-		delete(followed, s.Conversation)
+	places := map[string]*place{}
+	take := func(s agent.Session, fromStart bool) {
+		delete(places, s.Conversation)
 		if s.Session != nil {
 			p := &place{session: unquoted(s.Session)}
-			if !again {
+			if !fromStart {
 				p.at = count(s.Cursor)
 			}
-			followed[s.Conversation] = p
+			places[s.Conversation] = p
 		}
 	}
-	for _, s := range all {
-		take(s, again)
+	for _, s := range initial {
+		take(s, fromStart)
 	}
 	for {
 		f.mu.Lock()
@@ -167,12 +167,12 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 		if fault != nil {
 			return fault
 		}
-		for conversation, p := range followed {
+		for conversation, p := range places {
 			if err := f.catchUp(ctx, sessions, conversation, p); err != nil {
 				return err
 			}
-			if p.gone {
-				delete(followed, conversation)
+			if p.isGone {
+				delete(places, conversation)
 			}
 		}
 		select {
@@ -191,7 +191,7 @@ func (f *Follower) Follow(ctx context.Context, sessions agent.Sessions) error {
 type place struct {
 	session string
 	at      int
-	gone    bool
+	isGone  bool
 }
 
 // catchUp adds what has happened in a session since.
@@ -204,7 +204,7 @@ func (f *Follower) catchUp(ctx context.Context, sessions agent.Sessions, convers
 	}
 	err := sessions.Add(ctx, conversation, rows[p.at:], json.RawMessage(fmt.Sprint(len(rows))))
 	if errors.Is(err, agent.ErrNoSession) {
-		p.gone = true
+		p.isGone = true
 		return nil
 	}
 	if err != nil {
@@ -218,16 +218,16 @@ func (f *Follower) catchUp(ctx context.Context, sessions agent.Sessions, convers
 func (f *Follower) ListSessions(_ context.Context, limit int) ([]agent.SessionInfo, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := []agent.SessionInfo{}
+	infos := []agent.SessionInfo{}
 	for id, rows := range f.sessions {
 		info := agent.SessionInfo{ID: id, Title: "Session " + id}
 		if len(rows) > 0 {
 			info.Updated = rows[len(rows)-1].At
 		}
-		all = append(all, info)
+		infos = append(infos, info)
 	}
-	slices.SortFunc(all, func(a, b agent.SessionInfo) int { return b.Updated.Compare(a.Updated) })
-	return all[:min(limit, len(all))], nil
+	slices.SortFunc(infos, func(a, b agent.SessionInfo) int { return b.Updated.Compare(a.Updated) })
+	return infos[:min(limit, len(infos))], nil
 }
 
 // Attach implements [agent.Attacher].
@@ -246,7 +246,7 @@ func (f *Follower) Attach(_ context.Context, session string, history bool) (agen
 }
 
 // Said is an entry with a message of another client.
-func Said(key, source, text string, at time.Time) agent.Entry {
+func MessageEntry(key, source, text string, at time.Time) agent.Entry {
 	return agent.Entry{Key: key, At: at, Source: source, Message: &agent.Message{Role: event.User, Text: text}}
 }
 

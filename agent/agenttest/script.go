@@ -30,16 +30,16 @@ const (
 )
 
 // Say streams text.
-func Say(text string) Step { return Step{Kind: Chunk, Text: text} }
+func Text(text string) Step { return Step{Kind: Chunk, Text: text} }
 
 // Tell gives a status that takes the place of the one before.
-func Tell(text string) Step { return Step{Kind: Callback, Text: text} }
+func Status(text string) Step { return Step{Kind: Callback, Text: text} }
 
 // Extend gives a status that extends the one before.
-func Extend(text string) Step { return Step{Kind: Callback, Text: text, Merge: dialect.Append} }
+func AppendStatus(text string) Step { return Step{Kind: Callback, Text: text, Merge: dialect.Append} }
 
 // Failing reports whether the script ends with an error.
-func (s Script) Failing() bool { return len(s) > 0 && s[len(s)-1].Kind == Fail }
+func (s Script) Fails() bool { return len(s) > 0 && s[len(s)-1].Kind == Fail }
 
 // Agent returns an agent in Go that plays the script. before, which may be nil, is called before each step and once before
 // the end, with the number of steps played.
@@ -52,7 +52,7 @@ type player struct {
 	before func(context.Context, int) error
 }
 
-func (p player) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
+func (p player) Run(ctx context.Context, _ agent.Input, emitter *agent.Emitter) error {
 	wait := func(n int) error {
 		if p.before == nil {
 			return nil
@@ -66,9 +66,9 @@ func (p player) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) erro
 		var err error
 		switch step.Kind {
 		case Chunk:
-			err = out.Text(step.Text)
+			err = emitter.Text(step.Text)
 		case Callback:
-			err = out.Status(step.Text, step.Merge)
+			err = emitter.Status(step.Text, step.Merge)
 		case Fail:
 			return &agent.Error{Code: "agent_error", Message: step.Text}
 		}
@@ -104,7 +104,7 @@ func (s Script) Actions(t testing.TB) [][]byte {
 			line(map[string]string{"type": "error", "message": step.Text})
 		}
 	}
-	if !s.Failing() {
+	if !s.Fails() {
 		line(map[string]string{"type": "done"})
 	}
 	return lines

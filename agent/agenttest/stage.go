@@ -21,15 +21,15 @@ type Stage struct {
 	// Answer answers the agent's questions; nil, nobody does. Set it before Run.
 	Answer func(event.Request) event.Answer
 	// Shown is told of each new text that readers see, in order; it does not call the stage.
-	Shown func(visible string)
+	OnView func(visible string)
 	// Silence, where it is set, ends the turn when the agent has given no sign of life for so long. Set it before Run.
 	Silence time.Duration
 	// Session is what the agent has kept; it is given to Run as a later turn's.
 	Session json.RawMessage
 
-	out    *agent.Emitter
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	emitter *agent.Emitter
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
 
 	mu      sync.Mutex
 	mapper  *dialect.Mapper
@@ -38,7 +38,7 @@ type Stage struct {
 	fold    transcript.Transcript
 	views   []string
 	events  []event.Event
-	ending  *event.Body  // how the turn ends, once somebody ends it
+	endBody *event.Body  // how the turn ends, once somebody ends it
 	silent  *time.Timer  // nil without a limit
 	trouble *agent.Error // what the last attempt failed of
 }
@@ -60,7 +60,7 @@ func NewStage(ctx context.Context) *Stage {
 	s := &Stage{}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.mapper = dialect.NewMapper(stageTurn, func() string { s.ids++; return fmt.Sprintf("m%d", s.ids) })
-	s.out = agent.NewEmitter(s.ctx, s)
+	s.emitter = agent.NewEmitter(s.ctx, s)
 	s.add(event.Event{Type: event.TurnStart, Turn: stageTurn, Body: &event.Body{Agent: "test"}})
 	return s
 }
@@ -80,13 +80,13 @@ func (s *Stage) Run(a agent.Agent, in agent.Input) error {
 		s.mu.Unlock()
 		defer s.silent.Stop()
 	}
-	err := a.Run(s.ctx, in, s.out)
+	err := a.Run(s.ctx, in, s.emitter)
 	end := event.Body{Outcome: event.Completed}
 	if err != nil {
 		end = event.Body{Outcome: event.Failed, Error: &event.Error{Message: "the agent failed"}}
-		var shown *agent.Error
-		if errors.As(err, &shown) {
-			end.Error = shown.Shown()
+		var failure *agent.Error
+		if errors.As(err, &failure) {
+			end.Error = failure.ViewerError()
 		}
 	}
 	if eerr := s.end(end); eerr != nil {
@@ -103,19 +103,19 @@ func (s *Stage) Stop() error {
 func (s *Stage) end(body event.Body) error {
 	// Whoever ends the turn first says how: an agent that was stopped returns at once, and its end comes too late.
 	s.mu.Lock()
-	if s.ending == nil {
-		s.ending = &body
+	if s.endBody == nil {
+		s.endBody = &body
 	}
-	body = *s.ending
+	body = *s.endBody
 	s.mu.Unlock()
 	s.cancel(agent.ErrTurnOver)
-	held := s.out.Close()
+	buffered := s.emitter.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over() {
+	if s.hasEnded() {
 		return nil
 	}
-	err := s.emit(held)
+	err := s.emit(buffered)
 	s.add(event.Event{Type: event.TurnEnd, Turn: stageTurn, Body: &body})
 	if err != nil {
 		return fmt.Errorf("what was held back does not apply: %w", err)
@@ -124,7 +124,7 @@ func (s *Stage) end(body event.Body) error {
 }
 
 // over reports whether the turn has ended. s.mu is held.
-func (s *Stage) over() bool { return s.fold.Turn(stageTurn).State == transcript.TurnEnded }
+func (s *Stage) hasEnded() bool { return s.fold.Turn(stageTurn).State == transcript.TurnEnded }
 
 // Context is that of the turn: it ends with it.
 func (s *Stage) Context() context.Context { return s.ctx }
@@ -159,20 +159,20 @@ func (s *Stage) Events() []event.Event {
 
 // Play runs the agent for one turn and returns what a reader saw of it: live, and of its log as it was written and
 // compacted.
-func Play(t *testing.T, a agent.Agent, in agent.Input) Played {
+func Play(t *testing.T, a agent.Agent, in agent.Input) Playback {
 	t.Helper()
 	s := NewStage(t.Context())
 	if err := s.Run(a, in); err != nil {
 		t.Logf("the agent: %v", err) // as some scripts want it
 	}
-	return Played{Views: s.views, Readings: []Reading{
-		s.read(t, "live", s.fold.Visible, s.fold.History),
+	return Playback{Views: s.views, Snapshots: []Snapshot{
+		s.snapshot(t, "live", s.fold.Visible, s.fold.History),
 		s.refold(t, "from its log", s.events),
 		s.refold(t, "from its log, compacted", transcript.Compact(s.events)),
 	}}
 }
 
-func (s *Stage) refold(t *testing.T, name string, events []event.Event) Reading {
+func (s *Stage) refold(t *testing.T, name string, events []event.Event) Snapshot {
 	t.Helper()
 	var fold transcript.Transcript
 	for i := range events {
@@ -180,26 +180,26 @@ func (s *Stage) refold(t *testing.T, name string, events []event.Event) Reading 
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	return s.read(t, name, fold.Visible, fold.History)
+	return s.snapshot(t, name, fold.Visible, fold.History)
 }
 
-func (s *Stage) read(t *testing.T, name string, visible func(string) string, history func(string) []string) Reading {
+func (s *Stage) snapshot(t *testing.T, name string, visible func(string) string, history func(string) []string) Snapshot {
 	t.Helper()
-	return Reading{Name: name, Visible: visible(stageTurn), History: history(stageTurn)}
+	return Snapshot{Name: name, Visible: visible(stageTurn), History: history(stageTurn)}
 }
 
 // Emit implements [agent.Sink].
 func (s *Stage) Emit(_ context.Context, ops []event.Event, _ json.RawMessage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over() {
+	if s.hasEnded() {
 		return agent.ErrTurnOver
 	}
 	if len(ops) > 0 {
 		s.touch()
 	}
 	err := s.emit(ops)
-	if s.over() {
+	if s.hasEnded() {
 		s.cancel(agent.ErrTurnOver)
 	}
 	return err
@@ -224,8 +224,8 @@ func (s *Stage) add(e event.Event) {
 	}
 	if v := s.fold.Visible(stageTurn); len(s.views) == 0 || s.views[len(s.views)-1] != v {
 		s.views = append(s.views, v)
-		if s.Shown != nil {
-			s.Shown(v)
+		if s.OnView != nil {
+			s.OnView(v)
 		}
 	}
 }
@@ -259,8 +259,8 @@ func (s *Stage) KeepSession(_ context.Context, session json.RawMessage) error {
 	return nil
 }
 
-// Alive implements [agent.Sink].
-func (s *Stage) Alive() {
+// ReportProgress implements [agent.Sink].
+func (s *Stage) ReportProgress() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.touch()
@@ -278,7 +278,7 @@ func (s *Stage) whySilent() *event.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.trouble != nil {
-		return s.trouble.Shown()
+		return s.trouble.ViewerError()
 	}
 	return &event.Error{Code: CodeSilence, Message: "the agent said nothing for too long"}
 }
@@ -286,7 +286,7 @@ func (s *Stage) whySilent() *event.Error {
 // touch restarts the limit on silence and forgets what the last attempt failed of. s.mu is held.
 func (s *Stage) touch() {
 	s.trouble = nil
-	if s.silent != nil && s.ending == nil {
+	if s.silent != nil && s.endBody == nil {
 		s.silent.Reset(s.Silence)
 	}
 }

@@ -13,7 +13,7 @@ func arithmetic(s *stage, q question) {
 	s.status("Working it out…")
 	t := s.call("calculator", "Calculate "+e, map[string]string{"expression": e})
 	for _, st := range steps {
-		t.print(st.what + " = " + st.result)
+		t.print(st.text + " = " + st.result)
 	}
 	if err != nil {
 		t.complain(err.Error())
@@ -22,7 +22,7 @@ func arithmetic(s *stage, q question) {
 		s.say(fmt.Sprintf("I can't give a result for `%s`: %s.", e, err))
 		return
 	}
-	t.done()
+	t.end()
 	s.status(fmt.Sprintf("Worked out in %s", plural(len(steps), "step")))
 	equals := " = "
 	if strings.HasPrefix(decimal(v), "≈") {
@@ -34,7 +34,7 @@ func arithmetic(s *stage, q question) {
 	}
 	rows := make([][]string, len(steps))
 	for i, st := range steps {
-		rows[i] = []string{fmt.Sprint(i + 1), st.what, st.result}
+		rows[i] = []string{fmt.Sprint(i + 1), st.text, st.result}
 	}
 	s.say(table([]string{"Step", "Calculation", "Result"}, rows))
 	s.say("\nTo check it elsewhere:\n\n```python\nprint(" + strings.NewReplacer("^", "**", ",", "").Replace(e) + ")\n```\n")

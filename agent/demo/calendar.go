@@ -16,32 +16,32 @@ func isCalendar(text string) bool { return askedClock.MatchString(text) || len(d
 
 // dates returns the days that a text names; those that no calendar has are left out.
 func dates(text string) []time.Time {
-	var all []time.Time
+	var dates []time.Time
 	for _, m := range isoDate.FindAllString(text, -1) {
 		if d, err := time.Parse(time.DateOnly, m); err == nil {
-			all = append(all, d)
+			dates = append(dates, d)
 		}
 	}
-	return all
+	return dates
 }
 
 // calendar tells of the days that a message names, and of now.
 func calendar(s *stage, q question) {
 	days := dates(q.text)
-	_, zone := q.now.Zone()
+	_, zone := q.time.Zone()
 	name := "UTC"
 	if zone != 0 {
-		name = q.now.Format("UTC-07:00")
+		name = q.time.Format("UTC-07:00")
 	}
-	today := time.Date(q.now.Year(), q.now.Month(), q.now.Day(), 0, 0, 0, 0, time.UTC)
+	today := time.Date(q.time.Year(), q.time.Month(), q.time.Day(), 0, 0, 0, 0, time.UTC)
 	s.think(fmt.Sprintf("This is about dates. I count %s in the message. The clock of the machine I run on tells me the rest.", plural(len(days), "date")))
 	s.status("Looking at the clock…")
 	t := s.call("clock", "Read the clock", map[string]string{"zone": name})
-	t.print(q.now.Format(time.RFC3339))
-	t.done()
+	t.print(q.time.Format(time.RFC3339))
+	t.end()
 
-	_, week := q.now.ISOWeek()
-	rows := [][]string{{"now", q.now.Format(time.DateOnly), q.now.Weekday().String(), fmt.Sprint(q.now.YearDay()), fmt.Sprint(week), "0"}}
+	_, week := q.time.ISOWeek()
+	rows := [][]string{{"now", q.time.Format(time.DateOnly), q.time.Weekday().String(), fmt.Sprint(q.time.YearDay()), fmt.Sprint(week), "0"}}
 	c := (*tool)(nil)
 	if len(days) > 0 {
 		s.status("Counting days…")
@@ -54,12 +54,12 @@ func calendar(s *stage, q question) {
 		rows = append(rows, []string{"named", d.Format(time.DateOnly), d.Weekday().String(), fmt.Sprint(d.YearDay()), fmt.Sprint(w), fmt.Sprintf("%+d", n)})
 	}
 	if c != nil {
-		c.done()
+		c.end()
 	}
 	s.status("Checked the calendar")
 	switch len(days) {
 	case 0:
-		s.say(fmt.Sprintf("It is **%s** on **%s** (%s).\n\n", q.now.Format("15:04:05"), q.now.Format("Monday, 2 January 2006"), name))
+		s.say(fmt.Sprintf("It is **%s** on **%s** (%s).\n\n", q.time.Format("15:04:05"), q.time.Format("Monday, 2 January 2006"), name))
 	case 1:
 		s.say(fmt.Sprintf("**%s is a %s**, %s.\n\n", days[0].Format("2 January 2006"), days[0].Weekday(), distance(daysBetween(today, days[0]))))
 	default:

@@ -13,13 +13,13 @@ type block struct{ language, text string }
 var fence = regexp.MustCompile("(?s)```([^\\s`]*)[^\\S\\n]*\\n(.*?)(?:\\n?```|$)")
 
 func blocks(text string) []block {
-	var all []block
+	var list []block
 	for _, m := range fence.FindAllStringSubmatch(text, -1) {
 		if strings.TrimSpace(m[2]) != "" {
-			all = append(all, block{m[1], m[2]})
+			list = append(list, block{m[1], m[2]})
 		}
 	}
-	return all
+	return list
 }
 
 // guesses tell a language by what only it writes, the surest first.
@@ -49,14 +49,14 @@ func guess(text string) string {
 
 // code reads the first piece of code: it counts its lines, checks its brackets, and shows it with numbers.
 func code(s *stage, q question) {
-	all := blocks(q.text)
-	b := all[0]
-	told := "as the fence says"
+	list := blocks(q.text)
+	b := list[0]
+	source := "as the fence says"
 	if b.language == "" {
-		b.language, told = guess(b.text), "as far as I can tell"
+		b.language, source = guess(b.text), "as far as I can tell"
 	}
 	lines := strings.Split(b.text, "\n")
-	s.think(fmt.Sprintf("There is code in the message, %s, %s. I can't run it, but I can read it: count its lines and see whether every bracket is closed.", b.language, told))
+	s.think(fmt.Sprintf("There is code in the message, %s, %s. I can't run it, but I can read it: count its lines and see whether every bracket is closed.", b.language, source))
 	s.status("Reading the code…")
 	t := s.call("read_code", fmt.Sprintf("Read %s of %s", plural(len(lines), "line"), b.language), map[string]any{"language": b.language, "lines": len(lines)})
 	blank, longest := 0, 0
@@ -67,7 +67,7 @@ func code(s *stage, q question) {
 		longest = max(longest, utf8.RuneCountInString(l))
 	}
 	t.print(fmt.Sprintf("%s, %d of them blank; the longest has %s", plural(len(lines), "line"), blank, plural(longest, "character")))
-	t.done()
+	t.end()
 
 	s.status("Checking brackets…")
 	t = s.call("brackets", "Check that every bracket is closed", map[string]string{"language": b.language})
@@ -79,15 +79,15 @@ func code(s *stage, q question) {
 		t.fail(wrong)
 	} else {
 		t.print(verdict)
-		t.done()
+		t.end()
 	}
 	s.status(fmt.Sprintf("Read %s", plural(len(lines), "line")))
-	s.say(fmt.Sprintf("This is **%s**, %s.\n\n", b.language, told))
+	s.say(fmt.Sprintf("This is **%s**, %s.\n\n", b.language, source))
 	s.say(table([]string{"What", "Value"}, [][]string{
 		{"Lines", fmt.Sprintf("%d, of them %d blank", len(lines), blank)},
 		{"Longest line", plural(longest, "character")},
 		{"Brackets", verdict},
-		{"Pieces of code in your message", fmt.Sprint(len(all))},
+		{"Pieces of code in your message", fmt.Sprint(len(list))},
 	}))
 	var n strings.Builder
 	for i, l := range lines {

@@ -51,7 +51,7 @@ type question struct {
 	text    string // as written, without the words that chose the skill or changed the pace
 	history []agent.Message
 	parts   []event.Part
-	now     time.Time
+	time    time.Time
 }
 
 // skill answers a question on a stage. A stage that has failed ignores what it is told, so a skill looks at it only
@@ -59,14 +59,14 @@ type question struct {
 type skill func(s *stage, q question)
 
 // Run answers one turn.
-func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	s := &stage{ctx: ctx, out: out, speed: a.cfg.Speed}
-	q := question{text: strings.TrimSpace(in.Message.Text), history: in.History, parts: in.Message.Parts, now: a.cfg.Now()}
-	if rest, ok := command(q.text, "slow"); ok {
-		q.text = rest
+func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	s := &stage{ctx: ctx, emitter: emitter, speed: a.cfg.Speed}
+	q := question{text: strings.TrimSpace(in.Message.Text), history: in.History, parts: in.Message.Parts, time: a.cfg.Now()}
+	if argument, ok := command(q.text, "slow"); ok {
+		q.text = argument
 		s.speed /= slowness
 	}
-	s.do(out.Model("demo"))
+	s.do(emitter.Model("demo"))
 	choose(&q)(s, q)
 	return s.err
 }
@@ -90,7 +90,7 @@ func init() {
 		{"status", "status lines that take each other's place", statuses},
 		{"tools", "several tools at once, one of which fails", tools},
 		{"ask", "a question that waits for your approval", approval},
-		{"long", "a long answer; `long 5000` gives about that many words", long},
+		{"long", "a long answer; `long 5000` gives about that many words", longAnswer},
 		{"error", "an answer that fails half-way", failure},
 		{"count", "`count to 12`, `count from 5 to 1`", count},
 	}
@@ -102,8 +102,8 @@ func choose(q *question) skill {
 		return help
 	}
 	for _, c := range commands {
-		if rest, ok := command(q.text, c.word); ok && (c.word != "count" || isCount(rest)) {
-			q.text = rest
+		if argument, ok := command(q.text, c.word); ok && (c.word != "count" || isCount(argument)) {
+			q.text = argument
 			return c.run
 		}
 	}
@@ -125,13 +125,13 @@ func choose(q *question) skill {
 }
 
 // command reports whether the text begins with the word, and returns what follows it.
-func command(text, word string) (rest string, ok bool) {
+func command(text, word string) (argument string, ok bool) {
 	if len(text) < len(word) || !strings.EqualFold(text[:len(word)], word) {
 		return "", false
 	}
-	rest = text[len(word):]
-	if rest != "" && !strings.ContainsRune(" \t\r\n:,.!?", rune(rest[0])) {
+	argument = text[len(word):]
+	if argument != "" && !strings.ContainsRune(" \t\r\n:,.!?", rune(argument[0])) {
 		return "", false
 	}
-	return strings.TrimLeft(rest, " \t\r\n:,.!?"), true
+	return strings.TrimLeft(argument, " \t\r\n:,.!?"), true
 }

@@ -65,7 +65,7 @@ func (s *sink) apply(events []event.Event) {
 }
 
 func (s *sink) Flush(context.Context) error { return nil }
-func (s *sink) Alive()                      {}
+func (s *sink) ReportProgress()             {}
 
 func (s *sink) Wait(_ context.Context, r event.Request) (event.Answer, error) {
 	s.asked = append(s.asked, r)

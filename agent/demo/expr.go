@@ -24,7 +24,7 @@ var (
 
 // step is one operation of a calculation.
 type step struct {
-	what   string // such as 3 + 4
+	text   string // such as 3 + 4
 	result string
 }
 
@@ -223,7 +223,7 @@ func operand(v *big.Rat) string {
 }
 
 // spoken are the words of arithmetic, longer ones first.
-var spoken = strings.NewReplacer(
+var wordOperators = strings.NewReplacer(
 	"×", "*", "÷", "/", "−", "-", "·", "*", "**", "^",
 	" multiplied by ", " * ", " divided by ", " / ", " to the power of ", " ^ ", " modulo ", " % ",
 	"% of ", "/100 * ", " percent of ", "/100 * ", " squared", "^2", " cubed", "^3",
@@ -235,7 +235,7 @@ var expression = regexp.MustCompile(`[-+(]*[\d.][-+*/%^().,\d \t]*`)
 // findExpression returns the longest calculation in a text, empty where there is none.
 func findExpression(text string) string {
 	best := ""
-	for _, c := range expression.FindAllString(spoken.Replace(strings.ToLower(text)), -1) {
+	for _, c := range expression.FindAllString(wordOperators.Replace(strings.ToLower(text)), -1) {
 		for c = strings.TrimRight(c, " \t.,"); c != "" && len(c) <= maxExpression; c = strings.TrimRight(c[:len(c)-1], " \t.,") {
 			_, steps, err := calculate(c)
 			if (err == nil && len(steps) > 0) || errors.Is(err, errZero) || errors.Is(err, errBig) {

@@ -48,26 +48,26 @@ func recall(s *stage, q question) {
 	s.think(fmt.Sprintf("I'm asked about what was said. The gateway gave me %s of this conversation.", plural(len(h), "earlier message")))
 	s.status("Looking back…")
 	t := s.call("history", "Read the conversation", map[string]int{"messages": len(h)})
-	mine, theirs := 0, 0
+	agentCount, userCount := 0, 0
 	var rows [][]string
 	for i, m := range h {
 		n := len(wordsOf(m.Text))
 		if m.Role == event.User {
-			theirs += n
+			userCount += n
 		} else {
-			mine += n
+			agentCount += n
 		}
 		if i >= len(h)-shownMessages {
 			rows = append(rows, []string{fmt.Sprint(i + 1), string(m.Role), clip(strings.Join(strings.Fields(m.Text), " "), 50)})
 			t.print(fmt.Sprintf("%d %s: %s", i+1, m.Role, plural(n, "word")))
 		}
 	}
-	t.done()
+	t.end()
 	s.status(fmt.Sprintf("Looked at %s", plural(len(h), "message")))
 	if len(h) == 0 {
 		s.say("Nothing was said before this message.\n")
 		return
 	}
-	s.say(fmt.Sprintf("Before this you said **%s** and I said **%s**. The last messages were:\n\n", plural(theirs, "word"), plural(mine, "word")))
+	s.say(fmt.Sprintf("Before this you said **%s** and I said **%s**. The last messages were:\n\n", plural(userCount, "word"), plural(agentCount, "word")))
 	s.say(table([]string{"Nr.", "Who", "What"}, rows))
 }

@@ -32,15 +32,15 @@ func letters(s *stage, q question) {
 		marks.WriteString(mark)
 		t.print(fmt.Sprintf("%2d  %c  %s", i, r, mark))
 	}
-	t.done()
+	t.end()
 	s.status(fmt.Sprintf("Looked at %s", plural(utf8.RuneCountInString(word), "letter")))
 	s.say(fmt.Sprintf("The letter **%s** stands **%s** in *%s*.\n\n", letter, timesWord(len(places)), word))
 	s.say("```text\n" + word + "\n" + strings.TrimRight(marks.String(), " ") + "\n```\n\n")
-	where := "nowhere"
+	positions := "nowhere"
 	if len(places) > 0 {
-		where = strings.Join(places, ", ")
+		positions = strings.Join(places, ", ")
 	}
-	s.say(table([]string{"Letter", "How often", "At"}, [][]string{{letter, fmt.Sprint(len(places)), where}}))
+	s.say(table([]string{"Letter", "How often", "At"}, [][]string{{letter, fmt.Sprint(len(places)), positions}}))
 }
 
 func timesWord(n int) string {

@@ -37,19 +37,19 @@ func tools(s *stage, q question) {
 
 	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 	encoded := base64.StdEncoding.EncodeToString([]byte(text))
-	left, right := pieces(hash, 16), pieces(encoded, 32)
-	for i := range max(len(left), len(right)) {
-		if i < len(left) {
-			sum.print(left[i])
+	hashPieces, encodedPieces := pieces(hash, 16), pieces(encoded, 32)
+	for i := range max(len(hashPieces), len(encodedPieces)) {
+		if i < len(hashPieces) {
+			sum.print(hashPieces[i])
 		}
-		if i < len(right) {
-			enc.print(right[i])
+		if i < len(encodedPieces) {
+			enc.print(encodedPieces[i])
 		}
 	}
-	sum.done()
+	sum.end()
 	div.complain("can't divide by zero")
 	div.fail("exit status 1")
-	enc.done()
+	enc.end()
 	s.status("Two of three tools have a result")
 	s.say("Three tools ran, two have a result:\n\n")
 	s.say(table([]string{"Tool", "State", "Result"}, [][]string{
@@ -61,31 +61,31 @@ func tools(s *stage, q question) {
 }
 
 func pieces(text string, n int) []string {
-	var all []string
+	var lines []string
 	for chunk := range slices.Chunk([]byte(text), n) {
-		all = append(all, string(chunk))
+		lines = append(lines, string(chunk))
 	}
-	return all
+	return lines
 }
 
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // approval asks a person and does what is decided.
 func approval(s *stage, q question) {
-	what := q.text
-	if what == "" {
-		what = "write a haiku about water"
+	text := q.text
+	if text == "" {
+		text = "write a haiku about water"
 	}
 	s.think("This is something that I should ask about first.")
 	if s.err != nil {
 		return
 	}
-	s.say(fmt.Sprintf("I'd like to do this: **%s**. I'll wait for your decision.\n\n", clip(what, 200)))
+	s.say(fmt.Sprintf("I'd like to do this: **%s**. I'll wait for your decision.\n\n", clip(text, 200)))
 	if s.err != nil {
 		return
 	}
-	a, err := s.out.Ask(s.ctx, event.Request{
-		ID: "approve", Kind: event.RequestApproval, Tool: "demo", Prompt: "May I " + clip(what, 200) + "?", Options: []string{string(event.Approve), string(event.Deny)},
+	a, err := s.emitter.Ask(s.ctx, event.Request{
+		ID: "approve", Kind: event.RequestApproval, Tool: "demo", Prompt: "May I " + clip(text, 200) + "?", Options: []string{string(event.Approve), string(event.Deny)},
 	})
 	s.do(err)
 	switch {
@@ -105,7 +105,7 @@ const (
 )
 
 // long takes numbers apart, one a line, until it has said about as many words as were asked for.
-func long(s *stage, q question) {
+func longAnswer(s *stage, q question) {
 	want := longWords
 	for _, w := range wordsOf(q.text) {
 		if n, err := strconv.Atoi(w); err == nil {
@@ -115,25 +115,25 @@ func long(s *stage, q question) {
 	}
 	s.think(fmt.Sprintf("A long answer is asked for, about %s. I'll take the numbers apart, one after another: that never ends and every line is true.", plural(want, "word")))
 	s.say("# The numbers, taken apart\n\n")
-	said := 0
-	for n := 2; said < want && s.err == nil; n++ {
-		line := apart(n)
-		said += len(strings.Fields(line))
+	count := 0
+	for n := 2; count < want && s.err == nil; n++ {
+		line := factors(n)
+		count += len(strings.Fields(line))
 		s.say("- " + line + "\n")
 	}
-	s.say(fmt.Sprintf("\nThat was about %s.\n", plural(said, "word")))
+	s.say(fmt.Sprintf("\nThat was about %s.\n", plural(count, "word")))
 }
 
 // apart tells what a number is made of.
-func apart(n int) string {
+func factors(n int) string {
 	var factors []string
 	divisors := 1
-	for rest, p := n, 2; rest > 1; p++ {
-		if p*p > rest {
-			p = rest
+	for quotient, p := n, 2; quotient > 1; p++ {
+		if p*p > quotient {
+			p = quotient
 		}
 		times := 0
-		for ; rest%p == 0; rest /= p {
+		for ; quotient%p == 0; quotient /= p {
 			times++
 		}
 		if times > 0 {
@@ -164,7 +164,7 @@ const maxCount = 1000
 var askedCount = regexp.MustCompile(`(?i)^(down\b|to\b|up\b|from\b|-?\d)`)
 
 // isCount reports whether what follows the word is how far; to count the words of a text is another thing.
-func isCount(rest string) bool { return rest == "" || askedCount.MatchString(rest) }
+func isCount(argument string) bool { return argument == "" || askedCount.MatchString(argument) }
 
 // count counts up or down.
 func count(s *stage, q question) {
@@ -185,12 +185,12 @@ func count(s *stage, q question) {
 	default:
 		from, to = numbers[0], numbers[1]
 	}
-	by := 1
+	step := 1
 	if to < from {
-		by = -1
+		step = -1
 	}
 	s.think(fmt.Sprintf("From %d to %d, one at a time.", from, to))
-	for n := from; s.err == nil; n += by {
+	for n := from; s.err == nil; n += step {
 		if n == to {
 			s.say(fmt.Sprintf("**%d**", n))
 			break

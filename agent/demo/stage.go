@@ -24,10 +24,10 @@ const (
 
 // stage is where a skill acts. After the first error, which it keeps, it does nothing more.
 type stage struct {
-	ctx   context.Context
-	out   *agent.Emitter
-	speed float64
-	err   error
+	ctx     context.Context
+	emitter *agent.Emitter
+	speed   float64
+	err     error
 }
 
 func (s *stage) do(err error) {
@@ -86,18 +86,18 @@ func firstWord(text string) string {
 // think streams reasoning.
 func (s *stage) think(text string) {
 	s.pause(toStart)
-	s.stream(text, s.out.Reasoning)
+	s.stream(text, s.emitter.Reasoning)
 }
 
 // say streams a piece of the answer, Markdown.
-func (s *stage) say(text string) { s.stream(text, s.out.Text) }
+func (s *stage) say(text string) { s.stream(text, s.emitter.Text) }
 
 // status shows what goes on, in place of the status before.
 func (s *stage) status(text string) {
 	if s.err != nil {
 		return
 	}
-	s.do(s.out.Status(text, dialect.Replace))
+	s.do(s.emitter.Status(text, dialect.Replace))
 	s.pause(perStatus)
 }
 
@@ -118,7 +118,7 @@ func (s *stage) call(name, title string, input any) *tool {
 		s.do(err)
 		return t
 	}
-	t.t, err = s.out.Tool(name, "")
+	t.t, err = s.emitter.Tool(name, "")
 	s.do(err)
 	t.do(func() error { return t.t.Title(title) })
 	s.stream(string(b), t.input)
@@ -145,5 +145,5 @@ func (t *tool) complain(line string) {
 	t.s.pause(perLine)
 }
 
-func (t *tool) done()              { t.do(func() error { return t.t.Done() }) }
+func (t *tool) end()               { t.do(func() error { return t.t.Done() }) }
 func (t *tool) fail(reason string) { t.do(func() error { return t.t.Fail(reason) }) }

@@ -77,15 +77,15 @@ func words(s *stage, q question) {
 		"What I can do honestly is to read the text closely and tell what is in it.")
 	s.status("Reading your message…")
 	t := s.call("word_count", "Count words", map[string]any{"text": clip(q.text, 80), "characters": st.characters})
-	most := 0
+	largest := 0
 	for _, f := range st.top {
-		most = max(most, f.n)
+		largest = max(largest, f.n)
 	}
 	for _, f := range st.top {
-		t.print(bar(f, most))
+		t.print(bar(f, largest))
 	}
 	t.print(fmt.Sprintf("%s, %d distinct", plural(st.words, "word"), st.distinct))
-	t.done()
+	t.end()
 	s.status(fmt.Sprintf("Read %s", plural(st.words, "word")))
 
 	kind := "statement"
@@ -108,7 +108,7 @@ func words(s *stage, q question) {
 	if len(st.top) > 0 {
 		var b strings.Builder
 		for _, f := range st.top {
-			b.WriteString(bar(f, most) + "\n")
+			b.WriteString(bar(f, largest) + "\n")
 		}
 		s.say("\nThe words that count most in it:\n\n```text\n" + b.String() + "```\n")
 	}
@@ -116,11 +116,11 @@ func words(s *stage, q question) {
 }
 
 // bar draws how often a word occurs.
-func bar(f frequency, most int) string {
+func bar(f frequency, largest int) string {
 	const width, longest = 20, 16
 	word := clip(f.word, longest)
 	pad := strings.Repeat(" ", max(0, longest-utf8.RuneCountInString(word)))
-	return fmt.Sprintf("%s%s %s %d", word, pad, strings.Repeat("█", max(1, f.n*width/max(most, 1))), f.n)
+	return fmt.Sprintf("%s%s %s %d", word, pad, strings.Repeat("█", max(1, f.n*width/max(largest, 1))), f.n)
 }
 
 func describe(p event.Part) string {

@@ -134,11 +134,11 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 		history := &callbackHistory{agent: a, emitter: emitter, conversation: s.Conversation, text: body.Text}
 		talk := call.Talk{
 			Complete: history.complete,
-			Client:   a.client, Dialect: a.cfg.Dialect, Out: emitter,
+			Client:   a.client, Dialect: a.cfg.Dialect, Emitter: emitter,
 			Request: func(ctx context.Context, _ []event.Answer) (*http.Request, error) {
 				return call.Stream(ctx, call.Path(a.base, "api", "conversations", s.Conversation, "messages", "stream"), a.cfg.Token, in.Key, body)
 			},
-			Gone: isStored,
+			ReportGone: isStored,
 		}
 		err := talk.Run(ctx)
 		if !errors.Is(err, call.ErrGone) {
@@ -196,7 +196,7 @@ func content(m agent.Message) (text string, images []image) {
 		if inline && strings.HasPrefix(head, "data:") && strings.HasPrefix(p.Media.MIME, "image/") {
 			images = append(images, image{Data: data, MIME: p.Media.MIME, Name: p.Media.Name})
 		} else {
-			text = strings.TrimLeft(text+"\n\n"+call.Unreached(p.Media), "\n")
+			text = strings.TrimLeft(text+"\n\n"+call.UnreachableText(p.Media), "\n")
 		}
 	}
 	return text, images

@@ -61,9 +61,9 @@ func New(c Config) (*Agent, error) {
 }
 
 // Run starts the process, and returns when it has ended.
-func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
+func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
 	in.Ingest = nil // its output is its stream
-	in, err := out.Inline(ctx, in)
+	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -75,15 +75,15 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	if err != nil {
 		return &agent.Error{Code: codeNotStarted, Message: "the agent's process can't be started", Detail: err.Error(), Retryable: true}
 	}
-	aside := &process.Aside{Log: out.Log()}
+	aside := &process.Aside{Log: emitter.Log()}
 	var tasks sync.WaitGroup
-	out.Sent(body)
+	emitter.CaptureSent(body)
 	tasks.Go(func() { p.WriteInput(append(body, '\n')) })
 	tasks.Go(func() { aside.ReadAll(p.Stderr) })
 
-	s := agent.NewStream(out, a.cfg.Dialect)
+	s := agent.NewStream(emitter, a.cfg.Dialect)
 	unwatch := context.AfterFunc(ctx, func() {
-		if !s.Ended() {
+		if !s.HasEnded() {
 			p.Stop()
 		}
 	})
@@ -103,7 +103,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	switch {
 	case err == nil:
 		if p.Err() != nil {
-			out.Log().Debug("agent's process failed after its answer", "error", p.Err())
+			emitter.Log().Debug("agent's process failed after its answer", "error", p.Err())
 		}
 		return nil
 	case ctx.Err() != nil:
@@ -123,8 +123,8 @@ func (a *Agent) endEarly(s *agent.Stream, err error) error {
 			Code: codeCutShort, Message: "the agent's process closed its output without the end that " + a.cfg.Dialect.Name + " has", Retryable: true,
 		})
 	}
-	if shown := (*agent.Error)(nil); errors.As(err, &shown) {
-		return s.Fail(shown)
+	if failure := (*agent.Error)(nil); errors.As(err, &failure) {
+		return s.Fail(failure)
 	}
 	code := codeStream
 	if errors.Is(err, agent.ErrTooLarge) {

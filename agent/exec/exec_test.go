@@ -65,7 +65,7 @@ func wantTurn(t *testing.T, s *agenttest.Stage, o event.Outcome, visible string)
 }
 
 func TestCallbacks(t *testing.T) {
-	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Played {
+	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Playback {
 		file := filepath.Join(t.TempDir(), "script")
 		var b []byte
 		for _, line := range s.Actions(t) {

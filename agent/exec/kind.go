@@ -41,6 +41,6 @@ func Kind(dialects dialect.Registry) agent.Kind {
 
 // environment is what the program of a turn sees.
 func (a *Agent) environment(in agent.Input) []string {
-	own := []string{"LEAT_CONVERSATION=" + in.Conversation, "LEAT_TURN=" + in.Turn, "LEAT_KEY=" + in.Key}
-	return process.Environment(own, a.cfg.Env...)
+	variables := []string{"LEAT_CONVERSATION=" + in.Conversation, "LEAT_TURN=" + in.Turn, "LEAT_KEY=" + in.Key}
+	return process.Environment(variables, a.cfg.Env...)
 }

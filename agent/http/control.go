@@ -39,7 +39,7 @@ func NewControlled(c Config, control string) (*Controlled, error) {
 }
 
 // told is the body of a request to the control URL.
-type told struct {
+type notice struct {
 	Type         string         `json:"type"` // answer or steer
 	Conversation string         `json:"conversation"`
 	Turn         string         `json:"turn"`
@@ -50,7 +50,7 @@ type told struct {
 
 // Answer implements [agent.Answerer]. What is no success, and may become one, is told again.
 func (c *Controlled) Answer(ctx context.Context, in agent.Input, a event.Answer) error {
-	status, err := c.tell(ctx, in, told{Type: "answer", Answer: &a})
+	status, err := c.tell(ctx, in, notice{Type: "answer", Answer: &a})
 	switch {
 	case err != nil:
 		return err
@@ -64,7 +64,7 @@ func (c *Controlled) Answer(ctx context.Context, in agent.Input, a event.Answer)
 
 // Steer implements [agent.Steerer]: the message is taken where the answer is a success.
 func (c *Controlled) Steer(ctx context.Context, in agent.Input, m agent.Message) error {
-	status, err := c.tell(ctx, in, told{Type: "steer", Message: &m})
+	status, err := c.tell(ctx, in, notice{Type: "steer", Message: &m})
 	if err != nil {
 		return fmt.Errorf("%w: %w", agent.ErrNotSteered, err)
 	}
@@ -74,7 +74,7 @@ func (c *Controlled) Steer(ctx context.Context, in agent.Input, m agent.Message)
 	return nil
 }
 
-func (c *Controlled) tell(ctx context.Context, in agent.Input, t told) (status int, err error) {
+func (c *Controlled) tell(ctx context.Context, in agent.Input, t notice) (status int, err error) {
 	t.Conversation, t.Turn, t.Key = in.Conversation, in.Turn, in.Key
 	body, err := json.Marshal(t)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 )
 
 // cut describes a body that ended without the dialect's own end. asked says that it held a question.
-func (a *Agent) cut(res *http.Response, s *agent.Stream, asked bool) string {
-	if asked {
+func (a *Agent) cutMessage(res *http.Response, s *agent.Stream, hasRequest bool) string {
+	if hasRequest {
 		return "the agent asked a question and ended its answer; to get a person's decision it has to keep the answer open, or answer 202 and push the turn"
 	}
 	text := fmt.Sprintf("the agent's answer ended without the end that %s has", a.cfg.Dialect.Name)
-	if kind := res.Header.Get("Content-Type"); !s.Begun() && kind != "" {
+	if kind := res.Header.Get("Content-Type"); !s.HasBegun() && kind != "" {
 		text = fmt.Sprintf("the agent's answer (%d, %s) holds nothing in the dialect %s", res.StatusCode, kind, a.cfg.Dialect.Name)
 	}
 	return text

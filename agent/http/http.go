@@ -69,8 +69,8 @@ func (a *Agent) Close() { a.client.CloseIdleConnections() }
 func (a *Agent) MayPush() {}
 
 // Run sends the turn and hands the answer's stream on.
-func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	in, err := out.Inline(ctx, in)
+func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -78,26 +78,26 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 	if err != nil {
 		return fmt.Errorf("input: %w", err)
 	}
-	return call.Repeat(ctx, out, func() error { return a.attempt(ctx, in, body, out) })
+	return call.Repeat(ctx, emitter, func() error { return a.attempt(ctx, in, body, emitter) })
 }
 
 // attempt makes one call. A [*call.Failure] says that it failed, and whether it may be repeated.
-func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, out *agent.Emitter) error {
-	s := agent.NewStream(out, a.cfg.Dialect)
-	asked := false
-	s.Through = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
-		asked = asked || slices.ContainsFunc(ops, func(op event.Event) bool { return op.Type == event.TurnWait })
+func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, emitter *agent.Emitter) error {
+	s := agent.NewStream(emitter, a.cfg.Dialect)
+	hasRequest := false
+	s.Filter = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
+		hasRequest = hasRequest || slices.ContainsFunc(ops, func(op event.Event) bool { return op.Type == event.TurnWait })
 		return ops, nil, nil
 	}
 	// Once the stream has ended the turn its context ends too; the agent may still end its body in peace.
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
-		if !s.Ended() {
+		if !s.HasEnded() {
 			cancel(context.Cause(ctx))
 		}
 	})()
-	out.Sent(body)
+	emitter.CaptureSent(body)
 	res, err := a.post(life, a.url, in, body)
 	if err != nil {
 		s.Drop()
@@ -107,12 +107,12 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, out *a
 	switch {
 	case res.StatusCode == http.StatusAccepted:
 		s.Drop()
-		return &agent.Pushed{Dialect: a.cfg.Dialect.Name}
+		return &agent.PushPending{Dialect: a.cfg.Dialect.Name}
 	case res.StatusCode/100 != 2:
 		s.Drop()
-		return call.Refused(res)
+		return call.StatusFailure(res)
 	}
-	out.Trouble(nil)
+	emitter.Trouble(nil)
 	_, err = s.ReadFrom(res.Body)
 	switch {
 	case err == nil:
@@ -121,7 +121,7 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, out *a
 		_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be used again
 		return nil
 	case errors.Is(err, agent.ErrBroken):
-		f := call.Broken(s.Begun())
+		f := call.BrokenStream(s.HasBegun())
 		if f.Retry {
 			s.Drop()
 		}
@@ -129,7 +129,7 @@ func (a *Agent) attempt(ctx context.Context, in agent.Input, body []byte, out *a
 	case errors.Is(err, agent.ErrTooLarge):
 		return &call.Failure{Code: call.CodeTooLarge, Message: err.Error()}
 	case errors.Is(err, dialect.ErrCutShort):
-		return &call.Failure{Code: call.CodeCutShort, Message: a.cut(res, s, asked), Retryable: true}
+		return &call.Failure{Code: call.CodeCutShort, Message: a.cutMessage(res, s, hasRequest), Retryable: true}
 	case errors.Is(err, agent.ErrTurnOver):
 		return err
 	}

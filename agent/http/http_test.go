@@ -78,7 +78,7 @@ func wantError(t *testing.T, err error, code string, retryable bool, words ...st
 }
 
 func TestCallbacks(t *testing.T) {
-	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Played {
+	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Playback {
 		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			for _, line := range s.Actions(t) {
 				// In two halves: what a line means must not hang on how it comes.
@@ -337,7 +337,7 @@ func TestStopURL(t *testing.T) {
 func TestAccepted(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
 	err := newAgent(t, url, "?dialect=anthropic").Run(t.Context(), input, agent.NewEmitter(t.Context(), nil))
-	var to *agent.Pushed
+	var to *agent.PushPending
 	if !errors.As(err, &to) || to.Dialect != "anthropic" {
 		t.Errorf("got %v", err)
 	}
@@ -382,7 +382,7 @@ func TestRefuses(t *testing.T) {
 func TestGzip(t *testing.T) {
 	shown := make(chan struct{})
 	s := agenttest.NewStage(t.Context())
-	s.Shown = func(visible string) {
+	s.OnView = func(visible string) {
 		if visible == "first" {
 			close(shown)
 		}

@@ -57,7 +57,7 @@ func (k *socketAgent) dial(ctx context.Context, emitter *agent.Emitter) (*connec
 func (l *connection) readFrames(ctx context.Context, wait time.Duration) {
 	defer l.cancel()
 	defer close(l.frames)
-	var memory agent.Hold
+	var memory agent.Reservation
 	defer memory.Release()
 	for {
 		b, err := l.message(ctx, &memory)
@@ -90,7 +90,7 @@ func (l *connection) readFrames(ctx context.Context, wait time.Duration) {
 }
 
 // message reads one frame. A large frame first waits for its share of the gateway's memory budget.
-func (l *connection) message(ctx context.Context, memory *agent.Hold) ([]byte, error) {
+func (l *connection) message(ctx context.Context, memory *agent.Reservation) ([]byte, error) {
 	_, r, err := l.ws.Reader(ctx)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (l *connection) send(ctx context.Context, times times, frame any) error {
 		return err
 	}
 	if l.emitter != nil {
-		l.emitter.Sent(b)
+		l.emitter.CaptureSent(b)
 	}
 	ctx, cancel := context.WithTimeout(ctx, times.dial)
 	defer cancel()
@@ -160,7 +160,7 @@ func (l *connection) call(ctx context.Context, times times, id string, frame any
 				return nil, fmt.Errorf("%w: %w", errBroken, l.closeError())
 			}
 			if l.emitter != nil {
-				l.emitter.Received(b)
+				l.emitter.CaptureReceived(b)
 			}
 			var f struct {
 				ID string `json:"request_id"`

@@ -55,7 +55,7 @@ func discover(ctx context.Context, dialects dialect.Registry, s agent.Spec) ([]a
 			info.Updated = info.LastRun
 		}
 		offers[i] = agent.Offer{
-			What: agent.OfferAgent, ID: info.ID, Name: info.Name, Updated: info.Updated,
+			Type: agent.OfferAgent, ID: info.ID, Name: info.Name, Updated: info.Updated,
 			Spec: agent.Spec{Name: s.Kind, Kind: s.Kind, Target: s.Target, Options: options}.String(),
 		}
 	}

@@ -21,8 +21,8 @@ func TestDiscover(t *testing.T) {
 			t.Fatalf("%s: %v", url, err)
 		}
 		want := []agent.Offer{
-			{What: agent.OfferAgent, ID: "agent-1", Name: "Ann's", Updated: time.Date(2026, 11, 22, 16, 0, 0, 0, time.UTC), Spec: "letta:" + url + "?agent=agent-1&token_env=LETTA_TEST_TOKEN"},
-			{What: agent.OfferAgent, ID: "agent-2", Spec: "letta:" + url + "?agent=agent-2&token_env=LETTA_TEST_TOKEN"},
+			{Type: agent.OfferAgent, ID: "agent-1", Name: "Ann's", Updated: time.Date(2026, 11, 22, 16, 0, 0, 0, time.UTC), Spec: "letta:" + url + "?agent=agent-1&token_env=LETTA_TEST_TOKEN"},
+			{Type: agent.OfferAgent, ID: "agent-2", Spec: "letta:" + url + "?agent=agent-2&token_env=LETTA_TEST_TOKEN"},
 		}
 		if !reflect.DeepEqual(offers, want) {
 			t.Errorf("%s offers %+v, want %+v", url, offers, want)

@@ -65,7 +65,7 @@ func connectFailure(err error) *failure {
 	switch {
 	case errors.As(err, &encoded):
 		return &failure{code: codeStatus, message: "the Letta server's response can't be decoded: " + encoded.Error()}
-	case call.Untrusted(err):
+	case call.IsUntrusted(err):
 		return &failure{code: codeUnreachable, message: "the Letta server's certificate is not trusted", detail: call.Reason(err)}
 	}
 	return &failure{code: codeUnreachable, message: call.WithCause("the Letta server can't be reached", err), detail: call.Reason(err), retryable: true}

@@ -36,7 +36,7 @@ func newBook(t *testing.T, s session, own ...string) *book {
 	return &book{t: t, own: own, sess: raw, known: map[string]bool{}}
 }
 
-func (b *book) All(context.Context) ([]agent.Session, error) {
+func (b *book) List(context.Context) ([]agent.Session, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return []agent.Session{{Conversation: followed, Session: b.sess, Cursor: b.cursor}}, nil

@@ -93,7 +93,7 @@ func (w *socketTurn) keepAlive() error {
 	if time.Since(w.queue.lastFrame) > w.agent.times.queueLimit {
 		return &failure{code: codeBusy, message: "the Letta server is still busy with an earlier turn and has not started this one", retryable: true}
 	}
-	w.turn.emitter.Alive()
+	w.turn.emitter.ReportProgress()
 	return nil
 }
 

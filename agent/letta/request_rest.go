@@ -58,7 +58,7 @@ func (r *restAgent) send(t *turn, messages ...any) streamRequest {
 			body.Agent = s.Agent
 		}
 		if raw, err := json.Marshal(body); err == nil {
-			t.emitter.Sent(raw)
+			t.emitter.CaptureSent(raw)
 		}
 		return r.call(ctx, http.MethodPost, nil, body, "conversations", s.Conversation, "messages")
 	}

@@ -59,7 +59,7 @@ func (w *socketTurn) resend(ctx context.Context, s session, a *reconnectState) (
 		if time.Since(start) > w.agent.times.queueLimit {
 			return false, w.turn.endLost(codeLost, "the connection to the Letta server was lost while the message was queued there, so it is unknown whether the server has received it")
 		}
-		w.turn.emitter.Alive()
+		w.turn.emitter.ReportProgress()
 		if err := retry.Sleep(ctx, pause); err != nil {
 			return false, err
 		}

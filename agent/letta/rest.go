@@ -32,7 +32,7 @@ type restAgent struct {
 
 var (
 	_ agent.Agent   = (*restAgent)(nil)
-	_ agent.Tied    = (*restAgent)(nil)
+	_ agent.Drainer = (*restAgent)(nil)
 	_ agent.Checker = (*restAgent)(nil)
 	_ agent.Prober  = (*restAgent)(nil)
 	_ agent.Keeper  = (*restAgent)(nil)
@@ -74,8 +74,8 @@ func (r *restAgent) log() *slog.Logger {
 // Close closes idle connections. Turns that run are not affected.
 func (r *restAgent) Close() { r.client.CloseIdleConnections() }
 
-// Tied implements [agent.Tied]. The server continues a run without a reader only if it is a background run.
-func (r *restAgent) Tied() bool { return !r.cfg.Background }
+// NeedsDrain implements [agent.Drainer]. The server continues a run without a reader only if it is a background run.
+func (r *restAgent) NeedsDrain() bool { return !r.cfg.Background }
 
 // query returns the parameters that the paths of a conversation need. All agents' default conversations have the same path, so
 // the agent's id selects one.

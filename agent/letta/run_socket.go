@@ -223,7 +223,7 @@ func (w *socketTurn) readUntilEnd(ctx context.Context) error {
 			if !ok {
 				return errors.Join(errBroken, w.conn.closeError())
 			}
-			w.turn.emitter.Received(b)
+			w.turn.emitter.CaptureReceived(b)
 			w.queue.lastFrame = time.Now()
 			if err := w.handleFrame(ctx, b); err != nil {
 				return err

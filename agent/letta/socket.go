@@ -30,7 +30,7 @@ type socketAgent struct {
 
 var (
 	_ agent.Agent   = (*socketAgent)(nil)
-	_ agent.Tied    = (*socketAgent)(nil)
+	_ agent.Drainer = (*socketAgent)(nil)
 	_ agent.Steerer = (*socketAgent)(nil)
 	_ agent.Checker = (*socketAgent)(nil)
 	_ agent.Prober  = (*socketAgent)(nil)
@@ -42,9 +42,9 @@ func newSocket(b base) *socketAgent {
 	}}
 }
 
-// Tied implements [agent.Tied]. The App Server cancels a turn when its last viewer disconnects, so a restart of Leat may end
+// NeedsDrain implements [agent.Drainer]. The App Server cancels a turn when its last viewer disconnects, so a restart of Leat may end
 // it.
-func (k *socketAgent) Tied() bool { return true }
+func (k *socketAgent) NeedsDrain() bool { return true }
 
 // request has the fields that all commands of the App Server share.
 type request struct {

@@ -90,7 +90,7 @@ func (s *stage) start(call func(ctx context.Context) error) {
 				end = &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "other", Message: err.Error()}}
 				var shown *agent.Error
 				if errors.As(err, &shown) {
-					end.Error = shown.Shown()
+					end.Error = shown.ViewerError()
 				}
 			}
 			s.emit([]event.Event{{Type: event.TurnEnd, Body: end}})
@@ -279,8 +279,8 @@ func (s *stage) Emit(_ context.Context, ops []event.Event, state json.RawMessage
 // Flush implements [agent.Sink].
 func (s *stage) Flush(context.Context) error { return nil }
 
-// Alive implements [agent.Sink].
-func (s *stage) Alive() {
+// ReportProgress implements [agent.Sink].
+func (s *stage) ReportProgress() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.alive++

@@ -69,7 +69,7 @@ func (r *restAgent) stream(ctx context.Context, t *turn, send streamRequest, res
 		n, rerr := res.Body.Read(buf)
 		if n > 0 {
 			stall.Reset(r.times.stall)
-			t.emitter.Received(buf[:n])
+			t.emitter.CaptureReceived(buf[:n])
 			if err := chunks.feed(buf[:n]); err != nil {
 				return err
 			}

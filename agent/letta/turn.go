@@ -96,7 +96,7 @@ func (t *turn) restore(raw json.RawMessage) error {
 // decode decodes a frame and emits its events. A large frame waits for a share of the gateway's memory budget. If the turn has
 // ended meanwhile, the error is nil if the turn's own last event was the reason.
 func (t *turn) decode(f dialect.Frame) error {
-	err := t.emitter.Large(len(f.Data), func() error { return t.emitter.Decode(t.decodeStep(f)) })
+	err := t.emitter.WithLargeFrame(len(f.Data), func() error { return t.emitter.Decode(t.decodeStep(f)) })
 	if errors.Is(err, agent.ErrTurnOver) && t.isFinished() {
 		return nil
 	}

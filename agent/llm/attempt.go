@@ -54,7 +54,7 @@ func (t *attempt) call(ctx context.Context) error {
 	}
 	from := t.from
 	defer context.AfterFunc(ctx, func() {
-		if !stream.Ended() {
+		if !stream.HasEnded() {
 			cancel(context.Cause(ctx))
 		}
 	})()
@@ -95,7 +95,7 @@ func (t *attempt) call(ctx context.Context) error {
 		if f.Retry {
 			stream.Drop()
 		}
-		f.Fresh = t.from != from
+		f.ResetRetries = t.from != from
 		return f
 	}
 	return err
@@ -114,8 +114,8 @@ func (t *attempt) stream() (*agent.Stream, *dialect.Stream, error) {
 			return nil, nil, err
 		}
 	}
-	s := agent.TakeUp(t.emitter, d)
-	s.Through = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
+	s := agent.ResumeStream(t.emitter, d)
+	s.Filter = func(ops []event.Event) ([]event.Event, json.RawMessage, error) {
 		ops, err := t.filter(ops)
 		if err != nil || !t.a.cfg.Background {
 			return ops, nil, err
@@ -130,7 +130,7 @@ func (t *attempt) send(ctx context.Context) (*http.Response, error) {
 	if t.from != nil && t.from.ID != "" {
 		return t.a.do(ctx, http.MethodGet, t.from.path(), t.in.Key, nil)
 	}
-	t.emitter.Sent(t.body)
+	t.emitter.CaptureSent(t.body)
 	key := t.in.Key
 	if t.answers > 0 {
 		key = fmt.Sprintf("%s-%d", key, t.answers) // a different request, which must not be taken for a repetition
@@ -156,8 +156,8 @@ func (t *attempt) filter(ops []event.Event) ([]event.Event, error) {
 				return shown, f
 			}
 			b := *op.Body
-			t.emitter.Failed(f.Shown())
-			b.Error = f.Shown().Shown()
+			t.emitter.Failed(f.AgentError())
+			b.Error = f.AgentError().ViewerError()
 			op.Body = &b
 		case !t.isVisible && t.isBlank(&op):
 			t.pending = append(t.pending, op)

@@ -119,7 +119,7 @@ func (l *log) Wait(_ context.Context, r event.Request) (event.Answer, error) {
 	return event.Answer{}, errors.New("unanswered")
 }
 
-func (*log) Alive() {}
+func (*log) ReportProgress() {}
 
 func (l *log) all() []event.Event {
 	var all []event.Event

@@ -37,7 +37,7 @@ func (p provider) discover(ctx context.Context, s agent.Spec) ([]agent.Offer, er
 	}
 	offers := make([]agent.Offer, len(models))
 	for i, id := range models {
-		offers[i] = agent.Offer{What: agent.OfferModel, ID: id, Spec: agent.Spec{Name: s.Kind, Kind: s.Kind, Target: id, Options: s.Options}.String()}
+		offers[i] = agent.Offer{Type: agent.OfferModel, ID: id, Spec: agent.Spec{Name: s.Kind, Kind: s.Kind, Target: id, Options: s.Options}.String()}
 	}
 	return offers, nil
 }

@@ -38,7 +38,7 @@ func TestDiscover(t *testing.T) {
 			var want []agent.Offer
 			for _, id := range []string{"m-1", "m-2"} {
 				spec := agent.Spec{Name: kind, Kind: kind, Target: id, Options: map[string]string{"token_env": "LEAT_TEST_KEY", "base_url": s.URL}}
-				want = append(want, agent.Offer{What: agent.OfferModel, ID: id, Spec: spec.String()})
+				want = append(want, agent.Offer{Type: agent.OfferModel, ID: id, Spec: spec.String()})
 			}
 			if !reflect.DeepEqual(offers, want) {
 				t.Errorf("offers %+v, want %+v", offers, want)

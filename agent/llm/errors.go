@@ -143,7 +143,7 @@ func classify(status int, p problem) (code string, retry bool) {
 		return codeLimited, true
 	case status == http.StatusServiceUnavailable, status == 529:
 		return codeOverloaded, true
-	case call.Passing(status):
+	case call.IsTransient(status):
 		return codeProvider, true
 	}
 	return codeRefused, false
@@ -203,7 +203,7 @@ func (a *modelAgent) unreachable(err error) *call.Failure {
 	switch {
 	case errors.As(err, &encoded):
 		return &call.Failure{Code: codeAnswer, Message: fmt.Sprintf("the response of %s is invalid: %v", a.name, encoded)}
-	case call.Untrusted(err):
+	case call.IsUntrusted(err):
 		return &call.Failure{Code: codeUnreachable, Message: "the certificate of " + a.name + " is not accepted", Detail: a.place + ": " + call.Reason(err)}
 	}
 	return &call.Failure{Code: codeUnreachable, Message: call.WithCause(a.name+" can't be reached", err), Detail: a.place + ": " + call.Reason(err), Retry: true}

@@ -291,7 +291,7 @@ func checkTurn(t *testing.T, w want, stage *agenttest.Stage, err error) {
 		var shown *agent.Error
 		switch {
 		case errors.As(err, &shown):
-			got = shown.Shown()
+			got = shown.ViewerError()
 		case turn.Error != nil:
 			got = turn.Error
 		}

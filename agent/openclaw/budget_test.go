@@ -46,7 +46,7 @@ func TestLargeMessages(t *testing.T) {
 		_, err = conn.closeReason()
 		return got, err
 	}
-	var others agent.Hold
+	var others agent.Reservation
 	if err := others.Resize(240 << 20); err != nil { // what is left has no room for the message
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func (l *connection) readFrames(ctx context.Context, take func(raw []byte, f *fr
 		_ = l.ws.Close(closeSilent, "no tick")
 	})
 	defer watch.Stop()
-	var hold agent.Hold
+	var hold agent.Reservation
 	defer hold.Release()
 	for {
 		b, err := readMessage(ctx, l.ws, &hold)
@@ -100,7 +100,7 @@ func (l *connection) readFrames(ctx context.Context, take func(raw []byte, f *fr
 }
 
 // readMessage reads one message, as far as the budget for large frames allows.
-func readMessage(ctx context.Context, ws *websocket.Conn, hold *agent.Hold) ([]byte, error) {
+func readMessage(ctx context.Context, ws *websocket.Conn, hold *agent.Reservation) ([]byte, error) {
 	_, r, err := ws.Reader(ctx)
 	if err != nil {
 		return nil, err

@@ -63,10 +63,10 @@ func (a *gatewayAgent) offers(ctx context.Context, s agent.Spec) ([]agent.Offer,
 	}
 	var offers []agent.Offer
 	for _, info := range agents.Agents {
-		offers = append(offers, agent.Offer{What: agent.OfferAgent, ID: info.ID, Name: info.Name, Spec: with("agent", info.ID)})
+		offers = append(offers, agent.Offer{Type: agent.OfferAgent, ID: info.ID, Name: info.Name, Spec: with("agent", info.ID)})
 	}
 	for _, info := range sessions.Sessions {
-		o := agent.Offer{What: agent.OfferSession, ID: info.Key, Name: info.Label, Spec: with("session", info.Key)}
+		o := agent.Offer{Type: agent.OfferSession, ID: info.Key, Name: info.Label, Spec: with("session", info.Key)}
 		if o.Name == "" {
 			o.Name = info.Name
 		}

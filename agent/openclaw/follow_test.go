@@ -35,7 +35,7 @@ type conversations struct {
 	runs  map[string]*turnHost
 }
 
-func (c *conversations) All(context.Context) ([]agent.Session, error) {
+func (c *conversations) List(context.Context) ([]agent.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return []agent.Session{{Conversation: "C1", Session: c.kept, Cursor: c.at}}, nil

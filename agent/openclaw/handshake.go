@@ -80,7 +80,7 @@ func (a *gatewayAgent) dialError(ctx context.Context, res *http.Response, err er
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if res == nil && call.Untrusted(err) {
+	if res == nil && call.IsUntrusted(err) {
 		return &refusal{message: fmt.Sprintf("%s: %s", a.host(), rootCause(err)), certificate: true}
 	}
 	if res == nil {
@@ -181,7 +181,7 @@ func scopes(c challenge) []string {
 }
 
 func readFrame(ctx context.Context, ws *websocket.Conn) (*frame, error) {
-	var hold agent.Hold
+	var hold agent.Reservation
 	defer hold.Release()
 	b, err := readMessage(ctx, ws, &hold)
 	if err != nil {

@@ -272,7 +272,7 @@ func (h *turnHost) end(err error) {
 	b := &event.Body{Outcome: event.Completed}
 	var shown *agent.Error
 	if errors.As(err, &shown) {
-		b = &event.Body{Outcome: event.Failed, Error: shown.Shown()}
+		b = &event.Body{Outcome: event.Failed, Error: shown.ViewerError()}
 	} else if err != nil {
 		b = &event.Body{Outcome: event.Failed, Error: &event.Error{Code: "agent_error", Message: err.Error()}}
 	}

@@ -59,7 +59,7 @@ func (t *turn) dropRepeated(conn *connection, history *sessionHistory, raw []byt
 	}
 	t.outdate(repeated)
 	t.batch = slices.DeleteFunc(t.batch, func(i item) bool { return repeated(&i) })
-	t.emitter.Received(raw)
+	t.emitter.CaptureReceived(raw)
 }
 
 // sinceAsked reads the history with the messages that the turn's open runs answer. raw is the frame that it came in.
@@ -333,7 +333,7 @@ func (t *turn) finishRun(ctx context.Context, conn *connection, r *run, i item) 
 	}
 	if conn.protocol() < numberedProtocol && i.run.State == "final" {
 		if end, failed := failedEndFrame(t.session, r.ID, history.rowsOf(q)); failed {
-			t.emitter.Received(i.raw)
+			t.emitter.CaptureReceived(i.raw)
 			return t.decode(end) // the gateway's frame does not say that the model broke off
 		}
 	}
@@ -361,7 +361,7 @@ func (t *turn) completeRun(ctx context.Context, conn *connection, r *run, recall
 	for wait := firstFileWait; ; wait *= 2 {
 		history, raw, err := t.history(ctx, conn, endRows)
 		if err == nil {
-			t.emitter.Received(raw)
+			t.emitter.CaptureReceived(raw)
 			if recall {
 				_, err = t.recall(ctx, conn, history, r)
 			}

@@ -30,9 +30,9 @@ func TestDiscover(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []agent.Offer{
-			{What: agent.OfferAgent, ID: "main", Name: "Clawd", Spec: "openclaw:ws://h:1?agent=main&token_env=T"},
-			{What: agent.OfferAgent, ID: "ops", Spec: "openclaw:ws://h:1?agent=ops&token_env=T"},
-			{What: agent.OfferSession, ID: "agent:main:leat-1", Name: "On a walk", Updated: time.UnixMilli(1795190400000).UTC(), Spec: "openclaw:ws://h:1?session=agent%3Amain%3Aleat-1&token_env=T"},
+			{Type: agent.OfferAgent, ID: "main", Name: "Clawd", Spec: "openclaw:ws://h:1?agent=main&token_env=T"},
+			{Type: agent.OfferAgent, ID: "ops", Spec: "openclaw:ws://h:1?agent=ops&token_env=T"},
+			{Type: agent.OfferSession, ID: "agent:main:leat-1", Name: "On a walk", Updated: time.UnixMilli(1795190400000).UTC(), Spec: "openclaw:ws://h:1?session=agent%3Amain%3Aleat-1&token_env=T"},
 		}
 		if !reflect.DeepEqual(offers, want) {
 			t.Errorf("it offers %+v, want %+v", offers, want)

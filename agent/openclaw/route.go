@@ -108,7 +108,7 @@ func (a *gatewayAgent) register(ctx context.Context, t *turn, waits func()) erro
 		select {
 		case <-before.finished:
 		case <-keepAlive.C:
-			t.emitter.Alive()
+			t.emitter.ReportProgress()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -191,7 +191,7 @@ func (t *turn) isSent() bool {
 func (t *turn) follow(ctx context.Context, conn *connection) error {
 	// The protocol is all that the decoder has to know of a handshake, and all of it that may be kept.
 	hello := helloFrame(conn.protocol())
-	t.emitter.Received(hello)
+	t.emitter.CaptureReceived(hello)
 	if err := t.decode(hello); err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (t *turn) send(ctx context.Context, conn *connection, r *run) error {
 	}
 	b, startedAt := backoff{}, time.Now()
 	for {
-		answer, err := conn.ask(ctx, "chat.send", p, t.emitter.Sent)
+		answer, err := conn.ask(ctx, "chat.send", p, t.emitter.CaptureSent)
 		var rpcErr *rpcError
 		switch {
 		case err == nil:
@@ -82,7 +82,7 @@ func (t *turn) send(ctx context.Context, conn *connection, r *run) error {
 			t.unsure = true
 			return err
 		}
-		t.emitter.Received(mustJSON(map[string]any{"type": "res", "ok": false, "error": rpcErr}))
+		t.emitter.CaptureReceived(mustJSON(map[string]any{"type": "res", "ok": false, "error": rpcErr}))
 		if rpcErr.isDisowned() {
 			if id, ok := nextID(r.ID); ok {
 				next, err := t.replace(r, id)
@@ -149,7 +149,7 @@ func nextID(id string) (next string, ok bool) {
 
 // acknowledged takes the answer to chat.send. All but an error means that the gateway has the message.
 func (t *turn) handleSendResponse(ctx context.Context, conn *connection, r *run, answer *response) error {
-	t.emitter.Received(answer.raw)
+	t.emitter.CaptureReceived(answer.raw)
 	var s sendResult
 	if err := json.Unmarshal(answer.frame.Payload, &s); err != nil {
 		return fmt.Errorf("chat.send: %w", err)

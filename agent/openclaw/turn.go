@@ -172,7 +172,7 @@ func textSize(ops []event.Event) (n int) {
 
 // decode takes a frame.
 func (t *turn) decode(raw []byte) error {
-	return t.emitter.Large(len(raw), func() error {
+	return t.emitter.WithLargeFrame(len(raw), func() error {
 		return t.step(func() ([]event.Event, error) {
 			ops, err := t.dec.Decode(dialect.Frame{Data: raw})
 			return t.translate(ops), err
@@ -293,7 +293,7 @@ func (t *turn) handleFrame(i item) error {
 		r.IsLive = true
 	}
 	t.lastHeard = time.Now()
-	t.emitter.Received(i.raw)
+	t.emitter.CaptureReceived(i.raw)
 	return t.decode(i.raw)
 }
 

@@ -103,7 +103,7 @@ func (l *link) tell(v any) {
 func (l *link) readOutput() error {
 	s := bufio.NewScanner(l.Stdout)
 	s.Buffer(make([]byte, 0, 64<<10), dialect.MaxLine)
-	var hold agent.Hold
+	var hold agent.Reservation
 	defer hold.Release()
 	s.Split(func(data []byte, _ bool) (int, []byte, error) {
 		if err := hold.Resize(len(data)); err != nil {

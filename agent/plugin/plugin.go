@@ -75,7 +75,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 	if err != nil {
 		return fmt.Errorf("line to the plugin: %w", err)
 	}
-	emitter.Sent(ask)
+	emitter.CaptureSent(ask)
 	if err := l.Queue(ctx.Done(), ask); err != nil {
 		return a.sendError(ctx, l, err)
 	}
@@ -96,7 +96,7 @@ func (a *Agent) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter)
 				return l.Cause()
 			}
 		}
-		emitter.Received(next.data)
+		emitter.CaptureReceived(next.data)
 		if size += len(next.data); size > agent.MaxStream {
 			l.tell(toPlugin{Type: lineCancel, Turn: in.Turn})
 			return &agent.Error{Code: codeTooLarge, Message: agent.ErrTooLarge.Error()}
@@ -118,9 +118,9 @@ func (a *Agent) handle(l *link, id string, d *decoder, emitter *agent.Emitter, n
 		turnEnded = d.hasEnded
 		return ops, nil, nil
 	}
-	err = emitter.Large(len(next.data), func() error { return emitter.Decode(decode) })
+	err = emitter.WithLargeFrame(len(next.data), func() error { return emitter.Decode(decode) })
 	if bad == nil && next.head.Text != "" && (next.head.Type == lineText || next.head.Type == lineCallback) {
-		emitter.Alive() // also for text that the decoder still buffers
+		emitter.ReportProgress() // also for text that the decoder still buffers
 	}
 	switch {
 	case bad != nil:

@@ -114,7 +114,7 @@ func wantError(t *testing.T, err error, code string, words ...string) {
 func TestCallbacks(t *testing.T) {
 	t.Parallel()
 	a := newPlugin(t, "plain")
-	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Played {
+	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Playback {
 		var b strings.Builder
 		for _, step := range s {
 			v := map[string]any{"turn": "TURN", "text": step.Text, "source": "client_chat"}
@@ -132,7 +132,7 @@ func TestCallbacks(t *testing.T) {
 			}
 			b.WriteString(string(line) + "\n")
 		}
-		if !s.Failing() {
+		if !s.Fails() {
 			b.WriteString(`{"type":"turn.end","turn":"TURN","outcome":"completed"}`)
 		}
 		file := filepath.Join(t.TempDir(), "script")

@@ -97,35 +97,35 @@ type a2aIDs struct {
 }
 
 // Run sends the message, and an answer to the task that asked.
-func (a *a2a) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	in, err := out.Inline(ctx, in)
+func (a *a2a) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
 	}
-	var kept a2aSession
+	var session a2aSession
 	if len(in.Session) > 0 {
-		if err := json.Unmarshal(in.Session, &kept); err != nil {
+		if err := json.Unmarshal(in.Session, &session); err != nil {
 			return fmt.Errorf("session: %w", err)
 		}
 	}
-	now, task := kept, ""
-	t := a.talk(out)
+	current, task := session, ""
+	t := a.talk(emitter)
 	t.Frame = func(f dialect.Frame) {
-		seen := named(f.Data)
-		if seen.Context != "" {
-			now.Context = seen.Context
+		ids := frameIDs(f.Data)
+		if ids.Context != "" {
+			current.Context = ids.Context
 		}
-		if seen.TaskID != "" && seen.TaskID != task {
-			task = seen.TaskID
+		if ids.TaskID != "" && ids.TaskID != task {
+			task = ids.TaskID
 			a.tasks.Store(in.Turn, task)
 		}
 	}
-	sent := 0
+	count := 0
 	t.Request = func(ctx context.Context, answers []event.Answer) (*http.Request, error) {
-		m := a.message(in.Message, now.Context)
+		m := a.message(in.Message, current.Context)
 		if len(answers) > 0 {
-			sent++
-			m = a.message(agent.Message{ID: in.Message.ID + "-" + strconv.Itoa(sent), Text: said(answers)}, now.Context)
+			count++
+			m = a.message(agent.Message{ID: in.Message.ID + "-" + strconv.Itoa(count), Text: answerText(answers)}, current.Context)
 			m.Task = task
 		}
 		return a.request(ctx, in.Key, "SendStreamingMessage", "message/stream", map[string]any{"message": m})
@@ -140,14 +140,14 @@ func (a *a2a) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error
 	if err == nil || ctx.Err() == nil { // else Stop has to end it
 		a.tasks.Delete(in.Turn)
 	}
-	if now != kept {
-		return keep(context.WithoutCancel(ctx), out, now, err)
+	if current != session {
+		return storeSession(context.WithoutCancel(ctx), emitter, current, err)
 	}
 	return err
 }
 
 // said is what was answered, as one text.
-func said(answers []event.Answer) string {
+func answerText(answers []event.Answer) string {
 	text := ""
 	for _, a := range answers {
 		if a.Text == "" {
@@ -159,7 +159,7 @@ func said(answers []event.Answer) string {
 }
 
 // named finds the ids in a frame, of either version.
-func named(data []byte) a2aIDs {
+func frameIDs(data []byte) a2aIDs {
 	var f struct {
 		Result json.RawMessage `json:"result"`
 	}
@@ -197,12 +197,12 @@ func named(data []byte) a2aIDs {
 }
 
 func (a *a2a) message(m agent.Message, conversation string) a2aMessage {
-	text, all := files(m)
-	out := a2aMessage{ID: m.ID, Role: "ROLE_USER", Context: conversation, Parts: []a2aPart{{Text: text}}}
+	text, attachments := files(m)
+	message := a2aMessage{ID: m.ID, Role: "ROLE_USER", Context: conversation, Parts: []a2aPart{{Text: text}}}
 	if a.old {
-		out.Kind, out.Role, out.Parts[0].Kind = "message", "user", "text"
+		message.Kind, message.Role, message.Parts[0].Kind = "message", "user", "text"
 	}
-	for _, f := range all {
+	for _, f := range attachments {
 		data, inline := f.data()
 		p := a2aPart{URL: f.URL, Name: f.Name, MIME: f.MIME}
 		if inline {
@@ -211,9 +211,9 @@ func (a *a2a) message(m agent.Message, conversation string) a2aMessage {
 		if a.old {
 			p = a2aPart{Kind: "file", File: &a2aFile{Name: p.Name, MIME: p.MIME, URI: p.URL, Bytes: p.Raw}}
 		}
-		out.Parts = append(out.Parts, p)
+		message.Parts = append(message.Parts, p)
 	}
-	return out
+	return message
 }
 
 func (a *a2a) request(ctx context.Context, key, method, old string, params any) (*http.Request, error) {

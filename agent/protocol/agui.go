@@ -71,8 +71,8 @@ type aguiResume struct {
 }
 
 // Run begins a run, and another with each answer.
-func (a *agui) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	in, err := out.Inline(ctx, in)
+func (a *agui) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *agui) Run(ctx context.Context, in agent.Input, out *agent.Emitter) erro
 	for _, m := range append(in.History[:len(in.History):len(in.History)], in.Message) {
 		body.Messages = append(body.Messages, aguiMessage{ID: m.ID, Role: string(m.Role), Content: aguiContent(m)})
 	}
-	t := a.talk(out)
+	t := a.talk(emitter)
 	runs := 0
 	t.Request = func(ctx context.Context, answers []event.Answer) (*http.Request, error) {
 		body.Resume = nil
@@ -100,12 +100,12 @@ func aguiContent(m agent.Message) any {
 	if m.Role != event.User {
 		return m.Text
 	}
-	text, all := files(m)
-	if len(all) == 0 {
+	text, attachments := files(m)
+	if len(attachments) == 0 {
 		return text
 	}
 	parts := []aguiPart{{Type: "text", Text: text}}
-	for _, f := range all {
+	for _, f := range attachments {
 		part := aguiPart{Type: f.family(), Source: &aguiSource{Type: "url", Value: f.URL, MIME: f.MIME}}
 		if data, ok := f.data(); ok {
 			part.Source.Type, part.Source.Value = "data", data

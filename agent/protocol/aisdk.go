@@ -60,7 +60,7 @@ type aisdkPart struct {
 	Output    json.RawMessage `json:"output,omitempty"`
 	Approval  *aisdkApproval  `json:"approval,omitempty"`
 
-	said *strings.Builder // what Text is to be
+	builder *strings.Builder // what Text is to be
 }
 
 type aisdkApproval struct {
@@ -70,8 +70,8 @@ type aisdkApproval struct {
 }
 
 // Run sends the conversation, and once more with a tool's approval.
-func (a *aisdk) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	in, err := out.Inline(ctx, in)
+func (a *aisdk) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *aisdk) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 		body.Messages = append(body.Messages, aisdkOf(m))
 	}
 	answer := aisdkAnswer{ID: in.Turn}
-	t := a.talk(out)
+	t := a.talk(emitter)
 	t.Frame = answer.frame
 	t.Request = func(ctx context.Context, answers []event.Answer) (*http.Request, error) {
 		send := body
@@ -94,12 +94,12 @@ func (a *aisdk) Run(ctx context.Context, in agent.Input, out *agent.Emitter) err
 }
 
 func aisdkOf(m agent.Message) aisdkMessage {
-	text, all := files(m)
-	out := aisdkMessage{ID: m.ID, Role: string(m.Role), Parts: []aisdkPart{{Type: "text", Text: &text}}}
-	for _, f := range all {
-		out.Parts = append(out.Parts, aisdkPart{Type: "file", URL: f.URL, MediaType: f.MIME, Filename: f.Name})
+	text, attachments := files(m)
+	message := aisdkMessage{ID: m.ID, Role: string(m.Role), Parts: []aisdkPart{{Type: "text", Text: &text}}}
+	for _, f := range attachments {
+		message.Parts = append(message.Parts, aisdkPart{Type: "file", URL: f.URL, MediaType: f.MIME, Filename: f.Name})
 	}
-	return out
+	return message
 }
 
 // aisdkAnswer is the answer so far as the route has to be told it again, with a person's word on its tools.
@@ -131,10 +131,10 @@ func (a *aisdkAnswer) frame(f dialect.Frame) {
 		}
 	case "text-delta":
 		if n := len(a.Parts); n > 0 && a.Parts[n-1].Type == "text" {
-			a.Parts[n-1].said.WriteString(in.Delta)
+			a.Parts[n-1].builder.WriteString(in.Delta)
 		} else {
-			p := aisdkPart{Type: "text", said: &strings.Builder{}}
-			p.said.WriteString(in.Delta)
+			p := aisdkPart{Type: "text", builder: &strings.Builder{}}
+			p.builder.WriteString(in.Delta)
 			a.Parts = append(a.Parts, p)
 		}
 	case "tool-input-available":
@@ -164,8 +164,8 @@ func (a *aisdkAnswer) tool(id string) *aisdkPart {
 
 func (a *aisdkAnswer) approve(answers []event.Answer) {
 	for i := range a.Parts {
-		if p := &a.Parts[i]; p.said != nil {
-			text := p.said.String()
+		if p := &a.Parts[i]; p.builder != nil {
+			text := p.builder.String()
 			p.Text = &text
 		}
 	}

@@ -32,7 +32,7 @@ type langgraph struct {
 
 var (
 	_ agent.Agent   = (*langgraph)(nil)
-	_ agent.Tied    = (*langgraph)(nil)
+	_ agent.Drainer = (*langgraph)(nil)
 	_ agent.Checker = (*langgraph)(nil)
 	_ agent.Stopper = (*langgraph)(nil)
 	_ agent.Prober  = (*langgraph)(nil)
@@ -84,17 +84,17 @@ type langgraphState struct {
 }
 
 // Run starts a run on the conversation's thread, and another with each answer.
-func (a *langgraph) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
-	in, err := out.Inline(ctx, in)
+func (a *langgraph) Run(ctx context.Context, in agent.Input, emitter *agent.Emitter) error {
+	in, err := emitter.Inline(ctx, in)
 	if err != nil {
 		return err
 	}
-	return a.run(ctx, in, langgraphState{}, out)
+	return a.run(ctx, in, langgraphState{}, emitter)
 }
 
 // Resume implements [agent.Resumer]: it goes on with the run behind the last event. Where none can be named, nothing is sent
 // again: whether the server works at it can't be told.
-func (a *langgraph) Resume(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
+func (a *langgraph) Resume(ctx context.Context, in agent.Input, state json.RawMessage, emitter *agent.Emitter) error {
 	var from langgraphState
 	if len(state) > 0 {
 		if err := json.Unmarshal(state, &from); err != nil {
@@ -102,26 +102,26 @@ func (a *langgraph) Resume(ctx context.Context, in agent.Input, state json.RawMe
 		}
 	}
 	if from.Run == "" || from.Last == "" {
-		return out.End(event.Interrupted, "the gateway was restarted before the server had named the run", nil)
+		return emitter.End(event.Interrupted, "the gateway was restarted before the server had named the run", nil)
 	}
-	return a.run(ctx, in, from, out)
+	return a.run(ctx, in, from, emitter)
 }
 
-// Tied implements [agent.Tied]: an older server keeps no events of its runs.
-func (a *langgraph) Tied() bool { return !a.stays.Load() }
+// NeedsDrain implements [agent.Drainer]: an older server keeps no events of its runs.
+func (a *langgraph) NeedsDrain() bool { return !a.stays.Load() }
 
-func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState, out *agent.Emitter) error {
-	id, run, fresh := thread(in.Conversation), "", from.Run == ""
-	seen := func(r string) {
+func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState, emitter *agent.Emitter) error {
+	id, run, isNew := thread(in.Conversation), "", from.Run == ""
+	setRun := func(r string) {
 		if r != "" && r != run {
 			run = r
 			a.runs.Store(in.Turn, run)
 		}
 	}
-	seen(from.Run)
-	t := a.talk(out)
-	if !fresh {
-		t.From = &from.Point
+	setRun(from.Run)
+	t := a.talk(emitter)
+	if !isNew {
+		t.Start = &from.Point
 	}
 	t.State = func(p *call.Point) (json.RawMessage, error) {
 		if p == nil {
@@ -136,11 +136,11 @@ func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState
 	t.Response = func(res *http.Response) {
 		if _, r, ok := strings.Cut(res.Header.Get("Content-Location"), "/runs/"); ok {
 			r, _, _ = strings.Cut(r, "/")
-			seen(r)
+			setRun(r)
 		}
 	}
 	t.Frame = func(f dialect.Frame) {
-		fresh = true
+		isNew = true
 		if f.ID != "" {
 			a.stays.Store(true)
 		}
@@ -148,7 +148,7 @@ func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState
 			Run string `json:"run_id"`
 		}
 		if f.Event == "metadata" && json.Unmarshal(f.Data, &m) == nil {
-			seen(m.Run)
+			setRun(m.Run)
 		}
 	}
 	t.Request = func(ctx context.Context, answers []event.Answer) (*http.Request, error) {
@@ -177,7 +177,7 @@ func (a *langgraph) run(ctx context.Context, in agent.Input, from langgraphState
 	}
 	t.Closed = func(ctx context.Context) error {
 		err := a.outcome(ctx, id, run)
-		if err == nil && !fresh {
+		if err == nil && !isNew {
 			// Servers keep a run's events for a while only. None may mean that there were none, or that they are no more.
 			return &call.Failure{Code: call.CodeCutShort, Message: "the run has ended, but the server gives none of what it said while the gateway was away", Retryable: true}
 		}
@@ -199,12 +199,12 @@ func (a *langgraph) keyed(req *http.Request) *http.Request {
 }
 
 func langgraphContent(m agent.Message) any {
-	text, all := files(m)
-	if len(all) == 0 {
+	text, attachments := files(m)
+	if len(attachments) == 0 {
 		return text
 	}
 	parts := []map[string]any{{"type": "text", "text": text}}
-	for _, f := range all {
+	for _, f := range attachments {
 		if f.family() == "image" {
 			parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]string{"url": f.URL}})
 		} else {
@@ -216,27 +216,27 @@ func langgraphContent(m agent.Message) any {
 
 // resume is what a graph gets for its interrupts: the answer of one, or of several by their ids.
 func resume(answers []event.Answer) any {
-	one := func(a event.Answer) any {
+	resumeValue := func(a event.Answer) any {
 		if a.Text == "" && a.Decision != "" {
 			return a.Decision
 		}
 		return value(a.Text)
 	}
 	if len(answers) == 1 {
-		return one(answers[0])
+		return resumeValue(answers[0])
 	}
-	all := map[string]any{}
+	values := map[string]any{}
 	for _, a := range answers {
-		all[a.ID] = one(a)
+		values[a.ID] = resumeValue(a)
 	}
-	return all
+	return values
 }
 
 // outcome asks what became of a run whose stream was closed without an end: newer servers send none.
 func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
-	cut := &call.Failure{Code: call.CodeCutShort, Message: "the server closed the stream of a run that it has not ended", Retryable: true}
+	failure := &call.Failure{Code: call.CodeCutShort, Message: "the server closed the stream of a run that it has not ended", Retryable: true}
 	if run == "" {
-		return cut
+		return failure
 	}
 	status, err := a.status(ctx, thread, run)
 	if err != nil {
@@ -244,10 +244,10 @@ func (a *langgraph) outcome(ctx context.Context, thread, run string) error {
 			if f.Retry {
 				return fmt.Errorf("%w: %w", agent.ErrBroken, err) // the server is away for a moment
 			}
-			cut.Message += ": " + f.Message
-			cut.Detail = f.Detail
+			failure.Message += ": " + f.Message
+			failure.Detail = f.Detail
 		}
-		return cut
+		return failure
 	}
 	switch status {
 	case "success":

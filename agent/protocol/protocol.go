@@ -40,8 +40,8 @@ func newServer(s agent.Spec, dialects dialect.Registry, name string) (server, er
 // Close closes the connections that are kept for further turns.
 func (s *server) Close() { s.client.CloseIdleConnections() }
 
-func (s *server) talk(out *agent.Emitter) *call.Talk {
-	return &call.Talk{Client: s.client, Dialect: s.dialect, Out: out}
+func (s *server) talk(emitter *agent.Emitter) *call.Talk {
+	return &call.Talk{Client: s.client, Dialect: s.dialect, Emitter: emitter}
 }
 
 // Check implements [agent.Checker]: something answers HTTP there. It asks for nothing, so any answer but a refusal of the
@@ -64,20 +64,20 @@ func (s *server) Check(ctx context.Context) error {
 }
 
 // keep keeps a session at the end of a turn. What ended the turn counts for more than that it could not be kept.
-func keep(ctx context.Context, out *agent.Emitter, session any, end error) error {
+func storeSession(ctx context.Context, emitter *agent.Emitter, session any, end error) error {
 	b, err := json.Marshal(session)
 	if err == nil {
-		err = out.KeepSession(ctx, b)
+		err = emitter.KeepSession(ctx, b)
 	}
 	if err != nil && !errors.Is(err, agent.ErrTurnOver) {
-		out.Log().Warn("what the agent calls the conversation is not kept", "error", err)
+		emitter.Log().Warn("what the agent calls the conversation is not kept", "error", err)
 	}
 	return end
 }
 
 // options are a kind's own and those that all have.
-func options(own ...agent.Option) []agent.Option {
-	return append(own, agent.SecretOptions("token", "token of the server", "")...)
+func options(extra ...agent.Option) []agent.Option {
+	return append(extra, agent.SecretOptions("token", "token of the server", "")...)
 }
 
 // Kinds are the agents as kinds.
@@ -87,18 +87,18 @@ func Kinds(dialects dialect.Registry) agent.Kinds {
 
 // files are the media of a message that a server can fetch or be sent, as URLs, beside its text, which names the others: what is
 // too large to be sent along, and what was sent with an earlier message.
-func files(m agent.Message) (text string, all []file) {
+func files(m agent.Message) (text string, attachments []file) {
 	text = m.Text
 	for _, p := range m.Parts {
 		switch {
 		case p.Media == nil:
 		case call.Reachable(p.Media.URL):
-			all = append(all, file{URL: p.Media.URL, MIME: p.Media.MIME, Name: p.Media.Name})
+			attachments = append(attachments, file{URL: p.Media.URL, MIME: p.Media.MIME, Name: p.Media.Name})
 		default:
-			text = strings.TrimLeft(text+"\n\n"+call.Unreached(p.Media), "\n")
+			text = strings.TrimLeft(text+"\n\n"+call.UnreachableText(p.Media), "\n")
 		}
 	}
-	return text, all
+	return text, attachments
 }
 
 type file struct{ URL, MIME, Name string }

@@ -38,7 +38,7 @@ func (l *log) Emit(_ context.Context, ops []event.Event, state json.RawMessage) 
 }
 
 func (*log) Flush(context.Context) error { return nil }
-func (*log) Alive()                      {}
+func (*log) ReportProgress()             {}
 
 func (*log) Wait(_ context.Context, r event.Request) (event.Answer, error) {
 	if r.ID != "i" {
@@ -110,14 +110,14 @@ func newGraph(t *testing.T) *graphServer {
 func TestLangGraphResumedAnywhere(t *testing.T) {
 	g := newGraph(t)
 	a := newAgent(t, "langgraph:"+g.URL+"?assistant=graph")
-	if !a.(agent.Tied).Tied() {
+	if !a.(agent.Drainer).NeedsDrain() {
 		t.Error("nothing is known of the server, yet its runs are left to themselves")
 	}
 	whole := &log{}
 	if err := a.Run(t.Context(), input, agent.NewEmitter(t.Context(), whole)); err != nil {
 		t.Fatal(err)
 	}
-	if a.(agent.Tied).Tied() {
+	if a.(agent.Drainer).NeedsDrain() {
 		t.Error("the server keeps its events, yet a stop waits for its runs")
 	}
 	want := dialecttest.Dump(dialecttest.Fold(t, slices.Concat(whole.ops...)))

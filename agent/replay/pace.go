@@ -10,17 +10,17 @@ import (
 // pacer waits for frames' times. It keeps to the schedule of the whole, so that the time that decoding and committing
 // take does not add up.
 type pacer struct {
-	speed float64
-	out   *agent.Emitter
-	last  int64 // time of the frame before, epoch milliseconds; 0 is none
-	due   time.Time
+	speed   float64
+	emitter *agent.Emitter
+	last    int64 // time of the frame before, epoch milliseconds; 0 is none
+	due     time.Time
 }
 
 // wait returns when the frame of that recorded time is due, or the context's cause.
 func (p *pacer) wait(ctx context.Context, at int64) error {
-	now := time.Now()
+	start := time.Now()
 	if p.due.IsZero() {
-		p.due = now
+		p.due = start
 	}
 	step := DefaultPace
 	if at != 0 {
@@ -36,14 +36,14 @@ func (p *pacer) wait(ctx context.Context, at int64) error {
 	}
 	p.due = p.due.Add(time.Duration(float64(step) / p.speed))
 	for {
-		left := time.Until(p.due)
-		if left <= 0 {
+		delay := time.Until(p.due)
+		if delay <= 0 {
 			return context.Cause(ctx)
 		}
-		t := time.NewTimer(min(left, aliveEvery))
+		t := time.NewTimer(min(delay, aliveEvery))
 		select {
 		case <-t.C:
-			p.out.Alive()
+			p.emitter.ReportProgress()
 		case <-ctx.Done():
 			t.Stop()
 			return context.Cause(ctx)

@@ -102,19 +102,19 @@ func dialectOf(path, client string) string {
 }
 
 // Run plays the file from its beginning.
-func (a *Agent) Run(ctx context.Context, _ agent.Input, out *agent.Emitter) error {
-	return a.play(ctx, state{}, out)
+func (a *Agent) Run(ctx context.Context, _ agent.Input, emitter *agent.Emitter) error {
+	return a.play(ctx, state{}, emitter)
 }
 
 // Resume plays on after the last frame that was committed.
-func (a *Agent) Resume(ctx context.Context, _ agent.Input, raw json.RawMessage, out *agent.Emitter) error {
+func (a *Agent) Resume(ctx context.Context, _ agent.Input, raw json.RawMessage, emitter *agent.Emitter) error {
 	var s state
 	if len(raw) > 0 { // else nothing was said before the restart
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return a.error(fmt.Errorf("stored state: %w", err))
 		}
 	}
-	return a.play(ctx, s, out)
+	return a.play(ctx, s, emitter)
 }
 
 // state is where a turn stands.
@@ -124,7 +124,7 @@ type state struct {
 	Decoder json.RawMessage `json:"decoder,omitempty"`
 }
 
-func (a *Agent) play(ctx context.Context, from state, out *agent.Emitter) error {
+func (a *Agent) play(ctx context.Context, from state, emitter *agent.Emitter) error {
 	r, err := a.open()
 	if err != nil {
 		return err
@@ -133,15 +133,15 @@ func (a *Agent) play(ctx context.Context, from state, out *agent.Emitter) error 
 	if from.Frame > 0 && from.Size != r.size {
 		return a.error(fmt.Errorf("the file has changed since the turn began (%d bytes, now %d)", from.Size, r.size))
 	}
-	p := &player{agent: a, out: out, decoder: a.cfg.Dialect.Decoder(), state: state{Frame: from.Frame, Size: r.size}}
+	p := &player{agent: a, emitter: emitter, decoder: a.cfg.Dialect.Decoder(), state: state{Frame: from.Frame, Size: r.size}}
 	if from.Decoder != nil {
 		if err := p.decoder.Restore(from.Decoder); err != nil {
 			return a.error(fmt.Errorf("restore decoder: %w", err))
 		}
 	}
-	out.OnEnd(p.held)
-	out.Body(a.cfg.Dialect.Name)
-	clock := pacer{speed: a.cfg.Speed, out: out}
+	emitter.OnEnd(p.flush)
+	emitter.Body(a.cfg.Dialect.Name)
+	clock := pacer{speed: a.cfg.Speed, emitter: emitter}
 	for n := 0; ; n++ {
 		f, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -157,18 +157,18 @@ func (a *Agent) play(ctx context.Context, from state, out *agent.Emitter) error 
 		if err := clock.wait(ctx, f.At); err != nil {
 			return err
 		}
-		out.Received(body(a.cfg.Dialect.Framing, f.Frame))
+		emitter.CaptureReceived(body(a.cfg.Dialect.Framing, f.Frame))
 		if err := p.frame(f.Frame); err != nil {
-			return p.over(err)
+			return p.finish(err)
 		}
 	}
-	return p.over(p.end())
+	return p.finish(p.end())
 }
 
 // player is one turn.
 type player struct {
 	agent   *Agent
-	out     *agent.Emitter
+	emitter *agent.Emitter
 	decoder dialect.Decoder
 	state   state
 	closed  bool // the decoder is; guarded by the emitter's lock
@@ -177,7 +177,7 @@ type player struct {
 // frame plays one frame. The state goes with what the frame says; a frame that says nothing is decoded again after a
 // restart, to the same effect.
 func (p *player) frame(f dialect.Frame) error {
-	return p.out.Decode(func() ([]event.Event, json.RawMessage, error) {
+	return p.emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		p.state.Frame++
 		ops, err := p.decoder.Decode(f)
 		if err != nil || len(ops) == 0 {
@@ -205,7 +205,7 @@ func body(framing dialect.Framing, f dialect.Frame) []byte {
 
 // end says that the recording is over.
 func (p *player) end() error {
-	return p.out.Decode(func() ([]event.Event, json.RawMessage, error) {
+	return p.emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		p.closed = true
 		ops, err := p.decoder.Close()
 		return ops, nil, err
@@ -213,7 +213,7 @@ func (p *player) end() error {
 }
 
 // held releases what the decoder holds back when the turn ends.
-func (p *player) held() []event.Event {
+func (p *player) flush() []event.Event {
 	if p.closed {
 		return nil
 	}
@@ -224,7 +224,7 @@ func (p *player) held() []event.Event {
 }
 
 // over turns what stopped the play into the turn's end.
-func (p *player) over(err error) error {
+func (p *player) finish(err error) error {
 	switch {
 	case errors.Is(err, agent.ErrTurnOver):
 		return nil // the stream itself, or a person, ended the turn

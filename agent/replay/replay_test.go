@@ -92,7 +92,7 @@ func (d *desk) put(e event.Event) {
 }
 
 func (d *desk) Flush(context.Context) error { return nil }
-func (d *desk) Alive()                      { d.alive++ }
+func (d *desk) ReportProgress()             { d.alive++ }
 func (d *desk) Wait(context.Context, event.Request) (event.Answer, error) {
 	return event.Answer{}, errors.New("nobody answers")
 }
@@ -348,7 +348,7 @@ func TestKindRefuses(t *testing.T) {
 }
 
 func TestCallbacks(t *testing.T) {
-	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Played {
+	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Playback {
 		var lines []string
 		for _, l := range s.Actions(t) {
 			lines = append(lines, strings.TrimSuffix(string(l), "\n"))

@@ -27,7 +27,7 @@ func TestAttach(t *testing.T) {
 		at := time.Now().Add(-time.Hour)
 		child := over("r2", "", "a child")
 		child.Run.Parent = "r1"
-		up.Happen("s1", agenttest.Said("m1", "tui", "hi", at), over("r1", "m1", "hello"), child, agenttest.Said("m1", "tui", "hi", at))
+		up.AddEntries("s1", agenttest.MessageEntry("m1", "tui", "hi", at), over("r1", "m1", "hello"), child, agenttest.MessageEntry("m1", "tui", "hi", at))
 		if _, err := h.UpstreamSessions().Attach(t.Context(), alice, gateway.AttachOptions{Agent: "a", Session: "s1"}); !errors.Is(err, gateway.ErrForbidden) {
 			t.Errorf("a user: %v", err)
 		}
@@ -59,25 +59,25 @@ func TestAttach(t *testing.T) {
 		if run := turnOf(t, tr, "a child"); run.Parent != turnOf(t, tr, "hello").ID {
 			t.Errorf("child %+v", run)
 		}
-		up.Happen("s1", agenttest.Said("m2", "tui", "more", at))
+		up.AddEntries("s1", agenttest.MessageEntry("m2", "tui", "more", at))
 		synctest.Wait()
 		wantTexts(t, h.view(s.ID), "user: hi", "assistant: hello", "assistant: a child", "user: more")
 		h.refusedAttach(gateway.AttachOptions{Agent: "a", Session: "s1"}, gateway.ReasonConflict)
 		h.close()
 		h = newTestGateway(t, j, one(up), nil)
 		defer h.close()
-		up.Break(errors.New("cut")) // everything is added again
+		up.FailFollow(errors.New("cut")) // everything is added again
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		wantTexts(t, h.view(s.ID), "user: hi", "assistant: hello", "assistant: a child", "user: more")
 
 		// Without its history it begins with what happens next.
-		up.Happen("s2", agenttest.Said("m1", "tui", "before", at))
+		up.AddEntries("s2", agenttest.MessageEntry("m1", "tui", "before", at))
 		s, err = h.UpstreamSessions().Attach(t.Context(), admin, gateway.AttachOptions{Agent: "a", Session: "s2", Title: "Mine"})
 		if err != nil || s.Title != "Mine" {
 			t.Fatal(s, err)
 		}
-		up.Happen("s2", agenttest.Said("m2", "tui", "after", at))
+		up.AddEntries("s2", agenttest.MessageEntry("m2", "tui", "after", at))
 		synctest.Wait()
 		wantTexts(t, h.view(s.ID), "user: after")
 		if run := h.ended(s.ID, h.send(s.ID, "mine").Turn); run.Outcome != event.Completed {
@@ -111,11 +111,11 @@ func TestAttachRefused(t *testing.T) {
 		})
 		defer h.close()
 		live := live("r", "", "")
-		up.Happen("live", live)
-		up.Happen("bad", agent.Entry{Key: strings.Repeat("k", 300), Message: &agent.Message{Role: event.User, Text: "x"}})
+		up.AddEntries("live", live)
+		up.AddEntries("bad", agent.Entry{Key: strings.Repeat("k", 300), Message: &agent.Message{Role: event.User, Text: "x"}})
 		picture := &event.Media{URL: "data:image/png;base64,iVBORw0KGgo=", MIME: "image/png"}
-		up.Happen("large", agent.Entry{Key: "p", Message: &agent.Message{Role: event.User, Parts: []event.Part{{Kind: event.KindMedia, Media: picture}}}},
-			agenttest.Said("m", "tui", strings.Repeat("x", 20_000), time.Time{}))
+		up.AddEntries("large", agent.Entry{Key: "p", Message: &agent.Message{Role: event.User, Parts: []event.Part{{Kind: event.KindMedia, Media: picture}}}},
+			agenttest.MessageEntry("m", "tui", strings.Repeat("x", 20_000), time.Time{}))
 		for reason, opts := range map[string][]gateway.AttachOptions{
 			gateway.ReasonUnknown:  {{Agent: "nobody", Session: "s"}, {Agent: "a", Session: "none"}},
 			gateway.ReasonInvalid:  {{Agent: "plain", Session: "s"}, {Agent: "a"}, {Agent: "a", Session: "large", Owner: "a\nb"}},

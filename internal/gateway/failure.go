@@ -42,8 +42,8 @@ func failureOf(err error) *agent.Error {
 }
 
 // pushedTo returns the error with which an agent leaves its turn to a producer, nil if err is another one.
-func pushedTo(a Agent, err error) *agent.Pushed {
-	var to *agent.Pushed
+func pushedTo(a Agent, err error) *agent.PushPending {
+	var to *agent.PushPending
 	if _, ok := a.Agent.(agent.Pusher); ok && errors.As(err, &to) {
 		return to
 	}
@@ -59,7 +59,7 @@ func (r *run) end(err error) {
 	if err != nil {
 		failure := failureOf(err)
 		r.explain(failure)
-		body = event.Body{Outcome: event.Failed, Error: failure.Shown()}
+		body = event.Body{Outcome: event.Failed, Error: failure.ViewerError()}
 	}
 	if err := r.link.End(context.WithoutCancel(r.ctx), r.turn, body); err != nil {
 		r.log.Error("end of turn not written; recovery will", "turn", r.turn, "error", err)
@@ -69,7 +69,7 @@ func (r *run) end(err error) {
 // fail ends the turn with an error while the agent still runs.
 func (r *run) fail(e *agent.Error) {
 	r.explain(e)
-	body := event.Body{Outcome: event.Failed, Error: e.Shown()}
+	body := event.Body{Outcome: event.Failed, Error: e.ViewerError()}
 	r.core.tasks.Go(func() { // the run itself is a task until it returns, so none is added too late
 		if err := r.link.End(context.WithoutCancel(r.ctx), r.turn, body); err != nil {
 			r.log.Error("end of turn not written; recovery will", "turn", r.turn, "error", err)

@@ -129,7 +129,7 @@ func TestAddBounds(t *testing.T) {
 		add := func(cursor string, entries ...agent.Entry) error {
 			return s.Add(t.Context(), conv, entries, json.RawMessage(cursor))
 		}
-		said := func(key, text string) agent.Entry { return agenttest.Said(key, "tui", text, time.Time{}) }
+		said := func(key, text string) agent.Entry { return agenttest.MessageEntry(key, "tui", text, time.Time{}) }
 		if err := add("1", said("m", "x")); !errors.Is(err, agent.ErrNoSession) {
 			t.Errorf("without a session: %v", err)
 		}
@@ -199,7 +199,7 @@ func TestAddBounds(t *testing.T) {
 		if err := add("4", said("late", "x")); !errors.Is(err, agent.ErrNoSession) {
 			t.Errorf("after a delete: %v", err)
 		}
-		if all, err := s.All(t.Context()); err != nil || len(all) > 0 {
+		if all, err := s.List(t.Context()); err != nil || len(all) > 0 {
 			t.Errorf("all: %+v, %v", all, err)
 		}
 	})
@@ -229,12 +229,12 @@ func TestAddFilesAndUsage(t *testing.T) {
 		})
 		defer h.close()
 		release := make(chan struct{})
-		up.Live("live", holding("live", release))
+		up.SetRun("live", holding("live", release))
 		run := over("r", "", "with a picture")
 		picture := &event.Media{URL: "data:image/png;base64,iVBORw0KGgo=", MIME: "image/png"}
 		run.Run.Ops = append(run.Run.Ops[:3:3], event.Event{Type: event.PartStart, Message: "m", Part: "p", Body: &event.Body{Kind: event.KindMedia, Media: picture}}, run.Run.Ops[3])
 		message := agent.Entry{Key: "m", Message: &agent.Message{Role: event.User, Text: "look", Parts: []event.Part{{Kind: event.KindMedia, Media: picture}}}}
-		up.Happen(conv, message, run, live("live", "m", ""))
+		up.AddEntries(conv, message, run, live("live", "m", ""))
 		synctest.Wait()
 		close(release)
 		synctest.Wait()
@@ -301,12 +301,12 @@ func TestObservedQuotaAndRaw(t *testing.T) {
 		defer h.close()
 		release := make(chan struct{})
 		for _, key := range []string{"r1", "r2"} {
-			up.Live(key, func(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
+			up.SetRun(key, func(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
 				out.Body("leat")
-				out.Received([]byte("bytes of the run\n"))
+				out.CaptureReceived([]byte("bytes of the run\n"))
 				return holding(key, release)(ctx, agent.Input{}, nil, out)
 			})
-			up.Happen(conv, live(key, "", ""))
+			up.AddEntries(conv, live(key, "", ""))
 		}
 		synctest.Wait()
 		ack, err := h.Do(t.Context(), alice, conv, gateway.Command{Type: gateway.CommandSend, Message: &gateway.CommandMessage{Text: "mine"}})

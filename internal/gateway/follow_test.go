@@ -30,7 +30,7 @@ func following(t *testing.T, j journal.Journal, up *agenttest.Follower, change f
 }
 
 // holding is a run that says a text and goes on until release is closed or it is left.
-func holding(text string, release <-chan struct{}) agenttest.Observed {
+func holding(text string, release <-chan struct{}) agenttest.RunFunc {
 	return func(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
 		if err := out.Text(text); err != nil {
 			return err
@@ -75,7 +75,7 @@ func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, up := memory.New(), &agenttest.Follower{}
 		h, conv := following(t, j, up, nil)
-		up.Live("r1", func(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
+		up.SetRun("r1", func(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
 			if in.Message.Text != "hi from tui" || in.Key != "r1" || string(in.Session) != `"`+conv+`"` || string(state) != `"begun"` {
 				t.Errorf("observed with %+v, %s", in, state)
 			}
@@ -86,7 +86,7 @@ func TestFollow(t *testing.T) {
 		})
 		at := time.Now().Add(-time.Minute)
 		note := agent.Entry{Key: "n1", Source: "inject", Message: &agent.Message{Role: event.Assistant, Text: "a note"}}
-		up.Happen(conv, agenttest.Said("m1", "tui", "hi from tui", at), live("r1", "m1", ""), note)
+		up.AddEntries(conv, agenttest.MessageEntry("m1", "tui", "hi from tui", at), live("r1", "m1", ""), note)
 		synctest.Wait()
 		want := []string{"user: hello", "assistant: hello", "user: hi from tui", "assistant: a note", "assistant: hi tui"}
 		tr := h.view(conv)
@@ -102,17 +102,17 @@ func TestFollow(t *testing.T) {
 			t.Errorf("the run: %+v", run)
 		}
 
-		up.Break(errors.New("cut")) // all of it is added again
+		up.FailFollow(errors.New("cut")) // all of it is added again
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if up.Follows() != 2 {
-			t.Errorf("followed %d times, want 2", up.Follows())
+		if up.FollowCalls() != 2 {
+			t.Errorf("followed %d times, want 2", up.FollowCalls())
 		}
 		wantTexts(t, h.view(conv), want...)
 		h.close()
 
-		up.Happen(conv, over("r2", "m1", "while you were away"))
+		up.AddEntries(conv, over("r2", "m1", "while you were away"))
 		h = newTestGateway(t, j, one(up), nil)
 		defer h.close()
 		synctest.Wait()
@@ -123,7 +123,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("the run that was missed: %+v", run)
 		}
 		// Leat's own come back under their ids.
-		up.Happen(conv, agenttest.Said(tr.Messages[0].ID, "", "hello", at), over(tr.Turns[0].ID, "", "hello"))
+		up.AddEntries(conv, agenttest.MessageEntry(tr.Messages[0].ID, "", "hello", at), over(tr.Turns[0].ID, "", "hello"))
 		synctest.Wait()
 		wantTexts(t, h.view(conv), want...)
 		// And a turn of Leat's goes on as ever.
@@ -144,8 +144,8 @@ func TestObservedOverlap(t *testing.T) {
 		h, conv := following(t, nil, up, func(c *gateway.Config) { c.MaxQueued = 1 })
 		defer h.close()
 		for _, key := range []string{"r1", "r2"} {
-			up.Live(key, holding(key, release))
-			up.Happen(conv, live(key, "", ""))
+			up.SetRun(key, holding(key, release))
+			up.AddEntries(conv, live(key, "", ""))
 			synctest.Wait()
 		}
 		held := h.send(conv, "hold")
@@ -176,11 +176,11 @@ func TestObservedOverlap(t *testing.T) {
 func TestObservedStopAndAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan string, 1)
-		up := &agenttest.Follower{Told: func(in agent.Input, decision event.Decision) { told <- in.Key + " " + string(decision) }}
+		up := &agenttest.Follower{OnAnswer: func(in agent.Input, decision event.Decision) { told <- in.Key + " " + string(decision) }}
 		h, conv := following(t, nil, up, nil)
 		defer h.close()
 		why := make(chan error, 1)
-		up.Live("r1", func(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
+		up.SetRun("r1", func(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
 			if err := out.Text("forever"); err != nil {
 				return err
 			}
@@ -189,7 +189,7 @@ func TestObservedStopAndAnswer(t *testing.T) {
 			return context.Cause(ctx)
 		})
 		approved := make(chan struct{})
-		up.Live("r2", func(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
+		up.SetRun("r2", func(ctx context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
 			if err := out.Text("may I"); err != nil {
 				return err
 			}
@@ -199,9 +199,9 @@ func TestObservedStopAndAnswer(t *testing.T) {
 			<-approved
 			return out.Text(" and I did")
 		})
-		up.Happen(conv, live("r1", "", ""))
+		up.AddEntries(conv, live("r1", "", ""))
 		synctest.Wait()
-		up.Happen(conv, live("r2", "", ""))
+		up.AddEntries(conv, live("r2", "", ""))
 		synctest.Wait()
 		tr := h.view(conv)
 		stopped, asks := turnOf(t, tr, "forever").ID, turnOf(t, tr, "may I").ID
@@ -219,8 +219,8 @@ func TestObservedStopAndAnswer(t *testing.T) {
 		wantTexts(t, h.view(conv), "user: hello", "assistant: hello", "assistant: forever", "assistant: may I and I did")
 
 		// Silence ends it too.
-		up.Live("r3", holding("silent", nil))
-		up.Happen(conv, live("r3", "", ""))
+		up.SetRun("r3", holding("silent", nil))
+		up.AddEntries(conv, live("r3", "", ""))
 		synctest.Wait()
 		silent := turnOf(t, h.view(conv), "silent").ID
 		time.Sleep(gateway.DefaultSilence + time.Second)
@@ -243,7 +243,7 @@ func TestObservedOutlivesParent(t *testing.T) {
 		synctest.Wait()
 		resumed := make(chan json.RawMessage, 2)
 		release := make(chan struct{})
-		up.Live("child", func(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
+		up.SetRun("child", func(ctx context.Context, in agent.Input, state json.RawMessage, out *agent.Emitter) error {
 			resumed <- state
 			if string(state) == `"begun"` {
 				if err := out.Emit(over("", "", "child").Run.Ops[:3], json.RawMessage(`"half"`)); err != nil {
@@ -257,8 +257,8 @@ func TestObservedOutlivesParent(t *testing.T) {
 				return context.Cause(ctx)
 			}
 		})
-		up.Live("grandchild", holding("grandchild", release))
-		up.Happen(conv, live("child", "", ack.Turn), live("grandchild", "", "child"))
+		up.SetRun("grandchild", holding("grandchild", release))
+		up.AddEntries(conv, live("child", "", ack.Turn), live("grandchild", "", "child"))
 		synctest.Wait()
 		close(spawn)
 		wantOutcome(t, h.ended(conv, ack.Turn), event.Completed, "")
@@ -290,8 +290,8 @@ func TestObservedWithoutAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, up := memory.New(), &agenttest.Follower{}
 		h, conv := following(t, j, up, nil)
-		up.Live("r1", holding("half", nil))
-		up.Happen(conv, live("r1", "", ""))
+		up.SetRun("r1", holding("half", nil))
+		up.AddEntries(conv, live("r1", "", ""))
 		synctest.Wait()
 		turn := turnOf(t, h.view(conv), "half").ID
 		h.close()
@@ -310,7 +310,7 @@ func TestAddIsAtomic(t *testing.T) {
 		j, up := memory.New(), &agenttest.Follower{}
 		h, conv := following(t, j, up, nil)
 		h.journal.fail(journal.ErrFenced)
-		up.Happen(conv, agenttest.Said("m1", "tui", "one", time.Now()), over("r1", "m1", "two"))
+		up.AddEntries(conv, agenttest.MessageEntry("m1", "tui", "one", time.Now()), over("r1", "m1", "two"))
 		synctest.Wait()
 		wantTexts(t, h.view(conv), "user: hello", "assistant: hello")
 		if keys, err := j.Keys(t.Context(), "entry/"); err != nil || len(keys) > 0 {
@@ -334,10 +334,10 @@ func TestFollowDropped(t *testing.T) {
 		j, up := memory.New(), &agenttest.Follower{}
 		h, conv := following(t, j, up, nil)
 		defer h.close()
-		up.Happen(conv, agenttest.Said("m1", "tui", "one", time.Now()))
+		up.AddEntries(conv, agenttest.MessageEntry("m1", "tui", "one", time.Now()))
 		synctest.Wait()
 		h.do(conv, gateway.Command{Type: gateway.CommandTruncate})
-		up.Happen(conv, agenttest.Said("m2", "tui", "two", time.Now()))
+		up.AddEntries(conv, agenttest.MessageEntry("m2", "tui", "two", time.Now()))
 		synctest.Wait()
 		wantTexts(t, h.view(conv))
 		if _, err := j.Get(t.Context(), "cursor/"+conv+"/a"); !errors.Is(err, journal.ErrNotFound) {
@@ -349,12 +349,12 @@ func TestFollowDropped(t *testing.T) {
 		if tr := h.view(conv); len(tr.Messages) != 3 || tr.Message(tr.Messages[0].ID).Visible() != "anew" {
 			t.Errorf("texts %q", texts(tr))
 		}
-		up.Live("r1", holding("half", nil))
-		up.Happen(conv, live("r1", "", ""))
+		up.SetRun("r1", holding("half", nil))
+		up.AddEntries(conv, live("r1", "", ""))
 		synctest.Wait()
 		turnOf(t, h.view(conv), "half")
 		h.do(conv, gateway.Command{Type: gateway.CommandDelete})
-		up.Happen(conv, agenttest.Said("m3", "tui", "three", time.Now()))
+		up.AddEntries(conv, agenttest.MessageEntry("m3", "tui", "three", time.Now()))
 		synctest.Wait()
 		for _, prefix := range []string{"session/", "cursor/", "entry/", "turn/"} {
 			if keys, err := j.Keys(t.Context(), prefix); err != nil || len(keys) > 0 {
@@ -384,9 +384,9 @@ func TestAddUnknownOutcome(t *testing.T) {
 		h, conv := following(t, j, up, nil)
 		defer h.close()
 		release := make(chan struct{})
-		up.Live("r1", holding("run", release))
+		up.SetRun("r1", holding("run", release))
 		j.now.Store(true)
-		up.Happen(conv, agenttest.Said("m1", "tui", "one", time.Now()), live("r1", "m1", ""))
+		up.AddEntries(conv, agenttest.MessageEntry("m1", "tui", "one", time.Now()), live("r1", "m1", ""))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		close(release)
@@ -418,7 +418,7 @@ func TestInnerTurnsAfterRestart(t *testing.T) {
 			return nil
 		}
 		j, up := memory.New(), &agenttest.Follower{}
-		up.Live("r1", observe)
+		up.SetRun("r1", observe)
 		up.Turn = func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 			if in.Message.Text != "nest" {
 				return nil
@@ -432,7 +432,7 @@ func TestInnerTurnsAfterRestart(t *testing.T) {
 		h, conv := following(t, j, up, nil)
 		ack := h.send(conv, "nest")
 		child := live("r1", "", ack.Turn)
-		up.Happen(conv, child)
+		up.AddEntries(conv, child)
 		synctest.Wait()
 		h.journal.fail(journal.ErrFenced) // as a kill: nothing is written any more
 		h.close()
@@ -477,9 +477,9 @@ func TestFollowSkipsTheRunOfATurn(t *testing.T) {
 		defer h.close()
 		turn := h.send(conv, "hold").Turn
 		synctest.Wait()
-		up.Live("ours", holding("doubled", release))
-		up.Live("theirs", holding("theirs", release))
-		up.Happen(conv, live("ours", "", ""), live("theirs", "", ""))
+		up.SetRun("ours", holding("doubled", release))
+		up.SetRun("theirs", holding("theirs", release))
+		up.AddEntries(conv, live("ours", "", ""), live("theirs", "", ""))
 		synctest.Wait()
 		close(release)
 		wantOutcome(t, h.ended(conv, turn), event.Completed, "")

@@ -34,7 +34,7 @@ func (a *handing) Run(ctx context.Context, in agent.Input, _ *agent.Emitter) err
 	a.mu.Unlock()
 	select {
 	case <-time.After(a.after):
-		return &agent.Pushed{Dialect: a.to}
+		return &agent.PushPending{Dialect: a.to}
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -268,7 +268,7 @@ func TestOthersMayNotPush(t *testing.T) {
 		h := newTestGateway(t, nil, one(agentFunc(func(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 			got <- in
 			<-ctx.Done()
-			return &agent.Pushed{Dialect: "eliza-actions"}
+			return &agent.PushPending{Dialect: "eliza-actions"}
 		})), nil)
 		defer h.close()
 		c := h.create(alice)

@@ -24,8 +24,8 @@ func TestObservedRunsAreBounded(t *testing.T) {
 		defer h.close()
 		for i := range limit + more {
 			key := fmt.Sprintf("r%d.", i)
-			up.Live(key, holding(key, release))
-			up.Happen(conv, live(key, "", ""))
+			up.SetRun(key, holding(key, release))
+			up.AddEntries(conv, live(key, "", ""))
 		}
 		synctest.Wait()
 		open, refused := 0, 0
@@ -45,8 +45,8 @@ func TestObservedRunsAreBounded(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		up.Live("later", holding("later", release))
-		up.Happen(conv, live("later", "", ""))
+		up.SetRun("later", holding("later", release))
+		up.AddEntries(conv, live("later", "", ""))
 		synctest.Wait()
 		wantOutcome(t, turnOf(t, h.view(conv), "later"), event.Completed, "")
 	})

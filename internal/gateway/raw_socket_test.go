@@ -34,8 +34,8 @@ func (a socket) Run(_ context.Context, _ agent.Input, out *agent.Emitter) error 
 		out.Messages("openclaw")
 	}
 	for _, m := range a.messages {
-		out.Sent([]byte(`{"type":"req","id":"1","method":"ack"}`))
-		out.Received(m)
+		out.CaptureSent([]byte(`{"type":"req","id":"1","method":"ack"}`))
+		out.CaptureReceived(m)
 		err := out.Decode(func() ([]event.Event, json.RawMessage, error) {
 			ops, err := d.Decode(dialect.Frame{Data: m})
 			return ops, nil, err

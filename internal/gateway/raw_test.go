@@ -27,7 +27,7 @@ import (
 type hears struct{ body string }
 
 func (a hears) Run(_ context.Context, in agent.Input, out *agent.Emitter) error {
-	out.Sent([]byte(in.Message.Text))
+	out.CaptureSent([]byte(in.Message.Text))
 	_, err := agent.NewStream(out, elizaactions.Dialect()).ReadFrom(iotest.OneByteReader(strings.NewReader(a.body)))
 	return err
 }
@@ -234,7 +234,7 @@ func TestRecordingOfAPush(t *testing.T) {
 func TestExplainByTheLog(t *testing.T) {
 	h, _ := recorded(t, agentFunc(func(_ context.Context, _ agent.Input, out *agent.Emitter) error {
 		for i := range 3 {
-			out.Received(fmt.Appendf(nil, `{"n":%d}`, i))
+			out.CaptureReceived(fmt.Appendf(nil, `{"n":%d}`, i))
 			if err := out.Text(fmt.Sprint(i)); err != nil {
 				return err
 			}

@@ -139,7 +139,7 @@ func TestShutdownDrainsThenDetaches(t *testing.T) {
 // tied is a counter whose upstream does not go on without it.
 type tied struct{ counter }
 
-func (tied) Tied() bool { return true }
+func (tied) NeedsDrain() bool { return true }
 
 func TestShutdownWaitsForWhatEndsWhenItIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -133,8 +133,8 @@ func resumes(a Agent, isPushed bool) bool {
 
 // tied reports whether the turn's upstream aborts it when the gateway disconnects.
 func (r *run) tied() bool {
-	t, ok := r.agent.Agent.(agent.Tied)
-	return ok && !r.isPushed.Load() && !r.observed && t.Tied()
+	t, ok := r.agent.Agent.(agent.Drainer)
+	return ok && !r.isPushed.Load() && !r.observed && t.NeedsDrain()
 }
 
 // currentInput returns the input with the latest session.

@@ -68,7 +68,7 @@ func (r *run) callAgent(ctx context.Context, start runStart) error {
 }
 
 // leaveTo leaves the turn to a producer, durably, and waits for the end of its stream.
-func (r *run) leaveTo(ctx context.Context, to *agent.Pushed) error {
+func (r *run) leaveTo(ctx context.Context, to *agent.PushPending) error {
 	state, err := r.core.pusher.NewState(to.Dialect)
 	if err != nil {
 		return err

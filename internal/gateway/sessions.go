@@ -63,8 +63,8 @@ func (s *sessions) put(conversation string) {
 	}
 }
 
-// All implements [agent.Sessions].
-func (s *sessions) All(ctx context.Context) ([]agent.Session, error) {
+// List implements [agent.Sessions].
+func (s *sessions) List(ctx context.Context) ([]agent.Session, error) {
 	s.mu.Lock()
 	s.pending = nil // what was committed so far is found below; what comes meanwhile is left to Next
 	s.mu.Unlock()

@@ -29,7 +29,7 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 		return agent.ErrTurnOver // the next run emits it again
 	}
 	if r.isOver() {
-		s.Late(len(ops))
+		s.CountLate(len(ops))
 		return agent.ErrTurnOver
 	}
 	if len(ops) > 0 { // a state alone is no progress
@@ -52,8 +52,8 @@ func (s *sink) Emit(ctx context.Context, ops []event.Event, state json.RawMessag
 // Flush implements [agent.Sink].
 func (s *sink) Flush(ctx context.Context) error { return s.link.Flush(ctx, s.turn) }
 
-// Alive implements [agent.Sink].
-func (s *sink) Alive() { (*run)(s).touch() }
+// ReportProgress implements [agent.Sink].
+func (s *sink) ReportProgress() { (*run)(s).touch() }
 
 // Wait implements [agent.Sink]. A request that a resumed agent asks again is not shown a second time.
 func (s *sink) Wait(ctx context.Context, req event.Request) (event.Answer, error) {
@@ -102,8 +102,8 @@ func (s *sink) Log() *slog.Logger {
 	return slog.New(masking{s.log.Handler(), s.agent.Secrets}).With("turn", s.turn, "agent", s.name)
 }
 
-// Late implements [agent.LateSink].
-func (s *sink) Late(n int) {
+// CountLate implements [agent.LateSink].
+func (s *sink) CountLate(n int) {
 	s.lateOps.Add(int64(n))
 	s.metrics.Late.Add(float64(n))
 }

@@ -195,7 +195,7 @@ func (tn *turn) expire() {
 	}
 	e := &agent.Error{Code: codeTurnLimit, Message: fmt.Sprintf("the turn ran for %v, which is the limit", limit), Retryable: true}
 	tn.writer.post(func(t *tx) error {
-		tn.end(t, &event.Body{Outcome: event.Failed, Error: e.Shown()})
+		tn.end(t, &event.Body{Outcome: event.Failed, Error: e.ViewerError()})
 		return nil
 	})
 }

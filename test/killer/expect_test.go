@@ -138,7 +138,7 @@ func (c *collector) Emit(_ context.Context, ops []event.Event, _ json.RawMessage
 	return nil
 }
 func (c *collector) Flush(context.Context) error { return nil }
-func (c *collector) Alive()                      {}
+func (c *collector) ReportProgress()             {}
 func (c *collector) Wait(context.Context, event.Request) (event.Answer, error) {
 	return event.Answer{}, errors.New("nobody is there to answer")
 }

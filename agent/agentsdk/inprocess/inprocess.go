@@ -112,7 +112,7 @@ func (t *turn) hear(e api.StreamEvent) error {
 	if err != nil {
 		return fmt.Errorf("event of the runtime: %w", err)
 	}
-	t.out.Received(append(b, '\n'))
+	t.out.CaptureReceived(append(b, '\n'))
 	err = t.out.Decode(func() ([]event.Event, json.RawMessage, error) {
 		ops, err := t.dec.Decode(dialect.Frame{Data: b})
 		for i := range ops {

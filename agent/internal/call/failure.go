@@ -36,13 +36,13 @@ type Failure struct {
 	Retryable     bool          // somebody may ask again
 	Hint          time.Duration // when, as the agent said; 0 is nothing said
 	Status        int           // of an answer that is no success
-	Fresh         bool          // something came since the failure before: the time for retries begins anew
+	ResetRetries  bool          // something came since the failure before: the time for retries begins anew
 }
 
-func (f *Failure) Error() string { return f.Shown().Error() }
+func (f *Failure) Error() string { return f.AgentError().Error() }
 
-// Shown is the failure as the agent reports it, with the pause that it asks for.
-func (f *Failure) Shown() *agent.Error {
+// AgentError returns the failure as the error of the turn. The message ends with the pause that the upstream asked for, if any.
+func (f *Failure) AgentError() *agent.Error {
 	e := &agent.Error{Code: f.Code, Message: f.Message, Retryable: f.Retry || f.Retryable, Detail: f.Detail}
 	if f.Hint > 0 {
 		e.Message += "; try again in " + pause(f.Hint)
@@ -73,14 +73,14 @@ func Unreachable(err error) *Failure {
 	switch {
 	case errors.As(err, &encoded):
 		return &Failure{Code: CodeAnswer, Message: "the agent's answer can't be read: " + encoded.Error()}
-	case Untrusted(err):
+	case IsUntrusted(err):
 		return &Failure{Code: CodeUnreachable, Message: "the agent's certificate is not accepted", Detail: Reason(err)}
 	}
 	return &Failure{Code: CodeUnreachable, Message: WithCause("the agent can't be reached", err), Detail: Reason(err), Retry: true}
 }
 
-// Untrusted reports whether a request failed for the server's certificate, or because the server doesn't speak TLS.
-func Untrusted(err error) bool {
+// IsUntrusted reports whether a request failed for the server's certificate, or because the server doesn't speak TLS.
+func IsUntrusted(err error) bool {
 	var (
 		verify  *tls.CertificateVerificationError
 		invalid x509.CertificateInvalidError
@@ -91,23 +91,23 @@ func Untrusted(err error) bool {
 	return errors.As(err, &verify) || errors.As(err, &invalid) || errors.As(err, &signer) || errors.As(err, &name) || errors.As(err, &plain)
 }
 
-// Broken is an answer that broke off. It is repeated where nothing of it was seen.
-func Broken(seen bool) *Failure {
-	return &Failure{Code: CodeCutShort, Message: "the connection to the agent broke in the middle of its answer", Retry: !seen, Retryable: true}
+// BrokenStream describes a response that broke off. It is retried only if nothing of it was emitted, since a second request would repeat the output.
+func BrokenStream(hasOutput bool) *Failure {
+	return &Failure{Code: CodeCutShort, Message: "the connection to the agent broke in the middle of its answer", Retry: !hasOutput, Retryable: true}
 }
 
 // maxExcerpt bounds what is told of an agent's error answer, in bytes of text.
 const maxExcerpt = 200
 
-// Refused describes an answer that is no success.
-func Refused(res *http.Response) *Failure {
+// StatusFailure describes a response with a status other than 2xx.
+func StatusFailure(res *http.Response) *Failure {
 	f := &Failure{Code: CodeStatus, Status: res.StatusCode, Message: fmt.Sprintf("the agent answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))}
 	switch {
 	case res.StatusCode/100 == 3:
 		f.Message += ", a redirect, which is not followed"
 		f.Detail = "give the agent's final address"
 		return f
-	case Passing(res.StatusCode):
+	case IsTransient(res.StatusCode):
 		f.Retry = true
 		f.Hint = retry.After(res.Header.Get("Retry-After"), time.Now())
 	}
@@ -139,8 +139,8 @@ func excerpt(res *http.Response) string {
 	return Line(text, maxExcerpt)
 }
 
-// Passing reports whether an answer of this status may be another one soon.
-func Passing(status int) bool {
+// IsTransient reports whether another request may succeed after a response with this status.
+func IsTransient(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return true
@@ -160,11 +160,11 @@ func Line(text string, limit int) string {
 		return r
 	}, text)
 	if len(text) > limit {
-		cut := limit
-		for !utf8.RuneStart(text[cut]) {
-			cut--
+		end := limit
+		for !utf8.RuneStart(text[end]) {
+			end--
 		}
-		text = text[:cut] + "…"
+		text = text[:end] + "…"
 	}
 	return text
 }

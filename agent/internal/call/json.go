@@ -64,7 +64,7 @@ func Do(c *http.Client, req *http.Request, v any) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
-		return Refused(res)
+		return StatusFailure(res)
 	}
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxReply))
 	if err != nil {

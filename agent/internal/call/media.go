@@ -16,8 +16,8 @@ func Reachable(url string) bool {
 	return false
 }
 
-// Unreached is what an agent is told in place of a file that it does not get.
-func Unreached(m *event.Media) string {
+// UnreachableText returns the text that the agent gets instead of a file that it can't fetch.
+func UnreachableText(m *event.Media) string {
 	name := m.Name
 	if name == "" {
 		name = "a file"

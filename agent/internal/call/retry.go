@@ -33,9 +33,9 @@ func (r *repeats) next(f *Failure) (time.Duration, bool) {
 	if !f.Retry {
 		return 0, false
 	}
-	now := time.Now()
+	callTime := time.Now()
 	if r.begin.IsZero() {
-		r.begin = now
+		r.begin = callTime
 	}
 	r.calls++
 	wait := f.Hint
@@ -45,12 +45,12 @@ func (r *repeats) next(f *Failure) (time.Duration, bool) {
 		}
 		wait = r.pauses.Next()
 	}
-	return wait, now.Add(wait).Sub(r.begin) <= retryLimit
+	return wait, callTime.Add(wait).Sub(r.begin) <= retryLimit
 }
 
 // Repeat calls attempt until it returns no [*Failure] that may be repeated, or for as long as retries may go on. Readers see
 // the phase "retrying". What it returns is for the agent's Run to return.
-func Repeat(ctx context.Context, out *agent.Emitter, attempt func() error) error {
+func Repeat(ctx context.Context, emitter *agent.Emitter, attempt func() error) error {
 	r := newRepeats()
 	for {
 		err := attempt()
@@ -61,18 +61,18 @@ func Repeat(ctx context.Context, out *agent.Emitter, attempt func() error) error
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if failed.Fresh {
+		if failed.ResetRetries {
 			r = newRepeats()
 		}
-		wait, again := r.next(failed)
-		if !again {
-			return failed.Shown()
+		wait, ok := r.next(failed)
+		if !ok {
+			return failed.AgentError()
 		}
-		out.Log().Info("agent failed; it is called again", "error", failed.Error(), "in", wait.String())
-		if err := out.Phase("retrying"); err != nil {
+		emitter.Log().Info("agent failed; it is called again", "error", failed.Error(), "in", wait.String())
+		if err := emitter.Phase("retrying"); err != nil {
 			return err
 		}
-		out.Trouble(failed.Shown()) // after the phase, which is progress
+		emitter.Trouble(failed.AgentError()) // after the phase, which is progress
 		if err := retry.Sleep(ctx, wait); err != nil {
 			return err
 		}

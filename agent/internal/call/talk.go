@@ -21,7 +21,7 @@ import (
 
 const (
 	// goodbye is how long an upstream whose stream has ended the turn may take to end its body too.
-	goodbye = 2 * time.Second
+	drainLimit = 2 * time.Second
 	// readSize is how many bytes of a stream are taken at once.
 	readSize = 32 << 10
 	// maxRejoins bounds how often in a row a stream is gone on with that brings nothing new.
@@ -36,7 +36,7 @@ var ErrGone = errors.New("agent: the conversation is not there any more")
 type Talk struct {
 	Client  *http.Client
 	Dialect dialect.Dialect
-	Out     *agent.Emitter
+	Emitter *agent.Emitter
 	// Request makes the turn's request; with answers, the one that goes on from them. It is called anew for each try.
 	Request func(ctx context.Context, answers []event.Answer) (*http.Request, error)
 	// Rejoin makes the request that goes on with a stream that broke off, behind the event of that id; a nil request says that
@@ -49,9 +49,9 @@ type Talk struct {
 	// that one arrived can't be told after a restart. It is called under the emitter's lock.
 	State func(p *Point) (json.RawMessage, error)
 	// From, where set, is the point that the turn goes on from after a restart, by Rejoin.
-	From *Point
+	Start *Point
 	// Gone says that a first answer of 404 is [ErrGone], for the caller to try another address.
-	Gone bool
+	ReportGone bool
 	// Busy, where set, says of a refusal that it is for what runs there now, so that another call may go well.
 	Busy func(*Failure) bool
 	// Response and Frame, where set, see each answer's head and each frame before it is decoded.
@@ -64,55 +64,55 @@ type Talk struct {
 	dec    dialect.Decoder
 	closed bool
 
-	ended  atomic.Bool
-	own    string // upstream key of the turn
-	said   bool   // anything, by the stream at hand
-	asked  []event.Request
-	last   string // id of the last event
-	total  int64
-	frames int
+	hasEnded  atomic.Bool
+	turnKey   string // upstream key of the turn
+	hasFrames bool   // anything, by the stream at hand
+	requests  []event.Request
+	last      string // id of the last event
+	total     int64
+	frames    int
 }
 
 // Point is where a turn stands behind a frame.
 type Point struct {
-	Last    string          `json:"last,omitempty"` // id of the event
-	Own     string          `json:"own,omitempty"`  // upstream key of the turn
-	Asked   []event.Request `json:"asked,omitempty"`
-	Decoder json.RawMessage `json:"decoder,omitempty"`
+	Last     string          `json:"last,omitempty"` // id of the event
+	TurnKey  string          `json:"own,omitempty"`  // upstream key of the turn
+	Requests []event.Request `json:"asked,omitempty"`
+	Decoder  json.RawMessage `json:"decoder,omitempty"`
 }
 
 // Run talks until the turn is over.
 func (t *Talk) Run(ctx context.Context) error {
 	t.dec = t.Dialect.Decoder()
-	if p := t.From; p != nil {
+	if p := t.Start; p != nil {
 		if err := t.dec.Restore(p.Decoder); err != nil {
 			return fmt.Errorf("restore decoder: %w", err)
 		}
-		t.last, t.own, t.asked = p.Last, p.Own, p.Asked
+		t.last, t.turnKey, t.requests = p.Last, p.TurnKey, p.Requests
 	}
-	t.Out.OnEnd(t.held)
+	t.Emitter.OnEnd(t.flush)
 	var answers []event.Answer
 	for {
-		if t.said = t.From != nil; !t.said {
+		if t.hasFrames = t.Start != nil; !t.hasFrames {
 			t.last = ""
 		}
-		if err := Repeat(ctx, t.Out, func() error { return t.attempt(ctx, answers) }); err != nil {
+		if err := Repeat(ctx, t.Emitter, func() error { return t.attempt(ctx, answers) }); err != nil {
 			return err
 		}
-		if len(t.asked) == 0 {
+		if len(t.requests) == 0 {
 			return nil
 		}
 		answers = nil
-		for _, q := range t.asked {
-			a, err := t.Out.Ask(ctx, q)
+		for _, q := range t.requests {
+			a, err := t.Emitter.Ask(ctx, q)
 			if err != nil {
 				return err
 			}
 			answers = append(answers, a)
 		}
-		t.asked, t.From = nil, nil
+		t.requests, t.Start = nil, nil
 		if t.State != nil {
-			if err := t.unsure(); err != nil {
+			if err := t.storeUncertain(); err != nil {
 				return err
 			}
 		}
@@ -120,13 +120,13 @@ func (t *Talk) Run(ctx context.Context) error {
 }
 
 // unsure makes durable that answers are about to be sent.
-func (t *Talk) unsure() error {
+func (t *Talk) storeUncertain() error {
 	state, err := t.State(nil)
 	if err == nil {
-		err = t.Out.Emit(nil, state)
+		err = t.Emitter.Emit(nil, state)
 	}
 	if err == nil {
-		err = t.Out.Flush()
+		err = t.Emitter.Flush()
 	}
 	return err
 }
@@ -140,7 +140,7 @@ func (t *Talk) point() (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state of decoder: %w", err)
 	}
-	return t.State(&Point{Last: t.last, Own: t.own, Asked: t.asked, Decoder: decoder})
+	return t.State(&Point{Last: t.last, TurnKey: t.turnKey, Requests: t.requests, Decoder: decoder})
 }
 
 // attempt makes one call, and those that go on with its stream.
@@ -149,13 +149,13 @@ func (t *Talk) attempt(ctx context.Context, answers []event.Answer) error {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
-		if !t.ended.Load() {
+		if !t.hasEnded.Load() {
 			cancel(context.Cause(ctx))
 		}
 	})()
 	next := func() (*http.Request, error) { return t.Request(life, answers) }
 	idle := 0
-	if t.From != nil {
+	if t.Start != nil {
 		idle = 1
 		req, err := t.rejoin(life, idle)
 		if err != nil {
@@ -166,12 +166,12 @@ func (t *Talk) attempt(ctx context.Context, answers []event.Answer) error {
 	for {
 		before := t.frames
 		err := t.exchange(life, next)
-		if t.ended.Load() {
+		if t.hasEnded.Load() {
 			return nil
 		}
 		// Once a stream is gone on with, a server that is away for a moment is no end either.
-		broken := errors.Is(err, agent.ErrBroken) || idle > 0 && errors.As(err, new(*Failure))
-		if !broken || ctx.Err() != nil {
+		isBroken := errors.Is(err, agent.ErrBroken) || idle > 0 && errors.As(err, new(*Failure))
+		if !isBroken || ctx.Err() != nil {
 			return err
 		}
 		if idle++; t.frames != before {
@@ -187,8 +187,8 @@ func (t *Talk) attempt(ctx context.Context, answers []event.Answer) error {
 
 // rejoin makes the request that goes on with a broken stream, after a pause where the last one brought nothing.
 func (t *Talk) rejoin(ctx context.Context, idle int) (*http.Request, error) {
-	if t.Rejoin == nil || !t.said || idle > maxRejoins {
-		return nil, Broken(t.said)
+	if t.Rejoin == nil || !t.hasFrames || idle > maxRejoins {
+		return nil, BrokenStream(t.hasFrames)
 	}
 	if idle > 1 {
 		if err := retry.Sleep(ctx, repeat.Wait(idle-1)); err != nil {
@@ -197,7 +197,7 @@ func (t *Talk) rejoin(ctx context.Context, idle int) (*http.Request, error) {
 	}
 	req, err := t.Rejoin(ctx, t.last)
 	if err == nil && req == nil {
-		err = Broken(t.said)
+		err = BrokenStream(t.hasFrames)
 	}
 	return req, err
 }
@@ -208,64 +208,64 @@ func (t *Talk) exchange(ctx context.Context, next func() (*http.Request, error))
 	if err != nil {
 		return err
 	}
-	t.sent(req)
+	t.captureRequest(req)
 	res, err := t.Client.Do(req)
 	if err != nil {
 		return Unreachable(err)
 	}
 	defer res.Body.Close()
 	switch {
-	case res.StatusCode == http.StatusNotFound && t.Gone && !t.said:
+	case res.StatusCode == http.StatusNotFound && t.ReportGone && !t.hasFrames:
 		return ErrGone
 	case res.StatusCode == http.StatusAccepted:
 		return &Failure{Code: CodeStatus, Message: "the agent is not ready yet", Retry: true, Hint: retry.After(res.Header.Get("Retry-After"), time.Now())}
 	case res.StatusCode/100 != 2:
-		f := Refused(res)
+		f := StatusFailure(res)
 		f.Retry = f.Retry || t.Busy != nil && t.Busy(f)
 		return f
 	}
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
 		return &Failure{Code: CodeAnswer, Message: fmt.Sprintf("the agent answered %d with %q in place of a stream of events", res.StatusCode, res.Header.Get("Content-Type"))}
 	}
-	t.Out.Trouble(nil)
+	t.Emitter.Trouble(nil)
 	if t.Response != nil {
 		t.Response(res)
 	}
-	if err := t.read(ctx, res.Body); err != nil {
+	if err := t.readStream(ctx, res.Body); err != nil {
 		return err
 	}
-	stop := time.AfterFunc(goodbye, func() { _ = res.Body.Close() })
+	stop := time.AfterFunc(drainLimit, func() { _ = res.Body.Close() })
 	defer stop.Stop()
 	_, _ = io.Copy(io.Discard, res.Body) // so that the connection can be used again
 	return nil
 }
 
 // sent notes what a request says.
-func (t *Talk) sent(req *http.Request) {
+func (t *Talk) captureRequest(req *http.Request) {
 	if req.GetBody == nil {
 		return
 	}
 	if r, err := req.GetBody(); err == nil {
 		if b, err := io.ReadAll(r); err == nil {
-			t.Out.Sent(b)
+			t.Emitter.CaptureSent(b)
 		}
 	}
 }
 
 // read reads one stream to the turn's end, or to its own.
-func (t *Talk) read(ctx context.Context, body io.Reader) error {
+func (t *Talk) readStream(ctx context.Context, body io.Reader) error {
 	var r sse.Reader
-	t.Out.Body(t.Dialect.Name)
+	t.Emitter.Body(t.Dialect.Name)
 	buf := make([]byte, readSize)
-	var hold agent.Hold
+	var hold agent.Reservation
 	defer hold.Release()
 	for {
 		n, rerr := body.Read(buf)
 		if n > 0 {
-			t.Out.Received(buf[:n])
+			t.Emitter.CaptureReceived(buf[:n])
 			err := r.Feed(buf[:n], func(e sse.Event) error { return t.frame(ctx, dialect.Frame{Event: e.Name, ID: e.ID, Data: e.Data}) })
 			switch {
-			case t.ended.Load():
+			case t.hasEnded.Load():
 				return nil
 			case errors.Is(err, sse.ErrTooLong):
 				return &dialect.Error{Dialect: t.Dialect.Name, Reason: fmt.Sprintf("after byte %d", t.total), Err: err}
@@ -278,7 +278,7 @@ func (t *Talk) read(ctx context.Context, body io.Reader) error {
 		}
 		t.total += int64(n)
 		switch {
-		case errors.Is(rerr, io.EOF) && t.Rejoin != nil && t.said && errors.Is(r.Close(), sse.ErrInsideEvent):
+		case errors.Is(rerr, io.EOF) && t.Rejoin != nil && t.hasFrames && errors.Is(r.Close(), sse.ErrInsideEvent):
 			// What the rest of the event says is still to be had, whatever has become of the run.
 			return fmt.Errorf("%w: %w", agent.ErrBroken, sse.ErrInsideEvent)
 		case errors.Is(rerr, io.EOF):
@@ -293,13 +293,13 @@ func (t *Talk) read(ctx context.Context, body io.Reader) error {
 
 // end is the end of a stream that has not ended the turn.
 func (t *Talk) end(ctx context.Context) error {
-	if len(t.asked) > 0 {
+	if len(t.requests) > 0 {
 		return nil
 	}
 	if t.Closed != nil {
 		err := t.Closed(ctx)
 		if f := (*Failure)(nil); !errors.Is(err, agent.ErrBroken) && errors.As(err, &f) {
-			return f.Shown() // it is known, so that there is nothing to go on with
+			return f.AgentError() // it is known, so that there is nothing to go on with
 		}
 		return err
 	}
@@ -308,7 +308,7 @@ func (t *Talk) end(ctx context.Context) error {
 
 func (t *Talk) frame(ctx context.Context, f dialect.Frame) error {
 	// From its first frame on a run is under way, and calling again would start another.
-	t.said = true
+	t.hasFrames = true
 	t.frames++
 	if t.Frame != nil {
 		t.Frame(f)
@@ -316,23 +316,23 @@ func (t *Talk) frame(ctx context.Context, f dialect.Frame) error {
 	if t.Complete != nil {
 		f = t.Complete(ctx, f)
 	}
-	moved := false
-	err := t.Out.Large(len(f.Data), func() error { return t.decode(f, &moved) })
-	if errors.Is(err, agent.ErrTurnOver) && t.ended.Load() {
+	advanced := false
+	err := t.Emitter.WithLargeFrame(len(f.Data), func() error { return t.decode(f, &advanced) })
+	if errors.Is(err, agent.ErrTurnOver) && t.hasEnded.Load() {
 		return nil
 	}
-	if moved {
-		t.Out.Alive()
+	if advanced {
+		t.Emitter.ReportProgress()
 	}
 	return err
 }
 
 // decode emits what a frame gives, and reports whether the frame was progress.
-func (t *Talk) decode(f dialect.Frame, moved *bool) error {
-	return t.Out.Decode(func() ([]event.Event, json.RawMessage, error) {
+func (t *Talk) decode(f dialect.Frame, advanced *bool) error {
+	return t.Emitter.Decode(func() ([]event.Event, json.RawMessage, error) {
 		ops, err := t.dec.Decode(f)
-		*moved = err == nil && t.Dialect.Advances(f, ops)
-		ops = slices.DeleteFunc(ops, t.take)
+		*advanced = err == nil && t.Dialect.Advances(f, ops)
+		ops = slices.DeleteFunc(ops, t.collect)
 		if f.ID != "" {
 			t.last = f.ID
 		}
@@ -345,22 +345,22 @@ func (t *Talk) decode(f dialect.Frame, moved *bool) error {
 }
 
 // take looks at an operation, and reports whether it is a question, which is asked once the stream has ended.
-func (t *Talk) take(e event.Event) bool {
+func (t *Talk) collect(e event.Event) bool {
 	if e.Type == event.TurnWait {
-		t.asked = append(t.asked, *e.Get().Request)
+		t.requests = append(t.requests, *e.Get().Request)
 		return true
 	}
-	if t.own == "" {
-		t.own = e.Turn
+	if t.turnKey == "" {
+		t.turnKey = e.Turn
 	}
-	if e.Type == event.TurnEnd && (e.Turn == "" || e.Turn == t.own) {
-		t.ended.Store(true)
+	if e.Type == event.TurnEnd && (e.Turn == "" || e.Turn == t.turnKey) {
+		t.hasEnded.Store(true)
 	}
 	return false
 }
 
 // held releases what the decoder holds back when the turn ends. The emitter's lock is held.
-func (t *Talk) held() []event.Event {
+func (t *Talk) flush() []event.Event {
 	if t.closed {
 		return nil
 	}

@@ -40,7 +40,7 @@ type talker struct {
 func (a *talker) Run(ctx context.Context, in agent.Input, out *agent.Emitter) error {
 	to := &url.URL{Scheme: "http", Host: "agent"}
 	t := Talk{
-		Client: &http.Client{Transport: a.server}, Dialect: agentsdk.Dialect(), Out: out,
+		Client: &http.Client{Transport: a.server}, Dialect: agentsdk.Dialect(), Emitter: out,
 		Request: func(ctx context.Context, _ []event.Answer) (*http.Request, error) {
 			return Stream(ctx, to, "", in.Key, "hi")
 		},

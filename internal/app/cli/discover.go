@@ -26,7 +26,7 @@ func (a *app) discover(c *agentsCmd, configured []agent.Spec) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WHAT\tID\tNAME\tUSE IT WITH")
 	for _, o := range offers {
-		fmt.Fprintf(w, "%s\t%s\t%s\t--agent '%s'\n", o.What, clean(o.ID), clean(o.Name), clean(o.Spec))
+		fmt.Fprintf(w, "%s\t%s\t%s\t--agent '%s'\n", o.Type, clean(o.ID), clean(o.Name), clean(o.Spec))
 	}
 	return w.Flush()
 }

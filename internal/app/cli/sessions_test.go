@@ -20,8 +20,8 @@ import (
 // leat import lists the sessions of an agent's upstream and makes a conversation of one.
 func TestImportSessions(t *testing.T) {
 	up := &agenttest.Follower{}
-	up.Happen("s1", agenttest.Said("m1", "tui", "hello", time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)))
-	up.Happen("s2", agenttest.Said("m1", "tui", "before", time.Time{}))
+	up.AddEntries("s1", agenttest.MessageEntry("m1", "tui", "hello", time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)))
+	up.AddEntries("s2", agenttest.MessageEntry("m1", "tui", "before", time.Time{}))
 	gw, err := gateway.New(gateway.Config{Journal: memory.New(), Agents: gateway.Agents{"a": {Agent: up}}})
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,7 @@
 // connecting to an agent.
 //
 // A turn is pushed in one of two ways. A producer begins it with [Service.Push]; its agent is then [gateway.PushAgent]. Or the gateway
-// calls an agent, which accepts the request and returns [agent.Pushed]; the agent's process then pushes the stream with the token that
+// calls an agent, which accepts the request and returns [agent.PushPending]; the agent's process then pushes the stream with the token that
 // it got in [agent.Input].
 //
 // Order of calls

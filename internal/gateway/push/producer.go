@@ -108,11 +108,11 @@ func (pr *Producer) Write(ctx context.Context, b []byte) error {
 		size = p.stream.Buffered() + len(b)
 		p.mu.Unlock()
 	}
-	if err := run.Out.Large(size, func() error { return run.Out.Decode(decode) }); err != nil {
+	if err := run.Out.WithLargeFrame(size, func() error { return run.Out.Decode(decode) }); err != nil {
 		return pr.failed(err)
 	}
 	if hasProgress {
-		run.Out.Alive()
+		run.Out.ReportProgress()
 	}
 	pr.acknowledge(offset)
 	return nil
@@ -223,7 +223,7 @@ func (pr *Producer) Close(isComplete bool) error {
 			return nil, nil, nil // not an end
 		}
 		isEnd = true
-		run.Out.Received(p.stream.Pending())
+		run.Out.CaptureReceived(p.stream.Pending())
 		ops, err := p.stream.Close()
 		if err != nil {
 			return ops, nil, err

@@ -58,9 +58,9 @@ type turn struct {
 	run        *gateway.PushedTurn // nil while the turn is queued; dialect and stream are set with it
 	dialect    dialect.Dialect
 	stream     *dialect.Stream
-	memory     agent.Hold // counts what stream buffers
-	state      state      // after the last frame that was emitted
-	generation int        // of the attached connection; 0 if there was none yet
+	memory     agent.Reservation // counts what stream buffers
+	state      state             // after the last frame that was emitted
+	generation int               // of the attached connection; 0 if there was none yet
 	lease      *time.Timer
 	fail       func(*event.Error) // ends the turn while it is queued; set by Attach
 
@@ -128,7 +128,7 @@ func (p *turn) capture(b []byte) func(decoded int64, err error) {
 		// No frame ends in b, so nothing is copied for each piece of a long line. If it is refused, the report begins with b.
 		return func(_ int64, err error) {
 			if err != nil {
-				out.Received(b)
+				out.CaptureReceived(b)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (p *turn) capture(b []byte) func(decoded int64, err error) {
 		if err == nil {
 			all = all[:decoded]
 		}
-		out.Received(all)
+		out.CaptureReceived(all)
 	}
 }
 
@@ -186,6 +186,6 @@ func (p *turn) expire() {
 	fail := p.fail
 	p.turns.spawn(func() {
 		p.turns.end(p)
-		fail(err.Shown())
+		fail(err.ViewerError())
 	})
 }

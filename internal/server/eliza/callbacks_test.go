@@ -28,7 +28,7 @@ func TestEachCallbackIsShown(t *testing.T) {
 
 func TestCallbacksOfTheEmitter(t *testing.T) { agenttest.Callbacks(t, playEmitter) }
 
-func playEmitter(t *testing.T, script agenttest.Script) (got agenttest.Played) {
+func playEmitter(t *testing.T, script agenttest.Script) (got agenttest.Playback) {
 	begin := func() {}
 	player := script.Agent(func(_ context.Context, n int) error {
 		if n == 0 {
@@ -48,7 +48,7 @@ func playEmitter(t *testing.T, script agenttest.Script) (got agenttest.Played) {
 }
 
 func TestCallbacksOfPushedElizaActions(t *testing.T) {
-	agenttest.Callbacks(t, func(t *testing.T, script agenttest.Script) (got agenttest.Played) {
+	agenttest.Callbacks(t, func(t *testing.T, script agenttest.Script) (got agenttest.Playback) {
 		bubble(t, echo, func(h *harness) {
 			c := h.create()
 			ctx := h.t.Context()
@@ -78,26 +78,26 @@ func TestCallbacksOfPushedElizaActions(t *testing.T) {
 }
 
 // read waits for the end of the turn and reads it in every possible way.
-func (h *harness) read(conversation string, live, slow *wire) agenttest.Played {
+func (h *harness) read(conversation string, live, slow *wire) agenttest.Playback {
 	h.t.Helper()
 	c := live.wait()
 	if c.done == nil {
 		h.t.Fatalf("the stream ended without done: %s", live.body)
 	}
 	turn := c.done.Turn
-	played := agenttest.Played{Views: c.views, Readings: []agenttest.Reading{
+	played := agenttest.Playback{Views: c.views, Snapshots: []agenttest.Snapshot{
 		{Name: "the stream", Visible: c.final(), History: c.done.ActionCallbackHistory},
 	}}
 	list := func(name string) {
 		h.t.Helper()
 		text, history := h.visible(conversation, turn)
-		played.Readings = append(played.Readings, agenttest.Reading{Name: name + ": fold", Visible: text, History: history})
+		played.Snapshots = append(played.Snapshots, agenttest.Snapshot{Name: name + ": fold", Visible: text, History: history})
 		for _, m := range h.messages(conversation) {
 			if m.Turn == turn {
 				if m.ID != c.done.MessageID {
 					h.t.Errorf("%s: message %s, but messageId %s in done", name, m.ID, c.done.MessageID)
 				}
-				played.Readings = append(played.Readings, agenttest.Reading{Name: name + ": list", Visible: text, History: m.ActionCallbackHistory, Reload: &m.Text})
+				played.Snapshots = append(played.Snapshots, agenttest.Snapshot{Name: name + ": list", Visible: text, History: m.ActionCallbackHistory, Reload: &m.Text})
 				return
 			}
 		}
@@ -108,7 +108,7 @@ func (h *harness) read(conversation string, live, slow *wire) agenttest.Played {
 	if s := slow.wait(); s.done == nil {
 		h.t.Errorf("the slow stream ended without done: %s", slow.body)
 	} else {
-		played.Readings = append(played.Readings, agenttest.Reading{Name: "a slow reader", Visible: s.final(), History: s.done.ActionCallbackHistory})
+		played.Snapshots = append(played.Snapshots, agenttest.Snapshot{Name: "a slow reader", Visible: s.final(), History: s.done.ActionCallbackHistory})
 		if s.text != s.final() {
 			h.t.Errorf("a slow reader's tokens come to %q, its done to %q", s.text, s.final())
 		}
@@ -127,7 +127,7 @@ func (h *harness) read(conversation string, live, slow *wire) agenttest.Played {
 		if again.done == nil {
 			h.t.Fatalf("attached at %s: no done", id)
 		}
-		played.Readings = append(played.Readings, agenttest.Reading{Name: "attached at " + id, Visible: again.final(), History: again.done.ActionCallbackHistory})
+		played.Snapshots = append(played.Snapshots, agenttest.Snapshot{Name: "attached at " + id, Visible: again.final(), History: again.done.ActionCallbackHistory})
 	}
 	return played
 }

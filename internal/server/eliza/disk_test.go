@@ -14,7 +14,7 @@ import (
 // A journal on disk has the same messages: as written, compacted, and read by another gateway.
 func TestCallbacksOnDisk(t *testing.T) {
 	for _, c := range agenttest.Cases() {
-		if c.Script.Failing() {
+		if c.Script.Fails() {
 			continue // POST answers these with an error
 		}
 		t.Run(c.Name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestCallbacksOnDisk(t *testing.T) {
 			id := h.create()
 			r := h.send(id, "play a song")
 			list := h.messages(id)
-			got := agenttest.Played{Views: []string{r.Text}, Readings: []agenttest.Reading{
+			got := agenttest.Playback{Views: []string{r.Text}, Snapshots: []agenttest.Snapshot{
 				{Name: "the reply", Visible: r.Text, History: r.ActionCallbackHistory, Reload: &list[1].Text},
 			}}
 			h.stop()
@@ -60,7 +60,7 @@ func TestCallbacksOnDisk(t *testing.T) {
 				t.Errorf("compacted and read again (-before +after)\n%s", d)
 			}
 			text, history := h.visible(id, r.Turn)
-			got.Readings = append(got.Readings, agenttest.Reading{Name: "from the file", Visible: text, History: history, Reload: &again[1].Text})
+			got.Snapshots = append(got.Snapshots, agenttest.Snapshot{Name: "from the file", Visible: text, History: history, Reload: &again[1].Text})
 			c.Check(t, got)
 		})
 	}

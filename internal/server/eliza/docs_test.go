@@ -57,8 +57,8 @@ func TestDocumentation(t *testing.T) {
 		t.Fatalf("%d examples, of which %d have an output", n, len(examples))
 	}
 	script := agenttest.Script{
-		agenttest.Say("On it."), agenttest.Tell(agenttest.Looking), agenttest.Tell(agenttest.Searching),
-		agenttest.Tell(agenttest.SettingUp), agenttest.Tell(agenttest.Playing),
+		agenttest.Text("On it."), agenttest.Status(agenttest.StatusLooking), agenttest.Status(agenttest.StatusSearching),
+		agenttest.Status(agenttest.StatusSettingUp), agenttest.Status(agenttest.StatusPlaying),
 	}
 	// The agent waits until its text was sent, because the example shows every step.
 	shown := &paced{}

@@ -167,14 +167,14 @@ func TestProactiveFromSession(t *testing.T) {
 		h.do(200, nil, "POST", "/api/conversations", `{"id":"c"}`)
 		h.do(200, nil, "POST", at("c", "/messages"), `{"text":"hi"}`)
 		got.take()
-		up.Live("r", func(_ context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
+		up.SetRun("r", func(_ context.Context, _ agent.Input, _ json.RawMessage, out *agent.Emitter) error {
 			if err := out.Text("answered elsewhere"); err != nil {
 				return err
 			}
 			<-release
 			return nil
 		})
-		up.Happen("c", agenttest.Said("m", "tui", "hello", time.Time{}), agent.Entry{Key: "r", Run: &agent.Run{Answers: "m"}})
+		up.AddEntries("c", agenttest.MessageEntry("m", "tui", "hello", time.Time{}), agent.Entry{Key: "r", Run: &agent.Run{Answers: "m"}})
 		if frames := got.take(); frames != "" {
 			t.Errorf("told while it runs: %s", frames)
 		}

@@ -89,21 +89,21 @@ func lastLine(t *testing.T, res *http.Response) (end struct {
 }
 
 // views follows a turn to its end and returns what a reader that keeps up sees.
-func (h *harness) views(conversation, turn string) agenttest.Played {
+func (h *harness) views(conversation, turn string) agenttest.Playback {
 	h.t.Helper()
 	f, err := h.gw.Feed(h.t.Context(), admin, conversation)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	defer f.Release()
-	var got agenttest.Played
+	var got agenttest.Playback
 	for ended := false; !ended; {
 		changed := f.Notify()
 		f.View(func(t *transcript.Transcript) {
 			got.Views = append(got.Views, t.Visible(turn))
 			if tr := t.Turn(turn); tr != nil && tr.State == transcript.TurnEnded {
 				ended = true
-				got.Readings = []agenttest.Reading{{Name: "live", Visible: t.Visible(turn), History: t.History(turn)}}
+				got.Snapshots = []agenttest.Snapshot{{Name: "live", Visible: t.Visible(turn), History: t.History(turn)}}
 			}
 		})
 		if !ended {
@@ -120,14 +120,14 @@ func (h *harness) views(conversation, turn string) agenttest.Played {
 // The callback cases, with an agent that answers 202 and pushes the stream with the turn's token.
 func TestAsyncCallbacks(t *testing.T) {
 	h, o := newAsyncAgent(t)
-	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Played {
+	agenttest.Callbacks(t, func(t *testing.T, s agenttest.Script) agenttest.Playback {
 		h := *h
 		h.t = t
 		c := h.create()
 		turn := h.send(c, "go").Turn
 		in := <-o.asked
 		r, w := io.Pipe()
-		played := make(chan agenttest.Played, 1)
+		played := make(chan agenttest.Playback, 1)
 		go func() { played <- h.views(c, turn) }()
 		go func() {
 			for _, line := range s.Actions(t) {

@@ -17,7 +17,7 @@ func TestDiscover(t *testing.T) {
 	h := newHarness(t, options{gateway: func(c *gateway.Config) {
 		c.Agents = gateway.Agents{
 			"asked": {Agent: echo, Discover: func(context.Context) ([]agent.Offer, error) {
-				return []agent.Offer{{What: agent.OfferAgent, ID: "agent-1", Name: "Ann's", Spec: "letta:http://h?agent=agent-1"}}, failure
+				return []agent.Offer{{Type: agent.OfferAgent, ID: "agent-1", Name: "Ann's", Spec: "letta:http://h?agent=agent-1"}}, failure
 			}},
 			"mute": {Agent: echo},
 		}
