@@ -103,7 +103,7 @@ func (h *turnHost) Trouble(e *agent.Error) {
 }
 
 func (h *turnHost) Flush(context.Context) error { return nil }
-func (h *turnHost) ReportProgress()                      {}
+func (h *turnHost) ReportProgress()             {}
 
 func (h *turnHost) Wait(ctx context.Context, r event.Request) (event.Answer, error) {
 	ch := make(chan event.Answer, 1)
