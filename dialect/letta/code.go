@@ -8,7 +8,8 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// handleFrame takes a frame of the App Server, or a line of the headless mode.
+// handleFrame handles a frame of the App Server, or a line of the headless mode. Frame types without information for readers
+// are listed, so that new ones are counted as unknown.
 func (d *Decoder) handleFrame(b []byte) error {
 	if len(b) == 0 || b[0] != '{' {
 		return errNoObject
@@ -57,6 +58,7 @@ func (d *Decoder) handleFrame(b []byte) error {
 	return nil
 }
 
+// handleDelta handles the message in a frame.
 func (d *Decoder) handleDelta(raw json.RawMessage) error {
 	if len(raw) == 0 || raw[0] != '{' {
 		return errNoObject
@@ -68,7 +70,8 @@ func (d *Decoder) handleDelta(raw json.RawMessage) error {
 	return d.handleMessage(&m)
 }
 
-// handleFinished takes the end of a turn. One without a run is that of a turn that never began.
+// handleFinished ends the turn. The server repeats the end for each viewer that joins, so an end of a run that has ended is
+// ignored. If no turn is open, the end belongs to one that failed before its first message.
 func (d *Decoder) handleFinished(run, stop, reason string) {
 	if run != "" && slices.Contains(d.EndedRuns, run) || !d.TurnOpen && d.HasEnded {
 		return
@@ -78,7 +81,7 @@ func (d *Decoder) handleFinished(run, stop, reason string) {
 	}
 	if d.Error == nil && reason != "" && !completed[stop] {
 		if strings.HasPrefix(reason, "{") || stopMessages[stop] != "" {
-			reason = stopMessages[stop] // a dump of what the model's API said, or no more than the stop reason
+			reason = stopMessages[stop] // reason is a JSON dump of the model API's error, or repeats the stop reason
 		}
 		if reason != "" {
 			d.Error = &event.Error{Code: stop, Message: truncate(reason, maxMessage), Retryable: retryable[stop]}
@@ -90,11 +93,11 @@ func (d *Decoder) handleFinished(run, stop, reason string) {
 	d.endTurn(stop)
 }
 
-// handleError takes an error of the headless mode. A retry may follow. If nothing does, the program has exited with this error, and
-// its cause is the first one that was named: the last line repeats it as a dump.
+// handleError handles an error of the headless mode. A retry may follow. If nothing follows, the program has exited because of
+// this error. The first error is the cause: the last line repeats it as a JSON dump, which replaces nothing.
 func (d *Decoder) handleError(f *frame, b []byte) error {
 	if !d.TurnOpen && d.HasEnded {
-		return nil // of no turn
+		return nil // belongs to no turn
 	}
 	if len(f.Stop) > event.MaxID {
 		return errLong
@@ -119,7 +122,7 @@ func (d *Decoder) handleError(f *frame, b []byte) error {
 	return nil
 }
 
-// handleResult takes the last line of the headless mode.
+// handleResult handles the last line of the headless mode, which ends the turn.
 func (d *Decoder) handleResult(f *frame) {
 	if !d.TurnOpen && d.HasEnded {
 		return
@@ -144,7 +147,8 @@ func (d *Decoder) handleResult(f *frame) {
 	}
 }
 
-// joinTurn reports whether a turn is open, or runs already and begins here.
+// joinTurn reports whether a turn is open. If the App Server is running a turn that the decoder hasn't seen from its start, it
+// opens that turn.
 func (d *Decoder) joinTurn() bool {
 	if !d.TurnOpen && d.ActiveRun != "" && !slices.Contains(d.EndedRuns, d.ActiveRun) {
 		d.TurnOpen, d.Turn = true, d.ActiveRun
@@ -152,8 +156,9 @@ func (d *Decoder) joinTurn() bool {
 	return d.TurnOpen
 }
 
-// repairTurn takes the list of a conversation's messages, the newest first, while a turn is open. What is missing at the end of
-// a part is added, and so are parts that are not known; nothing that was shown is changed.
+// repairTurn adds what the open turn is missing from a list of the conversation's stored messages, the newest first. It appends
+// the missing ends of open parts, and parts that are missing; text that was shown never changes. If no message of the list is
+// known, the list belongs to an earlier turn, unless nothing of the running turn was seen yet.
 func (d *Decoder) repairTurn(list []json.RawMessage) error {
 	if !d.joinTurn() {
 		return nil
@@ -173,7 +178,7 @@ func (d *Decoder) repairTurn(list []json.RawMessage) error {
 	start := slices.IndexFunc(turn, d.hasPart)
 	if start < 0 {
 		if d.Key != "" || d.ActiveRun == "" {
-			return nil // of a turn before, or by ids of which nothing is known
+			return nil
 		}
 		start = 0
 	}
@@ -185,18 +190,19 @@ func (d *Decoder) repairTurn(list []json.RawMessage) error {
 	return nil
 }
 
-// hasPart reports whether a message of the history is one of the parts at hand.
+// hasPart reports whether a message of the history belongs to a part of the open message.
 func (d *Decoder) hasPart(m *message) bool {
 	return d.textOf(m) != nil || m.Call != nil && d.findTool(m.Call.ID) != nil
 }
 
+// textOf returns the text part that a message belongs to, or nil.
 func (d *Decoder) textOf(m *message) *text {
 	for _, t := range d.Texts {
 		if t.Kind == kinds[m.Type] && t.ID == m.ID {
 			return t
 		}
 	}
-	// A text that stood alone in its step gets another id in the history when a tool's call follows it there.
+	// When a tool call follows a text in the history, the text's id there differs, except for the step's prefix.
 	for _, t := range d.Texts {
 		if m.isHistory && t.Kind == kinds[m.Type] && t.ID != "" && stepPrefix(t.ID) == stepPrefix(m.ID) {
 			return t
@@ -205,7 +211,7 @@ func (d *Decoder) textOf(m *message) *text {
 	return nil
 }
 
-// repairPart takes a message of the history.
+// repairPart adds what a message of the history has and the turn is missing.
 func (d *Decoder) repairPart(m *message) error {
 	switch m.Type {
 	case "assistant_message", "reasoning_message":

@@ -12,11 +12,11 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// Decoder decodes either of the two dialects. All that outlives a frame is in its state.
+// Decoder decodes either dialect. It isn't safe for concurrent use. Everything that has to survive a restart is in state.
 type Decoder struct {
 	state
 	base   decoding.Base
-	isCode bool // what Letta Code writes
+	isCode bool // the stream is Letta Code's
 }
 
 var (
@@ -27,10 +27,10 @@ var (
 // New returns a decoder of the V1 API's stream.
 func New() *Decoder { return &Decoder{} }
 
-// NewCode returns a decoder of what Letta Code writes.
+// NewCode returns a decoder of Letta Code's output.
 func NewCode() *Decoder { return &Decoder{isCode: true} }
 
-var errNoObject = errors.New("a frame is a JSON object")
+var errNoObject = errors.New("the frame is not a JSON object")
 
 // Decode implements [dialect.Decoder].
 func (d *Decoder) Decode(f dialect.Frame) ([]event.Event, error) {
@@ -41,6 +41,7 @@ func (d *Decoder) Decode(f dialect.Frame) ([]event.Event, error) {
 	return d.base.Decode(name, &d.Frames, d.IsOver, f, d.decodeFrame)
 }
 
+// decodeFrame decodes a frame of either dialect. Its error is a fault of the stream, which ends the turn.
 func (d *Decoder) decodeFrame(f dialect.Frame) error {
 	var err error
 	if d.isCode {
@@ -54,7 +55,7 @@ func (d *Decoder) decodeFrame(f dialect.Frame) error {
 	return nil
 }
 
-// handleEvent takes an event of a V1 stream.
+// handleEvent handles an event of a V1 stream. Most events have no name; "error" and "cancelled" end the turn.
 func (d *Decoder) handleEvent(f dialect.Frame) error {
 	if string(f.Data) == "[DONE]" {
 		d.handleDone()
@@ -77,16 +78,17 @@ func (d *Decoder) handleEvent(f dialect.Frame) error {
 	return d.handleMessage(&m)
 }
 
-// handleMessage takes a message of either dialect.
+// handleMessage handles a message of either dialect. Messages of ended turns and repetitions are dropped. Types that need no
+// event are listed, so that new ones are counted as unknown.
 func (d *Decoder) handleMessage(m *message) error {
-	// They lie in the state, and whoever sends longer ones means harm.
+	// The state stores these ids, so their length is limited.
 	for _, id := range []string{m.ID, m.Otid, m.Run, m.Step, m.Stop} {
 		if len(id) > event.MaxID {
 			return errLong
 		}
 	}
 	if d.isCode && m.Run != "" && slices.Contains(d.EndedRuns, m.Run) {
-		return nil // comes after its turn's end
+		return nil // late: its turn has ended
 	}
 	if old, err := d.isRepeat(m); old || err != nil {
 		return err
@@ -144,6 +146,7 @@ func (d *Decoder) handleMessage(m *message) error {
 	return nil
 }
 
+// countUnknown counts a type that the decoder doesn't know. The gateway shows the counts as a metric.
 func (d *Decoder) countUnknown(name string) {
 	if name == "" {
 		name = "no message_type"
@@ -151,7 +154,7 @@ func (d *Decoder) countUnknown(name string) {
 	d.UnknownTypes.Add(name)
 }
 
-// noteRun notes the run that a message is of.
+// noteRun starts the turn if necessary, and records the run and the seq_id of a message. Readers learn of each new run.
 func (d *Decoder) noteRun(m *message) {
 	if m.Run == "" {
 		d.TurnOpen = true
@@ -172,7 +175,8 @@ func (d *Decoder) noteRun(m *message) {
 	}
 }
 
-// setRun makes a run the one at hand. A run that was it before goes on where it was.
+// setRun makes a run the current one and stores the position in the previous one. A run that was current before continues at
+// its stored position.
 func (d *Decoder) setRun(run string) {
 	if d.Run != "" {
 		d.PastRuns = append(d.PastRuns, runCursor{d.Run, d.Seq, d.HasUsage})
@@ -187,24 +191,26 @@ func (d *Decoder) setRun(run string) {
 	d.Runs = lastIDs(append(d.Runs, run))
 }
 
+// pastRun returns the index of a run in d.PastRuns, or -1.
 func (d *Decoder) pastRun(run string) int {
 	return slices.IndexFunc(d.PastRuns, func(c runCursor) bool { return c.Run == run })
 }
 
-// isRepeat notes a message's run and seq, and reports whether it changes nothing since it has been seen. A snapshot of the
-// text at hand, with a low seq, may bring what a broken stream left out.
+// isRepeat records a message's run and seq_id, and reports whether the message was seen before and so changes nothing. A
+// snapshot of the open text part may have a low seq_id: after a broken stream it supplies the missing text, which isRepeat
+// appends.
 func (d *Decoder) isRepeat(m *message) (bool, error) {
 	switch m.Type {
 	case "user_message", "loop_error", "status", "ping":
 		return false, nil
 	}
 	if i := d.pastRun(m.Run); i >= 0 && m.Seq != nil && *m.Seq <= d.PastRuns[i].Seq {
-		return true, nil // of a run that is told again
+		return true, nil // the server repeats an earlier run
 	}
 	isOld := m.Run != "" && m.Run == d.Run && m.Seq != nil && *m.Seq > 0 && *m.Seq <= d.Seq
 	if !isOld {
 		if d.isCode && !d.TurnOpen && m.Run == "" {
-			return true, nil // of no turn
+			return true, nil // belongs to no turn
 		}
 		d.noteRun(m)
 		return false, nil
@@ -221,8 +227,8 @@ func (d *Decoder) isRepeat(m *message) (bool, error) {
 	return true, nil
 }
 
-// openMessage opens the message of a step, and ends the one before. What names no run on Letta Code belongs to the step at hand,
-// unless it comes from the history, which tells steps by the beginning of ids.
+// openMessage opens the message of a step, and closes the previous one. A message of Letta Code without a run and step belongs
+// to the current step. Messages of the history are grouped by the prefix of their ids, because the history has no steps.
 func (d *Decoder) openMessage(m *message) {
 	group, past := m.Run+" "+m.Step, historyGroup+stepPrefix(m.ID)
 	switch {
@@ -231,7 +237,7 @@ func (d *Decoder) openMessage(m *message) {
 	case m.Run == "" && m.Step == "":
 		group = d.Group
 	case d.Key != "" && d.Group == past:
-		d.Group = group // the history had its beginning
+		d.Group = group // the start of the step came from the history
 	}
 	if d.IsRetry && !m.isHistory {
 		d.IsRetry, d.Group = false, group
@@ -245,16 +251,17 @@ func (d *Decoder) openMessage(m *message) {
 	d.emit(event.Event{Type: event.MessageStart, Message: d.Key, Body: &event.Body{Role: event.Assistant}})
 }
 
-// historyGroup begins the groups of messages that were read from it.
+// historyGroup is the prefix of Group for messages that were read from a history.
 const historyGroup = "history "
 
-// stepPrefix is what the ids of a step's parts have in common.
+// stepPrefix returns the part of an id that all parts of a step share.
 func stepPrefix(id string) string {
 	before, _, _ := strings.Cut(id, ":")
 	return before
 }
 
-// closeMessage ends the message at hand.
+// closeMessage ends the open message, if any. Tools that have ended are forgotten, except for their call ids; the others stay,
+// because their results may follow in later messages.
 func (d *Decoder) closeMessage(reason string) {
 	if d.Key == "" {
 		return
@@ -274,7 +281,7 @@ func (d *Decoder) closeMessage(reason string) {
 	})
 }
 
-// lastIDs bounds what is remembered.
+// lastIDs returns the newest maxKnown ids.
 func lastIDs(ids []string) []string {
 	if n := len(ids) - maxKnown; n > 0 {
 		ids = slices.Clone(ids[n:])
@@ -282,7 +289,7 @@ func lastIDs(ids []string) []string {
 	return ids
 }
 
-// startPart starts a part of the message at hand and returns its key.
+// startPart starts a part of the open message and returns its key.
 func (d *Decoder) startPart(b *event.Body) string {
 	key := strconv.Itoa(d.PartCount)
 	d.PartCount++
@@ -291,19 +298,22 @@ func (d *Decoder) startPart(b *event.Body) string {
 	return key
 }
 
+// setPhase shows what the turn is doing, unless name is empty.
 func (d *Decoder) setPhase(name string) {
 	if name != "" {
 		d.emit(event.Event{Type: event.TurnUpdate, Body: &event.Body{Phase: name}})
 	}
 }
 
+// emit adds an event of the current turn to the result of Decode.
 func (d *Decoder) emit(e event.Event) {
 	e.Turn = d.Turn
 	d.base.Emit(e)
 }
 
-// Close implements [dialect.Decoder]. A connection has no end of its own: it was not cut short if a turn has ended and none
-// is open.
+// Close implements [dialect.Decoder]. A connection of Letta Code has no last frame, so its stream is complete if a turn has
+// ended and no other is open. A headless stream that ends after an error is complete too: the program has exited, and the turn
+// has failed.
 func (d *Decoder) Close() ([]event.Event, error) {
 	isOver := d.IsOver || d.isCode && !d.TurnOpen && d.HasEnded
 	return d.base.Close(&isOver, func() {
@@ -316,7 +326,7 @@ func (d *Decoder) Close() ([]event.Event, error) {
 	})
 }
 
-// flushAll says what is held back.
+// flushAll emits the incomplete characters that are buffered.
 func (d *Decoder) flushAll() {
 	if t := d.openText(); t != nil {
 		d.flushText(t)

@@ -1,29 +1,38 @@
-// Package letta decodes what Letta's two kinds of servers stream: the V1 REST API's server-sent events, and what Letta Code
-// writes, be it the frames of its App Server's WebSocket or the lines of its headless mode (--output-format stream-json).
+// Package letta decodes the streams of Letta's two servers: the server-sent events of the V1 REST API ([New]), and the output of Letta
+// Code ([NewCode]), which is either the WebSocket frames of its App Server or the lines of its headless mode (--output-format
+// stream-json). agent/letta connects to both servers; headless output comes from agents
+// whose dialect is set to letta-code.
 //
-// Invariants
+// # Order of calls
 //
-//   - Chunks are deltas and append, but for what a tool gives on the App Server, which comes as snapshots, and whole calls
-//     that come again.
-//   - A part goes on as long as the kind stays, and the otid, or where one is missing the id. V1 gives a step one id, App
-//     Servers before 0.32.17 give each chunk one, later ones each part: none of them tells text before a thought from text
-//     after it, which the change of kind does. A seed's group, such as reasoning with its tool call, is a message of ours:
-//     what one step of the model said, told by run and step.
-//   - Tools are told by their call ids, and so are their returns. A tool's part ends with its last return.
-//   - An approval request is a tool without a state. On V1 the stop reason requires_approval makes the turn wait, on the App
-//     Server a control_request does: there most requests are allowed without asking anybody. A request that somebody else
-//     answered shows by what becomes of its tool.
-//   - A chunk whose seq_id is not above the last one of its run is a repetition and changes nothing, unless it is a snapshot
-//     that goes on from all that its part has.
-//   - A retry repeats the step: what the failed try said is taken back. If that was one text, the next try continues in it.
-//   - The output of a running tool comes as snapshots, and later as windows of its end. Readers keep all that they have seen of
-//     it, even if the server stores less; the tool's data then says how much.
-//   - The headless mode has no last line for errors: if a stream ends behind an error, that error is the turn's.
-//   - V1 ends with its stop reason and what belongs to it: usage, error or [DONE], whichever comes first. The App Server ends
-//     a turn by turn_finished alone: an abort has no stop reason, a retry has several. A recording of a connection may hold
-//     several turns; each is named by its first run.
-//   - History repairs, and never replaces what was shown: a list of messages that comes while a turn is open gives what is
-//     missing at the end of a part that it goes on from, and the parts that are not known.
-//   - What subagents say is no part of the turn's answer and is left out.
-//   - The state holds lengths, checksums and what is held back, never whole texts, and is bounded whatever comes.
+// Decode is called for each frame in order; then Close, which reports an incomplete stream. In between, the state may be stored with
+// State and loaded into another decoder with Restore. agent/letta also asks the decoder for the cursor, for pending approvals and for
+// open tools, and records users' decisions with RecordAnswer.
+//
+// # Invariants
+//
+//   - Chunks are deltas and are appended. Two things come as snapshots instead: the output of a running tool on the App Server, and
+//     complete tool calls that are sent again.
+//   - A text part continues while the kind of the chunks and their otid stay the same; without an otid their id decides. Ids alone
+//     don't suffice: V1 gives a whole step one id, App Servers before 0.32.17 give each chunk another one, and later versions give
+//     each part one. None of them separates the text before a thought from the text after it; the change of kind does.
+//   - What the model produced in one step is one message, identified by run and step: for example reasoning and the tool call after it.
+//   - Tools and their results are identified by the call id. A tool's part ends with its last result.
+//   - A request for approval starts a tool without a state. On V1 the stop reason requires_approval makes the turn wait; on the App
+//     Server a control_request does, since the server approves most calls itself. If another client answers the request, no frame
+//     says so; the tool's start or end shows it.
+//   - A chunk whose seq_id is not higher than the last one of its run is a repetition and is ignored, unless it is a snapshot that
+//     extends the open part.
+//   - A retry repeats a step, so the text of the failed attempt is removed. If the attempt had only text, the next one continues in
+//     the same part.
+//   - The output of a running tool arrives as snapshots of all of it, and later as windows of its end. Readers keep all output they
+//     have seen, even if the server stores less; the tool's data then says how much the server has.
+//   - The headless mode has no last line after an error. If the stream ends after an error, the turn has failed with that error.
+//   - A V1 turn ends with its stop reason and whatever follows that first: usage, an error or [DONE]. A turn of the App Server ends only
+//     with turn_finished, because an aborted turn has no stop reason and a retried one has several. A recorded connection may contain
+//     several turns; each is named after its first run.
+//   - A history repairs an answer but never replaces text that was shown. If a list of messages arrives during a turn, it supplies
+//     the missing ends of open parts, and the parts that are missing altogether.
+//   - Output of subagents is not part of the answer and is dropped.
+//   - The state contains lengths, checksums and unfinished characters, never complete texts, so its size is bounded.
 package letta

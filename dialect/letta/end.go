@@ -8,31 +8,33 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// stopApproval is the stop reason of a step whose tools have to be approved.
+// stopApproval is the stop reason of a step whose tool calls need approval.
 const stopApproval = "requires_approval"
 
-// completed are the stop reasons of turns that went well.
+// completed are the stop reasons of successful turns.
 var completed = map[string]bool{"end_turn": true, "max_steps": true, "tool_rule": true, "max_tokens_exceeded": true}
 
-// Completed reports whether a stop reason is that of a turn that went well.
+// Completed reports whether a stop reason is that of a successful turn.
 func Completed(stop string) bool { return completed[stop] }
 
-// retryable are the errors that another try may not meet.
+// retryable are the error types and stop reasons after which another attempt may succeed.
 var retryable = map[string]bool{
 	"llm_timeout": true, "llm_rate_limit": true, "llm_empty_response": true, "llm_error": true,
 	"internal_error": true, "stream_incomplete": true, "llm_api_error": true,
 }
 
-// stopMessages are stop reasons in words, where no error tells more.
+// stopMessages are the error messages for stop reasons that come without an error.
 var stopMessages = map[string]string{
 	"llm_api_error":                            "the model's API failed",
-	"invalid_llm_response":                     "the model gave no valid answer",
-	"invalid_tool_call":                        "the model made an invalid call of a tool",
+	"invalid_llm_response":                     "the model sent an invalid answer",
+	"invalid_tool_call":                        "the model sent an invalid tool call",
 	"no_tool_call":                             "the model called no tool",
-	"insufficient_credits":                     "there are not enough credits",
-	"context_window_overflow_in_system_prompt": "the system prompt is larger than the model's context",
+	"insufficient_credits":                     "insufficient credits",
+	"context_window_overflow_in_system_prompt": "the system prompt is larger than the model's context window",
 }
 
+// countUsage adds the token usage of a run to the turn's. Input excludes cached tokens, which event.Usage counts separately. On V1, usage
+// that follows the stop reason ends the turn.
 func (d *Decoder) countUsage(m *message) {
 	if d.HasUsage {
 		return
@@ -49,12 +51,14 @@ func (d *Decoder) countUsage(m *message) {
 	}
 }
 
-// handleStop takes the stop reason of a step.
+// handleStop handles the stop reason of a step. On V1, requires_approval makes the turn wait for each call that has no
+// decision; any other reason ends the turn if the usage was received. On the App Server it ends only the open text:
+// turn_finished ends the turn.
 func (d *Decoder) handleStop(m *message) {
 	d.Stop = m.Stop
 	if d.isCode {
 		if completed[m.Stop] || m.Stop == stopApproval {
-			d.endText() // else a retry may go on in it
+			d.endText() // after another reason a retry may continue in the text
 		}
 		return
 	}
@@ -72,7 +76,8 @@ func (d *Decoder) handleStop(m *message) {
 	}
 }
 
-// handleDone takes [DONE], which ends what a stop reason has ended. Where the turn waits it goes on in another stream.
+// handleDone handles [DONE]. It ends the turn if there was a stop reason; a turn that waits for approvals continues in another
+// stream.
 func (d *Decoder) handleDone() {
 	if d.Stop != "" && d.Stop != stopApproval {
 		d.endTurn(d.Stop)
@@ -80,7 +85,7 @@ func (d *Decoder) handleDone() {
 	d.HasUsage = false
 }
 
-// handleErrorMessage takes an error that comes as a message. On the App Server a retry may follow.
+// handleErrorMessage handles an error that is sent as a message. On V1 it ends the turn; on the App Server a retry may follow.
 func (d *Decoder) handleErrorMessage(m *message) error {
 	if d.isCode {
 		d.Error = errorOf(m)
@@ -89,7 +94,8 @@ func (d *Decoder) handleErrorMessage(m *message) error {
 	return d.handleErrorEvent(m, nil)
 }
 
-// handleErrorEvent ends a V1 turn. An error after a good end is one of the server's clearing up.
+// handleErrorEvent ends a V1 turn with an error. After a successful stop reason the error comes from the server's cleanup, and
+// the turn is completed.
 func (d *Decoder) handleErrorEvent(m *message, raw json.RawMessage) error {
 	if completed[d.Stop] {
 		d.endTurn(d.Stop)
@@ -113,9 +119,10 @@ func (d *Decoder) handleErrorEvent(m *message, raw json.RawMessage) error {
 	return nil
 }
 
-// maxMessage bounds what is told of a failure, in bytes: some upstreams hand on whole pages.
+// maxMessage limits error messages, in bytes, because some upstreams return whole HTML pages.
 const maxMessage = 2 << 10
 
+// truncate shortens s to at most n bytes plus an ellipsis, without splitting a character.
 func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -123,6 +130,7 @@ func truncate(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
+// errorOf converts an error message of the server.
 func errorOf(m *message) *event.Error {
 	e := &event.Error{Code: truncate(m.ErrorType, event.MaxID), Message: truncate(m.Message, maxMessage), Retryable: m.Retryable || retryable[m.ErrorType]}
 	if e.Message == "" {
@@ -131,7 +139,7 @@ func errorOf(m *message) *event.Error {
 	return e
 }
 
-// endTurn ends the turn at hand.
+// endTurn ends the current turn with a stop reason, and resets the state except for what identifies repetitions.
 func (d *Decoder) endTurn(stop string) {
 	if d.Key != "" {
 		d.closeMessage(decoding.StopReason(stop))

@@ -2,12 +2,13 @@ package letta
 
 import "github.com/leat-dev/leat/dialect"
 
+// The names are part of Leat's configuration and of recordings.
 const (
 	nameV1   = "letta"
 	nameCode = "letta-code"
 )
 
-// Dialect describes the stream of the V1 API.
+// Dialect returns the dialect "letta": the stream of the V1 API.
 func Dialect() dialect.Dialect {
 	return dialect.Dialect{
 		Name:    nameV1,
@@ -17,7 +18,7 @@ func Dialect() dialect.Dialect {
 	}
 }
 
-// Code describes what Letta Code writes.
+// Code returns the dialect "letta-code": frames of the App Server, or lines of Letta Code's headless mode.
 func Code() dialect.Dialect {
 	return dialect.Dialect{
 		Name:    nameCode,

@@ -7,13 +7,13 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// appendOutput takes what a running tool has printed so far. The App Server streams snapshots of it: first all of it, and beyond some
-// 30,000 characters only a window of its end. Nothing that a reader has seen is taken back: a window adds what follows the end of
-// what was shown. If that end is not in the window, or is there more than once, nobody can tell where the window goes on, and the
-// output stays as it is.
+// appendOutput handles the output so far of a running tool. The App Server sends snapshots: first of the whole output, and
+// beyond about 30,000 characters only a window of its end. Text that readers have seen is never removed, so a window only
+// appends what follows the end of the shown output. If that end isn't in the window, or appears more than once, the
+// continuation is unknown, and the output stays as it is until the tool ends.
 func (d *Decoder) appendOutput(t *tool, snapshot string) {
 	if t.IsPartial {
-		return // what would be added does not follow what was shown
+		return // there is a gap after the shown output
 	}
 	next := t.Output
 	op, added := next.Next(snapshot)
@@ -33,8 +33,8 @@ func (d *Decoder) appendOutput(t *tool, snapshot string) {
 	t.Tail = strings.ToValidUTF8(snapshot[max(0, len(snapshot)-maxTail):], "")
 }
 
-// setOutput takes what a tool gave in the end. The App Server shortens a long output, of which readers may have seen more: then
-// they keep that, and the data returned marks it.
+// setOutput handles a tool's final output. The App Server shortens long outputs, so readers may have seen more than it has
+// stored. They keep that then, and setOutput returns data for the part that says how much is stored.
 func (d *Decoder) setOutput(t *tool, text string) (mark json.RawMessage) {
 	next := t.Output
 	if op, _ := next.Next(text); op == event.PartReplace && t.Tail != "" && int64(len(text)) < t.Output.Len() {
@@ -45,5 +45,6 @@ func (d *Decoder) setOutput(t *tool, text string) (mark json.RawMessage) {
 	return nil
 }
 
-// storedBytes is the key of a tool's data that tells how many bytes of its output the upstream has stored, if readers saw more.
+// storedBytes is the key in a tool's data for the number of output bytes that the upstream has stored, if readers have seen
+// more.
 const storedBytes = "storedBytes"

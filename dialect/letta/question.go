@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// AskTool is the tool by which an agent of Letta Code asks a person. To allow it is to answer.
+// AskTool is Letta Code's tool for questions to the user. A client answers by approving the call with the answers in its input.
 const AskTool = "AskUserQuestion"
 
+// questionInput is the input of AskTool.
 type questionInput struct {
 	Questions []struct {
 		Question string `json:"question"`
@@ -17,7 +18,7 @@ type questionInput struct {
 	} `json:"questions"`
 }
 
-// promptOf is what is asked, in words, and what there is to choose from where it is one question.
+// promptOf returns the questions as text, and the options if there is exactly one question.
 func promptOf(input json.RawMessage) (prompt string, options []string) {
 	var q questionInput
 	if json.Unmarshal(input, &q) != nil {
@@ -35,7 +36,8 @@ func promptOf(input json.RawMessage) (prompt string, options []string) {
 	return strings.Join(prompts, "\n"), options
 }
 
-// AnswerTo returns the tool's input with what a person has answered, each question the same where there are several.
+// AnswerTo returns the tool's input with the user's answer. If there are several questions, each gets the same answer. Invalid
+// input is returned unchanged.
 func AnswerTo(input json.RawMessage, answer string) json.RawMessage {
 	var q questionInput
 	fields := map[string]any{}

@@ -9,43 +9,44 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// state is all that a decoder holds.
+// state is everything that a decoder remembers between frames. The journal stores it with every commit, so it has to stay small, and its
+// JSON names are a file format.
 type state struct {
 	Frames   int  `json:"frames"`
-	IsOver   bool `json:"over,omitempty"`  // V1: the turn has ended, and nothing more is read
-	HasEnded bool `json:"whole,omitempty"` // a turn has ended
+	IsOver   bool `json:"over,omitempty"`  // V1: the turn has ended; later frames are ignored
+	HasEnded bool `json:"whole,omitempty"` // at least one turn has ended
 
-	// The turn at hand.
-	Turn      string      `json:"turn,omitempty"` // key: its first run; V1 names none
+	// The current turn.
+	Turn      string      `json:"turn,omitempty"` // key: the turn's first run; empty on V1, which has one turn per stream
 	TurnOpen  bool        `json:"begun,omitempty"`
 	Run       string      `json:"run,omitempty"`
-	Seq       int64       `json:"seq,omitempty"`   // of the run's last chunk
-	Runs      []string    `json:"runs,omitempty"`  // of the turn
-	PastRuns  []runCursor `json:"past,omitempty"`  // how far each of them came, without the one at hand
-	EndedRuns []string    `json:"ended,omitempty"` // runs of turns that have ended
-	ActiveRun string      `json:"live,omitempty"`  // the run that is active, as the App Server says
+	Seq       int64       `json:"seq,omitempty"`   // seq_id of the last chunk of Run
+	Runs      []string    `json:"runs,omitempty"`  // the turn's runs
+	PastRuns  []runCursor `json:"past,omitempty"`  // the positions in the turn's runs other than Run
+	EndedRuns []string    `json:"ended,omitempty"` // runs of turns that have ended; their late frames are dropped
+	ActiveRun string      `json:"live,omitempty"`  // App Server: the run that is active by the last status
 
-	MessageCount int            `json:"messages,omitempty"` // given keys
-	Key          string         `json:"key,omitempty"`      // of the message at hand; empty: none is open
-	Group        string         `json:"group,omitempty"`    // its run and step
-	PartCount    int            `json:"count,omitempty"`    // of its parts
+	MessageCount int            `json:"messages,omitempty"` // messages started so far; the count is the next key
+	Key          string         `json:"key,omitempty"`      // key of the open message; empty if no message is open
+	Group        string         `json:"group,omitempty"`    // run and step of the open message
+	PartCount    int            `json:"count,omitempty"`    // parts of the open message; the count is the next part's key
 	LastKind     event.PartKind `json:"last,omitempty"`     // kind of its last part
-	Texts        []*text        `json:"texts,omitempty"`    // of the message at hand; the last may be open
-	Tools        []*tool        `json:"tools,omitempty"`    // of the message at hand, and those that have not ended
-	EndedCalls   []string       `json:"done,omitempty"`     // calls that have ended
+	Texts        []*text        `json:"texts,omitempty"`    // text parts of the open message; only the last may be open
+	Tools        []*tool        `json:"tools,omitempty"`    // tools of the open message, and older ones that have not ended
+	EndedCalls   []string       `json:"done,omitempty"`     // tool calls that have ended
 
-	IsRetry bool `json:"retried,omitempty"` // the message at hand is told again, in a run of its own
-	MayExit bool `json:"exiting,omitempty"` // headless: nothing came after an error, which ends the turn if the stream ends there
+	IsRetry bool `json:"retried,omitempty"` // the open message continues with the next attempt, whose run is another one
+	MayExit bool `json:"exiting,omitempty"` // headless: the last line was an error; if the stream ends here, the turn has failed
 
-	Stop     string       `json:"stop,omitempty"`
-	HasUsage bool         `json:"counted,omitempty"` // usage of the run at hand has come
-	Usage    event.Usage  `json:"usage,omitzero"`
-	Error    *event.Error `json:"error,omitempty"`
+	Stop     string       `json:"stop,omitempty"`    // the last stop reason
+	HasUsage bool         `json:"counted,omitempty"` // the usage of Run was received
+	Usage    event.Usage  `json:"usage,omitzero"`    // sum over the turn's runs
+	Error    *event.Error `json:"error,omitempty"`   // the last error, which counts if the turn fails
 
 	UnknownTypes dialect.Unknown `json:"unknown,omitempty"`
 }
 
-// runCursor is how far a run came before the turn went on in another one.
+// runCursor is the position in a run while another run of the turn is current. A run may be resumed or repeated later.
 type runCursor struct {
 	Run      string `json:"run"`
 	Seq      int64  `json:"seq,omitempty"`
@@ -60,43 +61,43 @@ type text struct {
 	ID        string           `json:"id,omitempty"`
 	Otid      string           `json:"otid,omitempty"`
 	IsOpen    bool             `json:"open,omitempty"`
-	IsEmptied bool             `json:"emptied,omitempty"` // by a retry, which goes on in it
-	Content   dialect.Snapshot `json:"shown,omitzero"`
-	Buffer    dialect.Text     `json:"held,omitzero"`
+	IsEmptied bool             `json:"emptied,omitempty"` // a retry has removed its text; the next attempt continues in it
+	Content   dialect.Snapshot `json:"shown,omitzero"`    // length and checksum of the text that readers have
+	Buffer    dialect.Text     `json:"held,omitzero"`     // an incomplete character at the end of the last chunk
 }
 
-// tool is a call.
+// tool is a tool call and its part.
 type tool struct {
 	Message   string           `json:"message"`
 	Part      string           `json:"part"`
 	Call      string           `json:"call"`
-	Type      string           `json:"type"` // of the frame that told of it first
+	Type      string           `json:"type"` // type of the message that started it; deltas of another type are complete calls
 	Name      string           `json:"name,omitempty"`
-	Origin    string           `json:"origin,omitempty"`  // id of the message that asked for approval
-	Request   string           `json:"request,omitempty"` // open request for approval
-	WasAsked  bool             `json:"asked,omitempty"`
+	Origin    string           `json:"origin,omitempty"`  // id of the message with the call
+	Request   string           `json:"request,omitempty"` // id of the open request for approval
+	WasAsked  bool             `json:"asked,omitempty"`   // a request was opened at some time; there is never a second one
 	State     event.PartState  `json:"state,omitempty"`
 	IsDenied  bool             `json:"denied,omitempty"`
 	IsEnded   bool             `json:"over,omitempty"` // its part has ended
 	Input     dialect.Snapshot `json:"input,omitzero"`
 	Output    dialect.Snapshot `json:"output,omitzero"`
-	Tail      string           `json:"tail,omitempty"`    // the end of an output that is streamed
-	IsPartial bool             `json:"partial,omitempty"` // a piece of the output was not streamed
-	Buffer    dialect.Text     `json:"held,omitzero"`
+	Tail      string           `json:"tail,omitempty"`    // the end of the output so far, to find it in a later window
+	IsPartial bool             `json:"partial,omitempty"` // a piece of the output was not streamed, so no more is appended
+	Buffer    dialect.Text     `json:"held,omitzero"`     // an incomplete character at the end of the input so far
 }
 
 const (
-	// maxParts bounds a message, and the calls that are open: nobody reads more, and whoever sends more means harm.
+	// maxParts limits the parts of a message, and the open tool calls. Real answers have far fewer.
 	maxParts = 2048
-	// maxKnown is how many runs and calls are remembered after their end. What comes late comes within seconds.
+	// maxKnown is how many runs and calls are remembered after their end. Late frames arrive within seconds.
 	maxKnown = 64
-	// maxTail is how many bytes of a streamed output are kept, to find its end in a later window of it. It is in the state of
-	// every commit, so it is small; a few lines are enough to be unique in any output that isn't periodic.
+	// maxTail limits tool.Tail, in bytes. The tail is stored with every commit, so it is small; a few lines are enough to be
+	// unique in any output that isn't periodic.
 	maxTail = 256
 )
 
 var (
-	errNull  = errors.New("a part of the state is null")
+	errNull  = errors.New("invalid state: a part is null")
 	errParts = errors.New("too many parts")
 	errLong  = errors.New("an id is too long")
 )
@@ -104,7 +105,7 @@ var (
 // State implements [dialect.Decoder].
 func (d *Decoder) State() ([]byte, error) { return json.Marshal(&d.state) }
 
-// Restore implements [dialect.Decoder].
+// Restore implements [dialect.Decoder]. After an error the decoder is unchanged.
 func (d *Decoder) Restore(b []byte) error {
 	var st state
 	if err := json.Unmarshal(b, &st); err != nil {
@@ -117,40 +118,41 @@ func (d *Decoder) Restore(b []byte) error {
 	return nil
 }
 
-// Cursor returns which run came last, and the seq_id of its last chunk: where a stream that broke is taken up.
+// Cursor returns the current run and the seq_id of its last chunk. A broken stream is resumed after it.
 func (d *Decoder) Cursor() (run string, seq int64) { return d.Run, d.Seq }
 
-// IsFinished reports whether a turn has ended and none is open.
+// IsFinished reports whether a turn has ended and no other one is open.
 func (d *Decoder) IsFinished() bool { return d.HasEnded && !d.TurnOpen }
 
-// IsOpen reports whether a turn is open of which something was said.
+// IsOpen reports whether a turn has started and not ended.
 func (d *Decoder) IsOpen() bool { return d.TurnOpen }
 
-// HasOpenTool reports whether a tool runs, or waits to be allowed.
+// HasOpenTool reports whether a tool is running or waiting for approval.
 func (d *Decoder) HasOpenTool() bool {
 	return slices.ContainsFunc(d.Tools, func(t *tool) bool { return !t.IsEnded })
 }
 
-// HasCall reports whether a call has been in the stream.
+// HasCall reports whether a tool call has appeared in the stream.
 func (d *Decoder) HasCall(call string) bool {
 	return d.findTool(call) != nil || slices.Contains(d.EndedCalls, call)
 }
 
-// HasStopReason reports whether the stop reason of the step at hand has come. What V1 sends after it is usage and [DONE].
+// HasStopReason reports whether the current step's stop reason was received. V1 sends only usage and [DONE] after it.
 func (d *Decoder) HasStopReason() bool { return d.Stop != "" }
 
-// ContinueTurn says that a turn that waited goes on, in another stream.
+// ContinueTurn prepares the decoder for the next stream of a turn, after approvals were sent or a run was rejected. It must be
+// called before the first frame of that stream.
 func (d *Decoder) ContinueTurn() { d.Stop, d.HasUsage = "", false }
 
-// Approval is a tool that waits for a person.
+// Approval is a tool call that waits for a user's decision.
 type Approval struct {
-	Request string // id of the request
+	Request string // id of the request; on V1 the same as Call
 	Call    string
 	Tool    string
-	Origin  string // id of the message that asked
+	Origin  string // id of the message with the call
 }
 
-// PendingApprovals returns the tools that wait for a person.
+// PendingApprovals returns the tool calls that wait for a user's decision, in the order of the stream.
 func (d *Decoder) PendingApprovals() []Approval {
 	var approvals []Approval
 	for _, t := range d.Tools {
@@ -161,8 +163,9 @@ func (d *Decoder) PendingApprovals() []Approval {
 	return approvals
 }
 
-// RecordAnswer notes the answer to a request, and returns what it changes for readers. The V1 API streams nothing for a call that
-// was denied, so the answer is the only sign of it; the App Server tells what becomes of each call.
+// RecordAnswer records the decision on a request, and returns the events that show it. The V1 API streams nothing about a
+// denied call, so the decision itself changes the tool's state. The App Server streams what happens to each call, so there are
+// no events then.
 func (d *Decoder) RecordAnswer(request string, allowed bool) []event.Event {
 	var ops []event.Event
 	for _, t := range d.Tools {

@@ -6,7 +6,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
-// openText returns the text or reasoning part that is open, or nil.
+// openText returns the open text or reasoning part, or nil.
 func (d *Decoder) openText() *text {
 	if n := len(d.Texts); n > 0 && d.Texts[n-1].IsOpen {
 		return d.Texts[n-1]
@@ -14,13 +14,13 @@ func (d *Decoder) openText() *text {
 	return nil
 }
 
-// kinds are the kinds of parts by the types of messages that go on in them.
+// kinds maps the types of messages with text to the kinds of their parts.
 var kinds = map[string]event.PartKind{
 	"assistant_message": event.KindText,
 	"reasoning_message": event.KindReasoning,
 }
 
-// continues reports whether a message goes on in the part, which is open.
+// continues reports whether a message continues the open part t.
 func (t *text) continues(m *message) bool {
 	if kinds[m.Type] != t.Kind {
 		return false
@@ -34,7 +34,8 @@ func (t *text) continues(m *message) bool {
 	return m.ID == "" && m.Otid == ""
 }
 
-// appendDelta takes a delta of a text, which opens a part unless it goes on in the open one.
+// appendDelta appends a chunk of text to the open part, or to a new one if it doesn't continue that. An incomplete character at
+// its end is buffered until the next chunk.
 func (d *Decoder) appendDelta(m *message, kind event.PartKind, raw json.RawMessage) error {
 	t := d.openText()
 	if t != nil && t.IsEmptied && t.Kind == kind {
@@ -60,7 +61,8 @@ func (d *Decoder) appendDelta(m *message, kind event.PartKind, raw json.RawMessa
 	return nil
 }
 
-// startText opens a text or reasoning part. Texts that follow each other directly are one: ids were given to chunks.
+// startText starts a text or reasoning part. A text part that directly follows another one is joined to it without a blank
+// line, since some servers give each chunk an id.
 func (d *Decoder) startText(id, otid string, kind event.PartKind) (*text, error) {
 	if d.PartCount >= maxParts {
 		return nil, errParts
@@ -76,6 +78,7 @@ func (d *Decoder) startText(id, otid string, kind event.PartKind) (*text, error)
 	return t, nil
 }
 
+// emitText appends s to a part.
 func (d *Decoder) emitText(t *text, s string) {
 	if s == "" {
 		return
@@ -84,16 +87,17 @@ func (d *Decoder) emitText(t *text, s string) {
 	d.emit(event.Event{Type: event.PartAppend, Message: t.Message, Part: t.Part, Text: s})
 }
 
-// extendText takes a snapshot of an open part, as far as it goes on from what was said.
+// extendText appends the new end of a snapshot to an open part. A snapshot that doesn't start with the part's text is ignored.
 func (d *Decoder) extendText(t *text, snapshot string) {
 	next := t.Content
 	if op, added := next.Next(snapshot); op == event.PartAppend && t.Content.Len() < int64(len(snapshot)) {
-		t.Buffer.Close() // the snapshot has it whole
+		t.Buffer.Close() // the snapshot contains the complete character
 		d.emitText(t, added)
 	}
 }
 
-// addHidden takes reasoning that nobody may read.
+// addHidden adds a reasoning part without text, because the provider doesn't reveal the reasoning. Its title is the provider's
+// state, such as "redacted".
 func (d *Decoder) addHidden(m *message) error {
 	d.endText()
 	if d.PartCount >= maxParts {
@@ -108,9 +112,10 @@ func (d *Decoder) addHidden(m *message) error {
 	return nil
 }
 
+// flushText emits the incomplete character at the end of a part, which is replaced by U+FFFD.
 func (d *Decoder) flushText(t *text) { d.emitText(t, t.Buffer.Close()) }
 
-// endText ends the open part.
+// endText ends the open text part, if any.
 func (d *Decoder) endText() {
 	t := d.openText()
 	if t == nil {
@@ -121,8 +126,9 @@ func (d *Decoder) endText() {
 	d.emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
 }
 
-// retryStep takes back what the step at hand has said, since it is told again. The next try goes on in the same message, unless that has a
-// tool, and in its open part if that is of the right kind. Parts that have ended can't be filled again, and stay empty, which no page shows.
+// retryStep removes the text of the current step, because the server repeats the step. Its tools that have not ended fail. The
+// next attempt continues in the same message unless that has a tool, and in the open part if that has the right kind. Parts
+// that have ended can't be filled again; they stay empty, and clients don't show empty parts.
 func (d *Decoder) retryStep() {
 	for _, t := range d.Texts {
 		if t.Message == d.Key && t.Content.Len() > 0 {

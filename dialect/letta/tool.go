@@ -8,6 +8,7 @@ import (
 	"github.com/leat-dev/leat/event"
 )
 
+// findTool returns the newest tool with the given call id that has not been forgotten, or nil.
 func (d *Decoder) findTool(call string) *tool {
 	for i := len(d.Tools) - 1; i >= 0; i-- {
 		if d.Tools[i].Call == call {
@@ -17,7 +18,9 @@ func (d *Decoder) findTool(call string) *tool {
 	return nil
 }
 
-// handleCalls takes a message with one call or several, whole or in deltas.
+// handleCalls handles a message with one tool call or several, each complete or a delta. V1 has tool_call and tool_calls; the
+// latter is an object, a list or null, and replaces the former if it is a list. A list contains complete calls, as do messages
+// of the App Server without otid and step.
 func (d *Decoder) handleCalls(m *message) error {
 	var list []call
 	switch {
@@ -37,7 +40,7 @@ func (d *Decoder) handleCalls(m *message) error {
 	isWhole := len(m.Calls) > 0 && m.Calls[0] == '[' || d.isCode && m.Otid == "" && m.Step == ""
 	for i := range list {
 		if slices.Contains(d.EndedCalls, list[i].ID) {
-			continue // it is told again
+			continue // the server repeats the call
 		}
 		d.openMessage(m)
 		if err := d.handleCall(m, &list[i], isWhole); err != nil {
@@ -47,12 +50,13 @@ func (d *Decoder) handleCalls(m *message) error {
 	return nil
 }
 
-// handleCall takes a call, whole or a delta of it.
+// handleCall handles a tool call. If isWhole is true, or the type of the message differs from the one that started the tool,
+// the arguments are complete; otherwise they are a delta.
 func (d *Decoder) handleCall(m *message, c *call, isWhole bool) error {
 	d.endText()
 	t := d.findTool(c.ID)
 	if c.ID == "" && len(d.Tools) > 0 {
-		t = d.Tools[len(d.Tools)-1] // a delta that leaves it out
+		t = d.Tools[len(d.Tools)-1] // some servers omit the id in deltas
 	}
 	if t == nil {
 		var err error
@@ -77,7 +81,7 @@ func (d *Decoder) handleCall(m *message, c *call, isWhole bool) error {
 	}
 	raw := c.Arguments
 	if raw[0] == '{' {
-		raw, _ = json.Marshal(string(raw)) // of a string
+		raw, _ = json.Marshal(string(raw)) // a string can always be encoded
 	}
 	s, err := t.Buffer.JSON(raw)
 	if err != nil {
@@ -87,7 +91,8 @@ func (d *Decoder) handleCall(m *message, c *call, isWhole bool) error {
 	return nil
 }
 
-// startTool starts a tool's part, in the message at hand or one of its own.
+// startTool starts a tool's part in the open message, or in a new one. A tool that a request for approval has started has no
+// state until its approval is decided.
 func (d *Decoder) startTool(m *message, id, name, typ string) (*tool, error) {
 	if d.PartCount >= maxParts || len(d.Tools) >= maxParts {
 		return nil, errParts
@@ -108,6 +113,7 @@ func (d *Decoder) startTool(m *message, id, name, typ string) (*tool, error) {
 	return t, nil
 }
 
+// emitInput appends s to a tool's input.
 func (d *Decoder) emitInput(t *tool, s string) {
 	if s == "" {
 		return
@@ -116,13 +122,14 @@ func (d *Decoder) emitInput(t *tool, s string) {
 	d.emit(event.Event{Type: event.PartAppend, Message: t.Message, Part: t.Part, Field: event.Input, Text: s})
 }
 
+// flushInput emits the incomplete character at the end of a tool's input.
 func (d *Decoder) flushInput(t *tool) {
 	if !t.IsEnded {
 		d.emitInput(t, t.Buffer.Close())
 	}
 }
 
-// setInput takes a call's arguments, whole: a person may have changed them.
+// setInput takes a call's complete arguments. They may differ from the deltas, because a user can edit them before approving.
 func (d *Decoder) setInput(t *tool, raw json.RawMessage) {
 	text := returnText(raw)
 	if text == "" {
@@ -136,12 +143,14 @@ type snapshot interface {
 	Next(string) (event.Type, string)
 }
 
+// emitSnapshot changes a tool's field to text: by an append if text only extends the field, by a replacement if it doesn't.
 func (d *Decoder) emitSnapshot(t *tool, f event.Field, s snapshot, text string) {
 	if op, delta := s.Next(text); op != "" {
 		d.emit(event.Event{Type: op, Message: t.Message, Part: t.Part, Field: f, Text: delta})
 	}
 }
 
+// setToolState changes a tool's state.
 func (d *Decoder) setToolState(t *tool, state event.PartState) {
 	if t.State != state {
 		t.State = state
@@ -149,10 +158,12 @@ func (d *Decoder) setToolState(t *tool, state event.PartState) {
 	}
 }
 
-// streamedPrefix begins the id of a return that a running tool has so far.
+// streamedPrefix starts the id of a message with the output so far of a tool that is still running.
 const streamedPrefix = "synthetic-tool-return-stream"
 
-// handleReturns takes a message with what one tool gave, or several.
+// handleReturns handles a message with the results of one tool or several. A result may belong to a call of an earlier stream,
+// in which case a part is started for it. A message whose id starts with streamedPrefix has the output so far and doesn't end
+// the tool.
 func (d *Decoder) handleReturns(m *message) error {
 	list := m.Returns
 	if len(list) == 0 {
@@ -165,7 +176,7 @@ func (d *Decoder) handleReturns(m *message) error {
 			if slices.Contains(d.EndedCalls, r.CallID) {
 				continue
 			}
-			// The call was in a stream before this one.
+			// The call was in an earlier stream.
 			var err error
 			if t, err = d.startTool(m, r.CallID, "", m.Type); err != nil {
 				return err
@@ -184,7 +195,8 @@ func (d *Decoder) handleReturns(m *message) error {
 	return nil
 }
 
-// endTool ends a tool with what it gave.
+// endTool ends a tool's part with its result; r is nil if there is no result. A pending request for approval is closed first,
+// since the result proves that another client has decided it.
 func (d *Decoder) endTool(t *tool, status string, r *toolReturn) {
 	d.flushInput(t)
 	b := &event.Body{State: event.PartDone}
@@ -194,7 +206,7 @@ func (d *Decoder) endTool(t *tool, status string, r *toolReturn) {
 			text = returnText(r.Func)
 		}
 		if !d.isCode {
-			// What a tool printed stands beside its value on V1, and is part of it on the App Server.
+			// V1 sends the printed output next to the result; the App Server includes it in the result.
 			if stdout := strings.Join(r.Stdout, "\n"); stdout != "" {
 				text = strings.TrimSuffix(stdout, "\n") + "\n" + text
 			}
@@ -216,14 +228,15 @@ func (d *Decoder) endTool(t *tool, status string, r *toolReturn) {
 	d.emit(event.Event{Type: event.PartEnd, Message: t.Message, Part: t.Part})
 }
 
-// askUser makes the turn wait for a person.
+// askUser makes the turn wait for a user's decision on a tool.
 func (d *Decoder) askUser(t *tool, r event.Request) {
 	t.Request, t.WasAsked = r.ID, true
 	r.Tool, r.Part = t.Name, t.Part
 	d.emit(event.Event{Type: event.TurnWait, Message: t.Message, Body: &event.Body{Request: &r}})
 }
 
-// closeRequest closes a request that somebody has answered of whom nothing else tells.
+// closeRequest closes the tool's open request, if any. The server doesn't say that another client has answered it; the caller
+// has concluded it from a later frame.
 func (d *Decoder) closeRequest(t *tool, allowed bool) {
 	if t.Request == "" {
 		return
@@ -236,7 +249,8 @@ func (d *Decoder) closeRequest(t *tool, allowed bool) {
 	d.emit(event.Event{Type: event.TurnResume, Body: &event.Body{Answer: a}})
 }
 
-// handleClassification takes the App Server's own decision on the calls of a step.
+// handleClassification handles the App Server's decisions about the calls of a step. It records the denied ones, so that their results
+// show as denied instead of failed.
 func (d *Decoder) handleClassification(m *message) {
 	for _, t := range d.Tools {
 		if slices.Contains(m.Denied, t.Call) && !t.IsEnded {
@@ -245,7 +259,8 @@ func (d *Decoder) handleClassification(m *message) {
 	}
 }
 
-// handleControl takes the App Server's question whether a tool may be used. It comes twice to who joins.
+// handleControl handles the App Server's question whether it may run a tool. It is sent again to each viewer that joins. For
+// the question tool, the request asks for input instead of approval.
 func (d *Decoder) handleControl(f *frame) error {
 	if f.Request == nil || f.Request.Subtype != "can_use_tool" || f.RequestID == "" {
 		d.UnknownTypes.Add("control_request")
@@ -275,7 +290,7 @@ func (d *Decoder) handleControl(f *frame) error {
 	return nil
 }
 
-// toolStarted takes the start of a tool.
+// toolStarted handles the start of a tool, which proves that it was approved.
 func (d *Decoder) toolStarted(m *message) error {
 	t := d.findTool(m.CallID)
 	if t == nil {
@@ -296,7 +311,7 @@ func (d *Decoder) toolStarted(m *message) error {
 	return nil
 }
 
-// toolEnded takes the end of a tool, after which its last return comes. One that never began was denied.
+// toolEnded handles the end of a tool, which the result follows. A tool that ends with an error before it started was denied.
 func (d *Decoder) toolEnded(m *message) {
 	t := d.findTool(m.CallID)
 	if t == nil || t.IsEnded || m.Status != "error" || t.State == event.PartRunning {

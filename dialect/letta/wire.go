@@ -2,8 +2,8 @@ package letta
 
 import "encoding/json"
 
-// message is a Letta message: an event of a V1 stream, a delta of the App Server, a line of the headless mode. Texts stay
-// raw, since a character may be split over two of them.
+// message is a Letta message: an event of a V1 stream, a delta of the App Server, or a line of the headless mode. Texts stay
+// undecoded JSON, because a surrogate pair may be split over two messages.
 type message struct {
 	Type   string `json:"message_type"`
 	ID     string `json:"id"`
@@ -39,15 +39,17 @@ type message struct {
 
 	usage
 
-	isHistory bool // it was read from the history
+	isHistory bool // from a list of stored messages, not from the stream
 }
 
+// call is a tool call. In a delta, ID and Name may be empty, and Arguments is a piece of the JSON text.
 type call struct {
 	ID        string          `json:"tool_call_id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
+// toolReturn is the result of one tool in a message with several. If Return is empty, Func has the result.
 type toolReturn struct {
 	CallID string          `json:"tool_call_id"`
 	Status string          `json:"status"`
@@ -57,6 +59,7 @@ type toolReturn struct {
 	Stderr []string        `json:"stderr"`
 }
 
+// usage is the token usage of one run. Prompt includes the cached and the written tokens.
 type usage struct {
 	Prompt          int64 `json:"prompt_tokens"`
 	Completion      int64 `json:"completion_tokens"`
@@ -65,20 +68,20 @@ type usage struct {
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
-// frame is what Letta Code wraps messages in. Of a headless line the message is the frame itself.
+// frame is the wrapper that Letta Code puts around messages. A headless line is a frame and a message in one object.
 type frame struct {
 	Type     string          `json:"type"`
 	Delta    json.RawMessage `json:"delta"`
 	Event    json.RawMessage `json:"event"` // of the headless mode with partial messages
 	Subagent string          `json:"subagent_id"`
 
-	// turn_finished and result.
+	// Fields of turn_finished and result.
 	Run     string          `json:"run_id"`
 	Stop    string          `json:"stop_reason"`
 	Error   json.RawMessage `json:"error"`
 	Subtype string          `json:"subtype"`
 
-	// error, of the headless mode.
+	// Field of an error of the headless mode.
 	API *struct {
 		ErrorType string `json:"error_type"`
 	} `json:"api_error"`
@@ -90,10 +93,10 @@ type frame struct {
 	RequestID string          `json:"request_id"`
 	Request   *controlRequest `json:"request"`
 
-	Messages []json.RawMessage `json:"messages"` // of a list, the newest first
+	Messages []json.RawMessage `json:"messages"` // of conversation_messages_list_response; the newest first
 }
 
-// controlRequest is the App Server's question whether a tool may be used.
+// controlRequest is the App Server's question whether it may run a tool.
 type controlRequest struct {
 	Subtype string          `json:"subtype"`
 	Tool    string          `json:"tool_name"`
@@ -101,7 +104,7 @@ type controlRequest struct {
 	Input   json.RawMessage `json:"input"`
 }
 
-// stringValue is a JSON string, "" for anything else.
+// stringValue returns the value of a JSON string, or "" for any other JSON.
 func stringValue(raw json.RawMessage) string {
 	var s string
 	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
@@ -110,7 +113,8 @@ func stringValue(raw json.RawMessage) string {
 	return s
 }
 
-// returnText is a tool's return as text: a string as it is, the texts of a list of pieces, anything else as JSON.
+// returnText returns a tool's result as text: a string unchanged, a list of text pieces joined by newlines, and anything else
+// as JSON.
 func returnText(raw json.RawMessage) string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return ""
@@ -138,7 +142,7 @@ func returnText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// fullText is the text of a message that has all of it.
+// fullText returns the text of a message that contains all of its part.
 func (m *message) fullText() (string, error) {
 	if m.Type == "reasoning_message" {
 		return stringValue(m.Reasoning), nil
@@ -151,7 +155,8 @@ func (m *message) fullText() (string, error) {
 	return text, err
 }
 
-// textPieces returns the texts of an assistant's content, as they stand.
+// textPieces returns the texts of an assistant's content, which is a string, a piece or a list of pieces. The texts stay
+// undecoded JSON.
 func textPieces(raw json.RawMessage) ([]json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" || raw[0] == '"' {
 		return []json.RawMessage{raw}, nil
