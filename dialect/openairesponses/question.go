@@ -71,7 +71,7 @@ func (d *decoder) asks() bool {
 	return slices.ContainsFunc(d.Questions, func(q *question) bool { return q.Message == d.Key })
 }
 
-// Asked returns the approvals that the turn waits for: those that the last response asked for, once it has ended.
+// OpenRequests returns the approvals that the last response asked for, once it has ended.
 func (d *decoder) OpenRequests() []event.Request {
 	var requests []event.Request
 	for _, q := range d.Questions {

@@ -1,3 +1,2 @@
-// Package embed holds the test that a module of its own, outside this tree, can build on Leat: its clients, and the
-// packages that an agent is written with.
+// Package embed has the test that another module can build programs with Leat: its clients, and the packages for writing agents.
 package embed

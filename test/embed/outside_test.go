@@ -44,7 +44,7 @@ func TestModuleOutside(t *testing.T) {
 	}
 }
 
-// requires are the versions that this module asks for: another module resolves them from the network, where a test has none.
+// requires returns the require blocks of this module. Without them, the other module would resolve versions from the network.
 func requires(t *testing.T, root string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(root, "go.mod"))

@@ -17,18 +17,18 @@ import (
 type Options struct {
 	// AllowPrivate permits every address, including loopback and private networks.
 	AllowPrivate bool
-	// Timeout limits a request from the connection to the last byte of the response. If it is 0, it is DefaultTimeout.
+	// Timeout limits a request from the connection to the last byte of the response. If it is 0, it is 10 seconds.
 	Timeout time.Duration
-	// MaxBody limits the body of a response, in bytes. If it is 0, it is DefaultMaxBody.
+	// MaxBody limits the body of a response, in bytes. If it is 0, it is 64 KiB.
 	MaxBody int64
 
 	resolver *net.Resolver // nil means the system's resolver
 }
 
 const (
-	// DefaultTimeout is enough for any receiver that responds at all.
+	// defaultTimeout is enough for any receiver that responds at all.
 	defaultTimeout = 10 * time.Second
-	// DefaultMaxBody fits short acknowledgements.
+	// defaultMaxBody fits short acknowledgements.
 	defaultMaxBody = 64 << 10
 	// maxHeader limits the header of a response, in bytes.
 	maxHeader = 64 << 10

@@ -67,7 +67,7 @@ func TestPrivateIsRefused(t *testing.T) {
 	}
 }
 
-// A name is public when somebody looks, and leads here when it is dialled: what is dialled counts.
+// The name resolves to a public address the first time and to a loopback address the second time. The dialed address is checked.
 func TestRebinding(t *testing.T) {
 	port, connections := listening(t, hello)
 	var asked atomic.Int64

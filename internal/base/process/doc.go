@@ -4,7 +4,7 @@
 //
 // Invariants
 //
-//   - A process leads its own group. When it has ended, the rest of the group is killed before Ended is closed.
+//   - A process leads its own group. When it has ended, the rest of the group is killed before ExitDone is closed.
 //   - On Linux the kernel kills it when the gateway ends, even by SIGKILL. As the first process of a container, the gateway also
 //     reaps the orphans of its processes, so that no zombies accumulate.
 //   - A stopped process gets SIGTERM, and SIGKILL after Program.KillAfter. Windows only has the latter.

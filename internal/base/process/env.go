@@ -24,9 +24,9 @@ func CheckEnv(names []string) error {
 		upper := strings.ToUpper(n)
 		switch {
 		case n == "", strings.ContainsAny(n, "= \x00"):
-			return fmt.Errorf("env: %q is no name of a variable", n)
+			return fmt.Errorf("env: %q is not a valid variable name", n)
 		case strings.HasPrefix(upper, "LEAT_"), strings.HasPrefix(upper, "ELIZA_"):
-			return fmt.Errorf("env: %s belongs to the gateway and is not handed on", n)
+			return fmt.Errorf("env: %s belongs to the gateway and cannot be passed on", n)
 		}
 	}
 	return nil

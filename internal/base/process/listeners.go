@@ -16,7 +16,8 @@ func NewListener[L any]() *Listener[L] {
 // Lines returns the channel of received lines. It is never closed; [Talk.Done] reports the end of the process.
 func (l *Listener[L]) Lines() <-chan L { return l.lines }
 
-// Tell delivers a line. It blocks until the listener receives the line, and returns false if the listener has ended.
+// Deliver passes a line to the listener. It blocks until the listener receives the line, and returns false if the listener has
+// ended.
 func (l *Listener[L]) Deliver(line L) bool {
 	select {
 	case l.lines <- line:

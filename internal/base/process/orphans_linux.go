@@ -9,7 +9,7 @@ import (
 )
 
 // If a process ends before its children, they become children of the container's first process, and stay zombies until that reaps
-// them. If the gateway is the first process, it reaps them after each end of a process of its own, so few zombies exist at a time.
+// them. If the gateway is the first process, it reaps them whenever one of its processes ends, so few zombies exist at a time.
 // Processes must therefore be started with [Start] only: others would be reaped here.
 var (
 	isInit = os.Getpid() == 1
@@ -18,12 +18,12 @@ var (
 	children   = map[int]*Process{} // processes with a waiting goroutine, by id
 )
 
-// begin starts a process.
+// startChild starts a process and registers it, so that reapOrphans doesn't take it for an orphan.
 func startChild(p *Process) error {
 	if !isInit {
 		return p.cmd.Start()
 	}
-	childrenMu.Lock() // until it is in own, it would be taken for an orphan
+	childrenMu.Lock() // until it is in children, it would be taken for an orphan
 	defer childrenMu.Unlock()
 	err := p.cmd.Start()
 	if err == nil {
@@ -32,7 +32,7 @@ func startChild(p *Process) error {
 	return err
 }
 
-// over reaps orphans after a process was reaped.
+// reapOrphans removes p, which was just reaped, from children, and reaps the orphans that have ended.
 func reapOrphans(p *Process) {
 	if !isInit {
 		return

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// As the first process of a container is left with what others have started, so is this one here: what its processes leave is waited
-// for, and their own ends are told as ever.
-func TestOrphansAreWaitedFor(t *testing.T) {
+// The test makes itself a subreaper, so that it inherits orphans as the first process of a container does. They must be reaped, without
+// reaping the gateway's own processes before their goroutines do.
+func TestOrphansAreReaped(t *testing.T) {
 	const setSubreaper = 36 // PR_SET_CHILD_SUBREAPER of prctl(2)
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setSubreaper, 1, 0); errno != 0 {
 		t.Skipf("SKIPPED: needs a Linux that allows prctl(PR_SET_CHILD_SUBREAPER): %v", errno)

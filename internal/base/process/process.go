@@ -14,7 +14,7 @@ import (
 // has them.
 const leftover = time.Second
 
-// Process is a child with its process group. A goroutine of its own reaps it, and ends when Ended is closed.
+// Process is a child with its process group. A goroutine reaps it, and ends when ExitDone is closed.
 type Process struct {
 	Stdin  *os.File
 	Stdout *pipe
@@ -116,16 +116,16 @@ func (p *Process) Await(d time.Duration) {
 	}
 }
 
-// Ended returns a channel that is closed when the process was reaped and its group killed.
+// ExitDone returns a channel that is closed when the process was reaped and its group killed.
 func (p *Process) ExitDone() <-chan struct{} { return p.exitDone }
 
-// Err returns how the process ended. It is nil for exit status 0, and only valid after Ended is closed.
+// Err returns how the process ended. It is nil for exit status 0, and only valid after ExitDone is closed.
 func (p *Process) Err() error { return p.err }
 
 // Pid returns the id of the process, which is also that of its group while it runs.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Over reports whether the process has ended.
+// HasExited reports whether the process has ended.
 func (p *Process) HasExited() bool {
 	select {
 	case <-p.exitDone:
@@ -156,15 +156,15 @@ func (p *Process) Kill() {
 	}
 }
 
-// Feed writes the input and closes it. Errors are ignored, because a process need not read all of its input.
+// WriteInput writes the input and closes it. Errors are ignored, because a process need not read all of its input.
 func (p *Process) WriteInput(b []byte) {
 	_, _ = p.Stdin.Write(b)
 	_ = p.Stdin.Close()
 }
 
-// Close closes the pipes of a process that has ended. rest must wait for the goroutines that use them.
+// Close closes the pipes of a process that has ended. waitReaders must wait for the goroutines that use them.
 func (p *Process) Close(waitReaders func()) {
-	_ = p.Stdin.Close() // which ends Feed
+	_ = p.Stdin.Close() // which ends WriteInput
 	_ = p.Stdout.f.Close()
 	timer := time.AfterFunc(leftover, p.Stderr.GiveUp)
 	waitReaders()
@@ -172,8 +172,8 @@ func (p *Process) Close(waitReaders func()) {
 	_ = p.Stderr.f.Close()
 }
 
-// Pipe is the reading end of an output. After the process has ended, Read returns io.EOF when no data arrives for a while, even if
-// another process has the other end open.
+// pipe is the reading end of an output. After the process has ended, Read returns io.EOF when no data arrives for a while, even
+// if another process has the other end open.
 type pipe struct {
 	f        *os.File
 	exitDone <-chan struct{}
@@ -200,7 +200,7 @@ func (r *pipe) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// bound sets a deadline for the next read, after the process has ended.
+// limitRead sets a deadline for the next read, after the process has ended.
 func (r *pipe) limitRead() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,19 +16,20 @@ const (
 
 var (
 	// ErrEnded says that the process has ended.
-	ErrEnded = errors.New("process: it has ended")
+	ErrEnded = errors.New("process: it has exited")
 	// ErrStopped says that the process didn't read a line before its sender gave up.
 	ErrStopped = errors.New("process: it does not read its input")
 )
 
-// Talk is a process that exchanges lines with the gateway for as long as it lives. All methods are safe for concurrent use.
+// Talk is a process that exchanges lines with the gateway until it ends. All methods are safe for concurrent use. Call Read
+// once, then Queue any number of lines; End must be called in any case.
 type Talk struct {
 	*Process
 	Aside *Aside // its standard error
 
 	farewell   time.Duration
-	input      chan []byte
-	outputDone chan struct{}
+	input      chan []byte   // queued lines; nil closes the process's input
+	outputDone chan struct{} // closed when the function passed to Read has returned
 	stderrDone chan struct{} // closed when Aside is read to the end
 	tasks      sync.WaitGroup
 
@@ -54,7 +55,7 @@ func StartTalk(g Program, farewell time.Duration, log *slog.Logger) (*Talk, erro
 	return t, nil
 }
 
-// Read runs read in a goroutine. read consumes the output and returns why that ended.
+// Read runs consume in a goroutine. consume reads the output and returns why it ended.
 func (t *Talk) Read(consume func() error) {
 	t.tasks.Go(func() {
 		t.SetCause(consume())
@@ -65,7 +66,7 @@ func (t *Talk) Read(consume func() error) {
 // Done returns a channel that is closed when the output was read to the end.
 func (t *Talk) Done() <-chan struct{} { return t.outputDone }
 
-// Silent reports whether Done is closed.
+// OutputEnded reports whether Done is closed.
 func (t *Talk) OutputEnded() bool {
 	select {
 	case <-t.outputDone:
@@ -75,7 +76,7 @@ func (t *Talk) OutputEnded() bool {
 	}
 }
 
-// Blame sets the reason why the process ended. Only the first call counts.
+// SetCause sets the reason why the process ended. Only the first call counts.
 func (t *Talk) SetCause(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +85,7 @@ func (t *Talk) SetCause(cause error) {
 	}
 }
 
-// Why returns the reason why the process ended. It waits for Done.
+// Cause returns the reason why the process ended. It waits for Done.
 func (t *Talk) Cause() error {
 	<-t.outputDone
 	t.mu.Lock()
@@ -92,7 +93,7 @@ func (t *Talk) Cause() error {
 	return t.cause
 }
 
-// Hand queues a line, which must include its line end. If the queue is full, Hand blocks until stop is closed. Errors are
+// Queue queues a line, which must include its line end. If the queue is full, Queue blocks until stop is closed. Errors are
 // [ErrEnded] and [ErrStopped].
 func (t *Talk) Queue(stop <-chan struct{}, line []byte) error {
 	select {
@@ -117,7 +118,7 @@ func (t *Talk) write() {
 				return
 			}
 			if _, err := t.Stdin.Write(b); err != nil {
-				return // the process has ended or closed its input; done reports it
+				return // the process has ended or closed its input; Done reports it
 			}
 		case <-t.ExitDone():
 			return
@@ -125,8 +126,8 @@ func (t *Talk) write() {
 	}
 }
 
-// Exit returns how the process ended, and the last line of its standard error, which only operators may see. The function read
-// calls it at the end of the output. It returns false if the process is still running.
+// Exit returns how the process ended, and the last line of its standard error, which only operators may see. The function
+// passed to Read calls it at the end of the output. hasExited is false if the process is still running.
 func (t *Talk) Exit() (status, last string, hasExited bool) {
 	t.Await(t.farewell)
 	if !t.HasExited() {

@@ -9,7 +9,7 @@ type Rate struct {
 	Per    time.Duration
 }
 
-// every returns the time in which one token is added.
+// interval returns the time in which one token is added.
 func (r Rate) interval() time.Duration { return r.Per / time.Duration(r.Tokens) }
 
 // Bucket is a token bucket. It only stores the time at which it is full again (the generic cell rate algorithm). The zero value is
@@ -26,7 +26,7 @@ func (b *Bucket) Take(at time.Time, r Rate) (wait time.Duration, ok bool) {
 		full = at
 	}
 	full = full.Add(r.interval())
-	// every is rounded down, so every*Tokens may be below Per by less than a nanosecond a token. The limit must use the same
+	// interval is rounded down, so interval*Tokens may be below Per by less than a nanosecond a token. The limit must use the same
 	// rounded unit.
 	if wait := full.Sub(at) - r.interval()*time.Duration(r.Tokens); wait > 0 {
 		return wait, false

@@ -36,28 +36,28 @@ func TestBucket(t *testing.T) {
 	if !b.Full(start.Add(80 * time.Second)) {
 		t.Error("not full after a minute")
 	}
-	// However long nobody took any, it holds no more than it holds.
+	// An unused bucket never exceeds its size.
 	for range 3 {
 		wantTake(time.Hour, 0)
 	}
 	wantTake(time.Hour, 20*time.Second)
-	wantTake(time.Hour-time.Minute, 80*time.Second) // the clock was set back: nobody gets more for it
+	wantTake(time.Hour-time.Minute, 80*time.Second) // setting the clock back adds no tokens
 }
 
 func TestNoRate(t *testing.T) {
 	var b ratelimit.Bucket
 	for range 1000 {
 		if _, ok := b.Take(start, ratelimit.Rate{}); !ok {
-			t.Fatal("no rate bounds something")
+			t.Fatal("a rate of zero limits")
 		}
 	}
 	if b.Return(ratelimit.Rate{}); !b.Full(start) {
-		t.Error("something is missing")
+		t.Error("the bucket is not full")
 	}
 }
 
-// In any stretch of time no more is taken than the bucket holds and what came meanwhile, and who waits as long as was
-// said gets one.
+// In any period, at most the size of the bucket plus the tokens added in that period are taken. After the returned wait, and not
+// before, a token is available.
 func TestBucketRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := ratelimit.Rate{Tokens: rapid.IntRange(1, 70).Draw(t, "tokens"), Per: time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second}
@@ -69,11 +69,11 @@ func TestBucketRandom(t *testing.T) {
 			wait, ok := b.Take(now, r)
 			if !ok {
 				if _, early := b.Take(now.Add(wait-1), r); early {
-					t.Fatalf("one nanosecond before the %v that were said there is one", wait)
+					t.Fatalf("a token is available one nanosecond before the wait of %v", wait)
 				}
 				now = now.Add(wait)
 				if _, ok = b.Take(now, r); !ok {
-					t.Fatalf("after %v there is none", wait)
+					t.Fatalf("no token after the wait of %v", wait)
 				}
 			}
 			taken = append(taken, now)

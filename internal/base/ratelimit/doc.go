@@ -1,7 +1,10 @@
-// Package ratelimit holds what keeps a pace: token buckets.
+// Package ratelimit implements token buckets for limits such as "30 messages a minute".
+//
+// A [Rate] is the limit, a [Bucket] the state of one user or connection: call Take before each action, and Return if the action then
+// didn't take place.
 //
 // Invariants
 //
-//   - Nothing here looks at a clock, sleeps or starts a goroutine: the caller says what time it is, so that tests can.
-//   - A bucket's zero value is full, and a time that goes backwards never fills it.
+//   - The package doesn't read the clock, sleep or start goroutines. The caller passes the time, so that tests control it.
+//   - The zero value of a bucket is full. A clock that is set back never adds tokens.
 package ratelimit

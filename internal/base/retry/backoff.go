@@ -8,7 +8,7 @@ import (
 
 // Schedule is the sequence of waits between attempts that keep failing.
 type Schedule struct {
-	// First is the wait after the first failure.
+	// Initial is the wait after the first failure.
 	Initial time.Duration
 	// Max limits the wait. It must be set.
 	Max time.Duration
@@ -17,7 +17,7 @@ type Schedule struct {
 	// Jitter shortens each wait at random, by less than half, so that clients that failed together don't return together. It only
 	// ever subtracts, so the schedule is an upper limit.
 	Jitter bool
-	// ProbeAfter is the number of failures after which every wait is Probe, which may exceed Max. If it is 0, there is no such phase.
+	// ProbeAfter is the number of failures after which every wait is Probe, which may exceed Max. If it is 0, the waits never become probes.
 	ProbeAfter int
 	Probe      time.Duration
 }

@@ -20,8 +20,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// After parses the value of a Retry-After header, which is a number of seconds or a date. It returns 0 if the value is empty, malformed
-// or in the past. The result has no upper limit.
+// After parses the value of a Retry-After header, which is a number of seconds or a date, of a response received at receivedAt.
+// It returns 0 if the value is empty, malformed or in the past. The result has no upper limit.
 func After(header string, receivedAt time.Time) time.Duration {
 	header = strings.TrimSpace(header)
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {

@@ -7,8 +7,8 @@
 //
 // Invariants
 //
-//   - The time is signed with the body, so that a request that somebody recorded can't be sent again later.
-//   - Signatures are compared in constant time, and before anything is believed that a request says.
-//   - Pairs of the header that are not known are ignored, and one of several v1 is enough: so a secret can be changed, and
-//     a v2 can come.
+//   - The time is signed with the body, so that a recorded request can't be replayed later.
+//   - Signatures are compared in constant time, and before any content of the request is used.
+//   - Unknown pairs in the header are ignored, and one valid v1 among several is enough. This allows rotating a secret and
+//     introducing a v2.
 package signature

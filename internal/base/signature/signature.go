@@ -35,8 +35,8 @@ func Sign(secret string, at time.Time, body []byte) string {
 	return "t=" + t + ",v1=" + hex.EncodeToString(sum(secret, t, body))
 }
 
-// Verify checks the value of the header. now is the receiver's clock. age is the largest accepted difference to it; if it is 0, it
-// is [MaxAge]. The error is ErrMissing, ErrWrong or ErrOld.
+// Verify checks the value of the header. receivedAt is the time of the receiver's clock. age is the largest accepted difference
+// to it; if it is 0, it is [MaxAge]. The error is ErrMissing, ErrWrong or ErrOld.
 func Verify(secret, header string, body []byte, receivedAt time.Time, age time.Duration) error {
 	if age == 0 {
 		age = MaxAge
